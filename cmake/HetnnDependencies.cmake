@@ -1,0 +1,42 @@
+# Packages hetnn builds with: found on the system, or fetched at a pinned release when HETNN_FETCH_DEPENDENCIES is on.
+include(FetchContent)
+
+# hetnn_dependency(<package> <target> <version> <url>): make <target> available.
+function(hetnn_dependency package target version url)
+  find_package(${package} ${version} QUIET)
+  if(TARGET ${target})
+    return()
+  endif()
+  if(NOT HETNN_FETCH_DEPENDENCIES)
+    message(FATAL_ERROR "${package} ${version} or newer was not found. Install it (Debian and Ubuntu: see 'make setup') "
+                        "or configure with -DHETNN_FETCH_DEPENDENCIES=ON to fetch a pinned release.")
+  endif()
+  FetchContent_Declare(${package} URL ${url})
+  FetchContent_MakeAvailable(${package})
+endfunction()
+
+set(HWY_ENABLE_TESTS OFF)
+set(HWY_ENABLE_EXAMPLES OFF)
+set(HWY_ENABLE_CONTRIB OFF)
+set(JSON_BuildTests OFF)
+hetnn_dependency(Eigen3 Eigen3::Eigen 3.4 https://gitlab.com/libeigen/eigen/-/archive/3.4.0/eigen-3.4.0.tar.gz)
+hetnn_dependency(nlohmann_json nlohmann_json::nlohmann_json 3.10
+                 https://github.com/nlohmann/json/releases/download/v3.11.3/json.tar.xz)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+
+# Debian ships Highway with a pkg-config file only, so look for its header and library before fetching.
+find_package(hwy QUIET)
+if(NOT TARGET hwy::hwy)
+  find_path(HWY_INCLUDE_DIR hwy/highway.h)
+  find_library(HWY_LIBRARY NAMES libhwy.a hwy)
+  if(HWY_INCLUDE_DIR AND HWY_LIBRARY)
+    add_library(hwy::hwy UNKNOWN IMPORTED)
+    set_target_properties(hwy::hwy PROPERTIES IMPORTED_LOCATION ${HWY_LIBRARY}
+                                              INTERFACE_INCLUDE_DIRECTORIES ${HWY_INCLUDE_DIR})
+  else()
+    hetnn_dependency(hwy hwy::hwy 1.0 https://github.com/google/highway/archive/refs/tags/1.2.0.tar.gz)
+    if(NOT TARGET hwy::hwy)
+      add_library(hwy::hwy ALIAS hwy)
+    endif()
+  endif()
+endif()

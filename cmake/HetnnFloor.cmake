@@ -1,0 +1,34 @@
+# hetnn_floor(<name> [DEPENDS floor...] [PRIVATE target...]): the static library of cpp/hetnn/<name>.
+# Sources are globbed, so that adding a file to a floor touches no CMake file.
+find_program(HETNN_CCACHE ccache)
+if(HETNN_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${HETNN_CCACHE})
+endif()
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+add_library(hetnn_flags INTERFACE)
+target_compile_features(hetnn_flags INTERFACE cxx_std_20)
+target_compile_options(hetnn_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror -fno-math-errno
+                                             -ffp-contract=off)
+if(HETNN_SANITIZE)
+  target_compile_options(hetnn_flags INTERFACE -fsanitize=${HETNN_SANITIZE} -fno-omit-frame-pointer
+                                               -fno-sanitize-recover=all)
+  target_link_options(hetnn_flags INTERFACE -fsanitize=${HETNN_SANITIZE})
+endif()
+
+function(hetnn_floor name)
+  cmake_parse_arguments(floor "" "" "DEPENDS;PRIVATE" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cpp/hetnn/${name}/*.cpp)
+  add_library(hetnn_${name} STATIC ${sources})
+  target_include_directories(hetnn_${name} PUBLIC ${PROJECT_SOURCE_DIR}/cpp)
+  list(TRANSFORM floor_DEPENDS PREPEND hetnn_)
+  # JSON is header-only and fenced to *_json.cpp by tools/check_house.py, so every floor may reach it.
+  target_link_libraries(hetnn_${name} PUBLIC hetnn_flags ${floor_DEPENDS}
+                                      PRIVATE nlohmann_json::nlohmann_json ${floor_PRIVATE})
+endfunction()

@@ -1,0 +1,57 @@
+// The error kinds of hetnn. Throw one when a call cannot complete; an expected answer is a return value.
+#pragma once
+
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace hetnn {
+
+/// Root of every error hetnn throws. The text says what was found, what was expected and what to do.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The model, problem, file or argument is wrong (a ValueError in Python).
+class InvalidModel : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Something valid that hetnn or the target cannot do (a NotImplementedError in Python).
+class Unsupported : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Something that exceeds a memory or a budget (a MemoryError in Python).
+class DoesNotFit : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A bug in hetnn: names the file and line that noticed it.
+class InternalError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Joins its arguments into one string, as `<<` prints them.
+template <typename... Args>
+std::string text(const Args&... args) {
+  std::ostringstream out;
+  (out << ... << args);
+  return out.str();
+}
+
+[[noreturn]] void throw_internal_error(const char* file, int line, const char* condition, const std::string& message);
+
+}  // namespace hetnn
+
+/// Checks an invariant of hetnn itself, in every build; its failure is a bug. Further arguments form the message.
+#define HETNN_ASSERT(condition, ...)                                                               \
+  do {                                                                                             \
+    if (!(condition)) [[unlikely]]                                                                 \
+      ::hetnn::throw_internal_error(__FILE__, __LINE__, #condition, ::hetnn::text("" __VA_ARGS__)); \
+  } while (false)

@@ -16,6 +16,10 @@ add_library(hetnn_flags INTERFACE)
 target_compile_features(hetnn_flags INTERFACE cxx_std_20)
 target_compile_options(hetnn_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror -fno-math-errno
                                              -ffp-contract=off)
+# GCC 12 warns falsely about std::string concatenation (its bug 105651).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(hetnn_flags INTERFACE -Wno-restrict)
+endif()
 if(HETNN_SANITIZE)
   target_compile_options(hetnn_flags INTERFACE -fsanitize=${HETNN_SANITIZE} -fno-omit-frame-pointer
                                                -fno-sanitize-recover=all)

@@ -1,0 +1,79 @@
+// Canonical forms, evaluation and the text form of dims.
+#include "hetnn/base/dim.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "hetnn/base/error.h"
+
+namespace hetnn {
+namespace {
+
+const Dim h = Dim::symbol("h"), w = Dim::symbol("w");
+
+TEST(Dim, EqualSumsAndProductsHaveOneForm) {
+  EXPECT_EQ(h + w - h, w);
+  EXPECT_EQ((h + 1) * (h - 1), h * h - 1);
+  EXPECT_EQ((h - h).value(), 0);
+  EXPECT_EQ((2 * h + 3 * w - 1).to_string(), "2*h + 3*w - 1");
+}
+
+TEST(Dim, DivisionPullsOutWhatDividesExactly) {
+  EXPECT_EQ(floor_div(2 * h + 3, 2), h + 1);
+  EXPECT_EQ(floor_div(h * w, w), h);
+  EXPECT_EQ(floor_div(floor_div(h, 2) + 1, 2), floor_div(h + 2, 4));
+  EXPECT_EQ(mod(4 * h + 6, 4), 2);
+  EXPECT_EQ(ceil_div(h - 2, 2), -floor_div(2 - h, 2));
+  EXPECT_EQ(max(h + 1, h), h + 1);
+}
+
+TEST(Dim, EveryFormEvaluatesAsTheIntegersDo) {
+  std::mt19937 random(7);
+  auto draw = [&](int lo, int hi) { return static_cast<int64_t>(std::uniform_int_distribution<int>(lo, hi)(random)); };
+  for (int round = 0; round < 3000; ++round) {
+    const int64_t hv = draw(1, 40), wv = draw(1, 40);
+    const Bindings bindings = {{"h", hv}, {"w", wv}};
+    Dim dim = draw(0, 1) ? h : w;
+    int64_t expected = dim.evaluate(bindings);
+    for (int step = 0; step < 5; ++step) {
+      const int64_t c = draw(1, 6);
+      switch (draw(0, 6)) {
+        case 0:
+          dim = dim + c, expected += c;
+          break;
+        case 1:
+          dim = dim * c, expected *= c;
+          break;
+        case 2:
+          dim = floor_div(dim, c),
+          expected = static_cast<int64_t>(std::floor(static_cast<double>(expected) / static_cast<double>(c)));
+          break;
+        case 3:
+          dim = mod(dim, c), expected = ((expected % c) + c) % c;
+          break;
+        case 4:
+          dim = dim - w * c, expected -= wv * c;
+          break;
+        case 5:
+          dim = max(dim, h), expected = std::max(expected, hv);
+          break;
+        default:
+          dim = min(dim, w + c), expected = std::min(expected, wv + c);
+      }
+      ASSERT_EQ(dim.evaluate(bindings), expected) << dim;
+      ASSERT_EQ(Dim::parse(dim.to_string()), dim) << dim;
+    }
+  }
+}
+
+TEST(Dim, SaysWhatItCannotRead) {
+  EXPECT_THAT([] { Dim::parse("h + "); }, testing::ThrowsMessage<InvalidModel>(testing::HasSubstr("'h + '")));
+  EXPECT_THAT([] { h.evaluate({}); }, testing::ThrowsMessage<InvalidModel>(testing::HasSubstr("the symbol 'h'")));
+  EXPECT_THAT([] { floor_div(h, 0); }, testing::ThrowsMessage<InvalidModel>(testing::HasSubstr("divided by zero")));
+  EXPECT_THAT([] { Dim(INT64_MAX) + 1; }, testing::ThrowsMessage<InvalidModel>(testing::HasSubstr("64-bit")));
+}
+
+}  // namespace
+}  // namespace hetnn

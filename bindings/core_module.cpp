@@ -1,0 +1,10 @@
+// hetnn._core: the compiler tower and the tools, as a list of what is bound.
+#include <pybind11/pybind11.h>
+
+#include "bindings/errors.h"
+
+PYBIND11_MODULE(_core, m) {
+  m.doc() = "The compiler of hetnn and its tools.";
+  hetnn::register_errors();
+  m.attr("version") = HETNN_VERSION;
+}

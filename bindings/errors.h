@@ -1,0 +1,39 @@
+// Translates the error kinds of base/error.h into the classes of hetnn.errors.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <exception>
+
+#include "hetnn/base/error.h"
+
+namespace hetnn {
+
+/// Raises `hetnn.errors.<kind>` with the text of `error`.
+inline void raise_python_error(const char* kind, const std::exception& error) {
+  namespace py = pybind11;
+  py::object type = py::module_::import("hetnn.errors").attr(kind);
+  py::set_error(type, error.what());
+}
+
+/// Registers the translation in the calling module. Each extension module calls it once: their copies of the C++ types
+/// are distinct, because symbols are hidden.
+inline void register_errors() {
+  pybind11::register_local_exception_translator([](std::exception_ptr pointer) {
+    try {
+      if (pointer) std::rethrow_exception(pointer);
+    } catch (const InvalidModel& error) {
+      raise_python_error("InvalidModel", error);
+    } catch (const Unsupported& error) {
+      raise_python_error("Unsupported", error);
+    } catch (const DoesNotFit& error) {
+      raise_python_error("DoesNotFit", error);
+    } catch (const InternalError& error) {
+      raise_python_error("InternalError", error);
+    } catch (const Error& error) {
+      raise_python_error("Error", error);
+    }
+  });
+}
+
+}  // namespace hetnn

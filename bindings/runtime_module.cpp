@@ -1,0 +1,10 @@
+// hetnn._runtime: loads and runs executables, as a list of what is bound. Nothing of the compiler is linked in.
+#include <pybind11/pybind11.h>
+
+#include "bindings/errors.h"
+
+PYBIND11_MODULE(_runtime, m) {
+  m.doc() = "The runtime of hetnn: loads and runs executables.";
+  hetnn::register_errors();
+  m.attr("version") = HETNN_VERSION;
+}

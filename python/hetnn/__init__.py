@@ -1,0 +1,61 @@
+"""hetnn compiles a neural network into one program for several processors.
+
+Names are loaded when they are first used, so that `import hetnn` imports neither the compiler nor torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from hetnn.errors import DoesNotFit, Error, InternalError, InvalidModel, Unsupported
+
+if TYPE_CHECKING:
+    from hetnn.api import check as check
+    from hetnn.api import compile as compile
+    from hetnn.api import plan as plan
+    from hetnn.executable import Executable as Executable
+    from hetnn.executable import load as load
+    from hetnn.planning import generate_problem as generate_problem
+    from hetnn.planning import plan_problem as plan_problem
+
+__version__ = "0.1.0"
+
+# Public name -> the module that holds it.
+_HOMES = {
+    "compile": "hetnn.api",
+    "plan": "hetnn.api",
+    "check": "hetnn.api",
+    "Executable": "hetnn.executable",
+    "load": "hetnn.executable",
+    "plan_problem": "hetnn.planning",
+    "generate_problem": "hetnn.planning",
+}
+
+__all__ = [
+    "DoesNotFit",
+    "Error",
+    "Executable",
+    "InternalError",
+    "InvalidModel",
+    "Unsupported",
+    "check",
+    "compile",
+    "generate_problem",
+    "load",
+    "plan",
+    "plan_problem",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'hetnn' has no attribute '{name}'; it has {', '.join(__all__)}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -23,20 +23,36 @@ bool is_integer(DType dtype);  // bool is not an integer
 template <typename T>
 struct DTypeOf;
 template <>
-struct DTypeOf<float> { static constexpr DType value = DType::f32; };
+struct DTypeOf<float> {
+  static constexpr DType value = DType::f32;
+};
 template <>
-struct DTypeOf<double> { static constexpr DType value = DType::f64; };
+struct DTypeOf<double> {
+  static constexpr DType value = DType::f64;
+};
 template <>
-struct DTypeOf<int8_t> { static constexpr DType value = DType::i8; };
+struct DTypeOf<int8_t> {
+  static constexpr DType value = DType::i8;
+};
 template <>
-struct DTypeOf<uint8_t> { static constexpr DType value = DType::u8; };
+struct DTypeOf<uint8_t> {
+  static constexpr DType value = DType::u8;
+};
 template <>
-struct DTypeOf<int16_t> { static constexpr DType value = DType::i16; };
+struct DTypeOf<int16_t> {
+  static constexpr DType value = DType::i16;
+};
 template <>
-struct DTypeOf<int32_t> { static constexpr DType value = DType::i32; };
+struct DTypeOf<int32_t> {
+  static constexpr DType value = DType::i32;
+};
 template <>
-struct DTypeOf<int64_t> { static constexpr DType value = DType::i64; };
+struct DTypeOf<int64_t> {
+  static constexpr DType value = DType::i64;
+};
 template <>
-struct DTypeOf<bool> { static constexpr DType value = DType::boolean; };
+struct DTypeOf<bool> {
+  static constexpr DType value = DType::boolean;
+};
 
 }  // namespace hetnn

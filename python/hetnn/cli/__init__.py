@@ -1,7 +1,112 @@
-"""The command line `hetnn`: one file per command in this folder, each with `add_arguments` and `run`."""
+"""The command line `hetnn`. Each command is one file of this folder with `add_arguments(parser)` and `run(args)`.
+
+`run` returns an `Answer`; it prints nothing on stdout. `--json` and `--quiet` are added to every command here. A command
+is imported only when it is called, so that `hetnn --help` is quick.
+"""
 
 from __future__ import annotations
 
-from hetnn.cli.main import main
+import argparse
+import contextlib
+import importlib
+import json
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import NoReturn
 
-__all__ = ["main"]
+import hetnn
+from hetnn.cli.answer import BAD_INPUT, BUG, DONE, UNSUPPORTED, Answer, BadUse
+
+# Command -> what it is for. The file is hetnn/cli/<command>.py.
+COMMANDS = {
+    "compile": "compile a model into one .hetnn file",
+    "run": "run a model or a .hetnn file on arrays",
+    "plan": "show where each node would run, without compiling; or plan an abstract problem",
+    "check": "list everything in a model that the target cannot do",
+    "report": "describe a compiled model: placement, reasons, bytes, time",
+    "disassemble": "print the NPU command streams of a .hetnn file",
+    "targets": "list the known targets, or describe one",
+    "bench": "time a model",
+    "simulate": "count cycles on the NPU's timing model",
+    "allocate": "place buffers with lifetimes in a memory of fixed size",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises `BadUse` instead of leaving the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise BadUse(f"{message}\n{self.format_usage().strip()}")
+
+
+def _parse(argv: Sequence[str]) -> tuple[str, argparse.Namespace]:
+    parser = _Parser(prog="hetnn", description="Compiles neural networks into one program for several processors.")
+    parser.add_argument("--version", action="version", version=f"hetnn {hetnn.__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    for name, summary in COMMANDS.items():
+        command = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        command.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+        command.add_argument("--quiet", action="store_true", help="no progress on stderr")
+        if name in argv:  # importing the others would only cost time
+            importlib.import_module(f"hetnn.cli.{name}").add_arguments(command)
+    args = parser.parse_args(argv)
+    if args.command is None:
+        raise BadUse(f"name a command: {', '.join(COMMANDS)}")
+    return str(args.command), args
+
+
+def _failure(error: BaseException) -> tuple[str, int]:
+    """The kind and the exit code of an error."""
+    if isinstance(error, BadUse):
+        return "BadUse", BAD_INPUT
+    if isinstance(error, (hetnn.Unsupported, hetnn.DoesNotFit)):
+        return error.kind, UNSUPPORTED
+    if isinstance(error, hetnn.InternalError):
+        return error.kind, BUG
+    if isinstance(error, (hetnn.Error, OSError)):
+        return (error.kind if isinstance(error, hetnn.Error) else "InvalidModel"), BAD_INPUT
+    return "InternalError", BUG
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"cannot open '{os.fsdecode(error.filename)}': {error.strerror}. Check the path."
+    if isinstance(error, (hetnn.Error, BadUse)):
+        return str(error)
+    return f"{type(error).__name__}: {error}. This is a bug in hetnn; please report it."
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code: 0 done, 1 a check failed, 2 bad use or input, 3 unsupported, 4 a bug."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    as_json = "--json" in argv
+    try:
+        # Libraries that print would spoil the one document on stdout.
+        with (
+            contextlib.redirect_stdout(sys.stderr)
+            if "--help" not in argv and "-h" not in argv
+            else contextlib.nullcontext()
+        ):
+            command, args = _parse(argv)
+            answer: Answer = importlib.import_module(f"hetnn.cli.{command}").run(args)
+        answer.print(as_json)
+        return answer.status
+    except SystemExit as stop:  # argparse after --help and --version
+        return DONE if stop.code is None else int(stop.code)
+    except BrokenPipeError:  # the reader of our output left early, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except KeyboardInterrupt:
+        sys.stderr.write("hetnn: interrupted\n")
+        return 130
+    except Exception as error:
+        kind, status = _failure(error)
+        if status == BUG:
+            traceback.print_exc()
+        sys.stderr.write(f"hetnn: {_message(error)}\n")
+        if as_json:
+            where = error.where if isinstance(error, hetnn.Error) else None
+            sys.stdout.write(json.dumps({"error": {"kind": kind, "message": _message(error), "where": where}}) + "\n")
+        return status

@@ -1,0 +1,45 @@
+"""What a command hands back: one document for programs, one text for people, one exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+DONE = 0
+CHECK_FAILED = 1
+BAD_INPUT = 2
+UNSUPPORTED = 3
+BUG = 4
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The outcome of a command. A command prints nothing on stdout itself; the main program prints one of the two."""
+
+    document: Mapping[str, Any]
+    text: str
+    status: int = DONE
+
+    def print(self, as_json: bool) -> None:
+        """Prints the document (`--json`) or the text on stdout."""
+        body = json.dumps(self.document, allow_nan=False) if as_json else self.text
+        if body:
+            sys.stdout.write(body if body.endswith("\n") else body + "\n")
+        sys.stdout.flush()
+
+
+class BadUse(Exception):
+    """The command line itself is wrong: an unknown option, a missing file name, a value that is not one of the choices."""
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    """A text table: first column to the left, the others to the right."""
+    widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]
+    lines = []
+    for row in [header, *rows]:
+        cells = [cell.ljust(widths[k]) if k == 0 else cell.rjust(widths[k]) for k, cell in enumerate(row)]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)

@@ -1,7 +1,7 @@
 """The command line `hetnn`. Each command is one file of this folder with `add_arguments(parser)` and `run(args)`.
 
-`run` returns an `Answer`; it prints nothing on stdout. `--json` and `--quiet` are added to every command here. A command
-is imported only when it is called, so that `hetnn --help` is quick.
+`run` returns an `Answer`; it prints nothing on stdout. `--json` and `--quiet` are added to every command here. A
+command is imported only when it is called, so that `hetnn --help` is quick.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _message(error: BaseException) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code: 0 done, 1 a check failed, 2 bad use or input, 3 unsupported, 4 a bug."""
+    """Runs one command. Exit code: 0 done, 1 a check failed, 2 bad use or input, 3 unsupported, 4 a bug."""
     argv = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in argv
     try:

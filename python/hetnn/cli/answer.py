@@ -32,7 +32,7 @@ class Answer:
 
 
 class BadUse(Exception):
-    """The command line itself is wrong: an unknown option, a missing file name, a value that is not one of the choices."""
+    """The command line itself is wrong: an unknown option, a missing file name, a value outside the choices."""
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:

@@ -56,5 +56,5 @@ def _plan_problem(args: argparse.Namespace, options: dict[str, Any]) -> Answer:
         for subgraph in answer["subgraphs"]
     ]
     bounds = ", ".join(f"{device} {n}" for device, n in answer["lower_bound_subgraphs"].items())
-    text = f"{table(['device', 'nodes', 'first nodes'], rows)}\ncost {answer['cost_us']:g} us, fewest subgraphs possible: {bounds}"
-    return Answer(answer, text)
+    placement = table(["device", "nodes", "first nodes"], rows)
+    return Answer(answer, f"{placement}\ncost {answer['cost_us']:g} us, fewest subgraphs possible: {bounds}")

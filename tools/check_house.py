@@ -1,0 +1,158 @@
+"""Checks the rules of the house: includes follow the link lines of CMakeLists.txt, fences hold, files stay small.
+
+    python tools/check_house.py [ROOT]
+
+Prints one line per problem and ends with exit code 1 when there is any.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+MAX_LINES = 800
+SOURCES = {".h", ".cpp", ".inc", ".py"}
+FOLDERS = ("cpp", "bindings", "python", "tests", "tools", "benchmarks", "examples")
+SHAPELESS_NAMES = {"utils", "util", "common", "manager", "info", "misc", "helpers"}
+
+_FLOOR = re.compile(
+    r"^hetnn_floor\((?P<name>\w+)(?:\s+DEPENDS(?P<below>[\s\w]*?))?(?:\s+PRIVATE[^)]*)?\)", re.MULTILINE
+)
+_INCLUDE = re.compile(r'^\s*#\s*include\s*[<"](?P<path>[^>"]+)[>"]', re.MULTILINE)
+_MARK = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+_BANNER = re.compile(r"^\s*(//|#)\s*[-=*#/]{8,}")
+
+
+@dataclass(frozen=True)
+class Fence:
+    """Headers that only some files may include."""
+
+    what: str
+    header: re.Pattern[str]
+    allowed: Callable[[Path], bool]
+    where: str
+
+
+def _in_folder(*folders: str) -> Callable[[Path], bool]:
+    return lambda path: any(path.is_relative_to(folder) for folder in folders)
+
+
+def _json_file(path: Path) -> bool:
+    return path.name.endswith("_json.cpp") or path.is_relative_to("tests")
+
+
+FENCES = [
+    Fence("pybind11", re.compile(r"pybind11/"), _in_folder("bindings"), "bindings/"),
+    Fence("Eigen", re.compile(r"Eigen/"), _in_folder("cpp/hetnn/kernels", "tests/cpp/kernels"), "cpp/hetnn/kernels/"),
+    Fence(
+        "SIMD",
+        re.compile(r"hwy/|\w*intrin\.h|arm_neon\.h"),
+        _in_folder("cpp/hetnn/kernels", "tests/cpp/kernels"),
+        "cpp/hetnn/kernels/",
+    ),
+    Fence("JSON", re.compile(r"nlohmann/"), _json_file, "files named *_json.cpp"),
+    Fence("Python.h", re.compile(r"^Python\.h$"), _in_folder(), "no file; pybind11 is the way in"),
+]
+
+
+def read_floors(cmake_text: str) -> dict[str, set[str]]:
+    """Floor -> every floor below it, from the link lines of the top CMakeLists.txt, which stand in order."""
+    below: dict[str, set[str]] = {}
+    for match in _FLOOR.finditer(cmake_text):
+        direct = (match["below"] or "").split()
+        unknown = [name for name in direct if name not in below]
+        if unknown:
+            raise SystemExit(
+                f"CMakeLists.txt: floor {match['name']} depends on {unknown[0]}, which no line above it names"
+            )
+        below[match["name"]] = {floor for name in direct for floor in {name, *below[name]}}
+    return below
+
+
+def _allowed_floors(path: Path, floors: dict[str, set[str]]) -> set[str] | None:
+    """The floors that `path` may include; None where every floor may be."""
+    parts = path.parts
+    if parts[:2] == ("cpp", "hetnn") and len(parts) > 3:
+        return floors.get(parts[2], set()) | {parts[2]}
+    if parts[:2] == ("tests", "cpp") and len(parts) > 3 and parts[2] in floors:
+        return floors[parts[2]] | {parts[2]}
+    if parts[0] == "bindings" and path.name.startswith("runtime_"):
+        return floors["runtime"] | {"runtime"}
+    return None
+
+
+def check_includes(path: Path, text: str, floors: dict[str, set[str]]) -> Iterator[str]:
+    """Includes between floors, and the fences."""
+    allowed = _allowed_floors(path, floors)
+    for match in _INCLUDE.finditer(text):
+        header = match["path"]
+        line = text.count("\n", 0, match.start("path")) + 1
+        if header.startswith("hetnn/") and allowed is not None:
+            floor = header.split("/")[1]
+            if floor not in allowed:
+                yield f"{path}:{line}: includes {header}, but only {', '.join(sorted(allowed))} are below it or its own"
+        for fence in FENCES:
+            if fence.header.search(header) and not fence.allowed(path):
+                yield f"{path}:{line}: includes {header}; {fence.what} belongs in {fence.where}"
+
+
+def check_shape(path: Path, text: str) -> Iterator[str]:
+    """Size, first line, names, unfinished marks and banners."""
+    lines = text.splitlines()
+    if len(lines) > MAX_LINES:
+        yield f"{path}: {len(lines)} lines; {MAX_LINES} is the most. Split it by meaning."
+    if lines and not lines[0].startswith(("//", "#", '"""', 'r"""')):
+        yield f"{path}:1: the first line must be a comment that says what the file is for"
+    for name in (*path.parts[:-1], path.stem):
+        if name in SHAPELESS_NAMES:
+            yield f"{path}: the name '{name}' says nothing; name the thing"
+    for number, line in enumerate(lines, 1):
+        if path.name != "check_house.py" and _MARK.search(line):
+            yield f"{path}:{number}: an unfinished mark: {line.strip()}"
+        if _BANNER.match(line):
+            yield f"{path}:{number}: a banner: {line.strip()[:40]}"
+
+
+def check_op_names(path: Path, text: str, ops: list[str]) -> Iterator[str]:
+    """No operator's name is compared outside the operators' own floor."""
+    if not ops or path.parts[:2] != ("cpp", "hetnn") or path.is_relative_to("cpp/hetnn/ops"):
+        return
+    names = "|".join(ops)
+    for match in re.finditer(rf'[=!]=\s*"({names})"|"({names})"\s*[=!]=', text):
+        line = text.count("\n", 0, match.start()) + 1
+        yield f"{path}:{line}: compares the operator name {match[0]}; ask a trait of the operator instead"
+
+
+def check(root: Path) -> list[str]:
+    """Every problem below `root`, in the order of paths."""
+    floors = read_floors((root / "CMakeLists.txt").read_text(encoding="utf-8"))
+    ops = sorted(p.stem for p in (root / "cpp/hetnn/ops").rglob("*.cpp")) if (root / "cpp/hetnn/ops").is_dir() else []
+    problems: list[str] = []
+    for folder in FOLDERS:
+        for file in sorted((root / folder).rglob("*")):
+            path = file.relative_to(root)
+            if file.suffix not in SOURCES or "__pycache__" in path.parts:
+                continue
+            text = file.read_text(encoding="utf-8")
+            problems += check_shape(path, text)
+            if file.suffix != ".py":
+                problems += check_includes(path, text, floors)
+                problems += check_op_names(path, text, ops)
+    return problems
+
+
+def main() -> int:
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
+    problems = check(root)
+    for problem in problems:
+        print(problem)
+    if problems:
+        print(f"check_house: {len(problems)} problems", file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+// Threads: one parallel region per inference, and the barrier used inside it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+namespace hetnn {
+
+/// A barrier for a fixed number of threads that spins for a bounded time, then yields, then sleeps.
+class SpinBarrier {
+ public:
+  explicit SpinBarrier(int threads) : threads_(threads) {}
+  SpinBarrier(const SpinBarrier&) = delete;
+  SpinBarrier& operator=(const SpinBarrier&) = delete;
+
+  /// Returns when all threads have arrived. Writes made before by any of them are visible after.
+  void arrive_and_wait();
+
+  int threads() const { return threads_; }
+
+ private:
+  const int threads_;
+  alignas(64) std::atomic<int> arrived_{0};
+  alignas(64) std::atomic<uint32_t> phase_{0};
+};
+
+/// CPUs this process may run on (its affinity mask, not the machine's count); at least 1.
+int usable_cpus();
+
+/// How many threads a region gets when `requested` are asked for: 1 <= result <= usable_cpus(). 0 or less asks for all.
+int usable_threads(int requested);
+
+namespace detail {
+void parallel_region_impl(int threads, void (*call)(void*, int), void* function);
+}
+
+/// Runs function(thread) once on each of `threads` threads (thread = 0 is the caller) and returns when all are done.
+/// `threads` is taken as it is: pass it through usable_threads first. The first exception thrown by any of them is
+/// rethrown here; a function that uses a barrier must not throw between its waits.
+template <typename Function>
+void parallel_region(int threads, Function&& function) {
+  using F = std::remove_reference_t<Function>;
+  detail::parallel_region_impl(
+      threads, [](void* f, int thread) { (*static_cast<F*>(f))(thread); },
+      const_cast<void*>(static_cast<const void*>(std::addressof(function))));
+}
+
+/// The half-open share [begin, end) of `total` items that falls to one thread, in multiples of `step` where possible.
+struct Share {
+  int64_t begin;
+  int64_t end;
+};
+Share share_of(int64_t total, int thread, int threads, int64_t step = 1);
+
+}  // namespace hetnn

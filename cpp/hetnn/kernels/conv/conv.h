@@ -1,0 +1,29 @@
+// Convolutions.
+//
+// conv2d            inputs x [N,C,H,W] (nhwc or plain); weight [O, C/groups, kh, kw] packed; bias [O] when param bias =
+// 1;
+//                   epilogue operands. output [N,O,OH,OW], nhwc (or plain, through a copy).
+//                   params stride [sh,sw] (1,1); padding [h,w] or [top,left,bottom,right] (0); dilation [dh,dw] (1,1);
+//                   groups (1); bias (0); epilogue (""); algorithm "direct" (default) or "winograd"
+// conv1d            the same with one spatial axis: x [N,C,L]; stride [s], padding [p] or [begin,end], dilation [d].
+// conv_transpose2d  weight [C, O/groups, kh, kw] packed; further param output_padding is implied by the output's shape.
+// f32. Accumulation starts at the bias and runs over taps, then input channels.
+#pragma once
+
+#include <string>
+
+#include "hetnn/kernels/kernel.h"
+
+namespace hetnn::kernels {
+
+std::unique_ptr<Kernel> make_conv2d(const KernelCall& call);
+std::unique_ptr<Kernel> make_conv_transpose2d(const KernelCall& call);
+bool is_conv_weight(const KernelCall& call, int input);
+std::vector<std::byte> pack_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight);
+std::vector<std::byte> pack_conv_transpose2d(const KernelCall& call, int input, std::span<const std::byte> weight);
+
+/// "winograd" where F(4x4,3x3) is expected to be faster for these shapes, else "direct". The answer goes into the
+/// parameter `algorithm` before the weight is packed.
+std::string recommended_conv_algorithm(const KernelCall& call);
+
+}  // namespace hetnn::kernels

@@ -1,0 +1,109 @@
+// The contract of every CPU kernel: how a call is described, how a kernel is made from it, and how it is run.
+//
+// A kernel is made once from shapes, layouts and parameters (never from pointers), is immutable afterwards, and may be
+// run by any number of callers at once, each with its own pointers and scratch. What each kernel takes (inputs,
+// parameters) is written in the header of its family: gemm/gemm.h, conv/conv.h, pool/pool.h, elementwise/elementwise.h,
+// norm/norm.h, reduce/reduce.h, attention/attention.h, move/move.h.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "hetnn/base/dtype.h"
+#include "hetnn/base/layout.h"
+#include "hetnn/base/parallel.h"
+#include "hetnn/kernels/params.h"
+
+namespace hetnn::kernels {
+
+/// Shape and layout of one operand; holds no pointer. `dims` are always in the model's logical, channels-first order.
+///  - plain: dense, row-major, in logical order.
+///  - nhwc:  rank 3 to 5, logical [N, C, spatial...], stored [N, spatial..., C] with `pitch_elems` >= C elements from
+///  one
+///           pixel to the next. Kernels neither read nor write the pitch - C lanes behind a pixel, so a view may be a
+///           channel slice of a wider buffer.
+/// A packed view stands for bytes made by the family's `pack` function from a plain weight; `dims` stay the weight's
+/// logical shape and `layout` is plain.
+struct TensorView {
+  DType dtype = DType::f32;
+  int rank = 0;
+  std::array<int64_t, 8> dims{};
+  Layout layout = Layout::plain;
+  int64_t pitch_elems = 0;  // nhwc only
+  bool packed = false;
+
+  /// Number of logical elements (1 for rank 0).
+  int64_t elems() const;
+  /// Bytes from the first to one past the last element, gaps included. Not defined for packed views.
+  int64_t span_bytes() const;
+  std::span<const int64_t> shape() const { return {dims.data(), static_cast<size_t>(rank)}; }
+
+  static TensorView plain(DType dtype, std::span<const int64_t> shape);
+  /// pitch_elems 0 means: no gap (pitch = C).
+  static TensorView nhwc(DType dtype, std::span<const int64_t> shape, int64_t pitch_elems = 0);
+  static TensorView of_weight(DType dtype, std::span<const int64_t> shape);
+};
+
+struct KernelCall {
+  std::span<const TensorView> inputs;
+  std::span<const TensorView> outputs;
+  const Params& params;
+};
+
+/// What one thread of the inference's parallel region sees.
+struct RunContext {
+  int thread;            // this thread, 0 <= thread < threads
+  int threads;           // how many threads call run
+  SpinBarrier& barrier;  // of those threads
+  std::byte* scratch;    // scratch_bytes(threads) bytes shared by the threads, 64-byte aligned
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+
+  /// Bytes of scratch one run needs when `threads` threads take part.
+  virtual int64_t scratch_bytes(int /*threads*/) const { return 0; }
+
+  /// True when the work is too small to share: run is then called by thread 0 alone, with threads = 1.
+  virtual bool serial() const { return false; }
+
+  /// Called by all threads of one parallel region. Does not throw. Pointers are aligned to their element size at least.
+  /// Outputs do not overlap inputs, unless `in_place` says they may. When run returns, this thread's share is written:
+  /// the caller sets a barrier before anything that reads the outputs or reuses the inputs or the scratch. Results do
+  /// not depend on the number of threads.
+  virtual void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const = 0;
+
+  /// True when output 0 may be the very buffer of that input (same view, same address).
+  virtual bool in_place(int /*input*/) const { return false; }
+};
+
+using KernelFactory = std::unique_ptr<Kernel> (*)(const KernelCall&);
+
+/// Turns a plain weight (input number `input` of `call`, whose view has its logical shape) into the bytes the kernel
+/// reads. The result depends on the call's shapes of weights and its parameters alone, not on the machine.
+using PackFunction = std::vector<std::byte> (*)(const KernelCall& call, int input, std::span<const std::byte> weight);
+
+/// Whether that input is a weight to be packed at compile time, in this call. The others are passed as they are.
+using WeightTest = bool (*)(const KernelCall& call, int input);
+
+/// One kernel as the compiler and the runtime find it: by name.
+struct KernelFamily {
+  std::string_view name;
+  KernelFactory create;            // throws Unsupported or InvalidModel for a call it cannot serve
+  WeightTest is_weight = nullptr;  // null: no input is packed
+  PackFunction pack = nullptr;
+};
+
+/// The family of that name, or null.
+const KernelFamily* find_kernel(std::string_view name);
+
+/// All families, in a fixed order.
+std::span<const KernelFamily> all_kernels();
+
+}  // namespace hetnn::kernels

@@ -1,0 +1,37 @@
+// Data movement. All dtypes, plain or nhwc on either side.
+//
+// copy                x -> y: same shape, any layouts.
+// reshape             x -> y: same elements in logical order, any shapes and layouts.
+// transpose           params perm: axis i of y is axis perm[i] of x.
+// concat              x_0 ... x_{n-1} -> y along param axis.
+// slice               params starts, ends (clamped), steps (per listed axis, > 0), axes ([] = 0, 1, ...).
+// pad                 params padding [begin_0, ..., begin_{r-1}, end_0, ..., end_{r-1}] (negative crops), mode constant
+// (default)
+//                     reflect replicate circular, value (0).
+// gather              x, indices (i64 or i32, any rank): y = x taken along param axis (torch index_select, embedding).
+// Negative
+//                     indices count from the end; indices out of range are clamped to the nearest valid one.
+// expand              x broadcast to y's shape.
+// upsample_nearest2d  x [N,C,H,W] -> [N,C,OH,OW]. params scales [h,w] ([] = by the sizes).
+// upsample_bilinear2d params align_corners (0), scales ([]).
+// pixel_shuffle       param factor: [N, C*f*f, H, W] -> [N, C, H*f, W*f]; pixel_unshuffle the reverse.
+#pragma once
+
+#include "hetnn/kernels/kernel.h"
+
+namespace hetnn::kernels {
+
+std::unique_ptr<Kernel> make_copy(const KernelCall& call);
+std::unique_ptr<Kernel> make_reshape(const KernelCall& call);
+std::unique_ptr<Kernel> make_transpose(const KernelCall& call);
+std::unique_ptr<Kernel> make_concat(const KernelCall& call);
+std::unique_ptr<Kernel> make_slice(const KernelCall& call);
+std::unique_ptr<Kernel> make_pad(const KernelCall& call);
+std::unique_ptr<Kernel> make_gather(const KernelCall& call);
+std::unique_ptr<Kernel> make_expand(const KernelCall& call);
+std::unique_ptr<Kernel> make_upsample_nearest2d(const KernelCall& call);
+std::unique_ptr<Kernel> make_upsample_bilinear2d(const KernelCall& call);
+std::unique_ptr<Kernel> make_pixel_shuffle(const KernelCall& call);
+std::unique_ptr<Kernel> make_pixel_unshuffle(const KernelCall& call);
+
+}  // namespace hetnn::kernels

@@ -1,0 +1,26 @@
+// Normalisations and softmax.
+//
+// layer_norm     x plain; residual (x's shape) when param residual = 1; weight, bias (the normalised shape) when params
+//                weight = 1, bias = 1. normalises (x + residual) over the last `axes` (1) axes. eps (1e-5); epilogue
+//                (""). With residual = 1 and two outputs the second receives x + residual.
+// rms_norm       x; residual?; weight?: as above, without mean and bias.
+// group_norm     x [N,C,...] plain or nhwc; weight [C]?, bias [C]?; params groups, eps, weight, bias, epilogue ("") .
+// instance_norm  group_norm with groups = C.
+// softmax, log_softmax   param axis; plain or nhwc.
+// scale_shift    x [N,C,...] plain or nhwc, scale [C], shift [C]: y = x * scale + shift. epilogue ("").
+// f32.
+#pragma once
+
+#include "hetnn/kernels/kernel.h"
+
+namespace hetnn::kernels {
+
+std::unique_ptr<Kernel> make_layer_norm(const KernelCall& call);
+std::unique_ptr<Kernel> make_rms_norm(const KernelCall& call);
+std::unique_ptr<Kernel> make_group_norm(const KernelCall& call);
+std::unique_ptr<Kernel> make_instance_norm(const KernelCall& call);
+std::unique_ptr<Kernel> make_softmax(const KernelCall& call);
+std::unique_ptr<Kernel> make_log_softmax(const KernelCall& call);
+std::unique_ptr<Kernel> make_scale_shift(const KernelCall& call);
+
+}  // namespace hetnn::kernels

@@ -1,0 +1,1 @@
+"""Face detection with MTCNN: three small networks in a cascade, compiled by hetnn."""

@@ -1,0 +1,116 @@
+# Everything one does with hetnn. `make demo` and `make test` set up all they need on a bare Debian or Ubuntu machine.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMPS := build/stamps
+BUILD := build/release
+JOBS ?= $(shell nproc)
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
+
+CPP_SOURCES := $(shell find cpp bindings cmake -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.inc' -o -name '*.cmake' -o -name CMakeLists.txt \))
+PACKAGE_SOURCES := $(CPP_SOURCES) CMakeLists.txt pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.json' -o -name py.typed)
+CPP_FORMATTED := $(shell find cpp bindings tests/cpp benchmarks -name '*.cpp' -o -name '*.h' 2>/dev/null)
+CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
+CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
+
+.PHONY: help setup build demo test tiny cpp-test python-test lint tidy asan ubsan tsan fuzz fuzz-plan bench docs stubs \
+        wheel new-op new-pass notebooks clean
+
+help:
+	@echo "make demo       detect faces on a photo, three networks compiled for cpu+relu-only"
+	@echo "make test       lint, C++ tests, Python tests"
+	@echo "make tiny       the quick part of the tests, under a minute"
+	@echo "also: setup build lint tidy asan ubsan tsan fuzz fuzz-plan bench docs stubs wheel notebooks new-op new-pass"
+
+# Set-up, in steps that are done once each.
+$(STAMPS)/system: tools/install_system_packages.sh
+	@mkdir -p $(STAMPS)
+	sh tools/install_system_packages.sh
+	@touch $@
+
+$(STAMPS)/venv: $(STAMPS)/system
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 10) else "Python 3.10 or newer is needed")'
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install -q --upgrade pip
+	@touch $@
+
+# torch comes first and alone: what needs it would otherwise pull in a build with GPU libraries.
+$(STAMPS)/torch: $(STAMPS)/venv
+	$(PY) -m pip install -q torch==2.13.0
+	@touch $@
+
+$(STAMPS)/requirements: $(STAMPS)/torch tests/python/requirements.txt tests/python/requirements-no-deps.txt
+	$(PY) -m pip install -q -r tests/python/requirements.txt
+	$(PY) -m pip install -q --no-deps -r tests/python/requirements-no-deps.txt
+	@touch $@
+
+# One build folder serves the installed package and the C++ tests.
+$(STAMPS)/install: $(STAMPS)/requirements $(PACKAGE_SOURCES)
+	rm -rf build/wheelhouse
+	$(PY) -m pip wheel -q --no-deps --no-build-isolation -w build/wheelhouse -Cbuild-dir=$(BUILD) \
+	  -Ccmake.define.HETNN_BUILD_TESTS=ON .
+	$(PY) -m pip install -q --no-deps --force-reinstall build/wheelhouse/hetnn-*.whl
+	@touch $@
+
+setup: $(STAMPS)/requirements
+build: $(STAMPS)/install
+
+demo: $(STAMPS)/install
+	cd examples && ../$(PY) -m mtcnn.demo --output ../out
+
+# Tests.
+test: lint cpp-test wheel python-test
+
+cpp-test: $(STAMPS)/install
+	cmake --build $(BUILD) -j $(JOBS)
+	ctest --test-dir $(BUILD) --output-on-failure
+
+python-test: $(STAMPS)/install
+	$(PY) -m pytest -q --durations=10
+
+tiny: $(STAMPS)/install
+	$(PY) -m pytest -q -m "not slow" tests/python/tiny tests/python/house tests/python/errors
+
+notebooks: $(STAMPS)/install
+	$(PY) -m pytest -q tests/python/notebooks
+
+lint: $(STAMPS)/install
+	ruff check .
+	ruff format --check -q .
+	mypy
+	$(PY) tools/check_house.py
+	$(if $(CLANG_FORMAT),$(CLANG_FORMAT) --dry-run -Werror $(CPP_FORMATTED))
+	$(PY) tools/run_clang_tidy.py --build $(BUILD) --changed $(if $(CLANG_TIDY),--program $(CLANG_TIDY))
+
+tidy: $(STAMPS)/install
+	$(PY) tools/run_clang_tidy.py --build $(BUILD) $(if $(CLANG_TIDY),--program $(CLANG_TIDY))
+
+asan ubsan tsan: $(STAMPS)/requirements
+	cmake --preset $@
+	cmake --build --preset $@ -j $(JOBS)
+	ctest --test-dir build/$@ --output-on-failure
+
+# Distribution.
+wheel: $(STAMPS)/wheel
+$(STAMPS)/wheel: $(STAMPS)/install
+	rm -rf dist
+	auditwheel repair -w dist build/wheelhouse/hetnn-*.whl
+	@touch $@
+
+# Generated files.
+stubs: $(STAMPS)/install
+	$(PY) tools/generate_stubs.py
+docs: $(STAMPS)/install
+	$(PY) tools/generate_docs.py
+
+new-op:
+	@test -n "$(NAME)" || { echo "usage: make new-op NAME=my_op"; exit 2; }
+	$(PYTHON) tools/new_file.py op $(NAME)
+new-pass:
+	@test -n "$(NAME)" || { echo "usage: make new-pass NAME=verb_phrase"; exit 2; }
+	$(PYTHON) tools/new_file.py pass $(NAME)
+
+clean:
+	rm -rf build dist out

@@ -41,7 +41,7 @@ class InternalError : public Error {
 template <typename... Args>
 std::string text(const Args&... args) {
   std::ostringstream out;
-  (out << ... << args);
+  static_cast<void>((out << ... << args));
   return out.str();
 }
 
@@ -53,5 +53,5 @@ std::string text(const Args&... args) {
 #define HETNN_ASSERT(condition, ...)                                                                \
   do {                                                                                              \
     if (!(condition)) [[unlikely]]                                                                  \
-      ::hetnn::throw_internal_error(__FILE__, __LINE__, #condition, ::hetnn::text("" __VA_ARGS__)); \
+      ::hetnn::throw_internal_error(__FILE__, __LINE__, #condition, ::hetnn::text(__VA_ARGS__)); \
   } while (false)

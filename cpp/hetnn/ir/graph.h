@@ -1,0 +1,222 @@
+// The intermediate representation: graphs of nodes over typed values.
+//
+// Semantics
+//   Values      A value is an immutable tensor, written once by its node or by the caller; nothing aliases. Backends
+//               may share storage between values only where no reader can tell.
+//   Shapes      Dims are integers or expressions of the graph's symbols, each symbol a positive integer in its range.
+//               Images are channels first (N,C,H,W); a scalar has rank 0. A dim may be 0; reductions over nothing give
+//               the operation's identity (max and min of nothing are InvalidModel).
+//   Broadcast   Elementwise operators align dims at the right; a dim of 1 stretches. Nothing else broadcasts.
+//   Types       Element types never convert silently: operands of one node agree, and `cast` is the only conversion.
+//   Rounding    f32 and f64 follow IEEE 754, round to nearest even; f16 and bf16 compute in f32 and round once per
+//               node. Sums may be taken in any order within an operator's tolerance.
+//   NaN, inf    Propagate as the formula of the operator says. max, min, relu and clamp return NaN for NaN.
+//   Integers    Wrap on overflow; division by zero is InvalidModel in the reference, unspecified elsewhere.
+//               Casting a float outside the integer's range gives an unspecified value.
+//   Order       Nodes are kept in a topological order. A node has no effect but its outputs.
+//   Changes     Only through Rewriter, which keeps use lists, order and source locations.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "hetnn/ir/attr.h"
+#include "hetnn/ir/op_def.h"
+
+namespace hetnn::ir {
+
+/// Where a node comes from in the user's model. Empty parts are unknown.
+struct Loc {
+  std::string scope;  // module path: layer1.0.conv1
+  std::string file;
+  int line = 0;
+  bool operator==(const Loc&) const = default;
+};
+/// `resnet.py:88`, or the scope, or nothing.
+std::string to_string(const Loc& loc);
+
+struct Use {
+  Node* node;
+  size_t index;  // among the node's inputs
+  bool operator==(const Use&) const = default;
+};
+
+/// What one node writes or the caller passes. Owned by its node or graph.
+class Value {
+ public:
+  const std::string& name() const { return name_; }
+  const Type& type() const { return type_; }
+  DType dtype() const { return type_.dtype; }
+  const Shape& shape() const { return type_.shape; }
+  int rank() const { return static_cast<int>(type_.shape.size()); }
+  /// The node that writes it; null for a graph input.
+  Node* producer() const { return producer_; }
+  /// Readers in no particular order; a node that reads twice appears twice. Graph outputs do not count.
+  const std::vector<Use>& uses() const { return uses_; }
+
+ private:
+  friend class Graph;
+  friend class Rewriter;
+  Value(std::string name, Type type, Node* producer)
+      : name_(std::move(name)), type_(std::move(type)), producer_(producer) {}
+
+  std::string name_;
+  Type type_;
+  Node* producer_;
+  std::vector<Use> uses_;
+};
+
+/// One operation. There is no subclass per operator: `op` says what it is.
+class Node {
+ public:
+  const OpDef& op() const { return *op_; }
+  /// An absent optional input is null.
+  const std::vector<Value*>& inputs() const { return inputs_; }
+  Value* input(size_t index) const { return index < inputs_.size() ? inputs_[index] : nullptr; }
+  const std::vector<Value*>& outputs() const { return output_pointers_; }
+  Value* output(size_t index = 0) const { return output_pointers_[index]; }
+  const Attrs& attrs() const { return attrs_; }
+  const Loc& loc() const { return loc_; }
+  /// Unique in its graph: the name of its first output.
+  const std::string& name() const;
+
+  /// Attributes by kind. InternalError when the attribute is missing or of another kind.
+  bool flag(std::string_view attr) const;
+  Dim integer(std::string_view attr) const;
+  double real(std::string_view attr) const;
+  const std::string& string(std::string_view attr) const;
+  DType dtype(std::string_view attr) const;
+  const std::vector<Dim>& integers(std::string_view attr) const;
+  const std::vector<double>& reals(std::string_view attr) const;
+  const Tensor& tensor(std::string_view attr) const;
+
+  bool is_constant() const { return op_->has(Trait::constant); }
+  /// The constant behind input `index`, when a constant node writes it.
+  const Tensor* constant_input(size_t index) const;
+
+  /// Annotations of later stages: device name (placed), index of the subgraph (cut) and of the fused group (fused).
+  std::string device;
+  int subgraph = -1;
+  int group = -1;
+
+ private:
+  friend class Graph;
+  friend class Rewriter;
+  friend class NodeProbe;
+  Node() = default;
+  const Attr& attr(std::string_view name, AttrKind kind) const;
+
+  const OpDef* op_ = nullptr;
+  std::vector<Value*> inputs_;
+  std::vector<std::unique_ptr<Value>> outputs_;
+  std::vector<Value*> output_pointers_;
+  Attrs attrs_;
+  Loc loc_;
+  std::list<std::unique_ptr<Node>>::iterator position_;
+};
+
+enum class Stage : uint8_t { imported, canonical, legal, placed, cut, fused, planned };
+std::string_view stage_name(Stage stage);
+std::optional<Stage> stage_from_name(std::string_view name);
+
+/// A value that the model updates: reads `input`, and the run's `output` becomes its next value.
+struct Mutation {
+  std::string input;
+  std::string output;
+  bool operator==(const Mutation&) const = default;
+};
+
+class Graph {
+ public:
+  explicit Graph(std::string name = "main") : name_(std::move(name)) {}
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  Graph(Graph&&) noexcept = default;
+  Graph& operator=(Graph&&) noexcept = default;
+  /// A deep copy (constants share their bytes).
+  Graph clone() const;
+
+  const std::string& name() const { return name_; }
+  Stage stage = Stage::imported;
+  std::vector<Symbol> symbols;
+  std::vector<Mutation> mutations;
+  /// The example's value of every symbol, for cost models.
+  Bindings hints() const;
+
+  std::vector<Value*> inputs() const;
+  const std::vector<Value*>& outputs() const { return outputs_; }
+  bool is_output(const Value* value) const;
+  /// Name under which output `index` is returned (the model's own name, which need not be the value's).
+  std::vector<std::string> output_names;
+
+  /// The nodes in topological order. The list must not be changed but by Rewriter.
+  class Nodes;
+  Nodes nodes() const;
+  size_t node_count() const { return nodes_.size(); }
+  /// By name; null when there is none.
+  Value* find_value(std::string_view name) const;
+
+ private:
+  friend class Rewriter;
+  std::string unique_name(std::string_view wanted);
+
+  std::string name_;
+  std::vector<std::unique_ptr<Value>> inputs_;
+  std::list<std::unique_ptr<Node>> nodes_;
+  std::vector<Value*> outputs_;
+  std::map<std::string, Value*, std::less<>> names_;
+  std::map<std::string, size_t, std::less<>> suffixes_;  // last number given to a name that was taken
+};
+
+/// A range of Node* over a graph's nodes.
+class Graph::Nodes {
+ public:
+  using List = std::list<std::unique_ptr<Node>>;
+  class iterator {
+   public:
+    using iterator_category = std::bidirectional_iterator_tag;
+    using value_type = Node*;
+    using difference_type = std::ptrdiff_t;
+    using pointer = Node* const*;
+    using reference = Node*;
+    iterator() = default;
+    explicit iterator(List::const_iterator at) : at_(at) {}
+    Node* operator*() const { return at_->get(); }
+    iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    iterator operator++(int) { return iterator(at_++); }
+    iterator& operator--() {
+      --at_;
+      return *this;
+    }
+    iterator operator--(int) { return iterator(at_--); }
+    bool operator==(const iterator&) const = default;
+
+   private:
+    List::const_iterator at_;
+  };
+  explicit Nodes(const List& list) : list_(&list) {}
+  iterator begin() const { return iterator(list_->begin()); }
+  iterator end() const { return iterator(list_->end()); }
+  size_t size() const { return list_->size(); }
+
+ private:
+  const List* list_;
+};
+inline Graph::Nodes Graph::nodes() const { return Nodes(nodes_); }
+
+/// Throws InvalidModel about a node: `conv2d 'layer1.0.conv1': <message>\n  at resnet.py:88`. The message names both
+/// values, one cause and what to do; `label` is the broken constraint's.
+[[noreturn]] void fail(const Node& node, std::string_view label, const std::string& message);
+
+/// How messages call a node: `conv2d 'layer1.0.conv1'`.
+std::string describe(const Node& node);
+
+}  // namespace hetnn::ir

@@ -1,0 +1,177 @@
+// Graph to text.
+#include <charconv>
+
+#include "hetnn/base/error.h"
+#include "hetnn/ir/text.h"
+
+namespace hetnn::ir {
+namespace {
+
+constexpr int64_t kInlineElems = 16;
+
+std::string number(double value) {
+  char buffer[32];
+  auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+  return std::string(buffer, end);
+}
+std::string number(float value) {
+  char buffer[32];
+  auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+  return std::string(buffer, end);
+}
+
+std::string quoted(std::string_view source) {
+  std::string out = "\"";
+  for (char c : source) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (c == '\n') {
+      out += "\\n";
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+bool is_word(std::string_view source) {
+  if (source.empty() || std::isdigit(static_cast<unsigned char>(source[0]))) return false;
+  for (char c : source) {
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') return false;
+  }
+  return true;
+}
+
+std::string base64(const std::byte* data, int64_t bytes) {
+  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  out.reserve(static_cast<size_t>((bytes + 2) / 3 * 4));
+  for (int64_t k = 0; k < bytes; k += 3) {
+    uint32_t group = 0;
+    for (int64_t j = 0; j < 3; ++j) group = group << 8 | (k + j < bytes ? static_cast<uint32_t>(data[k + j]) : 0U);
+    for (int64_t j = 0; j < 4; ++j) out += k + j - 1 < bytes || j < 2 ? kDigits[group >> (18 - 6 * j) & 63] : '=';
+  }
+  return out;
+}
+
+template <typename T>
+std::string numbers(const Tensor& tensor) {
+  std::string out = "{";
+  for (T value : tensor.values<T>()) {
+    if (out.size() > 1) out += ", ";
+    if constexpr (std::is_floating_point_v<T>) {
+      out += number(value);
+    } else {
+      out += std::to_string(value);
+    }
+  }
+  return out + "}";
+}
+
+std::string tensor_text(const Tensor& tensor, bool values) {
+  std::string out(dtype_name(tensor.dtype()));
+  out += "[";
+  for (int k = 0; k < tensor.rank(); ++k)
+    out += (k ? "," : "") + std::to_string(tensor.shape()[static_cast<size_t>(k)]);
+  out += "] ";
+  if (tensor.elems() <= kInlineElems) {
+    switch (tensor.dtype()) {
+      case DType::f32:
+        return out + numbers<float>(tensor);
+      case DType::f64:
+        return out + numbers<double>(tensor);
+      case DType::i8:
+        return out + numbers<int8_t>(tensor);
+      case DType::u8:
+        return out + numbers<uint8_t>(tensor);
+      case DType::i16:
+        return out + numbers<int16_t>(tensor);
+      case DType::i32:
+        return out + numbers<int32_t>(tensor);
+      case DType::i64:
+        return out + numbers<int64_t>(tensor);
+      case DType::boolean:
+        return out + numbers<bool>(tensor);
+      default:
+        break;
+    }
+  }
+  return out + (values ? "\"" + base64(tensor.data(), tensor.bytes()) + "\"" : "...");
+}
+
+struct AttrPrinter {
+  const PrintOptions& options;
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(const Dim& value) const { return value.to_string(); }
+  std::string operator()(double value) const { return number(value); }
+  std::string operator()(const std::string& value) const { return is_word(value) ? value : quoted(value); }
+  std::string operator()(DType value) const { return std::string(dtype_name(value)); }
+  std::string operator()(const std::vector<Dim>& value) const { return to_string(value); }
+  std::string operator()(const std::vector<double>& value) const {
+    std::string out = "[";
+    for (size_t k = 0; k < value.size(); ++k) out += (k ? "," : "") + number(value[k]);
+    return out + "]";
+  }
+  std::string operator()(const Tensor& value) const { return tensor_text(value, options.constants); }
+};
+
+std::string location(const Loc& loc) {
+  if (loc == Loc{}) return {};
+  std::string out = " loc(" + quoted(loc.scope);
+  if (!loc.file.empty()) out += ", " + quoted(loc.file) + ":" + std::to_string(loc.line);
+  return out + ")";
+}
+
+std::string node_text(const Node& node, const PrintOptions& options) {
+  std::string out = "  ";
+  for (size_t k = 0; k < node.outputs().size(); ++k) out += (k ? ", %" : "%") + node.output(k)->name();
+  out += text(" = ", node.op().name, "(");
+  for (size_t k = 0; k < node.inputs().size(); ++k) {
+    out += k ? ", " : "";
+    out += node.input(k) ? "%" + node.input(k)->name() : "_";
+  }
+  out += ")";
+  std::string attrs;
+  for (const AttrDef& def : node.op().attrs) {
+    const Attr& attr = node.attrs().find(def.name)->second;
+    if (def.default_value && same(attr, *def.default_value)) continue;
+    attrs += text(attrs.empty() ? " {" : ", ", def.name, " = ", std::visit(AttrPrinter{options}, attr));
+  }
+  if (!attrs.empty()) out += attrs + "}";
+  out += " : ";
+  for (size_t k = 0; k < node.outputs().size(); ++k) out += (k ? ", " : "") + to_string(node.output(k)->type());
+  if (!node.device.empty()) out += " on " + node.device;
+  if (node.subgraph >= 0) out += text(" in ", node.subgraph);
+  if (node.group >= 0) out += text(" group ", node.group);
+  if (options.locations) out += location(node.loc());
+  return out + "\n";
+}
+
+}  // namespace
+
+std::string print(const Graph& graph, const PrintOptions& options) {
+  std::string out = text("graph @", is_word(graph.name()) ? graph.name() : quoted(graph.name()),
+                         " {stage = ", stage_name(graph.stage));
+  if (!graph.symbols.empty()) {
+    out += ", symbols = [";
+    for (size_t k = 0; k < graph.symbols.size(); ++k) {
+      const Symbol& s = graph.symbols[k];
+      out += text(k ? ", " : "", s.name, ": ", s.min, "..", s.max, " = ", s.hint);
+    }
+    out += "]";
+  }
+  for (const Mutation& m : graph.mutations) out += text(", mutates ", quoted(m.input), " by ", quoted(m.output));
+  out += "} (";
+  const std::vector<Value*> inputs = graph.inputs();
+  for (size_t k = 0; k < inputs.size(); ++k)
+    out += text(k ? ", %" : "%", inputs[k]->name(), ": ", to_string(inputs[k]->type()));
+  out += ") -> (";
+  for (size_t k = 0; k < graph.outputs().size(); ++k) {
+    out += (k ? ", %" : "%") + graph.outputs()[k]->name();
+    if (graph.output_names[k] != graph.outputs()[k]->name()) out += " as " + quoted(graph.output_names[k]);
+  }
+  out += ") {\n";
+  for (const Node* node : graph.nodes()) out += node_text(*node, options);
+  return out + "}\n";
+}
+
+}  // namespace hetnn::ir

@@ -1,0 +1,180 @@
+// Building and editing graphs.
+#include "hetnn/ir/rewriter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "hetnn/base/error.h"
+
+namespace hetnn::ir {
+namespace {
+
+// Checks inputs and attributes against the operator's record, and fills in defaults.
+void fit(const Node& node, Attrs& attrs) {
+  const OpDef& op = node.op();
+  const bool variadic = !op.inputs.empty() && op.inputs.back().variadic;
+  const size_t given = node.inputs().size();
+  if (given > op.inputs.size() && !variadic) {
+    fail(node, "", text("takes at most ", op.inputs.size(), " inputs; got ", given));
+  }
+  for (size_t k = 0; k < std::max(given, op.inputs.size()); ++k) {
+    const InputDef& input = op.inputs[std::min(k, op.inputs.size() - 1)];
+    if (!input.optional && !(input.variadic && k > 0 && k >= given) && node.input(k) == nullptr) {
+      fail(node, "", text("input '", input.name, "' is missing"));
+    }
+  }
+  for (const auto& [name, attr] : attrs) {
+    const AttrDef* def = op.find_attr(name);
+    if (!def) fail(node, "", text("has no attribute '", name, "'"));
+    if (def->kind != attr_kind(attr)) {
+      fail(node, "",
+           text("attribute '", name, "' is of kind ", attr_kind_name(def->kind), "; got ",
+                attr_kind_name(attr_kind(attr))));
+    }
+  }
+  for (const AttrDef& def : op.attrs) {
+    if (attrs.contains(def.name)) continue;
+    if (!def.default_value) fail(node, "", text("attribute '", def.name, "' is missing"));
+    attrs.emplace(std::string(def.name), *def.default_value);
+  }
+}
+
+}  // namespace
+
+Value* Rewriter::add_input(std::string_view name, Type type) {
+  auto value = std::unique_ptr<Value>(new Value(graph_.unique_name(name), std::move(type), nullptr));
+  Value* pointer = value.get();
+  graph_.names_.emplace(pointer->name_, pointer);
+  graph_.inputs_.push_back(std::move(value));
+  return pointer;
+}
+
+void Rewriter::add_output(Value* value, std::string_view name) {
+  graph_.outputs_.push_back(value);
+  graph_.output_names.emplace_back(name.empty() ? value->name() : std::string(name));
+}
+
+void Rewriter::insert_before(const Node* node) { at_ = node ? node->position_ : graph_.nodes_.end(); }
+void Rewriter::insert_after(const Node* node) { at_ = std::next(node->position_); }
+
+Node* Rewriter::create(std::string_view op, std::vector<Value*> inputs, Attrs attrs, std::string_view name, Loc loc) {
+  auto node = std::unique_ptr<Node>(new Node());
+  node->op_ = &OpTable::global().get(op);
+  node->inputs_ = std::move(inputs);
+  while (!node->inputs_.empty() && node->inputs_.back() == nullptr) node->inputs_.pop_back();
+  node->loc_ = std::move(loc);
+  if (node->loc_ == Loc{} && at_ != graph_.nodes_.end()) node->loc_ = (*at_)->loc_;
+  fit(*node, attrs);
+  node->attrs_ = std::move(attrs);
+  std::vector<Type> types = node->op_->infer(*node);
+  const std::string_view base = name.empty() ? node->op_->name : name;
+  for (Type& type : types) {
+    node->outputs_.push_back(std::unique_ptr<Value>(new Value(graph_.unique_name(base), std::move(type), node.get())));
+    Value* output = node->outputs_.back().get();
+    node->output_pointers_.push_back(output);
+    graph_.names_.emplace(output->name_, output);
+  }
+  for (size_t k = 0; k < node->inputs_.size(); ++k) {
+    if (node->inputs_[k]) node->inputs_[k]->uses_.push_back({node.get(), k});
+  }
+  Node* pointer = node.get();
+  pointer->position_ = graph_.nodes_.insert(at_, std::move(node));
+  created_.push_back(pointer);
+  return pointer;
+}
+
+Value* Rewriter::constant(Tensor value, std::string_view name) {
+  return add("constant", {}, {{"value", std::move(value)}}, name.empty() ? "const" : name);
+}
+
+void Rewriter::drop_use(Value* value, Node* node, size_t index) {
+  auto at = std::find(value->uses_.begin(), value->uses_.end(), Use{node, index});
+  HETNN_ASSERT(at != value->uses_.end(), "use list of '", value->name(), "' misses ", describe(*node));
+  *at = value->uses_.back();
+  value->uses_.pop_back();
+}
+
+void Rewriter::replace_uses(Value* from, Value* to) {
+  HETNN_ASSERT(from->type() == to->type(), "'", from->name(), "' is ", to_string(from->type()), ", '", to->name(),
+               "' is ", to_string(to->type()));
+  if (from == to) return;
+  for (const Use& use : from->uses_) {
+    use.node->inputs_[use.index] = to;
+    to->uses_.push_back(use);
+  }
+  from->uses_.clear();
+  std::replace(graph_.outputs_.begin(), graph_.outputs_.end(), from, to);
+}
+
+void Rewriter::set_input(Node* node, size_t index, Value* to) {
+  HETNN_ASSERT(index < node->inputs_.size());
+  Value* from = node->inputs_[index];
+  if (from == to) return;
+  if (from) drop_use(from, node, index);
+  node->inputs_[index] = to;
+  if (to) to->uses_.push_back({node, index});
+  std::vector<Type> types = node->op().infer(*node);
+  for (size_t k = 0; k < types.size(); ++k) node->outputs_[k]->type_ = std::move(types[k]);
+}
+
+void Rewriter::set_attr(Node* node, std::string_view attr, Attr value) {
+  auto at = node->attrs_.find(attr);
+  HETNN_ASSERT(at != node->attrs_.end() && at->second.index() == value.index(), describe(*node), " attribute ", attr);
+  at->second = std::move(value);
+  std::vector<Type> types = node->op().infer(*node);
+  for (size_t k = 0; k < types.size(); ++k) node->outputs_[k]->type_ = std::move(types[k]);
+}
+
+void Rewriter::erase(Node* node) {
+  for (const Value* output : node->outputs()) {
+    HETNN_ASSERT(output->uses().empty() && !graph_.is_output(output), describe(*node), " is still read");
+    graph_.names_.erase(output->name());
+  }
+  for (size_t k = 0; k < node->inputs_.size(); ++k) {
+    if (node->inputs_[k]) drop_use(node->inputs_[k], node, k);
+  }
+  std::erase(created_, node);
+  if (at_ == node->position_) ++at_;
+  graph_.nodes_.erase(node->position_);
+}
+
+size_t Rewriter::erase_dead() {
+  size_t erased = 0;
+  for (auto at = graph_.nodes_.end(); at != graph_.nodes_.begin();) {
+    --at;
+    Node* node = at->get();
+    const bool dead = std::all_of(node->outputs().begin(), node->outputs().end(), [&](const Value* output) {
+      return output->uses().empty() && !graph_.is_output(output);
+    });
+    if (!dead) continue;
+    ++at;
+    erase(node);
+    ++erased;
+  }
+  return erased;
+}
+
+void Rewriter::rename(Value* value, std::string_view name) {
+  if (value->name() == name) return;
+  Value* holder = graph_.find_value(name);
+  graph_.names_.erase(value->name());
+  if (holder) {
+    graph_.names_.erase(holder->name());
+    holder->name_.clear();
+  }
+  value->name_ = graph_.unique_name(name);
+  graph_.names_.emplace(value->name_, value);
+  if (holder) {
+    holder->name_ = graph_.unique_name(name);
+    graph_.names_.emplace(holder->name_, holder);
+  }
+}
+
+void Rewriter::move_before(Node* node, const Node* before) {
+  auto target = before ? before->position_ : graph_.nodes_.end();
+  graph_.nodes_.splice(target, graph_.nodes_, node->position_);
+}
+
+std::vector<Node*> Rewriter::take_created() { return std::exchange(created_, {}); }
+
+}  // namespace hetnn::ir

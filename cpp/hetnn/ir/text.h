@@ -1,0 +1,32 @@
+// The text form of graphs: printing and parsing, exact inverses of each other.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "hetnn/ir/graph.h"
+
+namespace hetnn::ir {
+
+struct PrintOptions {
+  /// Write the values of large constants; without them the text is for reading and does not parse back.
+  bool constants = true;
+  bool locations = true;
+};
+
+/// Grammar, by example:
+///   graph @mlp {stage = canonical, symbols = [n: 1..64 = 8]} (%x: f32[n,784]) -> (%y as "logits") {
+///     %w = constant() {value = f32[10,784] "base64 of little-endian values"}
+///     %y = linear(%x, %w, _) : f32[n,10] on cpu in 0 group 2 loc("fc1", "model.py":12)
+///   }
+/// Attributes at their default are left out; a constant of at most 16 values is written as numbers.
+std::string print(const Graph& graph, const PrintOptions& options = {});
+
+/// Throws InvalidModel with line and column of what it cannot read; types are inferred and compared with those written.
+Graph parse(std::string_view source);
+
+/// A graph of one node, from a one-line form whose inputs are types: `conv2d(f32[1,3,8,8], f32[4,3,3,3]) {stride =
+/// [2,2]}`. A type may be followed by numbers to make the input a constant: `f32[2] {0.5, 1}`.
+Graph parse_sample(std::string_view source);
+
+}  // namespace hetnn::ir

@@ -1,0 +1,107 @@
+// The rule sets of the stages.
+#include "hetnn/ir/verify.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "hetnn/base/error.h"
+
+namespace hetnn::ir {
+namespace {
+
+void verify_structure(const Graph& graph) {
+  std::set<const Value*> known;
+  std::map<const Value*, std::vector<Use>> uses;
+  for (const Value* input : graph.inputs()) {
+    known.insert(input);
+    HETNN_ASSERT(graph.find_value(input->name()) == input, "the name '", input->name(), "' is not its input's");
+  }
+  for (Node* node : graph.nodes()) {
+    for (size_t k = 0; k < node->inputs().size(); ++k) {
+      Value* input = node->inputs()[k];
+      if (!input) continue;
+      HETNN_ASSERT(known.contains(input), describe(*node), " reads '", input->name(), "' before it is written");
+      uses[input].push_back({node, k});
+    }
+    for (const auto& [name, attr] : node->attrs()) {
+      const AttrDef* def = node->op().find_attr(name);
+      HETNN_ASSERT(def && def->kind == attr_kind(attr), describe(*node), " attribute ", name);
+    }
+    for (const AttrDef& def : node->op().attrs)
+      HETNN_ASSERT(node->attrs().contains(def.name), describe(*node), " lacks ", def.name);
+    const std::vector<Type> types = node->op().infer(*node);
+    HETNN_ASSERT(types.size() == node->outputs().size(), describe(*node), " has ", node->outputs().size(), " outputs");
+    for (size_t k = 0; k < types.size(); ++k) {
+      const Value* output = node->output(k);
+      HETNN_ASSERT(types[k] == output->type(), "'", output->name(), "' is ", to_string(output->type()), " but infers ",
+                   to_string(types[k]));
+      HETNN_ASSERT(graph.find_value(output->name()) == output, "the name '", output->name(), "' is not its value's");
+      HETNN_ASSERT(output->producer() == node, "'", output->name(), "' names another producer");
+      known.insert(output);
+    }
+  }
+  for (const Value* value : known) {
+    auto at = uses.find(value);
+    const std::vector<Use> found = at == uses.end() ? std::vector<Use>{} : at->second;
+    HETNN_ASSERT(std::is_permutation(found.begin(), found.end(), value->uses().begin(), value->uses().end()),
+                 "use list of '", value->name(), "' is wrong");
+  }
+  for (const Value* output : graph.outputs())
+    HETNN_ASSERT(known.contains(output), "a graph output is no value of the graph");
+  HETNN_ASSERT(graph.output_names.size() == graph.outputs().size());
+}
+
+void verify_canonical(const Graph& graph) {
+  for (const Node* node : graph.nodes()) {
+    const bool read = std::any_of(node->outputs().begin(), node->outputs().end(), [&](const Value* output) {
+      return !output->uses().empty() || graph.is_output(output);
+    });
+    HETNN_ASSERT(read, describe(*node), " is dead");
+    if (node->inputs().empty()) continue;
+    bool varies = false;
+    for (size_t k = 0; k < node->inputs().size(); ++k) varies |= node->input(k) && !node->constant_input(k);
+    for (const Value* output : node->outputs()) varies |= !is_static(output->shape());
+    HETNN_ASSERT(varies, describe(*node), " reads constants only and is not folded");
+  }
+}
+
+void verify_cut(const Graph& graph) {
+  std::map<int, std::string> devices;
+  int current = -1;
+  for (const Node* node : graph.nodes()) {
+    if (node->is_constant()) continue;
+    HETNN_ASSERT(node->subgraph >= 0, describe(*node), " is in no subgraph");
+    auto [at, fresh] = devices.emplace(node->subgraph, node->device);
+    HETNN_ASSERT(at->second == node->device, describe(*node), " on ", node->device, " in a subgraph on ", at->second);
+    HETNN_ASSERT(fresh || node->subgraph == current, "subgraph ", node->subgraph, " is not contiguous at ",
+                 describe(*node));
+    current = node->subgraph;
+  }
+}
+
+void verify_fused(const Graph& graph) {
+  std::map<int, int> subgraph_of;
+  for (const Node* node : graph.nodes()) {
+    if (node->is_constant()) continue;
+    HETNN_ASSERT(node->group >= 0, describe(*node), " is in no group");
+    HETNN_ASSERT(subgraph_of.emplace(node->group, node->subgraph).first->second == node->subgraph, "group ",
+                 node->group, " spans subgraphs");
+  }
+}
+
+}  // namespace
+
+void verify(const Graph& graph) {
+  verify_structure(graph);
+  if (graph.stage >= Stage::canonical) verify_canonical(graph);
+  if (graph.stage >= Stage::placed) {
+    for (const Node* node : graph.nodes()) {
+      HETNN_ASSERT(node->is_constant() || !node->device.empty(), describe(*node), " is on no device");
+    }
+  }
+  if (graph.stage >= Stage::cut) verify_cut(graph);
+  if (graph.stage >= Stage::fused) verify_fused(graph);
+}
+
+}  // namespace hetnn::ir

@@ -1,0 +1,17 @@
+// Checks that a graph is well formed and keeps the rules of its stage.
+#pragma once
+
+#include "hetnn/ir/graph.h"
+
+namespace hetnn::ir {
+
+/// Throws InternalError with the broken rule and the node. Rules, each holding from its stage on:
+///   imported   nodes in topological order; use lists exact; names unique; attributes as the operator declares them;
+///              types as inference gives them; every graph output is a value of the graph.
+///   canonical  no dead nodes; no node of static shape whose inputs are all constant.
+///   placed     every node but constants names a device.
+///   cut        every node but constants has a subgraph; subgraphs are contiguous in node order and of one device.
+///   fused      every node but constants has a group; a group lies within one subgraph.
+void verify(const Graph& graph);
+
+}  // namespace hetnn::ir

@@ -1,0 +1,77 @@
+// Shape inference shared by operator files.
+#include "hetnn/ops/infer.h"
+
+namespace hetnn::ops {
+
+std::vector<ir::Type> same_as_input(const ir::Node& node) { return {node.input(0)->type()}; }
+
+std::optional<Shape> broadcast(const Shape& a, const Shape& b) {
+  const Shape &longer = a.size() >= b.size() ? a : b, &shorter = a.size() >= b.size() ? b : a;
+  Shape out = longer;
+  const size_t offset = longer.size() - shorter.size();
+  for (size_t k = 0; k < shorter.size(); ++k) {
+    Dim& dim = out[offset + k];
+    if (dim == shorter[k] || shorter[k] == Dim(1)) continue;
+    if (dim != Dim(1)) return std::nullopt;
+    dim = shorter[k];
+  }
+  return out;
+}
+
+std::vector<ir::Type> broadcast_inputs(const ir::Node& node) {
+  ir::Type type = node.input(0)->type();
+  for (size_t k = 1; k < node.inputs().size(); ++k) {
+    const ir::Type& other = node.input(k)->type();
+    if (other.dtype != type.dtype) {
+      ir::fail(node, text(node.op().name, "_c1"),
+               text("its inputs must have one element type; got ", dtype_name(type.dtype), " and ",
+                    dtype_name(other.dtype), ". Cast one of them."));
+    }
+    auto shape = broadcast(type.shape, other.shape);
+    if (!shape) {
+      ir::fail(node, text(node.op().name, "_c2"),
+               text("its inputs must broadcast; got ", to_string(type.shape), " and ", to_string(other.shape),
+                    ". Check the shapes that meet here."));
+    }
+    type.shape = std::move(*shape);
+  }
+  return {type};
+}
+
+Dim window_size(const Dim& size, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_begin, int64_t pad_end,
+                bool ceil_mode) {
+  const Dim span = size + pad_begin + pad_end - dilation * (kernel - 1) - 1;
+  if (!ceil_mode) return floor_div(span, stride) + 1;
+  const Dim out = ceil_div(span, stride) + 1;
+  // Windows 0 … out-1 must start before size + pad_begin, so out <= ceil((size + pad_begin) / stride). With no padding
+  // at the end and a kernel no narrower than the stride the formula above already keeps that.
+  if (pad_end == 0 && dilation * (kernel - 1) + 1 >= stride) return out;
+  return min(out, ceil_div(size + pad_begin, stride));
+}
+
+std::vector<int64_t> per_axis(const ir::Node& node, std::string_view name, size_t count) {
+  const std::vector<Dim>& given = node.integers(name);
+  if (given.size() != count && given.size() != 1) {
+    ir::fail(node, "", text("attribute '", name, "' must hold 1 or ", count, " integers; got ", to_string(given)));
+  }
+  std::vector<int64_t> out;
+  for (size_t k = 0; k < count; ++k) {
+    const Dim& dim = given[given.size() == 1 ? 0 : k];
+    if (!dim.is_static())
+      ir::fail(node, "", text("attribute '", name, "' must be fixed integers; got ", to_string(given)));
+    out.push_back(dim.value());
+  }
+  return out;
+}
+
+int axis_of(const ir::Node& node, const Dim& axis, int rank) {
+  const int64_t given = axis.value();
+  const int64_t bound = rank == 0 ? 1 : rank;
+  if (given < -bound || given >= bound) {
+    ir::fail(node, "",
+             text("axis must be in [", -bound, ",", bound, ") for rank ", rank, "; got ", given, ". Check the axis."));
+  }
+  return static_cast<int>(given < 0 ? given + bound : given);
+}
+
+}  // namespace hetnn::ops

@@ -1,0 +1,80 @@
+// Collects every reason why a node does not fit a spec's table of operators.
+#include "hetnn/target/op_limits.h"
+
+#include <algorithm>
+
+#include "hetnn/base/error.h"
+
+namespace hetnn::target {
+namespace {
+
+std::string dtype_list(const std::vector<DType>& dtypes) {
+  std::string out;
+  for (DType dtype : dtypes) out += text(out.empty() ? "" : ", ", dtype_name(dtype));
+  return out;
+}
+
+void check_types(const ir::Node& node, std::string_view device, const OpLimits& limits, Support& support) {
+  const ir::OpDef& op = node.op();
+  auto check = [&](std::string_view which, const ir::Value& value) {
+    if (std::find(limits.dtypes.begin(), limits.dtypes.end(), value.dtype()) == limits.dtypes.end()) {
+      support.reasons.push_back({text(op.name, "_dtype"), std::string(dtype_name(value.dtype())),
+                                 dtype_list(limits.dtypes),
+                                 text(device, " computes ", op.name, " in ", dtype_list(limits.dtypes), "; '", which,
+                                      "' is ", dtype_name(value.dtype()))});
+    }
+    if (limits.max_rank > 0 && value.rank() > limits.max_rank) {
+      support.reasons.push_back(
+          {text(op.name, "_rank"), std::to_string(value.rank()), text("at most ", limits.max_rank),
+           text(device, " takes tensors of rank up to ", limits.max_rank, "; '", which, "' has rank ", value.rank())});
+    }
+  };
+  for (const ir::Value* input : node.inputs()) {
+    if (input) check(input->name(), *input);
+  }
+  for (const ir::Value* output : node.outputs()) check(output->name(), *output);
+}
+
+void check_metrics(const ir::Node& node, std::string_view device, const OpLimits& limits, const Bindings& bindings,
+                   Support& support) {
+  if (!node.op().metrics || limits.limits.empty()) return;
+  for (const ir::Metric& metric : node.op().metrics(node)) {
+    const auto value = static_cast<double>(metric.value.evaluate(bindings));
+    auto compare = [&](std::string_view suffix, bool upper) {
+      auto at = limits.limits.find(text(metric.name, suffix));
+      if (at == limits.limits.end() || (upper ? value <= at->second : value >= at->second)) return;
+      support.reasons.push_back(
+          {text(node.op().name, "_", metric.name, suffix), text(value),
+           text(upper ? "at most " : "at least ", at->second),
+           text(device, " needs ", metric.name, upper ? " <= " : " >= ", at->second, "; it is ", value)});
+    };
+    compare("_max", true);
+    compare("_min", false);
+  }
+}
+
+}  // namespace
+
+Support check_limits(const ir::Node& node, std::string_view device_class, std::string_view device,
+                     const OpLimitsTable& table, const Bindings& bindings) {
+  Support support;
+  const ir::OpDef& op = node.op();
+  auto at = table.find(op.name);
+  if (at == table.end()) {
+    support.reasons.push_back({text(op.name, "_missing"), std::string(op.name), "an operator of the device",
+                               text(device, " has no operator ", op.name)});
+  } else {
+    check_types(node, device, at->second, support);
+    check_metrics(node, device, at->second, bindings, support);
+  }
+  for (const ir::Constraint& constraint : op.constraints) {
+    if (constraint.device_class != device_class) continue;
+    if (auto violation = constraint.violation(node)) {
+      support.reasons.push_back(
+          {std::string(constraint.label), violation->first, violation->second, std::string(constraint.text)});
+    }
+  }
+  return support;
+}
+
+}  // namespace hetnn::target

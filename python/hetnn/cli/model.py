@@ -46,7 +46,9 @@ def load_model(path: str) -> Any:
     try:
         import torch
     except ImportError as error:
-        raise hetnn.Unsupported(f"reading '{path}' needs torch; install it with `pip install 'hetnn[torch]'`") from error
+        raise hetnn.Unsupported(
+            f"reading '{path}' needs torch; install it with `pip install 'hetnn[torch]'`"
+        ) from error
     try:
         return torch.export.load(path)
     except Exception as error:  # torch raises many kinds for a file that is not what it expects

@@ -8,6 +8,7 @@ from typing import Any
 
 import hetnn
 from hetnn.cli.answer import Answer, BadUse, table
+from hetnn.cli.model import load_model, parse_options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,28 +19,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--option", metavar="KEY=VALUE", action="append", default=[], help="an option of the strategy")
 
 
-def parse_options(pairs: list[str]) -> dict[str, Any]:
-    """`["threshold=2", "order=min"]` → `{"threshold": 2, "order": "min"}`."""
-    options: dict[str, Any] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not key or not equals:
-            raise BadUse(f"--option takes KEY=VALUE; got '{pair}'")
-        try:
-            options[key] = json.loads(value)
-        except ValueError:
-            options[key] = value
-    return options
-
-
 def run(args: argparse.Namespace) -> Answer:
     if (args.model is None) == (args.problem is None):
         raise BadUse("give either a model or --problem FILE")
     options = parse_options(args.option)
     if args.problem is not None:
         return _plan_problem(args, options)
-    from hetnn.cli.model import load_model
-
     plan = hetnn.plan(load_model(args.model), args.target, strategy=args.strategy, **options)
     return Answer(plan.report(format="dict"), str(plan.report()))
 

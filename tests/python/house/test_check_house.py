@@ -50,7 +50,7 @@ def test_the_runtime_tower_does_not_reach_the_compiler_tower() -> None:
 def test_a_breach_is_named(tmp_path: Path, path: str, text: str, problem: str) -> None:
     (tmp_path / "CMakeLists.txt").write_text(FLOORS)
     (tmp_path / "cpp/hetnn/ops").mkdir(parents=True)
-    (tmp_path / "cpp/hetnn/ops/relu.cpp").write_text("// The rectifier.\n")
+    (tmp_path / "cpp/hetnn/ops/all_ops.inc").write_text("// The operators.\nHETNN_OP(relu)\n")
     file = tmp_path / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)

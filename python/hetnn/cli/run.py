@@ -1,0 +1,73 @@
+"""`hetnn run`: a model or a .hetnn file on the arrays of an .npz file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+import hetnn
+from hetnn.cli.answer import CHECK_FAILED, DONE, Answer, table
+from hetnn.cli.arrays import Array, as_list, largest_difference, match_inputs, random_inputs, read_arrays
+from hetnn.cli.model import add_compile_arguments, load_or_compile
+from hetnn.cli.progress import Progress
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help=".hetnn, .pt2, .onnx or IR text")
+    parser.add_argument("--inputs", metavar="FILE.npz", help="the inputs, by name or in order (default: seeded random)")
+    parser.add_argument("--outputs", metavar="FILE.npz", help="where to write the outputs, by name")
+    parser.add_argument("--expect", metavar="FILE.npz", help="outputs to compare with; exit code 1 when they differ")
+    parser.add_argument("--rtol", type=float, default=1e-4, help="tolerance of --expect, relative to the largest value")
+    add_compile_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> Answer:
+    with Progress("run", args.quiet) as progress:
+        executable = load_or_compile(args, progress)
+        if args.inputs is None:
+            sys.stderr.write("run: no --inputs; using random ones\n")
+            inputs = random_inputs(executable)
+        else:
+            inputs = match_inputs(executable, read_arrays(args.inputs), args.inputs)
+        progress("run")
+        began = time.perf_counter()
+        outputs = as_list(executable(*inputs))
+        run_us = (time.perf_counter() - began) * 1e6
+    named = dict(zip([value.name for value in executable.outputs], outputs, strict=True))
+    if args.outputs is not None:
+        _write_arrays(args.outputs, named)
+
+    rows = [_describe(name, array) for name, array in named.items()]
+    document: dict[str, Any] = {"outputs": rows, "run_us": run_us}
+    text = table(["output", "shape", "dtype", "min", "max"], [[str(cell) for cell in row.values()] for row in rows])
+    status = DONE
+    if args.expect is not None:
+        document["difference"] = difference = _compare(named, args.expect)
+        held = difference <= args.rtol
+        status = DONE if held else CHECK_FAILED
+        text += f"\ndifference {difference:.3g}, {'within' if held else 'above'} {args.rtol:g}"
+    return Answer(document, text, status)
+
+
+def _describe(name: str, array: Array) -> dict[str, Any]:
+    finite = array.dtype.kind in "fiub" and array.size > 0 and bool(np.isfinite(array).all())
+    least, greatest = (float(array.min()), float(array.max())) if finite else (None, None)
+    return {"name": name, "shape": list(array.shape), "dtype": str(array.dtype), "min": least, "max": greatest}
+
+
+def _write_arrays(path: str, arrays: dict[str, Array]) -> None:
+    with open(path, "wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+
+
+def _compare(outputs: dict[str, Array], path: str) -> float:
+    expected = read_arrays(path)
+    if set(expected) == set(outputs):
+        return largest_difference(list(outputs.values()), [expected[name] for name in outputs])
+    if len(expected) == len(outputs) and not set(expected) & set(outputs):
+        return largest_difference(list(outputs.values()), list(expected.values()))
+    raise hetnn.InvalidModel(f"'{path}' holds {', '.join(expected)}; the model's outputs are {', '.join(outputs)}.")

@@ -44,6 +44,7 @@ class _Parser(argparse.ArgumentParser):
 def _parse(argv: Sequence[str]) -> tuple[str, argparse.Namespace]:
     parser = _Parser(prog="hetnn", description="Compiles neural networks into one program for several processors.")
     parser.add_argument("--version", action="version", version=f"hetnn {hetnn.__version__}")
+    parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     for name, summary in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")

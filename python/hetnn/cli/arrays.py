@@ -44,7 +44,7 @@ def match_inputs(executable: Executable, arrays: dict[str, Array], path: str) ->
 
 
 def random_inputs(executable: Executable, seed: int = 0) -> list[Array]:
-    """Made-up inputs of the declared shapes, the same for the same seed; a dimension that varies takes its least size."""
+    """Made-up inputs of the declared shapes, the same for the same seed; a varying dimension takes its least size."""
     rng = np.random.default_rng(seed)
     arrays: list[Array] = []
     for value in executable.inputs:

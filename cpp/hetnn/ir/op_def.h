@@ -2,10 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "hetnn/base/dim.h"
@@ -89,6 +91,23 @@ struct Work {
   Dim flops = 0;  // other floating-point operations
 };
 
+/// How the general processor computes a node: one of its kernels by name, with parameters (the kernels floor documents
+/// both), reading the node's present inputs in order.
+struct KernelUse {
+  using Param = std::variant<Dim, double, std::string, std::vector<Dim>, std::vector<double>>;
+  /// Where feature maps (rank 4, one vector of channels a pixel) are welcome: `same` writes the layout it reads.
+  enum class Layout : uint8_t { plain, same, channels_last };
+
+  std::string kernel;
+  std::map<std::string, Param, std::less<>> params = {};
+  Layout layout = Layout::same;
+  /// The same computation as a step after another kernel, on that kernel's result as input 0: `relu`, `clip 0 6`,
+  /// `add %1` with %k the node's input k. Empty: it cannot follow.
+  std::string step = {};
+  /// Whether steps may follow this kernel.
+  bool takes_steps = false;
+};
+
 /// What `evaluate` gets: the node, concrete inputs (an absent optional input is an empty optional) and the values of
 /// the graph's symbols.
 struct Evaluation {
@@ -121,6 +140,8 @@ struct OpDef {
   Work (*work)(const Node&) = nullptr;
   std::vector<Metric> (*metrics)(const Node&) = nullptr;
   std::vector<Constraint> constraints;
+  /// None: the general processor cannot run it.
+  std::function<KernelUse(const Node&)> kernel = nullptr;
 
   /// Largest max|difference| / max|reference| of any device's f32 result.
   double tolerance = 1e-5;

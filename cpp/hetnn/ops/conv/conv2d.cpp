@@ -1,6 +1,7 @@
 // conv2d: cross-correlation over images, as torch and ONNX call convolution.
 #include "hetnn/ops/evaluate.h"
 #include "hetnn/ops/infer.h"
+#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 namespace {

@@ -1,6 +1,7 @@
 // add: y = a + b.
 #include "hetnn/ops/evaluate.h"
 #include "hetnn/ops/infer.h"
+#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -15,6 +16,7 @@ ir::OpDef define_add() {
           .infer = broadcast_inputs,
           .evaluate = [](const ir::Evaluation& e) { return map_binary(e, [](auto a, auto b) { return a + b; }); },
           .constraints = {},
+          .kernel = binary_kernel("add", "add"),
           .tolerance = 1e-6,
           .samples = {"add(f32[2,3,5,7], f32[2,3,5,7])", "add(f32[2,3,4,4], f32[3,1,1])", "add(i64[n,1], i64[4])"}};
 }

@@ -1,6 +1,7 @@
 // relu: y = max(x, 0).
 #include "hetnn/ops/evaluate.h"
 #include "hetnn/ops/infer.h"
+#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -19,6 +20,7 @@ ir::OpDef define_relu() {
                 return map_unary(e, [](auto x) { return x <= decltype(x)(0) ? decltype(x)(0) : x; });
               },
           .constraints = {},
+          .kernel = unary_kernel("relu"),
           .tolerance = 0,
           .samples = {"relu(f32[2,3,5,7])", "relu(f32[n,4])", "relu(i32[3])"}};
 }

@@ -1,0 +1,68 @@
+// Short ways to say which CPU kernel computes an operator.
+#include "hetnn/ops/kernel_use.h"
+
+#include <charconv>
+
+#include "hetnn/base/error.h"
+
+namespace hetnn::ops {
+namespace {
+
+std::string exact(double value) {
+  char buffer[32];
+  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr};
+}
+
+}  // namespace
+
+ir::KernelUse::Param as_param(const ir::Attr& attr) {
+  switch (ir::attr_kind(attr)) {
+    case ir::AttrKind::boolean:
+      return Dim(std::get<bool>(attr));
+    case ir::AttrKind::integer:
+      return std::get<Dim>(attr);
+    case ir::AttrKind::real:
+      return std::get<double>(attr);
+    case ir::AttrKind::string:
+      return std::get<std::string>(attr);
+    case ir::AttrKind::integers:
+      return std::get<std::vector<Dim>>(attr);
+    case ir::AttrKind::reals:
+      return std::get<std::vector<double>>(attr);
+    default:
+      break;
+  }
+  throw InternalError(
+      text("an attribute of kind ", ir::attr_kind_name(ir::attr_kind(attr)), " is no kernel parameter"));
+}
+
+KernelChoice unary_kernel(std::string op, std::vector<std::string> values) {
+  return [op, values](const ir::Node& node) {
+    std::vector<double> constants;
+    std::string step = op;
+    for (const std::string& name : values) {
+      constants.push_back(node.real(name));
+      step += " " + exact(constants.back());
+    }
+    return ir::KernelUse{
+        .kernel = "unary", .params = {{"op", op}, {"values", constants}}, .step = step, .takes_steps = true};
+  };
+}
+
+KernelChoice binary_kernel(std::string op, std::string step) {
+  return [op, step](const ir::Node&) {
+    return ir::KernelUse{
+        .kernel = "binary", .params = {{"op", op}}, .step = step.empty() ? "" : step + " %1", .takes_steps = true};
+  };
+}
+
+KernelChoice named_kernel(std::string kernel, std::vector<std::string> attrs, ir::KernelUse::Layout layout,
+                          bool takes_steps) {
+  return [=](const ir::Node& node) {
+    ir::KernelUse use{.kernel = kernel, .layout = layout, .takes_steps = takes_steps};
+    for (const std::string& name : attrs) use.params[name] = as_param(node.attrs().at(name));
+    return use;
+  };
+}
+
+}  // namespace hetnn::ops

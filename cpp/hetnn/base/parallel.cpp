@@ -11,9 +11,6 @@
 #if defined(__linux__)
 #include <sched.h>
 #endif
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace hetnn {
 namespace {
@@ -25,7 +22,7 @@ constexpr int kYields = 64;
 
 void pause_cpu() {
 #if defined(__x86_64__)
-  _mm_pause();
+  __builtin_ia32_pause();
 #elif defined(__aarch64__)
   asm volatile("yield");
 #endif

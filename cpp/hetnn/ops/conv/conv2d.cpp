@@ -137,6 +137,13 @@ ir::OpDef define_conv2d() {
       .metrics = metrics,
       .constraints = {{"npu", "conv2d_npu_c1",
                        "An accelerator packs weights when compiling, so they must be constants.", weights_vary}},
+      .kernel =
+          [](const ir::Node& node) {
+            ir::KernelUse use = named_kernel("conv2d", {"stride", "padding", "dilation", "groups"},
+                                             ir::KernelUse::Layout::channels_last, true)(node);
+            use.params["bias"] = Dim(node.input(2) != nullptr);
+            return use;
+          },
       .tolerance = 1e-5,
       .samples = {"conv2d(f32[1,3,8,8], f32[4,3,3,3], f32[4])",
                   "conv2d(f32[2,4,9,7], f32[6,2,3,2], _) {stride = [2,1], padding = [1,0], groups = 2}",

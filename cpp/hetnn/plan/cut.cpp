@@ -1,0 +1,91 @@
+// Cutting a placed graph into subgraphs, and taking one subgraph out as a graph of its own.
+#include "hetnn/plan/cut.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "hetnn/base/error.h"
+#include "hetnn/ir/rewriter.h"
+#include "hetnn/ir/verify.h"
+
+namespace hetnn::plan {
+
+void cut(ir::Graph& graph, const std::vector<Placement>& placements) {
+  ir::Rewriter rewriter(graph);
+  std::vector<ir::Node*> constants;
+  for (ir::Node* node : graph.nodes()) {
+    if (node->is_constant()) constants.push_back(node);
+  }
+  HETNN_ASSERT(constants.size() + placements.size() == graph.node_count(), placements.size(), " placements for ",
+               graph.node_count() - constants.size(), " nodes");
+  for (ir::Node* node : constants) rewriter.move_before(node, nullptr);
+  for (const Placement& placement : placements) {
+    placement.node->device = placement.device;
+    placement.node->subgraph = placement.subgraph;
+    rewriter.move_before(placement.node, nullptr);
+  }
+  graph.stage = ir::Stage::cut;
+  ir::verify(graph);
+}
+
+std::vector<Subgraph> subgraphs_of(const ir::Graph& graph) {
+  std::vector<Subgraph> out;
+  for (ir::Node* node : graph.nodes()) {
+    if (node->is_constant()) continue;
+    const auto index = static_cast<size_t>(node->subgraph);
+    if (out.size() <= index) out.resize(index + 1);
+    out[index].device = node->device;
+    out[index].nodes.push_back(node);
+  }
+  const std::set<const ir::Value*> returned(graph.outputs().begin(), graph.outputs().end());
+  for (size_t k = 0; k < out.size(); ++k) {
+    std::set<const ir::Value*> seen;
+    for (const ir::Node* node : out[k].nodes) {
+      for (ir::Value* input : node->inputs()) {
+        if (!input || !seen.insert(input).second) continue;
+        const ir::Node* producer = input->producer();
+        const bool foreign = !producer || (!producer->is_constant() && producer->subgraph != static_cast<int>(k));
+        if (foreign) out[k].inputs.push_back(input);
+      }
+      for (ir::Value* output : node->outputs()) {
+        const bool leaves = std::any_of(output->uses().begin(), output->uses().end(),
+                                        [&](const ir::Use& use) { return use.node->subgraph != static_cast<int>(k); });
+        if (leaves || returned.contains(output)) out[k].outputs.push_back(output);
+      }
+    }
+  }
+  return out;
+}
+
+ir::Graph extract(const ir::Graph& graph, const Subgraph& subgraph) {
+  ir::Graph out(graph.name());
+  out.symbols = graph.symbols;
+  ir::Rewriter rewriter(out);
+  std::map<const ir::Value*, ir::Value*> twin;
+  auto copy = [&](const ir::Node* node) {
+    std::vector<ir::Value*> inputs;
+    for (const ir::Value* input : node->inputs()) inputs.push_back(input ? twin.at(input) : nullptr);
+    ir::Node* made = rewriter.create(node->op().name, std::move(inputs), node->attrs(), {}, node->loc());
+    for (size_t k = 0; k < node->outputs().size(); ++k) {
+      rewriter.rename(made->output(k), node->output(k)->name());
+      twin[node->output(k)] = made->output(k);
+    }
+    made->device = node->device;
+    made->subgraph = node->subgraph;
+    made->group = node->group;
+  };
+  for (const ir::Value* input : subgraph.inputs) twin[input] = rewriter.add_input(input->name(), input->type());
+  for (const ir::Node* node : subgraph.nodes) {
+    for (const ir::Value* input : node->inputs()) {
+      if (input && input->producer() && input->producer()->is_constant() && !twin.contains(input))
+        copy(input->producer());
+    }
+  }
+  for (const ir::Node* node : subgraph.nodes) copy(node);
+  for (const ir::Value* output : subgraph.outputs) rewriter.add_output(twin.at(output), output->name());
+  out.stage = ir::Stage::cut;
+  return out;
+}
+
+}  // namespace hetnn::plan

@@ -1,0 +1,81 @@
+"""The wheel of `make wheel` is complete, self-contained, and runs where there is no torch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def wheel() -> Path:
+    wheels = sorted((ROOT / "dist").glob("hetnn-*.whl"))
+    assert wheels, "dist/ holds no wheel; `make wheel` (or `make test`) makes it"
+    return wheels[-1]
+
+
+@pytest.fixture(scope="module")
+def fresh_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of a new environment that holds the wheel and what it requires, nothing else."""
+    folder = tmp_path_factory.mktemp("fresh")
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "-q", str(wheel)], check=True)
+    return python
+
+
+def run(python: Path, code: str, *args: str) -> str:
+    done = subprocess.run([python, "-c", code, *args], capture_output=True, text=True, cwd="/")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_wheel_holds_the_package_and_nothing_of_the_build(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {"hetnn/__init__.py", "hetnn/py.typed", "hetnn/_core.pyi", "hetnn/_runtime.pyi"} <= set(names)
+    modules = [name for name in names if name.startswith(("hetnn/_core.", "hetnn/_runtime.")) and name.endswith(".so")]
+    assert len(modules) == 2
+    strangers = [n for n in names if not n.startswith(("hetnn/", "hetnn.libs/", "hetnn-"))]
+    assert strangers == []
+    assert [n for n in names if n.endswith((".cpp", ".h", ".a", ".cmake"))] == []
+
+
+def test_the_wheel_is_self_contained(wheel: Path) -> None:
+    """auditwheel names a manylinux platform only when every library is inside or is part of any Linux."""
+    assert "manylinux" in wheel.name
+    assert any(name.startswith("hetnn.libs/libgomp") for name in zipfile.ZipFile(wheel).namelist())
+
+
+@pytest.mark.slow
+def test_it_imports_without_torch(fresh_python: Path) -> None:
+    code = "import importlib.util, hetnn, hetnn._core, hetnn._runtime; print(importlib.util.find_spec('torch'))"
+    assert run(fresh_python, code) == "None\n"
+
+
+@pytest.mark.slow
+def test_the_command_is_installed(fresh_python: Path) -> None:
+    done = subprocess.run([fresh_python.parent / "hetnn", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == "hetnn 0.1.0\n"
+
+
+def modules_after(code: str) -> set[str]:
+    """The modules that a new process of this interpreter holds after `code`."""
+    done = run(Path(sys.executable), f"import sys\n{code}\nprint(*sys.modules)")
+    return set(done.split())
+
+
+def test_importing_hetnn_loads_neither_compiler_nor_torch() -> None:
+    loaded = modules_after("import hetnn")
+    assert not loaded & {"torch", "numpy", "hetnn._core", "hetnn._runtime"}
+
+
+def test_the_runtime_does_not_bring_the_compiler() -> None:
+    loaded = modules_after("import hetnn._runtime")
+    assert "hetnn._runtime" in loaded
+    assert not loaded & {"torch", "hetnn._core", "hetnn.api"}

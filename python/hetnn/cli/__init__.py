@@ -84,13 +84,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in argv
     try:
-        # Libraries that print would spoil the one document on stdout.
-        with (
-            contextlib.redirect_stdout(sys.stderr)
-            if "--help" not in argv and "-h" not in argv
-            else contextlib.nullcontext()
-        ):
-            command, args = _parse(argv)
+        command, args = _parse(argv)
+        with contextlib.redirect_stdout(sys.stderr):  # a library that prints would spoil the one document on stdout
             answer: Answer = importlib.import_module(f"hetnn.cli.{command}").run(args)
         answer.print(as_json)
         return answer.status

@@ -57,53 +57,84 @@ def load_model(path: str) -> Any:
         ) from error
 
 
+def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of every command that places the nodes of a model. Defaults are those of the Python functions."""
+    parser.add_argument("--target", help="cpu, an NPU preset, a JSON path, or cpu+NAME (default: cpu)")
+    parser.add_argument("--strategy", help="how nodes are placed: cost, topological, depth, merge, take-all, cpu-only")
+    parser.add_argument("--option", metavar="KEY=VALUE", action="append", help="an option of the strategy")
+    parser.add_argument("--pin", metavar="NODE=DEVICE", action="append", help="where a node must run")
+    parser.add_argument("--strict", metavar="DEVICE", help="fail where a node does not run on that device")
+    parser.add_argument("--rewrite", choices=["auto", "always", "off"], help="rewrite activations the device lacks")
+    parser.add_argument("--disable-rule", metavar="RULE", action="append", help="a rewriting rule not to use")
+
+
 def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of every command that may compile."""
-    parser.add_argument("--target", default=None, help="cpu, a preset's name, a JSON path, or cpu+NAME (default: cpu)")
-    parser.add_argument("--strategy", default=None, help="how nodes are placed (default: cost)")
-    parser.add_argument("--threads", type=int, default=None, metavar="N", help="CPU threads (default: all cores)")
-    parser.add_argument("--option", metavar="KEY=VALUE", action="append", default=[], help="an option of hetnn.compile")
+    add_plan_arguments(parser)
+    parser.add_argument("--threads", type=int, metavar="N", help="CPU threads of a run (default: all)")
+    parser.add_argument("--no-fusion", action="store_true", default=None, help="one kernel for each node")
+    parser.add_argument(
+        "--shape",
+        metavar="SYMBOL=SIZE,…",
+        action="append",
+        help="sizes of a dynamic model to compile accelerators for",
+    )
 
 
-def parse_options(pairs: list[str]) -> dict[str, Any]:
+def parse_pairs(option: str, pairs: list[str]) -> dict[str, Any]:
     """`["threshold=2", "order=min"]` → `{"threshold": 2, "order": "min"}`."""
-    options: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not key or not equals:
-            raise BadUse(f"--option takes KEY=VALUE; got '{pair}'")
+            raise BadUse(f"{option} takes KEY=VALUE; got '{pair}'")
         try:
-            options[key] = json.loads(value)
+            values[key] = json.loads(value)
         except ValueError:
-            options[key] = value
+            values[key] = value
+    return values
+
+
+def plan_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The keyword arguments of `hetnn.plan` that were given."""
+    given: dict[str, Any] = {
+        "strategy": args.strategy,
+        "strict": args.strict,
+        "rewrite": args.rewrite,
+        "disabled_rules": args.disable_rule,
+        "options": None if args.option is None else parse_pairs("--option", args.option),
+        "pin": None if args.pin is None else parse_pairs("--pin", args.pin),
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def compile_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The keyword arguments of `hetnn.compile` that were given."""
+    options = plan_options(args)
+    if args.threads is not None:
+        options["threads"] = args.threads
+    if args.no_fusion:
+        options["fusion"] = False
+    if args.shape is not None:
+        options["shapes"] = [parse_pairs("--shape", shape.split(",")) for shape in args.shape]
     return options
 
 
 def compile_model(args: argparse.Namespace, progress: Progress) -> Executable:
     """Compiles `args.model` as the arguments say."""
+    options = compile_options(args)
     progress("read the model")
     model = load_model(args.model)
-    progress("compile")
-    options = parse_options(args.option)
-    options.update({key: getattr(args, key) for key in ("strategy", "threads") if getattr(args, key) is not None})
-    try:
-        return hetnn.compile(model, args.target or "cpu", **options)
-    except TypeError as error:
-        if "unexpected keyword argument" in str(error):
-            raise BadUse(f"--option: {error}") from error
-        raise
+    return hetnn.compile(model, args.target or "cpu", progress=progress, **options)
 
 
 def load_or_compile(args: argparse.Namespace, progress: Progress) -> Executable:
     """The executable in a .hetnn file, or the model compiled now."""
     if sniff(args.model) != "hetnn":
         return compile_model(args, progress)
-    given = [name for name in ("target", "strategy", "threads") if getattr(args, name) is not None]
-    if given == ["threads"]:
-        progress("load")
-        return hetnn.load(args.model, threads=args.threads)
-    if given or args.option:
-        named = ", ".join(f"--{name}" for name in given or ["option"])
-        raise BadUse(f"'{args.model}' is compiled already; {named} can no longer change it")
+    options = compile_options(args)
+    threads = options.pop("threads", None)
+    if options or args.target is not None:
+        raise BadUse(f"'{args.model}' is compiled already; only --threads can still be given")
     progress("load")
-    return hetnn.load(args.model)
+    return hetnn.load(args.model, threads=threads)

@@ -8,38 +8,36 @@ from typing import Any
 
 import hetnn
 from hetnn.cli.answer import Answer, BadUse, table
-from hetnn.cli.model import load_model, parse_options
+from hetnn.cli.model import add_plan_arguments, load_model, parse_pairs, plan_options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", nargs="?", help=".pt2, .onnx or IR text")
     parser.add_argument("--problem", metavar="FILE", help="a planning problem as JSON, instead of a model")
-    parser.add_argument("--target", default="cpu", help="cpu, a preset's name, a JSON path, or cpu+NAME (default: cpu)")
-    parser.add_argument("--strategy", default="cost", help="topological, depth, merge, cost, take-all or cpu-only")
-    parser.add_argument("--option", metavar="KEY=VALUE", action="append", default=[], help="an option of the strategy")
+    add_plan_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> Answer:
     if (args.model is None) == (args.problem is None):
         raise BadUse("give either a model or --problem FILE")
-    options = parse_options(args.option)
     if args.problem is not None:
-        return _plan_problem(args, options)
-    plan = hetnn.plan(load_model(args.model), args.target, strategy=args.strategy, **options)
+        return _plan_problem(args.problem, args.strategy or "cost", parse_pairs("--option", args.option or []))
+    plan = hetnn.plan(load_model(args.model), args.target or "cpu", **plan_options(args))
     return Answer(plan.report(format="dict"), str(plan.report()))
 
 
-def _plan_problem(args: argparse.Namespace, options: dict[str, Any]) -> Answer:
-    with open(args.problem, encoding="utf-8") as file:
+def _plan_problem(path: str, strategy: str, options: dict[str, Any]) -> Answer:
+    with open(path, encoding="utf-8") as file:
         try:
             problem = json.load(file)
         except ValueError as error:
-            raise hetnn.InvalidModel(f"'{args.problem}' is not JSON: {error}. Expected a planning problem.") from error
-    answer = hetnn.plan_problem(problem, args.strategy, **options)
-    rows = [
-        [subgraph["device"], str(len(subgraph["nodes"])), ", ".join(subgraph["nodes"][:8])]
-        for subgraph in answer["subgraphs"]
-    ]
-    bounds = ", ".join(f"{device} {n}" for device, n in answer["lower_bound_subgraphs"].items())
-    placement = table(["device", "nodes", "first nodes"], rows)
+            raise hetnn.InvalidModel(f"'{path}' is no JSON: {error}. Expected a planning problem.") from error
+    answer = hetnn.plan_problem(problem, strategy, **options)
+    rows = [[part["device"], str(len(part["nodes"])), _some(part["nodes"])] for part in answer["subgraphs"]]
+    placement = table(["device", "nodes", "which"], rows)
+    bounds = ", ".join(f"{device} {count}" for device, count in answer["lower_bound_subgraphs"].items())
     return Answer(answer, f"{placement}\ncost {answer['cost_us']:g} us, fewest subgraphs possible: {bounds}")
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:6]) + (", …" if len(names) > 6 else "")

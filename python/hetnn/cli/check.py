@@ -1,0 +1,25 @@
+"""`hetnn check`: every node the target's accelerators do not take as it stands, with all reasons and source lines."""
+
+from __future__ import annotations
+
+import argparse
+
+import hetnn
+from hetnn.cli.answer import CHECK_FAILED, DONE, Answer
+from hetnn.cli.model import load_model
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help=".pt2, .onnx or IR text")
+    parser.add_argument("--target", default="cpu", help="cpu, an NPU preset, a JSON path, or cpu+NAME (default: cpu)")
+
+
+def run(args: argparse.Namespace) -> Answer:
+    rows = hetnn.check(load_model(args.model), args.target)
+    lines = []
+    for row in rows:
+        where = f"  at {row['loc']}" if row.get("loc") else ""
+        lines.append(f"{row['op']} '{row['node']}' is not for {row['device']}{where}")
+        lines += [f"  {reason['label']}: {reason['text']}" for reason in row["reasons"]]
+    summary = f"{len(rows)} nodes are not for the accelerators of {args.target}" if rows else "every node fits"
+    return Answer({"unsupported": rows}, "\n".join([*lines, summary]), CHECK_FAILED if rows else DONE)

@@ -1,0 +1,163 @@
+// Planning a network: from a graph and a target to a planning problem, and from its plan back to the graph.
+#include "hetnn/plan/network.h"
+
+#include <algorithm>
+#include <map>
+#include <regex>
+
+#include "hetnn/base/error.h"
+
+namespace hetnn::plan {
+namespace {
+
+bool within_module(std::string_view scope, std::string_view module) {
+  return scope == module ||
+         (scope.size() > module.size() && scope.substr(0, module.size()) == module && scope[module.size()] == '.');
+}
+
+bool matches(const PinRule& pin, const std::regex& expression, const ir::Node& node) {
+  switch (pin.by) {
+    case PinRule::By::name:
+      return node.name() == pin.pattern;
+    case PinRule::By::op:
+      return node.op().name == pin.pattern;
+    case PinRule::By::module:
+      return within_module(node.loc().scope, pin.pattern);
+    case PinRule::By::regex:
+      return std::regex_match(node.name(), expression) || std::regex_match(node.loc().scope, expression);
+  }
+  return false;
+}
+
+void add_pins(const NetworkOptions& options, const target::Target& target, NetworkPlan& plan) {
+  if (options.pins.empty()) return;
+  plan.problem.pins.resize(plan.nodes.size());
+  for (const PinRule& pin : options.pins) {
+    const size_t device = target.device_index(pin.device);
+    std::regex expression;
+    if (pin.by == PinRule::By::regex) {
+      try {
+        expression = std::regex(pin.pattern);
+      } catch (const std::regex_error& error) {
+        throw InvalidModel(text("pin '", pin.pattern, "' is no regular expression: ", error.what(), "."));
+      }
+    }
+    bool found = false;
+    for (size_t k = 0; k < plan.nodes.size(); ++k) {
+      if (!matches(pin, expression, *plan.nodes[k])) continue;
+      plan.problem.pins[k] = {static_cast<int32_t>(device), pin.hard};
+      found = true;
+    }
+    if (!found)
+      throw InvalidModel(text("pin '", pin.pattern, "' matches no node. `hetnn plan --json` lists the nodes' names."));
+  }
+}
+
+int64_t constant_bytes(const ir::Node& node) {
+  int64_t sum = 0;
+  for (size_t k = 0; k < node.inputs().size(); ++k) {
+    if (const Tensor* constant = node.constant_input(k)) sum += constant->bytes();
+  }
+  return sum;
+}
+
+std::string reasons_text(const std::vector<ir::Reason>& reasons) {
+  std::string out;
+  for (const ir::Reason& reason : reasons)
+    out += text("\n    ", reason.label, ": ", reason.text, " (found ", reason.found, ", wanted ", reason.wanted, ")");
+  return out;
+}
+
+void refuse_homeless(const NetworkPlan& plan, const target::Target& target) {
+  std::string homeless;
+  for (size_t k = 0; k < plan.nodes.size(); ++k) {
+    const auto& answers = plan.support[k];
+    if (std::any_of(answers.begin(), answers.end(), [](const target::Support& s) { return s.ok(); })) continue;
+    const std::string where = ir::to_string(plan.nodes[k]->loc());
+    homeless += text("\n  ", ir::describe(*plan.nodes[k]), where.empty() ? "" : " at " + where);
+    for (size_t d = 0; d < answers.size(); ++d)
+      homeless += text("\n   ", target.devices[d]->name(), ":", reasons_text(answers[d].reasons));
+  }
+  if (!homeless.empty()) {
+    throw Unsupported(
+        text("target '", target.name,
+             "' has no device for these nodes. Change the model there or choose another target:", homeless));
+  }
+}
+
+}  // namespace
+
+size_t NetworkPlan::index_of(std::string_view node) const {
+  for (size_t k = 0; k < nodes.size(); ++k) {
+    if (nodes[k]->name() == node) return k;
+  }
+  throw InvalidModel(text("the plan has no node '", node, "'. `report()` lists the nodes of every subgraph."));
+}
+
+NetworkPlan plan_network(const ir::Graph& graph, const target::Target& target, const NetworkOptions& options) {
+  NetworkPlan plan;
+  plan.target = &target;
+  Problem& problem = plan.problem;
+  const auto device_count = static_cast<int32_t>(target.devices.size());
+  for (const auto& device : target.devices) {
+    problem.devices.push_back({device->name(), device->launch_us(), device->connected(),
+                               static_cast<double>(device->constant_budget_bytes())});
+  }
+  problem.set_links({target.default_bytes_per_us, target.default_latency_us});
+  for (const target::Link& link : target.links) {
+    const size_t from = target.device_index(link.from), to = target.device_index(link.to);
+    problem.links[from * target.devices.size() + to] = {link.bytes_per_us, link.latency_us};
+  }
+  const Bindings hints = graph.hints();
+  std::map<const ir::Node*, int32_t> index;
+  for (ir::Node* node : graph.nodes()) {
+    if (node->is_constant()) continue;
+    std::vector<int32_t> inputs;
+    for (const ir::Value* input : node->inputs()) {
+      if (!input || !input->producer() || input->producer()->is_constant()) continue;
+      const int32_t producer = index.at(input->producer());
+      if (std::find(inputs.begin(), inputs.end(), producer) == inputs.end()) inputs.push_back(producer);
+    }
+    const int32_t at = problem.add_node(node->name(), inputs);
+    index[node] = at;
+    plan.nodes.push_back(node);
+    auto& support = plan.support.emplace_back();
+    auto measured = options.measured_us.find(node->name());
+    for (int32_t d = 0; d < device_count; ++d) {
+      const target::Device& device = *target.devices[static_cast<size_t>(d)];
+      support.push_back(device.support(*node));
+      if (!support.back().ok()) continue;
+      problem.time_of(at, d) = device.time_us(*node, hints);
+      if (measured != options.measured_us.end()) {
+        if (auto time = measured->second.find(device.name()); time != measured->second.end())
+          problem.time_of(at, d) = time->second;
+      }
+      problem.exportable[static_cast<size_t>(at * device_count + d)] = device.exportable(*node);
+    }
+    const auto last = static_cast<size_t>(at);
+    for (const ir::Value* output : node->outputs())
+      problem.output_bytes[last] += static_cast<double>(target::value_bytes(*output, hints));
+    problem.macs[last] = target::work_of(*node, hints).macs;
+    problem.compute[last] = node->op().has(ir::Trait::compute);
+    problem.weight_bytes.push_back(static_cast<double>(constant_bytes(*node)));
+    problem.ops.emplace_back(node->op().name);
+  }
+  refuse_homeless(plan, target);
+  add_pins(options, target, plan);
+  plan.result = partition(problem, options.partition);
+  return plan;
+}
+
+void apply(const NetworkPlan& plan, ir::Graph& graph) {
+  std::vector<Placement> placements;
+  for (size_t s = 0; s < plan.result.subgraphs.size(); ++s) {
+    const PartitionSubgraph& subgraph = plan.result.subgraphs[s];
+    for (int32_t node : subgraph.nodes) {
+      placements.push_back({plan.nodes[static_cast<size_t>(node)],
+                            plan.target->devices[static_cast<size_t>(subgraph.device)]->name(), static_cast<int>(s)});
+    }
+  }
+  cut(graph, placements);
+}
+
+}  // namespace hetnn::plan

@@ -1,0 +1,73 @@
+// Planning a network: from a graph and a target to a planning problem, and from its plan back to the graph.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "hetnn/ir/graph.h"
+#include "hetnn/plan/cut.h"
+#include "hetnn/plan/partition/partition.h"
+#include "hetnn/target/target.h"
+
+namespace hetnn::plan {
+
+/// A wish about every node that matches: its name, a regular expression over names and module paths, its operator, or
+/// a module path and all below it.
+struct PinRule {
+  enum class By : uint8_t { name, regex, op, module };
+  By by = By::name;
+  std::string pattern;
+  std::string device;
+  bool hard = true;
+};
+
+struct NetworkOptions {
+  Options partition;
+  std::vector<PinRule> pins;
+  /// Times that replace predictions: [node name][device], in µs (measured ones, say).
+  std::map<std::string, std::map<std::string, double>> measured_us;
+};
+
+/// A plan and all it was made from. `nodes` point into the planned graph, which must outlive the plan unchanged.
+struct NetworkPlan {
+  const target::Target* target = nullptr;
+  std::vector<ir::Node*> nodes;                       // every node but constants; the problem's node k is nodes[k]
+  std::vector<std::vector<target::Support>> support;  // [node][device]
+  Problem problem;
+  PartitionResult result;
+
+  /// The index of the node of that name. InvalidModel naming the closest when there is none.
+  size_t index_of(std::string_view node) const;
+};
+
+/// Plans `graph` (canonical or legal). Throws Unsupported with every node that no device takes and all reasons, and
+/// whatever `partition` throws. InvalidModel for a pin that matches no node or names no device.
+NetworkPlan plan_network(const ir::Graph& graph, const target::Target& target, const NetworkOptions& options);
+
+/// Cuts the planned graph by its plan.
+void apply(const NetworkPlan& plan, ir::Graph& graph);
+
+/// One rewriting as reports show it.
+struct RewriteRow {
+  std::string rule, node, form;
+  double bytes_avoided = 0;
+  double predicted_us_before = 0;
+  double predicted_us_after = 0;
+};
+/// One fused group as reports show it.
+struct FusionRow {
+  std::string into;
+  std::vector<std::string> nodes;
+  double bytes_before = 0;
+  double bytes_after = 0;
+};
+
+/// The report of docs/report.md as JSON text. `predicted_us` counts transfers and launches.
+std::string report_json(const NetworkPlan& plan, const ir::Graph& graph, std::string_view strategy,
+                        const std::vector<RewriteRow>& rewrites, const std::vector<FusionRow>& fusions);
+
+/// Why the node is where it is: device, cost here and elsewhere, reasons, and the change that would move it. JSON text.
+std::string why_json(const NetworkPlan& plan, std::string_view node);
+
+}  // namespace hetnn::plan

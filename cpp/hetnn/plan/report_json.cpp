@@ -1,0 +1,191 @@
+// The report of a plan, as JSON.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "hetnn/plan/network.h"
+
+namespace hetnn::plan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json names(const NetworkPlan& plan, const std::vector<int32_t>& nodes) {
+  Json out = Json::array();
+  for (int32_t node : nodes) out.push_back(plan.nodes[static_cast<size_t>(node)]->name());
+  return out;
+}
+
+Json reason_json(const ir::Reason& reason) {
+  return {{"label", reason.label}, {"found", reason.found}, {"wanted", reason.wanted}, {"text", reason.text}};
+}
+
+const std::string& device_name(const NetworkPlan& plan, int32_t device) {
+  return plan.target->devices[static_cast<size_t>(device)]->name();
+}
+
+// Reasons of every device but the one the node is on; a device that would take it lost by cost.
+Json reasons_json(const NetworkPlan& plan, size_t node) {
+  Json out = Json::array();
+  const int32_t here = plan.result.device_of[node];
+  for (int32_t d = 1; d < plan.problem.device_count(); ++d) {
+    if (d == here) continue;
+    const target::Support& support = plan.support[node][static_cast<size_t>(d)];
+    for (const ir::Reason& reason : support.reasons) {
+      Json row = reason_json(reason);
+      row["device"] = device_name(plan, d);
+      out.push_back(std::move(row));
+    }
+    if (support.ok()) {
+      out.push_back({{"label", "cost"},
+                     {"found", plan.problem.time_of(static_cast<int32_t>(node), here)},
+                     {"wanted", plan.problem.time_of(static_cast<int32_t>(node), d)},
+                     {"text", device_name(plan, d) +
+                                  " could run it, but the whole plan is predicted cheaper, or only possible, this way"},
+                     {"device", device_name(plan, d)}});
+    }
+  }
+  return out;
+}
+
+Json subgraph_json(const NetworkPlan& plan, const PartitionSubgraph& subgraph, const Subgraph& values) {
+  double macs = 0;
+  for (int32_t node : subgraph.nodes) macs += plan.problem.macs[static_cast<size_t>(node)];
+  auto value_names = [](const std::vector<ir::Value*>& list) {
+    Json out = Json::array();
+    for (const ir::Value* value : list) out.push_back(value->name());
+    return out;
+  };
+  return {{"device", device_name(plan, subgraph.device)},
+          {"nodes", names(plan, subgraph.nodes)},
+          {"macs", macs},
+          {"inputs", value_names(values.inputs)},
+          {"outputs", value_names(values.outputs)},
+          {"predicted_us", subgraph.predicted_us},
+          {"start_us", subgraph.start_us},
+          {"finish_us", subgraph.finish_us}};
+}
+
+Json rewrite_json(const RewriteRow& row) {
+  return {{"rule", row.rule},
+          {"node", row.node},
+          {"form", row.form},
+          {"bytes_avoided", row.bytes_avoided},
+          {"predicted_us_before", row.predicted_us_before},
+          {"predicted_us_after", row.predicted_us_after}};
+}
+
+Json fusion_json(const FusionRow& row) {
+  return {
+      {"into", row.into}, {"nodes", row.nodes}, {"bytes_before", row.bytes_before}, {"bytes_after", row.bytes_after}};
+}
+
+Json not_on_preferred(const NetworkPlan& plan) {
+  Json out = Json::array();
+  if (plan.problem.device_count() < 2) return out;
+  for (size_t k = 0; k < plan.nodes.size(); ++k) {
+    if (plan.result.device_of[k] != 0) continue;
+    const ir::Node& node = *plan.nodes[k];
+    out.push_back({{"node", node.name()},
+                   {"op", node.op().name},
+                   {"device", device_name(plan, 0)},
+                   {"reasons", reasons_json(plan, k)},
+                   {"loc", ir::to_string(node.loc())},
+                   {"module", node.loc().scope}});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string report_json(const NetworkPlan& plan, const ir::Graph& graph, std::string_view strategy,
+                        const std::vector<RewriteRow>& rewrites, const std::vector<FusionRow>& fusions) {
+  const PartitionResult& result = plan.result;
+  Json nodes_on = Json::object(), macs_on = Json::object(), bounds = Json::object();
+  for (int32_t d = 0; d < plan.problem.device_count(); ++d) {
+    nodes_on[device_name(plan, d)] = 0;
+    macs_on[device_name(plan, d)] = 0.0;
+    bounds[device_name(plan, d)] = result.lower_bound_subgraphs[static_cast<size_t>(d)];
+  }
+  for (size_t k = 0; k < plan.nodes.size(); ++k) {
+    const std::string& device = device_name(plan, result.device_of[k]);
+    nodes_on[device] = nodes_on[device].get<int64_t>() + 1;
+    macs_on[device] = macs_on[device].get<double>() + plan.problem.macs[k];
+  }
+  const std::vector<Subgraph> cuts =
+      graph.stage >= ir::Stage::cut ? subgraphs_of(graph) : std::vector<Subgraph>(result.subgraphs.size());
+  Json subgraphs = Json::array(), crossings = Json::array(), candidates = Json::array(), notes = Json::array();
+  for (size_t s = 0; s < result.subgraphs.size(); ++s)
+    subgraphs.push_back(subgraph_json(plan, result.subgraphs[s], cuts[s]));
+  double crossing_bytes = 0;
+  for (const PartitionCrossing& crossing : result.crossings) {
+    crossing_bytes += crossing.bytes;
+    const ir::Value& value = *plan.nodes[static_cast<size_t>(crossing.node)]->output();
+    crossings.push_back({{"value", value.name()},
+                         {"from", device_name(plan, crossing.from_device)},
+                         {"to", device_name(plan, crossing.to_device)},
+                         {"bytes", crossing.bytes},
+                         {"dtype", dtype_name(value.dtype())},
+                         {"layout", value.rank() == 4 ? "nhwc" : "plain"},
+                         {"predicted_us", crossing.transfer_us}});
+  }
+  for (const PartitionCandidate& candidate : result.candidates)
+    candidates.push_back({{"name", candidate.name}, {"cost_us", candidate.cost_us}});
+  for (const PartitionNote& note : result.notes) {
+    notes.push_back(
+        {{"node", note.node < 0 ? "" : plan.nodes[static_cast<size_t>(note.node)]->name()}, {"text", note.text}});
+  }
+  Json rewrite_rows = Json::array(), fusion_rows = Json::array();
+  for (const RewriteRow& row : rewrites) rewrite_rows.push_back(rewrite_json(row));
+  for (const FusionRow& row : fusions) fusion_rows.push_back(fusion_json(row));
+  const Json out = {{"target", plan.target->name},
+                    {"strategy", strategy},
+                    {"nodes", plan.nodes.size()},
+                    {"nodes_on", nodes_on},
+                    {"macs_on", macs_on},
+                    {"subgraphs", subgraphs},
+                    {"crossings", crossings},
+                    {"crossing_bytes", crossing_bytes},
+                    {"predicted_us", result.cost_us},
+                    {"makespan_us", result.makespan_us},
+                    {"lower_bound_us", result.lower_bound_us},
+                    {"lower_bound_subgraphs", bounds},
+                    {"plan_us", result.plan_us},
+                    {"candidates", candidates},
+                    {"rewrites", rewrite_rows},
+                    {"fusions", fusion_rows},
+                    {"not_on_preferred", not_on_preferred(plan)},
+                    {"notes", notes}};
+  return out.dump();
+}
+
+std::string why_json(const NetworkPlan& plan, std::string_view name) {
+  const size_t node = plan.index_of(name);
+  const int32_t here = plan.result.device_of[node];
+  Json times = Json::object();
+  for (int32_t d = 0; d < plan.problem.device_count(); ++d) {
+    const bool ok = plan.problem.supported(static_cast<int32_t>(node), d);
+    times[device_name(plan, d)] = ok ? Json(plan.problem.time_of(static_cast<int32_t>(node), d)) : Json(nullptr);
+  }
+  Json changes = Json::array();
+  for (int32_t d = 0; d < plan.problem.device_count(); ++d) {
+    if (d == here) continue;
+    const auto& reasons = plan.support[node][static_cast<size_t>(d)].reasons;
+    if (reasons.empty()) {
+      changes.push_back("pin it to " + device_name(plan, d));
+    } else {
+      for (const ir::Reason& reason : reasons)
+        changes.push_back(device_name(plan, d) + ": " + reason.wanted + " instead of " + reason.found);
+    }
+  }
+  const Json out = {{"node", name},
+                    {"op", plan.nodes[node]->op().name},
+                    {"device", device_name(plan, here)},
+                    {"subgraph", plan.result.subgraph_of[node]},
+                    {"time_us", times},
+                    {"reasons", reasons_json(plan, node)},
+                    {"would_move", changes},
+                    {"loc", ir::to_string(plan.nodes[node]->loc())}};
+  return out.dump();
+}
+
+}  // namespace hetnn::plan

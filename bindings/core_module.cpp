@@ -3,8 +3,13 @@
 
 #include "bindings/errors.h"
 
+namespace hetnn {
+void bind_operators(pybind11::module_& m);
+}  // namespace hetnn
+
 PYBIND11_MODULE(_core, m) {
   m.doc() = "The compiler of hetnn and its tools.";
   hetnn::register_errors();
+  hetnn::bind_operators(m);
   m.attr("version") = HETNN_VERSION;
 }

@@ -41,17 +41,25 @@ class _Parser(argparse.ArgumentParser):
         raise BadUse(f"{message}\n{self.format_usage().strip()}")
 
 
-def _parse(argv: Sequence[str]) -> tuple[str, argparse.Namespace]:
+def build_parser(names: Sequence[str]) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """The parser and its commands; only those among `names` get their arguments, since that imports them."""
     parser = _Parser(prog="hetnn", description="Compiles neural networks into one program for several processors.")
     parser.add_argument("--version", action="version", version=f"hetnn {hetnn.__version__}")
     parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    choices = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    commands: dict[str, argparse.ArgumentParser] = {}
     for name, summary in COMMANDS.items():
-        command = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        command = choices.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
         command.add_argument("--json", action="store_true", help="print one JSON document on stdout")
         command.add_argument("--quiet", action="store_true", help="no progress on stderr")
-        if name in argv:  # importing the others would only cost time
+        if name in names:
             importlib.import_module(f"hetnn.cli.{name}").add_arguments(command)
+        commands[name] = command
+    return parser, commands
+
+
+def _parse(argv: Sequence[str]) -> tuple[str, argparse.Namespace]:
+    parser, _ = build_parser(argv)
     args = parser.parse_args(argv)
     if args.command is None:
         raise BadUse(f"name a command: {', '.join(COMMANDS)}")

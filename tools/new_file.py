@@ -1,0 +1,104 @@
+"""Starts a new operator or rewriting rule set from a template that compiles, passes its tests, and is then edited.
+
+python tools/new_file.py op NAME [FAMILY]     -> cpp/hetnn/ops/FAMILY/NAME.cpp and its line in all_ops.inc
+python tools/new_file.py pass NAME [STAGE]    -> cpp/hetnn/passes/STAGE/NAME.cpp (STAGE: canonical or legal)
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+OPERATOR = """// {name}: y = x x (edit this line, the meaning, the names and the samples).
+#include "hetnn/ops/evaluate.h"
+#include "hetnn/ops/infer.h"
+#include "hetnn/ops/kernel_use.h"
+
+namespace hetnn::ops {{
+
+ir::OpDef define_{name}() {{
+  return {{.name = "{name}",
+          .doc = "The square of each element: y = x x.",
+          .inputs = {{{{"x", "any shape"}}}},
+          .attrs = {{}},
+          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .torch = {{}},
+          .onnx = {{}},
+          .infer = same_as_input,
+          .evaluate =
+              [](const ir::Evaluation& e) {{ return map_unary(e, [](auto x) {{ return decltype(x)(x * x); }}); }},
+          .constraints = {{}},
+          .kernel = unary_kernel("square"),
+          .tolerance = 1e-6,
+          .samples = {{"{name}(f32[2,3,5,7])", "{name}(f32[n,4])"}}}};
+}}
+
+}}  // namespace hetnn::ops
+"""
+
+RULES = """// {sentence} (edit this line, the equation, the pattern and the guards).
+#include "hetnn/passes/{stage}/rules.h"
+
+namespace hetnn::passes::{stage} {{
+
+const RuleSet& {name}() {{
+  static const RuleSet set = {{
+      "{name}",
+      "{sentence}.",
+      {{{{.name = "{name}_relu_of_relu",
+        .equation = "relu(relu(x)) = relu(x)",
+        .pattern = op("relu", {{op("relu", {{any("x")}}, "inner")}}),
+        .guards = {{}},
+        .exactness = "bit for bit, NaN, inf and -0 included",
+        .rewrite = [](const Match& m, Build&) {{ return m.value("inner"); }}}}}}}};
+  return set;
+}}
+
+}}  // namespace hetnn::passes::{stage}
+"""
+
+
+def _write(path: Path, text: str) -> None:
+    if path.exists():
+        raise SystemExit(f"{path.relative_to(ROOT)} is there already")
+    path.write_text(text, encoding="utf-8")
+    print(f"wrote {path.relative_to(ROOT)}")
+
+
+def new_operator(name: str, family: str = "elementwise") -> None:
+    """One file, and one line in all_ops.inc."""
+    folder = ROOT / "cpp/hetnn/ops" / family
+    if not folder.is_dir():
+        families = ", ".join(sorted(path.name for path in folder.parent.iterdir() if path.is_dir()))
+        raise SystemExit(f"there is no family '{family}'; there are {families}")
+    _write(folder / f"{name}.cpp", OPERATOR.format(name=name))
+    table = ROOT / "cpp/hetnn/ops/all_ops.inc"
+    table.write_text(table.read_text(encoding="utf-8") + f"HETNN_OP({name})\n", encoding="utf-8")
+    print(f"added HETNN_OP({name}) to {table.relative_to(ROOT)}")
+
+
+def new_pass(name: str, stage: str = "canonical") -> None:
+    """One file with one rule; its line in the stage's rules.h is for the author, because the order is a decision."""
+    folder = ROOT / "cpp/hetnn/passes" / stage
+    if not folder.is_dir():
+        raise SystemExit(f"there is no stage '{stage}'; rule sets belong to canonical or legal")
+    sentence = name.replace("_", " ").capitalize()
+    _write(folder / f"{name}.cpp", RULES.format(name=name, stage=stage, sentence=sentence))
+    print(f"declare `const RuleSet& {name}();` in {stage}/rules.h and put it in its place in the list of rule sets")
+
+
+def main() -> int:
+    kinds = {"op": new_operator, "pass": new_pass}
+    if len(sys.argv) not in (3, 4) or sys.argv[1] not in kinds:
+        raise SystemExit(__doc__)
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", sys.argv[2]):
+        raise SystemExit(f"a name is snake_case; got '{sys.argv[2]}'")
+    kinds[sys.argv[1]](*sys.argv[2:])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -54,6 +54,11 @@ void Rewriter::add_output(Value* value, std::string_view name) {
   graph_.output_names.emplace_back(name.empty() ? value->name() : std::string(name));
 }
 
+void Rewriter::set_output(size_t index, Value* value) {
+  HETNN_ASSERT(index < graph_.outputs_.size());
+  graph_.outputs_[index] = value;
+}
+
 void Rewriter::insert_before(const Node* node) { at_ = node ? node->position_ : graph_.nodes_.end(); }
 void Rewriter::insert_after(const Node* node) { at_ = std::next(node->position_); }
 

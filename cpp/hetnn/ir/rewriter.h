@@ -21,6 +21,9 @@ class Rewriter {
   /// Appends an output; an empty name takes the value's.
   void add_output(Value* value, std::string_view name = {});
 
+  /// Makes output `index` another value; its name stays.
+  void set_output(size_t index, Value* value);
+
   /// New nodes go before `node`; null means at the end.
   void insert_before(const Node* node);
   void insert_after(const Node* node);

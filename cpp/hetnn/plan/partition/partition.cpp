@@ -1,0 +1,187 @@
+// The entry to planning: instance, strategy, interfaces and schedule of the subgraphs, check.
+#include "hetnn/plan/partition/partition.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "hetnn/base/error.h"
+#include "hetnn/plan/partition/group.h"
+#include "hetnn/plan/partition/instance.h"
+#include "hetnn/plan/partition/strategies.h"
+
+namespace hetnn::plan {
+namespace {
+
+struct StrategyName {
+  Strategy strategy;
+  std::string_view name;
+};
+constexpr std::array<StrategyName, 4> kStrategies = {{{Strategy::topological, "topological"},
+                                                      {Strategy::cost, "cost"},
+                                                      {Strategy::take_all, "take-all"},
+                                                      {Strategy::cpu_only, "cpu-only"}}};
+
+/// Starts every subgraph as soon as its device is free and its inputs have arrived. A link moves one value at a time.
+void schedule(const Problem& problem, PartitionResult& result) {
+  const size_t devices = problem.devices.size();
+  std::vector<double> device_free(devices, 0), link_free(devices * devices, 0);
+  std::vector<double> ready(result.subgraphs.size(), 0);
+  // Readers of each crossing: subgraphs by value and device, found by walking the inputs of all subgraphs.
+  std::vector<std::pair<int64_t, int32_t>> readers;  // (crossing, subgraph)
+  std::vector<int64_t> first_crossing(problem.ids.size() + 1, 0);
+  for (const PartitionCrossing& c : result.crossings) ++first_crossing[static_cast<size_t>(c.node) + 1];
+  for (size_t v = 0; v < problem.ids.size(); ++v) first_crossing[v + 1] += first_crossing[v];
+  for (size_t s = 0; s < result.subgraphs.size(); ++s) {
+    for (const int32_t u : result.subgraphs[s].inputs) {
+      for (int64_t c = first_crossing[static_cast<size_t>(u)]; c < first_crossing[static_cast<size_t>(u) + 1]; ++c) {
+        if (result.crossings[static_cast<size_t>(c)].to_device == result.subgraphs[s].device)
+          readers.emplace_back(c, static_cast<int32_t>(s));
+      }
+    }
+  }
+  std::sort(readers.begin(), readers.end());
+  std::vector<size_t> first_reader(result.crossings.size() + 1, 0);
+  for (const auto& [c, s] : readers) ++first_reader[static_cast<size_t>(c) + 1];
+  for (size_t c = 0; c < result.crossings.size(); ++c) first_reader[c + 1] += first_reader[c];
+
+  for (size_t s = 0; s < result.subgraphs.size(); ++s) {
+    PartitionSubgraph& subgraph = result.subgraphs[s];
+    for (const int32_t u : subgraph.inputs) {
+      // A producer on the same device ran before: the device was busy with it.
+      const PartitionSubgraph& producer =
+          result.subgraphs[static_cast<size_t>(result.subgraph_of[static_cast<size_t>(u)])];
+      if (producer.device == subgraph.device) ready[s] = std::max(ready[s], producer.finish_us);
+    }
+    const auto d = static_cast<size_t>(subgraph.device);
+    subgraph.start_us = std::max(ready[s], device_free[d]);
+    subgraph.finish_us = subgraph.start_us + subgraph.predicted_us;
+    device_free[d] = subgraph.finish_us;
+    result.makespan_us = std::max(result.makespan_us, subgraph.finish_us);
+    for (const int32_t v : subgraph.outputs) {
+      for (int64_t c = first_crossing[static_cast<size_t>(v)]; c < first_crossing[static_cast<size_t>(v) + 1]; ++c) {
+        const PartitionCrossing& crossing = result.crossings[static_cast<size_t>(c)];
+        double& free = link_free[d * devices + static_cast<size_t>(crossing.to_device)];
+        free = std::max(free, subgraph.finish_us) + crossing.transfer_us;
+        for (size_t k = first_reader[static_cast<size_t>(c)]; k < first_reader[static_cast<size_t>(c) + 1]; ++k) {
+          double& arrival = ready[static_cast<size_t>(readers[k].second)];
+          arrival = std::max(arrival, free);
+        }
+      }
+    }
+  }
+}
+
+/// From a draft to the plan: problem indices, interfaces, crossings, figures, schedule.
+PartitionResult finish(const Instance& instance, const Draft& draft) {
+  const Problem& p = *instance.problem;
+  const size_t n = p.ids.size();
+  PartitionResult result;
+  result.device_of.resize(n);
+  result.subgraph_of.resize(n);
+  result.subgraphs.resize(static_cast<size_t>(draft.subgraph_count));
+  for (size_t v = 0; v < n; ++v) {
+    const auto node = static_cast<size_t>(instance.node_of[v]);
+    const auto s = static_cast<size_t>(draft.subgraph_of[v]);
+    result.device_of[node] = draft.colour[v];
+    result.subgraph_of[node] = draft.subgraph_of[v];
+    result.subgraphs[s].device = draft.colour[v];
+    result.subgraphs[s].nodes.push_back(instance.node_of[v]);
+  }
+  std::vector<int32_t> stamp(p.devices.size(), -1);
+  std::vector<int32_t> seen_by(result.subgraphs.size(), -1);
+  for (size_t v = 0; v < n; ++v) {
+    const int32_t node = instance.node_of[v];
+    const int32_t s = draft.subgraph_of[v];
+    const auto consumers = instance.consumers(static_cast<int32_t>(v));
+    bool leaves = consumers.empty();
+    for (const int32_t c : consumers) {
+      const auto reader = static_cast<size_t>(draft.subgraph_of[static_cast<size_t>(c)]);
+      if (static_cast<int32_t>(reader) == s) continue;
+      leaves = true;
+      if (seen_by[reader] != node) {
+        seen_by[reader] = node;
+        result.subgraphs[reader].inputs.push_back(node);
+      }
+      const int32_t to = draft.colour[static_cast<size_t>(c)];
+      if (to == draft.colour[v] || stamp[static_cast<size_t>(to)] == node) continue;
+      stamp[static_cast<size_t>(to)] = node;
+      result.crossings.push_back({node, draft.colour[v], to, p.output_bytes[static_cast<size_t>(node)],
+                                  p.transfer_us(node, draft.colour[v], to)});
+    }
+    if (leaves) result.subgraphs[static_cast<size_t>(s)].outputs.push_back(node);
+  }
+  std::sort(result.crossings.begin(), result.crossings.end(),
+            [](const PartitionCrossing& a, const PartitionCrossing& b) {
+              return std::pair(a.node, a.to_device) < std::pair(b.node, b.to_device);
+            });
+  for (PartitionSubgraph& s : result.subgraphs) {
+    std::sort(s.inputs.begin(), s.inputs.end());
+    std::sort(s.outputs.begin(), s.outputs.end());
+    s.predicted_us = p.devices[static_cast<size_t>(s.device)].launch_us;
+    for (const int32_t v : s.nodes) s.predicted_us += p.time_of(v, s.device);
+  }
+  result.lower_bound_subgraphs = fewest_subgraphs(instance, draft.colour);
+  result.cost_us = partition_cost_us(p, result);
+  schedule(p, result);
+  return result;
+}
+
+Draft run_strategy(const Instance& instance, const Options& options, CostTrace& trace) {
+  switch (options.strategy) {
+    case Strategy::topological:
+      return plan_topological(instance, options.order);
+    case Strategy::take_all:
+      return draft_from_colours(instance, take_all_colours(instance));
+    case Strategy::cpu_only:
+      return draft_from_colours(instance, cpu_only_colours(instance));
+    default:
+      return plan_cost(instance, options.local_search, trace);
+  }
+}
+
+}  // namespace
+
+double partition_cost_us(const Problem& problem, const PartitionResult& result) {
+  double total = 0;
+  for (const PartitionSubgraph& s : result.subgraphs) total += s.predicted_us;
+  for (const PartitionCrossing& c : result.crossings) {
+    total += problem.transfer_us(c.node, c.from_device, c.to_device);
+  }
+  return total;
+}
+
+PartitionResult partition(const Problem& problem, const Options& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  validate(problem);
+  std::vector<PartitionNote> notes;
+  CostTrace trace;
+  const Instance instance = make_instance(problem, options, true, notes);
+  const Draft draft = run_strategy(instance, options, trace);
+  PartitionResult result = finish(instance, draft);
+  result.cut_us = trace.cut_us;
+  result.lower_bound_us = trace.lower_bound_us;
+  result.candidates = std::move(trace.candidates);
+  result.notes = std::move(notes);
+  check_partition(problem, result);
+  result.plan_us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+  return result;
+}
+
+std::string_view strategy_name(Strategy strategy) {
+  for (const StrategyName& s : kStrategies) {
+    if (s.strategy == strategy) return s.name;
+  }
+  HETNN_ASSERT(false, "strategy without a name");
+}
+
+Strategy strategy_from_name(std::string_view name) {
+  std::string names;
+  for (const StrategyName& s : kStrategies) {
+    if (s.name == name) return s.strategy;
+    names += std::string(names.empty() ? "" : ", ") + std::string(s.name);
+  }
+  throw InvalidModel(text("strategy: there is no '", name, "'; there are ", names, "."));
+}
+
+}  // namespace hetnn::plan

@@ -79,7 +79,8 @@ class Kernel {
   /// not depend on the number of threads.
   virtual void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const = 0;
 
-  /// True when output 0 may be the very buffer of that input (same view, same address).
+  /// True when output 0 may be the very buffer of that input (same view, same address), provided that no other input
+  /// is.
   virtual bool in_place(int /*input*/) const { return false; }
 };
 

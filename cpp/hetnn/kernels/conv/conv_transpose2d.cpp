@@ -1,0 +1,197 @@
+// conv_transpose2d as stride_h * stride_w ordinary products: outputs of one phase share their taps.
+#include <algorithm>
+#include <vector>
+
+#include "hetnn/base/aligned_buffer.h"
+#include "hetnn/base/error.h"
+#include "hetnn/kernels/conv/conv.h"
+#include "hetnn/kernels/conv/geometry.h"
+#include "hetnn/kernels/gemm/panels.h"
+#include "hetnn/kernels/layout_adapter.h"
+
+namespace hetnn::kernels {
+namespace {
+
+// Output (oy, ox) receives input (iy, ix) through tap (ky, kx) when iy * stride_h = oy + pad_top - ky * dilation_h, and
+// likewise for x. Which taps divide evenly depends on oy mod stride_h and ox mod stride_w alone: the phase.
+struct Phase {
+  int64_t y, x;  // oy mod stride_h, ox mod stride_w
+  std::vector<std::pair<int64_t, int64_t>> taps;
+  int64_t packed_offset_elems;
+};
+
+std::vector<Phase> phases_of(const WindowGeometry& g) {
+  std::vector<Phase> phases;
+  const int64_t panels = (g.out_channels / g.groups + kPanel - 1) / kPanel;
+  const int64_t tap_elems = g.groups * panels * (g.channels / g.groups) * kPanel;
+  int64_t offset = 0;
+  for (int64_t y = 0; y < g.stride_h; ++y) {
+    for (int64_t x = 0; x < g.stride_w; ++x) {
+      Phase phase{y, x, {}, offset};
+      for (int64_t ky = 0; ky < g.kernel_h; ++ky)
+        for (int64_t kx = 0; kx < g.kernel_w; ++kx)
+          if ((y + g.pad_top - ky * g.dilation_h) % g.stride_h == 0 &&
+              (x + g.pad_left - kx * g.dilation_w) % g.stride_w == 0)
+            phase.taps.emplace_back(ky, kx);
+      offset += static_cast<int64_t>(phase.taps.size()) * tap_elems;
+      phases.push_back(std::move(phase));
+    }
+  }
+  return phases;
+}
+
+WindowGeometry transpose_geometry(const KernelCall& call) {
+  const bool bias = call.params.integer("bias", 0) != 0;
+  if (call.inputs.size() < (bias ? 3u : 2u) || call.outputs.size() != 1)
+    throw InvalidModel(text("conv_transpose2d takes x, weight", bias ? ", bias" : "", " and gives one output; got ",
+                            call.inputs.size(), " inputs. Check the call against kernels/conv/conv.h."));
+  for (size_t i = 0; i < (bias ? 3u : 2u); ++i) require_f32(call.inputs[i], text("conv_transpose2d: input ", i));
+  const TensorView& x = call.inputs[0];
+  const TensorView& weight = call.inputs[1];
+  if (weight.rank != x.rank || weight.rank < 3)
+    throw InvalidModel(text("conv_transpose2d: the weight must have the rank of x; got x ", view_text(x), ", weight ",
+                            view_text(weight), ". Check the layer's weight."));
+  const int64_t kernel_h = weight.rank == 3 ? 1 : weight.dims[2];
+  const int64_t kernel_w = weight.dims[static_cast<size_t>(weight.rank - 1)];
+  const WindowGeometry g = window_geometry("conv_transpose2d", call, x, call.outputs[0], kernel_h, kernel_w);
+  if (weight.dims[0] != g.channels || weight.dims[1] * g.groups != g.out_channels)
+    throw InvalidModel(text("conv_transpose2d: the weight must be [in_channels, out_channels/groups, ...]; got x ",
+                            view_text(x), ", weight ", view_text(weight), ", output ", view_text(call.outputs[0]),
+                            ", groups ", g.groups, ". Check the layer's channels."));
+  return g;
+}
+
+PanelShape phase_shape(const WindowGeometry& g, const Phase& phase) {
+  PanelShape shape;
+  shape.rows = phase.x < g.out_width ? (g.out_width - phase.x + g.stride_w - 1) / g.stride_w : 0;
+  shape.taps = static_cast<int64_t>(phase.taps.size());
+  shape.k = g.channels / g.groups;
+  shape.groups = g.groups;
+  shape.cols = g.out_channels / g.groups;
+  return shape;
+}
+
+class ConvTranspose final : public Kernel {
+ public:
+  ConvTranspose(const KernelCall& call, const WindowGeometry& g)
+      : g_(g),
+        phases_(phases_of(g)),
+        epilogue_(call, call.outputs[0]),
+        bias_(call.params.integer("bias", 0) != 0),
+        in_pitch_(call.inputs[0].pitch_elems),
+        out_pitch_(call.outputs[0].pitch_elems),
+        zeros_(static_cast<size_t>(g.channels) * 4) {
+    for (const Phase& phase : phases_) {
+      products_.emplace_back(phase_shape(g, phase), EpiloguePlan());
+      scratch_per_thread_ = std::max(scratch_per_thread_, products_.back().scratch_bytes_per_thread());
+    }
+  }
+
+  int64_t scratch_bytes(int threads) const override { return threads * scratch_per_thread_; }
+
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    auto* out = reinterpret_cast<float*>(outputs[0]);
+    const Share share = share_of(g_.batch * g_.out_height, context.thread, context.threads);
+    for (size_t p = 0; p < phases_.size(); ++p) {
+      const Phase& phase = phases_[p];
+      if (products_[p].shape().rows == 0) continue;
+      for (int64_t row = share.begin; row < share.end; ++row) {
+        const int64_t oy = row % g_.out_height;
+        if (oy % g_.stride_h != phase.y) continue;
+        const PhaseRows rows(*this, phase, reinterpret_cast<const float*>(inputs[0]), row / g_.out_height, oy);
+        PanelRun run;
+        run.source = &rows;
+        run.panels = reinterpret_cast<const float*>(inputs[1]) + phase.packed_offset_elems;
+        run.bias = bias_ ? reinterpret_cast<const float*>(inputs[2]) : nullptr;
+        run.out = out + (row * g_.out_width + phase.x) * out_pitch_;
+        run.ld_out = g_.stride_w * out_pitch_;
+        run.inputs = inputs;
+        products_[p].run(run, 0, 1, context.scratch + context.thread * scratch_per_thread_);
+      }
+    }
+    if (epilogue_.empty()) return;
+    for (int64_t row = share.begin; row < share.end; ++row)
+      epilogue_.apply(out + row * g_.out_width * out_pitch_, out_pitch_, g_.out_width, g_.out_channels,
+                      row * g_.out_width, 0, inputs);
+  }
+
+ private:
+  /// One output row of one phase: row r is output column phase.x + r * stride_w.
+  class PhaseRows final : public RowSource {
+   public:
+    PhaseRows(const ConvTranspose& conv, const Phase& phase, const float* x, int64_t n, int64_t oy)
+        : conv_(conv), phase_(phase), x_(x), n_(n), oy_(oy) {}
+    void fill(int64_t first, int64_t count, const float** table, int64_t stride) const override {
+      const WindowGeometry& g = conv_.g_;
+      for (size_t tap = 0; tap < phase_.taps.size(); ++tap) {
+        const auto [ky, kx] = phase_.taps[tap];
+        const int64_t iy = (oy_ + g.pad_top - ky * g.dilation_h) / g.stride_h;
+        const bool row_inside = oy_ + g.pad_top >= ky * g.dilation_h && iy < g.height;
+        for (int64_t r = 0; r < count; ++r) {
+          const int64_t left = phase_.x + (first + r) * g.stride_w + g.pad_left - kx * g.dilation_w;
+          const int64_t ix = left / g.stride_w;
+          const bool inside = row_inside && left >= 0 && ix < g.width;
+          table[static_cast<int64_t>(tap) * stride + r] =
+              inside ? x_ + ((n_ * g.height + iy) * g.width + ix) * conv_.in_pitch_ : conv_.zeros_.as<float>();
+        }
+      }
+    }
+
+   private:
+    const ConvTranspose& conv_;
+    const Phase& phase_;
+    const float* x_;
+    int64_t n_, oy_;
+  };
+
+  WindowGeometry g_;
+  std::vector<Phase> phases_;
+  std::vector<PanelProduct> products_;
+  EpiloguePlan epilogue_;
+  bool bias_;
+  int64_t in_pitch_, out_pitch_;
+  int64_t scratch_per_thread_ = 0;
+  AlignedBuffer zeros_;
+};
+
+std::unique_ptr<Kernel> make_nhwc_conv_transpose(const KernelCall& call) {
+  return std::make_unique<ConvTranspose>(call, transpose_geometry(call));
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_conv_transpose2d(const KernelCall& call) {
+  transpose_geometry(call);
+  return make_with_nhwc(call, make_nhwc_conv_transpose);
+}
+
+std::vector<std::byte> pack_conv_transpose2d(const KernelCall& call, int input, std::span<const std::byte> weight) {
+  HETNN_ASSERT(input == 1, "conv_transpose2d packs input 1 only; got ", input);
+  const WindowGeometry g = transpose_geometry(call);
+  if (static_cast<int64_t>(weight.size()) != call.inputs[1].elems() * 4)
+    throw InvalidModel(text("conv_transpose2d: the weight's bytes must match its shape ", view_text(call.inputs[1]),
+                            "; got ", weight.size(), " bytes. Pass the plain f32 weight."));
+  const auto* from = reinterpret_cast<const float*>(weight.data());
+  const int64_t taps = g.taps();
+  const int64_t group_cols = g.out_channels / g.groups;
+  std::vector<std::byte> packed;
+  for (const Phase& phase : phases_of(g)) {
+    // The weight is [C, O/groups, taps]; this phase's taps are gathered into a small weight of their own first.
+    const PanelShape shape = phase_shape(g, phase);
+    const auto phase_taps = static_cast<int64_t>(phase.taps.size());
+    std::vector<float> chosen(static_cast<size_t>(g.channels * group_cols * phase_taps));
+    for (int64_t i = 0; i < g.channels * group_cols; ++i)
+      for (int64_t tap = 0; tap < phase_taps; ++tap) {
+        const auto [ky, kx] = phase.taps[static_cast<size_t>(tap)];
+        chosen[static_cast<size_t>(i * phase_taps + tap)] = from[i * taps + ky * g.kernel_w + kx];
+      }
+    const int64_t k_stride = group_cols * phase_taps;
+    std::vector<float> panels(static_cast<size_t>(shape.packed_elems()));
+    pack_panels(shape, chosen.data(), {shape.k * k_stride, phase_taps, 1, k_stride}, panels.data());
+    const auto* bytes = reinterpret_cast<const std::byte*>(panels.data());
+    packed.insert(packed.end(), bytes, bytes + panels.size() * 4);
+  }
+  return packed;
+}
+
+}  // namespace hetnn::kernels

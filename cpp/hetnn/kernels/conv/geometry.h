@@ -1,0 +1,31 @@
+// Sizes and parameters of a convolution or a pooling window, read from a call and checked once.
+#pragma once
+
+#include <string_view>
+
+#include "hetnn/kernels/kernel.h"
+
+namespace hetnn::kernels {
+
+/// Windows sliding over images. One spatial axis (rank 3) counts as height 1.
+struct WindowGeometry {
+  int64_t batch = 1, channels = 1, height = 1, width = 1;
+  int64_t out_channels = 1, out_height = 1, out_width = 1;
+  int64_t kernel_h = 1, kernel_w = 1;
+  int64_t stride_h = 1, stride_w = 1;
+  int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+  int64_t dilation_h = 1, dilation_w = 1;
+  int64_t groups = 1;
+
+  int64_t taps() const { return kernel_h * kernel_w; }
+  int64_t out_pixels() const { return batch * out_height * out_width; }
+  bool depthwise() const { return groups > 1 && groups == channels && out_channels == channels; }
+};
+
+/// Reads stride, padding, dilation and groups; batch to out_width come from views `x` and `y`. Throws InvalidModel for
+/// a parameter of the wrong length or sign, Unsupported for ranks other than 3 and 4. `op` names the kernel in
+/// messages.
+WindowGeometry window_geometry(std::string_view op, const KernelCall& call, const TensorView& x, const TensorView& y,
+                               int64_t kernel_h, int64_t kernel_w);
+
+}  // namespace hetnn::kernels

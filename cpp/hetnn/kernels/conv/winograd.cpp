@@ -1,0 +1,271 @@
+// Winograd convolution: tiles in, 36 products, tiles out.
+#include "hetnn/kernels/conv/winograd.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "hetnn/base/aligned_buffer.h"
+#include "hetnn/base/error.h"
+#include "hetnn/kernels/conv/winograd_transform.h"
+#include "hetnn/kernels/epilogue_plan.h"
+#include "hetnn/kernels/gemm/micro.h"
+
+namespace hetnn::kernels {
+namespace {
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t aligned_elems(int64_t elems) { return ceil_div(elems, 16) * 16; }
+
+// Both sides of the products of one block of tiles, for all 36 points, are to stay in half of a second-level cache.
+constexpr int64_t kBlock_bytes = 768 << 10;
+constexpr int64_t kLeastTiles = 12;
+// Weights above this are read once by all threads together rather than once by each.
+constexpr int64_t kSharedWeights_bytes = 3 << 20;
+
+bool fits(const WindowGeometry& g) {
+  return g.kernel_h == 3 && g.kernel_w == 3 && g.stride_h == 1 && g.stride_w == 1 && g.dilation_h == 1 &&
+         g.dilation_w == 1 && g.groups == 1;
+}
+
+class WinogradConv final : public Kernel {
+ public:
+  WinogradConv(const KernelCall& call, const WindowGeometry& g)
+      : g_(g),
+        tiles_h_(ceil_div(g.out_height, kWinogradOutput)),
+        tiles_w_(ceil_div(g.out_width, kWinogradOutput)),
+        tiles_(g.batch * tiles_h_ * tiles_w_),
+        panels_((g.out_channels + kPanel - 1) / kPanel),
+        in_stride_(aligned_elems(g.channels)),
+        out_stride_(panels_ * kPanel),
+        epilogue_(call, call.outputs[0]),
+        registers_(epilogue_.take_register_part()),
+        bias_(call.params.integer("bias", 0) != 0),
+        in_pitch_(call.inputs[0].pitch_elems),
+        out_pitch_(call.outputs[0].pitch_elems),
+        zeros_(static_cast<size_t>(aligned_elems(g.channels)) * 4),
+        micro_(&micro_table()),
+        transforms_(&winograd_table()) {
+    const int64_t tile_bytes = kWinogradPoints * (in_stride_ + out_stride_) * 4;
+    const int64_t fitting = std::max(kLeastTiles, kBlock_bytes / tile_bytes);
+    block_tiles_ = ceil_div(tiles_, ceil_div(tiles_, fitting));
+    shared_ = kWinogradPoints * panels_ * kPanel * g.channels * 4 > kSharedWeights_bytes;
+    if (shared_) block_tiles_ = std::min(tiles_, std::max<int64_t>(block_tiles_, 64));
+    width_ = panels_ >= 2 && micro_->max_rows[2] > 0 ? 2 : 1;
+  }
+
+  int64_t scratch_bytes(int threads) const override {
+    return (shared_ ? 1 : threads) * block_bytes() + threads * table_bytes();
+  }
+
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    const int64_t blocks = ceil_div(tiles_, block_tiles_);
+    const Team alone{0, 1};
+    const Team all{context.thread, context.threads};
+    std::byte* tables = context.scratch + (shared_ ? 1 : context.threads) * block_bytes();
+    const auto** table = reinterpret_cast<const float**>(tables + context.thread * table_bytes());
+    if (!shared_) {
+      // Every thread takes whole blocks: what it writes it reads again itself.
+      auto* scratch = reinterpret_cast<float*>(context.scratch + context.thread * block_bytes());
+      const Share share = share_of(tiles_, context.thread, context.threads);
+      const int64_t own = ceil_div(share.end - share.begin, block_tiles_);
+      for (int64_t i = 0; i < own; ++i) {
+        const int64_t begin = share.begin + (share.end - share.begin) * i / own;
+        const int64_t end = share.begin + (share.end - share.begin) * (i + 1) / own;
+        transform_input(begin, end, alone, inputs, scratch);
+        multiply(end - begin, alone, inputs, scratch, table);
+        transform_output(begin, end, alone, inputs, outputs, scratch);
+      }
+      return;
+    }
+    auto* scratch = reinterpret_cast<float*>(context.scratch);
+    for (int64_t i = 0; i < blocks; ++i) {
+      const int64_t begin = tiles_ * i / blocks, end = tiles_ * (i + 1) / blocks;
+      transform_input(begin, end, all, inputs, scratch);
+      context.barrier.arrive_and_wait();
+      multiply(end - begin, all, inputs, scratch, table);
+      context.barrier.arrive_and_wait();
+      transform_output(begin, end, all, inputs, outputs, scratch);
+    }
+  }
+
+ private:
+  struct Team {
+    int thread, threads;
+  };
+
+  // Scratch: inputs [36][block][in_stride], then products [36][block][out_stride].
+  int64_t block_bytes() const { return kWinogradPoints * block_tiles_ * (in_stride_ + out_stride_) * 4; }
+  int64_t table_bytes() const { return ceil_div(block_tiles_ * static_cast<int64_t>(sizeof(const float*)), 64) * 64; }
+  int64_t in_point() const { return block_tiles_ * in_stride_; }
+  int64_t out_point() const { return block_tiles_ * out_stride_; }
+  float* products(float* scratch) const { return scratch + kWinogradPoints * in_point(); }
+
+  void transform_input(int64_t begin, int64_t end, Team team, const std::byte* const* inputs, float* scratch) const {
+    const auto* x = reinterpret_cast<const float*>(inputs[0]);
+    const Share share = share_of(end - begin, team.thread, team.threads);
+    const float* pixels[kWinogradPoints];
+    for (int64_t i = share.begin; i < share.end; ++i) {
+      const int64_t tile = begin + i;
+      const int64_t n = tile / (tiles_h_ * tiles_w_);
+      const int64_t iy = tile / tiles_w_ % tiles_h_ * kWinogradOutput - g_.pad_top;
+      const int64_t ix = tile % tiles_w_ * kWinogradOutput - g_.pad_left;
+      for (int64_t r = 0; r < kWinogradInput; ++r) {
+        const bool row_inside = iy + r >= 0 && iy + r < g_.height;
+        const float* row = x + ((n * g_.height + iy + r) * g_.width + ix) * in_pitch_;
+        for (int64_t c = 0; c < kWinogradInput; ++c)
+          pixels[r * kWinogradInput + c] =
+              row_inside && ix + c >= 0 && ix + c < g_.width ? row + c * in_pitch_ : zeros_.as<float>();
+      }
+      transforms_->input({pixels, scratch + i * in_stride_, in_point(), g_.channels});
+    }
+  }
+
+  // A unit of work is one point and a tile's width of panels: its weights are read once, by one thread.
+  void multiply(int64_t rows, Team team, const std::byte* const* inputs, float* scratch, const float** table) const {
+    const auto* weights = reinterpret_cast<const float*>(inputs[1]);
+    const int64_t panel_elems = g_.channels * kPanel;
+    const int64_t units_per_point = ceil_div(panels_, width_);
+    const int64_t tiles = ceil_div(rows, micro_->max_rows[width_]);
+    const Share share = share_of(kWinogradPoints * units_per_point, team.thread, team.threads);
+    const auto panels_of = [&](int64_t unit) {
+      return weights + (unit / units_per_point * panels_ + unit % units_per_point * width_) * panel_elems;
+    };
+    int64_t table_point = -1;
+    MicroTile part{};
+    part.taps = 1;
+    part.k = g_.channels;
+    part.rows_stride = rows;
+    part.panel_stride = panel_elems;
+    part.ld_out = out_stride_;
+    part.lo = -std::numeric_limits<float>::infinity();
+    part.hi = std::numeric_limits<float>::infinity();
+    for (int64_t unit = share.begin; unit < share.end; ++unit) {
+      const int64_t point = unit / units_per_point, first_panel = unit % units_per_point * width_;
+      if (point != table_point) {
+        const float* base = scratch + point * in_point();
+        for (int64_t r = 0; r < rows; ++r) table[r] = base + r * in_stride_;
+        table_point = point;
+      }
+      const int64_t width = std::min<int64_t>(width_, panels_ - first_panel);
+      part.panel = panels_of(unit);
+      part.cols = width * kPanel;
+      const bool more = unit + 1 < share.end;
+      const float* next = more ? panels_of(unit + 1) : part.panel;
+      float* out = products(scratch) + point * out_point() + first_panel * kPanel;
+      for (int64_t i = 0; i < tiles; ++i) {
+        const int64_t begin = rows * i / tiles, end = rows * (i + 1) / tiles;
+        const bool fetch = more && i < width;
+        part.rows = table + begin;
+        part.out = out + begin * out_stride_;
+        part.prefetch = fetch ? next + i * panel_elems : part.panel;
+        part.prefetch_step = fetch ? kPanel : 0;
+        micro_->run[width][end - begin](part);
+      }
+    }
+  }
+
+  void transform_output(int64_t begin, int64_t end, Team team, const std::byte* const* inputs,
+                        std::byte* const* outputs, float* scratch) const {
+    auto* y = reinterpret_cast<float*>(outputs[0]);
+    const Share share = share_of(end - begin, team.thread, team.threads);
+    WinogradOutputTile t{};
+    t.point_stride = out_point();
+    t.bias = bias_ ? reinterpret_cast<const float*>(inputs[2]) : nullptr;
+    t.out_pixel = out_pitch_;
+    t.out_row = g_.out_width * out_pitch_;
+    t.init_pixel = registers_.init_pitch;
+    t.init_row = g_.out_width * registers_.init_pitch;
+    t.channels = g_.out_channels;
+    t.lo = registers_.lo;
+    t.hi = registers_.hi;
+    for (int64_t i = share.begin; i < share.end; ++i) {
+      const int64_t tile = begin + i;
+      const int64_t n = tile / (tiles_h_ * tiles_w_);
+      const int64_t oy = tile / tiles_w_ % tiles_h_ * kWinogradOutput, ox = tile % tiles_w_ * kWinogradOutput;
+      const int64_t pixel = (n * g_.out_height + oy) * g_.out_width + ox;
+      t.from = products(scratch) + i * out_stride_;
+      t.out = y + pixel * out_pitch_;
+      t.init = registers_.init_input < 0
+                   ? nullptr
+                   : reinterpret_cast<const float*>(inputs[registers_.init_input]) + pixel * registers_.init_pitch;
+      t.rows = std::min<int64_t>(kWinogradOutput, g_.out_height - oy);
+      t.cols = std::min<int64_t>(kWinogradOutput, g_.out_width - ox);
+      transforms_->output(t);
+      if (epilogue_.empty()) continue;
+      for (int64_t r = 0; r < t.rows; ++r)
+        epilogue_.apply(t.out + r * t.out_row, out_pitch_, t.cols, g_.out_channels, pixel + r * g_.out_width, 0,
+                        inputs);
+    }
+  }
+
+  WindowGeometry g_;
+  int64_t tiles_h_, tiles_w_, tiles_;
+  int64_t panels_;
+  int64_t in_stride_, out_stride_;
+  EpiloguePlan epilogue_;
+  RegisterPart registers_;
+  bool bias_;
+  int64_t in_pitch_, out_pitch_;
+  AlignedBuffer zeros_;
+  const MicroTable* micro_;
+  const WinogradTable* transforms_;
+  int64_t block_tiles_ = 1;
+  bool shared_ = false;
+  int width_ = 1;
+};
+
+}  // namespace
+
+bool winograd_pays(const WindowGeometry& g) {
+  // Below 14 pixels a side the fourfold weights cost more to fetch than the multiplications saved; with few channels
+  // the transforms do.
+  return fits(g) && g.channels >= 32 && g.out_channels >= 32 && g.out_height >= 12 && g.out_width >= 12 &&
+         g.out_pixels() * 64 >= g.channels * g.out_channels / 8;
+}
+
+std::unique_ptr<Kernel> make_winograd_conv(const KernelCall& call, const WindowGeometry& g) {
+  if (!fits(g))
+    throw Unsupported(text("conv2d: algorithm winograd serves 3x3 windows of stride 1, dilation 1 and one group; got ",
+                           g.kernel_h, "x", g.kernel_w, ", stride ", g.stride_h, "x", g.stride_w, ", dilation ",
+                           g.dilation_h, "x", g.dilation_w, ", groups ", g.groups, ". Use algorithm direct."));
+  return std::make_unique<WinogradConv>(call, g);
+}
+
+std::vector<std::byte> pack_winograd(const WindowGeometry& g, const float* weight) {
+  HETNN_ASSERT(fits(g));
+  // U = G w G^T in double. Row i of G is (1, p, p^2) / product of (p - q) over the other finite points q; the last (0,
+  // 0, 1).
+  const double points[5] = {0, kWinogradA, -kWinogradA, kWinogradB, -kWinogradB};
+  double transform[kWinogradInput][3] = {};
+  for (int i = 0; i < 5; ++i) {
+    double divisor = 1;
+    for (int j = 0; j < 5; ++j)
+      if (j != i) divisor *= points[i] - points[j];
+    for (int power = 0; power < 3; ++power)
+      transform[i][power] = (power == 0 ? 1.0 : power == 1 ? points[i] : points[i] * points[i]) / divisor;
+  }
+  transform[5][2] = 1;
+
+  const int64_t panels = (g.out_channels + kPanel - 1) / kPanel;
+  const int64_t point_elems = panels * g.channels * kPanel;
+  std::vector<std::byte> packed(static_cast<size_t>(kWinogradPoints * point_elems) * 4);
+  auto* to = reinterpret_cast<float*>(packed.data());
+  for (int64_t o = 0; o < g.out_channels; ++o) {
+    for (int64_t c = 0; c < g.channels; ++c) {
+      const float* w = weight + (o * g.channels + c) * 9;
+      double half[kWinogradInput][3];
+      for (int i = 0; i < kWinogradInput; ++i)
+        for (int col = 0; col < 3; ++col)
+          half[i][col] = transform[i][0] * w[col] + transform[i][1] * w[3 + col] + transform[i][2] * w[6 + col];
+      float* at = to + (o / kPanel * g.channels + c) * kPanel + o % kPanel;
+      for (int i = 0; i < kWinogradInput; ++i)
+        for (int j = 0; j < kWinogradInput; ++j)
+          at[(i * kWinogradInput + j) * point_elems] = static_cast<float>(
+              half[i][0] * transform[j][0] + half[i][1] * transform[j][1] + half[i][2] * transform[j][2]);
+    }
+  }
+  return packed;
+}
+
+}  // namespace hetnn::kernels

@@ -1,0 +1,144 @@
+// Winograd transforms for each instruction set.
+#include "hetnn/kernels/conv/winograd_transform.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "hetnn/kernels/conv/winograd_transform.cpp"
+#include "hetnn/kernels/simd_targets.h"
+// After simd_targets.h, which it reads.
+#include "hwy/foreach_target.h"
+// After foreach_target.h, which sets the target.
+#include "hetnn/kernels/vector_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hetnn::kernels {
+namespace HWY_NAMESPACE {
+namespace {
+
+constexpr auto kA = static_cast<float>(kWinogradA), kB = static_cast<float>(kWinogradB);
+constexpr float kA2 = kA * kA, kB2 = kB * kB;
+
+// t = B^T d. Row i of B^T holds the coefficients of the product of (x - p) over the points p other than point i; the
+// even and odd parts of the rows of +p and -p are shared.
+HWY_INLINE void InputVector(const VF* d, VF* t) {
+  const VF d0 = d[0], d1 = d[1], d2 = d[2], d3 = d[3], d4 = d[4], d5 = d[5];
+  const VF product = Const(kA2 * kB2), sum = Const(kA2 + kB2);
+  t[0] = hn::MulAdd(product, d0, hn::NegMulAdd(sum, d2, d4));
+  const VF even_a = hn::NegMulAdd(Const(kB2), d2, d4);
+  const VF odd_a = hn::NegMulAdd(Const(kB2), d1, d3);
+  t[1] = hn::MulAdd(Const(kA), odd_a, even_a);
+  t[2] = hn::NegMulAdd(Const(kA), odd_a, even_a);
+  const VF even_b = hn::NegMulAdd(Const(kA2), d2, d4);
+  const VF odd_b = hn::NegMulAdd(Const(kA2), d1, d3);
+  t[3] = hn::MulAdd(Const(kB), odd_b, even_b);
+  t[4] = hn::NegMulAdd(Const(kB), odd_b, even_b);
+  t[5] = hn::MulAdd(product, d1, hn::NegMulAdd(sum, d3, d5));
+}
+
+// y = A^T m: y_r = sum of p^r m_p over the points, and m_infinity in the last.
+HWY_INLINE void OutputVector(const VF* m, VF* y) {
+  const VF plus_a = hn::Add(m[1], m[2]), minus_a = hn::Sub(m[1], m[2]);
+  const VF plus_b = hn::Add(m[3], m[4]), minus_b = hn::Sub(m[3], m[4]);
+  y[0] = hn::Add(m[0], hn::Add(plus_a, plus_b));
+  y[1] = hn::MulAdd(Const(kA), minus_a, hn::Mul(Const(kB), minus_b));
+  y[2] = hn::MulAdd(Const(kA2), plus_a, hn::Mul(Const(kB2), plus_b));
+  y[3] = hn::Add(m[5], hn::MulAdd(Const(kA2 * kA), minus_a, hn::Mul(Const(kB2 * kB), minus_b)));
+}
+
+template <bool kTail>
+HWY_INLINE void InputChannels(const WinogradInputTile& t, int64_t channel, size_t lanes) {
+  const DF d;
+  VF rows[kWinogradInput][kWinogradInput];
+#pragma GCC unroll 6
+  for (int i = 0; i < kWinogradInput; ++i) {
+    VF pixels[kWinogradInput];
+#pragma GCC unroll 6
+    for (int j = 0; j < kWinogradInput; ++j) {
+      const float* from = t.pixels[i * kWinogradInput + j] + channel;
+      pixels[j] = kTail ? LoadFirst(from, lanes) : hn::LoadU(d, from);
+    }
+    InputVector(pixels, rows[i]);
+  }
+#pragma GCC unroll 6
+  for (int j = 0; j < kWinogradInput; ++j) {
+    VF column[kWinogradInput], result[kWinogradInput];
+#pragma GCC unroll 6
+    for (int i = 0; i < kWinogradInput; ++i) column[i] = rows[i][j];
+    InputVector(column, result);
+#pragma GCC unroll 6
+    for (int i = 0; i < kWinogradInput; ++i) {
+      float* to = t.to + (i * kWinogradInput + j) * t.point_stride + channel;
+      if (kTail) {
+        StoreFirst(result[i], to, lanes);
+      } else {
+        hn::StoreU(result[i], d, to);
+      }
+    }
+  }
+}
+
+void InputTile(const WinogradInputTile& t) {
+  int64_t channel = 0;
+  for (; channel + kLanes <= t.channels; channel += kLanes) InputChannels<false>(t, channel, kLanes);
+  if (channel < t.channels) InputChannels<true>(t, channel, static_cast<size_t>(t.channels - channel));
+}
+
+template <bool kTail>
+HWY_INLINE void OutputChannels(const WinogradOutputTile& t, int64_t channel, size_t lanes) {
+  const DF d;
+  const auto load = [&](const float* p) HWY_ATTR { return kTail ? LoadFirst(p, lanes) : hn::LoadU(d, p); };
+  VF rows[kWinogradInput][kWinogradOutput];
+#pragma GCC unroll 6
+  for (int i = 0; i < kWinogradInput; ++i) {
+    VF points[kWinogradInput];
+#pragma GCC unroll 6
+    for (int j = 0; j < kWinogradInput; ++j)
+      points[j] = load(t.from + (i * kWinogradInput + j) * t.point_stride + channel);
+    OutputVector(points, rows[i]);
+  }
+  const VF bias = t.bias == nullptr ? hn::Zero(d) : load(t.bias + channel);
+  const VF lo = hn::Set(d, t.lo), hi = hn::Set(d, t.hi);
+#pragma GCC unroll 4
+  for (int j = 0; j < kWinogradOutput; ++j) {
+    if (j >= t.cols) break;
+    VF column[kWinogradInput], result[kWinogradOutput];
+#pragma GCC unroll 6
+    for (int i = 0; i < kWinogradInput; ++i) column[i] = rows[i][j];
+    OutputVector(column, result);
+#pragma GCC unroll 4
+    for (int i = 0; i < kWinogradOutput; ++i) {
+      if (i >= t.rows) break;
+      VF y = hn::Add(result[i], bias);
+      if (t.init != nullptr) y = hn::Add(y, load(t.init + i * t.init_row + j * t.init_pixel + channel));
+      y = hn::Min(hi, hn::Max(lo, y));
+      float* out = t.out + i * t.out_row + j * t.out_pixel + channel;
+      if (kTail) {
+        StoreFirst(y, out, lanes);
+      } else {
+        hn::StoreU(y, d, out);
+      }
+    }
+  }
+}
+
+void OutputTile(const WinogradOutputTile& t) {
+  int64_t channel = 0;
+  for (; channel + kLanes <= t.channels; channel += kLanes) OutputChannels<false>(t, channel, kLanes);
+  if (channel < t.channels) OutputChannels<true>(t, channel, static_cast<size_t>(t.channels - channel));
+}
+
+const WinogradTable* Table() {
+  static constexpr WinogradTable kTable = {&InputTile, &OutputTile};
+  return &kTable;
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace hetnn::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace hetnn::kernels {
+HWY_EXPORT(Table);
+const WinogradTable& winograd_table() { return *HWY_DYNAMIC_DISPATCH(Table)(); }
+}  // namespace hetnn::kernels
+#endif  // HWY_ONCE

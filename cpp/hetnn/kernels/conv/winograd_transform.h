@@ -1,0 +1,47 @@
+// The transforms of Winograd F(4x4, 3x3), vectorised over channels.
+//
+// Interpolation points 0, +-a, +-b and infinity with a = 3/4, b = 3/2: as cheap as the usual +-1, +-2 and two to four
+// times more accurate in float (Toom-Cook: Winograd 1980; choice of points: Barabasz et al., arXiv 1803.10986).
+#pragma once
+
+#include <cstdint>
+
+namespace hetnn::kernels {
+
+inline constexpr int kWinogradOutput = 4;  // outputs per tile side
+inline constexpr int kWinogradInput = 6;   // inputs per tile side
+inline constexpr int kWinogradPoints = kWinogradInput * kWinogradInput;
+
+inline constexpr double kWinogradA = 0.75;
+inline constexpr double kWinogradB = 1.5;
+
+/// to[(i * 6 + j) * point_stride + c] = (B^T d B)[i][j] for every channel c; d[i][j] = pixels[i * 6 + j][c].
+struct WinogradInputTile {
+  const float* const* pixels;
+  float* to;
+  int64_t point_stride;
+  int64_t channels;
+};
+
+/// The outputs (A^T m A)[i][j] for i < rows, j < cols of one tile, with m[i][j] = from[(i * 6 + j) * point_stride + c].
+struct WinogradOutputTile {
+  const float* from;
+  int64_t point_stride;
+  const float* bias;  // or null
+  const float* init;  // added, laid out as `out` with its own strides; or null
+  int64_t init_row, init_pixel;
+  float* out;
+  int64_t out_row, out_pixel;  // elements between rows and pixels
+  int64_t rows, cols;
+  int64_t channels;
+  float lo, hi;
+};
+
+struct WinogradTable {
+  void (*input)(const WinogradInputTile&);
+  void (*output)(const WinogradOutputTile&);
+};
+
+const WinogradTable& winograd_table();
+
+}  // namespace hetnn::kernels

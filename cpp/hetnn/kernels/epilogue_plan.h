@@ -1,0 +1,54 @@
+// An epilogue made ready to run: operands resolved to strides over the output's rows and columns.
+#pragma once
+
+#include <limits>
+#include <vector>
+
+#include "hetnn/kernels/block_ops.h"
+#include "hetnn/kernels/epilogue.h"
+#include "hetnn/kernels/kernel.h"
+#include "hetnn/kernels/row_view.h"
+
+namespace hetnn::kernels {
+
+/// What a kernel with accumulators does by itself: start from an operand of the output's shape, and clamp at the end.
+struct RegisterPart {
+  int init_input = -1;  // -1: none
+  int64_t init_pitch = 0;
+  float lo = -std::numeric_limits<float>::infinity();
+  float hi = std::numeric_limits<float>::infinity();
+};
+
+class EpiloguePlan {
+ public:
+  EpiloguePlan() = default;
+
+  /// Reads the parameter `epilogue` of the call; `output` is the view the kernel writes (its layout decides what rows
+  /// are). Throws InvalidModel or Unsupported when a step or the shape of an operand cannot be served.
+  EpiloguePlan(const KernelCall& call, const TensorView& output);
+
+  bool empty() const { return steps_.empty(); }
+
+  /// Removes a leading addition of a full operand (when the kernel can start from one) and a closing relu or clip, when
+  /// nothing else is between or behind them.
+  RegisterPart take_register_part(bool with_init = true);
+
+  /// Applies all steps to the output's rows [row0, row0 + rows) and columns [col0, col0 + cols), which stand at `tile`
+  /// with rows ld elements apart. `inputs` are the pointers of the run.
+  void apply(float* tile, int64_t ld, int64_t rows, int64_t cols, int64_t row0, int64_t col0,
+             const std::byte* const* inputs) const;
+
+ private:
+  struct Step {
+    BlockOp op;
+    BlockFunction function;
+    int input;
+    int64_t row_stride;  // elements from one (group of) row(s) to the next
+    int64_t row_group;   // rows that share one row of the operand
+    int64_t col_step;
+    float v0, v1;
+  };
+  std::vector<Step> steps_;
+};
+
+}  // namespace hetnn::kernels

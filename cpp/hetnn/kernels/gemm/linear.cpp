@@ -1,0 +1,102 @@
+// linear: rows of the input times a packed weight.
+#include <cstring>
+
+#include "hetnn/base/error.h"
+#include "hetnn/kernels/gemm/gemm.h"
+#include "hetnn/kernels/gemm/panels.h"
+
+namespace hetnn::kernels {
+namespace {
+
+struct LinearGeometry {
+  PanelShape shape;
+  bool bias;
+};
+
+LinearGeometry linear_geometry(const KernelCall& call) {
+  const bool bias = call.params.integer("bias", 0) != 0;
+  if (call.inputs.size() < (bias ? 3u : 2u) || call.outputs.size() != 1)
+    throw InvalidModel(text("linear takes x, weight", bias ? ", bias" : "", " and gives one output; got ",
+                            call.inputs.size(), " inputs and ", call.outputs.size(),
+                            " outputs. Check the call against kernels/gemm/gemm.h."));
+  const TensorView& x = call.inputs[0];
+  const TensorView& weight = call.inputs[1];
+  for (int i = 0; i < (bias ? 3 : 2); ++i) require_f32(call.inputs[static_cast<size_t>(i)], text("linear: input ", i));
+  require_f32(call.outputs[0], "linear: the output");
+  if (x.rank < 1 || weight.rank != 2 || x.dims[static_cast<size_t>(x.rank - 1)] != weight.dims[1])
+    throw InvalidModel(text("linear: the last axis of x must equal axis 1 of the weight; got x ", view_text(x),
+                            ", weight ", view_text(weight), ". Check the layer's input features."));
+  if (x.layout != Layout::plain || call.outputs[0].layout != Layout::plain)
+    throw Unsupported(text("linear reads and writes plain tensors; got x ", view_text(x), ", output ",
+                           view_text(call.outputs[0]), ". Insert a copy to the plain layout."));
+  LinearGeometry geometry{.shape = {}, .bias = bias};
+  geometry.shape.k = weight.dims[1];
+  geometry.shape.cols = weight.dims[0];
+  geometry.shape.rows = row_view(x).rows;
+  geometry.shape.a_bytes = x.elems() * 4;
+  const int64_t expected = geometry.shape.rows * geometry.shape.cols;
+  if (call.outputs[0].elems() != expected)
+    throw InvalidModel(text("linear: the output must have ", expected, " elements; got ", view_text(call.outputs[0]),
+                            ". Infer the output's shape from x and the weight."));
+  return geometry;
+}
+
+class Linear final : public Kernel {
+ public:
+  Linear(const KernelCall& call, const LinearGeometry& geometry)
+      : product_(geometry.shape, EpiloguePlan(call, call.outputs[0])), bias_(geometry.bias) {}
+
+  int64_t scratch_bytes(int threads) const override { return threads * product_.scratch_bytes_per_thread(); }
+
+  bool serial() const override {
+    const PanelShape& s = product_.shape();
+    return s.rows * s.cols * s.k < 32768;
+  }
+
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    const PanelShape& s = product_.shape();
+    const DenseRows rows(reinterpret_cast<const float*>(inputs[0]), s.k);
+    const RegisterPart& registers = product_.register_part();
+    PanelRun run;
+    run.source = &rows;
+    run.panels = reinterpret_cast<const float*>(inputs[1]);
+    run.bias = bias_ ? reinterpret_cast<const float*>(inputs[2]) : nullptr;
+    run.init = registers.init_input < 0 ? nullptr : reinterpret_cast<const float*>(inputs[registers.init_input]);
+    run.ld_init = registers.init_pitch;
+    run.out = reinterpret_cast<float*>(outputs[0]);
+    run.ld_out = s.cols;
+    run.inputs = inputs;
+    product_.run(run, context.thread, context.threads,
+                 context.scratch + context.thread * product_.scratch_bytes_per_thread());
+  }
+
+ private:
+  PanelProduct product_;
+  bool bias_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_linear(const KernelCall& call) {
+  return std::make_unique<Linear>(call, linear_geometry(call));
+}
+
+bool is_linear_weight(const KernelCall& /*call*/, int input) { return input == 1; }
+
+std::vector<std::byte> pack_linear(const KernelCall& call, int input, std::span<const std::byte> weight) {
+  HETNN_ASSERT(input == 1, "linear packs input 1 only; got ", input);
+  const TensorView& view = call.inputs[1];
+  require_f32(view, "linear: the weight");
+  if (view.rank != 2 || static_cast<int64_t>(weight.size()) != view.elems() * 4)
+    throw InvalidModel(text("linear: the weight's bytes must match its shape ", view_text(view), "; got ",
+                            weight.size(), " bytes. Pass the plain f32 weight."));
+  PanelShape shape;
+  shape.cols = view.dims[0];
+  shape.k = view.dims[1];
+  std::vector<std::byte> packed(static_cast<size_t>(shape.packed_elems()) * 4);
+  pack_panels(shape, reinterpret_cast<const float*>(weight.data()), {0, shape.k, 0, 1},
+              reinterpret_cast<float*>(packed.data()));
+  return packed;
+}
+
+}  // namespace hetnn::kernels

@@ -1,0 +1,237 @@
+// matmul: both operands given at run time; the right one is packed into panels on the way.
+#include <algorithm>
+#include <vector>
+
+#include "hetnn/base/error.h"
+#include "hetnn/kernels/gemm/gemm.h"
+#include "hetnn/kernels/gemm/panels.h"
+
+namespace hetnn::kernels {
+namespace {
+
+struct MatmulGeometry {
+  int64_t m = 1, n = 1, k = 1;
+  bool transpose_a = false, transpose_b = false;
+  std::vector<int64_t> a_offsets, b_offsets;  // elements, per matrix of the broadcast batch
+};
+
+MatmulGeometry matmul_geometry(const KernelCall& call) {
+  if (call.inputs.size() < 2 || call.outputs.size() != 1)
+    throw InvalidModel(text("matmul takes a and b and gives one output; got ", call.inputs.size(), " inputs and ",
+                            call.outputs.size(), " outputs. Check the call against kernels/gemm/gemm.h."));
+  const TensorView& a = call.inputs[0];
+  const TensorView& b = call.inputs[1];
+  const TensorView& y = call.outputs[0];
+  if (a.layout != Layout::plain || b.layout != Layout::plain || y.layout != Layout::plain)
+    throw Unsupported(text("matmul reads and writes plain tensors; got ", view_text(a), ", ", view_text(b), ", output ",
+                           view_text(y), ". Insert a copy to the plain layout."));
+  if (a.dtype != b.dtype || a.dtype != y.dtype)
+    throw InvalidModel(text("matmul: all operands must have one dtype; got ", dtype_name(a.dtype), ", ",
+                            dtype_name(b.dtype), ", output ", dtype_name(y.dtype), ". Insert a cast."));
+  MatmulGeometry g;
+  g.transpose_a = a.rank >= 2 && call.params.integer("transpose_a", 0) != 0;
+  g.transpose_b = b.rank >= 2 && call.params.integer("transpose_b", 0) != 0;
+  const auto dim = [](const TensorView& view, int from_end) {
+    return view.dims[static_cast<size_t>(view.rank - from_end)];
+  };
+  if (a.rank < 1 || b.rank < 1)
+    throw InvalidModel("matmul: operands must have at least one axis; got a scalar. Reshape it.");
+  int64_t ka = 0, kb = 0;
+  if (a.rank == 1) {
+    ka = a.dims[0];
+  } else {
+    g.m = dim(a, g.transpose_a ? 1 : 2);
+    ka = dim(a, g.transpose_a ? 2 : 1);
+  }
+  if (b.rank == 1) {
+    kb = b.dims[0];
+  } else {
+    g.n = dim(b, g.transpose_b ? 2 : 1);
+    kb = dim(b, g.transpose_b ? 1 : 2);
+  }
+  if (ka != kb)
+    throw InvalidModel(text("matmul: the inner axes must match; got ", ka, " in ", view_text(a), " and ", kb, " in ",
+                            view_text(b), ". Check transpose_a and transpose_b."));
+  g.k = ka;
+  const int a_batch = std::max(0, a.rank - 2), b_batch = std::max(0, b.rank - 2);
+  const int batch_rank = std::max(a_batch, b_batch);
+  std::vector<int64_t> dims, a_strides, b_strides;
+  int64_t a_step = g.m * g.k, b_step = g.n * g.k, count = 1;
+  for (int axis = batch_rank - 1; axis >= 0; --axis) {
+    const int ia = axis - (batch_rank - a_batch), ib = axis - (batch_rank - b_batch);
+    const int64_t da = ia >= 0 ? a.dims[static_cast<size_t>(ia)] : 1;
+    const int64_t db = ib >= 0 ? b.dims[static_cast<size_t>(ib)] : 1;
+    if (da != db && da != 1 && db != 1)
+      throw InvalidModel(text("matmul: leading axes must broadcast; got ", view_text(a), " and ", view_text(b),
+                              ". Expand one of them."));
+    dims.insert(dims.begin(), da == 1 ? db : da);
+    a_strides.insert(a_strides.begin(), da == 1 ? 0 : a_step);
+    b_strides.insert(b_strides.begin(), db == 1 ? 0 : b_step);
+    a_step *= da;
+    b_step *= db;
+    count *= dims.front();
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t rest = i, a_offset = 0, b_offset = 0;
+    for (int axis = batch_rank - 1; axis >= 0; --axis) {
+      const auto at = static_cast<size_t>(axis);
+      a_offset += rest % dims[at] * a_strides[at];
+      b_offset += rest % dims[at] * b_strides[at];
+      rest /= dims[at];
+    }
+    g.a_offsets.push_back(a_offset);
+    g.b_offsets.push_back(b_offset);
+  }
+  if (y.elems() != count * g.m * g.n)
+    throw InvalidModel(text("matmul: the output must have ", count * g.m * g.n, " elements; got ", view_text(y),
+                            ". Infer the output's shape from a and b."));
+  return g;
+}
+
+int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+class Matmul final : public Kernel {
+ public:
+  Matmul(const KernelCall& call, MatmulGeometry geometry)
+      : g_(std::move(geometry)), product_(shape(g_), EpiloguePlan(call, call.outputs[0])) {}
+
+  // Matrices are dealt out whole when there are enough of them; otherwise all threads work on each.
+  int64_t scratch_bytes(int threads) const override { return threads * slot_bytes(); }
+
+  bool serial() const override { return batch() * g_.m * g_.n * g_.k < 32768; }
+
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    if (batch() >= 2 * context.threads || context.threads == 1) {
+      const Share share = share_of(batch(), context.thread, context.threads);
+      std::byte* slot = context.scratch + context.thread * slot_bytes();
+      for (int64_t i = share.begin; i < share.end; ++i) {
+        pack(i, 0, 1, inputs, slot);
+        multiply(i, 0, 1, inputs, outputs, slot, slot);
+      }
+      return;
+    }
+    for (int64_t i = 0; i < batch(); ++i) {
+      if (i > 0) context.barrier.arrive_and_wait();
+      pack(i, context.thread, context.threads, inputs, context.scratch);
+      context.barrier.arrive_and_wait();
+      multiply(i, context.thread, context.threads, inputs, outputs, context.scratch,
+               context.scratch + context.thread * slot_bytes());
+    }
+  }
+
+ private:
+  static PanelShape shape(const MatmulGeometry& g) {
+    PanelShape s;
+    s.rows = g.m;
+    s.k = g.k;
+    s.cols = g.n;
+    s.a_bytes = g.m * g.k * 4;
+    return s;
+  }
+
+  int64_t batch() const { return static_cast<int64_t>(g_.a_offsets.size()); }
+  int64_t packed_bytes() const { return aligned(product_.shape().packed_elems() * 4); }
+  int64_t left_bytes() const { return g_.transpose_a ? aligned(g_.m * g_.k * 4) : 0; }
+  int64_t slot_bytes() const { return packed_bytes() + left_bytes() + product_.scratch_bytes_per_thread(); }
+
+  // Slot: packed right operand, left operand turned to rows if it is stored in columns, then the product's own scratch.
+  void pack(int64_t i, int thread, int threads, const std::byte* const* inputs, std::byte* slot) const {
+    const float* b = reinterpret_cast<const float*>(inputs[1]) + g_.b_offsets[static_cast<size_t>(i)];
+    const Share panels = share_of(product_.shape().panels_per_group(), thread, threads);
+    for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
+      float* to = reinterpret_cast<float*>(slot) + panel * g_.k * kPanel;
+      const int64_t cols = std::min(kPanel, g_.n - panel * kPanel);
+      if (cols < kPanel) std::fill_n(to, g_.k * kPanel, 0.0f);
+      if (g_.transpose_b) {
+        for (int64_t c = 0; c < cols; ++c) {
+          const float* from = b + (panel * kPanel + c) * g_.k;
+          for (int64_t k = 0; k < g_.k; ++k) to[k * kPanel + c] = from[k];
+        }
+      } else {
+        for (int64_t k = 0; k < g_.k; ++k) std::copy_n(b + k * g_.n + panel * kPanel, cols, to + k * kPanel);
+      }
+    }
+    if (!g_.transpose_a) return;
+    const float* a = reinterpret_cast<const float*>(inputs[0]) + g_.a_offsets[static_cast<size_t>(i)];
+    float* rows_of_a = reinterpret_cast<float*>(slot + packed_bytes());
+    const Share rows = share_of(g_.m, thread, threads);
+    for (int64_t row = rows.begin; row < rows.end; ++row)
+      for (int64_t k = 0; k < g_.k; ++k) rows_of_a[row * g_.k + k] = a[k * g_.m + row];
+  }
+
+  void multiply(int64_t i, int thread, int threads, const std::byte* const* inputs, std::byte* const* outputs,
+                const std::byte* slot, std::byte* own_slot) const {
+    const auto* a = g_.transpose_a ? reinterpret_cast<const float*>(slot + packed_bytes())
+                                   : reinterpret_cast<const float*>(inputs[0]) + g_.a_offsets[static_cast<size_t>(i)];
+    const DenseRows rows(a, g_.k);
+    const RegisterPart& registers = product_.register_part();
+    PanelRun run;
+    run.source = &rows;
+    run.panels = reinterpret_cast<const float*>(slot);
+    if (registers.init_input >= 0)
+      run.init = reinterpret_cast<const float*>(inputs[registers.init_input]) + i * g_.m * registers.init_pitch;
+    run.ld_init = registers.init_pitch;
+    run.out = reinterpret_cast<float*>(outputs[0]) + i * g_.m * g_.n;
+    run.ld_out = g_.n;
+    run.first_row = i * g_.m;
+    run.inputs = inputs;
+    product_.run(run, thread, threads, own_slot + packed_bytes() + left_bytes());
+  }
+
+  MatmulGeometry g_;
+  PanelProduct product_;
+};
+
+/// Other element types: plain loops, one row of the output at a time.
+template <typename T>
+class PlainMatmul final : public Kernel {
+ public:
+  explicit PlainMatmul(MatmulGeometry geometry) : g_(std::move(geometry)) {}
+
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    const auto* a = reinterpret_cast<const T*>(inputs[0]);
+    const auto* b = reinterpret_cast<const T*>(inputs[1]);
+    auto* y = reinterpret_cast<T*>(outputs[0]);
+    const Share share = share_of(static_cast<int64_t>(g_.a_offsets.size()) * g_.m, context.thread, context.threads);
+    for (int64_t row = share.begin; row < share.end; ++row) {
+      const auto matrix = static_cast<size_t>(row / g_.m);
+      const int64_t i = row % g_.m;
+      const T* left = a + g_.a_offsets[matrix];
+      const T* right = b + g_.b_offsets[matrix];
+      for (int64_t j = 0; j < g_.n; ++j) {
+        T sum{};
+        for (int64_t k = 0; k < g_.k; ++k)
+          sum = static_cast<T>(sum + left[g_.transpose_a ? k * g_.m + i : i * g_.k + k] *
+                                         right[g_.transpose_b ? j * g_.k + k : k * g_.n + j]);
+        y[row * g_.n + j] = sum;
+      }
+    }
+  }
+
+ private:
+  MatmulGeometry g_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_matmul(const KernelCall& call) {
+  MatmulGeometry g = matmul_geometry(call);
+  const DType dtype = call.inputs[0].dtype;
+  if (dtype == DType::f32) return std::make_unique<Matmul>(call, std::move(g));
+  if (!call.params.text("epilogue", "").empty())
+    throw Unsupported(
+        text("matmul: an epilogue needs f32; got ", dtype_name(dtype), ". Keep the steps as kernels of their own."));
+  switch (dtype) {
+    case DType::f64:
+      return std::make_unique<PlainMatmul<double>>(std::move(g));
+    case DType::i64:
+      return std::make_unique<PlainMatmul<int64_t>>(std::move(g));
+    case DType::i32:
+      return std::make_unique<PlainMatmul<int32_t>>(std::move(g));
+    default:
+      throw Unsupported(
+          text("matmul serves f32, f64, i64 and i32 on the CPU; got ", dtype_name(dtype), ". Insert a cast."));
+  }
+}
+
+}  // namespace hetnn::kernels

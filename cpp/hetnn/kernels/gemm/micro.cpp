@@ -1,0 +1,134 @@
+// The microkernel for each instruction set.
+#include "hetnn/kernels/gemm/micro.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "hetnn/kernels/gemm/micro.cpp"
+#include "hetnn/kernels/simd_targets.h"
+// After simd_targets.h, which it reads.
+#include "hwy/foreach_target.h"
+// After foreach_target.h, which sets the target.
+#include "hetnn/kernels/vector_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hetnn::kernels {
+namespace HWY_NAMESPACE {
+namespace {
+
+constexpr int kVectorsPerPanel = static_cast<int>(kPanel) / kLanes;
+
+// The accumulators must stay in registers: every loop over rows and vectors has constant bounds and is unrolled in
+// full.
+template <int kRows, int kPanels>
+void Micro(const MicroTile& t) {
+  constexpr int kVectors = kPanels * kVectorsPerPanel;
+  const DF d;
+  VF acc[kRows][kVectors];
+  const auto columns_of = [&](int v) { return t.cols - static_cast<int64_t>(v) * kLanes; };
+#pragma GCC unroll 16
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t columns = columns_of(v);
+    VF start = hn::Zero(d);
+    if (t.bias != nullptr) {
+      if (columns >= kLanes) {
+        start = hn::LoadU(d, t.bias + v * kLanes);
+      } else if (columns > 0) {
+        start = LoadFirst(t.bias + v * kLanes, static_cast<size_t>(columns));
+      }
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) acc[r][v] = start;
+  }
+  if (t.init != nullptr) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t columns = columns_of(v);
+      const float* init = t.init + v * kLanes;
+      if (columns >= kLanes) {
+#pragma GCC unroll 16
+        for (int r = 0; r < kRows; ++r) acc[r][v] = hn::Add(acc[r][v], hn::LoadU(d, init + r * t.ld_init));
+      } else if (columns > 0) {
+#pragma GCC unroll 16
+        for (int r = 0; r < kRows; ++r)
+          acc[r][v] = hn::Add(acc[r][v], LoadFirst(init + r * t.ld_init, static_cast<size_t>(columns)));
+      }
+    }
+  }
+
+  const float* HWY_RESTRICT b = t.panel;
+  const float* prefetch = t.prefetch;
+  const int64_t panel_stride = t.panel_stride;
+  for (int64_t tap = 0; tap < t.taps; ++tap) {
+    const float* HWY_RESTRICT a[kRows];
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) a[r] = t.rows[tap * t.rows_stride + r] + t.row_offset;
+    for (int64_t k = 0; k < t.k; ++k) {
+      VF w[kVectors];
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v)
+        w[v] = hn::Load(d, b + (v / kVectorsPerPanel) * panel_stride + (v % kVectorsPerPanel) * kLanes);
+      b += kPanel;
+      __builtin_prefetch(prefetch, 0, 2);
+      prefetch += t.prefetch_step;
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        const VF x = hn::Set(d, a[r][k]);
+#pragma GCC unroll 16
+        for (int v = 0; v < kVectors; ++v) acc[r][v] = hn::MulAdd(x, w[v], acc[r][v]);
+      }
+    }
+  }
+
+  const VF lo = hn::Set(d, t.lo), hi = hn::Set(d, t.hi);
+#pragma GCC unroll 16
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t columns = columns_of(v);
+    float* out = t.out + v * kLanes;
+    if (columns >= kLanes) {
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) hn::StoreU(hn::Min(hi, hn::Max(lo, acc[r][v])), d, out + r * t.ld_out);
+    } else if (columns > 0) {
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r)
+        StoreFirst(hn::Min(hi, hn::Max(lo, acc[r][v])), out + r * t.ld_out, static_cast<size_t>(columns));
+    }
+  }
+}
+
+template <int kPanels, int... kRow>
+constexpr void Fill(MicroTable& table, std::integer_sequence<int, kRow...>) {
+  table.max_rows[kPanels] = static_cast<int>(sizeof...(kRow));
+  ((table.run[kPanels][kRow + 1] = &Micro<kRow + 1, kPanels>), ...);
+}
+
+// As many accumulators as leave registers for one row of weights and one broadcast: 32 registers of 16 lanes, 16 of 8,
+// and 32 (NEON) or 16 (emulated) of 4.
+constexpr MicroTable MakeTable() {
+  MicroTable table{};
+#if HWY_TARGET == HWY_AVX3
+  Fill<1>(table, std::make_integer_sequence<int, 14>());
+  Fill<2>(table, std::make_integer_sequence<int, 14>());
+  Fill<4>(table, std::make_integer_sequence<int, 6>());
+#elif HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
+  Fill<1>(table, std::make_integer_sequence<int, 6>());
+#else
+  Fill<1>(table, std::make_integer_sequence<int, 2>());
+#endif
+  return table;
+}
+
+const MicroTable* Table() {
+  static constexpr MicroTable kTable = MakeTable();
+  return &kTable;
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace hetnn::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace hetnn::kernels {
+HWY_EXPORT(Table);
+const MicroTable& micro_table() { return *HWY_DYNAMIC_DISPATCH(Table)(); }
+}  // namespace hetnn::kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,165 @@
+// Splits, tiles and runs products of rows with packed panels.
+#include "hetnn/kernels/gemm/panels.h"
+
+#include <algorithm>
+
+#include "hetnn/base/parallel.h"
+
+namespace hetnn::kernels {
+namespace {
+
+// A block of rows keeps its pointer table in the first-level cache's neighbourhood and its elements in the second
+// level.
+constexpr int64_t kTableEntries = 8192;
+constexpr int64_t kRowBlock_bytes = 768 << 10;
+constexpr int64_t kRowBlockMax = 1024;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+PanelProduct::PanelProduct(const PanelShape& shape, EpiloguePlan epilogue)
+    : shape_(shape),
+      epilogue_(std::move(epilogue)),
+      registers_(epilogue_.take_register_part()),
+      micro_(&micro_table()) {
+  const int64_t panels = shape_.panels_per_group();
+  // Few rows: wide tiles, since the weights are read once either way and more accumulators hide the latency.
+  if (panels >= 3 && shape_.rows <= micro_->max_rows[4]) {
+    tile_panels_ = 4;
+  } else if (panels >= 2 && micro_->max_rows[2] > 0) {
+    tile_panels_ = 2;
+  }
+  tile_rows_ = micro_->max_rows[tile_panels_];
+  units_per_group_ = ceil_div(panels, tile_panels_);
+  const int64_t by_table = kTableEntries / std::max<int64_t>(1, shape_.taps);
+  const int64_t by_bytes = kRowBlock_bytes / std::max<int64_t>(4, shape_.k * 4);
+  const int64_t block = std::min({by_table, by_bytes, kRowBlockMax});
+  row_block_ = std::max<int64_t>(1, block / tile_rows_) * tile_rows_;
+}
+
+int64_t PanelProduct::scratch_bytes_per_thread() const {
+  return ceil_div(std::min(row_block_, std::max<int64_t>(1, shape_.rows)) * std::max<int64_t>(1, shape_.taps) *
+                      static_cast<int64_t>(sizeof(const float*)),
+                  64) *
+         64;
+}
+
+PanelProduct::Grid PanelProduct::grid_for(int threads) const {
+  const int64_t units = shape_.groups * units_per_group_;
+  const double weight_bytes = 4.0 * static_cast<double>(shape_.packed_elems());
+  Grid best{threads, 1};
+  double best_cost = 0;
+  for (int col_parts = 1; col_parts <= threads; ++col_parts) {
+    if (threads % col_parts != 0) continue;
+    const int row_parts = threads / col_parts;
+    const double rows = static_cast<double>(ceil_div(shape_.rows, row_parts));
+    const double tiles_cols = static_cast<double>(ceil_div(units, col_parts) * tile_panels_ * kPanel);
+    // Cycles at 32 multiply-adds each, and bytes at a rate between the second and the third cache level.
+    const double compute = rows * tiles_cols * static_cast<double>(shape_.k * shape_.taps) / 32;
+    const double traffic = (weight_bytes / col_parts + static_cast<double>(shape_.a_bytes) / row_parts) / 16;
+    const double cost = compute + traffic;
+    if (col_parts == 1 || cost < best_cost) {
+      best = {row_parts, col_parts};
+      best_cost = cost;
+    }
+  }
+  return best;
+}
+
+void PanelProduct::run(const PanelRun& run, int thread, int threads, std::byte* scratch) const {
+  const Grid grid = grid_for(threads);
+  const Share rows = share_of(shape_.rows, thread % grid.row_parts, grid.row_parts);
+  const Share units = share_of(shape_.groups * units_per_group_, thread / grid.row_parts, grid.col_parts);
+  if (rows.begin < rows.end && units.begin < units.end)
+    run_rows(run, rows.begin, rows.end, units.begin, units.end, scratch);
+}
+
+void PanelProduct::run_rows(const PanelRun& run, int64_t row_begin, int64_t row_end, int64_t unit_begin,
+                            int64_t unit_end, std::byte* scratch) const {
+  const auto** table = reinterpret_cast<const float**>(scratch);
+  const int64_t panels_per_group = shape_.panels_per_group();
+  const int64_t panel_elems = shape_.taps * shape_.k * kPanel;
+  const auto panel_of = [&](int64_t unit) {
+    return run.panels +
+           ((unit / units_per_group_) * panels_per_group + (unit % units_per_group_) * tile_panels_) * panel_elems;
+  };
+  MicroTile tile{};
+  tile.taps = shape_.taps;
+  tile.k = shape_.k;
+  tile.panel_stride = panel_elems;
+  tile.ld_init = run.ld_init;
+  tile.ld_out = run.ld_out;
+  tile.lo = registers_.lo;
+  tile.hi = registers_.hi;
+  // Blocks of equal size, so that the last one is not a sliver.
+  const int64_t blocks = ceil_div(row_end - row_begin, row_block_);
+  for (int64_t block = 0; block < blocks; ++block) {
+    const int64_t block_begin = row_begin + (row_end - row_begin) * block / blocks;
+    const int64_t block_end = row_begin + (row_end - row_begin) * (block + 1) / blocks;
+    const int64_t block_rows = block_end - block_begin;
+    const int64_t tiles = ceil_div(block_rows, tile_rows_);
+    run.source->fill(block_begin, block_rows, table, block_rows);
+    tile.rows_stride = block_rows;
+    for (int64_t unit = unit_begin; unit < unit_end; ++unit) {
+      const int64_t group = unit / units_per_group_;
+      const int64_t first_panel = (unit % units_per_group_) * tile_panels_;
+      const int64_t col = group * shape_.cols + first_panel * kPanel;
+      tile.cols = std::min(shape_.cols - first_panel * kPanel, tile_panels_ * kPanel);
+      tile.panel = panel_of(unit);
+      tile.row_offset = group * shape_.k;
+      tile.bias = run.bias == nullptr ? nullptr : run.bias + col;
+      // Columns may need fewer panels than the tile is wide; there is no tile of three panels.
+      int64_t panels = ceil_div(tile.cols, kPanel);
+      const int64_t cols = tile.cols;
+      for (int64_t panel = 0; panel < panels;) {
+        int64_t width = std::min<int64_t>(panels - panel, tile_panels_);
+        while (micro_->max_rows[width] == 0) --width;
+        const int64_t part_cols = std::min(cols - panel * kPanel, width * kPanel);
+        const float* part_panel = tile.panel + panel * panel_elems;
+        const float* next = panel + width < panels ? part_panel + width * panel_elems
+                            : unit + 1 < unit_end  ? panel_of(unit + 1)
+                                                   : nullptr;
+        for (int64_t i = 0; i < tiles; ++i) {
+          const int64_t begin = block_rows * i / tiles;
+          const int64_t end = block_rows * (i + 1) / tiles;
+          MicroTile part = tile;
+          part.cols = part_cols;
+          part.panel = part_panel;
+          part.bias = tile.bias == nullptr ? nullptr : tile.bias + panel * kPanel;
+          part.rows = table + begin;
+          const int64_t row = block_begin + begin;
+          const int64_t part_col = col + panel * kPanel;
+          part.out = run.out + row * run.ld_out + part_col;
+          part.init = run.init == nullptr ? nullptr : run.init + row * run.ld_init + part_col;
+          // The next panels are fetched while the first tiles run, one panel a tile.
+          const bool fetch = next != nullptr && i < width;
+          part.prefetch = fetch ? next + i * panel_elems : part_panel;
+          part.prefetch_step = fetch ? kPanel : 0;
+          micro_->run[width][end - begin](part);
+          if (!epilogue_.empty())
+            epilogue_.apply(part.out, run.ld_out, end - begin, part_cols, run.first_row + row, part_col, run.inputs);
+        }
+        panel += width;
+      }
+    }
+  }
+}
+
+void pack_panels(const PanelShape& shape, const float* weight, const PackStrides& strides, float* packed) {
+  const int64_t panels = shape.panels_per_group();
+  for (int64_t group = 0; group < shape.groups; ++group) {
+    for (int64_t panel = 0; panel < panels; ++panel) {
+      const int64_t cols = std::min(kPanel, shape.cols - panel * kPanel);
+      for (int64_t tap = 0; tap < shape.taps; ++tap) {
+        const float* from = weight + group * strides.group + panel * kPanel * strides.col + tap * strides.tap;
+        for (int64_t k = 0; k < shape.k; ++k, packed += kPanel) {
+          for (int64_t c = 0; c < cols; ++c) packed[c] = from[c * strides.col + k * strides.k];
+          std::fill(packed + cols, packed + kPanel, 0.0f);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace hetnn::kernels

@@ -1,0 +1,147 @@
+// Copies between plain and nhwc, and kernels wrapped in such copies.
+#include "hetnn/kernels/layout_adapter.h"
+
+#include <algorithm>
+#include <array>
+
+#include "hetnn/base/error.h"
+#include "hetnn/kernels/row_view.h"
+
+namespace hetnn::kernels {
+namespace {
+
+// A square of this side stays in the first-level cache on both sides of a transposition.
+constexpr int64_t kBlock = 16;
+
+// to[j * to_ld + i] = from[i * from_ld + j] for i < rows, j < cols.
+void transpose(const float* from, int64_t from_ld, float* to, int64_t to_ld, int64_t rows, int64_t cols) {
+  for (int64_t i0 = 0; i0 < rows; i0 += kBlock) {
+    const int64_t i1 = std::min(rows, i0 + kBlock);
+    for (int64_t j0 = 0; j0 < cols; j0 += kBlock) {
+      const int64_t j1 = std::min(cols, j0 + kBlock);
+      for (int64_t j = j0; j < j1; ++j)
+        for (int64_t i = i0; i < i1; ++i) to[j * to_ld + i] = from[i * from_ld + j];
+    }
+  }
+}
+
+struct Conversion {
+  int operand = 0;
+  RowView rows;
+  int64_t batch = 1;
+  int64_t offset_bytes = 0;  // in scratch
+};
+
+int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+class AdaptedKernel final : public Kernel {
+ public:
+  AdaptedKernel(std::unique_ptr<Kernel> inner, std::vector<Conversion> inputs, std::vector<Conversion> outputs,
+                size_t input_count, size_t output_count)
+      : inner_(std::move(inner)),
+        inputs_(std::move(inputs)),
+        outputs_(std::move(outputs)),
+        input_count_(input_count),
+        output_count_(output_count) {
+    for (std::vector<Conversion>* side : {&inputs_, &outputs_}) {
+      for (Conversion& conversion : *side) {
+        conversion.offset_bytes = copies_bytes_;
+        copies_bytes_ += aligned(conversion.rows.rows * conversion.rows.cols * 4);
+      }
+    }
+  }
+
+  int64_t scratch_bytes(int threads) const override { return copies_bytes_ + inner_->scratch_bytes(threads); }
+
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    constexpr size_t kInline = 128;
+    HETNN_ASSERT(input_count_ <= kInline && output_count_ <= kInline);
+    std::array<const std::byte*, kInline> in;
+    std::array<std::byte*, kInline> out;
+    std::copy_n(inputs, input_count_, in.begin());
+    std::copy_n(outputs, output_count_, out.begin());
+    for (const Conversion& c : inputs_) {
+      std::byte* copy = context.scratch + c.offset_bytes;
+      copy_plain_to_nhwc(reinterpret_cast<const float*>(inputs[c.operand]), reinterpret_cast<float*>(copy), c.batch,
+                         c.rows.cols, c.rows.rows_per_batch, c.rows.cols, context.thread, context.threads);
+      in[static_cast<size_t>(c.operand)] = copy;
+    }
+    for (const Conversion& c : outputs_) out[static_cast<size_t>(c.operand)] = context.scratch + c.offset_bytes;
+    context.barrier.arrive_and_wait();
+    const RunContext inner{context.thread, context.threads, context.barrier, context.scratch + copies_bytes_};
+    if (!inner_->serial()) {
+      inner_->run(inner, in.data(), out.data());
+    } else if (context.thread == 0) {
+      SpinBarrier alone(1);
+      inner_->run({0, 1, alone, inner.scratch}, in.data(), out.data());
+    }
+    if (outputs_.empty()) return;
+    context.barrier.arrive_and_wait();
+    for (const Conversion& c : outputs_) {
+      copy_nhwc_to_plain(reinterpret_cast<const float*>(context.scratch + c.offset_bytes),
+                         reinterpret_cast<float*>(outputs[c.operand]), c.batch, c.rows.cols, c.rows.rows_per_batch,
+                         c.rows.cols, context.thread, context.threads);
+    }
+  }
+
+ private:
+  std::unique_ptr<Kernel> inner_;
+  std::vector<Conversion> inputs_, outputs_;
+  size_t input_count_, output_count_;
+  int64_t copies_bytes_ = 0;
+};
+
+}  // namespace
+
+void copy_plain_to_nhwc(const float* plain, float* nhwc, int64_t batch, int64_t channels, int64_t pixels, int64_t pitch,
+                        int thread, int threads) {
+  const Share share = share_of(batch * pixels, thread, threads, kBlock);
+  for (int64_t row = share.begin; row < share.end;) {
+    const int64_t n = row / pixels, pixel = row % pixels;
+    const int64_t count = std::min(share.end - row, pixels - pixel);
+    transpose(plain + n * channels * pixels + pixel, pixels, nhwc + row * pitch, pitch, channels, count);
+    row += count;
+  }
+}
+
+void copy_nhwc_to_plain(const float* nhwc, float* plain, int64_t batch, int64_t channels, int64_t pixels, int64_t pitch,
+                        int thread, int threads) {
+  const Share share = share_of(batch * pixels, thread, threads, kBlock);
+  for (int64_t row = share.begin; row < share.end;) {
+    const int64_t n = row / pixels, pixel = row % pixels;
+    const int64_t count = std::min(share.end - row, pixels - pixel);
+    transpose(nhwc + row * pitch, pitch, plain + n * channels * pixels + pixel, pixels, count, channels);
+    row += count;
+  }
+}
+
+std::unique_ptr<Kernel> make_with_nhwc(const KernelCall& call, KernelFactory create) {
+  HETNN_ASSERT(!call.outputs.empty());
+  std::vector<TensorView> inputs(call.inputs.begin(), call.inputs.end());
+  std::vector<TensorView> outputs(call.outputs.begin(), call.outputs.end());
+  std::vector<Conversion> in, out;
+  const int rank = call.outputs[0].rank;
+  const auto convert = [rank](std::vector<TensorView>& views, std::vector<Conversion>& conversions) {
+    for (size_t i = 0; i < views.size(); ++i) {
+      TensorView& view = views[i];
+      if (view.packed || view.layout == Layout::nhwc || view.rank != rank || rank < 3 || rank > 5) continue;
+      if (const std::optional<TensorView> same = as_nhwc(view)) {
+        view = *same;
+        continue;
+      }
+      if (dtype_bytes(view.dtype) != 4)
+        throw Unsupported(text("a plain ", dtype_name(view.dtype), " operand cannot be turned to nhwc on the fly: ",
+                               view_text(view), ". Insert a copy to the nhwc layout."));
+      view = TensorView::nhwc(view.dtype, view.shape());
+      conversions.push_back({static_cast<int>(i), row_view(view), view.dims[0], 0});
+    }
+  };
+  convert(inputs, in);
+  convert(outputs, out);
+  std::unique_ptr<Kernel> inner = create({inputs, outputs, call.params});
+  if (in.empty() && out.empty()) return inner;
+  return std::make_unique<AdaptedKernel>(std::move(inner), std::move(in), std::move(out), inputs.size(),
+                                         outputs.size());
+}
+
+}  // namespace hetnn::kernels

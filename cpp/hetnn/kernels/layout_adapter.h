@@ -1,0 +1,20 @@
+// Lets kernels written for nhwc serve plain operands: copies through scratch around them.
+#pragma once
+
+#include "hetnn/kernels/kernel.h"
+
+namespace hetnn::kernels {
+
+/// Makes the kernel with `create` after replacing every unpacked operand of the output's rank by an nhwc view. Operands
+/// whose bytes already are nhwc (one channel, one pixel) are only relabelled; the others are copied at run time through
+/// scratch.
+std::unique_ptr<Kernel> make_with_nhwc(const KernelCall& call, KernelFactory create);
+
+/// Copies this thread's share of a tensor of the same shape from one layout to the other (4-byte elements).
+/// images: plain[n][c][pixel] <-> pixels: nhwc[n][pixel * pitch + c].
+void copy_plain_to_nhwc(const float* plain, float* nhwc, int64_t batch, int64_t channels, int64_t pixels, int64_t pitch,
+                        int thread, int threads);
+void copy_nhwc_to_plain(const float* nhwc, float* plain, int64_t batch, int64_t channels, int64_t pixels, int64_t pitch,
+                        int thread, int threads);
+
+}  // namespace hetnn::kernels

@@ -1,0 +1,309 @@
+// Copies whose whole meaning is a change of strides: copy, transpose, slice, expand, concat, reshape, pixel shuffle.
+#include "hetnn/kernels/move/move.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "hetnn/base/error.h"
+#include "hetnn/kernels/dispatch_dtype.h"
+#include "hetnn/kernels/layout_adapter.h"
+#include "hetnn/kernels/nest.h"
+#include "hetnn/kernels/row_view.h"
+
+namespace hetnn::kernels {
+namespace {
+
+constexpr int64_t kTile = 4096;
+constexpr int64_t kSerialBelow = 8192;
+
+void check_counts(std::string_view op, const KernelCall& call, size_t inputs) {
+  if (call.inputs.size() < inputs || call.outputs.size() != 1)
+    throw InvalidModel(text(op, " takes ", inputs, " inputs and gives one output; got ", call.inputs.size(), " and ",
+                            call.outputs.size(), ". Check the call against kernels/move/move.h."));
+  for (const TensorView& view : call.inputs.first(inputs))
+    if (dtype_bytes(view.dtype) != dtype_bytes(call.outputs[0].dtype))
+      throw InvalidModel(text(op, " keeps the dtype; got ", dtype_name(view.dtype), " and output ",
+                              dtype_name(call.outputs[0].dtype), ". Use cast."));
+}
+
+/// Elements of operand 1 moved to where operand 0 says, over one nest.
+template <typename T>
+void copy_nest(const Nest& nest, int thread, int threads, const std::byte* from_bytes, std::byte* to_bytes) {
+  const auto* from = reinterpret_cast<const T*>(from_bytes);
+  auto* to = reinterpret_cast<T*>(to_bytes);
+  const int64_t to_row = nest.row_stride(0), to_col = nest.col_stride(0);
+  const int64_t from_row = nest.row_stride(1), from_col = nest.col_stride(1);
+  nest.for_tiles(thread, threads, kTile, [&](const Nest::Tile& tile) {
+    T* out = to + tile.offsets[0];
+    const T* in = from + tile.offsets[1];
+    if (to_col == 1 && from_col == 1) {
+      for (int64_t r = 0; r < tile.rows; ++r)
+        std::memcpy(out + r * to_row, in + r * from_row, static_cast<size_t>(tile.cols) * sizeof(T));
+      return;
+    }
+    // Squares, so that a transposition uses whole cache lines on both sides.
+    constexpr int64_t kSquare = 16;
+    for (int64_t c0 = 0; c0 < tile.cols; c0 += kSquare) {
+      const int64_t c1 = std::min(tile.cols, c0 + kSquare);
+      for (int64_t r = 0; r < tile.rows; ++r)
+        for (int64_t c = c0; c < c1; ++c) out[r * to_row + c * to_col] = in[r * from_row + c * from_col];
+    }
+  });
+}
+
+class StridedCopy final : public Kernel {
+ public:
+  struct Part {
+    int input;
+    Nest nest;
+  };
+  StridedCopy(DType dtype, std::vector<Part> parts) : width_(dtype_bytes(dtype)), parts_(std::move(parts)) {
+    for (const Part& part : parts_) elems_ += part.nest.elems();
+  }
+
+  bool serial() const override { return elems_ < kSerialBelow; }
+
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    for (const Part& part : parts_) {
+      const auto move = [&]<typename T>(TypeTag<T>) {
+        copy_nest<T>(part.nest, context.thread, context.threads, inputs[part.input], outputs[0]);
+      };
+      switch (width_) {
+        case 1:
+          move(TypeTag<uint8_t>());
+          break;
+        case 2:
+          move(TypeTag<uint16_t>());
+          break;
+        case 4:
+          move(TypeTag<uint32_t>());
+          break;
+        default:
+          move(TypeTag<uint64_t>());
+      }
+    }
+  }
+
+ private:
+  int64_t width_;
+  int64_t elems_ = 0;
+  std::vector<Part> parts_;
+};
+
+std::unique_ptr<Kernel> one_copy(const KernelCall& call, std::span<const int64_t> shape, NestOperand to,
+                                 NestOperand from) {
+  std::vector<StridedCopy::Part> parts;
+  parts.push_back({0, Nest(shape, {to, from})});
+  return std::make_unique<StridedCopy>(call.outputs[0].dtype, std::move(parts));
+}
+
+NestOperand whole(const TensorView& view) { return {strides_of(view), 0}; }
+
+void require_same_shape(std::string_view op, const TensorView& x, const TensorView& y) {
+  if (!std::ranges::equal(x.shape(), y.shape()))
+    throw InvalidModel(text(op, ": x and the output must have one shape; got ", view_text(x), " and ", view_text(y),
+                            ". Use reshape or expand."));
+}
+
+int64_t normalized_axis(std::string_view op, int64_t axis, int rank) {
+  const int64_t result = axis < 0 ? axis + rank : axis;
+  if (result < 0 || result >= rank)
+    throw InvalidModel(text(op, ": axis must lie in [", -rank, ", ", rank, "); got ", axis, ". Check the attribute."));
+  return result;
+}
+
+/// Two nhwc or plain tensors of one shape and of 4-byte elements, by the blocked transposition.
+class LayoutCopy final : public Kernel {
+ public:
+  LayoutCopy(const TensorView& x, const TensorView& y) : to_nhwc_(y.layout == Layout::nhwc) {
+    const RowView rows = row_view(to_nhwc_ ? y : x);
+    batch_ = x.dims[0];
+    channels_ = rows.cols;
+    pixels_ = rows.rows_per_batch;
+    pitch_ = rows.pitch;
+  }
+  bool serial() const override { return batch_ * channels_ * pixels_ < kSerialBelow; }
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    const auto* x = reinterpret_cast<const float*>(inputs[0]);
+    auto* y = reinterpret_cast<float*>(outputs[0]);
+    (to_nhwc_ ? copy_plain_to_nhwc : copy_nhwc_to_plain)(x, y, batch_, channels_, pixels_, pitch_, context.thread,
+                                                         context.threads);
+  }
+
+ private:
+  bool to_nhwc_;
+  int64_t batch_, channels_, pixels_, pitch_;
+};
+
+/// Elements in logical order between two layouts of different shapes, of which at least one is nhwc: through plain
+/// scratch.
+class TwoStepReshape final : public Kernel {
+ public:
+  TwoStepReshape(std::unique_ptr<Kernel> first, std::unique_ptr<Kernel> second, int64_t middle_bytes)
+      : first_(std::move(first)), second_(std::move(second)), middle_bytes_(middle_bytes) {}
+  int64_t scratch_bytes(int /*threads*/) const override { return middle_bytes_; }
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    std::byte* middle = context.scratch;
+    first_->run(context, inputs, &middle);
+    context.barrier.arrive_and_wait();
+    const std::byte* from = middle;
+    second_->run(context, &from, outputs);
+  }
+
+ private:
+  std::unique_ptr<Kernel> first_, second_;
+  int64_t middle_bytes_;
+};
+
+TensorView merged(const TensorView& view) {
+  const int64_t count = view.elems();
+  return TensorView::plain(view.dtype, std::span(&count, 1));
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_copy(const KernelCall& call) {
+  check_counts("copy", call, 1);
+  const TensorView& x = call.inputs[0];
+  const TensorView& y = call.outputs[0];
+  require_same_shape("copy", x, y);
+  if (x.layout != y.layout && dtype_bytes(x.dtype) == 4) return std::make_unique<LayoutCopy>(x, y);
+  return one_copy(call, y.shape(), whole(y), whole(x));
+}
+
+std::unique_ptr<Kernel> make_reshape(const KernelCall& call) {
+  check_counts("reshape", call, 1);
+  const TensorView& x = call.inputs[0];
+  const TensorView& y = call.outputs[0];
+  if (x.elems() != y.elems())
+    throw InvalidModel(
+        text("reshape keeps the number of elements; got ", view_text(x), " and ", view_text(y), ". Check the shape."));
+  if (std::ranges::equal(x.shape(), y.shape())) return make_copy(call);
+  const auto plain_order = [](const TensorView& view) {
+    if (view.layout == Layout::plain) return true;
+    const RowView rows = row_view(view);
+    return (rows.cols == 1 || rows.rows_per_batch == 1) && rows.pitch == rows.cols;
+  };
+  if (plain_order(x) && plain_order(y)) {
+    const TensorView flat = merged(x);
+    return one_copy(call, flat.shape(), whole(flat), whole(flat));
+  }
+  const TensorView middle_x = TensorView::plain(x.dtype, x.shape());
+  const TensorView middle_y = TensorView::plain(y.dtype, y.shape());
+  if (plain_order(x)) return make_copy({std::span(&middle_y, 1), call.outputs, call.params});
+  if (plain_order(y)) return make_copy({call.inputs, std::span(&middle_x, 1), call.params});
+  return std::make_unique<TwoStepReshape>(make_copy({call.inputs, std::span(&middle_x, 1), call.params}),
+                                          make_copy({std::span(&middle_y, 1), call.outputs, call.params}),
+                                          x.elems() * dtype_bytes(x.dtype));
+}
+
+std::unique_ptr<Kernel> make_transpose(const KernelCall& call) {
+  check_counts("transpose", call, 1);
+  const TensorView& x = call.inputs[0];
+  const TensorView& y = call.outputs[0];
+  const std::vector<int64_t> perm = call.params.integers("perm");
+  std::vector<int64_t> sorted = perm;
+  std::sort(sorted.begin(), sorted.end());
+  bool fits = static_cast<int>(perm.size()) == x.rank && y.rank == x.rank;
+  for (size_t i = 0; fits && i < perm.size(); ++i)
+    fits = sorted[i] == static_cast<int64_t>(i) && y.dims[i] == x.dims[static_cast<size_t>(perm[i])];
+  if (!fits)
+    throw InvalidModel(text("transpose: perm must be a permutation that takes the shape of x to the output's; got ",
+                            view_text(x), " and ", view_text(y), ". Axis i of the output is axis perm[i] of x."));
+  const std::array<int64_t, 8> strides = strides_of(x);
+  NestOperand from;
+  for (size_t i = 0; i < perm.size(); ++i) from.strides[i] = strides[static_cast<size_t>(perm[i])];
+  return one_copy(call, y.shape(), whole(y), from);
+}
+
+std::unique_ptr<Kernel> make_concat(const KernelCall& call) {
+  check_counts("concat", call, call.inputs.size());
+  if (call.inputs.empty()) throw InvalidModel("concat takes at least one input; got none. Check the call.");
+  const TensorView& y = call.outputs[0];
+  const auto axis = static_cast<size_t>(normalized_axis("concat", call.params.integer("axis"), y.rank));
+  std::vector<StridedCopy::Part> parts;
+  int64_t at = 0;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const TensorView& x = call.inputs[i];
+    bool fits = x.rank == y.rank;
+    for (size_t a = 0; fits && a < static_cast<size_t>(y.rank); ++a) fits = a == axis || x.dims[a] == y.dims[a];
+    if (!fits)
+      throw InvalidModel(text("concat: input ", i, " must match the output on all axes but ", axis, "; got ",
+                              view_text(x), " and output ", view_text(y), ". Check the shapes."));
+    NestOperand to = whole(y);
+    to.offset = at * to.strides[axis];
+    parts.push_back({static_cast<int>(i), Nest(x.shape(), {to, whole(x)})});
+    at += x.dims[axis];
+  }
+  if (at != y.dims[axis])
+    throw InvalidModel(text("concat: the inputs have ", at, " entries along axis ", axis, " and the output ",
+                            y.dims[axis], ". Infer the output's shape from the inputs."));
+  return std::make_unique<StridedCopy>(y.dtype, std::move(parts));
+}
+
+std::unique_ptr<Kernel> make_slice(const KernelCall& call) {
+  check_counts("slice", call, 1);
+  const TensorView& x = call.inputs[0];
+  const TensorView& y = call.outputs[0];
+  const std::vector<int64_t> starts = call.params.integers("starts");
+  const std::vector<int64_t> ends = call.params.integers("ends");
+  std::vector<int64_t> axes = call.params.integers("axes", {});
+  std::vector<int64_t> steps = call.params.integers("steps", {});
+  if (axes.empty())
+    for (size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<int64_t>(i));
+  if (steps.empty()) steps.assign(starts.size(), 1);
+  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
+    throw InvalidModel(text("slice: starts, ends, axes and steps must have one length; got ", starts.size(), ", ",
+                            ends.size(), ", ", axes.size(), ", ", steps.size(), ". Check the attributes."));
+  NestOperand from = whole(x);
+  std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const auto axis = static_cast<size_t>(normalized_axis("slice", axes[i], x.rank));
+    const int64_t size = x.dims[axis];
+    if (steps[i] < 1)
+      throw Unsupported(text("slice: steps must be at least 1; got ", steps[i], ". Reverse with gather."));
+    const auto clamped = [&](int64_t index) { return std::clamp<int64_t>(index < 0 ? index + size : index, 0, size); };
+    const int64_t begin = clamped(starts[i]), end = clamped(ends[i]);
+    shape[axis] = end > begin ? (end - begin + steps[i] - 1) / steps[i] : 0;
+    from.offset += begin * from.strides[axis];
+    from.strides[axis] *= steps[i];
+  }
+  if (!std::ranges::equal(shape, y.shape()))
+    throw InvalidModel(text("slice: the output's shape does not follow from x ", view_text(x), "; got ", view_text(y),
+                            ". Infer it from starts, ends and steps."));
+  return one_copy(call, y.shape(), whole(y), from);
+}
+
+std::unique_ptr<Kernel> make_expand(const KernelCall& call) {
+  check_counts("expand", call, 1);
+  const TensorView& y = call.outputs[0];
+  return one_copy(call, y.shape(), whole(y), broadcast_operand(call.inputs[0], y.shape(), "expand: x"));
+}
+
+namespace {
+
+// [N, C, f, f, H, W] is the common iteration space of both sides of a pixel shuffle.
+std::unique_ptr<Kernel> shuffle(const KernelCall& call, std::string_view op, bool forward) {
+  check_counts(op, call, 1);
+  const int64_t factor = call.params.integer("factor");
+  const TensorView& many = forward ? call.inputs[0] : call.outputs[0];   // [N, C f f, H, W]
+  const TensorView& large = forward ? call.outputs[0] : call.inputs[0];  // [N, C, H f, W f]
+  if (factor < 1 || many.rank != 4 || large.rank != 4 || many.dims[0] != large.dims[0] ||
+      many.dims[1] != large.dims[1] * factor * factor || many.dims[2] * factor != large.dims[2] ||
+      many.dims[3] * factor != large.dims[3])
+    throw InvalidModel(text(op, ": shapes must be [N,C*f*f,H,W] and [N,C,H*f,W*f] with factor ", factor, "; got ",
+                            view_text(call.inputs[0]), " and ", view_text(call.outputs[0]), ". Check the factor."));
+  const std::array<int64_t, 8> m = strides_of(many), l = strides_of(large);
+  const int64_t shape[] = {large.dims[0], large.dims[1], factor, factor, many.dims[2], many.dims[3]};
+  NestOperand many_op, large_op;
+  many_op.strides = {m[0], m[1] * factor * factor, m[1] * factor, m[1], m[2], m[3]};
+  large_op.strides = {l[0], l[1], l[2], l[3], l[2] * factor, l[3] * factor};
+  return forward ? one_copy(call, shape, large_op, many_op) : one_copy(call, shape, many_op, large_op);
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_pixel_shuffle(const KernelCall& call) { return shuffle(call, "pixel_shuffle", true); }
+std::unique_ptr<Kernel> make_pixel_unshuffle(const KernelCall& call) { return shuffle(call, "pixel_unshuffle", false); }
+
+}  // namespace hetnn::kernels

@@ -1,0 +1,93 @@
+// Builds loops over several tensors.
+#include "hetnn/kernels/nest.h"
+
+#include <numeric>
+
+#include "hetnn/base/error.h"
+#include "hetnn/kernels/row_view.h"
+
+namespace hetnn::kernels {
+
+std::array<int64_t, 8> strides_of(const TensorView& view) {
+  std::array<int64_t, 8> strides{};
+  if (view.layout == Layout::plain) {
+    int64_t step = 1;
+    for (int axis = view.rank - 1; axis >= 0; --axis) {
+      strides[static_cast<size_t>(axis)] = step;
+      step *= view.dims[static_cast<size_t>(axis)];
+    }
+    return strides;
+  }
+  strides[1] = 1;
+  int64_t step = view.pitch_elems;
+  for (int axis = view.rank - 1; axis >= 2; --axis) {
+    strides[static_cast<size_t>(axis)] = step;
+    step *= view.dims[static_cast<size_t>(axis)];
+  }
+  strides[0] = step;
+  return strides;
+}
+
+NestOperand broadcast_operand(const TensorView& view, std::span<const int64_t> shape, std::string_view what) {
+  NestOperand operand;
+  const auto rank = static_cast<int>(shape.size());
+  const std::array<int64_t, 8> strides = strides_of(view);
+  bool fits = view.rank <= rank;
+  for (int axis = 0; fits && axis < view.rank; ++axis) {
+    const int64_t dim = view.dims[static_cast<size_t>(axis)];
+    const auto to = static_cast<size_t>(rank - view.rank + axis);
+    fits = dim == shape[to] || dim == 1;
+    operand.strides[to] = dim == 1 ? 0 : strides[static_cast<size_t>(axis)];
+  }
+  if (!fits) {
+    std::string wanted;
+    for (const int64_t dim : shape) wanted.append(wanted.empty() ? "" : ",").append(std::to_string(dim));
+    throw InvalidModel(text(what, " does not broadcast to [", wanted, "]; got ", view_text(view),
+                            ". Axes are aligned at the right and must be equal or 1."));
+  }
+  return operand;
+}
+
+Nest::Nest(std::span<const int64_t> shape, std::vector<NestOperand> operands) {
+  HETNN_ASSERT(!operands.empty());
+  for (const int64_t dim : shape) elems_ *= dim;
+  std::vector<size_t> order;
+  for (size_t axis = 0; axis < shape.size(); ++axis)
+    if (shape[axis] != 1) order.push_back(axis);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return operands[0].strides[a] > operands[0].strides[b]; });
+  strides_.resize(operands.size());
+  for (const NestOperand& operand : operands) offsets_.push_back(operand.offset);
+  for (const size_t axis : order) {
+    bool merges = !dims_.empty();
+    for (size_t i = 0; merges && i < operands.size(); ++i)
+      merges = strides_[i].back() == operands[i].strides[axis] * shape[axis];
+    if (merges) {
+      dims_.back() *= shape[axis];
+      for (size_t i = 0; i < operands.size(); ++i) strides_[i].back() = operands[i].strides[axis];
+    } else {
+      dims_.push_back(shape[axis]);
+      for (size_t i = 0; i < operands.size(); ++i) strides_[i].push_back(operands[i].strides[axis]);
+    }
+  }
+  const bool no_axes = dims_.empty();
+  while (dims_.size() < 2) {
+    dims_.insert(dims_.begin(), 1);
+    for (std::vector<int64_t>& strides : strides_) strides.insert(strides.begin(), 0);
+  }
+  // A single element is a dense run of one for every operand.
+  if (no_axes)
+    for (std::vector<int64_t>& strides : strides_) strides.back() = 1;
+}
+
+void Nest::locate(int64_t row, int64_t* offsets) const {
+  std::copy(offsets_.begin(), offsets_.end(), offsets);
+  for (size_t axis = dims_.size() - 1; axis-- > 0;) {
+    const int64_t index = row % dims_[axis];
+    row /= dims_[axis];
+    if (index == 0) continue;
+    for (size_t i = 0; i < offsets_.size(); ++i) offsets[i] += index * strides_[i][axis];
+  }
+}
+
+}  // namespace hetnn::kernels

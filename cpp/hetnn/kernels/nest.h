@@ -1,0 +1,87 @@
+// Loops over several tensors at once, in the storage order of the first: broadcasting, layouts, permutations and slices
+// all become strides.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "hetnn/base/parallel.h"
+#include "hetnn/kernels/kernel.h"
+
+namespace hetnn::kernels {
+
+/// Elements from one index to the next along each logical axis of the view.
+std::array<int64_t, 8> strides_of(const TensorView& view);
+
+/// One tensor as the nest sees it: a stride per axis of the iteration space (0 where it is broadcast) and a start.
+struct NestOperand {
+  std::array<int64_t, 8> strides{};
+  int64_t offset = 0;
+};
+
+/// Strides of `view` broadcast to `shape`, axes aligned at the right (numpy rules). Throws InvalidModel when they do
+/// not fit; `what` names the operand.
+NestOperand broadcast_operand(const TensorView& view, std::span<const int64_t> shape, std::string_view what);
+
+class Nest {
+ public:
+  Nest() = default;
+  /// operands[0] decides the order of the loops (its largest stride outermost). Axes that all operands walk evenly are
+  /// merged.
+  Nest(std::span<const int64_t> shape, std::vector<NestOperand> operands);
+
+  int64_t elems() const { return elems_; }
+  size_t operand_count() const { return offsets_.size(); }
+
+  /// The two innermost axes: rows() x cols() elements; the stride of an operand along each.
+  int64_t rows() const { return dims_[dims_.size() - 2]; }
+  int64_t cols() const { return dims_.back(); }
+  int64_t row_stride(size_t operand) const { return strides_[operand][dims_.size() - 2]; }
+  int64_t col_stride(size_t operand) const { return strides_[operand].back(); }
+
+  /// All axes but the innermost, flattened.
+  int64_t outer_rows() const { return cols() == 0 ? 0 : elems_ / cols(); }
+
+  /// offsets[i] = element offset of operand i at outer row `row`, column 0.
+  void locate(int64_t row, int64_t* offsets) const;
+
+  /// A rectangle of the two innermost axes. offsets[i] is where operand i starts.
+  struct Tile {
+    int64_t rows, cols;
+    const int64_t* offsets;
+  };
+
+  /// Cuts this thread's share of the space into tiles of at most `max_elems` elements and calls f(tile) for each. The
+  /// cut does not depend on the number of threads.
+  template <typename F>
+  void for_tiles(int thread, int threads, int64_t max_elems, F f) const {
+    if (elems_ == 0) return;
+    const int64_t tile_cols = std::min(cols(), max_elems);
+    const int64_t tile_rows = std::clamp<int64_t>(max_elems / tile_cols, 1, rows());
+    const int64_t col_tiles = (cols() + tile_cols - 1) / tile_cols;
+    const int64_t row_tiles = (rows() + tile_rows - 1) / tile_rows;
+    const int64_t planes = elems_ / (rows() * cols());
+    std::vector<int64_t> offsets(operand_count());
+    const Share share = share_of(planes * row_tiles * col_tiles, thread, threads);
+    for (int64_t item = share.begin; item < share.end; ++item) {
+      const int64_t col = item % col_tiles * tile_cols;
+      const int64_t row = item / col_tiles % row_tiles * tile_rows;
+      const int64_t plane = item / (col_tiles * row_tiles);
+      locate(plane * rows() + row, offsets.data());
+      for (size_t i = 0; i < offsets.size(); ++i) offsets[i] += col * col_stride(i);
+      f(Tile{std::min(tile_rows, rows() - row), std::min(tile_cols, cols() - col), offsets.data()});
+    }
+  }
+
+ private:
+  int64_t elems_ = 1;
+  std::vector<int64_t> dims_;                  // at least two, outermost first
+  std::vector<std::vector<int64_t>> strides_;  // per operand, per axis
+  std::vector<int64_t> offsets_;
+};
+
+}  // namespace hetnn::kernels

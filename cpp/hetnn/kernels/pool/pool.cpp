@@ -1,0 +1,202 @@
+// max, average and adaptive pooling.
+#include "hetnn/kernels/pool/pool.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "hetnn/base/error.h"
+#include "hetnn/kernels/conv/geometry.h"
+#include "hetnn/kernels/epilogue_plan.h"
+#include "hetnn/kernels/layout_adapter.h"
+#include "hetnn/kernels/pool/window_ops.h"
+
+namespace hetnn::kernels {
+namespace {
+
+enum class PoolKind { max, average };
+
+void check_pool_operands(std::string_view op, const KernelCall& call) {
+  if (call.inputs.empty() || call.outputs.size() != 1)
+    throw InvalidModel(text(op, " takes x and gives one output; got ", call.inputs.size(), " inputs and ",
+                            call.outputs.size(), " outputs. Check the call against kernels/pool/pool.h."));
+  require_f32(call.inputs[0], text(op, ": x"));
+  require_f32(call.outputs[0], text(op, ": the output"));
+  if (call.inputs[0].rank != call.outputs[0].rank || call.inputs[0].dims[1] != call.outputs[0].dims[1])
+    throw InvalidModel(text(op, ": x and the output must have the same channels; got ", view_text(call.inputs[0]),
+                            " and ", view_text(call.outputs[0]), ". Infer the output's shape from x."));
+}
+
+/// One axis of a window cut to the image: taps [begin, end).
+struct Cut {
+  int64_t begin, end;
+};
+
+Cut cut_window(int64_t origin, int64_t kernel, int64_t dilation, int64_t size) {
+  const int64_t begin = origin >= 0 ? 0 : std::min(kernel, (-origin + dilation - 1) / dilation);
+  return {begin, std::clamp((size - origin + dilation - 1) / dilation, begin, kernel)};
+}
+
+class Pool final : public Kernel {
+ public:
+  Pool(PoolKind kind, const KernelCall& call, const WindowGeometry& g)
+      : kind_(kind),
+        g_(g),
+        count_include_pad_(call.params.integer("count_include_pad", 1) != 0),
+        divisor_override_(call.params.integer("divisor_override", 0)),
+        epilogue_(call, call.outputs[0]),
+        table_(&pool_table()),
+        in_pitch_(call.inputs[0].pitch_elems),
+        out_pitch_(call.outputs[0].pitch_elems) {}
+
+  bool serial() const override { return g_.out_pixels() * g_.channels * g_.taps() < 16384; }
+
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    const auto* x = reinterpret_cast<const float*>(inputs[0]);
+    auto* y = reinterpret_cast<float*>(outputs[0]);
+    const Share share = share_of(g_.batch * g_.out_height, context.thread, context.threads);
+    for (int64_t row = share.begin; row < share.end; ++row) {
+      const int64_t n = row / g_.out_height;
+      const int64_t iy = row % g_.out_height * g_.stride_h - g_.pad_top;
+      const Cut cut_y = cut_window(iy, g_.kernel_h, g_.dilation_h, g_.height);
+      float* out_row = y + row * g_.out_width * out_pitch_;
+      for (int64_t ox = 0; ox < g_.out_width; ++ox) {
+        const int64_t ix = ox * g_.stride_w - g_.pad_left;
+        const Cut cut_x = cut_window(ix, g_.kernel_w, g_.dilation_w, g_.width);
+        float* out = out_row + ox * out_pitch_;
+        PoolWindow window{};
+        window.rows = cut_y.end - cut_y.begin;
+        window.cols = cut_x.end - cut_x.begin;
+        if (window.rows <= 0 || window.cols <= 0) {
+          std::fill_n(out, g_.channels, kind_ == PoolKind::max ? -std::numeric_limits<float>::infinity() : 0.0f);
+          continue;
+        }
+        window.in =
+            x + ((n * g_.height + iy + cut_y.begin * g_.dilation_h) * g_.width + ix + cut_x.begin * g_.dilation_w) *
+                    in_pitch_;
+        window.row_stride = g_.dilation_h * g_.width * in_pitch_;
+        window.col_stride = g_.dilation_w * in_pitch_;
+        window.out = out;
+        window.channels = g_.channels;
+        if (kind_ == PoolKind::max) {
+          table_->max(window);
+        } else {
+          window.scale = 1.0f / static_cast<float>(divisor(iy, ix, window.rows * window.cols));
+          table_->sum(window);
+        }
+      }
+      if (!epilogue_.empty())
+        epilogue_.apply(out_row, out_pitch_, g_.out_width, g_.channels, row * g_.out_width, 0, inputs);
+    }
+  }
+
+ private:
+  // With ceil mode a window may reach beyond the padded image; what lies there is never counted, as in torch.
+  int64_t divisor(int64_t iy, int64_t ix, int64_t hits) const {
+    if (divisor_override_ != 0) return divisor_override_;
+    if (!count_include_pad_) return hits;
+    const int64_t rows = std::min(iy + g_.kernel_h, g_.height + g_.pad_bottom) - iy;
+    const int64_t cols = std::min(ix + g_.kernel_w, g_.width + g_.pad_right) - ix;
+    return rows * cols;
+  }
+
+  PoolKind kind_;
+  WindowGeometry g_;
+  bool count_include_pad_;
+  int64_t divisor_override_;
+  EpiloguePlan epilogue_;
+  const PoolTable* table_;
+  int64_t in_pitch_, out_pitch_;
+};
+
+/// Output cell i of an axis covers [floor(i * size / cells), ceil((i + 1) * size / cells)).
+class AdaptivePool final : public Kernel {
+ public:
+  AdaptivePool(PoolKind kind, const KernelCall& call, const WindowGeometry& g)
+      : kind_(kind),
+        g_(g),
+        epilogue_(call, call.outputs[0]),
+        table_(&pool_table()),
+        in_pitch_(call.inputs[0].pitch_elems),
+        out_pitch_(call.outputs[0].pitch_elems) {}
+
+  bool serial() const override { return g_.batch * g_.height * g_.width * g_.channels < 16384; }
+
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    const auto* x = reinterpret_cast<const float*>(inputs[0]);
+    auto* y = reinterpret_cast<float*>(outputs[0]);
+    // Split by channels too: a global pool has a single output pixel per image.
+    const int64_t blocks = (g_.channels + 63) / 64;
+    const Share share = share_of(g_.out_pixels() * blocks, context.thread, context.threads);
+    for (int64_t item = share.begin; item < share.end; ++item) {
+      const int64_t pixel = item / blocks, channel = item % blocks * 64;
+      const int64_t ox = pixel % g_.out_width, oy = pixel / g_.out_width % g_.out_height;
+      const int64_t n = pixel / (g_.out_width * g_.out_height);
+      const int64_t y0 = oy * g_.height / g_.out_height, x0 = ox * g_.width / g_.out_width;
+      const int64_t y1 = ((oy + 1) * g_.height + g_.out_height - 1) / g_.out_height;
+      const int64_t x1 = ((ox + 1) * g_.width + g_.out_width - 1) / g_.out_width;
+      PoolWindow window{};
+      window.in = x + ((n * g_.height + y0) * g_.width + x0) * in_pitch_ + channel;
+      window.row_stride = g_.width * in_pitch_;
+      window.col_stride = in_pitch_;
+      window.rows = y1 - y0;
+      window.cols = x1 - x0;
+      window.out = y + pixel * out_pitch_ + channel;
+      window.channels = std::min<int64_t>(64, g_.channels - channel);
+      window.scale = 1.0f / static_cast<float>(window.rows * window.cols);
+      (kind_ == PoolKind::max ? table_->max : table_->sum)(window);
+      if (!epilogue_.empty()) epilogue_.apply(window.out, out_pitch_, 1, window.channels, pixel, channel, inputs);
+    }
+  }
+
+ private:
+  PoolKind kind_;
+  WindowGeometry g_;
+  EpiloguePlan epilogue_;
+  const PoolTable* table_;
+  int64_t in_pitch_, out_pitch_;
+};
+
+template <PoolKind kind>
+std::unique_ptr<Kernel> make_nhwc_pool(const KernelCall& call) {
+  const std::string_view op = kind == PoolKind::max ? "max_pool2d" : "avg_pool2d";
+  check_pool_operands(op, call);
+  const std::vector<int64_t> kernel = call.params.integers("kernel");
+  const size_t spatial = call.inputs[0].rank == 3 ? 1 : 2;
+  if (kernel.size() != spatial)
+    throw InvalidModel(text(op, ": parameter kernel must have ", spatial, " values; got ", kernel.size(),
+                            ". Give one per spatial axis."));
+  for (const int64_t size : kernel)
+    if (size < 1) throw InvalidModel(text(op, ": kernel sizes must be at least 1; got ", size, ". Check the layer."));
+  Params params = call.params;
+  if (params.integers("stride", {}).empty()) params.set("stride", kernel);
+  const KernelCall with_stride{call.inputs, call.outputs, params};
+  const WindowGeometry g =
+      window_geometry(op, with_stride, call.inputs[0], call.outputs[0], spatial == 1 ? 1 : kernel[0], kernel.back());
+  return std::make_unique<Pool>(kind, call, g);
+}
+
+template <PoolKind kind>
+std::unique_ptr<Kernel> make_nhwc_adaptive_pool(const KernelCall& call) {
+  const std::string_view op = kind == PoolKind::max ? "adaptive_max_pool2d" : "adaptive_avg_pool2d";
+  check_pool_operands(op, call);
+  const Params none;
+  const KernelCall bare{call.inputs, call.outputs, none};
+  return std::make_unique<AdaptivePool>(kind, call, window_geometry(op, bare, call.inputs[0], call.outputs[0], 1, 1));
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_max_pool2d(const KernelCall& call) {
+  return make_with_nhwc(call, make_nhwc_pool<PoolKind::max>);
+}
+std::unique_ptr<Kernel> make_avg_pool2d(const KernelCall& call) {
+  return make_with_nhwc(call, make_nhwc_pool<PoolKind::average>);
+}
+std::unique_ptr<Kernel> make_adaptive_avg_pool2d(const KernelCall& call) {
+  return make_with_nhwc(call, make_nhwc_adaptive_pool<PoolKind::average>);
+}
+std::unique_ptr<Kernel> make_adaptive_max_pool2d(const KernelCall& call) {
+  return make_with_nhwc(call, make_nhwc_adaptive_pool<PoolKind::max>);
+}
+
+}  // namespace hetnn::kernels

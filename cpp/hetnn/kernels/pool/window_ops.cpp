@@ -1,0 +1,76 @@
+// Window reductions for each instruction set.
+#include "hetnn/kernels/pool/window_ops.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "hetnn/kernels/pool/window_ops.cpp"
+#include "hetnn/kernels/simd_targets.h"
+// After simd_targets.h, which it reads.
+#include "hwy/foreach_target.h"
+// After foreach_target.h, which sets the target.
+#include "hetnn/kernels/vector_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hetnn::kernels {
+namespace HWY_NAMESPACE {
+namespace {
+
+enum class Reduction { kMax, kSum, kAccumulate };
+
+template <Reduction kReduction, int kVectors, bool kTail>
+HWY_INLINE void ReduceChannels(const PoolWindow& w, int64_t channel, size_t lanes) {
+  const DF d;
+  const auto load = [&](const float* p) HWY_ATTR { return kTail ? LoadFirst(p, lanes) : hn::LoadU(d, p); };
+  VF acc[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v)
+    acc[v] = kReduction == Reduction::kMax ? load(w.in + channel + v * kLanes) : hn::Zero(d);
+  for (int64_t row = 0; row < w.rows; ++row) {
+    const float* in = w.in + row * w.row_stride + channel;
+    for (int64_t col = 0; col < w.cols; ++col, in += w.col_stride) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        const VF x = load(in + v * kLanes);
+        acc[v] = kReduction == Reduction::kMax ? MaxNan(acc[v], x) : hn::Add(acc[v], x);
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    float* out = w.out + channel + v * kLanes;
+    VF y = acc[v];
+    if (kReduction == Reduction::kSum) y = hn::Mul(y, hn::Set(d, w.scale));
+    if (kReduction == Reduction::kAccumulate) y = hn::Add(y, load(out));
+    if (kTail) {
+      StoreFirst(y, out, lanes);
+    } else {
+      hn::StoreU(y, d, out);
+    }
+  }
+}
+
+template <Reduction kReduction>
+void Reduce(const PoolWindow& w) {
+  int64_t channel = 0;
+  for (; channel + 4 * kLanes <= w.channels; channel += 4 * kLanes)
+    ReduceChannels<kReduction, 4, false>(w, channel, kLanes);
+  for (; channel + kLanes <= w.channels; channel += kLanes) ReduceChannels<kReduction, 1, false>(w, channel, kLanes);
+  if (channel < w.channels) ReduceChannels<kReduction, 1, true>(w, channel, static_cast<size_t>(w.channels - channel));
+}
+
+const PoolTable* Table() {
+  static constexpr PoolTable kTable = {&Reduce<Reduction::kMax>, &Reduce<Reduction::kSum>,
+                                       &Reduce<Reduction::kAccumulate>};
+  return &kTable;
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace hetnn::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace hetnn::kernels {
+HWY_EXPORT(Table);
+const PoolTable& pool_table() { return *HWY_DYNAMIC_DISPATCH(Table)(); }
+}  // namespace hetnn::kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,28 @@
+// Reductions over one window of pixels, vectorised over channels.
+#pragma once
+
+#include <cstdint>
+
+namespace hetnn::kernels {
+
+/// A window of rows x cols pixels starting at `in`; one output pixel of `channels` elements.
+struct PoolWindow {
+  const float* in;
+  int64_t row_stride;  // elements between window rows
+  int64_t col_stride;  // elements between window columns
+  int64_t rows, cols;  // after cutting at the borders; at least one each
+  float* out;
+  int64_t channels;
+  float scale;  // sums only: applied at the end
+};
+
+struct PoolTable {
+  void (*max)(const PoolWindow&);
+  void (*sum)(const PoolWindow&);
+  /// out[c] += sum over the window, unscaled.
+  void (*accumulate)(const PoolWindow&);
+};
+
+const PoolTable& pool_table();
+
+}  // namespace hetnn::kernels

@@ -1,0 +1,122 @@
+// Vector loads of parts and the elementary functions of the kernels, compiled once per instruction set.
+//
+// Accuracy (float, against double): exp 1 ulp-ish (1e-7 relative), sigmoid and tanh 2e-7, erf 4e-7 relative. NaN in,
+// NaN out: Min and Max take the limit first because x86 returns the second operand when either is NaN.
+#if defined(HETNN_KERNELS_VECTOR_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HETNN_KERNELS_VECTOR_MATH_INL_H_
+#undef HETNN_KERNELS_VECTOR_MATH_INL_H_
+#else
+#define HETNN_KERNELS_VECTOR_MATH_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hetnn::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Vectors of at most 16 floats: one panel of packed weights.
+using DF = hn::CappedTag<float, 16>;
+using VF = hn::Vec<DF>;
+using DI = hn::Rebind<int32_t, DF>;
+constexpr int kLanes = static_cast<int>(hn::MaxLanes(DF()));
+
+// The first n (< kLanes) elements at p, zeros behind; touches no other memory.
+HWY_INLINE VF LoadFirst(const float* p, size_t n) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+  return hn::MaskedLoad(hn::FirstN(DF(), n), DF(), p);
+#else
+  HWY_ALIGN float part[kLanes] = {};
+  for (size_t i = 0; i < n; ++i) part[i] = p[i];
+  return hn::Load(DF(), part);
+#endif
+}
+
+HWY_INLINE void StoreFirst(VF v, float* p, size_t n) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+  hn::BlendedStore(v, hn::FirstN(DF(), n), DF(), p);
+#else
+  HWY_ALIGN float part[kLanes];
+  hn::Store(v, DF(), part);
+  for (size_t i = 0; i < n; ++i) p[i] = part[i];
+#endif
+}
+
+HWY_INLINE VF Const(float value) { return hn::Set(DF(), value); }
+
+// e^x by Cody-Waite reduction and a degree-6 polynomial; the power of two is applied in two halves so that results
+// run smoothly into subnormals and infinity.
+HWY_INLINE VF Exp(VF x) {
+  const DF d;
+  const DI di;
+  x = hn::Max(Const(-105.0f), hn::Min(Const(89.0f), x));
+  const VF n = hn::Round(hn::Mul(x, Const(1.44269504089f)));
+  VF r = hn::NegMulAdd(n, Const(0.693359375f), x);
+  r = hn::NegMulAdd(n, Const(-2.12194440e-4f), r);
+  VF p = Const(1.3888889e-3f);
+  p = hn::MulAdd(p, r, Const(8.3333338e-3f));
+  p = hn::MulAdd(p, r, Const(4.1666668e-2f));
+  p = hn::MulAdd(p, r, Const(1.6666667e-1f));
+  p = hn::MulAdd(p, r, Const(0.5f));
+  p = hn::MulAdd(hn::Mul(p, r), r, hn::Add(r, Const(1.0f)));
+  const auto i = hn::ConvertTo(di, n);
+  const auto half = hn::ShiftRight<1>(i);
+  const auto bias = hn::Set(di, 127);
+  const VF low = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(half, bias)));
+  const VF high = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(hn::Sub(i, half), bias)));
+  return hn::Mul(hn::Mul(p, low), high);
+}
+
+HWY_INLINE VF Sigmoid(VF x) { return hn::Div(Const(1.0f), hn::Add(Const(1.0f), Exp(hn::Neg(x)))); }
+
+// x P(x^2) near zero, 1 - 2 / (e^2|x| + 1) elsewhere, where neither loses digits.
+HWY_INLINE VF Tanh(VF x) {
+  const VF a = hn::Abs(x);
+  const VF e = Exp(hn::Add(a, a));
+  const VF far = hn::CopySign(hn::Sub(Const(1.0f), hn::Div(Const(2.0f), hn::Add(e, Const(1.0f)))), x);
+  const VF t = hn::Mul(x, x);
+  VF p = Const(-5.70498872745e-3f);
+  p = hn::MulAdd(p, t, Const(2.06390887954e-2f));
+  p = hn::MulAdd(p, t, Const(-5.37397155531e-2f));
+  p = hn::MulAdd(p, t, Const(1.33314422036e-1f));
+  p = hn::MulAdd(p, t, Const(-3.33332819422e-1f));
+  const VF near = hn::MulAdd(hn::Mul(p, t), x, x);
+  return hn::IfThenElse(hn::Lt(a, Const(0.625f)), near, far);
+}
+
+// erf as x P(x^2) / Q(x^2) on [-4, 4], fitted by reweighted least squares; beyond, it is 1 in float.
+HWY_INLINE VF Erf(VF x) {
+  x = hn::Max(Const(-4.0f), hn::Min(Const(4.0f), x));
+  const VF t = hn::Mul(x, x);
+  VF p = Const(1.911090614e-08f);
+  p = hn::MulAdd(p, t, Const(-1.942287356e-06f));
+  p = hn::MulAdd(p, t, Const(1.472814099e-04f));
+  p = hn::MulAdd(p, t, Const(3.990380352e-03f));
+  p = hn::MulAdd(p, t, Const(5.152429779e-02f));
+  p = hn::MulAdd(p, t, Const(2.071209175e-01f));
+  p = hn::MulAdd(p, t, Const(1.128379094e+00f));
+  VF q = Const(1.021064447e-03f);
+  q = hn::MulAdd(q, t, Const(1.495768981e-02f));
+  q = hn::MulAdd(q, t, Const(1.179689442e-01f));
+  q = hn::MulAdd(q, t, Const(5.168873834e-01f));
+  q = hn::MulAdd(q, t, Const(1.0f));
+  const VF y = hn::Div(hn::Mul(x, p), q);
+  return hn::Max(Const(-1.0f), hn::Min(Const(1.0f), y));
+}
+
+HWY_INLINE VF Relu(VF x) { return hn::Max(hn::Zero(DF()), x); }
+
+// NaN in either operand gives NaN, unlike the bare instruction.
+HWY_INLINE VF MaxNan(VF a, VF b) { return hn::IfThenElse(hn::IsNaN(a), a, hn::Max(a, b)); }
+HWY_INLINE VF MinNan(VF a, VF b) { return hn::IfThenElse(hn::IsNaN(a), a, hn::Min(a, b)); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace hetnn::kernels
+HWY_AFTER_NAMESPACE();
+#endif  // HETNN_KERNELS_VECTOR_MATH_INL_H_

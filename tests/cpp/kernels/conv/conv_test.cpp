@@ -1,0 +1,307 @@
+// Convolutions of every variant against plain loops.
+#include "hetnn/kernels/conv/conv.h"
+
+#include "../kernel_runner.h"
+#include "hetnn/kernels/conv/reference.h"
+
+namespace hetnn::kernels::testing {
+namespace {
+
+struct Case {
+  int64_t n = 1, c = 1, h = 1, w = 1, o = 1;
+  int64_t kh = 1, kw = 1;
+  int64_t sh = 1, sw = 1;
+  std::vector<int64_t> padding = {0, 0, 0, 0};
+  int64_t dh = 1, dw = 1;
+  int64_t groups = 1;
+  std::string algorithm = "direct";
+};
+
+std::string describe(const Case& c) {
+  return text("n", c.n, " c", c.c, " ", c.h, "x", c.w, " o", c.o, " k", c.kh, "x", c.kw, " s", c.sh, "x", c.sw, " p",
+              c.padding[0], ",", c.padding[1], ",", c.padding[2], ",", c.padding[3], " d", c.dh, "x", c.dw, " g",
+              c.groups, " ", c.algorithm);
+}
+
+Params params_of(const Case& c, bool bias) {
+  return {{"stride", std::vector<int64_t>{c.sh, c.sw}},
+          {"padding", c.padding},
+          {"dilation", std::vector<int64_t>{c.dh, c.dw}},
+          {"groups", c.groups},
+          {"bias", int64_t{bias}},
+          {"algorithm", c.algorithm}};
+}
+
+WindowGeometry geometry_of(const Case& c) {
+  WindowGeometry g;
+  g.batch = c.n;
+  g.channels = c.c;
+  g.height = c.h;
+  g.width = c.w;
+  g.out_channels = c.o;
+  g.kernel_h = c.kh;
+  g.kernel_w = c.kw;
+  g.stride_h = c.sh;
+  g.stride_w = c.sw;
+  g.pad_top = c.padding[0];
+  g.pad_left = c.padding[1];
+  g.pad_bottom = c.padding[2];
+  g.pad_right = c.padding[3];
+  g.dilation_h = c.dh;
+  g.dilation_w = c.dw;
+  g.groups = c.groups;
+  g.out_height = (c.h + c.padding[0] + c.padding[2] - (c.kh - 1) * c.dh - 1) / c.sh + 1;
+  g.out_width = (c.w + c.padding[1] + c.padding[3] - (c.kw - 1) * c.dw - 1) / c.sw + 1;
+  return g;
+}
+
+// All layouts of input and output give the same.
+void check_conv(const Case& c, double tolerance = 2e-6) {
+  const WindowGeometry g = geometry_of(c);
+  ASSERT_GE(g.out_height, 1);
+  ASSERT_GE(g.out_width, 1);
+  const Tensor w = random_plain({c.o, c.c / c.groups, c.kh, c.kw}, 2), b = random_plain({c.o}, 3);
+  const std::vector<int64_t> out = {c.n, c.o, g.out_height, g.out_width};
+  for (const int layouts : {0, 1, 2}) {
+    const Tensor x = layouts == 2 ? random_plain({c.n, c.c, c.h, c.w}, 1)
+                                  : random_nhwc({c.n, c.c, c.h, c.w}, 1, layouts == 1 ? 5 : 0);
+    const TensorView y = layouts == 2 ? TensorView::plain(DType::f32, out)
+                                      : TensorView::nhwc(DType::f32, out, c.o + (layouts == 1 ? 3 : 0));
+    const auto expected = reference::conv2d(g, x.values, w.values, b.values);
+    check_kernel("conv2d", {x, w, b}, {y}, params_of(c, true), {expected}, tolerance,
+                 "conv2d " + describe(c) + " layouts " + std::to_string(layouts));
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(Conv2d, DirectOverChannelCountsAndTails) {
+  for (int64_t c = 9; c <= 70; c += 6)
+    for (const int64_t o : {1, 7, 16, 23, 33, 64}) {
+      check_conv({.c = c, .h = 5, .w = 6, .o = o, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}});
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST(Conv2d, PointwiseWithAndWithoutStride) {
+  check_conv({.n = 2, .c = 24, .h = 7, .w = 5, .o = 40});
+  check_conv({.n = 2, .c = 24, .h = 7, .w = 5, .o = 40, .sh = 2, .sw = 2});
+  check_conv({.c = 3, .h = 7, .w = 5, .o = 9});
+}
+
+TEST(Conv2d, FewInputChannels) {
+  for (int64_t c = 1; c <= 8; ++c) {
+    check_conv(
+        {.n = 2, .c = c, .h = 17, .w = 13, .o = 18, .kh = 7, .kw = 7, .sh = 2, .sw = 2, .padding = {3, 3, 3, 3}});
+    check_conv({.c = c, .h = 9, .w = 11, .o = 10, .kh = 3, .kw = 3});
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Conv2d, StrideDilationAsymmetricPadding) {
+  check_conv({.c = 12, .h = 11, .w = 13, .o = 20, .kh = 3, .kw = 5, .sh = 2, .sw = 1, .padding = {1, 0, 2, 3}});
+  check_conv({.c = 12, .h = 11, .w = 13, .o = 20, .kh = 3, .kw = 3, .padding = {2, 2, 2, 2}, .dh = 2, .dw = 2});
+  check_conv({.c = 10, .h = 12, .w = 9, .o = 17, .kh = 2, .kw = 4, .sh = 3, .sw = 2, .padding = {0, 4, 1, 0}, .dh = 3});
+  check_conv({.c = 4, .h = 12, .w = 9, .o = 17, .kh = 2, .kw = 3, .sh = 3, .sw = 4, .padding = {0, 2, 1, 0}, .dh = 3});
+  check_conv({.c = 4, .h = 12, .w = 9, .o = 17, .kh = 2, .kw = 3, .padding = {0, 2, 1, 0}, .dw = 3});
+}
+
+TEST(Conv2d, WindowLargerThanTheImage) {
+  check_conv({.c = 9, .h = 2, .w = 3, .o = 5, .kh = 5, .kw = 7, .padding = {3, 4, 3, 4}});
+  check_conv({.c = 2, .h = 2, .w = 3, .o = 5, .kh = 5, .kw = 7, .padding = {3, 4, 3, 4}});
+  check_conv({.c = 9, .h = 2, .w = 3, .o = 9, .kh = 5, .kw = 7, .padding = {3, 4, 3, 4}, .groups = 9});
+}
+
+TEST(Conv2d, Groups) {
+  check_conv({.n = 2, .c = 12, .h = 6, .w = 7, .o = 30, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .groups = 3});
+  check_conv(
+      {.c = 64, .h = 5, .w = 5, .o = 64, .kh = 3, .kw = 3, .sh = 2, .sw = 2, .padding = {1, 1, 1, 1}, .groups = 2});
+  check_conv({.c = 6, .h = 5, .w = 5, .o = 12, .kh = 3, .kw = 3, .groups = 6});
+}
+
+TEST(Conv2d, DepthwiseOverChannelCounts) {
+  for (int64_t c = 2; c <= 70; c += 5) {
+    check_conv({.c = c, .h = 9, .w = 14, .o = c, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .groups = c});
+    check_conv({.n = 2,
+                .c = c,
+                .h = 9,
+                .w = 14,
+                .o = c,
+                .kh = 5,
+                .kw = 5,
+                .sh = 2,
+                .sw = 2,
+                .padding = {2, 2, 2, 2},
+                .groups = c});
+    if (HasFatalFailure()) return;
+  }
+  check_conv({.c = 20, .h = 9, .w = 14, .o = 20, .kh = 5, .kw = 5, .padding = {2, 2, 2, 2}, .groups = 20});
+  check_conv(
+      {.c = 20, .h = 9, .w = 14, .o = 20, .kh = 3, .kw = 3, .sh = 2, .sw = 2, .padding = {0, 1, 1, 0}, .groups = 20});
+  check_conv({.c = 20, .h = 12, .w = 14, .o = 20, .kh = 7, .kw = 7, .padding = {3, 3, 3, 3}, .groups = 20});
+  check_conv(
+      {.c = 20, .h = 12, .w = 14, .o = 20, .kh = 3, .kw = 3, .padding = {2, 2, 2, 2}, .dh = 2, .dw = 2, .groups = 20});
+}
+
+TEST(Conv2d, WinogradOverTailsAndPadding) {
+  for (const int64_t c : {1, 16, 33})
+    for (const int64_t o : {1, 16, 50})
+      for (const int64_t h : {3, 6, 9}) {
+        check_conv({.n = 2,
+                    .c = c,
+                    .h = h,
+                    .w = h + 4,
+                    .o = o,
+                    .kh = 3,
+                    .kw = 3,
+                    .padding = {1, 1, 1, 1},
+                    .algorithm = "winograd"},
+                   1e-5);
+        check_conv(
+            {.c = c, .h = h, .w = h + 1, .o = o, .kh = 3, .kw = 3, .padding = {0, 2, 1, 0}, .algorithm = "winograd"},
+            1e-5);
+        if (HasFatalFailure()) return;
+      }
+  // Weights large enough for the shared mode.
+  check_conv({.c = 160, .h = 14, .w = 15, .o = 150, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .algorithm = "winograd"},
+             1e-5);
+}
+
+TEST(Conv2d, EpilogueOnEveryVariant) {
+  struct Variant {
+    Case c;
+    double tolerance;
+  };
+  const std::vector<Variant> variants = {
+      {{.n = 2, .c = 12, .h = 6, .w = 7, .o = 21, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}}, 2e-6},
+      {{.n = 2, .c = 3, .h = 6, .w = 7, .o = 21, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}}, 2e-6},
+      {{.n = 2, .c = 21, .h = 6, .w = 7, .o = 21, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .groups = 21}, 2e-6},
+      {{.n = 2, .c = 12, .h = 6, .w = 7, .o = 21, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .algorithm = "winograd"},
+       1e-5}};
+  for (const Variant& variant : variants) {
+    const Case& c = variant.c;
+    const WindowGeometry g = geometry_of(c);
+    const Tensor w = random_plain({c.o, c.c / c.groups, c.kh, c.kw}, 2), b = random_plain({c.o}, 3);
+    const Tensor slopes = random_plain({c.o}, 5), gate = random_plain({c.n, c.o, 1, 1}, 6);
+    for (const bool nhwc : {true, false}) {
+      const Tensor x = nhwc ? random_nhwc({c.n, c.c, c.h, c.w}, 1, 2) : random_plain({c.n, c.c, c.h, c.w}, 1);
+      const std::vector<int64_t> out = {c.n, c.o, g.out_height, g.out_width};
+      const Tensor residual = nhwc ? random_nhwc(out, 4, 7) : random_plain(out, 4);
+      const TensorView y = nhwc ? TensorView::nhwc(DType::f32, out) : TensorView::plain(DType::f32, out);
+      const auto conv = reference::conv2d(g, x.values, w.values, b.values);
+      const int64_t pixels = g.out_height * g.out_width;
+      std::vector<double> relu(conv.size()), steps(conv.size());
+      for (size_t i = 0; i < conv.size(); ++i) {
+        const size_t channel = i / static_cast<size_t>(pixels) % static_cast<size_t>(c.o);
+        const size_t image = i / static_cast<size_t>(pixels * c.o);
+        relu[i] = std::max(0.0, conv[i] + residual.values[i]);
+        double v = conv[i] > 0 ? conv[i] : conv[i] * slopes.values[channel];
+        v = v * gate.values[image * static_cast<size_t>(c.o) + channel] + residual.values[i];
+        steps[i] = 1.0 / (1.0 + std::exp(-v));
+      }
+      Params params = params_of(c, true);
+      params.set("epilogue", "add %3; relu");
+      check_kernel("conv2d", {x, w, b, residual}, {y}, params, {relu}, variant.tolerance, "add relu " + describe(c));
+      params.set("epilogue", "prelu %3; mul %4; add %5; sigmoid");
+      check_kernel("conv2d", {x, w, b, slopes, gate, residual}, {y}, params, {steps}, variant.tolerance,
+                   "prelu gate add sigmoid " + describe(c));
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(Conv1d, IsTheSameWithOneSpatialAxis) {
+  for (const int64_t channels : {3, 20})
+    for (const bool nhwc : {true, false}) {
+      const int64_t n = 2, length = 19, o = 17, k = 5;
+      WindowGeometry g;
+      g.batch = n;
+      g.channels = channels;
+      g.width = length;
+      g.out_channels = o;
+      g.kernel_w = k;
+      g.stride_w = 2;
+      g.pad_left = 2;
+      g.pad_right = 1;
+      g.out_width = (length + 3 - k) / 2 + 1;
+      const Tensor x = nhwc ? random_nhwc({n, channels, length}, 1) : random_plain({n, channels, length}, 1);
+      const Tensor w = random_plain({o, channels, k}, 2);
+      const std::vector<int64_t> out = {n, o, g.out_width};
+      check_kernel("conv1d", {x, w}, {nhwc ? TensorView::nhwc(DType::f32, out) : TensorView::plain(DType::f32, out)},
+                   {{"stride", std::vector<int64_t>{2}}, {"padding", std::vector<int64_t>{2, 1}}},
+                   {reference::conv2d(g, x.values, w.values, {})}, 2e-6, "conv1d");
+    }
+}
+
+TEST(ConvTranspose2d, MatchesScatteringLoops) {
+  const std::vector<Case> cases = {
+      {.n = 2, .c = 5, .h = 4, .w = 6, .o = 19, .kh = 4, .kw = 4, .sh = 2, .sw = 2, .padding = {1, 1, 1, 1}},
+      {.c = 12, .h = 5, .w = 3, .o = 8, .kh = 3, .kw = 3, .sh = 1, .sw = 1, .padding = {1, 1, 1, 1}},
+      {.c = 6, .h = 4, .w = 4, .o = 10, .kh = 2, .kw = 2, .sh = 2, .sw = 2},
+      {.c = 6,
+       .h = 4,
+       .w = 5,
+       .o = 10,
+       .kh = 3,
+       .kw = 2,
+       .sh = 3,
+       .sw = 2,
+       .padding = {1, 0, 1, 0},
+       .dh = 2,
+       .groups = 2},
+      {.c = 6, .h = 3, .w = 3, .o = 6, .kh = 1, .kw = 1, .sh = 2, .sw = 3}};
+  for (const Case& c : cases)
+    for (const int64_t extra : {0, 1})
+      for (const bool nhwc : {true, false}) {
+        if (extra >= c.sh || extra >= c.sw) continue;
+        WindowGeometry g = geometry_of(c);
+        g.out_height = (c.h - 1) * c.sh - c.padding[0] - c.padding[2] + (c.kh - 1) * c.dh + 1 + extra;
+        g.out_width = (c.w - 1) * c.sw - c.padding[1] - c.padding[3] + (c.kw - 1) * c.dw + 1 + extra;
+        const Tensor x = nhwc ? random_nhwc({c.n, c.c, c.h, c.w}, 1, 1) : random_plain({c.n, c.c, c.h, c.w}, 1);
+        const Tensor w = random_plain({c.c, c.o / c.groups, c.kh, c.kw}, 2), b = random_plain({c.o}, 3);
+        const std::vector<int64_t> out = {c.n, c.o, g.out_height, g.out_width};
+        auto expected = reference::conv_transpose2d(g, x.values, w.values, b.values);
+        for (double& v : expected) v = std::tanh(v);
+        Params params = params_of(c, true);
+        params.set("epilogue", "tanh");
+        check_kernel("conv_transpose2d", {x, w, b},
+                     {nhwc ? TensorView::nhwc(DType::f32, out, c.o + 1) : TensorView::plain(DType::f32, out)}, params,
+                     {expected}, 2e-6, "conv_transpose2d " + describe(c));
+        if (HasFatalFailure()) return;
+      }
+}
+
+TEST(Conv2d, NamesWhatDoesNotFit) {
+  const Tensor x = random_nhwc({1, 4, 5, 5}, 1), w = random_plain({8, 3, 3, 3}, 2);
+  try {
+    run_kernel("conv2d", {x, w}, {TensorView::nhwc(DType::f32, std::vector<int64_t>{1, 8, 3, 3})}, {});
+    FAIL() << "accepted";
+  } catch (const InvalidModel& error) {
+    EXPECT_NE(std::string(error.what())
+                  .find("the weight must be [out_channels, in_channels/groups, ...]; got x [1,4,5,5] nhwc"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Conv2d, RecommendsWinogradOnlyWhereItFits) {
+  const auto recommended = [](int64_t channels, int64_t size, int64_t kernel, int64_t stride) {
+    const std::vector<TensorView> in = {
+        TensorView::nhwc(DType::f32, std::vector<int64_t>{1, channels, size, size}),
+        TensorView::plain(DType::f32, std::vector<int64_t>{channels, channels, kernel, kernel})};
+    const int64_t out_size = (size + kernel / 2 * 2 - kernel) / stride + 1;
+    const std::vector<TensorView> out = {
+        TensorView::nhwc(DType::f32, std::vector<int64_t>{1, channels, out_size, out_size})};
+    const Params params = {{"stride", std::vector<int64_t>{stride, stride}},
+                           {"padding", std::vector<int64_t>{kernel / 2, kernel / 2}}};
+    return recommended_conv_algorithm({in, out, params});
+  };
+  EXPECT_EQ(recommended(64, 56, 3, 1), "winograd");
+  EXPECT_EQ(recommended(256, 14, 3, 1), "winograd");
+  EXPECT_EQ(recommended(512, 7, 3, 1), "direct");
+  EXPECT_EQ(recommended(64, 56, 3, 2), "direct");
+  EXPECT_EQ(recommended(64, 56, 5, 1), "direct");
+  EXPECT_EQ(recommended(8, 56, 3, 1), "direct");
+}
+
+}  // namespace
+}  // namespace hetnn::kernels::testing

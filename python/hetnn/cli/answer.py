@@ -33,13 +33,3 @@ class Answer:
 
 class BadUse(Exception):
     """The command line itself is wrong: an unknown option, a missing file name, a value outside the choices."""
-
-
-def table(header: list[str], rows: list[list[str]]) -> str:
-    """A text table: first column to the left, the others to the right."""
-    widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]
-    lines = []
-    for row in [header, *rows]:
-        cells = [cell.ljust(widths[k]) if k == 0 else cell.rjust(widths[k]) for k, cell in enumerate(row)]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)

@@ -7,8 +7,9 @@ import json
 from typing import Any
 
 import hetnn
-from hetnn.cli.answer import Answer, BadUse, table
+from hetnn.cli.answer import Answer, BadUse
 from hetnn.cli.model import add_plan_arguments, load_model, parse_pairs, plan_options
+from hetnn.report.text import table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

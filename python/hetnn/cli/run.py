@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 import hetnn
-from hetnn.cli.answer import CHECK_FAILED, DONE, Answer, table
+from hetnn.cli.answer import CHECK_FAILED, DONE, Answer
 from hetnn.cli.arrays import Array, as_list, largest_difference, match_inputs, random_inputs, read_arrays
 from hetnn.cli.model import add_compile_arguments, load_or_compile
 from hetnn.cli.progress import Progress
+from hetnn.report.text import table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

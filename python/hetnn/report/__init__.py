@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hetnn.report.page import report_page
-from hetnn.report.picture import PictureNode, draw_plan
+from hetnn.report.picture import PictureNode, draw_plan, nodes_of
+from hetnn.report.text import as_text
 
-__all__ = ["PictureNode", "draw_plan", "report_page"]
+__all__ = ["PictureNode", "as_text", "draw_plan", "nodes_of", "report_page"]

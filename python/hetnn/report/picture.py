@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -21,6 +22,12 @@ _BOX_HEIGHT = 26
 _ROW_HEIGHT = 46
 _GAP = 18
 _CHARACTER = 6.6  # width of one at this font size
+
+# %y = op(%x, _) {attributes} : type on device in 3
+_NODE = re.compile(
+    r"^  (?P<outputs>%\S+(?:, %\S+)*) = (?P<op>\w+)\((?P<inputs>[^)]*)\)"
+    r".* : .*? on (?P<device>\S+)(?: in (?P<subgraph>\d+))?"
+)
 
 
 @dataclass(frozen=True)
@@ -136,3 +143,19 @@ def _box(node: PictureNode, centre: tuple[float, float], colours: tuple[str, str
         f'rx="5" fill="{fill}" stroke="{line}"/>'
         f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle">{escape(_label(node))}</text></g>'
     )
+
+
+def nodes_of(graph_text: str) -> list[PictureNode]:
+    """The placed nodes of a graph in its text form; constants, which have no place, are left out."""
+    nodes: list[PictureNode] = []
+    writer: dict[str, str] = {}
+    for line in graph_text.splitlines():
+        found = _NODE.match(line)
+        if found is None:
+            continue
+        outputs = [name.strip().removeprefix("%") for name in found["outputs"].split(",")]
+        inputs = [name.strip().removeprefix("%") for name in found["inputs"].split(",") if name.strip()]
+        writer.update(dict.fromkeys(outputs, outputs[0]))
+        producers = [writer[name] for name in inputs if name in writer]
+        nodes.append(PictureNode(outputs[0], found["op"], producers, found["device"], int(found["subgraph"] or 0)))
+    return nodes

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from typing import Any
 
-from hetnn.report import PictureNode, draw_plan, report_page
+from hetnn.report import PictureNode, as_text, draw_plan, nodes_of, report_page
 
 SVG = "{http://www.w3.org/2000/svg}"
 NODES = [
@@ -86,3 +86,29 @@ def test_the_page_shows_reasons_bytes_and_the_picture() -> None:
         assert expected in text
     assert "<svg" in page
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_the_text_names_devices_bytes_and_reasons() -> None:
+    text = as_text(REPORT)
+    for expected in (
+        "target cpu+npu, strategy topological",
+        "4,096 bytes cross between devices",
+        "  prelu 'act' on cpu  at net.py:7",
+        "    npu_prelu: it has no <PReLU>",
+    ):
+        assert expected in text
+
+
+def test_nodes_are_read_from_the_text_of_a_placed_graph() -> None:
+    text = """graph @net {stage = cut} (%x: f32[1,3,8,8]) -> (%sum) {
+  %w = constant() {value = f32[4,3,1,1] {0.5, 1}} : f32[4,3,1,1]
+  %conv = conv2d(%x, %w, _) {stride = [2,2]} : f32[1,4,4,4] on relu-only in 0 group 1 loc("first", "net.py":3)
+  %a, %b = split(%conv) {axis = 1} : f32[1,2,4,4], f32[1,2,4,4] on cpu in 1
+  %sum = add(%b, %conv) : f32[1,4,4,4] on relu-only in 2
+}
+"""
+    assert nodes_of(text) == [
+        PictureNode("conv", "conv2d", [], "relu-only", 0),
+        PictureNode("a", "split", ["conv"], "cpu", 1),
+        PictureNode("sum", "add", ["a", "conv"], "relu-only", 2),
+    ]

@@ -1,0 +1,118 @@
+// Compositions that are one operator, and operators that are a case of another.
+#include <algorithm>
+#include <cmath>
+
+#include "hetnn/passes/canonical/rules.h"
+#include "hetnn/passes/numbers.h"
+
+namespace hetnn::passes::canonical {
+namespace {
+
+bool is_float_root(const Match& m) { return has_arithmetic(m.root()->output()->dtype()); }
+constexpr Guard kFloat = {"the values are f32 or f64", is_float_root};
+constexpr Guard kShapedLikeX = {"the result has the type of x",
+                                [](const Match& m) { return m.value("x")->type() == m.root()->output()->type(); }};
+
+bool slopes_at_most_one(const Match& m) {
+  const std::vector<double> slopes = to_doubles(*m.tensor("c"));
+  return std::all_of(slopes.begin(), slopes.end(), [](double c) { return c <= 1 && c != 0; });
+}
+bool slopes_at_least_one(const Match& m) {
+  const std::vector<double> slopes = to_doubles(*m.tensor("c"));
+  return std::all_of(slopes.begin(), slopes.end(), [](double c) { return c >= 1 && std::isfinite(c); });
+}
+
+// The constant as slopes of a PReLU: one, or one a channel.
+std::optional<std::vector<double>> slopes_of(const Match& m) {
+  const Tensor& c = *m.tensor("c");
+  if (auto one = single_value(c)) return std::vector<double>{*one};
+  auto found = along_one_axis(c, m.value("x")->shape());
+  if (!found || found->axis != 1) return std::nullopt;
+  return found->values;
+}
+constexpr Guard kSlopes = {"c is one number or one a channel", [](const Match& m) { return slopes_of(m).has_value(); }};
+
+ir::Value* build_prelu(const Match& m, Build& build) {
+  const std::vector<double> slopes = *slopes_of(m);
+  ir::Value* x = m.value("x");
+  if (slopes.size() == 1) return build.op("leaky_relu", {x}, {{"negative_slope", slopes[0]}});
+  return build.op("prelu", {x, build.constant(x->dtype(), {static_cast<int64_t>(slopes.size())}, slopes)});
+}
+
+Rule prelu_from_maximum() {
+  return {.name = "prelu_from_maximum",
+          .equation = "max(x, c x) = prelu(x, c)",
+          .pattern = op("maximum", {any("x"), op("mul", {any("x"), constant("c")})}),
+          .guards = {kFloat, kShapedLikeX, {"c <= 1 and c is not 0, everywhere", slopes_at_most_one}, kSlopes},
+          .exactness = "bit for bit; a zero may change its sign",
+          .rewrite = build_prelu};
+}
+Rule prelu_from_minimum() {
+  return {.name = "prelu_from_minimum",
+          .equation = "min(x, c x) = prelu(x, c)",
+          .pattern = op("minimum", {any("x"), op("mul", {any("x"), constant("c")})}),
+          .guards = {kFloat, kShapedLikeX, {"c >= 1 and finite, everywhere", slopes_at_least_one}, kSlopes},
+          .exactness = "bit for bit; a zero may change its sign",
+          .rewrite = build_prelu};
+}
+
+Rule silu_from_product() {
+  return {.name = "silu_from_product",
+          .equation = "x sigmoid(x) = silu(x)",
+          .pattern = op("mul", {any("x"), exclusive(op("sigmoid", {any("x")}))}),
+          .guards = {},
+          .exactness = "within a few roundings",
+          .rewrite = [](const Match& m, Build& build) { return build.op("silu", {m.value("x")}); }};
+}
+Rule hardswish_from_product() {
+  return {.name = "hardswish_from_product",
+          .equation = "x hardsigmoid(x) = hardswish(x)",
+          .pattern = op("mul", {any("x"), exclusive(op("hardsigmoid", {any("x")}))}),
+          .guards = {},
+          .exactness = "within a few roundings",
+          .rewrite = [](const Match& m, Build& build) { return build.op("hardswish", {m.value("x")}); }};
+}
+
+ir::Value* clamp(Build& build, ir::Value* x, double lo, double hi) {
+  return build.op("clamp", {x}, {{"min", lo}, {"max", hi}});
+}
+constexpr Guard kScalar = {"c is one number", [](const Match& m) { return m.tensor("c")->elems() == 1; }};
+
+Rule clamp_from_maximum() {
+  return {.name = "clamp_from_maximum",
+          .equation = "max(x, c) = clamp(x; c, inf)",
+          .pattern = op("maximum", {any("x"), constant("c")}),
+          .guards = {kFloat,
+                     kShapedLikeX,
+                     kScalar,
+                     {"c is not NaN", [](const Match& m) { return !std::isnan(*single_value(*m.tensor("c"))); }}},
+          .exactness = "bit for bit",
+          .rewrite = [](const Match& m, Build& build) {
+            return clamp(build, m.value("x"), *single_value(*m.tensor("c")), INFINITY);
+          }};
+}
+Rule clamp_from_minimum() {
+  return {.name = "clamp_from_minimum",
+          .equation = "min(x, c) = clamp(x; -inf, c)",
+          .pattern = op("minimum", {any("x"), constant("c")}),
+          .guards = {kFloat,
+                     kShapedLikeX,
+                     kScalar,
+                     {"c is not NaN", [](const Match& m) { return !std::isnan(*single_value(*m.tensor("c"))); }}},
+          .exactness = "bit for bit",
+          .rewrite = [](const Match& m, Build& build) {
+            return clamp(build, m.value("x"), -INFINITY, *single_value(*m.tensor("c")));
+          }};
+}
+
+}  // namespace
+
+const RuleSet& activations() {
+  static const RuleSet set = {"activations",
+                              "Compositions that are one operator, and operators that are a case of another.",
+                              {prelu_from_maximum(), prelu_from_minimum(), silu_from_product(),
+                               hardswish_from_product(), clamp_from_maximum(), clamp_from_minimum()}};
+  return set;
+}
+
+}  // namespace hetnn::passes::canonical

@@ -1,0 +1,106 @@
+// Movements that do nothing, and movements that follow one another.
+#include <algorithm>
+
+#include "hetnn/passes/canonical/rules.h"
+#include "hetnn/passes/numbers.h"
+
+namespace hetnn::passes::canonical {
+namespace {
+
+constexpr std::string_view kBits = "bit for bit";
+
+bool keeps_type(const Match& m) { return m.value("x")->type() == m.root()->output()->type(); }
+constexpr Guard kKeepsType = {"the result has the type of x", keeps_type};
+ir::Value* keep_x(const Match& m, Build&) { return m.value("x"); }
+
+Rule nothing(std::string_view name, std::string_view equation, Pattern pattern, std::vector<Guard> guards) {
+  return {.name = name,
+          .equation = equation,
+          .pattern = std::move(pattern),
+          .guards = std::move(guards),
+          .exactness = kBits,
+          .rewrite = keep_x};
+}
+
+// The axes of x in the order of the result, counted from the front.
+std::vector<size_t> order_of(const ir::Node& permute) {
+  const auto rank = static_cast<int64_t>(permute.input(0)->rank());
+  std::vector<size_t> out;
+  for (const Dim& axis : permute.integers("dims")) {
+    out.push_back(static_cast<size_t>(axis.value() < 0 ? axis.value() + rank : axis.value()));
+  }
+  return out;
+}
+std::vector<Dim> as_dims(const std::vector<size_t>& order) {
+  std::vector<Dim> out;
+  for (size_t axis : order) out.emplace_back(static_cast<int64_t>(axis));
+  return out;
+}
+
+bool keeps_order(const Match& m) {
+  const std::vector<size_t> order = order_of(*m.root());
+  return std::is_sorted(order.begin(), order.end());
+}
+// Axes of size 1 may go anywhere without moving an element.
+bool moves_only_ones(const Match& m) {
+  std::vector<size_t> order = order_of(*m.root());
+  std::erase_if(order, [&](size_t axis) { return m.value("x")->shape()[axis] == Dim(1); });
+  return std::is_sorted(order.begin(), order.end());
+}
+
+Rule reshape_of_view() {
+  return {
+      .name = "reshape_of_reshape",
+      .equation = "reshape(reshape(x)) = reshape(x)",
+      .pattern = op("reshape", {op("reshape", {any("x")})}),
+      .guards = {},
+      .exactness = kBits,
+      .rewrite = [](const Match& m, Build& build) { return build.reshape(m.value("x"), m.root()->output()->shape()); }};
+}
+
+Rule permute_of_permute() {
+  return {.name = "permute_of_permute",
+          .equation = "permute(permute(x; p); q) = permute(x; p[q])",
+          .pattern = op("permute", {op("permute", {any("x")}, "inner")}),
+          .guards = {},
+          .exactness = kBits,
+          .rewrite = [](const Match& m, Build& build) {
+            const std::vector<size_t> inner = order_of(*m.node("inner")), outer = order_of(*m.root());
+            std::vector<size_t> order;
+            for (size_t axis : outer) order.push_back(inner[axis]);
+            return build.op("permute", {m.value("x")}, {{"dims", as_dims(order)}});
+          }};
+}
+
+Rule permute_as_reshape() {
+  return {
+      .name = "permute_as_reshape",
+      .equation = "permute(x) = reshape(x), where only axes of size 1 change places",
+      .pattern = op("permute", {any("x")}),
+      .guards = {{"the axes longer than 1 keep their order", moves_only_ones}},
+      .exactness = kBits,
+      .rewrite = [](const Match& m, Build& build) { return build.reshape(m.value("x"), m.root()->output()->shape()); }};
+}
+
+bool step_is_one(const Match& m) { return m.root()->integer("step") == Dim(1); }
+
+}  // namespace
+
+const RuleSet& movement() {
+  static const RuleSet set = {
+      "movement",
+      "Movements that do nothing, and movements that follow one another.",
+      {nothing("identity_nothing", "identity(x) = x", op("identity", {any("x")}), {}),
+       nothing("reshape_nothing", "reshape(x) = x", op("reshape", {any("x")}), {kKeepsType}),
+       nothing("permute_nothing", "permute(x) = x", op("permute", {any("x")}),
+               {{"the axes keep their order", keeps_order}}),
+       nothing("expand_nothing", "expand(x) = x", op("expand", {any("x")}), {kKeepsType}),
+       nothing("cast_nothing", "cast(x) = x", op("cast", {any("x")}), {kKeepsType}),
+       nothing("slice_nothing", "x[:] = x", op("slice", {any("x")}), {{"the step is 1", step_is_one}, kKeepsType}),
+       nothing("concat_of_one", "concat(x) = x", op("concat", {any("x")}),
+               {{"there is one input", [](const Match& m) { return m.root()->inputs().size() == 1; }}}),
+       reshape_of_view(), permute_of_permute(), permute_as_reshape()}};
+  return set;
+}
+
+}  // namespace hetnn::passes::canonical

@@ -1,0 +1,34 @@
+// Canonicalisation to a fixpoint of folding, rules and merging.
+#include "hetnn/passes/canonicalise.h"
+
+#include <iterator>
+
+#include "hetnn/ir/rewriter.h"
+#include "hetnn/passes/canonical/rules.h"
+#include "hetnn/passes/fold_constants.h"
+#include "hetnn/passes/merge_common.h"
+
+namespace hetnn::passes {
+
+const std::vector<const RuleSet*>& canonical_rule_sets() {
+  static const std::vector<const RuleSet*> sets = {&canonical::identities(), &canonical::movement(),
+                                                   &canonical::activations(), &canonical::weights()};
+  return sets;
+}
+
+std::vector<Firing> canonicalise(ir::Graph& graph) {
+  std::vector<Firing> fired;
+  ir::Rewriter(graph).erase_dead();
+  for (;;) {
+    const size_t folded = fold_constants(graph), merged = merge_common(graph);
+    std::vector<Firing> round = apply_rules(graph, canonical_rule_sets());
+    const bool settled = round.empty() && folded == 0 && merged == 0;
+    fired.insert(fired.end(), std::make_move_iterator(round.begin()), std::make_move_iterator(round.end()));
+    if (settled) break;
+  }
+  ir::Rewriter(graph).erase_dead();
+  if (graph.stage < ir::Stage::canonical) graph.stage = ir::Stage::canonical;
+  return fired;
+}
+
+}  // namespace hetnn::passes

@@ -1,0 +1,71 @@
+// Constant folding by the reference meanings of operators.
+#include "hetnn/passes/fold_constants.h"
+
+#include <algorithm>
+
+#include "hetnn/ir/rewriter.h"
+
+namespace hetnn::passes {
+namespace {
+
+bool is_foldable(const ir::Node& node, const FoldConstantsOptions& options) {
+  if (node.is_constant() || !node.op().evaluate) return false;
+  int64_t in_bytes = 0, out_bytes = 0;
+  for (size_t k = 0; k < node.inputs().size(); ++k) {
+    if (!node.input(k)) continue;
+    const Tensor* constant = node.constant_input(k);
+    if (!constant) return false;
+    in_bytes += constant->bytes();
+  }
+  for (const ir::Value* output : node.outputs()) {
+    if (!is_static(output->shape())) return false;
+    out_bytes += elements(output->shape()).value() * dtype_bytes(output->dtype());
+  }
+  return out_bytes <= std::max(options.max_bytes, in_bytes);
+}
+
+bool writes_output(const ir::Graph& graph, const ir::Node& node) {
+  return std::any_of(node.outputs().begin(), node.outputs().end(),
+                     [&](const ir::Value* output) { return graph.is_output(output); });
+}
+
+std::vector<Tensor> evaluate_constant(const ir::Node& node, const Bindings& bindings) {
+  std::vector<std::optional<Tensor>> inputs;
+  for (size_t k = 0; k < node.inputs().size(); ++k) {
+    const Tensor* constant = node.constant_input(k);
+    inputs.push_back(constant ? std::optional<Tensor>(*constant) : std::nullopt);
+  }
+  return node.op().evaluate({.node = node, .inputs = inputs, .bindings = bindings});
+}
+
+}  // namespace
+
+size_t fold_constants(ir::Graph& graph, const FoldConstantsOptions& options) {
+  ir::Rewriter rewriter(graph);
+  const Bindings bindings;
+  size_t folded = 0;
+  const ir::Graph::Nodes nodes = graph.nodes();
+  for (auto at = nodes.begin(); at != nodes.end();) {
+    ir::Node* node = *at;
+    ++at;
+    if (!is_foldable(*node, options) || (!options.outputs && writes_output(graph, *node))) continue;
+    std::vector<Tensor> results;
+    try {
+      results = evaluate_constant(*node, bindings);
+    } catch (const Unsupported&) {
+      continue;  // an element type that the reference has no arithmetic for
+    }
+    rewriter.insert_before(node);
+    for (size_t k = 0; k < results.size(); ++k) {
+      ir::Value* constant = rewriter.add("constant", {}, {{"value", std::move(results[k])}}, "const", node->loc());
+      rewriter.replace_uses(node->output(k), constant);
+      rewriter.rename(constant, std::string(node->output(k)->name()));
+    }
+    rewriter.erase(node);
+    ++folded;
+  }
+  if (folded > 0) rewriter.erase_dead();
+  return folded;
+}
+
+}  // namespace hetnn::passes

@@ -1,0 +1,19 @@
+// Evaluates nodes whose inputs are all constant, by the operators' reference meanings.
+#pragma once
+
+#include "hetnn/ir/graph.h"
+
+namespace hetnn::passes {
+
+struct FoldConstantsOptions {
+  /// A node whose outputs hold more bytes than this and than its inputs stays: it is cheaper to compute than to store.
+  int64_t max_bytes = int64_t{64} << 20;
+  /// Whether a node that writes a graph output may become a constant.
+  bool outputs = true;
+};
+
+/// Replaces every such node of static shape by constants. Nodes without a C++ counterpart of their element type stay.
+/// Returns the number of nodes folded.
+size_t fold_constants(ir::Graph& graph, const FoldConstantsOptions& options = {});
+
+}  // namespace hetnn::passes

@@ -1,0 +1,101 @@
+// Groups by the rule of the deepest producer.
+#include "hetnn/passes/fuse.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "hetnn/base/error.h"
+#include "hetnn/target/target.h"
+
+namespace hetnn::passes {
+namespace {
+
+bool read_by_one_node(const ir::Graph& graph, const ir::Value& value) {
+  if (graph.is_output(&value) || value.uses().empty()) return false;
+  const ir::Node* reader = value.uses().front().node;
+  return std::all_of(value.uses().begin(), value.uses().end(), [&](const ir::Use& use) { return use.node == reader; });
+}
+
+// Bytes of distinct inputs and outputs of a set of nodes that are not made and used up inside it.
+double bytes_of(const std::vector<const ir::Node*>& nodes, const Bindings& hints) {
+  const std::set<const ir::Node*> inside(nodes.begin(), nodes.end());
+  std::set<const ir::Value*> counted;
+  double sum = 0;
+  for (const ir::Node* node : nodes) {
+    for (const ir::Value* input : node->inputs()) {
+      if (input && !inside.contains(input->producer()) && counted.insert(input).second)
+        sum += static_cast<double>(target::value_bytes(*input, hints));
+    }
+  }
+  for (const ir::Value* output : nodes.back()->outputs())
+    sum += static_cast<double>(target::value_bytes(*output, hints));
+  return sum;
+}
+
+}  // namespace
+
+std::vector<std::pair<const ir::Node*, int>> depths(const ir::Graph& graph) {
+  std::map<const ir::Node*, int> depth;
+  std::vector<std::pair<const ir::Node*, int>> out;
+  for (const ir::Node* node : graph.nodes()) {
+    if (node->is_constant()) continue;
+    int deepest = 0;
+    for (const ir::Value* input : node->inputs()) {
+      if (!input) continue;
+      const auto producer = depth.find(input->producer());
+      if (producer != depth.end()) deepest = std::max(deepest, producer->second + 1);
+    }
+    depth[node] = deepest;
+    out.emplace_back(node, deepest);
+  }
+  return out;
+}
+
+std::vector<Fusion> fuse(ir::Graph& graph, const FuseOptions& options) {
+  HETNN_ASSERT(!options.enabled || options.can_follow, "fusion needs to know what can follow what");
+  struct Group {
+    std::vector<const ir::Node*> nodes;
+  };
+  std::vector<Group> groups;
+  std::map<const ir::Node*, int> depth;
+  for (const auto& [node, level] : depths(graph)) depth[node] = level;
+  for (ir::Node* node : graph.nodes()) {
+    if (node->is_constant()) continue;
+    const ir::Node* joined = nullptr;
+    if (options.enabled) {
+      for (const ir::Value* input : node->inputs()) {
+        const ir::Node* producer = input ? input->producer() : nullptr;
+        if (!producer || producer->is_constant() || producer->outputs().size() != 1) continue;
+        if (producer->subgraph != node->subgraph || !read_by_one_node(graph, *input)) continue;
+        if (joined && depth.at(producer) <= depth.at(joined)) continue;
+        const Group& group = groups[static_cast<size_t>(producer->group)];
+        // The producer is its group's last node: whoever followed it would be a second reader of `input`.
+        if (options.can_follow(*group.nodes.front(), *input, *node)) joined = producer;
+      }
+    }
+    if (joined) {
+      node->group = joined->group;
+    } else {
+      node->group = static_cast<int>(groups.size());
+      groups.emplace_back();
+    }
+    groups[static_cast<size_t>(node->group)].nodes.push_back(node);
+  }
+  if (graph.stage < ir::Stage::fused) graph.stage = ir::Stage::fused;
+
+  const Bindings hints = graph.hints();
+  std::vector<Fusion> fusions;
+  for (const Group& group : groups) {
+    if (group.nodes.size() < 2) continue;
+    Fusion fusion{group.nodes.front()->name(), {}, 0, bytes_of(group.nodes, hints)};
+    for (const ir::Node* node : group.nodes) {
+      fusion.nodes.push_back(node->name());
+      fusion.bytes_before += bytes_of({node}, hints);
+    }
+    fusions.push_back(std::move(fusion));
+  }
+  return fusions;
+}
+
+}  // namespace hetnn::passes

@@ -1,0 +1,140 @@
+// Elementwise arithmetic: constants that vary along one axis become 1×1 depthwise convolutions, differences sums.
+#include "hetnn/passes/legal/rules.h"
+
+namespace hetnn::passes::legal {
+namespace {
+
+constexpr std::string_view kRounded = "the rounding of one multiply-add in f32; NaN and inf as in the original";
+
+// The constant c along one axis of x, where the result is shaped like x.
+std::optional<AxisConstant> axis_constant(const Match& m) {
+  const ir::Value& x = *m.value("x");
+  if (!has_arithmetic(x.dtype()) || m.root()->output()->shape() != x.shape()) return std::nullopt;
+  return along_one_axis(*m.tensor("c"), x.shape());
+}
+constexpr Guard kOneAxis = {"c is f32 or f64 and varies along at most one axis of x, of fixed size",
+                            [](const Match& m) { return axis_constant(m).has_value(); }};
+
+std::vector<double> fill(size_t count, double value) { return std::vector<double>(count, value); }
+std::vector<double> scaled(std::vector<double> values, double factor) {
+  for (double& value : values) value *= factor;
+  return values;
+}
+
+Rule multiply() {
+  return {.name = "multiply_as_depthwise",
+          .equation = "x c = diag(c) x",
+          .pattern = op("mul", {any("x"), constant("c")}),
+          .guards = {kOneAxis},
+          .exactness = "bit for bit",
+          .rewrite = [](const Match& m, Build& build) {
+            const AxisConstant c = *axis_constant(m);
+            return depthwise(build, m.value("x"), c.axis, c.values);
+          }};
+}
+
+Rule divide() {
+  return {.name = "divide_as_depthwise",
+          .equation = "x / c = diag(1/c) x",
+          .pattern = op("div", {any("x"), constant("c")}),
+          .guards = {kOneAxis},
+          .exactness = "within 1 ulp: the reciprocal is rounded first",
+          .rewrite = [](const Match& m, Build& build) {
+            AxisConstant c = *axis_constant(m);
+            for (double& value : c.values) value = 1 / value;
+            return depthwise(build, m.value("x"), c.axis, c.values);
+          }};
+}
+
+Rule add_constant() {
+  return {.name = "add_constant_as_depthwise",
+          .equation = "x + c = diag(1) x + c, a depthwise convolution with bias c",
+          .pattern = op("add", {any("x"), constant("c")}),
+          .guards = {kOneAxis},
+          .exactness = kRounded,
+          .rewrite = [](const Match& m, Build& build) {
+            const AxisConstant c = *axis_constant(m);
+            return depthwise(build, m.value("x"), c.axis, fill(c.values.size(), 1), c.values);
+          }};
+}
+
+Rule subtract_constant() {
+  return {.name = "subtract_constant_as_depthwise",
+          .equation = "x - c = diag(1) x - c, a depthwise convolution with bias -c",
+          .pattern = op("sub", {any("x"), constant("c")}),
+          .guards = {kOneAxis},
+          .exactness = kRounded,
+          .rewrite = [](const Match& m, Build& build) {
+            const AxisConstant c = *axis_constant(m);
+            return depthwise(build, m.value("x"), c.axis, fill(c.values.size(), 1), scaled(c.values, -1));
+          }};
+}
+
+Rule subtract_from_constant() {
+  return {.name = "subtract_from_constant_as_depthwise",
+          .equation = "c - x = diag(-1) x + c, a depthwise convolution with bias c",
+          .pattern = op("sub", {constant("c"), any("x")}),
+          .guards = {kOneAxis},
+          .exactness = kRounded,
+          .rewrite = [](const Match& m, Build& build) {
+            const AxisConstant c = *axis_constant(m);
+            return depthwise(build, m.value("x"), c.axis, fill(c.values.size(), -1), c.values);
+          }};
+}
+
+Rule negate() {
+  return {.name = "negate_as_depthwise",
+          .equation = "-x = diag(-1) x",
+          .pattern = op("neg", {any("x")}),
+          .guards = {kChannelsFixed},
+          .exactness = "bit for bit",
+          .rewrite = [](const Match& m, Build& build) {
+            ir::Value* x = m.value("x");
+            return depthwise(build, x, channel_axis(*x), fill(channel_count(*x), -1));
+          }};
+}
+
+bool is_float_root(const Match& m) { return is_float(m.root()->output()->dtype()); }
+constexpr Guard kFloat = {"the values are of a float type", is_float_root};
+
+Rule subtract() {
+  return {
+      .name = "subtract_as_add",
+      .equation = "a - b = a + (-b)",
+      .pattern = op("sub", {any("a"), any("b")}),
+      .guards = {kFloat},
+      .exactness = "bit for bit",
+      .rewrite = [](const Match& m, Build& build) { return build.add(m.value("a"), build.op("neg", {m.value("b")})); }};
+}
+
+Rule square() {
+  return {.name = "square_as_product",
+          .equation = "square(x) = x x",
+          .pattern = op("square", {any("x")}),
+          .guards = {},
+          .exactness = "bit for bit",
+          .rewrite = [](const Match& m, Build& build) { return build.mul(m.value("x"), m.value("x")); }};
+}
+
+Rule power_of_two() {
+  return {.name = "power_of_two_as_product",
+          .equation = "x^2 = x x",
+          .pattern = op("pow", {any("x"), constant("c")}),
+          .guards = {{"the exponent is 2 everywhere", [](const Match& m) { return all_equal(*m.tensor("c"), 2); }},
+                     {"the result is shaped like x",
+                      [](const Match& m) { return m.value("x")->type() == m.root()->output()->type(); }}},
+          .exactness = "bit for bit",
+          .rewrite = [](const Match& m, Build& build) { return build.mul(m.value("x"), m.value("x")); }};
+}
+
+}  // namespace
+
+const RuleSet& arithmetic() {
+  static const RuleSet set = {"arithmetic",
+                              "Arithmetic with constants as 1x1 depthwise convolutions; differences as sums.",
+                              {multiply(), divide(), add_constant(), subtract_constant(), subtract_from_constant(),
+                               negate(), subtract(), square(), power_of_two()}};
+  return set;
+}
+
+}  // namespace hetnn::passes::legal

@@ -1,0 +1,170 @@
+// Convolutions and linear layers of one kind by those of another.
+#include <algorithm>
+#include <array>
+
+#include "hetnn/passes/legal/rules.h"
+
+namespace hetnn::passes::legal {
+namespace {
+
+constexpr std::string_view kSums = "the order of sums may differ; nothing else";
+
+std::array<int64_t, 2> pair_of(const ir::Node& node, std::string_view attr) {
+  const std::vector<Dim>& given = node.integers(attr);
+  return {given.front().value(), given.back().value()};
+}
+std::array<int64_t, 4> padding_of(const ir::Node& node) {
+  const std::vector<Dim>& p = node.integers("padding");
+  const auto at = [&](size_t k) { return p[p.size() == 1 ? 0 : p.size() == 2 ? k % 2 : k].value(); };
+  return {at(0), at(1), at(2), at(3)};
+}
+std::vector<Dim> dims(std::initializer_list<int64_t> values) { return {values.begin(), values.end()}; }
+
+bool weight_has_arithmetic(const Match& m) { return has_arithmetic(m.tensor("w")->dtype()); }
+constexpr Guard kArithmetic = {"the weights are f32 or f64", weight_has_arithmetic};
+
+Pattern layer(std::string_view name) { return op(name, {any("x"), constant("w"), optional_constant("b")}); }
+
+Rule linear_as_convolution() {
+  return {.name = "linear_as_convolution",
+          .equation = "linear(x, w) = conv2d(x as [rows, K, 1, 1], w as [M, K, 1, 1])",
+          .pattern = layer("linear"),
+          .guards = {},
+          .exactness = kSums,
+          .rewrite = [](const Match& m, Build& build) {
+            ir::Value* x = m.value("x");
+            const Tensor& w = *m.tensor("w");
+            ir::Value* image = build.reshape(x, {elements(x->shape(), 0, x->rank() - 1), x->shape().back(), 1, 1});
+            ir::Value* kernel = build.constant(w.reshaped({w.shape()[0], w.shape()[1], 1, 1}));
+            return build.reshape(build.op("conv2d", {image, kernel, m.value("b")}), m.root()->output()->shape());
+          }};
+}
+
+bool covers_the_image(const Match& m) {
+  const Shape &x = m.value("x")->shape(), &w = m.value("w")->shape();
+  return x[2] == w[2] && x[3] == w[3] && padding_of(*m.root()) == std::array<int64_t, 4>{} &&
+         m.root()->integer("groups") == Dim(1) && pair_of(*m.root(), "dilation") == std::array<int64_t, 2>{1, 1};
+}
+
+Rule convolution_as_linear() {
+  return {
+      .name = "convolution_as_linear",
+      .equation = "conv2d(x, w) = linear(x as [N, C H W], w as [M, C H W]), a kernel as large as the image",
+      .pattern = layer("conv2d"),
+      .guards = {{"the kernel covers the image: no padding, groups or dilation", covers_the_image}},
+      .exactness = kSums,
+      .rewrite = [](const Match& m, Build& build) {
+        ir::Value* x = m.value("x");
+        const Tensor& w = *m.tensor("w");
+        ir::Value* rows = build.reshape(x, {x->shape()[0], elements(x->shape(), 1)});
+        ir::Value* matrix = build.constant(w.reshaped({w.shape()[0], w.elems() / std::max<int64_t>(w.shape()[0], 1)}));
+        return build.reshape(build.op("linear", {rows, matrix, m.value("b")}), m.root()->output()->shape());
+      }};
+}
+
+bool is_grouped(const Match& m) { return m.root()->integer("groups") != Dim(1); }
+
+Rule grouped_as_plain() {
+  return {.name = "grouped_as_plain",
+          .equation = "conv2d(x, w; g groups) = conv2d(x, w with zeros between the groups)",
+          .pattern = layer("conv2d"),
+          .guards = {kArithmetic, {"there is more than one group", is_grouped}},
+          .exactness = "exact for finite inputs; NaN and inf spread over the channels through 0 * inf",
+          .rewrite = [](const Match& m, Build& build) {
+            const Tensor& w = *m.tensor("w");
+            const int64_t groups = m.root()->integer("groups").value(), filters = w.shape()[0], each = w.shape()[1];
+            const int64_t area = w.shape()[2] * w.shape()[3], channels = each * groups;
+            const std::vector<double> values = to_doubles(w);
+            std::vector<double> full(static_cast<size_t>(filters * channels * area), 0);
+            for (int64_t f = 0; f < filters; ++f) {
+              const int64_t first = f / (filters / groups) * each;
+              std::copy_n(values.begin() + f * each * area, each * area, full.begin() + (f * channels + first) * area);
+            }
+            ir::Value* kernel = build.constant(w.dtype(), {filters, channels, w.shape()[2], w.shape()[3]}, full);
+            return build.like(*m.root(), {m.value("x"), kernel, m.value("b")}, {{"groups", Dim(1)}});
+          }};
+}
+
+bool is_dilated(const Match& m) {
+  const auto dilation = pair_of(*m.root(), "dilation");
+  return dilation[0] > 1 || dilation[1] > 1;
+}
+
+Rule dilated_as_sparse() {
+  return {.name = "dilated_as_larger_kernel",
+          .equation = "conv2d(x, w; dilation d) = conv2d(x, w with d - 1 zeros between its taps)",
+          .pattern = layer("conv2d"),
+          .guards = {kArithmetic, {"the dilation is more than 1", is_dilated}},
+          .exactness = "exact for finite inputs; NaN and inf reach further through 0 * inf",
+          .rewrite = [](const Match& m, Build& build) {
+            const Tensor& w = *m.tensor("w");
+            const auto dilation = pair_of(*m.root(), "dilation");
+            const int64_t height = w.shape()[2], width = w.shape()[3];
+            const int64_t tall = (height - 1) * dilation[0] + 1, wide = (width - 1) * dilation[1] + 1;
+            const int64_t planes = w.shape()[0] * w.shape()[1];
+            const std::vector<double> values = to_doubles(w);
+            std::vector<double> sparse(static_cast<size_t>(planes * tall * wide), 0);
+            for (int64_t p = 0; p < planes; ++p) {
+              for (int64_t r = 0; r < height; ++r) {
+                for (int64_t c = 0; c < width; ++c) {
+                  sparse[static_cast<size_t>((p * tall + r * dilation[0]) * wide + c * dilation[1])] =
+                      values[static_cast<size_t>((p * height + r) * width + c)];
+                }
+              }
+            }
+            ir::Value* kernel = build.constant(w.dtype(), {w.shape()[0], w.shape()[1], tall, wide}, sparse);
+            return build.like(*m.root(), {m.value("x"), kernel, m.value("b")}, {{"dilation", dims({1, 1})}});
+          }};
+}
+
+bool is_strided(const Match& m) {
+  const auto stride = pair_of(*m.root(), "stride");
+  return stride[0] > 1 || stride[1] > 1;
+}
+
+// y[i·s] for every output i: a 1×1 pooling window that steps by s.
+Rule strided_as_subsampled() {
+  return {
+      .name = "strided_as_subsampled",
+      .equation = "conv2d(x, w; stride s) = max_pool2d(conv2d(x, w; stride 1); kernel 1, stride s)",
+      .pattern = layer("conv2d"),
+      .guards = {{"the stride is more than 1", is_strided}},
+      .exactness = "bit for bit",
+      .rewrite = [](const Match& m, Build& build) {
+        const auto stride = pair_of(*m.root(), "stride");
+        ir::Value* dense =
+            build.like(*m.root(), {m.value("x"), m.value("w"), m.value("b")}, {{"stride", dims({1, 1})}});
+        return build.op("max_pool2d", {dense}, {{"kernel", dims({1, 1})}, {"stride", dims({stride[0], stride[1]})}});
+      }};
+}
+
+// A large kernel as a sum of its bands of rows, each a convolution over the rows it reads.
+bool has_uneven_padding(const Match& m) {
+  const auto p = padding_of(*m.root());
+  return p[0] != p[2] || p[1] != p[3];
+}
+
+Rule uneven_padding() {
+  return {.name = "uneven_padding_as_pad",
+          .equation = "conv2d(x, w; padding t,l,b,r) = conv2d(pad(x; t,l,b,r), w)",
+          .pattern = layer("conv2d"),
+          .guards = {{"the padding differs between opposite sides", has_uneven_padding}},
+          .exactness = "bit for bit",
+          .rewrite = [](const Match& m, Build& build) {
+            const auto p = padding_of(*m.root());
+            ir::Value* padded = build.op("pad", {m.value("x")}, {{"pads", dims({0, 0, p[0], p[1], 0, 0, p[2], p[3]})}});
+            return build.like(*m.root(), {padded, m.value("w"), m.value("b")}, {{"padding", dims({0, 0})}});
+          }};
+}
+
+}  // namespace
+
+const RuleSet& convolutions() {
+  static const RuleSet set = {"convolutions",
+                              "Convolutions and linear layers of one kind by those of another.",
+                              {linear_as_convolution(), convolution_as_linear(), grouped_as_plain(),
+                               dilated_as_sparse(), strided_as_subsampled(), uneven_padding()}};
+  return set;
+}
+
+}  // namespace hetnn::passes::legal

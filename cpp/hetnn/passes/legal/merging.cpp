@@ -1,0 +1,73 @@
+// Two convolutions over one pass of the input.
+#include <algorithm>
+
+#include "hetnn/passes/legal/rules.h"
+
+namespace hetnn::passes::legal {
+namespace {
+
+bool weights_have_arithmetic(const Match& m) { return has_arithmetic(m.tensor("w")->dtype()); }
+
+bool root_is_pointwise_depthwise(const Match& m) {
+  const ir::Node& conv = *m.root();
+  const Shape& w = conv.input(1)->shape();
+  const auto only = [&](std::string_view attr, int64_t value) {
+    const std::vector<Dim>& given = conv.integers(attr);
+    return std::all_of(given.begin(), given.end(), [&](const Dim& dim) { return dim == Dim(value); });
+  };
+  return conv.integer("groups") == w[0] && elements(w) == w[0] && only("stride", 1) && only("padding", 0);
+}
+
+bool is_ungrouped(const Match& m) { return m.node("layer")->integer("groups") == Dim(1); }
+bool has_other_readers(const Match& m) { return m.value("layer")->uses().size() > 1; }
+
+// PReLU's form 5: the branch's kernels d·W become further output channels of the producer, so the branch costs no pass
+// over the feature map of its own.
+Rule depthwise_into_producer() {
+  return {.name = "branch_into_producer",
+          .equation = "(y, d y + e) with y = W x + b: one convolution with filters [W; d W] and biases [b; d b + e]",
+          .pattern = op("conv2d", {op("conv2d", {any("x"), constant("w"), optional_constant("b")}, "layer"),
+                                   constant("d"), optional_constant("e")}),
+          .guards = {{"the weights are f32 or f64", weights_have_arithmetic},
+                     {"the second is 1x1 depthwise, stride 1, no padding", root_is_pointwise_depthwise},
+                     {"the first is not grouped", is_ungrouped},
+                     {"the first has other readers", has_other_readers}},
+          .exactness = "exact in real arithmetic; the weights are computed in double and rounded once",
+          .rewrite = [](const Match& m, Build& build) {
+            const Tensor& w = *m.tensor("w");
+            const std::vector<double> scale = to_doubles(*m.tensor("d"));
+            const size_t filters = scale.size();
+            std::vector<double> weight = to_doubles(w), bias(filters, 0), shift(filters, 0);
+            if (const Tensor* b = m.tensor("b")) bias = to_doubles(*b);
+            if (const Tensor* e = m.tensor("e")) shift = to_doubles(*e);
+            const size_t each = weight.size() / filters;
+            weight.resize(2 * weight.size());
+            bias.resize(2 * filters);
+            for (size_t f = 0; f < filters; ++f) {
+              for (size_t k = 0; k < each; ++k) weight[(filters + f) * each + k] = weight[f * each + k] * scale[f];
+              bias[filters + f] = bias[f] * scale[f] + shift[f];
+            }
+            const ir::Node& layer = *m.node("layer");
+            build.insert_after(&layer);
+            std::vector<int64_t> shape = w.shape();
+            shape[0] *= 2;
+            ir::Value* both = build.like(layer, {m.value("x"), build.constant(w.dtype(), shape, weight),
+                                                 build.constant(w.dtype(), {shape[0]}, bias)});
+            const auto half = static_cast<int64_t>(filters);
+            const auto part = [&](int64_t first) {
+              return build.op("slice", {both}, {{"axis", Dim(1)}, {"start", Dim(first)}, {"end", Dim(first + half)}});
+            };
+            build.also_replace(m.value("layer"), part(0));
+            return part(half);
+          }};
+}
+
+}  // namespace
+
+const RuleSet& merging() {
+  static const RuleSet set = {
+      "merging", "Neighbours in one, after everything is legal, where that is cheaper.", {depthwise_into_producer()}};
+  return set;
+}
+
+}  // namespace hetnn::passes::legal

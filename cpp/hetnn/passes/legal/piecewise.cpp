@@ -1,0 +1,227 @@
+// Piecewise linear functions from relu and channelwise affine maps; smooth ones from their factors.
+#include <algorithm>
+#include <cmath>
+
+#include "hetnn/passes/legal/rules.h"
+
+namespace hetnn::passes::legal {
+namespace {
+
+// x·scale + shift with the same scale and shift for every channel.
+ir::Value* affine(Build& build, ir::Value* x, double scale, double shift) {
+  const std::vector<double> scales(channel_count(*x), scale), shifts(scales.size(), shift);
+  return depthwise(build, x, channel_axis(*x), scales, shift == 0 ? std::span<const double>() : shifts);
+}
+
+double lo_of(const Match& m) { return m.root()->real("min"); }
+double hi_of(const Match& m) { return m.root()->real("max"); }
+bool bounds_in_order(const Match& m) { return lo_of(m) <= hi_of(m); }
+
+// Straight from the definition, lo + relu(x − lo) − relu(x − hi), an x far outside would cancel against itself; from
+// the far side, hi − relu((hi − lo) − relu(x − lo)), it is cut off first. Both are equal in real arithmetic.
+ir::Value* reflect(Build& build, ir::Value* x, double lo, double hi) {
+  ir::Value* above = build.relu(lo == 0 ? x : affine(build, x, 1, -lo));
+  ir::Value* below = build.relu(affine(build, above, -1, hi - lo));
+  return affine(build, below, -1, hi);
+}
+
+Rule clamp() {
+  return {.name = "clamp_from_relu",
+          .equation = "clamp(x; lo, hi) = lo + relu(x - lo) - relu(x - hi) = hi - relu((hi - lo) - relu(x - lo))",
+          .pattern = op("clamp", {any("x")}),
+          .guards = {kChannelsFixed,
+                     {"lo <= hi, both finite",
+                      [](const Match& m) {
+                        return bounds_in_order(m) && std::isfinite(lo_of(m)) && std::isfinite(hi_of(m));
+                      }}},
+          .exactness = "within a few roundings of max(|lo|, |hi|); NaN and inf as in the original",
+          .rewrite = [](const Match& m, Build& build) { return reflect(build, m.value("x"), lo_of(m), hi_of(m)); }};
+}
+
+Rule clamp_below() {
+  return {.name = "clamp_below_from_relu",
+          .equation = "clamp(x; lo, inf) = lo + relu(x - lo)",
+          .pattern = op("clamp", {any("x")}),
+          .guards = {kChannelsFixed,
+                     {"lo is finite and hi is inf",
+                      [](const Match& m) { return std::isfinite(lo_of(m)) && hi_of(m) == INFINITY; }}},
+          .exactness = "within a few roundings of max(|x|, |lo|); NaN and inf as in the original",
+          .rewrite = [](const Match& m, Build& build) {
+            const double lo = lo_of(m);
+            ir::Value* x = m.value("x");
+            if (lo == 0) return build.relu(x);
+            return affine(build, build.relu(affine(build, x, 1, -lo)), 1, lo);
+          }};
+}
+
+Rule clamp_above() {
+  return {.name = "clamp_above_from_relu",
+          .equation = "clamp(x; -inf, hi) = hi - relu(hi - x)",
+          .pattern = op("clamp", {any("x")}),
+          .guards = {kChannelsFixed,
+                     {"hi is finite and lo is -inf",
+                      [](const Match& m) { return std::isfinite(hi_of(m)) && lo_of(m) == -INFINITY; }}},
+          .exactness = "within a few roundings of max(|x|, |hi|); NaN and inf as in the original",
+          .rewrite = [](const Match& m, Build& build) {
+            const double hi = hi_of(m);
+            return affine(build, build.relu(affine(build, m.value("x"), -1, hi)), -1, hi);
+          }};
+}
+
+Rule clamp_by_bounds() {
+  return {.name = "clamp_from_minimum_and_maximum",
+          .equation = "clamp(x; lo, hi) = min(max(x, lo), hi)",
+          .pattern = op("clamp", {any("x")}),
+          .guards = {{"x is f32 or f64", [](const Match& m) { return has_arithmetic(m.value("x")->dtype()); }}},
+          .exactness = "bit for bit",
+          .rewrite = [](const Match& m, Build& build) {
+            const double lo = lo_of(m), hi = hi_of(m);
+            ir::Value* y = m.value("x");
+            const DType dtype = y->dtype();
+            if (lo != -INFINITY) y = build.op("maximum", {y, build.constant(dtype, {}, std::span(&lo, 1))});
+            if (hi != INFINITY) y = build.op("minimum", {y, build.constant(dtype, {}, std::span(&hi, 1))});
+            return y == m.value("x") ? nullptr : y;
+          }};
+}
+
+Rule relu_by_clamp() {
+  return {.name = "relu_as_clamp",
+          .equation = "relu(x) = clamp(x; 0, inf)",
+          .pattern = op("relu", {any("x")}),
+          .guards = {},
+          .exactness = "equal; a zero may change its sign",
+          .rewrite = [](const Match& m, Build& build) {
+            return build.op("clamp", {m.value("x")}, {{"min", 0.0}, {"max", static_cast<double>(INFINITY)}});
+          }};
+}
+
+Rule hardsigmoid() {
+  return {.name = "hardsigmoid_from_clamp",
+          .equation = "hardsigmoid(x) = clamp(x/6 + 1/2; 0, 1)",
+          .pattern = op("hardsigmoid", {any("x")}),
+          .guards = {kChannelsFixed},
+          .exactness = "within a few roundings of 1; NaN and inf as in the original",
+          .rewrite = [](const Match& m, Build& build) {
+            return build.op("clamp", {affine(build, m.value("x"), 1.0 / 6, 0.5)}, {{"min", 0.0}, {"max", 1.0}});
+          }};
+}
+
+Rule hardswish() {
+  return {.name = "hardswish_as_product",
+          .equation = "hardswish(x) = x hardsigmoid(x)",
+          .pattern = op("hardswish", {any("x")}),
+          .guards = {},
+          .exactness = "within a few roundings; -inf gives NaN through inf * 0 as in the original",
+          .rewrite = [](const Match& m, Build& build) {
+            return build.mul(m.value("x"), build.op("hardsigmoid", {m.value("x")}));
+          }};
+}
+
+Rule silu() {
+  return {.name = "silu_as_product",
+          .equation = "silu(x) = x sigmoid(x)",
+          .pattern = op("silu", {any("x")}),
+          .guards = {},
+          .exactness = "within a few roundings",
+          .rewrite = [](const Match& m, Build& build) {
+            return build.mul(m.value("x"), build.op("sigmoid", {m.value("x")}));
+          }};
+}
+
+Rule absolute() {
+  return {.name = "abs_from_relu",
+          .equation = "|x| = relu(x) + relu(-x)",
+          .pattern = op("abs", {any("x")}),
+          .guards = {{"x is of a float type", [](const Match& m) { return is_float(m.value("x")->dtype()); }}},
+          .exactness = "bit for bit, NaN and inf included",
+          .rewrite = [](const Match& m, Build& build) {
+            ir::Value* x = m.value("x");
+            return build.add(build.relu(x), build.relu(build.op("neg", {x})));
+          }};
+}
+
+bool operands_alike(const Match& m) {
+  return is_float(m.value("a")->dtype()) && m.value("a")->shape() == m.value("b")->shape();
+}
+constexpr Guard kAlike = {"both operands are of a float type and of one shape", operands_alike};
+
+Rule maximum() {
+  return {.name = "maximum_from_relu",
+          .equation = "max(a, b) = a + relu(b - a)",
+          .pattern = op("maximum", {any("a"), any("b")}),
+          .guards = {kAlike},
+          .exactness = "exact in real arithmetic, within roundings of max(|a|, |b|); equal infinities give NaN",
+          .rewrite = [](const Match& m, Build& build) {
+            ir::Value* a = m.value("a");
+            return build.add(a, build.relu(build.sub(m.value("b"), a)));
+          }};
+}
+
+Rule minimum() {
+  return {.name = "minimum_from_relu",
+          .equation = "min(a, b) = a - relu(a - b)",
+          .pattern = op("minimum", {any("a"), any("b")}),
+          .guards = {kAlike},
+          .exactness = "exact in real arithmetic, within roundings of max(|a|, |b|); equal infinities give NaN",
+          .rewrite = [](const Match& m, Build& build) {
+            ir::Value* a = m.value("a");
+            return build.sub(a, build.relu(build.sub(a, m.value("b"))));
+          }};
+}
+
+// The finite constant c along one axis of x.
+std::optional<AxisConstant> bound_of(const Match& m) {
+  const ir::Value& x = *m.value("x");
+  if (!has_arithmetic(x.dtype()) || m.root()->output()->shape() != x.shape()) return std::nullopt;
+  auto found = along_one_axis(*m.tensor("c"), x.shape());
+  if (found && !std::all_of(found->values.begin(), found->values.end(), [](double v) { return std::isfinite(v); }))
+    return std::nullopt;
+  return found;
+}
+constexpr Guard kBound = {"c is finite and varies along at most one axis of x, of fixed size",
+                          [](const Match& m) { return bound_of(m).has_value(); }};
+std::vector<double> negative(std::vector<double> values) {
+  for (double& value : values) value = -value;
+  return values;
+}
+
+Rule maximum_with_constant() {
+  return {.name = "maximum_with_constant",
+          .equation = "max(x, c) = c + relu(x - c), by depthwise convolutions with biases",
+          .pattern = op("maximum", {any("x"), constant("c")}),
+          .guards = {kBound},
+          .exactness = "within a few roundings of max(|x|, |c|); NaN and inf as in the original",
+          .rewrite = [](const Match& m, Build& build) {
+            const AxisConstant c = *bound_of(m);
+            const std::vector<double> one(c.values.size(), 1);
+            ir::Value* above = build.relu(depthwise(build, m.value("x"), c.axis, one, negative(c.values)));
+            return depthwise(build, above, c.axis, one, c.values);
+          }};
+}
+
+Rule minimum_with_constant() {
+  return {.name = "minimum_with_constant",
+          .equation = "min(x, c) = c - relu(c - x), by depthwise convolutions with biases",
+          .pattern = op("minimum", {any("x"), constant("c")}),
+          .guards = {kBound},
+          .exactness = "within a few roundings of max(|x|, |c|); NaN and inf as in the original",
+          .rewrite = [](const Match& m, Build& build) {
+            const AxisConstant c = *bound_of(m);
+            const std::vector<double> minus(c.values.size(), -1);
+            ir::Value* below = build.relu(depthwise(build, m.value("x"), c.axis, minus, c.values));
+            return depthwise(build, below, c.axis, minus, c.values);
+          }};
+}
+
+}  // namespace
+
+const RuleSet& piecewise() {
+  static const RuleSet set = {
+      "piecewise",
+      "Piecewise linear functions from relu, smooth ones from their factors.",
+      {clamp(), clamp_below(), clamp_above(), clamp_by_bounds(), relu_by_clamp(), hardsigmoid(), hardswish(), silu(),
+       absolute(), maximum_with_constant(), minimum_with_constant(), maximum(), minimum()}};
+  return set;
+}
+
+}  // namespace hetnn::passes::legal

@@ -1,0 +1,286 @@
+// The search for the cheapest legal expansion of each node, and the choice among rewrites by the cost of the plan.
+#include "hetnn/passes/legalise.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "hetnn/base/error.h"
+#include "hetnn/ir/rewriter.h"
+#include "hetnn/passes/apply_rules.h"
+#include "hetnn/passes/canonical/rules.h"
+#include "hetnn/passes/fold_constants.h"
+#include "hetnn/passes/legal/rules.h"
+
+namespace hetnn::passes {
+namespace {
+
+// How one node becomes legal: natively (no rule), or by a rule whose right side's nodes (constants left out, in the
+// order of creation) become legal as `children` say.
+struct Expansion {
+  double cost_us = 0;
+  const Rule* rule = nullptr;
+  std::vector<Expansion> children;
+};
+
+struct Candidate {
+  const Rule* rule;
+  double cost_us;
+};
+
+bool is_disabled(const LegaliseOptions& options, const Rule& rule) {
+  return std::find(options.disabled_rules.begin(), options.disabled_rules.end(), rule.name) !=
+         options.disabled_rules.end();
+}
+
+// A graph of `node` alone: other inputs become the graph's, constants stay.
+ir::Graph isolate(const ir::Node& node, const std::vector<Symbol>& symbols) {
+  ir::Graph graph("trial");
+  graph.symbols = symbols;
+  ir::Rewriter rewriter(graph);
+  std::map<const ir::Value*, ir::Value*> twin;
+  std::vector<ir::Value*> inputs;
+  for (size_t k = 0; k < node.inputs().size(); ++k) {
+    const ir::Value* input = node.input(k);
+    if (!input) {
+      inputs.push_back(nullptr);
+      continue;
+    }
+    ir::Value*& copy = twin[input];
+    if (!copy) {
+      const Tensor* constant = node.constant_input(k);
+      copy = constant ? rewriter.constant(*constant) : rewriter.add_input("x", input->type());
+    }
+    inputs.push_back(copy);
+  }
+  ir::Node* made = rewriter.create(node.op().name, std::move(inputs), node.attrs(), node.name(), node.loc());
+  for (ir::Value* output : made->outputs()) rewriter.add_output(output);
+  return graph;
+}
+
+bool reads_constants_only(const ir::Node& node) {
+  for (size_t k = 0; k < node.inputs().size(); ++k) {
+    if (node.input(k) && !node.constant_input(k)) return false;
+  }
+  return !node.inputs().empty();
+}
+
+class Search {
+ public:
+  Search(const Oracle& oracle, const LegaliseOptions& options, const std::vector<Symbol>& symbols)
+      : oracle_(oracle), options_(options), symbols_(symbols) {
+    for (const RuleSet* set : legal::rule_sets()) {
+      for (const Rule& rule : set->rules) {
+        if (is_disabled(options, rule)) continue;
+        for (std::string_view name : rule.pattern.ops) by_root_[name].push_back(&rule);
+      }
+    }
+  }
+
+  /// The cheapest expansion of an unsupported node; `candidates` gets every rule at the node that works, with its
+  /// price.
+  std::optional<Expansion> run(const ir::Node& node, std::vector<Candidate>& candidates) {
+    trials_ = 0;
+    path_.clear();
+    return expand(node, options_.max_depth, &candidates);
+  }
+
+ private:
+  std::optional<Expansion> best(const ir::Node& node, int depth) {
+    if (reads_constants_only(node)) return Expansion{};
+    if (oracle_.supports(node)) return Expansion{.cost_us = oracle_.time_us(node), .rule = nullptr, .children = {}};
+    return expand(node, depth, nullptr);
+  }
+
+  std::optional<Expansion> expand(const ir::Node& node, int depth, std::vector<Candidate>* candidates) {
+    const auto rules = by_root_.find(node.op().name);
+    if (depth == 0 || rules == by_root_.end()) return std::nullopt;
+    std::optional<Expansion> found;
+    for (const Rule* rule : rules->second) {
+      if (std::find(path_.begin(), path_.end(), rule) != path_.end() || trials_ >= options_.max_trials) continue;
+      std::optional<Expansion> trial = try_rule(node, *rule, depth);
+      if (!trial) continue;
+      if (candidates) candidates->push_back({rule, trial->cost_us});
+      if (!found || trial->cost_us < found->cost_us) found = std::move(trial);
+    }
+    return found;
+  }
+
+  std::optional<Expansion> try_rule(const ir::Node& node, const Rule& rule, int depth) {
+    ir::Graph scratch = isolate(node, symbols_);
+    ir::Node* root = scratch.outputs().front()->producer();
+    ApplyOptions quiet;
+    quiet.count = false;
+    const auto created = fire(scratch, root, rule, quiet);
+    if (!created) return std::nullopt;
+    ++trials_;
+    path_.push_back(&rule);
+    std::optional<Expansion> out = Expansion{.cost_us = 0, .rule = &rule, .children = {}};
+    for (const ir::Node* made : *created) {
+      if (made->is_constant()) continue;
+      std::optional<Expansion> child = best(*made, depth - 1);
+      if (!child) {
+        out.reset();
+        break;
+      }
+      out->cost_us += child->cost_us;
+      out->children.push_back(std::move(*child));
+    }
+    path_.pop_back();
+    return out;
+  }
+
+  const Oracle& oracle_;
+  const LegaliseOptions& options_;
+  const std::vector<Symbol>& symbols_;
+  std::map<std::string_view, std::vector<const Rule*>> by_root_;
+  std::vector<const Rule*> path_;
+  int trials_ = 0;
+};
+
+// Repeats on the graph what the search found on the node alone.
+void replay(ir::Graph& graph, ir::Node* node, const Expansion& expansion, std::vector<std::string_view>& used) {
+  if (!expansion.rule) return;
+  if (std::find(used.begin(), used.end(), expansion.rule->name) == used.end()) used.push_back(expansion.rule->name);
+  const auto created = fire(graph, node, *expansion.rule);
+  HETNN_ASSERT(created, "rule ", expansion.rule->name, " matched ", ir::describe(*node), " alone but not in place");
+  size_t child = 0;
+  for (ir::Node* made : *created) {
+    if (made->is_constant()) continue;
+    HETNN_ASSERT(child < expansion.children.size());
+    replay(graph, made, expansion.children[child++], used);
+  }
+}
+
+std::string explain(const ir::Node& node, const Expansion& best, std::vector<Candidate> candidates) {
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.cost_us < b.cost_us; });
+  std::string out =
+      text("the device has no such ", node.op().name, "; ", best.rule->name, " costs ", best.cost_us, " us");
+  for (const Candidate& other : candidates) {
+    if (other.rule != best.rule) return out + text(", the next best, ", other.rule->name, ", ", other.cost_us, " us");
+  }
+  return out + ", the only legal form";
+}
+
+// Folds what the expansions left beside convolutions into them, as long as that stays legal and is not dearer.
+void combine(ir::Graph& graph, const Oracle& oracle, const LegaliseOptions& options) {
+  ApplyOptions apply;
+  apply.allow = [&](const Rule& rule, const Match&) { return !is_disabled(options, rule); };
+  apply.accept = [&](const Rule&, const Match& m, const std::vector<ir::Node*>& created) {
+    double before = 0, after = 0;
+    std::vector<const ir::Node*> gone = {m.root()};
+    for (const ir::Node* inner : m.inner_nodes()) gone.push_back(inner);
+    for (const ir::Node* node : gone) {
+      if (!oracle.supports(*node)) return false;
+      before += oracle.time_us(*node);
+    }
+    for (const ir::Node* node : created) {
+      if (node->is_constant()) continue;
+      if (!oracle.supports(*node)) return false;
+      after += oracle.time_us(*node);
+    }
+    return after < before;
+  };
+  apply_rules(graph, {&canonical::weights(), &legal::merging()}, apply);
+}
+
+}  // namespace
+
+Oracle accelerators(const target::Target& target, const Bindings& bindings) {
+  Oracle oracle;
+  oracle.supports = [&target](const ir::Node& node) {
+    return std::any_of(target.devices.begin() + 1, target.devices.end(),
+                       [&](const auto& device) { return device->support(node).ok(); });
+  };
+  oracle.time_us = [&target, bindings](const ir::Node& node) {
+    double best = std::numeric_limits<double>::infinity();
+    for (size_t k = 1; k < target.devices.size(); ++k) {
+      if (target.devices[k]->support(node).ok()) best = std::min(best, target.devices[k]->time_us(node, bindings));
+    }
+    return best;
+  };
+  return oracle;
+}
+
+std::vector<Rewrite> legalise(ir::Graph& graph, const Oracle& oracle, const LegaliseOptions& options) {
+  std::vector<Rewrite> rewrites;
+  Search search(oracle, options, graph.symbols);
+  const ir::Graph::Nodes nodes = graph.nodes();
+  for (auto at = nodes.begin(); at != nodes.end();) {
+    ir::Node* node = *at;
+    ++at;
+    if (node->is_constant() || options.excluded_nodes.contains(node->name()) || oracle.supports(*node)) continue;
+    std::vector<Candidate> candidates;
+    const std::optional<Expansion> expansion = search.run(*node, candidates);
+    if (!expansion) continue;
+    Rewrite rewrite{.rule = std::string(expansion->rule->name),
+                    .node = node->name(),
+                    .op = std::string(node->op().name),
+                    .form = {},
+                    .why = explain(*node, *expansion, candidates),
+                    .loc = node->loc(),
+                    .expansion_us = expansion->cost_us};
+    std::vector<std::string_view> used;
+    replay(graph, node, *expansion, used);
+    for (std::string_view name : used) rewrite.form += (rewrite.form.empty() ? "" : " + ") + std::string(name);
+    rewrites.push_back(std::move(rewrite));
+  }
+  if (!rewrites.empty()) {
+    fold_constants(graph, {.outputs = false});
+    combine(graph, oracle, options);
+    ir::Rewriter(graph).erase_dead();
+  }
+  if (graph.stage < ir::Stage::legal) graph.stage = ir::Stage::legal;
+  return rewrites;
+}
+
+std::optional<RewriteMode> rewrite_mode_from_name(std::string_view name) {
+  if (name == "off") return RewriteMode::off;
+  if (name == "auto") return RewriteMode::automatic;
+  if (name == "always") return RewriteMode::always;
+  return std::nullopt;
+}
+
+ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle, RewriteMode mode,
+                               const std::function<double(const ir::Graph&)>& plan_cost_us, LegaliseOptions options,
+                               int max_plans) {
+  ir::Graph plain = canonical.clone();
+  if (plain.stage < ir::Stage::legal) plain.stage = ir::Stage::legal;
+  const double plain_cost = plan_cost_us(plain);
+  ChosenRewrites best{std::move(plain), {}, {}, plain_cost, plain_cost};
+  if (mode == RewriteMode::off) return best;
+
+  int plans = 0;
+  auto attempt = [&] {
+    ChosenRewrites out{canonical.clone(), {}, {}, plain_cost, 0};
+    out.taken = legalise(out.graph, oracle, options);
+    out.cost_us = plan_cost_us(out.graph);
+    ++plans;
+    return out;
+  };
+  ChosenRewrites all = attempt();
+  const std::vector<Rewrite> possible = all.taken;
+  if (mode == RewriteMode::always || possible.empty()) return all;
+  // One rewrite left out at a time, starting from all: what does not pay at the end of a chain shows here.
+  ChosenRewrites current = std::move(all);
+  for (size_t k = possible.size(); k-- > 0 && plans < max_plans;) {
+    const auto inserted = options.excluded_nodes.insert(possible[k].node);
+    if (!inserted.second) continue;
+    ChosenRewrites without = attempt();
+    if (without.cost_us < current.cost_us) {
+      current = std::move(without);
+    } else {
+      options.excluded_nodes.erase(inserted.first);
+    }
+  }
+  if (current.cost_us <= best.cost_us) best = std::move(current);
+  for (const Rewrite& rewrite : possible) {
+    const bool taken = std::any_of(best.taken.begin(), best.taken.end(),
+                                   [&](const Rewrite& other) { return other.node == rewrite.node; });
+    if (!taken) best.refused.push_back(rewrite);
+  }
+  return best;
+}
+
+}  // namespace hetnn::passes

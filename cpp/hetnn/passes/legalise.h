@@ -1,0 +1,70 @@
+// Legalisation: nodes that a device lacks are expanded into ones it has, the cheapest way the rules allow.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "hetnn/ir/graph.h"
+#include "hetnn/passes/rule.h"
+#include "hetnn/target/target.h"
+
+namespace hetnn::passes {
+
+/// What legalisation asks of the devices that nodes shall become legal on.
+struct Oracle {
+  std::function<bool(const ir::Node&)> supports;
+  std::function<double(const ir::Node&)> time_us;  // of a supported node by itself
+};
+
+/// Any device of the target but the first, which is the general processor; the time of the fastest that supports.
+Oracle accelerators(const target::Target& target, const Bindings& bindings);
+
+struct LegaliseOptions {
+  std::vector<std::string> disabled_rules;
+  /// Names of nodes that stay as they are.
+  std::set<std::string, std::less<>> excluded_nodes;
+  /// Expansions within expansions at most.
+  int max_depth = 6;
+  /// Right sides tried for one node at most; beyond that the best one found so far is taken.
+  int max_trials = 400;
+};
+
+/// One node made legal.
+struct Rewrite {
+  std::string rule;  // the rule at the node itself
+  std::string node;
+  std::string op;
+  std::string form;  // every rule of the expansion, outermost first: "prelu_one_branch + negate_as_depthwise"
+  std::string why;   // the device's lack, the price, and the price of the next best form
+  ir::Loc loc;
+  double expansion_us = 0;  // sum over the nodes that took its place, before neighbours were folded together
+};
+
+/// Expands every unsupported node that the rules can make wholly legal. For each node the search tries every rule at
+/// it, then recursively at the nodes of its right side, no rule twice on one path, and keeps the cheapest by `oracle`;
+/// ties go to the earlier rule. Then folds neighbouring convolutions together where that stays legal and is cheaper.
+/// Nodes for which there is no wholly legal expansion stay. The stage becomes legal. Deterministic.
+std::vector<Rewrite> legalise(ir::Graph& graph, const Oracle& oracle, const LegaliseOptions& options = {});
+
+enum class RewriteMode : uint8_t { off, automatic, always };
+/// off, auto, always.
+std::optional<RewriteMode> rewrite_mode_from_name(std::string_view name);
+
+struct ChosenRewrites {
+  ir::Graph graph;
+  std::vector<Rewrite> taken;
+  std::vector<Rewrite> refused;  // would have been legal, but the plan is cheaper without
+  double cost_without_us = 0;    // of the plan without any rewrite
+  double cost_us = 0;            // of the plan of `graph`
+};
+
+/// Picks the rewrites by the cost of the whole plan. off: none; always: all; automatic: the cheapest by `plan_cost_us`
+/// among none, all, and all but some (found by leaving out one rewrite after the other, at most `max_plans` plans).
+/// `plan_cost_us` plans a legal graph and returns its predicted time.
+ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle, RewriteMode mode,
+                               const std::function<double(const ir::Graph&)>& plan_cost_us,
+                               LegaliseOptions options = {}, int max_plans = 24);
+
+}  // namespace hetnn::passes

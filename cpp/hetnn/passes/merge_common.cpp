@@ -1,0 +1,70 @@
+// Common subexpressions, found by operator and inputs and proved equal by attributes.
+#include "hetnn/passes/merge_common.h"
+
+#include <map>
+#include <string_view>
+
+#include "hetnn/ir/rewriter.h"
+
+namespace hetnn::passes {
+namespace {
+
+// Constants this large are equal only when they share their bytes: comparing weights byte by byte gains nothing.
+constexpr int64_t kCompareBytes = 1 << 16;
+
+// Nodes with unequal keys differ; pointers only tell equal from unequal, so their order changes no result.
+struct Key {
+  const ir::OpDef* op;
+  std::vector<const ir::Value*> inputs;
+  uint64_t constant_hash;
+  auto operator<=>(const Key&) const = default;
+};
+
+uint64_t hash_of(const Tensor& tensor) {
+  if (tensor.bytes() > kCompareBytes) return reinterpret_cast<uintptr_t>(tensor.data());
+  const std::string_view bytes(reinterpret_cast<const char*>(tensor.data()), static_cast<size_t>(tensor.bytes()));
+  return std::hash<std::string_view>()(bytes);
+}
+
+Key key_of(const ir::Node& node) {
+  Key key{&node.op(), {node.inputs().begin(), node.inputs().end()}, 0};
+  if (node.is_constant()) key.constant_hash = hash_of(node.tensor("value"));
+  return key;
+}
+
+bool same_constant(const ir::Node& a, const ir::Node& b) {
+  const Tensor &x = a.tensor("value"), &y = b.tensor("value");
+  if (x.dtype() != y.dtype() || x.shape() != y.shape()) return false;
+  return x.data() == y.data() || (x.bytes() <= kCompareBytes && x == y);
+}
+
+}  // namespace
+
+size_t merge_common(ir::Graph& graph) {
+  ir::Rewriter rewriter(graph);
+  std::map<Key, std::vector<ir::Node*>> seen;
+  size_t merged = 0;
+  const ir::Graph::Nodes nodes = graph.nodes();
+  for (auto at = nodes.begin(); at != nodes.end();) {
+    ir::Node* node = *at;
+    ++at;
+    std::vector<ir::Node*>& candidates = seen[key_of(*node)];
+    ir::Node* twin = nullptr;
+    for (ir::Node* candidate : candidates) {
+      if (node->is_constant() ? same_constant(*candidate, *node) : ir::same(candidate->attrs(), node->attrs())) {
+        twin = candidate;
+        break;
+      }
+    }
+    if (!twin) {
+      candidates.push_back(node);
+      continue;
+    }
+    for (size_t k = 0; k < node->outputs().size(); ++k) rewriter.replace_uses(node->output(k), twin->output(k));
+    rewriter.erase(node);
+    ++merged;
+  }
+  return merged;
+}
+
+}  // namespace hetnn::passes

@@ -1,0 +1,89 @@
+// Constants of rules as doubles.
+#include "hetnn/passes/numbers.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hetnn::passes {
+namespace {
+
+template <typename T>
+std::vector<double> widen(const Tensor& tensor) {
+  std::vector<double> out;
+  out.reserve(static_cast<size_t>(tensor.elems()));
+  for (T value : tensor.values<T>()) out.push_back(static_cast<double>(value));
+  return out;
+}
+
+}  // namespace
+
+bool has_arithmetic(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
+
+std::vector<double> to_doubles(const Tensor& tensor) {
+  switch (tensor.dtype()) {
+    case DType::f32:
+      return widen<float>(tensor);
+    case DType::f64:
+      return widen<double>(tensor);
+    case DType::i8:
+      return widen<int8_t>(tensor);
+    case DType::u8:
+      return widen<uint8_t>(tensor);
+    case DType::i16:
+      return widen<int16_t>(tensor);
+    case DType::i32:
+      return widen<int32_t>(tensor);
+    case DType::i64:
+      return widen<int64_t>(tensor);
+    case DType::boolean:
+      return widen<bool>(tensor);
+    default:
+      break;
+  }
+  throw Unsupported(text("rules have no arithmetic for ", dtype_name(tensor.dtype()), " constants."));
+}
+
+Tensor from_doubles(DType dtype, std::vector<int64_t> shape, std::span<const double> values) {
+  if (dtype == DType::f64) return Tensor::of(std::move(shape), values);
+  if (dtype != DType::f32) throw Unsupported(text("rules make no ", dtype_name(dtype), " constants."));
+  std::vector<float> rounded(values.size());
+  std::transform(values.begin(), values.end(), rounded.begin(), [](double v) { return static_cast<float>(v); });
+  return Tensor::of(std::move(shape), rounded);
+}
+
+std::optional<AxisConstant> along_one_axis(const Tensor& constant, const Shape& x, int preferred_axis) {
+  if (x.empty() || constant.elems() == 0) return std::nullopt;
+  const int rank = static_cast<int>(x.size()), offset = rank - constant.rank();
+  for (int k = 0; k < -offset; ++k) {
+    if (constant.shape()[static_cast<size_t>(k)] != 1) return std::nullopt;
+  }
+  int varying = -1;
+  for (int k = std::max(0, -offset); k < constant.rank(); ++k) {
+    const int64_t size = constant.shape()[static_cast<size_t>(k)];
+    if (size == 1) continue;
+    if (varying >= 0 || x[static_cast<size_t>(offset + k)] != Dim(size)) return std::nullopt;
+    varying = offset + k;
+  }
+  // A constant of more dims than x would make the result longer than x.
+  if (offset < 0) return std::nullopt;
+  if (varying >= 0) return AxisConstant{varying, to_doubles(constant)};
+  const int axis = std::min(preferred_axis, rank - 1);
+  const Dim& size = x[static_cast<size_t>(axis)];
+  if (!size.is_static()) return std::nullopt;
+  return AxisConstant{axis, std::vector<double>(static_cast<size_t>(size.value()), to_doubles(constant)[0])};
+}
+
+std::optional<double> single_value(const Tensor& constant) {
+  if (constant.elems() != 1) return std::nullopt;
+  return to_doubles(constant)[0];
+}
+
+bool all_equal(const Tensor& constant, double value) {
+  if (constant.dtype() == DType::f16 || constant.dtype() == DType::bf16) return false;
+  const std::vector<double> values = to_doubles(constant);
+  return std::all_of(values.begin(), values.end(), [&](double v) {
+    return v == value && (!is_float(constant.dtype()) || std::signbit(v) == std::signbit(value));
+  });
+}
+
+}  // namespace hetnn::passes

@@ -1,0 +1,38 @@
+// Constants of rules: tensors read and written as doubles, and constants that vary along one axis only.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "hetnn/base/dim.h"
+#include "hetnn/base/tensor.h"
+
+namespace hetnn::passes {
+
+/// Whether rules compute with constants of this type (f32, f64).
+bool has_arithmetic(DType dtype);
+
+/// The values of a tensor of any type with a C++ counterpart. Unsupported for f16 and bf16.
+std::vector<double> to_doubles(const Tensor& tensor);
+/// The reverse, rounded once to f32 or f64 (Unsupported otherwise).
+Tensor from_doubles(DType dtype, std::vector<int64_t> shape, std::span<const double> values);
+
+/// A constant operand of an elementwise node seen along one axis of the other operand.
+struct AxisConstant {
+  int axis = 0;
+  std::vector<double> values;  // one per index of that axis
+};
+
+/// `constant` broadcast against a value of shape `x`, when the result has the shape of `x` and the constant varies
+/// along one axis at most: that axis and its values; for a single value, axis `preferred_axis` (or the last, where
+/// there is none) and as many copies as that axis is long. nullopt otherwise, or when the axis is not of fixed size.
+std::optional<AxisConstant> along_one_axis(const Tensor& constant, const Shape& x, int preferred_axis = 1);
+
+/// The single value of a constant, whatever its shape.
+std::optional<double> single_value(const Tensor& constant);
+
+/// All values equal `value`, and for 0 also its sign.
+bool all_equal(const Tensor& constant, double value);
+
+}  // namespace hetnn::passes

@@ -1,0 +1,38 @@
+// Building right sides of rules.
+#include "hetnn/passes/rule.h"
+
+#include "hetnn/passes/numbers.h"
+
+namespace hetnn::passes {
+
+ir::Value* Build::op(std::string_view name, std::vector<ir::Value*> inputs, ir::Attrs attrs) {
+  return rewriter_.add(name, std::move(inputs), std::move(attrs), root_->name() + "." + std::string(name),
+                       root_->loc());
+}
+
+ir::Value* Build::constant(Tensor value) { return rewriter_.constant(std::move(value), root_->name() + ".const"); }
+
+ir::Value* Build::constant(DType dtype, std::vector<int64_t> shape, std::span<const double> values) {
+  return constant(from_doubles(dtype, std::move(shape), values));
+}
+
+ir::Value* Build::like(const ir::Node& like, std::vector<ir::Value*> inputs, const ir::Attrs& changes) {
+  ir::Attrs attrs = like.attrs();
+  for (const auto& [name, value] : changes) attrs.insert_or_assign(name, value);
+  return rewriter_.add(like.op().name, std::move(inputs), std::move(attrs), like.name(), like.loc());
+}
+
+ir::Value* Build::reshape(ir::Value* x, const Shape& shape) {
+  return x->shape() == shape ? x : op("reshape", {x}, {{"shape", shape}});
+}
+
+std::optional<Match> match(const Rule& rule, ir::Node* root, const ir::Graph& graph) {
+  std::optional<Match> found = match(rule.pattern, root, graph);
+  if (!found) return std::nullopt;
+  for (const Guard& guard : rule.guards) {
+    if (!guard.holds(*found)) return std::nullopt;
+  }
+  return found;
+}
+
+}  // namespace hetnn::passes

@@ -1,0 +1,73 @@
+// Rules: a rewrite as data (name, equation, pattern, guards, exactness) with the function that builds its right side.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hetnn/ir/rewriter.h"
+#include "hetnn/passes/pattern.h"
+
+namespace hetnn::passes {
+
+/// What a rule's right side is built with: nodes that take the root's place in the order and its source location.
+/// A right side changes nothing but by this; the driver then redirects readers, and undoes everything if it throws.
+class Build {
+ public:
+  Build(ir::Rewriter& rewriter, const Match& match) : rewriter_(rewriter), root_(match.root()) {}
+
+  ir::Value* op(std::string_view name, std::vector<ir::Value*> inputs, ir::Attrs attrs = {});
+  ir::Value* constant(Tensor value);
+  /// A constant of `dtype` from doubles, rounded once.
+  ir::Value* constant(DType dtype, std::vector<int64_t> shape, std::span<const double> values);
+  /// A node of the same operator and attributes as `like`, with other inputs and some attributes changed.
+  ir::Value* like(const ir::Node& like, std::vector<ir::Value*> inputs, const ir::Attrs& changes = {});
+
+  ir::Value* relu(ir::Value* x) { return op("relu", {x}); }
+  ir::Value* add(ir::Value* a, ir::Value* b) { return op("add", {a, b}); }
+  ir::Value* sub(ir::Value* a, ir::Value* b) { return op("sub", {a, b}); }
+  ir::Value* mul(ir::Value* a, ir::Value* b) { return op("mul", {a, b}); }
+  /// The same elements under another shape; `x` itself when it has that shape.
+  ir::Value* reshape(ir::Value* x, const Shape& shape);
+
+  /// From now on new nodes go right behind `node`, for a right side that other readers than the root will read.
+  void insert_after(const ir::Node* node) { rewriter_.insert_after(node); }
+  /// Also makes every reader of `from`, a value that a matched node writes, read `to`.
+  void also_replace(ir::Value* from, ir::Value* to) { replaced_.emplace_back(from, to); }
+  const std::vector<std::pair<ir::Value*, ir::Value*>>& replaced() const { return replaced_; }
+
+ private:
+  ir::Rewriter& rewriter_;
+  ir::Node* root_;
+  std::vector<std::pair<ir::Value*, ir::Value*>> replaced_;
+};
+
+/// A condition beside the pattern, with the sentence that the documentation prints.
+struct Guard {
+  std::string_view text;
+  bool (*holds)(const Match&);
+};
+
+struct Rule {
+  std::string_view name;
+  std::string_view equation;  // in the notation of the pattern's captures
+  Pattern pattern;
+  std::vector<Guard> guards;
+  /// What may differ from the original: "bit for bit", "exact in real arithmetic", with the behaviour at NaN and inf.
+  std::string_view exactness;
+  /// The value that replaces the root's first output; null declines, and then nothing has happened.
+  ir::Value* (*rewrite)(const Match&, Build&);
+};
+
+/// Named rules in the order in which they are tried.
+struct RuleSet {
+  std::string_view name;
+  std::string_view doc;
+  std::vector<Rule> rules;
+};
+
+/// Every guard and the pattern.
+std::optional<Match> match(const Rule& rule, ir::Node* root, const ir::Graph& graph);
+
+}  // namespace hetnn::passes

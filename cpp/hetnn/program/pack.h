@@ -1,0 +1,31 @@
+// Programs as bytes: one safetensors file whose metadata carries the program (docs/format.md).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "hetnn/program/program.h"
+
+namespace hetnn::program {
+
+/// The executable image of a program.
+std::vector<std::byte> pack(const Program& program);
+
+/// The program in an image; its weights stay in the image's memory. Checks sizes, bounds, ids and hashes; InvalidModel
+/// names the field that is wrong, what was found and what was expected. `called` is how messages call the image.
+Program unpack(const Blob& image, const std::string& called = "the executable");
+
+/// A file mapped read-only. InvalidModel with the system's reason when it cannot be read or is empty.
+Blob map_file(const std::string& path);
+
+/// Writes to a file beside `path` and renames it, so that nothing half-written stays. Error with the system's reason.
+void write_file(const std::string& path, std::span<const std::byte> bytes);
+
+/// Throws InvalidModel naming the first thing in a program that makes no sense: an id, an offset, a size, a name.
+void validate(const Program& program, const std::string& called);
+
+/// The program's structure as JSON text and back; weights, report and target stand elsewhere in the image.
+std::string structure_json(const Program& program);
+Program parse_structure(std::string_view json, const std::string& called);
+
+}  // namespace hetnn::program

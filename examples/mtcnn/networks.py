@@ -126,15 +126,20 @@ def load_networks() -> tuple[ProposalNet, RefinementNet, OutputNet]:
     return pnet, rnet, onet
 
 
-def export_networks(largest_side: int) -> dict[str, torch.export.ExportedProgram]:
-    """The networks as exported programs: P-Net for any image up to `largest_side`, the others for any batch."""
+def export_networks(
+    level: tuple[int, int] = (308, 308), candidates: tuple[int, int] = (153, 9), largest_side: int = 2048
+) -> dict[str, torch.export.ExportedProgram]:
+    """The networks as exported programs: P-Net for any image up to `largest_side`, the others for any batch.
+
+    `level` (height, width) and `candidates` (for R-Net, for O-Net) are the sizes by which plans are weighed.
+    """
     pnet, rnet, onet = load_networks()
     side = torch.export.Dim.DYNAMIC(min=13, max=largest_side)  # 12 is the window; a ceil_mode pool wants one more
     batch = torch.export.Dim.DYNAMIC(min=1, max=4096)
     cases: dict[str, tuple[nn.Module, tuple[int, ...], dict[int, object]]] = {
-        "P-Net": (pnet, (1, 3, 60, 52), {2: side, 3: side}),
-        "R-Net": (rnet, (5, 3, 24, 24), {0: batch}),
-        "O-Net": (onet, (5, 3, 48, 48), {0: batch}),
+        "P-Net": (pnet, (1, 3, *level), {2: side, 3: side}),
+        "R-Net": (rnet, (candidates[0], 3, 24, 24), {0: batch}),
+        "O-Net": (onet, (candidates[1], 3, 48, 48), {0: batch}),
     }
     return {
         name: torch.export.export(module, (torch.zeros(shape),), dynamic_shapes=(dynamic,), strict=False)

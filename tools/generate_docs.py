@@ -58,6 +58,26 @@ def operators_page() -> str:
     return f"# Operators\n\n{NOTICE} Each comes from one file under `cpp/hetnn/ops/`.\n\n{table}\n\n{sections}\n"
 
 
+def rules_page() -> str:
+    """Every rewriting rule, by pass and rule set, in the order in which they are tried."""
+    from hetnn import _core
+
+    lines: list[str] = []
+    at: tuple[str, str] = ("", "")
+    for rule in _core.rules():
+        if rule["pass"] != at[0]:
+            lines += [f"## {rule['pass']}", ""]
+        if (rule["pass"], rule["set"]) != at:
+            lines += [f"### {rule['set']}", "", rule["set_doc"], ""]
+            at = rule["pass"], rule["set"]
+        lines.append(f"- **{rule['name']}**: `{rule['equation']}`; {rule['exactness']}.")
+        if rule["guards"]:
+            lines.append(f"  Where {'; '.join(rule['guards'])}.")
+        lines.append(f"  Pattern: `{rule['pattern']}`.")
+        lines.append("")
+    return f"# Rewriting rules\n\n{NOTICE}\n\n" + "\n".join(lines).rstrip() + "\n"
+
+
 def command_line_page() -> str:
     """The help of every command."""
     from hetnn.cli import COMMANDS, build_parser
@@ -73,7 +93,7 @@ def command_line_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-PAGES = {"docs/operators.md": operators_page, "docs/command-line.md": command_line_page}
+PAGES = {"docs/operators.md": operators_page, "docs/rules.md": rules_page, "docs/command-line.md": command_line_page}
 
 
 def main() -> int:

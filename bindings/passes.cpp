@@ -1,0 +1,70 @@
+// Rules as data for the documentation, and single passes on graphs as text for the tests.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <map>
+
+#include "hetnn/ir/text.h"
+#include "hetnn/ir/verify.h"
+#include "hetnn/ops/registry.h"
+#include "hetnn/passes/all_rules.h"
+#include "hetnn/passes/canonicalise.h"
+#include "hetnn/passes/legalise.h"
+
+namespace py = pybind11;
+
+namespace hetnn {
+namespace {
+
+py::list rules() {
+  py::list out;
+  for (const passes::RuleStage& stage : passes::all_rule_sets()) {
+    for (const passes::Rule& rule : stage.set->rules) {
+      py::list guards;
+      for (const passes::Guard& guard : rule.guards) guards.append(guard.text);
+      out.append(py::dict(py::arg("pass") = stage.pass, py::arg("set") = stage.set->name,
+                          py::arg("set_doc") = stage.set->doc, py::arg("name") = rule.name,
+                          py::arg("equation") = rule.equation, py::arg("pattern") = to_string(rule.pattern),
+                          py::arg("guards") = guards, py::arg("exactness") = rule.exactness));
+    }
+  }
+  return out;
+}
+
+std::string canonicalise(const std::string& source) {
+  ir::Graph graph = ir::parse(source);
+  passes::canonicalise(graph);
+  ir::verify(graph);
+  return ir::print(graph);
+}
+
+// A device that has exactly the operators named, each at the same price or at a given one.
+py::tuple legalise(const std::string& source, const std::map<std::string, double>& prices_us,
+                   const std::vector<std::string>& disabled_rules) {
+  ir::Graph graph = ir::parse(source);
+  const passes::Oracle oracle{
+      .supports = [&](const ir::Node& node) { return prices_us.contains(std::string(node.op().name)); },
+      .time_us = [&](const ir::Node& node) { return prices_us.at(std::string(node.op().name)); }};
+  py::list rewrites;
+  for (const passes::Rewrite& rewrite : passes::legalise(graph, oracle, {.disabled_rules = disabled_rules})) {
+    rewrites.append(py::dict(py::arg("rule") = rewrite.rule, py::arg("node") = rewrite.node, py::arg("op") = rewrite.op,
+                             py::arg("form") = rewrite.form, py::arg("why") = rewrite.why,
+                             py::arg("expansion_us") = rewrite.expansion_us));
+  }
+  ir::verify(graph);
+  return py::make_tuple(ir::print(graph), rewrites);
+}
+
+}  // namespace
+
+void bind_passes(py::module_& m) {
+  ops::register_all();
+  m.def("rules", &rules, "Every rewrite rule in the order of application, as dicts.");
+  m.def("canonicalise", &canonicalise, py::arg("source"), "The canonical form of a graph given as text.");
+  m.def("legalise", &legalise, py::arg("source"), py::arg("prices_us"),
+        py::arg("disabled_rules") = std::vector<std::string>(),
+        "(text, rewrites) of a graph given as text, made legal for a device that has the operators of `prices_us`.");
+}
+
+}  // namespace hetnn

@@ -1,0 +1,20 @@
+// Every rule set there is.
+#include "hetnn/passes/all_rules.h"
+
+#include "hetnn/passes/canonicalise.h"
+#include "hetnn/passes/legal/rules.h"
+
+namespace hetnn::passes {
+
+const std::vector<RuleStage>& all_rule_sets() {
+  static const std::vector<RuleStage> all = [] {
+    std::vector<RuleStage> out;
+    for (const RuleSet* set : canonical_rule_sets()) out.push_back({"canonicalise", set});
+    for (const RuleSet* set : legal::rule_sets()) out.push_back({"legalise", set});
+    out.push_back({"legalise", &legal::merging()});
+    return out;
+  }();
+  return all;
+}
+
+}  // namespace hetnn::passes

@@ -5,6 +5,7 @@
 
 namespace hetnn {
 void bind_operators(pybind11::module_& m);
+void bind_plan_problem(pybind11::module_& m);
 void bind_passes(pybind11::module_& m);
 }  // namespace hetnn
 
@@ -12,6 +13,7 @@ PYBIND11_MODULE(_core, m) {
   m.doc() = "The compiler of hetnn and its tools.";
   hetnn::register_errors();
   hetnn::bind_operators(m);
+  hetnn::bind_plan_problem(m);
   hetnn::bind_passes(m);
   m.attr("version") = HETNN_VERSION;
 }

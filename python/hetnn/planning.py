@@ -1,0 +1,114 @@
+"""Planning without a network: problems as dicts (docs/partitioning.md), plans as dicts that answer questions."""
+
+from __future__ import annotations
+
+import json
+import math
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+from hetnn import _core
+from hetnn.errors import InvalidModel
+
+
+class ProblemPlan(dict[str, Any]):
+    """The answer to a planning problem: the keys of docs/plan-schema.json, and questions about them."""
+
+    def __init__(self, plan: _core.PartitionPlan) -> None:
+        super().__init__(json.loads(plan.to_json()))
+        self._plan = plan
+
+    def to_json(self) -> str:
+        """The plan as one JSON document."""
+        return self._plan.to_json()
+
+
+def plan_problem(problem: Mapping[str, Any] | _core.PlanProblem, strategy: str = "cost", **options: Any) -> ProblemPlan:
+    """Plans an abstract problem by one strategy.
+
+    `problem` is a dict in the form of docs/partitioning.md. Strategies and their options: `topological` (order),
+    `depth`, `merge` (settle, policy, measure, threshold), `cost` (local_search), `take-all`, `cpu-only`; `strict` with
+    each. Raises InvalidModel for a problem or an option that makes no sense, Unsupported for a pin, a node or a strict
+    device that cannot be served, DoesNotFit for a budget that cannot be met.
+    """
+    if not isinstance(problem, _core.PlanProblem):
+        problem = read_problem(problem)
+    if not isinstance(strategy, str):
+        raise InvalidModel(f"strategy: must be a string, got {strategy!r}.")
+    return ProblemPlan(problem.plan(strategy, _dump(options, "options")))
+
+
+def read_problem(problem: Mapping[str, Any]) -> _core.PlanProblem:
+    """The problem in a form that can be planned many times without being read again."""
+    if not isinstance(problem, Mapping):
+        raise InvalidModel(f"problem: must be a dict with devices, links and nodes, got {type(problem).__name__}.")
+    # Devices come first, so that nodes can be read one by one.
+    ordered = {key: problem[key] for key in ("devices", "links") if key in problem}
+    ordered.update(problem)
+    return _core.PlanProblem(_dump(ordered, "problem"))
+
+
+def generate_problem(
+    kind: str,
+    nodes: int,
+    seed: int,
+    *,
+    devices: int = 2,
+    unsupported: float = 0.3,
+    non_exportable: float = 0.0,
+    launch: bool = True,
+    shuffle: bool = True,
+) -> dict[str, Any]:
+    """A random problem; the same arguments give the same problem on every machine.
+
+    Kinds: `layered`, `series-parallel`, `random`, `chain`, `fan`, `transformer`. `unsupported` is the share of nodes
+    that each accelerator does not support, `non_exportable` the share that no accelerator may export. `launch` gives
+    accelerators a launch cost; `shuffle` lists the nodes out of order.
+    """
+    problem = _core.PlanProblem.generate(kind, nodes, seed, devices, unsupported, non_exportable, launch, shuffle)
+    answer: dict[str, Any] = json.loads(problem.to_json())
+    return answer
+
+
+def _dump(value: Any, where: str) -> str:
+    try:
+        return json.dumps(value, allow_nan=False, default=_plain)
+    except (ValueError, TypeError, RecursionError) as error:
+        _name_the_odd_one(value, where)
+        raise InvalidModel(f"{where}: cannot be written as JSON: {error}.") from error
+
+
+def _plain(value: Any) -> Any:
+    """NumPy scalars and other numbers as Python's own, other sequences as lists."""
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value)
+    if hasattr(value, "item"):
+        return value.item()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, (set, frozenset)):
+        raise TypeError("a set has no order; use a list")
+    try:
+        return list(value)
+    except TypeError:
+        raise TypeError(f"{value!r} is no number, string, list or dict") from None
+
+
+def _name_the_odd_one(value: Any, where: str) -> None:
+    """Raises InvalidModel naming the first number that is not finite, if there is one."""
+    stack: list[tuple[str, Any]] = [(where, value)]
+    depth_limit = 100
+    while stack:
+        place, item = stack.pop()
+        if isinstance(item, float) and not math.isfinite(item):
+            raise InvalidModel(f"{place}: must be a finite number, got {item}.")
+        if place.count(":") > depth_limit:
+            return
+        if isinstance(item, Mapping):
+            place = f"node '{item['id']}'" if "id" in item else place
+            stack.extend((f"{place}: {key}", inner) for key, inner in reversed(list(item.items())))
+        elif isinstance(item, (list, tuple)):
+            stack.extend((f"{place}[{k}]", inner) for k, inner in reversed(list(enumerate(item))))

@@ -92,6 +92,9 @@ asan ubsan tsan: $(STAMPS)/requirements
 	cmake --build --preset $@ -j $(JOBS)
 	ctest --test-dir build/$@ --output-on-failure
 
+bench: $(STAMPS)/install
+	$(PY) benchmarks/side_by_side.py
+
 # Distribution.
 wheel: $(STAMPS)/wheel
 $(STAMPS)/wheel: $(STAMPS)/install

@@ -1,4 +1,4 @@
-"""Latency of well-known networks in hetnn beside torch and, where it is there, ONNX Runtime; one process each, in turns.
+"""Latency of well-known networks in hetnn beside torch and, where it is there, ONNX Runtime; a process each, in turns.
 
     python benchmarks/side_by_side.py [--nets resnet18,mobilenet_v2] [--threads 2] [--rounds 5] [--json FILE]
 

@@ -58,8 +58,9 @@ std::vector<Fusion> fuse(ir::Graph& graph, const FuseOptions& options) {
     std::vector<const ir::Node*> nodes;
   };
   std::vector<Group> groups;
-  std::map<const ir::Node*, int> depth;
-  for (const auto& [node, level] : depths(graph)) depth[node] = level;
+  // Greater means: join rather. Deeper first, then earlier in the graph.
+  std::map<const ir::Node*, std::pair<int, int>> rank;
+  for (const auto& [node, level] : depths(graph)) rank[node] = {level, -static_cast<int>(rank.size())};
   for (ir::Node* node : graph.nodes()) {
     if (node->is_constant()) continue;
     const ir::Node* joined = nullptr;
@@ -68,7 +69,7 @@ std::vector<Fusion> fuse(ir::Graph& graph, const FuseOptions& options) {
         const ir::Node* producer = input ? input->producer() : nullptr;
         if (!producer || producer->is_constant() || producer->outputs().size() != 1) continue;
         if (producer->subgraph != node->subgraph || !read_by_one_node(graph, *input)) continue;
-        if (joined && depth.at(producer) <= depth.at(joined)) continue;
+        if (joined && rank.at(producer) <= rank.at(joined)) continue;
         const Group& group = groups[static_cast<size_t>(producer->group)];
         // The producer is its group's last node: whoever followed it would be a second reader of `input`.
         if (options.can_follow(*group.nodes.front(), *input, *node)) joined = producer;

@@ -22,9 +22,9 @@ struct Oracle {
 Oracle accelerators(const target::Target& target, const Bindings& bindings);
 
 struct LegaliseOptions {
-  std::vector<std::string> disabled_rules;
+  std::vector<std::string> disabled_rules = {};
   /// Names of nodes that stay as they are.
-  std::set<std::string, std::less<>> excluded_nodes;
+  std::set<std::string, std::less<>> excluded_nodes = {};
   /// Expansions within expansions at most.
   int max_depth = 6;
   /// Right sides tried for one node at most; beyond that the best one found so far is taken.

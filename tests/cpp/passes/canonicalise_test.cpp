@@ -1,0 +1,93 @@
+// The pass as a whole: constants folded, repetitions merged, dead nodes gone, names kept.
+#include "hetnn/passes/canonicalise.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "hetnn/ir/text.h"
+#include "hetnn/ir/verify.h"
+#include "hetnn/ops/registry.h"
+#include "hetnn/passes/fold_constants.h"
+#include "hetnn/passes/merge_common.h"
+#include "meaning.h"
+
+namespace hetnn::passes {
+namespace {
+
+class Canonicalise : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { ops::register_all(); }
+};
+
+std::string canonical(const char* source) {
+  const ir::Graph before = ir::parse(source);
+  ir::Graph after = before.clone();
+  canonicalise(after);
+  ir::verify(after);
+  EXPECT_EQ(after.stage, ir::Stage::canonical);
+  EXPECT_LE(difference(run(before, edge_inputs(before, 7)), run(after, edge_inputs(after, 7))), 1e-6);
+  ir::Graph again = after.clone();
+  EXPECT_TRUE(canonicalise(again).empty()) << "not a fixpoint";
+  EXPECT_EQ(ir::print(again), ir::print(after));
+  return ir::print(after);
+}
+
+TEST_F(Canonicalise, ConvolutionBiasAndScaleBecomeOneLayer) {
+  EXPECT_EQ(canonical(R"(graph @g {stage = imported} (%x: f32[1,1,2,2]) -> (%y) {
+  %w = constant() {value = f32[2,1,1,1] {1, -2}} : f32[2,1,1,1]
+  %one = constant() {value = f32[2,1,1] {1, 2}} : f32[2,1,1]
+  %two = constant() {value = f32[2,1,1] {0.5, 0.25}} : f32[2,1,1]
+  %bias = add(%one, %two) : f32[2,1,1]
+  %c = conv2d(%x, %w) : f32[1,2,2,2] loc("net.conv", "net.py":3)
+  %y = add(%c, %bias) : f32[1,2,2,2]
+})"),
+            R"(graph @g {stage = canonical} (%x: f32[1,1,2,2]) -> (%y) {
+  %w = constant() {value = f32[2,1,1,1] {1, -2}} : f32[2,1,1,1]
+  %y.const = constant() {value = f32[2] {1.5, 2.25}} : f32[2]
+  %y = conv2d(%x, %w, %y.const) : f32[1,2,2,2] loc("net.conv", "net.py":3)
+}
+)");
+}
+
+TEST_F(Canonicalise, RepetitionsAndDeadNodesGo) {
+  EXPECT_EQ(canonical(R"(graph @g {stage = imported} (%x: f32[2]) -> (%y, %q) {
+  %a = relu(%x) : f32[2]
+  %b = relu(%x) : f32[2]
+  %dead = add(%a, %b) : f32[2]
+  %y = add(%a, %b) : f32[2]
+  %q = add(%b, %a) : f32[2]
+})"),
+            R"(graph @g {stage = canonical} (%x: f32[2]) -> (%y, %y as "q") {
+  %a = relu(%x) : f32[2]
+  %y = add(%a, %a) : f32[2]
+}
+)");
+}
+
+TEST_F(Canonicalise, EqualSmallConstantsAreOne) {
+  ir::Graph graph = ir::parse(R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
+  %a = constant() {value = f32[2] {1, 2}} : f32[2]
+  %b = constant() {value = f32[2] {1, 2}} : f32[2]
+  %c = constant() {value = f32[1,2] {1, 2}} : f32[1,2]
+  %s = add(%x, %a) : f32[2]
+  %t = add(%s, %b) : f32[2]
+  %y = add(%t, %c) : f32[1,2]
+})");
+  EXPECT_EQ(merge_common(graph), 1U);
+  EXPECT_EQ(graph.node_count(), 5U);
+}
+
+TEST_F(Canonicalise, FoldsOnlyWhatIsWorthStoring) {
+  ir::Graph graph = ir::parse(R"(graph @g {stage = imported} () -> (%y) {
+  %a = constant() {value = f32[1,8] {1, 2, 3, 4, 5, 6, 7, 8}} : f32[1,8]
+  %b = constant() {value = f32[8,1] {1, 2, 3, 4, 5, 6, 7, 8}} : f32[8,1]
+  %y = add(%a, %b) : f32[8,8]
+})");
+  EXPECT_EQ(fold_constants(graph, {.max_bytes = 255}), 0U);
+  EXPECT_EQ(fold_constants(graph, {.max_bytes = 256, .outputs = false}), 0U);
+  EXPECT_EQ(fold_constants(graph, {.max_bytes = 256}), 1U);
+  EXPECT_EQ(graph.outputs()[0]->producer()->tensor("value").values<float>()[63], 16);
+}
+
+}  // namespace
+}  // namespace hetnn::passes

@@ -1,0 +1,134 @@
+// Groups follow the deepest producer, keep shared values, and count bytes.
+#include "hetnn/passes/fuse.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "hetnn/ir/text.h"
+#include "hetnn/ir/verify.h"
+#include "hetnn/ops/registry.h"
+
+namespace hetnn::passes {
+namespace {
+
+using testing::ElementsAre;
+
+class Fuse : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { ops::register_all(); }
+};
+
+// Everything elementwise may follow everything.
+const FuseOptions kEager = {
+    .enabled = true, .can_follow = [](const ir::Node&, const ir::Value& value, const ir::Node& follower) {
+      return follower.op().has(ir::Trait::elementwise) && follower.output()->type() == value.type();
+    }};
+
+std::vector<int> groups_of(const ir::Graph& graph) {
+  std::vector<int> out;
+  for (const ir::Node* node : graph.nodes()) {
+    if (!node->is_constant()) out.push_back(node->group);
+  }
+  return out;
+}
+
+ir::Graph placed(const char* body) {
+  ir::Graph graph = ir::parse(body);
+  for (ir::Node* node : graph.nodes()) {
+    if (node->is_constant()) continue;
+    node->device = "cpu";
+    node->subgraph = 0;
+  }
+  graph.stage = ir::Stage::cut;
+  return graph;
+}
+
+// %late is two deep, %early one: the sum joins the late one, whose operands are all there by then.
+constexpr const char* kTwoProducers = R"(graph @g {stage = imported} (%x: f32[4], %z: f32[4]) -> (%sum) {
+  %first = relu(%x) : f32[4]
+  %late = add(%first, %x) : f32[4]
+  %early = relu(%z) : f32[4]
+  %sum = add(%early, %late) : f32[4]
+})";
+
+TEST_F(Fuse, JoinsTheDeepestProducer) {
+  ir::Graph graph = placed(kTwoProducers);
+  const std::vector<Fusion> fusions = fuse(graph, kEager);
+  ir::verify(graph);
+  EXPECT_EQ(graph.stage, ir::Stage::fused);
+  EXPECT_THAT(groups_of(graph), ElementsAre(0, 0, 1, 0));
+  ASSERT_EQ(fusions.size(), 1U);
+  EXPECT_EQ(fusions[0].into, "first");
+  EXPECT_THAT(fusions[0].nodes, ElementsAre("first", "late", "sum"));
+  // One by one: 2 + 3 + 3 tensors of 16 bytes; together x, early in and sum out.
+  EXPECT_EQ(fusions[0].bytes_before, 8 * 16);
+  EXPECT_EQ(fusions[0].bytes_after, 3 * 16);
+}
+
+TEST_F(Fuse, OffGivesEveryNodeItsOwnGroup) {
+  ir::Graph graph = placed(kTwoProducers);
+  EXPECT_TRUE(fuse(graph, {.enabled = false, .can_follow = nullptr}).empty());
+  ir::verify(graph);
+  EXPECT_THAT(groups_of(graph), ElementsAre(0, 1, 2, 3));
+}
+
+TEST_F(Fuse, EqualDepthsJoinTheEarlierNode) {
+  ir::Graph graph = placed(R"(graph @g {stage = imported} (%x: f32[4], %z: f32[4]) -> (%sum) {
+  %a = relu(%x) : f32[4]
+  %b = relu(%z) : f32[4]
+  %sum = add(%b, %a) : f32[4]
+})");
+  fuse(graph, kEager);
+  EXPECT_THAT(groups_of(graph), ElementsAre(0, 1, 0));
+}
+
+TEST_F(Fuse, AValueThatOthersReadOrTheGraphReturnsIsWritten) {
+  ir::Graph graph = placed(R"(graph @g {stage = imported} (%x: f32[4]) -> (%shared, %b, %c) {
+  %shared = relu(%x) : f32[4]
+  %twice = relu(%shared) : f32[4]
+  %b = relu(%twice) : f32[4]
+  %c = add(%twice, %x) : f32[4]
+})");
+  EXPECT_TRUE(fuse(graph, kEager).empty());
+  EXPECT_THAT(groups_of(graph), ElementsAre(0, 1, 2, 3));
+}
+
+TEST_F(Fuse, AnInputReadTwiceByOneNodeIsNotShared) {
+  ir::Graph graph = placed(R"(graph @g {stage = imported} (%x: f32[4]) -> (%b) {
+  %a = relu(%x) : f32[4]
+  %b = add(%a, %a) : f32[4]
+})");
+  fuse(graph, kEager);
+  EXPECT_THAT(groups_of(graph), ElementsAre(0, 0));
+}
+
+TEST_F(Fuse, TheBackendDecidesWhatCanFollow) {
+  ir::Graph graph = placed(R"(graph @g {stage = imported} (%x: f32[1,1,2,2]) -> (%y) {
+  %w = constant() {value = f32[1,1,1,1] {2}} : f32[1,1,1,1]
+  %c = conv2d(%x, %w) : f32[1,1,2,2]
+  %r = relu(%c) : f32[1,1,2,2]
+  %y = add(%r, %x) : f32[1,1,2,2]
+})");
+  FuseOptions options = kEager;
+  options.can_follow = [](const ir::Node& anchor, const ir::Value&, const ir::Node& follower) {
+    return anchor.op().has(ir::Trait::compute) && follower.inputs().size() == 1;
+  };
+  const std::vector<Fusion> fusions = fuse(graph, options);
+  EXPECT_THAT(groups_of(graph), ElementsAre(0, 0, 1));
+  ASSERT_EQ(fusions.size(), 1U);
+  EXPECT_THAT(fusions[0].nodes, ElementsAre("c", "r"));
+}
+
+TEST_F(Fuse, StaysWithinASubgraph) {
+  ir::Graph graph = placed(R"(graph @g {stage = imported} (%x: f32[4]) -> (%b) {
+  %a = relu(%x) : f32[4]
+  %b = relu(%a) : f32[4]
+})");
+  graph.find_value("b")->producer()->subgraph = 1;
+  fuse(graph, kEager);
+  ir::verify(graph);
+  EXPECT_THAT(groups_of(graph), ElementsAre(0, 1));
+}
+
+}  // namespace
+}  // namespace hetnn::passes

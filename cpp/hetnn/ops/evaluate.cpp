@@ -30,4 +30,8 @@ void for_each_index(const std::vector<int64_t>& shape, const std::function<void(
   }
 }
 
+std::vector<Tensor> map_real(const ir::Evaluation& e, const std::function<double(double)>& f) {
+  return map_unary(e, [&](auto x) { return f(static_cast<double>(x)); });
+}
+
 }  // namespace hetnn::ops

@@ -66,6 +66,9 @@ std::vector<Tensor> map_unary(const ir::Evaluation& e, F f) {
   return {y};
 }
 
+/// y[i] = f(x[i]) for f over doubles, rounded once to the input's type.
+std::vector<Tensor> map_real(const ir::Evaluation& e, const std::function<double(double)>& f);
+
 /// y[i] = f(a[i], b[i]) with broadcasting; the result has element type `out` (bool for comparisons).
 template <typename F>
 std::vector<Tensor> map_binary(const ir::Evaluation& e, F f, bool to_bool = false) {

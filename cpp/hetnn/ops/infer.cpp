@@ -38,6 +38,10 @@ std::vector<ir::Type> broadcast_inputs(const ir::Node& node) {
   return {type};
 }
 
+std::vector<ir::Type> compare_inputs(const ir::Node& node) {
+  return {{DType::boolean, broadcast_inputs(node).front().shape}};
+}
+
 Dim window_size(const Dim& size, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_begin, int64_t pad_end,
                 bool ceil_mode) {
   const Dim span = size + pad_begin + pad_end - dilation * (kernel - 1) - 1;

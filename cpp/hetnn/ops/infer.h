@@ -17,6 +17,9 @@ std::vector<ir::Type> same_as_input(const ir::Node& node);
 /// Elementwise over two or more inputs: one element type, shapes broadcast. Fails with label `<op>_c1` / `<op>_c2`.
 std::vector<ir::Type> broadcast_inputs(const ir::Node& node);
 
+/// As broadcast_inputs, with a result of type bool.
+std::vector<ir::Type> compare_inputs(const ir::Node& node);
+
 /// Right-aligned broadcast of two shapes; nullopt when a dim differs and neither is 1.
 std::optional<Shape> broadcast(const Shape& a, const Shape& b);
 

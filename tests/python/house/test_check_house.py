@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import check_house
 import pytest
+
+import check_house
 
 ROOT = Path(__file__).resolve().parents[3]
 FLOORS = "hetnn_floor(base)\nhetnn_floor(kernels DEPENDS base PRIVATE hwy::hwy)\nhetnn_floor(runtime DEPENDS kernels)\n"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import check_house
 import generate_docs
 import generate_stubs
 import new_file
-import pytest
-
 from hetnn.cli import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -107,15 +107,6 @@ Rule subtract() {
       .rewrite = [](const Match& m, Build& build) { return build.add(m.value("a"), build.op("neg", {m.value("b")})); }};
 }
 
-Rule square() {
-  return {.name = "square_as_product",
-          .equation = "square(x) = x x",
-          .pattern = op("square", {any("x")}),
-          .guards = {},
-          .exactness = "bit for bit",
-          .rewrite = [](const Match& m, Build& build) { return build.mul(m.value("x"), m.value("x")); }};
-}
-
 Rule power_of_two() {
   return {.name = "power_of_two_as_product",
           .equation = "x^2 = x x",
@@ -133,7 +124,7 @@ const RuleSet& arithmetic() {
   static const RuleSet set = {"arithmetic",
                               "Arithmetic with constants as 1x1 depthwise convolutions; differences as sums.",
                               {multiply(), divide(), add_constant(), subtract_constant(), subtract_from_constant(),
-                               negate(), subtract(), square(), power_of_two()}};
+                               negate(), subtract(), power_of_two()}};
   return set;
 }
 

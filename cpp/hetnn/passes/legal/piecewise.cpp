@@ -136,7 +136,8 @@ Rule absolute() {
           .exactness = "bit for bit, NaN and inf included",
           .rewrite = [](const Match& m, Build& build) {
             ir::Value* x = m.value("x");
-            return build.add(build.relu(x), build.relu(build.op("neg", {x})));
+            ir::Value* above = build.relu(x);
+            return build.add(above, build.relu(build.op("neg", {x})));
           }};
 }
 

@@ -31,12 +31,7 @@ bool slopes_are_finite(const Match& m) {
   const std::vector<double> slopes = to_doubles(*m.tensor("a"));
   return std::all_of(slopes.begin(), slopes.end(), [](double a) { return std::isfinite(a); });
 }
-bool one_or_all(const Match& m) {
-  const int64_t count = m.tensor("a")->elems();
-  return count == 1 || count == static_cast<int64_t>(channel_count(*m.value("x")));
-}
 constexpr Guard kFinite = {"the slopes are finite", slopes_are_finite};
-constexpr Guard kOneOrAll = {"one slope for all channels, or one a channel", one_or_all};
 
 Pattern prelu_pattern() { return op("prelu", {any("x"), constant("a")}); }
 
@@ -69,7 +64,7 @@ Rule four_convolutions() {
               "prelu(x, a) = K3 x + K3 relu(K1 x) + K4 relu(K2 x), K1 = diag(min(a,1) - 1), "
               "K2 = diag(1 - max(a,1)), K3 = diag(1), K4 = diag(-1), each a full 1x1 convolution",
           .pattern = prelu_pattern(),
-          .guards = {kChannelsFixed, kFinite, kOneOrAll},
+          .guards = {kChannelsFixed, kFinite},
           .exactness = kCancelsAndSpreads,
           .rewrite = [](const Match& m, Build& build) {
             ir::Value* x = m.value("x");
@@ -77,7 +72,8 @@ Rule four_convolutions() {
             const std::vector<double> slopes = slopes_of(m), one(slopes.size(), 1), minus(slopes.size(), -1);
             ir::Value* first = build.relu(dense_diagonal(build, x, axis, map(slopes, first_difference)));
             ir::Value* second = build.relu(dense_diagonal(build, x, axis, map(slopes, second_difference)));
-            ir::Value* sum = build.add(dense_diagonal(build, x, axis, one), dense_diagonal(build, first, axis, one));
+            ir::Value* straight = dense_diagonal(build, x, axis, one);
+            ir::Value* sum = build.add(straight, dense_diagonal(build, first, axis, one));
             return build.add(sum, dense_diagonal(build, second, axis, minus));
           }};
 }
@@ -86,7 +82,7 @@ Rule dense_branches() {
   return {.name = "prelu_dense_branches",
           .equation = "prelu(x, a) = x + relu(K1 x) - relu(K2 x), full 1x1 convolutions, zero branches left out",
           .pattern = prelu_pattern(),
-          .guards = {kChannelsFixed, kFinite, kOneOrAll},
+          .guards = {kChannelsFixed, kFinite},
           .exactness = kCancelsAndSpreads,
           .rewrite = [](const Match& m, Build& build) { return branches(m, build, dense_diagonal); }};
 }
@@ -95,7 +91,7 @@ Rule depthwise_branches() {
   return {.name = "prelu_depthwise_branches",
           .equation = "prelu(x, a) = x + relu(K1 x) - relu(K2 x), depthwise 1x1 convolutions, zero branches left out",
           .pattern = prelu_pattern(),
-          .guards = {kChannelsFixed, kFinite, kOneOrAll},
+          .guards = {kChannelsFixed, kFinite},
           .exactness = kCancels,
           .rewrite = [](const Match& m, Build& build) { return branches(m, build, by_depthwise); }};
 }
@@ -104,7 +100,7 @@ Rule one_branch() {
   return {.name = "prelu_one_branch",
           .equation = "prelu(x, a) = x + (1 - a) relu(-x), depthwise 1x1 convolutions: any slopes, one branch",
           .pattern = prelu_pattern(),
-          .guards = {kChannelsFixed, kFinite, kOneOrAll},
+          .guards = {kChannelsFixed, kFinite},
           .exactness = kCancels,
           .rewrite = [](const Match& m, Build& build) {
             ir::Value* x = m.value("x");
@@ -119,14 +115,15 @@ Rule two_sides() {
   return {.name = "prelu_two_sides",
           .equation = "prelu(x, a) = relu(x) + (-a) relu(-x), depthwise 1x1 convolutions",
           .pattern = prelu_pattern(),
-          .guards = {kChannelsFixed, kFinite, kOneOrAll},
+          .guards = {kChannelsFixed, kFinite},
           .exactness = "bit for bit (one side is 0), NaN and inf included; a zero may change its sign",
           .rewrite = [](const Match& m, Build& build) {
             ir::Value* x = m.value("x");
             const int axis = channel_axis(*x);
             const std::vector<double> slopes = slopes_of(m), minus(slopes.size(), -1);
             ir::Value* negative = build.relu(depthwise(build, x, axis, minus));
-            return build.add(build.relu(x), depthwise(build, negative, axis, map(slopes, [](double a) { return -a; })));
+            ir::Value* positive = build.relu(x);
+            return build.add(positive, depthwise(build, negative, axis, map(slopes, [](double a) { return -a; })));
           }};
 }
 
@@ -139,7 +136,7 @@ Rule maximum() {
   return {.name = "prelu_maximum",
           .equation = "prelu(x, a) = max(x, a x)",
           .pattern = prelu_pattern(),
-          .guards = {kChannelsFixed, kOneOrAll, {"0 <= a <= 1 for all slopes", slopes_at_most_one}},
+          .guards = {kChannelsFixed, {"0 <= a <= 1 for all slopes", slopes_at_most_one}},
           .exactness = "bit for bit; inf gives NaN where a = 0",
           .rewrite = [](const Match& m, Build& build) {
             ir::Value* x = m.value("x");

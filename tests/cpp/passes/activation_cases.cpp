@@ -1,0 +1,140 @@
+// Compositions that are one operator.
+#include "rule_cases.h"
+
+namespace hetnn::passes {
+
+const Cases& activation_cases() {
+  static const Cases cases = {
+      {
+          {"prelu_from_maximum", R"(graph @g {stage = imported} (%x: f32[2,3,2]) -> (%y) {
+  %c = constant() {value = f32[] {0.3}} : f32[]
+  %m = mul(%c, %x) : f32[2,3,2]
+  %y = maximum(%x, %m) : f32[2,3,2]
+})",
+           "leaky_relu"},
+          {"prelu_from_maximum", R"(graph @g {stage = imported} (%x: f32[2,3,2]) -> (%y) {
+  %c = constant() {value = f32[3,1] {0.3, -2, 1}} : f32[3,1]
+  %m = mul(%c, %x) : f32[2,3,2]
+  %y = maximum(%m, %x) : f32[2,3,2]
+})",
+           "prelu"},
+          {"prelu_from_minimum", R"(graph @g {stage = imported} (%x: f32[2,3,2]) -> (%y) {
+  %c = constant() {value = f32[1] {1.5}} : f32[1]
+  %m = mul(%c, %x) : f32[2,3,2]
+  %y = minimum(%x, %m) : f32[2,3,2]
+})",
+           "leaky_relu"},
+          {"prelu_from_minimum", R"(graph @g {stage = imported} (%x: f32[2,3,2]) -> (%y) {
+  %c = constant() {value = f32[3,1] {1, 2, 4}} : f32[3,1]
+  %m = mul(%c, %x) : f32[2,3,2]
+  %y = minimum(%x, %m) : f32[2,3,2]
+})",
+           "prelu"},
+          {"silu_from_product", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %s = sigmoid(%x) : f32[2,3]
+  %y = mul(%s, %x) : f32[2,3]
+})",
+           "silu", 1e-6, Values::edge},
+          {"hardswish_from_product", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %s = hardsigmoid(%x) : f32[2,3]
+  %y = mul(%x, %s) : f32[2,3]
+})",
+           "hardswish", 1e-6, Values::edge},
+          {"clamp_from_maximum", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %c = constant() {value = f32[] {0.5}} : f32[]
+  %y = maximum(%x, %c) : f32[2,3]
+})",
+           "clamp"},
+          {"clamp_from_minimum", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %c = constant() {value = f32[1,1] {0.5}} : f32[1,1]
+  %y = minimum(%c, %x) : f32[2,3]
+})",
+           "clamp"},
+      },
+      {
+          {"prelu_from_maximum", "the values are f32 or f64", R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
+  %c = constant() {value = i32[] {0}} : i32[]
+  %m = mul(%c, %x) : i32[2]
+  %y = maximum(%x, %m) : i32[2]
+})"},
+          {"prelu_from_maximum", "the result has the type of x", R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
+  %c = constant() {value = f32[1,2] {0.1, 0.2}} : f32[1,2]
+  %m = mul(%c, %x) : f32[1,2]
+  %y = maximum(%x, %m) : f32[1,2]
+})"},
+          {"prelu_from_maximum", "c <= 1 and c is not 0, everywhere",
+           R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
+  %c = constant() {value = f32[] {1.5}} : f32[]
+  %m = mul(%c, %x) : f32[2]
+  %y = maximum(%x, %m) : f32[2]
+})"},
+          {"prelu_from_maximum", "c <= 1 and c is not 0, everywhere",
+           R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
+  %c = constant() {value = f32[] {0}} : f32[]
+  %m = mul(%c, %x) : f32[2]
+  %y = maximum(%x, %m) : f32[2]
+})"},
+          {"prelu_from_maximum", "c is one number or one a channel",
+           R"(graph @g {stage = imported} (%x: f32[2,3,2]) -> (%y) {
+  %c = constant() {value = f32[2] {0.1, 0.2}} : f32[2]
+  %m = mul(%c, %x) : f32[2,3,2]
+  %y = maximum(%x, %m) : f32[2,3,2]
+})"},
+          {"prelu_from_minimum", "the values are f32 or f64", R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
+  %c = constant() {value = i32[] {2}} : i32[]
+  %m = mul(%c, %x) : i32[2]
+  %y = minimum(%x, %m) : i32[2]
+})"},
+          {"prelu_from_minimum", "the result has the type of x", R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
+  %c = constant() {value = f32[1,2] {2, 2}} : f32[1,2]
+  %m = mul(%c, %x) : f32[1,2]
+  %y = minimum(%x, %m) : f32[1,2]
+})"},
+          {"prelu_from_minimum", "c >= 1 and finite, everywhere", R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
+  %c = constant() {value = f32[] {0.5}} : f32[]
+  %m = mul(%c, %x) : f32[2]
+  %y = minimum(%x, %m) : f32[2]
+})"},
+          {"prelu_from_minimum", "c is one number or one a channel",
+           R"(graph @g {stage = imported} (%x: f32[2,3,2]) -> (%y) {
+  %c = constant() {value = f32[2] {1, 2}} : f32[2]
+  %m = mul(%c, %x) : f32[2,3,2]
+  %y = minimum(%x, %m) : f32[2,3,2]
+})"},
+          {"clamp_from_maximum", "the values are f32 or f64", R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
+  %c = constant() {value = i32[] {1}} : i32[]
+  %y = maximum(%x, %c) : i32[2]
+})"},
+          {"clamp_from_maximum", "the result has the type of x", R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
+  %c = constant() {value = f32[1,1] {1}} : f32[1,1]
+  %y = maximum(%x, %c) : f32[1,2]
+})"},
+          {"clamp_from_maximum", "c is one number", R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
+  %c = constant() {value = f32[2] {1, 2}} : f32[2]
+  %y = maximum(%x, %c) : f32[2]
+})"},
+          {"clamp_from_maximum", "c is not NaN", R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
+  %c = constant() {value = f32[] {nan}} : f32[]
+  %y = maximum(%x, %c) : f32[2]
+})"},
+          {"clamp_from_minimum", "the values are f32 or f64", R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
+  %c = constant() {value = i32[] {1}} : i32[]
+  %y = minimum(%x, %c) : i32[2]
+})"},
+          {"clamp_from_minimum", "the result has the type of x", R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
+  %c = constant() {value = f32[1,1] {1}} : f32[1,1]
+  %y = minimum(%x, %c) : f32[1,2]
+})"},
+          {"clamp_from_minimum", "c is one number", R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
+  %c = constant() {value = f32[2] {1, 2}} : f32[2]
+  %y = minimum(%x, %c) : f32[2]
+})"},
+          {"clamp_from_minimum", "c is not NaN", R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
+  %c = constant() {value = f32[] {nan}} : f32[]
+  %y = minimum(%x, %c) : f32[2]
+})"},
+      }};
+  return cases;
+}
+
+}  // namespace hetnn::passes

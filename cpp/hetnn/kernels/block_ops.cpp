@@ -99,7 +99,7 @@ HWY_INLINE VF GeluTanh(VF x) {
 
 // x tanh(log(1 + e^x)) = x (e^2 + 2e) / (e^2 + 2e + 2), and x itself once e^x dwarfs 1.
 HWY_INLINE VF Mish(VF x) {
-  const VF e = Exp(hn::Min(Const(20.0f), x));
+  const VF e = Exp(AtMost(Const(20.0f), x));
   const VF t = hn::Mul(e, hn::Add(e, Const(2.0f)));
   return hn::IfThenElse(hn::Gt(x, Const(20.0f)), x, hn::Mul(x, hn::Div(t, hn::Add(t, Const(2.0f)))));
 }
@@ -118,7 +118,7 @@ HWY_INLINE VF Expm1(VF x) {
 
 HWY_INLINE VF HardSigmoid(VF x) {
   const VF y = hn::MulAdd(x, Const(1.0f / 6.0f), Const(0.5f));
-  return hn::Max(hn::Zero(DF()), hn::Min(Const(1.0f), y));
+  return AtLeast(hn::Zero(DF()), AtMost(Const(1.0f), y));
 }
 
 #define HETNN_UNARY(name, expression)                      \
@@ -136,7 +136,7 @@ HWY_INLINE VF HardSigmoid(VF x) {
 
 HETNN_UNARY(identity, x)
 HETNN_UNARY(relu, Relu(x))
-HETNN_UNARY(clip, hn::Min(Const(b.v1), hn::Max(Const(b.v0), x)))
+HETNN_UNARY(clip, AtMost(Const(b.v1), AtLeast(Const(b.v0), x)))
 HETNN_UNARY(leaky_relu, hn::IfThenElse(hn::Gt(x, hn::Zero(DF())), x, hn::Mul(x, Const(b.v0))))
 HETNN_UNARY(elu, hn::IfThenElse(hn::Gt(x, hn::Zero(DF())), x, hn::Mul(Expm1(x), Const(b.v0))))
 HETNN_UNARY(silu, Silu(x))

@@ -50,12 +50,29 @@ HWY_INLINE void StoreFirst(VF v, float* p, size_t n) {
 
 HWY_INLINE VF Const(float value) { return hn::Set(DF(), value); }
 
+// The larger (smaller) of a limit and x; x itself when it is NaN. x86 returns the second operand of its instruction
+// when either is NaN, and NEON the NaN; Highway's scalar target compares.
+HWY_INLINE VF AtLeast(VF limit, VF x) {
+#if HWY_TARGET == HWY_SCALAR
+  return hn::IfThenElse(hn::Lt(x, limit), limit, x);
+#else
+  return hn::Max(limit, x);
+#endif
+}
+HWY_INLINE VF AtMost(VF limit, VF x) {
+#if HWY_TARGET == HWY_SCALAR
+  return hn::IfThenElse(hn::Gt(x, limit), limit, x);
+#else
+  return hn::Min(limit, x);
+#endif
+}
+
 // e^x by Cody-Waite reduction and a degree-6 polynomial; the power of two is applied in two halves so that results
 // run smoothly into subnormals and infinity.
 HWY_INLINE VF Exp(VF x) {
   const DF d;
   const DI di;
-  x = hn::Max(Const(-105.0f), hn::Min(Const(89.0f), x));
+  x = AtLeast(Const(-105.0f), AtMost(Const(89.0f), x));
   const VF n = hn::Round(hn::Mul(x, Const(1.44269504089f)));
   VF r = hn::NegMulAdd(n, Const(0.693359375f), x);
   r = hn::NegMulAdd(n, Const(-2.12194440e-4f), r);
@@ -92,7 +109,7 @@ HWY_INLINE VF Tanh(VF x) {
 
 // erf as x P(x^2) / Q(x^2) on [-4, 4], fitted by reweighted least squares; beyond, it is 1 in float.
 HWY_INLINE VF Erf(VF x) {
-  x = hn::Max(Const(-4.0f), hn::Min(Const(4.0f), x));
+  x = AtLeast(Const(-4.0f), AtMost(Const(4.0f), x));
   const VF t = hn::Mul(x, x);
   VF p = Const(1.911090614e-08f);
   p = hn::MulAdd(p, t, Const(-1.942287356e-06f));
@@ -107,14 +124,14 @@ HWY_INLINE VF Erf(VF x) {
   q = hn::MulAdd(q, t, Const(5.168873834e-01f));
   q = hn::MulAdd(q, t, Const(1.0f));
   const VF y = hn::Div(hn::Mul(x, p), q);
-  return hn::Max(Const(-1.0f), hn::Min(Const(1.0f), y));
+  return AtLeast(Const(-1.0f), AtMost(Const(1.0f), y));
 }
 
-HWY_INLINE VF Relu(VF x) { return hn::Max(hn::Zero(DF()), x); }
+HWY_INLINE VF Relu(VF x) { return AtLeast(hn::Zero(DF()), x); }
 
 // NaN in either operand gives NaN, unlike the bare instruction.
-HWY_INLINE VF MaxNan(VF a, VF b) { return hn::IfThenElse(hn::IsNaN(a), a, hn::Max(a, b)); }
-HWY_INLINE VF MinNan(VF a, VF b) { return hn::IfThenElse(hn::IsNaN(a), a, hn::Min(a, b)); }
+HWY_INLINE VF MaxNan(VF a, VF b) { return hn::IfThenElse(hn::IsNaN(a), a, AtLeast(a, b)); }
+HWY_INLINE VF MinNan(VF a, VF b) { return hn::IfThenElse(hn::IsNaN(a), a, AtMost(a, b)); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace hetnn::kernels

@@ -52,7 +52,7 @@ HWY_INLINE void DepthwiseVector(const DepthwiseTile& t, int64_t channel, size_t 
   const VF lo = hn::Set(d, t.lo), hi = hn::Set(d, t.hi);
 #pragma GCC unroll 8
   for (int p = 0; p < kPixels; ++p) {
-    const VF y = hn::Min(hi, hn::Max(lo, acc[p]));
+    const VF y = AtMost(hi, AtLeast(lo, acc[p]));
     float* out = t.out + p * t.ld_out + channel;
     if (kTail) {
       StoreFirst(y, out, lanes);

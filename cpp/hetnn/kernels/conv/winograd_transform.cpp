@@ -109,7 +109,7 @@ HWY_INLINE void OutputChannels(const WinogradOutputTile& t, int64_t channel, siz
       if (i >= t.rows) break;
       VF y = hn::Add(result[i], bias);
       if (t.init != nullptr) y = hn::Add(y, load(t.init + i * t.init_row + j * t.init_pixel + channel));
-      y = hn::Min(hi, hn::Max(lo, y));
+      y = AtMost(hi, AtLeast(lo, y));
       float* out = t.out + i * t.out_row + j * t.out_pixel + channel;
       if (kTail) {
         StoreFirst(y, out, lanes);

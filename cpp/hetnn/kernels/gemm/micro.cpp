@@ -85,11 +85,11 @@ void Micro(const MicroTile& t) {
     float* out = t.out + v * kLanes;
     if (columns >= kLanes) {
 #pragma GCC unroll 16
-      for (int r = 0; r < kRows; ++r) hn::StoreU(hn::Min(hi, hn::Max(lo, acc[r][v])), d, out + r * t.ld_out);
+      for (int r = 0; r < kRows; ++r) hn::StoreU(AtMost(hi, AtLeast(lo, acc[r][v])), d, out + r * t.ld_out);
     } else if (columns > 0) {
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r)
-        StoreFirst(hn::Min(hi, hn::Max(lo, acc[r][v])), out + r * t.ld_out, static_cast<size_t>(columns));
+        StoreFirst(AtMost(hi, AtLeast(lo, acc[r][v])), out + r * t.ld_out, static_cast<size_t>(columns));
     }
   }
 }

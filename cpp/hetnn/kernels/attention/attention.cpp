@@ -1,0 +1,220 @@
+// Scaled dot product attention, a block of query rows at a time.
+#include "hetnn/kernels/attention/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "hetnn/base/error.h"
+#include "hetnn/kernels/gemm/panels.h"
+#include "hetnn/kernels/nest.h"
+#include "hetnn/kernels/norm/row_ops.h"
+
+namespace hetnn::kernels {
+namespace {
+
+// Query rows whose scores are held at once.
+constexpr int64_t kQueryBlock = 32;
+
+int64_t aligned_elems(int64_t elems) { return (elems + 15) / 16 * 16; }
+
+/// Where row l of head h of image b starts: b * batch + h * head + l * row + offset.
+struct HeadStrides {
+  int64_t batch = 0, head = 0, row = 0, offset = 0;
+  int64_t length = 0;
+};
+
+struct AttentionGeometry {
+  int64_t batch = 1, heads = 1, kv_heads = 1;
+  int64_t dim = 0, value_dim = 0;
+  HeadStrides q, k, v, y;
+  float scale = 1;
+  bool causal = false, mask = false;
+};
+
+HeadStrides head_strides(std::string_view what, const TensorView& view, int64_t heads, int64_t dim, int64_t offset) {
+  HeadStrides s;
+  s.offset = offset;
+  if (view.layout != Layout::plain || (view.rank != 3 && view.rank != 4))
+    throw Unsupported(text("attention: ", what, " must be plain [B, heads, L, D] or [B, L, width]; got ",
+                           view_text(view), ". Insert a copy or reshape it."));
+  if (view.rank == 4) {
+    s.length = view.dims[2];
+    s.row = view.dims[3];
+    s.head = s.length * s.row;
+    s.batch = view.dims[1] * s.head;
+    if (view.dims[1] != heads || view.dims[3] != dim)
+      throw InvalidModel(text("attention: ", what, " must have ", heads, " heads of ", dim, "; got ", view_text(view),
+                              ". Check heads, kv_heads and head_dim."));
+    return s;
+  }
+  s.length = view.dims[1];
+  s.row = view.dims[2];
+  s.head = dim;
+  s.batch = s.length * s.row;
+  if (offset < 0 || offset + heads * dim > view.dims[2])
+    throw InvalidModel(text("attention: ", what, " holds ", heads, " heads of ", dim, " from element ", offset,
+                            ", which exceeds its rows; got ", view_text(view), ". Check the offsets."));
+  return s;
+}
+
+AttentionGeometry attention_geometry(const KernelCall& call) {
+  const Params& p = call.params;
+  AttentionGeometry g;
+  g.mask = p.integer("mask", 0) != 0;
+  if (call.inputs.size() < (g.mask ? 4u : 3u) || call.outputs.size() != 1)
+    throw InvalidModel(text("attention takes q, k, v", g.mask ? ", mask" : "", " and gives one output; got ",
+                            call.inputs.size(), " inputs. Check the call against kernels/attention/attention.h."));
+  const TensorView& q = call.inputs[0];
+  const TensorView& k = call.inputs[1];
+  const TensorView& v = call.inputs[2];
+  for (size_t i = 0; i < 3; ++i) require_f32(call.inputs[i], text("attention: input ", i));
+  require_f32(call.outputs[0], "attention: the output");
+  g.heads = p.integer("heads", q.rank == 4 ? q.dims[1] : 0);
+  g.kv_heads = p.integer("kv_heads", k.rank == 4 ? k.dims[1] : g.heads);
+  g.dim = p.integer("head_dim", q.rank == 4 ? q.dims[3] : 0);
+  g.value_dim = p.integer("value_dim", v.rank == 4 ? v.dims[3] : g.dim);
+  if (g.heads < 1 || g.kv_heads < 1 || g.heads % g.kv_heads != 0 || g.dim < 1 || g.value_dim < 1)
+    throw InvalidModel(text("attention: heads must be a multiple of kv_heads and head sizes at least 1; got heads ",
+                            g.heads, ", kv_heads ", g.kv_heads, ", head_dim ", g.dim, ", value_dim ", g.value_dim,
+                            ". Rank-3 operands need these parameters."));
+  g.batch = q.dims[0];
+  g.q = head_strides("q", q, g.heads, g.dim, p.integer("q_offset", 0));
+  g.k = head_strides("k", k, g.kv_heads, g.dim, p.integer("k_offset", 0));
+  g.v = head_strides("v", v, g.kv_heads, g.value_dim, p.integer("v_offset", 0));
+  g.y = head_strides("the output", call.outputs[0], g.heads, g.value_dim, 0);
+  if (g.k.length != g.v.length || g.y.length != g.q.length || k.dims[0] != g.batch || v.dims[0] != g.batch ||
+      call.outputs[0].dims[0] != g.batch)
+    throw InvalidModel(text("attention: batches and lengths must match; got q ", view_text(q), ", k ", view_text(k),
+                            ", v ", view_text(v), ", output ", view_text(call.outputs[0]), ". Check the shapes."));
+  const double scale = p.real("scale", 0.0);
+  g.scale = static_cast<float>(scale == 0.0 ? 1.0 / std::sqrt(static_cast<double>(g.dim)) : scale);
+  g.causal = p.integer("causal", 0) != 0;
+  return g;
+}
+
+/// count rows of k elements times panels, nothing added: out[r][c], c < cols. Panels are panel_elems >= 16 k apart.
+void multiply(const MicroTable& micro, const float* const* rows, int64_t count, int64_t k, const float* panels,
+              int64_t panel_elems, int64_t cols, float* out, int64_t ld_out) {
+  MicroTile tile{};
+  tile.taps = 1;
+  tile.k = k;
+  tile.rows_stride = count;
+  tile.panel_stride = panel_elems;
+  tile.ld_out = ld_out;
+  tile.lo = -std::numeric_limits<float>::infinity();
+  tile.hi = std::numeric_limits<float>::infinity();
+  for (int64_t col = 0; col < cols;) {
+    const int width = micro.max_rows[2] > 0 && cols - col > kPanel ? 2 : 1;
+    const int64_t tiles = (count + micro.max_rows[width] - 1) / micro.max_rows[width];
+    tile.panel = panels + col / kPanel * panel_elems;
+    tile.cols = std::min(cols - col, width * kPanel);
+    tile.prefetch = tile.panel;
+    for (int64_t i = 0; i < tiles; ++i) {
+      const int64_t begin = count * i / tiles, end = count * (i + 1) / tiles;
+      tile.rows = rows + begin;
+      tile.out = out + begin * ld_out + col;
+      micro.run[width][end - begin](tile);
+    }
+    col += width * kPanel;
+  }
+}
+
+class Attention final : public Kernel {
+ public:
+  explicit Attention(const KernelCall& call) : g_(attention_geometry(call)), micro_(&micro_table()), rows_(&row_ops()) {
+    if (!g_.mask) return;
+    const TensorView& mask = call.inputs[3];
+    mask_is_bool_ = mask.dtype == DType::boolean;
+    if (!mask_is_bool_) require_f32(mask, "attention: the mask");
+    const int64_t shape[] = {g_.batch, g_.heads, g_.q.length, g_.k.length};
+    mask_strides_ = broadcast_operand(mask, shape, "attention: the mask").strides;
+  }
+
+  int64_t scratch_bytes(int threads) const override { return threads * slot_elems() * 4; }
+
+  bool serial() const override { return g_.batch * g_.heads * g_.q.length * g_.k.length * g_.dim < 32768; }
+
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    const auto* q = reinterpret_cast<const float*>(inputs[0]);
+    const auto* k = reinterpret_cast<const float*>(inputs[1]);
+    const auto* v = reinterpret_cast<const float*>(inputs[2]);
+    auto* y = reinterpret_cast<float*>(outputs[0]);
+    // Slot: packed keys, packed values, scores, one row of mask.
+    float* keys = reinterpret_cast<float*>(context.scratch) + context.thread * slot_elems();
+    float* values = keys + key_elems();
+    float* scores = values + value_elems();
+    float* mask = scores + kQueryBlock * score_pitch();
+    const int64_t blocks = (g_.q.length + kQueryBlock - 1) / kQueryBlock;
+    const Share share = share_of(g_.batch * g_.heads * blocks, context.thread, context.threads);
+    int64_t packed = -1;
+    for (int64_t item = share.begin; item < share.end; ++item) {
+      const int64_t h = item / blocks % g_.heads, b = item / (blocks * g_.heads);
+      const int64_t kv = h / (g_.heads / g_.kv_heads);
+      if (packed != b * g_.kv_heads + kv) {
+        packed = b * g_.kv_heads + kv;
+        pack(k + g_.k.offset + b * g_.k.batch + kv * g_.k.head, v + g_.v.offset + b * g_.v.batch + kv * g_.v.head, keys,
+             values);
+      }
+      const int64_t begin = item % blocks * kQueryBlock;
+      const int64_t count = std::min(kQueryBlock, g_.q.length - begin);
+      // A causal block reads no key behind its last row.
+      const int64_t length = g_.causal ? std::min(g_.k.length, begin + count) : g_.k.length;
+      const float* table[kQueryBlock];
+      const float* q_rows = q + g_.q.offset + b * g_.q.batch + h * g_.q.head + begin * g_.q.row;
+      for (int64_t r = 0; r < count; ++r) table[r] = q_rows + r * g_.q.row;
+      multiply(*micro_, table, count, g_.dim, keys, g_.dim * kPanel, length, scores, score_pitch());
+      for (int64_t r = 0; r < count; ++r) {
+        float* row = scores + r * score_pitch();
+        const int64_t visible = g_.causal ? std::min(length, begin + r + 1) : length;
+        if (g_.mask) read_mask(inputs[3], b, h, begin + r, visible, mask);
+        rows_->softmax_masked(row, visible, g_.scale, g_.mask ? mask : nullptr);
+        std::fill(row + visible, row + length, 0.0f);
+        table[r] = row;
+      }
+      float* out = y + g_.y.batch * b + g_.y.head * h + begin * g_.y.row;
+      // The values' panels are as deep as there are keys, even where a causal block uses only the first `length`.
+      multiply(*micro_, table, count, length, values, g_.k.length * kPanel, g_.value_dim, out, g_.y.row);
+    }
+  }
+
+ private:
+  int64_t key_elems() const { return (g_.k.length + kPanel - 1) / kPanel * kPanel * g_.dim; }
+  int64_t value_elems() const { return (g_.value_dim + kPanel - 1) / kPanel * kPanel * g_.k.length; }
+  int64_t score_pitch() const { return aligned_elems(g_.k.length); }
+  int64_t slot_elems() const { return key_elems() + value_elems() + (kQueryBlock + 1) * score_pitch(); }
+
+  // Keys as columns of panels [ceil(L/16)][D][16], values as [ceil(Dv/16)][L][16].
+  void pack(const float* k, const float* v, float* keys, float* values) const {
+    PanelShape key_shape, value_shape;
+    key_shape.k = g_.dim;
+    key_shape.cols = g_.k.length;
+    pack_panels(key_shape, k, {0, g_.k.row, 0, 1}, keys);
+    value_shape.k = g_.k.length;
+    value_shape.cols = g_.value_dim;
+    pack_panels(value_shape, v, {0, 1, 0, g_.v.row}, values);
+  }
+
+  void read_mask(const std::byte* mask, int64_t b, int64_t h, int64_t row, int64_t count, float* to) const {
+    const int64_t at = b * mask_strides_[0] + h * mask_strides_[1] + row * mask_strides_[2];
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t from = at + i * mask_strides_[3];
+      to[i] = mask_is_bool_
+                  ? (reinterpret_cast<const uint8_t*>(mask)[from] != 0 ? 0.0f : -std::numeric_limits<float>::infinity())
+                  : reinterpret_cast<const float*>(mask)[from];
+    }
+  }
+
+  AttentionGeometry g_;
+  const MicroTable* micro_;
+  const RowOps* rows_;
+  bool mask_is_bool_ = false;
+  std::array<int64_t, 8> mask_strides_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_attention(const KernelCall& call) { return std::make_unique<Attention>(call); }
+
+}  // namespace hetnn::kernels

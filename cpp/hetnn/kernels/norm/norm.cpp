@@ -1,0 +1,335 @@
+// layer, rms, group and instance norm, and the channelwise scale and shift.
+#include "hetnn/kernels/norm/norm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "hetnn/base/error.h"
+#include "hetnn/kernels/block_ops.h"
+#include "hetnn/kernels/epilogue_plan.h"
+#include "hetnn/kernels/norm/row_ops.h"
+
+namespace hetnn::kernels {
+namespace {
+
+constexpr int64_t kSerialBelow = 8192;
+
+const float* floats(const std::byte* bytes) { return reinterpret_cast<const float*>(bytes); }
+float* floats(std::byte* bytes) { return reinterpret_cast<float*>(bytes); }
+
+/// Positions of the optional inputs, in their fixed order; -1 where absent.
+struct Operands {
+  int residual = -1, weight = -1, bias = -1;
+};
+
+Operands read_operands(std::string_view op, const KernelCall& call, bool may_have_residual) {
+  Operands operands;
+  int next = 1;
+  if (may_have_residual && call.params.integer("residual", 0) != 0) operands.residual = next++;
+  if (call.params.integer("weight", 0) != 0) operands.weight = next++;
+  if (call.params.integer("bias", 0) != 0) operands.bias = next++;
+  if (static_cast<int>(call.inputs.size()) < next || call.outputs.empty())
+    throw InvalidModel(text(op, " takes ", next, " inputs with these parameters; got ", call.inputs.size(),
+                            ". Check the call against kernels/norm/norm.h."));
+  for (int i = 0; i < next; ++i) require_f32(call.inputs[static_cast<size_t>(i)], text(op, ": input ", i));
+  require_f32(call.outputs[0], text(op, ": the output"));
+  if (!std::ranges::equal(call.inputs[0].shape(), call.outputs[0].shape()))
+    throw InvalidModel(text(op, ": x and the output must have one shape; got ", view_text(call.inputs[0]), " and ",
+                            view_text(call.outputs[0]), ". Infer the output's shape from x."));
+  return operands;
+}
+
+void require_elems(std::string_view op, const KernelCall& call, int input, int64_t elems, std::string_view what) {
+  if (input >= 0 && call.inputs[static_cast<size_t>(input)].elems() != elems)
+    throw InvalidModel(text(op, ": the ", what, " must have ", elems, " elements; got ",
+                            view_text(call.inputs[static_cast<size_t>(input)]), ". Check the layer."));
+}
+
+/// Over the last axes of plain rows, optionally after adding a residual.
+class RowNorm final : public Kernel {
+ public:
+  RowNorm(const KernelCall& call, std::string_view op, bool rms)
+      : rms_(rms),
+        operands_(read_operands(op, call, true)),
+        second_output_(call.outputs.size() > 1),
+        eps_(static_cast<float>(call.params.real("eps", 1e-5))),
+        epilogue_(call, call.outputs[0]),
+        ops_(&row_ops()),
+        add_(block_function(BlockOp::add)) {
+    const TensorView& x = call.inputs[0];
+    const int64_t axes = call.params.integer("axes", 1);
+    if (axes < 1 || axes > x.rank)
+      throw InvalidModel(text(op, ": axes must lie in [1, ", x.rank, "]; got ", axes, ". Check the normalised shape."));
+    for (size_t i = 0; i < call.inputs.size(); ++i)
+      if (call.inputs[i].layout != Layout::plain || call.outputs[0].layout != Layout::plain)
+        throw Unsupported(
+            text(op, " reads and writes plain tensors; got ", view_text(call.inputs[i]), ". Insert a copy."));
+    for (int axis = x.rank - static_cast<int>(axes); axis < x.rank; ++axis) n_ *= x.dims[static_cast<size_t>(axis)];
+    rows_ = n_ == 0 ? 0 : x.elems() / n_;
+    cols_ = x.dims[static_cast<size_t>(x.rank - 1)];
+    require_elems(op, call, operands_.residual, x.elems(), "residual");
+    require_elems(op, call, operands_.weight, n_, "weight");
+    require_elems(op, call, operands_.bias, n_, "bias");
+  }
+
+  bool serial() const override { return rows_ * n_ < kSerialBelow; }
+
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    const float* weight = operands_.weight < 0 ? nullptr : floats(inputs[operands_.weight]);
+    const float* bias = operands_.bias < 0 ? nullptr : floats(inputs[operands_.bias]);
+    const Share share = share_of(rows_, context.thread, context.threads);
+    for (int64_t row = share.begin; row < share.end; ++row) {
+      const float* x = floats(inputs[0]) + row * n_;
+      float* y = floats(outputs[0]) + row * n_;
+      if (operands_.residual >= 0) {
+        float* sum = second_output_ ? floats(outputs[1]) + row * n_ : y;
+        add_({x, n_, sum, n_, 1, n_, floats(inputs[operands_.residual]) + row * n_, n_, 1});
+        x = sum;
+      }
+      const auto count = static_cast<double>(n_);
+      const auto mean = rms_ ? 0.0f : static_cast<float>(ops_->sum(x, n_) / count);
+      const double variance = ops_->squares(x, n_, mean) / count;
+      const auto scale = static_cast<float>(1.0 / std::sqrt(variance + static_cast<double>(eps_)));
+      ops_->normalize(x, y, n_, mean, scale, weight, bias);
+      if (!epilogue_.empty()) epilogue_.apply(y, cols_, n_ / cols_, cols_, row * (n_ / cols_), 0, inputs);
+    }
+  }
+
+ private:
+  bool rms_;
+  Operands operands_;
+  bool second_output_;
+  float eps_;
+  EpiloguePlan epilogue_;
+  const RowOps* ops_;
+  BlockFunction add_;
+  int64_t n_ = 1, rows_ = 0, cols_ = 1;
+};
+
+/// [N, C, pixels] in either layout.
+struct Channels {
+  int64_t batch = 1, channels = 1, pixels = 1;
+};
+
+Channels channels_of(std::string_view op, const TensorView& view) {
+  if (view.rank < 2)
+    throw InvalidModel(text(op, ": x must have a batch and a channel axis; got ", view_text(view), ". Reshape it."));
+  Channels c{view.dims[0], view.dims[1], 1};
+  for (int axis = 2; axis < view.rank; ++axis) c.pixels *= view.dims[static_cast<size_t>(axis)];
+  return c;
+}
+
+void require_one_layout(std::string_view op, const KernelCall& call) {
+  if (call.inputs[0].layout != call.outputs[0].layout)
+    throw Unsupported(text(op, ": x and the output must have one layout; got ", view_text(call.inputs[0]), " and ",
+                           view_text(call.outputs[0]), ". Insert a copy."));
+}
+
+/// Each (image, group) becomes y = x * scale[c] + shift[c] once its mean and variance are known.
+class GroupNorm final : public Kernel {
+ public:
+  GroupNorm(const KernelCall& call, std::string_view op, int64_t groups)
+      : c_(channels_of(op, call.inputs[0])),
+        groups_(groups),
+        operands_(read_operands(op, call, false)),
+        eps_(static_cast<float>(call.params.real("eps", 1e-5))),
+        epilogue_(call, call.outputs[0]),
+        ops_(&row_ops()),
+        nhwc_(call.inputs[0].layout == Layout::nhwc),
+        in_pitch_(call.inputs[0].pitch_elems),
+        out_pitch_(call.outputs[0].pitch_elems),
+        rows_(row_view(call.outputs[0])) {
+    require_one_layout(op, call);
+    if (groups < 1 || c_.channels % groups != 0)
+      throw InvalidModel(
+          text(op, ": groups must divide the channels; got ", groups, " and ", c_.channels, ". Check the layer."));
+    require_elems(op, call, operands_.weight, c_.channels, "weight");
+    require_elems(op, call, operands_.bias, c_.channels, "bias");
+    // Enough whole groups at once to fill a vector of channels.
+    const int64_t per_group = c_.channels / groups;
+    block_groups_ = nhwc_ ? std::max<int64_t>(1, 16 / per_group) : 1;
+  }
+
+  bool serial() const override { return c_.batch * c_.channels * c_.pixels < kSerialBelow; }
+
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    const int64_t blocks = (groups_ + block_groups_ - 1) / block_groups_;
+    const Share share = share_of(c_.batch * blocks, context.thread, context.threads);
+    for (int64_t item = share.begin; item < share.end; ++item) {
+      const int64_t n = item / blocks, first = item % blocks * block_groups_;
+      normalize(n, first, std::min(groups_, first + block_groups_), inputs, floats(outputs[0]));
+    }
+  }
+
+ private:
+  static constexpr int64_t kMaxChannels = 64;
+
+  // Channels of groups [first, last) of image n, a few at a time so that the statistics stay on the stack.
+  void normalize(int64_t n, int64_t first, int64_t last, const std::byte* const* inputs, float* y) const {
+    const float* x = floats(inputs[0]);
+    const int64_t per_group = c_.channels / groups_;
+    const int64_t begin = first * per_group, end = last * per_group;
+    const auto count = static_cast<double>(per_group * c_.pixels);
+    const auto for_parts = [&](auto f) {
+      for (int64_t c = begin; c < end; c += kMaxChannels) f(c, std::min(end, c + kMaxChannels) - c);
+    };
+    double group_sums[16] = {}, group_squares[16] = {};
+    const auto group_of = [&](int64_t c) { return static_cast<size_t>(c / per_group - first); };
+    const auto mean_of = [&](int64_t c) { return static_cast<float>(group_sums[group_of(c)] / count); };
+    for_parts([&](int64_t c0, int64_t width) {
+      double sums[kMaxChannels] = {};
+      add_channel_sums(x, n, c0, width, nullptr, sums);
+      for (int64_t c = 0; c < width; ++c) group_sums[group_of(c0 + c)] += sums[c];
+    });
+    for_parts([&](int64_t c0, int64_t width) {
+      double sums[kMaxChannels] = {};
+      float means[kMaxChannels];
+      for (int64_t c = 0; c < width; ++c) means[c] = mean_of(c0 + c);
+      add_channel_sums(x, n, c0, width, means, sums);
+      for (int64_t c = 0; c < width; ++c) group_squares[group_of(c0 + c)] += sums[c];
+    });
+    for_parts([&](int64_t c0, int64_t width) {
+      float scale[kMaxChannels], shift[kMaxChannels];
+      for (int64_t c = 0; c < width; ++c) {
+        const int64_t channel = c0 + c;
+        const double variance = group_squares[group_of(channel)] / count;
+        double factor = 1.0 / std::sqrt(variance + static_cast<double>(eps_));
+        if (operands_.weight >= 0) factor *= static_cast<double>(floats(inputs[operands_.weight])[channel]);
+        const double bias = operands_.bias < 0 ? 0.0 : static_cast<double>(floats(inputs[operands_.bias])[channel]);
+        scale[c] = static_cast<float>(factor);
+        shift[c] = static_cast<float>(bias - static_cast<double>(mean_of(channel)) * factor);
+      }
+      write_channels(x, y, n, c0, width, scale, shift, inputs);
+    });
+  }
+
+  // Sums, or with means sums of squared distances from them.
+  void add_channel_sums(const float* x, int64_t n, int64_t c0, int64_t width, const float* means, double* sums) const {
+    if (nhwc_) {
+      ops_->column_sums(x + n * c_.pixels * in_pitch_ + c0, in_pitch_, c_.pixels, width, means, means != nullptr, sums);
+      return;
+    }
+    for (int64_t c = 0; c < width; ++c) {
+      const float* line = x + (n * c_.channels + c0 + c) * c_.pixels;
+      sums[c] += means == nullptr ? ops_->sum(line, c_.pixels) : ops_->squares(line, c_.pixels, means[c]);
+    }
+  }
+
+  void write_channels(const float* x, float* y, int64_t n, int64_t c0, int64_t width, const float* scale,
+                      const float* shift, const std::byte* const* inputs) const {
+    if (nhwc_) {
+      constexpr int64_t kRows = 64;
+      for (int64_t p = 0; p < c_.pixels; p += kRows) {
+        const int64_t row = n * c_.pixels + p, rows = std::min(kRows, c_.pixels - p);
+        float* out = y + row * out_pitch_ + c0;
+        ops_->affine(x + row * in_pitch_ + c0, in_pitch_, out, out_pitch_, rows, width, scale, shift);
+        if (!epilogue_.empty()) epilogue_.apply(out, out_pitch_, rows, width, row, c0, inputs);
+      }
+      return;
+    }
+    for (int64_t c = 0; c < width; ++c) {
+      const int64_t at = (n * c_.channels + c0 + c) * c_.pixels;
+      for (int64_t p = 0; p < c_.pixels; ++p) y[at + p] = std::fma(x[at + p], scale[c], shift[c]);
+      if (!epilogue_.empty() && c_.pixels % rows_.cols == 0)
+        epilogue_.apply(y + at, rows_.cols, c_.pixels / rows_.cols, rows_.cols, at / rows_.cols, 0, inputs);
+    }
+  }
+
+  Channels c_;
+  int64_t groups_;
+  Operands operands_;
+  float eps_;
+  EpiloguePlan epilogue_;
+  const RowOps* ops_;
+  bool nhwc_;
+  int64_t in_pitch_, out_pitch_;
+  RowView rows_;
+  int64_t block_groups_ = 1;
+};
+
+class ScaleShift final : public Kernel {
+ public:
+  explicit ScaleShift(const KernelCall& call)
+      : c_(channels_of("scale_shift", call.inputs[0])),
+        epilogue_(call, output_view(call)),
+        ops_(&row_ops()),
+        rows_(row_view(output_view(call))),
+        // Channels are the fastest axis in nhwc and in plain [N, C].
+        channels_inside_(call.inputs[0].layout == Layout::nhwc || c_.pixels == 1),
+        in_pitch_(call.inputs[0].layout == Layout::nhwc ? call.inputs[0].pitch_elems : c_.channels),
+        out_pitch_(call.outputs[0].layout == Layout::nhwc ? call.outputs[0].pitch_elems : c_.channels) {}
+
+  bool serial() const override { return c_.batch * c_.channels * c_.pixels < kSerialBelow; }
+  bool in_place(int input) const override { return input == 0 && in_pitch_ == out_pitch_; }
+
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    const float* x = floats(inputs[0]);
+    const float* scale = floats(inputs[1]);
+    const float* shift = floats(inputs[2]);
+    float* y = floats(outputs[0]);
+    if (channels_inside_) {
+      constexpr int64_t kRows = 16;
+      const Share share = share_of(c_.batch * c_.pixels, context.thread, context.threads);
+      for (int64_t row = share.begin; row < share.end; row += kRows) {
+        const int64_t count = std::min(kRows, share.end - row);
+        ops_->affine(x + row * in_pitch_, in_pitch_, y + row * out_pitch_, out_pitch_, count, c_.channels, scale,
+                     shift);
+        if (!epilogue_.empty()) epilogue_.apply(y + row * out_pitch_, out_pitch_, count, c_.channels, row, 0, inputs);
+      }
+      return;
+    }
+    const Share share = share_of(c_.batch * c_.channels, context.thread, context.threads);
+    for (int64_t line = share.begin; line < share.end; ++line) {
+      const int64_t channel = line % c_.channels, at = line * c_.pixels;
+      for (int64_t p = 0; p < c_.pixels; ++p) y[at + p] = std::fma(x[at + p], scale[channel], shift[channel]);
+      if (!epilogue_.empty())
+        epilogue_.apply(y + at, rows_.cols, c_.pixels / rows_.cols, rows_.cols, at / rows_.cols, 0, inputs);
+    }
+  }
+
+ private:
+  // One pixel per image reads the same either way; as nhwc its rows are the channels.
+  static TensorView output_view(const KernelCall& call) { return as_nhwc(call.outputs[0]).value_or(call.outputs[0]); }
+
+  Channels c_;
+  EpiloguePlan epilogue_;
+  const RowOps* ops_;
+  RowView rows_;
+  bool channels_inside_;
+  int64_t in_pitch_, out_pitch_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_layer_norm(const KernelCall& call) {
+  return std::make_unique<RowNorm>(call, "layer_norm", false);
+}
+
+std::unique_ptr<Kernel> make_rms_norm(const KernelCall& call) {
+  return std::make_unique<RowNorm>(call, "rms_norm", true);
+}
+
+std::unique_ptr<Kernel> make_group_norm(const KernelCall& call) {
+  return std::make_unique<GroupNorm>(call, "group_norm", call.params.integer("groups"));
+}
+
+std::unique_ptr<Kernel> make_instance_norm(const KernelCall& call) {
+  if (call.inputs.empty()) throw InvalidModel("instance_norm takes x; got no input. Check the call.");
+  return std::make_unique<GroupNorm>(call, "instance_norm", channels_of("instance_norm", call.inputs[0]).channels);
+}
+
+std::unique_ptr<Kernel> make_scale_shift(const KernelCall& call) {
+  if (call.inputs.size() < 3 || call.outputs.size() != 1)
+    throw InvalidModel(
+        "scale_shift takes x, scale and shift and gives one output. Check the call against kernels/norm/norm.h.");
+  for (int i = 0; i < 3; ++i) require_f32(call.inputs[static_cast<size_t>(i)], text("scale_shift: input ", i));
+  require_f32(call.outputs[0], "scale_shift: the output");
+  require_one_layout("scale_shift", call);
+  const Channels c = channels_of("scale_shift", call.inputs[0]);
+  require_elems("scale_shift", call, 1, c.channels, "scale");
+  require_elems("scale_shift", call, 2, c.channels, "shift");
+  return std::make_unique<ScaleShift>(call);
+}
+
+}  // namespace hetnn::kernels

@@ -1,0 +1,249 @@
+// Row operations for each instruction set.
+#include "hetnn/kernels/norm/row_ops.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "hetnn/kernels/norm/row_ops.cpp"
+#include "hetnn/kernels/simd_targets.h"
+// After simd_targets.h, which it reads.
+#include "hwy/foreach_target.h"
+// After foreach_target.h, which sets the target.
+#include "hetnn/kernels/vector_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hetnn::kernels {
+namespace HWY_NAMESPACE {
+namespace {
+
+constexpr int64_t kChunk = 1024;
+
+// Four accumulators hide the latency of the additions; their order is fixed by n alone.
+template <typename Map>
+HWY_INLINE double SumMapped(const float* x, int64_t n, Map map) {
+  const DF d;
+  double total = 0;
+  for (int64_t begin = 0; begin < n; begin += kChunk) {
+    const int64_t end = std::min(n, begin + kChunk);
+    VF a = hn::Zero(d), b = a, c = a, e = a;
+    int64_t i = begin;
+    for (; i + 4 * kLanes <= end; i += 4 * kLanes) {
+      a = hn::Add(a, map(hn::LoadU(d, x + i)));
+      b = hn::Add(b, map(hn::LoadU(d, x + i + kLanes)));
+      c = hn::Add(c, map(hn::LoadU(d, x + i + 2 * kLanes)));
+      e = hn::Add(e, map(hn::LoadU(d, x + i + 3 * kLanes)));
+    }
+    for (; i + kLanes <= end; i += kLanes) a = hn::Add(a, map(hn::LoadU(d, x + i)));
+    double rest = 0;
+    for (; i < end; ++i) rest += hn::GetLane(map(hn::Set(d, x[i])));
+    total += hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e)))) + rest;
+  }
+  return total;
+}
+
+double Sum(const float* x, int64_t n) {
+  return SumMapped(x, n, [](VF v) HWY_ATTR { return v; });
+}
+
+double Squares(const float* x, int64_t n, float shift) {
+  const VF s = Const(shift);
+  return SumMapped(x, n, [s](VF v) HWY_ATTR {
+    const VF centred = hn::Sub(v, s);
+    return hn::Mul(centred, centred);
+  });
+}
+
+template <bool kIsMax>
+float Extreme(const float* x, int64_t n) {
+  const DF d;
+  const float empty = kIsMax ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::infinity();
+  VF acc = hn::Set(d, empty);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const VF v = hn::LoadU(d, x + i);
+    acc = kIsMax ? MaxNan(acc, v) : MinNan(acc, v);
+  }
+  HWY_ALIGN float lanes[kLanes];
+  hn::Store(acc, d, lanes);
+  float result = empty;
+  const auto take = [&result](float v) {
+    if (std::isnan(v) || (kIsMax ? v > result : v < result)) result = std::isnan(result) ? result : v;
+  };
+  for (const float lane : lanes) take(lane);
+  for (; i < n; ++i) take(x[i]);
+  return result;
+}
+
+float Max(const float* x, int64_t n) { return Extreme<true>(x, n); }
+float Min(const float* x, int64_t n) { return Extreme<false>(x, n); }
+
+void Normalize(const float* x, float* y, int64_t n, float mean, float scale, const float* weight, const float* bias) {
+  const DF d;
+  const VF m = hn::Set(d, mean), s = hn::Set(d, scale);
+  const auto step = [&](int64_t i, size_t lanes, bool tail) HWY_ATTR {
+    const auto load = [&](const float* p) HWY_ATTR { return tail ? LoadFirst(p + i, lanes) : hn::LoadU(d, p + i); };
+    VF v = hn::Mul(hn::Sub(load(x), m), s);
+    if (weight != nullptr) v = hn::Mul(v, load(weight));
+    if (bias != nullptr) v = hn::Add(v, load(bias));
+    if (tail) {
+      StoreFirst(v, y + i, lanes);
+    } else {
+      hn::StoreU(v, d, y + i);
+    }
+  };
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) step(i, kLanes, false);
+  if (i < n) step(i, static_cast<size_t>(n - i), true);
+}
+
+void Affine(const float* x, int64_t ld_x, float* y, int64_t ld_y, int64_t rows, int64_t cols, const float* scale,
+            const float* shift) {
+  const DF d;
+  for (int64_t r = 0; r < rows; ++r, x += ld_x, y += ld_y) {
+    int64_t c = 0;
+    for (; c + kLanes <= cols; c += kLanes)
+      hn::StoreU(hn::MulAdd(hn::LoadU(d, x + c), hn::LoadU(d, scale + c), hn::LoadU(d, shift + c)), d, y + c);
+    if (c < cols) {
+      const auto n = static_cast<size_t>(cols - c);
+      StoreFirst(hn::MulAdd(LoadFirst(x + c, n), LoadFirst(scale + c, n), LoadFirst(shift + c, n)), y + c, n);
+    }
+  }
+}
+
+void ColumnSums(const float* x, int64_t ld, int64_t rows, int64_t cols, const float* shift, bool square, double* sums) {
+  const DF d;
+  constexpr int64_t kRowChunk = 64;
+  HWY_ALIGN float lanes[kLanes];
+  for (int64_t c = 0; c < cols; c += kLanes) {
+    const auto n = static_cast<size_t>(std::min<int64_t>(kLanes, cols - c));
+    const bool full = n == kLanes;
+    const VF s = shift == nullptr ? hn::Zero(d) : full ? hn::LoadU(d, shift + c) : LoadFirst(shift + c, n);
+    for (int64_t begin = 0; begin < rows; begin += kRowChunk) {
+      const int64_t end = std::min(rows, begin + kRowChunk);
+      VF acc = hn::Zero(d);
+      for (int64_t r = begin; r < end; ++r) {
+        const float* from = x + r * ld + c;
+        const VF v = hn::Sub(full ? hn::LoadU(d, from) : LoadFirst(from, n), s);
+        acc = square ? hn::MulAdd(v, v, acc) : hn::Add(acc, v);
+      }
+      hn::Store(acc, d, lanes);
+      for (size_t i = 0; i < n; ++i) sums[c + static_cast<int64_t>(i)] += lanes[i];
+    }
+  }
+}
+
+// y = e^(x - max), returns the sum of y.
+HWY_INLINE double ExpRow(const float* x, float* y, int64_t n, float max) {
+  const DF d;
+  const VF m = hn::Set(d, max);
+  VF acc = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const VF e = Exp(hn::Sub(hn::LoadU(d, x + i), m));
+    hn::StoreU(e, d, y + i);
+    acc = hn::Add(acc, e);
+  }
+  double sum = hn::GetLane(hn::SumOfLanes(d, acc));
+  if (i < n) {
+    const auto count = static_cast<size_t>(n - i);
+    HWY_ALIGN float lanes[kLanes];
+    hn::Store(Exp(hn::Sub(LoadFirst(x + i, count), m)), d, lanes);
+    for (size_t k = 0; k < count; ++k) {
+      y[i + static_cast<int64_t>(k)] = lanes[k];
+      sum += lanes[k];
+    }
+  }
+  return sum;
+}
+
+HWY_INLINE void ScaleRow(float* y, int64_t n, float factor) {
+  const DF d;
+  const VF f = hn::Set(d, factor);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) hn::StoreU(hn::Mul(hn::LoadU(d, y + i), f), d, y + i);
+  for (; i < n; ++i) y[i] *= factor;
+}
+
+void Softmax(const float* x, float* y, int64_t n, bool log) {
+  const float max = Max(x, n);
+  if (log) {
+    const DF d;
+    const VF m = hn::Set(d, max);
+    VF acc = hn::Zero(d);
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) acc = hn::Add(acc, Exp(hn::Sub(hn::LoadU(d, x + i), m)));
+    double sum = hn::GetLane(hn::SumOfLanes(d, acc));
+    for (; i < n; ++i) sum += hn::GetLane(Exp(hn::Set(d, x[i] - max)));
+    const auto log_sum = static_cast<float>(std::log(sum));
+    for (i = 0; i < n; ++i) y[i] = x[i] - max - log_sum;
+    return;
+  }
+  const double sum = ExpRow(x, y, n, max);
+  ScaleRow(y, n, static_cast<float>(1.0 / sum));
+}
+
+void SoftmaxColumns(float* x, int64_t n, bool log) {
+  const DF d;
+  for (int64_t c = 0; c < kSoftmaxColumns; c += kLanes) {
+    float* at = x + c;
+    VF max = hn::LoadU(d, at);
+    for (int64_t i = 1; i < n; ++i) max = MaxNan(max, hn::LoadU(d, at + i * kSoftmaxColumns));
+    VF sum = hn::Zero(d);
+    for (int64_t i = 0; i < n; ++i) {
+      const VF shifted = hn::Sub(hn::LoadU(d, at + i * kSoftmaxColumns), max);
+      const VF e = Exp(shifted);
+      hn::StoreU(log ? shifted : e, d, at + i * kSoftmaxColumns);
+      sum = hn::Add(sum, e);
+    }
+    if (log) {
+      HWY_ALIGN float lanes[kLanes];
+      hn::Store(sum, d, lanes);
+      for (float& lane : lanes) lane = std::log(lane);
+      sum = hn::Load(d, lanes);
+      for (int64_t i = 0; i < n; ++i)
+        hn::StoreU(hn::Sub(hn::LoadU(d, at + i * kSoftmaxColumns), sum), d, at + i * kSoftmaxColumns);
+    } else {
+      const VF factor = hn::Div(Const(1.0f), sum);
+      for (int64_t i = 0; i < n; ++i)
+        hn::StoreU(hn::Mul(hn::LoadU(d, at + i * kSoftmaxColumns), factor), d, at + i * kSoftmaxColumns);
+    }
+  }
+}
+
+void SoftmaxMasked(float* x, int64_t n, float scale, const float* mask) {
+  const DF d;
+  const VF s = hn::Set(d, scale);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const VF v = hn::Mul(hn::LoadU(d, x + i), s);
+    hn::StoreU(mask == nullptr ? v : hn::Add(v, hn::LoadU(d, mask + i)), d, x + i);
+  }
+  for (; i < n; ++i) x[i] = x[i] * scale + (mask == nullptr ? 0.0f : mask[i]);
+  const float max = Max(x, n);
+  if (max == -std::numeric_limits<float>::infinity()) {
+    std::fill_n(x, n, 0.0f);
+    return;
+  }
+  const double sum = ExpRow(x, x, n, max);
+  ScaleRow(x, n, static_cast<float>(1.0 / sum));
+}
+
+const RowOps* Table() {
+  static constexpr RowOps kTable = {&Sum,     &Squares,        &Max,          &Min, &Normalize, &Affine, &ColumnSums,
+                                    &Softmax, &SoftmaxColumns, &SoftmaxMasked};
+  return &kTable;
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace hetnn::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace hetnn::kernels {
+HWY_EXPORT(Table);
+const RowOps& row_ops() { return *HWY_DYNAMIC_DISPATCH(Table)(); }
+}  // namespace hetnn::kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,41 @@
+// Sums, extremes, softmax and affine maps over rows, vectorised: the pieces of norms, softmax, reductions and
+// attention.
+#pragma once
+
+#include <cstdint>
+
+namespace hetnn::kernels {
+
+struct RowOps {
+  /// Sum of x[0..n). Partial sums of 1024 elements are added in double, so that long rows stay accurate.
+  double (*sum)(const float* x, int64_t n);
+  /// Sum of (x - shift)^2.
+  double (*squares)(const float* x, int64_t n, float shift);
+  /// NaN if any element is; -inf (max) or inf (min) for an empty row.
+  float (*max)(const float* x, int64_t n);
+  float (*min)(const float* x, int64_t n);
+
+  /// y = (x - mean) * scale * weight + bias; weight and bias may be null. y may be x.
+  void (*normalize)(const float* x, float* y, int64_t n, float mean, float scale, const float* weight,
+                    const float* bias);
+  /// y[r][c] = x[r][c] * scale[c] + shift[c], rows ld apart.
+  void (*affine)(const float* x, int64_t ld_x, float* y, int64_t ld_y, int64_t rows, int64_t cols, const float* scale,
+                 const float* shift);
+  /// sums[c] += sum over rows of x[r][c] - shift[c] (squared when `square`); shift may be null (0).
+  void (*column_sums)(const float* x, int64_t ld, int64_t rows, int64_t cols, const float* shift, bool square,
+                      double* sums);
+
+  /// y = softmax(x), or its logarithm. y may be x.
+  void (*softmax)(const float* x, float* y, int64_t n, bool log);
+  /// In place over the first axis of x[n][16]: 16 softmaxes side by side.
+  void (*softmax_columns)(float* x, int64_t n, bool log);
+  /// x = softmax(x * scale + mask); mask may be null. A row of -inf throughout becomes zeros.
+  void (*softmax_masked)(float* x, int64_t n, float scale, const float* mask);
+};
+
+/// Width of softmax_columns.
+inline constexpr int64_t kSoftmaxColumns = 16;
+
+const RowOps& row_ops();
+
+}  // namespace hetnn::kernels

@@ -1,0 +1,321 @@
+// Reductions over any axes of any layout.
+#include "hetnn/kernels/reduce/reduce.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "hetnn/base/error.h"
+#include "hetnn/kernels/block_ops.h"
+#include "hetnn/kernels/dispatch_dtype.h"
+#include "hetnn/kernels/nest.h"
+#include "hetnn/kernels/norm/row_ops.h"
+#include "hetnn/kernels/row_view.h"
+
+namespace hetnn::kernels {
+namespace {
+
+enum class ReduceOp { sum, mean, max, min, prod, any, all, argmax, argmin };
+
+std::optional<ReduceOp> reduce_op_from_name(std::string_view name) {
+  static constexpr std::string_view kNames[] = {"sum", "mean", "max", "min", "prod", "any", "all", "argmax", "argmin"};
+  const auto* at = std::find(std::begin(kNames), std::end(kNames), name);
+  if (at == std::end(kNames)) return std::nullopt;
+  return static_cast<ReduceOp>(at - std::begin(kNames));
+}
+
+/// Outputs are walked by one nest (operands: output, first input element), the elements of each by another (operand:
+/// input offset; in logical order for the arg reductions, else in storage order).
+struct ReduceSpace {
+  Nest outputs;
+  Nest inputs;
+  int64_t count = 1;
+};
+
+ReduceSpace reduce_space(const KernelCall& call, bool logical_order) {
+  const TensorView& x = call.inputs[0];
+  const TensorView& y = call.outputs[0];
+  std::vector<int64_t> axes = call.params.integers("axes", {});
+  std::vector<bool> reduced(static_cast<size_t>(x.rank), axes.empty());
+  for (const int64_t given : axes) {
+    const int64_t axis = given < 0 ? given + x.rank : given;
+    if (axis < 0 || axis >= x.rank)
+      throw InvalidModel(
+          text("reduce: axes must lie in [", -x.rank, ", ", x.rank, "); got ", given, ". Check the attribute."));
+    reduced[static_cast<size_t>(axis)] = true;
+  }
+  const auto reduced_count = static_cast<int>(std::count(reduced.begin(), reduced.end(), true));
+  const bool keeps = y.rank == x.rank;
+  if (!keeps && y.rank != x.rank - reduced_count)
+    throw InvalidModel(text("reduce: the output must have rank ", x.rank, " or ", x.rank - reduced_count, "; got ",
+                            view_text(y), ". Infer the output's shape from x and the axes."));
+  const std::array<int64_t, 8> in = strides_of(x), out = strides_of(y);
+  std::vector<int64_t> out_shape, in_shape;
+  NestOperand to, from, inner, order;
+  size_t out_axis = 0;
+  for (size_t axis = 0; axis < static_cast<size_t>(x.rank); ++axis) {
+    if (reduced[axis]) {
+      inner.strides[in_shape.size()] = in[axis];
+      in_shape.push_back(x.dims[axis]);
+      if (keeps) ++out_axis;
+    } else {
+      if (y.dims[out_axis] != x.dims[axis])
+        throw InvalidModel(text("reduce: axis ", out_axis, " of the output must be ", x.dims[axis], "; got ",
+                                view_text(y), ". Infer the output's shape from x and the axes."));
+      to.strides[out_shape.size()] = out[out_axis];
+      from.strides[out_shape.size()] = in[axis];
+      out_shape.push_back(x.dims[axis]);
+      ++out_axis;
+    }
+  }
+  ReduceSpace space;
+  for (const int64_t dim : in_shape) space.count *= dim;
+  space.outputs = Nest(out_shape, {to, from});
+  if (logical_order) {
+    int64_t step = 1;
+    for (size_t axis = in_shape.size(); axis-- > 0;) {
+      order.strides[axis] = step;
+      step *= in_shape[axis];
+    }
+    space.inputs = Nest(in_shape, {order, inner});
+  } else {
+    space.inputs = Nest(in_shape, {inner, inner});
+  }
+  return space;
+}
+
+/// Calls f(element offset) for all inputs of one output.
+template <typename F>
+void for_inputs(const Nest& inputs, F f) {
+  if (inputs.elems() == 0) return;
+  inputs.for_tiles(0, 1, std::numeric_limits<int64_t>::max(), [&](const Nest::Tile& tile) {
+    for (int64_t r = 0; r < tile.rows; ++r)
+      for (int64_t c = 0; c < tile.cols; ++c) f(tile.offsets[1] + r * inputs.row_stride(1) + c * inputs.col_stride(1));
+  });
+}
+
+/// Calls f(output offset, input offset) for this thread's outputs.
+template <typename F>
+void for_outputs(const Nest& outputs, const RunContext& context, F f) {
+  outputs.for_tiles(context.thread, context.threads, 256, [&](const Nest::Tile& tile) {
+    for (int64_t r = 0; r < tile.rows; ++r)
+      for (int64_t c = 0; c < tile.cols; ++c)
+        f(tile.offsets[0] + r * outputs.row_stride(0) + c * outputs.col_stride(0),
+          tile.offsets[1] + r * outputs.row_stride(1) + c * outputs.col_stride(1));
+  });
+}
+
+template <typename T>
+bool is_nan(T value) {
+  if constexpr (std::is_floating_point_v<T>) return std::isnan(value);
+  return false;
+}
+
+/// Any type, one output at a time. Floats add in double, integers in int64.
+template <typename T, typename Out>
+class PlainReduce final : public Kernel {
+ public:
+  PlainReduce(ReduceOp op, ReduceSpace space) : op_(op), space_(std::move(space)) {}
+
+  bool serial() const override { return space_.outputs.elems() * space_.count < 4096; }
+
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    const auto* x = reinterpret_cast<const T*>(inputs[0]);
+    auto* y = reinterpret_cast<Out*>(outputs[0]);
+    for_outputs(space_.outputs, context, [&](int64_t to, int64_t from) { y[to] = reduce(x + from); });
+  }
+
+ private:
+  using Sum = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
+
+  Out reduce(const T* x) const {
+    switch (op_) {
+      case ReduceOp::sum:
+      case ReduceOp::mean: {
+        Sum sum{};
+        for_inputs(space_.inputs, [&](int64_t at) { sum += static_cast<Sum>(x[at]); });
+        if (op_ == ReduceOp::sum) return static_cast<Out>(sum);
+        return static_cast<Out>(static_cast<double>(sum) / static_cast<double>(space_.count));
+      }
+      case ReduceOp::prod: {
+        Sum product = 1;
+        for_inputs(space_.inputs, [&](int64_t at) { product *= static_cast<Sum>(x[at]); });
+        return static_cast<Out>(product);
+      }
+      case ReduceOp::any:
+      case ReduceOp::all: {
+        bool any = false, all = true;
+        for_inputs(space_.inputs, [&](int64_t at) {
+          any = any || x[at] != T(0);
+          all = all && x[at] != T(0);
+        });
+        return static_cast<Out>(op_ == ReduceOp::any ? any : all);
+      }
+      case ReduceOp::max:
+      case ReduceOp::min: {
+        T best = op_ == ReduceOp::max ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
+        if constexpr (std::is_floating_point_v<T>)
+          best = op_ == ReduceOp::max ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
+        for_inputs(space_.inputs, [&](int64_t at) {
+          if (better(x[at], best)) best = x[at];
+        });
+        return static_cast<Out>(best);
+      }
+      case ReduceOp::argmax:
+      case ReduceOp::argmin: {
+        int64_t index = 0, best = 0;
+        bool first = true;
+        T value{};
+        for_inputs(space_.inputs, [&](int64_t at) {
+          if (first || better(x[at], value)) {
+            value = x[at];
+            best = index;
+          }
+          first = false;
+          ++index;
+        });
+        return static_cast<Out>(best);
+      }
+    }
+    return Out{};
+  }
+
+  // NaN beats every number and keeps its place.
+  bool better(T candidate, T than) const {
+    if (is_nan(than)) return false;
+    if (is_nan(candidate)) return true;
+    return op_ == ReduceOp::max || op_ == ReduceOp::argmax ? candidate > than : candidate < than;
+  }
+
+  ReduceOp op_;
+  ReduceSpace space_;
+};
+
+/// f32 where the reduced elements of an output form dense rows, or where outputs lie side by side.
+class FastReduce final : public Kernel {
+ public:
+  FastReduce(ReduceOp op, ReduceSpace space)
+      : op_(op), space_(std::move(space)), rows_dense_(dense_rows(space_)), row_ops_(&row_ops()) {
+    combine_ = block_function(op == ReduceOp::max ? BlockOp::max : op == ReduceOp::min ? BlockOp::min : BlockOp::add);
+  }
+
+  static bool serves(ReduceOp op, const ReduceSpace& space) {
+    if (op != ReduceOp::sum && op != ReduceOp::mean && op != ReduceOp::max && op != ReduceOp::min) return false;
+    if (space.count == 0) return false;
+    return dense_rows(space) || (space.outputs.col_stride(0) == 1 && space.outputs.col_stride(1) == 1);
+  }
+
+  bool serial() const override { return space_.outputs.elems() * space_.count < 8192; }
+
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    const auto* x = reinterpret_cast<const float*>(inputs[0]);
+    auto* y = reinterpret_cast<float*>(outputs[0]);
+    if (rows_dense_) {
+      for_outputs(space_.outputs, context, [&](int64_t to, int64_t from) { y[to] = reduce_rows(x + from); });
+      return;
+    }
+    const Nest& outer = space_.outputs;
+    outer.for_tiles(context.thread, context.threads, kColumns, [&](const Nest::Tile& tile) {
+      for (int64_t r = 0; r < tile.rows; ++r)
+        reduce_columns(x + tile.offsets[1] + r * outer.row_stride(1), y + tile.offsets[0] + r * outer.row_stride(0),
+                       tile.cols);
+    });
+  }
+
+ private:
+  static constexpr int64_t kColumns = 256;
+
+  static bool dense_rows(const ReduceSpace& space) {
+    return space.inputs.col_stride(1) == 1 && space.inputs.cols() >= 16;
+  }
+
+  float reduce_rows(const float* x) const {
+    double sum = 0;
+    float best =
+        op_ == ReduceOp::max ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::infinity();
+    const int64_t cols = space_.inputs.cols();
+    std::vector<int64_t> offsets(space_.inputs.operand_count());
+    for (int64_t row = 0; row < space_.inputs.outer_rows(); ++row) {
+      space_.inputs.locate(row, offsets.data());
+      const float* at = x + offsets[1];
+      if (op_ == ReduceOp::max || op_ == ReduceOp::min) {
+        const float value = op_ == ReduceOp::max ? row_ops_->max(at, cols) : row_ops_->min(at, cols);
+        const bool better = op_ == ReduceOp::max ? value > best : value < best;
+        if (!std::isnan(best) && (std::isnan(value) || better)) best = value;
+      } else {
+        sum += row_ops_->sum(at, cols);
+      }
+    }
+    if (op_ == ReduceOp::max || op_ == ReduceOp::min) return best;
+    return static_cast<float>(op_ == ReduceOp::mean ? sum / static_cast<double>(space_.count) : sum);
+  }
+
+  // Sums of 64 rows at a time are added to the total, so that long columns stay accurate.
+  void reduce_columns(const float* x, float* y, int64_t cols) const {
+    alignas(64) float part[kColumns];
+    const bool extreme = op_ == ReduceOp::max || op_ == ReduceOp::min;
+    constexpr int64_t kPart = 64;
+    int64_t done = 0;
+    const auto flush = [&] {
+      if (done <= kPart) {
+        std::copy_n(part, cols, y);
+      } else {
+        combine_({y, cols, y, cols, 1, cols, part, cols, 1});
+      }
+    };
+    for_inputs(space_.inputs, [&](int64_t at) {
+      if (done % kPart == 0) {
+        if (done > 0) flush();
+        std::copy_n(x + at, cols, part);
+      } else {
+        combine_({part, cols, part, cols, 1, cols, x + at, cols, 1});
+      }
+      ++done;
+    });
+    flush();
+    if (extreme || op_ == ReduceOp::sum) return;
+    const float factor = 1.0f / static_cast<float>(space_.count);
+    for (int64_t c = 0; c < cols; ++c) y[c] *= factor;
+  }
+
+  ReduceOp op_;
+  ReduceSpace space_;
+  bool rows_dense_;
+  const RowOps* row_ops_;
+  BlockFunction combine_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_reduce(const KernelCall& call) {
+  if (call.inputs.size() != 1 || call.outputs.size() != 1)
+    throw InvalidModel("reduce takes x and gives one output. Check the call against kernels/reduce/reduce.h.");
+  const std::string name = call.params.text("op");
+  const std::optional<ReduceOp> op = reduce_op_from_name(name);
+  if (!op)
+    throw InvalidModel(text("reduce: no operation is named '", name, "'. See kernels/reduce/reduce.h for the list."));
+  const bool arg = *op == ReduceOp::argmax || *op == ReduceOp::argmin;
+  const bool logical = *op == ReduceOp::any || *op == ReduceOp::all;
+  const DType in = call.inputs[0].dtype, out = call.outputs[0].dtype;
+  // Sums of integers and bools may widen to i64, as torch's do.
+  const bool widens = out == DType::i64 && !is_float(in) && (*op == ReduceOp::sum || *op == ReduceOp::prod);
+  const DType wanted = arg ? DType::i64 : logical ? DType::boolean : in;
+  if (out != wanted && !widens)
+    throw InvalidModel(text("reduce ", name, ": the output must be ", dtype_name(wanted), "; got ", dtype_name(out),
+                            ". Insert a cast."));
+  ReduceSpace space = reduce_space(call, arg);
+  if (space.count == 0 && (arg || *op == ReduceOp::max || *op == ReduceOp::min))
+    throw InvalidModel(
+        text("reduce ", name, " needs at least one element; got ", view_text(call.inputs[0]), ". Check the shape."));
+  if (in == DType::f32 && FastReduce::serves(*op, space)) return std::make_unique<FastReduce>(*op, std::move(space));
+  return dispatch_dtype(in, "reduce: x", [&]<typename Tag>(Tag) -> std::unique_ptr<Kernel> {
+    using T = typename Tag::type;
+    if (arg || widens) return std::make_unique<PlainReduce<T, int64_t>>(*op, std::move(space));
+    if (logical) return std::make_unique<PlainReduce<T, bool>>(*op, std::move(space));
+    return std::make_unique<PlainReduce<T, T>>(*op, std::move(space));
+  });
+}
+
+}  // namespace hetnn::kernels

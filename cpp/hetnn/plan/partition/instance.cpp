@@ -74,7 +74,11 @@ class Pruner {
         const auto consumers = instance_.consumers(v);
         const bool possible = !consumers.empty() && std::all_of(consumers.begin(), consumers.end(),
                                                                 [&](int32_t c) { return instance_.allowed(c, d); });
-        if (!possible) time(v, d) = kUnsupported;
+        if (possible) continue;
+        time(v, d) = kUnsupported;
+        instance_
+            .walled_in[static_cast<size_t>(v) * static_cast<size_t>(instance_.device_count) + static_cast<size_t>(d)] =
+            1;
       }
     }
   }
@@ -312,7 +316,10 @@ Instance make_instance(const Problem& problem, const Options& options, bool keep
     for (size_t d = 1; d < devices; ++d) {
       if (problem.exportable[node * devices + d] != 0 || !(problem.time_us[node * devices + d] < kUnsupported))
         continue;
-      if (instance.trapped.empty()) instance.trapped.assign(n * devices, 0);
+      if (instance.trapped.empty()) {
+        instance.trapped.assign(n * devices, 0);
+        instance.walled_in.assign(n * devices, 0);
+      }
       instance.trapped[v * devices + d] = 1;
     }
   }

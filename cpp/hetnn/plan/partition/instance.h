@@ -26,6 +26,8 @@ struct Instance {
   std::vector<double> output_bytes;
   /// [v * device_count + d]: 1 where v may not be an output of a subgraph of d. Empty when every node may.
   std::vector<uint8_t> trapped;
+  /// 1 where a supporting device was taken from v only because its value could never leave there. Empty as `trapped`.
+  std::vector<uint8_t> walled_in;
   std::vector<double> launch_us;
   /// [from * device_count + to]
   std::vector<double> latency_us, bytes_per_us;

@@ -17,7 +17,9 @@ struct StrategyName {
   Strategy strategy;
   std::string_view name;
 };
-constexpr std::array<StrategyName, 4> kStrategies = {{{Strategy::topological, "topological"},
+constexpr std::array<StrategyName, 6> kStrategies = {{{Strategy::topological, "topological"},
+                                                      {Strategy::depth, "depth"},
+                                                      {Strategy::merge, "merge"},
                                                       {Strategy::cost, "cost"},
                                                       {Strategy::take_all, "take-all"},
                                                       {Strategy::cpu_only, "cpu-only"}}};
@@ -135,6 +137,10 @@ Draft run_strategy(const Instance& instance, const Options& options, CostTrace& 
       return draft_from_colours(instance, take_all_colours(instance));
     case Strategy::cpu_only:
       return draft_from_colours(instance, cpu_only_colours(instance));
+    case Strategy::depth:
+      return plan_depth(instance);
+    case Strategy::merge:
+      return plan_merge(instance, {options.settle, options.policy, options.measure, options.threshold});
     default:
       return plan_cost(instance, options.local_search, trace);
   }

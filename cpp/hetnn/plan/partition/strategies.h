@@ -19,6 +19,49 @@ Draft draft_from_colours(const Instance& instance, std::vector<int32_t> colour);
 
 Draft plan_topological(const Instance& instance, TopologicalOrder order);
 
+/// How often a set that grows by depth goes through the edges it refused before it is closed.
+inline constexpr int32_t kGrowthRounds = 8;
+Draft plan_depth(const Instance& instance);
+/// The longest path to each node, in edges.
+std::vector<int32_t> node_depths(const Instance& instance);
+/// The order in which nodes become seeds: height (longest path to an output) falling, then depth falling, then number.
+/// It is topological, and among nodes that are equally far from the end the ones with a long past come first, so that
+/// a short side branch is left for the set that consumes it.
+std::vector<int32_t> seed_order(const Instance& instance, const std::vector<int32_t>& depth);
+/// The sets of step 2 to 4, before exports are settled: part numbers along the edges.
+std::vector<int32_t> depth_parts(const Instance& instance, const std::vector<int32_t>& colour);
+
+struct MergeOptions {
+  Settle settle = Settle::merge;
+  Policy policy = Policy::all;
+  Measure measure = Measure::nodes;
+  double threshold = 0;
+};
+/// Refused groups remembered for one node, so that a second edge from the same group is not tried again.
+inline constexpr size_t kRefusalsKept = 16;
+Draft plan_merge(const Instance& instance, const MergeOptions& options);
+/// The initial subgraphs of `merge`: part numbers along the edges.
+std::vector<int32_t> merge_parts(const Instance& instance, const std::vector<int32_t>& label);
+
+/// Node times and transfers of colours that change node by node.
+class TransferCounts {
+ public:
+  /// `colour` must outlive this and is changed by `move`.
+  TransferCounts(const Instance& instance, std::vector<int32_t>& colour);
+  /// Moves a node to a device it is allowed on; the microseconds that saves. Linear in its inputs and the devices.
+  double move(int32_t v, int32_t device);
+
+ private:
+  int32_t& readers(int32_t v, int32_t d) {
+    return readers_[static_cast<size_t>(v) * static_cast<size_t>(instance_.device_count) + static_cast<size_t>(d)];
+  }
+
+  const Instance& instance_;
+  std::vector<int32_t>& colour_;
+  /// How many consumers of each value sit on each device.
+  std::vector<int32_t> readers_;
+};
+
 /// What `cost` found out beside the plan.
 struct CostTrace {
   double cut_us = -1;

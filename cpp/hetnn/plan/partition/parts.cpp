@@ -1,0 +1,160 @@
+// Settling, refining, ordering and joining of parts.
+#include "hetnn/plan/partition/parts.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "hetnn/base/error.h"
+#include "hetnn/plan/partition/group.h"
+
+namespace hetnn::plan {
+namespace {
+
+size_t index(int32_t v) { return static_cast<size_t>(v); }
+
+/// An order of the parts that stays with the general processor, then with any one device, as long as it can.
+std::vector<int32_t> order_parts(const Instance& instance, const std::vector<int32_t>& part_of,
+                                 const std::vector<int32_t>& device_of_part) {
+  const size_t parts = device_of_part.size();
+  std::vector<int32_t> begin(parts + 1, 0), missing(parts, 0);
+  for (int32_t v = 0; v < instance.size; ++v) {
+    for (const int32_t c : instance.consumers(v)) {
+      if (part_of[index(v)] == part_of[index(c)]) continue;
+      ++begin[index(part_of[index(v)]) + 1];
+      ++missing[index(part_of[index(c)])];
+    }
+  }
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<int32_t> readers(static_cast<size_t>(begin[parts]));
+  std::vector<int32_t> fill(begin.begin(), begin.end() - 1);
+  for (int32_t v = 0; v < instance.size; ++v) {
+    for (const int32_t c : instance.consumers(v)) {
+      if (part_of[index(v)] != part_of[index(c)])
+        readers[static_cast<size_t>(fill[index(part_of[index(v)])]++)] = part_of[index(c)];
+    }
+  }
+  // Ready parts by device, each taken first in, first out.
+  std::vector<std::vector<int32_t>> ready(static_cast<size_t>(instance.device_count));
+  std::vector<size_t> head(ready.size(), 0);
+  for (size_t k = 0; k < parts; ++k) {
+    if (missing[k] == 0) ready[index(device_of_part[k])].push_back(static_cast<int32_t>(k));
+  }
+  std::vector<int32_t> number(parts, -1);
+  int32_t count = 0;
+  for (size_t d = 0; count < static_cast<int32_t>(parts);) {
+    if (head[d] == ready[d].size()) {
+      d = 0;
+      while (d < ready.size() && head[d] == ready[d].size()) ++d;
+      HETNN_ASSERT(d < ready.size(), "the parts close a ring");
+    }
+    const auto part = index(ready[d][head[d]++]);
+    number[part] = count++;
+    for (int32_t i = begin[part]; i < begin[part + 1]; ++i) {
+      const auto reader = index(readers[static_cast<size_t>(i)]);
+      if (--missing[reader] == 0) ready[index(device_of_part[reader])].push_back(static_cast<int32_t>(reader));
+    }
+    // One accelerator part at a time; whatever it freed for the general processor comes next.
+    if (d != 0 && head[0] != ready[0].size()) d = 0;
+  }
+  return number;
+}
+
+}  // namespace
+
+void refine_by_colour(const Instance& instance, const std::vector<int32_t>& colour, std::vector<int32_t>& part_of) {
+  std::vector<int32_t> run(part_of.size(), 0);
+  for (int32_t v = 0; v < instance.size; ++v) {
+    for (const int32_t u : instance.inputs(v)) {
+      if (part_of[index(u)] != part_of[index(v)]) continue;
+      run[index(v)] = std::max(run[index(v)], run[index(u)] + (colour[index(u)] != colour[index(v)] ? 1 : 0));
+    }
+  }
+  // Number (part, run, colour): a counting sort by part first, since most parts have one run.
+  int32_t parts = 0;
+  for (const int32_t k : part_of) parts = std::max(parts, k + 1);
+  std::vector<int32_t> begin(static_cast<size_t>(parts) + 1, 0);
+  for (const int32_t k : part_of) ++begin[index(k) + 1];
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<int32_t> nodes(part_of.size());
+  std::vector<int32_t> fill(begin.begin(), begin.end() - 1);
+  for (int32_t v = 0; v < instance.size; ++v) nodes[static_cast<size_t>(fill[index(part_of[index(v)])]++)] = v;
+  const auto key = [&](int32_t v) { return std::pair(run[index(v)], colour[index(v)]); };
+  int32_t count = -1;
+  for (int32_t part = 0; part < parts; ++part) {
+    const auto first = nodes.begin() + begin[index(part)];
+    const auto last = nodes.begin() + begin[index(part) + 1];
+    if (first == last) continue;
+    if (std::any_of(first, last, [&](int32_t v) { return key(v) != key(*first); })) {
+      std::stable_sort(first, last, [&](int32_t a, int32_t b) { return key(a) < key(b); });
+    }
+    for (auto v = first; v != last; ++v) {
+      if (v == first || key(*v) != key(*(v - 1))) ++count;
+      part_of[index(*v)] = count;
+    }
+  }
+}
+
+int32_t move_trapped(const Instance& instance, const std::vector<int32_t>& part_of, std::vector<int32_t>& colour,
+                     bool whole_parts) {
+  if (instance.trapped.empty()) return 0;
+  const auto settled = [&](int32_t v) {
+    const auto consumers = instance.consumers(v);
+    return !consumers.empty() && std::all_of(consumers.begin(), consumers.end(), [&](int32_t c) {
+      return part_of[index(c)] == part_of[index(v)] && colour[index(c)] == colour[index(v)];
+    });
+  };
+  std::vector<uint8_t> cleared;
+  if (whole_parts) {
+    cleared.assign(part_of.size(), 0);
+    for (int32_t v = 0; v < instance.size; ++v) {
+      if (instance.is_trapped(v, colour[index(v)]) && !settled(v)) cleared[index(part_of[index(v)])] = 1;
+    }
+  }
+  int32_t moved = 0;
+  for (int32_t v = instance.size - 1; v >= 0; --v) {
+    if (!instance.is_trapped(v, colour[index(v)])) continue;
+    if (settled(v) && (!whole_parts || cleared[index(part_of[index(v)])] == 0)) continue;
+    const int32_t to = fallback_device(instance, colour, v);
+    if (to < 0) {
+      throw Unsupported(text("node '", instance.id(v), "': its result may not leave '",
+                             instance.problem->devices[index(colour[index(v)])].name,
+                             "', its consumers are not all in its subgraph, and no other device can run it. Make it "
+                             "exportable or let the general processor support it."));
+    }
+    colour[index(v)] = to;
+    ++moved;
+  }
+  return moved;
+}
+
+Draft draft_from_parts(const Instance& instance, std::vector<int32_t> part_of, std::vector<int32_t> colour) {
+  Draft draft;
+  if (instance.size == 0) return draft;
+  refine_by_colour(instance, colour, part_of);
+  for (int32_t round = 0; move_trapped(instance, part_of, colour, round >= kGentleRounds) > 0; ++round) {
+    refine_by_colour(instance, colour, part_of);
+    HETNN_ASSERT(round < kGentleRounds + instance.size, "trapped nodes do not settle");
+  }
+  std::vector<int32_t> device_of_part;
+  for (size_t v = 0; v < part_of.size(); ++v) {
+    if (index(part_of[v]) >= device_of_part.size()) device_of_part.resize(index(part_of[v]) + 1, 0);
+    device_of_part[index(part_of[v])] = colour[v];
+  }
+  const std::vector<int32_t> number = order_parts(instance, part_of, device_of_part);
+  std::vector<int32_t> device_at(number.size());
+  for (size_t k = 0; k < number.size(); ++k) device_at[index(number[k])] = device_of_part[k];
+  std::vector<int32_t> subgraph_at(number.size());
+  for (size_t k = 0; k < device_at.size(); ++k) {
+    const bool joins = k > 0 && device_at[k] == 0 && device_at[k - 1] == 0;
+    draft.subgraph_count += joins ? 0 : 1;
+    subgraph_at[k] = draft.subgraph_count - 1;
+  }
+  draft.colour = std::move(colour);
+  draft.subgraph_of.resize(draft.colour.size());
+  for (size_t v = 0; v < part_of.size(); ++v) draft.subgraph_of[v] = subgraph_at[index(number[index(part_of[v])])];
+  if (instance.any_connected) split_islands(instance, draft);
+  return draft;
+}
+
+}  // namespace hetnn::plan

@@ -18,7 +18,8 @@ namespace hetnn::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
-constexpr int64_t kChunk = 1024;
+// 16 additions per accumulator before its sum goes into the double.
+constexpr int64_t kChunk = 64 * kLanes;
 
 // Four accumulators hide the latency of the additions; their order is fixed by n alone.
 template <typename Map>

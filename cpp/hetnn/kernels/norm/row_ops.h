@@ -7,7 +7,7 @@
 namespace hetnn::kernels {
 
 struct RowOps {
-  /// Sum of x[0..n). Partial sums of 1024 elements are added in double, so that long rows stay accurate.
+  /// Sum of x[0..n). Short partial sums are added in double, so that long rows stay accurate.
   double (*sum)(const float* x, int64_t n);
   /// Sum of (x - shift)^2.
   double (*squares)(const float* x, int64_t n, float shift);

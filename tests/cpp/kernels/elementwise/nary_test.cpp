@@ -1,0 +1,146 @@
+// n-ary sums, products and extremes against chains of two-operand steps.
+#include "hetnn/kernels/elementwise/nary.h"
+
+#include "../kernel_runner.h"
+
+namespace hetnn::kernels::testing {
+namespace {
+
+std::vector<Tensor> inputs_of(int count, const std::vector<int64_t>& shape) {
+  std::vector<Tensor> inputs;
+  for (int i = 0; i < count; ++i) inputs.push_back(random_plain(shape, static_cast<unsigned>(i + 1)));
+  return inputs;
+}
+
+TEST(Nary, SumsAnyNumberWithAnyGroup) {
+  for (const int count : {1, 2, 3, 4, 8, 17, 64, 100})
+    for (const int64_t group : {0, 2, 3, 8, 16})
+      for (const int64_t elems : {1, 5, 67, 5000}) {
+        const auto inputs = inputs_of(count, {elems});
+        std::vector<double> expected(static_cast<size_t>(elems));
+        for (const Tensor& x : inputs)
+          for (size_t i = 0; i < expected.size(); ++i) expected[i] += x.values[i];
+        check_kernel("nary", inputs, {inputs[0].view}, {{"op", "add"}, {"group", group}}, {expected}, 2e-6,
+                     "sum of " + std::to_string(count));
+        if (HasFatalFailure()) return;
+      }
+}
+
+TEST(Nary, ProductsAndExtremes) {
+  for (const int count : {2, 5, 20})
+    for (const std::string op : {"mul", "max", "min"}) {
+      auto inputs = inputs_of(count, {3, 41});
+      inputs.back().values[7] = std::nan("");
+      inputs[0].values[9] = std::nan("");
+      std::vector<double> expected = inputs[0].values;
+      for (int k = 1; k < count; ++k)
+        for (size_t i = 0; i < expected.size(); ++i) {
+          const double a = expected[i], b = inputs[static_cast<size_t>(k)].values[i];
+          expected[i] = op == "mul"                      ? a * b
+                        : std::isnan(a) || std::isnan(b) ? std::nan("")
+                        : op == "max"                    ? std::max(a, b)
+                                                         : std::min(a, b);
+        }
+      check_kernel("nary", inputs, {inputs[0].view}, {{"op", op}, {"group", int64_t{4}}}, {expected}, 1e-6,
+                   "nary " + op);
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST(Nary, WeighsWithSpecialCoefficients) {
+  const std::vector<std::vector<double>> all = {
+      {1, -1, 0, 0.5, 2}, {0, 0, 0, 0, 0}, {-1, -1, -1, -1, -1}, {0, 0, 1, 0, 0}, {0.25, 0.5, 1, -1, 0}};
+  for (const auto& coefficients : all) {
+    auto inputs = inputs_of(5, {77});
+    std::vector<double> expected(77);
+    for (size_t k = 0; k < 5; ++k)
+      for (size_t i = 0; i < 77; ++i) expected[i] += coefficients[k] * inputs[k].values[i];
+    for (const int64_t group : {2, 3, 16}) {
+      check_kernel("nary", inputs, {inputs[0].view}, {{"coefficients", coefficients}, {"group", group}}, {expected},
+                   1e-6, "weighted sum");
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(Nary, AnOperandTimesZeroIsNotRead) {
+  auto inputs = inputs_of(3, {20});
+  for (double& v : inputs[1].values) v = std::nan("");
+  std::vector<double> expected(20);
+  for (size_t i = 0; i < 20; ++i) expected[i] = inputs[0].values[i] - inputs[2].values[i];
+  const std::vector<double> coefficients = {1, 0, -1};
+  check_kernel("nary", inputs, {inputs[0].view}, {{"coefficients", coefficients}}, {expected}, 1e-7, "skips");
+  const auto strict =
+      run_kernel("nary", inputs, {inputs[0].view}, {{"coefficients", coefficients}, {"deterministic", int64_t{1}}});
+  for (const double v : strict[0]) EXPECT_TRUE(std::isnan(v));
+}
+
+TEST(Nary, DeterministicEqualsTheChainBitForBit) {
+  const std::vector<double> coefficients = {0.3, 1, -1, 1.7, 1, -0.2, 1, 1, -1, 0.1, 1};
+  const auto inputs = inputs_of(static_cast<int>(coefficients.size()), {301});
+  std::vector<double> expected(301);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    float acc = 0;
+    for (size_t k = 0; k < coefficients.size(); ++k) {
+      const auto x = static_cast<float>(inputs[k].values[i]);
+      const auto c = static_cast<float>(coefficients[k]);
+      const float term = x * c;
+      acc = k == 0 ? term : acc + term;
+    }
+    expected[i] = static_cast<double>(acc);
+  }
+  for (const std::string& isa : available_isas()) {
+    restrict_isa(isa);
+    for (int64_t group = 2; group <= 16; ++group)
+      expect_same(run_kernel("nary", inputs, {inputs[0].view},
+                             {{"coefficients", coefficients}, {"group", group}, {"deterministic", int64_t{1}}})[0],
+                  expected, "deterministic on " + isa);
+  }
+  restrict_isa("");
+}
+
+TEST(Nary, BroadcastsMixesLayoutsAndRunsAnEpilogue) {
+  const std::vector<int64_t> shape = {2, 5, 3, 4};
+  const Tensor a = random_plain(shape, 1), b = random_nhwc(shape, 2, 3), c = random_plain({1, 5, 1, 1}, 3),
+               d = random_plain({1}, 4);
+  const Tensor gate = random_plain({2, 5, 1, 1}, 5);
+  std::vector<double> expected;
+  for (size_t i = 0; i < a.values.size(); ++i)
+    expected.push_back(
+        std::max(0.0, (a.values[i] + b.values[i] + c.values[i / 12 % 5] + d.values[0]) * gate.values[i / 12]));
+  for (const bool nhwc : {false, true})
+    check_kernel("nary", {a, b, c, d, gate},
+                 {nhwc ? TensorView::nhwc(DType::f32, shape, 7) : TensorView::plain(DType::f32, shape)},
+                 {{"op", "add"}, {"epilogue", "mul %4; relu"}}, {expected}, 1e-6, "mixed");
+}
+
+TEST(Nary, WorksInPlaceOfItsFirstInput) {
+  const auto inputs = inputs_of(12, {5000});
+  const auto apart = run_kernel("nary", inputs, {inputs[0].view}, {{"group", int64_t{3}}});
+  const auto in_place =
+      run_kernel("nary", inputs, {inputs[0].view}, {{"group", int64_t{3}}}, {.threads = 2, .in_place = true});
+  expect_same(in_place[0], apart[0], "in place");
+}
+
+TEST(Nary, RefusesTooManyInputsAndForeignGroups) {
+  const auto refuse = [](int count, int64_t group, const std::string& message) {
+    const auto inputs = inputs_of(count, {3});
+    try {
+      run_kernel("nary", inputs, {inputs[0].view}, {{"group", group}});
+      FAIL() << "accepted";
+    } catch (const InvalidModel& error) {
+      EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
+    }
+  };
+  refuse(101, 0, "nary takes 1 to 100 inputs; got 101");
+  refuse(3, 17, "group must be 0 or lie in [2, 16]; got 17");
+}
+
+TEST(Nary, TuningChoosesAGroupInRange) {
+  const int group = fastest_nary_group(9, 10000, true, 2000);
+  EXPECT_GE(group, 2);
+  EXPECT_LE(group, 9);
+}
+
+}  // namespace
+}  // namespace hetnn::kernels::testing

@@ -1,4 +1,4 @@
-"""The MTCNN cascade on real photos, with the networks run by torch: the numbers are those of the published detector."""
+"""The MTCNN cascade on real photos, its networks run by torch and by hetnn: the numbers are the published detector's."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from skimage import data
 from skimage.transform import resize
 
+import hetnn
 from mtcnn import cascade, networks
 
 Image = NDArray[np.uint8]
@@ -33,74 +34,89 @@ def hundred_faces() -> Image:
     return rgb((tiled * 255).astype(np.uint8))
 
 
-class TorchNetwork:
-    """A torch module as the cascade wants it; remembers the shapes it saw."""
+class Recorder:
+    """A network as the cascade wants it; remembers the shapes it saw."""
 
-    def __init__(self, module: torch.nn.Module) -> None:
-        self.module = module
+    def __init__(self, run: cascade.Network) -> None:
+        self.run = run
         self.shapes: list[tuple[int, ...]] = []
 
-    def __call__(self, x: NDArray[np.float32]) -> Sequence[NDArray[np.float32]]:
+    def __call__(self, x: NDArray[np.float32]) -> Sequence[Any]:
         self.shapes.append(x.shape)
+        return self.run(x)
+
+
+def run_in_torch(module: torch.nn.Module) -> cascade.Network:
+    def run(x: NDArray[np.float32]) -> Sequence[Any]:
         with torch.no_grad():
-            return [output.numpy() for output in self.module(torch.from_numpy(x))]
+            return [output.numpy() for output in module(torch.from_numpy(x))]
+
+    return run
+
+
+@pytest.fixture(scope="module", params=["torch", "cpu", "cpu+relu-only"])
+def compiled(request: pytest.FixtureRequest) -> list[cascade.Network]:
+    """The three networks in torch, or compiled for a target."""
+    if request.param == "torch":
+        return [run_in_torch(module) for module in networks.load_networks()]
+    return [hetnn.compile(exported, request.param) for exported in networks.export_networks().values()]
 
 
 @pytest.fixture
-def torch_networks() -> list[TorchNetwork]:
-    return [TorchNetwork(module) for module in networks.load_networks()]
+def nets(compiled: list[cascade.Network]) -> list[Recorder]:
+    return [Recorder(network) for network in compiled]
 
 
-def test_astronaut(torch_networks: list[TorchNetwork]) -> None:
-    found = cascade.detect(data.astronaut(), *torch_networks)
+def test_astronaut(nets: list[Recorder]) -> None:
+    found = cascade.detect(data.astronaut(), *nets)
     assert len(found) == 1
     np.testing.assert_allclose(found.boxes, [[181.05, 62.16, 267.75, 172.05]], atol=0.01)
     np.testing.assert_allclose(found.probabilities, [0.9999977], atol=1e-6)
     eyes_nose_mouth = [[205.0, 101.7], [246.8, 103.7], [224.7, 129.0], [201.7, 139.2], [245.3, 141.9]]
     np.testing.assert_allclose(found.landmarks, [eyes_nose_mouth], atol=0.06)
-    pnet, rnet, onet = torch_networks
+    pnet, rnet, onet = nets
     assert [shape[2] for shape in pnet.shapes] == [308, 218, 155, 110, 78, 56, 40, 28, 20, 14]
     assert (rnet.shapes, onet.shapes) == ([(153, 3, 24, 24)], [(9, 3, 48, 48)])
 
 
-def test_camera(torch_networks: list[TorchNetwork]) -> None:
-    found = cascade.detect(rgb(data.camera()), *torch_networks)
+def test_camera(nets: list[Recorder]) -> None:
+    found = cascade.detect(rgb(data.camera()), *nets)
     np.testing.assert_allclose(found.boxes, [[199.22, 118.93, 254.27, 192.27]], atol=0.01)
 
 
-def test_two_faces(torch_networks: list[TorchNetwork]) -> None:
-    found = cascade.detect(astronaut_beside_mirror(), *torch_networks)
+def test_two_faces(nets: list[Recorder]) -> None:
+    found = cascade.detect(astronaut_beside_mirror(), *nets)
     assert len(found) == 2
     right, left = sorted(found.boxes[:, 0])[::-1]
     assert left < 512 < right
 
 
 @pytest.mark.slow
-def test_hundred_faces(torch_networks: list[TorchNetwork]) -> None:
-    found = cascade.detect(hundred_faces(), *torch_networks)
+def test_hundred_faces(nets: list[Recorder]) -> None:
+    found = cascade.detect(hundred_faces(), *nets)
     assert len(found) == 100
     tiles = {(int(box[1] + box[3]) // 200, int(box[0] + box[2]) // 200) for box in found.boxes}
     assert len(tiles) == 100, "one face in each tile"
 
 
-def test_no_face_at_all(torch_networks: list[TorchNetwork]) -> None:
-    found = cascade.detect(rgb(data.brick()), *torch_networks)
+def test_no_face_at_all(nets: list[Recorder]) -> None:
+    found = cascade.detect(rgb(data.brick()), *nets)
     assert found.candidates == {"P-Net": 0, "R-Net": 0, "O-Net": 0}
     assert found.landmarks.shape == (0, 5, 2)
 
 
-def test_candidates_that_come_to_nothing(torch_networks: list[TorchNetwork]) -> None:
-    found = cascade.detect(data.hubble_deep_field(), *torch_networks)
+def test_candidates_that_come_to_nothing(nets: list[Recorder]) -> None:
+    found = cascade.detect(data.hubble_deep_field(), *nets)
     assert (found.candidates["R-Net"], len(found)) == (14, 0)
 
 
-def test_an_image_smaller_than_a_face(torch_networks: list[TorchNetwork]) -> None:
-    assert len(cascade.detect(np.zeros((8, 8, 3), np.uint8), *torch_networks)) == 0
+def test_an_image_smaller_than_a_face(nets: list[Recorder]) -> None:
+    assert len(cascade.detect(np.zeros((8, 8, 3), np.uint8), *nets)) == 0
 
 
-def test_a_gray_image_is_refused(torch_networks: list[TorchNetwork]) -> None:
+def test_a_gray_image_is_refused(nets: list[Recorder]) -> None:
     with pytest.raises(ValueError, match=r"expected an RGB image .* got an array of shape \[512, 512\]"):
-        cascade.detect(data.camera(), *torch_networks)
+        cascade.detect(data.camera(), *nets)
 
 
 @pytest.mark.parametrize("size", [(7, 5, 3, 2), (12, 30, 24, 24), (5, 5, 5, 5), (3, 4, 7, 9)])

@@ -1,4 +1,4 @@
-"""The MTCNN cascade on real photos, its networks run by torch and by hetnn: the numbers are the published detector's."""
+"""The MTCNN cascade on real photos, its networks run by torch and by hetnn; the numbers are those published."""
 
 from __future__ import annotations
 

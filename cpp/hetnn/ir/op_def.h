@@ -95,8 +95,9 @@ struct Work {
 /// both), reading the node's present inputs in order.
 struct KernelUse {
   using Param = std::variant<Dim, double, std::string, std::vector<Dim>, std::vector<double>>;
-  /// Where feature maps (rank 4, one vector of channels a pixel) are welcome: `same` writes the layout it reads.
-  enum class Layout : uint8_t { plain, same, channels_last };
+  /// Where feature maps (rank 4, one vector of channels a pixel) are welcome: `same` writes the layout it reads;
+  /// `plain` reads and writes plain memory; `written_plain` reads either and writes plain memory.
+  enum class Layout : uint8_t { plain, written_plain, same, channels_last };
 
   std::string kernel;
   std::map<std::string, Param, std::less<>> params = {};

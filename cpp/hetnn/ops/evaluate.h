@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "hetnn/base/dtype.h"
@@ -66,8 +67,19 @@ std::vector<Tensor> map_unary(const ir::Evaluation& e, F f) {
   return {y};
 }
 
+/// y[index] = x's element number first + Σ index·strides, for every index of `shape`; any element type.
+Tensor gather_strided(const Tensor& x, const std::vector<int64_t>& shape, int64_t first,
+                      const std::vector<int64_t>& strides);
+
 /// y[i] = f(x[i]) for f over doubles, rounded once to the input's type.
 std::vector<Tensor> map_real(const ir::Evaluation& e, const std::function<double(double)>& f);
+
+/// A reduction in double by `axes` and `keepdim`: finish(fold of step from initial, number of elements folded). `out`
+/// is the result's type; none: the input's.
+std::vector<Tensor> reduce_real(const ir::Evaluation& e, double initial,
+                                const std::function<double(double, double)>& step,
+                                const std::function<double(double, int64_t)>& finish,
+                                std::optional<DType> out = std::nullopt);
 
 /// y[i] = f(a[i], b[i]) with broadcasting; the result has element type `out` (bool for comparisons).
 template <typename F>

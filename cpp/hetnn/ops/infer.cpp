@@ -1,6 +1,8 @@
 // Shape inference shared by operator files.
 #include "hetnn/ops/infer.h"
 
+#include <algorithm>
+
 namespace hetnn::ops {
 
 std::vector<ir::Type> same_as_input(const ir::Node& node) { return {node.input(0)->type()}; }
@@ -64,6 +66,41 @@ std::vector<int64_t> per_axis(const ir::Node& node, std::string_view name, size_
     if (!dim.is_static())
       ir::fail(node, "", text("attribute '", name, "' must be fixed integers; got ", to_string(given)));
     out.push_back(dim.value());
+  }
+  return out;
+}
+
+std::vector<int64_t> padding_of(const ir::Node& node) {
+  if (node.integers("padding").size() == 4) return per_axis(node, "padding", 4);
+  const std::vector<int64_t> p = per_axis(node, "padding", 2);
+  return {p[0], p[1], p[0], p[1]};
+}
+
+std::vector<int64_t> stride_of(const ir::Node& node) {
+  return node.integers("stride").empty() ? per_axis(node, "kernel", 2) : per_axis(node, "stride", 2);
+}
+
+std::vector<int> reduced_axes(const ir::Node& node) {
+  const int rank = node.input(0)->rank();
+  std::vector<int> out;
+  for (const Dim& axis : node.integers("axes")) out.push_back(axis_of(node, axis, rank));
+  if (out.empty()) {
+    for (int k = 0; k < rank; ++k) out.push_back(k);
+  }
+  std::sort(out.begin(), out.end());
+  if (std::adjacent_find(out.begin(), out.end()) != out.end()) {
+    ir::fail(node, "", text("axes must differ; got ", to_string(node.integers("axes")), "."));
+  }
+  return out;
+}
+
+Shape reduced_shape(const ir::Node& node) {
+  const std::vector<int> axes = reduced_axes(node);
+  Shape out;
+  for (int k = 0; k < node.input(0)->rank(); ++k) {
+    const bool gone = std::binary_search(axes.begin(), axes.end(), k);
+    if (!gone) out.push_back(node.input(0)->shape()[static_cast<size_t>(k)]);
+    if (gone && node.flag("keepdim")) out.push_back(1);
   }
   return out;
 }

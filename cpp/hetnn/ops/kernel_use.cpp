@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "hetnn/base/error.h"
+#include "hetnn/ops/infer.h"
 
 namespace hetnn::ops {
 namespace {
@@ -53,6 +54,14 @@ KernelChoice binary_kernel(std::string op, std::string step) {
   return [op, step](const ir::Node&) {
     return ir::KernelUse{
         .kernel = "binary", .params = {{"op", op}}, .step = step.empty() ? "" : step + " %1", .takes_steps = true};
+  };
+}
+
+KernelChoice reduce_kernel(std::string op) {
+  return [op](const ir::Node& node) {
+    std::vector<Dim> axes;
+    for (int axis : reduced_axes(node)) axes.emplace_back(axis);
+    return ir::KernelUse{.kernel = "reduce", .params = {{"op", op}, {"axes", axes}}};
   };
 }
 

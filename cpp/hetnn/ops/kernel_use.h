@@ -19,6 +19,9 @@ KernelChoice binary_kernel(std::string op, std::string step = {});
 KernelChoice named_kernel(std::string kernel, std::vector<std::string> attrs,
                           ir::KernelUse::Layout layout = ir::KernelUse::Layout::same, bool takes_steps = false);
 
+/// The kernel `reduce` with operation `op` over the node's axes.
+KernelChoice reduce_kernel(std::string op);
+
 /// An attribute as a kernel's parameter: booleans become 0 and 1.
 ir::KernelUse::Param as_param(const ir::Attr& attr);
 

@@ -6,15 +6,7 @@
 namespace hetnn::ops {
 namespace {
 
-// x [N,C,H,W], weight [M,C/groups,KH,KW], bias [M] -> y [N,M,OH,OW]. Padding is top, left, bottom, right, or height,
-// width, or one for all.
-std::vector<int64_t> padding_of(const ir::Node& node) {
-  const auto given = node.integers("padding").size();
-  if (given == 4) return per_axis(node, "padding", 4);
-  const std::vector<int64_t> p = per_axis(node, "padding", 2);
-  return {p[0], p[1], p[0], p[1]};
-}
-
+// x [N,C,H,W], weight [M,C/groups,KH,KW], bias [M] -> y [N,M,OH,OW].
 std::vector<ir::Type> infer(const ir::Node& node) {
   const ir::Type &x = node.input(0)->type(), &w = node.input(1)->type();
   const Dim groups = node.integer("groups");

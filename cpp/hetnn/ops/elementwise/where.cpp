@@ -1,0 +1,61 @@
+// where: one of two values by a condition.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "hetnn/ops/evaluate.h"
+#include "hetnn/ops/infer.h"
+#include "hetnn/ops/kernel_use.h"
+
+namespace hetnn::ops {
+namespace {
+
+std::vector<ir::Type> infer(const ir::Node& node) {
+  const ir::Type &c = node.input(0)->type(), &a = node.input(1)->type(), &b = node.input(2)->type();
+  if (c.dtype != DType::boolean || a.dtype != b.dtype) {
+    ir::fail(node, "where_c1",
+             text("the condition must be bool and both choices of one type; got ", ir::to_string(c), ", ",
+                  ir::to_string(a), " and ", ir::to_string(b), "."));
+  }
+  auto shape = broadcast(a.shape, b.shape);
+  if (shape) shape = broadcast(*shape, c.shape);
+  if (!shape)
+    ir::fail(node, "where_c2",
+             text("its inputs must broadcast; got ", to_string(c.shape), ", ", to_string(a.shape), " and ",
+                  to_string(b.shape), "."));
+  return {{a.dtype, *shape}};
+}
+
+std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+  const std::vector<int64_t> shape = e.output_shape();
+  auto full = [&](size_t k) {
+    return gather_strided(e.input(k), shape, 0, broadcast_strides(e.input(k).shape(), shape));
+  };
+  const Tensor c = full(0), a = full(1), b = full(2);
+  const int64_t size = dtype_bytes(a.dtype());
+  std::byte* data = nullptr;
+  Tensor y = Tensor::zeros(a.dtype(), shape, &data);
+  for (int64_t k = 0; k < y.elems(); ++k)
+    std::copy_n((c.values<bool>()[static_cast<size_t>(k)] ? a : b).data() + k * size, size, data + k * size);
+  return {y};
+}
+
+}  // namespace
+
+ir::OpDef define_where() {
+  return {.name = "where",
+          .doc = "y = a where the condition holds, else b.",
+          .inputs = {{"condition", "bool"}, {"a", "broadcasts"}, {"b", "broadcasts"}},
+          .attrs = {},
+          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .torch = {{"aten.where.self", "condition a b"}},
+          .onnx = {"Where"},
+          .infer = infer,
+          .evaluate = evaluate,
+          .constraints = {},
+          .kernel = named_kernel("where", {}),
+          .tolerance = 0,
+          .samples = {"where(bool[2,3], f32[2,3], f32[1])", "where(bool[n,1], i64[4], i64[n,4])"}};
+}
+
+}  // namespace hetnn::ops

@@ -1,0 +1,99 @@
+// linear: y = x * weight^T + bias over the last axis.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "hetnn/ops/evaluate.h"
+#include "hetnn/ops/infer.h"
+#include "hetnn/ops/kernel_use.h"
+
+namespace hetnn::ops {
+namespace {
+
+std::vector<ir::Type> infer(const ir::Node& node) {
+  const ir::Type &x = node.input(0)->type(), &w = node.input(1)->type();
+  if (x.dtype != w.dtype) {
+    ir::fail(node, "linear_c1",
+             text("input and weight must have one element type; got ", dtype_name(x.dtype), " and ",
+                  dtype_name(w.dtype), ". Cast one of them."));
+  }
+  if (x.shape.empty() || w.shape.size() != 2 || x.shape.back() != w.shape[1]) {
+    ir::fail(node, "linear_c2",
+             text("weight must be [N,K] with K the input's last dimension; got weight ", to_string(w.shape),
+                  " with input ", to_string(x.shape), ". Check the input's features."));
+  }
+  if (node.input(2) && node.input(2)->shape() != Shape{w.shape[0]}) {
+    ir::fail(node, "linear_c3",
+             text("bias must be ", to_string(Shape{w.shape[0]}), "; got ", to_string(node.input(2)->shape()), "."));
+  }
+  Shape y = x.shape;
+  y.back() = w.shape[0];
+  return {{x.dtype, y}};
+}
+
+std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+  const Tensor &x = e.input(0), &w = e.input(1);
+  const int64_t n = w.shape()[0], k = w.shape()[1],
+                rows = k == 0 ? elements(e.node.output()->shape()).evaluate(e.bindings) / std::max<int64_t>(n, 1)
+                              : x.elems() / k;
+  std::byte* data = nullptr;
+  Tensor y = Tensor::zeros(x.dtype(), e.output_shape(), &data);
+  visit_dtype(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const auto xv = x.values<T>(), wv = w.values<T>();
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        double sum = e.has(2) ? static_cast<double>(e.input(2).values<T>()[static_cast<size_t>(j)]) : 0;
+        for (int64_t c = 0; c < k; ++c)
+          sum += static_cast<double>(xv[static_cast<size_t>(i * k + c)]) *
+                 static_cast<double>(wv[static_cast<size_t>(j * k + c)]);
+        mutable_values<T>(data)[i * n + j] = static_cast<T>(sum);
+      }
+    }
+  });
+  return {y};
+}
+
+ir::Work work(const ir::Node& node) {
+  return {.macs = elements(node.output()->shape()) * node.input(1)->shape()[1],
+          .flops = node.input(2) ? elements(node.output()->shape()) : Dim(0)};
+}
+
+std::vector<ir::Metric> metrics(const ir::Node& node) {
+  const Shape& w = node.input(1)->shape();
+  return {{"features", w[1]}, {"filters", w[0]}};
+}
+
+std::optional<std::pair<std::string, std::string>> weights_vary(const ir::Node& node) {
+  if (node.constant_input(1) && (!node.input(2) || node.constant_input(2))) return std::nullopt;
+  return std::pair<std::string, std::string>{"weight or bias computed at run time", "constant weight and bias"};
+}
+
+}  // namespace
+
+ir::OpDef define_linear() {
+  return {.name = "linear",
+          .doc = "Matrix product with a weight: y[...,n] = bias[n] + sum over k of x[...,k] * weight[n,k].",
+          .inputs = {{"x", "[...,K]"}, {"weight", "[N,K]"}, {"bias", "[N]", true}},
+          .attrs = {},
+          .traits = static_cast<uint32_t>(ir::Trait::compute),
+          .torch = {{"aten.linear.default", "x weight bias"}},
+          .onnx = {},
+          .infer = infer,
+          .evaluate = evaluate,
+          .work = work,
+          .metrics = metrics,
+          .constraints = {{"npu", "linear_npu_c1",
+                           "An accelerator packs weights when compiling, so they must be constants.", weights_vary}},
+          .kernel =
+              [](const ir::Node& node) {
+                return ir::KernelUse{.kernel = "linear",
+                                     .params = {{"bias", Dim(node.input(2) != nullptr)}},
+                                     .layout = ir::KernelUse::Layout::plain,
+                                     .takes_steps = true};
+              },
+          .tolerance = 1e-5,
+          .samples = {"linear(f32[3,5], f32[7,5] , f32[7])", "linear(f32[2,n,6], f32[4,6], _)"}};
+}
+
+}  // namespace hetnn::ops

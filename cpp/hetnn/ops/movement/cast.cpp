@@ -1,0 +1,54 @@
+// cast: the same values in another element type.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "hetnn/ops/evaluate.h"
+#include "hetnn/ops/infer.h"
+#include "hetnn/ops/kernel_use.h"
+
+namespace hetnn::ops {
+namespace {
+
+std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+  const Tensor& x = e.input(0);
+  std::byte* data = nullptr;
+  Tensor y = Tensor::zeros(e.node.dtype("to"), x.shape(), &data);
+  visit_dtype(x.dtype(), [&](auto from) {
+    visit_dtype(y.dtype(), [&](auto to) {
+      using T = decltype(to);
+      const auto in = x.values<decltype(from)>();
+      for (size_t k = 0; k < in.size(); ++k) {
+        if constexpr (std::is_same_v<T, bool>) {
+          mutable_values<T>(data)[k] = in[k] != decltype(from)(0);
+        } else {
+          mutable_values<T>(data)[k] = static_cast<T>(in[k]);
+        }
+      }
+    });
+  });
+  return {y};
+}
+
+}  // namespace
+
+ir::OpDef define_cast() {
+  return {.name = "cast",
+          .doc = "The same values in another element type: reals are cut towards zero, everything but 0 is true.",
+          .inputs = {{"x", "any shape"}},
+          .attrs = {{"to", ir::AttrKind::dtype, std::nullopt, "the element type of y"}},
+          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .torch = {},
+          .onnx = {"Cast"},
+          .infer =
+              [](const ir::Node& node) {
+                return std::vector<ir::Type>{{node.dtype("to"), node.input(0)->shape()}};
+              },
+          .evaluate = evaluate,
+          .constraints = {},
+          .kernel = named_kernel("cast", {}),
+          .tolerance = 0,
+          .samples = {"cast(f32[2,3]) {to = i64}", "cast(bool[n]) {to = f32}", "cast(i32[4]) {to = bool}"}};
+}
+
+}  // namespace hetnn::ops

@@ -1,0 +1,83 @@
+// slice: every step-th index of a range along one axis.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "hetnn/ops/evaluate.h"
+#include "hetnn/ops/infer.h"
+#include "hetnn/ops/kernel_use.h"
+
+namespace hetnn::ops {
+namespace {
+
+// A bound counted from the back when it is a negative integer, and kept within [0, size] where that can be known.
+Dim bound(const Dim& given, const Dim& size) {
+  Dim at = given.is_static() && given.value() < 0 ? size + given : given;
+  if (at.is_static() && size.is_static()) return std::clamp<int64_t>(at.value(), 0, size.value());
+  if (at.is_static() && at.value() >= (int64_t{1} << 40)) return size;
+  return at == size ? size : (at - size).is_static() || at == Dim(0) ? at : min(at, size);
+}
+
+struct Range {
+  int axis;
+  Dim begin, end;
+  int64_t step;
+};
+
+Range range_of(const ir::Node& node) {
+  const Shape& x = node.input(0)->shape();
+  const int axis = axis_of(node, node.integer("axis"), node.input(0)->rank());
+  if (x.empty()) ir::fail(node, "slice_c1", "the input has rank 0, so there is no axis to cut.");
+  const Dim& size = x[static_cast<size_t>(axis)];
+  return {axis, bound(node.integer("start"), size), bound(node.integer("end"), size), node.integer("step").value()};
+}
+
+std::vector<ir::Type> infer(const ir::Node& node) {
+  const Range range = range_of(node);
+  if (range.step < 1) ir::fail(node, "slice_c2", text("step must be positive; got ", range.step, "."));
+  Shape y = node.input(0)->shape();
+  const Dim length = ceil_div(range.end - range.begin, range.step);
+  y[static_cast<size_t>(range.axis)] = length.is_static() ? Dim(std::max<int64_t>(length.value(), 0)) : length;
+  return {{node.input(0)->dtype(), y}};
+}
+
+std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+  const Range range = range_of(e.node);
+  std::vector<int64_t> strides = strides_of(e.input(0).shape());
+  int64_t& stride = strides[static_cast<size_t>(range.axis)];
+  const int64_t first = range.begin.evaluate(e.bindings) * stride;
+  stride *= range.step;
+  return {gather_strided(e.input(0), e.output_shape(), first, strides)};
+}
+
+}  // namespace
+
+ir::OpDef define_slice() {
+  return {.name = "slice",
+          .doc = "Indices start, start + step, ... below end along one axis; negative bounds count from the back.",
+          .inputs = {{"x", "any shape"}},
+          .attrs = {{"axis", ir::AttrKind::integer, Dim(0), "the axis"},
+                    {"start", ir::AttrKind::integer, Dim(0), "first index"},
+                    {"end", ir::AttrKind::integer, Dim(std::numeric_limits<int64_t>::max()), "one past the last index"},
+                    {"step", ir::AttrKind::integer, Dim(1), "distance of indices"}},
+          .traits = static_cast<uint32_t>(ir::Trait::movement),
+          .torch = {{"aten.slice.Tensor", "x axis start end step"}},
+          .onnx = {},
+          .infer = infer,
+          .evaluate = evaluate,
+          .constraints = {},
+          .kernel =
+              [](const ir::Node& node) {
+                const Range range = range_of(node);
+                return ir::KernelUse{.kernel = "slice",
+                                     .params = {{"axes", std::vector<Dim>{range.axis}},
+                                                {"starts", std::vector<Dim>{range.begin}},
+                                                {"ends", std::vector<Dim>{range.end}},
+                                                {"steps", std::vector<Dim>{range.step}}}};
+              },
+          .tolerance = 0,
+          .samples = {"slice(f32[2,7,4]) {axis = 1, start = 1, end = 6, step = 2}",
+                      "slice(f32[n,8]) {axis = -1, start = -3}", "slice(i64[3,h]) {axis = 0, end = 2}"}};
+}
+
+}  // namespace hetnn::ops

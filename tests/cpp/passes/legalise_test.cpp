@@ -1,0 +1,294 @@
+// The search: everything that can be legal becomes legal, by the cheapest form, within bounds, the same every time.
+#include "hetnn/passes/legalise.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "hetnn/ir/text.h"
+#include "hetnn/ir/verify.h"
+#include "hetnn/ops/registry.h"
+#include "hetnn/passes/canonicalise.h"
+#include "hetnn/target/target.h"
+#include "meaning.h"
+
+namespace hetnn::passes {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+using Names = std::set<std::string, std::less<>>;
+
+const Names kReluOnly = {"conv2d",     "linear", "matmul", "add",     "relu",    "max_pool2d",
+                         "avg_pool2d", "concat", "slice",  "reshape", "identity"};
+
+// A device that has these operators, convolutions only with constant weights, sums only of equal shapes. A node costs
+// a pass over its bytes (none for views), or its multiply-accumulates if they take longer.
+Oracle device(Names names) {
+  return {.supports =
+              [names](const ir::Node& node) {
+                if (!names.contains(node.op().name)) return false;
+                if (node.op().has(ir::Trait::elementwise)) {
+                  for (const ir::Value* input : node.inputs()) {
+                    if (input->shape() != node.output()->shape()) return false;
+                  }
+                  return true;
+                }
+                return !node.op().work || node.inputs().size() < 2 || node.constant_input(1) != nullptr;
+              },
+          .time_us =
+              [](const ir::Node& node) {
+                if (node.op().has(ir::Trait::view)) return 0.0;
+                const Bindings bindings = {{"n", 2}, {"h", 16}};
+                return 1 + std::max(static_cast<double>(target::bytes_touched(node, bindings)) / 1000,
+                                    target::work_of(node, bindings).macs / 10000);
+              }};
+}
+Oracle relu_only() { return device(kReluOnly); }
+Oracle with(std::initializer_list<std::string> more) {
+  Names names = kReluOnly;
+  names.insert(more.begin(), more.end());
+  return device(names);
+}
+
+std::string operators_of(const ir::Graph& graph) {
+  std::string out;
+  for (const ir::Node* node : graph.nodes()) {
+    if (!node->is_constant()) out += (out.empty() ? "" : " ") + std::string(node->op().name);
+  }
+  return out;
+}
+
+std::vector<std::string> unsupported(const ir::Graph& graph, const Oracle& oracle) {
+  std::vector<std::string> out;
+  for (const ir::Node* node : graph.nodes()) {
+    if (!node->is_constant() && !oracle.supports(*node)) out.push_back(node->name());
+  }
+  return out;
+}
+
+// conv, `middle` from %c to %m, conv.
+std::string net(const std::string& middle) {
+  return R"(graph @g {stage = imported} (%x: f32[1,2,5,4]) -> (%y) {
+  %w = constant() {value = f32[3,2,1,1] {1, -2, 0.5, 1.5, -1, 0.25}} : f32[3,2,1,1]
+  %v = constant() {value = f32[2,3,1,2] {1, -2, 0.5, 1.5, -1, 0.25, 2, -0.5, 1, 3, -2, 1}} : f32[2,3,1,2]
+  %c = conv2d(%x, %w) : f32[1,3,5,4]
+)" + middle +
+         R"(
+  %y = conv2d(%m, %v) : f32[1,2,5,3]
+})";
+}
+
+class Legalise : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { ops::register_all(); }
+
+  // Legalises and checks the result against the original.
+  ir::Graph legal(const std::string& source, const Oracle& oracle, const LegaliseOptions& options = {},
+                  double tolerance = 1e-6) {
+    const ir::Graph original = ir::parse(source);
+    ir::Graph graph = original.clone();
+    canonicalise(graph);
+    rewrites = legalise(graph, oracle, options);
+    ir::verify(graph);
+    EXPECT_EQ(graph.stage, ir::Stage::legal);
+    for (uint32_t seed = 1; seed <= 3; ++seed) {
+      const Inputs inputs = random_inputs(original, seed);
+      EXPECT_LE(difference(run(original, inputs), run(graph, inputs)), tolerance);
+    }
+    return graph;
+  }
+  std::vector<Rewrite> rewrites;
+};
+
+TEST_F(Legalise, EveryPiecewiseLinearActivationBecomesConvolutionsAndRelu) {
+  const char* const middles[] = {
+      "%a = constant() {value = f32[3] {-2, 0.25, 1.5}} : f32[3]\n %m = prelu(%c, %a) : f32[1,3,5,4]",
+      "%a = constant() {value = f32[3] {0.1, 0.25, 1}} : f32[3]\n %m = prelu(%c, %a) : f32[1,3,5,4]",
+      "%a = constant() {value = f32[3] {2, 1.25, 3}} : f32[3]\n %m = prelu(%c, %a) : f32[1,3,5,4]",
+      "%a = constant() {value = f32[1] {0.25}} : f32[1]\n %m = prelu(%c, %a) : f32[1,3,5,4]",
+      "%m = leaky_relu(%c) {negative_slope = 0.1} : f32[1,3,5,4]",
+      "%m = clamp(%c) {min = 0, max = 6} : f32[1,3,5,4]",
+      "%m = clamp(%c) {min = -0.3, max = 0.7} : f32[1,3,5,4]",
+      "%m = clamp(%c) {min = -0.3} : f32[1,3,5,4]",
+      "%m = clamp(%c) {max = 0.3} : f32[1,3,5,4]",
+      "%m = hardsigmoid(%c) : f32[1,3,5,4]",
+      "%m = abs(%c) : f32[1,3,5,4]",
+      "%n = neg(%c) : f32[1,3,5,4]\n %r = relu(%n) : f32[1,3,5,4]\n %m = add(%r, %c) : f32[1,3,5,4]",
+      "%s = constant() {value = f32[] {0.3}} : f32[]\n %t = mul(%c, %s) : f32[1,3,5,4]\n %m = maximum(%c, %t) : "
+      "f32[1,3,5,4]",
+      "%r = relu(%c) : f32[1,3,5,4]\n %d = sub(%c, %r) : f32[1,3,5,4]\n %m = maximum(%d, %r) : f32[1,3,5,4]",
+      "%r = relu(%c) : f32[1,3,5,4]\n %d = add(%c, %r) : f32[1,3,5,4]\n %m = minimum(%d, %r) : f32[1,3,5,4]",
+      "%s = constant() {value = f32[3,1,1] {0.3, 1, 2}} : f32[3,1,1]\n %m = maximum(%c, %s) : f32[1,3,5,4]",
+      "%g = constant() {value = f32[3] {0.3, 1, 2}} : f32[3]\n %r = relu(%c) : f32[1,3,5,4]\n"
+      " %m = batch_norm(%r, %g, %g, %g, %g) : f32[1,3,5,4]",
+  };
+  for (const char* middle : middles) {
+    SCOPED_TRACE(middle);
+    const ir::Graph graph = legal(net(middle), relu_only());
+    EXPECT_THAT(unsupported(graph, relu_only()), ElementsAre());
+    EXPECT_FALSE(rewrites.empty() && operators_of(graph).find("relu conv2d") == std::string::npos);
+  }
+}
+
+TEST_F(Legalise, WhatTheDeviceHasStaysAsItIs) {
+  const ir::Graph graph =
+      legal(net("%a = constant() {value = f32[3] {-2, 0.25, 1.5}} : f32[3]\n %m = prelu(%c, %a) : f32[1,3,5,4]"),
+            with({"prelu"}));
+  // A slope is no full operand, so the test device does not take it for elementwise: say so by hand.
+  Oracle native = relu_only();
+  native.supports = [](const ir::Node& node) {
+    return kReluOnly.contains(node.op().name) || node.op().has(ir::Trait::channelwise);
+  };
+  EXPECT_EQ(operators_of(legal(net("%a = constant() {value = f32[3] {-2, 0.25, 1.5}} : f32[3]\n"
+                                   " %m = prelu(%c, %a) : f32[1,3,5,4]"),
+                               native)),
+            "conv2d prelu conv2d");
+  EXPECT_TRUE(rewrites.empty());
+}
+
+TEST_F(Legalise, TheCheapestFormIsTakenAndSaysWhy) {
+  const std::string below =
+      net("%a = constant() {value = f32[3] {0.1, 0.25, 1}} : f32[3]\n %m = prelu(%c, %a) : f32[1,3,5,4]");
+  LegaliseOptions apart;
+  apart.disabled_rules = {"branch_into_producer"};
+  EXPECT_EQ(operators_of(legal(below, relu_only(), apart)), "conv2d conv2d relu add conv2d");
+  ASSERT_EQ(rewrites.size(), 1U);
+  EXPECT_EQ(rewrites[0].rule, "prelu_depthwise_branches");
+  EXPECT_EQ(rewrites[0].node, "m");
+  EXPECT_EQ(rewrites[0].op, "prelu");
+  EXPECT_THAT(rewrites[0].why, HasSubstr("the device has no such prelu; prelu_depthwise_branches costs"));
+  EXPECT_THAT(rewrites[0].why, HasSubstr("the next best, "));
+
+  // Mixed slopes: without a subtraction one signed branch is cheaper than two; with it, nothing changes here.
+  const std::string mixed =
+      net("%a = constant() {value = f32[3] {-2, 0.25, 1.5}} : f32[3]\n %m = prelu(%c, %a) : f32[1,3,5,4]");
+  EXPECT_EQ(operators_of(legal(mixed, relu_only(), apart)), "conv2d conv2d relu conv2d add conv2d");
+  EXPECT_EQ(rewrites[0].form, "prelu_one_branch");
+
+  // Slopes above 1 only: with a subtraction nothing is negated by arithmetic.
+  const std::string above =
+      net("%a = constant() {value = f32[3] {2, 1.25, 3}} : f32[3]\n %m = prelu(%c, %a) : f32[1,3,5,4]");
+  EXPECT_EQ(operators_of(legal(above, with({"sub"}), apart)), "conv2d conv2d relu sub conv2d");
+  EXPECT_EQ(rewrites[0].rule, "prelu_depthwise_branches");
+
+  // A maximum is cheapest where there is one.
+  EXPECT_EQ(operators_of(legal(below, with({"maximum"}), apart)), "conv2d conv2d maximum conv2d");
+  EXPECT_EQ(rewrites[0].form, "prelu_maximum + multiply_as_depthwise");
+}
+
+TEST_F(Legalise, WithoutDepthwiseTheBranchesAreFullConvolutions) {
+  Oracle plain = relu_only();
+  plain.supports = [](const ir::Node& node) {
+    return relu_only().supports(node) && !(node.attrs().contains("groups") && node.integer("groups") != Dim(1));
+  };
+  LegaliseOptions options;
+  options.disabled_rules = {"grouped_as_plain", "branch_into_producer"};
+  const std::string below =
+      net("%a = constant() {value = f32[3] {0.1, 0.25, 1}} : f32[3]\n %m = prelu(%c, %a) : f32[1,3,5,4]");
+  const ir::Graph graph = legal(below, plain, options);
+  EXPECT_EQ(rewrites.at(0).rule, "prelu_dense_branches");
+  EXPECT_THAT(unsupported(graph, plain), ElementsAre());
+  options.disabled_rules.push_back("prelu_dense_branches");
+  legal(below, plain, options);
+  EXPECT_EQ(rewrites.at(0).rule, "prelu_four_convolutions");
+}
+
+TEST_F(Legalise, TheBranchGoesIntoTheProducerWhereThatIsCheaper) {
+  const std::string below =
+      net("%a = constant() {value = f32[3] {0.1, 0.25, 1}} : f32[3]\n %m = prelu(%c, %a) : f32[1,3,5,4]");
+  Oracle launches = relu_only();
+  // Every node costs the same but movement, which is free: one convolution less is worth it.
+  launches.time_us = [](const ir::Node& node) { return node.op().has(ir::Trait::movement) ? 0.0 : 1.0; };
+  EXPECT_EQ(operators_of(legal(below, launches)), "conv2d slice slice relu add conv2d");
+  Oracle arithmetic = relu_only();
+  arithmetic.time_us = [](const ir::Node& node) {
+    return target::work_of(node, {}).macs + (node.op().has(ir::Trait::movement) ? 1e6 : 1);
+  };
+  EXPECT_EQ(operators_of(legal(below, arithmetic)), "conv2d conv2d relu add conv2d");
+}
+
+TEST_F(Legalise, NeighboursFoldIntoConvolutions) {
+  // lo of the clamp goes into the first convolution's bias, hi and the reflection into the second.
+  EXPECT_EQ(operators_of(legal(net("%m = clamp(%c) {min = -0.3, max = 0.7} : f32[1,3,5,4]"), relu_only())),
+            "conv2d relu conv2d relu conv2d");
+}
+
+TEST_F(Legalise, WhatHasNoLegalFormStays) {
+  const ir::Graph graph = legal(net("%m = hardswish(%c) : f32[1,3,5,4]"), relu_only());
+  EXPECT_THAT(unsupported(graph, relu_only()), ElementsAre("m"));
+  EXPECT_TRUE(rewrites.empty());
+  EXPECT_THAT(unsupported(legal(net("%m = hardswish(%c) : f32[1,3,5,4]"), with({"mul"})), with({"mul"})),
+              ElementsAre());
+  ASSERT_EQ(rewrites.size(), 1U);
+  EXPECT_EQ(rewrites[0].form, "hardswish_as_product + hardsigmoid_from_clamp + clamp_from_relu");
+}
+
+TEST_F(Legalise, ExcludedNodesAndDisabledRulesAreLeftAlone) {
+  const std::string source = net("%m = abs(%c) : f32[1,3,5,4]");
+  LegaliseOptions options;
+  options.excluded_nodes = {"m"};
+  EXPECT_EQ(operators_of(legal(source, relu_only(), options)), "conv2d abs conv2d");
+  options = {};
+  options.disabled_rules = {"abs_from_relu"};
+  EXPECT_EQ(operators_of(legal(source, relu_only(), options)), "conv2d abs conv2d");
+  options = {};
+  options.max_depth = 1;  // the negation would be the second level
+  EXPECT_EQ(operators_of(legal(source, relu_only(), options)), "conv2d abs conv2d");
+  options = {};
+  options.max_trials = 0;
+  EXPECT_EQ(operators_of(legal(source, relu_only(), options)), "conv2d abs conv2d");
+}
+
+TEST_F(Legalise, IsTheSameEveryTime) {
+  const std::string source = net("%m = clamp(%c) {min = -0.3, max = 0.7} : f32[1,3,5,4]");
+  EXPECT_EQ(ir::print(legal(source, relu_only())), ir::print(legal(source, relu_only())));
+}
+
+TEST_F(Legalise, RewritesAreChosenByTheCostOfThePlan) {
+  ir::Graph graph = ir::parse(R"(graph @g {stage = imported} (%x: f32[1,2,3,3]) -> (%b) {
+  %a = abs(%x) : f32[1,2,3,3]
+  %r = tanh(%a) : f32[1,2,3,3]
+  %b = hardsigmoid(%r) : f32[1,2,3,3]
+})");
+  canonicalise(graph);
+  int plans = 0;
+  // A plan costs what a test says: abs is better rewritten, hardsigmoid is not.
+  const auto plan = [&](double rewritten_abs, double rewritten_sigmoid) {
+    return [&plans, rewritten_abs, rewritten_sigmoid](const ir::Graph& legal_graph) {
+      ++plans;
+      double cost = 10;
+      const std::string operators = operators_of(legal_graph);
+      if (operators.find("abs") == std::string::npos) cost += rewritten_abs;
+      if (operators.find("hardsigmoid") == std::string::npos) cost += rewritten_sigmoid;
+      return cost;
+    };
+  };
+  ChosenRewrites chosen = choose_rewrites(graph, relu_only(), RewriteMode::automatic, plan(-3, 2));
+  ASSERT_EQ(chosen.taken.size(), 1U);
+  EXPECT_EQ(chosen.taken[0].node, "a");
+  ASSERT_EQ(chosen.refused.size(), 1U);
+  EXPECT_EQ(chosen.refused[0].node, "b");
+  EXPECT_EQ(chosen.cost_without_us, 10);
+  EXPECT_EQ(chosen.cost_us, 7);
+
+  chosen = choose_rewrites(graph, relu_only(), RewriteMode::automatic, plan(3, 2));
+  EXPECT_TRUE(chosen.taken.empty());
+  EXPECT_EQ(chosen.refused.size(), 2U);
+  EXPECT_EQ(chosen.cost_us, 10);
+  chosen = choose_rewrites(graph, relu_only(), RewriteMode::always, plan(3, 2));
+  EXPECT_EQ(chosen.taken.size(), 2U);
+  chosen = choose_rewrites(graph, relu_only(), RewriteMode::off, plan(-3, -2));
+  EXPECT_TRUE(chosen.taken.empty());
+  plans = 0;
+  choose_rewrites(graph, relu_only(), RewriteMode::automatic, plan(-3, 2), {}, 2);
+  EXPECT_EQ(plans, 3);  // without, with all, and one more
+  EXPECT_EQ(rewrite_mode_from_name("auto"), RewriteMode::automatic);
+  EXPECT_EQ(rewrite_mode_from_name("sometimes"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace hetnn::passes

@@ -7,6 +7,8 @@ python tools/new_file.py pass NAME [STAGE]    -> cpp/hetnn/passes/STAGE/NAME.cpp
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -65,6 +67,9 @@ def _write(path: Path, text: str) -> None:
     if path.exists():
         raise SystemExit(f"{path.relative_to(ROOT)} is there already")
     path.write_text(text, encoding="utf-8")
+    formatter = shutil.which("clang-format-14") or shutil.which("clang-format")
+    if formatter:
+        subprocess.run([formatter, "-i", "--style=file", str(path)], check=True)
     print(f"wrote {path.relative_to(ROOT)}")
 
 

@@ -43,7 +43,8 @@ def empty_house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "cpp/hetnn/ops/elementwise").mkdir(parents=True)
     (tmp_path / "cpp/hetnn/passes/canonical").mkdir(parents=True)
     (tmp_path / "cpp/hetnn/ops/all_ops.inc").write_text("// The operators.\n")
-    (tmp_path / "CMakeLists.txt").write_text((ROOT / "CMakeLists.txt").read_text())
+    for name in ("CMakeLists.txt", ".clang-format"):
+        (tmp_path / name).write_text((ROOT / name).read_text())
     monkeypatch.setattr(new_file, "ROOT", tmp_path)
     return tmp_path
 

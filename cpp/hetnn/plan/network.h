@@ -50,7 +50,7 @@ void apply(const NetworkPlan& plan, ir::Graph& graph);
 
 /// One rewriting as reports show it.
 struct RewriteRow {
-  std::string rule, node, form;
+  std::string rule, node, form, why;
   double bytes_avoided = 0;
   double predicted_us_before = 0;
   double predicted_us_after = 0;

@@ -69,6 +69,7 @@ Json rewrite_json(const RewriteRow& row) {
   return {{"rule", row.rule},
           {"node", row.node},
           {"form", row.form},
+          {"why", row.why},
           {"bytes_avoided", row.bytes_avoided},
           {"predicted_us_before", row.predicted_us_before},
           {"predicted_us_after", row.predicted_us_after}};
@@ -91,6 +92,24 @@ Json not_on_preferred(const NetworkPlan& plan) {
                    {"reasons", reasons_json(plan, k)},
                    {"loc", ir::to_string(node.loc())},
                    {"module", node.loc().scope}});
+  }
+  return out;
+}
+
+// What a picture of the plan needs: nodes in order, each with the nodes it reads.
+Json graph_json(const NetworkPlan& plan) {
+  Json out = Json::array();
+  for (size_t k = 0; k < plan.nodes.size(); ++k) {
+    const ir::Node& node = *plan.nodes[k];
+    Json inputs = Json::array();
+    for (const ir::Value* input : node.inputs()) {
+      if (input && input->producer() && !input->producer()->is_constant()) inputs.push_back(input->producer()->name());
+    }
+    out.push_back({{"node", node.name()},
+                   {"op", node.op().name},
+                   {"inputs", inputs},
+                   {"device", device_name(plan, plan.result.device_of[k])},
+                   {"subgraph", plan.result.subgraph_of[k]}});
   }
   return out;
 }
@@ -154,7 +173,8 @@ std::string report_json(const NetworkPlan& plan, const ir::Graph& graph, std::st
                     {"rewrites", rewrite_rows},
                     {"fusions", fusion_rows},
                     {"not_on_preferred", not_on_preferred(plan)},
-                    {"notes", notes}};
+                    {"notes", notes},
+                    {"graph", graph_json(plan)}};
   return out.dump();
 }
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hetnn.report.page import report_page
-from hetnn.report.picture import PictureNode, draw_plan, nodes_of
+from hetnn.report.page import as_html
+from hetnn.report.picture import PictureNode, as_svg, draw_plan, nodes_of
 from hetnn.report.text import as_text
 
-__all__ = ["PictureNode", "as_text", "draw_plan", "nodes_of", "report_page"]
+__all__ = ["PictureNode", "as_html", "as_svg", "as_text", "draw_plan", "nodes_of"]

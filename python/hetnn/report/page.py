@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from hetnn.report.picture import as_svg
+
 _STYLE = """
 body { font: 14px/1.45 system-ui, sans-serif; color: #223; margin: 2rem auto; max-width: 70rem; padding: 0 1rem }
 h1 { font-size: 1.4rem } h2 { font-size: 1.1rem; margin-top: 2rem }
@@ -39,8 +41,8 @@ def _reasons(row: Mapping[str, Any]) -> str:
     return "; ".join(f"{reason['text']} ({reason['label']})" for reason in row["reasons"])
 
 
-def report_page(report: Mapping[str, Any], picture: str = "", title: str = "hetnn report") -> str:
-    """One page from `Executable.report(format="dict")` and the picture of its plan (SVG, may be empty)."""
+def as_html(report: Mapping[str, Any], title: str = "hetnn report") -> str:
+    """One page from a report (`Executable.report(format="dict")`), the picture of its plan included."""
     bounds = report["lower_bound_subgraphs"]
     devices = [
         [
@@ -101,7 +103,7 @@ def report_page(report: Mapping[str, Any], picture: str = "", title: str = "hetn
             "Every node is on the accelerator.",
         ),
     }
-    shown = f'<h2>Placement</h2><div class="picture">{picture}</div>' if picture else ""
+    shown = f'<h2>Placement</h2><div class="picture">{as_svg(report)}</div>'
     body = "".join(f"<h2>{escape(name)}</h2>{content}" for name, content in sections.items())
     target, strategy = escape(str(report["target"])), escape(str(report["strategy"]))
     summary = (

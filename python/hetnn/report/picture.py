@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 # (fill, line) of each device in the order of the plan: general processor first.
 PALETTE = [
@@ -22,12 +22,6 @@ _BOX_HEIGHT = 26
 _ROW_HEIGHT = 46
 _GAP = 18
 _CHARACTER = 6.6  # width of one at this font size
-
-# %y = op(%x, _) {attributes} : type on device in 3
-_NODE = re.compile(
-    r"^  (?P<outputs>%\S+(?:, %\S+)*) = (?P<op>\w+)\((?P<inputs>[^)]*)\)"
-    r".* : .*? on (?P<device>\S+)(?: in (?P<subgraph>\d+))?"
-)
 
 
 @dataclass(frozen=True)
@@ -145,17 +139,13 @@ def _box(node: PictureNode, centre: tuple[float, float], colours: tuple[str, str
     )
 
 
-def nodes_of(graph_text: str) -> list[PictureNode]:
-    """The placed nodes of a graph in its text form; constants, which have no place, are left out."""
-    nodes: list[PictureNode] = []
-    writer: dict[str, str] = {}
-    for line in graph_text.splitlines():
-        found = _NODE.match(line)
-        if found is None:
-            continue
-        outputs = [name.strip().removeprefix("%") for name in found["outputs"].split(",")]
-        inputs = [name.strip().removeprefix("%") for name in found["inputs"].split(",") if name.strip()]
-        writer.update(dict.fromkeys(outputs, outputs[0]))
-        producers = [writer[name] for name in inputs if name in writer]
-        nodes.append(PictureNode(outputs[0], found["op"], producers, found["device"], int(found["subgraph"] or 0)))
-    return nodes
+def nodes_of(report: Mapping[str, Any]) -> list[PictureNode]:
+    """The placed nodes of a report (`report["graph"]`)."""
+    return [
+        PictureNode(row["node"], row["op"], row["inputs"], row["device"], row["subgraph"]) for row in report["graph"]
+    ]
+
+
+def as_svg(report: Mapping[str, Any], title: str = "") -> str:
+    """The picture of the plan that a report (`Executable.report(format="dict")`) describes."""
+    return draw_plan(nodes_of(report), list(report["nodes_on"]), title or f"on {report['target']}")

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from typing import Any
 
-from hetnn.report import PictureNode, as_text, draw_plan, nodes_of, report_page
+from hetnn.report import PictureNode, as_html, as_svg, as_text, draw_plan, nodes_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 NODES = [
@@ -36,6 +36,11 @@ REPORT: dict[str, Any] = {
     "lower_bound_subgraphs": {"npu": 2},
     "rewrites": [],
     "fusions": [],
+    "graph": [
+        {"node": "conv", "op": "conv2d", "inputs": ["x"], "device": "npu", "subgraph": 0},
+        {"node": "act", "op": "prelu", "inputs": ["conv"], "device": "cpu", "subgraph": 1},
+        {"node": "sum", "op": "add", "inputs": ["conv", "act"], "device": "npu", "subgraph": 2},
+    ],
     "not_on_preferred": [
         {
             "node": "act",
@@ -76,7 +81,7 @@ def test_an_empty_plan_is_a_picture_too() -> None:
 
 
 def test_the_page_shows_reasons_bytes_and_the_picture() -> None:
-    page = report_page(REPORT, draw_plan(NODES, ["cpu", "npu"]), "net")
+    page = as_html(REPORT, "net")
     seen: list[str] = []
     parser = HTMLParser()
     parser.handle_data = seen.append  # type: ignore[method-assign]
@@ -99,16 +104,6 @@ def test_the_text_names_devices_bytes_and_reasons() -> None:
         assert expected in text
 
 
-def test_nodes_are_read_from_the_text_of_a_placed_graph() -> None:
-    text = """graph @net {stage = cut} (%x: f32[1,3,8,8]) -> (%sum) {
-  %w = constant() {value = f32[4,3,1,1] {0.5, 1}} : f32[4,3,1,1]
-  %conv = conv2d(%x, %w, _) {stride = [2,2]} : f32[1,4,4,4] on relu-only in 0 group 1 loc("first", "net.py":3)
-  %a, %b = split(%conv) {axis = 1} : f32[1,2,4,4], f32[1,2,4,4] on cpu in 1
-  %sum = add(%b, %conv) : f32[1,4,4,4] on relu-only in 2
-}
-"""
-    assert nodes_of(text) == [
-        PictureNode("conv", "conv2d", [], "relu-only", 0),
-        PictureNode("a", "split", ["conv"], "cpu", 1),
-        PictureNode("sum", "add", ["a", "conv"], "relu-only", 2),
-    ]
+def test_nodes_are_read_from_the_report() -> None:
+    assert nodes_of(REPORT) == NODES
+    assert as_svg(REPORT) == draw_plan(NODES, ["cpu", "npu"], "on cpu+npu")

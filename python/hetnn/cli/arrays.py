@@ -16,6 +16,18 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
+# Element types by hetnn's name, where numpy's name is another.
+_NUMPY_NAMES = {
+    "f16": "float16",
+    "f32": "float32",
+    "f64": "float64",
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+    "u8": "uint8",
+}
+
 
 def read_arrays(path: str) -> dict[str, Array]:
     """The arrays of an .npz file; nothing in it is unpickled."""
@@ -44,12 +56,13 @@ def match_inputs(executable: Executable, arrays: dict[str, Array], path: str) ->
 
 
 def random_inputs(executable: Executable, seed: int = 0) -> list[Array]:
-    """Made-up inputs of the declared shapes, the same for the same seed; a varying dimension takes its least size."""
+    """Made-up inputs of the declared shapes, the same for the same seed; varying sizes as in the export's example."""
     rng = np.random.default_rng(seed)
+    sizes = executable.hints
     arrays: list[Array] = []
     for value in executable.inputs:
-        shape = tuple(executable.example_shape(value.name))
-        dtype = np.dtype(value.numpy_dtype)
+        shape = tuple(sizes[size] if isinstance(size, str) else size for size in value.shape)
+        dtype = np.dtype(_NUMPY_NAMES.get(value.dtype, value.dtype))
         if dtype.kind == "f":
             arrays.append(rng.standard_normal(shape).astype(dtype))
         elif dtype.kind == "b":

@@ -33,7 +33,7 @@ const Cases& pooling_cases() {
           {"average_of_averages", R"(graph @g {stage = canonical} (%x: f32[1,2,12,4]) -> (%y) {
   %y = avg_pool2d(%x) {kernel = [12,4]} : f32[1,2,1,1]
 })",
-           "avg_pool2d avg_pool2d", 1e-6},
+           "avg_pool2d avg_pool2d avg_pool2d", 1e-6},
           {"adaptive_as_average", R"(graph @g {stage = canonical} (%x: f32[1,2,12,5]) -> (%y) {
   %y = adaptive_avg_pool2d(%x) {output_size = [3,1]} : f32[1,2,3,1]
 })",

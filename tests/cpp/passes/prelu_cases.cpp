@@ -92,7 +92,7 @@ const Cases& prelu_cases() {
           {"leaky_relu_as_prelu", R"(graph @g {stage = canonical} (%x: f32[2,3,2]) -> (%y) {
   %y = leaky_relu(%x) {negative_slope = 0.3} : f32[2,3,2]
 })",
-           "prelu", 0, Values::special},
+           "prelu", 1e-7, Values::special},
       },
       {
           {"prelu_four_convolutions", kFixed, kUnknownChannels},

@@ -26,7 +26,7 @@ Rule nothing(std::string_view name, std::string_view equation, Pattern pattern, 
 std::vector<size_t> order_of(const ir::Node& permute) {
   const auto rank = static_cast<int64_t>(permute.input(0)->rank());
   std::vector<size_t> out;
-  for (const Dim& axis : permute.integers("dims")) {
+  for (const Dim& axis : permute.integers("perm")) {
     out.push_back(static_cast<size_t>(axis.value() < 0 ? axis.value() + rank : axis.value()));
   }
   return out;
@@ -68,7 +68,7 @@ Rule permute_of_permute() {
             const std::vector<size_t> inner = order_of(*m.node("inner")), outer = order_of(*m.root());
             std::vector<size_t> order;
             for (size_t axis : outer) order.push_back(inner[axis]);
-            return build.op("permute", {m.value("x")}, {{"dims", as_dims(order)}});
+            return build.op("permute", {m.value("x")}, {{"perm", as_dims(order)}});
           }};
 }
 
@@ -80,6 +80,38 @@ Rule permute_as_reshape() {
       .guards = {{"the axes longer than 1 keep their order", moves_only_ones}},
       .exactness = kBits,
       .rewrite = [](const Match& m, Build& build) { return build.reshape(m.value("x"), m.root()->output()->shape()); }};
+}
+
+bool pads_nothing(const Match& m) {
+  const std::vector<Dim>& padding = m.root()->integers("padding");
+  return std::all_of(padding.begin(), padding.end(), [](const Dim& dim) { return dim == Dim(0); });
+}
+
+// Zeros before and behind height and width, and nowhere else.
+bool pads_pixels_with_zeros(const Match& m) {
+  const ir::Node& pad = *m.node("pad");
+  const std::vector<Dim>& p = pad.integers("padding");
+  const bool constant_zero = pad.string("mode") == std::string_view("constant") && pad.real("value") == 0;
+  const auto is_fixed = [&](size_t k) { return p[k].is_static() && p[k].value() >= 0; };
+  return constant_zero && p.size() == 8 && p[0] == Dim(0) && p[1] == Dim(0) && p[4] == Dim(0) && p[5] == Dim(0) &&
+         is_fixed(2) && is_fixed(3) && is_fixed(6) && is_fixed(7);
+}
+
+Rule pad_into_convolution() {
+  return {
+      .name = "pad_into_convolution",
+      .equation = "conv2d(pad(x; zeros t, l, b, r), w; padding p) = conv2d(x, w; padding p + (t, l, b, r))",
+      .pattern = op("conv2d", {op("pad", {any("x")}, "pad"), any("w")}),
+      .guards = {{"the padding is zeros, of fixed width, along height and width only", pads_pixels_with_zeros}},
+      .exactness = kBits,
+      .rewrite = [](const Match& m, Build& build) {
+        const std::vector<Dim>& p = m.node("pad")->integers("padding");
+        const std::vector<Dim>& own = m.root()->integers("padding");
+        const auto at = [&](size_t k) { return own[own.size() == 1 ? 0 : own.size() == 2 ? k % 2 : k]; };
+        const std::vector<Dim> sum = {at(0) + p[2], at(1) + p[3], at(2) + p[6], at(3) + p[7]};
+        const std::vector<Dim> padding = sum[0] == sum[2] && sum[1] == sum[3] ? std::vector<Dim>{sum[0], sum[1]} : sum;
+        return build.like(*m.root(), {m.value("x"), m.value("w"), m.root()->input(2)}, {{"padding", padding}});
+      }};
 }
 
 bool step_is_one(const Match& m) { return m.root()->integer("step") == Dim(1); }
@@ -97,9 +129,10 @@ const RuleSet& movement() {
        nothing("expand_nothing", "expand(x) = x", op("expand", {any("x")}), {kKeepsType}),
        nothing("cast_nothing", "cast(x) = x", op("cast", {any("x")}), {kKeepsType}),
        nothing("slice_nothing", "x[:] = x", op("slice", {any("x")}), {{"the step is 1", step_is_one}, kKeepsType}),
+       nothing("pad_nothing", "pad(x; 0) = x", op("pad", {any("x")}), {{"every width is 0", pads_nothing}}),
        nothing("concat_of_one", "concat(x) = x", op("concat", {any("x")}),
                {{"there is one input", [](const Match& m) { return m.root()->inputs().size() == 1; }}}),
-       reshape_of_view(), permute_of_permute(), permute_as_reshape()}};
+       reshape_of_view(), permute_of_permute(), permute_as_reshape(), pad_into_convolution()}};
   return set;
 }
 

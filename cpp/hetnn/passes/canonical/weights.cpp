@@ -304,13 +304,13 @@ Rule depthwise_into_next() {
           }};
 }
 
-bool weight_is_matrix(const Match& m) { return m.tensor("w")->rank() == 2 && m.value("x")->rank() >= 2; }
+bool weight_is_matrix(const Match& m) { return m.tensor("w")->rank() == 2; }
 
 Rule matmul_as_linear() {
   return {.name = "matmul_as_linear",
           .equation = "x w = linear(x, transpose of w)",
           .pattern = op("matmul", {any("x"), constant("w")}),
-          .guards = {kArithmetic, {"w is a matrix and x has rank 2 or more", weight_is_matrix}},
+          .guards = {kArithmetic, {"w is a matrix", weight_is_matrix}},
           .exactness = "bit for bit, up to the order of sums",
           .rewrite = [](const Match& m, Build& build) {
             const Tensor& w = *m.tensor("w");

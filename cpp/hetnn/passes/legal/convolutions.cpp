@@ -138,23 +138,23 @@ Rule strided_as_subsampled() {
       }};
 }
 
-// A large kernel as a sum of its bands of rows, each a convolution over the rows it reads.
 bool has_uneven_padding(const Match& m) {
   const auto p = padding_of(*m.root());
   return p[0] != p[2] || p[1] != p[3];
 }
 
 Rule uneven_padding() {
-  return {.name = "uneven_padding_as_pad",
-          .equation = "conv2d(x, w; padding t,l,b,r) = conv2d(pad(x; t,l,b,r), w)",
-          .pattern = layer("conv2d"),
-          .guards = {{"the padding differs between opposite sides", has_uneven_padding}},
-          .exactness = "bit for bit",
-          .rewrite = [](const Match& m, Build& build) {
-            const auto p = padding_of(*m.root());
-            ir::Value* padded = build.op("pad", {m.value("x")}, {{"pads", dims({0, 0, p[0], p[1], 0, 0, p[2], p[3]})}});
-            return build.like(*m.root(), {padded, m.value("w"), m.value("b")}, {{"padding", dims({0, 0})}});
-          }};
+  return {
+      .name = "uneven_padding_as_pad",
+      .equation = "conv2d(x, w; padding t,l,b,r) = conv2d(pad(x; t,l,b,r), w)",
+      .pattern = layer("conv2d"),
+      .guards = {{"the padding differs between opposite sides", has_uneven_padding}},
+      .exactness = "bit for bit",
+      .rewrite = [](const Match& m, Build& build) {
+        const auto p = padding_of(*m.root());
+        ir::Value* padded = build.op("pad", {m.value("x")}, {{"padding", dims({0, 0, p[0], p[1], 0, 0, p[2], p[3]})}});
+        return build.like(*m.root(), {padded, m.value("w"), m.value("b")}, {{"padding", dims({0, 0})}});
+      }};
 }
 
 }  // namespace

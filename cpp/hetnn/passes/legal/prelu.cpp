@@ -152,7 +152,7 @@ Rule leaky_relu() {
           .equation = "leaky_relu(x; a) = prelu(x, a)",
           .pattern = op("leaky_relu", {any("x")}),
           .guards = {kChannelsFixed},
-          .exactness = "bit for bit",
+          .exactness = "the slope is rounded to the type of x",
           .rewrite = [](const Match& m, Build& build) {
             const double slope = m.root()->real("negative_slope");
             ir::Value* x = m.value("x");

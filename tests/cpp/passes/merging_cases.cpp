@@ -1,0 +1,60 @@
+// Neighbours in one.
+#include "rule_cases.h"
+
+namespace hetnn::passes {
+
+const Cases& merging_cases() {
+  static const Cases cases = {{
+                                  {"branch_into_producer", R"(graph @g {stage = canonical} (%x: f32[1,1,3,3]) -> (%y) {
+  %w = constant() {value = f32[2,1,2,1] {-2.5, 1.0, -1.0, 2.5}} : f32[2,1,2,1]
+  %d = constant() {value = f32[2,1,1,1] {3, -0.5}} : f32[2,1,1,1]
+  %e = constant() {value = f32[2] {1, 2}} : f32[2]
+  %c = conv2d(%x, %w) : f32[1,2,2,3]
+  %t = conv2d(%c, %d, %e) {groups = 2} : f32[1,2,2,3]
+  %r = relu(%t) : f32[1,2,2,3]
+  %y = add(%c, %r) : f32[1,2,2,3]
+})",
+                                   "conv2d slice slice relu add", 1e-6, Values::edge},
+                              },
+                              {
+                                  {"branch_into_producer", "the weights are f32 or f64",
+                                   R"(graph @g {stage = canonical} (%x: f16[1,1,1,1]) -> (%y) {
+  %w = constant() {value = f16[1,1,1,1] "ADw="} : f16[1,1,1,1]
+  %c = conv2d(%x, %w) : f16[1,1,1,1]
+  %y = conv2d(%c, %w) : f16[1,1,1,1]
+})"},
+                                  {"branch_into_producer", "the second is 1x1 depthwise, stride 1, no padding",
+                                   R"(graph @g {stage = canonical} (%x: f32[1,1,3,3]) -> (%y) {
+  %w = constant() {value = f32[2,1,2,1] {-2.5, 1.0, -1.0, 2.5}} : f32[2,1,2,1]
+  %d = constant() {value = f32[2,2,1,1] {1, 2, 3, 4}} : f32[2,2,1,1]
+  %e = constant() {value = f32[2] {1, 2}} : f32[2]
+  %c = conv2d(%x, %w) : f32[1,2,2,3]
+  %t = conv2d(%c, %d, %e) {groups = 1} : f32[1,2,2,3]
+  %r = relu(%t) : f32[1,2,2,3]
+  %y = add(%c, %r) : f32[1,2,2,3]
+})"},
+                                  {"branch_into_producer", "the first is not grouped",
+                                   R"(graph @g {stage = canonical} (%x: f32[1,2,2,3]) -> (%y) {
+  %w = constant() {value = f32[2,1,1,1] {1, 2}} : f32[2,1,1,1]
+  %d = constant() {value = f32[2,1,1,1] {3, -0.5}} : f32[2,1,1,1]
+  %e = constant() {value = f32[2] {1, 2}} : f32[2]
+  %c = conv2d(%x, %w) {groups = 2} : f32[1,2,2,3]
+  %t = conv2d(%c, %d, %e) {groups = 2} : f32[1,2,2,3]
+  %r = relu(%t) : f32[1,2,2,3]
+  %y = add(%c, %r) : f32[1,2,2,3]
+})"},
+                                  {"branch_into_producer", "the first has other readers",
+                                   R"(graph @g {stage = canonical} (%x: f32[1,1,3,3]) -> (%y) {
+  %w = constant() {value = f32[2,1,2,1] {-2.5, 1.0, -1.0, 2.5}} : f32[2,1,2,1]
+  %d = constant() {value = f32[2,1,1,1] {3, -0.5}} : f32[2,1,1,1]
+  %e = constant() {value = f32[2] {1, 2}} : f32[2]
+  %c = conv2d(%x, %w) : f32[1,2,2,3]
+  %t = conv2d(%c, %d, %e) {groups = 2} : f32[1,2,2,3]
+  %r = relu(%t) : f32[1,2,2,3]
+  %y = add(%r, %r) : f32[1,2,2,3]
+})"},
+                              }};
+  return cases;
+}
+
+}  // namespace hetnn::passes

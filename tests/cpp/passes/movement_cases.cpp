@@ -1,0 +1,113 @@
+// Movements that do nothing or follow one another.
+#include "rule_cases.h"
+
+namespace hetnn::passes {
+
+const Cases& movement_cases() {
+  static const Cases cases = {
+      {
+          {"identity_nothing", R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
+  %y = identity(%x) : f32[2]
+})",
+           ""},
+          {"reshape_nothing", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %y = reshape(%x) {shape = [2,3]} : f32[2,3]
+})",
+           ""},
+          {"permute_nothing", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %y = permute(%x) {perm = [0,1]} : f32[2,3]
+})",
+           ""},
+          {"expand_nothing", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %y = expand(%x) {shape = [2,3]} : f32[2,3]
+})",
+           ""},
+          {"cast_nothing", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %y = cast(%x) {to = f32} : f32[2,3]
+})",
+           ""},
+          {"slice_nothing", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %y = slice(%x) {axis = 1} : f32[2,3]
+})",
+           ""},
+          {"pad_nothing", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %y = pad(%x) {padding = [0,0,0,0]} : f32[2,3]
+})",
+           ""},
+          {"concat_of_one", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %y = concat(%x) {axis = 1} : f32[2,3]
+})",
+           ""},
+          {"reshape_of_reshape", R"(graph @g {stage = imported} (%x: f32[2,6]) -> (%y) {
+  %t0 = reshape(%x) {shape = [3,4]} : f32[3,4]
+  %y = reshape(%t0) {shape = [12]} : f32[12]
+})",
+           "reshape"},
+          {"permute_of_permute", R"(graph @g {stage = imported} (%x: f32[2,3,4]) -> (%y) {
+  %t0 = permute(%x) {perm = [1,2,0]} : f32[3,4,2]
+  %y = permute(%t0) {perm = [0,2,1]} : f32[3,2,4]
+})",
+           "permute"},
+          {"permute_as_reshape", R"(graph @g {stage = imported} (%x: f32[2,1,3]) -> (%y) {
+  %y = permute(%x) {perm = [0,2,1]} : f32[2,3,1]
+})",
+           "reshape"},
+          {"pad_into_convolution", R"(graph @g {stage = imported} (%x: f32[1,1,3,3]) -> (%y) {
+  %w = constant() {value = f32[1,1,2,2] {1, 2, 3, 4}} : f32[1,1,2,2]
+  %p = pad(%x) {padding = [0,0,1,0,0,0,0,2]} : f32[1,1,4,5]
+  %y = conv2d(%p, %w) {padding = [0,1]} : f32[1,1,3,6]
+})",
+           "conv2d"},
+          {"pad_into_convolution", R"(graph @g {stage = imported} (%x: f32[1,1,3,3]) -> (%y) {
+  %w = constant() {value = f32[1,1,2,2] {1, 2, 3, 4}} : f32[1,1,2,2]
+  %p = pad(%x) {padding = [0,0,1,1,0,0,1,1]} : f32[1,1,5,5]
+  %y = conv2d(%p, %w) : f32[1,1,4,4]
+})",
+           "conv2d"},
+      },
+      {
+          {"reshape_nothing", "the result has the type of x", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %y = reshape(%x) {shape = [6]} : f32[6]
+})"},
+          {"permute_nothing", "the axes keep their order", R"(graph @g {stage = imported} (%x: f32[2,2]) -> (%y) {
+  %y = permute(%x) {perm = [1,0]} : f32[2,2]
+})"},
+          {"expand_nothing", "the result has the type of x", R"(graph @g {stage = imported} (%x: f32[3]) -> (%y) {
+  %y = expand(%x) {shape = [2,3]} : f32[2,3]
+})"},
+          {"cast_nothing", "the result has the type of x", R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
+  %y = cast(%x) {to = i32} : i32[2]
+})"},
+          {"slice_nothing", "the step is 1", R"(graph @g {stage = imported} (%x: f32[1,3]) -> (%y) {
+  %y = slice(%x) {axis = 0, step = 2} : f32[1,3]
+})"},
+          {"slice_nothing", "the result has the type of x", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %y = slice(%x) {axis = 1, start = 1} : f32[2,2]
+})"},
+          {"pad_nothing", "every width is 0", R"(graph @g {stage = imported} (%x: f32[3]) -> (%y) {
+  %y = pad(%x) {padding = [1,-1]} : f32[3]
+})"},
+          {"concat_of_one", "there is one input", R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
+  %y = concat(%x, %x) {axis = 0} : f32[4]
+})"},
+          {"permute_as_reshape", "the axes longer than 1 keep their order",
+           R"(graph @g {stage = imported} (%x: f32[2,1,3]) -> (%y) {
+  %y = permute(%x) {perm = [2,0,1]} : f32[3,2,1]
+})"},
+          {"pad_into_convolution", "the padding is zeros, of fixed width, along height and width only",
+           R"(graph @g {stage = imported} (%x: f32[1,1,3,3]) -> (%y) {
+  %w = constant() {value = f32[1,1,2,2] {1, 2, 3, 4}} : f32[1,1,2,2]
+  %p = pad(%x) {padding = [0,0,1,1,0,0,1,1], value = 1} : f32[1,1,5,5]
+  %y = conv2d(%p, %w) : f32[1,1,4,4]
+})"},
+          {"pad_into_convolution", "the padding is zeros, of fixed width, along height and width only",
+           R"(graph @g {stage = imported} (%x: f32[1,1,3,3]) -> (%y) {
+  %w = constant() {value = f32[1,1,2,2] {1, 2, 3, 4}} : f32[1,1,2,2]
+  %p = pad(%x) {padding = [0,0,-1,1,0,0,1,1]} : f32[1,1,3,5]
+  %y = conv2d(%p, %w) : f32[1,1,2,4]
+})"},
+      }};
+  return cases;
+}
+
+}  // namespace hetnn::passes

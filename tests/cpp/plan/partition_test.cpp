@@ -1,7 +1,7 @@
 // Plans of small problems, worked by hand.
-#include <gtest/gtest.h>
-
 #include "hetnn/plan/partition/partition.h"
+
+#include <gtest/gtest.h>
 
 namespace hetnn::plan {
 namespace {

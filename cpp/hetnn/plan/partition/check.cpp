@@ -74,17 +74,37 @@ class Checker {
   /// Inputs, outputs and crossings are those of the edges and nothing else; no trapped value leaves its device.
   void check_interfaces() {
     const size_t n = p_.ids.size();
-    std::vector<uint8_t> leaves(n, 0), read(n, 0);
-    std::vector<std::pair<int32_t, int32_t>> inputs, crossings;  // (subgraph or device, node)
-    for (int32_t v = 0; v < p_.size(); ++v) {
-      for (int64_t i = p_.input_begin[static_cast<size_t>(v)]; i < p_.input_begin[static_cast<size_t>(v) + 1]; ++i) {
-        const int32_t u = p_.inputs[static_cast<size_t>(i)];
-        read[static_cast<size_t>(u)] = 1;
-        if (place(u) == place(v)) continue;
-        leaves[static_cast<size_t>(u)] = 1;
-        inputs.emplace_back(place(v), u);
-        if (device_of(u) != device_of(v)) crossings.emplace_back(u, device_of(v));
+    const size_t devices = p_.devices.size();
+    std::vector<uint8_t> leaves(n, 0), read(n, 0), crosses(n * devices, 0);
+    std::vector<int32_t> read_by(n, -1);
+    size_t crossings = 0;
+    for (size_t s = 0; s < r_.subgraphs.size(); ++s) {
+      const PartitionSubgraph& subgraph = r_.subgraphs[s];
+      size_t inputs = 0;
+      for (const int32_t v : subgraph.nodes) {
+        for (int64_t i = p_.input_begin[static_cast<size_t>(v)]; i < p_.input_begin[static_cast<size_t>(v) + 1]; ++i) {
+          const int32_t u = p_.inputs[static_cast<size_t>(i)];
+          read[static_cast<size_t>(u)] = 1;
+          if (place(u) == static_cast<int32_t>(s)) continue;
+          leaves[static_cast<size_t>(u)] = 1;
+          if (read_by[static_cast<size_t>(u)] != static_cast<int32_t>(s)) {
+            read_by[static_cast<size_t>(u)] = static_cast<int32_t>(s);
+            ++inputs;
+          }
+          uint8_t& crossing = crosses[static_cast<size_t>(u) * devices + static_cast<size_t>(subgraph.device)];
+          if (device_of(u) != subgraph.device && crossing == 0) {
+            crossing = 1;
+            ++crossings;
+          }
+        }
       }
+      int32_t last = -1;
+      for (const int32_t u : subgraph.inputs) {
+        if (u <= last || u >= p_.size() || read_by[static_cast<size_t>(u)] != static_cast<int32_t>(s))
+          fail(text("the inputs of subgraph ", s, " are not those of its edges"));
+        last = u;
+      }
+      if (inputs != subgraph.inputs.size()) fail(text("subgraph ", s, " lacks an input"));
     }
     size_t outputs = 0;
     for (int32_t v = 0; v < p_.size(); ++v) {
@@ -94,34 +114,27 @@ class Checker {
         fail("node '" + id(v) + "' is an output of a subgraph of '" + device(device_of(v)) +
              "', which cannot export it");
     }
-    std::sort(inputs.begin(), inputs.end());
-    inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
-    std::sort(crossings.begin(), crossings.end());
-    crossings.erase(std::unique(crossings.begin(), crossings.end()), crossings.end());
-    size_t k = 0;
-    size_t recorded_outputs = 0;
     for (size_t s = 0; s < r_.subgraphs.size(); ++s) {
-      for (const int32_t u : r_.subgraphs[s].inputs) {
-        if (k >= inputs.size() || inputs[k] != std::pair<int32_t, int32_t>(static_cast<int32_t>(s), u))
-          fail(text("the inputs of subgraph ", s, " are not those of its edges"));
-        ++k;
-      }
+      int32_t last = -1;
       for (const int32_t v : r_.subgraphs[s].outputs) {
-        if (v < 0 || v >= p_.size() || place(v) != static_cast<int32_t>(s) ||
+        if (v <= last || v >= p_.size() || place(v) != static_cast<int32_t>(s) ||
             (leaves[static_cast<size_t>(v)] == 0 && read[static_cast<size_t>(v)] != 0))
           fail(text("subgraph ", s, " records an output that nobody outside reads"));
-        ++recorded_outputs;
+        last = v;
+        --outputs;
       }
     }
-    if (k != inputs.size()) fail("a subgraph lacks an input");
-    if (recorded_outputs != outputs) fail("a subgraph lacks an output or records one twice");
-    if (crossings.size() != r_.crossings.size()) fail("a crossing is missing or is recorded twice");
-    for (size_t c = 0; c < crossings.size(); ++c) {
-      const PartitionCrossing& crossing = r_.crossings[c];
-      if (crossings[c] != std::pair<int32_t, int32_t>(crossing.node, crossing.to_device) ||
+    if (outputs != 0) fail("a subgraph lacks an output");
+    if (crossings != r_.crossings.size()) fail("a crossing is missing or is recorded twice");
+    std::pair<int32_t, int32_t> before{-1, -1};
+    for (const PartitionCrossing& crossing : r_.crossings) {
+      const std::pair<int32_t, int32_t> now{crossing.node, crossing.to_device};
+      if (!(before < now) || crossing.node >= p_.size() || crossing.to_device >= p_.device_count() ||
+          crosses[static_cast<size_t>(crossing.node) * devices + static_cast<size_t>(crossing.to_device)] == 0 ||
           crossing.from_device != device_of(crossing.node) ||
           crossing.bytes != p_.output_bytes[static_cast<size_t>(crossing.node)])
-        fail("the crossing of '" + id(crossing.node) + "' is recorded wrongly");
+        fail("a crossing is recorded wrongly");
+      before = now;
       transfers_us_ += p_.transfer_us(crossing.node, crossing.from_device, crossing.to_device);
     }
   }

@@ -1,4 +1,5 @@
 // The simple colourings and the strategies that follow from them directly.
+#include "hetnn/plan/partition/budget.h"
 #include "hetnn/plan/partition/group.h"
 #include "hetnn/plan/partition/strategies.h"
 
@@ -34,13 +35,13 @@ std::vector<int32_t> cpu_only_colours(const Instance& instance) {
 }
 
 Draft draft_from_colours(const Instance& instance, std::vector<int32_t> colour) {
-  const Clusters clusters = settle_exports(instance, colour);
+  const Clusters clusters = settle_colours(instance, colour);
   return group_colours(instance, clusters, std::move(colour), GroupGoal::fewest);
 }
 
 Draft plan_topological(const Instance& instance, TopologicalOrder order) {
   std::vector<int32_t> colour = take_all_colours(instance);
-  const Clusters clusters = settle_exports(instance, colour);
+  const Clusters clusters = settle_colours(instance, colour);
   return order == TopologicalOrder::min ? group_colours(instance, clusters, std::move(colour), GroupGoal::fewest)
                                         : group_in_index_order(instance, clusters, std::move(colour));
 }

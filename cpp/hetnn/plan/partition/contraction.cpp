@@ -15,7 +15,7 @@ size_t index(int32_t v) { return static_cast<size_t>(v); }
 
 }  // namespace
 
-ContractionGraph::ContractionGraph(const Instance& instance, const std::vector<int32_t>& order) : instance_(instance) {
+ContractionGraph::ContractionGraph(EdgeLists edges, const std::vector<int32_t>& order) : edges_(edges) {
   const size_t n = order.size();
   parent_.resize(n);
   next_member_.resize(n);
@@ -70,7 +70,7 @@ void ContractionGraph::insert_after(int32_t before, int32_t g, int64_t label) {
 
 void ContractionGraph::enter_member(Walk& walk, int32_t member) {
   walk.member = member;
-  walk.edge = walk.forward ? instance_.out_begin[index(member)] : instance_.in_begin[index(member)];
+  walk.edge = walk.forward ? edges_.out_begin[index(member)] : edges_.in_begin[index(member)];
 }
 
 void ContractionGraph::begin(Walk& walk, bool forward, int32_t start, int32_t goal) {
@@ -83,7 +83,7 @@ void ContractionGraph::begin(Walk& walk, bool forward, int32_t start, int32_t go
 }
 
 ContractionGraph::Step ContractionGraph::step(Walk& walk) {
-  const std::vector<int32_t>& ends = walk.forward ? instance_.out_begin : instance_.in_begin;
+  const std::vector<int32_t>& ends = walk.forward ? edges_.out_begin : edges_.in_begin;
   const int32_t here = walk.found[walk.head];
   if (walk.edge == ends[index(walk.member) + 1]) {
     const int32_t next = next_member_[index(walk.member)];
@@ -96,7 +96,7 @@ ContractionGraph::Step ContractionGraph::step(Walk& walk) {
     return Step::more;
   }
   const int32_t neighbour =
-      group((walk.forward ? instance_.out_nodes : instance_.in_nodes)[static_cast<size_t>(walk.edge++)]);
+      group((walk.forward ? edges_.out_nodes : edges_.in_nodes)[static_cast<size_t>(walk.edge++)]);
   if (neighbour == here) return Step::more;
   if (neighbour == walk.goal) return here == walk.start ? Step::more : Step::met;
   const int64_t label = label_[index(neighbour)];

@@ -1,12 +1,19 @@
 // A graph whose nodes grow together into groups without ever closing a ring. Internal to the partitioner.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "hetnn/plan/partition/instance.h"
-
 namespace hetnn::plan {
+
+/// Both directions of the edges of a graph, as offsets and neighbours. Duplicates are harmless.
+struct EdgeLists {
+  const std::vector<int32_t>& in_begin;
+  const std::vector<int32_t>& in_nodes;
+  const std::vector<int32_t>& out_begin;
+  const std::vector<int32_t>& out_nodes;
+};
 
 /// Groups of nodes with an order in which every edge goes forward. Contracting two groups keeps the order by moving
 /// only groups between the two, found by walking forward from one and backward from the other in turn until either
@@ -15,7 +22,7 @@ namespace hetnn::plan {
 class ContractionGraph {
  public:
   /// Every node is a group. `order` lists the nodes so that every edge goes forward.
-  ContractionGraph(const Instance& instance, const std::vector<int32_t>& order);
+  ContractionGraph(EdgeLists edges, const std::vector<int32_t>& order);
 
   /// The group of a node, named by one of its nodes; the name changes when groups grow together.
   int32_t group(int32_t v);
@@ -49,7 +56,7 @@ class ContractionGraph {
   void insert_after(int32_t before, int32_t group, int64_t label);
   void renumber();
 
-  const Instance& instance_;
+  EdgeLists edges_;
   std::vector<int32_t> parent_, member_count_, next_member_;
   /// The order: a list through the groups with labels that rise along it. Index size is the sentinel at both ends.
   std::vector<int32_t> before_, after_;

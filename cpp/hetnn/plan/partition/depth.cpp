@@ -18,7 +18,7 @@ class DepthGrowth {
       : instance_(instance),
         colour_(colour),
         depth_(node_depths(instance)),
-        groups_(instance, by_depth(depth_)),
+        groups_({instance.in_begin, instance.in_nodes, instance.out_begin, instance.out_nodes}, by_depth(depth_)),
         visited_(colour.size(), 0),
         set_of_(colour.size(), -1),
         inputs_in_set_(colour.size(), 0),

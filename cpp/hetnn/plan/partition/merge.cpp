@@ -1,5 +1,6 @@
 // The `merge` strategy: classify, merge neighbours of one label, settle what may not be exported, assign by a policy.
 #include <algorithm>
+#include <memory>
 #include <numeric>
 
 #include "hetnn/plan/partition/contraction.h"
@@ -29,27 +30,125 @@ std::vector<int32_t> classify(const Instance& instance) {
   return label;
 }
 
-/// Merges every edge within a label unless another path joins its ends. Heads go in topological order, so whatever
-/// could be merged on a second path is merged by then, and a path that is left leaves the label.
-void merge_neighbours(const Instance& instance, const std::vector<int32_t>& label, ContractionGraph& groups) {
-  std::vector<int32_t> tried;
-  for (int32_t v = 0; v < instance.size; ++v) {
-    tried.clear();
-    for (const int32_t u : instance.inputs(v)) {
-      if (label[index(u)] != label[index(v)]) continue;
-      const int32_t from = groups.group(u);
-      const int32_t to = groups.group(v);
-      if (from == to || std::find(tried.begin(), tried.end(), from) != tried.end()) continue;
-      if (!groups.try_contract(from, to) && tried.size() < kRefusalsKept) tried.push_back(from);
+/// The initial subgraphs. Nodes of one label joined by edges within one alternation level are merged at once: no path
+/// between them leaves the label. What is left is a graph of far fewer components; there every edge within a label is
+/// merged unless another path joins its ends. Heads go in topological order, so whatever could be merged on a second
+/// path is merged by then, and a path that is left leaves the label.
+class Components {
+ public:
+  Components(const Instance& instance, const std::vector<int32_t>& label)
+      : instance_(instance), label_(label), component_of_(merge_levels(instance, label)) {
+    for (const int32_t k : component_of_) count_ = std::max(count_, k + 1);
+    out_begin_.assign(index(count_) + 1, 0);
+    in_begin_.assign(index(count_) + 1, 0);
+    for_each_edge([&](int32_t from, int32_t to) {
+      ++out_begin_[index(from) + 1];
+      ++in_begin_[index(to) + 1];
+    });
+    std::partial_sum(out_begin_.begin(), out_begin_.end(), out_begin_.begin());
+    std::partial_sum(in_begin_.begin(), in_begin_.end(), in_begin_.begin());
+    out_nodes_.resize(static_cast<size_t>(out_begin_.back()));
+    in_nodes_.resize(static_cast<size_t>(in_begin_.back()));
+    std::vector<int32_t> out_fill(out_begin_.begin(), out_begin_.end() - 1);
+    std::vector<int32_t> in_fill(in_begin_.begin(), in_begin_.end() - 1);
+    for_each_edge([&](int32_t from, int32_t to) {
+      out_nodes_[static_cast<size_t>(out_fill[index(from)]++)] = to;
+      in_nodes_[static_cast<size_t>(in_fill[index(to)]++)] = from;
+    });
+    label_of_.resize(index(count_));
+    for (size_t v = 0; v < component_of_.size(); ++v) label_of_[index(component_of_[v])] = label[v];
+    std::vector<int32_t> order(index(count_));
+    std::iota(order.begin(), order.end(), 0);
+    groups_ = std::make_unique<ContractionGraph>(EdgeLists{in_begin_, in_nodes_, out_begin_, out_nodes_}, order);
+    merge_across_levels();
+  }
+
+  /// Merges the groups of two nodes, an edge apart, when that closes no ring.
+  void try_merge(int32_t from, int32_t to) {
+    const int32_t a = groups_->group(component_of_[index(from)]);
+    const int32_t b = groups_->group(component_of_[index(to)]);
+    if (a != b) groups_->try_contract(a, b);
+  }
+
+  /// Part numbers per node, along the edges.
+  std::vector<int32_t> numbering() {
+    const std::vector<int32_t> number = groups_->numbering();
+    std::vector<int32_t> result(component_of_.size());
+    for (size_t v = 0; v < result.size(); ++v) result[v] = number[index(component_of_[v])];
+    return result;
+  }
+
+ private:
+  /// Components of one label and alternation level, numbered by level, then by their first node. Edges go upwards.
+  static std::vector<int32_t> merge_levels(const Instance& instance, const std::vector<int32_t>& label) {
+    const size_t n = label.size();
+    std::vector<int32_t> level(n, 0), root(n);
+    std::iota(root.begin(), root.end(), 0);
+    const auto find = [&](int32_t v) {
+      while (root[index(v)] != v) v = root[index(v)] = root[index(root[index(v)])];
+      return v;
+    };
+    int32_t levels = 1;
+    for (int32_t v = 0; v < instance.size; ++v) {
+      int32_t& mine = level[index(v)];
+      for (const int32_t u : instance.inputs(v))
+        mine = std::max(mine, level[index(u)] + (label[index(u)] != label[index(v)] ? 1 : 0));
+      levels = std::max(levels, mine + 1);
+      for (const int32_t u : instance.inputs(v)) {
+        if (level[index(u)] != mine || label[index(u)] != label[index(v)]) continue;
+        const int32_t a = find(u);
+        const int32_t b = find(v);
+        if (a != b) root[index(std::max(a, b))] = std::min(a, b);
+      }
+    }
+    std::vector<int32_t> next(index(levels) + 1, 0);
+    for (int32_t v = 0; v < instance.size; ++v) next[index(level[index(v)]) + 1] += find(v) == v ? 1 : 0;
+    std::partial_sum(next.begin(), next.end(), next.begin());
+    std::vector<int32_t> component(n, -1);
+    for (int32_t v = 0; v < instance.size; ++v) {
+      const int32_t r = find(v);
+      component[index(v)] = r == v ? next[index(level[index(v)])]++ : component[index(r)];
+    }
+    return component;
+  }
+
+  template <typename Visit>
+  void for_each_edge(const Visit& visit) const {
+    for (int32_t v = 0; v < instance_.size; ++v) {
+      for (const int32_t u : instance_.inputs(v)) {
+        if (component_of_[index(u)] != component_of_[index(v)]) visit(component_of_[index(u)], component_of_[index(v)]);
+      }
     }
   }
-}
+
+  void merge_across_levels() {
+    std::vector<int32_t> tried;
+    for (int32_t k = 0; k < count_; ++k) {
+      tried.clear();
+      for (int32_t i = in_begin_[index(k)]; i < in_begin_[index(k) + 1]; ++i) {
+        const int32_t producer = in_nodes_[static_cast<size_t>(i)];
+        if (label_of_[index(producer)] != label_of_[index(k)]) continue;
+        const int32_t from = groups_->group(producer);
+        const int32_t to = groups_->group(k);
+        if (from == to || std::find(tried.begin(), tried.end(), from) != tried.end()) continue;
+        if (!groups_->try_contract(from, to) && tried.size() < kRefusalsKept) tried.push_back(from);
+      }
+    }
+  }
+
+  const Instance& instance_;
+  const std::vector<int32_t>& label_;
+  std::vector<int32_t> component_of_;
+  int32_t count_ = 0;
+  std::vector<int32_t> in_begin_, in_nodes_, out_begin_, out_nodes_, label_of_;
+  std::unique_ptr<ContractionGraph> groups_;
+};
 
 /// Parts that end in a node which may not be exported join the parts that consume it; all of them run on the general
 /// processor. The same holds for a part of the general processor whose value may not be exchanged with its reader.
 class SettleByMerging {
  public:
-  SettleByMerging(const Instance& instance, ContractionGraph& groups, std::vector<int32_t>& colour)
+  SettleByMerging(const Instance& instance, Components& groups, std::vector<int32_t>& colour)
       : instance_(instance), groups_(groups), colour_(colour) {}
 
   void run() {
@@ -67,11 +166,7 @@ class SettleByMerging {
       if (device_[index(part)] != 0 ? ends_badly(part) : exchanges_badly(part)) enqueue(part);
     }
     for (size_t head = 0; head < queue_.size(); ++head) settle(queue_[head]);
-    for (const auto& [from, to] : joins_) {
-      const int32_t a = groups_.group(from);
-      const int32_t b = groups_.group(to);
-      if (a != b) groups_.try_contract(a, b);
-    }
+    for (const auto& [from, to] : joins_) groups_.try_merge(from, to);
   }
 
  private:
@@ -123,7 +218,7 @@ class SettleByMerging {
   }
 
   const Instance& instance_;
-  ContractionGraph& groups_;
+  Components& groups_;
   std::vector<int32_t>& colour_;
   std::vector<int32_t> part_of_, device_, queue_;
   std::vector<uint8_t> queued_;
@@ -166,6 +261,9 @@ class Assignment {
     }
     return std::move(part_of_);
   }
+
+  int32_t device(int32_t part) const { return device_[index(part)]; }
+  const std::vector<int32_t>& members(int32_t part) const { return members_[index(part)]; }
 
   /// Amount of compute of each part.
   std::vector<double> amounts(Measure measure) const {
@@ -246,31 +344,115 @@ double TransferCounts::move(int32_t v, int32_t device) {
 }
 
 std::vector<int32_t> merge_parts(const Instance& instance, const std::vector<int32_t>& label) {
-  std::vector<int32_t> order(static_cast<size_t>(instance.size));
-  std::iota(order.begin(), order.end(), 0);
-  ContractionGraph groups(instance, order);
-  merge_neighbours(instance, label, groups);
-  return groups.numbering();
+  return Components(instance, label).numbering();
 }
 
-Draft plan_merge(const Instance& instance, const MergeOptions& options) {
-  std::vector<int32_t> colour = classify(instance);
-  std::vector<int32_t> order(static_cast<size_t>(instance.size));
-  std::iota(order.begin(), order.end(), 0);
-  ContractionGraph groups(instance, order);
-  merge_neighbours(instance, colour, groups);
-  std::vector<int32_t> parts;
-  if (options.settle == Settle::merge) {
-    SettleByMerging(instance, groups, colour).run();
-    parts = groups.numbering();
-  } else {
-    // What trim takes from a part is decided here, so that the policy measures what is left.
-    parts = groups.numbering();
-    for (int32_t round = 0; move_trapped(instance, parts, colour, round >= kGentleRounds) > 0; ++round)
-      refine_by_colour(instance, colour, parts);
+namespace {
+
+/// The costs of all threshold policies at once: subgraphs move to the accelerator from the largest to the smallest.
+class PolicySweep {
+ public:
+  PolicySweep(const Instance& instance, const std::vector<int32_t>& part_of, const std::vector<int32_t>& colour)
+      : instance_(instance), wished_(colour), assignment_(instance, part_of, wished_), home_(colour) {
+    for (int32_t v = 0; v < instance.size; ++v) {
+      if (instance.allowed(v, 0)) home_[index(v)] = 0;
+    }
+    home_cost_us_ = colours_cost_us(instance, home_);
   }
-  parts = Assignment(instance, std::move(parts), colour).run(options);
-  return draft_from_parts(instance, std::move(parts), std::move(colour));
+
+  /// The cheapest choice "every subgraph above some threshold", with or without the largest, and its colours. The cost
+  /// leaves out launches of the general processor, so it is a lower bound.
+  std::pair<double, std::vector<int32_t>> best_threshold(Measure measure) {
+    const std::vector<double> amount = assignment_.amounts(measure);
+    std::vector<int32_t> order;
+    for (int32_t k = 0; k < static_cast<int32_t>(amount.size()); ++k) {
+      if (assignment_.device(k) != 0) order.push_back(k);
+    }
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int32_t a, int32_t b) { return amount[index(a)] > amount[index(b)]; });
+    std::vector<int32_t> colour = home_;
+    TransferCounts counts(instance_, colour);
+    double cost = home_cost_us_;
+    double best_cost = cost;
+    size_t best = 0;
+    for (size_t k = 0; k < order.size(); ++k) {
+      cost += instance_.launch_us[index(assignment_.device(order[k]))];
+      for (const int32_t v : assignment_.members(order[k])) cost -= counts.move(v, wished_[index(v)]);
+      const bool boundary = k == 0 || k + 1 == order.size() || amount[index(order[k])] != amount[index(order[k + 1])];
+      if (boundary && cost < best_cost) {
+        best_cost = cost;
+        best = k + 1;
+      }
+    }
+    colour = home_;
+    for (size_t k = 0; k < best; ++k) {
+      for (const int32_t v : assignment_.members(order[k])) colour[index(v)] = wished_[index(v)];
+    }
+    return {best_cost, std::move(colour)};
+  }
+
+ private:
+  const Instance& instance_;
+  std::vector<int32_t> wished_;
+  Assignment assignment_;
+  std::vector<int32_t> home_;
+  double home_cost_us_ = 0;
+};
+
+/// Initial subgraphs after settling: colours and part numbers.
+struct Settled {
+  std::vector<int32_t> colour;
+  std::vector<int32_t> part_of;
+};
+
+Settled settle_parts(const Instance& instance, const std::vector<int32_t>& label, Components& groups, Settle settle) {
+  Settled settled{label, {}};
+  if (settle == Settle::merge) {
+    SettleByMerging(instance, groups, settled.colour).run();
+    settled.part_of = groups.numbering();
+    return settled;
+  }
+  // What trim takes from a part is decided here, so that the policy measures what is left.
+  settled.part_of = groups.numbering();
+  for (int32_t round = 0; move_trapped(instance, settled.part_of, settled.colour, round >= kGentleRounds) > 0; ++round)
+    refine_by_colour(instance, settled.colour, settled.part_of);
+  return settled;
+}
+
+}  // namespace
+
+Draft plan_merge(const Instance& instance, const MergeOptions& options) {
+  const std::vector<int32_t> label = classify(instance);
+  Components groups(instance, label);
+  Settled settled = settle_parts(instance, label, groups, options.settle);
+  std::vector<int32_t> parts = Assignment(instance, std::move(settled.part_of), settled.colour).run(options);
+  return draft_from_parts(instance, std::move(parts), std::move(settled.colour));
+}
+
+void for_each_merge_plan(const Instance& instance, const std::function<bool(double)>& wanted,
+                         const std::function<void(const std::string&, Draft)>& take) {
+  const std::vector<int32_t> label = classify(instance);
+  const bool alike = std::all_of(instance.problem->exportable.begin(), instance.problem->exportable.end(),
+                                 [](uint8_t e) { return e != 0; });
+  Components groups(instance, label);
+  // Trimming first: settling by merging changes the groups.
+  for (const Settle settle : {Settle::trim, Settle::merge}) {
+    if (alike && settle == Settle::merge) break;
+    const std::string name = settle == Settle::trim ? "merge settle=trim" : "merge settle=merge";
+    const Settled settled = settle_parts(instance, label, groups, settle);
+    const auto offer = [&](const std::string& full_name, double at_least_us, std::vector<int32_t> colour) {
+      if (wanted(at_least_us)) take(full_name, draft_from_parts(instance, settled.part_of, std::move(colour)));
+    };
+    PolicySweep sweep(instance, settled.part_of, settled.colour);
+    for (const Measure measure : {Measure::nodes, Measure::macs, Measure::time}) {
+      const auto [cost, colour] = sweep.best_threshold(measure);
+      const char* const measures[] = {"nodes", "macs", "time"};
+      offer(name + " threshold by " + measures[static_cast<size_t>(measure)], cost, colour);
+    }
+    std::vector<int32_t> balanced = settled.colour;
+    static_cast<void>(Assignment(instance, settled.part_of, balanced).run({settle, Policy::balance, Measure::time, 0}));
+    offer(name + " balance", 0, std::move(balanced));
+  }
 }
 
 }  // namespace hetnn::plan

@@ -30,22 +30,25 @@ void schedule(const Problem& problem, PartitionResult& result) {
   std::vector<double> device_free(devices, 0), link_free(devices * devices, 0);
   std::vector<double> ready(result.subgraphs.size(), 0);
   // Readers of each crossing: subgraphs by value and device, found by walking the inputs of all subgraphs.
-  std::vector<std::pair<int64_t, int32_t>> readers;  // (crossing, subgraph)
   std::vector<int64_t> first_crossing(problem.ids.size() + 1, 0);
   for (const PartitionCrossing& c : result.crossings) ++first_crossing[static_cast<size_t>(c.node) + 1];
   for (size_t v = 0; v < problem.ids.size(); ++v) first_crossing[v + 1] += first_crossing[v];
-  for (size_t s = 0; s < result.subgraphs.size(); ++s) {
-    for (const int32_t u : result.subgraphs[s].inputs) {
-      for (int64_t c = first_crossing[static_cast<size_t>(u)]; c < first_crossing[static_cast<size_t>(u) + 1]; ++c) {
-        if (result.crossings[static_cast<size_t>(c)].to_device == result.subgraphs[s].device)
-          readers.emplace_back(c, static_cast<int32_t>(s));
+  std::vector<size_t> first_reader(result.crossings.size() + 1, 0);
+  const auto for_each_reader = [&](const auto& visit) {
+    for (size_t s = 0; s < result.subgraphs.size(); ++s) {
+      for (const int32_t u : result.subgraphs[s].inputs) {
+        for (int64_t c = first_crossing[static_cast<size_t>(u)]; c < first_crossing[static_cast<size_t>(u) + 1]; ++c) {
+          if (result.crossings[static_cast<size_t>(c)].to_device == result.subgraphs[s].device)
+            visit(static_cast<size_t>(c), static_cast<int32_t>(s));
+        }
       }
     }
-  }
-  std::sort(readers.begin(), readers.end());
-  std::vector<size_t> first_reader(result.crossings.size() + 1, 0);
-  for (const auto& [c, s] : readers) ++first_reader[static_cast<size_t>(c) + 1];
+  };
+  for_each_reader([&](size_t c, int32_t) { ++first_reader[c + 1]; });
   for (size_t c = 0; c < result.crossings.size(); ++c) first_reader[c + 1] += first_reader[c];
+  std::vector<int32_t> readers(first_reader.back());
+  std::vector<size_t> fill(first_reader.begin(), first_reader.end() - 1);
+  for_each_reader([&](size_t c, int32_t s) { readers[fill[c]++] = s; });
 
   for (size_t s = 0; s < result.subgraphs.size(); ++s) {
     PartitionSubgraph& subgraph = result.subgraphs[s];
@@ -66,7 +69,7 @@ void schedule(const Problem& problem, PartitionResult& result) {
         double& free = link_free[d * devices + static_cast<size_t>(crossing.to_device)];
         free = std::max(free, subgraph.finish_us) + crossing.transfer_us;
         for (size_t k = first_reader[static_cast<size_t>(c)]; k < first_reader[static_cast<size_t>(c) + 1]; ++k) {
-          double& arrival = ready[static_cast<size_t>(readers[k].second)];
+          double& arrival = ready[static_cast<size_t>(readers[k])];
           arrival = std::max(arrival, free);
         }
       }
@@ -90,13 +93,17 @@ PartitionResult finish(const Instance& instance, const Draft& draft) {
     result.subgraphs[s].device = draft.colour[v];
     result.subgraphs[s].nodes.push_back(instance.node_of[v]);
   }
+  std::vector<int32_t> position(n);
+  for (size_t v = 0; v < n; ++v) position[static_cast<size_t>(instance.node_of[v])] = static_cast<int32_t>(v);
   std::vector<int32_t> stamp(p.devices.size(), -1);
   std::vector<int32_t> seen_by(result.subgraphs.size(), -1);
-  for (size_t v = 0; v < n; ++v) {
-    const int32_t node = instance.node_of[v];
+  // In the order of the problem, so that every list comes out ascending.
+  for (int32_t node = 0; node < p.size(); ++node) {
+    const auto v = static_cast<size_t>(position[static_cast<size_t>(node)]);
     const int32_t s = draft.subgraph_of[v];
     const auto consumers = instance.consumers(static_cast<int32_t>(v));
     bool leaves = consumers.empty();
+    const size_t first_crossing = result.crossings.size();
     for (const int32_t c : consumers) {
       const auto reader = static_cast<size_t>(draft.subgraph_of[static_cast<size_t>(c)]);
       if (static_cast<int32_t>(reader) == s) continue;
@@ -111,15 +118,11 @@ PartitionResult finish(const Instance& instance, const Draft& draft) {
       result.crossings.push_back({node, draft.colour[v], to, p.output_bytes[static_cast<size_t>(node)],
                                   p.transfer_us(node, draft.colour[v], to)});
     }
+    std::sort(result.crossings.begin() + static_cast<std::ptrdiff_t>(first_crossing), result.crossings.end(),
+              [](const PartitionCrossing& x, const PartitionCrossing& y) { return x.to_device < y.to_device; });
     if (leaves) result.subgraphs[static_cast<size_t>(s)].outputs.push_back(node);
   }
-  std::sort(result.crossings.begin(), result.crossings.end(),
-            [](const PartitionCrossing& a, const PartitionCrossing& b) {
-              return std::pair(a.node, a.to_device) < std::pair(b.node, b.to_device);
-            });
   for (PartitionSubgraph& s : result.subgraphs) {
-    std::sort(s.inputs.begin(), s.inputs.end());
-    std::sort(s.outputs.begin(), s.outputs.end());
     s.predicted_us = p.devices[static_cast<size_t>(s.device)].launch_us;
     for (const int32_t v : s.nodes) s.predicted_us += p.time_of(v, s.device);
   }

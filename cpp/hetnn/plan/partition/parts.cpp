@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "hetnn/base/error.h"
+#include "hetnn/plan/partition/budget.h"
 #include "hetnn/plan/partition/group.h"
 
 namespace hetnn::plan {
@@ -131,10 +132,13 @@ int32_t move_trapped(const Instance& instance, const std::vector<int32_t>& part_
 Draft draft_from_parts(const Instance& instance, std::vector<int32_t> part_of, std::vector<int32_t> colour) {
   Draft draft;
   if (instance.size == 0) return draft;
+  fit_budgets(instance, colour);
   refine_by_colour(instance, colour, part_of);
-  for (int32_t round = 0; move_trapped(instance, part_of, colour, round >= kGentleRounds) > 0; ++round) {
+  for (int32_t round = 0;; ++round) {
+    HETNN_ASSERT(round < 2 * kGentleRounds + instance.size, "trapped nodes do not settle");
+    const int32_t moved = move_trapped(instance, part_of, colour, round >= kGentleRounds);
+    if (moved + fit_budgets(instance, colour) == 0) break;
     refine_by_colour(instance, colour, part_of);
-    HETNN_ASSERT(round < kGentleRounds + instance.size, "trapped nodes do not settle");
   }
   std::vector<int32_t> device_of_part;
   for (size_t v = 0; v < part_of.size(); ++v) {

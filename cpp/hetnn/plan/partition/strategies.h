@@ -1,6 +1,7 @@
 // The strategies, each from an instance to a draft. Internal to the partitioner.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +41,10 @@ struct MergeOptions {
 /// Refused groups remembered for one node, so that a second edge from the same group is not tried again.
 inline constexpr size_t kRefusalsKept = 16;
 Draft plan_merge(const Instance& instance, const MergeOptions& options);
+/// Every plan that `merge` can give under any option and is not cheaper than another: for each way to settle and each
+/// measure the best threshold, and `balance`. Builds those for which wanted(lower bound of the cost) holds.
+void for_each_merge_plan(const Instance& instance, const std::function<bool(double)>& wanted,
+                         const std::function<void(const std::string&, Draft)>& take);
 /// The initial subgraphs of `merge`: part numbers along the edges.
 std::vector<int32_t> merge_parts(const Instance& instance, const std::vector<int32_t>& label);
 

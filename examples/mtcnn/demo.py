@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 from skimage import data
 
@@ -60,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     args.output.mkdir(parents=True, exist_ok=True)
 
-    photo = data.astronaut()
+    photo: NDArray[np.uint8] = data.astronaut()  # type: ignore[no-untyped-call]
     modules = networks.load_networks()
     compiled, plans = {}, {}
     for (name, exported), module in zip(networks.export_networks().items(), modules, strict=True):
@@ -96,7 +97,7 @@ def print_network(name: str, network: CompiledNetwork, plain: Any, rewritten: An
     print(f"  simulated NPU time of these runs: {network.npu_us / 1e3:.2f} ms")
 
 
-def draw_faces(photo: Any, faces: cascade.Faces, path: Path) -> None:
+def draw_faces(photo: NDArray[np.uint8], faces: cascade.Faces, path: Path) -> None:
     """Writes the photo with each face's box and landmarks."""
     image = Image.fromarray(photo)
     pen = ImageDraw.Draw(image)

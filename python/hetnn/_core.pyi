@@ -5,5 +5,262 @@ The compiler of hetnn and its tools.
 
 from __future__ import annotations
 
-__all__: list[str] = ["version"]
+import collections.abc
+import typing
+
+import numpy
+
+__all__: list[str] = [
+    "Compilation",
+    "Graph",
+    "GraphBuilder",
+    "PartitionPlan",
+    "Plan",
+    "PlanProblem",
+    "Value",
+    "canonicalise",
+    "compile",
+    "interpret",
+    "legalise",
+    "operators",
+    "plan",
+    "rules",
+    "version",
+]
+
+class Value:
+    """
+    A value of a graph under construction.
+    """
+    @property
+    def constant(self) -> typing.Any:
+        """
+        The array of a constant, else None.
+        """
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def shape(self) -> list[typing.Any]:
+        """
+        Integers, and texts for expressions of symbols.
+        """
+
+class Graph:
+    """
+    A model in hetnn's intermediate representation.
+    """
+    @staticmethod
+    def parse(source: str) -> Graph:
+        """
+        Reads the text form. InvalidModel with line and column.
+        """
+    def clone(self) -> Graph:
+        """
+        A deep copy.
+        """
+    def nodes(self) -> list[typing.Any]:
+        """
+        Every node but constants, as dicts.
+        """
+    def print(self, constants: bool = True, locations: bool = True) -> str:
+        """
+        The text form; without constants it is for reading only.
+        """
+    def verify(self) -> None:
+        """
+        Checks the rules of the graph's stage. InternalError names the broken one.
+        """
+    @property
+    def inputs(self) -> list[typing.Any]:
+        """
+        (name, dtype, shape) of every input.
+        """
+    @property
+    def mutations(self) -> list[typing.Any]:
+        """
+        (input, output) of every value the model updates.
+        """
+    @property
+    def output_names(self) -> list[str]: ...
+    @property
+    def outputs(self) -> list[typing.Any]:
+        """
+        (name, dtype, shape) of every output.
+        """
+    @property
+    def stage(self) -> str: ...
+    @property
+    def symbols(self) -> list[typing.Any]:
+        """
+        (name, min, max, hint) of every symbol.
+        """
+
+class GraphBuilder:
+    """
+    Builds a graph node by node.
+    """
+    def __init__(self, name: str = "main") -> None: ...
+    def add_input(self, name: str, dtype: str, shape: collections.abc.Sequence[typing.Any]) -> Value: ...
+    def add_symbol(
+        self,
+        name: str,
+        min: typing.SupportsInt | typing.SupportsIndex,
+        max: typing.SupportsInt | typing.SupportsIndex,
+        hint: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    def constant(self, array: numpy.ndarray[typing.Any, numpy.dtype[typing.Any]], name: str = "") -> Value:
+        """
+        A constant that shares the array's memory when it is contiguous.
+        """
+    def create(
+        self,
+        op: str,
+        inputs: collections.abc.Sequence[Value],
+        attrs: dict[str, typing.Any] = {},
+        name: str = "",
+        scope: str = "",
+        file: str = "",
+        line: typing.SupportsInt | typing.SupportsIndex = 0,
+    ) -> list[Value]:
+        """
+        Adds a node; its outputs. None stands for an absent optional input.
+        """
+    def finish(self) -> Graph:
+        """
+        Drops what nobody reads, verifies, and returns the graph.
+        """
+    def mutation(self, input: str, output: str) -> None: ...
+    def output(self, value: Value, name: str = "") -> None: ...
+
+class Plan:
+    """
+    Where every node of a model goes, and why. Made by hetnn.plan.
+    """
+    def graph_text(self) -> str:
+        """
+        The placed graph as text, without the values of large constants.
+        """
+    def report(self, format: str = "text") -> typing.Any:
+        """
+        The report as text, dict[str, typing.Any] or JSON text.
+        """
+    def to_json(self) -> str:
+        """
+        The report as JSON text of a stable schema.
+        """
+    def why(self, node: str) -> typing.Any:
+        """
+        Device, cost here and elsewhere, reasons, and the change that would move the node.
+        """
+
+class Compilation:
+    """
+    A compiled model: its image, and the compiler kept for further shapes.
+    """
+    def add_variant(self, bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex]) -> None:
+        """
+        Compiles the accelerator subgraphs for further values of the model's symbols.
+        """
+    def image(self) -> bytes:
+        """
+        The executable's bytes.
+        """
+    def report(self) -> str:
+        """
+        The report as JSON text.
+        """
+    def specialise(self, bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex]) -> bytes:
+        """
+        add_variant, then image.
+        """
+
+class PartitionPlan:
+    """
+    A plan of a planning problem.
+    """
+    def to_json(self) -> str:
+        """
+        The plan as JSON text, in the form of docs/plan-schema.json.
+        """
+    @property
+    def plan_us(self) -> float:
+        """
+        Wall time of planning.
+        """
+
+class PlanProblem:
+    """
+    A planning problem.
+    """
+    @staticmethod
+    def generate(
+        kind: str,
+        nodes: typing.SupportsInt | typing.SupportsIndex,
+        seed: typing.SupportsInt | typing.SupportsIndex,
+        devices: typing.SupportsInt | typing.SupportsIndex = 2,
+        unsupported: typing.SupportsFloat | typing.SupportsIndex = 0.3,
+        non_exportable: typing.SupportsFloat | typing.SupportsIndex = 0.0,
+        launch: bool = True,
+        shuffle: bool = True,
+    ) -> PlanProblem:
+        """
+        A random problem.
+        """
+    def __init__(self, json: str) -> None:
+        """
+        Reads a problem in the form of docs/partitioning.md.
+        """
+    def __len__(self) -> int: ...
+    def plan(self, strategy: str = "cost", options: str = "{}") -> PartitionPlan:
+        """
+        Plans the problem; `options` is a JSON object.
+        """
+    def to_json(self) -> str:
+        """
+        The problem as JSON text.
+        """
+
+def canonicalise(source: str) -> str:
+    """
+    The canonical form of a graph given as text.
+    """
+
+def compile(graph: Graph, target: str, options: str) -> Compilation:
+    """
+    Compiles a graph; target and options are JSON texts.
+    """
+
+def interpret(
+    graph: Graph, inputs: collections.abc.Sequence[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]]
+) -> list[typing.Any]:
+    """
+    Runs a graph by its operators' reference meanings.
+    """
+
+def legalise(
+    source: str,
+    prices_us: collections.abc.Mapping[str, typing.SupportsFloat | typing.SupportsIndex],
+    disabled_rules: collections.abc.Sequence[str] = [],
+) -> tuple[typing.Any, ...]:
+    """
+    (text, rewrites) of a graph given as text, made legal for a device that has the operators of `prices_us`.
+    """
+
+def operators() -> list[typing.Any]:
+    """
+    Every operator by name: inputs, attributes, traits, names in torch and ONNX, constraints, tolerance, samples.
+    """
+
+def plan(graph: Graph, target: str, options: str) -> Plan:
+    """
+    Plans a graph without compiling it.
+    """
+
+def rules() -> list[typing.Any]:
+    """
+    Every rewrite rule in the order of application, as dicts.
+    """
+
 version: str = "0.1.0"

@@ -5,5 +5,68 @@ The runtime of hetnn: loads and runs executables.
 
 from __future__ import annotations
 
-__all__: list[str] = ["version"]
+import collections.abc
+import typing
+
+import numpy
+
+__all__: list[str] = ["Executable", "version"]
+
+class Executable:
+    """
+    A loaded program. Thread-safe.
+    """
+    @staticmethod
+    def load(path: str, threads: typing.SupportsInt | typing.SupportsIndex = 0) -> Executable:
+        """
+        Maps a .hetnn file.
+        """
+    def __init__(self, image: bytes, threads: typing.SupportsInt | typing.SupportsIndex = 0) -> None: ...
+    def arena_bytes(self, bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex]) -> int:
+        """
+        Bytes of the arena for these sizes.
+        """
+    def image(self) -> bytes:
+        """
+        The image as bytes.
+        """
+    def run(
+        self,
+        inputs: collections.abc.Sequence[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]],
+        out: typing.Any = None,
+        time_commands: bool = False,
+    ) -> tuple[typing.Any, ...]:
+        """
+        (outputs, subprogram times, command times) for contiguous arrays in the model's order.
+        """
+    def save(self, path: str) -> None:
+        """
+        Writes the image, with all shapes compiled so far.
+        """
+    def set_specialiser(self, compile: collections.abc.Callable[[dict[str, int]], bytes]) -> None:
+        """
+        `compile(bindings)` returns a whole image that has code for those sizes too.
+        """
+    @property
+    def hints(self) -> dict[str, int]:
+        """
+        The example's value of every symbol.
+        """
+    @property
+    def inputs(self) -> list[typing.Any]:
+        """
+        (name, dtype, shape) of every input.
+        """
+    @property
+    def outputs(self) -> list[typing.Any]:
+        """
+        (name, dtype, shape) of every output.
+        """
+    @property
+    def report_json(self) -> str: ...
+    @property
+    def target_json(self) -> str: ...
+    @property
+    def threads(self) -> int: ...
+
 version: str = "0.1.0"

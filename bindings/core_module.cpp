@@ -4,6 +4,8 @@
 #include "bindings/errors.h"
 
 namespace hetnn {
+void bind_compile(pybind11::module_& m);
+void bind_graph(pybind11::module_& m);
 void bind_operators(pybind11::module_& m);
 void bind_plan_problem(pybind11::module_& m);
 void bind_passes(pybind11::module_& m);
@@ -12,6 +14,8 @@ void bind_passes(pybind11::module_& m);
 PYBIND11_MODULE(_core, m) {
   m.doc() = "The compiler of hetnn and its tools.";
   hetnn::register_errors();
+  hetnn::bind_graph(m);
+  hetnn::bind_compile(m);
   hetnn::bind_operators(m);
   hetnn::bind_plan_problem(m);
   hetnn::bind_passes(m);

@@ -55,8 +55,8 @@ TEST_P(AllOps, EvaluatesToWhatItInfers) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Samples, AllOps, testing::ValuesIn(all_samples()), [](const auto& info) {
-  return std::string(info.param.op->name) + "_" + std::to_string(info.index);
+INSTANTIATE_TEST_SUITE_P(Samples, AllOps, testing::ValuesIn(all_samples()), [](const auto& sample) {
+  return std::string(sample.param.op->name) + "_" + std::to_string(sample.index);
 });
 
 TEST(AllOps, EveryOperatorButTheConstantHasASampleAndAMeaning) {
@@ -64,7 +64,7 @@ TEST(AllOps, EveryOperatorButTheConstantHasASampleAndAMeaning) {
   for (const ir::OpDef* op : ir::OpTable::global().all()) {
     EXPECT_NE(op->evaluate, nullptr) << op->name;
     EXPECT_FALSE(op->doc.empty()) << op->name;
-    if (!op->has(ir::Trait::constant)) EXPECT_FALSE(op->samples.empty()) << op->name;
+    EXPECT_EQ(op->samples.empty(), op->has(ir::Trait::constant)) << op->name;
   }
 }
 

@@ -41,7 +41,7 @@ ir::OpDef define_expand() {
           .constraints = {},
           .kernel = named_kernel("expand", {}, ir::KernelUse::Layout::written_plain),
           .tolerance = 0,
-          .samples = {"expand(f32[2,1,4]) {shape = [3,2,5,4]}", "expand(f32[1,4]) {shape = [n,4]}"}};
+          .samples = {"expand(f32[2,1,4]) {shape = [3,2,5,4]}", "expand(f32[n,1]) {shape = [n,4]}"}};
 }
 
 }  // namespace hetnn::ops

@@ -1,0 +1,239 @@
+// _core.Graph and _core.GraphBuilder: the intermediate representation in Python's hands.
+#include "hetnn/ir/graph.h"
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+
+#include "bindings/arrays.h"
+#include "hetnn/base/error.h"
+#include "hetnn/ir/rewriter.h"
+#include "hetnn/ir/text.h"
+#include "hetnn/ir/verify.h"
+#include "hetnn/ops/interpret.h"
+#include "hetnn/ops/registry.h"
+
+namespace py = pybind11;
+
+namespace hetnn {
+namespace {
+
+Dim dim_of(const py::handle& object) {
+  if (py::isinstance<py::str>(object)) return Dim::parse(object.cast<std::string>());
+  if (!PyIndex_Check(object.ptr())) {
+    throw InvalidModel(
+        text("a dimension is an int or the text of an expression; got ", py::repr(object).cast<std::string>(), "."));
+  }
+  return object.cast<int64_t>();
+}
+
+Shape shape_of(const py::handle& object) {
+  Shape out;
+  for (const py::handle& item : object) out.push_back(dim_of(item));
+  return out;
+}
+
+py::list shape_list(const Shape& shape) {
+  py::list out;
+  for (const Dim& dim : shape)
+    out.append(dim.is_static() ? py::object(py::int_(dim.value())) : py::object(py::str(dim.to_string())));
+  return out;
+}
+
+DType dtype_of(const std::string& name) {
+  const auto found = dtype_from_name(name);
+  if (!found) throw InvalidModel(text("there is no element type '", name, "'."));
+  return *found;
+}
+
+// A Python value as the kind of attribute that the operator declares.
+ir::Attr attr_of(const ir::OpDef& op, const std::string& name, const py::handle& value) {
+  const ir::AttrDef* def = op.find_attr(name);
+  if (!def) throw InvalidModel(text(op.name, " has no attribute '", name, "'."));
+  try {
+    switch (def->kind) {
+      case ir::AttrKind::boolean:
+        return value.cast<bool>();
+      case ir::AttrKind::integer:
+        return dim_of(value);
+      case ir::AttrKind::real:
+        return value.cast<double>();
+      case ir::AttrKind::string:
+        return value.cast<std::string>();
+      case ir::AttrKind::dtype:
+        return dtype_of(value.cast<std::string>());
+      case ir::AttrKind::integers:
+        return PyIndex_Check(value.ptr()) || py::isinstance<py::str>(value) ? std::vector<Dim>{dim_of(value)}
+                                                                            : shape_of(value);
+      case ir::AttrKind::reals:
+        return value.cast<std::vector<double>>();
+      case ir::AttrKind::tensor:
+        return tensor_of(value.cast<py::array>());
+    }
+  } catch (const py::cast_error&) {
+  }
+  throw InvalidModel(text(op.name, ": attribute '", name, "' is of kind ", attr_kind_name(def->kind), "; got ",
+                          py::repr(value).cast<std::string>().substr(0, 80), "."));
+}
+
+// Builds one graph; values are handed out as handles that the builder keeps alive.
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(const std::string& name) : graph_(std::make_shared<ir::Graph>(name)), rewriter_(*graph_) {}
+
+  void add_symbol(const std::string& name, int64_t min, int64_t max, int64_t hint) {
+    graph_->symbols.push_back({name, min, max, hint});
+  }
+  ir::Value* add_input(const std::string& name, const std::string& dtype, const py::sequence& shape) {
+    return rewriter_.add_input(name, {dtype_of(dtype), shape_of(shape)});
+  }
+  ir::Value* constant(const py::array& array, const std::string& name) {
+    return rewriter_.constant(tensor_of(array), name);
+  }
+  std::vector<ir::Value*> create(const std::string& op, std::vector<ir::Value*> inputs, const py::dict& attrs,
+                                 const std::string& name, const std::string& scope, const std::string& file, int line) {
+    const ir::OpDef& def = ir::OpTable::global().get(op);
+    ir::Attrs read;
+    for (const auto& [key, value] : attrs) {
+      const auto attr = key.cast<std::string>();
+      read[attr] = attr_of(def, attr, value);
+    }
+    return rewriter_.create(op, std::move(inputs), std::move(read), name, {scope, file, line})->outputs();
+  }
+  void output(ir::Value* value, const std::string& name) { rewriter_.add_output(value, name); }
+  void mutation(const std::string& input, const std::string& output) { graph_->mutations.push_back({input, output}); }
+  std::shared_ptr<ir::Graph> finish() {
+    rewriter_.erase_dead();
+    ir::verify(*graph_);
+    return graph_;
+  }
+
+ private:
+  std::shared_ptr<ir::Graph> graph_;
+  ir::Rewriter rewriter_;
+};
+
+py::list typed_values(const std::vector<ir::Value*>& values) {
+  py::list out;
+  for (const ir::Value* value : values)
+    out.append(py::make_tuple(value->name(), std::string(dtype_name(value->dtype())), shape_list(value->shape())));
+  return out;
+}
+
+py::list node_rows(const ir::Graph& graph) {
+  py::list out;
+  for (const ir::Node* node : graph.nodes()) {
+    if (node->is_constant()) continue;
+    py::list inputs, outputs;
+    for (const ir::Value* input : node->inputs())
+      inputs.append(input ? py::object(py::str(input->name())) : py::none());
+    for (const ir::Value* output : node->outputs()) outputs.append(output->name());
+    py::dict row;
+    row["name"] = node->name();
+    row["op"] = std::string(node->op().name);
+    row["inputs"] = inputs;
+    row["outputs"] = outputs;
+    row["type"] = ir::to_string(node->output()->type());
+    row["device"] = node->device;
+    row["subgraph"] = node->subgraph;
+    row["loc"] = ir::to_string(node->loc());
+    row["module"] = node->loc().scope;
+    out.append(row);
+  }
+  return out;
+}
+
+}  // namespace
+
+void bind_graph(py::module_& m) {
+  ops::register_all();
+  py::class_<ir::Value, std::unique_ptr<ir::Value, py::nodelete>>(m, "Value", "A value of a graph under construction.")
+      .def_property_readonly("name", [](const ir::Value& v) { return v.name(); })
+      .def_property_readonly("dtype", [](const ir::Value& v) { return std::string(dtype_name(v.dtype())); })
+      .def_property_readonly(
+          "shape", [](const ir::Value& v) { return shape_list(v.shape()); },
+          "Integers, and texts for expressions of symbols.")
+      .def_property_readonly(
+          "constant",
+          [](const ir::Value& v) -> py::object {
+            return v.producer() && v.producer()->is_constant() ? py::object(array_of(v.producer()->tensor("value")))
+                                                               : py::none();
+          },
+          "The array of a constant, else None.");
+
+  py::class_<ir::Graph, std::shared_ptr<ir::Graph>>(m, "Graph", "A model in hetnn's intermediate representation.")
+      .def_static(
+          "parse", [](const std::string& source) { return std::make_shared<ir::Graph>(ir::parse(source)); },
+          py::arg("source"), "Reads the text form. InvalidModel with line and column.")
+      .def(
+          "print",
+          [](const ir::Graph& g, bool constants, bool locations) {
+            return ir::print(g, {constants, locations});
+          },
+          py::arg("constants") = true, py::arg("locations") = true,
+          "The text form; without constants it is for reading only.")
+      .def("verify", &ir::verify, "Checks the rules of the graph's stage. InternalError names the broken one.")
+      .def(
+          "clone", [](const ir::Graph& g) { return std::make_shared<ir::Graph>(g.clone()); }, "A deep copy.")
+      .def_property_readonly("stage", [](const ir::Graph& g) { return std::string(ir::stage_name(g.stage)); })
+      .def_property_readonly(
+          "inputs", [](const ir::Graph& g) { return typed_values(g.inputs()); }, "(name, dtype, shape) of every input.")
+      .def_property_readonly(
+          "outputs", [](const ir::Graph& g) { return typed_values(g.outputs()); },
+          "(name, dtype, shape) of every output.")
+      .def_property_readonly("output_names", [](const ir::Graph& g) { return g.output_names; })
+      .def_property_readonly(
+          "symbols",
+          [](const ir::Graph& g) {
+            py::list out;
+            for (const Symbol& s : g.symbols) out.append(py::make_tuple(s.name, s.min, s.max, s.hint));
+            return out;
+          },
+          "(name, min, max, hint) of every symbol.")
+      .def_property_readonly(
+          "mutations",
+          [](const ir::Graph& g) {
+            py::list out;
+            for (const ir::Mutation& mutation : g.mutations)
+              out.append(py::make_tuple(mutation.input, mutation.output));
+            return out;
+          },
+          "(input, output) of every value the model updates.")
+      .def("nodes", &node_rows, "Every node but constants, as dicts.");
+
+  py::class_<GraphBuilder>(m, "GraphBuilder", "Builds a graph node by node.")
+      .def(py::init<const std::string&>(), py::arg("name") = "main")
+      .def("add_symbol", &GraphBuilder::add_symbol, py::arg("name"), py::arg("min"), py::arg("max"), py::arg("hint"))
+      .def("add_input", &GraphBuilder::add_input, py::arg("name"), py::arg("dtype"), py::arg("shape"),
+           py::return_value_policy::reference_internal)
+      .def("constant", &GraphBuilder::constant, py::arg("array"), py::arg("name") = "",
+           py::return_value_policy::reference_internal,
+           "A constant that shares the array's memory when it is contiguous.")
+      .def("create", &GraphBuilder::create, py::arg("op"), py::arg("inputs"), py::arg("attrs") = py::dict(),
+           py::arg("name") = "", py::arg("scope") = "", py::arg("file") = "", py::arg("line") = 0,
+           py::return_value_policy::reference_internal,
+           "Adds a node; its outputs. None stands for an absent optional input.")
+      .def("output", &GraphBuilder::output, py::arg("value"), py::arg("name") = "")
+      .def("mutation", &GraphBuilder::mutation, py::arg("input"), py::arg("output"))
+      .def("finish", &GraphBuilder::finish, "Drops what nobody reads, verifies, and returns the graph.");
+
+  m.def(
+      "interpret",
+      [](const ir::Graph& graph, const std::vector<py::array>& inputs) {
+        std::vector<Tensor> tensors;
+        for (const py::array& array : inputs) tensors.push_back(tensor_of(array));
+        std::vector<Tensor> results;
+        {
+          py::gil_scoped_release release;
+          results = ops::interpret(graph, tensors);
+        }
+        py::list out;
+        for (const Tensor& tensor : results) out.append(array_of(tensor));
+        return out;
+      },
+      py::arg("graph"), py::arg("inputs"), "Runs a graph by its operators' reference meanings.");
+}
+
+}  // namespace hetnn

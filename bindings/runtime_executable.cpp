@@ -1,0 +1,168 @@
+// _runtime.Executable: loading and running, without the compiler.
+#include <pybind11/functional.h>
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+
+#include "bindings/arrays.h"
+#include "hetnn/program/pack.h"
+#include "hetnn/runtime/executable.h"
+
+namespace py = pybind11;
+
+namespace hetnn {
+namespace {
+
+using runtime::Executable;
+
+program::Blob blob_of(const py::bytes& bytes) {
+  std::shared_ptr<const void> owner(new py::object(bytes), [](const void* kept) {
+    const py::gil_scoped_acquire gil;
+    delete static_cast<const py::object*>(kept);
+  });
+  const std::string_view view(bytes);
+  return {std::move(owner), std::as_bytes(std::span(view.data(), view.size()))};
+}
+
+std::vector<runtime::Argument> arguments_of(const std::vector<py::array>& inputs) {
+  std::vector<runtime::Argument> out;
+  for (const py::array& array : inputs)
+    out.push_back({dtype_of(array.dtype()), {array.shape(), array.shape() + array.ndim()}});
+  return out;
+}
+
+py::list times_of(const runtime::RunTimes& times) {
+  py::list rows;
+  for (const auto& row : times.subprograms) {
+    rows.append(py::dict(py::arg("name") = row.name, py::arg("device") = row.device, py::arg("wall_us") = row.wall_us,
+                         py::arg("cycles") = row.cycles, py::arg("simulated_us") = row.simulated_us));
+  }
+  return rows;
+}
+
+py::list commands_of(const runtime::RunTimes& times) {
+  py::list rows;
+  for (const auto& row : times.commands) {
+    rows.append(py::dict(py::arg("node") = row.node, py::arg("kernel") = row.kernel, py::arg("wall_us") = row.wall_us));
+  }
+  return rows;
+}
+
+// Runs on arrays in the model's order; makes the outputs, or writes those given.
+py::tuple run(Executable& executable, const std::vector<py::array>& given, const py::object& out, bool time_commands) {
+  std::vector<py::array> inputs;
+  for (const py::array& array : given) inputs.push_back(py::array::ensure(array, py::array::c_style));
+  const Bindings bindings = executable.bindings_of(arguments_of(inputs));
+  const auto shapes = executable.output_shapes(bindings);
+  const auto program = executable.program();
+  auto dtype_at = [&](size_t k) { return program->buffers[static_cast<size_t>(program->outputs[k].buffer)].dtype; };
+  std::vector<py::array> outputs;
+  if (out.is_none()) {
+    for (size_t k = 0; k < shapes.size(); ++k) outputs.emplace_back(numpy_dtype(dtype_at(k)), shapes[k]);
+  } else {
+    outputs = out.cast<std::vector<py::array>>();
+    if (outputs.size() != shapes.size())
+      throw InvalidModel(text("out must hold ", shapes.size(), " arrays; got ", outputs.size(), "."));
+    for (size_t k = 0; k < shapes.size(); ++k) {
+      const py::array& array = outputs[k];
+      const std::vector<int64_t> shape(array.shape(), array.shape() + array.ndim());
+      if (dtype_of(array.dtype()) != dtype_at(k) || shape != shapes[k] || !(array.flags() & py::array::c_style) ||
+          !array.writeable()) {
+        throw InvalidModel(text("out[", k, "] must be a writeable, contiguous array of ", dtype_name(dtype_at(k)),
+                                to_string(Shape(shapes[k].begin(), shapes[k].end())), "."));
+      }
+    }
+  }
+  std::vector<const std::byte*> from;
+  std::vector<std::byte*> to;
+  for (const py::array& array : inputs) from.push_back(static_cast<const std::byte*>(array.data()));
+  for (py::array& array : outputs) to.push_back(static_cast<std::byte*>(array.mutable_data()));
+  runtime::RunTimes times;
+  {
+    const py::gil_scoped_release release;
+    executable.run(bindings, from, to, &times, time_commands);
+  }
+  return py::make_tuple(outputs, times_of(times), commands_of(times));
+}
+
+py::list ports(const program::Program& program, const std::vector<program::Port>& list) {
+  py::list out;
+  for (const program::Port& port : list) {
+    const program::Buffer& buffer = program.buffers[static_cast<size_t>(port.buffer)];
+    py::list shape;
+    for (const Dim& dim : buffer.shape)
+      shape.append(dim.is_static() ? py::object(py::int_(dim.value())) : py::object(py::str(dim.to_string())));
+    out.append(py::make_tuple(port.name, std::string(dtype_name(buffer.dtype)), shape));
+  }
+  return out;
+}
+
+}  // namespace
+
+void bind_runtime_executable(py::module_& m) {
+  py::class_<Executable>(m, "Executable", "A loaded program. Thread-safe.")
+      .def(py::init([](const py::bytes& image, int threads) {
+             return std::make_unique<Executable>(blob_of(image), threads);
+           }),
+           py::arg("image"), py::arg("threads") = 0)
+      .def_static("load", &Executable::load, py::arg("path"), py::arg("threads") = 0, "Maps a .hetnn file.")
+      .def("run", &run, py::arg("inputs"), py::arg("out") = py::none(), py::arg("time_commands") = false,
+           "(outputs, subprogram times, command times) for contiguous arrays in the model's order.")
+      .def(
+          "save", [](const Executable& e, const std::string& path) { program::write_file(path, e.image().bytes); },
+          py::arg("path"), py::call_guard<py::gil_scoped_release>(),
+          "Writes the image, with all shapes compiled so far.")
+      .def(
+          "image",
+          [](const Executable& e) {
+            const program::Blob image = e.image();
+            return py::bytes(reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size());
+          },
+          "The image as bytes.")
+      .def(
+          "set_specialiser",
+          [](Executable& e, const std::function<py::bytes(const Bindings&)>& compile) {
+            e.set_specialiser([compile](const Bindings& bindings) {
+              const py::gil_scoped_acquire gil;
+              const std::string_view view(compile(bindings));
+              const auto bytes = std::as_bytes(std::span(view.data(), view.size()));
+              return std::vector<std::byte>(bytes.begin(), bytes.end());
+            });
+          },
+          py::arg("compile"), "`compile(bindings)` returns a whole image that has code for those sizes too.")
+      .def_property_readonly("report_json", [](const Executable& e) { return e.program()->report_json; })
+      .def_property_readonly("target_json", [](const Executable& e) { return e.program()->target_json; })
+      .def_property_readonly(
+          "inputs", [](const Executable& e) { return ports(*e.program(), e.program()->inputs); },
+          "(name, dtype, shape) of every input.")
+      .def_property_readonly(
+          "outputs", [](const Executable& e) { return ports(*e.program(), e.program()->outputs); },
+          "(name, dtype, shape) of every output.")
+      .def_property_readonly(
+          "hints",
+          [](const Executable& e) {
+            Bindings out;
+            for (const Symbol& symbol : e.program()->symbols) out[symbol.name] = symbol.hint;
+            return out;
+          },
+          "The example's value of every symbol.")
+      .def(
+          "example_shapes",
+          [](const Executable& e) {
+            const auto program = e.program();
+            Bindings hints;
+            for (const Symbol& symbol : program->symbols) hints[symbol.name] = symbol.hint;
+            std::map<std::string, std::vector<int64_t>> out;
+            for (const program::Port& port : program->inputs)
+              out[port.name] = evaluate(program->buffers[static_cast<size_t>(port.buffer)].shape, hints);
+            return out;
+          },
+          "The inputs' shapes at the example's sizes, by name.")
+      .def_property_readonly("threads", &Executable::threads)
+      .def("arena_bytes", &Executable::arena_bytes, py::arg("bindings"), py::call_guard<py::gil_scoped_release>(),
+           "Bytes of the arena for these sizes.");
+}
+
+}  // namespace hetnn

@@ -1,0 +1,64 @@
+// Puts a program together: buffers for values, constants in the weights blob.
+#include "hetnn/backends/assembler.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "hetnn/base/error.h"
+
+namespace hetnn::backends {
+
+int32_t Assembler::add(program::Buffer buffer) {
+  program_.buffers.push_back(std::move(buffer));
+  return static_cast<int32_t>(program_.buffers.size()) - 1;
+}
+
+int32_t Assembler::arena_buffer(const std::string& name, const ir::Type& type, Layout layout, const Dim& pitch) {
+  return add({.name = name, .dtype = type.dtype, .shape = type.shape, .layout = layout, .pitch = pitch});
+}
+
+int32_t Assembler::port_buffer(const std::string& name, const ir::Type& type, program::Place place) {
+  return add({.name = name, .dtype = type.dtype, .shape = type.shape, .place = place});
+}
+
+int32_t Assembler::constant_buffer(const std::string& name, const ir::Type& type, std::span<const std::byte> bytes,
+                                   bool packed) {
+  const int64_t offset = blob(bytes);
+  return add({.name = name,
+              .dtype = type.dtype,
+              .shape = type.shape,
+              .place = program::Place::constant,
+              .offset_bytes = offset,
+              .size_bytes = static_cast<int64_t>(bytes.size()),
+              .packed = packed});
+}
+
+int64_t Assembler::blob(std::span<const std::byte> bytes) {
+  const size_t hash = std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  auto [first, last] = known_.equal_range(hash);
+  for (auto at = first; at != last; ++at) {
+    const auto [offset, size] = at->second;
+    if (static_cast<size_t>(size) == bytes.size() && std::equal(bytes.begin(), bytes.end(), weights_.begin() + offset))
+      return offset;
+  }
+  weights_.resize((weights_.size() + program::kAlignment - 1) / program::kAlignment * program::kAlignment);
+  const auto offset = static_cast<int64_t>(weights_.size());
+  weights_.insert(weights_.end(), bytes.begin(), bytes.end());
+  known_.emplace(hash, std::pair{offset, static_cast<int64_t>(bytes.size())});
+  return offset;
+}
+
+int32_t Assembler::boundary(const std::string& value) const {
+  auto at = boundary_.find(value);
+  HETNN_ASSERT(at != boundary_.end(), "'", value, "' has no boundary buffer");
+  return at->second;
+}
+
+program::Program Assembler::finished() const {
+  program::Program out = program_;
+  auto bytes = std::make_shared<const std::vector<std::byte>>(weights_);
+  out.weights = {bytes, *bytes};
+  return out;
+}
+
+}  // namespace hetnn::backends

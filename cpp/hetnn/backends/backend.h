@@ -1,0 +1,54 @@
+// What a device adds to planning: turning its subgraphs into code that the runtime runs.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hetnn/backends/assembler.h"
+#include "hetnn/plan/network.h"
+#include "hetnn/target/target.h"
+
+namespace hetnn::backends {
+
+/// A device of a target as the user gives it: a name, a kind, and the data sheet as JSON text ("" where the kind needs
+/// none).
+struct DeviceSpec {
+  std::string name;
+  std::string kind;
+  std::string spec_json;
+};
+
+/// How subgraphs are lowered.
+struct LowerOptions {
+  bool fusion = true;
+  bool deterministic = false;
+};
+
+/// A kind of device. Each lives in a folder of its own and stands on one line of all_backends.inc.
+class Backend : public target::Device {
+ public:
+  explicit Backend(const DeviceSpec& spec) : name_(spec.name), kind_(spec.kind), spec_json_(spec.spec_json) {}
+
+  const std::string& name() const override { return name_; }
+  std::string_view kind() const override { return kind_; }
+  std::string spec_json() const override { return spec_json_; }
+
+  /// Lowers one subgraph, taken out of the model as a graph of its own (stage cut, without fused groups). The values
+  /// of its inputs and outputs have buffers in `assembler` already. Adds what it fused to `fusions`. Throws DoesNotFit
+  /// or Unsupported naming the node when it cannot.
+  virtual program::Subprogram lower(ir::Graph& subgraph, Assembler& assembler, const LowerOptions& options,
+                                    std::vector<plan::FusionRow>& fusions) const = 0;
+
+  /// Compiles a lowered subgraph for one value of every symbol, where code depends on them; does nothing where it does
+  /// not, or where that code exists. Throws DoesNotFit naming the node when a layer does not fit.
+  virtual void add_variant(const ir::Graph&, const Bindings&, program::Subprogram&, Assembler&) const {}
+
+ private:
+  std::string name_, kind_, spec_json_;
+};
+
+/// The backend of `spec.kind`; InvalidModel listing the kinds there are.
+std::unique_ptr<Backend> make_backend(const DeviceSpec& spec);
+
+}  // namespace hetnn::backends

@@ -1,0 +1,79 @@
+// The general processor: support by trying the kernel, times by a roofline, code as kernel calls.
+#include "hetnn/backends/cpu/cpu_backend.h"
+
+#include <algorithm>
+
+#include "hetnn/backends/cpu/calls.h"
+#include "hetnn/backends/cpu/emit.h"
+#include "hetnn/base/error.h"
+#include "hetnn/kernels/kernel.h"
+#include "hetnn/passes/fuse.h"
+
+namespace hetnn::backends {
+namespace {
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(const DeviceSpec& spec) : Backend(spec) {}
+
+  target::Support support(const ir::Node& node) const override {
+    target::Support out;
+    if (!node.op().kernel) {
+      out.reasons.push_back({text(node.op().name, "_missing"), std::string(node.op().name),
+                             "an operator with a CPU kernel", text(name(), " has no kernel for ", node.op().name)});
+      return out;
+    }
+    // The kernel itself knows best which types and shapes it takes, so ask it with every symbol at a plain size.
+    Bindings bindings;
+    std::set<std::string> symbols;
+    for (const ir::Value* input : node.inputs()) {
+      for (const Dim& dim : input ? input->shape() : Shape{}) dim.collect_symbols(symbols);
+    }
+    for (const ir::Value* output : node.outputs()) {
+      for (const Dim& dim : output->shape()) dim.collect_symbols(symbols);
+    }
+    for (const std::string& symbol : symbols) bindings[symbol] = kTrialSize;
+    try {
+      cpu::make_trial_kernel(node, bindings);
+    } catch (const InternalError&) {
+      throw;
+    } catch (const Error& error) {
+      out.reasons.push_back({text(node.op().name, "_kernel"), error.what(), "a call the kernel takes", error.what()});
+    }
+    return out;
+  }
+
+  double time_us(const ir::Node& node, const Bindings& bindings) const override {
+    if (node.op().has(ir::Trait::view)) return speeds_.kernel_us / 4;
+    const target::ConcreteWork work = target::work_of(node, bindings);
+    const bool narrow = node.input(0) && work.macs > 0 &&
+                        work.macs < 32 * static_cast<double>(target::value_bytes(*node.output(), bindings));
+    const double compute_us =
+        work.macs / (narrow ? speeds_.narrow_macs_per_us : speeds_.macs_per_us) + work.flops / speeds_.flops_per_us;
+    const double memory_us = static_cast<double>(target::bytes_touched(node, bindings)) / speeds_.bytes_per_us;
+    return speeds_.kernel_us + std::max(compute_us, memory_us);
+  }
+
+  double launch_us() const override { return speeds_.launch_us; }
+
+  program::Subprogram lower(ir::Graph& subgraph, Assembler& assembler, const LowerOptions& options,
+                            std::vector<plan::FusionRow>& fusions) const override {
+    const passes::FuseOptions fuse{.enabled = options.fusion, .can_follow = cpu::can_follow};
+    for (const passes::Fusion& fusion : passes::fuse(subgraph, fuse)) {
+      fusions.push_back({fusion.into, fusion.nodes, fusion.bytes_before, fusion.bytes_after});
+    }
+    program::Subprogram out;
+    out.code = cpu::emit(subgraph, assembler);
+    return out;
+  }
+
+ private:
+  static constexpr int64_t kTrialSize = 64;
+  CpuSpeeds speeds_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend(const DeviceSpec& spec) { return std::make_unique<CpuBackend>(spec); }
+
+}  // namespace hetnn::backends

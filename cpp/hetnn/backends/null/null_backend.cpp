@@ -1,0 +1,23 @@
+// The null device takes every node, at no cost, and runs none: for planning without hardware.
+#include "hetnn/backends/backend.h"
+
+namespace hetnn::backends {
+namespace {
+
+class NullBackend final : public Backend {
+ public:
+  using Backend::Backend;
+  target::Support support(const ir::Node&) const override { return {}; }
+  double time_us(const ir::Node&, const Bindings&) const override { return 0; }
+  program::Subprogram lower(ir::Graph&, Assembler&, const LowerOptions&, std::vector<plan::FusionRow>&) const override {
+    program::Subprogram out;
+    out.code = program::NullCode{};
+    return out;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_null_backend(const DeviceSpec& spec) { return std::make_unique<NullBackend>(spec); }
+
+}  // namespace hetnn::backends

@@ -1,0 +1,181 @@
+// The pipeline: canonical, legal, placed, cut, lowered, packed.
+#include "hetnn/compiler/compile.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "hetnn/base/error.h"
+#include "hetnn/ir/rewriter.h"
+#include "hetnn/ir/verify.h"
+#include "hetnn/passes/canonicalise.h"
+#include "hetnn/passes/legalise.h"
+#include "hetnn/program/pack.h"
+
+namespace hetnn {
+namespace {
+
+target::Target target_of(const TargetSpec& spec, std::vector<std::shared_ptr<const backends::Backend>>& made) {
+  if (spec.devices.empty()) throw InvalidModel("a target must have at least one device; got none.");
+  target::Target out;
+  out.name = spec.name;
+  out.default_bytes_per_us = spec.bytes_per_us;
+  out.default_latency_us = spec.latency_us;
+  out.links = spec.links;
+  for (const backends::DeviceSpec& device : spec.devices) {
+    made.push_back(backends::make_backend(device));
+    out.devices.push_back(made.back());
+  }
+  return out;
+}
+
+// A model may return an input, a constant or one value twice. A program writes every output once, into the caller's
+// memory, so such an output becomes a copy.
+void give_outputs_nodes_of_their_own(ir::Graph& graph) {
+  std::set<const ir::Value*> seen;
+  ir::Rewriter rewriter(graph);
+  for (size_t k = 0; k < graph.outputs().size(); ++k) {
+    ir::Value* output = graph.outputs()[k];
+    const bool written = output->producer() && !output->producer()->is_constant();
+    if (!seen.insert(output).second || !written) rewriter.set_output(k, rewriter.add("identity", {output}));
+  }
+}
+
+double crossing_bytes(const plan::NetworkPlan& plan) {
+  double sum = 0;
+  for (const plan::PartitionCrossing& crossing : plan.result.crossings) sum += crossing.bytes;
+  return sum;
+}
+
+// Buffers for what passes in and out of the model and between subgraphs. Feature maps cross as dense nhwc.
+void declare_boundaries(const ir::Graph& model, backends::Assembler& assembler) {
+  program::Program& program = assembler.program();
+  program.symbols = model.symbols;
+  auto declare_port = [&](const ir::Value* value, const std::string& name, program::Place place,
+                          std::vector<program::Port>& ports) {
+    const int32_t id = assembler.port_buffer(value->name(), value->type(), place);
+    assembler.set_boundary(value->name(), id);
+    ports.push_back({name, id});
+  };
+  for (const ir::Value* input : model.inputs())
+    declare_port(input, input->name(), program::Place::input, program.inputs);
+  for (size_t k = 0; k < model.outputs().size(); ++k) {
+    declare_port(model.outputs()[k], model.output_names[k], program::Place::output, program.outputs);
+  }
+  for (const plan::Subgraph& subgraph : plan::subgraphs_of(model)) {
+    for (const ir::Value* output : subgraph.outputs) {
+      if (model.is_output(output)) continue;
+      const bool feature_map = output->rank() == 4;
+      assembler.set_boundary(output->name(), assembler.arena_buffer(output->name(), output->type(),
+                                                                    feature_map ? Layout::nhwc : Layout::plain,
+                                                                    feature_map ? output->shape()[1] : Dim(0)));
+    }
+  }
+}
+
+}  // namespace
+
+const backends::Backend& PlannedModel::backend(const std::string& device) const {
+  return *backends_[target_.device_index(device)];
+}
+
+std::unique_ptr<PlannedModel> PlannedModel::make(ir::Graph graph, const TargetSpec& target,
+                                                 const CompileOptions& options) {
+  auto out = std::make_unique<PlannedModel>();
+  out->target_ = target_of(target, out->backends_);
+  out->options_ = options;
+  ir::verify(graph);
+  passes::canonicalise(graph);
+  give_outputs_nodes_of_their_own(graph);
+  const auto plan_of = [&](const ir::Graph& legal) { return plan::plan_network(legal, out->target_, options.network); };
+  if (out->target_.devices.size() > 1 && options.rewrite != passes::RewriteMode::off) {
+    passes::LegaliseOptions legalise;
+    legalise.disabled_rules = options.disabled_rules;
+    const Bindings hints = graph.hints();
+    passes::ChosenRewrites chosen = passes::choose_rewrites(
+        graph, passes::accelerators(out->target_, hints), options.rewrite,
+        [&](const ir::Graph& legal) { return plan_of(legal).result.cost_us; }, legalise);
+    graph.stage = ir::Stage::legal;
+    const double bytes_without = chosen.taken.empty() ? 0 : crossing_bytes(plan_of(graph));
+    graph = std::move(chosen.graph);
+    out->graph_ = std::move(graph);
+    out->plan_ = plan_of(out->graph_);
+    const double avoided = bytes_without - crossing_bytes(out->plan_);
+    for (const passes::Rewrite& rewrite : chosen.taken) {
+      out->rewrites_.push_back(
+          {rewrite.rule, rewrite.node, rewrite.form, rewrite.why, avoided, chosen.cost_without_us, chosen.cost_us});
+    }
+  } else {
+    graph.stage = ir::Stage::legal;
+    out->graph_ = std::move(graph);
+    out->plan_ = plan_of(out->graph_);
+  }
+  out->plan_.target = &out->target_;
+  plan::apply(out->plan_, out->graph_);
+  return out;
+}
+
+std::string PlannedModel::report(const std::vector<plan::FusionRow>& fusions) const {
+  return plan::report_json(plan_, graph_, options_.strategy, rewrites_, fusions);
+}
+
+std::unique_ptr<Compilation> Compilation::make(ir::Graph graph, const TargetSpec& target,
+                                               const CompileOptions& options) {
+  auto out = std::make_unique<Compilation>();
+  out->model_ = PlannedModel::make(std::move(graph), target, options);
+  out->target_json_ = target.json;
+  ir::Graph& model = out->model_->graph();
+  declare_boundaries(model, out->assembler_);
+
+  program::Program& program = out->assembler_.program();
+  const std::vector<plan::Subgraph> subgraphs = plan::subgraphs_of(model);
+  std::map<const ir::Value*, int32_t> writer;
+  for (size_t k = 0; k < subgraphs.size(); ++k) {
+    const plan::Subgraph& subgraph = subgraphs[k];
+    const backends::Backend& backend = out->model_->backend(subgraph.device);
+    ir::Graph extracted = plan::extract(model, subgraph);
+    program::Subprogram made = backend.lower(extracted, out->assembler_, options.lower, out->fusions_);
+    made.name = text(subgraph.device, ".", k);
+    made.device = subgraph.device;
+    made.kind = backend.kind();
+    for (const ir::Value* input : subgraph.inputs) {
+      made.inputs.push_back(out->assembler_.boundary(input->name()));
+      if (auto at = writer.find(input); at != writer.end()) made.depends_on.push_back(at->second);
+    }
+    std::sort(made.depends_on.begin(), made.depends_on.end());
+    made.depends_on.erase(std::unique(made.depends_on.begin(), made.depends_on.end()), made.depends_on.end());
+    for (const ir::Value* output : subgraph.outputs) {
+      made.outputs.push_back(out->assembler_.boundary(output->name()));
+      writer[output] = static_cast<int32_t>(k);
+    }
+    program.subprograms.push_back(std::move(made));
+    out->subgraphs_.push_back(std::move(extracted));
+  }
+  out->add_variant(model.hints());
+  return out;
+}
+
+void Compilation::add_variant(const Bindings& bindings) {
+  program::Program& program = assembler_.program();
+  for (const Symbol& symbol : program.symbols) {
+    auto at = bindings.find(symbol.name);
+    if (at == bindings.end() || at->second < symbol.min || at->second > symbol.max) {
+      throw InvalidModel(text("symbol '", symbol.name, "' must have a value in [", symbol.min, ", ", symbol.max,
+                              "]; got ", at == bindings.end() ? std::string("none") : std::to_string(at->second), "."));
+    }
+  }
+  for (size_t k = 0; k < subgraphs_.size(); ++k) {
+    model_->backend(program.subprograms[k].device)
+        .add_variant(subgraphs_[k], bindings, program.subprograms[k], assembler_);
+  }
+}
+
+std::vector<std::byte> Compilation::image() const {
+  program::Program program = assembler_.finished();
+  program.report_json = report();
+  program.target_json = target_json_;
+  program.hetnn_version = HETNN_VERSION;
+  return program::pack(program);
+}
+
+}  // namespace hetnn

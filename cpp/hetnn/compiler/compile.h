@@ -1,0 +1,87 @@
+// The roof: from an imported graph and a target to a program. This file's source is the only one that knows the order
+// of the passes.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hetnn/backends/backend.h"
+#include "hetnn/ir/graph.h"
+#include "hetnn/passes/legalise.h"
+#include "hetnn/plan/network.h"
+#include "hetnn/program/program.h"
+
+namespace hetnn {
+
+/// A target as data: its devices, the first the general processor, and the links between them.
+struct TargetSpec {
+  std::string name;
+  std::string json;  // as it was read
+  std::vector<backends::DeviceSpec> devices;
+  std::vector<target::Link> links;
+  double bytes_per_us = 1000;
+  double latency_us = 0;
+};
+/// Reads `{"name", "devices": [{"name", "kind", "spec"}], "links": [...] | {...}}`. InvalidModel naming the key.
+TargetSpec parse_target(std::string_view json);
+
+struct CompileOptions {
+  std::string strategy = "cost";
+  plan::NetworkOptions network;
+  passes::RewriteMode rewrite = passes::RewriteMode::automatic;
+  std::vector<std::string> disabled_rules;
+  backends::LowerOptions lower;
+};
+/// Reads the settings that the Python functions pass (docs/options.md). InvalidModel naming the key.
+CompileOptions parse_options(std::string_view json);
+
+/// A graph that is canonical, legal for its target, placed and cut, with the plan and what was rewritten.
+class PlannedModel {
+ public:
+  /// Takes the graph through canonicalising, legalising and planning. With RewriteMode::automatic the plan with
+  /// rewrites is compared with the plan without, and the cheaper one kept; the rows say what each rewrite is worth.
+  static std::unique_ptr<PlannedModel> make(ir::Graph graph, const TargetSpec& target, const CompileOptions& options);
+
+  const ir::Graph& graph() const { return graph_; }
+  ir::Graph& graph() { return graph_; }
+  const target::Target& target() const { return target_; }
+  const plan::NetworkPlan& plan() const { return plan_; }
+  const std::vector<plan::RewriteRow>& rewrites() const { return rewrites_; }
+  const CompileOptions& options() const { return options_; }
+  const backends::Backend& backend(const std::string& device) const;
+  std::string report(const std::vector<plan::FusionRow>& fusions = {}) const;
+
+ private:
+  ir::Graph graph_;
+  target::Target target_;
+  std::vector<std::shared_ptr<const backends::Backend>> backends_;
+  CompileOptions options_;
+  plan::NetworkPlan plan_;
+  std::vector<plan::RewriteRow> rewrites_;
+};
+
+/// A compiled model: the program, and what is needed to compile accelerator subgraphs for further shapes.
+class Compilation {
+ public:
+  /// Throws Unsupported, DoesNotFit and InvalidModel naming nodes.
+  static std::unique_ptr<Compilation> make(ir::Graph graph, const TargetSpec& target, const CompileOptions& options);
+
+  /// Compiles the accelerator subgraphs for further values of the model's symbols; every symbol must have one in its
+  /// range. What is compiled already is left alone. Not thread-safe.
+  void add_variant(const Bindings& bindings);
+  const PlannedModel& model() const { return *model_; }
+  std::string report() const { return model_->report(fusions_); }
+  /// The executable image.
+  std::vector<std::byte> image() const;
+
+ private:
+  std::unique_ptr<PlannedModel> model_;
+  backends::Assembler assembler_;
+  std::vector<ir::Graph> subgraphs_;  // as lowered, by number
+  std::vector<plan::FusionRow> fusions_;
+  std::string target_json_;
+};
+
+}  // namespace hetnn

@@ -1,0 +1,202 @@
+// Binding by input shapes, a cache of bound programs, a pool of contexts.
+#include "hetnn/runtime/executable.h"
+
+#include <algorithm>
+#include <set>
+
+#include "hetnn/base/error.h"
+#include "hetnn/program/pack.h"
+#include "hetnn/runtime/context.h"
+
+namespace hetnn::runtime {
+namespace {
+
+constexpr size_t kBoundPrograms = 32;  // shapes kept ready, each with an arena of its own
+
+std::string bindings_text(const Bindings& bindings) {
+  std::string out;
+  for (const auto& [name, value] : bindings) out += text(out.empty() ? "" : ", ", name, " = ", value);
+  return out;
+}
+
+// Accelerators whose code for these bindings is missing, with the bindings they have.
+std::string missing_code(const BoundProgram& bound) {
+  std::string out;
+  for (const BoundSubprogram& s : bound.subprograms) {
+    auto* npu = std::get_if<program::NpuCode>(&s.subprogram->code);
+    if (!npu || s.variant) continue;
+    out += text("\n  ", s.subprogram->name, " was compiled for:");
+    for (const program::NpuVariant& variant : npu->variants) out += text(" {", bindings_text(variant.bindings), "}");
+  }
+  return out;
+}
+
+// The symbol of a dim that is nothing but a symbol, else empty.
+std::string plain_symbol(const Dim& dim) {
+  std::set<std::string> used;
+  dim.collect_symbols(used);
+  return used.size() == 1 && dim == Dim::symbol(*used.begin()) ? *used.begin() : std::string();
+}
+
+}  // namespace
+
+std::unique_ptr<Executable> Executable::load(const std::string& path, int threads) {
+  return std::make_unique<Executable>(program::map_file(path), threads, text("'", path, "'"));
+}
+
+Executable::Executable(program::Blob image, int threads, const std::string& called)
+    : threads_(usable_threads(threads)),
+      image_(std::move(image)),
+      program_(std::make_shared<const program::Program>(program::unpack(image_, called))) {}
+
+Executable::~Executable() = default;
+
+void Executable::set_specialiser(Specialiser specialiser) {
+  const std::lock_guard lock(mutex_);
+  specialiser_ = std::move(specialiser);
+}
+
+std::shared_ptr<const program::Program> Executable::program() const {
+  const std::lock_guard lock(mutex_);
+  return program_;
+}
+
+program::Blob Executable::image() const {
+  const std::lock_guard lock(mutex_);
+  return image_;
+}
+
+Bindings Executable::bindings_of(std::span<const Argument> arguments) const {
+  const auto program = this->program();
+  if (arguments.size() != program->inputs.size()) {
+    std::string names;
+    for (const program::Port& port : program->inputs) names += text(names.empty() ? "" : ", ", port.name);
+    throw InvalidModel(
+        text("the model takes ", program->inputs.size(), " inputs (", names, "); got ", arguments.size(), "."));
+  }
+  Bindings out;
+  auto expected = [&](size_t k) {
+    const program::Buffer& buffer = program->buffers[static_cast<size_t>(program->inputs[k].buffer)];
+    return text(dtype_name(buffer.dtype), to_string(buffer.shape));
+  };
+  auto refuse = [&](size_t k, const std::string& why) {
+    const Argument& given = arguments[k];
+    throw InvalidModel(text("input '", program->inputs[k].name, "' must be ", expected(k), "; got ",
+                            dtype_name(given.dtype), to_string(Shape(given.shape.begin(), given.shape.end())), why));
+  };
+  for (size_t k = 0; k < arguments.size(); ++k) {
+    const program::Buffer& buffer = program->buffers[static_cast<size_t>(program->inputs[k].buffer)];
+    if (arguments[k].dtype != buffer.dtype) refuse(k, ". Convert it; nothing is cast silently.");
+    if (arguments[k].shape.size() != buffer.shape.size()) refuse(k, text(", of another rank. Reshape it."));
+    for (size_t d = 0; d < buffer.shape.size(); ++d) {
+      const std::string symbol = plain_symbol(buffer.shape[d]);
+      if (symbol.empty()) continue;
+      auto [at, fresh] = out.emplace(symbol, arguments[k].shape[d]);
+      if (!fresh && at->second != arguments[k].shape[d])
+        refuse(k, text(": ", symbol, " is ", at->second, " elsewhere."));
+    }
+  }
+  for (const Symbol& symbol : program->symbols) {
+    auto at = out.find(symbol.name);
+    if (at == out.end())
+      throw InvalidModel(
+          text("no input's shape gives the symbol '", symbol.name, "' a value. Export the model again."));
+    if (at->second < symbol.min || at->second > symbol.max) {
+      throw InvalidModel(text("the dimension '", symbol.name, "' must be in [", symbol.min, ", ", symbol.max, "]; got ",
+                              at->second, ". Resize the input."));
+    }
+  }
+  for (size_t k = 0; k < arguments.size(); ++k) {
+    const program::Buffer& buffer = program->buffers[static_cast<size_t>(program->inputs[k].buffer)];
+    for (size_t d = 0; d < buffer.shape.size(); ++d) {
+      if (buffer.shape[d].evaluate(out) != arguments[k].shape[d])
+        refuse(k, text(": dimension ", d, " must be ", buffer.shape[d].evaluate(out), "."));
+    }
+  }
+  return out;
+}
+
+std::vector<std::vector<int64_t>> Executable::output_shapes(const Bindings& bindings) const {
+  const auto program = this->program();
+  std::vector<std::vector<int64_t>> out;
+  for (const program::Port& port : program->outputs)
+    out.push_back(evaluate(program->buffers[static_cast<size_t>(port.buffer)].shape, bindings));
+  return out;
+}
+
+std::shared_ptr<const BoundProgram> Executable::bound_for(const Bindings& bindings) {
+  auto find = [&]() -> std::shared_ptr<const BoundProgram> {
+    for (auto at = entries_.begin(); at != entries_.end(); ++at) {
+      if (at->bound->bindings != bindings) continue;
+      entries_.splice(entries_.begin(), entries_, at);
+      return entries_.front().bound;
+    }
+    return nullptr;
+  };
+  std::shared_ptr<const program::Program> program;
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto found = find()) return found;
+    program = program_;
+  }
+  std::shared_ptr<const BoundProgram> bound = bind(program, bindings, threads_);
+  if (std::string missing = missing_code(*bound); !missing.empty()) {
+    const std::lock_guard one_at_a_time(specialising_);
+    Specialiser specialiser;
+    {
+      const std::lock_guard lock(mutex_);
+      if (auto found = find()) return found;
+      specialiser = specialiser_;
+    }
+    if (!specialiser) {
+      throw Unsupported(text("there is no accelerator code for {", bindings_text(bindings),
+                             "}, and the compiler is not at hand.", missing,
+                             "\nCompile with shapes=[...] that names it, or run it once before saving."));
+    }
+    auto bytes = std::make_shared<const std::vector<std::byte>>(specialiser(bindings));
+    const program::Blob image{bytes, *bytes};
+    auto grown = std::make_shared<const program::Program>(program::unpack(image, "the specialised executable"));
+    bound = bind(grown, bindings, threads_);
+    HETNN_ASSERT(missing_code(*bound).empty(), "specialising gave no code for {", bindings_text(bindings), "}");
+    const std::lock_guard lock(mutex_);
+    image_ = image;
+    program_ = grown;
+  }
+  const std::lock_guard lock(mutex_);
+  if (auto found = find()) return found;
+  entries_.push_front({bound, {}});
+  if (entries_.size() > kBoundPrograms) entries_.pop_back();
+  return bound;
+}
+
+std::unique_ptr<Context> Executable::take_context(const std::shared_ptr<const BoundProgram>& bound) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (Entry& entry : entries_) {
+      if (entry.bound != bound || entry.idle.empty()) continue;
+      auto out = std::move(entry.idle.back());
+      entry.idle.pop_back();
+      return out;
+    }
+  }
+  return std::make_unique<Context>(bound);
+}
+
+void Executable::give_back(const std::shared_ptr<const BoundProgram>& bound, std::unique_ptr<Context> context) {
+  const std::lock_guard lock(mutex_);
+  for (Entry& entry : entries_) {
+    if (entry.bound == bound) entry.idle.push_back(std::move(context));
+  }
+}
+
+void Executable::run(const Bindings& bindings, std::span<const std::byte* const> inputs,
+                     std::span<std::byte* const> outputs, RunTimes* times, bool time_commands) {
+  const std::shared_ptr<const BoundProgram> bound = bound_for(bindings);
+  std::unique_ptr<Context> context = take_context(bound);
+  context->run(inputs, outputs, times, time_commands);
+  give_back(bound, std::move(context));
+}
+
+int64_t Executable::arena_bytes(const Bindings& bindings) { return bound_for(bindings)->arena_bytes; }
+
+}  // namespace hetnn::runtime

@@ -1,0 +1,93 @@
+// A loaded program: binds shapes, runs subprograms on their executors. Thread-safe and re-entrant.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hetnn/program/program.h"
+#include "hetnn/runtime/bound_program.h"
+
+namespace hetnn::runtime {
+
+/// What the caller passes for one input.
+struct Argument {
+  DType dtype;
+  std::vector<int64_t> shape;
+};
+
+struct SubprogramTime {
+  std::string name;
+  std::string device;
+  double wall_us = 0;
+  int64_t cycles = 0;       // of an accelerator
+  double simulated_us = 0;  // of an accelerator
+};
+struct CommandTime {
+  std::string node;
+  std::string kernel;
+  double wall_us = 0;
+};
+/// Times of one run; commands only when asked for.
+struct RunTimes {
+  std::vector<SubprogramTime> subprograms;
+  std::vector<CommandTime> commands;
+};
+
+class Context;
+
+class Executable {
+ public:
+  /// Compiles accelerator code for further shapes and returns a whole new image.
+  using Specialiser = std::function<std::vector<std::byte>(const Bindings&)>;
+
+  /// Maps the file; its weights are not copied. InvalidModel when it is no sound executable.
+  static std::unique_ptr<Executable> load(const std::string& path, int threads);
+  /// `image` stays alive by its owner.
+  Executable(program::Blob image, int threads, const std::string& called = "the executable");
+  ~Executable();
+  Executable(const Executable&) = delete;
+  Executable& operator=(const Executable&) = delete;
+
+  void set_specialiser(Specialiser specialiser);
+  std::shared_ptr<const program::Program> program() const;
+  /// The image as it is now, with all that was specialised.
+  program::Blob image() const;
+  int threads() const { return threads_; }
+
+  /// The symbols' values from the inputs' shapes. InvalidModel naming the input, what was found and what is expected:
+  /// count, element type, rank, a dimension, a symbol out of its range or with two values.
+  Bindings bindings_of(std::span<const Argument> arguments) const;
+  std::vector<std::vector<int64_t>> output_shapes(const Bindings& bindings) const;
+
+  /// Runs on dense row-major memory of the caller, `outputs` as large as output_shapes says. Unsupported when an
+  /// accelerator has no code for these shapes and nothing can make it. `times` may be null.
+  void run(const Bindings& bindings, std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
+           RunTimes* times = nullptr, bool time_commands = false);
+
+  int64_t arena_bytes(const Bindings& bindings);
+
+ private:
+  struct Entry {
+    std::shared_ptr<const BoundProgram> bound;
+    std::vector<std::unique_ptr<Context>> idle;
+  };
+  std::shared_ptr<const BoundProgram> bound_for(const Bindings& bindings);
+  std::unique_ptr<Context> take_context(const std::shared_ptr<const BoundProgram>& bound);
+  void give_back(const std::shared_ptr<const BoundProgram>& bound, std::unique_ptr<Context> context);
+
+  const int threads_;
+  mutable std::mutex mutex_;
+  std::mutex specialising_;
+  program::Blob image_;
+  std::shared_ptr<const program::Program> program_;
+  std::list<Entry> entries_;  // most recently used first
+  Specialiser specialiser_;
+};
+
+}  // namespace hetnn::runtime

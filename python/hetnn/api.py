@@ -1,0 +1,134 @@
+"""Compiling and planning: from a model and a target to an executable or a plan."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+from hetnn import _core
+from hetnn.errors import InvalidModel
+from hetnn.executable import Executable
+from hetnn.importers import import_model
+from hetnn.target import resolve_target
+
+# A pin is `{pattern: device}` or a list of {"name" | "regex" | "op" | "module": pattern, "device": name, "hard": bool}.
+Pins: TypeAlias = "Mapping[str, str] | Iterable[Mapping[str, Any]]"
+
+_REWRITE_MODES = ("auto", "always", "off")
+
+
+def compile(  # noqa: A001: the name users expect
+    model: Any,
+    target: Any = "cpu",
+    *,
+    strategy: str = "cost",
+    threads: int | None = None,
+    pin: Pins | None = None,
+    strict: str | None = None,
+    rewrite: str = "auto",
+    disabled_rules: Iterable[str] = (),
+    fusion: bool | str = True,
+    shapes: Iterable[Mapping[str, int]] = (),
+    options: Mapping[str, Any] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Executable:
+    """Compiles `model` for `target` into an executable.
+
+    model: a torch ExportedProgram, the path of a .pt2 file, IR text or a path of it.
+    target: "cpu", "cpu+NAME" with the name of an NPU preset or the path of its JSON file, a dict of such a file.
+    strategy, options: the partitioner's strategy and its options (docs/partitioning.md).
+    threads: CPU threads of a run; None takes all the process may use.
+    pin: devices for nodes; strict: a device on which every node must run, else Unsupported lists those that do not.
+    rewrite: "auto" keeps rewritten activations where the plan gets faster, "always" and "off" decide it.
+    disabled_rules: names of rewriting rules not to use. fusion: False gives one kernel a node.
+    shapes: values of a dynamic model's symbols for which accelerators are compiled now; others follow when first run.
+    progress: called with the name of each step.
+    Errors: InvalidModel, Unsupported and DoesNotFit, with the model's own source lines.
+    """
+    step = progress or _silent
+    began = time.perf_counter()
+    step("import")
+    imported = import_model(model)
+    settings = _settings(strategy, pin, strict, rewrite, disabled_rules, fusion, options)
+    step("compile")
+    compilation = _core.compile(imported.graph, json.dumps(resolve_target(target)), json.dumps(settings))
+    for bindings in shapes:
+        step(f"specialise {dict(bindings)}")
+        compilation.add_variant(dict(bindings))
+    executable = Executable.from_image(compilation.image(), threads=threads, specialiser=compilation.specialise)
+    executable.compile_s = time.perf_counter() - began
+    return executable
+
+
+def plan(
+    model: Any,
+    target: Any = "cpu",
+    *,
+    strategy: str = "cost",
+    pin: Pins | None = None,
+    strict: str | None = None,
+    rewrite: str = "auto",
+    disabled_rules: Iterable[str] = (),
+    options: Mapping[str, Any] | None = None,
+) -> _core.Plan:
+    """What `compile` would decide, without compiling: the dry run. Arguments as there."""
+    settings = _settings(strategy, pin, strict, rewrite, disabled_rules, True, options)
+    return _core.plan(import_model(model).graph, json.dumps(resolve_target(target)), json.dumps(settings))
+
+
+def check(model: Any, target: Any = "cpu") -> list[dict[str, Any]]:
+    """Every node that the target's accelerators do not take as it stands, with all reasons and the model's source lines.
+
+    The rows are those of the report's `not_on_preferred`, before any rewriting.
+    """
+    found = plan(model, target, strategy="take-all", rewrite="off").report(format="dict")
+    rows: list[dict[str, Any]] = found["not_on_preferred"]
+    return rows
+
+
+def _settings(
+    strategy: str,
+    pin: Pins | None,
+    strict: str | None,
+    rewrite: str,
+    disabled_rules: Iterable[str],
+    fusion: bool | str,
+    options: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    if rewrite not in _REWRITE_MODES:
+        raise InvalidModel(f"rewrite must be one of {', '.join(_REWRITE_MODES)}; got {rewrite!r}.")
+    if fusion not in (True, False, "on", "off"):
+        raise InvalidModel(f"fusion must be True, False, 'on' or 'off'; got {fusion!r}.")
+    return {
+        "strategy": strategy,
+        "options": dict(options or {}),
+        "pins": _pins(pin),
+        "strict": strict or "",
+        "rewrite": rewrite,
+        "disabled_rules": list(disabled_rules),
+        "fusion": fusion in (True, "on"),
+    }
+
+
+def _pins(pin: Pins | None) -> list[dict[str, Any]]:
+    if pin is None:
+        return []
+    if isinstance(pin, Mapping):
+        return [{"by": "name", "pattern": name, "device": device, "hard": True} for name, device in pin.items()]
+    rows = []
+    for row in pin:
+        kinds = [kind for kind in ("name", "regex", "op", "module") if kind in row]
+        if len(kinds) != 1 or "device" not in row or not set(row) <= {kinds[0], "device", "hard"}:
+            raise InvalidModel(
+                f"a pin names a device and one of name, regex, op, module; got {dict(row)}. "
+                'Write {"regex": "layer1.*", "device": "cpu", "hard": True}.'
+            )
+        hard = bool(row.get("hard", True))
+        rows.append({"by": kinds[0], "pattern": str(row[kinds[0]]), "device": str(row["device"]), "hard": hard})
+    return rows
+
+
+def _silent(_: str) -> None:
+    pass

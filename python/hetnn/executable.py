@@ -1,0 +1,228 @@
+"""A compiled model in Python's hands: call it, save it, ask it. Imports neither the compiler nor torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hetnn import _runtime
+from hetnn.errors import InvalidModel, Unsupported
+
+Array = npt.NDArray[Any]
+Specialiser = Callable[[dict[str, int]], bytes]
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output: its name, element type, and shape (texts are expressions of the model's symbols)."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | str, ...]
+
+
+def load(path: str | os.PathLike[str], threads: int | None = None) -> Executable:
+    """The executable in a .hetnn file, mapped; its weights are not copied.
+
+    InvalidModel when the file is none, is cut short or was altered.
+    """
+    return Executable(_runtime.Executable.load(os.fspath(path), threads or 0))
+
+
+class Executable:
+    """One program for all of a target's devices. Thread-safe, re-entrant and picklable."""
+
+    def __init__(self, engine: _runtime.Executable) -> None:
+        self._engine = engine
+        self.compile_s: float | None = None  # when it was compiled in this process
+        self.last_times: list[dict[str, Any]] = []  # of the last run: one row a subprogram
+
+    @classmethod
+    def from_image(cls, image: bytes, threads: int | None = None, specialiser: Specialiser | None = None) -> Executable:
+        """From the bytes of an image; `specialiser` compiles accelerator code for sizes met later."""
+        made = cls(_runtime.Executable(image, threads or 0))
+        if specialiser is not None:
+            made._engine.set_specialiser(specialiser)
+        return made
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """Runs the model. torch in gives torch out, anything else numpy; several outputs come as a tuple."""
+        if named:
+            inputs = (*inputs, *self._by_name(len(inputs), named))
+        outputs = self.run(inputs)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def run(self, inputs: Sequence[Any], out: Sequence[Any] | None = None) -> list[Any]:
+        """Runs on `inputs` in the model's order; writes `out` (contiguous arrays or tensors) in place where given.
+
+        Contiguous inputs are read where they lie. InvalidModel for another number, element type, shape or device.
+        """
+        as_torch = any(_is_torch(value) for value in inputs)
+        arrays = [_as_array(value, self._called(k)) for k, value in enumerate(inputs)]
+        given = None if out is None else [_as_array(value, f"out[{k}]") for k, value in enumerate(out)]
+        outputs, self.last_times, _ = self._engine.run(arrays, given)
+        if out is not None:
+            return list(out)
+        if as_torch:
+            torch = sys.modules["torch"]
+            return [torch.from_numpy(array) for array in outputs]
+        return list(outputs)
+
+    @property
+    def inputs(self) -> list[Port]:
+        return [Port(name, dtype, tuple(shape)) for name, dtype, shape in self._engine.inputs]
+
+    @property
+    def outputs(self) -> list[Port]:
+        return [Port(name, dtype, tuple(shape)) for name, dtype, shape in self._engine.outputs]
+
+    def example_shape(self, name: str) -> tuple[int, ...]:
+        """The shape of an input at the sizes of the example that the model was exported with."""
+        return tuple(self._engine.example_shapes()[name])
+
+    @property
+    def threads(self) -> int:
+        return int(self._engine.threads)
+
+    @property
+    def arena_bytes(self) -> int:
+        """Bytes of the activations' arena, at the sizes of the example that the model was exported with."""
+        return int(self._engine.arena_bytes(self._engine.hints))
+
+    def report(self, format: str = "text") -> Any:  # noqa: A002: the name users expect
+        """Placement, reasons, bytes and predicted times as "text", "dict", "json", "html" or "svg"."""
+        if format == "json":
+            return self._engine.report_json
+        report = json.loads(self._engine.report_json)
+        if format == "dict":
+            return report
+        from hetnn import report as pictures
+
+        if format == "text":
+            return pictures.as_text(report)
+        if format == "html":
+            return pictures.as_html(report)
+        if format == "svg":
+            return pictures.as_svg(report)
+        raise InvalidModel(f"a report's format is text, dict, json, html or svg; got {format!r}.")
+
+    @property
+    def target(self) -> dict[str, Any]:
+        """The target it was compiled for."""
+        found: dict[str, Any] = json.loads(self._engine.target_json)
+        return found
+
+    def profile(self, *inputs: Any) -> list[dict[str, Any]]:
+        """Runs once and returns a row a CPU kernel: node, kernel, wall_us."""
+        arrays = [_as_array(value, self._called(k)) for k, value in enumerate(inputs)]
+        _, self.last_times, rows = self._engine.run(arrays, None, True)
+        return list(rows)
+
+    def trace(self, path: str | os.PathLike[str], *inputs: Any) -> None:
+        """Runs once and writes a timeline that Perfetto and chrome://tracing open."""
+        rows = self.profile(*inputs)
+        events, now = [], 0.0
+        for row in rows:
+            events.append(
+                {
+                    "name": row["node"],
+                    "cat": row["kernel"],
+                    "ph": "X",
+                    "ts": now,
+                    "dur": row["wall_us"],
+                    "pid": 0,
+                    "tid": "cpu",
+                }
+            )
+            now += row["wall_us"]
+        now = 0.0
+        for row in self.last_times:
+            events.append(
+                {
+                    "name": row["name"],
+                    "cat": "subprogram",
+                    "ph": "X",
+                    "ts": now,
+                    "dur": row["wall_us"],
+                    "pid": 0,
+                    "tid": row["device"],
+                }
+            )
+            now += row["wall_us"]
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"traceEvents": events}, file)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes one .hetnn file, whole or not at all."""
+        self._engine.save(os.fspath(path))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Executable.from_image, (self._engine.image(), self.threads))
+
+    def __repr__(self) -> str:
+        def ports(rows: list[Port]) -> str:
+            return ", ".join(f"{p.name}: {p.dtype}[{','.join(map(str, p.shape))}]" for p in rows)
+
+        return f"<hetnn.Executable ({ports(self.inputs)}) -> ({ports(self.outputs)})>"
+
+    def _repr_html_(self) -> str:
+        from hetnn import report as pictures
+
+        return str(pictures.as_html(self.report("dict")))
+
+    def _called(self, index: int) -> str:
+        ports = self._engine.inputs
+        return f"input '{ports[index][0]}'" if index < len(ports) else f"input {index}"
+
+    def _by_name(self, positional: int, named: Mapping[str, Any]) -> list[Any]:
+        wanted = [name for name, _, _ in self._engine.inputs][positional:]
+        unknown = [name for name in named if name not in wanted]
+        missing = [name for name in wanted if name not in named]
+        if unknown or missing:
+            raise InvalidModel(
+                f"inputs by name must be {', '.join(wanted) or 'none'} after {positional} by position; "
+                f"got {', '.join(named)}."
+            )
+        return [named[name] for name in wanted]
+
+
+def _is_torch(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _as_array(value: Any, called: str) -> Array:
+    """The value's memory as a numpy array, without a copy where it allows."""
+    if isinstance(value, np.ndarray):
+        return value
+    if _is_torch(value):
+        if value.device.type != "cpu":
+            raise InvalidModel(
+                f"{called} lies on the device '{value.device}'; it must lie on the cpu. Call .cpu() on it."
+            )
+        if value.dtype == sys.modules["torch"].bfloat16:
+            raise Unsupported(f"{called} is bf16, which numpy lacks. Cast it to f32 in the model.")
+        array: Array = value.detach().numpy()
+        return array
+    if hasattr(value, "__dlpack__"):
+        return np.from_dlpack(value)
+    if hasattr(value, "__array_interface__") or _has_buffer(value) or isinstance(value, np.generic):
+        return np.asarray(value)
+    raise InvalidModel(
+        f"{called} must be a tensor or an array; got {type(value).__name__}. Wrap it with numpy.asarray."
+    )
+
+
+def _has_buffer(value: Any) -> bool:
+    try:
+        memoryview(value)
+    except TypeError:
+        return False
+    return True

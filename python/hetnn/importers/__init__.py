@@ -1,0 +1,62 @@
+"""Importers: from what users have to a graph of the intermediate representation."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hetnn import _core
+from hetnn.errors import InvalidModel, Unsupported
+
+_ACCEPTED = "a torch.export.ExportedProgram, the path of a .pt2 file, or IR text (or a path of it)"
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A graph, and how the model's own caller sees its outputs."""
+
+    graph: _core.Graph
+    signature: dict[str, Any] = field(default_factory=dict)
+
+
+def import_model(model: Any) -> Imported:
+    """The graph of `model`: an ExportedProgram, a .pt2 path, IR text or a path of it, or a graph itself.
+
+    InvalidModel for anything else, saying what was found; Unsupported with all operators that hetnn lacks.
+    """
+    if isinstance(model, _core.Graph):
+        return Imported(model)
+    kind = f"{type(model).__module__}.{type(model).__qualname__}"
+    if kind == "torch.export.exported_program.ExportedProgram":
+        from hetnn.importers.torch_export import import_exported_program
+
+        return import_exported_program(model)
+    if isinstance(model, (str, os.PathLike)):
+        return _import_text_or_path(os.fspath(model))
+    if any(base.__module__.startswith("torch.nn.modules") for base in type(model).__mro__):
+        raise InvalidModel(
+            f"got the torch module {type(model).__name__}; export it first: "
+            "torch.export.export(model.eval(), (example_input,))."
+        )
+    if isinstance(model, bytes) or kind.startswith("onnx."):
+        raise Unsupported("ONNX models cannot be imported yet. Export the model with torch.export.")
+    raise InvalidModel(f"a model must be {_ACCEPTED}; got {kind}.")
+
+
+def _import_text_or_path(text: str) -> Imported:
+    if text.lstrip().startswith("graph @"):
+        return Imported(_core.Graph.parse(text))
+    path = Path(text)
+    if not path.exists():
+        raise InvalidModel(f"there is no file '{text}'. A model must be {_ACCEPTED}.")
+    if path.suffix == ".onnx":
+        raise Unsupported(f"'{text}': ONNX models cannot be imported yet. Export the model with torch.export.")
+    if path.suffix == ".pt2":
+        import torch
+
+        from hetnn.importers.torch_export import import_exported_program
+
+        return import_exported_program(torch.export.load(path))
+    return Imported(_core.Graph.parse(path.read_text(encoding="utf-8")))

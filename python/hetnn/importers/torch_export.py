@@ -1,0 +1,296 @@
+"""From a torch ExportedProgram to a graph."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, OutputKind
+
+from hetnn import _core
+from hetnn.errors import Error, InvalidModel, Unsupported
+from hetnn.importers import Imported
+from hetnn.importers.symbols import Symbols
+from hetnn.importers.torch_rules import RULES, Call
+
+# Composites that stay whole: decomposed, they would hide what a device can do at once.
+_WHOLE = (
+    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d linear prelu scaled_dot_product_attention layer_norm "
+    "group_norm instance_norm rms_norm pixel_shuffle pixel_unshuffle hardswish hardsigmoid mish silu gelu elu selu celu "
+    "leaky_relu relu6 hardtanh max_pool2d avg_pool2d adaptive_avg_pool2d softmax log_softmax lstm gru upsample_nearest2d "
+    "upsample_bilinear2d softplus"
+).split()
+
+_DTYPES = {
+    torch.float32: "f32",
+    torch.float64: "f64",
+    torch.float16: "f16",
+    torch.bfloat16: "bf16",
+    torch.int8: "i8",
+    torch.uint8: "u8",
+    torch.int16: "i16",
+    torch.int32: "i32",
+    torch.int64: "i64",
+    torch.bool: "bool",
+}
+
+# Carry no value, or check what export has checked already.
+_VANISH = {
+    "aten._assert_tensor_metadata.default",
+    "aten._assert_scalar.default",
+    "aten._assert_async.msg",
+    "aten.sym_constrain_range_for_size.default",
+    "aten.sym_constrain_range.default",
+}
+
+
+def import_exported_program(program: ExportedProgram) -> Imported:
+    """The graph of an exported program: composites kept whole, parameters and buffers as constants.
+
+    Unsupported lists every operator that hetnn lacks with the model's own source lines, in one error.
+    """
+    return _Importer(_decomposed(program)).run()
+
+
+def _decomposed(program: ExportedProgram) -> ExportedProgram:
+    table = torch.export.default_decompositions()
+    kept = {overload for overload in table if _packet_name(overload) in _WHOLE}
+    for overload in kept:
+        del table[overload]
+    return program.run_decompositions(table)
+
+
+def _packet_name(overload: Any) -> str:
+    return str(overload).split(".")[1] if str(overload).startswith("aten.") else ""
+
+
+class _Importer:
+    def __init__(self, program: ExportedProgram) -> None:
+        self._program = program
+        self._builder = _core.GraphBuilder(type(program.graph_module).__name__ if False else "main")
+        self._symbols = Symbols()
+        self._values: dict[torch.fx.Node, Any] = {}
+        self._one_to_one = {
+            overload: (op, arguments.split()) for op in _core.operators() for overload, arguments in op["torch"]
+        }
+        self._problems: dict[str, list[str]] = {}
+
+    def run(self) -> Imported:
+        self._declare_symbols()
+        self._lift_inputs()
+        for node in self._program.graph.nodes:
+            if node.op == "call_function":
+                self._convert(node)
+        if self._problems:
+            self._report_problems()
+        signature = self._finish()
+        return Imported(self._builder.finish(), signature)
+
+    # Symbols and inputs
+
+    def _declare_symbols(self) -> None:
+        taken: set[str] = set()
+        for node in self._program.graph.nodes:
+            value = node.meta.get("val") if node.op == "placeholder" else None
+            if not isinstance(value, torch.Tensor):
+                continue
+            for size in value.shape:
+                if not isinstance(size, torch.SymInt):
+                    continue
+                symbol = size.node.expr
+                if not symbol.is_Symbol or str(symbol) in taken:
+                    continue
+                taken.add(str(symbol))
+                bounds = self._program.range_constraints.get(symbol)
+                low = int(bounds.lower) if bounds is not None and bounds.lower.is_Integer else 1
+                high = int(bounds.upper) if bounds is not None and bounds.upper.is_Integer else 2**31 - 1
+                high = min(high, 2**31 - 1)
+                hint = size.node.hint if size.node.has_hint() else None
+                name = str(symbol)
+                self._symbols.declare(symbol, name)
+                self._builder.add_symbol(name, max(low, 0), high, int(hint) if hint is not None else max(low, 1))
+
+    def _lift_inputs(self) -> None:
+        signature = self._program.graph_signature
+        kinds = {spec.arg.name: spec for spec in signature.input_specs}
+        mutated = set(signature.buffers_to_mutate.values())
+        for node in self._program.graph.nodes:
+            if node.op != "placeholder":
+                continue
+            spec = kinds[node.name]
+            if spec.kind == InputKind.USER_INPUT:
+                self._lift_user_input(node)
+            elif spec.kind == InputKind.BUFFER and spec.target in mutated:
+                raise Unsupported(
+                    f"the model updates its buffer '{spec.target}' when it runs; hetnn runs models without state. "
+                    "Call model.eval() before exporting, or return the new value."
+                )
+            else:
+                self._values[node] = self._constant(self._lifted(spec), spec.target)
+
+    def _lift_user_input(self, node: torch.fx.Node) -> None:
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor):
+            shape = [self._symbols.dim(size) for size in value.shape]
+            self._values[node] = self._builder.add_input(node.name, self._dtype(value.dtype), shape)
+        else:
+            # Exported with a plain number or None: fixed, and no input of the graph.
+            self._values[node] = value
+
+    def _lifted(self, spec: Any) -> torch.Tensor:
+        program = self._program
+        if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER) and spec.target in program.state_dict:
+            tensor = program.state_dict[spec.target]
+        else:
+            tensor = program.constants[spec.target]
+        if not isinstance(tensor, torch.Tensor):
+            raise Unsupported(f"the constant '{spec.target}' is a {type(tensor).__name__}; hetnn takes tensors.")
+        return tensor
+
+    def _constant(self, tensor: torch.Tensor, name: str) -> Any:
+        self._dtype(tensor.dtype)
+        return self._builder.constant(tensor.detach().cpu().contiguous().numpy(), name)
+
+    def _dtype(self, dtype: torch.dtype) -> str:
+        if dtype not in _DTYPES:
+            raise Unsupported(f"the model uses {dtype}, which hetnn does not have.")
+        return _DTYPES[dtype]
+
+    # Nodes
+
+    def _convert(self, node: torch.fx.Node) -> None:
+        target = str(node.target)
+        if node.target is operator.getitem:
+            source, index = node.args
+            whole = self._values.get(source)  # type: ignore[arg-type]
+            self._values[node] = None if whole is None else whole[index]  # type: ignore[index]
+            return
+        if isinstance(node.meta.get("val"), (torch.SymInt, int)) or target in _VANISH:
+            self._values[node] = None  # read as an expression where it is used
+            return
+        if any(isinstance(value, torch.fx.Node) and value in self._missing for value in node.all_input_nodes):
+            self._missing.add(node)
+            return
+        try:
+            if target in RULES:
+                self._values[node] = RULES[target](self._call(node))
+            elif target in self._one_to_one:
+                self._values[node] = self._map(node, *self._one_to_one[target])
+            else:
+                self._note(node, target)
+        except (Unsupported, InvalidModel) as error:
+            self._note(node, target, str(error).split("\n")[0])
+
+    @property
+    def _missing(self) -> set[torch.fx.Node]:
+        return self.__dict__.setdefault("_missing_nodes", set())
+
+    def _note(self, node: torch.fx.Node, target: str, why: str = "") -> None:
+        self._missing.add(node)
+        _, file, line = self._loc(node)
+        where = f"{file}:{line}" if file else node.name
+        self._problems.setdefault(f"{target}{': ' + why if why else ''}", []).append(where)
+
+    def _report_problems(self) -> None:
+        rows = [
+            f"\n  {what} ({len(places)} times) at {', '.join(dict.fromkeys(places))}"
+            for what, places in self._problems.items()
+        ]
+        raise Unsupported("the model uses operators that hetnn lacks. Replace them or run those parts elsewhere:" + "".join(rows))
+
+    def _call(self, node: torch.fx.Node) -> Call:
+        schema = getattr(node.target, "_schema", None)
+        names = [argument.name for argument in schema.arguments] if schema else []
+        args: dict[str, Any] = {}
+        for k, argument in enumerate(schema.arguments if schema else []):
+            if k < len(node.args):
+                args[argument.name] = self._argument(node.args[k])
+            elif argument.name in node.kwargs:
+                args[argument.name] = self._argument(node.kwargs[argument.name])
+            else:
+                args[argument.name] = argument.default_value if argument.has_default_value() else None
+        return Call(self, node, names, args)
+
+    def _argument(self, value: Any) -> Any:
+        if isinstance(value, torch.fx.Node):
+            meta = value.meta.get("val")
+            if isinstance(meta, (torch.SymInt, int)) and not isinstance(meta, bool):
+                return self._symbols.dim(meta)
+            return self._values.get(value)
+        if isinstance(value, torch.SymInt):
+            return self._symbols.dim(value)
+        if isinstance(value, (list, tuple)):
+            return [self._argument(item) for item in value]
+        return value
+
+    def _map(self, node: torch.fx.Node, op: dict[str, Any], arguments: Sequence[str]) -> Any:
+        """A one-to-one name: arguments in order become inputs and attributes."""
+        call = self._call(node)
+        inputs: dict[str, Any] = {}
+        attrs: dict[str, Any] = {}
+        input_names = [row["name"] for row in op["inputs"]]
+        kinds = {row["name"]: row["kind"] for row in op["attrs"]}
+        for place, name in zip(call.names, [a for a in arguments if "=" not in a], strict=False):
+            value = call.args[place]
+            if name == "-" or value is None:
+                continue
+            if name in input_names:
+                inputs[name] = value
+            elif kinds[name] == "dtype":
+                attrs[name] = self._dtype(value)
+            else:
+                attrs[name] = value
+        given = [inputs.get(name) for name in input_names]
+        flat = [*given[:-1], *given[-1]] if given and isinstance(given[-1], list) else given
+        elementwise = "elementwise" in op["traits"]
+        if elementwise and len(input_names) >= 2:
+            flat = call.promote(flat, compare="bool" == call.dtype())
+        outputs = call.create_all(op["name"], flat, attrs)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def _loc(self, node: torch.fx.Node) -> tuple[str, str, int]:
+        scope = ""
+        stack = node.meta.get("nn_module_stack")
+        if stack:
+            path = list(stack.values())[-1][0]
+            scope = str(path).removeprefix("L['self'].").removeprefix("L['self']")
+        file, line = "", 0
+        for row in reversed((node.meta.get("stack_trace") or "").splitlines()):
+            row = row.strip()
+            if row.startswith('File "') and "/torch/" not in row:
+                parts = row.split('"')
+                file = Path(parts[1]).name
+                line = int(parts[2].split("line ")[1].split(",")[0])
+                break
+        return scope, file, line
+
+    # Outputs
+
+    def _finish(self) -> dict[str, Any]:
+        output_node = next(node for node in self._program.graph.nodes if node.op == "output")
+        names: list[str] = []
+        specs = self._program.graph_signature.output_specs
+        for spec, value in zip(specs, output_node.args[0], strict=True):
+            if spec.kind != OutputKind.USER_OUTPUT:
+                raise Unsupported(f"the model updates '{spec.target}' when it runs; hetnn runs models without state. Return the new value.")
+            if value is None or not isinstance(value, torch.fx.Node):
+                continue
+            self._builder.output(self._values[value], value.name)
+            names.append(value.name)
+        return {"outputs": names}
+
+
+def as_numpy(value: Any, dtype: str) -> np.ndarray[Any, Any]:
+    """A Python number as a one-element array of a hetnn element type."""
+    names = {"f32": "float32", "f64": "float64", "f16": "float16", "i8": "int8", "u8": "uint8", "i16": "int16", "i32": "int32", "i64": "int64", "bool": "bool"}
+    if dtype not in names:
+        raise Unsupported(f"constants of {dtype} are not supported.")
+    return np.asarray(value, dtype=names[dtype])
+
+
+__all__ = ["Error", "as_numpy", "import_exported_program"]

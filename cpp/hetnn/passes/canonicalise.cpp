@@ -18,13 +18,19 @@ const std::vector<const RuleSet*>& canonical_rule_sets() {
 
 std::vector<Firing> canonicalise(ir::Graph& graph) {
   std::vector<Firing> fired;
+  const std::vector<const RuleSet*> without_weights = {&canonical::identities(), &canonical::movement(),
+                                                       &canonical::activations()};
   ir::Rewriter(graph).erase_dead();
   for (;;) {
     const size_t folded = fold_constants(graph), merged = merge_common(graph);
-    std::vector<Firing> round = apply_rules(graph, canonical_rule_sets());
-    const bool settled = round.empty() && folded == 0 && merged == 0;
-    fired.insert(fired.end(), std::make_move_iterator(round.begin()), std::make_move_iterator(round.end()));
-    if (settled) break;
+    size_t fired_now = 0;
+    // Compositions are recognised before weights swallow their first and last steps.
+    for (const auto& sets : {without_weights, canonical_rule_sets()}) {
+      std::vector<Firing> round = apply_rules(graph, sets);
+      fired_now += round.size();
+      fired.insert(fired.end(), std::make_move_iterator(round.begin()), std::make_move_iterator(round.end()));
+    }
+    if (fired_now + folded + merged == 0) break;
   }
   ir::Rewriter(graph).erase_dead();
   if (graph.stage < ir::Stage::canonical) graph.stage = ir::Stage::canonical;

@@ -50,6 +50,44 @@ const Cases& activation_cases() {
   %y = minimum(%c, %x) : f32[2,3]
 })",
            "clamp"},
+          {"clamp_from_where", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %t = constant() {value = f32[] {0.5}} : f32[]
+  %v = constant() {value = f32[] {0.5}} : f32[]
+  %m = le(%x, %t) : bool[2,3]
+  %y = where(%m, %v, %x) : f32[2,3]
+})",
+           "clamp"},
+          {"clamp_from_where", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %t = constant() {value = f32[] {0}} : f32[]
+  %v = constant() {value = f32[] {0}} : f32[]
+  %m = le(%x, %t) : bool[2,3]
+  %y = where(%m, %v, %x) : f32[2,3]
+})",
+           "clamp"},
+          {"prelu_from_where", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %z = constant() {value = f32[] {0}} : f32[]
+  %c = constant() {value = f32[] {0.3}} : f32[]
+  %g = gt(%x, %z) : bool[2,3]
+  %m = mul(%x, %c) : f32[2,3]
+  %y = where(%g, %x, %m) : f32[2,3]
+})",
+           "leaky_relu"},
+          {"prelu_from_where", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %z = constant() {value = f32[] {0}} : f32[]
+  %c = constant() {value = f32[3] {0.3, -2, 5}} : f32[3]
+  %g = ge(%x, %z) : bool[2,3]
+  %m = mul(%x, %c) : f32[2,3]
+  %y = where(%g, %x, %m) : f32[2,3]
+})",
+           "prelu"},
+          {"hardsigmoid_from_quotient", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %c = constant() {value = f32[] {3}} : f32[]
+  %d = constant() {value = f32[] {6}} : f32[]
+  %s = add(%x, %c) : f32[2,3]
+  %k = clamp(%s) {min = 0, max = 6} : f32[2,3]
+  %y = div(%k, %d) : f32[2,3]
+})",
+           "hardsigmoid", 3e-7},
       },
       {
           {"prelu_from_maximum", "the values are f32 or f64", R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
@@ -132,6 +170,78 @@ const Cases& activation_cases() {
           {"clamp_from_minimum", "c is not NaN", R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
   %c = constant() {value = f32[] {nan}} : f32[]
   %y = minimum(%x, %c) : f32[2]
+})"},
+          {"clamp_from_where", "the values are f32 or f64", R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
+  %t = constant() {value = i32[] {1}} : i32[]
+  %v = constant() {value = i32[] {1}} : i32[]
+  %m = le(%x, %t) : bool[2]
+  %y = where(%m, %v, %x) : i32[2]
+})"},
+          {"clamp_from_where", "the result has the type of x", R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
+  %t = constant() {value = f32[1,1] {1}} : f32[1,1]
+  %v = constant() {value = f32[1,1] {1}} : f32[1,1]
+  %m = le(%x, %t) : bool[1,2]
+  %y = where(%m, %v, %x) : f32[1,2]
+})"},
+          {"clamp_from_where", "t and v are one and the same number",
+           R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %t = constant() {value = f32[] {1}} : f32[]
+  %v = constant() {value = f32[] {2}} : f32[]
+  %m = le(%x, %t) : bool[2,3]
+  %y = where(%m, %v, %x) : f32[2,3]
+})"},
+          {"prelu_from_where", "the values are f32 or f64", R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
+  %z = constant() {value = i32[] {0}} : i32[]
+  %c = constant() {value = i32[] {2}} : i32[]
+  %g = gt(%x, %z) : bool[2]
+  %m = mul(%x, %c) : i32[2]
+  %y = where(%g, %x, %m) : i32[2]
+})"},
+          {"prelu_from_where", "the result has the type of x", R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
+  %z = constant() {value = f32[] {0}} : f32[]
+  %c = constant() {value = f32[1,1] {2}} : f32[1,1]
+  %g = gt(%x, %z) : bool[2]
+  %m = mul(%x, %c) : f32[1,2]
+  %y = where(%g, %x, %m) : f32[1,2]
+})"},
+          {"prelu_from_where", "the bound is 0 everywhere", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %z = constant() {value = f32[] {1}} : f32[]
+  %c = constant() {value = f32[] {2}} : f32[]
+  %g = gt(%x, %z) : bool[2,3]
+  %m = mul(%x, %c) : f32[2,3]
+  %y = where(%g, %x, %m) : f32[2,3]
+})"},
+          {"prelu_from_where", "c is one number or one a channel",
+           R"(graph @g {stage = imported} (%x: f32[1,3,2]) -> (%y) {
+  %z = constant() {value = f32[] {0}} : f32[]
+  %c = constant() {value = f32[2] {2, 3}} : f32[2]
+  %g = gt(%x, %z) : bool[1,3,2]
+  %m = mul(%x, %c) : f32[1,3,2]
+  %y = where(%g, %x, %m) : f32[1,3,2]
+})"},
+          {"hardsigmoid_from_quotient", "the values are f32 or f64",
+           R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
+  %c = constant() {value = i32[] {3}} : i32[]
+  %d = constant() {value = i32[] {6}} : i32[]
+  %s = add(%x, %c) : i32[2]
+  %k = clamp(%s) {min = 0, max = 6} : i32[2]
+  %y = div(%k, %d) : i32[2]
+})"},
+          {"hardsigmoid_from_quotient", "the result has the type of x",
+           R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
+  %c = constant() {value = f32[1,1] {3}} : f32[1,1]
+  %d = constant() {value = f32[1,1] {6}} : f32[1,1]
+  %s = add(%x, %c) : f32[1,2]
+  %k = clamp(%s) {min = 0, max = 6} : f32[1,2]
+  %y = div(%k, %d) : f32[1,2]
+})"},
+          {"hardsigmoid_from_quotient", "the constants are 3, 0, 6 and 6",
+           R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %c = constant() {value = f32[] {2}} : f32[]
+  %d = constant() {value = f32[] {6}} : f32[]
+  %s = add(%x, %c) : f32[2,3]
+  %k = clamp(%s) {min = 0, max = 6} : f32[2,3]
+  %y = div(%k, %d) : f32[2,3]
 })"},
       }};
   return cases;

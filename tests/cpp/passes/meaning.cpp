@@ -3,8 +3,9 @@
 
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <random>
+
+#include "hetnn/ops/interpret.h"
 
 namespace hetnn::passes {
 namespace {
@@ -26,19 +27,9 @@ const std::vector<float> kFinite = {0.0F, -0.0F, 1e-40F, -1e-40F, 1e-20F, -1e-20
 }  // namespace
 
 std::vector<Tensor> run(const ir::Graph& graph, const Inputs& inputs) {
-  const Bindings bindings = graph.hints();
-  std::map<const ir::Value*, Tensor> values;
-  for (const ir::Value* input : graph.inputs()) values[input] = inputs.at(input->name());
-  for (const ir::Node* node : graph.nodes()) {
-    std::vector<std::optional<Tensor>> operands;
-    for (const ir::Value* input : node->inputs())
-      operands.push_back(input ? std::optional<Tensor>(values.at(input)) : std::nullopt);
-    std::vector<Tensor> results = node->op().evaluate({.node = *node, .inputs = operands, .bindings = bindings});
-    for (size_t k = 0; k < results.size(); ++k) values[node->output(k)] = results[k];
-  }
-  std::vector<Tensor> out;
-  for (const ir::Value* output : graph.outputs()) out.push_back(values.at(output));
-  return out;
+  std::vector<Tensor> ordered;
+  for (const ir::Value* input : graph.inputs()) ordered.push_back(inputs.at(input->name()));
+  return ops::interpret(graph, ordered);
 }
 
 Inputs make_inputs(const ir::Graph& graph, const std::function<float()>& next) {

@@ -12,7 +12,7 @@ namespace hetnn::passes {
 
 using Inputs = std::map<std::string, Tensor>;
 
-/// The graph's outputs for inputs by name, under the hints of its symbols.
+/// The graph's outputs for inputs by name.
 std::vector<Tensor> run(const ir::Graph& graph, const Inputs& inputs);
 
 /// Values of every f32 input from a generator (others: zeros).

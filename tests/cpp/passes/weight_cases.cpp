@@ -123,6 +123,21 @@ const Cases& weight_cases() {
   %y = conv2d(%z, %w) : f32[1,1,2,3]
 })",
            "conv2d", 1e-6, Values::edge},
+          {"quotient_into_layer", R"(graph @g {stage = imported} (%x: f32[1,1,2,2]) -> (%y) {
+  %w = constant() {value = f32[2,1,1,1] {1, -2}} : f32[2,1,1,1]
+  %b = constant() {value = f32[2] {0.5, 3}} : f32[2]
+  %c = constant() {value = f32[2,1,1] {3, 0.25}} : f32[2,1,1]
+  %z = conv2d(%x, %w, %b) : f32[1,2,2,2]
+  %y = div(%z, %c) : f32[1,2,2,2]
+})",
+           "conv2d", 1e-6},
+          {"quotient_into_next", R"(graph @g {stage = imported} (%x: f32[1,4,3,3]) -> (%y) {
+  %w = constant() {value = f32[2,2,1,1] {1, -2, 0.5, 3}} : f32[2,2,1,1]
+  %c = constant() {value = f32[4,1,1] {3, -0.5, 2, 1}} : f32[4,1,1]
+  %z = div(%x, %c) : f32[1,4,3,3]
+  %y = conv2d(%z, %w) {groups = 2, padding = [1,1]} : f32[1,2,5,5]
+})",
+           "conv2d", 1e-6, Values::edge},
       },
       {
           {"matmul_as_linear", kArithmetic, R"(graph @g {stage = imported} (%x: i32[2,1]) -> (%y) {
@@ -268,6 +283,28 @@ const Cases& weight_cases() {
   %b = constant() {value = f32[1] {1}} : f32[1]
   %z = conv2d(%x, %w, %b) : f32[1,1,2,2]
   %y = conv2d(%z, %w) {padding = [1,1]} : f32[1,1,4,4]
+})"},
+          {"quotient_into_layer", kArithmetic, R"(graph @g {stage = imported} (%x: f16[2,1,1,1]) -> (%y) {
+  %w = constant() {value = f16[1,1,1,1] "ADw="} : f16[1,1,1,1]
+  %c = conv2d(%x, %w) : f16[2,1,1,1]
+  %y = div(%c, %w) : f16[2,1,1,1]
+})"},
+          {"quotient_into_layer", kFilters, R"(graph @g {stage = imported} (%x: f32[1,1,2,2]) -> (%y) {
+  %w = constant() {value = f32[2,1,1,1] {1, -2}} : f32[2,1,1,1]
+  %c = constant() {value = f32[2] {3, 0.25}} : f32[2]
+  %z = conv2d(%x, %w) : f32[1,2,2,2]
+  %y = div(%z, %c) : f32[1,2,2,2]
+})"},
+          {"quotient_into_next", kArithmetic, R"(graph @g {stage = imported} (%x: f16[2,1,1,1]) -> (%y) {
+  %w = constant() {value = f16[1,1,1,1] "ADw="} : f16[1,1,1,1]
+  %c = div(%x, %w) : f16[2,1,1,1]
+  %y = conv2d(%c, %w) : f16[2,1,1,1]
+})"},
+          {"quotient_into_next", kChannels, R"(graph @g {stage = imported} (%x: f32[1,1,2,2]) -> (%y) {
+  %w = constant() {value = f32[1,1,1,1] {1}} : f32[1,1,1,1]
+  %c = constant() {value = f32[2] {1, 2}} : f32[2]
+  %z = div(%x, %c) : f32[1,1,2,2]
+  %y = conv2d(%z, %w) : f32[1,1,2,2]
 })"},
       }};
   return cases;

@@ -105,13 +105,63 @@ Rule clamp_from_minimum() {
           }};
 }
 
+Rule clamp_from_where() {
+  return {.name = "clamp_from_where",
+          .equation = "x <= t ? t : x = clamp(x; t, inf)",
+          .pattern = op("where", {op("le", {any("x"), constant("t")}), constant("v"), any("x")}),
+          .guards = {kFloat,
+                     kShapedLikeX,
+                     {"t and v are one and the same number",
+                      [](const Match& m) {
+                        const auto t = single_value(*m.tensor("t")), v = single_value(*m.tensor("v"));
+                        return t && v && *t == *v;
+                      }}},
+          .exactness = "bit for bit; a zero may change its sign",
+          .rewrite = [](const Match& m, Build& build) {
+            return clamp(build, m.value("x"), *single_value(*m.tensor("t")), INFINITY);
+          }};
+}
+
+Rule prelu_from_where() {
+  return {.name = "prelu_from_where",
+          .equation = "x > 0 ? x : c x = prelu(x, c)",
+          .pattern = op("where", {one_of({"gt", "ge"}, {any("x"), constant("zero")}), any("x"),
+                                  op("mul", {any("x"), constant("c")})}),
+          .guards = {kFloat,
+                     kShapedLikeX,
+                     {"the bound is 0 everywhere",
+                      [](const Match& m) {
+                        const std::vector<double> zero = to_doubles(*m.tensor("zero"));
+                        return std::all_of(zero.begin(), zero.end(), [](double v) { return v == 0; });
+                      }},
+                     kSlopes},
+          .exactness = "bit for bit; a zero may change its sign",
+          .rewrite = build_prelu};
+}
+
+bool is_hardsigmoid(const Match& m) {
+  const auto shift = single_value(*m.tensor("c")), divisor = single_value(*m.tensor("d"));
+  const ir::Node& clamped = *m.node("clamp");
+  return shift == 3.0 && divisor == 6.0 && clamped.real("min") == 0 && clamped.real("max") == 6;
+}
+
+Rule hardsigmoid_from_clamp() {
+  return {.name = "hardsigmoid_from_quotient",
+          .equation = "clamp(x + 3; 0, 6) / 6 = hardsigmoid(x)",
+          .pattern = op("div", {op("clamp", {op("add", {any("x"), constant("c")})}, "clamp"), constant("d")}),
+          .guards = {kFloat, kShapedLikeX, {"the constants are 3, 0, 6 and 6", is_hardsigmoid}},
+          .exactness = "within a few roundings of 1",
+          .rewrite = [](const Match& m, Build& build) { return build.op("hardsigmoid", {m.value("x")}); }};
+}
+
 }  // namespace
 
 const RuleSet& activations() {
-  static const RuleSet set = {"activations",
-                              "Compositions that are one operator, and operators that are a case of another.",
-                              {prelu_from_maximum(), prelu_from_minimum(), silu_from_product(),
-                               hardswish_from_product(), clamp_from_maximum(), clamp_from_minimum()}};
+  static const RuleSet set = {
+      "activations",
+      "Compositions that are one operator, and operators that are a case of another.",
+      {prelu_from_maximum(), prelu_from_minimum(), silu_from_product(), hardswish_from_product(), clamp_from_maximum(),
+       clamp_from_minimum(), clamp_from_where(), prelu_from_where(), hardsigmoid_from_clamp()}};
   return set;
 }
 

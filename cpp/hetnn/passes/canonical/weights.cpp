@@ -159,6 +159,21 @@ Rule scale_into_layer() {
           .exactness = kExact,
           .rewrite = [](const Match& m, Build& build) { return fold_scale(m, build, false); }};
 }
+std::vector<double> reciprocals(std::vector<double> values) {
+  for (double& value : values) value = 1 / value;
+  return values;
+}
+Rule quotient_into_layer() {
+  return {.name = "quotient_into_layer",
+          .equation = "(W x + b) / c = (W / c) x + b / c",
+          .pattern = op("div", {convolution_or_linear(), constant("c")}),
+          .guards = {kArithmetic, kFilterConstant},
+          .exactness = kExact,
+          .rewrite = [](const Match& m, Build& build) {
+            const std::vector<double> scale = reciprocals(filter_constant(m)->values), shift(scale.size(), 0);
+            return fold_affine(m, build, scale, shift);
+          }};
+}
 Rule shift_into_layer() {
   return {.name = "shift_into_layer",
           .equation = "(W x + b) + c = W x + (b + c)",
@@ -273,6 +288,17 @@ Rule scale_into_next() {
             return fold_input_affine(m, build, scale, shift);
           }};
 }
+Rule quotient_into_next() {
+  return {.name = "quotient_into_next",
+          .equation = "W (x / c) + b = (W / c) x + b",
+          .pattern = convolution_of(op("div", {any("x"), constant("c")})),
+          .guards = {kArithmetic, kChannelConstant},
+          .exactness = kExact,
+          .rewrite = [](const Match& m, Build& build) {
+            const std::vector<double> scale = reciprocals(channel_constant(m)->values), shift(scale.size(), 0);
+            return fold_input_affine(m, build, scale, shift);
+          }};
+}
 Rule shift_into_next() {
   return {.name = "shift_into_next",
           .equation = "W (x + c) + b = W x + (b + W c)",
@@ -331,8 +357,9 @@ const RuleSet& weights() {
       "weights",
       "What follows or precedes a convolution or linear layer channel by channel goes into its weights.",
       {matmul_as_linear(), batch_norm_into_layer(), batch_norm_into_transposed(), batch_norm_alone(),
-       scale_into_layer(), shift_into_layer(), difference_into_layer(), scale_into_transposed(),
-       shift_into_transposed(), depthwise_into_layer(), scale_into_next(), shift_into_next(), depthwise_into_next()}};
+       scale_into_layer(), quotient_into_layer(), shift_into_layer(), difference_into_layer(), scale_into_transposed(),
+       shift_into_transposed(), depthwise_into_layer(), scale_into_next(), quotient_into_next(), shift_into_next(),
+       depthwise_into_next()}};
   return set;
 }
 

@@ -18,6 +18,7 @@ constexpr int32_t kSmall = 400;
 constexpr int32_t kMedium = 4000;
 constexpr int32_t kExpansionSweeps = 4;
 constexpr int32_t kPriceSteps = 16;
+constexpr double kLaunchesThatMatter = 1e-3;
 
 size_t index(int32_t v) { return static_cast<size_t>(v); }
 
@@ -90,21 +91,7 @@ class CostPlanner {
     consider("cpu-only", cpu_only_colours(instance_));
     if (proven()) return std::move(best_.front().draft);
 
-    const double launch = *std::max_element(instance_.launch_us.begin(), instance_.launch_us.end());
-    if (launch > 0 && instance_.device_count > 1) {
-      for (const double share : {0.5, 0.25, 1.0}) {
-        // A visit to an accelerator goes in and out, so a crossing carries about half a launch.
-        std::vector<int32_t> colour = home;
-        const CutWeights weights{launch * share, {}};
-        if (two) {
-          expand(instance_, weights, 1, colour);
-        } else {
-          expand_all(weights, colour);
-        }
-        consider(text("cut with ", share, " launches a crossing"), std::move(colour));
-        if (instance_.size > kMedium) break;
-      }
-    }
+    consider_cuts_with_launches(home, cut);
     if (instance_.any_budget && !budgets_kept(instance_, cut)) consider_priced_cuts(home);
     consider_strategies();
     if (!local_search || proven()) return std::move(best_.front().draft);
@@ -259,6 +246,30 @@ class CostPlanner {
     for_each_merge_plan(
         instance_, [&](double at_least_us) { return instance_.any_budget || at_least_us < best_.front().cost_us; },
         [&](const std::string& name, Draft draft) { consider_both(name, std::move(draft)); });
+  }
+
+  /// Cuts in which every transfer carries a share of the launches: the share they have in the plain cut and, on small
+  /// problems, fixed ones. A visit to an accelerator goes in and out, so half a launch a crossing is a lone visit's.
+  void consider_cuts_with_launches(const std::vector<int32_t>& home, const std::vector<int32_t>& cut) {
+    const double launch = *std::max_element(instance_.launch_us.begin(), instance_.launch_us.end());
+    if (launch <= 0 || instance_.device_count == 1 || best_.empty()) return;
+    const double plain = colours_cost_us(instance_, cut);
+    const double crossings = weighted_cost_us(instance_, {1, {}}, cut) - plain;
+    std::vector<double> crossing_us;
+    const double launches = trace_.candidates.front().cost_us - plain;
+    // Shares of launches that hardly matter would only repeat the plain cut.
+    if (crossings > 0 && launches > kLaunchesThatMatter * plain) crossing_us.push_back(launches / crossings);
+    if (instance_.size <= kMedium) crossing_us.insert(crossing_us.end(), {0.5 * launch, 0.25 * launch, launch});
+    for (const double share_us : crossing_us) {
+      if (share_us <= 0) continue;
+      std::vector<int32_t> colour = home;
+      if (instance_.device_count == 2) {
+        expand(instance_, {share_us, {}}, 1, colour);
+      } else {
+        expand_all({share_us, {}}, colour);
+      }
+      consider(text("cut with ", share_us, " us of launches a crossing"), std::move(colour));
+    }
   }
 
   /// Cuts under a price for each byte on the devices that are over budget, found by bisection.

@@ -11,6 +11,18 @@ namespace {
 
 size_t index(int32_t v) { return static_cast<size_t>(v); }
 
+/// A stable counting sort of `order` by the key of each node, rising or falling.
+std::vector<int32_t> sorted_by(const std::vector<int32_t>& key, const std::vector<int32_t>& order, bool falling) {
+  const int32_t top = key.empty() ? 0 : *std::max_element(key.begin(), key.end());
+  std::vector<int32_t> begin(index(top) + 2, 0);
+  const auto slot = [&](int32_t v) { return index(falling ? top - key[index(v)] : key[index(v)]); };
+  for (const int32_t v : order) ++begin[slot(v) + 1];
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<int32_t> result(order.size());
+  for (const int32_t v : order) result[index(begin[slot(v)]++)] = v;
+  return result;
+}
+
 /// Grows one set after the other. Depths are those of the graph as given.
 class DepthGrowth {
  public:
@@ -43,9 +55,7 @@ class DepthGrowth {
   static std::vector<int32_t> by_depth(const std::vector<int32_t>& depth) {
     std::vector<int32_t> order(depth.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int32_t a, int32_t b) { return depth[index(a)] < depth[index(b)]; });
-    return order;
+    return sorted_by(depth, order, false);
   }
 
   void join(int32_t v) {
@@ -138,12 +148,7 @@ std::vector<int32_t> seed_order(const Instance& instance, const std::vector<int3
   }
   std::vector<int32_t> order(static_cast<size_t>(instance.size));
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    if (height[index(a)] != height[index(b)]) return height[index(a)] > height[index(b)];
-    if (depth[index(a)] != depth[index(b)]) return depth[index(a)] > depth[index(b)];
-    return a < b;
-  });
-  return order;
+  return sorted_by(height, sorted_by(depth, order, true), true);
 }
 
 std::vector<int32_t> depth_parts(const Instance& instance, const std::vector<int32_t>& colour) {

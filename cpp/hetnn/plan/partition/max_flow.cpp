@@ -53,6 +53,20 @@ void MaxFlow::build() {
     capacity_[static_cast<size_t>(b)] = e.backward;
   }
   edges_ = {};
+  // Most paths of these graphs are one edge long: send those before any tree is grown.
+  for (size_t u = 0; u < n; ++u) {
+    for (int32_t arc = first_[u]; arc < first_[u + 1] && excess_[u] > 0; ++arc) {
+      const auto k = static_cast<size_t>(arc);
+      const auto v = static_cast<size_t>(head_[k]);
+      if (excess_[v] >= 0 || capacity_[k] <= 0) continue;
+      const int64_t amount = std::min({excess_[u], -excess_[v], capacity_[k]});
+      flow_ += amount;
+      excess_[u] -= amount;
+      excess_[v] += amount;
+      capacity_[k] -= amount;
+      capacity_[static_cast<size_t>(sister_[k])] += amount;
+    }
+  }
   tree_.assign(n, kFree);
   level_.assign(n, 0);
   parent_.assign(n, kNone);

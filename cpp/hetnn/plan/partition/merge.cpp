@@ -244,7 +244,7 @@ class Assignment {
   std::vector<int32_t> run(const MergeOptions& options) {
     if (options.policy == Policy::all) return std::move(part_of_);
     if (options.policy == Policy::balance) {
-      balance();
+      static_cast<void>(balance());
       return std::move(part_of_);
     }
     const std::vector<double> amount = amounts(options.measure);
@@ -286,24 +286,30 @@ class Assignment {
     return amount;
   }
 
- private:
-  void send_home(int32_t part) {
-    for (const int32_t v : members_[index(part)]) {
-      if (instance_.allowed(v, 0)) colour_[index(v)] = 0;
-    }
-  }
-
   /// Everything on the general processor first; then part by part the accelerator, where that lowers the cost so far.
-  void balance() {
+  /// The cost reached, without launches of the general processor.
+  double balance() {
     std::vector<int32_t> wished = colour_;
     for (int32_t k = 0; k < static_cast<int32_t>(members_.size()); ++k) send_home(k);
+    double cost = colours_cost_us(instance_, colour_);
     TransferCounts counts(instance_, colour_);
     for (int32_t k = 0; k < static_cast<int32_t>(members_.size()); ++k) {
       if (device_[index(k)] == 0) continue;
       double gain = -instance_.launch_us[index(device_[index(k)])];
       for (const int32_t v : members_[index(k)]) gain += counts.move(v, wished[index(v)]);
-      if (gain > 0) continue;
+      if (gain > 0) {
+        cost -= gain;
+        continue;
+      }
       for (const int32_t v : members_[index(k)]) counts.move(v, instance_.allowed(v, 0) ? 0 : wished[index(v)]);
+    }
+    return cost;
+  }
+
+ private:
+  void send_home(int32_t part) {
+    for (const int32_t v : members_[index(part)]) {
+      if (instance_.allowed(v, 0)) colour_[index(v)] = 0;
     }
   }
 
@@ -450,8 +456,8 @@ void for_each_merge_plan(const Instance& instance, const std::function<bool(doub
       offer(name + " threshold by " + measures[static_cast<size_t>(measure)], cost, colour);
     }
     std::vector<int32_t> balanced = settled.colour;
-    static_cast<void>(Assignment(instance, settled.part_of, balanced).run({settle, Policy::balance, Measure::time, 0}));
-    offer(name + " balance", 0, std::move(balanced));
+    const double cost = Assignment(instance, settled.part_of, balanced).balance();
+    offer(name + " balance", cost, std::move(balanced));
   }
 }
 

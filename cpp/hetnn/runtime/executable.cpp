@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "hetnn/base/aligned_buffer.h"
 #include "hetnn/base/error.h"
 #include "hetnn/program/pack.h"
 #include "hetnn/runtime/context.h"
@@ -38,6 +39,14 @@ std::string plain_symbol(const Dim& dim) {
   return used.size() == 1 && dim == Dim::symbol(*used.begin()) ? *used.begin() : std::string();
 }
 
+// Kernels load whole vectors from weights, so an image that lies askew is copied; a mapped file never does.
+program::Blob aligned(program::Blob image) {
+  if (reinterpret_cast<uintptr_t>(image.bytes.data()) % kBufferAlignment_bytes == 0) return image;
+  auto copy = std::make_shared<AlignedBuffer>(image.bytes.size());
+  std::memcpy(copy->data(), image.bytes.data(), image.bytes.size());
+  return {copy, {copy->data(), image.bytes.size()}};
+}
+
 }  // namespace
 
 std::unique_ptr<Executable> Executable::load(const std::string& path, int threads) {
@@ -46,7 +55,7 @@ std::unique_ptr<Executable> Executable::load(const std::string& path, int thread
 
 Executable::Executable(program::Blob image, int threads, const std::string& called)
     : threads_(usable_threads(threads)),
-      image_(std::move(image)),
+      image_(aligned(std::move(image))),
       program_(std::make_shared<const program::Program>(program::unpack(image_, called))) {}
 
 Executable::~Executable() = default;
@@ -154,7 +163,7 @@ std::shared_ptr<const BoundProgram> Executable::bound_for(const Bindings& bindin
                              "\nCompile with shapes=[...] that names it, or run it once before saving."));
     }
     auto bytes = std::make_shared<const std::vector<std::byte>>(specialiser(bindings));
-    const program::Blob image{bytes, *bytes};
+    const program::Blob image = aligned({bytes, *bytes});
     auto grown = std::make_shared<const program::Program>(program::unpack(image, "the specialised executable"));
     bound = bind(grown, bindings, threads_);
     HETNN_ASSERT(missing_code(*bound).empty(), "specialising gave no code for {", bindings_text(bindings), "}");

@@ -28,15 +28,15 @@ int channel_axis_of(const ir::Node& anchor, const ir::Value& output) {
   return last ? output.rank() - 1 : 1;
 }
 
-// What an epilogue can take as an operand: the output's shape, per channel, per image and channel, or one element.
-bool operand_fits(const Shape& operand, const Shape& output, int channel_axis) {
-  if (operand == output) return true;
-  if (operand.size() > output.size()) return false;
-  for (size_t k = 0; k < operand.size(); ++k) {
-    if (operand[k] == Dim(1)) continue;
-    const size_t axis = output.size() - operand.size() + k;
-    const bool image = axis == 0 && output.size() == 4 && channel_axis == 1;
-    if (operand[k] != output[axis] || (static_cast<int>(axis) != channel_axis && !image)) return false;
+// What an epilogue can take as an operand: the output's shape, one element, or a value a channel. The last is passed
+// flat, which only a constant can be without a copy.
+bool operand_fits(const ir::Node& follower, const ir::Value& operand, const Shape& output, int channel_axis) {
+  if (operand.shape() == output || elements(operand.shape()) == Dim(1)) return true;
+  if (follower.op().has(ir::Trait::channelwise)) return channel_axis == 1;
+  if (!operand.producer() || !operand.producer()->is_constant() || operand.shape().size() > output.size()) return false;
+  for (size_t k = 0; k < operand.shape().size(); ++k) {
+    const size_t axis = output.size() - operand.shape().size() + k;
+    if (operand.shape()[k] != Dim(1) && static_cast<int>(axis) != channel_axis) return false;
   }
   return true;
 }
@@ -69,7 +69,7 @@ bool can_follow(const ir::Node& anchor, const ir::Value& value, const ir::Node& 
   return std::all_of(follower.inputs().begin(), follower.inputs().end(), [&](const ir::Value* input) {
     return !input || input == &value ||
            (input->dtype() == DType::f32 &&
-            operand_fits(input->shape(), value.shape(), channel_axis_of(anchor, value)));
+            operand_fits(follower, *input, value.shape(), channel_axis_of(anchor, value)));
   });
 }
 
@@ -99,7 +99,9 @@ std::vector<Call> calls_of(const ir::Graph& graph) {
       const std::string step = step_text(follower, *main, static_cast<int>(call.inputs.size()));
       HETNN_ASSERT(!step.empty(), ir::describe(follower), " cannot follow ", ir::describe(*anchor));
       for (const ir::Value* input : follower.inputs()) {
-        if (input && input != main && step.find('%') != std::string::npos) call.inputs.push_back(input);
+        if (!input || input == main || step.find('%') == std::string::npos) continue;
+        if (input->type() != main->type()) call.flat.insert(call.inputs.size());
+        call.inputs.push_back(input);
       }
       epilogue += (epilogue.empty() ? "" : "; ") + step;
       main = follower.output();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct Call {
   std::vector<const ir::Value*> inputs;  // anchor's present inputs, then the operands of the steps
   std::vector<const ir::Value*> outputs;
   const ir::Node* anchor;
+  std::set<size_t> flat = {};  // inputs that are constants of one value or one a channel, passed with rank 1
 };
 
 /// Whether `follower`, which reads the result `value` of a kernel started by `anchor`, can be a step of that kernel.

@@ -98,6 +98,8 @@ class Emitter {
       const bool weight = family.is_weight && family.is_weight(concrete.call(), static_cast<int>(k));
       if (weight) {
         command.inputs.push_back(packed(family, concrete, static_cast<int>(k), input));
+      } else if (call.flat.contains(k) && input.producer() && input.producer()->is_constant()) {
+        command.inputs.push_back(flat_constant(input));
       } else {
         const int32_t id = buffer(input);
         command.inputs.push_back(reads_plain && assembler_.buffer(id).layout != Layout::plain ? plain_copy(input, id)
@@ -142,6 +144,12 @@ class Emitter {
         assembler_.constant_buffer(value.name(), value.type(), {tensor.data(), static_cast<size_t>(tensor.bytes())});
     buffers_.emplace(&value, id);
     return id;
+  }
+
+  int32_t flat_constant(const ir::Value& value) {
+    const Tensor& tensor = value.producer()->tensor("value");
+    return assembler_.constant_buffer(value.name() + ".flat", {tensor.dtype(), {tensor.elems()}},
+                                      {tensor.data(), static_cast<size_t>(tensor.bytes())});
   }
 
   int32_t packed(const kernels::KernelFamily& family, const ConcreteCall& call, int input, const ir::Value& value) {

@@ -168,7 +168,6 @@ std::string report_json(const NetworkPlan& plan, const ir::Graph& graph, std::st
                     {"makespan_us", result.makespan_us},
                     {"lower_bound_us", result.lower_bound_us},
                     {"lower_bound_subgraphs", bounds},
-                    {"plan_us", result.plan_us},
                     {"candidates", candidates},
                     {"rewrites", rewrite_rows},
                     {"fusions", fusion_rows},

@@ -448,15 +448,14 @@ std::vector<int32_t> fewest_subgraphs(const Instance& instance, const std::vecto
   for (int32_t v = 0; v < instance.size; ++v) {
     int32_t* mine = level.data() + static_cast<size_t>(v) * devices;
     const auto own = static_cast<size_t>(at(colour, v));
-    mine[own] = 1;
+    int32_t run = 1;
     for (const int32_t u : instance.inputs(v)) {
       const int32_t* theirs = level.data() + static_cast<size_t>(u) * devices;
-      const auto before = static_cast<size_t>(at(colour, u));
-      for (size_t d = 0; d < devices; ++d) {
-        mine[d] = std::max(mine[d], theirs[d] + (d == own && before != own ? 1 : 0));
-      }
+      for (size_t d = 0; d < devices; ++d) mine[d] = std::max(mine[d], theirs[d]);
+      run = std::max(run, theirs[own] + (at(colour, u) != at(colour, v) ? 1 : 0));
     }
-    for (size_t d = 0; d < devices; ++d) most[d] = std::max(most[d], mine[d]);
+    mine[own] = std::max(mine[own], run);
+    most[own] = std::max(most[own], mine[own]);
   }
   return most;
 }

@@ -158,6 +158,12 @@ class DraftSearch {
 bool take_if_cheaper(const Instance& instance, std::vector<int32_t> colour, Draft& best, double& best_cost_us) {
   try {
     const Clusters clusters = settle_colours(instance, colour);
+    // Most changes cost more than they can save in launches; only the rest are grouped.
+    double least_us = colours_cost_us(instance, colour);
+    if (least_us >= best_cost_us) return false;
+    const std::vector<int32_t> fewest = fewest_subgraphs(instance, colour);
+    for (size_t d = 0; d < fewest.size(); ++d) least_us += fewest[d] * instance.launch_us[d];
+    if (least_us >= best_cost_us - kLeastGain_us) return false;
     Draft draft = group_colours(instance, clusters, std::move(colour), GroupGoal::cheapest);
     const double cost = draft_cost_us(instance, draft);
     if (cost >= best_cost_us - kLeastGain_us) return false;

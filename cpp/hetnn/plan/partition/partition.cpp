@@ -160,18 +160,45 @@ double partition_cost_us(const Problem& problem, const PartitionResult& result) 
   return total;
 }
 
-PartitionResult partition(const Problem& problem, const Options& options) {
-  const auto begin = std::chrono::steady_clock::now();
-  validate(problem);
+namespace {
+
+PartitionResult plan_once(const Problem& problem, const Options& options, bool keep_soft_pins) {
   std::vector<PartitionNote> notes;
   CostTrace trace;
-  const Instance instance = make_instance(problem, options, true, notes);
+  const Instance instance = make_instance(problem, options, keep_soft_pins, notes);
   const Draft draft = run_strategy(instance, options, trace);
   PartitionResult result = finish(instance, draft);
   result.cut_us = trace.cut_us;
   result.lower_bound_us = trace.lower_bound_us;
   result.candidates = std::move(trace.candidates);
   result.notes = std::move(notes);
+  return result;
+}
+
+/// Soft pins give way where no plan could be found with them.
+PartitionResult plan_with_pins(const Problem& problem, const Options& options) {
+  const bool soft = std::any_of(problem.pins.begin(), problem.pins.end(),
+                                [](const ProblemPin& pin) { return pin.device >= 0 && !pin.hard; });
+  if (!soft) return plan_once(problem, options, true);
+  std::string reason;
+  try {
+    return plan_once(problem, options, true);
+  } catch (const Unsupported& error) {
+    reason = error.what();
+  } catch (const DoesNotFit& error) {
+    reason = error.what();
+  }
+  PartitionResult result = plan_once(problem, options, false);
+  result.notes.push_back({-1, "soft pins not kept: with them there is no plan: " + reason});
+  return result;
+}
+
+}  // namespace
+
+PartitionResult partition(const Problem& problem, const Options& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  validate(problem);
+  PartitionResult result = plan_with_pins(problem, options);
   check_partition(problem, result);
   result.plan_us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
   return result;

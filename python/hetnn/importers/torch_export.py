@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 
 from hetnn import _core
-from hetnn.errors import Error, InvalidModel, Unsupported
+from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers import Imported
 from hetnn.importers.symbols import Symbols
 from hetnn.importers.torch_rules import RULES, Call
@@ -72,13 +71,14 @@ def _packet_name(overload: Any) -> str:
 class _Importer:
     def __init__(self, program: ExportedProgram) -> None:
         self._program = program
-        self._builder = _core.GraphBuilder(type(program.graph_module).__name__ if False else "main")
+        self._builder = _core.GraphBuilder("main")
         self._symbols = Symbols()
         self._values: dict[torch.fx.Node, Any] = {}
         self._one_to_one = {
             overload: (op, arguments.split()) for op in _core.operators() for overload, arguments in op["torch"]
         }
         self._problems: dict[str, list[str]] = {}
+        self._missing: set[torch.fx.Node] = set()  # not imported, or read from what is not
 
     def run(self) -> Imported:
         self._declare_symbols()
@@ -165,16 +165,15 @@ class _Importer:
 
     def _convert(self, node: torch.fx.Node) -> None:
         target = str(node.target)
+        if any(value in self._missing for value in node.all_input_nodes):
+            self._missing.add(node)
+            return
         if node.target is operator.getitem:
             source, index = node.args
-            whole = self._values.get(source)  # type: ignore[arg-type]
-            self._values[node] = None if whole is None else whole[index]  # type: ignore[index]
+            self._values[node] = self._values[source][index]  # type: ignore[index]
             return
         if isinstance(node.meta.get("val"), (torch.SymInt, int)) or target in _VANISH:
             self._values[node] = None  # read as an expression where it is used
-            return
-        if any(isinstance(value, torch.fx.Node) and value in self._missing for value in node.all_input_nodes):
-            self._missing.add(node)
             return
         try:
             if target in RULES:
@@ -185,10 +184,6 @@ class _Importer:
                 self._note(node, target)
         except (Unsupported, InvalidModel) as error:
             self._note(node, target, str(error).split("\n")[0])
-
-    @property
-    def _missing(self) -> set[torch.fx.Node]:
-        return self.__dict__.setdefault("_missing_nodes", set())
 
     def _note(self, node: torch.fx.Node, target: str, why: str = "") -> None:
         self._missing.add(node)
@@ -283,14 +278,3 @@ class _Importer:
             self._builder.output(self._values[value], value.name)
             names.append(value.name)
         return {"outputs": names}
-
-
-def as_numpy(value: Any, dtype: str) -> np.ndarray[Any, Any]:
-    """A Python number as a one-element array of a hetnn element type."""
-    names = {"f32": "float32", "f64": "float64", "f16": "float16", "i8": "int8", "u8": "uint8", "i16": "int16", "i32": "int32", "i64": "int64", "bool": "bool"}
-    if dtype not in names:
-        raise Unsupported(f"constants of {dtype} are not supported.")
-    return np.asarray(value, dtype=names[dtype])
-
-
-__all__ = ["Error", "as_numpy", "import_exported_program"]

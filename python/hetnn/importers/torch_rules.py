@@ -508,8 +508,9 @@ def _full(call: Call) -> Any:
     return _filled(call, call["fill_value"])
 
 
-@rule("zeros.default", "zeros_like.default", "new_zeros.default")
+@rule("zeros.default", "zeros_like.default", "new_zeros.default", "empty.memory_format", "empty_like.default")
 def _zeros(call: Call) -> Any:
+    """Zeros; also for memory whose content the model does not rely on, as the noise of rrelu in evaluation."""
     return _filled(call, 0)
 
 
@@ -555,3 +556,18 @@ def _vector_norm(call: Call) -> Any:
     axes = call["dim"] or []
     square = call.create("mul", [call["self"], call["self"]])
     return call.create("sqrt", [call.create("sum", [square], axes=axes, keepdim=bool(call["keepdim"]))])
+
+
+@rule("gather.default")
+def _gather(call: Call) -> Any:
+    """Along the last axis: as indices into the flattened input, row by row."""
+    x, index = call["self"], call["index"]
+    rank = len(x.shape)
+    if call["dim"] % rank != rank - 1 or not all(isinstance(size, int) for size in x.shape):
+        raise Unsupported("gather along another axis than the last, or of symbolic size")
+    rows, width = list(x.shape[:-1]), x.shape[-1]
+    if list(index.shape[:-1]) != rows:
+        raise Unsupported("gather with fewer rows of indices than of values")
+    first = np.arange(math.prod(rows), dtype=np.int64).reshape([*rows, 1]) * width
+    flat = call.create("add", [call.cast(index, "i64"), call.constant(first, "i64")])
+    return call.create("gather", [call.reshape(x, [math.prod(rows) * width]), flat], axis=0)

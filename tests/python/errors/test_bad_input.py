@@ -68,7 +68,7 @@ def test_every_unsupported_operator_is_named_at_once_with_its_line() -> None:
     ("call", "parts"),
     [
         (lambda run: run(), ["1", "0"]),
-        (lambda run: run(np.zeros((1, 3, 17, 21), np.float32), 1.0), ["1", "2"]),
+        (lambda run: run(*[np.zeros((1, 3, 17, 21), np.float32)] * 2), ["1", "2"]),
         (lambda run: run(np.zeros((1, 3, 17, 22), np.float32)), ["21", "22"]),
         (lambda run: run(np.zeros((3, 17, 21), np.float32)), ["[1,3,17,21]", "[3,17,21]"]),
         (lambda run: run(np.zeros((1, 3, 17, 21), np.float64)), ["f32", "f64"]),

@@ -83,7 +83,7 @@ HWY_INLINE void MapScalars(const Block& b, F f) {
   }
 }
 
-// The x * sigmoid(x) family must give 0, not NaN, far to the left, where exp overflows: x / (1 + inf) = -0.
+// Exp and not its saturated form, so that -inf gives -inf / inf = NaN, as in torch.
 HWY_INLINE VF Silu(VF x) { return hn::Div(x, hn::Add(Const(1.0f), Exp(hn::Neg(x)))); }
 
 HWY_INLINE VF GeluErf(VF x) {

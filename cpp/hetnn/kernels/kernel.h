@@ -93,12 +93,17 @@ using PackFunction = std::vector<std::byte> (*)(const KernelCall& call, int inpu
 /// Whether that input is a weight to be packed at compile time, in this call. The others are passed as they are.
 using WeightTest = bool (*)(const KernelCall& call, int input);
 
+/// Parameters to set for these shapes before weights are packed and the kernel is made: choices between variants whose
+/// packed weights differ. What the call's parameters already say is not repeated.
+using ChooseFunction = Params (*)(const KernelCall& call);
+
 /// One kernel as the compiler and the runtime find it: by name.
 struct KernelFamily {
   std::string_view name;
   KernelFactory create;            // throws Unsupported or InvalidModel for a call it cannot serve
   WeightTest is_weight = nullptr;  // null: no input is packed
   PackFunction pack = nullptr;
+  ChooseFunction choose = nullptr;  // null: nothing to choose
 };
 
 /// The family of that name, or null.

@@ -67,13 +67,12 @@ HWY_INLINE VF AtMost(VF limit, VF x) {
 #endif
 }
 
-// e^x by Cody-Waite reduction and a degree-6 polynomial; the power of two is applied in two halves so that results
-// run smoothly into subnormals and infinity.
-HWY_INLINE VF Exp(VF x) {
-  const DF d;
-  const DI di;
-  x = AtLeast(Const(-105.0f), AtMost(Const(89.0f), x));
-  const VF n = hn::Round(hn::Mul(x, Const(1.44269504089f)));
+// e^r on the reduced argument: x = n ln 2 + r, by Cody and Waite's two-part constant and a degree-6 polynomial.
+// Adding 1.5 * 2^23 rounds to the nearest integer, which then stands in the low bits of `shifted`.
+HWY_INLINE VF ReducedExp(VF x, VF& shifted) {
+  const VF magic = Const(12582912.0f);
+  shifted = hn::MulAdd(x, Const(1.44269504089f), magic);
+  const VF n = hn::Sub(shifted, magic);
   VF r = hn::NegMulAdd(n, Const(0.693359375f), x);
   r = hn::NegMulAdd(n, Const(-2.12194440e-4f), r);
   VF p = Const(1.3888889e-3f);
@@ -81,8 +80,17 @@ HWY_INLINE VF Exp(VF x) {
   p = hn::MulAdd(p, r, Const(4.1666668e-2f));
   p = hn::MulAdd(p, r, Const(1.6666667e-1f));
   p = hn::MulAdd(p, r, Const(0.5f));
-  p = hn::MulAdd(hn::Mul(p, r), r, hn::Add(r, Const(1.0f)));
-  const auto i = hn::ConvertTo(di, n);
+  return hn::MulAdd(hn::Mul(p, r), r, hn::Add(r, Const(1.0f)));
+}
+
+// e^x over the whole range: the power of two is applied in two halves, so that results run smoothly into subnormals and
+// infinity.
+HWY_INLINE VF Exp(VF x) {
+  const DF d;
+  const DI di;
+  VF shifted;
+  const VF p = ReducedExp(AtLeast(Const(-105.0f), AtMost(Const(89.0f), x)), shifted);
+  const auto i = hn::Sub(hn::BitCast(di, shifted), hn::Set(di, 0x4B400000));
   const auto half = hn::ShiftRight<1>(i);
   const auto bias = hn::Set(di, 127);
   const VF low = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(half, bias)));
@@ -90,12 +98,25 @@ HWY_INLINE VF Exp(VF x) {
   return hn::Mul(hn::Mul(p, low), high);
 }
 
-HWY_INLINE VF Sigmoid(VF x) { return hn::Div(Const(1.0f), hn::Add(Const(1.0f), Exp(hn::Neg(x)))); }
+// e^x saturated to [1.6e-38, 1.7e38], where 1 is added to it anyway: the power of two goes straight into the exponent.
+HWY_INLINE VF ExpSaturated(VF x) {
+  const DF d;
+  const DI di;
+  VF shifted;
+  const VF p = ReducedExp(AtLeast(Const(-87.0f), AtMost(Const(88.0f), x)), shifted);
+  const VF y = hn::BitCast(d, hn::Add(hn::BitCast(di, p), hn::ShiftLeft<23>(hn::BitCast(di, shifted))));
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
+}
+
+// e^x for x <= 0, exactly 0 below -87.
+HWY_INLINE VF ExpNonPositive(VF x) { return hn::IfThenZeroElse(hn::Lt(x, Const(-87.0f)), ExpSaturated(x)); }
+
+HWY_INLINE VF Sigmoid(VF x) { return hn::Div(Const(1.0f), hn::Add(Const(1.0f), ExpSaturated(hn::Neg(x)))); }
 
 // x P(x^2) near zero, 1 - 2 / (e^2|x| + 1) elsewhere, where neither loses digits.
 HWY_INLINE VF Tanh(VF x) {
   const VF a = hn::Abs(x);
-  const VF e = Exp(hn::Add(a, a));
+  const VF e = ExpSaturated(hn::Add(a, a));
   const VF far = hn::CopySign(hn::Sub(Const(1.0f), hn::Div(Const(2.0f), hn::Add(e, Const(1.0f)))), x);
   const VF t = hn::Mul(x, x);
   VF p = Const(-5.70498872745e-3f);

@@ -12,8 +12,8 @@ struct AttentionSizes {
   bool causal;
 };
 
-/// q [B,H,Lq,D], k [B,Hkv,Lk,D], v [B,Hkv,Lk,Dv]; mask [B,H,Lq,Lk] is added to the scores, or empty. -> [B,H,Lq,Dv]. A row
-/// whose scores are all -inf gives zeros.
+/// q [B,H,Lq,D], k [B,Hkv,Lk,D], v [B,Hkv,Lk,Dv]; mask [B,H,Lq,Lk] is added to the scores, or empty. -> [B,H,Lq,Dv]. A
+/// row whose scores are all -inf gives zeros.
 std::vector<double> attention(const AttentionSizes& s, const std::vector<double>& q, const std::vector<double>& k,
                               const std::vector<double>& v, const std::vector<double>& mask);
 

@@ -10,8 +10,6 @@
 // f32. Accumulation starts at the bias and runs over taps, then input channels.
 #pragma once
 
-#include <string>
-
 #include "hetnn/kernels/kernel.h"
 
 namespace hetnn::kernels {
@@ -22,8 +20,7 @@ bool is_conv_weight(const KernelCall& call, int input);
 std::vector<std::byte> pack_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight);
 std::vector<std::byte> pack_conv_transpose2d(const KernelCall& call, int input, std::span<const std::byte> weight);
 
-/// "winograd" where F(4x4,3x3) is expected to be faster for these shapes, else "direct". The answer goes into the
-/// parameter `algorithm` before the weight is packed.
-std::string recommended_conv_algorithm(const KernelCall& call);
+/// {algorithm: winograd} where F(4x4,3x3) is expected to be faster for these shapes and no algorithm is given yet.
+Params choose_conv2d(const KernelCall& call);
 
 }  // namespace hetnn::kernels

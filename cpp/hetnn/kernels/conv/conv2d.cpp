@@ -375,8 +375,8 @@ std::unique_ptr<Kernel> make_conv2d(const KernelCall& call) {
   const WindowGeometry g = conv_geometry(call);
   const std::string algorithm = call.params.text("algorithm", "direct");
   if (algorithm != "direct" && algorithm != "winograd")
-    throw InvalidModel(text("conv2d: parameter algorithm must be direct or winograd; got ", algorithm,
-                            ". Ask recommended_conv_algorithm."));
+    throw InvalidModel(
+        text("conv2d: parameter algorithm must be direct or winograd; got ", algorithm, ". Ask choose_conv2d."));
   // The first layer reads a plain image by itself, when nothing else needs a copy.
   if (algorithm == "direct" && !g.depthwise() && FewChannelsConv::serves(g) && call.outputs[0].layout == Layout::nhwc)
     return std::make_unique<FewChannelsConv>(call, g);
@@ -401,8 +401,9 @@ std::vector<std::byte> pack_conv2d(const KernelCall& call, int input, std::span<
   return packed;
 }
 
-std::string recommended_conv_algorithm(const KernelCall& call) {
-  return winograd_pays(conv_geometry(call)) ? "winograd" : "direct";
+Params choose_conv2d(const KernelCall& call) {
+  if (call.params.has("algorithm") || !winograd_pays(conv_geometry(call))) return {};
+  return {{"algorithm", "winograd"}};
 }
 
 }  // namespace hetnn::kernels

@@ -135,28 +135,47 @@ void ColumnSums(const float* x, int64_t ld, int64_t rows, int64_t cols, const fl
   }
 }
 
+// The largest element; what a NaN does to it is open, since e^(NaN - max) makes the whole softmax NaN in any case.
+HWY_INLINE float MaxForSoftmax(const float* x, int64_t n) {
+  const DF d;
+  float result = -std::numeric_limits<float>::infinity();
+  VF a = hn::Set(d, result), b = a, c = a, e = a;
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    a = hn::Max(a, hn::LoadU(d, x + i));
+    b = hn::Max(b, hn::LoadU(d, x + i + kLanes));
+    c = hn::Max(c, hn::LoadU(d, x + i + 2 * kLanes));
+    e = hn::Max(e, hn::LoadU(d, x + i + 3 * kLanes));
+  }
+  for (; i + kLanes <= n; i += kLanes) a = hn::Max(a, hn::LoadU(d, x + i));
+  result = hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(a, b), hn::Max(c, e))));
+  for (; i < n; ++i) result = std::max(result, x[i]);
+  return result;
+}
+
 // y = e^(x - max), returns the sum of y.
-HWY_INLINE double ExpRow(const float* x, float* y, int64_t n, float max) {
+HWY_INLINE float ExpRow(const float* x, float* y, int64_t n, float max) {
   const DF d;
   const VF m = hn::Set(d, max);
-  VF acc = hn::Zero(d);
+  VF a = hn::Zero(d), b = a;
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    const VF e = Exp(hn::Sub(hn::LoadU(d, x + i), m));
-    hn::StoreU(e, d, y + i);
-    acc = hn::Add(acc, e);
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    const VF e0 = ExpNonPositive(hn::Sub(hn::LoadU(d, x + i), m));
+    const VF e1 = ExpNonPositive(hn::Sub(hn::LoadU(d, x + i + kLanes), m));
+    hn::StoreU(e0, d, y + i);
+    hn::StoreU(e1, d, y + i + kLanes);
+    a = hn::Add(a, e0);
+    b = hn::Add(b, e1);
   }
-  double sum = hn::GetLane(hn::SumOfLanes(d, acc));
-  if (i < n) {
-    const auto count = static_cast<size_t>(n - i);
-    HWY_ALIGN float lanes[kLanes];
-    hn::Store(Exp(hn::Sub(LoadFirst(x + i, count), m)), d, lanes);
-    for (size_t k = 0; k < count; ++k) {
-      y[i + static_cast<int64_t>(k)] = lanes[k];
-      sum += lanes[k];
-    }
+  for (; i < n; i += kLanes) {
+    // Lanes behind the end are set to e^-inf = 0.
+    const auto count = static_cast<size_t>(std::min<int64_t>(kLanes, n - i));
+    const VF shifted = hn::Sub(LoadFirst(x + i, count), m);
+    const VF e = hn::IfThenElseZero(hn::FirstN(d, count), ExpNonPositive(shifted));
+    StoreFirst(e, y + i, count);
+    a = hn::Add(a, e);
   }
-  return sum;
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b)));
 }
 
 HWY_INLINE void ScaleRow(float* y, int64_t n, float factor) {
@@ -168,21 +187,20 @@ HWY_INLINE void ScaleRow(float* y, int64_t n, float factor) {
 }
 
 void Softmax(const float* x, float* y, int64_t n, bool log) {
-  const float max = Max(x, n);
-  if (log) {
-    const DF d;
-    const VF m = hn::Set(d, max);
-    VF acc = hn::Zero(d);
-    int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes) acc = hn::Add(acc, Exp(hn::Sub(hn::LoadU(d, x + i), m)));
-    double sum = hn::GetLane(hn::SumOfLanes(d, acc));
-    for (; i < n; ++i) sum += hn::GetLane(Exp(hn::Set(d, x[i] - max)));
-    const auto log_sum = static_cast<float>(std::log(sum));
-    for (i = 0; i < n; ++i) y[i] = x[i] - max - log_sum;
+  const float max = MaxForSoftmax(x, n);
+  if (!log) {
+    ScaleRow(y, n, 1.0f / ExpRow(x, y, n, max));
     return;
   }
-  const double sum = ExpRow(x, y, n, max);
-  ScaleRow(y, n, static_cast<float>(1.0 / sum));
+  const DF d;
+  const VF m = hn::Set(d, max);
+  VF acc = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) acc = hn::Add(acc, ExpNonPositive(hn::Sub(hn::LoadU(d, x + i), m)));
+  float sum = hn::GetLane(hn::SumOfLanes(d, acc));
+  for (; i < n; ++i) sum += hn::GetLane(ExpNonPositive(hn::Set(d, x[i] - max)));
+  const float log_sum = std::log(sum);
+  for (i = 0; i < n; ++i) y[i] = x[i] - max - log_sum;
 }
 
 void SoftmaxColumns(float* x, int64_t n, bool log) {
@@ -194,7 +212,7 @@ void SoftmaxColumns(float* x, int64_t n, bool log) {
     VF sum = hn::Zero(d);
     for (int64_t i = 0; i < n; ++i) {
       const VF shifted = hn::Sub(hn::LoadU(d, at + i * kSoftmaxColumns), max);
-      const VF e = Exp(shifted);
+      const VF e = ExpNonPositive(shifted);
       hn::StoreU(log ? shifted : e, d, at + i * kSoftmaxColumns);
       sum = hn::Add(sum, e);
     }
@@ -222,13 +240,12 @@ void SoftmaxMasked(float* x, int64_t n, float scale, const float* mask) {
     hn::StoreU(mask == nullptr ? v : hn::Add(v, hn::LoadU(d, mask + i)), d, x + i);
   }
   for (; i < n; ++i) x[i] = x[i] * scale + (mask == nullptr ? 0.0f : mask[i]);
-  const float max = Max(x, n);
+  const float max = MaxForSoftmax(x, n);
   if (max == -std::numeric_limits<float>::infinity()) {
     std::fill_n(x, n, 0.0f);
     return;
   }
-  const double sum = ExpRow(x, x, n, max);
-  ScaleRow(x, n, static_cast<float>(1.0 / sum));
+  ScaleRow(x, n, 1.0f / ExpRow(x, x, n, max));
 }
 
 const RowOps* Table() {

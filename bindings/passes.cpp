@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 
-#include "hetnn/ir/text.h"
 #include "hetnn/ir/verify.h"
 #include "hetnn/ops/registry.h"
 #include "hetnn/passes/all_rules.h"
@@ -32,28 +32,28 @@ py::list rules() {
   return out;
 }
 
-std::string canonicalise(const std::string& source) {
-  ir::Graph graph = ir::parse(source);
-  passes::canonicalise(graph);
-  ir::verify(graph);
-  return ir::print(graph);
+std::shared_ptr<ir::Graph> canonicalise(const ir::Graph& graph) {
+  auto out = std::make_shared<ir::Graph>(graph.clone());
+  passes::canonicalise(*out);
+  ir::verify(*out);
+  return out;
 }
 
-// A device that has exactly the operators named, each at the same price or at a given one.
-py::tuple legalise(const std::string& source, const std::map<std::string, double>& prices_us,
+// A device that has exactly the operators named, each at its price.
+py::tuple legalise(const ir::Graph& graph, const std::map<std::string, double>& prices_us,
                    const std::vector<std::string>& disabled_rules) {
-  ir::Graph graph = ir::parse(source);
+  auto out = std::make_shared<ir::Graph>(graph.clone());
   const passes::Oracle oracle{
       .supports = [&](const ir::Node& node) { return prices_us.contains(std::string(node.op().name)); },
       .time_us = [&](const ir::Node& node) { return prices_us.at(std::string(node.op().name)); }};
   py::list rewrites;
-  for (const passes::Rewrite& rewrite : passes::legalise(graph, oracle, {.disabled_rules = disabled_rules})) {
+  for (const passes::Rewrite& rewrite : passes::legalise(*out, oracle, {.disabled_rules = disabled_rules})) {
     rewrites.append(py::dict(py::arg("rule") = rewrite.rule, py::arg("node") = rewrite.node, py::arg("op") = rewrite.op,
                              py::arg("form") = rewrite.form, py::arg("why") = rewrite.why,
                              py::arg("expansion_us") = rewrite.expansion_us));
   }
-  ir::verify(graph);
-  return py::make_tuple(ir::print(graph), rewrites);
+  ir::verify(*out);
+  return py::make_tuple(out, rewrites);
 }
 
 }  // namespace
@@ -61,10 +61,10 @@ py::tuple legalise(const std::string& source, const std::map<std::string, double
 void bind_passes(py::module_& m) {
   ops::register_all();
   m.def("rules", &rules, "Every rewrite rule in the order of application, as dicts.");
-  m.def("canonicalise", &canonicalise, py::arg("source"), "The canonical form of a graph given as text.");
-  m.def("legalise", &legalise, py::arg("source"), py::arg("prices_us"),
+  m.def("canonicalise", &canonicalise, py::arg("graph"), "The canonical form of a graph.");
+  m.def("legalise", &legalise, py::arg("graph"), py::arg("prices_us"),
         py::arg("disabled_rules") = std::vector<std::string>(),
-        "(text, rewrites) of a graph given as text, made legal for a device that has the operators of `prices_us`.");
+        "(graph, rewrites) of a canonical graph made legal for a device that has the operators of `prices_us`.");
 }
 
 }  // namespace hetnn

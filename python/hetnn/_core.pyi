@@ -222,9 +222,9 @@ class PlanProblem:
         The problem as JSON text.
         """
 
-def canonicalise(source: str) -> str:
+def canonicalise(graph: Graph) -> Graph:
     """
-    The canonical form of a graph given as text.
+    The canonical form of a graph.
     """
 
 def compile(graph: Graph, target: str, options: str) -> Compilation:
@@ -240,12 +240,12 @@ def interpret(
     """
 
 def legalise(
-    source: str,
+    graph: Graph,
     prices_us: collections.abc.Mapping[str, typing.SupportsFloat | typing.SupportsIndex],
     disabled_rules: collections.abc.Sequence[str] = [],
 ) -> tuple[typing.Any, ...]:
     """
-    (text, rewrites) of a graph given as text, made legal for a device that has the operators of `prices_us`.
+    (graph, rewrites) of a canonical graph made legal for a device that has the operators of `prices_us`.
     """
 
 def operators() -> list[typing.Any]:

@@ -15,9 +15,10 @@
 namespace hetnn {
 namespace {
 
-// About 20 us of pausing, then some yields, before the thread sleeps: longer than any gap between two kernels that are
-// in balance, short enough that a descheduled partner does not cost a whole time slice of spinning.
-constexpr int kSpins = 2000;
+// About 20 us of pausing (a pause takes 140 cycles on recent Intel cores), then some yields, before the thread sleeps:
+// longer than any gap between two kernels that are in balance, short enough that a descheduled partner does not cost a
+// whole time slice of spinning.
+constexpr int kSpins = 400;
 constexpr int kYields = 64;
 
 void pause_cpu() {

@@ -34,12 +34,14 @@ struct Term {
   float coefficient;
 };
 
-/// Consecutive terms of one kind that are combined in one pass over a tile.
+/// Consecutive terms of one kind that are combined in one pass over a tile, with the result so far as the first stream
+/// (but for the first pass).
 struct Pass {
   NaryFunction function;
-  std::vector<size_t> inputs;
+  std::vector<int> inputs;  // kSoFar for the result so far
   std::vector<float> coefficients;
 };
+constexpr int kSoFar = -1;
 
 class Nary final : public Kernel {
  public:
@@ -56,7 +58,7 @@ class Nary final : public Kernel {
     // Input 0 may be overwritten when nothing reads it after the first pass.
     in_place_ = call.inputs[0].layout == y.layout && call.inputs[0].pitch_elems == y.pitch_elems &&
                 std::ranges::equal(call.inputs[0].shape(), y.shape()) && !passes_.empty() &&
-                std::ranges::find(passes_[0].inputs, size_t{0}) != passes_[0].inputs.end();
+                std::ranges::find(passes_[0].inputs, 0) != passes_[0].inputs.end();
     if (!chain_.text("epilogue", "").empty()) make_epilogue(call);
     streams_ = epilogue_ == nullptr && nest_.elems() * 4 >= kStream_bytes;
   }
@@ -132,20 +134,27 @@ class Nary final : public Kernel {
       throw InvalidModel(text("nary: op must be add, mul, max or min; got ", op, ". Use binary for others."));
     const auto dense = [&](size_t input) { return nest_.col_stride(input + 1) == 1; };
     for (size_t i = 0; i < terms.size();) {
-      // Inputs that must be gathered come alone; the result so far counts as one stream of the group.
-      const size_t most = !dense(terms[i].input) ? 1 : passes_.empty() ? group : group - 1;
-      size_t end = i + 1;
-      while (end < terms.size() && end - i < most && terms[end].kind == terms[i].kind && dense(terms[end].input)) ++end;
-      const NaryFunction* functions = extreme                               ? extreme
-                                      : terms[i].kind == TermKind::add      ? table.add
-                                      : terms[i].kind == TermKind::subtract ? table.subtract
-                                      : deterministic_                      ? table.weigh_rounded
-                                                                            : table.weigh;
-      Pass pass{functions[end - i], {}, {}};
-      for (; i < end; ++i) {
-        pass.inputs.push_back(terms[i].input);
-        pass.coefficients.push_back(terms[i].coefficient);
+      const bool first = passes_.empty();
+      const bool weighs = terms[i].kind == TermKind::weigh || (terms[i].kind == TermKind::subtract && first);
+      const NaryFunction* functions = extreme                          ? extreme
+                                      : weighs && deterministic_       ? table.weigh_rounded
+                                      : weighs                         ? table.weigh
+                                      : terms[i].kind == TermKind::add ? table.add
+                                                                       : table.subtract;
+      Pass pass{nullptr, {}, {}};
+      if (!first) {
+        pass.inputs.push_back(kSoFar);
+        pass.coefficients.push_back(1.0f);
       }
+      // Inputs that must be gathered come alone. One at least joins, however short the passes are.
+      const TermKind kind = terms[i].kind;
+      do {
+        pass.inputs.push_back(static_cast<int>(terms[i].input));
+        pass.coefficients.push_back(terms[i].coefficient);
+        ++i;
+      } while (i < terms.size() && pass.inputs.size() < group && functions[pass.inputs.size() + 1] != nullptr &&
+               terms[i].kind == kind && dense(terms[i].input) && dense(terms[i - 1].input));
+      pass.function = functions[pass.inputs.size()];
       passes_.push_back(std::move(pass));
     }
   }
@@ -166,7 +175,11 @@ class Nary final : public Kernel {
       const Pass& pass = passes_[p];
       const float* pointers[kMaxNaryGroup];
       for (size_t k = 0; k < pass.inputs.size(); ++k) {
-        const size_t operand = pass.inputs[k] + 1;
+        if (pass.inputs[k] == kSoFar) {
+          pointers[k] = result;
+          continue;
+        }
+        const auto operand = static_cast<size_t>(pass.inputs[k] + 1);
         const float* from = reinterpret_cast<const float*>(inputs[pass.inputs[k]]) + tile.offsets[operand] +
                             r * nest_.row_stride(operand);
         const int64_t stride = nest_.col_stride(operand);
@@ -179,7 +192,7 @@ class Nary final : public Kernel {
       const bool last = p + 1 == passes_.size();
       const bool stream = last && streams_ && out_stride == 1 && reinterpret_cast<uintptr_t>(out) % 64 == 0;
       float* to = last && out_stride == 1 ? out : result;
-      pass.function({pointers, pass.coefficients.data(), p == 0 ? nullptr : result, to, tile.cols, stream});
+      pass.function({pointers, pass.coefficients.data(), to, tile.cols, stream});
     }
     if (out_stride != 1)
       for (int64_t c = 0; c < tile.cols; ++c) out[c * out_stride] = partial[c];

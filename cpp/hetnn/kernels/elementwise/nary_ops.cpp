@@ -1,6 +1,7 @@
 // n-ary passes for each instruction set.
 #include "hetnn/kernels/elementwise/nary_ops.h"
 
+#include <type_traits>
 #include <utility>
 
 #undef HWY_TARGET_INCLUDE
@@ -17,74 +18,69 @@ namespace hetnn::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Each operation: how the first input enters without a start, and how an input joins the result so far.
+// Each operation: how an input joins the result so far. Only weighted sums touch their coefficient.
 struct Add {
-  static constexpr bool kWeighted = false;
   static HWY_INLINE VF First(VF x, VF) { return x; }
   static HWY_INLINE VF Join(VF acc, VF x, VF) { return hn::Add(acc, x); }
 };
 struct Subtract {
-  static constexpr bool kWeighted = false;
-  static HWY_INLINE VF First(VF x, VF) { return hn::Neg(x); }
+  static HWY_INLINE VF First(VF x, VF) { return x; }
   static HWY_INLINE VF Join(VF acc, VF x, VF) { return hn::Sub(acc, x); }
 };
 struct Weigh {
-  static constexpr bool kWeighted = true;
   static HWY_INLINE VF First(VF x, VF c) { return hn::Mul(x, c); }
   static HWY_INLINE VF Join(VF acc, VF x, VF c) { return hn::MulAdd(x, c, acc); }
 };
 struct WeighRounded {
-  static constexpr bool kWeighted = true;
   static HWY_INLINE VF First(VF x, VF c) { return hn::Mul(x, c); }
   static HWY_INLINE VF Join(VF acc, VF x, VF c) { return hn::Add(acc, hn::Mul(x, c)); }
 };
 struct Multiply {
-  static constexpr bool kWeighted = false;
   static HWY_INLINE VF First(VF x, VF) { return x; }
   static HWY_INLINE VF Join(VF acc, VF x, VF) { return hn::Mul(acc, x); }
 };
 struct Maximum {
-  static constexpr bool kWeighted = false;
   static HWY_INLINE VF First(VF x, VF) { return x; }
   static HWY_INLINE VF Join(VF acc, VF x, VF) { return MaxNan(acc, x); }
 };
 struct Minimum {
-  static constexpr bool kWeighted = false;
   static HWY_INLINE VF First(VF x, VF) { return x; }
   static HWY_INLINE VF Join(VF acc, VF x, VF) { return MinNan(acc, x); }
 };
 
+// Pointers and coefficients stay in registers for the whole pass.
 template <typename Op, int kCount>
 void Pass(const NaryPass& pass) {
+  constexpr bool kWeighted = std::is_same_v<Op, Weigh> || std::is_same_v<Op, WeighRounded>;
   const DF d;
   const float* in[kCount];
   VF coefficients[kCount];
 #pragma GCC unroll 16
   for (int k = 0; k < kCount; ++k) {
     in[k] = pass.inputs[k];
-    coefficients[k] = Op::kWeighted ? hn::Set(d, pass.coefficients[k]) : hn::Zero(d);
+    coefficients[k] = kWeighted ? hn::Set(d, pass.coefficients[k]) : hn::Zero(d);
   }
-  const float* start = pass.start;
-  const auto combine = [&](auto load) HWY_ATTR {
-    VF acc = start != nullptr ? Op::Join(load(start), load(in[0]), coefficients[0])
-                              : Op::First(load(in[0]), coefficients[0]);
-#pragma GCC unroll 16
-    for (int k = 1; k < kCount; ++k) acc = Op::Join(acc, load(in[k]), coefficients[k]);
-    return acc;
-  };
+  float* out = pass.out;
+  const bool stream = pass.stream;
   int64_t i = 0;
-  if (pass.stream) {
-    for (; i + kLanes <= pass.n; i += kLanes)
-      hn::Stream(combine([&](const float* p) HWY_ATTR { return hn::LoadU(d, p + i); }), d, pass.out + i);
-    hwy::FlushStream();
-  } else {
-    for (; i + kLanes <= pass.n; i += kLanes)
-      hn::StoreU(combine([&](const float* p) HWY_ATTR { return hn::LoadU(d, p + i); }), d, pass.out + i);
+  for (; i + kLanes <= pass.n; i += kLanes) {
+    VF acc = Op::First(hn::LoadU(d, in[0] + i), coefficients[0]);
+#pragma GCC unroll 16
+    for (int k = 1; k < kCount; ++k) acc = Op::Join(acc, hn::LoadU(d, in[k] + i), coefficients[k]);
+    if (stream) {
+      hn::Stream(acc, d, out + i);
+    } else {
+      hn::StoreU(acc, d, out + i);
+    }
   }
   if (i < pass.n) {
     const auto lanes = static_cast<size_t>(pass.n - i);
-    StoreFirst(combine([&](const float* p) HWY_ATTR { return LoadFirst(p + i, lanes); }), pass.out + i, lanes);
+    VF acc = Op::First(LoadFirst(in[0] + i, lanes), coefficients[0]);
+    // Not unrolled: it runs once.
+    for (int k = 1; k < kCount; ++k) acc = Op::Join(acc, LoadFirst(in[k] + i, lanes), coefficients[k]);
+    StoreFirst(acc, out + i, lanes);
   }
+  if (stream) hwy::FlushStream();
 }
 
 template <typename Op, int... kCount>
@@ -94,14 +90,15 @@ constexpr void Fill(NaryFunction* table, std::integer_sequence<int, kCount...>) 
 
 constexpr NaryTable MakeTable() {
   NaryTable table{};
-  constexpr auto kCounts = std::make_integer_sequence<int, kMaxNaryGroup>();
-  Fill<Add>(table.add, kCounts);
-  Fill<Subtract>(table.subtract, kCounts);
-  Fill<Weigh>(table.weigh, kCounts);
-  Fill<WeighRounded>(table.weigh_rounded, kCounts);
-  Fill<Multiply>(table.multiply, kCounts);
-  Fill<Maximum>(table.max, kCounts);
-  Fill<Minimum>(table.min, kCounts);
+  constexpr auto kLong = std::make_integer_sequence<int, kMaxNaryGroup>();
+  constexpr auto kShort = std::make_integer_sequence<int, kShortNaryGroup>();
+  Fill<Add>(table.add, kLong);
+  Fill<Subtract>(table.subtract, kLong);
+  Fill<Weigh>(table.weigh, kLong);
+  Fill<WeighRounded>(table.weigh_rounded, kShort);
+  Fill<Multiply>(table.multiply, kShort);
+  Fill<Maximum>(table.max, kShort);
+  Fill<Minimum>(table.min, kShort);
   return table;
 }
 

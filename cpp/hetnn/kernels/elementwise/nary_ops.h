@@ -6,13 +6,13 @@
 namespace hetnn::kernels {
 
 inline constexpr int kMaxNaryGroup = 16;
+inline constexpr int kShortNaryGroup = 4;
 
-/// out[i] = start[i] op inputs[0][i] op inputs[1][i] ...; without start the first input takes its place (negated in a
-/// subtraction, times its coefficient in a weighted sum). out may be start or any of the inputs.
+/// out[i] = inputs[0][i] op inputs[1][i] op ...; a subtraction takes all but the first from the first. out may be any
+/// of the inputs.
 struct NaryPass {
   const float* const* inputs;
-  const float* coefficients;  // weighted sums only
-  const float* start;         // or null
+  const float* coefficients;  // weighted sums only: one per input
   float* out;
   int64_t n;
   bool stream;  // write past the caches; out must be 64-byte aligned
@@ -20,7 +20,7 @@ struct NaryPass {
 
 using NaryFunction = void (*)(const NaryPass&);
 
-/// By number of inputs, 1 to 16.
+/// By number of inputs, from 1. Only sums are worth long passes: the others have up to kShortNaryGroup, null beyond.
 struct NaryTable {
   NaryFunction add[kMaxNaryGroup + 1];
   NaryFunction subtract[kMaxNaryGroup + 1];

@@ -1,0 +1,58 @@
+// Runs one kernel under google-benchmark, with its weights packed and its threads in one region.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hetnn/base/aligned_buffer.h"
+#include "hetnn/base/parallel.h"
+#include "hetnn/kernels/kernel.h"
+
+namespace hetnn::kernels::bench {
+
+/// Times run() alone. `work` is reported per second under `unit` ("FLOP" or "bytes").
+inline void run_kernel(benchmark::State& state, const std::string& name, const std::vector<TensorView>& inputs,
+                       const TensorView& output, Params params, int threads, double work, const std::string& unit) {
+  const KernelFamily* family = find_kernel(name);
+  const std::vector<TensorView> outputs = {output};
+  if (family->choose != nullptr)
+    for (const auto& [key, value] : family->choose({inputs, outputs, params})) params.set(key, value);
+  std::vector<TensorView> views = inputs;
+  std::vector<AlignedBuffer> buffers;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    AlignedBuffer buffer(static_cast<size_t>(inputs[i].span_bytes()));
+    auto* values = buffer.as<float>();
+    for (int64_t e = 0; e < inputs[i].span_bytes() / 4; ++e) values[e] = 0.01f * static_cast<float>(e % 97) - 0.5f;
+    const KernelCall call{inputs, outputs, params};
+    if (family->is_weight != nullptr && family->is_weight(call, static_cast<int>(i))) {
+      const std::vector<std::byte> packed =
+          family->pack(call, static_cast<int>(i), {buffer.data(), buffer.size_bytes()});
+      AlignedBuffer copy(packed.size());
+      std::memcpy(copy.data(), packed.data(), packed.size());
+      buffer = std::move(copy);
+      views[i] = TensorView::of_weight(inputs[i].dtype, inputs[i].shape());
+    }
+    buffers.push_back(std::move(buffer));
+  }
+  const AlignedBuffer result(static_cast<size_t>(output.span_bytes()));
+  const std::unique_ptr<Kernel> kernel = family->create({views, outputs, params});
+  threads = usable_threads(threads);
+  const AlignedBuffer scratch(static_cast<size_t>(kernel->scratch_bytes(threads)));
+  std::vector<const std::byte*> in;
+  for (const AlignedBuffer& buffer : buffers) in.push_back(buffer.data());
+  std::byte* const out[] = {result.data()};
+  SpinBarrier barrier(threads);
+  for (auto _ : state) {
+    parallel_region(threads, [&](int thread) {
+      kernel->run({thread, threads, barrier, scratch.data()}, in.data(), out);
+    });
+  }
+  state.counters[unit + "/s"] =
+      benchmark::Counter(work * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+}
+
+}  // namespace hetnn::kernels::bench

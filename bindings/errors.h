@@ -4,16 +4,21 @@
 #include <pybind11/pybind11.h>
 
 #include <exception>
+#include <string_view>
 
 #include "hetnn/base/error.h"
 
 namespace hetnn {
 
-/// Raises `hetnn.errors.<kind>` with the text of `error`.
+/// Raises `hetnn.errors.<kind>` with the text of `error`. A text may quote bytes of a damaged file, so what is no UTF-8
+/// in it is replaced.
 inline void raise_python_error(const char* kind, const std::exception& error) {
   namespace py = pybind11;
   py::object type = py::module_::import("hetnn.errors").attr(kind);
-  py::set_error(type, error.what());
+  const std::string_view what = error.what();
+  const auto size = static_cast<py::ssize_t>(what.size());
+  const auto message = py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(what.data(), size, "replace"));
+  py::set_error(type, message);
 }
 
 /// Registers the translation in the calling module. Each extension module calls it once: their copies of the C++ types

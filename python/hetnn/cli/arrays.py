@@ -58,10 +58,9 @@ def match_inputs(executable: Executable, arrays: dict[str, Array], path: str) ->
 def random_inputs(executable: Executable, seed: int = 0) -> list[Array]:
     """Made-up inputs of the declared shapes, the same for the same seed; varying sizes as in the export's example."""
     rng = np.random.default_rng(seed)
-    sizes = executable.hints
     arrays: list[Array] = []
     for value in executable.inputs:
-        shape = tuple(sizes[size] if isinstance(size, str) else size for size in value.shape)
+        shape = executable.example_shape(value.name)
         dtype = np.dtype(_NUMPY_NAMES.get(value.dtype, value.dtype))
         if dtype.kind == "f":
             arrays.append(rng.standard_normal(shape).astype(dtype))

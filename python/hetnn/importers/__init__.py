@@ -46,10 +46,10 @@ def import_model(model: Any) -> Imported:
 
 
 def _import_text_or_path(text: str) -> Imported:
-    if text.lstrip().startswith("graph @"):
+    if text.lstrip().startswith("graph @") or "\n" in text:
         return Imported(_core.Graph.parse(text))
     path = Path(text)
-    if not path.exists():
+    if not _is_there(path):
         raise InvalidModel(f"there is no file '{text}'. A model must be {_ACCEPTED}.")
     if path.suffix == ".onnx":
         raise Unsupported(f"'{text}': ONNX models cannot be imported yet. Export the model with torch.export.")
@@ -60,3 +60,10 @@ def _import_text_or_path(text: str) -> Imported:
 
         return import_exported_program(torch.export.load(path))
     return Imported(_core.Graph.parse(path.read_text(encoding="utf-8")))
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # no name a file could have
+        return False

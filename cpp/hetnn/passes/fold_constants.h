@@ -2,12 +2,13 @@
 #pragma once
 
 #include "hetnn/ir/graph.h"
+#include "hetnn/ir/verify.h"
 
 namespace hetnn::passes {
 
 struct FoldConstantsOptions {
   /// A node whose outputs hold more bytes than this and than its inputs stays: it is cheaper to compute than to store.
-  int64_t max_bytes = int64_t{64} << 20;
+  int64_t max_bytes = ir::kFoldLimitBytes;
   /// Whether a node that writes a graph output may become a constant.
   bool outputs = true;
 };

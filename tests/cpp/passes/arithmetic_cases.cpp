@@ -69,6 +69,14 @@ const Cases& arithmetic_cases() {
   %y = pow(%x, %c) : f32[2,3]
 })",
            "mul"},
+          {"broadcast_as_expand", R"(graph @g {stage = canonical} (%a: f32[2,3,2,2], %b: f32[2,3,1,1]) -> (%y) {
+  %y = mul(%a, %b) : f32[2,3,2,2]
+})",
+           "expand mul"},
+          {"broadcast_as_expand", R"(graph @g {stage = canonical} (%a: f32[3], %b: f32[2,3]) -> (%y) {
+  %y = sub(%a, %b) : f32[2,3]
+})",
+           "expand sub"},
       },
       {
           {"multiply_as_depthwise", "c is f32 or f64 and varies along at most one axis of x, of fixed size",
@@ -124,6 +132,10 @@ const Cases& arithmetic_cases() {
            R"(graph @g {stage = canonical} (%x: f32[2]) -> (%y) {
   %c = constant() {value = f32[1,1] {2}} : f32[1,1]
   %y = pow(%x, %c) : f32[1,2]
+})"},
+          {"broadcast_as_expand", "one operand alone is smaller than the result",
+           R"(graph @g {stage = canonical} (%a: f32[3,1], %b: f32[1,2]) -> (%y) {
+  %y = add(%a, %b) : f32[3,2]
 })"},
       }};
   return cases;

@@ -76,6 +76,18 @@ const Cases& piecewise_cases() {
   %y = minimum(%x, %c) : f32[2,3,4,3]
 })",
            "conv2d relu conv2d", 3e-7},
+          {"reduce_max_as_maximum", R"(graph @g {stage = canonical} (%x: f32[2,3,4]) -> (%y) {
+  %y = reduce_max(%x) {axes = [1]} : f32[2,4]
+})",
+           "slice slice maximum slice maximum reshape"},
+          {"reduce_max_as_maximum", R"(graph @g {stage = canonical} (%x: f32[2,2]) -> (%y) {
+  %y = reduce_max(%x) {axes = [-1], keepdim = true} : f32[2,1]
+})",
+           "slice slice maximum"},
+          {"reduce_min_as_minimum", R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
+  %y = reduce_min(%x) {axes = [0]} : f32[3]
+})",
+           "slice slice minimum reshape"},
       },
       {
           {"clamp_from_relu", "x is f32 or f64 and its number of channels is fixed",
@@ -131,6 +143,14 @@ const Cases& piecewise_cases() {
            R"(graph @g {stage = canonical} (%x: f32[2,2,2]) -> (%y) {
   %c = constant() {value = f32[2,2] {1, 2, 3, 4}} : f32[2,2]
   %y = minimum(%x, %c) : f32[2,2,2]
+})"},
+          {"reduce_max_as_maximum", "one axis of fixed size, at most 16, is reduced",
+           R"(graph @g {stage = canonical} (%x: f32[2,17]) -> (%y) {
+  %y = reduce_max(%x) {axes = [1]} : f32[2]
+})"},
+          {"reduce_min_as_minimum", "one axis of fixed size, at most 16, is reduced",
+           R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
+  %y = reduce_min(%x) {axes = [0,1]} : f32[]
 })"},
       }};
   return cases;

@@ -107,6 +107,28 @@ Rule subtract() {
       .rewrite = [](const Match& m, Build& build) { return build.add(m.value("a"), build.op("neg", {m.value("b")})); }};
 }
 
+// The operand that does not have the result's shape yet, by position; -1 when none or both are smaller.
+int smaller_operand(const Match& m) {
+  const Shape& y = m.root()->output()->shape();
+  const bool a = m.value("a")->shape() == y, b = m.value("b")->shape() == y;
+  return a == b ? -1 : a ? 1 : 0;
+}
+
+Rule broadcast() {
+  return {.name = "broadcast_as_expand",
+          .equation = "f(a, b) = f(a, expand(b))",
+          .pattern = one_of({"add", "sub", "mul", "div", "maximum", "minimum"}, {any("a"), any("b")}),
+          .guards = {{"one operand alone is smaller than the result",
+                      [](const Match& m) { return smaller_operand(m) >= 0; }}},
+          .exactness = "bit for bit",
+          .rewrite = [](const Match& m, Build& build) {
+            std::vector<ir::Value*> operands = {m.value("a"), m.value("b")};
+            ir::Value*& smaller = operands[static_cast<size_t>(smaller_operand(m))];
+            smaller = build.op("expand", {smaller}, {{"shape", m.root()->output()->shape()}});
+            return build.like(*m.root(), operands);
+          }};
+}
+
 Rule power_of_two() {
   return {.name = "power_of_two_as_product",
           .equation = "x^2 = x x",
@@ -124,7 +146,7 @@ const RuleSet& arithmetic() {
   static const RuleSet set = {"arithmetic",
                               "Arithmetic with constants as 1x1 depthwise convolutions; differences as sums.",
                               {multiply(), divide(), add_constant(), subtract_constant(), subtract_from_constant(),
-                               negate(), subtract(), power_of_two()}};
+                               negate(), subtract(), broadcast(), power_of_two()}};
   return set;
 }
 

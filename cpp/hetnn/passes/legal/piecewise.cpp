@@ -214,6 +214,49 @@ Rule minimum_with_constant() {
           }};
 }
 
+constexpr int64_t kMaxoutPieces = 16;
+
+// The one axis of fixed, small size that is reduced, or -1.
+int maxout_axis(const Match& m) {
+  const std::vector<Dim>& axes = m.root()->integers("axes");
+  const ir::Value& x = *m.value("x");
+  if (axes.size() != 1 || !is_float(x.dtype())) return -1;
+  const auto axis = static_cast<int>(axes[0].value() < 0 ? axes[0].value() + x.rank() : axes[0].value());
+  const Dim& size = x.shape()[static_cast<size_t>(axis)];
+  return size.is_static() && size.value() >= 1 && size.value() <= kMaxoutPieces ? axis : -1;
+}
+constexpr Guard kMaxout = {"one axis of fixed size, at most 16, is reduced",
+                           [](const Match& m) { return maxout_axis(m) >= 0; }};
+
+ir::Value* fold_pieces(const Match& m, Build& build, std::string_view op) {
+  ir::Value* x = m.value("x");
+  const int axis = maxout_axis(m);
+  const int64_t pieces = x->shape()[static_cast<size_t>(axis)].value();
+  ir::Value* y = nullptr;
+  for (int64_t k = 0; k < pieces; ++k) {
+    ir::Value* piece = build.op("slice", {x}, {{"axis", Dim(axis)}, {"start", Dim(k)}, {"end", Dim(k + 1)}});
+    y = y ? build.op(op, {y, piece}) : piece;
+  }
+  return build.reshape(y, m.root()->output()->shape());
+}
+
+Rule maxout() {
+  return {.name = "reduce_max_as_maximum",
+          .equation = "max over k of x[k] = max(max(x[0], x[1]), ...): maxout",
+          .pattern = op("reduce_max", {any("x")}),
+          .guards = {kMaxout},
+          .exactness = "bit for bit",
+          .rewrite = [](const Match& m, Build& build) { return fold_pieces(m, build, "maximum"); }};
+}
+Rule minout() {
+  return {.name = "reduce_min_as_minimum",
+          .equation = "min over k of x[k] = min(min(x[0], x[1]), ...)",
+          .pattern = op("reduce_min", {any("x")}),
+          .guards = {kMaxout},
+          .exactness = "bit for bit",
+          .rewrite = [](const Match& m, Build& build) { return fold_pieces(m, build, "minimum"); }};
+}
+
 }  // namespace
 
 const RuleSet& piecewise() {
@@ -221,7 +264,7 @@ const RuleSet& piecewise() {
       "piecewise",
       "Piecewise linear functions from relu, smooth ones from their factors.",
       {clamp(), clamp_below(), clamp_above(), clamp_by_bounds(), relu_by_clamp(), hardsigmoid(), hardswish(), silu(),
-       absolute(), maximum_with_constant(), minimum_with_constant(), maximum(), minimum()}};
+       absolute(), maximum_with_constant(), minimum_with_constant(), maximum(), minimum(), maxout(), minout()}};
   return set;
 }
 

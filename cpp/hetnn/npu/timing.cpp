@@ -1,0 +1,182 @@
+// Closed forms for cycles, and the clock that follows the engines through a stream.
+#include "hetnn/npu/timing.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "hetnn/base/error.h"
+
+namespace hetnn::npu {
+namespace {
+
+int64_t ceil_div64(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t step_cycles(const Mac& mac, DType dtype) {
+  auto at = mac.step_cycles.find(dtype);
+  return at == mac.step_cycles.end() ? 1 : at->second;
+}
+
+DType dtype_of(int64_t field) { return static_cast<DType>(field); }
+
+MacWork work_of(const Conv2d& i) {
+  return {.dtype = dtype_of(i.dtype),
+          .out_h = i.out_h,
+          .out_w = i.out_w,
+          .in_c = i.in_c,
+          .out_c = i.out_c,
+          .kernel = i.kernel_h * i.kernel_w,
+          .groups = i.groups};
+}
+MacWork work_of(const Matmul& i) {
+  return {.dtype = dtype_of(i.dtype), .out_h = 1, .out_w = i.m, .in_c = i.k, .out_c = i.n};
+}
+
+struct CostOf {
+  const Spec& spec;
+
+  Cost operator()(const End&) const { return {}; }
+  Cost operator()(const Signal&) const { return {}; }
+  Cost operator()(const Wait&) const { return {}; }
+  Cost operator()(const DmaLoad& i) const { return transfer(i, false); }
+  Cost operator()(const DmaStore& i) const { return transfer(i, true); }
+  Cost operator()(const Conv2d& i) const { return product(work_of(i)); }
+  Cost operator()(const Matmul& i) const { return product(work_of(i)); }
+  Cost operator()(const Elementwise& i) const {
+    return vector(static_cast<double>(i.rows) * static_cast<double>(i.channels), spec.vector.elem_cycles);
+  }
+  Cost operator()(const Activation& i) const {
+    return vector(static_cast<double>(i.rows) * static_cast<double>(i.channels), spec.vector.act_cycles);
+  }
+  Cost operator()(const Reduce& i) const {
+    return vector(static_cast<double>(i.rows) * static_cast<double>(i.channels), spec.vector.elem_cycles);
+  }
+  Cost operator()(const Move& i) const {
+    return vector(static_cast<double>(i.size0) * static_cast<double>(i.size1) * static_cast<double>(i.size2), 1);
+  }
+  Cost operator()(const Pool& i) const {
+    return vector(static_cast<double>(i.out_h * i.out_w) * static_cast<double>(i.channels) *
+                      static_cast<double>(i.kernel_h * i.kernel_w),
+                  spec.vector.elem_cycles);
+  }
+
+ private:
+  template <typename I>
+  Cost transfer(const I& i, bool store) const {
+    return {.cycles = dma_cycles(spec, i.size0, i.size1 * i.size2, store), .dma_bytes = i.size0 * i.size1 * i.size2};
+  }
+  Cost product(const MacWork& work) const { return {.cycles = mac_cycles(spec, work), .macs = work.macs()}; }
+  Cost vector(double elems, double each) const {
+    return {.cycles = vector_cycles(spec, elems, each), .vector_elems = elems};
+  }
+};
+
+}  // namespace
+
+int64_t systolic_cycles(const Mac& mac, int64_t pixels, int64_t products, int64_t filters) {
+  int64_t sr = products, sc = filters, t = pixels, fill = 2 * mac.rows;
+  if (mac.dataflow == Dataflow::os) {
+    sr = pixels, sc = filters, t = products, fill = mac.rows;
+  } else if (mac.dataflow == Dataflow::is) {
+    sr = products, sc = pixels, t = filters;
+  }
+  const int64_t folds = ceil_div64(sr, mac.rows) * ceil_div64(sc, mac.cols);
+  if (!mac.preload_hidden || mac.dataflow == Dataflow::os) return folds * (fill + mac.cols + t - 2) - 1;
+  // The first fold loads its operand in sight, later ones while the array works.
+  return folds * (mac.rows + mac.cols + t - 2) + mac.rows - 1;
+}
+
+int64_t mac_cycles(const Spec& spec, const MacWork& work) {
+  const Mac& mac = spec.mac;
+  if (mac.kind == MacKind::systolic) {
+    return step_cycles(mac, work.dtype) * work.groups *
+           systolic_cycles(mac, work.out_h * work.out_w, work.kernel * work.in_c, work.out_c);
+  }
+  const int64_t block = mac.block_height * mac.block_width * mac.block_channels;
+  const int64_t channels = std::max<int64_t>(mac.macs_per_cycle / block, 1);  // input channels of one step
+  const int64_t pixels = ceil_div64(work.out_h, mac.block_height) * ceil_div64(work.out_w, mac.block_width);
+  const bool depthwise = work.in_c == 1 && work.out_c == 1;
+  // Depthwise groups fill the block's channels side by side, each with one input channel.
+  const int64_t blocks = pixels * (depthwise ? ceil_div64(work.groups, mac.block_channels)
+                                             : work.groups * ceil_div64(work.out_c, mac.block_channels));
+  const int64_t steps = work.kernel * (depthwise ? 1 : ceil_div64(work.in_c, channels));
+  return blocks * std::max(steps * step_cycles(mac, work.dtype), mac.min_block_cycles);
+}
+
+int64_t dma_cycles(const Spec& spec, int64_t run_bytes, int64_t runs, bool store) {
+  const int64_t burst = std::max<int64_t>(spec.dram.burst_bytes, 1);
+  const double bytes = static_cast<double>(ceil_div64(run_bytes, burst) * burst) * static_cast<double>(runs);
+  const int64_t latency = store ? spec.dram.write_latency_cycles : spec.dram.read_latency_cycles;
+  return latency + static_cast<int64_t>(std::ceil(bytes / spec.dram.bytes_per_cycle));
+}
+
+int64_t vector_cycles(const Spec& spec, double elems, double cycles_each) {
+  return static_cast<int64_t>(std::ceil(std::ceil(elems / static_cast<double>(spec.vector.lanes)) * cycles_each));
+}
+
+Cost cost_of(const Spec& spec, const Instruction& instruction) { return std::visit(CostOf{spec}, instruction); }
+
+void Clock::step(const Instruction& instruction) {
+  if (auto* signal = std::get_if<Signal>(&instruction)) {
+    const auto from = static_cast<size_t>(signal->from), to = static_cast<size_t>(signal->to);
+    tokens_[from][to].push_back(free_at_[from]);
+    return;
+  }
+  if (auto* wait = std::get_if<Wait>(&instruction)) {
+    const auto at = static_cast<size_t>(wait->at), from = static_cast<size_t>(wait->from);
+    size_t& taken = taken_[from][at];
+    if (taken == tokens_[from][at].size()) {
+      throw InvalidModel(text("engine ", engine_name(static_cast<Engine>(at)), " waits for a token of ",
+                              engine_name(static_cast<Engine>(from)),
+                              " that nobody sends before; the engines would stand still for ever."));
+    }
+    const int64_t ready = tokens_[from][at][taken++];
+    totals_.wait_cycles[at] += std::max<int64_t>(ready - free_at_[at], 0);
+    free_at_[at] = std::max(free_at_[at], ready);
+    return;
+  }
+  const Engine engine = engine_of(instruction);
+  if (engine == Engine::none) return;
+  const Cost cost = cost_of(spec_, instruction);
+  const auto at = static_cast<size_t>(engine);
+  free_at_[at] += cost.cycles;
+  totals_.busy_cycles[at] += cost.cycles;
+  totals_.dma_bytes += cost.dma_bytes;
+  totals_.macs += cost.macs;
+  auto energy = spec_.energy_pj.mac.find(dtype_name(DType::f32));
+  totals_.energy_nj +=
+      1e-3 * (cost.macs * (energy == spec_.energy_pj.mac.end() ? 0 : energy->second) +
+              static_cast<double>(cost.dma_bytes) * (spec_.energy_pj.dram_byte + spec_.energy_pj.sram_byte) +
+              cost.vector_elems * spec_.energy_pj.vector_op);
+  totals_.cycles = now_cycles();
+}
+
+int64_t Clock::now_cycles() const { return *std::max_element(free_at_.begin(), free_at_.end()); }
+
+Timing time_stream(const Spec& spec, std::span<const Instruction> instructions) {
+  Clock clock(spec);
+  for (const Instruction& instruction : instructions) clock.step(instruction);
+  return clock.totals();
+}
+
+LayerTiming time_layer(const Spec& spec, const TopologyLayer& layer, double words_per_cycle) {
+  LayerTiming out{.name = layer.name};
+  out.macs =
+      static_cast<double>(layer.pixels) * static_cast<double>(layer.products) * static_cast<double>(layer.filters);
+  const bool systolic = spec.mac.kind == MacKind::systolic;
+  out.compute_cycles = systolic
+                           ? systolic_cycles(spec.mac, layer.pixels, layer.products, layer.filters)
+                           : mac_cycles(spec, {.out_w = layer.pixels, .in_c = layer.products, .out_c = layer.filters});
+  if (words_per_cycle > 0 && std::isfinite(words_per_cycle)) {
+    // Each operand has a channel of its own; what the slowest needs beyond the compute time is a stall.
+    const double weights = static_cast<double>(layer.products) * static_cast<double>(layer.filters);
+    const double outputs = static_cast<double>(layer.pixels) * static_cast<double>(layer.filters);
+    const double slowest = std::max({static_cast<double>(layer.input_words), weights, outputs}) / words_per_cycle;
+    out.stall_cycles = std::max<int64_t>(static_cast<int64_t>(std::ceil(slowest)) - out.compute_cycles, 0);
+  }
+  out.total_cycles = out.compute_cycles + out.stall_cycles;
+  const double multipliers = static_cast<double>(systolic ? spec.mac.rows * spec.mac.cols : spec.mac.macs_per_cycle);
+  out.utilization = out.total_cycles > 0 ? out.macs / (static_cast<double>(out.total_cycles) * multipliers) : 0;
+  return out;
+}
+
+}  // namespace hetnn::npu

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hetnn import _core
@@ -23,20 +23,55 @@ class ProblemPlan(dict[str, Any]):
         """The plan as one JSON document."""
         return self._plan.to_json()
 
+    def why(self, node: str) -> dict[str, Any]:
+        """Where a node is, what it and the plan would cost on each device, every reason, the change that moves it."""
+        return _object(self._plan.why(node))
 
-def plan_problem(problem: Mapping[str, Any] | _core.PlanProblem, strategy: str = "cost", **options: Any) -> ProblemPlan:
+    def explain(self) -> dict[str, Any]:
+        """The value of the cut, the candidates with their costs, the margin, the lower bound and the gap to it."""
+        return _object(self._plan.explain())
+
+    def what_if(self, support: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """The gain of supporting each kind of node (its `op`, else its id) that an accelerator lacks, greatest first."""
+        answer: list[dict[str, Any]] = json.loads(self._plan.what_if(list(support)))
+        return answer
+
+    def diff(self, other: ProblemPlan) -> dict[str, Any]:
+        """Nodes that moved, and cost and number of subgraphs, from this plan to another."""
+        return _object(self._plan.diff(other._plan))
+
+    def svg(self) -> str:
+        """The graph coloured by device and the schedule, as an SVG document."""
+        return self._plan.svg()
+
+
+# Asked for each accelerator subgraph with the device and its nodes: None, or the reason of a refusal and the nodes at
+# fault (none where the subgraph as a whole is too much).
+Backend = Callable[[str, list[str]], "tuple[str, list[str]] | None"]
+
+
+def plan_problem(
+    problem: Mapping[str, Any] | _core.PlanProblem,
+    strategy: str = "cost",
+    *,
+    backend: Backend | None = None,
+    **options: Any,
+) -> ProblemPlan:
     """Plans an abstract problem by one strategy.
 
     `problem` is a dict in the form of docs/partitioning.md. Strategies and their options: `topological` (order),
     `depth`, `merge` (settle, policy, measure, threshold), `cost` (local_search), `take-all`, `cpu-only`; `strict` with
-    each. Raises InvalidModel for a problem or an option that makes no sense, Unsupported for a pin, a node or a strict
+    each. With a `backend` the plan is repaired until it takes every accelerator subgraph. Raises InvalidModel for a problem or an option that makes no sense, Unsupported for a pin, a node or a strict
     device that cannot be served, DoesNotFit for a budget that cannot be met.
     """
     if not isinstance(problem, _core.PlanProblem):
         problem = read_problem(problem)
     if not isinstance(strategy, str):
         raise InvalidModel(f"strategy: must be a string, got {strategy!r}.")
-    return ProblemPlan(problem.plan(strategy, _dump(options, "options")))
+    texts = _dump(options, "options")
+    if backend is not None:
+        return ProblemPlan(problem.plan_with_repair(strategy, texts, backend))
+    return ProblemPlan(problem.plan(strategy, texts))
 
 
 def read_problem(problem: Mapping[str, Any]) -> _core.PlanProblem:
@@ -68,6 +103,11 @@ def generate_problem(
     """
     problem = _core.PlanProblem.generate(kind, nodes, seed, devices, unsupported, non_exportable, launch, shuffle)
     answer: dict[str, Any] = json.loads(problem.to_json())
+    return answer
+
+
+def _object(text: str) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(text)
     return answer
 
 

@@ -77,6 +77,9 @@ struct Draft {
   int32_t subgraph_count = 0;
 };
 
+/// From a draft to the plan: problem indices, interfaces, crossings, figures, schedule. Not checked yet.
+PartitionResult finish_plan(const Instance& instance, const Draft& draft);
+
 /// The objective of a draft.
 double draft_cost_us(const Instance& instance, const Draft& draft);
 /// Node times and transfers of colours, without launches.

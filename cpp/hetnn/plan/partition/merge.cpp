@@ -355,6 +355,10 @@ std::vector<int32_t> merge_parts(const Instance& instance, const std::vector<int
 
 namespace {
 
+/// How many threshold choices are built where their costs are not known beforehand: nodes times choices, and at least.
+constexpr size_t kMostTried = 400'000;
+constexpr size_t kFewestTried = 8;
+
 /// The costs of all threshold policies at once: subgraphs move to the accelerator from the largest to the smallest.
 class PolicySweep {
  public:
@@ -366,35 +370,42 @@ class PolicySweep {
     home_cost_us_ = colours_cost_us(instance, home_);
   }
 
-  /// The cheapest choice "every subgraph above some threshold", with or without the largest, and its colours. The cost
-  /// leaves out launches of the general processor, so it is a lower bound.
-  std::pair<double, std::vector<int32_t>> best_threshold(Measure measure) {
+  /// Choices "every subgraph above some threshold", with or without the largest: a lower bound of each cost, which
+  /// leaves out launches of the general processor, islands and budgets, and how many subgraphs it takes. Where the
+  /// bound is the cost only the cheapest is returned, else all while that is affordable, cheapest bound first.
+  std::vector<std::pair<double, size_t>> thresholds(Measure measure) {
     const std::vector<double> amount = assignment_.amounts(measure);
-    std::vector<int32_t> order;
+    order_.clear();
     for (int32_t k = 0; k < static_cast<int32_t>(amount.size()); ++k) {
-      if (assignment_.device(k) != 0) order.push_back(k);
+      if (assignment_.device(k) != 0) order_.push_back(k);
     }
-    std::stable_sort(order.begin(), order.end(),
+    std::stable_sort(order_.begin(), order_.end(),
                      [&](int32_t a, int32_t b) { return amount[index(a)] > amount[index(b)]; });
     std::vector<int32_t> colour = home_;
     TransferCounts counts(instance_, colour);
     double cost = home_cost_us_;
-    double best_cost = cost;
-    size_t best = 0;
-    for (size_t k = 0; k < order.size(); ++k) {
-      cost += instance_.launch_us[index(assignment_.device(order[k]))];
-      for (const int32_t v : assignment_.members(order[k])) cost -= counts.move(v, wished_[index(v)]);
-      const bool boundary = k == 0 || k + 1 == order.size() || amount[index(order[k])] != amount[index(order[k + 1])];
-      if (boundary && cost < best_cost) {
-        best_cost = cost;
-        best = k + 1;
-      }
+    std::vector<std::pair<double, size_t>> choices;
+    for (size_t k = 0; k < order_.size(); ++k) {
+      cost += instance_.launch_us[index(assignment_.device(order_[k]))];
+      for (const int32_t v : assignment_.members(order_[k])) cost -= counts.move(v, wished_[index(v)]);
+      const bool boundary =
+          k == 0 || k + 1 == order_.size() || amount[index(order_[k])] != amount[index(order_[k + 1])];
+      if (boundary) choices.emplace_back(cost, k + 1);
     }
-    colour = home_;
-    for (size_t k = 0; k < best; ++k) {
-      for (const int32_t v : assignment_.members(order[k])) colour[index(v)] = wished_[index(v)];
+    std::stable_sort(choices.begin(), choices.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    const bool exact = instance_.launch_us[0] == 0 && !instance_.any_connected && !instance_.any_budget;
+    const size_t most = exact ? 1 : std::max<size_t>(kFewestTried, kMostTried / (index(instance_.size) + 1));
+    if (choices.size() > most) choices.resize(most);
+    return choices;
+  }
+
+  /// The colours of a choice of the last call of `thresholds`.
+  std::vector<int32_t> colours(size_t subgraphs) const {
+    std::vector<int32_t> colour = home_;
+    for (size_t k = 0; k < subgraphs; ++k) {
+      for (const int32_t v : assignment_.members(order_[k])) colour[index(v)] = wished_[index(v)];
     }
-    return {best_cost, std::move(colour)};
+    return colour;
   }
 
  private:
@@ -402,6 +413,7 @@ class PolicySweep {
   std::vector<int32_t> wished_;
   Assignment assignment_;
   std::vector<int32_t> home_;
+  std::vector<int32_t> order_;
   double home_cost_us_ = 0;
 };
 
@@ -451,9 +463,10 @@ void for_each_merge_plan(const Instance& instance, const std::function<bool(doub
     };
     PolicySweep sweep(instance, settled.part_of, settled.colour);
     for (const Measure measure : {Measure::nodes, Measure::macs, Measure::time}) {
-      const auto [cost, colour] = sweep.best_threshold(measure);
       const char* const measures[] = {"nodes", "macs", "time"};
-      offer(name + " threshold by " + measures[static_cast<size_t>(measure)], cost, colour);
+      for (const auto& [at_least_us, subgraphs] : sweep.thresholds(measure)) {
+        offer(name + " threshold by " + measures[static_cast<size_t>(measure)], at_least_us, sweep.colours(subgraphs));
+      }
     }
     std::vector<int32_t> balanced = settled.colour;
     const double cost = Assignment(instance, settled.part_of, balanced).balance();

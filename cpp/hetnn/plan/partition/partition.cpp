@@ -77,8 +77,9 @@ void schedule(const Problem& problem, PartitionResult& result) {
   }
 }
 
-/// From a draft to the plan: problem indices, interfaces, crossings, figures, schedule.
-PartitionResult finish(const Instance& instance, const Draft& draft) {
+}  // namespace
+
+PartitionResult finish_plan(const Instance& instance, const Draft& draft) {
   const Problem& p = *instance.problem;
   const size_t n = p.ids.size();
   PartitionResult result;
@@ -132,6 +133,8 @@ PartitionResult finish(const Instance& instance, const Draft& draft) {
   return result;
 }
 
+namespace {
+
 Draft run_strategy(const Instance& instance, const Options& options, CostTrace& trace) {
   switch (options.strategy) {
     case Strategy::topological:
@@ -167,7 +170,7 @@ PartitionResult plan_once(const Problem& problem, const Options& options, bool k
   CostTrace trace;
   const Instance instance = make_instance(problem, options, keep_soft_pins, notes);
   const Draft draft = run_strategy(instance, options, trace);
-  PartitionResult result = finish(instance, draft);
+  PartitionResult result = finish_plan(instance, draft);
   result.cut_us = trace.cut_us;
   result.lower_bound_us = trace.lower_bound_us;
   result.candidates = std::move(trace.candidates);

@@ -6,6 +6,7 @@
 namespace hetnn {
 void bind_compile(pybind11::module_& m);
 void bind_graph(pybind11::module_& m);
+void bind_npu_tools(pybind11::module_& m);
 void bind_operators(pybind11::module_& m);
 void bind_plan_problem(pybind11::module_& m);
 void bind_passes(pybind11::module_& m);
@@ -16,6 +17,7 @@ PYBIND11_MODULE(_core, m) {
   hetnn::register_errors();
   hetnn::bind_graph(m);
   hetnn::bind_compile(m);
+  hetnn::bind_npu_tools(m);
   hetnn::bind_operators(m);
   hetnn::bind_plan_problem(m);
   hetnn::bind_passes(m);

@@ -80,9 +80,9 @@ struct NpuVariant {
   Bindings bindings;
   int64_t words_offset_bytes = 0;  // in the blob: 64-bit words, little-endian
   int64_t word_count = 0;
-  int64_t image_offset_bytes = 0;  // in the blob: the constants, loaded at DRAM address 0
+  int64_t image_offset_bytes = 0;  // in the blob: the constants, the device's read-only region
   int64_t image_bytes = 0;
-  int64_t dram_bytes = 0;
+  int64_t dram_bytes = 0;  // of the arena, the region that ports lie in
   int64_t sram_peak_bytes = 0;
   int64_t cycles = 0;
   std::vector<NpuPort> inputs;  // in the order of the subprogram's inputs

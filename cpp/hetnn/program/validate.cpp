@@ -110,8 +110,7 @@ class Validator {
     check(v.word_count >= 0 && v.word_count < (int64_t{1} << 40), field, text("word_count is ", v.word_count));
     within_weights(v.words_offset_bytes, v.word_count * 8, field + ".words");
     within_weights(v.image_offset_bytes, v.image_bytes, field + ".image");
-    check(v.dram_bytes >= v.image_bytes, field,
-          text("dram_bytes ", v.dram_bytes, " are fewer than the image's ", v.image_bytes));
+    check(v.dram_bytes >= 0 && v.dram_bytes < (int64_t{1} << 40), field, text("dram_bytes is ", v.dram_bytes));
     check(v.inputs.size() == s.inputs.size() && v.outputs.size() == s.outputs.size(), field,
           "its ports are not the subprogram's");
     for (size_t k = 0; k < v.inputs.size(); ++k) port(v, v.inputs[k], s.inputs[k], field);

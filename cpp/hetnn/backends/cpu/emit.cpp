@@ -84,12 +84,19 @@ class Emitter {
  private:
   void emit(const Call& call) {
     const kernels::KernelFamily& family = family_of(call.kernel);
-    const ConcreteCall concrete = concrete_call(call, layouts_, hints_);
+    ConcreteCall concrete = concrete_call(call, layouts_, hints_);
     program::Command command{.kernel = call.kernel,
                              .inputs = {},
                              .outputs = {},
                              .params = {call.params.begin(), call.params.end()},
                              .node = call.anchor->name()};
+    // Variants whose packed weights differ are settled here, for the shapes under the hints.
+    if (family.choose) {
+      for (const auto& [name, value] : family.choose(concrete.call())) {
+        concrete.params.set(name, value);
+        command.params.emplace(name, std::get<std::string>(value));
+      }
+    }
     const ir::KernelUse::Layout wish = call.anchor->op().kernel(*call.anchor).layout;
     const bool reads_plain = wish == ir::KernelUse::Layout::plain;
     const bool writes_plain = reads_plain || wish == ir::KernelUse::Layout::written_plain;

@@ -1,0 +1,90 @@
+// The NPU tools: data sheets, topologies on the timing model, allocation, disassembly.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <chrono>
+
+#include "hetnn/base/error.h"
+#include "hetnn/memory/fit.h"
+#include "hetnn/memory/problem.h"
+#include "hetnn/memory/validate.h"
+#include "hetnn/npu/isa.h"
+#include "hetnn/npu/spec.h"
+#include "hetnn/npu/timing.h"
+
+namespace py = pybind11;
+
+namespace hetnn {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+py::dict simulate_topology(const std::string& spec_json, const std::string& csv, const std::string& name,
+                           const std::string& dataflow, double words_per_cycle) {
+  npu::Spec spec = npu::parse_spec(spec_json, name);
+  if (!dataflow.empty()) spec.mac.dataflow = npu::dataflow_from_name(dataflow);
+  const auto begin = Clock::now();
+  py::list layers;
+  int64_t total = 0;
+  std::vector<npu::LayerTiming> timed;
+  for (const npu::TopologyLayer& layer : npu::read_topology(csv, name))
+    timed.push_back(npu::time_layer(spec, layer, words_per_cycle));
+  const double wall_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  for (const npu::LayerTiming& t : timed) {
+    layers.append(py::dict(py::arg("name") = t.name, py::arg("compute_cycles") = t.compute_cycles,
+                           py::arg("stall_cycles") = t.stall_cycles, py::arg("total_cycles") = t.total_cycles,
+                           py::arg("macs") = t.macs, py::arg("utilization") = t.utilization));
+    total += t.total_cycles;
+  }
+  return py::dict(py::arg("layers") = layers, py::arg("total_cycles") = total, py::arg("wall_ms") = wall_ms);
+}
+
+py::dict allocate(const std::vector<std::tuple<std::string, int64_t, int64_t, int64_t>>& rows, int64_t capacity,
+                  double seconds, bool heuristic_only) {
+  std::vector<memory::Buffer> buffers;
+  for (const auto& [id, lower, upper, size] : rows) buffers.push_back({lower, upper, size});
+  const auto begin = Clock::now();
+  memory::FitResult result;
+  {
+    const py::gil_scoped_release release;
+    result = memory::fit(buffers, capacity, {.seconds = seconds, .heuristic_only = heuristic_only});
+  }
+  const double took = std::chrono::duration<double>(Clock::now() - begin).count();
+  py::dict offsets;
+  for (size_t k = 0; k < rows.size(); ++k) offsets[py::str(std::get<0>(rows[k]))] = result.fit.offsets[k];
+  return py::dict(py::arg("feasible") = result.feasible, py::arg("peak") = result.fit.peak_bytes,
+                  py::arg("lower_bound") = result.lower_bound_bytes, py::arg("offsets") = offsets,
+                  py::arg("seconds") = took, py::arg("method") = result.method,
+                  py::arg("proven_infeasible") = result.proven_infeasible);
+}
+
+}  // namespace
+
+void bind_npu_tools(py::module_& m) {
+  m.def(
+      "builtin_spec",
+      [](const std::string& name) -> py::object {
+        const auto spec = npu::builtin_spec(name);
+        return spec ? py::object(py::str(npu::spec_to_json(*spec))) : py::none();
+      },
+      py::arg("name"), "The data sheet of a member of a built-in family as JSON text, else None.");
+  m.def(
+      "check_spec",
+      [](const std::string& json, const std::string& where) { return npu::spec_to_json(npu::parse_spec(json, where)); },
+      py::arg("json"), py::arg("where"),
+      "Reads a data sheet strictly and writes it back. InvalidModel names the path.");
+  m.def("spec_schema", &npu::spec_schema, "The JSON schema of data sheets.");
+  m.def("figures_without_source", &npu::figures_without_source, py::arg("json"),
+        "Paths of figures that no provenance covers.");
+  m.def("isa_manual", &npu::isa_manual, "The instruction set as a Markdown page.");
+  m.def("simulate_topology", &simulate_topology, py::arg("spec"), py::arg("csv"), py::arg("name"),
+        py::arg("dataflow") = "", py::arg("words_per_cycle") = 0.0, "Times the layers of a topology.");
+  m.def("allocate", &allocate, py::arg("rows"), py::arg("capacity"), py::arg("seconds") = 10.0,
+        py::arg("heuristic_only") = false, "Offsets for buffers (id, lower, upper, size) within a capacity.");
+  m.def(
+      "disassemble", [](const std::vector<uint64_t>& words) { return npu::disassemble(words); }, py::arg("words"),
+      "Words as text.");
+  m.def("assemble", &npu::assemble, py::arg("source"), "Text as words.");
+}
+
+}  // namespace hetnn

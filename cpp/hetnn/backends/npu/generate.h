@@ -1,0 +1,77 @@
+// Command streams for layers: tiles, transfers, engine instructions and tokens.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "hetnn/base/layout.h"
+#include "hetnn/ir/graph.h"
+#include "hetnn/npu/isa.h"
+#include "hetnn/npu/spec.h"
+
+namespace hetnn::backends::npu {
+
+/// Where a layer's operand stands in DRAM: dense f32, feature maps as N,H,W,C, all else row-major.
+struct Place {
+  hetnn::npu::Region region = hetnn::npu::Region::arena;
+  int64_t offset_bytes = 0;
+};
+
+/// The stored order of a value: rank 4 as N,H,W,C.
+Layout layout_of(const ir::Value& value);
+
+/// Collects the instructions of one stream and the constants it loads.
+class Generator {
+ public:
+  /// Without `constants` no constant is packed: enough to time a layer.
+  Generator(const hetnn::npu::Spec& spec, const Bindings& bindings, bool constants)
+      : spec_(spec), bindings_(bindings), constants_(constants) {}
+
+  /// Code for `node`, whose result passes through `relu` before it is stored where asked. Throws Unsupported when the
+  /// engines cannot say it and DoesNotFit when no tile fits the scratchpad; both name the node and the reason.
+  void layer(const ir::Node& node, bool relu, const std::map<const ir::Value*, Place>& places);
+
+  const std::vector<hetnn::npu::Instruction>& instructions() const { return code_; }
+  std::vector<hetnn::npu::Instruction>& instructions() { return code_; }
+  const std::vector<std::byte>& image() const { return image_; }
+
+ private:
+  // A value as rows of pixels: rank 4 as it is, anything else as one image of rows, one column, and channels.
+  struct Map {
+    int64_t n = 1, h = 1, w = 1, c = 1;
+    int64_t elems() const { return n * h * w * c; }
+  };
+  Map map_of(const ir::Value& value) const;
+  std::vector<int64_t> stored_shape(const ir::Value& value) const;
+
+  void conv(const ir::Node& node, bool relu);
+  void pool(const ir::Node& node);
+  void elementwise(const ir::Node& node, hetnn::npu::ElementwiseOp op, bool relu);
+  void activation(const ir::Node& node);
+  void matmul(const ir::Node& node, bool relu);
+  void concat(const ir::Node& node);
+  void slice(const ir::Node& node);
+  void rearrange(const ir::Node& node);
+
+  Place place_of(const ir::Value& value);
+  Place constant(const Tensor& stored);
+  int64_t pack_filters(const ir::Node& node, const Tensor& weight, int64_t block, int64_t groups);
+  void load(const Place& from, int64_t sram, int64_t bytes);
+  void load_runs(const Place& from, int64_t stride, int64_t sram, int64_t run_bytes, int64_t runs);
+  void store_runs(int64_t sram, const Place& to, int64_t stride, int64_t run_bytes, int64_t runs);
+  /// `engine` waits for what `from` was given so far.
+  void then(hetnn::npu::Engine from, hetnn::npu::Engine engine);
+  [[noreturn]] void does_not_fit(const ir::Node& node, int64_t needed_bytes) const;
+
+  const hetnn::npu::Spec& spec_;
+  const Bindings& bindings_;
+  const bool constants_;
+  const std::map<const ir::Value*, Place>* places_ = nullptr;
+  std::vector<hetnn::npu::Instruction> code_;
+  std::vector<std::byte> image_;
+  std::map<const ir::Value*, Place> loaded_constants_;
+};
+
+}  // namespace hetnn::backends::npu

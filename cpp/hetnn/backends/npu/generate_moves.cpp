@@ -1,0 +1,164 @@
+// Data movement: concat and slice as runs between strides, reshape and permute through the move instruction.
+#include <algorithm>
+
+#include "hetnn/backends/npu/generate.h"
+#include "hetnn/base/error.h"
+#include "hetnn/ops/evaluate.h"
+#include "hetnn/ops/infer.h"
+
+namespace hetnn::backends::npu {
+
+using hetnn::npu::Engine;
+
+namespace {
+
+constexpr int64_t kElem = 4;
+
+// A logical axis of a value of that rank, in the order in which it is stored.
+int stored_axis(int axis, int rank) {
+  constexpr int kNhwc[] = {0, 3, 1, 2};
+  return rank == 4 ? kNhwc[axis] : axis;
+}
+
+int64_t product(const std::vector<int64_t>& shape, size_t first, size_t last) {
+  int64_t out = 1;
+  for (size_t k = first; k < last; ++k) out *= shape[k];
+  return out;
+}
+
+// Strides of a value's logical axes in its stored order, in bytes.
+std::vector<int64_t> logical_strides(const std::vector<int64_t>& shape, Layout layout) {
+  if (layout == Layout::plain) {
+    std::vector<int64_t> out = ops::strides_of(shape);
+    for (int64_t& stride : out) stride *= kElem;
+    return out;
+  }
+  const int64_t c = shape[1], h = shape[2], w = shape[3];
+  return {h * w * c * kElem, kElem, w * c * kElem, c * kElem};
+}
+
+}  // namespace
+
+void Generator::concat(const ir::Node& node) {
+  const std::vector<int64_t> out = stored_shape(*node.output());
+  const int rank = node.output()->rank();
+  const auto axis = static_cast<size_t>(stored_axis(ops::axis_of(node, node.integer("axis"), rank), rank));
+  const int64_t outer = product(out, 0, axis), inner = product(out, axis + 1, out.size()) * kElem,
+                out_run = out[axis] * inner;
+  const Place to = place_of(*node.output());
+  int64_t at = 0;
+  for (const ir::Value* input : node.inputs()) {
+    const int64_t run = stored_shape(*input)[axis] * inner;
+    const Place from = place_of(*input);
+    const int64_t tile = std::min(outer, spec_.scratchpad().bytes / std::max<int64_t>(run, 1));
+    if (tile < 1) does_not_fit(node, run);
+    for (int64_t first = 0; first < outer; first += tile) {
+      const int64_t runs = std::min(tile, outer - first);
+      load({from.region, from.offset_bytes + first * run}, 0, runs * run);
+      store_runs(0, {to.region, to.offset_bytes + first * out_run + at}, out_run, run, runs);
+    }
+    at += run;
+  }
+}
+
+void Generator::slice(const ir::Node& node) {
+  if (node.integer("step") != Dim(1))
+    throw Unsupported(text(ir::describe(node), ": the NPU slices with step 1; got ", node.integer("step"), "."));
+  const std::vector<int64_t> in = stored_shape(*node.input(0)), out = stored_shape(*node.output());
+  const int rank = node.output()->rank();
+  const auto axis = static_cast<size_t>(stored_axis(ops::axis_of(node, node.integer("axis"), rank), rank));
+  int64_t begin = node.integer("start").evaluate(bindings_);
+  begin = std::clamp<int64_t>(begin < 0 ? begin + in[axis] : begin, 0, in[axis]);
+  const int64_t outer = product(out, 0, axis), inner = product(out, axis + 1, out.size()) * kElem;
+  const int64_t run = out[axis] * inner, in_run = in[axis] * inner;
+  const Place from = place_of(*node.input(0)), to = place_of(*node.output());
+  const int64_t tile = std::min(outer, spec_.scratchpad().bytes / std::max<int64_t>(run, 1));
+  if (tile < 1) does_not_fit(node, run);
+  for (int64_t first = 0; first < outer; first += tile) {
+    const int64_t runs = std::min(tile, outer - first);
+    load_runs({from.region, from.offset_bytes + first * in_run + begin * inner}, in_run, 0, run, runs);
+    store_runs(0, {to.region, to.offset_bytes + first * run}, 0, runs * run, 1);
+  }
+}
+
+// The whole value in the scratchpad, then loops over the logical axes of one side with the other side's strides. A
+// reshape between two feature maps goes by way of the row-major order.
+void Generator::rearrange(const ir::Node& node) {
+  const ir::Value &x = *node.input(0), &y = *node.output();
+  const std::vector<int64_t> in = evaluate(x.shape(), bindings_), out = evaluate(y.shape(), bindings_);
+  const int64_t bytes = product(in, 0, in.size()) * kElem;
+  struct Loops {
+    std::vector<int64_t> extents, from, to;
+  };
+  std::vector<Loops> steps;
+  if (node.attrs().contains("perm")) {
+    const std::vector<int64_t> perm = ops::per_axis(node, "perm", in.size()),
+                               strides = logical_strides(in, layout_of(x));
+    Loops loops{out, {}, logical_strides(out, layout_of(y))};
+    for (int64_t axis : perm) loops.from.push_back(strides[static_cast<size_t>(axis)]);
+    steps.push_back(std::move(loops));
+  } else if (in != out) {
+    if (layout_of(x) == Layout::nhwc)
+      steps.push_back({in, logical_strides(in, Layout::nhwc), logical_strides(in, Layout::plain)});
+    if (layout_of(y) == Layout::nhwc)
+      steps.push_back({out, logical_strides(out, Layout::plain), logical_strides(out, Layout::nhwc)});
+  }
+  // Steps that move nothing: all axes of more than one element keep their place.
+  std::erase_if(steps, [](const Loops& loops) {
+    for (size_t k = 0; k < loops.extents.size(); ++k) {
+      if (loops.extents[k] > 1 && loops.from[k] != loops.to[k]) return false;
+    }
+    return true;
+  });
+  const Place from = place_of(x), to = place_of(y);
+  if (steps.empty()) {  // a plain copy, in pieces
+    const int64_t tile = spec_.scratchpad().bytes / kElem * kElem;
+    for (int64_t at = 0; at < bytes; at += tile) {
+      const int64_t count = std::min(tile, bytes - at);
+      load({from.region, from.offset_bytes + at}, 0, count);
+      store_runs(0, {to.region, to.offset_bytes + at}, 0, count, 1);
+    }
+    return;
+  }
+  if (bytes * 2 > spec_.scratchpad().bytes) does_not_fit(node, bytes * 2);
+  load(from, 0, bytes);
+  then(Engine::dma, Engine::vector);
+  int64_t here = 0, there = bytes;
+  for (const Loops& loops : steps) {
+    std::vector<int64_t> extents, a, b;
+    for (size_t k = 0; k < loops.extents.size(); ++k) {
+      if (loops.extents[k] == 1) continue;
+      extents.push_back(loops.extents[k]);
+      a.push_back(loops.from[k]);
+      b.push_back(loops.to[k]);
+    }
+    while (extents.size() < 3) {
+      extents.insert(extents.begin(), 1);
+      a.insert(a.begin(), 0);
+      b.insert(b.begin(), 0);
+    }
+    const size_t inner = extents.size() - 3;
+    ops::for_each_index(std::vector<int64_t>(extents.begin(), extents.begin() + static_cast<std::ptrdiff_t>(inner)),
+                        [&](const std::vector<int64_t>& index) {
+                          int64_t read = here, write = there;
+                          for (size_t k = 0; k < index.size(); ++k) read += index[k] * a[k], write += index[k] * b[k];
+                          code_.push_back(hetnn::npu::Move{.elem_bytes = kElem,
+                                                           .size0 = extents[inner + 2],
+                                                           .size1 = extents[inner + 1],
+                                                           .size2 = extents[inner],
+                                                           .in_addr = read,
+                                                           .in_stride0 = a[inner + 2],
+                                                           .in_stride1 = a[inner + 1],
+                                                           .in_stride2 = a[inner],
+                                                           .out_addr = write,
+                                                           .out_stride0 = b[inner + 2],
+                                                           .out_stride1 = b[inner + 1],
+                                                           .out_stride2 = b[inner]});
+                        });
+    std::swap(here, there);
+  }
+  then(Engine::vector, Engine::dma);
+  store_runs(here, to, 0, bytes, 1);
+}
+
+}  // namespace hetnn::backends::npu

@@ -1,0 +1,201 @@
+// An NPU described by a data sheet: support from the sheet, times from its own code's clock, command streams as code.
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "hetnn/backends/backend.h"
+#include "hetnn/backends/npu/generate.h"
+#include "hetnn/base/error.h"
+#include "hetnn/memory/fit.h"
+#include "hetnn/npu/timing.h"
+#include "hetnn/passes/fuse.h"
+#include "hetnn/target/op_limits.h"
+
+namespace hetnn::backends {
+namespace {
+
+constexpr int64_t kTrialSize = 64;  // of a symbol, where support is asked without a model
+constexpr int64_t kAlign = 64;
+
+// The engines apply relu on the way out of a product or a sum.
+bool relu_follows(const ir::Node& anchor, const ir::Value& value, const ir::Node& follower) {
+  static const std::set<std::string_view> anchors = {"conv2d", "linear", "matmul", "add"};
+  return anchors.contains(anchor.op().name) && follower.op().name == "relu" && follower.input(0) == &value &&
+         anchor.output() == &value;
+}
+
+struct Layer {
+  const ir::Node* anchor;
+  const ir::Value* result;
+  bool relu;
+};
+
+std::vector<Layer> layers_of(const ir::Graph& graph) {
+  std::vector<Layer> out;
+  std::map<int, size_t> of_group;
+  for (const ir::Node* node : graph.nodes()) {
+    if (node->is_constant()) continue;
+    auto [at, fresh] = of_group.emplace(node->group, out.size());
+    if (fresh) {
+      out.push_back({node, node->output(), false});
+    } else {
+      out[at->second].result = node->output();
+      out[at->second].relu = true;
+    }
+  }
+  return out;
+}
+
+int64_t dense_bytes(const ir::Value& value, const Bindings& bindings) { return target::value_bytes(value, bindings); }
+
+class NpuBackend final : public Backend {
+ public:
+  explicit NpuBackend(const DeviceSpec& spec)
+      : Backend(spec), spec_(hetnn::npu::parse_spec(spec.spec_json, spec.name)) {
+    for (const auto& [op, entry] : spec_.ops)
+      table_[op] = {entry.dtypes, entry.limits, static_cast<int>(entry.max_rank)};
+  }
+
+  target::Support support(const ir::Node& node) const override {
+    const Bindings bindings = trial_bindings(node);
+    target::Support out = target::check_limits(node, "npu", name(), table_, bindings);
+    if (!out.ok()) return out;
+    try {
+      npu::Generator(spec_, bindings, false).layer(node, false, {});
+    } catch (const InternalError&) {
+      throw;
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      out.reasons.push_back({text(node.op().name, "_form"), to_string(node.output()->shape()),
+                             "a form the instructions have", message.substr(0, message.find('\n'))});
+    }
+    return out;
+  }
+
+  double time_us(const ir::Node& node, const Bindings& bindings) const override {
+    npu::Generator generator(spec_, bindings, false);
+    generator.layer(node, false, {});
+    return static_cast<double>(hetnn::npu::time_stream(spec_, generator.instructions()).cycles) / spec_.clock_hz * 1e6;
+  }
+
+  double launch_us() const override { return spec_.launch_us; }
+
+  program::Subprogram lower(ir::Graph& subgraph, Assembler&, const LowerOptions& options,
+                            std::vector<plan::FusionRow>& fusions) const override {
+    for (const passes::Fusion& fusion :
+         passes::fuse(subgraph, {.enabled = options.fusion, .can_follow = relu_follows})) {
+      fusions.push_back({fusion.into, fusion.nodes, fusion.bytes_before, fusion.bytes_after});
+    }
+    program::Subprogram out;
+    out.code = program::NpuCode{.spec_json = spec_json(), .variants = {}, .batch_symbol = {}};
+    return out;
+  }
+
+  void add_variant(const ir::Graph& graph, const Bindings& all, program::Subprogram& subprogram,
+                   Assembler& assembler) const override {
+    auto& code = std::get<program::NpuCode>(subprogram.code);
+    if (std::any_of(code.variants.begin(), code.variants.end(),
+                    [&](const auto& variant) { return variant.bindings == all; }))
+      return;
+    program::NpuVariant variant;
+    variant.bindings = all;
+    const std::vector<Layer> layers = layers_of(graph);
+    const std::map<const ir::Value*, npu::Place> places = place_values(graph, layers, all, variant.dram_bytes);
+
+    npu::Generator generator(spec_, all, true);
+    hetnn::npu::Clock clock(spec_);
+    std::vector<uint64_t> words;
+    size_t coded = 0;
+    for (const Layer& layer : layers) {
+      std::map<const ir::Value*, npu::Place> here = places;
+      here[layer.anchor->output()] = places.at(layer.result);
+      generator.layer(*layer.anchor, layer.relu, here);
+      program::NpuLayer row{.node = layer.anchor->name(),
+                            .op = std::string(layer.anchor->op().name),
+                            .first_word = static_cast<int64_t>(words.size())};
+      const int64_t begin = clock.now_cycles(), moved = clock.totals().dma_bytes;
+      const double macs = clock.totals().macs;
+      for (; coded < generator.instructions().size(); ++coded) {
+        clock.step(generator.instructions()[coded]);
+        hetnn::npu::encode(generator.instructions()[coded], words);
+      }
+      row.last_word = static_cast<int64_t>(words.size());
+      row.cycles = clock.now_cycles() - begin;
+      row.dma_bytes = clock.totals().dma_bytes - moved;
+      row.macs = static_cast<int64_t>(clock.totals().macs - macs);
+      variant.layers.push_back(std::move(row));
+    }
+    hetnn::npu::encode(hetnn::npu::End{}, words);
+    variant.cycles = clock.now_cycles();
+    variant.sram_peak_bytes = spec_.scratchpad().bytes;
+    variant.word_count = static_cast<int64_t>(words.size());
+    variant.words_offset_bytes = assembler.blob(std::as_bytes(std::span(words)));
+    variant.image_bytes = static_cast<int64_t>(generator.image().size());
+    variant.image_offset_bytes = assembler.blob(generator.image());
+    auto ports = [&](const std::vector<ir::Value*>& values) {
+      std::vector<program::NpuPort> out;
+      for (const ir::Value* value : values) {
+        out.push_back(
+            {assembler.boundary(value->name()), places.at(value).offset_bytes, value->dtype(), npu::layout_of(*value)});
+      }
+      return out;
+    };
+    variant.inputs = ports(graph.inputs());
+    variant.outputs = ports(graph.outputs());
+    code.variants.push_back(std::move(variant));
+  }
+
+ private:
+  static Bindings trial_bindings(const ir::Node& node) {
+    std::set<std::string> symbols;
+    auto collect = [&](const ir::Value* value) {
+      for (const Dim& dim : value ? value->shape() : Shape{}) dim.collect_symbols(symbols);
+    };
+    std::for_each(node.inputs().begin(), node.inputs().end(), collect);
+    std::for_each(node.outputs().begin(), node.outputs().end(), collect);
+    Bindings out;
+    for (const std::string& symbol : symbols) out[symbol] = kTrialSize;
+    return out;
+  }
+
+  // Offsets in the arena: inputs live from the start, results until their last reader, outputs to the end.
+  static std::map<const ir::Value*, npu::Place> place_values(const ir::Graph& graph, const std::vector<Layer>& layers,
+                                                             const Bindings& bindings, int64_t& peak_bytes) {
+    const auto end = static_cast<int64_t>(layers.size()) + 1;
+    std::map<const ir::Value*, size_t> index;
+    std::vector<const ir::Value*> values;
+    std::vector<memory::Buffer> buffers;
+    auto add = [&](const ir::Value* value, int64_t lower) {
+      index[value] = values.size();
+      values.push_back(value);
+      buffers.push_back({lower, graph.is_output(value) ? end : lower + 1, dense_bytes(*value, bindings)});
+    };
+    for (const ir::Value* input : graph.inputs()) add(input, 0);
+    std::map<int, int64_t> when;
+    for (size_t k = 0; k < layers.size(); ++k) {
+      add(layers[k].result, static_cast<int64_t>(k) + 1);
+      when[layers[k].anchor->group] = static_cast<int64_t>(k) + 1;
+    }
+    for (const ir::Node* node : graph.nodes()) {
+      for (const ir::Value* input : node->inputs()) {
+        auto at = index.find(input);
+        if (at != index.end())
+          buffers[at->second].upper = std::max(buffers[at->second].upper, when.at(node->group) + 1);
+      }
+    }
+    const memory::Fit fit = memory::fit_greedy(buffers, kAlign);
+    peak_bytes = fit.peak_bytes;
+    std::map<const ir::Value*, npu::Place> out;
+    for (size_t k = 0; k < values.size(); ++k) out[values[k]] = {hetnn::npu::Region::arena, fit.offsets[k]};
+    return out;
+  }
+
+  hetnn::npu::Spec spec_;
+  target::OpLimitsTable table_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_npu_backend(const DeviceSpec& spec) { return std::make_unique<NpuBackend>(spec); }
+
+}  // namespace hetnn::backends

@@ -37,7 +37,7 @@ std::vector<int32_t> classify(const Instance& instance) {
 class Components {
  public:
   Components(const Instance& instance, const std::vector<int32_t>& label)
-      : instance_(instance), label_(label), component_of_(merge_levels(instance, label)) {
+      : instance_(instance), component_of_(merge_levels(instance, label)) {
     for (const int32_t k : component_of_) count_ = std::max(count_, k + 1);
     out_begin_.assign(index(count_) + 1, 0);
     in_begin_.assign(index(count_) + 1, 0);
@@ -137,7 +137,6 @@ class Components {
   }
 
   const Instance& instance_;
-  const std::vector<int32_t>& label_;
   std::vector<int32_t> component_of_;
   int32_t count_ = 0;
   std::vector<int32_t> in_begin_, in_nodes_, out_begin_, out_nodes_, label_of_;

@@ -126,7 +126,8 @@ void bind_runtime_executable(py::module_& m) {
           [](Executable& e, const std::function<py::bytes(const Bindings&)>& compile) {
             e.set_specialiser([compile](const Bindings& bindings) {
               const py::gil_scoped_acquire gil;
-              const std::string_view view(compile(bindings));
+              const py::bytes image = compile(bindings);
+              const std::string_view view(image);
               const auto bytes = std::as_bytes(std::span(view.data(), view.size()));
               return std::vector<std::byte>(bytes.begin(), bytes.end());
             });

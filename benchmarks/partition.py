@@ -3,8 +3,8 @@
     python benchmarks/partition.py [--sizes 1000,10000,100000,1000000] [--kinds chain,layered,...] [--torch 1000,2000]
                                    [--optimality GRAPHS] [--json FILE]
 
-Times are the least of three plans (one at a million nodes), in milliseconds, the check of the plan included. `growth` is
-the exponent between the two largest sizes: 1 is linear. `--optimality` compares `cost` with all colourings of small
+Times are the least of three plans (one at a million nodes), in milliseconds, the check of the plan included. `growth`
+is the exponent between the two largest sizes: 1 is linear. `--optimality` compares `cost` with all colourings of small
 problems.
 """
 
@@ -158,9 +158,7 @@ def main(argv: Iterable[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=_numbers, default=[1000, 10_000, 100_000, 1_000_000])
     parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument(
-        "--torch", type=_numbers, default=[1000, 2000], help="sizes for torch's partitioner; '' for none"
-    )
+    parser.add_argument("--torch", type=_numbers, default=[1000, 2000], help="sizes for torch's; '' for none")
     parser.add_argument("--optimality", type=int, default=0, metavar="GRAPHS")
     parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args(None if argv is None else list(argv))

@@ -32,7 +32,7 @@ class ProblemPlan(dict[str, Any]):
         return _object(self._plan.explain())
 
     def what_if(self, support: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """The gain of supporting each kind of node (its `op`, else its id) that an accelerator lacks, greatest first."""
+        """The gain of supporting each kind of node (its `op`, else its id) an accelerator lacks, greatest first."""
         answer: list[dict[str, Any]] = json.loads(self._plan.what_if(list(support)))
         return answer
 
@@ -61,8 +61,9 @@ def plan_problem(
 
     `problem` is a dict in the form of docs/partitioning.md. Strategies and their options: `topological` (order),
     `depth`, `merge` (settle, policy, measure, threshold), `cost` (local_search), `take-all`, `cpu-only`; `strict` with
-    each. With a `backend` the plan is repaired until it takes every accelerator subgraph. Raises InvalidModel for a problem or an option that makes no sense, Unsupported for a pin, a node or a strict
-    device that cannot be served, DoesNotFit for a budget that cannot be met.
+    each. With a `backend` the plan is repaired until it takes every accelerator subgraph. Raises InvalidModel for a
+    problem or an option that makes no sense, Unsupported for a pin, a node or a strict device that cannot be served,
+    DoesNotFit for a budget that cannot be met.
     """
     if not isinstance(problem, _core.PlanProblem):
         problem = read_problem(problem)

@@ -115,6 +115,9 @@ TEST(PlanFuzz, EveryStrategyOnRandomGraphs) {
     for (size_t o = k % 4 == 0 ? 0 : k % 5; o < variants.size(); o += k % 4 == 0 ? 1 : 5) {
       PartitionResult other;
       ASSERT_NO_THROW(other = partition(p, variants[o]));
+      // A strategy that finds no plan with the soft pins answers without them; that is another problem.
+      const bool pins_given_up = !other.notes.empty() && other.notes.back().node < 0;
+      if (pins_given_up) continue;
       ASSERT_LE(cheapest.cost_us, other.cost_us * (1 + 1e-9) + 1e-9)
           << strategy_name(variants[o].strategy) << " variant " << o;
       if (plain && o == 0) {

@@ -179,12 +179,12 @@ def _with(change: str, value: Any) -> dict[str, Any]:
         (
             _with("time_us", {"cpu": float("nan")}),
             hetnn.InvalidModel,
-            "node 'b': time_us: cpu: must be a finite number",
+            "node 'b': time_us: cpu: must be a finite",
         ),
         (
             _with("time_us", {"cpu": float("inf")}),
             hetnn.InvalidModel,
-            "node 'b': time_us: cpu: must be a finite number",
+            "node 'b': time_us: cpu: must be a finite",
         ),
         (_with("time_us", {"cpu": "1"}), hetnn.InvalidModel, "node 'b': time_us must be a number, got \"1\""),
         (_with("time_us", {"tpu": 1}), hetnn.InvalidModel, "node 'b': time_us names device 'tpu'"),

@@ -2,6 +2,7 @@
 // search.
 #include <algorithm>
 #include <exception>
+#include <functional>
 
 #include "hetnn/base/error.h"
 #include "hetnn/plan/partition/budget.h"
@@ -245,7 +246,9 @@ class CostPlanner {
     }
     for_each_merge_plan(
         instance_, [&](double at_least_us) { return instance_.any_budget || at_least_us < best_.front().cost_us; },
-        [&](const std::string& name, Draft draft) { consider_both(name, std::move(draft)); });
+        [&](const std::string& name, const std::function<Draft()>& build) {
+          attempt([&] { consider_both(name, build()); });
+        });
   }
 
   /// Cuts in which every transfer carries a share of the launches: the share they have in the plain cut and, on small

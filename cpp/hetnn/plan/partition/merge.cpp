@@ -447,7 +447,7 @@ Draft plan_merge(const Instance& instance, const MergeOptions& options) {
 }
 
 void for_each_merge_plan(const Instance& instance, const std::function<bool(double)>& wanted,
-                         const std::function<void(const std::string&, Draft)>& take) {
+                         const std::function<void(const std::string&, const std::function<Draft()>&)>& take) {
   const std::vector<int32_t> label = classify(instance);
   const bool alike = std::all_of(instance.problem->exportable.begin(), instance.problem->exportable.end(),
                                  [](uint8_t e) { return e != 0; });
@@ -458,7 +458,8 @@ void for_each_merge_plan(const Instance& instance, const std::function<bool(doub
     const std::string name = settle == Settle::trim ? "merge settle=trim" : "merge settle=merge";
     const Settled settled = settle_parts(instance, label, groups, settle);
     const auto offer = [&](const std::string& full_name, double at_least_us, std::vector<int32_t> colour) {
-      if (wanted(at_least_us)) take(full_name, draft_from_parts(instance, settled.part_of, std::move(colour)));
+      if (!wanted(at_least_us)) return;
+      take(full_name, [&] { return draft_from_parts(instance, settled.part_of, std::move(colour)); });
     };
     PolicySweep sweep(instance, settled.part_of, settled.colour);
     for (const Measure measure : {Measure::nodes, Measure::macs, Measure::time}) {

@@ -42,9 +42,10 @@ struct MergeOptions {
 inline constexpr size_t kRefusalsKept = 16;
 Draft plan_merge(const Instance& instance, const MergeOptions& options);
 /// Every plan that `merge` can give under any option and is not cheaper than another: for each way to settle and each
-/// measure the best threshold, and `balance`. Builds those for which wanted(lower bound of the cost) holds.
+/// measure the best threshold, and `balance`. Hands out those for which wanted(lower bound of the cost) holds, to be
+/// built by the taker, since building may fail.
 void for_each_merge_plan(const Instance& instance, const std::function<bool(double)>& wanted,
-                         const std::function<void(const std::string&, Draft)>& take);
+                         const std::function<void(const std::string&, const std::function<Draft()>&)>& take);
 /// The initial subgraphs of `merge`: part numbers along the edges.
 std::vector<int32_t> merge_parts(const Instance& instance, const std::vector<int32_t>& label);
 

@@ -2,7 +2,9 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 
 #include "hetnn/base/error.h"
 #include "hetnn/memory/fit.h"
@@ -11,6 +13,7 @@
 #include "hetnn/npu/isa.h"
 #include "hetnn/npu/spec.h"
 #include "hetnn/npu/timing.h"
+#include "hetnn/program/pack.h"
 
 namespace py = pybind11;
 
@@ -58,6 +61,77 @@ py::dict allocate(const std::vector<std::tuple<std::string, int64_t, int64_t, in
                   py::arg("proven_infeasible") = result.proven_infeasible);
 }
 
+// Calls f(subprogram, code, variant) for every command stream of a .hetnn file.
+template <typename F>
+void each_stream(const program::Program& program, F f) {
+  for (const program::Subprogram& subprogram : program.subprograms) {
+    auto* code = std::get_if<program::NpuCode>(&subprogram.code);
+    for (const program::NpuVariant& variant : code ? code->variants : std::vector<program::NpuVariant>{})
+      f(subprogram, *code, variant);
+  }
+}
+
+std::vector<uint64_t> words_of(const program::Program& program, const program::NpuVariant& variant) {
+  std::vector<uint64_t> out(static_cast<size_t>(variant.word_count));
+  std::memcpy(out.data(), program.weights.bytes.data() + variant.words_offset_bytes, out.size() * sizeof(uint64_t));
+  return out;
+}
+
+py::list command_streams(const std::string& path) {
+  const program::Program program = program::unpack(program::map_file(path), "'" + path + "'");
+  py::list out;
+  each_stream(program, [&](const auto& subprogram, const auto&, const auto& variant) {
+    const std::vector<uint64_t> words = words_of(program, variant);
+    out.append(py::dict(py::arg("name") = subprogram.name, py::arg("device") = subprogram.device,
+                        py::arg("bindings") = variant.bindings, py::arg("words") = words.size(),
+                        py::arg("text") = npu::disassemble(words)));
+  });
+  return out;
+}
+
+// Layer by layer from the words themselves: what an engine waits beyond its own work is a stall.
+py::dict simulate_model(const std::string& path) {
+  const program::Program program = program::unpack(program::map_file(path), "'" + path + "'");
+  py::list subgraphs;
+  int64_t total = 0;
+  double seconds = 0;
+  each_stream(program, [&](const auto& subprogram, const auto& code, const auto& variant) {
+    const npu::Spec spec = npu::parse_spec(code.spec_json, subprogram.device);
+    const std::vector<uint64_t> words = words_of(program, variant);
+    const double multipliers =
+        static_cast<double>(std::max<int64_t>(spec.mac.macs_per_cycle, spec.mac.rows * spec.mac.cols));
+    npu::Clock clock(spec);
+    size_t at = 0;
+    py::list layers;
+    for (const program::NpuLayer& layer : variant.layers) {
+      const npu::Timing before = clock.totals();
+      const int64_t begin = clock.now_cycles();
+      while (at < static_cast<size_t>(layer.last_word)) clock.step(npu::decode(words, at));
+      const npu::Timing& after = clock.totals();
+      auto busy = [&](npu::Engine engine) {
+        const auto k = static_cast<size_t>(engine);
+        return after.busy_cycles[k] - before.busy_cycles[k];
+      };
+      const int64_t cycles = clock.now_cycles() - begin, compute = busy(npu::Engine::mac) + busy(npu::Engine::vector);
+      layers.append(
+          py::dict(py::arg("name") = layer.node, py::arg("node") = layer.node, py::arg("op") = layer.op,
+                   py::arg("compute_cycles") = compute, py::arg("stall_cycles") = cycles - compute,
+                   py::arg("total_cycles") = cycles, py::arg("macs") = layer.macs,
+                   py::arg("utilization") =
+                       cycles > 0 ? static_cast<double>(layer.macs) / (static_cast<double>(cycles) * multipliers) : 0,
+                   py::arg("dma_bytes") = layer.dma_bytes, py::arg("sram_peak_bytes") = variant.sram_peak_bytes,
+                   py::arg("stalls") = py::dict(py::arg("dma") = cycles - compute),
+                   py::arg("energy_nj") = after.energy_nj - before.energy_nj));
+    }
+    total += variant.cycles;
+    seconds += static_cast<double>(variant.cycles) / spec.clock_hz;
+    subgraphs.append(py::dict(py::arg("name") = subprogram.name, py::arg("device") = subprogram.device,
+                              py::arg("bindings") = variant.bindings, py::arg("layers") = layers,
+                              py::arg("total_cycles") = variant.cycles));
+  });
+  return py::dict(py::arg("subgraphs") = subgraphs, py::arg("total_cycles") = total, py::arg("seconds") = seconds);
+}
+
 }  // namespace
 
 void bind_npu_tools(py::module_& m) {
@@ -81,6 +155,9 @@ void bind_npu_tools(py::module_& m) {
         py::arg("dataflow") = "", py::arg("words_per_cycle") = 0.0, "Times the layers of a topology.");
   m.def("allocate", &allocate, py::arg("rows"), py::arg("capacity"), py::arg("seconds") = 10.0,
         py::arg("heuristic_only") = false, "Offsets for buffers (id, lower, upper, size) within a capacity.");
+  m.def("command_streams", &command_streams, py::arg("path"), "The command streams of a .hetnn file, as text.");
+  m.def("simulate_model", &simulate_model, py::arg("path"),
+        "The layers of every command stream of a .hetnn file, timed.");
   m.def(
       "disassemble", [](const std::vector<uint64_t>& words) { return npu::disassemble(words); }, py::arg("words"),
       "Words as text.");

@@ -1,0 +1,57 @@
+"""`hetnn simulate`: the cycles of a topology's layers, or of a compiled model's accelerator subgraphs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from hetnn import _core
+from hetnn.cli.answer import Answer, BadUse
+from hetnn.report.text import table
+from hetnn.cli.npu import npu_spec
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", nargs="?", help="a .hetnn file")
+    parser.add_argument("--topology", metavar="FILE.csv", help="layers as SCALE-Sim writes them, or name,M,N,K")
+    parser.add_argument("--target", default="systolic-32x32", help="an NPU's name or JSON path (with --topology)")
+    parser.add_argument("--dataflow", choices=["ws", "os", "is"], default="", help="of a systolic array")
+    parser.add_argument("--bandwidth", default="inf", help="words a cycle of each operand, or inf")
+
+
+def run(args: argparse.Namespace) -> Answer:
+    if (args.model is None) == (args.topology is None):
+        raise BadUse("name a .hetnn file or give --topology FILE.csv")
+    if args.model is not None:
+        return _of_model(args.model)
+    try:
+        bandwidth = float(args.bandwidth)
+    except ValueError:
+        bandwidth = math.nan
+    if not bandwidth > 0:
+        raise BadUse(f"--bandwidth takes a number above 0 or inf; got '{args.bandwidth}'")
+    csv = Path(args.topology).read_text(encoding="utf-8")
+    words = 0.0 if math.isinf(bandwidth) else bandwidth
+    spec = json.dumps(npu_spec(args.target))
+    document: dict[str, Any] = _core.simulate_topology(spec, csv, args.topology, args.dataflow, words)
+    return Answer(document, _layers_text(document["layers"]) + f"\ntotal {document['total_cycles']} cycles")
+
+
+def _of_model(path: str) -> Answer:
+    document: dict[str, Any] = _core.simulate_model(path)
+    texts = []
+    for subgraph in document["subgraphs"]:
+        texts.append(f"{subgraph['name']} {subgraph['bindings'] or ''}".rstrip())
+        texts.append(_layers_text(subgraph["layers"]))
+    texts.append(f"total {document['total_cycles']} cycles, {document['seconds'] * 1e6:.1f} us")
+    return Answer(document, "\n".join(texts))
+
+
+def _layers_text(layers: list[dict[str, Any]]) -> str:
+    rows = [
+        [row["name"], str(row["compute_cycles"]), str(row["stall_cycles"]), f"{row['utilization']:.1%}"] for row in layers
+    ]
+    return table(["layer", "compute cycles", "stall cycles", "utilization"], rows)

@@ -1,0 +1,22 @@
+"""`hetnn targets`: the known targets, or the data sheet of one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from hetnn.cli.answer import Answer
+from hetnn.target import resolve_target
+from hetnn.targets import preset_names
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", help="a target to describe")
+
+
+def run(args: argparse.Namespace) -> Answer:
+    if args.name is not None:
+        target = resolve_target(args.name)
+        return Answer(target, json.dumps(target, indent=1))
+    names = ["cpu", "null", *preset_names(), "systolic-<rows>x<cols>"]
+    return Answer({"targets": names}, "\n".join(names))

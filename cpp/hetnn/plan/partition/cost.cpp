@@ -59,11 +59,11 @@ Instance one_accelerator(const Instance& instance) {
   }
   merged.launch_us = {instance.launch_us[0], kUnsupported};
   merged.latency_us.assign(4, kUnsupported);
-  merged.bytes_per_us.assign(4, 0);
+  merged.us_per_byte.assign(4, kUnsupported);
   for (int32_t d = 1; d < instance.device_count; ++d) {
     const auto lower = [&](size_t to, size_t from) {
       merged.latency_us[to] = std::min(merged.latency_us[to], instance.latency_us[from]);
-      merged.bytes_per_us[to] = std::max(merged.bytes_per_us[to], instance.bytes_per_us[from]);
+      merged.us_per_byte[to] = std::min(merged.us_per_byte[to], instance.us_per_byte[from]);
     };
     merged.launch_us[1] = std::min(merged.launch_us[1], instance.launch_us[index(d)]);
     lower(1, index(d));

@@ -56,7 +56,7 @@ class Network {
         const size_t k = static_cast<size_t>(from * instance_.device_count + to);
         if (from == to) continue;
         latency = std::max(latency, instance_.latency_us[k]);
-        per_byte = std::max(per_byte, 1 / instance_.bytes_per_us[k]);
+        per_byte = std::max(per_byte, instance_.us_per_byte[k]);
       }
     }
     for (const double b : instance_.output_bytes) bytes += b;

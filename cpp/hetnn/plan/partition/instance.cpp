@@ -330,7 +330,7 @@ Instance make_instance(const Problem& problem, const Options& options, bool keep
   }
   for (const ProblemLink& link : problem.links) {
     instance.latency_us.push_back(link.latency_us);
-    instance.bytes_per_us.push_back(link.bytes_per_us);
+    instance.us_per_byte.push_back(1 / link.bytes_per_us);
   }
 
   apply_hard_pins(instance);

@@ -30,7 +30,7 @@ struct Instance {
   std::vector<uint8_t> walled_in;
   std::vector<double> launch_us;
   /// [from * device_count + to]
-  std::vector<double> latency_us, bytes_per_us;
+  std::vector<double> latency_us, us_per_byte;
   /// Whether every node may run on the general processor.
   bool general_runs_all = true;
   bool any_connected = false;
@@ -53,7 +53,7 @@ struct Instance {
   }
   double transfer(int32_t v, int32_t from, int32_t to) const {
     const size_t k = static_cast<size_t>(from) * static_cast<size_t>(device_count) + static_cast<size_t>(to);
-    return latency_us[k] + output_bytes[static_cast<size_t>(v)] / bytes_per_us[k];
+    return latency_us[k] + output_bytes[static_cast<size_t>(v)] * us_per_byte[k];
   }
   double weight_bytes(int32_t v) const { return problem->weight_of(node_of[static_cast<size_t>(v)]); }
   bool compute(int32_t v) const { return problem->compute[static_cast<size_t>(node_of[static_cast<size_t>(v)])] != 0; }

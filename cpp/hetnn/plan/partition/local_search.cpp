@@ -14,6 +14,9 @@ namespace {
 
 constexpr double kLeastGain_us = 1e-9;
 constexpr int32_t kSweeps = 4;
+/// Larger problems are swept less often: what is left to gain is small, and a sweep costs as much as a cut.
+constexpr int32_t kLarge = 20'000;
+constexpr int32_t kSweepsOfLarge = 2;
 /// Bounds on the search over single nodes and pairs: nodes times evaluations, and nodes.
 constexpr int64_t kMostVisits = 60'000;
 constexpr int32_t kMostNodes = 400;
@@ -38,7 +41,8 @@ class DraftSearch {
   }
 
   std::vector<int32_t> run() {
-    for (int32_t sweep = 0; sweep < kSweeps; ++sweep) {
+    const int32_t sweeps = instance_.size > kLarge ? kSweepsOfLarge : kSweeps;
+    for (int32_t sweep = 0; sweep < sweeps; ++sweep) {
       bool changed = false;
       for (int32_t s = 0; s < static_cast<int32_t>(device_.size()); ++s) changed |= recolour(s);
       changed |= move_nodes();
@@ -74,6 +78,22 @@ class DraftSearch {
     return counts_.move(v, d);
   }
 
+  /// No move of these nodes to d can save more: their time differences, and every transfer into and out of them.
+  double most_saved(const std::vector<int32_t>& nodes, int32_t before, int32_t d) const {
+    double saved = 0;
+    for (const int32_t v : nodes) {
+      saved += instance_.time(v, before) - instance_.time(v, d);
+      for (const int32_t u : instance_.inputs(v)) {
+        const int32_t from = colour_[index(u)];
+        if (from != before) saved += instance_.transfer(u, from, before);
+      }
+      for (int32_t e = 0; e < instance_.device_count; ++e) {
+        if (e != before && counts_.reads(v, e)) saved += instance_.transfer(v, before, e);
+      }
+    }
+    return saved;
+  }
+
   /// Puts a whole subgraph on the device where it gains most.
   bool recolour(int32_t s) {
     const std::vector<int32_t>& nodes = members_[index(s)];
@@ -89,6 +109,7 @@ class DraftSearch {
       });
       if (!possible || !has_room(d, bytes)) continue;
       double gain = launches(s, before) - launches(s, d);
+      if (gain + most_saved(nodes, before, d) <= kLeastGain_us) continue;
       for (const int32_t v : nodes) gain += move(v, d);
       if (gain > kLeastGain_us) {
         device_[index(s)] = d;
@@ -208,7 +229,8 @@ void search_nodes(const Instance& instance, Draft& best, double& best_cost_us) {
 }  // namespace
 
 double improve(const Instance& instance, Draft& draft, double cost_us) {
-  for (int32_t sweep = 0; sweep < kSweeps; ++sweep) {
+  const int32_t sweeps = instance.size > kLarge ? 1 : kSweeps;
+  for (int32_t sweep = 0; sweep < sweeps; ++sweep) {
     if (!take_if_cheaper(instance, DraftSearch(instance, draft).run(), draft, cost_us)) break;
   }
   search_nodes(instance, draft, cost_us);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <unordered_set>
 
 #include "hetnn/base/error.h"
@@ -11,7 +12,15 @@
 namespace hetnn::plan {
 namespace {
 
+/// No figure may be larger (in microseconds: thirty years), so that sums stay exact enough to compare.
+constexpr double kLargest = 1e15;
+constexpr double kSlowest_bytes_per_us = 1e-6;
+
 void require_figure(const Problem& problem, int32_t node, const char* field, double value) {
+  if (std::isfinite(value) && value > kLargest) {
+    throw InvalidModel(text("node '", problem.ids[static_cast<size_t>(node)], "': ", field, " must be at most ",
+                            kLargest, ", got ", value, "."));
+  }
   if (std::isfinite(value) && value >= 0) return;
   throw InvalidModel(text("node '", problem.ids[static_cast<size_t>(node)], "': ", field,
                           " must be a finite number of at least 0, got ", value, "."));
@@ -27,9 +36,9 @@ void validate_devices(const Problem& problem) {
     if (!names.insert(device.name).second) {
       throw InvalidModel(text("device '", device.name, "': named twice; device names must differ."));
     }
-    if (!std::isfinite(device.launch_us) || device.launch_us < 0) {
-      throw InvalidModel(text("device '", device.name, "': launch_us must be a finite number of at least 0, got ",
-                              device.launch_us, "."));
+    if (!(device.launch_us >= 0 && device.launch_us <= kLargest)) {
+      throw InvalidModel(
+          text("device '", device.name, "': launch_us must be from 0 to 1e15, got ", device.launch_us, "."));
     }
     if (std::isnan(device.budget_bytes)) {
       throw InvalidModel(
@@ -44,12 +53,11 @@ void validate_devices(const Problem& problem) {
       if (from == to) continue;
       const std::string name = text("link '", problem.devices[static_cast<size_t>(from)].name, "' -> '",
                                     problem.devices[static_cast<size_t>(to)].name, "'");
-      if (!(link.bytes_per_us > 0)) {
-        throw InvalidModel(text(name, ": bytes_per_us must be above 0, got ", link.bytes_per_us, "."));
+      if (!(link.bytes_per_us >= kSlowest_bytes_per_us)) {
+        throw InvalidModel(text(name, ": bytes_per_us must be above 0 (at least 1e-6), got ", link.bytes_per_us, "."));
       }
-      if (!std::isfinite(link.latency_us) || link.latency_us < 0) {
-        throw InvalidModel(
-            text(name, ": latency_us must be a finite number of at least 0, got ", link.latency_us, "."));
+      if (!(link.latency_us >= 0 && link.latency_us <= kLargest)) {
+        throw InvalidModel(text(name, ": latency_us must be from 0 to 1e15, got ", link.latency_us, "."));
       }
     }
   }
@@ -84,6 +92,9 @@ void validate_nodes(const Problem& problem) {
                    (problem.ops.empty() || problem.ops.size() == n) &&
                    (problem.what_if_time_us.empty() || problem.what_if_time_us.size() == n * devices),
                "optional vectors of a problem with ", n, " nodes differ in length");
+  if (problem.inputs.size() >= static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
+    throw InvalidModel(text("problem: has ", problem.inputs.size(), " edges; there may be up to 2147483646."));
+  }
   require_distinct_ids(problem);
   for (int32_t v = 0; v < problem.size(); ++v) {
     const auto k = static_cast<size_t>(v);

@@ -56,6 +56,11 @@ class TransferCounts {
   TransferCounts(const Instance& instance, std::vector<int32_t>& colour);
   /// Moves a node to a device it is allowed on; the microseconds that saves. Linear in its inputs and the devices.
   double move(int32_t v, int32_t device);
+  /// Whether a consumer of v sits on the device.
+  bool reads(int32_t v, int32_t device) const {
+    return readers_[static_cast<size_t>(v) * static_cast<size_t>(instance_.device_count) +
+                    static_cast<size_t>(device)] > 0;
+  }
 
  private:
   int32_t& readers(int32_t v, int32_t d) {

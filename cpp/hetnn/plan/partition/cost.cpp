@@ -19,7 +19,7 @@ constexpr int32_t kSmall = 400;
 constexpr int32_t kMedium = 4000;
 constexpr int32_t kExpansionSweeps = 4;
 constexpr int32_t kPriceSteps = 16;
-constexpr double kLaunchesThatMatter = 1e-3;
+constexpr double kLaunchesThatMatter = 0.01;
 
 size_t index(int32_t v) { return static_cast<size_t>(v); }
 
@@ -232,23 +232,58 @@ class CostPlanner {
     if (best_.size() > most) best_.pop_back();
   }
 
-  void consider_strategies() {
-    // With two colours and no traps or islands, grouping anew is optimal, so plans with the colours of take-all add
-    // nothing to it.
-    const bool grouping_is_best =
-        instance_.device_count <= 2 && instance_.trapped.empty() && !instance_.any_connected && !instance_.any_budget;
-    if (!grouping_is_best) {
-      consider_both("topological", plan_topological(instance_, TopologicalOrder::min));
-      consider_both("topological order=index", plan_topological(instance_, TopologicalOrder::index));
-      consider_both("depth", plan_depth(instance_));
-      consider_draft("cpu-only", draft_from_colours(instance_, cpu_only_colours(instance_)));
-      consider_draft("take-all", draft_from_colours(instance_, take_all_colours(instance_)));
+  /// What a plan costs at least in which every node that may be exported is on its fastest accelerator: topological,
+  /// depth and take-all all give such plans, since only trapped nodes leave theirs.
+  double take_all_bound_us() const {
+    const std::vector<int32_t> colour = take_all_colours(instance_);
+    const auto fixed = [&](int32_t v) { return !instance_.is_trapped(v, colour[index(v)]); };
+    std::vector<int32_t> stamp(index(instance_.device_count), -1);
+    double total = 0;
+    for (int32_t v = 0; v < instance_.size; ++v) {
+      if (!fixed(v)) {
+        double least = kUnsupported;
+        for (int32_t d = 0; d < instance_.device_count; ++d) least = std::min(least, instance_.time(v, d));
+        total += least;
+        continue;
+      }
+      total += instance_.time(v, colour[index(v)]);
+      for (const int32_t c : instance_.consumers(v)) {
+        const int32_t d = colour[index(c)];
+        if (d == colour[index(v)] || stamp[index(d)] == v || !fixed(c)) continue;
+        stamp[index(d)] = v;
+        total += instance_.transfer(v, colour[index(v)], d);
+      }
     }
-    for_each_merge_plan(
-        instance_, [&](double at_least_us) { return instance_.any_budget || at_least_us < best_.front().cost_us; },
-        [&](const std::string& name, const std::function<Draft()>& build) {
-          attempt([&] { consider_both(name, build()); });
-        });
+    return total;
+  }
+
+  void consider_strategies() {
+    const bool islands = instance_.any_connected;
+    const bool may_win = best_.empty() || instance_.any_budget || take_all_bound_us() < best_.front().cost_us;
+    // The colours of take-all and cpu-only were grouped in the cheapest way already; with two colours that is the best
+    // there is, unless subgraphs must be connected.
+    if (may_win && islands) {
+      attempt([&] { consider_both("topological", plan_topological(instance_, TopologicalOrder::min)); });
+    }
+    if (may_win && (islands || instance_.device_count > 2)) {
+      attempt([&] { consider_both("topological order=index", plan_topological(instance_, TopologicalOrder::index)); });
+    }
+    if (may_win && (islands || instance_.device_count > 2 || !instance_.trapped.empty() || instance_.any_budget)) {
+      attempt([&] { consider_both("depth", plan_depth(instance_)); });
+    }
+    if (islands)
+      attempt([&] { consider_draft("cpu-only", draft_from_colours(instance_, cpu_only_colours(instance_))); });
+    attempt([&] {
+      for_each_merge_plan(
+          instance_,
+          [&](double at_least_us) {
+            return instance_.any_budget || best_.empty() || at_least_us < best_.front().cost_us;
+          },
+          [&](const std::string& name, const std::function<Draft()>& build) {
+            attempt([&] { consider_both(name, build()); });
+          });
+    });
+    if (best_.empty() && failure_) std::rethrow_exception(failure_);
   }
 
   /// Cuts in which every transfer carries a share of the launches: the share they have in the plain cut and, on small
@@ -261,7 +296,8 @@ class CostPlanner {
     std::vector<double> crossing_us;
     const double launches = trace_.candidates.front().cost_us - plain;
     // Shares of launches that hardly matter would only repeat the plain cut.
-    if (crossings > 0 && launches > kLaunchesThatMatter * plain) crossing_us.push_back(launches / crossings);
+    if (crossings > 0 && launches > (instance_.size > kMedium ? kLaunchesThatMatter : 0) * plain)
+      crossing_us.push_back(launches / crossings);
     if (instance_.size <= kMedium) crossing_us.insert(crossing_us.end(), {0.5 * launch, 0.25 * launch, launch});
     for (const double share_us : crossing_us) {
       if (share_us <= 0) continue;

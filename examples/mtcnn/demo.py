@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--target", default="cpu+relu-only", help="what to compile for")
     args = parser.parse_args(argv)
     args.output.mkdir(parents=True, exist_ok=True)
+    warnings.filterwarnings("ignore", "`isinstance.treespec, LeafSpec", FutureWarning)  # torch.export's own
 
     photo: NDArray[np.uint8] = data.astronaut()  # type: ignore[no-untyped-call]
     modules = networks.load_networks()

@@ -54,6 +54,8 @@ class Generator {
   void concat(const ir::Node& node);
   void slice(const ir::Node& node);
   void rearrange(const ir::Node& node);
+  /// One piece of it: `count` of the first axis from `first`, or all of it when not `part`.
+  void rearrange_rows(const ir::Node& node, bool part, int64_t first, int64_t count);
 
   Place place_of(const ir::Value& value);
   Place constant(const Tensor& stored);

@@ -81,11 +81,26 @@ void Generator::slice(const ir::Node& node) {
   }
 }
 
-// The whole value in the scratchpad, then loops over the logical axes of one side with the other side's strides. A
-// reshape between two feature maps goes by way of the row-major order.
+// As much of the value in the scratchpad as fits, then loops over the logical axes of one side with the other side's
+// strides. A reshape between two feature maps goes by way of the row-major order. The value is cut along its first axis
+// where that stays the first; it is outermost in every layout.
 void Generator::rearrange(const ir::Node& node) {
+  const std::vector<int64_t> in = evaluate(node.input(0)->shape(), bindings_),
+                             out = evaluate(node.output()->shape(), bindings_);
+  const int64_t bytes = product(in, 0, in.size()) * kElem;
+  if (bytes == 0) return;
+  const bool rows_stay = !in.empty() && !out.empty() && in[0] == out[0] &&
+                         (!node.attrs().contains("perm") || ops::per_axis(node, "perm", in.size())[0] == 0);
+  const int64_t rows = rows_stay ? in[0] : 1, row_bytes = bytes / rows;
+  const int64_t tile = std::min(rows, spec_.scratchpad().bytes / (2 * row_bytes));
+  for (int64_t first = 0; first < rows; first += std::max<int64_t>(tile, 1))
+    rearrange_rows(node, rows_stay, first, rows_stay ? std::min(std::max<int64_t>(tile, 1), rows - first) : 0);
+}
+
+void Generator::rearrange_rows(const ir::Node& node, bool part, int64_t first, int64_t count) {
   const ir::Value &x = *node.input(0), &y = *node.output();
-  const std::vector<int64_t> in = evaluate(x.shape(), bindings_), out = evaluate(y.shape(), bindings_);
+  std::vector<int64_t> in = evaluate(x.shape(), bindings_), out = evaluate(y.shape(), bindings_);
+  if (part) in[0] = out[0] = count;
   const int64_t bytes = product(in, 0, in.size()) * kElem;
   struct Loops {
     std::vector<int64_t> extents, from, to;
@@ -110,13 +125,17 @@ void Generator::rearrange(const ir::Node& node) {
     }
     return true;
   });
-  const Place from = place_of(x), to = place_of(y);
+  Place from = place_of(x), to = place_of(y);
+  if (part) {
+    from.offset_bytes += first * (bytes / count);
+    to.offset_bytes += first * (bytes / count);
+  }
   if (steps.empty()) {  // a plain copy, in pieces
     const int64_t tile = spec_.scratchpad().bytes / kElem * kElem;
     for (int64_t at = 0; at < bytes; at += tile) {
-      const int64_t count = std::min(tile, bytes - at);
-      load({from.region, from.offset_bytes + at}, 0, count);
-      store_runs(0, {to.region, to.offset_bytes + at}, 0, count, 1);
+      const int64_t piece = std::min(tile, bytes - at);
+      load({from.region, from.offset_bytes + at}, 0, piece);
+      store_runs(0, {to.region, to.offset_bytes + at}, 0, piece, 1);
     }
     return;
   }

@@ -34,14 +34,6 @@ const Cases& weight_cases() {
   %y = batch_norm(%c, _, _, %mean, %var) : f32[2,3]
 })",
            "linear", 1e-6, Values::edge},
-          {"batch_norm_into_transposed", R"(graph @g {stage = imported} (%x: f32[1,4,3,2]) -> (%y) {
-  %w = constant() {value = f32[4,2,1,2] {1, -2, 3, 0.5, -1, 2, 0.25, 1, 1, -1, 2, 3, 1, 2, 3, 4}} : f32[4,2,1,2]
-  %mean = constant() {value = f32[4] {0.3, -0.7, 1, 2}} : f32[4]
-  %var = constant() {value = f32[4] {0.9, 2, 1e-3, 3}} : f32[4]
-  %c = conv_transpose2d(%x, %w) {groups = 2, stride = [1,2]} : f32[1,4,3,4]
-  %y = batch_norm(%c, _, _, %mean, %var) : f32[1,4,3,4]
-})",
-           "conv_transpose2d", 1e-6, Values::edge},
           {"batch_norm_as_scale_and_shift", R"(graph @g {stage = imported} (%x: f32[2,3,2]) -> (%y) {
   %gamma = constant() {value = f32[3] {1.5, -0.5, 0}} : f32[3]
   %beta = constant() {value = f32[3] {0.1, 0.2, 0.3}} : f32[3]
@@ -79,20 +71,6 @@ const Cases& weight_cases() {
   %y = sub(%z, %c) : f32[1,2,2,2]
 })",
            "conv2d", 1e-6},
-          {"scale_into_transposed", R"(graph @g {stage = imported} (%x: f32[1,1,2,2]) -> (%y) {
-  %w = constant() {value = f32[1,2,1,1] {1, -2}} : f32[1,2,1,1]
-  %c = constant() {value = f32[2,1,1] {3, 0.25}} : f32[2,1,1]
-  %z = conv_transpose2d(%x, %w) : f32[1,2,2,2]
-  %y = mul(%z, %c) : f32[1,2,2,2]
-})",
-           "conv_transpose2d", 1e-6},
-          {"shift_into_transposed", R"(graph @g {stage = imported} (%x: f32[1,1,2,2]) -> (%y) {
-  %w = constant() {value = f32[1,2,1,1] {1, -2}} : f32[1,2,1,1]
-  %c = constant() {value = f32[2,1,1] {3, 0.25}} : f32[2,1,1]
-  %z = conv_transpose2d(%x, %w) : f32[1,2,2,2]
-  %y = add(%z, %c) : f32[1,2,2,2]
-})",
-           "conv_transpose2d", 1e-6},
           {"depthwise_into_layer", R"(graph @g {stage = imported} (%x: f32[1,1,3,3]) -> (%y) {
   %w = constant() {value = f32[2,1,2,1] {1, -2, 0.5, 3}} : f32[2,1,2,1]
   %d = constant() {value = f32[2,1,1,1] {3, -0.5}} : f32[2,1,1,1]
@@ -161,12 +139,6 @@ const Cases& weight_cases() {
   %c = linear(%x, %w) : f32[1,2,2]
   %y = batch_norm(%c, _, _, %m, %m) : f32[1,2,2]
 })"},
-          {"batch_norm_into_transposed", kArithmetic, R"(graph @g {stage = imported} (%x: f16[2,1,1,1]) -> (%y) {
-  %w = constant() {value = f16[1,1,1,1] "ADw="} : f16[1,1,1,1]
-  %m = constant() {value = f16[1] "ADw="} : f16[1]
-  %c = conv_transpose2d(%x, %w) : f16[2,1,1,1]
-  %y = batch_norm(%c, _, _, %m, %m) : f16[2,1,1,1]
-})"},
           {"batch_norm_as_scale_and_shift", "the values are f32 or f64",
            R"(graph @g {stage = imported} (%x: f16[2,1]) -> (%y) {
   %m = constant() {value = f16[1] "ADw="} : f16[1]
@@ -204,28 +176,6 @@ const Cases& weight_cases() {
   %c = constant() {value = f32[2] {3, 0.25}} : f32[2]
   %z = conv2d(%x, %w) : f32[1,2,2,2]
   %y = sub(%z, %c) : f32[1,2,2,2]
-})"},
-          {"scale_into_transposed", kArithmetic, R"(graph @g {stage = imported} (%x: f16[2,1,1,1]) -> (%y) {
-  %w = constant() {value = f16[1,1,1,1] "ADw="} : f16[1,1,1,1]
-  %c = conv_transpose2d(%x, %w) : f16[2,1,1,1]
-  %y = mul(%c, %w) : f16[2,1,1,1]
-})"},
-          {"scale_into_transposed", kFilters, R"(graph @g {stage = imported} (%x: f32[1,1,2,2]) -> (%y) {
-  %w = constant() {value = f32[1,2,1,1] {1, -2}} : f32[1,2,1,1]
-  %c = constant() {value = f32[2] {3, 0.25}} : f32[2]
-  %z = conv_transpose2d(%x, %w) : f32[1,2,2,2]
-  %y = mul(%z, %c) : f32[1,2,2,2]
-})"},
-          {"shift_into_transposed", kArithmetic, R"(graph @g {stage = imported} (%x: f16[2,1,1,1]) -> (%y) {
-  %w = constant() {value = f16[1,1,1,1] "ADw="} : f16[1,1,1,1]
-  %c = conv_transpose2d(%x, %w) : f16[2,1,1,1]
-  %y = add(%c, %w) : f16[2,1,1,1]
-})"},
-          {"shift_into_transposed", kFilters, R"(graph @g {stage = imported} (%x: f32[1,1,2,2]) -> (%y) {
-  %w = constant() {value = f32[1,2,1,1] {1, -2}} : f32[1,2,1,1]
-  %c = constant() {value = f32[2] {3, 0.25}} : f32[2]
-  %z = conv_transpose2d(%x, %w) : f32[1,2,2,2]
-  %y = add(%z, %c) : f32[1,2,2,2]
 })"},
           {"depthwise_into_layer", kArithmetic, R"(graph @g {stage = imported} (%x: f16[2,1,1,1]) -> (%y) {
   %w = constant() {value = f16[1,1,1,1] "ADw="} : f16[1,1,1,1]

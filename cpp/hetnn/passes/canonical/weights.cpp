@@ -15,7 +15,6 @@ Pattern layer(std::vector<std::string_view> names) {
   return exclusive(one_of(std::move(names), {any("x"), constant("w"), optional_constant("b")}, "layer"));
 }
 Pattern convolution_or_linear() { return layer({"conv1d", "conv2d", "conv3d", "linear"}); }
-Pattern transposed() { return layer({"conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}); }
 
 // The axis of the output that the layer's filters run along: the last for linear, whose weight is a matrix, else 1.
 int filter_axis(const ir::Node& layer) { return layer.input(1)->rank() == 2 ? layer.output()->rank() - 1 : 1; }
@@ -35,25 +34,6 @@ ir::Value* fold_affine(const Match& m, Build& build, std::span<const double> sca
                           : build.constant(w.dtype(), w.shape(), weight);
   return build.like(*m.node("layer"),
                     {m.value("x"), scaled, build.constant(w.dtype(), {static_cast<int64_t>(filters)}, bias)});
-}
-
-// The same where axis 1 of the weights holds the filters of a group: [C, M/groups, …].
-ir::Value* fold_affine_transposed(const Match& m, Build& build, std::span<const double> scale,
-                                  std::span<const double> shift) {
-  const Tensor& w = *m.tensor("w");
-  std::vector<double> weight = to_doubles(w), bias(scale.size(), 0);
-  if (const Tensor* b = m.tensor("b")) bias = to_doubles(*b);
-  const auto channels = static_cast<size_t>(w.shape()[0]), per_group = static_cast<size_t>(w.shape()[1]);
-  const size_t groups = scale.size() / per_group, area = weight.size() / (channels * per_group);
-  for (size_t c = 0; c < channels; ++c) {
-    for (size_t f = 0; f < per_group; ++f) {
-      const double factor = scale[c / (channels / groups) * per_group + f];
-      for (size_t k = 0; k < area; ++k) weight[(c * per_group + f) * area + k] *= factor;
-    }
-  }
-  for (size_t f = 0; f < scale.size(); ++f) bias[f] = bias[f] * scale[f] + shift[f];
-  return build.like(*m.node("layer"), {m.value("x"), build.constant(w.dtype(), w.shape(), weight),
-                                       build.constant(w.dtype(), {static_cast<int64_t>(scale.size())}, bias)});
 }
 
 bool weights_have_arithmetic(const Match& m) { return has_arithmetic(m.tensor("w")->dtype()); }
@@ -98,18 +78,6 @@ Rule batch_norm_into_layer() {
           }};
 }
 
-Rule batch_norm_into_transposed() {
-  return {.name = "batch_norm_into_transposed",
-          .equation = "norm(W x + b) = (s W) x + (s b + beta - s mean), s = gamma / sqrt(var + eps)",
-          .pattern = batch_norm_of(transposed()),
-          .guards = {kArithmetic},
-          .exactness = kExact,
-          .rewrite = [](const Match& m, Build& build) {
-            const Affine affine = batch_norm_affine(m);
-            return fold_affine_transposed(m, build, affine.scale, affine.shift);
-          }};
-}
-
 bool norm_has_arithmetic(const Match& m) { return has_arithmetic(m.root()->output()->dtype()); }
 
 Rule batch_norm_alone() {
@@ -140,15 +108,15 @@ std::optional<AxisConstant> filter_constant(const Match& m) {
 bool constant_follows_filters(const Match& m) { return filter_constant(m).has_value(); }
 constexpr Guard kFilterConstant = {"the constant varies along the layer's filters only", constant_follows_filters};
 
-ir::Value* fold_scale(const Match& m, Build& build, bool is_transposed) {
+ir::Value* fold_scale(const Match& m, Build& build) {
   const std::vector<double> scale = filter_constant(m)->values, shift(scale.size(), 0);
-  return is_transposed ? fold_affine_transposed(m, build, scale, shift) : fold_affine(m, build, scale, shift);
+  return fold_affine(m, build, scale, shift);
 }
-ir::Value* fold_shift(const Match& m, Build& build, double sign, bool is_transposed) {
+ir::Value* fold_shift(const Match& m, Build& build, double sign) {
   std::vector<double> shift = filter_constant(m)->values;
   for (double& value : shift) value *= sign;
   const std::vector<double> scale(shift.size(), 1);
-  return is_transposed ? fold_affine_transposed(m, build, scale, shift) : fold_affine(m, build, scale, shift);
+  return fold_affine(m, build, scale, shift);
 }
 
 Rule scale_into_layer() {
@@ -157,7 +125,7 @@ Rule scale_into_layer() {
           .pattern = op("mul", {convolution_or_linear(), constant("c")}),
           .guards = {kArithmetic, kFilterConstant},
           .exactness = kExact,
-          .rewrite = [](const Match& m, Build& build) { return fold_scale(m, build, false); }};
+          .rewrite = [](const Match& m, Build& build) { return fold_scale(m, build); }};
 }
 std::vector<double> reciprocals(std::vector<double> values) {
   for (double& value : values) value = 1 / value;
@@ -180,7 +148,7 @@ Rule shift_into_layer() {
           .pattern = op("add", {convolution_or_linear(), constant("c")}),
           .guards = {kArithmetic, kFilterConstant},
           .exactness = kExact,
-          .rewrite = [](const Match& m, Build& build) { return fold_shift(m, build, 1, false); }};
+          .rewrite = [](const Match& m, Build& build) { return fold_shift(m, build, 1); }};
 }
 Rule difference_into_layer() {
   return {.name = "difference_into_layer",
@@ -188,25 +156,8 @@ Rule difference_into_layer() {
           .pattern = op("sub", {convolution_or_linear(), constant("c")}),
           .guards = {kArithmetic, kFilterConstant},
           .exactness = kExact,
-          .rewrite = [](const Match& m, Build& build) { return fold_shift(m, build, -1, false); }};
+          .rewrite = [](const Match& m, Build& build) { return fold_shift(m, build, -1); }};
 }
-Rule scale_into_transposed() {
-  return {.name = "scale_into_transposed",
-          .equation = "(W x + b) c = (c W) x + c b",
-          .pattern = op("mul", {transposed(), constant("c")}),
-          .guards = {kArithmetic, kFilterConstant},
-          .exactness = kExact,
-          .rewrite = [](const Match& m, Build& build) { return fold_scale(m, build, true); }};
-}
-Rule shift_into_transposed() {
-  return {.name = "shift_into_transposed",
-          .equation = "(W x + b) + c = W x + (b + c)",
-          .pattern = op("add", {transposed(), constant("c")}),
-          .guards = {kArithmetic, kFilterConstant},
-          .exactness = kExact,
-          .rewrite = [](const Match& m, Build& build) { return fold_shift(m, build, 1, true); }};
-}
-
 // A 1x1 depthwise convolution is a scale and a shift a channel.
 bool is_pointwise_depthwise(const ir::Node& conv) {
   const Shape& w = conv.input(1)->shape();
@@ -356,10 +307,9 @@ const RuleSet& weights() {
   static const RuleSet set = {
       "weights",
       "What follows or precedes a convolution or linear layer channel by channel goes into its weights.",
-      {matmul_as_linear(), batch_norm_into_layer(), batch_norm_into_transposed(), batch_norm_alone(),
-       scale_into_layer(), quotient_into_layer(), shift_into_layer(), difference_into_layer(), scale_into_transposed(),
-       shift_into_transposed(), depthwise_into_layer(), scale_into_next(), quotient_into_next(), shift_into_next(),
-       depthwise_into_next()}};
+      {matmul_as_linear(), batch_norm_into_layer(), batch_norm_alone(), scale_into_layer(), quotient_into_layer(),
+       shift_into_layer(), difference_into_layer(), depthwise_into_layer(), scale_into_next(), quotient_into_next(),
+       shift_into_next(), depthwise_into_next()}};
   return set;
 }
 

@@ -41,6 +41,15 @@ bool operand_fits(const ir::Node& follower, const ir::Value& operand, const Shap
   return true;
 }
 
+// The shape in which a step takes a constant: slopes flat, one value as one element, else all axes but the channels 1.
+Shape operand_shape(const ir::Node& follower, const ir::Value& operand, const ir::Value& output, int channel_axis) {
+  const Dim count = elements(operand.shape());
+  if (count == Dim(1) || follower.op().has(ir::Trait::channelwise) || channel_axis == output.rank() - 1) return {count};
+  Shape out(static_cast<size_t>(output.rank()), 1);
+  out[static_cast<size_t>(channel_axis)] = count;
+  return out;
+}
+
 }  // namespace
 
 ValueLayout channels_last(const ir::Value& value) {
@@ -100,7 +109,9 @@ std::vector<Call> calls_of(const ir::Graph& graph) {
       HETNN_ASSERT(!step.empty(), ir::describe(follower), " cannot follow ", ir::describe(*anchor));
       for (const ir::Value* input : follower.inputs()) {
         if (!input || input == main || step.find('%') == std::string::npos) continue;
-        if (input->type() != main->type()) call.flat.insert(call.inputs.size());
+        if (input->type() != main->type())
+          call.operand_shapes[call.inputs.size()] =
+              operand_shape(follower, *input, *main, channel_axis_of(*anchor, *main));
         call.inputs.push_back(input);
       }
       epilogue += (epilogue.empty() ? "" : "; ") + step;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -25,7 +24,8 @@ struct Call {
   std::vector<const ir::Value*> inputs;  // anchor's present inputs, then the operands of the steps
   std::vector<const ir::Value*> outputs;
   const ir::Node* anchor;
-  std::set<size_t> flat = {};  // inputs that are constants of one value or one a channel, passed with rank 1
+  // Constants of one value or one a channel, with the shape in which a step takes them.
+  std::map<size_t, Shape> operand_shapes = {};
 };
 
 /// Whether `follower`, which reads the result `value` of a kernel started by `anchor`, can be a step of that kernel.

@@ -105,8 +105,8 @@ class Emitter {
       const bool weight = family.is_weight && family.is_weight(concrete.call(), static_cast<int>(k));
       if (weight) {
         command.inputs.push_back(packed(family, concrete, static_cast<int>(k), input));
-      } else if (call.flat.contains(k) && input.producer() && input.producer()->is_constant()) {
-        command.inputs.push_back(flat_constant(input));
+      } else if (call.operand_shapes.contains(k) && input.producer() && input.producer()->is_constant()) {
+        command.inputs.push_back(shaped_constant(input, call.operand_shapes.at(k)));
       } else {
         const int32_t id = buffer(input);
         command.inputs.push_back(reads_plain && assembler_.buffer(id).layout != Layout::plain ? plain_copy(input, id)
@@ -153,9 +153,9 @@ class Emitter {
     return id;
   }
 
-  int32_t flat_constant(const ir::Value& value) {
+  int32_t shaped_constant(const ir::Value& value, const Shape& shape) {
     const Tensor& tensor = value.producer()->tensor("value");
-    return assembler_.constant_buffer(value.name() + ".flat", {tensor.dtype(), {tensor.elems()}},
+    return assembler_.constant_buffer(value.name() + ".operand", {tensor.dtype(), shape},
                                       {tensor.data(), static_cast<size_t>(tensor.bytes())});
   }
 

@@ -1,0 +1,197 @@
+// Every device against the reference: each operator's samples, compiled, packed, unpacked and run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "hetnn/base/error.h"
+#include "hetnn/compiler/compile.h"
+#include "hetnn/ir/rewriter.h"
+#include "hetnn/ir/text.h"
+#include "hetnn/ops/evaluate.h"
+#include "hetnn/ops/interpret.h"
+#include "hetnn/ops/registry.h"
+#include "hetnn/runtime/executable.h"
+
+namespace hetnn {
+namespace {
+
+constexpr int64_t kSize = 8;  // of every symbol
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TargetSpec target_of(const std::string& device) {
+  if (device == "cpu") return parse_target(R"({"name": "cpu", "devices": [{"name": "cpu", "kind": "cpu"}]})");
+  const std::string spec = read_file(std::string(HETNN_SOURCE_DIR) + "/python/hetnn/targets/" + device + ".json");
+  return parse_target(R"({"name": "both", "devices": [{"name": "cpu", "kind": "cpu"}, {"name": ")" + device +
+                      R"(", "kind": "npu", "spec": )" + spec + "}]}");
+}
+
+Tensor random_tensor(DType dtype, const std::vector<int64_t>& shape, std::mt19937& random) {
+  std::byte* data = nullptr;
+  Tensor out = Tensor::zeros(dtype, shape, &data);
+  std::normal_distribution<double> normal(0, 1);
+  ops::visit_dtype(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for (int64_t k = 0; k < out.elems(); ++k) {
+      const double draw = normal(random);
+      ops::mutable_values<T>(data)[k] = static_cast<T>(is_float(dtype)           ? draw
+                                                       : dtype == DType::boolean ? draw > 0
+                                                                                 : std::abs(draw) < 1);
+    }
+  });
+  return out;
+}
+
+// The sample's node with its first input as the graph's input, and constants of fixed shape for the others.
+ir::Graph graph_of(std::string_view source, std::mt19937& random) {
+  const ir::Graph sample = ir::parse_sample(source);
+  ir::Graph graph("sample");
+  graph.symbols = sample.symbols;
+  ir::Rewriter rewriter(graph);
+  std::vector<ir::Value*> inputs;
+  const ir::Node* node = sample.outputs()[0]->producer();
+  for (const ir::Value* input : node->inputs()) {
+    if (!input) {
+      inputs.push_back(nullptr);
+    } else if (input->producer()) {
+      inputs.push_back(rewriter.constant(input->producer()->tensor("value")));
+    } else if (inputs.empty() || !is_static(input->shape())) {
+      inputs.push_back(rewriter.add_input(input->name(), input->type()));
+    } else {
+      inputs.push_back(rewriter.constant(random_tensor(input->dtype(), values(input->shape()), random)));
+    }
+  }
+  for (ir::Value* output : rewriter.create(node->op().name, inputs, node->attrs())->outputs())
+    rewriter.add_output(output);
+  for (Symbol& symbol : graph.symbols) symbol.hint = kSize;
+  return graph;
+}
+
+double largest_difference(const Tensor& got, const Tensor& want) {
+  double difference = 0, size = 0;
+  ops::visit_dtype(want.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    for (size_t k = 0; k < want.values<T>().size(); ++k) {
+      const auto g = static_cast<double>(got.values<T>()[k]), w = static_cast<double>(want.values<T>()[k]);
+      if (std::isnan(w) || std::isinf(w)) {
+        difference = (std::isnan(g) && std::isnan(w)) || g == w ? difference : INFINITY;
+      } else {
+        difference = std::max(difference, std::abs(g - w));
+        size = std::max(size, std::abs(w));
+      }
+    }
+  });
+  return size > 0 ? difference / size : difference;
+}
+
+std::vector<Tensor> run(const Compilation& compilation, const std::vector<Tensor>& inputs, int threads) {
+  auto image = std::make_shared<const std::vector<std::byte>>(compilation.image());
+  runtime::Executable executable({image, *image}, threads);
+  std::vector<runtime::Argument> arguments;
+  std::vector<const std::byte*> from;
+  for (const Tensor& input : inputs) {
+    arguments.push_back({input.dtype(), input.shape()});
+    from.push_back(input.data());
+  }
+  const Bindings bindings = executable.bindings_of(arguments);
+  std::vector<Tensor> outputs;
+  std::vector<std::byte*> to;
+  for (size_t k = 0; k < executable.program()->outputs.size(); ++k) {
+    std::byte* data = nullptr;
+    const auto& buffer = executable.program()->buffers[static_cast<size_t>(executable.program()->outputs[k].buffer)];
+    outputs.push_back(Tensor::zeros(buffer.dtype, executable.output_shapes(bindings)[k], &data));
+    to.push_back(data);
+  }
+  executable.run(bindings, from, to);
+  executable.run(bindings, from, to);  // a second run reuses the context
+  return outputs;
+}
+
+struct Case {
+  std::string device;
+  const ir::OpDef* op;
+  std::string_view source;
+};
+
+std::vector<Case> all_cases() {
+  ops::register_all();
+  std::vector<Case> out;
+  for (const char* device : {"cpu", "relu-mul"}) {
+    for (const ir::OpDef* op : ir::OpTable::global().all()) {
+      for (std::string_view source : op->samples) out.push_back({device, op, source});
+    }
+  }
+  return out;
+}
+
+class Conformance : public testing::TestWithParam<Case> {};
+
+TEST_P(Conformance, EqualsTheReference) {
+  std::mt19937 random(11);
+  const ir::Graph graph = graph_of(GetParam().source, random);
+  std::vector<Tensor> inputs;
+  for (const ir::Value* input : graph.inputs())
+    inputs.push_back(random_tensor(input->dtype(), evaluate(input->shape(), graph.hints()), random));
+  const std::vector<Tensor> want = ops::interpret(graph, inputs);
+  CompileOptions options;
+  options.network.partition.strategy = plan::Strategy::take_all;
+  std::unique_ptr<Compilation> compilation;
+  try {
+    compilation = Compilation::make(graph.clone(), target_of(GetParam().device), options);
+  } catch (const Unsupported& error) {
+    // An operator without a kernel must say so, and no other may be refused.
+    EXPECT_TRUE(!GetParam().op->kernel) << error.what();
+    EXPECT_THAT(error.what(), testing::HasSubstr(std::string(GetParam().op->name)));
+    return;
+  }
+  for (int threads : {1, 2}) {
+    const std::vector<Tensor> got = run(*compilation, inputs, threads);
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t k = 0; k < want.size(); ++k)
+      EXPECT_LE(largest_difference(got[k], want[k]), std::max(GetParam().op->tolerance, 2e-6));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Samples, Conformance, testing::ValuesIn(all_cases()),
+                         [](const testing::TestParamInfo<Case>& sample) {
+                           return (sample.param.device == "cpu" ? "cpu_" : "npu_") +
+                                  std::string(sample.param.op->name) + "_" + std::to_string(sample.index);
+                         });
+
+TEST(Compile, AnUnseenSizeNeedsTheCompiler) {
+  ops::register_all();
+  std::mt19937 random(5);
+  const ir::Graph graph = graph_of("conv2d(f32[1,2,h,8], f32[5,2,1,1], f32[5])", random);
+  CompileOptions options;
+  options.network.partition.strategy = plan::Strategy::take_all;
+  const auto compilation = Compilation::make(graph.clone(), target_of("relu-only"), options);
+  auto image = std::make_shared<const std::vector<std::byte>>(compilation->image());
+  runtime::Executable executable({image, *image}, 1);
+  const Tensor x = random_tensor(DType::f32, {1, 2, 6, 8}, random);
+  std::byte* data = nullptr;
+  const Tensor y = Tensor::zeros(DType::f32, {1, 5, 6, 8}, &data);
+  const std::byte* from[] = {x.data()};
+  std::byte* const to[] = {data};
+  const Bindings bindings = {{"h", 6}};
+  EXPECT_THAT([&] { executable.run(bindings, from, to); },
+              testing::ThrowsMessage<Unsupported>(
+                  testing::AllOf(testing::HasSubstr("{h = 6}"), testing::HasSubstr("{h = 8}"))));
+  executable.set_specialiser([&](const Bindings& wanted) {
+    compilation->add_variant(wanted);
+    return compilation->image();
+  });
+  executable.run(bindings, from, to);
+  EXPECT_LE(largest_difference(y, ops::interpret(graph, std::vector<Tensor>{x})[0]), 1e-6);
+}
+
+}  // namespace
+}  // namespace hetnn

@@ -114,17 +114,16 @@ void ContractionGraph::move_beside(const Walk& walk, int32_t pivot) {
   if (moved.empty()) return;
   std::sort(moved.begin(), moved.end(), [&](int32_t a, int32_t b) { return label_[index(a)] < label_[index(b)]; });
   for (const int32_t g : moved) unlink(g);
-  // Reached forward: behind the pivot. Reached backward: before it.
+  // Reached forward: behind the pivot, close to whatever comes next. Reached backward: before it, close to whatever
+  // came before. Either way the room beside the pivot shrinks by the groups that moved, not by half.
   const auto sentinel = static_cast<int32_t>(parent_.size());
   int32_t at = walk.forward ? pivot : before_[index(pivot)];
-  const auto gap = [&] {
-    const int64_t low = at == sentinel ? 0 : label_[index(at)];
-    const int64_t high = after_[index(at)] == sentinel ? kSpan : label_[index(after_[index(at)])];
-    return (high - low) / (static_cast<int64_t>(moved.size()) + 1);
-  };
-  if (gap() < 1) renumber();
-  const int64_t stride = std::min(gap(), kStride);
-  int64_t label = at == sentinel ? 0 : label_[index(at)];
+  const auto low = [&] { return at == sentinel ? 0 : label_[index(at)]; };
+  const auto high = [&] { return after_[index(at)] == sentinel ? kSpan : label_[index(after_[index(at)])]; };
+  const auto places = static_cast<int64_t>(moved.size()) + 1;
+  if ((high() - low()) / places < 1) renumber();
+  const int64_t stride = std::min((high() - low()) / places, kStride);
+  int64_t label = walk.forward ? high() - stride * places : low();
   for (const int32_t g : moved) {
     insert_after(at, g, label += stride);
     at = g;

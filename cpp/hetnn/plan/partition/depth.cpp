@@ -30,14 +30,15 @@ class DepthGrowth {
       : instance_(instance),
         colour_(colour),
         depth_(node_depths(instance)),
-        groups_({instance.in_begin, instance.in_nodes, instance.out_begin, instance.out_nodes}, by_depth(depth_)),
+        seeds_(seed_order(instance, depth_)),
+        groups_({instance.in_begin, instance.in_nodes, instance.out_begin, instance.out_nodes}, seeds_),
         visited_(colour.size(), 0),
         set_of_(colour.size(), -1),
         inputs_in_set_(colour.size(), 0),
         consumers_in_set_(colour.size(), 0) {}
 
   std::vector<int32_t> run() {
-    for (const int32_t seed : seed_order(instance_, depth_)) {
+    for (const int32_t seed : seeds_) {
       if (visited_[index(seed)] != 0) continue;
       visited_[index(seed)] = 1;
       if (colour_[index(seed)] != 0) grow(seed);
@@ -51,12 +52,6 @@ class DepthGrowth {
     int32_t neighbour;
     bool forward;
   };
-
-  static std::vector<int32_t> by_depth(const std::vector<int32_t>& depth) {
-    std::vector<int32_t> order(depth.size());
-    std::iota(order.begin(), order.end(), 0);
-    return sorted_by(depth, order, false);
-  }
 
   void join(int32_t v) {
     visited_[index(v)] = 1;
@@ -122,7 +117,7 @@ class DepthGrowth {
 
   const Instance& instance_;
   const std::vector<int32_t>& colour_;
-  std::vector<int32_t> depth_;
+  std::vector<int32_t> depth_, seeds_;
   ContractionGraph groups_;
   std::vector<uint8_t> visited_;
   std::vector<int32_t> set_of_, inputs_in_set_, consumers_in_set_;

@@ -159,7 +159,8 @@ size_t Rewriter::erase_dead() {
   return erased;
 }
 
-void Rewriter::rename(Value* value, std::string_view name) {
+void Rewriter::rename(Value* value, std::string_view wanted) {
+  const std::string name(wanted);  // `wanted` may be the holder's own name, which is cleared below
   if (value->name() == name) return;
   Value* holder = graph_.find_value(name);
   graph_.names_.erase(value->name());

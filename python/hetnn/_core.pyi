@@ -18,13 +18,24 @@ __all__: list[str] = [
     "Plan",
     "PlanProblem",
     "Value",
+    "allocate",
+    "assemble",
+    "builtin_spec",
     "canonicalise",
+    "check_spec",
+    "command_streams",
     "compile",
+    "disassemble",
+    "figures_without_source",
     "interpret",
+    "isa_manual",
     "legalise",
     "operators",
     "plan",
     "rules",
+    "simulate_model",
+    "simulate_topology",
+    "spec_schema",
     "version",
 ]
 
@@ -180,9 +191,29 @@ class PartitionPlan:
     """
     A plan of a planning problem.
     """
+    def diff(self, other: PartitionPlan) -> str:
+        """
+        What differs in another plan, as JSON text.
+        """
+    def explain(self) -> str:
+        """
+        Cut, candidates, margin, lower bound and gap, as JSON text.
+        """
+    def svg(self) -> str:
+        """
+        The plan as an SVG document.
+        """
     def to_json(self) -> str:
         """
         The plan as JSON text, in the form of docs/plan-schema.json.
+        """
+    def what_if(self, support: collections.abc.Sequence[str]) -> str:
+        """
+        The ranked gain of each unsupported kind, as JSON text.
+        """
+    def why(self, id: str) -> str:
+        """
+        Why a node is where it is, as JSON text.
         """
     @property
     def plan_us(self) -> float:
@@ -217,14 +248,57 @@ class PlanProblem:
         """
         Plans the problem; `options` is a JSON object.
         """
+    def plan_with_repair(
+        self, strategy: str, options: str, backend: collections.abc.Callable[[str, list[str]], typing.Any]
+    ) -> PartitionPlan:
+        """
+        Plans and repairs: `backend(device, ids)` returns None or (reason, ids at fault) for each accelerator subgraph.
+        """
     def to_json(self) -> str:
         """
         The problem as JSON text.
         """
 
+def allocate(
+    rows: collections.abc.Sequence[
+        tuple[
+            str,
+            typing.SupportsInt | typing.SupportsIndex,
+            typing.SupportsInt | typing.SupportsIndex,
+            typing.SupportsInt | typing.SupportsIndex,
+        ]
+    ],
+    capacity: typing.SupportsInt | typing.SupportsIndex,
+    seconds: typing.SupportsFloat | typing.SupportsIndex = 10.0,
+    heuristic_only: bool = False,
+) -> dict[str, typing.Any]:
+    """
+    Offsets for buffers (id, lower, upper, size) within a capacity.
+    """
+
+def assemble(source: str) -> list[int]:
+    """
+    Text as words.
+    """
+
+def builtin_spec(name: str) -> typing.Any:
+    """
+    The data sheet of a member of a built-in family as JSON text, else None.
+    """
+
 def canonicalise(graph: Graph) -> Graph:
     """
     The canonical form of a graph.
+    """
+
+def check_spec(json: str, where: str) -> str:
+    """
+    Reads a data sheet strictly and writes it back. InvalidModel names the path.
+    """
+
+def command_streams(path: str) -> list[typing.Any]:
+    """
+    The command streams of a .hetnn file, as text.
     """
 
 def compile(graph: Graph, target: str, options: str) -> Compilation:
@@ -232,11 +306,26 @@ def compile(graph: Graph, target: str, options: str) -> Compilation:
     Compiles a graph; target and options are JSON texts.
     """
 
+def disassemble(words: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> str:
+    """
+    Words as text.
+    """
+
+def figures_without_source(json: str) -> list[str]:
+    """
+    Paths of figures that no provenance covers.
+    """
+
 def interpret(
     graph: Graph, inputs: collections.abc.Sequence[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]]
 ) -> list[typing.Any]:
     """
     Runs a graph by its operators' reference meanings.
+    """
+
+def isa_manual() -> str:
+    """
+    The instruction set as a Markdown page.
     """
 
 def legalise(
@@ -261,6 +350,27 @@ def plan(graph: Graph, target: str, options: str) -> Plan:
 def rules() -> list[typing.Any]:
     """
     Every rewrite rule in the order of application, as dicts.
+    """
+
+def simulate_model(path: str) -> dict[str, typing.Any]:
+    """
+    The layers of every command stream of a .hetnn file, timed.
+    """
+
+def simulate_topology(
+    spec: str,
+    csv: str,
+    name: str,
+    dataflow: str = "",
+    words_per_cycle: typing.SupportsFloat | typing.SupportsIndex = 0.0,
+) -> dict[str, typing.Any]:
+    """
+    Times the layers of a topology.
+    """
+
+def spec_schema() -> str:
+    """
+    The JSON schema of data sheets.
     """
 
 version: str = "0.1.0"

@@ -26,6 +26,10 @@ class Executable:
         """
         Bytes of the arena for these sizes.
         """
+    def example_shapes(self) -> dict[str, list[int]]:
+        """
+        The inputs' shapes at the example's sizes, by name.
+        """
     def image(self) -> bytes:
         """
         The image as bytes.

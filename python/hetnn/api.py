@@ -19,7 +19,7 @@ Pins: TypeAlias = "Mapping[str, str] | Iterable[Mapping[str, Any]]"
 _REWRITE_MODES = ("auto", "always", "off")
 
 
-def compile(  # noqa: A001: the name users expect
+def compile(
     model: Any,
     target: Any = "cpu",
     *,
@@ -79,7 +79,7 @@ def plan(
 
 
 def check(model: Any, target: Any = "cpu") -> list[dict[str, Any]]:
-    """Every node that the target's accelerators do not take as it stands, with all reasons and the model's source lines.
+    """Every node that the target's accelerators do not take as it stands, with all reasons and source lines.
 
     The rows are those of the report's `not_on_preferred`, before any rewriting.
     """

@@ -92,16 +92,11 @@ class Executable:
         return int(self._engine.threads)
 
     @property
-    def hints(self) -> dict[str, int]:
-        """The example's value of every symbol."""
-        return dict(self._engine.hints)
-
-    @property
     def arena_bytes(self) -> int:
         """Bytes of the activations' arena, at the sizes of the example that the model was exported with."""
-        return int(self._engine.arena_bytes(self.hints))
+        return int(self._engine.arena_bytes(self._engine.hints))
 
-    def report(self, format: str = "text") -> Any:  # noqa: A002: the name users expect
+    def report(self, format: str = "text") -> Any:
         """Placement, reasons, bytes and predicted times as "text", "dict", "json", "html" or "svg"."""
         if format == "json":
             return self._engine.report_json

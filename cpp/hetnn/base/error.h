@@ -50,8 +50,8 @@ std::string text(const Args&... args) {
 }  // namespace hetnn
 
 /// Checks an invariant of hetnn itself, in every build; its failure is a bug. Further arguments form the message.
-#define HETNN_ASSERT(condition, ...)                                                                \
-  do {                                                                                              \
-    if (!(condition)) [[unlikely]]                                                                  \
+#define HETNN_ASSERT(condition, ...)                                                             \
+  do {                                                                                           \
+    if (!(condition)) [[unlikely]]                                                               \
       ::hetnn::throw_internal_error(__FILE__, __LINE__, #condition, ::hetnn::text(__VA_ARGS__)); \
   } while (false)

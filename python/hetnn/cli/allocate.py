@@ -35,7 +35,9 @@ def _read(path: str) -> list[tuple[str, int, int, int]]:
     with open(path, encoding="utf-8", newline="") as file:
         table = [[cell.strip() for cell in row] for row in csv.reader(file) if any(cell.strip() for cell in row)]
     if not table or table[0][:4] != _COLUMNS:
-        raise InvalidModel(f"'{path}' must begin with {','.join(_COLUMNS)}; got {','.join(table[0]) if table else 'nothing'}.")
+        raise InvalidModel(
+            f"'{path}' must begin with {','.join(_COLUMNS)}; got {','.join(table[0]) if table else 'nothing'}."
+        )
     rows = []
     for number, row in enumerate(table[1:], 2):
         try:

@@ -10,8 +10,8 @@ from typing import Any
 
 from hetnn import _core
 from hetnn.cli.answer import Answer, BadUse
-from hetnn.report.text import table
 from hetnn.cli.npu import npu_spec
+from hetnn.report.text import table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,6 +52,7 @@ def _of_model(path: str) -> Answer:
 
 def _layers_text(layers: list[dict[str, Any]]) -> str:
     rows = [
-        [row["name"], str(row["compute_cycles"]), str(row["stall_cycles"]), f"{row['utilization']:.1%}"] for row in layers
+        [row["name"], str(row["compute_cycles"]), str(row["stall_cycles"]), f"{row['utilization']:.1%}"]
+        for row in layers
     ]
     return table(["layer", "compute cycles", "stall cycles", "utilization"], rows)

@@ -18,12 +18,43 @@ from hetnn.importers.symbols import Symbols
 from hetnn.importers.torch_rules import RULES, Call
 
 # Composites that stay whole: decomposed, they would hide what a device can do at once.
-_WHOLE = (
-    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d linear prelu scaled_dot_product_attention layer_norm "
-    "group_norm instance_norm rms_norm pixel_shuffle pixel_unshuffle hardswish hardsigmoid mish silu gelu elu selu celu "
-    "leaky_relu relu6 hardtanh max_pool2d avg_pool2d adaptive_avg_pool2d softmax log_softmax lstm gru upsample_nearest2d "
-    "upsample_bilinear2d softplus"
-).split()
+_WHOLE = [
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "linear",
+    "prelu",
+    "scaled_dot_product_attention",
+    "layer_norm",
+    "group_norm",
+    "instance_norm",
+    "rms_norm",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "hardswish",
+    "hardsigmoid",
+    "mish",
+    "silu",
+    "gelu",
+    "elu",
+    "selu",
+    "celu",
+    "leaky_relu",
+    "relu6",
+    "hardtanh",
+    "max_pool2d",
+    "avg_pool2d",
+    "adaptive_avg_pool2d",
+    "softmax",
+    "log_softmax",
+    "lstm",
+    "gru",
+    "upsample_nearest2d",
+    "upsample_bilinear2d",
+    "softplus",
+]
 
 _DTYPES = {
     torch.float32: "f32",
@@ -61,7 +92,8 @@ def _decomposed(program: ExportedProgram) -> ExportedProgram:
     kept = {overload for overload in table if _packet_name(overload) in _WHOLE}
     for overload in kept:
         del table[overload]
-    return program.run_decompositions(table)
+    decomposed: ExportedProgram = program.run_decompositions(table)
+    return decomposed
 
 
 def _packet_name(overload: Any) -> str:
@@ -196,7 +228,9 @@ class _Importer:
             f"\n  {what} ({len(places)} times) at {', '.join(dict.fromkeys(places))}"
             for what, places in self._problems.items()
         ]
-        raise Unsupported("the model uses operators that hetnn lacks. Replace them or run those parts elsewhere:" + "".join(rows))
+        raise Unsupported(
+            "the model uses operators that hetnn lacks. Replace them or run those parts elsewhere:" + "".join(rows)
+        )
 
     def _call(self, node: torch.fx.Node) -> Call:
         schema = getattr(node.target, "_schema", None)
@@ -244,7 +278,7 @@ class _Importer:
         flat = [*given[:-1], *given[-1]] if given and isinstance(given[-1], list) else given
         elementwise = "elementwise" in op["traits"]
         if elementwise and len(input_names) >= 2:
-            flat = call.promote(flat, compare="bool" == call.dtype())
+            flat = call.promote(flat, compare=call.dtype() == "bool")
         outputs = call.create_all(op["name"], flat, attrs)
         return outputs[0] if len(outputs) == 1 else outputs
 
@@ -272,7 +306,10 @@ class _Importer:
         specs = self._program.graph_signature.output_specs
         for spec, value in zip(specs, output_node.args[0], strict=True):
             if spec.kind != OutputKind.USER_OUTPUT:
-                raise Unsupported(f"the model updates '{spec.target}' when it runs; hetnn runs models without state. Return the new value.")
+                raise Unsupported(
+                    f"the model updates '{spec.target}' when it runs; hetnn runs models without state. "
+                    "Return the new value."
+                )
             if value is None or not isinstance(value, torch.fx.Node):
                 continue
             self._builder.output(self._values[value], value.name)

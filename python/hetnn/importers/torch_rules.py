@@ -73,9 +73,7 @@ class Call:
 
     def create_all(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any] | None = None) -> list[Any]:
         scope, file, line = self._importer._loc(self._node)
-        return list(
-            self._importer._builder.create(op, list(inputs), attrs or {}, self._node.name, scope, file, line)
-        )
+        return list(self._importer._builder.create(op, list(inputs), attrs or {}, self._node.name, scope, file, line))
 
     def create(self, op: str, inputs: Sequence[Any], **attrs: Any) -> Any:
         return self.create_all(op, inputs, attrs)[0]
@@ -334,7 +332,12 @@ def _leaky_relu(call: Call) -> Any:
     return call.create("leaky_relu", [call["self"]], negative_slope=float(call["negative_slope"]))
 
 
-@rule("_native_batch_norm_legit_no_training.default", "batch_norm.default", "native_batch_norm.default", "cudnn_batch_norm.default")
+@rule(
+    "_native_batch_norm_legit_no_training.default",
+    "batch_norm.default",
+    "native_batch_norm.default",
+    "cudnn_batch_norm.default",
+)
 def _batch_norm(call: Call) -> Any:
     if call.args.get("training"):
         raise Unsupported("batch_norm in training mode; call model.eval() before exporting")
@@ -349,7 +352,10 @@ def _batch_norm(call: Call) -> Any:
 @rule("layer_norm.default", "native_layer_norm.default")
 def _layer_norm(call: Call) -> Any:
     out = call.create(
-        "layer_norm", [call["input"], call["weight"], call["bias"]], axes=len(call["normalized_shape"]), eps=float(call["eps"])
+        "layer_norm",
+        [call["input"], call["weight"], call["bias"]],
+        axes=len(call["normalized_shape"]),
+        eps=float(call["eps"]),
     )
     return [out, None, None] if isinstance(call._node.meta["val"], (tuple, list)) else out
 
@@ -358,7 +364,9 @@ def _layer_norm(call: Call) -> Any:
 def _mean_or_sum(call: Call) -> Any:
     op = "mean" if "mean" in str(call._node.target) else "sum"
     axes = call.args.get("dim") or []
-    return call.create(op, [call.cast(call["self"], call.dtype())], axes=axes, keepdim=bool(call.args.get("keepdim", False)))
+    return call.create(
+        op, [call.cast(call["self"], call.dtype())], axes=axes, keepdim=bool(call.args.get("keepdim", False))
+    )
 
 
 @rule("any.default", "any.dim", "any.dims", "all.default", "all.dim", "all.dims")
@@ -426,7 +434,9 @@ def _pad(call: Call) -> Any:
     for k in range(len(pad) // 2):
         before[rank - 1 - k], after[rank - 1 - k] = pad[2 * k], pad[2 * k + 1]
     value = call.args.get("value") or 0
-    return call.create("pad", [call["self"]], padding=before + after, mode=call.args.get("mode") or "constant", value=float(value))
+    return call.create(
+        "pad", [call["self"]], padding=before + after, mode=call.args.get("mode") or "constant", value=float(value)
+    )
 
 
 @rule("softmax.int", "_softmax.default", "_safe_softmax.default")
@@ -471,7 +481,11 @@ def _index(call: Call) -> Any:
         return call.create("gather", [x, given[0][1]], axis=given[0][0])
     sizes = [x.shape[axis] for axis, _ in given]
     leading = [axis for axis, _ in given] == list(range(len(given)))
-    if leading and all(isinstance(size, int) for size in sizes[1:]) and all(i.dtype in ("i64", "i32") for _, i in given):
+    if (
+        leading
+        and all(isinstance(size, int) for size in sizes[1:])
+        and all(i.dtype in ("i64", "i32") for _, i in given)
+    ):
         # Several leading axes become one, and their indices one flat index.
         flat, rest = None, list(x.shape)[len(given) :]
         for (_, index), size in zip(given, sizes, strict=True):
@@ -546,7 +560,9 @@ def _logical(call: Call) -> Any:
     target = str(call._node.target)
     if "bitwise" in target and a.dtype != "bool":
         raise Unsupported("bitwise operations of integers")
-    return call.create("logical_and" if "_and" in target else "logical_or", [call.cast(a, "bool"), call.cast(b, "bool")])
+    return call.create(
+        "logical_and" if "_and" in target else "logical_or", [call.cast(a, "bool"), call.cast(b, "bool")]
+    )
 
 
 @rule("linalg_vector_norm.default")

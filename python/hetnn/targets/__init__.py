@@ -19,7 +19,9 @@ def preset_names() -> list[str]:
 def load_spec(name: str) -> dict[str, Any]:
     """The data sheet of a preset or of a member of a built-in family. InvalidModel names what there is."""
     if name in preset_names():
-        spec: dict[str, Any] = json.loads(resources.files(__name__).joinpath(f"{name}.json").read_text(encoding="utf-8"))
+        spec: dict[str, Any] = json.loads(
+            resources.files(__name__).joinpath(f"{name}.json").read_text(encoding="utf-8")
+        )
         return spec
     from hetnn import _core
 

@@ -20,8 +20,9 @@ constexpr int64_t kAlign = 64;
 // The engines apply relu on the way out of a product or a sum.
 bool relu_follows(const ir::Node& anchor, const ir::Value& value, const ir::Node& follower) {
   static const std::set<std::string_view> anchors = {"conv2d", "linear", "matmul", "add"};
-  return anchors.contains(anchor.op().name) && follower.op().name == "relu" && follower.input(0) == &value &&
-         anchor.output() == &value;
+  if (!anchors.contains(anchor.op().name) || anchor.output() != &value || !follower.op().kernel) return false;
+  static const std::set<std::string> steps = {"relu"};
+  return steps.contains(follower.op().kernel(follower).step) && follower.input(0) == &value;
 }
 
 struct Layer {

@@ -53,7 +53,8 @@ class Network {
     double latency = 0, per_byte = 0, bytes = 0;
     for (int32_t from = 0; from < instance_.device_count; ++from) {
       for (int32_t to = 0; to < instance_.device_count; ++to) {
-        const size_t k = static_cast<size_t>(from * instance_.device_count + to);
+        const size_t k =
+            static_cast<size_t>(from) * static_cast<size_t>(instance_.device_count) + static_cast<size_t>(to);
         if (from == to) continue;
         latency = std::max(latency, instance_.latency_us[k]);
         per_byte = std::max(per_byte, instance_.us_per_byte[k]);

@@ -2,6 +2,7 @@
 // partitioner.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -62,8 +63,9 @@ class MaxFlow {
   /// The arc from a vertex to its parent; kRoot for a vertex at its terminal, kNone for an orphan.
   std::vector<int32_t> parent_;
   std::vector<int32_t> current_;
-  std::vector<int32_t> active_[3], next_[3], orphans_[3];
-  int32_t top_[3] = {0, 1, 1};
+  /// By tree; the first of each is unused.
+  std::array<std::vector<int32_t>, 3> active_, next_, orphans_;
+  std::array<int32_t, 3> top_ = {0, 1, 1};
   /// The tree whose growing is under way, so that orphans may settle one level above its top.
   Tree growing_ = kFree;
   Tree exhausted_ = kFree;

@@ -120,7 +120,7 @@ std::string plan_json(const Problem& problem, const Options& options, const Part
   // Objects are kept sorted by key through a plain map: appending to an ordered object looks through all of it.
   nlohmann::json device_of = nlohmann::json::object();
   for (int32_t v = 0; v < problem.size(); ++v) device_of[id(v)] = device(result.device_of[static_cast<size_t>(v)]);
-  document["device_of"] = std::move(device_of);
+  document["device_of"] = device_of;
   document["crossings"] = Json::array();
   double crossing_bytes = 0;
   for (const PartitionCrossing& c : result.crossings) {

@@ -19,6 +19,13 @@ inline constexpr std::size_t kBufferAlignment_bytes = 64;
 /// translations.
 inline constexpr std::size_t kHugePage_bytes = std::size_t{2} << 20;
 
+namespace detail {
+struct AlignedFree {
+  std::align_val_t alignment{kBufferAlignment_bytes};
+  void operator()(std::byte* p) const { ::operator delete(p, alignment); }
+};
+}  // namespace detail
+
 /// Owns `size_bytes` bytes at a 64-byte boundary at least; contents start as zeros. Move-only.
 class AlignedBuffer {
  public:
@@ -26,7 +33,7 @@ class AlignedBuffer {
   explicit AlignedBuffer(std::size_t size_bytes)
       : size_bytes_(size_bytes),
         data_(static_cast<std::byte*>(::operator new(size_bytes == 0 ? 1 : size_bytes, alignment_of(size_bytes))),
-              Free{alignment_of(size_bytes)}) {
+              detail::AlignedFree{alignment_of(size_bytes)}) {
 #if defined(__linux__)
     // Advice only: where it is refused the buffer is as good as any other.
     if (size_bytes >= 2 * kHugePage_bytes) madvise(data_.get(), size_bytes, MADV_HUGEPAGE);
@@ -45,12 +52,8 @@ class AlignedBuffer {
   static std::align_val_t alignment_of(std::size_t size_bytes) {
     return std::align_val_t{size_bytes >= 2 * kHugePage_bytes ? kHugePage_bytes : kBufferAlignment_bytes};
   }
-  struct Free {
-    std::align_val_t alignment{kBufferAlignment_bytes};
-    void operator()(std::byte* p) const { ::operator delete(p, alignment); }
-  };
   std::size_t size_bytes_ = 0;
-  std::unique_ptr<std::byte, Free> data_;
+  std::unique_ptr<std::byte, detail::AlignedFree> data_;
 };
 
 }  // namespace hetnn

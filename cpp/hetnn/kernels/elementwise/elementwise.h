@@ -12,8 +12,8 @@
 // cast    x -> y of another dtype; float to integer truncates, anything to bool is x != 0.
 // nary    x_0 ... x_{n-1} of the output's shape (or broadcast), f32 -> y.  n from 1 to 100.
 //         params op: add mul max min; coefficients ([] = all 1; add only); group (0 = default of the machine,
-//         else 2..16: how many inputs one pass reads); deterministic (0; 1 keeps the order and roundings of a chain of
-//         two-operand steps); epilogue ("").
+//         else 2..16: how many streams one pass over a tile reads; products and extremes at most 4); deterministic (0;
+//         1 keeps the order and roundings of a chain of two-operand steps); epilogue ("").
 // f32 is vectorised; f64, i64, i32, i8, u8, bool run through plain loops.
 #pragma once
 

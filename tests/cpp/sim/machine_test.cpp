@@ -1,0 +1,90 @@
+// The simulator executes words, and traps what no sound program does.
+#include "hetnn/sim/machine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "hetnn/base/error.h"
+
+namespace hetnn::sim {
+namespace {
+
+using namespace hetnn::npu;  // NOLINT(google-build-using-namespace): the instructions' own names
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+Spec small_spec() {
+  Spec spec = systolic_spec(4, 4);
+  spec.sram[0].bytes = 1024;
+  return spec;
+}
+
+constexpr int64_t kArena = static_cast<int64_t>(Region::arena);
+
+TEST(Machine, ComputesAConvolutionByHand) {
+  // A 1x3 row of two channels against one 1x1 filter (2, -1), bias 0.5, relu.
+  const float weights[] = {2, -1, 0.5F};
+  const std::vector<Instruction> stream = {
+      DmaLoad{.region = 0, .dram_addr = 0, .sram_addr = 0, .size0 = 12, .size1 = 1, .size2 = 1},
+      DmaLoad{.region = kArena, .dram_addr = 0, .sram_addr = 64, .size0 = 24, .size1 = 1, .size2 = 1},
+      Signal{.from = 0, .to = 1},
+      Wait{.at = 1, .from = 0},
+      Conv2d{.act = 1,
+             .has_bias = 1,
+             .groups = 1,
+             .in_addr = 64,
+             .in_h = 1,
+             .in_w = 3,
+             .in_c = 2,
+             .in_row_pitch = 24,
+             .in_pixel_pitch = 8,
+             .out_addr = 128,
+             .out_h = 1,
+             .out_w = 3,
+             .out_c = 1,
+             .out_row_pitch = 12,
+             .out_pixel_pitch = 4,
+             .weight_addr = 0,
+             .bias_addr = 8,
+             .kernel_h = 1,
+             .kernel_w = 1,
+             .stride_h = 1,
+             .stride_w = 1,
+             .dilation_h = 1,
+             .dilation_w = 1},
+      Signal{.from = 1, .to = 0},
+      Wait{.at = 0, .from = 1},
+      DmaStore{.region = kArena, .dram_addr = 64, .sram_addr = 128, .size0 = 12, .size1 = 1, .size2 = 1},
+      End{}};
+  const std::vector<uint64_t> words = encode(stream);
+  Machine machine(small_spec(), words, std::as_bytes(std::span(weights)), 128);
+  const float input[] = {1, 1, 2, 5, -3, -7};
+  std::memcpy(machine.arena(), input, sizeof input);
+  machine.run();
+  float output[3];
+  std::memcpy(output, machine.arena() + 64, sizeof output);
+  EXPECT_THAT(output, testing::ElementsAre(1.5F, 0.0F, 1.5F));
+  EXPECT_GT(machine.timing().cycles, 0);
+  machine.run();  // a machine runs again
+}
+
+TEST(Machine, TrapsWhatNoSoundProgramDoes) {
+  auto run = [](const Instruction& instruction) {
+    const std::vector<uint64_t> words = encode(std::vector<Instruction>{instruction});
+    Machine machine(small_spec(), words, {}, 64);
+    machine.run();
+  };
+  EXPECT_THAT([&] { run(DmaLoad{.region = kArena, .dram_addr = 60, .size0 = 8, .size1 = 1, .size2 = 1}); },
+              ThrowsMessage<InternalError>(HasSubstr("region of 64")));
+  EXPECT_THAT([&] { run(DmaLoad{.region = kArena, .sram_addr = 1020, .size0 = 8, .size1 = 1, .size2 = 1}); },
+              ThrowsMessage<InternalError>(HasSubstr("scratchpad of 1024")));
+  EXPECT_THAT([&] { run(DmaStore{.region = kArena, .sram_addr = 0, .size0 = 8, .size1 = 1, .size2 = 1}); },
+              ThrowsMessage<InternalError>(HasSubstr("never written")));
+  EXPECT_THAT([&] { run(Activation{.act = 1, .rows = 1, .channels = 2, .out_addr = 16}); },
+              ThrowsMessage<InternalError>(HasSubstr("never written")));
+}
+
+}  // namespace
+}  // namespace hetnn::sim

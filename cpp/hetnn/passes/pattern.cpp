@@ -136,7 +136,7 @@ std::optional<Match> match(const Pattern& pattern, ir::Node* root, const ir::Gra
 }
 
 std::string to_string(const Pattern& pattern) {
-  const std::string name(pattern.capture);
+  std::string name(pattern.capture);
   switch (pattern.kind) {
     case Pattern::Kind::any:
       return name;

@@ -32,8 +32,8 @@ std::vector<size_t> order_of(const ir::Node& permute) {
   return out;
 }
 std::vector<Dim> as_dims(const std::vector<size_t>& order) {
-  std::vector<Dim> out;
-  for (size_t axis : order) out.emplace_back(static_cast<int64_t>(axis));
+  std::vector<Dim> out(order.size());
+  std::transform(order.begin(), order.end(), out.begin(), [](size_t axis) { return static_cast<int64_t>(axis); });
   return out;
 }
 
@@ -66,8 +66,8 @@ Rule permute_of_permute() {
           .exactness = kBits,
           .rewrite = [](const Match& m, Build& build) {
             const std::vector<size_t> inner = order_of(*m.node("inner")), outer = order_of(*m.root());
-            std::vector<size_t> order;
-            for (size_t axis : outer) order.push_back(inner[axis]);
+            std::vector<size_t> order(outer.size());
+            std::transform(outer.begin(), outer.end(), order.begin(), [&](size_t axis) { return inner[axis]; });
             return build.op("permute", {m.value("x")}, {{"perm", as_dims(order)}});
           }};
 }

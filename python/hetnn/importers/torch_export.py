@@ -15,7 +15,7 @@ from hetnn import _core
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers import Imported
 from hetnn.importers.symbols import Symbols
-from hetnn.importers.torch_rules import RULES, Call
+from hetnn.importers.torch_rules import DTYPES, RULES, Call
 
 # Composites that stay whole: decomposed, they would hide what a device can do at once.
 _WHOLE = [
@@ -56,19 +56,6 @@ _WHOLE = [
     "softplus",
 ]
 
-_DTYPES = {
-    torch.float32: "f32",
-    torch.float64: "f64",
-    torch.float16: "f16",
-    torch.bfloat16: "bf16",
-    torch.int8: "i8",
-    torch.uint8: "u8",
-    torch.int16: "i16",
-    torch.int32: "i32",
-    torch.int64: "i64",
-    torch.bool: "bool",
-}
-
 # Carry no value, or check what export has checked already.
 _VANISH = {
     "aten._assert_tensor_metadata.default",
@@ -103,8 +90,8 @@ def _packet_name(overload: Any) -> str:
 class _Importer:
     def __init__(self, program: ExportedProgram) -> None:
         self._program = program
-        self._builder = _core.GraphBuilder("main")
-        self._symbols = Symbols()
+        self.builder = _core.GraphBuilder("main")
+        self.symbols = Symbols()
         self._values: dict[torch.fx.Node, Any] = {}
         self._one_to_one = {
             overload: (op, arguments.split()) for op in _core.operators() for overload, arguments in op["torch"]
@@ -121,7 +108,7 @@ class _Importer:
         if self._problems:
             self._report_problems()
         signature = self._finish()
-        return Imported(self._builder.finish(), signature)
+        return Imported(self.builder.finish(), signature)
 
     # Symbols and inputs
 
@@ -144,8 +131,8 @@ class _Importer:
                 high = min(high, 2**31 - 1)
                 hint = size.node.hint if size.node.has_hint() else None
                 name = str(symbol)
-                self._symbols.declare(symbol, name)
-                self._builder.add_symbol(name, max(low, 0), high, int(hint) if hint is not None else max(low, 1))
+                self.symbols.declare(symbol, name)
+                self.builder.add_symbol(name, max(low, 0), high, int(hint) if hint is not None else max(low, 1))
 
     def _lift_inputs(self) -> None:
         signature = self._program.graph_signature
@@ -168,8 +155,8 @@ class _Importer:
     def _lift_user_input(self, node: torch.fx.Node) -> None:
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor):
-            shape = [self._symbols.dim(size) for size in value.shape]
-            self._values[node] = self._builder.add_input(node.name, self._dtype(value.dtype), shape)
+            shape = [self.symbols.dim(size) for size in value.shape]
+            self._values[node] = self.builder.add_input(node.name, self.dtype(value.dtype), shape)
         else:
             # Exported with a plain number or None: fixed, and no input of the graph.
             self._values[node] = value
@@ -185,13 +172,13 @@ class _Importer:
         return tensor
 
     def _constant(self, tensor: torch.Tensor, name: str) -> Any:
-        self._dtype(tensor.dtype)
-        return self._builder.constant(tensor.detach().cpu().contiguous().numpy(), name)
+        self.dtype(tensor.dtype)
+        return self.builder.constant(tensor.detach().cpu().contiguous().numpy(), name)
 
-    def _dtype(self, dtype: torch.dtype) -> str:
-        if dtype not in _DTYPES:
+    def dtype(self, dtype: torch.dtype) -> str:
+        if dtype not in DTYPES:
             raise Unsupported(f"the model uses {dtype}, which hetnn does not have.")
-        return _DTYPES[dtype]
+        return DTYPES[dtype]
 
     # Nodes
 
@@ -219,7 +206,7 @@ class _Importer:
 
     def _note(self, node: torch.fx.Node, target: str, why: str = "") -> None:
         self._missing.add(node)
-        _, file, line = self._loc(node)
+        _, file, line = self.loc(node)
         where = f"{file}:{line}" if file else node.name
         self._problems.setdefault(f"{target}{': ' + why if why else ''}", []).append(where)
 
@@ -249,10 +236,10 @@ class _Importer:
         if isinstance(value, torch.fx.Node):
             meta = value.meta.get("val")
             if isinstance(meta, (torch.SymInt, int)) and not isinstance(meta, bool):
-                return self._symbols.dim(meta)
+                return self.symbols.dim(meta)
             return self._values.get(value)
         if isinstance(value, torch.SymInt):
-            return self._symbols.dim(value)
+            return self.symbols.dim(value)
         if isinstance(value, (list, tuple)):
             return [self._argument(item) for item in value]
         return value
@@ -271,7 +258,7 @@ class _Importer:
             if name in input_names:
                 inputs[name] = value
             elif kinds[name] == "dtype":
-                attrs[name] = self._dtype(value)
+                attrs[name] = self.dtype(value)
             else:
                 attrs[name] = value
         given = [inputs.get(name) for name in input_names]
@@ -282,7 +269,7 @@ class _Importer:
         outputs = call.create_all(op["name"], flat, attrs)
         return outputs[0] if len(outputs) == 1 else outputs
 
-    def _loc(self, node: torch.fx.Node) -> tuple[str, str, int]:
+    def loc(self, node: torch.fx.Node) -> tuple[str, str, int]:
         scope = ""
         stack = node.meta.get("nn_module_stack")
         if stack:
@@ -312,6 +299,6 @@ class _Importer:
                 )
             if value is None or not isinstance(value, torch.fx.Node):
                 continue
-            self._builder.output(self._values[value], value.name)
+            self.builder.output(self._values[value], value.name)
             names.append(value.name)
         return {"outputs": names}

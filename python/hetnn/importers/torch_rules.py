@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -12,10 +12,24 @@ import torch
 from hetnn.errors import Unsupported
 
 if TYPE_CHECKING:
-    from hetnn.importers.torch_export import _Importer
+    from hetnn import _core
+    from hetnn.importers.symbols import Symbols
 
 Rule = Callable[["Call"], Any]
 RULES: dict[str, Rule] = {}
+
+DTYPES = {
+    torch.float32: "f32",
+    torch.float64: "f64",
+    torch.float16: "f16",
+    torch.bfloat16: "bf16",
+    torch.int8: "i8",
+    torch.uint8: "u8",
+    torch.int16: "i16",
+    torch.int32: "i32",
+    torch.int64: "i64",
+    torch.bool: "bool",
+}
 
 _NUMPY = {
     "f32": np.float32,
@@ -42,10 +56,21 @@ def rule(*overloads: str) -> Callable[[Rule], Rule]:
     return register
 
 
+class Importer(Protocol):
+    """What a call needs of the importer that makes it."""
+
+    builder: _core.GraphBuilder
+    symbols: Symbols
+
+    def dtype(self, dtype: torch.dtype) -> str: ...
+
+    def loc(self, node: torch.fx.Node) -> tuple[str, str, int]: ...
+
+
 class Call:
     """One node of the exported program: its arguments by name (values, numbers, dims), and what to build with."""
 
-    def __init__(self, importer: _Importer, node: torch.fx.Node, names: Sequence[str], args: dict[str, Any]) -> None:
+    def __init__(self, importer: Importer, node: torch.fx.Node, names: Sequence[str], args: dict[str, Any]) -> None:
         self._importer = importer
         self._node = node
         self.names = names
@@ -62,18 +87,18 @@ class Call:
 
     def dtype(self, index: int = 0) -> str:
         """The element type that torch computed for an output."""
-        return self._importer._dtype(self._meta(index).dtype)
+        return self._importer.dtype(self._meta(index).dtype)
 
     def shape(self, index: int = 0) -> list[int | str]:
         """The shape that torch computed for an output, as dims."""
-        return [self._importer._symbols.dim(size) for size in self._meta(index).shape]
+        return [self._importer.symbols.dim(size) for size in self._meta(index).shape]
 
     def type_name(self, dtype: torch.dtype) -> str:
-        return self._importer._dtype(dtype)
+        return self._importer.dtype(dtype)
 
     def create_all(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any] | None = None) -> list[Any]:
-        scope, file, line = self._importer._loc(self._node)
-        return list(self._importer._builder.create(op, list(inputs), attrs or {}, self._node.name, scope, file, line))
+        scope, file, line = self._importer.loc(self._node)
+        return list(self._importer.builder.create(op, list(inputs), attrs or {}, self._node.name, scope, file, line))
 
     def create(self, op: str, inputs: Sequence[Any], **attrs: Any) -> Any:
         return self.create_all(op, inputs, attrs)[0]
@@ -81,7 +106,7 @@ class Call:
     def constant(self, value: Any, dtype: str) -> Any:
         if dtype not in _NUMPY:
             raise Unsupported(f"constants of {dtype} are not supported")
-        return self._importer._builder.constant(np.asarray(value, dtype=_NUMPY[dtype]))
+        return self._importer.builder.constant(np.asarray(value, dtype=_NUMPY[dtype]))
 
     def cast(self, value: Any, dtype: str) -> Any:
         return value if value.dtype == dtype else self.create("cast", [value], to=dtype)
@@ -108,19 +133,13 @@ class Call:
         return "where" in str(self._node.target) and value is values[0]
 
     def _common(self, values: Sequence[Any]) -> str:
-        names = {name: dtype for dtype, name in self._importer_dtypes().items()}
+        names = {name: dtype for dtype, name in DTYPES.items()}
         tensors = [torch.empty((1,) * len(v.shape), dtype=names[v.dtype]) for v in values if hasattr(v, "dtype")]
         scalars = [v for v in values if isinstance(v, (bool, int, float))]
         result = tensors[0].dtype
         for other in [*tensors[1:], *scalars]:
             result = torch.result_type(torch.empty((1,), dtype=result), other)
         return self.type_name(result)
-
-    @staticmethod
-    def _importer_dtypes() -> dict[torch.dtype, str]:
-        from hetnn.importers.torch_export import _DTYPES
-
-        return _DTYPES
 
 
 def _pass(call: Call) -> Any:
@@ -209,7 +228,7 @@ def _split(call: Call) -> list[Any]:
     x, axis = call["self"], call["dim"]
     parts, at = [], 0
     for value in call._node.meta["val"]:
-        size = call._importer._symbols.dim(value.shape[axis])
+        size = call._importer.symbols.dim(value.shape[axis])
         if not isinstance(size, int):
             raise Unsupported("splitting into parts of symbolic size")
         parts.append(call.create("slice", [x], axis=axis, start=at, end=at + size))

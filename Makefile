@@ -65,7 +65,7 @@ test: lint cpp-test wheel python-test
 
 cpp-test: $(STAMPS)/install
 	cmake --build $(BUILD) -j $(JOBS)
-	ctest --test-dir $(BUILD) --output-on-failure
+	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
 python-test: $(STAMPS)/install
 	$(PY) -m pytest -q --durations=10

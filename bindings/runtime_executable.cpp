@@ -50,6 +50,25 @@ py::list commands_of(const runtime::RunTimes& times) {
   return rows;
 }
 
+// The kernels write outputs while they still read inputs.
+void refuse_overlap(const std::vector<py::array>& outputs, const std::vector<py::array>& inputs) {
+  auto meet = [](const py::array& a, const py::array& b) {
+    const auto* at_a = static_cast<const std::byte*>(a.data());
+    const auto* at_b = static_cast<const std::byte*>(b.data());
+    return at_a < at_b + b.nbytes() && at_b < at_a + a.nbytes();
+  };
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (meet(outputs[k], inputs[i]))
+        throw InvalidModel(text("out[", k, "] shares memory with input ", i, ". Give it memory of its own."));
+    }
+    for (size_t i = 0; i < k; ++i) {
+      if (meet(outputs[k], outputs[i]))
+        throw InvalidModel(text("out[", k, "] shares memory with out[", i, "]. Give it memory of its own."));
+    }
+  }
+}
+
 // Runs on arrays in the model's order; makes the outputs, or writes those given.
 py::tuple run(Executable& executable, const std::vector<py::array>& given, const py::object& out, bool time_commands) {
   std::vector<py::array> inputs;
@@ -74,6 +93,7 @@ py::tuple run(Executable& executable, const std::vector<py::array>& given, const
                                 to_string(Shape(shapes[k].begin(), shapes[k].end())), "."));
       }
     }
+    refuse_overlap(outputs, inputs);
   }
   std::vector<const std::byte*> from;
   std::vector<std::byte*> to;

@@ -17,6 +17,7 @@ from hetnn.errors import InvalidModel, Unsupported
 
 Array = npt.NDArray[Any]
 Specialiser = Callable[[dict[str, int]], bytes]
+_DLPACK_CPU = 1
 
 
 @dataclass(frozen=True)
@@ -212,6 +213,9 @@ def _as_array(value: Any, called: str) -> Array:
         array: Array = value.detach().numpy()
         return array
     if hasattr(value, "__dlpack__"):
+        device = value.__dlpack_device__()[0] if hasattr(value, "__dlpack_device__") else _DLPACK_CPU
+        if device != _DLPACK_CPU:
+            raise InvalidModel(f"{called} lies on the DLPack device {int(device)}; it must lie on the cpu. Copy it there.")
         return np.from_dlpack(value)
     if hasattr(value, "__array_interface__") or _has_buffer(value) or isinstance(value, np.generic):
         return np.asarray(value)

@@ -7,8 +7,10 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #if defined(__linux__)
+#include <pthread.h>
 #include <sched.h>
 #endif
 
@@ -28,6 +30,16 @@ void pause_cpu() {
   asm volatile("yield");
 #endif
 }
+
+// The threads of an OpenMP team do not survive a fork, and GNU's runtime waits for them all the same: a forked child,
+// such as a worker of a process pool, makes threads of its own.
+#if defined(__linux__)
+std::atomic<bool> forked{false};
+const int at_fork = pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
+bool in_forked_child() { return at_fork == 0 && forked.load(std::memory_order_relaxed); }
+#else
+bool in_forked_child() { return false; }
+#endif
 
 }  // namespace
 
@@ -74,14 +86,31 @@ void parallel_region_impl(int threads, void (*call)(void*, int), void* function)
   }
   std::exception_ptr error;
   std::mutex mutex;
-#pragma omp parallel num_threads(threads)
-  {
+  auto guarded = [&](int thread) {
     try {
-      call(function, omp_get_thread_num());
+      call(function, thread);
     } catch (...) {
       const std::lock_guard lock(mutex);
       if (!error) error = std::current_exception();
     }
+  };
+  bool done = false;
+  if (!in_forked_child()) {
+#pragma omp parallel num_threads(threads)
+    {
+      // A smaller team (a thread limit, a region around this one) would wait at the barrier for ever.
+      if (omp_get_num_threads() == threads) {
+        guarded(omp_get_thread_num());
+#pragma omp master
+        done = true;
+      }
+    }
+  }
+  if (!done) {
+    std::vector<std::thread> others;
+    for (int thread = 1; thread < threads; ++thread) others.emplace_back(guarded, thread);
+    guarded(0);
+    for (std::thread& other : others) other.join();
   }
   if (error) std::rethrow_exception(error);
 }

@@ -38,6 +38,15 @@ std::string metadata_hash(const Json& metadata) {
   return hash_text(all);
 }
 
+// The only header there is for this metadata: the data begins at a multiple of the alignment.
+std::string header_of(const Json& metadata, uint64_t weight_bytes) {
+  const Json json = {{"__metadata__", metadata},
+                     {"weights", {{"dtype", "U8"}, {"shape", {weight_bytes}}, {"data_offsets", {0, weight_bytes}}}}};
+  std::string header = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  while ((kLengthBytes + header.size()) % kAlignment != 0) header += ' ';
+  return header;
+}
+
 }  // namespace
 
 std::vector<std::byte> pack(const Program& program) {
@@ -49,11 +58,7 @@ std::vector<std::byte> pack(const Program& program) {
                    {"weights_hash", hex(hash_bytes(program.weights.bytes))}};
   metadata["metadata_hash"] = metadata_hash(metadata);
   const size_t weight_bytes = program.weights.bytes.size();
-  const Json header_json = {
-      {"__metadata__", metadata},
-      {"weights", {{"dtype", "U8"}, {"shape", {weight_bytes}}, {"data_offsets", {0, weight_bytes}}}}};
-  std::string header = header_json.dump();
-  while ((kLengthBytes + header.size()) % kAlignment != 0) header += ' ';
+  const std::string header = header_of(metadata, weight_bytes);
   const uint64_t length = header.size();
   std::vector<std::byte> out(kLengthBytes + header.size() + weight_bytes);
   std::memcpy(out.data(), &length, kLengthBytes);
@@ -101,6 +106,10 @@ Program unpack(const Blob& image, const std::string& called) {
   if (begin != 0 || end != data.size()) {
     throw InvalidModel(text(called, ": weights should take ", end, " bytes; ", data.size(),
                             " follow the header. The file is cut short or was altered."));
+  }
+  if (header != header_of(metadata, end)) {
+    throw InvalidModel(text(called, ": its header holds keys, values or padding besides those of a hetnn executable, ",
+                            "so the file was altered or damaged. Write it again."));
   }
   if (metadata["weights_hash"] != hex(hash_bytes(data))) {
     throw InvalidModel(

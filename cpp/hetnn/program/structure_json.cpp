@@ -1,4 +1,8 @@
 // The program's structure as JSON text and back.
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "hetnn/base/error.h"
@@ -102,6 +106,15 @@ class Reader {
       throw InvalidModel(text(path_, ": key '", key, "' is missing. The file is damaged or of another version."));
     return {*at, text(path_, ".", key)};
   }
+  // Refuses keys besides these, which all must be there.
+  const Reader& only(std::initializer_list<std::string_view> keys) const {
+    if (!json_.is_object()) wrong("an object");
+    for (const auto& [key, value] : json_.items()) {
+      if (std::find(keys.begin(), keys.end(), key) == keys.end())
+        throw InvalidModel(text(path_, ": key '", key, "' is unknown. The file is damaged or of another version."));
+    }
+    return *this;
+  }
   bool has(const char* key) const { return json_.is_object() && json_.contains(key); }
   template <typename F>
   auto map(F f) const {
@@ -172,7 +185,8 @@ class Reader {
     return dim();
   }
   [[noreturn]] void wrong(std::string_view wanted) const {
-    throw InvalidModel(text(path_, ": expected ", wanted, "; got ", json_.dump().substr(0, 60),
+    throw InvalidModel(text(path_, ": expected ", wanted, "; got ",
+                            json_.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 60),
                             ". The file is damaged or of another version."));
   }
 
@@ -188,10 +202,13 @@ Bindings bindings_of(const Reader& r) {
 }
 
 NpuPort port_of(const Reader& r) {
+  r.only({"buffer", "offset_bytes", "dtype", "layout"});
   return {r["buffer"].id(), r["offset_bytes"].integer(), r["dtype"].dtype(), r["layout"].layout()};
 }
 
 NpuVariant variant_of(const Reader& r) {
+  r.only({"bindings", "words_offset_bytes", "word_count", "image_offset_bytes", "image_bytes", "dram_bytes",
+          "sram_peak_bytes", "cycles", "inputs", "outputs", "layers"});
   return {.bindings = bindings_of(r["bindings"]),
           .words_offset_bytes = r["words_offset_bytes"].integer(),
           .word_count = r["word_count"].integer(),
@@ -203,6 +220,7 @@ NpuVariant variant_of(const Reader& r) {
           .inputs = r["inputs"].map(port_of),
           .outputs = r["outputs"].map(port_of),
           .layers = r["layers"].map([](const Reader& l) {
+            l.only({"node", "op", "first_word", "last_word", "cycles", "dma_bytes", "macs"});
             return NpuLayer{l["node"].string(),       l["op"].string(),      l["first_word"].integer(),
                             l["last_word"].integer(), l["cycles"].integer(), l["dma_bytes"].integer(),
                             l["macs"].integer()};
@@ -210,12 +228,14 @@ NpuVariant variant_of(const Reader& r) {
 }
 
 Command command_of(const Reader& r) {
+  r.only({"kernel", "inputs", "outputs", "params", "node"});
   Command out{r["kernel"].string(), r["inputs"].ids(), r["outputs"].ids(), {}, r["node"].string()};
   r["params"].each([&](const std::string& name, const Reader& value) { out.params[name] = value.param(); });
   return out;
 }
 
 Subprogram subprogram_of(const Reader& r) {
+  r.only({"name", "device", "kind", "inputs", "outputs", "depends_on", "code"});
   Subprogram out{r["name"].string(),
                  r["device"].string(),
                  r["kind"].string(),
@@ -225,10 +245,11 @@ Subprogram subprogram_of(const Reader& r) {
                  {}};
   const Reader code = r["code"];
   if (code.has("cpu")) {
-    out.code = CpuCode{code["cpu"]["commands"].map(command_of)};
+    out.code = CpuCode{code.only({"cpu"})["cpu"].only({"commands"})["commands"].map(command_of)};
   } else if (code.has("npu")) {
-    out.code = NpuCode{code["npu"]["spec"].string(), code["npu"]["variants"].map(variant_of),
-                       code["npu"]["batch_symbol"].string()};
+    const Reader npu = code.only({"npu"})["npu"];
+    npu.only({"spec", "batch_symbol", "variants"});
+    out.code = NpuCode{npu["spec"].string(), npu["variants"].map(variant_of), npu["batch_symbol"].string()};
   } else if (code.has("null")) {
     out.code = NullCode{};
   } else {
@@ -240,6 +261,7 @@ Subprogram subprogram_of(const Reader& r) {
 constexpr std::string_view kPlaces[] = {"input", "output", "arena", "constant"};
 
 Buffer buffer_of(const Reader& r) {
+  r.only({"name", "dtype", "shape", "layout", "pitch", "place", "offset_bytes", "size_bytes", "packed"});
   Buffer out{.name = r["name"].string(),
              .dtype = r["dtype"].dtype(),
              .shape = r["shape"].shape(),
@@ -290,7 +312,7 @@ std::string structure_json(const Program& program) {
               {"inputs", inputs},
               {"outputs", outputs},
               {"subprograms", subprograms}}
-      .dump();
+      .dump(-1, ' ', false, Json::error_handler_t::replace);  // names that are no UTF-8 are made so
 }
 
 Program parse_structure(std::string_view json, const std::string& called) {
@@ -301,9 +323,11 @@ Program parse_structure(std::string_view json, const std::string& called) {
     throw InvalidModel(text(called, ": its program is no JSON: ", error.what(), ". The file is damaged."));
   }
   const Reader r(parsed, called + ": program");
-  auto port = [](const Reader& p) { return Port{p["name"].string(), p["buffer"].id()}; };
+  r.only({"symbols", "buffers", "inputs", "outputs", "subprograms"});
+  auto port = [](const Reader& p) { return Port{p.only({"name", "buffer"})["name"].string(), p["buffer"].id()}; };
   Program out;
   out.symbols = r["symbols"].map([](const Reader& s) {
+    s.only({"name", "min", "max", "hint"});
     return Symbol{s["name"].string(), s["min"].integer(), s["max"].integer(), s["hint"].integer()};
   });
   out.buffers = r["buffers"].map(buffer_of);

@@ -113,14 +113,30 @@ class Validator {
     check(v.dram_bytes >= 0 && v.dram_bytes < (int64_t{1} << 40), field, text("dram_bytes is ", v.dram_bytes));
     check(v.inputs.size() == s.inputs.size() && v.outputs.size() == s.outputs.size(), field,
           "its ports are not the subprogram's");
+    for (const std::string& name : symbols_)
+      check(v.bindings.contains(name), field + ".bindings", text("the symbol '", name, "' has no value"));
     for (size_t k = 0; k < v.inputs.size(); ++k) port(v, v.inputs[k], s.inputs[k], field);
     for (size_t k = 0; k < v.outputs.size(); ++k) port(v, v.outputs[k], s.outputs[k], field);
   }
   void port(const NpuVariant& v, const NpuPort& p, int32_t buffer, const std::string& field) const {
     check(p.buffer == buffer, field, text("port of buffer ", p.buffer, " where ", buffer, " is wanted"));
     const Buffer& b = program_.buffers[static_cast<size_t>(buffer)];
-    const int64_t bytes = elements(b.shape).evaluate(v.bindings) * dtype_bytes(p.dtype);
-    check(p.offset_bytes >= 0 && bytes >= 0 && bytes <= v.dram_bytes && p.offset_bytes <= v.dram_bytes - bytes, field,
+    check(p.dtype == b.dtype, field,
+          text("'", b.name, "' holds ", dtype_name(b.dtype), " outside and ", dtype_name(p.dtype), " inside"));
+    const std::vector<int64_t> shape = evaluate(b.shape, v.bindings);
+    // Values of other ranks are copied as one block, so both sides must be dense.
+    check(shape.size() == 4 || (p.layout == Layout::plain && b.layout == Layout::plain), field,
+          text("'", b.name, "' has layout nhwc with rank ", shape.size()));
+    // The executor copies between layouts in elements of four bytes.
+    check((p.layout == Layout::plain && b.layout == Layout::plain) || p.dtype == DType::f32, field,
+          text("'", b.name, "' has layout nhwc with elements of ", dtype_name(p.dtype)));
+    int64_t bytes = dtype_bytes(p.dtype);
+    for (const int64_t dim : shape) {
+      check(dim >= 0 && (dim == 0 || bytes <= v.dram_bytes / dim), field,
+            text("'", b.name, "' is larger than the accelerator's memory"));
+      bytes *= dim;
+    }
+    check(p.offset_bytes >= 0 && bytes <= v.dram_bytes && p.offset_bytes <= v.dram_bytes - bytes, field,
           text("'", b.name, "' lies outside the accelerator's memory"));
   }
 

@@ -23,9 +23,16 @@ BoundBuffer bind_buffer(const program::Buffer& buffer, const Bindings& bindings)
     out.view = kernels::TensorView::of_weight(buffer.dtype, out.shape);
     out.size_bytes = buffer.size_bytes;
   } else {
-    out.view = buffer.layout == Layout::nhwc
-                   ? kernels::TensorView::nhwc(buffer.dtype, out.shape, buffer.pitch.evaluate(bindings))
-                   : kernels::TensorView::plain(buffer.dtype, out.shape);
+    if (buffer.layout == Layout::nhwc) {
+      const int64_t pitch_elems = buffer.pitch.evaluate(bindings);
+      if (pitch_elems < out.shape[1]) {
+        throw InvalidModel(text("'", buffer.name, "' has a pitch of ", pitch_elems, " for ", out.shape[1],
+                                " channels. The executable is damaged; compile the model again."));
+      }
+      out.view = kernels::TensorView::nhwc(buffer.dtype, out.shape, pitch_elems);
+    } else {
+      out.view = kernels::TensorView::plain(buffer.dtype, out.shape);
+    }
     out.size_bytes = out.view.span_bytes();
   }
   return out;

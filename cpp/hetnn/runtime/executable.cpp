@@ -61,8 +61,9 @@ Executable::Executable(program::Blob image, int threads, const std::string& call
 Executable::~Executable() = default;
 
 void Executable::set_specialiser(Specialiser specialiser) {
+  auto shared = std::make_shared<const Specialiser>(std::move(specialiser));
   const std::lock_guard lock(mutex_);
-  specialiser_ = std::move(specialiser);
+  specialiser_.swap(shared);
 }
 
 std::shared_ptr<const program::Program> Executable::program() const {
@@ -151,30 +152,31 @@ std::shared_ptr<const BoundProgram> Executable::bound_for(const Bindings& bindin
   std::shared_ptr<const BoundProgram> bound = bind(program, bindings, threads_);
   if (std::string missing = missing_code(*bound); !missing.empty()) {
     const std::lock_guard one_at_a_time(specialising_);
-    Specialiser specialiser;
+    std::shared_ptr<const Specialiser> specialiser;
     {
       const std::lock_guard lock(mutex_);
       if (auto found = find()) return found;
       specialiser = specialiser_;
     }
-    if (!specialiser) {
+    if (!specialiser || !*specialiser) {
       throw Unsupported(text("there is no accelerator code for {", bindings_text(bindings),
                              "}, and the compiler is not at hand.", missing,
                              "\nCompile with shapes=[...] that names it, or run it once before saving."));
     }
-    auto bytes = std::make_shared<const std::vector<std::byte>>(specialiser(bindings));
-    const program::Blob image = aligned({bytes, *bytes});
+    auto bytes = std::make_shared<const std::vector<std::byte>>((*specialiser)(bindings));
+    program::Blob image = aligned({bytes, *bytes});
     auto grown = std::make_shared<const program::Program>(program::unpack(image, "the specialised executable"));
     bound = bind(grown, bindings, threads_);
     HETNN_ASSERT(missing_code(*bound).empty(), "specialising gave no code for {", bindings_text(bindings), "}");
     const std::lock_guard lock(mutex_);
-    image_ = image;
-    program_ = grown;
+    std::swap(image_, image);
+    program_.swap(grown);
   }
+  std::list<Entry> evicted;
   const std::lock_guard lock(mutex_);
   if (auto found = find()) return found;
   entries_.push_front({bound, {}});
-  if (entries_.size() > kBoundPrograms) entries_.pop_back();
+  if (entries_.size() > kBoundPrograms) evicted.splice(evicted.begin(), entries_, std::prev(entries_.end()));
   return bound;
 }
 

@@ -82,12 +82,14 @@ class Executable {
   void give_back(const std::shared_ptr<const BoundProgram>& bound, std::unique_ptr<Context> context);
 
   const int threads_;
+  // Never held while a specialiser or an image's owner is copied or dies: those may wait for a lock of the caller's,
+  // such as Python's, whose holder may wait for this one.
   mutable std::mutex mutex_;
   std::mutex specialising_;
   program::Blob image_;
   std::shared_ptr<const program::Program> program_;
   std::list<Entry> entries_;  // most recently used first
-  Specialiser specialiser_;
+  std::shared_ptr<const Specialiser> specialiser_;
 };
 
 }  // namespace hetnn::runtime

@@ -215,7 +215,9 @@ def _as_array(value: Any, called: str) -> Array:
     if hasattr(value, "__dlpack__"):
         device = value.__dlpack_device__()[0] if hasattr(value, "__dlpack_device__") else _DLPACK_CPU
         if device != _DLPACK_CPU:
-            raise InvalidModel(f"{called} lies on the DLPack device {int(device)}; it must lie on the cpu. Copy it there.")
+            raise InvalidModel(
+                f"{called} lies on the DLPack device {int(device)}; it must lie on the cpu. Copy it there."
+            )
         return np.from_dlpack(value)
     if hasattr(value, "__array_interface__") or _has_buffer(value) or isinstance(value, np.generic):
         return np.asarray(value)

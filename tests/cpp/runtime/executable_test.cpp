@@ -1,0 +1,282 @@
+// The runtime on programs built by hand: binding, running, sharing between threads, what it refuses.
+#include "hetnn/runtime/executable.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "hetnn/base/error.h"
+#include "hetnn/base/parallel.h"
+#include "hetnn/program/pack.h"
+
+namespace hetnn::runtime {
+namespace {
+
+using program::Place;
+using testing::HasSubstr;
+
+program::Blob blob_of(std::vector<std::byte> bytes) {
+  auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  return {owner, *owner};
+}
+
+// y = relu(x + w) for rows of 4: x f32[n,4] -> y f32[n,4], w = (1, -1, 2, -2); n in 1..1000.
+program::Program add_relu() {
+  const Dim n = Dim::symbol("n");
+  program::Program p;
+  p.symbols = {{"n", 1, 1000, 2}};
+  p.buffers = {{.name = "x", .shape = {n, 4}, .place = Place::input},
+               {.name = "w", .shape = {4}, .place = Place::constant, .size_bytes = 16},
+               {.name = "sum", .shape = {n, 4}},
+               {.name = "y", .shape = {n, 4}, .place = Place::output}};
+  p.inputs = {{"x", 0}};
+  p.outputs = {{"y", 3}};
+  p.subprograms = {{"cpu0",
+                    "cpu",
+                    "cpu",
+                    {0},
+                    {3},
+                    {},
+                    program::CpuCode{{{"binary", {0, 1}, {2}, {{"op", std::string("add")}}, "add_1"},
+                                      {"unary", {2}, {3}, {{"op", std::string("relu")}}, "relu_1"}}}}};
+  const float w[16] = {1, -1, 2, -2};
+  std::vector<std::byte> weights(64);
+  std::memcpy(weights.data(), w, sizeof w);
+  p.weights = blob_of(weights);
+  p.hetnn_version = "0.1.0";
+  return p;
+}
+
+std::unique_ptr<Executable> load(const program::Program& p, int threads = 0) {
+  return std::make_unique<Executable>(blob_of(program::pack(p)), threads);
+}
+
+std::vector<float> run(Executable& executable, const std::vector<float>& x, RunTimes* times = nullptr,
+                       bool time_commands = false) {
+  const Argument argument{DType::f32, {static_cast<int64_t>(x.size() / 4), 4}};
+  const Bindings bindings = executable.bindings_of({&argument, 1});
+  std::vector<float> y(x.size());
+  const auto* from = reinterpret_cast<const std::byte*>(x.data());
+  auto* to = reinterpret_cast<std::byte*>(y.data());
+  executable.run(bindings, {&from, 1}, {&to, 1}, times, time_commands);
+  return y;
+}
+
+std::vector<float> numbers(int64_t rows, int seed) {
+  std::vector<float> out;
+  for (int64_t k = 0; k < rows * 4; ++k) out.push_back(static_cast<float>((k * 37 + seed * 11) % 19) - 9);
+  return out;
+}
+
+std::vector<float> expected(const std::vector<float>& x) {
+  const float w[4] = {1, -1, 2, -2};
+  std::vector<float> out;
+  for (size_t k = 0; k < x.size(); ++k) out.push_back(std::max(0.0f, x[k] + w[k % 4]));
+  return out;
+}
+
+template <typename E, typename F>
+std::string message(F f) {
+  try {
+    f();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(Executable, RunsAnySizeInRange) {
+  const auto executable = load(add_relu());
+  for (const int64_t rows : {2, 1, 7, 1000, 2}) {
+    const std::vector<float> x = numbers(rows, 1);
+    EXPECT_EQ(run(*executable, x), expected(x)) << rows << " rows";
+  }
+}
+
+TEST(Executable, GivesTheSameBitsForEveryNumberOfThreads) {
+  const std::vector<float> x = numbers(1000, 3);
+  for (const int threads : {1, 2, 64}) {
+    const auto executable = load(add_relu(), threads);
+    EXPECT_LE(executable->threads(), usable_threads(threads));
+    EXPECT_EQ(run(*executable, x), expected(x)) << threads << " threads";
+  }
+}
+
+TEST(Executable, ServesManyCallersAndSizesAtOnce) {
+  const auto executable = load(add_relu());
+  std::vector<std::thread> callers;
+  std::atomic<int> wrong{0};
+  for (int caller = 0; caller < 4; ++caller) {
+    callers.emplace_back([&, caller] {
+      for (int round = 0; round < 100; ++round) {
+        // More sizes than are kept ready, so that some are dropped while others run.
+        const std::vector<float> x = numbers(1 + (round * 13 + caller) % 40, round);
+        if (run(*executable, x) != expected(x)) ++wrong;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Executable, TimesSubprogramsAndCommands) {
+  const auto executable = load(add_relu());
+  RunTimes times;
+  run(*executable, numbers(2, 1), &times, true);
+  ASSERT_EQ(times.subprograms.size(), 1U);
+  EXPECT_EQ(times.subprograms[0].name, "cpu0");
+  EXPECT_GT(times.subprograms[0].wall_us, 0);
+  ASSERT_EQ(times.commands.size(), 2U);
+  EXPECT_EQ(times.commands[0].node, "add_1");
+  EXPECT_EQ(times.commands[1].kernel, "unary");
+}
+
+TEST(Executable, NamesTheInputThatDoesNotFit) {
+  const auto executable = load(add_relu());
+  auto refusal = [&](std::vector<Argument> arguments) {
+    return message<InvalidModel>([&] { executable->bindings_of(arguments); });
+  };
+  EXPECT_EQ(refusal({}), "the model takes 1 inputs (x); got 0.");
+  EXPECT_EQ(refusal({{DType::f64, {2, 4}}}),
+            "input 'x' must be f32[n,4]; got f64[2,4]. Convert it; nothing is cast silently.");
+  EXPECT_THAT(refusal({{DType::f32, {2, 4, 1}}}), HasSubstr("must be f32[n,4]; got f32[2,4,1], of another rank"));
+  EXPECT_THAT(refusal({{DType::f32, {2, 5}}}), HasSubstr("got f32[2,5]: dimension 1 must be 4."));
+  EXPECT_EQ(refusal({{DType::f32, {0, 4}}}), "the dimension 'n' must be in [1, 1000]; got 0. Resize the input.");
+  EXPECT_THAT(refusal({{DType::f32, {1001, 4}}}), HasSubstr("[1, 1000]; got 1001"));
+}
+
+TEST(Executable, RefusesASymbolWithTwoValues) {
+  program::Program p = add_relu();
+  p.buffers.push_back({.name = "x2", .shape = {Dim::symbol("n"), Dim::symbol("n") * 2}, .place = Place::input});
+  p.inputs.push_back({"x2", 4});
+  const auto executable = load(p);
+  const std::vector<Argument> two_values = {{DType::f32, {2, 4}}, {DType::f32, {3, 6}}};
+  EXPECT_THAT(message<InvalidModel>([&] { executable->bindings_of(two_values); }),
+              HasSubstr("input 'x2' must be f32[n,2*n]; got f32[3,6]: n is 2 elsewhere."));
+  const std::vector<Argument> not_twice = {{DType::f32, {2, 4}}, {DType::f32, {2, 5}}};
+  EXPECT_THAT(message<InvalidModel>([&] { executable->bindings_of(not_twice); }), HasSubstr("input 'x2'"));
+}
+
+TEST(Executable, BuffersThatNeverLiveTogetherShareTheArena) {
+  program::Program p = add_relu();
+  auto& commands = std::get<program::CpuCode>(p.subprograms[0].code).commands;
+  // sum -> a -> b -> y: at most two of sum, a, b are alive at once.
+  for (const char* name : {"a", "b"}) p.buffers.push_back({.name = name, .shape = {Dim::symbol("n"), 4}});
+  const program::Params relu = {{"op", std::string("relu")}};
+  commands[1] = {"unary", {2}, {4}, relu, "r1"};
+  commands.push_back({"unary", {4}, {5}, relu, "r2"});
+  commands.push_back({"unary", {5}, {3}, relu, "r3"});
+  const auto executable = load(p);
+  EXPECT_EQ(executable->arena_bytes({{"n", 100}}), 2 * 1600);
+  const std::vector<float> x = numbers(100, 5);
+  EXPECT_EQ(run(*executable, x), expected(x));
+}
+
+TEST(Executable, NamesAKernelItDoesNotHave) {
+  program::Program p = add_relu();
+  std::get<program::CpuCode>(p.subprograms[0].code).commands[0].kernel = "transmogrify";
+  const auto executable = load(p);
+  EXPECT_THAT(message<Unsupported>([&] { run(*executable, numbers(2, 1)); }),
+              HasSubstr("the kernel 'transmogrify', which this version of hetnn does not have"));
+}
+
+TEST(Executable, TheNullDeviceRunsNothing) {
+  program::Program p = add_relu();
+  p.subprograms[0] = {"null0", "paper", "null", {0}, {3}, {}, program::NullCode{}};
+  const auto executable = load(p);
+  EXPECT_THAT(message<Unsupported>([&] { run(*executable, numbers(2, 1)); }),
+              HasSubstr("subprogram 'null0' is on the device 'paper', which plans and runs nothing"));
+}
+
+program::Program on_an_npu_for(int64_t n) {
+  program::Program p = add_relu();
+  program::NpuVariant variant{.bindings = {{"n", n}},
+                              .dram_bytes = 1 << 16,
+                              .inputs = {{0, 0, DType::f32, Layout::plain}},
+                              .outputs = {{3, 1 << 15, DType::f32, Layout::plain}},
+                              .layers = {}};
+  p.subprograms[0] = {"npu0", "npu", "npu", {0}, {3}, {}, program::NpuCode{"{}", {variant}, ""}};
+  return p;
+}
+
+TEST(Executable, ListsTheSizesAnAcceleratorHasCodeFor) {
+  const auto executable = load(on_an_npu_for(8));
+  EXPECT_THAT(message<Unsupported>([&] { run(*executable, numbers(2, 1)); }),
+              AllOf(HasSubstr("no accelerator code for {n = 2}"), HasSubstr("npu0 was compiled for: {n = 8}"),
+                    HasSubstr("shapes=[...]")));
+}
+
+TEST(Executable, AsksItsSpecialiserOncePerSize) {
+  const auto executable = load(on_an_npu_for(8));
+  int calls = 0;
+  executable->set_specialiser([&](const Bindings& bindings) {
+    ++calls;
+    EXPECT_EQ(bindings, (Bindings{{"n", 2}}));
+    return program::pack(add_relu());  // the whole image anew; here it needs no accelerator
+  });
+  const std::vector<float> x = numbers(2, 1);
+  EXPECT_EQ(run(*executable, x), expected(x));
+  EXPECT_EQ(run(*executable, x), expected(x));
+  EXPECT_EQ(calls, 1);
+  // What was specialised is saved.
+  const auto copy = std::make_unique<Executable>(executable->image(), 1);
+  EXPECT_EQ(run(*copy, x), expected(x));
+}
+
+TEST(Executable, ASpecialiserThatFailsLeavesItUsable) {
+  const auto executable = load(on_an_npu_for(8));
+  bool fails = true;
+  executable->set_specialiser([&](const Bindings&) {
+    if (fails) throw Unsupported("not today");
+    return program::pack(add_relu());
+  });
+  const std::vector<float> x = numbers(2, 1);
+  EXPECT_EQ(message<Unsupported>([&] { run(*executable, x); }), "not today");
+  fails = false;
+  EXPECT_EQ(run(*executable, x), expected(x));
+}
+
+// A caller's lock that a specialiser takes, and that others hold while they ask the executable: Python's works so.
+TEST(Executable, HoldsNoLockWhileASpecialiserIsCopiedOrDies) {
+  static std::recursive_mutex callers;
+  struct Locked {
+    Locked() = default;
+    Locked(const Locked&) { const std::lock_guard lock(callers); }
+    Locked& operator=(const Locked&) = delete;
+    ~Locked() { const std::lock_guard lock(callers); }
+  };
+  const auto executable = load(on_an_npu_for(8));
+  executable->set_specialiser([kept = Locked()](const Bindings&) {
+    const std::lock_guard lock(callers);
+    return program::pack(on_an_npu_for(8));
+  });
+  std::atomic<bool> stop{false};
+  std::thread asker([&] {
+    while (!stop) {
+      const std::lock_guard lock(callers);
+      executable->program();
+    }
+  });
+  const std::vector<float> x = numbers(2, 1);
+  for (int round = 0; round < 200; ++round)
+    EXPECT_THAT(message<InternalError>([&] { run(*executable, x); }), HasSubstr("specialising gave no code"));
+  stop = true;
+  asker.join();
+}
+
+TEST(Executable, CopiesAnImageThatLiesAskew) {
+  const std::vector<std::byte> image = program::pack(add_relu());
+  auto moved = std::make_shared<std::vector<std::byte>>(image.size() + 1);
+  std::copy(image.begin(), image.end(), moved->begin() + 1);
+  Executable executable({moved, std::span<const std::byte>(*moved).subspan(1)}, 1);
+  const std::vector<float> x = numbers(3, 2);
+  EXPECT_EQ(run(executable, x), expected(x));
+}
+
+}  // namespace
+}  // namespace hetnn::runtime

@@ -1,0 +1,259 @@
+"""hetnn.Executable in Python: what it takes and gives, sharing, processes, threads, files."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import hetnn
+
+GRAPH = """graph @net {stage = imported} (%x: f32[2,4], %z: f32[2,4]) -> (%y, %s) {
+  %s = add(%x, %z) : f32[2,4]
+  %y = relu(%s) : f32[2,4]
+}
+"""
+
+
+class Foreign:
+    """An array of another library, seen through one protocol alone."""
+
+    def __init__(self, array: np.ndarray[Any, Any], protocol: str, device: int = 1) -> None:
+        self._array = array
+        self._device = device
+        if protocol == "dlpack":
+            self.__class__ = ForeignDLPack
+        elif protocol == "interface":
+            self.__array_interface__ = array.__array_interface__
+
+
+class ForeignDLPack(Foreign):
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (self._device, 0)
+
+
+@pytest.fixture(scope="module")
+def executable() -> hetnn.Executable:
+    return hetnn.compile(GRAPH)
+
+
+X = np.arange(8, dtype=np.float32).reshape(2, 4) - 4
+Z = np.full((2, 4), 0.5, np.float32)
+SUM = X + Z
+
+
+def check(outputs: Any, kind: type = np.ndarray) -> None:
+    y, s = outputs
+    assert isinstance(y, kind)
+    assert isinstance(s, kind)
+    np.testing.assert_array_equal(np.asarray(y), np.maximum(SUM, 0))
+    np.testing.assert_array_equal(np.asarray(s), SUM)
+
+
+def test_torch_gives_torch_and_anything_else_numpy(executable: hetnn.Executable) -> None:
+    check(executable(X, Z))
+    check(executable(torch.from_numpy(X), torch.from_numpy(Z)), torch.Tensor)
+    check(executable(torch.from_numpy(X).requires_grad_(), Z), torch.Tensor)
+
+
+@pytest.mark.parametrize("protocol", ["dlpack", "interface"])
+def test_arrays_of_other_libraries(executable: hetnn.Executable, protocol: str) -> None:
+    check(executable(Foreign(X.copy(), protocol), Z))
+
+
+def test_the_buffer_protocol(executable: hetnn.Executable) -> None:
+    check(executable(memoryview(X), Z))
+
+
+def test_arrays_that_are_read_only_strided_or_of_another_order(executable: hetnn.Executable) -> None:
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    wide = np.zeros((4, 8), np.float32)
+    wide[::2, ::2] = Z
+    check(executable(frozen, wide[::2, ::2]))
+    check(executable(np.asfortranarray(X), Z))
+    check(executable(torch.from_numpy(X.T.copy()).T, Z), torch.Tensor)
+
+
+def test_inputs_by_name(executable: hetnn.Executable) -> None:
+    check(executable(z=Z, x=X))
+    check(executable(X, z=Z))
+    with pytest.raises(hetnn.InvalidModel, match=r"inputs by name must be x, z after 0 by position; got x, q\."):
+        executable(x=X, q=Z)
+
+
+def test_outputs_are_written_where_they_are_wanted(executable: hetnn.Executable) -> None:
+    y, s = np.empty((2, 4), np.float32), np.empty((2, 4), np.float32)
+    got = executable.run([X, Z], out=[y, s])
+    assert got[0] is y
+    assert got[1] is s
+    check((y, s))
+    tensors = [torch.empty(2, 4), torch.empty(2, 4)]
+    check(executable.run([X, Z], out=tensors), torch.Tensor)
+
+
+def test_outputs_that_cannot_be_written(executable: hetnn.Executable) -> None:
+    y, s = np.empty((2, 4), np.float32), np.empty((2, 4), np.float32)
+    frozen = y.copy()
+    frozen.flags.writeable = False
+    x = X.copy()
+    for out, found in [
+        ([y], r"out must hold 2 arrays; got 1\."),
+        ([y, frozen], r"out\[1\] must be a writeable, contiguous array of f32\[2,4\]"),
+        ([y.astype(np.float64), s], r"out\[0\] must be a writeable, contiguous array of f32\[2,4\]"),
+        ([y, np.empty((4, 2), np.float32).T], r"out\[1\] must be a writeable"),
+        ([x, s], r"out\[0\] shares memory with input 0"),
+        ([y, y], r"out\[1\] shares memory with out\[0\]"),
+    ]:
+        with pytest.raises(hetnn.InvalidModel, match=found):
+            executable.run([x, Z], out=out)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "found"),
+    [
+        ((X,), r"the model takes 2 inputs \(x, z\); got 1\."),
+        ((X, Z, Z), r"the model takes 2 inputs \(x, z\); got 3\."),
+        ((X.astype(np.float64), Z), r"input 'x' must be f32\[2,4\]; got f64\[2,4\]. Convert it"),
+        ((X, Z[0]), r"input 'z' must be f32\[2,4\]; got f32\[4\], of another rank"),
+        ((X, Z[:1]), r"input 'z' must be f32\[2,4\]; got f32\[1,4\]: dimension 0 must be 2"),
+        ((X, 3.0), r"input 'z' must be a tensor or an array; got float"),
+        ((X, [[0.0] * 4] * 2), r"input 'z' must be a tensor or an array; got list"),
+        ((X, Z.astype(np.complex64)), r"arrays of complex64 are not supported"),
+        ((X, torch.empty(2, 4, device="meta")), r"input 'z' lies on the device 'meta'; it must lie on the cpu"),
+        ((X, Foreign(Z, "dlpack", device=2)), r"input 'z' lies on the DLPack device 2; it must lie on the cpu"),
+    ],
+    ids=["few", "many", "dtype", "rank", "shape", "scalar", "list", "complex", "meta", "foreign"],
+)
+def test_inputs_that_do_not_fit(executable: hetnn.Executable, inputs: tuple[Any, ...], found: str) -> None:
+    with pytest.raises(hetnn.InvalidModel, match=found):
+        executable(*inputs)
+
+
+def test_bf16_is_refused_with_advice(executable: hetnn.Executable) -> None:
+    with pytest.raises(hetnn.Unsupported, match=r"input 'x' is bf16"):
+        executable(torch.zeros(2, 4, dtype=torch.bfloat16), Z)
+
+
+def test_many_threads_call_at_once(executable: hetnn.Executable) -> None:
+    def call(k: int) -> bool:
+        y, _ = executable(X + k, Z)
+        return bool((y == np.maximum(SUM + k, 0)).all())
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(call, range(400)))
+
+
+def call_in_worker(executable: hetnn.Executable) -> Any:
+    return executable(X, Z)
+
+
+# A kernel that takes all threads, so that the parent's team of them exists when it forks.
+WIDE = """graph @wide {stage = imported} (%x: f32[512,512], %z: f32[512,512]) -> (%y) {
+  %y = matmul(%x, %z) : f32[512,512]
+}
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_executables_travel_to_worker_processes(executable: hetnn.Executable, method: str) -> None:
+    check(pickle.loads(pickle.dumps(executable))(X, Z))
+    check(executable(X, Z))
+    with ProcessPoolExecutor(1, multiprocessing.get_context(method)) as pool:
+        check(pool.submit(call_in_worker, executable).result(timeout=100))
+
+
+PROGRAM = """
+import os, sys, numpy, hetnn
+wide = hetnn.load(sys.argv[1], threads=2)
+x = numpy.ones((512, 512), numpy.float32)
+assert (wide(x, x) == 512).all()
+child = os.fork()
+if child == 0:
+    os._exit(0 if (wide(x, x) == 512).all() else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.parametrize("variable", ["OMP_DYNAMIC=false", "OMP_THREAD_LIMIT=1", "OMP_DYNAMIC=true"])
+def test_a_forked_child_or_too_few_threads_do_not_hang(tmp_path: Path, variable: str) -> None:
+    hetnn.compile(WIDE).save(tmp_path / "wide.hetnn")
+    command = ["env", variable, sys.executable, "-c", PROGRAM, str(tmp_path / "wide.hetnn")]
+    subprocess.run(command, check=True, timeout=100)
+
+
+def test_arguments_are_described(executable: hetnn.Executable) -> None:
+    assert [(p.name, p.dtype, p.shape) for p in executable.inputs] == [("x", "f32", (2, 4)), ("z", "f32", (2, 4))]
+    assert [p.shape for p in executable.outputs] == [(2, 4), (2, 4)]
+    assert repr(executable).startswith("<hetnn.Executable (x: f32[2,4], z: f32[2,4]) -> (")
+    assert executable.threads >= 1
+    assert "<" in executable._repr_html_()
+
+
+def test_reports_in_every_form(executable: hetnn.Executable) -> None:
+    assert executable.report("dict") == json.loads(executable.report("json"))
+    assert executable.report("dict")["target"] == "cpu"
+    assert "cpu" in executable.report("text")
+    with pytest.raises(hetnn.InvalidModel, match=r"text, dict, json, html or svg; got 'pdf'"):
+        executable.report("pdf")
+
+
+def test_profiles_and_traces(executable: hetnn.Executable, tmp_path: Path) -> None:
+    rows = executable.profile(X, Z)
+    assert rows
+    assert all(row["kernel"] and row["wall_us"] >= 0 for row in rows)
+    executable.trace(tmp_path / "trace.json", X, Z)
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert {event["cat"] for event in events} >= {"subprogram", rows[0]["kernel"]}
+    assert all(event["ph"] == "X" and event["dur"] >= 0 for event in events)
+
+
+def test_a_loaded_file_may_be_removed_while_in_use(executable: hetnn.Executable, tmp_path: Path) -> None:
+    path = tmp_path / "net.hetnn"
+    executable.save(path)
+    loaded = hetnn.load(path)
+    path.unlink()
+    check(loaded(X, Z))
+    loaded.save(path)
+    check(hetnn.load(path)(X, Z))
+
+
+def dynamic(target: str) -> hetnn.Executable:
+    module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU()).eval()
+    batch = torch.export.Dim("batch", min=1, max=64)
+    exported = torch.export.export(module, (torch.zeros(2, 3, 8, 8),), dynamic_shapes=({0: batch},), strict=False)
+    return hetnn.compile(exported, target)
+
+
+def test_many_threads_meet_new_sizes_at_once() -> None:
+    """The compiler is called from many threads while others hold Python's lock and ask the executable."""
+    executable = dynamic("cpu+relu-only")
+
+    def call(k: int) -> bool:
+        x = np.full((1 + k % 9, 3, 8, 8), k, np.float32)
+        return bool((executable(x)[0] == executable(x[:1])[0]).all()) and len(executable.inputs) == 1
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(call, range(60), timeout=200))
+
+
+def test_a_loaded_file_lists_the_sizes_it_has(tmp_path: Path) -> None:
+    executable = dynamic("cpu+relu-only")
+    executable(np.zeros((5, 3, 8, 8), np.float32))
+    executable.save(tmp_path / "net.hetnn")
+    loaded = hetnn.load(tmp_path / "net.hetnn")
+    assert loaded(np.zeros((5, 3, 8, 8), np.float32)).shape == (5, 4, 6, 6)
+    with pytest.raises(hetnn.Unsupported, match=r"(?s)no accelerator code for \{.* = 7\}.*= 5\}.*run it once before"):
+        loaded(np.zeros((7, 3, 8, 8), np.float32))

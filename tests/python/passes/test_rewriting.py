@@ -115,7 +115,8 @@ ACTIVATIONS: dict[str, tuple[Callable[[], nn.Module], str]] = {
     "relu6": (nn.ReLU6, "clamp_from_relu"),
     "hardtanh": (lambda: nn.Hardtanh(-0.4, 0.2), "clamp_from_relu"),
     "hardsigmoid": (nn.Hardsigmoid, "hardsigmoid_from_clamp"),
-    "clamp from below": (lambda: Function(lambda x: x.clamp(min=-0.1)), "clamp_below_from_relu"),
+    # By these prices an addition of a constant is cheaper than the second convolution of clamp_below_from_relu.
+    "clamp from below": (lambda: Function(lambda x: x.clamp(min=-0.1)), "clamp_from_minimum_and_maximum"),
     "clamp from above": (lambda: Function(lambda x: x.clamp(max=0.1)), "clamp_above_from_relu"),
     "abs": (lambda: Function(torch.abs), "abs_from_relu"),
     "maximum with a multiple": (lambda: Function(lambda x: torch.maximum(0.2 * x, x)), "leaky_relu_as_prelu"),

@@ -1,6 +1,8 @@
 // Text to graph: a recursive-descent reader led by the operators' attribute declarations.
 #include <charconv>
 #include <limits>
+#include <optional>
+#include <set>
 
 #include "hetnn/base/error.h"
 #include "hetnn/ir/rewriter.h"
@@ -14,6 +16,7 @@ class Reader {
   explicit Reader(std::string_view source) : source_(source) {}
 
   Graph graph() {
+    declared_.emplace();
     expect("graph");
     expect("@");
     Graph graph(peek('"') ? quoted() : std::string(word()));
@@ -111,6 +114,7 @@ class Reader {
       symbol.max = integer();
       expect("=");
       symbol.hint = integer();
+      declared_->insert(symbol.name);
       graph.symbols.push_back(std::move(symbol));
       take(",");
     }
@@ -203,7 +207,7 @@ class Reader {
         expect("false");
         return false;
       case AttrKind::integer:
-        return Dim::parse(until(",}"));
+        return dim(",}");
       case AttrKind::real:
         return real<double>();
       case AttrKind::string:
@@ -334,8 +338,19 @@ class Reader {
     Shape out;
     expect("[");
     while (!take("]")) {
-      out.push_back(Dim::parse(until(",]")));
+      out.push_back(dim(",]"));
       take(",");
+    }
+    return out;
+  }
+
+  // A dimension of declared symbols; a sample's symbols need no declaration.
+  Dim dim(std::string_view stops) {
+    Dim out = Dim::parse(until(stops));
+    std::set<std::string> used;
+    out.collect_symbols(used);
+    for (const std::string& name : used) {
+      if (declared_ && !declared_->contains(name)) fail(text("the symbol '", name, "' is not declared"));
     }
     return out;
   }
@@ -444,6 +459,7 @@ class Reader {
   std::string_view source_;
   size_t at_ = 0;
   std::map<std::string, Value*, std::less<>> values_;
+  std::optional<std::set<std::string>> declared_;  // symbols; none while a sample is read
 };
 
 }  // namespace

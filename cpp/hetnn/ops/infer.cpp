@@ -105,7 +105,14 @@ Shape reduced_shape(const ir::Node& node) {
   return out;
 }
 
+int64_t fixed_integer(const ir::Node& node, std::string_view name) {
+  const Dim given = node.integer(name);
+  if (!given.is_static()) ir::fail(node, "", text("attribute '", name, "' must be a fixed integer; got ", given, "."));
+  return given.value();
+}
+
 int axis_of(const ir::Node& node, const Dim& axis, int rank) {
+  if (!axis.is_static()) ir::fail(node, "", text("an axis must be a fixed integer; got ", axis, "."));
   const int64_t given = axis.value();
   const int64_t bound = rank == 0 ? 1 : rank;
   if (given < -bound || given >= bound) {

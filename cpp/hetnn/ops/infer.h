@@ -41,6 +41,9 @@ Shape reduced_shape(const ir::Node& node);
 /// The axes of a reduction, ascending, in [0, rank).
 std::vector<int> reduced_axes(const ir::Node& node);
 
+/// The attribute `name` as an integer. Fails when it depends on symbols.
+int64_t fixed_integer(const ir::Node& node, std::string_view name);
+
 /// Axis in [0, rank), counting from the back when negative. Fails when out of range.
 int axis_of(const ir::Node& node, const Dim& axis, int rank);
 

@@ -9,11 +9,16 @@ namespace {
 // x [N,C,H,W], weight [M,C/groups,KH,KW], bias [M] -> y [N,M,OH,OW].
 std::vector<ir::Type> infer(const ir::Node& node) {
   const ir::Type &x = node.input(0)->type(), &w = node.input(1)->type();
-  const Dim groups = node.integer("groups");
+  const Dim groups = fixed_integer(node, "groups");
   if (x.shape.size() != 4 || w.shape.size() != 4) {
     ir::fail(node, "conv2d_c1",
              text("input and weight must have rank 4; got input ", to_string(x.shape), " and weight ",
                   to_string(w.shape), ". Check the input's rank."));
+  }
+  if (groups.value() < 1 || !is_static(w.shape)) {
+    ir::fail(node, "conv2d_c7",
+             text("groups must be positive and the weight's shape fixed; got groups ", groups, " and weight ",
+                  to_string(w.shape), "."));
   }
   if (x.dtype != w.dtype) {
     ir::fail(node, "conv2d_c2",
@@ -54,7 +59,7 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
   const auto stride = per_axis(e.node, "stride", 2), dilation = per_axis(e.node, "dilation", 2),
              pad = padding_of(e.node);
   const std::vector<int64_t> out = e.output_shape(), &in = x.shape(), &kernel = w.shape();
-  const int64_t per_group = out[1] / e.node.integer("groups").value();
+  const int64_t per_group = out[1] / fixed_integer(e.node, "groups");
   std::byte* data = nullptr;
   Tensor y = Tensor::zeros(x.dtype(), out, &data);
   visit_dtype(x.dtype(), [&](auto zero) {

@@ -29,7 +29,7 @@ Range range_of(const ir::Node& node) {
   const int axis = axis_of(node, node.integer("axis"), node.input(0)->rank());
   if (x.empty()) ir::fail(node, "slice_c1", "the input has rank 0, so there is no axis to cut.");
   const Dim& size = x[static_cast<size_t>(axis)];
-  return {axis, bound(node.integer("start"), size), bound(node.integer("end"), size), node.integer("step").value()};
+  return {axis, bound(node.integer("start"), size), bound(node.integer("end"), size), fixed_integer(node, "step")};
 }
 
 std::vector<ir::Type> infer(const ir::Node& node) {

@@ -12,7 +12,7 @@ namespace {
 
 std::vector<ir::Type> infer(const ir::Node& node) {
   const ir::Type& x = node.input(0)->type();
-  const int64_t axes = node.integer("axes").value();
+  const int64_t axes = fixed_integer(node, "axes");
   if (axes < 1 || axes > static_cast<int64_t>(x.shape.size()))
     ir::fail(node, "layer_norm_c1", text("axes must be in [1, ", x.shape.size(), "]; got ", axes, "."));
   const Shape tail(x.shape.end() - axes, x.shape.end());
@@ -29,7 +29,7 @@ std::vector<ir::Type> infer(const ir::Node& node) {
 std::vector<Tensor> evaluate(const ir::Evaluation& e) {
   const Tensor& x = e.input(0);
   int64_t n = 1;
-  for (int64_t k = 0; k < e.node.integer("axes").value(); ++k)
+  for (int64_t k = 0; k < fixed_integer(e.node, "axes"); ++k)
     n *= x.shape()[x.shape().size() - 1 - static_cast<size_t>(k)];
   const double eps = e.node.real("eps");
   std::byte* data = nullptr;

@@ -14,6 +14,10 @@ std::vector<ir::Type> infer(const ir::Node& node) {
   const ir::Type& x = node.input(0)->type();
   if (x.shape.size() != 4)
     ir::fail(node, "avg_pool2d_c1", text("the input must be [N,C,H,W]; got ", to_string(x.shape), ". Check its rank."));
+  if (fixed_integer(node, "divisor_override") < 0) {
+    ir::fail(node, "avg_pool2d_c5",
+             text("divisor_override must not be negative; got ", node.integer("divisor_override"), "."));
+  }
   const auto kernel = per_axis(node, "kernel", 2), stride = stride_of(node), dilation = std::vector<int64_t>{1, 1},
              pad = padding_of(node);
   Shape y = {x.shape[0], x.shape[1]};
@@ -61,7 +65,7 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
           ++inside;
         }
       }
-      const int64_t divisor = e.node.integer("divisor_override").value();
+      const int64_t divisor = fixed_integer(e.node, "divisor_override");
       *to++ = static_cast<T>(sum / static_cast<double>(divisor > 0                        ? divisor
                                                        : e.node.flag("count_include_pad") ? padded
                                                                                           : inside));

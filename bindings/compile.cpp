@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "hetnn/ir/text.h"
+#include "hetnn/plan/partition/explain.h"
 
 namespace py = pybind11;
 
@@ -27,30 +28,36 @@ py::bytes bytes_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-py::object json_loads(const std::string& json) { return py::module_::import("json").attr("loads")(json); }
-
 }  // namespace
 
 void bind_compile(py::module_& m) {
-  py::class_<PlannedModel>(m, "Plan", "Where every node of a model goes, and why. Made by hetnn.plan.")
-      .def(
-          "report",
-          [](const PlannedModel& plan, const std::string& format) -> py::object {
-            if (format == "json") return py::str(plan.report());
-            if (format == "dict") return json_loads(plan.report());
-            if (format == "text") return py::module_::import("hetnn.report").attr("as_text")(json_loads(plan.report()));
-            throw InvalidModel(text("a report's format is dict, json or text; got '", format, "'."));
-          },
-          py::arg("format") = "text", "The report as text, dict or JSON text.")
+  py::class_<PlannedModel>(m, "NetworkPlan", "Where every node of a model goes, for hetnn.planning.Plan.")
       .def(
           "to_json", [](const PlannedModel& plan) { return plan.report(); },
-          "The report as JSON text of a stable schema.")
+          "The plan as JSON text, in the form of docs/report-schema.json.")
       .def(
-          "why",
-          [](const PlannedModel& plan, const std::string& node) {
-            return json_loads(plan::why_json(plan.plan(), node));
+          "why", [](const PlannedModel& plan, const std::string& node) { return plan::why_json(plan.plan(), node); },
+          py::arg("node"), "Why a node is where it is, as JSON text.")
+      .def(
+          "explain",
+          [](const PlannedModel& plan) { return plan::explain_json(plan.plan().problem, plan.plan().result); },
+          "Cut, candidates, margin, lower bound and gap, as JSON text.")
+      .def("what_if", &PlannedModel::what_if, py::arg("support"), py::call_guard<py::gil_scoped_release>(),
+           "The ranked gain of each operator that a device lacks, as JSON text.")
+      .def(
+          "diff",
+          [](const PlannedModel& plan, const PlannedModel& other) {
+            return plan::diff_json(plan.plan().problem, plan.plan().result, other.plan().problem, other.plan().result);
           },
-          py::arg("node"), "Device, cost here and elsewhere, reasons, and the change that would move the node.")
+          py::arg("other"), "What differs in another plan, as JSON text.")
+      .def(
+          "svg", [](const PlannedModel& plan) { return plan::plan_svg(plan.plan().problem, plan.plan().result); },
+          "The plan as an SVG document.")
+      .def(
+          "problem", [](const PlannedModel& plan) { return plan::problem_json(plan.plan().problem); },
+          "The planning problem that the network made, as JSON text.")
+      .def_property_readonly(
+          "plan_us", [](const PlannedModel& plan) { return plan.plan().result.plan_us; }, "Wall time of planning.")
       .def(
           "graph_text",
           [](const PlannedModel& plan) { return ir::print(plan.graph(), {.constants = false, .locations = true}); },
@@ -80,6 +87,10 @@ void bind_compile(py::module_& m) {
         "Compiles a graph; target and options are JSON texts.");
   m.def("plan", &make<PlannedModel>, py::arg("graph"), py::arg("target"), py::arg("options"),
         "Plans a graph without compiling it.");
+  m.def(
+      "check",
+      [](const ir::Graph& graph, const std::string& target) { return check_json(graph.clone(), parse_target(target)); },
+      py::arg("graph"), py::arg("target"), "The nodes that no accelerator takes, with all reasons, as JSON text.");
 }
 
 }  // namespace hetnn

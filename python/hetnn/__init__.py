@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hetnn.api import plan as plan
     from hetnn.executable import Executable as Executable
     from hetnn.executable import load as load
+    from hetnn.planning import Plan as Plan
     from hetnn.planning import generate_problem as generate_problem
     from hetnn.planning import plan_problem as plan_problem
 
@@ -28,6 +29,7 @@ _HOMES = {
     "check": "hetnn.api",
     "Executable": "hetnn.executable",
     "load": "hetnn.executable",
+    "Plan": "hetnn.planning",
     "plan_problem": "hetnn.planning",
     "generate_problem": "hetnn.planning",
 }
@@ -38,6 +40,7 @@ __all__ = [
     "Executable",
     "InternalError",
     "InvalidModel",
+    "Plan",
     "Unsupported",
     "check",
     "compile",

@@ -14,14 +14,15 @@ __all__: list[str] = [
     "Compilation",
     "Graph",
     "GraphBuilder",
+    "NetworkPlan",
     "PartitionPlan",
-    "Plan",
     "PlanProblem",
     "Value",
     "allocate",
     "assemble",
     "builtin_spec",
     "canonicalise",
+    "check",
     "check_spec",
     "command_streams",
     "compile",
@@ -145,25 +146,46 @@ class GraphBuilder:
     def mutation(self, input: str, output: str) -> None: ...
     def output(self, value: Value, name: str = "") -> None: ...
 
-class Plan:
+class NetworkPlan:
     """
-    Where every node of a model goes, and why. Made by hetnn.plan.
+    Where every node of a model goes, for hetnn.planning.Plan.
     """
+    def diff(self, other: NetworkPlan) -> str:
+        """
+        What differs in another plan, as JSON text.
+        """
+    def explain(self) -> str:
+        """
+        Cut, candidates, margin, lower bound and gap, as JSON text.
+        """
     def graph_text(self) -> str:
         """
         The placed graph as text, without the values of large constants.
         """
-    def report(self, format: str = "text") -> typing.Any:
+    def problem(self) -> str:
         """
-        The report as text, dict[str, typing.Any] or JSON text.
+        The planning problem that the network made, as JSON text.
+        """
+    def svg(self) -> str:
+        """
+        The plan as an SVG document.
         """
     def to_json(self) -> str:
         """
-        The report as JSON text of a stable schema.
+        The plan as JSON text, in the form of docs/report-schema.json.
         """
-    def why(self, node: str) -> typing.Any:
+    def what_if(self, support: collections.abc.Sequence[str]) -> str:
         """
-        Device, cost here and elsewhere, reasons, and the change that would move the node.
+        The ranked gain of each operator that a device lacks, as JSON text.
+        """
+    def why(self, node: str) -> str:
+        """
+        Why a node is where it is, as JSON text.
+        """
+    @property
+    def plan_us(self) -> float:
+        """
+        Wall time of planning.
         """
 
 class Compilation:
@@ -291,6 +313,11 @@ def canonicalise(graph: Graph) -> Graph:
     The canonical form of a graph.
     """
 
+def check(graph: Graph, target: str) -> str:
+    """
+    The nodes that no accelerator takes, with all reasons, as JSON text.
+    """
+
 def check_spec(json: str, where: str) -> str:
     """
     Reads a data sheet strictly and writes it back. InvalidModel names the path.
@@ -342,7 +369,7 @@ def operators() -> list[typing.Any]:
     Every operator by name: inputs, attributes, traits, names in torch and ONNX, constraints, tolerance, samples.
     """
 
-def plan(graph: Graph, target: str, options: str) -> Plan:
+def plan(graph: Graph, target: str, options: str) -> NetworkPlan:
     """
     Plans a graph without compiling it.
     """

@@ -11,6 +11,7 @@ from hetnn import _core
 from hetnn.errors import InvalidModel
 from hetnn.executable import Executable
 from hetnn.importers import import_model
+from hetnn.planning import Plan
 from hetnn.target import resolve_target
 
 # A pin is `{pattern: device}` or a list of {"name" | "regex" | "op" | "module": pattern, "device": name, "hard": bool}.
@@ -32,6 +33,7 @@ def compile(
     fusion: bool | str = True,
     shapes: Iterable[Mapping[str, int]] = (),
     options: Mapping[str, Any] | None = None,
+    memory_budget: Mapping[str, float] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Executable:
     """Compiles `model` for `target` into an executable.
@@ -43,6 +45,7 @@ def compile(
     pin: devices for nodes; strict: a device on which every node must run, else Unsupported lists those that do not.
     rewrite: "auto" keeps rewritten activations where the plan gets faster, "always" and "off" decide it.
     disabled_rules: names of rewriting rules not to use. fusion: False gives one kernel a node.
+    memory_budget: most bytes of constants on a device: {"relu-only": 500_000}.
     shapes: values of a dynamic model's symbols for which accelerators are compiled now; others follow when first run.
     progress: called with the name of each step.
     Errors: InvalidModel, Unsupported and DoesNotFit, with the model's own source lines.
@@ -51,7 +54,7 @@ def compile(
     began = time.perf_counter()
     step("import")
     imported = import_model(model)
-    settings = _settings(strategy, pin, strict, rewrite, disabled_rules, fusion, options)
+    settings = _settings(strategy, pin, strict, rewrite, disabled_rules, fusion, options, memory_budget)
     step("compile")
     compilation = _core.compile(imported.graph, json.dumps(resolve_target(target)), json.dumps(settings))
     for bindings in shapes:
@@ -72,19 +75,20 @@ def plan(
     rewrite: str = "auto",
     disabled_rules: Iterable[str] = (),
     options: Mapping[str, Any] | None = None,
-) -> _core.Plan:
+    memory_budget: Mapping[str, float] | None = None,
+) -> Plan:
     """What `compile` would decide, without compiling: the dry run. Arguments as there."""
-    settings = _settings(strategy, pin, strict, rewrite, disabled_rules, True, options)
-    return _core.plan(import_model(model).graph, json.dumps(resolve_target(target)), json.dumps(settings))
+    settings = _settings(strategy, pin, strict, rewrite, disabled_rules, True, options, memory_budget)
+    return Plan(_core.plan(import_model(model).graph, json.dumps(resolve_target(target)), json.dumps(settings)))
 
 
 def check(model: Any, target: Any = "cpu") -> list[dict[str, Any]]:
-    """Every node that the target's accelerators do not take as it stands, with all reasons and source lines.
+    """Every node that no accelerator of the target takes as it stands, with all reasons of each and source lines.
 
-    The rows are those of the report's `not_on_preferred`, before any rewriting.
+    The rows are those of the report's `not_on_preferred`, before any rewriting; `device` is None where the general
+    processor does not take the node either.
     """
-    found = plan(model, target, strategy="take-all", rewrite="off").report(format="dict")
-    rows: list[dict[str, Any]] = found["not_on_preferred"]
+    rows: list[dict[str, Any]] = json.loads(_core.check(import_model(model).graph, json.dumps(resolve_target(target))))
     return rows
 
 
@@ -96,6 +100,7 @@ def _settings(
     disabled_rules: Iterable[str],
     fusion: bool | str,
     options: Mapping[str, Any] | None,
+    memory_budget: Mapping[str, float] | None,
 ) -> dict[str, Any]:
     if rewrite not in _REWRITE_MODES:
         raise InvalidModel(f"rewrite must be one of {', '.join(_REWRITE_MODES)}; got {rewrite!r}.")
@@ -109,6 +114,7 @@ def _settings(
         "rewrite": rewrite,
         "disabled_rules": list(disabled_rules),
         "fusion": fusion in (True, "on"),
+        "memory_budget": dict(memory_budget or {}),
     }
 
 

@@ -1,4 +1,4 @@
-"""Planning without a network: problems as dicts (docs/partitioning.md), plans as dicts that answer questions."""
+"""Plans that answer questions: of a network, and of an abstract problem given as a dict (docs/partitioning.md)."""
 
 from __future__ import annotations
 
@@ -43,6 +43,88 @@ class ProblemPlan(dict[str, Any]):
     def svg(self) -> str:
         """The graph coloured by device and the schedule, as an SVG document."""
         return self._plan.svg()
+
+
+class Plan:
+    """Where every node of a network goes and why, without compiling it. Made by `hetnn.plan`."""
+
+    def __init__(self, plan: _core.NetworkPlan) -> None:
+        self._plan = plan
+
+    def report(self, format: str = "text") -> Any:
+        """The report as "text", "dict", "json", "html" or "svg"; keys as those of an executable's report."""
+        if format == "json":
+            return self._plan.to_json()
+        if format == "dict":
+            return _object(self._plan.to_json())
+        if format == "svg":
+            return self.svg()
+        from hetnn import report as pictures
+
+        if format == "text":
+            return pictures.as_text(_object(self._plan.to_json()))
+        if format == "html":
+            return pictures.as_html(_object(self._plan.to_json()))
+        raise InvalidModel(f"a report's format is text, dict, json, html or svg; got {format!r}.")
+
+    def to_json(self) -> str:
+        """The plan as one JSON document (docs/report-schema.json): the same model and options give the same text."""
+        return self._plan.to_json()
+
+    def why(self, node: str) -> dict[str, Any]:
+        """Where a node is, what it and the plan would cost on each device, every reason, the change that moves it."""
+        return _object(self._plan.why(node))
+
+    def explain(self, format: str = "dict") -> Any:
+        """The value of the cut, the candidates with their costs, the margin, the lower bound and the gap to it.
+
+        "text" adds placement, schedule and reasons, as `hetnn plan MODEL` prints them.
+        """
+        if format == "dict":
+            return _object(self._plan.explain())
+        if format == "text":
+            from hetnn.report import explanation
+
+            return explanation(_object(self._plan.to_json()))
+        raise InvalidModel(f"an explanation's format is dict or text; got {format!r}.")
+
+    def what_if(self, support: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """What each accelerator would gain by each operator it lacks, greatest first, with the model's source lines.
+
+        `support` limits the answer to operators by their names here, in torch or in ONNX. Nodes count as they are in the
+        model, before rewriting. Times of operators a device lacks are assumed as docs/partitioning.md says.
+        """
+        answer: list[dict[str, Any]] = json.loads(self._plan.what_if(list(support)))
+        return answer
+
+    def diff(self, other: Plan) -> dict[str, Any]:
+        """Nodes that moved, and cost and number of subgraphs, from this plan to another of the same model."""
+        return _object(self._plan.diff(other._plan))
+
+    def svg(self) -> str:
+        """The graph coloured by device and the schedule of overlapping devices, as an SVG document."""
+        return self._plan.svg()
+
+    def problem(self) -> dict[str, Any]:
+        """The planning problem that the network made, as `plan_problem` takes it."""
+        return _object(self._plan.problem())
+
+    def graph_text(self) -> str:
+        """The placed graph as text, without the values of large constants."""
+        return self._plan.graph_text()
+
+    @property
+    def plan_us(self) -> float:
+        """Wall time of placing the nodes, the check of the plan included."""
+        return self._plan.plan_us
+
+    def __repr__(self) -> str:
+        report = self.report("dict")
+        placed = ", ".join(f"{nodes} nodes on {device}" for device, nodes in report["nodes_on"].items())
+        return f"<hetnn.planning.Plan {placed}; {report['predicted_us']:.1f} us>"
+
+    def _repr_html_(self) -> str:
+        return str(self.report("html"))
 
 
 # Asked for each accelerator subgraph with the device and its nodes: None, or the reason of a refusal and the nodes at

@@ -87,6 +87,7 @@ std::unique_ptr<PlannedModel> PlannedModel::make(ir::Graph graph, const TargetSp
   ir::verify(graph);
   passes::canonicalise(graph);
   give_outputs_nodes_of_their_own(graph);
+  out->canonical_ = graph.clone();
   const auto plan_of = [&](const ir::Graph& legal) { return plan::plan_network(legal, out->target_, options.network); };
   if (out->target_.devices.size() > 1 && options.rewrite != passes::RewriteMode::off) {
     passes::LegaliseOptions legalise;
@@ -101,9 +102,10 @@ std::unique_ptr<PlannedModel> PlannedModel::make(ir::Graph graph, const TargetSp
     out->graph_ = std::move(graph);
     out->plan_ = plan_of(out->graph_);
     const double avoided = bytes_without - crossing_bytes(out->plan_);
+    for (const passes::Rewrite& rewrite : chosen.refused) out->kept_as_written_.insert(rewrite.node);
     for (const passes::Rewrite& rewrite : chosen.taken) {
-      out->rewrites_.push_back(
-          {rewrite.rule, rewrite.node, rewrite.form, rewrite.why, avoided, chosen.cost_without_us, chosen.cost_us});
+      out->rewrites_.push_back({rewrite.rule, rewrite.node, rewrite.op, rewrite.form, rewrite.why, avoided,
+                                chosen.cost_without_us, chosen.cost_us});
     }
   } else {
     graph.stage = ir::Stage::legal;
@@ -117,6 +119,14 @@ std::unique_ptr<PlannedModel> PlannedModel::make(ir::Graph graph, const TargetSp
 
 std::string PlannedModel::report(const std::vector<plan::FusionRow>& fusions) const {
   return plan::report_json(plan_, graph_, options_.strategy, rewrites_, fusions);
+}
+
+std::string check_json(ir::Graph graph, const TargetSpec& target) {
+  std::vector<std::shared_ptr<const backends::Backend>> backends;
+  const target::Target made = target_of(target, backends);
+  ir::verify(graph);
+  passes::canonicalise(graph);
+  return plan::unsupported_json(plan::describe_network(graph, made, {}));
 }
 
 std::unique_ptr<Compilation> Compilation::make(ir::Graph graph, const TargetSpec& target,

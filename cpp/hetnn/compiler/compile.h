@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,12 @@ class PlannedModel {
   const backends::Backend& backend(const std::string& device) const;
   std::string report(const std::vector<plan::FusionRow>& fusions = {}) const;
 
+  /// What the plan would gain if a device supported one more operator of the model as it was written, before rewriting:
+  /// JSON rows `{"device", "support", "nodes": [{"node", "loc", "module"}], "rewritten", "cost_us", "gain_us"}`, the
+  /// greatest gain first. `ops` are names of operators here, in torch or in ONNX; none: every operator that a device
+  /// lacks. InvalidModel for a name that no node of the model has.
+  std::string what_if(const std::vector<std::string>& ops) const;
+
  private:
   ir::Graph graph_;
   target::Target target_;
@@ -60,7 +67,14 @@ class PlannedModel {
   CompileOptions options_;
   plan::NetworkPlan plan_;
   std::vector<plan::RewriteRow> rewrites_;
+  // The model before it was legalised, and its nodes that stayed though a rule would have rewritten them.
+  ir::Graph canonical_;
+  std::set<std::string, std::less<>> kept_as_written_;
 };
+
+/// Every node of a model that the target's accelerators do not take as it stands, with all reasons and source lines:
+/// JSON rows of `plan::unsupported_json`.
+std::string check_json(ir::Graph graph, const TargetSpec& target);
 
 /// A compiled model: the program, and what is needed to compile accelerator subgraphs for further shapes.
 class Compilation {

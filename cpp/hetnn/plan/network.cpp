@@ -94,7 +94,7 @@ size_t NetworkPlan::index_of(std::string_view node) const {
   throw InvalidModel(text("the plan has no node '", node, "'. `report()` lists the nodes of every subgraph."));
 }
 
-NetworkPlan plan_network(const ir::Graph& graph, const target::Target& target, const NetworkOptions& options) {
+NetworkPlan describe_network(const ir::Graph& graph, const target::Target& target, const NetworkOptions& options) {
   NetworkPlan plan;
   plan.target = &target;
   Problem& problem = plan.problem;
@@ -102,6 +102,12 @@ NetworkPlan plan_network(const ir::Graph& graph, const target::Target& target, c
   for (const auto& device : target.devices) {
     problem.devices.push_back({device->name(), device->launch_us(), device->connected(),
                                static_cast<double>(device->constant_budget_bytes())});
+  }
+  for (const auto& [device, bytes] : options.memory_budget_bytes) {
+    double& bound = problem.devices[target.device_index(device)].budget_bytes;
+    if (!(bytes >= 0))
+      throw InvalidModel(text("memory_budget of '", device, "' must be 0 or more bytes; got ", bytes, "."));
+    bound = bound < 0 ? bytes : std::min(bound, bytes);
   }
   problem.set_links({target.default_bytes_per_us, target.default_latency_us});
   for (const target::Link& link : target.links) {
@@ -127,7 +133,15 @@ NetworkPlan plan_network(const ir::Graph& graph, const target::Target& target, c
       const target::Device& device = *target.devices[static_cast<size_t>(d)];
       support.push_back(device.support(*node));
       if (!support.back().ok()) continue;
-      problem.time_of(at, d) = device.time_us(*node, hints);
+      try {
+        problem.time_of(at, d) = device.time_us(*node, hints);
+      } catch (const DoesNotFit& error) {
+        // Asked about a dynamic model's small sizes, the device said yes; at the planned sizes it does not fit.
+        const std::string sentence = error.what();
+        support.back().reasons.push_back({text(node->op().name, "_fit"), to_string(node->output()->shape()),
+                                          "a size that fits the device", sentence.substr(0, sentence.find('\n'))});
+        continue;
+      }
       if (measured != options.measured_us.end()) {
         if (auto time = measured->second.find(device.name()); time != measured->second.end())
           problem.time_of(at, d) = time->second;
@@ -142,9 +156,14 @@ NetworkPlan plan_network(const ir::Graph& graph, const target::Target& target, c
     problem.weight_bytes.push_back(static_cast<double>(constant_bytes(*node)));
     problem.ops.emplace_back(node->op().name);
   }
-  refuse_homeless(plan, target);
   add_pins(options, target, plan);
-  plan.result = partition(problem, options.partition);
+  return plan;
+}
+
+NetworkPlan plan_network(const ir::Graph& graph, const target::Target& target, const NetworkOptions& options) {
+  NetworkPlan plan = describe_network(graph, target, options);
+  refuse_homeless(plan, target);
+  plan.result = partition(plan.problem, options.partition);
   return plan;
 }
 

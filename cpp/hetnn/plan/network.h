@@ -27,6 +27,8 @@ struct NetworkOptions {
   std::vector<PinRule> pins;
   /// Times that replace predictions: [node name][device], in µs (measured ones, say).
   std::map<std::string, std::map<std::string, double>> measured_us;
+  /// Most bytes of constants on a device, by its name; the smaller of this and the device's own bound counts.
+  std::map<std::string, double> memory_budget_bytes;
 };
 
 /// A plan and all it was made from. `nodes` point into the planned graph, which must outlive the plan unchanged.
@@ -41,6 +43,10 @@ struct NetworkPlan {
   size_t index_of(std::string_view node) const;
 };
 
+/// The planning problem of `graph` (canonical or legal) with every device's answers, and no plan yet. InvalidModel for
+/// a pin that matches no node, and where a pin or a budget names no device.
+NetworkPlan describe_network(const ir::Graph& graph, const target::Target& target, const NetworkOptions& options);
+
 /// Plans `graph` (canonical or legal). Throws Unsupported with every node that no device takes and all reasons, and
 /// whatever `partition` throws. InvalidModel for a pin that matches no node or names no device.
 NetworkPlan plan_network(const ir::Graph& graph, const target::Target& target, const NetworkOptions& options);
@@ -50,7 +56,7 @@ void apply(const NetworkPlan& plan, ir::Graph& graph);
 
 /// One rewriting as reports show it.
 struct RewriteRow {
-  std::string rule, node, form, why;
+  std::string rule, node, op, form, why;
   double bytes_avoided = 0;
   double predicted_us_before = 0;
   double predicted_us_after = 0;
@@ -69,5 +75,10 @@ std::string report_json(const NetworkPlan& plan, const ir::Graph& graph, std::st
 
 /// Why the node is where it is: device, cost here and elsewhere, reasons, and the change that would move it. JSON text.
 std::string why_json(const NetworkPlan& plan, std::string_view node);
+
+/// Every node that no accelerator takes, with all reasons of each of them, as JSON text: rows as the report's
+/// `not_on_preferred`; `device` is null where the general processor does not take it either. Needs no plan, only the
+/// problem.
+std::string unsupported_json(const NetworkPlan& plan);
 
 }  // namespace hetnn::plan

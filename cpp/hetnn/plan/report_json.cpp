@@ -3,11 +3,15 @@
 #include <nlohmann/json.hpp>
 
 #include "hetnn/plan/network.h"
+#include "hetnn/plan/partition/explain.h"
 
 namespace hetnn::plan {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// Of the keys of docs/report-schema.json; a key that is removed or changes its meaning counts it up.
+constexpr int kReportVersion = 1;
 
 Json names(const NetworkPlan& plan, const std::vector<int32_t>& nodes) {
   Json out = Json::array();
@@ -23,28 +27,38 @@ const std::string& device_name(const NetworkPlan& plan, int32_t device) {
   return plan.target->devices[static_cast<size_t>(device)]->name();
 }
 
-// Reasons of every device but the one the node is on; a device that would take it lost by cost.
-Json reasons_json(const NetworkPlan& plan, size_t node) {
+// What a node is not on, and why: a device's own reasons where it does not take the node, else what the planner says.
+Json reasons_json(const NetworkPlan& plan, const Why& why) {
   Json out = Json::array();
-  const int32_t here = plan.result.device_of[node];
-  for (int32_t d = 1; d < plan.problem.device_count(); ++d) {
-    if (d == here) continue;
+  const auto node = static_cast<size_t>(why.node);
+  for (int32_t d = 0; d < plan.problem.device_count(); ++d) {
+    if (d == why.device) continue;
     const target::Support& support = plan.support[node][static_cast<size_t>(d)];
     for (const ir::Reason& reason : support.reasons) {
       Json row = reason_json(reason);
       row["device"] = device_name(plan, d);
       out.push_back(std::move(row));
     }
-    if (support.ok()) {
-      out.push_back({{"label", "cost"},
-                     {"found", plan.problem.time_of(static_cast<int32_t>(node), here)},
-                     {"wanted", plan.problem.time_of(static_cast<int32_t>(node), d)},
-                     {"text", device_name(plan, d) +
-                                  " could run it, but the whole plan is predicted cheaper, or only possible, this way"},
+    for (const WhyReason& reason : why.reasons) {
+      if (reason.device != d || (!support.ok() && reason.label == "support")) continue;
+      out.push_back({{"label", reason.label},
+                     {"found", reason.found},
+                     {"wanted", reason.wanted},
+                     {"text", reason.text},
                      {"device", device_name(plan, d)}});
     }
   }
   return out;
+}
+
+// A node as rows of nodes name it, its place in the model's source included.
+Json node_row(const NetworkPlan& plan, size_t node, int32_t device, Json reasons) {
+  return {{"node", plan.nodes[node]->name()},
+          {"op", plan.nodes[node]->op().name},
+          {"device", device_name(plan, device)},
+          {"reasons", std::move(reasons)},
+          {"loc", ir::to_string(plan.nodes[node]->loc())},
+          {"module", plan.nodes[node]->loc().scope}};
 }
 
 Json subgraph_json(const NetworkPlan& plan, const PartitionSubgraph& subgraph, const Subgraph& values) {
@@ -68,6 +82,7 @@ Json subgraph_json(const NetworkPlan& plan, const PartitionSubgraph& subgraph, c
 Json rewrite_json(const RewriteRow& row) {
   return {{"rule", row.rule},
           {"node", row.node},
+          {"op", row.op},
           {"form", row.form},
           {"why", row.why},
           {"bytes_avoided", row.bytes_avoided},
@@ -80,18 +95,23 @@ Json fusion_json(const FusionRow& row) {
       {"into", row.into}, {"nodes", row.nodes}, {"bytes_before", row.bytes_before}, {"bytes_after", row.bytes_after}};
 }
 
+// Pricing a move plans anew, so the report does it for a bounded number of nodes; `why` does it for any.
+constexpr int kMostPricedMoves = 64;
+constexpr int32_t kMostPricedNodes = 1000;
+
 Json not_on_preferred(const NetworkPlan& plan) {
   Json out = Json::array();
   if (plan.problem.device_count() < 2) return out;
+  const Explainer explainer(plan.problem, plan.result);
+  int priced = plan.problem.size() <= kMostPricedNodes ? 0 : kMostPricedMoves;
   for (size_t k = 0; k < plan.nodes.size(); ++k) {
     if (plan.result.device_of[k] != 0) continue;
-    const ir::Node& node = *plan.nodes[k];
-    out.push_back({{"node", node.name()},
-                   {"op", node.op().name},
-                   {"device", device_name(plan, 0)},
-                   {"reasons", reasons_json(plan, k)},
-                   {"loc", ir::to_string(node.loc())},
-                   {"module", node.loc().scope}});
+    const auto& support = plan.support[k];
+    const bool movable =
+        std::any_of(support.begin() + 1, support.end(), [](const target::Support& s) { return s.ok(); });
+    const bool price = movable && priced < kMostPricedMoves;
+    if (price) ++priced;
+    out.push_back(node_row(plan, k, 0, reasons_json(plan, explainer.explain(static_cast<int32_t>(k), price))));
   }
   return out;
 }
@@ -132,7 +152,7 @@ std::string report_json(const NetworkPlan& plan, const ir::Graph& graph, std::st
   }
   const std::vector<Subgraph> cuts =
       graph.stage >= ir::Stage::cut ? subgraphs_of(graph) : std::vector<Subgraph>(result.subgraphs.size());
-  Json subgraphs = Json::array(), crossings = Json::array(), candidates = Json::array(), notes = Json::array();
+  Json subgraphs = Json::array(), crossings = Json::array(), notes = Json::array();
   for (size_t s = 0; s < result.subgraphs.size(); ++s)
     subgraphs.push_back(subgraph_json(plan, result.subgraphs[s], cuts[s]));
   double crossing_bytes = 0;
@@ -147,8 +167,6 @@ std::string report_json(const NetworkPlan& plan, const ir::Graph& graph, std::st
                          {"layout", value.rank() == 4 ? "nhwc" : "plain"},
                          {"predicted_us", crossing.transfer_us}});
   }
-  for (const PartitionCandidate& candidate : result.candidates)
-    candidates.push_back({{"name", candidate.name}, {"cost_us", candidate.cost_us}});
   for (const PartitionNote& note : result.notes) {
     notes.push_back(
         {{"node", note.node < 0 ? "" : plan.nodes[static_cast<size_t>(note.node)]->name()}, {"text", note.text}});
@@ -156,7 +174,10 @@ std::string report_json(const NetworkPlan& plan, const ir::Graph& graph, std::st
   Json rewrite_rows = Json::array(), fusion_rows = Json::array();
   for (const RewriteRow& row : rewrites) rewrite_rows.push_back(rewrite_json(row));
   for (const FusionRow& row : fusions) fusion_rows.push_back(fusion_json(row));
-  const Json out = {{"target", plan.target->name},
+  // Cut, margin, gap and parts are the partitioner's own account of itself.
+  const Json explained = Json::parse(explain_json(plan.problem, result));
+  const Json out = {{"version", kReportVersion},
+                    {"target", plan.target->name},
                     {"strategy", strategy},
                     {"nodes", plan.nodes.size()},
                     {"nodes_on", nodes_on},
@@ -165,10 +186,14 @@ std::string report_json(const NetworkPlan& plan, const ir::Graph& graph, std::st
                     {"crossings", crossings},
                     {"crossing_bytes", crossing_bytes},
                     {"predicted_us", result.cost_us},
+                    {"parts", explained.at("parts")},
                     {"makespan_us", result.makespan_us},
-                    {"lower_bound_us", result.lower_bound_us},
+                    {"cut_us", explained.at("cut_us")},
+                    {"lower_bound_us", explained.at("lower_bound_us")},
+                    {"gap", explained.at("gap")},
                     {"lower_bound_subgraphs", bounds},
-                    {"candidates", candidates},
+                    {"candidates", explained.at("candidates")},
+                    {"margin_us", explained.at("margin_us")},
                     {"rewrites", rewrite_rows},
                     {"fusions", fusion_rows},
                     {"not_on_preferred", not_on_preferred(plan)},
@@ -179,31 +204,47 @@ std::string report_json(const NetworkPlan& plan, const ir::Graph& graph, std::st
 
 std::string why_json(const NetworkPlan& plan, std::string_view name) {
   const size_t node = plan.index_of(name);
-  const int32_t here = plan.result.device_of[node];
-  Json times = Json::object();
-  for (int32_t d = 0; d < plan.problem.device_count(); ++d) {
-    const bool ok = plan.problem.supported(static_cast<int32_t>(node), d);
-    times[device_name(plan, d)] = ok ? Json(plan.problem.time_of(static_cast<int32_t>(node), d)) : Json(nullptr);
-  }
+  const Why why = explain_node(plan.problem, plan.result, static_cast<int32_t>(node));
   Json changes = Json::array();
   for (int32_t d = 0; d < plan.problem.device_count(); ++d) {
-    if (d == here) continue;
+    if (d == why.device) continue;
     const auto& reasons = plan.support[node][static_cast<size_t>(d)].reasons;
-    if (reasons.empty()) {
-      changes.push_back("pin it to " + device_name(plan, d));
-    } else {
-      for (const ir::Reason& reason : reasons)
-        changes.push_back(device_name(plan, d) + ": " + reason.wanted + " instead of " + reason.found);
-    }
+    if (reasons.empty()) changes.push_back("pin it to " + device_name(plan, d));
+    for (const ir::Reason& reason : reasons)
+      changes.push_back(device_name(plan, d) + ": " + reason.wanted + " instead of " + reason.found);
   }
-  const Json out = {{"node", name},
-                    {"op", plan.nodes[node]->op().name},
-                    {"device", device_name(plan, here)},
-                    {"subgraph", plan.result.subgraph_of[node]},
-                    {"time_us", times},
-                    {"reasons", reasons_json(plan, node)},
-                    {"would_move", changes},
-                    {"loc", ir::to_string(plan.nodes[node]->loc())}};
+  Json out = node_row(plan, node, why.device, reasons_json(plan, why));
+  out["subgraph"] = why.subgraph;
+  for (int32_t d = 0; d < plan.problem.device_count(); ++d) {
+    const auto at = static_cast<size_t>(d);
+    const auto figure = [](double us) { return us < kUnsupported ? Json(us) : Json(nullptr); };
+    out["time_us"][device_name(plan, d)] = figure(why.time_us[at]);
+    out["plan_cost_us"][device_name(plan, d)] = figure(why.plan_cost_us[at]);
+  }
+  out["change"] = why.change;
+  out["would_move"] = changes;
+  return out.dump();
+}
+
+std::string unsupported_json(const NetworkPlan& plan) {
+  Json out = Json::array();
+  for (size_t k = 0; k < plan.nodes.size(); ++k) {
+    const auto& support = plan.support[k];
+    const bool homeless = !support[0].ok();
+    if (std::any_of(support.begin() + 1, support.end(), [](const target::Support& s) { return s.ok(); })) continue;
+    if (support.size() == 1 && !homeless) continue;
+    Json reasons = Json::array();
+    for (size_t d = 0; d < support.size(); ++d) {
+      for (const ir::Reason& reason : support[d].reasons) {
+        Json row = reason_json(reason);
+        row["device"] = device_name(plan, static_cast<int32_t>(d));
+        reasons.push_back(std::move(row));
+      }
+    }
+    Json row = node_row(plan, k, 0, std::move(reasons));
+    if (homeless) row["device"] = nullptr;
+    out.push_back(std::move(row));
+  }
   return out.dump();
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 
 import hetnn
 from hetnn.cli.answer import CHECK_FAILED, DONE, Answer
@@ -18,8 +19,15 @@ def run(args: argparse.Namespace) -> Answer:
     rows = hetnn.check(load_model(args.model), args.target)
     lines = []
     for row in rows:
-        where = f"  at {row['loc']}" if row.get("loc") else ""
-        lines.append(f"{row['op']} '{row['node']}' is not for {row['device']}{where}")
-        lines += [f"  {reason['label']}: {reason['text']}" for reason in row["reasons"]]
+        where = f"  at {row['loc']}" if row["loc"] else ""
+        fallback = f"runs on {row['device']}" if row["device"] else "runs nowhere"
+        lines.append(f"{row['op']} '{row['node']}' {fallback}{where}")
+        lines += [
+            f"  {reason['device']}: {reason['text']} ({reason['label']}: {reason['found']}, wanted {reason['wanted']})"
+            for reason in row["reasons"]
+        ]
+    counts = Counter(row["op"] for row in rows)
+    if len(rows) > 1:
+        lines.append("by operator: " + ", ".join(f"{op} {count}" for op, count in counts.most_common()))
     summary = f"{len(rows)} nodes are not for the accelerators of {args.target}" if rows else "every node fits"
     return Answer({"unsupported": rows}, "\n".join([*lines, summary]), CHECK_FAILED if rows else DONE)

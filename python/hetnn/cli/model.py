@@ -64,6 +64,9 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--option", metavar="KEY=VALUE", action="append", help="an option of the strategy")
     parser.add_argument("--pin", metavar="NODE=DEVICE", action="append", help="where a node must run")
     parser.add_argument("--strict", metavar="DEVICE", help="fail where a node does not run on that device")
+    parser.add_argument(
+        "--memory-budget", metavar="DEVICE=BYTES", action="append", help="most bytes of constants on that device"
+    )
     parser.add_argument("--rewrite", choices=["auto", "always", "off"], help="rewrite activations the device lacks")
     parser.add_argument("--disable-rule", metavar="RULE", action="append", help="a rewriting rule not to use")
 
@@ -103,6 +106,7 @@ def plan_options(args: argparse.Namespace) -> dict[str, Any]:
         "rewrite": args.rewrite,
         "disabled_rules": args.disable_rule,
         "options": None if args.option is None else parse_pairs("--option", args.option),
+        "memory_budget": None if args.memory_budget is None else parse_pairs("--memory-budget", args.memory_budget),
         "pin": None if args.pin is None else parse_pairs("--pin", args.pin),
     }
     return {name: value for name, value in given.items() if value is not None}

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import hetnn
+import hetnn.planning
 from hetnn.cli.answer import Answer, BadUse
 from hetnn.cli.model import add_plan_arguments, load_model, parse_pairs, plan_options
 from hetnn.report.text import table
@@ -15,29 +18,81 @@ from hetnn.report.text import table
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", nargs="?", help=".pt2, .onnx or IR text")
     parser.add_argument("--problem", metavar="FILE", help="a planning problem as JSON, instead of a model")
+    parser.add_argument("--svg", metavar="FILE", help="also draw the plan: the graph by device, and the schedule")
+    parser.add_argument("--why", metavar="NODE", help="instead of the plan: why this node is where it is")
+    parser.add_argument(
+        "--what-if",
+        metavar="OP",
+        nargs="*",
+        help="instead of the plan: the gain of each operator (or of these) that a device lacks, greatest first",
+    )
     add_plan_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> Answer:
     if (args.model is None) == (args.problem is None):
         raise BadUse("give either a model or --problem FILE")
+    if args.why is not None and args.what_if is not None:
+        raise BadUse("--why and --what-if are two questions; ask one at a time")
+    plan: hetnn.Plan | hetnn.planning.ProblemPlan
     if args.problem is not None:
-        return _plan_problem(args.problem, args.strategy or "cost", parse_pairs("--option", args.option or []))
-    plan = hetnn.plan(load_model(args.model), args.target or "cpu", **plan_options(args))
-    return Answer(plan.report(format="dict"), str(plan.report()))
+        plan = _plan_problem(args.problem, args.strategy or "cost", parse_pairs("--option", args.option or []))
+    else:
+        plan = hetnn.plan(load_model(args.model), args.target or "cpu", **plan_options(args))
+    if args.svg is not None:
+        Path(args.svg).write_text(plan.svg(), encoding="utf-8")
+    if args.why is not None:
+        why = plan.why(args.why)
+        return Answer(why, _why_text(why))
+    if args.what_if is not None:
+        rows = plan.what_if(args.what_if)
+        return Answer({"what_if": rows}, _what_if_text(rows))
+    if isinstance(plan, hetnn.Plan):
+        return Answer(json.loads(plan.to_json()), plan.explain(format="text"))
+    return Answer(plan, _problem_text(plan))
 
 
-def _plan_problem(path: str, strategy: str, options: dict[str, Any]) -> Answer:
+def _plan_problem(path: str, strategy: str, options: dict[str, Any]) -> hetnn.planning.ProblemPlan:
     with open(path, encoding="utf-8") as file:
         try:
             problem = json.load(file)
         except ValueError as error:
             raise hetnn.InvalidModel(f"'{path}' is no JSON: {error}. Expected a planning problem.") from error
-    answer = hetnn.plan_problem(problem, strategy, **options)
-    rows = [[part["device"], str(len(part["nodes"])), _some(part["nodes"])] for part in answer["subgraphs"]]
+    return hetnn.plan_problem(problem, strategy, **options)
+
+
+def _problem_text(plan: Mapping[str, Any]) -> str:
+    rows = [[part["device"], str(len(part["nodes"])), _some(part["nodes"])] for part in plan["subgraphs"]]
     placement = table(["device", "nodes", "which"], rows)
-    bounds = ", ".join(f"{device} {count}" for device, count in answer["lower_bound_subgraphs"].items())
-    return Answer(answer, f"{placement}\ncost {answer['cost_us']:g} us, fewest subgraphs possible: {bounds}")
+    bounds = ", ".join(f"{device} {count}" for device, count in plan["lower_bound_subgraphs"].items())
+    return f"{placement}\ncost {plan['cost_us']:g} us, fewest subgraphs possible: {bounds}"
+
+
+def _why_text(why: Mapping[str, Any]) -> str:
+    where = f"  at {why['loc']}" if why.get("loc") else ""
+    lines = [f"{why.get('op', 'node')} '{why['node']}' is on {why['device']}, subgraph {why['subgraph']}{where}"]
+    costs = [
+        [device, _figure(time_us), _figure(why["plan_cost_us"][device])] for device, time_us in why["time_us"].items()
+    ]
+    lines.append(table(["device", "node us", "plan us"], costs))
+    lines += [f"{row['device']}: {row['text']} ({row['label']})" for row in why["reasons"]]
+    return "\n".join([*lines, *([why["change"]] if why["change"] else [])])
+
+
+def _what_if_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    if not rows:
+        return "no accelerator lacks anything that was asked for"
+    lines = []
+    for row in rows:
+        lines.append(f"{row['support']} on {row['device']}: {row['gain_us']:,.1f} us gained, {len(row['nodes'])} nodes")
+        for node in row["nodes"]:
+            if isinstance(node, Mapping):
+                lines.append(f"  {node['node']}" + (f"  at {node['loc']}" if node["loc"] else ""))
+    return "\n".join(lines)
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.2f}"
 
 
 def _some(names: list[str]) -> str:

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from hetnn.report.page import as_html
 from hetnn.report.picture import PictureNode, as_svg, draw_plan, nodes_of
-from hetnn.report.text import as_text
+from hetnn.report.text import as_text, explanation
 
-__all__ = ["PictureNode", "as_html", "as_svg", "as_text", "draw_plan", "nodes_of"]
+__all__ = ["PictureNode", "as_html", "as_svg", "as_text", "draw_plan", "explanation", "nodes_of"]

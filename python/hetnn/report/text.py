@@ -25,6 +25,37 @@ def _subgraph(number: int, part: Mapping[str, Any]) -> str:
     return f"  {number} on {part['device']}: {len(names)} nodes, {part['predicted_us']:,.1f} us: {_some(names)}"
 
 
+def _note(row: Mapping[str, Any]) -> str:
+    return f"{row['node']}: {row['text']}" if row["node"] else str(row["text"])
+
+
+def explanation(report: Mapping[str, Any]) -> str:
+    """The report as text, and with it the schedule, the other plans that were weighed, and the bound on their cost."""
+    parts, serial = report["parts"], report["predicted_us"]
+    lines = [
+        as_text(report),
+        f"cost {serial:,.1f} us = nodes {parts['node_us']:,.1f} + launches {parts['launch_us']:,.1f}"
+        f" + transfers {parts['transfer_us']:,.1f}",
+        f"{report['makespan_us']:,.1f} us where devices work at the same time:",
+    ]
+    rows = [
+        [str(k), part["device"], f"{part['start_us']:,.1f}", f"{part['finish_us']:,.1f}"]
+        for k, part in enumerate(report["subgraphs"])
+    ]
+    lines += ["  " + line for line in table(["subgraph", "device", "from us", "to us"], rows).splitlines()]
+    if report["lower_bound_us"] is not None:
+        gap = "" if report["gap"] is None else f", gap {100 * report['gap']:.2f} %"
+        lines.append(f"no plan costs less than {report['lower_bound_us']:,.1f} us{gap}")
+    if report["cut_us"] is not None:
+        lines.append(f"minimum cut without launches: {report['cut_us']:,.1f} us")
+    if report["candidates"]:
+        weighed = [[row["name"], f"{row['cost_us']:,.1f}"] for row in report["candidates"]]
+        lines += ["plans weighed:", *("  " + line for line in table(["plan", "us"], weighed).splitlines())]
+    if report["margin_us"] is not None:
+        lines.append(f"the next dearer one is {report['margin_us']:,.1f} us behind")
+    return "\n".join(lines)
+
+
 def as_text(report: Mapping[str, Any]) -> str:
     """Placement, crossings, rewrites and reasons of `report` (`Executable.report(format="dict")`)."""
     bounds = report["lower_bound_subgraphs"]
@@ -45,6 +76,7 @@ def as_text(report: Mapping[str, Any]) -> str:
         *(_subgraph(k, part) for k, part in enumerate(report["subgraphs"])),
         f"predicted {report['predicted_us']:,.1f} us; {report['crossing_bytes']:,.0f} bytes cross between devices",
     ]
+    parts += [f"note: {_note(row)}" for row in report.get("notes", [])]
     if report["rewrites"]:
         parts.append("rewritten:")
         parts += [

@@ -12,6 +12,7 @@ import pytest
 
 import hetnn
 from hetnn.cli import main
+from plan.conforms import assert_conforms
 
 ROOT = Path(__file__).resolve().parents[3]
 STRATEGIES = ["topological", "depth", "merge", "cost", "take-all", "cpu-only"]
@@ -42,24 +43,6 @@ def graph(words: str) -> dict[str, Any]:
 
 def sets(plan: dict[str, Any]) -> list[list[str]]:
     return sorted(sorted(s["nodes"]) for s in plan["subgraphs"])
-
-
-def assert_conforms(value: Any, schema: dict[str, Any], place: str = "plan") -> None:
-    """The part of JSON Schema that docs/plan-schema.json uses."""
-    kinds = {"object": dict, "array": list, "string": str, "number": (int, float), "integer": int}
-    assert isinstance(value, kinds[schema["type"]]), f"{place} is a {type(value).__name__}"
-    assert value in schema.get("enum", [value]), place
-    for key in schema.get("required", []):
-        assert key in value, f"{place} lacks {key}"
-    if isinstance(value, dict):
-        others = schema.get("additionalProperties", True)
-        for key, item in value.items():
-            inner = schema.get("properties", {}).get(key, others)
-            assert inner is not False, f"{place} has {key}, which the schema does not know"
-            assert_conforms(item, inner, f"{place}.{key}")
-    if isinstance(value, list):
-        for k, item in enumerate(value):
-            assert_conforms(item, schema["items"], f"{place}[{k}]")
 
 
 def test_worked_examples() -> None:

@@ -30,13 +30,14 @@ double cost_with_move(const Instance& instance, std::vector<int32_t> colour, int
 
 std::string quoted(const Problem& problem, int32_t device) { return "'" + problem.devices[index(device)].name + "'"; }
 
-/// Everything that speaks against a device for a node.
-void add_reasons(const Problem& problem, const Instance& instance, const PartitionResult& result, int32_t v,
-                 int32_t device, Why& why) {
+/// Everything that speaks against a device for a node. `load_bytes` are the weights on each device.
+void add_reasons(const Problem& problem, const Instance& instance, const PartitionResult& result,
+                 const std::vector<double>& load_bytes, int32_t v, int32_t device, bool price_moves, Why& why) {
+  const int32_t node = why.node;
+  const size_t before = why.reasons.size();
   const auto add = [&](const char* label, std::string found, std::string wanted, std::string sentence) {
     why.reasons.push_back({device, label, std::move(found), std::move(wanted), std::move(sentence)});
   };
-  const int32_t node = why.node;
   if (!problem.supported(node, device)) {
     add("support", "no time_us", "a time", quoted(problem, device) + " does not support it");
   }
@@ -61,20 +62,29 @@ void add_reasons(const Problem& problem, const Instance& instance, const Partiti
     }
   }
   const double budget = problem.devices[index(device)].budget_bytes;
-  if (budget >= 0) {
-    double load = problem.weight_of(node);
-    for (int32_t u = 0; u < problem.size(); ++u)
-      load += result.device_of[index(u)] == device ? problem.weight_of(u) : 0;
-    if (load > budget) {
-      add("budget_bytes", text(load), text("at most ", budget),
-          "its weights do not fit the budget of " + quoted(problem, device));
-    }
+  const double load = load_bytes[index(device)] + problem.weight_of(node);
+  if (budget >= 0 && load > budget) {
+    add("budget_bytes", text(load), text("at most ", budget),
+        "its weights do not fit the budget of " + quoted(problem, device));
   }
   const double cost = why.plan_cost_us[index(device)];
   if (cost < kUnsupported && cost >= result.cost_us) {
     add("cost", text(cost, " us"), text("below ", result.cost_us, " us"),
         text("moving it to ", quoted(problem, device), " alone would make the plan ", cost - result.cost_us,
              " us slower"));
+  }
+  if (why.reasons.size() > before) return;
+  const double here_us = problem.time_of(node, why.device), there_us = problem.time_of(node, device);
+  if (cost < result.cost_us) {
+    add("strategy", text(cost, " us"), text(result.cost_us, " us or more"),
+        text("the strategy left it here, though moving it to ", quoted(problem, device), " alone would make the plan ",
+             result.cost_us - cost, " us faster"));
+  } else if (!price_moves) {
+    add("cost", text(there_us, " us"), text(here_us, " us here"),
+        text(quoted(problem, device), " could run it, but the strategy placed it and its neighbours this way"));
+  } else {
+    add("plan", quoted(problem, device), quoted(problem, why.device),
+        text("there is no plan with it alone on ", quoted(problem, device)));
   }
 }
 
@@ -113,36 +123,66 @@ class TimeEstimate {
 
 }  // namespace
 
-Why explain_node(const Problem& problem, const PartitionResult& result, int32_t node) {
+struct Explainer::State {
+  const Problem& problem;
+  const PartitionResult& result;
+  Instance instance;
+  std::vector<int32_t> colour, position;
+  std::vector<double> load_bytes;
+
+  State(const Problem& p, const PartitionResult& r) : problem(p), result(r), load_bytes(p.devices.size(), 0) {
+    std::vector<PartitionNote> notes;
+    instance = make_instance(problem, {}, false, notes);
+    colour.resize(index(instance.size));
+    position.resize(index(instance.size));
+    for (int32_t v = 0; v < instance.size; ++v) {
+      const int32_t node = instance.node_of[index(v)];
+      colour[index(v)] = result.device_of[index(node)];
+      position[index(node)] = v;
+      load_bytes[index(colour[index(v)])] += problem.weight_of(node);
+    }
+  }
+};
+
+Explainer::Explainer(const Problem& problem, const PartitionResult& result)
+    : state_(std::make_unique<State>(problem, result)) {}
+Explainer::~Explainer() = default;
+
+Why Explainer::explain(int32_t node, bool price_moves) const {
+  const Problem& problem = state_->problem;
+  const PartitionResult& result = state_->result;
   Why why;
   why.node = node;
   why.device = result.device_of[index(node)];
   why.subgraph = result.subgraph_of[index(node)];
-  std::vector<PartitionNote> notes;
-  const Instance instance = make_instance(problem, {}, false, notes);
-  std::vector<int32_t> colour(index(instance.size));
-  int32_t v = 0;
-  for (int32_t u = 0; u < instance.size; ++u) {
-    colour[index(u)] = result.device_of[index(instance.node_of[index(u)])];
-    if (instance.node_of[index(u)] == node) v = u;
-  }
+  const int32_t v = state_->position[index(node)];
   for (int32_t d = 0; d < problem.device_count(); ++d) {
     why.time_us.push_back(problem.time_of(node, d));
-    why.plan_cost_us.push_back(d == why.device ? result.cost_us : cost_with_move(instance, colour, v, d));
+    double cost = kUnsupported;
+    if (d == why.device) {
+      cost = result.cost_us;
+    } else if (price_moves) {
+      cost = cost_with_move(state_->instance, state_->colour, v, d);
+    }
+    why.plan_cost_us.push_back(cost);
   }
   int32_t fastest = why.device;
   for (int32_t d = 0; d < problem.device_count(); ++d) {
     if (d == why.device) continue;
-    add_reasons(problem, instance, result, v, d, why);
+    add_reasons(problem, state_->instance, result, state_->load_bytes, v, d, price_moves, why);
     if (problem.time_of(node, d) < problem.time_of(node, fastest)) fastest = d;
   }
   if (fastest != why.device) {
     const double cost = why.plan_cost_us[index(fastest)];
-    why.change = cost < kUnsupported
-                     ? text("It moves to ", quoted(problem, fastest), " once that plan becomes ", cost - result.cost_us,
-                            " us faster: by cheaper transfers, fewer launches or with its ", "neighbours.")
-                     : text("It can move to ", quoted(problem, fastest),
-                            " once its pin, its budget or the ban on exporting its result allows that.");
+    if (cost >= kUnsupported) {
+      why.change = text("It can move to ", quoted(problem, fastest),
+                        " once its pin, its budget or the ban on exporting its result allows that.");
+    } else if (cost > result.cost_us) {
+      why.change = text("It moves to ", quoted(problem, fastest), " once that plan becomes ", cost - result.cost_us,
+                        " us faster: by cheaper transfers, fewer launches or with its neighbours.");
+    } else {
+      why.change = text("Strategy cost, or a pin, would move it to ", quoted(problem, fastest), ".");
+    }
   } else {
     for (int32_t d = 1; d < problem.device_count() && why.change.empty(); ++d) {
       if (!problem.supported(node, d))
@@ -150,6 +190,10 @@ Why explain_node(const Problem& problem, const PartitionResult& result, int32_t 
     }
   }
   return why;
+}
+
+Why explain_node(const Problem& problem, const PartitionResult& result, int32_t node) {
+  return Explainer(problem, result).explain(node, true);
 }
 
 std::vector<WhatIf> what_if(const Problem& problem, const Options& options, const PartitionResult& result,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,23 @@ struct Why {
 };
 
 Why explain_node(const Problem& problem, const PartitionResult& result, int32_t node);
+
+/// The same for many nodes of one plan, which must outlive it.
+class Explainer {
+ public:
+  Explainer(const Problem& problem, const PartitionResult& result);
+  ~Explainer();
+  Explainer(const Explainer&) = delete;
+  Explainer& operator=(const Explainer&) = delete;
+
+  /// Without `price_moves` no plan is drawn anew: plan_cost_us is kUnsupported elsewhere, and where nothing else speaks
+  /// against a device the reason compares the node's times.
+  Why explain(int32_t node, bool price_moves) const;
+
+ private:
+  struct State;
+  std::unique_ptr<const State> state_;
+};
 
 /// What it would gain if a device supported one more kind of node.
 struct WhatIf {

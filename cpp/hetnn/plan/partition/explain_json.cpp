@@ -11,6 +11,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr double kRelativeSlack = 1e-9;
+
 const std::string& device_name(const Problem& problem, int32_t d) {
   return problem.devices[static_cast<size_t>(d)].name;
 }
@@ -55,7 +57,8 @@ std::string explain_json(const Problem& problem, const PartitionResult& result) 
   document["cost_us"] = result.cost_us;
   document["cut_us"] = result.cut_us >= 0 ? Json(result.cut_us) : Json(nullptr);
   document["lower_bound_us"] = result.lower_bound_us >= 0 ? Json(result.lower_bound_us) : Json(nullptr);
-  document["gap"] = result.lower_bound_us > 0 ? Json(result.cost_us / result.lower_bound_us - 1) : Json(nullptr);
+  document["gap"] =
+      result.lower_bound_us > 0 ? Json(std::max(0.0, result.cost_us / result.lower_bound_us - 1)) : Json(nullptr);
   std::vector<PartitionCandidate> candidates = result.candidates;
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const PartitionCandidate& a, const PartitionCandidate& b) { return a.cost_us < b.cost_us; });
@@ -63,7 +66,8 @@ std::string explain_json(const Problem& problem, const PartitionResult& result) 
   double margin = kUnsupported;
   for (const PartitionCandidate& c : candidates) {
     document["candidates"].push_back({{"name", c.name}, {"cost_us", c.cost_us}});
-    if (c.cost_us > result.cost_us) margin = std::min(margin, c.cost_us - result.cost_us);
+    // Plans of one cost may differ in the order of their sums.
+    if (c.cost_us > result.cost_us * (1 + kRelativeSlack)) margin = std::min(margin, c.cost_us - result.cost_us);
   }
   // How far behind the next cheaper-looking plan is.
   document["margin_us"] = figure(margin);

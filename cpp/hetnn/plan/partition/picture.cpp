@@ -86,6 +86,9 @@ class Picture {
          << (crossing ? "#c00" : "#999") << "\" stroke-width=\"" << (crossing ? 1.4 : 0.8) << "\"/>\n";
   }
   const std::string& device(int32_t d) const { return p_.devices[index(d)].name; }
+  std::string op_of(int32_t v) const {
+    return p_.ops.empty() || p_.ops[index(v)].empty() ? "" : " (" + p_.ops[index(v)] + ")";
+  }
   std::string figure(double value, const char* unit) const {
     std::ostringstream words;
     words << std::fixed << std::setprecision(1) << value << ' ' << unit;
@@ -131,7 +134,7 @@ class Picture {
     for (int32_t v = 0; v < p_.size(); ++v) {
       const int32_t d = r_.device_of[index(v)];
       box(x(v), y(v), kNodeWidth, kNodeHeight, d,
-          p_.ids[index(v)] + " on " + device(d) + ", " + figure(p_.time_of(v, d), "us") + ", subgraph " +
+          p_.ids[index(v)] + op_of(v) + " on " + device(d) + ", " + figure(p_.time_of(v, d), "us") + ", subgraph " +
               std::to_string(r_.subgraph_of[index(v)]));
       text(x(v) + kNodeWidth / 2, y(v) + 17, shortened(p_.ids[index(v)]), "middle");
       bottom = std::max(bottom, y(v) + kRow);

@@ -91,8 +91,8 @@ class Plan:
     def what_if(self, support: Sequence[str] = ()) -> list[dict[str, Any]]:
         """What each accelerator would gain by each operator it lacks, greatest first, with the model's source lines.
 
-        `support` limits the answer to operators by their names here, in torch or in ONNX. Nodes count as they are in the
-        model, before rewriting. Times of operators a device lacks are assumed as docs/partitioning.md says.
+        `support` limits the answer to operators by their names here, in torch or in ONNX. Nodes count as they are in
+        the model, before rewriting. Times of operators a device lacks are assumed as docs/partitioning.md says.
         """
         answer: list[dict[str, Any]] = json.loads(self._plan.what_if(list(support)))
         return answer

@@ -31,13 +31,13 @@ def _declare_torchvision_operators() -> torch.library.Library:
     return library
 
 
-def vision(name: str, side: int = 224) -> Case:
-    """A torchvision classifier by its name, with an image [1,3,side,side]."""
+def vision(name: str, side: int = 224, **sizes: Any) -> Case:
+    """A torchvision classifier by its name, with an image [1,3,side,side]; `sizes` as its own arguments."""
     _declare_torchvision_operators()
     import torchvision
 
     torch.manual_seed(7)
-    module: nn.Module = torchvision.models.get_model(name, weights=None)
+    module: nn.Module = torchvision.models.get_model(name, weights=None, **sizes)
     _settle_batch_norms(module)
     return module.eval(), (torch.randn(1, 3, side, side),)
 
@@ -53,9 +53,12 @@ def _settle_batch_norms(module: nn.Module) -> None:
 
 
 class Encoder(nn.Module):
-    """A BERT encoder of the transformers package: token ids and mask in, hidden states out."""
+    """A BERT encoder of the transformers package: token ids and mask in, hidden states out.
 
-    def __init__(self, folder: Path | None = None) -> None:
+    MiniLM-L6 in its sizes, but for those given by their names in BertConfig; or what a folder holds.
+    """
+
+    def __init__(self, folder: Path | None = None, **sizes: Any) -> None:
         super().__init__()
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
         _declare_torchvision_operators()
@@ -65,11 +68,14 @@ class Encoder(nn.Module):
             self.bert = BertModel.from_pretrained(folder, add_pooling_layer=False)
         else:
             config = BertConfig(
-                vocab_size=30522,
-                hidden_size=384,
-                num_hidden_layers=6,
-                num_attention_heads=12,
-                intermediate_size=1536,
+                **{
+                    "vocab_size": 30522,
+                    "hidden_size": 384,
+                    "num_hidden_layers": 6,
+                    "num_attention_heads": 12,
+                    "intermediate_size": 1536,
+                    **sizes,
+                }
             )
             self.bert = BertModel(config, add_pooling_layer=False)
 

@@ -18,14 +18,33 @@ namespace hetnn::ir {
 
 class Node;
 
-/// Type of a value: element type and shape, channels first as in torch and ONNX.
+/// What the integers of a quantised tensor stand for: real = scale · (q - zero_point). One scale for the whole tensor,
+/// or one for each index of axis 0 (weights; zero point 0).
+struct Quant {
+  std::vector<double> scales;
+  int32_t zero_point = 0;
+  bool operator==(const Quant&) const = default;
+};
+
+/// Type of a value: element type and shape, channels first as in torch and ONNX; for integers that stand for reals,
+/// also how (i8 for tensors and weights, i32 for biases).
 struct Type {
   DType dtype = DType::f32;
   Shape shape;
+  std::optional<Quant> quant = std::nullopt;
   bool operator==(const Type&) const = default;
 };
-/// `f32[1,3,h,w]`.
+/// `f32[1,3,h,w]`, `i8{0.05:-3}[1,8,h,w]`, `i8{0.1,0.2}[2,8]`.
 std::string to_string(const Type& type);
+
+/// Whether values of this type stand for reals.
+inline bool is_real(const Type& type) { return is_float(type.dtype) || type.quant.has_value(); }
+
+/// Attributes that any node may have whose result is of an integer type: how that result is quantised.
+inline constexpr std::string_view kQuantScale = "q_scale";  // reals: one, or one for each index of axis 0
+inline constexpr std::string_view kQuantZero = "q_zero";    // integer, 0 unless given
+/// The two for `quant`.
+Attrs quant_attrs(const Quant& quant);
 
 /// Facts that passes, devices and tests rely on.
 enum class Trait : uint32_t {
@@ -37,6 +56,8 @@ enum class Trait : uint32_t {
   channelwise = 32,  // elementwise along everything but axis 1, where its constant inputs vary
   source = 64,       // no inputs
   constant = 128,    // a compile-time tensor in its attribute `value`
+  conversion = 256,  // from one element type to another
+  integral = 512,    // on quantised values, computes with the integers themselves instead of the reals
 };
 
 struct InputDef {
@@ -150,6 +171,7 @@ struct OpDef {
   std::vector<std::string_view> samples;
 
   bool has(Trait trait) const { return (traits & static_cast<uint32_t>(trait)) != 0; }
+  /// Its attribute of that name, or one of those that any node may have; null when there is none.
   const AttrDef* find_attr(std::string_view attr) const;
   /// Position of an input by name, or -1.
   int input_index(std::string_view input) const;
@@ -157,6 +179,10 @@ struct OpDef {
 
 constexpr uint32_t operator|(Trait a, Trait b) { return static_cast<uint32_t>(a) | static_cast<uint32_t>(b); }
 constexpr uint32_t operator|(uint32_t a, Trait b) { return a | static_cast<uint32_t>(b); }
+
+/// Types of a node's outputs: the operator's own inference, then the quantisation that the node states or, where it
+/// only moves values, that of its input. Throws InvalidModel when a quantised result is stated nowhere.
+std::vector<Type> infer_types(const Node& node);
 
 /// The operators a graph may use. ops/all_ops fills it.
 class OpTable {

@@ -81,7 +81,7 @@ class Reader {
       } else {
         const Type read = type();
         if (peek('{') || peek('"')) {
-          inputs.push_back(rewriter.constant(tensor_values(read)));
+          inputs.push_back(rewriter.constant(tensor_values(read), {}, read.quant));
         } else {
           inputs.push_back(rewriter.add_input(text("x", inputs.size()), read));
         }
@@ -259,6 +259,7 @@ class Reader {
     return tensor;
   }
 
+  // Of a tensor's type; how it is quantised stands beside it.
   Tensor tensor_values(const Type& type) {
     if (!is_static(type.shape)) fail("a constant's shape must be integers");
     const std::vector<int64_t> shape = values(type.shape);
@@ -325,8 +326,19 @@ class Reader {
   }
 
   Type type() {
-    const DType element = dtype();
-    return {element, shape()};
+    Type out{dtype(), {}};
+    if (peek('{')) out.quant = quant();
+    out.shape = shape();
+    return out;
+  }
+  Quant quant() {
+    Quant out;
+    expect("{");
+    do out.scales.push_back(real<double>());
+    while (take(","));
+    if (take(":")) out.zero_point = static_cast<int32_t>(integer());
+    expect("}");
+    return out;
   }
   DType dtype() {
     const std::string_view name = word();

@@ -136,6 +136,11 @@ std::string node_text(const Node& node, const PrintOptions& options) {
     if (def.default_value && same(attr, *def.default_value)) continue;
     attrs += text(attrs.empty() ? " {" : ", ", def.name, " = ", std::visit(AttrPrinter{options}, attr));
   }
+  for (std::string_view name : {kQuantScale, kQuantZero}) {
+    auto at = node.attrs().find(name);
+    if (at != node.attrs().end())
+      attrs += text(attrs.empty() ? " {" : ", ", name, " = ", std::visit(AttrPrinter{options}, at->second));
+  }
   if (!attrs.empty()) out += attrs + "}";
   out += " : ";
   for (size_t k = 0; k < node.outputs().size(); ++k) out += (k ? ", " : "") + to_string(node.output(k)->type());

@@ -71,7 +71,7 @@ Node* Rewriter::create(std::string_view op, std::vector<Value*> inputs, Attrs at
   if (node->loc_ == Loc{} && at_ != graph_.nodes_.end()) node->loc_ = (*at_)->loc_;
   fit(*node, attrs);
   node->attrs_ = std::move(attrs);
-  std::vector<Type> types = node->op_->infer(*node);
+  std::vector<Type> types = infer_types(*node);
   const std::string_view base = name.empty() ? node->op_->name : name;
   for (Type& type : types) {
     node->outputs_.push_back(std::unique_ptr<Value>(new Value(graph_.unique_name(base), std::move(type), node.get())));
@@ -88,8 +88,10 @@ Node* Rewriter::create(std::string_view op, std::vector<Value*> inputs, Attrs at
   return pointer;
 }
 
-Value* Rewriter::constant(Tensor value, std::string_view name) {
-  return add("constant", {}, {{"value", std::move(value)}}, name.empty() ? "const" : name);
+Value* Rewriter::constant(Tensor value, std::string_view name, const std::optional<Quant>& quant) {
+  Attrs attrs = quant ? quant_attrs(*quant) : Attrs{};
+  attrs.emplace("value", std::move(value));
+  return add("constant", {}, std::move(attrs), name.empty() ? "const" : name);
 }
 
 void Rewriter::drop_use(Value* value, Node* node, size_t index) {
@@ -118,7 +120,7 @@ void Rewriter::set_input(Node* node, size_t index, Value* to) {
   if (from) drop_use(from, node, index);
   node->inputs_[index] = to;
   if (to) to->uses_.push_back({node, index});
-  std::vector<Type> types = node->op().infer(*node);
+  std::vector<Type> types = infer_types(*node);
   for (size_t k = 0; k < types.size(); ++k) node->outputs_[k]->type_ = std::move(types[k]);
 }
 
@@ -126,7 +128,7 @@ void Rewriter::set_attr(Node* node, std::string_view attr, Attr value) {
   auto at = node->attrs_.find(attr);
   HETNN_ASSERT(at != node->attrs_.end() && at->second.index() == value.index(), describe(*node), " attribute ", attr);
   at->second = std::move(value);
-  std::vector<Type> types = node->op().infer(*node);
+  std::vector<Type> types = infer_types(*node);
   for (size_t k = 0; k < types.size(); ++k) node->outputs_[k]->type_ = std::move(types[k]);
 }
 

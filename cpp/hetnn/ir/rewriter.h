@@ -37,7 +37,7 @@ class Rewriter {
              Loc loc = {}) {
     return create(op, std::move(inputs), std::move(attrs), name, std::move(loc))->output();
   }
-  Value* constant(Tensor value, std::string_view name = {});
+  Value* constant(Tensor value, std::string_view name = {}, const std::optional<Quant>& quant = std::nullopt);
 
   /// Makes every reader of `from` (graph outputs too) read `to` instead. Types must agree. The name goes along when
   /// `from` is about to die and `to` bears a made-up one: use `rename`.

@@ -30,7 +30,7 @@ void verify_structure(const Graph& graph) {
     }
     for (const AttrDef& def : node->op().attrs)
       HETNN_ASSERT(node->attrs().contains(def.name), describe(*node), " lacks ", def.name);
-    const std::vector<Type> types = node->op().infer(*node);
+    const std::vector<Type> types = infer_types(*node);
     HETNN_ASSERT(types.size() == node->outputs().size(), describe(*node), " has ", node->outputs().size(), " outputs");
     for (size_t k = 0; k < types.size(); ++k) {
       const Value* output = node->output(k);
@@ -59,11 +59,7 @@ bool may_stay_unfolded(const Graph& graph, const Node& node) {
     if (graph.is_output(output)) return true;
     bytes += elements(output->shape()).value() * dtype_bytes(output->dtype());
   }
-  const auto is_half = [](const Value* value) {
-    return value && (value->dtype() == DType::f16 || value->dtype() == DType::bf16);
-  };
-  return bytes > kFoldLimitBytes || std::any_of(node.inputs().begin(), node.inputs().end(), is_half) ||
-         std::any_of(node.outputs().begin(), node.outputs().end(), is_half);
+  return bytes > kFoldLimitBytes;
 }
 
 void verify_canonical(const Graph& graph) {

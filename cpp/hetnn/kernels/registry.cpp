@@ -10,6 +10,7 @@
 #include "hetnn/kernels/move/move.h"
 #include "hetnn/kernels/norm/norm.h"
 #include "hetnn/kernels/pool/pool.h"
+#include "hetnn/kernels/quant/quant.h"
 #include "hetnn/kernels/reduce/reduce.h"
 
 namespace hetnn::kernels {
@@ -29,6 +30,9 @@ constexpr KernelFamily kFamilies[] = {
     {"binary", make_binary},
     {"where", make_where},
     {"cast", make_cast},
+    {"quantize", make_quantize},
+    {"dequantize", make_dequantize},
+    {"lookup", make_lookup},
     {"nary", make_nary},
     {"layer_norm", make_layer_norm},
     {"rms_norm", make_rms_norm},

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "hetnn/base/error.h"
+#include "hetnn/ops/quantised.h"
 
 namespace hetnn::ops {
 namespace {
@@ -57,11 +58,10 @@ std::vector<Tensor> interpret(const ir::Graph& graph, std::span<const Tensor> in
     }
   }
   for (const ir::Node* node : graph.nodes()) {
-    if (!node->op().evaluate) throw Unsupported(text(ir::describe(*node), " has no reference meaning."));
     std::vector<std::optional<Tensor>> operands;
     for (const ir::Value* input : node->inputs())
       operands.push_back(input ? std::optional(values.at(input)) : std::nullopt);
-    const std::vector<Tensor> results = node->op().evaluate({*node, operands, bindings});
+    const std::vector<Tensor> results = evaluate(*node, operands, bindings);
     for (size_t k = 0; k < results.size(); ++k) {
       const ir::Value* output = node->output(k);
       HETNN_ASSERT(results[k].dtype() == output->dtype() && results[k].shape() == evaluate(output->shape(), bindings),

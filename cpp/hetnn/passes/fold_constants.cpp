@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "hetnn/ir/rewriter.h"
+#include "hetnn/ops/quantised.h"
 
 namespace hetnn::passes {
 namespace {
@@ -35,7 +36,7 @@ std::vector<Tensor> evaluate_constant(const ir::Node& node, const Bindings& bind
     const Tensor* constant = node.constant_input(k);
     inputs.push_back(constant ? std::optional<Tensor>(*constant) : std::nullopt);
   }
-  return node.op().evaluate({.node = node, .inputs = inputs, .bindings = bindings});
+  return ops::evaluate(node, inputs, bindings);
 }
 
 }  // namespace
@@ -57,7 +58,7 @@ size_t fold_constants(ir::Graph& graph, const FoldConstantsOptions& options) {
     }
     rewriter.insert_before(node);
     for (size_t k = 0; k < results.size(); ++k) {
-      ir::Value* constant = rewriter.add("constant", {}, {{"value", std::move(results[k])}}, "const", node->loc());
+      ir::Value* constant = rewriter.constant(std::move(results[k]), "const", node->output(k)->type().quant);
       rewriter.replace_uses(node->output(k), constant);
       rewriter.rename(constant, std::string(node->output(k)->name()));
     }

@@ -10,6 +10,7 @@
 #include "hetnn/passes/apply_rules.h"
 #include "hetnn/passes/canonical/rules.h"
 #include "hetnn/passes/fold_constants.h"
+#include "hetnn/passes/isolate.h"
 #include "hetnn/passes/legal/rules.h"
 
 namespace hetnn::passes {
@@ -31,31 +32,6 @@ struct Candidate {
 bool is_disabled(const LegaliseOptions& options, const Rule& rule) {
   return std::find(options.disabled_rules.begin(), options.disabled_rules.end(), rule.name) !=
          options.disabled_rules.end();
-}
-
-// A graph of `node` alone: other inputs become the graph's, constants stay.
-ir::Graph isolate(const ir::Node& node, const std::vector<Symbol>& symbols) {
-  ir::Graph graph("trial");
-  graph.symbols = symbols;
-  ir::Rewriter rewriter(graph);
-  std::map<const ir::Value*, ir::Value*> twin;
-  std::vector<ir::Value*> inputs;
-  for (size_t k = 0; k < node.inputs().size(); ++k) {
-    const ir::Value* input = node.input(k);
-    if (!input) {
-      inputs.push_back(nullptr);
-      continue;
-    }
-    ir::Value*& copy = twin[input];
-    if (!copy) {
-      const Tensor* constant = node.constant_input(k);
-      copy = constant ? rewriter.constant(*constant) : rewriter.add_input("x", input->type());
-    }
-    inputs.push_back(copy);
-  }
-  ir::Node* made = rewriter.create(node.op().name, std::move(inputs), node.attrs(), node.name(), node.loc());
-  for (ir::Value* output : made->outputs()) rewriter.add_output(output);
-  return graph;
 }
 
 bool reads_constants_only(const ir::Node& node) {

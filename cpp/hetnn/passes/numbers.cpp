@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hetnn/ops/quantised.h"
+
 namespace hetnn::passes {
 namespace {
 
@@ -17,7 +19,7 @@ std::vector<double> widen(const Tensor& tensor) {
 
 }  // namespace
 
-bool has_arithmetic(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
+bool has_arithmetic(DType dtype) { return is_float(dtype); }
 
 std::vector<double> to_doubles(const Tensor& tensor) {
   switch (tensor.dtype()) {
@@ -37,18 +39,19 @@ std::vector<double> to_doubles(const Tensor& tensor) {
       return widen<int64_t>(tensor);
     case DType::boolean:
       return widen<bool>(tensor);
-    default:
-      break;
+    case DType::f16:
+    case DType::bf16:
+      return widen<float>(ops::widen(tensor, {tensor.dtype(), {}}));
   }
-  throw Unsupported(text("rules have no arithmetic for ", dtype_name(tensor.dtype()), " constants."));
+  throw InternalError("an element type out of range");
 }
 
 Tensor from_doubles(DType dtype, std::vector<int64_t> shape, std::span<const double> values) {
   if (dtype == DType::f64) return Tensor::of(std::move(shape), values);
-  if (dtype != DType::f32) throw Unsupported(text("rules make no ", dtype_name(dtype), " constants."));
+  if (!is_float(dtype)) throw Unsupported(text("rules make no ", dtype_name(dtype), " constants."));
   std::vector<float> rounded(values.size());
   std::transform(values.begin(), values.end(), rounded.begin(), [](double v) { return static_cast<float>(v); });
-  return Tensor::of(std::move(shape), rounded);
+  return ops::narrow(Tensor::of(std::move(shape), rounded), {dtype, {}});
 }
 
 std::optional<AxisConstant> along_one_axis(const Tensor& constant, const Shape& x, int preferred_axis) {
@@ -79,7 +82,6 @@ std::optional<double> single_value(const Tensor& constant) {
 }
 
 bool all_equal(const Tensor& constant, double value) {
-  if (constant.dtype() == DType::f16 || constant.dtype() == DType::bf16) return false;
   const std::vector<double> values = to_doubles(constant);
   return std::all_of(values.begin(), values.end(), [&](double v) {
     return v == value && (!is_float(constant.dtype()) || std::signbit(v) == std::signbit(value));

@@ -10,12 +10,12 @@
 
 namespace hetnn::passes {
 
-/// Whether rules compute with constants of this type (f32, f64).
+/// Whether rules compute with constants of this type: any real one.
 bool has_arithmetic(DType dtype);
 
-/// The values of a tensor of any type with a C++ counterpart. Unsupported for f16 and bf16.
+/// The values of a tensor of any type.
 std::vector<double> to_doubles(const Tensor& tensor);
-/// The reverse, rounded once to f32 or f64 (Unsupported otherwise).
+/// The reverse, rounded to a real type (through f32 to narrower ones); Unsupported for other types.
 Tensor from_doubles(DType dtype, std::vector<int64_t> shape, std::span<const double> values);
 
 /// A constant operand of an elementwise node seen along one axis of the other operand.

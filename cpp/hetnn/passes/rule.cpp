@@ -1,6 +1,8 @@
 // Building right sides of rules.
 #include "hetnn/passes/rule.h"
 
+#include <algorithm>
+
 #include "hetnn/passes/numbers.h"
 
 namespace hetnn::passes {
@@ -26,7 +28,18 @@ ir::Value* Build::reshape(ir::Value* x, const Shape& shape) {
   return x->shape() == shape ? x : op("reshape", {x}, {{"shape", shape}});
 }
 
+namespace {
+
+bool touches_quantised(const ir::Node& node) {
+  auto quantised = [](const ir::Value* value) { return value && value->type().quant; };
+  return std::any_of(node.inputs().begin(), node.inputs().end(), quantised) ||
+         std::any_of(node.outputs().begin(), node.outputs().end(), quantised);
+}
+
+}  // namespace
+
 std::optional<Match> match(const Rule& rule, ir::Node* root, const ir::Graph& graph) {
+  if (!rule.quantised && touches_quantised(*root)) return std::nullopt;
   std::optional<Match> found = match(rule.pattern, root, graph);
   if (!found) return std::nullopt;
   for (const Guard& guard : rule.guards) {

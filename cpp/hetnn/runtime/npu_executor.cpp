@@ -22,7 +22,10 @@ Strides strides_of(const std::vector<int64_t>& shape, Layout layout, int64_t pit
 }
 
 template <typename T>
-void copy_map(const T* from, const Strides& in, T* to, const Strides& out, const std::vector<int64_t>& shape) {
+void copy_elements(const std::byte* source, const Strides& in, std::byte* target, const Strides& out,
+                   const std::vector<int64_t>& shape) {
+  const auto* from = reinterpret_cast<const T*>(source);
+  auto* to = reinterpret_cast<T*>(target);
   for (int64_t n = 0; n < shape[0]; ++n) {
     for (int64_t i = 0; i < shape[2]; ++i) {
       for (int64_t j = 0; j < shape[3]; ++j) {
@@ -32,6 +35,16 @@ void copy_map(const T* from, const Strides& in, T* to, const Strides& out, const
       }
     }
   }
+}
+
+// By the size of an element.
+void copy_map(int64_t elem_bytes, const std::byte* from, const Strides& in, std::byte* to, const Strides& out,
+              const std::vector<int64_t>& shape) {
+  const auto copy = elem_bytes == 1   ? copy_elements<uint8_t>
+                    : elem_bytes == 2 ? copy_elements<uint16_t>
+                    : elem_bytes == 4 ? copy_elements<uint32_t>
+                                      : copy_elements<uint64_t>;
+  copy(from, in, to, out, shape);
 }
 
 }  // namespace
@@ -49,14 +62,12 @@ struct NpuExecutor::Impl {
       std::memcpy(upload ? device : host, upload ? host : device, static_cast<size_t>(bytes));
       return;
     }
-    HETNN_ASSERT(port.dtype == DType::f32, "feature maps of ", dtype_name(port.dtype), " on an NPU");
     const Strides outside = strides_of(buffer.shape, layout, buffer.view.pitch_elems);
     const Strides inside = strides_of(buffer.shape, port.layout, buffer.shape[1]);
-    auto *a = reinterpret_cast<float*>(host), *b = reinterpret_cast<float*>(device);
     if (upload) {
-      copy_map(a, outside, b, inside, buffer.shape);
+      copy_map(dtype_bytes(port.dtype), host, outside, device, inside, buffer.shape);
     } else {
-      copy_map(b, inside, a, outside, buffer.shape);
+      copy_map(dtype_bytes(port.dtype), device, inside, host, outside, buffer.shape);
     }
   }
 };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hetnn/npu/isa.h"
+#include "hetnn/npu/requantise.h"
 #include "hetnn/npu/spec.h"
 #include "hetnn/npu/timing.h"
 
@@ -31,14 +32,34 @@ class Machine {
   double seconds() const { return static_cast<double>(timing_.cycles) / spec_.clock_hz; }
 
  private:
-  template <typename I>
-  void execute(const I& instruction);
+#define HETNN_BEGIN(mnemonic, Type, engine, meaning, cycles) void execute(const npu::Type& i);
+#define HETNN_FIELD(name, bits, sign, meaning)
+#define HETNN_END()
+#include "hetnn/npu/isa_table.inc"
   const std::byte* dram(int64_t region, int64_t addr, int64_t bytes, bool writes);
   std::byte* sram(int64_t addr, int64_t bytes);
   /// As sram, for reading: every byte must have been written since the run began.
   const std::byte* written(int64_t addr, int64_t bytes);
-  const float* read_rows(int64_t addr, int64_t rows, int64_t pitch, int64_t channels);
-  float* write_rows(int64_t addr, int64_t rows, int64_t pitch, int64_t channels);
+  /// `count` elements of `dtype` at `addr` as T: f32 and f16 as float, i8 and i32 as int32_t less `zero`.
+  template <typename T>
+  void read(int64_t addr, int64_t dtype, int64_t count, T* to, int32_t zero = 0);
+  template <typename T>
+  std::vector<T> read_rows(int64_t addr, int64_t dtype, int64_t rows, int64_t pitch, int64_t channels,
+                           int32_t zero = 0);
+  /// The reverse: f16 rounded to nearest even, i8 saturated.
+  template <typename T>
+  void write(int64_t addr, int64_t dtype, int64_t count, const T* from);
+  std::vector<npu::Requant> read_factors(int64_t addr, int64_t count);
+  template <typename T>
+  void convolve(const npu::Conv2d& i);
+  template <typename T>
+  void multiply(const npu::Matmul& i);
+  template <typename T>
+  void combine(const npu::Elementwise& i);
+  template <typename T>
+  void pool(const npu::Pool& i);
+  template <typename T>
+  void activate(const npu::Activation& i);
   void mark(int64_t addr, int64_t bytes);
 
   npu::Spec spec_;
@@ -46,7 +67,7 @@ class Machine {
   std::span<const std::byte> weights_;
   std::vector<std::byte> arena_;
   std::vector<std::byte> scratchpad_;
-  std::vector<bool> shadow_;  // one bit for four bytes: written in this run
+  std::vector<uint8_t> shadow_;  // for every byte, whether this run has written it
   npu::Timing timing_;
   size_t at_ = 0;  // the instruction being executed
 };

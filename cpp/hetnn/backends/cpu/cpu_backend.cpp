@@ -7,7 +7,10 @@
 #include "hetnn/backends/cpu/emit.h"
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/kernel.h"
+#include "hetnn/ops/quantised.h"
+#include "hetnn/passes/compute_in_f32.h"
 #include "hetnn/passes/fuse.h"
+#include "hetnn/passes/isolate.h"
 
 namespace hetnn::backends {
 namespace {
@@ -34,7 +37,15 @@ class CpuBackend final : public Backend {
     }
     for (const std::string& symbol : symbols) bindings[symbol] = kTrialSize;
     try {
-      cpu::make_trial_kernel(node, bindings);
+      if (!widens(node)) {
+        cpu::make_trial_kernel(node, bindings);
+      } else {
+        ir::Graph alone = passes::isolate(node, {});
+        passes::compute_in_f32(alone);
+        for (const ir::Node* part : alone.nodes()) {
+          if (!part->is_constant()) cpu::make_trial_kernel(*part, bindings);
+        }
+      }
     } catch (const InternalError&) {
       throw;
     } catch (const Error& error) {
@@ -44,6 +55,13 @@ class CpuBackend final : public Backend {
   }
 
   double time_us(const ir::Node& node, const Bindings& bindings) const override {
+    if (widens(node)) {
+      ir::Graph alone = passes::isolate(node, {});
+      passes::compute_in_f32(alone);
+      double sum_us = 0;
+      for (const ir::Node* part : alone.nodes()) sum_us += part->is_constant() ? 0 : time_us(*part, bindings);
+      return sum_us;
+    }
     if (node.op().has(ir::Trait::view)) return speeds_.kernel_us / 4;
     const target::ConcreteWork work = target::work_of(node, bindings);
     const bool narrow = node.input(0) && work.macs > 0 &&
@@ -58,6 +76,7 @@ class CpuBackend final : public Backend {
 
   program::Subprogram lower(ir::Graph& subgraph, Assembler& assembler, const LowerOptions& options,
                             std::vector<plan::FusionRow>& fusions) const override {
+    passes::compute_in_f32(subgraph);
     const passes::FuseOptions fuse{.enabled = options.fusion, .can_follow = cpu::can_follow};
     for (const passes::Fusion& fusion : passes::fuse(subgraph, fuse)) {
       fusions.push_back({fusion.into, fusion.nodes, fusion.bytes_before, fusion.bytes_after});
@@ -68,6 +87,9 @@ class CpuBackend final : public Backend {
   }
 
  private:
+  // Whether the node is computed in f32 between conversions.
+  static bool widens(const ir::Node& node) { return ops::has_narrow(node) && !passes::stays_narrow(node); }
+
   static constexpr int64_t kTrialSize = 64;
   CpuSpeeds speeds_;
 };

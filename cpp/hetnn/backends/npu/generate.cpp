@@ -2,12 +2,15 @@
 #include "hetnn/backends/npu/generate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "hetnn/base/error.h"
+#include "hetnn/npu/requantise.h"
 
 namespace hetnn::backends::npu {
 
+using hetnn::npu::Act;
 using hetnn::npu::DmaLoad;
 using hetnn::npu::DmaStore;
 using hetnn::npu::ElementwiseOp;
@@ -16,8 +19,8 @@ using hetnn::npu::Region;
 
 namespace {
 
-constexpr int64_t kElem = 4;    // f32
-constexpr int64_t kAlign = 64;  // of constants in the image
+constexpr int64_t kAlign = 64;         // of constants in the image
+constexpr int64_t kTableBytes = 256;  // an entry for each value of i8
 
 }  // namespace
 
@@ -51,8 +54,9 @@ void Generator::layer(const ir::Node& node, bool relu, const std::map<const ir::
       {"mul", [](Generator& g, const ir::Node& n, bool r) { g.elementwise(n, ElementwiseOp::mul, r); }},
       {"maximum", [](Generator& g, const ir::Node& n, bool r) { g.elementwise(n, ElementwiseOp::max, r); }},
       {"minimum", [](Generator& g, const ir::Node& n, bool r) { g.elementwise(n, ElementwiseOp::min, r); }},
-      {"relu", [](Generator& g, const ir::Node& n, bool) { g.activation(n); }},
-      {"clamp", [](Generator& g, const ir::Node& n, bool) { g.activation(n); }},
+      {"relu", [](Generator& g, const ir::Node& n, bool) { g.activation(n, Act::relu); }},
+      {"clamp", [](Generator& g, const ir::Node& n, bool) { g.activation(n, Act::clamp); }},
+      {"lookup", [](Generator& g, const ir::Node& n, bool) { g.activation(n, Act::table); }},
       {"max_pool2d", [](Generator& g, const ir::Node& n, bool) { g.pool(n); }},
       {"avg_pool2d", [](Generator& g, const ir::Node& n, bool) { g.pool(n); }},
       {"adaptive_avg_pool2d", [](Generator& g, const ir::Node& n, bool) { g.pool(n); }},
@@ -65,12 +69,37 @@ void Generator::layer(const ir::Node& node, bool relu, const std::map<const ir::
   auto at = emitters.find(node.op().name);
   if (at == emitters.end())
     throw Unsupported(text(ir::describe(node), ": the NPU's instructions have no form for ", node.op().name, "."));
-  for (const ir::Value* output : node.outputs()) {
-    if (output->dtype() != DType::f32)
-      throw Unsupported(text(ir::describe(node), ": the NPU's code generator writes f32; the result is ",
-                             dtype_name(output->dtype()), "."));
-  }
+  dtype_ = node.output()->dtype();
+  elem_ = dtype_bytes(dtype_);
+  const bool quantised = dtype_ == DType::i8 && node.output()->type().quant;
+  if (dtype_ != DType::f32 && dtype_ != DType::f16 && !quantised)
+    throw Unsupported(text(ir::describe(node), ": the NPU's engines compute f32, f16 and quantised i8; the result is ",
+                           ir::to_string(node.output()->type()), "."));
   at->second(*this, node, relu);
+}
+
+int64_t zero_of(const ir::Value& value) { return value.type().quant ? value.type().quant->zero_point : 0; }
+
+void Generator::keeps_scale(const ir::Node& node) const {
+  for (const ir::Value* input : node.inputs()) {
+    if (input->type().quant == node.output()->type().quant) continue;
+    throw Unsupported(text(ir::describe(node), ": the result must have the scale of '", input->name(), "', ",
+                           ir::to_string(input->type()), "; got ", ir::to_string(node.output()->type()), "."));
+  }
+}
+
+Place Generator::factors(const ir::Node& node, std::span<const double> reals) {
+  std::vector<int32_t> words;
+  try {
+    for (double real : reals) {
+      const hetnn::npu::Requant factor = hetnn::npu::requant_of(real, spec_.numerics.rounding);
+      words.insert(words.end(), {factor.multiplier, factor.shift});
+    }
+  } catch (const InvalidModel& error) {
+    throw Unsupported(text(ir::describe(node), ": ", error.what()));
+  }
+  const auto count = static_cast<int64_t>(words.size());
+  return constant(Tensor::of<int32_t>({count}, words));
 }
 
 Place Generator::constant(const Tensor& stored) {
@@ -91,13 +120,13 @@ Place Generator::place_of(const ir::Value& value) {
   Tensor tensor = value.producer()->tensor("value");
   if (layout_of(value) == Layout::nhwc && constants_) {
     const std::vector<int64_t>& s = tensor.shape();
-    std::byte* data = nullptr;
-    const Tensor turned = Tensor::zeros(tensor.dtype(), {s[0], s[2], s[3], s[1]}, &data);
-    const auto in = tensor.values<float>();
-    auto* to = reinterpret_cast<float*>(data);
+    std::byte* to = nullptr;
+    const Tensor turned = Tensor::zeros(tensor.dtype(), {s[0], s[2], s[3], s[1]}, &to);
+    const auto size = static_cast<size_t>(dtype_bytes(tensor.dtype()));
     for (int64_t n = 0; n < s[0]; ++n) {
       for (int64_t p = 0; p < s[2] * s[3]; ++p) {
-        for (int64_t c = 0; c < s[1]; ++c) *to++ = in[static_cast<size_t>((n * s[1] + c) * s[2] * s[3] + p)];
+        for (int64_t c = 0; c < s[1]; ++c, to += size)
+          std::memcpy(to, tensor.data() + static_cast<size_t>((n * s[1] + c) * s[2] * s[3] + p) * size, size);
       }
     }
     tensor = turned;
@@ -148,6 +177,17 @@ void Generator::does_not_fit(const ir::Node& node, int64_t needed_bytes) const {
                         where.empty() ? "" : "\n  at " + where));
 }
 
+// Of a, of b and of the result. Sums and extremes are formed at a common scale with more bits; products as they are.
+Place Generator::elementwise_factors(const ir::Node& node, const ir::Value& a, const ir::Value& b, ElementwiseOp op) {
+  const double sa = a.type().quant->scales[0], sb = b.type().quant->scales[0],
+               sy = node.output()->type().quant->scales[0];
+  const double common = 2 * std::max(sa, sb);
+  const bool product = op == ElementwiseOp::mul;
+  const double reals[] = {sa / common, sb / common,
+                          product ? sa * sb / sy : common / (sy * (1 << hetnn::npu::kElementwiseBits))};
+  return factors(node, reals);
+}
+
 // Elements pass in chunks of whole pixels: two operands and the result share the scratchpad.
 void Generator::elementwise(const ir::Node& node, ElementwiseOp op, bool relu) {
   const Map out = map_of(*node.output());
@@ -161,22 +201,28 @@ void Generator::elementwise(const ir::Node& node, ElementwiseOp op, bool relu) {
                            ": the vector engine combines operands of one shape, or a value a channel; got ",
                            to_string(node.input(0)->shape()), " and ", to_string(node.input(1)->shape()), "."));
   }
-  const int64_t rows = out.n * out.h * out.w, row_bytes = out.c * kElem;
-  const int64_t budget = spec_.scratchpad().bytes - (row ? row_bytes : 0);
+  const bool quantised = dtype_ == DType::i8;
+  const int64_t rows = out.n * out.h * out.w, row_bytes = out.c * elem_;
+  const int64_t at_factors = row ? aligned(row_bytes) : 0, at_a = at_factors + (quantised ? kAlignment : 0);
+  const int64_t budget = spec_.scratchpad().bytes - at_a - 2 * kAlignment;
   const int64_t tile = std::min(rows, budget / (row_bytes * (row ? 2 : 3)));
-  if (tile < 1) does_not_fit(node, row_bytes * 3);
+  if (tile < 1) does_not_fit(node, at_a + 2 * kAlignment + row_bytes * 3);
   const Place pa = place_of(*a), pb = place_of(*b), po = place_of(*node.output());
-  const int64_t at_a = 0, at_out = tile * row_bytes, at_b = 2 * tile * row_bytes;
+  const int64_t at_out = at_a + aligned(tile * row_bytes), at_b = row ? 0 : at_out + aligned(tile * row_bytes);
   if (row) load(pb, at_b, row_bytes);
+  if (quantised) load(elementwise_factors(node, *a, *b, op), at_factors, 3 * kFactorBytes);
   for (int64_t r = 0; r < rows; r += tile) {
     const int64_t count = std::min(tile, rows - r);
     load({pa.region, pa.offset_bytes + r * row_bytes}, at_a, count * row_bytes);
     if (!row) load({pb.region, pb.offset_bytes + r * row_bytes}, at_b, count * row_bytes);
     then(Engine::dma, Engine::vector);
-    code_.push_back(hetnn::npu::Elementwise{.dtype = 0,
+    code_.push_back(hetnn::npu::Elementwise{.dtype = static_cast<int64_t>(dtype_),
                                             .op = static_cast<int64_t>(op),
                                             .b_kind = row,
                                             .act = relu,
+                                            .a_zero = zero_of(*a),
+                                            .b_zero = zero_of(*b),
+                                            .out_zero = zero_of(*node.output()),
                                             .rows = count,
                                             .channels = out.c,
                                             .a_addr = at_a,
@@ -186,38 +232,48 @@ void Generator::elementwise(const ir::Node& node, ElementwiseOp op, bool relu) {
                                             .out_addr = at_out,
                                             .out_pitch = row_bytes,
                                             .scale_a = hetnn::npu::float_bits(1),
-                                            .scale_b = hetnn::npu::float_bits(1)});
+                                            .scale_b = hetnn::npu::float_bits(1),
+                                            .quant_addr = at_factors});
     then(Engine::vector, Engine::dma);
     store_runs(at_out, {po.region, po.offset_bytes + r * row_bytes}, 0, count * row_bytes, 1);
   }
 }
 
-void Generator::activation(const ir::Node& node) {
+void Generator::activation(const ir::Node& node, hetnn::npu::Act act) {
   const Map out = map_of(*node.output());
-  const int64_t rows = out.n * out.h * out.w, row_bytes = out.c * kElem,
-                tile = std::min(rows, spec_.scratchpad().bytes / (2 * row_bytes));
-  if (tile < 1) does_not_fit(node, 2 * row_bytes);
-  const bool clamp = !node.attrs().empty();
+  const bool table = act == hetnn::npu::Act::table, quantised = dtype_ == DType::i8;
+  if (!table) keeps_scale(node);
+  const int64_t rows = out.n * out.h * out.w, row_bytes = out.c * elem_, at_in = table ? kTableBytes : 0,
+                tile = std::min(rows, (spec_.scratchpad().bytes - at_in - kAlignment) / (2 * row_bytes));
+  if (tile < 1) does_not_fit(node, at_in + kAlignment + 2 * row_bytes);
   const Place from = place_of(*node.input(0)), to = place_of(*node.output());
+  const int64_t at_out = at_in + aligned(tile * row_bytes);
+  hetnn::npu::Activation code{.dtype = static_cast<int64_t>(dtype_),
+                              .act = static_cast<int64_t>(act),
+                              .zero = zero_of(*node.output()),
+                              .channels = out.c,
+                              .in_addr = at_in,
+                              .in_pitch = row_bytes,
+                              .out_addr = at_out,
+                              .out_pitch = row_bytes};
+  if (act == hetnn::npu::Act::clamp) {
+    auto bound = [&](double real) {
+      if (!quantised) return hetnn::npu::float_bits(static_cast<float>(real));
+      const ir::Quant& quant = *node.output()->type().quant;
+      const double steps = std::clamp(std::nearbyint(real / quant.scales[0]) + quant.zero_point, -128.0, 127.0);
+      return int64_t{static_cast<uint32_t>(static_cast<int32_t>(steps))};
+    };
+    code.clamp_lo = bound(node.real("min"));
+    code.clamp_hi = bound(node.real("max"));
+  }
+  if (table) load(constant(node.tensor("table")), 0, kTableBytes);
   for (int64_t r = 0; r < rows; r += tile) {
-    const int64_t count = std::min(tile, rows - r);
-    load({from.region, from.offset_bytes + r * row_bytes}, 0, count * row_bytes);
+    code.rows = std::min(tile, rows - r);
+    load({from.region, from.offset_bytes + r * row_bytes}, at_in, code.rows * row_bytes);
     then(Engine::dma, Engine::vector);
-    hetnn::npu::Activation act{.dtype = 0,
-                               .act = clamp ? 2 : 1,
-                               .rows = count,
-                               .channels = out.c,
-                               .in_addr = 0,
-                               .in_pitch = row_bytes,
-                               .out_addr = tile * row_bytes,
-                               .out_pitch = row_bytes};
-    if (clamp) {
-      act.clamp_lo = hetnn::npu::float_bits(static_cast<float>(node.real("min")));
-      act.clamp_hi = hetnn::npu::float_bits(static_cast<float>(node.real("max")));
-    }
-    code_.push_back(act);
+    code_.push_back(code);
     then(Engine::vector, Engine::dma);
-    store_runs(tile * row_bytes, {to.region, to.offset_bytes + r * row_bytes}, 0, count * row_bytes, 1);
+    store_runs(at_out, {to.region, to.offset_bytes + r * row_bytes}, 0, code.rows * row_bytes, 1);
   }
 }
 

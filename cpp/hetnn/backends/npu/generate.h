@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,11 +14,20 @@
 
 namespace hetnn::backends::npu {
 
-/// Where a layer's operand stands in DRAM: dense f32, feature maps as N,H,W,C, all else row-major.
+/// Where a layer's operand stands in DRAM: dense, feature maps as N,H,W,C, all else row-major.
 struct Place {
   hetnn::npu::Region region = hetnn::npu::Region::arena;
   int64_t offset_bytes = 0;
 };
+
+/// Where operands may begin in the scratchpad, and the first such place from `bytes` on.
+inline constexpr int64_t kAlignment = 64;
+constexpr int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+/// Bytes of a factor between scales: multiplier and shift.
+inline constexpr int64_t kFactorBytes = 8;
+
+/// The zero point of a quantised value, else 0.
+int64_t zero_of(const ir::Value& value);
 
 /// The stored order of a value: rank 4 as N,H,W,C.
 Layout layout_of(const ir::Value& value);
@@ -49,7 +59,7 @@ class Generator {
   void conv(const ir::Node& node, bool relu);
   void pool(const ir::Node& node);
   void elementwise(const ir::Node& node, hetnn::npu::ElementwiseOp op, bool relu);
-  void activation(const ir::Node& node);
+  void activation(const ir::Node& node, hetnn::npu::Act act);
   void matmul(const ir::Node& node, bool relu);
   void concat(const ir::Node& node);
   void slice(const ir::Node& node);
@@ -59,7 +69,17 @@ class Generator {
 
   Place place_of(const ir::Value& value);
   Place constant(const Tensor& stored);
-  int64_t pack_filters(const ir::Node& node, const Tensor& weight, int64_t block, int64_t groups);
+  /// Factors between scales, as the engines read them.
+  Place factors(const ir::Node& node, std::span<const double> reals);
+  /// Those of a product's accumulators: one for each of `count` filters or columns.
+  Place product_factors(const ir::Node& node, int64_t count);
+  Place elementwise_factors(const ir::Node& node, const ir::Value& a, const ir::Value& b,
+                            hetnn::npu::ElementwiseOp op);
+  /// Unsupported unless the result is quantised as the inputs are.
+  void keeps_scale(const ir::Node& node) const;
+  /// Bias in the type of the sums: f32 for f16.
+  Place bias_of(const ir::Value& bias);
+  int64_t pack_filters(const Tensor& weight, int64_t block);
   void load(const Place& from, int64_t sram, int64_t bytes);
   void load_runs(const Place& from, int64_t stride, int64_t sram, int64_t run_bytes, int64_t runs);
   void store_runs(int64_t sram, const Place& to, int64_t stride, int64_t run_bytes, int64_t runs);
@@ -71,6 +91,8 @@ class Generator {
   const Bindings& bindings_;
   const bool constants_;
   const std::map<const ir::Value*, Place>* places_ = nullptr;
+  DType dtype_ = DType::f32;  // of the layer, and its bytes
+  int64_t elem_ = 4;
   std::vector<hetnn::npu::Instruction> code_;
   std::vector<std::byte> image_;
   std::map<const ir::Value*, Place> loaded_constants_;

@@ -4,7 +4,9 @@
 
 #include "hetnn/backends/npu/generate.h"
 #include "hetnn/base/error.h"
+#include "hetnn/base/narrow_float.h"
 #include "hetnn/ops/infer.h"
+#include "hetnn/ops/quantised.h"
 
 namespace hetnn::backends::npu {
 
@@ -13,7 +15,7 @@ using hetnn::npu::Region;
 
 namespace {
 
-constexpr int64_t kElem = 4;
+constexpr int64_t kSumBytes = 4;  // of an accumulator and of a bias
 
 // The window of one layer along rows and columns.
 struct Window {
@@ -38,25 +40,40 @@ int64_t most_rows_read(const Window& w, int64_t count, int64_t in_h) {
 }  // namespace
 
 // Filters in blocks of `block`, each block as [kernel row][kernel column][channel][filter]; offset in the image.
-int64_t Generator::pack_filters(const ir::Node& node, const Tensor& weight, int64_t block, int64_t groups) {
+int64_t Generator::pack_filters(const Tensor& weight, int64_t block) {
+  std::byte* data = nullptr;
+  const Tensor packed = Tensor::zeros(weight.dtype(), {weight.elems()}, &data);
   const std::vector<int64_t>& s = weight.shape();
   const int64_t filters = s[0], channels = s[1], taps = s.size() == 4 ? s[2] * s[3] : 1;
-  std::byte* data = nullptr;
-  if (!constants_) return constant(Tensor::zeros(DType::f32, {weight.elems()})).offset_bytes;
-  static_cast<void>(node);
-  static_cast<void>(groups);
-  const Tensor packed = Tensor::zeros(DType::f32, {weight.elems()}, &data);
-  const auto from = weight.values<float>();
-  auto* to = reinterpret_cast<float*>(data);
-  for (int64_t first = 0; first < filters; first += block) {
+  const auto size = static_cast<size_t>(dtype_bytes(weight.dtype()));
+  for (int64_t first = 0; constants_ && first < filters; first += block) {
     for (int64_t t = 0; t < taps; ++t) {
       for (int64_t c = 0; c < channels; ++c) {
-        for (int64_t f = first; f < std::min(first + block, filters); ++f)
-          *to++ = from[static_cast<size_t>((f * channels + c) * taps + t)];
+        for (int64_t f = first; f < std::min(first + block, filters); ++f) {
+          std::memcpy(data, weight.data() + static_cast<size_t>((f * channels + c) * taps + t) * size, size);
+          data += size;
+        }
       }
     }
   }
   return constant(packed).offset_bytes;
+}
+
+Place Generator::bias_of(const ir::Value& bias) {
+  if (!is_narrow_float(bias.dtype())) return place_of(bias);
+  const ir::Node* producer = bias.producer();
+  if (!producer || !producer->is_constant()) return place_of(bias);
+  if (auto at = loaded_constants_.find(&bias); at != loaded_constants_.end()) return at->second;
+  return loaded_constants_[&bias] = constant(ops::widen(producer->tensor("value"), bias.type()));
+}
+
+Place Generator::product_factors(const ir::Node& node, int64_t count) {
+  const ir::Quant &x = *node.input(0)->type().quant, &w = *node.input(1)->type().quant,
+                  &y = *node.output()->type().quant;
+  std::vector<double> reals(static_cast<size_t>(count));
+  for (size_t k = 0; k < reals.size(); ++k)
+    reals[k] = x.scales[0] * w.scales[w.scales.size() == 1 ? 0 : k] / y.scales[0];
+  return factors(node, reals);
 }
 
 // A linear layer is a 1x1 convolution over rows of one pixel.
@@ -77,52 +94,65 @@ void Generator::conv(const ir::Node& node, bool relu) {
     groups = node.integer("groups").value();
   }
   const int64_t taps = w.kernel[0] * w.kernel[1], in_c = weight->shape()[1];
-  const int64_t in_row = in.w * in.c * kElem;
+  const int64_t in_row = in.w * in.c * elem_;
+  const bool quantised = dtype_ == DType::i8, biased = node.input(2) != nullptr;
+  // The scratchpad holds the filters of a block, their biases, their factors, a tile of the input and one of the output.
+  struct Regions {
+    int64_t bias, factors, input;
+  };
+  auto regions_of = [&](int64_t filters) {
+    const int64_t bias = aligned(taps * in_c * filters * elem_);
+    const int64_t at_factors = aligned(bias + (biased ? filters * kSumBytes : 0));
+    return Regions{bias, at_factors, aligned(at_factors + (quantised ? filters * kFactorBytes : 0))};
+  };
   // As many filters at once as leave half of the scratchpad to feature maps; groups are not divided.
   int64_t block = out.c;
-  auto filter_bytes = [&] { return (taps * in_c * block + block) * kElem; };
-  while (groups == 1 && block > 1 && filter_bytes() > spec_.scratchpad().bytes / 2) block = (block + 1) / 2;
-  auto tile_bytes = [&](int64_t rows) { return most_rows_read(w, rows, in.h) * in_row + rows * out.w * block * kElem; };
+  while (groups == 1 && block > 1 && regions_of(block).input > spec_.scratchpad().bytes / 2) block = (block + 1) / 2;
+  auto tile_bytes = [&](int64_t rows) {
+    return regions_of(block).input + aligned(most_rows_read(w, rows, in.h) * in_row) + rows * out.w * block * elem_;
+  };
   int64_t tile = out.h;
-  while (tile > 1 && filter_bytes() + tile_bytes(tile) > spec_.scratchpad().bytes) tile = (tile + 1) / 2;
-  if (filter_bytes() + tile_bytes(tile) > spec_.scratchpad().bytes)
-    does_not_fit(node, filter_bytes() + tile_bytes(tile));
+  while (tile > 1 && tile_bytes(tile) > spec_.scratchpad().bytes) tile = (tile + 1) / 2;
+  if (tile_bytes(tile) > spec_.scratchpad().bytes) does_not_fit(node, tile_bytes(tile));
 
-  const int64_t filters_at = pack_filters(node, *weight, block, groups);
+  const int64_t filters_at = pack_filters(*weight, block);
   const Place x = place_of(*node.input(0)), y = place_of(*node.output());
-  const bool biased = node.input(2) != nullptr;
-  const int64_t bias_at = biased ? place_of(*node.input(2)).offset_bytes : 0;
+  const int64_t bias_at = biased ? bias_of(*node.input(2)).offset_bytes : 0;
+  const int64_t factors_at = quantised ? product_factors(node, out.c).offset_bytes : 0;
   for (int64_t first = 0; first < out.c; first += block) {
     const int64_t filters = std::min(block, out.c - first);
-    const int64_t weight_bytes = taps * in_c * filters * kElem;
-    const int64_t at_bias = weight_bytes, at_in = at_bias + filters * kElem;
-    load({Region::weights, filters_at + first * taps * in_c * kElem}, 0, weight_bytes);
-    if (biased) load({Region::weights, bias_at + first * kElem}, at_bias, filters * kElem);
+    const Regions at = regions_of(filters);
+    load({Region::weights, filters_at + first * taps * in_c * elem_}, 0, taps * in_c * filters * elem_);
+    if (biased) load({Region::weights, bias_at + first * kSumBytes}, at.bias, filters * kSumBytes);
+    if (quantised) load({Region::weights, factors_at + first * kFactorBytes}, at.factors, filters * kFactorBytes);
     for (int64_t n = 0; n < out.n; ++n) {
       for (int64_t row = 0; row < out.h; row += tile) {
         const int64_t count = std::min(tile, out.h - row);
         const Rows rows = rows_read(w, row, count, in.h);
-        const int64_t at_out = at_in + rows.count * in_row;
-        load({x.region, x.offset_bytes + (n * in.h + rows.begin) * in_row}, at_in, rows.count * in_row);
+        const int64_t at_out = at.input + aligned(rows.count * in_row);
+        load({x.region, x.offset_bytes + (n * in.h + rows.begin) * in_row}, at.input, rows.count * in_row);
         then(Engine::dma, Engine::mac);
-        code_.push_back(hetnn::npu::Conv2d{.dtype = 0,
+        code_.push_back(hetnn::npu::Conv2d{.dtype = static_cast<int64_t>(dtype_),
                                            .act = relu,
                                            .has_bias = biased,
+                                           .in_zero = zero_of(*node.input(0)),
+                                           .out_zero = zero_of(*node.output()),
                                            .groups = groups,
-                                           .in_addr = at_in,
+                                           .in_addr = at.input,
                                            .in_h = rows.count,
                                            .in_w = in.w,
                                            .in_c = in_c,
                                            .in_row_pitch = in_row,
-                                           .in_pixel_pitch = in.c * kElem,
+                                           .in_pixel_pitch = in.c * elem_,
                                            .out_addr = at_out,
                                            .out_h = count,
                                            .out_w = out.w,
                                            .out_c = filters / groups,
-                                           .out_row_pitch = out.w * filters * kElem,
-                                           .out_pixel_pitch = filters * kElem,
+                                           .out_row_pitch = out.w * filters * elem_,
+                                           .out_pixel_pitch = filters * elem_,
                                            .weight_addr = 0,
-                                           .bias_addr = at_bias,
+                                           .bias_addr = at.bias,
+                                           .quant_addr = at.factors,
                                            .kernel_h = w.kernel[0],
                                            .kernel_w = w.kernel[1],
                                            .stride_h = w.stride[0],
@@ -132,14 +162,15 @@ void Generator::conv(const ir::Node& node, bool relu) {
                                            .pad_top = rows.pad_top,
                                            .pad_left = w.pad[1]});
         then(Engine::mac, Engine::dma);
-        store_runs(at_out, {y.region, y.offset_bytes + ((n * out.h + row) * out.w * out.c + first) * kElem},
-                   out.c * kElem, filters * kElem, count * out.w);
+        store_runs(at_out, {y.region, y.offset_bytes + ((n * out.h + row) * out.w * out.c + first) * elem_},
+                   out.c * elem_, filters * elem_, count * out.w);
       }
     }
   }
 }
 
 void Generator::pool(const ir::Node& node) {
+  keeps_scale(node);
   const Map in = map_of(*node.input(0)), out = map_of(*node.output());
   Window w;
   const bool global = node.attrs().contains("output_size");
@@ -153,8 +184,8 @@ void Generator::pool(const ir::Node& node) {
     if (node.attrs().contains("dilation")) w.dilation = ops::per_axis(node, "dilation", 2);
   }
   const bool largest = node.attrs().contains("dilation");
-  const int64_t in_row = in.w * in.c * kElem, out_row = out.w * out.c * kElem;
-  auto tile_bytes = [&](int64_t rows) { return most_rows_read(w, rows, in.h) * in_row + rows * out_row; };
+  const int64_t in_row = in.w * in.c * elem_, out_row = out.w * out.c * elem_;
+  auto tile_bytes = [&](int64_t rows) { return aligned(most_rows_read(w, rows, in.h) * in_row) + rows * out_row; };
   int64_t tile = out.h;
   while (tile > 1 && tile_bytes(tile) > spec_.scratchpad().bytes) tile = (tile + 1) / 2;
   if (tile_bytes(tile) > spec_.scratchpad().bytes) does_not_fit(node, tile_bytes(tile));
@@ -163,10 +194,10 @@ void Generator::pool(const ir::Node& node) {
     for (int64_t row = 0; row < out.h; row += tile) {
       const int64_t count = std::min(tile, out.h - row);
       const Rows rows = rows_read(w, row, count, in.h);
-      const int64_t at_out = rows.count * in_row;
+      const int64_t at_out = aligned(rows.count * in_row);
       load({x.region, x.offset_bytes + (n * in.h + rows.begin) * in_row}, 0, rows.count * in_row);
       then(Engine::dma, Engine::vector);
-      code_.push_back(hetnn::npu::Pool{.dtype = 0,
+      code_.push_back(hetnn::npu::Pool{.dtype = static_cast<int64_t>(dtype_),
                                        .op = !largest,
                                        .count_pad = !largest && !global && node.flag("count_include_pad"),
                                        .channels = in.c,
@@ -174,12 +205,12 @@ void Generator::pool(const ir::Node& node) {
                                        .in_h = rows.count,
                                        .in_w = in.w,
                                        .in_row_pitch = in_row,
-                                       .in_pixel_pitch = in.c * kElem,
+                                       .in_pixel_pitch = in.c * elem_,
                                        .out_addr = at_out,
                                        .out_h = count,
                                        .out_w = out.w,
                                        .out_row_pitch = out_row,
-                                       .out_pixel_pitch = out.c * kElem,
+                                       .out_pixel_pitch = out.c * elem_,
                                        .kernel_h = w.kernel[0],
                                        .kernel_w = w.kernel[1],
                                        .stride_h = w.stride[0],
@@ -190,7 +221,8 @@ void Generator::pool(const ir::Node& node) {
                                        .pad_left = w.pad[1],
                                        .pad_bottom = rows.begin + rows.count == in.h ? w.pad[2] : 0,
                                        .pad_right = w.pad[3],
-                                       .divisor = !largest && !global ? node.integer("divisor_override").value() : 0});
+                                       .divisor = !largest && !global ? node.integer("divisor_override").value() : 0,
+                                       .zero = zero_of(*node.input(0))});
       then(Engine::vector, Engine::dma);
       store_runs(at_out, {y.region, y.offset_bytes + (n * out.h + row) * out_row}, 0, count * out_row, 1);
     }
@@ -206,30 +238,37 @@ void Generator::matmul(const ir::Node& node, bool relu) {
                            to_string(node.input(0)->shape()), " and ", to_string(node.input(1)->shape()), "."));
   }
   const int64_t m = a[a.size() - 2], k = a.back(), n = b.back(), batches = a.size() == 3 ? a[0] : 1;
-  const int64_t b_bytes = k * n * kElem;
-  const int64_t tile = std::min(m, (spec_.scratchpad().bytes - b_bytes) / ((k + n) * kElem));
-  if (tile < 1) does_not_fit(node, b_bytes + (k + n) * kElem);
+  const bool quantised = dtype_ == DType::i8;
+  const int64_t b_bytes = k * n * elem_;
+  const int64_t at_factors = aligned(b_bytes), at_a = aligned(at_factors + (quantised ? n * kFactorBytes : 0));
+  const int64_t tile = std::min(m, (spec_.scratchpad().bytes - at_a - kAlignment) / ((k + n) * elem_));
+  if (tile < 1) does_not_fit(node, at_a + kAlignment + (k + n) * elem_);
   const Place pa = place_of(*node.input(0)), pb = place_of(*node.input(1)), po = place_of(*node.output());
-  const int64_t at_a = b_bytes, at_out = at_a + tile * k * kElem;
+  const int64_t at_out = at_a + aligned(tile * k * elem_);
+  if (quantised) load(product_factors(node, n), at_factors, n * kFactorBytes);
   for (int64_t batch = 0; batch < batches; ++batch) {
     load({pb.region, pb.offset_bytes + batch * b_bytes}, 0, b_bytes);
     for (int64_t row = 0; row < m; row += tile) {
       const int64_t count = std::min(tile, m - row);
-      load({pa.region, pa.offset_bytes + (batch * m + row) * k * kElem}, at_a, count * k * kElem);
+      load({pa.region, pa.offset_bytes + (batch * m + row) * k * elem_}, at_a, count * k * elem_);
       then(Engine::dma, Engine::mac);
-      code_.push_back(hetnn::npu::Matmul{.dtype = 0,
+      code_.push_back(hetnn::npu::Matmul{.dtype = static_cast<int64_t>(dtype_),
                                          .act = relu,
+                                         .a_zero = zero_of(*node.input(0)),
+                                         .b_zero = zero_of(*node.input(1)),
+                                         .out_zero = zero_of(*node.output()),
                                          .m = count,
                                          .k = k,
                                          .n = n,
                                          .a_addr = at_a,
-                                         .a_pitch = k * kElem,
+                                         .a_pitch = k * elem_,
                                          .b_addr = 0,
-                                         .b_pitch = n * kElem,
+                                         .b_pitch = n * elem_,
                                          .out_addr = at_out,
-                                         .out_pitch = n * kElem});
+                                         .out_pitch = n * elem_,
+                                         .quant_addr = at_factors});
       then(Engine::mac, Engine::dma);
-      store_runs(at_out, {po.region, po.offset_bytes + (batch * m + row) * n * kElem}, 0, count * n * kElem, 1);
+      store_runs(at_out, {po.region, po.offset_bytes + (batch * m + row) * n * elem_}, 0, count * n * elem_, 1);
     }
   }
 }

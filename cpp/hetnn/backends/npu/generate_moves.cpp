@@ -12,8 +12,6 @@ using hetnn::npu::Engine;
 
 namespace {
 
-constexpr int64_t kElem = 4;
-
 // A logical axis of a value of that rank, in the order in which it is stored.
 int stored_axis(int axis, int rank) {
   constexpr int kNhwc[] = {0, 3, 1, 2};
@@ -27,23 +25,24 @@ int64_t product(const std::vector<int64_t>& shape, size_t first, size_t last) {
 }
 
 // Strides of a value's logical axes in its stored order, in bytes.
-std::vector<int64_t> logical_strides(const std::vector<int64_t>& shape, Layout layout) {
+std::vector<int64_t> logical_strides(const std::vector<int64_t>& shape, Layout layout, int64_t elem_bytes) {
   if (layout == Layout::plain) {
     std::vector<int64_t> out = ops::strides_of(shape);
-    for (int64_t& stride : out) stride *= kElem;
+    for (int64_t& stride : out) stride *= elem_bytes;
     return out;
   }
-  const int64_t c = shape[1], h = shape[2], w = shape[3];
-  return {h * w * c * kElem, kElem, w * c * kElem, c * kElem};
+  const int64_t c = shape[1], row = shape[3] * c * elem_bytes;
+  return {shape[2] * row, elem_bytes, row, c * elem_bytes};
 }
 
 }  // namespace
 
 void Generator::concat(const ir::Node& node) {
+  keeps_scale(node);
   const std::vector<int64_t> out = stored_shape(*node.output());
   const int rank = node.output()->rank();
   const auto axis = static_cast<size_t>(stored_axis(ops::axis_of(node, node.integer("axis"), rank), rank));
-  const int64_t outer = product(out, 0, axis), inner = product(out, axis + 1, out.size()) * kElem,
+  const int64_t outer = product(out, 0, axis), inner = product(out, axis + 1, out.size()) * elem_,
                 out_run = out[axis] * inner;
   const Place to = place_of(*node.output());
   int64_t at = 0;
@@ -69,7 +68,7 @@ void Generator::slice(const ir::Node& node) {
   const auto axis = static_cast<size_t>(stored_axis(ops::axis_of(node, node.integer("axis"), rank), rank));
   int64_t begin = node.integer("start").evaluate(bindings_);
   begin = std::clamp<int64_t>(begin < 0 ? begin + in[axis] : begin, 0, in[axis]);
-  const int64_t outer = product(out, 0, axis), inner = product(out, axis + 1, out.size()) * kElem;
+  const int64_t outer = product(out, 0, axis), inner = product(out, axis + 1, out.size()) * elem_;
   const int64_t run = out[axis] * inner, in_run = in[axis] * inner;
   const Place from = place_of(*node.input(0)), to = place_of(*node.output());
   const int64_t tile = std::min(outer, spec_.scratchpad().bytes / std::max<int64_t>(run, 1));
@@ -87,7 +86,7 @@ void Generator::slice(const ir::Node& node) {
 void Generator::rearrange(const ir::Node& node) {
   const std::vector<int64_t> in = evaluate(node.input(0)->shape(), bindings_),
                              out = evaluate(node.output()->shape(), bindings_);
-  const int64_t bytes = product(in, 0, in.size()) * kElem;
+  const int64_t bytes = product(in, 0, in.size()) * elem_;
   if (bytes == 0) return;
   const bool rows_stay = !in.empty() && !out.empty() && in[0] == out[0] &&
                          (!node.attrs().contains("perm") || ops::per_axis(node, "perm", in.size())[0] == 0);
@@ -101,22 +100,22 @@ void Generator::rearrange_rows(const ir::Node& node, bool part, int64_t first, i
   const ir::Value &x = *node.input(0), &y = *node.output();
   std::vector<int64_t> in = evaluate(x.shape(), bindings_), out = evaluate(y.shape(), bindings_);
   if (part) in[0] = out[0] = count;
-  const int64_t bytes = product(in, 0, in.size()) * kElem;
+  const int64_t bytes = product(in, 0, in.size()) * elem_;
   struct Loops {
     std::vector<int64_t> extents, from, to;
   };
   std::vector<Loops> steps;
   if (node.attrs().contains("perm")) {
     const std::vector<int64_t> perm = ops::per_axis(node, "perm", in.size()),
-                               strides = logical_strides(in, layout_of(x));
-    Loops loops{out, {}, logical_strides(out, layout_of(y))};
+                               strides = logical_strides(in, layout_of(x), elem_);
+    Loops loops{out, {}, logical_strides(out, layout_of(y), elem_)};
     for (int64_t axis : perm) loops.from.push_back(strides[static_cast<size_t>(axis)]);
     steps.push_back(std::move(loops));
   } else if (in != out) {
     if (layout_of(x) == Layout::nhwc)
-      steps.push_back({in, logical_strides(in, Layout::nhwc), logical_strides(in, Layout::plain)});
+      steps.push_back({in, logical_strides(in, Layout::nhwc, elem_), logical_strides(in, Layout::plain, elem_)});
     if (layout_of(y) == Layout::nhwc)
-      steps.push_back({out, logical_strides(out, Layout::plain), logical_strides(out, Layout::nhwc)});
+      steps.push_back({out, logical_strides(out, Layout::plain, elem_), logical_strides(out, Layout::nhwc, elem_)});
   }
   // Steps that move nothing: all axes of more than one element keep their place.
   std::erase_if(steps, [](const Loops& loops) {
@@ -131,7 +130,7 @@ void Generator::rearrange_rows(const ir::Node& node, bool part, int64_t first, i
     to.offset_bytes += first * (bytes / count);
   }
   if (steps.empty()) {  // a plain copy, in pieces
-    const int64_t tile = spec_.scratchpad().bytes / kElem * kElem;
+    const int64_t tile = spec_.scratchpad().bytes / 64 * 64;
     for (int64_t at = 0; at < bytes; at += tile) {
       const int64_t piece = std::min(tile, bytes - at);
       load({from.region, from.offset_bytes + at}, 0, piece);
@@ -161,7 +160,7 @@ void Generator::rearrange_rows(const ir::Node& node, bool part, int64_t first, i
                         [&](const std::vector<int64_t>& index) {
                           int64_t read = here, write = there;
                           for (size_t k = 0; k < index.size(); ++k) read += index[k] * a[k], write += index[k] * b[k];
-                          code_.push_back(hetnn::npu::Move{.elem_bytes = kElem,
+                          code_.push_back(hetnn::npu::Move{.elem_bytes = elem_,
                                                            .size0 = extents[inner + 2],
                                                            .size1 = extents[inner + 1],
                                                            .size2 = extents[inner],

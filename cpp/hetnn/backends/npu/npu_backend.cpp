@@ -22,7 +22,9 @@ bool relu_follows(const ir::Node& anchor, const ir::Value& value, const ir::Node
   static const std::set<std::string_view> anchors = {"conv2d", "linear", "matmul", "add"};
   if (!anchors.contains(anchor.op().name) || anchor.output() != &value || !follower.op().kernel) return false;
   static const std::set<std::string> steps = {"relu"};
-  return steps.contains(follower.op().kernel(follower).step) && follower.input(0) == &value;
+  // Integers leave the engine at one scale.
+  return steps.contains(follower.op().kernel(follower).step) && follower.input(0) == &value &&
+         follower.output()->type() == value.type();
 }
 
 struct Layer {

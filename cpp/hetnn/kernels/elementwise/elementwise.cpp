@@ -4,10 +4,12 @@
 #include <algorithm>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/narrow_float.h"
 #include "hetnn/kernels/dispatch_dtype.h"
 #include "hetnn/kernels/elementwise/scalar_ops.h"
 #include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/nest.h"
+#include "hetnn/kernels/quant/quant.h"
 #include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
@@ -320,6 +322,7 @@ std::unique_ptr<Kernel> make_where(const KernelCall& call) {
 
 std::unique_ptr<Kernel> make_cast(const KernelCall& call) {
   check_counts("cast", call, 1);
+  if (is_narrow_float(call.inputs[0].dtype) || is_narrow_float(call.outputs[0].dtype)) return make_narrow_cast(call);
   return dispatch_dtype(call.inputs[0].dtype, "cast: x", [&]<typename FromTag>(FromTag) {
     using From = typename FromTag::type;
     return dispatch_dtype(call.outputs[0].dtype, "cast: the output", [&]<typename ToTag>(ToTag) {

@@ -13,7 +13,7 @@ namespace {
 // x [N,C,...] (or any rank with one slope), slope [1] or [C] with C on axis 1.
 std::vector<ir::Type> infer(const ir::Node& node) {
   const ir::Type &x = node.input(0)->type(), &slope = node.input(1)->type();
-  if (x.dtype != slope.dtype || !is_float(x.dtype)) {
+  if (x.dtype != slope.dtype || !ir::is_real(x)) {
     ir::fail(node, "prelu_c1",
              text("input and slope must be of one real type; got ", dtype_name(x.dtype), " and ",
                   dtype_name(slope.dtype), ". Cast one of them."));

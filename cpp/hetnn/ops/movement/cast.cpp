@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "hetnn/base/narrow_float.h"
 #include "hetnn/ops/evaluate.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/kernel_use.h"
@@ -12,8 +13,9 @@ namespace {
 
 std::vector<Tensor> evaluate(const ir::Evaluation& e) {
   const Tensor& x = e.input(0);
+  const DType wanted = e.node.dtype("to");
   std::byte* data = nullptr;
-  Tensor y = Tensor::zeros(e.node.dtype("to"), x.shape(), &data);
+  Tensor y = Tensor::zeros(is_narrow_float(wanted) ? DType::f32 : wanted, x.shape(), &data);  // rounded by whoever asked
   visit_dtype(x.dtype(), [&](auto from) {
     visit_dtype(y.dtype(), [&](auto to) {
       using T = decltype(to);
@@ -37,7 +39,7 @@ ir::OpDef define_cast() {
           .doc = "The same values in another element type: reals are cut towards zero, everything but 0 is true.",
           .inputs = {{"x", "any shape"}},
           .attrs = {{"to", ir::AttrKind::dtype, std::nullopt, "the element type of y"}},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = ir::Trait::elementwise | ir::Trait::conversion,
           .torch = {},
           .onnx = {"Cast"},
           .infer =
@@ -48,7 +50,8 @@ ir::OpDef define_cast() {
           .constraints = {},
           .kernel = named_kernel("cast", {}),
           .tolerance = 0,
-          .samples = {"cast(f32[2,3]) {to = i64}", "cast(bool[n]) {to = f32}", "cast(i32[4]) {to = bool}"}};
+          .samples = {"cast(f32[2,3]) {to = i64}", "cast(bool[n]) {to = f32}", "cast(i32[4]) {to = bool}",
+                      "cast(f32[2,3,4,5]) {to = f16}", "cast(f32[3,5]) {to = bf16}"}};
 }
 
 }  // namespace hetnn::ops

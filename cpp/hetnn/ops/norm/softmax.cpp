@@ -12,7 +12,7 @@ namespace {
 
 std::vector<ir::Type> infer(const ir::Node& node) {
   axis_of(node, node.integer("axis"), node.input(0)->rank());
-  if (!is_float(node.input(0)->dtype()))
+  if (!ir::is_real(node.input(0)->type()))
     ir::fail(node, "softmax_c1",
              text("the input must be real; got ", dtype_name(node.input(0)->dtype()), ". Cast it."));
   return {node.input(0)->type()};

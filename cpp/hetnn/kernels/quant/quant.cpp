@@ -1,0 +1,108 @@
+// One loop over both layouts, with the conversion of an element as its parameter.
+#include "hetnn/kernels/quant/quant.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "hetnn/base/error.h"
+#include "hetnn/base/narrow_float.h"
+#include "hetnn/kernels/nest.h"
+#include "hetnn/kernels/row_view.h"
+
+namespace hetnn::kernels {
+namespace {
+
+constexpr int64_t kTileElems = 16384;
+constexpr int64_t kSerialElems = 4096;
+
+// y[i] = convert(x[i]).
+template <typename From, typename To, typename Convert>
+class ConvertKernel final : public Kernel {
+ public:
+  ConvertKernel(const TensorView& x, const TensorView& y, std::string_view name, Convert convert)
+      : nest_(y.shape(), {{strides_of(y), 0}, broadcast_operand(x, y.shape(), name)}), convert_(std::move(convert)) {}
+
+  bool serial() const override { return nest_.elems() <= kSerialElems; }
+
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    const auto* from = reinterpret_cast<const From*>(inputs[0]);
+    auto* to = reinterpret_cast<To*>(outputs[0]);
+    nest_.for_tiles(context.thread, context.threads, kTileElems, [&](const Nest::Tile& tile) {
+      for (int64_t row = 0; row < tile.rows; ++row) {
+        To* y = to + tile.offsets[0] + row * nest_.row_stride(0);
+        const From* x = from + tile.offsets[1] + row * nest_.row_stride(1);
+        const int64_t dy = nest_.col_stride(0), dx = nest_.col_stride(1);
+        if (dy == 1 && dx == 1) {
+          for (int64_t k = 0; k < tile.cols; ++k) y[k] = convert_(x[k]);
+        } else {
+          for (int64_t k = 0; k < tile.cols; ++k) y[k * dy] = convert_(x[k * dx]);
+        }
+      }
+    });
+  }
+
+ private:
+  Nest nest_;
+  Convert convert_;
+};
+
+template <typename From, typename To, typename Convert>
+std::unique_ptr<Kernel> make(const KernelCall& call, std::string_view name, Convert convert) {
+  return std::make_unique<ConvertKernel<From, To, Convert>>(call.inputs[0], call.outputs[0], name, std::move(convert));
+}
+
+void check(std::string_view name, const KernelCall& call, DType from, DType to) {
+  if (call.inputs.size() != 1 || call.outputs.size() != 1 || call.inputs[0].dtype != from ||
+      call.outputs[0].dtype != to) {
+    throw Unsupported(text(name, " takes one ", dtype_name(from), " and writes one ", dtype_name(to), "; got ",
+                           call.inputs.size(), " inputs, ", call.inputs.empty() ? "" : view_text(call.inputs[0]),
+                           ". Insert a cast."));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_quantize(const KernelCall& call) {
+  check("quantize", call, DType::f32, DType::i8);
+  const double scale = call.params.real("scale");
+  const auto zero = static_cast<double>(call.params.integer("zero_point", 0));
+  return make<float, int8_t>(call, "quantize", [scale, zero](float x) {
+    const double steps = std::nearbyint((x != x ? 0.0 : static_cast<double>(x)) / scale) + zero;
+    return static_cast<int8_t>(std::clamp(steps, -128.0, 127.0));
+  });
+}
+
+std::unique_ptr<Kernel> make_dequantize(const KernelCall& call) {
+  const double scale = call.params.real("scale");
+  const auto zero = static_cast<double>(call.params.integer("zero_point", 0));
+  auto convert = [scale, zero](auto q) { return static_cast<float>(scale * (static_cast<double>(q) - zero)); };
+  if (!call.inputs.empty() && call.inputs[0].dtype == DType::i32) {
+    check("dequantize", call, DType::i32, DType::f32);
+    return make<int32_t, float>(call, "dequantize", convert);
+  }
+  check("dequantize", call, DType::i8, DType::f32);
+  return make<int8_t, float>(call, "dequantize", convert);
+}
+
+std::unique_ptr<Kernel> make_lookup(const KernelCall& call) {
+  check("lookup", call, DType::i8, DType::i8);
+  const std::vector<int64_t> table = call.params.integers("table");
+  if (table.size() != 256) throw InvalidModel(text("lookup: the table must have 256 entries; got ", table.size(), "."));
+  std::array<int8_t, 256> entries{};
+  std::transform(table.begin(), table.end(), entries.begin(), [](int64_t entry) { return static_cast<int8_t>(entry); });
+  return make<int8_t, int8_t>(call, "lookup", [entries](int8_t x) { return entries[static_cast<size_t>(x + 128)]; });
+}
+
+std::unique_ptr<Kernel> make_narrow_cast(const KernelCall& call) {
+  const DType from = call.inputs[0].dtype, to = call.outputs[0].dtype;
+  if (is_narrow_float(from)) {
+    check("cast", call, from, DType::f32);
+    return make<uint16_t, float>(call, "cast", [from](uint16_t x) { return widen_float(from, x); });
+  }
+  check("cast", call, DType::f32, to);
+  return make<float, uint16_t>(call, "cast", [to](float x) { return narrow_float(to, x); });
+}
+
+}  // namespace hetnn::kernels

@@ -1,0 +1,64 @@
+// Fixed-point multiplication in its three roundings.
+#include "hetnn/npu/requantise.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "hetnn/base/error.h"
+
+namespace hetnn::npu {
+namespace {
+
+constexpr int64_t kLow = std::numeric_limits<int32_t>::min(), kHigh = std::numeric_limits<int32_t>::max();
+
+int32_t saturate(int64_t value) { return static_cast<int32_t>(std::clamp(value, kLow, kHigh)); }
+
+// round(a · b / 2^31), halves upwards; the one product that overflows saturates.
+int32_t doubling_high_multiply(int32_t a, int32_t b) {
+  if (a == kLow && b == kLow) return static_cast<int32_t>(kHigh);
+  const int64_t product = static_cast<int64_t>(a) * b;
+  const int64_t nudge = product >= 0 ? int64_t{1} << 30 : 1 - (int64_t{1} << 30);
+  return static_cast<int32_t>((product + nudge) / (int64_t{1} << 31));
+}
+
+// round(x / 2^bits), halves away from zero.
+int32_t rounding_shift_right(int32_t x, int bits) {
+  if (bits == 0) return x;
+  const int64_t mask = (int64_t{1} << bits) - 1, rest = x & mask, half = (mask >> 1) + (x < 0 ? 1 : 0);
+  return static_cast<int32_t>((static_cast<int64_t>(x) >> bits) + (rest > half ? 1 : 0));
+}
+
+}  // namespace
+
+Requant requant_of(double real, Rounding rounding) {
+  if (!(real >= 0x1p-31 && real < 0x1p30)) {
+    throw InvalidModel(text("the factor between two scales must be in [2^-31, 2^30); got ", real,
+                            ". Check the scales of the layer's operands and result."));
+  }
+  if (rounding == Rounding::half_even_fp32)
+    return {std::bit_cast<int32_t>(static_cast<float>(real)), 0};
+  int exponent = 0;
+  auto multiplier = static_cast<int64_t>(std::llround(std::frexp(real, &exponent) * 0x1p31));
+  if (multiplier == int64_t{1} << 31) multiplier /= 2, ++exponent;
+  return {static_cast<int32_t>(multiplier), exponent};
+}
+
+int32_t requantise(int32_t value, const Requant& factor, Rounding rounding) {
+  if (rounding == Rounding::half_even_fp32) {
+    const double real = std::nearbyint(static_cast<float>(value) * std::bit_cast<float>(factor.multiplier));
+    return static_cast<int32_t>(std::clamp(real, static_cast<double>(kLow), static_cast<double>(kHigh)));
+  }
+  if (rounding == Rounding::single_rounding) {
+    const int bits = 31 - factor.shift;
+    const int64_t product = static_cast<int64_t>(value) * factor.multiplier;
+    if (bits > 62) return 0;
+    return saturate((product + (int64_t{1} << (bits - 1))) >> bits);
+  }
+  const int left = std::max<int>(factor.shift, 0), right = std::max<int>(-factor.shift, 0);
+  return rounding_shift_right(doubling_high_multiply(saturate(static_cast<int64_t>(value) << left), factor.multiplier),
+                              right);
+}
+
+}  // namespace hetnn::npu

@@ -1,0 +1,91 @@
+// Conversions around nodes on narrow values.
+#include "hetnn/passes/compute_in_f32.h"
+
+#include <map>
+
+#include "hetnn/base/narrow_float.h"
+#include "hetnn/ir/rewriter.h"
+#include "hetnn/ops/quantised.h"
+
+namespace hetnn::passes {
+namespace {
+
+class Converter {
+ public:
+  explicit Converter(ir::Graph& graph) : rewriter_(graph) {}
+
+  void replace(ir::Node* node) {
+    std::vector<ir::Value*> inputs;
+    for (ir::Value* input : node->inputs()) inputs.push_back(input ? widened(input) : nullptr);
+    ir::Attrs attrs = node->attrs();
+    attrs.erase(std::string(ir::kQuantScale));
+    attrs.erase(std::string(ir::kQuantZero));
+    for (auto& [name, attr] : attrs) {
+      const DType* dtype = std::get_if<DType>(&attr);
+      if (dtype && is_narrow_float(*dtype)) attr = DType::f32;
+    }
+    rewriter_.insert_before(node);
+    ir::Node* twin =
+        rewriter_.create(node->op().name, std::move(inputs), std::move(attrs), node->name() + ".f32", node->loc());
+    twin->device = node->device;
+    twin->subgraph = node->subgraph;
+    for (size_t k = 0; k < node->outputs().size(); ++k) {
+      ir::Value* result = narrowed(twin->output(k), node->output(k)->type());
+      rewriter_.replace_uses(node->output(k), result);
+      rewriter_.rename(result, std::string(node->output(k)->name()));
+    }
+    rewriter_.erase(node);
+  }
+
+ private:
+  ir::Value* widened(ir::Value* value) {
+    if (!ops::is_narrow(value->type())) return value;
+    auto [at, fresh] = widened_.try_emplace(value, nullptr);
+    if (!fresh) return at->second;
+    if (value->producer()) {
+      rewriter_.insert_after(value->producer());
+    } else {
+      const auto nodes = rewriter_.graph().nodes();
+      rewriter_.insert_before(nodes.size() > 0 ? *nodes.begin() : nullptr);
+    }
+    const std::string name = value->name() + ".wide";
+    if (value->producer() && value->producer()->is_constant()) {
+      at->second = rewriter_.constant(ops::widen(value->producer()->tensor("value"), value->type()), name);
+    } else if (value->type().quant) {
+      at->second = rewriter_.add("dequantize", {value}, {}, name);
+    } else {
+      at->second = rewriter_.add("cast", {value}, {{"to", DType::f32}}, name);
+    }
+    return at->second;
+  }
+
+  ir::Value* narrowed(ir::Value* wide, const ir::Type& type) {
+    if (!ops::is_narrow(type)) return wide;
+    if (type.quant) return rewriter_.add("quantize", {wide}, ir::quant_attrs(*type.quant), wide->name() + ".narrow");
+    return rewriter_.add("cast", {wide}, {{"to", type.dtype}}, wide->name() + ".narrow");
+  }
+
+  ir::Rewriter rewriter_;
+  std::map<const ir::Value*, ir::Value*> widened_;
+};
+
+}  // namespace
+
+bool stays_narrow(const ir::Node& node) {
+  if (node.op().has(ir::Trait::integral)) return true;
+  if (!node.op().has(ir::Trait::conversion)) return false;
+  return node.input(0)->dtype() == DType::f32 || node.output()->dtype() == DType::f32;
+}
+
+size_t compute_in_f32(ir::Graph& graph) {
+  Converter converter(graph);
+  std::vector<ir::Node*> narrow;
+  for (ir::Node* node : graph.nodes()) {
+    if (!node->is_constant() && ops::has_narrow(*node) && !stays_narrow(*node)) narrow.push_back(node);
+  }
+  for (ir::Node* node : narrow) converter.replace(node);
+  if (!narrow.empty()) ir::Rewriter(graph).erase_dead();
+  return narrow.size();
+}
+
+}  // namespace hetnn::passes

@@ -32,7 +32,8 @@ size_t distance(std::string_view a, std::string_view b) {
 namespace {
 
 const AttrDef kQuantAttrs[] = {
-    {kQuantScale, AttrKind::reals, std::nullopt, "scale of the result's integers; one, or one for each index of axis 0"},
+    {kQuantScale, AttrKind::reals, std::nullopt,
+     "scale of the result's integers; one, or one for each index of axis 0"},
     {kQuantZero, AttrKind::integer, std::nullopt, "the integer that stands for 0"},
 };
 
@@ -45,14 +46,15 @@ Quant quant_of(const Node& node, const Type& type) {
   const auto& scales = std::get<std::vector<double>>(node.attrs().find(kQuantScale)->second);
   const auto zero = node.attrs().find(kQuantZero);
   Quant out{scales, zero == node.attrs().end() ? 0 : static_cast<int32_t>(std::get<Dim>(zero->second).value())};
-  const bool positive = !scales.empty() && std::all_of(scales.begin(), scales.end(),
-                                                       [](double s) { return s > 0 && std::isfinite(s); });
+  const bool positive =
+      !scales.empty() && std::all_of(scales.begin(), scales.end(), [](double s) { return s > 0 && std::isfinite(s); });
   if (!positive || (type.dtype != DType::i8 && type.dtype != DType::i32)) {
     fail(node, "quant_c1",
-         text("a quantised result must be i8 or i32 with finite positive scales; got ", dtype_name(type.dtype),
-              " and ", scales.size(), " scales", scales.empty() ? "" : " from " + number(scales[0]), "."));
+         text("a quantised result must be i8 or i32 with finite positive scales; got ", dtype_name(type.dtype), " and ",
+              scales.size(), " scales", scales.empty() ? "" : " from " + number(scales[0]), "."));
   }
-  if (scales.size() > 1 && (type.shape.empty() || type.shape[0] != Dim(static_cast<int64_t>(scales.size())) || out.zero_point != 0)) {
+  if (scales.size() > 1 &&
+      (type.shape.empty() || type.shape[0] != Dim(static_cast<int64_t>(scales.size())) || out.zero_point != 0)) {
     fail(node, "quant_c2",
          text("several scales must be one for each index of axis 0, with zero point 0; got ", scales.size(),
               " scales and zero point ", out.zero_point, " for ", to_string(type.shape), "."));
@@ -84,23 +86,27 @@ std::string to_string(const Type& type) {
 std::vector<Type> infer_types(const Node& node) {
   std::vector<Type> types = node.op().infer(node);
   const bool stated = node.attrs().contains(kQuantScale);
-  const Type* first = node.input(0) ? &node.input(0)->type() : nullptr;
   for (Type& type : types) {
-    type.quant.reset();  // a copy of the input's type says nothing of the result's scale
+    type.quant.reset();  // a copy of an input's type says nothing of the result's scale
     if (!is_integer(type.dtype)) continue;
     if (stated) {
       type.quant = quant_of(node, type);
-    } else if (first && first->quant && first->dtype == type.dtype) {
-      const bool alike = std::all_of(node.inputs().begin(), node.inputs().end(), [&](const Value* input) {
-        return !input || input->dtype() != type.dtype || input->type().quant == first->quant;
-      });
-      if (!node.op().has(Trait::movement) || first->quant->scales.size() > 1 || !alike) {
-        fail(node, "quant_c4",
-             text("the result of quantised operands must state its scale; got ", to_string(*first),
-                  " and no attribute ", kQuantScale, "."));
-      }
-      type.quant = first->quant;
+      continue;
     }
+    std::vector<const Type*> operands;  // that the result may take its scale from
+    for (const Value* input : node.inputs()) {
+      if (input && input->dtype() == type.dtype) operands.push_back(&input->type());
+    }
+    const auto quantised = std::find_if(operands.begin(), operands.end(), [](const Type* o) { return o->quant; });
+    if (quantised == operands.end()) continue;
+    const std::optional<Quant>& quant = (*quantised)->quant;
+    const bool alike = std::all_of(operands.begin(), operands.end(), [&](const Type* o) { return o->quant == quant; });
+    if (!node.op().has(Trait::movement) || quant->scales.size() > 1 || !alike) {
+      fail(node, "quant_c4",
+           text("the result of quantised operands must state its scale; got ", to_string(**quantised),
+                " and no attribute ", kQuantScale, "."));
+    }
+    type.quant = quant;
   }
   return types;
 }
@@ -117,8 +123,8 @@ std::vector<int64_t> Evaluation::output_shape(size_t index) const {
 const AttrDef* OpDef::find_attr(std::string_view attr) const {
   auto at = std::find_if(attrs.begin(), attrs.end(), [&](const AttrDef& d) { return d.name == attr; });
   if (at != attrs.end()) return &*at;
-  const auto* quant = std::find_if(std::begin(kQuantAttrs), std::end(kQuantAttrs),
-                                   [&](const AttrDef& d) { return d.name == attr; });
+  const auto* quant =
+      std::find_if(std::begin(kQuantAttrs), std::end(kQuantAttrs), [&](const AttrDef& d) { return d.name == attr; });
   return quant == std::end(kQuantAttrs) ? nullptr : quant;
 }
 

@@ -37,8 +37,7 @@ Requant requant_of(double real, Rounding rounding) {
     throw InvalidModel(text("the factor between two scales must be in [2^-31, 2^30); got ", real,
                             ". Check the scales of the layer's operands and result."));
   }
-  if (rounding == Rounding::half_even_fp32)
-    return {std::bit_cast<int32_t>(static_cast<float>(real)), 0};
+  if (rounding == Rounding::half_even_fp32) return {std::bit_cast<int32_t>(static_cast<float>(real)), 0};
   int exponent = 0;
   auto multiplier = static_cast<int64_t>(std::llround(std::frexp(real, &exponent) * 0x1p31));
   if (multiplier == int64_t{1} << 31) multiplier /= 2, ++exponent;

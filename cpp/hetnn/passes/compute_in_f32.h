@@ -1,4 +1,5 @@
-// Pass: nodes on f16, bf16 and quantised values compute in f32 between conversions, for devices without that arithmetic.
+// Pass: nodes on f16, bf16 and quantised values compute in f32 between conversions, for devices without that
+// arithmetic.
 #pragma once
 
 #include "hetnn/ir/graph.h"
@@ -8,9 +9,9 @@ namespace hetnn::passes {
 /// Whether a node on narrow values needs no twin: conversions to or from f32, and operators on the integers themselves.
 bool stays_narrow(const ir::Node& node);
 
-/// Gives every node that reads or writes values of a narrow type (ops/quantised.h) a twin in f32: operands are converted
-/// to f32 first (constants now, others by `cast` or `dequantize`, once for all readers), results are rounded by `cast`
-/// or `quantize`. Nodes that need none stay. Names and types of values stay. The number of nodes replaced.
+/// Gives every node that reads or writes values of a narrow type (ops/quantised.h) a twin in f32: operands are
+/// converted to f32 first (constants now, others by `cast` or `dequantize`, once for all readers), results are rounded
+/// by `cast` or `quantize`. Nodes that need none stay. Names and types of values stay. The number of nodes replaced.
 size_t compute_in_f32(ir::Graph& graph);
 
 }  // namespace hetnn::passes

@@ -127,9 +127,6 @@ class Validator {
     // Values of other ranks are copied as one block, so both sides must be dense.
     check(shape.size() == 4 || (p.layout == Layout::plain && b.layout == Layout::plain), field,
           text("'", b.name, "' has layout nhwc with rank ", shape.size()));
-    // The executor copies between layouts in elements of four bytes.
-    check((p.layout == Layout::plain && b.layout == Layout::plain) || p.dtype == DType::f32, field,
-          text("'", b.name, "' has layout nhwc with elements of ", dtype_name(p.dtype)));
     int64_t bytes = dtype_bytes(p.dtype);
     for (const int64_t dim : shape) {
       check(dim >= 0 && (dim == 0 || bytes <= v.dram_bytes / dim), field,

@@ -187,8 +187,7 @@ void Machine::convolve(const Conv2d& i) {
 
 template <typename T>
 void Machine::multiply(const Matmul& i) {
-  const std::vector<T> a =
-      read_rows<T>(i.a_addr, i.dtype, i.m, i.a_pitch, i.k, static_cast<int32_t>(i.a_zero));
+  const std::vector<T> a = read_rows<T>(i.a_addr, i.dtype, i.m, i.a_pitch, i.k, static_cast<int32_t>(i.a_zero));
   const std::vector<T> b = read_rows<T>(i.b_addr, i.dtype, i.transpose_b ? i.n : i.k, i.b_pitch,
                                         i.transpose_b ? i.k : i.n, static_cast<int32_t>(i.b_zero));
   std::vector<Requant> factors;
@@ -320,21 +319,11 @@ void Machine::activate(const Activation& i) {
   }
 }
 
-void Machine::execute(const Conv2d& i) {
-  return is_quantised(i.dtype) ? convolve<int32_t>(i) : convolve<float>(i);
-}
-void Machine::execute(const Matmul& i) {
-  return is_quantised(i.dtype) ? multiply<int32_t>(i) : multiply<float>(i);
-}
-void Machine::execute(const Elementwise& i) {
-  return is_quantised(i.dtype) ? combine<int32_t>(i) : combine<float>(i);
-}
-void Machine::execute(const Pool& i) {
-  return is_quantised(i.dtype) ? pool<int32_t>(i) : pool<float>(i);
-}
-void Machine::execute(const Activation& i) {
-  return is_quantised(i.dtype) ? activate<int32_t>(i) : activate<float>(i);
-}
+void Machine::execute(const Conv2d& i) { return is_quantised(i.dtype) ? convolve<int32_t>(i) : convolve<float>(i); }
+void Machine::execute(const Matmul& i) { return is_quantised(i.dtype) ? multiply<int32_t>(i) : multiply<float>(i); }
+void Machine::execute(const Elementwise& i) { return is_quantised(i.dtype) ? combine<int32_t>(i) : combine<float>(i); }
+void Machine::execute(const Pool& i) { return is_quantised(i.dtype) ? pool<int32_t>(i) : pool<float>(i); }
+void Machine::execute(const Activation& i) { return is_quantised(i.dtype) ? activate<int32_t>(i) : activate<float>(i); }
 
 void Machine::execute(const Reduce& i) {
   const std::vector<float> in = read_rows<float>(i.in_addr, i.dtype, i.rows, i.in_pitch, i.channels);

@@ -35,9 +35,7 @@ std::byte* Machine::sram(int64_t addr, int64_t bytes) {
   return scratchpad_.data() + addr;
 }
 
-void Machine::mark(int64_t addr, int64_t bytes) {
-  std::memset(shadow_.data() + addr, 1, static_cast<size_t>(bytes));
-}
+void Machine::mark(int64_t addr, int64_t bytes) { std::memset(shadow_.data() + addr, 1, static_cast<size_t>(bytes)); }
 
 const std::byte* Machine::written(int64_t addr, int64_t bytes) {
   const std::byte* out = sram(addr, bytes);

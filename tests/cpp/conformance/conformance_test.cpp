@@ -13,6 +13,7 @@
 #include "hetnn/ir/text.h"
 #include "hetnn/ops/evaluate.h"
 #include "hetnn/ops/interpret.h"
+#include "hetnn/ops/quantised.h"
 #include "hetnn/ops/registry.h"
 #include "hetnn/runtime/executable.h"
 
@@ -51,27 +52,64 @@ Tensor random_tensor(DType dtype, const std::vector<int64_t>& shape, std::mt1993
   return out;
 }
 
-// The sample's node with its first input as the graph's input, and constants of fixed shape for the others.
-ir::Graph graph_of(std::string_view source, std::mt19937& random) {
+// The sample as it is written, or with its reals as f16 or as quantised integers.
+enum class Form : uint8_t { as_written, f16, i8 };
+constexpr std::string_view kForms[] = {"", "_f16", "_i8"};
+
+constexpr double kActivationScale = 0.03, kWeightScale = 0.02;
+
+// f32 as the form has it. Weights have a scale for each index of their first axis, biases that of the sums.
+ir::Type type_of(const ir::Type& written, Form form, std::string_view role) {
+  if (form == Form::as_written || written.dtype != DType::f32) return written;
+  if (form == Form::f16) return {DType::f16, written.shape};
+  if (role == "weight" && is_static(written.shape)) {
+    ir::Quant quant;
+    for (int64_t k = 0; k < written.shape[0].value(); ++k)
+      quant.scales.push_back(kWeightScale * (1 + 0.25 * static_cast<double>(k % 4)));
+    return {DType::i8, written.shape, quant};
+  }
+  if (role == "bias") return {DType::i32, written.shape, ir::Quant{{kActivationScale * kWeightScale}, 0}};
+  return {DType::i8, written.shape, ir::Quant{{kActivationScale}, -5}};
+}
+
+Tensor random_of(const ir::Type& type, const std::vector<int64_t>& shape, std::mt19937& random) {
+  return ops::narrow(random_tensor(ops::is_narrow(type) ? DType::f32 : type.dtype, shape, random), type);
+}
+
+// The sample's node with its first input as the graph's input, and constants of fixed shape for the others. Throws
+// InvalidModel where the operator does not take the form.
+ir::Graph graph_of(std::string_view source, std::mt19937& random, Form form = Form::as_written) {
   const ir::Graph sample = ir::parse_sample(source);
+  const ir::Node* node = sample.outputs()[0]->producer();
+  if (form != Form::as_written && node->op().has(ir::Trait::conversion)) throw InvalidModel("a form of its own");
   ir::Graph graph("sample");
   graph.symbols = sample.symbols;
   ir::Rewriter rewriter(graph);
   std::vector<ir::Value*> inputs;
-  const ir::Node* node = sample.outputs()[0]->producer();
-  for (const ir::Value* input : node->inputs()) {
+  for (size_t k = 0; k < node->inputs().size(); ++k) {
+    const ir::Value* input = node->input(k);
     if (!input) {
       inputs.push_back(nullptr);
-    } else if (input->producer()) {
-      inputs.push_back(rewriter.constant(input->producer()->tensor("value")));
+      continue;
+    }
+    const ir::Type type =
+        type_of(input->type(), form, node->op().inputs[std::min(k, node->op().inputs.size() - 1)].name);
+    if (input->producer()) {
+      inputs.push_back(rewriter.constant(ops::narrow(input->producer()->tensor("value"), type), {}, type.quant));
     } else if (inputs.empty() || !is_static(input->shape())) {
-      inputs.push_back(rewriter.add_input(input->name(), input->type()));
+      inputs.push_back(rewriter.add_input(input->name(), type));
     } else {
-      inputs.push_back(rewriter.constant(random_tensor(input->dtype(), values(input->shape()), random)));
+      inputs.push_back(rewriter.constant(random_of(type, values(input->shape()), random), {}, type.quant));
     }
   }
-  for (ir::Value* output : rewriter.create(node->op().name, inputs, node->attrs())->outputs())
-    rewriter.add_output(output);
+  ir::Attrs attrs = node->attrs();
+  const auto quantised = std::find_if(inputs.begin(), inputs.end(), [](auto* v) { return v && v->type().quant; });
+  if (quantised != inputs.end() && node->output()->dtype() == DType::f32 && !node->op().has(ir::Trait::movement)) {
+    // Operators that keep the order of values, and the engines' pooling, keep the scale.
+    const bool keeps = node->inputs().size() == 1 && node->op().tolerance == 0;
+    attrs.merge(ir::quant_attrs(keeps ? *(*quantised)->type().quant : ir::Quant{{0.041}, 7}));
+  }
+  for (ir::Value* output : rewriter.create(node->op().name, inputs, attrs)->outputs()) rewriter.add_output(output);
   for (Symbol& symbol : graph.symbols) symbol.hint = kSize;
   return graph;
 }
@@ -91,6 +129,19 @@ double largest_difference(const Tensor& got, const Tensor& want) {
     }
   });
   return size > 0 ? difference / size : difference;
+}
+
+// Of quantised integers.
+int64_t most_steps(const Tensor& got, const Tensor& want) {
+  int64_t most = 0;
+  ops::visit_dtype(want.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    for (size_t k = 0; k < want.values<T>().size(); ++k) {
+      most = std::max(most,
+                      std::abs(static_cast<int64_t>(got.values<T>()[k]) - static_cast<int64_t>(want.values<T>()[k])));
+    }
+  });
+  return most;
 }
 
 std::vector<Tensor> run(const Compilation& compilation, const std::vector<Tensor>& inputs, int threads) {
@@ -120,14 +171,30 @@ struct Case {
   std::string device;
   const ir::OpDef* op;
   std::string_view source;
+  Form form;
 };
+
+// Whether the operator's types allow the form, and the sample has any reals to change.
+bool takes(std::string_view source, Form form) {
+  std::mt19937 random(1);
+  try {
+    const ir::Graph graph = graph_of(source, random, form);
+    return form == Form::as_written || ops::has_narrow(*graph.outputs()[0]->producer());
+  } catch (const InvalidModel&) {
+    return false;
+  }
+}
 
 std::vector<Case> all_cases() {
   ops::register_all();
   std::vector<Case> out;
   for (const char* device : {"cpu", "relu-mul"}) {
     for (const ir::OpDef* op : ir::OpTable::global().all()) {
-      for (std::string_view source : op->samples) out.push_back({device, op, source});
+      for (std::string_view source : op->samples) {
+        for (Form form : {Form::as_written, Form::f16, Form::i8}) {
+          if (takes(source, form)) out.push_back({device, op, source, form});
+        }
+      }
     }
   }
   return out;
@@ -137,10 +204,10 @@ class Conformance : public testing::TestWithParam<Case> {};
 
 TEST_P(Conformance, EqualsTheReference) {
   std::mt19937 random(11);
-  const ir::Graph graph = graph_of(GetParam().source, random);
+  const ir::Graph graph = graph_of(GetParam().source, random, GetParam().form);
   std::vector<Tensor> inputs;
   for (const ir::Value* input : graph.inputs())
-    inputs.push_back(random_tensor(input->dtype(), evaluate(input->shape(), graph.hints()), random));
+    inputs.push_back(random_of(input->type(), evaluate(input->shape(), graph.hints()), random));
   const std::vector<Tensor> want = ops::interpret(graph, inputs);
   CompileOptions options;
   options.network.partition.strategy = plan::Strategy::take_all;
@@ -149,22 +216,32 @@ TEST_P(Conformance, EqualsTheReference) {
     compilation = Compilation::make(graph.clone(), target_of(GetParam().device), options);
   } catch (const Unsupported& error) {
     // An operator without a kernel must say so, and no other may be refused.
-    EXPECT_TRUE(!GetParam().op->kernel) << error.what();
+    EXPECT_TRUE(!GetParam().op->kernel || GetParam().form != Form::as_written) << error.what();
     EXPECT_THAT(error.what(), testing::HasSubstr(std::string(GetParam().op->name)));
     return;
   }
   for (int threads : {1, 2}) {
     const std::vector<Tensor> got = run(*compilation, inputs, threads);
     ASSERT_EQ(got.size(), want.size());
-    for (size_t k = 0; k < want.size(); ++k)
-      EXPECT_LE(largest_difference(got[k], want[k]), std::max(GetParam().op->tolerance, 2e-6));
+    for (size_t k = 0; k < want.size(); ++k) {
+      const ir::Type& type = graph.outputs()[k]->type();
+      if (type.quant) {
+        EXPECT_LE(most_steps(got[k], want[k]), 1);
+      } else {
+        const double rounding = type.dtype == DType::f16 ? 0x1p-10 : type.dtype == DType::bf16 ? 0x1p-7 : 2e-6;
+        EXPECT_LE(largest_difference(ops::widen(got[k], type), ops::widen(want[k], type)),
+                  std::max(GetParam().op->tolerance, rounding));
+      }
+    }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Samples, Conformance, testing::ValuesIn(all_cases()),
                          [](const testing::TestParamInfo<Case>& sample) {
                            return (sample.param.device == "cpu" ? "cpu_" : "npu_") +
-                                  std::string(sample.param.op->name) + "_" + std::to_string(sample.index);
+                                  std::string(sample.param.op->name) +
+                                  std::string(kForms[static_cast<size_t>(sample.param.form)]) + "_" +
+                                  std::to_string(sample.index);
                          });
 
 TEST(Compile, AnUnseenSizeNeedsTheCompiler) {

@@ -19,7 +19,7 @@ using hetnn::npu::Region;
 
 namespace {
 
-constexpr int64_t kAlign = 64;         // of constants in the image
+constexpr int64_t kAlign = 64;        // of constants in the image
 constexpr int64_t kTableBytes = 256;  // an entry for each value of i8
 
 }  // namespace

@@ -73,12 +73,11 @@ class Generator {
   Place factors(const ir::Node& node, std::span<const double> reals);
   /// Those of a product's accumulators: one for each of `count` filters or columns.
   Place product_factors(const ir::Node& node, int64_t count);
-  Place elementwise_factors(const ir::Node& node, const ir::Value& a, const ir::Value& b,
-                            hetnn::npu::ElementwiseOp op);
+  Place elementwise_factors(const ir::Node& node, const ir::Value& a, const ir::Value& b, hetnn::npu::ElementwiseOp op);
   /// Unsupported unless the result is quantised as the inputs are.
   void keeps_scale(const ir::Node& node) const;
   /// Bias in the type of the sums: f32 for f16.
-  Place bias_of(const ir::Value& bias);
+  Place bias_of(const ir::Node& node);
   int64_t pack_filters(const Tensor& weight, int64_t block);
   void load(const Place& from, int64_t sram, int64_t bytes);
   void load_runs(const Place& from, int64_t stride, int64_t sram, int64_t run_bytes, int64_t runs);

@@ -1,5 +1,6 @@
 // Layers of the product engine, and pooling, tiled by output rows.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "hetnn/backends/npu/generate.h"
@@ -59,12 +60,26 @@ int64_t Generator::pack_filters(const Tensor& weight, int64_t block) {
   return constant(packed).offset_bytes;
 }
 
-Place Generator::bias_of(const ir::Value& bias) {
-  if (!is_narrow_float(bias.dtype())) return place_of(bias);
-  const ir::Node* producer = bias.producer();
-  if (!producer || !producer->is_constant()) return place_of(bias);
-  if (auto at = loaded_constants_.find(&bias); at != loaded_constants_.end()) return at->second;
-  return loaded_constants_[&bias] = constant(ops::widen(producer->tensor("value"), bias.type()));
+// Integers of the sums' own scale, one for each filter; f32 for f16.
+Place Generator::bias_of(const ir::Node& node) {
+  const ir::Value& bias = *node.input(2);
+  const Tensor* tensor = node.constant_input(2);
+  if (dtype_ == DType::f32 || !tensor) return place_of(bias);
+  // Other nodes may read the same constant in another form, so neither is remembered.
+  if (dtype_ != DType::i8) return constant(ops::widen(*tensor, bias.type()));
+  if (!bias.type().quant || bias.dtype() != DType::i32)
+    throw Unsupported(text(ir::describe(node), ": a quantised layer's bias must be i32 with scales; got ",
+                           ir::to_string(bias.type()), "."));
+  const std::vector<double>& scales = bias.type().quant->scales;
+  const ir::Quant &x = *node.input(0)->type().quant, &w = *node.input(1)->type().quant;
+  const auto in = tensor->values<int32_t>();
+  std::vector<int32_t> out(in.size());
+  for (size_t k = 0; k < in.size(); ++k) {
+    const double wanted = x.scales[0] * w.scales[w.scales.size() == 1 ? 0 : k];
+    const double steps = std::nearbyint(in[k] * (scales[scales.size() == 1 ? 0 : k] / wanted));
+    out[k] = static_cast<int32_t>(std::clamp(steps, -0x1p31, 0x1p31 - 1));
+  }
+  return constant(Tensor::of<int32_t>(tensor->shape(), out));
 }
 
 Place Generator::product_factors(const ir::Node& node, int64_t count) {
@@ -96,7 +111,8 @@ void Generator::conv(const ir::Node& node, bool relu) {
   const int64_t taps = w.kernel[0] * w.kernel[1], in_c = weight->shape()[1];
   const int64_t in_row = in.w * in.c * elem_;
   const bool quantised = dtype_ == DType::i8, biased = node.input(2) != nullptr;
-  // The scratchpad holds the filters of a block, their biases, their factors, a tile of the input and one of the output.
+  // The scratchpad holds the filters of a block, their biases, their factors, a tile of the input and one of the
+  // output.
   struct Regions {
     int64_t bias, factors, input;
   };
@@ -117,7 +133,7 @@ void Generator::conv(const ir::Node& node, bool relu) {
 
   const int64_t filters_at = pack_filters(*weight, block);
   const Place x = place_of(*node.input(0)), y = place_of(*node.output());
-  const int64_t bias_at = biased ? bias_of(*node.input(2)).offset_bytes : 0;
+  const int64_t bias_at = biased ? bias_of(node).offset_bytes : 0;
   const int64_t factors_at = quantised ? product_factors(node, out.c).offset_bytes : 0;
   for (int64_t first = 0; first < out.c; first += block) {
     const int64_t filters = std::min(block, out.c - first);

@@ -15,7 +15,8 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
   const Tensor& x = e.input(0);
   const DType wanted = e.node.dtype("to");
   std::byte* data = nullptr;
-  Tensor y = Tensor::zeros(is_narrow_float(wanted) ? DType::f32 : wanted, x.shape(), &data);  // rounded by whoever asked
+  Tensor y =
+      Tensor::zeros(is_narrow_float(wanted) ? DType::f32 : wanted, x.shape(), &data);  // rounded by whoever asked
   visit_dtype(x.dtype(), [&](auto from) {
     visit_dtype(y.dtype(), [&](auto to) {
       using T = decltype(to);

@@ -11,8 +11,8 @@ std::vector<ir::Type> infer(const ir::Node& node) {
   const Tensor& table = node.tensor("table");
   if (x.dtype != DType::i8 || table.dtype() != DType::i8 || table.elems() != 256) {
     ir::fail(node, "lookup_c1",
-             text("input and table must be i8, the table of 256 entries; got input ", ir::to_string(x), " and table of ",
-                  table.elems(), " ", dtype_name(table.dtype()), "."));
+             text("input and table must be i8, the table of 256 entries; got input ", ir::to_string(x),
+                  " and table of ", table.elems(), " ", dtype_name(table.dtype()), "."));
   }
   return {{DType::i8, x.shape}};
 }

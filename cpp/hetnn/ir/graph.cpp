@@ -13,10 +13,7 @@ std::string to_string(const Loc& loc) {
   return loc.scope;
 }
 
-const std::string& Node::name() const {
-  static const std::string nameless = "(nameless)";
-  return outputs_.empty() ? nameless : outputs_.front()->name();
-}
+const std::string& Node::name() const { return outputs_.empty() ? wanted_name_ : outputs_.front()->name(); }
 
 const Attr& Node::attr(std::string_view name, AttrKind kind) const {
   auto at = attrs_.find(name);

@@ -86,7 +86,7 @@ class Node {
   Value* output(size_t index = 0) const { return output_pointers_[index]; }
   const Attrs& attrs() const { return attrs_; }
   const Loc& loc() const { return loc_; }
-  /// Unique in its graph: the name of its first output.
+  /// Unique in its graph: the name of its first output (until it has one, the name that was asked for).
   const std::string& name() const;
 
   /// Attributes by kind. InternalError when the attribute is missing or of another kind.
@@ -116,6 +116,7 @@ class Node {
   const Attr& attr(std::string_view name, AttrKind kind) const;
 
   const OpDef* op_ = nullptr;
+  std::string wanted_name_;
   std::vector<Value*> inputs_;
   std::vector<std::unique_ptr<Value>> outputs_;
   std::vector<Value*> output_pointers_;

@@ -69,10 +69,11 @@ Node* Rewriter::create(std::string_view op, std::vector<Value*> inputs, Attrs at
   while (!node->inputs_.empty() && node->inputs_.back() == nullptr) node->inputs_.pop_back();
   node->loc_ = std::move(loc);
   if (node->loc_ == Loc{} && at_ != graph_.nodes_.end()) node->loc_ = (*at_)->loc_;
+  const std::string_view base = name.empty() ? node->op_->name : name;
+  node->wanted_name_ = base;
   fit(*node, attrs);
   node->attrs_ = std::move(attrs);
   std::vector<Type> types = infer_types(*node);
-  const std::string_view base = name.empty() ? node->op_->name : name;
   for (Type& type : types) {
     node->outputs_.push_back(std::unique_ptr<Value>(new Value(graph_.unique_name(base), std::move(type), node.get())));
     Value* output = node->outputs_.back().get();

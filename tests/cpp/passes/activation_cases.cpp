@@ -90,7 +90,7 @@ const Cases& activation_cases() {
            "hardsigmoid", 3e-7},
       },
       {
-          {"prelu_from_maximum", "the values are f32 or f64", R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
+          {"prelu_from_maximum", "the values are real", R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
   %c = constant() {value = i32[] {0}} : i32[]
   %m = mul(%c, %x) : i32[2]
   %y = maximum(%x, %m) : i32[2]
@@ -118,7 +118,7 @@ const Cases& activation_cases() {
   %m = mul(%c, %x) : f32[2,3,2]
   %y = maximum(%x, %m) : f32[2,3,2]
 })"},
-          {"prelu_from_minimum", "the values are f32 or f64", R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
+          {"prelu_from_minimum", "the values are real", R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
   %c = constant() {value = i32[] {2}} : i32[]
   %m = mul(%c, %x) : i32[2]
   %y = minimum(%x, %m) : i32[2]
@@ -139,7 +139,7 @@ const Cases& activation_cases() {
   %m = mul(%c, %x) : f32[2,3,2]
   %y = minimum(%x, %m) : f32[2,3,2]
 })"},
-          {"clamp_from_maximum", "the values are f32 or f64", R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
+          {"clamp_from_maximum", "the values are real", R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
   %c = constant() {value = i32[] {1}} : i32[]
   %y = maximum(%x, %c) : i32[2]
 })"},
@@ -155,7 +155,7 @@ const Cases& activation_cases() {
   %c = constant() {value = f32[] {nan}} : f32[]
   %y = maximum(%x, %c) : f32[2]
 })"},
-          {"clamp_from_minimum", "the values are f32 or f64", R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
+          {"clamp_from_minimum", "the values are real", R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
   %c = constant() {value = i32[] {1}} : i32[]
   %y = minimum(%x, %c) : i32[2]
 })"},
@@ -171,7 +171,7 @@ const Cases& activation_cases() {
   %c = constant() {value = f32[] {nan}} : f32[]
   %y = minimum(%x, %c) : f32[2]
 })"},
-          {"clamp_from_where", "the values are f32 or f64", R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
+          {"clamp_from_where", "the values are real", R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
   %t = constant() {value = i32[] {1}} : i32[]
   %v = constant() {value = i32[] {1}} : i32[]
   %m = le(%x, %t) : bool[2]
@@ -190,7 +190,7 @@ const Cases& activation_cases() {
   %m = le(%x, %t) : bool[2,3]
   %y = where(%m, %v, %x) : f32[2,3]
 })"},
-          {"prelu_from_where", "the values are f32 or f64", R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
+          {"prelu_from_where", "the values are real", R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
   %z = constant() {value = i32[] {0}} : i32[]
   %c = constant() {value = i32[] {2}} : i32[]
   %g = gt(%x, %z) : bool[2]
@@ -219,7 +219,7 @@ const Cases& activation_cases() {
   %m = mul(%x, %c) : f32[1,3,2]
   %y = where(%g, %x, %m) : f32[1,3,2]
 })"},
-          {"hardsigmoid_from_quotient", "the values are f32 or f64",
+          {"hardsigmoid_from_quotient", "the values are real",
            R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
   %c = constant() {value = i32[] {3}} : i32[]
   %d = constant() {value = i32[] {6}} : i32[]

@@ -79,43 +79,43 @@ const Cases& arithmetic_cases() {
            "expand sub"},
       },
       {
-          {"multiply_as_depthwise", "c is f32 or f64 and varies along at most one axis of x, of fixed size",
+          {"multiply_as_depthwise", "c is real and varies along at most one axis of x, of fixed size",
            R"(graph @g {stage = canonical} (%x: f32[2,3,2]) -> (%y) {
   %c = constant() {value = f32[3,2] {1, 2, 3, 4, 5, 6}} : f32[3,2]
   %y = mul(%x, %c) : f32[2,3,2]
 })"},
-          {"divide_as_depthwise", "c is f32 or f64 and varies along at most one axis of x, of fixed size",
+          {"divide_as_depthwise", "c is real and varies along at most one axis of x, of fixed size",
            R"(graph @g {stage = canonical} (%x: f32[2,3,2]) -> (%y) {
   %c = constant() {value = f32[3,2] {1, 2, 3, 4, 5, 6}} : f32[3,2]
   %y = div(%x, %c) : f32[2,3,2]
 })"},
-          {"add_constant_as_depthwise", "c is f32 or f64 and varies along at most one axis of x, of fixed size",
+          {"add_constant_as_depthwise", "c is real and varies along at most one axis of x, of fixed size",
            R"(graph @g {stage = canonical} (%x: f32[2,3,2]) -> (%y) {
   %c = constant() {value = f32[3,2] {1, 2, 3, 4, 5, 6}} : f32[3,2]
   %y = add(%x, %c) : f32[2,3,2]
 })"},
-          {"subtract_constant_as_depthwise", "c is f32 or f64 and varies along at most one axis of x, of fixed size",
+          {"subtract_constant_as_depthwise", "c is real and varies along at most one axis of x, of fixed size",
            R"(graph @g {stage = canonical} (%x: f32[2,3,2]) -> (%y) {
   %c = constant() {value = f32[3,2] {1, 2, 3, 4, 5, 6}} : f32[3,2]
   %y = sub(%x, %c) : f32[2,3,2]
 })"},
           {"subtract_from_constant_as_depthwise",
-           "c is f32 or f64 and varies along at most one axis of x, of fixed size",
+           "c is real and varies along at most one axis of x, of fixed size",
            R"(graph @g {stage = canonical} (%x: f32[2,3,2]) -> (%y) {
   %c = constant() {value = f32[3,2] {1, 2, 3, 4, 5, 6}} : f32[3,2]
   %y = sub(%c, %x) : f32[2,3,2]
 })"},
-          {"multiply_as_depthwise", "c is f32 or f64 and varies along at most one axis of x, of fixed size",
+          {"multiply_as_depthwise", "c is real and varies along at most one axis of x, of fixed size",
            R"(graph @g {stage = canonical} (%x: i32[2,3]) -> (%y) {
   %c = constant() {value = i32[] {2}} : i32[]
   %y = mul(%x, %c) : i32[2,3]
 })"},
-          {"multiply_as_depthwise", "c is f32 or f64 and varies along at most one axis of x, of fixed size",
+          {"multiply_as_depthwise", "c is real and varies along at most one axis of x, of fixed size",
            R"(graph @g {stage = canonical} (%x: f32[1]) -> (%y) {
   %c = constant() {value = f32[2] {1, 2}} : f32[2]
   %y = mul(%x, %c) : f32[2]
 })"},
-          {"negate_as_depthwise", "x is f32 or f64 and its number of channels is fixed",
+          {"negate_as_depthwise", "x is real and its number of channels is fixed",
            R"(graph @g {stage = canonical} (%x: i32[2,3]) -> (%y) {
   %y = neg(%x) : i32[2,3]
 })"},

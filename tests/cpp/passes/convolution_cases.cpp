@@ -50,20 +50,20 @@ const Cases& convolution_cases() {
   %w = constant() {value = f32[1,1,2,2] {-2.5, 1.0, -1.0, 2.5}} : f32[1,1,2,2]
   %y = conv2d(%x, %w) : f32[1,1,2,2]
 })"},
-          {"grouped_as_plain", "the weights are f32 or f64",
-           R"(graph @g {stage = canonical} (%x: f16[1,2,1,1]) -> (%y) {
-  %w = constant() {value = f16[2,1,1,1] "ADwAPA=="} : f16[2,1,1,1]
-  %y = conv2d(%x, %w) {groups = 2} : f16[1,2,1,1]
+          {"grouped_as_plain", "the weights are real",
+           R"(graph @g {stage = canonical} (%x: i32[1,2,1,1]) -> (%y) {
+  %w = constant() {value = i32[2,1,1,1] {1, 1}} : i32[2,1,1,1]
+  %y = conv2d(%x, %w) {groups = 2} : i32[1,2,1,1]
 })"},
           {"grouped_as_plain", "there is more than one group",
            R"(graph @g {stage = canonical} (%x: f32[1,1,3,3]) -> (%y) {
   %w = constant() {value = f32[1,1,2,2] {-2.5, 1.0, -1.0, 2.5}} : f32[1,1,2,2]
   %y = conv2d(%x, %w) : f32[1,1,2,2]
 })"},
-          {"dilated_as_larger_kernel", "the weights are f32 or f64",
-           R"(graph @g {stage = canonical} (%x: f16[1,2,1,1]) -> (%y) {
-  %w = constant() {value = f16[2,1,1,1] "ADwAPA=="} : f16[2,1,1,1]
-  %y = conv2d(%x, %w) {groups = 2} : f16[1,2,1,1]
+          {"dilated_as_larger_kernel", "the weights are real",
+           R"(graph @g {stage = canonical} (%x: i32[1,2,1,1]) -> (%y) {
+  %w = constant() {value = i32[2,1,1,1] {1, 1}} : i32[2,1,1,1]
+  %y = conv2d(%x, %w) {groups = 2} : i32[1,2,1,1]
 })"},
           {"dilated_as_larger_kernel", "the dilation is more than 1",
            R"(graph @g {stage = canonical} (%x: f32[1,1,3,3]) -> (%y) {

@@ -17,11 +17,11 @@ const Cases& merging_cases() {
                                    "conv2d slice slice relu add", 1e-6, Values::edge},
                               },
                               {
-                                  {"branch_into_producer", "the weights are f32 or f64",
-                                   R"(graph @g {stage = canonical} (%x: f16[1,1,1,1]) -> (%y) {
-  %w = constant() {value = f16[1,1,1,1] "ADw="} : f16[1,1,1,1]
-  %c = conv2d(%x, %w) : f16[1,1,1,1]
-  %y = conv2d(%c, %w) : f16[1,1,1,1]
+                                  {"branch_into_producer", "the weights are real",
+                                   R"(graph @g {stage = canonical} (%x: i32[1,1,1,1]) -> (%y) {
+  %w = constant() {value = i32[1,1,1,1] {1}} : i32[1,1,1,1]
+  %c = conv2d(%x, %w) : i32[1,1,1,1]
+  %y = conv2d(%c, %w) : i32[1,1,1,1]
 })"},
                                   {"branch_into_producer", "the second is 1x1 depthwise, stride 1, no padding",
                                    R"(graph @g {stage = canonical} (%x: f32[1,1,3,3]) -> (%y) {

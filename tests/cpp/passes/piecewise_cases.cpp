@@ -90,7 +90,7 @@ const Cases& piecewise_cases() {
            "slice slice minimum reshape"},
       },
       {
-          {"clamp_from_relu", "x is f32 or f64 and its number of channels is fixed",
+          {"clamp_from_relu", "x is real and its number of channels is fixed",
            R"(graph @g {stage = canonical} (%x: i32[2,3]) -> (%y) {
   %y = clamp(%x) {min = 0, max = 1} : i32[2,3]
 })"},
@@ -100,7 +100,7 @@ const Cases& piecewise_cases() {
           {"clamp_from_relu", "lo <= hi, both finite", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
   %y = clamp(%x) {max = 0} : f32[2,3,4,3]
 })"},
-          {"clamp_below_from_relu", "x is f32 or f64 and its number of channels is fixed",
+          {"clamp_below_from_relu", "x is real and its number of channels is fixed",
            R"(graph @g {stage = canonical} (%x: i32[2,3]) -> (%y) {
   %y = clamp(%x) {min = 0} : i32[2,3]
 })"},
@@ -108,7 +108,7 @@ const Cases& piecewise_cases() {
            R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
   %y = clamp(%x) {min = 0, max = 1} : f32[2,3,4,3]
 })"},
-          {"clamp_above_from_relu", "x is f32 or f64 and its number of channels is fixed",
+          {"clamp_above_from_relu", "x is real and its number of channels is fixed",
            R"(graph @g {stage = canonical} (%x: i32[2,3]) -> (%y) {
   %y = clamp(%x) {max = 0} : i32[2,3]
 })"},
@@ -116,10 +116,10 @@ const Cases& piecewise_cases() {
            R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
   %y = clamp(%x) {min = 0, max = 1} : f32[2,3,4,3]
 })"},
-          {"clamp_from_minimum_and_maximum", "x is f32 or f64", R"(graph @g {stage = canonical} (%x: i32[2,3]) -> (%y) {
+          {"clamp_from_minimum_and_maximum", "x is real", R"(graph @g {stage = canonical} (%x: i32[2,3]) -> (%y) {
   %y = clamp(%x) {max = 0} : i32[2,3]
 })"},
-          {"hardsigmoid_from_clamp", "x is f32 or f64 and its number of channels is fixed",
+          {"hardsigmoid_from_clamp", "x is real and its number of channels is fixed",
            R"(graph @g {stage = canonical} (%x: f32[]) -> (%y) {
   %y = hardsigmoid(%x) : f32[]
 })"},

@@ -56,7 +56,7 @@ const Cases& pooling_cases() {
            "linear", 1e-6},
       },
       {
-          {"average_as_depthwise", "x is f32 or f64 and its number of channels is fixed",
+          {"average_as_depthwise", "x is real and its number of channels is fixed",
            R"(graph @g {stage = canonical, symbols = [c: 1..4 = 2]} (%x: f32[1,c,2,2]) -> (%y) {
   %y = avg_pool2d(%x) {kernel = [2,2]} : f32[1,c,1,1]
 })"},

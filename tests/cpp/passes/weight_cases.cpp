@@ -4,7 +4,7 @@
 namespace hetnn::passes {
 
 const Cases& weight_cases() {
-  constexpr std::string_view kArithmetic = "the weights are f32 or f64";
+  constexpr std::string_view kArithmetic = "the weights are real";
   constexpr std::string_view kFilters = "the constant varies along the layer's filters only";
   constexpr std::string_view kChannels = "the constant varies along the channels only";
   constexpr std::string_view kNoPadding = "the convolution has no padding";
@@ -126,11 +126,11 @@ const Cases& weight_cases() {
   %w = constant() {value = f32[1,3,1] {2, 3, 4}} : f32[1,3,1]
   %y = matmul(%x, %w) : f32[1,1,1]
 })"},
-          {"batch_norm_into_layer", kArithmetic, R"(graph @g {stage = imported} (%x: f16[2,1,1,1]) -> (%y) {
-  %w = constant() {value = f16[1,1,1,1] "ADw="} : f16[1,1,1,1]
-  %m = constant() {value = f16[1] "ADw="} : f16[1]
-  %c = conv2d(%x, %w) : f16[2,1,1,1]
-  %y = batch_norm(%c, _, _, %m, %m) : f16[2,1,1,1]
+          {"batch_norm_into_layer", kArithmetic, R"(graph @g {stage = imported} (%x: i32[2,1,1,1]) -> (%y) {
+  %w = constant() {value = i32[1,1,1,1] {1}} : i32[1,1,1,1]
+  %m = constant() {value = i32[1] {1}} : i32[1]
+  %c = conv2d(%x, %w) : i32[2,1,1,1]
+  %y = batch_norm(%c, _, _, %m, %m) : i32[2,1,1,1]
 })"},
           {"batch_norm_into_layer", "the layer's filters lie along axis 1",
            R"(graph @g {stage = imported} (%x: f32[1,2,3]) -> (%y) {
@@ -139,15 +139,15 @@ const Cases& weight_cases() {
   %c = linear(%x, %w) : f32[1,2,2]
   %y = batch_norm(%c, _, _, %m, %m) : f32[1,2,2]
 })"},
-          {"batch_norm_as_scale_and_shift", "the values are f32 or f64",
-           R"(graph @g {stage = imported} (%x: f16[2,1]) -> (%y) {
-  %m = constant() {value = f16[1] "ADw="} : f16[1]
-  %y = batch_norm(%x, _, _, %m, %m) : f16[2,1]
+          {"batch_norm_as_scale_and_shift", "the values are real",
+           R"(graph @g {stage = imported} (%x: i32[2,1]) -> (%y) {
+  %m = constant() {value = i32[1] {1}} : i32[1]
+  %y = batch_norm(%x, _, _, %m, %m) : i32[2,1]
 })"},
-          {"scale_into_layer", kArithmetic, R"(graph @g {stage = imported} (%x: f16[2,1,1,1]) -> (%y) {
-  %w = constant() {value = f16[1,1,1,1] "ADw="} : f16[1,1,1,1]
-  %c = conv2d(%x, %w) : f16[2,1,1,1]
-  %y = mul(%c, %w) : f16[2,1,1,1]
+          {"scale_into_layer", kArithmetic, R"(graph @g {stage = imported} (%x: i32[2,1,1,1]) -> (%y) {
+  %w = constant() {value = i32[1,1,1,1] {1}} : i32[1,1,1,1]
+  %c = conv2d(%x, %w) : i32[2,1,1,1]
+  %y = mul(%c, %w) : i32[2,1,1,1]
 })"},
           {"scale_into_layer", kFilters, R"(graph @g {stage = imported} (%x: f32[1,1,2,2]) -> (%y) {
   %w = constant() {value = f32[2,1,1,1] {1, -2}} : f32[2,1,1,1]
@@ -155,10 +155,10 @@ const Cases& weight_cases() {
   %z = conv2d(%x, %w) : f32[1,2,2,2]
   %y = mul(%z, %c) : f32[1,2,2,2]
 })"},
-          {"shift_into_layer", kArithmetic, R"(graph @g {stage = imported} (%x: f16[2,1,1,1]) -> (%y) {
-  %w = constant() {value = f16[1,1,1,1] "ADw="} : f16[1,1,1,1]
-  %c = conv2d(%x, %w) : f16[2,1,1,1]
-  %y = add(%c, %w) : f16[2,1,1,1]
+          {"shift_into_layer", kArithmetic, R"(graph @g {stage = imported} (%x: i32[2,1,1,1]) -> (%y) {
+  %w = constant() {value = i32[1,1,1,1] {1}} : i32[1,1,1,1]
+  %c = conv2d(%x, %w) : i32[2,1,1,1]
+  %y = add(%c, %w) : i32[2,1,1,1]
 })"},
           {"shift_into_layer", kFilters, R"(graph @g {stage = imported} (%x: f32[1,1,1,1]) -> (%y) {
   %w = constant() {value = f32[2,1,1,1] {1, -2}} : f32[2,1,1,1]
@@ -166,10 +166,10 @@ const Cases& weight_cases() {
   %z = conv2d(%x, %w) : f32[1,2,1,1]
   %y = add(%z, %c) : f32[2,2,1,1]
 })"},
-          {"difference_into_layer", kArithmetic, R"(graph @g {stage = imported} (%x: f16[2,1,1,1]) -> (%y) {
-  %w = constant() {value = f16[1,1,1,1] "ADw="} : f16[1,1,1,1]
-  %c = conv2d(%x, %w) : f16[2,1,1,1]
-  %y = sub(%c, %w) : f16[2,1,1,1]
+          {"difference_into_layer", kArithmetic, R"(graph @g {stage = imported} (%x: i32[2,1,1,1]) -> (%y) {
+  %w = constant() {value = i32[1,1,1,1] {1}} : i32[1,1,1,1]
+  %c = conv2d(%x, %w) : i32[2,1,1,1]
+  %y = sub(%c, %w) : i32[2,1,1,1]
 })"},
           {"difference_into_layer", kFilters, R"(graph @g {stage = imported} (%x: f32[1,1,2,2]) -> (%y) {
   %w = constant() {value = f32[2,1,1,1] {1, -2}} : f32[2,1,1,1]
@@ -177,10 +177,10 @@ const Cases& weight_cases() {
   %z = conv2d(%x, %w) : f32[1,2,2,2]
   %y = sub(%z, %c) : f32[1,2,2,2]
 })"},
-          {"depthwise_into_layer", kArithmetic, R"(graph @g {stage = imported} (%x: f16[2,1,1,1]) -> (%y) {
-  %w = constant() {value = f16[1,1,1,1] "ADw="} : f16[1,1,1,1]
-  %c = conv2d(%x, %w) : f16[2,1,1,1]
-  %y = conv2d(%c, %w) : f16[2,1,1,1]
+          {"depthwise_into_layer", kArithmetic, R"(graph @g {stage = imported} (%x: i32[2,1,1,1]) -> (%y) {
+  %w = constant() {value = i32[1,1,1,1] {1}} : i32[1,1,1,1]
+  %c = conv2d(%x, %w) : i32[2,1,1,1]
+  %y = conv2d(%c, %w) : i32[2,1,1,1]
 })"},
           {"depthwise_into_layer", "the second is 1x1 depthwise, stride 1, no padding",
            R"(graph @g {stage = imported} (%x: f32[1,2,2,2]) -> (%y) {
@@ -188,10 +188,10 @@ const Cases& weight_cases() {
   %z = conv2d(%x, %w) : f32[1,2,2,2]
   %y = conv2d(%z, %w) : f32[1,2,2,2]
 })"},
-          {"scale_into_next", kArithmetic, R"(graph @g {stage = imported} (%x: f16[2,1,1,1]) -> (%y) {
-  %w = constant() {value = f16[1,1,1,1] "ADw="} : f16[1,1,1,1]
-  %c = mul(%x, %w) : f16[2,1,1,1]
-  %y = conv2d(%c, %w) : f16[2,1,1,1]
+          {"scale_into_next", kArithmetic, R"(graph @g {stage = imported} (%x: i32[2,1,1,1]) -> (%y) {
+  %w = constant() {value = i32[1,1,1,1] {1}} : i32[1,1,1,1]
+  %c = mul(%x, %w) : i32[2,1,1,1]
+  %y = conv2d(%c, %w) : i32[2,1,1,1]
 })"},
           {"scale_into_next", kChannels, R"(graph @g {stage = imported} (%x: f32[1,1,2,2]) -> (%y) {
   %w = constant() {value = f32[1,1,1,1] {1}} : f32[1,1,1,1]
@@ -199,10 +199,10 @@ const Cases& weight_cases() {
   %z = mul(%x, %c) : f32[1,1,2,2]
   %y = conv2d(%z, %w) : f32[1,1,2,2]
 })"},
-          {"shift_into_next", kArithmetic, R"(graph @g {stage = imported} (%x: f16[2,1,1,1]) -> (%y) {
-  %w = constant() {value = f16[1,1,1,1] "ADw="} : f16[1,1,1,1]
-  %c = add(%x, %w) : f16[2,1,1,1]
-  %y = conv2d(%c, %w) : f16[2,1,1,1]
+          {"shift_into_next", kArithmetic, R"(graph @g {stage = imported} (%x: i32[2,1,1,1]) -> (%y) {
+  %w = constant() {value = i32[1,1,1,1] {1}} : i32[1,1,1,1]
+  %c = add(%x, %w) : i32[2,1,1,1]
+  %y = conv2d(%c, %w) : i32[2,1,1,1]
 })"},
           {"shift_into_next", kChannels, R"(graph @g {stage = imported} (%x: f32[1,1,2,2]) -> (%y) {
   %w = constant() {value = f32[1,1,1,1] {1}} : f32[1,1,1,1]
@@ -216,10 +216,10 @@ const Cases& weight_cases() {
   %z = add(%x, %c) : f32[1,1,2,2]
   %y = conv2d(%z, %w) {padding = [1,0]} : f32[1,1,4,2]
 })"},
-          {"depthwise_into_next", kArithmetic, R"(graph @g {stage = imported} (%x: f16[2,1,1,1]) -> (%y) {
-  %w = constant() {value = f16[1,1,1,1] "ADw="} : f16[1,1,1,1]
-  %c = conv2d(%x, %w) : f16[2,1,1,1]
-  %y = conv2d(%c, %w) : f16[2,1,1,1]
+          {"depthwise_into_next", kArithmetic, R"(graph @g {stage = imported} (%x: i32[2,1,1,1]) -> (%y) {
+  %w = constant() {value = i32[1,1,1,1] {1}} : i32[1,1,1,1]
+  %c = conv2d(%x, %w) : i32[2,1,1,1]
+  %y = conv2d(%c, %w) : i32[2,1,1,1]
 })"},
           {"depthwise_into_next", "the first is 1x1 depthwise, stride 1, no padding",
            R"(graph @g {stage = imported} (%x: f32[1,2,2,2]) -> (%y) {
@@ -234,10 +234,10 @@ const Cases& weight_cases() {
   %z = conv2d(%x, %w, %b) : f32[1,1,2,2]
   %y = conv2d(%z, %w) {padding = [1,1]} : f32[1,1,4,4]
 })"},
-          {"quotient_into_layer", kArithmetic, R"(graph @g {stage = imported} (%x: f16[2,1,1,1]) -> (%y) {
-  %w = constant() {value = f16[1,1,1,1] "ADw="} : f16[1,1,1,1]
-  %c = conv2d(%x, %w) : f16[2,1,1,1]
-  %y = div(%c, %w) : f16[2,1,1,1]
+          {"quotient_into_layer", kArithmetic, R"(graph @g {stage = imported} (%x: i32[2,1,1,1]) -> (%y) {
+  %w = constant() {value = i32[1,1,1,1] {1}} : i32[1,1,1,1]
+  %c = conv2d(%x, %w) : i32[2,1,1,1]
+  %y = div(%c, %w) : i32[2,1,1,1]
 })"},
           {"quotient_into_layer", kFilters, R"(graph @g {stage = imported} (%x: f32[1,1,2,2]) -> (%y) {
   %w = constant() {value = f32[2,1,1,1] {1, -2}} : f32[2,1,1,1]
@@ -245,10 +245,10 @@ const Cases& weight_cases() {
   %z = conv2d(%x, %w) : f32[1,2,2,2]
   %y = div(%z, %c) : f32[1,2,2,2]
 })"},
-          {"quotient_into_next", kArithmetic, R"(graph @g {stage = imported} (%x: f16[2,1,1,1]) -> (%y) {
-  %w = constant() {value = f16[1,1,1,1] "ADw="} : f16[1,1,1,1]
-  %c = div(%x, %w) : f16[2,1,1,1]
-  %y = conv2d(%c, %w) : f16[2,1,1,1]
+          {"quotient_into_next", kArithmetic, R"(graph @g {stage = imported} (%x: i32[2,1,1,1]) -> (%y) {
+  %w = constant() {value = i32[1,1,1,1] {1}} : i32[1,1,1,1]
+  %c = div(%x, %w) : i32[2,1,1,1]
+  %y = conv2d(%c, %w) : i32[2,1,1,1]
 })"},
           {"quotient_into_next", kChannels, R"(graph @g {stage = imported} (%x: f32[1,1,2,2]) -> (%y) {
   %w = constant() {value = f32[1,1,1,1] {1}} : f32[1,1,1,1]

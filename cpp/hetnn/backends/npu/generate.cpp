@@ -26,8 +26,9 @@ constexpr int64_t kTableBytes = 256;  // an entry for each value of i8
 
 Layout layout_of(const ir::Value& value) { return value.rank() == 4 ? Layout::nhwc : Layout::plain; }
 
-Generator::Map Generator::map_of(const ir::Value& value) const {
-  const std::vector<int64_t> shape = evaluate(value.shape(), bindings_);
+Generator::Map Generator::map_of(const ir::Value& value, int rank) const {
+  std::vector<int64_t> shape = evaluate(value.shape(), bindings_);
+  if (rank > value.rank()) shape.insert(shape.begin(), static_cast<size_t>(rank - value.rank()), 1);
   if (shape.size() == 4) return {shape[0], shape[2], shape[3], shape[1]};
   Map out;
   if (!shape.empty()) out.c = shape.back();
@@ -193,7 +194,7 @@ void Generator::elementwise(const ir::Node& node, ElementwiseOp op, bool relu) {
   const Map out = map_of(*node.output());
   const ir::Value *a = node.input(0), *b = node.input(1);
   if (map_of(*a).elems() != out.elems() && op != ElementwiseOp::sub) std::swap(a, b);
-  const Map second = map_of(*b);
+  const Map second = map_of(*b, node.output()->rank());
   const bool row = second.elems() != out.elems();  // one value a channel
   const bool along_channels = second.elems() == out.c && second.c == out.c;
   if (map_of(*a).elems() != out.elems() || (row && !along_channels)) {

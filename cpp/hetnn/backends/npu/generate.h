@@ -48,12 +48,13 @@ class Generator {
   const std::vector<std::byte>& image() const { return image_; }
 
  private:
-  // A value as rows of pixels: rank 4 as it is, anything else as one image of rows, one column, and channels.
+  // A value as rows of pixels: rank 4 as it is, anything else as one image of rows, one column, and channels;
+  // as an operand of a larger rank, with axes of 1 in front.
   struct Map {
     int64_t n = 1, h = 1, w = 1, c = 1;
     int64_t elems() const { return n * h * w * c; }
   };
-  Map map_of(const ir::Value& value) const;
+  Map map_of(const ir::Value& value, int rank = 0) const;
   std::vector<int64_t> stored_shape(const ir::Value& value) const;
 
   void conv(const ir::Node& node, bool relu);

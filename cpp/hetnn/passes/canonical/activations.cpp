@@ -9,7 +9,7 @@ namespace hetnn::passes::canonical {
 namespace {
 
 bool is_float_root(const Match& m) { return has_arithmetic(m.root()->output()->dtype()); }
-constexpr Guard kFloat = {"the values are f32 or f64", is_float_root};
+constexpr Guard kFloat = {"the values are real", is_float_root};
 constexpr Guard kShapedLikeX = {"the result has the type of x",
                                 [](const Match& m) { return m.value("x")->type() == m.root()->output()->type(); }};
 

@@ -37,7 +37,7 @@ ir::Value* fold_affine(const Match& m, Build& build, std::span<const double> sca
 }
 
 bool weights_have_arithmetic(const Match& m) { return has_arithmetic(m.tensor("w")->dtype()); }
-constexpr Guard kArithmetic = {"the weights are f32 or f64", weights_have_arithmetic};
+constexpr Guard kArithmetic = {"the weights are real", weights_have_arithmetic};
 
 struct Affine {
   std::vector<double> scale, shift;
@@ -84,7 +84,7 @@ Rule batch_norm_alone() {
   return {.name = "batch_norm_as_scale_and_shift",
           .equation = "norm(x) = x s + (beta - s mean), s = gamma / sqrt(var + eps)",
           .pattern = batch_norm_of(any("x")),
-          .guards = {{"the values are f32 or f64", norm_has_arithmetic}},
+          .guards = {{"the values are real", norm_has_arithmetic}},
           .exactness = "exact in real arithmetic; scale and shift are computed in double and rounded once",
           .rewrite = [](const Match& m, Build& build) {
             const Affine affine = batch_norm_affine(m);

@@ -12,7 +12,7 @@ std::optional<AxisConstant> axis_constant(const Match& m) {
   if (!has_arithmetic(x.dtype()) || m.root()->output()->shape() != x.shape()) return std::nullopt;
   return along_one_axis(*m.tensor("c"), x.shape());
 }
-constexpr Guard kOneAxis = {"c is f32 or f64 and varies along at most one axis of x, of fixed size",
+constexpr Guard kOneAxis = {"c is real and varies along at most one axis of x, of fixed size",
                             [](const Match& m) { return axis_constant(m).has_value(); }};
 
 std::vector<double> fill(size_t count, double value) { return std::vector<double>(count, value); }

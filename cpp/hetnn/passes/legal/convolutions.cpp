@@ -21,7 +21,7 @@ std::array<int64_t, 4> padding_of(const ir::Node& node) {
 std::vector<Dim> dims(std::initializer_list<int64_t> values) { return {values.begin(), values.end()}; }
 
 bool weight_has_arithmetic(const Match& m) { return has_arithmetic(m.tensor("w")->dtype()); }
-constexpr Guard kArithmetic = {"the weights are f32 or f64", weight_has_arithmetic};
+constexpr Guard kArithmetic = {"the weights are real", weight_has_arithmetic};
 
 Pattern layer(std::string_view name) { return op(name, {any("x"), constant("w"), optional_constant("b")}); }
 

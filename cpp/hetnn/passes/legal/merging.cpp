@@ -28,7 +28,7 @@ Rule depthwise_into_producer() {
           .equation = "(y, d y + e) with y = W x + b: one convolution with filters [W; d W] and biases [b; d b + e]",
           .pattern = op("conv2d", {op("conv2d", {any("x"), constant("w"), optional_constant("b")}, "layer"),
                                    constant("d"), optional_constant("e")}),
-          .guards = {{"the weights are f32 or f64", weights_have_arithmetic},
+          .guards = {{"the weights are real", weights_have_arithmetic},
                      {"the second is 1x1 depthwise, stride 1, no padding", root_is_pointwise_depthwise},
                      {"the first is not grouped", is_ungrouped},
                      {"the first has other readers", has_other_readers}},

@@ -72,7 +72,7 @@ Rule clamp_by_bounds() {
   return {.name = "clamp_from_minimum_and_maximum",
           .equation = "clamp(x; lo, hi) = min(max(x, lo), hi)",
           .pattern = op("clamp", {any("x")}),
-          .guards = {{"x is f32 or f64", [](const Match& m) { return has_arithmetic(m.value("x")->dtype()); }}},
+          .guards = {{"x is real", [](const Match& m) { return has_arithmetic(m.value("x")->dtype()); }}},
           .exactness = "bit for bit",
           .rewrite = [](const Match& m, Build& build) {
             const double lo = lo_of(m), hi = hi_of(m);

@@ -1,0 +1,84 @@
+// Requantisation against the formulas in exact arithmetic.
+#include "hetnn/npu/requantise.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "hetnn/base/error.h"
+
+namespace hetnn::npu {
+namespace {
+
+__extension__ using Wide = __int128;
+
+Wide floor_divide(Wide a, Wide b) { return a / b - (a % b != 0 && a < 0 ? 1 : 0); }
+
+// TOSA's apply_scale_32 with double_round, for shifts in [2, 62]: its shift is 31 less ours.
+int64_t apply_scale_32(int64_t value, int64_t multiplier, int shift) {
+  Wide round = Wide{1} << (shift - 1);
+  if (shift > 31) round += value >= 0 ? Wide{1} << 30 : -(Wide{1} << 30);
+  return static_cast<int64_t>(floor_divide(Wide{value} * multiplier + round, Wide{1} << shift));
+}
+
+TEST(Requantise, FactorsAreNormalised) {
+  std::mt19937_64 random(3);
+  std::uniform_real_distribution<double> exponent(-30, 29);
+  for (int k = 0; k < 10000; ++k) {
+    const double real = std::exp2(exponent(random));
+    const Requant factor = requant_of(real, Rounding::double_rounding);
+    EXPECT_GE(factor.multiplier, 1 << 30);
+    EXPECT_NEAR(std::ldexp(factor.multiplier, factor.shift - 31) / real, 1, 0x1p-31);
+  }
+  EXPECT_EQ(requant_of(1, Rounding::double_rounding), (Requant{1 << 30, 1}));
+  EXPECT_THAT([] { requant_of(0, Rounding::double_rounding); },
+              testing::ThrowsMessage<InvalidModel>(testing::HasSubstr("must be in [2^-31, 2^30); got 0")));
+}
+
+TEST(Requantise, DoubleRoundingIsTosasApplyScale) {
+  std::mt19937_64 random(5);
+  std::uniform_real_distribution<double> exponent(-20, 0);
+  std::uniform_int_distribution<int32_t> any(-(1 << 30), 1 << 30);
+  for (int k = 0; k < 200000; ++k) {
+    const Requant factor = requant_of(std::exp2(exponent(random)), Rounding::double_rounding);
+    if (factor.shift > 0) continue;
+    const int32_t value = k % 4 == 0 ? any(random) >> 20 : any(random);
+    const int64_t want = apply_scale_32(value, factor.multiplier, 31 - factor.shift);
+    // The two agree but for ties of the first rounding below zero, which gemmlowp's nudge sends up.
+    EXPECT_NEAR(static_cast<double>(requantise(value, factor, Rounding::double_rounding)), static_cast<double>(want),
+                value < 0 ? 1 : 0);
+  }
+}
+
+TEST(Requantise, SingleRoundingRoundsOnce) {
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> exponent(-28, 3);
+  std::uniform_int_distribution<int32_t> any(-(1 << 26), 1 << 26);
+  for (int k = 0; k < 200000; ++k) {
+    const Requant factor = requant_of(std::exp2(exponent(random)), Rounding::single_rounding);
+    const int32_t value = any(random);
+    const int bits = 31 - factor.shift;
+    const Wide want = floor_divide(Wide{value} * factor.multiplier + (Wide{1} << (bits - 1)), Wide{1} << bits);
+    EXPECT_EQ(requantise(value, factor, Rounding::single_rounding), static_cast<int64_t>(want));
+  }
+}
+
+TEST(Requantise, HalfEvenIsTheFloatProduct) {
+  const Requant half = requant_of(0.5, Rounding::half_even_fp32);
+  EXPECT_EQ(requantise(1, half, Rounding::half_even_fp32), 0);
+  EXPECT_EQ(requantise(3, half, Rounding::half_even_fp32), 2);
+  EXPECT_EQ(requantise(-5, half, Rounding::half_even_fp32), -2);
+}
+
+TEST(Requantise, SmallValuesAreExactEverywhere) {
+  // Up to 2^20 steps times a factor of up to 1 stays within one unit in all roundings, and at a factor of 1 is itself.
+  for (Rounding rounding : {Rounding::double_rounding, Rounding::single_rounding, Rounding::half_even_fp32}) {
+    const Requant one = requant_of(1, rounding);
+    for (int32_t value = -(1 << 20); value <= 1 << 20; value += 77) EXPECT_EQ(requantise(value, one, rounding), value);
+  }
+}
+
+}  // namespace
+}  // namespace hetnn::npu

@@ -1,0 +1,169 @@
+"""The NPU's i8 arithmetic, bit for bit, against integer formulas written down here in numpy.
+
+Quantised graphs are IR text; the whole graph but the conversions at its ends runs on the NPU.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hetnn
+
+Array = np.ndarray
+
+
+def multiplier_of(real: float) -> tuple[int, int]:
+    """``real`` as an integer in [2^30, 2^31) and a power of two (positive: to the left)."""
+    fraction, exponent = np.frexp(real)
+    multiplier = int(np.floor(fraction * 2**31 + 0.5))
+    return (multiplier // 2, int(exponent) + 1) if multiplier == 2**31 else (multiplier, int(exponent))
+
+
+def requantise(value: Array, real: float) -> Array:
+    """gemmlowp's MultiplyByQuantizedMultiplier in 64-bit integers."""
+    multiplier, shift = multiplier_of(real)
+    left, right = max(shift, 0), max(-shift, 0)
+    product = (value.astype(np.int64) << left) * multiplier
+    nudged = product + np.where(product >= 0, 1 << 30, 1 - (1 << 30))
+    high = np.where(nudged >= 0, nudged >> 31, -((-nudged) >> 31))
+    mask = (1 << right) - 1
+    return (high >> right) + ((high & mask) > (mask >> 1) + (high < 0)).astype(np.int64)
+
+
+def saturate(value: Array) -> Array:
+    return np.clip(value, -128, 127).astype(np.int8)
+
+
+def text_of(shape: tuple[int, ...], values: Array) -> str:
+    import base64
+
+    dtype = {"int8": "i8", "int32": "i32"}[values.dtype.name]
+    return f'{dtype}[{",".join(map(str, shape))}] "{base64.b64encode(values.tobytes()).decode()}"'
+
+
+def quant(scale: float, zero: int) -> str:
+    return f"i8{{{scale!r}:{zero}}}" if zero else f"i8{{{scale!r}}}"
+
+
+def attrs(scale: float, zero: int) -> str:
+    return f"q_scale = [{scale!r}], q_zero = {zero}"
+
+
+def run(graph: str, *inputs: Array, target: str = "cpu+relu-mul") -> Array:
+    exe = hetnn.compile(graph, target=target, strategy="take-all")
+    report = exe.report(format="dict")
+    assert report["nodes_on"]["cpu"] == 0, report["not_on_preferred"]
+    return np.asarray(exe(*inputs))
+
+
+def convolve(x: Array, weight: Array, bias: Array, stride: int, pad: int, groups: int, zero: int) -> Array:
+    """Sums of (x - zero) * weight in integers; padding counts as the zero point."""
+    n, _, height, width = x.shape
+    filters, per_group, kernel, _ = weight.shape
+    padded = np.full((n, x.shape[1], height + 2 * pad, width + 2 * pad), zero, dtype=np.int64)
+    padded[:, :, pad : pad + height, pad : pad + width] = x
+    padded -= zero
+    out_h, out_w = (height + 2 * pad - kernel) // stride + 1, (width + 2 * pad - kernel) // stride + 1
+    out = np.zeros((n, filters, out_h, out_w), dtype=np.int64)
+    for m in range(filters):
+        first = m // (filters // groups) * per_group
+        for r in range(kernel):
+            for s in range(kernel):
+                window = padded[
+                    :, first : first + per_group, r : r + stride * out_h : stride, s : s + stride * out_w : stride
+                ]
+                out[:, m] += np.einsum("nchw,c->nhw", window, weight[m, :, r, s].astype(np.int64))
+        out[:, m] += int(bias[m])
+    return out
+
+
+@pytest.mark.parametrize(
+    ("channels", "filters", "kernel", "stride", "pad", "groups", "relu"),
+    [(3, 8, 3, 1, 1, 1, False), (6, 6, 3, 2, 1, 6, True), (8, 12, 1, 1, 0, 2, True), (40, 33, 5, 1, 2, 1, False)],
+)
+def test_convolution(channels: int, filters: int, kernel: int, stride: int, pad: int, groups: int, relu: bool) -> None:
+    rng = np.random.default_rng(channels * kernel)
+    shape = (2, channels, 11, 14)
+    x = rng.integers(-128, 128, shape, dtype=np.int8)
+    weight = rng.integers(-127, 128, (filters, channels // groups, kernel, kernel), dtype=np.int8)
+    bias = rng.integers(-5000, 5000, filters, dtype=np.int32)
+    x_scale, x_zero, y_scale, y_zero = 0.043, -9, 0.9 * kernel, 11
+    scales = [0.01 * (1 + k % 5) for k in range(filters)]
+    bias_scales = [x_scale * s for s in scales]
+    sums = convolve(x, weight, bias, stride, pad, groups, x_zero)
+    want = np.stack([requantise(sums[:, m], x_scale * scales[m] / y_scale) for m in range(filters)], 1) + y_zero
+    want = saturate(want)
+    if relu:
+        want = np.maximum(want, np.int8(y_zero))
+    listed = ",".join(map(repr, scales))
+    sum_listed = ",".join(map(repr, bias_scales))
+    y_shape = "[" + ",".join(map(str, want.shape)) + "]"
+    y_type = f"{quant(y_scale, y_zero)}{y_shape}"
+    last = f"%y = relu(%c) {{{attrs(y_scale, y_zero)}}} : {y_type}" if relu else f"%y = identity(%c) : {y_type}"
+    graph = f"""graph @q {{stage = imported}} (%x: {quant(x_scale, x_zero)}[{",".join(map(str, shape))}]) -> (%y) {{
+      %w = constant() {{value = {text_of(weight.shape, weight)}, q_scale = [{listed}]}} : i8{{{listed}}}[{
+        ",".join(map(str, weight.shape))
+    }]
+      %b = constant() {{value = {text_of(bias.shape, bias)}, q_scale = [{sum_listed}]}} : i32{{{sum_listed}}}[{filters}]
+      %c = conv2d(%x, %w, %b) {{stride = [{stride},{stride}], padding = [{pad},{pad}], groups = {groups},
+        {attrs(y_scale, y_zero)}}} : {y_type}
+      {last}
+    }}"""
+    np.testing.assert_array_equal(run(graph, x), want)
+
+
+def combine(op: str, a: Array, b: Array, sa: float, sb: float, sy: float) -> Array:
+    """Sums at a common scale with 20 more bits; products as they are. Operands without their zero points."""
+    if op == "mul":
+        return requantise(a * b, sa * sb / sy)
+    common = 2 * max(sa, sb)
+    left, right = requantise(a << 20, sa / common), requantise(b << 20, sb / common)
+    return requantise(left + right, common / (sy * 2**20))
+
+
+@pytest.mark.parametrize("op", ["add", "mul"])
+@pytest.mark.parametrize("b_shape", [(1, 5, 9, 7), (5, 1, 1)])
+def test_elementwise(op: str, b_shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(3)
+    a = rng.integers(-128, 128, (1, 5, 9, 7), dtype=np.int8)
+    b = rng.integers(-128, 128, b_shape, dtype=np.int8)
+    (sa, za), (sb, zb), (sy, zy) = (0.02, 3), (0.07, -20), (0.08, 5)
+    listed = ",".join(map(str, b_shape))
+    graph = f"""graph @q {{stage = imported}} (%a: {quant(sa, za)}[1,5,9,7]) -> (%y) {{
+      %b = constant() {{value = {text_of(b_shape, b)}, {attrs(sb, zb)}}} : {quant(sb, zb)}[{listed}]
+      %y = {op}(%a, %b) {{{attrs(sy, zy)}}} : {quant(sy, zy)}[1,5,9,7]
+    }}"""
+    whole = np.broadcast_to(b, a.shape).astype(np.int64) - zb
+    want = saturate(combine(op, a.astype(np.int64) - za, whole, sa, sb, sy) + zy)
+    np.testing.assert_array_equal(run(graph, a), want)
+
+
+def test_mean_of_windows_rounds_half_away_from_zero() -> None:
+    rng = np.random.default_rng(9)
+    x = rng.integers(-128, 128, (1, 4, 8, 8), dtype=np.int8)
+    graph = """graph @q {stage = imported} (%x: i8{0.1:7}[1,4,8,8]) -> (%y) {
+      %y = avg_pool2d(%x) {kernel = [2,2], q_scale = [0.1], q_zero = 7} : i8{0.1:7}[1,4,4,4]
+    }"""
+    steps = (x.astype(np.int64) - 7).reshape(1, 4, 4, 2, 4, 2).sum((3, 5))
+    want = np.sign(steps) * ((np.abs(steps) + 2) // 4) + 7
+    np.testing.assert_array_equal(run(graph, x), want.astype(np.int8))
+
+
+def test_matmul() -> None:
+    rng = np.random.default_rng(21)
+    a = rng.integers(-128, 128, (3, 17, 29), dtype=np.int8)
+    b = rng.integers(-128, 128, (3, 29, 13), dtype=np.int8)
+    graph = """graph @q {stage = imported} (%a: i8{0.02:-3}[3,17,29], %b: i8{0.05:6}[3,29,13]) -> (%y) {
+      %y = matmul(%a, %b) {q_scale = [0.3], q_zero = 1} : i8{0.3:1}[3,17,13]
+    }"""
+    sums = np.matmul(a.astype(np.int64) + 3, b.astype(np.int64) - 6)
+    np.testing.assert_array_equal(run(graph, a, b), saturate(requantise(sums, 0.02 * 0.05 / 0.3) + 1))
+
+
+def test_a_result_of_quantised_operands_states_its_scale() -> None:
+    graph = """graph @q {stage = imported} (%x: i8{0.02:-3}[4]) -> (%y) {
+      %y = relu(%x) : i8[4]
+    }"""
+    with pytest.raises(hetnn.InvalidModel, match=r"relu 'y': the result of quantised operands must state its scale"):
+        hetnn.compile(graph)

@@ -54,12 +54,9 @@ def compile(
     began = time.perf_counter()
     step("import")
     imported = import_model(model)
-    settings = _settings(strategy, pin, strict, rewrite, disabled_rules, fusion, options, memory_budget)
+    settings = _settings(strategy, pin, strict, rewrite, disabled_rules, fusion, options, memory_budget, shapes)
     step("compile")
     compilation = _core.compile(imported.graph, json.dumps(resolve_target(target)), json.dumps(settings))
-    for bindings in shapes:
-        step(f"specialise {dict(bindings)}")
-        compilation.add_variant(dict(bindings))
     executable = Executable.from_image(compilation.image(), threads=threads, specialiser=compilation.specialise)
     executable.compile_s = time.perf_counter() - began
     return executable
@@ -76,9 +73,10 @@ def plan(
     disabled_rules: Iterable[str] = (),
     options: Mapping[str, Any] | None = None,
     memory_budget: Mapping[str, float] | None = None,
+    shapes: Iterable[Mapping[str, int]] = (),
 ) -> Plan:
     """What `compile` would decide, without compiling: the dry run. Arguments as there."""
-    settings = _settings(strategy, pin, strict, rewrite, disabled_rules, True, options, memory_budget)
+    settings = _settings(strategy, pin, strict, rewrite, disabled_rules, True, options, memory_budget, shapes)
     return Plan(_core.plan(import_model(model).graph, json.dumps(resolve_target(target)), json.dumps(settings)))
 
 
@@ -101,6 +99,7 @@ def _settings(
     fusion: bool | str,
     options: Mapping[str, Any] | None,
     memory_budget: Mapping[str, float] | None,
+    shapes: Iterable[Mapping[str, int]],
 ) -> dict[str, Any]:
     if rewrite not in _REWRITE_MODES:
         raise InvalidModel(f"rewrite must be one of {', '.join(_REWRITE_MODES)}; got {rewrite!r}.")
@@ -115,6 +114,7 @@ def _settings(
         "disabled_rules": list(disabled_rules),
         "fusion": fusion in (True, "on"),
         "memory_budget": dict(memory_budget or {}),
+        "shapes": [dict(bindings) for bindings in shapes],
     }
 
 

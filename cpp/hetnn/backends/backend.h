@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hetnn/backends/assembler.h"
+#include "hetnn/base/error.h"
 #include "hetnn/plan/network.h"
 #include "hetnn/target/target.h"
 
@@ -25,6 +26,16 @@ struct LowerOptions {
   bool deterministic = false;
 };
 
+/// A DoesNotFit that knows the node at fault, so that planning can take just that node from the device.
+class NodeDoesNotFit : public DoesNotFit {
+ public:
+  NodeDoesNotFit(const std::string& message, std::string node) : DoesNotFit(message), node_(std::move(node)) {}
+  const std::string& node() const { return node_; }
+
+ private:
+  std::string node_;
+};
+
 /// A kind of device. Each lives in a folder of its own and stands on one line of all_backends.inc.
 class Backend : public target::Device {
  public:
@@ -36,12 +47,13 @@ class Backend : public target::Device {
 
   /// Lowers one subgraph, taken out of the model as a graph of its own (stage cut, without fused groups). The values
   /// of its inputs and outputs have buffers in `assembler` already. Adds what it fused to `fusions`. Throws DoesNotFit
-  /// or Unsupported naming the node when it cannot.
+  /// or Unsupported naming the node when it cannot: planning then tries without that node (NodeDoesNotFit) or with
+  /// smaller subgraphs.
   virtual program::Subprogram lower(ir::Graph& subgraph, Assembler& assembler, const LowerOptions& options,
                                     std::vector<plan::FusionRow>& fusions) const = 0;
 
   /// Compiles a lowered subgraph for one value of every symbol, where code depends on them; does nothing where it does
-  /// not, or where that code exists. Throws DoesNotFit naming the node when a layer does not fit.
+  /// not, or where that code exists. Throws as `lower` does.
   virtual void add_variant(const ir::Graph&, const Bindings&, program::Subprogram&, Assembler&) const {}
 
  private:

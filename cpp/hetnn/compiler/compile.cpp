@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "hetnn/base/error.h"
@@ -47,7 +48,15 @@ double crossing_bytes(const plan::NetworkPlan& plan) {
   return sum;
 }
 
-// Buffers for what passes in and out of the model and between subgraphs. Feature maps cross as dense nhwc.
+// The buffer of a value between subgraphs. Feature maps cross as dense nhwc.
+void declare_crossing(const ir::Value& value, backends::Assembler& assembler) {
+  const bool feature_map = value.rank() == 4;
+  assembler.set_boundary(value.name(),
+                         assembler.arena_buffer(value.name(), value.type(), feature_map ? Layout::nhwc : Layout::plain,
+                                                feature_map ? value.shape()[1] : Dim(0)));
+}
+
+// Buffers for what passes in and out of the model and between subgraphs.
 void declare_boundaries(const ir::Graph& model, backends::Assembler& assembler) {
   program::Program& program = assembler.program();
   program.symbols = model.symbols;
@@ -64,13 +73,51 @@ void declare_boundaries(const ir::Graph& model, backends::Assembler& assembler) 
   }
   for (const plan::Subgraph& subgraph : plan::subgraphs_of(model)) {
     for (const ir::Value* output : subgraph.outputs) {
-      if (model.is_output(output)) continue;
-      const bool feature_map = output->rank() == 4;
-      assembler.set_boundary(output->name(), assembler.arena_buffer(output->name(), output->type(),
-                                                                    feature_map ? Layout::nhwc : Layout::plain,
-                                                                    feature_map ? output->shape()[1] : Dim(0)));
+      if (!model.is_output(output)) declare_crossing(*output, assembler);
     }
   }
+}
+
+void check_bindings(const std::vector<Symbol>& symbols, const Bindings& bindings) {
+  for (const Symbol& symbol : symbols) {
+    auto at = bindings.find(symbol.name);
+    if (at == bindings.end() || at->second < symbol.min || at->second > symbol.max) {
+      throw InvalidModel(text("symbol '", symbol.name, "' must have a value in [", symbol.min, ", ", symbol.max,
+                              "]; got ", at == bindings.end() ? std::string("none") : std::to_string(at->second), "."));
+    }
+  }
+}
+
+// Lowers a subgraph into a program that is thrown away, and says what its backend had against it.
+std::optional<plan::SubgraphRefusal> try_lowering(const ir::Graph& model, const plan::Subgraph& subgraph,
+                                                  const backends::Backend& backend, const CompileOptions& options) {
+  ir::Graph extracted = plan::extract(model, subgraph);
+  for (ir::Node* node : extracted.nodes()) {
+    if (node->is_constant()) continue;
+    node->device = subgraph.device;
+    node->subgraph = 0;
+  }
+  backends::Assembler scratch;
+  for (const auto* values : {&subgraph.inputs, &subgraph.outputs}) {
+    for (const ir::Value* value : *values) declare_crossing(*value, scratch);
+  }
+  std::vector<plan::FusionRow> fusions;
+  const auto first_line = [](const char* what) {
+    const std::string message = what;
+    return message.substr(0, message.find('\n'));
+  };
+  try {
+    program::Subprogram made = backend.lower(extracted, scratch, options.lower, fusions);
+    backend.add_variant(extracted, model.hints(), made, scratch);
+    for (const Bindings& bindings : options.shapes) backend.add_variant(extracted, bindings, made, scratch);
+  } catch (const backends::NodeDoesNotFit& error) {
+    return plan::SubgraphRefusal{first_line(error.what()), error.node()};
+  } catch (const DoesNotFit& error) {
+    return plan::SubgraphRefusal{first_line(error.what()), {}};
+  } catch (const Unsupported& error) {
+    return plan::SubgraphRefusal{first_line(error.what()), {}};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -87,8 +134,14 @@ std::unique_ptr<PlannedModel> PlannedModel::make(ir::Graph graph, const TargetSp
   ir::verify(graph);
   passes::canonicalise(graph);
   give_outputs_nodes_of_their_own(graph);
+  for (const Bindings& bindings : options.shapes) check_bindings(graph.symbols, bindings);
   out->canonical_ = graph.clone();
   const auto plan_of = [&](const ir::Graph& legal) { return plan::plan_network(legal, out->target_, options.network); };
+  const auto repaired_plan_of = [&](const ir::Graph& legal) {
+    return plan::plan_network(legal, out->target_, options.network, [&](const plan::Subgraph& subgraph) {
+      return try_lowering(legal, subgraph, out->backend(subgraph.device), options);
+    });
+  };
   if (out->target_.devices.size() > 1 && options.rewrite != passes::RewriteMode::off) {
     passes::LegaliseOptions legalise;
     legalise.disabled_rules = options.disabled_rules;
@@ -100,7 +153,7 @@ std::unique_ptr<PlannedModel> PlannedModel::make(ir::Graph graph, const TargetSp
     const double bytes_without = chosen.taken.empty() ? 0 : crossing_bytes(plan_of(graph));
     graph = std::move(chosen.graph);
     out->graph_ = std::move(graph);
-    out->plan_ = plan_of(out->graph_);
+    out->plan_ = repaired_plan_of(out->graph_);
     const double avoided = bytes_without - crossing_bytes(out->plan_);
     for (const passes::Rewrite& rewrite : chosen.refused) out->kept_as_written_.insert(rewrite.node);
     for (const passes::Rewrite& rewrite : chosen.taken) {
@@ -110,7 +163,7 @@ std::unique_ptr<PlannedModel> PlannedModel::make(ir::Graph graph, const TargetSp
   } else {
     graph.stage = ir::Stage::legal;
     out->graph_ = std::move(graph);
-    out->plan_ = plan_of(out->graph_);
+    out->plan_ = repaired_plan_of(out->graph_);
   }
   out->plan_.target = &out->target_;
   plan::apply(out->plan_, out->graph_);
@@ -162,18 +215,13 @@ std::unique_ptr<Compilation> Compilation::make(ir::Graph graph, const TargetSpec
     out->subgraphs_.push_back(std::move(extracted));
   }
   out->add_variant(model.hints());
+  for (const Bindings& bindings : options.shapes) out->add_variant(bindings);
   return out;
 }
 
 void Compilation::add_variant(const Bindings& bindings) {
   program::Program& program = assembler_.program();
-  for (const Symbol& symbol : program.symbols) {
-    auto at = bindings.find(symbol.name);
-    if (at == bindings.end() || at->second < symbol.min || at->second > symbol.max) {
-      throw InvalidModel(text("symbol '", symbol.name, "' must have a value in [", symbol.min, ", ", symbol.max,
-                              "]; got ", at == bindings.end() ? std::string("none") : std::to_string(at->second), "."));
-    }
-  }
+  check_bindings(program.symbols, bindings);
   for (size_t k = 0; k < subgraphs_.size(); ++k) {
     model_->backend(program.subprograms[k].device)
         .add_variant(subgraphs_[k], bindings, program.subprograms[k], assembler_);

@@ -34,6 +34,8 @@ struct CompileOptions {
   passes::RewriteMode rewrite = passes::RewriteMode::automatic;
   std::vector<std::string> disabled_rules;
   backends::LowerOptions lower;
+  /// Values of a dynamic model's symbols for which accelerator code must exist, besides those of its example.
+  std::vector<Bindings> shapes;
 };
 /// Reads the settings that the Python functions pass (docs/options.md). InvalidModel naming the key.
 CompileOptions parse_options(std::string_view json);
@@ -43,6 +45,8 @@ class PlannedModel {
  public:
   /// Takes the graph through canonicalising, legalising and planning. With RewriteMode::automatic the plan with
   /// rewrites is compared with the plan without, and the cheaper one kept; the rows say what each rewrite is worth.
+  /// Every accelerator subgraph is lowered on trial, for the example's sizes and all of `options.shapes`; where its
+  /// backend throws DoesNotFit or Unsupported the plan is repaired, and its notes say how.
   static std::unique_ptr<PlannedModel> make(ir::Graph graph, const TargetSpec& target, const CompileOptions& options);
 
   const ir::Graph& graph() const { return graph_; }
@@ -79,7 +83,7 @@ std::string check_json(ir::Graph graph, const TargetSpec& target);
 /// A compiled model: the program, and what is needed to compile accelerator subgraphs for further shapes.
 class Compilation {
  public:
-  /// Throws Unsupported, DoesNotFit and InvalidModel naming nodes.
+  /// Throws Unsupported, DoesNotFit and InvalidModel naming nodes. Holds code for all of `options.shapes`.
   static std::unique_ptr<Compilation> make(ir::Graph graph, const TargetSpec& target, const CompileOptions& options);
 
   /// Compiles the accelerator subgraphs for further values of the model's symbols; every symbol must have one in its

@@ -99,7 +99,7 @@ CompileOptions parse_options(std::string_view json) {
   const Json options = read(json, "the options");
   check_keys(options, "options",
              {"strategy", "options", "pins", "strict", "rewrite", "disabled_rules", "fusion", "deterministic",
-              "measured_us", "memory_budget"});
+              "measured_us", "memory_budget", "shapes"});
   CompileOptions out;
   out.strategy = get<std::string>(options, "strategy", "options", "cost");
   out.network.partition = plan::parse_plan_options(out.strategy, options.value("options", Json::object()).dump());
@@ -107,6 +107,7 @@ CompileOptions parse_options(std::string_view json) {
   for (const Json& row : options.value("pins", Json::array())) out.network.pins.push_back(pin(row));
   out.network.measured_us =
       get<std::map<std::string, std::map<std::string, double>>>(options, "measured_us", "options", {});
+  out.shapes = get<std::vector<Bindings>>(options, "shapes", "options", {});
   out.network.memory_budget_bytes = get<std::map<std::string, double>>(options, "memory_budget", "options", {});
   const auto rewrite = get<std::string>(options, "rewrite", "options", "auto");
   const auto mode = passes::rewrite_mode_from_name(rewrite);

@@ -10,6 +10,27 @@
 #include "hetnn/ir/verify.h"
 
 namespace hetnn::plan {
+namespace {
+
+/// What the nodes of `subgraph` read from outside and what is read of them there; `inside` tells its nodes from others.
+template <typename Inside>
+void add_interface(const ir::Graph& graph, Subgraph& subgraph, const Inside& inside) {
+  std::set<const ir::Value*> seen;
+  for (const ir::Node* node : subgraph.nodes) {
+    for (ir::Value* input : node->inputs()) {
+      if (!input || !seen.insert(input).second) continue;
+      const ir::Node* producer = input->producer();
+      if (!producer || (!producer->is_constant() && !inside(producer))) subgraph.inputs.push_back(input);
+    }
+    for (ir::Value* output : node->outputs()) {
+      const bool leaves = std::any_of(output->uses().begin(), output->uses().end(),
+                                      [&](const ir::Use& use) { return !inside(use.node); });
+      if (leaves || graph.is_output(output)) subgraph.outputs.push_back(output);
+    }
+  }
+}
+
+}  // namespace
 
 void cut(ir::Graph& graph, const std::vector<Placement>& placements) {
   ir::Rewriter rewriter(graph);
@@ -38,23 +59,15 @@ std::vector<Subgraph> subgraphs_of(const ir::Graph& graph) {
     out[index].device = node->device;
     out[index].nodes.push_back(node);
   }
-  const std::set<const ir::Value*> returned(graph.outputs().begin(), graph.outputs().end());
-  for (size_t k = 0; k < out.size(); ++k) {
-    std::set<const ir::Value*> seen;
-    for (const ir::Node* node : out[k].nodes) {
-      for (ir::Value* input : node->inputs()) {
-        if (!input || !seen.insert(input).second) continue;
-        const ir::Node* producer = input->producer();
-        const bool foreign = !producer || (!producer->is_constant() && producer->subgraph != static_cast<int>(k));
-        if (foreign) out[k].inputs.push_back(input);
-      }
-      for (ir::Value* output : node->outputs()) {
-        const bool leaves = std::any_of(output->uses().begin(), output->uses().end(),
-                                        [&](const ir::Use& use) { return use.node->subgraph != static_cast<int>(k); });
-        if (leaves || returned.contains(output)) out[k].outputs.push_back(output);
-      }
-    }
-  }
+  for (size_t k = 0; k < out.size(); ++k)
+    add_interface(graph, out[k], [k](const ir::Node* node) { return node->subgraph == static_cast<int>(k); });
+  return out;
+}
+
+Subgraph subgraph_of_nodes(const ir::Graph& graph, std::string device, std::vector<ir::Node*> nodes) {
+  Subgraph out{std::move(device), std::move(nodes), {}, {}};
+  const std::set<const ir::Node*> members(out.nodes.begin(), out.nodes.end());
+  add_interface(graph, out, [&](const ir::Node* node) { return members.contains(node); });
   return out;
 }
 

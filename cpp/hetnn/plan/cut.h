@@ -31,6 +31,9 @@ void cut(ir::Graph& graph, const std::vector<Placement>& placements);
 /// The subgraphs of a cut graph, by number.
 std::vector<Subgraph> subgraphs_of(const ir::Graph& graph);
 
+/// Some nodes of a graph as one subgraph, before it is cut: `nodes` in an order in which they can run.
+Subgraph subgraph_of_nodes(const ir::Graph& graph, std::string device, std::vector<ir::Node*> nodes);
+
 /// A graph of the subgraph's nodes and the constants they read (shared, not copied), with values named as in `graph`.
 /// Its inputs and outputs are the subgraph's, in order; its stage is cut.
 ir::Graph extract(const ir::Graph& graph, const Subgraph& subgraph);

@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "hetnn/base/error.h"
+#include "hetnn/plan/partition/explain.h"
 
 namespace hetnn::plan {
 namespace {
@@ -160,10 +161,47 @@ NetworkPlan describe_network(const ir::Graph& graph, const target::Target& targe
   return plan;
 }
 
-NetworkPlan plan_network(const ir::Graph& graph, const target::Target& target, const NetworkOptions& options) {
+NetworkPlan plan_network(const ir::Graph& graph, const target::Target& target, const NetworkOptions& options,
+                         const SubgraphTrial& trial) {
   NetworkPlan plan = describe_network(graph, target, options);
   refuse_homeless(plan, target);
-  plan.result = partition(plan.problem, options.partition);
+  if (!trial || target.devices.size() < 2) {
+    plan.result = partition(plan.problem, options.partition);
+    return plan;
+  }
+  struct Refused {
+    int32_t node, device;
+    std::string reason;
+  };
+  std::vector<Refused> refused;
+  const auto ask = [&](const PartitionResult& result, int32_t number) {
+    const PartitionSubgraph& subgraph = result.subgraphs[static_cast<size_t>(number)];
+    std::vector<ir::Node*> nodes;
+    for (int32_t node : subgraph.nodes) nodes.push_back(plan.nodes[static_cast<size_t>(node)]);
+    const std::string& device = target.devices[static_cast<size_t>(subgraph.device)]->name();
+    Refusal out;
+    const std::optional<SubgraphRefusal> answer = trial(subgraph_of_nodes(graph, device, std::move(nodes)));
+    if (!answer) return out;
+    out.refused = true;
+    out.reason = answer->reason;
+    for (int32_t node : subgraph.nodes) {
+      const bool alone = subgraph.nodes.size() == 1;
+      if (!alone && plan.nodes[static_cast<size_t>(node)]->name() != answer->node) continue;
+      out.nodes.push_back(node);
+      refused.push_back({node, subgraph.device, answer->reason});
+    }
+    return out;
+  };
+  plan.result = partition_with_repair(plan.problem, options.partition, ask);
+  for (const Refused& row : refused) {
+    const auto node = static_cast<size_t>(row.node);
+    if (plan.result.device_of[node] == row.device) continue;
+    plan.problem.time_of(row.node, row.device) = kUnsupported;
+    std::vector<ir::Reason>& reasons = plan.support[node][static_cast<size_t>(row.device)].reasons;
+    if (!reasons.empty()) continue;
+    reasons.push_back({text(plan.nodes[node]->op().name, "_refused"), to_string(plan.nodes[node]->output()->shape()),
+                       "what the device's backend can compile", row.reason});
+  }
   return plan;
 }
 

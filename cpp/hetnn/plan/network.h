@@ -1,7 +1,9 @@
 // Planning a network: from a graph and a target to a planning problem, and from its plan back to the graph.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,9 +49,22 @@ struct NetworkPlan {
 /// a pin that matches no node, and where a pin or a budget names no device.
 NetworkPlan describe_network(const ir::Graph& graph, const target::Target& target, const NetworkOptions& options);
 
+/// What a device's backend says of one subgraph: nothing, or the reason why it refuses it, and the node at fault (empty
+/// where the subgraph as a whole is too much).
+struct SubgraphRefusal {
+  std::string reason;
+  std::string node;
+};
+/// Asked for each accelerator subgraph of a plan.
+using SubgraphTrial = std::function<std::optional<SubgraphRefusal>(const Subgraph&)>;
+
 /// Plans `graph` (canonical or legal). Throws Unsupported with every node that no device takes and all reasons, and
-/// whatever `partition` throws. InvalidModel for a pin that matches no node or names no device.
-NetworkPlan plan_network(const ir::Graph& graph, const target::Target& target, const NetworkOptions& options);
+/// whatever `partition` throws. InvalidModel for a pin that matches no node or names no device. With a `trial` the plan
+/// is repaired until every accelerator subgraph passes: a node at fault leaves the device, and its answer about the
+/// node becomes a no with that reason; a subgraph refused as a whole is split. The notes say what was done. DoesNotFit
+/// when a refused node can run nowhere else.
+NetworkPlan plan_network(const ir::Graph& graph, const target::Target& target, const NetworkOptions& options,
+                         const SubgraphTrial& trial = {});
 
 /// Cuts the planned graph by its plan.
 void apply(const NetworkPlan& plan, ir::Graph& graph);

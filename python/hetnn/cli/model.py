@@ -69,6 +69,12 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--rewrite", choices=["auto", "always", "off"], help="rewrite activations the device lacks")
     parser.add_argument("--disable-rule", metavar="RULE", action="append", help="a rewriting rule not to use")
+    parser.add_argument(
+        "--shape",
+        metavar="SYMBOL=SIZE,…",
+        action="append",
+        help="sizes of a dynamic model to compile accelerators for",
+    )
 
 
 def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,12 +82,6 @@ def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
     add_plan_arguments(parser)
     parser.add_argument("--threads", type=int, metavar="N", help="CPU threads of a run (default: all)")
     parser.add_argument("--no-fusion", action="store_true", default=None, help="one kernel for each node")
-    parser.add_argument(
-        "--shape",
-        metavar="SYMBOL=SIZE,…",
-        action="append",
-        help="sizes of a dynamic model to compile accelerators for",
-    )
 
 
 def parse_pairs(option: str, pairs: list[str]) -> dict[str, Any]:
@@ -107,6 +107,7 @@ def plan_options(args: argparse.Namespace) -> dict[str, Any]:
         "disabled_rules": args.disable_rule,
         "options": None if args.option is None else parse_pairs("--option", args.option),
         "memory_budget": None if args.memory_budget is None else parse_pairs("--memory-budget", args.memory_budget),
+        "shapes": None if args.shape is None else [parse_pairs("--shape", sizes.split(",")) for sizes in args.shape],
         "pin": None if args.pin is None else parse_pairs("--pin", args.pin),
     }
     return {name: value for name, value in given.items() if value is not None}
@@ -119,8 +120,6 @@ def compile_options(args: argparse.Namespace) -> dict[str, Any]:
         options["threads"] = args.threads
     if args.no_fusion:
         options["fusion"] = False
-    if args.shape is not None:
-        options["shapes"] = [parse_pairs("--shape", shape.split(",")) for shape in args.shape]
     return options
 
 

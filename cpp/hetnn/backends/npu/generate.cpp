@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "hetnn/backends/backend.h"
 #include "hetnn/base/error.h"
 #include "hetnn/npu/requantise.h"
 
@@ -172,10 +173,11 @@ void Generator::then(Engine from, Engine engine) {
 
 void Generator::does_not_fit(const ir::Node& node, int64_t needed_bytes) const {
   const std::string where = ir::to_string(node.loc());
-  throw DoesNotFit(text(ir::describe(node), ": its smallest tile takes ", needed_bytes, " bytes of scratchpad; ",
-                        spec_.name, " has ", spec_.scratchpad().bytes,
-                        ". Use a target with more scratchpad, or pin the node to the cpu.",
-                        where.empty() ? "" : "\n  at " + where));
+  throw NodeDoesNotFit(
+      text(ir::describe(node), ": its smallest tile takes ", needed_bytes, " bytes of scratchpad; ", spec_.name,
+           " has ", spec_.scratchpad().bytes, ". Use a target with more scratchpad, or pin the node to the cpu.",
+           where.empty() ? "" : "\n  at " + where),
+      std::string(node.name()));
 }
 
 // Of a, of b and of the result. Sums and extremes are formed at a common scale with more bits; products as they are.

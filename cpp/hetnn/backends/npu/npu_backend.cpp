@@ -134,6 +134,7 @@ class NpuBackend final : public Backend {
     variant.word_count = static_cast<int64_t>(words.size());
     variant.words_offset_bytes = assembler.blob(std::as_bytes(std::span(words)));
     variant.image_bytes = static_cast<int64_t>(generator.image().size());
+    refuse_above_memory(variant, all);
     variant.image_offset_bytes = assembler.blob(generator.image());
     auto ports = [&](const std::vector<ir::Value*>& values) {
       std::vector<program::NpuPort> out;
@@ -149,6 +150,19 @@ class NpuBackend final : public Backend {
   }
 
  private:
+  // The arena, the constants and the stream of one subgraph share the device's memory, where the sheet bounds it.
+  void refuse_above_memory(const program::NpuVariant& variant, const Bindings& bindings) const {
+    const int64_t words_bytes = variant.word_count * static_cast<int64_t>(sizeof(uint64_t));
+    const int64_t needed_bytes = variant.dram_bytes + variant.image_bytes + words_bytes;
+    if (spec_.dram.bytes == 0 || needed_bytes <= spec_.dram.bytes) return;
+    std::string sizes;
+    for (const auto& [symbol, value] : bindings) sizes += text(sizes.empty() ? " at " : ", ", symbol, " = ", value);
+    throw DoesNotFit(text("a subgraph takes ", needed_bytes, " bytes", sizes, " (", variant.dram_bytes,
+                          " of activations, ", variant.image_bytes, " of constants, ", words_bytes,
+                          " of instructions); the memory of ", name(), " has ", spec_.dram.bytes,
+                          ". Smaller subgraphs or a target with more memory would do."));
+  }
+
   static Bindings trial_bindings(const ir::Node& node) {
     std::set<std::string> symbols;
     auto collect = [&](const ir::Value* value) {

@@ -12,7 +12,9 @@ ir::Value* Build::op(std::string_view name, std::vector<ir::Value*> inputs, ir::
                        root_->loc());
 }
 
-ir::Value* Build::constant(Tensor value) { return rewriter_.constant(std::move(value), root_->name() + ".const"); }
+ir::Value* Build::constant(Tensor value, const std::optional<ir::Quant>& quant) {
+  return rewriter_.constant(std::move(value), root_->name() + ".const", quant);
+}
 
 ir::Value* Build::constant(DType dtype, std::vector<int64_t> shape, std::span<const double> values) {
   return constant(from_doubles(dtype, std::move(shape), values));

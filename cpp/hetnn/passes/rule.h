@@ -18,7 +18,7 @@ class Build {
   Build(ir::Rewriter& rewriter, const Match& match) : rewriter_(rewriter), root_(match.root()) {}
 
   ir::Value* op(std::string_view name, std::vector<ir::Value*> inputs, ir::Attrs attrs = {});
-  ir::Value* constant(Tensor value);
+  ir::Value* constant(Tensor value, const std::optional<ir::Quant>& quant = std::nullopt);
   /// A constant of `dtype` from doubles, rounded once.
   ir::Value* constant(DType dtype, std::vector<int64_t> shape, std::span<const double> values);
   /// A node of the same operator and attributes as `like`, with other inputs and some attributes changed.

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "hetnn/ops/interpret.h"
+#include "hetnn/ops/quantised.h"
 
 namespace hetnn::passes {
 namespace {
@@ -36,12 +37,11 @@ Inputs make_inputs(const ir::Graph& graph, const std::function<float()>& next) {
   Inputs out;
   for (const ir::Value* input : graph.inputs()) {
     const std::vector<int64_t> shape = evaluate(input->shape(), graph.hints());
+    const bool real = ir::is_real(input->type()) && input->dtype() != DType::f64;
     std::byte* data = nullptr;
-    Tensor tensor = Tensor::zeros(input->dtype(), shape, &data);
-    if (input->dtype() == DType::f32) {
-      for (int64_t k = 0; k < tensor.elems(); ++k) reinterpret_cast<float*>(data)[k] = next();
-    }
-    out.emplace(input->name(), std::move(tensor));
+    Tensor tensor = Tensor::zeros(real ? DType::f32 : input->dtype(), shape, &data);
+    for (int64_t k = 0; real && k < tensor.elems(); ++k) reinterpret_cast<float*>(data)[k] = next();
+    out.emplace(input->name(), ops::narrow(tensor, input->type()));
   }
   return out;
 }

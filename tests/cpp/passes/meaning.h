@@ -15,7 +15,7 @@ using Inputs = std::map<std::string, Tensor>;
 /// The graph's outputs for inputs by name.
 std::vector<Tensor> run(const ir::Graph& graph, const Inputs& inputs);
 
-/// Values of every f32 input from a generator (others: zeros).
+/// Values of every real input from a generator, rounded to its type (others: zeros).
 Inputs make_inputs(const ir::Graph& graph, const std::function<float()>& next);
 
 /// Seeded values: normal ones, in [-4, 4).

@@ -40,5 +40,6 @@ const Cases& arithmetic_cases();
 const Cases& convolution_cases();
 const Cases& pooling_cases();
 const Cases& merging_cases();
+const Cases& quantised_cases();
 
 }  // namespace hetnn::passes

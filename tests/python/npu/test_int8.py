@@ -9,52 +9,7 @@ import numpy as np
 import pytest
 
 import hetnn
-
-Array = np.ndarray
-
-
-def multiplier_of(real: float) -> tuple[int, int]:
-    """``real`` as an integer in [2^30, 2^31) and a power of two (positive: to the left)."""
-    fraction, exponent = np.frexp(real)
-    multiplier = int(np.floor(fraction * 2**31 + 0.5))
-    return (multiplier // 2, int(exponent) + 1) if multiplier == 2**31 else (multiplier, int(exponent))
-
-
-def requantise(value: Array, real: float) -> Array:
-    """gemmlowp's MultiplyByQuantizedMultiplier in 64-bit integers."""
-    multiplier, shift = multiplier_of(real)
-    left, right = max(shift, 0), max(-shift, 0)
-    product = (value.astype(np.int64) << left) * multiplier
-    nudged = product + np.where(product >= 0, 1 << 30, 1 - (1 << 30))
-    high = np.where(nudged >= 0, nudged >> 31, -((-nudged) >> 31))
-    mask = (1 << right) - 1
-    return (high >> right) + ((high & mask) > (mask >> 1) + (high < 0)).astype(np.int64)
-
-
-def saturate(value: Array) -> Array:
-    return np.clip(value, -128, 127).astype(np.int8)
-
-
-def text_of(shape: tuple[int, ...], values: Array) -> str:
-    import base64
-
-    dtype = {"int8": "i8", "int32": "i32"}[values.dtype.name]
-    return f'{dtype}[{",".join(map(str, shape))}] "{base64.b64encode(values.tobytes()).decode()}"'
-
-
-def quant(scale: float, zero: int) -> str:
-    return f"i8{{{scale!r}:{zero}}}" if zero else f"i8{{{scale!r}}}"
-
-
-def attrs(scale: float, zero: int) -> str:
-    return f"q_scale = [{scale!r}], q_zero = {zero}"
-
-
-def run(graph: str, *inputs: Array, target: str = "cpu+relu-mul") -> Array:
-    exe = hetnn.compile(graph, target=target, strategy="take-all")
-    report = exe.report(format="dict")
-    assert report["nodes_on"]["cpu"] == 0, report["not_on_preferred"]
-    return np.asarray(exe(*inputs))
+from npu.integers import Array, attrs, quant, requantise, run, saturate, text_of
 
 
 def convolve(x: Array, weight: Array, bias: Array, stride: int, pad: int, groups: int, zero: int) -> Array:

@@ -61,6 +61,7 @@ void Generator::concat(const ir::Node& node) {
 }
 
 void Generator::slice(const ir::Node& node) {
+  keeps_scale(node);
   if (node.integer("step") != Dim(1))
     throw Unsupported(text(ir::describe(node), ": the NPU slices with step 1; got ", node.integer("step"), "."));
   const std::vector<int64_t> in = stored_shape(*node.input(0)), out = stored_shape(*node.output());
@@ -84,6 +85,7 @@ void Generator::slice(const ir::Node& node) {
 // strides. A reshape between two feature maps goes by way of the row-major order. The value is cut along its first axis
 // where that stays the first; it is outermost in every layout.
 void Generator::rearrange(const ir::Node& node) {
+  keeps_scale(node);
   const std::vector<int64_t> in = evaluate(node.input(0)->shape(), bindings_),
                              out = evaluate(node.output()->shape(), bindings_);
   const int64_t bytes = product(in, 0, in.size()) * elem_;

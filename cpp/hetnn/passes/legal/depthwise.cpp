@@ -22,6 +22,15 @@ ir::Value* depthwise(Build& build, ir::Value* x, int axis, std::span<const doubl
   return build.reshape(build.op("conv2d", {image, weight, bias}, {{"groups", Dim(channels)}}), x->shape());
 }
 
+ir::Value* quantised_depthwise(Build& build, ir::Value* x, int axis, const std::vector<int8_t>& weights,
+                               std::vector<double> scales, const ir::Quant& result) {
+  const auto channels = static_cast<int64_t>(weights.size());
+  ir::Value* weight = build.constant(Tensor::of({channels, 1, 1, 1}, weights), ir::Quant{std::move(scales), 0});
+  ir::Attrs attrs = ir::quant_attrs(result);
+  attrs.emplace("groups", Dim(channels));
+  return build.reshape(build.op("conv2d", {as_image(build, x, axis), weight}, std::move(attrs)), x->shape());
+}
+
 ir::Value* dense_diagonal(Build& build, ir::Value* x, int axis, std::span<const double> scale) {
   const size_t channels = scale.size();
   std::vector<double> matrix(channels * channels, 0);
@@ -45,7 +54,8 @@ bool channels_are_fixed(const Match& m) {
 }
 
 const std::vector<const RuleSet*>& rule_sets() {
-  static const std::vector<const RuleSet*> sets = {&prelu(), &piecewise(), &arithmetic(), &convolutions(), &pooling()};
+  static const std::vector<const RuleSet*> sets = {&prelu(),        &piecewise(), &arithmetic(),
+                                                   &convolutions(), &pooling(),   &quantised()};
   return sets;
 }
 

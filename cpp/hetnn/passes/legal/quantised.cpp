@@ -1,0 +1,257 @@
+// Rules for quantised values. Integers at one scale s stand for s·(q - z), so a change of scale is a depthwise
+// convolution with kernels of 1, and a bound is a zero point that makes the i8 range end there.
+#include <algorithm>
+#include <cmath>
+
+#include "hetnn/ops/interpret.h"
+#include "hetnn/ops/registry.h"
+#include "hetnn/passes/legal/rules.h"
+
+namespace hetnn::passes::legal {
+namespace {
+
+constexpr int32_t kLowest = -128, kHighest = 127;
+
+const ir::Quant& quant_of(const ir::Value& value) { return *value.type().quant; }
+const ir::Quant& result_of(const Match& m) { return quant_of(*m.root()->output()); }
+
+bool is_i8(const ir::Value* value) { return value && value->dtype() == DType::i8 && value->type().quant; }
+
+bool has_channels(const ir::Value& x) {
+  return x.rank() > 0 && x.shape()[static_cast<size_t>(channel_axis(x))].is_static() && channel_count(x) > 0;
+}
+
+bool is_quantised(const Match& m) {
+  const ir::Node& root = *m.root();
+  return is_i8(root.output()) && std::all_of(root.inputs().begin(), root.inputs().end(), is_i8) &&
+         has_channels(*root.input(0));
+}
+constexpr Guard kQuantised = {"operands and result are i8 with scales, and the number of channels is fixed",
+                              is_quantised};
+
+bool is_rescaled(const Match& m) {
+  const ir::Node& root = *m.root();
+  return std::any_of(root.inputs().begin(), root.inputs().end(),
+                     [&](const ir::Value* input) { return quant_of(*input) != result_of(m); });
+}
+constexpr Guard kRescaled = {"an operand has another scale than the result", is_rescaled};
+
+// The same reals at another scale.
+ir::Value* rescaled(Build& build, ir::Value* x, const ir::Quant& quant) {
+  return quant_of(*x) == quant ? x : build.op("identity", {x}, ir::quant_attrs(quant));
+}
+
+// One weight for all channels.
+ir::Value* times(Build& build, ir::Value* x, int8_t weight, const ir::Quant& quant) {
+  return quantised_depthwise(build, x, channel_axis(*x), std::vector<int8_t>(channel_count(*x), weight), {1}, quant);
+}
+
+// A node as it is, but for the scale of its result.
+ir::Value* at_scale(Build& build, const ir::Node& node, std::vector<ir::Value*> inputs, const ir::Quant& quant) {
+  return build.like(
+      node, std::move(inputs),
+      {{std::string(ir::kQuantScale), quant.scales}, {std::string(ir::kQuantZero), Dim(quant.zero_point)}});
+}
+
+Rule identity() {
+  return {.name = "rescale_as_depthwise",
+          .equation = "x at another scale = x * 1, a depthwise 1x1 convolution at that scale",
+          .pattern = op("identity", {any("x")}),
+          .guards = {kQuantised, kRescaled},
+          .exactness = "bit for bit: one rounding in both",
+          .rewrite = [](const Match& m, Build& build) { return times(build, m.value("x"), 1, result_of(m)); },
+          .quantised = true};
+}
+
+Rule relu() {
+  return {.name = "relu_after_rescale",
+          .equation = "relu(x) at another scale = relu(x at that scale)",
+          .pattern = op("relu", {any("x")}),
+          .guards = {kQuantised, kRescaled},
+          .exactness = "bit for bit",
+          .rewrite =
+              [](const Match& m, Build& build) {
+                return at_scale(build, *m.root(), {rescaled(build, m.value("x"), result_of(m))}, result_of(m));
+              },
+          .quantised = true};
+}
+
+Rule pool() {
+  return {.name = "rescale_after_pool",
+          .equation = "pool(x) at another scale = pool(x) at that of x, then at the other",
+          .pattern = one_of({"max_pool2d", "avg_pool2d", "adaptive_avg_pool2d"}, {any("x")}),
+          .guards = {kQuantised, kRescaled},
+          .exactness = "bit for bit for maxima; means round twice, at most half a step of x and half a step of y off",
+          .rewrite =
+              [](const Match& m, Build& build) {
+                ir::Value* x = m.value("x");
+                return rescaled(build, at_scale(build, *m.root(), {x}, quant_of(*x)), result_of(m));
+              },
+          .quantised = true};
+}
+
+Rule concat() {
+  return {.name = "concat_after_rescale",
+          .equation = "concat(x, ...) at one scale = concat(x at that scale, ...)",
+          .pattern = op("concat"),
+          .guards = {kQuantised, kRescaled},
+          .exactness = "bit for bit",
+          .rewrite =
+              [](const Match& m, Build& build) {
+                std::vector<ir::Value*> parts;
+                for (ir::Value* part : m.root()->inputs()) parts.push_back(rescaled(build, part, result_of(m)));
+                return at_scale(build, *m.root(), std::move(parts), result_of(m));
+              },
+          .quantised = true};
+}
+
+// The slopes' integers with the sign turned, one a channel, where they have that sign (else 0), and their scales. The
+// integer that has no opposite takes 127 at a larger scale.
+struct Slopes {
+  std::vector<int8_t> weights;
+  std::vector<double> scales;
+  bool any = false;
+};
+Slopes slopes_below(const Match& m, bool negative) {
+  const ir::Quant& quant = quant_of(*m.value("a"));
+  const auto values = m.tensor("a")->values<int8_t>();
+  Slopes out;
+  for (size_t c = 0; c < channel_count(*m.value("x")); ++c) {
+    const size_t at = values.size() == 1 ? 0 : c;
+    const int32_t steps = values[at] - quant.zero_point;
+    const bool here = negative ? steps < 0 : steps > 0;
+    const double excess = std::max(1.0, std::abs(steps) / 127.0);
+    out.weights.push_back(static_cast<int8_t>(here ? std::nearbyint(-steps / excess) : 0));
+    out.scales.push_back(quant.scales[quant.scales.size() == 1 ? 0 : at] * excess);
+    out.any |= here;
+  }
+  return out;
+}
+
+Rule prelu_branches() {
+  return {
+      .name = "prelu_quantised_branches",
+      .equation =
+          "prelu(x, a) = relu(x) + a (-relu(-x)): -x saturates at 0 with zero point -128 at the scale of x; "
+          "x and a x at the scale of y, with zero point -128 where they are positive, 127 where negative",
+      .pattern = op("prelu", {any("x"), constant("a")}),
+      .guards = {kQuantised},
+      .exactness = "bit for bit the integer prelu that requantises x and a x: one branch is 0, the other rounds once",
+      .rewrite =
+          [](const Match& m, Build& build) {
+            ir::Value* x = m.value("x");
+            const ir::Quant& y = result_of(m);
+            const ir::Quant above{y.scales, kLowest}, below{y.scales, kHighest};
+            // One branch for slopes of each sign, because a zero point holds for all channels.
+            const Slopes up = slopes_below(m, true), down = slopes_below(m, false);
+            if (!up.any && !down.any)  // a relu at the scale of y
+              return build.op("relu", {times(build, x, 1, y)}, ir::quant_attrs(y));
+            ir::Value* sum = times(build, x, 1, above);
+            ir::Value* negative = times(build, x, -1, {quant_of(*x).scales, kLowest});
+            auto branch = [&](const Slopes& slopes, const ir::Quant& quant, const ir::Quant& result) {
+              ir::Value* scaled =
+                  quantised_depthwise(build, negative, channel_axis(*x), slopes.weights, slopes.scales, quant);
+              sum = build.op("add", {sum, scaled}, ir::quant_attrs(result));
+            };
+            if (up.any) branch(up, above, down.any ? above : y);
+            if (down.any) branch(down, below, y);
+            return sum;
+          },
+      .quantised = true};
+}
+
+Rule with_slope(std::string_view name, std::string_view equation, std::string_view op_name,
+                ir::Value* (*rewrite)(const Match&, Build&)) {
+  return {.name = name,
+          .equation = equation,
+          .pattern = op(op_name, {any("x")}),
+          .guards = {kQuantised},
+          .exactness = "bit for bit",
+          .rewrite = rewrite,
+          .quantised = true};
+}
+
+// A slope as 127 at a scale of its own; -1 as itself, so that both sides of an absolute value round alike.
+ir::Value* prelu_of(const Match& m, Build& build, double slope) {
+  const double steps = std::abs(slope) == 1 ? 1 : 127;
+  const std::vector<int8_t> weight = {static_cast<int8_t>(slope > 0 ? steps : slope < 0 ? -steps : 0)};
+  ir::Value* a = build.constant(Tensor::of({1}, weight), ir::Quant{{slope == 0 ? 1 : std::abs(slope) / steps}, 0});
+  return build.op("prelu", {m.value("x"), a}, ir::quant_attrs(result_of(m)));
+}
+
+// Steps from the zero point at which a bound of clamp lies, in the result's i8 range.
+int32_t steps_of(const ir::Quant& quant, double bound) {
+  const double steps = std::nearbyint(bound / quant.scales[0]) + quant.zero_point;
+  return static_cast<int32_t>(std::clamp<double>(steps, kLowest, kHighest)) - quant.zero_point;
+}
+
+bool bounds_hold_zero(const Match& m) { return m.root()->real("min") <= 0 && m.root()->real("max") >= 0; }
+
+Rule clamp() {
+  return {.name = "clamp_by_saturation",
+          .equation = "clamp(x, lo, hi) = x at scales whose i8 range ends at lo, then at hi, then at that of y",
+          .pattern = op("clamp", {any("x")}),
+          .guards = {kQuantised, {"lo <= 0 <= hi", bounds_hold_zero}},
+          .exactness = "bit for bit",
+          .rewrite =
+              [](const Match& m, Build& build) {
+                ir::Value* x = m.value("x");
+                const ir::Quant& y = result_of(m);
+                const int32_t low = steps_of(y, m.root()->real("min")), high = steps_of(y, m.root()->real("max"));
+                if (low + y.zero_point > kLowest) x = times(build, x, 1, {y.scales, kLowest - low});
+                if (high + y.zero_point < kHighest) x = times(build, x, 1, {y.scales, kHighest - high});
+                return quant_of(*x) == y ? x : times(build, x, 1, y);
+              },
+          .quantised = true};
+}
+
+// Elementwise operators of one operand.
+std::vector<std::string_view> functions_of_one() {
+  ops::register_all();
+  constexpr uint32_t kOther = ir::Trait::conversion | ir::Trait::integral | ir::Trait::movement;
+  std::vector<std::string_view> out;
+  for (const ir::OpDef* op : ir::OpTable::global().all()) {
+    if (op->has(ir::Trait::elementwise) && op->inputs.size() == 1 && (op->traits & kOther) == 0)
+      out.push_back(op->name);
+  }
+  return out;
+}
+
+Rule table() {
+  return {.name = "function_as_table",
+          .equation = "f(x) = table[q + 128] with table[q + 128] = f(s (q - z)) at the scale of y",
+          .pattern = one_of(functions_of_one(), {any("x")}),
+          .guards = {kQuantised},
+          .exactness = "bit for bit",
+          .rewrite =
+              [](const Match& m, Build& build) {
+                ir::Graph graph("table");
+                ir::Rewriter rewriter(graph);
+                std::vector<int8_t> all;
+                for (int32_t q = kLowest; q <= kHighest; ++q) all.push_back(static_cast<int8_t>(q));
+                ir::Value* x = rewriter.add_input("x", {DType::i8, {256}, quant_of(*m.value("x"))});
+                rewriter.add_output(rewriter.add(m.root()->op().name, {x}, m.root()->attrs()));
+                const std::vector<Tensor> inputs = {Tensor::of({256}, all)};
+                ir::Attrs attrs = ir::quant_attrs(result_of(m));
+                attrs.emplace("table", ops::interpret(graph, inputs).front());
+                return build.op("lookup", {m.value("x")}, std::move(attrs));
+              },
+          .quantised = true};
+}
+
+}  // namespace
+
+const RuleSet& quantised() {
+  static const RuleSet set = {
+      "quantised",
+      "What holds for i8 alone: other scales, branches at scales of their own, tables.",
+      {identity(), relu(), pool(), concat(), prelu_branches(),
+       with_slope("leaky_relu_quantised", "leaky_relu(x; a) = prelu(x, a)", "leaky_relu",
+                  [](const Match& m, Build& build) { return prelu_of(m, build, m.root()->real("negative_slope")); }),
+       with_slope("abs_quantised", "abs(x) = prelu(x, -1)", "abs",
+                  [](const Match& m, Build& build) { return prelu_of(m, build, -1); }),
+       clamp(), table()}};
+  return set;
+}
+
+}  // namespace hetnn::passes::legal

@@ -99,8 +99,7 @@ const Cases& arithmetic_cases() {
   %c = constant() {value = f32[3,2] {1, 2, 3, 4, 5, 6}} : f32[3,2]
   %y = sub(%x, %c) : f32[2,3,2]
 })"},
-          {"subtract_from_constant_as_depthwise",
-           "c is real and varies along at most one axis of x, of fixed size",
+          {"subtract_from_constant_as_depthwise", "c is real and varies along at most one axis of x, of fixed size",
            R"(graph @g {stage = canonical} (%x: f32[2,3,2]) -> (%y) {
   %c = constant() {value = f32[3,2] {1, 2, 3, 4, 5, 6}} : f32[3,2]
   %y = sub(%c, %x) : f32[2,3,2]

@@ -6,28 +6,53 @@ namespace hetnn::passes {
 const Cases& piecewise_cases() {
   static const Cases cases = {
       {
-          {"clamp_from_relu", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
+          // Values up to 3e3 are cut at 6 and less: half a unit of theirs is 2e-5 of the bound.
+          {"clamp_around_zero", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
   %y = clamp(%x) {min = -0.3, max = 0.7} : f32[2,3,4,3]
 })",
-           "conv2d relu conv2d relu conv2d", 3e-7},
-          {"clamp_from_relu", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
+           "conv2d relu add conv2d relu conv2d add", 2e-7, Values::random},
+          {"clamp_around_zero", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
   %y = clamp(%x) {min = 0, max = 6} : f32[2,3,4,3]
 })",
-           "relu conv2d relu conv2d", 3e-7},
-          {"clamp_from_relu", R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
+           "relu conv2d relu conv2d add", 0, Values::random},
+          {"clamp_around_zero", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
+  %y = clamp(%x) {min = 0, max = 6} : f32[2,3,4,3]
+})",
+           "relu conv2d relu conv2d add", 2.1e-5, Values::edge},
+          {"clamp_around_zero", R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
+  %y = clamp(%x) {min = -3e4, max = 2e4} : f32[2,3]
+})",
+           "reshape conv2d reshape relu add reshape conv2d reshape relu reshape conv2d reshape add", 0, Values::edge},
+          {"clamp_off_zero", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
+  %y = clamp(%x) {min = 0.3, max = 0.7} : f32[2,3,4,3]
+})",
+           "conv2d relu conv2d relu conv2d", 3e-7},
+          {"clamp_off_zero", R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
   %y = clamp(%x) {min = 2, max = 2} : f32[2,3]
 })",
            "reshape conv2d reshape relu reshape conv2d reshape relu reshape conv2d reshape", 3e-7},
           {"clamp_below_from_relu", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
-  %y = clamp(%x) {min = -0.3} : f32[2,3,4,3]
+  %y = clamp(%x) {min = 0.3} : f32[2,3,4,3]
 })",
            "conv2d relu conv2d", 3e-7},
+          {"clamp_below_from_relu", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
+  %y = clamp(%x) {min = -0.3} : f32[2,3,4,3]
+})",
+           "conv2d relu add", 3e-7, Values::edge},
           {"clamp_below_from_relu", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
   %y = clamp(%x) {min = 0} : f32[2,3,4,3]
 })",
            "relu", 0},
           {"clamp_above_from_relu", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
   %y = clamp(%x) {max = 0.7} : f32[2,3,4,3]
+})",
+           "conv2d relu conv2d add", 3e-7, Values::random},
+          {"clamp_above_from_relu", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
+  %y = clamp(%x) {max = 2e3} : f32[2,3,4,3]
+})",
+           "conv2d relu conv2d add", 0, Values::edge},
+          {"clamp_above_from_relu", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
+  %y = clamp(%x) {max = -0.7} : f32[2,3,4,3]
 })",
            "conv2d relu conv2d", 3e-7},
           {"clamp_from_minimum_and_maximum", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
@@ -67,15 +92,25 @@ const Cases& piecewise_cases() {
 })",
            "sub relu sub", 5e-7, Values::random},
           {"maximum_with_constant", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
+  %c = constant() {value = f32[3,1,1] {0.5, 2, 0}} : f32[3,1,1]
+  %y = maximum(%x, %c) : f32[2,3,4,3]
+})",
+           "conv2d relu conv2d", 3e-7},
+          {"maximum_with_constant", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
   %c = constant() {value = f32[3,1,1] {0.5, -2, 0}} : f32[3,1,1]
   %y = maximum(%x, %c) : f32[2,3,4,3]
+})",
+           "conv2d relu add", 3e-7, Values::edge},
+          {"minimum_with_constant", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
+  %c = constant() {value = f32[3,1,1] {-0.5, -2, 0}} : f32[3,1,1]
+  %y = minimum(%x, %c) : f32[2,3,4,3]
 })",
            "conv2d relu conv2d", 3e-7},
           {"minimum_with_constant", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
   %c = constant() {value = f32[3,1,1] {0.5, -2, 0}} : f32[3,1,1]
   %y = minimum(%x, %c) : f32[2,3,4,3]
 })",
-           "conv2d relu conv2d", 3e-7},
+           "conv2d relu conv2d add", 3e-7, Values::edge},
           {"reduce_max_as_maximum", R"(graph @g {stage = canonical} (%x: f32[2,3,4]) -> (%y) {
   %y = reduce_max(%x) {axes = [1]} : f32[2,4]
 })",
@@ -90,15 +125,29 @@ const Cases& piecewise_cases() {
            "slice slice minimum reshape"},
       },
       {
-          {"clamp_from_relu", "x is real and its number of channels is fixed",
+          {"clamp_around_zero", "x is real and its number of channels is fixed",
            R"(graph @g {stage = canonical} (%x: i32[2,3]) -> (%y) {
   %y = clamp(%x) {min = 0, max = 1} : i32[2,3]
 })"},
-          {"clamp_from_relu", "lo <= hi, both finite", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
-  %y = clamp(%x) {min = 1, max = 0} : f32[2,3,4,3]
+          {"clamp_around_zero", "lo <= 0 <= hi, both finite, not both 0",
+           R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
+  %y = clamp(%x) {min = 1, max = 2} : f32[2,3,4,3]
 })"},
-          {"clamp_from_relu", "lo <= hi, both finite", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
+          {"clamp_around_zero", "lo <= 0 <= hi, both finite, not both 0",
+           R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
   %y = clamp(%x) {max = 0} : f32[2,3,4,3]
+})"},
+          {"clamp_off_zero", "x is real and its number of channels is fixed",
+           R"(graph @g {stage = canonical} (%x: i32[2,3]) -> (%y) {
+  %y = clamp(%x) {min = 1, max = 2} : i32[2,3]
+})"},
+          {"clamp_off_zero", "lo <= hi, both finite, on one side of 0",
+           R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
+  %y = clamp(%x) {min = 2, max = 1} : f32[2,3,4,3]
+})"},
+          {"clamp_off_zero", "lo <= hi, both finite, on one side of 0",
+           R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
+  %y = clamp(%x) {min = -1, max = 1} : f32[2,3,4,3]
 })"},
           {"clamp_below_from_relu", "x is real and its number of channels is fixed",
            R"(graph @g {stage = canonical} (%x: i32[2,3]) -> (%y) {

@@ -7,64 +7,108 @@
 namespace hetnn::passes::legal {
 namespace {
 
+std::vector<double> negative(std::vector<double> values) {
+  for (double& value : values) value = -value;
+  return values;
+}
+
+// Where a bound is met from decides what is exact. max(x, c) = x + relu(c - x) gives back every x above c as it is, and
+// cancels half a unit of x away from one far below; c + relu(x - c) is c everywhere below, and rounds what is above to
+// units of c. Values near 0 are those that a network's accuracy hangs on, so each bound takes the form that is exact
+// there.
+ir::Value* at_least(Build& build, ir::Value* x, int axis, const std::vector<double>& c) {
+  const std::vector<double> one(c.size(), 1), minus(c.size(), -1);
+  const auto is = [&](auto test) { return std::all_of(c.begin(), c.end(), test); };
+  if (is([](double v) { return v == 0; })) return build.relu(x);
+  if (is([](double v) { return v >= 0; })) {
+    return depthwise(build, build.relu(depthwise(build, x, axis, one, negative(c))), axis, one, c);
+  }
+  return build.add(x, build.relu(depthwise(build, x, axis, minus, c)));
+}
+
+ir::Value* at_most(Build& build, ir::Value* x, int axis, const std::vector<double>& c) {
+  const std::vector<double> one(c.size(), 1), minus(c.size(), -1);
+  if (std::all_of(c.begin(), c.end(), [](double v) { return v <= 0; })) {
+    return depthwise(build, build.relu(depthwise(build, x, axis, minus, c)), axis, minus, c);
+  }
+  return build.add(x, depthwise(build, build.relu(depthwise(build, x, axis, one, negative(c))), axis, minus));
+}
+
+std::vector<double> everywhere(const ir::Value& x, double c) { return std::vector<double>(channel_count(x), c); }
+
 // x·scale + shift with the same scale and shift for every channel.
 ir::Value* affine(Build& build, ir::Value* x, double scale, double shift) {
-  const std::vector<double> scales(channel_count(*x), scale), shifts(scales.size(), shift);
-  return depthwise(build, x, channel_axis(*x), scales, shift == 0 ? std::span<const double>() : shifts);
+  const std::vector<double> shifts = everywhere(*x, shift);
+  return depthwise(build, x, channel_axis(*x), everywhere(*x, scale),
+                   shift == 0 ? std::span<const double>() : std::span<const double>(shifts));
 }
 
 double lo_of(const Match& m) { return m.root()->real("min"); }
 double hi_of(const Match& m) { return m.root()->real("max"); }
 bool bounds_in_order(const Match& m) { return lo_of(m) <= hi_of(m); }
 
-// Straight from the definition, lo + relu(x − lo) − relu(x − hi), an x far outside would cancel against itself; from
-// the far side, hi − relu((hi − lo) − relu(x − lo)), it is cut off first. Both are equal in real arithmetic.
-ir::Value* reflect(Build& build, ir::Value* x, double lo, double hi) {
-  ir::Value* above = build.relu(lo == 0 ? x : affine(build, x, 1, -lo));
-  ir::Value* below = build.relu(affine(build, above, -1, hi - lo));
-  return affine(build, below, -1, hi);
+Rule clamp() {
+  return {.name = "clamp_around_zero",
+          .equation = "clamp(x; lo, hi) = v - relu(v - hi) with v = x + relu(lo - x), relu(x) for lo = 0",
+          .pattern = op("clamp", {any("x")}),
+          .guards = {kChannelsFixed,
+                     {"lo <= 0 <= hi, both finite, not both 0",
+                      [](const Match& m) {
+                        return lo_of(m) <= 0 && hi_of(m) >= 0 && lo_of(m) < hi_of(m) && std::isfinite(lo_of(m)) &&
+                               std::isfinite(hi_of(m));
+                      }}},
+          .exactness = "bit for bit from lo to hi and to twice as far; beyond, at most a unit of x; inf gives NaN",
+          .rewrite = [](const Match& m, Build& build) {
+            ir::Value* x = m.value("x");
+            const int axis = channel_axis(*x);
+            ir::Value* above = at_least(build, x, axis, everywhere(*x, lo_of(m)));
+            return at_most(build, above, axis, everywhere(*x, hi_of(m)));
+          }};
 }
 
-Rule clamp() {
-  return {.name = "clamp_from_relu",
+Rule clamp_off_zero() {
+  return {.name = "clamp_off_zero",
           .equation = "clamp(x; lo, hi) = lo + relu(x - lo) - relu(x - hi) = hi - relu((hi - lo) - relu(x - lo))",
           .pattern = op("clamp", {any("x")}),
           .guards = {kChannelsFixed,
-                     {"lo <= hi, both finite",
+                     {"lo <= hi, both finite, on one side of 0",
                       [](const Match& m) {
-                        return bounds_in_order(m) && std::isfinite(lo_of(m)) && std::isfinite(hi_of(m));
+                        return bounds_in_order(m) && std::isfinite(lo_of(m)) && std::isfinite(hi_of(m)) &&
+                               (lo_of(m) > 0 || hi_of(m) < 0 || lo_of(m) == hi_of(m));
                       }}},
           .exactness = "within a few roundings of max(|lo|, |hi|); NaN and inf as in the original",
-          .rewrite = [](const Match& m, Build& build) { return reflect(build, m.value("x"), lo_of(m), hi_of(m)); }};
+          .rewrite = [](const Match& m, Build& build) {
+            const double lo = lo_of(m), hi = hi_of(m);
+            ir::Value* above = build.relu(affine(build, m.value("x"), 1, -lo));
+            return affine(build, build.relu(affine(build, above, -1, hi - lo)), -1, hi);
+          }};
 }
 
 Rule clamp_below() {
   return {.name = "clamp_below_from_relu",
-          .equation = "clamp(x; lo, inf) = lo + relu(x - lo)",
+          .equation = "clamp(x; lo, inf) = lo + relu(x - lo), for lo < 0 x + relu(lo - x)",
           .pattern = op("clamp", {any("x")}),
           .guards = {kChannelsFixed,
                      {"lo is finite and hi is inf",
                       [](const Match& m) { return std::isfinite(lo_of(m)) && hi_of(m) == INFINITY; }}},
-          .exactness = "within a few roundings of max(|x|, |lo|); NaN and inf as in the original",
+          .exactness = "within a rounding of max(|x|, |lo|), bit for bit around 0; for lo < 0, -inf gives NaN",
           .rewrite = [](const Match& m, Build& build) {
-            const double lo = lo_of(m);
             ir::Value* x = m.value("x");
-            if (lo == 0) return build.relu(x);
-            return affine(build, build.relu(affine(build, x, 1, -lo)), 1, lo);
+            return at_least(build, x, channel_axis(*x), everywhere(*x, lo_of(m)));
           }};
 }
 
 Rule clamp_above() {
   return {.name = "clamp_above_from_relu",
-          .equation = "clamp(x; -inf, hi) = hi - relu(hi - x)",
+          .equation = "clamp(x; -inf, hi) = x - relu(x - hi), for hi <= 0 hi - relu(hi - x)",
           .pattern = op("clamp", {any("x")}),
           .guards = {kChannelsFixed,
                      {"hi is finite and lo is -inf",
                       [](const Match& m) { return std::isfinite(hi_of(m)) && lo_of(m) == -INFINITY; }}},
-          .exactness = "within a few roundings of max(|x|, |hi|); NaN and inf as in the original",
+          .exactness = "within a rounding of max(|x|, |hi|), bit for bit around 0; for hi > 0, inf gives NaN",
           .rewrite = [](const Match& m, Build& build) {
-            const double hi = hi_of(m);
-            return affine(build, build.relu(affine(build, m.value("x"), -1, hi)), -1, hi);
+            ir::Value* x = m.value("x");
+            return at_most(build, x, channel_axis(*x), everywhere(*x, hi_of(m)));
           }};
 }
 
@@ -181,36 +225,34 @@ std::optional<AxisConstant> bound_of(const Match& m) {
 }
 constexpr Guard kBound = {"c is finite and varies along at most one axis of x, of fixed size",
                           [](const Match& m) { return bound_of(m).has_value(); }};
-std::vector<double> negative(std::vector<double> values) {
-  for (double& value : values) value = -value;
-  return values;
-}
 
 Rule maximum_with_constant() {
   return {.name = "maximum_with_constant",
-          .equation = "max(x, c) = c + relu(x - c), by depthwise convolutions with biases",
+          .equation =
+              "max(x, c) = c + relu(x - c), where some c < 0 x + relu(c - x), by depthwise convolutions with biases",
           .pattern = op("maximum", {any("x"), constant("c")}),
           .guards = {kBound},
-          .exactness = "within a few roundings of max(|x|, |c|); NaN and inf as in the original",
+          .exactness =
+              "within a rounding of max(|x|, |c|), bit for bit around 0; an infinite x that is cut at 0 or further "
+              "gives NaN",
           .rewrite = [](const Match& m, Build& build) {
             const AxisConstant c = *bound_of(m);
-            const std::vector<double> one(c.values.size(), 1);
-            ir::Value* above = build.relu(depthwise(build, m.value("x"), c.axis, one, negative(c.values)));
-            return depthwise(build, above, c.axis, one, c.values);
+            return at_least(build, m.value("x"), c.axis, c.values);
           }};
 }
 
 Rule minimum_with_constant() {
   return {.name = "minimum_with_constant",
-          .equation = "min(x, c) = c - relu(c - x), by depthwise convolutions with biases",
+          .equation =
+              "min(x, c) = c - relu(c - x), where some c > 0 x - relu(x - c), by depthwise convolutions with biases",
           .pattern = op("minimum", {any("x"), constant("c")}),
           .guards = {kBound},
-          .exactness = "within a few roundings of max(|x|, |c|); NaN and inf as in the original",
+          .exactness =
+              "within a rounding of max(|x|, |c|), bit for bit around 0; an infinite x that is cut at 0 or further "
+              "gives NaN",
           .rewrite = [](const Match& m, Build& build) {
             const AxisConstant c = *bound_of(m);
-            const std::vector<double> minus(c.values.size(), -1);
-            ir::Value* below = build.relu(depthwise(build, m.value("x"), c.axis, minus, c.values));
-            return depthwise(build, below, c.axis, minus, c.values);
+            return at_most(build, m.value("x"), c.axis, c.values);
           }};
 }
 
@@ -260,11 +302,11 @@ Rule minout() {
 }  // namespace
 
 const RuleSet& piecewise() {
-  static const RuleSet set = {
-      "piecewise",
-      "Piecewise linear functions from relu, smooth ones from their factors.",
-      {clamp(), clamp_below(), clamp_above(), clamp_by_bounds(), relu_by_clamp(), hardsigmoid(), hardswish(), silu(),
-       absolute(), maximum_with_constant(), minimum_with_constant(), maximum(), minimum(), maxout(), minout()}};
+  static const RuleSet set = {"piecewise",
+                              "Piecewise linear functions from relu, smooth ones from their factors.",
+                              {clamp(), clamp_off_zero(), clamp_below(), clamp_above(), clamp_by_bounds(),
+                               relu_by_clamp(), hardsigmoid(), hardswish(), silu(), absolute(), maximum_with_constant(),
+                               minimum_with_constant(), maximum(), minimum(), maxout(), minout()}};
   return set;
 }
 

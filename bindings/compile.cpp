@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "hetnn/backends/cpu/roofline.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/plan/partition/explain.h"
 
@@ -83,6 +84,27 @@ void bind_compile(py::module_& m) {
           },
           py::arg("bindings"), "add_variant, then image.");
 
+  m.def(
+      "single_nodes", [](const PlannedModel& plan) { return Compilation::of_single_nodes(plan); }, py::arg("plan"),
+      "The graph of a plan on the general processor alone, one kernel a node, to measure them.");
+  m.def(
+      "cpu_work",
+      [](const ir::Graph& graph) {
+        py::list rows;
+        for (const ir::Node* node : graph.nodes()) {
+          if (node->is_constant() || !node->op().kernel) continue;
+          const backends::cpu::NodeWork work = backends::cpu::work_of(*node, graph.hints());
+          py::dict row;
+          row["node"] = node->name();
+          row["family"] = work.family;
+          row["macs"] = work.macs;
+          row["flops"] = work.flops;
+          row["bytes"] = work.bytes;
+          rows.append(row);
+        }
+        return rows;
+      },
+      py::arg("graph"), "What each node does on the general processor: family of kernels, macs, flops, bytes.");
   m.def("compile", &make<Compilation>, py::arg("graph"), py::arg("target"), py::arg("options"),
         "Compiles a graph; target and options are JSON texts.");
   m.def("plan", &make<PlannedModel>, py::arg("graph"), py::arg("target"), py::arg("options"),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hetnn.api import check as check
     from hetnn.api import compile as compile
     from hetnn.api import plan as plan
+    from hetnn.calibration import calibrate as calibrate
     from hetnn.executable import Executable as Executable
     from hetnn.executable import load as load
     from hetnn.planning import Plan as Plan
@@ -27,6 +28,7 @@ _HOMES = {
     "compile": "hetnn.api",
     "plan": "hetnn.api",
     "check": "hetnn.api",
+    "calibrate": "hetnn.calibration",
     "Executable": "hetnn.executable",
     "load": "hetnn.executable",
     "Plan": "hetnn.planning",
@@ -42,6 +44,7 @@ __all__ = [
     "InvalidModel",
     "Plan",
     "Unsupported",
+    "calibrate",
     "check",
     "compile",
     "generate_problem",

@@ -26,6 +26,7 @@ __all__: list[str] = [
     "check_spec",
     "command_streams",
     "compile",
+    "cpu_work",
     "disassemble",
     "figures_without_source",
     "interpret",
@@ -36,6 +37,7 @@ __all__: list[str] = [
     "rules",
     "simulate_model",
     "simulate_topology",
+    "single_nodes",
     "spec_schema",
     "version",
 ]
@@ -333,6 +335,11 @@ def compile(graph: Graph, target: str, options: str) -> Compilation:
     Compiles a graph; target and options are JSON texts.
     """
 
+def cpu_work(graph: Graph) -> list[typing.Any]:
+    """
+    What each node does on the general processor: family of kernels, macs, flops, bytes.
+    """
+
 def disassemble(words: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> str:
     """
     Words as text.
@@ -393,6 +400,11 @@ def simulate_topology(
 ) -> dict[str, typing.Any]:
     """
     Times the layers of a topology.
+    """
+
+def single_nodes(plan: NetworkPlan) -> Compilation:
+    """
+    The graph of a plan on the general processor alone, one kernel a node, to measure them.
     """
 
 def spec_schema() -> str:

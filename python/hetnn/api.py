@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from hetnn import _core
-from hetnn.errors import InvalidModel
+from hetnn.calibration import find_speeds, measure_nodes
+from hetnn.errors import InvalidModel, Unsupported
 from hetnn.executable import Executable
 from hetnn.importers import import_model
 from hetnn.planning import Plan
@@ -34,6 +35,8 @@ def compile(
     shapes: Iterable[Mapping[str, int]] = (),
     options: Mapping[str, Any] | None = None,
     memory_budget: Mapping[str, float] | None = None,
+    calibration: Any = None,
+    calibrate: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Executable:
     """Compiles `model` for `target` into an executable.
@@ -47,6 +50,9 @@ def compile(
     disabled_rules: names of rewriting rules not to use. fusion: False gives one kernel a node.
     memory_budget: most bytes of constants on a device: {"relu-only": 500_000}.
     shapes: values of a dynamic model's symbols for which accelerators are compiled now; others follow when first run.
+    calibration: speeds of the CPU for planning: "off" for the built-in ones, the path of a file of `hetnn calibrate`,
+        or its content. None takes the environment's HETNN_CALIBRATION, else what this machine's cache holds.
+    calibrate: measures the model's nodes on the CPU and plans with these times.
     progress: called with the name of each step.
     Errors: InvalidModel, Unsupported and DoesNotFit, with the model's own source lines.
     """
@@ -55,8 +61,12 @@ def compile(
     step("import")
     imported = import_model(model)
     settings = _settings(strategy, pin, strict, rewrite, disabled_rules, fusion, options, memory_budget, shapes)
+    described = _with_speeds(resolve_target(target), calibration, threads)
+    if calibrate:
+        step("calibrate")
+        settings["measured_us"] = _measured_us(imported.graph, described, settings, threads)
     step("compile")
-    compilation = _core.compile(imported.graph, json.dumps(resolve_target(target)), json.dumps(settings))
+    compilation = _core.compile(imported.graph, json.dumps(described), json.dumps(settings))
     executable = Executable.from_image(compilation.image(), threads=threads, specialiser=compilation.specialise)
     executable.compile_s = time.perf_counter() - began
     return executable
@@ -74,10 +84,16 @@ def plan(
     options: Mapping[str, Any] | None = None,
     memory_budget: Mapping[str, float] | None = None,
     shapes: Iterable[Mapping[str, int]] = (),
+    calibration: Any = None,
+    calibrate: bool = False,
 ) -> Plan:
     """What `compile` would decide, without compiling: the dry run. Arguments as there."""
+    graph = import_model(model).graph
     settings = _settings(strategy, pin, strict, rewrite, disabled_rules, True, options, memory_budget, shapes)
-    return Plan(_core.plan(import_model(model).graph, json.dumps(resolve_target(target)), json.dumps(settings)))
+    described = _with_speeds(resolve_target(target), calibration, None)
+    if calibrate:
+        settings["measured_us"] = _measured_us(graph, described, settings, None)
+    return Plan(_core.plan(graph, json.dumps(described), json.dumps(settings)))
 
 
 def check(model: Any, target: Any = "cpu") -> list[dict[str, Any]]:
@@ -88,6 +104,34 @@ def check(model: Any, target: Any = "cpu") -> list[dict[str, Any]]:
     """
     rows: list[dict[str, Any]] = json.loads(_core.check(import_model(model).graph, json.dumps(resolve_target(target))))
     return rows
+
+
+def _with_speeds(target: dict[str, Any], calibration: Any, threads: int | None) -> dict[str, Any]:
+    """The target with the CPU's measured speeds as its data sheet, where it has none of its own."""
+    speeds = find_speeds(calibration, threads)
+    if speeds is None:
+        return target
+    devices = [
+        {**device, "spec": speeds} if device.get("kind") == "cpu" and "spec" not in device else device
+        for device in target["devices"]
+    ]
+    return {**target, "devices": devices}
+
+
+def _measured_us(
+    graph: _core.Graph, target: Mapping[str, Any], settings: Mapping[str, Any], threads: int | None
+) -> dict[str, dict[str, float]]:
+    """Times of the nodes on the general processor: of the model as written, and of what rewriting makes of it."""
+    general = target["devices"][0]
+    if general.get("kind") != "cpu":
+        raise Unsupported(
+            f"calibrate measures nodes on a general processor of kind cpu; the target's is '{general.get('kind')}'."
+        )
+    measured: dict[str, dict[str, float]] = {}
+    for rewrite in dict.fromkeys(("off", settings["rewrite"])):
+        planned = _core.plan(graph, json.dumps(target), json.dumps({**settings, "rewrite": rewrite}))
+        measured.update(measure_nodes(planned, str(general["name"]), threads))
+    return measured
 
 
 def _settings(

@@ -129,6 +129,7 @@ const backends::Backend& PlannedModel::backend(const std::string& device) const 
 std::unique_ptr<PlannedModel> PlannedModel::make(ir::Graph graph, const TargetSpec& target,
                                                  const CompileOptions& options) {
   auto out = std::make_unique<PlannedModel>();
+  out->spec_ = target;
   out->target_ = target_of(target, out->backends_);
   out->options_ = options;
   ir::verify(graph);
@@ -217,6 +218,24 @@ std::unique_ptr<Compilation> Compilation::make(ir::Graph graph, const TargetSpec
   out->add_variant(model.hints());
   for (const Bindings& bindings : options.shapes) out->add_variant(bindings);
   return out;
+}
+
+std::unique_ptr<Compilation> Compilation::of_single_nodes(const PlannedModel& planned) {
+  ir::Graph graph = planned.graph().clone();
+  for (ir::Node* node : graph.nodes()) {
+    node->device.clear();
+    node->subgraph = -1;
+    node->group = -1;
+  }
+  graph.stage = ir::Stage::imported;
+  TargetSpec alone = planned.spec();
+  alone.devices.resize(1);
+  alone.links.clear();
+  alone.json = "{}";
+  CompileOptions options;
+  options.rewrite = passes::RewriteMode::off;
+  options.lower.fusion = false;
+  return make(std::move(graph), alone, options);
 }
 
 void Compilation::add_variant(const Bindings& bindings) {

@@ -54,6 +54,7 @@ class PlannedModel {
   const target::Target& target() const { return target_; }
   const plan::NetworkPlan& plan() const { return plan_; }
   const std::vector<plan::RewriteRow>& rewrites() const { return rewrites_; }
+  const TargetSpec& spec() const { return spec_; }
   const CompileOptions& options() const { return options_; }
   const backends::Backend& backend(const std::string& device) const;
   std::string report(const std::vector<plan::FusionRow>& fusions = {}) const;
@@ -66,6 +67,7 @@ class PlannedModel {
 
  private:
   ir::Graph graph_;
+  TargetSpec spec_;
   target::Target target_;
   std::vector<std::shared_ptr<const backends::Backend>> backends_;
   CompileOptions options_;
@@ -89,6 +91,10 @@ class Compilation {
   /// Compiles the accelerator subgraphs for further values of the model's symbols; every symbol must have one in its
   /// range. What is compiled already is left alone. Not thread-safe.
   void add_variant(const Bindings& bindings);
+
+  /// The planned graph on the general processor alone, one kernel for each node: what measures the nodes' times. Nodes
+  /// keep their names where canonicalising does not change them.
+  static std::unique_ptr<Compilation> of_single_nodes(const PlannedModel& planned);
   const PlannedModel& model() const { return *model_; }
   std::string report() const { return model_->report(fusions_); }
   /// The executable image.

@@ -130,6 +130,7 @@ NetworkPlan describe_network(const ir::Graph& graph, const target::Target& targe
     plan.nodes.push_back(node);
     auto& support = plan.support.emplace_back();
     auto measured = options.measured_us.find(node->name());
+    if (measured != options.measured_us.end()) ++plan.measured_nodes;
     for (int32_t d = 0; d < device_count; ++d) {
       const target::Device& device = *target.devices[static_cast<size_t>(d)];
       support.push_back(device.support(*node));

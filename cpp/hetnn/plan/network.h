@@ -40,6 +40,7 @@ struct NetworkPlan {
   std::vector<std::vector<target::Support>> support;  // [node][device]
   Problem problem;
   PartitionResult result;
+  int64_t measured_nodes = 0;  // with a measured time on some device
 
   /// The index of the node of that name. InvalidModel naming the closest when there is none.
   size_t index_of(std::string_view node) const;

@@ -186,6 +186,7 @@ std::string report_json(const NetworkPlan& plan, const ir::Graph& graph, std::st
                     {"crossings", crossings},
                     {"crossing_bytes", crossing_bytes},
                     {"predicted_us", result.cost_us},
+                    {"measured_nodes", plan.measured_nodes},
                     {"parts", explained.at("parts")},
                     {"makespan_us", result.makespan_us},
                     {"cut_us", explained.at("cut_us")},

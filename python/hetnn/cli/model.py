@@ -67,6 +67,14 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--memory-budget", metavar="DEVICE=BYTES", action="append", help="most bytes of constants on that device"
     )
+    parser.add_argument(
+        "--calibration",
+        metavar="FILE",
+        help="speeds of the CPU, as `hetnn calibrate` wrote them; off for the built-in ones (default: the cache's)",
+    )
+    parser.add_argument(
+        "--calibrate", action="store_true", default=None, help="measure the model's nodes on the CPU and plan with that"
+    )
     parser.add_argument("--rewrite", choices=["auto", "always", "off"], help="rewrite activations the device lacks")
     parser.add_argument("--disable-rule", metavar="RULE", action="append", help="a rewriting rule not to use")
     parser.add_argument(
@@ -104,6 +112,8 @@ def plan_options(args: argparse.Namespace) -> dict[str, Any]:
         "strategy": args.strategy,
         "strict": args.strict,
         "rewrite": args.rewrite,
+        "calibration": args.calibration,
+        "calibrate": args.calibrate,
         "disabled_rules": args.disable_rule,
         "options": None if args.option is None else parse_pairs("--option", args.option),
         "memory_budget": None if args.memory_budget is None else parse_pairs("--memory-budget", args.memory_budget),

@@ -5,6 +5,7 @@
 
 #include "hetnn/backends/cpu/calls.h"
 #include "hetnn/backends/cpu/emit.h"
+#include "hetnn/backends/cpu/roofline.h"
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/ops/quantised.h"
@@ -17,7 +18,8 @@ namespace {
 
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(const DeviceSpec& spec) : Backend(spec) {}
+  explicit CpuBackend(const DeviceSpec& spec)
+      : Backend(spec), speeds_(cpu::parse_speeds(spec.spec_json, "the data sheet of " + spec.name)) {}
 
   target::Support support(const ir::Node& node) const override {
     target::Support out;
@@ -62,14 +64,7 @@ class CpuBackend final : public Backend {
       for (const ir::Node* part : alone.nodes()) sum_us += part->is_constant() ? 0 : time_us(*part, bindings);
       return sum_us;
     }
-    if (node.op().has(ir::Trait::view)) return speeds_.kernel_us / 4;
-    const target::ConcreteWork work = target::work_of(node, bindings);
-    const bool narrow = node.input(0) && work.macs > 0 &&
-                        work.macs < 32 * static_cast<double>(target::value_bytes(*node.output(), bindings));
-    const double compute_us =
-        work.macs / (narrow ? speeds_.narrow_macs_per_us : speeds_.macs_per_us) + work.flops / speeds_.flops_per_us;
-    const double memory_us = static_cast<double>(target::bytes_touched(node, bindings)) / speeds_.bytes_per_us;
-    return speeds_.kernel_us + std::max(compute_us, memory_us);
+    return cpu::predicted_us(cpu::work_of(node, bindings), speeds_);
   }
 
   double launch_us() const override { return speeds_.launch_us; }
@@ -91,7 +86,7 @@ class CpuBackend final : public Backend {
   static bool widens(const ir::Node& node) { return ops::has_narrow(node) && !passes::stays_narrow(node); }
 
   static constexpr int64_t kTrialSize = 64;
-  CpuSpeeds speeds_;
+  cpu::Speeds speeds_;
 };
 
 }  // namespace

@@ -1,0 +1,233 @@
+"""Measured speeds: of this machine's kernels, once, and of the nodes of one model."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hetnn import _core
+from hetnn.errors import InternalError, InvalidModel
+from hetnn.executable import Executable
+
+# Where plans look for speeds: "off" for the built-in ones, else the path of a file that `hetnn calibrate` wrote.
+VARIABLE = "HETNN_CALIBRATION"
+OFF = "off"
+_RUNS = 15
+
+
+def cpu_name() -> str:
+    """What the processor calls itself."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def default_threads() -> int:
+    """Threads of a run for which nothing was said: the processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def cache_file(threads: int | None = None) -> Path:
+    """Where the speeds of this machine at a number of threads are kept."""
+    root = os.environ.get("XDG_CACHE_HOME")
+    folder = Path(root) if root else Path.home() / ".cache"
+    slug = re.sub(r"[^a-z0-9]+", "-", cpu_name().lower()).strip("-") or "cpu"
+    return folder / "hetnn" / f"{slug}-{threads or default_threads()}-threads.json"
+
+
+def find_speeds(calibration: Any = None, threads: int | None = None) -> dict[str, Any] | None:
+    """The data sheet of the CPU for planning; None stands for the built-in speeds.
+
+    `calibration` is "off", a data sheet, or the path of one. None asks the environment variable HETNN_CALIBRATION for
+    the same, then takes what `calibrate` left in the cache for this processor and number of threads, if anything.
+    """
+    if isinstance(calibration, Mapping):
+        return dict(calibration)
+    if calibration is None:
+        calibration = os.environ.get(VARIABLE) or None
+    if calibration == OFF:
+        return None
+    if calibration is None:
+        path = cache_file(threads)
+        if not path.is_file():
+            return None
+    else:
+        path = Path(calibration)
+    try:
+        sheet = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidModel(f"the calibration '{path}' cannot be read: {error.strerror}. Check the path.") from error
+    except ValueError as error:
+        raise InvalidModel(
+            f"the calibration '{path}' is no JSON: {error}. Write it anew with `hetnn calibrate`."
+        ) from error
+    if not isinstance(sheet, dict):
+        raise InvalidModel(f"the calibration '{path}' must be an object; got {type(sheet).__name__}.")
+    return sheet
+
+
+def calibrate(path: str | os.PathLike[str] | None = None, threads: int | None = None) -> Path:
+    """Measures the kernels of this machine (some seconds) and writes their speeds; returns the file.
+
+    Without a path it is the cache's file, which plans find by themselves from then on.
+    """
+    file = cache_file(threads) if path is None else Path(path)
+    sheet = measure_speeds(threads)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(file.name + f".{os.getpid()}")
+    partial.write_text(json.dumps(sheet, indent=1) + "\n", encoding="utf-8")
+    os.replace(partial, file)
+    return file
+
+
+def measure_speeds(threads: int | None = None) -> dict[str, Any]:
+    """The data sheet of this machine's CPU, measured."""
+    small = _measure(_chain_of_small_kernels(), threads)
+    kernel_us = small.kernel_us / _SMALL_KERNELS
+    launch_us = max(0.0, small.whole_us - small.kernel_us)
+    families: dict[str, dict[str, float]] = {}
+    for family, figure, graph in _samples():
+        work = next(row for row in _core.cpu_work(graph) if row["node"] == "step1")
+        if work["family"] != family:
+            raise InternalError(f"the sample of the family '{family}' is of the family '{work['family']}'.")
+        took_us = _measure(graph, threads).of_node["step1"] - kernel_us
+        amount = float(work[figure])
+        # A kernel that took no time to speak of says nothing about its speed.
+        if took_us > kernel_us:
+            families.setdefault(family, {})[f"{figure}_per_us"] = amount / took_us
+    return {
+        "schema": 1,
+        "cpu": cpu_name(),
+        "threads": threads or default_threads(),
+        "kernel_us": kernel_us,
+        "launch_us": launch_us,
+        "families": families,
+    }
+
+
+def measure_nodes(plan: _core.NetworkPlan, device: str, threads: int | None = None) -> dict[str, dict[str, float]]:
+    """Times of a planned model's nodes on the general processor, each as a kernel of its own, in us.
+
+    `device` is what the plan calls that processor. Integers are fed as zeros, so that any index is in range.
+    """
+    measured = _run(_core.single_nodes(plan), threads).of_node
+    return {node: {device: us} for node, us in measured.items()}
+
+
+class _Measurement:
+    """The least time over some runs, of each node and of all."""
+
+    def __init__(self) -> None:
+        self.of_node: dict[str, float] = {}
+        self.kernel_us = float("inf")
+        self.whole_us = float("inf")
+
+    def add(self, kernels: list[dict[str, Any]], subprograms: list[dict[str, Any]]) -> None:
+        here: dict[str, float] = {}
+        for row in kernels:  # a node may take several kernels
+            here[row["node"]] = here.get(row["node"], 0.0) + row["wall_us"]
+        for node, us in here.items():
+            self.of_node[node] = min(us, self.of_node.get(node, float("inf")))
+        self.kernel_us = min(self.kernel_us, sum(here.values()))
+        self.whole_us = min(self.whole_us, sum(row["wall_us"] for row in subprograms))
+
+
+def _measure(graph: _core.Graph, threads: int | None) -> _Measurement:
+    options = {"strategy": "cpu-only", "rewrite": "off", "fusion": False}
+    target = {"name": "cpu", "devices": [{"name": "cpu", "kind": "cpu"}]}
+    return _run(_core.compile(graph, json.dumps(target), json.dumps(options)), threads)
+
+
+def _run(compilation: _core.Compilation, threads: int | None) -> _Measurement:
+    executable = Executable.from_image(compilation.image(), threads=threads)
+    rng = np.random.default_rng(0)
+    inputs = [_example(rng, port.dtype, executable.example_shape(port.name)) for port in executable.inputs]
+    out = _Measurement()
+    for _ in range(_RUNS):
+        out.add(executable.profile(*inputs), executable.last_times)
+    return out
+
+
+def _example(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    name = {"f32": "float32", "f64": "float64", "f16": "float16"}.get(dtype)
+    if name is not None:
+        return rng.standard_normal(shape).astype(name)
+    kinds = {"bool": "bool", "i8": "int8", "u8": "uint8", "i16": "int16", "u16": "uint16", "i32": "int32"}
+    return np.zeros(shape, kinds.get(dtype, "int64"))
+
+
+_SMALL_KERNELS = 16
+
+
+def _chain_of_small_kernels() -> _core.Graph:
+    builder = _core.GraphBuilder("small")
+    value = builder.add_input("x", "f32", [1, 16])
+    for k in range(_SMALL_KERNELS):
+        value = builder.create("relu" if k % 2 else "neg", [value])[0]
+    builder.output(value)
+    return builder.finish()
+
+
+# Operators of a chain: name, the shape of a constant it takes, attributes.
+_Step = tuple[str, "list[int] | None", dict[str, Any]]
+
+
+def _chain(shape: list[int], steps: list[_Step]) -> _core.Graph:
+    rng = np.random.default_rng(1)
+    builder = _core.GraphBuilder("sample")
+    value = builder.add_input("x", "f32", shape)
+    for k, (op, weight, attrs) in enumerate(steps):
+        inputs = [value]
+        if weight is not None:
+            inputs.append(builder.constant((rng.standard_normal(weight) / weight[-1]).astype(np.float32)))
+        value = builder.create(op, inputs, attrs, name=f"step{k}")[0]
+    builder.output(value)
+    return builder.finish()
+
+
+def _attention() -> _core.Graph:
+    builder = _core.GraphBuilder("attention")
+    ports = [builder.add_input(name, "f32", [1, 12, 64, 32]) for name in ("q", "k", "v")]
+    inputs = [builder.create("relu", [port])[0] for port in ports]
+    builder.output(builder.create("scaled_dot_product_attention", inputs, name="step1")[0])
+    return builder.finish()
+
+
+def _conv(channels: int, groups: int) -> _Step:
+    return "conv2d", [channels, channels // groups, 3, 3], {"padding": [1, 1], "groups": groups}
+
+
+def _samples() -> list[tuple[str, str, _core.Graph]]:
+    """For each family a chain whose node `step1` is of the family, and the figure that bounds that node.
+
+    What stands around it gives feature maps the layout that they have inside a network.
+    """
+    image, grouped = [1, 64, 56, 56], _conv(64, 64)
+    one_by_one: _Step = ("conv2d", [64, 64, 1, 1], {})
+    vector: _Step = ("relu", None, {})
+    pool: _Step = ("max_pool2d", None, {"kernel": [3, 3], "stride": [2, 2]})
+    return [
+        ("conv", "macs", _chain(image, [_conv(64, 1)] * 3)),
+        ("narrow_conv", "macs", _chain(image, [one_by_one, grouped, one_by_one])),
+        ("product", "macs", _chain([256, 512], [vector, ("linear", [512, 512], {}), vector])),
+        ("attention", "macs", _attention()),
+        ("product", "bytes", _chain([1, 2048], [vector, ("linear", [2048, 2048], {}), vector])),
+        ("narrow_product", "macs", _chain([4096, 32], [vector, ("linear", [256, 32], {}), vector])),
+        ("pool", "flops", _chain(image, [one_by_one, pool, one_by_one])),
+        ("elementwise", "bytes", _chain([512, 2048], [vector, ("neg", None, {}), vector])),
+        ("transcendental", "flops", _chain([512, 1024], [vector, ("sigmoid", None, {}), vector])),
+        ("norm", "flops", _chain([1024, 512], [vector, ("softmax", None, {}), vector])),
+        ("reduce", "flops", _chain([1024, 1024], [vector, ("sum", None, {"axes": [1]}), vector])),
+        ("move", "bytes", _chain([256, 64, 64], [vector, ("permute", None, {"perm": [2, 0, 1]}), vector])),
+    ]

@@ -1,0 +1,173 @@
+"""Times of CPU nodes: the roofline of a data sheet, the cache that keeps it, measured times of nodes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import hetnn
+from hetnn import calibration
+from hetnn.cli import main
+from models import nets
+
+# One addition of 2 x 4 MB into 4 MB, one matrix product, one view, one gather of 3 rows.
+ADD = "graph @g {stage = imported} (%x: f32[1024,1024]) -> (%y) {\n  %y = add(%x, %x) : f32[1024,1024]\n}\n"
+TANH = "graph @g {stage = imported} (%x: f32[1000]) -> (%y) {\n  %y = tanh(%x) : f32[1000]\n}\n"
+
+
+def time_us(model: Any, sheet: Any) -> float:
+    problem = hetnn.plan(model, "cpu", calibration=sheet).problem()
+    (node,) = problem["nodes"]
+    return float(node["time_us"]["cpu"])
+
+
+def sheet(**figures: Any) -> dict[str, Any]:
+    return {"schema": 1, **figures}
+
+
+def test_the_roofline_is_what_the_guide_says() -> None:
+    add = {"elementwise": {"bytes_per_us": 1000, "flops_per_us": 1e9}}
+    moved_bytes = 3 * 4 * 1024 * 1024  # both operands count, though they are one tensor
+    assert time_us(ADD, sheet(kernel_us=7, families=add)) == pytest.approx(7 + moved_bytes / 1000)
+    add["elementwise"] = {"bytes_per_us": 1e9, "flops_per_us": 500}
+    assert time_us(ADD, sheet(kernel_us=7, families=add)) == pytest.approx(7 + 1024 * 1024 / 500)
+    tanh = {"transcendental": {"flops_per_us": 10}, "elementwise": {"flops_per_us": 1}}
+    assert time_us(TANH, sheet(kernel_us=0, families=tanh)) == pytest.approx(100)
+
+
+def test_launches_come_from_the_sheet() -> None:
+    assert hetnn.plan(ADD, "cpu", calibration=sheet(launch_us=123)).explain()["parts"]["launch_us"] == 123
+
+
+def test_a_plan_depends_on_the_sheet_alone() -> None:
+    exported = torch.export.export(*nets.tiny(), strict=False)
+    slow = sheet(families={family: {"macs_per_us": 10} for family in ("conv", "narrow_conv", "product")})
+    texts = [
+        hetnn.plan(exported, "cpu+relu-only", calibration=speeds).to_json() for speeds in ("off", slow, "off", slow)
+    ]
+    assert texts[0] == texts[2] != texts[1] == texts[3]
+
+
+@pytest.mark.parametrize(
+    ("figures", "message"),
+    [
+        ({"schema": 2}, "the data sheet of cpu: schema must be 1; got 2"),
+        ({"schema": 1, "speed": 3}, "there is no key 'speed'; keys are schema, cpu, threads, kernel_us"),
+        ({"schema": 1, "kernel_us": -1}, "kernel_us must be a finite number, 0 or more; got -1"),
+        ({"schema": 1, "families": {"fft": {}}}, "there is no family 'fft'; families are attention, conv"),
+        (
+            {"schema": 1, "families": {"conv": {"macs_per_us": 0}}},
+            "families.conv.macs_per_us must be .* above 0; got 0",
+        ),
+        ({"schema": 1, "families": {"conv": 5}}, "families.conv. must be an object; got 5"),
+        (
+            {"schema": 1, "families": {"conv": {"flop": 1}}},
+            r"there is no key 'families.conv.flop'; keys are macs_per_us",
+        ),
+    ],
+)
+def test_sheets_that_make_no_sense(figures: dict[str, Any], message: str) -> None:
+    with pytest.raises(hetnn.InvalidModel, match=message):
+        hetnn.plan(ADD, "cpu", calibration=figures)
+
+
+def test_where_speeds_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    cached, other = sheet(launch_us=1), sheet(launch_us=2)
+    file = calibration.cache_file()
+    assert file.parent == tmp_path / "hetnn"
+    assert calibration.find_speeds() is None
+    monkeypatch.delenv(calibration.VARIABLE)
+    assert calibration.find_speeds() is None, "there is none yet"
+    file.parent.mkdir()
+    file.write_text(json.dumps(cached))
+    assert calibration.find_speeds() == cached
+    assert calibration.cache_file(3) != calibration.cache_file(4), "speeds belong to a number of threads"
+    (tmp_path / "other.json").write_text(json.dumps(other))
+    monkeypatch.setenv(calibration.VARIABLE, str(tmp_path / "other.json"))
+    assert calibration.find_speeds() == other
+    assert calibration.find_speeds(cached) == cached
+    assert calibration.find_speeds("off") is None
+    with pytest.raises(hetnn.InvalidModel, match=r"the calibration '.*none.json' cannot be read: No such file"):
+        hetnn.plan(ADD, "cpu", calibration=tmp_path / "none.json")
+    (tmp_path / "other.json").write_text("{")
+    with pytest.raises(hetnn.InvalidModel, match=r"is no JSON: .* Write it anew with `hetnn calibrate`"):
+        hetnn.plan(ADD, "cpu")
+    (tmp_path / "other.json").write_text("[]")
+    with pytest.raises(hetnn.InvalidModel, match="must be an object; got list"):
+        hetnn.plan(ADD, "cpu")
+
+
+def test_a_targets_own_sheet_goes_first() -> None:
+    target = {"name": "cpu", "devices": [{"name": "cpu", "kind": "cpu", "spec": sheet(launch_us=9)}]}
+    plan = hetnn.plan(ADD, target, calibration=sheet(launch_us=123))
+    assert plan.explain()["parts"]["launch_us"] == 9
+
+
+def test_this_machine_is_measured_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv(calibration.VARIABLE)
+    assert main(["calibrate", "--json"]) == 0
+    written = json.loads(capsys.readouterr().out)
+    assert written.pop("output") == str(calibration.cache_file())
+    assert written == calibration.find_speeds()
+    assert written["cpu"] == calibration.cpu_name()
+    assert {"conv", "product", "elementwise", "move"} <= set(written["families"])
+    assert all(speed > 0 for figures in written["families"].values() for speed in figures.values())
+    # Plans find it by themselves.
+    assert time_us(ADD, None) == time_us(ADD, written) != time_us(ADD, "off")
+    assert [path.name for path in (tmp_path / "hetnn").iterdir()] == [calibration.cache_file().name]
+
+
+def test_measured_times_replace_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
+    exported = torch.export.export(*nets.tiny(), strict=False)
+    plan = hetnn.plan(exported, "cpu+relu-only", calibrate=True, rewrite="off")
+    report = plan.report(format="dict")
+    assert report["measured_nodes"] == report["nodes"] > 5
+    predicted = hetnn.plan(exported, "cpu+relu-only", rewrite="off").problem()["nodes"]
+    for before, after in zip(predicted, plan.problem()["nodes"], strict=True):
+        assert after["time_us"]["cpu"] != before["time_us"]["cpu"]
+        assert after["time_us"].get("relu-only") == before["time_us"].get("relu-only")
+
+    # The plan follows the times it is told.
+    def all_take(us: float) -> Any:
+        def measure(planned: Any, device: str, threads: int | None) -> dict[str, dict[str, float]]:
+            names = [node["id"] for node in json.loads(planned.problem())["nodes"]]
+            return {name: {device: us} for name in names}
+
+        return measure
+
+    for us, everything_on in ((1e-6, "cpu"), (1e6, "relu-only")):
+        monkeypatch.setattr("hetnn.api.measure_nodes", all_take(us))
+        placed = hetnn.plan(exported, "cpu+relu-only", calibrate=True, rewrite="off").report(format="dict")
+        supported = {node["id"] for node in predicted if everything_on in node["time_us"]}
+        assert {row["node"] for row in placed["graph"] if row["device"] == everything_on} >= supported
+
+
+def test_a_model_compiled_with_measured_times_is_the_same_model() -> None:
+    module, inputs = nets.tiny()
+    executable = hetnn.compile(torch.export.export(module, inputs, strict=False), "cpu+relu-only", calibrate=True)
+    assert executable.report(format="dict")["measured_nodes"] > 0
+    with torch.no_grad():
+        torch.testing.assert_close(executable(*inputs), module(*inputs), rtol=1e-5, atol=1e-6)
+
+
+def test_a_target_without_a_cpu_cannot_be_measured() -> None:
+    target = {"name": "null", "devices": [{"name": "null", "kind": "null"}]}
+    with pytest.raises(hetnn.Unsupported, match="calibrate measures nodes on a general processor of kind cpu"):
+        hetnn.plan(ADD, target, calibrate=True)
+
+
+def test_the_command_measures_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "add.ir").write_text(ADD)
+    assert main(["plan", str(tmp_path / "add.ir"), "--calibrate", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["measured_nodes"] == 1
+    (tmp_path / "sheet.json").write_text(json.dumps(sheet(launch_us=77)))
+    assert main(["plan", str(tmp_path / "add.ir"), "--calibration", str(tmp_path / "sheet.json"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["parts"]["launch_us"] == 77

@@ -210,13 +210,17 @@ class CostPlanner {
 
   void consider_grouped(const std::string& name, Draft draft) {
     const double cost = draft_cost_us(instance_, draft);
-    std::vector<int32_t> colour = draft.colour;
-    const Clusters clusters = settle_colours(instance_, colour);
-    Draft grouped = group_colours(instance_, clusters, std::move(colour), GroupGoal::cheapest);
-    const double grouped_cost = draft_cost_us(instance_, grouped);
     trace_.candidates.push_back({name, cost});
-    if (grouped_cost <= cost) {
-      keep(name + ", grouped anew", grouped_cost, std::move(grouped));
+    Found grouped{kUnsupported, {}};
+    // The strategy's own subgraphs may be valid where its colours cannot be grouped: then they stay as they are.
+    attempt([&] {
+      std::vector<int32_t> colour = draft.colour;
+      const Clusters clusters = settle_colours(instance_, colour);
+      grouped.draft = group_colours(instance_, clusters, std::move(colour), GroupGoal::cheapest);
+      grouped.cost_us = draft_cost_us(instance_, grouped.draft);
+    });
+    if (grouped.cost_us <= cost) {
+      keep(name + ", grouped anew", grouped.cost_us, std::move(grouped.draft));
     } else {
       keep(name, cost, std::move(draft), false);
     }

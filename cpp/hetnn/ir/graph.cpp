@@ -44,6 +44,20 @@ const Tensor* Node::constant_input(size_t index) const {
   return &value->producer()->tensor("value");
 }
 
+void collect_symbols(const Node& node, std::set<std::string>& symbols) {
+  const auto collect = [&](const std::vector<Dim>& dims) {
+    for (const Dim& dim : dims) dim.collect_symbols(symbols);
+  };
+  for (const Value* input : node.inputs()) {
+    if (input) collect(input->shape());
+  }
+  for (const Value* output : node.outputs()) collect(output->shape());
+  for (const auto& [name, attr] : node.attrs()) {
+    if (const auto* dim = std::get_if<Dim>(&attr)) dim->collect_symbols(symbols);
+    if (const auto* dims = std::get_if<std::vector<Dim>>(&attr)) collect(*dims);
+  }
+}
+
 namespace {
 constexpr std::string_view kStages[] = {"imported", "canonical", "legal", "placed", "cut", "fused", "planned"};
 }

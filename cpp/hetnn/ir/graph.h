@@ -24,6 +24,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -220,6 +221,9 @@ inline Graph::Nodes Graph::nodes() const { return Nodes(nodes_); }
 /// Throws InvalidModel about a node: `conv2d 'layer1.0.conv1': <message>\n  at resnet.py:88`. The message names both
 /// values, one cause and what to do; `label` is the broken constraint's.
 [[noreturn]] void fail(const Node& node, std::string_view label, const std::string& message);
+
+/// Adds the symbols that the node's shapes and attributes depend on.
+void collect_symbols(const Node& node, std::set<std::string>& symbols);
 
 /// How messages call a node: `conv2d 'layer1.0.conv1'`.
 std::string describe(const Node& node);

@@ -51,6 +51,7 @@ constexpr KernelFamily kFamilies[] = {
     {"pad", make_pad},
     {"gather", make_gather},
     {"expand", make_expand},
+    {"arange", make_arange},
     {"upsample_nearest2d", make_upsample_nearest2d},
     {"upsample_bilinear2d", make_upsample_bilinear2d},
     {"pixel_shuffle", make_pixel_shuffle},

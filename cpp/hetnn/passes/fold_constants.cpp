@@ -18,8 +18,10 @@ bool is_foldable(const ir::Node& node, const FoldConstantsOptions& options) {
     if (!constant) return false;
     in_bytes += constant->bytes();
   }
+  std::set<std::string> symbols;
+  ir::collect_symbols(node, symbols);
+  if (!symbols.empty()) return false;
   for (const ir::Value* output : node.outputs()) {
-    if (!is_static(output->shape())) return false;
     out_bytes += elements(output->shape()).value() * dtype_bytes(output->dtype());
   }
   return out_bytes <= std::max(options.max_bytes, in_bytes);

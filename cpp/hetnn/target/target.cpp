@@ -1,6 +1,8 @@
 // Sizes and work of nodes, and lookup of devices.
 #include "hetnn/target/target.h"
 
+#include <set>
+
 #include "hetnn/base/error.h"
 
 namespace hetnn::target {
@@ -12,6 +14,15 @@ size_t Target::device_index(std::string_view device) const {
     known += (k ? ", " : "") + devices[k]->name();
   }
   throw InvalidModel(text("target '", name, "' has no device '", device, "'. Its devices are: ", known, "."));
+}
+
+Bindings trial_bindings(const ir::Node& node) {
+  constexpr int64_t kTrialSize = 64;
+  std::set<std::string> symbols;
+  ir::collect_symbols(node, symbols);
+  Bindings out;
+  for (const std::string& symbol : symbols) out[symbol] = kTrialSize;
+  return out;
 }
 
 int64_t value_bytes(const ir::Value& value, const Bindings& bindings) {

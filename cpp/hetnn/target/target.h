@@ -62,6 +62,9 @@ struct Target {
   size_t device_index(std::string_view device) const;
 };
 
+/// A plain size, 64, for every symbol in the node's shapes and attributes: to ask for support without a model.
+Bindings trial_bindings(const ir::Node& node);
+
 /// The bytes a node reads and writes, its constants included, under the symbols' values.
 int64_t bytes_touched(const ir::Node& node, const Bindings& bindings);
 int64_t value_bytes(const ir::Value& value, const Bindings& bindings);

@@ -108,6 +108,17 @@ class Call:
             raise Unsupported(f"constants of {dtype} are not supported")
         return self._importer.builder.constant(np.asarray(value, dtype=_NUMPY[dtype]))
 
+    def whole(self, size: int | str) -> Any:
+        """A size as an i64 that nodes can compute with: [] when it is fixed, [1] when it depends on symbols."""
+        if isinstance(size, int):
+            return self.constant(size, "i64")
+        return self.create("arange", [], start=size, end=f"({size}) + 1")
+
+    def from_the_front(self, index: Any, size: int | str) -> Any:
+        """Indices along an axis of that size, those that count from its end made to count from its start."""
+        negative = self.cast(self.create("lt", [index, self.constant(0, "i64")]), "i64")
+        return self.create("add", [index, self.create("mul", [negative, self.whole(size)])])
+
     def cast(self, value: Any, dtype: str) -> Any:
         return value if value.dtype == dtype else self.create("cast", [value], to=dtype)
 
@@ -212,7 +223,9 @@ def _slice(call: Call) -> Any:
     start = 0 if call["start"] is None else call["start"]
     end = _WHOLE_END if call["end"] is None else call["end"]
     end = min(end, _WHOLE_END) if isinstance(end, int) else end
-    return call.create("slice", [x], axis=call["dim"], start=start, end=end, step=call["step"])
+    # torch proves from the model's ranges that a symbolic end lies inside: its result then has just that size.
+    inside = isinstance(end, str) and start == 0 and call["step"] == 1 and call.shape()[call["dim"]] == end
+    return call.create("slice", [x], axis=call["dim"], start=start, end=end, step=call["step"], inside=inside)
 
 
 @rule("select.int", "select_copy.int")
@@ -498,23 +511,19 @@ def _index(call: Call) -> Any:
     x = call["self"]
     if len(given) == 1 and given[0][1].dtype in ("i64", "i32"):
         return call.create("gather", [x, given[0][1]], axis=given[0][0])
-    sizes = [x.shape[axis] for axis, _ in given]
-    leading = [axis for axis, _ in given] == list(range(len(given)))
-    if (
-        leading
-        and all(isinstance(size, int) for size in sizes[1:])
-        and all(i.dtype in ("i64", "i32") for _, i in given)
-    ):
-        # Several leading axes become one, and their indices one flat index.
-        flat, rest = None, list(x.shape)[len(given) :]
-        for (_, index), size in zip(given, sizes, strict=True):
-            index = call.cast(index, "i64")
-            scaled = index if flat is None else call.create("mul", [flat, call.constant(size, "i64")])
-            flat = index if flat is None else call.create("add", [scaled, index])
-        total = sizes[0]
-        for size in sizes[1:]:
-            total = total * size if isinstance(total, int) else f"({total})*{size}"
-        return call.create("gather", [call.reshape(x, [total, *rest]), flat], axis=0)
+    axes = [axis for axis, _ in given]
+    if axes == list(range(axes[0], axes[-1] + 1)) and all(index.dtype in ("i64", "i32") for _, index in given):
+        # Neighbouring axes become one, and their indices one flat index.
+        flat, total = None, 1
+        for axis, index in given:
+            size = x.shape[axis]
+            entry = call.from_the_front(call.cast(index, "i64"), size)
+            scaled = entry if flat is None else call.create("mul", [flat, call.whole(size)])
+            flat = entry if flat is None else call.create("add", [scaled, entry])
+            both = isinstance(total, int) and isinstance(size, int)
+            total = total * size if both else f"({total})*({size})"
+        before, after = list(x.shape)[: axes[0]], list(x.shape)[axes[-1] + 1 :]
+        return call.create("gather", [call.reshape(x, [*before, total, *after]), flat], axis=axes[0])
     raise Unsupported("indexing by these tensors")
 
 

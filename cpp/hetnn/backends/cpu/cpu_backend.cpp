@@ -29,15 +29,7 @@ class CpuBackend final : public Backend {
       return out;
     }
     // The kernel itself knows best which types and shapes it takes, so ask it with every symbol at a plain size.
-    Bindings bindings;
-    std::set<std::string> symbols;
-    for (const ir::Value* input : node.inputs()) {
-      for (const Dim& dim : input ? input->shape() : Shape{}) dim.collect_symbols(symbols);
-    }
-    for (const ir::Value* output : node.outputs()) {
-      for (const Dim& dim : output->shape()) dim.collect_symbols(symbols);
-    }
-    for (const std::string& symbol : symbols) bindings[symbol] = kTrialSize;
+    const Bindings bindings = target::trial_bindings(node);
     try {
       if (!widens(node)) {
         cpu::make_trial_kernel(node, bindings);
@@ -85,7 +77,6 @@ class CpuBackend final : public Backend {
   // Whether the node is computed in f32 between conversions.
   static bool widens(const ir::Node& node) { return ops::has_narrow(node) && !passes::stays_narrow(node); }
 
-  static constexpr int64_t kTrialSize = 64;
   cpu::Speeds speeds_;
 };
 

@@ -14,7 +14,6 @@
 namespace hetnn::backends {
 namespace {
 
-constexpr int64_t kTrialSize = 64;  // of a symbol, where support is asked without a model
 constexpr int64_t kAlign = 64;
 
 // The engines apply relu on the way out of a product or a sum.
@@ -60,7 +59,7 @@ class NpuBackend final : public Backend {
   }
 
   target::Support support(const ir::Node& node) const override {
-    const Bindings bindings = trial_bindings(node);
+    const Bindings bindings = target::trial_bindings(node);
     target::Support out = target::check_limits(node, "npu", name(), table_, bindings);
     if (!out.ok()) return out;
     try {
@@ -161,18 +160,6 @@ class NpuBackend final : public Backend {
                           " of activations, ", variant.image_bytes, " of constants, ", words_bytes,
                           " of instructions); the memory of ", name(), " has ", spec_.dram.bytes,
                           ". Smaller subgraphs or a target with more memory would do."));
-  }
-
-  static Bindings trial_bindings(const ir::Node& node) {
-    std::set<std::string> symbols;
-    auto collect = [&](const ir::Value* value) {
-      for (const Dim& dim : value ? value->shape() : Shape{}) dim.collect_symbols(symbols);
-    };
-    std::for_each(node.inputs().begin(), node.inputs().end(), collect);
-    std::for_each(node.outputs().begin(), node.outputs().end(), collect);
-    Bindings out;
-    for (const std::string& symbol : symbols) out[symbol] = kTrialSize;
-    return out;
   }
 
   // Offsets in the arena: inputs live from the start, results until their last reader, outputs to the end.

@@ -12,6 +12,7 @@
 // Negative
 //                     indices count from the end; indices out of range are clamped to the nearest valid one.
 // expand              x broadcast to y's shape.
+// arange              no input -> y [n]: start + k * step. params start (0), step (1), whole numbers.
 // upsample_nearest2d  x [N,C,H,W] -> [N,C,OH,OW]. params scales [h,w] ([] = by the sizes).
 // upsample_bilinear2d params align_corners (0), scales ([]).
 // pixel_shuffle       param factor: [N, C*f*f, H, W] -> [N, C, H*f, W*f]; pixel_unshuffle the reverse.
@@ -29,6 +30,7 @@ std::unique_ptr<Kernel> make_slice(const KernelCall& call);
 std::unique_ptr<Kernel> make_pad(const KernelCall& call);
 std::unique_ptr<Kernel> make_gather(const KernelCall& call);
 std::unique_ptr<Kernel> make_expand(const KernelCall& call);
+std::unique_ptr<Kernel> make_arange(const KernelCall& call);
 std::unique_ptr<Kernel> make_upsample_nearest2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_upsample_bilinear2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_pixel_shuffle(const KernelCall& call);

@@ -29,6 +29,7 @@ Range range_of(const ir::Node& node) {
   const int axis = axis_of(node, node.integer("axis"), node.input(0)->rank());
   if (x.empty()) ir::fail(node, "slice_c1", "the input has rank 0, so there is no axis to cut.");
   const Dim& size = x[static_cast<size_t>(axis)];
+  if (node.flag("inside")) return {axis, node.integer("start"), node.integer("end"), fixed_integer(node, "step")};
   return {axis, bound(node.integer("start"), size), bound(node.integer("end"), size), fixed_integer(node, "step")};
 }
 
@@ -45,6 +46,11 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
   const Range range = range_of(e.node);
   std::vector<int64_t> strides = strides_of(e.input(0).shape());
   int64_t& stride = strides[static_cast<size_t>(range.axis)];
+  const int64_t size = e.input(0).shape()[static_cast<size_t>(range.axis)], end = range.end.evaluate(e.bindings);
+  if (end > size) {
+    ir::fail(e.node, "slice_c3",
+             text("end must be at most the axis' size, as the node says it is; got ", end, " of ", size, "."));
+  }
   const int64_t first = range.begin.evaluate(e.bindings) * stride;
   stride *= range.step;
   return {gather_strided(e.input(0), e.output_shape(), first, strides)};
@@ -59,7 +65,9 @@ ir::OpDef define_slice() {
           .attrs = {{"axis", ir::AttrKind::integer, Dim(0), "the axis"},
                     {"start", ir::AttrKind::integer, Dim(0), "first index"},
                     {"end", ir::AttrKind::integer, Dim(std::numeric_limits<int64_t>::max()), "one past the last index"},
-                    {"step", ir::AttrKind::integer, Dim(1), "distance of indices"}},
+                    {"step", ir::AttrKind::integer, Dim(1), "distance of indices"},
+                    {"inside", ir::AttrKind::boolean, false,
+                     "0 <= start <= end <= size is known of every size, so y has (end - start) / step entries"}},
           .traits = static_cast<uint32_t>(ir::Trait::movement),
           .torch = {{"aten.slice.Tensor", "x axis start end step"}},
           .onnx = {},

@@ -514,7 +514,8 @@ def _index(call: Call) -> Any:
     axes = [axis for axis, _ in given]
     if axes == list(range(axes[0], axes[-1] + 1)) and all(index.dtype in ("i64", "i32") for _, index in given):
         # Neighbouring axes become one, and their indices one flat index.
-        flat, total = None, 1
+        flat: Any = None
+        total: int | str = 1
         for axis, index in given:
             size = x.shape[axis]
             entry = call.from_the_front(call.cast(index, "i64"), size)

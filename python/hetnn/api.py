@@ -35,6 +35,7 @@ def compile(
     shapes: Iterable[Mapping[str, int]] = (),
     options: Mapping[str, Any] | None = None,
     memory_budget: Mapping[str, float] | None = None,
+    overlap: bool = False,
     calibration: Any = None,
     calibrate: bool = False,
     progress: Callable[[str], None] | None = None,
@@ -49,6 +50,7 @@ def compile(
     rewrite: "auto" keeps rewritten activations where the plan gets faster, "always" and "off" decide it.
     disabled_rules: names of rewriting rules not to use. fusion: False gives one kernel a node.
     memory_budget: most bytes of constants on a device: {"relu-only": 500_000}.
+    overlap: plan for devices that work at the same time: the shortest schedule in place of the least sum of times.
     shapes: values of a dynamic model's symbols for which accelerators are compiled now; others follow when first run.
     calibration: speeds of the CPU for planning: "off" for the built-in ones, the path of a file of `hetnn calibrate`,
         or its content. None takes the environment's HETNN_CALIBRATION, else what this machine's cache holds.
@@ -60,7 +62,9 @@ def compile(
     began = time.perf_counter()
     step("import")
     imported = import_model(model)
-    settings = _settings(strategy, pin, strict, rewrite, disabled_rules, fusion, options, memory_budget, shapes)
+    settings = _settings(
+        strategy, pin, strict, rewrite, disabled_rules, fusion, options, memory_budget, overlap, shapes
+    )
     described = _with_speeds(resolve_target(target), calibration, threads)
     if calibrate:
         step("calibrate")
@@ -83,13 +87,14 @@ def plan(
     disabled_rules: Iterable[str] = (),
     options: Mapping[str, Any] | None = None,
     memory_budget: Mapping[str, float] | None = None,
+    overlap: bool = False,
     shapes: Iterable[Mapping[str, int]] = (),
     calibration: Any = None,
     calibrate: bool = False,
 ) -> Plan:
     """What `compile` would decide, without compiling: the dry run. Arguments as there."""
     graph = import_model(model).graph
-    settings = _settings(strategy, pin, strict, rewrite, disabled_rules, True, options, memory_budget, shapes)
+    settings = _settings(strategy, pin, strict, rewrite, disabled_rules, True, options, memory_budget, overlap, shapes)
     described = _with_speeds(resolve_target(target), calibration, None)
     if calibrate:
         settings["measured_us"] = _measured_us(graph, described, settings, None)
@@ -143,6 +148,7 @@ def _settings(
     fusion: bool | str,
     options: Mapping[str, Any] | None,
     memory_budget: Mapping[str, float] | None,
+    overlap: bool,
     shapes: Iterable[Mapping[str, int]],
 ) -> dict[str, Any]:
     if rewrite not in _REWRITE_MODES:
@@ -151,7 +157,7 @@ def _settings(
         raise InvalidModel(f"fusion must be True, False, 'on' or 'off'; got {fusion!r}.")
     return {
         "strategy": strategy,
-        "options": dict(options or {}),
+        "options": {**(options or {}), **({"overlap": True} if overlap else {})},
         "pins": _pins(pin),
         "strict": strict or "",
         "rewrite": rewrite,

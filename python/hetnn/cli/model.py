@@ -68,6 +68,9 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
         "--memory-budget", metavar="DEVICE=BYTES", action="append", help="most bytes of constants on that device"
     )
     parser.add_argument(
+        "--overlap", action="store_true", default=None, help="shorten the schedule of devices working at the same time"
+    )
+    parser.add_argument(
         "--calibration",
         metavar="FILE",
         help="speeds of the CPU, as `hetnn calibrate` wrote them; off for the built-in ones (default: the cache's)",
@@ -112,6 +115,7 @@ def plan_options(args: argparse.Namespace) -> dict[str, Any]:
         "strategy": args.strategy,
         "strict": args.strict,
         "rewrite": args.rewrite,
+        "overlap": args.overlap,
         "calibration": args.calibration,
         "calibrate": args.calibrate,
         "disabled_rules": args.disable_rule,

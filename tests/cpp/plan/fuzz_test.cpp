@@ -142,6 +142,33 @@ TEST(PlanFuzz, GraphsThatOnceBroke) {
   for (const uint64_t seed : {20'275'444ULL}) check_graph(seed, 0, 1, true, plans);
 }
 
+TEST(PlanFuzz, OverlapNeverEndsLaterThanAnotherStrategy) {
+  const uint64_t graphs = from_environment("HETNN_FUZZ_GRAPHS", 20'000) / 200;
+  Options overlap;
+  overlap.overlap = true;
+  double serial_us = 0, overlapped_us = 0;
+  for (uint64_t k = 0; k < graphs; ++k) {
+    const Problem p = fuzz_problem(88'000'000 + k);
+    PartitionResult overlapped;
+    ASSERT_NO_THROW(overlapped = partition(p, overlap)) << k;
+    ASSERT_LE(overlapped.makespan_us, overlapped.cost_us * (1 + 1e-9) + 1e-9) << k;
+    const PartitionResult serial = partition(p);
+    serial_us += serial.makespan_us;
+    overlapped_us += overlapped.makespan_us;
+    for (const Strategy strategy : {Strategy::cost, Strategy::topological, Strategy::depth, Strategy::merge,
+                                    Strategy::take_all, Strategy::cpu_only}) {
+      Options options;
+      options.strategy = strategy;
+      const PartitionResult other = partition(p, options);
+      const bool pins_given_up = !other.notes.empty() && other.notes.back().node < 0;
+      if (pins_given_up) continue;
+      ASSERT_LE(overlapped.makespan_us, other.makespan_us * (1 + 1e-9) + 1e-9) << k << " " << strategy_name(strategy);
+    }
+  }
+  EXPECT_LT(overlapped_us, 0.95 * serial_us);
+  std::cout << "schedules of " << graphs << " graphs: " << overlapped_us / serial_us << " of those without overlap\n";
+}
+
 TEST(PlanFuzz, ManyThresholdsNeverBeatCost) {
   const uint64_t graphs = from_environment("HETNN_FUZZ_GRAPHS", 20'000) / 100;
   for (uint64_t k = 0; k < graphs; ++k) {

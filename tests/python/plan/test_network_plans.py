@@ -184,6 +184,36 @@ def test_budgets_come_from_the_options(gated: torch.export.ExportedProgram) -> N
         hetnn.plan(gated, TARGET, memory_budget={"relu-only": -1})
 
 
+class Branches(nn.Module):
+    """Two towers that need nothing of each other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = nn.Sequential(*(nn.Conv2d(8, 8, 3, padding=1) for _ in range(3)))
+        self.right = nn.Sequential(*(nn.Conv2d(8, 8, 3, padding=1) for _ in range(3)))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return self.left(x), self.right(x)
+
+
+def test_overlap_shortens_the_schedule_of_independent_towers() -> None:
+    torch.manual_seed(6)
+    module, x = Branches().eval(), torch.randn(1, 8, 24, 24)
+    exported = export(module, (x,))
+    # Presets of one speed: one tower each, where one device would take both after each other.
+    target = "cpu+relu-only+relu-mul"
+    serial = hetnn.plan(exported, target).report(format="dict")
+    executable = hetnn.compile(exported, target, overlap=True)
+    report = executable.report(format="dict")
+    assert report["makespan_us"] < 0.7 * serial["makespan_us"]
+    assert report["predicted_us"] >= serial["predicted_us"]
+    with torch.no_grad():
+        for got, want in zip(executable(x), module(x), strict=True):
+            torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+    with pytest.raises(hetnn.InvalidModel, match="strategy 'depth' has no such option"):
+        hetnn.plan(exported, target, strategy="depth", overlap=True)
+
+
 @pytest.fixture(scope="module")
 def file(gated: torch.export.ExportedProgram, tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("gated") / "gated.pt2"

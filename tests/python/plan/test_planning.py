@@ -127,6 +127,43 @@ def test_picture_is_well_formed_and_shows_every_node() -> None:
     assert len(boxes) >= 1 + 2 + 3  # background, legend, nodes
 
 
+def test_overlap_shares_branches_between_devices() -> None:
+    """Two branches of equal work: one after the other on the accelerator, or each on a device of its own."""
+    problem = graph("a: b1:a b2:b1 b3:b2 c1:a c2:c1 c3:c2 d:b3,c3")
+    for node in problem["nodes"]:
+        node["time_us"] = {"cpu": 12, "npu": 10}
+    serial, overlapped = hetnn.plan_problem(problem), hetnn.plan_problem(problem, overlap=True)
+    assert serial["subgraphs_on"] == {"cpu": 0, "npu": 1}
+    assert serial["makespan_us"] == serial["cost_us"] == 8 * 10 + 1
+    # The longer way stays on the cpu, 5 * 12; the accelerator has a branch of 2 + 1 + 30 + 2 us beside it. With both
+    # ends of it on the accelerator it would be 10 + 36 + 10, two transfers of 2 us and two launches: 62.
+    assert overlapped["makespan_us"] == 5 * 12
+    assert overlapped["cost_us"] > serial["cost_us"]
+    assert {overlapped["device_of"][f"b{k}"] for k in (1, 2, 3)} != {
+        overlapped["device_of"][f"c{k}"] for k in (1, 2, 3)
+    }
+    with pytest.raises(hetnn.InvalidModel, match="option overlap: must be true or false, got 1"):
+        hetnn.plan_problem(problem, overlap=1)
+    with pytest.raises(hetnn.InvalidModel, match="strategy 'depth' has no such option"):
+        hetnn.plan_problem(problem, "depth", overlap=True)
+
+
+@pytest.mark.parametrize("devices", [2, 3])
+@pytest.mark.parametrize("kind", ["layered", "series-parallel", "random", "chain", "fan", "transformer"])
+def test_overlap_is_never_slower_than_another_strategy(kind: str, devices: int) -> None:
+    gained = 0.0
+    for seed in range(6):
+        problem = hetnn.generate_problem(kind, 30, seed, devices=devices, non_exportable=0.1)
+        overlapped = hetnn.plan_problem(problem, overlap=True)
+        again = hetnn.plan_problem(problem, overlap=True)
+        assert {**again, "plan_us": 0} == {**overlapped, "plan_us": 0}
+        for strategy in STRATEGIES:
+            other = hetnn.plan_problem(problem, strategy)["makespan_us"]
+            assert overlapped["makespan_us"] <= other * (1 + 1e-9), (seed, strategy)
+        gained += hetnn.plan_problem(problem)["makespan_us"] - overlapped["makespan_us"]
+    assert gained > 0 or kind == "chain", "graphs with branches have something to overlap"
+
+
 def test_repair() -> None:
     asked = []
 
@@ -222,7 +259,9 @@ def test_bad_options() -> None:
         hetnn.plan_problem(graph("a:"), "best")
     with pytest.raises(hetnn.InvalidModel, match="option order: must be one of min, index"):
         hetnn.plan_problem(graph("a:"), "topological", order="max")
-    with pytest.raises(hetnn.InvalidModel, match="strategy 'cost' has no such option; it has local_search, strict"):
+    with pytest.raises(
+        hetnn.InvalidModel, match="strategy 'cost' has no such option; it has local_search, overlap, strict"
+    ):
         hetnn.plan_problem(graph("a:"), "cost", settle="trim")
 
 

@@ -148,8 +148,10 @@ Draft run_strategy(const Instance& instance, const Options& options, CostTrace& 
     case Strategy::merge:
       return plan_merge(instance, {options.settle, options.policy, options.measure, options.threshold});
     default:
-      return plan_cost(instance, options.local_search, trace);
+      break;
   }
+  Draft draft = plan_cost(instance, options.local_search, trace);
+  return options.overlap ? plan_overlapped(instance, std::move(draft)) : draft;
 }
 
 }  // namespace

@@ -32,6 +32,8 @@ struct Options {
   bool local_search = true;
   /// Not empty: every node must run on this device; Unsupported lists all that cannot.
   std::string strict;
+  /// cost: shorten the schedule in which devices work at the same time, instead of the sum of all times.
+  bool overlap = false;
 };
 
 /// Nodes of one device that run in one visit.

@@ -54,6 +54,9 @@ bool read_option(Options& options, const std::string& key, const Json& value) {
     if (!value.is_boolean())
       throw InvalidModel(text("option local_search: must be true or false, got ", value.dump(), "."));
     options.local_search = value.get<bool>();
+  } else if (key == "overlap" && s == Strategy::cost) {
+    if (!value.is_boolean()) throw InvalidModel(text("option overlap: must be true or false, got ", value.dump(), "."));
+    options.overlap = value.get<bool>();
   } else if (key == "strict") {
     if (!value.is_string() && !value.is_null())
       throw InvalidModel(text("option strict: must be the name of a device, got ", value.dump(), "."));
@@ -71,7 +74,7 @@ std::string option_names(Strategy strategy) {
     case Strategy::merge:
       return "settle, policy, measure, threshold, strict";
     case Strategy::cost:
-      return "local_search, strict";
+      return "local_search, overlap, strict";
     default:
       return "strict";
   }

@@ -9,8 +9,9 @@
 
 namespace hetnn::plan {
 
-/// Reads an object of options for a strategy: `order`, `settle`, `policy`, `measure`, `threshold`, `local_search` where
-/// the strategy has them, `strict` everywhere. InvalidModel naming the option, its value and what it may be.
+/// Reads an object of options for a strategy: `order`, `settle`, `policy`, `measure`, `threshold`, `local_search`,
+/// `overlap` where the strategy has them, `strict` everywhere. InvalidModel naming the option, its value and what it
+/// may be.
 Options parse_plan_options(std::string_view strategy, std::string_view json);
 
 /// The plan as one JSON document in the keys of docs/plan-schema.json.

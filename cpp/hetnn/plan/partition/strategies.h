@@ -81,4 +81,8 @@ struct CostTrace {
 };
 Draft plan_cost(const Instance& instance, bool local_search, CostTrace& trace);
 
+/// From a draft to one whose schedule ends no later than its own or than that of any other strategy at its defaults,
+/// where devices work at the same time. The work is bounded by a count.
+Draft plan_overlapped(const Instance& instance, Draft start);
+
 }  // namespace hetnn::plan

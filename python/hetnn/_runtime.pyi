@@ -47,6 +47,10 @@ class Executable:
         """
         Writes the image, with all shapes compiled so far.
         """
+    def set_interpreter(self, interpret: collections.abc.Callable[[str, list[typing.Any]], list[typing.Any]]) -> None:
+        """
+        `interpret(graph text, arrays)` returns the outputs of subgraphs for the reference device.
+        """
     def set_specialiser(self, compile: collections.abc.Callable[[dict[str, int]], bytes]) -> None:
         """
         `compile(bindings)` returns a whole image that has code for those sizes too.

@@ -42,6 +42,7 @@ class Executable:
 
     def __init__(self, engine: _runtime.Executable) -> None:
         self._engine = engine
+        engine.set_interpreter(_interpret)
         self.compile_s: float | None = None  # when it was compiled in this process
         self.last_times: list[dict[str, Any]] = []  # of the last run: one row a subprogram
 
@@ -192,6 +193,18 @@ class Executable:
                 f"got {', '.join(named)}."
             )
         return [named[name] for name in wanted]
+
+
+def _interpret(graph: str, arrays: list[Array]) -> list[Array]:
+    """Subgraphs of the reference device run by the operators' meanings, which are part of the compiler."""
+    try:
+        from hetnn import _core
+    except ImportError as error:
+        raise Unsupported(
+            f"the reference device runs by the operators' meanings, which are part of the compiler; {error}. "
+            "Compile for cpu, or install hetnn whole."
+        ) from error
+    return list(_core.interpret(_core.Graph.parse(graph), arrays))
 
 
 def _is_torch(value: Any) -> bool:

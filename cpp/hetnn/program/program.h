@@ -99,6 +99,13 @@ struct NpuCode {
   bool operator==(const NpuCode&) const = default;
 };
 
+/// A graph as IR text with its constants, for a process that has the operators' meanings.
+struct ReferenceCode {
+  int64_t text_offset_bytes = 0;  // in the blob
+  int64_t text_bytes = 0;
+  bool operator==(const ReferenceCode&) const = default;
+};
+
 /// Planned, but not to be run.
 struct NullCode {
   bool operator==(const NullCode&) const = default;
@@ -108,11 +115,11 @@ struct NullCode {
 struct Subprogram {
   std::string name;
   std::string device;
-  std::string kind;  // cpu, npu, null
+  std::string kind;  // cpu, npu, reference, null
   std::vector<int32_t> inputs;
   std::vector<int32_t> outputs;
   std::vector<int32_t> depends_on;  // earlier subprograms
-  std::variant<CpuCode, NpuCode, NullCode> code;
+  std::variant<CpuCode, NpuCode, ReferenceCode, NullCode> code;
   bool operator==(const Subprogram&) const = default;
 };
 

@@ -91,6 +91,10 @@ Json code_json(const Subprogram& subprogram) {
     for (const NpuVariant& variant : npu->variants) variants.push_back(variant_json(variant));
     return {{"npu", {{"spec", npu->spec_json}, {"batch_symbol", npu->batch_symbol}, {"variants", variants}}}};
   }
+  if (auto* reference = std::get_if<ReferenceCode>(&subprogram.code)) {
+    return {
+        {"reference", {{"text_offset_bytes", reference->text_offset_bytes}, {"text_bytes", reference->text_bytes}}}};
+  }
   return {{"null", Json::object()}};
 }
 
@@ -250,10 +254,14 @@ Subprogram subprogram_of(const Reader& r) {
     const Reader npu = code.only({"npu"})["npu"];
     npu.only({"spec", "batch_symbol", "variants"});
     out.code = NpuCode{npu["spec"].string(), npu["variants"].map(variant_of), npu["batch_symbol"].string()};
+  } else if (code.has("reference")) {
+    const Reader reference = code.only({"reference"})["reference"];
+    reference.only({"text_offset_bytes", "text_bytes"});
+    out.code = ReferenceCode{reference["text_offset_bytes"].integer(), reference["text_bytes"].integer()};
   } else if (code.has("null")) {
     out.code = NullCode{};
   } else {
-    code.wrong("code for cpu, npu or null");
+    code.wrong("code for cpu, npu, reference or null");
   }
   return out;
 }

@@ -104,6 +104,9 @@ class Validator {
     } else if (auto* npu = std::get_if<NpuCode>(&s.code)) {
       check(s.kind == "npu", field + ".kind", text("'", s.kind, "' with code for npu"));
       for (size_t k = 0; k < npu->variants.size(); ++k) variant(s, npu->variants[k], text(field, ".variants[", k, "]"));
+    } else if (auto* reference = std::get_if<ReferenceCode>(&s.code)) {
+      check(s.kind == "reference", field + ".kind", text("'", s.kind, "' with code for reference"));
+      within_weights(reference->text_offset_bytes, reference->text_bytes, field + ".text");
     }
   }
   void variant(const Subprogram& s, const NpuVariant& v, const std::string& field) const {

@@ -95,7 +95,7 @@ void Context::run_cpu(const BoundSubprogram& subprogram, std::vector<Pointers>& 
 }
 
 void Context::run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, RunTimes* times,
-                  bool time_commands) {
+                  bool time_commands, const Interpreter* interpreter) {
   set_pointers(inputs, outputs);
   for (size_t s = 0; s < bound_->subprograms.size(); ++s) {
     const BoundSubprogram& subprogram = bound_->subprograms[s];
@@ -107,6 +107,8 @@ void Context::run(std::span<const std::byte* const> inputs, std::span<std::byte*
       time.simulated_us = npus_[s]->simulated_us();
     } else if (std::holds_alternative<program::CpuCode>(subprogram.subprogram->code)) {
       run_cpu(subprogram, pointers_[s], time_commands ? times : nullptr);
+    } else if (std::holds_alternative<program::ReferenceCode>(subprogram.subprogram->code)) {
+      run_reference(*bound_->program, *subprogram.subprogram, addresses_, bound_->buffers, interpreter);
     } else {
       throw Unsupported(text("subprogram '", subprogram.subprogram->name, "' is on the device '",
                              subprogram.subprogram->device,

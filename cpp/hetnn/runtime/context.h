@@ -18,8 +18,9 @@ class Context {
  public:
   explicit Context(std::shared_ptr<const BoundProgram> bound);
 
+  /// `interpreter` serves reference subprograms, and may be null where there are none.
   void run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, RunTimes* times,
-           bool time_commands);
+           bool time_commands, const Interpreter* interpreter);
   const std::shared_ptr<const BoundProgram>& bound() const { return bound_; }
 
  private:

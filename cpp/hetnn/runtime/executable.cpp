@@ -66,6 +66,12 @@ void Executable::set_specialiser(Specialiser specialiser) {
   specialiser_.swap(shared);
 }
 
+void Executable::set_interpreter(Interpreter interpreter) {
+  auto shared = std::make_shared<const Interpreter>(std::move(interpreter));
+  const std::lock_guard lock(mutex_);
+  interpreter_.swap(shared);
+}
+
 std::shared_ptr<const program::Program> Executable::program() const {
   const std::lock_guard lock(mutex_);
   return program_;
@@ -204,7 +210,12 @@ void Executable::run(const Bindings& bindings, std::span<const std::byte* const>
                      std::span<std::byte* const> outputs, RunTimes* times, bool time_commands) {
   const std::shared_ptr<const BoundProgram> bound = bound_for(bindings);
   std::unique_ptr<Context> context = take_context(bound);
-  context->run(inputs, outputs, times, time_commands);
+  std::shared_ptr<const Interpreter> interpreter;
+  {
+    const std::lock_guard lock(mutex_);
+    interpreter = interpreter_;
+  }
+  context->run(inputs, outputs, times, time_commands, interpreter.get());
   give_back(bound, std::move(context));
 }
 

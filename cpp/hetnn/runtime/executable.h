@@ -12,6 +12,7 @@
 
 #include "hetnn/program/program.h"
 #include "hetnn/runtime/bound_program.h"
+#include "hetnn/runtime/reference_executor.h"
 
 namespace hetnn::runtime {
 
@@ -55,6 +56,8 @@ class Executable {
   Executable& operator=(const Executable&) = delete;
 
   void set_specialiser(Specialiser specialiser);
+  /// Serves subprograms of the reference device; without one they are Unsupported.
+  void set_interpreter(Interpreter interpreter);
   std::shared_ptr<const program::Program> program() const;
   /// The image as it is now, with all that was specialised.
   program::Blob image() const;
@@ -90,6 +93,7 @@ class Executable {
   std::shared_ptr<const program::Program> program_;
   std::list<Entry> entries_;  // most recently used first
   std::shared_ptr<const Specialiser> specialiser_;
+  std::shared_ptr<const Interpreter> interpreter_;
 };
 
 }  // namespace hetnn::runtime

@@ -5,50 +5,10 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/npu/spec.h"
+#include "hetnn/runtime/layout_copy.h"
 #include "hetnn/sim/machine.h"
 
 namespace hetnn::runtime {
-namespace {
-
-// Where pixel and channel of a buffer lie, in elements: the same loop serves both directions and all layouts.
-struct Strides {
-  int64_t image, channel, row, column;
-};
-
-Strides strides_of(const std::vector<int64_t>& shape, Layout layout, int64_t pitch) {
-  const int64_t c = shape[1], h = shape[2], w = shape[3];
-  if (layout == Layout::plain) return {c * h * w, h * w, w, 1};
-  return {h * w * pitch, 1, w * pitch, pitch};
-}
-
-template <typename T>
-void copy_elements(const std::byte* source, const Strides& in, std::byte* target, const Strides& out,
-                   const std::vector<int64_t>& shape) {
-  const auto* from = reinterpret_cast<const T*>(source);
-  auto* to = reinterpret_cast<T*>(target);
-  for (int64_t n = 0; n < shape[0]; ++n) {
-    for (int64_t i = 0; i < shape[2]; ++i) {
-      for (int64_t j = 0; j < shape[3]; ++j) {
-        const T* read = from + n * in.image + i * in.row + j * in.column;
-        T* write = to + n * out.image + i * out.row + j * out.column;
-        for (int64_t c = 0; c < shape[1]; ++c) write[c * out.channel] = read[c * in.channel];
-      }
-    }
-  }
-}
-
-// By the size of an element.
-void copy_map(int64_t elem_bytes, const std::byte* from, const Strides& in, std::byte* to, const Strides& out,
-              const std::vector<int64_t>& shape) {
-  const auto copy = elem_bytes == 1   ? copy_elements<uint8_t>
-                    : elem_bytes == 2 ? copy_elements<uint16_t>
-                    : elem_bytes == 4 ? copy_elements<uint32_t>
-                                      : copy_elements<uint64_t>;
-  copy(from, in, to, out, shape);
-}
-
-}  // namespace
-
 struct NpuExecutor::Impl {
   const program::NpuVariant& variant;
   sim::Machine machine;
@@ -62,12 +22,12 @@ struct NpuExecutor::Impl {
       std::memcpy(upload ? device : host, upload ? host : device, static_cast<size_t>(bytes));
       return;
     }
-    const Strides outside = strides_of(buffer.shape, layout, buffer.view.pitch_elems);
-    const Strides inside = strides_of(buffer.shape, port.layout, buffer.shape[1]);
+    const MapLayout outside{layout, buffer.view.pitch_elems}, inside{port.layout, buffer.shape[1]};
+    const int64_t elem_bytes = dtype_bytes(port.dtype);
     if (upload) {
-      copy_map(dtype_bytes(port.dtype), host, outside, device, inside, buffer.shape);
+      copy_map(elem_bytes, buffer.shape, host, outside, device, inside);
     } else {
-      copy_map(dtype_bytes(port.dtype), device, inside, host, outside, buffer.shape);
+      copy_map(elem_bytes, buffer.shape, device, inside, host, outside);
     }
   }
 };

@@ -18,5 +18,5 @@ def run(args: argparse.Namespace) -> Answer:
     if args.name is not None:
         target = resolve_target(args.name)
         return Answer(target, json.dumps(target, indent=1))
-    names = ["cpu", "null", *preset_names(), "systolic-<rows>x<cols>"]
+    names = ["cpu", "reference", "null", *preset_names(), "systolic-<rows>x<cols>"]
     return Answer({"targets": names}, "\n".join(names))

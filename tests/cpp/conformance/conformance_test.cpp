@@ -30,7 +30,8 @@ std::string read_file(const std::string& path) {
 }
 
 TargetSpec target_of(const std::string& device) {
-  if (device == "cpu") return parse_target(R"({"name": "cpu", "devices": [{"name": "cpu", "kind": "cpu"}]})");
+  if (device == "cpu" || device == "reference")
+    return parse_target(R"({"name": "one", "devices": [{"name": ")" + device + R"(", "kind": ")" + device + R"("}]})");
   const std::string spec = read_file(std::string(HETNN_SOURCE_DIR) + "/python/hetnn/targets/" + device + ".json");
   return parse_target(R"({"name": "both", "devices": [{"name": "cpu", "kind": "cpu"}, {"name": ")" + device +
                       R"(", "kind": "npu", "spec": )" + spec + "}]}");
@@ -147,6 +148,9 @@ int64_t most_steps(const Tensor& got, const Tensor& want) {
 std::vector<Tensor> run(const Compilation& compilation, const std::vector<Tensor>& inputs, int threads) {
   auto image = std::make_shared<const std::vector<std::byte>>(compilation.image());
   runtime::Executable executable({image, *image}, threads);
+  executable.set_interpreter([](std::string_view graph, std::span<const Tensor> operands) {
+    return ops::interpret(ir::parse(graph), operands);
+  });
   std::vector<runtime::Argument> arguments;
   std::vector<const std::byte*> from;
   for (const Tensor& input : inputs) {
@@ -188,7 +192,7 @@ bool takes(std::string_view source, Form form) {
 std::vector<Case> all_cases() {
   ops::register_all();
   std::vector<Case> out;
-  for (const char* device : {"cpu", "relu-mul"}) {
+  for (const char* device : {"cpu", "reference", "relu-mul"}) {
     for (const ir::OpDef* op : ir::OpTable::global().all()) {
       for (std::string_view source : op->samples) {
         for (Form form : {Form::as_written, Form::f16, Form::i8}) {
@@ -238,7 +242,7 @@ TEST_P(Conformance, EqualsTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Samples, Conformance, testing::ValuesIn(all_cases()),
                          [](const testing::TestParamInfo<Case>& sample) {
-                           return (sample.param.device == "cpu" ? "cpu_" : "npu_") +
+                           return (sample.param.device == "relu-mul" ? "npu" : sample.param.device) + "_" +
                                   std::string(sample.param.op->name) +
                                   std::string(kForms[static_cast<size_t>(sample.param.form)]) + "_" +
                                   std::to_string(sample.index);

@@ -1,0 +1,41 @@
+"""The reference device: a whole model by the operators' meanings, saved and loaded like any other."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import hetnn
+from models import nets
+
+
+def exported() -> tuple[torch.export.ExportedProgram, torch.nn.Module, torch.Tensor]:
+    module, inputs = nets.TinyNet().eval(), (torch.randn(1, 3, 16, 16),)
+    return torch.export.export(module, inputs, strict=False), module, inputs[0]
+
+
+@pytest.mark.parametrize("target", ["reference", "reference+relu-only"])
+def test_it_runs_and_shares_a_model_with_an_npu(target: str, tmp_path: Path) -> None:
+    program, module, x = exported()
+    exe = hetnn.compile(program, target)
+    with torch.no_grad():
+        want = module(x)
+    assert torch.allclose(exe(x), want, rtol=1e-5, atol=1e-6)
+    exe.save(tmp_path / "model.hetnn")
+    assert torch.equal(hetnn.load(tmp_path / "model.hetnn")(x), exe(x))
+    assert exe.report(format="dict")["nodes_on"]["reference"] > 0
+
+
+def test_without_the_compiler_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, _, x = exported()
+    hetnn.compile(program, "reference").save(tmp_path / "model.hetnn")
+    exe = hetnn.load(tmp_path / "model.hetnn")
+    monkeypatch.setitem(sys.modules, "hetnn._core", None)
+    monkeypatch.delattr(hetnn, "_core", raising=False)
+    with pytest.raises(
+        hetnn.Unsupported, match=r"the reference device runs by the operators' meanings.*Compile for cpu"
+    ):
+        exe(x)

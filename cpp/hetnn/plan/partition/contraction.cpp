@@ -10,157 +10,211 @@ namespace {
 constexpr int64_t kSpan = int64_t{1} << 62;
 /// Groups that move are laid this close together at most, so that a gap lasts for many moves.
 constexpr int64_t kStride = int64_t{1} << 16;
+/// After making room, gaps are this wide for each group in the neighbourhood.
+constexpr int64_t kGap = int64_t{1} << 10;
+/// A walk leaves groups of more edges for last.
+constexpr int32_t kFewEdges = 16;
 
 size_t index(int32_t v) { return static_cast<size_t>(v); }
 
 }  // namespace
 
-ContractionGraph::ContractionGraph(EdgeLists edges, const std::vector<int32_t>& order) : edges_(edges) {
+ContractionGraph::ContractionGraph(EdgeLists edges, const std::vector<int32_t>& order)
+    : directions_{{edges.in_begin, {}, edges.in_nodes, {}}, {edges.out_begin, {}, edges.out_nodes, {}}} {
   const size_t n = order.size();
   parent_.resize(n);
-  next_member_.resize(n);
-  for (size_t v = 0; v < n; ++v) parent_[v] = next_member_[v] = static_cast<int32_t>(v);
-  member_count_.assign(n, 1);
-  seen_forward_.assign(n, 0);
-  seen_backward_.assign(n, 0);
-  label_.assign(n + 1, 0);
-  before_.assign(n + 1, 0);
-  after_.assign(n + 1, 0);
-  int32_t last = static_cast<int32_t>(n);
+  for (size_t v = 0; v < n; ++v) parent_[v] = static_cast<int32_t>(v);
+  groups_.resize(n + 1);
+  for (size_t k = 0; k < 2; ++k) {
+    Direction& d = directions_[k];
+    d.end.assign(d.begin.begin() + 1, d.begin.end());
+    d.next_member = parent_;
+    for (size_t v = 0; v < n; ++v) {
+      groups_[v].edges[k] = d.end[v] - d.begin[v];
+      groups_[v].tail[k] = groups_[v].edges[k] > 0 ? static_cast<int32_t>(v) : -1;
+    }
+  }
+  int32_t last = sentinel();
   for (const int32_t v : order) {
-    after_[index(last)] = v;
-    before_[index(v)] = last;
+    at(last).after = v;
+    at(v).before = last;
     last = v;
   }
-  after_[index(last)] = static_cast<int32_t>(n);
-  before_[n] = last;
-  renumber();
+  at(last).after = sentinel();
+  at(sentinel()).before = last;
+  spread_evenly();
 }
 
-int32_t ContractionGraph::group(int32_t v) {
-  while (parent_[index(v)] != v) {
-    parent_[index(v)] = parent_[index(parent_[index(v)])];
-    v = parent_[index(v)];
-  }
-  return v;
-}
-
-void ContractionGraph::renumber() {
-  const auto sentinel = static_cast<int32_t>(parent_.size());
-  int64_t count = 0;
-  for (int32_t g = after_[index(sentinel)]; g != sentinel; g = after_[index(g)]) ++count;
-  const int64_t gap = kSpan / (count + 2);
+void ContractionGraph::spread_evenly() {
+  const int64_t gap = kSpan / (static_cast<int64_t>(parent_.size()) + 2);
   int64_t label = 0;
-  for (int32_t g = after_[index(sentinel)]; g != sentinel; g = after_[index(g)]) label_[index(g)] = label += gap;
+  for (int32_t g = at(sentinel()).after; g != sentinel(); g = at(g).after) at(g).label = label += gap;
+}
+
+void ContractionGraph::make_room(int32_t place, int64_t count) {
+  // The smallest neighbourhood whose groups get gaps in proportion to their number when they are spread evenly: it
+  // takes as many insertions again before one of that size is crowded, so a place moves O(log n) times on average.
+  int32_t left = place;
+  int32_t right = at(place).after;
+  int64_t inside = 0;
+  const auto low = [&] { return left == sentinel() ? 0 : at(left).label; };
+  const auto high = [&] { return right == sentinel() ? kSpan : at(right).label; };
+  while (left != sentinel() || right != sentinel()) {
+    const int64_t total = inside + count + 1;
+    if ((high() - low()) / total >= kGap * total) break;
+    for (int64_t k = inside; k >= 0 && left != sentinel(); --k, ++inside) left = at(left).before;
+    for (int64_t k = inside; k >= 0 && right != sentinel(); --k, ++inside) right = at(right).after;
+  }
+  const int64_t gap = (high() - low()) / (inside + count + 2);
+  int64_t label = low() + (place == sentinel() ? gap * count : 0);
+  for (int32_t g = at(left).after; g != right; g = at(g).after) {
+    at(g).label = label += gap;
+    if (g == place) label += gap * count;
+  }
 }
 
 void ContractionGraph::unlink(int32_t g) {
-  after_[index(before_[index(g)])] = after_[index(g)];
-  before_[index(after_[index(g)])] = before_[index(g)];
+  at(at(g).before).after = at(g).after;
+  at(at(g).after).before = at(g).before;
 }
 
 void ContractionGraph::insert_after(int32_t before, int32_t g, int64_t label) {
-  const int32_t after = after_[index(before)];
-  after_[index(before)] = g;
-  before_[index(g)] = before;
-  after_[index(g)] = after;
-  before_[index(after)] = g;
-  label_[index(g)] = label;
+  const int32_t after = at(before).after;
+  at(before).after = g;
+  at(after).before = g;
+  at(g).before = before;
+  at(g).after = after;
+  at(g).label = label;
 }
 
-void ContractionGraph::enter_member(Walk& walk, int32_t member) {
-  walk.member = member;
-  walk.edge = walk.forward ? edges_.out_begin[index(member)] : edges_.in_begin[index(member)];
+template <bool kForward>
+void ContractionGraph::begin(int32_t start, int32_t goal) {
+  Walk& w = walk<kForward>();
+  w.start = start;
+  w.goal = goal;
+  w.found.clear();
+  w.head = 0;
+  w.large.clear();
+  w.work = 0;
+  discover<kForward>(start);
 }
 
-void ContractionGraph::begin(Walk& walk, bool forward, int32_t start, int32_t goal) {
-  walk.forward = forward;
-  walk.start = start;
-  walk.goal = goal;
-  walk.found.assign(1, start);
-  walk.head = 0;
-  enter_member(walk, start);
+template <bool kForward>
+void ContractionGraph::discover(int32_t g) {
+  Walk& w = walk<kForward>();
+  w.found.push_back(g);
+  const int32_t edges = at(g).edges[kForward ? 1 : 0];
+  if (edges <= kFewEdges) return;
+  w.large.emplace_back(-edges, g);
+  std::push_heap(w.large.begin(), w.large.end());
 }
 
-ContractionGraph::Step ContractionGraph::step(Walk& walk) {
-  const std::vector<int32_t>& ends = walk.forward ? edges_.out_begin : edges_.in_begin;
-  const int32_t here = walk.found[walk.head];
-  if (walk.edge == ends[index(walk.member) + 1]) {
-    const int32_t next = next_member_[index(walk.member)];
-    if (next != here) {
-      enter_member(walk, next);
-      return Step::more;
-    }
-    if (++walk.head == walk.found.size()) return Step::ended;
-    enter_member(walk, walk.found[walk.head]);
-    return Step::more;
+template <bool kForward>
+int32_t ContractionGraph::next_edges() {
+  Walk& w = walk<kForward>();
+  for (; w.head < w.found.size(); ++w.head) {
+    const int32_t edges = at(w.found[w.head]).edges[kForward ? 1 : 0];
+    if (edges <= kFewEdges && edges > 0) return edges;
   }
-  const int32_t neighbour =
-      group((walk.forward ? edges_.out_nodes : edges_.in_nodes)[static_cast<size_t>(walk.edge++)]);
-  if (neighbour == here) return Step::more;
-  if (neighbour == walk.goal) return here == walk.start ? Step::more : Step::met;
-  const int64_t label = label_[index(neighbour)];
-  if (walk.forward ? label > label_[index(walk.goal)] : label < label_[index(walk.goal)]) return Step::more;
-  std::vector<int32_t>& seen = walk.forward ? seen_forward_ : seen_backward_;
-  if (seen[index(neighbour)] == stamp_) return Step::more;
-  if ((walk.forward ? seen_backward_ : seen_forward_)[index(neighbour)] == stamp_) return Step::met;
-  seen[index(neighbour)] = stamp_;
-  walk.found.push_back(neighbour);
-  return Step::more;
+  return w.large.empty() ? -1 : -w.large.front().first;
 }
 
-void ContractionGraph::move_beside(const Walk& walk, int32_t pivot) {
-  std::vector<int32_t> moved(walk.found.begin() + 1, walk.found.end());
-  if (moved.empty()) return;
-  std::sort(moved.begin(), moved.end(), [&](int32_t a, int32_t b) { return label_[index(a)] < label_[index(b)]; });
-  for (const int32_t g : moved) unlink(g);
+template <bool kForward>
+bool ContractionGraph::advance() {
+  Walk& w = walk<kForward>();
+  if (w.head < w.found.size()) return expand<kForward>(w.found[w.head++]);
+  std::pop_heap(w.large.begin(), w.large.end());
+  const int32_t g = w.large.back().second;
+  w.large.pop_back();
+  return expand<kForward>(g);
+}
+
+template <bool kForward>
+bool ContractionGraph::expand(int32_t g) {
+  constexpr size_t kSide = kForward ? 1 : 0;
+  Direction& d = directions_[kSide];
+  Walk& w = walk<kForward>();
+  const int64_t limit = at(w.goal).label;
+  const int32_t scan = ++stamp_;
+  int32_t removed = 0;
+  int64_t work = 1;
+  int32_t previous = at(g).tail[kSide];
+  const int32_t last = previous;
+  bool met = false;
+  for (bool more = previous >= 0; more && !met;) {
+    const int32_t member = d.next_member[index(previous)];
+    more = member != last;
+    const int32_t begin = d.begin[index(member)];
+    int32_t& end = d.end[index(member)];
+    int32_t kept = begin;
+    int32_t edge = begin;
+    while (edge < end && !met) {
+      const int32_t n = group(d.nodes[index(edge++)]);
+      Group& there = at(n);
+      if (n == g || there.scan == scan) continue;
+      there.scan = scan;
+      d.nodes[index(kept++)] = n;
+      if (n == w.goal) {
+        met = g != w.start;
+        continue;
+      }
+      if (kForward ? there.label > limit : there.label < limit) continue;
+      if (there.seen[kSide] == search_) continue;
+      if (there.seen[1 - kSide] == search_) {
+        met = true;
+        continue;
+      }
+      there.seen[kSide] = search_;
+      discover<kForward>(n);
+    }
+    removed += edge - kept;
+    work += edge - begin;
+    while (edge < end) d.nodes[index(kept++)] = d.nodes[index(edge++)];
+    end = kept;
+    if (kept > begin) {
+      previous = member;
+    } else if (member == previous) {
+      at(g).tail[kSide] = -1;
+    } else {
+      d.next_member[index(previous)] = d.next_member[index(member)];
+      if (member == last) at(g).tail[kSide] = previous;
+    }
+  }
+  at(g).edges[kSide] -= removed;
+  w.work += work;
+  return met;
+}
+
+template <bool kForward>
+void ContractionGraph::move_beside(int32_t pivot) {
+  const Walk& w = walk<kForward>();
+  if (w.found.size() == 1) return;
+  moved_.clear();
+  for (size_t k = 1; k < w.found.size(); ++k) moved_.emplace_back(at(w.found[k]).label, w.found[k]);
+  std::sort(moved_.begin(), moved_.end());
+  for (const auto& [label, g] : moved_) unlink(g);
   // Reached forward: behind the pivot, close to whatever comes next. Reached backward: before it, close to whatever
   // came before. Either way the room beside the pivot shrinks by the groups that moved, not by half.
-  const auto sentinel = static_cast<int32_t>(parent_.size());
-  int32_t at = walk.forward ? pivot : before_[index(pivot)];
-  const auto low = [&] { return at == sentinel ? 0 : label_[index(at)]; };
-  const auto high = [&] { return after_[index(at)] == sentinel ? kSpan : label_[index(after_[index(at)])]; };
-  const auto places = static_cast<int64_t>(moved.size()) + 1;
-  if ((high() - low()) / places < 1) renumber();
+  int32_t place = kForward ? pivot : at(pivot).before;
+  const auto low = [&] { return place == sentinel() ? 0 : at(place).label; };
+  const auto high = [&] { return at(place).after == sentinel() ? kSpan : at(at(place).after).label; };
+  const auto places = static_cast<int64_t>(moved_.size()) + 1;
+  if ((high() - low()) / places < 1) make_room(place, places);
   const int64_t stride = std::min((high() - low()) / places, kStride);
-  int64_t label = walk.forward ? high() - stride * places : low();
-  for (const int32_t g : moved) {
-    insert_after(at, g, label += stride);
-    at = g;
+  int64_t label = kForward ? high() - stride * places : low();
+  for (const auto& [old_label, g] : moved_) {
+    insert_after(place, g, label += stride);
+    place = g;
   }
 }
 
-bool ContractionGraph::try_contract(int32_t from, int32_t to) {
-  if (stamp_ == std::numeric_limits<int32_t>::max()) {
-    std::fill(seen_forward_.begin(), seen_forward_.end(), 0);
-    std::fill(seen_backward_.begin(), seen_backward_.end(), 0);
-    stamp_ = 0;
-  }
-  ++stamp_;
-  begin(forward_, true, from, to);
-  begin(backward_, false, to, from);
-  int32_t place = from;
-  for (;;) {
-    Step s = step(backward_);
-    if (s == Step::met) return false;
-    if (s == Step::ended) {
-      move_beside(backward_, from);
-      break;
-    }
-    s = step(forward_);
-    if (s == Step::met) return false;
-    if (s == Step::ended) {
-      move_beside(forward_, to);
-      place = to;
-      break;
-    }
-  }
+void ContractionGraph::unite(int32_t from, int32_t to, int32_t place) {
   // The larger group keeps its name; the pair stands where `place` stood.
-  const int32_t kept = member_count_[index(from)] >= member_count_[index(to)] ? from : to;
+  const int32_t kept = at(from).members >= at(to).members ? from : to;
   const int32_t gone = kept == from ? to : from;
   if (place == gone) {
-    const int32_t left = before_[index(gone)];
-    const int64_t label = label_[index(gone)];
+    const int32_t left = at(gone).before;
+    const int64_t label = at(gone).label;
     unlink(gone);
     if (left != kept) {
       unlink(kept);
@@ -170,16 +224,50 @@ bool ContractionGraph::try_contract(int32_t from, int32_t to) {
     unlink(gone);
   }
   parent_[index(gone)] = kept;
-  member_count_[index(kept)] += member_count_[index(gone)];
-  std::swap(next_member_[index(kept)], next_member_[index(gone)]);
-  return true;
+  Group& group = at(kept);
+  const Group& other = at(gone);
+  group.members += other.members;
+  for (size_t k = 0; k < 2; ++k) {
+    group.edges[k] += other.edges[k];
+    if (group.tail[k] < 0) {
+      group.tail[k] = other.tail[k];
+    } else if (other.tail[k] >= 0) {
+      std::swap(directions_[k].next_member[index(group.tail[k])], directions_[k].next_member[index(other.tail[k])]);
+    }
+  }
+}
+
+bool ContractionGraph::try_contract(int32_t from, int32_t to) {
+  // A search takes one stamp, and one more for each group it expands.
+  if (stamp_ > std::numeric_limits<int32_t>::max() / 2) {
+    for (Group& g : groups_) g.seen[0] = g.seen[1] = g.scan = 0;
+    stamp_ = 0;
+  }
+  search_ = ++stamp_;
+  begin<true>(from, to);
+  begin<false>(to, from);
+  for (;;) {
+    const int32_t backward_edges = next_edges<false>();
+    if (backward_edges < 0) {
+      move_beside<false>(from);
+      unite(from, to, from);
+      return true;
+    }
+    const int32_t forward_edges = next_edges<true>();
+    if (forward_edges < 0) {
+      move_beside<true>(to);
+      unite(from, to, to);
+      return true;
+    }
+    const bool backward = walk<false>().work + backward_edges <= walk<true>().work + forward_edges;
+    if (backward ? advance<false>() : advance<true>()) return false;
+  }
 }
 
 std::vector<int32_t> ContractionGraph::numbering() {
-  const auto sentinel = static_cast<int32_t>(parent_.size());
   std::vector<int32_t> number(parent_.size(), 0);
   int32_t count = 0;
-  for (int32_t g = after_[index(sentinel)]; g != sentinel; g = after_[index(g)]) number[index(g)] = count++;
+  for (int32_t g = at(sentinel()).after; g != sentinel(); g = at(g).after) number[index(g)] = count++;
   std::vector<int32_t> result(parent_.size());
   for (size_t v = 0; v < result.size(); ++v) result[v] = number[index(group(static_cast<int32_t>(v)))];
   return result;

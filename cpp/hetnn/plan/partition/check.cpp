@@ -29,14 +29,18 @@ class Checker {
   }
   const std::string& id(int32_t v) const { return p_.ids[static_cast<size_t>(v)]; }
   const std::string& device(int32_t d) const { return p_.devices[static_cast<size_t>(d)].name; }
-  int32_t device_of(int32_t v) const { return r_.device_of[static_cast<size_t>(v)]; }
-  int32_t place(int32_t v) const { return r_.subgraph_of[static_cast<size_t>(v)]; }
+  int32_t device_of(int32_t v) const { return nodes_[static_cast<size_t>(v)].device; }
+  int32_t place(int32_t v) const { return nodes_[static_cast<size_t>(v)].place; }
 
   /// Every node once, on a device that supports it, hard pins kept, nodes of a subgraph in a runnable order.
   void check_places() {
     const size_t n = p_.ids.size();
     if (r_.device_of.size() != n || r_.subgraph_of.size() != n) fail("it does not speak of every node");
-    rank_.assign(n, -1);
+    nodes_.resize(n);
+    for (size_t v = 0; v < n; ++v) {
+      nodes_[v].place = r_.subgraph_of[v];
+      nodes_[v].device = r_.device_of[v];
+    }
     size_t placed = 0;
     for (size_t s = 0; s < r_.subgraphs.size(); ++s) {
       const PartitionSubgraph& subgraph = r_.subgraphs[s];
@@ -44,8 +48,8 @@ class Checker {
       if (subgraph.device < 0 || subgraph.device >= p_.device_count()) fail(text("subgraph ", s, " has no device"));
       for (const int32_t v : subgraph.nodes) {
         if (v < 0 || v >= p_.size()) fail(text("subgraph ", s, " holds node ", v, ", which does not exist"));
-        if (rank_[static_cast<size_t>(v)] >= 0) fail("node '" + id(v) + "' is in two subgraphs");
-        rank_[static_cast<size_t>(v)] = static_cast<int32_t>(placed++);
+        if (nodes_[static_cast<size_t>(v)].rank >= 0) fail("node '" + id(v) + "' is in two subgraphs");
+        nodes_[static_cast<size_t>(v)].rank = static_cast<int32_t>(placed++);
         if (place(v) != static_cast<int32_t>(s) || device_of(v) != subgraph.device)
           fail("node '" + id(v) + "' is recorded elsewhere than its subgraph");
         if (!p_.supported(v, subgraph.device))
@@ -62,10 +66,13 @@ class Checker {
   /// Every input stands before its reader, across and within subgraphs, so the graph of subgraphs has no ring.
   void check_edges() {
     for (int32_t v = 0; v < p_.size(); ++v) {
+      const Node reader = nodes_[static_cast<size_t>(v)];
       for (int64_t i = p_.input_begin[static_cast<size_t>(v)]; i < p_.input_begin[static_cast<size_t>(v) + 1]; ++i) {
         const int32_t u = p_.inputs[static_cast<size_t>(i)];
-        if (place(u) > place(v)) fail("the subgraph of '" + id(u) + "' comes after that of its reader '" + id(v) + "'");
-        if (rank_[static_cast<size_t>(u)] >= rank_[static_cast<size_t>(v)])
+        const Node& producer = nodes_[static_cast<size_t>(u)];
+        if (producer.place > reader.place)
+          fail("the subgraph of '" + id(u) + "' comes after that of its reader '" + id(v) + "'");
+        if (producer.rank >= reader.rank)
           fail("node '" + id(u) + "' comes after its reader '" + id(v) + "' in one subgraph");
       }
     }
@@ -75,8 +82,7 @@ class Checker {
   void check_interfaces() {
     const size_t n = p_.ids.size();
     const size_t devices = p_.devices.size();
-    std::vector<uint8_t> leaves(n, 0), read(n, 0), crosses(n * devices, 0);
-    std::vector<int32_t> read_by(n, -1);
+    std::vector<uint8_t> crosses(n * devices, 0);
     size_t crossings = 0;
     for (size_t s = 0; s < r_.subgraphs.size(); ++s) {
       const PartitionSubgraph& subgraph = r_.subgraphs[s];
@@ -84,23 +90,23 @@ class Checker {
       for (const int32_t v : subgraph.nodes) {
         for (int64_t i = p_.input_begin[static_cast<size_t>(v)]; i < p_.input_begin[static_cast<size_t>(v) + 1]; ++i) {
           const int32_t u = p_.inputs[static_cast<size_t>(i)];
-          read[static_cast<size_t>(u)] = 1;
-          if (place(u) == static_cast<int32_t>(s)) continue;
-          leaves[static_cast<size_t>(u)] = 1;
-          if (read_by[static_cast<size_t>(u)] != static_cast<int32_t>(s)) {
-            read_by[static_cast<size_t>(u)] = static_cast<int32_t>(s);
+          Node& producer = nodes_[static_cast<size_t>(u)];
+          producer.read = true;
+          if (producer.place == static_cast<int32_t>(s)) continue;
+          producer.leaves = true;
+          if (producer.read_by != static_cast<int32_t>(s)) {
+            producer.read_by = static_cast<int32_t>(s);
             ++inputs;
           }
+          if (producer.device == subgraph.device) continue;
           uint8_t& crossing = crosses[static_cast<size_t>(u) * devices + static_cast<size_t>(subgraph.device)];
-          if (device_of(u) != subgraph.device && crossing == 0) {
-            crossing = 1;
-            ++crossings;
-          }
+          crossings += crossing == 0 ? 1 : 0;
+          crossing = 1;
         }
       }
       int32_t last = -1;
       for (const int32_t u : subgraph.inputs) {
-        if (u <= last || u >= p_.size() || read_by[static_cast<size_t>(u)] != static_cast<int32_t>(s))
+        if (u <= last || u >= p_.size() || nodes_[static_cast<size_t>(u)].read_by != static_cast<int32_t>(s))
           fail(text("the inputs of subgraph ", s, " are not those of its edges"));
         last = u;
       }
@@ -108,7 +114,8 @@ class Checker {
     }
     size_t outputs = 0;
     for (int32_t v = 0; v < p_.size(); ++v) {
-      const bool output = leaves[static_cast<size_t>(v)] != 0 || read[static_cast<size_t>(v)] == 0;
+      const Node& node = nodes_[static_cast<size_t>(v)];
+      const bool output = node.leaves || !node.read;
       outputs += output ? 1 : 0;
       if (output && !p_.exportable_from(v, device_of(v)))
         fail("node '" + id(v) + "' is an output of a subgraph of '" + device(device_of(v)) +
@@ -118,7 +125,7 @@ class Checker {
       int32_t last = -1;
       for (const int32_t v : r_.subgraphs[s].outputs) {
         if (v <= last || v >= p_.size() || place(v) != static_cast<int32_t>(s) ||
-            (leaves[static_cast<size_t>(v)] == 0 && read[static_cast<size_t>(v)] != 0))
+            (!nodes_[static_cast<size_t>(v)].leaves && nodes_[static_cast<size_t>(v)].read))
           fail(text("subgraph ", s, " records an output that nobody outside reads"));
         last = v;
         --outputs;
@@ -206,9 +213,19 @@ class Checker {
 
   static bool near(double a, double b) { return std::abs(a - b) <= kRelativeSlack * (1 + std::abs(a) + std::abs(b)); }
 
+  /// What the proofs ask of a node, together so that it touches one cache line.
+  struct Node {
+    int32_t place = -1, device = -1;
+    /// Its place in the order of all subgraphs' nodes.
+    int32_t rank = -1;
+    /// The last subgraph, other than its own, that was seen to read it.
+    int32_t read_by = -1;
+    bool read = false, leaves = false;
+  };
+
   const Problem& p_;
   const PartitionResult& r_;
-  std::vector<int32_t> rank_;
+  std::vector<Node> nodes_;
   double transfers_us_ = 0;
 };
 

@@ -238,6 +238,11 @@ void ContractionGraph::unite(int32_t from, int32_t to, int32_t place) {
 }
 
 bool ContractionGraph::try_contract(int32_t from, int32_t to) {
+  // The only edge into `to`, or out of `from`, is the one between them.
+  if (at(to).edges[0] == 1 || at(from).edges[1] == 1) {
+    unite(from, to, at(to).edges[0] == 1 ? from : to);
+    return true;
+  }
   // A search takes one stamp, and one more for each group it expands.
   if (stamp_ > std::numeric_limits<int32_t>::max() / 2) {
     for (Group& g : groups_) g.seen[0] = g.seen[1] = g.scan = 0;

@@ -27,62 +27,75 @@ std::vector<int32_t> sorted_by(const std::vector<int32_t>& key, const std::vecto
 class DepthGrowth {
  public:
   DepthGrowth(const Instance& instance, const std::vector<int32_t>& colour)
-      : instance_(instance),
-        colour_(colour),
-        depth_(node_depths(instance)),
-        seeds_(seed_order(instance, depth_)),
-        groups_({instance.in_begin, instance.in_nodes, instance.out_begin, instance.out_nodes}, seeds_),
-        visited_(colour.size(), 0),
-        set_of_(colour.size(), -1),
-        inputs_in_set_(colour.size(), 0),
-        consumers_in_set_(colour.size(), 0) {}
+      : DepthGrowth(instance, colour, node_depths(instance)) {}
 
   std::vector<int32_t> run() {
     for (const int32_t seed : seeds_) {
-      if (visited_[index(seed)] != 0) continue;
-      visited_[index(seed)] = 1;
-      if (colour_[index(seed)] != 0) grow(seed);
+      if (at(seed).visited) continue;
+      at(seed).visited = true;
+      if (at(seed).colour != 0) grow(seed);
     }
     return groups_.numbering();
   }
 
  private:
+  /// What growing asks of a neighbour, together so that it touches one cache line.
+  struct Node {
+    int32_t depth = 0;
+    int32_t colour = 0;
+    int32_t inputs = 0, consumers = 0;
+    /// The last set that touched the node, and how many of its inputs and consumers are in that.
+    int32_t set = 0;
+    int32_t inputs_in_set = 0, consumers_in_set = 0;
+    bool visited = false;
+  };
   struct Edge {
     int32_t member;
     int32_t neighbour;
     bool forward;
   };
 
+  DepthGrowth(const Instance& instance, const std::vector<int32_t>& colour, const std::vector<int32_t>& depth)
+      : instance_(instance),
+        seeds_(seed_order(instance, depth)),
+        groups_({instance.in_begin, instance.in_nodes, instance.out_begin, instance.out_nodes}, seeds_),
+        nodes_(colour.size()) {
+    for (int32_t v = 0; v < instance.size; ++v) {
+      Node& node = at(v);
+      node.depth = depth[index(v)];
+      node.colour = colour[index(v)];
+      node.inputs = static_cast<int32_t>(instance.inputs(v).size());
+      node.consumers = static_cast<int32_t>(instance.consumers(v).size());
+    }
+  }
+
+  Node& at(int32_t v) { return nodes_[index(v)]; }
+
   void join(int32_t v) {
-    visited_[index(v)] = 1;
+    at(v).visited = true;
     members_.push_back(v);
-    const auto count = [&](std::vector<int32_t>& counts, int32_t t) {
-      if (set_of_[index(t)] != set_) {
-        set_of_[index(t)] = set_;
-        inputs_in_set_[index(t)] = consumers_in_set_[index(t)] = 0;
+    const auto touch = [&](int32_t t) -> Node& {
+      Node& node = at(t);
+      if (node.set != set_) {
+        node.set = set_;
+        node.inputs_in_set = node.consumers_in_set = 0;
       }
-      ++counts[index(t)];
+      return node;
     };
-    for (const int32_t t : instance_.consumers(v)) count(inputs_in_set_, t);
-    for (const int32_t t : instance_.inputs(v)) count(consumers_in_set_, t);
+    for (const int32_t t : instance_.consumers(v)) ++touch(t).inputs_in_set;
+    for (const int32_t t : instance_.inputs(v)) ++touch(t).consumers_in_set;
   }
 
-  /// Whether the neighbour may join over this edge, apart from convexity.
-  bool continuous(const Edge& e) const {
-    const int32_t t = e.neighbour;
-    const int32_t step = depth_[index(t)] - depth_[index(e.member)];
-    if (step == 1 || step == -1) return true;
-    return e.forward ? inputs_in_set_[index(t)] == static_cast<int32_t>(instance_.inputs(t).size())
-                     : consumers_in_set_[index(t)] == static_cast<int32_t>(instance_.consumers(t).size());
-  }
-
-  /// Adds the neighbour when it may join and the set stays convex.
+  /// Adds the neighbour when the edge is continuous and the set stays convex.
   bool try_join(const Edge& e) {
-    const int32_t t = e.neighbour;
-    if (!continuous(e)) return false;
+    const Node& t = at(e.neighbour);
+    const int32_t step = t.depth - at(e.member).depth;
+    const bool continuous =
+        step == 1 || step == -1 || (e.forward ? t.inputs_in_set == t.inputs : t.consumers_in_set == t.consumers);
+    if (!continuous) return false;
     const int32_t set = groups_.group(e.member);
-    if (!(e.forward ? groups_.try_contract(set, t) : groups_.try_contract(t, set))) return false;
-    join(t);
+    if (!(e.forward ? groups_.try_contract(set, e.neighbour) : groups_.try_contract(e.neighbour, set))) return false;
+    join(e.neighbour);
     return true;
   }
 
@@ -91,6 +104,7 @@ class DepthGrowth {
     members_.clear();
     waiting_.clear();
     join(seed);
+    const int32_t colour = at(seed).colour;
     size_t next = 0;
     for (int32_t round = 0; round < kGrowthRounds; ++round) {
       // Edges refused before come first, in the order they were met; then those of nodes that joined since.
@@ -98,14 +112,14 @@ class DepthGrowth {
       size_t kept = 0;
       for (size_t k = 0; k < waiting_.size(); ++k) {
         const Edge e = waiting_[k];
-        if (visited_[index(e.neighbour)] == 0 && !try_join(e)) waiting_[kept++] = e;
+        if (!at(e.neighbour).visited && !try_join(e)) waiting_[kept++] = e;
       }
       waiting_.resize(kept);
       for (; next < members_.size(); ++next) {
         const int32_t member = members_[next];
         for (const bool forward : {false, true}) {
           for (const int32_t t : forward ? instance_.consumers(member) : instance_.inputs(member)) {
-            if (visited_[index(t)] != 0 || colour_[index(t)] != colour_[index(seed)]) continue;
+            if (at(t).visited || at(t).colour != colour) continue;
             const Edge e{member, t, forward};
             if (!try_join(e)) waiting_.push_back(e);
           }
@@ -116,11 +130,9 @@ class DepthGrowth {
   }
 
   const Instance& instance_;
-  const std::vector<int32_t>& colour_;
-  std::vector<int32_t> depth_, seeds_;
+  std::vector<int32_t> seeds_;
   ContractionGraph groups_;
-  std::vector<uint8_t> visited_;
-  std::vector<int32_t> set_of_, inputs_in_set_, consumers_in_set_;
+  std::vector<Node> nodes_;
   std::vector<int32_t> members_;
   std::vector<Edge> waiting_;
   int32_t set_ = 0;

@@ -287,7 +287,7 @@ std::vector<int32_t> topological_order(const Problem& problem, std::vector<int32
   return order;
 }
 
-Instance make_instance(const Problem& problem, const Options& options, bool keep_soft_pins,
+Instance make_instance(const Problem& problem, std::vector<int32_t> order, const Options& options, bool keep_soft_pins,
                        std::vector<PartitionNote>& notes) {
   Instance instance;
   instance.problem = &problem;
@@ -296,9 +296,8 @@ Instance make_instance(const Problem& problem, const Options& options, bool keep
   const size_t n = static_cast<size_t>(instance.size);
   const size_t devices = static_cast<size_t>(instance.device_count);
 
-  std::vector<int32_t> cycle;
-  instance.node_of = topological_order(problem, cycle);
-  HETNN_ASSERT(instance.node_of.size() == n, "the problem was not validated");
+  HETNN_ASSERT(order.size() == n, "the order is not of this problem");
+  instance.node_of = std::move(order);
   std::vector<int32_t> position(n);
   for (size_t v = 0; v < n; ++v) position[static_cast<size_t>(instance.node_of[v])] = static_cast<int32_t>(v);
   Edges edges = unique_edges(problem, position);

@@ -61,9 +61,12 @@ struct Instance {
   const std::string& id(int32_t v) const { return problem->ids[static_cast<size_t>(node_of[static_cast<size_t>(v)])]; }
 };
 
-/// Sorts and prunes a validated problem. Soft pins that cannot be kept are dropped with a note, all of them when
-/// `keep_soft_pins` is false. Unsupported as `partition` says.
-Instance make_instance(const Problem& problem, const Options& options, bool keep_soft_pins,
+/// Validates a problem and returns its nodes in topological order.
+std::vector<int32_t> validated_order(const Problem& problem);
+
+/// Prunes a validated problem, whose nodes `order` lists in topological order. Soft pins that cannot be kept are
+/// dropped with a note, all of them when `keep_soft_pins` is false. Unsupported as `partition` says.
+Instance make_instance(const Problem& problem, std::vector<int32_t> order, const Options& options, bool keep_soft_pins,
                        std::vector<PartitionNote>& notes);
 
 /// The nodes of a problem in topological order; `cycle` receives the nodes of one cycle when there is one (and the

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 
 #include "hetnn/base/error.h"
@@ -77,6 +78,38 @@ void schedule(const Problem& problem, PartitionResult& result) {
   }
 }
 
+/// Sorts the nodes of a list, of n there are: long lists by a sweep over all n.
+void sort_nodes(std::vector<int32_t>& nodes, size_t n, std::vector<uint64_t>& bits) {
+  constexpr size_t kWordsPerNode = 8;
+  const size_t words = (n + 63) / 64;
+  if (words > nodes.size() * kWordsPerNode) {
+    std::sort(nodes.begin(), nodes.end());
+    return;
+  }
+  bits.assign(words, 0);
+  for (const int32_t v : nodes) bits[static_cast<size_t>(v) / 64] |= uint64_t{1} << (static_cast<size_t>(v) % 64);
+  size_t count = 0;
+  for (size_t k = 0; k < words; ++k) {
+    for (uint64_t word = bits[k]; word != 0; word &= word - 1)
+      nodes[count++] = static_cast<int32_t>(k * 64) + std::countr_zero(word);
+  }
+}
+
+/// Crossings by node and device.
+void sort_crossings(const std::vector<PartitionCrossing>& crossings, size_t n, std::vector<PartitionCrossing>& sorted) {
+  std::vector<size_t> next(n + 1, 0);
+  for (const PartitionCrossing& c : crossings) ++next[static_cast<size_t>(c.node) + 1];
+  for (size_t v = 0; v < n; ++v) next[v + 1] += next[v];
+  sorted.resize(crossings.size());
+  for (const PartitionCrossing& c : crossings) sorted[next[static_cast<size_t>(c.node)]++] = c;
+  // Those of one node stand together, in the order of its consumers.
+  for (size_t k = 1; k < sorted.size(); ++k) {
+    for (size_t i = k; i > 0 && sorted[i - 1].node == sorted[i].node && sorted[i - 1].to_device > sorted[i].to_device;
+         --i)
+      std::swap(sorted[i - 1], sorted[i]);
+  }
+}
+
 }  // namespace
 
 PartitionResult finish_plan(const Instance& instance, const Draft& draft) {
@@ -86,42 +119,51 @@ PartitionResult finish_plan(const Instance& instance, const Draft& draft) {
   result.device_of.resize(n);
   result.subgraph_of.resize(n);
   result.subgraphs.resize(static_cast<size_t>(draft.subgraph_count));
+  struct Place {
+    int32_t subgraph, device;
+  };
+  std::vector<Place> places(n);
+  std::vector<int32_t> sizes(result.subgraphs.size(), 0);
   for (size_t v = 0; v < n; ++v) {
-    const auto node = static_cast<size_t>(instance.node_of[v]);
-    const auto s = static_cast<size_t>(draft.subgraph_of[v]);
-    result.device_of[node] = draft.colour[v];
-    result.subgraph_of[node] = draft.subgraph_of[v];
-    result.subgraphs[s].device = draft.colour[v];
-    result.subgraphs[s].nodes.push_back(instance.node_of[v]);
+    places[v] = {draft.subgraph_of[v], draft.colour[v]};
+    ++sizes[static_cast<size_t>(draft.subgraph_of[v])];
   }
-  std::vector<int32_t> position(n);
-  for (size_t v = 0; v < n; ++v) position[static_cast<size_t>(instance.node_of[v])] = static_cast<int32_t>(v);
+  for (size_t s = 0; s < sizes.size(); ++s) result.subgraphs[s].nodes.reserve(static_cast<size_t>(sizes[s]));
   std::vector<int32_t> stamp(p.devices.size(), -1);
   std::vector<int32_t> seen_by(result.subgraphs.size(), -1);
-  // In the order of the problem, so that every list comes out ascending.
-  for (int32_t node = 0; node < p.size(); ++node) {
-    const auto v = static_cast<size_t>(position[static_cast<size_t>(node)]);
-    const int32_t s = draft.subgraph_of[v];
-    const auto consumers = instance.consumers(static_cast<int32_t>(v));
+  std::vector<PartitionCrossing> crossings;
+  // Along the edges, where neighbours lie close together; the lists are brought into the problem's order afterwards.
+  for (int32_t v = 0; v < instance.size; ++v) {
+    const Place here = places[static_cast<size_t>(v)];
+    const int32_t node = instance.node_of[static_cast<size_t>(v)];
+    PartitionSubgraph& subgraph = result.subgraphs[static_cast<size_t>(here.subgraph)];
+    result.device_of[static_cast<size_t>(node)] = here.device;
+    result.subgraph_of[static_cast<size_t>(node)] = here.subgraph;
+    subgraph.device = here.device;
+    subgraph.nodes.push_back(node);
+    const auto consumers = instance.consumers(v);
     bool leaves = consumers.empty();
-    const size_t first_crossing = result.crossings.size();
     for (const int32_t c : consumers) {
-      const auto reader = static_cast<size_t>(draft.subgraph_of[static_cast<size_t>(c)]);
-      if (static_cast<int32_t>(reader) == s) continue;
+      const Place reader = places[static_cast<size_t>(c)];
+      if (reader.subgraph == here.subgraph) continue;
       leaves = true;
-      if (seen_by[reader] != node) {
-        seen_by[reader] = node;
-        result.subgraphs[reader].inputs.push_back(node);
+      if (seen_by[static_cast<size_t>(reader.subgraph)] != v) {
+        seen_by[static_cast<size_t>(reader.subgraph)] = v;
+        result.subgraphs[static_cast<size_t>(reader.subgraph)].inputs.push_back(node);
       }
-      const int32_t to = draft.colour[static_cast<size_t>(c)];
-      if (to == draft.colour[v] || stamp[static_cast<size_t>(to)] == node) continue;
-      stamp[static_cast<size_t>(to)] = node;
-      result.crossings.push_back({node, draft.colour[v], to, p.output_bytes[static_cast<size_t>(node)],
-                                  p.transfer_us(node, draft.colour[v], to)});
+      if (reader.device == here.device || stamp[static_cast<size_t>(reader.device)] == v) continue;
+      stamp[static_cast<size_t>(reader.device)] = v;
+      const double bytes = instance.output_bytes[static_cast<size_t>(v)];
+      const ProblemLink& link = p.link(here.device, reader.device);
+      crossings.push_back({node, here.device, reader.device, bytes, link.latency_us + bytes / link.bytes_per_us});
     }
-    std::sort(result.crossings.begin() + static_cast<std::ptrdiff_t>(first_crossing), result.crossings.end(),
-              [](const PartitionCrossing& x, const PartitionCrossing& y) { return x.to_device < y.to_device; });
-    if (leaves) result.subgraphs[static_cast<size_t>(s)].outputs.push_back(node);
+    if (leaves) subgraph.outputs.push_back(node);
+  }
+  sort_crossings(crossings, n, result.crossings);
+  std::vector<uint64_t> bits;
+  for (PartitionSubgraph& s : result.subgraphs) {
+    sort_nodes(s.inputs, n, bits);
+    sort_nodes(s.outputs, n, bits);
   }
   for (PartitionSubgraph& s : result.subgraphs) {
     s.predicted_us = p.devices[static_cast<size_t>(s.device)].launch_us;
@@ -167,10 +209,11 @@ double partition_cost_us(const Problem& problem, const PartitionResult& result) 
 
 namespace {
 
-PartitionResult plan_once(const Problem& problem, const Options& options, bool keep_soft_pins) {
+PartitionResult plan_once(const Problem& problem, std::vector<int32_t> order, const Options& options,
+                          bool keep_soft_pins) {
   std::vector<PartitionNote> notes;
   CostTrace trace;
-  const Instance instance = make_instance(problem, options, keep_soft_pins, notes);
+  const Instance instance = make_instance(problem, std::move(order), options, keep_soft_pins, notes);
   const Draft draft = run_strategy(instance, options, trace);
   PartitionResult result = finish_plan(instance, draft);
   result.cut_us = trace.cut_us;
@@ -181,19 +224,19 @@ PartitionResult plan_once(const Problem& problem, const Options& options, bool k
 }
 
 /// Soft pins give way where no plan could be found with them.
-PartitionResult plan_with_pins(const Problem& problem, const Options& options) {
+PartitionResult plan_with_pins(const Problem& problem, std::vector<int32_t> order, const Options& options) {
   const bool soft = std::any_of(problem.pins.begin(), problem.pins.end(),
                                 [](const ProblemPin& pin) { return pin.device >= 0 && !pin.hard; });
-  if (!soft) return plan_once(problem, options, true);
+  if (!soft) return plan_once(problem, std::move(order), options, true);
   std::string reason;
   try {
-    return plan_once(problem, options, true);
+    return plan_once(problem, order, options, true);
   } catch (const Unsupported& error) {
     reason = error.what();
   } catch (const DoesNotFit& error) {
     reason = error.what();
   }
-  PartitionResult result = plan_once(problem, options, false);
+  PartitionResult result = plan_once(problem, std::move(order), options, false);
   result.notes.push_back({-1, "soft pins not kept: with them there is no plan: " + reason});
   return result;
 }
@@ -202,8 +245,7 @@ PartitionResult plan_with_pins(const Problem& problem, const Options& options) {
 
 PartitionResult partition(const Problem& problem, const Options& options) {
   const auto begin = std::chrono::steady_clock::now();
-  validate(problem);
-  PartitionResult result = plan_with_pins(problem, options);
+  PartitionResult result = plan_with_pins(problem, validated_order(problem), options);
   check_partition(problem, result);
   result.plan_us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
   return result;

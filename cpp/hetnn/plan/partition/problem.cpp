@@ -149,12 +149,14 @@ int32_t Problem::device_index(std::string_view name) const {
   return -1;
 }
 
-void validate(const Problem& problem) {
+void validate(const Problem& problem) { static_cast<void>(validated_order(problem)); }
+
+std::vector<int32_t> validated_order(const Problem& problem) {
   validate_devices(problem);
   validate_nodes(problem);
   std::vector<int32_t> cycle;
-  const std::vector<int32_t> order = topological_order(problem, cycle);
-  if (cycle.empty()) return;
+  std::vector<int32_t> order = topological_order(problem, cycle);
+  if (cycle.empty()) return order;
   constexpr size_t kMostNames = 12;
   std::string names;
   for (size_t k = 0; k < cycle.size() && k < kMostNames; ++k) {

@@ -7,7 +7,9 @@
 #include <random>
 
 #include "hetnn/base/error.h"
+#include "hetnn/plan/partition/instance.h"
 #include "hetnn/plan/partition/partition.h"
+#include "hetnn/plan/partition/strategies.h"
 #include "reference_plans.h"
 
 namespace hetnn::plan {
@@ -167,6 +169,23 @@ TEST(PlanFuzz, OverlapNeverEndsLaterThanAnotherStrategy) {
   }
   EXPECT_LT(overlapped_us, 0.95 * serial_us);
   std::cout << "schedules of " << graphs << " graphs: " << overlapped_us / serial_us << " of those without overlap\n";
+}
+
+TEST(PlanFuzz, DepthAndMergeEqualTheirPlainDefinitions) {
+  // Large enough for groups whose edges are read last, for order labels that run out and for walks that meet.
+  const uint64_t graphs = from_environment("HETNN_FUZZ_GRAPHS", 20'000) / 100;
+  for (uint64_t k = 0; k < graphs; ++k) {
+    reference::ProblemShape shape;
+    shape.size = 40 + static_cast<int32_t>(k * 37 % 211);
+    shape.devices = 2 + static_cast<int32_t>(k % 3);
+    shape.unsupported = 0.05 + 0.1 * static_cast<double>(k % 7);
+    const Problem p = reference::random_problem(31'000'000 + k, shape);
+    std::vector<PartitionNote> notes;
+    const Instance instance = make_instance(p, validated_order(p), {}, true, notes);
+    const std::vector<int32_t> colour = take_all_colours(instance);
+    ASSERT_TRUE(reference::same_partition(depth_parts(instance, colour), reference::depth_parts(p, colour))) << k;
+    ASSERT_TRUE(reference::same_partition(merge_parts(instance, colour), reference::merge_parts(p, colour))) << k;
+  }
 }
 
 TEST(PlanFuzz, ManyThresholdsNeverBeatCost) {

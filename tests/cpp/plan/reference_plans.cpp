@@ -48,7 +48,10 @@ double launches(const Problem& p, const std::vector<int32_t>& colour, int32_t fi
 /// Groups as sets; reachability in the graph of groups by a fresh search.
 class Groups {
  public:
-  explicit Groups(const Problem& p) : p_(p), of_(index(p.size())) { std::iota(of_.begin(), of_.end(), 0); }
+  explicit Groups(const Problem& p) : of_(index(p.size())) {
+    std::iota(of_.begin(), of_.end(), 0);
+    for (int32_t v = 0; v < p.size(); ++v) inputs_.push_back(inputs_of(p, v));
+  }
 
   int32_t of(int32_t v) const { return of_[index(v)]; }
   const std::vector<int32_t>& all() const { return of_; }
@@ -58,8 +61,8 @@ class Groups {
     std::set<int32_t> seen;
     std::vector<int32_t> todo;
     const auto visit_from = [&](int32_t g, bool first) {
-      for (int32_t v = 0; v < p_.size(); ++v) {
-        for (const int32_t u : inputs_of(p_, v)) {
+      for (int32_t v = 0; v < static_cast<int32_t>(of_.size()); ++v) {
+        for (const int32_t u : inputs_[index(v)]) {
           if (of(u) != g || of(v) == g) continue;
           if (of(v) == b) {
             if (!first) return true;
@@ -86,8 +89,8 @@ class Groups {
   }
 
  private:
-  const Problem& p_;
   std::vector<int32_t> of_;
+  std::vector<std::vector<int32_t>> inputs_;
 };
 
 }  // namespace

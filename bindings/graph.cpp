@@ -103,7 +103,9 @@ class GraphBuilder {
     return rewriter_.create(op, std::move(inputs), std::move(read), name, {scope, file, line})->outputs();
   }
   void output(ir::Value* value, const std::string& name) { rewriter_.add_output(value, name); }
-  void mutation(const std::string& input, const std::string& output) { graph_->mutations.push_back({input, output}); }
+  void mutation(const std::string& input, const std::string& output, const py::array& initial) {
+    graph_->mutations.push_back({input, output, tensor_of(initial)});
+  }
   std::shared_ptr<ir::Graph> finish() {
     rewriter_.erase_dead();
     ir::verify(*graph_);
@@ -216,7 +218,8 @@ void bind_graph(py::module_& m) {
            py::return_value_policy::reference_internal,
            "Adds a node; its outputs. None stands for an absent optional input.")
       .def("output", &GraphBuilder::output, py::arg("value"), py::arg("name") = "")
-      .def("mutation", &GraphBuilder::mutation, py::arg("input"), py::arg("output"))
+      .def("mutation", &GraphBuilder::mutation, py::arg("input"), py::arg("output"), py::arg("initial"),
+           "The input is state: a run's output of that name is its next value.")
       .def("finish", &GraphBuilder::finish, "Drops what nobody reads, verifies, and returns the graph.");
 
   m.def(

@@ -153,6 +153,16 @@ void bind_runtime_executable(py::module_& m) {
             });
           },
           py::arg("compile"), "`compile(bindings)` returns a whole image that has code for those sizes too.")
+      .def("reset", &Executable::reset, py::call_guard<py::gil_scoped_release>(),
+           "Gives every state its initial value again.")
+      .def_property_readonly(
+          "states",
+          [](const Executable& e) {
+            std::vector<std::string> out;
+            for (const program::State& state : e.program()->states) out.push_back(state.name);
+            return out;
+          },
+          "Names of what the model keeps from run to run.")
       .def(
           "set_interpreter",
           [](Executable& e, const std::function<py::list(const py::str&, const py::list&)>& interpret) {

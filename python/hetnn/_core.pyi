@@ -145,7 +145,10 @@ class GraphBuilder:
         """
         Drops what nobody reads, verifies, and returns the graph.
         """
-    def mutation(self, input: str, output: str) -> None: ...
+    def mutation(self, input: str, output: str, initial: numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]) -> None:
+        """
+        The input is state: a run's output of that name is its next value.
+        """
     def output(self, value: Value, name: str = "") -> None: ...
 
 class NetworkPlan:

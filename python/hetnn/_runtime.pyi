@@ -34,6 +34,10 @@ class Executable:
         """
         The image as bytes.
         """
+    def reset(self) -> None:
+        """
+        Gives every state its initial value again.
+        """
     def run(
         self,
         inputs: collections.abc.Sequence[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]],
@@ -72,6 +76,11 @@ class Executable:
         """
     @property
     def report_json(self) -> str: ...
+    @property
+    def states(self) -> list[str]:
+        """
+        Names of what the model keeps from run to run.
+        """
     @property
     def target_json(self) -> str: ...
     @property

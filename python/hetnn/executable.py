@@ -78,6 +78,15 @@ class Executable:
         return list(outputs)
 
     @property
+    def states(self) -> list[str]:
+        """Names of the values that the model keeps from call to call (buffers that it updates)."""
+        return list(self._engine.states)
+
+    def reset(self) -> None:
+        """Gives every state its initial value again: that of the model when it was exported."""
+        self._engine.reset()
+
+    @property
     def inputs(self) -> list[Port]:
         return [Port(name, dtype, tuple(shape)) for name, dtype, shape in self._engine.inputs]
 

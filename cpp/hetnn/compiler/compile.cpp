@@ -66,10 +66,28 @@ void declare_boundaries(const ir::Graph& model, backends::Assembler& assembler) 
     assembler.set_boundary(value->name(), id);
     ports.push_back({name, id});
   };
-  for (const ir::Value* input : model.inputs())
-    declare_port(input, input->name(), program::Place::input, program.inputs);
+  std::vector<program::Port> state_inputs, state_outputs;  // by the names in `mutations`
+  const auto is_state = [&](std::string ir::Mutation::*name, const std::string& wanted) {
+    return std::any_of(model.mutations.begin(), model.mutations.end(),
+                       [&](const ir::Mutation& mutation) { return mutation.*name == wanted; });
+  };
+  for (const ir::Value* input : model.inputs()) {
+    declare_port(input, input->name(), program::Place::input,
+                 is_state(&ir::Mutation::input, input->name()) ? state_inputs : program.inputs);
+  }
   for (size_t k = 0; k < model.outputs().size(); ++k) {
-    declare_port(model.outputs()[k], model.output_names[k], program::Place::output, program.outputs);
+    const std::string& name = model.output_names[k];
+    declare_port(model.outputs()[k], name, program::Place::output,
+                 is_state(&ir::Mutation::output, name) ? state_outputs : program.outputs);
+  }
+  const auto buffer_of = [](const std::vector<program::Port>& ports, const std::string& name) {
+    return std::find_if(ports.begin(), ports.end(), [&](const auto& port) { return port.name == name; })->buffer;
+  };
+  for (const ir::Mutation& mutation : model.mutations) {
+    const std::span bytes(mutation.initial.data(), static_cast<size_t>(mutation.initial.bytes()));
+    program.states.push_back({mutation.input, buffer_of(state_inputs, mutation.input),
+                              buffer_of(state_outputs, mutation.output), assembler.blob(bytes),
+                              mutation.initial.bytes()});
   }
   for (const plan::Subgraph& subgraph : plan::subgraphs_of(model)) {
     for (const ir::Value* output : subgraph.outputs) {

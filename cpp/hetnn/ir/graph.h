@@ -130,10 +130,12 @@ enum class Stage : uint8_t { imported, canonical, legal, placed, cut, fused, pla
 std::string_view stage_name(Stage stage);
 std::optional<Stage> stage_from_name(std::string_view name);
 
-/// A value that the model updates: reads `input`, and the run's `output` becomes its next value.
+/// State: a value that the model keeps from run to run. A run reads it as the graph's input of that name, and what it
+/// returns under the output's name is the next value. `initial` is the first.
 struct Mutation {
   std::string input;
   std::string output;
+  Tensor initial;
   bool operator==(const Mutation&) const = default;
 };
 

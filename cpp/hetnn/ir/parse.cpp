@@ -31,9 +31,11 @@ class Reader {
         symbols(graph);
       } else {
         expect("mutates");
-        Mutation mutation{quoted(), {}};
+        Mutation mutation{quoted(), {}, {}};
         expect("by");
         mutation.output = quoted();
+        expect("from");
+        mutation.initial = tensor_values(type());
         graph.mutations.push_back(std::move(mutation));
       }
     }

@@ -164,7 +164,10 @@ std::string print(const Graph& graph, const PrintOptions& options) {
     }
     out += "]";
   }
-  for (const Mutation& m : graph.mutations) out += text(", mutates ", quoted(m.input), " by ", quoted(m.output));
+  for (const Mutation& m : graph.mutations) {
+    out += text(", mutates ", quoted(m.input), " by ", quoted(m.output), " from ",
+                tensor_text(m.initial, options.constants));
+  }
   out += "} (";
   const std::vector<Value*> inputs = graph.inputs();
   for (size_t k = 0; k < inputs.size(); ++k)

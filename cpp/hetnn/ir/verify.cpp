@@ -10,6 +10,24 @@
 namespace hetnn::ir {
 namespace {
 
+// A user can write these down, so what does not fit is the model's fault.
+void verify_mutation(const Graph& graph, const Mutation& mutation) {
+  const Value* input = graph.find_value(mutation.input);
+  const auto name = std::find(graph.output_names.begin(), graph.output_names.end(), mutation.output);
+  if (!input || input->producer() || name == graph.output_names.end()) {
+    throw InvalidModel(text("the state '", mutation.input, "' must be an input of the graph, and '", mutation.output,
+                            "' one of its outputs."));
+  }
+  const Value* output = graph.outputs()[static_cast<size_t>(name - graph.output_names.begin())];
+  const std::vector<int64_t>& shape = mutation.initial.shape();
+  const Type initial{mutation.initial.dtype(), Shape(shape.begin(), shape.end()), input->type().quant};
+  if (input->type() != output->type() || input->type() != initial) {
+    throw InvalidModel(text("the state '", mutation.input, "' must keep one type of fixed shape; it is ",
+                            to_string(input->type()), ", its next value ", to_string(output->type()), ", its first ",
+                            to_string(initial), "."));
+  }
+}
+
 void verify_structure(const Graph& graph) {
   std::set<const Value*> known;
   std::map<const Value*, std::vector<Use>> uses;
@@ -50,6 +68,7 @@ void verify_structure(const Graph& graph) {
   for (const Value* output : graph.outputs())
     HETNN_ASSERT(known.contains(output), "a graph output is no value of the graph");
   HETNN_ASSERT(graph.output_names.size() == graph.outputs().size());
+  for (const Mutation& mutation : graph.mutations) verify_mutation(graph, mutation);
 }
 
 // Of a node that reads constants only: whether it has a reason not to be folded.

@@ -130,6 +130,17 @@ struct Port {
   bool operator==(const Port&) const = default;
 };
 
+/// A value that the model keeps from run to run. Its buffers are places for an input and an output that are no ports of
+/// the model: a run reads the one and writes the other, and what it wrote is read by the next.
+struct State {
+  std::string name;
+  int32_t input = -1;  // buffers
+  int32_t output = -1;
+  int64_t offset_bytes = 0;  // of the initial value in the blob, dense
+  int64_t size_bytes = 0;
+  bool operator==(const State&) const = default;
+};
+
 /// Bytes that may be mapped from a file; `owner` keeps them alive.
 struct Blob {
   std::shared_ptr<const void> owner;
@@ -141,6 +152,7 @@ struct Program {
   std::vector<Buffer> buffers;
   std::vector<Port> inputs;
   std::vector<Port> outputs;
+  std::vector<State> states;
   std::vector<Subprogram> subprograms;  // in run order
   Blob weights;
   std::string report_json = "{}";

@@ -290,7 +290,7 @@ Buffer buffer_of(const Reader& r) {
 
 std::string structure_json(const Program& program) {
   Json symbols = Json::array(), buffers = Json::array(), inputs = Json::array(), outputs = Json::array(),
-       subprograms = Json::array();
+       states = Json::array(), subprograms = Json::array();
   for (const Symbol& s : program.symbols)
     symbols.push_back({{"name", s.name}, {"min", s.min}, {"max", s.max}, {"hint", s.hint}});
   for (const Buffer& b : program.buffers) {
@@ -306,6 +306,13 @@ std::string structure_json(const Program& program) {
   }
   for (const Port& p : program.inputs) inputs.push_back({{"name", p.name}, {"buffer", p.buffer}});
   for (const Port& p : program.outputs) outputs.push_back({{"name", p.name}, {"buffer", p.buffer}});
+  for (const State& s : program.states) {
+    states.push_back({{"name", s.name},
+                      {"input", s.input},
+                      {"output", s.output},
+                      {"offset_bytes", s.offset_bytes},
+                      {"size_bytes", s.size_bytes}});
+  }
   for (const Subprogram& s : program.subprograms) {
     subprograms.push_back({{"name", s.name},
                            {"device", s.device},
@@ -315,11 +322,8 @@ std::string structure_json(const Program& program) {
                            {"depends_on", s.depends_on},
                            {"code", code_json(s)}});
   }
-  return Json{{"symbols", symbols},
-              {"buffers", buffers},
-              {"inputs", inputs},
-              {"outputs", outputs},
-              {"subprograms", subprograms}}
+  return Json{{"symbols", symbols}, {"buffers", buffers}, {"inputs", inputs},
+              {"outputs", outputs}, {"states", states},   {"subprograms", subprograms}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);  // names that are no UTF-8 are made so
 }
 
@@ -331,7 +335,7 @@ Program parse_structure(std::string_view json, const std::string& called) {
     throw InvalidModel(text(called, ": its program is no JSON: ", error.what(), ". The file is damaged."));
   }
   const Reader r(parsed, called + ": program");
-  r.only({"symbols", "buffers", "inputs", "outputs", "subprograms"});
+  r.only({"symbols", "buffers", "inputs", "outputs", "states", "subprograms"});
   auto port = [](const Reader& p) { return Port{p.only({"name", "buffer"})["name"].string(), p["buffer"].id()}; };
   Program out;
   out.symbols = r["symbols"].map([](const Reader& s) {
@@ -341,6 +345,11 @@ Program parse_structure(std::string_view json, const std::string& called) {
   out.buffers = r["buffers"].map(buffer_of);
   out.inputs = r["inputs"].map(port);
   out.outputs = r["outputs"].map(port);
+  out.states = r["states"].map([](const Reader& s) {
+    s.only({"name", "input", "output", "offset_bytes", "size_bytes"});
+    return State{s["name"].string(), s["input"].id(), s["output"].id(), s["offset_bytes"].integer(),
+                 s["size_bytes"].integer()};
+  });
   out.subprograms = r["subprograms"].map(subprogram_of);
   return out;
 }

@@ -23,6 +23,7 @@ class Validator {
     for (size_t k = 0; k < program_.buffers.size(); ++k) buffer(program_.buffers[k], text("buffers[", k, "]"));
     ports(program_.inputs, Place::input, "inputs");
     ports(program_.outputs, Place::output, "outputs");
+    states();
     for (size_t k = 0; k < program_.subprograms.size(); ++k) subprogram(k);
   }
 
@@ -78,6 +79,25 @@ class Validator {
       check(program_.buffers[static_cast<size_t>(port.buffer)].place == place, field,
             text("buffer ", port.buffer, " of '", port.name, "' lies elsewhere"));
       check(seen.insert(port.buffer).second, field, text("buffer ", port.buffer, " stands twice"));
+    }
+  }
+  void states() const {
+    std::vector<Port> inputs = program_.inputs, outputs = program_.outputs;
+    for (const State& s : program_.states) {
+      inputs.push_back({s.name, s.input});
+      outputs.push_back({s.name, s.output});
+    }
+    ports(inputs, Place::input, "states");
+    ports(outputs, Place::output, "states");
+    for (const State& s : program_.states) {
+      const Buffer &in = program_.buffers[static_cast<size_t>(s.input)],
+                   &out = program_.buffers[static_cast<size_t>(s.output)];
+      const std::string field = text("states '", s.name, "'");
+      check(in.dtype == out.dtype && in.shape == out.shape && is_static(in.shape), field,
+            "its input and output are not of one type of fixed shape");
+      within_weights(s.offset_bytes, s.size_bytes, field);
+      check(s.size_bytes == elements(in.shape).value() * dtype_bytes(in.dtype), field,
+            text("its ", s.size_bytes, " bytes do not hold ", to_string(in.shape)));
     }
   }
   void subprogram(size_t index) const {

@@ -44,11 +44,16 @@ Context::Context(std::shared_ptr<const BoundProgram> bound)
   }
 }
 
-void Context::set_pointers(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs) {
+void Context::set_pointers(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
+                           std::span<const StatePointers> states) {
   const program::Program& program = *bound_->program;
   for (size_t k = 0; k < inputs.size(); ++k)
     addresses_[static_cast<size_t>(program.inputs[k].buffer)] = const_cast<std::byte*>(inputs[k]);
   for (size_t k = 0; k < outputs.size(); ++k) addresses_[static_cast<size_t>(program.outputs[k].buffer)] = outputs[k];
+  for (size_t k = 0; k < states.size(); ++k) {
+    addresses_[static_cast<size_t>(program.states[k].input)] = const_cast<std::byte*>(states[k].now);
+    addresses_[static_cast<size_t>(program.states[k].output)] = states[k].next;
+  }
   for (size_t s = 0; s < pointers_.size(); ++s) {
     for (size_t c = 0; c < pointers_[s].size(); ++c) {
       const program::Command& command = *bound_->subprograms[s].commands[c].command;
@@ -94,9 +99,10 @@ void Context::run_cpu(const BoundSubprogram& subprogram, std::vector<Pointers>& 
   }
 }
 
-void Context::run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, RunTimes* times,
-                  bool time_commands, const Interpreter* interpreter) {
-  set_pointers(inputs, outputs);
+void Context::run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
+                  std::span<const StatePointers> states, RunTimes* times, bool time_commands,
+                  const Interpreter* interpreter) {
+  set_pointers(inputs, outputs, states);
   for (size_t s = 0; s < bound_->subprograms.size(); ++s) {
     const BoundSubprogram& subprogram = bound_->subprograms[s];
     const auto begin = Clock::now();

@@ -13,14 +13,21 @@
 
 namespace hetnn::runtime {
 
+/// Where a run reads a state and where it writes the next value.
+struct StatePointers {
+  const std::byte* now;
+  std::byte* next;
+};
+
 /// Used by one run at a time; nothing is allocated by a run.
 class Context {
  public:
   explicit Context(std::shared_ptr<const BoundProgram> bound);
 
-  /// `interpreter` serves reference subprograms, and may be null where there are none.
-  void run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, RunTimes* times,
-           bool time_commands, const Interpreter* interpreter);
+  /// `states` are in the program's order. `interpreter` serves reference subprograms, and may be null where there are
+  /// none.
+  void run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
+           std::span<const StatePointers> states, RunTimes* times, bool time_commands, const Interpreter* interpreter);
   const std::shared_ptr<const BoundProgram>& bound() const { return bound_; }
 
  private:
@@ -28,7 +35,8 @@ class Context {
     std::vector<const std::byte*> inputs;
     std::vector<std::byte*> outputs;
   };
-  void set_pointers(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs);
+  void set_pointers(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
+                    std::span<const StatePointers> states);
   void run_cpu(const BoundSubprogram& subprogram, std::vector<Pointers>& pointers, RunTimes* times);
 
   std::shared_ptr<const BoundProgram> bound_;

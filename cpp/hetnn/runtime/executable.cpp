@@ -56,9 +56,23 @@ std::unique_ptr<Executable> Executable::load(const std::string& path, int thread
 Executable::Executable(program::Blob image, int threads, const std::string& called)
     : threads_(usable_threads(threads)),
       image_(aligned(std::move(image))),
-      program_(std::make_shared<const program::Program>(program::unpack(image_, called))) {}
+      program_(std::make_shared<const program::Program>(program::unpack(image_, called))) {
+  reset();
+}
 
 Executable::~Executable() = default;
+
+void Executable::reset() {
+  const auto program = this->program();
+  const std::lock_guard lock(states_mutex_);
+  states_.resize(program->states.size());
+  for (size_t k = 0; k < states_.size(); ++k) {
+    const program::State& state = program->states[k];
+    const auto size = static_cast<size_t>(state.size_bytes);
+    states_[k] = {AlignedBuffer(size), AlignedBuffer(size)};
+    if (size > 0) std::memcpy(states_[k].now.data(), program->weights.bytes.data() + state.offset_bytes, size);
+  }
+}
 
 void Executable::set_specialiser(Specialiser specialiser) {
   auto shared = std::make_shared<const Specialiser>(std::move(specialiser));
@@ -215,7 +229,15 @@ void Executable::run(const Bindings& bindings, std::span<const std::byte* const>
     const std::lock_guard lock(mutex_);
     interpreter = interpreter_;
   }
-  context->run(inputs, outputs, times, time_commands, interpreter.get());
+  std::unique_lock<std::mutex> one_run(states_mutex_, std::defer_lock);
+  std::vector<StatePointers> states;
+  if (!bound->program->states.empty()) {
+    one_run.lock();
+    for (StateMemory& state : states_) states.push_back({state.now.data(), state.next.data()});
+  }
+  context->run(inputs, outputs, states, times, time_commands, interpreter.get());
+  for (size_t k = 0; k < states.size(); ++k) std::swap(states_[k].now, states_[k].next);
+  if (one_run) one_run.unlock();
   give_back(bound, std::move(context));
 }
 

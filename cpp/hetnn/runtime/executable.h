@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "hetnn/base/aligned_buffer.h"
 #include "hetnn/program/program.h"
 #include "hetnn/runtime/bound_program.h"
 #include "hetnn/runtime/reference_executor.h"
@@ -68,10 +69,15 @@ class Executable {
   Bindings bindings_of(std::span<const Argument> arguments) const;
   std::vector<std::vector<int64_t>> output_shapes(const Bindings& bindings) const;
 
+  /// Runs of a program with states happen one after another, each on the states that the one before it left; a run that
+  /// throws leaves them as they were.
   /// Runs on dense row-major memory of the caller, `outputs` as large as output_shapes says. Unsupported when an
   /// accelerator has no code for these shapes and nothing can make it. `times` may be null.
   void run(const Bindings& bindings, std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
            RunTimes* times = nullptr, bool time_commands = false);
+
+  /// Gives every state its initial value again.
+  void reset();
 
   int64_t arena_bytes(const Bindings& bindings);
 
@@ -91,6 +97,11 @@ class Executable {
   std::mutex specialising_;
   program::Blob image_;
   std::shared_ptr<const program::Program> program_;
+  struct StateMemory {
+    AlignedBuffer now, next;
+  };
+  std::mutex states_mutex_;  // held through a run of a program with states
+  std::vector<StateMemory> states_;
   std::list<Entry> entries_;  // most recently used first
   std::shared_ptr<const Specialiser> specialiser_;
   std::shared_ptr<const Interpreter> interpreter_;

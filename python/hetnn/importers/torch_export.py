@@ -15,7 +15,7 @@ from hetnn import _core
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers import Imported
 from hetnn.importers.symbols import Symbols
-from hetnn.importers.torch_rules import DTYPES, RULES, Call
+from hetnn.importers.torch_rules import DTYPES, REFINEMENTS, RULES, Call
 
 # Composites that stay whole: decomposed, they would hide what a device can do at once.
 _WHOLE = [
@@ -79,7 +79,10 @@ def _decomposed(program: ExportedProgram) -> ExportedProgram:
     kept = {overload for overload in table if _packet_name(overload) in _WHOLE}
     for overload in kept:
         del table[overload]
-    decomposed: ExportedProgram = program.run_decompositions(table)
+    try:
+        decomposed: ExportedProgram = program.run_decompositions(table)
+    except Exception as error:  # whatever torch finds wrong with the program
+        raise InvalidModel(f"torch cannot decompose the exported program: {error}. Export the model again.") from error
     return decomposed
 
 
@@ -97,6 +100,7 @@ class _Importer:
             overload: (op, arguments.split()) for op in _core.operators() for overload, arguments in op["torch"]
         }
         self._problems: dict[str, list[str]] = {}
+        self._states: dict[str, tuple[str, Any]] = {}  # of a buffer: its input, its initial value
         self._missing: set[torch.fx.Node] = set()  # not imported, or read from what is not
 
     def run(self) -> Imported:
@@ -145,12 +149,17 @@ class _Importer:
             if spec.kind == InputKind.USER_INPUT:
                 self._lift_user_input(node)
             elif spec.kind == InputKind.BUFFER and spec.target in mutated:
-                raise Unsupported(
-                    f"the model updates its buffer '{spec.target}' when it runs; hetnn runs models without state. "
-                    "Call model.eval() before exporting, or return the new value."
-                )
+                self._lift_state(node, spec)
             else:
                 self._values[node] = self._constant(self._lifted(spec), spec.target)
+
+    def _lift_state(self, node: torch.fx.Node, spec: Any) -> None:
+        """A buffer that the model updates is an input with an initial value; its new value becomes an output."""
+        initial = self._lifted(spec).detach().cpu().contiguous().numpy()
+        self._values[node] = self.builder.add_input(
+            spec.target, self.dtype(node.meta["val"].dtype), list(initial.shape)
+        )
+        self._states[spec.target] = (self._values[node].name, initial)
 
     def _lift_user_input(self, node: torch.fx.Node) -> None:
         value = node.meta.get("val")
@@ -195,10 +204,12 @@ class _Importer:
             self._values[node] = None  # read as an expression where it is used
             return
         try:
-            if target in RULES:
-                self._values[node] = RULES[target](self._call(node))
+            if target in REFINEMENTS:
+                self._values[node] = REFINEMENTS[target](self._call(node))
             elif target in self._one_to_one:
                 self._values[node] = self._map(node, *self._one_to_one[target])
+            elif target in RULES:
+                self._values[node] = RULES[target](self._call(node))
             else:
                 self._note(node, target)
         except (Unsupported, InvalidModel) as error:
@@ -292,10 +303,15 @@ class _Importer:
         names: list[str] = []
         specs = self._program.graph_signature.output_specs
         for spec, value in zip(specs, output_node.args[0], strict=True):
+            if spec.kind == OutputKind.BUFFER_MUTATION:
+                name = f"{spec.target}.next"
+                self.builder.output(self._values[value], name)
+                self.builder.mutation(self._states[spec.target][0], name, self._states[spec.target][1])
+                continue
             if spec.kind != OutputKind.USER_OUTPUT:
                 raise Unsupported(
-                    f"the model updates '{spec.target}' when it runs; hetnn runs models without state. "
-                    "Return the new value."
+                    f"the model writes into its input '{spec.target}'; hetnn leaves a caller's arrays as they are. "
+                    "Return the new value, or keep it in a buffer of the module."
                 )
             if value is None or not isinstance(value, torch.fx.Node):
                 continue

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Rule = Callable[["Call"], Any]
 RULES: dict[str, Rule] = {}
+REFINEMENTS: dict[str, Rule] = {}
 
 DTYPES = {
     torch.float32: "f32",
@@ -46,11 +47,19 @@ _WHOLE_END = 2**62
 
 
 def rule(*overloads: str) -> Callable[[Rule], Rule]:
-    """Registers a function for aten overloads."""
+    """Registers a function for aten overloads that no operator claims one to one."""
+    return _register(RULES, overloads)
 
+
+def refines(*overloads: str) -> Callable[[Rule], Rule]:
+    """Registers a function for aten overloads that mean an operator in most calls, but not in all: asked before it."""
+    return _register(REFINEMENTS, overloads)
+
+
+def _register(table: dict[str, Rule], overloads: Sequence[str]) -> Callable[[Rule], Rule]:
     def register(function: Rule) -> Rule:
         for overload in overloads:
-            RULES[f"aten.{overload}"] = function
+            table[f"aten.{overload}"] = function
         return function
 
     return register
@@ -168,7 +177,7 @@ for _name in (
     "feature_dropout.default",
     "alpha_dropout.default",
 ):
-    RULES[f"aten.{_name}"] = _pass
+    REFINEMENTS[f"aten.{_name}"] = _pass
 
 
 @rule("_to_copy.default", "to.dtype", "to.dtype_layout", "_to_dim_order_copy.default")
@@ -215,7 +224,7 @@ def _expand(call: Call) -> Any:
     return x if list(x.shape) == call.shape() else call.create("expand", [x], shape=call.shape())
 
 
-@rule("slice.Tensor", "slice_copy.Tensor")
+@refines("slice.Tensor", "slice_copy.Tensor")
 def _slice(call: Call) -> Any:
     x = call["self"]
     if list(x.shape) == call.shape():
@@ -269,13 +278,13 @@ def _stack(call: Call) -> Any:
     return call.create("concat", parts, axis=axis)
 
 
-@rule("cat.default")
+@refines("cat.default")
 def _cat(call: Call) -> Any:
     values = [call.cast(v, call.dtype()) for v in call["tensors"] if list(v.shape) != [0]]
     return values[0] if len(values) == 1 else call.create("concat", values, axis=call["dim"])
 
 
-@rule("add.Tensor", "sub.Tensor", "add.Scalar", "sub.Scalar")
+@refines("add.Tensor", "sub.Tensor", "add.Scalar", "sub.Scalar")
 def _add(call: Call) -> Any:
     op = "add" if ".add." in str(call._node.target) or str(call._node.target).startswith("aten.add") else "sub"
     a, b = call.promote([call["self"], call["other"]])
@@ -359,7 +368,7 @@ def _rrelu(call: Call) -> Any:
     return [out, None] if isinstance(call._node.meta["val"], (tuple, list)) else out
 
 
-@rule("leaky_relu.default")
+@refines("leaky_relu.default")
 def _leaky_relu(call: Call) -> Any:
     return call.create("leaky_relu", [call["self"]], negative_slope=float(call["negative_slope"]))
 
@@ -414,7 +423,7 @@ def _max_pool_with_indices(call: Call) -> list[Any]:
     return [_max_pool(call), None]
 
 
-@rule("max_pool2d.default")
+@refines("max_pool2d.default")
 def _max_pool(call: Call) -> Any:
     return call.create(
         "max_pool2d",
@@ -427,7 +436,7 @@ def _max_pool(call: Call) -> Any:
     )
 
 
-@rule("avg_pool2d.default")
+@refines("avg_pool2d.default")
 def _avg_pool(call: Call) -> Any:
     return call.create(
         "avg_pool2d",
@@ -471,12 +480,12 @@ def _pad(call: Call) -> Any:
     )
 
 
-@rule("softmax.int", "_softmax.default", "_safe_softmax.default")
+@refines("softmax.int", "_softmax.default", "_safe_softmax.default")
 def _softmax(call: Call) -> Any:
     return call.create("softmax", [call.cast(call["self"], call.dtype())], axis=call["dim"])
 
 
-@rule("log_softmax.int", "_log_softmax.default")
+@refines("log_softmax.int", "_log_softmax.default")
 def _log_softmax(call: Call) -> Any:
     return call.create("log_softmax", [call.cast(call["self"], call.dtype())], axis=call["dim"])
 
@@ -528,7 +537,7 @@ def _index(call: Call) -> Any:
     raise Unsupported("indexing by these tensors")
 
 
-@rule("where.self", "where.ScalarSelf", "where.ScalarOther", "where.Scalar")
+@refines("where.self", "where.ScalarSelf", "where.ScalarOther", "where.Scalar")
 def _where(call: Call) -> Any:
     a, b = call.promote([call["self"], call["other"]])
     return call.create("where", [call.cast(call["condition"], "bool"), a, b])
@@ -583,7 +592,7 @@ def _bitwise_not(call: Call) -> Any:
     return call.create("logical_not", [call["self"]])
 
 
-@rule("bitwise_and.Tensor", "bitwise_or.Tensor", "logical_and.default", "logical_or.default")
+@refines("bitwise_and.Tensor", "bitwise_or.Tensor", "logical_and.default", "logical_or.default")
 def _logical(call: Call) -> Any:
     a, b = call["self"], call["other"]
     target = str(call._node.target)

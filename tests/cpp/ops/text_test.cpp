@@ -18,11 +18,12 @@ class Text : public testing::Test {
 };
 
 constexpr const char* kNet =
-    R"(graph @net {stage = placed, symbols = [h: 3..64 = 16], mutates "s" by "out"} (%x: f32[1,3,h,8], %s: f32[1,2,1,1]) -> (%y as "out", %c.1) {
+    R"(graph @net {stage = placed, symbols = [h: 3..64 = 16], mutates "s" by "next" from f32[1,2,1,1] {1, 2}} (%x: f32[1,3,h,8], %s: f32[1,2,1,1]) -> (%y as "out", %c.1, %t as "next") {
   %w = constant() {value = f32[2,3,3,3] "AAAAAAAAgD8AAABAAABAQAAAgEAAAKBAAADAQAAA4EAAAABBAAAQQQAAIEEAADBBAABAQQAAUEEAAGBBAABwQQAAgEEAAIhBAACQQQAAmEEAAKBBAACoQQAAsEEAALhBAADAQQAAyEEAANBBAADYQQAA4EEAAOhBAADwQQAA+EEAAABCAAAEQgAACEIAAAxCAAAQQgAAFEIAABhCAAAcQgAAIEIAACRCAAAoQgAALEIAADBCAAA0QgAAOEIAADxCAABAQgAAREIAAEhCAABMQgAAUEIAAFRC"} : f32[2,3,3,3]
   %b = constant() {value = f32[2] {0.1, -inf}} : f32[2]
   %c.1 = conv2d(%x, %w, %b) {stride = [2,1]} : f32[1,2,floordiv(h - 3, 2) + 1,6] on npu in 0 group 3 loc("net.conv", "net.py":12)
   %y = add(%c.1, %s) : f32[1,2,floordiv(h - 3, 2) + 1,6] on cpu loc("net")
+  %t = relu(%s) : f32[1,2,1,1] on cpu
 }
 )";
 
@@ -38,7 +39,7 @@ TEST_F(Text, KeepsEveryPart) {
   EXPECT_EQ(conv->constant_input(1)->values<float>()[2], 2.0F);
   EXPECT_EQ(graph.output_names[0], "out");
   EXPECT_EQ(graph.symbols[0], (Symbol{"h", 3, 64, 16}));
-  EXPECT_EQ(graph.mutations[0], (Mutation{"s", "out"}));
+  EXPECT_EQ(graph.mutations[0], (Mutation{"s", "next", Tensor::of<float>({1, 2, 1, 1}, {1, 2})}));
 }
 
 TEST_F(Text, NamesLineAndColumnOfWhatItCannotRead) {

@@ -223,7 +223,7 @@ TEST(Pack, NamesKeysThatAreUnknownOrMissingAndValuesOfAnotherKind) {
            {R"("min":1)", R"("min":"one")", "program.symbols[0].min: expected an integer; got \"one\""},
            {R"("place":"arena")", R"("place":"attic")", "expected input, output, arena or constant; got \"attic\""},
            {R"("dtype":"f32")", R"("dtype":"f33")", "expected an element type; got \"f33\""},
-           {R"("null":{})", R"("tpu":{})", "expected code for cpu, npu or null"},
+           {R"("null":{})", R"("tpu":{})", "expected code for cpu, npu, reference or null"},
        }) {
     std::string structure = structure_json(example());
     structure.replace(structure.find(f.from), std::strlen(f.from), f.to);

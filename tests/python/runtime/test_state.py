@@ -1,0 +1,117 @@
+"""Models that update their buffers: the executable keeps what they keep, from call to call."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hetnn
+
+
+class Counter(nn.Module):
+    """Counts its calls, and returns the input with the count before this one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: Tensor
+        self.register_buffer("calls", torch.full((1,), 3.0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        before = x + self.calls
+        self.calls.add_(1)
+        return before
+
+
+class Cache(nn.Module):
+    """One step of an attention over what came before: keys and values move up, the newest comes last."""
+
+    def __init__(self, length: int = 4, width: int = 8) -> None:
+        super().__init__()
+        self.keys: Tensor
+        self.values: Tensor
+        self.project = nn.Linear(width, 3 * width)
+        self.register_buffer("keys", torch.zeros(1, length, width))
+        self.register_buffer("values", torch.zeros(1, length, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, key, value = self.project(x).chunk(3, dim=-1)
+        keys = torch.cat([self.keys[:, 1:], key], 1)
+        values = torch.cat([self.values[:, 1:], value], 1)
+        self.keys.copy_(keys)
+        self.values.copy_(values)
+        weights = torch.softmax(query @ keys.transpose(1, 2) / 8**0.5, -1)
+        return weights @ values
+
+
+def compiled(module: nn.Module, x: Tensor, target: str = "cpu") -> hetnn.Executable:
+    return hetnn.compile(torch.export.export(module.eval(), (x,), strict=False), target)
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu+relu-only", "reference"])
+def test_a_cache_fills_as_in_torch(target: str) -> None:
+    torch.manual_seed(0)
+    module = Cache()
+    steps = torch.randn(6, 1, 1, 8)
+    exe = compiled(module, steps[0], target)
+    assert exe.states == ["keys", "values"]
+    assert [port.name for port in exe.inputs] == ["x"]
+    assert len(exe.outputs) == 1
+    for x in steps:
+        with torch.no_grad():
+            want = module(x)
+        assert torch.allclose(exe(x), want, rtol=1e-5, atol=1e-6)
+
+
+def test_states_begin_again_from_the_models_own(tmp_path: Path) -> None:
+    x = torch.zeros(2)
+    exe = compiled(Counter(), x)
+    assert [float(exe(x)[0]) for _ in range(3)] == [3.0, 4.0, 5.0]
+    exe.save(tmp_path / "counter.hetnn")
+    exe.reset()
+    assert float(exe(x)[0]) == 3.0
+    for fresh in (hetnn.load(tmp_path / "counter.hetnn"), pickle.loads(pickle.dumps(exe))):
+        assert [float(fresh(x)[0]) for _ in range(2)] == [3.0, 4.0]
+
+
+def test_threads_take_turns() -> None:
+    x = torch.zeros(1)
+    exe = compiled(Counter(), x)
+    seen: list[float] = []
+    threads = [threading.Thread(target=lambda: seen.extend(float(exe(x)[0]) for _ in range(50))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(seen) == [3.0 + k for k in range(200)]
+
+
+def test_a_call_that_fails_leaves_the_state() -> None:
+    exe = compiled(Counter(), torch.zeros(2))
+    exe(torch.zeros(2))
+    with pytest.raises(hetnn.InvalidModel, match="input 'x' must be"):
+        exe(torch.zeros(3))
+    assert float(exe(torch.zeros(2))[0]) == 4.0
+
+
+class WritesItsInput(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        x.add_(1)
+        return x * 2
+
+
+def test_writing_into_an_input_is_refused() -> None:
+    with pytest.raises(hetnn.Unsupported, match=r"writes into its input 'x'.*Return the new value"):
+        compiled(WritesItsInput(), torch.zeros(2))
+
+
+def test_state_of_another_type_is_refused() -> None:
+    graph = """graph @g {stage = imported, mutates "s" by "y" from f32[3] {1, 2, 3}} (%s: f32[2]) -> (%y) {
+      %y = relu(%s) : f32[2]
+    }"""
+    with pytest.raises(hetnn.InvalidModel, match=r"the state 's' must keep one type of fixed shape; it is f32\[2\]"):
+        hetnn.compile(graph)

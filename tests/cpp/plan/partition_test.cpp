@@ -329,13 +329,63 @@ TEST(BadInput, Options) {
               ThrowsMessage<InvalidModel>(HasSubstr("option threshold: must be a finite number")));
 }
 
+TEST(BadInput, NamesTheDeviceOrThePin) {
+  using testing::ThrowsMessage;
+  const auto with = [](const std::function<void(Problem&)>& change) {
+    Problem p = graph("a: b:a c!:b");
+    p.pins.resize(3);
+    change(p);
+    return [p] { partition(p); };
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(with([](Problem& p) { p.devices[1].launch_us = -1; }),
+              ThrowsMessage<InvalidModel>(HasSubstr("device 'npu': launch_us must be from 0 to 1e15, got -1")));
+  EXPECT_THAT(with([&](Problem& p) { p.devices[1].launch_us = nan; }),
+              ThrowsMessage<InvalidModel>(HasSubstr("device 'npu': launch_us must be from 0 to 1e15, got nan")));
+  EXPECT_THAT(with([&](Problem& p) { p.devices[0].budget_bytes = nan; }),
+              ThrowsMessage<InvalidModel>(HasSubstr("device 'cpu': budget_bytes must be a number, got nan")));
+  EXPECT_THAT(
+      with([&](Problem& p) { p.links[2].latency_us = nan; }),
+      ThrowsMessage<InvalidModel>(HasSubstr("link 'npu' -> 'cpu': latency_us must be from 0 to 1e15, got nan")));
+  EXPECT_THAT(with([](Problem& p) {
+                p.weight_bytes = {0, -3, 0};
+              }),
+              ThrowsMessage<InvalidModel>(HasSubstr("node 'b': weight_bytes must be a finite number of at least 0")));
+  EXPECT_THAT(with([&](Problem& p) { p.macs[0] = nan; }),
+              ThrowsMessage<InvalidModel>(HasSubstr("node 'a': macs must be a finite number of at least 0, got nan")));
+  EXPECT_THAT(with([](Problem& p) {
+                p.pins[1] = {5, true};
+              }),
+              ThrowsMessage<InvalidModel>(HasSubstr("node 'b': pinned to device 5 of 2")));
+  EXPECT_THAT(with([](Problem& p) {
+                p.pins[2] = {1, true};
+              }),
+              ThrowsMessage<Unsupported>(HasSubstr("node 'c': pinned to 'npu', which does not support it")));
+  EXPECT_THAT(with([](Problem& p) {
+                p.weight_bytes = {4, 4, 4};
+                p.devices[0].budget_bytes = 5;
+                p.devices[1].budget_bytes = 6;
+              }),
+              ThrowsMessage<DoesNotFit>(HasSubstr("budget_bytes is")));
+}
+
+TEST(BadInput, ALongCycleIsNamedInShort) {
+  Problem p = generate_problem("chain", 200'000, 1, {2, 0.3, 0, true, false});
+  p.inputs.insert(p.inputs.begin(), 199'999);
+  for (size_t v = 1; v < p.input_begin.size(); ++v) ++p.input_begin[v];
+  EXPECT_THAT([&] { partition(p); }, testing::ThrowsMessage<InvalidModel>(testing::AllOf(
+                                         HasSubstr("the graph has a cycle"), HasSubstr("... (199988 more)"))));
+}
+
 TEST(Large, AMillionInARowAndAHundredThousandConsumers) {
+  const Problem row = generate_problem("chain", 1'000'000, 1);
+  const Problem fan = generate_problem("fan", 100'002, 1);
   for (const char* strategy : {"topological", "depth", "merge", "cost", "take-all", "cpu-only"}) {
     const Options options = parse_plan_options(strategy, "{}");
-    EXPECT_FALSE(partition(generate_problem("chain", 200'000, 1), options).subgraphs.empty()) << strategy;
-    EXPECT_FALSE(partition(generate_problem("fan", 100'002, 1), options).subgraphs.empty()) << strategy;
+    EXPECT_EQ(partition(row, options).device_of.size(), 1'000'000U) << strategy;
+    // One node read by all, a hundred thousand between, one that reads them all: at most four runs of two colours.
+    EXPECT_LE(partition(fan, options).subgraphs.size(), 4U) << strategy;
   }
-  EXPECT_FALSE(partition(generate_problem("chain", 1'000'000, 1)).subgraphs.empty());
 }
 
 TEST(Json, ProblemsSurviveTheRoundTrip) {

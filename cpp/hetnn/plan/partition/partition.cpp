@@ -29,51 +29,38 @@ constexpr std::array<StrategyName, 6> kStrategies = {{{Strategy::topological, "t
 void schedule(const Problem& problem, PartitionResult& result) {
   const size_t devices = problem.devices.size();
   std::vector<double> device_free(devices, 0), link_free(devices * devices, 0);
-  std::vector<double> ready(result.subgraphs.size(), 0);
-  // Readers of each crossing: subgraphs by value and device, found by walking the inputs of all subgraphs.
   std::vector<int64_t> first_crossing(problem.ids.size() + 1, 0);
   for (const PartitionCrossing& c : result.crossings) ++first_crossing[static_cast<size_t>(c.node) + 1];
   for (size_t v = 0; v < problem.ids.size(); ++v) first_crossing[v + 1] += first_crossing[v];
-  std::vector<size_t> first_reader(result.crossings.size() + 1, 0);
-  const auto for_each_reader = [&](const auto& visit) {
-    for (size_t s = 0; s < result.subgraphs.size(); ++s) {
-      for (const int32_t u : result.subgraphs[s].inputs) {
-        for (int64_t c = first_crossing[static_cast<size_t>(u)]; c < first_crossing[static_cast<size_t>(u) + 1]; ++c) {
-          if (result.crossings[static_cast<size_t>(c)].to_device == result.subgraphs[s].device)
-            visit(static_cast<size_t>(c), static_cast<int32_t>(s));
-        }
-      }
-    }
+  // When each crossing has arrived, and where it goes.
+  struct Arrival {
+    double us = 0;
+    int32_t to_device = 0;
   };
-  for_each_reader([&](size_t c, int32_t) { ++first_reader[c + 1]; });
-  for (size_t c = 0; c < result.crossings.size(); ++c) first_reader[c + 1] += first_reader[c];
-  std::vector<int32_t> readers(first_reader.back());
-  std::vector<size_t> fill(first_reader.begin(), first_reader.end() - 1);
-  for_each_reader([&](size_t c, int32_t s) { readers[fill[c]++] = s; });
-
-  for (size_t s = 0; s < result.subgraphs.size(); ++s) {
-    PartitionSubgraph& subgraph = result.subgraphs[s];
-    for (const int32_t u : subgraph.inputs) {
-      // A producer on the same device ran before: the device was busy with it.
-      const PartitionSubgraph& producer =
-          result.subgraphs[static_cast<size_t>(result.subgraph_of[static_cast<size_t>(u)])];
-      if (producer.device == subgraph.device) ready[s] = std::max(ready[s], producer.finish_us);
-    }
+  std::vector<Arrival> arrivals(result.crossings.size());
+  const auto for_each_crossing = [&](int32_t v, const auto& visit) {
+    for (int64_t c = first_crossing[static_cast<size_t>(v)]; c < first_crossing[static_cast<size_t>(v) + 1]; ++c)
+      visit(static_cast<size_t>(c));
+  };
+  for (PartitionSubgraph& subgraph : result.subgraphs) {
+    // Producers on the same device ran before: the device was busy with them.
     const auto d = static_cast<size_t>(subgraph.device);
-    subgraph.start_us = std::max(ready[s], device_free[d]);
+    subgraph.start_us = device_free[d];
+    for (const int32_t u : subgraph.inputs) {
+      for_each_crossing(u, [&](size_t c) {
+        if (arrivals[c].to_device == subgraph.device) subgraph.start_us = std::max(subgraph.start_us, arrivals[c].us);
+      });
+    }
     subgraph.finish_us = subgraph.start_us + subgraph.predicted_us;
     device_free[d] = subgraph.finish_us;
     result.makespan_us = std::max(result.makespan_us, subgraph.finish_us);
     for (const int32_t v : subgraph.outputs) {
-      for (int64_t c = first_crossing[static_cast<size_t>(v)]; c < first_crossing[static_cast<size_t>(v) + 1]; ++c) {
-        const PartitionCrossing& crossing = result.crossings[static_cast<size_t>(c)];
+      for_each_crossing(v, [&](size_t c) {
+        const PartitionCrossing& crossing = result.crossings[c];
         double& free = link_free[d * devices + static_cast<size_t>(crossing.to_device)];
         free = std::max(free, subgraph.finish_us) + crossing.transfer_us;
-        for (size_t k = first_reader[static_cast<size_t>(c)]; k < first_reader[static_cast<size_t>(c) + 1]; ++k) {
-          double& arrival = ready[static_cast<size_t>(readers[k])];
-          arrival = std::max(arrival, free);
-        }
-      }
+        arrivals[c] = {free, crossing.to_device};
+      });
     }
   }
 }

@@ -71,29 +71,46 @@ void refine_by_colour(const Instance& instance, const std::vector<int32_t>& colo
       run[index(v)] = std::max(run[index(v)], run[index(u)] + (colour[index(u)] != colour[index(v)] ? 1 : 0));
     }
   }
-  // Number (part, run, colour): a counting sort by part first, since most parts have one run.
+  // Most parts have one run of one colour and stay whole; only the nodes of the others are sorted.
+  using Key = std::pair<int32_t, int32_t>;
+  const auto key = [&](int32_t v) { return Key(run[index(v)], colour[index(v)]); };
   int32_t parts = 0;
   for (const int32_t k : part_of) parts = std::max(parts, k + 1);
-  std::vector<int32_t> begin(static_cast<size_t>(parts) + 1, 0);
-  for (const int32_t k : part_of) ++begin[index(k) + 1];
-  std::partial_sum(begin.begin(), begin.end(), begin.begin());
-  std::vector<int32_t> nodes(part_of.size());
-  std::vector<int32_t> fill(begin.begin(), begin.end() - 1);
-  for (int32_t v = 0; v < instance.size; ++v) nodes[static_cast<size_t>(fill[index(part_of[index(v)])]++)] = v;
-  const auto key = [&](int32_t v) { return std::pair(run[index(v)], colour[index(v)]); };
-  int32_t count = -1;
-  for (int32_t part = 0; part < parts; ++part) {
-    const auto first = nodes.begin() + begin[index(part)];
-    const auto last = nodes.begin() + begin[index(part) + 1];
-    if (first == last) continue;
-    if (std::any_of(first, last, [&](int32_t v) { return key(v) != key(*first); })) {
-      std::stable_sort(first, last, [&](int32_t a, int32_t b) { return key(a) < key(b); });
-    }
-    for (auto v = first; v != last; ++v) {
-      if (v == first || key(*v) != key(*(v - 1))) ++count;
-      part_of[index(*v)] = count;
-    }
+  constexpr Key kEmpty{-1, -1};
+  constexpr Key kMixed{-2, -2};
+  std::vector<Key> key_of(static_cast<size_t>(parts), kEmpty);
+  std::vector<int32_t> mixed;
+  for (int32_t v = 0; v < instance.size; ++v) {
+    Key& known = key_of[index(part_of[index(v)])];
+    if (known == kEmpty) known = key(v);
+    if (known != key(v)) known = kMixed;
   }
+  for (int32_t v = 0; v < instance.size; ++v) {
+    if (key_of[index(part_of[index(v)])] == kMixed) mixed.push_back(v);
+  }
+  std::stable_sort(mixed.begin(), mixed.end(), [&](int32_t a, int32_t b) {
+    return std::tuple(part_of[index(a)], key(a)) < std::tuple(part_of[index(b)], key(b));
+  });
+  std::vector<int32_t> number(static_cast<size_t>(parts), -1);
+  std::vector<int32_t> number_of_mixed;
+  number_of_mixed.reserve(mixed.size());
+  int32_t count = 0;
+  size_t next = 0;
+  for (int32_t part = 0; part < parts; ++part) {
+    if (key_of[index(part)] == kEmpty) continue;
+    if (key_of[index(part)] != kMixed) {
+      number[index(part)] = count++;
+      continue;
+    }
+    const size_t first = next;
+    for (; next < mixed.size() && part_of[index(mixed[next])] == part; ++next) {
+      if (next > first && key(mixed[next]) != key(mixed[next - 1])) ++count;
+      number_of_mixed.push_back(count);
+    }
+    ++count;
+  }
+  for (int32_t& k : part_of) k = number[index(k)];
+  for (size_t k = 0; k < mixed.size(); ++k) part_of[index(mixed[k])] = number_of_mixed[k];
 }
 
 int32_t move_trapped(const Instance& instance, const std::vector<int32_t>& part_of, std::vector<int32_t>& colour,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
@@ -163,9 +164,22 @@ def _settings(
         "rewrite": rewrite,
         "disabled_rules": list(disabled_rules),
         "fusion": fusion in (True, "on"),
-        "memory_budget": dict(memory_budget or {}),
-        "shapes": [dict(bindings) for bindings in shapes],
+        "memory_budget": _finite(memory_budget or {}),
+        "shapes": [_sizes(bindings) for bindings in shapes],
     }
+
+
+def _finite(memory_budget: Mapping[str, float]) -> dict[str, float]:
+    for device, size_bytes in memory_budget.items():
+        if not isinstance(size_bytes, (int, float)) or not math.isfinite(size_bytes):
+            raise InvalidModel(f"memory_budget of '{device}' must be a finite number of bytes; got {size_bytes!r}.")
+    return dict(memory_budget)
+
+
+def _sizes(bindings: Mapping[str, int]) -> dict[str, int]:
+    if not isinstance(bindings, Mapping):
+        raise InvalidModel(f'shapes holds a size for each symbol, {{"h": 64, "w": 80}}; got {bindings!r}.')
+    return dict(bindings)
 
 
 def _pins(pin: Pins | None) -> list[dict[str, Any]]:

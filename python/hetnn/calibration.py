@@ -62,8 +62,10 @@ def find_speeds(calibration: Any = None, threads: int | None = None) -> dict[str
         path = cache_file(threads)
         if not path.is_file():
             return None
-    else:
+    elif isinstance(calibration, (str, os.PathLike)):
         path = Path(calibration)
+    else:
+        raise InvalidModel(f'calibration is "off", a path or a data sheet; got {calibration!r}.')
     try:
         sheet = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -31,9 +31,9 @@ class ProblemPlan(dict[str, Any]):
         """The value of the cut, the candidates with their costs, the margin, the lower bound and the gap to it."""
         return _object(self._plan.explain())
 
-    def what_if(self, support: Sequence[str] = ()) -> list[dict[str, Any]]:
+    def what_if(self, support: str | Sequence[str] = ()) -> list[dict[str, Any]]:
         """The gain of supporting each kind of node (its `op`, else its id) an accelerator lacks, greatest first."""
-        answer: list[dict[str, Any]] = json.loads(self._plan.what_if(list(support)))
+        answer: list[dict[str, Any]] = json.loads(self._plan.what_if(_words(support)))
         return answer
 
     def diff(self, other: ProblemPlan) -> dict[str, Any]:
@@ -88,17 +88,19 @@ class Plan:
             return explanation(_object(self._plan.to_json()))
         raise InvalidModel(f"an explanation's format is dict or text; got {format!r}.")
 
-    def what_if(self, support: Sequence[str] = ()) -> list[dict[str, Any]]:
+    def what_if(self, support: str | Sequence[str] = ()) -> list[dict[str, Any]]:
         """What each accelerator would gain by each operator it lacks, greatest first, with the model's source lines.
 
         `support` limits the answer to operators by their names here, in torch or in ONNX. Nodes count as they are in
         the model, before rewriting. Times of operators a device lacks are assumed as docs/partitioning.md says.
         """
-        answer: list[dict[str, Any]] = json.loads(self._plan.what_if(list(support)))
+        answer: list[dict[str, Any]] = json.loads(self._plan.what_if(_words(support)))
         return answer
 
     def diff(self, other: Plan) -> dict[str, Any]:
         """Nodes that moved, and cost and number of subgraphs, from this plan to another of the same model."""
+        if not isinstance(other, Plan):
+            raise InvalidModel(f"diff compares with another plan of hetnn.plan; got {type(other).__name__}.")
         return _object(self._plan.diff(other._plan))
 
     def svg(self) -> str:
@@ -187,6 +189,14 @@ def generate_problem(
     problem = _core.PlanProblem.generate(kind, nodes, seed, devices, unsupported, non_exportable, launch, shuffle)
     answer: dict[str, Any] = json.loads(problem.to_json())
     return answer
+
+
+def _words(support: str | Sequence[str]) -> list[str]:
+    words = [support] if isinstance(support, str) else list(support)
+    odd = [word for word in words if not isinstance(word, str)]
+    if odd:
+        raise InvalidModel(f"what_if takes names of operators; got {odd[0]!r}.")
+    return words
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,27 @@ def test_what_if_knows_the_names_of_torch_and_onnx(gated: torch.export.ExportedP
         assert [row["support"] for row in plan.what_if([word])] == ["gelu"]
     with pytest.raises(hetnn.InvalidModel, match=r"no node of the model has the operator 'lstm'; it has .*gelu"):
         plan.what_if(["lstm"])
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda p: p().what_if([3]), "what_if takes names of operators; got 3"),
+        (lambda p: p().diff("x"), "diff compares with another plan of hetnn.plan; got str"),
+        (lambda p: p(shapes=[5]), 'shapes holds a size for each symbol, {"h": 64, "w": 80}; got 5'),
+        (lambda p: p(calibration=5), 'calibration is "off", a path or a data sheet; got 5'),
+        (lambda p: p(memory_budget={"cpu": "1k"}), "memory_budget of 'cpu' must be a finite number of bytes; got '1k'"),
+        (lambda p: p(memory_budget={"cpu": float("nan")}), "memory_budget of 'cpu' must be a finite number of bytes"),
+    ],
+)
+def test_wrong_arguments_are_named(gated: torch.export.ExportedProgram, ask: Any, message: str) -> None:
+    with pytest.raises(hetnn.InvalidModel, match=re.escape(message)):
+        ask(lambda **settings: hetnn.plan(gated, TARGET, **settings))
+
+
+def test_one_operator_needs_no_list(gated: torch.export.ExportedProgram) -> None:
+    plan = hetnn.plan(gated, TARGET)
+    assert plan.what_if("gelu") == plan.what_if(["gelu"])
 
 
 def test_every_device_is_asked(gated: torch.export.ExportedProgram) -> None:

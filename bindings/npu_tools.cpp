@@ -106,7 +106,12 @@ py::dict simulate_model(const std::string& path) {
     for (const program::NpuLayer& layer : variant.layers) {
       const npu::Timing before = clock.totals();
       const int64_t begin = clock.now_cycles();
-      while (at < static_cast<size_t>(layer.last_word)) clock.step(npu::decode(words, at));
+      int64_t sram_peak_bytes = 0;
+      while (at < static_cast<size_t>(layer.last_word)) {
+        const npu::Instruction instruction = npu::decode(words, at);
+        clock.step(instruction);
+        sram_peak_bytes = std::max(sram_peak_bytes, npu::sram_reach_bytes(instruction));
+      }
       const npu::Timing& after = clock.totals();
       auto busy = [&](npu::Engine engine) {
         const auto k = static_cast<size_t>(engine);
@@ -119,7 +124,7 @@ py::dict simulate_model(const std::string& path) {
                    py::arg("total_cycles") = cycles, py::arg("macs") = layer.macs,
                    py::arg("utilization") =
                        cycles > 0 ? static_cast<double>(layer.macs) / (static_cast<double>(cycles) * multipliers) : 0,
-                   py::arg("dma_bytes") = layer.dma_bytes, py::arg("sram_peak_bytes") = variant.sram_peak_bytes,
+                   py::arg("dma_bytes") = layer.dma_bytes, py::arg("sram_peak_bytes") = sram_peak_bytes,
                    py::arg("stalls") = py::dict(py::arg("dma") = cycles - compute),
                    py::arg("energy_nj") = after.energy_nj - before.energy_nj));
     }

@@ -82,6 +82,13 @@ TEST(Timing, EnginesOverlapUnlessATokenHoldsThem) {
               ThrowsMessage<InvalidModel>(HasSubstr("stand still")));
 }
 
+TEST(Timing, TransfersTellHowFarTheScratchpadIsUsed) {
+  EXPECT_EQ(sram_reach_bytes(DmaLoad{.sram_addr = 64, .size0 = 10, .size1 = 3, .size2 = 1, .sram_stride1 = 16}), 106);
+  EXPECT_EQ(sram_reach_bytes(DmaStore{.sram_addr = 8, .size0 = 4, .size1 = 1, .size2 = 2, .sram_stride2 = 100}), 112);
+  EXPECT_EQ(sram_reach_bytes(DmaLoad{.sram_addr = 64, .size0 = 10, .size1 = 0, .size2 = 1}), 0);
+  EXPECT_EQ(sram_reach_bytes(Activation{.rows = 4, .channels = 4}), 0);
+}
+
 TEST(Topology, ReadsBothFormsAndNamesTheLineOfAFault) {
   const auto conv = read_topology("name,h,w,r,s,c,m,stride,\nL1, 8, 8, 3, 3, 4, 16, 2,\n", "t.csv");
   ASSERT_EQ(conv.size(), 1U);

@@ -5,10 +5,16 @@ Quantised graphs are IR text; the whole graph but the conversions at its ends ru
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import hetnn
+from hetnn.cli import main
 from npu.integers import Array, attrs, quant, requantise, run, saturate, text_of
 
 
@@ -122,3 +128,20 @@ def test_a_result_of_quantised_operands_states_its_scale() -> None:
     }"""
     with pytest.raises(hetnn.InvalidModel, match=r"relu 'y': the result of quantised operands must state its scale"):
         hetnn.compile(graph)
+
+
+def test_simulation_tells_each_layers_use_of_the_scratchpad(tmp_path: Path) -> None:
+    graph = """graph @q {stage = imported} (%x: i8{0.02}[1,8,16,16]) -> (%y) {
+      %a = relu(%x) {q_scale = [0.02]} : i8{0.02}[1,8,16,16]
+      %y = max_pool2d(%a) {kernel = [4,4], q_scale = [0.02]} : i8{0.02}[1,8,4,4]
+    }"""
+    hetnn.compile(graph, target="cpu+relu-only", strategy="take-all").save(tmp_path / "model.hetnn")
+    rows = json.loads(_simulated(tmp_path / "model.hetnn"))["subgraphs"][0]["layers"]
+    assert [row["sram_peak_bytes"] for row in rows] == [2 * 8 * 16 * 16, 8 * 16 * 16 + 8 * 4 * 4]
+
+
+def _simulated(path: Path) -> str:
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        assert main(["simulate", str(path), "--json"]) == 0
+    return text.getvalue()

@@ -119,6 +119,8 @@ class NpuBackend final : public Backend {
       const double macs = clock.totals().macs;
       for (; coded < generator.instructions().size(); ++coded) {
         clock.step(generator.instructions()[coded]);
+        variant.sram_peak_bytes =
+            std::max(variant.sram_peak_bytes, hetnn::npu::sram_reach_bytes(generator.instructions()[coded]));
         hetnn::npu::encode(generator.instructions()[coded], words);
       }
       row.last_word = static_cast<int64_t>(words.size());
@@ -129,7 +131,6 @@ class NpuBackend final : public Backend {
     }
     hetnn::npu::encode(hetnn::npu::End{}, words);
     variant.cycles = clock.now_cycles();
-    variant.sram_peak_bytes = spec_.scratchpad().bytes;
     variant.word_count = static_cast<int64_t>(words.size());
     variant.words_offset_bytes = assembler.blob(std::as_bytes(std::span(words)));
     variant.image_bytes = static_cast<int64_t>(generator.image().size());

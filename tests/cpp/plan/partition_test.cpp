@@ -377,13 +377,13 @@ TEST(BadInput, ALongCycleIsNamedInShort) {
                                          HasSubstr("the graph has a cycle"), HasSubstr("... (199988 more)"))));
 }
 
-TEST(Large, AMillionInARowAndAHundredThousandConsumers) {
+TEST(Large, AMillionInARowAndAMillionConsumers) {
   const Problem row = generate_problem("chain", 1'000'000, 1);
-  const Problem fan = generate_problem("fan", 100'002, 1);
+  const Problem fan = generate_problem("fan", 1'000'002, 1);
   for (const char* strategy : {"topological", "depth", "merge", "cost", "take-all", "cpu-only"}) {
     const Options options = parse_plan_options(strategy, "{}");
     EXPECT_EQ(partition(row, options).device_of.size(), 1'000'000U) << strategy;
-    // One node read by all, a hundred thousand between, one that reads them all: at most four runs of two colours.
+    // One node read by all, a million between, one that reads them all: at most four runs of two colours.
     EXPECT_LE(partition(fan, options).subgraphs.size(), 4U) << strategy;
   }
 }

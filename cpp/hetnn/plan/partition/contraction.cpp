@@ -25,6 +25,7 @@ ContractionGraph::ContractionGraph(EdgeLists edges, const std::vector<int32_t>& 
   parent_.resize(n);
   for (size_t v = 0; v < n; ++v) parent_[v] = static_cast<int32_t>(v);
   groups_.resize(n + 1);
+  for (std::vector<Refusal>& refused : refused_) refused.resize(n);
   for (size_t k = 0; k < 2; ++k) {
     Direction& d = directions_[k];
     d.end.assign(d.begin.begin() + 1, d.begin.end());
@@ -156,12 +157,14 @@ bool ContractionGraph::expand(int32_t g) {
       d.nodes[index(kept++)] = n;
       if (n == w.goal) {
         met = g != w.start;
+        witness_ = g;
         continue;
       }
       if (kForward ? there.label > limit : there.label < limit) continue;
       if (there.seen[kSide] == search_) continue;
       if (there.seen[1 - kSide] == search_) {
         met = true;
+        witness_ = n;
         continue;
       }
       there.seen[kSide] = search_;
@@ -243,6 +246,22 @@ bool ContractionGraph::try_contract(int32_t from, int32_t to) {
     unite(from, to, at(to).edges[0] == 1 ? from : to);
     return true;
   }
+  Refusal& of_head = refused_[0][index(to)];
+  Refusal& of_tail = refused_[1][index(from)];
+  if (still_refused(of_head, from, to) || still_refused(of_tail, to, from)) return false;
+  if (search(from, to)) return true;
+  of_head = {from, witness_};
+  of_tail = {to, witness_};
+  return false;
+}
+
+bool ContractionGraph::still_refused(const Refusal& refusal, int32_t partner, int32_t self) {
+  if (refusal.partner < 0 || group(refusal.partner) != partner) return false;
+  const int32_t witness = group(refusal.witness);
+  return witness != partner && witness != self;
+}
+
+bool ContractionGraph::search(int32_t from, int32_t to) {
   // A search takes one stamp, and one more for each group it expands.
   if (stamp_ > std::numeric_limits<int32_t>::max() / 2) {
     for (Group& g : groups_) g.seen[0] = g.seen[1] = g.scan = 0;

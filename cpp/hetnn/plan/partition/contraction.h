@@ -64,6 +64,12 @@ class ContractionGraph {
     /// Neighbours in the order.
     int32_t before = 0, after = 0;
   };
+  /// The last refusal: a path from a group to its partner leads through the witness. As long as that is in neither of
+  /// the two, whatever they have grown into, the path is still there.
+  struct Refusal {
+    int32_t partner = -1;
+    int32_t witness = -1;
+  };
   /// One side of the search for another path.
   struct Walk {
     int32_t start = 0;
@@ -91,6 +97,8 @@ class ContractionGraph {
   bool advance();
   template <bool kForward>
   bool expand(int32_t g);
+  bool search(int32_t from, int32_t to);
+  bool still_refused(const Refusal& refusal, int32_t partner, int32_t self);
   /// Moves the groups a walk has found to just behind (or before) the place of group `pivot`.
   template <bool kForward>
   void move_beside(int32_t pivot);
@@ -107,6 +115,10 @@ class ContractionGraph {
   std::vector<int32_t> parent_;
   /// One more than there are nodes: the last stands at both ends of the order.
   std::vector<Group> groups_;
+  /// By group: as the head of an edge, and as its tail.
+  std::vector<Refusal> refused_[2];
+  /// A group on the path that the last search found.
+  int32_t witness_ = -1;
   int32_t stamp_ = 0;
   int32_t search_ = 0;
   Walk walks_[2];

@@ -104,6 +104,7 @@ fuzz: $(STAMPS)/install
 bench: $(STAMPS)/install
 	$(PY) benchmarks/side_by_side.py
 	$(PY) benchmarks/partition.py
+	$(PY) benchmarks/rewriting.py
 bench-plan: $(STAMPS)/install
 	$(PY) benchmarks/partition.py
 

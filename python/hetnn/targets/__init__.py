@@ -29,7 +29,7 @@ def load_spec(name: str) -> dict[str, Any]:
     if built_in is not None:
         spec = json.loads(built_in)
         return spec
-    known = ["cpu", *preset_names()]
+    known = ["cpu", "reference", "null", *preset_names()]
     near = difflib.get_close_matches(name, known, 1)
     hint = f" Did you mean '{near[0]}'?" if near else ""
     raise InvalidModel(

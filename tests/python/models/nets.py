@@ -38,11 +38,11 @@ def vision(name: str, side: int = 224, **sizes: Any) -> Case:
 
     torch.manual_seed(7)
     module: nn.Module = torchvision.models.get_model(name, weights=None, **sizes)
-    _settle_batch_norms(module)
+    settle_batch_norms(module)
     return module.eval(), (torch.randn(1, 3, side, side),)
 
 
-def _settle_batch_norms(module: nn.Module) -> None:
+def settle_batch_norms(module: nn.Module) -> None:
     """Gives batch norms the statistics of a trained net, so that folding them is not folding an identity."""
     for layer in module.modules():
         if isinstance(layer, nn.BatchNorm2d):
@@ -129,7 +129,7 @@ class TinyNet(nn.Module):
             nn.Conv2d(8, 12, 1),
         )
         self.classify = nn.Linear(12, 5)
-        _settle_batch_norms(self)
+        settle_batch_norms(self)
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.features(x)

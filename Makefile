@@ -15,14 +15,15 @@ CPP_FORMATTED := $(shell find cpp bindings tests/cpp benchmarks -name '*.cpp' -o
 CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
-.PHONY: help setup build demo test tiny cpp-test python-test lint tidy asan ubsan tsan fuzz fuzz-plan bench bench-plan docs stubs \
-        wheel new-op new-pass notebooks clean
+.PHONY: help setup build demo test tiny cpp-test python-test lint tidy asan ubsan tsan fuzz fuzz-plan bench bench-plan docs \
+        stubs wheel new-op new-pass notebooks clean
 
 help:
 	@echo "make demo       detect faces on a photo, three networks compiled for cpu+relu-only"
 	@echo "make test       lint, C++ tests, Python tests"
 	@echo "make tiny       the quick part of the tests, under a minute"
-	@echo "also: setup build lint tidy asan ubsan tsan fuzz fuzz-plan bench bench-plan docs stubs wheel notebooks new-op new-pass"
+	@echo "also: setup build lint tidy asan ubsan tsan fuzz fuzz-plan bench bench-plan docs stubs wheel notebooks"
+	@echo "      new-op new-pass"
 
 # Set-up, in steps that are done once each.
 $(STAMPS)/system: tools/install_system_packages.sh

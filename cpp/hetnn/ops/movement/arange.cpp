@@ -35,23 +35,22 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
 }  // namespace
 
 ir::OpDef define_arange() {
-  return {
-      .name = "arange",
-      .doc = "start, start + step, ... below end, whole numbers.",
-      .inputs = {},
-      .attrs = {{"start", ir::AttrKind::integer, Dim(0), "the first"},
-                {"end", ir::AttrKind::integer, std::nullopt, "one past the last"},
-                {"step", ir::AttrKind::integer, Dim(1), "the distance"},
-                {"dtype", ir::AttrKind::dtype, DType::i64, "the element type"}},
-      .traits = static_cast<uint32_t>(ir::Trait::source),
-      .torch = {},
-      .onnx = {"Range"},
-      .infer = infer,
-      .evaluate = evaluate,
-      .constraints = {},
-      .kernel = named_kernel("arange", {"start", "step"}, ir::KernelUse::Layout::plain),
-      .tolerance = 0,
-      .samples = {"arange() {end = 5}", "arange() {start = 2, end = 9, step = 3, dtype = f32}"}};
+  return {.name = "arange",
+          .doc = "start, start + step, ... below end, whole numbers.",
+          .inputs = {},
+          .attrs = {{"start", ir::AttrKind::integer, Dim(0), "the first"},
+                    {"end", ir::AttrKind::integer, std::nullopt, "one past the last"},
+                    {"step", ir::AttrKind::integer, Dim(1), "the distance"},
+                    {"dtype", ir::AttrKind::dtype, DType::i64, "the element type"}},
+          .traits = static_cast<uint32_t>(ir::Trait::source),
+          .torch = {},
+          .onnx = {"Range"},
+          .infer = infer,
+          .evaluate = evaluate,
+          .constraints = {},
+          .kernel = named_kernel("arange", {"start", "step"}, ir::KernelUse::Layout::plain),
+          .tolerance = 0,
+          .samples = {"arange() {end = 5}", "arange() {start = 2, end = 9, step = 3, dtype = f32}"}};
 }
 
 }  // namespace hetnn::ops

@@ -69,7 +69,7 @@ cpp-test: $(STAMPS)/install
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
 python-test: $(STAMPS)/install
-	$(PY) -m pytest -q --durations=10
+	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n $(JOBS) --dist worksteal --durations=10
 
 tiny: $(STAMPS)/install
 	$(PY) -m pytest -q -m "not slow" tests/python/tiny tests/python/house tests/python/errors

@@ -72,7 +72,7 @@ void Machine::read(int64_t addr, int64_t dtype, int64_t count, T* to, int32_t ze
       std::memcpy(to, from, n * sizeof(int32_t));
     } else {
       const auto* bytes = reinterpret_cast<const int8_t*>(from);
-      for (size_t k = 0; k < n; ++k) to[k] = bytes[k];
+      for (size_t k = 0; k < n; ++k) to[k] = int{bytes[k]};
     }
     for (size_t k = 0; zero != 0 && k < n; ++k) to[k] -= zero;
   } else if (dtype_of(dtype) == DType::f32) {
@@ -314,7 +314,7 @@ void Machine::activate(const Activation& i) {
   }
   for (int64_t r = 0; r < i.rows; ++r) {
     read<T>(i.in_addr + r * i.in_pitch, i.dtype, i.channels, values.data());
-    for (T& value : values) value = table ? entries[static_cast<size_t>(value + 128)] : leave(value);
+    for (T& value : values) value = table ? entries[static_cast<size_t>(value) + 128] : leave(value);
     write<T>(i.out_addr + r * i.out_pitch, i.dtype, i.channels, values.data());
   }
 }

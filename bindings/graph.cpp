@@ -226,6 +226,7 @@ void bind_graph(py::module_& m) {
       "interpret",
       [](const ir::Graph& graph, const std::vector<py::array>& inputs) {
         std::vector<Tensor> tensors;
+        tensors.reserve(inputs.size());
         for (const py::array& array : inputs) tensors.push_back(tensor_of(array));
         std::vector<Tensor> results;
         {

@@ -45,6 +45,7 @@ py::dict simulate_topology(const std::string& spec_json, const std::string& csv,
 py::dict allocate(const std::vector<std::tuple<std::string, int64_t, int64_t, int64_t>>& rows, int64_t capacity,
                   double seconds, bool heuristic_only) {
   std::vector<memory::Buffer> buffers;
+  buffers.reserve(rows.size());
   for (const auto& [id, lower, upper, size] : rows) buffers.push_back({lower, upper, size});
   const auto begin = Clock::now();
   memory::FitResult result;

@@ -28,6 +28,7 @@ program::Blob blob_of(const py::bytes& bytes) {
 
 std::vector<runtime::Argument> arguments_of(const std::vector<py::array>& inputs) {
   std::vector<runtime::Argument> out;
+  out.reserve(inputs.size());
   for (const py::array& array : inputs)
     out.push_back({dtype_of(array.dtype()), {array.shape(), array.shape() + array.ndim()}});
   return out;
@@ -72,6 +73,7 @@ void refuse_overlap(const std::vector<py::array>& outputs, const std::vector<py:
 // Runs on arrays in the model's order; makes the outputs, or writes those given.
 py::tuple run(Executable& executable, const std::vector<py::array>& given, const py::object& out, bool time_commands) {
   std::vector<py::array> inputs;
+  inputs.reserve(given.size());
   for (const py::array& array : given) inputs.push_back(py::array::ensure(array, py::array::c_style));
   const Bindings bindings = executable.bindings_of(arguments_of(inputs));
   const auto shapes = executable.output_shapes(bindings);
@@ -97,6 +99,8 @@ py::tuple run(Executable& executable, const std::vector<py::array>& given, const
   }
   std::vector<const std::byte*> from;
   std::vector<std::byte*> to;
+  from.reserve(inputs.size());
+  to.reserve(outputs.size());
   for (const py::array& array : inputs) from.push_back(static_cast<const std::byte*>(array.data()));
   for (py::array& array : outputs) to.push_back(static_cast<std::byte*>(array.mutable_data()));
   runtime::RunTimes times;

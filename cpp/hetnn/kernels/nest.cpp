@@ -35,7 +35,7 @@ NestOperand broadcast_operand(const TensorView& view, std::span<const int64_t> s
   bool fits = view.rank <= rank;
   for (int axis = 0; fits && axis < view.rank; ++axis) {
     const int64_t dim = view.dims[static_cast<size_t>(axis)];
-    const auto to = static_cast<size_t>(rank - view.rank + axis);
+    const auto to = static_cast<size_t>(rank - view.rank) + static_cast<size_t>(axis);
     fits = dim == shape[to] || dim == 1;
     operand.strides[to] = dim == 1 ? 0 : strides[static_cast<size_t>(axis)];
   }

@@ -48,7 +48,7 @@ Dim window_size(const Dim& size, int64_t kernel, int64_t stride, int64_t dilatio
                 bool ceil_mode) {
   const Dim span = size + pad_begin + pad_end - dilation * (kernel - 1) - 1;
   if (!ceil_mode) return floor_div(span, stride) + 1;
-  const Dim out = ceil_div(span, stride) + 1;
+  Dim out = ceil_div(span, stride) + 1;
   // Windows 0 … out-1 must start before size + pad_begin, so out <= ceil((size + pad_begin) / stride). With no padding
   // at the end and a kernel no narrower than the stride the formula above already keeps that.
   if (pad_end == 0 && dilation * (kernel - 1) + 1 >= stride) return out;

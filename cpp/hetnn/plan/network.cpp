@@ -148,7 +148,8 @@ NetworkPlan describe_network(const ir::Graph& graph, const target::Target& targe
         if (auto time = measured->second.find(device.name()); time != measured->second.end())
           problem.time_of(at, d) = time->second;
       }
-      problem.exportable[static_cast<size_t>(at * device_count + d)] = device.exportable(*node);
+      problem.exportable[static_cast<size_t>(at) * static_cast<size_t>(device_count) + static_cast<size_t>(d)] =
+          device.exportable(*node);
     }
     const auto last = static_cast<size_t>(at);
     for (const ir::Value* output : node->outputs())

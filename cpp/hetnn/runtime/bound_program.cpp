@@ -95,6 +95,7 @@ std::shared_ptr<const BoundProgram> bind(std::shared_ptr<const program::Program>
   Lifetimes lifetimes(program->buffers.size());
   auto views = [&](const std::vector<int32_t>& ids) {
     std::vector<kernels::TensorView> list;
+    list.reserve(ids.size());
     for (int32_t id : ids) list.push_back(out->buffers[static_cast<size_t>(id)].view);
     return list;
   };

@@ -138,6 +138,7 @@ class NpuBackend final : public Backend {
     variant.image_offset_bytes = assembler.blob(generator.image());
     auto ports = [&](const std::vector<ir::Value*>& values) {
       std::vector<program::NpuPort> out;
+      out.reserve(values.size());
       for (const ir::Value* value : values) {
         out.push_back(
             {assembler.boundary(value->name()), places.at(value).offset_bytes, value->dtype(), npu::layout_of(*value)});

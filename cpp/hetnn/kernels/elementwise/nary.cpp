@@ -179,7 +179,7 @@ class Nary final : public Kernel {
           pointers[k] = result;
           continue;
         }
-        const auto operand = static_cast<size_t>(pass.inputs[k] + 1);
+        const auto operand = static_cast<size_t>(pass.inputs[k]) + 1;
         const float* from = reinterpret_cast<const float*>(inputs[pass.inputs[k]]) + tile.offsets[operand] +
                             r * nest_.row_stride(operand);
         const int64_t stride = nest_.col_stride(operand);
@@ -235,6 +235,7 @@ int fastest_nary_group(int inputs, int64_t elems, bool weighted, double budget_u
   const auto elems_bytes = static_cast<size_t>(elems) * 4;
   std::vector<AlignedBuffer> buffers;
   std::vector<const std::byte*> in;
+  in.reserve(static_cast<size_t>(inputs));
   for (int i = 0; i < inputs; ++i) in.push_back(buffers.emplace_back(elems_bytes).data());
   const AlignedBuffer result(elems_bytes);
   std::byte* const out[] = {result.data()};

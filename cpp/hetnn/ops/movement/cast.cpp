@@ -25,7 +25,7 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
         if constexpr (std::is_same_v<T, bool>) {
           mutable_values<T>(data)[k] = in[k] != decltype(from)(0);
         } else {
-          mutable_values<T>(data)[k] = static_cast<T>(in[k]);
+          mutable_values<T>(data)[k] = static_cast<T>(in[k]);  // NOLINT(bugprone-signed-char-misuse): i8 is a number
         }
       }
     });

@@ -41,6 +41,7 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
   if (x.rank() == 0) return {x};
   const std::vector<int64_t> perm = order_of(e.node), from = strides_of(x.shape());
   std::vector<int64_t> strides;
+  strides.reserve(perm.size());
   for (int64_t axis : perm) strides.push_back(from[static_cast<size_t>(axis)]);
   return {gather_strided(x, e.output_shape(), 0, strides)};
 }

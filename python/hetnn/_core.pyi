@@ -31,6 +31,8 @@ __all__: list[str] = [
     "figures_without_source",
     "interpret",
     "isa_manual",
+    "known_tuning",
+    "learn_tuning",
     "legalise",
     "operators",
     "plan",
@@ -363,6 +365,16 @@ def interpret(
 def isa_manual() -> str:
     """
     The instruction set as a Markdown page.
+    """
+
+def known_tuning() -> dict[str, int]:
+    """
+    What kernels measured on this machine, by the kind of layer.
+    """
+
+def learn_tuning(known: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex]) -> None:
+    """
+    Takes over what another process measured.
     """
 
 def legalise(

@@ -15,6 +15,7 @@ from hetnn.executable import Executable
 from hetnn.importers import import_model
 from hetnn.planning import Plan
 from hetnn.target import resolve_target
+from hetnn.tuning import Tuning
 
 # A pin is `{pattern: device}` or a list of {"name" | "regex" | "op" | "module": pattern, "device": name, "hard": bool}.
 Pins: TypeAlias = "Mapping[str, str] | Iterable[Mapping[str, Any]]"
@@ -33,6 +34,8 @@ def compile(
     rewrite: str = "auto",
     disabled_rules: Iterable[str] = (),
     fusion: bool | str = True,
+    deterministic: bool = False,
+    tune: bool = True,
     shapes: Iterable[Mapping[str, int]] = (),
     options: Mapping[str, Any] | None = None,
     memory_budget: Mapping[str, float] | None = None,
@@ -50,6 +53,8 @@ def compile(
     pin: devices for nodes; strict: a device on which every node must run, else Unsupported lists those that do not.
     rewrite: "auto" keeps rewritten activations where the plan gets faster, "always" and "off" decide it.
     disabled_rules: names of rewriting rules not to use. fusion: False gives one kernel a node.
+    deterministic: fused sums round as the model's own sequence of additions does, to the last bit.
+    tune: measure on this machine, once for each kind of layer, what kernels leave open (at most 50 ms each).
     memory_budget: most bytes of constants on a device: {"relu-only": 500_000}.
     overlap: plan for devices that work at the same time: the shortest schedule in place of the least sum of times.
     shapes: values of a dynamic model's symbols for which accelerators are compiled now; others follow when first run.
@@ -66,12 +71,15 @@ def compile(
     settings = _settings(
         strategy, pin, strict, rewrite, disabled_rules, fusion, options, memory_budget, overlap, shapes
     )
+    settings["deterministic"] = bool(deterministic)
     described = _with_speeds(resolve_target(target), calibration, threads)
     if calibrate:
         step("calibrate")
         settings["measured_us"] = _measured_us(imported.graph, described, settings, threads)
     step("compile")
-    compilation = _core.compile(imported.graph, json.dumps(described), json.dumps(settings))
+    with Tuning(tune) as tuning:
+        settings["tune"] = tuning.on
+        compilation = _core.compile(imported.graph, json.dumps(described), json.dumps(settings))
     executable = Executable.from_image(compilation.image(), threads=threads, specialiser=compilation.specialise)
     executable.compile_s = time.perf_counter() - began
     return executable

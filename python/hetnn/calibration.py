@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import numpy as np
 from hetnn import _core
 from hetnn.errors import InternalError, InvalidModel
 from hetnn.executable import Executable
+from hetnn.machine import cache_folder, cpu_name, cpu_slug, default_threads, write_whole
 
 # Where plans look for speeds: "off" for the built-in ones, else the path of a file that `hetnn calibrate` wrote.
 VARIABLE = "HETNN_CALIBRATION"
@@ -22,28 +21,9 @@ OFF = "off"
 _RUNS = 15
 
 
-def cpu_name() -> str:
-    """What the processor calls itself."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
-
-
-def default_threads() -> int:
-    """Threads of a run for which nothing was said: the processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def cache_file(threads: int | None = None) -> Path:
     """Where the speeds of this machine at a number of threads are kept."""
-    root = os.environ.get("XDG_CACHE_HOME")
-    folder = Path(root) if root else Path.home() / ".cache"
-    slug = re.sub(r"[^a-z0-9]+", "-", cpu_name().lower()).strip("-") or "cpu"
-    return folder / "hetnn" / f"{slug}-{threads or default_threads()}-threads.json"
+    return cache_folder() / f"{cpu_slug()}-{threads or default_threads()}-threads.json"
 
 
 def find_speeds(calibration: Any = None, threads: int | None = None) -> dict[str, Any] | None:
@@ -86,10 +66,7 @@ def calibrate(path: str | os.PathLike[str] | None = None, threads: int | None = 
     """
     file = cache_file(threads) if path is None else Path(path)
     sheet = measure_speeds(threads)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(file.name + f".{os.getpid()}")
-    partial.write_text(json.dumps(sheet, indent=1) + "\n", encoding="utf-8")
-    os.replace(partial, file)
+    write_whole(file, json.dumps(sheet, indent=1) + "\n")
     return file
 
 

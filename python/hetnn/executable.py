@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,8 +68,8 @@ class Executable:
         Contiguous inputs are read where they lie. InvalidModel for another number, element type, shape or device.
         """
         as_torch = any(_is_torch(value) for value in inputs)
-        arrays = [_as_array(value, self._called(k)) for k, value in enumerate(inputs)]
-        given = None if out is None else [_as_array(value, f"out[{k}]") for k, value in enumerate(out)]
+        arrays = self._arrays(inputs)
+        given = None if out is None else [_as_array(value, partial("out[{}]".format, k)) for k, value in enumerate(out)]
         outputs, self.last_times, _ = self._engine.run(arrays, given)
         if out is not None:
             return list(out)
@@ -132,8 +133,7 @@ class Executable:
 
     def profile(self, *inputs: Any) -> list[dict[str, Any]]:
         """Runs once and returns a row a CPU kernel: node, kernel, wall_us."""
-        arrays = [_as_array(value, self._called(k)) for k, value in enumerate(inputs)]
-        _, self.last_times, rows = self._engine.run(arrays, None, True)
+        _, self.last_times, rows = self._engine.run(self._arrays(inputs), None, True)
         return list(rows)
 
     def trace(self, path: str | os.PathLike[str], *inputs: Any) -> None:
@@ -188,6 +188,9 @@ class Executable:
 
         return str(pictures.as_html(self.report("dict")))
 
+    def _arrays(self, inputs: Sequence[Any]) -> list[Array]:
+        return [_as_array(value, partial(self._called, k)) for k, value in enumerate(inputs)]
+
     def _called(self, index: int) -> str:
         ports = self._engine.inputs
         return f"input '{ports[index][0]}'" if index < len(ports) else f"input {index}"
@@ -221,30 +224,30 @@ def _is_torch(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def _as_array(value: Any, called: str) -> Array:
-    """The value's memory as a numpy array, without a copy where it allows."""
+def _as_array(value: Any, called: Callable[[], str]) -> Array:
+    """The value's memory as a numpy array, without a copy where it allows; `called` names it in errors."""
     if isinstance(value, np.ndarray):
         return value
     if _is_torch(value):
         if value.device.type != "cpu":
             raise InvalidModel(
-                f"{called} lies on the device '{value.device}'; it must lie on the cpu. Call .cpu() on it."
+                f"{called()} lies on the device '{value.device}'; it must lie on the cpu. Call .cpu() on it."
             )
         if value.dtype == sys.modules["torch"].bfloat16:
-            raise Unsupported(f"{called} is bf16, which numpy lacks. Cast it to f32 in the model.")
+            raise Unsupported(f"{called()} is bf16, which numpy lacks. Cast it to f32 in the model.")
         array: Array = value.detach().numpy()
         return array
     if hasattr(value, "__dlpack__"):
         device = value.__dlpack_device__()[0] if hasattr(value, "__dlpack_device__") else _DLPACK_CPU
         if device != _DLPACK_CPU:
             raise InvalidModel(
-                f"{called} lies on the DLPack device {int(device)}; it must lie on the cpu. Copy it there."
+                f"{called()} lies on the DLPack device {int(device)}; it must lie on the cpu. Copy it there."
             )
         return np.from_dlpack(value)
     if hasattr(value, "__array_interface__") or _has_buffer(value) or isinstance(value, np.generic):
         return np.asarray(value)
     raise InvalidModel(
-        f"{called} must be a tensor or an array; got {type(value).__name__}. Wrap it with numpy.asarray."
+        f"{called()} must be a tensor or an array; got {type(value).__name__}. Wrap it with numpy.asarray."
     )
 
 

@@ -5,3 +5,4 @@ from __future__ import annotations
 import os
 
 os.environ["HETNN_CALIBRATION"] = "off"
+os.environ["HETNN_TUNING"] = "off"

@@ -24,6 +24,8 @@ struct DeviceSpec {
 struct LowerOptions {
   bool fusion = true;
   bool deterministic = false;
+  /// Measure on this machine what kernels leave open (KernelFamily::tune); else they take their defaults.
+  bool tune = false;
 };
 
 /// A DoesNotFit that knows the node at fault, so that planning can take just that node from the device.

@@ -98,7 +98,7 @@ TargetSpec parse_target(std::string_view json) {
 CompileOptions parse_options(std::string_view json) {
   const Json options = read(json, "the options");
   check_keys(options, "options",
-             {"strategy", "options", "pins", "strict", "rewrite", "disabled_rules", "fusion", "deterministic",
+             {"strategy", "options", "pins", "strict", "rewrite", "disabled_rules", "fusion", "deterministic", "tune",
               "measured_us", "memory_budget", "shapes"});
   CompileOptions out;
   out.strategy = get<std::string>(options, "strategy", "options", "cost");
@@ -116,6 +116,7 @@ CompileOptions parse_options(std::string_view json) {
   out.disabled_rules = get<std::vector<std::string>>(options, "disabled_rules", "options", {});
   out.lower.fusion = get(options, "fusion", "options", true);
   out.lower.deterministic = get(options, "deterministic", "options", false);
+  out.lower.tune = get(options, "tune", "options", false);
   return out;
 }
 

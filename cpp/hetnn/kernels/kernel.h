@@ -97,6 +97,10 @@ using WeightTest = bool (*)(const KernelCall& call, int input);
 /// packed weights differ. What the call's parameters already say is not repeated.
 using ChooseFunction = Params (*)(const KernelCall& call);
 
+/// Parameters of which only a measurement on this machine says the best value, for these shapes. They change no result
+/// and no packed weight.
+using TuneFunction = Params (*)(const KernelCall& call);
+
 /// One kernel as the compiler and the runtime find it: by name.
 struct KernelFamily {
   std::string_view name;
@@ -104,6 +108,7 @@ struct KernelFamily {
   WeightTest is_weight = nullptr;  // null: no input is packed
   PackFunction pack = nullptr;
   ChooseFunction choose = nullptr;  // null: nothing to choose
+  TuneFunction tune = nullptr;      // null: nothing to measure
 };
 
 /// The family of that name, or null.

@@ -5,6 +5,7 @@
 #include "hetnn/kernels/attention/attention.h"
 #include "hetnn/kernels/conv/conv.h"
 #include "hetnn/kernels/elementwise/elementwise.h"
+#include "hetnn/kernels/elementwise/nary.h"
 #include "hetnn/kernels/gemm/gemm.h"
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/kernels/move/move.h"
@@ -33,7 +34,7 @@ constexpr KernelFamily kFamilies[] = {
     {"quantize", make_quantize},
     {"dequantize", make_dequantize},
     {"lookup", make_lookup},
-    {"nary", make_nary},
+    {"nary", make_nary, nullptr, nullptr, nullptr, tune_nary},
     {"layer_norm", make_layer_norm},
     {"rms_norm", make_rms_norm},
     {"group_norm", make_group_norm},

@@ -2,6 +2,7 @@
 #include "hetnn/passes/all_rules.h"
 
 #include "hetnn/passes/canonicalise.h"
+#include "hetnn/passes/combine.h"
 #include "hetnn/passes/legal/rules.h"
 
 namespace hetnn::passes {
@@ -12,6 +13,7 @@ const std::vector<RuleStage>& all_rule_sets() {
     for (const RuleSet* set : canonical_rule_sets()) out.push_back({"canonicalise", set});
     for (const RuleSet* set : legal::rule_sets()) out.push_back({"legalise", set});
     out.push_back({"legalise", &legal::merging()});
+    for (const bool in_order : {false, true}) out.push_back({"fuse", &combining(in_order)});
     return out;
   }();
   return all;

@@ -8,7 +8,7 @@
 namespace hetnn::passes {
 
 struct RuleStage {
-  std::string_view pass;  // canonicalise, legalise
+  std::string_view pass;  // canonicalise, legalise, fuse
   const RuleSet* set;
 };
 

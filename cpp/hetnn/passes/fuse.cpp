@@ -6,6 +6,7 @@
 #include <set>
 
 #include "hetnn/base/error.h"
+#include "hetnn/passes/combine.h"
 #include "hetnn/target/target.h"
 
 namespace hetnn::passes {
@@ -17,7 +18,8 @@ bool read_by_one_node(const ir::Graph& graph, const ir::Value& value) {
   return std::all_of(value.uses().begin(), value.uses().end(), [&](const ir::Use& use) { return use.node == reader; });
 }
 
-// Bytes of distinct inputs and outputs of a set of nodes that are not made and used up inside it.
+}  // namespace
+
 double bytes_of(const std::vector<const ir::Node*>& nodes, const Bindings& hints) {
   const std::set<const ir::Node*> inside(nodes.begin(), nodes.end());
   std::set<const ir::Value*> counted;
@@ -32,8 +34,6 @@ double bytes_of(const std::vector<const ir::Node*>& nodes, const Bindings& hints
     sum += static_cast<double>(target::value_bytes(*output, hints));
   return sum;
 }
-
-}  // namespace
 
 std::vector<std::pair<const ir::Node*, int>> depths(const ir::Graph& graph) {
   std::map<const ir::Node*, int> depth;
@@ -52,8 +52,10 @@ std::vector<std::pair<const ir::Node*, int>> depths(const ir::Graph& graph) {
   return out;
 }
 
-std::vector<Fusion> fuse(ir::Graph& graph, const FuseOptions& options) {
+std::vector<plan::FusionRow> fuse(ir::Graph& graph, const FuseOptions& options) {
   HETNN_ASSERT(!options.enabled || options.can_follow, "fusion needs to know what can follow what");
+  std::map<const ir::Node*, CombinedLayer> layers;
+  if (options.enabled && options.has_nary) layers = combine(graph, options);
   struct Group {
     std::vector<const ir::Node*> nodes;
   };
@@ -86,17 +88,23 @@ std::vector<Fusion> fuse(ir::Graph& graph, const FuseOptions& options) {
   if (graph.stage < ir::Stage::fused) graph.stage = ir::Stage::fused;
 
   const Bindings hints = graph.hints();
-  std::vector<Fusion> fusions;
+  std::vector<plan::FusionRow> rows;
   for (const Group& group : groups) {
-    if (group.nodes.size() < 2) continue;
-    Fusion fusion{group.nodes.front()->name(), {}, 0, bytes_of(group.nodes, hints)};
+    plan::FusionRow row{{}, {}, 0, bytes_of(group.nodes, hints)};
     for (const ir::Node* node : group.nodes) {
-      fusion.nodes.push_back(node->name());
-      fusion.bytes_before += bytes_of({node}, hints);
+      if (const auto layer = layers.find(node); layer != layers.end()) {
+        row.nodes.insert(row.nodes.end(), layer->second.nodes.begin(), layer->second.nodes.end());
+        row.bytes_before += layer->second.bytes_before;
+      } else {
+        row.nodes.push_back(node->name());
+        row.bytes_before += bytes_of({node}, hints);
+      }
     }
-    fusions.push_back(std::move(fusion));
+    if (row.nodes.size() < 2) continue;
+    row.into = row.nodes.front();
+    rows.push_back(std::move(row));
   }
-  return fusions;
+  return rows;
 }
 
 }  // namespace hetnn::passes

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hetnn/ir/graph.h"
+#include "hetnn/plan/network.h"
 
 namespace hetnn::passes {
 
@@ -15,14 +16,11 @@ struct FuseOptions {
   /// Whether `follower`, which reads `value`, can be computed in the launch that `anchor` starts and that has `value`
   /// as its result so far. Given by the backend.
   std::function<bool(const ir::Node& anchor, const ir::Value& value, const ir::Node& follower)> can_follow;
-};
-
-/// One group of more than one node.
-struct Fusion {
-  std::string into;                // the anchor: the group's first node
-  std::vector<std::string> nodes;  // all of them, in order
-  double bytes_before = 0;         // read and written by the nodes one by one, constants included
-  double bytes_after = 0;          // read and written by the group
+  /// Whether the device runs n-ary layers: chains and trees of sums, products and extremes are then made into them
+  /// first (passes/combine.h).
+  bool has_nary = false;
+  /// Keep the order of all roundings.
+  bool in_order = false;
 };
 
 /// Gives every node but constants a group. A node joins, among the producers of its inputs that it can follow, the one
@@ -30,8 +28,13 @@ struct Fusion {
 /// graph). A value that anyone else reads, or that the graph returns, must be written, so its producer is not joined;
 /// nor is a producer of several outputs. Groups are numbered in the order of their anchors, a group's nodes form a
 /// chain, and no group waits for another that waits for it. The stage becomes fused.
+/// Returns a row for each group and each n-ary layer of more than one node: `into` is its first node.
 /// Depth: 0 for a node without inputs that vary, else 1 + the greatest among its producers.
-std::vector<Fusion> fuse(ir::Graph& graph, const FuseOptions& options);
+std::vector<plan::FusionRow> fuse(ir::Graph& graph, const FuseOptions& options);
+
+/// Bytes of the distinct inputs of a chain of nodes that are not made inside it, constants included, and of the last
+/// node's outputs.
+double bytes_of(const std::vector<const ir::Node*>& nodes, const Bindings& hints);
 
 /// The depth of every node, by that definition; constants are left out.
 std::vector<std::pair<const ir::Node*, int>> depths(const ir::Graph& graph);

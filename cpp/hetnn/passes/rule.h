@@ -31,6 +31,8 @@ class Build {
   /// The same elements under another shape; `x` itself when it has that shape.
   ir::Value* reshape(ir::Value* x, const Shape& shape);
 
+  const ir::Graph& graph() const { return rewriter_.graph(); }
+
   /// From now on new nodes go right behind `node`, for a right side that other readers than the root will read.
   void insert_after(const ir::Node* node) { rewriter_.insert_after(node); }
   /// Also makes every reader of `from`, a value that a matched node writes, read `to`.

@@ -93,6 +93,8 @@ def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
     add_plan_arguments(parser)
     parser.add_argument("--threads", type=int, metavar="N", help="CPU threads of a run (default: all)")
     parser.add_argument("--no-fusion", action="store_true", default=None, help="one kernel for each node")
+    parser.add_argument("--deterministic", action="store_true", default=None, help="fused sums keep every rounding")
+    parser.add_argument("--no-tune", action="store_true", default=None, help="do not measure kernels on this machine")
 
 
 def parse_pairs(option: str, pairs: list[str]) -> dict[str, Any]:
@@ -134,6 +136,10 @@ def compile_options(args: argparse.Namespace) -> dict[str, Any]:
         options["threads"] = args.threads
     if args.no_fusion:
         options["fusion"] = False
+    if args.deterministic:
+        options["deterministic"] = True
+    if args.no_tune:
+        options["tune"] = False
     return options
 
 

@@ -53,7 +53,7 @@ constexpr const char* kTwoProducers = R"(graph @g {stage = imported} (%x: f32[4]
 
 TEST_F(Fuse, JoinsTheDeepestProducer) {
   ir::Graph graph = placed(kTwoProducers);
-  const std::vector<Fusion> fusions = fuse(graph, kEager);
+  const std::vector<plan::FusionRow> fusions = fuse(graph, kEager);
   ir::verify(graph);
   EXPECT_EQ(graph.stage, ir::Stage::fused);
   EXPECT_THAT(groups_of(graph), ElementsAre(0, 0, 1, 0));
@@ -113,7 +113,7 @@ TEST_F(Fuse, TheBackendDecidesWhatCanFollow) {
   options.can_follow = [](const ir::Node& anchor, const ir::Value&, const ir::Node& follower) {
     return anchor.op().has(ir::Trait::compute) && follower.inputs().size() == 1;
   };
-  const std::vector<Fusion> fusions = fuse(graph, options);
+  const std::vector<plan::FusionRow> fusions = fuse(graph, options);
   EXPECT_THAT(groups_of(graph), ElementsAre(0, 0, 1));
   ASSERT_EQ(fusions.size(), 1U);
   EXPECT_THAT(fusions[0].nodes, ElementsAre("c", "r"));
@@ -128,6 +128,79 @@ TEST_F(Fuse, StaysWithinASubgraph) {
   fuse(graph, kEager);
   ir::verify(graph);
   EXPECT_THAT(groups_of(graph), ElementsAre(0, 1));
+}
+
+FuseOptions with_layers(bool in_order = false) {
+  FuseOptions options = kEager;
+  options.can_follow = [](const ir::Node& anchor, const ir::Value&, const ir::Node& follower) {
+    return anchor.op().name == "conv2d" || (anchor.op().name == "nary" && follower.op().name == "relu");
+  };
+  options.has_nary = true;
+  options.in_order = in_order;
+  return options;
+}
+
+constexpr const char* kTreeOfSums = R"(graph @g {stage = imported} (%a: f32[4], %b: f32[4], %c: f32[4]) -> (%y) {
+  %l = add(%a, %b) : f32[4]
+  %r = sub(%a, %c) : f32[4]
+  %s = add(%l, %r) : f32[4]
+  %y = relu(%s) : f32[4]
+})";
+
+TEST_F(Fuse, TreesBecomeNaryLayersThatTakeFollowers) {
+  ir::Graph graph = placed(kTreeOfSums);
+  const std::vector<plan::FusionRow> rows = fuse(graph, with_layers());
+  ir::verify(graph);
+  EXPECT_THAT(groups_of(graph), ElementsAre(0, 0));
+  const ir::Node& layer = *graph.find_value("s")->producer();
+  EXPECT_EQ(layer.op().name, "nary");
+  EXPECT_THAT(layer.reals("coefficients"), ElementsAre(1, 1, 1, -1));
+  EXPECT_EQ(layer.subgraph, 0);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].into, "l");
+  EXPECT_THAT(rows[0].nodes, ElementsAre("l", "r", "s", "y"));
+  // One by one: three nodes of 3 tensors and one of 2, of 16 bytes each; together a, b and c in and y out.
+  EXPECT_EQ(rows[0].bytes_before, 11 * 16);
+  EXPECT_EQ(rows[0].bytes_after, 4 * 16);
+}
+
+TEST_F(Fuse, InOrderOnlyTheLeftOfATreeJoins) {
+  ir::Graph graph = placed(kTreeOfSums);
+  fuse(graph, with_layers(true));
+  EXPECT_THAT(groups_of(graph), ElementsAre(0, 1, 1));
+  EXPECT_EQ(graph.find_value("r")->producer()->op().name, "sub");
+  EXPECT_TRUE(graph.find_value("s")->producer()->flag("in_order"));
+}
+
+TEST_F(Fuse, ASumThatCanFollowALaunchIsNoLayer) {
+  ir::Graph graph = placed(R"(graph @g {stage = imported} (%x: f32[1,1,2,2], %z: f32[1,1,2,2]) -> (%y) {
+  %w = constant() {value = f32[1,1,1,1] {2}} : f32[1,1,1,1]
+  %c = conv2d(%x, %w) : f32[1,1,2,2]
+  %p = mul(%x, %z) : f32[1,1,2,2]
+  %q = mul(%p, %x) : f32[1,1,2,2]
+  %t = add(%c, %z) : f32[1,1,2,2]
+  %y = add(%t, %q) : f32[1,1,2,2]
+})");
+  const std::vector<plan::FusionRow> rows = fuse(graph, with_layers());
+  EXPECT_THAT(groups_of(graph), ElementsAre(0, 1, 0, 0));
+  EXPECT_EQ(graph.find_value("q")->producer()->op().name, "nary");
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_THAT(rows[0].nodes, ElementsAre("c", "t", "y"));
+  EXPECT_THAT(rows[1].nodes, ElementsAre("p", "q"));
+}
+
+TEST_F(Fuse, ALayerTakesAHundredTermsAndLeavesTheRestToAnother) {
+  std::string text =
+      "graph @g {stage = imported} (%x: f32[4], %z: f32[4]) -> (%s149) {\n  %s0 = add(%x, %z) : f32[4]\n";
+  for (int k = 1; k < 150; ++k)
+    text += "  %s" + std::to_string(k) + " = add(%s" + std::to_string(k - 1) + ", %z) : f32[4]\n";
+  ir::Graph graph = placed((text + "}").c_str());
+  const std::vector<plan::FusionRow> rows = fuse(graph, with_layers());
+  std::vector<size_t> widths;
+  for (const ir::Node* node : graph.nodes()) widths.push_back(node->inputs().size());
+  EXPECT_THAT(widths, ElementsAre(52, 100));
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].nodes.size() + rows[1].nodes.size(), 150U);
 }
 
 }  // namespace

@@ -41,5 +41,6 @@ const Cases& convolution_cases();
 const Cases& pooling_cases();
 const Cases& merging_cases();
 const Cases& quantised_cases();
+const Cases& combining_cases();
 
 }  // namespace hetnn::passes

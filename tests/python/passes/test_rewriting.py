@@ -194,6 +194,6 @@ def test_disabled_rules_are_not_used() -> None:
 def test_every_rule_is_documented() -> None:
     rules = _core.rules()
     assert len({rule["name"] for rule in rules}) == len(rules) > 60
-    assert {rule["pass"] for rule in rules} == {"canonicalise", "legalise"}
+    assert {rule["pass"] for rule in rules} == {"canonicalise", "legalise", "fuse"}
     for rule in rules:
         assert all(rule[key] for key in ("equation", "pattern", "exactness")), rule["name"]

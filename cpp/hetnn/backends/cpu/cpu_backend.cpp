@@ -64,12 +64,13 @@ class CpuBackend final : public Backend {
   program::Subprogram lower(ir::Graph& subgraph, Assembler& assembler, const LowerOptions& options,
                             std::vector<plan::FusionRow>& fusions) const override {
     passes::compute_in_f32(subgraph);
-    const passes::FuseOptions fuse{.enabled = options.fusion, .can_follow = cpu::can_follow};
-    for (const passes::Fusion& fusion : passes::fuse(subgraph, fuse)) {
-      fusions.push_back({fusion.into, fusion.nodes, fusion.bytes_before, fusion.bytes_after});
-    }
+    const std::vector<plan::FusionRow> fused = passes::fuse(subgraph, {.enabled = options.fusion,
+                                                                       .can_follow = cpu::can_follow,
+                                                                       .has_nary = true,
+                                                                       .in_order = options.deterministic});
+    fusions.insert(fusions.end(), fused.begin(), fused.end());
     program::Subprogram out;
-    out.code = cpu::emit(subgraph, assembler);
+    out.code = cpu::emit(subgraph, assembler, options.tune);
     return out;
   }
 

@@ -64,7 +64,8 @@ ConcreteCall concrete_call(const Call& call, const Layouts& layouts, const Bindi
 
 class Emitter {
  public:
-  Emitter(const ir::Graph& graph, Assembler& assembler) : graph_(graph), assembler_(assembler), hints_(graph.hints()) {}
+  Emitter(const ir::Graph& graph, Assembler& assembler, bool tune)
+      : graph_(graph), assembler_(assembler), hints_(graph.hints()), tune_(tune) {}
 
   program::CpuCode run() {
     const std::vector<Call> calls = calls_of(graph_);
@@ -96,6 +97,10 @@ class Emitter {
         concrete.params.set(name, value);
         command.params.emplace(name, std::get<std::string>(value));
       }
+    }
+    if (tune_ && family.tune) {
+      for (const auto& [name, value] : family.tune(concrete.call()))
+        command.params.insert_or_assign(name, Dim(std::get<int64_t>(value)));
     }
     const ir::KernelUse::Layout wish = call.anchor->op().kernel(*call.anchor).layout;
     const bool reads_plain = wish == ir::KernelUse::Layout::plain;
@@ -184,6 +189,7 @@ class Emitter {
   const ir::Graph& graph_;
   Assembler& assembler_;
   const Bindings hints_;
+  const bool tune_;
   Layouts layouts_;
   std::map<const ir::Value*, int32_t> buffers_;
   std::map<int32_t, int32_t> plain_copies_;
@@ -192,7 +198,9 @@ class Emitter {
 
 }  // namespace
 
-program::CpuCode emit(const ir::Graph& graph, Assembler& assembler) { return Emitter(graph, assembler).run(); }
+program::CpuCode emit(const ir::Graph& graph, Assembler& assembler, bool tune) {
+  return Emitter(graph, assembler, tune).run();
+}
 
 void make_trial_kernel(const ir::Node& node, const Bindings& bindings) {
   ir::KernelUse use = node.op().kernel(node);

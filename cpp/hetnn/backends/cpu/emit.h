@@ -7,8 +7,9 @@
 
 namespace hetnn::backends::cpu {
 
-/// Commands for a fused subgraph whose inputs and outputs have boundary buffers in `assembler`.
-program::CpuCode emit(const ir::Graph& graph, Assembler& assembler);
+/// Commands for a fused subgraph whose inputs and outputs have boundary buffers in `assembler`. `tune`:
+/// kernels measure on this machine what they leave open.
+program::CpuCode emit(const ir::Graph& graph, Assembler& assembler, bool tune);
 
 /// Makes the node's kernel with plain operands under `bindings`, to see whether it takes the call. Throws what the
 /// kernel throws.

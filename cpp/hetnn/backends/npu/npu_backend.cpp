@@ -84,10 +84,9 @@ class NpuBackend final : public Backend {
 
   program::Subprogram lower(ir::Graph& subgraph, Assembler&, const LowerOptions& options,
                             std::vector<plan::FusionRow>& fusions) const override {
-    for (const passes::Fusion& fusion :
-         passes::fuse(subgraph, {.enabled = options.fusion, .can_follow = relu_follows})) {
-      fusions.push_back({fusion.into, fusion.nodes, fusion.bytes_before, fusion.bytes_after});
-    }
+    const std::vector<plan::FusionRow> fused =
+        passes::fuse(subgraph, {.enabled = options.fusion, .can_follow = relu_follows});
+    fusions.insert(fusions.end(), fused.begin(), fused.end());
     program::Subprogram out;
     out.code = program::NpuCode{.spec_json = spec_json(), .variants = {}, .batch_symbol = {}};
     return out;

@@ -7,7 +7,7 @@
 #include "hetnn/base/narrow_float.h"
 #include "hetnn/kernels/dispatch_dtype.h"
 #include "hetnn/kernels/elementwise/scalar_ops.h"
-#include "hetnn/kernels/epilogue.h"
+#include "hetnn/kernels/elementwise/steps.h"
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/quant/quant.h"
 #include "hetnn/kernels/row_view.h"
@@ -15,8 +15,6 @@
 namespace hetnn::kernels {
 namespace {
 
-// A tile of this many elements and its operands stay in the first-level cache while a chain of steps runs over it.
-constexpr int64_t kTile = 2048;
 constexpr int64_t kSerialBelow = 8192;
 
 void check_counts(std::string_view op, const KernelCall& call, size_t inputs) {
@@ -30,68 +28,18 @@ bool same_view(const TensorView& a, const TensorView& b) {
          std::ranges::equal(a.shape(), b.shape());
 }
 
-// Slopes and epilogue operands of one axis belong to the channels, which are not the last axis of an nhwc output (nor,
-// for prelu, of any output).
-TensorView channel_view(const TensorView& view, const TensorView& output, bool prelu) {
-  if (view.rank != 1 || view.dims[0] == 1 || output.rank < 2) return view;
-  if (output.layout == Layout::plain && !prelu) return view;
-  std::vector<int64_t> shape(static_cast<size_t>(output.rank), 1);
-  shape[1] = view.dims[0];
-  return TensorView::plain(view.dtype, shape);
-}
-
-struct ChainStep {
-  BlockFunction function;
-  int operand;  // position among the nest's operands, or -1
-  float v0, v1;
-};
-
-ChainStep make_step(std::string_view what, std::string op_name, std::vector<double> values, int operand) {
-  if (op_name == "relu6") {
-    op_name = "clip";
-    values = {0, 6};
-  }
-  const std::optional<BlockOp> op = block_op_from_name(op_name);
-  if (!op)
-    throw InvalidModel(
-        text(what, ": no operation is named '", op_name, "'. See kernels/elementwise/elementwise.h for the list."));
-  if (is_binary(*op) != (operand >= 0))
-    throw InvalidModel(text(what, ": '", op_name, "' takes ", is_binary(*op) ? "two operands" : "one operand",
-                            ". Use the other of unary and binary."));
-  if (static_cast<int>(values.size()) != block_op_values(*op))
-    throw InvalidModel(text(what, ": '", op_name, "' takes ", block_op_values(*op), " constant(s); got ", values.size(),
-                            ". Set the parameter values."));
-  return {block_function(*op), operand, values.empty() ? 0.0f : static_cast<float>(values[0]),
-          values.size() < 2 ? 0.0f : static_cast<float>(values[1])};
-}
-
 /// f32: a first operation and an epilogue, run tile by tile.
 class Chain final : public Kernel {
  public:
-  // Nest operand 0 is the output, operand 1 + i is input inputs_[i] of the call.
   Chain(const KernelCall& call, std::string_view what, const std::string& op, bool binary) {
     const TensorView& y = call.outputs[0];
-    std::vector<NestOperand> operands = {broadcast_operand(y, y.shape(), "the output")};
-    const auto add_operand = [&](int input, bool channels, bool prelu) {
-      const TensorView& view = call.inputs[static_cast<size_t>(input)];
-      require_f32(view, text(what, ": input ", input));
-      operands.push_back(
-          broadcast_operand(channels ? channel_view(view, y, prelu) : view, y.shape(), text(what, ": input ", input)));
-      inputs_.push_back(input);
-      return static_cast<int>(operands.size()) - 1;
-    };
-    add_operand(0, false, false);
-    const int second = binary ? add_operand(1, op == "prelu", op == "prelu") : -1;
-    steps_.push_back(make_step(what, op, call.params.reals("values", {}), second));
-    for (EpilogueStep& step : parse_epilogue(call.params.text("epilogue", ""))) {
-      if (step.input >= static_cast<int>(call.inputs.size()))
-        throw InvalidModel(text(what, ": epilogue step '", format_epilogue({step}),
-                                "' names an input beyond the call's ", call.inputs.size(),
-                                ". Append its operand to the inputs."));
-      const int operand = step.input < 0 ? -1 : add_operand(step.input, true, step.op == "prelu");
-      steps_.push_back(make_step(what, step.op, step.values, operand));
-    }
-    nest_ = Nest(y.shape(), std::move(operands));
+    ElementwiseBuilder builder(call, what);
+    builder.add_operand(0);
+    const int second = !binary ? -1 : op == "prelu" ? builder.add_channel_operand(1, true) : builder.add_operand(1);
+    builder.add_step(op, call.params.reals("values", {}), second);
+    builder.add_epilogue();
+    nest_ = builder.nest();
+    steps_ = builder.steps();
     for (int input = 0; input < (binary ? 2 : 1); ++input)
       in_place_[input] = same_view(call.inputs[static_cast<size_t>(input)], y);
     // A first operand that must be spread into the output beforehand would overwrite the second.
@@ -103,60 +51,28 @@ class Chain final : public Kernel {
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     auto* y = reinterpret_cast<float*>(outputs[0]);
-    nest_.for_tiles(context.thread, context.threads, kTile, [&](const Nest::Tile& tile) {
-      // Operands that do not run evenly along the tile's rows are gathered into, and the output scattered from, these.
-      alignas(64) float gathered[kTile];
-      alignas(64) float result[kTile];
+    nest_.for_tiles(context.thread, context.threads, kTileElems, [&](const Nest::Tile& tile) {
+      alignas(64) float spread[kTileElems];
+      // An output that does not run evenly along the tile's rows is scattered from `spread`.
       const bool dense_out = nest_.col_stride(0) == 1;
-      float* out = dense_out ? y + tile.offsets[0] : result;
-      const int64_t ld_out = dense_out ? nest_.row_stride(0) : tile.cols;
-      const auto operand_of = [&](size_t operand, int64_t& ld, int64_t& col_step) {
-        const float* from = reinterpret_cast<const float*>(inputs[inputs_[operand - 1]]) + tile.offsets[operand];
-        const int64_t row_stride = nest_.row_stride(operand), col_stride = nest_.col_stride(operand);
-        ld = row_stride;
-        col_step = col_stride;
-        if (col_stride == 0 || col_stride == 1) return from;
-        for (int64_t r = 0; r < tile.rows; ++r)
-          for (int64_t c = 0; c < tile.cols; ++c) gathered[r * tile.cols + c] = from[r * row_stride + c * col_stride];
-        ld = tile.cols;
-        col_step = 1;
-        return static_cast<const float*>(gathered);
-      };
-      Block block{};
-      block.rows = tile.rows;
-      block.cols = tile.cols;
-      int64_t col_step = 0;
-      block.in = operand_of(1, block.ld_in, col_step);
-      if (col_step == 0 || (steps_[0].operand >= 0 && block.in == gathered)) {
-        // The first operand is spread (or moved out of the buffer's way) into the output and worked on in place.
-        for (int64_t r = 0; r < tile.rows; ++r)
-          for (int64_t c = 0; c < tile.cols; ++c) out[r * ld_out + c] = block.in[r * block.ld_in + c * col_step];
-        block.in = out;
-        block.ld_in = ld_out;
-      }
-      block.out = out;
-      block.ld_out = ld_out;
-      for (const ChainStep& step : steps_) {
-        block.v0 = step.v0;
-        block.v1 = step.v1;
-        block.operand = nullptr;
-        if (step.operand >= 0)
-          block.operand = operand_of(static_cast<size_t>(step.operand), block.ld_operand, block.col_step);
-        step.function(block);
-        block.in = out;
-        block.ld_in = ld_out;
-      }
-      if (!dense_out)
+      TileRows out{dense_out ? y + tile.offsets[0] : spread, dense_out ? nest_.row_stride(0) : tile.cols};
+      const float* from = reinterpret_cast<const float*>(inputs[0]) + tile.offsets[1];
+      const int64_t col_stride = nest_.col_stride(1);
+      if (col_stride == 1) {
+        steps_.apply(nest_, tile, inputs, {from, nest_.row_stride(1)}, out);
+      } else {
         for (int64_t r = 0; r < tile.rows; ++r)
           for (int64_t c = 0; c < tile.cols; ++c)
-            y[tile.offsets[0] + r * nest_.row_stride(0) + c * nest_.col_stride(0)] = out[r * ld_out + c];
+            out.at[r * out.ld + c] = from[r * nest_.row_stride(1) + c * col_stride];
+        steps_.apply(nest_, tile, inputs, {out.at, out.ld}, out);
+      }
+      if (!dense_out) scatter(nest_, tile, out, y);
     });
   }
 
  private:
+  ElementwiseSteps steps_;
   Nest nest_;
-  std::vector<int> inputs_;
-  std::vector<ChainStep> steps_;
   bool in_place_[2] = {false, false};
 };
 
@@ -177,7 +93,7 @@ class PerElement final : public Kernel {
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     auto* y = reinterpret_cast<Out*>(outputs[0]);
-    nest_.for_tiles(context.thread, context.threads, kTile, [&](const Nest::Tile& tile) {
+    nest_.for_tiles(context.thread, context.threads, kTileElems, [&](const Nest::Tile& tile) {
       int64_t at[4] = {};
       for (int64_t r = 0; r < tile.rows; ++r) {
         for (size_t i = 0; i < nest_.operand_count(); ++i) at[i] = tile.offsets[i] + r * nest_.row_stride(i);
@@ -255,7 +171,7 @@ std::unique_ptr<Kernel> make_unary(const KernelCall& call) {
   const bool relu6 = op == "relu6";
   const std::vector<double> values = relu6 ? std::vector<double>{0, 6} : call.params.reals("values", {});
   const std::optional<BlockOp> block_op = block_op_from_name(relu6 ? "clip" : op);
-  make_step(what, op, call.params.reals("values", {}), -1);
+  check_step(what, op, call.params.reals("values", {}), false);
   const double v0 = values.empty() ? 0 : values[0], v1 = values.size() < 2 ? 0 : values[1];
   return dispatch_dtype(x.dtype, what, [&]<typename Tag>(Tag) -> std::unique_ptr<Kernel> {
     using T = typename Tag::type;
@@ -291,7 +207,7 @@ std::unique_ptr<Kernel> make_binary(const KernelCall& call) {
   require_dtype(call.outputs[0], dtype, what + ": the output");
   if (dtype == DType::f32) return std::make_unique<Chain>(call, what, op, true);
   refuse_epilogue(what, call);
-  make_step(what, op, {}, 0);
+  check_step(what, op, {}, true);
   const BlockOp block_op = *block_op_from_name(op);
   return dispatch_dtype(dtype, what, [&]<typename Tag>(Tag) -> std::unique_ptr<Kernel> {
     using T = typename Tag::type;

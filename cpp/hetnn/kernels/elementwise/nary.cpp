@@ -6,25 +6,25 @@
 #include "hetnn/kernels/elementwise/nary.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <numeric>
 #include <vector>
 
-#include "hetnn/base/aligned_buffer.h"
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/elementwise/elementwise.h"
 #include "hetnn/kernels/elementwise/nary_ops.h"
-#include "hetnn/kernels/epilogue_plan.h"
-#include "hetnn/kernels/nest.h"
+#include "hetnn/kernels/elementwise/steps.h"
+#include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
 namespace {
 
-constexpr int64_t kTile = 2048;
-constexpr int kMaxInputs = 100;
-// Outputs from this size on bypass the caches: nothing that reads them next would find them there.
+// A layer of this many bytes, inputs and output together, finds little of them in a cache, and leaves little of its
+// output there: the output bypasses the caches.
 constexpr int64_t kStream_bytes = 64 << 20;
+// Longer tiles keep the result so far in the second-level cache instead of the first. In return every input is read in
+// long stretches, so that what memory is asked for ahead of a stretch's end is seldom for nothing.
+constexpr int64_t kLongTileElems = 16384;
+// From this size on there are enough long tiles for many threads.
+constexpr int64_t kLongTiles_elems = 16 * kLongTileElems;
 
 enum class TermKind { add, subtract, weigh };
 
@@ -45,64 +45,53 @@ constexpr int kSoFar = -1;
 
 class Nary final : public Kernel {
  public:
-  Nary(const KernelCall& call, size_t count)
-      : deterministic_(call.params.integer("deterministic", 0) != 0), chain_(chain_params(call, count)) {
+  Nary(const KernelCall& call, size_t count) : deterministic_(call.params.integer("deterministic", 0) != 0) {
     const TensorView& y = call.outputs[0];
-    std::vector<NestOperand> operands = {broadcast_operand(y, y.shape(), "nary: the output")};
-    for (size_t i = 0; i < count; ++i) {
-      require_f32(call.inputs[i], text("nary: input ", i));
-      operands.push_back(broadcast_operand(call.inputs[i], y.shape(), text("nary: input ", i)));
-    }
-    nest_ = Nest(y.shape(), std::move(operands));
+    ElementwiseBuilder builder(call, "nary");
+    for (size_t i = 0; i < count; ++i) builder.add_operand(static_cast<int>(i));
+    builder.add_epilogue();
+    nest_ = builder.nest();
+    steps_ = builder.steps();
     build_passes(call, count);
     // Input 0 may be overwritten when nothing reads it after the first pass.
     in_place_ = call.inputs[0].layout == y.layout && call.inputs[0].pitch_elems == y.pitch_elems &&
                 std::ranges::equal(call.inputs[0].shape(), y.shape()) && !passes_.empty() &&
                 std::ranges::find(passes_[0].inputs, 0) != passes_[0].inputs.end();
-    if (!chain_.text("epilogue", "").empty()) make_epilogue(call);
-    streams_ = epilogue_ == nullptr && nest_.elems() * 4 >= kStream_bytes;
+    if (nest_.elems() >= kLongTiles_elems) tile_elems_ = kLongTileElems;
+    streams_ = nest_.col_stride(0) == 1 && nest_.elems() * 4 * static_cast<int64_t>(count + 1) >= kStream_bytes;
   }
 
   bool serial() const override { return nest_.elems() * static_cast<int64_t>(nest_.operand_count()) < 16384; }
   bool in_place(int input) const override { return input == 0 && in_place_; }
-  int64_t scratch_bytes(int threads) const override {
-    return epilogue_ == nullptr ? 0 : epilogue_->scratch_bytes(threads);
-  }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     auto* y = reinterpret_cast<float*>(outputs[0]);
-    nest_.for_tiles(context.thread, context.threads, kTile, [&](const Nest::Tile& tile) {
-      for (int64_t r = 0; r < tile.rows; ++r) run_row(tile, r, inputs, y);
+    nest_.for_tiles(context.thread, context.threads, tile_elems_, [&](const Nest::Tile& tile) {
+      alignas(64) float partial[kLongTileElems];
+      const bool dense_out = nest_.col_stride(0) == 1;
+      const TileRows out{y + tile.offsets[0], nest_.row_stride(0)};
+      // An output that bypasses the caches is only ever written; one with gaps between its columns is scattered.
+      const TileRows result = streams_ || !dense_out ? TileRows{partial, tile.cols} : out;
+      const bool direct = dense_out && steps_.empty();
+      for (int64_t r = 0; r < tile.rows; ++r) {
+        float* so_far = result.at + r * result.ld;
+        run_row(tile, r, inputs, so_far, direct ? out.at + r * out.ld : so_far);
+      }
+      if (direct) return;
+      steps_.apply(nest_, tile, inputs, {result.at, result.ld}, result);
+      if (!dense_out) {
+        scatter(nest_, tile, result, y);
+      } else if (streams_) {
+        for (int64_t r = 0; r < tile.rows; ++r) {
+          const float* row = result.at + r * result.ld;
+          copy_({&row, nullptr, out.at + r * out.ld, tile.cols, can_stream(out.at + r * out.ld)});
+        }
+      }
     });
-    if (epilogue_ == nullptr) return;
-    // Tiles are cut alike for both, but another thread may own the same elements there.
-    context.barrier.arrive_and_wait();
-    std::vector<const std::byte*> chain_inputs = {outputs[0]};
-    for (const int input : epilogue_inputs_) chain_inputs.push_back(inputs[input]);
-    epilogue_->run(context, chain_inputs.data(), outputs);
   }
 
  private:
-  static Params chain_params(const KernelCall& call, size_t /*count*/) {
-    return {{"op", std::string("identity")}, {"epilogue", call.params.text("epilogue", "")}};
-  }
-
-  // The epilogue is a chain over the output in place, with its own operands renumbered behind it.
-  void make_epilogue(const KernelCall& call) {
-    std::vector<EpilogueStep> steps = parse_epilogue(call.params.text("epilogue", ""));
-    std::vector<TensorView> views = {call.outputs[0]};
-    for (EpilogueStep& step : steps) {
-      if (step.input < 0) continue;
-      if (static_cast<size_t>(step.input) >= call.inputs.size())
-        throw InvalidModel(text("nary: epilogue step '", format_epilogue({step}), "' names an input beyond the call's ",
-                                call.inputs.size(), ". Append its operand to the inputs."));
-      views.push_back(call.inputs[static_cast<size_t>(step.input)]);
-      epilogue_inputs_.push_back(step.input);
-      step.input = static_cast<int>(views.size()) - 1;
-    }
-    chain_.set("epilogue", format_epilogue(steps));
-    epilogue_ = make_unary({views, call.outputs, chain_});
-  }
+  bool can_stream(const float* to) const { return streams_ && reinterpret_cast<uintptr_t>(to) % 64 == 0; }
 
   void build_passes(const KernelCall& call, size_t count) {
     const std::string op = call.params.text("op", "add");
@@ -159,24 +148,16 @@ class Nary final : public Kernel {
     }
   }
 
-  void run_row(const Nest::Tile& tile, int64_t r, const std::byte* const* inputs, float* y) const {
-    alignas(64) float gathered[kTile];
-    alignas(64) float partial[kTile];
-    const int64_t out_stride = nest_.col_stride(0);
-    float* out = y + tile.offsets[0] + r * nest_.row_stride(0);
-    // With one stream in flight the partial results are kept apart, so that the output is only ever written.
-    const bool apart = streams_ || out_stride != 1;
-    if (passes_.empty()) {
-      for (int64_t c = 0; c < tile.cols; ++c) out[c * out_stride] = 0.0f;
-      return;
-    }
-    float* result = apart ? partial : out;
+  // One row of a tile: every pass but the last works in `so_far`, the last writes `out`.
+  void run_row(const Nest::Tile& tile, int64_t r, const std::byte* const* inputs, float* so_far, float* out) const {
+    alignas(64) float gathered[kLongTileElems];
+    if (passes_.empty()) std::fill_n(out, tile.cols, 0.0f);
     for (size_t p = 0; p < passes_.size(); ++p) {
       const Pass& pass = passes_[p];
       const float* pointers[kMaxNaryGroup];
       for (size_t k = 0; k < pass.inputs.size(); ++k) {
         if (pass.inputs[k] == kSoFar) {
-          pointers[k] = result;
+          pointers[k] = so_far;
           continue;
         }
         const auto operand = static_cast<size_t>(pass.inputs[k]) + 1;
@@ -190,79 +171,38 @@ class Nary final : public Kernel {
         pointers[k] = from;
       }
       const bool last = p + 1 == passes_.size();
-      const bool stream = last && streams_ && out_stride == 1 && reinterpret_cast<uintptr_t>(out) % 64 == 0;
-      float* to = last && out_stride == 1 ? out : result;
-      pass.function({pointers, pass.coefficients.data(), to, tile.cols, stream});
+      float* to = last ? out : so_far;
+      pass.function({pointers, pass.coefficients.data(), to, tile.cols, last && out != so_far && can_stream(to)});
     }
-    if (out_stride != 1)
-      for (int64_t c = 0; c < tile.cols; ++c) out[c * out_stride] = partial[c];
   }
 
   bool deterministic_;
-  Params chain_;
   Nest nest_;
+  ElementwiseSteps steps_;
   std::vector<Pass> passes_;
+  NaryFunction copy_ = nary_table().add[1];
+  int64_t tile_elems_ = kTileElems;
   bool in_place_ = false;
   bool streams_ = false;
-  std::unique_ptr<Kernel> epilogue_;
-  std::vector<int> epilogue_inputs_;
 };
 
-// Operands of the epilogue stand behind the layer's own inputs.
-size_t own_inputs(const KernelCall& call) {
+}  // namespace
+
+int nary_inputs(const KernelCall& call) {
   size_t count = call.inputs.size();
   for (const EpilogueStep& step : parse_epilogue(call.params.text("epilogue", "")))
     if (step.input >= 0) count = std::min(count, static_cast<size_t>(step.input));
-  return count;
+  return static_cast<int>(count);
 }
-
-}  // namespace
 
 std::unique_ptr<Kernel> make_nary(const KernelCall& call) {
   if (call.outputs.size() != 1)
     throw InvalidModel("nary gives one output. Check the call against kernels/elementwise/elementwise.h.");
-  const size_t count = own_inputs(call);
-  if (count < 1 || count > kMaxInputs)
-    throw InvalidModel(text("nary takes 1 to ", kMaxInputs, " inputs; got ", count, ". Split the layer."));
+  const int count = nary_inputs(call);
+  if (count < 1 || count > kMaxNaryInputs)
+    throw InvalidModel(text("nary takes 1 to ", kMaxNaryInputs, " inputs; got ", count, ". Split the layer."));
   require_f32(call.outputs[0], "nary: the output");
-  return std::make_unique<Nary>(call, count);
-}
-
-int fastest_nary_group(int inputs, int64_t elems, bool weighted, double budget_us) {
-  HETNN_ASSERT(inputs >= 1 && inputs <= kMaxInputs && elems >= 1, "inputs ", inputs, ", elems ", elems);
-  const TensorView view = TensorView::plain(DType::f32, std::span(&elems, 1));
-  const std::vector<TensorView> views(static_cast<size_t>(inputs), view);
-  const auto elems_bytes = static_cast<size_t>(elems) * 4;
-  std::vector<AlignedBuffer> buffers;
-  std::vector<const std::byte*> in;
-  in.reserve(static_cast<size_t>(inputs));
-  for (int i = 0; i < inputs; ++i) in.push_back(buffers.emplace_back(elems_bytes).data());
-  const AlignedBuffer result(elems_bytes);
-  std::byte* const out[] = {result.data()};
-  SpinBarrier barrier(1);
-  using Clock = std::chrono::steady_clock;
-  const auto micros = [](Clock::duration d) { return std::chrono::duration<double, std::micro>(d).count(); };
-  std::vector<std::unique_ptr<Kernel>> kernels;
-  const int last_group = std::clamp(inputs, 2, kMaxNaryGroup);
-  for (int group = 2; group <= last_group; ++group) {
-    Params params = {{"op", std::string("add")}, {"group", int64_t{group}}};
-    if (weighted) params.set("coefficients", std::vector<double>(static_cast<size_t>(inputs), 0.5));
-    kernels.push_back(make_nary({views, std::span(&view, 1), params}));
-  }
-  // Rounds over all candidates, so that a disturbance meets each of them; the lowest time of each counts.
-  std::vector<double> best(kernels.size(), HUGE_VAL);
-  const auto begin = Clock::now();
-  for (int round = 0; round < 50 && (round < 1 || micros(Clock::now() - begin) < budget_us); ++round) {
-    for (size_t i = 0; i < kernels.size(); ++i) {
-      const auto start = Clock::now();
-      kernels[i]->run({0, 1, barrier, nullptr}, in.data(), out);
-      best[i] = std::min(best[i], micros(Clock::now() - start));
-    }
-  }
-  size_t chosen = 0;
-  for (size_t i = 1; i < best.size(); ++i)
-    if (best[i] < 0.99 * best[chosen]) chosen = i;
-  return static_cast<int>(chosen) + 2;
+  return std::make_unique<Nary>(call, static_cast<size_t>(count));
 }
 
 }  // namespace hetnn::kernels

@@ -2,15 +2,40 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
+
+#include "hetnn/kernels/kernel.h"
 
 namespace hetnn::kernels {
 
+inline constexpr int kMaxNaryInputs = 100;
 /// Used when the parameter `group` is 0.
 inline constexpr int kDefaultNaryGroup = 8;
 
-/// Times the layer of `inputs` operands and `elems` elements on one thread with every group from 2 to 16 in turn, for
-/// at most about budget_us microseconds in all, and returns the fastest; a later group must win by 1 %. `weighted`:
-/// coefficients other than 0, 1 and -1.
-int fastest_nary_group(int inputs, int64_t elems, bool weighted, double budget_us = 50000);
+/// What of an n-ary layer decides its best group.
+struct NaryLayer {
+  std::string op = "add";
+  bool weighted = false;  // coefficients other than 0, 1 and -1
+  int inputs = 0;
+  int64_t elems = 0;
+};
+
+/// Times the layer on one thread with groups from 2 to 16 for at most about budget_us microseconds and returns the
+/// fastest. Of groups that lead to as many passes only the one with the most even passes is tried. A layer of more than
+/// 48 MiB is timed at that size: memory has no surprises beyond it.
+int fastest_nary_group(const NaryLayer& layer, double budget_us = 30000);
+
+/// How many inputs of a call of `nary` are the layer's own: the operands of its epilogue stand behind them.
+int nary_inputs(const KernelCall& call);
+
+/// The parameter `group` for a call of `nary`: as measured for a layer of its kind, its number of inputs and its size
+/// (to a factor of two) in this process or learnt, else measured now. Thread-safe.
+Params tune_nary(const KernelCall& call);
+
+/// What has been measured or learnt, by the name of the layer ("add 8 x 2^20"). Thread-safe.
+std::map<std::string, int> known_nary_groups();
+/// Takes over what another process measured on this machine. InvalidModel for a group outside [2, 16].
+void learn_nary_groups(const std::map<std::string, int>& groups);
 
 }  // namespace hetnn::kernels

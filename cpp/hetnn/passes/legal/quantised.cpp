@@ -211,7 +211,8 @@ std::vector<std::string_view> functions_of_one() {
   constexpr uint32_t kOther = ir::Trait::conversion | ir::Trait::integral | ir::Trait::movement;
   std::vector<std::string_view> out;
   for (const ir::OpDef* op : ir::OpTable::global().all()) {
-    if (op->has(ir::Trait::elementwise) && op->inputs.size() == 1 && (op->traits & kOther) == 0)
+    if (op->has(ir::Trait::elementwise) && op->inputs.size() == 1 && !op->inputs[0].variadic &&
+        (op->traits & kOther) == 0)
       out.push_back(op->name);
   }
   return out;

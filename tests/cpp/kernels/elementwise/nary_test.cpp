@@ -137,9 +137,24 @@ TEST(Nary, RefusesTooManyInputsAndForeignGroups) {
 }
 
 TEST(Nary, TuningChoosesAGroupInRange) {
-  const int group = fastest_nary_group(9, 10000, true, 2000);
+  const int group = fastest_nary_group({.op = "add", .weighted = true, .inputs = 9, .elems = 10000}, 2000);
   EXPECT_GE(group, 2);
   EXPECT_LE(group, 9);
+  const int product = fastest_nary_group({.op = "mul", .weighted = false, .inputs = 9, .elems = 100}, 2000);
+  EXPECT_LE(product, 4);
+  EXPECT_EQ(fastest_nary_group({.op = "add", .weighted = false, .inputs = 2, .elems = 0}), 2);
+}
+
+TEST(Nary, WhatWasLearntIsNotMeasuredAgain) {
+  learn_nary_groups({{"add weighted 5 x 2^7", 3}});
+  const TensorView view = TensorView::plain(DType::f32, std::vector<int64_t>{100});
+  // The operand of coefficient 0 is not read, and the epilogue's is no input of the layer.
+  const std::vector<TensorView> views(7, view);
+  const Params params = {{"coefficients", std::vector<double>{1, 0.5, 0, 1, -1, 1}},
+                         {"epilogue", std::string("mul %6")}};
+  EXPECT_EQ(find_kernel("nary")->tune({views, std::span(&view, 1), params}).integer("group"), 3);
+  EXPECT_EQ(known_nary_groups().at("add weighted 5 x 2^7"), 3);
+  EXPECT_THROW(learn_nary_groups({{"add 5 x 2^7", 17}}), InvalidModel);
 }
 
 }  // namespace

@@ -1,0 +1,88 @@
+// Elementwise operations one after the other on a tile that stays in the first-level cache: what unary, binary and nary
+// kernels share.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hetnn/kernels/block_ops.h"
+#include "hetnn/kernels/epilogue.h"
+#include "hetnn/kernels/kernel.h"
+#include "hetnn/kernels/nest.h"
+
+namespace hetnn::kernels {
+
+/// A tile of this many elements and its operands stay in the first-level cache.
+inline constexpr int64_t kTileElems = 2048;
+
+/// Rows of a tile, ld elements apart.
+struct ConstTileRows {
+  const float* at;
+  int64_t ld;
+};
+struct TileRows {
+  float* at;
+  int64_t ld;
+};
+
+/// Slopes and epilogue operands of one axis belong to the channels, which are not the last axis of an nhwc output (nor,
+/// for prelu, of any output): such a view with its axis where the channels are, any other as it is.
+TensorView channel_view(const TensorView& view, const TensorView& output, bool prelu);
+
+/// Throws InvalidModel when no operation is named `op`, or it takes other operands or constants; `what` names the call.
+void check_step(std::string_view what, const std::string& op, const std::vector<double>& values, bool binary);
+
+/// Operations of one launch, made ready to run tile after tile.
+class ElementwiseSteps {
+ public:
+  bool empty() const { return steps_.empty(); }
+
+  /// Runs the steps on a tile: the first reads `in` and writes `out`, all others work in `out`. `out` may be `in`.
+  void apply(const Nest& nest, const Nest::Tile& tile, const std::byte* const* inputs, ConstTileRows in,
+             TileRows out) const;
+
+ private:
+  friend class ElementwiseBuilder;
+  struct Step {
+    BlockFunction function;
+    int operand;  // position among the nest's operands, or -1
+    float v0, v1;
+  };
+  std::vector<Step> steps_;
+  std::vector<int> inputs_;  // of the call, by operand - 1
+};
+
+/// Collects the operands and steps of a call of f32 values. Operand 0 of the nest is the output.
+class ElementwiseBuilder {
+ public:
+  /// `what` names the call in errors.
+  ElementwiseBuilder(const KernelCall& call, std::string_view what);
+
+  /// Input `input` of the call, broadcast to the output: its number among the nest's operands.
+  int add_operand(int input);
+  /// As add_operand, for one that belongs to the channels when it has one axis (not the last axis of an nhwc output,
+  /// nor, for the slopes of prelu, of any output).
+  int add_channel_operand(int input, bool prelu);
+  /// Appends an operation; `operand` is one of the nest's, or -1 when it takes none.
+  void add_step(const std::string& op, std::vector<double> values, int operand);
+  /// Appends the steps of the call's parameter `epilogue`, with their operands.
+  void add_epilogue();
+
+  Nest nest() const { return Nest(call_.outputs[0].shape(), operands_); }
+  const ElementwiseSteps& steps() const { return steps_; }
+
+ private:
+  int add_view(int input, const TensorView& view);
+  const TensorView& view_of(int input) const { return call_.inputs[static_cast<size_t>(input)]; }
+
+  const KernelCall& call_;
+  std::string what_;
+  std::vector<NestOperand> operands_;
+  ElementwiseSteps steps_;
+};
+
+/// Moves a tile to an output whose columns are not next to each other.
+void scatter(const Nest& nest, const Nest::Tile& tile, TileRows from, float* output);
+
+}  // namespace hetnn::kernels

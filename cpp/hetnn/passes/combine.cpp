@@ -1,0 +1,238 @@
+// Trees of two-operand nodes as one n-ary layer.
+#include "hetnn/passes/combine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "hetnn/passes/apply_rules.h"
+#include "hetnn/passes/numbers.h"
+
+namespace hetnn::passes {
+namespace {
+
+constexpr size_t kMostTerms = 100;
+
+enum class Family : uint8_t { sum, product, maximum, minimum };
+constexpr std::string_view kNode[] = {"add", "mul", "maximum", "minimum"};
+constexpr std::string_view kLayer[] = {"add", "mul", "max", "min"};
+constexpr std::string_view of(const std::string_view (&names)[4], Family family) {
+  return names[static_cast<size_t>(family)];
+}
+
+struct Term {
+  ir::Value* value;
+  double coefficient = 1;
+};
+using Terms = std::vector<Term>;
+
+bool is_power_of_two(double value) {
+  int exponent = 0;
+  return std::abs(std::frexp(value, &exponent)) == 0.5;
+}
+
+// `x c` or `x / c` with a number c and an x of the node's own type: x and its coefficient.
+std::optional<Term> multiple(const ir::Graph& graph, ir::Node* node, bool in_order) {
+  static const Pattern product = op("mul", {any("x"), constant("c")}), quotient = op("div", {any("x"), constant("c")});
+  std::optional<Match> found = match(product, node, graph);
+  const bool divides = !found.has_value();
+  if (divides) found = match(quotient, node, graph);
+  const std::optional<double> c = found ? single_value(*found->tensor("c")) : std::nullopt;
+  if (!c || found->value("x")->type() != node->output()->type()) return std::nullopt;
+  if (!divides) return Term{found->value("x"), *c};
+  // A quotient is rounded once; so is the product with the reciprocal of a power of two.
+  if (*c == 0 || (in_order && !is_power_of_two(*c))) return std::nullopt;
+  return Term{found->value("x"), 1 / *c};
+}
+
+// A number is no operand to be read: as a step of its own it costs less.
+bool has_number(const ir::Node& node) {
+  return std::any_of(node.inputs().begin(), node.inputs().end(), [](const ir::Value* input) {
+    return input->producer() && input->producer()->is_constant() && elements(input->shape()) == Dim(1);
+  });
+}
+
+template <Family kFamily, bool kInOrder>
+class Collector {
+ public:
+  explicit Collector(const ir::Graph& graph, ir::Value* root) : graph_(graph), type_(root->type()) {
+    const std::optional<Terms> whole = parts({root}, true);
+    if (!whole) return;
+    terms_ = *whole;
+    for (size_t k = 0; k < terms_.size();) {
+      const std::optional<Terms> inner = read_once(*terms_[k].value) ? parts(terms_[k], k == 0) : std::nullopt;
+      if (!inner || terms_.size() - 1 + inner->size() > kMostTerms) {
+        ++k;
+        continue;
+      }
+      const auto at = terms_.erase(terms_.begin() + static_cast<std::ptrdiff_t>(k));
+      terms_.insert(at, inner->begin(), inner->end());
+      ++joined_;
+    }
+  }
+
+  const Terms& terms() const { return terms_; }
+  /// How many nodes besides the root became part of the layer.
+  size_t joined() const { return joined_; }
+
+ private:
+  bool read_once(const ir::Value& value) const { return value.uses().size() == 1 && !graph_.is_output(&value); }
+
+  // What a term is computed from, where that can be taken apart. In order, only the first term can: what comes behind
+  // would be rounded in another order.
+  std::optional<Terms> parts(const Term& term, bool first) const {
+    static const Pattern negation = op("neg", {any("x")}), difference = op("sub", {any("a"), any("b")}),
+                         pair = op(of(kNode, kFamily), {any("a"), any("b")}), inner_layer = op("nary");
+    ir::Node* node = term.value->producer();
+    const double c = term.coefficient;
+    if (!node || node->is_constant() || term.value->type() != type_ || std::abs(c) != 1) return std::nullopt;
+    if constexpr (kFamily == Family::sum) {
+      if (const auto found = match(negation, node, graph_)) return Terms{{found->value("x"), -c}};
+      if (const auto inner = multiple(graph_, node, kInOrder)) return Terms{{inner->value, c * inner->coefficient}};
+    }
+    if (has_number(*node) || (kInOrder && !(first && c == 1))) return std::nullopt;
+    if (match(pair, node, graph_)) {
+      Terms both = {{node->input(0), c}, {node->input(1), c}};
+      constexpr bool kExactSwap = kFamily == Family::sum || kFamily == Family::product;
+      if (kInOrder && kExactSwap && !continues(both[0]) && continues(both[1])) std::swap(both[0], both[1]);
+      return both;
+    }
+    if (kFamily == Family::sum && match(difference, node, graph_))
+      return Terms{{node->input(0), c}, {node->input(1), -c}};
+    if (match(inner_layer, node, graph_) && node->string("op") == of(kLayer, kFamily) &&
+        node->flag("in_order") == kInOrder) {
+      const std::vector<double>& coefficients = node->reals("coefficients");
+      Terms all;
+      for (size_t k = 0; k < node->inputs().size(); ++k)
+        all.push_back({node->input(k), coefficients.empty() ? c : c * coefficients[k]});
+      return all;
+    }
+    return std::nullopt;
+  }
+
+  bool continues(const Term& term) const { return read_once(*term.value) && parts(term, true).has_value(); }
+
+  const ir::Graph& graph_;
+  const ir::Type type_;
+  Terms terms_;
+  size_t joined_ = 0;
+};
+
+template <Family kFamily, bool kInOrder>
+ir::Value* as_layer(const Match& m, Build& build) {
+  const Collector<kFamily, kInOrder> collector(build.graph(), m.root()->output());
+  if (collector.joined() == 0) return nullptr;
+  std::vector<ir::Value*> inputs;
+  std::vector<double> coefficients;
+  for (const Term& term : collector.terms()) {
+    inputs.push_back(term.value);
+    coefficients.push_back(term.coefficient);
+  }
+  if (std::all_of(coefficients.begin(), coefficients.end(), [](double c) { return c == 1; })) coefficients.clear();
+  return build.op("nary", std::move(inputs),
+                  {{"op", std::string(of(kLayer, kFamily))}, {"coefficients", coefficients}, {"in_order", kInOrder}});
+}
+
+bool is_f32(const Match& m) { return m.root()->output()->dtype() == DType::f32; }
+
+template <Family kFamily, bool kInOrder>
+Rule layer(std::string_view name, std::string_view equation) {
+  const Pattern pattern = kFamily == Family::sum ? one_of({"add", "sub"}, {any("a"), any("b")})
+                                                 : op(of(kNode, kFamily), {any("a"), any("b")});
+  return {.name = name,
+          .equation = equation,
+          .pattern = pattern,
+          .guards = {{"the values are f32", is_f32}},
+          .exactness = kInOrder ? "bit for bit" : "exact in real arithmetic; the order of roundings changes",
+          .rewrite = as_layer<kFamily, kInOrder>};
+}
+
+// The nodes between a layer's operands and the node it takes the place of, operands first.
+std::vector<const ir::Node*> nodes_within(const ir::Node& root, const ir::Node& layer) {
+  const std::set<const ir::Value*> operands(layer.inputs().begin(), layer.inputs().end());
+  std::vector<const ir::Node*> found, waiting = {&root};
+  while (!waiting.empty()) {
+    found.push_back(waiting.back());
+    waiting.pop_back();
+    for (const ir::Value* input : found.back()->inputs()) {
+      if (!operands.contains(input) && input->producer() && !input->producer()->is_constant())
+        waiting.push_back(input->producer());
+    }
+  }
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
+// Whether an operand of the layer is the result so far of a launch that the operand's reader could be part of.
+bool could_be_steps(const ir::Graph& graph, const ir::Node& layer, const FuseOptions& options) {
+  return std::any_of(layer.inputs().begin(), layer.inputs().end(), [&](const ir::Value* operand) {
+    const ir::Node* producer = operand->producer();
+    if (!producer || producer->is_constant() || producer->outputs().size() != 1 || graph.is_output(operand))
+      return false;
+    const ir::Node* reader = nullptr;
+    for (const ir::Use& use : operand->uses()) {
+      if (use.node == &layer) continue;
+      if (reader && reader != use.node) return false;
+      reader = use.node;
+    }
+    return reader && options.can_follow(*producer, *operand, *reader);
+  });
+}
+
+}  // namespace
+
+const RuleSet& combining(bool in_order) {
+  static const RuleSet free = {
+      "combining",
+      "Sums, products and extremes of more than two operands as one n-ary layer, on devices that run it.",
+      {layer<Family::sum, false>("sum_as_nary", "c1 x1 + (c2 x2 - x3) + ... = nary(x1, x2, x3, ...)"),
+       layer<Family::product, false>("product_as_nary", "x1 (x2 x3) ... = nary(x1, x2, x3, ...)"),
+       layer<Family::maximum, false>("maximum_as_nary", "max(x1, max(x2, x3)) ... = nary(x1, x2, x3, ...)"),
+       layer<Family::minimum, false>("minimum_as_nary", "min(x1, min(x2, x3)) ... = nary(x1, x2, x3, ...)")}};
+  static const RuleSet ordered = {
+      "combining_in_order",
+      "The same where every product and sum must be rounded as it was written.",
+      {layer<Family::sum, true>("sum_as_nary_in_order", "((c1 x1 + c2 x2) - x3) + ... = nary(x1, x2, x3, ...)"),
+       layer<Family::product, true>("product_as_nary_in_order", "((x1 x2) x3) ... = nary(x1, x2, x3, ...)"),
+       layer<Family::maximum, true>("maximum_as_nary_in_order", "max(max(x1, x2), x3) ... = nary(x1, x2, x3, ...)"),
+       layer<Family::minimum, true>("minimum_as_nary_in_order", "min(min(x1, x2), x3) ... = nary(x1, x2, x3, ...)")}};
+  return in_order ? ordered : free;
+}
+
+std::map<const ir::Node*, CombinedLayer> combine(ir::Graph& graph, const FuseOptions& options) {
+  const Bindings hints = graph.hints();
+  std::map<const ir::Node*, CombinedLayer> layers;
+  CombinedLayer made;
+  const ApplyOptions judge = {.allow = nullptr,
+                              .accept = [&](const Rule&, const Match& match, const std::vector<ir::Node*>& created) {
+                                const ir::Node& layer = *created.back();
+                                if (could_be_steps(graph, layer, options)) return false;
+                                made = {};
+                                for (const ir::Node* node : nodes_within(*match.root(), layer)) {
+                                  made.nodes.push_back(node->name());
+                                  made.bytes_before += bytes_of({node}, hints);
+                                }
+                                created.back()->device = match.root()->device;
+                                created.back()->subgraph = match.root()->subgraph;
+                                return true;
+                              }};
+  // From the back: what a layer takes in stands before it, and is gone when its turn would come.
+  for (auto behind = graph.nodes().end(); behind != graph.nodes().begin();) {
+    auto at = std::prev(behind);
+    ir::Node* root = *at;
+    bool fired = false;
+    for (const Rule& rule : combining(options.in_order).rules) {
+      const auto created = fire(graph, root, rule, judge);
+      if (!created) continue;
+      layers.emplace(created->back(), std::move(made));
+      fired = true;
+      break;
+    }
+    // A layer stands where its root stood, and is not looked at again.
+    behind = fired ? std::prev(behind) : at;
+  }
+  return layers;
+}
+
+}  // namespace hetnn::passes

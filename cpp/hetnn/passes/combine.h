@@ -1,0 +1,29 @@
+// Combining: chains and trees of sums, products and extremes become one n-ary layer, so that every operand is read once
+// and the result written once.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "hetnn/passes/fuse.h"
+#include "hetnn/passes/rule.h"
+
+namespace hetnn::passes {
+
+/// Nodes of which an n-ary layer was made.
+struct CombinedLayer {
+  std::vector<std::string> nodes;  // in the graph's order
+  double bytes_before = 0;         // read and written by them one by one
+};
+
+/// Applies the rules of `combining` to every sum, product and extreme, the last in the graph first, so that a layer
+/// takes in all it can. A layer is refused where one of its operands comes from a node that it could follow in the same
+/// launch (FuseOptions::can_follow): there the operands are steps of that launch, and nothing is written in between.
+/// Asks for `in_order` in the options: the rules that keep every rounding. Layers by their node.
+std::map<const ir::Node*, CombinedLayer> combine(ir::Graph& graph, const FuseOptions& options);
+
+/// The rules; `in_order`: those whose result is the same bit for bit.
+const RuleSet& combining(bool in_order);
+
+}  // namespace hetnn::passes

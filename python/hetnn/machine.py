@@ -1,0 +1,43 @@
+"""What is known of this machine, and where hetnn keeps what it measured on it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from pathlib import Path
+
+
+def cpu_name() -> str:
+    """What the processor calls itself."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def cpu_slug() -> str:
+    """The processor's name as a part of a file name."""
+    return re.sub(r"[^a-z0-9]+", "-", cpu_name().lower()).strip("-") or "cpu"
+
+
+def default_threads() -> int:
+    """Threads of a run for which nothing was said: the processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def cache_folder() -> Path:
+    """The user's cache of hetnn."""
+    root = os.environ.get("XDG_CACHE_HOME")
+    return (Path(root) if root else Path.home() / ".cache") / "hetnn"
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Writes a file whole or not at all."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(file.name + f".{os.getpid()}")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, file)

@@ -1,0 +1,111 @@
+// Trees of two-operand nodes as n-ary layers.
+#include "rule_cases.h"
+
+namespace hetnn::passes {
+
+const Cases& combining_cases() {
+  static const Cases cases = {
+      {
+          {"sum_as_nary", R"(graph @g {stage = canonical} (%a: f32[2,3], %b: f32[2,3], %c: f32[3]) -> (%y) {
+  %t = add(%a, %b) : f32[2,3]
+  %y = add(%t, %c) : f32[2,3]
+})",
+           "nary", 1e-6},
+          // A balanced tree, a difference on the right, a negation, multiples, and a quotient.
+          {"sum_as_nary",
+           R"(graph @g {stage = canonical} (%a: f32[4], %b: f32[4], %c: f32[4], %d: f32[4], %e: f32[4]) -> (%y) {
+  %k = constant() {value = f32[1] {0.3}} : f32[1]
+  %q = constant() {value = f32[1] {3}} : f32[1]
+  %n = neg(%a) : f32[4]
+  %m = mul(%k, %b) : f32[4]
+  %l = add(%n, %m) : f32[4]
+  %v = div(%e, %q) : f32[4]
+  %s = sub(%c, %d) : f32[4]
+  %r = sub(%s, %v) : f32[4]
+  %y = sub(%l, %r) : f32[4]
+})",
+           "nary", 1e-6, Values::edge},
+          {"sum_as_nary", R"(graph @g {stage = canonical} (%a: f32[4], %b: f32[4], %c: f32[4]) -> (%y) {
+  %t = nary(%a, %b) {coefficients = [0.5, -1.0]} : f32[4]
+  %y = sub(%c, %t) : f32[4]
+})",
+           "nary", 1e-6},
+          // A sum that others read, or of another shape, stays an operand; numbers stay steps.
+          {"sum_as_nary", R"(graph @g {stage = canonical} (%a: f32[4], %b: f32[4], %c: f32[1,4]) -> (%t, %y) {
+  %one = constant() {value = f32[1] {1}} : f32[1]
+  %t = add(%a, %b) : f32[4]
+  %u = add(%a, %a) : f32[4]
+  %v = add(%c, %one) : f32[1,4]
+  %w = add(%v, %t) : f32[1,4]
+  %y = add(%w, %u) : f32[1,4]
+})",
+           "add add add nary", 1e-6},
+          {"product_as_nary", R"(graph @g {stage = canonical} (%a: f32[2,3], %b: f32[2,3], %c: f32[2,1]) -> (%y) {
+  %t = mul(%a, %b) : f32[2,3]
+  %y = mul(%c, %t) : f32[2,3]
+})",
+           "nary", 1e-6, Values::edge},
+          {"maximum_as_nary",
+           R"(graph @g {stage = canonical} (%a: f32[4], %b: f32[4], %c: f32[4], %d: f32[4]) -> (%y) {
+  %t = maximum(%a, %b) : f32[4]
+  %u = maximum(%c, %d) : f32[4]
+  %y = maximum(%t, %u) : f32[4]
+})",
+           "nary"},
+          {"minimum_as_nary", R"(graph @g {stage = canonical} (%a: f32[4], %b: f32[4], %c: f32[4]) -> (%y) {
+  %t = minimum(%a, %b) : f32[4]
+  %y = minimum(%c, %t) : f32[4]
+})",
+           "nary"},
+          // In order: the tree's right half is rounded by itself and stays a node.
+          {"sum_as_nary_in_order",
+           R"(graph @g {stage = canonical} (%a: f32[4], %b: f32[4], %c: f32[4], %d: f32[4], %e: f32[4]) -> (%y) {
+  %k = constant() {value = f32[1] {0.3}} : f32[1]
+  %m = mul(%a, %k) : f32[4]
+  %n = mul(%b, %k) : f32[4]
+  %l = sub(%m, %n) : f32[4]
+  %r = add(%d, %e) : f32[4]
+  %s = add(%c, %l) : f32[4]
+  %y = sub(%s, %r) : f32[4]
+})",
+           "add nary"},
+          {"product_as_nary_in_order",
+           R"(graph @g {stage = canonical} (%a: f32[4], %b: f32[4], %c: f32[4], %d: f32[4]) -> (%y) {
+  %l = mul(%a, %b) : f32[4]
+  %r = mul(%c, %d) : f32[4]
+  %s = mul(%c, %l) : f32[4]
+  %y = mul(%s, %r) : f32[4]
+})",
+           "mul nary"},
+          {"maximum_as_nary_in_order", R"(graph @g {stage = canonical} (%a: f32[4], %b: f32[4], %c: f32[4]) -> (%y) {
+  %t = maximum(%a, %b) : f32[4]
+  %y = maximum(%t, %c) : f32[4]
+})",
+           "nary"},
+          {"minimum_as_nary_in_order", R"(graph @g {stage = canonical} (%a: f32[4], %b: f32[4], %c: f32[4]) -> (%y) {
+  %t = minimum(%a, %b) : f32[4]
+  %y = minimum(%t, %c) : f32[4]
+})",
+           "nary"},
+      },
+      {
+#define HETNN_INTEGERS(rule, op)                                       \
+  {rule, "the values are f32",                                         \
+   "graph @g {stage = canonical} (%a: i32[4], %b: i32[4]) -> (%y) {\n" \
+   "  %t = " op                                                        \
+   "(%a, %b) : i32[4]\n"                                               \
+   "  %y = " op "(%t, %b) : i32[4]\n}"}
+          HETNN_INTEGERS("sum_as_nary", "add"),
+          HETNN_INTEGERS("product_as_nary", "mul"),
+          HETNN_INTEGERS("maximum_as_nary", "maximum"),
+          HETNN_INTEGERS("minimum_as_nary", "minimum"),
+          HETNN_INTEGERS("sum_as_nary_in_order", "add"),
+          HETNN_INTEGERS("product_as_nary_in_order", "mul"),
+          HETNN_INTEGERS("maximum_as_nary_in_order", "maximum"),
+          HETNN_INTEGERS("minimum_as_nary_in_order", "minimum"),
+#undef HETNN_INTEGERS
+      }};
+  return cases;
+}
+
+}  // namespace hetnn::passes

@@ -42,12 +42,6 @@ void give_outputs_nodes_of_their_own(ir::Graph& graph) {
   }
 }
 
-double crossing_bytes(const plan::NetworkPlan& plan) {
-  double sum = 0;
-  for (const plan::PartitionCrossing& crossing : plan.result.crossings) sum += crossing.bytes;
-  return sum;
-}
-
 // The buffer of a value between subgraphs. Feature maps cross as dense nhwc.
 void declare_crossing(const ir::Value& value, backends::Assembler& assembler) {
   const bool feature_map = value.rank() == 4;
@@ -169,15 +163,22 @@ std::unique_ptr<PlannedModel> PlannedModel::make(ir::Graph graph, const TargetSp
         graph, passes::accelerators(out->target_, hints), options.rewrite,
         [&](const ir::Graph& legal) { return plan_of(legal).result.cost_us; }, legalise);
     graph.stage = ir::Stage::legal;
-    const double bytes_without = chosen.taken.empty() ? 0 : crossing_bytes(plan_of(graph));
-    graph = std::move(chosen.graph);
-    out->graph_ = std::move(graph);
+    out->graph_ = std::move(chosen.graph);
     out->plan_ = repaired_plan_of(out->graph_);
-    const double avoided = bytes_without - crossing_bytes(out->plan_);
     for (const passes::Rewrite& rewrite : chosen.refused) out->kept_as_written_.insert(rewrite.node);
+    plan::Rewriting& rewriting = out->rewriting_;
     for (const passes::Rewrite& rewrite : chosen.taken) {
-      out->rewrites_.push_back({rewrite.rule, rewrite.node, rewrite.op, rewrite.form, rewrite.why, avoided,
-                                chosen.cost_without_us, chosen.cost_us});
+      rewriting.rows.push_back({.rule = rewrite.rule,
+                                .node = rewrite.node,
+                                .op = rewrite.op,
+                                .form = rewrite.form,
+                                .why = rewrite.why,
+                                .predicted_us_after = rewrite.expansion_us});
+    }
+    if (!rewriting.rows.empty()) {
+      const plan::NetworkPlan without = plan_of(graph);
+      plan::add_worth(without, out->plan_, rewriting.rows);
+      rewriting.totals = plan::rewriting_totals(without, out->plan_);
     }
   } else {
     graph.stage = ir::Stage::legal;
@@ -190,7 +191,7 @@ std::unique_ptr<PlannedModel> PlannedModel::make(ir::Graph graph, const TargetSp
 }
 
 std::string PlannedModel::report(const std::vector<plan::FusionRow>& fusions) const {
-  return plan::report_json(plan_, graph_, options_.strategy, rewrites_, fusions);
+  return plan::report_json(plan_, graph_, options_.strategy, rewriting_, fusions);
 }
 
 std::string check_json(ir::Graph graph, const TargetSpec& target) {

@@ -53,7 +53,7 @@ class PlannedModel {
   ir::Graph& graph() { return graph_; }
   const target::Target& target() const { return target_; }
   const plan::NetworkPlan& plan() const { return plan_; }
-  const std::vector<plan::RewriteRow>& rewrites() const { return rewrites_; }
+  const std::vector<plan::RewriteRow>& rewrites() const { return rewriting_.rows; }
   const TargetSpec& spec() const { return spec_; }
   const CompileOptions& options() const { return options_; }
   const backends::Backend& backend(const std::string& device) const;
@@ -72,7 +72,7 @@ class PlannedModel {
   std::vector<std::shared_ptr<const backends::Backend>> backends_;
   CompileOptions options_;
   plan::NetworkPlan plan_;
-  std::vector<plan::RewriteRow> rewrites_;
+  plan::Rewriting rewriting_;
   // The model before it was legalised, and its nodes that stayed though a rule would have rewritten them.
   ir::Graph canonical_;
   std::set<std::string, std::less<>> kept_as_written_;

@@ -55,7 +55,7 @@ std::string PlannedModel::what_if(const std::vector<std::string>& ops) const {
   std::vector<Row> rows;
   for (const std::string& op : lacking_ops(written, ops)) {
     const bool rewritten =
-        std::any_of(rewrites_.begin(), rewrites_.end(), [&](const auto& row) { return row.op == op; });
+        std::any_of(rewrites().begin(), rewrites().end(), [&](const auto& row) { return row.op == op; });
     // A device that had the operator would leave its nodes as they are written; all other rewrites stay.
     ir::Graph legal;
     plan::NetworkPlan other;

@@ -11,7 +11,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Of the keys of docs/report-schema.json; a key that is removed or changes its meaning counts it up.
-constexpr int kReportVersion = 1;
+constexpr int kReportVersion = 2;
 
 Json names(const NetworkPlan& plan, const std::vector<int32_t>& nodes) {
   Json out = Json::array();
@@ -86,8 +86,16 @@ Json rewrite_json(const RewriteRow& row) {
           {"form", row.form},
           {"why", row.why},
           {"bytes_avoided", row.bytes_avoided},
+          {"launches_avoided", row.launches_avoided},
           {"predicted_us_before", row.predicted_us_before},
           {"predicted_us_after", row.predicted_us_after}};
+}
+
+Json totals_json(const RewritingTotals& totals) {
+  return {{"bytes_avoided", totals.bytes_avoided},
+          {"launches_avoided", totals.launches_avoided},
+          {"predicted_us_before", totals.predicted_us_before},
+          {"predicted_us_after", totals.predicted_us_after}};
 }
 
 Json fusion_json(const FusionRow& row) {
@@ -137,7 +145,7 @@ Json graph_json(const NetworkPlan& plan) {
 }  // namespace
 
 std::string report_json(const NetworkPlan& plan, const ir::Graph& graph, std::string_view strategy,
-                        const std::vector<RewriteRow>& rewrites, const std::vector<FusionRow>& fusions) {
+                        const Rewriting& rewriting, const std::vector<FusionRow>& fusions) {
   const PartitionResult& result = plan.result;
   Json nodes_on = Json::object(), macs_on = Json::object(), bounds = Json::object();
   for (int32_t d = 0; d < plan.problem.device_count(); ++d) {
@@ -172,7 +180,7 @@ std::string report_json(const NetworkPlan& plan, const ir::Graph& graph, std::st
         {{"node", note.node < 0 ? "" : plan.nodes[static_cast<size_t>(note.node)]->name()}, {"text", note.text}});
   }
   Json rewrite_rows = Json::array(), fusion_rows = Json::array();
-  for (const RewriteRow& row : rewrites) rewrite_rows.push_back(rewrite_json(row));
+  for (const RewriteRow& row : rewriting.rows) rewrite_rows.push_back(rewrite_json(row));
   for (const FusionRow& row : fusions) fusion_rows.push_back(fusion_json(row));
   // Cut, margin, gap and parts are the partitioner's own account of itself.
   const Json explained = Json::parse(explain_json(plan.problem, result));
@@ -195,6 +203,7 @@ std::string report_json(const NetworkPlan& plan, const ir::Graph& graph, std::st
                     {"lower_bound_subgraphs", bounds},
                     {"candidates", explained.at("candidates")},
                     {"margin_us", explained.at("margin_us")},
+                    {"rewriting", rewriting.rows.empty() ? Json(nullptr) : totals_json(rewriting.totals)},
                     {"rewrites", rewrite_rows},
                     {"fusions", fusion_rows},
                     {"not_on_preferred", not_on_preferred(plan)},

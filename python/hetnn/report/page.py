@@ -72,13 +72,14 @@ def as_html(report: Mapping[str, Any], title: str = "hetnn report") -> str:
             "Nothing crosses.",
         ),
         "Rewritten": _table(
-            ["node", "rule", "form", "bytes avoided", "us before", "us after"],
+            ["node", "rule", "form", "bytes avoided", "launches avoided", "us before", "us after"],
             (
                 [
                     row["node"],
                     row["rule"],
                     row["form"],
                     int(row["bytes_avoided"]),
+                    int(row["launches_avoided"]),
                     float(row["predicted_us_before"]),
                     float(row["predicted_us_after"]),
                 ]

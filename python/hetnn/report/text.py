@@ -78,7 +78,11 @@ def as_text(report: Mapping[str, Any]) -> str:
     ]
     parts += [f"note: {_note(row)}" for row in report.get("notes", [])]
     if report["rewrites"]:
-        parts.append("rewritten:")
+        total = report["rewriting"]
+        parts.append(
+            f"rewritten: {total['bytes_avoided']:,.0f} bytes and {total['launches_avoided']} launches fewer in all,"
+            f" {total['predicted_us_after']:,.1f} us instead of {total['predicted_us_before']:,.1f}"
+        )
         parts += [
             f"  {row['node']}: {row['rule']} ({row['form']}), {row['bytes_avoided']:,.0f} bytes stay on the device"
             for row in report["rewrites"]

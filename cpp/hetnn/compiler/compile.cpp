@@ -42,6 +42,18 @@ void give_outputs_nodes_of_their_own(ir::Graph& graph) {
   }
 }
 
+// Nodes that the user wants on the general processor: rewriting them for another device would be against the wish.
+std::set<std::string, std::less<>> pinned_to_general(const ir::Graph& graph, const target::Target& target,
+                                                     const plan::NetworkOptions& options) {
+  std::set<std::string, std::less<>> out;
+  if (options.pins.empty()) return out;
+  const plan::NetworkPlan described = plan::describe_network(graph, target, options);
+  for (size_t k = 0; k < described.nodes.size(); ++k) {
+    if (described.problem.pins[k].device == 0) out.insert(described.nodes[k]->name());
+  }
+  return out;
+}
+
 // The buffer of a value between subgraphs. Feature maps cross as dense nhwc.
 void declare_crossing(const ir::Value& value, backends::Assembler& assembler) {
   const bool feature_map = value.rank() == 4;
@@ -158,6 +170,8 @@ std::unique_ptr<PlannedModel> PlannedModel::make(ir::Graph graph, const TargetSp
   if (out->target_.devices.size() > 1 && options.rewrite != passes::RewriteMode::off) {
     passes::LegaliseOptions legalise;
     legalise.disabled_rules = options.disabled_rules;
+    legalise.excluded_nodes = pinned_to_general(graph, out->target_, options.network);
+    out->kept_as_written_ = legalise.excluded_nodes;
     const Bindings hints = graph.hints();
     passes::ChosenRewrites chosen = passes::choose_rewrites(
         graph, passes::accelerators(out->target_, hints), options.rewrite,

@@ -20,7 +20,7 @@ def report_of(module: nn.Module, *inputs: Tensor, **options: Any) -> dict[str, A
 
 
 def chain() -> nn.Module:
-    """Three layers of different sizes: 8 x 32 x 32, 16 x 16 x 16, and a last one whose result nobody on the NPU reads."""
+    """Three layers of different sizes; nobody on the NPU reads what the last one gives."""
     return nn.Sequential(
         nn.Conv2d(3, 8, 3, padding=1),
         nn.PReLU(8),
@@ -96,3 +96,10 @@ def test_a_layer_that_goes_into_its_neighbours_counts_as_it_was_written() -> Non
     assert row["rule"] == "clamp_off_zero"
     assert row["bytes_avoided"] == 2 * 4 * 8 * 16 * 16
     assert row["launches_avoided"] == 1
+
+
+def test_a_layer_pinned_to_the_general_processor_stays_as_written() -> None:
+    net, x = chain(), torch.randn(1, 3, 32, 32)
+    report = report_of(net, x, rewrite="always", strategy="take-all", pin={"prelu": "cpu"})
+    assert [row["op"] for row in report["rewrites"]] == ["clamp", "clamp"]
+    assert [row["op"] for row in report["not_on_preferred"]] == ["prelu"]

@@ -114,6 +114,7 @@ CompileOptions parse_options(std::string_view json) {
   if (!mode) throw InvalidModel(text("rewrite must be auto, always or off; got '", rewrite, "'."));
   out.rewrite = *mode;
   out.disabled_rules = get<std::vector<std::string>>(options, "disabled_rules", "options", {});
+  passes::check_disabled_rules(out.disabled_rules);
   out.lower.fusion = get(options, "fusion", "options", true);
   out.lower.deterministic = get(options, "deterministic", "options", false);
   out.lower.tune = get(options, "tune", "options", false);

@@ -6,29 +6,10 @@
 #include <cmath>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/nearest_names.h"
 #include "hetnn/ir/graph.h"
 
 namespace hetnn::ir {
-namespace {
-
-// Edit distance, to name the operator a misspelt one was meant to be.
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = above;
-    }
-  }
-  return row.back();
-}
-
-}  // namespace
-
 namespace {
 
 const AttrDef kQuantAttrs[] = {
@@ -152,15 +133,14 @@ const OpDef* OpTable::find(std::string_view name) const {
 
 const OpDef& OpTable::get(std::string_view name) const {
   if (const OpDef* def = find(name)) return *def;
-  std::string_view closest;
-  for (const auto& [candidate, def] : by_name_) {
-    if (closest.empty() || distance(candidate, name) < distance(closest, name)) closest = candidate;
-  }
-  throw InvalidModel(text("there is no operator '", name, "'. ",
-                          closest.empty()
-                              ? std::string("The operator table is empty")
-                              : text("Did you mean '", closest, "'? The operator table of the documentation lists all"),
-                          "."));
+  std::vector<std::string_view> names;
+  for (const auto& [candidate, def] : by_name_) names.push_back(candidate);
+  const std::vector<std::string_view> closest = nearest_names(name, std::move(names), 1);
+  throw InvalidModel(text(
+      "there is no operator '", name, "'. ",
+      closest.empty() ? std::string("The operator table is empty")
+                      : text("Did you mean '", closest.front(), "'? The operator table of the documentation lists all"),
+      "."));
 }
 
 std::vector<const OpDef*> OpTable::all() const {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/nearest_names.h"
 #include "hetnn/npu/spec.h"
 
 namespace hetnn::npu {
@@ -34,29 +35,12 @@ std::string found(const Json& json) {
   return text("found ", json.type_name(), " ", dump);
 }
 
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t above = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
-
 std::string suggestion(std::string_view wrong, const std::vector<std::string>& known) {
-  std::string list, nearest;
-  for (const std::string& name : known) {
-    list += (list.empty() ? "" : ", ") + name;
-    if (nearest.empty() || edit_distance(wrong, name) < edit_distance(wrong, nearest)) nearest = name;
-  }
-  const bool near = !nearest.empty() && edit_distance(wrong, nearest) <= std::max<size_t>(2, wrong.size() / 3);
-  return near ? text("did you mean '", nearest, "'? Known are ", list) : text("known are ", list);
+  std::string list;
+  for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
+  const std::vector<std::string_view> nearest = nearest_names(wrong, {known.begin(), known.end()}, 1);
+  const bool near = !nearest.empty() && edit_distance(wrong, nearest[0]) <= std::max<size_t>(2, wrong.size() / 3);
+  return near ? text("did you mean '", nearest[0], "'? Known are ", list) : text("known are ", list);
 }
 
 // One field of an object: how to read it, write it and describe it.

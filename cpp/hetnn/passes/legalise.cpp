@@ -6,6 +6,7 @@
 #include <map>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/nearest_names.h"
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/passes/apply_rules.h"
 #include "hetnn/passes/canonical/rules.h"
@@ -39,6 +40,11 @@ bool reads_constants_only(const ir::Node& node) {
     if (node.input(k) && !node.constant_input(k)) return false;
   }
   return !node.inputs().empty();
+}
+
+bool is_empty(const ir::Node& node) {
+  const Shape& shape = node.output()->shape();
+  return std::find(shape.begin(), shape.end(), Dim(0)) != shape.end();
 }
 
 class Search {
@@ -139,6 +145,9 @@ std::string explain(const ir::Node& node, const Expansion& best, std::vector<Can
   return out + ", the only legal form";
 }
 
+// The rules that fold neighbours together after every node has been expanded.
+std::vector<const RuleSet*> combining_rule_sets() { return {&canonical::weights(), &legal::merging()}; }
+
 // Folds what the expansions left beside convolutions into them, as long as that stays legal and is not dearer.
 void combine(ir::Graph& graph, const Oracle& oracle, const LegaliseOptions& options) {
   ApplyOptions apply;
@@ -158,10 +167,27 @@ void combine(ir::Graph& graph, const Oracle& oracle, const LegaliseOptions& opti
     }
     return after < before;
   };
-  apply_rules(graph, {&canonical::weights(), &legal::merging()}, apply);
+  apply_rules(graph, combining_rule_sets(), apply);
 }
 
 }  // namespace
+
+void check_disabled_rules(const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  std::vector<std::string_view> known;
+  for (const auto& sets : {legal::rule_sets(), combining_rule_sets()}) {
+    for (const RuleSet* set : sets) {
+      for (const Rule& rule : set->rules) known.push_back(rule.name);
+    }
+  }
+  for (const std::string& name : names) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    std::string nearest;
+    for (std::string_view other : nearest_names(name, known, 3)) nearest += text(nearest.empty() ? "" : ", ", other);
+    throw InvalidModel(text("disabled_rules: legalisation has no rule '", name, "'; the nearest names are ", nearest,
+                            ". docs/rules.md lists all of them."));
+  }
+}
 
 Oracle accelerators(const target::Target& target, const Bindings& bindings) {
   Oracle oracle;
@@ -180,13 +206,15 @@ Oracle accelerators(const target::Target& target, const Bindings& bindings) {
 }
 
 std::vector<Rewrite> legalise(ir::Graph& graph, const Oracle& oracle, const LegaliseOptions& options) {
+  check_disabled_rules(options.disabled_rules);
   std::vector<Rewrite> rewrites;
   Search search(oracle, options, graph.symbols);
   const ir::Graph::Nodes nodes = graph.nodes();
   for (auto at = nodes.begin(); at != nodes.end();) {
     ir::Node* node = *at;
     ++at;
-    if (node->is_constant() || options.excluded_nodes.contains(node->name()) || oracle.supports(*node)) continue;
+    if (node->is_constant() || is_empty(*node) || options.excluded_nodes.contains(node->name())) continue;
+    if (oracle.supports(*node)) continue;
     std::vector<Candidate> candidates;
     const std::optional<Expansion> expansion = search.run(*node, candidates);
     if (!expansion) continue;

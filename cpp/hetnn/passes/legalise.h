@@ -31,6 +31,9 @@ struct LegaliseOptions {
   int max_trials = 400;
 };
 
+/// InvalidModel, with the nearest names there are, for a name of no rule that legalisation could leave out.
+void check_disabled_rules(const std::vector<std::string>& names);
+
 /// One node made legal.
 struct Rewrite {
   std::string rule;  // the rule at the node itself
@@ -45,7 +48,8 @@ struct Rewrite {
 /// Expands every unsupported node that the rules can make wholly legal. For each node the search tries every rule at
 /// it, then recursively at the nodes of its right side, no rule twice on one path, and keeps the cheapest by `oracle`;
 /// ties go to the earlier rule. Then folds neighbouring convolutions together where that stays legal and is cheaper.
-/// Nodes for which there is no wholly legal expansion stay. The stage becomes legal. Deterministic.
+/// Nodes for which there is no wholly legal expansion stay, and those whose result is empty. The stage becomes legal.
+/// Deterministic. InvalidModel as check_disabled_rules.
 std::vector<Rewrite> legalise(ir::Graph& graph, const Oracle& oracle, const LegaliseOptions& options = {});
 
 enum class RewriteMode : uint8_t { off, automatic, always };

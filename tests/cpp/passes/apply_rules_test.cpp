@@ -55,6 +55,50 @@ TEST_F(ApplyRules, ARuleThatThrowsLeavesTheGraphAsItWas) {
   EXPECT_EQ(ir::print(graph), kThree);
 }
 
+TEST_F(ApplyRules, AGuardThatThrowsLeavesTheGraphAsItWas) {
+  ir::Graph graph = ir::parse(kThree);
+  Rule rule = relu_twice([](const Match& m, Build& build) { return build.relu(m.value("x")); });
+  rule.guards = {{"a question without an answer", [](const Match&) -> bool { throw InvalidModel("who knows."); }}};
+  const RuleSet set{"test", "", {rule}};
+  EXPECT_THAT([&] { apply_rules(graph, {&set}); },
+              testing::ThrowsMessage<InvalidModel>("rule test_relu_twice at relu 'b': who knows."));
+  ir::verify(graph);
+  EXPECT_EQ(ir::print(graph), kThree);
+}
+
+TEST_F(ApplyRules, AJudgeThatThrowsLeavesTheGraphAsItWas) {
+  ir::Graph graph = ir::parse(kThree);
+  const RuleSet set{"test", "", {relu_twice([](const Match& m, Build& build) {
+                      build.also_replace(m.value("inner"), build.relu(m.value("x")));
+                      return build.relu(m.value("x"));
+                    })}};
+  ApplyOptions options;
+  options.accept = [](const Rule&, const Match&, const std::vector<ir::Node*>& created) -> bool {
+    throw DoesNotFit(text(created.size(), " are too many."));
+  };
+  EXPECT_THAT([&] { apply_rules(graph, {&set}, options); },
+              testing::ThrowsMessage<DoesNotFit>("rule test_relu_twice at relu 'b': 2 are too many."));
+  ir::verify(graph);
+  EXPECT_EQ(ir::print(graph), kThree);
+}
+
+TEST_F(ApplyRules, WhatFiredBeforeARuleThrewStays) {
+  ir::Graph graph = ir::parse(kThree);
+  const RuleSet set{"test", "", {relu_twice([](const Match& m, Build& build) -> ir::Value* {
+                      ir::Value* y = build.relu(m.value("x"));
+                      if (m.root()->name() == "c") throw Unsupported("no such luck.");
+                      return y;
+                    })}};
+  EXPECT_THAT([&] { apply_rules(graph, {&set}); },
+              testing::ThrowsMessage<Unsupported>("rule test_relu_twice at relu 'c': no such luck."));
+  ir::verify(graph);
+  EXPECT_EQ(ir::print(graph), R"(graph @g {stage = imported} (%x: f32[2]) -> (%c) {
+  %b = relu(%x) : f32[2]
+  %c = relu(%b) : f32[2]
+}
+)");
+}
+
 TEST_F(ApplyRules, ARightSideOfAnotherTypeIsABugThatChangesNothing) {
   ir::Graph graph = ir::parse(kThree);
   const RuleSet set{"test", "", {relu_twice([](const Match& m, Build& build) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "hetnn/base/error.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/ir/verify.h"
 #include "hetnn/ops/registry.h"
@@ -241,6 +242,90 @@ TEST_F(Legalise, ExcludedNodesAndDisabledRulesAreLeftAlone) {
   options = {};
   options.max_trials = 0;
   EXPECT_EQ(operators_of(legal(source, relu_only(), options)), "conv2d abs conv2d");
+}
+
+TEST_F(Legalise, DisabledRulesMustBeThere) {
+  LegaliseOptions options;
+  options.disabled_rules = {"abs_from_relu", "prelu_two_branches"};
+  EXPECT_THAT([&] { legal(net("%m = abs(%c) : f32[1,3,5,4]"), relu_only(), options); },
+              testing::ThrowsMessage<InvalidModel>("disabled_rules: legalisation has no rule 'prelu_two_branches'; the "
+                                                   "nearest names are prelu_one_branch, prelu_dense_branches, "
+                                                   "prelu_two_sides. docs/rules.md lists all of them."));
+  // Rules that always run cannot be left out; rules that fold neighbours together can.
+  EXPECT_THROW(check_disabled_rules({"relu_twice"}), InvalidModel);
+  check_disabled_rules({"depthwise_into_layer", "branch_into_producer"});
+}
+
+TEST_F(Legalise, SlopesThatAreNoNumbersStayAsTheyAre) {
+  for (const char* slopes : {"{nan, 0.5, 1}", "{0.1, inf, 1}", "{-inf, 0.5, 2}", "{nan, inf, -inf}"}) {
+    SCOPED_TRACE(slopes);
+    const ir::Graph graph = legal(net(std::string("%a = constant() {value = f32[3] ") + slopes +
+                                      "} : f32[3]\n %m = prelu(%c, %a) : f32[1,3,5,4]"),
+                                  with({"maximum", "sub"}));
+    EXPECT_THAT(unsupported(graph, with({"maximum", "sub"})), ElementsAre("m"));
+    EXPECT_TRUE(rewrites.empty());
+  }
+  EXPECT_THAT(
+      unsupported(legal(net("%m = leaky_relu(%c) {negative_slope = inf} : f32[1,3,5,4]"), relu_only()), relu_only()),
+      ElementsAre("m"));
+}
+
+TEST_F(Legalise, WhatIsEmptyStaysAsItIs) {
+  const char* const middles[] = {
+      "prelu(%x, %a)",   "abs(%x)",       "clamp(%x) {min = -0.5, max = 2}", "clamp(%x) {min = 0.5, max = 2}",
+      "hardsigmoid(%x)", "leaky_relu(%x)"};
+  for (const char* shape : {"f32[0,3,4,2]", "f32[2,3,0,2]", "f32[2,3,4,0]", "f32[0,3]", "f32[3,3,0]"}) {
+    for (const char* middle : middles) {
+      SCOPED_TRACE(text(middle, " of ", shape));
+      const ir::Graph graph =
+          legal(text("graph @g {stage = imported} (%x: ", shape, ") -> (%y) {\n",
+                     "  %a = constant() {value = f32[3] {-1, 0.25, 2}} : f32[3]\n  %y = ", middle, " : ", shape, "\n}"),
+                relu_only());
+      EXPECT_THAT(unsupported(graph, relu_only()), ElementsAre("y"));
+      EXPECT_TRUE(rewrites.empty());
+    }
+  }
+}
+
+TEST_F(Legalise, ManyActivationsTakeWorkInProportion) {
+  const auto chain = [](int count) {
+    std::string out = "graph @g {stage = canonical} (%x0: f32[1,4,8,8]) -> (%x" + std::to_string(count) +
+                      ") {\n  %a = constant() {value = f32[4] {-1, 0.25, 2, 0.5}} : f32[4]\n";
+    for (int k = 0; k < count; ++k) {
+      const char* const kinds[] = {"prelu(%x#, %a)", "clamp(%x#) {min = -0.5, max = 2}", "abs(%x#)",
+                                   "hardsigmoid(%x#)"};
+      std::string node = kinds[k % 4];
+      node.replace(node.find('#'), 1, std::to_string(k));
+      out += text("  %x", k + 1, " = ", node, " : f32[1,4,8,8]\n");
+    }
+    return ir::parse(out + "}");
+  };
+  // Questions to the device are counted, not seconds.
+  const auto questions = [&](int count) {
+    int64_t asked = 0;
+    Oracle counting = relu_only();
+    counting.supports = [&asked, inner = counting.supports](const ir::Node& node) { return ++asked, inner(node); };
+    ir::Graph graph = chain(count);
+    EXPECT_EQ(legalise(graph, counting).size(), static_cast<size_t>(count));
+    ir::verify(graph);
+    EXPECT_THAT(unsupported(graph, relu_only()), ElementsAre());
+    return asked;
+  };
+  const int64_t few = questions(20), many = questions(2000);
+  EXPECT_LE(many, 110 * few);
+}
+
+TEST_F(Legalise, ChoosingAmongManyActivationsPlansABoundedNumberOfTimes) {
+  std::string source = "graph @g {stage = canonical} (%x0: f32[1,4,8,8]) -> (%x400) {\n";
+  for (int k = 0; k < 400; ++k) source += text("  %x", k + 1, " = abs(%x", k, ") : f32[1,4,8,8]\n");
+  int plans = 0;
+  const auto plan = [&plans](const ir::Graph& graph) {
+    ++plans;
+    return static_cast<double>(graph.node_count());
+  };
+  const ChosenRewrites chosen = choose_rewrites(ir::parse(source + "}"), relu_only(), RewriteMode::automatic, plan);
+  EXPECT_EQ(plans, 25);  // without, with all, and 23 with one more left out
+  EXPECT_EQ(chosen.taken.size() + chosen.refused.size(), 400U);
 }
 
 TEST_F(Legalise, IsTheSameEveryTime) {

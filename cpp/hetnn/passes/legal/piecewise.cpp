@@ -57,7 +57,7 @@ Rule clamp() {
                         return lo_of(m) <= 0 && hi_of(m) >= 0 && lo_of(m) < hi_of(m) && std::isfinite(lo_of(m)) &&
                                std::isfinite(hi_of(m));
                       }}},
-          .exactness = "bit for bit from lo to hi and to twice as far; beyond, at most a unit of x; inf gives NaN",
+          .exactness = "bit for bit from lo to hi and to twice as far; beyond, within a unit of x; inf gives NaN",
           .rewrite = [](const Match& m, Build& build) {
             ir::Value* x = m.value("x");
             const int axis = channel_axis(*x);

@@ -468,6 +468,23 @@ def _conv_padding(call: Call) -> Any:
     )
 
 
+@rule("convolution.default")
+def _convolution(call: Call) -> Any:
+    """What torch makes of a convolution of any kind when it is asked to decompose all of them."""
+    if len(call["weight"].shape) != 4:
+        raise Unsupported(f"a convolution over {len(call['weight'].shape) - 2} axes")
+    kind = {"output_padding": call["output_padding"]} if call["transposed"] else {}
+    return call.create(
+        "conv_transpose2d" if call["transposed"] else "conv2d",
+        [call["input"], call["weight"], call["bias"]],
+        stride=call["stride"],
+        padding=call["padding"],
+        dilation=call["dilation"],
+        groups=call["groups"],
+        **kind,
+    )
+
+
 @rule("constant_pad_nd.default", "pad.default")
 def _pad(call: Call) -> Any:
     rank, pad = len(call["self"].shape), call["pad"]

@@ -38,6 +38,7 @@ const Cases& prelu_cases();
 const Cases& piecewise_cases();
 const Cases& arithmetic_cases();
 const Cases& convolution_cases();
+const Cases& stride_cases();
 const Cases& pooling_cases();
 const Cases& merging_cases();
 const Cases& quantised_cases();

@@ -17,9 +17,9 @@ namespace hetnn::passes {
 namespace {
 
 std::vector<const Cases*> all_cases() {
-  return {&identity_cases(), &weight_cases(),    &movement_cases(),   &activation_cases(),
-          &prelu_cases(),    &piecewise_cases(), &arithmetic_cases(), &convolution_cases(),
-          &pooling_cases(),  &merging_cases(),   &quantised_cases(),  &combining_cases()};
+  return {&identity_cases(),  &weight_cases(),     &movement_cases(),    &activation_cases(), &prelu_cases(),
+          &piecewise_cases(), &arithmetic_cases(), &convolution_cases(), &stride_cases(),     &pooling_cases(),
+          &merging_cases(),   &quantised_cases(),  &combining_cases()};
 }
 
 const Rule& rule_named(std::string_view name) {

@@ -54,8 +54,8 @@ bool channels_are_fixed(const Match& m) {
 }
 
 const std::vector<const RuleSet*>& rule_sets() {
-  static const std::vector<const RuleSet*> sets = {&prelu(),        &piecewise(), &arithmetic(),
-                                                   &convolutions(), &pooling(),   &quantised()};
+  static const std::vector<const RuleSet*> sets = {&prelu(),   &piecewise(), &arithmetic(), &convolutions(),
+                                                   &strides(), &pooling(),   &quantised()};
   return sets;
 }
 

@@ -18,6 +18,8 @@ const RuleSet& piecewise();
 const RuleSet& arithmetic();
 /// Convolutions and linear layers of one kind by those of another.
 const RuleSet& convolutions();
+/// Transposed and strided convolutions as convolutions of stride 1.
+const RuleSet& strides();
 /// Pooling and means by each other and by convolutions.
 const RuleSet& pooling();
 

@@ -1,0 +1,140 @@
+// conv_transpose2d: the gradient of conv2d with regard to its input, as a layer that enlarges images.
+#include <algorithm>
+
+#include "hetnn/ops/evaluate.h"
+#include "hetnn/ops/infer.h"
+#include "hetnn/ops/kernel_use.h"
+
+namespace hetnn::ops {
+namespace {
+
+// x [N,C,H,W], weight [C,M/groups,KH,KW], bias [M] -> y [N,M,OH,OW].
+std::vector<ir::Type> infer(const ir::Node& node) {
+  const ir::Type &x = node.input(0)->type(), &w = node.input(1)->type();
+  const Dim groups = fixed_integer(node, "groups");
+  if (x.shape.size() != 4 || w.shape.size() != 4) {
+    ir::fail(node, "conv_transpose2d_c1",
+             text("input and weight must have rank 4; got input ", to_string(x.shape), " and weight ",
+                  to_string(w.shape), ". Check the input's rank."));
+  }
+  if (x.dtype != w.dtype) {
+    ir::fail(node, "conv_transpose2d_c2",
+             text("input and weight must have one element type; got ", dtype_name(x.dtype), " and ",
+                  dtype_name(w.dtype), ". Cast one of them."));
+  }
+  if (groups.value() < 1 || !is_static(w.shape) || w.shape[0] != x.shape[1] || mod(w.shape[0], groups) != Dim(0)) {
+    ir::fail(node, "conv_transpose2d_c3",
+             text("weight must have a fixed shape with in_channels, a multiple of groups, on axis 0; got weight ",
+                  to_string(w.shape), " with input ", to_string(x.shape), ", groups ", groups,
+                  ". Check the input's channels."));
+  }
+  const Dim filters = w.shape[1] * groups;
+  if (node.input(2) && node.input(2)->shape() != Shape{filters}) {
+    ir::fail(node, "conv_transpose2d_c4",
+             text("bias must be ", to_string(Shape{filters}), "; got ", to_string(node.input(2)->shape()), "."));
+  }
+  const auto stride = per_axis(node, "stride", 2), dilation = per_axis(node, "dilation", 2),
+             extra = per_axis(node, "output_padding", 2), pad = padding_of(node);
+  Shape y = {x.shape[0], filters};
+  for (size_t k = 0; k < 2; ++k) {
+    if (stride[k] < 1 || dilation[k] < 1 || extra[k] < 0 || extra[k] >= std::max(stride[k], dilation[k])) {
+      ir::fail(node, "conv_transpose2d_c5",
+               text("stride and dilation must be positive, output_padding at least 0 and below one of them; got ",
+                    to_string(node.integers("stride")), ", ", to_string(node.integers("dilation")), " and ",
+                    to_string(node.integers("output_padding")), "."));
+    }
+    const int64_t reach = dilation[k] * (w.shape[2 + k].value() - 1) + 1;
+    y.push_back((x.shape[2 + k] - 1) * stride[k] + (reach + extra[k] - pad[k] - pad[2 + k]));
+    if (y.back().is_static() && y.back().value() < 1) {
+      ir::fail(node, "conv_transpose2d_c6",
+               text("padding must leave something of the result; got input ", to_string(x.shape), ", weight ",
+                    to_string(w.shape), ", padding ", to_string(node.integers("padding")), ". Pad less."));
+    }
+  }
+  return {{x.dtype, y}};
+}
+
+// Where along one axis an output reads its input through one tap; -1 where it does not.
+int64_t source(int64_t out, int64_t tap, int64_t stride, int64_t dilation, int64_t pad, int64_t size) {
+  const int64_t at = out + pad - tap * dilation;
+  return at >= 0 && at % stride == 0 && at / stride < size ? at / stride : -1;
+}
+
+// y[n,m,i·stride + r·dilation - pad, …] = bias[m] + sum over c,i,r,… of x[n,c,i,…] · w[c, m mod M/G, r, …]
+std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+  const Tensor &x = e.input(0), &w = e.input(1);
+  const auto stride = per_axis(e.node, "stride", 2), dilation = per_axis(e.node, "dilation", 2),
+             pad = padding_of(e.node);
+  const std::vector<int64_t> out = e.output_shape(), &in = x.shape(), &kernel = w.shape();
+  const int64_t channels = in[1] / fixed_integer(e.node, "groups");  // of one group
+  std::byte* data = nullptr;
+  Tensor y = Tensor::zeros(x.dtype(), out, &data);
+  visit_dtype(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    using Sum = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
+    const auto xv = x.values<T>(), wv = w.values<T>();
+    for_each_index(out, [&](const std::vector<int64_t>& at) {
+      Sum sum = e.has(2) ? static_cast<Sum>(e.input(2).values<T>()[static_cast<size_t>(at[1])]) : Sum(0);
+      const int64_t first = at[1] / kernel[1] * channels, filter = at[1] % kernel[1];
+      for (int64_t r = 0; r < kernel[2]; ++r) {
+        const int64_t i = source(at[2], r, stride[0], dilation[0], pad[0], in[2]);
+        for (int64_t s = 0; s < kernel[3] && i >= 0; ++s) {
+          const int64_t j = source(at[3], s, stride[1], dilation[1], pad[1], in[3]);
+          for (int64_t c = first; c < first + channels && j >= 0; ++c) {
+            sum +=
+                static_cast<Sum>(xv[static_cast<size_t>(((at[0] * in[1] + c) * in[2] + i) * in[3] + j)]) *
+                static_cast<Sum>(wv[static_cast<size_t>(((c * kernel[1] + filter) * kernel[2] + r) * kernel[3] + s)]);
+          }
+        }
+      }
+      mutable_values<T>(data)[((at[0] * out[1] + at[1]) * out[2] + at[2]) * out[3] + at[3]] = static_cast<T>(sum);
+    });
+  });
+  return {y};
+}
+
+// Every input meets every tap once; what falls into the padding is counted, too.
+ir::Work work(const ir::Node& node) {
+  const Shape& w = node.input(1)->shape();
+  return {.macs = elements(node.input(0)->shape()) * w[1] * w[2] * w[3],
+          .flops = node.input(2) ? elements(node.output()->shape()) : Dim(0)};
+}
+
+}  // namespace
+
+ir::OpDef define_conv_transpose2d() {
+  return {.name = "conv_transpose2d",
+          .doc =
+              "Two-dimensional transposed convolution: every x[n,c,i,j] adds x * weight[c,m,r,q] to "
+              "y[n,m,i*s+r*d-p,j*s+q*d-p].",
+          .inputs = {{"x", "[N,C,H,W]"}, {"weight", "[C,M/groups,KH,KW]"}, {"bias", "[M]", true}},
+          .attrs = {{"stride", ir::AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
+                    {"padding", ir::AttrKind::integers, std::vector<Dim>{0, 0},
+                     "what is cut from the result: height, width; or top, left, bottom, right"},
+                    {"output_padding", ir::AttrKind::integers, std::vector<Dim>{0, 0},
+                     "rows and columns more at the bottom and the right"},
+                    {"dilation", ir::AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
+                    {"groups", ir::AttrKind::integer, Dim(1), "channel groups"}},
+          .traits = static_cast<uint32_t>(ir::Trait::compute),
+          .torch = {{"aten.conv_transpose2d.input", "x weight bias stride padding output_padding groups dilation"}},
+          .onnx = {"ConvTranspose"},
+          .infer = infer,
+          .evaluate = evaluate,
+          .work = work,
+          .constraints = {},
+          .kernel =
+              [](const ir::Node& node) {
+                ir::KernelUse use = named_kernel("conv_transpose2d", {"stride", "padding", "dilation", "groups"},
+                                                 ir::KernelUse::Layout::channels_last, true)(node);
+                use.params["bias"] = Dim(node.input(2) != nullptr);
+                return use;
+              },
+          .tolerance = 1e-5,
+          .samples = {"conv_transpose2d(f32[1,3,5,4], f32[3,4,2,2], f32[4]) {stride = [2,2]}",
+                      "conv_transpose2d(f32[2,4,4,5], f32[4,3,3,4], _) {stride = [2,3], padding = [1,1], "
+                      "output_padding = [1,2], groups = 2}",
+                      "conv_transpose2d(f32[1,2,6,5], f32[2,3,3,2], f32[3]) {dilation = [2,1], padding = [1,0,2,1]}",
+                      "conv_transpose2d(f32[n,2,h,w], f32[2,5,2,2], f32[5]) {stride = [2,2]}"}};
+}
+
+}  // namespace hetnn::ops

@@ -410,6 +410,15 @@ def _mean_or_sum(call: Call) -> Any:
     )
 
 
+@rule("max.dim", "min.dim")
+def _extreme(call: Call) -> list[Any]:
+    """The values; the indices only where nobody reads them."""
+    if any(user.args[1] == 1 and user.users for user in call._node.users):
+        raise Unsupported("the indices of a maximum or minimum are read")
+    op = "reduce_max" if "max" in str(call._node.target) else "reduce_min"
+    return [call.create(op, [call["self"]], axes=[call["dim"]], keepdim=call["keepdim"]), None]
+
+
 @rule("any.default", "any.dim", "any.dims", "all.default", "all.dim", "all.dims")
 def _any_or_all(call: Call) -> Any:
     op = "any" if ".any." in f".{str(call._node.target).removeprefix('aten')}" else "all"

@@ -72,12 +72,28 @@ const Cases& activation_cases() {
   %y = where(%g, %x, %m) : f32[2,3]
 })",
            "leaky_relu"},
+          {"prelu_from_where_below", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %z = constant() {value = f32[] {0}} : f32[]
+  %c = constant() {value = f32[] {0.3}} : f32[]
+  %g = lt(%x, %z) : bool[2,3]
+  %m = mul(%x, %c) : f32[2,3]
+  %y = where(%g, %m, %x) : f32[2,3]
+})",
+           "leaky_relu"},
           {"prelu_from_where", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
   %z = constant() {value = f32[] {0}} : f32[]
   %c = constant() {value = f32[3] {0.3, -2, 5}} : f32[3]
   %g = ge(%x, %z) : bool[2,3]
   %m = mul(%x, %c) : f32[2,3]
   %y = where(%g, %x, %m) : f32[2,3]
+})",
+           "prelu"},
+          {"prelu_from_where_below", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %z = constant() {value = f32[] {0}} : f32[]
+  %c = constant() {value = f32[3] {0.3, -2, 5}} : f32[3]
+  %g = le(%x, %z) : bool[2,3]
+  %m = mul(%x, %c) : f32[2,3]
+  %y = where(%g, %m, %x) : f32[2,3]
 })",
            "prelu"},
           {"hardsigmoid_from_quotient", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
@@ -197,12 +213,27 @@ const Cases& activation_cases() {
   %m = mul(%x, %c) : i32[2]
   %y = where(%g, %x, %m) : i32[2]
 })"},
+          {"prelu_from_where_below", "the values are real", R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
+  %z = constant() {value = i32[] {0}} : i32[]
+  %c = constant() {value = i32[] {2}} : i32[]
+  %g = lt(%x, %z) : bool[2]
+  %m = mul(%x, %c) : i32[2]
+  %y = where(%g, %m, %x) : i32[2]
+})"},
           {"prelu_from_where", "the result has the type of x", R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
   %z = constant() {value = f32[] {0}} : f32[]
   %c = constant() {value = f32[1,1] {2}} : f32[1,1]
   %g = gt(%x, %z) : bool[2]
   %m = mul(%x, %c) : f32[1,2]
   %y = where(%g, %x, %m) : f32[1,2]
+})"},
+          {"prelu_from_where_below", "the result has the type of x",
+           R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
+  %z = constant() {value = f32[] {0}} : f32[]
+  %c = constant() {value = f32[1,1] {2}} : f32[1,1]
+  %g = lt(%x, %z) : bool[2]
+  %m = mul(%x, %c) : f32[1,2]
+  %y = where(%g, %m, %x) : f32[1,2]
 })"},
           {"prelu_from_where", "the bound is 0 everywhere", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
   %z = constant() {value = f32[] {1}} : f32[]
@@ -211,6 +242,14 @@ const Cases& activation_cases() {
   %m = mul(%x, %c) : f32[2,3]
   %y = where(%g, %x, %m) : f32[2,3]
 })"},
+          {"prelu_from_where_below", "the bound is 0 everywhere",
+           R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %z = constant() {value = f32[] {1}} : f32[]
+  %c = constant() {value = f32[] {2}} : f32[]
+  %g = lt(%x, %z) : bool[2,3]
+  %m = mul(%x, %c) : f32[2,3]
+  %y = where(%g, %m, %x) : f32[2,3]
+})"},
           {"prelu_from_where", "c is one number or one a channel",
            R"(graph @g {stage = imported} (%x: f32[1,3,2]) -> (%y) {
   %z = constant() {value = f32[] {0}} : f32[]
@@ -218,6 +257,14 @@ const Cases& activation_cases() {
   %g = gt(%x, %z) : bool[1,3,2]
   %m = mul(%x, %c) : f32[1,3,2]
   %y = where(%g, %x, %m) : f32[1,3,2]
+})"},
+          {"prelu_from_where_below", "c is one number or one a channel",
+           R"(graph @g {stage = imported} (%x: f32[1,3,2]) -> (%y) {
+  %z = constant() {value = f32[] {0}} : f32[]
+  %c = constant() {value = f32[2] {2, 3}} : f32[2]
+  %g = lt(%x, %z) : bool[1,3,2]
+  %m = mul(%x, %c) : f32[1,3,2]
+  %y = where(%g, %m, %x) : f32[1,3,2]
 })"},
           {"hardsigmoid_from_quotient", "the values are real",
            R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {

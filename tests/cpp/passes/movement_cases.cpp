@@ -64,6 +64,14 @@ const Cases& movement_cases() {
   %y = conv2d(%p, %w) : f32[1,1,4,4]
 })",
            "conv2d"},
+          {"reduce_three_axes", R"(graph @g {stage = imported} (%x: f32[2,3,2,4,5]) -> (%y) {
+  %y = reduce_max(%x) {axes = [2]} : f32[2,3,4,5]
+})",
+           "reshape reduce_max reshape"},
+          {"reduce_three_axes", R"(graph @g {stage = imported, symbols = [n: 1..4 = 2]} (%x: f32[n,3,2,4,5]) -> (%y) {
+  %y = reduce_min(%x) {axes = [-1,-2], keepdim = true} : f32[n,3,2,1,1]
+})",
+           "reshape reduce_min reshape"},
       },
       {
           {"reshape_nothing", "the result has the type of x", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
@@ -105,6 +113,13 @@ const Cases& movement_cases() {
   %w = constant() {value = f32[1,1,2,2] {1, 2, 3, 4}} : f32[1,1,2,2]
   %p = pad(%x) {padding = [0,0,-1,1,0,0,1,1]} : f32[1,1,3,5]
   %y = conv2d(%p, %w) : f32[1,1,2,4]
+})"},
+          {"reduce_three_axes", "x has more than four axes", R"(graph @g {stage = imported} (%x: f32[2,3,2,4]) -> (%y) {
+  %y = reduce_max(%x) {axes = [2]} : f32[2,3,4]
+})"},
+          {"reduce_three_axes", "the axes stand side by side",
+           R"(graph @g {stage = imported} (%x: f32[2,3,2,4,5]) -> (%y) {
+  %y = reduce_max(%x) {axes = [0,2]} : f32[3,4,5]
 })"},
       }};
   return cases;

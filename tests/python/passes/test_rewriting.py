@@ -121,6 +121,8 @@ ACTIVATIONS: dict[str, tuple[Callable[[], nn.Module], str]] = {
     "abs": (lambda: Function(torch.abs), "abs_from_relu"),
     "maximum with a multiple": (lambda: Function(lambda x: torch.maximum(0.2 * x, x)), "leaky_relu_as_prelu"),
     "where": (lambda: Function(lambda x: torch.where(x > 0, x, x * 0.2)), "leaky_relu_as_prelu"),
+    "where below": (lambda: Function(lambda x: torch.where(x < 0, x * 0.2, x)), "leaky_relu_as_prelu"),
+    "threshold at its value": (lambda: nn.Threshold(0.2, 0.2), "clamp_from_minimum_and_maximum"),
     "maximum of two": (lambda: Function(lambda x: torch.maximum(x, x.relu() - 0.5)), "maximum_from_relu"),
     "minimum of two": (lambda: Function(lambda x: torch.minimum(x, x.relu() - 0.5)), "minimum_from_relu"),
     "difference": (lambda: Function(lambda x: x.relu() - x), "subtract_as_add"),

@@ -122,19 +122,26 @@ Rule clamp_from_where() {
           }};
 }
 
+constexpr Guard kZeroBound = {"the bound is 0 everywhere", [](const Match& m) {
+                                const std::vector<double> zero = to_doubles(*m.tensor("zero"));
+                                return std::all_of(zero.begin(), zero.end(), [](double v) { return v == 0; });
+                              }};
+
 Rule prelu_from_where() {
   return {.name = "prelu_from_where",
           .equation = "x > 0 ? x : c x = prelu(x, c)",
           .pattern = op("where", {one_of({"gt", "ge"}, {any("x"), constant("zero")}), any("x"),
                                   op("mul", {any("x"), constant("c")})}),
-          .guards = {kFloat,
-                     kShapedLikeX,
-                     {"the bound is 0 everywhere",
-                      [](const Match& m) {
-                        const std::vector<double> zero = to_doubles(*m.tensor("zero"));
-                        return std::all_of(zero.begin(), zero.end(), [](double v) { return v == 0; });
-                      }},
-                     kSlopes},
+          .guards = {kFloat, kShapedLikeX, kZeroBound, kSlopes},
+          .exactness = "bit for bit; a zero may change its sign",
+          .rewrite = build_prelu};
+}
+Rule prelu_from_where_below() {
+  return {.name = "prelu_from_where_below",
+          .equation = "x < 0 ? c x : x = prelu(x, c)",
+          .pattern = op("where", {one_of({"lt", "le"}, {any("x"), constant("zero")}),
+                                  op("mul", {any("x"), constant("c")}), any("x")}),
+          .guards = {kFloat, kShapedLikeX, kZeroBound, kSlopes},
           .exactness = "bit for bit; a zero may change its sign",
           .rewrite = build_prelu};
 }
@@ -157,11 +164,11 @@ Rule hardsigmoid_from_clamp() {
 }  // namespace
 
 const RuleSet& activations() {
-  static const RuleSet set = {
-      "activations",
-      "Compositions that are one operator, and operators that are a case of another.",
-      {prelu_from_maximum(), prelu_from_minimum(), silu_from_product(), hardswish_from_product(), clamp_from_maximum(),
-       clamp_from_minimum(), clamp_from_where(), prelu_from_where(), hardsigmoid_from_clamp()}};
+  static const RuleSet set = {"activations",
+                              "Compositions that are one operator, and operators that are a case of another.",
+                              {prelu_from_maximum(), prelu_from_minimum(), silu_from_product(),
+                               hardswish_from_product(), clamp_from_maximum(), clamp_from_minimum(), clamp_from_where(),
+                               prelu_from_where(), prelu_from_where_below(), hardsigmoid_from_clamp()}};
   return set;
 }
 

@@ -1,6 +1,7 @@
 // Movements that do nothing, and movements that follow one another.
 #include <algorithm>
 
+#include "hetnn/ops/infer.h"
 #include "hetnn/passes/canonical/rules.h"
 #include "hetnn/passes/numbers.h"
 
@@ -114,6 +115,32 @@ Rule pad_into_convolution() {
       }};
 }
 
+// [before, reduced, after] of a reduction over axes that stand side by side; nullopt where they do not.
+std::optional<Shape> three_axes(const ir::Node& reduction) {
+  const std::vector<int> axes = ops::reduced_axes(reduction);
+  if (axes.empty() || axes.back() - axes.front() + 1 != static_cast<int>(axes.size())) return std::nullopt;
+  const Shape& x = reduction.input(0)->shape();
+  const int first = axes.front(), end = axes.back() + 1;
+  return Shape{elements(x, 0, first), elements(x, first, end), elements(x, end)};
+}
+bool has_many_axes(const Match& m) { return m.value("x")->rank() > 4; }
+bool axes_stand_together(const Match& m) { return three_axes(*m.root()).has_value(); }
+
+Rule reduce_three_axes() {
+  return {
+      .name = "reduce_three_axes",
+      .equation = "max over axes a..b of x = max over axis 1 of x as [before a, a..b, after b]; min likewise",
+      .pattern = one_of({"reduce_max", "reduce_min"}, {any("x")}),
+      .guards = {{"x has more than four axes", has_many_axes}, {"the axes stand side by side", axes_stand_together}},
+      .exactness = kBits,
+      .rewrite = [](const Match& m, Build& build) {
+        const std::vector<Dim> axes = {1};
+        ir::Value* x = build.reshape(m.value("x"), *three_axes(*m.root()));
+        ir::Value* y = build.like(*m.root(), {x}, {{"axes", axes}, {"keepdim", false}});
+        return build.reshape(y, m.root()->output()->shape());
+      }};
+}
+
 bool step_is_one(const Match& m) { return m.root()->integer("step") == Dim(1); }
 
 }  // namespace
@@ -121,7 +148,7 @@ bool step_is_one(const Match& m) { return m.root()->integer("step") == Dim(1); }
 const RuleSet& movement() {
   static const RuleSet set = {
       "movement",
-      "Movements that do nothing, and movements that follow one another.",
+      "Movements that do nothing, movements that follow one another, and axes that may be joined.",
       {nothing("identity_nothing", "identity(x) = x", op("identity", {any("x")}), {}),
        nothing("reshape_nothing", "reshape(x) = x", op("reshape", {any("x")}), {kKeepsType}),
        nothing("permute_nothing", "permute(x) = x", op("permute", {any("x")}),
@@ -132,7 +159,7 @@ const RuleSet& movement() {
        nothing("pad_nothing", "pad(x; 0) = x", op("pad", {any("x")}), {{"every width is 0", pads_nothing}}),
        nothing("concat_of_one", "concat(x) = x", op("concat", {any("x")}),
                {{"there is one input", [](const Match& m) { return m.root()->inputs().size() == 1; }}}),
-       reshape_of_view(), permute_of_permute(), permute_as_reshape(), pad_into_convolution()}};
+       reshape_of_view(), permute_of_permute(), permute_as_reshape(), pad_into_convolution(), reduce_three_axes()}};
   return set;
 }
 

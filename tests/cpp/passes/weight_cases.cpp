@@ -64,6 +64,21 @@ const Cases& weight_cases() {
   %y = add(%c, %z) : f32[1,2,2,2]
 })",
            "conv2d", 1e-6},
+          {"scale_into_transposed", R"(graph @g {stage = imported} (%x: f32[1,4,2,3]) -> (%y) {
+  %w = constant() {value = f32[4,2,1,2] {1, -2, 3, 0.5, 2, 1, -1, 4, 0.25, 3, 2, -3, 1, 2, -4, 5}} : f32[4,2,1,2]
+  %b = constant() {value = f32[4] {0.5, 3, -1, 2}} : f32[4]
+  %c = constant() {value = f32[4,1,1] {3, 0.25, -2, 1}} : f32[4,1,1]
+  %z = conv_transpose2d(%x, %w, %b) {stride = [2,1], groups = 2} : f32[1,4,3,4]
+  %y = mul(%z, %c) : f32[1,4,3,4]
+})",
+           "conv_transpose2d", 1e-6},
+          {"shift_into_transposed", R"(graph @g {stage = imported} (%x: f32[1,1,2,2]) -> (%y) {
+  %w = constant() {value = f32[1,2,1,1] {1, -2}} : f32[1,2,1,1]
+  %c = constant() {value = f32[] {3}} : f32[]
+  %z = conv_transpose2d(%x, %w) : f32[1,2,2,2]
+  %y = add(%c, %z) : f32[1,2,2,2]
+})",
+           "conv_transpose2d", 1e-6},
           {"difference_into_layer", R"(graph @g {stage = imported} (%x: f32[1,1,2,2]) -> (%y) {
   %w = constant() {value = f32[2,1,1,1] {1, -2}} : f32[2,1,1,1]
   %c = constant() {value = f32[1,2,1,1] {3, 0.5}} : f32[1,2,1,1]
@@ -165,6 +180,28 @@ const Cases& weight_cases() {
   %c = constant() {value = f32[2,1,1,1] {3, 0.25}} : f32[2,1,1,1]
   %z = conv2d(%x, %w) : f32[1,2,1,1]
   %y = add(%z, %c) : f32[2,2,1,1]
+})"},
+          {"scale_into_transposed", kArithmetic, R"(graph @g {stage = imported} (%x: i32[2,1,1,1]) -> (%y) {
+  %w = constant() {value = i32[1,1,1,1] {1}} : i32[1,1,1,1]
+  %c = conv_transpose2d(%x, %w) : i32[2,1,1,1]
+  %y = mul(%c, %w) : i32[2,1,1,1]
+})"},
+          {"scale_into_transposed", kFilters, R"(graph @g {stage = imported} (%x: f32[1,1,2,2]) -> (%y) {
+  %w = constant() {value = f32[1,2,1,1] {1, -2}} : f32[1,2,1,1]
+  %c = constant() {value = f32[2] {3, 0.25}} : f32[2]
+  %z = conv_transpose2d(%x, %w) : f32[1,2,2,2]
+  %y = mul(%z, %c) : f32[1,2,2,2]
+})"},
+          {"shift_into_transposed", kArithmetic, R"(graph @g {stage = imported} (%x: i32[2,1,1,1]) -> (%y) {
+  %w = constant() {value = i32[1,1,1,1] {1}} : i32[1,1,1,1]
+  %c = conv_transpose2d(%x, %w) : i32[2,1,1,1]
+  %y = add(%c, %w) : i32[2,1,1,1]
+})"},
+          {"shift_into_transposed", kFilters, R"(graph @g {stage = imported} (%x: f32[1,1,2,2]) -> (%y) {
+  %w = constant() {value = f32[1,2,1,1] {1, -2}} : f32[1,2,1,1]
+  %c = constant() {value = f32[2] {3, 0.25}} : f32[2]
+  %z = conv_transpose2d(%x, %w) : f32[1,2,2,2]
+  %y = add(%z, %c) : f32[1,2,2,2]
 })"},
           {"difference_into_layer", kArithmetic, R"(graph @g {stage = imported} (%x: i32[2,1,1,1]) -> (%y) {
   %w = constant() {value = i32[1,1,1,1] {1}} : i32[1,1,1,1]

@@ -70,6 +70,20 @@ def test_sizes_known_only_at_run_time(target: str) -> None:
         check(net, torch.randn(shape), exe)
 
 
+def test_a_norm_behind_it_goes_into_its_weights() -> None:
+    torch.manual_seed(3)
+    norm = nn.BatchNorm2d(6)
+    nn.init.uniform_(norm.weight, 0.5, 2.0)
+    nn.init.uniform_(norm.bias)
+    assert norm.running_mean is not None
+    nn.init.uniform_(norm.running_mean)
+    net = nn.Sequential(nn.ConvTranspose2d(4, 6, 4, 2, 1, groups=2), norm).eval()
+    x = torch.randn(1, 4, 5, 6)
+    exe = hetnn.compile(torch.export.export(net, (x,), strict=False))
+    assert [row["op"] for row in exe.report(format="dict")["graph"]] == ["conv_transpose2d"]
+    check(net, x, exe)
+
+
 def test_a_program_that_torch_has_decomposed_already() -> None:
     torch.manual_seed(3)
     net = nn.Sequential(nn.Conv2d(3, 4, 3, 2), nn.ConvTranspose2d(4, 2, 3, 2, output_padding=1)).eval()

@@ -158,6 +158,55 @@ Rule difference_into_layer() {
           .exactness = kExact,
           .rewrite = [](const Match& m, Build& build) { return fold_shift(m, build, -1); }};
 }
+
+// The weight of a transposed convolution is [channels, filters of a group, ...]: its filters lie along axis 1, those of
+// a group side by side.
+ir::Value* scaled_transposed(const Match& m, Build& build, const std::vector<double>& scale) {
+  const ir::Node& layer = *m.node("layer");
+  const Tensor& w = *m.tensor("w");
+  std::vector<double> weight = to_doubles(w);
+  const auto channels = static_cast<size_t>(w.shape()[0]), filters = static_cast<size_t>(w.shape()[1]);
+  const size_t taps = weight.size() / std::max<size_t>(channels * filters, 1);
+  for (size_t k = 0; k < weight.size(); ++k) {
+    const size_t group = k / (taps * filters) * (scale.size() / filters) / channels;
+    weight[k] *= scale[group * filters + k / taps % filters];
+  }
+  ir::Value* bias = nullptr;
+  if (const Tensor* b = m.tensor("b")) {
+    std::vector<double> values = to_doubles(*b);
+    for (size_t f = 0; f < values.size(); ++f) values[f] *= scale[f];
+    bias = build.constant(b->dtype(), b->shape(), values);
+  }
+  return build.like(layer, {m.value("x"), build.constant(w.dtype(), w.shape(), weight), bias});
+}
+
+Rule scale_into_transposed() {
+  return {
+      .name = "scale_into_transposed",
+      .equation = "(W x + b) c = (c W) x + c b, a transposed convolution",
+      .pattern = op("mul", {layer({"conv_transpose2d"}), constant("c")}),
+      .guards = {kArithmetic, kFilterConstant},
+      .exactness = kExact,
+      .rewrite = [](const Match& m, Build& build) { return scaled_transposed(m, build, filter_constant(m)->values); }};
+}
+Rule shift_into_transposed() {
+  return {.name = "shift_into_transposed",
+          .equation = "(W x + b) + c = W x + (b + c), a transposed convolution",
+          .pattern = op("add", {layer({"conv_transpose2d"}), constant("c")}),
+          .guards = {kArithmetic, kFilterConstant},
+          .exactness = kExact,
+          .rewrite = [](const Match& m, Build& build) {
+            std::vector<double> bias = filter_constant(m)->values;
+            if (const Tensor* b = m.tensor("b")) {
+              const std::vector<double> given = to_doubles(*b);
+              for (size_t f = 0; f < bias.size(); ++f) bias[f] += given[f];
+            }
+            const auto filters = static_cast<int64_t>(bias.size());
+            return build.like(*m.node("layer"),
+                              {m.value("x"), m.value("w"), build.constant(m.tensor("w")->dtype(), {filters}, bias)});
+          }};
+}
+
 // A 1x1 depthwise convolution is a scale and a shift a channel.
 bool is_pointwise_depthwise(const ir::Node& conv) {
   const Shape& w = conv.input(1)->shape();
@@ -308,8 +357,8 @@ const RuleSet& weights() {
       "weights",
       "What follows or precedes a convolution or linear layer channel by channel goes into its weights.",
       {matmul_as_linear(), batch_norm_into_layer(), batch_norm_alone(), scale_into_layer(), quotient_into_layer(),
-       shift_into_layer(), difference_into_layer(), depthwise_into_layer(), scale_into_next(), quotient_into_next(),
-       shift_into_next(), depthwise_into_next()}};
+       shift_into_layer(), difference_into_layer(), depthwise_into_layer(), scale_into_transposed(),
+       shift_into_transposed(), scale_into_next(), quotient_into_next(), shift_into_next(), depthwise_into_next()}};
   return set;
 }
 

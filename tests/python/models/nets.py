@@ -146,6 +146,8 @@ NETS: dict[str, Callable[[], Case]] = {
     "tiny": tiny,
     "resnet18": lambda: vision("resnet18"),
     "mobilenet_v2": lambda: vision("mobilenet_v2"),
+    "mobilenet_v3_large": lambda: vision("mobilenet_v3_large"),
+    "efficientnet_b0": lambda: vision("efficientnet_b0"),
     "minilm": minilm,
     "minilm_real": minilm_real,
 }

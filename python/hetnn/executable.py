@@ -67,13 +67,12 @@ class Executable:
 
         Contiguous inputs are read where they lie. InvalidModel for another number, element type, shape or device.
         """
-        as_torch = any(_is_torch(value) for value in inputs)
         arrays = self._arrays(inputs)
         given = None if out is None else [_as_array(value, partial("out[{}]".format, k)) for k, value in enumerate(out)]
         outputs, self.last_times, _ = self._engine.run(arrays, given)
         if out is not None:
             return list(out)
-        if as_torch:
+        if any(array is not value and _is_torch(value) for array, value in zip(arrays, inputs, strict=True)):
             torch = sys.modules["torch"]
             return [torch.from_numpy(array) for array in outputs]
         return list(outputs)
@@ -189,7 +188,10 @@ class Executable:
         return str(pictures.as_html(self.report("dict")))
 
     def _arrays(self, inputs: Sequence[Any]) -> list[Array]:
-        return [_as_array(value, partial(self._called, k)) for k, value in enumerate(inputs)]
+        return [
+            value if type(value) is np.ndarray else _as_array(value, partial(self._called, k))
+            for k, value in enumerate(inputs)
+        ]
 
     def _called(self, index: int) -> str:
         ports = self._engine.inputs
@@ -235,7 +237,7 @@ def _as_array(value: Any, called: Callable[[], str]) -> Array:
             )
         if value.dtype == sys.modules["torch"].bfloat16:
             raise Unsupported(f"{called()} is bf16, which numpy lacks. Cast it to f32 in the model.")
-        array: Array = value.detach().numpy()
+        array: Array = value.detach().numpy() if value.requires_grad else value.numpy()
         return array
     if hasattr(value, "__dlpack__"):
         device = value.__dlpack_device__()[0] if hasattr(value, "__dlpack_device__") else _DLPACK_CPU

@@ -1,6 +1,7 @@
 // Runs a bound program: kernels in one parallel region a cpu subprogram, machines for accelerators.
 #include "hetnn/runtime/context.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "hetnn/base/error.h"
@@ -74,7 +75,7 @@ void Context::run_cpu(const BoundSubprogram& subprogram, std::vector<Pointers>& 
     bool all_here = true;  // every thread has seen what was written so far
     for (size_t k = 0; k < subprogram.commands.size(); ++k) {
       const BoundCommand& command = subprogram.commands[k];
-      const auto begin = Clock::now();
+      const auto begin = commands ? Clock::now() : Clock::time_point();
       if (command.serial) {
         if (thread == 0) {
           SpinBarrier alone(1);
@@ -92,7 +93,8 @@ void Context::run_cpu(const BoundSubprogram& subprogram, std::vector<Pointers>& 
         commands->push_back({command.command->node, command.command->kernel, us_since(begin)});
     }
   };
-  if (threads == 1) {
+  if (threads == 1 || std::all_of(subprogram.commands.begin(), subprogram.commands.end(),
+                                  [](const BoundCommand& command) { return command.serial; })) {
     work(0);
   } else {
     parallel_region(threads, work);

@@ -104,6 +104,24 @@ const Cases& activation_cases() {
   %y = div(%k, %d) : f32[2,3]
 })",
            "hardsigmoid", 3e-7},
+          {"hardswish_from_quotient", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %c = constant() {value = f32[] {3}} : f32[]
+  %d = constant() {value = f32[] {6}} : f32[]
+  %s = add(%x, %c) : f32[2,3]
+  %k = clamp(%s) {min = 0, max = 6} : f32[2,3]
+  %m = mul(%x, %k) : f32[2,3]
+  %y = div(%m, %d) : f32[2,3]
+})",
+           "hardswish", 1e-6, Values::edge},
+          {"hardswish_from_quotient", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %c = constant() {value = f32[] {3}} : f32[]
+  %d = constant() {value = f32[] {0.166666672}} : f32[]
+  %s = add(%x, %c) : f32[2,3]
+  %k = clamp(%s) {min = 0, max = 6} : f32[2,3]
+  %m = mul(%x, %k) : f32[2,3]
+  %y = mul(%m, %d) : f32[2,3]
+})",
+           "hardswish", 1e-6, Values::edge},
       },
       {
           {"prelu_from_maximum", "the values are real", R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
@@ -282,13 +300,39 @@ const Cases& activation_cases() {
   %k = clamp(%s) {min = 0, max = 6} : f32[1,2]
   %y = div(%k, %d) : f32[1,2]
 })"},
-          {"hardsigmoid_from_quotient", "the constants are 3, 0, 6 and 6",
+          {"hardsigmoid_from_quotient", "the constants are 3, 0, 6 and 6 (or 1/6, as a factor)",
            R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
   %c = constant() {value = f32[] {2}} : f32[]
   %d = constant() {value = f32[] {6}} : f32[]
   %s = add(%x, %c) : f32[2,3]
   %k = clamp(%s) {min = 0, max = 6} : f32[2,3]
   %y = div(%k, %d) : f32[2,3]
+})"},
+          {"hardswish_from_quotient", "the values are real", R"(graph @g {stage = imported} (%x: i32[2]) -> (%y) {
+  %c = constant() {value = i32[] {3}} : i32[]
+  %d = constant() {value = i32[] {6}} : i32[]
+  %s = add(%x, %c) : i32[2]
+  %k = clamp(%s) {min = 0, max = 6} : i32[2]
+  %m = mul(%x, %k) : i32[2]
+  %y = div(%m, %d) : i32[2]
+})"},
+          {"hardswish_from_quotient", "the result has the type of x",
+           R"(graph @g {stage = imported} (%x: f32[3]) -> (%y) {
+  %c = constant() {value = f32[1,1] {3}} : f32[1,1]
+  %d = constant() {value = f32[1,1] {6}} : f32[1,1]
+  %s = add(%x, %c) : f32[1,3]
+  %k = clamp(%s) {min = 0, max = 6} : f32[1,3]
+  %m = mul(%x, %k) : f32[1,3]
+  %y = div(%m, %d) : f32[1,3]
+})"},
+          {"hardswish_from_quotient", "the constants are 3, 0, 6 and 6 (or 1/6, as a factor)",
+           R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %c = constant() {value = f32[] {3}} : f32[]
+  %d = constant() {value = f32[] {6}} : f32[]
+  %s = add(%x, %c) : f32[2,3]
+  %k = clamp(%s) {min = 0, max = 6} : f32[2,3]
+  %m = mul(%x, %k) : f32[2,3]
+  %y = mul(%m, %d) : f32[2,3]
 })"},
       }};
   return cases;

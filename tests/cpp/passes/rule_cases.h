@@ -34,6 +34,7 @@ const Cases& identity_cases();
 const Cases& weight_cases();
 const Cases& movement_cases();
 const Cases& activation_cases();
+const Cases& gelu_cases();
 const Cases& prelu_cases();
 const Cases& piecewise_cases();
 const Cases& arithmetic_cases();

@@ -135,7 +135,7 @@ void learn_nary_groups(const std::map<std::string, int>& groups) {
       throw InvalidModel(text("the group of '", name, "' must lie in [2, ", kMaxNaryGroup, "]; got ", group, "."));
   }
   const std::lock_guard lock(known().mutex);
-  known().groups.insert(groups.begin(), groups.end());
+  for (const auto& [name, group] : groups) known().groups.insert_or_assign(name, group);
 }
 
 }  // namespace hetnn::kernels

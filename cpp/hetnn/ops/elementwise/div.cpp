@@ -18,7 +18,7 @@ ir::OpDef define_div() {
           .infer = broadcast_inputs,
           .evaluate = [](const ir::Evaluation& e) { return map_binary(e, [](auto a, auto b) { return a / b; }); },
           .constraints = {},
-          .kernel = binary_kernel("div"),
+          .kernel = binary_kernel("div", "div"),
           .tolerance = 1e-6,
           .samples = {"div(f32[2,3,5,7], f32[2,3,5,7])", "div(f32[2,3,4,4], f32[3,1,1])", "div(f32[n,1], f32[4])"}};
 }

@@ -147,28 +147,45 @@ Rule prelu_from_where_below() {
 }
 
 bool is_hardsigmoid(const Match& m) {
-  const auto shift = single_value(*m.tensor("c")), divisor = single_value(*m.tensor("d"));
+  const auto shift = single_value(*m.tensor("c")), factor = factor_of(*m.root(), *m.tensor("d"));
   const ir::Node& clamped = *m.node("clamp");
-  return shift == 3.0 && divisor == 6.0 && clamped.real("min") == 0 && clamped.real("max") == 6;
+  return shift == 3.0 && factor && std::abs(*factor * 6 - 1) < 1e-6 && clamped.real("min") == 0 &&
+         clamped.real("max") == 6;
 }
 
+constexpr Guard kHardsigmoid = {"the constants are 3, 0, 6 and 6 (or 1/6, as a factor)", is_hardsigmoid};
+
 Rule hardsigmoid_from_clamp() {
-  return {.name = "hardsigmoid_from_quotient",
-          .equation = "clamp(x + 3; 0, 6) / 6 = hardsigmoid(x)",
-          .pattern = op("div", {op("clamp", {op("add", {any("x"), constant("c")})}, "clamp"), constant("d")}),
-          .guards = {kFloat, kShapedLikeX, {"the constants are 3, 0, 6 and 6", is_hardsigmoid}},
-          .exactness = "within a few roundings of 1",
-          .rewrite = [](const Match& m, Build& build) { return build.op("hardsigmoid", {m.value("x")}); }};
+  return {
+      .name = "hardsigmoid_from_quotient",
+      .equation = "clamp(x + 3; 0, 6) / 6 = hardsigmoid(x)",
+      .pattern = one_of({"div", "mul"}, {op("clamp", {op("add", {any("x"), constant("c")})}, "clamp"), constant("d")}),
+      .guards = {kFloat, kShapedLikeX, kHardsigmoid},
+      .exactness = "within a few roundings of 1",
+      .rewrite = [](const Match& m, Build& build) { return build.op("hardsigmoid", {m.value("x")}); }};
+}
+Rule hardswish_from_clamp() {
+  const Pattern clamped = op("clamp", {op("add", {any("x"), constant("c")})}, "clamp");
+  return {.name = "hardswish_from_quotient",
+          .equation = "x clamp(x + 3; 0, 6) / 6 = hardswish(x)",
+          .pattern = one_of({"div", "mul"}, {op("mul", {any("x"), clamped}), constant("d")}),
+          .guards = {kFloat, kShapedLikeX, kHardsigmoid},
+          .exactness = "within a few roundings of x",
+          .rewrite = [](const Match& m, Build& build) { return build.op("hardswish", {m.value("x")}); }};
 }
 
 }  // namespace
 
 const RuleSet& activations() {
-  static const RuleSet set = {"activations",
-                              "Compositions that are one operator, and operators that are a case of another.",
-                              {prelu_from_maximum(), prelu_from_minimum(), silu_from_product(),
-                               hardswish_from_product(), clamp_from_maximum(), clamp_from_minimum(), clamp_from_where(),
-                               prelu_from_where(), prelu_from_where_below(), hardsigmoid_from_clamp()}};
+  static const RuleSet set = [] {
+    RuleSet made = {"activations",
+                    "Compositions that are one operator, and operators that are a case of another.",
+                    {prelu_from_maximum(), prelu_from_minimum(), silu_from_product(), hardswish_from_product(),
+                     clamp_from_maximum(), clamp_from_minimum(), clamp_from_where(), prelu_from_where(),
+                     hardsigmoid_from_clamp(), hardswish_from_clamp()}};
+    for (Rule& rule : gelu_rules()) made.rules.push_back(std::move(rule));
+    return made;
+  }();
   return set;
 }
 

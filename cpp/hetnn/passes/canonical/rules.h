@@ -1,6 +1,9 @@
 // The rule sets of canonicalisation, one a file.
 #pragma once
 
+#include <vector>
+
+#include "hetnn/passes/numbers.h"
 #include "hetnn/passes/rule.h"
 
 namespace hetnn::passes::canonical {
@@ -11,7 +14,16 @@ const RuleSet& identities();
 const RuleSet& movement();
 /// Compositions that are one operator, and operators that are a case of another.
 const RuleSet& activations();
+/// GELU written out, in the orders in which models multiply; part of the above.
+std::vector<Rule> gelu_rules();
 /// Batch norms, biases, scales and paddings folded into the weights of convolutions and linear layers.
 const RuleSet& weights();
+
+/// The number by which a node `x c` or `x / c` multiplies; nullopt when c is no number.
+inline std::optional<double> factor_of(const ir::Node& product_or_quotient, const Tensor& c) {
+  const std::optional<double> value = single_value(c);
+  const bool product = product_or_quotient.op().has(ir::Trait::commutative);
+  return !value || product ? value : 1 / *value;
+}
 
 }  // namespace hetnn::passes::canonical

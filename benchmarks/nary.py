@@ -1,0 +1,262 @@
+"""Sums of many inputs: one n-ary layer against pairs, numpy, torch, torch.compile and numexpr, and against memory.
+
+    python benchmarks/nary.py [--inputs 3,4,8,16,64] [--kib 16,256,1024,4096,16384,65536] [--threads 2] [--rounds 5]
+                              [--groups] [--json FILE]
+
+A size is that of one input. Below 1 MiB a call computes several such layers on operands of their own, as a network
+would, so that the costs of a call from Python are shared; times are of one layer. All write into memory that is given,
+but for torch.compile, which makes its output anew and is compared with hetnn doing so too (`alloc`). Peers take turns;
+the least time of each counts. `x` is a peer's time over hetnn's: above 1 hetnn is ahead.
+
+`limit` is what reading all inputs and writing the output once takes at the speeds of memory measured in the same run
+(a sum over, and a fill of, 256 MiB on all threads); `of limit` is hetnn's time over it, for layers of twice the last
+cache and more.
+
+--groups: the group that hetnn measured for each layer, its time over the fastest fixed group's, and that group.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import hetnn
+
+Run = Callable[[], Any]
+MIB = 1 << 20
+KEYWORDS: dict[str, Any] = {"strict": False}
+
+
+class Sums(torch.nn.Module):
+    """Several sums of `count` inputs each."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+
+    def forward(self, *xs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        out = []
+        for start in range(0, len(xs), self.count):
+            total = xs[start]
+            for x in xs[start + 1 : start + self.count]:
+                total = total + x
+            out.append(total)
+        return tuple(out)
+
+
+class Layer:
+    """The operands of one row of the table, and each peer as a function."""
+
+    def __init__(self, count: int, kib: int, threads: int) -> None:
+        self.count, self.kib, self.threads = count, kib, threads
+        self.elems = kib * 256
+        self.repeats = max(1, min(16, MIB // (kib * 1024)))
+        self.inputs = [torch.randn(self.elems) for _ in range(count * self.repeats)]
+        self.arrays = [x.numpy() for x in self.inputs]
+        self.sums = [np.empty(self.elems, np.float32) for _ in range(self.repeats)]
+        self.tensors = [torch.from_numpy(x) for x in self.sums]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.program = torch.export.export(Sums(count), tuple(self.inputs), **KEYWORDS)
+
+    @property
+    def bytes(self) -> int:
+        return (self.count + 1) * self.elems * 4
+
+    def hetnn(self, **options: Any) -> hetnn.Executable:
+        return hetnn.compile(self.program, "cpu", threads=self.threads, **options)
+
+    def peers(self) -> dict[str, Run]:
+        fused, pairs = self.hetnn(), self.hetnn(fusion="off")
+        kinds = {row["kernel"] for row in fused.profile(*self.arrays)}
+        if kinds != {"nary"}:
+            raise RuntimeError(f"the sums became {kinds}, not one n-ary layer each")
+        peers: dict[str, Run] = {
+            "hetnn": lambda: fused.run(self.arrays, self.sums),
+            "pairs": lambda: pairs.run(self.arrays, self.sums),
+            "alloc": lambda: fused(*self.arrays),
+            "numpy": self.numpy,
+            "torch": self.torch,
+        }
+        compiled = torch.compile(Sums(self.count), dynamic=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compiled(*self.inputs)
+        peers["torch.compile"] = lambda: compiled(*self.inputs)
+        if importlib.util.find_spec("numexpr"):
+            peers["numexpr"] = self.numexpr
+        return peers
+
+    def numpy(self) -> None:
+        for k, out in enumerate(self.sums):
+            first, second, *rest = self.arrays[k * self.count : (k + 1) * self.count]
+            np.add(first, second, out=out)
+            for x in rest:
+                np.add(out, x, out=out)
+
+    def torch(self) -> None:
+        for k, out in enumerate(self.tensors):
+            first, second, *rest = self.inputs[k * self.count : (k + 1) * self.count]
+            torch.add(first, second, out=out)
+            for x in rest:
+                torch.add(out, x, out=out)
+
+    def numexpr(self) -> None:
+        import numexpr
+
+        # It takes no more than about thirty operands at once.
+        for k, out in enumerate(self.sums):
+            operands = self.arrays[k * self.count : (k + 1) * self.count]
+            done = 0
+            while done < self.count:
+                part = operands[done : done + 24]
+                names = {f"x{i}": x for i, x in enumerate(part)}
+                if done:
+                    names["so_far"] = out
+                numexpr.evaluate(" + ".join(names), local_dict=names, out=out)
+                done += len(part)
+
+    def check(self, run: Run) -> None:
+        for out in self.sums:
+            out.fill(np.nan)
+        run()
+        for k, out in enumerate(self.sums):
+            want = np.sum(self.arrays[k * self.count : (k + 1) * self.count], axis=0, dtype=np.float64)
+            if not np.abs(out - want).max() <= 1e-5 * np.abs(want).max():
+                raise RuntimeError("a sum is wrong")
+
+
+def least_us(runs: dict[str, Run], rounds: int, block_s: float = 0.04) -> dict[str, float]:
+    """The least time of each over rounds in which each has a block of time in turn."""
+    best = dict.fromkeys(runs, float("inf"))
+    for _ in range(rounds):
+        for name, run in runs.items():
+            begin, done = time.perf_counter(), 0
+            while done < 2 or time.perf_counter() - begin < block_s:
+                start = time.perf_counter()
+                run()
+                best[name] = min(best[name], (time.perf_counter() - start) * 1e6)
+                done += 1
+    return best
+
+
+def memory_speeds(rounds: int) -> dict[str, float]:
+    """Bytes per us of reading and of writing 256 MiB."""
+    big = torch.ones(64 * MIB)
+    took = least_us({"read": big.sum, "write": lambda: big.fill_(1.0)}, rounds)
+    return {name: big.nbytes / us for name, us in took.items()}
+
+
+def last_cache_bytes() -> int:
+    try:
+        return max(32 * MIB, os.sysconf("SC_LEVEL3_CACHE_SIZE"))
+    except (ValueError, OSError):
+        return 32 * MIB
+
+
+def compare(layer: Layer, rounds: int) -> dict[str, Any]:
+    peers = layer.peers()
+    layer.check(peers["hetnn"])
+    took = {name: us / layer.repeats for name, us in least_us(peers, rounds).items()}
+    row: dict[str, Any] = {"inputs": layer.count, "kib": layer.kib, "us": took}
+    row["ratio"] = {
+        name: took[name] / took["alloc" if name == "torch.compile" else "hetnn"]
+        for name in took
+        if name not in ("hetnn", "alloc")
+    }
+    if layer.bytes >= 2 * last_cache_bytes():
+        speeds = memory_speeds(rounds)
+        size = layer.elems * 4
+        row["limit_us"] = layer.count * size / speeds["read"] + size / speeds["write"]
+        row["of_limit"] = took["hetnn"] / row["limit_us"]
+    return row
+
+
+def compare_groups(layer: Layer, rounds: int, folder: Path) -> dict[str, Any]:
+    """The measured group's time over that of every fixed one."""
+    tuned_file = folder / "tuned.json"
+    tuned_file.unlink(missing_ok=True)
+    os.environ["HETNN_TUNING"] = str(tuned_file)
+    begin = time.perf_counter()
+    layer.hetnn()
+    measured: dict[str, int] = json.loads(tuned_file.read_text())
+    ((name, group),) = ((name, group) for name, group in measured.items() if name.startswith(f"add {layer.count} "))
+    runs: dict[str, Run] = {}
+    for fixed in range(2, min(16, max(3, layer.count)) + 1):
+        file = folder / f"{fixed}.json"
+        file.write_text(json.dumps({name: fixed}))
+        os.environ["HETNN_TUNING"] = str(file)
+        executable = layer.hetnn()
+        runs[str(fixed)] = lambda e=executable: e.run(layer.arrays, layer.sums)  # type: ignore[misc]
+    took = least_us(runs, rounds)
+    fastest = min(took, key=lambda key: took[key])
+    return {
+        "inputs": layer.count,
+        "kib": layer.kib,
+        "group": group,
+        "fastest": int(fastest),
+        "ratio": took[str(group)] / took[fastest],
+        "us": {key: us / layer.repeats for key, us in took.items()},
+        "compile_s": time.perf_counter() - begin,
+    }
+
+
+def integers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--inputs", type=integers, default=[3, 4, 8, 16, 64])
+    parser.add_argument("--kib", type=integers, default=[16, 256, 1024, 4096, 16384, 65536])
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--groups", action="store_true")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    os.environ["NUMEXPR_MAX_THREADS"] = str(args.threads)
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["HETNN_TUNING"] = str(Path(folder) / "shared.json")
+        for kib in args.kib:
+            for count in args.inputs:
+                layer = Layer(count, kib, args.threads)
+                if args.groups:
+                    row = compare_groups(layer, args.rounds, Path(folder))
+                    print(
+                        f"{kib:6} KiB x {count:2}: measured group {row['group']:2}, fastest {row['fastest']:2}, "
+                        f"time over the fastest's {row['ratio']:.3f}",
+                        flush=True,
+                    )
+                else:
+                    row = compare(layer, args.rounds)
+                    ratios = "  ".join(f"{name} x{ratio:.2f}" for name, ratio in row["ratio"].items())
+                    limit = f"  of limit {row['of_limit']:.2f}" if "of_limit" in row else ""
+                    print(f"{kib:6} KiB x {count:2}: {row['us']['hetnn']:9.1f} us  {ratios}{limit}", flush=True)
+                rows.append(row)
+    if args.groups:
+        worst = max(rows, key=lambda row: row["ratio"])
+        print(f"worst: {worst['ratio']:.3f} at {worst['kib']} KiB x {worst['inputs']}")
+    else:
+        behind = [row for row in rows if min(row["ratio"].values()) < 1]
+        print(f"ahead of every peer in {len(rows) - len(behind)} of {len(rows)} rows")
+    if args.json:
+        args.json.write_text(json.dumps(rows, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

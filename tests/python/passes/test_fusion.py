@@ -1,0 +1,187 @@
+"""Elementwise layers run in the launch of their deepest producer: kernels, values and bytes."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import hetnn
+
+CHANNELS = 6
+IMAGE = (2, CHANNELS, 9, 7)
+TOKENS = (2, 5, CHANNELS)
+
+
+def export(module: nn.Module, inputs: tuple[torch.Tensor, ...]) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return torch.export.export(module.eval(), inputs, strict=False)
+
+
+def check(module: nn.Module, shapes: list[tuple[int, ...]], kernels: list[str], tolerance: float = 2e-6) -> None:
+    """Fused, exactly these kernels run; unfused, more; both equal torch; the report's rows save bytes."""
+    torch.manual_seed(3)
+    inputs = tuple(torch.randn(shape) for shape in shapes)
+    program = export(module, inputs)
+    with torch.no_grad():
+        want = module(*inputs)
+    counts = []
+    for fusion in ("on", "off"):
+        executable = hetnn.compile(program, "cpu", fusion=fusion)
+        got = executable(*inputs)
+        assert float((got - want).abs().max()) <= tolerance * float(want.abs().max()), fusion
+        counts.append([row["kernel"] for row in executable.profile(*inputs)])
+        rows = executable.report(format="dict")["fusions"]
+        assert all(row["bytes_after"] < row["bytes_before"] for row in rows)
+        assert bool(rows) == (fusion == "on")
+    assert counts[0] == kernels
+    assert len(counts[1]) > len(counts[0])
+
+
+class Follow(nn.Module):
+    """A producer, then a function of its result and further operands."""
+
+    def __init__(self, producer: nn.Module, function: Any) -> None:
+        super().__init__()
+        self.producer, self.function = producer, function
+
+    def forward(self, x: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.function(self.producer(x), *others)
+        return result
+
+
+PRODUCERS: dict[str, tuple[nn.Module, tuple[int, ...], str]] = {
+    "conv2d": (nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1), IMAGE, "conv2d"),
+    "depthwise": (nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1, groups=CHANNELS), IMAGE, "conv2d"),
+    "linear": (nn.Linear(CHANNELS, CHANNELS), TOKENS, "linear"),
+    "max_pool": (nn.MaxPool2d(3, 1, 1), IMAGE, "max_pool2d"),
+    "avg_pool": (nn.AvgPool2d(3, 1, 1), IMAGE, "avg_pool2d"),
+    "layer_norm": (nn.LayerNorm(CHANNELS), TOKENS, "layer_norm"),
+    "activation": (nn.Tanh(), TOKENS, "unary"),
+}
+
+ACTIVATIONS: dict[str, Any] = {
+    "relu": F.relu,
+    "relu6": F.relu6,
+    "leaky_relu": lambda x: F.leaky_relu(x, 0.1),
+    "elu": F.elu,
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+    "silu": F.silu,
+    "silu_in_pieces": lambda x: x * torch.sigmoid(x),
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "gelu_in_pieces": lambda x: 0.5 * x * (1 + torch.erf(x / 2**0.5)),
+    "hardswish": F.hardswish,
+    "hardswish_in_pieces": lambda x: x * F.relu6(x + 3) / 6,
+    "hardsigmoid": F.hardsigmoid,
+    "mish": F.mish,
+    "abs": torch.abs,
+    "clamp": lambda x: x.clamp(-0.5, 0.75),
+}
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("producer", PRODUCERS)
+def test_activations_run_in_their_producers_launch(producer: str, activation: str) -> None:
+    module, shape, kernel = PRODUCERS[producer]
+    check(Follow(module, ACTIVATIONS[activation]), [shape], [kernel])
+
+
+@pytest.mark.parametrize("producer", PRODUCERS)
+def test_residuals_scales_and_products_join_too(producer: str) -> None:
+    module, shape, kernel = PRODUCERS[producer]
+    together = Follow(module, lambda x, a, b: torch.relu((x + a) * 0.5) * b - a)
+    check(together, [shape] * 3, [kernel])
+
+
+def test_convolution_bias_norm_residual_and_activation_are_one_launch() -> None:
+    norm = nn.BatchNorm2d(CHANNELS)
+    nn.init.uniform_(norm.running_var, 0.5, 2)
+    nn.init.normal_(norm.running_mean)
+    block = nn.Sequential(nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1), norm)
+    check(Follow(block, lambda x, a: torch.relu(x + a)), [IMAGE, IMAGE], ["conv2d"])
+
+
+def test_slopes_of_every_channel_join() -> None:
+    prelu = nn.PReLU(CHANNELS)
+    nn.init.normal_(prelu.weight)
+    check(Follow(nn.Conv2d(CHANNELS, CHANNELS, 1), prelu), [IMAGE], ["conv2d"])
+
+
+def test_the_pieces_of_a_softmax_join_its_matrix_product() -> None:
+    class Scores(nn.Module):
+        def forward(self, q: torch.Tensor, k: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            return torch.softmax(q @ k / 6**0.5 + mask, dim=-1)
+
+    check(Scores(), [(2, 5, CHANNELS), (2, CHANNELS, 8), (2, 5, 8)], ["matmul", "softmax"])
+
+
+def test_a_norm_takes_the_residual_behind_it_and_the_layer_before_takes_the_one_in_front() -> None:
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear, self.norm = nn.Linear(CHANNELS, CHANNELS), nn.LayerNorm(CHANNELS)
+
+        def forward(self, x: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
+            normed: torch.Tensor = self.norm(self.linear(x) + residual)
+            return normed + residual
+
+    check(Block(), [TOKENS, TOKENS], ["linear", "layer_norm"])
+
+
+def test_a_squeeze_and_excitation_block_is_a_launch_for_each_of_its_layers() -> None:
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.expand, self.project = nn.Conv2d(CHANNELS, 8, 1), nn.Conv2d(8, CHANNELS, 1)
+            self.down, self.up = nn.Conv2d(8, 2, 1), nn.Conv2d(2, 8, 1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = F.hardswish(self.expand(x))
+            gate = F.hardsigmoid(self.up(F.relu(self.down(F.adaptive_avg_pool2d(y, 1)))))
+            projected: torch.Tensor = self.project(y * gate)
+            return projected + x
+
+    # The feature map is read by the pool and by the product, so it is written; the product with the gate is a launch.
+    kernels = ["conv2d", "adaptive_avg_pool2d", "conv2d", "conv2d", "binary", "conv2d"]
+    check(Block(), [IMAGE], kernels)
+
+
+def test_the_deepest_producer_is_joined_and_the_other_result_is_its_operand() -> None:
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b, self.c = (nn.Conv2d(CHANNELS, CHANNELS, 1) for _ in range(3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.relu(self.a(x) + self.c(torch.relu(self.b(x))))
+
+    torch.manual_seed(1)
+    module = Two()
+    check(module, [IMAGE], ["conv2d"] * 3)
+    rows = hetnn.compile(export(module, (torch.randn(IMAGE),)), "cpu").report(format="dict")["fusions"]
+    size = 2 * CHANNELS * 9 * 7 * 4
+    weights = (CHANNELS * CHANNELS + CHANNELS) * 4
+    (last,) = (row for row in rows if len(row["nodes"]) == 3)
+    # One by one: a convolution, a sum and a ReLU; together: the inputs of the first two and the last one's output.
+    assert last["bytes_before"] == 7 * size + weights
+    assert last["bytes_after"] == 3 * size + weights
+
+
+def test_no_group_waits_for_itself() -> None:
+    class Crossed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = (nn.Conv2d(CHANNELS, CHANNELS, 1) for _ in range(2))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            a = self.a(x)
+            return torch.relu(a) + self.b(a)
+
+    check(Crossed(), [IMAGE], ["conv2d", "conv2d", "unary"])

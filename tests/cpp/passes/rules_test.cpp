@@ -18,13 +18,8 @@ namespace {
 
 std::vector<const Cases*> all_cases() {
   return {&identity_cases(),  &weight_cases(),     &movement_cases(),    &activation_cases(), &prelu_cases(),
-<<<<<<< HEAD
           &piecewise_cases(), &arithmetic_cases(), &convolution_cases(), &stride_cases(),     &pooling_cases(),
-          &merging_cases(),   &quantised_cases(),  &combining_cases()};
-=======
-          &piecewise_cases(), &arithmetic_cases(), &convolution_cases(), &pooling_cases(),    &merging_cases(),
-          &quantised_cases(), &combining_cases(),  &gelu_cases()};
->>>>>>> c627c3d (Recognise GELU and hard-swish written out, divide in a producer's launch, and test what fuses; a benchmark of n-ary sums)
+          &merging_cases(),   &quantised_cases(),  &combining_cases(),   &gelu_cases()};
 }
 
 const Rule& rule_named(std::string_view name) {

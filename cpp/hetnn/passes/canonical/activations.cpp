@@ -182,7 +182,7 @@ const RuleSet& activations() {
                     "Compositions that are one operator, and operators that are a case of another.",
                     {prelu_from_maximum(), prelu_from_minimum(), silu_from_product(), hardswish_from_product(),
                      clamp_from_maximum(), clamp_from_minimum(), clamp_from_where(), prelu_from_where(),
-                     hardsigmoid_from_clamp(), hardswish_from_clamp()}};
+                     prelu_from_where_below(), hardsigmoid_from_clamp(), hardswish_from_clamp()}};
     for (Rule& rule : gelu_rules()) made.rules.push_back(std::move(rule));
     return made;
   }();

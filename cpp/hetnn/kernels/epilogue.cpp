@@ -149,14 +149,14 @@ EpiloguePlan::EpiloguePlan(const KernelCall& call, const TensorView& output) {
   }
 }
 
-RegisterPart EpiloguePlan::take_register_part(bool with_init) {
+RegisterPart EpiloguePlan::take_register_part(bool with_addend) {
   RegisterPart part;
   const auto clamps = [](const Step& s) { return s.op == BlockOp::relu || s.op == BlockOp::clip; };
-  const bool adds = with_init && !steps_.empty() && steps_[0].op == BlockOp::add && steps_[0].row_stride > 0 &&
+  const bool adds = with_addend && !steps_.empty() && steps_[0].op == BlockOp::add && steps_[0].row_stride > 0 &&
                     steps_[0].row_group == 1 && steps_[0].col_step == 1;
   if (adds) {
-    part.init_input = steps_[0].input;
-    part.init_pitch = steps_[0].row_stride;
+    part.addend_input = steps_[0].input;
+    part.addend_pitch = steps_[0].row_stride;
     steps_.erase(steps_.begin());
   }
   if (steps_.size() == 1 && clamps(steps_[0])) {

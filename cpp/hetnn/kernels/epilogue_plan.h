@@ -11,10 +11,10 @@
 
 namespace hetnn::kernels {
 
-/// What a kernel with accumulators does by itself: start from an operand of the output's shape, and clamp at the end.
+/// What a kernel with accumulators does by itself: add an operand of the output's shape, and clamp at the end.
 struct RegisterPart {
-  int init_input = -1;  // -1: none
-  int64_t init_pitch = 0;
+  int addend_input = -1;  // -1: none
+  int64_t addend_pitch = 0;
   float lo = -std::numeric_limits<float>::infinity();
   float hi = std::numeric_limits<float>::infinity();
 };
@@ -29,9 +29,9 @@ class EpiloguePlan {
 
   bool empty() const { return steps_.empty(); }
 
-  /// Removes a leading addition of a full operand (when the kernel can start from one) and a closing relu or clip, when
+  /// Removes a leading addition of a full operand (when the kernel can add one) and a closing relu or clip, when
   /// nothing else is between or behind them.
-  RegisterPart take_register_part(bool with_init = true);
+  RegisterPart take_register_part(bool with_addend = true);
 
   /// Applies all steps to the output's rows [row0, row0 + rows) and columns [col0, col0 + cols), which stand at `tile`
   /// with rows ld elements apart. `inputs` are the pointers of the run.

@@ -97,14 +97,13 @@ AttentionGeometry attention_geometry(const KernelCall& call) {
 /// count rows of k elements times panels, nothing added: out[r][c], c < cols. Panels are panel_elems >= 16 k apart.
 void multiply(const MicroTable& micro, const float* const* rows, int64_t count, int64_t k, const float* panels,
               int64_t panel_elems, int64_t cols, float* out, int64_t ld_out) {
-  MicroTile tile{};
+  alignas(64) float sums[kMaxTileElems];
+  MicroTile tile(sums);
   tile.taps = 1;
   tile.k = k;
   tile.rows_stride = count;
   tile.panel_stride = panel_elems;
   tile.ld_out = ld_out;
-  tile.lo = -std::numeric_limits<float>::infinity();
-  tile.hi = std::numeric_limits<float>::infinity();
   for (int64_t col = 0; col < cols;) {
     const int width = micro.max_rows[2] > 0 && cols - col > kPanel ? 2 : 1;
     const int64_t tiles = (count + micro.max_rows[width] - 1) / micro.max_rows[width];

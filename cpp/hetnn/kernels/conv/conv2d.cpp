@@ -128,8 +128,8 @@ PanelRun panel_run(const PanelProduct& product, bool bias, int64_t out_pitch, co
   PanelRun run;
   run.panels = floats(inputs[1]);
   run.bias = bias ? floats(inputs[2]) : nullptr;
-  run.init = registers.init_input < 0 ? nullptr : floats(inputs[registers.init_input]);
-  run.ld_init = registers.init_pitch;
+  run.addend = registers.addend_input < 0 ? nullptr : floats(inputs[registers.addend_input]);
+  run.ld_addend = registers.addend_pitch;
   run.out = floats(outputs[0]);
   run.ld_out = out_pitch;
   run.inputs = inputs;

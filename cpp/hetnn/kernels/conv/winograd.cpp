@@ -132,14 +132,13 @@ class WinogradConv final : public Kernel {
       return weights + (unit / units_per_point * panels_ + unit % units_per_point * width_) * panel_elems;
     };
     int64_t table_point = -1;
-    MicroTile part{};
+    alignas(64) float sums[kMaxTileElems];
+    MicroTile part(sums);
     part.taps = 1;
     part.k = g_.channels;
     part.rows_stride = rows;
     part.panel_stride = panel_elems;
     part.ld_out = out_stride_;
-    part.lo = -std::numeric_limits<float>::infinity();
-    part.hi = std::numeric_limits<float>::infinity();
     for (int64_t unit = share.begin; unit < share.end; ++unit) {
       const int64_t point = unit / units_per_point, first_panel = unit % units_per_point * width_;
       if (point != table_point) {
@@ -174,8 +173,8 @@ class WinogradConv final : public Kernel {
     t.bias = bias_ ? reinterpret_cast<const float*>(inputs[2]) : nullptr;
     t.out_pixel = out_pitch_;
     t.out_row = g_.out_width * out_pitch_;
-    t.init_pixel = registers_.init_pitch;
-    t.init_row = g_.out_width * registers_.init_pitch;
+    t.addend_pixel = registers_.addend_pitch;
+    t.addend_row = g_.out_width * registers_.addend_pitch;
     t.channels = g_.out_channels;
     t.lo = registers_.lo;
     t.hi = registers_.hi;
@@ -186,9 +185,9 @@ class WinogradConv final : public Kernel {
       const int64_t pixel = (n * g_.out_height + oy) * g_.out_width + ox;
       t.from = products(scratch) + i * out_stride_;
       t.out = y + pixel * out_pitch_;
-      t.init = registers_.init_input < 0
-                   ? nullptr
-                   : reinterpret_cast<const float*>(inputs[registers_.init_input]) + pixel * registers_.init_pitch;
+      t.addend = registers_.addend_input < 0 ? nullptr
+                                             : reinterpret_cast<const float*>(inputs[registers_.addend_input]) +
+                                                   pixel * registers_.addend_pitch;
       t.rows = std::min<int64_t>(kWinogradOutput, g_.out_height - oy);
       t.cols = std::min<int64_t>(kWinogradOutput, g_.out_width - ox);
       transforms_->output(t);

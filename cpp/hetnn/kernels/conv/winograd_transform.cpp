@@ -108,7 +108,7 @@ HWY_INLINE void OutputChannels(const WinogradOutputTile& t, int64_t channel, siz
     for (int i = 0; i < kWinogradOutput; ++i) {
       if (i >= t.rows) break;
       VF y = hn::Add(result[i], bias);
-      if (t.init != nullptr) y = hn::Add(y, load(t.init + i * t.init_row + j * t.init_pixel + channel));
+      if (t.addend != nullptr) y = hn::Add(y, load(t.addend + i * t.addend_row + j * t.addend_pixel + channel));
       y = AtMost(hi, AtLeast(lo, y));
       float* out = t.out + i * t.out_row + j * t.out_pixel + channel;
       if (kTail) {

@@ -27,9 +27,9 @@ struct WinogradInputTile {
 struct WinogradOutputTile {
   const float* from;
   int64_t point_stride;
-  const float* bias;  // or null
-  const float* init;  // added, laid out as `out` with its own strides; or null
-  int64_t init_row, init_pixel;
+  const float* bias;    // or null
+  const float* addend;  // added, laid out as `out` with its own strides; or null
+  int64_t addend_row, addend_pixel;
   float* out;
   int64_t out_row, out_pixel;  // elements between rows and pixels
   int64_t rows, cols;

@@ -61,8 +61,8 @@ class Linear final : public Kernel {
     run.source = &rows;
     run.panels = reinterpret_cast<const float*>(inputs[1]);
     run.bias = bias_ ? reinterpret_cast<const float*>(inputs[2]) : nullptr;
-    run.init = registers.init_input < 0 ? nullptr : reinterpret_cast<const float*>(inputs[registers.init_input]);
-    run.ld_init = registers.init_pitch;
+    run.addend = registers.addend_input < 0 ? nullptr : reinterpret_cast<const float*>(inputs[registers.addend_input]);
+    run.ld_addend = registers.addend_pitch;
     run.out = reinterpret_cast<float*>(outputs[0]);
     run.ld_out = s.cols;
     run.inputs = inputs;

@@ -168,9 +168,9 @@ class Matmul final : public Kernel {
     PanelRun run;
     run.source = &rows;
     run.panels = reinterpret_cast<const float*>(slot);
-    if (registers.init_input >= 0)
-      run.init = reinterpret_cast<const float*>(inputs[registers.init_input]) + i * g_.m * registers.init_pitch;
-    run.ld_init = registers.init_pitch;
+    if (registers.addend_input >= 0)
+      run.addend = reinterpret_cast<const float*>(inputs[registers.addend_input]) + i * g_.m * registers.addend_pitch;
+    run.ld_addend = registers.addend_pitch;
     run.out = reinterpret_cast<float*>(outputs[0]) + i * g_.m * g_.n;
     run.ld_out = g_.n;
     run.first_row = i * g_.m;

@@ -3,34 +3,41 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 namespace hetnn::kernels {
 
 inline constexpr int64_t kPanel = 16;  // columns of one packed panel [taps][k][16]
 
+inline constexpr int kMaxTileRows = 14;
+inline constexpr int kMaxTilePanels = 4;
+inline constexpr int kMaxTileElems = kMaxTileRows * kMaxTilePanels * static_cast<int>(kPanel);
+
 struct MicroTile {
-  const float* const* rows;  // rows[tap * rows_stride + r]: k elements of row r for that tap
-  int64_t rows_stride;
-  int64_t row_offset;  // elements added to every row pointer (channel group)
-  int64_t taps;
-  int64_t k;
-  const float* panel;  // first panel; further ones panel_stride elements apart
-  int64_t panel_stride;
-  const float* bias;  // of the first column, `cols` elements; or null
-  const float* init;  // added to the accumulators' start, rows ld_init apart; or null
-  int64_t ld_init;
-  float* out;
-  int64_t ld_out;
-  int64_t cols;           // columns written: (panels - 1) * 16 < cols <= panels * 16
-  float lo, hi;           // clamp at the end
-  const float* prefetch;  // one cache line is touched per step of k, prefetch_step elements apart
-  int64_t prefetch_step;
+  /// `sums`: room for kMaxTileElems elements, 64-byte aligned, of this thread's own.
+  explicit MicroTile(float* room) : sums(room) {}
+
+  float* sums;
+  const float* const* rows = nullptr;  // rows[tap * rows_stride + r]: k elements of row r for that tap
+  int64_t rows_stride = 0;
+  int64_t row_offset = 0;  // elements added to every row pointer (channel group)
+  int64_t taps = 0;
+  int64_t k = 0;
+  const float* panel = nullptr;  // first panel; further ones panel_stride elements apart
+  int64_t panel_stride = 0;
+  const float* bias = nullptr;    // of the first column, `cols` elements, added to the sums; or null
+  const float* addend = nullptr;  // then added, rows ld_addend apart; or null
+  int64_t ld_addend = 0;
+  float* out = nullptr;
+  int64_t ld_out = 0;
+  int64_t cols = 0;                                    // columns written: (panels - 1) * 16 < cols <= panels * 16
+  float lo = -std::numeric_limits<float>::infinity();  // clamp at the end
+  float hi = std::numeric_limits<float>::infinity();
+  const float* prefetch = nullptr;  // one cache line is touched per step of k, prefetch_step elements apart
+  int64_t prefetch_step = 0;
 };
 
 using MicroFunction = void (*)(const MicroTile&);
-
-inline constexpr int kMaxTileRows = 14;
-inline constexpr int kMaxTilePanels = 4;
 
 /// The tiles of one instruction set.
 struct MicroTable {

@@ -84,11 +84,12 @@ void PanelProduct::run_rows(const PanelRun& run, int64_t row_begin, int64_t row_
     return run.panels +
            ((unit / units_per_group_) * panels_per_group + (unit % units_per_group_) * tile_panels_) * panel_elems;
   };
-  MicroTile tile{};
+  alignas(64) float sums[kMaxTileElems];
+  MicroTile tile(sums);
   tile.taps = shape_.taps;
   tile.k = shape_.k;
   tile.panel_stride = panel_elems;
-  tile.ld_init = run.ld_init;
+  tile.ld_addend = run.ld_addend;
   tile.ld_out = run.ld_out;
   tile.lo = registers_.lo;
   tile.hi = registers_.hi;
@@ -131,7 +132,7 @@ void PanelProduct::run_rows(const PanelRun& run, int64_t row_begin, int64_t row_
           const int64_t row = block_begin + begin;
           const int64_t part_col = col + panel * kPanel;
           part.out = run.out + row * run.ld_out + part_col;
-          part.init = run.init == nullptr ? nullptr : run.init + row * run.ld_init + part_col;
+          part.addend = run.addend == nullptr ? nullptr : run.addend + row * run.ld_addend + part_col;
           // The next panels are fetched while the first tiles run, one panel a tile.
           const bool fetch = next != nullptr && i < width;
           part.prefetch = fetch ? next + i * panel_elems : part_panel;

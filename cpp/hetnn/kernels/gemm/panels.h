@@ -1,7 +1,7 @@
 // Products of rows with packed panels: the shared engine of linear, matmul, convolution and transposed convolution.
 //
-// out[row][col] = clamp(bias[col] + init[row][col] + sum over taps and k of a(row, tap)[k] *
-// panel[col/16][tap][k][col%16]), then the epilogue. Work is split over threads by rows, by columns or both, never
+// out[row][col] = clamp(sum over taps and k of a(row, tap)[k] * panel[col/16][tap][k][col%16] + bias[col] +
+// addend[row][col]), then the epilogue. Work is split over threads by rows, by columns or both, never
 // along k, so that results do not depend on the number of threads.
 #pragma once
 
@@ -52,9 +52,9 @@ struct PanelShape {
 struct PanelRun {
   const RowSource* source = nullptr;
   const float* panels = nullptr;
-  const float* bias = nullptr;  // groups * cols elements, or null
-  const float* init = nullptr;  // rows ld_init apart, or null
-  int64_t ld_init = 0;
+  const float* bias = nullptr;    // groups * cols elements, or null
+  const float* addend = nullptr;  // rows ld_addend apart, or null
+  int64_t ld_addend = 0;
   float* out = nullptr;
   int64_t ld_out = 0;
   int64_t first_row = 0;  // number of the first row as the epilogue counts

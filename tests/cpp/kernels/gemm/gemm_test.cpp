@@ -51,6 +51,44 @@ TEST(Linear, LeadingAdditionAndClosingClampRunInRegisters) {
                {{"epilogue", "add %2; clip -0.25 0.5"}}, {expected}, 1e-6, "linear add clip");
 }
 
+// Root of the summed squares of the difference over that of the reference.
+double relative_difference(const std::vector<double>& found, const std::vector<double>& expected) {
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    difference += (found[i] - expected[i]) * (found[i] - expected[i]);
+    size += expected[i] * expected[i];
+  }
+  return std::sqrt(difference / size);
+}
+
+// Summed one by one, 5000 products are 1e-6 off.
+TEST(Linear, LongSumsStayAccurate) {
+  const int64_t m = 9, n = 40, k = 5000;
+  const Tensor x = random_plain({m, k}, 1), w = random_plain({n, k}, 2);
+  const auto expected = reference::linear(x.values, w.values, {}, m, n, k);
+  const TensorView y = TensorView::plain(DType::f32, std::vector<int64_t>{m, n});
+  for (const std::string& isa : available_isas()) {
+    restrict_isa(isa);
+    EXPECT_LT(relative_difference(run_kernel("linear", {x, w}, {y}, {})[0], expected), 4e-7) << isa;
+  }
+  restrict_isa("");
+}
+
+// What is added lies far above the products: it may cost one rounding of its own size, not one a product.
+TEST(Linear, ALargeResidualAndBiasCostOneRoundingEach) {
+  const int64_t m = 5, n = 20, k = 1000;
+  const Tensor x = random_plain({m, k}, 1), w = random_plain({n, k}, 2);
+  Tensor bias = random_plain({n}, 3), residual = random_plain({m, n}, 4);
+  for (double& v : bias.values) v = static_cast<float>(1e3 * v);
+  for (double& v : residual.values) v = static_cast<float>(1e4 * v);
+  auto expected = reference::linear(x.values, w.values, bias.values, m, n, k);
+  for (size_t i = 0; i < expected.size(); ++i) expected[i] += residual.values[i];
+  const auto found = run_kernel("linear", {x, w, bias, residual}, {residual.view},
+                                {{"bias", int64_t{1}}, {"epilogue", std::string("add %3")}})[0];
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(found[i], expected[i], 6e-8 * (std::abs(expected[i]) + 1e3) + 1e-5) << i;
+}
+
 TEST(Linear, NanPassesThroughRelu) {
   Tensor x = random_plain({3, 4}, 1);
   x.values[5] = std::nan("");

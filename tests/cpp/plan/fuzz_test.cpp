@@ -181,7 +181,7 @@ TEST(PlanFuzz, DepthAndMergeEqualTheirPlainDefinitions) {
     shape.unsupported = 0.05 + 0.1 * static_cast<double>(k % 7);
     const Problem p = reference::random_problem(31'000'000 + k, shape);
     std::vector<PartitionNote> notes;
-    const Instance instance = make_instance(p, validated_order(p), {}, true, notes);
+    const Instance instance = make_instance(p, validated_topology(p), {}, true, notes);
     const std::vector<int32_t> colour = take_all_colours(instance);
     ASSERT_TRUE(reference::same_partition(depth_parts(instance, colour), reference::depth_parts(p, colour))) << k;
     ASSERT_TRUE(reference::same_partition(merge_parts(instance, colour), reference::merge_parts(p, colour))) << k;

@@ -91,7 +91,7 @@ TEST(PlainDefinitions, DepthAndMergeGiveWhatTheyGive) {
     const auto devices = static_cast<int32_t>(2 + seed % 3);
     const Problem p = reference::random_problem(seed, {1 + static_cast<int32_t>(seed % 37), devices, 0.3, 0, true});
     std::vector<PartitionNote> notes;
-    const Instance instance = make_instance(p, validated_order(p), {}, true, notes);
+    const Instance instance = make_instance(p, validated_topology(p), {}, true, notes);
     ASSERT_EQ(instance.size, p.size());
     const std::vector<int32_t> colour = take_all_colours(instance);
     ASSERT_TRUE(reference::same_partition(depth_parts(instance, colour), reference::depth_parts(p, colour))) << seed;

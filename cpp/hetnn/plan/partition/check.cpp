@@ -29,27 +29,27 @@ class Checker {
   }
   const std::string& id(int32_t v) const { return p_.ids[static_cast<size_t>(v)]; }
   const std::string& device(int32_t d) const { return p_.devices[static_cast<size_t>(d)].name; }
-  int32_t device_of(int32_t v) const { return nodes_[static_cast<size_t>(v)].device; }
-  int32_t place(int32_t v) const { return nodes_[static_cast<size_t>(v)].place; }
+  int32_t device_of(int32_t v) const { return r_.device_of[static_cast<size_t>(v)]; }
+  int32_t place(int32_t v) const { return r_.subgraph_of[static_cast<size_t>(v)]; }
+  int32_t rank(int32_t v) const { return rank_[static_cast<size_t>(v)]; }
 
   /// Every node once, on a device that supports it, hard pins kept, nodes of a subgraph in a runnable order.
   void check_places() {
     const size_t n = p_.ids.size();
     if (r_.device_of.size() != n || r_.subgraph_of.size() != n) fail("it does not speak of every node");
-    nodes_.resize(n);
-    for (size_t v = 0; v < n; ++v) {
-      nodes_[v].place = r_.subgraph_of[v];
-      nodes_[v].device = r_.device_of[v];
-    }
-    size_t placed = 0;
+    rank_.assign(n, -1);
+    values_.reserve(n);
+    run_us_.reserve(r_.subgraphs.size());
     for (size_t s = 0; s < r_.subgraphs.size(); ++s) {
       const PartitionSubgraph& subgraph = r_.subgraphs[s];
       if (subgraph.nodes.empty()) fail(text("subgraph ", s, " is empty"));
       if (subgraph.device < 0 || subgraph.device >= p_.device_count()) fail(text("subgraph ", s, " has no device"));
+      double run = p_.devices[static_cast<size_t>(subgraph.device)].launch_us;
       for (const int32_t v : subgraph.nodes) {
         if (v < 0 || v >= p_.size()) fail(text("subgraph ", s, " holds node ", v, ", which does not exist"));
-        if (nodes_[static_cast<size_t>(v)].rank >= 0) fail("node '" + id(v) + "' is in two subgraphs");
-        nodes_[static_cast<size_t>(v)].rank = static_cast<int32_t>(placed++);
+        if (rank(v) >= 0) fail("node '" + id(v) + "' is in two subgraphs");
+        rank_[static_cast<size_t>(v)] = static_cast<int32_t>(values_.size());
+        values_.push_back({.node = v, .place = static_cast<int32_t>(s)});
         if (place(v) != static_cast<int32_t>(s) || device_of(v) != subgraph.device)
           fail("node '" + id(v) + "' is recorded elsewhere than its subgraph");
         if (!p_.supported(v, subgraph.device))
@@ -58,39 +58,32 @@ class Checker {
             p_.pins[static_cast<size_t>(v)].device != subgraph.device)
           fail("node '" + id(v) + "' is pinned to '" + device(p_.pins[static_cast<size_t>(v)].device) + "' but on '" +
                device(subgraph.device) + "'");
+        run += p_.time_of(v, subgraph.device);
       }
+      run_us_.push_back(run);
     }
-    if (placed != n) fail(text(n - placed, " nodes are in no subgraph"));
+    if (values_.size() != n) fail(text(n - values_.size(), " nodes are in no subgraph"));
   }
 
-  /// Every input stands before its reader, across and within subgraphs, so the graph of subgraphs has no ring.
+  /// Every input stands before its reader, across and within subgraphs, so the graph of subgraphs has no ring. Inputs
+  /// and crossings are those of the edges and nothing else.
   void check_edges() {
-    for (int32_t v = 0; v < p_.size(); ++v) {
-      const Node reader = nodes_[static_cast<size_t>(v)];
-      for (int64_t i = p_.input_begin[static_cast<size_t>(v)]; i < p_.input_begin[static_cast<size_t>(v) + 1]; ++i) {
-        const int32_t u = p_.inputs[static_cast<size_t>(i)];
-        const Node& producer = nodes_[static_cast<size_t>(u)];
-        if (producer.place > reader.place)
-          fail("the subgraph of '" + id(u) + "' comes after that of its reader '" + id(v) + "'");
-        if (producer.rank >= reader.rank)
-          fail("node '" + id(u) + "' comes after its reader '" + id(v) + "' in one subgraph");
-      }
-    }
-  }
-
-  /// Inputs, outputs and crossings are those of the edges and nothing else; no trapped value leaves its device.
-  void check_interfaces() {
-    const size_t n = p_.ids.size();
     const size_t devices = p_.devices.size();
-    std::vector<uint8_t> crosses(n * devices, 0);
-    size_t crossings = 0;
+    crosses_.assign(p_.ids.size() * devices, 0);
+    int32_t reader = 0;
     for (size_t s = 0; s < r_.subgraphs.size(); ++s) {
       const PartitionSubgraph& subgraph = r_.subgraphs[s];
       size_t inputs = 0;
       for (const int32_t v : subgraph.nodes) {
+        fetch_edges(static_cast<size_t>(reader));
         for (int64_t i = p_.input_begin[static_cast<size_t>(v)]; i < p_.input_begin[static_cast<size_t>(v) + 1]; ++i) {
           const int32_t u = p_.inputs[static_cast<size_t>(i)];
-          Node& producer = nodes_[static_cast<size_t>(u)];
+          if (rank(u) >= reader) {
+            fail(place(u) == place(v)
+                     ? "node '" + id(u) + "' comes after its reader '" + id(v) + "' in one subgraph"
+                     : "the subgraph of '" + id(u) + "' comes after that of its reader '" + id(v) + "'");
+          }
+          Value& producer = values_[static_cast<size_t>(rank(u))];
           producer.read = true;
           if (producer.place == static_cast<int32_t>(s)) continue;
           producer.leaves = true;
@@ -98,46 +91,50 @@ class Checker {
             producer.read_by = static_cast<int32_t>(s);
             ++inputs;
           }
-          if (producer.device == subgraph.device) continue;
-          uint8_t& crossing = crosses[static_cast<size_t>(u) * devices + static_cast<size_t>(subgraph.device)];
-          crossings += crossing == 0 ? 1 : 0;
+          if (device_of(u) == subgraph.device) continue;
+          uint8_t& crossing = crosses_[static_cast<size_t>(u) * devices + static_cast<size_t>(subgraph.device)];
+          crossings_ += crossing == 0 ? 1 : 0;
           crossing = 1;
         }
+        ++reader;
       }
       int32_t last = -1;
       for (const int32_t u : subgraph.inputs) {
-        if (u <= last || u >= p_.size() || nodes_[static_cast<size_t>(u)].read_by != static_cast<int32_t>(s))
+        if (u <= last || u >= p_.size() || value(u).read_by != static_cast<int32_t>(s))
           fail(text("the inputs of subgraph ", s, " are not those of its edges"));
         last = u;
       }
       if (inputs != subgraph.inputs.size()) fail(text("subgraph ", s, " lacks an input"));
     }
+  }
+
+  /// Outputs are those that the edges ask for; no trapped value leaves its device; crossings carry the right figures.
+  void check_interfaces() {
     size_t outputs = 0;
-    for (int32_t v = 0; v < p_.size(); ++v) {
-      const Node& node = nodes_[static_cast<size_t>(v)];
-      const bool output = node.leaves || !node.read;
-      outputs += output ? 1 : 0;
-      if (output && !p_.exportable_from(v, device_of(v)))
-        fail("node '" + id(v) + "' is an output of a subgraph of '" + device(device_of(v)) +
+    for (const Value& value : values_) {
+      if (!value.leaves && value.read) continue;
+      ++outputs;
+      if (!p_.exportable_from(value.node, device_of(value.node)))
+        fail("node '" + id(value.node) + "' is an output of a subgraph of '" + device(device_of(value.node)) +
              "', which cannot export it");
     }
     for (size_t s = 0; s < r_.subgraphs.size(); ++s) {
       int32_t last = -1;
       for (const int32_t v : r_.subgraphs[s].outputs) {
-        if (v <= last || v >= p_.size() || place(v) != static_cast<int32_t>(s) ||
-            (!nodes_[static_cast<size_t>(v)].leaves && nodes_[static_cast<size_t>(v)].read))
+        if (v <= last || v >= p_.size() || place(v) != static_cast<int32_t>(s) || (!value(v).leaves && value(v).read))
           fail(text("subgraph ", s, " records an output that nobody outside reads"));
         last = v;
         --outputs;
       }
     }
     if (outputs != 0) fail("a subgraph lacks an output");
-    if (crossings != r_.crossings.size()) fail("a crossing is missing or is recorded twice");
-    std::pair<int32_t, int32_t> before{-1, -1};
+    if (crossings_ != r_.crossings.size()) fail("a crossing is missing or is recorded twice");
+    std::pair<int32_t, int32_t> before{0, -1};
     for (const PartitionCrossing& crossing : r_.crossings) {
       const std::pair<int32_t, int32_t> now{crossing.node, crossing.to_device};
       if (!(before < now) || crossing.node >= p_.size() || crossing.to_device >= p_.device_count() ||
-          crosses[static_cast<size_t>(crossing.node) * devices + static_cast<size_t>(crossing.to_device)] == 0 ||
+          crosses_[static_cast<size_t>(crossing.node) * p_.devices.size() + static_cast<size_t>(crossing.to_device)] ==
+              0 ||
           crossing.from_device != device_of(crossing.node) ||
           crossing.bytes != p_.output_bytes[static_cast<size_t>(crossing.node)])
         fail("a crossing is recorded wrongly");
@@ -186,9 +183,9 @@ class Checker {
   /// Cost by the formula; the schedule respects devices and dependencies and ends when it says.
   void check_figures() {
     double total = transfers_us_;
-    for (const PartitionSubgraph& s : r_.subgraphs) {
-      double run = p_.devices[static_cast<size_t>(s.device)].launch_us;
-      for (const int32_t v : s.nodes) run += p_.time_of(v, s.device);
+    for (size_t k = 0; k < r_.subgraphs.size(); ++k) {
+      const PartitionSubgraph& s = r_.subgraphs[k];
+      const double run = run_us_[k];
       if (!near(run, s.predicted_us)) fail(text("a subgraph takes ", run, " us but records ", s.predicted_us));
       if (!near(s.finish_us - s.start_us, run)) fail("a subgraph's place in the schedule is not as long as it runs");
       total += run;
@@ -213,19 +210,38 @@ class Checker {
 
   static bool near(double a, double b) { return std::abs(a - b) <= kRelativeSlack * (1 + std::abs(a) + std::abs(b)); }
 
-  /// What the proofs ask of a node, together so that it touches one cache line.
-  struct Node {
-    int32_t place = -1, device = -1;
-    /// Its place in the order of all subgraphs' nodes.
-    int32_t rank = -1;
+  /// What the proofs ask of a node's value.
+  struct Value {
+    int32_t node = 0;
+    /// Its subgraph.
+    int32_t place = 0;
     /// The last subgraph, other than its own, that was seen to read it.
     int32_t read_by = -1;
     bool read = false, leaves = false;
   };
+  const Value& value(int32_t v) const { return values_[static_cast<size_t>(rank(v))]; }
+
+  /// Nodes stand anywhere in the problem: asks early for the edges of those that come next.
+  [[gnu::always_inline]] void fetch_edges(size_t reader) const {
+    constexpr size_t kAhead = 8;
+    if (reader + 3 * kAhead >= values_.size()) return;
+    __builtin_prefetch(&p_.input_begin[static_cast<size_t>(values_[reader + 3 * kAhead].node)]);
+    __builtin_prefetch(p_.inputs.data() + p_.input_begin[static_cast<size_t>(values_[reader + 2 * kAhead].node)]);
+    const auto v = static_cast<size_t>(values_[reader + kAhead].node);
+    for (int64_t i = p_.input_begin[v]; i < p_.input_begin[v + 1]; ++i)
+      __builtin_prefetch(&rank_[static_cast<size_t>(p_.inputs[static_cast<size_t>(i)])]);
+  }
 
   const Problem& p_;
   const PartitionResult& r_;
-  std::vector<Node> nodes_;
+  /// The place of each node in the order of all subgraphs' nodes; in that order neighbours lie close together.
+  std::vector<int32_t> rank_;
+  std::vector<Value> values_;
+  /// [v * devices + d]: 1 where the value of v moves to d.
+  std::vector<uint8_t> crosses_;
+  size_t crossings_ = 0;
+  /// By subgraph: launch and node times.
+  std::vector<double> run_us_;
   double transfers_us_ = 0;
 };
 

@@ -20,71 +20,69 @@ size_t index(int32_t v) { return static_cast<size_t>(v); }
 }  // namespace
 
 ContractionGraph::ContractionGraph(EdgeLists edges, const std::vector<int32_t>& order)
-    : directions_{{edges.in_begin, {}, edges.in_nodes, {}}, {edges.out_begin, {}, edges.out_nodes, {}}} {
+    : directions_{{{}, edges.in_nodes}, {{}, edges.out_nodes}}, groups_(order.size() + 1), links_(order.size() + 1) {
   const size_t n = order.size();
-  parent_.resize(n);
-  for (size_t v = 0; v < n; ++v) parent_[v] = static_cast<int32_t>(v);
-  groups_.resize(n + 1);
+  for (size_t v = 0; v <= n; ++v) groups_[v].parent = static_cast<int32_t>(v);
   for (std::vector<Refusal>& refused : refused_) refused.resize(n);
   for (size_t k = 0; k < 2; ++k) {
-    Direction& d = directions_[k];
-    d.end.assign(d.begin.begin() + 1, d.begin.end());
-    d.next_member = parent_;
+    const std::vector<int32_t>& begin = k == 0 ? edges.in_begin : edges.out_begin;
+    directions_[k].stretches.resize(n);
     for (size_t v = 0; v < n; ++v) {
-      groups_[v].edges[k] = d.end[v] - d.begin[v];
-      groups_[v].tail[k] = groups_[v].edges[k] > 0 ? static_cast<int32_t>(v) : -1;
+      directions_[k].stretches[v] = {begin[v], begin[v + 1], static_cast<int32_t>(v)};
+      groups_[v].edges[k] = begin[v + 1] - begin[v];
+      links_[v].tail[k] = groups_[v].edges[k] > 0 ? static_cast<int32_t>(v) : -1;
     }
   }
   int32_t last = sentinel();
   for (const int32_t v : order) {
-    at(last).after = v;
-    at(v).before = last;
+    links(last).after = v;
+    links(v).before = last;
     last = v;
   }
-  at(last).after = sentinel();
-  at(sentinel()).before = last;
+  links(last).after = sentinel();
+  links(sentinel()).before = last;
   spread_evenly();
 }
 
 void ContractionGraph::spread_evenly() {
-  const int64_t gap = kSpan / (static_cast<int64_t>(parent_.size()) + 2);
+  const int64_t gap = kSpan / (static_cast<int64_t>(size()) + 2);
   int64_t label = 0;
-  for (int32_t g = at(sentinel()).after; g != sentinel(); g = at(g).after) at(g).label = label += gap;
+  for (int32_t g = links(sentinel()).after; g != sentinel(); g = links(g).after) at(g).label = label += gap;
 }
 
 void ContractionGraph::make_room(int32_t place, int64_t count) {
   // The smallest neighbourhood whose groups get gaps in proportion to their number when they are spread evenly: it
   // takes as many insertions again before one of that size is crowded, so a place moves O(log n) times on average.
   int32_t left = place;
-  int32_t right = at(place).after;
+  int32_t right = links(place).after;
   int64_t inside = 0;
   const auto low = [&] { return left == sentinel() ? 0 : at(left).label; };
   const auto high = [&] { return right == sentinel() ? kSpan : at(right).label; };
   while (left != sentinel() || right != sentinel()) {
     const int64_t total = inside + count + 1;
     if ((high() - low()) / total >= kGap * total) break;
-    for (int64_t k = inside; k >= 0 && left != sentinel(); --k, ++inside) left = at(left).before;
-    for (int64_t k = inside; k >= 0 && right != sentinel(); --k, ++inside) right = at(right).after;
+    for (int64_t k = inside; k >= 0 && left != sentinel(); --k, ++inside) left = links(left).before;
+    for (int64_t k = inside; k >= 0 && right != sentinel(); --k, ++inside) right = links(right).after;
   }
   const int64_t gap = (high() - low()) / (inside + count + 2);
   int64_t label = low() + (place == sentinel() ? gap * count : 0);
-  for (int32_t g = at(left).after; g != right; g = at(g).after) {
+  for (int32_t g = links(left).after; g != right; g = links(g).after) {
     at(g).label = label += gap;
     if (g == place) label += gap * count;
   }
 }
 
 void ContractionGraph::unlink(int32_t g) {
-  at(at(g).before).after = at(g).after;
-  at(at(g).after).before = at(g).before;
+  links(links(g).before).after = links(g).after;
+  links(links(g).after).before = links(g).before;
 }
 
 void ContractionGraph::insert_after(int32_t before, int32_t g, int64_t label) {
-  const int32_t after = at(before).after;
-  at(before).after = g;
-  at(after).before = g;
-  at(g).before = before;
-  at(g).after = after;
+  const int32_t after = links(before).after;
+  links(before).after = g;
+  links(after).before = g;
+  links(g).before = before;
+  links(g).after = after;
   at(g).label = label;
 }
 
@@ -104,6 +102,8 @@ template <bool kForward>
 void ContractionGraph::discover(int32_t g) {
   Walk& w = walk<kForward>();
   w.found.push_back(g);
+  __builtin_prefetch(&links(g));
+  __builtin_prefetch(&directions_[kForward ? 1 : 0].stretches[index(g)]);
   const int32_t edges = at(g).edges[kForward ? 1 : 0];
   if (edges <= kFewEdges) return;
   w.large.emplace_back(-edges, g);
@@ -136,17 +136,27 @@ bool ContractionGraph::expand(int32_t g) {
   Direction& d = directions_[kSide];
   Walk& w = walk<kForward>();
   const int64_t limit = at(w.goal).label;
+  const int32_t mine = search_ + (kForward ? 1 : 0);
+  const int32_t theirs = search_ + (kForward ? 0 : 1);
   const int32_t scan = ++stamp_;
   int32_t removed = 0;
   int64_t work = 1;
-  int32_t previous = at(g).tail[kSide];
+  int32_t previous = links(g).tail[kSide];
   const int32_t last = previous;
   bool met = false;
   for (bool more = previous >= 0; more && !met;) {
-    const int32_t member = d.next_member[index(previous)];
+    const int32_t member = d.stretches[index(previous)].next_member;
     more = member != last;
-    const int32_t begin = d.begin[index(member)];
-    int32_t& end = d.end[index(member)];
+    const int32_t begin = d.stretches[index(member)].begin;
+    int32_t& end = d.stretches[index(member)].end;
+    if (more) {
+      // Members lie anywhere: asks early for the edges of the next two.
+      const Stretch& next = d.stretches[index(d.stretches[index(member)].next_member)];
+      const Stretch& after = d.stretches[index(next.next_member)];
+      __builtin_prefetch(&d.stretches[index(after.next_member)]);
+      __builtin_prefetch(d.nodes.data() + after.begin);
+      for (int32_t k = next.begin; k < next.end; ++k) __builtin_prefetch(&groups_[index(d.nodes[index(k)])], 1);
+    }
     int32_t kept = begin;
     int32_t edge = begin;
     while (edge < end && !met) {
@@ -161,13 +171,13 @@ bool ContractionGraph::expand(int32_t g) {
         continue;
       }
       if (kForward ? there.label > limit : there.label < limit) continue;
-      if (there.seen[kSide] == search_) continue;
-      if (there.seen[1 - kSide] == search_) {
+      if (there.seen == mine) continue;
+      if (there.seen == theirs) {
         met = true;
         witness_ = n;
         continue;
       }
-      there.seen[kSide] = search_;
+      there.seen = mine;
       discover<kForward>(n);
     }
     removed += edge - kept;
@@ -177,10 +187,10 @@ bool ContractionGraph::expand(int32_t g) {
     if (kept > begin) {
       previous = member;
     } else if (member == previous) {
-      at(g).tail[kSide] = -1;
+      links(g).tail[kSide] = -1;
     } else {
-      d.next_member[index(previous)] = d.next_member[index(member)];
-      if (member == last) at(g).tail[kSide] = previous;
+      d.stretches[index(previous)].next_member = d.stretches[index(member)].next_member;
+      if (member == last) links(g).tail[kSide] = previous;
     }
   }
   at(g).edges[kSide] -= removed;
@@ -198,9 +208,9 @@ void ContractionGraph::move_beside(int32_t pivot) {
   for (const auto& [label, g] : moved_) unlink(g);
   // Reached forward: behind the pivot, close to whatever comes next. Reached backward: before it, close to whatever
   // came before. Either way the room beside the pivot shrinks by the groups that moved, not by half.
-  int32_t place = kForward ? pivot : at(pivot).before;
+  int32_t place = kForward ? pivot : links(pivot).before;
   const auto low = [&] { return place == sentinel() ? 0 : at(place).label; };
-  const auto high = [&] { return at(place).after == sentinel() ? kSpan : at(at(place).after).label; };
+  const auto high = [&] { return links(place).after == sentinel() ? kSpan : at(links(place).after).label; };
   const auto places = static_cast<int64_t>(moved_.size()) + 1;
   if ((high() - low()) / places < 1) make_room(place, places);
   const int64_t stride = std::min((high() - low()) / places, kStride);
@@ -216,7 +226,7 @@ void ContractionGraph::unite(int32_t from, int32_t to, int32_t place) {
   const int32_t kept = at(from).members >= at(to).members ? from : to;
   const int32_t gone = kept == from ? to : from;
   if (place == gone) {
-    const int32_t left = at(gone).before;
+    const int32_t left = links(gone).before;
     const int64_t label = at(gone).label;
     unlink(gone);
     if (left != kept) {
@@ -226,16 +236,17 @@ void ContractionGraph::unite(int32_t from, int32_t to, int32_t place) {
   } else {
     unlink(gone);
   }
-  parent_[index(gone)] = kept;
-  Group& group = at(kept);
-  const Group& other = at(gone);
-  group.members += other.members;
+  at(gone).parent = kept;
+  at(kept).members += at(gone).members;
   for (size_t k = 0; k < 2; ++k) {
-    group.edges[k] += other.edges[k];
-    if (group.tail[k] < 0) {
-      group.tail[k] = other.tail[k];
-    } else if (other.tail[k] >= 0) {
-      std::swap(directions_[k].next_member[index(group.tail[k])], directions_[k].next_member[index(other.tail[k])]);
+    at(kept).edges[k] += at(gone).edges[k];
+    int32_t& tail = links(kept).tail[k];
+    const int32_t other = links(gone).tail[k];
+    std::vector<Stretch>& stretches = directions_[k].stretches;
+    if (tail < 0) {
+      tail = other;
+    } else if (other >= 0) {
+      std::swap(stretches[index(tail)].next_member, stretches[index(other)].next_member);
     }
   }
 }
@@ -262,12 +273,13 @@ bool ContractionGraph::still_refused(const Refusal& refusal, int32_t partner, in
 }
 
 bool ContractionGraph::search(int32_t from, int32_t to) {
-  // A search takes one stamp, and one more for each group it expands.
+  // A search takes two stamps, and one more for each group it expands.
   if (stamp_ > std::numeric_limits<int32_t>::max() / 2) {
-    for (Group& g : groups_) g.seen[0] = g.seen[1] = g.scan = 0;
+    for (Group& g : groups_) g.seen = g.scan = 0;
     stamp_ = 0;
   }
-  search_ = ++stamp_;
+  search_ = stamp_ + 1;
+  stamp_ += 2;
   begin<true>(from, to);
   begin<false>(to, from);
   for (;;) {
@@ -289,11 +301,11 @@ bool ContractionGraph::search(int32_t from, int32_t to) {
 }
 
 std::vector<int32_t> ContractionGraph::numbering() {
-  std::vector<int32_t> number(parent_.size(), 0);
+  std::vector<int32_t> number(index(size()), 0);
   int32_t count = 0;
-  for (int32_t g = at(sentinel()).after; g != sentinel(); g = at(g).after) number[index(g)] = count++;
-  std::vector<int32_t> result(parent_.size());
-  for (size_t v = 0; v < result.size(); ++v) result[v] = number[index(group(static_cast<int32_t>(v)))];
+  for (int32_t g = links(sentinel()).after; g != sentinel(); g = links(g).after) number[index(g)] = count++;
+  std::vector<int32_t> result(number.size());
+  for (int32_t v = 0; v < size(); ++v) result[index(v)] = number[index(group(v))];
   return result;
 }
 

@@ -29,9 +29,9 @@ class ContractionGraph {
 
   /// The group of a node, named by one of its nodes; the name changes when groups grow together.
   int32_t group(int32_t v) {
-    while (parent_[static_cast<size_t>(v)] != v) {
-      int32_t& up = parent_[static_cast<size_t>(v)];
-      up = parent_[static_cast<size_t>(up)];
+    while (at(v).parent != v) {
+      int32_t& up = at(v).parent;
+      up = at(up).parent;
       v = up;
     }
     return v;
@@ -45,24 +45,35 @@ class ContractionGraph {
   std::vector<int32_t> numbering();
 
  private:
-  /// The edges of one direction. Those of node v are nodes[begin[v] .. end[v]); members of a group that have any are
-  /// linked in a circle.
-  struct Direction {
-    const std::vector<int32_t>& begin;
-    std::vector<int32_t> end, nodes, next_member;
+  /// The edges of one node in one direction: nodes[begin .. end). Members of a group that have any are linked in a
+  /// circle.
+  struct Stretch {
+    int32_t begin = 0, end = 0;
+    int32_t next_member = 0;
   };
-  /// What is known of a group, together so that a visit touches one cache line. Index 1 is forward, 0 backward.
-  struct Group {
+  struct Direction {
+    std::vector<Stretch> stretches;
+    std::vector<int32_t> nodes;
+  };
+  /// What a walk asks of a group it meets, together so that it touches half a cache line. Index 1 is forward, 0
+  /// backward.
+  struct alignas(32) Group {
     int64_t label = 0;
-    int32_t seen[2] = {0, 0};
+    /// The group a node is in, or one that is on the way there.
+    int32_t parent = 0;
+    /// The last search that found it, of either side: no group is found by both.
+    int32_t seen = 0;
     int32_t scan = 0;
     /// How many edges its members have left.
     int32_t edges[2] = {0, 0};
-    /// A member in the circle of each direction; -1 when no edge is left.
-    int32_t tail[2] = {-1, -1};
     int32_t members = 1;
+  };
+  /// What is asked of a group that is read or moved.
+  struct Links {
     /// Neighbours in the order.
     int32_t before = 0, after = 0;
+    /// A member in the circle of each direction; -1 when no edge is left.
+    int32_t tail[2] = {-1, -1};
   };
   /// The last refusal: a path from a group to its partner leads through the witness. As long as that is in neither of
   /// the two, whatever they have grown into, the path is still there.
@@ -81,6 +92,8 @@ class ContractionGraph {
   };
 
   Group& at(int32_t g) { return groups_[static_cast<size_t>(g)]; }
+  Links& links(int32_t g) { return links_[static_cast<size_t>(g)]; }
+  int32_t size() const { return static_cast<int32_t>(groups_.size()) - 1; }
   template <bool kForward>
   Walk& walk() {
     return walks_[kForward ? 1 : 0];
@@ -108,18 +121,19 @@ class ContractionGraph {
   void spread_evenly();
   /// Changes labels around the gap behind `place` so that `count` groups fit into it.
   void make_room(int32_t place, int64_t count);
-  int32_t sentinel() const { return static_cast<int32_t>(parent_.size()); }
+  int32_t sentinel() const { return size(); }
 
   /// Index 1 is forward, 0 backward.
   Direction directions_[2];
-  std::vector<int32_t> parent_;
   /// One more than there are nodes: the last stands at both ends of the order.
   std::vector<Group> groups_;
+  std::vector<Links> links_;
   /// By group: as the head of an edge, and as its tail.
   std::vector<Refusal> refused_[2];
   /// A group on the path that the last search found.
   int32_t witness_ = -1;
   int32_t stamp_ = 0;
+  /// The stamp of what the current search finds backward; one more marks what it finds forward.
   int32_t search_ = 0;
   Walk walks_[2];
   std::vector<std::pair<int64_t, int32_t>> moved_;

@@ -132,7 +132,7 @@ struct Explainer::State {
 
   State(const Problem& p, const PartitionResult& r) : problem(p), result(r), load_bytes(p.devices.size(), 0) {
     std::vector<PartitionNote> notes;
-    instance = make_instance(problem, validated_order(problem), {}, false, notes);
+    instance = make_instance(problem, validated_topology(problem), {}, false, notes);
     colour.resize(index(instance.size));
     position.resize(index(instance.size));
     for (int32_t v = 0; v < instance.size; ++v) {

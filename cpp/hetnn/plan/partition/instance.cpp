@@ -8,42 +8,6 @@
 namespace hetnn::plan {
 namespace {
 
-/// Both directions of the edges by problem index, duplicates removed, inputs ascending.
-struct Edges {
-  std::vector<int32_t> in_begin, in_nodes, out_begin, out_nodes;
-};
-
-Edges unique_edges(const Problem& problem, const std::vector<int32_t>& position) {
-  const size_t n = static_cast<size_t>(problem.size());
-  Edges e;
-  e.in_begin.assign(n + 1, 0);
-  e.in_nodes.reserve(problem.inputs.size());
-  std::vector<int32_t> node_of(n);
-  for (size_t k = 0; k < n; ++k) node_of[static_cast<size_t>(position[k])] = static_cast<int32_t>(k);
-  e.out_begin.assign(n + 1, 0);
-  for (size_t v = 0; v < n; ++v) {
-    const size_t begin = e.in_nodes.size();
-    const size_t k = static_cast<size_t>(node_of[v]);
-    for (int64_t i = problem.input_begin[k]; i < problem.input_begin[k + 1]; ++i)
-      e.in_nodes.push_back(position[static_cast<size_t>(problem.inputs[static_cast<size_t>(i)])]);
-    const auto first = e.in_nodes.begin() + static_cast<std::ptrdiff_t>(begin);
-    std::sort(first, e.in_nodes.end());
-    e.in_nodes.erase(std::unique(first, e.in_nodes.end()), e.in_nodes.end());
-    for (size_t i = begin; i < e.in_nodes.size(); ++i) ++e.out_begin[static_cast<size_t>(e.in_nodes[i]) + 1];
-    e.in_begin[v + 1] = static_cast<int32_t>(e.in_nodes.size());
-  }
-  for (size_t v = 0; v < n; ++v) e.out_begin[v + 1] += e.out_begin[v];
-  e.out_nodes.resize(e.in_nodes.size());
-  std::vector<int32_t> fill(e.out_begin.begin(), e.out_begin.end() - 1);
-  for (size_t v = 0; v < n; ++v) {
-    for (int32_t i = e.in_begin[v]; i < e.in_begin[v + 1]; ++i) {
-      const auto producer = static_cast<size_t>(e.in_nodes[static_cast<size_t>(i)]);
-      e.out_nodes[static_cast<size_t>(fill[producer]++)] = static_cast<int32_t>(v);
-    }
-  }
-  return e;
-}
-
 /// Removes devices that a node could never use, until nothing changes. A trapped node needs consumers, all of which
 /// may run with it; a node with one trapped device left forces its consumers there. False when a node has none left.
 class Pruner {
@@ -229,65 +193,7 @@ void apply_strict(Instance& instance, const Options& options) {
 
 }  // namespace
 
-std::vector<int32_t> topological_order(const Problem& problem, std::vector<int32_t>& cycle) {
-  const size_t n = static_cast<size_t>(problem.size());
-  std::vector<int32_t> order;
-  order.reserve(n);
-  bool sorted = true;
-  for (size_t v = 0; v < n && sorted; ++v) {
-    for (int64_t i = problem.input_begin[v]; i < problem.input_begin[v + 1]; ++i)
-      sorted = sorted && problem.inputs[static_cast<size_t>(i)] < static_cast<int32_t>(v);
-  }
-  if (sorted) {
-    for (size_t v = 0; v < n; ++v) order.push_back(static_cast<int32_t>(v));
-    return order;
-  }
-  std::vector<int32_t> begin(n + 1, 0);
-  for (const int32_t producer : problem.inputs) ++begin[static_cast<size_t>(producer) + 1];
-  for (size_t v = 0; v < n; ++v) begin[v + 1] += begin[v];
-  std::vector<int32_t> consumers(problem.inputs.size());
-  std::vector<int32_t> fill(begin.begin(), begin.end() - 1);
-  std::vector<int32_t> missing(n);
-  for (size_t v = 0; v < n; ++v) {
-    missing[v] = static_cast<int32_t>(problem.input_begin[v + 1] - problem.input_begin[v]);
-    for (int64_t i = problem.input_begin[v]; i < problem.input_begin[v + 1]; ++i) {
-      const auto producer = static_cast<size_t>(problem.inputs[static_cast<size_t>(i)]);
-      consumers[static_cast<size_t>(fill[producer]++)] = static_cast<int32_t>(v);
-    }
-    if (missing[v] == 0) order.push_back(static_cast<int32_t>(v));
-  }
-  for (size_t head = 0; head < order.size(); ++head) {
-    const auto v = static_cast<size_t>(order[head]);
-    for (int32_t i = begin[v]; i < begin[v + 1]; ++i) {
-      const int32_t consumer = consumers[static_cast<size_t>(i)];
-      if (--missing[static_cast<size_t>(consumer)] == 0) order.push_back(consumer);
-    }
-  }
-  cycle.clear();
-  if (order.size() == n) return order;
-  // Every node left has an input that is left, so walking back must meet itself.
-  int32_t at = 0;
-  while (missing[static_cast<size_t>(at)] == 0) ++at;
-  std::vector<int32_t> seen_at(n, -1);
-  std::vector<int32_t> walk;
-  while (seen_at[static_cast<size_t>(at)] < 0) {
-    seen_at[static_cast<size_t>(at)] = static_cast<int32_t>(walk.size());
-    walk.push_back(at);
-    const auto v = static_cast<size_t>(at);
-    for (int64_t i = problem.input_begin[v]; i < problem.input_begin[v + 1]; ++i) {
-      const int32_t producer = problem.inputs[static_cast<size_t>(i)];
-      if (missing[static_cast<size_t>(producer)] > 0) {
-        at = producer;
-        break;
-      }
-    }
-  }
-  cycle.assign(walk.begin() + seen_at[static_cast<size_t>(at)], walk.end());
-  std::reverse(cycle.begin(), cycle.end());
-  return order;
-}
-
-Instance make_instance(const Problem& problem, std::vector<int32_t> order, const Options& options, bool keep_soft_pins,
+Instance make_instance(const Problem& problem, Topology sorted, const Options& options, bool keep_soft_pins,
                        std::vector<PartitionNote>& notes) {
   Instance instance;
   instance.problem = &problem;
@@ -296,23 +202,25 @@ Instance make_instance(const Problem& problem, std::vector<int32_t> order, const
   const size_t n = static_cast<size_t>(instance.size);
   const size_t devices = static_cast<size_t>(instance.device_count);
 
-  HETNN_ASSERT(order.size() == n, "the order is not of this problem");
-  instance.node_of = std::move(order);
-  std::vector<int32_t> position(n);
-  for (size_t v = 0; v < n; ++v) position[static_cast<size_t>(instance.node_of[v])] = static_cast<int32_t>(v);
-  Edges edges = unique_edges(problem, position);
-  instance.in_begin = std::move(edges.in_begin);
-  instance.in_nodes = std::move(edges.in_nodes);
-  instance.out_begin = std::move(edges.out_begin);
-  instance.out_nodes = std::move(edges.out_nodes);
+  HETNN_ASSERT(sorted.node_of.size() == n, "the order is not of this problem");
+  static_cast<Topology&>(instance) = std::move(sorted);
 
   instance.time_us.resize(n * devices);
   instance.output_bytes.resize(n);
+  // Nodes stand anywhere in the problem, so what is needed soon is fetched early.
+  constexpr size_t kAhead = 16;
+  const bool all_exportable =
+      std::all_of(problem.exportable.begin(), problem.exportable.end(), [](uint8_t e) { return e != 0; });
   for (size_t v = 0; v < n; ++v) {
+    if (v + kAhead < n) {
+      const auto later = static_cast<size_t>(instance.node_of[v + kAhead]);
+      __builtin_prefetch(&problem.output_bytes[later]);
+      __builtin_prefetch(&problem.time_us[later * devices]);
+    }
     const auto node = static_cast<size_t>(instance.node_of[v]);
     instance.output_bytes[v] = problem.output_bytes[node];
     for (size_t d = 0; d < devices; ++d) instance.time_us[v * devices + d] = problem.time_us[node * devices + d];
-    for (size_t d = 1; d < devices; ++d) {
+    for (size_t d = 1; d < devices && !all_exportable; ++d) {
       if (problem.exportable[node * devices + d] != 0 || !(problem.time_us[node * devices + d] < kUnsupported))
         continue;
       if (instance.trapped.empty()) {

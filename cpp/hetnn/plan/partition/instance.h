@@ -9,17 +9,15 @@
 
 #include "hetnn/plan/partition/partition.h"
 #include "hetnn/plan/partition/problem.h"
+#include "hetnn/plan/partition/topology.h"
 
 namespace hetnn::plan {
 
-/// Node numbers here are topological positions: every input of v is below v. Edges are without duplicates.
-struct Instance {
+/// Node numbers here are topological positions: every input of v is below v.
+struct Instance : Topology {
   const Problem* problem = nullptr;
   int32_t size = 0;
   int32_t device_count = 0;
-  /// Position -> index in the problem.
-  std::vector<int32_t> node_of;
-  std::vector<int32_t> in_begin, in_nodes, out_begin, out_nodes;
   /// [v * device_count + d]: microseconds; kUnsupported where v may not run on d, for support, pins, strict or because
   /// it could never be exported from there.
   std::vector<double> time_us;
@@ -61,17 +59,10 @@ struct Instance {
   const std::string& id(int32_t v) const { return problem->ids[static_cast<size_t>(node_of[static_cast<size_t>(v)])]; }
 };
 
-/// Validates a problem and returns its nodes in topological order.
-std::vector<int32_t> validated_order(const Problem& problem);
-
-/// Prunes a validated problem, whose nodes `order` lists in topological order. Soft pins that cannot be kept are
-/// dropped with a note, all of them when `keep_soft_pins` is false. Unsupported as `partition` says.
-Instance make_instance(const Problem& problem, std::vector<int32_t> order, const Options& options, bool keep_soft_pins,
+/// Prunes a validated problem. Soft pins that cannot be kept are dropped with a note, all of them when
+/// `keep_soft_pins` is false. Unsupported as `partition` says.
+Instance make_instance(const Problem& problem, Topology sorted, const Options& options, bool keep_soft_pins,
                        std::vector<PartitionNote>& notes);
-
-/// The nodes of a problem in topological order; `cycle` receives the nodes of one cycle when there is one (and the
-/// order is then incomplete).
-std::vector<int32_t> topological_order(const Problem& problem, std::vector<int32_t>& cycle);
 
 /// A plan as the strategies build it: a device for each node and the subgraphs numbered in a valid order.
 struct Draft {

@@ -126,8 +126,12 @@ PartitionResult finish_plan(const Instance& instance, const Draft& draft) {
     PartitionSubgraph& subgraph = result.subgraphs[static_cast<size_t>(here.subgraph)];
     result.device_of[static_cast<size_t>(node)] = here.device;
     result.subgraph_of[static_cast<size_t>(node)] = here.subgraph;
-    subgraph.device = here.device;
+    if (subgraph.nodes.empty()) {
+      subgraph.device = here.device;
+      subgraph.predicted_us = instance.launch_us[static_cast<size_t>(here.device)];
+    }
     subgraph.nodes.push_back(node);
+    subgraph.predicted_us += instance.time(v, here.device);
     const auto consumers = instance.consumers(v);
     bool leaves = consumers.empty();
     for (const int32_t c : consumers) {
@@ -151,10 +155,6 @@ PartitionResult finish_plan(const Instance& instance, const Draft& draft) {
   for (PartitionSubgraph& s : result.subgraphs) {
     sort_nodes(s.inputs, n, bits);
     sort_nodes(s.outputs, n, bits);
-  }
-  for (PartitionSubgraph& s : result.subgraphs) {
-    s.predicted_us = p.devices[static_cast<size_t>(s.device)].launch_us;
-    for (const int32_t v : s.nodes) s.predicted_us += p.time_of(v, s.device);
   }
   result.lower_bound_subgraphs = fewest_subgraphs(instance, draft.colour);
   result.cost_us = partition_cost_us(p, result);
@@ -196,11 +196,10 @@ double partition_cost_us(const Problem& problem, const PartitionResult& result) 
 
 namespace {
 
-PartitionResult plan_once(const Problem& problem, std::vector<int32_t> order, const Options& options,
-                          bool keep_soft_pins) {
+PartitionResult plan_once(const Problem& problem, Topology sorted, const Options& options, bool keep_soft_pins) {
   std::vector<PartitionNote> notes;
   CostTrace trace;
-  const Instance instance = make_instance(problem, std::move(order), options, keep_soft_pins, notes);
+  const Instance instance = make_instance(problem, std::move(sorted), options, keep_soft_pins, notes);
   const Draft draft = run_strategy(instance, options, trace);
   PartitionResult result = finish_plan(instance, draft);
   result.cut_us = trace.cut_us;
@@ -211,19 +210,19 @@ PartitionResult plan_once(const Problem& problem, std::vector<int32_t> order, co
 }
 
 /// Soft pins give way where no plan could be found with them.
-PartitionResult plan_with_pins(const Problem& problem, std::vector<int32_t> order, const Options& options) {
+PartitionResult plan_with_pins(const Problem& problem, Topology sorted, const Options& options) {
   const bool soft = std::any_of(problem.pins.begin(), problem.pins.end(),
                                 [](const ProblemPin& pin) { return pin.device >= 0 && !pin.hard; });
-  if (!soft) return plan_once(problem, std::move(order), options, true);
+  if (!soft) return plan_once(problem, std::move(sorted), options, true);
   std::string reason;
   try {
-    return plan_once(problem, order, options, true);
+    return plan_once(problem, sorted, options, true);
   } catch (const Unsupported& error) {
     reason = error.what();
   } catch (const DoesNotFit& error) {
     reason = error.what();
   }
-  PartitionResult result = plan_once(problem, std::move(order), options, false);
+  PartitionResult result = plan_once(problem, std::move(sorted), options, false);
   result.notes.push_back({-1, "soft pins not kept: with them there is no plan: " + reason});
   return result;
 }
@@ -232,7 +231,7 @@ PartitionResult plan_with_pins(const Problem& problem, std::vector<int32_t> orde
 
 PartitionResult partition(const Problem& problem, const Options& options) {
   const auto begin = std::chrono::steady_clock::now();
-  PartitionResult result = plan_with_pins(problem, validated_order(problem), options);
+  PartitionResult result = plan_with_pins(problem, validated_topology(problem), options);
   check_partition(problem, result);
   result.plan_us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
   return result;

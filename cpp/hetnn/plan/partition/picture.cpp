@@ -111,7 +111,7 @@ class Picture {
   /// Columns by depth; within a column in the order of the problem.
   void graph() {
     std::vector<int32_t> cycle;
-    const std::vector<int32_t> order = topological_order(p_, cycle);
+    const std::vector<int32_t> order = sort_graph(p_, cycle).node_of;
     std::vector<int32_t> depth(index(p_.size()), 0), row(index(p_.size()), 0), filled;
     for (const int32_t v : order) {
       for (int64_t i = p_.input_begin[index(v)]; i < p_.input_begin[index(v) + 1]; ++i)

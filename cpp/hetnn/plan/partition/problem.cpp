@@ -2,12 +2,13 @@
 #include "hetnn/plan/partition/problem.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <unordered_set>
 
 #include "hetnn/base/error.h"
-#include "hetnn/plan/partition/instance.h"
+#include "hetnn/plan/partition/topology.h"
 
 namespace hetnn::plan {
 namespace {
@@ -63,20 +64,33 @@ void validate_devices(const Problem& problem) {
   }
 }
 
-/// A flat table of node numbers by hash: a million ids are looked up faster than in a set of strings.
+/// A flat table of node numbers by hash: a million ids are looked up faster than in a set of strings. Places in the
+/// table are fetched a batch of ids ahead.
 void require_distinct_ids(const Problem& problem) {
+  struct Entry {
+    uint32_t tag = 0;
+    int32_t node = -1;
+  };
   size_t slots = 16;
   while (slots < problem.ids.size() * 2) slots *= 2;
-  std::vector<std::pair<size_t, int32_t>> table(slots, {0, -1});
-  for (int32_t v = 0; v < problem.size(); ++v) {
-    const std::string& id = problem.ids[static_cast<size_t>(v)];
-    const size_t hash = std::hash<std::string_view>{}(id);
-    size_t slot = hash & (slots - 1);
-    for (; table[slot].second >= 0; slot = (slot + 1) & (slots - 1)) {
-      if (table[slot].first == hash && problem.ids[static_cast<size_t>(table[slot].second)] == id)
-        throw InvalidModel(text("node '", id, "': this id is used twice; ids must differ."));
+  std::vector<Entry> table(slots);
+  std::array<size_t, 16> hashes{};
+  for (size_t begin = 0; begin < problem.ids.size(); begin += hashes.size()) {
+    const size_t count = std::min(hashes.size(), problem.ids.size() - begin);
+    for (size_t k = 0; k < count; ++k) {
+      hashes[k] = std::hash<std::string_view>{}(problem.ids[begin + k]);
+      __builtin_prefetch(&table[hashes[k] & (slots - 1)], 1);
     }
-    table[slot] = {hash, v};
+    for (size_t k = 0; k < count; ++k) {
+      const std::string& id = problem.ids[begin + k];
+      const auto tag = static_cast<uint32_t>(hashes[k] >> 32);
+      size_t slot = hashes[k] & (slots - 1);
+      for (; table[slot].node >= 0; slot = (slot + 1) & (slots - 1)) {
+        if (table[slot].tag == tag && problem.ids[static_cast<size_t>(table[slot].node)] == id)
+          throw InvalidModel(text("node '", id, "': this id is used twice; ids must differ."));
+      }
+      table[slot] = {tag, static_cast<int32_t>(begin + k)};
+    }
   }
 }
 
@@ -149,14 +163,14 @@ int32_t Problem::device_index(std::string_view name) const {
   return -1;
 }
 
-void validate(const Problem& problem) { static_cast<void>(validated_order(problem)); }
+void validate(const Problem& problem) { static_cast<void>(validated_topology(problem)); }
 
-std::vector<int32_t> validated_order(const Problem& problem) {
+Topology validated_topology(const Problem& problem) {
   validate_devices(problem);
   validate_nodes(problem);
   std::vector<int32_t> cycle;
-  std::vector<int32_t> order = topological_order(problem, cycle);
-  if (cycle.empty()) return order;
+  Topology sorted = sort_graph(problem, cycle);
+  if (cycle.empty()) return sorted;
   constexpr size_t kMostNames = 12;
   std::string names;
   for (size_t k = 0; k < cycle.size() && k < kMostNames; ++k) {

@@ -72,7 +72,7 @@ class Repair {
   /// Halves refused subgraphs along their order until each piece is taken; a refused single node leaves the device.
   PartitionResult split(PartitionResult result) {
     std::vector<PartitionNote> ignored;
-    const Instance instance = make_instance(problem_, validated_order(problem_), options_, false, ignored);
+    const Instance instance = make_instance(problem_, validated_topology(problem_), options_, false, ignored);
     std::vector<int32_t> position(index(instance.size));
     for (int32_t v = 0; v < instance.size; ++v) position[index(instance.node_of[index(v)])] = v;
     const double lower_bound_us = result.lower_bound_us;

@@ -106,6 +106,9 @@ bench: $(STAMPS)/install
 	$(PY) benchmarks/side_by_side.py
 	$(PY) benchmarks/partition.py
 	$(PY) benchmarks/rewriting.py
+	$(PY) benchmarks/fusion.py
+	$(PY) benchmarks/nary.py
+	$(PY) benchmarks/nary.py --groups
 bench-plan: $(STAMPS)/install
 	$(PY) benchmarks/partition.py
 

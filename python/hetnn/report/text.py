@@ -90,6 +90,10 @@ def as_text(report: Mapping[str, Any]) -> str:
     if report["fusions"]:
         saved = sum(row["bytes_before"] - row["bytes_after"] for row in report["fusions"])
         parts.append(f"fused: {len(report['fusions'])} groups, {saved:,.0f} bytes fewer through memory")
+        parts += [
+            f"  {' + '.join(row['nodes'])}: {row['bytes_before']:,.0f} → {row['bytes_after']:,.0f} bytes"
+            for row in report["fusions"]
+        ]
     if report["not_on_preferred"]:
         parts.append("not on the accelerator:")
         for row in report["not_on_preferred"]:

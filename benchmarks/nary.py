@@ -62,7 +62,7 @@ class Layer:
     def __init__(self, count: int, kib: int, threads: int) -> None:
         self.count, self.kib, self.threads = count, kib, threads
         self.elems = kib * 256
-        self.repeats = max(1, min(16, MIB // (kib * 1024)))
+        self.repeats = max(1, min(16, MIB // (kib * 1024), 128 // count))
         self.inputs = [torch.randn(self.elems) for _ in range(count * self.repeats)]
         self.arrays = [x.numpy() for x in self.inputs]
         self.sums = [np.empty(self.elems, np.float32) for _ in range(self.repeats)]
@@ -90,6 +90,7 @@ class Layer:
             "numpy": self.numpy,
             "torch": self.torch,
         }
+        torch.compiler.reset()
         compiled = torch.compile(Sums(self.count), dynamic=False)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -192,7 +193,8 @@ def compare_groups(layer: Layer, rounds: int, folder: Path) -> dict[str, Any]:
     begin = time.perf_counter()
     layer.hetnn()
     measured: dict[str, int] = json.loads(tuned_file.read_text())
-    ((name, group),) = ((name, group) for name, group in measured.items() if name.startswith(f"add {layer.count} "))
+    name = f"add {layer.count} x 2^{(layer.elems - 1).bit_length()}"
+    group = measured[name]
     runs: dict[str, Run] = {}
     for fixed in range(2, min(16, max(3, layer.count)) + 1):
         file = folder / f"{fixed}.json"

@@ -21,10 +21,10 @@ namespace {
 // output there: the output bypasses the caches.
 constexpr int64_t kStream_bytes = 64 << 20;
 // Longer tiles keep the result so far in the second-level cache instead of the first. In return every input is read in
-// long stretches, so that what memory is asked for ahead of a stretch's end is seldom for nothing.
+// long stretches, so that what memory is asked for ahead of a stretch's end is seldom for nothing. But there should be
+// tiles for many threads.
 constexpr int64_t kLongTileElems = 16384;
-// From this size on there are enough long tiles for many threads.
-constexpr int64_t kLongTiles_elems = 16 * kLongTileElems;
+constexpr int64_t kTilesWanted = 16;
 
 enum class TermKind { add, subtract, weigh };
 
@@ -57,7 +57,7 @@ class Nary final : public Kernel {
     in_place_ = call.inputs[0].layout == y.layout && call.inputs[0].pitch_elems == y.pitch_elems &&
                 std::ranges::equal(call.inputs[0].shape(), y.shape()) && !passes_.empty() &&
                 std::ranges::find(passes_[0].inputs, 0) != passes_[0].inputs.end();
-    if (nest_.elems() >= kLongTiles_elems) tile_elems_ = kLongTileElems;
+    tile_elems_ = std::clamp(nest_.elems() / kTilesWanted / kTileElems * kTileElems, kTileElems, kLongTileElems);
     streams_ = nest_.col_stride(0) == 1 && nest_.elems() * 4 * static_cast<int64_t>(count + 1) >= kStream_bytes;
   }
 

@@ -2,7 +2,7 @@
 //
 // Shared by linear, matmul, conv2d, conv1d, conv_transpose2d, the pools, unary, binary, nary, layer_norm and
 // scale_shift. The list is the text parameter `epilogue`, steps separated by ';', words within a step by ' ':
-//   add %i | sub %i | mul %i | div %i | max %i | min %i   combine with input number i of the call (f32, broadcast as below)
+//   add %i | sub %i | mul %i | div %i | max %i | min %i   combine with input i of the call (f32, broadcast as below)
 //   prelu %i                                     x < 0 ? x * slope : x, with slopes of one or C elements as input i
 //   scale a | shift b                            x * a ; x + b
 //   relu | relu6 | clip lo hi | leaky_relu slope | elu alpha | silu | hardswish | hardsigmoid | sigmoid | tanh | gelu |

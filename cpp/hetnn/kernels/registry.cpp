@@ -21,6 +21,7 @@ constexpr KernelFamily kFamilies[] = {
     {"linear", make_linear, is_linear_weight, pack_linear},
     {"matmul", make_matmul},
     {"conv2d", make_conv2d, is_conv_weight, pack_conv2d, choose_conv2d},
+    {"gated_conv2d", make_gated_conv2d, is_conv_weight, pack_gated_conv2d},
     {"conv1d", make_conv2d, is_conv_weight, pack_conv2d},
     {"conv_transpose2d", make_conv_transpose2d, is_conv_weight, pack_conv_transpose2d},
     {"max_pool2d", make_max_pool2d},

@@ -80,6 +80,34 @@ std::vector<int64_t> stride_of(const ir::Node& node) {
   return node.integers("stride").empty() ? per_axis(node, "kernel", 2) : per_axis(node, "stride", 2);
 }
 
+Dim convolution_groups(const ir::Node& node) {
+  const ir::Type &x = node.input(0)->type(), &w = node.input(1)->type();
+  const std::string_view op = node.op().name;
+  if (x.shape.size() != 4 || w.shape.size() != 4) {
+    ir::fail(node, text(op, "_c1"),
+             text("input and weight must have rank 4; got input ", to_string(x.shape), " and weight ",
+                  to_string(w.shape), ". Check the input's rank."));
+  }
+  const Dim groups = fixed_integer(node, "groups");
+  if (groups.value() < 1 || !is_static(w.shape)) {
+    ir::fail(node, text(op, "_c7"),
+             text("groups must be positive and the weight's shape fixed; got groups ", groups, " and weight ",
+                  to_string(w.shape), "."));
+  }
+  if (x.dtype != w.dtype) {
+    ir::fail(node, text(op, "_c2"),
+             text("input and weight must have one element type; got ", dtype_name(x.dtype), " and ",
+                  dtype_name(w.dtype), ". Cast one of them."));
+  }
+  return groups;
+}
+
+void check_convolution_bias(const ir::Node& node, const Dim& filters) {
+  if (!node.input(2) || node.input(2)->shape() == Shape{filters}) return;
+  ir::fail(node, text(node.op().name, "_c4"),
+           text("bias must be ", to_string(Shape{filters}), "; got ", to_string(node.input(2)->shape()), "."));
+}
+
 std::vector<int> reduced_axes(const ir::Node& node) {
   const int rank = node.input(0)->rank();
   std::vector<int> out;

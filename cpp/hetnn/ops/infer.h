@@ -44,6 +44,12 @@ std::vector<int> reduced_axes(const ir::Node& node);
 /// The attribute `name` as an integer. Fails when it depends on symbols.
 int64_t fixed_integer(const ir::Node& node, std::string_view name);
 
+/// The groups of a convolution of whatever kind, whose x and weight have been checked: rank 4, one element type
+/// (`<op>_c1`, `<op>_c2`), groups positive and the weight's shape fixed (`<op>_c7`).
+Dim convolution_groups(const ir::Node& node);
+/// Fails with `<op>_c4` when a bias is given (input 2) that has not one element a filter.
+void check_convolution_bias(const ir::Node& node, const Dim& filters);
+
 /// Axis in [0, rank), counting from the back when negative. Fails when out of range.
 int axis_of(const ir::Node& node, const Dim& axis, int rank);
 

@@ -14,6 +14,7 @@ const std::vector<RuleStage>& all_rule_sets() {
     for (const RuleSet* set : legal::rule_sets()) out.push_back({"legalise", set});
     out.push_back({"legalise", &legal::merging()});
     for (const bool in_order : {false, true}) out.push_back({"fuse", &combining(in_order)});
+    out.push_back({"fuse", &gating()});
     return out;
   }();
   return all;

@@ -148,6 +148,45 @@ Rule layer(std::string_view name, std::string_view equation) {
           .rewrite = as_layer<kFamily, kInOrder>};
 }
 
+bool is_pointwise(const Match& m) {
+  const ir::Node& conv = *m.root();
+  const Shape& w = conv.input(1)->shape();
+  const auto only = [&](std::string_view attr, int64_t value) {
+    const std::vector<Dim>& given = conv.integers(attr);
+    return std::all_of(given.begin(), given.end(), [&](const Dim& dim) { return dim == Dim(value); });
+  };
+  return conv.integer("groups") == Dim(1) && w[2] == Dim(1) && w[3] == Dim(1) && only("stride", 1) &&
+         only("padding", 0);
+}
+
+// Which operand of a product with a gate is the gate: one factor for each image and channel of the other.
+struct Gated {
+  ir::Value* x;
+  ir::Value* gate;
+};
+std::optional<Gated> gated(const Match& m) {
+  for (const auto& [x, gate] : {Gated{m.value("p"), m.value("q")}, Gated{m.value("q"), m.value("p")}}) {
+    const Shape& shape = x->shape();
+    if (shape.size() == 4 && gate->shape() == Shape{shape[0], shape[1], 1, 1}) return Gated{x, gate};
+  }
+  return std::nullopt;
+}
+
+Rule gate_into_convolution() {
+  return {.name = "gate_into_convolution",
+          .equation = "conv2d(p q, w, b) = gated_conv2d(p, w, q, b), or with p and q the other way round",
+          .pattern = op("conv2d", {exclusive(op("mul", {any("p"), any("q")})), constant("w"), optional_constant("b")}),
+          .guards = {{"the values are f32", is_f32},
+                     {"the convolution is 1x1, stride 1, without padding and groups", is_pointwise},
+                     {"one of p and q is a gate: a factor for each image and channel of the other",
+                      [](const Match& m) { return gated(m).has_value(); }}},
+          .exactness = "bit for bit",
+          .rewrite = [](const Match& m, Build& build) {
+            const Gated operands = *gated(m);
+            return build.op("gated_conv2d", {operands.x, m.value("w"), operands.gate, m.value("b")});
+          }};
+}
+
 // The nodes between a layer's operands and the node it takes the place of, operands first.
 std::vector<const ir::Node*> nodes_within(const ir::Node& root, const ir::Node& layer) {
   const std::set<const ir::Value*> operands(layer.inputs().begin(), layer.inputs().end());
@@ -156,7 +195,7 @@ std::vector<const ir::Node*> nodes_within(const ir::Node& root, const ir::Node& 
     found.push_back(waiting.back());
     waiting.pop_back();
     for (const ir::Value* input : found.back()->inputs()) {
-      if (!operands.contains(input) && input->producer() && !input->producer()->is_constant())
+      if (input && !operands.contains(input) && input->producer() && !input->producer()->is_constant())
         waiting.push_back(input->producer());
     }
   }
@@ -167,7 +206,7 @@ std::vector<const ir::Node*> nodes_within(const ir::Node& root, const ir::Node& 
 // Whether an operand of the layer is the result so far of a launch that the operand's reader could be part of.
 bool could_be_steps(const ir::Graph& graph, const ir::Node& layer, const FuseOptions& options) {
   return std::any_of(layer.inputs().begin(), layer.inputs().end(), [&](const ir::Value* operand) {
-    const ir::Node* producer = operand->producer();
+    const ir::Node* producer = operand ? operand->producer() : nullptr;
     if (!producer || producer->is_constant() || producer->outputs().size() != 1 || graph.is_output(operand))
       return false;
     const ir::Node* reader = nullptr;
@@ -200,6 +239,14 @@ const RuleSet& combining(bool in_order) {
   return in_order ? ordered : free;
 }
 
+const RuleSet& gating() {
+  static const RuleSet set = {
+      "gating",
+      "A product with a gate in the launch of the convolution that reads it, on devices that run it.",
+      {gate_into_convolution()}};
+  return set;
+}
+
 std::map<const ir::Node*, CombinedLayer> combine(ir::Graph& graph, const FuseOptions& options) {
   const Bindings hints = graph.hints();
   std::map<const ir::Node*, CombinedLayer> layers;
@@ -222,12 +269,13 @@ std::map<const ir::Node*, CombinedLayer> combine(ir::Graph& graph, const FuseOpt
     auto at = std::prev(behind);
     ir::Node* root = *at;
     bool fired = false;
-    for (const Rule& rule : combining(options.in_order).rules) {
-      const auto created = fire(graph, root, rule, judge);
-      if (!created) continue;
-      layers.emplace(created->back(), std::move(made));
-      fired = true;
-      break;
+    for (const RuleSet* set : {&combining(options.in_order), &gating()}) {
+      for (const Rule& rule : set->rules) {
+        const auto created = fired ? std::nullopt : fire(graph, root, rule, judge);
+        if (!created) continue;
+        layers.emplace(created->back(), std::move(made));
+        fired = true;
+      }
     }
     // A layer stands where its root stood, and is not looked at again.
     behind = fired ? std::prev(behind) : at;

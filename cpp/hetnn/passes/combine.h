@@ -17,13 +17,15 @@ struct CombinedLayer {
   double bytes_before = 0;         // read and written by them one by one
 };
 
-/// Applies the rules of `combining` to every sum, product and extreme, the last in the graph first, so that a layer
-/// takes in all it can. A layer is refused where one of its operands comes from a node that it could follow in the same
-/// launch (FuseOptions::can_follow): there the operands are steps of that launch, and nothing is written in between.
-/// Asks for `in_order` in the options: the rules that keep every rounding. Layers by their node.
+/// Applies the rules of `combining` and `gating` to every sum, product, extreme and convolution, the last in the graph
+/// first, so that a layer takes in all it can. A layer is refused where one of its operands comes from a node that it
+/// could follow in the same launch (FuseOptions::can_follow): there the operands are steps of that launch, and nothing
+/// is written in between. Asks for `in_order` in the options: the rules that keep every rounding. Layers by their node.
 std::map<const ir::Node*, CombinedLayer> combine(ir::Graph& graph, const FuseOptions& options);
 
 /// The rules; `in_order`: those whose result is the same bit for bit.
 const RuleSet& combining(bool in_order);
+/// A product with a gate joins the convolution that reads it.
+const RuleSet& gating();
 
 }  // namespace hetnn::passes

@@ -55,7 +55,7 @@ std::vector<std::pair<const ir::Node*, int>> depths(const ir::Graph& graph) {
 std::vector<plan::FusionRow> fuse(ir::Graph& graph, const FuseOptions& options) {
   HETNN_ASSERT(!options.enabled || options.can_follow, "fusion needs to know what can follow what");
   std::map<const ir::Node*, CombinedLayer> layers;
-  if (options.enabled && options.has_nary) layers = combine(graph, options);
+  if (options.enabled && options.combines) layers = combine(graph, options);
   struct Group {
     std::vector<const ir::Node*> nodes;
   };

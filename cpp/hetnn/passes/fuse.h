@@ -16,9 +16,9 @@ struct FuseOptions {
   /// Whether `follower`, which reads `value`, can be computed in the launch that `anchor` starts and that has `value`
   /// as its result so far. Given by the backend.
   std::function<bool(const ir::Node& anchor, const ir::Value& value, const ir::Node& follower)> can_follow;
-  /// Whether the device runs n-ary layers: chains and trees of sums, products and extremes are then made into them
-  /// first (passes/combine.h).
-  bool has_nary = false;
+  /// Whether the device runs n-ary layers and gated convolutions, which are then made first (passes/combine.h): of
+  /// chains and trees of sums, products and extremes, and of products with a gate.
+  bool combines = false;
   /// Keep the order of all roundings.
   bool in_order = false;
 };

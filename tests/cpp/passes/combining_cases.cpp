@@ -87,8 +87,36 @@ const Cases& combining_cases() {
   %y = minimum(%t, %c) : f32[4]
 })",
            "nary"},
+          {"gate_into_convolution", R"(graph @g {stage = canonical} (%x: f32[2,3,4,5], %gate: f32[2,3,1,1]) -> (%y) {
+  %w = constant() {value = f32[2,3,1,1] {1, -2, 0.5, 3, 0.25, -1}} : f32[2,3,1,1]
+  %b = constant() {value = f32[2] {1, 2}} : f32[2]
+  %m = mul(%gate, %x) : f32[2,3,4,5]
+  %y = conv2d(%m, %w, %b) {padding = [0,0]} : f32[2,2,4,5]
+})",
+           "gated_conv2d", 1e-6, Values::edge},
       },
       {
+          {"gate_into_convolution", "the values are f32",
+           R"(graph @g {stage = canonical} (%x: i32[2,3,4,5], %gate: i32[2,3,1,1]) -> (%y) {
+  %w = constant() {value = i32[2,3,1,1] {1, -2, 5, 3, 2, -1}} : i32[2,3,1,1]
+  %b = constant() {value = i32[2] {1, 2}} : i32[2]
+  %m = mul(%gate, %x) : i32[2,3,4,5]
+  %y = conv2d(%m, %w, %b) {padding = [0,0]} : i32[2,2,4,5]
+})"},
+          {"gate_into_convolution", "the convolution is 1x1, stride 1, without padding and groups",
+           R"(graph @g {stage = canonical} (%x: f32[2,3,4,5], %gate: f32[2,3,1,1]) -> (%y) {
+  %w = constant() {value = f32[2,3,1,1] {1, -2, 0.5, 3, 0.25, -1}} : f32[2,3,1,1]
+  %b = constant() {value = f32[2] {1, 2}} : f32[2]
+  %m = mul(%gate, %x) : f32[2,3,4,5]
+  %y = conv2d(%m, %w, %b) {padding = [0,0], stride = [2,2]} : f32[2,2,2,3]
+})"},
+          {"gate_into_convolution", "one of p and q is a gate: a factor for each image and channel of the other",
+           R"(graph @g {stage = canonical} (%x: f32[2,3,4,5], %gate: f32[1,3,1,1]) -> (%y) {
+  %w = constant() {value = f32[2,3,1,1] {1, -2, 0.5, 3, 0.25, -1}} : f32[2,3,1,1]
+  %b = constant() {value = f32[2] {1, 2}} : f32[2]
+  %m = mul(%gate, %x) : f32[2,3,4,5]
+  %y = conv2d(%m, %w, %b) {padding = [0,0]} : f32[2,2,4,5]
+})"},
 #define HETNN_INTEGERS(rule, op)                                       \
   {rule, "the values are f32",                                         \
    "graph @g {stage = canonical} (%a: i32[4], %b: i32[4]) -> (%y) {\n" \

@@ -135,7 +135,7 @@ FuseOptions with_layers(bool in_order = false) {
   options.can_follow = [](const ir::Node& anchor, const ir::Value&, const ir::Node& follower) {
     return anchor.op().name == "conv2d" || (anchor.op().name == "nary" && follower.op().name == "relu");
   };
-  options.has_nary = true;
+  options.combines = true;
   options.in_order = in_order;
   return options;
 }

@@ -146,7 +146,7 @@ def test_a_norm_takes_the_residual_behind_it_and_the_layer_before_takes_the_one_
     check(Block(), [TOKENS, TOKENS], ["linear", "layer_norm"])
 
 
-def test_a_squeeze_and_excitation_block_is_a_launch_for_each_of_its_layers() -> None:
+def test_the_product_of_squeeze_and_excitation_joins_the_convolution_that_reads_it() -> None:
     class Block(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -159,9 +159,8 @@ def test_a_squeeze_and_excitation_block_is_a_launch_for_each_of_its_layers() -> 
             projected: torch.Tensor = self.project(y * gate)
             return projected + x
 
-    # The feature map is read by the pool and by the product, so it is written; the product with the gate is a launch.
-    kernels = ["conv2d", "adaptive_avg_pool2d", "conv2d", "conv2d", "binary", "conv2d"]
-    check(Block(), [IMAGE], kernels)
+    # The feature map is read by the pool and by the product, so it is written; what is gated is not.
+    check(Block(), [IMAGE], ["conv2d", "adaptive_avg_pool2d", "conv2d", "conv2d", "gated_conv2d"])
 
 
 def test_the_deepest_producer_is_joined_and_the_other_result_is_its_operand() -> None:

@@ -66,7 +66,7 @@ class CpuBackend final : public Backend {
     passes::compute_in_f32(subgraph);
     const std::vector<plan::FusionRow> fused = passes::fuse(subgraph, {.enabled = options.fusion,
                                                                        .can_follow = cpu::can_follow,
-                                                                       .has_nary = true,
+                                                                       .combines = true,
                                                                        .in_order = options.deterministic});
     fusions.insert(fusions.end(), fused.begin(), fused.end());
     program::Subprogram out;

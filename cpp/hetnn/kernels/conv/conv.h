@@ -7,7 +7,9 @@
 //                   groups (1); bias (0); epilogue (""); algorithm "direct" (default) or "winograd"
 // conv1d            the same with one spatial axis: x [N,C,L]; stride [s], padding [p] or [begin,end], dilation [d].
 // conv_transpose2d  weight [C, O/groups, kh, kw] packed; further param output_padding is implied by the output's shape.
-// f32. Accumulation starts at the bias and runs over taps, then input channels.
+// gated_conv2d      x [N,C,H,W] times gate [N,C,1,1], then a 1x1 convolution: inputs x, weight [O,C,1,1] packed, gate,
+//                   bias when param bias = 1, epilogue operands.
+// f32. The sum runs over taps, then input channels, in runs of 256 products; bias and residual are added to it.
 #pragma once
 
 #include "hetnn/kernels/kernel.h"
@@ -15,9 +17,11 @@
 namespace hetnn::kernels {
 
 std::unique_ptr<Kernel> make_conv2d(const KernelCall& call);
+std::unique_ptr<Kernel> make_gated_conv2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_conv_transpose2d(const KernelCall& call);
 bool is_conv_weight(const KernelCall& call, int input);
 std::vector<std::byte> pack_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight);
+std::vector<std::byte> pack_gated_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight);
 std::vector<std::byte> pack_conv_transpose2d(const KernelCall& call, int input, std::span<const std::byte> weight);
 
 /// {algorithm: winograd} where F(4x4,3x3) is expected to be faster for these shapes and no algorithm is given yet.

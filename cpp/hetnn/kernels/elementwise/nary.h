@@ -23,8 +23,8 @@ struct NaryLayer {
 
 /// Times the layer on one thread with groups from 2 to 16 for at most about budget_us microseconds and returns the
 /// fastest. Of groups that lead to as many passes only the one with the most even passes is tried. A layer of more than
-/// 48 MiB is timed at that size: memory has no surprises beyond it.
-int fastest_nary_group(const NaryLayer& layer, double budget_us = 30000);
+/// 24 MiB is timed at that size, so that two rounds fit the time.
+int fastest_nary_group(const NaryLayer& layer, double budget_us = 25000);
 
 /// How many inputs of a call of `nary` are the layer's own: the operands of its epilogue stand behind them.
 int nary_inputs(const KernelCall& call);

@@ -15,7 +15,7 @@
 namespace hetnn::kernels {
 namespace {
 
-constexpr int64_t kMost_bytes = 48 << 20;
+constexpr int64_t kMost_bytes = 24 << 20;
 
 struct Known {
   std::mutex mutex;

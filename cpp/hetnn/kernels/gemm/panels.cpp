@@ -38,11 +38,11 @@ PanelProduct::PanelProduct(const PanelShape& shape, EpiloguePlan epilogue)
   row_block_ = std::max<int64_t>(1, block / tile_rows_) * tile_rows_;
 }
 
+int64_t PanelProduct::block_rows() const { return std::min(row_block_, std::max<int64_t>(1, shape_.rows)); }
+
 int64_t PanelProduct::scratch_bytes_per_thread() const {
-  return ceil_div(std::min(row_block_, std::max<int64_t>(1, shape_.rows)) * std::max<int64_t>(1, shape_.taps) *
-                      static_cast<int64_t>(sizeof(const float*)),
-                  64) *
-         64;
+  const int64_t entries = block_rows() * std::max<int64_t>(1, shape_.taps);
+  return ceil_div(entries * static_cast<int64_t>(sizeof(const float*)), 64) * 64;
 }
 
 PanelProduct::Grid PanelProduct::grid_for(int threads) const {

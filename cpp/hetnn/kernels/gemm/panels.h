@@ -69,6 +69,8 @@ class PanelProduct {
   const PanelShape& shape() const { return shape_; }
   const RegisterPart& register_part() const { return registers_; }
   int64_t scratch_bytes_per_thread() const;
+  /// The most rows that are asked of a source at once.
+  int64_t block_rows() const;
 
   /// This thread's share. `scratch` is this thread's own.
   void run(const PanelRun& run, int thread, int threads, std::byte* scratch) const;

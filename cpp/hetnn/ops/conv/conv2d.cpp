@@ -9,32 +9,14 @@ namespace {
 // x [N,C,H,W], weight [M,C/groups,KH,KW], bias [M] -> y [N,M,OH,OW].
 std::vector<ir::Type> infer(const ir::Node& node) {
   const ir::Type &x = node.input(0)->type(), &w = node.input(1)->type();
-  const Dim groups = fixed_integer(node, "groups");
-  if (x.shape.size() != 4 || w.shape.size() != 4) {
-    ir::fail(node, "conv2d_c1",
-             text("input and weight must have rank 4; got input ", to_string(x.shape), " and weight ",
-                  to_string(w.shape), ". Check the input's rank."));
-  }
-  if (groups.value() < 1 || !is_static(w.shape)) {
-    ir::fail(node, "conv2d_c7",
-             text("groups must be positive and the weight's shape fixed; got groups ", groups, " and weight ",
-                  to_string(w.shape), "."));
-  }
-  if (x.dtype != w.dtype) {
-    ir::fail(node, "conv2d_c2",
-             text("input and weight must have one element type; got ", dtype_name(x.dtype), " and ",
-                  dtype_name(w.dtype), ". Cast one of them."));
-  }
+  const Dim groups = convolution_groups(node);
   if (w.shape[1] * groups != x.shape[1] || mod(w.shape[0], groups) != Dim(0)) {
     ir::fail(node, "conv2d_c3",
              text("weight must have in_channels/groups on axis 1 and a multiple of groups on axis 0; got weight ",
                   to_string(w.shape), " with input ", to_string(x.shape), ", groups ", groups,
                   ". Check the input's channels."));
   }
-  if (node.input(2) && node.input(2)->shape() != Shape{w.shape[0]}) {
-    ir::fail(node, "conv2d_c4",
-             text("bias must be ", to_string(Shape{w.shape[0]}), "; got ", to_string(node.input(2)->shape()), "."));
-  }
+  check_convolution_bias(node, w.shape[0]);
   const auto stride = per_axis(node, "stride", 2), dilation = per_axis(node, "dilation", 2), pad = padding_of(node);
   Shape y = {x.shape[0], w.shape[0]};
   for (size_t k = 0; k < 2; ++k) {

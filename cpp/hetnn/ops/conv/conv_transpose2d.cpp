@@ -11,28 +11,14 @@ namespace {
 // x [N,C,H,W], weight [C,M/groups,KH,KW], bias [M] -> y [N,M,OH,OW].
 std::vector<ir::Type> infer(const ir::Node& node) {
   const ir::Type &x = node.input(0)->type(), &w = node.input(1)->type();
-  const Dim groups = fixed_integer(node, "groups");
-  if (x.shape.size() != 4 || w.shape.size() != 4) {
-    ir::fail(node, "conv_transpose2d_c1",
-             text("input and weight must have rank 4; got input ", to_string(x.shape), " and weight ",
-                  to_string(w.shape), ". Check the input's rank."));
-  }
-  if (x.dtype != w.dtype) {
-    ir::fail(node, "conv_transpose2d_c2",
-             text("input and weight must have one element type; got ", dtype_name(x.dtype), " and ",
-                  dtype_name(w.dtype), ". Cast one of them."));
-  }
-  if (groups.value() < 1 || !is_static(w.shape) || w.shape[0] != x.shape[1] || mod(w.shape[0], groups) != Dim(0)) {
+  const Dim groups = convolution_groups(node);
+  if (w.shape[0] != x.shape[1] || mod(w.shape[0], groups) != Dim(0)) {
     ir::fail(node, "conv_transpose2d_c3",
-             text("weight must have a fixed shape with in_channels, a multiple of groups, on axis 0; got weight ",
-                  to_string(w.shape), " with input ", to_string(x.shape), ", groups ", groups,
-                  ". Check the input's channels."));
+             text("weight must have in_channels, a multiple of groups, on axis 0; got weight ", to_string(w.shape),
+                  " with input ", to_string(x.shape), ", groups ", groups, ". Check the input's channels."));
   }
   const Dim filters = w.shape[1] * groups;
-  if (node.input(2) && node.input(2)->shape() != Shape{filters}) {
-    ir::fail(node, "conv_transpose2d_c4",
-             text("bias must be ", to_string(Shape{filters}), "; got ", to_string(node.input(2)->shape()), "."));
-  }
+  check_convolution_bias(node, filters);
   const auto stride = per_axis(node, "stride", 2), dilation = per_axis(node, "dilation", 2),
              extra = per_axis(node, "output_padding", 2), pad = padding_of(node);
   Shape y = {x.shape[0], filters};

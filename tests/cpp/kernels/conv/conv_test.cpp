@@ -303,5 +303,34 @@ TEST(Conv2d, RecommendsWinogradOnlyWhereItFits) {
   EXPECT_EQ(recommended(8, 56, 3, 1), "direct");
 }
 
+// Blocks of pixels end inside an image and begin in the next; each pixel gets its own image's gate.
+TEST(GatedConv, EqualsTheProductThenTheConvolution) {
+  const int64_t batch = 3, channels = 37, height = 29, width = 31, filters = 50, pixels = height * width;
+  const Tensor x = random_nhwc({batch, channels, height, width}, 1, 3),
+               weight = random_plain({filters, channels, 1, 1}, 2), gate = random_nhwc({batch, channels, 1, 1}, 3, 2),
+               bias = random_plain({filters}, 4), residual = random_nhwc({batch, filters, height, width}, 5);
+  std::vector<double> expected;
+  for (int64_t n = 0; n < batch; ++n)
+    for (int64_t m = 0; m < filters; ++m)
+      for (int64_t p = 0; p < pixels; ++p) {
+        double sum = bias.values[static_cast<size_t>(m)];
+        for (int64_t c = 0; c < channels; ++c)
+          sum += x.values[static_cast<size_t>((n * channels + c) * pixels + p)] *
+                 gate.values[static_cast<size_t>(n * channels + c)] *
+                 weight.values[static_cast<size_t>(m * channels + c)];
+        sum += residual.values[static_cast<size_t>((n * filters + m) * pixels + p)];
+        expected.push_back(std::max(0.0, sum));
+      }
+  check_kernel("gated_conv2d", {x, weight, gate, bias, residual}, {residual.view},
+               {{"bias", int64_t{1}}, {"epilogue", std::string("add %4; relu")}}, {expected}, 1e-6, "gated");
+}
+
+TEST(GatedConv, RefusesAGateOfAnotherShape) {
+  const Tensor x = random_nhwc({2, 5, 3, 3}, 1), weight = random_plain({4, 5, 1, 1}, 2),
+               gate = random_nhwc({1, 5, 1, 1}, 3);
+  const TensorView y = TensorView::nhwc(DType::f32, std::vector<int64_t>{2, 4, 3, 3});
+  EXPECT_THROW(run_kernel("gated_conv2d", {x, weight, gate}, {y}, {}), InvalidModel);
+}
+
 }  // namespace
 }  // namespace hetnn::kernels::testing

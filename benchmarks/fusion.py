@@ -13,8 +13,8 @@ import argparse
 import json
 import os
 import sys
-import time
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,12 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "python")]
 
 import torch  # noqa: E402
+from timing import least_us  # noqa: E402
 
 import hetnn  # noqa: E402
 from models import nets  # noqa: E402
 
 NETS = "resnet18,mobilenet_v3_large,efficientnet_b0,minilm"
-BLOCK_S = 0.1
 
 
 def difference(got: Any, want: Any) -> float:
@@ -42,15 +42,8 @@ def measure(name: str, threads: int, rounds: int) -> dict[str, Any]:
         program = torch.export.export(module, inputs, strict=False)
     made = {fusion: hetnn.compile(program, "cpu", threads=threads, fusion=fusion) for fusion in ("off", "on")}
     arrays = [x.numpy() for x in inputs]
-    least = dict.fromkeys(made, float("inf"))
-    for _ in range(rounds):
-        for fusion, executable in made.items():
-            begin, done = time.perf_counter(), 0
-            while done < 3 or time.perf_counter() - begin < BLOCK_S:
-                start = time.perf_counter()
-                executable.run(arrays)
-                least[fusion] = min(least[fusion], (time.perf_counter() - start) * 1e6)
-                done += 1
+    runs = {fusion: partial(executable.run, arrays) for fusion, executable in made.items()}
+    least = least_us(runs, rounds, block_s=0.1)
     groups = made["on"].report(format="dict")["fusions"]
     return {
         "net": name,

@@ -25,16 +25,15 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from timing import Run, least_us
 
 import hetnn
 
-Run = Callable[[], Any]
 MIB = 1 << 20
 KEYWORDS: dict[str, Any] = {"strict": False}
 
@@ -137,20 +136,6 @@ class Layer:
             want = np.sum(self.arrays[k * self.count : (k + 1) * self.count], axis=0, dtype=np.float64)
             if not np.abs(out - want).max() <= 1e-5 * np.abs(want).max():
                 raise RuntimeError("a sum is wrong")
-
-
-def least_us(runs: dict[str, Run], rounds: int, block_s: float = 0.04) -> dict[str, float]:
-    """The least time of each over rounds in which each has a block of time in turn."""
-    best = dict.fromkeys(runs, float("inf"))
-    for _ in range(rounds):
-        for name, run in runs.items():
-            begin, done = time.perf_counter(), 0
-            while done < 2 or time.perf_counter() - begin < block_s:
-                start = time.perf_counter()
-                run()
-                best[name] = min(best[name], (time.perf_counter() - start) * 1e6)
-                done += 1
-    return best
 
 
 def memory_speeds(rounds: int) -> dict[str, float]:

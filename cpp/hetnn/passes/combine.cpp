@@ -1,4 +1,4 @@
-// Trees of two-operand nodes as one n-ary layer.
+// Trees of two-operand nodes as one n-ary layer, and gates in convolutions.
 #include "hetnn/passes/combine.h"
 
 #include <algorithm>
@@ -56,7 +56,7 @@ bool has_number(const ir::Node& node) {
 template <Family kFamily, bool kInOrder>
 class Collector {
  public:
-  explicit Collector(const ir::Graph& graph, ir::Value* root) : graph_(graph), type_(root->type()) {
+  Collector(const ir::Graph& graph, ir::Value* root) : graph_(graph), type_(root->type()) {
     const std::optional<Terms> whole = parts({root}, true);
     if (!whole) return;
     terms_ = *whole;
@@ -151,12 +151,8 @@ Rule layer(std::string_view name, std::string_view equation) {
 bool is_pointwise(const Match& m) {
   const ir::Node& conv = *m.root();
   const Shape& w = conv.input(1)->shape();
-  const auto only = [&](std::string_view attr, int64_t value) {
-    const std::vector<Dim>& given = conv.integers(attr);
-    return std::all_of(given.begin(), given.end(), [&](const Dim& dim) { return dim == Dim(value); });
-  };
-  return conv.integer("groups") == Dim(1) && w[2] == Dim(1) && w[3] == Dim(1) && only("stride", 1) &&
-         only("padding", 0);
+  return conv.integer("groups") == Dim(1) && w[2] == Dim(1) && w[3] == Dim(1) && all_are(conv, "stride", 1) &&
+         all_are(conv, "padding", 0);
 }
 
 // Which operand of a product with a gate is the gate: one factor for each image and channel of the other.

@@ -1,5 +1,5 @@
-// Combining: chains and trees of sums, products and extremes become one n-ary layer, so that every operand is read once
-// and the result written once.
+// Combining: several nodes as one layer of a device. Chains and trees of sums, products and extremes become an n-ary
+// layer, which reads every operand once and writes its result once; a product with a gate joins the convolution behind.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace hetnn::passes {
 
-/// Nodes of which an n-ary layer was made.
+/// Nodes of which a layer was made.
 struct CombinedLayer {
   std::vector<std::string> nodes;  // in the graph's order
   double bytes_before = 0;         // read and written by them one by one
@@ -20,7 +20,8 @@ struct CombinedLayer {
 /// Applies the rules of `combining` and `gating` to every sum, product, extreme and convolution, the last in the graph
 /// first, so that a layer takes in all it can. A layer is refused where one of its operands comes from a node that it
 /// could follow in the same launch (FuseOptions::can_follow): there the operands are steps of that launch, and nothing
-/// is written in between. Asks for `in_order` in the options: the rules that keep every rounding. Layers by their node.
+/// is written in between. FuseOptions::in_order picks the rules that keep every rounding. Returns what each new node
+/// was made of.
 std::map<const ir::Node*, CombinedLayer> combine(ir::Graph& graph, const FuseOptions& options);
 
 /// The rules; `in_order`: those whose result is the same bit for bit.

@@ -30,6 +30,11 @@ ir::Value* Build::reshape(ir::Value* x, const Shape& shape) {
   return x->shape() == shape ? x : op("reshape", {x}, {{"shape", shape}});
 }
 
+bool all_are(const ir::Node& node, std::string_view attr, int64_t value) {
+  const std::vector<Dim>& given = node.integers(attr);
+  return std::all_of(given.begin(), given.end(), [&](const Dim& dim) { return dim == Dim(value); });
+}
+
 namespace {
 
 bool touches_quantised(const ir::Node& node) {

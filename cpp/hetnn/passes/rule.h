@@ -71,6 +71,9 @@ struct RuleSet {
   std::vector<Rule> rules;
 };
 
+/// Whether all integers of a node's attribute are `value`.
+bool all_are(const ir::Node& node, std::string_view attr, int64_t value);
+
 /// Every guard and the pattern.
 std::optional<Match> match(const Rule& rule, ir::Node* root, const ir::Graph& graph);
 

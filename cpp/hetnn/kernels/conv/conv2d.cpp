@@ -122,20 +122,6 @@ class WindowRows final : public RowSource {
   const int64_t* tap_offsets_;
 };
 
-PanelRun panel_run(const PanelProduct& product, bool bias, int64_t out_pitch, const std::byte* const* inputs,
-                   std::byte* const* outputs) {
-  const RegisterPart& registers = product.register_part();
-  PanelRun run;
-  run.panels = floats(inputs[1]);
-  run.bias = bias ? floats(inputs[2]) : nullptr;
-  run.addend = registers.addend_input < 0 ? nullptr : floats(inputs[registers.addend_input]);
-  run.ld_addend = registers.addend_pitch;
-  run.out = floats(outputs[0]);
-  run.ld_out = out_pitch;
-  run.inputs = inputs;
-  return run;
-}
-
 /// Implicit GEMM: output pixels are the rows, output channels the columns, the window's pixels the taps.
 class DirectConv final : public Kernel {
  public:
@@ -161,7 +147,7 @@ class DirectConv final : public Kernel {
   }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
-    PanelRun run = panel_run(product_, bias_, out_pitch_, inputs, outputs);
+    PanelRun run = product_.run_on(inputs, inputs[1], bias_ ? inputs[2] : nullptr, outputs[0], out_pitch_);
     std::byte* scratch = context.scratch + context.thread * product_.scratch_bytes_per_thread();
     if (pointwise_) {
       const DenseRows rows(floats(inputs[0]), in_pitch_);
@@ -212,7 +198,7 @@ class FewChannelsConv final : public Kernel {
     for (int64_t row = share.begin; row < share.end; ++row) fill_row(floats(inputs[0]), halo, row);
     context.barrier.arrive_and_wait();
     const HaloRows rows(*this, halo);
-    PanelRun run = panel_run(product_, bias_, out_pitch_, inputs, outputs);
+    PanelRun run = product_.run_on(inputs, inputs[1], bias_ ? inputs[2] : nullptr, outputs[0], out_pitch_);
     run.source = &rows;
     product_.run(run, context.thread, context.threads,
                  context.scratch + halo_bytes() + context.thread * product_.scratch_bytes_per_thread());

@@ -99,16 +99,8 @@ class GatedConv final : public Kernel {
     std::byte* scratch = context.scratch + context.thread * bytes_per_thread();
     const GatedRows rows(g_, floats(inputs[0]), in_pitch_, floats(inputs[2]), gate_pitch_,
                          reinterpret_cast<float*>(scratch));
-    const RegisterPart& registers = product_.register_part();
-    PanelRun run;
+    PanelRun run = product_.run_on(inputs, inputs[1], bias_ ? inputs[3] : nullptr, outputs[0], out_pitch_);
     run.source = &rows;
-    run.panels = floats(inputs[1]);
-    run.bias = bias_ ? floats(inputs[3]) : nullptr;
-    run.addend = registers.addend_input < 0 ? nullptr : floats(inputs[registers.addend_input]);
-    run.ld_addend = registers.addend_pitch;
-    run.out = reinterpret_cast<float*>(outputs[0]);
-    run.ld_out = out_pitch_;
-    run.inputs = inputs;
     product_.run(run, context.thread, context.threads, scratch + room_bytes_);
   }
 

@@ -56,16 +56,8 @@ class Linear final : public Kernel {
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     const PanelShape& s = product_.shape();
     const DenseRows rows(reinterpret_cast<const float*>(inputs[0]), s.k);
-    const RegisterPart& registers = product_.register_part();
-    PanelRun run;
+    PanelRun run = product_.run_on(inputs, inputs[1], bias_ ? inputs[2] : nullptr, outputs[0], s.cols);
     run.source = &rows;
-    run.panels = reinterpret_cast<const float*>(inputs[1]);
-    run.bias = bias_ ? reinterpret_cast<const float*>(inputs[2]) : nullptr;
-    run.addend = registers.addend_input < 0 ? nullptr : reinterpret_cast<const float*>(inputs[registers.addend_input]);
-    run.ld_addend = registers.addend_pitch;
-    run.out = reinterpret_cast<float*>(outputs[0]);
-    run.ld_out = s.cols;
-    run.inputs = inputs;
     product_.run(run, context.thread, context.threads,
                  context.scratch + context.thread * product_.scratch_bytes_per_thread());
   }

@@ -67,6 +67,19 @@ PanelProduct::Grid PanelProduct::grid_for(int threads) const {
   return best;
 }
 
+PanelRun PanelProduct::run_on(const std::byte* const* inputs, const std::byte* panels, const std::byte* bias,
+                              std::byte* out, int64_t ld_out) const {
+  PanelRun run;
+  run.panels = reinterpret_cast<const float*>(panels);
+  run.bias = reinterpret_cast<const float*>(bias);
+  if (registers_.addend_input >= 0) run.addend = reinterpret_cast<const float*>(inputs[registers_.addend_input]);
+  run.ld_addend = registers_.addend_pitch;
+  run.out = reinterpret_cast<float*>(out);
+  run.ld_out = ld_out;
+  run.inputs = inputs;
+  return run;
+}
+
 void PanelProduct::run(const PanelRun& run, int thread, int threads, std::byte* scratch) const {
   const Grid grid = grid_for(threads);
   const Share rows = share_of(shape_.rows, thread % grid.row_parts, grid.row_parts);

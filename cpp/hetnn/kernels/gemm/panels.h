@@ -69,6 +69,9 @@ class PanelProduct {
   const PanelShape& shape() const { return shape_; }
   const RegisterPart& register_part() const { return registers_; }
   int64_t scratch_bytes_per_thread() const;
+  /// A run on these pointers, the addend of the register part among them; its source is still to be set.
+  PanelRun run_on(const std::byte* const* inputs, const std::byte* panels, const std::byte* bias, std::byte* out,
+                  int64_t ld_out) const;
   /// The most rows that are asked of a source at once.
   int64_t block_rows() const;
 

@@ -8,11 +8,6 @@
 namespace hetnn::passes::canonical {
 namespace {
 
-bool is_float_root(const Match& m) { return has_arithmetic(m.root()->output()->dtype()); }
-constexpr Guard kFloat = {"the values are real", is_float_root};
-constexpr Guard kShapedLikeX = {"the result has the type of x",
-                                [](const Match& m) { return m.value("x")->type() == m.root()->output()->type(); }};
-
 bool slopes_at_most_one(const Match& m) {
   const std::vector<double> slopes = to_doubles(*m.tensor("c"));
   return std::all_of(slopes.begin(), slopes.end(), [](double c) { return c <= 1 && c != 0; });

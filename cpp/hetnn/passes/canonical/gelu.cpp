@@ -13,10 +13,6 @@ bool is_near(const Match& m, std::string_view capture, double value) {
   return near(single_value(*m.tensor(capture)), value);
 }
 
-constexpr Guard kReal = {"the values are real",
-                         [](const Match& m) { return has_arithmetic(m.root()->output()->dtype()); }};
-constexpr Guard kLikeX = {"the result has the type of x",
-                          [](const Match& m) { return m.value("x")->type() == m.root()->output()->type(); }};
 constexpr Guard kErfConstants = {"the constants are 1/2, 1 and sqrt 2 (or its inverse, as a factor)",
                                  [](const Match& m) {
                                    return is_near(m, "half", 0.5) && is_near(m, "one", 1) &&
@@ -46,7 +42,7 @@ Rule rule(std::string_view name, std::string_view equation, Pattern pattern) {
   return {.name = name,
           .equation = equation,
           .pattern = std::move(pattern),
-          .guards = {kReal, kLikeX, kTanh ? kTanhConstants : kErfConstants},
+          .guards = {kFloat, kShapedLikeX, kTanh ? kTanhConstants : kErfConstants},
           .exactness = "within a few roundings of x",
           .rewrite = gelu<kTanh>};
 }

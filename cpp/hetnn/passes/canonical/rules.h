@@ -19,6 +19,11 @@ std::vector<Rule> gelu_rules();
 /// Batch norms, biases, scales and paddings folded into the weights of convolutions and linear layers.
 const RuleSet& weights();
 
+inline constexpr Guard kFloat = {"the values are real",
+                                 [](const Match& m) { return has_arithmetic(m.root()->output()->dtype()); }};
+inline constexpr Guard kShapedLikeX = {
+    "the result has the type of x", [](const Match& m) { return m.value("x")->type() == m.root()->output()->type(); }};
+
 /// The number by which a node `x c` or `x / c` multiplies; nullopt when c is no number.
 inline std::optional<double> factor_of(const ir::Node& product_or_quotient, const Tensor& c) {
   const std::optional<double> value = single_value(c);

@@ -210,12 +210,8 @@ Rule shift_into_transposed() {
 // A 1x1 depthwise convolution is a scale and a shift a channel.
 bool is_pointwise_depthwise(const ir::Node& conv) {
   const Shape& w = conv.input(1)->shape();
-  const auto only = [&](std::string_view attr, int64_t value) {
-    const std::vector<Dim>& given = conv.integers(attr);
-    return std::all_of(given.begin(), given.end(), [&](const Dim& dim) { return dim == Dim(value); });
-  };
   return conv.integer("groups") == w[0] && elements(w) == w[0] && conv.input(0)->shape()[1] == w[0] &&
-         only("stride", 1) && only("padding", 0);
+         all_are(conv, "stride", 1) && all_are(conv, "padding", 0);
 }
 bool root_is_pointwise_depthwise(const Match& m) { return is_pointwise_depthwise(*m.root()); }
 

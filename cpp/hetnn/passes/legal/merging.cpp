@@ -11,11 +11,8 @@ bool weights_have_arithmetic(const Match& m) { return has_arithmetic(m.tensor("w
 bool root_is_pointwise_depthwise(const Match& m) {
   const ir::Node& conv = *m.root();
   const Shape& w = conv.input(1)->shape();
-  const auto only = [&](std::string_view attr, int64_t value) {
-    const std::vector<Dim>& given = conv.integers(attr);
-    return std::all_of(given.begin(), given.end(), [&](const Dim& dim) { return dim == Dim(value); });
-  };
-  return conv.integer("groups") == w[0] && elements(w) == w[0] && only("stride", 1) && only("padding", 0);
+  return conv.integer("groups") == w[0] && elements(w) == w[0] && all_are(conv, "stride", 1) &&
+         all_are(conv, "padding", 0);
 }
 
 bool is_ungrouped(const Match& m) { return m.node("layer")->integer("groups") == Dim(1); }

@@ -35,6 +35,7 @@ const Cases& weight_cases();
 const Cases& movement_cases();
 const Cases& activation_cases();
 const Cases& gelu_cases();
+const Cases& piece_cases();
 const Cases& prelu_cases();
 const Cases& piecewise_cases();
 const Cases& arithmetic_cases();

@@ -38,6 +38,19 @@ class SReluOfHinges(Pieces):
         return self.low + self.left * torch.minimum(x - self.low, torch.zeros_like(x)) + above
 
 
+class SReluByChoice(Pieces):
+    def forward(self, x: Tensor) -> Tensor:
+        below = torch.where(x <= self.low, self.low + self.left * (x - self.low), x)
+        return torch.where(x >= self.high, self.high + self.right * (x - self.high), below)
+
+
+class SReluByMasks(Pieces):
+    def forward(self, x: Tensor) -> Tensor:
+        between = (x > self.low) & (x < self.high)
+        beyond = torch.where(x > 0, (x - self.high) * self.right + self.high, (x - self.low) * self.left + self.low)
+        return torch.where(between, x, beyond)
+
+
 class SquaredRelu(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x.relu() ** 2
@@ -84,6 +97,9 @@ RELU, PRODUCT = "cpu+relu-only", "cpu+relu-mul"
 CASES: dict[str, tuple[Callable[[], nn.Module], int, str]] = {
     "srelu": (SRelu, CHANNELS, RELU),
     "srelu of hinges": (SReluOfHinges, CHANNELS, RELU),
+    "srelu by choice": (SReluByChoice, CHANNELS, RELU),
+    "srelu by masks": (SReluByMasks, CHANNELS, RELU),
+    "softshrink": (lambda: nn.Softshrink(0.2), CHANNELS, RELU),
     "threshold at 0": (lambda: nn.Threshold(0.0, 0.0), CHANNELS, RELU),
     "threshold at its value": (lambda: nn.Threshold(0.3, 0.3), CHANNELS, RELU),
     "squared relu": (SquaredRelu, CHANNELS, PRODUCT),

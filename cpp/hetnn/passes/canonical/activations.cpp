@@ -179,6 +179,7 @@ const RuleSet& activations() {
                      clamp_from_maximum(), clamp_from_minimum(), clamp_from_where(), prelu_from_where(),
                      prelu_from_where_below(), hardsigmoid_from_clamp(), hardswish_from_clamp()}};
     for (Rule& rule : gelu_rules()) made.rules.push_back(std::move(rule));
+    for (Rule& rule : piece_rules()) made.rules.push_back(std::move(rule));
     return made;
   }();
   return set;

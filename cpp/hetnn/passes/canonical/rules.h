@@ -16,6 +16,8 @@ const RuleSet& movement();
 const RuleSet& activations();
 /// GELU written out, in the orders in which models multiply; part of the above.
 std::vector<Rule> gelu_rules();
+/// Piecewise linear activations chosen by `where`; part of the above.
+std::vector<Rule> piece_rules();
 /// Batch norms, biases, scales and paddings folded into the weights of convolutions and linear layers.
 const RuleSet& weights();
 

@@ -1,0 +1,8 @@
+"""Torch overloads that take more than a one-to-one name: a small function each, in the table RULES."""
+
+from __future__ import annotations
+
+from hetnn.importers.torch_rules import activations, arithmetic, constants, layers, movement
+from hetnn.importers.torch_rules.call import DTYPES, REFINEMENTS, RULES, Call
+
+__all__ = ["DTYPES", "REFINEMENTS", "RULES", "Call", "activations", "arithmetic", "constants", "layers", "movement"]

@@ -1,0 +1,71 @@
+"""Torch overloads of activations and softmax."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from hetnn.importers.torch_rules.call import Call, refines, rule
+
+
+@rule("clamp.default", "clip.default", "clamp_min.default", "clamp_max.default")
+def _clamp(call: Call) -> Any:
+    low, high = call.args.get("min"), call.args.get("max")
+    return _limits(call, -math.inf if low is None else float(low), math.inf if high is None else float(high))
+
+
+def _limits(call: Call, low: float, high: float) -> Any:
+    return call.create("clamp", [call.cast(call["self"], call.dtype())], min=low, max=high)
+
+
+@rule("hardtanh.default")
+def _hardtanh(call: Call) -> Any:
+    return _limits(call, float(call["min_val"]), float(call["max_val"]))
+
+
+@rule("relu6.default")
+def _relu6(call: Call) -> Any:
+    return _limits(call, 0.0, 6.0)
+
+
+@rule("elu.default")
+def _elu(call: Call) -> Any:
+    if call["scale"] != 1 or call["input_scale"] != 1:
+        inner = call["self"]
+        if call["input_scale"] != 1:
+            inner = call.create("mul", [inner, call.constant(call["input_scale"], call.dtype())])
+        out = call.create("elu", [inner], alpha=float(call["alpha"]))
+        return call.create("mul", [out, call.constant(call["scale"], call.dtype())])
+    return call.create("elu", [call["self"]], alpha=float(call["alpha"]))
+
+
+@rule("threshold.default")
+def _threshold(call: Call) -> Any:
+    x, dtype = call["self"], call.dtype()
+    if call["threshold"] == 0 and call["value"] == 0:
+        return call.create("relu", [x])
+    above = call.create("gt", [x, call.constant(call["threshold"], dtype)])
+    return call.create("where", [above, x, call.constant(call["value"], dtype)])
+
+
+@rule("rrelu.default", "rrelu_with_noise.default", "rrelu_with_noise_functional.default")
+def _rrelu(call: Call) -> Any:
+    """In evaluation: one slope, the mean of its bounds."""
+    slope = (float(call["lower"]) + float(call["upper"])) / 2
+    out = call.create("leaky_relu", [call["self"]], negative_slope=slope)
+    return [out, None] if isinstance(call._node.meta["val"], (tuple, list)) else out
+
+
+@refines("leaky_relu.default")
+def _leaky_relu(call: Call) -> Any:
+    return call.create("leaky_relu", [call["self"]], negative_slope=float(call["negative_slope"]))
+
+
+@refines("softmax.int", "_softmax.default", "_safe_softmax.default")
+def _softmax(call: Call) -> Any:
+    return call.create("softmax", [call.cast(call["self"], call.dtype())], axis=call["dim"])
+
+
+@refines("log_softmax.int", "_log_softmax.default")
+def _log_softmax(call: Call) -> Any:
+    return call.create("log_softmax", [call.cast(call["self"], call.dtype())], axis=call["dim"])

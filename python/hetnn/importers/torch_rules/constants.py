@@ -1,0 +1,44 @@
+"""Torch overloads that make constants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hetnn.errors import Unsupported
+from hetnn.importers.torch_rules.call import Call, rule
+
+
+def _filled(call: Call, value: Any) -> Any:
+    shape = call.shape()
+    one = call.constant(value, call.dtype())
+    return call.create("expand", [one], shape=shape) if shape else one
+
+
+@rule("full.default", "full_like.default", "new_full.default")
+def _full(call: Call) -> Any:
+    return _filled(call, call["fill_value"])
+
+
+@rule("zeros.default", "zeros_like.default", "new_zeros.default", "empty.memory_format", "empty_like.default")
+def _zeros(call: Call) -> Any:
+    """Zeros; also for memory whose content the model does not rely on, as the noise of rrelu in evaluation."""
+    return _filled(call, 0)
+
+
+@rule("ones.default", "ones_like.default", "new_ones.default")
+def _ones(call: Call) -> Any:
+    return _filled(call, 1)
+
+
+@rule("scalar_tensor.default")
+def _scalar(call: Call) -> Any:
+    return call.constant(call["s"], call.dtype())
+
+
+@rule("arange.default", "arange.start", "arange.start_step")
+def _arange(call: Call) -> Any:
+    numbers = [call.args.get("start") or 0, call["end"], call.args.get("step") or 1]
+    if any(isinstance(number, float) and not number.is_integer() for number in numbers):
+        raise Unsupported("arange over fractions")
+    start, end, step = (int(number) if isinstance(number, float) else number for number in numbers)
+    return call.create("arange", [], start=start, end=end, step=step, dtype=call.dtype())

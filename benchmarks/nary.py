@@ -178,7 +178,7 @@ def compare_groups(layer: Layer, rounds: int, folder: Path) -> dict[str, Any]:
     begin = time.perf_counter()
     layer.hetnn()
     measured: dict[str, int] = json.loads(tuned_file.read_text())
-    name = f"add {layer.count} x 2^{(layer.elems - 1).bit_length()}"
+    name = f"add {layer.count} x 2^{(layer.elems - 1).bit_length()} by {min(layer.threads, 4)}"
     group = measured[name]
     runs: dict[str, Run] = {}
     for fixed in range(2, min(16, max(3, layer.count)) + 1):

@@ -77,8 +77,8 @@ def compile(
         step("calibrate")
         settings["measured_us"] = _measured_us(imported.graph, described, settings, threads)
     step("compile")
-    with Tuning(tune) as tuning:
-        settings["tune"] = tuning.on
+    with Tuning(tune, threads) as tuning:
+        settings["tune_threads"] = tuning.threads
         compilation = _core.compile(imported.graph, json.dumps(described), json.dumps(settings))
     executable = Executable.from_image(compilation.image(), threads=threads, specialiser=compilation.specialise)
     executable.compile_s = time.perf_counter() - began

@@ -29,6 +29,12 @@ def default_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def usable_threads(threads: int | None) -> int:
+    """Threads of a run for which so many are asked."""
+    most = default_threads()
+    return most if threads is None or threads <= 0 else min(threads, most)
+
+
 def cache_folder() -> Path:
     """The user's cache of hetnn."""
     root = os.environ.get("XDG_CACHE_HOME")

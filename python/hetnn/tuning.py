@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hetnn import _core
-from hetnn.machine import cache_folder, cpu_slug, write_whole
+from hetnn.machine import cache_folder, cpu_slug, usable_threads, write_whole
 
 # "off" for the kernels' defaults, else the path of the file in which measurements are kept.
 VARIABLE = "HETNN_TUNING"
@@ -29,13 +29,15 @@ class Tuning:
     The file is a cache: one that cannot be read or written costs time, not results.
     """
 
-    def __init__(self, wanted: bool) -> None:
+    def __init__(self, wanted: bool, threads: int | None) -> None:
         self._file = cache_file() if wanted else None
+        self._threads = usable_threads(threads)
         self._before: dict[str, int] = {}
 
     @property
-    def on(self) -> bool:
-        return self._file is not None
+    def threads(self) -> int:
+        """For how many threads kernels measure; 0 when they do not."""
+        return 0 if self._file is None else self._threads
 
     def __enter__(self) -> Tuning:
         if self._file is not None:

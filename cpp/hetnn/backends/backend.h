@@ -24,8 +24,9 @@ struct DeviceSpec {
 struct LowerOptions {
   bool fusion = true;
   bool deterministic = false;
-  /// Measure on this machine what kernels leave open (KernelFamily::tune); else they take their defaults.
-  bool tune = false;
+  /// Measure on this machine, for runs by so many threads, what kernels leave open (KernelFamily::tune); 0: they take
+  /// their defaults.
+  int tune_threads = 0;
 };
 
 /// A DoesNotFit that knows the node at fault, so that planning can take just that node from the device.

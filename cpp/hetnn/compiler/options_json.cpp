@@ -98,8 +98,8 @@ TargetSpec parse_target(std::string_view json) {
 CompileOptions parse_options(std::string_view json) {
   const Json options = read(json, "the options");
   check_keys(options, "options",
-             {"strategy", "options", "pins", "strict", "rewrite", "disabled_rules", "fusion", "deterministic", "tune",
-              "measured_us", "memory_budget", "shapes"});
+             {"strategy", "options", "pins", "strict", "rewrite", "disabled_rules", "fusion", "deterministic",
+              "tune_threads", "measured_us", "memory_budget", "shapes"});
   CompileOptions out;
   out.strategy = get<std::string>(options, "strategy", "options", "cost");
   out.network.partition = plan::parse_plan_options(out.strategy, options.value("options", Json::object()).dump());
@@ -117,7 +117,9 @@ CompileOptions parse_options(std::string_view json) {
   passes::check_disabled_rules(out.disabled_rules);
   out.lower.fusion = get(options, "fusion", "options", true);
   out.lower.deterministic = get(options, "deterministic", "options", false);
-  out.lower.tune = get(options, "tune", "options", false);
+  out.lower.tune_threads = get(options, "tune_threads", "options", 0);
+  if (out.lower.tune_threads < 0)
+    throw InvalidModel(text("tune_threads must not be negative; got ", out.lower.tune_threads, "."));
   return out;
 }
 

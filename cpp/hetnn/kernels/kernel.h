@@ -97,9 +97,9 @@ using WeightTest = bool (*)(const KernelCall& call, int input);
 /// packed weights differ. What the call's parameters already say is not repeated.
 using ChooseFunction = Params (*)(const KernelCall& call);
 
-/// Parameters of which only a measurement on this machine says the best value, for these shapes. They change no result
-/// and no packed weight.
-using TuneFunction = Params (*)(const KernelCall& call);
+/// Parameters of which only a measurement on this machine says the best value, for these shapes and for a run by
+/// `threads` threads. They change no result and no packed weight.
+using TuneFunction = Params (*)(const KernelCall& call, int threads);
 
 /// One kernel as the compiler and the runtime find it: by name.
 struct KernelFamily {

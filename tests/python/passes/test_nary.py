@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -194,11 +195,14 @@ def test_groups_are_measured_once_and_kept(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("HETNN_TUNING", str(cache))
     inputs = random(9, 3000)
     first = compiled(chain, inputs)
+    threads = min(4, len(os.sched_getaffinity(0)))
     known = json.loads(cache.read_text())
-    assert 2 <= known["add 9 x 2^12"] <= 9
+    assert 2 <= known[f"add 9 x 2^12 by {threads}"] <= 9
     cache.write_text("no JSON")
     assert float((first(*inputs) - compiled(chain, inputs)(*inputs)).abs().max()) <= 1e-5
     compiled(chain, random(5, 3000), tune=False)
     assert cache.read_text() == "no JSON"
     compiled(chain, random(7, 3000))
-    assert {"add 9 x 2^12", "add 7 x 2^12"} <= json.loads(cache.read_text()).keys()
+    assert {f"add 9 x 2^12 by {threads}", f"add 7 x 2^12 by {threads}"} <= json.loads(cache.read_text()).keys()
+    compiled(chain, inputs, threads=1)
+    assert "add 9 x 2^12 by 1" in json.loads(cache.read_text())

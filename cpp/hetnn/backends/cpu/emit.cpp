@@ -64,8 +64,8 @@ ConcreteCall concrete_call(const Call& call, const Layouts& layouts, const Bindi
 
 class Emitter {
  public:
-  Emitter(const ir::Graph& graph, Assembler& assembler, bool tune)
-      : graph_(graph), assembler_(assembler), hints_(graph.hints()), tune_(tune) {}
+  Emitter(const ir::Graph& graph, Assembler& assembler, int tune_threads)
+      : graph_(graph), assembler_(assembler), hints_(graph.hints()), tune_threads_(tune_threads) {}
 
   program::CpuCode run() {
     const std::vector<Call> calls = calls_of(graph_);
@@ -98,8 +98,8 @@ class Emitter {
         command.params.emplace(name, std::get<std::string>(value));
       }
     }
-    if (tune_ && family.tune) {
-      for (const auto& [name, value] : family.tune(concrete.call()))
+    if (tune_threads_ > 0 && family.tune) {
+      for (const auto& [name, value] : family.tune(concrete.call(), tune_threads_))
         command.params.insert_or_assign(name, Dim(std::get<int64_t>(value)));
     }
     const ir::KernelUse::Layout wish = call.anchor->op().kernel(*call.anchor).layout;
@@ -189,7 +189,7 @@ class Emitter {
   const ir::Graph& graph_;
   Assembler& assembler_;
   const Bindings hints_;
-  const bool tune_;
+  const int tune_threads_;
   Layouts layouts_;
   std::map<const ir::Value*, int32_t> buffers_;
   std::map<int32_t, int32_t> plain_copies_;
@@ -198,8 +198,8 @@ class Emitter {
 
 }  // namespace
 
-program::CpuCode emit(const ir::Graph& graph, Assembler& assembler, bool tune) {
-  return Emitter(graph, assembler, tune).run();
+program::CpuCode emit(const ir::Graph& graph, Assembler& assembler, int tune_threads) {
+  return Emitter(graph, assembler, tune_threads).run();
 }
 
 void make_trial_kernel(const ir::Node& node, const Bindings& bindings) {

@@ -7,9 +7,9 @@
 
 namespace hetnn::backends::cpu {
 
-/// Commands for a fused subgraph whose inputs and outputs have boundary buffers in `assembler`. `tune`:
-/// kernels measure on this machine what they leave open.
-program::CpuCode emit(const ir::Graph& graph, Assembler& assembler, bool tune);
+/// Commands for a fused subgraph whose inputs and outputs have boundary buffers in `assembler`. Kernels
+/// measure on this machine, for runs by `tune_threads` threads, what they leave open; not at all when that is 0.
+program::CpuCode emit(const ir::Graph& graph, Assembler& assembler, int tune_threads);
 
 /// Makes the node's kernel with plain operands under `bindings`, to see whether it takes the call. Throws what the
 /// kernel throws.

@@ -20,10 +20,9 @@ namespace {
 // A layer of this many bytes, inputs and output together, finds little of them in a cache, and leaves little of its
 // output there: the output bypasses the caches.
 constexpr int64_t kStream_bytes = 64 << 20;
-// Longer tiles keep the result so far in the second-level cache instead of the first. In return every input is read in
+// Long tiles keep the result so far in the second-level cache instead of the first. In return every input is read in
 // long stretches, so that what memory is asked for ahead of a stretch's end is seldom for nothing. But there should be
 // tiles for many threads.
-constexpr int64_t kLongTileElems = 16384;
 constexpr int64_t kTilesWanted = 16;
 
 enum class TermKind { add, subtract, weigh };

@@ -19,21 +19,25 @@ struct NaryLayer {
   bool weighted = false;  // coefficients other than 0, 1 and -1
   int inputs = 0;
   int64_t elems = 0;
+  int threads = 1;
 };
 
-/// Times the layer on one thread with groups from 2 to 16 for at most about budget_us microseconds and returns the
-/// fastest. Of groups that lead to as many passes only the one with the most even passes is tried. A layer of more than
-/// 24 MiB is timed at that size, so that two rounds fit the time.
+/// An output of that many elements and more may be computed in tiles of so many.
+inline constexpr int64_t kLongTileElems = 16384;
+
+/// Times the layer with groups from 2 to 16 for about budget_us microseconds and returns the fastest. Of groups that
+/// lead to as many passes only the one with the most even passes is tried. Runs take turns on operands that together
+/// exceed the caches; of a layer larger than that a run computes a stretch.
 int fastest_nary_group(const NaryLayer& layer, double budget_us = 25000);
 
 /// How many inputs of a call of `nary` are the layer's own: the operands of its epilogue stand behind them.
 int nary_inputs(const KernelCall& call);
 
-/// The parameter `group` for a call of `nary`: as measured for a layer of its kind, its number of inputs and its size
-/// (to a factor of two) in this process or learnt, else measured now. Thread-safe.
-Params tune_nary(const KernelCall& call);
+/// The parameter `group` for a call of `nary` that `threads` threads run: as measured for a layer of its kind, its
+/// number of inputs and its size (to a factor of two) in this process or learnt, else measured now. Thread-safe.
+Params tune_nary(const KernelCall& call, int threads);
 
-/// What has been measured or learnt, by the name of the layer ("add 8 x 2^20"). Thread-safe.
+/// What has been measured or learnt, by the name of the layer ("add 8 x 2^20 by 2" threads). Thread-safe.
 std::map<std::string, int> known_nary_groups();
 /// Takes over what another process measured on this machine. InvalidModel for a group outside [2, 16].
 void learn_nary_groups(const std::map<std::string, int>& groups);

@@ -8,6 +8,7 @@
 
 #include "hetnn/base/aligned_buffer.h"
 #include "hetnn/base/error.h"
+#include "hetnn/base/parallel.h"
 #include "hetnn/kernels/elementwise/elementwise.h"
 #include "hetnn/kernels/elementwise/nary.h"
 #include "hetnn/kernels/elementwise/nary_ops.h"
@@ -15,7 +16,17 @@
 namespace hetnn::kernels {
 namespace {
 
-constexpr int64_t kMost_bytes = 24 << 20;
+// Runs go round a pool of operands that is larger than most last caches, so that each finds its own out of the nearer
+// caches at least; small layers, of which a network has many in a row, have less to go round.
+constexpr int64_t kMostPool_bytes = 48 << 20;
+constexpr int64_t kLeastPool_bytes = 8 << 20;
+constexpr int64_t kPoolLayers = 16;
+// What one run touches at most: of a larger layer it computes a stretch.
+constexpr int64_t kRun_bytes = 6 << 20;
+// Short runs are timed together: the clock is no finer than some ten nanoseconds.
+constexpr int64_t kTimed_bytes = 512 << 10;
+// More threads than these share out memory no differently.
+constexpr int kMostThreads = 4;
 
 struct Known {
   std::mutex mutex;
@@ -28,7 +39,8 @@ Known& known() {
 
 std::string name_of(const NaryLayer& layer) {
   const int log2 = std::bit_width(static_cast<uint64_t>(std::max<int64_t>(layer.elems, 1) - 1));
-  return text(layer.op, layer.weighted ? " weighted " : " ", layer.inputs, " x 2^", log2);
+  const int threads = std::min(layer.threads, kMostThreads);
+  return text(layer.op, layer.weighted ? " weighted " : " ", layer.inputs, " x 2^", log2, " by ", threads);
 }
 
 // The first pass joins `group` inputs, every other one as many with the result so far.
@@ -45,43 +57,75 @@ std::vector<int> candidates(const NaryLayer& layer) {
 
 class Trial {
  public:
-  explicit Trial(const NaryLayer& layer)
-      : elems_(std::clamp<int64_t>(layer.elems, 1, kMost_bytes / 4 / (layer.inputs + 1))) {
-    const TensorView view = TensorView::plain(DType::f32, std::span(&elems_, 1));
+  Trial(const NaryLayer& layer, const std::vector<int>& groups)
+      : operands_(layer.inputs + 1), operand_elems_(std::max<int64_t>(layer.elems, 1)) {
+    const TensorView view = TensorView::plain(DType::f32, std::span(&operand_elems_, 1));
     const std::vector<TensorView> views(static_cast<size_t>(layer.inputs), view);
-    for (const int group : candidates(layer)) {
+    for (const int group : groups) {
       Params params = {{"op", layer.op}, {"group", int64_t{group}}};
       if (layer.weighted) params.set("coefficients", std::vector<double>(views.size(), 0.5));
       kernels_.push_back(make_nary({views, std::span(&view, 1), params}));
     }
-    const auto bytes = static_cast<size_t>(elems_) * 4;
-    for (size_t i = 0; i < views.size(); ++i) {
-      // Bytes that are never written may all lie on one page of zeros, which memory would serve too well.
-      std::byte* data = buffers_.emplace_back(bytes).data();
-      for (size_t at = 0; at < bytes; at += 4096) data[at] = std::byte{1};
-      inputs_.push_back(data);
-    }
-    output_ = buffers_.emplace_back(bytes).data();
+    threads_ = kernels_[0]->serial() ? 1 : std::clamp(layer.threads, 1, kMostThreads);
+    lay_out();
   }
 
-  size_t count() const { return kernels_.size(); }
-
-  double run_us(size_t candidate) const {
+  /// The time of one run, on the operands next in turn.
+  double run_us(size_t candidate) {
     using Clock = std::chrono::steady_clock;
-    SpinBarrier barrier(1);
-    const auto start = Clock::now();
-    // Short runs are repeated: the clock is no finer than some ten nanoseconds.
-    const int repeats = elems_ < 4096 ? 16 : 1;
-    for (int k = 0; k < repeats; ++k) kernels_[candidate]->run({0, 1, barrier, nullptr}, inputs_.data(), &output_);
-    return std::chrono::duration<double, std::micro>(Clock::now() - start).count() / repeats;
+    SpinBarrier barrier(threads_);
+    Clock::time_point start;
+    parallel_region(threads_, [&](int thread) {
+      barrier.arrive_and_wait();
+      if (thread == 0) start = Clock::now();
+      for (int64_t k = 0; k < repeats_; ++k) {
+        run(*kernels_[candidate], (turn_ + k) % turns_, thread, barrier);
+        barrier.arrive_and_wait();
+      }
+    });
+    const double took_us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+    turn_ = (turn_ + repeats_) % turns_;
+    return took_us / static_cast<double>(repeats_);
   }
 
  private:
-  int64_t elems_;
+  // The pool holds whole layers one after the other, or of one large layer the stretches that runs take turns with.
+  void lay_out() {
+    const int64_t layer_bytes = 4 * operand_elems_ * operands_;
+    // A thread takes whole tiles, so a stretch has some for each.
+    const int64_t stretch_bytes = std::max(kRun_bytes, 4 * kLongTileElems * operands_ * threads_ * 2);
+    parts_ = (layer_bytes + stretch_bytes - 1) / stretch_bytes;
+    if (parts_ > 1) {
+      turns_ = std::clamp<int64_t>(kMostPool_bytes / stretch_bytes, 1, parts_);
+      pitch_elems_ = std::min(operand_elems_, operand_elems_ / parts_ * turns_ + kLongTileElems);
+    } else {
+      const int64_t pool_bytes = std::clamp(kPoolLayers * layer_bytes, kLeastPool_bytes, kMostPool_bytes);
+      turns_ = std::max<int64_t>(1, pool_bytes / layer_bytes);
+      repeats_ = std::clamp<int64_t>(kTimed_bytes / layer_bytes, 1, turns_);
+      pitch_elems_ = (operand_elems_ + 15) / 16 * 16;
+    }
+    const int64_t layers = parts_ > 1 ? 1 : turns_;
+    pool_ = AlignedBuffer(static_cast<size_t>(4 * pitch_elems_ * operands_ * layers));
+  }
+
+  void run(const Kernel& kernel, int64_t turn, int thread, SpinBarrier& barrier) const {
+    const std::byte* inputs[kMaxNaryInputs];
+    std::byte* at = pool_.data() + (parts_ > 1 ? 0 : 4 * turn * pitch_elems_ * operands_);
+    for (int64_t k = 0; k + 1 < operands_; ++k) inputs[k] = at + 4 * pitch_elems_ * k;
+    std::byte* output = at + 4 * pitch_elems_ * (operands_ - 1);
+    // As one of so many threads that each computes its part of the stretch.
+    const int64_t part = parts_ > 1 ? turn * threads_ + thread : thread;
+    kernel.run({static_cast<int>(part), static_cast<int>(threads_ * parts_), barrier, nullptr}, inputs, &output);
+  }
+
+  int64_t operands_;
+  int64_t operand_elems_;
+  int64_t pitch_elems_ = 0;  // from one operand in the pool to the next
+  int64_t parts_ = 1;        // stretches of the layer
+  int64_t turns_ = 1, turn_ = 0, repeats_ = 1;
+  int threads_ = 1;
   std::vector<std::unique_ptr<Kernel>> kernels_;
-  std::vector<AlignedBuffer> buffers_;
-  std::vector<const std::byte*> inputs_;
-  std::byte* output_ = nullptr;
+  AlignedBuffer pool_;
 };
 
 }  // namespace
@@ -90,15 +134,15 @@ int fastest_nary_group(const NaryLayer& layer, double budget_us) {
   HETNN_ASSERT(layer.inputs >= 1 && layer.inputs <= kMaxNaryInputs && layer.elems >= 0, name_of(layer));
   const std::vector<int> groups = candidates(layer);
   if (groups.size() == 1) return groups.front();
-  const Trial trial(layer);
+  Trial trial(layer, groups);
   // Rounds over all candidates, so that a disturbance meets each of them; the lowest time of each counts. Whoever is
-  // far behind after a round is out.
+  // far behind is out: the better the times are known, the less is far.
   std::vector<double> best(groups.size(), HUGE_VAL);
   double spent_us = 0;
-  for (int round = 0; round < 200 && (round < 2 || spent_us < budget_us); ++round) {
+  for (int round = 0; round < 400 && (round < 2 || spent_us < budget_us); ++round) {
     const double leader = *std::min_element(best.begin(), best.end());
     for (size_t k = 0; k < groups.size(); ++k) {
-      if (round > 0 && best[k] > 1.2 * leader) continue;
+      if (round > 1 && best[k] > (round < 6 ? 1.2 : 1.06) * leader) continue;
       const double took_us = trial.run_us(k);
       best[k] = std::min(best[k], took_us);
       spent_us += took_us;
@@ -107,13 +151,13 @@ int fastest_nary_group(const NaryLayer& layer, double budget_us) {
   return groups[static_cast<size_t>(std::min_element(best.begin(), best.end()) - best.begin())];
 }
 
-Params tune_nary(const KernelCall& call) {
+Params tune_nary(const KernelCall& call, int threads) {
   const std::vector<double> coefficients = call.params.reals("coefficients", {});
   const bool weighted =
       std::any_of(coefficients.begin(), coefficients.end(), [](double c) { return c != 0 && std::abs(c) != 1; });
   const auto unread = static_cast<int>(std::count(coefficients.begin(), coefficients.end(), 0.0));
   const NaryLayer layer{call.params.text("op", "add"), weighted, std::max(1, nary_inputs(call) - unread),
-                        call.outputs[0].elems()};
+                        call.outputs[0].elems(), threads};
   const std::string name = name_of(layer);
   {
     const std::lock_guard lock(known().mutex);

@@ -85,9 +85,8 @@ void bind_compile(py::module_& m) {
           },
           py::arg("bindings"), "add_variant, then image.");
 
-  m.def(
-      "single_nodes", [](const PlannedModel& plan) { return Compilation::of_single_nodes(plan); }, py::arg("plan"),
-      "The graph of a plan on the general processor alone, one kernel a node, to measure them.");
+  m.def("on_general_processor", &Compilation::on_general_processor, py::arg("plan"), py::arg("fusion"),
+        "The graph of a plan on the general processor alone, to measure its nodes; without fusion, one kernel a node.");
   m.def(
       "cpu_work",
       [](const ir::Graph& graph) {

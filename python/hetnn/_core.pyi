@@ -34,12 +34,12 @@ __all__: list[str] = [
     "known_tuning",
     "learn_tuning",
     "legalise",
+    "on_general_processor",
     "operators",
     "plan",
     "rules",
     "simulate_model",
     "simulate_topology",
-    "single_nodes",
     "spec_schema",
     "version",
 ]
@@ -386,6 +386,11 @@ def legalise(
     (graph, rewrites) of a canonical graph made legal for a device that has the operators of `prices_us`.
     """
 
+def on_general_processor(plan: NetworkPlan, fusion: bool) -> Compilation:
+    """
+    The graph of a plan on the general processor alone, to measure its nodes; without fusion, one kernel a node.
+    """
+
 def operators() -> list[typing.Any]:
     """
     Every operator by name: inputs, attributes, traits, names in torch and ONNX, constraints, tolerance, samples.
@@ -415,11 +420,6 @@ def simulate_topology(
 ) -> dict[str, typing.Any]:
     """
     Times the layers of a topology.
-    """
-
-def single_nodes(plan: NetworkPlan) -> Compilation:
-    """
-    The graph of a plan on the general processor alone, one kernel a node, to measure them.
     """
 
 def spec_schema() -> str:

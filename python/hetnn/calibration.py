@@ -96,11 +96,21 @@ def measure_speeds(threads: int | None = None) -> dict[str, Any]:
 
 
 def measure_nodes(plan: _core.NetworkPlan, device: str, threads: int | None = None) -> dict[str, dict[str, float]]:
-    """Times of a planned model's nodes on the general processor, each as a kernel of its own, in us.
+    """Times of a planned model's nodes on the general processor, in us.
 
-    `device` is what the plan calls that processor. Integers are fed as zeros, so that any index is in range.
+    Nodes that it computes in one launch share that launch's time as their times alone are to each other: a node beside
+    its producer costs less than alone, and all together are to add up to the model's time. `device` is what the plan
+    calls that processor. Integers are fed as zeros, so that any index is in range.
     """
-    measured = _run(_core.single_nodes(plan), threads).of_node
+    alone = _run(_core.on_general_processor(plan, fusion=False), threads).of_node
+    fused = _core.on_general_processor(plan, fusion=True)
+    launches = _run(fused, threads).of_node
+    measured = dict(alone)
+    for row in json.loads(fused.report())["fusions"]:
+        together = sum(alone.get(node, 0.0) for node in row["nodes"])
+        launch = sum(launches.get(node, 0.0) for node in row["nodes"])
+        if together > 0 and launch > 0:
+            measured.update({node: alone[node] * launch / together for node in row["nodes"] if node in alone})
     return {node: {device: us} for node, us in measured.items()}
 
 

@@ -253,7 +253,7 @@ std::unique_ptr<Compilation> Compilation::make(ir::Graph graph, const TargetSpec
   return out;
 }
 
-std::unique_ptr<Compilation> Compilation::of_single_nodes(const PlannedModel& planned) {
+std::unique_ptr<Compilation> Compilation::on_general_processor(const PlannedModel& planned, bool fusion) {
   ir::Graph graph = planned.graph().clone();
   for (ir::Node* node : graph.nodes()) {
     node->device.clear();
@@ -267,7 +267,7 @@ std::unique_ptr<Compilation> Compilation::of_single_nodes(const PlannedModel& pl
   alone.json = "{}";
   CompileOptions options;
   options.rewrite = passes::RewriteMode::off;
-  options.lower.fusion = false;
+  options.lower.fusion = fusion;
   return make(std::move(graph), alone, options);
 }
 

@@ -92,9 +92,10 @@ class Compilation {
   /// range. What is compiled already is left alone. Not thread-safe.
   void add_variant(const Bindings& bindings);
 
-  /// The planned graph on the general processor alone, one kernel for each node: what measures the nodes' times. Nodes
-  /// keep their names where canonicalising does not change them.
-  static std::unique_ptr<Compilation> of_single_nodes(const PlannedModel& planned);
+  /// The planned graph on the general processor alone, what measures the nodes' times: without fusion one kernel for
+  /// each node. Nodes keep their names where canonicalising does not change them.
+  static std::unique_ptr<Compilation> on_general_processor(const PlannedModel& planned, bool fusion);
+
   const PlannedModel& model() const { return *model_; }
   std::string report() const { return model_->report(fusions_); }
   /// The executable image.

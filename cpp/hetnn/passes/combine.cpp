@@ -211,7 +211,7 @@ bool could_be_steps(const ir::Graph& graph, const ir::Node& layer, const FuseOpt
       if (reader && reader != use.node) return false;
       reader = use.node;
     }
-    return reader && options.can_follow(*producer, *operand, *reader);
+    return reader && options.can_follow({&producer, 1}, *reader);
   });
 }
 

@@ -72,9 +72,8 @@ std::vector<plan::FusionRow> fuse(ir::Graph& graph, const FuseOptions& options) 
         if (!producer || producer->is_constant() || producer->outputs().size() != 1) continue;
         if (producer->subgraph != node->subgraph || !read_by_one_node(graph, *input)) continue;
         if (joined && rank.at(producer) <= rank.at(joined)) continue;
-        const Group& group = groups[static_cast<size_t>(producer->group)];
         // The producer is its group's last node: whoever followed it would be a second reader of `input`.
-        if (options.can_follow(*group.nodes.front(), *input, *node)) joined = producer;
+        if (options.can_follow(groups[static_cast<size_t>(producer->group)].nodes, *node)) joined = producer;
       }
     }
     if (joined) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,9 @@ namespace hetnn::passes {
 struct FuseOptions {
   /// Off: every node is a group of its own.
   bool enabled = true;
-  /// Whether `follower`, which reads `value`, can be computed in the launch that `anchor` starts and that has `value`
-  /// as its result so far. Given by the backend.
-  std::function<bool(const ir::Node& anchor, const ir::Value& value, const ir::Node& follower)> can_follow;
+  /// Whether `follower` can be computed in the launch of the chain `launch`, whose last node's result it reads. Given
+  /// by the backend.
+  std::function<bool(std::span<const ir::Node* const> launch, const ir::Node& follower)> can_follow;
   /// Whether the device runs n-ary layers and gated convolutions, which are then made first (passes/combine.h): of
   /// chains and trees of sums, products and extremes, and of products with a gate.
   bool combines = false;

@@ -194,7 +194,7 @@ void Machine::multiply(const Matmul& i) {
   if (kInteger<T>) factors = read_factors(i.quant_addr, i.n);
   const Exit<T> leave = exit_of<T>(i.act, i.clamp_lo, i.clamp_hi, i.out_zero);
   const int64_t over_k = i.transpose_b ? 1 : i.n, over_n = i.transpose_b ? i.k : 1;
-  std::vector<T> row(static_cast<size_t>(i.n));
+  std::vector<T> row(static_cast<size_t>(i.n)), before(row.size());
   for (int64_t m = 0; m < i.m; ++m) {
     std::fill(row.begin(), row.end(), T(0));
     for (int64_t k = 0; k < i.k; ++k) {
@@ -202,13 +202,18 @@ void Machine::multiply(const Matmul& i) {
       const T* line = b.data() + k * over_k;
       for (int64_t n = 0; n < i.n; ++n) row[static_cast<size_t>(n)] += value * line[n * over_n];
     }
+    const int64_t at = i.out_addr + m * i.out_pitch;
+    if (i.add_output) read<T>(at, i.dtype, i.n, before.data());
     for (size_t n = 0; n < row.size(); ++n) {
       T value = row[n];
-      if constexpr (kInteger<T>)
+      if constexpr (kInteger<T>) {
         value = to_i8(int64_t{requantise(value, factors[n], spec_.numerics.rounding)} + i.out_zero);
+      } else if (i.add_output) {
+        value += before[n];
+      }
       row[n] = leave(value);
     }
-    write<T>(i.out_addr + m * i.out_pitch, i.dtype, i.n, row.data());
+    write<T>(at, i.dtype, i.n, row.data());
   }
 }
 

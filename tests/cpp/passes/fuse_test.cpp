@@ -20,8 +20,8 @@ class Fuse : public testing::Test {
 
 // Everything elementwise may follow everything.
 const FuseOptions kEager = {
-    .enabled = true, .can_follow = [](const ir::Node&, const ir::Value& value, const ir::Node& follower) {
-      return follower.op().has(ir::Trait::elementwise) && follower.output()->type() == value.type();
+    .enabled = true, .can_follow = [](std::span<const ir::Node* const> launch, const ir::Node& follower) {
+      return follower.op().has(ir::Trait::elementwise) && follower.output()->type() == launch.back()->output()->type();
     }};
 
 std::vector<int> groups_of(const ir::Graph& graph) {
@@ -110,8 +110,8 @@ TEST_F(Fuse, TheBackendDecidesWhatCanFollow) {
   %y = add(%r, %x) : f32[1,1,2,2]
 })");
   FuseOptions options = kEager;
-  options.can_follow = [](const ir::Node& anchor, const ir::Value&, const ir::Node& follower) {
-    return anchor.op().has(ir::Trait::compute) && follower.inputs().size() == 1;
+  options.can_follow = [](std::span<const ir::Node* const> launch, const ir::Node& follower) {
+    return launch.front()->op().has(ir::Trait::compute) && follower.inputs().size() == 1;
   };
   const std::vector<plan::FusionRow> fusions = fuse(graph, options);
   EXPECT_THAT(groups_of(graph), ElementsAre(0, 0, 1));
@@ -132,8 +132,9 @@ TEST_F(Fuse, StaysWithinASubgraph) {
 
 FuseOptions with_layers(bool in_order = false) {
   FuseOptions options = kEager;
-  options.can_follow = [](const ir::Node& anchor, const ir::Value&, const ir::Node& follower) {
-    return anchor.op().name == "conv2d" || (anchor.op().name == "nary" && follower.op().name == "relu");
+  options.can_follow = [](std::span<const ir::Node* const> launch, const ir::Node& follower) {
+    const std::string_view anchor = launch.front()->op().name;
+    return anchor == "conv2d" || (anchor == "nary" && follower.op().name == "relu");
   };
   options.combines = true;
   options.in_order = in_order;

@@ -70,6 +70,40 @@ TEST(Machine, ComputesAConvolutionByHand) {
   machine.run();  // a machine runs again
 }
 
+// a (2, 3) times b ((1, 4), (-1, 0.5)) is (-1, 9.5); with (0.25, -7) from the output before (-0.75, 2.5); bounds -1
+// and 2.
+TEST(Machine, AddsWhatTheOutputHeldAndThenBounds) {
+  const std::vector<Instruction> stream = {
+      DmaLoad{.region = kArena, .dram_addr = 0, .sram_addr = 0, .size0 = 32, .size1 = 1, .size2 = 1},
+      Signal{.from = 0, .to = 1},
+      Wait{.at = 1, .from = 0},
+      Matmul{.act = static_cast<int64_t>(Act::clamp),
+             .m = 1,
+             .k = 2,
+             .n = 2,
+             .a_addr = 0,
+             .a_pitch = 8,
+             .b_addr = 8,
+             .b_pitch = 8,
+             .out_addr = 24,
+             .out_pitch = 8,
+             .clamp_lo = float_bits(-1),
+             .clamp_hi = float_bits(2),
+             .add_output = 1},
+      Signal{.from = 1, .to = 0},
+      Wait{.at = 0, .from = 1},
+      DmaStore{.region = kArena, .dram_addr = 32, .sram_addr = 24, .size0 = 8, .size1 = 1, .size2 = 1},
+      End{}};
+  const std::vector<uint64_t> words = encode(stream);
+  Machine machine(small_spec(), words, {}, 40);
+  const float input[] = {2, 3, 1, 4, -1, 0.5F, 0.25F, -7};
+  std::memcpy(machine.arena(), input, sizeof input);
+  machine.run();
+  float output[2];
+  std::memcpy(output, machine.arena() + 32, sizeof output);
+  EXPECT_THAT(output, testing::ElementsAre(-0.75F, 2.0F));
+}
+
 TEST(Machine, TrapsWhatNoSoundProgramDoes) {
   auto run = [](const Instruction& instruction) {
     const std::vector<uint64_t> words = encode(std::vector<Instruction>{instruction});

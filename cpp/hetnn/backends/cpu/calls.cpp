@@ -71,7 +71,9 @@ std::string step_text(const ir::Node& follower, const ir::Value& main, int opera
   return step;
 }
 
-bool can_follow(const ir::Node& anchor, const ir::Value& value, const ir::Node& follower) {
+bool can_follow(std::span<const ir::Node* const> launch, const ir::Node& follower) {
+  const ir::Node& anchor = *launch.front();
+  const ir::Value& value = *launch.back()->output();
   if (!anchor.op().kernel || !follower.op().kernel || !anchor.op().kernel(anchor).takes_steps) return false;
   if (follower.outputs().size() != 1 || value.dtype() != DType::f32) return false;
   if (follower.output()->type() != value.type() || step_text(follower, value, 0).empty()) return false;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,8 @@ struct Call {
   std::map<size_t, Shape> operand_shapes = {};
 };
 
-/// Whether `follower`, which reads the result `value` of a kernel started by `anchor`, can be a step of that kernel.
-bool can_follow(const ir::Node& anchor, const ir::Value& value, const ir::Node& follower);
+/// Whether `follower`, which reads the result of the chain `launch`, can be a step of the kernel of its first node.
+bool can_follow(std::span<const ir::Node* const> launch, const ir::Node& follower);
 
 /// The step of `follower` on `main`, with its operand numbered `operand`; empty when it has none in this position.
 std::string step_text(const ir::Node& follower, const ir::Value& main, int operand);

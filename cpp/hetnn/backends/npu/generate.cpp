@@ -23,6 +23,13 @@ namespace {
 constexpr int64_t kAlign = 64;        // of constants in the image
 constexpr int64_t kTableBytes = 256;  // an entry for each value of i8
 
+// Runs that follow one another are one run: every run costs whole bursts.
+void join_runs(int64_t stride, int64_t& run_bytes, int64_t& runs) {
+  if (stride != run_bytes) return;
+  run_bytes *= runs;
+  runs = 1;
+}
+
 }  // namespace
 
 Layout layout_of(const ir::Value& value) { return value.rank() == 4 ? Layout::nhwc : Layout::plain; }
@@ -43,30 +50,30 @@ std::vector<int64_t> Generator::stored_shape(const ir::Value& value) const {
   return shape;
 }
 
-void Generator::layer(const ir::Node& node, bool relu, const std::map<const ir::Value*, Place>& places) {
+void Generator::layer(const ir::Node& node, const Epilogue& epilogue, const std::map<const ir::Value*, Place>& places) {
   places_ = &places;
   // The operators the engines know, with what computes them.
-  using Emit = void (*)(Generator&, const ir::Node&, bool);
+  using Emit = void (*)(Generator&, const ir::Node&, const Epilogue&);
   static const std::map<std::string_view, Emit> emitters = {
-      {"conv2d", [](Generator& g, const ir::Node& n, bool r) { g.conv(n, r); }},
-      {"linear", [](Generator& g, const ir::Node& n, bool r) { g.conv(n, r); }},
-      {"matmul", [](Generator& g, const ir::Node& n, bool r) { g.matmul(n, r); }},
-      {"add", [](Generator& g, const ir::Node& n, bool r) { g.elementwise(n, ElementwiseOp::add, r); }},
-      {"sub", [](Generator& g, const ir::Node& n, bool r) { g.elementwise(n, ElementwiseOp::sub, r); }},
-      {"mul", [](Generator& g, const ir::Node& n, bool r) { g.elementwise(n, ElementwiseOp::mul, r); }},
-      {"maximum", [](Generator& g, const ir::Node& n, bool r) { g.elementwise(n, ElementwiseOp::max, r); }},
-      {"minimum", [](Generator& g, const ir::Node& n, bool r) { g.elementwise(n, ElementwiseOp::min, r); }},
-      {"relu", [](Generator& g, const ir::Node& n, bool) { g.activation(n, Act::relu); }},
-      {"clamp", [](Generator& g, const ir::Node& n, bool) { g.activation(n, Act::clamp); }},
-      {"lookup", [](Generator& g, const ir::Node& n, bool) { g.activation(n, Act::table); }},
-      {"max_pool2d", [](Generator& g, const ir::Node& n, bool) { g.pool(n); }},
-      {"avg_pool2d", [](Generator& g, const ir::Node& n, bool) { g.pool(n); }},
-      {"adaptive_avg_pool2d", [](Generator& g, const ir::Node& n, bool) { g.pool(n); }},
-      {"concat", [](Generator& g, const ir::Node& n, bool) { g.concat(n); }},
-      {"slice", [](Generator& g, const ir::Node& n, bool) { g.slice(n); }},
-      {"reshape", [](Generator& g, const ir::Node& n, bool) { g.rearrange(n); }},
-      {"permute", [](Generator& g, const ir::Node& n, bool) { g.rearrange(n); }},
-      {"identity", [](Generator& g, const ir::Node& n, bool) { g.rearrange(n); }},
+      {"conv2d", [](Generator& g, const ir::Node& n, const Epilogue& e) { g.conv(n, e); }},
+      {"linear", [](Generator& g, const ir::Node& n, const Epilogue& e) { g.conv(n, e); }},
+      {"matmul", [](Generator& g, const ir::Node& n, const Epilogue& e) { g.matmul(n, e); }},
+      {"add", [](Generator& g, const ir::Node& n, const Epilogue& e) { g.elementwise(n, ElementwiseOp::add, e); }},
+      {"sub", [](Generator& g, const ir::Node& n, const Epilogue& e) { g.elementwise(n, ElementwiseOp::sub, e); }},
+      {"mul", [](Generator& g, const ir::Node& n, const Epilogue& e) { g.elementwise(n, ElementwiseOp::mul, e); }},
+      {"maximum", [](Generator& g, const ir::Node& n, const Epilogue& e) { g.elementwise(n, ElementwiseOp::max, e); }},
+      {"minimum", [](Generator& g, const ir::Node& n, const Epilogue& e) { g.elementwise(n, ElementwiseOp::min, e); }},
+      {"relu", [](Generator& g, const ir::Node& n, const Epilogue&) { g.activation(n, *activation_of(n)); }},
+      {"clamp", [](Generator& g, const ir::Node& n, const Epilogue&) { g.activation(n, *activation_of(n)); }},
+      {"lookup", [](Generator& g, const ir::Node& n, const Epilogue&) { g.activation(n, {.act = Act::table}); }},
+      {"max_pool2d", [](Generator& g, const ir::Node& n, const Epilogue&) { g.pool(n); }},
+      {"avg_pool2d", [](Generator& g, const ir::Node& n, const Epilogue&) { g.pool(n); }},
+      {"adaptive_avg_pool2d", [](Generator& g, const ir::Node& n, const Epilogue&) { g.pool(n); }},
+      {"concat", [](Generator& g, const ir::Node& n, const Epilogue&) { g.concat(n); }},
+      {"slice", [](Generator& g, const ir::Node& n, const Epilogue&) { g.slice(n); }},
+      {"reshape", [](Generator& g, const ir::Node& n, const Epilogue&) { g.rearrange(n); }},
+      {"permute", [](Generator& g, const ir::Node& n, const Epilogue&) { g.rearrange(n); }},
+      {"identity", [](Generator& g, const ir::Node& n, const Epilogue&) { g.rearrange(n); }},
   };
   auto at = emitters.find(node.op().name);
   if (at == emitters.end())
@@ -77,7 +84,7 @@ void Generator::layer(const ir::Node& node, bool relu, const std::map<const ir::
   if (dtype_ != DType::f32 && dtype_ != DType::f16 && !quantised)
     throw Unsupported(text(ir::describe(node), ": the NPU's engines compute f32, f16 and quantised i8; the result is ",
                            ir::to_string(node.output()->type()), "."));
-  at->second(*this, node, relu);
+  at->second(*this, node, epilogue);
 }
 
 int64_t zero_of(const ir::Value& value) { return value.type().quant ? value.type().quant->zero_point : 0; }
@@ -139,6 +146,7 @@ Place Generator::place_of(const ir::Value& value) {
 void Generator::load(const Place& from, int64_t sram, int64_t bytes) { load_runs(from, bytes, sram, bytes, 1); }
 
 void Generator::load_runs(const Place& from, int64_t stride, int64_t sram, int64_t run_bytes, int64_t runs) {
+  join_runs(stride, run_bytes, runs);
   if (run_bytes * runs == 0) return;
   code_.push_back(DmaLoad{.region = static_cast<int64_t>(from.region),
                           .dram_addr = from.offset_bytes,
@@ -153,6 +161,7 @@ void Generator::load_runs(const Place& from, int64_t stride, int64_t sram, int64
 }
 
 void Generator::store_runs(int64_t sram, const Place& to, int64_t stride, int64_t run_bytes, int64_t runs) {
+  join_runs(stride, run_bytes, runs);
   if (run_bytes * runs == 0) return;
   code_.push_back(DmaStore{.region = static_cast<int64_t>(to.region),
                            .dram_addr = to.offset_bytes,
@@ -192,7 +201,7 @@ Place Generator::elementwise_factors(const ir::Node& node, const ir::Value& a, c
 }
 
 // Elements pass in chunks of whole pixels: two operands and the result share the scratchpad.
-void Generator::elementwise(const ir::Node& node, ElementwiseOp op, bool relu) {
+void Generator::elementwise(const ir::Node& node, ElementwiseOp op, const Epilogue& epilogue) {
   const Map out = map_of(*node.output());
   const ir::Value *a = node.input(0), *b = node.input(1);
   if (map_of(*a).elems() != out.elems() && op != ElementwiseOp::sub) std::swap(a, b);
@@ -222,7 +231,7 @@ void Generator::elementwise(const ir::Node& node, ElementwiseOp op, bool relu) {
     code_.push_back(hetnn::npu::Elementwise{.dtype = static_cast<int64_t>(dtype_),
                                             .op = static_cast<int64_t>(op),
                                             .b_kind = row,
-                                            .act = relu,
+                                            .act = static_cast<int64_t>(epilogue.act),
                                             .a_zero = zero_of(*a),
                                             .b_zero = zero_of(*b),
                                             .out_zero = zero_of(*node.output()),
@@ -236,15 +245,17 @@ void Generator::elementwise(const ir::Node& node, ElementwiseOp op, bool relu) {
                                             .out_pitch = row_bytes,
                                             .scale_a = hetnn::npu::float_bits(1),
                                             .scale_b = hetnn::npu::float_bits(1),
-                                            .quant_addr = at_factors});
+                                            .quant_addr = at_factors,
+                                            .clamp_lo = epilogue.clamp_lo,
+                                            .clamp_hi = epilogue.clamp_hi});
     then(Engine::vector, Engine::dma);
     store_runs(at_out, {po.region, po.offset_bytes + r * row_bytes}, 0, count * row_bytes, 1);
   }
 }
 
-void Generator::activation(const ir::Node& node, hetnn::npu::Act act) {
+void Generator::activation(const ir::Node& node, const Epilogue& activation) {
   const Map out = map_of(*node.output());
-  const bool table = act == hetnn::npu::Act::table, quantised = dtype_ == DType::i8;
+  const bool table = activation.act == Act::table;
   if (!table) keeps_scale(node);
   const int64_t rows = out.n * out.h * out.w, row_bytes = out.c * elem_, at_in = table ? kTableBytes : 0,
                 tile = std::min(rows, (spec_.scratchpad().bytes - at_in - kAlignment) / (2 * row_bytes));
@@ -252,23 +263,15 @@ void Generator::activation(const ir::Node& node, hetnn::npu::Act act) {
   const Place from = place_of(*node.input(0)), to = place_of(*node.output());
   const int64_t at_out = at_in + aligned(tile * row_bytes);
   hetnn::npu::Activation code{.dtype = static_cast<int64_t>(dtype_),
-                              .act = static_cast<int64_t>(act),
+                              .act = static_cast<int64_t>(activation.act),
                               .zero = zero_of(*node.output()),
                               .channels = out.c,
                               .in_addr = at_in,
                               .in_pitch = row_bytes,
                               .out_addr = at_out,
-                              .out_pitch = row_bytes};
-  if (act == hetnn::npu::Act::clamp) {
-    auto bound = [&](double real) {
-      if (!quantised) return hetnn::npu::float_bits(static_cast<float>(real));
-      const ir::Quant& quant = *node.output()->type().quant;
-      const double steps = std::clamp(std::nearbyint(real / quant.scales[0]) + quant.zero_point, -128.0, 127.0);
-      return int64_t{static_cast<uint32_t>(static_cast<int32_t>(steps))};
-    };
-    code.clamp_lo = bound(node.real("min"));
-    code.clamp_hi = bound(node.real("max"));
-  }
+                              .out_pitch = row_bytes,
+                              .clamp_lo = activation.clamp_lo,
+                              .clamp_hi = activation.clamp_hi};
   if (table) load(constant(node.tensor("table")), 0, kTableBytes);
   for (int64_t r = 0; r < rows; r += tile) {
     code.rows = std::min(tile, rows - r);

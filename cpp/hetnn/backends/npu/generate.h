@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "hetnn/backends/npu/epilogue.h"
 #include "hetnn/base/layout.h"
 #include "hetnn/ir/graph.h"
 #include "hetnn/npu/isa.h"
@@ -39,9 +40,10 @@ class Generator {
   Generator(const hetnn::npu::Spec& spec, const Bindings& bindings, bool constants)
       : spec_(spec), bindings_(bindings), constants_(constants) {}
 
-  /// Code for `node`, whose result passes through `relu` before it is stored where asked. Throws Unsupported when the
-  /// engines cannot say it and DoesNotFit when no tile fits the scratchpad; both name the node and the reason.
-  void layer(const ir::Node& node, bool relu, const std::map<const ir::Value*, Place>& places);
+  /// Code for `node` with `epilogue`, as epilogue_of gives it; what comes out of that is stored at the place of the
+  /// node's output. Throws Unsupported when the engines cannot say it and DoesNotFit when no tile fits the scratchpad;
+  /// both name the node and the reason.
+  void layer(const ir::Node& node, const Epilogue& epilogue, const std::map<const ir::Value*, Place>& places);
 
   const std::vector<hetnn::npu::Instruction>& instructions() const { return code_; }
   std::vector<hetnn::npu::Instruction>& instructions() { return code_; }
@@ -57,11 +59,11 @@ class Generator {
   Map map_of(const ir::Value& value, int rank = 0) const;
   std::vector<int64_t> stored_shape(const ir::Value& value) const;
 
-  void conv(const ir::Node& node, bool relu);
+  void conv(const ir::Node& node, const Epilogue& epilogue);
   void pool(const ir::Node& node);
-  void elementwise(const ir::Node& node, hetnn::npu::ElementwiseOp op, bool relu);
-  void activation(const ir::Node& node, hetnn::npu::Act act);
-  void matmul(const ir::Node& node, bool relu);
+  void elementwise(const ir::Node& node, hetnn::npu::ElementwiseOp op, const Epilogue& epilogue);
+  void activation(const ir::Node& node, const Epilogue& activation);
+  void matmul(const ir::Node& node, const Epilogue& epilogue);
   void concat(const ir::Node& node);
   void slice(const ir::Node& node);
   void rearrange(const ir::Node& node);

@@ -92,7 +92,7 @@ Place Generator::product_factors(const ir::Node& node, int64_t count) {
 }
 
 // A linear layer is a 1x1 convolution over rows of one pixel.
-void Generator::conv(const ir::Node& node, bool relu) {
+void Generator::conv(const ir::Node& node, const Epilogue& epilogue) {
   const Tensor* weight = node.constant_input(1);
   if (!weight)
     throw Unsupported(
@@ -133,6 +133,7 @@ void Generator::conv(const ir::Node& node, bool relu) {
 
   const int64_t filters_at = pack_filters(*weight, block);
   const Place x = place_of(*node.input(0)), y = place_of(*node.output());
+  const Place addend = epilogue.addend ? place_of(*epilogue.addend) : Place();
   const int64_t bias_at = biased ? bias_of(node).offset_bytes : 0;
   const int64_t factors_at = quantised ? product_factors(node, out.c).offset_bytes : 0;
   for (int64_t first = 0; first < out.c; first += block) {
@@ -146,11 +147,16 @@ void Generator::conv(const ir::Node& node, bool relu) {
         const int64_t count = std::min(tile, out.h - row);
         const Rows rows = rows_read(w, row, count, in.h);
         const int64_t at_out = at.input + aligned(rows.count * in_row);
+        const int64_t stored = ((n * out.h + row) * out.w * out.c + first) * elem_;
         load({x.region, x.offset_bytes + (n * in.h + rows.begin) * in_row}, at.input, rows.count * in_row);
+        if (epilogue.addend)
+          load_runs({addend.region, addend.offset_bytes + stored}, out.c * elem_, at_out, filters * elem_,
+                    count * out.w);
         then(Engine::dma, Engine::mac);
         code_.push_back(hetnn::npu::Conv2d{.dtype = static_cast<int64_t>(dtype_),
-                                           .act = relu,
+                                           .act = static_cast<int64_t>(epilogue.act),
                                            .has_bias = biased,
+                                           .add_output = epilogue.addend != nullptr,
                                            .in_zero = zero_of(*node.input(0)),
                                            .out_zero = zero_of(*node.output()),
                                            .groups = groups,
@@ -176,10 +182,11 @@ void Generator::conv(const ir::Node& node, bool relu) {
                                            .dilation_h = w.dilation[0],
                                            .dilation_w = w.dilation[1],
                                            .pad_top = rows.pad_top,
-                                           .pad_left = w.pad[1]});
+                                           .pad_left = w.pad[1],
+                                           .clamp_lo = epilogue.clamp_lo,
+                                           .clamp_hi = epilogue.clamp_hi});
         then(Engine::mac, Engine::dma);
-        store_runs(at_out, {y.region, y.offset_bytes + ((n * out.h + row) * out.w * out.c + first) * elem_},
-                   out.c * elem_, filters * elem_, count * out.w);
+        store_runs(at_out, {y.region, y.offset_bytes + stored}, out.c * elem_, filters * elem_, count * out.w);
       }
     }
   }
@@ -246,7 +253,7 @@ void Generator::pool(const ir::Node& node) {
 }
 
 // One product a batch entry; rows of a in tiles, b whole.
-void Generator::matmul(const ir::Node& node, bool relu) {
+void Generator::matmul(const ir::Node& node, const Epilogue& epilogue) {
   const std::vector<int64_t> a = evaluate(node.input(0)->shape(), bindings_),
                              b = evaluate(node.input(1)->shape(), bindings_);
   if (a.size() != b.size() || a.size() == 4 || !std::equal(a.begin(), a.end() - 2, b.begin())) {
@@ -260,16 +267,19 @@ void Generator::matmul(const ir::Node& node, bool relu) {
   const int64_t tile = std::min(m, (spec_.scratchpad().bytes - at_a - kAlignment) / ((k + n) * elem_));
   if (tile < 1) does_not_fit(node, at_a + kAlignment + (k + n) * elem_);
   const Place pa = place_of(*node.input(0)), pb = place_of(*node.input(1)), po = place_of(*node.output());
+  const Place addend = epilogue.addend ? place_of(*epilogue.addend) : Place();
   const int64_t at_out = at_a + aligned(tile * k * elem_);
   if (quantised) load(product_factors(node, n), at_factors, n * kFactorBytes);
   for (int64_t batch = 0; batch < batches; ++batch) {
     load({pb.region, pb.offset_bytes + batch * b_bytes}, 0, b_bytes);
     for (int64_t row = 0; row < m; row += tile) {
       const int64_t count = std::min(tile, m - row);
+      const int64_t stored = (batch * m + row) * n * elem_, stored_bytes = count * n * elem_;
       load({pa.region, pa.offset_bytes + (batch * m + row) * k * elem_}, at_a, count * k * elem_);
+      if (epilogue.addend) load({addend.region, addend.offset_bytes + stored}, at_out, stored_bytes);
       then(Engine::dma, Engine::mac);
       code_.push_back(hetnn::npu::Matmul{.dtype = static_cast<int64_t>(dtype_),
-                                         .act = relu,
+                                         .act = static_cast<int64_t>(epilogue.act),
                                          .a_zero = zero_of(*node.input(0)),
                                          .b_zero = zero_of(*node.input(1)),
                                          .out_zero = zero_of(*node.output()),
@@ -282,9 +292,12 @@ void Generator::matmul(const ir::Node& node, bool relu) {
                                          .b_pitch = n * elem_,
                                          .out_addr = at_out,
                                          .out_pitch = n * elem_,
-                                         .quant_addr = at_factors});
+                                         .quant_addr = at_factors,
+                                         .clamp_lo = epilogue.clamp_lo,
+                                         .clamp_hi = epilogue.clamp_hi,
+                                         .add_output = epilogue.addend != nullptr});
       then(Engine::mac, Engine::dma);
-      store_runs(at_out, {po.region, po.offset_bytes + (batch * m + row) * n * elem_}, 0, count * n * elem_, 1);
+      store_runs(at_out, {po.region, po.offset_bytes + stored}, 0, stored_bytes, 1);
     }
   }
 }

@@ -1,7 +1,8 @@
 // An NPU described by a data sheet: support from the sheet, times from its own code's clock, command streams as code.
 #include <algorithm>
 #include <cstring>
-#include <set>
+#include <optional>
+#include <span>
 
 #include "hetnn/backends/backend.h"
 #include "hetnn/backends/npu/generate.h"
@@ -16,35 +17,22 @@ namespace {
 
 constexpr int64_t kAlign = 64;
 
-// The engines apply relu on the way out of a product or a sum.
-bool relu_follows(const ir::Node& anchor, const ir::Value& value, const ir::Node& follower) {
-  static const std::set<std::string_view> anchors = {"conv2d", "linear", "matmul", "add"};
-  if (!anchors.contains(anchor.op().name) || anchor.output() != &value || !follower.op().kernel) return false;
-  static const std::set<std::string> steps = {"relu"};
-  // Integers leave the engine at one scale.
-  return steps.contains(follower.op().kernel(follower).step) && follower.input(0) == &value &&
-         follower.output()->type() == value.type();
-}
+// The nodes that one stream of instructions computes, each reading the one before.
+using Layer = std::vector<const ir::Node*>;
 
-struct Layer {
-  const ir::Node* anchor;
-  const ir::Value* result;
-  bool relu;
-};
-
+// In the order of their last nodes: only then is every addend written.
 std::vector<Layer> layers_of(const ir::Graph& graph) {
-  std::vector<Layer> out;
-  std::map<int, size_t> of_group;
+  std::map<int, Layer> groups;
+  std::vector<int> order;
   for (const ir::Node* node : graph.nodes()) {
     if (node->is_constant()) continue;
-    auto [at, fresh] = of_group.emplace(node->group, out.size());
-    if (fresh) {
-      out.push_back({node, node->output(), false});
-    } else {
-      out[at->second].result = node->output();
-      out[at->second].relu = true;
-    }
+    groups[node->group].push_back(node);
+    std::erase(order, node->group);
+    order.push_back(node->group);
   }
+  std::vector<Layer> out;
+  out.reserve(order.size());
+  for (int group : order) out.push_back(std::move(groups[group]));
   return out;
 }
 
@@ -63,7 +51,7 @@ class NpuBackend final : public Backend {
     target::Support out = target::check_limits(node, "npu", name(), table_, bindings);
     if (!out.ok()) return out;
     try {
-      npu::Generator(spec_, bindings, false).layer(node, false, {});
+      npu::Generator(spec_, bindings, false).layer(node, {}, {});
     } catch (const InternalError&) {
       throw;
     } catch (const Error& error) {
@@ -75,17 +63,18 @@ class NpuBackend final : public Backend {
   }
 
   double time_us(const ir::Node& node, const Bindings& bindings) const override {
-    npu::Generator generator(spec_, bindings, false);
-    generator.layer(node, false, {});
-    return static_cast<double>(hetnn::npu::time_stream(spec_, generator.instructions()).cycles) / spec_.clock_hz * 1e6;
+    return static_cast<double>(cycles(node, {}, bindings)) / spec_.clock_hz * 1e6;
   }
 
   double launch_us() const override { return spec_.launch_us; }
 
   program::Subprogram lower(ir::Graph& subgraph, Assembler&, const LowerOptions& options,
                             std::vector<plan::FusionRow>& fusions) const override {
+    const auto can_follow = [&, hints = subgraph.hints()](Launch launch, const ir::Node& follower) {
+      return fuses(launch, follower, options.deterministic, hints);
+    };
     const std::vector<plan::FusionRow> fused =
-        passes::fuse(subgraph, {.enabled = options.fusion, .can_follow = relu_follows});
+        passes::fuse(subgraph, {.enabled = options.fusion, .can_follow = can_follow});
     fusions.insert(fusions.end(), fused.begin(), fused.end());
     program::Subprogram out;
     out.code = program::NpuCode{.spec_json = spec_json(), .variants = {}, .batch_symbol = {}};
@@ -109,11 +98,12 @@ class NpuBackend final : public Backend {
     size_t coded = 0;
     for (const Layer& layer : layers) {
       std::map<const ir::Value*, npu::Place> here = places;
-      here[layer.anchor->output()] = places.at(layer.result);
-      generator.layer(*layer.anchor, layer.relu, here);
-      program::NpuLayer row{.node = layer.anchor->name(),
-                            .op = std::string(layer.anchor->op().name),
-                            .first_word = static_cast<int64_t>(words.size())};
+      const ir::Node& anchor = *layer.front();
+      here[anchor.output()] = places.at(layer.back()->output());
+      // Fused within the rounding that was asked for when it was lowered.
+      generator.layer(anchor, npu::epilogue_of(layer, false).value(), here);
+      program::NpuLayer row{
+          .node = anchor.name(), .op = std::string(anchor.op().name), .first_word = static_cast<int64_t>(words.size())};
       const int64_t begin = clock.now_cycles(), moved = clock.totals().dma_bytes;
       const double macs = clock.totals().macs;
       for (; coded < generator.instructions().size(); ++coded) {
@@ -150,6 +140,28 @@ class NpuBackend final : public Backend {
   }
 
  private:
+  using Launch = std::span<const ir::Node* const>;
+
+  // Cycles of one layer by itself.
+  int64_t cycles(const ir::Node& anchor, const npu::Epilogue& epilogue, const Bindings& bindings) const {
+    npu::Generator generator(spec_, bindings, false);
+    generator.layer(anchor, epilogue, {});
+    return hetnn::npu::time_stream(spec_, generator.instructions()).cycles;
+  }
+
+  // Whether the instructions can, and the clock says that it is not slower: an addend that is read by blocks of filters
+  // may take more bursts than the transfers it saves.
+  bool fuses(Launch launch, const ir::Node& follower, bool in_order, const Bindings& hints) const {
+    Layer together(launch.begin(), launch.end());
+    together.push_back(&follower);
+    const std::optional<npu::Epilogue> without = npu::epilogue_of(launch, in_order),
+                                       with = npu::epilogue_of(together, in_order);
+    if (!with) return false;
+    if (with->addend == without->addend) return true;  // an activation takes no time
+    const ir::Node& anchor = *launch.front();
+    return cycles(anchor, *with, hints) <= cycles(anchor, *without, hints) + cycles(follower, {}, hints);
+  }
+
   // The arena, the constants and the stream of one subgraph share the device's memory, where the sheet bounds it.
   void refuse_above_memory(const program::NpuVariant& variant, const Bindings& bindings) const {
     const int64_t words_bytes = variant.word_count * static_cast<int64_t>(sizeof(uint64_t));
@@ -178,8 +190,8 @@ class NpuBackend final : public Backend {
     for (const ir::Value* input : graph.inputs()) add(input, 0);
     std::map<int, int64_t> when;
     for (size_t k = 0; k < layers.size(); ++k) {
-      add(layers[k].result, static_cast<int64_t>(k) + 1);
-      when[layers[k].anchor->group] = static_cast<int64_t>(k) + 1;
+      add(layers[k].back()->output(), static_cast<int64_t>(k) + 1);
+      when[layers[k].front()->group] = static_cast<int64_t>(k) + 1;
     }
     for (const ir::Node* node : graph.nodes()) {
       for (const ir::Value* input : node->inputs()) {

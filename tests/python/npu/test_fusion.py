@@ -1,0 +1,573 @@
+"""What an NPU's instructions do behind a product or a sum: addends and activations without a layer of their own."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import hetnn
+from hetnn import _core
+from hetnn.targets import load_spec
+from npu.integers import Array, attrs, quant, text_of
+
+EVERY_OP = ("sub", "mul", "maximum", "minimum", "clamp")
+# What computes; the rest of a stream moves data and passes tokens.
+ENGINES = ("conv2d", "matmul", "elementwise", "pool", "activation", "reduce")
+
+
+def target(more: tuple[str, ...] = EVERY_OP, **changes: Mapping[str, Any]) -> dict[str, Any]:
+    """relu-only with more operators and other figures."""
+    spec: dict[str, Any] = load_spec("relu-only")
+    spec["name"] = "vpu"
+    for op in more:
+        spec["ops"][op] = {"dtypes": ["f32", "f16", "i8"], "max_rank": 4}
+    for part, figures in changes.items():
+        (spec[part][0] if isinstance(spec[part], list) else spec[part]).update(figures)
+    return spec
+
+
+@dataclass
+class Program:
+    """One compiled model: what its NPU computes with, its cycles, and the bytes between memory and scratchpad."""
+
+    executable: hetnn.Executable
+    code: list[tuple[str, dict[str, int]]]
+    cycles: int
+    dma_bytes: int
+    layers: list[str]
+
+    def computes(self) -> list[str]:
+        """Names of the instructions, with what they carry: `conv2d +old act=1`."""
+        return [
+            name + " +old" * fields.get("add_output", 0) + (f" act={fields['act']}" if fields.get("act") else "")
+            for name, fields in self.code
+        ]
+
+    def fusions(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self.executable.report(format="dict")["fusions"]
+        return rows
+
+
+def build(model: Any, spec: dict[str, Any], folder: Path, **options: Any) -> Program:
+    executable = hetnn.compile(model, spec, strategy="take-all", **options)
+    report = executable.report(format="dict")
+    assert report["nodes_on"]["cpu"] == 0, report["not_on_preferred"]
+    path = str(folder / "model.hetnn")
+    executable.save(path)
+    (stream,) = _core.command_streams(path)
+    code = []
+    for line in stream["text"].splitlines():
+        name = line.split()[0]
+        if name in ENGINES:
+            code.append((name, {key: int(value) for key, value in re.findall(r"(\w+)=(-?\d+)", line)}))
+    timed = _core.simulate_model(path)
+    (subgraph,) = timed["subgraphs"]
+    layers = subgraph["layers"]
+    return Program(
+        executable,
+        code,
+        timed["total_cycles"],
+        sum(row["dma_bytes"] for row in layers),
+        [row["name"] for row in layers],
+    )
+
+
+def both(model: Any, spec: dict[str, Any], folder: Path, **options: Any) -> tuple[Program, Program]:
+    """Fused and not. Fused, no more is computed, moved or waited for; the report accounts for what is not moved."""
+    fused, plain = (build(model, spec, folder, fusion=fusion, **options) for fusion in ("on", "off"))
+    assert plain.fusions() == []
+    assert not any("+old" in line for line in plain.computes())
+    assert fused.cycles <= plain.cycles
+    assert fused.dma_bytes <= plain.dma_bytes
+    for row in fused.fusions():
+        assert row["bytes_after"] < row["bytes_before"]
+        assert row["into"] in fused.layers
+        assert row["into"] == row["nodes"][0]
+        # A fused node is no layer.
+        assert not set(row["nodes"][1:]) & set(fused.layers)
+    if fused.fusions():
+        assert fused.cycles < plain.cycles
+        assert fused.dma_bytes < plain.dma_bytes
+    return fused, plain
+
+
+def constant(values: Array) -> str:
+    dtype = {"float32": "f32", "float16": "f16"}[values.dtype.name]
+    return f'{dtype}[{",".join(map(str, values.shape))}] "{base64.b64encode(values.tobytes()).decode()}"'
+
+
+IMAGE, TOKENS = (1, 8, 9, 7), (15, 8)
+# name: shape of %p, what computes it from %x (and %z) of the same shape, constants it reads, the instruction.
+PRODUCERS: dict[str, tuple[tuple[int, ...], str, dict[str, tuple[int, ...]], str]] = {
+    "conv2d": (IMAGE, "conv2d(%x, %w, %b) {padding = [1,1]}", {"w": (8, 8, 3, 3), "b": (8,)}, "conv2d"),
+    "depthwise": (IMAGE, "conv2d(%x, %w) {padding = [1,1], groups = 8}", {"w": (8, 1, 3, 3)}, "conv2d"),
+    "linear": (TOKENS, "linear(%x, %w, %b)", {"w": (8, 8), "b": (8,)}, "conv2d"),
+    "matmul": ((9, 9), "matmul(%x, %z)", {}, "matmul"),
+    "add": (TOKENS, "add(%x, %z)", {}, "elementwise"),
+    "sub": (TOKENS, "sub(%x, %z)", {}, "elementwise"),
+    "mul": (TOKENS, "mul(%x, %z)", {}, "elementwise"),
+    "maximum": (TOKENS, "maximum(%x, %z)", {}, "elementwise"),
+    "minimum": (TOKENS, "minimum(%x, %z)", {}, "elementwise"),
+    "max_pool2d": (IMAGE, "max_pool2d(%x) {kernel = [3,3], stride = [1,1], padding = [1,1]}", {}, "pool"),
+}
+# name: the nodes behind %p, and what they add to the instruction of a product.
+EPILOGUES: dict[str, tuple[list[str], str]] = {
+    "relu": (["relu(%p)"], " act=1"),
+    "relu6": (["clamp(%p) {min = 0, max = 6}"], " act=2"),
+    "clamp": (["clamp(%p) {min = -0.3, max = 0.7}"], " act=2"),
+    "addend": (["add(%p, %r)"], " +old"),
+    "addend_first": (["add(%r, %p)"], " +old"),
+    "addend_relu": (["add(%p, %r)", "relu(%p)"], " +old act=1"),
+    "addend_clamp": (["add(%p, %r)", "clamp(%p) {min = -1, max = 0.5}"], " +old act=2"),
+}
+
+
+def wanted(instruction: str, suffix: str) -> list[str]:
+    """Products take both, elementwise instructions the activation, pools nothing."""
+    activation = suffix.removeprefix(" +old")
+    if instruction in ("conv2d", "matmul"):
+        return [instruction + suffix]
+    if activation != suffix:
+        return [instruction, "elementwise" + activation]
+    return [instruction + activation] if instruction == "elementwise" else [instruction, "activation" + activation]
+
+
+def graph_of(producer: str, nodes: list[str], dtype: str, rng: np.random.Generator) -> tuple[str, list[Array]]:
+    """IR text of the producer with nodes behind it, each reading %p, and inputs for x, z and r."""
+    shape, call, constants, _ = PRODUCERS[producer]
+    numpy_dtype = np.float32 if dtype == "f32" else np.float16
+    typed = f"{dtype}[{','.join(map(str, shape))}]"
+    lines = []
+    for name, dims in constants.items():
+        values = (rng.standard_normal(dims) / 4).astype(numpy_dtype)
+        lines.append(f"%{name} = constant() {{value = {constant(values)}}} : {dtype}[{','.join(map(str, dims))}]")
+    lines.append(f"%p0 = {call} : {typed}")
+    lines += [f"%p{k + 1} = {node.replace('%p', f'%p{k}')} : {typed}" for k, node in enumerate(nodes)]
+    text = "".join(lines)
+    used = [name for name in "xzr" if f"%{name}," in text or f"%{name})" in text]
+    ports = ", ".join(f"%{name}: {typed}" for name in used)
+    body = "\n  ".join(lines)
+    inputs = [rng.standard_normal(shape).astype(numpy_dtype) for _ in used]
+    return f"graph @g {{stage = imported}} ({ports}) -> (%p{len(nodes)}) {{\n  {body}\n}}", inputs
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+@pytest.mark.parametrize("epilogue", EPILOGUES)
+@pytest.mark.parametrize("producer", PRODUCERS)
+def test_every_producer_takes_what_its_instruction_can(
+    producer: str, epilogue: str, dtype: str, tmp_path: Path
+) -> None:
+    nodes, suffix = EPILOGUES[epilogue]
+    instruction = PRODUCERS[producer][3]
+    graph, inputs = graph_of(producer, nodes, dtype, np.random.default_rng(5))
+    fused, plain = both(graph, target(), tmp_path)
+    assert fused.computes() == wanted(instruction, suffix)
+    assert len(plain.computes()) == 1 + len(nodes)
+    got, unfused = fused.executable.run(inputs)[0], plain.executable.run(inputs)[0]
+    reference = hetnn.compile(graph, "reference").run(inputs)[0]
+    if dtype == "f32" or "+old" not in fused.computes()[0]:
+        np.testing.assert_array_equal(got, unfused)
+    tolerance = 1e-5 if dtype == "f32" else 2e-3
+    np.testing.assert_allclose(got, reference, rtol=tolerance, atol=tolerance)
+
+
+def test_an_f16_sum_behind_a_product_is_rounded_once(tmp_path: Path) -> None:
+    """Nearer to the exact sums than product and sum rounded one after the other; deterministic=True keeps both."""
+    rng = np.random.default_rng(11)
+    graph, inputs = graph_of("linear", ["add(%p, %r)"], "f16", rng)
+    fused, plain = both(graph, target(), tmp_path)
+    wide = graph.replace("f16", "f32")
+    for values in re.findall(r'f32\[[\d,]+\] "([^"]+)"', wide):
+        narrow = np.frombuffer(base64.b64decode(values), np.float16)
+        wide = wide.replace(values, base64.b64encode(narrow.astype(np.float32).tobytes()).decode())
+    exact = hetnn.compile(wide, "cpu").run([x.astype(np.float32) for x in inputs])[0]
+    errors = [float(np.abs(p.executable.run(inputs)[0] - exact).mean()) for p in (fused, plain)]
+    assert errors[0] < errors[1]
+    kept = build(graph, target(), tmp_path, deterministic=True)
+    assert kept.computes() == ["conv2d", "elementwise"]
+    np.testing.assert_array_equal(kept.executable.run(inputs)[0], plain.executable.run(inputs)[0])
+    in_f32, _ = graph_of("linear", ["add(%p, %r)"], "f32", rng)
+    assert build(in_f32, target(), tmp_path, deterministic=True).computes() == ["conv2d +old"]
+
+
+def linears(body: str, rng: np.random.Generator) -> str:
+    """A graph whose constants %w and %v are weights of linear layers; %v only where it is read."""
+    head, rest = body.split("{\n", 1)
+    lines = [
+        f"  %{name} = constant() {{value = {constant(rng.standard_normal((8, 8), np.float32))}}} : f32[8,8]\n"
+        for name in "wv"
+        if f"%{name})" in rest
+    ]
+    return f"graph @g {{stage = imported}} {head}{{\n{''.join(lines)}{rest}\n}}"
+
+
+# Graphs, and the instructions they take when fused.
+GUARDS: dict[str, tuple[str, list[str]]] = {
+    "read_by_two": (
+        """(%x: f32[4,8], %r: f32[4,8]) -> (%y, %s) {
+      %p = linear(%x, %w) : f32[4,8]
+      %s = sub(%p, %r) : f32[4,8]
+      %y = relu(%p) : f32[4,8]""",
+        ["conv2d", "elementwise", "activation act=1"],
+    ),
+    "returned": (
+        """(%x: f32[4,8], %r: f32[4,8]) -> (%p, %y) {
+      %p = linear(%x, %w) : f32[4,8]
+      %y = add(%p, %r) : f32[4,8]""",
+        ["conv2d", "elementwise"],
+    ),
+    "a_result_that_a_residual_reads_again": (
+        """(%x: f32[4,8]) -> (%y) {
+      %p = linear(%x, %w) : f32[4,8]
+      %h = relu(%p) : f32[4,8]
+      %q = linear(%h, %v) : f32[4,8]
+      %y = add(%q, %p) : f32[4,8]""",
+        ["conv2d", "activation act=1", "conv2d +old"],
+    ),
+    # One value a channel is no tile of the output.
+    "smaller_addend": (
+        """(%x: f32[4,8], %r: f32[8]) -> (%y) {
+      %p = linear(%x, %w) : f32[4,8]
+      %y = add(%p, %r) : f32[4,8]""",
+        ["conv2d", "elementwise"],
+    ),
+    "difference": (
+        """(%x: f32[4,8], %r: f32[4,8]) -> (%y) {
+      %p = linear(%x, %w) : f32[4,8]
+      %y = sub(%r, %p) : f32[4,8]""",
+        ["conv2d", "elementwise"],
+    ),
+    # An instruction adds before it activates, and once.
+    "added_after_the_activation": (
+        """(%x: f32[4,8], %r: f32[4,8]) -> (%y) {
+      %p = linear(%x, %w) : f32[4,8]
+      %q = relu(%p) : f32[4,8]
+      %y = add(%q, %r) : f32[4,8]""",
+        ["conv2d act=1", "elementwise"],
+    ),
+    "added_twice": (
+        """(%x: f32[4,8], %r: f32[4,8], %q: f32[4,8]) -> (%y) {
+      %p = linear(%x, %w) : f32[4,8]
+      %s = add(%p, %r) : f32[4,8]
+      %m = add(%q, %s) : f32[4,8]
+      %y = relu(%m) : f32[4,8]""",
+        ["conv2d +old", "elementwise act=1"],
+    ),
+    # Of two products the one that is ready last takes the sum; the other is its addend.
+    "two_products": (
+        """(%x: f32[4,8]) -> (%y) {
+      %a = linear(%x, %w) : f32[4,8]
+      %h = relu(%a) : f32[4,8]
+      %b = linear(%h, %w) : f32[4,8]
+      %c = linear(%x, %v) : f32[4,8]
+      %s = add(%c, %b) : f32[4,8]
+      %y = relu(%s) : f32[4,8]""",
+        ["conv2d act=1", "conv2d", "conv2d +old act=1"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", GUARDS)
+def test_what_the_instruction_cannot_stays_a_layer(case: str, tmp_path: Path) -> None:
+    body, want = GUARDS[case]
+    rng = np.random.default_rng(2)
+    fused, plain = both(linears(body, rng), target(), tmp_path)
+    assert sorted(fused.computes()) == sorted(want)
+    inputs = [rng.standard_normal(port.shape).astype(np.float32) for port in fused.executable.inputs]
+    for got, unfused in zip(fused.executable.run(inputs), plain.executable.run(inputs), strict=True):
+        np.testing.assert_array_equal(got, unfused)
+
+
+def test_an_addend_may_come_later_in_the_graph_than_the_product(tmp_path: Path) -> None:
+    """The stream computes it first, though the deeper product is listed before."""
+    graph = """(%x: f32[4,8], %r: f32[4,8]) -> (%y) {
+      %h = relu(%x) : f32[4,8]
+      %p = linear(%h, %w) : f32[4,8]
+      %a = relu(%r) : f32[4,8]
+      %y = add(%p, %a) : f32[4,8]"""
+    rng = np.random.default_rng(4)
+    fused, plain = both(linears(graph, rng), target(), tmp_path)
+    assert fused.computes() == ["activation act=1", "activation act=1", "conv2d +old"]
+    inputs = [rng.standard_normal((4, 8)).astype(np.float32) for _ in range(2)]
+    np.testing.assert_array_equal(fused.executable.run(inputs)[0], plain.executable.run(inputs)[0])
+
+
+def test_a_device_without_an_operator_fuses_none_of_it(tmp_path: Path) -> None:
+    """No clamp, so ReLU6 is made of what there is; no sums, so the residual stays on the CPU."""
+    graph, _ = graph_of("conv2d", ["clamp(%p) {min = 0, max = 6}"], "f32", np.random.default_rng(1))
+    assert not any("act=2" in line for line in build(graph, target(()), tmp_path).computes())
+    assert build(graph, target(("clamp",)), tmp_path).computes() == ["conv2d act=2"]
+    graph, _ = graph_of("conv2d", ["add(%p, %r)"], "f32", np.random.default_rng(1))
+    spec = target()
+    del spec["ops"]["add"]
+    report = hetnn.compile(graph, spec, strategy="take-all").report(format="dict")
+    assert report["nodes_on"] == {"cpu": 1, "vpu": 1}
+    assert report["fusions"] == []
+
+
+SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-45, -1e-45, 3e38, -3e38, 6.0, -1.0, 0.5], np.float32)
+
+
+@pytest.mark.parametrize("nodes", [["relu(%p)"], ["clamp(%p) {min = 0, max = 6}"], ["clamp(%p) {min = -0.5}"]])
+@pytest.mark.parametrize("producer", ["mul", "add", "maximum"])
+def test_edges_pass_through_fused_activations_bit_for_bit(nodes: list[str], producer: str, tmp_path: Path) -> None:
+    typed = f"f32[{len(SPECIAL)},{len(SPECIAL)}]"
+    graph = f"""graph @g {{stage = imported}} (%x: {typed}, %z: {typed}) -> (%y) {{
+      %p = {producer}(%x, %z) : {typed}
+      %y = {nodes[0]} : {typed}
+    }}"""
+    inputs = [np.ascontiguousarray(x) for x in np.meshgrid(SPECIAL, SPECIAL)]
+    fused, plain = both(graph, target(), tmp_path)
+    got, unfused = fused.executable.run(inputs)[0], plain.executable.run(inputs)[0]
+    np.testing.assert_array_equal(got.view(np.uint32), unfused.view(np.uint32))
+    want = hetnn.compile(graph, "reference").run(inputs)[0]
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    kept = ~np.isnan(want)
+    np.testing.assert_array_equal(got.view(np.uint32)[kept], want.view(np.uint32)[kept])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, -0.0])
+def test_edges_of_products_and_addends(value: float, tmp_path: Path) -> None:
+    """A product of NaN, infinity or -0, with an addend of each kind, bounded."""
+    graph = """(%x: f32[4,8], %r: f32[4,8]) -> (%y) {
+      %p = linear(%x, %w) : f32[4,8]
+      %s = add(%p, %r) : f32[4,8]
+      %y = clamp(%s) {min = -2, max = 3} : f32[4,8]"""
+    rng = np.random.default_rng(8)
+    fused, plain = both(linears(graph, rng), target(), tmp_path)
+    x = np.full((4, 8), value, np.float32)
+    r = np.resize(SPECIAL, (4, 8)).astype(np.float32)
+    got, unfused = fused.executable.run([x, r])[0], plain.executable.run([x, r])[0]
+    np.testing.assert_array_equal(got.view(np.uint32), unfused.view(np.uint32))
+
+
+# i8: activations at the scale of the sums, bit for bit; sums at other scales are layers.
+QUANTISED = {
+    "conv2d": "conv2d(%x, %w) {padding = [1,1], {q}}",
+    "add": "add(%x, %z) {{q}}",
+    "mul": "mul(%x, %z) {{q}}",
+    "sub": "sub(%x, %z) {{q}}",
+    "maximum": "maximum(%x, %z) {{q}}",
+}
+
+
+@pytest.mark.parametrize("activation", ["relu(%p) {{q}}", "clamp(%p) {min = -0.4, max = 0.9, {q}}"])
+@pytest.mark.parametrize("producer", QUANTISED)
+def test_i8_activations_bit_for_bit(producer: str, activation: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    typed, result, q = f"{quant(0.04, -5)}[1,4,6,5]", f"{quant(0.03, 7)}[1,4,6,5]", attrs(0.03, 7)
+    weight = rng.integers(-127, 128, (4, 4, 3, 3), dtype=np.int8)
+    convolves = producer == "conv2d"
+    listed = f"%w = constant() {{value = {text_of(weight.shape, weight)}, q_scale = [0.002]}} : i8{{0.002}}[4,4,3,3]"
+    graph = f"""graph @q {{stage = imported}} (%x: {typed}{"" if convolves else f", %z: {typed}"}) -> (%y) {{
+      {listed if convolves else ""}
+      %p = {QUANTISED[producer].replace("{q}", q)} : {result}
+      %y = {activation.replace("{q}", q)} : {result}
+    }}"""
+    fused, plain = both(graph.replace("{{", "{").replace("}}", "}"), target(), tmp_path)
+    assert len(fused.computes()) == 1
+    assert len(plain.computes()) == 2
+    inputs = [rng.integers(-128, 128, (1, 4, 6, 5), dtype=np.int8) for _ in fused.executable.inputs]
+    got = fused.executable.run(inputs)[0]
+    np.testing.assert_array_equal(got, plain.executable.run(inputs)[0])
+    # The bound is reached: of relu the zero point, of the clamp nearbyint(-0.4 / 0.03) + 7.
+    assert int(got.min()) == (7 if "relu" in activation else -6)
+
+
+@pytest.mark.parametrize(
+    ("last", "scale"),
+    [
+        # A sum rescales and saturates its operands first, which products do not.
+        ("add(%p, %r) {q_scale = [0.03], q_zero = 7}", quant(0.03, 7)),
+        # An activation to another scale rescales.
+        ("maximum(%p, %r) {q_scale = [0.05]}", quant(0.05, 0)),
+    ],
+)
+def test_i8_sums_and_changes_of_scale_stay_layers(last: str, scale: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    weight = rng.integers(-127, 128, (4, 8), dtype=np.int8)
+    graph = f"""graph @q {{stage = imported}} (%x: i8{{0.04}}[3,8], %r: {quant(0.03, 7)}[3,4]) -> (%y) {{
+      %w = constant() {{value = {text_of(weight.shape, weight)}, q_scale = [0.002]}} : i8{{0.002}}[4,8]
+      %p = linear(%x, %w) {{q_scale = [0.03], q_zero = 7}} : {quant(0.03, 7)}[3,4]
+      %y = {last} : {scale}[3,4]
+    }}"""
+    fused, _ = both(graph, target(), tmp_path)
+    assert fused.computes() == ["conv2d", "elementwise"]
+    assert fused.fusions() == []
+
+
+# Layers larger than the scratchpad: kilobytes of it, and a producer of a result as large as its input.
+TILED: dict[str, tuple[int, nn.Module, tuple[int, ...]]] = {
+    "rows": (24, nn.Conv2d(16, 16, 3, padding=1), (2, 16, 28, 20)),
+    "strips_of_a_depthwise": (24, nn.Conv2d(48, 48, 5, padding=2, groups=48), (1, 48, 17, 13)),
+    "filters": (64, nn.Conv2d(64, 64, 3, padding=1), (1, 64, 9, 11)),
+    "filters_and_rows": (40, nn.Conv2d(48, 48, 3, padding=2, dilation=2), (2, 48, 19, 15)),
+    "columns_of_a_linear": (24, nn.Linear(96, 96), (37, 96)),
+}
+
+
+class Residual(nn.Module):
+    def __init__(self, layer: nn.Module, activation: nn.Module) -> None:
+        super().__init__()
+        self.layer, self.activation = layer, activation
+
+    def forward(self, x: Tensor, r: Tensor) -> Tensor:
+        result: Tensor = self.activation(self.layer(x) + r)
+        return result
+
+
+def export(module: nn.Module, *inputs: Tensor) -> torch.export.ExportedProgram:
+    return torch.export.export(module.eval(), inputs, strict=False)
+
+
+def check_against_torch(module: nn.Module, inputs: tuple[Tensor, ...], programs: tuple[Program, Program]) -> None:
+    """Fused and unfused give the same bits, and what torch gives."""
+    with torch.no_grad():
+        want = module(*inputs)
+    got, unfused = (program.executable.run(inputs)[0] for program in programs)
+    assert torch.equal(got, unfused)
+    assert float((got - want).abs().max()) <= 1e-5 * float(want.abs().max())
+
+
+@pytest.mark.parametrize("case", TILED)
+def test_every_tile_of_a_large_layer_takes_its_part_of_the_addend(case: str, tmp_path: Path) -> None:
+    kilobytes, layer, shape = TILED[case]
+    torch.manual_seed(9)
+    module, inputs = Residual(layer, nn.Hardtanh(-0.7, 0.9)), (torch.randn(shape), torch.randn(shape))
+    spec = target(sram={"bytes": kilobytes << 10})
+    programs = both(export(module, *inputs), spec, tmp_path)
+    steps = programs[0].computes()
+    assert set(steps) == {"conv2d +old act=2"}
+    assert len(steps) > shape[0] if len(shape) == 4 else len(steps) > 1
+    check_against_torch(module, inputs, programs)
+
+
+def test_every_tile_of_a_batched_product_takes_its_part_of_the_addend(tmp_path: Path) -> None:
+    class Product(nn.Module):
+        def forward(self, a: Tensor, b: Tensor, r: Tensor) -> Tensor:
+            return F.relu(r + a @ b)
+
+    torch.manual_seed(9)
+    inputs = (torch.randn(3, 70, 24), torch.randn(3, 24, 32), torch.randn(3, 70, 32))
+    programs = both(export(Product(), *inputs), target(sram={"bytes": 10 << 10}), tmp_path)
+    steps = programs[0].computes()
+    assert set(steps) == {"matmul +old act=1"}
+    assert len(steps) > 3
+    check_against_torch(Product(), inputs, programs)
+
+
+def test_an_addend_that_costs_more_than_it_saves_stays_a_layer(tmp_path: Path) -> None:
+    """Blocks of few filters read the addend in runs far below a burst, once for each block."""
+    torch.manual_seed(9)
+    module = Residual(nn.Conv2d(256, 256, 3, padding=1), nn.ReLU())
+    inputs = (torch.randn(1, 256, 6, 6), torch.randn(1, 256, 6, 6))
+    small = target(sram={"bytes": 48 << 10}, dram={"burst_bytes": 1024})
+    programs = both(export(module, *inputs), small, tmp_path)
+    assert programs[0].computes()[-1] == "elementwise act=1"
+    assert not any("+old" in line for line in programs[0].computes())
+    check_against_torch(module, inputs, programs)
+    fits = both(export(module, *inputs), target(sram={"bytes": 16 << 20}), tmp_path)
+    assert fits[0].computes() == ["conv2d +old act=1"]
+
+
+def norm(channels: int) -> nn.BatchNorm2d:
+    out = nn.BatchNorm2d(channels)
+    nn.init.uniform_(out.running_var, 0.5, 2)
+    nn.init.normal_(out.running_mean)
+    return out
+
+
+class BasicBlock(nn.Module):
+    """ResNet's, with its strided shortcut."""
+
+    def __init__(self, channels: int, filters: int, stride: int) -> None:
+        super().__init__()
+        self.first = nn.Sequential(nn.Conv2d(channels, filters, 3, stride, 1, bias=False), norm(filters))
+        self.second = nn.Sequential(nn.Conv2d(filters, filters, 3, padding=1, bias=False), norm(filters))
+        self.shortcut = (
+            nn.Identity()
+            if stride == 1 and channels == filters
+            else nn.Sequential(nn.Conv2d(channels, filters, 1, stride, bias=False), norm(filters))
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.relu(self.second(F.relu(self.first(x))) + self.shortcut(x))
+
+
+@pytest.mark.parametrize(
+    ("filters", "stride", "want"),
+    [
+        (16, 1, ["conv2d act=1", "conv2d +old act=1"]),
+        (24, 2, ["conv2d", "conv2d act=1", "conv2d +old act=1"]),
+    ],
+)
+def test_a_residual_block_takes_one_layer_a_convolution(
+    filters: int, stride: int, want: list[str], tmp_path: Path
+) -> None:
+    torch.manual_seed(9)
+    module, x = BasicBlock(16, filters, stride).eval(), torch.randn(1, 16, 14, 14)
+    programs = both(export(module, x), target(()), tmp_path)
+    assert sorted(programs[0].computes()) == sorted(want)
+    check_against_torch(module, (x,), programs)
+
+
+class InvertedResidual(nn.Module):
+    """MobileNetV2's."""
+
+    def __init__(self, channels: int, hidden: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(channels, hidden, 1, bias=False),
+            norm(hidden),
+            nn.ReLU6(),
+            nn.Conv2d(hidden, hidden, 3, padding=1, groups=hidden, bias=False),
+            norm(hidden),
+            nn.ReLU6(),
+            nn.Conv2d(hidden, channels, 1, bias=False),
+            norm(channels),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = x + self.layers(x)
+        return result
+
+
+def test_an_inverted_residual_takes_three_layers(tmp_path: Path) -> None:
+    torch.manual_seed(9)
+    module, x = InvertedResidual(8, 48).eval(), torch.randn(1, 8, 14, 14)
+    programs = both(export(module, x), target(("clamp",)), tmp_path)
+    assert programs[0].computes() == ["conv2d act=2", "conv2d act=2", "conv2d +old"]
+    assert len(programs[1].computes()) == 6
+    check_against_torch(module, (x,), programs)
+
+
+def test_cycles_and_bytes_before_and_after_by_hand(tmp_path: Path) -> None:
+    """One residual: unfused, the product is written and read once more, and the sum is a pass of its own."""
+    graph, _ = graph_of("conv2d", ["add(%p, %r)"], "f32", np.random.default_rng(1))
+    spec = target()
+    fused, plain = both(graph, spec, tmp_path)
+    size = int(np.prod(IMAGE)) * 4
+    assert plain.dma_bytes - fused.dma_bytes == 2 * size
+    memory, lanes = spec["dram"], spec["vector"]["lanes"]
+
+    def moved(latency: str) -> int:
+        return (
+            int(memory[latency])
+            + -(-size // memory["burst_bytes"]) * memory["burst_bytes"] // memory["bytes_per_cycle"]
+        )
+
+    pass_cycles = -(-int(np.prod(IMAGE)) // lanes)
+    assert plain.cycles - fused.cycles == moved("read_latency_cycles") + moved("write_latency_cycles") + pass_cycles
+    (row,) = fused.fusions()
+    assert row["bytes_before"] - row["bytes_after"] == 2 * size
+    assert f"{row['into']}" in fused.executable.report()

@@ -571,3 +571,12 @@ def test_cycles_and_bytes_before_and_after_by_hand(tmp_path: Path) -> None:
     (row,) = fused.fusions()
     assert row["bytes_before"] - row["bytes_after"] == 2 * size
     assert f"{row['into']}" in fused.executable.report()
+
+
+def test_linear_layers_over_four_axes_take_the_residual_as_rows(tmp_path: Path) -> None:
+    """The engine's linear layers run over rows, feature maps are stored channels last: such a layer is reshaped."""
+    torch.manual_seed(9)
+    module, inputs = Residual(nn.Linear(8, 8), nn.ReLU()), (torch.randn(2, 3, 4, 8), torch.randn(2, 3, 4, 8))
+    programs = both(export(module, *inputs), target(), tmp_path)
+    assert programs[0].computes()[0].startswith("conv2d")
+    check_against_torch(module, inputs, programs)

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
 #include <string_view>
 
 namespace hetnn::backends::npu {
@@ -12,20 +12,33 @@ using hetnn::npu::Act;
 
 namespace {
 
-// Products add to what the output held; they and the elementwise operations take an activation. Pools take neither.
-bool takes_addend(const ir::Node& node) {
-  static const std::set<std::string_view> ops = {"conv2d", "linear", "matmul"};
-  return ops.contains(node.op().name);
-}
-bool takes_activation(const ir::Node& node) {
-  static const std::set<std::string_view> ops = {"add", "sub", "mul", "maximum", "minimum"};
-  return takes_addend(node) || ops.contains(node.op().name);
+// What an operator is to an epilogue. Products add to what the output held; they and the elementwise operations take an
+// activation. Pools and all others take neither.
+struct Role {
+  bool takes_addend = false;
+  bool takes_activation = false;
+  bool is_sum = false;
+  Act act = Act::none;
+};
+
+Role role_of(const ir::Node& node) {
+  constexpr Role kProduct = {.takes_addend = true, .takes_activation = true};
+  constexpr Role kElementwise = {.takes_activation = true};
+  static const std::map<std::string_view, Role> roles = {
+      {"conv2d", kProduct},         {"linear", kProduct},
+      {"matmul", kProduct},         {"add", {.takes_activation = true, .is_sum = true}},
+      {"sub", kElementwise},        {"mul", kElementwise},
+      {"maximum", kElementwise},    {"minimum", kElementwise},
+      {"relu", {.act = Act::relu}}, {"clamp", {.act = Act::clamp}},
+  };
+  const auto at = roles.find(node.op().name);
+  return at == roles.end() ? Role() : at->second;
 }
 
 // What `node` adds to `value`, in the same type; null where it is no such sum. Integers are rescaled and saturated
 // before they are added, which products do not do.
 const ir::Value* addend_to(const ir::Value& value, const ir::Node& node) {
-  if (node.op().name != "add" || value.dtype() == DType::i8) return nullptr;
+  if (!role_of(node).is_sum || value.dtype() == DType::i8) return nullptr;
   const ir::Value* other = node.input(node.input(0) == &value ? 1 : 0);
   return other != &value && other->type() == value.type() ? other : nullptr;
 }
@@ -33,8 +46,9 @@ const ir::Value* addend_to(const ir::Value& value, const ir::Node& node) {
 }  // namespace
 
 std::optional<Epilogue> activation_of(const ir::Node& node) {
-  if (node.op().name == "relu") return Epilogue{.act = Act::relu};
-  if (node.op().name != "clamp") return std::nullopt;
+  const Act act = role_of(node).act;
+  if (act == Act::none) return std::nullopt;
+  if (act == Act::relu) return Epilogue{.act = act};
   const ir::Type& type = node.output()->type();
   const auto bound = [&](double real) {
     if (!type.quant || type.dtype != DType::i8) return hetnn::npu::float_bits(static_cast<float>(real));
@@ -42,22 +56,23 @@ std::optional<Epilogue> activation_of(const ir::Node& node) {
         std::clamp(std::nearbyint(real / type.quant->scales[0]) + type.quant->zero_point, -128.0, 127.0);
     return int64_t{static_cast<uint32_t>(static_cast<int32_t>(steps))};
   };
-  return Epilogue{.act = Act::clamp, .clamp_lo = bound(node.real("min")), .clamp_hi = bound(node.real("max"))};
+  return Epilogue{.act = act, .clamp_lo = bound(node.real("min")), .clamp_hi = bound(node.real("max"))};
 }
 
 std::optional<Epilogue> epilogue_of(std::span<const ir::Node* const> layer, bool in_order) {
   Epilogue out;
   const ir::Node& anchor = *layer.front();
+  const Role role = role_of(anchor);
   const ir::Value* result = anchor.output();
   for (const ir::Node* node : layer.subspan(1)) {
     // Integers leave the engine at one scale.
     if (out.act != Act::none || node->output()->type() != result->type()) return std::nullopt;
-    if (const std::optional<Epilogue> activation = activation_of(*node); activation && takes_activation(anchor)) {
+    if (const std::optional<Epilogue> activation = activation_of(*node); activation && role.takes_activation) {
       out = {out.addend, activation->act, activation->clamp_lo, activation->clamp_hi};
     } else {
       const ir::Value* addend = addend_to(*result, *node);
       // The sum of an f16 product and an addend is rounded once; by themselves, both are.
-      if (!addend || out.addend || !takes_addend(anchor) || (in_order && result->dtype() != DType::f32))
+      if (!addend || out.addend || !role.takes_addend || (in_order && result->dtype() != DType::f32))
         return std::nullopt;
       out.addend = addend;
     }

@@ -99,6 +99,10 @@ void Generator::conv(const ir::Node& node, const Epilogue& epilogue) {
         text(ir::describe(node), ": its weight is computed at run time; the NPU packs weights when compiling."));
   const Map in = map_of(*node.input(0)), out = map_of(*node.output());
   const bool windowed = weight->rank() == 4;
+  if (!windowed && node.output()->rank() == 4) {
+    throw Unsupported(text(ir::describe(node), ": the NPU's linear layers run over the last axis of up to 3; got ",
+                           to_string(node.input(0)->shape()), "."));
+  }
   Window w;
   int64_t groups = 1;
   if (windowed) {

@@ -57,7 +57,8 @@ def test_the_document_conforms_to_its_schema(tiny: torch.export.ExportedProgram,
     assert_conforms(document, SCHEMA)
     assert document == plan.report(format="dict")
     assert document["predicted_us"] == pytest.approx(sum(document["parts"].values()))
-    assert document["makespan_us"] <= document["predicted_us"]
+    # The same terms in another order where nothing overlaps.
+    assert document["makespan_us"] <= document["predicted_us"] * (1 + 1e-12)
     assert (document["lower_bound_us"] is None) == (strategy != "cost")
 
 

@@ -4,101 +4,14 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
 
 import hetnn
-from hetnn import _core
-from hetnn.targets import load_spec
 from npu.integers import Array, attrs, quant, text_of
-
-EVERY_OP = ("sub", "mul", "maximum", "minimum", "clamp")
-# What computes; the rest of a stream moves data and passes tokens.
-ENGINES = ("conv2d", "matmul", "elementwise", "pool", "activation", "reduce")
-
-
-def target(more: tuple[str, ...] = EVERY_OP, **changes: Mapping[str, Any]) -> dict[str, Any]:
-    """relu-only with more operators and other figures."""
-    spec: dict[str, Any] = load_spec("relu-only")
-    spec["name"] = "vpu"
-    for op in more:
-        spec["ops"][op] = {"dtypes": ["f32", "f16", "i8"], "max_rank": 4}
-    for part, figures in changes.items():
-        (spec[part][0] if isinstance(spec[part], list) else spec[part]).update(figures)
-    return spec
-
-
-@dataclass
-class Program:
-    """One compiled model: what its NPU computes with, its cycles, and the bytes between memory and scratchpad."""
-
-    executable: hetnn.Executable
-    code: list[tuple[str, dict[str, int]]]
-    cycles: int
-    dma_bytes: int
-    layers: list[str]
-
-    def computes(self) -> list[str]:
-        """Names of the instructions, with what they carry: `conv2d +old act=1`."""
-        return [
-            name + " +old" * fields.get("add_output", 0) + (f" act={fields['act']}" if fields.get("act") else "")
-            for name, fields in self.code
-        ]
-
-    def fusions(self) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = self.executable.report(format="dict")["fusions"]
-        return rows
-
-
-def build(model: Any, spec: dict[str, Any], folder: Path, **options: Any) -> Program:
-    executable = hetnn.compile(model, spec, strategy="take-all", **options)
-    report = executable.report(format="dict")
-    assert report["nodes_on"]["cpu"] == 0, report["not_on_preferred"]
-    path = str(folder / "model.hetnn")
-    executable.save(path)
-    (stream,) = _core.command_streams(path)
-    code = []
-    for line in stream["text"].splitlines():
-        name = line.split()[0]
-        if name in ENGINES:
-            code.append((name, {key: int(value) for key, value in re.findall(r"(\w+)=(-?\d+)", line)}))
-    timed = _core.simulate_model(path)
-    (subgraph,) = timed["subgraphs"]
-    layers = subgraph["layers"]
-    return Program(
-        executable,
-        code,
-        timed["total_cycles"],
-        sum(row["dma_bytes"] for row in layers),
-        [row["name"] for row in layers],
-    )
-
-
-def both(model: Any, spec: dict[str, Any], folder: Path, **options: Any) -> tuple[Program, Program]:
-    """Fused and not. Fused, no more is computed, moved or waited for; the report accounts for what is not moved."""
-    fused, plain = (build(model, spec, folder, fusion=fusion, **options) for fusion in ("on", "off"))
-    assert plain.fusions() == []
-    assert not any("+old" in line for line in plain.computes())
-    assert fused.cycles <= plain.cycles
-    assert fused.dma_bytes <= plain.dma_bytes
-    for row in fused.fusions():
-        assert row["bytes_after"] < row["bytes_before"]
-        assert row["into"] in fused.layers
-        assert row["into"] == row["nodes"][0]
-        # A fused node is no layer.
-        assert not set(row["nodes"][1:]) & set(fused.layers)
-    if fused.fusions():
-        assert fused.cycles < plain.cycles
-        assert fused.dma_bytes < plain.dma_bytes
-    return fused, plain
+from npu.programs import both, build, target
 
 
 def constant(values: Array) -> str:
@@ -384,171 +297,30 @@ def test_i8_activations_bit_for_bit(producer: str, activation: str, tmp_path: Pa
     assert int(got.min()) == (7 if "relu" in activation else -6)
 
 
-@pytest.mark.parametrize(
-    ("last", "scale"),
-    [
-        # A sum rescales and saturates its operands first, which products do not.
-        ("add(%p, %r) {q_scale = [0.03], q_zero = 7}", quant(0.03, 7)),
-        # An activation to another scale rescales.
-        ("maximum(%p, %r) {q_scale = [0.05]}", quant(0.05, 0)),
-    ],
-)
-def test_i8_sums_and_changes_of_scale_stay_layers(last: str, scale: str, tmp_path: Path) -> None:
-    rng = np.random.default_rng(7)
-    weight = rng.integers(-127, 128, (4, 8), dtype=np.int8)
-    graph = f"""graph @q {{stage = imported}} (%x: i8{{0.04}}[3,8], %r: {quant(0.03, 7)}[3,4]) -> (%y) {{
-      %w = constant() {{value = {text_of(weight.shape, weight)}, q_scale = [0.002]}} : i8{{0.002}}[4,8]
-      %p = linear(%x, %w) {{q_scale = [0.03], q_zero = 7}} : {quant(0.03, 7)}[3,4]
-      %y = {last} : {scale}[3,4]
+def quantised_conv(last: str, scale: str) -> str:
+    weight = np.random.default_rng(7).integers(-127, 128, (4, 8, 1, 1), dtype=np.int8)
+    result = f"{quant(0.03, 7)}[1,4,5,6]"
+    ports = "%x: i8{0.04}[1,8,5,6]" + (f", %r: {result}" if "%r" in last else "")
+    return f"""graph @q {{stage = imported}} ({ports}) -> (%y) {{
+      %w = constant() {{value = {text_of(weight.shape, weight)}, q_scale = [0.002]}} : i8{{0.002}}[4,8,1,1]
+      %p = conv2d(%x, %w) {{{attrs(0.03, 7)}}} : {result}
+      %y = {last} : {scale}[1,4,5,6]
     }}"""
-    fused, _ = both(graph, target(), tmp_path)
+
+
+def test_an_i8_sum_stays_a_layer(tmp_path: Path) -> None:
+    """It rescales and saturates its operands first, which products do not."""
+    fused, _ = both(quantised_conv(f"add(%p, %r) {{{attrs(0.03, 7)}}}", quant(0.03, 7)), target(), tmp_path)
     assert fused.computes() == ["conv2d", "elementwise"]
     assert fused.fusions() == []
 
 
-# Layers larger than the scratchpad: kilobytes of it, and a producer of a result as large as its input.
-TILED: dict[str, tuple[int, nn.Module, tuple[int, ...]]] = {
-    "rows": (24, nn.Conv2d(16, 16, 3, padding=1), (2, 16, 28, 20)),
-    "strips_of_a_depthwise": (24, nn.Conv2d(48, 48, 5, padding=2, groups=48), (1, 48, 17, 13)),
-    "filters": (64, nn.Conv2d(64, 64, 3, padding=1), (1, 64, 9, 11)),
-    "filters_and_rows": (40, nn.Conv2d(48, 48, 3, padding=2, dilation=2), (2, 48, 19, 15)),
-    "columns_of_a_linear": (24, nn.Linear(96, 96), (37, 96)),
-}
-
-
-class Residual(nn.Module):
-    def __init__(self, layer: nn.Module, activation: nn.Module) -> None:
-        super().__init__()
-        self.layer, self.activation = layer, activation
-
-    def forward(self, x: Tensor, r: Tensor) -> Tensor:
-        result: Tensor = self.activation(self.layer(x) + r)
-        return result
-
-
-def export(module: nn.Module, *inputs: Tensor) -> torch.export.ExportedProgram:
-    return torch.export.export(module.eval(), inputs, strict=False)
-
-
-def check_against_torch(module: nn.Module, inputs: tuple[Tensor, ...], programs: tuple[Program, Program]) -> None:
-    """Fused and unfused give the same bits, and what torch gives."""
-    with torch.no_grad():
-        want = module(*inputs)
-    got, unfused = (program.executable.run(inputs)[0] for program in programs)
-    assert torch.equal(got, unfused)
-    assert float((got - want).abs().max()) <= 1e-5 * float(want.abs().max())
-
-
-@pytest.mark.parametrize("case", TILED)
-def test_every_tile_of_a_large_layer_takes_its_part_of_the_addend(case: str, tmp_path: Path) -> None:
-    kilobytes, layer, shape = TILED[case]
-    torch.manual_seed(9)
-    module, inputs = Residual(layer, nn.Hardtanh(-0.7, 0.9)), (torch.randn(shape), torch.randn(shape))
-    spec = target(sram={"bytes": kilobytes << 10})
-    programs = both(export(module, *inputs), spec, tmp_path)
-    steps = programs[0].computes()
-    assert set(steps) == {"conv2d +old act=2"}
-    assert len(steps) > shape[0] if len(shape) == 4 else len(steps) > 1
-    check_against_torch(module, inputs, programs)
-
-
-def test_every_tile_of_a_batched_product_takes_its_part_of_the_addend(tmp_path: Path) -> None:
-    class Product(nn.Module):
-        def forward(self, a: Tensor, b: Tensor, r: Tensor) -> Tensor:
-            return F.relu(r + a @ b)
-
-    torch.manual_seed(9)
-    inputs = (torch.randn(3, 70, 24), torch.randn(3, 24, 32), torch.randn(3, 70, 32))
-    programs = both(export(Product(), *inputs), target(sram={"bytes": 10 << 10}), tmp_path)
-    steps = programs[0].computes()
-    assert set(steps) == {"matmul +old act=1"}
-    assert len(steps) > 3
-    check_against_torch(Product(), inputs, programs)
-
-
-def test_an_addend_that_costs_more_than_it_saves_stays_a_layer(tmp_path: Path) -> None:
-    """Blocks of few filters read the addend in runs far below a burst, once for each block."""
-    torch.manual_seed(9)
-    module = Residual(nn.Conv2d(256, 256, 3, padding=1), nn.ReLU())
-    inputs = (torch.randn(1, 256, 6, 6), torch.randn(1, 256, 6, 6))
-    small = target(sram={"bytes": 48 << 10}, dram={"burst_bytes": 1024})
-    programs = both(export(module, *inputs), small, tmp_path)
-    assert programs[0].computes()[-1] == "elementwise act=1"
-    assert not any("+old" in line for line in programs[0].computes())
-    check_against_torch(module, inputs, programs)
-    fits = both(export(module, *inputs), target(sram={"bytes": 16 << 20}), tmp_path)
-    assert fits[0].computes() == ["conv2d +old act=1"]
-
-
-def norm(channels: int) -> nn.BatchNorm2d:
-    out = nn.BatchNorm2d(channels)
-    nn.init.uniform_(out.running_var, 0.5, 2)
-    nn.init.normal_(out.running_mean)
-    return out
-
-
-class BasicBlock(nn.Module):
-    """ResNet's, with its strided shortcut."""
-
-    def __init__(self, channels: int, filters: int, stride: int) -> None:
-        super().__init__()
-        self.first = nn.Sequential(nn.Conv2d(channels, filters, 3, stride, 1, bias=False), norm(filters))
-        self.second = nn.Sequential(nn.Conv2d(filters, filters, 3, padding=1, bias=False), norm(filters))
-        self.shortcut = (
-            nn.Identity()
-            if stride == 1 and channels == filters
-            else nn.Sequential(nn.Conv2d(channels, filters, 1, stride, bias=False), norm(filters))
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.relu(self.second(F.relu(self.first(x))) + self.shortcut(x))
-
-
-@pytest.mark.parametrize(
-    ("filters", "stride", "want"),
-    [
-        (16, 1, ["conv2d act=1", "conv2d +old act=1"]),
-        (24, 2, ["conv2d", "conv2d act=1", "conv2d +old act=1"]),
-    ],
-)
-def test_a_residual_block_takes_one_layer_a_convolution(
-    filters: int, stride: int, want: list[str], tmp_path: Path
-) -> None:
-    torch.manual_seed(9)
-    module, x = BasicBlock(16, filters, stride).eval(), torch.randn(1, 16, 14, 14)
-    programs = both(export(module, x), target(()), tmp_path)
-    assert sorted(programs[0].computes()) == sorted(want)
-    check_against_torch(module, (x,), programs)
-
-
-class InvertedResidual(nn.Module):
-    """MobileNetV2's."""
-
-    def __init__(self, channels: int, hidden: int) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(
-            nn.Conv2d(channels, hidden, 1, bias=False),
-            norm(hidden),
-            nn.ReLU6(),
-            nn.Conv2d(hidden, hidden, 3, padding=1, groups=hidden, bias=False),
-            norm(hidden),
-            nn.ReLU6(),
-            nn.Conv2d(hidden, channels, 1, bias=False),
-            norm(channels),
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        result: Tensor = x + self.layers(x)
-        return result
-
-
-def test_an_inverted_residual_takes_three_layers(tmp_path: Path) -> None:
-    torch.manual_seed(9)
-    module, x = InvertedResidual(8, 48).eval(), torch.randn(1, 8, 14, 14)
-    programs = both(export(module, x), target(("clamp",)), tmp_path)
-    assert programs[0].computes() == ["conv2d act=2", "conv2d act=2", "conv2d +old"]
-    assert len(programs[1].computes()) == 6
-    check_against_torch(module, (x,), programs)
+def test_an_i8_activation_to_another_scale_joins_what_rescales(tmp_path: Path) -> None:
+    """A depthwise convolution by 1 changes the scale; it takes the activation, the product before it does not."""
+    fused, plain = both(quantised_conv("relu(%p) {q_scale = [0.05]}", quant(0.05, 0)), target(), tmp_path)
+    assert fused.computes() == ["conv2d", "conv2d act=1"]
+    x = np.random.default_rng(8).integers(-128, 128, (1, 8, 5, 6), dtype=np.int8)
+    np.testing.assert_array_equal(fused.executable.run([x])[0], plain.executable.run([x])[0])
 
 
 def test_cycles_and_bytes_before_and_after_by_hand(tmp_path: Path) -> None:
@@ -571,12 +343,3 @@ def test_cycles_and_bytes_before_and_after_by_hand(tmp_path: Path) -> None:
     (row,) = fused.fusions()
     assert row["bytes_before"] - row["bytes_after"] == 2 * size
     assert f"{row['into']}" in fused.executable.report()
-
-
-def test_linear_layers_over_four_axes_take_the_residual_as_rows(tmp_path: Path) -> None:
-    """The engine's linear layers run over rows, feature maps are stored channels last: such a layer is reshaped."""
-    torch.manual_seed(9)
-    module, inputs = Residual(nn.Linear(8, 8), nn.ReLU()), (torch.randn(2, 3, 4, 8), torch.randn(2, 3, 4, 8))
-    programs = both(export(module, *inputs), target(), tmp_path)
-    assert programs[0].computes()[0].startswith("conv2d")
-    check_against_torch(module, inputs, programs)

@@ -1,0 +1,109 @@
+"""Models compiled for an NPU with and without fusion: their instructions, cycles and bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import hetnn
+from hetnn import _core
+from hetnn.targets import load_spec
+
+EVERY_OP = ("sub", "mul", "maximum", "minimum", "clamp")
+# What computes; the rest of a stream moves data and passes tokens.
+ENGINES = ("conv2d", "matmul", "elementwise", "pool", "activation", "reduce")
+
+
+def target(more: tuple[str, ...] = EVERY_OP, **changes: Mapping[str, Any]) -> dict[str, Any]:
+    """relu-only with more operators and other figures."""
+    spec: dict[str, Any] = load_spec("relu-only")
+    spec["name"] = "vpu"
+    for op in more:
+        spec["ops"][op] = {"dtypes": ["f32", "f16", "i8"], "max_rank": 4}
+    for part, figures in changes.items():
+        (spec[part][0] if isinstance(spec[part], list) else spec[part]).update(figures)
+    return spec
+
+
+@dataclass
+class Program:
+    """One compiled model: what its NPU computes with, its cycles, and the bytes between memory and scratchpad."""
+
+    executable: hetnn.Executable
+    code: list[tuple[str, dict[str, int]]]
+    cycles: int
+    dma_bytes: int
+    layers: list[str]
+
+    def computes(self) -> list[str]:
+        """Names of the instructions, with what they carry: `conv2d +old act=1`."""
+        return [
+            name + " +old" * fields.get("add_output", 0) + (f" act={fields['act']}" if fields.get("act") else "")
+            for name, fields in self.code
+        ]
+
+    def fusions(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self.executable.report(format="dict")["fusions"]
+        return rows
+
+
+def build(model: Any, spec: dict[str, Any], folder: Path, **options: Any) -> Program:
+    executable = hetnn.compile(model, spec, strategy="take-all", **options)
+    report = executable.report(format="dict")
+    assert report["nodes_on"]["cpu"] == 0, report["not_on_preferred"]
+    path = str(folder / "model.hetnn")
+    executable.save(path)
+    (stream,) = _core.command_streams(path)
+    code = []
+    for line in stream["text"].splitlines():
+        name = line.split()[0]
+        if name in ENGINES:
+            code.append((name, {key: int(value) for key, value in re.findall(r"(\w+)=(-?\d+)", line)}))
+    timed = _core.simulate_model(path)
+    (subgraph,) = timed["subgraphs"]
+    layers = subgraph["layers"]
+    return Program(
+        executable,
+        code,
+        timed["total_cycles"],
+        sum(row["dma_bytes"] for row in layers),
+        [row["name"] for row in layers],
+    )
+
+
+def both(model: Any, spec: dict[str, Any], folder: Path, **options: Any) -> tuple[Program, Program]:
+    """Fused and not. Fused, no more is computed, moved or waited for; the report accounts for what is not moved."""
+    fused, plain = (build(model, spec, folder, fusion=fusion, **options) for fusion in ("on", "off"))
+    assert plain.fusions() == []
+    assert not any("+old" in line for line in plain.computes())
+    assert fused.cycles <= plain.cycles
+    assert fused.dma_bytes <= plain.dma_bytes
+    for row in fused.fusions():
+        assert row["bytes_after"] < row["bytes_before"]
+        assert row["into"] in fused.layers
+        assert row["into"] == row["nodes"][0]
+        # A fused node is no layer.
+        assert not set(row["nodes"][1:]) & set(fused.layers)
+    if fused.fusions():
+        assert fused.cycles < plain.cycles
+        assert fused.dma_bytes < plain.dma_bytes
+    return fused, plain
+
+
+def export(module: nn.Module, *inputs: Tensor) -> torch.export.ExportedProgram:
+    return torch.export.export(module.eval(), inputs, strict=False)
+
+
+def check_against_torch(module: nn.Module, inputs: tuple[Tensor, ...], programs: tuple[Program, Program]) -> None:
+    """Fused and unfused give the same bits, and what torch gives."""
+    with torch.no_grad():
+        want = module(*inputs)
+    got, unfused = (program.executable.run(inputs)[0] for program in programs)
+    assert torch.equal(got, unfused)
+    assert float((got - want).abs().max()) <= 1e-5 * float(want.abs().max())

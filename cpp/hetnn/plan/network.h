@@ -103,6 +103,8 @@ struct FusionRow {
   std::vector<std::string> nodes;
   double bytes_before = 0;
   double bytes_after = 0;
+  std::optional<double> predicted_us_before = {};  // of the nodes one by one; where the device predicts groups
+  std::optional<double> predicted_us_after = {};
 };
 
 /// The report of docs/report.md as JSON text. `predicted_us` counts transfers and launches.

@@ -99,8 +99,13 @@ Json totals_json(const RewritingTotals& totals) {
 }
 
 Json fusion_json(const FusionRow& row) {
-  return {
-      {"into", row.into}, {"nodes", row.nodes}, {"bytes_before", row.bytes_before}, {"bytes_after", row.bytes_after}};
+  const auto or_null = [](std::optional<double> us) { return us ? Json(*us) : Json(nullptr); };
+  return {{"into", row.into},
+          {"nodes", row.nodes},
+          {"bytes_before", row.bytes_before},
+          {"bytes_after", row.bytes_after},
+          {"predicted_us_before", or_null(row.predicted_us_before)},
+          {"predicted_us_after", or_null(row.predicted_us_after)}};
 }
 
 // Pricing a move plans anew, so the report does it for a bounded number of nodes; `why` does it for any.

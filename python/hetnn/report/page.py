@@ -17,6 +17,10 @@ th { border-bottom: 2px solid #99a } td { border-bottom: 1px solid #dde } td.n {
 """
 
 
+def _or_nothing(row: Mapping[str, Any], *keys: str) -> list[Any]:
+    return ["" if row.get(key) is None else float(row[key]) for key in keys]
+
+
 def _table(header: Sequence[str], rows: Iterable[Sequence[Any]], nothing: str) -> str:
     body = []
     for row in rows:
@@ -88,9 +92,15 @@ def as_html(report: Mapping[str, Any], title: str = "hetnn report") -> str:
             "No layer was rewritten.",
         ),
         "Fused": _table(
-            ["into", "nodes", "bytes before", "bytes after"],
+            ["into", "nodes", "bytes before", "bytes after", "us before", "us after"],
             (
-                [row["into"], ", ".join(row["nodes"]), int(row["bytes_before"]), int(row["bytes_after"])]
+                [
+                    row["into"],
+                    ", ".join(row["nodes"]),
+                    int(row["bytes_before"]),
+                    int(row["bytes_after"]),
+                    *_or_nothing(row, "predicted_us_before", "predicted_us_after"),
+                ]
                 for row in report["fusions"]
             ),
             "No nodes were fused.",

@@ -29,6 +29,13 @@ def _note(row: Mapping[str, Any]) -> str:
     return f"{row['node']}: {row['text']}" if row["node"] else str(row["text"])
 
 
+def _fusion(row: Mapping[str, Any]) -> str:
+    line = f"  {' + '.join(row['nodes'])}: {row['bytes_before']:,.0f} → {row['bytes_after']:,.0f} bytes"
+    if row.get("predicted_us_after") is None:
+        return line
+    return line + f", {row['predicted_us_before']:,.1f} → {row['predicted_us_after']:,.1f} us"
+
+
 def explanation(report: Mapping[str, Any]) -> str:
     """The report as text, and with it the schedule, the other plans that were weighed, and the bound on their cost."""
     parts, serial = report["parts"], report["predicted_us"]
@@ -90,10 +97,7 @@ def as_text(report: Mapping[str, Any]) -> str:
     if report["fusions"]:
         saved = sum(row["bytes_before"] - row["bytes_after"] for row in report["fusions"])
         parts.append(f"fused: {len(report['fusions'])} groups, {saved:,.0f} bytes fewer through memory")
-        parts += [
-            f"  {' + '.join(row['nodes'])}: {row['bytes_before']:,.0f} → {row['bytes_after']:,.0f} bytes"
-            for row in report["fusions"]
-        ]
+        parts += [_fusion(row) for row in report["fusions"]]
     if report["not_on_preferred"]:
         parts.append("not on the accelerator:")
         for row in report["not_on_preferred"]:

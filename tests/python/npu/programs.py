@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -84,6 +85,8 @@ def both(model: Any, spec: dict[str, Any], folder: Path, **options: Any) -> tupl
     assert not any("+old" in line for line in plain.computes())
     assert fused.cycles <= plain.cycles
     assert fused.dma_bytes <= plain.dma_bytes
+    saved_us = sum(row["predicted_us_before"] - row["predicted_us_after"] for row in fused.fusions())
+    assert plain.cycles - fused.cycles == pytest.approx(saved_us * spec["clock_hz"] / 1e6)
     for row in fused.fusions():
         assert row["bytes_after"] < row["bytes_before"]
         assert row["into"] in fused.layers

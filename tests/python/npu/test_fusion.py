@@ -342,4 +342,7 @@ def test_cycles_and_bytes_before_and_after_by_hand(tmp_path: Path) -> None:
     assert plain.cycles - fused.cycles == moved("read_latency_cycles") + moved("write_latency_cycles") + pass_cycles
     (row,) = fused.fusions()
     assert row["bytes_before"] - row["bytes_after"] == 2 * size
-    assert f"{row['into']}" in fused.executable.report()
+    after, before = (program.cycles * 1e6 / spec["clock_hz"] for program in (fused, plain))
+    assert (row["predicted_us_before"], row["predicted_us_after"]) == (pytest.approx(before), pytest.approx(after))
+    line = f"  p0 + p1: {row['bytes_before']:,.0f} → {row['bytes_after']:,.0f} bytes, {before:,.1f} → {after:,.1f} us"
+    assert line in fused.executable.report().splitlines()

@@ -62,19 +62,25 @@ class NpuBackend final : public Backend {
     return out;
   }
 
-  double time_us(const ir::Node& node, const Bindings& bindings) const override {
-    return static_cast<double>(cycles(node, {}, bindings)) / spec_.clock_hz * 1e6;
-  }
+  double time_us(const ir::Node& node, const Bindings& bindings) const override { return layer_us(node, {}, bindings); }
 
   double launch_us() const override { return spec_.launch_us; }
 
   program::Subprogram lower(ir::Graph& subgraph, Assembler&, const LowerOptions& options,
                             std::vector<plan::FusionRow>& fusions) const override {
-    const auto can_follow = [&, hints = subgraph.hints()](Launch launch, const ir::Node& follower) {
+    const Bindings hints = subgraph.hints();
+    const auto can_follow = [&](Launch launch, const ir::Node& follower) {
       return fuses(launch, follower, options.deterministic, hints);
     };
-    const std::vector<plan::FusionRow> fused =
-        passes::fuse(subgraph, {.enabled = options.fusion, .can_follow = can_follow});
+    std::vector<plan::FusionRow> fused = passes::fuse(subgraph, {.enabled = options.fusion, .can_follow = can_follow});
+    const std::vector<Layer> layers = layers_of(subgraph);
+    for (plan::FusionRow& row : fused) {
+      const Layer& layer =
+          *std::find_if(layers.begin(), layers.end(), [&](const Layer& l) { return l.front()->name() == row.into; });
+      row.predicted_us_before = 0;
+      for (const ir::Node* node : layer) *row.predicted_us_before += layer_us(*node, {}, hints);
+      row.predicted_us_after = layer_us(*layer.front(), npu::epilogue_of(layer, options.deterministic).value(), hints);
+    }
     fusions.insert(fusions.end(), fused.begin(), fused.end());
     program::Subprogram out;
     out.code = program::NpuCode{.spec_json = spec_json(), .variants = {}, .batch_symbol = {}};
@@ -100,7 +106,7 @@ class NpuBackend final : public Backend {
       std::map<const ir::Value*, npu::Place> here = places;
       const ir::Node& anchor = *layer.front();
       here[anchor.output()] = places.at(layer.back()->output());
-      // Fused within the rounding that was asked for when it was lowered.
+      // The groups keep what rounding was asked for already.
       generator.layer(anchor, npu::epilogue_of(layer, false).value(), here);
       program::NpuLayer row{
           .node = anchor.name(), .op = std::string(anchor.op().name), .first_word = static_cast<int64_t>(words.size())};
@@ -142,11 +148,11 @@ class NpuBackend final : public Backend {
  private:
   using Launch = std::span<const ir::Node* const>;
 
-  // Cycles of one layer by itself.
-  int64_t cycles(const ir::Node& anchor, const npu::Epilogue& epilogue, const Bindings& bindings) const {
+  // The time of one layer by itself.
+  double layer_us(const ir::Node& anchor, const npu::Epilogue& epilogue, const Bindings& bindings) const {
     npu::Generator generator(spec_, bindings, false);
     generator.layer(anchor, epilogue, {});
-    return hetnn::npu::time_stream(spec_, generator.instructions()).cycles;
+    return static_cast<double>(hetnn::npu::time_stream(spec_, generator.instructions()).cycles) / spec_.clock_hz * 1e6;
   }
 
   // Whether the instructions can, and the clock says that it is not slower: an addend that is read by blocks of filters
@@ -159,7 +165,7 @@ class NpuBackend final : public Backend {
     if (!with) return false;
     if (with->addend == without->addend) return true;  // an activation takes no time
     const ir::Node& anchor = *launch.front();
-    return cycles(anchor, *with, hints) <= cycles(anchor, *without, hints) + cycles(follower, {}, hints);
+    return layer_us(anchor, *with, hints) <= layer_us(anchor, *without, hints) + layer_us(follower, {}, hints);
   }
 
   // The arena, the constants and the stream of one subgraph share the device's memory, where the sheet bounds it.

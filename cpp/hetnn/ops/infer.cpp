@@ -139,6 +139,15 @@ int64_t fixed_integer(const ir::Node& node, std::string_view name) {
   return given.value();
 }
 
+ir::Constraint constant_weights(std::string_view label) {
+  return {
+      "npu", label, "An accelerator packs weights when compiling, so they must be constants.",
+      [](const ir::Node& node) -> std::optional<std::pair<std::string, std::string>> {
+        if (node.constant_input(1) && (!node.input(2) || node.constant_input(2))) return std::nullopt;
+        return std::pair<std::string, std::string>{"weight or bias computed at run time", "constant weight and bias"};
+      }};
+}
+
 int axis_of(const ir::Node& node, const Dim& axis, int rank) {
   if (!axis.is_static()) ir::fail(node, "", text("an axis must be a fixed integer; got ", axis, "."));
   const int64_t given = axis.value();

@@ -50,6 +50,9 @@ Dim convolution_groups(const ir::Node& node);
 /// Fails with `<op>_c4` when a bias is given (input 2) that has not one element a filter.
 void check_convolution_bias(const ir::Node& node, const Dim& filters);
 
+/// What accelerators demand of convolutions and linear layers: constants for weight and bias (inputs 1 and 2).
+ir::Constraint constant_weights(std::string_view label);
+
 /// Axis in [0, rank), counting from the back when negative. Fails when out of range.
 int axis_of(const ir::Node& node, const Dim& axis, int rank);
 

@@ -89,11 +89,6 @@ std::vector<ir::Metric> metrics(const ir::Node& node) {
           {"filters", w[0]}};
 }
 
-std::optional<std::pair<std::string, std::string>> weights_vary(const ir::Node& node) {
-  if (node.constant_input(1) && (!node.input(2) || node.constant_input(2))) return std::nullopt;
-  return std::pair<std::string, std::string>{"weight or bias computed at run time", "constant weight and bias"};
-}
-
 }  // namespace
 
 ir::OpDef define_conv2d() {
@@ -114,8 +109,7 @@ ir::OpDef define_conv2d() {
       .evaluate = evaluate,
       .work = work,
       .metrics = metrics,
-      .constraints = {{"npu", "conv2d_npu_c1",
-                       "An accelerator packs weights when compiling, so they must be constants.", weights_vary}},
+      .constraints = {constant_weights("conv2d_npu_c1")},
       .kernel =
           [](const ir::Node& node) {
             ir::KernelUse use = named_kernel("conv2d", {"stride", "padding", "dilation", "groups"},

@@ -64,11 +64,6 @@ std::vector<ir::Metric> metrics(const ir::Node& node) {
   return {{"features", w[1]}, {"filters", w[0]}};
 }
 
-std::optional<std::pair<std::string, std::string>> weights_vary(const ir::Node& node) {
-  if (node.constant_input(1) && (!node.input(2) || node.constant_input(2))) return std::nullopt;
-  return std::pair<std::string, std::string>{"weight or bias computed at run time", "constant weight and bias"};
-}
-
 }  // namespace
 
 ir::OpDef define_linear() {
@@ -83,8 +78,7 @@ ir::OpDef define_linear() {
           .evaluate = evaluate,
           .work = work,
           .metrics = metrics,
-          .constraints = {{"npu", "linear_npu_c1",
-                           "An accelerator packs weights when compiling, so they must be constants.", weights_vary}},
+          .constraints = {constant_weights("linear_npu_c1")},
           .kernel =
               [](const ir::Node& node) {
                 return ir::KernelUse{.kernel = "linear",

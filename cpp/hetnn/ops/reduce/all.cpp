@@ -1,11 +1,5 @@
-// all: reduction over axes.
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
-#include "hetnn/ops/evaluate.h"
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+// all: whether all values are not 0.
+#include "hetnn/ops/reduce/reduction.h"
 
 namespace hetnn::ops {
 namespace {
@@ -14,29 +8,22 @@ std::vector<ir::Type> infer(const ir::Node& node) { return {{DType::boolean, red
 
 std::vector<Tensor> evaluate(const ir::Evaluation& e) {
   return reduce_real(
-      e, 1, [](double so_far, double x) { return so_far != 0 && x != 0; },
-      [](double so_far, [[maybe_unused]] int64_t count) { return so_far; }, DType::boolean);
+      e, 1, [](double so_far, double x) { return so_far != 0 && x != 0; }, as_gathered, DType::boolean);
 }
 
 }  // namespace
 
 ir::OpDef define_all() {
-  return {.name = "all",
-          .doc = "all over axes; no axes: over all.",
-          .inputs = {{"x", "any shape"}},
-          .attrs = {{"axes", ir::AttrKind::integers, std::vector<Dim>{}, "the axes; empty: all"},
-                    {"keepdim", ir::AttrKind::boolean, false, "whether reduced axes stay, as 1"}},
-          .traits = static_cast<uint32_t>(ir::Trait::compute),
-          .torch = {},
-          .onnx = {},
-          .infer = infer,
-          .evaluate = evaluate,
-          .work = [](const ir::Node& node) { return ir::Work{.macs = 0, .flops = elements(node.input(0)->shape())}; },
-          .constraints = {},
-          .kernel = reduce_kernel("all"),
-          .tolerance = 0,
-          .samples = {"all(bool[2,3,4,5]) {axes = [2,3]}", "all(bool[n,4]) {axes = [-1], keepdim = true}",
-                      "all(bool[2,3])"}};
+  return reduction({.name = "all",
+                    .doc = "Whether all values over axes are not 0; no axes: over all.",
+                    .torch = {},
+                    .onnx = {},
+                    .evaluate = evaluate,
+                    .kernel = "all",
+                    .tolerance = 0,
+                    .samples = {"all(bool[2,3,4,5]) {axes = [2,3]}", "all(bool[n,4]) {axes = [-1], keepdim = true}",
+                                "all(bool[2,3])"}},
+                   infer);
 }
 
 }  // namespace hetnn::ops

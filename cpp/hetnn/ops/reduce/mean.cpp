@@ -1,16 +1,8 @@
-// mean: reduction over axes.
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
-#include "hetnn/ops/evaluate.h"
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+// mean: the mean over axes.
+#include "hetnn/ops/reduce/reduction.h"
 
 namespace hetnn::ops {
 namespace {
-
-std::vector<ir::Type> infer(const ir::Node& node) { return {{node.input(0)->dtype(), reduced_shape(node)}}; }
 
 std::vector<Tensor> evaluate(const ir::Evaluation& e) {
   return reduce_real(
@@ -21,22 +13,15 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
 }  // namespace
 
 ir::OpDef define_mean() {
-  return {.name = "mean",
-          .doc = "mean over axes; no axes: over all.",
-          .inputs = {{"x", "any shape"}},
-          .attrs = {{"axes", ir::AttrKind::integers, std::vector<Dim>{}, "the axes; empty: all"},
-                    {"keepdim", ir::AttrKind::boolean, false, "whether reduced axes stay, as 1"}},
-          .traits = static_cast<uint32_t>(ir::Trait::compute),
-          .torch = {},
-          .onnx = {"ReduceMean"},
-          .infer = infer,
-          .evaluate = evaluate,
-          .work = [](const ir::Node& node) { return ir::Work{.macs = 0, .flops = elements(node.input(0)->shape())}; },
-          .constraints = {},
-          .kernel = reduce_kernel("mean"),
-          .tolerance = 1e-5,
-          .samples = {"mean(f32[2,3,4,5]) {axes = [2,3]}", "mean(f32[n,4]) {axes = [-1], keepdim = true}",
-                      "mean(f32[2,3])"}};
+  return reduction({.name = "mean",
+                    .doc = "The mean over axes; no axes: over all.",
+                    .torch = {},
+                    .onnx = {"ReduceMean"},
+                    .evaluate = evaluate,
+                    .kernel = "mean",
+                    .tolerance = 1e-5,
+                    .samples = {"mean(f32[2,3,4,5]) {axes = [2,3]}", "mean(f32[n,4]) {axes = [-1], keepdim = true}",
+                                "mean(f32[2,3])"}});
 }
 
 }  // namespace hetnn::ops

@@ -1,43 +1,29 @@
-// reduce_max: reduction over axes.
-#include <algorithm>
-#include <cmath>
+// reduce_max: the greatest value over axes.
 #include <limits>
 
-#include "hetnn/ops/evaluate.h"
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/reduce/reduction.h"
 
 namespace hetnn::ops {
 namespace {
 
-std::vector<ir::Type> infer(const ir::Node& node) { return {{node.input(0)->dtype(), reduced_shape(node)}}; }
-
 std::vector<Tensor> evaluate(const ir::Evaluation& e) {
   return reduce_real(
       e, -std::numeric_limits<double>::infinity(),
-      [](double so_far, double x) { return so_far != so_far || so_far > x ? so_far : x; },
-      [](double so_far, [[maybe_unused]] int64_t count) { return so_far; });
+      [](double so_far, double x) { return so_far != so_far || so_far > x ? so_far : x; }, as_gathered);
 }
 
 }  // namespace
 
 ir::OpDef define_reduce_max() {
-  return {.name = "reduce_max",
-          .doc = "reduce_max over axes; no axes: over all.",
-          .inputs = {{"x", "any shape"}},
-          .attrs = {{"axes", ir::AttrKind::integers, std::vector<Dim>{}, "the axes; empty: all"},
-                    {"keepdim", ir::AttrKind::boolean, false, "whether reduced axes stay, as 1"}},
-          .traits = static_cast<uint32_t>(ir::Trait::compute),
-          .torch = {{"aten.amax.default", "x axes keepdim"}},
-          .onnx = {"ReduceMax"},
-          .infer = infer,
-          .evaluate = evaluate,
-          .work = [](const ir::Node& node) { return ir::Work{.macs = 0, .flops = elements(node.input(0)->shape())}; },
-          .constraints = {},
-          .kernel = reduce_kernel("max"),
-          .tolerance = 0,
-          .samples = {"reduce_max(f32[2,3,4,5]) {axes = [2,3]}", "reduce_max(f32[n,4]) {axes = [-1], keepdim = true}",
-                      "reduce_max(f32[2,3])"}};
+  return reduction({.name = "reduce_max",
+                    .doc = "The greatest value over axes, NaN before all; no axes: over all.",
+                    .torch = {{"aten.amax.default", "x axes keepdim"}},
+                    .onnx = {"ReduceMax"},
+                    .evaluate = evaluate,
+                    .kernel = "max",
+                    .tolerance = 0,
+                    .samples = {"reduce_max(f32[2,3,4,5]) {axes = [2,3]}",
+                                "reduce_max(f32[n,4]) {axes = [-1], keepdim = true}", "reduce_max(f32[2,3])"}});
 }
 
 }  // namespace hetnn::ops

@@ -50,7 +50,7 @@ Instruction make(Opcode opcode) {
   switch (opcode) {
 #define HETNN_BEGIN(mnemonic, Type, engine, meaning, cycles) \
   case Opcode::mnemonic:                                     \
-    return Type{};
+    return Instruction(std::in_place_type<Type>);
 #define HETNN_FIELD(name, bits, sign, meaning)
 #define HETNN_END()
 #include "hetnn/npu/isa_table.inc"

@@ -503,7 +503,7 @@ std::vector<std::string> figures_without_source(std::string_view json) {
       covered = covered || node.contains("source");
       for (const auto& [key, value] : node.items()) {
         if (path.empty() && key == "provenance") continue;
-        visit(value, path.empty() ? key : path + "." + key, covered);
+        visit(value, path.empty() ? key : text(path, ".", key), covered);
       }
     }
   };

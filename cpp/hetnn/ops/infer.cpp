@@ -88,7 +88,7 @@ Dim convolution_groups(const ir::Node& node) {
              text("input and weight must have rank 4; got input ", to_string(x.shape), " and weight ",
                   to_string(w.shape), ". Check the input's rank."));
   }
-  const Dim groups = fixed_integer(node, "groups");
+  Dim groups = fixed_integer(node, "groups");
   if (groups.value() < 1 || !is_static(w.shape)) {
     ir::fail(node, text(op, "_c7"),
              text("groups must be positive and the weight's shape fixed; got groups ", groups, " and weight ",

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "hetnn/passes/apply_rules.h"
 #include "hetnn/passes/numbers.h"
@@ -269,7 +270,7 @@ std::map<const ir::Node*, CombinedLayer> combine(ir::Graph& graph, const FuseOpt
       for (const Rule& rule : set->rules) {
         const auto created = fired ? std::nullopt : fire(graph, root, rule, judge);
         if (!created) continue;
-        layers.emplace(created->back(), std::move(made));
+        layers.emplace(created->back(), std::exchange(made, {}));
         fired = true;
       }
     }

@@ -26,7 +26,7 @@ std::vector<ir::Type> infer(const ir::Node& node) {
   const size_t count = node.inputs().size();
   if (count > kMostInputs)
     ir::fail(node, "nary_c4", text("it takes at most ", kMostInputs, " inputs; got ", count, ". Split it."));
-  const std::vector<ir::Type> types = broadcast_inputs(node);
+  std::vector<ir::Type> types = broadcast_inputs(node);
   const size_t coefficients = node.reals("coefficients").size();
   if (coefficients != 0 && (op != "add" || coefficients != count))
     ir::fail(node, "nary_c5",

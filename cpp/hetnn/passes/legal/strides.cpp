@@ -117,7 +117,7 @@ Rule transposed_as_phases() {
         const Windows at = windows_of(*m.root());
         const auto extra = pair_of(*m.root(), "output_padding");
         Weight w(*m.tensor("w"));
-        const auto [rows, columns] = at.stride;
+        const int64_t rows = at.stride[0], columns = at.stride[1];
         const int64_t filters = w.shape[1], channels = w.shape[0] / at.groups, phases = rows * columns;
         std::array<int64_t, 2> taps{};
         for (size_t k = 0; k < 2; ++k)
@@ -146,9 +146,9 @@ Rule transposed_as_phases() {
         ir::Value* y = build.op("conv2d", {m.value("x"), dense.constant(build, dtype), shift},
                                 {{"padding", dims({taps[0] - 1, taps[1] - 1})}, {"groups", Dim(at.groups)}});
         y = channels_to_pixels(build, y, at.groups, at.stride);
-        for (int k = 0; k < 2; ++k) {
-          const Dim first = at.before[static_cast<size_t>(k)];
-          y = part(build, y, 2 + k, first, m.root()->output()->shape()[static_cast<size_t>(2 + k)] + first);
+        for (size_t k = 0; k < 2; ++k) {
+          const Dim first = at.before[k];
+          y = part(build, y, 2 + static_cast<int>(k), first, m.root()->output()->shape()[2 + k] + first);
         }
         return y;
       }};

@@ -115,8 +115,8 @@ CompileOptions parse_options(std::string_view json) {
   out.rewrite = *mode;
   out.disabled_rules = get<std::vector<std::string>>(options, "disabled_rules", "options", {});
   passes::check_disabled_rules(out.disabled_rules);
-  out.lower.fusion = get(options, "fusion", "options", true);
-  out.lower.deterministic = get(options, "deterministic", "options", false);
+  out.lower.fusion = out.network.fusion = get(options, "fusion", "options", true);
+  out.lower.deterministic = out.network.in_order = get(options, "deterministic", "options", false);
   out.lower.tune_threads = get(options, "tune_threads", "options", 0);
   if (out.lower.tune_threads < 0)
     throw InvalidModel(text("tune_threads must not be negative; got ", out.lower.tune_threads, "."));

@@ -69,6 +69,8 @@ def build(model: Any, spec: dict[str, Any], folder: Path, **options: Any) -> Pro
     timed = _core.simulate_model(path)
     (subgraph,) = timed["subgraphs"]
     layers = subgraph["layers"]
+    # What was planned is what it takes.
+    assert report["parts"]["node_us"] == pytest.approx(timed["total_cycles"] * 1e6 / spec["clock_hz"])
     return Program(
         executable,
         code,

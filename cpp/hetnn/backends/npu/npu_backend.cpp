@@ -64,15 +64,36 @@ class NpuBackend final : public Backend {
 
   double time_us(const ir::Node& node, const Bindings& bindings) const override { return layer_us(node, {}, bindings); }
 
+  std::map<const ir::Node*, double> fused_us(const ir::Graph& graph, const Bindings& bindings,
+                                             const std::map<const ir::Node*, double>& alone_us,
+                                             bool in_order) const override {
+    ir::Graph copy = graph.clone();
+    std::map<const ir::Node*, const ir::Node*> original;
+    int others = 0;
+    auto from = graph.nodes().begin();
+    for (ir::Node* node : copy.nodes()) {
+      original[node] = *from;
+      // Nodes that others run join nothing.
+      node->subgraph = alone_us.contains(*from++) ? 0 : ++others;
+    }
+    passes::fuse(copy, fusing(true, in_order, bindings));
+    std::map<const ir::Node*, double> out;
+    for (const Layer& layer : layers_of(copy)) {
+      double alone = 0;
+      for (const ir::Node* node : layer) alone += layer.size() > 1 ? alone_us.at(original.at(node)) : 0;
+      if (alone == 0) continue;
+      const double together = layer_us(*layer.front(), npu::epilogue_of(layer, in_order).value(), bindings);
+      for (const ir::Node* node : layer) out[original.at(node)] = alone_us.at(original.at(node)) * together / alone;
+    }
+    return out;
+  }
+
   double launch_us() const override { return spec_.launch_us; }
 
   program::Subprogram lower(ir::Graph& subgraph, Assembler&, const LowerOptions& options,
                             std::vector<plan::FusionRow>& fusions) const override {
     const Bindings hints = subgraph.hints();
-    const auto can_follow = [&](Launch launch, const ir::Node& follower) {
-      return fuses(launch, follower, options.deterministic, hints);
-    };
-    std::vector<plan::FusionRow> fused = passes::fuse(subgraph, {.enabled = options.fusion, .can_follow = can_follow});
+    std::vector<plan::FusionRow> fused = passes::fuse(subgraph, fusing(options.fusion, options.deterministic, hints));
     const std::vector<Layer> layers = layers_of(subgraph);
     for (plan::FusionRow& row : fused) {
       const Layer& layer =
@@ -153,6 +174,12 @@ class NpuBackend final : public Backend {
     npu::Generator generator(spec_, bindings, false);
     generator.layer(anchor, epilogue, {});
     return static_cast<double>(hetnn::npu::time_stream(spec_, generator.instructions()).cycles) / spec_.clock_hz * 1e6;
+  }
+
+  passes::FuseOptions fusing(bool enabled, bool in_order, const Bindings& hints) const {
+    return {.enabled = enabled, .can_follow = [this, in_order, hints](Launch launch, const ir::Node& follower) {
+              return fuses(launch, follower, in_order, hints);
+            }};
   }
 
   // Whether the instructions can, and the clock says that it is not slower: an addend that is read by blocks of filters

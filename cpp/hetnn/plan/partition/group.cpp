@@ -2,11 +2,11 @@
 #include "hetnn/plan/partition/group.h"
 
 #include <algorithm>
-#include <functional>
-#include <queue>
+#include <limits>
 #include <tuple>
 
 #include "hetnn/base/error.h"
+#include "hetnn/plan/partition/rank_set.h"
 
 namespace hetnn::plan {
 namespace {
@@ -161,15 +161,17 @@ struct Runs {
   std::vector<int32_t> colour_of_run;
 };
 
-/// Two colours: the run of a node is one more than the last run among its inputs of the other colour.
+/// Two colours, whose runs are even and odd: the run of a node is the first of its colour that is no earlier than any
+/// run among its inputs.
 Runs alternate(const ClusterGraph& graph, const std::vector<int32_t>& colour, int32_t start, int32_t other) {
   Runs runs;
   runs.run_of.resize(static_cast<size_t>(graph.size));
   int32_t last = -1;
   for (int32_t v = 0; v < graph.size; ++v) {
-    const int32_t mine = at(colour, v);
-    int32_t run = mine == start ? 0 : 1;
-    for (const int32_t u : graph.inputs(v)) run = std::max(run, at(runs.run_of, u) + (at(colour, u) != mine ? 1 : 0));
+    const int32_t first = at(colour, v) == start ? 0 : 1;
+    int32_t run = first;
+    for (const int32_t u : graph.inputs(v)) run = std::max(run, at(runs.run_of, u));
+    run += (run ^ first) & 1;
     at(runs.run_of, v) = run;
     last = std::max(last, run);
   }
@@ -372,35 +374,45 @@ Draft group_in_index_order(const Instance& instance, const Clusters& clusters, s
   if (instance.size == 0) return {};
   const ClusterGraph graph = cluster_graph(instance, clusters);
   const std::vector<int32_t> colours = cluster_colours(clusters, colour);
-  // The rank of a cluster is the lowest index in the problem among its nodes.
-  std::vector<int32_t> rank(static_cast<size_t>(graph.size), instance.size);
-  for (int32_t v = 0; v < instance.size; ++v) {
-    const int32_t k = clusters.of.empty() ? v : at(clusters.of, v);
-    at(rank, k) = std::min(at(rank, k), at(instance.node_of, v));
-  }
+  // What taking clusters asks of one, together so that it touches one cache line. The rank of a cluster is the lowest
+  // index in the problem among its nodes.
+  struct Waiting {
+    int32_t rank = std::numeric_limits<int32_t>::max();
+    int32_t missing = 0, colour = 0, run = 0;
+  };
+  std::vector<Waiting> waiting(static_cast<size_t>(graph.size));
   std::vector<int32_t> of_rank(static_cast<size_t>(instance.size), -1);
-  for (int32_t k = 0; k < graph.size; ++k) at(of_rank, at(rank, k)) = k;
-  std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> ready;
-  std::vector<int32_t> missing(static_cast<size_t>(graph.size));
-  for (int32_t v = 0; v < graph.size; ++v) {
-    at(missing, v) = static_cast<int32_t>(graph.inputs(v).size());
-    if (at(missing, v) == 0) ready.push(at(rank, v));
+  for (int32_t v = 0; v < instance.size; ++v) {
+    Waiting& cluster = waiting[static_cast<size_t>(clusters.of.empty() ? v : at(clusters.of, v))];
+    cluster.rank = std::min(cluster.rank, at(instance.node_of, v));
   }
-  std::vector<int32_t> run_of(static_cast<size_t>(graph.size));
+  RankSet ready(instance.size);
+  for (int32_t v = 0; v < graph.size; ++v) {
+    Waiting& cluster = waiting[static_cast<size_t>(v)];
+    at(of_rank, cluster.rank) = v;
+    cluster.missing = static_cast<int32_t>(graph.inputs(v).size());
+    cluster.colour = at(colours, v);
+    if (cluster.missing == 0) ready.insert(cluster.rank);
+  }
   int32_t run = -1;
   int32_t current = -1;
   while (!ready.empty()) {
-    const int32_t v = at(of_rank, ready.top());
-    ready.pop();
-    if (at(colours, v) != current) {
-      current = at(colours, v);
+    const int32_t rank = ready.lowest();
+    ready.erase(rank);
+    const int32_t v = at(of_rank, rank);
+    Waiting& cluster = waiting[static_cast<size_t>(v)];
+    if (cluster.colour != current) {
+      current = cluster.colour;
       ++run;
     }
-    at(run_of, v) = run;
+    cluster.run = run;
     for (const int32_t c : graph.consumers(v)) {
-      if (--at(missing, c) == 0) ready.push(at(rank, c));
+      Waiting& consumer = waiting[static_cast<size_t>(c)];
+      if (--consumer.missing == 0) ready.insert(consumer.rank);
     }
   }
+  std::vector<int32_t> run_of(waiting.size());
+  for (size_t v = 0; v < waiting.size(); ++v) run_of[v] = waiting[v].run;
   Draft draft = to_draft(clusters, std::move(colour), run_of);
   if (instance.any_connected) split_islands(instance, draft);
   return draft;
@@ -442,20 +454,19 @@ void split_islands(const Instance& instance, Draft& draft) {
 }
 
 std::vector<int32_t> fewest_subgraphs(const Instance& instance, const std::vector<int32_t>& colour) {
+  // By node and device: twice the runs of the device on a path that ends here, less one while a run is open.
   const size_t devices = static_cast<size_t>(instance.device_count);
-  std::vector<int32_t> level(static_cast<size_t>(instance.size) * devices, 0);
+  std::vector<int32_t> runs(static_cast<size_t>(instance.size) * devices, 0);
   std::vector<int32_t> most(devices, 0);
   for (int32_t v = 0; v < instance.size; ++v) {
-    int32_t* mine = level.data() + static_cast<size_t>(v) * devices;
+    int32_t* mine = runs.data() + static_cast<size_t>(v) * devices;
     const auto own = static_cast<size_t>(at(colour, v));
-    int32_t run = 1;
     for (const int32_t u : instance.inputs(v)) {
-      const int32_t* theirs = level.data() + static_cast<size_t>(u) * devices;
+      const int32_t* theirs = runs.data() + static_cast<size_t>(u) * devices;
       for (size_t d = 0; d < devices; ++d) mine[d] = std::max(mine[d], theirs[d]);
-      run = std::max(run, theirs[own] + (at(colour, u) != at(colour, v) ? 1 : 0));
     }
-    mine[own] = std::max(mine[own], run);
-    most[own] = std::max(most[own], mine[own]);
+    for (size_t d = 0; d < devices; ++d) mine[d] += d == own ? (mine[d] + 1) & 1 : mine[d] & 1;
+    most[own] = std::max(most[own], (mine[own] + 1) / 2);
   }
   return most;
 }

@@ -9,7 +9,8 @@
 namespace hetnn::plan {
 namespace {
 
-/// Builds the network. Source side = keep, sink side = switch to alpha. A node that has alpha already has no vertex.
+/// Builds the network. Source side = keep, sink side = switch to alpha. A node without the choice has no vertex: one
+/// that has alpha already, and one that cannot run there, which stands on the source side like the source itself.
 class Network {
  public:
   Network(const Instance& instance, const CutWeights& weights, int32_t alpha, const std::vector<int32_t>& colour)
@@ -17,22 +18,34 @@ class Network {
         weights_(weights),
         alpha_(alpha),
         colour_(colour),
-        vertex_of_(static_cast<size_t>(instance.size), -1),
+        vertex_of_(static_cast<size_t>(instance.size), kSwitched),
         readers_(static_cast<size_t>(instance.device_count)) {
     int32_t vertices = 0;
-    for (size_t v = 0; v < colour.size(); ++v) {
-      if (colour[v] != alpha) vertex_of_[v] = vertices++;
+    for (int32_t v = 0; v < instance.size; ++v) {
+      if (this->colour(v) == alpha) continue;
+      // Where nodes are trapped, edges that cannot be cut may lead to any node.
+      const bool free = instance.allowed(v, alpha) || !instance.trapped.empty();
+      vertex_of_[static_cast<size_t>(v)] = free ? vertices++ : kKept;
     }
     choose_scale();
     flow_ = MaxFlow(vertices);
+    const size_t values = static_cast<size_t>(vertices) * static_cast<size_t>(instance.device_count);
+    flow_.reserve(static_cast<size_t>(vertices) + values, 2 * instance.in_nodes.size() + values);
     for (int32_t v = 0; v < instance.size; ++v) {
       add_node(v);
       add_value(v);
     }
   }
 
-  double solve(std::vector<int32_t>& colour) {
+  double solve(std::vector<int32_t>& colour, std::vector<double>* left_us) {
     const int64_t value = flow_.solve();
+    if (left_us) {
+      left_us->assign(colour.size(), 0);
+      for (int32_t v = 0; v < instance_.size; ++v) {
+        if (vertex(v) >= 0 && instance_.allowed(v, alpha_))
+          (*left_us)[static_cast<size_t>(v)] = static_cast<double>(flow_.left(vertex(v))) / scale_;
+      }
+    }
     for (size_t v = 0; v < colour.size(); ++v) {
       if (vertex_of_[v] >= 0 && !flow_.on_source_side(vertex_of_[v])) colour[v] = alpha_;
     }
@@ -79,11 +92,27 @@ class Network {
   }
   int32_t vertex(int32_t v) const { return vertex_of_[static_cast<size_t>(v)]; }
   int32_t colour(int32_t v) const { return colour_[static_cast<size_t>(v)]; }
-  void cost_if_kept(int32_t vertex, int64_t cost) { flow_.add_terminals(vertex, 0, cost); }
+  void cost_if_kept(int32_t vertex, int64_t cost) {
+    if (vertex == kKept) {
+      constant_ += cost;
+    } else {
+      flow_.add_terminals(vertex, 0, cost);
+    }
+  }
+  /// Costs `forward` where u is kept and v switched, `backward` where it is the other way.
+  void tie(int32_t u, int32_t v, int64_t forward, int64_t backward) {
+    if (u != kKept && v != kKept) {
+      flow_.add_edge(u, v, forward, backward);
+    } else if (v != kKept) {
+      flow_.add_terminals(v, forward, 0);
+    } else if (u != kKept) {
+      flow_.add_terminals(u, backward, 0);
+    }
+  }
 
   void add_node(int32_t v) {
     if (vertex(v) < 0) {
-      constant_ += capacity(time(v, alpha_));
+      constant_ += capacity(time(v, colour(v)));
       return;
     }
     const int64_t switched = instance_.allowed(v, alpha_) ? capacity(time(v, alpha_)) : kNever;
@@ -93,6 +122,7 @@ class Network {
   /// One vertex that stands for "somebody among these keeps": it is on the source side as soon as one of them is.
   int32_t any_keeps(const std::vector<int32_t>& nodes) {
     if (nodes.size() == 1) return vertex(nodes.front());
+    if (std::any_of(nodes.begin(), nodes.end(), [&](int32_t c) { return vertex(c) == kKept; })) return kKept;
     const int32_t any = flow_.add_vertex();
     for (const int32_t c : nodes) flow_.add_edge(vertex(c), any, kNever, 0);
     return any;
@@ -107,7 +137,7 @@ class Network {
     if (variable) add_traps(v);
 
     if (consumers.size() == 1 && variable && colour(consumers.front()) == mine) {
-      flow_.add_edge(vertex(v), vertex(consumers.front()), transfer(v, mine, alpha_), transfer(v, alpha_, mine));
+      tie(vertex(v), vertex(consumers.front()), transfer(v, mine, alpha_), transfer(v, alpha_, mine));
       return;
     }
     bool read_by_alpha = false;
@@ -121,31 +151,32 @@ class Network {
       }
       if (readers_[static_cast<size_t>(d)].empty()) present_.push_back(d);
       readers_[static_cast<size_t>(d)].push_back(c);
-      keepers_.push_back(c);
+      if (vertex(c) != kKept) keepers_.push_back(c);
     }
     for (const int32_t d : present_) {
       std::vector<int32_t>& nodes = readers_[static_cast<size_t>(d)];
-      const int32_t any = any_keeps(nodes);
+      const bool free = vertex(v) != kKept || d != mine;
+      const int32_t any = free ? any_keeps(nodes) : kKept;
       nodes.clear();
       if (!variable) {
         cost_if_kept(any, transfer(v, alpha_, d));
       } else if (d == mine) {
-        flow_.add_edge(any, vertex(v), transfer(v, alpha_, d), 0);
+        tie(any, vertex(v), transfer(v, alpha_, d), 0);
       } else {
         const int64_t from_alpha = transfer(v, alpha_, d);
         const int64_t from_mine = transfer(v, mine, d);
         cost_if_kept(any, std::min(from_alpha, from_mine));
-        if (from_alpha > from_mine) flow_.add_edge(any, vertex(v), from_alpha - from_mine, 0);
+        if (from_alpha > from_mine) tie(any, vertex(v), from_alpha - from_mine, 0);
       }
     }
     if (!variable) return;
     if (read_by_alpha) {
       cost_if_kept(vertex(v), transfer(v, mine, alpha_));
     } else if (keepers_.size() == 1) {
-      flow_.add_edge(vertex(v), vertex(keepers_.front()), transfer(v, mine, alpha_), 0);
-    } else {
+      tie(vertex(v), vertex(keepers_.front()), transfer(v, mine, alpha_), 0);
+    } else if (!keepers_.empty()) {
       const int32_t any = flow_.add_vertex();
-      flow_.add_edge(vertex(v), any, transfer(v, mine, alpha_), 0);
+      tie(vertex(v), any, transfer(v, mine, alpha_), 0);
       for (const int32_t c : keepers_) flow_.add_edge(any, vertex(c), kNever, 0);
     }
   }
@@ -161,6 +192,8 @@ class Network {
   }
 
   static constexpr int64_t kNever = int64_t{1} << 60;
+  static constexpr int32_t kSwitched = -1;
+  static constexpr int32_t kKept = -2;
 
   const Instance& instance_;
   const CutWeights& weights_;
@@ -176,9 +209,10 @@ class Network {
 
 }  // namespace
 
-double expand(const Instance& instance, const CutWeights& weights, int32_t alpha, std::vector<int32_t>& colour) {
+double expand(const Instance& instance, const CutWeights& weights, int32_t alpha, std::vector<int32_t>& colour,
+              std::vector<double>* left_us) {
   Network network(instance, weights, alpha, colour);
-  return network.solve(colour);
+  return network.solve(colour, left_us);
 }
 
 }  // namespace hetnn::plan

@@ -21,7 +21,10 @@ struct CutWeights {
 /// one vertex a node, capacities = times, and an auxiliary vertex for each value and device that may read it, so that a
 /// value is moved once per device. Trapped nodes are tied to their consumers by edges that cannot be cut. Exact where
 /// transfers from `alpha` cost no less than from elsewhere to a third device (always with two devices or equal links);
-/// otherwise that saving is left out. Returns the value of the cut in microseconds.
-double expand(const Instance& instance, const CutWeights& weights, int32_t alpha, std::vector<int32_t>& colour);
+/// otherwise that saving is left out. Returns the value of the cut in microseconds. `left_us` receives, for each node
+/// that had the choice, how much the flow that proves this value left of the price of switching (positive) or of that
+/// of keeping (negative).
+double expand(const Instance& instance, const CutWeights& weights, int32_t alpha, std::vector<int32_t>& colour,
+              std::vector<double>* left_us = nullptr);
 
 }  // namespace hetnn::plan

@@ -10,15 +10,20 @@ constexpr int32_t kRoot = -1;
 constexpr int32_t kNone = -2;
 }  // namespace
 
-MaxFlow::MaxFlow(int32_t vertices) : vertices_(vertices), excess_(static_cast<size_t>(vertices), 0) {}
+MaxFlow::MaxFlow(int32_t vertices) : vertices_(static_cast<size_t>(vertices)) {}
+
+void MaxFlow::reserve(size_t vertices, size_t edges) {
+  vertices_.reserve(vertices + 1);
+  edges_.reserve(edges);
+}
 
 int32_t MaxFlow::add_vertex() {
-  excess_.push_back(0);
-  return vertices_++;
+  vertices_.emplace_back();
+  return static_cast<int32_t>(vertices_.size()) - 1;
 }
 
 void MaxFlow::add_terminals(int32_t v, int64_t from_source, int64_t to_sink) {
-  int64_t& left = excess_[static_cast<size_t>(v)];
+  int64_t& left = at(v).excess;
   // What is left from before counts as a capacity too.
   if (left > 0) from_source += left;
   if (left < 0) to_sink -= left;
@@ -31,109 +36,103 @@ void MaxFlow::add_edge(int32_t u, int32_t v, int64_t forward, int64_t backward) 
 }
 
 void MaxFlow::build() {
-  const size_t n = static_cast<size_t>(vertices_);
-  first_.assign(n + 1, 0);
+  const auto n = static_cast<int32_t>(vertices_.size());
+  vertices_.emplace_back();
   for (const Edge& e : edges_) {
-    ++first_[static_cast<size_t>(e.u) + 1];
-    ++first_[static_cast<size_t>(e.v) + 1];
+    ++at(e.u + 1).first;
+    ++at(e.v + 1).first;
   }
-  for (size_t v = 0; v < n; ++v) first_[v + 1] += first_[v];
-  head_.resize(edges_.size() * 2);
-  sister_.resize(edges_.size() * 2);
-  capacity_.resize(edges_.size() * 2);
-  std::vector<int32_t> fill(first_.begin(), first_.end() - 1);
+  for (int32_t v = 0; v < n; ++v) {
+    at(v + 1).first += at(v).first;
+    at(v).current = at(v).first;
+  }
+  arcs_.resize(edges_.size() * 2);
   for (const Edge& e : edges_) {
-    const int32_t a = fill[static_cast<size_t>(e.u)]++;
-    const int32_t b = fill[static_cast<size_t>(e.v)]++;
-    head_[static_cast<size_t>(a)] = e.v;
-    head_[static_cast<size_t>(b)] = e.u;
-    sister_[static_cast<size_t>(a)] = b;
-    sister_[static_cast<size_t>(b)] = a;
-    capacity_[static_cast<size_t>(a)] = e.forward;
-    capacity_[static_cast<size_t>(b)] = e.backward;
+    const int32_t a = at(e.u).current++;
+    const int32_t b = at(e.v).current++;
+    arc(a) = {e.forward, e.v, b};
+    arc(b) = {e.backward, e.u, a};
   }
   edges_ = {};
-  // Most paths of these graphs are one edge long: send those before any tree is grown.
-  for (size_t u = 0; u < n; ++u) {
-    for (int32_t arc = first_[u]; arc < first_[u + 1] && excess_[u] > 0; ++arc) {
-      const auto k = static_cast<size_t>(arc);
-      const auto v = static_cast<size_t>(head_[k]);
-      if (excess_[v] >= 0 || capacity_[k] <= 0) continue;
-      const int64_t amount = std::min({excess_[u], -excess_[v], capacity_[k]});
-      flow_ += amount;
-      excess_[u] -= amount;
-      excess_[v] += amount;
-      capacity_[k] -= amount;
-      capacity_[static_cast<size_t>(sister_[k])] += amount;
-    }
+  send_along_edges();
+  for (int32_t v = 0; v < n; ++v) {
+    Vertex& vertex = at(v);
+    vertex.current = vertex.first;
+    vertex.parent = kNone;
+    if (vertex.excess == 0) continue;
+    vertex.tree = vertex.excess > 0 ? kSource : kSink;
+    vertex.level = 1;
+    vertex.parent = kRoot;
+    active_[vertex.tree].push_back(v);
   }
-  tree_.assign(n, kFree);
-  level_.assign(n, 0);
-  parent_.assign(n, kNone);
-  current_.assign(first_.begin(), first_.end() - 1);
-  for (int32_t v = 0; v < vertices_; ++v) {
-    const auto k = static_cast<size_t>(v);
-    if (excess_[k] == 0) continue;
-    const Tree tree = excess_[k] > 0 ? kSource : kSink;
-    tree_[k] = tree;
-    level_[k] = 1;
-    parent_[k] = kRoot;
-    active_[tree].push_back(v);
+}
+
+/// Most paths of these graphs are one edge long: sends those before any tree is grown.
+void MaxFlow::send_along_edges() {
+  for (int32_t u = 0; u + 1 < static_cast<int32_t>(vertices_.size()); ++u) {
+    int64_t& from = at(u).excess;
+    for (int32_t k = at(u).first; k < end_of(u) && from > 0; ++k) {
+      Arc& a = arc(k);
+      if (a.capacity <= 0) continue;
+      int64_t& to = at(a.head).excess;
+      if (to >= 0) continue;
+      const int64_t amount = std::min({from, -to, a.capacity});
+      flow_ += amount;
+      from -= amount;
+      to += amount;
+      a.capacity -= amount;
+      arc(a.sister).capacity += amount;
+    }
   }
 }
 
 void MaxFlow::attach(Tree tree, int32_t v, int32_t arc, int32_t level) {
-  const auto k = static_cast<size_t>(v);
-  tree_[k] = tree;
-  parent_[k] = arc;
-  if (level_[k] != level) {
-    level_[k] = level;
-    current_[k] = first_[k];
+  Vertex& vertex = at(v);
+  vertex.tree = tree;
+  vertex.parent = arc;
+  if (vertex.level != level) {
+    vertex.level = level;
+    vertex.current = vertex.first;
   }
 }
 
 void MaxFlow::make_orphan(Tree tree, int32_t v) {
-  parent_[static_cast<size_t>(v)] = kNone;
+  at(v).parent = kNone;
   orphans_[tree].push_back(v);
 }
 
 void MaxFlow::augment(int32_t bridge, int32_t source_end, int32_t sink_end) {
-  int64_t amount = capacity_[static_cast<size_t>(bridge)];
+  int64_t amount = arc(bridge).capacity;
   int32_t source_root = source_end;
-  for (int32_t arc; (arc = parent_[static_cast<size_t>(source_root)]) != kRoot;) {
-    amount = std::min(amount, capacity_[static_cast<size_t>(sister_[static_cast<size_t>(arc)])]);
-    source_root = head_[static_cast<size_t>(arc)];
-  }
+  for (int32_t up; (up = at(source_root).parent) != kRoot; source_root = arc(up).head)
+    amount = std::min(amount, arc(arc(up).sister).capacity);
   int32_t sink_root = sink_end;
-  for (int32_t arc; (arc = parent_[static_cast<size_t>(sink_root)]) != kRoot;) {
-    amount = std::min(amount, capacity_[static_cast<size_t>(arc)]);
-    sink_root = head_[static_cast<size_t>(arc)];
-  }
-  amount = std::min({amount, excess_[static_cast<size_t>(source_root)], -excess_[static_cast<size_t>(sink_root)]});
+  for (int32_t up; (up = at(sink_root).parent) != kRoot; sink_root = arc(up).head)
+    amount = std::min(amount, arc(up).capacity);
+  amount = std::min({amount, at(source_root).excess, -at(sink_root).excess});
 
   flow_ += amount;
-  capacity_[static_cast<size_t>(bridge)] -= amount;
-  capacity_[static_cast<size_t>(sister_[static_cast<size_t>(bridge)])] += amount;
+  arc(bridge).capacity -= amount;
+  arc(arc(bridge).sister).capacity += amount;
   for (int32_t v = source_end; v != source_root;) {
-    const int32_t arc = parent_[static_cast<size_t>(v)];
-    int64_t& down = capacity_[static_cast<size_t>(sister_[static_cast<size_t>(arc)])];
+    Arc& up = arc(at(v).parent);
+    int64_t& down = arc(up.sister).capacity;
     down -= amount;
-    capacity_[static_cast<size_t>(arc)] += amount;
+    up.capacity += amount;
     if (down == 0) make_orphan(kSource, v);
-    v = head_[static_cast<size_t>(arc)];
+    v = up.head;
   }
-  excess_[static_cast<size_t>(source_root)] -= amount;
-  if (excess_[static_cast<size_t>(source_root)] == 0) make_orphan(kSource, source_root);
+  at(source_root).excess -= amount;
+  if (at(source_root).excess == 0) make_orphan(kSource, source_root);
   for (int32_t v = sink_end; v != sink_root;) {
-    const int32_t arc = parent_[static_cast<size_t>(v)];
-    int64_t& up = capacity_[static_cast<size_t>(arc)];
-    up -= amount;
-    capacity_[static_cast<size_t>(sister_[static_cast<size_t>(arc)])] += amount;
-    if (up == 0) make_orphan(kSink, v);
-    v = head_[static_cast<size_t>(arc)];
+    Arc& up = arc(at(v).parent);
+    up.capacity -= amount;
+    arc(up.sister).capacity += amount;
+    if (up.capacity == 0) make_orphan(kSink, v);
+    v = up.head;
   }
-  excess_[static_cast<size_t>(sink_root)] += amount;
-  if (excess_[static_cast<size_t>(sink_root)] == 0) make_orphan(kSink, sink_root);
+  at(sink_root).excess += amount;
+  if (at(sink_root).excess == 0) make_orphan(kSink, sink_root);
 }
 
 void MaxFlow::adopt(Tree tree) {
@@ -144,15 +143,16 @@ void MaxFlow::adopt(Tree tree) {
   const int32_t limit = top_[tree] + (growing_ == tree ? 1 : 0);
   for (size_t k = 0; k < orphans.size(); ++k) {
     const int32_t v = orphans[k];
-    const auto i = static_cast<size_t>(v);
-    if (tree_[i] != tree || parent_[i] != kNone) continue;
-    const int32_t level = level_[i];
+    Vertex& orphan = at(v);
+    if (orphan.tree != tree || orphan.parent != kNone) continue;
+    const int32_t level = orphan.level;
+    const int32_t end = end_of(v);
     bool adopted = false;
     if (level > 1) {
-      for (int32_t& arc = current_[i]; arc < first_[i + 1]; ++arc) {
-        const auto u = static_cast<size_t>(head_[static_cast<size_t>(arc)]);
-        if (tree_[u] == tree && level_[u] == level - 1 && residual(tree, sister_[static_cast<size_t>(arc)]) > 0) {
-          parent_[i] = arc;
+      for (int32_t& a = orphan.current; a < end; ++a) {
+        const Vertex& u = at(arc(a).head);
+        if (u.tree == tree && u.level == level - 1 && residual(arc(a), tree == kSink) > 0) {
+          orphan.parent = a;
           adopted = true;
           break;
         }
@@ -162,49 +162,50 @@ void MaxFlow::adopt(Tree tree) {
     // The children hang on v's level, so they must look again; meanwhile v looks for the lowest parent above it.
     int32_t best_arc = kNone;
     int32_t best_level = std::numeric_limits<int32_t>::max();
-    for (int32_t arc = first_[i]; arc < first_[i + 1]; ++arc) {
-      const int32_t w = head_[static_cast<size_t>(arc)];
-      const auto u = static_cast<size_t>(w);
-      if (tree_[u] != tree) continue;
-      if (parent_[u] >= 0 && parent_[u] == sister_[static_cast<size_t>(arc)]) make_orphan(tree, w);
-      if (level_[u] >= level && level_[u] < best_level && residual(tree, sister_[static_cast<size_t>(arc)]) > 0) {
-        best_level = level_[u];
-        best_arc = arc;
+    for (int32_t a = orphan.first; a < end; ++a) {
+      const int32_t w = arc(a).head;
+      const Vertex& u = at(w);
+      if (u.tree != tree) continue;
+      if (u.parent >= 0 && u.parent == arc(a).sister) make_orphan(tree, w);
+      if (u.level >= level && u.level < best_level && residual(arc(a), tree == kSink) > 0) {
+        best_level = u.level;
+        best_arc = a;
       }
     }
     if (best_arc == kNone || best_level + 1 > limit) {
-      tree_[i] = kFree;
-      level_[i] = 0;
+      orphan.tree = kFree;
+      orphan.level = 0;
       continue;
     }
     attach(tree, v, best_arc, best_level + 1);
-    if (level_[i] == top_[tree]) active_[tree].push_back(v);
-    if (level_[i] == top_[tree] + 1) next_[tree].push_back(v);
+    if (orphan.level == top_[tree]) active_[tree].push_back(v);
+    if (orphan.level == top_[tree] + 1) next_[tree].push_back(v);
   }
   orphans.clear();
 }
 
 bool MaxFlow::scan(Tree tree, int32_t v) {
-  const auto i = static_cast<size_t>(v);
+  const Vertex& here = at(v);
   const Tree other = tree == kSource ? kSink : kSource;
-  for (int32_t arc = first_[i]; arc < first_[i + 1]; ++arc) {
-    while (residual(tree, arc) > 0) {
-      const int32_t w = head_[static_cast<size_t>(arc)];
-      const auto u = static_cast<size_t>(w);
-      if (tree_[u] == kFree) {
-        attach(tree, w, sister_[static_cast<size_t>(arc)], top_[tree] + 1);
-        next_[tree].push_back(w);
+  const int32_t end = end_of(v);
+  for (int32_t k = here.first; k < end; ++k) {
+    const Arc& a = arc(k);
+    while (residual(a, tree == kSource) > 0) {
+      const Tree there = at(a.head).tree;
+      if (there == kFree) {
+        attach(tree, a.head, a.sister, top_[tree] + 1);
+        next_[tree].push_back(a.head);
         break;
       }
-      if (tree_[u] != other) break;
+      if (there != other) break;
       if (tree == kSource) {
-        augment(arc, v, w);
+        augment(k, v, a.head);
       } else {
-        augment(sister_[static_cast<size_t>(arc)], w, v);
+        augment(a.sister, a.head, v);
       }
       adopt(tree);
       adopt(other);
-      if (tree_[i] != tree || level_[i] != top_[tree]) return false;
+      if (here.tree != tree || here.level != top_[tree]) return false;
     }
   }
   return true;
@@ -214,14 +215,13 @@ void MaxFlow::grow(Tree tree) {
   growing_ = tree;
   std::vector<int32_t>& active = active_[tree];
   for (size_t k = 0; k < active.size(); ++k) {
-    const auto v = static_cast<size_t>(active[k]);
-    if (tree_[v] == tree && level_[v] == top_[tree]) scan(tree, active[k]);
+    if (at(active[k]).tree == tree && at(active[k]).level == top_[tree]) scan(tree, active[k]);
   }
   growing_ = kFree;
   ++top_[tree];
   active.clear();
   for (const int32_t v : next_[tree]) {
-    if (tree_[static_cast<size_t>(v)] == tree && level_[static_cast<size_t>(v)] == top_[tree]) active.push_back(v);
+    if (at(v).tree == tree && at(v).level == top_[tree]) active.push_back(v);
   }
   next_[tree].clear();
 }
@@ -236,7 +236,7 @@ int64_t MaxFlow::solve() {
 }
 
 bool MaxFlow::on_source_side(int32_t v) const {
-  return exhausted_ == kSource ? tree_[static_cast<size_t>(v)] == kSource : tree_[static_cast<size_t>(v)] != kSink;
+  return exhausted_ == kSource ? at(v).tree == kSource : at(v).tree != kSink;
 }
 
 }  // namespace hetnn::plan

@@ -16,6 +16,8 @@ namespace hetnn::plan {
 class MaxFlow {
  public:
   explicit MaxFlow(int32_t vertices);
+  /// Sets room aside, so that nothing is copied while vertices and edges are added.
+  void reserve(size_t vertices, size_t edges);
 
   int32_t add_vertex();
   /// Terminal capacities add up; what a vertex can pass from the source straight to the sink is flow at once.
@@ -27,20 +29,42 @@ class MaxFlow {
   int64_t solve();
   /// After solve: whether v is on the source's side of the cut found.
   bool on_source_side(int32_t v) const;
+  /// After solve: what the flow left of a vertex's capacity from the source (positive) or to the sink (negative).
+  int64_t left(int32_t v) const { return at(v).excess; }
 
  private:
-  enum Tree : uint8_t { kFree, kSource, kSink };
+  enum Tree : int32_t { kFree, kSource, kSink };
 
   struct Edge {
     int32_t u, v;
     int64_t forward, backward;
   };
+  /// Capacity left from the vertex whose arc this is to `head`; the sister leads back.
+  struct Arc {
+    int64_t capacity;
+    int32_t head, sister;
+  };
+  /// What a search asks of a vertex, together so that it touches half a cache line.
+  struct alignas(32) Vertex {
+    /// Positive: left from the source. Negative: left to the sink.
+    int64_t excess = 0;
+    /// Its arcs end where those of the next vertex begin.
+    int32_t first = 0, current = 0;
+    /// The arc to its parent; kRoot for a vertex at its terminal, kNone for an orphan.
+    int32_t parent = 0;
+    int32_t level = 0;
+    Tree tree = kFree;
+  };
 
   void build();
-  /// Capacity left in the direction that tree growth from v along `arc` needs.
-  int64_t residual(Tree tree, int32_t arc) const {
-    return tree == kSource ? capacity_[static_cast<size_t>(arc)]
-                           : capacity_[static_cast<size_t>(sister_[static_cast<size_t>(arc)])];
+  void send_along_edges();
+  Vertex& at(int32_t v) { return vertices_[static_cast<size_t>(v)]; }
+  const Vertex& at(int32_t v) const { return vertices_[static_cast<size_t>(v)]; }
+  Arc& arc(int32_t a) { return arcs_[static_cast<size_t>(a)]; }
+  int32_t end_of(int32_t v) const { return at(v + 1).first; }
+  /// Capacity left along the arc, or back along it.
+  int64_t residual(const Arc& a, bool along) const {
+    return along ? a.capacity : arcs_[static_cast<size_t>(a.sister)].capacity;
   }
   void grow(Tree tree);
   bool scan(Tree tree, int32_t v);
@@ -49,20 +73,11 @@ class MaxFlow {
   void make_orphan(Tree tree, int32_t v);
   void attach(Tree tree, int32_t v, int32_t arc, int32_t level);
 
-  int32_t vertices_;
   int64_t flow_ = 0;
   std::vector<Edge> edges_;
-  /// Positive: left from the source. Negative: left to the sink.
-  std::vector<int64_t> excess_;
-
-  std::vector<int32_t> first_, head_, sister_;
-  std::vector<int64_t> capacity_;
-
-  std::vector<uint8_t> tree_;
-  std::vector<int32_t> level_;
-  /// The arc from a vertex to its parent; kRoot for a vertex at its terminal, kNone for an orphan.
-  std::vector<int32_t> parent_;
-  std::vector<int32_t> current_;
+  /// While edges are added, one for each vertex; one more from then on.
+  std::vector<Vertex> vertices_;
+  std::vector<Arc> arcs_;
   /// By tree; the first of each is unused.
   std::array<std::vector<int32_t>, 3> active_, next_, orphans_;
   std::array<int32_t, 3> top_ = {0, 1, 1};

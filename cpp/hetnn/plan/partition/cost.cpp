@@ -1,6 +1,7 @@
 // The `cost` strategy: minimum cuts and every other plan as candidates, the cheapest by the full objective, then local
 // search.
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <functional>
 
@@ -20,6 +21,7 @@ constexpr int32_t kMedium = 4000;
 constexpr int32_t kExpansionSweeps = 4;
 constexpr int32_t kPriceSteps = 16;
 constexpr double kLaunchesThatMatter = 0.01;
+constexpr double kRelativeSlack = 1e-9;
 
 size_t index(int32_t v) { return static_cast<size_t>(v); }
 
@@ -82,7 +84,7 @@ class CostPlanner {
     const bool two = instance_.device_count == 2;
     std::vector<int32_t> cut = home;
     if (two) {
-      trace_.cut_us = expand(instance_, {}, 1, cut);
+      trace_.cut_us = expand(instance_, {}, 1, cut, &left_us_);
     } else if (instance_.device_count > 2) {
       trace_.cut_us = expand_all({}, cut);
     }
@@ -261,6 +263,25 @@ class CostPlanner {
     return total;
   }
 
+  /// What any plan of `merge` costs at least, launches left out: it keeps components whole, and edges of unlimited
+  /// capacity between their nodes carry what the minimum cut left at the source of one to what it left at the sink of
+  /// another.
+  double merge_bound_us() const {
+    if (left_us_.empty() || !instance_.trapped.empty()) return 0;
+    const std::vector<int32_t> component_of = merge_components(instance_);
+    struct Left {
+      double source_us = 0, sink_us = 0;
+    };
+    std::vector<Left> left(component_of.size());
+    for (size_t v = 0; v < component_of.size(); ++v) {
+      Left& here = left[index(component_of[v])];
+      (left_us_[v] > 0 ? here.source_us : here.sink_us) += std::abs(left_us_[v]);
+    }
+    double bound = trace_.cut_us;
+    for (const Left& here : left) bound += std::min(here.source_us, here.sink_us);
+    return bound * (1 - kRelativeSlack);
+  }
+
   void consider_strategies() {
     const bool islands = instance_.any_connected;
     const bool may_win = best_.empty() || instance_.any_budget || take_all_bound_us() < best_.front().cost_us;
@@ -277,16 +298,16 @@ class CostPlanner {
     }
     if (islands)
       attempt([&] { consider_draft("cpu-only", draft_from_colours(instance_, cpu_only_colours(instance_))); });
-    attempt([&] {
-      for_each_merge_plan(
-          instance_,
-          [&](double at_least_us) {
-            return instance_.any_budget || best_.empty() || at_least_us < best_.front().cost_us;
-          },
-          [&](const std::string& name, const std::function<Draft()>& build) {
-            attempt([&] { consider_both(name, build()); });
-          });
-    });
+    const auto wanted = [&](double at_least_us) {
+      return instance_.any_budget || best_.empty() || at_least_us < best_.front().cost_us;
+    };
+    if (wanted(merge_bound_us())) {
+      attempt([&] {
+        for_each_merge_plan(instance_, wanted, [&](const std::string& name, const std::function<Draft()>& build) {
+          attempt([&] { consider_both(name, build()); });
+        });
+      });
+    }
     if (best_.empty() && failure_) std::rethrow_exception(failure_);
   }
 
@@ -350,6 +371,8 @@ class CostPlanner {
   std::vector<Found> best_;
   std::vector<Found> found_;
   std::exception_ptr failure_;
+  /// With two devices: what the minimum cut left at the terminals of each node.
+  std::vector<double> left_us_;
 };
 
 }  // namespace

@@ -30,6 +30,39 @@ std::vector<int32_t> classify(const Instance& instance) {
   return label;
 }
 
+/// Components of one label and alternation level, numbered by level, then by their first node. Edges go upwards.
+std::vector<int32_t> merge_levels(const Instance& instance, const std::vector<int32_t>& label) {
+  const size_t n = label.size();
+  std::vector<int32_t> level(n, 0), root(n);
+  std::iota(root.begin(), root.end(), 0);
+  const auto find = [&](int32_t v) {
+    while (root[index(v)] != v) v = root[index(v)] = root[index(root[index(v)])];
+    return v;
+  };
+  int32_t levels = 1;
+  for (int32_t v = 0; v < instance.size; ++v) {
+    int32_t& mine = level[index(v)];
+    for (const int32_t u : instance.inputs(v))
+      mine = std::max(mine, level[index(u)] + (label[index(u)] != label[index(v)] ? 1 : 0));
+    levels = std::max(levels, mine + 1);
+    for (const int32_t u : instance.inputs(v)) {
+      if (level[index(u)] != mine || label[index(u)] != label[index(v)]) continue;
+      const int32_t a = find(u);
+      const int32_t b = find(v);
+      if (a != b) root[index(std::max(a, b))] = std::min(a, b);
+    }
+  }
+  std::vector<int32_t> next(index(levels) + 1, 0);
+  for (int32_t v = 0; v < instance.size; ++v) next[index(level[index(v)]) + 1] += find(v) == v ? 1 : 0;
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  std::vector<int32_t> component(n, -1);
+  for (int32_t v = 0; v < instance.size; ++v) {
+    const int32_t r = find(v);
+    component[index(v)] = r == v ? next[index(level[index(v)])]++ : component[index(r)];
+  }
+  return component;
+}
+
 /// The initial subgraphs. Nodes of one label joined by edges within one alternation level are merged at once: no path
 /// between them leaves the label. What is left is a graph of far fewer components; there every edge within a label is
 /// merged unless another path joins its ends. Heads go in topological order, so whatever could be merged on a second
@@ -79,39 +112,6 @@ class Components {
   }
 
  private:
-  /// Components of one label and alternation level, numbered by level, then by their first node. Edges go upwards.
-  static std::vector<int32_t> merge_levels(const Instance& instance, const std::vector<int32_t>& label) {
-    const size_t n = label.size();
-    std::vector<int32_t> level(n, 0), root(n);
-    std::iota(root.begin(), root.end(), 0);
-    const auto find = [&](int32_t v) {
-      while (root[index(v)] != v) v = root[index(v)] = root[index(root[index(v)])];
-      return v;
-    };
-    int32_t levels = 1;
-    for (int32_t v = 0; v < instance.size; ++v) {
-      int32_t& mine = level[index(v)];
-      for (const int32_t u : instance.inputs(v))
-        mine = std::max(mine, level[index(u)] + (label[index(u)] != label[index(v)] ? 1 : 0));
-      levels = std::max(levels, mine + 1);
-      for (const int32_t u : instance.inputs(v)) {
-        if (level[index(u)] != mine || label[index(u)] != label[index(v)]) continue;
-        const int32_t a = find(u);
-        const int32_t b = find(v);
-        if (a != b) root[index(std::max(a, b))] = std::min(a, b);
-      }
-    }
-    std::vector<int32_t> next(index(levels) + 1, 0);
-    for (int32_t v = 0; v < instance.size; ++v) next[index(level[index(v)]) + 1] += find(v) == v ? 1 : 0;
-    std::partial_sum(next.begin(), next.end(), next.begin());
-    std::vector<int32_t> component(n, -1);
-    for (int32_t v = 0; v < instance.size; ++v) {
-      const int32_t r = find(v);
-      component[index(v)] = r == v ? next[index(level[index(v)])]++ : component[index(r)];
-    }
-    return component;
-  }
-
   template <typename Visit>
   void for_each_edge(const Visit& visit) const {
     for (int32_t v = 0; v < instance_.size; ++v) {
@@ -347,6 +347,8 @@ double TransferCounts::move(int32_t v, int32_t device) {
   colour_[index(v)] = device;
   return gain;
 }
+
+std::vector<int32_t> merge_components(const Instance& instance) { return merge_levels(instance, classify(instance)); }
 
 std::vector<int32_t> merge_parts(const Instance& instance, const std::vector<int32_t>& label) {
   return Components(instance, label).numbering();

@@ -46,6 +46,9 @@ Draft plan_merge(const Instance& instance, const MergeOptions& options);
 /// built by the taker, since building may fail.
 void for_each_merge_plan(const Instance& instance, const std::function<bool(double)>& wanted,
                          const std::function<void(const std::string&, const std::function<Draft()>&)>& take);
+/// Sets of nodes that `merge` never parts, numbered along the edges, when no node is trapped: each runs where all of
+/// its nodes are labelled to run, or all of them on the general processor as far as it can run them.
+std::vector<int32_t> merge_components(const Instance& instance);
 /// The initial subgraphs of `merge`: part numbers along the edges.
 std::vector<int32_t> merge_parts(const Instance& instance, const std::vector<int32_t>& label);
 

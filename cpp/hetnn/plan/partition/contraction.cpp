@@ -2,6 +2,7 @@
 #include "hetnn/plan/partition/contraction.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 namespace hetnn::plan {
@@ -23,7 +24,7 @@ ContractionGraph::ContractionGraph(EdgeLists edges, const std::vector<int32_t>& 
     : directions_{{{}, edges.in_nodes}, {{}, edges.out_nodes}}, groups_(order.size() + 1), links_(order.size() + 1) {
   const size_t n = order.size();
   for (size_t v = 0; v <= n; ++v) groups_[v].parent = static_cast<int32_t>(v);
-  for (std::vector<Refusal>& refused : refused_) refused.resize(n);
+  refusals_.resize(std::bit_ceil(n / 4 + 1));
   for (size_t k = 0; k < 2; ++k) {
     const std::vector<int32_t>& begin = k == 0 ? edges.in_begin : edges.out_begin;
     directions_[k].stretches.resize(n);
@@ -257,19 +258,19 @@ bool ContractionGraph::try_contract(int32_t from, int32_t to) {
     unite(from, to, at(to).edges[0] == 1 ? from : to);
     return true;
   }
-  Refusal& of_head = refused_[0][index(to)];
-  Refusal& of_tail = refused_[1][index(from)];
-  if (still_refused(of_head, from, to) || still_refused(of_tail, to, from)) return false;
+  Refusal& known = refusal(from, to);
+  if (known.from == from && known.to == to) {
+    const int32_t witness = group(known.witness);
+    if (witness != from && witness != to) return false;
+  }
   if (search(from, to)) return true;
-  of_head = {from, witness_};
-  of_tail = {to, witness_};
+  known = {from, to, witness_};
   return false;
 }
 
-bool ContractionGraph::still_refused(const Refusal& refusal, int32_t partner, int32_t self) {
-  if (refusal.partner < 0 || group(refusal.partner) != partner) return false;
-  const int32_t witness = group(refusal.witness);
-  return witness != partner && witness != self;
+ContractionGraph::Refusal& ContractionGraph::refusal(int32_t from, int32_t to) {
+  const auto pair = (static_cast<uint64_t>(from) << 32 | static_cast<uint32_t>(to)) * 0x9E3779B97F4A7C15u;
+  return refusals_[static_cast<size_t>(pair >> 32) & (refusals_.size() - 1)];
 }
 
 bool ContractionGraph::search(int32_t from, int32_t to) {

@@ -75,10 +75,10 @@ class ContractionGraph {
     /// A member in the circle of each direction; -1 when no edge is left.
     int32_t tail[2] = {-1, -1};
   };
-  /// The last refusal: a path from a group to its partner leads through the witness. As long as that is in neither of
-  /// the two, whatever they have grown into, the path is still there.
+  /// A refused pair: a path between the two leads through the witness, and is still there while that is in neither of
+  /// them. Pairs of giant groups are tried again for every edge between them.
   struct Refusal {
-    int32_t partner = -1;
+    int32_t from = -1, to = -1;
     int32_t witness = -1;
   };
   /// One side of the search for another path.
@@ -111,7 +111,8 @@ class ContractionGraph {
   template <bool kForward>
   bool expand(int32_t g);
   bool search(int32_t from, int32_t to);
-  bool still_refused(const Refusal& refusal, int32_t partner, int32_t self);
+  /// Where a refusal of the pair is remembered, if it is.
+  Refusal& refusal(int32_t from, int32_t to);
   /// Moves the groups a walk has found to just behind (or before) the place of group `pivot`.
   template <bool kForward>
   void move_beside(int32_t pivot);
@@ -128,8 +129,8 @@ class ContractionGraph {
   /// One more than there are nodes: the last stands at both ends of the order.
   std::vector<Group> groups_;
   std::vector<Links> links_;
-  /// By group: as the head of an edge, and as its tail.
-  std::vector<Refusal> refused_[2];
+  /// By hash of the pair; a newer refusal takes the place of an older one.
+  std::vector<Refusal> refusals_;
   /// A group on the path that the last search found.
   int32_t witness_ = -1;
   int32_t stamp_ = 0;

@@ -97,6 +97,28 @@ void sort_crossings(const std::vector<PartitionCrossing>& crossings, size_t n, s
   }
 }
 
+/// A node that belongs in a list of a subgraph.
+struct Entry {
+  int32_t subgraph, node;
+};
+
+/// Fills a list of every subgraph with the nodes entered for it, in the order they were entered. Counted first: lists
+/// that grow one by one would be moved about in memory.
+void fill_lists(const std::vector<Entry>& entries, std::vector<PartitionSubgraph>& subgraphs,
+                std::vector<int32_t> PartitionSubgraph::*list) {
+  std::vector<size_t> end(subgraphs.size() + 1, 0);
+  for (const Entry& e : entries) ++end[static_cast<size_t>(e.subgraph) + 1];
+  for (size_t s = 0; s < subgraphs.size(); ++s) end[s + 1] += end[s];
+  std::vector<int32_t> nodes(entries.size());
+  for (const Entry& e : entries) nodes[end[static_cast<size_t>(e.subgraph)]++] = e.node;
+  auto begin = nodes.begin();
+  for (size_t s = 0; s < subgraphs.size(); ++s) {
+    const auto stop = nodes.begin() + static_cast<std::ptrdiff_t>(end[s]);
+    (subgraphs[s].*list).assign(begin, stop);
+    begin = stop;
+  }
+}
+
 }  // namespace
 
 PartitionResult finish_plan(const Instance& instance, const Draft& draft) {
@@ -110,37 +132,41 @@ PartitionResult finish_plan(const Instance& instance, const Draft& draft) {
     int32_t subgraph, device;
   };
   std::vector<Place> places(n);
-  std::vector<int32_t> sizes(result.subgraphs.size(), 0);
-  for (size_t v = 0; v < n; ++v) {
-    places[v] = {draft.subgraph_of[v], draft.colour[v]};
-    ++sizes[static_cast<size_t>(draft.subgraph_of[v])];
-  }
-  for (size_t s = 0; s < sizes.size(); ++s) result.subgraphs[s].nodes.reserve(static_cast<size_t>(sizes[s]));
+  for (size_t v = 0; v < n; ++v) places[v] = {draft.subgraph_of[v], draft.colour[v]};
+  std::vector<Entry> nodes, inputs, outputs;
+  nodes.reserve(n);
+  outputs.reserve(n);
+  inputs.reserve(instance.in_nodes.size());
   std::vector<int32_t> stamp(p.devices.size(), -1);
-  std::vector<int32_t> seen_by(result.subgraphs.size(), -1);
+  // What is asked of a subgraph for every node: its device, its time so far, and the last value it was seen to read.
+  struct Visit {
+    int32_t device = -1, seen = -1;
+    double us = 0;
+  };
+  std::vector<Visit> visits(result.subgraphs.size());
   std::vector<PartitionCrossing> crossings;
   // Along the edges, where neighbours lie close together; the lists are brought into the problem's order afterwards.
   for (int32_t v = 0; v < instance.size; ++v) {
     const Place here = places[static_cast<size_t>(v)];
     const int32_t node = instance.node_of[static_cast<size_t>(v)];
-    PartitionSubgraph& subgraph = result.subgraphs[static_cast<size_t>(here.subgraph)];
+    Visit& visit = visits[static_cast<size_t>(here.subgraph)];
     result.device_of[static_cast<size_t>(node)] = here.device;
     result.subgraph_of[static_cast<size_t>(node)] = here.subgraph;
-    if (subgraph.nodes.empty()) {
-      subgraph.device = here.device;
-      subgraph.predicted_us = instance.launch_us[static_cast<size_t>(here.device)];
+    if (visit.device < 0) {
+      visit.device = here.device;
+      visit.us = instance.launch_us[static_cast<size_t>(here.device)];
     }
-    subgraph.nodes.push_back(node);
-    subgraph.predicted_us += instance.time(v, here.device);
+    nodes.push_back({here.subgraph, node});
+    visit.us += instance.time(v, here.device);
     const auto consumers = instance.consumers(v);
     bool leaves = consumers.empty();
     for (const int32_t c : consumers) {
       const Place reader = places[static_cast<size_t>(c)];
       if (reader.subgraph == here.subgraph) continue;
       leaves = true;
-      if (seen_by[static_cast<size_t>(reader.subgraph)] != v) {
-        seen_by[static_cast<size_t>(reader.subgraph)] = v;
-        result.subgraphs[static_cast<size_t>(reader.subgraph)].inputs.push_back(node);
+      if (int32_t& seen = visits[static_cast<size_t>(reader.subgraph)].seen; seen != v) {
+        seen = v;
+        inputs.push_back({reader.subgraph, node});
       }
       if (reader.device == here.device || stamp[static_cast<size_t>(reader.device)] == v) continue;
       stamp[static_cast<size_t>(reader.device)] = v;
@@ -148,8 +174,15 @@ PartitionResult finish_plan(const Instance& instance, const Draft& draft) {
       const ProblemLink& link = p.link(here.device, reader.device);
       crossings.push_back({node, here.device, reader.device, bytes, link.latency_us + bytes / link.bytes_per_us});
     }
-    if (leaves) subgraph.outputs.push_back(node);
+    if (leaves) outputs.push_back({here.subgraph, node});
   }
+  for (size_t s = 0; s < visits.size(); ++s) {
+    result.subgraphs[s].device = visits[s].device;
+    result.subgraphs[s].predicted_us = visits[s].us;
+  }
+  fill_lists(nodes, result.subgraphs, &PartitionSubgraph::nodes);
+  fill_lists(inputs, result.subgraphs, &PartitionSubgraph::inputs);
+  fill_lists(outputs, result.subgraphs, &PartitionSubgraph::outputs);
   sort_crossings(crossings, n, result.crossings);
   std::vector<uint64_t> bits;
   for (PartitionSubgraph& s : result.subgraphs) {

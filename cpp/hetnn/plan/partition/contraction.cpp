@@ -15,6 +15,8 @@ constexpr int64_t kStride = int64_t{1} << 16;
 constexpr int64_t kGap = int64_t{1} << 10;
 /// A walk leaves groups of more edges for last.
 constexpr int32_t kFewEdges = 16;
+/// Groups of more edges are giants: it is worth remembering which of them lead to which.
+constexpr int32_t kManyEdges = 256;
 
 size_t index(int32_t v) { return static_cast<size_t>(v); }
 
@@ -24,7 +26,7 @@ ContractionGraph::ContractionGraph(EdgeLists edges, const std::vector<int32_t>& 
     : directions_{{{}, edges.in_nodes}, {{}, edges.out_nodes}}, groups_(order.size() + 1), links_(order.size() + 1) {
   const size_t n = order.size();
   for (size_t v = 0; v <= n; ++v) groups_[v].parent = static_cast<int32_t>(v);
-  refusals_.resize(std::bit_ceil(n / 4 + 1));
+  known_paths_.resize(std::bit_ceil(n / 4 + 1));
   for (size_t k = 0; k < 2; ++k) {
     const std::vector<int32_t>& begin = k == 0 ? edges.in_begin : edges.out_begin;
     directions_[k].stretches.resize(n);
@@ -95,47 +97,90 @@ void ContractionGraph::begin(int32_t start, int32_t goal) {
   w.found.clear();
   w.head = 0;
   w.large.clear();
+  w.giants.clear();
   w.work = 0;
-  discover<kForward>(start);
+  static_cast<void>(discover<kForward>(start, -1));
+}
+
+ContractionGraph::Path& ContractionGraph::known_path(int32_t from, int32_t to) {
+  const auto pair = (static_cast<uint64_t>(from) << 32 | static_cast<uint32_t>(to)) * 0x9E3779B97F4A7C15u;
+  return known_paths_[static_cast<size_t>(pair >> 32) & (known_paths_.size() - 1)];
 }
 
 template <bool kForward>
-void ContractionGraph::discover(int32_t g) {
+bool ContractionGraph::must_meet(int32_t giant) {
+  for (const auto& [other, before] : walk<!kForward>().giants) {
+    const int32_t from = kForward ? giant : other;
+    const int32_t to = kForward ? other : giant;
+    if (from == walk<true>().start && to == walk<true>().goal) continue;  // that may be the edge itself
+    const Path& known = known_path(from, to);
+    if (known.from != from || known.to != to) continue;
+    witness_ = from == walk<true>().start ? to : from;
+    return true;
+  }
+  return false;
+}
+
+template <bool kForward>
+void ContractionGraph::remember(int32_t mine, int32_t theirs) {
+  const Walk& w = walk<kForward>();
+  const Walk& other = walk<!kForward>();
+  if (w.giants.empty() || other.giants.empty()) return;
+  const auto met =
+      std::find_if(other.found.begin(), other.found.end(), [&](const Find& f) { return f.group == theirs; });
+  for (int32_t a = w.found[index(mine)].giant; a >= 0; a = w.giants[index(a)].before) {
+    for (int32_t b = met->giant; b >= 0; b = other.giants[index(b)].before) {
+      const int32_t from = kForward ? w.giants[index(a)].group : other.giants[index(b)].group;
+      const int32_t to = kForward ? other.giants[index(b)].group : w.giants[index(a)].group;
+      if (Path& known = known_path(from, to); known.from != from || known.to != to) known = {from, to, -1};
+    }
+  }
+}
+
+template <bool kForward>
+bool ContractionGraph::discover(int32_t g, int32_t giant) {
   Walk& w = walk<kForward>();
-  w.found.push_back(g);
+  const auto find = static_cast<int32_t>(w.found.size());
   __builtin_prefetch(&links(g));
   __builtin_prefetch(&directions_[kForward ? 1 : 0].stretches[index(g)]);
   const int32_t edges = at(g).edges[kForward ? 1 : 0];
-  if (edges <= kFewEdges) return;
-  w.large.emplace_back(-edges, g);
+  if (edges > kManyEdges) {
+    w.giants.push_back({g, giant});
+    giant = static_cast<int32_t>(w.giants.size()) - 1;
+  }
+  w.found.push_back({g, giant});
+  if (edges <= kFewEdges) return false;
+  w.large.push_back({edges, g, find});
   std::push_heap(w.large.begin(), w.large.end());
+  return edges > kManyEdges && must_meet<kForward>(g);
 }
 
 template <bool kForward>
 int32_t ContractionGraph::next_edges() {
   Walk& w = walk<kForward>();
   for (; w.head < w.found.size(); ++w.head) {
-    const int32_t edges = at(w.found[w.head]).edges[kForward ? 1 : 0];
+    const int32_t edges = at(w.found[w.head].group).edges[kForward ? 1 : 0];
     if (edges <= kFewEdges && edges > 0) return edges;
   }
-  return w.large.empty() ? -1 : -w.large.front().first;
+  return w.large.empty() ? -1 : w.large.front().edges;
 }
 
 template <bool kForward>
 bool ContractionGraph::advance() {
   Walk& w = walk<kForward>();
-  if (w.head < w.found.size()) return expand<kForward>(w.found[w.head++]);
+  if (w.head < w.found.size()) return expand<kForward>(static_cast<int32_t>(w.head++));
   std::pop_heap(w.large.begin(), w.large.end());
-  const int32_t g = w.large.back().second;
+  const Large next = w.large.back();
   w.large.pop_back();
-  return expand<kForward>(g);
+  return expand<kForward>(next.find);
 }
 
 template <bool kForward>
-bool ContractionGraph::expand(int32_t g) {
+bool ContractionGraph::expand(int32_t find) {
   constexpr size_t kSide = kForward ? 1 : 0;
   Direction& d = directions_[kSide];
   Walk& w = walk<kForward>();
+  const auto [g, giant] = w.found[index(find)];
   const int64_t limit = at(w.goal).label;
   const int32_t mine = search_ + (kForward ? 1 : 0);
   const int32_t theirs = search_ + (kForward ? 0 : 1);
@@ -169,6 +214,7 @@ bool ContractionGraph::expand(int32_t g) {
       if (n == w.goal) {
         met = g != w.start;
         witness_ = g;
+        if (met) remember<kForward>(find, n);
         continue;
       }
       if (kForward ? there.label > limit : there.label < limit) continue;
@@ -176,10 +222,11 @@ bool ContractionGraph::expand(int32_t g) {
       if (there.seen == theirs) {
         met = true;
         witness_ = n;
+        remember<kForward>(find, n);
         continue;
       }
       there.seen = mine;
-      discover<kForward>(n);
+      met = discover<kForward>(n, giant);
     }
     removed += edge - kept;
     work += edge - begin;
@@ -204,7 +251,7 @@ void ContractionGraph::move_beside(int32_t pivot) {
   const Walk& w = walk<kForward>();
   if (w.found.size() == 1) return;
   moved_.clear();
-  for (size_t k = 1; k < w.found.size(); ++k) moved_.emplace_back(at(w.found[k]).label, w.found[k]);
+  for (size_t k = 1; k < w.found.size(); ++k) moved_.emplace_back(at(w.found[k].group).label, w.found[k].group);
   std::sort(moved_.begin(), moved_.end());
   for (const auto& [label, g] : moved_) unlink(g);
   // Reached forward: behind the pivot, close to whatever comes next. Reached backward: before it, close to whatever
@@ -258,19 +305,14 @@ bool ContractionGraph::try_contract(int32_t from, int32_t to) {
     unite(from, to, at(to).edges[0] == 1 ? from : to);
     return true;
   }
-  Refusal& known = refusal(from, to);
-  if (known.from == from && known.to == to) {
+  Path& known = known_path(from, to);
+  if (known.from == from && known.to == to && known.witness >= 0) {
     const int32_t witness = group(known.witness);
     if (witness != from && witness != to) return false;
   }
   if (search(from, to)) return true;
   known = {from, to, witness_};
   return false;
-}
-
-ContractionGraph::Refusal& ContractionGraph::refusal(int32_t from, int32_t to) {
-  const auto pair = (static_cast<uint64_t>(from) << 32 | static_cast<uint32_t>(to)) * 0x9E3779B97F4A7C15u;
-  return refusals_[static_cast<size_t>(pair >> 32) & (refusals_.size() - 1)];
 }
 
 bool ContractionGraph::search(int32_t from, int32_t to) {

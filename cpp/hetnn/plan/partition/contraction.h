@@ -18,10 +18,11 @@ struct EdgeLists {
 
 /// Groups of nodes with an order in which every edge goes forward. Contracting two groups keeps the order by moving
 /// only groups between the two, found by walking forward from one and backward from the other until either walk ends
-/// (as in Pearce and Kelly, "A dynamic topological sort algorithm", 2006). Two things keep the walks short on graphs
+/// (as in Pearce and Kelly, "A dynamic topological sort algorithm", 2006). Three things keep the walks short on graphs
 /// with a few giant groups: a walk leaves groups of many edges for last, since the other walk may run into them from
-/// the far side at no cost; and the walk that has read fewer edges, counting those it would read next, goes on, so
-/// that a test costs about twice the cheaper walk. A group forgets edges that have become internal or double.
+/// the far side at no cost; the walk that has read fewer edges, counting those it would read next, goes on, so
+/// that a test costs about twice the cheaper walk; and paths once found between giants are remembered, since nothing
+/// but growing into one group ends them. A group forgets edges that have become internal or double.
 class ContractionGraph {
  public:
   /// Every node is a group. `order` lists the nodes so that every edge goes forward.
@@ -75,19 +76,36 @@ class ContractionGraph {
     /// A member in the circle of each direction; -1 when no edge is left.
     int32_t tail[2] = {-1, -1};
   };
-  /// A refused pair: a path between the two leads through the witness, and is still there while that is in neither of
-  /// them. Pairs of giant groups are tried again for every edge between them.
-  struct Refusal {
+  /// A path from one group to another: it is there as long as both are groups of their own. While the witness, if there
+  /// is one, is in neither of the two, it is more than an edge between them.
+  struct Path {
     int32_t from = -1, to = -1;
     int32_t witness = -1;
+  };
+  /// A group that a walk has found, and the last giant on the way to it, itself included: a place in the walk's list of
+  /// giants, or -1.
+  struct Find {
+    int32_t group, giant;
+  };
+  /// A group of very many edges, and the giant before it.
+  struct Giant {
+    int32_t group, before;
+  };
+  /// A group that a walk leaves for last.
+  struct Large {
+    int32_t edges, group, find;
+    bool operator<(const Large& other) const {
+      return edges != other.edges ? edges > other.edges : group < other.group;
+    }
   };
   /// One side of the search for another path.
   struct Walk {
     int32_t start = 0;
     int32_t goal = 0;
-    std::vector<int32_t> found;  // the start, then every group reached inside the window
+    std::vector<Find> found;  // the start, then every group reached inside the window
     size_t head = 0;
-    std::vector<std::pair<int32_t, int32_t>> large;  // a heap: edges, negated, and group
+    std::vector<Large> large;  // a heap, fewest edges first
+    std::vector<Giant> giants;
     int64_t work = 0;
   };
 
@@ -100,8 +118,9 @@ class ContractionGraph {
   }
   template <bool kForward>
   void begin(int32_t start, int32_t goal);
+  /// Whether the walk meets the other in what it has found, or by a known path from there.
   template <bool kForward>
-  void discover(int32_t g);
+  bool discover(int32_t g, int32_t giant);
   /// The edges that the walk would read next; -1 when it has ended.
   template <bool kForward>
   int32_t next_edges();
@@ -109,10 +128,16 @@ class ContractionGraph {
   template <bool kForward>
   bool advance();
   template <bool kForward>
-  bool expand(int32_t g);
+  bool expand(int32_t find);
   bool search(int32_t from, int32_t to);
-  /// Where a refusal of the pair is remembered, if it is.
-  Refusal& refusal(int32_t from, int32_t to);
+  /// Where a path between the two is remembered, if it is.
+  Path& known_path(int32_t from, int32_t to);
+  /// Whether the walk meets the other by a known path from (or to) `giant`, a group it has found.
+  template <bool kForward>
+  bool must_meet(int32_t giant);
+  /// Remembers the paths between the giant groups on the way from a find of one walk to a find of the other.
+  template <bool kForward>
+  void remember(int32_t mine, int32_t theirs);
   /// Moves the groups a walk has found to just behind (or before) the place of group `pivot`.
   template <bool kForward>
   void move_beside(int32_t pivot);
@@ -129,8 +154,8 @@ class ContractionGraph {
   /// One more than there are nodes: the last stands at both ends of the order.
   std::vector<Group> groups_;
   std::vector<Links> links_;
-  /// By hash of the pair; a newer refusal takes the place of an older one.
-  std::vector<Refusal> refusals_;
+  /// By hash of the pair; a newer path takes the place of an older one.
+  std::vector<Path> known_paths_;
   /// A group on the path that the last search found.
   int32_t witness_ = -1;
   int32_t stamp_ = 0;

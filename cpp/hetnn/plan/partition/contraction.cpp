@@ -36,21 +36,15 @@ ContractionGraph::ContractionGraph(EdgeLists edges, const std::vector<int32_t>& 
       links_[v].tail[k] = groups_[v].edges[k] > 0 ? static_cast<int32_t>(v) : -1;
     }
   }
-  int32_t last = sentinel();
-  for (const int32_t v : order) {
-    links(last).after = v;
-    links(v).before = last;
-    last = v;
+  const int64_t gap = kSpan / (static_cast<int64_t>(n) + 2);
+  for (size_t k = 0; k < n; ++k) {
+    Links& here = links(order[k]);
+    here.before = k > 0 ? order[k - 1] : sentinel();
+    here.after = k + 1 < n ? order[k + 1] : sentinel();
+    at(order[k]).label = gap * static_cast<int64_t>(k + 1);
   }
-  links(last).after = sentinel();
-  links(sentinel()).before = last;
-  spread_evenly();
-}
-
-void ContractionGraph::spread_evenly() {
-  const int64_t gap = kSpan / (static_cast<int64_t>(size()) + 2);
-  int64_t label = 0;
-  for (int32_t g = links(sentinel()).after; g != sentinel(); g = links(g).after) at(g).label = label += gap;
+  links(sentinel()).after = n > 0 ? order.front() : sentinel();
+  links(sentinel()).before = n > 0 ? order.back() : sentinel();
 }
 
 void ContractionGraph::make_room(int32_t place, int64_t count) {

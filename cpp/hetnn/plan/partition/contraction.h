@@ -144,7 +144,6 @@ class ContractionGraph {
   void unite(int32_t from, int32_t to, int32_t place);
   void unlink(int32_t g);
   void insert_after(int32_t before, int32_t g, int64_t label);
-  void spread_evenly();
   /// Changes labels around the gap behind `place` so that `count` groups fit into it.
   void make_room(int32_t place, int64_t count);
   int32_t sentinel() const { return size(); }

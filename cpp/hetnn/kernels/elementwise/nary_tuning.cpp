@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cmath>
 #include <mutex>
+#include <numeric>
+#include <random>
 #include <vector>
 
 #include "hetnn/base/aligned_buffer.h"
@@ -16,17 +18,17 @@
 namespace hetnn::kernels {
 namespace {
 
-// Runs go round a pool of operands that is larger than most last caches, so that each finds its own out of the nearer
-// caches at least; small layers, of which a network has many in a row, have less to go round.
-constexpr int64_t kMostPool_bytes = 48 << 20;
-constexpr int64_t kLeastPool_bytes = 8 << 20;
-constexpr int64_t kPoolLayers = 16;
+// Runs go round a pool of operands. That of small layers leaves the nearer caches only, as in a network, where another
+// layer has just written them; that of large ones is larger than most last caches.
+constexpr int64_t kSmallPool_bytes = 8 << 20;
+constexpr int64_t kLargePool_bytes = 48 << 20;
 // What one run touches at most: of a larger layer it computes a stretch.
 constexpr int64_t kRun_bytes = 6 << 20;
 // Short runs are timed together: the clock is no finer than some ten nanoseconds.
 constexpr int64_t kTimed_bytes = 512 << 10;
 // More threads than these share out memory no differently.
 constexpr int kMostThreads = 4;
+constexpr int kMostRounds = 64;
 
 struct Known {
   std::mutex mutex;
@@ -96,13 +98,13 @@ class Trial {
     const int64_t stretch_bytes = std::max(kRun_bytes, 4 * kLongTileElems * operands_ * threads_ * 2);
     parts_ = (layer_bytes + stretch_bytes - 1) / stretch_bytes;
     if (parts_ > 1) {
-      turns_ = std::clamp<int64_t>(kMostPool_bytes / stretch_bytes, 1, parts_);
+      turns_ = std::clamp<int64_t>(kLargePool_bytes / stretch_bytes, 1, parts_);
       pitch_elems_ = std::min(operand_elems_, operand_elems_ / parts_ * turns_ + kLongTileElems);
     } else {
-      const int64_t pool_bytes = std::clamp(kPoolLayers * layer_bytes, kLeastPool_bytes, kMostPool_bytes);
-      turns_ = std::max<int64_t>(1, pool_bytes / layer_bytes);
+      turns_ = std::max<int64_t>(2, kSmallPool_bytes / layer_bytes);
       repeats_ = std::clamp<int64_t>(kTimed_bytes / layer_bytes, 1, turns_);
-      pitch_elems_ = (operand_elems_ + 15) / 16 * 16;
+      // A line more than a power of two: operands seldom share all their places in a cache.
+      pitch_elems_ = (operand_elems_ + 15) / 16 * 16 + 16;
     }
     const int64_t layers = parts_ > 1 ? 1 : turns_;
     pool_ = AlignedBuffer(static_cast<size_t>(4 * pitch_elems_ * operands_ * layers));
@@ -128,6 +130,22 @@ class Trial {
   AlignedBuffer pool_;
 };
 
+/// A group on trial.
+struct Candidate {
+  size_t number;
+  std::vector<double> took_us;
+
+  /// The mean of the lowest third: of many times the least is luck.
+  double typical_us() const {
+    std::vector<double> sorted = took_us;
+    std::sort(sorted.begin(), sorted.end());
+    const size_t count = (sorted.size() + 2) / 3;
+    return std::accumulate(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(count), 0.0) /
+           static_cast<double>(count);
+  }
+  bool operator<(const Candidate& other) const { return typical_us() < other.typical_us(); }
+};
+
 }  // namespace
 
 int fastest_nary_group(const NaryLayer& layer, double budget_us) {
@@ -135,20 +153,24 @@ int fastest_nary_group(const NaryLayer& layer, double budget_us) {
   const std::vector<int> groups = candidates(layer);
   if (groups.size() == 1) return groups.front();
   Trial trial(layer, groups);
-  // Rounds over all candidates, so that a disturbance meets each of them; the lowest time of each counts. Whoever is
-  // far behind is out: the better the times are known, the less is far.
-  std::vector<double> best(groups.size(), HUGE_VAL);
+  std::vector<Candidate> left;
+  for (size_t k = 0; k < groups.size(); ++k) left.push_back({k, {}});
+  // Rounds over all candidates, so that a disturbance meets each of them, in an order of chance, so that none keeps
+  // meeting the same operands. Whoever is far behind is out: the better the times are known, the less is far.
+  std::minstd_rand chance;
   double spent_us = 0;
-  for (int round = 0; round < 400 && (round < 2 || spent_us < budget_us); ++round) {
-    const double leader = *std::min_element(best.begin(), best.end());
-    for (size_t k = 0; k < groups.size(); ++k) {
-      if (round > 1 && best[k] > (round < 6 ? 1.2 : 1.06) * leader) continue;
-      const double took_us = trial.run_us(k);
-      best[k] = std::min(best[k], took_us);
-      spent_us += took_us;
+  for (int round = 1; left.size() > 1 && (round <= 2 || (round <= kMostRounds && spent_us < budget_us)); ++round) {
+    std::shuffle(left.begin(), left.end(), chance);
+    for (Candidate& candidate : left) {
+      candidate.took_us.push_back(trial.run_us(candidate.number));
+      spent_us += candidate.took_us.back();
     }
+    if (round < 3) continue;
+    const double far = std::max(0.03, 0.4 / round) + 1;
+    const double leader = std::min_element(left.begin(), left.end())->typical_us();
+    std::erase_if(left, [&](const Candidate& c) { return c.typical_us() > far * leader; });
   }
-  return groups[static_cast<size_t>(std::min_element(best.begin(), best.end()) - best.begin())];
+  return groups[std::min_element(left.begin(), left.end())->number];
 }
 
 Params tune_nary(const KernelCall& call, int threads) {

@@ -56,7 +56,7 @@ class Nary final : public Kernel {
     in_place_ = call.inputs[0].layout == y.layout && call.inputs[0].pitch_elems == y.pitch_elems &&
                 std::ranges::equal(call.inputs[0].shape(), y.shape()) && !passes_.empty() &&
                 std::ranges::find(passes_[0].inputs, 0) != passes_[0].inputs.end();
-    tile_elems_ = std::clamp(nest_.elems() / kTilesWanted / kTileElems * kTileElems, kTileElems, kLongTileElems);
+    tile_elems_ = nary_tile_elems(nest_.elems());
     streams_ = nest_.col_stride(0) == 1 && nest_.elems() * 4 * static_cast<int64_t>(count + 1) >= kStream_bytes;
   }
 
@@ -186,6 +186,10 @@ class Nary final : public Kernel {
 };
 
 }  // namespace
+
+int64_t nary_tile_elems(int64_t elems) {
+  return std::clamp(elems / kTilesWanted / kTileElems * kTileElems, kTileElems, kLongTileElems);
+}
 
 int nary_inputs(const KernelCall& call) {
   size_t count = call.inputs.size();

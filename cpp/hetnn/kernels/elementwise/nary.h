@@ -22,13 +22,15 @@ struct NaryLayer {
   int threads = 1;
 };
 
-/// An output of that many elements and more may be computed in tiles of so many.
+/// The most elements of a tile, and those of a layer's tiles: fewer where there would be too few tiles for many
+/// threads.
 inline constexpr int64_t kLongTileElems = 16384;
+int64_t nary_tile_elems(int64_t elems);
 
 /// Times the layer with groups from 2 to 16 for about budget_us microseconds and returns the fastest. Of groups that
-/// lead to as many passes only the one with the most even passes is tried. Runs take turns on operands that together
-/// exceed the caches; of a layer larger than that a run computes a stretch.
-int fastest_nary_group(const NaryLayer& layer, double budget_us = 25000);
+/// lead to as many passes only the one with the most even passes is tried. Runs take turns on operands that
+/// together exceed the nearer caches, those of large layers all caches; of a large layer a run computes a stretch.
+int fastest_nary_group(const NaryLayer& layer, double budget_us = 26000);
 
 /// How many inputs of a call of `nary` are the layer's own: the operands of its epilogue stand behind them.
 int nary_inputs(const KernelCall& call);

@@ -21,8 +21,8 @@ namespace {
 // Runs go round a pool of operands. That of small layers leaves the nearer caches only, as in a network, where another
 // layer has just written them; that of large ones is larger than most last caches.
 constexpr int64_t kSmallPool_bytes = 8 << 20;
-constexpr int64_t kLargePool_bytes = 48 << 20;
-// What one run touches at most: of a larger layer it computes a stretch.
+constexpr int64_t kLargePool_bytes = 40 << 20;
+// What one run touches: of a larger layer it computes a stretch of about as much.
 constexpr int64_t kRun_bytes = 6 << 20;
 // Short runs are timed together: the clock is no finer than some ten nanoseconds.
 constexpr int64_t kTimed_bytes = 512 << 10;
@@ -94,12 +94,14 @@ class Trial {
   // The pool holds whole layers one after the other, or of one large layer the stretches that runs take turns with.
   void lay_out() {
     const int64_t layer_bytes = 4 * operand_elems_ * operands_;
-    // A thread takes whole tiles, so a stretch has some for each.
-    const int64_t stretch_bytes = std::max(kRun_bytes, 4 * kLongTileElems * operands_ * threads_ * 2);
-    parts_ = (layer_bytes + stretch_bytes - 1) / stretch_bytes;
+    // Threads take whole tiles, and all stretches as many for each.
+    const int64_t tile_elems = nary_tile_elems(operand_elems_), tiles = (operand_elems_ + tile_elems - 1) / tile_elems;
+    const int64_t tiles_bytes = 4 * tile_elems * operands_ * threads_;  // one for each thread
+    const int64_t stretch_tiles = std::max<int64_t>(1, kRun_bytes / tiles_bytes) * threads_;
+    parts_ = layer_bytes <= kRun_bytes ? 1 : std::max<int64_t>(1, tiles / stretch_tiles);
     if (parts_ > 1) {
-      turns_ = std::clamp<int64_t>(kLargePool_bytes / stretch_bytes, 1, parts_);
-      pitch_elems_ = std::min(operand_elems_, operand_elems_ / parts_ * turns_ + kLongTileElems);
+      turns_ = std::clamp<int64_t>(kLargePool_bytes * parts_ / layer_bytes, 1, parts_);
+      pitch_elems_ = std::min(operand_elems_, (tiles * turns_ / parts_ + 1) * tile_elems);
     } else {
       turns_ = std::max<int64_t>(2, kSmallPool_bytes / layer_bytes);
       repeats_ = std::clamp<int64_t>(kTimed_bytes / layer_bytes, 1, turns_);
@@ -165,8 +167,7 @@ int fastest_nary_group(const NaryLayer& layer, double budget_us) {
       candidate.took_us.push_back(trial.run_us(candidate.number));
       spent_us += candidate.took_us.back();
     }
-    if (round < 3) continue;
-    const double far = std::max(0.03, 0.4 / round) + 1;
+    const double far = 1 + (round < 3 ? 0.4 : std::max(0.03, 0.6 / round));
     const double leader = std::min_element(left.begin(), left.end())->typical_us();
     std::erase_if(left, [&](const Candidate& c) { return c.typical_us() > far * leader; });
   }

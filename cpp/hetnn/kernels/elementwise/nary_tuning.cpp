@@ -28,7 +28,7 @@ constexpr int64_t kRun_bytes = 6 << 20;
 constexpr int64_t kTimed_bytes = 512 << 10;
 // More threads than these share out memory no differently.
 constexpr int kMostThreads = 4;
-constexpr int kMostRounds = 64;
+constexpr int kMostRounds = 128;
 
 struct Known {
   std::mutex mutex;
@@ -167,6 +167,11 @@ int fastest_nary_group(const NaryLayer& layer, double budget_us) {
       candidate.took_us.push_back(trial.run_us(candidate.number));
       spent_us += candidate.took_us.back();
     }
+    // Where few rounds fit the time, the hopeless go early; else not before some rounds have shown what is chance.
+    const double round_us = std::accumulate(left.begin(), left.end(), 0.0,
+                                            [](double sum, const Candidate& c) { return sum + c.typical_us(); });
+    const bool hurry = round >= 2 && round_us > budget_us / 16;
+    if (!hurry && round % 8 != 0) continue;
     const double far = 1 + (round < 3 ? 0.4 : std::max(0.03, 0.6 / round));
     const double leader = std::min_element(left.begin(), left.end())->typical_us();
     std::erase_if(left, [&](const Candidate& c) { return c.typical_us() > far * leader; });

@@ -283,6 +283,8 @@ bool PiecewiseLinear::continuous(double roundings) const {
   return true;
 }
 
+bool can_be_followed(const ir::Node& node) { return meanings().contains(node.op().name); }
+
 std::optional<AxisFunctions> as_functions(const ir::Value& y, const ir::Value& x) {
   Reader reader(x);
   AxisFunctions out;

@@ -31,6 +31,9 @@ struct AxisFunctions {
   std::vector<PiecewiseLinear> each;
 };
 
+/// Whether such functions of a node's inputs can be followed through it.
+bool can_be_followed(const ir::Node& node);
+
 /// `y` as functions of `x`: nullopt when other values than x and constants go in, when a node on the way is not
 /// piecewise linear, or when constants vary along more than one axis of x.
 std::optional<AxisFunctions> as_functions(const ir::Value& y, const ir::Value& x);

@@ -117,6 +117,17 @@ const Cases& piece_cases() {
   %c = gt(%x, %z) : bool[2]
   %y = where(%c, %q, %z) : f32[2]
 })"},
+          // Nothing is followed through a convolution.
+          {"pieces_from_where",
+           "the result is a function of one value x of its type, linear between knots, as many in every channel",
+           R"(graph @g {stage = imported} (%x: f32[1,1,1,2]) -> (%y) {
+  %z = constant() {value = f32[] {0}} : f32[]
+  %k = constant() {value = f32[1,1,1,2] {1, 2}} : f32[1,1,1,2]
+  %w = constant() {value = f32[1,1,1,1] {3}} : f32[1,1,1,1]
+  %m = conv2d(%k, %w, _) : f32[1,1,1,2]
+  %c = gt(%m, %z) : bool[1,1,1,2]
+  %y = where(%c, %x, %z) : f32[1,1,1,2]
+})"},
           {"pieces_from_where", "its pieces meet", R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
   %t = constant() {value = f32[] {0.5}} : f32[]
   %z = constant() {value = f32[] {0}} : f32[]

@@ -23,16 +23,14 @@ using Layer = std::vector<const ir::Node*>;
 // In the order of their last nodes: only then is every addend written.
 std::vector<Layer> layers_of(const ir::Graph& graph) {
   std::map<int, Layer> groups;
-  std::vector<int> order;
   for (const ir::Node* node : graph.nodes()) {
-    if (node->is_constant()) continue;
-    groups[node->group].push_back(node);
-    std::erase(order, node->group);
-    order.push_back(node->group);
+    if (!node->is_constant()) groups[node->group].push_back(node);
   }
   std::vector<Layer> out;
-  out.reserve(order.size());
-  for (int group : order) out.push_back(std::move(groups[group]));
+  out.reserve(groups.size());
+  for (const ir::Node* node : graph.nodes()) {
+    if (!node->is_constant() && groups[node->group].back() == node) out.push_back(groups[node->group]);
+  }
   return out;
 }
 

@@ -161,6 +161,7 @@ int fastest_nary_group(const NaryLayer& layer, double budget_us) {
   // meeting the same operands. Whoever is far behind is out: the better the times are known, the less is far.
   std::minstd_rand chance;
   double spent_us = 0;
+  bool hurry = false;
   for (int round = 1; left.size() > 1 && (round <= 2 || (round <= kMostRounds && spent_us < budget_us)); ++round) {
     std::shuffle(left.begin(), left.end(), chance);
     for (Candidate& candidate : left) {
@@ -168,9 +169,11 @@ int fastest_nary_group(const NaryLayer& layer, double budget_us) {
       spent_us += candidate.took_us.back();
     }
     // Where few rounds fit the time, the hopeless go early; else not before some rounds have shown what is chance.
-    const double round_us = std::accumulate(left.begin(), left.end(), 0.0,
-                                            [](double sum, const Candidate& c) { return sum + c.typical_us(); });
-    const bool hurry = round >= 2 && round_us > budget_us / 16;
+    if (round == 2) {
+      const double round_us = std::accumulate(left.begin(), left.end(), 0.0,
+                                              [](double sum, const Candidate& c) { return sum + c.typical_us(); });
+      hurry = round_us > budget_us / 16;
+    }
     if (!hurry && round % 8 != 0) continue;
     const double far = 1 + (round < 3 ? 0.4 : std::max(0.03, 0.6 / round));
     const double leader = std::min_element(left.begin(), left.end())->typical_us();

@@ -36,11 +36,12 @@ void straighten(AxisFunctions& functions) {
   }
 }
 
-// x is the value closest to the choice, up the condition, of which the whole result is a function.
+// x is the value closest to the choice, up the condition, of which the whole result is a function. Beyond a node that
+// cannot be followed nothing is.
 std::optional<std::pair<ir::Value*, AxisFunctions>> pieces_of(const Match& m) {
   ir::Value* y = m.root()->output();
   const ir::Node* node = m.node("c");
-  while (node && !node->is_constant()) {
+  while (node && can_be_followed(*node)) {
     const auto varying = std::find_if(node->inputs().begin(), node->inputs().end(), [](const ir::Value* input) {
       return !(input->producer() && input->producer()->is_constant());
     });
@@ -126,7 +127,7 @@ class Sum {
     }
   }
 
-  // slope * term, with `sign` before it.
+  // slope * term, or what it takes away.
   void add_sloped(ir::Value* term, const std::vector<double>& slope, bool negative) {
     if (all(slope, 0)) return;
     if (all(slope, -1)) return add(term, !negative);

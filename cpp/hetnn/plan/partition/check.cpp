@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "hetnn/base/error.h"
+#include "hetnn/plan/partition/fetch.h"
 #include "hetnn/plan/partition/partition.h"
 
 namespace hetnn::plan {
@@ -37,30 +38,34 @@ class Checker {
   void check_places() {
     const size_t n = p_.ids.size();
     if (r_.device_of.size() != n || r_.subgraph_of.size() != n) fail("it does not speak of every node");
-    rank_.assign(n, -1);
     values_.reserve(n);
     run_us_.reserve(r_.subgraphs.size());
     for (size_t s = 0; s < r_.subgraphs.size(); ++s) {
       const PartitionSubgraph& subgraph = r_.subgraphs[s];
       if (subgraph.nodes.empty()) fail(text("subgraph ", s, " is empty"));
       if (subgraph.device < 0 || subgraph.device >= p_.device_count()) fail(text("subgraph ", s, " has no device"));
-      double run = p_.devices[static_cast<size_t>(subgraph.device)].launch_us;
+      run_us_.push_back(p_.devices[static_cast<size_t>(subgraph.device)].launch_us);
       for (const int32_t v : subgraph.nodes) {
         if (v < 0 || v >= p_.size()) fail(text("subgraph ", s, " holds node ", v, ", which does not exist"));
-        if (rank(v) >= 0) fail("node '" + id(v) + "' is in two subgraphs");
-        rank_[static_cast<size_t>(v)] = static_cast<int32_t>(values_.size());
-        values_.push_back({.node = v, .place = static_cast<int32_t>(s)});
-        if (place(v) != static_cast<int32_t>(s) || device_of(v) != subgraph.device)
-          fail("node '" + id(v) + "' is recorded elsewhere than its subgraph");
-        if (!p_.supported(v, subgraph.device))
-          fail("node '" + id(v) + "' is on '" + device(subgraph.device) + "', which does not support it");
-        if (!p_.pins.empty() && p_.pins[static_cast<size_t>(v)].hard && p_.pins[static_cast<size_t>(v)].device >= 0 &&
-            p_.pins[static_cast<size_t>(v)].device != subgraph.device)
-          fail("node '" + id(v) + "' is pinned to '" + device(p_.pins[static_cast<size_t>(v)].device) + "' but on '" +
-               device(subgraph.device) + "'");
-        run += p_.time_of(v, subgraph.device);
+        values_.push_back({.node = v, .place = static_cast<int32_t>(s), .device = subgraph.device});
       }
-      run_us_.push_back(run);
+    }
+    rank_.assign(n, -1);
+    for (size_t k = 0; k < values_.size(); ++k) {
+      fetch_places(k);
+      const Value& value = values_[k];
+      const int32_t v = value.node;
+      if (rank(v) >= 0) fail("node '" + id(v) + "' is in two subgraphs");
+      rank_[static_cast<size_t>(v)] = static_cast<int32_t>(k);
+      if (place(v) != value.place || device_of(v) != value.device)
+        fail("node '" + id(v) + "' is recorded elsewhere than its subgraph");
+      if (!p_.supported(v, value.device))
+        fail("node '" + id(v) + "' is on '" + device(value.device) + "', which does not support it");
+      if (!p_.pins.empty() && p_.pins[static_cast<size_t>(v)].hard && p_.pins[static_cast<size_t>(v)].device >= 0 &&
+          p_.pins[static_cast<size_t>(v)].device != value.device)
+        fail("node '" + id(v) + "' is pinned to '" + device(p_.pins[static_cast<size_t>(v)].device) + "' but on '" +
+             device(value.device) + "'");
+      run_us_[static_cast<size_t>(value.place)] += p_.time_of(v, value.device);
     }
     if (values_.size() != n) fail(text(n - values_.size(), " nodes are in no subgraph"));
   }
@@ -91,7 +96,7 @@ class Checker {
             producer.read_by = static_cast<int32_t>(s);
             ++inputs;
           }
-          if (device_of(u) == subgraph.device) continue;
+          if (producer.device == subgraph.device) continue;
           uint8_t& crossing = crosses_[static_cast<size_t>(u) * devices + static_cast<size_t>(subgraph.device)];
           crossings_ += crossing == 0 ? 1 : 0;
           crossing = 1;
@@ -213,24 +218,42 @@ class Checker {
   /// What the proofs ask of a node's value.
   struct Value {
     int32_t node = 0;
-    /// Its subgraph.
+    /// Its subgraph, and the device of that.
     int32_t place = 0;
+    int32_t device = 0;
     /// The last subgraph, other than its own, that was seen to read it.
     int32_t read_by = -1;
     bool read = false, leaves = false;
   };
   const Value& value(int32_t v) const { return values_[static_cast<size_t>(rank(v))]; }
 
-  /// Nodes stand anywhere in the problem: asks early for the edges of those that come next. Inline, because GCC drops
-  /// calls of functions that only prefetch.
+  /// Nodes stand anywhere in the problem: asks early for what is recorded of those that come next.
+  [[gnu::always_inline]] void fetch_places(size_t k) const {
+    constexpr size_t kAhead = 16;
+    const auto v = static_cast<size_t>(values_[std::min(k + kAhead, values_.size() - 1)].node);
+    fetch(&rank_[v]);
+    fetch(&r_.subgraph_of[v]);
+    fetch(&r_.device_of[v]);
+    fetch(&p_.time_us[v * p_.devices.size()]);
+  }
+  /// The same for their edges, each step once the one before has arrived.
   [[gnu::always_inline]] void fetch_edges(size_t reader) const {
-    constexpr size_t kAhead = 8;
-    if (reader + 3 * kAhead >= values_.size()) return;
-    __builtin_prefetch(&p_.input_begin[static_cast<size_t>(values_[reader + 3 * kAhead].node)]);
-    __builtin_prefetch(p_.inputs.data() + p_.input_begin[static_cast<size_t>(values_[reader + 2 * kAhead].node)]);
-    const auto v = static_cast<size_t>(values_[reader + kAhead].node);
-    for (int64_t i = p_.input_begin[v]; i < p_.input_begin[v + 1]; ++i)
-      __builtin_prefetch(&rank_[static_cast<size_t>(p_.inputs[static_cast<size_t>(i)])]);
+    constexpr size_t kAhead = 6;
+    if (reader + 4 * kAhead >= values_.size()) return;
+    const auto node = [&](size_t steps) { return static_cast<size_t>(values_[reader + steps * kAhead].node); };
+    const auto for_each_input = [&](size_t v, const auto& visit) __attribute__((always_inline)) {
+      for (int64_t i = p_.input_begin[v]; i < p_.input_begin[v + 1]; ++i)
+        visit(static_cast<size_t>(p_.inputs[static_cast<size_t>(i)]));
+    };
+    fetch(&p_.input_begin[node(4)]);
+    fetch(p_.inputs.data() + p_.input_begin[node(3)]);
+    for_each_input(
+        node(2), [&](size_t u) __attribute__((always_inline)) { fetch(&rank_[u]); });
+    for_each_input(
+        node(1), [&](size_t u) __attribute__((always_inline)) {
+          fetch(&values_[static_cast<size_t>(rank_[u])]);
+          fetch(&crosses_[u * p_.devices.size()]);
+        });
   }
 
   const Problem& p_;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kSpan = int64_t{1} << 62;
 /// Groups that move are laid this close together at most, so that a gap lasts for many moves.
-constexpr int64_t kStride = int64_t{1} << 16;
+constexpr int64_t kStride = int64_t{1} << 30;
 /// After making room, gaps are this wide for each group in the neighbourhood.
 constexpr int64_t kGap = int64_t{1} << 10;
 /// A walk leaves groups of more edges for last.
@@ -23,63 +23,60 @@ size_t index(int32_t v) { return static_cast<size_t>(v); }
 }  // namespace
 
 ContractionGraph::ContractionGraph(EdgeLists edges, const std::vector<int32_t>& order)
-    : directions_{{{}, edges.in_nodes}, {{}, edges.out_nodes}}, groups_(order.size() + 1), links_(order.size() + 1) {
+    : neighbours_{edges.in_nodes, edges.out_nodes}, groups_(order.size() + 1) {
   const size_t n = order.size();
-  for (size_t v = 0; v <= n; ++v) groups_[v].parent = static_cast<int32_t>(v);
   known_paths_.resize(std::bit_ceil(n / 4 + 1));
-  for (size_t k = 0; k < 2; ++k) {
-    const std::vector<int32_t>& begin = k == 0 ? edges.in_begin : edges.out_begin;
-    directions_[k].stretches.resize(n);
-    for (size_t v = 0; v < n; ++v) {
-      directions_[k].stretches[v] = {begin[v], begin[v + 1], static_cast<int32_t>(v)};
-      groups_[v].edges[k] = begin[v + 1] - begin[v];
-      links_[v].tail[k] = groups_[v].edges[k] > 0 ? static_cast<int32_t>(v) : -1;
-    }
+  for (size_t v = 0; v < n; ++v) {
+    Group& g = groups_[v];
+    g.parent = static_cast<int32_t>(v);
+    g.edges[0] = {edges.in_begin[v], edges.in_begin[v + 1], g.parent, edges.in_begin[v + 1] - edges.in_begin[v]};
+    g.edges[1] = {edges.out_begin[v], edges.out_begin[v + 1], g.parent, edges.out_begin[v + 1] - edges.out_begin[v]};
   }
+  groups_[n].parent = sentinel();
   const int64_t gap = kSpan / (static_cast<int64_t>(n) + 2);
   for (size_t k = 0; k < n; ++k) {
-    Links& here = links(order[k]);
+    Group& here = at(order[k]);
     here.before = k > 0 ? order[k - 1] : sentinel();
     here.after = k + 1 < n ? order[k + 1] : sentinel();
-    at(order[k]).label = gap * static_cast<int64_t>(k + 1);
+    here.label = gap * static_cast<int64_t>(k + 1);
   }
-  links(sentinel()).after = n > 0 ? order.front() : sentinel();
-  links(sentinel()).before = n > 0 ? order.back() : sentinel();
+  at(sentinel()).after = n > 0 ? order.front() : sentinel();
+  at(sentinel()).before = n > 0 ? order.back() : sentinel();
 }
 
 void ContractionGraph::make_room(int32_t place, int64_t count) {
   // The smallest neighbourhood whose groups get gaps in proportion to their number when they are spread evenly: it
   // takes as many insertions again before one of that size is crowded, so a place moves O(log n) times on average.
   int32_t left = place;
-  int32_t right = links(place).after;
+  int32_t right = at(place).after;
   int64_t inside = 0;
   const auto low = [&] { return left == sentinel() ? 0 : at(left).label; };
   const auto high = [&] { return right == sentinel() ? kSpan : at(right).label; };
   while (left != sentinel() || right != sentinel()) {
     const int64_t total = inside + count + 1;
     if ((high() - low()) / total >= kGap * total) break;
-    for (int64_t k = inside; k >= 0 && left != sentinel(); --k, ++inside) left = links(left).before;
-    for (int64_t k = inside; k >= 0 && right != sentinel(); --k, ++inside) right = links(right).after;
+    for (int64_t k = inside; k >= 0 && left != sentinel(); --k, ++inside) left = at(left).before;
+    for (int64_t k = inside; k >= 0 && right != sentinel(); --k, ++inside) right = at(right).after;
   }
   const int64_t gap = (high() - low()) / (inside + count + 2);
   int64_t label = low() + (place == sentinel() ? gap * count : 0);
-  for (int32_t g = links(left).after; g != right; g = links(g).after) {
+  for (int32_t g = at(left).after; g != right; g = at(g).after) {
     at(g).label = label += gap;
     if (g == place) label += gap * count;
   }
 }
 
 void ContractionGraph::unlink(int32_t g) {
-  links(links(g).before).after = links(g).after;
-  links(links(g).after).before = links(g).before;
+  at(at(g).before).after = at(g).after;
+  at(at(g).after).before = at(g).before;
 }
 
 void ContractionGraph::insert_after(int32_t before, int32_t g, int64_t label) {
-  const int32_t after = links(before).after;
-  links(before).after = g;
-  links(after).before = g;
-  links(g).before = before;
-  links(g).after = after;
+  const int32_t after = at(before).after;
+  at(before).after = g;
+  at(after).before = g;
+  at(g).before = before;
+  at(g).after = after;
   at(g).label = label;
 }
 
@@ -135,9 +132,9 @@ template <bool kForward>
 bool ContractionGraph::discover(int32_t g, int32_t giant) {
   Walk& w = walk<kForward>();
   const auto find = static_cast<int32_t>(w.found.size());
-  __builtin_prefetch(&links(g));
-  __builtin_prefetch(&directions_[kForward ? 1 : 0].stretches[index(g)]);
-  const int32_t edges = at(g).edges[kForward ? 1 : 0];
+  const Edges& reach = at(g).edges[kForward ? 1 : 0];
+  fetch(neighbours_[kForward ? 1 : 0].data() + reach.begin);
+  const int32_t edges = reach.count;
   if (edges > kManyEdges) {
     w.giants.push_back({g, giant});
     giant = static_cast<int32_t>(w.giants.size()) - 1;
@@ -153,7 +150,7 @@ template <bool kForward>
 int32_t ContractionGraph::next_edges() {
   Walk& w = walk<kForward>();
   for (; w.head < w.found.size(); ++w.head) {
-    const int32_t edges = at(w.found[w.head].group).edges[kForward ? 1 : 0];
+    const int32_t edges = at(w.found[w.head].group).edges[kForward ? 1 : 0].count;
     if (edges <= kFewEdges && edges > 0) return edges;
   }
   return w.large.empty() ? -1 : w.large.front().edges;
@@ -172,7 +169,8 @@ bool ContractionGraph::advance() {
 template <bool kForward>
 bool ContractionGraph::expand(int32_t find) {
   constexpr size_t kSide = kForward ? 1 : 0;
-  Direction& d = directions_[kSide];
+  std::vector<int32_t>& neighbours = neighbours_[kSide];
+  const auto edges = [&](int32_t member) -> Edges& { return at(member).edges[kSide]; };
   Walk& w = walk<kForward>();
   const auto [g, giant] = w.found[index(find)];
   const int64_t limit = at(w.goal).label;
@@ -181,30 +179,34 @@ bool ContractionGraph::expand(int32_t find) {
   const int32_t scan = ++stamp_;
   int32_t removed = 0;
   int64_t work = 1;
-  int32_t previous = links(g).tail[kSide];
+  int32_t previous = edge_member(g, kSide);
   const int32_t last = previous;
   bool met = false;
-  for (bool more = previous >= 0; more && !met;) {
-    const int32_t member = d.stretches[index(previous)].next_member;
+  const auto fetch_neighbours = [&](const Edges& reach) __attribute__((always_inline)) {
+    for (int32_t k = reach.begin; k < reach.end; ++k) fetch(&at(neighbours[index(k)]));
+  };
+  fetch_neighbours(edges(edges(previous).next_member));
+  for (bool more = edges(g).count > 0; more && !met;) {
+    const int32_t member = edges(previous).next_member;
     more = member != last;
-    const int32_t begin = d.stretches[index(member)].begin;
-    int32_t& end = d.stretches[index(member)].end;
+    const int32_t begin = edges(member).begin;
+    int32_t& end = edges(member).end;
     if (more) {
       // Members lie anywhere: asks early for the edges of the next two.
-      const Stretch& next = d.stretches[index(d.stretches[index(member)].next_member)];
-      const Stretch& after = d.stretches[index(next.next_member)];
-      __builtin_prefetch(&d.stretches[index(after.next_member)]);
-      __builtin_prefetch(d.nodes.data() + after.begin);
-      for (int32_t k = next.begin; k < next.end; ++k) __builtin_prefetch(&groups_[index(d.nodes[index(k)])], 1);
+      const Edges& next = edges(edges(member).next_member);
+      const Edges& after = edges(next.next_member);
+      fetch(&edges(after.next_member));
+      fetch(neighbours.data() + after.begin);
+      fetch_neighbours(next);
     }
     int32_t kept = begin;
     int32_t edge = begin;
     while (edge < end && !met) {
-      const int32_t n = group(d.nodes[index(edge++)]);
+      const int32_t n = group(neighbours[index(edge++)]);
       Group& there = at(n);
       if (n == g || there.scan == scan) continue;
       there.scan = scan;
-      d.nodes[index(kept++)] = n;
+      neighbours[index(kept++)] = n;
       if (n == w.goal) {
         met = g != w.start;
         witness_ = g;
@@ -224,18 +226,16 @@ bool ContractionGraph::expand(int32_t find) {
     }
     removed += edge - kept;
     work += edge - begin;
-    while (edge < end) d.nodes[index(kept++)] = d.nodes[index(edge++)];
+    while (edge < end) neighbours[index(kept++)] = neighbours[index(edge++)];
     end = kept;
     if (kept > begin) {
       previous = member;
-    } else if (member == previous) {
-      links(g).tail[kSide] = -1;
     } else {
-      d.stretches[index(previous)].next_member = d.stretches[index(member)].next_member;
-      if (member == last) links(g).tail[kSide] = previous;
+      edges(previous).next_member = edges(member).next_member;
     }
   }
-  at(g).edges[kSide] -= removed;
+  edges(g).count -= removed;
+  enter_at(g, kSide, previous);
   w.work += work;
   return met;
 }
@@ -250,9 +250,9 @@ void ContractionGraph::move_beside(int32_t pivot) {
   for (const auto& [label, g] : moved_) unlink(g);
   // Reached forward: behind the pivot, close to whatever comes next. Reached backward: before it, close to whatever
   // came before. Either way the room beside the pivot shrinks by the groups that moved, not by half.
-  int32_t place = kForward ? pivot : links(pivot).before;
+  int32_t place = kForward ? pivot : at(pivot).before;
   const auto low = [&] { return place == sentinel() ? 0 : at(place).label; };
-  const auto high = [&] { return links(place).after == sentinel() ? kSpan : at(links(place).after).label; };
+  const auto high = [&] { return at(place).after == sentinel() ? kSpan : at(at(place).after).label; };
   const auto places = static_cast<int64_t>(moved_.size()) + 1;
   if ((high() - low()) / places < 1) make_room(place, places);
   const int64_t stride = std::min((high() - low()) / places, kStride);
@@ -268,7 +268,7 @@ void ContractionGraph::unite(int32_t from, int32_t to, int32_t place) {
   const int32_t kept = at(from).members >= at(to).members ? from : to;
   const int32_t gone = kept == from ? to : from;
   if (place == gone) {
-    const int32_t left = links(gone).before;
+    const int32_t left = at(gone).before;
     const int64_t label = at(gone).label;
     unlink(gone);
     if (left != kept) {
@@ -281,32 +281,31 @@ void ContractionGraph::unite(int32_t from, int32_t to, int32_t place) {
   at(gone).parent = kept;
   at(kept).members += at(gone).members;
   for (size_t k = 0; k < 2; ++k) {
-    at(kept).edges[k] += at(gone).edges[k];
-    int32_t& tail = links(kept).tail[k];
-    const int32_t other = links(gone).tail[k];
-    std::vector<Stretch>& stretches = directions_[k].stretches;
-    if (tail < 0) {
-      tail = other;
-    } else if (other >= 0) {
-      std::swap(stretches[index(tail)].next_member, stretches[index(other)].next_member);
+    if (at(gone).edges[k].count == 0) continue;
+    const int32_t other = edge_member(gone, k);
+    if (at(kept).edges[k].count == 0) {
+      enter_at(kept, k, other);
+    } else {
+      std::swap(at(edge_member(kept, k)).edges[k].next_member, at(other).edges[k].next_member);
     }
+    at(kept).edges[k].count += at(gone).edges[k].count;
   }
 }
 
 bool ContractionGraph::try_contract(int32_t from, int32_t to) {
   // The only edge into `to`, or out of `from`, is the one between them.
-  if (at(to).edges[0] == 1 || at(from).edges[1] == 1) {
-    unite(from, to, at(to).edges[0] == 1 ? from : to);
+  if (at(to).edges[0].count == 1 || at(from).edges[1].count == 1) {
+    unite(from, to, at(to).edges[0].count == 1 ? from : to);
     return true;
   }
-  Path& known = known_path(from, to);
-  if (known.from == from && known.to == to && known.witness >= 0) {
-    const int32_t witness = group(known.witness);
-    if (witness != from && witness != to) return false;
-  }
-  if (search(from, to)) return true;
-  known = {from, to, witness_};
-  return false;
+  return search(from, to);
+}
+
+bool ContractionGraph::knows_another_path(int32_t from, int32_t to) {
+  const Path& known = known_path(from, to);
+  if (known.from != from || known.to != to || known.witness < 0) return false;
+  const int32_t witness = group(known.witness);
+  return witness != from && witness != to;
 }
 
 bool ContractionGraph::search(int32_t from, int32_t to) {
@@ -319,6 +318,7 @@ bool ContractionGraph::search(int32_t from, int32_t to) {
   stamp_ += 2;
   begin<true>(from, to);
   begin<false>(to, from);
+  bool asked = false;
   for (;;) {
     const int32_t backward_edges = next_edges<false>();
     if (backward_edges < 0) {
@@ -332,17 +332,28 @@ bool ContractionGraph::search(int32_t from, int32_t to) {
       unite(from, to, to);
       return true;
     }
+    // What is remembered lies far away too: most searches end before it would have been read.
+    if (!asked && walk<false>().work + walk<true>().work + std::min(backward_edges, forward_edges) > kFewEdges) {
+      asked = true;
+      if (knows_another_path(from, to)) return false;
+    }
     const bool backward = walk<false>().work + backward_edges <= walk<true>().work + forward_edges;
-    if (backward ? advance<false>() : advance<true>()) return false;
+    if (backward ? advance<false>() : advance<true>()) {
+      if (asked) known_path(from, to) = {from, to, witness_};
+      return false;
+    }
   }
 }
 
 std::vector<int32_t> ContractionGraph::numbering() {
-  std::vector<int32_t> number(index(size()), 0);
-  int32_t count = 0;
-  for (int32_t g = links(sentinel()).after; g != sentinel(); g = links(g).after) number[index(g)] = count++;
+  std::vector<int32_t> number(index(size()), -1);
   std::vector<int32_t> result(number.size());
-  for (int32_t v = 0; v < size(); ++v) result[index(v)] = number[index(group(v))];
+  int32_t count = 0;
+  for (int32_t v = 0; v < size(); ++v) {
+    int32_t& k = number[index(group(v))];
+    if (k < 0) k = count++;
+    result[index(v)] = k;
+  }
   return result;
 }
 

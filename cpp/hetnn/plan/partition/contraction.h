@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "hetnn/plan/partition/fetch.h"
+
 namespace hetnn::plan {
 
 /// Both directions of the edges of a graph, as offsets and neighbours. Duplicates are harmless.
@@ -38,43 +40,45 @@ class ContractionGraph {
     return v;
   }
 
+  /// Asks early for what a test will read of a node; for its edges once that has arrived.
+  [[gnu::always_inline]] void fetch_group(int32_t v) { fetch(&at(v)); }
+  [[gnu::always_inline]] void fetch_edges(int32_t v) {
+    fetch(neighbours_[0].data() + at(v).edges[0].begin);
+    fetch(neighbours_[1].data() + at(v).edges[1].begin);
+  }
+
   /// For an edge from a node of group `from` to a node of group `to`: contracts them when no other path leads from one
   /// to the other, so that no ring closes. False, and nothing changes, when there is such a path.
   bool try_contract(int32_t from, int32_t to);
 
-  /// Per node: the number of its group, groups numbered along the order.
+  /// Per node: the number of its group, groups numbered by their first node.
   std::vector<int32_t> numbering();
 
  private:
-  /// The edges of one node in one direction: nodes[begin .. end). Members of a group that have any are linked in a
-  /// circle.
-  struct Stretch {
+  /// The edges of one direction.
+  struct Edges {
+    /// Those of the node itself: neighbours_[begin .. end) of the direction.
     int32_t begin = 0, end = 0;
+    /// Members of a group that have edges are linked in a circle: the next of them. Where the node that names the group
+    /// has none itself, any member of the circle.
     int32_t next_member = 0;
+    /// How many edges all members of the group have left.
+    int32_t count = 0;
   };
-  struct Direction {
-    std::vector<Stretch> stretches;
-    std::vector<int32_t> nodes;
-  };
-  /// What a walk asks of a group it meets, together so that it touches half a cache line. Index 1 is forward, 0
-  /// backward.
-  struct alignas(32) Group {
+  /// A node, and the group it names: one cache line, as both are met anywhere in memory.
+  struct alignas(64) Group {
+    /// Labels ascend along the order.
     int64_t label = 0;
     /// The group a node is in, or one that is on the way there.
     int32_t parent = 0;
+    int32_t members = 1;
     /// The last search that found it, of either side: no group is found by both.
     int32_t seen = 0;
     int32_t scan = 0;
-    /// How many edges its members have left.
-    int32_t edges[2] = {0, 0};
-    int32_t members = 1;
-  };
-  /// What is asked of a group that is read or moved.
-  struct Links {
     /// Neighbours in the order.
     int32_t before = 0, after = 0;
-    /// A member in the circle of each direction; -1 when no edge is left.
-    int32_t tail[2] = {-1, -1};
+    /// Index 1 is forward, 0 backward.
+    Edges edges[2];
   };
   /// A path from one group to another: it is there as long as both are groups of their own. While the witness, if there
   /// is one, is in neither of the two, it is more than an edge between them.
@@ -110,7 +114,16 @@ class ContractionGraph {
   };
 
   Group& at(int32_t g) { return groups_[static_cast<size_t>(g)]; }
-  Links& links(int32_t g) { return links_[static_cast<size_t>(g)]; }
+  /// A member of the group's circle, if the group has edges.
+  int32_t edge_member(int32_t g, size_t side) {
+    const Edges& edges = at(g).edges[side];
+    return edges.begin < edges.end ? g : edges.next_member;
+  }
+  /// Makes `member` the one by which the circle is entered, unless the node that names the group is in it.
+  void enter_at(int32_t g, size_t side, int32_t member) {
+    Edges& edges = at(g).edges[side];
+    if (edges.begin == edges.end) edges.next_member = member;
+  }
   int32_t size() const { return static_cast<int32_t>(groups_.size()) - 1; }
   template <bool kForward>
   Walk& walk() {
@@ -132,6 +145,8 @@ class ContractionGraph {
   bool search(int32_t from, int32_t to);
   /// Where a path between the two is remembered, if it is.
   Path& known_path(int32_t from, int32_t to);
+  /// Whether a search has found a path between the two before, other than the edge between them, that is still there.
+  bool knows_another_path(int32_t from, int32_t to);
   /// Whether the walk meets the other by a known path from (or to) `giant`, a group it has found.
   template <bool kForward>
   bool must_meet(int32_t giant);
@@ -149,10 +164,9 @@ class ContractionGraph {
   int32_t sentinel() const { return size(); }
 
   /// Index 1 is forward, 0 backward.
-  Direction directions_[2];
+  std::vector<int32_t> neighbours_[2];
   /// One more than there are nodes: the last stands at both ends of the order.
   std::vector<Group> groups_;
-  std::vector<Links> links_;
   /// By hash of the pair; a newer path takes the place of an older one.
   std::vector<Path> known_paths_;
   /// A group on the path that the last search found.

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "hetnn/base/error.h"
+#include "hetnn/plan/partition/fetch.h"
 #include "hetnn/plan/partition/rank_set.h"
 
 namespace hetnn::plan {
@@ -458,11 +459,13 @@ std::vector<int32_t> fewest_subgraphs(const Instance& instance, const std::vecto
   const size_t devices = static_cast<size_t>(instance.device_count);
   std::vector<int32_t> runs(static_cast<size_t>(instance.size) * devices, 0);
   std::vector<int32_t> most(devices, 0);
+  constexpr size_t kAhead = 16;
   for (int32_t v = 0; v < instance.size; ++v) {
     int32_t* mine = runs.data() + static_cast<size_t>(v) * devices;
     const auto own = static_cast<size_t>(at(colour, v));
-    for (const int32_t u : instance.inputs(v)) {
-      const int32_t* theirs = runs.data() + static_cast<size_t>(u) * devices;
+    for (int32_t i = at(instance.in_begin, v); i < at(instance.in_begin, v + 1); ++i) {
+      fetch(runs.data() + static_cast<size_t>(later(instance.in_nodes, static_cast<size_t>(i), kAhead)) * devices);
+      const int32_t* theirs = runs.data() + static_cast<size_t>(at(instance.in_nodes, i)) * devices;
       for (size_t d = 0; d < devices; ++d) mine[d] = std::max(mine[d], theirs[d]);
     }
     for (size_t d = 0; d < devices; ++d) mine[d] += d == own ? (mine[d] + 1) & 1 : mine[d] & 1;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "hetnn/base/error.h"
+#include "hetnn/plan/partition/fetch.h"
 
 namespace hetnn::plan {
 namespace {
@@ -212,11 +213,9 @@ Instance make_instance(const Problem& problem, Topology sorted, const Options& o
   const bool all_exportable =
       std::all_of(problem.exportable.begin(), problem.exportable.end(), [](uint8_t e) { return e != 0; });
   for (size_t v = 0; v < n; ++v) {
-    if (v + kAhead < n) {
-      const auto later = static_cast<size_t>(instance.node_of[v + kAhead]);
-      __builtin_prefetch(&problem.output_bytes[later]);
-      __builtin_prefetch(&problem.time_us[later * devices]);
-    }
+    const auto soon = static_cast<size_t>(later(instance.node_of, v, kAhead));
+    fetch(&problem.output_bytes[soon]);
+    fetch(&problem.time_us[soon * devices]);
     const auto node = static_cast<size_t>(instance.node_of[v]);
     instance.output_bytes[v] = problem.output_bytes[node];
     for (size_t d = 0; d < devices; ++d) instance.time_us[v * devices + d] = problem.time_us[node * devices + d];

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "hetnn/plan/partition/contraction.h"
+#include "hetnn/plan/partition/fetch.h"
 #include "hetnn/plan/partition/group.h"
 #include "hetnn/plan/partition/parts.h"
 #include "hetnn/plan/partition/strategies.h"
@@ -40,10 +41,17 @@ std::vector<int32_t> merge_levels(const Instance& instance, const std::vector<in
     return v;
   };
   int32_t levels = 1;
+  constexpr size_t kAhead = 16;
   for (int32_t v = 0; v < instance.size; ++v) {
     int32_t& mine = level[index(v)];
-    for (const int32_t u : instance.inputs(v))
-      mine = std::max(mine, level[index(u)] + (label[index(u)] != label[index(v)] ? 1 : 0));
+    for (auto i = index(instance.in_begin[index(v)]); i < index(instance.in_begin[index(v) + 1]); ++i) {
+      const auto soon = index(later(instance.in_nodes, i, kAhead));
+      fetch(&level[soon]);
+      fetch(&label[soon]);
+      fetch(&root[soon]);
+      const auto u = index(instance.in_nodes[i]);
+      mine = std::max(mine, level[u] + (label[u] != label[index(v)] ? 1 : 0));
+    }
     levels = std::max(levels, mine + 1);
     for (const int32_t u : instance.inputs(v)) {
       if (level[index(u)] != mine || label[index(u)] != label[index(v)]) continue;
@@ -103,7 +111,7 @@ class Components {
     if (a != b) groups_->try_contract(a, b);
   }
 
-  /// Part numbers per node, along the edges.
+  /// Part numbers per node.
   std::vector<int32_t> numbering() {
     const std::vector<int32_t> number = groups_->numbering();
     std::vector<int32_t> result(component_of_.size());
@@ -114,19 +122,25 @@ class Components {
  private:
   template <typename Visit>
   void for_each_edge(const Visit& visit) const {
+    constexpr size_t kAhead = 16;
     for (int32_t v = 0; v < instance_.size; ++v) {
-      for (const int32_t u : instance_.inputs(v)) {
-        if (component_of_[index(u)] != component_of_[index(v)]) visit(component_of_[index(u)], component_of_[index(v)]);
+      const int32_t to = component_of_[index(v)];
+      for (auto i = index(instance_.in_begin[index(v)]); i < index(instance_.in_begin[index(v) + 1]); ++i) {
+        fetch(&component_of_[index(later(instance_.in_nodes, i, kAhead))]);
+        if (const int32_t from = component_of_[index(instance_.in_nodes[i])]; from != to) visit(from, to);
       }
     }
   }
 
   void merge_across_levels() {
+    constexpr size_t kAhead = 6;
     std::vector<int32_t> tried;
     for (int32_t k = 0; k < count_; ++k) {
       tried.clear();
-      for (int32_t i = in_begin_[index(k)]; i < in_begin_[index(k) + 1]; ++i) {
-        const int32_t producer = in_nodes_[static_cast<size_t>(i)];
+      for (auto i = index(in_begin_[index(k)]); i < index(in_begin_[index(k) + 1]); ++i) {
+        groups_->fetch_group(later(in_nodes_, i, 2 * kAhead));
+        groups_->fetch_edges(later(in_nodes_, i, kAhead));
+        const int32_t producer = in_nodes_[i];
         if (label_of_[index(producer)] != label_of_[index(k)]) continue;
         const int32_t from = groups_->group(producer);
         const int32_t to = groups_->group(k);

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "hetnn/base/error.h"
+#include "hetnn/plan/partition/fetch.h"
 #include "hetnn/plan/partition/group.h"
 #include "hetnn/plan/partition/instance.h"
 #include "hetnn/plan/partition/strategies.h"
@@ -146,8 +147,10 @@ PartitionResult finish_plan(const Instance& instance, const Draft& draft) {
   std::vector<Visit> visits(result.subgraphs.size());
   std::vector<PartitionCrossing> crossings;
   // Along the edges, where neighbours lie close together; the lists are brought into the problem's order afterwards.
+  constexpr size_t kAhead = 8;
   for (int32_t v = 0; v < instance.size; ++v) {
     const Place here = places[static_cast<size_t>(v)];
+    fetch(&visits[static_cast<size_t>(places[std::min(static_cast<size_t>(v) + kAhead, n - 1)].subgraph)]);
     const int32_t node = instance.node_of[static_cast<size_t>(v)];
     Visit& visit = visits[static_cast<size_t>(here.subgraph)];
     result.device_of[static_cast<size_t>(node)] = here.device;
@@ -158,10 +161,14 @@ PartitionResult finish_plan(const Instance& instance, const Draft& draft) {
     }
     nodes.push_back({here.subgraph, node});
     visit.us += instance.time(v, here.device);
-    const auto consumers = instance.consumers(v);
-    bool leaves = consumers.empty();
-    for (const int32_t c : consumers) {
-      const Place reader = places[static_cast<size_t>(c)];
+    const int32_t begin = instance.out_begin[static_cast<size_t>(v)];
+    const int32_t end = instance.out_begin[static_cast<size_t>(v) + 1];
+    bool leaves = begin == end;
+    for (auto edge = static_cast<size_t>(begin); edge < static_cast<size_t>(end); ++edge) {
+      fetch(&places[static_cast<size_t>(later(instance.out_nodes, edge, 2 * kAhead))]);
+      const Place soon = places[static_cast<size_t>(later(instance.out_nodes, edge, kAhead))];
+      fetch(&visits[static_cast<size_t>(soon.subgraph)]);
+      const Place reader = places[static_cast<size_t>(instance.out_nodes[edge])];
       if (reader.subgraph == here.subgraph) continue;
       leaves = true;
       if (int32_t& seen = visits[static_cast<size_t>(reader.subgraph)].seen; seen != v) {

@@ -7,6 +7,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/plan/partition/budget.h"
+#include "hetnn/plan/partition/fetch.h"
 #include "hetnn/plan/partition/group.h"
 
 namespace hetnn::plan {
@@ -19,22 +20,25 @@ std::vector<int32_t> order_parts(const Instance& instance, const std::vector<int
                                  const std::vector<int32_t>& device_of_part) {
   const size_t parts = device_of_part.size();
   std::vector<int32_t> begin(parts + 1, 0), missing(parts, 0);
-  for (int32_t v = 0; v < instance.size; ++v) {
-    for (const int32_t c : instance.consumers(v)) {
-      if (part_of[index(v)] == part_of[index(c)]) continue;
-      ++begin[index(part_of[index(v)]) + 1];
-      ++missing[index(part_of[index(c)])];
+  // Edges between parts, along the nodes; where they lead is asked for early.
+  const auto for_each_edge = [&](const auto& visit) {
+    constexpr size_t kAhead = 16;
+    for (size_t v = 0; v < part_of.size(); ++v) {
+      for (auto i = index(instance.out_begin[v]); i < index(instance.out_begin[v + 1]); ++i) {
+        fetch(&part_of[index(later(instance.out_nodes, i, kAhead))]);
+        const int32_t reader = part_of[index(instance.out_nodes[i])];
+        if (reader != part_of[v]) visit(part_of[v], reader);
+      }
     }
-  }
+  };
+  for_each_edge([&](int32_t part, int32_t reader) {
+    ++begin[index(part) + 1];
+    ++missing[index(reader)];
+  });
   std::partial_sum(begin.begin(), begin.end(), begin.begin());
   std::vector<int32_t> readers(static_cast<size_t>(begin[parts]));
   std::vector<int32_t> fill(begin.begin(), begin.end() - 1);
-  for (int32_t v = 0; v < instance.size; ++v) {
-    for (const int32_t c : instance.consumers(v)) {
-      if (part_of[index(v)] != part_of[index(c)])
-        readers[static_cast<size_t>(fill[index(part_of[index(v)])]++)] = part_of[index(c)];
-    }
-  }
+  for_each_edge([&](int32_t part, int32_t reader) { readers[index(fill[index(part)]++)] = reader; });
   // Ready parts by device, each taken first in, first out.
   std::vector<std::vector<int32_t>> ready(static_cast<size_t>(instance.device_count));
   std::vector<size_t> head(ready.size(), 0);
@@ -65,10 +69,12 @@ std::vector<int32_t> order_parts(const Instance& instance, const std::vector<int
 
 void refine_by_colour(const Instance& instance, const std::vector<int32_t>& colour, std::vector<int32_t>& part_of) {
   std::vector<int32_t> run(part_of.size(), 0);
-  for (int32_t v = 0; v < instance.size; ++v) {
-    for (const int32_t u : instance.inputs(v)) {
-      if (part_of[index(u)] != part_of[index(v)]) continue;
-      run[index(v)] = std::max(run[index(v)], run[index(u)] + (colour[index(u)] != colour[index(v)] ? 1 : 0));
+  constexpr size_t kAhead = 16;
+  for (size_t v = 0; v < part_of.size(); ++v) {
+    for (auto i = index(instance.in_begin[v]); i < index(instance.in_begin[v + 1]); ++i) {
+      fetch(&part_of[index(later(instance.in_nodes, i, kAhead))]);
+      const auto u = index(instance.in_nodes[i]);
+      if (part_of[u] == part_of[v]) run[v] = std::max(run[v], run[u] + (colour[u] != colour[v] ? 1 : 0));
     }
   }
   // Most parts have one run of one colour and stay whole; only the nodes of the others are sorted.

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "hetnn/base/error.h"
+#include "hetnn/plan/partition/fetch.h"
 #include "hetnn/plan/partition/topology.h"
 
 namespace hetnn::plan {
@@ -65,7 +66,7 @@ void validate_devices(const Problem& problem) {
 }
 
 /// A flat table of node numbers by hash: a million ids are looked up faster than in a set of strings. Places in the
-/// table are fetched a batch of ids ahead.
+/// table are asked for some ids ahead.
 void require_distinct_ids(const Problem& problem) {
   struct Entry {
     uint32_t tag = 0;
@@ -74,22 +75,23 @@ void require_distinct_ids(const Problem& problem) {
   size_t slots = 16;
   while (slots < problem.ids.size() * 2) slots *= 2;
   std::vector<Entry> table(slots);
-  std::array<size_t, 16> hashes{};
-  for (size_t begin = 0; begin < problem.ids.size(); begin += hashes.size()) {
-    const size_t count = std::min(hashes.size(), problem.ids.size() - begin);
-    for (size_t k = 0; k < count; ++k) {
-      hashes[k] = std::hash<std::string_view>{}(problem.ids[begin + k]);
-      __builtin_prefetch(&table[hashes[k] & (slots - 1)], 1);
-    }
-    for (size_t k = 0; k < count; ++k) {
-      const std::string& id = problem.ids[begin + k];
-      const auto tag = static_cast<uint32_t>(hashes[k] >> 32);
-      size_t slot = hashes[k] & (slots - 1);
+  constexpr size_t kAhead = 16;
+  std::array<size_t, kAhead> hashes{};
+  for (size_t next = 0; next < problem.ids.size() + kAhead; ++next) {
+    size_t& hash = hashes[next % kAhead];
+    if (next >= kAhead) {
+      const size_t k = next - kAhead;
+      const auto tag = static_cast<uint32_t>(hash >> 32);
+      size_t slot = hash & (slots - 1);
       for (; table[slot].node >= 0; slot = (slot + 1) & (slots - 1)) {
-        if (table[slot].tag == tag && problem.ids[static_cast<size_t>(table[slot].node)] == id)
-          throw InvalidModel(text("node '", id, "': this id is used twice; ids must differ."));
+        if (table[slot].tag == tag && problem.ids[static_cast<size_t>(table[slot].node)] == problem.ids[k])
+          throw InvalidModel(text("node '", problem.ids[k], "': this id is used twice; ids must differ."));
       }
-      table[slot] = {tag, static_cast<int32_t>(begin + k)};
+      table[slot] = {tag, static_cast<int32_t>(k)};
+    }
+    if (next < problem.ids.size()) {
+      hash = std::hash<std::string_view>{}(problem.ids[next]);
+      fetch(&table[hash & (slots - 1)]);
     }
   }
 }

@@ -5,7 +5,8 @@
 One row a network: nodes on the CPU, subgraphs, bytes that cross and predicted time, without and with the rewrite; the
 bytes that cross inside the network with it (its inputs and outputs left out); the difference from torch relative to
 the largest value. Then the break-even: a PReLU on the model's input, which the CPU could do before anything crosses, on
-ever smaller images. All but the difference are predictions, so they are the same on every machine.
+ever smaller images, on relu-only and on the same NPU with half its memory speed. All but the difference are
+predictions, so they are the same on every machine.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
 import hetnn  # noqa: E402
+from hetnn.targets import load_spec  # noqa: E402
 from models import nets, rewritten  # noqa: E402
 
 
@@ -81,7 +83,7 @@ def measure(name: str, make: Callable[[], nets.Case], target: str) -> dict[str, 
     }
 
 
-def break_even() -> list[dict[str, Any]]:
+def break_even(target: Any) -> list[dict[str, Any]]:
     rows = []
     for side in (128, 64, 32, 24, 16, 8, 4, 1):
         torch.manual_seed(1)
@@ -89,8 +91,7 @@ def break_even() -> list[dict[str, Any]]:
         nn.init.uniform_(module[0].weight, -1.28, 1.3)
         program = torch.export.export(module, (torch.randn(1, 32, side, side),), strict=False)
         plain, always, chosen = (
-            hetnn.plan(program, "cpu+relu-only", rewrite=mode).report(format="dict")
-            for mode in ("off", "always", "auto")
+            hetnn.plan(program, target, rewrite=mode).report(format="dict") for mode in ("off", "always", "auto")
         )
         rows.append(
             {
@@ -126,13 +127,17 @@ def main() -> int:
             f"{row['difference']:>11.1e}  {', '.join(row['left_on_cpu'])}",
             flush=True,
         )
-    print(f"\n{'PReLU of 32 channels':20} {'off us':>9} {'always us':>10} {'auto us':>9}  rewrite taken")
-    even = break_even()
-    for row in even:
-        print(
-            f"{row['side']:>9} x {row['side']:<8} {row['off_us']:>9.2f} {row['always_us']:>10.2f} "
-            f"{row['auto_us']:>9.2f}  {'yes' if row['taken'] else 'no'}"
-        )
+    half = load_spec("relu-only")
+    half["dram"]["bytes_per_cycle"] /= 2
+    even = {}
+    for npu, target in {"relu-only": "cpu+relu-only", "relu-only, half the memory speed": half}.items():
+        print(f"\nPReLU of 32 channels on {npu}\n{'':20} {'off us':>9} {'always us':>10} {'auto us':>9}  rewrite taken")
+        even[npu] = break_even(target)
+        for row in even[npu]:
+            print(
+                f"{row['side']:>9} x {row['side']:<8} {row['off_us']:>9.2f} {row['always_us']:>10.2f} "
+                f"{row['auto_us']:>9.2f}  {'yes' if row['taken'] else 'no'}"
+            )
     if args.json:
         Path(args.json).write_text(
             json.dumps({"networks": rows, "break_even": even}, indent=1) + "\n", encoding="utf-8"

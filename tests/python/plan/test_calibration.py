@@ -154,16 +154,17 @@ def test_nodes_of_one_launch_share_its_time(monkeypatch: pytest.MonkeyPatch) -> 
     net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.MaxPool2d(2))
     planned = hetnn.plan(torch.export.export(net, (torch.randn(1, 3, 8, 8),), strict=False), "cpu", calibration="off")
     conv, relu, pool = (node["id"] for node in planned.problem()["nodes"])
-    times = iter([{conv: 10.0, relu: 30.0, pool: 5.0}, {conv: 12.0, pool: 4.0}])
+    alone, fused = calibration._Measurement(), calibration._Measurement()
+    alone.of_node = {conv: 10.0, relu: 30.0, pool: 5.0}
+    fused.of_node = {conv: 12.0, pool: 4.0}
 
-    def run(compilation: Any, threads: int | None) -> Any:
-        measurement = calibration._Measurement()
-        measurement.of_node = next(times)
-        return measurement
+    def run(compilations: list[Any], threads: int | None) -> Any:
+        assert len(compilations) == 2
+        return [alone, fused]
 
     monkeypatch.setattr(calibration, "_run", run)
     measured = calibration.measure_nodes(planned._plan, "cpu")
-    assert measured == {conv: {"cpu": 3.0}, relu: {"cpu": 9.0}, pool: {"cpu": 5.0}}
+    assert measured == {conv: {"cpu": 3.0}, relu: {"cpu": 9.0}, pool: {"cpu": 4.0}}
 
 
 def test_a_model_compiled_with_measured_times_is_the_same_model() -> None:

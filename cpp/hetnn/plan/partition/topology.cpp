@@ -2,6 +2,7 @@
 #include "hetnn/plan/partition/topology.h"
 
 #include <algorithm>
+#include <limits>
 #include <span>
 
 #include "hetnn/plan/partition/fetch.h"
@@ -26,36 +27,43 @@ class Sorter {
   Sorter(const Problem& problem, Topology& sorted)
       : inputs_(problem.inputs),
         sorted_(sorted),
-        nodes_(problem.ids.size() + 1),
+        nodes_(problem.ids.size()),
         readers_(inputs_.size()),
         positions_(inputs_.size()) {
     // Counted and filled from the back in a table as small as can be: inputs stand anywhere.
-    std::vector<int32_t> reader_begin(nodes_.size(), 0);
+    std::vector<int32_t> reader_begin(nodes_.size() + 1, 0);
     for (const int32_t producer : inputs_) ++reader_begin[index(producer)];
-    for (size_t v = 1; v < nodes_.size(); ++v) reader_begin[v] += reader_begin[v - 1];
+    for (size_t v = 1; v < reader_begin.size(); ++v) reader_begin[v] += reader_begin[v - 1];
     for (int32_t v = problem.size() - 1; v >= 0; --v) {
       for (int64_t i = problem.input_begin[index(v)]; i < problem.input_begin[index(v) + 1]; ++i)
         readers_[index(--reader_begin[index(inputs_[static_cast<size_t>(i)])])] = v;
     }
     for (size_t v = 0; v < nodes_.size(); ++v) {
       const auto first = static_cast<int32_t>(problem.input_begin[v]);
-      const auto end = static_cast<int32_t>(problem.input_begin[std::min(v + 1, nodes_.size() - 1)]);
-      nodes_[v] = {first, first, end, reader_begin[v]};
+      const auto begin = index(reader_begin[v]);
+      const auto end = index(reader_begin[v + 1]);
+      nodes_[v] = {first, first, static_cast<int32_t>(problem.input_begin[v + 1]), kNobody};
+      if (end - begin == 1) nodes_[v].readers = ~readers_[begin];
+      if (end - begin < 2) continue;
+      nodes_[v].readers = static_cast<int32_t>(begin);
+      readers_[end - 1] = ~readers_[end - 1];
     }
   }
 
   void run() {
-    for (size_t v = 0; v + 1 < nodes_.size(); ++v) {
-      if (nodes_[v].first == nodes_[v].end) take(static_cast<int32_t>(v));
+    for (size_t v = 0; v < nodes_.size(); ++v) {
+      if (nodes_[v].first == nodes_[v].end) take(static_cast<int32_t>(v), {});
     }
     const std::vector<int32_t>& order = sorted_.node_of;
     for (size_t head = 0; head < order.size(); ++head) {
       fetch_readers(head);
-      for (const int32_t reader : readers_of(order[head])) {
+      const auto position = static_cast<int32_t>(head);
+      for_each_reader(order[head], [&](int32_t reader) {
         Node& node = nodes_[index(reader)];
-        positions_[index(node.next++)] = static_cast<int32_t>(head);
-        if (node.next == node.end) take(reader);
-      }
+        const auto inputs = index(node.end - node.first);
+        if (inputs > 1) positions_[index(node.next)] = position;
+        if (++node.next == node.end) take(reader, {inputs > 1 ? &positions_[index(node.first)] : &position, inputs});
+      });
     }
   }
 
@@ -83,12 +91,20 @@ class Sorter {
   struct Node {
     /// Its inputs, and where the position of the next one that is taken goes.
     int32_t first = 0, next = 0, end = 0;
-    /// Where its readers begin; they end where those of the next node begin.
+    /// The complement of its only reader, or where its readers begin; the complement of the last ends those.
     int32_t readers = 0;
   };
+  static constexpr int32_t kNobody = std::numeric_limits<int32_t>::min();
 
-  std::span<const int32_t> readers_of(int32_t v) const {
-    return {readers_.data() + nodes_[index(v)].readers, readers_.data() + nodes_[index(v) + 1].readers};
+  template <typename Visit>
+  [[gnu::always_inline]] void for_each_reader(int32_t v, const Visit& visit) const {
+    const int32_t readers = nodes_[index(v)].readers;
+    if (readers == kNobody) return;
+    if (readers < 0) return visit(~readers);
+    for (const int32_t* reader = &readers_[index(readers)];; ++reader) {
+      if (*reader < 0) return visit(~*reader);
+      visit(*reader);
+    }
   }
 
   /// Asks for the readers of nodes that come soon, each step once the one before has arrived.
@@ -96,25 +112,27 @@ class Sorter {
     constexpr size_t kAhead = 6;
     const std::vector<int32_t>& order = sorted_.node_of;
     fetch(&nodes_[index(later(order, head, 3 * kAhead))]);
-    fetch(readers_.data() + nodes_[index(later(order, head, 2 * kAhead))].readers);
-    for (const int32_t reader : readers_of(later(order, head, kAhead))) fetch(&nodes_[index(reader)]);
+    const int32_t readers = nodes_[index(later(order, head, 2 * kAhead))].readers;
+    if (readers >= 0) fetch(&readers_[index(readers)]);
+    for_each_reader(
+        later(order, head, kAhead), [&](int32_t reader)
+                                        __attribute__((always_inline)) { fetch(&nodes_[index(reader)]); });
   }
 
-  void take(int32_t v) {
-    const Node& node = nodes_[index(v)];
+  /// `inputs` are the positions of its inputs, ascending.
+  void take(int32_t v, std::span<const int32_t> inputs) {
     sorted_.node_of.push_back(v);
-    for (int32_t i = node.first; i < node.end; ++i) {
-      if (i == node.first || positions_[index(i)] != sorted_.in_nodes.back())
-        sorted_.in_nodes.push_back(positions_[index(i)]);
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      if (k == 0 || inputs[k] != sorted_.in_nodes.back()) sorted_.in_nodes.push_back(inputs[k]);
     }
     sorted_.in_begin.push_back(static_cast<int32_t>(sorted_.in_nodes.size()));
   }
 
   const std::vector<int32_t>& inputs_;
   Topology& sorted_;
-  /// By index in the problem; one more than there are.
+  /// By index in the problem.
   std::vector<Node> nodes_;
-  /// The readers of every node, and the positions of the inputs of every node.
+  /// The readers of every node that has several, and the positions of the inputs of every node that has several.
   std::vector<int32_t> readers_, positions_;
 };
 

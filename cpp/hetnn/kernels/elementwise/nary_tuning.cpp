@@ -157,28 +157,29 @@ int fastest_nary_group(const NaryLayer& layer, double budget_us) {
   HETNN_ASSERT(layer.inputs >= 1 && layer.inputs <= kMaxNaryInputs && layer.elems >= 0, name_of(layer));
   const std::vector<int> groups = candidates(layer);
   if (groups.size() == 1) return groups.front();
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
   Trial trial(layer, groups);
   std::vector<Candidate> left;
   for (size_t k = 0; k < groups.size(); ++k) left.push_back({k, {}});
   // Rounds over all candidates, so that a disturbance meets each of them, in an order of chance, so that none keeps
   // meeting the same operands. Whoever is far behind is out: the better the times are known, the less is far.
   std::minstd_rand chance;
-  double spent_us = 0;
+  const auto round_us = [&] {
+    return std::accumulate(left.begin(), left.end(), 0.0,
+                           [](double sum, const Candidate& c) { return sum + c.typical_us(); });
+  };
+  const auto fits = [&] {
+    return std::chrono::duration<double, std::micro>(Clock::now() - begin).count() + round_us() <= budget_us;
+  };
   bool hurry = false;
-  for (int round = 1; left.size() > 1 && (round <= 2 || (round <= kMostRounds && spent_us < budget_us)); ++round) {
+  for (int round = 1; left.size() > 1 && (round <= 2 || (round <= kMostRounds && fits())); ++round) {
     std::shuffle(left.begin(), left.end(), chance);
-    for (Candidate& candidate : left) {
-      candidate.took_us.push_back(trial.run_us(candidate.number));
-      spent_us += candidate.took_us.back();
-    }
+    for (Candidate& candidate : left) candidate.took_us.push_back(trial.run_us(candidate.number));
     // Where few rounds fit the time, the hopeless go early; else not before some rounds have shown what is chance.
-    if (round == 2) {
-      const double round_us = std::accumulate(left.begin(), left.end(), 0.0,
-                                              [](double sum, const Candidate& c) { return sum + c.typical_us(); });
-      hurry = round_us > budget_us / 16;
-    }
+    if (round == 1) hurry = round_us() > budget_us / 16;
     if (!hurry && round % 8 != 0) continue;
-    const double far = 1 + (round < 3 ? 0.4 : std::max(0.03, 0.6 / round));
+    const double far = 1 + std::max(0.03, 0.5 / round);
     const double leader = std::min_element(left.begin(), left.end())->typical_us();
     std::erase_if(left, [&](const Candidate& c) { return c.typical_us() > far * leader; });
   }

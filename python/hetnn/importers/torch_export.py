@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,10 @@ def _decomposed(program: ExportedProgram) -> ExportedProgram:
     for overload in kept:
         del table[overload]
     try:
-        decomposed: ExportedProgram = program.run_decompositions(table)
+        with warnings.catch_warnings():
+            # torch 2.13 warns of its own use of a deprecated check, once for every copy it makes.
+            warnings.filterwarnings("ignore", message=".isinstance.treespec, LeafSpec", category=FutureWarning)
+            decomposed: ExportedProgram = program.run_decompositions(table)
     except Exception as error:  # whatever torch finds wrong with the program
         raise InvalidModel(f"torch cannot decompose the exported program: {error}. Export the model again.") from error
     return decomposed

@@ -74,6 +74,9 @@ class Trial {
     lay_out();
   }
 
+  /// Whether a run computes all of a layer, which caches hold, and not a stretch of a large one.
+  bool whole_layers() const { return parts_ == 1; }
+
   /// The time of one run, on the operands next in turn.
   double run_us(size_t candidate) {
     using Clock = std::chrono::steady_clock;
@@ -183,12 +186,13 @@ int fastest_nary_group(const NaryLayer& layer, double budget_us) {
     const double leader = std::min_element(left.begin(), left.end())->typical_us();
     std::erase_if(left, [&](const Candidate& c) { return c.typical_us() > far * leader; });
   }
-  // Of groups that a trial does not tell apart the largest: fewer passes touch the output less often, whatever the
-  // caches hold where the layer runs.
-  const double leader = std::min_element(left.begin(), left.end())->typical_us();
-  size_t chosen = 0;
+  const Candidate& leader = *std::min_element(left.begin(), left.end());
+  size_t chosen = leader.number;
+  if (!trial.whole_layers()) return groups[chosen];
+  // In caches, of groups that a trial does not tell apart the largest: fewer passes touch the output less often,
+  // however near the operands lie where the layer runs.
   for (const Candidate& c : left)
-    if (c.typical_us() <= kEqual * leader) chosen = std::max(chosen, c.number);
+    if (c.typical_us() <= kEqual * leader.typical_us()) chosen = std::max(chosen, c.number);
   return groups[chosen];
 }
 

@@ -29,7 +29,8 @@ std::vector<Layer> layers_of(const ir::Graph& graph) {
   std::vector<Layer> out;
   out.reserve(groups.size());
   for (const ir::Node* node : graph.nodes()) {
-    if (!node->is_constant() && groups[node->group].back() == node) out.push_back(groups[node->group]);
+    if (node->is_constant()) continue;
+    if (Layer& layer = groups[node->group]; layer.back() == node) out.push_back(std::move(layer));
   }
   return out;
 }

@@ -15,6 +15,8 @@ constexpr int64_t kStride = int64_t{1} << 30;
 constexpr int64_t kGap = int64_t{1} << 10;
 /// A walk leaves groups of more edges for last.
 constexpr int32_t kFewEdges = 16;
+/// A search that has read more edges is worth looking up what is remembered of its ends, and remembering.
+constexpr int32_t kWorthKnowing = 16;
 /// Groups of more edges are giants: it is worth remembering which of them lead to which.
 constexpr int32_t kManyEdges = 256;
 
@@ -333,7 +335,7 @@ bool ContractionGraph::search(int32_t from, int32_t to) {
       return true;
     }
     // What is remembered lies far away too: most searches end before it would have been read.
-    if (!asked && walk<false>().work + walk<true>().work + std::min(backward_edges, forward_edges) > kFewEdges) {
+    if (!asked && walk<false>().work + walk<true>().work + std::min(backward_edges, forward_edges) > kWorthKnowing) {
       asked = true;
       if (knows_another_path(from, to)) return false;
     }

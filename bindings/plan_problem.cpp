@@ -88,10 +88,11 @@ void bind_plan_problem(py::module_& m) {
             for (int32_t v = 0; v < self->size(); ++v) index[self->ids[static_cast<size_t>(v)]] = v;
             bound.result = plan::partition_with_repair(
                 *self, bound.options, [&](const plan::PartitionResult& result, int32_t subgraph) {
-                  const plan::PartitionSubgraph& s = result.subgraphs[static_cast<size_t>(subgraph)];
+                  const auto s = static_cast<size_t>(subgraph);
                   std::vector<std::string> ids;
-                  for (const int32_t v : s.nodes) ids.push_back(self->ids[static_cast<size_t>(v)]);
-                  const py::object answer = backend(self->devices[static_cast<size_t>(s.device)].name, ids);
+                  for (const int32_t v : result.nodes[s]) ids.push_back(self->ids[static_cast<size_t>(v)]);
+                  const py::object answer =
+                      backend(self->devices[static_cast<size_t>(result.subgraphs[s].device)].name, ids);
                   plan::Refusal refusal;
                   if (answer.is_none()) return refusal;
                   const auto [reason, nodes] = answer.cast<std::pair<std::string, std::vector<std::string>>>();

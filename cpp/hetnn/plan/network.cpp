@@ -198,20 +198,21 @@ NetworkPlan plan_network(const ir::Graph& graph, const target::Target& target, c
   };
   std::vector<Refused> refused;
   const auto ask = [&](const PartitionResult& result, int32_t number) {
-    const PartitionSubgraph& subgraph = result.subgraphs[static_cast<size_t>(number)];
+    const int32_t place = result.subgraphs[static_cast<size_t>(number)].device;
+    const std::span<const int32_t> asked = result.nodes[static_cast<size_t>(number)];
     std::vector<ir::Node*> nodes;
-    for (int32_t node : subgraph.nodes) nodes.push_back(plan.nodes[static_cast<size_t>(node)]);
-    const std::string& device = target.devices[static_cast<size_t>(subgraph.device)]->name();
+    for (int32_t node : asked) nodes.push_back(plan.nodes[static_cast<size_t>(node)]);
+    const std::string& device = target.devices[static_cast<size_t>(place)]->name();
     Refusal out;
     const std::optional<SubgraphRefusal> answer = trial(subgraph_of_nodes(graph, device, std::move(nodes)));
     if (!answer) return out;
     out.refused = true;
     out.reason = answer->reason;
-    for (int32_t node : subgraph.nodes) {
-      const bool alone = subgraph.nodes.size() == 1;
+    for (int32_t node : asked) {
+      const bool alone = asked.size() == 1;
       if (!alone && plan.nodes[static_cast<size_t>(node)]->name() != answer->node) continue;
       out.nodes.push_back(node);
-      refused.push_back({node, subgraph.device, answer->reason});
+      refused.push_back({node, place, answer->reason});
     }
     return out;
   };
@@ -231,10 +232,10 @@ NetworkPlan plan_network(const ir::Graph& graph, const target::Target& target, c
 void apply(const NetworkPlan& plan, ir::Graph& graph) {
   std::vector<Placement> placements;
   for (size_t s = 0; s < plan.result.subgraphs.size(); ++s) {
-    const PartitionSubgraph& subgraph = plan.result.subgraphs[s];
-    for (int32_t node : subgraph.nodes) {
+    const int32_t device = plan.result.subgraphs[s].device;
+    for (int32_t node : plan.result.nodes[s]) {
       placements.push_back({plan.nodes[static_cast<size_t>(node)],
-                            plan.target->devices[static_cast<size_t>(subgraph.device)]->name(), static_cast<int>(s)});
+                            plan.target->devices[static_cast<size_t>(device)]->name(), static_cast<int>(s)});
     }
   }
   cut(graph, placements);

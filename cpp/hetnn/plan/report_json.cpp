@@ -1,6 +1,7 @@
 // The report of a plan, as JSON.
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "hetnn/plan/network.h"
 #include "hetnn/plan/partition/explain.h"
@@ -13,7 +14,7 @@ using Json = nlohmann::ordered_json;
 // Of the keys of docs/report-schema.json; a key that is removed or changes its meaning counts it up.
 constexpr int kReportVersion = 2;
 
-Json names(const NetworkPlan& plan, const std::vector<int32_t>& nodes) {
+Json names(const NetworkPlan& plan, std::span<const int32_t> nodes) {
   Json out = Json::array();
   for (int32_t node : nodes) out.push_back(plan.nodes[static_cast<size_t>(node)]->name());
   return out;
@@ -61,16 +62,18 @@ Json node_row(const NetworkPlan& plan, size_t node, int32_t device, Json reasons
           {"module", plan.nodes[node]->loc().scope}};
 }
 
-Json subgraph_json(const NetworkPlan& plan, const PartitionSubgraph& subgraph, const Subgraph& values) {
+Json subgraph_json(const NetworkPlan& plan, size_t s, const Subgraph& values) {
+  const PartitionSubgraph& subgraph = plan.result.subgraphs[s];
+  const std::span<const int32_t> nodes = plan.result.nodes[s];
   double macs = 0;
-  for (int32_t node : subgraph.nodes) macs += plan.problem.macs[static_cast<size_t>(node)];
+  for (int32_t node : nodes) macs += plan.problem.macs[static_cast<size_t>(node)];
   auto value_names = [](const std::vector<ir::Value*>& list) {
     Json out = Json::array();
     for (const ir::Value* value : list) out.push_back(value->name());
     return out;
   };
   return {{"device", device_name(plan, subgraph.device)},
-          {"nodes", names(plan, subgraph.nodes)},
+          {"nodes", names(plan, nodes)},
           {"macs", macs},
           {"inputs", value_names(values.inputs)},
           {"outputs", value_names(values.outputs)},
@@ -166,8 +169,7 @@ std::string report_json(const NetworkPlan& plan, const ir::Graph& graph, std::st
   const std::vector<Subgraph> cuts =
       graph.stage >= ir::Stage::cut ? subgraphs_of(graph) : std::vector<Subgraph>(result.subgraphs.size());
   Json subgraphs = Json::array(), crossings = Json::array(), notes = Json::array();
-  for (size_t s = 0; s < result.subgraphs.size(); ++s)
-    subgraphs.push_back(subgraph_json(plan, result.subgraphs[s], cuts[s]));
+  for (size_t s = 0; s < result.subgraphs.size(); ++s) subgraphs.push_back(subgraph_json(plan, s, cuts[s]));
   double crossing_bytes = 0;
   for (const PartitionCrossing& crossing : result.crossings) {
     crossing_bytes += crossing.bytes;

@@ -47,9 +47,9 @@ Problem graph(const std::string& words) {
 
 Sets sets(const Problem& p, const PartitionResult& result) {
   Sets all;
-  for (const PartitionSubgraph& s : result.subgraphs) {
+  for (size_t s = 0; s < result.subgraphs.size(); ++s) {
     std::vector<std::string> ids;
-    for (const int32_t v : s.nodes) ids.push_back(p.ids[index(v)]);
+    for (const int32_t v : result.nodes[s]) ids.push_back(p.ids[index(v)]);
     std::sort(ids.begin(), ids.end());
     all.push_back(ids);
   }
@@ -222,14 +222,15 @@ TEST(Repair, SplitsShedsAndRecords) {
   Problem p = graph("a: b:a c:b d:c e!:d");
   // Takes at most two nodes at a time, and never c.
   const Backend backend = [&](const PartitionResult& plan, int32_t s) -> Refusal {
-    const std::vector<int32_t>& nodes = plan.subgraphs[index(s)].nodes;
+    const std::span<const int32_t> nodes = plan.nodes[index(s)];
     if (std::find(nodes.begin(), nodes.end(), 2) != nodes.end()) return {true, "no rule for it", {2}};
     if (nodes.size() > 1) return {true, "scratchpad too small", {}};
     return {};
   };
   const PartitionResult result = partition_with_repair(p, {}, backend);
   EXPECT_EQ(result.device_of[2], 0);
-  for (const PartitionSubgraph& s : result.subgraphs) EXPECT_TRUE(s.device == 0 || s.nodes.size() == 1);
+  for (size_t s = 0; s < result.subgraphs.size(); ++s)
+    EXPECT_TRUE(result.subgraphs[s].device == 0 || result.nodes[s].size() == 1);
   ASSERT_FALSE(result.notes.empty());
   EXPECT_EQ(result.notes[0].node, 2);
   EXPECT_THAT(result.notes[0].text, HasSubstr("moved off 'npu': its backend refused it: no rule for it"));
@@ -273,11 +274,19 @@ TEST(Checker, NoticesEveryKindOfDamage) {
               ThrowsMessage<InternalError>(HasSubstr("breaks an invariant")));
   EXPECT_THAT(damaged([](PartitionResult& r) { r.crossings.pop_back(); }),
               ThrowsMessage<InternalError>(HasSubstr("a crossing is missing")));
-  EXPECT_THAT(damaged([](PartitionResult& r) { r.subgraphs.back().inputs.clear(); }),
+  const auto clear = [](NodeLists& lists, size_t s) {
+    const std::span<const int32_t> list = lists[s];
+    const int32_t count = lists.begin[s + 1] - lists.begin[s];
+    lists.nodes.erase(lists.nodes.begin() + lists.begin[s], lists.nodes.begin() + lists.begin[s + 1]);
+    for (size_t k = s + 1; k < lists.begin.size(); ++k) lists.begin[k] -= count;
+  };
+  EXPECT_THAT(damaged([&](PartitionResult& r) { clear(r.inputs, r.subgraphs.size() - 1); }),
               ThrowsMessage<InternalError>(HasSubstr("lacks an input")));
+  EXPECT_THAT(damaged([](PartitionResult& r) { r.outputs.begin.back() += 1; }),
+              ThrowsMessage<InternalError>(HasSubstr("lists are not those of its subgraphs")));
   EXPECT_THAT(damaged([](PartitionResult& r) { r.subgraphs.back().start_us = 0, r.subgraphs.back().finish_us = 2; }),
               ThrowsMessage<InternalError>(HasSubstr("schedule")));
-  EXPECT_THAT(damaged([](PartitionResult& r) { r.subgraphs[1].nodes.clear(); }),
+  EXPECT_THAT(damaged([&](PartitionResult& r) { clear(r.nodes, 1); }),
               ThrowsMessage<InternalError>(HasSubstr("is empty")));
 }
 

@@ -34,18 +34,27 @@ class Checker {
   int32_t place(int32_t v) const { return r_.subgraph_of[static_cast<size_t>(v)]; }
   int32_t rank(int32_t v) const { return rank_[static_cast<size_t>(v)]; }
 
+  /// One list a subgraph, each within what is listed.
+  void check_lists(const NodeLists& lists) const {
+    const std::vector<int32_t>& begin = lists.begin;
+    if (begin.size() != r_.subgraphs.size() + 1 || begin.front() != 0 || !std::is_sorted(begin.begin(), begin.end()) ||
+        static_cast<size_t>(begin.back()) != lists.nodes.size())
+      fail("its lists are not those of its subgraphs");
+  }
+
   /// Every node once, on a device that supports it, hard pins kept, nodes of a subgraph in a runnable order.
   void check_places() {
     const size_t n = p_.ids.size();
     if (r_.device_of.size() != n || r_.subgraph_of.size() != n) fail("it does not speak of every node");
+    for (const NodeLists* lists : {&r_.nodes, &r_.inputs, &r_.outputs}) check_lists(*lists);
     values_.reserve(n);
     run_us_.reserve(r_.subgraphs.size());
     for (size_t s = 0; s < r_.subgraphs.size(); ++s) {
       const PartitionSubgraph& subgraph = r_.subgraphs[s];
-      if (subgraph.nodes.empty()) fail(text("subgraph ", s, " is empty"));
+      if (r_.nodes[s].empty()) fail(text("subgraph ", s, " is empty"));
       if (subgraph.device < 0 || subgraph.device >= p_.device_count()) fail(text("subgraph ", s, " has no device"));
       run_us_.push_back(p_.devices[static_cast<size_t>(subgraph.device)].launch_us);
-      for (const int32_t v : subgraph.nodes) {
+      for (const int32_t v : r_.nodes[s]) {
         if (v < 0 || v >= p_.size()) fail(text("subgraph ", s, " holds node ", v, ", which does not exist"));
         values_.push_back({.node = v, .place = static_cast<int32_t>(s), .device = subgraph.device});
       }
@@ -74,21 +83,24 @@ class Checker {
   /// and crossings are those of the edges and nothing else.
   void check_edges() {
     const size_t devices = p_.devices.size();
+    const auto [edges, edges_end] = edges_by_rank();
     crosses_.assign(p_.ids.size() * devices, 0);
+    constexpr size_t kAhead = 16;
     int32_t reader = 0;
+    size_t edge = 0;
     for (size_t s = 0; s < r_.subgraphs.size(); ++s) {
       const PartitionSubgraph& subgraph = r_.subgraphs[s];
       size_t inputs = 0;
-      for (const int32_t v : subgraph.nodes) {
-        fetch_edges(static_cast<size_t>(reader));
-        for (int64_t i = p_.input_begin[static_cast<size_t>(v)]; i < p_.input_begin[static_cast<size_t>(v) + 1]; ++i) {
-          const int32_t u = p_.inputs[static_cast<size_t>(i)];
-          if (rank(u) >= reader) {
-            fail(place(u) == place(v)
-                     ? "node '" + id(u) + "' comes after its reader '" + id(v) + "' in one subgraph"
-                     : "the subgraph of '" + id(u) + "' comes after that of its reader '" + id(v) + "'");
+      for (const int32_t v : r_.nodes[s]) {
+        for (; edge < static_cast<size_t>(edges_end[static_cast<size_t>(reader)]); ++edge) {
+          fetch(&values_[static_cast<size_t>(later(edges, edge, kAhead))]);
+          const auto rank = static_cast<size_t>(edges[edge]);
+          Value& producer = values_[rank];
+          if (edges[edge] >= reader) {
+            fail(place(producer.node) == place(v)
+                     ? "node '" + id(producer.node) + "' comes after its reader '" + id(v) + "' in one subgraph"
+                     : "the subgraph of '" + id(producer.node) + "' comes after that of its reader '" + id(v) + "'");
           }
-          Value& producer = values_[static_cast<size_t>(rank(u))];
           producer.read = true;
           if (producer.place == static_cast<int32_t>(s)) continue;
           producer.leaves = true;
@@ -97,36 +109,43 @@ class Checker {
             ++inputs;
           }
           if (producer.device == subgraph.device) continue;
-          uint8_t& crossing = crosses_[static_cast<size_t>(u) * devices + static_cast<size_t>(subgraph.device)];
+          uint8_t& crossing = crosses_[rank * devices + static_cast<size_t>(subgraph.device)];
           crossings_ += crossing == 0 ? 1 : 0;
           crossing = 1;
         }
         ++reader;
       }
       int32_t last = -1;
-      for (const int32_t u : subgraph.inputs) {
+      for (int32_t i = r_.inputs.begin[s]; i < r_.inputs.begin[s + 1]; ++i) {
+        const int32_t u = r_.inputs.nodes[static_cast<size_t>(i)];
+        fetch(&rank_[node_later(r_.inputs, i, kAhead)]);
         if (u <= last || u >= p_.size() || value(u).read_by != static_cast<int32_t>(s))
           fail(text("the inputs of subgraph ", s, " are not those of its edges"));
         last = u;
       }
-      if (inputs != subgraph.inputs.size()) fail(text("subgraph ", s, " lacks an input"));
+      if (inputs != r_.inputs[s].size()) fail(text("subgraph ", s, " lacks an input"));
     }
   }
 
   /// Outputs are those that the edges ask for; no trapped value leaves its device; crossings carry the right figures.
   void check_interfaces() {
     size_t outputs = 0;
+    std::vector<bool> is_output(p_.ids.size(), false);
     for (const Value& value : values_) {
       if (!value.leaves && value.read) continue;
       ++outputs;
+      is_output[static_cast<size_t>(value.node)] = true;
       if (!p_.exportable_from(value.node, device_of(value.node)))
         fail("node '" + id(value.node) + "' is an output of a subgraph of '" + device(device_of(value.node)) +
              "', which cannot export it");
     }
+    constexpr size_t kAhead = 16;
     for (size_t s = 0; s < r_.subgraphs.size(); ++s) {
       int32_t last = -1;
-      for (const int32_t v : r_.subgraphs[s].outputs) {
-        if (v <= last || v >= p_.size() || place(v) != static_cast<int32_t>(s) || (!value(v).leaves && value(v).read))
+      for (int32_t i = r_.outputs.begin[s]; i < r_.outputs.begin[s + 1]; ++i) {
+        const int32_t v = r_.outputs.nodes[static_cast<size_t>(i)];
+        fetch(&r_.subgraph_of[node_later(r_.outputs, i, kAhead)]);
+        if (v <= last || v >= p_.size() || place(v) != static_cast<int32_t>(s) || !is_output[static_cast<size_t>(v)])
           fail(text("subgraph ", s, " records an output that nobody outside reads"));
         last = v;
         --outputs;
@@ -138,8 +157,8 @@ class Checker {
     for (const PartitionCrossing& crossing : r_.crossings) {
       const std::pair<int32_t, int32_t> now{crossing.node, crossing.to_device};
       if (!(before < now) || crossing.node >= p_.size() || crossing.to_device >= p_.device_count() ||
-          crosses_[static_cast<size_t>(crossing.node) * p_.devices.size() + static_cast<size_t>(crossing.to_device)] ==
-              0 ||
+          crosses_[static_cast<size_t>(rank(crossing.node)) * p_.devices.size() +
+                   static_cast<size_t>(crossing.to_device)] == 0 ||
           crossing.from_device != device_of(crossing.node) ||
           crossing.bytes != p_.output_bytes[static_cast<size_t>(crossing.node)])
         fail("a crossing is recorded wrongly");
@@ -166,11 +185,13 @@ class Checker {
         if (place(u) == place(v)) parent[static_cast<size_t>(root(u))] = root(v);
       }
     }
-    for (const PartitionSubgraph& s : r_.subgraphs) {
-      if (!p_.devices[static_cast<size_t>(s.device)].connected) continue;
-      for (const int32_t v : s.nodes) {
-        if (root(v) != root(s.nodes.front()))
-          fail("'" + id(v) + "' and '" + id(s.nodes.front()) + "' share a subgraph of '" + device(s.device) +
+    for (size_t s = 0; s < r_.subgraphs.size(); ++s) {
+      const int32_t d = r_.subgraphs[s].device;
+      if (!p_.devices[static_cast<size_t>(d)].connected) continue;
+      const int32_t first = r_.nodes[s].front();
+      for (const int32_t v : r_.nodes[s]) {
+        if (root(v) != root(first))
+          fail("'" + id(v) + "' and '" + id(first) + "' share a subgraph of '" + device(d) +
                "' without being connected");
       }
     }
@@ -198,12 +219,18 @@ class Checker {
     if (!near(total, r_.cost_us)) fail(text("it costs ", total, " us but records ", r_.cost_us));
     std::vector<double> free_us(p_.devices.size(), 0);
     double end = 0;
+    constexpr size_t kAhead = 16;
     const double slack = kRelativeSlack * (1 + total);
-    for (const PartitionSubgraph& s : r_.subgraphs) {
+    for (size_t k = 0; k < r_.subgraphs.size(); ++k) {
+      const PartitionSubgraph& s = r_.subgraphs[k];
       if (s.start_us + slack < free_us[static_cast<size_t>(s.device)]) fail("two subgraphs share a device at one time");
       free_us[static_cast<size_t>(s.device)] = s.finish_us;
       end = std::max(end, s.finish_us);
-      for (const int32_t u : s.inputs) {
+      for (int32_t i = r_.inputs.begin[k]; i < r_.inputs.begin[k + 1]; ++i) {
+        const int32_t u = r_.inputs.nodes[static_cast<size_t>(i)];
+        const size_t soon = node_later(r_.inputs, i, kAhead);
+        fetch(&r_.device_of[soon]);
+        fetch(&r_.subgraph_of[soon]);
         const double moved = device_of(u) == s.device ? 0 : p_.transfer_us(u, device_of(u), s.device);
         if (s.start_us + slack < r_.subgraphs[static_cast<size_t>(place(u))].finish_us + moved)
           fail("a subgraph starts before '" + id(u) + "' has arrived");
@@ -236,24 +263,29 @@ class Checker {
     fetch(&r_.device_of[v]);
     fetch(&p_.time_us[v * p_.devices.size()]);
   }
-  /// The same for their edges, each step once the one before has arrived.
-  [[gnu::always_inline]] void fetch_edges(size_t reader) const {
-    constexpr size_t kAhead = 6;
-    if (reader + 4 * kAhead >= values_.size()) return;
-    const auto node = [&](size_t steps) { return static_cast<size_t>(values_[reader + steps * kAhead].node); };
-    const auto for_each_input = [&](size_t v, const auto& visit) __attribute__((always_inline)) {
-      for (int64_t i = p_.input_begin[v]; i < p_.input_begin[v + 1]; ++i)
-        visit(static_cast<size_t>(p_.inputs[static_cast<size_t>(i)]));
-    };
-    fetch(&p_.input_begin[node(4)]);
-    fetch(p_.inputs.data() + p_.input_begin[node(3)]);
-    for_each_input(
-        node(2), [&](size_t u) __attribute__((always_inline)) { fetch(&rank_[u]); });
-    for_each_input(
-        node(1), [&](size_t u) __attribute__((always_inline)) {
-          fetch(&values_[static_cast<size_t>(rank_[u])]);
-          fetch(&crosses_[u * p_.devices.size()]);
-        });
+  /// A node some steps on in one of the plan's lists, damaged as it may be.
+  size_t node_later(const NodeLists& lists, int32_t i, size_t steps) const {
+    const int32_t v = later(lists.nodes, static_cast<size_t>(i), steps);
+    return static_cast<size_t>(std::clamp(v, 0, p_.size() - 1));
+  }
+
+  /// The producers of each node, in the order of all subgraphs' nodes and by their ranks there, and where those of each
+  /// node end: a first pass brings the edges together, so that nothing is looked up in the problem one by one.
+  std::pair<std::vector<int32_t>, std::vector<int32_t>> edges_by_rank() const {
+    constexpr size_t kAhead = 8;
+    std::vector<int32_t> edges, edges_end;
+    edges.reserve(p_.inputs.size());
+    edges_end.reserve(values_.size());
+    const auto node = [&](size_t k) { return static_cast<size_t>(values_[std::min(k, values_.size() - 1)].node); };
+    for (size_t k = 0; k < values_.size(); ++k) {
+      fetch(&p_.input_begin[node(k + 2 * kAhead)]);
+      fetch(p_.inputs.data() + p_.input_begin[node(k + kAhead)]);
+      const auto inputs = p_.inputs.begin();
+      edges.insert(edges.end(), inputs + p_.input_begin[node(k)], inputs + p_.input_begin[node(k) + 1]);
+      edges_end.push_back(static_cast<int32_t>(edges.size()));
+    }
+    for (int32_t& edge : edges) edge = rank(edge);
+    return {std::move(edges), std::move(edges_end)};
   }
 
   const Problem& p_;
@@ -261,7 +293,7 @@ class Checker {
   /// The place of each node in the order of all subgraphs' nodes; in that order neighbours lie close together.
   std::vector<int32_t> rank_;
   std::vector<Value> values_;
-  /// [v * devices + d]: 1 where the value of v moves to d.
+  /// [rank(v) * devices + d]: 1 where the value of v moves to d.
   std::vector<uint8_t> crosses_;
   size_t crossings_ = 0;
   /// By subgraph: launch and node times.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,15 +37,19 @@ struct Options {
   bool overlap = false;
 };
 
-/// Nodes of one device that run in one visit.
+/// A list of nodes for every subgraph, one behind the other: a plan may have a million subgraphs.
+struct NodeLists {
+  /// That of subgraph s is nodes[begin[s] .. begin[s + 1]).
+  std::vector<int32_t> begin = {0};
+  std::vector<int32_t> nodes;
+
+  size_t size() const { return begin.size() - 1; }
+  std::span<const int32_t> operator[](size_t s) const { return {nodes.data() + begin[s], nodes.data() + begin[s + 1]}; }
+};
+
+/// Nodes of one device that run in one visit; the plan lists them.
 struct PartitionSubgraph {
   int32_t device = 0;
-  /// Indices into the problem, in an order in which they can run.
-  std::vector<int32_t> nodes;
-  /// Producers outside whose values are read here, ascending.
-  std::vector<int32_t> inputs;
-  /// Nodes whose values are read elsewhere or by nobody, ascending.
-  std::vector<int32_t> outputs;
   /// Launch and node times.
   double predicted_us = 0;
   /// Position in the overlapped schedule, where subgraphs of different devices run at the same time.
@@ -78,6 +83,9 @@ struct PartitionResult {
   std::vector<int32_t> subgraph_of;
   /// In an order in which they can run one after the other.
   std::vector<PartitionSubgraph> subgraphs;
+  /// The nodes of each subgraph in an order in which they can run; the producers outside whose values it reads,
+  /// ascending; its nodes whose values are read elsewhere or by nobody, ascending. Indices into the problem.
+  NodeLists nodes, inputs, outputs;
   std::vector<PartitionCrossing> crossings;
   /// Node times, launches and transfers, one after the other.
   double cost_us = 0;

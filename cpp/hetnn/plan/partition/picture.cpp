@@ -152,11 +152,12 @@ class Picture {
     for (size_t s = 0; s < r_.subgraphs.size(); ++s) {
       const PartitionSubgraph& g = r_.subgraphs[s];
       box(left + g.start_us * scale, lane(g.device), std::max(1.0, (g.finish_us - g.start_us) * scale), 30, g.device,
-          "subgraph " + std::to_string(s) + ": " + std::to_string(g.nodes.size()) + " nodes, " +
+          "subgraph " + std::to_string(s) + ": " + std::to_string(r_.nodes[s].size()) + " nodes, " +
               figure(g.start_us, "us") + " to " + figure(g.finish_us, "us"));
     }
-    for (const PartitionSubgraph& g : r_.subgraphs) {
-      for (const int32_t u : g.inputs) {
+    for (size_t s = 0; s < r_.subgraphs.size(); ++s) {
+      const PartitionSubgraph& g = r_.subgraphs[s];
+      for (const int32_t u : r_.inputs[s]) {
         const PartitionSubgraph& from = r_.subgraphs[index(r_.subgraph_of[index(u)])];
         if (from.device == g.device) continue;
         const bool down = from.device < g.device;

@@ -103,7 +103,7 @@ Options parse_plan_options(std::string_view strategy, std::string_view json) {
 std::string plan_json(const Problem& problem, const Options& options, const PartitionResult& result) {
   const auto id = [&](int32_t v) -> const std::string& { return problem.ids[static_cast<size_t>(v)]; };
   const auto device = [&](int32_t d) -> const std::string& { return problem.devices[static_cast<size_t>(d)].name; };
-  const auto ids = [&](const std::vector<int32_t>& nodes) {
+  const auto ids = [&](std::span<const int32_t> nodes) {
     Json list = Json::array();
     for (const int32_t v : nodes) list.push_back(id(v));
     return list;
@@ -111,11 +111,12 @@ std::string plan_json(const Problem& problem, const Options& options, const Part
   Json document;
   document["strategy"] = strategy_name(options.strategy);
   document["subgraphs"] = Json::array();
-  for (const PartitionSubgraph& s : result.subgraphs) {
+  for (size_t k = 0; k < result.subgraphs.size(); ++k) {
+    const PartitionSubgraph& s = result.subgraphs[k];
     document["subgraphs"].push_back({{"device", device(s.device)},
-                                     {"nodes", ids(s.nodes)},
-                                     {"inputs", ids(s.inputs)},
-                                     {"outputs", ids(s.outputs)},
+                                     {"nodes", ids(result.nodes[k])},
+                                     {"inputs", ids(result.inputs[k])},
+                                     {"outputs", ids(result.outputs[k])},
                                      {"predicted_us", s.predicted_us},
                                      {"start_us", s.start_us},
                                      {"finish_us", s.finish_us}});

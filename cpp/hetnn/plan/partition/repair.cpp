@@ -32,10 +32,13 @@ class Repair {
 
   /// Whether the backend takes the subgraph; answers are remembered, since later plans share most subgraphs.
   Refusal ask(const PartitionResult& result, int32_t s) {
-    const PartitionSubgraph& subgraph = result.subgraphs[index(s)];
-    if (subgraph.device == 0 || accepted_.contains({subgraph.device, subgraph.nodes})) return {};
+    const int32_t device = result.subgraphs[index(s)].device;
+    if (device == 0) return {};
+    const std::span<const int32_t> nodes = result.nodes[index(s)];
+    std::pair asked(device, std::vector<int32_t>(nodes.begin(), nodes.end()));
+    if (accepted_.contains(asked)) return {};
     Refusal refusal = backend_(result, s);
-    if (!refusal.refused) accepted_.insert({subgraph.device, subgraph.nodes});
+    if (!refusal.refused) accepted_.insert(std::move(asked));
     return refusal;
   }
 
@@ -80,27 +83,28 @@ class Repair {
       std::vector<int32_t> part_of(index(instance.size)), colour(index(instance.size));
       bool changed = false;
       for (int32_t s = 0; s < static_cast<int32_t>(result.subgraphs.size()); ++s) {
-        const PartitionSubgraph& subgraph = result.subgraphs[index(s)];
+        const int32_t device = result.subgraphs[index(s)].device;
+        const std::span<const int32_t> nodes = result.nodes[index(s)];
         const Refusal refusal = ask(result, s);
-        const size_t half = refusal.refused ? subgraph.nodes.size() / 2 : subgraph.nodes.size();
-        for (size_t k = 0; k < subgraph.nodes.size(); ++k) {
-          const int32_t v = position[index(subgraph.nodes[k])];
+        const size_t half = refusal.refused ? nodes.size() / 2 : nodes.size();
+        for (size_t k = 0; k < nodes.size(); ++k) {
+          const int32_t v = position[index(nodes[k])];
           part_of[index(v)] = 2 * s + (k < half ? 0 : 1);
-          colour[index(v)] = subgraph.device;
+          colour[index(v)] = device;
         }
         if (!refusal.refused) continue;
         changed = true;
-        if (subgraph.nodes.size() > 1) {
-          note(subgraph.nodes[half], text("a subgraph of '", device_name(subgraph.device), "' was cut before it: the ",
-                                          "backend refused the whole: ", refusal.reason));
+        if (nodes.size() > 1) {
+          note(nodes[half], text("a subgraph of '", device_name(device), "' was cut before it: the ",
+                                 "backend refused the whole: ", refusal.reason));
           continue;
         }
-        const int32_t node = subgraph.nodes.front();
+        const int32_t node = nodes.front();
         const int32_t v = position[index(node)];
         const int32_t to = fallback_device(instance, colour, v);
-        if (to < 0) throw_refused(node, subgraph.device, refusal.reason);
+        if (to < 0) throw_refused(node, device, refusal.reason);
         colour[index(v)] = to;
-        note(node, text("moved off '", device_name(subgraph.device), "': its backend refused it: ", refusal.reason));
+        note(node, text("moved off '", device_name(device), "': its backend refused it: ", refusal.reason));
       }
       if (!changed) break;
       result = finish_plan(instance, draft_from_parts(instance, std::move(part_of), std::move(colour)));

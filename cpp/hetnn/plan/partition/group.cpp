@@ -397,10 +397,13 @@ Draft group_in_index_order(const Instance& instance, const Clusters& clusters, s
   }
   int32_t run = -1;
   int32_t current = -1;
+  // Ranks lie anywhere in `of_rank`: the cluster that became ready last is remembered, others are asked for early.
+  int32_t latest = -1;
   while (!ready.empty()) {
     const int32_t rank = ready.lowest();
     ready.erase(rank);
-    const int32_t v = at(of_rank, rank);
+    const bool is_latest = latest >= 0 && waiting[static_cast<size_t>(latest)].rank == rank;
+    const int32_t v = is_latest ? latest : at(of_rank, rank);
     Waiting& cluster = waiting[static_cast<size_t>(v)];
     if (cluster.colour != current) {
       current = cluster.colour;
@@ -409,7 +412,10 @@ Draft group_in_index_order(const Instance& instance, const Clusters& clusters, s
     cluster.run = run;
     for (const int32_t c : graph.consumers(v)) {
       Waiting& consumer = waiting[static_cast<size_t>(c)];
-      if (--consumer.missing == 0) ready.insert(consumer.rank);
+      if (--consumer.missing != 0) continue;
+      ready.insert(consumer.rank);
+      fetch(&of_rank[static_cast<size_t>(consumer.rank)]);
+      latest = c;
     }
   }
   std::vector<int32_t> run_of(waiting.size());

@@ -65,29 +65,37 @@ void validate_devices(const Problem& problem) {
   }
 }
 
-/// A flat table of node numbers by hash: a million ids are looked up faster than in a set of strings. Places in the
-/// table are asked for some ids ahead.
+/// The second node of those that share an id, or -1.
+int32_t repeated_id(const Problem& problem) {
+  std::unordered_set<std::string_view> seen;
+  for (int32_t v = 0; v < problem.size(); ++v) {
+    if (!seen.insert(problem.ids[static_cast<size_t>(v)]).second) return v;
+  }
+  return -1;
+}
+
+/// A flat table of half hashes: as long as those differ the ids do, and a million of them are looked up faster than in
+/// a set of strings. Places in the table are asked for some ids ahead.
 void require_distinct_ids(const Problem& problem) {
-  struct Entry {
-    uint32_t tag = 0;
-    int32_t node = -1;
-  };
   size_t slots = 16;
   while (slots < problem.ids.size() * 2) slots *= 2;
-  std::vector<Entry> table(slots);
+  std::vector<uint32_t> table(slots, 0);
   constexpr size_t kAhead = 16;
   std::array<size_t, kAhead> hashes{};
   for (size_t next = 0; next < problem.ids.size() + kAhead; ++next) {
     size_t& hash = hashes[next % kAhead];
     if (next >= kAhead) {
-      const size_t k = next - kAhead;
-      const auto tag = static_cast<uint32_t>(hash >> 32);
+      const uint32_t tag = static_cast<uint32_t>(hash >> 32) | 1;  // 0 marks an empty slot
       size_t slot = hash & (slots - 1);
-      for (; table[slot].node >= 0; slot = (slot + 1) & (slots - 1)) {
-        if (table[slot].tag == tag && problem.ids[static_cast<size_t>(table[slot].node)] == problem.ids[k])
-          throw InvalidModel(text("node '", problem.ids[k], "': this id is used twice; ids must differ."));
+      for (; table[slot] != 0 && table[slot] != tag; slot = (slot + 1) & (slots - 1)) {
       }
-      table[slot] = {tag, static_cast<int32_t>(k)};
+      if (table[slot] == tag) {
+        const int32_t v = repeated_id(problem);
+        if (v < 0) return;
+        throw InvalidModel(
+            text("node '", problem.ids[static_cast<size_t>(v)], "': this id is used twice; ids must differ."));
+      }
+      table[slot] = tag;
     }
     if (next < problem.ids.size()) {
       hash = std::hash<std::string_view>{}(problem.ids[next]);

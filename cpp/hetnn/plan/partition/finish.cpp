@@ -7,6 +7,7 @@
 #include "hetnn/plan/partition/fetch.h"
 #include "hetnn/plan/partition/group.h"
 #include "hetnn/plan/partition/instance.h"
+#include "hetnn/plan/partition/lists.h"
 
 namespace hetnn::plan {
 namespace {
@@ -111,17 +112,10 @@ struct Entry {
   int32_t subgraph, node;
 };
 
-/// The nodes entered for each subgraph, in the order they were entered.
-NodeLists make_lists(const std::vector<Entry>& entries, size_t subgraphs) {
-  NodeLists lists;
-  // Counted two places on, so that filling leaves every beginning where it belongs.
-  lists.begin.assign(subgraphs + 2, 0);
-  for (const Entry& e : entries) ++lists.begin[index(e.subgraph) + 2];
-  std::partial_sum(lists.begin.begin(), lists.begin.end(), lists.begin.begin());
-  lists.nodes.resize(entries.size());
-  for (const Entry& e : entries) lists.nodes[index(lists.begin[index(e.subgraph) + 1]++)] = e.node;
-  lists.begin.pop_back();
-  return lists;
+NodeLists lists_of(const std::vector<Entry>& entries, size_t subgraphs) {
+  return make_lists(subgraphs, [&](const auto& enter) {
+    for (const Entry& e : entries) enter(e.subgraph, e.node);
+  });
 }
 
 void sort_lists(NodeLists& lists, size_t n) {
@@ -147,8 +141,7 @@ PartitionResult finish_plan(const Instance& instance, const Draft& draft) {
   };
   std::vector<Place> places(n);
   for (size_t v = 0; v < n; ++v) places[v] = {draft.subgraph_of[v], draft.colour[v]};
-  std::vector<Entry> nodes, inputs, outputs;
-  nodes.reserve(n);
+  std::vector<Entry> inputs, outputs;
   outputs.reserve(n);
   inputs.reserve(instance.in_nodes.size());
   std::vector<int32_t> stamp(p.devices.size(), -1);
@@ -175,7 +168,6 @@ PartitionResult finish_plan(const Instance& instance, const Draft& draft) {
       visit.device = here.device;
       visit.us = instance.launch_us[index(here.device)];
     }
-    nodes.push_back({here.subgraph, node});
     visit.us += instance.time(v, here.device);
     const int32_t begin = instance.out_begin[index(v)];
     const int32_t end = instance.out_begin[index(v) + 1];
@@ -201,9 +193,11 @@ PartitionResult finish_plan(const Instance& instance, const Draft& draft) {
     result.subgraphs[s].device = visits[s].device;
     result.subgraphs[s].predicted_us = visits[s].us;
   }
-  result.nodes = make_lists(nodes, visits.size());
-  result.inputs = make_lists(inputs, visits.size());
-  result.outputs = make_lists(outputs, visits.size());
+  result.nodes = make_lists(visits.size(), [&](const auto& enter) {
+    for (size_t v = 0; v < n; ++v) enter(draft.subgraph_of[v], instance.node_of[v]);
+  });
+  result.inputs = lists_of(inputs, visits.size());
+  result.outputs = lists_of(outputs, visits.size());
   result.crossings = sort_crossings(p, result.device_of, crossings);
   sort_lists(result.inputs, n);
   sort_lists(result.outputs, n);

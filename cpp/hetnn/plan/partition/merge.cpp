@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <span>
 
 #include "hetnn/plan/partition/contraction.h"
 #include "hetnn/plan/partition/fetch.h"
 #include "hetnn/plan/partition/group.h"
+#include "hetnn/plan/partition/lists.h"
 #include "hetnn/plan/partition/parts.h"
 #include "hetnn/plan/partition/strategies.h"
 
@@ -239,19 +241,23 @@ class SettleByMerging {
   std::vector<std::pair<int32_t, int32_t>> joins_;
 };
 
+size_t part_count(const std::vector<int32_t>& part_of) {
+  return part_of.empty() ? 0 : index(*std::max_element(part_of.begin(), part_of.end())) + 1;
+}
+
 /// The parts that may run on an accelerator, and what each decision costs.
 class Assignment {
  public:
   Assignment(const Instance& instance, std::vector<int32_t> part_of, std::vector<int32_t>& colour)
-      : instance_(instance), part_of_(std::move(part_of)), colour_(colour) {
-    int32_t parts = 0;
-    for (const int32_t k : part_of_) parts = std::max(parts, k + 1);
-    members_.resize(static_cast<size_t>(parts));
-    device_.assign(static_cast<size_t>(parts), 0);
-    for (int32_t v = 0; v < instance_.size; ++v) {
-      members_[index(part_of_[index(v)])].push_back(v);
-      device_[index(part_of_[index(v)])] = std::max(device_[index(part_of_[index(v)])], colour_[index(v)]);
-    }
+      : instance_(instance),
+        part_of_(std::move(part_of)),
+        colour_(colour),
+        members_(make_lists(part_count(part_of_), [&](const auto& enter) {
+          for (int32_t v = 0; v < instance.size; ++v) enter(part_of_[index(v)], v);
+        })),
+        device_(members_.size(), 0) {
+    for (size_t v = 0; v < part_of_.size(); ++v)
+      device_[index(part_of_[v])] = std::max(device_[index(part_of_[v])], colour_[v]);
   }
 
   std::vector<int32_t> run(const MergeOptions& options) {
@@ -276,7 +282,7 @@ class Assignment {
   }
 
   int32_t device(int32_t part) const { return device_[index(part)]; }
-  const std::vector<int32_t>& members(int32_t part) const { return members_[index(part)]; }
+  std::span<const int32_t> members(int32_t part) const { return members_[index(part)]; }
 
   /// Amount of compute of each part.
   std::vector<double> amounts(Measure measure) const {
@@ -329,7 +335,7 @@ class Assignment {
   const Instance& instance_;
   std::vector<int32_t> part_of_;
   std::vector<int32_t>& colour_;
-  std::vector<std::vector<int32_t>> members_;
+  NodeLists members_;
   std::vector<int32_t> device_;
 };
 

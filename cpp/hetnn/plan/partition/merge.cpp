@@ -252,9 +252,10 @@ class Assignment {
       : instance_(instance),
         part_of_(std::move(part_of)),
         colour_(colour),
-        members_(make_lists(part_count(part_of_), [&](const auto& enter) {
-          for (int32_t v = 0; v < instance.size; ++v) enter(part_of_[index(v)], v);
-        })),
+        members_(make_lists(part_count(part_of_),
+                            [&](const auto& enter) {
+                              for (int32_t v = 0; v < instance.size; ++v) enter(part_of_[index(v)], v);
+                            })),
         device_(members_.size(), 0) {
     for (size_t v = 0; v < part_of_.size(); ++v)
       device_[index(part_of_[v])] = std::max(device_[index(part_of_[v])], colour_[v]);

@@ -5,12 +5,13 @@
 
 A size is that of one input. Below 1 MiB a call computes several such layers on operands of their own, as a network
 would, so that the costs of a call from Python are shared; times are of one layer. All write into memory that is given,
-but for torch.compile, which makes its output anew and is compared with hetnn doing so too (`alloc`). Peers take turns;
-the least time of each counts. `x` is a peer's time over hetnn's: above 1 hetnn is ahead.
+but for torch.compile, which makes its output anew and is compared with hetnn doing so too (`alloc`). In every round
+each peer has a block of time in turn, whose least counts. `x` is a peer's time over hetnn's in the same round, the
+median over rounds: what a machine that others use does to one round it does to both. Above 1 hetnn is ahead.
 
-`limit` is what reading all inputs and writing the output once takes at the speeds of memory measured in the same run
-(a sum over, and a fill of, 256 MiB on all threads); `of limit` is hetnn's time over it, for layers of twice the last
-cache and more.
+`limit` is what reading all inputs and writing the output once takes at the speeds of memory measured in the same round
+(a sum over, and a fill of, 256 MiB on all threads); `of limit` is hetnn's time over it, the median again, for layers of
+twice the last cache and more.
 
 --groups: the group that hetnn measured for each layer, the fastest fixed group, and the ratio of their times; half of
 the rounds say which group is the fastest, the medians of the other half are compared.
@@ -32,7 +33,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from timing import Run, least_us, rounds_us
+from timing import Run, rounds_us
 
 import hetnn
 
@@ -140,13 +141,6 @@ class Layer:
                 raise RuntimeError("a sum is wrong")
 
 
-def memory_speeds(rounds: int) -> dict[str, float]:
-    """Bytes per us of reading and of writing 256 MiB."""
-    big = torch.ones(64 * MIB)
-    took = least_us({"read": big.sum, "write": lambda: big.fill_(1.0)}, rounds)
-    return {name: big.nbytes / us for name, us in took.items()}
-
-
 def last_cache_bytes() -> int:
     try:
         return max(32 * MIB, os.sysconf("SC_LEVEL3_CACHE_SIZE"))
@@ -157,19 +151,30 @@ def last_cache_bytes() -> int:
 def compare(layer: Layer, rounds: int) -> dict[str, Any]:
     peers = layer.peers()
     layer.check(peers["hetnn"])
-    took = {name: us / layer.repeats for name, us in least_us(peers, rounds).items()}
-    row: dict[str, Any] = {"inputs": layer.count, "kib": layer.kib, "us": took}
+    names = list(peers)
+    size = layer.elems * 4
+    memory_bound = layer.bytes >= 2 * last_cache_bytes()
+    if memory_bound:
+        big = torch.ones(64 * MIB)
+        peers |= {"read": big.sum, "write": lambda: big.fill_(1.0)}
+    took = {name: [us / layer.repeats for us in each] for name, each in rounds_us(peers, rounds).items()}
+    row: dict[str, Any] = {"inputs": layer.count, "kib": layer.kib}
+    row["us"] = {name: statistics.median(took[name]) for name in names}
     row["ratio"] = {
-        name: took[name] / took["alloc" if name == "torch.compile" else "hetnn"]
-        for name in took
+        name: median_ratio(took[name], took["alloc" if name == "torch.compile" else "hetnn"])
+        for name in names
         if name not in ("hetnn", "alloc")
     }
-    if layer.bytes >= 2 * last_cache_bytes():
-        speeds = memory_speeds(rounds)
-        size = layer.elems * 4
-        row["limit_us"] = layer.count * size / speeds["read"] + size / speeds["write"]
-        row["of_limit"] = took["hetnn"] / row["limit_us"]
+    if memory_bound:
+        share = size / big.nbytes
+        limits = [share * (layer.count * read + write) for read, write in zip(took["read"], took["write"], strict=True)]
+        row["limit_us"] = statistics.median(limits)
+        row["of_limit"] = median_ratio(took["hetnn"], limits)
     return row
+
+
+def median_ratio(over: list[float], under: list[float]) -> float:
+    return statistics.median(a / b for a, b in zip(over, under, strict=True))
 
 
 def compare_groups(layer: Layer, rounds: int, folder: Path) -> dict[str, Any]:

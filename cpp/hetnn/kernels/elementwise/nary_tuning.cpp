@@ -15,22 +15,34 @@
 #include "hetnn/kernels/elementwise/nary.h"
 #include "hetnn/kernels/elementwise/nary_ops.h"
 
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
 namespace hetnn::kernels {
 namespace {
 
 // Runs go round a pool of operands. That of small layers leaves the nearer caches only, as in a network, where another
-// layer has just written them; that of large ones is larger than most last caches.
+// layer has just written them; of a layer larger than most last caches every run finds its operands in memory.
 constexpr int64_t kSmallPool_bytes = 8 << 20;
-constexpr int64_t kLargePool_bytes = 40 << 20;
+constexpr int64_t kCaches_bytes = 32 << 20;
 // What one run touches: of a larger layer it computes a stretch of about as much.
 constexpr int64_t kRun_bytes = 6 << 20;
+#if defined(__x86_64__)
+constexpr bool kCanFlush = true;
+void flush_line(const std::byte* at) { _mm_clflush(at); }
+#else
+constexpr bool kCanFlush = false;
+void flush_line(const std::byte* /*at*/) {}
+#endif
 // Short runs are timed together: the clock is no finer than some ten nanoseconds.
 constexpr int64_t kTimed_bytes = 512 << 10;
 // More threads than these share out memory no differently.
 constexpr int kMostThreads = 4;
-constexpr int kMostRounds = 128;
+constexpr int64_t kPage_bytes = 4096;
+constexpr int kMostRounds = 256;
 // Times as close as this are taken for equal.
-constexpr double kEqual = 1.015;
+constexpr double kEqual = 1.01;
 
 struct Known {
   std::mutex mutex;
@@ -74,9 +86,6 @@ class Trial {
     lay_out();
   }
 
-  /// Whether a run computes all of a layer, which caches hold, and not a stretch of a large one.
-  bool whole_layers() const { return parts_ == 1; }
-
   /// The time of one run, on the operands next in turn.
   double run_us(size_t candidate) {
     using Clock = std::chrono::steady_clock;
@@ -91,6 +100,7 @@ class Trial {
       }
     });
     const double took_us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+    if (flushes_) flush();
     turn_ = (turn_ + repeats_) % turns_;
     return took_us / static_cast<double>(repeats_);
   }
@@ -105,17 +115,31 @@ class Trial {
     const int64_t stretch_tiles = std::max<int64_t>(1, kRun_bytes / tiles_bytes) * threads_;
     parts_ = layer_bytes <= kRun_bytes ? 1 : std::max<int64_t>(1, tiles / stretch_tiles);
     if (parts_ > 1) {
-      turns_ = std::clamp<int64_t>(kLargePool_bytes * parts_ / layer_bytes, 1, parts_);
+      flushes_ = kCanFlush && layer_bytes > kCaches_bytes;
+      turns_ = flushes_ ? 1 : std::clamp<int64_t>(kCaches_bytes * parts_ / layer_bytes, 1, parts_);
       pitch_elems_ = std::min(operand_elems_, (tiles * turns_ / parts_ + 1) * tile_elems);
     } else {
       pitch_elems_ = operand_elems_;
       turns_ = std::max<int64_t>(2, kSmallPool_bytes / layer_bytes);
       repeats_ = std::clamp<int64_t>(kTimed_bytes / layer_bytes, 1, turns_);
     }
-    // A line more than a power of two: operands seldom share all their places in a cache.
-    pitch_elems_ = (pitch_elems_ + 15) / 16 * 16 + 16;
+    // Small operands seldom share all their places in a cache: they lie a line apart. Large ones begin at the same
+    // place of a page, as allocators hand out whole pages, but of pages that lie anywhere: an odd number apart.
+    const int64_t unit = parts_ > 1 ? kPage_bytes / 4 : 16;
+    pitch_elems_ = ((pitch_elems_ + unit - 1) / unit | 1) * unit;
     const int64_t layers = parts_ > 1 ? 1 : turns_;
     pool_ = AlignedBuffer(static_cast<size_t>(4 * pitch_elems_ * operands_ * layers));
+    if (flushes_) flush();
+  }
+
+  // Takes the pool out of all caches.
+  void flush() const {
+    constexpr int64_t kLine_bytes = 64;
+    const auto lines = static_cast<int64_t>(pool_.size_bytes()) / kLine_bytes;
+    parallel_region(threads_, [&](int thread) {
+      for (int64_t k = lines * thread / threads_; k < lines * (thread + 1) / threads_; ++k)
+        flush_line(pool_.data() + k * kLine_bytes);
+    });
   }
 
   void run(const Kernel& kernel, int64_t turn, int thread, SpinBarrier& barrier) const {
@@ -134,6 +158,7 @@ class Trial {
   int64_t parts_ = 1;        // stretches of the layer
   int64_t turns_ = 1, turn_ = 0, repeats_ = 1;
   int threads_ = 1;
+  bool flushes_ = false;
   std::vector<std::unique_ptr<Kernel>> kernels_;
   AlignedBuffer pool_;
 };
@@ -172,8 +197,15 @@ int fastest_nary_group(const NaryLayer& layer, double budget_us) {
     return std::accumulate(left.begin(), left.end(), 0.0,
                            [](double sum, const Candidate& c) { return sum + c.typical_us(); });
   };
+  // Memory that a system hands out for the first time may take longer to come than all trials: they get half the time
+  // at least.
+  const Clock::time_point set_up = Clock::now();
+  const auto since_us = [](Clock::time_point then) {
+    return std::chrono::duration<double, std::micro>(Clock::now() - then).count();
+  };
   const auto fits = [&] {
-    return std::chrono::duration<double, std::micro>(Clock::now() - begin).count() + round_us() <= budget_us;
+    const double next_us = round_us();
+    return since_us(begin) + next_us <= budget_us || since_us(set_up) + next_us <= budget_us / 2;
   };
   bool hurry = false;
   for (int round = 1; left.size() > 1 && (round <= 2 || (round <= kMostRounds && fits())); ++round) {
@@ -182,15 +214,14 @@ int fastest_nary_group(const NaryLayer& layer, double budget_us) {
     // Where few rounds fit the time, the hopeless go early; else not before some rounds have shown what is chance.
     if (round == 1) hurry = round_us() > budget_us / 16;
     if (!hurry && round % 8 != 0) continue;
-    const double far = 1 + std::max(0.03, 0.5 / round);
+    const double far = 1 + std::max(0.06, 0.8 / round);
     const double leader = std::min_element(left.begin(), left.end())->typical_us();
     std::erase_if(left, [&](const Candidate& c) { return c.typical_us() > far * leader; });
   }
   const Candidate& leader = *std::min_element(left.begin(), left.end());
   size_t chosen = leader.number;
-  if (!trial.whole_layers()) return groups[chosen];
-  // In caches, of groups that a trial does not tell apart the largest: fewer passes touch the output less often,
-  // however near the operands lie where the layer runs.
+  // Of groups that a trial does not tell apart the largest: fewer passes touch the output less often, however near the
+  // operands lie where the layer runs.
   for (const Candidate& c : left)
     if (c.typical_us() <= kEqual * leader.typical_us()) chosen = std::max(chosen, c.number);
   return groups[chosen];

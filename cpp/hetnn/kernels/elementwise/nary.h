@@ -28,9 +28,9 @@ inline constexpr int64_t kLongTileElems = 16384;
 int64_t nary_tile_elems(int64_t elems);
 
 /// Times the layer with groups from 2 to 16 within about budget_us microseconds and returns the fastest; of those that
-/// the times do not tell apart the largest. Of groups that lead to as many passes only the one with the most even
-/// passes is tried. Runs take turns on operands that together exceed the nearer caches; of a layer larger than all
-/// caches a run computes a stretch that no cache holds.
+/// the times do not tell apart the most usual one. Of groups that lead to as many passes only the one with the most
+/// even passes is tried. Operands of small layers lie beyond the nearer caches, those of larger ones, of which a run
+/// computes a stretch, beyond all.
 int fastest_nary_group(const NaryLayer& layer, double budget_us = 38000);
 
 /// How many inputs of a call of `nary` are the layer's own: the operands of its epilogue stand behind them.

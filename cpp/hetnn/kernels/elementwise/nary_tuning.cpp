@@ -22,10 +22,11 @@
 namespace hetnn::kernels {
 namespace {
 
-// Runs go round a pool of operands. That of small layers leaves the nearer caches only, as in a network, where another
-// layer has just written them; of a layer larger than most last caches every run finds its operands in memory.
+// Runs of small layers go round a pool that leaves the nearer caches only, as in a network, where another layer has
+// just written their operands. Larger layers are measured cold: flushed from all caches, or else in turns with more
+// than most last caches hold.
 constexpr int64_t kSmallPool_bytes = 8 << 20;
-constexpr int64_t kCaches_bytes = 32 << 20;
+constexpr int64_t kLargePool_bytes = 40 << 20;
 // What one run touches: of a larger layer it computes a stretch of about as much.
 constexpr int64_t kRun_bytes = 6 << 20;
 #if defined(__x86_64__)
@@ -41,8 +42,10 @@ constexpr int64_t kTimed_bytes = 512 << 10;
 constexpr int kMostThreads = 4;
 constexpr int64_t kPage_bytes = 4096;
 constexpr int kMostRounds = 256;
-// Times as close as this are taken for equal.
-constexpr double kEqual = 1.01;
+// Times as close as this are taken for equal; of such groups the one nearest to what is mostly the fastest is taken:
+// few passes touch the output less often, but a core follows only so many streams of operands at once.
+constexpr double kEqual = 1.015;
+constexpr int kUsual = 12;
 
 struct Known {
   std::mutex mutex;
@@ -115,8 +118,8 @@ class Trial {
     const int64_t stretch_tiles = std::max<int64_t>(1, kRun_bytes / tiles_bytes) * threads_;
     parts_ = layer_bytes <= kRun_bytes ? 1 : std::max<int64_t>(1, tiles / stretch_tiles);
     if (parts_ > 1) {
-      flushes_ = kCanFlush && layer_bytes > kCaches_bytes;
-      turns_ = flushes_ ? 1 : std::clamp<int64_t>(kCaches_bytes * parts_ / layer_bytes, 1, parts_);
+      flushes_ = kCanFlush;
+      turns_ = flushes_ ? 1 : std::clamp<int64_t>(kLargePool_bytes * parts_ / layer_bytes, 1, parts_);
       pitch_elems_ = std::min(operand_elems_, (tiles * turns_ / parts_ + 1) * tile_elems);
     } else {
       pitch_elems_ = operand_elems_;
@@ -218,13 +221,12 @@ int fastest_nary_group(const NaryLayer& layer, double budget_us) {
     const double leader = std::min_element(left.begin(), left.end())->typical_us();
     std::erase_if(left, [&](const Candidate& c) { return c.typical_us() > far * leader; });
   }
-  const Candidate& leader = *std::min_element(left.begin(), left.end());
-  size_t chosen = leader.number;
-  // Of groups that a trial does not tell apart the largest: fewer passes touch the output less often, however near the
-  // operands lie where the layer runs.
-  for (const Candidate& c : left)
-    if (c.typical_us() <= kEqual * leader.typical_us()) chosen = std::max(chosen, c.number);
-  return groups[chosen];
+  const double equal_us = kEqual * std::min_element(left.begin(), left.end())->typical_us();
+  std::erase_if(left, [&](const Candidate& c) { return c.typical_us() > equal_us; });
+  const auto strangeness = [&](const Candidate& c) { return std::pair(std::abs(groups[c.number] - kUsual), c.number); };
+  return groups[std::min_element(left.begin(), left.end(), [&](const Candidate& a, const Candidate& b) {
+                  return strangeness(a) < strangeness(b);
+                })->number];
 }
 
 Params tune_nary(const KernelCall& call, int threads) {

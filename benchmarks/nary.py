@@ -14,7 +14,7 @@ median over rounds: what a machine that others use does to one round it does to 
 twice the last cache and more.
 
 --groups: the group that hetnn measured for each layer, the fastest fixed group, and the ratio of their times; half of
-the rounds say which group is the fastest, the medians of the other half are compared.
+the rounds say which group is the fastest, in the other half both are compared round by round.
 """
 
 from __future__ import annotations
@@ -196,15 +196,15 @@ def compare_groups(layer: Layer, rounds: int, folder: Path) -> dict[str, Any]:
         runs[str(fixed)] = lambda e=executable: e.run(layer.arrays, layer.sums)  # type: ignore[misc]
     took = rounds_us(runs, 2 * rounds, 0.02)
     # Of many equals one is the fastest by luck: half of the rounds say which, the other half how fast it is.
-    found, judged = ({key: statistics.median(us[half::2]) for key, us in took.items()} for half in (0, 1))
+    found = {key: statistics.median(us[::2]) for key, us in took.items()}
     fastest = min(found, key=lambda key: found[key])
     return {
         "inputs": layer.count,
         "kib": layer.kib,
         "group": group,
         "fastest": int(fastest),
-        "ratio": judged[str(group)] / judged[fastest],
-        "us": {key: us / layer.repeats for key, us in judged.items()},
+        "ratio": median_ratio(took[str(group)][1::2], took[fastest][1::2]),
+        "us": {key: statistics.median(us) / layer.repeats for key, us in took.items()},
         "compile_s": time.perf_counter() - begin,
     }
 

@@ -14,20 +14,20 @@ namespace hetnn {
 
 /// The element type of a numpy dtype; InvalidModel when hetnn has none.
 inline DType dtype_of(const pybind11::dtype& dtype) {
-  const std::string kind(1, dtype.kind());
+  const char kind = dtype.kind();
   const auto size = dtype.itemsize();
-  if (kind == "f") {
+  if (kind == 'f') {
     if (size == 4) return DType::f32;
     if (size == 8) return DType::f64;
     if (size == 2) return DType::f16;
-  } else if (kind == "i") {
+  } else if (kind == 'i') {
     if (size == 1) return DType::i8;
     if (size == 2) return DType::i16;
     if (size == 4) return DType::i32;
     if (size == 8) return DType::i64;
-  } else if (kind == "u" && size == 1) {
+  } else if (kind == 'u' && size == 1) {
     return DType::u8;
-  } else if (kind == "b") {
+  } else if (kind == 'b') {
     return DType::boolean;
   }
   throw InvalidModel(

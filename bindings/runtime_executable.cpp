@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "bindings/arrays.h"
@@ -51,22 +52,38 @@ py::list commands_of(const runtime::RunTimes& times) {
   return rows;
 }
 
-// The kernels write outputs while they still read inputs.
+// The kernels write outputs while they still read inputs. In the order of their addresses, whoever meets another meets
+// the one before that reaches furthest.
 void refuse_overlap(const std::vector<py::array>& outputs, const std::vector<py::array>& inputs) {
-  auto meet = [](const py::array& a, const py::array& b) {
-    const auto* at_a = static_cast<const std::byte*>(a.data());
-    const auto* at_b = static_cast<const std::byte*>(b.data());
-    return at_a < at_b + b.nbytes() && at_b < at_a + a.nbytes();
+  struct Range {
+    const std::byte* begin;
+    const std::byte* end;
+    bool output;
+    size_t number;
   };
-  for (size_t k = 0; k < outputs.size(); ++k) {
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (meet(outputs[k], inputs[i]))
-        throw InvalidModel(text("out[", k, "] shares memory with input ", i, ". Give it memory of its own."));
+  std::vector<Range> ranges;
+  ranges.reserve(outputs.size() + inputs.size());
+  const auto add = [&](const std::vector<py::array>& arrays, bool output) {
+    for (size_t k = 0; k < arrays.size(); ++k) {
+      const auto* at = static_cast<const std::byte*>(arrays[k].data());
+      if (arrays[k].size() > 0) ranges.push_back({at, at + arrays[k].nbytes(), output, k});
     }
-    for (size_t i = 0; i < k; ++i) {
-      if (meet(outputs[k], outputs[i]))
-        throw InvalidModel(text("out[", k, "] shares memory with out[", i, "]. Give it memory of its own."));
+  };
+  add(outputs, true);
+  add(inputs, false);
+  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  const Range* reaching = nullptr;         // of all so far
+  const Range* reaching_output = nullptr;  // of the outputs so far
+  for (const Range& range : ranges) {
+    const Range* other = range.output ? reaching : reaching_output;
+    if (other != nullptr && range.begin < other->end) {
+      const Range& out = range.output ? range : *other;
+      const Range& met = range.output ? *other : range;
+      throw InvalidModel(text("out[", out.number, "] shares memory with ", met.output ? "out[" : "input ", met.number,
+                              met.output ? "]" : "", ". Give it memory of its own."));
     }
+    if (reaching == nullptr || range.end > reaching->end) reaching = &range;
+    if (range.output && (reaching_output == nullptr || range.end > reaching_output->end)) reaching_output = &range;
   }
 }
 
@@ -74,7 +91,10 @@ void refuse_overlap(const std::vector<py::array>& outputs, const std::vector<py:
 py::tuple run(Executable& executable, const std::vector<py::array>& given, const py::object& out, bool time_commands) {
   std::vector<py::array> inputs;
   inputs.reserve(given.size());
-  for (const py::array& array : given) inputs.push_back(py::array::ensure(array, py::array::c_style));
+  for (const py::array& array : given) {
+    const bool dense = (array.flags() & py::array::c_style) != 0;
+    inputs.push_back(dense ? array : py::array::ensure(array, py::array::c_style));
+  }
   const Bindings bindings = executable.bindings_of(arguments_of(inputs));
   const auto shapes = executable.output_shapes(bindings);
   const auto program = executable.program();

@@ -67,8 +67,8 @@ class Executable:
 
         Contiguous inputs are read where they lie. InvalidModel for another number, element type, shape or device.
         """
-        arrays = self._arrays(inputs)
-        given = None if out is None else [_as_array(value, partial("out[{}]".format, k)) for k, value in enumerate(out)]
+        arrays = _as_arrays(inputs, self._called)
+        given = None if out is None else _as_arrays(out, "out[{}]".format)
         outputs, self.last_times, _ = self._engine.run(arrays, given)
         if out is not None:
             return list(out)
@@ -132,7 +132,7 @@ class Executable:
 
     def profile(self, *inputs: Any) -> list[dict[str, Any]]:
         """Runs once and returns a row a CPU kernel: node, kernel, wall_us."""
-        _, self.last_times, rows = self._engine.run(self._arrays(inputs), None, True)
+        _, self.last_times, rows = self._engine.run(_as_arrays(inputs, self._called), None, True)
         return list(rows)
 
     def trace(self, path: str | os.PathLike[str], *inputs: Any) -> None:
@@ -187,12 +187,6 @@ class Executable:
 
         return str(pictures.as_html(self.report("dict")))
 
-    def _arrays(self, inputs: Sequence[Any]) -> list[Array]:
-        return [
-            value if type(value) is np.ndarray else _as_array(value, partial(self._called, k))
-            for k, value in enumerate(inputs)
-        ]
-
     def _called(self, index: int) -> str:
         ports = self._engine.inputs
         return f"input '{ports[index][0]}'" if index < len(ports) else f"input {index}"
@@ -224,6 +218,12 @@ def _interpret(graph: str, arrays: list[Array]) -> list[Array]:
 def _is_torch(value: Any) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _as_arrays(values: Sequence[Any], called: Callable[[int], str]) -> list[Array]:
+    return [
+        value if type(value) is np.ndarray else _as_array(value, partial(called, k)) for k, value in enumerate(values)
+    ]
 
 
 def _as_array(value: Any, called: Callable[[], str]) -> Array:

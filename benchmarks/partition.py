@@ -1,13 +1,15 @@
 """Planning time of every strategy from 1,000 to 1,000,000 nodes, and torch's own partitioner on the same graphs.
 
     python benchmarks/partition.py [--sizes 1000,10000,100000,1000000] [--kinds chain,layered,...] [--torch 1000,2000]
-                                   [--optimality GRAPHS] [--in-order] [--json FILE]
+                                   [--optimality GRAPHS] [--in-order] [--instructions] [--json FILE]
 
 Times are the least of five plans, in milliseconds, the check of the plan included. `/nlogn` is how much faster than
 n log n the time grew from the smallest size to the largest, and `last` between the two largest: at most 1 is no worse.
 Nodes are listed in any order, so that a graph that caches no longer hold costs far reads, which shows as more than 1
-between the last two; `--in-order` lists them in topological order, as networks are. `--optimality` compares `cost` with
-all colourings of small problems. A whole run takes about five minutes.
+between the last two; `--in-order` lists them in topological order, as networks are. `--instructions` counts those that
+one plan executes, in millions, in place of its time: how the work grows, whatever memory does. It needs valgrind, which
+is some fifty times slower. `--optimality` compares `cost` with all colourings of small problems. A whole run takes about
+five minutes.
 """
 
 from __future__ import annotations
@@ -16,6 +18,9 @@ import argparse
 import itertools
 import json
 import math
+import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -42,16 +47,50 @@ def plan_ms(problem: _core.PlanProblem, strategy: str, options: dict[str, Any]) 
     return min(problem.plan(strategy, json.dumps(options)).plan_us for _ in range(repeats)) / 1e3
 
 
-def growth_table(sizes: list[int], kinds: list[str], shuffle: bool) -> list[dict[str, Any]]:
+# The module by itself: numpy and the rest take valgrind longer than a plan.
+PLAN_ONCE = """
+import importlib.util, sys
+path, kind, size, shuffle, strategy, options = sys.argv[1:]
+spec = importlib.util.spec_from_file_location("hetnn._core", path)
+core = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(core)
+core.PlanProblem.generate(kind, int(size), 7, 2, 0.2, 0.0, True, shuffle == "True").plan(strategy, options)
+"""
+
+
+def plan_minstr(kind: str, size: int, shuffle: bool, strategy: str, options: dict[str, Any]) -> float:
+    """Millions of instructions of one plan."""
+    tool = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+    program = [sys.executable, "-c", PLAN_ONCE, str(_core.__file__), kind, str(size), str(shuffle)]
+    done = subprocess.run(
+        [*tool, "--toggle-collect=hetnn::plan::partition(*", *program, strategy, json.dumps(options)],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    counted = re.search(r"Collected : (\d+)", done.stderr)
+    if counted is None or counted[1] == "0":
+        raise RuntimeError(f"valgrind counted nothing:\n{done.stderr}")
+    return int(counted[1]) / 1e6
+
+
+def growth_table(sizes: list[int], kinds: list[str], shuffle: bool, count: bool) -> list[dict[str, Any]]:
     rows = []
     print(f"{'graph':16} {'strategy':34} " + " ".join(f"{size:>10,}" for size in sizes) + "   /nlogn    last")
     for kind in kinds:
-        problems = [
-            _core.PlanProblem.generate(kind, size, 7, 2, 0.2, 0.0, launch=True, shuffle=shuffle) for size in sizes
-        ]
+        problems = (
+            []
+            if count
+            else [
+                _core.PlanProblem.generate(kind, size, 7, 2, 0.2, 0.0, launch=True, shuffle=shuffle) for size in sizes
+            ]
+        )
         for strategy, options in STRATEGIES:
             name = " ".join([strategy, *(f"{key}={value}" for key, value in options.items())])
-            times = [plan_ms(problem, strategy, options) for problem in problems]
+            if count:
+                times = [plan_minstr(kind, size, shuffle, strategy, options) for size in sizes]
+            else:
+                times = [plan_ms(problem, strategy, options) for problem in problems]
             whole, last = _growth(sizes, times), _growth(sizes[-2:], times[-2:])
             print(
                 f"{kind:16} {name:34} " + " ".join(f"{t:10.2f}" for t in times) + f"   {whole:6.2f}  {last:6.2f}",
@@ -62,7 +101,7 @@ def growth_table(sizes: list[int], kinds: list[str], shuffle: bool) -> list[dict
                     "graph": kind,
                     "strategy": name,
                     "sizes": sizes,
-                    "ms": times,
+                    "minstr" if count else "ms": times,
                     "over_n_log_n": whole,
                     "over_n_log_n_last": last,
                 }
@@ -181,13 +220,14 @@ def main(argv: Iterable[str] | None = None) -> None:
     parser.add_argument("--torch", type=_numbers, default=[1000, 2000], help="sizes for torch's; '' for none")
     parser.add_argument("--optimality", type=int, default=0, metavar="GRAPHS")
     parser.add_argument("--in-order", action="store_true")
+    parser.add_argument("--instructions", action="store_true")
     parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args(None if argv is None else list(argv))
     document: dict[str, Any] = {}
     if args.optimality:
         document["worst_gap"] = optimality(args.optimality)
     if args.sizes:
-        document["growth"] = growth_table(args.sizes, args.kinds.split(","), not args.in_order)
+        document["growth"] = growth_table(args.sizes, args.kinds.split(","), not args.in_order, args.instructions)
     document["torch"] = [torch_partitioner(size) for size in args.torch]
     if args.json:
         with open(args.json, "w", encoding="utf-8") as file:

@@ -8,8 +8,8 @@ n log n the time grew from the smallest size to the largest, and `last` between 
 Nodes are listed in any order, so that a graph that caches no longer hold costs far reads, which shows as more than 1
 between the last two; `--in-order` lists them in topological order, as networks are. `--instructions` counts those that
 one plan executes, in millions, in place of its time: how the work grows, whatever memory does. It needs valgrind, which
-is some fifty times slower. `--optimality` compares `cost` with all colourings of small problems. A whole run takes about
-five minutes.
+is some fifty times slower. `--optimality` compares `cost` with all colourings of small problems. A whole run takes
+about five minutes.
 """
 
 from __future__ import annotations

@@ -15,9 +15,11 @@ about five minutes.
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import json
 import math
+import os
 import re
 import subprocess
 import sys
@@ -48,28 +50,38 @@ def plan_ms(problem: _core.PlanProblem, strategy: str, options: dict[str, Any]) 
 
 
 # The module by itself: numpy and the rest take valgrind longer than a plan.
-PLAN_ONCE = """
+PLAN = """
 import importlib.util, sys
-path, kind, size, shuffle, strategy, options = sys.argv[1:]
+path, kind, size, shuffle, strategy, options, times = sys.argv[1:]
 spec = importlib.util.spec_from_file_location("hetnn._core", path)
 core = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(core)
-core.PlanProblem.generate(kind, int(size), 7, 2, 0.2, 0.0, True, shuffle == "True").plan(strategy, options)
+problem = core.PlanProblem.generate(kind, int(size), 7, 2, 0.2, 0.0, True, shuffle == "True")
+for _ in range(int(times)):
+    problem.plan(strategy, options)
 """
 
 
 def plan_minstr(kind: str, size: int, shuffle: bool, strategy: str, options: dict[str, Any]) -> float:
-    """Millions of instructions of one plan."""
+    """Millions of instructions of one plan: what a process that plans executes more than one that does not."""
+    arguments = [str(_core.__file__), kind, str(size), str(shuffle), strategy, json.dumps(options)]
+    # Without a plan the strategy does not matter: counted once for all.
+    without = [*arguments[:4], "cost", "{}", "0"]
+    return _minstr((*arguments, "1")) - _minstr(tuple(without))
+
+
+@functools.cache
+def _minstr(arguments: tuple[str, ...]) -> float:
     tool = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
-    program = [sys.executable, "-c", PLAN_ONCE, str(_core.__file__), kind, str(size), str(shuffle)]
     done = subprocess.run(
-        [*tool, "--toggle-collect=hetnn::plan::partition(*", *program, strategy, json.dumps(options)],
+        [*tool, sys.executable, "-c", PLAN, *arguments],
         stderr=subprocess.PIPE,
         text=True,
         check=True,
+        env={**os.environ, "PYTHONHASHSEED": "0"},
     )
     counted = re.search(r"Collected : (\d+)", done.stderr)
-    if counted is None or counted[1] == "0":
+    if counted is None:
         raise RuntimeError(f"valgrind counted nothing:\n{done.stderr}")
     return int(counted[1]) / 1e6
 

@@ -90,13 +90,10 @@ def growth_table(sizes: list[int], kinds: list[str], shuffle: bool, count: bool)
     rows = []
     print(f"{'graph':16} {'strategy':34} " + " ".join(f"{size:>10,}" for size in sizes) + "   /nlogn    last")
     for kind in kinds:
-        problems = (
-            []
-            if count
-            else [
-                _core.PlanProblem.generate(kind, size, 7, 2, 0.2, 0.0, launch=True, shuffle=shuffle) for size in sizes
-            ]
-        )
+        problems = [
+            _core.PlanProblem.generate(kind, size, 7, 2, 0.2, 0.0, launch=True, shuffle=shuffle)
+            for size in ([] if count else sizes)
+        ]
         for strategy, options in STRATEGIES:
             name = " ".join([strategy, *(f"{key}={value}" for key, value in options.items())])
             if count:

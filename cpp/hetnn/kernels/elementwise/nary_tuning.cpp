@@ -36,11 +36,11 @@ void flush_line(const std::byte* at) { _mm_clflush(at); }
 constexpr bool kCanFlush = false;
 void flush_line(const std::byte* /*at*/) {}
 #endif
+constexpr int64_t kPage_bytes = 4096;
 // Short runs are timed together: the clock is no finer than some ten nanoseconds.
 constexpr int64_t kTimed_bytes = 512 << 10;
 // More threads than these share out memory no differently.
 constexpr int kMostThreads = 4;
-constexpr int64_t kPage_bytes = 4096;
 constexpr int kMostRounds = 256;
 // Times as close as this are taken for equal; of such groups the one nearest to what is mostly the fastest is taken:
 // few passes touch the output less often, but a core follows only so many streams of operands at once.
@@ -103,7 +103,7 @@ class Trial {
       }
     });
     const double took_us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-    if (flushes_) flush();
+    if (flushes()) flush();
     turn_ = (turn_ + repeats_) % turns_;
     return took_us / static_cast<double>(repeats_);
   }
@@ -118,8 +118,7 @@ class Trial {
     const int64_t stretch_tiles = std::max<int64_t>(1, kRun_bytes / tiles_bytes) * threads_;
     parts_ = layer_bytes <= kRun_bytes ? 1 : std::max<int64_t>(1, tiles / stretch_tiles);
     if (parts_ > 1) {
-      flushes_ = kCanFlush;
-      turns_ = flushes_ ? 1 : std::clamp<int64_t>(kLargePool_bytes * parts_ / layer_bytes, 1, parts_);
+      turns_ = flushes() ? 1 : std::clamp<int64_t>(kLargePool_bytes * parts_ / layer_bytes, 1, parts_);
       pitch_elems_ = std::min(operand_elems_, (tiles * turns_ / parts_ + 1) * tile_elems);
     } else {
       pitch_elems_ = operand_elems_;
@@ -132,8 +131,10 @@ class Trial {
     pitch_elems_ = ((pitch_elems_ + unit - 1) / unit | 1) * unit;
     const int64_t layers = parts_ > 1 ? 1 : turns_;
     pool_ = AlignedBuffer(static_cast<size_t>(4 * pitch_elems_ * operands_ * layers));
-    if (flushes_) flush();
+    if (flushes()) flush();
   }
+
+  bool flushes() const { return kCanFlush && parts_ > 1; }
 
   // Takes the pool out of all caches.
   void flush() const {
@@ -161,7 +162,6 @@ class Trial {
   int64_t parts_ = 1;        // stretches of the layer
   int64_t turns_ = 1, turn_ = 0, repeats_ = 1;
   int threads_ = 1;
-  bool flushes_ = false;
   std::vector<std::unique_ptr<Kernel>> kernels_;
   AlignedBuffer pool_;
 };
@@ -196,26 +196,24 @@ int fastest_nary_group(const NaryLayer& layer, double budget_us) {
   // Rounds over all candidates, so that a disturbance meets each of them, in an order of chance, so that none keeps
   // meeting the same operands. Whoever is far behind is out: the better the times are known, the less is far.
   std::minstd_rand chance;
-  const auto round_us = [&] {
-    return std::accumulate(left.begin(), left.end(), 0.0,
-                           [](double sum, const Candidate& c) { return sum + c.typical_us(); });
-  };
   // Memory that a system hands out for the first time may take longer to come than all trials: they get half the time
   // at least.
   const Clock::time_point set_up = Clock::now();
   const auto since_us = [](Clock::time_point then) {
     return std::chrono::duration<double, std::micro>(Clock::now() - then).count();
   };
+  double round_us = 0;  // of the last round, flushing included
   const auto fits = [&] {
-    const double next_us = round_us();
-    return since_us(begin) + next_us <= budget_us || since_us(set_up) + next_us <= budget_us / 2;
+    return since_us(begin) + round_us <= budget_us || since_us(set_up) + round_us <= budget_us / 2;
   };
   bool hurry = false;
   for (int round = 1; left.size() > 1 && (round <= 2 || (round <= kMostRounds && fits())); ++round) {
+    const Clock::time_point round_begin = Clock::now();
     std::shuffle(left.begin(), left.end(), chance);
     for (Candidate& candidate : left) candidate.took_us.push_back(trial.run_us(candidate.number));
+    round_us = since_us(round_begin);
     // Where few rounds fit the time, the hopeless go early; else not before some rounds have shown what is chance.
-    if (round == 1) hurry = round_us() > budget_us / 16;
+    if (round == 1) hurry = round_us > budget_us / 16;
     if (!hurry && round % 8 != 0) continue;
     const double far = 1 + std::max(0.06, 0.8 / round);
     const double leader = std::min_element(left.begin(), left.end())->typical_us();
@@ -224,9 +222,7 @@ int fastest_nary_group(const NaryLayer& layer, double budget_us) {
   const double equal_us = kEqual * std::min_element(left.begin(), left.end())->typical_us();
   std::erase_if(left, [&](const Candidate& c) { return c.typical_us() > equal_us; });
   const auto strangeness = [&](const Candidate& c) { return std::pair(std::abs(groups[c.number] - kUsual), c.number); };
-  return groups[std::min_element(left.begin(), left.end(), [&](const Candidate& a, const Candidate& b) {
-                  return strangeness(a) < strangeness(b);
-                })->number];
+  return groups[std::ranges::min_element(left, {}, strangeness)->number];
 }
 
 Params tune_nary(const KernelCall& call, int threads) {

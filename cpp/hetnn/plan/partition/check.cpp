@@ -10,6 +10,8 @@ namespace hetnn::plan {
 namespace {
 
 constexpr double kRelativeSlack = 1e-9;
+/// How many steps before it is read something is asked for.
+constexpr size_t kAhead = 16;
 
 class Checker {
  public:
@@ -85,7 +87,6 @@ class Checker {
     const size_t devices = p_.devices.size();
     const auto [edges, edges_end] = edges_by_rank();
     crosses_.assign(p_.ids.size() * devices, 0);
-    constexpr size_t kAhead = 16;
     int32_t reader = 0;
     size_t edge = 0;
     for (size_t s = 0; s < r_.subgraphs.size(); ++s) {
@@ -139,7 +140,6 @@ class Checker {
         fail("node '" + id(value.node) + "' is an output of a subgraph of '" + device(device_of(value.node)) +
              "', which cannot export it");
     }
-    constexpr size_t kAhead = 16;
     for (size_t s = 0; s < r_.subgraphs.size(); ++s) {
       int32_t last = -1;
       for (int32_t i = r_.outputs.begin[s]; i < r_.outputs.begin[s + 1]; ++i) {
@@ -219,7 +219,6 @@ class Checker {
     if (!near(total, r_.cost_us)) fail(text("it costs ", total, " us but records ", r_.cost_us));
     std::vector<double> free_us(p_.devices.size(), 0);
     double end = 0;
-    constexpr size_t kAhead = 16;
     const double slack = kRelativeSlack * (1 + total);
     for (size_t k = 0; k < r_.subgraphs.size(); ++k) {
       const PartitionSubgraph& s = r_.subgraphs[k];
@@ -256,7 +255,6 @@ class Checker {
 
   /// Nodes stand anywhere in the problem: asks early for what is recorded of those that come next.
   [[gnu::always_inline]] void fetch_places(size_t k) const {
-    constexpr size_t kAhead = 16;
     const auto v = static_cast<size_t>(values_[std::min(k + kAhead, values_.size() - 1)].node);
     fetch(&rank_[v]);
     fetch(&r_.subgraph_of[v]);
@@ -272,14 +270,13 @@ class Checker {
   /// The producers of each node, in the order of all subgraphs' nodes and by their ranks there, and where those of each
   /// node end: a first pass brings the edges together, so that nothing is looked up in the problem one by one.
   std::pair<std::vector<int32_t>, std::vector<int32_t>> edges_by_rank() const {
-    constexpr size_t kAhead = 8;
     std::vector<int32_t> edges, edges_end;
     edges.reserve(p_.inputs.size());
     edges_end.reserve(values_.size());
     const auto node = [&](size_t k) { return static_cast<size_t>(values_[std::min(k, values_.size() - 1)].node); };
     for (size_t k = 0; k < values_.size(); ++k) {
-      fetch(&p_.input_begin[node(k + 2 * kAhead)]);
-      fetch(p_.inputs.data() + p_.input_begin[node(k + kAhead)]);
+      fetch(&p_.input_begin[node(k + kAhead)]);
+      fetch(p_.inputs.data() + p_.input_begin[node(k + kAhead / 2)]);
       const auto inputs = p_.inputs.begin();
       edges.insert(edges.end(), inputs + p_.input_begin[node(k)], inputs + p_.input_begin[node(k) + 1]);
       edges_end.push_back(static_cast<int32_t>(edges.size()));

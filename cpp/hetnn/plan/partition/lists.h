@@ -1,8 +1,10 @@
 // Building lists of nodes. Internal to the partitioner.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <vector>
 
 #include "hetnn/plan/partition/partition.h"
 
@@ -24,6 +26,17 @@ NodeLists make_lists(size_t count, const ForEach& for_each) {
   });
   lists.begin.pop_back();
   return lists;
+}
+
+inline size_t part_count(const std::vector<int32_t>& part_of) {
+  return part_of.empty() ? 0 : static_cast<size_t>(*std::max_element(part_of.begin(), part_of.end())) + 1;
+}
+
+/// The nodes of each part, ascending.
+inline NodeLists members_of(const std::vector<int32_t>& part_of) {
+  return make_lists(part_count(part_of), [&](const auto& enter) {
+    for (size_t v = 0; v < part_of.size(); ++v) enter(part_of[v], static_cast<int32_t>(v));
+  });
 }
 
 }  // namespace hetnn::plan

@@ -170,14 +170,11 @@ class SettleByMerging {
     const Problem& p = *instance_.problem;
     if (std::all_of(p.exportable.begin(), p.exportable.end(), [](uint8_t e) { return e != 0; })) return;
     part_of_ = groups_.numbering();
-    int32_t parts = 0;
-    for (const int32_t k : part_of_) parts = std::max(parts, k + 1);
-    members_.resize(static_cast<size_t>(parts));
-    for (int32_t v = 0; v < instance_.size; ++v) members_[index(part_of_[index(v)])].push_back(v);
-    device_.assign(static_cast<size_t>(parts), 0);
+    members_ = members_of(part_of_);
+    device_.assign(members_.size(), 0);
     for (int32_t v = 0; v < instance_.size; ++v) device_[index(part_of_[index(v)])] = colour_[index(v)];
-    queued_.assign(static_cast<size_t>(parts), 0);
-    for (int32_t part = 0; part < parts; ++part) {
+    queued_.assign(members_.size(), 0);
+    for (int32_t part = 0; part < static_cast<int32_t>(members_.size()); ++part) {
       if (device_[index(part)] != 0 ? ends_badly(part) : exchanges_badly(part)) enqueue(part);
     }
     for (size_t head = 0; head < queue_.size(); ++head) settle(queue_[head]);
@@ -201,13 +198,13 @@ class SettleByMerging {
   }
 
   bool ends_badly(int32_t part) const {
-    const auto& nodes = members_[index(part)];
+    const std::span<const int32_t> nodes = members_[index(part)];
     return std::any_of(nodes.begin(), nodes.end(),
                        [&](int32_t v) { return instance_.is_trapped(v, device_[index(part)]) && leaves(v); });
   }
 
   bool exchanges_badly(int32_t part) const {
-    const auto& nodes = members_[index(part)];
+    const std::span<const int32_t> nodes = members_[index(part)];
     return std::any_of(nodes.begin(), nodes.end(), [&](int32_t v) {
       const auto consumers = instance_.consumers(v);
       return std::any_of(consumers.begin(), consumers.end(),
@@ -237,13 +234,9 @@ class SettleByMerging {
   std::vector<int32_t>& colour_;
   std::vector<int32_t> part_of_, device_, queue_;
   std::vector<uint8_t> queued_;
-  std::vector<std::vector<int32_t>> members_;
+  NodeLists members_;
   std::vector<std::pair<int32_t, int32_t>> joins_;
 };
-
-size_t part_count(const std::vector<int32_t>& part_of) {
-  return part_of.empty() ? 0 : index(*std::max_element(part_of.begin(), part_of.end())) + 1;
-}
 
 /// The parts that may run on an accelerator, and what each decision costs.
 class Assignment {
@@ -252,10 +245,7 @@ class Assignment {
       : instance_(instance),
         part_of_(std::move(part_of)),
         colour_(colour),
-        members_(make_lists(part_count(part_of_),
-                            [&](const auto& enter) {
-                              for (int32_t v = 0; v < instance.size; ++v) enter(part_of_[index(v)], v);
-                            })),
+        members_(members_of(part_of_)),
         device_(members_.size(), 0) {
     for (size_t v = 0; v < part_of_.size(); ++v)
       device_[index(part_of_[v])] = std::max(device_[index(part_of_[v])], colour_[v]);

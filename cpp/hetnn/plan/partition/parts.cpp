@@ -9,6 +9,7 @@
 #include "hetnn/plan/partition/budget.h"
 #include "hetnn/plan/partition/fetch.h"
 #include "hetnn/plan/partition/group.h"
+#include "hetnn/plan/partition/lists.h"
 
 namespace hetnn::plan {
 namespace {
@@ -80,8 +81,7 @@ void refine_by_colour(const Instance& instance, const std::vector<int32_t>& colo
   // Most parts have one run of one colour and stay whole; only the nodes of the others are sorted.
   using Key = std::pair<int32_t, int32_t>;
   const auto key = [&](int32_t v) { return Key(run[index(v)], colour[index(v)]); };
-  int32_t parts = 0;
-  for (const int32_t k : part_of) parts = std::max(parts, k + 1);
+  const auto parts = static_cast<int32_t>(part_count(part_of));
   constexpr Key kEmpty{-1, -1};
   constexpr Key kMixed{-2, -2};
   std::vector<Key> key_of(static_cast<size_t>(parts), kEmpty);

@@ -73,7 +73,7 @@ void bind_compile(py::module_& m) {
       .def("add_variant", &Compilation::add_variant, py::arg("bindings"), py::call_guard<py::gil_scoped_release>(),
            "Compiles the accelerator subgraphs for further values of the model's symbols.")
       .def(
-          "specialise",
+          "specialize",
           [](Compilation& c, const Bindings& bindings) {
             std::vector<std::byte> out;
             {

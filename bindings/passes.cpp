@@ -9,8 +9,8 @@
 #include "hetnn/ir/verify.h"
 #include "hetnn/ops/registry.h"
 #include "hetnn/passes/all_rules.h"
-#include "hetnn/passes/canonicalise.h"
-#include "hetnn/passes/legalise.h"
+#include "hetnn/passes/canonicalize.h"
+#include "hetnn/passes/legalize.h"
 
 namespace py = pybind11;
 
@@ -32,22 +32,22 @@ py::list rules() {
   return out;
 }
 
-std::shared_ptr<ir::Graph> canonicalise(const ir::Graph& graph) {
+std::shared_ptr<ir::Graph> canonicalize(const ir::Graph& graph) {
   auto out = std::make_shared<ir::Graph>(graph.clone());
-  passes::canonicalise(*out);
+  passes::canonicalize(*out);
   ir::verify(*out);
   return out;
 }
 
 // A device that has exactly the operators named, each at its price.
-py::tuple legalise(const ir::Graph& graph, const std::map<std::string, double>& prices_us,
+py::tuple legalize(const ir::Graph& graph, const std::map<std::string, double>& prices_us,
                    const std::vector<std::string>& disabled_rules) {
   auto out = std::make_shared<ir::Graph>(graph.clone());
   const passes::Oracle oracle{
       .supports = [&](const ir::Node& node) { return prices_us.contains(std::string(node.op().name)); },
       .time_us = [&](const ir::Node& node) { return prices_us.at(std::string(node.op().name)); }};
   py::list rewrites;
-  for (const passes::Rewrite& rewrite : passes::legalise(*out, oracle, {.disabled_rules = disabled_rules})) {
+  for (const passes::Rewrite& rewrite : passes::legalize(*out, oracle, {.disabled_rules = disabled_rules})) {
     rewrites.append(py::dict(py::arg("rule") = rewrite.rule, py::arg("node") = rewrite.node, py::arg("op") = rewrite.op,
                              py::arg("form") = rewrite.form, py::arg("why") = rewrite.why,
                              py::arg("expansion_us") = rewrite.expansion_us));
@@ -61,8 +61,8 @@ py::tuple legalise(const ir::Graph& graph, const std::map<std::string, double>& 
 void bind_passes(py::module_& m) {
   ops::register_all();
   m.def("rules", &rules, "Every rewrite rule in the order of application, as dicts.");
-  m.def("canonicalise", &canonicalise, py::arg("graph"), "The canonical form of a graph.");
-  m.def("legalise", &legalise, py::arg("graph"), py::arg("prices_us"),
+  m.def("canonicalize", &canonicalize, py::arg("graph"), "The canonical form of a graph.");
+  m.def("legalize", &legalize, py::arg("graph"), py::arg("prices_us"),
         py::arg("disabled_rules") = std::vector<std::string>(),
         "(graph, rewrites) of a canonical graph made legal for a device that has the operators of `prices_us`.");
 }

@@ -166,9 +166,9 @@ void bind_runtime_executable(py::module_& m) {
           },
           "The image as bytes.")
       .def(
-          "set_specialiser",
+          "set_specializer",
           [](Executable& e, const std::function<py::bytes(const Bindings&)>& compile) {
-            e.set_specialiser([compile](const Bindings& bindings) {
+            e.set_specializer([compile](const Bindings& bindings) {
               const py::gil_scoped_acquire gil;
               const py::bytes image = compile(bindings);
               const std::string_view view(image);

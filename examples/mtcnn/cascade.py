@@ -67,7 +67,7 @@ def resize_by_area(image: NDArray[Any], height: int, width: int) -> Array:
     return _mean_over_bins(rows, 1, width).astype(np.float32)
 
 
-def normalise(pixels: Array) -> Array:
+def normalize(pixels: Array) -> Array:
     """Pixels [...,H,W,3] from 0..255 to about -1..1, channels first."""
     return np.ascontiguousarray(np.moveaxis((pixels - np.float32(127.5)) * np.float32(0.0078125), -1, -3))
 
@@ -123,7 +123,7 @@ def square(boxes: Array) -> Array:
 
 
 def crops(image: NDArray[Any], boxes: Array, side: int) -> tuple[Array, NDArray[np.bool_]]:
-    """The part of the image in each box, resized to `side`, normalised: [n,3,side,side]; and which boxes had any.
+    """The part of the image in each box, resized to `side`, normalized: [n,3,side,side]; and which boxes had any.
 
     Boxes count pixels from 1, both ends included; what hangs over the edge of the image is left out.
     """
@@ -134,7 +134,7 @@ def crops(image: NDArray[Any], boxes: Array, side: int) -> tuple[Array, NDArray[
     inside = (right > left) & (bottom > top)
     parts = [resize_by_area(image[top[k] : bottom[k], left[k] : right[k]], side, side) for k in np.flatnonzero(inside)]
     pixels = np.stack(parts) if parts else np.zeros((0, side, side, 3), np.float32)
-    return normalise(pixels), inside
+    return normalize(pixels), inside
 
 
 def _arrays(outputs: Sequence[Any]) -> list[Array]:
@@ -146,7 +146,7 @@ def _propose(image: NDArray[Any], pnet: Network) -> tuple[Array, Array]:
     height, width = image.shape[:2]
     levels = []
     for scale in pyramid_scales(height, width):
-        level = normalise(resize_by_area(image, math.floor(height * scale + 1), math.floor(width * scale + 1)))
+        level = normalize(resize_by_area(image, math.floor(height * scale + 1), math.floor(width * scale + 1)))
         correction, probability = _arrays(pnet(level[np.newaxis]))
         boxes, scores, corrections = windows_above(correction[0], probability[0, 1], scale, THRESHOLDS[0])
         kept = suppress_overlaps(boxes, scores, 0.5)

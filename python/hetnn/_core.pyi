@@ -21,7 +21,7 @@ __all__: list[str] = [
     "allocate",
     "assemble",
     "builtin_spec",
-    "canonicalise",
+    "canonicalize",
     "check",
     "check_spec",
     "command_streams",
@@ -33,7 +33,7 @@ __all__: list[str] = [
     "isa_manual",
     "known_tuning",
     "learn_tuning",
-    "legalise",
+    "legalize",
     "on_general_processor",
     "operators",
     "plan",
@@ -211,7 +211,7 @@ class Compilation:
         """
         The report as JSON text.
         """
-    def specialise(self, bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex]) -> bytes:
+    def specialize(self, bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex]) -> bytes:
         """
         add_variant, then image.
         """
@@ -315,7 +315,7 @@ def builtin_spec(name: str) -> typing.Any:
     The data sheet of a member of a built-in family as JSON text, else None.
     """
 
-def canonicalise(graph: Graph) -> Graph:
+def canonicalize(graph: Graph) -> Graph:
     """
     The canonical form of a graph.
     """
@@ -377,7 +377,7 @@ def learn_tuning(known: collections.abc.Mapping[str, typing.SupportsInt | typing
     Takes over what another process measured.
     """
 
-def legalise(
+def legalize(
     graph: Graph,
     prices_us: collections.abc.Mapping[str, typing.SupportsFloat | typing.SupportsIndex],
     disabled_rules: collections.abc.Sequence[str] = [],

@@ -55,7 +55,7 @@ class Executable:
         """
         `interpret(graph text, arrays)` returns the outputs of subgraphs for the reference device.
         """
-    def set_specialiser(self, compile: collections.abc.Callable[[dict[str, int]], bytes]) -> None:
+    def set_specializer(self, compile: collections.abc.Callable[[dict[str, int]], bytes]) -> None:
         """
         `compile(bindings)` returns a whole image that has code for those sizes too.
         """

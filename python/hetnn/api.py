@@ -80,7 +80,7 @@ def compile(
     with Tuning(tune, threads) as tuning:
         settings["tune_threads"] = tuning.threads
         compilation = _core.compile(imported.graph, json.dumps(described), json.dumps(settings))
-    executable = Executable.from_image(compilation.image(), threads=threads, specialiser=compilation.specialise)
+    executable = Executable.from_image(compilation.image(), threads=threads, specializer=compilation.specialize)
     executable.compile_s = time.perf_counter() - began
     return executable
 

@@ -17,7 +17,7 @@ from hetnn import _runtime
 from hetnn.errors import InvalidModel, Unsupported
 
 Array = npt.NDArray[Any]
-Specialiser = Callable[[dict[str, int]], bytes]
+Specializer = Callable[[dict[str, int]], bytes]
 _DLPACK_CPU = 1
 
 
@@ -48,11 +48,11 @@ class Executable:
         self.last_times: list[dict[str, Any]] = []  # of the last run: one row a subprogram
 
     @classmethod
-    def from_image(cls, image: bytes, threads: int | None = None, specialiser: Specialiser | None = None) -> Executable:
-        """From the bytes of an image; `specialiser` compiles accelerator code for sizes met later."""
+    def from_image(cls, image: bytes, threads: int | None = None, specializer: Specializer | None = None) -> Executable:
+        """From the bytes of an image; `specializer` compiles accelerator code for sizes met later."""
         made = cls(_runtime.Executable(image, threads or 0))
-        if specialiser is not None:
-            made._engine.set_specialiser(specialiser)
+        if specializer is not None:
+            made._engine.set_specializer(specializer)
         return made
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:

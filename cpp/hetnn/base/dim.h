@@ -18,7 +18,7 @@ namespace hetnn {
 using Bindings = std::map<std::string, int64_t, std::less<>>;
 
 /// An integer expression kept in canonical form: a constant plus integer multiples of products of atoms, where an
-/// atom is a symbol or one of floordiv, mod, max and min of two expressions. Two dims that canonicalise alike
+/// atom is a symbol or one of floordiv, mod, max and min of two expressions. Two dims that canonicalize alike
 /// compare equal; unequal forms may still be equal in value. Arithmetic throws InvalidModel on 64-bit overflow and
 /// on a division by zero. Immutable and cheap to copy.
 class Dim {

@@ -9,8 +9,8 @@
 #include "hetnn/base/error.h"
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/ir/verify.h"
-#include "hetnn/passes/canonicalise.h"
-#include "hetnn/passes/legalise.h"
+#include "hetnn/passes/canonicalize.h"
+#include "hetnn/passes/legalize.h"
 #include "hetnn/program/pack.h"
 
 namespace hetnn {
@@ -157,7 +157,7 @@ std::unique_ptr<PlannedModel> PlannedModel::make(ir::Graph graph, const TargetSp
   out->target_ = target_of(target, out->backends_);
   out->options_ = options;
   ir::verify(graph);
-  passes::canonicalise(graph);
+  passes::canonicalize(graph);
   give_outputs_nodes_of_their_own(graph);
   for (const Bindings& bindings : options.shapes) check_bindings(graph.symbols, bindings);
   out->canonical_ = graph.clone();
@@ -168,14 +168,14 @@ std::unique_ptr<PlannedModel> PlannedModel::make(ir::Graph graph, const TargetSp
     });
   };
   if (out->target_.devices.size() > 1 && options.rewrite != passes::RewriteMode::off) {
-    passes::LegaliseOptions legalise;
-    legalise.disabled_rules = options.disabled_rules;
-    legalise.excluded_nodes = pinned_to_general(graph, out->target_, options.network);
-    out->kept_as_written_ = legalise.excluded_nodes;
+    passes::LegalizeOptions legalize;
+    legalize.disabled_rules = options.disabled_rules;
+    legalize.excluded_nodes = pinned_to_general(graph, out->target_, options.network);
+    out->kept_as_written_ = legalize.excluded_nodes;
     const Bindings hints = graph.hints();
     passes::ChosenRewrites chosen = passes::choose_rewrites(
         graph, passes::accelerators(out->target_, hints), options.rewrite,
-        [&](const ir::Graph& legal) { return plan_of(legal).result.cost_us; }, legalise);
+        [&](const ir::Graph& legal) { return plan_of(legal).result.cost_us; }, legalize);
     graph.stage = ir::Stage::legal;
     out->graph_ = std::move(chosen.graph);
     out->plan_ = repaired_plan_of(out->graph_);
@@ -212,7 +212,7 @@ std::string check_json(ir::Graph graph, const TargetSpec& target) {
   std::vector<std::shared_ptr<const backends::Backend>> backends;
   const target::Target made = target_of(target, backends);
   ir::verify(graph);
-  passes::canonicalise(graph);
+  passes::canonicalize(graph);
   return plan::unsupported_json(plan::describe_network(graph, made, {}));
 }
 

@@ -10,7 +10,7 @@
 
 #include "hetnn/backends/backend.h"
 #include "hetnn/ir/graph.h"
-#include "hetnn/passes/legalise.h"
+#include "hetnn/passes/legalize.h"
 #include "hetnn/plan/network.h"
 #include "hetnn/program/program.h"
 
@@ -43,7 +43,7 @@ CompileOptions parse_options(std::string_view json);
 /// A graph that is canonical, legal for its target, placed and cut, with the plan and what was rewritten.
 class PlannedModel {
  public:
-  /// Takes the graph through canonicalising, legalising and planning. With RewriteMode::automatic the plan with
+  /// Takes the graph through canonicalizing, legalizing and planning. With RewriteMode::automatic the plan with
   /// rewrites is compared with the plan without, and the cheaper one kept; the rows say what each rewrite is worth.
   /// Every accelerator subgraph is lowered on trial, for the example's sizes and all of `options.shapes`; where its
   /// backend throws DoesNotFit or Unsupported the plan is repaired, and its notes say how.
@@ -73,7 +73,7 @@ class PlannedModel {
   CompileOptions options_;
   plan::NetworkPlan plan_;
   plan::Rewriting rewriting_;
-  // The model before it was legalised, and its nodes that stayed though a rule would have rewritten them.
+  // The model before it was legalized, and its nodes that stayed though a rule would have rewritten them.
   ir::Graph canonical_;
   std::set<std::string, std::less<>> kept_as_written_;
 };
@@ -93,7 +93,7 @@ class Compilation {
   void add_variant(const Bindings& bindings);
 
   /// The planned graph on the general processor alone, what measures the nodes' times: without fusion one kernel for
-  /// each node. Nodes keep their names where canonicalising does not change them.
+  /// each node. Nodes keep their names where canonicalizing does not change them.
   static std::unique_ptr<Compilation> on_general_processor(const PlannedModel& planned, bool fusion);
 
   const PlannedModel& model() const { return *model_; }

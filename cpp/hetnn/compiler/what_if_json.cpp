@@ -61,11 +61,11 @@ std::string PlannedModel::what_if(const std::vector<std::string>& ops) const {
     plan::NetworkPlan other;
     if (rewritten) {
       legal = canonical_.clone();
-      passes::LegaliseOptions legalise{.disabled_rules = options_.disabled_rules, .excluded_nodes = kept_as_written_};
+      passes::LegalizeOptions legalize{.disabled_rules = options_.disabled_rules, .excluded_nodes = kept_as_written_};
       for (const ir::Node* node : written.nodes) {
-        if (node->op().name == op) legalise.excluded_nodes.insert(node->name());
+        if (node->op().name == op) legalize.excluded_nodes.insert(node->name());
       }
-      passes::legalise(legal, passes::accelerators(target_, legal.hints()), legalise);
+      passes::legalize(legal, passes::accelerators(target_, legal.hints()), legalize);
       other = plan::describe_network(legal, target_, options_.network);
     }
     const plan::NetworkPlan& base = rewritten ? other : plan_;

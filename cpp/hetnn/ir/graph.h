@@ -9,8 +9,8 @@
 //   Broadcast   Elementwise operators align dims at the right; a dim of 1 stretches. Nothing else broadcasts.
 //   Types       Element types never convert silently: operands of one node agree, and conversions are nodes (`cast`,
 //               `quantize`, `dequantize`).
-//   Quantised   An integer value with scales stands for reals, scale · (q - zero point); without them it is an integer.
-//               A node with quantised operands computes on those reals in f32 and rounds its result once, to nearest
+//   Quantized   An integer value with scales stands for reals, scale · (q - zero point); without them it is an integer.
+//               A node with quantized operands computes on those reals in f32 and rounds its result once, to nearest
 //               even, saturated, NaN as 0. A device's integer arithmetic may differ by one step of the result.
 //   Rounding    f32 and f64 follow IEEE 754, round to nearest even; f16 and bf16 compute in f32 and round once per
 //               node. Sums may be taken in any order within an operator's tolerance.

@@ -31,7 +31,7 @@ Quant quant_of(const Node& node, const Type& type) {
       !scales.empty() && std::all_of(scales.begin(), scales.end(), [](double s) { return s > 0 && std::isfinite(s); });
   if (!positive || (type.dtype != DType::i8 && type.dtype != DType::i32)) {
     fail(node, "quant_c1",
-         text("a quantised result must be i8 or i32 with finite positive scales; got ", dtype_name(type.dtype), " and ",
+         text("a quantized result must be i8 or i32 with finite positive scales; got ", dtype_name(type.dtype), " and ",
               scales.size(), " scales", scales.empty() ? "" : " from " + number(scales[0]), "."));
   }
   if (scales.size() > 1 &&
@@ -78,13 +78,13 @@ std::vector<Type> infer_types(const Node& node) {
     for (const Value* input : node.inputs()) {
       if (input && input->dtype() == type.dtype) operands.push_back(&input->type());
     }
-    const auto quantised = std::find_if(operands.begin(), operands.end(), [](const Type* o) { return o->quant; });
-    if (quantised == operands.end()) continue;
-    const std::optional<Quant>& quant = (*quantised)->quant;
+    const auto quantized = std::find_if(operands.begin(), operands.end(), [](const Type* o) { return o->quant; });
+    if (quantized == operands.end()) continue;
+    const std::optional<Quant>& quant = (*quantized)->quant;
     const bool alike = std::all_of(operands.begin(), operands.end(), [&](const Type* o) { return o->quant == quant; });
     if (!node.op().has(Trait::movement) || quant->scales.size() > 1 || !alike) {
       fail(node, "quant_c4",
-           text("the result of quantised operands must state its scale; got ", to_string(**quantised),
+           text("the result of quantized operands must state its scale; got ", to_string(**quantized),
                 " and no attribute ", kQuantScale, "."));
     }
     type.quant = quant;

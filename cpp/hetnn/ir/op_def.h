@@ -18,7 +18,7 @@ namespace hetnn::ir {
 
 class Node;
 
-/// What the integers of a quantised tensor stand for: real = scale · (q - zero_point). One scale for the whole tensor,
+/// What the integers of a quantized tensor stand for: real = scale · (q - zero_point). One scale for the whole tensor,
 /// or one for each index of axis 0 (weights; zero point 0).
 struct Quant {
   std::vector<double> scales;
@@ -40,7 +40,7 @@ std::string to_string(const Type& type);
 /// Whether values of this type stand for reals.
 inline bool is_real(const Type& type) { return is_float(type.dtype) || type.quant.has_value(); }
 
-/// Attributes that any node may have whose result is of an integer type: how that result is quantised.
+/// Attributes that any node may have whose result is of an integer type: how that result is quantized.
 inline constexpr std::string_view kQuantScale = "q_scale";  // reals: one, or one for each index of axis 0
 inline constexpr std::string_view kQuantZero = "q_zero";    // integer, 0 unless given
 /// The two for `quant`.
@@ -57,7 +57,7 @@ enum class Trait : uint32_t {
   source = 64,       // no inputs
   constant = 128,    // a compile-time tensor in its attribute `value`
   conversion = 256,  // from one element type to another
-  integral = 512,    // on quantised values, computes with the integers themselves instead of the reals
+  integral = 512,    // on quantized values, computes with the integers themselves instead of the reals
 };
 
 struct InputDef {
@@ -180,8 +180,8 @@ struct OpDef {
 constexpr uint32_t operator|(Trait a, Trait b) { return static_cast<uint32_t>(a) | static_cast<uint32_t>(b); }
 constexpr uint32_t operator|(uint32_t a, Trait b) { return a | static_cast<uint32_t>(b); }
 
-/// Types of a node's outputs: the operator's own inference, then the quantisation that the node states or, where it
-/// only moves values, that of its input. Throws InvalidModel when a quantised result is stated nowhere.
+/// Types of a node's outputs: the operator's own inference, then the quantization that the node states or, where it
+/// only moves values, that of its input. Throws InvalidModel when a quantized result is stated nowhere.
 std::vector<Type> infer_types(const Node& node);
 
 /// The operators a graph may use. ops/all_ops fills it.

@@ -261,7 +261,7 @@ class Reader {
     return tensor;
   }
 
-  // Of a tensor's type; how it is quantised stands beside it.
+  // Of a tensor's type; how it is quantized stands beside it.
   Tensor tensor_values(const Type& type) {
     if (!is_static(type.shape)) fail("a constant's shape must be integers");
     const std::vector<int64_t> shape = values(type.shape);

@@ -1,4 +1,4 @@
-// Elementwise steps on a block of rows, vectorised: the one implementation behind epilogues, unary and binary kernels.
+// Elementwise steps on a block of rows, vectorized: the one implementation behind epilogues, unary and binary kernels.
 #pragma once
 
 #include <cstdint>

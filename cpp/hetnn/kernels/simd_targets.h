@@ -1,4 +1,4 @@
-// Which instruction sets the vectorised kernels are compiled for. Include before hwy/foreach_target.h.
+// Which instruction sets the vectorized kernels are compiled for. Include before hwy/foreach_target.h.
 //
 // Three on x86 (the compiler's baseline emulated, AVX2, AVX-512) and NEON on ARM: each further target compiles every
 // kernel once more and has brought nothing measurable here.

@@ -61,7 +61,7 @@ struct Vector {
 enum class Rounding : uint8_t { double_rounding, single_rounding, half_even_fp32 };
 
 struct Numerics {
-  Rounding rounding = Rounding::double_rounding;  // of int8 requantisation
+  Rounding rounding = Rounding::double_rounding;  // of int8 requantization
   std::string accumulate = "f32";                 // of f16 and f32
   std::string order = "kernel_channel";           // sums run over kernel row, kernel column, input channel
 };

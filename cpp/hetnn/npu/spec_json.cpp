@@ -266,7 +266,7 @@ const Fields<Numerics>& numerics_fields() {
                                  {{"double", Rounding::double_rounding},
                                   {"single", Rounding::single_rounding},
                                   {"half_even_fp32", Rounding::half_even_fp32}},
-                                 "rounding of int8 requantisation", false),
+                                 "rounding of int8 requantization", false),
       choice<Numerics, std::string>("acc", &Numerics::accumulate, {{"f32", "f32"}}, "accumulator of f16 and f32",
                                     false),
       choice<Numerics, std::string>("order", &Numerics::order, {{"kernel_channel", "kernel_channel"}},

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "hetnn/base/error.h"
-#include "hetnn/ops/quantised.h"
+#include "hetnn/ops/quantized.h"
 
 namespace hetnn::ops {
 namespace {

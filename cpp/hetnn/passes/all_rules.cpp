@@ -1,7 +1,7 @@
 // Every rule set there is.
 #include "hetnn/passes/all_rules.h"
 
-#include "hetnn/passes/canonicalise.h"
+#include "hetnn/passes/canonicalize.h"
 #include "hetnn/passes/combine.h"
 #include "hetnn/passes/legal/rules.h"
 
@@ -10,9 +10,9 @@ namespace hetnn::passes {
 const std::vector<RuleStage>& all_rule_sets() {
   static const std::vector<RuleStage> all = [] {
     std::vector<RuleStage> out;
-    for (const RuleSet* set : canonical_rule_sets()) out.push_back({"canonicalise", set});
-    for (const RuleSet* set : legal::rule_sets()) out.push_back({"legalise", set});
-    out.push_back({"legalise", &legal::merging()});
+    for (const RuleSet* set : canonical_rule_sets()) out.push_back({"canonicalize", set});
+    for (const RuleSet* set : legal::rule_sets()) out.push_back({"legalize", set});
+    out.push_back({"legalize", &legal::merging()});
     for (const bool in_order : {false, true}) out.push_back({"fuse", &combining(in_order)});
     out.push_back({"fuse", &gating()});
     return out;

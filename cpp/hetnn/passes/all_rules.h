@@ -8,7 +8,7 @@
 namespace hetnn::passes {
 
 struct RuleStage {
-  std::string_view pass;  // canonicalise, legalise, fuse
+  std::string_view pass;  // canonicalize, legalize, fuse
   const RuleSet* set;
 };
 

@@ -5,7 +5,7 @@
 
 #include "hetnn/base/narrow_float.h"
 #include "hetnn/ir/rewriter.h"
-#include "hetnn/ops/quantised.h"
+#include "hetnn/ops/quantized.h"
 
 namespace hetnn::passes {
 namespace {

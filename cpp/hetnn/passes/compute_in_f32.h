@@ -1,4 +1,4 @@
-// Pass: nodes on f16, bf16 and quantised values compute in f32 between conversions, for devices without that
+// Pass: nodes on f16, bf16 and quantized values compute in f32 between conversions, for devices without that
 // arithmetic.
 #pragma once
 
@@ -9,7 +9,7 @@ namespace hetnn::passes {
 /// Whether a node on narrow values needs no twin: conversions to or from f32, and operators on the integers themselves.
 bool stays_narrow(const ir::Node& node);
 
-/// Gives every node that reads or writes values of a narrow type (ops/quantised.h) a twin in f32: operands are
+/// Gives every node that reads or writes values of a narrow type (ops/quantized.h) a twin in f32: operands are
 /// converted to f32 first (constants now, others by `cast` or `dequantize`, once for all readers), results are rounded
 /// by `cast` or `quantize`. Nodes that need none stay. Names and types of values stay. The number of nodes replaced.
 size_t compute_in_f32(ir::Graph& graph);

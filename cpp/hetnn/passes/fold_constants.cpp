@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "hetnn/ir/rewriter.h"
-#include "hetnn/ops/quantised.h"
+#include "hetnn/ops/quantized.h"
 
 namespace hetnn::passes {
 namespace {

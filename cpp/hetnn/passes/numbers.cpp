@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "hetnn/ops/quantised.h"
+#include "hetnn/ops/quantized.h"
 
 namespace hetnn::passes {
 namespace {

@@ -37,16 +37,16 @@ bool all_are(const ir::Node& node, std::string_view attr, int64_t value) {
 
 namespace {
 
-bool touches_quantised(const ir::Node& node) {
-  auto quantised = [](const ir::Value* value) { return value && value->type().quant; };
-  return std::any_of(node.inputs().begin(), node.inputs().end(), quantised) ||
-         std::any_of(node.outputs().begin(), node.outputs().end(), quantised);
+bool touches_quantized(const ir::Node& node) {
+  auto quantized = [](const ir::Value* value) { return value && value->type().quant; };
+  return std::any_of(node.inputs().begin(), node.inputs().end(), quantized) ||
+         std::any_of(node.outputs().begin(), node.outputs().end(), quantized);
 }
 
 }  // namespace
 
 std::optional<Match> match(const Rule& rule, ir::Node* root, const ir::Graph& graph) {
-  if (!rule.quantised && touches_quantised(*root)) return std::nullopt;
+  if (!rule.quantized && touches_quantized(*root)) return std::nullopt;
   std::optional<Match> found = match(rule.pattern, root, graph);
   if (!found) return std::nullopt;
   for (const Guard& guard : rule.guards) {

@@ -60,8 +60,8 @@ struct Rule {
   std::string_view exactness;
   /// The value that replaces the root's first output; null declines, and then nothing has happened.
   ir::Value* (*rewrite)(const Match&, Build&);
-  /// Whether it holds for quantised values, too: its right side must state the scales of its results.
-  bool quantised = false;
+  /// Whether it holds for quantized values, too: its right side must state the scales of its results.
+  bool quantized = false;
 };
 
 /// Named rules in the order in which they are tried.

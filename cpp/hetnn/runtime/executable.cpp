@@ -74,10 +74,10 @@ void Executable::reset() {
   }
 }
 
-void Executable::set_specialiser(Specialiser specialiser) {
-  auto shared = std::make_shared<const Specialiser>(std::move(specialiser));
+void Executable::set_specializer(Specializer specializer) {
+  auto shared = std::make_shared<const Specializer>(std::move(specializer));
   const std::lock_guard lock(mutex_);
-  specialiser_.swap(shared);
+  specializer_.swap(shared);
 }
 
 void Executable::set_interpreter(Interpreter interpreter) {
@@ -171,23 +171,23 @@ std::shared_ptr<const BoundProgram> Executable::bound_for(const Bindings& bindin
   }
   std::shared_ptr<const BoundProgram> bound = bind(program, bindings, threads_);
   if (std::string missing = missing_code(*bound); !missing.empty()) {
-    const std::lock_guard one_at_a_time(specialising_);
-    std::shared_ptr<const Specialiser> specialiser;
+    const std::lock_guard one_at_a_time(specializing_);
+    std::shared_ptr<const Specializer> specializer;
     {
       const std::lock_guard lock(mutex_);
       if (auto found = find()) return found;
-      specialiser = specialiser_;
+      specializer = specializer_;
     }
-    if (!specialiser || !*specialiser) {
+    if (!specializer || !*specializer) {
       throw Unsupported(text("there is no accelerator code for {", bindings_text(bindings),
                              "}, and the compiler is not at hand.", missing,
                              "\nCompile with shapes=[...] that names it, or run it once before saving."));
     }
-    auto bytes = std::make_shared<const std::vector<std::byte>>((*specialiser)(bindings));
+    auto bytes = std::make_shared<const std::vector<std::byte>>((*specializer)(bindings));
     program::Blob image = aligned({bytes, *bytes});
-    auto grown = std::make_shared<const program::Program>(program::unpack(image, "the specialised executable"));
+    auto grown = std::make_shared<const program::Program>(program::unpack(image, "the specialized executable"));
     bound = bind(grown, bindings, threads_);
-    HETNN_ASSERT(missing_code(*bound).empty(), "specialising gave no code for {", bindings_text(bindings), "}");
+    HETNN_ASSERT(missing_code(*bound).empty(), "specializing gave no code for {", bindings_text(bindings), "}");
     const std::lock_guard lock(mutex_);
     std::swap(image_, image);
     program_.swap(grown);

@@ -46,7 +46,7 @@ class Context;
 class Executable {
  public:
   /// Compiles accelerator code for further shapes and returns a whole new image.
-  using Specialiser = std::function<std::vector<std::byte>(const Bindings&)>;
+  using Specializer = std::function<std::vector<std::byte>(const Bindings&)>;
 
   /// Maps the file; its weights are not copied. InvalidModel when it is no sound executable.
   static std::unique_ptr<Executable> load(const std::string& path, int threads);
@@ -56,11 +56,11 @@ class Executable {
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
 
-  void set_specialiser(Specialiser specialiser);
+  void set_specializer(Specializer specializer);
   /// Serves subprograms of the reference device; without one they are Unsupported.
   void set_interpreter(Interpreter interpreter);
   std::shared_ptr<const program::Program> program() const;
-  /// The image as it is now, with all that was specialised.
+  /// The image as it is now, with all that was specialized.
   program::Blob image() const;
   int threads() const { return threads_; }
 
@@ -91,10 +91,10 @@ class Executable {
   void give_back(const std::shared_ptr<const BoundProgram>& bound, std::unique_ptr<Context> context);
 
   const int threads_;
-  // Never held while a specialiser or an image's owner is copied or dies: those may wait for a lock of the caller's,
+  // Never held while a specializer or an image's owner is copied or dies: those may wait for a lock of the caller's,
   // such as Python's, whose holder may wait for this one.
   mutable std::mutex mutex_;
-  std::mutex specialising_;
+  std::mutex specializing_;
   program::Blob image_;
   std::shared_ptr<const program::Program> program_;
   struct StateMemory {
@@ -103,7 +103,7 @@ class Executable {
   std::mutex states_mutex_;  // held through a run of a program with states
   std::vector<StateMemory> states_;
   std::list<Entry> entries_;  // most recently used first
-  std::shared_ptr<const Specialiser> specialiser_;
+  std::shared_ptr<const Specializer> specializer_;
   std::shared_ptr<const Interpreter> interpreter_;
 };
 

@@ -16,7 +16,7 @@ using namespace hetnn::npu;  // NOLINT(google-build-using-namespace): the instru
 namespace {
 
 DType dtype_of(int64_t field) { return static_cast<DType>(field); }
-bool is_quantised(int64_t field) { return dtype_of(field) == DType::i8; }
+bool is_quantized(int64_t field) { return dtype_of(field) == DType::i8; }
 template <typename T>
 inline constexpr bool kInteger = std::is_same_v<T, int32_t>;
 template <typename T>
@@ -51,7 +51,7 @@ Exit<T> exit_of(int64_t act, int64_t low, int64_t high, int64_t zero) {
 
 int32_t to_i8(int64_t value) { return static_cast<int32_t>(std::clamp<int64_t>(value, -128, 127)); }
 
-// Of quantised integers and of floats: NaN wins, as in the operators.
+// Of quantized integers and of floats: NaN wins, as in the operators.
 template <typename T>
 T larger(T a, T b) {
   return a != a || a > b ? a : b;
@@ -174,7 +174,7 @@ void Machine::convolve(const Conv2d& i) {
       for (size_t f = 0; f < sums.size(); ++f) {
         T value = sums[f] + bias[f];
         if constexpr (kInteger<T>) {
-          value = to_i8(int64_t{requantise(value, factors[f], spec_.numerics.rounding)} + i.out_zero);
+          value = to_i8(int64_t{requantize(value, factors[f], spec_.numerics.rounding)} + i.out_zero);
         } else if (i.add_output) {
           value += before[f];
         }
@@ -207,7 +207,7 @@ void Machine::multiply(const Matmul& i) {
     for (size_t n = 0; n < row.size(); ++n) {
       T value = row[n];
       if constexpr (kInteger<T>) {
-        value = to_i8(int64_t{requantise(value, factors[n], spec_.numerics.rounding)} + i.out_zero);
+        value = to_i8(int64_t{requantize(value, factors[n], spec_.numerics.rounding)} + i.out_zero);
       } else if (i.add_output) {
         value += before[n];
       }
@@ -234,8 +234,8 @@ void Machine::combine(const Elementwise& i) {
       T x = sa * a[c], y = sb * b[c];
       if constexpr (kInteger<T>) {
         if (op != ElementwiseOp::mul) {
-          x = requantise(x * (1 << kElementwiseBits), factors[0], spec_.numerics.rounding);
-          y = requantise(y * (1 << kElementwiseBits), factors[1], spec_.numerics.rounding);
+          x = requantize(x * (1 << kElementwiseBits), factors[0], spec_.numerics.rounding);
+          y = requantize(y * (1 << kElementwiseBits), factors[1], spec_.numerics.rounding);
         }
       }
       T value = 0;
@@ -257,7 +257,7 @@ void Machine::combine(const Elementwise& i) {
           break;
       }
       if constexpr (kInteger<T>)
-        value = to_i8(int64_t{requantise(value, factors[2], spec_.numerics.rounding)} + i.out_zero);
+        value = to_i8(int64_t{requantize(value, factors[2], spec_.numerics.rounding)} + i.out_zero);
       a[c] = leave(value);
     }
     write<T>(i.out_addr + r * i.out_pitch, i.dtype, i.channels, a.data());
@@ -324,11 +324,11 @@ void Machine::activate(const Activation& i) {
   }
 }
 
-void Machine::execute(const Conv2d& i) { return is_quantised(i.dtype) ? convolve<int32_t>(i) : convolve<float>(i); }
-void Machine::execute(const Matmul& i) { return is_quantised(i.dtype) ? multiply<int32_t>(i) : multiply<float>(i); }
-void Machine::execute(const Elementwise& i) { return is_quantised(i.dtype) ? combine<int32_t>(i) : combine<float>(i); }
-void Machine::execute(const Pool& i) { return is_quantised(i.dtype) ? pool<int32_t>(i) : pool<float>(i); }
-void Machine::execute(const Activation& i) { return is_quantised(i.dtype) ? activate<int32_t>(i) : activate<float>(i); }
+void Machine::execute(const Conv2d& i) { return is_quantized(i.dtype) ? convolve<int32_t>(i) : convolve<float>(i); }
+void Machine::execute(const Matmul& i) { return is_quantized(i.dtype) ? multiply<int32_t>(i) : multiply<float>(i); }
+void Machine::execute(const Elementwise& i) { return is_quantized(i.dtype) ? combine<int32_t>(i) : combine<float>(i); }
+void Machine::execute(const Pool& i) { return is_quantized(i.dtype) ? pool<int32_t>(i) : pool<float>(i); }
+void Machine::execute(const Activation& i) { return is_quantized(i.dtype) ? activate<int32_t>(i) : activate<float>(i); }
 
 void Machine::execute(const Reduce& i) {
   const std::vector<float> in = read_rows<float>(i.in_addr, i.dtype, i.rows, i.in_pitch, i.channels);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "hetnn/npu/isa.h"
-#include "hetnn/npu/requantise.h"
+#include "hetnn/npu/requantize.h"
 #include "hetnn/npu/spec.h"
 #include "hetnn/npu/timing.h"
 

@@ -20,8 +20,8 @@ void check_types(const ir::Node& node, std::string_view device, const OpLimits& 
     // The integers of a bias are those of the sums, wherever i8 is computed.
     const DType dtype = value.dtype() == DType::i32 && value.type().quant ? DType::i8 : value.dtype();
     if (dtype == DType::i8 && !value.type().quant) {
-      support.reasons.push_back({text(op.name, "_quantised"), ir::to_string(value.type()), "i8 with a scale",
-                                 text(device, " computes i8 as quantised reals; '", which, "' has no scale")});
+      support.reasons.push_back({text(op.name, "_quantized"), ir::to_string(value.type()), "i8 with a scale",
+                                 text(device, " computes i8 as quantized reals; '", which, "' has no scale")});
     }
     if (std::find(limits.dtypes.begin(), limits.dtypes.end(), dtype) == limits.dtypes.end()) {
       support.reasons.push_back({text(op.name, "_dtype"), std::string(dtype_name(value.dtype())),

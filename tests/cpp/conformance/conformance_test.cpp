@@ -13,7 +13,7 @@
 #include "hetnn/ir/text.h"
 #include "hetnn/ops/evaluate.h"
 #include "hetnn/ops/interpret.h"
-#include "hetnn/ops/quantised.h"
+#include "hetnn/ops/quantized.h"
 #include "hetnn/ops/registry.h"
 #include "hetnn/runtime/executable.h"
 
@@ -53,7 +53,7 @@ Tensor random_tensor(DType dtype, const std::vector<int64_t>& shape, std::mt1993
   return out;
 }
 
-// The sample as it is written, or with its reals as f16 or as quantised integers.
+// The sample as it is written, or with its reals as f16 or as quantized integers.
 enum class Form : uint8_t { as_written, f16, i8 };
 constexpr std::string_view kForms[] = {"", "_f16", "_i8"};
 
@@ -104,11 +104,11 @@ ir::Graph graph_of(std::string_view source, std::mt19937& random, Form form = Fo
     }
   }
   ir::Attrs attrs = node->attrs();
-  const auto quantised = std::find_if(inputs.begin(), inputs.end(), [](auto* v) { return v && v->type().quant; });
-  if (quantised != inputs.end() && node->output()->dtype() == DType::f32 && !node->op().has(ir::Trait::movement)) {
+  const auto quantized = std::find_if(inputs.begin(), inputs.end(), [](auto* v) { return v && v->type().quant; });
+  if (quantized != inputs.end() && node->output()->dtype() == DType::f32 && !node->op().has(ir::Trait::movement)) {
     // Operators that keep the order of values, and the engines' pooling, keep the scale.
     const bool keeps = node->inputs().size() == 1 && node->op().tolerance == 0;
-    attrs.merge(ir::quant_attrs(keeps ? *(*quantised)->type().quant : ir::Quant{{0.041}, 7}));
+    attrs.merge(ir::quant_attrs(keeps ? *(*quantized)->type().quant : ir::Quant{{0.041}, 7}));
   }
   for (ir::Value* output : rewriter.create(node->op().name, inputs, attrs)->outputs()) rewriter.add_output(output);
   for (Symbol& symbol : graph.symbols) symbol.hint = kSize;
@@ -132,7 +132,7 @@ double largest_difference(const Tensor& got, const Tensor& want) {
   return size > 0 ? difference / size : difference;
 }
 
-// Of quantised integers.
+// Of quantized integers.
 int64_t most_steps(const Tensor& got, const Tensor& want) {
   int64_t most = 0;
   ops::visit_dtype(want.dtype(), [&](auto zero) {
@@ -266,7 +266,7 @@ TEST(Compile, AnUnseenSizeNeedsTheCompiler) {
   EXPECT_THAT([&] { executable.run(bindings, from, to); },
               testing::ThrowsMessage<Unsupported>(
                   testing::AllOf(testing::HasSubstr("{h = 6}"), testing::HasSubstr("{h = 8}"))));
-  executable.set_specialiser([&](const Bindings& wanted) {
+  executable.set_specializer([&](const Bindings& wanted) {
     compilation->add_variant(wanted);
     return compilation->image();
   });

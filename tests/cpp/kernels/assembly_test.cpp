@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-// Only optimised code for x86 without sanitizers has the shape that is asserted here.
+// Only optimized code for x86 without sanitizers has the shape that is asserted here.
 #if defined(__x86_64__) && defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
     !defined(__clang__)
 

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "hetnn/ops/interpret.h"
-#include "hetnn/ops/quantised.h"
+#include "hetnn/ops/quantized.h"
 
 namespace hetnn::passes {
 namespace {

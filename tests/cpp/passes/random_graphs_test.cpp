@@ -7,8 +7,8 @@
 #include "hetnn/ir/text.h"
 #include "hetnn/ir/verify.h"
 #include "hetnn/ops/registry.h"
-#include "hetnn/passes/canonicalise.h"
-#include "hetnn/passes/legalise.h"
+#include "hetnn/passes/canonicalize.h"
+#include "hetnn/passes/legalize.h"
 #include "meaning.h"
 
 namespace hetnn::passes {
@@ -120,10 +120,10 @@ TEST(RandomGraphs, KeepTheirMeaningAndBecomeLegal) {
     const std::vector<Tensor> want = run(graph, inputs);
 
     ir::Graph legal = graph.clone();
-    canonicalise(legal);
+    canonicalize(legal);
     ir::verify(legal);
     ASSERT_LE(difference(want, run(legal, inputs)), 5e-6);
-    legalise(legal, oracle);
+    legalize(legal, oracle);
     ir::verify(legal);
     ASSERT_LE(difference(want, run(legal, inputs)), 2e-5) << ir::print(legal);
     for (const ir::Node* node : legal.nodes()) {

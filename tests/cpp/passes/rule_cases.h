@@ -43,7 +43,7 @@ const Cases& convolution_cases();
 const Cases& stride_cases();
 const Cases& pooling_cases();
 const Cases& merging_cases();
-const Cases& quantised_cases();
+const Cases& quantized_cases();
 const Cases& combining_cases();
 
 }  // namespace hetnn::passes

@@ -211,10 +211,10 @@ TEST(Executable, ListsTheSizesAnAcceleratorHasCodeFor) {
                     HasSubstr("shapes=[...]")));
 }
 
-TEST(Executable, AsksItsSpecialiserOncePerSize) {
+TEST(Executable, AsksItsSpecializerOncePerSize) {
   const auto executable = load(on_an_npu_for(8));
   int calls = 0;
-  executable->set_specialiser([&](const Bindings& bindings) {
+  executable->set_specializer([&](const Bindings& bindings) {
     ++calls;
     EXPECT_EQ(bindings, (Bindings{{"n", 2}}));
     return program::pack(add_relu());  // the whole image anew; here it needs no accelerator
@@ -223,15 +223,15 @@ TEST(Executable, AsksItsSpecialiserOncePerSize) {
   EXPECT_EQ(run(*executable, x), expected(x));
   EXPECT_EQ(run(*executable, x), expected(x));
   EXPECT_EQ(calls, 1);
-  // What was specialised is saved.
+  // What was specialized is saved.
   const auto copy = std::make_unique<Executable>(executable->image(), 1);
   EXPECT_EQ(run(*copy, x), expected(x));
 }
 
-TEST(Executable, ASpecialiserThatFailsLeavesItUsable) {
+TEST(Executable, ASpecializerThatFailsLeavesItUsable) {
   const auto executable = load(on_an_npu_for(8));
   bool fails = true;
-  executable->set_specialiser([&](const Bindings&) {
+  executable->set_specializer([&](const Bindings&) {
     if (fails) throw Unsupported("not today");
     return program::pack(add_relu());
   });
@@ -241,8 +241,8 @@ TEST(Executable, ASpecialiserThatFailsLeavesItUsable) {
   EXPECT_EQ(run(*executable, x), expected(x));
 }
 
-// A caller's lock that a specialiser takes, and that others hold while they ask the executable: Python's works so.
-TEST(Executable, HoldsNoLockWhileASpecialiserIsCopiedOrDies) {
+// A caller's lock that a specializer takes, and that others hold while they ask the executable: Python's works so.
+TEST(Executable, HoldsNoLockWhileASpecializerIsCopiedOrDies) {
   static std::recursive_mutex callers;
   struct Locked {
     Locked() = default;
@@ -251,7 +251,7 @@ TEST(Executable, HoldsNoLockWhileASpecialiserIsCopiedOrDies) {
     ~Locked() { const std::lock_guard lock(callers); }
   };
   const auto executable = load(on_an_npu_for(8));
-  executable->set_specialiser([kept = Locked()](const Bindings&) {
+  executable->set_specializer([kept = Locked()](const Bindings&) {
     const std::lock_guard lock(callers);
     return program::pack(on_an_npu_for(8));
   });
@@ -264,7 +264,7 @@ TEST(Executable, HoldsNoLockWhileASpecialiserIsCopiedOrDies) {
   });
   const std::vector<float> x = numbers(2, 1);
   for (int round = 0; round < 200; ++round)
-    EXPECT_THAT(message<InternalError>([&] { run(*executable, x); }), HasSubstr("specialising gave no code"));
+    EXPECT_THAT(message<InternalError>([&] { run(*executable, x); }), HasSubstr("specializing gave no code"));
   stop = true;
   asker.join();
 }

@@ -48,7 +48,7 @@ def test_a_disabled_rule_that_is_not_there(exported: torch.export.ExportedProgra
     with pytest.raises(hetnn.InvalidModel) as raised:
         hetnn.compile(exported, target, disabled_rules=["prelu_one_branch", "prelu_two_side"])
     assert str(raised.value).startswith(
-        "disabled_rules: legalisation has no rule 'prelu_two_side'; the nearest names are prelu_two_sides, "
+        "disabled_rules: legalization has no rule 'prelu_two_side'; the nearest names are prelu_two_sides, "
     )
 
 

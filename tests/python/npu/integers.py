@@ -1,4 +1,4 @@
-"""Integer formulas of quantised layers in numpy, and pieces of IR text."""
+"""Integer formulas of quantized layers in numpy, and pieces of IR text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def multiplier_of(real: float) -> tuple[int, int]:
     return (multiplier // 2, int(exponent) + 1) if multiplier == 2**31 else (multiplier, int(exponent))
 
 
-def requantise(value: Array, real: float) -> Array:
+def requantize(value: Array, real: float) -> Array:
     """gemmlowp's MultiplyByQuantizedMultiplier in 64-bit integers."""
     multiplier, shift = multiplier_of(real)
     left, right = max(shift, 0), max(-shift, 0)

@@ -265,7 +265,7 @@ def test_edges_of_products_and_addends(value: float, tmp_path: Path) -> None:
 
 
 # i8: activations at the scale of the sums, bit for bit; sums at other scales are layers.
-QUANTISED = {
+QUANTIzED = {
     "conv2d": "conv2d(%x, %w) {padding = [1,1], {q}}",
     "add": "add(%x, %z) {{q}}",
     "mul": "mul(%x, %z) {{q}}",
@@ -275,7 +275,7 @@ QUANTISED = {
 
 
 @pytest.mark.parametrize("activation", ["relu(%p) {{q}}", "clamp(%p) {min = -0.4, max = 0.9, {q}}"])
-@pytest.mark.parametrize("producer", QUANTISED)
+@pytest.mark.parametrize("producer", QUANTIzED)
 def test_i8_activations_bit_for_bit(producer: str, activation: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
     typed, result, q = f"{quant(0.04, -5)}[1,4,6,5]", f"{quant(0.03, 7)}[1,4,6,5]", attrs(0.03, 7)
@@ -284,7 +284,7 @@ def test_i8_activations_bit_for_bit(producer: str, activation: str, tmp_path: Pa
     listed = f"%w = constant() {{value = {text_of(weight.shape, weight)}, q_scale = [0.002]}} : i8{{0.002}}[4,4,3,3]"
     graph = f"""graph @q {{stage = imported}} (%x: {typed}{"" if convolves else f", %z: {typed}"}) -> (%y) {{
       {listed if convolves else ""}
-      %p = {QUANTISED[producer].replace("{q}", q)} : {result}
+      %p = {QUANTIzED[producer].replace("{q}", q)} : {result}
       %y = {activation.replace("{q}", q)} : {result}
     }}"""
     fused, plain = both(graph.replace("{{", "{").replace("}}", "}"), target(), tmp_path)
@@ -297,7 +297,7 @@ def test_i8_activations_bit_for_bit(producer: str, activation: str, tmp_path: Pa
     assert int(got.min()) == (7 if "relu" in activation else -6)
 
 
-def quantised_conv(last: str, scale: str) -> str:
+def quantized_conv(last: str, scale: str) -> str:
     weight = np.random.default_rng(7).integers(-127, 128, (4, 8, 1, 1), dtype=np.int8)
     result = f"{quant(0.03, 7)}[1,4,5,6]"
     ports = "%x: i8{0.04}[1,8,5,6]" + (f", %r: {result}" if "%r" in last else "")
@@ -310,14 +310,14 @@ def quantised_conv(last: str, scale: str) -> str:
 
 def test_an_i8_sum_stays_a_layer(tmp_path: Path) -> None:
     """It rescales and saturates its operands first, which products do not."""
-    fused, _ = both(quantised_conv(f"add(%p, %r) {{{attrs(0.03, 7)}}}", quant(0.03, 7)), target(), tmp_path)
+    fused, _ = both(quantized_conv(f"add(%p, %r) {{{attrs(0.03, 7)}}}", quant(0.03, 7)), target(), tmp_path)
     assert fused.computes() == ["conv2d", "elementwise"]
     assert fused.fusions() == []
 
 
 def test_an_i8_activation_to_another_scale_joins_what_rescales(tmp_path: Path) -> None:
     """A depthwise convolution by 1 changes the scale; it takes the activation, the product before it does not."""
-    fused, plain = both(quantised_conv("relu(%p) {q_scale = [0.05]}", quant(0.05, 0)), target(), tmp_path)
+    fused, plain = both(quantized_conv("relu(%p) {q_scale = [0.05]}", quant(0.05, 0)), target(), tmp_path)
     assert fused.computes() == ["conv2d", "conv2d act=1"]
     x = np.random.default_rng(8).integers(-128, 128, (1, 8, 5, 6), dtype=np.int8)
     np.testing.assert_array_equal(fused.executable.run([x])[0], plain.executable.run([x])[0])

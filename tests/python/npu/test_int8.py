@@ -1,6 +1,6 @@
 """The NPU's i8 arithmetic, bit for bit, against integer formulas written down here in numpy.
 
-Quantised graphs are IR text; the whole graph but the conversions at its ends runs on the NPU.
+Quantized graphs are IR text; the whole graph but the conversions at its ends runs on the NPU.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 
 import hetnn
 from hetnn.cli import main
-from npu.integers import Array, attrs, quant, requantise, run, saturate, text_of
+from npu.integers import Array, attrs, quant, requantize, run, saturate, text_of
 
 
 def convolve(x: Array, weight: Array, bias: Array, stride: int, pad: int, groups: int, zero: int) -> Array:
@@ -53,7 +53,7 @@ def test_convolution(channels: int, filters: int, kernel: int, stride: int, pad:
     scales = [0.01 * (1 + k % 5) for k in range(filters)]
     bias_scales = [x_scale * s for s in scales]
     sums = convolve(x, weight, bias, stride, pad, groups, x_zero)
-    want = np.stack([requantise(sums[:, m], x_scale * scales[m] / y_scale) for m in range(filters)], 1) + y_zero
+    want = np.stack([requantize(sums[:, m], x_scale * scales[m] / y_scale) for m in range(filters)], 1) + y_zero
     want = saturate(want)
     if relu:
         want = np.maximum(want, np.int8(y_zero))
@@ -77,10 +77,10 @@ def test_convolution(channels: int, filters: int, kernel: int, stride: int, pad:
 def combine(op: str, a: Array, b: Array, sa: float, sb: float, sy: float) -> Array:
     """Sums at a common scale with 20 more bits; products as they are. Operands without their zero points."""
     if op == "mul":
-        return requantise(a * b, sa * sb / sy)
+        return requantize(a * b, sa * sb / sy)
     common = 2 * max(sa, sb)
-    left, right = requantise(a << 20, sa / common), requantise(b << 20, sb / common)
-    return requantise(left + right, common / (sy * 2**20))
+    left, right = requantize(a << 20, sa / common), requantize(b << 20, sb / common)
+    return requantize(left + right, common / (sy * 2**20))
 
 
 @pytest.mark.parametrize("op", ["add", "mul"])
@@ -119,14 +119,14 @@ def test_matmul() -> None:
       %y = matmul(%a, %b) {q_scale = [0.3], q_zero = 1} : i8{0.3:1}[3,17,13]
     }"""
     sums = np.matmul(a.astype(np.int64) + 3, b.astype(np.int64) - 6)
-    np.testing.assert_array_equal(run(graph, a, b), saturate(requantise(sums, 0.02 * 0.05 / 0.3) + 1))
+    np.testing.assert_array_equal(run(graph, a, b), saturate(requantize(sums, 0.02 * 0.05 / 0.3) + 1))
 
 
-def test_a_result_of_quantised_operands_states_its_scale() -> None:
+def test_a_result_of_quantized_operands_states_its_scale() -> None:
     graph = """graph @q {stage = imported} (%x: i8{0.02:-3}[4]) -> (%y) {
       %y = relu(%x) : i8[4]
     }"""
-    with pytest.raises(hetnn.InvalidModel, match=r"relu 'y': the result of quantised operands must state its scale"):
+    with pytest.raises(hetnn.InvalidModel, match=r"relu 'y': the result of quantized operands must state its scale"):
         hetnn.compile(graph)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hetnn
-from npu.integers import Array, attrs, quant, requantise, run, saturate, text_of
+from npu.integers import Array, attrs, quant, requantize, run, saturate, text_of
 
 X_SCALE, X_ZERO = 0.043, -9
 Y_SCALE, Y_ZERO = 0.061, 4
@@ -49,8 +49,8 @@ def test_prelu_equals_the_direct_integer_layer_bit_for_bit(name: str) -> None:
     integers = np.broadcast_to(slopes.astype(np.int64), (channels,)).reshape(1, -1, 1, 1)
     direct = np.where(
         steps >= 0,
-        requantise(steps, X_SCALE / Y_SCALE),
-        requantise(steps * integers, X_SCALE * scale / Y_SCALE),
+        requantize(steps, X_SCALE / Y_SCALE),
+        requantize(steps * integers, X_SCALE * scale / Y_SCALE),
     )
     want = saturate(direct + Y_ZERO)
     got = run(prelu_graph(slopes, scale, channels), x, target="cpu+relu-only")
@@ -120,7 +120,7 @@ def test_a_network_of_convolutions_and_prelu_is_one_subgraph() -> None:
     report = exe.report(format="dict")
     assert [subgraph["device"] for subgraph in report["subgraphs"]] == ["relu-only"]
     assert report["crossing_bytes"] == 0
-    assert {row["rule"] for row in report["rewrites"]} == {"prelu_quantised_branches"}
+    assert {row["rule"] for row in report["rewrites"]} == {"prelu_quantized_branches"}
     x = rng.integers(-128, 128, (1, 3, 20, 20), dtype=np.int8)
     # Each layer may round one step away from the reals, and the next multiplies that by its weights.
     apart = np.abs(np.asarray(exe(x)).astype(int) - np.asarray(hetnn.compile(graph, target="cpu")(x)).astype(int))

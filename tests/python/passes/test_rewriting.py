@@ -1,4 +1,4 @@
-"""Networks from torch, canonicalised and legalised for a device with little, still compute what torch computes."""
+"""Networks from torch, canonicalized and legalized for a device with little, still compute what torch computes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Residual(nn.Module):
         return self.head(x + self.main(x))  # type: ignore[no-any-return]
 
 
-def randomise(module: nn.Module) -> nn.Module:
+def randomize(module: nn.Module) -> nn.Module:
     """Statistics of batch norms that are not the identity's."""
     for part in module.modules():
         if isinstance(part, (nn.BatchNorm1d, nn.BatchNorm2d)):
@@ -94,9 +94,9 @@ def operators(graph: _core.Graph) -> list[str]:
 def legal_and_right(module: nn.Module, x: torch.Tensor) -> tuple[_core.Graph, list[dict[str, object]]]:
     """The legal graph and its rewrites, after checking that every node is the device's and the results are torch's."""
     torch.manual_seed(3)
-    randomise(module)
+    randomize(module)
     graph = import_model(torch.export.export(module, (x,), strict=False)).graph
-    legal, rewrites = _core.legalise(_core.canonicalise(graph), LITTLE)
+    legal, rewrites = _core.legalize(_core.canonicalize(graph), LITTLE)
     assert set(operators(legal)) <= set(LITTLE)
     with torch.no_grad():
         want = module(x).numpy()
@@ -176,7 +176,7 @@ def test_prelu_of_dynamic_shapes() -> None:
     net = between(prelu(-2.0, 0.0, 0.25, 1.0, 1.5, 1e-6)).eval()
     sizes = {0: torch.export.Dim.AUTO, 2: torch.export.Dim.AUTO, 3: torch.export.Dim.AUTO}
     program = torch.export.export(net, (torch.randn(2, 3, 8, 9),), dynamic_shapes=(sizes,), strict=False)
-    legal, rewrites = _core.legalise(_core.canonicalise(import_model(program).graph), LITTLE)
+    legal, rewrites = _core.legalize(_core.canonicalize(import_model(program).graph), LITTLE)
     assert len(rewrites) == 1
     x = torch.randn(3, 3, 11, 7)
     with torch.no_grad():
@@ -187,15 +187,15 @@ def test_prelu_of_dynamic_shapes() -> None:
 
 def test_disabled_rules_are_not_used() -> None:
     net = between(prelu(*[0.25] * 6)).eval()
-    graph = _core.canonicalise(import_model(torch.export.export(net, (torch.randn(1, 3, 8, 8),), strict=False)).graph)
+    graph = _core.canonicalize(import_model(torch.export.export(net, (torch.randn(1, 3, 8, 8),), strict=False)).graph)
     disabled = ["prelu_depthwise_branches", "prelu_one_branch", "prelu_two_sides"]
-    _, rewrites = _core.legalise(graph, LITTLE, disabled)
+    _, rewrites = _core.legalize(graph, LITTLE, disabled)
     assert [rewrite["rule"] for rewrite in rewrites] == ["prelu_dense_branches"]
 
 
 def test_every_rule_is_documented() -> None:
     rules = _core.rules()
     assert len({rule["name"] for rule in rules}) == len(rules) > 60
-    assert {rule["pass"] for rule in rules} == {"canonicalise", "legalise", "fuse"}
+    assert {rule["pass"] for rule in rules} == {"canonicalize", "legalize", "fuse"}
     for rule in rules:
         assert all(rule[key] for key in ("equation", "pattern", "exactness")), rule["name"]

@@ -8,7 +8,7 @@
 #include "hetnn/backends/cpu/roofline.h"
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/kernel.h"
-#include "hetnn/ops/quantised.h"
+#include "hetnn/ops/quantized.h"
 #include "hetnn/passes/compute_in_f32.h"
 #include "hetnn/passes/fuse.h"
 #include "hetnn/passes/isolate.h"

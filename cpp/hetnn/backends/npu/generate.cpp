@@ -7,7 +7,7 @@
 
 #include "hetnn/backends/backend.h"
 #include "hetnn/base/error.h"
-#include "hetnn/npu/requantise.h"
+#include "hetnn/npu/requantize.h"
 
 namespace hetnn::backends::npu {
 
@@ -80,9 +80,9 @@ void Generator::layer(const ir::Node& node, const Epilogue& epilogue, const std:
     throw Unsupported(text(ir::describe(node), ": the NPU's instructions have no form for ", node.op().name, "."));
   dtype_ = node.output()->dtype();
   elem_ = dtype_bytes(dtype_);
-  const bool quantised = dtype_ == DType::i8 && node.output()->type().quant;
-  if (dtype_ != DType::f32 && dtype_ != DType::f16 && !quantised)
-    throw Unsupported(text(ir::describe(node), ": the NPU's engines compute f32, f16 and quantised i8; the result is ",
+  const bool quantized = dtype_ == DType::i8 && node.output()->type().quant;
+  if (dtype_ != DType::f32 && dtype_ != DType::f16 && !quantized)
+    throw Unsupported(text(ir::describe(node), ": the NPU's engines compute f32, f16 and quantized i8; the result is ",
                            ir::to_string(node.output()->type()), "."));
   at->second(*this, node, epilogue);
 }
@@ -213,16 +213,16 @@ void Generator::elementwise(const ir::Node& node, ElementwiseOp op, const Epilog
                            ": the vector engine combines operands of one shape, or a value a channel; got ",
                            to_string(node.input(0)->shape()), " and ", to_string(node.input(1)->shape()), "."));
   }
-  const bool quantised = dtype_ == DType::i8;
+  const bool quantized = dtype_ == DType::i8;
   const int64_t rows = out.n * out.h * out.w, row_bytes = out.c * elem_;
-  const int64_t at_factors = row ? aligned(row_bytes) : 0, at_a = at_factors + (quantised ? kAlignment : 0);
+  const int64_t at_factors = row ? aligned(row_bytes) : 0, at_a = at_factors + (quantized ? kAlignment : 0);
   const int64_t budget = spec_.scratchpad().bytes - at_a - 2 * kAlignment;
   const int64_t tile = std::min(rows, budget / (row_bytes * (row ? 2 : 3)));
   if (tile < 1) does_not_fit(node, at_a + 2 * kAlignment + row_bytes * 3);
   const Place pa = place_of(*a), pb = place_of(*b), po = place_of(*node.output());
   const int64_t at_out = at_a + aligned(tile * row_bytes), at_b = row ? 0 : at_out + aligned(tile * row_bytes);
   if (row) load(pb, at_b, row_bytes);
-  if (quantised) load(elementwise_factors(node, *a, *b, op), at_factors, 3 * kFactorBytes);
+  if (quantized) load(elementwise_factors(node, *a, *b, op), at_factors, 3 * kFactorBytes);
   for (int64_t r = 0; r < rows; r += tile) {
     const int64_t count = std::min(tile, rows - r);
     load({pa.region, pa.offset_bytes + r * row_bytes}, at_a, count * row_bytes);

@@ -27,7 +27,7 @@ constexpr int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAl
 /// Bytes of a factor between scales: multiplier and shift.
 inline constexpr int64_t kFactorBytes = 8;
 
-/// The zero point of a quantised value, else 0.
+/// The zero point of a quantized value, else 0.
 int64_t zero_of(const ir::Value& value);
 
 /// The stored order of a value: rank 4 as N,H,W,C.
@@ -77,7 +77,7 @@ class Generator {
   /// Those of a product's accumulators: one for each of `count` filters or columns.
   Place product_factors(const ir::Node& node, int64_t count);
   Place elementwise_factors(const ir::Node& node, const ir::Value& a, const ir::Value& b, hetnn::npu::ElementwiseOp op);
-  /// Unsupported unless the result is quantised as the inputs are.
+  /// Unsupported unless the result is quantized as the inputs are.
   void keeps_scale(const ir::Node& node) const;
   /// Bias in the type of the sums: f32 for f16.
   Place bias_of(const ir::Node& node);

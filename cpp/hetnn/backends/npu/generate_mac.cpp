@@ -7,7 +7,7 @@
 #include "hetnn/base/error.h"
 #include "hetnn/base/narrow_float.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/quantised.h"
+#include "hetnn/ops/quantized.h"
 
 namespace hetnn::backends::npu {
 
@@ -68,7 +68,7 @@ Place Generator::bias_of(const ir::Node& node) {
   // Other nodes may read the same constant in another form, so neither is remembered.
   if (dtype_ != DType::i8) return constant(ops::widen(*tensor, bias.type()));
   if (!bias.type().quant || bias.dtype() != DType::i32)
-    throw Unsupported(text(ir::describe(node), ": a quantised layer's bias must be i32 with scales; got ",
+    throw Unsupported(text(ir::describe(node), ": a quantized layer's bias must be i32 with scales; got ",
                            ir::to_string(bias.type()), "."));
   const std::vector<double>& scales = bias.type().quant->scales;
   const ir::Quant &x = *node.input(0)->type().quant, &w = *node.input(1)->type().quant;
@@ -114,7 +114,7 @@ void Generator::conv(const ir::Node& node, const Epilogue& epilogue) {
   }
   const int64_t taps = w.kernel[0] * w.kernel[1], in_c = weight->shape()[1];
   const int64_t in_row = in.w * in.c * elem_;
-  const bool quantised = dtype_ == DType::i8, biased = node.input(2) != nullptr;
+  const bool quantized = dtype_ == DType::i8, biased = node.input(2) != nullptr;
   // The scratchpad holds the filters of a block, their biases, their factors, a tile of the input and one of the
   // output.
   struct Regions {
@@ -123,7 +123,7 @@ void Generator::conv(const ir::Node& node, const Epilogue& epilogue) {
   auto regions_of = [&](int64_t filters) {
     const int64_t bias = aligned(taps * in_c * filters * elem_);
     const int64_t at_factors = aligned(bias + (biased ? filters * kSumBytes : 0));
-    return Regions{bias, at_factors, aligned(at_factors + (quantised ? filters * kFactorBytes : 0))};
+    return Regions{bias, at_factors, aligned(at_factors + (quantized ? filters * kFactorBytes : 0))};
   };
   // As many filters at once as leave half of the scratchpad to feature maps; groups are not divided.
   int64_t block = out.c;
@@ -139,13 +139,13 @@ void Generator::conv(const ir::Node& node, const Epilogue& epilogue) {
   const Place x = place_of(*node.input(0)), y = place_of(*node.output());
   const Place addend = epilogue.addend ? place_of(*epilogue.addend) : Place();
   const int64_t bias_at = biased ? bias_of(node).offset_bytes : 0;
-  const int64_t factors_at = quantised ? product_factors(node, out.c).offset_bytes : 0;
+  const int64_t factors_at = quantized ? product_factors(node, out.c).offset_bytes : 0;
   for (int64_t first = 0; first < out.c; first += block) {
     const int64_t filters = std::min(block, out.c - first);
     const Regions at = regions_of(filters);
     load({Region::weights, filters_at + first * taps * in_c * elem_}, 0, taps * in_c * filters * elem_);
     if (biased) load({Region::weights, bias_at + first * kSumBytes}, at.bias, filters * kSumBytes);
-    if (quantised) load({Region::weights, factors_at + first * kFactorBytes}, at.factors, filters * kFactorBytes);
+    if (quantized) load({Region::weights, factors_at + first * kFactorBytes}, at.factors, filters * kFactorBytes);
     for (int64_t n = 0; n < out.n; ++n) {
       for (int64_t row = 0; row < out.h; row += tile) {
         const int64_t count = std::min(tile, out.h - row);
@@ -265,15 +265,15 @@ void Generator::matmul(const ir::Node& node, const Epilogue& epilogue) {
                            to_string(node.input(0)->shape()), " and ", to_string(node.input(1)->shape()), "."));
   }
   const int64_t m = a[a.size() - 2], k = a.back(), n = b.back(), batches = a.size() == 3 ? a[0] : 1;
-  const bool quantised = dtype_ == DType::i8;
+  const bool quantized = dtype_ == DType::i8;
   const int64_t b_bytes = k * n * elem_;
-  const int64_t at_factors = aligned(b_bytes), at_a = aligned(at_factors + (quantised ? n * kFactorBytes : 0));
+  const int64_t at_factors = aligned(b_bytes), at_a = aligned(at_factors + (quantized ? n * kFactorBytes : 0));
   const int64_t tile = std::min(m, (spec_.scratchpad().bytes - at_a - kAlignment) / ((k + n) * elem_));
   if (tile < 1) does_not_fit(node, at_a + kAlignment + (k + n) * elem_);
   const Place pa = place_of(*node.input(0)), pb = place_of(*node.input(1)), po = place_of(*node.output());
   const Place addend = epilogue.addend ? place_of(*epilogue.addend) : Place();
   const int64_t at_out = at_a + aligned(tile * k * elem_);
-  if (quantised) load(product_factors(node, n), at_factors, n * kFactorBytes);
+  if (quantized) load(product_factors(node, n), at_factors, n * kFactorBytes);
   for (int64_t batch = 0; batch < batches; ++batch) {
     load({pb.region, pb.offset_bytes + batch * b_bytes}, 0, b_bytes);
     for (int64_t row = 0; row < m; row += tile) {

@@ -1,4 +1,4 @@
-// Scaled dot product attention: softmax(q k^T * scale + mask) v, without materialising the score matrix of all rows.
+// Scaled dot product attention: softmax(q k^T * scale + mask) v, without materializing the score matrix of all rows.
 //
 // attention   inputs q, k, v, mask when param mask = 1.
 //             Operands are either [B, heads, L, D] plain, or [B, L, width] plain with heads lying side by side: head h

@@ -1,4 +1,4 @@
-// Depthwise convolution over a few pixels and all channels, vectorised over channels.
+// Depthwise convolution over a few pixels and all channels, vectorized over channels.
 #pragma once
 
 #include <cstdint>

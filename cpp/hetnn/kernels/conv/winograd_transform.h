@@ -1,4 +1,4 @@
-// The transforms of Winograd F(4x4, 3x3), vectorised over channels.
+// The transforms of Winograd F(4x4, 3x3), vectorized over channels.
 //
 // Interpolation points 0, +-a, +-b and infinity with a = 3/4, b = 3/2: as cheap as the usual +-1, +-2 and two to four
 // times more accurate in float (Toom-Cook: Winograd 1980; choice of points: Barabasz et al., arXiv 1803.10986).

@@ -14,7 +14,7 @@
 //         params op: add mul max min; coefficients ([] = all 1; add only); group (0 = default of the machine,
 //         else 2..16: how many streams one pass over a tile reads; products and extremes at most 4); deterministic (0;
 //         1 keeps the order and roundings of a chain of two-operand steps); epilogue ("").
-// f32 is vectorised; f64, i64, i32, i8, u8, bool run through plain loops.
+// f32 is vectorized; f64, i64, i32, i8, u8, bool run through plain loops.
 #pragma once
 
 #include "hetnn/kernels/kernel.h"

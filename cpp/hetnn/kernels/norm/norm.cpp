@@ -60,7 +60,7 @@ class RowNorm final : public Kernel {
     const TensorView& x = call.inputs[0];
     const int64_t axes = call.params.integer("axes", 1);
     if (axes < 1 || axes > x.rank)
-      throw InvalidModel(text(op, ": axes must lie in [1, ", x.rank, "]; got ", axes, ". Check the normalised shape."));
+      throw InvalidModel(text(op, ": axes must lie in [1, ", x.rank, "]; got ", axes, ". Check the normalized shape."));
     for (size_t i = 0; i < call.inputs.size(); ++i)
       if (call.inputs[i].layout != Layout::plain || call.outputs[0].layout != Layout::plain)
         throw Unsupported(

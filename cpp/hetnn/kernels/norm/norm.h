@@ -1,7 +1,7 @@
-// Normalisations and softmax.
+// Normalizations and softmax.
 //
-// layer_norm     x plain; residual (x's shape) when param residual = 1; weight, bias (the normalised shape) when params
-//                weight = 1, bias = 1. normalises (x + residual) over the last `axes` (1) axes. eps (1e-5); epilogue
+// layer_norm     x plain; residual (x's shape) when param residual = 1; weight, bias (the normalized shape) when params
+//                weight = 1, bias = 1. normalizes (x + residual) over the last `axes` (1) axes. eps (1e-5); epilogue
 //                (""). With residual = 1 and two outputs the second receives x + residual.
 // rms_norm       x; residual?; weight?: as above, without mean and bias.
 // group_norm     x [N,C,...] plain or nhwc; weight [C]?, bias [C]?; params groups, eps, weight, bias, epilogue ("") .

@@ -1,4 +1,4 @@
-// Plain loops for the normalisations and softmax.
+// Plain loops for the normalizations and softmax.
 #include "hetnn/kernels/norm/reference.h"
 
 #include <algorithm>

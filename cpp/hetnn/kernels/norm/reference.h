@@ -1,4 +1,4 @@
-// The meaning of the normalisations and of softmax, as plain loops in double; for tests.
+// The meaning of the normalizations and of softmax, as plain loops in double; for tests.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace hetnn::kernels::reference {
 std::vector<double> row_norm(const std::vector<double>& x, int64_t n, const std::vector<double>& weight,
                              const std::vector<double>& bias, double eps, bool rms);
 
-/// x [batch][channels][pixels], normalised over groups of channels, then times weight[channels] plus bias[channels].
+/// x [batch][channels][pixels], normalized over groups of channels, then times weight[channels] plus bias[channels].
 std::vector<double> group_norm(const std::vector<double>& x, int64_t batch, int64_t channels, int64_t pixels,
                                int64_t groups, const std::vector<double>& weight, const std::vector<double>& bias,
                                double eps);

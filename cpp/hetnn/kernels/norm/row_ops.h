@@ -1,4 +1,4 @@
-// Sums, extremes, softmax and affine maps over rows, vectorised: the pieces of norms, softmax, reductions and
+// Sums, extremes, softmax and affine maps over rows, vectorized: the pieces of norms, softmax, reductions and
 // attention.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Reductions over one window of pixels, vectorised over channels.
+// Reductions over one window of pixels, vectorized over channels.
 #pragma once
 
 #include <cstdint>

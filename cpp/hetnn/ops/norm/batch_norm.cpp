@@ -1,4 +1,4 @@
-// batch_norm: normalisation by stored statistics, as in inference.
+// batch_norm: normalization by stored statistics, as in inference.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -52,7 +52,7 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
 ir::OpDef define_batch_norm() {
   return {
       .name = "batch_norm",
-      .doc = "Normalisation by stored statistics: y = (x - mean) / sqrt(variance + eps) * weight + bias, per channel.",
+      .doc = "Normalization by stored statistics: y = (x - mean) / sqrt(variance + eps) * weight + bias, per channel.",
       .inputs =
           {{"x", "[N,C,...]"}, {"weight", "[C]", true}, {"bias", "[C]", true}, {"mean", "[C]"}, {"variance", "[C]"}},
       .attrs = {{"eps", ir::AttrKind::real, 1e-5, "added to the variance"}},

@@ -19,9 +19,9 @@ inline std::vector<ir::Type> infer_exponentials(const ir::Node& node) {
   return {node.input(0)->type()};
 }
 
-/// y = normalise(x - largest, sum of exp(x - largest)) along the axis.
-template <typename Normalise>
-std::vector<Tensor> evaluate_exponentials(const ir::Evaluation& e, Normalise normalise) {
+/// y = normalize(x - largest, sum of exp(x - largest)) along the axis.
+template <typename Normalize>
+std::vector<Tensor> evaluate_exponentials(const ir::Evaluation& e, Normalize normalize) {
   const Tensor& x = e.input(0);
   const auto axis = static_cast<size_t>(axis_of(e.node, e.node.integer("axis"), x.rank()));
   int64_t inner = 1;
@@ -39,7 +39,7 @@ std::vector<Tensor> evaluate_exponentials(const ir::Evaluation& e, Normalise nor
       for (int64_t k = 1; k < n; ++k) largest = largest != largest || largest > at(k) ? largest : at(k);
       for (int64_t k = 0; k < n; ++k) sum += std::exp(at(k) - largest);
       for (int64_t k = 0; k < n; ++k)
-        mutable_values<T>(data)[first + k * inner] = static_cast<T>(normalise(at(k) - largest, sum));
+        mutable_values<T>(data)[first + k * inner] = static_cast<T>(normalize(at(k) - largest, sum));
     }
   });
   return {y};

@@ -1,4 +1,4 @@
-// layer_norm: normalisation over the last axes.
+// layer_norm: normalization over the last axes.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -58,9 +58,9 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
 ir::OpDef define_layer_norm() {
   return {
       .name = "layer_norm",
-      .doc = "Normalisation over the last axes: y = (x - mean) / sqrt(variance + eps) * weight + bias.",
+      .doc = "Normalization over the last axes: y = (x - mean) / sqrt(variance + eps) * weight + bias.",
       .inputs = {{"x", "any shape"}, {"weight", "the last axes' shape", true}, {"bias", "the last axes' shape", true}},
-      .attrs = {{"axes", ir::AttrKind::integer, Dim(1), "how many axes at the end are normalised together"},
+      .attrs = {{"axes", ir::AttrKind::integer, Dim(1), "how many axes at the end are normalized together"},
                 {"eps", ir::AttrKind::real, 1e-5, "added to the variance"}},
       .traits = 0,
       .torch = {},

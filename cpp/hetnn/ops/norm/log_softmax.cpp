@@ -1,4 +1,4 @@
-// log_softmax: logarithm of normalised exponentials along an axis.
+// log_softmax: logarithm of normalized exponentials along an axis.
 #include "hetnn/ops/kernel_use.h"
 #include "hetnn/ops/norm/exponentials.h"
 

@@ -1,4 +1,4 @@
-// softmax: normalised exponentials along an axis.
+// softmax: normalized exponentials along an axis.
 #include "hetnn/ops/kernel_use.h"
 #include "hetnn/ops/norm/exponentials.h"
 

@@ -1,4 +1,4 @@
-// dequantize: the reals that quantised integers stand for.
+// dequantize: the reals that quantized integers stand for.
 #include "hetnn/base/error.h"
 #include "hetnn/ops/infer.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 std::vector<ir::Type> infer(const ir::Node& node) {
   const ir::Type& x = node.input(0)->type();
-  if (!x.quant) ir::fail(node, "dequantize_c1", text("the input must be quantised; got ", ir::to_string(x), "."));
+  if (!x.quant) ir::fail(node, "dequantize_c1", text("the input must be quantized; got ", ir::to_string(x), "."));
   return {{DType::f32, x.shape}};
 }
 
@@ -15,7 +15,7 @@ std::vector<ir::Type> infer(const ir::Node& node) {
 
 ir::OpDef define_dequantize() {
   return {.name = "dequantize",
-          .doc = "The reals that quantised integers stand for: y = scale * (x - zero point), of the input's type.",
+          .doc = "The reals that quantized integers stand for: y = scale * (x - zero point), of the input's type.",
           .inputs = {{"x", "any shape, i8 or i32"}},
           .attrs = {},
           .traits = ir::Trait::elementwise | ir::Trait::conversion,

@@ -1,4 +1,4 @@
-// The rule sets of canonicalisation, one a file.
+// The rule sets of canonicalization, one a file.
 #pragma once
 
 #include <vector>

@@ -22,7 +22,7 @@ ir::Value* depthwise(Build& build, ir::Value* x, int axis, std::span<const doubl
   return build.reshape(build.op("conv2d", {image, weight, bias}, {{"groups", Dim(channels)}}), x->shape());
 }
 
-ir::Value* quantised_depthwise(Build& build, ir::Value* x, int axis, const std::vector<int8_t>& weights,
+ir::Value* quantized_depthwise(Build& build, ir::Value* x, int axis, const std::vector<int8_t>& weights,
                                std::vector<double> scales, const ir::Quant& result) {
   const auto channels = static_cast<int64_t>(weights.size());
   ir::Value* weight = build.constant(Tensor::of({channels, 1, 1, 1}, weights), ir::Quant{std::move(scales), 0});
@@ -55,7 +55,7 @@ bool channels_are_fixed(const Match& m) {
 
 const std::vector<const RuleSet*>& rule_sets() {
   static const std::vector<const RuleSet*> sets = {&prelu(),   &piecewise(), &arithmetic(), &convolutions(),
-                                                   &strides(), &pooling(),   &quantised()};
+                                                   &strides(), &pooling(),   &quantized()};
   return sets;
 }
 

@@ -1,4 +1,4 @@
-// The rule sets of legalisation. A rule here looks at one node and its constants only, so that the search can try it
+// The rule sets of legalization. A rule here looks at one node and its constants only, so that the search can try it
 // on the node alone; its right side need not be legal yet.
 #pragma once
 
@@ -24,7 +24,7 @@ const RuleSet& strides();
 const RuleSet& pooling();
 
 /// What holds for i8 alone: other scales, branches at scales of their own, tables.
-const RuleSet& quantised();
+const RuleSet& quantized();
 
 /// All of the above, in the order in which ties are settled.
 const std::vector<const RuleSet*>& rule_sets();
@@ -36,9 +36,9 @@ const RuleSet& merging();
 /// [elements before, axis, elements after, 1]; an x of shape [N,C,H,W] with axis 1 as it is.
 ir::Value* depthwise(Build& build, ir::Value* x, int axis, std::span<const double> scale,
                      std::span<const double> shift = {});
-/// y = x·weight along `axis` of a quantised x, at the scale `result`: i8 weights with one scale or one for each. The
+/// y = x·weight along `axis` of a quantized x, at the scale `result`: i8 weights with one scale or one for each. The
 /// only rounding is that of the result, and saturation bounds it.
-ir::Value* quantised_depthwise(Build& build, ir::Value* x, int axis, const std::vector<int8_t>& weights,
+ir::Value* quantized_depthwise(Build& build, ir::Value* x, int axis, const std::vector<int8_t>& weights,
                                std::vector<double> scales, const ir::Quant& result);
 /// y = x·scale along `axis` as a full 1×1 convolution whose kernels form a diagonal matrix.
 ir::Value* dense_diagonal(Build& build, ir::Value* x, int axis, std::span<const double> scale);

@@ -25,7 +25,7 @@ constexpr double kRelativeSlack = 1e-9;
 
 size_t index(int32_t v) { return static_cast<size_t>(v); }
 
-/// What `expand` minimises, for given colours.
+/// What `expand` minimizes, for given colours.
 double weighted_cost_us(const Instance& instance, const CutWeights& weights, const std::vector<int32_t>& colour) {
   double total = colours_cost_us(instance, colour);
   if (weights.crossing_us > 0) {

@@ -9,7 +9,7 @@
 
 namespace hetnn::plan {
 
-/// What the cut minimises beside node times and transfers.
+/// What the cut minimizes beside node times and transfers.
 struct CutWeights {
   /// Added to every transfer: a share of the launches that come with it.
   double crossing_us = 0;

@@ -108,7 +108,7 @@ Graph fan(int32_t n) {
   return graph;
 }
 
-/// Blocks of fourteen nodes: normalise, three projections, scores, softmax, context, projection, add, normalise, two
+/// Blocks of fourteen nodes: normalize, three projections, scores, softmax, context, projection, add, normalize, two
 /// layers around an activation, add.
 Graph transformer(int32_t n) {
   Graph graph;

@@ -1,4 +1,4 @@
-// Normalisations and softmax against plain loops.
+// Normalizations and softmax against plain loops.
 #include "../kernel_runner.h"
 #include "hetnn/kernels/norm/reference.h"
 

@@ -1,4 +1,4 @@
-// Values in fewer bits than they are computed in: f16, bf16 and quantised integers, to f32 and back.
+// Values in fewer bits than they are computed in: f16, bf16 and quantized integers, to f32 and back.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace hetnn::ops {
 
-/// Whether values of this type are computed in f32 and then rounded: f16, bf16, quantised integers.
+/// Whether values of this type are computed in f32 and then rounded: f16, bf16, quantized integers.
 bool is_narrow(const ir::Type& type);
 /// Whether the node reads or writes such a value.
 bool has_narrow(const ir::Node& node);

@@ -1,4 +1,4 @@
-// Canonicalisation: one way to say each thing, and nothing said that need not be.
+// Canonicalization: one way to say each thing, and nothing said that need not be.
 #pragma once
 
 #include <vector>
@@ -11,9 +11,9 @@ namespace hetnn::passes {
 /// Folds constants, applies the canonical rule sets, merges what is computed twice and removes what nobody reads,
 /// until nothing changes. The stage becomes canonical. Returns what fired, in order. On an error the graph is valid,
 /// as it was before the rule that threw.
-std::vector<Firing> canonicalise(ir::Graph& graph);
+std::vector<Firing> canonicalize(ir::Graph& graph);
 
-/// The rule sets that canonicalise applies.
+/// The rule sets that canonicalize applies.
 const std::vector<const RuleSet*>& canonical_rule_sets();
 
 }  // namespace hetnn::passes

@@ -1,4 +1,4 @@
-// Rules for quantised values. Integers at one scale s stand for s·(q - z), so a change of scale is a depthwise
+// Rules for quantized values. Integers at one scale s stand for s·(q - z), so a change of scale is a depthwise
 // convolution with kernels of 1, and a bound is a zero point that makes the i8 range end there.
 #include <algorithm>
 #include <cmath>
@@ -21,13 +21,13 @@ bool has_channels(const ir::Value& x) {
   return x.rank() > 0 && x.shape()[static_cast<size_t>(channel_axis(x))].is_static() && channel_count(x) > 0;
 }
 
-bool is_quantised(const Match& m) {
+bool is_quantized(const Match& m) {
   const ir::Node& root = *m.root();
   return is_i8(root.output()) && std::all_of(root.inputs().begin(), root.inputs().end(), is_i8) &&
          has_channels(*root.input(0));
 }
-constexpr Guard kQuantised = {"operands and result are i8 with scales, and the number of channels is fixed",
-                              is_quantised};
+constexpr Guard kQuantized = {"operands and result are i8 with scales, and the number of channels is fixed",
+                              is_quantized};
 
 bool is_rescaled(const Match& m) {
   const ir::Node& root = *m.root();
@@ -43,7 +43,7 @@ ir::Value* rescaled(Build& build, ir::Value* x, const ir::Quant& quant) {
 
 // One weight for all channels.
 ir::Value* times(Build& build, ir::Value* x, int8_t weight, const ir::Quant& quant) {
-  return quantised_depthwise(build, x, channel_axis(*x), std::vector<int8_t>(channel_count(*x), weight), {1}, quant);
+  return quantized_depthwise(build, x, channel_axis(*x), std::vector<int8_t>(channel_count(*x), weight), {1}, quant);
 }
 
 // A node as it is, but for the scale of its result.
@@ -57,44 +57,44 @@ Rule identity() {
   return {.name = "rescale_as_depthwise",
           .equation = "x at another scale = x * 1, a depthwise 1x1 convolution at that scale",
           .pattern = op("identity", {any("x")}),
-          .guards = {kQuantised, kRescaled},
+          .guards = {kQuantized, kRescaled},
           .exactness = "bit for bit: one rounding in both",
           .rewrite = [](const Match& m, Build& build) { return times(build, m.value("x"), 1, result_of(m)); },
-          .quantised = true};
+          .quantized = true};
 }
 
 Rule relu() {
   return {.name = "relu_after_rescale",
           .equation = "relu(x) at another scale = relu(x at that scale)",
           .pattern = op("relu", {any("x")}),
-          .guards = {kQuantised, kRescaled},
+          .guards = {kQuantized, kRescaled},
           .exactness = "bit for bit",
           .rewrite =
               [](const Match& m, Build& build) {
                 return at_scale(build, *m.root(), {rescaled(build, m.value("x"), result_of(m))}, result_of(m));
               },
-          .quantised = true};
+          .quantized = true};
 }
 
 Rule pool() {
   return {.name = "rescale_after_pool",
           .equation = "pool(x) at another scale = pool(x) at that of x, then at the other",
           .pattern = one_of({"max_pool2d", "avg_pool2d", "adaptive_avg_pool2d"}, {any("x")}),
-          .guards = {kQuantised, kRescaled},
+          .guards = {kQuantized, kRescaled},
           .exactness = "bit for bit for maxima; means round twice, at most half a step of x and half a step of y off",
           .rewrite =
               [](const Match& m, Build& build) {
                 ir::Value* x = m.value("x");
                 return rescaled(build, at_scale(build, *m.root(), {x}, quant_of(*x)), result_of(m));
               },
-          .quantised = true};
+          .quantized = true};
 }
 
 Rule concat() {
   return {.name = "concat_after_rescale",
           .equation = "concat(x, ...) at one scale = concat(x at that scale, ...)",
           .pattern = op("concat"),
-          .guards = {kQuantised, kRescaled},
+          .guards = {kQuantized, kRescaled},
           .exactness = "bit for bit",
           .rewrite =
               [](const Match& m, Build& build) {
@@ -102,7 +102,7 @@ Rule concat() {
                 for (ir::Value* part : m.root()->inputs()) parts.push_back(rescaled(build, part, result_of(m)));
                 return at_scale(build, *m.root(), std::move(parts), result_of(m));
               },
-          .quantised = true};
+          .quantized = true};
 }
 
 // The slopes' integers with the sign turned, one a channel, where they have that sign (else 0), and their scales. The
@@ -130,13 +130,13 @@ Slopes slopes_below(const Match& m, bool negative) {
 
 Rule prelu_branches() {
   return {
-      .name = "prelu_quantised_branches",
+      .name = "prelu_quantized_branches",
       .equation =
           "prelu(x, a) = relu(x) + a (-relu(-x)): -x saturates at 0 with zero point -128 at the scale of x; "
           "x and a x at the scale of y, with zero point -128 where they are positive, 127 where negative",
       .pattern = op("prelu", {any("x"), constant("a")}),
-      .guards = {kQuantised},
-      .exactness = "bit for bit the integer prelu that requantises x and a x: one branch is 0, the other rounds once",
+      .guards = {kQuantized},
+      .exactness = "bit for bit the integer prelu that requantizes x and a x: one branch is 0, the other rounds once",
       .rewrite =
           [](const Match& m, Build& build) {
             ir::Value* x = m.value("x");
@@ -150,14 +150,14 @@ Rule prelu_branches() {
             ir::Value* negative = times(build, x, -1, {quant_of(*x).scales, kLowest});
             auto branch = [&](const Slopes& slopes, const ir::Quant& quant, const ir::Quant& result) {
               ir::Value* scaled =
-                  quantised_depthwise(build, negative, channel_axis(*x), slopes.weights, slopes.scales, quant);
+                  quantized_depthwise(build, negative, channel_axis(*x), slopes.weights, slopes.scales, quant);
               sum = build.op("add", {sum, scaled}, ir::quant_attrs(result));
             };
             if (up.any) branch(up, above, down.any ? above : y);
             if (down.any) branch(down, below, y);
             return sum;
           },
-      .quantised = true};
+      .quantized = true};
 }
 
 Rule with_slope(std::string_view name, std::string_view equation, std::string_view op_name,
@@ -165,10 +165,10 @@ Rule with_slope(std::string_view name, std::string_view equation, std::string_vi
   return {.name = name,
           .equation = equation,
           .pattern = op(op_name, {any("x")}),
-          .guards = {kQuantised},
+          .guards = {kQuantized},
           .exactness = "bit for bit",
           .rewrite = rewrite,
-          .quantised = true};
+          .quantized = true};
 }
 
 // A slope as 127 at a scale of its own; -1 as itself, so that both sides of an absolute value round alike.
@@ -191,7 +191,7 @@ Rule clamp() {
   return {.name = "clamp_by_saturation",
           .equation = "clamp(x, lo, hi) = x at scales whose i8 range ends at lo, then at hi, then at that of y",
           .pattern = op("clamp", {any("x")}),
-          .guards = {kQuantised, {"lo <= 0 <= hi", bounds_hold_zero}},
+          .guards = {kQuantized, {"lo <= 0 <= hi", bounds_hold_zero}},
           .exactness = "bit for bit",
           .rewrite =
               [](const Match& m, Build& build) {
@@ -202,7 +202,7 @@ Rule clamp() {
                 if (high + y.zero_point < kHighest) x = times(build, x, 1, {y.scales, kHighest - high});
                 return quant_of(*x) == y ? x : times(build, x, 1, y);
               },
-          .quantised = true};
+          .quantized = true};
 }
 
 // Elementwise operators of one operand.
@@ -222,7 +222,7 @@ Rule table() {
   return {.name = "function_as_table",
           .equation = "f(x) = table[q + 128] with table[q + 128] = f(s (q - z)) at the scale of y",
           .pattern = one_of(functions_of_one(), {any("x")}),
-          .guards = {kQuantised},
+          .guards = {kQuantized},
           .exactness = "bit for bit",
           .rewrite =
               [](const Match& m, Build& build) {
@@ -237,19 +237,19 @@ Rule table() {
                 attrs.emplace("table", ops::interpret(graph, inputs).front());
                 return build.op("lookup", {m.value("x")}, std::move(attrs));
               },
-          .quantised = true};
+          .quantized = true};
 }
 
 }  // namespace
 
-const RuleSet& quantised() {
+const RuleSet& quantized() {
   static const RuleSet set = {
-      "quantised",
+      "quantized",
       "What holds for i8 alone: other scales, branches at scales of their own, tables.",
       {identity(), relu(), pool(), concat(), prelu_branches(),
-       with_slope("leaky_relu_quantised", "leaky_relu(x; a) = prelu(x, a)", "leaky_relu",
+       with_slope("leaky_relu_quantized", "leaky_relu(x; a) = prelu(x, a)", "leaky_relu",
                   [](const Match& m, Build& build) { return prelu_of(m, build, m.root()->real("negative_slope")); }),
-       with_slope("abs_quantised", "abs(x) = prelu(x, -1)", "abs",
+       with_slope("abs_quantized", "abs(x) = prelu(x, -1)", "abs",
                   [](const Match& m, Build& build) { return prelu_of(m, build, -1); }),
        clamp(), table()}};
   return set;

@@ -1,5 +1,5 @@
 // The search for the cheapest legal expansion of each node, and the choice among rewrites by the cost of the plan.
-#include "hetnn/passes/legalise.h"
+#include "hetnn/passes/legalize.h"
 
 #include <algorithm>
 #include <limits>
@@ -30,7 +30,7 @@ struct Candidate {
   double cost_us;
 };
 
-bool is_disabled(const LegaliseOptions& options, const Rule& rule) {
+bool is_disabled(const LegalizeOptions& options, const Rule& rule) {
   return std::find(options.disabled_rules.begin(), options.disabled_rules.end(), rule.name) !=
          options.disabled_rules.end();
 }
@@ -49,7 +49,7 @@ bool is_empty(const ir::Node& node) {
 
 class Search {
  public:
-  Search(const Oracle& oracle, const LegaliseOptions& options, const std::vector<Symbol>& symbols)
+  Search(const Oracle& oracle, const LegalizeOptions& options, const std::vector<Symbol>& symbols)
       : oracle_(oracle), options_(options), symbols_(symbols) {
     for (const RuleSet* set : legal::rule_sets()) {
       for (const Rule& rule : set->rules) {
@@ -113,7 +113,7 @@ class Search {
   }
 
   const Oracle& oracle_;
-  const LegaliseOptions& options_;
+  const LegalizeOptions& options_;
   const std::vector<Symbol>& symbols_;
   std::map<std::string_view, std::vector<const Rule*>> by_root_;
   std::vector<const Rule*> path_;
@@ -149,7 +149,7 @@ std::string explain(const ir::Node& node, const Expansion& best, std::vector<Can
 std::vector<const RuleSet*> combining_rule_sets() { return {&canonical::weights(), &legal::merging()}; }
 
 // Folds what the expansions left beside convolutions into them, as long as that stays legal and is not dearer.
-void combine(ir::Graph& graph, const Oracle& oracle, const LegaliseOptions& options) {
+void combine(ir::Graph& graph, const Oracle& oracle, const LegalizeOptions& options) {
   ApplyOptions apply;
   apply.allow = [&](const Rule& rule, const Match&) { return !is_disabled(options, rule); };
   apply.accept = [&](const Rule&, const Match& m, const std::vector<ir::Node*>& created) {
@@ -184,7 +184,7 @@ void check_disabled_rules(const std::vector<std::string>& names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     std::string nearest;
     for (std::string_view other : nearest_names(name, known, 3)) nearest += text(nearest.empty() ? "" : ", ", other);
-    throw InvalidModel(text("disabled_rules: legalisation has no rule '", name, "'; the nearest names are ", nearest,
+    throw InvalidModel(text("disabled_rules: legalization has no rule '", name, "'; the nearest names are ", nearest,
                             ". docs/rules.md lists all of them."));
   }
 }
@@ -205,7 +205,7 @@ Oracle accelerators(const target::Target& target, const Bindings& bindings) {
   return oracle;
 }
 
-std::vector<Rewrite> legalise(ir::Graph& graph, const Oracle& oracle, const LegaliseOptions& options) {
+std::vector<Rewrite> legalize(ir::Graph& graph, const Oracle& oracle, const LegalizeOptions& options) {
   check_disabled_rules(options.disabled_rules);
   std::vector<Rewrite> rewrites;
   Search search(oracle, options, graph.symbols);
@@ -247,7 +247,7 @@ std::optional<RewriteMode> rewrite_mode_from_name(std::string_view name) {
 }
 
 ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle, RewriteMode mode,
-                               const std::function<double(const ir::Graph&)>& plan_cost_us, LegaliseOptions options,
+                               const std::function<double(const ir::Graph&)>& plan_cost_us, LegalizeOptions options,
                                int max_plans) {
   ir::Graph plain = canonical.clone();
   if (plain.stage < ir::Stage::legal) plain.stage = ir::Stage::legal;
@@ -258,7 +258,7 @@ ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle,
   int plans = 0;
   auto attempt = [&] {
     ChosenRewrites out{canonical.clone(), {}, {}, plain_cost, 0};
-    out.taken = legalise(out.graph, oracle, options);
+    out.taken = legalize(out.graph, oracle, options);
     out.cost_us = plan_cost_us(out.graph);
     ++plans;
     return out;

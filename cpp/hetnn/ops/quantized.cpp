@@ -1,5 +1,5 @@
 // Conversions of whole tensors, and evaluation by way of them.
-#include "hetnn/ops/quantised.h"
+#include "hetnn/ops/quantized.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,7 @@ int64_t run_of(const Tensor& tensor, const ir::Quant& quant) {
 }
 
 template <typename T>
-void dequantise(const Tensor& from, const ir::Quant& quant, float* to) {
+void dequantize(const Tensor& from, const ir::Quant& quant, float* to) {
   const auto values = from.values<T>();
   const auto run = static_cast<size_t>(run_of(from, quant));
   for (size_t k = 0; k < values.size(); ++k) {
@@ -28,7 +28,7 @@ void dequantise(const Tensor& from, const ir::Quant& quant, float* to) {
 }
 
 template <typename T>
-void quantise(std::span<const float> from, size_t run, const ir::Quant& quant, T* to) {
+void quantize(std::span<const float> from, size_t run, const ir::Quant& quant, T* to) {
   constexpr double kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
   for (size_t k = 0; k < from.size(); ++k) {
     const double real = std::isnan(from[k]) ? 0 : static_cast<double>(from[k]);
@@ -55,9 +55,9 @@ Tensor widen(const Tensor& tensor, const ir::Type& type) {
     const auto* from = reinterpret_cast<const uint16_t*>(tensor.data());
     for (int64_t k = 0; k < tensor.elems(); ++k) to[k] = widen_float(type.dtype, from[k]);
   } else if (type.dtype == DType::i8) {
-    dequantise<int8_t>(tensor, *type.quant, to);
+    dequantize<int8_t>(tensor, *type.quant, to);
   } else {
-    dequantise<int32_t>(tensor, *type.quant, to);
+    dequantize<int32_t>(tensor, *type.quant, to);
   }
   return out;
 }
@@ -73,9 +73,9 @@ Tensor narrow(const Tensor& tensor, const ir::Type& type) {
   }
   const auto run = static_cast<size_t>(run_of(tensor, *type.quant));
   if (type.dtype == DType::i8) {
-    quantise(from, run, *type.quant, mutable_values<int8_t>(data));
+    quantize(from, run, *type.quant, mutable_values<int8_t>(data));
   } else {
-    quantise(from, run, *type.quant, mutable_values<int32_t>(data));
+    quantize(from, run, *type.quant, mutable_values<int32_t>(data));
   }
   return out;
 }

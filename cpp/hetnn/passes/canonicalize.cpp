@@ -1,5 +1,5 @@
-// Canonicalisation to a fixpoint of folding, rules and merging.
-#include "hetnn/passes/canonicalise.h"
+// Canonicalization to a fixpoint of folding, rules and merging.
+#include "hetnn/passes/canonicalize.h"
 
 #include <iterator>
 
@@ -16,7 +16,7 @@ const std::vector<const RuleSet*>& canonical_rule_sets() {
   return sets;
 }
 
-std::vector<Firing> canonicalise(ir::Graph& graph) {
+std::vector<Firing> canonicalize(ir::Graph& graph) {
   std::vector<Firing> fired;
   const std::vector<const RuleSet*> without_weights = {&canonical::identities(), &canonical::movement(),
                                                        &canonical::activations()};
@@ -24,7 +24,7 @@ std::vector<Firing> canonicalise(ir::Graph& graph) {
   for (;;) {
     const size_t folded = fold_constants(graph), merged = merge_common(graph);
     size_t fired_now = 0;
-    // Compositions are recognised before weights swallow their first and last steps.
+    // Compositions are recognized before weights swallow their first and last steps.
     for (const auto& sets : {without_weights, canonical_rule_sets()}) {
       std::vector<Firing> round = apply_rules(graph, sets);
       fired_now += round.size();

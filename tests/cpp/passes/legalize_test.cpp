@@ -1,5 +1,5 @@
 // The search: everything that can be legal becomes legal, by the cheapest form, within bounds, the same every time.
-#include "hetnn/passes/legalise.h"
+#include "hetnn/passes/legalize.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include "hetnn/ir/text.h"
 #include "hetnn/ir/verify.h"
 #include "hetnn/ops/registry.h"
-#include "hetnn/passes/canonicalise.h"
+#include "hetnn/passes/canonicalize.h"
 #include "hetnn/target/target.h"
 #include "meaning.h"
 
@@ -83,17 +83,17 @@ std::string net(const std::string& middle) {
 })";
 }
 
-class Legalise : public testing::Test {
+class Legalize : public testing::Test {
  protected:
   static void SetUpTestSuite() { ops::register_all(); }
 
-  // Legalises and checks the result against the original.
-  ir::Graph legal(const std::string& source, const Oracle& oracle, const LegaliseOptions& options = {},
+  // Legalizes and checks the result against the original.
+  ir::Graph legal(const std::string& source, const Oracle& oracle, const LegalizeOptions& options = {},
                   double tolerance = 1e-6) {
     const ir::Graph original = ir::parse(source);
     ir::Graph graph = original.clone();
-    canonicalise(graph);
-    rewrites = legalise(graph, oracle, options);
+    canonicalize(graph);
+    rewrites = legalize(graph, oracle, options);
     ir::verify(graph);
     EXPECT_EQ(graph.stage, ir::Stage::legal);
     for (uint32_t seed = 1; seed <= 3; ++seed) {
@@ -105,7 +105,7 @@ class Legalise : public testing::Test {
   std::vector<Rewrite> rewrites;
 };
 
-TEST_F(Legalise, EveryPiecewiseLinearActivationBecomesConvolutionsAndRelu) {
+TEST_F(Legalize, EveryPiecewiseLinearActivationBecomesConvolutionsAndRelu) {
   const char* const middles[] = {
       "%a = constant() {value = f32[3] {-2, 0.25, 1.5}} : f32[3]\n %m = prelu(%c, %a) : f32[1,3,5,4]",
       "%a = constant() {value = f32[3] {0.1, 0.25, 1}} : f32[3]\n %m = prelu(%c, %a) : f32[1,3,5,4]",
@@ -135,7 +135,7 @@ TEST_F(Legalise, EveryPiecewiseLinearActivationBecomesConvolutionsAndRelu) {
   }
 }
 
-TEST_F(Legalise, WhatTheDeviceHasStaysAsItIs) {
+TEST_F(Legalize, WhatTheDeviceHasStaysAsItIs) {
   const ir::Graph graph =
       legal(net("%a = constant() {value = f32[3] {-2, 0.25, 1.5}} : f32[3]\n %m = prelu(%c, %a) : f32[1,3,5,4]"),
             with({"prelu"}));
@@ -151,10 +151,10 @@ TEST_F(Legalise, WhatTheDeviceHasStaysAsItIs) {
   EXPECT_TRUE(rewrites.empty());
 }
 
-TEST_F(Legalise, TheCheapestFormIsTakenAndSaysWhy) {
+TEST_F(Legalize, TheCheapestFormIsTakenAndSaysWhy) {
   const std::string below =
       net("%a = constant() {value = f32[3] {0.1, 0.25, 1}} : f32[3]\n %m = prelu(%c, %a) : f32[1,3,5,4]");
-  LegaliseOptions apart;
+  LegalizeOptions apart;
   apart.disabled_rules = {"branch_into_producer"};
   EXPECT_EQ(operators_of(legal(below, relu_only(), apart)), "conv2d conv2d relu add conv2d");
   ASSERT_EQ(rewrites.size(), 1U);
@@ -181,12 +181,12 @@ TEST_F(Legalise, TheCheapestFormIsTakenAndSaysWhy) {
   EXPECT_EQ(rewrites[0].form, "prelu_maximum + multiply_as_depthwise");
 }
 
-TEST_F(Legalise, WithoutDepthwiseTheBranchesAreFullConvolutions) {
+TEST_F(Legalize, WithoutDepthwiseTheBranchesAreFullConvolutions) {
   Oracle plain = relu_only();
   plain.supports = [](const ir::Node& node) {
     return relu_only().supports(node) && !(node.attrs().contains("groups") && node.integer("groups") != Dim(1));
   };
-  LegaliseOptions options;
+  LegalizeOptions options;
   options.disabled_rules = {"grouped_as_plain", "branch_into_producer"};
   const std::string below =
       net("%a = constant() {value = f32[3] {0.1, 0.25, 1}} : f32[3]\n %m = prelu(%c, %a) : f32[1,3,5,4]");
@@ -198,7 +198,7 @@ TEST_F(Legalise, WithoutDepthwiseTheBranchesAreFullConvolutions) {
   EXPECT_EQ(rewrites.at(0).rule, "prelu_four_convolutions");
 }
 
-TEST_F(Legalise, TheBranchGoesIntoTheProducerWhereThatIsCheaper) {
+TEST_F(Legalize, TheBranchGoesIntoTheProducerWhereThatIsCheaper) {
   const std::string below =
       net("%a = constant() {value = f32[3] {0.1, 0.25, 1}} : f32[3]\n %m = prelu(%c, %a) : f32[1,3,5,4]");
   Oracle launches = relu_only();
@@ -212,13 +212,13 @@ TEST_F(Legalise, TheBranchGoesIntoTheProducerWhereThatIsCheaper) {
   EXPECT_EQ(operators_of(legal(below, arithmetic)), "conv2d conv2d relu add conv2d");
 }
 
-TEST_F(Legalise, NeighboursFoldIntoConvolutions) {
+TEST_F(Legalize, NeighboursFoldIntoConvolutions) {
   // lo of the clamp goes into the first convolution's bias, hi and the reflection into the second.
   EXPECT_EQ(operators_of(legal(net("%m = clamp(%c) {min = 0.3, max = 0.7} : f32[1,3,5,4]"), relu_only())),
             "conv2d relu conv2d relu conv2d");
 }
 
-TEST_F(Legalise, WhatHasNoLegalFormStays) {
+TEST_F(Legalize, WhatHasNoLegalFormStays) {
   const ir::Graph graph = legal(net("%m = hardswish(%c) : f32[1,3,5,4]"), relu_only());
   EXPECT_THAT(unsupported(graph, relu_only()), ElementsAre("m"));
   EXPECT_TRUE(rewrites.empty());
@@ -228,9 +228,9 @@ TEST_F(Legalise, WhatHasNoLegalFormStays) {
   EXPECT_EQ(rewrites[0].form, "hardswish_as_product + hardsigmoid_from_clamp + clamp_around_zero");
 }
 
-TEST_F(Legalise, ExcludedNodesAndDisabledRulesAreLeftAlone) {
+TEST_F(Legalize, ExcludedNodesAndDisabledRulesAreLeftAlone) {
   const std::string source = net("%m = abs(%c) : f32[1,3,5,4]");
-  LegaliseOptions options;
+  LegalizeOptions options;
   options.excluded_nodes = {"m"};
   EXPECT_EQ(operators_of(legal(source, relu_only(), options)), "conv2d abs conv2d");
   options = {};
@@ -244,11 +244,11 @@ TEST_F(Legalise, ExcludedNodesAndDisabledRulesAreLeftAlone) {
   EXPECT_EQ(operators_of(legal(source, relu_only(), options)), "conv2d abs conv2d");
 }
 
-TEST_F(Legalise, DisabledRulesMustBeThere) {
-  LegaliseOptions options;
+TEST_F(Legalize, DisabledRulesMustBeThere) {
+  LegalizeOptions options;
   options.disabled_rules = {"abs_from_relu", "prelu_two_branches"};
   EXPECT_THAT([&] { legal(net("%m = abs(%c) : f32[1,3,5,4]"), relu_only(), options); },
-              testing::ThrowsMessage<InvalidModel>("disabled_rules: legalisation has no rule 'prelu_two_branches'; the "
+              testing::ThrowsMessage<InvalidModel>("disabled_rules: legalization has no rule 'prelu_two_branches'; the "
                                                    "nearest names are prelu_one_branch, prelu_dense_branches, "
                                                    "prelu_two_sides. docs/rules.md lists all of them."));
   // Rules that always run cannot be left out; rules that fold neighbours together can.
@@ -256,7 +256,7 @@ TEST_F(Legalise, DisabledRulesMustBeThere) {
   check_disabled_rules({"depthwise_into_layer", "branch_into_producer"});
 }
 
-TEST_F(Legalise, SlopesThatAreNoNumbersStayAsTheyAre) {
+TEST_F(Legalize, SlopesThatAreNoNumbersStayAsTheyAre) {
   for (const char* slopes : {"{nan, 0.5, 1}", "{0.1, inf, 1}", "{-inf, 0.5, 2}", "{nan, inf, -inf}"}) {
     SCOPED_TRACE(slopes);
     const ir::Graph graph = legal(net(std::string("%a = constant() {value = f32[3] ") + slopes +
@@ -270,7 +270,7 @@ TEST_F(Legalise, SlopesThatAreNoNumbersStayAsTheyAre) {
       ElementsAre("m"));
 }
 
-TEST_F(Legalise, WhatIsEmptyStaysAsItIs) {
+TEST_F(Legalize, WhatIsEmptyStaysAsItIs) {
   const char* const middles[] = {
       "prelu(%x, %a)",   "abs(%x)",       "clamp(%x) {min = -0.5, max = 2}", "clamp(%x) {min = 0.5, max = 2}",
       "hardsigmoid(%x)", "leaky_relu(%x)"};
@@ -287,7 +287,7 @@ TEST_F(Legalise, WhatIsEmptyStaysAsItIs) {
   }
 }
 
-TEST_F(Legalise, ManyActivationsTakeWorkInProportion) {
+TEST_F(Legalize, ManyActivationsTakeWorkInProportion) {
   const auto chain = [](int count) {
     std::string out = "graph @g {stage = canonical} (%x0: f32[1,4,8,8]) -> (%x" + std::to_string(count) +
                       ") {\n  %a = constant() {value = f32[4] {-1, 0.25, 2, 0.5}} : f32[4]\n";
@@ -306,7 +306,7 @@ TEST_F(Legalise, ManyActivationsTakeWorkInProportion) {
     Oracle counting = relu_only();
     counting.supports = [&asked, inner = counting.supports](const ir::Node& node) { return ++asked, inner(node); };
     ir::Graph graph = chain(count);
-    EXPECT_EQ(legalise(graph, counting).size(), static_cast<size_t>(count));
+    EXPECT_EQ(legalize(graph, counting).size(), static_cast<size_t>(count));
     ir::verify(graph);
     EXPECT_THAT(unsupported(graph, relu_only()), ElementsAre());
     return asked;
@@ -315,7 +315,7 @@ TEST_F(Legalise, ManyActivationsTakeWorkInProportion) {
   EXPECT_LE(many, 110 * few);
 }
 
-TEST_F(Legalise, ChoosingAmongManyActivationsPlansABoundedNumberOfTimes) {
+TEST_F(Legalize, ChoosingAmongManyActivationsPlansABoundedNumberOfTimes) {
   std::string source = "graph @g {stage = canonical} (%x0: f32[1,4,8,8]) -> (%x400) {\n";
   for (int k = 0; k < 400; ++k) source += text("  %x", k + 1, " = abs(%x", k, ") : f32[1,4,8,8]\n");
   int plans = 0;
@@ -328,18 +328,18 @@ TEST_F(Legalise, ChoosingAmongManyActivationsPlansABoundedNumberOfTimes) {
   EXPECT_EQ(chosen.taken.size() + chosen.refused.size(), 400U);
 }
 
-TEST_F(Legalise, IsTheSameEveryTime) {
+TEST_F(Legalize, IsTheSameEveryTime) {
   const std::string source = net("%m = clamp(%c) {min = 0.3, max = 0.7} : f32[1,3,5,4]");
   EXPECT_EQ(ir::print(legal(source, relu_only())), ir::print(legal(source, relu_only())));
 }
 
-TEST_F(Legalise, RewritesAreChosenByTheCostOfThePlan) {
+TEST_F(Legalize, RewritesAreChosenByTheCostOfThePlan) {
   ir::Graph graph = ir::parse(R"(graph @g {stage = imported} (%x: f32[1,2,3,3]) -> (%b) {
   %a = abs(%x) : f32[1,2,3,3]
   %r = tanh(%a) : f32[1,2,3,3]
   %b = hardsigmoid(%r) : f32[1,2,3,3]
 })");
-  canonicalise(graph);
+  canonicalize(graph);
   int plans = 0;
   // A plan costs what a test says: abs is better rewritten, hardsigmoid is not.
   const auto plan = [&](double rewritten_abs, double rewritten_sigmoid) {

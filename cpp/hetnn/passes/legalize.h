@@ -1,4 +1,4 @@
-// Legalisation: nodes that a device lacks are expanded into ones it has, the cheapest way the rules allow.
+// Legalization: nodes that a device lacks are expanded into ones it has, the cheapest way the rules allow.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace hetnn::passes {
 
-/// What legalisation asks of the devices that nodes shall become legal on.
+/// What legalization asks of the devices that nodes shall become legal on.
 struct Oracle {
   std::function<bool(const ir::Node&)> supports;
   std::function<double(const ir::Node&)> time_us;  // of a supported node by itself
@@ -21,7 +21,7 @@ struct Oracle {
 /// Any device of the target but the first, which is the general processor; the time of the fastest that supports.
 Oracle accelerators(const target::Target& target, const Bindings& bindings);
 
-struct LegaliseOptions {
+struct LegalizeOptions {
   std::vector<std::string> disabled_rules = {};
   /// Names of nodes that stay as they are.
   std::set<std::string, std::less<>> excluded_nodes = {};
@@ -31,7 +31,7 @@ struct LegaliseOptions {
   int max_trials = 400;
 };
 
-/// InvalidModel, with the nearest names there are, for a name of no rule that legalisation could leave out.
+/// InvalidModel, with the nearest names there are, for a name of no rule that legalization could leave out.
 void check_disabled_rules(const std::vector<std::string>& names);
 
 /// One node made legal.
@@ -50,7 +50,7 @@ struct Rewrite {
 /// ties go to the earlier rule. Then folds neighbouring convolutions together where that stays legal and is cheaper.
 /// Nodes for which there is no wholly legal expansion stay, and those whose result is empty. The stage becomes legal.
 /// Deterministic. InvalidModel as check_disabled_rules.
-std::vector<Rewrite> legalise(ir::Graph& graph, const Oracle& oracle, const LegaliseOptions& options = {});
+std::vector<Rewrite> legalize(ir::Graph& graph, const Oracle& oracle, const LegalizeOptions& options = {});
 
 enum class RewriteMode : uint8_t { off, automatic, always };
 /// off, auto, always.
@@ -69,6 +69,6 @@ struct ChosenRewrites {
 /// `plan_cost_us` plans a legal graph and returns its predicted time.
 ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle, RewriteMode mode,
                                const std::function<double(const ir::Graph&)>& plan_cost_us,
-                               LegaliseOptions options = {}, int max_plans = 24);
+                               LegalizeOptions options = {}, int max_plans = 24);
 
 }  // namespace hetnn::passes

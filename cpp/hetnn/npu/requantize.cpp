@@ -1,5 +1,5 @@
 // Fixed-point multiplication in its three roundings.
-#include "hetnn/npu/requantise.h"
+#include "hetnn/npu/requantize.h"
 
 #include <algorithm>
 #include <bit>
@@ -44,7 +44,7 @@ Requant requant_of(double real, Rounding rounding) {
   return {static_cast<int32_t>(multiplier), exponent};
 }
 
-int32_t requantise(int32_t value, const Requant& factor, Rounding rounding) {
+int32_t requantize(int32_t value, const Requant& factor, Rounding rounding) {
   if (rounding == Rounding::half_even_fp32) {
     const double real = std::nearbyint(static_cast<float>(value) * std::bit_cast<float>(factor.multiplier));
     return static_cast<int32_t>(std::clamp(real, static_cast<double>(kLow), static_cast<double>(kHigh)));

@@ -14,7 +14,7 @@ constexpr std::string_view kMixed = R"(graph @g {stage = canonical} (%x: i8{0.03
 
 }  // namespace
 
-const Cases& quantised_cases() {
+const Cases& quantized_cases() {
   static const Cases cases = {
       {
           {"rescale_as_depthwise", R"(graph @g {stage = canonical} (%x: i8{0.03125:-9}[2,3,4]) -> (%y) {
@@ -34,22 +34,22 @@ const Cases& quantised_cases() {
   %y = concat(%a, %b) {axis = 1, q_scale = [0.0625]} : i8{0.0625}[1,5,4,4]
 })",
            "identity concat"},
-          {"prelu_quantised_branches", kMixed, "conv2d conv2d conv2d add conv2d add"},
-          {"prelu_quantised_branches", R"(graph @g {stage = canonical} (%x: i8{0.03125:-9}[5,4]) -> (%y) {
+          {"prelu_quantized_branches", kMixed, "conv2d conv2d conv2d add conv2d add"},
+          {"prelu_quantized_branches", R"(graph @g {stage = canonical} (%x: i8{0.03125:-9}[5,4]) -> (%y) {
   %a = constant() {value = i8[1] {32}, q_scale = [0.015625]} : i8{0.015625}[1]
   %y = prelu(%x, %a) {q_scale = [0.03125], q_zero = 5} : i8{0.03125:5}[5,4]
 })",
            "reshape conv2d reshape reshape conv2d reshape reshape conv2d reshape add"},
-          {"prelu_quantised_branches", R"(graph @g {stage = canonical} (%x: i8{0.03125:-9}[5,4,1,1]) -> (%y) {
+          {"prelu_quantized_branches", R"(graph @g {stage = canonical} (%x: i8{0.03125:-9}[5,4,1,1]) -> (%y) {
   %a = constant() {value = i8[1] {0}, q_scale = [0.015625]} : i8{0.015625}[1]
   %y = prelu(%x, %a) {q_scale = [0.03125], q_zero = 5} : i8{0.03125:5}[5,4,1,1]
 })",
            "conv2d relu"},
-          {"leaky_relu_quantised", R"(graph @g {stage = canonical} (%x: i8{0.03125:-9}[2,3,4,1]) -> (%y) {
+          {"leaky_relu_quantized", R"(graph @g {stage = canonical} (%x: i8{0.03125:-9}[2,3,4,1]) -> (%y) {
   %y = leaky_relu(%x) {negative_slope = 0.25, q_scale = [0.0625]} : i8{0.0625}[2,3,4,1]
 })",
            "prelu"},
-          {"abs_quantised", R"(graph @g {stage = canonical} (%x: i8{0.03125:-9}[2,3,4,1]) -> (%y) {
+          {"abs_quantized", R"(graph @g {stage = canonical} (%x: i8{0.03125:-9}[2,3,4,1]) -> (%y) {
   %y = abs(%x) {q_scale = [0.0625], q_zero = -128} : i8{0.0625:-128}[2,3,4,1]
 })",
            "prelu"},
@@ -91,14 +91,14 @@ const Cases& quantised_cases() {
           {"concat_after_rescale", kRescaled, R"(graph @g {stage = canonical} (%x: i8{0.5}[1,1]) -> (%y) {
   %y = concat(%x, %x) {axis = 1} : i8{0.5}[1,2]
 })"},
-          {"prelu_quantised_branches", kReals, R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
+          {"prelu_quantized_branches", kReals, R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
   %a = constant() {value = f32[1] {0.25}} : f32[1]
   %y = prelu(%x, %a) : f32[2,3]
 })"},
-          {"leaky_relu_quantised", kReals, R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
+          {"leaky_relu_quantized", kReals, R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
   %y = leaky_relu(%x) : f32[2,3]
 })"},
-          {"abs_quantised", kReals, R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
+          {"abs_quantized", kReals, R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
   %y = abs(%x) : f32[2,3]
 })"},
           {"clamp_by_saturation", kReals, R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {

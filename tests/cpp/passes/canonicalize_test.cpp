@@ -1,5 +1,5 @@
 // The pass as a whole: constants folded, repetitions merged, dead nodes gone, names kept.
-#include "hetnn/passes/canonicalise.h"
+#include "hetnn/passes/canonicalize.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace hetnn::passes {
 namespace {
 
-class Canonicalise : public testing::Test {
+class Canonicalize : public testing::Test {
  protected:
   static void SetUpTestSuite() { ops::register_all(); }
 };
@@ -22,17 +22,17 @@ class Canonicalise : public testing::Test {
 std::string canonical(const char* source) {
   const ir::Graph before = ir::parse(source);
   ir::Graph after = before.clone();
-  canonicalise(after);
+  canonicalize(after);
   ir::verify(after);
   EXPECT_EQ(after.stage, ir::Stage::canonical);
   EXPECT_LE(difference(run(before, edge_inputs(before, 7)), run(after, edge_inputs(after, 7))), 1e-6);
   ir::Graph again = after.clone();
-  EXPECT_TRUE(canonicalise(again).empty()) << "not a fixpoint";
+  EXPECT_TRUE(canonicalize(again).empty()) << "not a fixpoint";
   EXPECT_EQ(ir::print(again), ir::print(after));
   return ir::print(after);
 }
 
-TEST_F(Canonicalise, ConvolutionBiasAndScaleBecomeOneLayer) {
+TEST_F(Canonicalize, ConvolutionBiasAndScaleBecomeOneLayer) {
   EXPECT_EQ(canonical(R"(graph @g {stage = imported} (%x: f32[1,1,2,2]) -> (%y) {
   %w = constant() {value = f32[2,1,1,1] {1, -2}} : f32[2,1,1,1]
   %one = constant() {value = f32[2,1,1] {1, 2}} : f32[2,1,1]
@@ -49,7 +49,7 @@ TEST_F(Canonicalise, ConvolutionBiasAndScaleBecomeOneLayer) {
 )");
 }
 
-TEST_F(Canonicalise, RepetitionsAndDeadNodesGo) {
+TEST_F(Canonicalize, RepetitionsAndDeadNodesGo) {
   EXPECT_EQ(canonical(R"(graph @g {stage = imported} (%x: f32[2]) -> (%y, %q) {
   %a = relu(%x) : f32[2]
   %b = relu(%x) : f32[2]
@@ -64,7 +64,7 @@ TEST_F(Canonicalise, RepetitionsAndDeadNodesGo) {
 )");
 }
 
-TEST_F(Canonicalise, EqualSmallConstantsAreOne) {
+TEST_F(Canonicalize, EqualSmallConstantsAreOne) {
   ir::Graph graph = ir::parse(R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
   %a = constant() {value = f32[2] {1, 2}} : f32[2]
   %b = constant() {value = f32[2] {1, 2}} : f32[2]
@@ -77,7 +77,7 @@ TEST_F(Canonicalise, EqualSmallConstantsAreOne) {
   EXPECT_EQ(graph.node_count(), 5U);
 }
 
-TEST_F(Canonicalise, FoldsOnlyWhatIsWorthStoring) {
+TEST_F(Canonicalize, FoldsOnlyWhatIsWorthStoring) {
   ir::Graph graph = ir::parse(R"(graph @g {stage = imported} () -> (%y) {
   %a = constant() {value = f32[1,8] {1, 2, 3, 4, 5, 6, 7, 8}} : f32[1,8]
   %b = constant() {value = f32[8,1] {1, 2, 3, 4, 5, 6, 7, 8}} : f32[8,1]

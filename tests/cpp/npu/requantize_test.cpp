@@ -1,5 +1,5 @@
-// Requantisation against the formulas in exact arithmetic.
-#include "hetnn/npu/requantise.h"
+// Requantization against the formulas in exact arithmetic.
+#include "hetnn/npu/requantize.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ int64_t apply_scale_32(int64_t value, int64_t multiplier, int shift) {
   return static_cast<int64_t>(floor_divide(Wide{value} * multiplier + round, Wide{1} << shift));
 }
 
-TEST(Requantise, FactorsAreNormalised) {
+TEST(Requantize, FactorsAreNormalized) {
   std::mt19937_64 random(3);
   std::uniform_real_distribution<double> exponent(-30, 29);
   for (int k = 0; k < 10000; ++k) {
@@ -37,7 +37,7 @@ TEST(Requantise, FactorsAreNormalised) {
               testing::ThrowsMessage<InvalidModel>(testing::HasSubstr("must be in [2^-31, 2^30); got 0")));
 }
 
-TEST(Requantise, DoubleRoundingIsTosasApplyScale) {
+TEST(Requantize, DoubleRoundingIsTosasApplyScale) {
   std::mt19937_64 random(5);
   std::uniform_real_distribution<double> exponent(-20, 0);
   std::uniform_int_distribution<int32_t> any(-(1 << 30), 1 << 30);
@@ -47,12 +47,12 @@ TEST(Requantise, DoubleRoundingIsTosasApplyScale) {
     const int32_t value = k % 4 == 0 ? any(random) >> 20 : any(random);
     const int64_t want = apply_scale_32(value, factor.multiplier, 31 - factor.shift);
     // The two agree but for ties of the first rounding below zero, which gemmlowp's nudge sends up.
-    EXPECT_NEAR(static_cast<double>(requantise(value, factor, Rounding::double_rounding)), static_cast<double>(want),
+    EXPECT_NEAR(static_cast<double>(requantize(value, factor, Rounding::double_rounding)), static_cast<double>(want),
                 value < 0 ? 1 : 0);
   }
 }
 
-TEST(Requantise, SingleRoundingRoundsOnce) {
+TEST(Requantize, SingleRoundingRoundsOnce) {
   std::mt19937_64 random(7);
   std::uniform_real_distribution<double> exponent(-28, 3);
   std::uniform_int_distribution<int32_t> any(-(1 << 26), 1 << 26);
@@ -61,22 +61,22 @@ TEST(Requantise, SingleRoundingRoundsOnce) {
     const int32_t value = any(random);
     const int bits = 31 - factor.shift;
     const Wide want = floor_divide(Wide{value} * factor.multiplier + (Wide{1} << (bits - 1)), Wide{1} << bits);
-    EXPECT_EQ(requantise(value, factor, Rounding::single_rounding), static_cast<int64_t>(want));
+    EXPECT_EQ(requantize(value, factor, Rounding::single_rounding), static_cast<int64_t>(want));
   }
 }
 
-TEST(Requantise, HalfEvenIsTheFloatProduct) {
+TEST(Requantize, HalfEvenIsTheFloatProduct) {
   const Requant half = requant_of(0.5, Rounding::half_even_fp32);
-  EXPECT_EQ(requantise(1, half, Rounding::half_even_fp32), 0);
-  EXPECT_EQ(requantise(3, half, Rounding::half_even_fp32), 2);
-  EXPECT_EQ(requantise(-5, half, Rounding::half_even_fp32), -2);
+  EXPECT_EQ(requantize(1, half, Rounding::half_even_fp32), 0);
+  EXPECT_EQ(requantize(3, half, Rounding::half_even_fp32), 2);
+  EXPECT_EQ(requantize(-5, half, Rounding::half_even_fp32), -2);
 }
 
-TEST(Requantise, SmallValuesAreExactEverywhere) {
+TEST(Requantize, SmallValuesAreExactEverywhere) {
   // Up to 2^20 steps times a factor of up to 1 stays within one unit in all roundings, and at a factor of 1 is itself.
   for (Rounding rounding : {Rounding::double_rounding, Rounding::single_rounding, Rounding::half_even_fp32}) {
     const Requant one = requant_of(1, rounding);
-    for (int32_t value = -(1 << 20); value <= 1 << 20; value += 77) EXPECT_EQ(requantise(value, one, rounding), value);
+    for (int32_t value = -(1 << 20); value <= 1 << 20; value += 77) EXPECT_EQ(requantize(value, one, rounding), value);
   }
 }
 

@@ -1,4 +1,4 @@
-// Integer arithmetic of quantised layers: accumulators to the scale of the result.
+// Integer arithmetic of quantized layers: accumulators to the scale of the result.
 //
 // double_rounding  x · m · 2^(s-31) by a saturating doubling high multiply and a rounding right shift, each rounded:
 //                  gemmlowp's MultiplyByQuantizedMultiplier, TOSA's apply_scale_32 with double_round.
@@ -24,7 +24,7 @@ struct Requant {
 Requant requant_of(double real, Rounding rounding);
 
 /// value · factor, rounded. Saturates to 32 bits.
-int32_t requantise(int32_t value, const Requant& factor, Rounding rounding);
+int32_t requantize(int32_t value, const Requant& factor, Rounding rounding);
 
 /// Extra bits of the common scale of an elementwise operation's operands.
 inline constexpr int kElementwiseBits = 20;

@@ -44,7 +44,9 @@ class Executable:
     def __init__(self, engine: _runtime.Executable) -> None:
         self._engine = engine
         engine.set_interpreter(_interpret)
-        self.compile_s: float | None = None  # when it was compiled in this process
+        # When it was compiled in this process: how long that took, and each pass: name, stage, ms.
+        self.compile_s: float | None = None
+        self.passes: list[dict[str, Any]] = []
         self.last_times: list[dict[str, Any]] = []  # of the last run: one row a subprogram
 
     @classmethod
@@ -109,9 +111,11 @@ class Executable:
 
     def report(self, format: str = "text") -> Any:
         """Placement, reasons, bytes and predicted times as "text", "dict", "json", "html" or "svg"."""
-        if format == "json":
-            return self._engine.report_json
         report = json.loads(self._engine.report_json)
+        if self.passes:
+            report["passes"] = self.passes
+        if format == "json":
+            return json.dumps(report)
         if format == "dict":
             return report
         from hetnn import report as pictures

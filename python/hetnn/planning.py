@@ -56,7 +56,7 @@ class Plan:
         if format == "json":
             return self._plan.to_json()
         if format == "dict":
-            return _object(self._plan.to_json())
+            return {**_object(self._plan.to_json()), "passes": self._plan.passes}
         if format == "svg":
             return self.svg()
         from hetnn import report as pictures

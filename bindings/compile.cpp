@@ -33,7 +33,8 @@ py::bytes bytes_of(const std::vector<std::byte>& bytes) {
 py::list pass_rows(const PlannedModel& model) {
   py::list rows;
   for (const PassTime& pass : model.passes())
-    rows.append(py::dict(py::arg("name") = pass.name, py::arg("stage") = ir::stage_name(pass.stage), py::arg("ms") = pass.ms));
+    rows.append(
+        py::dict(py::arg("name") = pass.name, py::arg("stage") = ir::stage_name(pass.stage), py::arg("ms") = pass.ms));
   return rows;
 }
 
@@ -76,6 +77,8 @@ void bind_compile(py::module_& m) {
   py::class_<Compilation>(m, "Compilation", "A compiled model: its image, and the compiler kept for further shapes.")
       .def(
           "image", [](const Compilation& c) { return bytes_of(c.image()); }, "The executable's bytes.")
+      .def(
+          "report", [](const Compilation& c) { return c.model().report(); }, "The report as JSON text.")
       .def_property_readonly(
           "passes", [](const Compilation& c) { return pass_rows(c.model()); },
           "The passes that were run: name, stage and ms of each.")

@@ -7,6 +7,7 @@ namespace hetnn {
 void bind_compile(pybind11::module_& m);
 void bind_graph(pybind11::module_& m);
 void bind_npu_tools(pybind11::module_& m);
+void bind_options(pybind11::module_& m);
 void bind_operators(pybind11::module_& m);
 void bind_plan_problem(pybind11::module_& m);
 void bind_passes(pybind11::module_& m);
@@ -19,6 +20,7 @@ PYBIND11_MODULE(_core, m) {
   hetnn::bind_compile(m);
   hetnn::bind_npu_tools(m);
   hetnn::bind_operators(m);
+  hetnn::bind_options(m);
   hetnn::bind_plan_problem(m);
   hetnn::bind_passes(m);
   m.attr("version") = HETNN_VERSION;

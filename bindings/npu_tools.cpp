@@ -153,7 +153,6 @@ void bind_npu_tools(py::module_& m) {
       [](const std::string& json, const std::string& where) { return npu::spec_to_json(npu::parse_spec(json, where)); },
       py::arg("json"), py::arg("where"),
       "Reads a data sheet strictly and writes it back. InvalidModel names the path.");
-  m.def("spec_schema", &npu::spec_schema, "The JSON schema of data sheets.");
   m.def("figures_without_source", &npu::figures_without_source, py::arg("json"),
         "Paths of figures that no provenance covers.");
   m.def("isa_manual", &npu::isa_manual, "The instruction set as a Markdown page.");

@@ -6,6 +6,7 @@ python tools/generate_docs.py [--check]
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from pathlib import Path
@@ -93,7 +94,89 @@ def command_line_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-PAGES = {"docs/operators.md": operators_page, "docs/rules.md": rules_page, "docs/command-line.md": command_line_page}
+def options_page() -> str:
+    """The options of compiling, from the compiler's table."""
+    from hetnn.options import table
+
+    rows = [
+        "| `target: Any = 'cpu'` | `--target` | `cpu`, `reference` (every operator by its meaning, slowly), an NPU "
+        "preset (`relu-only`), a JSON data sheet's path, `cpu+NAME`, or any number of them; `hetnn targets` lists the "
+        "presets |"
+    ]
+    for row in table():
+        flag = f"`{_cell(row.flag)}`" if row.flag else ""
+        rows.append(f"| `{row.name}: {_cell(row.type)} = {row.default!r}` | {flag} | {_cell(row.doc)} |")
+    head = "| argument of `hetnn.compile` and `hetnn.plan` | command line | meaning |\n|---|---|---|"
+    return f"# Compiling: options\n\n{NOTICE}\n\n{head}\n" + "\n".join(rows) + "\n"
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    """What a JSON schema allows, in words."""
+    if "anyOf" in schema:
+        return " or ".join(_kind(one) for one in schema["anyOf"])
+    if "enum" in schema:
+        return "one of " + ", ".join(f"`{json.dumps(value)}`" for value in schema["enum"])
+    if "const" in schema:
+        return f"`{json.dumps(schema['const'])}`"
+    kind = schema.get("type", "any value")
+    if kind == "array":
+        return f"a list of ({_kind(schema['items'])})"
+    if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
+        return f"an object of ({_kind(schema['additionalProperties'])})"
+    bounds = [
+        text.format(schema[key])
+        for key, text in (("minimum", "at least {:g}"), ("exclusiveMinimum", "above {:g}"), ("maximum", "at most {:g}"))
+        if key in schema
+    ]
+    name = " or ".join(kind) if isinstance(kind, list) else {"string": "text"}.get(kind, kind)
+    return " ".join([name, *([", ".join(bounds)] if bounds else [])])
+
+
+def _field_rows(schema: dict[str, Any], path: str = "") -> list[str]:
+    """A row a field, those of objects within below it."""
+    rows: list[str] = []
+    for name, field in schema.get("properties", {}).items():
+        here = f"{path}{name}"
+        default = field.get("default")
+        preset = "required" if name in schema.get("required", []) else f"`{json.dumps(default)}`" if default else ""
+        preset = preset if not isinstance(default, dict) else ""
+        rows.append(f"| `{here}` | {_cell(_kind(field))} | {_cell(preset)} | {_cell(field.get('description', ''))} |")
+        for inner in [field, *field.get("anyOf", [])]:
+            rows += _field_rows(inner, f"{here}.")
+            rows += _field_rows(inner.get("items", {}), f"{here}[].")
+            if isinstance(inner.get("additionalProperties"), dict):
+                rows += _field_rows(inner["additionalProperties"], f"{here}.*.")
+    return rows
+
+
+def json_page() -> str:
+    """The kinds of JSON that are read: limits and fields."""
+    from hetnn import _core
+
+    formats = _core.json_formats()
+    parts = [
+        f"# JSON that hetnn reads\n\n{NOTICE}\n\nUnknown keys and keys that stand twice are refused, and so is, while "
+        "it is read, what exceeds a limit.",
+        "| document | levels at most | values at most | bytes of a text at most |\n|---|---|---|---|\n"
+        + "\n".join(
+            f"| {row['name']} | {row['max_depth']} | {row['max_values']} | {row['max_text_bytes']} |" for row in formats
+        ),
+    ]
+    head = "| key | value | when absent | meaning |\n|---|---|---|---|\n"
+    for row in formats:
+        for strategy in ("cost", "topological", "merge", "depth") if row["name"] == "strategy options" else ("cost",):
+            schema = json.loads(_core.json_schema(row["name"], strategy))
+            parts += [f"## {schema['title']}", head + "\n".join(_field_rows(schema))]
+    return "\n\n".join(parts) + "\n"
+
+
+PAGES = {
+    "docs/operators.md": operators_page,
+    "docs/rules.md": rules_page,
+    "docs/command-line.md": command_line_page,
+    "docs/options.md": options_page,
+    "docs/json.md": json_page,
+}
 
 
 def main() -> int:

@@ -6,7 +6,10 @@ The compiler of hetnn and its tools.
 from __future__ import annotations
 
 import collections.abc
+import os
 import typing
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypedDict
 
 import numpy
 
@@ -26,21 +29,24 @@ __all__: list[str] = [
     "check_spec",
     "command_streams",
     "compile",
+    "compile_options",
     "cpu_work",
     "disassemble",
     "figures_without_source",
     "interpret",
     "isa_manual",
+    "json_formats",
+    "json_schema",
     "known_tuning",
     "learn_tuning",
     "legalize",
     "on_general_processor",
     "operators",
     "plan",
+    "read_options",
     "rules",
     "simulate_model",
     "simulate_topology",
-    "spec_schema",
     "version",
 ]
 
@@ -190,6 +196,11 @@ class NetworkPlan:
         Why a node is where it is, as JSON text.
         """
     @property
+    def passes(self) -> list[typing.Any]:
+        """
+        The passes that were run: name, stage and ms of each.
+        """
+    @property
     def plan_us(self) -> float:
         """
         Wall time of planning.
@@ -214,6 +225,11 @@ class Compilation:
     def specialize(self, bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex]) -> bytes:
         """
         add_variant, then image.
+        """
+    @property
+    def passes(self) -> list[typing.Any]:
+        """
+        The passes that were run: name, stage and ms of each.
         """
 
 class PartitionPlan:
@@ -340,6 +356,11 @@ def compile(graph: Graph, target: str, options: str) -> Compilation:
     Compiles a graph; target and options are JSON texts.
     """
 
+def compile_options() -> list[typing.Any]:
+    """
+    The options of compiling, a row each: name, flag of the commands, doc, and the JSON schema with the default.
+    """
+
 def cpu_work(graph: Graph) -> list[typing.Any]:
     """
     What each node does on the general processor: family of kernels, macs, flops, bytes.
@@ -365,6 +386,16 @@ def interpret(
 def isa_manual() -> str:
     """
     The instruction set as a Markdown page.
+    """
+
+def json_formats() -> list[typing.Any]:
+    """
+    The kinds of JSON that are read, with their limits.
+    """
+
+def json_schema(format: str, strategy: str = "cost") -> str:
+    """
+    The JSON schema of a format of json_formats(); of one strategy's options, by its name.
     """
 
 def known_tuning() -> dict[str, int]:
@@ -401,6 +432,11 @@ def plan(graph: Graph, target: str, options: str) -> NetworkPlan:
     Plans a graph without compiling it.
     """
 
+def read_options(options: str) -> str:
+    """
+    Checks options given as JSON text and returns all of them, defaults included.
+    """
+
 def rules() -> list[typing.Any]:
     """
     Every rewrite rule in the order of application, as dicts.
@@ -422,9 +458,40 @@ def simulate_topology(
     Times the layers of a topology.
     """
 
-def spec_schema() -> str:
-    """
-    The JSON schema of data sheets.
-    """
-
 version: str = "0.1.0"
+
+class CompileOptions(TypedDict, total=False):
+    strategy: str
+    "how nodes are placed: cost, topological, depth, merge, take-all or cpu-only (docs/partitioning.md)"
+    threads: int | None
+    "CPU threads of a run; 0: all that the process may use, as when not given"
+    pin: Mapping[str, str] | Iterable[Mapping[str, Any]] | None
+    'where nodes must run (on the general processor: as they were written): {"conv1": "cpu"}, or rows {"name" or "regex" or "op" or "module": pattern, "device": name, "hard": bool}'
+    strict: str | None
+    "a device on which every node must run; else Unsupported lists those that do not, and why"
+    rewrite: Literal["auto", "always", "off"]
+    "nodes that an accelerator lacks are rewritten: where the plan gets cheaper, always, or never"
+    disabled_rules: Iterable[str] | None
+    "rewriting rules not to use"
+    fusion: bool | Literal["on", "off"]
+    "join elementwise nodes with the kernel before them, and sums, products and extremes of many values into one layer; without it every node is a kernel"
+    deterministic: bool
+    "what is joined rounds as the model's own sequence of operations does, to the last bit"
+    tune: bool
+    "measure on this machine, once for each kind of layer and at most 50 ms each, what kernels leave open; kept in the user's cache (environment HETNN_TUNING: another file, or off)"
+    shapes: Iterable[Mapping[str, int]] | None
+    "sizes of a dynamic model for which accelerators are compiled now; others follow when first run"
+    options: Mapping[str, Any] | None
+    "options of the strategy"
+    memory_budget: Mapping[str, float] | None
+    "most bytes of constants on a device"
+    overlap: bool
+    "strategy cost: the shortest schedule of devices that work at the same time, not the least sum of times"
+    calibration: Any
+    "speeds of the CPU for planning: off for the built-in ones, a file of `hetnn calibrate`, or its content; when not given, the environment's HETNN_CALIBRATION, else what this machine's cache holds"
+    calibrate: bool
+    "measure the model's nodes on the CPU and plan with these times"
+    measured_us: Mapping[str, Mapping[str, float]] | None
+    "times of nodes in place of predicted ones: {node: {device: us}}"
+    dump: str | os.PathLike[str] | None
+    "write the graph's text after each pass (environment: HETNN_DUMP)"

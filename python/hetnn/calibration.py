@@ -52,7 +52,7 @@ def find_speeds(calibration: Any = None, threads: int | None = None) -> dict[str
         sheet = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidModel(f"the calibration '{path}' cannot be read: {error.strerror}. Check the path.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidModel(
             f"the calibration '{path}' is no JSON: {error}. Write it anew with `hetnn calibrate`."
         ) from error

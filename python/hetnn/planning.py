@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
-import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hetnn import _core
 from hetnn.errors import InvalidModel
+from hetnn.json_text import dump_json
 
 
 class ProblemPlan(dict[str, Any]):
@@ -153,7 +152,7 @@ def plan_problem(
         problem = read_problem(problem)
     if not isinstance(strategy, str):
         raise InvalidModel(f"strategy: must be a string, got {strategy!r}.")
-    texts = _dump(options, "options")
+    texts = dump_json(options, "options")
     if backend is not None:
         return ProblemPlan(problem.plan_with_repair(strategy, texts, backend))
     return ProblemPlan(problem.plan(strategy, texts))
@@ -166,7 +165,7 @@ def read_problem(problem: Mapping[str, Any]) -> _core.PlanProblem:
     # Devices come first, so that nodes can be read one by one.
     ordered = {key: problem[key] for key in ("devices", "links") if key in problem}
     ordered.update(problem)
-    return _core.PlanProblem(_dump(ordered, "problem"))
+    return _core.PlanProblem(dump_json(ordered, "problem"))
 
 
 def generate_problem(
@@ -202,46 +201,3 @@ def _words(support: str | Sequence[str]) -> list[str]:
 def _object(text: str) -> dict[str, Any]:
     answer: dict[str, Any] = json.loads(text)
     return answer
-
-
-def _dump(value: Any, where: str) -> str:
-    try:
-        return json.dumps(value, allow_nan=False, default=_plain)
-    except (ValueError, TypeError, RecursionError) as error:
-        _name_the_odd_one(value, where)
-        raise InvalidModel(f"{where}: cannot be written as JSON: {error}.") from error
-
-
-def _plain(value: Any) -> Any:
-    """NumPy scalars and other numbers as Python's own, other sequences as lists."""
-    if isinstance(value, numbers.Integral):
-        return int(value)
-    if isinstance(value, numbers.Real):
-        return float(value)
-    if hasattr(value, "item"):
-        return value.item()
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, (set, frozenset)):
-        raise TypeError("a set has no order; use a list")
-    try:
-        return list(value)
-    except TypeError:
-        raise TypeError(f"{value!r} is no number, string, list or dict") from None
-
-
-def _name_the_odd_one(value: Any, where: str) -> None:
-    """Raises InvalidModel naming the first number that is not finite, if there is one."""
-    stack: list[tuple[str, Any]] = [(where, value)]
-    depth_limit = 100
-    while stack:
-        place, item = stack.pop()
-        if isinstance(item, float) and not math.isfinite(item):
-            raise InvalidModel(f"{place}: must be a finite number, got {item}.")
-        if place.count(":") > depth_limit:
-            return
-        if isinstance(item, Mapping):
-            place = f"node '{item['id']}'" if "id" in item else place
-            stack.extend((f"{place}: {key}", inner) for key, inner in reversed(list(item.items())))
-        elif isinstance(item, (list, tuple)):
-            stack.extend((f"{place}[{k}]", inner) for k, inner in reversed(list(enumerate(item))))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from hetnn.errors import InvalidModel
+from hetnn.json_text import load_json
 
 # Kinds that need no data sheet.
 _PLAIN = ("cpu", "null", "reference")
@@ -49,18 +49,20 @@ def _device(part: str) -> dict[str, Any]:
     if part.endswith(".json"):
         path = Path(part)
         try:
-            spec = json.loads(path.read_text(encoding="utf-8"))
+            text = path.read_text(encoding="utf-8")
         except OSError as error:
             raise InvalidModel(f"target '{part}' cannot be read: {error.strerror}. Check the path.") from error
-        except ValueError as error:
-            raise InvalidModel(f"target '{part}' is no JSON: {error}.") from error
-        return _npu(spec)
+        except UnicodeDecodeError as error:
+            raise InvalidModel(f"target '{part}' is no text: {error}.") from error
+        return _npu(load_json(text, f"target '{part}'"))
     from hetnn.targets import load_spec
 
     return _npu(load_spec(part))
 
 
-def _npu(spec: dict[str, Any]) -> dict[str, Any]:
+def _npu(spec: Any) -> dict[str, Any]:
+    if not isinstance(spec, dict):
+        raise InvalidModel(f"an NPU's data sheet must be an object; got {type(spec).__name__}.")
     name = spec.get("name")
     if not isinstance(name, str):
         raise InvalidModel(f"an NPU's data sheet must have a 'name'; got keys {', '.join(map(str, spec))}.")

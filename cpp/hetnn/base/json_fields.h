@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,11 +40,13 @@ class At {
 
   const Json& json;
 
-  At item(size_t index) const& { return {json[index], this, {}, {}, index}; }
+  At item(size_t index) const& { return item(index, json[index]); }
+  At item(size_t index, const Json& value) const& { return {value, this, {}, {}, index}; }
   At child(std::string_view key, const Json& value) const& { return {value, this, {}, key, kNoIndex}; }
   /// The same value under a name of its own, "node 'conv1'", which stands in place of the path so far.
   At called(std::string_view kind, std::string_view name) const& { return {json, this, kind, name, kNoIndex}; }
   At item(size_t) const&& = delete;
+  At item(size_t, const Json&) const&& = delete;
   At child(std::string_view, const Json&) const&& = delete;
   At called(std::string_view, std::string_view) const&& = delete;
 
@@ -118,6 +121,10 @@ Convert<std::string> word();
 Convert<DType> dtype();
 /// An integer, or a text with an expression of symbols.
 Convert<Dim> dim();
+/// Any value, kept as its text; "null" is left out.
+Convert<std::string> any_value();
+/// The path of a file or folder.
+Convert<std::string> path();
 Json integer_schema(int64_t least, int64_t most);
 
 template <typename V = int64_t>
@@ -155,6 +162,18 @@ Convert<std::vector<V>> list_of(Convert<V> items, size_t least = 0, std::string_
             for (const V& item : from) out.push_back(items.write(item));
             return out;
           },
+          std::move(schema)};
+}
+
+/// Null where there is none.
+template <typename V>
+Convert<std::optional<V>> maybe(Convert<V> some) {
+  Json schema = {{"anyOf", {some.schema, {{"type", "null"}}}}};
+  return {[read = some.read](const At& at, std::optional<V>& into) {
+            into.reset();
+            if (!at.json.is_null()) read(at, into.emplace());
+          },
+          [write = some.write](const std::optional<V>& from) { return from ? write(*from) : Json(); },
           std::move(schema)};
 }
 

@@ -85,6 +85,7 @@ class Builder {
     Json::object_t* object;  // null for a list
     std::string key;         // of the entry that comes next
     std::unordered_set<std::string> keys;
+    size_t taken;  // items of a list that are gone
   };
 
   [[noreturn]] void fail(const std::string& message) const {
@@ -94,7 +95,7 @@ class Builder {
       if (open_[k].object) {
         path += text(path.empty() ? "" : ".", shortened(open_[k].object->back().first));
       } else {
-        path += text("[", value.size() - 1, "]");
+        path += text("[", value.size() + open_[k].taken - 1, "]");
       }
     }
     throw InvalidModel(text(where_, ": ", path.empty() ? format_.what : path, " ", message, "."));
@@ -124,7 +125,7 @@ class Builder {
     if (static_cast<int64_t>(open_.size()) >= format_.max_depth)
       fail(text("is nested too deep; at most ", format_.max_depth, " levels are expected"));
     Json* placed = place(std::move(value));
-    open_.push_back({placed, placed->is_object() ? placed->get_ptr<Json::object_t*>() : nullptr, {}, {}});
+    open_.push_back({placed, placed->is_object() ? placed->get_ptr<Json::object_t*>() : nullptr, {}, {}, 0});
     return true;
   }
   bool end() {
@@ -140,6 +141,7 @@ class Builder {
       if (taker_(key, false, value)) open_[0].object->back().second = nullptr;
     } else if (!open_[1].object && taker_(key, true, value.back())) {
       open_[1].value->erase(open_[1].value->size() - 1);
+      ++open_[1].taken;
     }
   }
 
@@ -274,6 +276,17 @@ Convert<std::string> word() {
   return {[](const At& at, std::string& into) { into = read_text(at, 1); },
           [](const std::string& from) { return Json(from); },
           {{"type", "string"}, {"minLength", 1}}};
+}
+
+Convert<std::string> path() {
+  Convert<std::string> out = word();
+  out.schema["format"] = "path";
+  return out;
+}
+
+Convert<std::string> any_value() {
+  return {[](const At& at, std::string& into) { into = at.json.dump(); },
+          [](const std::string& from) { return from.empty() ? Json() : Json::parse(from); }, Json::object()};
 }
 
 Convert<DType> dtype() {

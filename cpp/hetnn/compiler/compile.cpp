@@ -55,7 +55,7 @@ std::unique_ptr<Compilation> Compilation::on_general_processor(const PlannedMode
   alone.json = "{}";
   CompileOptions options;
   options.rewrite = passes::RewriteMode::off;
-  options.lower.fusion = fusion;
+  options.fusion = fusion;
   return make(std::move(graph), alone, options);
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,29 +19,42 @@ namespace hetnn {
 
 /// A target as data: its devices, the first the general processor, and the links between them.
 struct TargetSpec {
-  std::string name;
-  std::string json;  // as it was read
-  std::vector<backends::DeviceSpec> devices;
-  std::vector<target::Link> links;
+  std::string name = "target";
+  std::string json = {};  // as it was read
+  std::vector<backends::DeviceSpec> devices = {};
+  std::vector<target::Link> links = {};
   double bytes_per_us = 1000;
   double latency_us = 0;
 };
-/// Reads `{"name", "devices": [{"name", "kind", "spec"}], "links": [...] | {...}}`. InvalidModel naming the key.
-TargetSpec parse_target(std::string_view json);
+/// Reads a target in the form of docs/json.md. InvalidModel naming the key.
+TargetSpec parse_target(std::string_view text);
+std::string target_schema();
 
+using Figures = std::map<std::string, double>;
+using FiguresByNode = std::map<std::string, Figures>;
+
+/// options.inc. What needs more than the compiler (measuring, caches) the Python functions do first: they leave
+/// `measured_us`, and in `threads` how many are usable; nothing is tuned where that is not given.
 struct CompileOptions {
-  std::string strategy = "cost";
-  plan::NetworkOptions network;
-  passes::RewriteMode rewrite = passes::RewriteMode::automatic;
-  std::vector<std::string> disabled_rules;
-  backends::LowerOptions lower;
-  /// Values of a dynamic model's symbols for which accelerator code must exist, besides those of its example.
-  std::vector<Bindings> shapes;
-  /// A folder for the graph's text after each pass; empty: that of the environment's HETNN_DUMP, if any.
-  std::string dump;
+#define HETNN_OPTION(type, name, preset, convert, flag, doc) type name = preset;
+#include "hetnn/compiler/options.inc"
+#undef HETNN_OPTION
 };
-/// Reads the settings that the Python functions pass (docs/options.md). InvalidModel naming the key.
-CompileOptions parse_options(std::string_view json);
+/// Reads options and writes all of them back. InvalidModel naming the option.
+CompileOptions parse_options(std::string_view text);
+std::string options_json(const CompileOptions& options);
+std::string options_schema();
+
+/// A row of options.inc for documents and commands; `schema` is JSON text with the default, if any.
+struct OptionRow {
+  std::string_view name, flag, doc;
+  std::string schema;
+};
+std::vector<OptionRow> option_rows();
+
+/// What planning and lowering take from the options.
+plan::NetworkOptions network_options(const CompileOptions& options);
+backends::LowerOptions lower_options(const CompileOptions& options);
 
 namespace pipeline {
 struct Draft;

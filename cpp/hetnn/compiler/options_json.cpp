@@ -1,126 +1,210 @@
 // Targets and options from the JSON that the Python functions pass.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
-#include "hetnn/base/error.h"
+#include "hetnn/base/json_fields.h"
 #include "hetnn/compiler/compile.h"
 #include "hetnn/plan/partition/plan_json.h"
 
 namespace hetnn {
 namespace {
 
-using Json = nlohmann::json;
+using json::At;
+using json::Convert;
+using json::Fields;
+using json::Json;
+using json::Presence;
 
-Json read(std::string_view json, std::string_view what) {
-  try {
-    return Json::parse(json);
-  } catch (const Json::exception& error) {
-    throw InvalidModel(text(what, " is no JSON: ", error.what(), "."));
-  }
+constexpr Presence kOptional = Presence::optional;
+
+template <typename Link>
+const Fields<Link>& speed_fields() {
+  static const Fields<Link> fields = {
+      {"bytes_per_us", &Link::bytes_per_us, json::number({.least = 0, .above = true}), "bytes moved in a microsecond"},
+      {"latency_us", &Link::latency_us, json::number({.least = 0}), "time of an empty transfer", kOptional}};
+  return fields;
 }
 
-void check_keys(const Json& object, std::string_view what, std::initializer_list<std::string_view> known) {
-  if (!object.is_object()) throw InvalidModel(text(what, " must be an object; got ", object.type_name(), "."));
-  for (const auto& [key, value] : object.items()) {
-    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    std::string list;
-    for (std::string_view name : known) list += text(list.empty() ? "" : ", ", name);
-    throw InvalidModel(text(what, " has no key '", key, "'. Its keys are: ", list, "."));
-  }
+const Fields<target::Link>& link_fields() {
+  static const Fields<target::Link> fields = {{"from", &target::Link::from, json::word(), "the name of a device"},
+                                              {"to", &target::Link::to, json::word(), "the name of a device"},
+                                              speed_fields<target::Link>().rows()[0],
+                                              speed_fields<target::Link>().rows()[1]};
+  return fields;
 }
 
-template <typename T>
-T get(const Json& object, const char* key, std::string_view what, T fallback) {
-  auto at = object.find(key);
-  if (at == object.end()) return fallback;
-  try {
-    return at->get<T>();
-  } catch (const Json::exception&) {
-    throw InvalidModel(text(what, ", key '", key, "': got ", at->dump(), ", which is of another type."));
-  }
+const Fields<backends::DeviceSpec>& device_fields() {
+  using backends::DeviceSpec;
+  static const Fields<DeviceSpec> fields = {
+      {"name", &DeviceSpec::name, json::word(), "what plans and reports call it; its kind, where absent", kOptional},
+      {"kind", &DeviceSpec::kind, json::word(), "the kind of device: cpu, npu, reference, null"},
+      {"spec", &DeviceSpec::spec_json, json::any_value(), "the data sheet, where the kind needs one", kOptional}};
+  return fields;
 }
 
-target::Link link(const Json& json) {
-  check_keys(json, "a link", {"from", "to", "bytes_per_us", "latency_us"});
-  target::Link out{get<std::string>(json, "from", "a link", ""), get<std::string>(json, "to", "a link", ""),
-                   get(json, "bytes_per_us", "a link", 0.0), get(json, "latency_us", "a link", 0.0)};
-  if (!(out.bytes_per_us > 0))
-    throw InvalidModel(text("a link must have bytes_per_us > 0; got ", out.bytes_per_us, "."));
+// One speed for all links, or a list of links.
+Convert<TargetSpec> links() {
+  const Convert<std::vector<target::Link>> listed = json::list_of(json::object(link_fields));
+  return {[=](const At& at, TargetSpec& into) {
+            if (at.json.is_array()) {
+              listed.read(at, into.links);
+            } else {
+              speed_fields<TargetSpec>().read(at, into);
+            }
+          },
+          [=](const TargetSpec& from) { return listed.write(from.links); },
+          {{"anyOf", {speed_fields<TargetSpec>().schema(), listed.schema}}}};
+}
+
+const Fields<TargetSpec>& target_fields() {
+  static const Fields<TargetSpec> fields = {
+      {"name", &TargetSpec::name, json::word(), "what reports call it", kOptional},
+      {"devices", &TargetSpec::devices, json::list_of(json::object(device_fields), 1, "devices"),
+       "the devices, the general processor first"},
+      {"links", links(), "how fast values move between devices: one speed, or a list of links", kOptional}};
+  return fields;
+}
+
+Convert<passes::RewriteMode> rewrite_mode() {
+  using passes::RewriteMode;
+  return json::one_of<RewriteMode>(
+      {{"auto", RewriteMode::automatic}, {"always", RewriteMode::always}, {"off", RewriteMode::off}});
+}
+
+Convert<bool> on_or_off() {
+  return {[](const At& at, bool& into) {
+            if (at.json == Json("on") || at.json == Json("off")) {
+              into = at.json == Json("on");
+            } else if (at.json.is_boolean()) {
+              into = at.json.get<bool>();
+            } else {
+              at.wrong("true, false, \"on\" or \"off\"");
+            }
+          },
+          [](const bool& from) { return Json(from); },
+          {{"enum", {true, false, "on", "off"}}}};
+}
+
+constexpr std::pair<std::string_view, plan::PinRule::By> kPinKinds[] = {{"name", plan::PinRule::By::name},
+                                                                        {"regex", plan::PinRule::By::regex},
+                                                                        {"op", plan::PinRule::By::op},
+                                                                        {"module", plan::PinRule::By::module}};
+
+// {"conv1": "cpu"}, or rows with a pattern of one kind.
+Convert<std::vector<plan::PinRule>> pins() {
+  using plan::PinRule;
+  constexpr size_t kKinds = std::size(kPinKinds);
+  const auto read_row = [](const At& at) {
+    std::vector<std::string_view> keys;
+    for (const auto& [key, by] : kPinKinds) keys.push_back(key);
+    keys.insert(keys.end(), {"device", "hard"});
+    std::array<const Json*, kKinds + 2> found;
+    at.find(keys, found);
+    if (kKinds - std::count(found.begin(), found.begin() + kKinds, nullptr) != 1 || !found[kKinds]) {
+      at.fail(R"(must name a device and one of name, regex, op, module, as in {"regex": "layer1.*", "device": "cpu"})");
+    }
+    PinRule out;
+    for (size_t k = 0; k < kKinds; ++k) {
+      if (!found[k]) continue;
+      out.by = kPinKinds[k].second;
+      out.pattern = json::read_text(at.child(keys[k], *found[k]), 0);
+    }
+    out.device = json::read_text(at.child("device", *found[kKinds]), 0);
+    if (found[kKinds + 1]) out.hard = json::read_truth(at.child("hard", *found[kKinds + 1]));
+    return out;
+  };
+  return {[=](const At& at, std::vector<PinRule>& into) {
+            if (at.json.is_object()) {
+              at.each_entry([&](const std::string& name, const At& device) {
+                into.push_back({.pattern = name, .device = json::read_text(device, 0)});
+              });
+            } else {
+              at.each_item([&](const At& row) { into.push_back(read_row(row)); });
+            }
+          },
+          [](const std::vector<PinRule>& from) {
+            Json out = Json::array();
+            for (const PinRule& row : from) {
+              const std::string key(kPinKinds[static_cast<size_t>(row.by)].first);
+              out.push_back({{key, row.pattern}, {"device", row.device}, {"hard", row.hard}});
+            }
+            return out;
+          },
+          {{"anyOf",
+            {{{"type", "object"}, {"additionalProperties", {{"type", "string"}}}},
+             {{"type", "array"}, {"items", {{"type", "object"}}}}}}}};
+}
+
+// Kept as text for the strategy's own table.
+Convert<std::string> strategy_options() {
+  Convert<std::string> out = json::any_value();
+  out.read = [read = out.read](const At& at, std::string& into) {
+    at.each_entry([](const std::string&, const At&) {});
+    read(at, into);
+  };
+  out.schema = {{"type", "object"}};
   return out;
 }
 
-// "order=min" and its like; the partitioner's own reader knows names and ranges.
-plan::PinRule pin(const Json& json) {
-  check_keys(json, "a pin", {"by", "pattern", "device", "hard"});
-  const std::string by = get<std::string>(json, "by", "a pin", "name");
-  plan::PinRule out{.by = plan::PinRule::By::name,
-                    .pattern = get<std::string>(json, "pattern", "a pin", ""),
-                    .device = get<std::string>(json, "device", "a pin", ""),
-                    .hard = get(json, "hard", "a pin", true)};
-  if (by == "regex") {
-    out.by = plan::PinRule::By::regex;
-  } else if (by == "op") {
-    out.by = plan::PinRule::By::op;
-  } else if (by == "module") {
-    out.by = plan::PinRule::By::module;
-  } else if (by != "name") {
-    throw InvalidModel(text("a pin goes by name, regex, op or module; got '", by, "'."));
-  }
-  return out;
+const Fields<CompileOptions>& option_fields() {
+  static const Fields<CompileOptions> fields = {
+#define HETNN_OPTION(type, name, preset, convert, flag, doc) \
+  {#name, &CompileOptions::name, convert, doc, Presence::nullable},
+#include "hetnn/compiler/options.inc"
+#undef HETNN_OPTION
+  };
+  return fields;
 }
 
 }  // namespace
 
-TargetSpec parse_target(std::string_view json) {
-  const Json target = read(json, "the target");
-  check_keys(target, "a target", {"name", "devices", "links"});
-  TargetSpec out;
-  out.json = target.dump();
-  out.name = get<std::string>(target, "name", "a target", "target");
-  for (const Json& device : target.value("devices", Json::array())) {
-    check_keys(device, "a device", {"name", "kind", "spec"});
-    const auto kind = get<std::string>(device, "kind", "a device", "");
-    out.devices.push_back({get<std::string>(device, "name", "a device", kind), kind,
-                           device.contains("spec") ? device["spec"].dump() : ""});
+TargetSpec parse_target(std::string_view text) {
+  const Json document = json::parse(text, kTargetJson, "target");
+  TargetSpec out = target_fields().value({document, kTargetJson, "target"});
+  for (backends::DeviceSpec& device : out.devices) {
+    if (device.name.empty()) device.name = device.kind;
   }
-  if (auto links = target.find("links"); links != target.end()) {
-    if (links->is_array()) {
-      for (const Json& row : *links) out.links.push_back(link(row));
-    } else {
-      const target::Link all = link(*links);
-      out.bytes_per_us = all.bytes_per_us;
-      out.latency_us = all.latency_us;
-    }
-  }
+  out.json = nlohmann::json(document).dump();
   return out;
 }
 
-CompileOptions parse_options(std::string_view json) {
-  const Json options = read(json, "the options");
-  check_keys(options, "options",
-             {"strategy", "options", "pins", "strict", "rewrite", "disabled_rules", "fusion", "deterministic",
-              "tune_threads", "measured_us", "memory_budget", "shapes"});
-  CompileOptions out;
-  out.strategy = get<std::string>(options, "strategy", "options", "cost");
-  out.network.partition = plan::parse_plan_options(out.strategy, options.value("options", Json::object()).dump());
-  out.network.partition.strict = get<std::string>(options, "strict", "options", "");
-  for (const Json& row : options.value("pins", Json::array())) out.network.pins.push_back(pin(row));
-  out.network.measured_us =
-      get<std::map<std::string, std::map<std::string, double>>>(options, "measured_us", "options", {});
-  out.shapes = get<std::vector<Bindings>>(options, "shapes", "options", {});
-  out.network.memory_budget_bytes = get<std::map<std::string, double>>(options, "memory_budget", "options", {});
-  const auto rewrite = get<std::string>(options, "rewrite", "options", "auto");
-  const auto mode = passes::rewrite_mode_from_name(rewrite);
-  if (!mode) throw InvalidModel(text("rewrite must be auto, always or off; got '", rewrite, "'."));
-  out.rewrite = *mode;
-  out.disabled_rules = get<std::vector<std::string>>(options, "disabled_rules", "options", {});
+CompileOptions parse_options(std::string_view text) {
+  const Json document = json::parse(text, kOptionsJson, "options");
+  CompileOptions out = option_fields().value({document, kOptionsJson, "options"});
   passes::check_disabled_rules(out.disabled_rules);
-  out.lower.fusion = out.network.fusion = get(options, "fusion", "options", true);
-  out.lower.deterministic = out.network.in_order = get(options, "deterministic", "options", false);
-  out.lower.tune_threads = get(options, "tune_threads", "options", 0);
-  if (out.lower.tune_threads < 0)
-    throw InvalidModel(text("tune_threads must not be negative; got ", out.lower.tune_threads, "."));
+  network_options(out);
   return out;
+}
+
+std::string options_json(const CompileOptions& options) { return option_fields().write(options).dump(); }
+
+std::vector<OptionRow> option_rows() {
+  const Json schema = option_fields().schema();
+  return {
+#define HETNN_OPTION(type, name, preset, convert, flag, doc) {#name, flag, doc, schema["properties"][#name].dump()},
+#include "hetnn/compiler/options.inc"
+#undef HETNN_OPTION
+  };
+}
+
+std::string target_schema() { return json::schema_text("A target", target_fields().schema()); }
+std::string options_schema() { return json::schema_text("Options", option_fields().schema()); }
+
+plan::NetworkOptions network_options(const CompileOptions& options) {
+  Json of_strategy = json::parse(options.options, kStrategyJson, "options");
+  if (options.overlap) of_strategy["overlap"] = true;
+  plan::NetworkOptions out{.partition = plan::parse_plan_options(options.strategy, of_strategy.dump()),
+                           .pins = options.pin,
+                           .measured_us = options.measured_us,
+                           .memory_budget_bytes = options.memory_budget,
+                           .fusion = options.fusion,
+                           .deterministic = options.deterministic};
+  if (options.strict) out.partition.strict = *options.strict;
+  return out;
+}
+
+backends::LowerOptions lower_options(const CompileOptions& options) {
+  const int64_t threads = options.tune ? options.threads.value_or(0) : 0;
+  return {.fusion = options.fusion, .deterministic = options.deterministic, .tune_threads = static_cast<int>(threads)};
 }
 
 }  // namespace hetnn

@@ -73,7 +73,12 @@ target::Target target_of(const TargetSpec& spec, std::vector<std::shared_ptr<con
 }  // namespace
 
 Draft::Draft(ir::Graph model, const TargetSpec& to, const CompileOptions& how)
-    : spec(to), target(target_of(to, backends)), options(how), graph(std::move(model)) {
+    : spec(to),
+      target(target_of(to, backends)),
+      options(how),
+      network(network_options(how)),
+      lowering(lower_options(how)),
+      graph(std::move(model)) {
   ir::verify(graph);
   for (const Bindings& bindings : options.shapes) check_bindings(graph.symbols, bindings);
 }
@@ -92,7 +97,7 @@ std::span<const Pass> passes() {
 }
 
 void run_passes(Draft& draft, ir::Stage last) {
-  const std::string folder = draft.options.dump.empty() ? environment("HETNN_DUMP") : draft.options.dump;
+  const std::string folder = draft.options.dump.value_or(environment("HETNN_DUMP"));
   if (!folder.empty() && draft.passes.empty()) dump(draft, folder, 0, "imported");
   for (const Pass& pass : passes().subspan(draft.passes.size())) {
     if (pass.stage > last) break;

@@ -25,6 +25,8 @@ struct Draft {
   std::vector<std::shared_ptr<const backends::Backend>> backends;  // by device
   target::Target target;
   CompileOptions options;
+  plan::NetworkOptions network;     // the options as planning
+  backends::LowerOptions lowering;  // and lowering take them
 
   ir::Graph graph;
   // The model before it was legalized, and its nodes that stayed though a rule would have rewritten them.

@@ -53,25 +53,25 @@ std::string PlannedModel::what_if(const std::vector<std::string>& ops) const {
     double gain_us;
     Json json;
   };
-  const plan::NetworkPlan written = plan::describe_network(draft.canonical, draft.target, draft.options.network);
+  const plan::NetworkPlan written = plan::describe_network(draft.canonical, draft.target, draft.network);
   std::vector<Row> rows;
   for (const std::string& op : lacking_ops(written, ops)) {
-    const bool rewritten =
-        std::any_of(rewrites.begin(), rewrites.end(), [&](const auto& row) { return row.op == op; });
+    const bool rewritten = std::any_of(rewrites.begin(), rewrites.end(), [&](const auto& row) { return row.op == op; });
     // A device that had the operator would leave its nodes as they are written; all other rewrites stay.
     ir::Graph legal;
     plan::NetworkPlan other;
     if (rewritten) {
       legal = draft.canonical.clone();
-      passes::LegalizeOptions legalize{.disabled_rules = draft.options.disabled_rules, .excluded_nodes = draft.kept_as_written};
+      passes::LegalizeOptions legalize{.disabled_rules = draft.options.disabled_rules,
+                                       .excluded_nodes = draft.kept_as_written};
       for (const ir::Node* node : written.nodes) {
         if (node->op().name == op) legalize.excluded_nodes.insert(node->name());
       }
       passes::legalize(legal, passes::accelerators(draft.target, legal.hints()), legalize);
-      other = plan::describe_network(legal, draft.target, draft.options.network);
+      other = plan::describe_network(legal, draft.target, draft.network);
     }
     const plan::NetworkPlan& base = rewritten ? other : draft.plan;
-    for (plan::WhatIf answer : plan::what_if(base.problem, draft.options.network.partition, draft.plan.result, {op})) {
+    for (plan::WhatIf answer : plan::what_if(base.problem, draft.network.partition, draft.plan.result, {op})) {
       // A device that has the operator may still run the rewritten form.
       if (rewritten && answer.gain_us < 0) answer.cost_us = draft.plan.result.cost_us, answer.gain_us = 0;
       Json nodes = Json::array();

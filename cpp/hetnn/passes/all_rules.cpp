@@ -13,7 +13,7 @@ const std::vector<RuleStage>& all_rule_sets() {
     for (const RuleSet* set : canonical_rule_sets()) out.push_back({"canonicalize", set});
     for (const RuleSet* set : legal::rule_sets()) out.push_back({"legalize", set});
     out.push_back({"legalize", &legal::merging()});
-    for (const bool in_order : {false, true}) out.push_back({"fuse", &combining(in_order)});
+    for (const bool deterministic : {false, true}) out.push_back({"fuse", &combining(deterministic)});
     out.push_back({"fuse", &gating()});
     return out;
   }();

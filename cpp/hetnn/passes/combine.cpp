@@ -34,7 +34,7 @@ bool is_power_of_two(double value) {
 }
 
 // `x c` or `x / c` with a number c and an x of the node's own type: x and its coefficient.
-std::optional<Term> multiple(const ir::Graph& graph, ir::Node* node, bool in_order) {
+std::optional<Term> multiple(const ir::Graph& graph, ir::Node* node, bool deterministic) {
   static const Pattern product = op("mul", {any("x"), constant("c")}), quotient = op("div", {any("x"), constant("c")});
   std::optional<Match> found = match(product, node, graph);
   const bool divides = !found.has_value();
@@ -43,7 +43,7 @@ std::optional<Term> multiple(const ir::Graph& graph, ir::Node* node, bool in_ord
   if (!c || found->value("x")->type() != node->output()->type()) return std::nullopt;
   if (!divides) return Term{found->value("x"), *c};
   // A quotient is rounded once; so is the product with the reciprocal of a power of two.
-  if (*c == 0 || (in_order && !is_power_of_two(*c))) return std::nullopt;
+  if (*c == 0 || (deterministic && !is_power_of_two(*c))) return std::nullopt;
   return Term{found->value("x"), 1 / *c};
 }
 
@@ -218,7 +218,7 @@ bool could_be_steps(const ir::Graph& graph, const ir::Node& layer, const FuseOpt
 
 }  // namespace
 
-const RuleSet& combining(bool in_order) {
+const RuleSet& combining(bool deterministic) {
   static const RuleSet free = {
       "combining",
       "Sums, products and extremes of more than two operands as one n-ary layer, on devices that run it.",
@@ -233,7 +233,7 @@ const RuleSet& combining(bool in_order) {
        layer<Family::product, true>("product_as_nary_in_order", "((x1 x2) x3) ... = nary(x1, x2, x3, ...)"),
        layer<Family::maximum, true>("maximum_as_nary_in_order", "max(max(x1, x2), x3) ... = nary(x1, x2, x3, ...)"),
        layer<Family::minimum, true>("minimum_as_nary_in_order", "min(min(x1, x2), x3) ... = nary(x1, x2, x3, ...)")}};
-  return in_order ? ordered : free;
+  return deterministic ? ordered : free;
 }
 
 const RuleSet& gating() {
@@ -266,7 +266,7 @@ std::map<const ir::Node*, CombinedLayer> combine(ir::Graph& graph, const FuseOpt
     auto at = std::prev(behind);
     ir::Node* root = *at;
     bool fired = false;
-    for (const RuleSet* set : {&combining(options.in_order), &gating()}) {
+    for (const RuleSet* set : {&combining(options.deterministic), &gating()}) {
       for (const Rule& rule : set->rules) {
         const auto created = fired ? std::nullopt : fire(graph, root, rule, judge);
         if (!created) continue;

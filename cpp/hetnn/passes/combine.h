@@ -20,12 +20,12 @@ struct CombinedLayer {
 /// Applies the rules of `combining` and `gating` to every sum, product, extreme and convolution, the last in the graph
 /// first, so that a layer takes in all it can. A layer is refused where one of its operands comes from a node that it
 /// could follow in the same launch (FuseOptions::can_follow): there the operands are steps of that launch, and nothing
-/// is written in between. FuseOptions::in_order picks the rules that keep every rounding. Returns what each new node
-/// was made of.
+/// is written in between. FuseOptions::deterministic picks the rules that keep every rounding. Returns what each new
+/// node was made of.
 std::map<const ir::Node*, CombinedLayer> combine(ir::Graph& graph, const FuseOptions& options);
 
-/// The rules; `in_order`: those whose result is the same bit for bit.
-const RuleSet& combining(bool in_order);
+/// The rules; `deterministic`: those whose result is the same bit for bit.
+const RuleSet& combining(bool deterministic);
 /// A product with a gate joins the convolution that reads it.
 const RuleSet& gating();
 

@@ -21,7 +21,7 @@ struct FuseOptions {
   /// chains and trees of sums, products and extremes, and of products with a gate.
   bool combines = false;
   /// Keep the order of all roundings.
-  bool in_order = false;
+  bool deterministic = false;
 };
 
 /// Gives every node but constants a group. A node joins, among the producers of its inputs that it can follow, the one

@@ -98,7 +98,7 @@ void share_fused_times(const ir::Graph& graph, const Bindings& hints, const Netw
       if (predicted && plan.support[k][static_cast<size_t>(d)].ok())
         alone_us[plan.nodes[k]] = plan.problem.time_of(static_cast<int32_t>(k), d);
     }
-    const std::map<const ir::Node*, double> shares = device.fused_us(graph, hints, alone_us, options.in_order);
+    const std::map<const ir::Node*, double> shares = device.fused_us(graph, hints, alone_us, options.deterministic);
     for (size_t k = 0; k < plan.nodes.size(); ++k) {
       if (const auto share = shares.find(plan.nodes[k]); share != shares.end())
         plan.problem.time_of(static_cast<int32_t>(k), d) = share->second;

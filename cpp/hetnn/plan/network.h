@@ -31,9 +31,9 @@ struct NetworkOptions {
   std::map<std::string, std::map<std::string, double>> measured_us;
   /// Most bytes of constants on a device, by its name; the smaller of this and the device's own bound counts.
   std::map<std::string, double> memory_budget_bytes;
-  /// Nodes that a device would compute together share the time of that; `in_order`: where every rounding is kept.
+  /// Nodes that a device would compute together share the time of that; `deterministic`: where every rounding is kept.
   bool fusion = true;
-  bool in_order = false;
+  bool deterministic = false;
 };
 
 /// A plan and all it was made from. `nodes` point into the planned graph, which must outlive the plan unchanged.

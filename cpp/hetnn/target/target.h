@@ -32,11 +32,11 @@ class Device {
   /// Predicted time of a supported node by itself, without launch and transfers, under the symbols' values.
   virtual double time_us(const ir::Node& node, const Bindings& bindings) const = 0;
   /// Times of nodes that the device would compute together if it ran all of `alone_us`, its supported nodes with their
-  /// times by themselves: each takes its share of the time together. Nodes that stay alone are left out. `in_order`:
-  /// only where every rounding is kept.
+  /// times by themselves: each takes its share of the time together. Nodes that stay alone are left out.
+  /// `deterministic`: only where every rounding is kept.
   virtual std::map<const ir::Node*, double> fused_us(const ir::Graph&, const Bindings&,
                                                      const std::map<const ir::Node*, double>& /*alone_us*/,
-                                                     bool /*in_order*/) const {
+                                                     bool /*deterministic*/) const {
     return {};
   }
   /// Whether the node may be the last of a subgraph here: its result can be given to another device.

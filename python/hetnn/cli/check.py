@@ -7,16 +7,17 @@ from collections import Counter
 
 import hetnn
 from hetnn.cli.answer import CHECK_FAILED, DONE, Answer
-from hetnn.cli.model import load_model
+from hetnn.cli.model import add_target_argument, load_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help=".pt2, .onnx or IR text")
-    parser.add_argument("--target", default="cpu", help="cpu, an NPU preset, a JSON path, or cpu+NAME (default: cpu)")
+    add_target_argument(parser)
 
 
 def run(args: argparse.Namespace) -> Answer:
-    rows = hetnn.check(load_model(args.model), args.target)
+    target = args.target or "cpu"
+    rows = hetnn.check(load_model(args.model), target)
     lines = []
     for row in rows:
         where = f"  at {row['loc']}" if row["loc"] else ""
@@ -29,5 +30,5 @@ def run(args: argparse.Namespace) -> Answer:
     counts = Counter(row["op"] for row in rows)
     if len(rows) > 1:
         lines.append("by operator: " + ", ".join(f"{op} {count}" for op, count in counts.most_common()))
-    summary = f"{len(rows)} nodes are not for the accelerators of {args.target}" if rows else "every node fits"
+    summary = f"{len(rows)} nodes are not for the accelerators of {target}" if rows else "every node fits"
     return Answer({"unsupported": rows}, "\n".join([*lines, summary]), CHECK_FAILED if rows else DONE)

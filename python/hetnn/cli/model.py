@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import hetnn
 from hetnn.cli.answer import BadUse
 from hetnn.cli.progress import Progress
+from hetnn.options import add_option_arguments, given_options
 
 if TYPE_CHECKING:
     from hetnn import Executable
@@ -57,44 +58,15 @@ def load_model(path: str) -> Any:
         ) from error
 
 
-def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of every command that places the nodes of a model. Defaults are those of the Python functions."""
+def add_target_argument(parser: argparse.ArgumentParser) -> None:
+    """The flag for what to compile for."""
     parser.add_argument("--target", help="cpu, an NPU preset, a JSON path, or cpu+NAME (default: cpu)")
-    parser.add_argument("--strategy", help="how nodes are placed: cost, topological, depth, merge, take-all, cpu-only")
-    parser.add_argument("--option", metavar="KEY=VALUE", action="append", help="an option of the strategy")
-    parser.add_argument("--pin", metavar="NODE=DEVICE", action="append", help="where a node must run")
-    parser.add_argument("--strict", metavar="DEVICE", help="fail where a node does not run on that device")
-    parser.add_argument(
-        "--memory-budget", metavar="DEVICE=BYTES", action="append", help="most bytes of constants on that device"
-    )
-    parser.add_argument(
-        "--overlap", action="store_true", default=None, help="shorten the schedule of devices working at the same time"
-    )
-    parser.add_argument(
-        "--calibration",
-        metavar="FILE",
-        help="speeds of the CPU, as `hetnn calibrate` wrote them; off for the built-in ones (default: the cache's)",
-    )
-    parser.add_argument(
-        "--calibrate", action="store_true", default=None, help="measure the model's nodes on the CPU and plan with that"
-    )
-    parser.add_argument("--rewrite", choices=["auto", "always", "off"], help="rewrite activations the device lacks")
-    parser.add_argument("--disable-rule", metavar="RULE", action="append", help="a rewriting rule not to use")
-    parser.add_argument(
-        "--shape",
-        metavar="SYMBOL=SIZE,…",
-        action="append",
-        help="sizes of a dynamic model to compile accelerators for",
-    )
 
 
 def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of every command that may compile."""
-    add_plan_arguments(parser)
-    parser.add_argument("--threads", type=int, metavar="N", help="CPU threads of a run (default: all)")
-    parser.add_argument("--no-fusion", action="store_true", default=None, help="one kernel for each node")
-    parser.add_argument("--deterministic", action="store_true", default=None, help="fused sums keep every rounding")
-    parser.add_argument("--no-tune", action="store_true", default=None, help="do not measure kernels on this machine")
+    """The arguments of every command that may plan or compile. Defaults are those of the Python functions."""
+    add_target_argument(parser)
+    add_option_arguments(parser)
 
 
 def parse_pairs(option: str, pairs: list[str]) -> dict[str, Any]:
@@ -111,36 +83,9 @@ def parse_pairs(option: str, pairs: list[str]) -> dict[str, Any]:
     return values
 
 
-def plan_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The keyword arguments of `hetnn.plan` that were given."""
-    given: dict[str, Any] = {
-        "strategy": args.strategy,
-        "strict": args.strict,
-        "rewrite": args.rewrite,
-        "overlap": args.overlap,
-        "calibration": args.calibration,
-        "calibrate": args.calibrate,
-        "disabled_rules": args.disable_rule,
-        "options": None if args.option is None else parse_pairs("--option", args.option),
-        "memory_budget": None if args.memory_budget is None else parse_pairs("--memory-budget", args.memory_budget),
-        "shapes": None if args.shape is None else [parse_pairs("--shape", sizes.split(",")) for sizes in args.shape],
-        "pin": None if args.pin is None else parse_pairs("--pin", args.pin),
-    }
-    return {name: value for name, value in given.items() if value is not None}
-
-
 def compile_options(args: argparse.Namespace) -> dict[str, Any]:
     """The keyword arguments of `hetnn.compile` that were given."""
-    options = plan_options(args)
-    if args.threads is not None:
-        options["threads"] = args.threads
-    if args.no_fusion:
-        options["fusion"] = False
-    if args.deterministic:
-        options["deterministic"] = True
-    if args.no_tune:
-        options["tune"] = False
-    return options
+    return given_options(args, parse_pairs)
 
 
 def compile_model(args: argparse.Namespace, progress: Progress) -> Executable:

@@ -11,7 +11,8 @@ from typing import Any
 import hetnn
 import hetnn.planning
 from hetnn.cli.answer import Answer, BadUse
-from hetnn.cli.model import add_plan_arguments, load_model, parse_pairs, plan_options
+from hetnn.cli.model import add_compile_arguments, compile_options, load_model, parse_pairs
+from hetnn.json_text import load_json
 from hetnn.report.text import table
 
 
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         help="instead of the plan: the gain of each operator (or of these) that a device lacks, greatest first",
     )
-    add_plan_arguments(parser)
+    add_compile_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> Answer:
@@ -36,9 +37,9 @@ def run(args: argparse.Namespace) -> Answer:
         raise BadUse("--why and --what-if are two questions; ask one at a time")
     plan: hetnn.Plan | hetnn.planning.ProblemPlan
     if args.problem is not None:
-        plan = _plan_problem(args.problem, args.strategy or "cost", parse_pairs("--option", args.option or []))
+        plan = _plan_problem(args.problem, args.strategy or "cost", parse_pairs("--option", args.options or []))
     else:
-        plan = hetnn.plan(load_model(args.model), args.target or "cpu", **plan_options(args))
+        plan = hetnn.plan(load_model(args.model), args.target or "cpu", **compile_options(args))
     if args.svg is not None:
         Path(args.svg).write_text(plan.svg(), encoding="utf-8")
     if args.why is not None:
@@ -53,11 +54,7 @@ def run(args: argparse.Namespace) -> Answer:
 
 
 def _plan_problem(path: str, strategy: str, options: dict[str, Any]) -> hetnn.planning.ProblemPlan:
-    with open(path, encoding="utf-8") as file:
-        try:
-            problem = json.load(file)
-        except ValueError as error:
-            raise hetnn.InvalidModel(f"'{path}' is no JSON: {error}. Expected a planning problem.") from error
+    problem = load_json(Path(path).read_text(encoding="utf-8"), f"'{path}'")
     return hetnn.plan_problem(problem, strategy, **options)
 
 

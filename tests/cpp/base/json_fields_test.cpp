@@ -181,6 +181,9 @@ TEST(ReadJson, ATakerGetsTheItemsOneByOne) {
                           });
   EXPECT_THAT(seen, testing::ElementsAre("a item 1", "a item {\"b\":[2]}", "a item 3", "a []", "c {\"d\":4}"));
   EXPECT_EQ(rest.dump(), R"({"a":[],"c":{"d":4}})");
+  const auto take_all = [](std::string_view, bool item, const Json&) { return item; };
+  EXPECT_THAT([&] { parse(R"({"a": [{}, {}, {"b": {"c": 1, "c": 2}}]})", kFormat, "t.json", take_all); },
+              refused("t.json: a[2].b has the key 'c' twice"));
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ ir::Graph model() {
 
 CompileOptions take_all() {
   CompileOptions options;
-  options.network.partition.strategy = plan::Strategy::take_all;
+  options.strategy = "take-all";
   return options;
 }
 
@@ -110,14 +110,14 @@ TEST(Pipeline, TheGraphIsDumpedAfterEachPass) {
   options.dump = (folder / "deep").string();
   Compilation::make(model(), both(), options);
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(options.dump))
+  for (const auto& entry : std::filesystem::directory_iterator(*options.dump))
     files.push_back(entry.path().filename().string());
   std::sort(files.begin(), files.end());
   EXPECT_THAT(files, ElementsAre("00_imported.ir", "01_canonicalize.ir", "02_copy_outputs.ir", "03_choose_rewrites.ir",
                                  "04_place.ir", "05_price_rewrites.ir", "06_cut.ir", "07_declare_boundaries.ir",
                                  "08_lower.cpu.1.ir", "08_lower.ir", "08_lower.npu.0.ir", "09_specialize.cpu.1.ir",
                                  "09_specialize.ir", "09_specialize.npu.0.ir"));
-  const auto dumped = [&](const char* name) { return content(std::filesystem::path(options.dump) / name); };
+  const auto dumped = [&](const char* name) { return content(std::filesystem::path(*options.dump) / name); };
   EXPECT_EQ(dumped("00_imported.ir"), kModel);
   EXPECT_THAT(dumped("03_choose_rewrites.ir"), Not(HasSubstr("on npu")));
   EXPECT_THAT(dumped("04_place.ir"), HasSubstr("conv2d(%x, %w) : f32[1,2,8,8] on npu"));
@@ -144,7 +144,7 @@ TEST(Pipeline, APassThatLeavesABrokenGraphIsCaught) {
 }
 
 TEST(Pipeline, ATargetWithoutDevicesIsRefused) {
-  EXPECT_THAT([] { PlannedModel::make(model(), parse_target(R"({"name": "none"})"), {}); },
+  EXPECT_THAT([] { PlannedModel::make(model(), TargetSpec{}, {}); },
               ThrowsMessage<InvalidModel>(HasSubstr("a target must have at least one device")));
 }
 

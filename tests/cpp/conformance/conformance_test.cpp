@@ -214,7 +214,7 @@ TEST_P(Conformance, EqualsTheReference) {
     inputs.push_back(random_of(input->type(), evaluate(input->shape(), graph.hints()), random));
   const std::vector<Tensor> want = ops::interpret(graph, inputs);
   CompileOptions options;
-  options.network.partition.strategy = plan::Strategy::take_all;
+  options.strategy = "take-all";
   std::unique_ptr<Compilation> compilation;
   try {
     compilation = Compilation::make(graph.clone(), target_of(GetParam().device), options);
@@ -253,7 +253,7 @@ TEST(Compile, AnUnseenSizeNeedsTheCompiler) {
   std::mt19937 random(5);
   const ir::Graph graph = graph_of("conv2d(f32[1,2,h,8], f32[5,2,1,1], f32[5])", random);
   CompileOptions options;
-  options.network.partition.strategy = plan::Strategy::take_all;
+  options.strategy = "take-all";
   const auto compilation = Compilation::make(graph.clone(), target_of("relu-only"), options);
   auto image = std::make_shared<const std::vector<std::byte>>(compilation->image());
   runtime::Executable executable({image, *image}, 1);

@@ -130,14 +130,14 @@ TEST_F(Fuse, StaysWithinASubgraph) {
   EXPECT_THAT(groups_of(graph), ElementsAre(0, 1));
 }
 
-FuseOptions with_layers(bool in_order = false) {
+FuseOptions with_layers(bool deterministic = false) {
   FuseOptions options = kEager;
   options.can_follow = [](std::span<const ir::Node* const> launch, const ir::Node& follower) {
     const std::string_view anchor = launch.front()->op().name;
     return anchor == "conv2d" || (anchor == "nary" && follower.op().name == "relu");
   };
   options.combines = true;
-  options.in_order = in_order;
+  options.deterministic = deterministic;
   return options;
 }
 

@@ -407,6 +407,20 @@ TEST(Json, ProblemsSurviveTheRoundTrip) {
     const std::string json = problem_json(p);
     EXPECT_EQ(problem_json(parse_problem(json)), json);
   }
+  const auto refused = [](const std::string& wrong, const std::string& message) {
+    EXPECT_THAT([&] { parse_problem(wrong); }, testing::ThrowsMessage<InvalidModel>(HasSubstr(message)));
+  };
+  const std::string cpu = R"({"devices": [{"name": "cpu"}], "nodes": )";
+  refused(std::string(100'000, '['), "is nested too deep; at most 8 levels are expected");
+  refused(cpu + R"([{"id": "a", "time_us": {"cpu": 1}, "exportble": true}]})",
+          "problem: node 'a' has the unknown key 'exportble'; did you mean 'exportable'?");
+  refused(cpu + R"([{"id": "a", "time_us": {"cpu": 1}, "id": "b"}]})", "problem: nodes[0] has the key 'id' twice");
+  refused(cpu + R"([{"time_us": {"cpu": 1}}]})", "problem: nodes[0] lacks 'id', the node's name");
+  refused(cpu + R"([{"id": "a"}]})", "problem: node 'a' lacks 'time_us', its time by device");
+  refused(R"({"nodes": [{"id": 3}], "devices": [{"name": "cpu"}]})",
+          "problem: nodes[0].id must be a text that is not empty; found 3");
+  refused(R"({"devices": [{"name": "cpu", "budget_bytes": -1}]})",
+          "problem: devices[0].budget_bytes must be a finite number of at least 0; found -1");
   EXPECT_THAT([] { parse_problem("{\"devices\": ["); }, testing::ThrowsMessage<InvalidModel>(HasSubstr("not JSON")));
   EXPECT_THAT(
       [] {
@@ -414,9 +428,9 @@ TEST(Json, ProblemsSurviveTheRoundTrip) {
             R"({"devices": [{"name": "cpu"}], "nodes": [{"id": "a", "inputs": ["x"], "time_us": {"cpu": 1}}]})");
       },
       testing::ThrowsMessage<InvalidModel>(HasSubstr("node 'a': input 'x' is not a node")));
-  EXPECT_THAT(
-      [] { parse_problem(R"({"devices": [{"name": "cpu"}], "nodes": [{"id": "a", "time_us": {"tpu": 1}}]})"); },
-      testing::ThrowsMessage<InvalidModel>(HasSubstr("node 'a': time_us names device 'tpu'; the problem has cpu")));
+  EXPECT_THAT([] { parse_problem(R"({"devices": [{"name": "cpu"}], "nodes": [{"id": "a", "time_us": {"tpu": 1}}]})"); },
+              testing::ThrowsMessage<InvalidModel>(
+                  HasSubstr("problem: node 'a': time_us names device 'tpu'; the problem has cpu")));
 }
 
 TEST(Json, LinksMayBeListedByPair) {

@@ -153,10 +153,16 @@ def test_what_if_knows_the_names_of_torch_and_onnx(gated: torch.export.ExportedP
     [
         (lambda p: p().what_if([3]), "what_if takes names of operators; got 3"),
         (lambda p: p().diff("x"), "diff compares with another plan of hetnn.plan; got str"),
-        (lambda p: p(shapes=[5]), 'shapes holds a size for each symbol, {"h": 64, "w": 80}; got 5'),
+        (lambda p: p(shapes=[5]), "options: shapes[0] must be an object; found 5"),
         (lambda p: p(calibration=5), 'calibration is "off", a path or a data sheet; got 5'),
-        (lambda p: p(memory_budget={"cpu": "1k"}), "memory_budget of 'cpu' must be a finite number of bytes; got '1k'"),
-        (lambda p: p(memory_budget={"cpu": float("nan")}), "memory_budget of 'cpu' must be a finite number of bytes"),
+        (
+            lambda p: p(memory_budget={"cpu": "1k"}),
+            'options: memory_budget.cpu must be a finite number of at least 0; found "1k"',
+        ),
+        (
+            lambda p: p(memory_budget={"cpu": float("nan")}),
+            "options: memory_budget.cpu must be a finite number; found nan",
+        ),
     ],
 )
 def test_wrong_arguments_are_named(gated: torch.export.ExportedProgram, ask: Any, message: str) -> None:
@@ -203,7 +209,9 @@ def test_budgets_come_from_the_options(gated: torch.export.ExportedProgram) -> N
     assert [reason["label"] for reason in rows["conv2d_1"]["reasons"]] == ["budget_bytes"]
     with pytest.raises(hetnn.InvalidModel, match="has no device 'dsp'"):
         hetnn.plan(gated, TARGET, memory_budget={"dsp": 1})
-    with pytest.raises(hetnn.InvalidModel, match="memory_budget of 'relu-only' must be 0 or more bytes; got -1"):
+    with pytest.raises(
+        hetnn.InvalidModel, match=r"memory_budget\.relu-only must be a finite number of at least 0; found -1"
+    ):
         hetnn.plan(gated, TARGET, memory_budget={"relu-only": -1})
 
 

@@ -67,7 +67,7 @@ class CpuBackend final : public Backend {
     const std::vector<plan::FusionRow> fused = passes::fuse(subgraph, {.enabled = options.fusion,
                                                                        .can_follow = cpu::can_follow,
                                                                        .combines = true,
-                                                                       .in_order = options.deterministic});
+                                                                       .deterministic = options.deterministic});
     fusions.insert(fusions.end(), fused.begin(), fused.end());
     program::Subprogram out;
     out.code = cpu::emit(subgraph, assembler, options.tune_threads);

@@ -59,7 +59,7 @@ std::optional<Epilogue> activation_of(const ir::Node& node) {
   return Epilogue{.act = act, .clamp_lo = bound(node.real("min")), .clamp_hi = bound(node.real("max"))};
 }
 
-std::optional<Epilogue> epilogue_of(std::span<const ir::Node* const> layer, bool in_order) {
+std::optional<Epilogue> epilogue_of(std::span<const ir::Node* const> layer, bool deterministic) {
   Epilogue out;
   const ir::Node& anchor = *layer.front();
   const Role role = role_of(anchor);
@@ -72,7 +72,7 @@ std::optional<Epilogue> epilogue_of(std::span<const ir::Node* const> layer, bool
     } else {
       const ir::Value* addend = addend_to(*result, *node);
       // The sum of an f16 product and an addend is rounded once; by themselves, both are.
-      if (!addend || out.addend || !role.takes_addend || (in_order && result->dtype() != DType::f32))
+      if (!addend || out.addend || !role.takes_addend || (deterministic && result->dtype() != DType::f32))
         return std::nullopt;
       out.addend = addend;
     }

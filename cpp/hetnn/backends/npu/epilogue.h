@@ -21,8 +21,8 @@ struct Epilogue {
 std::optional<Epilogue> activation_of(const ir::Node& node);
 
 /// The epilogue with which the first node's instructions compute a chain of nodes, each reading the one before; nothing
-/// where they cannot. With `in_order` every rounding of the nodes by themselves is kept. Whether the device has the
-/// nodes' operators at all was asked when they were placed on it.
-std::optional<Epilogue> epilogue_of(std::span<const ir::Node* const> layer, bool in_order);
+/// where they cannot. With `deterministic` every rounding of the nodes by themselves is kept. Whether the device has
+/// the nodes' operators at all was asked when they were placed on it.
+std::optional<Epilogue> epilogue_of(std::span<const ir::Node* const> layer, bool deterministic);
 
 }  // namespace hetnn::backends::npu

@@ -65,7 +65,7 @@ class NpuBackend final : public Backend {
 
   std::map<const ir::Node*, double> fused_us(const ir::Graph& graph, const Bindings& bindings,
                                              const std::map<const ir::Node*, double>& alone_us,
-                                             bool in_order) const override {
+                                             bool deterministic) const override {
     ir::Graph copy = graph.clone();
     std::map<const ir::Node*, const ir::Node*> original;
     int others = 0;
@@ -75,13 +75,13 @@ class NpuBackend final : public Backend {
       // Nodes that others run join nothing.
       node->subgraph = alone_us.contains(*from++) ? 0 : ++others;
     }
-    passes::fuse(copy, fusing(true, in_order, bindings));
+    passes::fuse(copy, fusing(true, deterministic, bindings));
     std::map<const ir::Node*, double> out;
     for (const Layer& layer : layers_of(copy)) {
       double alone = 0;
       for (const ir::Node* node : layer) alone += layer.size() > 1 ? alone_us.at(original.at(node)) : 0;
       if (alone == 0) continue;
-      const double together = layer_us(*layer.front(), npu::epilogue_of(layer, in_order).value(), bindings);
+      const double together = layer_us(*layer.front(), npu::epilogue_of(layer, deterministic).value(), bindings);
       for (const ir::Node* node : layer) out[original.at(node)] = alone_us.at(original.at(node)) * together / alone;
     }
     return out;
@@ -175,19 +175,19 @@ class NpuBackend final : public Backend {
     return static_cast<double>(hetnn::npu::time_stream(spec_, generator.instructions()).cycles) / spec_.clock_hz * 1e6;
   }
 
-  passes::FuseOptions fusing(bool enabled, bool in_order, const Bindings& hints) const {
-    return {.enabled = enabled, .can_follow = [this, in_order, hints](Launch launch, const ir::Node& follower) {
-              return fuses(launch, follower, in_order, hints);
+  passes::FuseOptions fusing(bool enabled, bool deterministic, const Bindings& hints) const {
+    return {.enabled = enabled, .can_follow = [this, deterministic, hints](Launch launch, const ir::Node& follower) {
+              return fuses(launch, follower, deterministic, hints);
             }};
   }
 
   // Whether the instructions can, and the clock says that it is not slower: an addend that is read by blocks of filters
   // may take more bursts than the transfers it saves.
-  bool fuses(Launch launch, const ir::Node& follower, bool in_order, const Bindings& hints) const {
+  bool fuses(Launch launch, const ir::Node& follower, bool deterministic, const Bindings& hints) const {
     Layer together(launch.begin(), launch.end());
     together.push_back(&follower);
-    const std::optional<npu::Epilogue> without = npu::epilogue_of(launch, in_order),
-                                       with = npu::epilogue_of(together, in_order);
+    const std::optional<npu::Epilogue> without = npu::epilogue_of(launch, deterministic),
+                                       with = npu::epilogue_of(together, deterministic);
     if (!with) return false;
     if (with->addend == without->addend) return true;  // an activation takes no time
     const ir::Node& anchor = *launch.front();

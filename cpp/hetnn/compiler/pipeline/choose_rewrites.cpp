@@ -8,8 +8,8 @@ namespace {
 // Nodes that the user wants on the general processor: rewriting them for another device would be against the wish.
 std::set<std::string, std::less<>> pinned_to_general(const Draft& draft) {
   std::set<std::string, std::less<>> out;
-  if (draft.options.network.pins.empty()) return out;
-  const plan::NetworkPlan described = plan::describe_network(draft.graph, draft.target, draft.options.network);
+  if (draft.network.pins.empty()) return out;
+  const plan::NetworkPlan described = plan::describe_network(draft.graph, draft.target, draft.network);
   for (size_t k = 0; k < described.nodes.size(); ++k) {
     if (described.problem.pins[k].device == 0) out.insert(described.nodes[k]->name());
   }
@@ -26,9 +26,7 @@ void choose_rewrites(Draft& draft) {
                                            .excluded_nodes = draft.kept_as_written};
     passes::ChosenRewrites chosen = passes::choose_rewrites(
         draft.graph, passes::accelerators(draft.target, draft.graph.hints()), draft.options.rewrite,
-        [&](const ir::Graph& legal) {
-          return plan::plan_network(legal, draft.target, draft.options.network).result.cost_us;
-        },
+        [&](const ir::Graph& legal) { return plan::plan_network(legal, draft.target, draft.network).result.cost_us; },
         legalize);
     for (const passes::Rewrite& rewrite : chosen.refused) draft.kept_as_written.insert(rewrite.node);
     for (const passes::Rewrite& rewrite : chosen.taken) {

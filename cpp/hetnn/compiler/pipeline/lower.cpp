@@ -15,7 +15,7 @@ void lower(Draft& draft) {
     const plan::Subgraph& subgraph = subgraphs[k];
     const backends::Backend& backend = draft.backend(subgraph.device);
     ir::Graph extracted = plan::extract(draft.graph, subgraph);
-    program::Subprogram made = backend.lower(extracted, draft.assembler, draft.options.lower, draft.fusions);
+    program::Subprogram made = backend.lower(extracted, draft.assembler, draft.lowering, draft.fusions);
     made.name = text(subgraph.device, ".", k);
     made.device = subgraph.device;
     made.kind = backend.kind();

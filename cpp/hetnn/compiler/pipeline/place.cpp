@@ -25,7 +25,7 @@ std::optional<plan::SubgraphRefusal> try_lowering(const Draft& draft, const plan
   };
   const backends::Backend& backend = draft.backend(subgraph.device);
   try {
-    program::Subprogram made = backend.lower(extracted, scratch, draft.options.lower, fusions);
+    program::Subprogram made = backend.lower(extracted, scratch, draft.lowering, fusions);
     backend.add_variant(extracted, draft.graph.hints(), made, scratch);
     for (const Bindings& bindings : draft.options.shapes) backend.add_variant(extracted, bindings, made, scratch);
   } catch (const backends::NodeDoesNotFit& error) {
@@ -41,7 +41,7 @@ std::optional<plan::SubgraphRefusal> try_lowering(const Draft& draft, const plan
 }  // namespace
 
 void place(Draft& draft) {
-  draft.plan = plan::plan_network(draft.graph, draft.target, draft.options.network,
+  draft.plan = plan::plan_network(draft.graph, draft.target, draft.network,
                                   [&](const plan::Subgraph& subgraph) { return try_lowering(draft, subgraph); });
   draft.plan.target = &draft.target;
   for (size_t k = 0; k < draft.plan.nodes.size(); ++k) {

@@ -113,7 +113,9 @@ struct GenerateOptions {
 Problem generate_problem(std::string_view kind, int32_t nodes, uint64_t seed, const GenerateOptions& options = {});
 
 /// Reads a problem in the form of docs/partitioning.md. InvalidModel naming the node and field at fault.
-Problem parse_problem(std::string_view json);
+Problem parse_problem(std::string_view text);
+/// The JSON schema (draft 2020-12) of that form.
+std::string problem_schema();
 /// Writes it back; parse_problem(problem_json(p)) equals p.
 std::string problem_json(const Problem& problem);
 

@@ -1,42 +1,61 @@
-// Planning problems as JSON: reading with errors that name the node and the field, and writing.
-#include <cmath>
-#include <nlohmann/json.hpp>
+// Planning problems as JSON: nodes are read one by one by a table of fields, and dropped.
 #include <unordered_map>
 
-#include "hetnn/base/error.h"
+#include "hetnn/base/json_fields.h"
 #include "hetnn/plan/partition/problem.h"
 
 namespace hetnn::plan {
 namespace {
 
-using Json = nlohmann::json;
+using json::At;
+using json::Convert;
+using json::Fields;
+using json::Json;
+using json::Presence;
+using Times = std::map<std::string, double>;
 
-std::string short_text(const Json& value) {
-  std::string dump = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  constexpr size_t kMost = 60;
-  if (dump.size() > kMost) dump = dump.substr(0, kMost) + "...";
-  return dump;
+constexpr Presence kOptional = Presence::optional;
+
+const Fields<ProblemDevice>& device_fields() {
+  static const Fields<ProblemDevice> fields = {
+      {"name", &ProblemDevice::name, json::word(), "the device's name"},
+      {"launch_us", &ProblemDevice::launch_us, json::number({.least = 0}), "paid once per subgraph", kOptional},
+      {"connected", &ProblemDevice::connected, json::truth(), "whether a subgraph must be connected", kOptional},
+      {"budget_bytes", &ProblemDevice::budget_bytes, json::number({.least = 0}),
+       "the most bytes of weights that may be placed here", Presence::nullable}};
+  return fields;
 }
 
-[[noreturn]] void throw_field(const std::string& where, const char* field, const char* wanted, const Json& got) {
-  throw InvalidModel(text(where, ": ", field, " must be ", wanted, ", got ", short_text(got), "."));
+template <typename Link>
+const Fields<Link>& speed_fields() {
+  static const Fields<Link> fields = {
+      {"bytes_per_us", &Link::bytes_per_us, json::number({.least = 0, .above = true}), "bytes moved in a microsecond",
+       kOptional},
+      {"latency_us", &Link::latency_us, json::number({.least = 0}), "time of an empty transfer", kOptional}};
+  return fields;
 }
 
-double number(const Json& value, const std::string& where, const char* field) {
-  if (!value.is_number()) throw_field(where, field, "a number", value);
-  const auto v = value.get<double>();
-  if (!std::isfinite(v)) throw_field(where, field, "a finite number", value);
-  return v;
+struct ListedLink : ProblemLink {
+  std::string from, to;
+};
+const Fields<ListedLink>& listed_link_fields() {
+  static const Fields<ListedLink> fields = {{"from", &ListedLink::from, json::word(), "the name of a device"},
+                                            {"to", &ListedLink::to, json::word(), "the name of a device"},
+                                            speed_fields<ListedLink>().rows()[0],
+                                            speed_fields<ListedLink>().rows()[1]};
+  return fields;
 }
 
-bool boolean(const Json& value, const std::string& where, const char* field) {
-  if (!value.is_boolean()) throw_field(where, field, "true or false", value);
-  return value.get<bool>();
-}
-
-const std::string& string(const Json& value, const std::string& where, const char* field) {
-  if (!value.is_string()) throw_field(where, field, "a string", value);
-  return value.get_ref<const std::string&>();
+struct PinText {
+  std::string device;
+  bool hard = false;
+};
+const Fields<PinText>& pin_fields() {
+  static const Fields<PinText> fields = {
+      {"device", &PinText::device, json::word(), "the name of a device"},
+      {"hard", &PinText::hard, json::truth(), "an error where it is impossible; else kept wherever it is possible",
+       kOptional}};
+  return fields;
 }
 
 /// Fills a problem piece by piece. Nodes may come before or after the devices; their inputs are resolved at the end.
@@ -44,78 +63,76 @@ class Reader {
  public:
   bool has_devices() const { return !problem_.devices.empty(); }
 
-  void devices(const Json& list) {
-    if (!list.is_array()) throw_field("problem", "devices", "a list", list);
-    for (const Json& item : list) {
-      const std::string where = text("devices[", problem_.devices.size(), "]");
-      if (!item.is_object()) throw_field("problem", where.c_str(), "an object", item);
-      ProblemDevice device;
-      if (!item.contains("name")) throw InvalidModel(text(where, ": has no `name`; name every device."));
-      device.name = string(item["name"], where, "name");
-      if (item.contains("launch_us")) device.launch_us = number(item["launch_us"], where, "launch_us");
-      if (item.contains("connected")) device.connected = boolean(item["connected"], where, "connected");
-      if (item.contains("budget_bytes") && !item["budget_bytes"].is_null()) {
-        device.budget_bytes = number(item["budget_bytes"], where, "budget_bytes");
-        if (device.budget_bytes < 0) throw_field(where, "budget_bytes", "at least 0", item["budget_bytes"]);
-      }
-      problem_.devices.push_back(std::move(device));
-    }
-    if (problem_.devices.empty()) {
-      throw InvalidModel("problem: `devices` is empty; name at least the general processor, which comes first.");
-    }
+  void devices(const At& at) {
+    at.each_item([&](const At& item) { problem_.devices.push_back(device_fields().value(item)); }, 1, "devices");
   }
 
-  void node(const Json& item) {
-    std::string where = text("nodes[", problem_.size(), "]");
-    if (!item.is_object()) throw_field("problem", where.c_str(), "an object", item);
-    if (!item.contains("id")) throw InvalidModel(text(where, ": has no `id`; give every node one."));
-    const int32_t v = problem_.add_node(string(item["id"], where, "id"), {});
-    where = text("node '", problem_.ids.back(), "'");
-    if (item.contains("inputs")) {
-      if (!item["inputs"].is_array()) throw_field(where, "inputs", "a list of ids", item["inputs"]);
-      for (const Json& input : item["inputs"]) inputs_.push_back(string(input, where, "inputs"));
-    }
-    inputs_end_.push_back(inputs_.size());
-    if (!item.contains("time_us") || !item["time_us"].is_object()) {
-      throw InvalidModel(text(where, ": time_us must be an object from device to microseconds",
-                              item.contains("time_us") ? ", got " + short_text(item["time_us"]) : "", "."));
-    }
-    for (const auto& [name, time] : item["time_us"].items()) {
-      problem_.time_of(v, device(name, where, "time_us")) = number(time, where, "time_us");
-    }
-    if (item.contains("output_bytes"))
-      problem_.output_bytes.back() = number(item["output_bytes"], where, "output_bytes");
-    if (item.contains("macs")) problem_.macs.back() = number(item["macs"], where, "macs");
-    if (item.contains("compute")) problem_.compute.back() = boolean(item["compute"], where, "compute") ? 1 : 0;
-    if (item.contains("exportable")) exportable(v, item["exportable"], where);
-    optional_fields(v, item, where);
-  }
+  /// A node that is an item of `list`.
+  void node(const At& list, const Json& value);
 
-  void links(const Json& value) {
-    const size_t n = problem_.devices.size();
-    if (value.is_object()) {
-      problem_.set_links(link(value, "links"));
+  void id(const At& at) { problem_.add_node(json::read_text(at, 1), {}); }
+  void inputs(const At& at) {
+    at.each_item([&](const At& input) { inputs_.push_back(json::read_text(input, 1)); }, 0, "ids");
+  }
+  void time_us(const At& at) {
+    at.each_entry([&](const std::string& name, const At& time) {
+      problem_.time_of(problem_.size() - 1, device(name, at)) = json::read_number(time, {.least = 0});
+    });
+  }
+  void output_bytes(const At& at) { problem_.output_bytes.back() = json::read_number(at, {.least = 0}); }
+  void macs(const At& at) { problem_.macs.back() = json::read_number(at, {.least = 0}); }
+  void compute(const At& at) { problem_.compute.back() = json::read_truth(at) ? 1 : 0; }
+  void exportable(const At& at) {
+    const size_t n = problem_.devices.size(), row = (problem_.ids.size() - 1) * n;
+    if (at.json.is_boolean()) {
+      for (size_t d = 0; d < n; ++d) problem_.exportable[row + d] = at.json.get<bool>() ? 1 : 0;
       return;
     }
-    if (!value.is_array()) throw_field("problem", "links", "an object or a list of objects", value);
+    at.each_entry([&](const std::string& name, const At& flag) {
+      problem_.exportable[row + static_cast<size_t>(device(name, at))] = json::read_truth(flag) ? 1 : 0;
+    });
+  }
+  void weight_bytes(const At& at) {
+    problem_.weight_bytes.resize(problem_.ids.size(), 0);
+    problem_.weight_bytes.back() = json::read_number(at, {.least = 0});
+  }
+  void op(const At& at) {
+    problem_.ops.resize(problem_.ids.size());
+    problem_.ops.back() = json::read_text(at, 0);
+  }
+  void pin(const At& at) {
+    const PinText pin = pin_fields().value(at);
+    problem_.pins.resize(problem_.ids.size());
+    problem_.pins.back() = {device(pin.device, at), pin.hard};
+  }
+  void what_if_time_us(const At& at) {
+    const size_t n = problem_.devices.size(), row = (problem_.ids.size() - 1) * n;
+    problem_.what_if_time_us.resize(row + n, kUnsupported);
+    at.each_entry([&](const std::string& name, const At& time) {
+      problem_.what_if_time_us[row + static_cast<size_t>(device(name, at))] = json::read_number(time, {.least = 0});
+    });
+  }
+
+  void links(const At& at) {
+    has_links_ = true;
+    if (at.json.is_object()) {
+      problem_.set_links(speed_fields<ProblemLink>().value(at));
+      return;
+    }
+    const size_t n = problem_.devices.size();
     problem_.set_links({});
     std::vector<uint8_t> given(n * n, 0);
-    for (const Json& item : value) {
-      if (!item.is_object() || !item.contains("from") || !item.contains("to"))
-        throw_field("links", "an entry", "an object with `from` and `to`", item);
-      const int32_t from = device(string(item["from"], "links", "from"), "links", "from");
-      const int32_t to = device(string(item["to"], "links", "to"), "links", "to");
-      const size_t k = static_cast<size_t>(from) * n + static_cast<size_t>(to);
-      problem_.links[k] = link(item, text("link '", problem_.devices[static_cast<size_t>(from)].name, "' -> '",
-                                          problem_.devices[static_cast<size_t>(to)].name, "'"));
+    at.each_item([&](const At& item) {
+      const ListedLink link = listed_link_fields().value(item);
+      const size_t k = static_cast<size_t>(device(link.from, item)) * n + static_cast<size_t>(device(link.to, item));
+      problem_.links[k] = link;
       given[k] = 1;
-    }
+    });
     fill_missing_links(given);
   }
 
-  Problem finish(bool has_links) {
-    if (!has_devices()) throw InvalidModel("problem: has no `devices`; the first one is the general processor.");
-    if (!has_links) problem_.set_links({});
+  Problem finish() {
+    if (!has_links_) problem_.set_links({});
     std::unordered_map<std::string_view, int32_t> index;
     index.reserve(problem_.ids.size());
     for (int32_t v = 0; v < problem_.size(); ++v) {
@@ -147,19 +164,12 @@ class Reader {
   }
 
  private:
-  int32_t device(const std::string& name, const std::string& where, const char* field) const {
+  int32_t device(const std::string& name, const At& at) const {
     const int32_t d = problem_.device_index(name);
     if (d >= 0) return d;
     std::string names;
     for (const ProblemDevice& known : problem_.devices) names += (names.empty() ? "" : ", ") + known.name;
-    throw InvalidModel(text(where, ": ", field, " names device '", name, "'; the problem has ", names, "."));
-  }
-
-  static ProblemLink link(const Json& item, const std::string& where) {
-    ProblemLink l;
-    if (item.contains("bytes_per_us")) l.bytes_per_us = number(item["bytes_per_us"], where, "bytes_per_us");
-    if (item.contains("latency_us")) l.latency_us = number(item["latency_us"], where, "latency_us");
-    return l;
+    at.fail(text("names device '", name, "'; the problem has ", names));
   }
 
   /// A direction that is not listed is like its opposite; a pair that is not listed goes through the general processor.
@@ -188,91 +198,103 @@ class Reader {
     }
   }
 
-  void exportable(int32_t v, const Json& value, const std::string& where) {
-    const size_t row = static_cast<size_t>(v) * problem_.devices.size();
-    if (value.is_boolean()) {
-      for (size_t d = 0; d < problem_.devices.size(); ++d) problem_.exportable[row + d] = value.get<bool>() ? 1 : 0;
-      return;
-    }
-    if (!value.is_object()) throw_field(where, "exportable", "an object from device to true or false", value);
-    for (const auto& [name, flag] : value.items()) {
-      const int32_t d = device(name, where, "exportable");
-      problem_.exportable[row + static_cast<size_t>(d)] = boolean(flag, where, "exportable") ? 1 : 0;
-    }
-  }
-
-  void optional_fields(int32_t v, const Json& item, const std::string& where) {
-    const size_t n = static_cast<size_t>(v) + 1;
-    if (item.contains("weight_bytes")) {
-      problem_.weight_bytes.resize(n, 0);
-      problem_.weight_bytes.back() = number(item["weight_bytes"], where, "weight_bytes");
-    }
-    if (item.contains("op")) {
-      problem_.ops.resize(n);
-      problem_.ops.back() = string(item["op"], where, "op");
-    }
-    if (item.contains("pin") && !item["pin"].is_null()) {
-      const Json& pin = item["pin"];
-      if (!pin.is_object() || !pin.contains("device"))
-        throw_field(where, "pin", "an object {\"device\", \"hard\"}", pin);
-      problem_.pins.resize(n);
-      problem_.pins.back().device = device(string(pin["device"], where, "pin.device"), where, "pin");
-      if (pin.contains("hard")) problem_.pins.back().hard = boolean(pin["hard"], where, "pin.hard");
-    }
-    if (item.contains("what_if_time_us")) {
-      const Json& times = item["what_if_time_us"];
-      if (!times.is_object()) throw_field(where, "what_if_time_us", "an object from device to microseconds", times);
-      problem_.what_if_time_us.resize(n * problem_.devices.size(), kUnsupported);
-      for (const auto& [name, time] : times.items()) {
-        const auto d = static_cast<size_t>(device(name, where, "what_if_time_us"));
-        const double us = number(time, where, "what_if_time_us");
-        if (us < 0) throw_field(where, "what_if_time_us", "at least 0", time);
-        problem_.what_if_time_us[static_cast<size_t>(v) * problem_.devices.size() + d] = us;
-      }
-    }
-  }
-
   Problem problem_;
+  bool has_links_ = false;
   std::vector<std::string> inputs_;
   std::vector<size_t> inputs_end_;
 };
 
-}  // namespace
-
-Problem parse_problem(std::string_view json) {
-  Reader reader;
-  std::string key;
-  // Nodes that come after the devices are read and dropped one by one, so that no document of a million nodes is kept.
-  const auto drop_nodes = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::key && depth == 1) key = parsed.get_ref<const std::string&>();
-    if (event == Json::parse_event_t::array_end && depth == 1 && key == "devices") reader.devices(parsed);
-    if (event == Json::parse_event_t::object_end && depth == 2 && key == "nodes" && reader.has_devices()) {
-      reader.node(parsed);
-      return false;
-    }
-    return true;
-  };
-  Json rest;
-  try {
-    rest = Json::parse(json.begin(), json.end(), drop_nodes);
-  } catch (const Json::parse_error& error) {
-    throw InvalidModel(text("problem: this is not JSON: ", error.what(), "."));
-  }
-  if (!rest.is_object()) throw_field("problem", "it", "an object with devices, links and nodes", rest);
-  if (!reader.has_devices() && rest.contains("devices")) reader.devices(rest["devices"]);
-  if (!reader.has_devices()) throw InvalidModel("problem: has no `devices`; the first one is the general processor.");
-  if (!rest.contains("nodes")) throw InvalidModel("problem: has no `nodes`; an empty problem has an empty list.");
-  if (!rest["nodes"].is_array()) throw_field("problem", "nodes", "a list", rest["nodes"]);
-  for (const Json& node : rest["nodes"]) reader.node(node);
-  if (rest.contains("links")) reader.links(rest["links"]);
-  return reader.finish(rest.contains("links"));
+// A row of a node, which the reader puts in its vectors.
+Convert<Reader> part(void (Reader::*read)(const At&), Json schema) {
+  return {[read](const At& at, Reader& into) { (into.*read)(at); }, [](const Reader&) { return Json(); },
+          std::move(schema)};
 }
 
+Json figure(double preset) {
+  Json schema = json::number({.least = 0}).schema;
+  schema["default"] = preset;
+  return schema;
+}
+
+const Fields<Reader>& node_fields() {
+  const Json times = json::map_of<Times>(json::number({.least = 0})).schema;
+  const Json truths = json::map_of<std::map<std::string, bool>>(json::truth()).schema;
+  static const Fields<Reader> fields = {
+      {"id", part(&Reader::id, json::word().schema), "the node's name, as no other node's"},
+      {"inputs", part(&Reader::inputs, json::list_of(json::word()).schema), "the ids of the nodes it reads", kOptional},
+      {"time_us", part(&Reader::time_us, times),
+       "its time by device; a device that is missing does not support the node"},
+      {"output_bytes", part(&Reader::output_bytes, figure(0)), "bytes of its output", kOptional},
+      {"compute", part(&Reader::compute, {{"type", "boolean"}, {"default", true}}), "whether it does arithmetic",
+       kOptional},
+      {"macs", part(&Reader::macs, figure(0)), "its multiply-accumulates", kOptional},
+      {"exportable", part(&Reader::exportable, {{"anyOf", {{{"type", "boolean"}}, truths}}, {"default", true}}),
+       "whether it may be the output of a subgraph, of all devices or by device", kOptional},
+      {"weight_bytes", part(&Reader::weight_bytes, figure(0)), "bytes of constants that it brings to its device",
+       kOptional},
+      {"op", part(&Reader::op, json::any_text().schema), "its kind, which what_if groups by", kOptional},
+      {"pin", part(&Reader::pin, pin_fields().schema()), "a wish for its device", Presence::nullable},
+      {"what_if_time_us", part(&Reader::what_if_time_us, times), "the time a device would take if it supported it",
+       kOptional}};
+  return fields;
+}
+
+void Reader::node(const At& list, const Json& value) {
+  const At item = list.item(problem_.ids.size(), value);
+  const auto id = value.is_object() ? value.find("id") : value.end();
+  const bool named = value.is_object() && id != value.end() && id->is_string();
+  node_fields().read(named ? item.called("node", id->get_ref<const std::string&>()) : item, *this);
+  inputs_end_.push_back(inputs_.size());
+}
+
+const Fields<Reader>& problem_fields() {
+  static const Fields<Reader> fields = {
+      {"devices",
+       {[](const At& at, Reader& into) {
+          if (!into.has_devices()) into.devices(at);
+        },
+        [](const Reader&) { return Json(); }, json::list_of(json::object(device_fields), 1).schema},
+       "the devices; the first one is the general processor"},
+      {"links",
+       part(
+           &Reader::links,
+           {{"anyOf", {speed_fields<ProblemLink>().schema(), json::list_of(json::object(listed_link_fields)).schema}}}),
+       "how values move between devices: one speed, or a list of links", kOptional},
+      {"nodes",
+       {[](const At& at, Reader& into) { at.each_item([&](const At& item) { into.node(at, item.json); }); },
+        [](const Reader&) { return Json(); },
+        {{"type", "array"}, {"items", node_fields().schema()}}},
+       "the nodes, in any order"}};
+  return fields;
+}
+
+constexpr std::string_view kWhere = "problem";
+
+}  // namespace
+
+Problem parse_problem(std::string_view text) {
+  Reader reader;
+  const Json none;
+  const At document(none, kProblemJson, kWhere);
+  const At nodes = document.child("nodes", none);
+  // Nodes that come after the devices are read and dropped one by one, so that no document of a million nodes is kept.
+  const Json rest = json::parse(text, kProblemJson, kWhere, [&](std::string_view key, bool item, const Json& value) {
+    if (!item && key == "devices") reader.devices(document.child(key, value));
+    if (!item || key != "nodes" || !reader.has_devices()) return false;
+    reader.node(nodes, value);
+    return true;
+  });
+  problem_fields().read({rest, kProblemJson, kWhere}, reader);
+  return reader.finish();
+}
+
+std::string problem_schema() { return json::schema_text("A planning problem", problem_fields().schema()); }
+
 std::string problem_json(const Problem& problem) {
-  nlohmann::ordered_json document;
+  Json document;
   document["devices"] = Json::array();
   for (const ProblemDevice& d : problem.devices) {
-    nlohmann::ordered_json device = {{"name", d.name}, {"launch_us", d.launch_us}, {"connected", d.connected}};
+    Json device = {{"name", d.name}, {"launch_us", d.launch_us}, {"connected", d.connected}};
     if (d.budget_bytes >= 0) device["budget_bytes"] = d.budget_bytes;
     document["devices"].push_back(std::move(device));
   }
@@ -305,7 +327,7 @@ std::string problem_json(const Problem& problem) {
   document["nodes"] = Json::array();
   for (int32_t v = 0; v < problem.size(); ++v) {
     const auto k = static_cast<size_t>(v);
-    nlohmann::ordered_json node = {{"id", problem.ids[k]}};
+    Json node = {{"id", problem.ids[k]}};
     node["inputs"] = Json::array();
     for (int64_t i = problem.input_begin[k]; i < problem.input_begin[k + 1]; ++i)
       node["inputs"].push_back(problem.ids[static_cast<size_t>(problem.inputs[static_cast<size_t>(i)])]);

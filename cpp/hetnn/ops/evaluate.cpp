@@ -46,13 +46,13 @@ Tensor gather_strided(const Tensor& x, const std::vector<int64_t>& shape, int64_
   return y;
 }
 
-std::vector<Tensor> reduce_real(const ir::Evaluation& e, double initial,
+std::vector<Tensor> reduce_real(const Evaluation& e, double initial,
                                 const std::function<double(double, double)>& step,
                                 const std::function<double(double, int64_t)>& finish, std::optional<DType> out) {
   const Tensor& x = e.input(0);
   const std::vector<int64_t>& in = x.shape();
   std::vector<int64_t> kept = in;
-  for (int axis : reduced_axes(e.node)) kept[static_cast<size_t>(axis)] = 1;
+  for (int axis : reduced_axes(e.call)) kept[static_cast<size_t>(axis)] = 1;
   const std::vector<int64_t> strides = broadcast_strides(kept, in);
   std::byte* data = nullptr;
   Tensor y = Tensor::zeros(out.value_or(x.dtype()), e.output_shape(), &data);
@@ -75,7 +75,7 @@ std::vector<Tensor> reduce_real(const ir::Evaluation& e, double initial,
   return {y};
 }
 
-std::vector<Tensor> map_real(const ir::Evaluation& e, const std::function<double(double)>& f) {
+std::vector<Tensor> map_real(const Evaluation& e, const std::function<double(double)>& f) {
   return map_unary(e, [&](auto x) { return f(static_cast<double>(x)); });
 }
 

@@ -7,7 +7,7 @@
 
 #include "hetnn/base/dtype.h"
 #include "hetnn/base/tensor.h"
-#include "hetnn/ir/graph.h"
+#include "hetnn/ops/op_def.h"
 
 namespace hetnn::ops {
 
@@ -55,7 +55,7 @@ void for_each_index(const std::vector<int64_t>& shape, const std::function<void(
 
 /// y[i] = f(x[i]) over one input of any numeric type T; f is generic: auto f(T).
 template <typename F>
-std::vector<Tensor> map_unary(const ir::Evaluation& e, F f) {
+std::vector<Tensor> map_unary(const Evaluation& e, F f) {
   const Tensor& x = e.input(0);
   std::byte* data = nullptr;
   Tensor y = Tensor::zeros(x.dtype(), x.shape(), &data);
@@ -72,18 +72,18 @@ Tensor gather_strided(const Tensor& x, const std::vector<int64_t>& shape, int64_
                       const std::vector<int64_t>& strides);
 
 /// y[i] = f(x[i]) for f over doubles, rounded once to the input's type.
-std::vector<Tensor> map_real(const ir::Evaluation& e, const std::function<double(double)>& f);
+std::vector<Tensor> map_real(const Evaluation& e, const std::function<double(double)>& f);
 
 /// A reduction in double by `axes` and `keepdim`: finish(fold of step from initial, number of elements folded). `out`
 /// is the result's type; none: the input's.
-std::vector<Tensor> reduce_real(const ir::Evaluation& e, double initial,
+std::vector<Tensor> reduce_real(const Evaluation& e, double initial,
                                 const std::function<double(double, double)>& step,
                                 const std::function<double(double, int64_t)>& finish,
                                 std::optional<DType> out = std::nullopt);
 
 /// y[i] = f(a[i], b[i]) with broadcasting; the result has element type `out` (bool for comparisons).
 template <typename F>
-std::vector<Tensor> map_binary(const ir::Evaluation& e, F f, bool to_bool = false) {
+std::vector<Tensor> map_binary(const Evaluation& e, F f, bool to_bool = false) {
   const Tensor &a = e.input(0), &b = e.input(1);
   const std::vector<int64_t> shape = e.output_shape();
   const auto sa = broadcast_strides(a.shape(), shape), sb = broadcast_strides(b.shape(), shape);

@@ -19,7 +19,7 @@ bool is_foldable(const ir::Node& node, const FoldConstantsOptions& options) {
     in_bytes += constant->bytes();
   }
   std::set<std::string> symbols;
-  ir::collect_symbols(node, symbols);
+  ops::collect_symbols(node.call(), symbols);
   if (!symbols.empty()) return false;
   for (const ir::Value* output : node.outputs()) {
     out_bytes += elements(output->shape()).value() * dtype_bytes(output->dtype());

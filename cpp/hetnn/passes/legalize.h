@@ -41,7 +41,7 @@ struct Rewrite {
   std::string op;
   std::string form;  // every rule of the expansion, outermost first: "prelu_one_branch + negate_as_depthwise"
   std::string why;   // the device's lack, the price, and the price of the next best form
-  ir::Loc loc;
+  ops::Loc loc;
   double expansion_us = 0;  // sum over the nodes that took its place, before neighbours were folded together
 };
 

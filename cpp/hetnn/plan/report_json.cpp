@@ -20,7 +20,7 @@ Json names(const NetworkPlan& plan, std::span<const int32_t> nodes) {
   return out;
 }
 
-Json reason_json(const ir::Reason& reason) {
+Json reason_json(const ops::Reason& reason) {
   return {{"label", reason.label}, {"found", reason.found}, {"wanted", reason.wanted}, {"text", reason.text}};
 }
 
@@ -35,7 +35,7 @@ Json reasons_json(const NetworkPlan& plan, const Why& why) {
   for (int32_t d = 0; d < plan.problem.device_count(); ++d) {
     if (d == why.device) continue;
     const target::Support& support = plan.support[node][static_cast<size_t>(d)];
-    for (const ir::Reason& reason : support.reasons) {
+    for (const ops::Reason& reason : support.reasons) {
       Json row = reason_json(reason);
       row["device"] = device_name(plan, d);
       out.push_back(std::move(row));
@@ -58,7 +58,7 @@ Json node_row(const NetworkPlan& plan, size_t node, int32_t device, Json reasons
           {"op", plan.nodes[node]->op().name},
           {"device", device_name(plan, device)},
           {"reasons", std::move(reasons)},
-          {"loc", ir::to_string(plan.nodes[node]->loc())},
+          {"loc", ops::to_string(plan.nodes[node]->loc())},
           {"module", plan.nodes[node]->loc().scope}};
 }
 
@@ -227,7 +227,7 @@ std::string why_json(const NetworkPlan& plan, std::string_view name) {
     if (d == why.device) continue;
     const auto& reasons = plan.support[node][static_cast<size_t>(d)].reasons;
     if (reasons.empty()) changes.push_back("pin it to " + device_name(plan, d));
-    for (const ir::Reason& reason : reasons)
+    for (const ops::Reason& reason : reasons)
       changes.push_back(device_name(plan, d) + ": " + reason.wanted + " instead of " + reason.found);
   }
   Json out = node_row(plan, node, why.device, reasons_json(plan, why));
@@ -252,7 +252,7 @@ std::string unsupported_json(const NetworkPlan& plan) {
     if (support.size() == 1 && !homeless) continue;
     Json reasons = Json::array();
     for (size_t d = 0; d < support.size(); ++d) {
-      for (const ir::Reason& reason : support[d].reasons) {
+      for (const ops::Reason& reason : support[d].reasons) {
         Json row = reason_json(reason);
         row["device"] = device_name(plan, static_cast<int32_t>(d));
         reasons.push_back(std::move(row));

@@ -24,7 +24,7 @@ int main_input(const ir::Node& follower, const ir::Value& main) {
 
 // The axis that kernels call channels: of a matrix product the last one, else the second.
 int channel_axis_of(const ir::Node& anchor, const ir::Value& output) {
-  const bool last = anchor.op().kernel(anchor).layout == ir::KernelUse::Layout::plain || output.rank() < 2;
+  const bool last = anchor.op().kernel(anchor).layout == ops::KernelUse::Layout::plain || output.rank() < 2;
   return last ? output.rank() - 1 : 1;
 }
 
@@ -32,7 +32,7 @@ int channel_axis_of(const ir::Node& anchor, const ir::Value& output) {
 // flat, which only a constant can be without a copy.
 bool operand_fits(const ir::Node& follower, const ir::Value& operand, const Shape& output, int channel_axis) {
   if (operand.shape() == output || elements(operand.shape()) == Dim(1)) return true;
-  if (follower.op().has(ir::Trait::channelwise)) return channel_axis == 1;
+  if (follower.op().has(ops::Trait::channelwise)) return channel_axis == 1;
   if (!operand.producer() || !operand.producer()->is_constant() || operand.shape().size() > output.size()) return false;
   for (size_t k = 0; k < operand.shape().size(); ++k) {
     const size_t axis = output.size() - operand.shape().size() + k;
@@ -44,7 +44,7 @@ bool operand_fits(const ir::Node& follower, const ir::Value& operand, const Shap
 // The shape in which a step takes a constant: slopes flat, one value as one element, else all axes but the channels 1.
 Shape operand_shape(const ir::Node& follower, const ir::Value& operand, const ir::Value& output, int channel_axis) {
   const Dim count = elements(operand.shape());
-  if (count == Dim(1) || follower.op().has(ir::Trait::channelwise) || channel_axis == output.rank() - 1) return {count};
+  if (count == Dim(1) || follower.op().has(ops::Trait::channelwise) || channel_axis == output.rank() - 1) return {count};
   Shape out(static_cast<size_t>(output.rank()), 1);
   out[static_cast<size_t>(channel_axis)] = count;
   return out;
@@ -62,7 +62,7 @@ std::string step_text(const ir::Node& follower, const ir::Value& main, int opera
   std::string step = follower.op().kernel(follower).step;
   if (step.empty()) return {};
   const int at = main_input(follower, main);
-  if (at < 0 || (at > 0 && !(at == 1 && follower.op().has(ir::Trait::commutative)))) return {};
+  if (at < 0 || (at > 0 && !(at == 1 && follower.op().has(ops::Trait::commutative)))) return {};
   if (auto mark = step.find('%'); mark != std::string::npos) {
     size_t end = mark + 1;
     while (end < step.size() && std::isdigit(static_cast<unsigned char>(step[end]))) ++end;
@@ -98,7 +98,7 @@ std::vector<Call> calls_of(const ir::Graph& graph) {
     const std::vector<const ir::Node*>& nodes = groups[group];
     const ir::Node* anchor = nodes.front();
     HETNN_ASSERT(anchor->op().kernel != nullptr, ir::describe(*anchor), " has no kernel");
-    ir::KernelUse use = anchor->op().kernel(*anchor);
+    ops::KernelUse use = anchor->op().kernel(*anchor);
     Call call{.kernel = use.kernel, .params = std::move(use.params), .inputs = {}, .outputs = {}, .anchor = anchor};
     for (const ir::Value* input : anchor->inputs()) {
       if (input) call.inputs.push_back(input);
@@ -130,14 +130,14 @@ std::vector<Call> calls_of(const ir::Graph& graph) {
 Layouts choose_layouts(const std::vector<Call>& calls, const Layouts& fixed) {
   Layouts out = fixed;
   for (const Call& call : calls) {
-    const ir::KernelUse::Layout wish = call.anchor->op().kernel(*call.anchor).layout;
+    const ops::KernelUse::Layout wish = call.anchor->op().kernel(*call.anchor).layout;
     const bool reads_channels_last = std::any_of(call.inputs.begin(), call.inputs.end(), [&](const ir::Value* input) {
       auto at = out.find(input);
       return at != out.end() && at->second.layout == Layout::nhwc;
     });
     for (const ir::Value* output : call.outputs) {
-      const bool feature_map = output->rank() == 4 && (wish == ir::KernelUse::Layout::channels_last ||
-                                                       (wish == ir::KernelUse::Layout::same && reads_channels_last));
+      const bool feature_map = output->rank() == 4 && (wish == ops::KernelUse::Layout::channels_last ||
+                                                       (wish == ops::KernelUse::Layout::same && reads_channels_last));
       out.emplace(output, feature_map ? channels_last(*output) : ValueLayout{});
     }
   }

@@ -21,7 +21,7 @@ using Layouts = std::map<const ir::Value*, ValueLayout>;
 /// One kernel launch: a group's anchor with the group's other nodes as steps of its epilogue.
 struct Call {
   std::string kernel;
-  std::map<std::string, ir::KernelUse::Param, std::less<>> params;
+  std::map<std::string, ops::KernelUse::Param, std::less<>> params;
   std::vector<const ir::Value*> inputs;  // anchor's present inputs, then the operands of the steps
   std::vector<const ir::Value*> outputs;
   const ir::Node* anchor;

@@ -10,7 +10,7 @@
 namespace hetnn::backends::cpu {
 namespace {
 
-kernels::Params concrete(const std::map<std::string, ir::KernelUse::Param, std::less<>>& params,
+kernels::Params concrete(const std::map<std::string, ops::KernelUse::Param, std::less<>>& params,
                          const Bindings& bindings) {
   kernels::Params out;
   for (const auto& [name, value] : params) {
@@ -102,9 +102,9 @@ class Emitter {
       for (const auto& [name, value] : family.tune(concrete.call(), tune_threads_))
         command.params.insert_or_assign(name, Dim(std::get<int64_t>(value)));
     }
-    const ir::KernelUse::Layout wish = call.anchor->op().kernel(*call.anchor).layout;
-    const bool reads_plain = wish == ir::KernelUse::Layout::plain;
-    const bool writes_plain = reads_plain || wish == ir::KernelUse::Layout::written_plain;
+    const ops::KernelUse::Layout wish = call.anchor->op().kernel(*call.anchor).layout;
+    const bool reads_plain = wish == ops::KernelUse::Layout::plain;
+    const bool writes_plain = reads_plain || wish == ops::KernelUse::Layout::written_plain;
     for (size_t k = 0; k < call.inputs.size(); ++k) {
       const ir::Value& input = *call.inputs[k];
       const bool weight = family.is_weight && family.is_weight(concrete.call(), static_cast<int>(k));
@@ -203,7 +203,7 @@ program::CpuCode emit(const ir::Graph& graph, Assembler& assembler, int tune_thr
 }
 
 void make_trial_kernel(const ir::Node& node, const Bindings& bindings) {
-  ir::KernelUse use = node.op().kernel(node);
+  ops::KernelUse use = node.op().kernel(node);
   Call call{.kernel = use.kernel, .params = std::move(use.params), .inputs = {}, .outputs = {}, .anchor = &node};
   for (const ir::Value* input : node.inputs()) {
     if (input) call.inputs.push_back(input);

@@ -45,7 +45,7 @@ std::string_view family_of_kernel(std::string_view kernel) {
 }
 
 /// Elementwise operations whose time is their arithmetic and not their bytes.
-bool is_transcendental(const ir::KernelUse& use) {
+bool is_transcendental(const ops::KernelUse& use) {
   static const std::set<std::string, std::less<>> kernels_operations = {"exp",  "log",       "tanh", "sigmoid", "erf",
                                                                         "gelu", "gelu_tanh", "silu", "mish",    "sin",
                                                                         "cos",  "pow",       "elu",  "softplus"};
@@ -66,10 +66,10 @@ std::map<std::string, FamilySpeed, std::less<>> Speeds::default_families() {
 }
 
 NodeWork work_of(const ir::Node& node, const Bindings& bindings) {
-  const ir::KernelUse use = node.op().kernel(node);
+  const ops::KernelUse use = node.op().kernel(node);
   const target::ConcreteWork work = target::work_of(node, bindings);
   NodeWork out{.family = family_of_kernel(use.kernel),
-               .view = node.op().has(ir::Trait::view),
+               .view = node.op().has(ops::Trait::view),
                .macs = work.macs,
                .flops = work.flops,
                .bytes = static_cast<double>(target::bytes_touched(node, bindings))};

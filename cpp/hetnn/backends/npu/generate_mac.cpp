@@ -69,9 +69,9 @@ Place Generator::bias_of(const ir::Node& node) {
   if (dtype_ != DType::i8) return constant(ops::widen(*tensor, bias.type()));
   if (!bias.type().quant || bias.dtype() != DType::i32)
     throw Unsupported(text(ir::describe(node), ": a quantized layer's bias must be i32 with scales; got ",
-                           ir::to_string(bias.type()), "."));
+                           ops::to_string(bias.type()), "."));
   const std::vector<double>& scales = bias.type().quant->scales;
-  const ir::Quant &x = *node.input(0)->type().quant, &w = *node.input(1)->type().quant;
+  const ops::Quant &x = *node.input(0)->type().quant, &w = *node.input(1)->type().quant;
   const auto in = tensor->values<int32_t>();
   std::vector<int32_t> out(in.size());
   for (size_t k = 0; k < in.size(); ++k) {
@@ -83,7 +83,7 @@ Place Generator::bias_of(const ir::Node& node) {
 }
 
 Place Generator::product_factors(const ir::Node& node, int64_t count) {
-  const ir::Quant &x = *node.input(0)->type().quant, &w = *node.input(1)->type().quant,
+  const ops::Quant &x = *node.input(0)->type().quant, &w = *node.input(1)->type().quant,
                   &y = *node.output()->type().quant;
   std::vector<double> reals(static_cast<size_t>(count));
   for (size_t k = 0; k < reals.size(); ++k)

@@ -7,27 +7,27 @@ namespace hetnn::ops {
 namespace {
 
 // x [N,C,H,W], weight [M,C/groups,KH,KW], bias [M] -> y [N,M,OH,OW].
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const ir::Type &x = node.input(0)->type(), &w = node.input(1)->type();
-  const Dim groups = convolution_groups(node);
+std::vector<Type> infer(const Call& call) {
+  const Type &x = call.input(0), &w = call.input(1);
+  const Dim groups = convolution_groups(call);
   if (w.shape[1] * groups != x.shape[1] || mod(w.shape[0], groups) != Dim(0)) {
-    ir::fail(node, "conv2d_c3",
+    fail(call, "conv2d_c3",
              text("weight must have in_channels/groups on axis 1 and a multiple of groups on axis 0; got weight ",
                   to_string(w.shape), " with input ", to_string(x.shape), ", groups ", groups,
                   ". Check the input's channels."));
   }
-  check_convolution_bias(node, w.shape[0]);
-  const auto stride = per_axis(node, "stride", 2), dilation = per_axis(node, "dilation", 2), pad = padding_of(node);
+  check_convolution_bias(call, w.shape[0]);
+  const auto stride = per_axis(call, "stride", 2), dilation = per_axis(call, "dilation", 2), pad = padding_of(call);
   Shape y = {x.shape[0], w.shape[0]};
   for (size_t k = 0; k < 2; ++k) {
     if (stride[k] < 1 || dilation[k] < 1) {
-      ir::fail(node, "conv2d_c5",
-               text("stride and dilation must be positive; got ", to_string(node.integers("stride")), " and ",
-                    to_string(node.integers("dilation")), "."));
+      fail(call, "conv2d_c5",
+               text("stride and dilation must be positive; got ", to_string(call.integers("stride")), " and ",
+                    to_string(call.integers("dilation")), "."));
     }
     y.push_back(window_size(x.shape[2 + k], w.shape[2 + k].value(), stride[k], dilation[k], pad[k], pad[2 + k], false));
     if (y.back().is_static() && y.back().value() < 1) {
-      ir::fail(node, "conv2d_c6",
+      fail(call, "conv2d_c6",
                text("the padded input must be at least as large as the kernel; got input ", to_string(x.shape),
                     ", weight ", to_string(w.shape), ". Give a larger input."));
     }
@@ -36,12 +36,12 @@ std::vector<ir::Type> infer(const ir::Node& node) {
 }
 
 // y[n,m,i,j] = bias[m] + sum over c,r,s of x[n, g·C/G + c, i·stride + r·dilation - pad, …] · w[m,c,r,s], g = m / (M/G)
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+std::vector<Tensor> evaluate(const Evaluation& e) {
   const Tensor &x = e.input(0), &w = e.input(1);
-  const auto stride = per_axis(e.node, "stride", 2), dilation = per_axis(e.node, "dilation", 2),
-             pad = padding_of(e.node);
+  const auto stride = per_axis(e.call, "stride", 2), dilation = per_axis(e.call, "dilation", 2),
+             pad = padding_of(e.call);
   const std::vector<int64_t> out = e.output_shape(), &in = x.shape(), &kernel = w.shape();
-  const int64_t per_group = out[1] / fixed_integer(e.node, "groups");
+  const int64_t per_group = out[1] / fixed_integer(e.call, "groups");
   std::byte* data = nullptr;
   Tensor y = Tensor::zeros(x.dtype(), out, &data);
   visit_dtype(x.dtype(), [&](auto zero) {
@@ -69,40 +69,40 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
   return {y};
 }
 
-ir::Work work(const ir::Node& node) {
-  const Shape& w = node.input(1)->shape();
-  return {.macs = elements(node.output()->shape()) * w[1] * w[2] * w[3],
-          .flops = node.input(2) ? elements(node.output()->shape()) : Dim(0)};
+Work work(const Call& call) {
+  const Shape& w = call.input(1).shape;
+  return {.macs = elements(call.output().shape) * w[1] * w[2] * w[3],
+          .flops = call.has(2) ? elements(call.output().shape) : Dim(0)};
 }
 
-std::vector<ir::Metric> metrics(const ir::Node& node) {
-  const Shape& w = node.input(1)->shape();
-  const auto stride = per_axis(node, "stride", 2), dilation = per_axis(node, "dilation", 2);
+std::vector<Metric> metrics(const Call& call) {
+  const Shape& w = call.input(1).shape;
+  const auto stride = per_axis(call, "stride", 2), dilation = per_axis(call, "dilation", 2);
   return {{"kernel_h", w[2]},
           {"kernel_w", w[3]},
           {"stride_h", stride[0]},
           {"stride_w", stride[1]},
           {"dilation_h", dilation[0]},
           {"dilation_w", dilation[1]},
-          {"groups", node.integer("groups")},
-          {"channels", node.input(0)->shape()[1]},
+          {"groups", call.integer("groups")},
+          {"channels", call.input(0).shape[1]},
           {"filters", w[0]}};
 }
 
 }  // namespace
 
-ir::OpDef define_conv2d() {
+OpDef define_conv2d() {
   return {
       .name = "conv2d",
       .doc =
           "Two-dimensional cross-correlation: y[n,m,i,j] = bias[m] + sum x[n,c,i*s+r*d-p,j*s+q*d-p] * weight[m,c,r,q].",
       .inputs = {{"x", "[N,C,H,W]"}, {"weight", "[M,C/groups,KH,KW]"}, {"bias", "[M]", true}},
-      .attrs = {{"stride", ir::AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
-                {"padding", ir::AttrKind::integers, std::vector<Dim>{0, 0},
+      .attrs = {{"stride", AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
+                {"padding", AttrKind::integers, std::vector<Dim>{0, 0},
                  "height, width; or top, left, bottom, right"},
-                {"dilation", ir::AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
-                {"groups", ir::AttrKind::integer, Dim(1), "channel groups; C for depthwise"}},
-      .traits = static_cast<uint32_t>(ir::Trait::compute),
+                {"dilation", AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
+                {"groups", AttrKind::integer, Dim(1), "channel groups; C for depthwise"}},
+      .traits = static_cast<uint32_t>(Trait::compute),
       .torch = {{"aten.conv2d.default", "x weight bias stride padding dilation groups"}},
       .onnx = {"Conv"},
       .infer = infer,
@@ -111,10 +111,10 @@ ir::OpDef define_conv2d() {
       .metrics = metrics,
       .constraints = {constant_weights("conv2d_npu_c1")},
       .kernel =
-          [](const ir::Node& node) {
-            ir::KernelUse use = named_kernel("conv2d", {"stride", "padding", "dilation", "groups"},
-                                             ir::KernelUse::Layout::channels_last, true)(node);
-            use.params["bias"] = Dim(node.input(2) != nullptr);
+          [](const Call& call) {
+            KernelUse use = named_kernel("conv2d", {"stride", "padding", "dilation", "groups"},
+                                             KernelUse::Layout::channels_last, true)(call);
+            use.params["bias"] = Dim(call.has(2));
             return use;
           },
       .tolerance = 1e-5,

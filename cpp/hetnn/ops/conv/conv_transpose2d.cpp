@@ -9,32 +9,32 @@ namespace hetnn::ops {
 namespace {
 
 // x [N,C,H,W], weight [C,M/groups,KH,KW], bias [M] -> y [N,M,OH,OW].
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const ir::Type &x = node.input(0)->type(), &w = node.input(1)->type();
-  const Dim groups = convolution_groups(node);
+std::vector<Type> infer(const Call& call) {
+  const Type &x = call.input(0), &w = call.input(1);
+  const Dim groups = convolution_groups(call);
   if (w.shape[0] != x.shape[1] || mod(w.shape[0], groups) != Dim(0)) {
-    ir::fail(node, "conv_transpose2d_c3",
+    fail(call, "conv_transpose2d_c3",
              text("weight must have in_channels, a multiple of groups, on axis 0; got weight ", to_string(w.shape),
                   " with input ", to_string(x.shape), ", groups ", groups, ". Check the input's channels."));
   }
   const Dim filters = w.shape[1] * groups;
-  check_convolution_bias(node, filters);
-  const auto stride = per_axis(node, "stride", 2), dilation = per_axis(node, "dilation", 2),
-             extra = per_axis(node, "output_padding", 2), pad = padding_of(node);
+  check_convolution_bias(call, filters);
+  const auto stride = per_axis(call, "stride", 2), dilation = per_axis(call, "dilation", 2),
+             extra = per_axis(call, "output_padding", 2), pad = padding_of(call);
   Shape y = {x.shape[0], filters};
   for (size_t k = 0; k < 2; ++k) {
     if (stride[k] < 1 || dilation[k] < 1 || extra[k] < 0 || extra[k] >= std::max(stride[k], dilation[k])) {
-      ir::fail(node, "conv_transpose2d_c5",
+      fail(call, "conv_transpose2d_c5",
                text("stride and dilation must be positive, output_padding at least 0 and below one of them; got ",
-                    to_string(node.integers("stride")), ", ", to_string(node.integers("dilation")), " and ",
-                    to_string(node.integers("output_padding")), "."));
+                    to_string(call.integers("stride")), ", ", to_string(call.integers("dilation")), " and ",
+                    to_string(call.integers("output_padding")), "."));
     }
     const int64_t reach = dilation[k] * (w.shape[2 + k].value() - 1) + 1;
     y.push_back((x.shape[2 + k] - 1) * stride[k] + (reach + extra[k] - pad[k] - pad[2 + k]));
     if (y.back().is_static() && y.back().value() < 1) {
-      ir::fail(node, "conv_transpose2d_c6",
+      fail(call, "conv_transpose2d_c6",
                text("padding must leave something of the result; got input ", to_string(x.shape), ", weight ",
-                    to_string(w.shape), ", padding ", to_string(node.integers("padding")), ". Pad less."));
+                    to_string(w.shape), ", padding ", to_string(call.integers("padding")), ". Pad less."));
     }
   }
   return {{x.dtype, y}};
@@ -47,12 +47,12 @@ int64_t source(int64_t out, int64_t tap, int64_t stride, int64_t dilation, int64
 }
 
 // y[n,m,i·stride + r·dilation - pad, …] = bias[m] + sum over c,i,r,… of x[n,c,i,…] · w[c, m mod M/G, r, …]
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+std::vector<Tensor> evaluate(const Evaluation& e) {
   const Tensor &x = e.input(0), &w = e.input(1);
-  const auto stride = per_axis(e.node, "stride", 2), dilation = per_axis(e.node, "dilation", 2),
-             pad = padding_of(e.node);
+  const auto stride = per_axis(e.call, "stride", 2), dilation = per_axis(e.call, "dilation", 2),
+             pad = padding_of(e.call);
   const std::vector<int64_t> out = e.output_shape(), &in = x.shape(), &kernel = w.shape();
-  const int64_t channels = in[1] / fixed_integer(e.node, "groups");  // of one group
+  const int64_t channels = in[1] / fixed_integer(e.call, "groups");  // of one group
   std::byte* data = nullptr;
   Tensor y = Tensor::zeros(x.dtype(), out, &data);
   visit_dtype(x.dtype(), [&](auto zero) {
@@ -80,28 +80,28 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
 }
 
 // Every input meets every tap once; what falls into the padding is counted, too.
-ir::Work work(const ir::Node& node) {
-  const Shape& w = node.input(1)->shape();
-  return {.macs = elements(node.input(0)->shape()) * w[1] * w[2] * w[3],
-          .flops = node.input(2) ? elements(node.output()->shape()) : Dim(0)};
+Work work(const Call& call) {
+  const Shape& w = call.input(1).shape;
+  return {.macs = elements(call.input(0).shape) * w[1] * w[2] * w[3],
+          .flops = call.has(2) ? elements(call.output().shape) : Dim(0)};
 }
 
 }  // namespace
 
-ir::OpDef define_conv_transpose2d() {
+OpDef define_conv_transpose2d() {
   return {.name = "conv_transpose2d",
           .doc =
               "Two-dimensional transposed convolution: every x[n,c,i,j] adds x * weight[c,m,r,q] to "
               "y[n,m,i*s+r*d-p,j*s+q*d-p].",
           .inputs = {{"x", "[N,C,H,W]"}, {"weight", "[C,M/groups,KH,KW]"}, {"bias", "[M]", true}},
-          .attrs = {{"stride", ir::AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
-                    {"padding", ir::AttrKind::integers, std::vector<Dim>{0, 0},
+          .attrs = {{"stride", AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
+                    {"padding", AttrKind::integers, std::vector<Dim>{0, 0},
                      "what is cut from the result: height, width; or top, left, bottom, right"},
-                    {"output_padding", ir::AttrKind::integers, std::vector<Dim>{0, 0},
+                    {"output_padding", AttrKind::integers, std::vector<Dim>{0, 0},
                      "rows and columns more at the bottom and the right"},
-                    {"dilation", ir::AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
-                    {"groups", ir::AttrKind::integer, Dim(1), "channel groups"}},
-          .traits = static_cast<uint32_t>(ir::Trait::compute),
+                    {"dilation", AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
+                    {"groups", AttrKind::integer, Dim(1), "channel groups"}},
+          .traits = static_cast<uint32_t>(Trait::compute),
           .torch = {{"aten.conv_transpose2d.input", "x weight bias stride padding output_padding groups dilation"}},
           .onnx = {"ConvTranspose"},
           .infer = infer,
@@ -109,10 +109,10 @@ ir::OpDef define_conv_transpose2d() {
           .work = work,
           .constraints = {},
           .kernel =
-              [](const ir::Node& node) {
-                ir::KernelUse use = named_kernel("conv_transpose2d", {"stride", "padding", "dilation", "groups"},
-                                                 ir::KernelUse::Layout::channels_last, true)(node);
-                use.params["bias"] = Dim(node.input(2) != nullptr);
+              [](const Call& call) {
+                KernelUse use = named_kernel("conv_transpose2d", {"stride", "padding", "dilation", "groups"},
+                                                 KernelUse::Layout::channels_last, true)(call);
+                use.params["bias"] = Dim(call.has(2));
                 return use;
               },
           .tolerance = 1e-5,

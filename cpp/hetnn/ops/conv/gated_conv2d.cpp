@@ -7,24 +7,24 @@ namespace hetnn::ops {
 namespace {
 
 // x [N,C,H,W], weight [M,C,1,1], gate [N,C,1,1], bias [M] -> y [N,M,H,W].
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const ir::Type &x = node.input(0)->type(), &w = node.input(1)->type(), &gate = node.input(2)->type();
+std::vector<Type> infer(const Call& call) {
+  const Type &x = call.input(0), &w = call.input(1), &gate = call.input(2);
   const bool fits = x.shape.size() == 4 && w.shape.size() == 4 && is_static(w.shape) &&
                     w.shape == Shape{w.shape[0], x.shape[1], 1, 1} &&
                     gate.shape == Shape{x.shape[0], x.shape[1], 1, 1} && x.dtype == w.dtype && x.dtype == gate.dtype;
   if (!fits) {
-    ir::fail(node, "gated_conv2d_c1",
+    fail(call, "gated_conv2d_c1",
              text("input, weight and gate must be [N,C,H,W], [M,C,1,1] and [N,C,1,1] of one type; got ",
-                  ir::to_string(x), ", ", ir::to_string(w), " and ", ir::to_string(gate), ". Check the shapes."));
+                  to_string(x), ", ", to_string(w), " and ", to_string(gate), ". Check the shapes."));
   }
-  if (node.input(3) && node.input(3)->shape() != Shape{w.shape[0]}) {
-    ir::fail(node, "gated_conv2d_c2",
-             text("bias must be ", to_string(Shape{w.shape[0]}), "; got ", to_string(node.input(3)->shape()), "."));
+  if (call.has(3) && call.input(3).shape != Shape{w.shape[0]}) {
+    fail(call, "gated_conv2d_c2",
+             text("bias must be ", to_string(Shape{w.shape[0]}), "; got ", to_string(call.input(3).shape), "."));
   }
   return {{x.dtype, {x.shape[0], w.shape[0], x.shape[2], x.shape[3]}}};
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+std::vector<Tensor> evaluate(const Evaluation& e) {
   const Tensor &x = e.input(0), &w = e.input(1), &gate = e.input(2);
   const std::vector<int64_t> out = e.output_shape();
   const int64_t channels = x.shape()[1], pixels = out[2] * out[3];
@@ -50,27 +50,27 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
 
 }  // namespace
 
-ir::OpDef define_gated_conv2d() {
+OpDef define_gated_conv2d() {
   return {.name = "gated_conv2d",
           .doc = "1x1 convolution of a gated image: y[n,m,i,j] = bias[m] + sum x[n,c,i,j] * gate[n,c] * weight[m,c].",
           .inputs = {{"x", "[N,C,H,W]"}, {"weight", "[M,C,1,1]"}, {"gate", "[N,C,1,1]"}, {"bias", "[M]", true}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::compute),
+          .traits = static_cast<uint32_t>(Trait::compute),
           .torch = {},
           .onnx = {},
           .infer = infer,
           .evaluate = evaluate,
           .work =
-              [](const ir::Node& node) {
-                return ir::Work{.macs = elements(node.output()->shape()) * node.input(1)->shape()[1],
-                                .flops = elements(node.input(0)->shape())};
+              [](const Call& call) {
+                return Work{.macs = elements(call.output().shape) * call.input(1).shape[1],
+                                .flops = elements(call.input(0).shape)};
               },
           .constraints = {},
           .kernel =
-              [](const ir::Node& node) {
-                return ir::KernelUse{.kernel = "gated_conv2d",
-                                     .params = {{"bias", Dim(node.input(3) != nullptr)}},
-                                     .layout = ir::KernelUse::Layout::channels_last,
+              [](const Call& call) {
+                return KernelUse{.kernel = "gated_conv2d",
+                                     .params = {{"bias", Dim(call.has(3))}},
+                                     .layout = KernelUse::Layout::channels_last,
                                      .takes_steps = true};
               },
           .tolerance = 1e-5,

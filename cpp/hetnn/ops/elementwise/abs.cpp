@@ -7,16 +7,16 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_abs() {
+OpDef define_abs() {
   return {.name = "abs",
           .doc = "Absolute value: y = |x|.",
           .inputs = {{"x", "any shape"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.abs.default", "x"}},
           .onnx = {"Abs"},
           .infer = same_as_input,
-          .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return std::abs(x); }); },
+          .evaluate = [](const Evaluation& e) { return map_real(e, [=](double x) { return std::abs(x); }); },
           .constraints = {},
           .kernel = unary_kernel("abs"),
           .tolerance = 0,

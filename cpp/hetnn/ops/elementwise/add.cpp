@@ -5,16 +5,16 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_add() {
+OpDef define_add() {
   return {.name = "add",
           .doc = "Elementwise sum with broadcasting: y = a + b.",
           .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
           .attrs = {},
-          .traits = ir::Trait::elementwise | ir::Trait::commutative | ir::Trait::compute,
+          .traits = Trait::elementwise | Trait::commutative | Trait::compute,
           .torch = {{"aten.add.Tensor", "a b"}, {"aten.add.Scalar", "a b"}},
           .onnx = {"Add"},
           .infer = broadcast_inputs,
-          .evaluate = [](const ir::Evaluation& e) { return map_binary(e, [](auto a, auto b) { return a + b; }); },
+          .evaluate = [](const Evaluation& e) { return map_binary(e, [](auto a, auto b) { return a + b; }); },
           .constraints = {},
           .kernel = binary_kernel("add", "add"),
           .tolerance = 1e-6,

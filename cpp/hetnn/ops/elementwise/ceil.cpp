@@ -7,16 +7,16 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_ceil() {
+OpDef define_ceil() {
   return {.name = "ceil",
           .doc = "Smallest integer not below: y = ceil(x).",
           .inputs = {{"x", "any shape"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.ceil.default", "x"}},
           .onnx = {"Ceil"},
           .infer = same_as_input,
-          .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return std::ceil(x); }); },
+          .evaluate = [](const Evaluation& e) { return map_real(e, [=](double x) { return std::ceil(x); }); },
           .constraints = {},
           .kernel = unary_kernel("ceil"),
           .tolerance = 0,

@@ -8,25 +8,25 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_clamp() {
+OpDef define_clamp() {
   return {.name = "clamp",
           .doc = "Limits values to a range; NaN stays: y = min(max(x, min), max).",
           .inputs = {{"x", "any shape"}},
-          .attrs = {{"min", ir::AttrKind::real, -std::numeric_limits<double>::infinity(), "lower bound"},
-                    {"max", ir::AttrKind::real, std::numeric_limits<double>::infinity(), "upper bound"}},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .attrs = {{"min", AttrKind::real, -std::numeric_limits<double>::infinity(), "lower bound"},
+                    {"max", AttrKind::real, std::numeric_limits<double>::infinity(), "upper bound"}},
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {},
           .onnx = {"Clip"},
           .infer = same_as_input,
           .evaluate =
-              [](const ir::Evaluation& e) {
-                const double low = e.node.real("min"), high = e.node.real("max");
+              [](const Evaluation& e) {
+                const double low = e.call.real("min"), high = e.call.real("max");
                 return map_real(e, [=](double x) { return x < low ? low : x > high ? high : x; });
               },
           .constraints = {},
           .kernel =
-              [](const ir::Node& node) {
-                ir::KernelUse use = unary_kernel("clip", {"min", "max"})(node);
+              [](const Call& call) {
+                KernelUse use = unary_kernel("clip", {"min", "max"})(call);
                 return use;
               },
           .tolerance = 1e-6,

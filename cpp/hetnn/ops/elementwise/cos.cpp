@@ -7,16 +7,16 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_cos() {
+OpDef define_cos() {
   return {.name = "cos",
           .doc = "Cosine: y = cos(x).",
           .inputs = {{"x", "any shape"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.cos.default", "x"}},
           .onnx = {"Cos"},
           .infer = same_as_input,
-          .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return std::cos(x); }); },
+          .evaluate = [](const Evaluation& e) { return map_real(e, [=](double x) { return std::cos(x); }); },
           .constraints = {},
           .kernel = unary_kernel("cos"),
           .tolerance = 1e-5,

@@ -7,16 +7,16 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_div() {
+OpDef define_div() {
   return {.name = "div",
           .doc = "Elementwise quotient with broadcasting: y = a / b.",
           .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
           .attrs = {},
-          .traits = ir::Trait::elementwise | ir::Trait::compute,
+          .traits = Trait::elementwise | Trait::compute,
           .torch = {{"aten.div.Tensor", "a b"}, {"aten.div.Scalar", "a b"}},
           .onnx = {"Div"},
           .infer = broadcast_inputs,
-          .evaluate = [](const ir::Evaluation& e) { return map_binary(e, [](auto a, auto b) { return a / b; }); },
+          .evaluate = [](const Evaluation& e) { return map_binary(e, [](auto a, auto b) { return a / b; }); },
           .constraints = {},
           .kernel = binary_kernel("div", "div"),
           .tolerance = 1e-6,

@@ -7,18 +7,18 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_elu() {
+OpDef define_elu() {
   return {.name = "elu",
           .doc = "Exponential linear unit: y = x where x > 0, else alpha * (exp(x) - 1).",
           .inputs = {{"x", "any shape"}},
-          .attrs = {{"alpha", ir::AttrKind::real, 1.0, "limit below zero, negated"}},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .attrs = {{"alpha", AttrKind::real, 1.0, "limit below zero, negated"}},
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {},
           .onnx = {"Elu"},
           .infer = same_as_input,
           .evaluate =
-              [](const ir::Evaluation& e) {
-                const double alpha = e.node.real("alpha");
+              [](const Evaluation& e) {
+                const double alpha = e.call.real("alpha");
                 return map_real(e, [=](double x) { return x > 0 ? x : alpha * std::expm1(x); });
               },
           .constraints = {},

@@ -7,17 +7,17 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_eq() {
+OpDef define_eq() {
   return {.name = "eq",
           .doc = "Comparison: y = whether a equals b.",
           .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.eq.Tensor", "a b"}, {"aten.eq.Scalar", "a b"}},
           .onnx = {"Equal"},
           .infer = compare_inputs,
           .evaluate =
-              [](const ir::Evaluation& e) {
+              [](const Evaluation& e) {
                 return map_binary(
                     e, [](auto a, auto b) { return a == b; }, true);
               },

@@ -7,16 +7,16 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_erf() {
+OpDef define_erf() {
   return {.name = "erf",
           .doc = "Error function: y = erf(x).",
           .inputs = {{"x", "any shape"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.erf.default", "x"}},
           .onnx = {"Erf"},
           .infer = same_as_input,
-          .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return std::erf(x); }); },
+          .evaluate = [](const Evaluation& e) { return map_real(e, [=](double x) { return std::erf(x); }); },
           .constraints = {},
           .kernel = unary_kernel("erf"),
           .tolerance = 1e-5,

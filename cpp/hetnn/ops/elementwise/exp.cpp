@@ -7,16 +7,16 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_exp() {
+OpDef define_exp() {
   return {.name = "exp",
           .doc = "Exponential: y = exp(x).",
           .inputs = {{"x", "any shape"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.exp.default", "x"}},
           .onnx = {"Exp"},
           .infer = same_as_input,
-          .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return std::exp(x); }); },
+          .evaluate = [](const Evaluation& e) { return map_real(e, [=](double x) { return std::exp(x); }); },
           .constraints = {},
           .kernel = unary_kernel("exp"),
           .tolerance = 1e-5,

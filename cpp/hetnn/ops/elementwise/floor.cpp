@@ -7,16 +7,16 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_floor() {
+OpDef define_floor() {
   return {.name = "floor",
           .doc = "Largest integer not above: y = floor(x).",
           .inputs = {{"x", "any shape"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.floor.default", "x"}},
           .onnx = {"Floor"},
           .infer = same_as_input,
-          .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return std::floor(x); }); },
+          .evaluate = [](const Evaluation& e) { return map_real(e, [=](double x) { return std::floor(x); }); },
           .constraints = {},
           .kernel = unary_kernel("floor"),
           .tolerance = 0,

@@ -7,17 +7,17 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_ge() {
+OpDef define_ge() {
   return {.name = "ge",
           .doc = "Comparison: y = whether a is at least b.",
           .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.ge.Tensor", "a b"}, {"aten.ge.Scalar", "a b"}},
           .onnx = {"GreaterOrEqual"},
           .infer = compare_inputs,
           .evaluate =
-              [](const ir::Evaluation& e) {
+              [](const Evaluation& e) {
                 return map_binary(
                     e, [](auto a, auto b) { return a >= b; }, true);
               },

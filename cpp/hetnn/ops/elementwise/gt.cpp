@@ -7,17 +7,17 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_gt() {
+OpDef define_gt() {
   return {.name = "gt",
           .doc = "Comparison: y = whether a is above b.",
           .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.gt.Tensor", "a b"}, {"aten.gt.Scalar", "a b"}},
           .onnx = {"Greater"},
           .infer = compare_inputs,
           .evaluate =
-              [](const ir::Evaluation& e) {
+              [](const Evaluation& e) {
                 return map_binary(
                     e, [](auto a, auto b) { return a > b; }, true);
               },

@@ -7,17 +7,17 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_hardsigmoid() {
+OpDef define_hardsigmoid() {
   return {.name = "hardsigmoid",
           .doc = "Piecewise linear logistic function: y = min(max(x + 3, 0), 6) / 6.",
           .inputs = {{"x", "any shape"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.hardsigmoid.default", "x"}},
           .onnx = {},
           .infer = same_as_input,
           .evaluate =
-              [](const ir::Evaluation& e) {
+              [](const Evaluation& e) {
                 return map_real(e, [=](double x) {
                   const double t = x + 3;
                   return (t < 0 ? 0 : t > 6 ? 6 : t) / 6;

@@ -7,17 +7,17 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_le() {
+OpDef define_le() {
   return {.name = "le",
           .doc = "Comparison: y = whether a is at most b.",
           .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.le.Tensor", "a b"}, {"aten.le.Scalar", "a b"}},
           .onnx = {"LessOrEqual"},
           .infer = compare_inputs,
           .evaluate =
-              [](const ir::Evaluation& e) {
+              [](const Evaluation& e) {
                 return map_binary(
                     e, [](auto a, auto b) { return a <= b; }, true);
               },

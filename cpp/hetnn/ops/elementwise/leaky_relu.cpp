@@ -7,18 +7,18 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_leaky_relu() {
+OpDef define_leaky_relu() {
   return {.name = "leaky_relu",
           .doc = "Leaky rectified linear unit: y = x where x > 0, else negative_slope * x.",
           .inputs = {{"x", "any shape"}},
-          .attrs = {{"negative_slope", ir::AttrKind::real, 0.01, "slope below zero"}},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .attrs = {{"negative_slope", AttrKind::real, 0.01, "slope below zero"}},
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.leaky_relu.default", "x negative_slope"}},
           .onnx = {"LeakyRelu"},
           .infer = same_as_input,
           .evaluate =
-              [](const ir::Evaluation& e) {
-                const double slope = e.node.real("negative_slope");
+              [](const Evaluation& e) {
+                const double slope = e.call.real("negative_slope");
                 return map_real(e, [=](double x) { return x > 0 ? x : slope * x; });
               },
           .constraints = {},

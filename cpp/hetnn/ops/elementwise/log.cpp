@@ -7,16 +7,16 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_log() {
+OpDef define_log() {
   return {.name = "log",
           .doc = "Natural logarithm: y = log(x).",
           .inputs = {{"x", "any shape"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.log.default", "x"}},
           .onnx = {"Log"},
           .infer = same_as_input,
-          .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return std::log(x); }); },
+          .evaluate = [](const Evaluation& e) { return map_real(e, [=](double x) { return std::log(x); }); },
           .constraints = {},
           .kernel = unary_kernel("log"),
           .tolerance = 1e-5,

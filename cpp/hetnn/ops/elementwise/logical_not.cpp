@@ -9,20 +9,20 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_logical_not() {
+OpDef define_logical_not() {
   return {.name = "logical_not",
           .doc = "Whether x is false or zero.",
           .inputs = {{"x", "any shape"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.logical_not.default", "x"}},
           .onnx = {"Not"},
           .infer =
-              [](const ir::Node& node) {
-                return std::vector<ir::Type>{{DType::boolean, node.input(0)->shape()}};
+              [](const Call& call) {
+                return std::vector<Type>{{DType::boolean, call.input(0).shape}};
               },
           .evaluate =
-              [](const ir::Evaluation& e) {
+              [](const Evaluation& e) {
                 std::byte* data = nullptr;
                 Tensor y = Tensor::zeros(DType::boolean, e.input(0).shape(), &data);
                 visit_dtype(e.input(0).dtype(), [&](auto zero) {

@@ -7,17 +7,17 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_logical_or() {
+OpDef define_logical_or() {
   return {.name = "logical_or",
           .doc = "Logical operation: y = a || b.",
           .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.logical_or.default", "a b"}},
           .onnx = {"Or"},
           .infer = compare_inputs,
           .evaluate =
-              [](const ir::Evaluation& e) {
+              [](const Evaluation& e) {
                 return map_binary(
                     e, [](auto a, auto b) { return a || b; }, true);
               },

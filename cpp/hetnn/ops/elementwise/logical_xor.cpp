@@ -7,17 +7,17 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_logical_xor() {
+OpDef define_logical_xor() {
   return {.name = "logical_xor",
           .doc = "Logical operation: y = a != b.",
           .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.logical_xor.default", "a b"}},
           .onnx = {"Xor"},
           .infer = compare_inputs,
           .evaluate =
-              [](const ir::Evaluation& e) {
+              [](const Evaluation& e) {
                 return map_binary(
                     e, [](auto a, auto b) { return static_cast<bool>(a) != static_cast<bool>(b); }, true);
               },

@@ -7,17 +7,17 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_lt() {
+OpDef define_lt() {
   return {.name = "lt",
           .doc = "Comparison: y = whether a is below b.",
           .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.lt.Tensor", "a b"}, {"aten.lt.Scalar", "a b"}},
           .onnx = {"Less"},
           .infer = compare_inputs,
           .evaluate =
-              [](const ir::Evaluation& e) {
+              [](const Evaluation& e) {
                 return map_binary(
                     e, [](auto a, auto b) { return a < b; }, true);
               },

@@ -7,18 +7,18 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_maximum() {
+OpDef define_maximum() {
   return {
       .name = "maximum",
       .doc = "Elementwise maximum; NaN wins: y = max(a, b).",
       .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
       .attrs = {},
-      .traits = ir::Trait::elementwise | ir::Trait::commutative | ir::Trait::compute,
+      .traits = Trait::elementwise | Trait::commutative | Trait::compute,
       .torch = {{"aten.maximum.default", "a b"}},
       .onnx = {"Max"},
       .infer = broadcast_inputs,
       .evaluate =
-          [](const ir::Evaluation& e) { return map_binary(e, [](auto a, auto b) { return a != a || a > b ? a : b; }); },
+          [](const Evaluation& e) { return map_binary(e, [](auto a, auto b) { return a != a || a > b ? a : b; }); },
       .constraints = {},
       .kernel = binary_kernel("max", "max"),
       .tolerance = 0,

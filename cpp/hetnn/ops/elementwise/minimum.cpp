@@ -7,18 +7,18 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_minimum() {
+OpDef define_minimum() {
   return {
       .name = "minimum",
       .doc = "Elementwise minimum; NaN wins: y = min(a, b).",
       .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
       .attrs = {},
-      .traits = ir::Trait::elementwise | ir::Trait::commutative | ir::Trait::compute,
+      .traits = Trait::elementwise | Trait::commutative | Trait::compute,
       .torch = {{"aten.minimum.default", "a b"}},
       .onnx = {"Min"},
       .infer = broadcast_inputs,
       .evaluate =
-          [](const ir::Evaluation& e) { return map_binary(e, [](auto a, auto b) { return a != a || a < b ? a : b; }); },
+          [](const Evaluation& e) { return map_binary(e, [](auto a, auto b) { return a != a || a < b ? a : b; }); },
       .constraints = {},
       .kernel = binary_kernel("min", "min"),
       .tolerance = 0,

@@ -7,17 +7,17 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_mish() {
+OpDef define_mish() {
   return {.name = "mish",
           .doc = "Self-regularised activation: y = x * tanh(log(1 + exp(x))).",
           .inputs = {{"x", "any shape"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.mish.default", "x"}},
           .onnx = {"Mish"},
           .infer = same_as_input,
           .evaluate =
-              [](const ir::Evaluation& e) {
+              [](const Evaluation& e) {
                 return map_real(e, [=](double x) { return x * std::tanh(std::log1p(std::exp(x))); });
               },
           .constraints = {},

@@ -7,16 +7,16 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_mul() {
+OpDef define_mul() {
   return {.name = "mul",
           .doc = "Elementwise product with broadcasting: y = a * b.",
           .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
           .attrs = {},
-          .traits = ir::Trait::elementwise | ir::Trait::commutative | ir::Trait::compute,
+          .traits = Trait::elementwise | Trait::commutative | Trait::compute,
           .torch = {{"aten.mul.Tensor", "a b"}, {"aten.mul.Scalar", "a b"}},
           .onnx = {"Mul"},
           .infer = broadcast_inputs,
-          .evaluate = [](const ir::Evaluation& e) { return map_binary(e, [](auto a, auto b) { return a * b; }); },
+          .evaluate = [](const Evaluation& e) { return map_binary(e, [](auto a, auto b) { return a * b; }); },
           .constraints = {},
           .kernel = binary_kernel("mul", "mul"),
           .tolerance = 1e-6,

@@ -19,28 +19,28 @@ T combine(const std::string& op, T a, T b) {
   return a != a || a < b ? a : b;
 }
 
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const std::string& op = node.string("op");
+std::vector<Type> infer(const Call& call) {
+  const std::string& op = call.string("op");
   if (op != "add" && op != "mul" && op != "max" && op != "min")
-    ir::fail(node, "nary_c3", text("op must be add, mul, max or min; got '", op, "'."));
-  const size_t count = node.inputs().size();
+    fail(call, "nary_c3", text("op must be add, mul, max or min; got '", op, "'."));
+  const size_t count = call.inputs.size();
   if (count > kMostInputs)
-    ir::fail(node, "nary_c4", text("it takes at most ", kMostInputs, " inputs; got ", count, ". Split it."));
-  std::vector<ir::Type> types = broadcast_inputs(node);
-  const size_t coefficients = node.reals("coefficients").size();
+    fail(call, "nary_c4", text("it takes at most ", kMostInputs, " inputs; got ", count, ". Split it."));
+  std::vector<Type> types = broadcast_inputs(call);
+  const size_t coefficients = call.reals("coefficients").size();
   if (coefficients != 0 && (op != "add" || coefficients != count))
-    ir::fail(node, "nary_c5",
+    fail(call, "nary_c5",
              text("coefficients go with op add, one for each of ", count, " inputs; got ", coefficients, " with op ",
                   op, ". Leave them out or give them all."));
-  if (coefficients != 0 && !ir::is_real(types.front()))
-    ir::fail(node, "nary_c6",
+  if (coefficients != 0 && !is_real(types.front()))
+    fail(call, "nary_c6",
              text("coefficients are for real values; got ", dtype_name(types.front().dtype), ". Cast the inputs."));
   return types;
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
-  const std::string& op = e.node.string("op");
-  const std::vector<double>& coefficients = e.node.reals("coefficients");
+std::vector<Tensor> evaluate(const Evaluation& e) {
+  const std::string& op = e.call.string("op");
+  const std::vector<double>& coefficients = e.call.reals("coefficients");
   const std::vector<int64_t> shape = e.output_shape();
   std::byte* data = nullptr;
   Tensor y = Tensor::zeros(e.input(0).dtype(), shape, &data);
@@ -49,7 +49,7 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
     bool first = true;
     for (size_t k = 0; k < e.inputs.size(); ++k) {
       const double c = coefficients.empty() ? 1 : coefficients[k];
-      if (c == 0 && !e.node.flag("in_order")) continue;
+      if (c == 0 && !e.call.flag("in_order")) continue;
       const Tensor x = gather_strided(e.input(k), shape, 0, broadcast_strides(e.input(k).shape(), shape));
       const auto in = x.values<T>();
       for (size_t i = 0; i < in.size(); ++i) {
@@ -65,33 +65,33 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
 
 }  // namespace
 
-ir::OpDef define_nary() {
+OpDef define_nary() {
   return {.name = "nary",
           .doc =
               "Sum with coefficients, product, maximum or minimum of 1 to 100 inputs, from the first to the last: "
               "y = c1 x1 + c2 x2 + ...",
           .inputs = {{"x", "broadcast with each other", false, true}},
-          .attrs = {{"op", ir::AttrKind::string, std::string("add"), "add, mul, max or min"},
-                    {"coefficients", ir::AttrKind::reals, std::vector<double>{}, "of a sum, one an input; none: all 1"},
-                    {"in_order", ir::AttrKind::boolean, false,
+          .attrs = {{"op", AttrKind::string, std::string("add"), "add, mul, max or min"},
+                    {"coefficients", AttrKind::reals, std::vector<double>{}, "of a sum, one an input; none: all 1"},
+                    {"in_order", AttrKind::boolean, false,
                      "round every product and sum, in this order; else an input with coefficient 0 is not read"}},
-          .traits = ir::Trait::elementwise | ir::Trait::compute,
+          .traits = Trait::elementwise | Trait::compute,
           .torch = {},
           .onnx = {"Sum"},
           .infer = infer,
           .evaluate = evaluate,
           .work =
-              [](const ir::Node& node) {
-                return ir::Work{.macs = 0,
-                                .flops = elements(node.output()->shape()) * static_cast<int64_t>(node.inputs().size())};
+              [](const Call& call) {
+                return Work{.macs = 0,
+                                .flops = elements(call.output().shape) * static_cast<int64_t>(call.inputs.size())};
               },
           .constraints = {},
           .kernel =
-              [](const ir::Node& node) {
-                return ir::KernelUse{.kernel = "nary",
-                                     .params = {{"op", node.string("op")},
-                                                {"coefficients", node.reals("coefficients")},
-                                                {"deterministic", Dim(node.flag("in_order"))}},
+              [](const Call& call) {
+                return KernelUse{.kernel = "nary",
+                                     .params = {{"op", call.string("op")},
+                                                {"coefficients", call.reals("coefficients")},
+                                                {"deterministic", Dim(call.flag("in_order"))}},
                                      .takes_steps = true};
               },
           .tolerance = 1e-6,

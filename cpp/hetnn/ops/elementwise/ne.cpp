@@ -7,17 +7,17 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_ne() {
+OpDef define_ne() {
   return {.name = "ne",
           .doc = "Comparison: y = whether a differs from b.",
           .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.ne.Tensor", "a b"}, {"aten.ne.Scalar", "a b"}},
           .onnx = {},
           .infer = compare_inputs,
           .evaluate =
-              [](const ir::Evaluation& e) {
+              [](const Evaluation& e) {
                 return map_binary(
                     e, [](auto a, auto b) { return a != b; }, true);
               },

@@ -7,16 +7,16 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_neg() {
+OpDef define_neg() {
   return {.name = "neg",
           .doc = "Negation: y = -x.",
           .inputs = {{"x", "any shape"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.neg.default", "x"}},
           .onnx = {"Neg"},
           .infer = same_as_input,
-          .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return -x; }); },
+          .evaluate = [](const Evaluation& e) { return map_real(e, [=](double x) { return -x; }); },
           .constraints = {},
           .kernel = unary_kernel("neg"),
           .tolerance = 0,

@@ -7,17 +7,17 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_pow() {
+OpDef define_pow() {
   return {
       .name = "pow",
       .doc = "Elementwise power: y = a ^ b.",
       .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
       .attrs = {},
-      .traits = ir::Trait::elementwise | ir::Trait::compute,
+      .traits = Trait::elementwise | Trait::compute,
       .torch = {{"aten.pow.Tensor_Tensor", "a b"}, {"aten.pow.Tensor_Scalar", "a b"}, {"aten.pow.Scalar", "a b"}},
       .onnx = {"Pow"},
       .infer = broadcast_inputs,
-      .evaluate = [](const ir::Evaluation& e) { return map_binary(e, [](auto a, auto b) { return std::pow(a, b); }); },
+      .evaluate = [](const Evaluation& e) { return map_binary(e, [](auto a, auto b) { return std::pow(a, b); }); },
       .constraints = {},
       .kernel = binary_kernel("pow"),
       .tolerance = 1e-5,

@@ -11,23 +11,23 @@ namespace hetnn::ops {
 namespace {
 
 // x [N,C,...] (or any rank with one slope), slope [1] or [C] with C on axis 1.
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const ir::Type &x = node.input(0)->type(), &slope = node.input(1)->type();
-  if (x.dtype != slope.dtype || !ir::is_real(x)) {
-    ir::fail(node, "prelu_c1",
+std::vector<Type> infer(const Call& call) {
+  const Type &x = call.input(0), &slope = call.input(1);
+  if (x.dtype != slope.dtype || !is_real(x)) {
+    fail(call, "prelu_c1",
              text("input and slope must be of one real type; got ", dtype_name(x.dtype), " and ",
                   dtype_name(slope.dtype), ". Cast one of them."));
   }
   const Dim channels = x.shape.size() >= 2 ? x.shape[1] : Dim(1);
   if (slope.shape.size() != 1 || (slope.shape[0] != Dim(1) && slope.shape[0] != channels)) {
-    ir::fail(node, "prelu_c2",
+    fail(call, "prelu_c2",
              text("slope must have shape [1] or one value a channel, [", channels, "]; got ", to_string(slope.shape),
                   ". Check num_parameters."));
   }
   return {x};
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+std::vector<Tensor> evaluate(const Evaluation& e) {
   const Tensor &x = e.input(0), &slope = e.input(1);
   int64_t inner = 1;
   for (int k = 2; k < x.rank(); ++k) inner *= x.shape()[static_cast<size_t>(k)];
@@ -46,20 +46,20 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
 
 }  // namespace
 
-ir::OpDef define_prelu() {
+OpDef define_prelu() {
   return {.name = "prelu",
           .doc = "Parametric rectified linear unit, one slope or one a channel: y = max(x, 0) + slope * min(x, 0).",
           .inputs = {{"x", "[N,C,...]"}, {"slope", "[1] or [C]"}},
           .attrs = {},
-          .traits = ir::Trait::elementwise | ir::Trait::channelwise,
+          .traits = Trait::elementwise | Trait::channelwise,
           .torch = {{"aten.prelu.default", "x slope"}, {"aten._prelu_kernel.default", "x slope"}},
           .onnx = {},
           .infer = infer,
           .evaluate = evaluate,
           .constraints = {},
           .kernel =
-              [](const ir::Node& node) {
-                ir::KernelUse use = binary_kernel("prelu", "prelu")(node);
+              [](const Call& call) {
+                KernelUse use = binary_kernel("prelu", "prelu")(call);
                 // The kernel broadcasts at the right, so slopes of a rank-2 input line up already.
                 return use;
               },

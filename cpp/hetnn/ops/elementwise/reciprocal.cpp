@@ -7,16 +7,16 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_reciprocal() {
+OpDef define_reciprocal() {
   return {.name = "reciprocal",
           .doc = "Reciprocal: y = 1 / x.",
           .inputs = {{"x", "any shape"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.reciprocal.default", "x"}},
           .onnx = {"Reciprocal"},
           .infer = same_as_input,
-          .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return 1 / x; }); },
+          .evaluate = [](const Evaluation& e) { return map_real(e, [=](double x) { return 1 / x; }); },
           .constraints = {},
           .kernel = unary_kernel("reciprocal"),
           .tolerance = 1e-6,

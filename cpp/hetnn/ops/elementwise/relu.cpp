@@ -5,17 +5,17 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_relu() {
+OpDef define_relu() {
   return {.name = "relu",
           .doc = "Rectified linear unit: y = max(x, 0).",
           .inputs = {{"x", "any shape"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.relu.default", "x"}},
           .onnx = {"Relu"},
           .infer = same_as_input,
           .evaluate =
-              [](const ir::Evaluation& e) {
+              [](const Evaluation& e) {
                 // Written so that NaN stays NaN and -0 becomes 0.
                 return map_unary(e, [](auto x) { return x <= decltype(x)(0) ? decltype(x)(0) : x; });
               },

@@ -7,16 +7,16 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_round() {
+OpDef define_round() {
   return {.name = "round",
           .doc = "Nearest integer, halves to even: y = round(x).",
           .inputs = {{"x", "any shape"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.round.default", "x"}},
           .onnx = {"Round"},
           .infer = same_as_input,
-          .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return std::nearbyint(x); }); },
+          .evaluate = [](const Evaluation& e) { return map_real(e, [=](double x) { return std::nearbyint(x); }); },
           .constraints = {},
           .kernel = unary_kernel("round"),
           .tolerance = 0,

@@ -7,16 +7,16 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_rsqrt() {
+OpDef define_rsqrt() {
   return {.name = "rsqrt",
           .doc = "Reciprocal square root: y = 1 / sqrt(x).",
           .inputs = {{"x", "any shape"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.rsqrt.default", "x"}},
           .onnx = {},
           .infer = same_as_input,
-          .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return 1 / std::sqrt(x); }); },
+          .evaluate = [](const Evaluation& e) { return map_real(e, [=](double x) { return 1 / std::sqrt(x); }); },
           .constraints = {},
           .kernel = unary_kernel("rsqrt"),
           .tolerance = 1e-5,

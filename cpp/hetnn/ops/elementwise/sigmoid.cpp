@@ -7,17 +7,17 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_sigmoid() {
+OpDef define_sigmoid() {
   return {
       .name = "sigmoid",
       .doc = "Logistic function: y = 1 / (1 + exp(-x)).",
       .inputs = {{"x", "any shape"}},
       .attrs = {},
-      .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+      .traits = static_cast<uint32_t>(Trait::elementwise),
       .torch = {{"aten.sigmoid.default", "x"}},
       .onnx = {"Sigmoid"},
       .infer = same_as_input,
-      .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return 1 / (1 + std::exp(-x)); }); },
+      .evaluate = [](const Evaluation& e) { return map_real(e, [=](double x) { return 1 / (1 + std::exp(-x)); }); },
       .constraints = {},
       .kernel = unary_kernel("sigmoid"),
       .tolerance = 1e-6,

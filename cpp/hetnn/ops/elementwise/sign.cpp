@@ -7,17 +7,17 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_sign() {
+OpDef define_sign() {
   return {.name = "sign",
           .doc = "Sign: y = -1, 0 or 1.",
           .inputs = {{"x", "any shape"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.sign.default", "x"}},
           .onnx = {"Sign"},
           .infer = same_as_input,
           .evaluate =
-              [](const ir::Evaluation& e) {
+              [](const Evaluation& e) {
                 return map_real(e, [=](double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : x; });
               },
           .constraints = {},

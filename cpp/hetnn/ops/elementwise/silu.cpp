@@ -7,17 +7,17 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_silu() {
+OpDef define_silu() {
   return {
       .name = "silu",
       .doc = "Sigmoid linear unit: y = x / (1 + exp(-x)).",
       .inputs = {{"x", "any shape"}},
       .attrs = {},
-      .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+      .traits = static_cast<uint32_t>(Trait::elementwise),
       .torch = {{"aten.silu.default", "x"}},
       .onnx = {},
       .infer = same_as_input,
-      .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return x / (1 + std::exp(-x)); }); },
+      .evaluate = [](const Evaluation& e) { return map_real(e, [=](double x) { return x / (1 + std::exp(-x)); }); },
       .constraints = {},
       .kernel = unary_kernel("silu"),
       .tolerance = 1e-5,

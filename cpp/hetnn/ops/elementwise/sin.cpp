@@ -7,16 +7,16 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_sin() {
+OpDef define_sin() {
   return {.name = "sin",
           .doc = "Sine: y = sin(x).",
           .inputs = {{"x", "any shape"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.sin.default", "x"}},
           .onnx = {"Sin"},
           .infer = same_as_input,
-          .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return std::sin(x); }); },
+          .evaluate = [](const Evaluation& e) { return map_real(e, [=](double x) { return std::sin(x); }); },
           .constraints = {},
           .kernel = unary_kernel("sin"),
           .tolerance = 1e-5,

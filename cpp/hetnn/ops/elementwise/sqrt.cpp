@@ -7,16 +7,16 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_sqrt() {
+OpDef define_sqrt() {
   return {.name = "sqrt",
           .doc = "Square root: y = sqrt(x).",
           .inputs = {{"x", "any shape"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.sqrt.default", "x"}},
           .onnx = {"Sqrt"},
           .infer = same_as_input,
-          .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return std::sqrt(x); }); },
+          .evaluate = [](const Evaluation& e) { return map_real(e, [=](double x) { return std::sqrt(x); }); },
           .constraints = {},
           .kernel = unary_kernel("sqrt"),
           .tolerance = 1e-6,

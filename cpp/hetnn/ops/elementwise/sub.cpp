@@ -7,16 +7,16 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_sub() {
+OpDef define_sub() {
   return {.name = "sub",
           .doc = "Elementwise difference with broadcasting: y = a - b.",
           .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
           .attrs = {},
-          .traits = ir::Trait::elementwise | ir::Trait::compute,
+          .traits = Trait::elementwise | Trait::compute,
           .torch = {{"aten.sub.Tensor", "a b"}, {"aten.sub.Scalar", "a b"}},
           .onnx = {"Sub"},
           .infer = broadcast_inputs,
-          .evaluate = [](const ir::Evaluation& e) { return map_binary(e, [](auto a, auto b) { return a - b; }); },
+          .evaluate = [](const Evaluation& e) { return map_binary(e, [](auto a, auto b) { return a - b; }); },
           .constraints = {},
           .kernel = binary_kernel("sub", "sub"),
           .tolerance = 1e-6,

@@ -7,16 +7,16 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_tanh() {
+OpDef define_tanh() {
   return {.name = "tanh",
           .doc = "Hyperbolic tangent: y = tanh(x).",
           .inputs = {{"x", "any shape"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.tanh.default", "x"}},
           .onnx = {"Tanh"},
           .infer = same_as_input,
-          .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return std::tanh(x); }); },
+          .evaluate = [](const Evaluation& e) { return map_real(e, [=](double x) { return std::tanh(x); }); },
           .constraints = {},
           .kernel = unary_kernel("tanh"),
           .tolerance = 1e-6,

@@ -10,23 +10,23 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const ir::Type &c = node.input(0)->type(), &a = node.input(1)->type(), &b = node.input(2)->type();
+std::vector<Type> infer(const Call& call) {
+  const Type &c = call.input(0), &a = call.input(1), &b = call.input(2);
   if (c.dtype != DType::boolean || a.dtype != b.dtype) {
-    ir::fail(node, "where_c1",
-             text("the condition must be bool and both choices of one type; got ", ir::to_string(c), ", ",
-                  ir::to_string(a), " and ", ir::to_string(b), "."));
+    fail(call, "where_c1",
+             text("the condition must be bool and both choices of one type; got ", to_string(c), ", ",
+                  to_string(a), " and ", to_string(b), "."));
   }
   auto shape = broadcast(a.shape, b.shape);
   if (shape) shape = broadcast(*shape, c.shape);
   if (!shape)
-    ir::fail(node, "where_c2",
+    fail(call, "where_c2",
              text("its inputs must broadcast; got ", to_string(c.shape), ", ", to_string(a.shape), " and ",
                   to_string(b.shape), "."));
   return {{a.dtype, *shape}};
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+std::vector<Tensor> evaluate(const Evaluation& e) {
   const std::vector<int64_t> shape = e.output_shape();
   auto full = [&](size_t k) {
     return gather_strided(e.input(k), shape, 0, broadcast_strides(e.input(k).shape(), shape));
@@ -42,12 +42,12 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
 
 }  // namespace
 
-ir::OpDef define_where() {
+OpDef define_where() {
   return {.name = "where",
           .doc = "y = a where the condition holds, else b.",
           .inputs = {{"condition", "bool"}, {"a", "broadcasts"}, {"b", "broadcasts"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.where.self", "condition a b"}},
           .onnx = {"Where"},
           .infer = infer,

@@ -10,31 +10,31 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const ir::Type &x = node.input(0)->type(), &w = node.input(1)->type();
+std::vector<Type> infer(const Call& call) {
+  const Type &x = call.input(0), &w = call.input(1);
   if (x.dtype != w.dtype) {
-    ir::fail(node, "linear_c1",
+    fail(call, "linear_c1",
              text("input and weight must have one element type; got ", dtype_name(x.dtype), " and ",
                   dtype_name(w.dtype), ". Cast one of them."));
   }
   if (x.shape.empty() || w.shape.size() != 2 || x.shape.back() != w.shape[1]) {
-    ir::fail(node, "linear_c2",
+    fail(call, "linear_c2",
              text("weight must be [N,K] with K the input's last dimension; got weight ", to_string(w.shape),
                   " with input ", to_string(x.shape), ". Check the input's features."));
   }
-  if (node.input(2) && node.input(2)->shape() != Shape{w.shape[0]}) {
-    ir::fail(node, "linear_c3",
-             text("bias must be ", to_string(Shape{w.shape[0]}), "; got ", to_string(node.input(2)->shape()), "."));
+  if (call.has(2) && call.input(2).shape != Shape{w.shape[0]}) {
+    fail(call, "linear_c3",
+             text("bias must be ", to_string(Shape{w.shape[0]}), "; got ", to_string(call.input(2).shape), "."));
   }
   Shape y = x.shape;
   y.back() = w.shape[0];
   return {{x.dtype, y}};
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+std::vector<Tensor> evaluate(const Evaluation& e) {
   const Tensor &x = e.input(0), &w = e.input(1);
   const int64_t n = w.shape()[0], k = w.shape()[1],
-                rows = k == 0 ? elements(e.node.output()->shape()).evaluate(e.bindings) / std::max<int64_t>(n, 1)
+                rows = k == 0 ? elements(e.call.output().shape).evaluate(e.bindings) / std::max<int64_t>(n, 1)
                               : x.elems() / k;
   std::byte* data = nullptr;
   Tensor y = Tensor::zeros(x.dtype(), e.output_shape(), &data);
@@ -54,24 +54,24 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
   return {y};
 }
 
-ir::Work work(const ir::Node& node) {
-  return {.macs = elements(node.output()->shape()) * node.input(1)->shape()[1],
-          .flops = node.input(2) ? elements(node.output()->shape()) : Dim(0)};
+Work work(const Call& call) {
+  return {.macs = elements(call.output().shape) * call.input(1).shape[1],
+          .flops = call.has(2) ? elements(call.output().shape) : Dim(0)};
 }
 
-std::vector<ir::Metric> metrics(const ir::Node& node) {
-  const Shape& w = node.input(1)->shape();
+std::vector<Metric> metrics(const Call& call) {
+  const Shape& w = call.input(1).shape;
   return {{"features", w[1]}, {"filters", w[0]}};
 }
 
 }  // namespace
 
-ir::OpDef define_linear() {
+OpDef define_linear() {
   return {.name = "linear",
           .doc = "Matrix product with a weight: y[...,n] = bias[n] + sum over k of x[...,k] * weight[n,k].",
           .inputs = {{"x", "[...,K]"}, {"weight", "[N,K]"}, {"bias", "[N]", true}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::compute),
+          .traits = static_cast<uint32_t>(Trait::compute),
           .torch = {{"aten.linear.default", "x weight bias"}},
           .onnx = {},
           .infer = infer,
@@ -80,10 +80,10 @@ ir::OpDef define_linear() {
           .metrics = metrics,
           .constraints = {constant_weights("linear_npu_c1")},
           .kernel =
-              [](const ir::Node& node) {
-                return ir::KernelUse{.kernel = "linear",
-                                     .params = {{"bias", Dim(node.input(2) != nullptr)}},
-                                     .layout = ir::KernelUse::Layout::plain,
+              [](const Call& call) {
+                return KernelUse{.kernel = "linear",
+                                     .params = {{"bias", Dim(call.has(2))}},
+                                     .layout = KernelUse::Layout::plain,
                                      .takes_steps = true};
               },
           .tolerance = 1e-5,

@@ -10,21 +10,21 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const ir::Type &a = node.input(0)->type(), &b = node.input(1)->type();
+std::vector<Type> infer(const Call& call) {
+  const Type &a = call.input(0), &b = call.input(1);
   if (a.dtype != b.dtype) {
-    ir::fail(node, "matmul_c1",
+    fail(call, "matmul_c1",
              text("its inputs must have one element type; got ", dtype_name(a.dtype), " and ", dtype_name(b.dtype),
                   ". Cast one of them."));
   }
   if (a.shape.size() < 2 || b.shape.size() < 2 || a.shape.back() != b.shape[b.shape.size() - 2]) {
-    ir::fail(node, "matmul_c2",
+    fail(call, "matmul_c2",
              text("its inputs must be [...,M,K] and [...,K,N]; got ", to_string(a.shape), " and ", to_string(b.shape),
                   ". Check the dimension they share."));
   }
   const auto batch = broadcast(Shape(a.shape.begin(), a.shape.end() - 2), Shape(b.shape.begin(), b.shape.end() - 2));
   if (!batch) {
-    ir::fail(node, "matmul_c3",
+    fail(call, "matmul_c3",
              text("the leading dimensions must broadcast; got ", to_string(a.shape), " and ", to_string(b.shape), "."));
   }
   Shape y = *batch;
@@ -33,7 +33,7 @@ std::vector<ir::Type> infer(const ir::Node& node) {
   return {{a.dtype, y}};
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+std::vector<Tensor> evaluate(const Evaluation& e) {
   const Tensor &a = e.input(0), &b = e.input(1);
   const std::vector<int64_t> out = e.output_shape();
   const size_t rank = out.size();
@@ -65,25 +65,25 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
   return {y};
 }
 
-ir::Work work(const ir::Node& node) {
-  return {.macs = elements(node.output()->shape()) * node.input(0)->shape().back()};
+Work work(const Call& call) {
+  return {.macs = elements(call.output().shape) * call.input(0).shape.back()};
 }
 
 }  // namespace
 
-ir::OpDef define_matmul() {
+OpDef define_matmul() {
   return {.name = "matmul",
           .doc = "Batched matrix product with broadcasting of the leading dimensions: y = a * b.",
           .inputs = {{"a", "[...,M,K]"}, {"b", "[...,K,N]"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::compute),
+          .traits = static_cast<uint32_t>(Trait::compute),
           .torch = {{"aten.mm.default", "a b"}, {"aten.bmm.default", "a b"}},
           .onnx = {},
           .infer = infer,
           .evaluate = evaluate,
           .work = work,
           .constraints = {},
-          .kernel = named_kernel("matmul", {}, ir::KernelUse::Layout::plain, true),
+          .kernel = named_kernel("matmul", {}, KernelUse::Layout::plain, true),
           .tolerance = 1e-5,
           .samples = {"matmul(f32[3,5], f32[5,4])", "matmul(f32[2,3,n,5], f32[3,5,4])"}};
 }

@@ -11,21 +11,21 @@ namespace hetnn::ops {
 namespace {
 
 // q [B,H,L,D], k [B,H,S,D], v [B,H,S,E], mask bool (true: attend) or real (added), broadcast to [B,H,L,S].
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const ir::Type &q = node.input(0)->type(), &k = node.input(1)->type(), &v = node.input(2)->type();
+std::vector<Type> infer(const Call& call) {
+  const Type &q = call.input(0), &k = call.input(1), &v = call.input(2);
   if (q.shape.size() != 4 || k.shape.size() != 4 || v.shape.size() != 4 || q.shape[3] != k.shape[3] ||
       k.shape[2] != v.shape[2] || q.shape[0] != k.shape[0] || q.shape[1] != k.shape[1] || k.shape[0] != v.shape[0] ||
       k.shape[1] != v.shape[1]) {
-    ir::fail(node, "scaled_dot_product_attention_c1",
+    fail(call, "scaled_dot_product_attention_c1",
              text("q, k and v must be [B,H,L,D], [B,H,S,D] and [B,H,S,E]; got ", to_string(q.shape), ", ",
                   to_string(k.shape), " and ", to_string(v.shape), ". Check heads and sizes."));
   }
-  if (node.input(3)) {
+  if (call.has(3)) {
     const Shape scores = {q.shape[0], q.shape[1], q.shape[2], k.shape[2]};
-    const auto both = broadcast(node.input(3)->shape(), scores);
+    const auto both = broadcast(call.input(3).shape, scores);
     if (!both || *both != scores) {
-      ir::fail(node, "scaled_dot_product_attention_c2",
-               text("mask must broadcast to ", to_string(scores), "; got ", to_string(node.input(3)->shape()), "."));
+      fail(call, "scaled_dot_product_attention_c2",
+               text("mask must broadcast to ", to_string(scores), "; got ", to_string(call.input(3).shape), "."));
     }
   }
   Shape y = q.shape;
@@ -33,12 +33,12 @@ std::vector<ir::Type> infer(const ir::Node& node) {
   return {{q.dtype, y}};
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+std::vector<Tensor> evaluate(const Evaluation& e) {
   const Tensor &q = e.input(0), &k = e.input(1), &v = e.input(2);
   const int64_t heads = q.shape()[0] * q.shape()[1], rows = q.shape()[2], depth = q.shape()[3], keys = k.shape()[2],
                 width = v.shape()[3];
-  const double given = e.node.real("scale"), scale = given > 0 ? given : 1 / std::sqrt(static_cast<double>(depth));
-  const bool causal = e.node.flag("is_causal");
+  const double given = e.call.real("scale"), scale = given > 0 ? given : 1 / std::sqrt(static_cast<double>(depth));
+  const bool causal = e.call.flag("is_causal");
   Tensor mask;
   if (e.has(3)) {
     const std::vector<int64_t> shape = {q.shape()[0], q.shape()[1], rows, keys};
@@ -87,7 +87,7 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
 
 }  // namespace
 
-ir::OpDef define_scaled_dot_product_attention() {
+OpDef define_scaled_dot_product_attention() {
   return {
       .name = "scaled_dot_product_attention",
       .doc = "Attention: y = softmax(q * k^T * scale + mask) * v, per image and head.",
@@ -95,26 +95,26 @@ ir::OpDef define_scaled_dot_product_attention() {
                  {"k", "[B,H,S,D]"},
                  {"v", "[B,H,S,E]"},
                  {"mask", "bool or real, broadcasts to [B,H,L,S]", true}},
-      .attrs = {{"is_causal", ir::AttrKind::boolean, false, "whether row i attends to keys up to i only"},
-                {"scale", ir::AttrKind::real, 0.0, "factor of the scores; 0: 1/sqrt(D)"}},
-      .traits = static_cast<uint32_t>(ir::Trait::compute),
+      .attrs = {{"is_causal", AttrKind::boolean, false, "whether row i attends to keys up to i only"},
+                {"scale", AttrKind::real, 0.0, "factor of the scores; 0: 1/sqrt(D)"}},
+      .traits = static_cast<uint32_t>(Trait::compute),
       .torch = {},
       .onnx = {},
       .infer = infer,
       .evaluate = evaluate,
       .work =
-          [](const ir::Node& node) {
-            const Shape &q = node.input(0)->shape(), &v = node.input(2)->shape();
-            return ir::Work{.macs = q[0] * q[1] * q[2] * v[2] * (q[3] + v[3])};
+          [](const Call& call) {
+            const Shape &q = call.input(0).shape, &v = call.input(2).shape;
+            return Work{.macs = q[0] * q[1] * q[2] * v[2] * (q[3] + v[3])};
           },
       .constraints = {},
       .kernel =
-          [](const ir::Node& node) {
-            return ir::KernelUse{.kernel = "attention",
-                                 .params = {{"causal", Dim(node.flag("is_causal"))},
-                                            {"scale", node.real("scale")},
-                                            {"mask", Dim(node.input(3) != nullptr)}},
-                                 .layout = ir::KernelUse::Layout::plain};
+          [](const Call& call) {
+            return KernelUse{.kernel = "attention",
+                                 .params = {{"causal", Dim(call.flag("is_causal"))},
+                                            {"scale", call.real("scale")},
+                                            {"mask", Dim(call.has(3))}},
+                                 .layout = KernelUse::Layout::plain};
           },
       .tolerance = 1e-5,
       .samples =

@@ -11,9 +11,9 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+std::vector<Tensor> evaluate(const Evaluation& e) {
   const Tensor& x = e.input(0);
-  const DType wanted = e.node.dtype("to");
+  const DType wanted = e.call.dtype("to");
   std::byte* data = nullptr;
   Tensor y =
       Tensor::zeros(is_narrow_float(wanted) ? DType::f32 : wanted, x.shape(), &data);  // rounded by whoever asked
@@ -35,17 +35,17 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
 
 }  // namespace
 
-ir::OpDef define_cast() {
+OpDef define_cast() {
   return {.name = "cast",
           .doc = "The same values in another element type: reals are cut towards zero, everything but 0 is true.",
           .inputs = {{"x", "any shape"}},
-          .attrs = {{"to", ir::AttrKind::dtype, std::nullopt, "the element type of y"}},
-          .traits = ir::Trait::elementwise | ir::Trait::conversion,
+          .attrs = {{"to", AttrKind::dtype, std::nullopt, "the element type of y"}},
+          .traits = Trait::elementwise | Trait::conversion,
           .torch = {},
           .onnx = {"Cast"},
           .infer =
-              [](const ir::Node& node) {
-                return std::vector<ir::Type>{{node.dtype("to"), node.input(0)->shape()}};
+              [](const Call& call) {
+                return std::vector<Type>{{call.dtype("to"), call.input(0).shape}};
               },
           .evaluate = evaluate,
           .constraints = {},

@@ -10,26 +10,26 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<ir::Type> infer(const ir::Node& node) {
-  ir::Type y = node.input(0)->type();
-  const int axis = axis_of(node, node.integer("axis"), node.input(0)->rank());
-  for (size_t k = 1; k < node.inputs().size(); ++k) {
-    const ir::Type& x = node.input(k)->type();
+std::vector<Type> infer(const Call& call) {
+  Type y = call.input(0);
+  const int axis = axis_of(call, call.integer("axis"), call.input(0).rank());
+  for (size_t k = 1; k < call.inputs.size(); ++k) {
+    const Type& x = call.input(k);
     Shape expected = y.shape;
     if (x.shape.size() == y.shape.size()) expected[static_cast<size_t>(axis)] = x.shape[static_cast<size_t>(axis)];
     if (x.dtype != y.dtype || x.shape != expected) {
-      ir::fail(node, "concat_c1",
-               text("inputs must agree in all but axis ", axis, "; got ", ir::to_string(node.input(0)->type()), " and ",
-                    ir::to_string(x), "."));
+      fail(call, "concat_c1",
+               text("inputs must agree in all but axis ", axis, "; got ", to_string(call.input(0)), " and ",
+                    to_string(x), "."));
     }
     y.shape[static_cast<size_t>(axis)] = y.shape[static_cast<size_t>(axis)] + x.shape[static_cast<size_t>(axis)];
   }
   return {y};
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+std::vector<Tensor> evaluate(const Evaluation& e) {
   const std::vector<int64_t> out = e.output_shape();
-  const auto axis = static_cast<size_t>(axis_of(e.node, e.node.integer("axis"), static_cast<int>(out.size())));
+  const auto axis = static_cast<size_t>(axis_of(e.call, e.call.integer("axis"), static_cast<int>(out.size())));
   int64_t outer = 1, inner = dtype_bytes(e.input(0).dtype());
   for (size_t k = 0; k < axis; ++k) outer *= out[k];
   for (size_t k = axis + 1; k < out.size(); ++k) inner *= out[k];
@@ -46,12 +46,12 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
 
 }  // namespace
 
-ir::OpDef define_concat() {
+OpDef define_concat() {
   return {.name = "concat",
           .doc = "Tensors one behind the other along an axis.",
           .inputs = {{"x", "equal but for the axis", false, true}},
-          .attrs = {{"axis", ir::AttrKind::integer, Dim(0), "the axis"}},
-          .traits = static_cast<uint32_t>(ir::Trait::movement),
+          .attrs = {{"axis", AttrKind::integer, Dim(0), "the axis"}},
+          .traits = static_cast<uint32_t>(Trait::movement),
           .torch = {{"aten.cat.default", "x axis"}},
           .onnx = {"Concat"},
           .infer = infer,

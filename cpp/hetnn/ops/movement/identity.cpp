@@ -5,16 +5,16 @@
 
 namespace hetnn::ops {
 
-ir::OpDef define_identity() {
+OpDef define_identity() {
   return {.name = "identity",
           .doc = "A copy: y = x.",
           .inputs = {{"x", "any shape"}},
           .attrs = {},
-          .traits = ir::Trait::movement | ir::Trait::view,
+          .traits = Trait::movement | Trait::view,
           .torch = {{"aten.clone.default", "x -"}, {"aten.alias.default", "x"}},
           .onnx = {"Identity"},
           .infer = same_as_input,
-          .evaluate = [](const ir::Evaluation& e) { return std::vector<Tensor>{e.input(0)}; },
+          .evaluate = [](const Evaluation& e) { return std::vector<Tensor>{e.input(0)}; },
           .constraints = {},
           .kernel = named_kernel("copy", {}),
           .tolerance = 0,

@@ -10,25 +10,25 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<int64_t> padding(const ir::Node& node) {
-  return per_axis(node, "padding", 2 * static_cast<size_t>(node.input(0)->rank()));
+std::vector<int64_t> padding(const Call& call) {
+  return per_axis(call, "padding", 2 * static_cast<size_t>(call.input(0).rank()));
 }
 
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const std::string& mode = node.string("mode");
+std::vector<Type> infer(const Call& call) {
+  const std::string& mode = call.string("mode");
   if (mode != "constant" && mode != "reflect" && mode != "replicate" && mode != "circular") {
-    ir::fail(node, "pad_c1", text("mode must be constant, reflect, replicate or circular; got ", mode, "."));
+    fail(call, "pad_c1", text("mode must be constant, reflect, replicate or circular; got ", mode, "."));
   }
-  const auto pad = padding(node);
-  Shape y = node.input(0)->shape();
+  const auto pad = padding(call);
+  Shape y = call.input(0).shape;
   for (size_t k = 0; k < y.size(); ++k) {
     y[k] = y[k] + pad[k] + pad[k + y.size()];
     if (y[k].is_static() && y[k].value() < 0)
-      ir::fail(node, "pad_c2",
-               text("padding must not crop more than there is; got ", to_string(node.integers("padding")), " for ",
-                    to_string(node.input(0)->shape()), "."));
+      fail(call, "pad_c2",
+               text("padding must not crop more than there is; got ", to_string(call.integers("padding")), " for ",
+                    to_string(call.input(0).shape), "."));
   }
-  return {{node.input(0)->dtype(), y}};
+  return {{call.input(0).dtype, y}};
 }
 
 // The input's index for index `at` beyond its border; -1: the constant.
@@ -41,11 +41,11 @@ int64_t source_index(int64_t at, int64_t size, const std::string& mode) {
   return folded < size ? folded : period - folded;
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+std::vector<Tensor> evaluate(const Evaluation& e) {
   const Tensor& x = e.input(0);
-  const auto pad = padding(e.node);
+  const auto pad = padding(e.call);
   const std::vector<int64_t> strides = strides_of(x.shape());
-  const std::string& mode = e.node.string("mode");
+  const std::string& mode = e.call.string("mode");
   std::byte* data = nullptr;
   Tensor y = Tensor::zeros(x.dtype(), e.output_shape(), &data);
   visit_dtype(x.dtype(), [&](auto zero) {
@@ -58,7 +58,7 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
         const int64_t at = source_index(index[d] - pad[d], x.shape()[d], mode);
         from = at < 0 ? -1 : from + at * strides[d];
       }
-      *to++ = from < 0 ? static_cast<T>(e.node.real("value")) : in[static_cast<size_t>(from)];
+      *to++ = from < 0 ? static_cast<T>(e.call.real("value")) : in[static_cast<size_t>(from)];
     });
   });
   return {y};
@@ -66,15 +66,15 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
 
 }  // namespace
 
-ir::OpDef define_pad() {
+OpDef define_pad() {
   return {.name = "pad",
           .doc = "A border of a value, or of mirrored, repeated or wrapped elements; negative sizes crop.",
           .inputs = {{"x", "any shape"}},
-          .attrs = {{"padding", ir::AttrKind::integers, std::nullopt,
+          .attrs = {{"padding", AttrKind::integers, std::nullopt,
                      "elements before every axis, then elements behind every axis"},
-                    {"mode", ir::AttrKind::string, std::string("constant"), "constant, reflect, replicate or circular"},
-                    {"value", ir::AttrKind::real, 0.0, "the constant"}},
-          .traits = static_cast<uint32_t>(ir::Trait::movement),
+                    {"mode", AttrKind::string, std::string("constant"), "constant, reflect, replicate or circular"},
+                    {"value", AttrKind::real, 0.0, "the constant"}},
+          .traits = static_cast<uint32_t>(Trait::movement),
           .torch = {},
           .onnx = {},
           .infer = infer,

@@ -10,25 +10,25 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<int64_t> order_of(const ir::Node& node) {
-  return per_axis(node, "perm", static_cast<size_t>(node.input(0)->rank()));
+std::vector<int64_t> order_of(const Call& call) {
+  return per_axis(call, "perm", static_cast<size_t>(call.input(0).rank()));
 }
 
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const ir::Type& x = node.input(0)->type();
-  if (node.integers("perm").size() != x.shape.size()) {
-    ir::fail(node, "permute_c1",
-             text("perm must name every axis of the input once; got ", to_string(node.integers("perm")), " for ",
+std::vector<Type> infer(const Call& call) {
+  const Type& x = call.input(0);
+  if (call.integers("perm").size() != x.shape.size()) {
+    fail(call, "permute_c1",
+             text("perm must name every axis of the input once; got ", to_string(call.integers("perm")), " for ",
                   to_string(x.shape), "."));
   }
-  const std::vector<int64_t> perm = x.shape.empty() ? std::vector<int64_t>{} : order_of(node);
+  const std::vector<int64_t> perm = x.shape.empty() ? std::vector<int64_t>{} : order_of(call);
   std::vector<int64_t> sorted = perm;
   std::sort(sorted.begin(), sorted.end());
   Shape y;
   for (size_t k = 0; k < perm.size(); ++k) {
     if (sorted[k] != static_cast<int64_t>(k)) {
-      ir::fail(node, "permute_c1",
-               text("perm must name every axis of the input once; got ", to_string(node.integers("perm")), " for ",
+      fail(call, "permute_c1",
+               text("perm must name every axis of the input once; got ", to_string(call.integers("perm")), " for ",
                     to_string(x.shape), "."));
     }
     y.push_back(x.shape[static_cast<size_t>(perm[k])]);
@@ -36,10 +36,10 @@ std::vector<ir::Type> infer(const ir::Node& node) {
   return {{x.dtype, y}};
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+std::vector<Tensor> evaluate(const Evaluation& e) {
   const Tensor& x = e.input(0);
   if (x.rank() == 0) return {x};
-  const std::vector<int64_t> perm = order_of(e.node), from = strides_of(x.shape());
+  const std::vector<int64_t> perm = order_of(e.call), from = strides_of(x.shape());
   std::vector<int64_t> strides;
   strides.reserve(perm.size());
   for (int64_t axis : perm) strides.push_back(from[static_cast<size_t>(axis)]);
@@ -48,22 +48,22 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
 
 }  // namespace
 
-ir::OpDef define_permute() {
+OpDef define_permute() {
   return {.name = "permute",
           .doc = "Axes in another order: axis k of y is axis perm[k] of x.",
           .inputs = {{"x", "any shape"}},
-          .attrs = {{"perm", ir::AttrKind::integers, std::nullopt, "for every axis of y the axis of x"}},
-          .traits = static_cast<uint32_t>(ir::Trait::movement),
+          .attrs = {{"perm", AttrKind::integers, std::nullopt, "for every axis of y the axis of x"}},
+          .traits = static_cast<uint32_t>(Trait::movement),
           .torch = {},
           .onnx = {"Transpose"},
           .infer = infer,
           .evaluate = evaluate,
           .constraints = {},
           .kernel =
-              [](const ir::Node& node) {
-                return ir::KernelUse{.kernel = "transpose",
-                                     .params = {{"perm", node.integers("perm")}},
-                                     .layout = ir::KernelUse::Layout::written_plain};
+              [](const Call& call) {
+                return KernelUse{.kernel = "transpose",
+                                     .params = {{"perm", call.integers("perm")}},
+                                     .layout = KernelUse::Layout::written_plain};
               },
           .tolerance = 0,
           .samples = {"permute(f32[2,3,4]) {perm = [2,0,1]}", "permute(i64[n,4]) {perm = [1,0]}"}};

@@ -24,31 +24,31 @@ struct Range {
   int64_t step;
 };
 
-Range range_of(const ir::Node& node) {
-  const Shape& x = node.input(0)->shape();
-  const int axis = axis_of(node, node.integer("axis"), node.input(0)->rank());
-  if (x.empty()) ir::fail(node, "slice_c1", "the input has rank 0, so there is no axis to cut.");
+Range range_of(const Call& call) {
+  const Shape& x = call.input(0).shape;
+  const int axis = axis_of(call, call.integer("axis"), call.input(0).rank());
+  if (x.empty()) fail(call, "slice_c1", "the input has rank 0, so there is no axis to cut.");
   const Dim& size = x[static_cast<size_t>(axis)];
-  if (node.flag("inside")) return {axis, node.integer("start"), node.integer("end"), fixed_integer(node, "step")};
-  return {axis, bound(node.integer("start"), size), bound(node.integer("end"), size), fixed_integer(node, "step")};
+  if (call.flag("inside")) return {axis, call.integer("start"), call.integer("end"), fixed_integer(call, "step")};
+  return {axis, bound(call.integer("start"), size), bound(call.integer("end"), size), fixed_integer(call, "step")};
 }
 
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const Range range = range_of(node);
-  if (range.step < 1) ir::fail(node, "slice_c2", text("step must be positive; got ", range.step, "."));
-  Shape y = node.input(0)->shape();
+std::vector<Type> infer(const Call& call) {
+  const Range range = range_of(call);
+  if (range.step < 1) fail(call, "slice_c2", text("step must be positive; got ", range.step, "."));
+  Shape y = call.input(0).shape;
   const Dim length = ceil_div(range.end - range.begin, range.step);
   y[static_cast<size_t>(range.axis)] = length.is_static() ? Dim(std::max<int64_t>(length.value(), 0)) : length;
-  return {{node.input(0)->dtype(), y}};
+  return {{call.input(0).dtype, y}};
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
-  const Range range = range_of(e.node);
+std::vector<Tensor> evaluate(const Evaluation& e) {
+  const Range range = range_of(e.call);
   std::vector<int64_t> strides = strides_of(e.input(0).shape());
   int64_t& stride = strides[static_cast<size_t>(range.axis)];
   const int64_t size = e.input(0).shape()[static_cast<size_t>(range.axis)], end = range.end.evaluate(e.bindings);
   if (end > size) {
-    ir::fail(e.node, "slice_c3",
+    fail(e.call, "slice_c3",
              text("end must be at most the axis' size, as the node says it is; got ", end, " of ", size, "."));
   }
   const int64_t first = range.begin.evaluate(e.bindings) * stride;
@@ -58,26 +58,26 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
 
 }  // namespace
 
-ir::OpDef define_slice() {
+OpDef define_slice() {
   return {.name = "slice",
           .doc = "Indices start, start + step, ... below end along one axis; negative bounds count from the back.",
           .inputs = {{"x", "any shape"}},
-          .attrs = {{"axis", ir::AttrKind::integer, Dim(0), "the axis"},
-                    {"start", ir::AttrKind::integer, Dim(0), "first index"},
-                    {"end", ir::AttrKind::integer, Dim(std::numeric_limits<int64_t>::max()), "one past the last index"},
-                    {"step", ir::AttrKind::integer, Dim(1), "distance of indices"},
-                    {"inside", ir::AttrKind::boolean, false,
+          .attrs = {{"axis", AttrKind::integer, Dim(0), "the axis"},
+                    {"start", AttrKind::integer, Dim(0), "first index"},
+                    {"end", AttrKind::integer, Dim(std::numeric_limits<int64_t>::max()), "one past the last index"},
+                    {"step", AttrKind::integer, Dim(1), "distance of indices"},
+                    {"inside", AttrKind::boolean, false,
                      "0 <= start <= end <= size is known of every size, so y has (end - start) / step entries"}},
-          .traits = static_cast<uint32_t>(ir::Trait::movement),
+          .traits = static_cast<uint32_t>(Trait::movement),
           .torch = {{"aten.slice.Tensor", "x axis start end step"}},
           .onnx = {},
           .infer = infer,
           .evaluate = evaluate,
           .constraints = {},
           .kernel =
-              [](const ir::Node& node) {
-                const Range range = range_of(node);
-                return ir::KernelUse{.kernel = "slice",
+              [](const Call& call) {
+                const Range range = range_of(call);
+                return KernelUse{.kernel = "slice",
                                      .params = {{"axes", std::vector<Dim>{range.axis}},
                                                 {"starts", std::vector<Dim>{range.begin}},
                                                 {"ends", std::vector<Dim>{range.end}},

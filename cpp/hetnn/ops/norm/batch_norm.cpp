@@ -10,24 +10,23 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const ir::Type& x = node.input(0)->type();
+std::vector<Type> infer(const Call& call) {
+  const Type& x = call.input(0);
   if (x.shape.size() < 2)
-    ir::fail(node, "batch_norm_c1", text("the input must be [N,C,...]; got ", to_string(x.shape), "."));
+    fail(call, "batch_norm_c1", text("the input must be [N,C,...]; got ", to_string(x.shape), "."));
   for (size_t k = 1; k < 5; ++k) {
-    const ir::Value* value = node.input(k);
-    if (value && value->shape() != Shape{x.shape[1]}) {
-      ir::fail(node, "batch_norm_c2",
-               text("'", node.op().inputs[k].name, "' must be ", to_string(Shape{x.shape[1]}), "; got ",
-                    to_string(value->shape()), ". Check num_features."));
+    if (call.has(k) && call.input(k).shape != Shape{x.shape[1]}) {
+      fail(call, "batch_norm_c2",
+               text("'", call.op->inputs[k].name, "' must be ", to_string(Shape{x.shape[1]}), "; got ",
+                    to_string(call.input(k).shape), ". Check num_features."));
     }
   }
   return {x};
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+std::vector<Tensor> evaluate(const Evaluation& e) {
   const Tensor& x = e.input(0);
-  const double eps = e.node.real("eps");
+  const double eps = e.call.real("eps");
   int64_t inner = 1;
   for (int k = 2; k < x.rank(); ++k) inner *= x.shape()[static_cast<size_t>(k)];
   std::byte* data = nullptr;
@@ -49,14 +48,14 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
 
 }  // namespace
 
-ir::OpDef define_batch_norm() {
+OpDef define_batch_norm() {
   return {
       .name = "batch_norm",
       .doc = "Normalization by stored statistics: y = (x - mean) / sqrt(variance + eps) * weight + bias, per channel.",
       .inputs =
           {{"x", "[N,C,...]"}, {"weight", "[C]", true}, {"bias", "[C]", true}, {"mean", "[C]"}, {"variance", "[C]"}},
-      .attrs = {{"eps", ir::AttrKind::real, 1e-5, "added to the variance"}},
-      .traits = static_cast<uint32_t>(ir::Trait::channelwise),
+      .attrs = {{"eps", AttrKind::real, 1e-5, "added to the variance"}},
+      .traits = static_cast<uint32_t>(Trait::channelwise),
       .torch = {},
       .onnx = {"BatchNormalization"},
       .infer = infer,

@@ -11,19 +11,19 @@
 namespace hetnn::ops {
 
 /// The input's type; its axis must exist and its values be real.
-inline std::vector<ir::Type> infer_exponentials(const ir::Node& node) {
-  axis_of(node, node.integer("axis"), node.input(0)->rank());
-  if (!ir::is_real(node.input(0)->type()))
-    ir::fail(node, std::string(node.op().name) + "_c1",
-             text("the input must be real; got ", dtype_name(node.input(0)->dtype()), ". Cast it."));
-  return {node.input(0)->type()};
+inline std::vector<Type> infer_exponentials(const Call& call) {
+  axis_of(call, call.integer("axis"), call.input(0).rank());
+  if (!is_real(call.input(0)))
+    fail(call, std::string(call.op->name) + "_c1",
+             text("the input must be real; got ", dtype_name(call.input(0).dtype), ". Cast it."));
+  return {call.input(0)};
 }
 
 /// y = normalize(x - largest, sum of exp(x - largest)) along the axis.
 template <typename Normalize>
-std::vector<Tensor> evaluate_exponentials(const ir::Evaluation& e, Normalize normalize) {
+std::vector<Tensor> evaluate_exponentials(const Evaluation& e, Normalize normalize) {
   const Tensor& x = e.input(0);
-  const auto axis = static_cast<size_t>(axis_of(e.node, e.node.integer("axis"), x.rank()));
+  const auto axis = static_cast<size_t>(axis_of(e.call, e.call.integer("axis"), x.rank()));
   int64_t inner = 1;
   for (size_t k = axis + 1; k < x.shape().size(); ++k) inner *= x.shape()[k];
   const int64_t n = x.rank() == 0 ? 1 : x.shape()[axis];
@@ -46,8 +46,8 @@ std::vector<Tensor> evaluate_exponentials(const ir::Evaluation& e, Normalize nor
 }
 
 /// Work of both: twelve flops an element.
-inline ir::Work exponentials_work(const ir::Node& node) {
-  return {.macs = 0, .flops = elements(node.output()->shape()) * 12};
+inline Work exponentials_work(const Call& call) {
+  return {.macs = 0, .flops = elements(call.output().shape) * 12};
 }
 
 }  // namespace hetnn::ops

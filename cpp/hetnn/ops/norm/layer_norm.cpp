@@ -10,28 +10,28 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const ir::Type& x = node.input(0)->type();
-  const int64_t axes = fixed_integer(node, "axes");
+std::vector<Type> infer(const Call& call) {
+  const Type& x = call.input(0);
+  const int64_t axes = fixed_integer(call, "axes");
   if (axes < 1 || axes > static_cast<int64_t>(x.shape.size()))
-    ir::fail(node, "layer_norm_c1", text("axes must be in [1, ", x.shape.size(), "]; got ", axes, "."));
+    fail(call, "layer_norm_c1", text("axes must be in [1, ", x.shape.size(), "]; got ", axes, "."));
   const Shape tail(x.shape.end() - axes, x.shape.end());
   for (size_t k = 1; k < 3; ++k) {
-    if (node.input(k) && node.input(k)->shape() != tail) {
-      ir::fail(node, "layer_norm_c2",
-               text("'", node.op().inputs[k].name, "' must be ", to_string(tail), "; got ",
-                    to_string(node.input(k)->shape()), ". Check normalized_shape."));
+    if (call.has(k) && call.input(k).shape != tail) {
+      fail(call, "layer_norm_c2",
+               text("'", call.op->inputs[k].name, "' must be ", to_string(tail), "; got ",
+                    to_string(call.input(k).shape), ". Check normalized_shape."));
     }
   }
   return {x};
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+std::vector<Tensor> evaluate(const Evaluation& e) {
   const Tensor& x = e.input(0);
   int64_t n = 1;
-  for (int64_t k = 0; k < fixed_integer(e.node, "axes"); ++k)
+  for (int64_t k = 0; k < fixed_integer(e.call, "axes"); ++k)
     n *= x.shape()[x.shape().size() - 1 - static_cast<size_t>(k)];
-  const double eps = e.node.real("eps");
+  const double eps = e.call.real("eps");
   std::byte* data = nullptr;
   Tensor y = Tensor::zeros(x.dtype(), x.shape(), &data);
   visit_dtype(x.dtype(), [&](auto zero) {
@@ -55,25 +55,25 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
 
 }  // namespace
 
-ir::OpDef define_layer_norm() {
+OpDef define_layer_norm() {
   return {
       .name = "layer_norm",
       .doc = "Normalization over the last axes: y = (x - mean) / sqrt(variance + eps) * weight + bias.",
       .inputs = {{"x", "any shape"}, {"weight", "the last axes' shape", true}, {"bias", "the last axes' shape", true}},
-      .attrs = {{"axes", ir::AttrKind::integer, Dim(1), "how many axes at the end are normalized together"},
-                {"eps", ir::AttrKind::real, 1e-5, "added to the variance"}},
+      .attrs = {{"axes", AttrKind::integer, Dim(1), "how many axes at the end are normalized together"},
+                {"eps", AttrKind::real, 1e-5, "added to the variance"}},
       .traits = 0,
       .torch = {},
       .onnx = {"LayerNormalization"},
       .infer = infer,
       .evaluate = evaluate,
-      .work = [](const ir::Node& node) { return ir::Work{.macs = 0, .flops = elements(node.output()->shape()) * 6}; },
+      .work = [](const Call& call) { return Work{.macs = 0, .flops = elements(call.output().shape) * 6}; },
       .constraints = {},
       .kernel =
-          [](const ir::Node& node) {
-            ir::KernelUse use = named_kernel("layer_norm", {"axes", "eps"}, ir::KernelUse::Layout::plain, true)(node);
-            use.params["weight"] = Dim(node.input(1) != nullptr);
-            use.params["bias"] = Dim(node.input(2) != nullptr);
+          [](const Call& call) {
+            KernelUse use = named_kernel("layer_norm", {"axes", "eps"}, KernelUse::Layout::plain, true)(call);
+            use.params["weight"] = Dim(call.has(1));
+            use.params["bias"] = Dim(call.has(2));
             return use;
           },
       .tolerance = 1e-5,

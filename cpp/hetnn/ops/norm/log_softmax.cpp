@@ -5,17 +5,17 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+std::vector<Tensor> evaluate(const Evaluation& e) {
   return evaluate_exponentials(e, [](double x, double sum) { return x - std::log(sum); });
 }
 
 }  // namespace
 
-ir::OpDef define_log_softmax() {
+OpDef define_log_softmax() {
   return {.name = "log_softmax",
           .doc = "y = x - log(sum of exp(x)) along an axis.",
           .inputs = {{"x", "any shape"}},
-          .attrs = {{"axis", ir::AttrKind::integer, Dim(-1), "the axis; negative counts from the back"}},
+          .attrs = {{"axis", AttrKind::integer, Dim(-1), "the axis; negative counts from the back"}},
           .traits = 0,
           .torch = {{"aten.log_softmax.int", "x axis -"}, {"aten._log_softmax.default", "x axis -"}},
           .onnx = {"LogSoftmax"},

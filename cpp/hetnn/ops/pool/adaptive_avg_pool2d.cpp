@@ -10,11 +10,11 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const ir::Type& x = node.input(0)->type();
-  const std::vector<Dim>& size = node.integers("output_size");
+std::vector<Type> infer(const Call& call) {
+  const Type& x = call.input(0);
+  const std::vector<Dim>& size = call.integers("output_size");
   if (x.shape.size() != 4 || size.size() != 2) {
-    ir::fail(node, "adaptive_avg_pool2d_c1",
+    fail(call, "adaptive_avg_pool2d_c1",
              text("the input must be [N,C,H,W] and output_size two integers; got ", to_string(x.shape), " and ",
                   to_string(size), "."));
   }
@@ -22,7 +22,7 @@ std::vector<ir::Type> infer(const ir::Node& node) {
 }
 
 // Window i of n over a size s spans [floor(i·s/n), ceil((i+1)·s/n)).
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+std::vector<Tensor> evaluate(const Evaluation& e) {
   const Tensor& x = e.input(0);
   const std::vector<int64_t> out = e.output_shape(), &in = x.shape();
   std::byte* data = nullptr;
@@ -47,20 +47,20 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
 
 }  // namespace
 
-ir::OpDef define_adaptive_avg_pool2d() {
+OpDef define_adaptive_avg_pool2d() {
   return {.name = "adaptive_avg_pool2d",
           .doc = "Means over a grid of output_size windows; [1,1] is the global mean.",
           .inputs = {{"x", "[N,C,H,W]"}},
-          .attrs = {{"output_size", ir::AttrKind::integers, std::nullopt, "height, width of the output"}},
-          .traits = static_cast<uint32_t>(ir::Trait::compute),
+          .attrs = {{"output_size", AttrKind::integers, std::nullopt, "height, width of the output"}},
+          .traits = static_cast<uint32_t>(Trait::compute),
           .torch = {{"aten.adaptive_avg_pool2d.default", "x output_size"},
                     {"aten._adaptive_avg_pool2d.default", "x output_size"}},
           .onnx = {},
           .infer = infer,
           .evaluate = evaluate,
-          .work = [](const ir::Node& node) { return ir::Work{.macs = 0, .flops = elements(node.input(0)->shape())}; },
+          .work = [](const Call& call) { return Work{.macs = 0, .flops = elements(call.input(0).shape)}; },
           .constraints = {},
-          .kernel = named_kernel("adaptive_avg_pool2d", {}, ir::KernelUse::Layout::channels_last, true),
+          .kernel = named_kernel("adaptive_avg_pool2d", {}, KernelUse::Layout::channels_last, true),
           .tolerance = 1e-5,
           .samples = {"adaptive_avg_pool2d(f32[2,3,7,5]) {output_size = [1,1]}",
                       "adaptive_avg_pool2d(f32[1,4,h,9]) {output_size = [3,2]}"}};

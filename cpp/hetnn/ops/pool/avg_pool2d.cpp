@@ -4,17 +4,17 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<ir::Type> infer(const ir::Node& node) {
-  if (fixed_integer(node, "divisor_override") < 0) {
-    ir::fail(node, "avg_pool2d_c5",
-             text("divisor_override must not be negative; got ", node.integer("divisor_override"), "."));
+std::vector<Type> infer(const Call& call) {
+  if (fixed_integer(call, "divisor_override") < 0) {
+    fail(call, "avg_pool2d_c5",
+             text("divisor_override must not be negative; got ", call.integer("divisor_override"), "."));
   }
-  return infer_pool(node);
+  return infer_pool(call);
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+std::vector<Tensor> evaluate(const Evaluation& e) {
   const Tensor& x = e.input(0);
-  const Window window = window_of(e.node);
+  const Window window = window_of(e.call);
   const auto &kernel = window.kernel, &stride = window.stride, &dilation = window.dilation, &pad = window.pad;
   const std::vector<int64_t> out = e.output_shape(), &in = x.shape();
   std::byte* data = nullptr;
@@ -37,9 +37,9 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
           ++inside;
         }
       }
-      const int64_t divisor = fixed_integer(e.node, "divisor_override");
+      const int64_t divisor = fixed_integer(e.call, "divisor_override");
       *to++ = static_cast<T>(sum / static_cast<double>(divisor > 0                        ? divisor
-                                                       : e.node.flag("count_include_pad") ? padded
+                                                       : e.call.flag("count_include_pad") ? padded
                                                                                           : inside));
     });
   });
@@ -48,14 +48,14 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
 
 }  // namespace
 
-ir::OpDef define_avg_pool2d() {
+OpDef define_avg_pool2d() {
   return {
       .name = "avg_pool2d",
       .doc = "The mean of every window.",
       .inputs = {{"x", "[N,C,H,W]"}},
-      .attrs = pool_attrs({{"count_include_pad", ir::AttrKind::boolean, true, "whether padding counts in the divisor"},
-                           {"divisor_override", ir::AttrKind::integer, Dim(0), "the divisor; 0: the window's size"}}),
-      .traits = static_cast<uint32_t>(ir::Trait::compute),
+      .attrs = pool_attrs({{"count_include_pad", AttrKind::boolean, true, "whether padding counts in the divisor"},
+                           {"divisor_override", AttrKind::integer, Dim(0), "the divisor; 0: the window's size"}}),
+      .traits = static_cast<uint32_t>(Trait::compute),
       .torch = {{"aten.avg_pool2d.default", "x kernel stride padding ceil_mode count_include_pad divisor_override"}},
       .onnx = {"AveragePool"},
       .infer = infer,

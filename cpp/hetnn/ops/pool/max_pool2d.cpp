@@ -6,9 +6,9 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+std::vector<Tensor> evaluate(const Evaluation& e) {
   const Tensor& x = e.input(0);
-  const Window window = window_of(e.node);
+  const Window window = window_of(e.call);
   const auto &kernel = window.kernel, &stride = window.stride, &dilation = window.dilation, &pad = window.pad;
   const std::vector<int64_t> out = e.output_shape(), &in = x.shape();
   std::byte* data = nullptr;
@@ -37,12 +37,12 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
 
 }  // namespace
 
-ir::OpDef define_max_pool2d() {
+OpDef define_max_pool2d() {
   return {.name = "max_pool2d",
           .doc = "The largest value of every window; NaN wins.",
           .inputs = {{"x", "[N,C,H,W]"}},
-          .attrs = pool_attrs({{"dilation", ir::AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"}}),
-          .traits = static_cast<uint32_t>(ir::Trait::compute),
+          .attrs = pool_attrs({{"dilation", AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"}}),
+          .traits = static_cast<uint32_t>(Trait::compute),
           .torch = {{"aten.max_pool2d.default", "x kernel stride padding dilation ceil_mode"}},
           .onnx = {"MaxPool"},
           .infer = infer_pool,

@@ -5,30 +5,30 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const ir::Type& x = node.input(0)->type();
-  if (!x.quant) ir::fail(node, "dequantize_c1", text("the input must be quantized; got ", ir::to_string(x), "."));
+std::vector<Type> infer(const Call& call) {
+  const Type& x = call.input(0);
+  if (!x.quant) fail(call, "dequantize_c1", text("the input must be quantized; got ", to_string(x), "."));
   return {{DType::f32, x.shape}};
 }
 
 }  // namespace
 
-ir::OpDef define_dequantize() {
+OpDef define_dequantize() {
   return {.name = "dequantize",
           .doc = "The reals that quantized integers stand for: y = scale * (x - zero point), of the input's type.",
           .inputs = {{"x", "any shape, i8 or i32"}},
           .attrs = {},
-          .traits = ir::Trait::elementwise | ir::Trait::conversion,
+          .traits = Trait::elementwise | Trait::conversion,
           .torch = {},
           .onnx = {},
           .infer = infer,
           // Its input arrives as those reals.
-          .evaluate = [](const ir::Evaluation& e) { return std::vector<Tensor>{e.input(0)}; },
+          .evaluate = [](const Evaluation& e) { return std::vector<Tensor>{e.input(0)}; },
           .constraints = {},
           .kernel =
-              [](const ir::Node& node) {
-                const ir::Quant& quant = *node.input(0)->type().quant;
-                return ir::KernelUse{.kernel = "dequantize",
+              [](const Call& call) {
+                const Quant& quant = *call.input(0).quant;
+                return KernelUse{.kernel = "dequantize",
                                      .params = {{"scale", quant.scales[0]}, {"zero_point", Dim(quant.zero_point)}}};
               },
           .tolerance = 0,

@@ -6,19 +6,19 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const ir::Type& x = node.input(0)->type();
-  const Tensor& table = node.tensor("table");
+std::vector<Type> infer(const Call& call) {
+  const Type& x = call.input(0);
+  const Tensor& table = call.tensor("table");
   if (x.dtype != DType::i8 || table.dtype() != DType::i8 || table.elems() != 256) {
-    ir::fail(node, "lookup_c1",
-             text("input and table must be i8, the table of 256 entries; got input ", ir::to_string(x),
+    fail(call, "lookup_c1",
+             text("input and table must be i8, the table of 256 entries; got input ", to_string(x),
                   " and table of ", table.elems(), " ", dtype_name(table.dtype()), "."));
   }
   return {{DType::i8, x.shape}};
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
-  const auto in = e.input(0).values<int8_t>(), table = e.node.tensor("table").values<int8_t>();
+std::vector<Tensor> evaluate(const Evaluation& e) {
+  const auto in = e.input(0).values<int8_t>(), table = e.call.tensor("table").values<int8_t>();
   std::byte* data = nullptr;
   Tensor y = Tensor::zeros(DType::i8, e.input(0).shape(), &data);
   for (size_t k = 0; k < in.size(); ++k) mutable_values<int8_t>(data)[k] = table[static_cast<size_t>(in[k] + 128)];
@@ -38,21 +38,21 @@ std::string ramp() {
 
 }  // namespace
 
-ir::OpDef define_lookup() {
+OpDef define_lookup() {
   static const std::string sample = "lookup(i8{0.05:-3}[2,3,4,5]) {table = i8[256] {" + ramp() + "}, q_scale = [0.1]}";
   return {.name = "lookup",
           .doc = "Any function of one i8 value, as a table: y = table[x + 128].",
           .inputs = {{"x", "any shape, i8"}},
-          .attrs = {{"table", ir::AttrKind::tensor, std::nullopt, "256 entries of i8, for x from -128 to 127"}},
-          .traits = ir::Trait::elementwise | ir::Trait::integral,
+          .attrs = {{"table", AttrKind::tensor, std::nullopt, "256 entries of i8, for x from -128 to 127"}},
+          .traits = Trait::elementwise | Trait::integral,
           .torch = {},
           .onnx = {},
           .infer = infer,
           .evaluate = evaluate,
           .constraints = {},
           .kernel =
-              [](const ir::Node& node) {
-                return ir::KernelUse{.kernel = "lookup", .params = {{"table", entries(node.tensor("table"))}}};
+              [](const Call& call) {
+                return KernelUse{.kernel = "lookup", .params = {{"table", entries(call.tensor("table"))}}};
               },
           .tolerance = 0,
           .samples = {sample}};

@@ -4,16 +4,16 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<ir::Type> infer(const ir::Node& node) { return {{DType::boolean, reduced_shape(node)}}; }
+std::vector<Type> infer(const Call& call) { return {{DType::boolean, reduced_shape(call)}}; }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+std::vector<Tensor> evaluate(const Evaluation& e) {
   return reduce_real(
       e, 1, [](double so_far, double x) { return so_far != 0 && x != 0; }, as_gathered, DType::boolean);
 }
 
 }  // namespace
 
-ir::OpDef define_all() {
+OpDef define_all() {
   return reduction({.name = "all",
                     .doc = "Whether all values over axes are not 0; no axes: over all.",
                     .torch = {},

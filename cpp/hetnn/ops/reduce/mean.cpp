@@ -4,7 +4,7 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+std::vector<Tensor> evaluate(const Evaluation& e) {
   return reduce_real(
       e, 0, [](double so_far, double x) { return so_far + x; },
       [](double so_far, [[maybe_unused]] int64_t count) { return so_far / static_cast<double>(count); });
@@ -12,7 +12,7 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
 
 }  // namespace
 
-ir::OpDef define_mean() {
+OpDef define_mean() {
   return reduction({.name = "mean",
                     .doc = "The mean over axes; no axes: over all.",
                     .torch = {},

@@ -4,14 +4,14 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+std::vector<Tensor> evaluate(const Evaluation& e) {
   return reduce_real(
       e, 1, [](double so_far, double x) { return so_far * x; }, as_gathered);
 }
 
 }  // namespace
 
-ir::OpDef define_prod() {
+OpDef define_prod() {
   return reduction({.name = "prod",
                     .doc = "The product over axes; no axes: over all.",
                     .torch = {},

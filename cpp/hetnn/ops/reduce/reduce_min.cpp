@@ -6,7 +6,7 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+std::vector<Tensor> evaluate(const Evaluation& e) {
   return reduce_real(
       e, std::numeric_limits<double>::infinity(),
       [](double so_far, double x) { return so_far != so_far || so_far < x ? so_far : x; }, as_gathered);
@@ -14,7 +14,7 @@ std::vector<Tensor> evaluate(const ir::Evaluation& e) {
 
 }  // namespace
 
-ir::OpDef define_reduce_min() {
+OpDef define_reduce_min() {
   return reduction({.name = "reduce_min",
                     .doc = "The least value over axes, NaN before all; no axes: over all.",
                     .torch = {{"aten.amin.default", "x axes keepdim"}},

@@ -14,21 +14,21 @@ namespace hetnn::ops {
 struct Reduction {
   std::string_view name;
   std::string_view doc;  // of the result, without the axes
-  std::vector<ir::TorchName> torch;
+  std::vector<TorchName> torch;
   std::vector<std::string_view> onnx;
-  std::vector<Tensor> (*evaluate)(const ir::Evaluation&);
+  std::vector<Tensor> (*evaluate)(const Evaluation&);
   std::string kernel;  // its name among the kernel's operations
   double tolerance;
   std::vector<std::string_view> samples;
 };
 
 /// The type of the input over fewer axes.
-std::vector<ir::Type> infer_reduction(const ir::Node& node);
+std::vector<Type> infer_reduction(const Call& call);
 
 /// A result that is what was gathered.
 inline double as_gathered(double so_far, int64_t /*count*/) { return so_far; }
 
 /// The operator: attributes `axes` and `keepdim`, one flop an element.
-ir::OpDef reduction(const Reduction& of, std::vector<ir::Type> (*infer)(const ir::Node&) = infer_reduction);
+OpDef reduction(const Reduction& of, std::vector<Type> (*infer)(const Call&) = infer_reduction);
 
 }  // namespace hetnn::ops

@@ -4,14 +4,14 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
+std::vector<Tensor> evaluate(const Evaluation& e) {
   return reduce_real(
       e, 0, [](double so_far, double x) { return so_far + x; }, as_gathered);
 }
 
 }  // namespace
 
-ir::OpDef define_sum() {
+OpDef define_sum() {
   return reduction({.name = "sum",
                     .doc = "The sum over axes; no axes: over all.",
                     .torch = {},

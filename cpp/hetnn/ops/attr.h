@@ -1,4 +1,4 @@
-// Attributes of nodes: named, typed, immutable facts known at compile time.
+// Attributes of calls: named, typed, immutable facts known at compile time.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include "hetnn/base/dtype.h"
 #include "hetnn/base/tensor.h"
 
-namespace hetnn::ir {
+namespace hetnn::ops {
 
 /// Integers are dims, so that a size may be an expression of the model's symbols.
 using Attr = std::variant<bool, Dim, double, std::string, DType, std::vector<Dim>, std::vector<double>, Tensor>;
@@ -29,4 +29,4 @@ using Attrs = std::map<std::string, Attr, std::less<>>;
 bool same(const Attr& a, const Attr& b);
 bool same(const Attrs& a, const Attrs& b);
 
-}  // namespace hetnn::ir
+}  // namespace hetnn::ops

@@ -1,24 +1,24 @@
 // The reference interpreter.
-#include "hetnn/ops/interpret.h"
+#include "hetnn/ir/interpret.h"
 
 #include <map>
 
 #include "hetnn/base/error.h"
 #include "hetnn/ops/quantized.h"
 
-namespace hetnn::ops {
+namespace hetnn::ir {
 namespace {
 
-Bindings bind(const ir::Graph& graph, std::span<const Tensor> inputs) {
-  const std::vector<ir::Value*> declared = graph.inputs();
+Bindings bind(const Graph& graph, std::span<const Tensor> inputs) {
+  const std::vector<Value*> declared = graph.inputs();
   if (inputs.size() != declared.size()) {
     throw InvalidModel(text("graph '", graph.name(), "' takes ", declared.size(), " inputs; got ", inputs.size(), "."));
   }
   Bindings out;
   auto refuse = [&](size_t k) {
     const Shape shape(inputs[k].shape().begin(), inputs[k].shape().end());
-    throw InvalidModel(text("input '", declared[k]->name(), "' must be ", ir::to_string(declared[k]->type()), "; got ",
-                            ir::to_string(ir::Type{inputs[k].dtype(), shape}), "."));
+    throw InvalidModel(text("input '", declared[k]->name(), "' must be ", to_string(declared[k]->type()), "; got ",
+                            to_string(ops::Type{inputs[k].dtype(), shape}), "."));
   };
   for (size_t k = 0; k < inputs.size(); ++k) {
     const Shape& shape = declared[k]->shape();
@@ -38,44 +38,44 @@ Bindings bind(const ir::Graph& graph, std::span<const Tensor> inputs) {
     }
   }
   for (size_t k = 0; k < inputs.size(); ++k) {
-    if (evaluate(declared[k]->shape(), out) != inputs[k].shape()) refuse(k);
+    if (hetnn::evaluate(declared[k]->shape(), out) != inputs[k].shape()) refuse(k);
   }
   return out;
 }
 
 }  // namespace
 
-std::vector<Tensor> interpret(const ir::Graph& graph, std::span<const Tensor> inputs, const Observer& observer) {
+std::vector<Tensor> interpret(const Graph& graph, std::span<const Tensor> inputs, const Observer& observer) {
   const Bindings bindings = bind(graph, inputs);
-  std::map<const ir::Value*, Tensor> values;
-  std::map<const ir::Value*, size_t> readers;
-  const std::vector<ir::Value*> declared = graph.inputs();
+  std::map<const Value*, Tensor> values;
+  std::map<const Value*, size_t> readers;
+  const std::vector<Value*> declared = graph.inputs();
   for (size_t k = 0; k < declared.size(); ++k) values[declared[k]] = inputs[k];
-  for (const ir::Value* output : graph.outputs()) ++readers[output];
-  for (const ir::Node* node : graph.nodes()) {
-    for (const ir::Value* input : node->inputs()) {
+  for (const Value* output : graph.outputs()) ++readers[output];
+  for (const Node* node : graph.nodes()) {
+    for (const Value* input : node->inputs()) {
       if (input) ++readers[input];
     }
   }
-  for (const ir::Node* node : graph.nodes()) {
+  for (const Node* node : graph.nodes()) {
     std::vector<std::optional<Tensor>> operands;
-    for (const ir::Value* input : node->inputs())
+    for (const Value* input : node->inputs())
       operands.push_back(input ? std::optional(values.at(input)) : std::nullopt);
-    const std::vector<Tensor> results = evaluate(*node, operands, bindings);
+    const std::vector<Tensor> results = ops::evaluate(node->call(), operands, bindings);
     for (size_t k = 0; k < results.size(); ++k) {
-      const ir::Value* output = node->output(k);
-      HETNN_ASSERT(results[k].dtype() == output->dtype() && results[k].shape() == evaluate(output->shape(), bindings),
-                   ir::describe(*node), " computed another type than it infers");
+      const Value* output = node->output(k);
+      HETNN_ASSERT(results[k].dtype() == output->dtype() && results[k].shape() == hetnn::evaluate(output->shape(), bindings),
+                   describe(*node), " computed another type than it infers");
       if (observer) observer(*output, results[k]);
       if (readers[output] > 0) values[output] = results[k];
     }
-    for (const ir::Value* input : node->inputs()) {
+    for (const Value* input : node->inputs()) {
       if (input && --readers[input] == 0) values.erase(input);
     }
   }
   std::vector<Tensor> out;
-  for (const ir::Value* output : graph.outputs()) out.push_back(values.at(output));
+  for (const Value* output : graph.outputs()) out.push_back(values.at(output));
   return out;
 }
 
-}  // namespace hetnn::ops
+}  // namespace hetnn::ir

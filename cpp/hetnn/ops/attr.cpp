@@ -1,10 +1,10 @@
 // Attribute kinds and equality.
-#include "hetnn/ir/attr.h"
+#include "hetnn/ops/attr.h"
 
 #include <algorithm>
 #include <bit>
 
-namespace hetnn::ir {
+namespace hetnn::ops {
 namespace {
 
 bool same_bits(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
@@ -31,4 +31,4 @@ bool same(const Attrs& a, const Attrs& b) {
                     [](const auto& x, const auto& y) { return x.first == y.first && same(x.second, y.second); });
 }
 
-}  // namespace hetnn::ir
+}  // namespace hetnn::ops

@@ -10,41 +10,11 @@
 #include <variant>
 #include <vector>
 
-#include "hetnn/base/dim.h"
 #include "hetnn/base/tensor.h"
-#include "hetnn/ir/attr.h"
+#include "hetnn/ops/call.h"
+#include "hetnn/ops/meaning.h"
 
-namespace hetnn::ir {
-
-class Node;
-
-/// What the integers of a quantized tensor stand for: real = scale · (q - zero_point). One scale for the whole tensor,
-/// or one for each index of axis 0 (weights; zero point 0).
-struct Quant {
-  std::vector<double> scales;
-  int32_t zero_point = 0;
-  bool operator==(const Quant&) const = default;
-};
-
-/// Type of a value: element type and shape, channels first as in torch and ONNX; for integers that stand for reals,
-/// also how (i8 for tensors and weights, i32 for biases).
-struct Type {
-  DType dtype = DType::f32;
-  Shape shape;
-  std::optional<Quant> quant = std::nullopt;
-  bool operator==(const Type&) const = default;
-};
-/// `f32[1,3,h,w]`, `i8{0.05:-3}[1,8,h,w]`, `i8{0.1,0.2}[2,8]`.
-std::string to_string(const Type& type);
-
-/// Whether values of this type stand for reals.
-inline bool is_real(const Type& type) { return is_float(type.dtype) || type.quant.has_value(); }
-
-/// Attributes that any node may have whose result is of an integer type: how that result is quantized.
-inline constexpr std::string_view kQuantScale = "q_scale";  // reals: one, or one for each index of axis 0
-inline constexpr std::string_view kQuantZero = "q_zero";    // integer, 0 unless given
-/// The two for `quant`.
-Attrs quant_attrs(const Quant& quant);
+namespace hetnn::ops {
 
 /// Facts that passes, devices and tests rely on.
 enum class Trait : uint32_t {
@@ -97,7 +67,7 @@ struct Constraint {
   std::string_view label;
   std::string_view text;
   /// nullopt when the node satisfies it, else {found, wanted}.
-  std::optional<std::pair<std::string, std::string>> (*violation)(const Node&);
+  std::optional<std::pair<std::string, std::string>> (*violation)(const Call&);
 };
 
 /// A named size that a device may limit: `{"kernel_h", 3}` against a limit `kernel_h_max` of the spec.
@@ -130,20 +100,6 @@ struct KernelUse {
   bool takes_steps = false;
 };
 
-/// What `evaluate` gets: the node, concrete inputs (an absent optional input is an empty optional) and the values of
-/// the graph's symbols.
-struct Evaluation {
-  const Node& node;
-  std::span<const std::optional<Tensor>> inputs;
-  const Bindings& bindings;
-
-  /// A present input. InternalError when it is absent.
-  const Tensor& input(size_t index) const;
-  bool has(size_t index) const { return index < inputs.size() && inputs[index].has_value(); }
-  /// Concrete shape of output `index`.
-  std::vector<int64_t> output_shape(size_t index = 0) const;
-};
-
 struct OpDef {
   std::string_view name;
   std::string_view doc;  // one sentence, then the formula
@@ -155,15 +111,15 @@ struct OpDef {
   std::vector<std::string_view> onnx;  // ONNX op types with the same meaning
 
   /// Types of the outputs from a node whose inputs and attributes are set. Throws InvalidModel by `fail`.
-  std::vector<Type> (*infer)(const Node&) = nullptr;
-  /// The meaning: the reference interpreter runs this.
-  std::vector<Tensor> (*evaluate)(const Evaluation&) = nullptr;
+  std::vector<Type> (*infer)(const Call&) = nullptr;
+  /// Computes the outputs.
+  void (*meaning)(const Evaluation&) = nullptr;
   /// Arithmetic work; none: one flop for every element of an elementwise operator, else nothing.
-  Work (*work)(const Node&) = nullptr;
-  std::vector<Metric> (*metrics)(const Node&) = nullptr;
+  Work (*work)(const Call&) = nullptr;
+  std::vector<Metric> (*metrics)(const Call&) = nullptr;
   std::vector<Constraint> constraints;
   /// None: the general processor cannot run it.
-  std::function<KernelUse(const Node&)> kernel = nullptr;
+  std::function<KernelUse(const Call&)> kernel = nullptr;
 
   /// Largest max|difference| / max|reference| of any device's f32 result.
   double tolerance = 1e-5;
@@ -180,16 +136,11 @@ struct OpDef {
 constexpr uint32_t operator|(Trait a, Trait b) { return static_cast<uint32_t>(a) | static_cast<uint32_t>(b); }
 constexpr uint32_t operator|(uint32_t a, Trait b) { return a | static_cast<uint32_t>(b); }
 
-/// Types of a node's outputs: the operator's own inference, then the quantization that the node states or, where it
-/// only moves values, that of its input. Throws InvalidModel when a quantized result is stated nowhere.
-std::vector<Type> infer_types(const Node& node);
-
-/// The operators a graph may use. ops/all_ops fills it.
+/// The operators, from all_ops.inc.
 class OpTable {
  public:
   /// The table of this process.
-  static OpTable& global();
-  void add(const OpDef& def);
+  static const OpTable& global();
   const OpDef* find(std::string_view name) const;
   /// As find, but throws InvalidModel with the closest name.
   const OpDef& get(std::string_view name) const;
@@ -197,7 +148,9 @@ class OpTable {
   std::vector<const OpDef*> all() const;
 
  private:
+  void add(const OpDef& def);
+
   std::map<std::string_view, OpDef, std::less<>> by_name_;
 };
 
-}  // namespace hetnn::ir
+}  // namespace hetnn::ops

@@ -179,7 +179,7 @@ std::string report_json(const NetworkPlan& plan, const ir::Graph& graph, std::st
                          {"to", device_name(plan, crossing.to_device)},
                          {"bytes", crossing.bytes},
                          {"dtype", dtype_name(value.dtype())},
-                         {"layout", value.rank() == 4 ? "nhwc" : "plain"},
+                         {"layout", ops::is_feature_map(value.type()) ? "nhwc" : "plain"},
                          {"predicted_us", crossing.transfer_us}});
   }
   for (const PartitionNote& note : result.notes) {

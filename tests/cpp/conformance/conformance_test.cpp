@@ -182,7 +182,7 @@ bool takes(std::string_view source, Form form) {
   std::mt19937 random(1);
   try {
     const ir::Graph graph = graph_of(source, random, form);
-    return form == Form::as_written || ops::has_narrow(*graph.outputs()[0]->producer());
+    return form == Form::as_written || ops::has_narrow(graph.outputs()[0]->producer()->call());
   } catch (const InvalidModel&) {
     return false;
   }

@@ -32,7 +32,7 @@ void join_runs(int64_t stride, int64_t& run_bytes, int64_t& runs) {
 
 }  // namespace
 
-Layout layout_of(const ir::Value& value) { return value.rank() == 4 ? Layout::nhwc : Layout::plain; }
+Layout layout_of(const ir::Value& value) { return ops::is_feature_map(value.type()) ? Layout::nhwc : Layout::plain; }
 
 Generator::Map Generator::map_of(const ir::Value& value, int rank) const {
   std::vector<int64_t> shape = evaluate(value.shape(), bindings_);

@@ -9,7 +9,7 @@
 #include "hetnn/backends/cpu/roofline.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/kernels/elementwise/nary.h"
-#include "hetnn/plan/partition/explain.h"
+#include "hetnn/plan/partition/explain/explain.h"
 
 namespace py = pybind11;
 
@@ -38,7 +38,10 @@ void bind_compile(py::module_& m) {
           "to_json", [](const PlannedModel& plan) { return plan.report(); },
           "The plan as JSON text, in the form of docs/report-schema.json.")
       .def(
-          "why", [](const PlannedModel& plan, const std::string& node) { return plan::why_json(plan.plan(), node); },
+          "why",
+          [](const PlannedModel& plan, const std::string& node) {
+            return report::why_json(plan::why_row(plan.plan(), node));
+          },
           py::arg("node"), "Why a node is where it is, as JSON text.")
       .def(
           "explain",

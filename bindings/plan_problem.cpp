@@ -8,9 +8,9 @@
 #include <unordered_map>
 
 #include "hetnn/base/error.h"
-#include "hetnn/plan/partition/explain.h"
-#include "hetnn/plan/partition/plan_json.h"
-#include "hetnn/plan/partition/problem.h"
+#include "hetnn/plan/partition/explain/explain.h"
+#include "hetnn/plan/partition/problem/problem.h"
+#include "hetnn/plan/partition/strategies/plan_json.h"
 
 namespace hetnn {
 namespace {

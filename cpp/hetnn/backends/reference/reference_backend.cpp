@@ -28,7 +28,7 @@ class ReferenceBackend final : public Backend {
   }
 
   program::Subprogram lower(ir::Graph& subgraph, Assembler& assembler, const LowerOptions&,
-                            std::vector<plan::FusionRow>&) const override {
+                            std::vector<report::FusionRow>&) const override {
     const std::string code = ir::print(subgraph);
     program::Subprogram out;
     out.code =

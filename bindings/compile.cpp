@@ -56,9 +56,6 @@ void bind_compile(py::module_& m) {
           },
           py::arg("other"), "What differs in another plan, as JSON text.")
       .def(
-          "svg", [](const PlannedModel& plan) { return plan::plan_svg(plan.plan().problem, plan.plan().result); },
-          "The plan as an SVG document.")
-      .def(
           "problem", [](const PlannedModel& plan) { return plan::problem_json(plan.plan().problem); },
           "The planning problem that the network made, as JSON text.")
       .def_property_readonly(

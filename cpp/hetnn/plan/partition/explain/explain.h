@@ -1,5 +1,5 @@
 // Questions about a plan: why a node is where it is, what other plans would cost, what more support would gain, how two
-// plans differ, a picture.
+// plans differ.
 #pragma once
 
 #include <memory>
@@ -85,10 +85,6 @@ struct WhatIf {
 /// scaled by the mean ratio of both devices over the nodes that both support, else that time itself.
 std::vector<WhatIf> what_if(const Problem& problem, const Options& options, const PartitionResult& result,
                             const std::vector<std::string>& kinds = {});
-
-/// The plan as an SVG document: subgraphs as boxes along the overlapped schedule, one row a device, coloured by device,
-/// with the values that cross as lines. Needs no other program.
-std::string plan_svg(const Problem& problem, const PartitionResult& result);
 
 /// The documents of hetnn.planning: each answer as JSON text.
 std::string why_json(const Problem& problem, const PartitionResult& result, const std::string& id);

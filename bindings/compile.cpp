@@ -9,7 +9,7 @@
 #include "hetnn/backends/cpu/roofline.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/kernels/elementwise/nary.h"
-#include "hetnn/plan/partition/explain.h"
+#include "hetnn/plan/partition/explain/explain.h"
 
 namespace py = pybind11;
 
@@ -38,7 +38,10 @@ void bind_compile(py::module_& m) {
           "to_json", [](const PlannedModel& plan) { return plan.report(); },
           "The plan as JSON text, in the form of docs/report-schema.json.")
       .def(
-          "why", [](const PlannedModel& plan, const std::string& node) { return plan::why_json(plan.plan(), node); },
+          "why",
+          [](const PlannedModel& plan, const std::string& node) {
+            return report::why_json(plan::why_row(plan.plan(), node));
+          },
           py::arg("node"), "Why a node is where it is, as JSON text.")
       .def(
           "explain",
@@ -52,9 +55,6 @@ void bind_compile(py::module_& m) {
             return plan::diff_json(plan.plan().problem, plan.plan().result, other.plan().problem, other.plan().result);
           },
           py::arg("other"), "What differs in another plan, as JSON text.")
-      .def(
-          "svg", [](const PlannedModel& plan) { return plan::plan_svg(plan.plan().problem, plan.plan().result); },
-          "The plan as an SVG document.")
       .def(
           "problem", [](const PlannedModel& plan) { return plan::problem_json(plan.plan().problem); },
           "The planning problem that the network made, as JSON text.")

@@ -125,7 +125,7 @@ std::optional<plan::SubgraphRefusal> try_lowering(const ir::Graph& model, const 
   for (const auto* values : {&subgraph.inputs, &subgraph.outputs}) {
     for (const ir::Value* value : *values) declare_crossing(*value, scratch);
   }
-  std::vector<plan::FusionRow> fusions;
+  std::vector<report::FusionRow> fusions;
   const auto first_line = [](const char* what) {
     const std::string message = what;
     return message.substr(0, message.find('\n'));
@@ -179,20 +179,12 @@ std::unique_ptr<PlannedModel> PlannedModel::make(ir::Graph graph, const TargetSp
     graph.stage = ir::Stage::legal;
     out->graph_ = std::move(chosen.graph);
     out->plan_ = repaired_plan_of(out->graph_);
-    for (const passes::Rewrite& rewrite : chosen.refused) out->kept_as_written_.insert(rewrite.node);
-    plan::Rewriting& rewriting = out->rewriting_;
-    for (const passes::Rewrite& rewrite : chosen.taken) {
-      rewriting.rows.push_back({.rule = rewrite.rule,
-                                .node = rewrite.node,
-                                .op = rewrite.op,
-                                .form = rewrite.form,
-                                .why = rewrite.why,
-                                .predicted_us_after = rewrite.expansion_us});
-    }
-    if (!rewriting.rows.empty()) {
+    for (const report::RewriteRow& rewrite : chosen.refused) out->kept_as_written_.insert(rewrite.node);
+    out->rewrites_ = std::move(chosen.taken);
+    if (!out->rewrites_.empty()) {
       const plan::NetworkPlan without = plan_of(graph);
-      plan::add_worth(without, out->plan_, rewriting.rows);
-      rewriting.totals = plan::rewriting_totals(without, out->plan_);
+      plan::add_worth(without, out->plan_, out->rewrites_);
+      out->rewriting_ = plan::rewriting_totals(without, out->plan_);
     }
   } else {
     graph.stage = ir::Stage::legal;
@@ -204,8 +196,12 @@ std::unique_ptr<PlannedModel> PlannedModel::make(ir::Graph graph, const TargetSp
   return out;
 }
 
-std::string PlannedModel::report(const std::vector<plan::FusionRow>& fusions) const {
-  return plan::report_json(plan_, graph_, options_.strategy, rewriting_, fusions);
+std::string PlannedModel::report(const std::vector<report::FusionRow>& fusions) const {
+  report::Report out = plan::report_of(plan_, graph_, options_.strategy);
+  out.rewrites = rewrites_;
+  out.rewriting = rewriting_;
+  out.fusions = fusions;
+  return report::report_json(out);
 }
 
 std::string check_json(ir::Graph graph, const TargetSpec& target) {
@@ -213,7 +209,7 @@ std::string check_json(ir::Graph graph, const TargetSpec& target) {
   const target::Target made = target_of(target, backends);
   ir::verify(graph);
   passes::canonicalize(graph);
-  return plan::unsupported_json(plan::describe_network(graph, made, {}));
+  return report::nodes_json(plan::unsupported_nodes(plan::describe_network(graph, made, {})));
 }
 
 std::unique_ptr<Compilation> Compilation::make(ir::Graph graph, const TargetSpec& target,

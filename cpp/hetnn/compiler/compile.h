@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -53,11 +54,11 @@ class PlannedModel {
   ir::Graph& graph() { return graph_; }
   const target::Target& target() const { return target_; }
   const plan::NetworkPlan& plan() const { return plan_; }
-  const std::vector<plan::RewriteRow>& rewrites() const { return rewriting_.rows; }
+  const std::vector<report::RewriteRow>& rewrites() const { return rewrites_; }
   const TargetSpec& spec() const { return spec_; }
   const CompileOptions& options() const { return options_; }
   const backends::Backend& backend(const std::string& device) const;
-  std::string report(const std::vector<plan::FusionRow>& fusions = {}) const;
+  std::string report(const std::vector<report::FusionRow>& fusions = {}) const;
 
   /// What the plan would gain if a device supported one more operator of the model as it was written, before rewriting:
   /// JSON rows `{"device", "support", "nodes": [{"node", "loc", "module"}], "rewritten", "cost_us", "gain_us"}`, the
@@ -72,14 +73,15 @@ class PlannedModel {
   std::vector<std::shared_ptr<const backends::Backend>> backends_;
   CompileOptions options_;
   plan::NetworkPlan plan_;
-  plan::Rewriting rewriting_;
+  std::vector<report::RewriteRow> rewrites_;
+  std::optional<report::RewritingTotals> rewriting_;  // where anything was rewritten
   // The model before it was legalized, and its nodes that stayed though a rule would have rewritten them.
   ir::Graph canonical_;
   std::set<std::string, std::less<>> kept_as_written_;
 };
 
 /// Every node of a model that the target's accelerators do not take as it stands, with all reasons and source lines:
-/// JSON rows of `plan::unsupported_json`.
+/// JSON rows as those of `plan::unsupported_nodes`.
 std::string check_json(ir::Graph graph, const TargetSpec& target);
 
 /// A compiled model: the program, and what is needed to compile accelerator subgraphs for further shapes.
@@ -105,7 +107,7 @@ class Compilation {
   std::unique_ptr<PlannedModel> model_;
   backends::Assembler assembler_;
   std::vector<ir::Graph> subgraphs_;  // as lowered, by number
-  std::vector<plan::FusionRow> fusions_;
+  std::vector<report::FusionRow> fusions_;
   std::string target_json_;
 };
 

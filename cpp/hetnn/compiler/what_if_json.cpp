@@ -5,7 +5,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/compiler/compile.h"
-#include "hetnn/plan/partition/explain.h"
+#include "hetnn/plan/partition/explain/explain.h"
 
 namespace hetnn {
 namespace {

@@ -10,7 +10,7 @@
 #include <limits>
 #include <random>
 
-#include "hetnn/base/error.h"
+#include "expect_error.h"
 #include "hetnn/program/hash.h"
 
 namespace hetnn::program {
@@ -274,9 +274,10 @@ TEST_F(File, IsWrittenWholeAndMapped) {
 
 TEST_F(File, LeavesNothingBehindWhenItCannotBeWritten) {
   std::filesystem::create_directories(folder_ / "taken" / "inside");
-  EXPECT_THROW(write_file(folder_ / "taken", counting(10)), InvalidModel);
+  EXPECT_ERROR(write_file(folder_ / "taken", counting(10)), InvalidModel, "cannot be renamed into place: ", "taken");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
-  EXPECT_THROW(write_file(folder_ / "absent" / "net.hetnn", counting(10)), InvalidModel);
+  EXPECT_ERROR(write_file(folder_ / "absent" / "net.hetnn", counting(10)), InvalidModel,
+               "cannot be created: No such file");
 }
 
 TEST_F(File, SaysWhyItCannotBeRead) {

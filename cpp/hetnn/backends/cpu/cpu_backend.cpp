@@ -44,13 +44,13 @@ class CpuBackend final : public Backend {
   double launch_us() const override { return speeds_.launch_us; }
 
   program::Subprogram lower(ir::Graph& subgraph, Assembler& assembler, const LowerOptions& options,
-                            std::vector<plan::FusionRow>& fusions) const override {
+                            std::vector<report::FusionRow>& fusions) const override {
     passes::compute_in_f32(subgraph);
     const auto can_follow = [hints = subgraph.hints()](std::span<const ir::Node* const> launch,
                                                        const ir::Node& follower) {
       return cpu::can_follow(launch, follower, hints);
     };
-    const std::vector<plan::FusionRow> fused = passes::fuse(subgraph, {.enabled = options.fusion,
+    const std::vector<report::FusionRow> fused = passes::fuse(subgraph, {.enabled = options.fusion,
                                                                        .can_follow = can_follow,
                                                                        .combines = true,
                                                                        .in_order = options.deterministic});

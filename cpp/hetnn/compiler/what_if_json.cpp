@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-bool is_called(const ir::OpDef& op, std::string_view word) {
+bool is_called(const ops::OpDef& op, std::string_view word) {
   return op.name == word ||
          std::any_of(op.torch.begin(), op.torch.end(), [&](const auto& name) { return name.overload == word; }) ||
          std::find(op.onnx.begin(), op.onnx.end(), word) != op.onnx.end();
@@ -23,7 +23,7 @@ std::set<std::string> lacking_ops(const plan::NetworkPlan& written, const std::v
   std::set<std::string> lacking, present;
   std::vector<uint8_t> known(words.size(), 0);
   for (size_t k = 0; k < written.nodes.size(); ++k) {
-    const ir::OpDef& op = written.nodes[k]->op();
+    const ops::OpDef& op = written.nodes[k]->op();
     present.emplace(op.name);
     bool wanted = words.empty();
     for (size_t w = 0; w < words.size(); ++w) {

@@ -234,7 +234,6 @@ std::unique_ptr<Compilation> Compilation::make(ir::Graph graph, const TargetSpec
     program::Subprogram made = backend.lower(extracted, out->assembler_, options.lower, out->fusions_);
     made.name = text(subgraph.device, ".", k);
     made.device = subgraph.device;
-    made.kind = backend.kind();
     for (const ir::Value* input : subgraph.inputs) {
       made.inputs.push_back(out->assembler_.boundary(input->name()));
       if (auto at = writer.find(input); at != writer.end()) made.depends_on.push_back(at->second);
@@ -280,12 +279,12 @@ void Compilation::add_variant(const Bindings& bindings) {
   }
 }
 
-std::vector<std::byte> Compilation::image() const {
-  program::Program program = assembler_.finished();
+std::vector<std::byte> Compilation::image(int64_t weights_begin_bytes) const {
+  program::Program program = assembler_.program();
   program.report_json = report();
   program.target_json = target_json_;
   program.hetnn_version = HETNN_VERSION;
-  return program::pack(program);
+  return program::pack(program, weights_begin_bytes);
 }
 
 }  // namespace hetnn

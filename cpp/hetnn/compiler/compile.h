@@ -98,8 +98,8 @@ class Compilation {
 
   const PlannedModel& model() const { return *model_; }
   std::string report() const { return model_->report(fusions_); }
-  /// The executable image.
-  std::vector<std::byte> image() const;
+  /// The executable image, or what is to be added to an executable that has the weights before `weights_begin_bytes`.
+  std::vector<std::byte> image(int64_t weights_begin_bytes = 0) const;
 
  private:
   std::unique_ptr<PlannedModel> model_;

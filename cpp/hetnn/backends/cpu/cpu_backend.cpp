@@ -70,7 +70,7 @@ class CpuBackend final : public Backend {
                                                                        .in_order = options.deterministic});
     fusions.insert(fusions.end(), fused.begin(), fused.end());
     program::Subprogram out;
-    out.code = cpu::emit(subgraph, assembler, options.tune_threads);
+    out.code = program::write_cpu_code(cpu::emit(subgraph, assembler, options.tune_threads));
     return out;
   }
 

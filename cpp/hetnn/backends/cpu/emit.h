@@ -3,7 +3,7 @@
 
 #include "hetnn/backends/assembler.h"
 #include "hetnn/ir/graph.h"
-#include "hetnn/program/program.h"
+#include "hetnn/program/cpu_code.h"
 
 namespace hetnn::backends::cpu {
 

@@ -27,12 +27,10 @@ class ReferenceBackend final : public Backend {
     return kNode_us + work.macs / kMacsPerUs + work.flops / kFlopsPerUs;
   }
 
-  program::Subprogram lower(ir::Graph& subgraph, Assembler& assembler, const LowerOptions&,
+  program::Subprogram lower(ir::Graph& subgraph, Assembler&, const LowerOptions&,
                             std::vector<plan::FusionRow>&) const override {
-    const std::string code = ir::print(subgraph);
     program::Subprogram out;
-    out.code =
-        program::ReferenceCode{assembler.blob(std::as_bytes(std::span(code))), static_cast<int64_t>(code.size())};
+    out.code = program::Code::of_text("reference", 1, ir::print(subgraph));
     return out;
   }
 };

@@ -83,16 +83,17 @@ void bind_compile(py::module_& m) {
            "Compiles the accelerator subgraphs for further values of the model's symbols.")
       .def(
           "specialize",
-          [](Compilation& c, const Bindings& bindings) {
+          [](Compilation& c, const Bindings& bindings, int64_t weights_bytes) {
             std::vector<std::byte> out;
             {
               py::gil_scoped_release release;
               c.add_variant(bindings);
-              out = c.image();
+              out = c.image(weights_bytes);
             }
             return bytes_of(out);
           },
-          py::arg("bindings"), "add_variant, then image.");
+          py::arg("bindings"), py::arg("weights_bytes"),
+          "add_variant, then the image of what it adds to an executable with so many bytes of weights.");
 
   m.def("on_general_processor", &Compilation::on_general_processor, py::arg("plan"), py::arg("fusion"),
         "The graph of a plan on the general processor alone, to measure its nodes; without fusion, one kernel a node.");

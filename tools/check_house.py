@@ -40,12 +40,16 @@ def _in_folder(*folders: str) -> Callable[[Path], bool]:
     return lambda path: any(path.is_relative_to(folder) for folder in folders)
 
 
-# The one header that speaks of JSON: tables of fields, for files named *_json.cpp.
-_JSON_FIELDS = Path("cpp/hetnn/base/json_fields.h")
+# The headers that speak of JSON, for files named *_json.cpp.
+_JSON_HEADERS = {Path("cpp/hetnn/base/json_fields.h"), Path("cpp/hetnn/base/json_reader.h")}
 
 
 def _json_file(path: Path) -> bool:
-    return path.name.endswith("_json.cpp") or path == _JSON_FIELDS or path.is_relative_to("tests")
+    return (
+        path.name.endswith("_json.cpp")
+        or path in _JSON_HEADERS
+        or path.is_relative_to("tests")
+    )
 
 
 FENCES = [

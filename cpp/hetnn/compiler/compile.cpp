@@ -65,13 +65,13 @@ std::unique_ptr<Compilation> Compilation::on_general_processor(const PlannedMode
 
 void Compilation::add_variant(const Bindings& bindings) { pipeline::add_variant(*model_->draft_, bindings); }
 
-std::vector<std::byte> Compilation::image() const {
+std::vector<std::byte> Compilation::image(int64_t weights_begin_bytes) const {
   const pipeline::Draft& draft = *model_->draft_;
-  program::Program program = draft.assembler.finished();
+  program::Program program = draft.assembler.program();
   program.report_json = model_->report();
   program.target_json = draft.spec.json;
   program.hetnn_version = HETNN_VERSION;
-  return program::pack(program);
+  return program::pack(program, weights_begin_bytes);
 }
 
 }  // namespace hetnn

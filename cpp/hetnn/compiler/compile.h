@@ -96,8 +96,8 @@ class Compilation {
   static std::unique_ptr<Compilation> on_general_processor(const PlannedModel& planned, bool fusion);
 
   const PlannedModel& model() const { return *model_; }
-  /// The executable image.
-  std::vector<std::byte> image() const;
+  /// The executable image, or what is to be added to an executable that has the weights before `weights_begin_bytes`.
+  std::vector<std::byte> image(int64_t weights_begin_bytes = 0) const;
 
  private:
   std::unique_ptr<PlannedModel> model_;

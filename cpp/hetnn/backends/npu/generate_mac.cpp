@@ -40,14 +40,14 @@ int64_t most_rows_read(const Window& w, int64_t count, int64_t in_h) {
 
 }  // namespace
 
-// Filters in blocks of `block`, each block as [kernel row][kernel column][channel][filter]; offset in the image.
+// Filters in blocks of `block`, each block as [kernel row][kernel column][channel][filter]; where it begins.
 int64_t Generator::pack_filters(const Tensor& weight, int64_t block) {
   std::byte* data = nullptr;
   const Tensor packed = Tensor::zeros(weight.dtype(), {weight.elems()}, &data);
   const std::vector<int64_t>& s = weight.shape();
   const int64_t filters = s[0], channels = s[1], taps = s.size() == 4 ? s[2] * s[3] : 1;
   const auto size = static_cast<size_t>(dtype_bytes(weight.dtype()));
-  for (int64_t first = 0; constants_ && first < filters; first += block) {
+  for (int64_t first = 0; keep_ && first < filters; first += block) {
     for (int64_t t = 0; t < taps; ++t) {
       for (int64_t c = 0; c < channels; ++c) {
         for (int64_t f = first; f < std::min(first + block, filters); ++f) {

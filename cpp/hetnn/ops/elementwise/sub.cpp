@@ -13,7 +13,7 @@ ir::OpDef define_sub() {
           .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
           .attrs = {},
           .traits = ir::Trait::elementwise | ir::Trait::compute,
-          .torch = {{"aten.sub.Tensor", "a b"}, {"aten.sub.Scalar", "a b"}},
+          .torch = {},
           .onnx = {"Sub"},
           .infer = broadcast_inputs,
           .evaluate = [](const ir::Evaluation& e) { return map_binary(e, [](auto a, auto b) { return a - b; }); },

@@ -48,7 +48,7 @@ ir::OpDef define_where() {
           .inputs = {{"condition", "bool"}, {"a", "broadcasts"}, {"b", "broadcasts"}},
           .attrs = {},
           .traits = static_cast<uint32_t>(ir::Trait::elementwise),
-          .torch = {{"aten.where.self", "condition a b"}},
+          .torch = {},
           .onnx = {"Where"},
           .infer = infer,
           .evaluate = evaluate,

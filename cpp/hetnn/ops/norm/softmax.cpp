@@ -17,7 +17,7 @@ ir::OpDef define_softmax() {
           .inputs = {{"x", "any shape"}},
           .attrs = {{"axis", ir::AttrKind::integer, Dim(-1), "the axis; negative counts from the back"}},
           .traits = 0,
-          .torch = {{"aten.softmax.int", "x axis -"}, {"aten._softmax.default", "x axis -"}},
+          .torch = {},
           .onnx = {"Softmax"},
           .infer = infer_exponentials,
           .evaluate = evaluate,

@@ -11,7 +11,7 @@ OpDef define_add() {
           .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
           .attrs = {},
           .traits = Trait::elementwise | Trait::commutative | Trait::compute,
-          .torch = {{"aten.add.Tensor", "a b"}, {"aten.add.Scalar", "a b"}},
+          .torch = {},
           .onnx = {"Add"},
           .infer = broadcast_inputs,
           .evaluate = [](const Evaluation& e) { return map_binary(e, [](auto a, auto b) { return a + b; }); },

@@ -13,7 +13,7 @@ OpDef define_sub() {
           .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
           .attrs = {},
           .traits = Trait::elementwise | Trait::compute,
-          .torch = {{"aten.sub.Tensor", "a b"}, {"aten.sub.Scalar", "a b"}},
+          .torch = {},
           .onnx = {"Sub"},
           .infer = broadcast_inputs,
           .evaluate = [](const Evaluation& e) { return map_binary(e, [](auto a, auto b) { return a - b; }); },

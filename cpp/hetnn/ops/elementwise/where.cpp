@@ -48,7 +48,7 @@ OpDef define_where() {
           .inputs = {{"condition", "bool"}, {"a", "broadcasts"}, {"b", "broadcasts"}},
           .attrs = {},
           .traits = static_cast<uint32_t>(Trait::elementwise),
-          .torch = {{"aten.where.self", "condition a b"}},
+          .torch = {},
           .onnx = {"Where"},
           .infer = infer,
           .evaluate = evaluate,

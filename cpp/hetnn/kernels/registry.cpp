@@ -3,7 +3,6 @@
 #include <iterator>
 
 #include "hetnn/kernels/attention/attention.h"
-#include "hetnn/kernels/block_ops.h"
 #include "hetnn/kernels/conv/conv.h"
 #include "hetnn/kernels/elementwise/elementwise.h"
 #include "hetnn/kernels/gemm/gemm.h"
@@ -13,7 +12,7 @@
 #include "hetnn/kernels/pool/pool.h"
 #include "hetnn/kernels/quant/quant.h"
 #include "hetnn/kernels/reduce/reduce.h"
-#include "hetnn/ops/op_def.h"
+#include "hetnn/ops/elementwise/function.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -30,6 +29,11 @@ const std::vector<Variant>& variants() {
   return all;
 }
 
+// Elementwise functions share kernels by the number of their operands.
+std::string_view variant_name(ops::Function function) {
+  return ops::function_def(function).operands == 1 ? "unary" : "binary";
+}
+
 }  // namespace
 
 std::span<const Variant> all_kernels() { return variants(); }
@@ -41,9 +45,20 @@ const Variant* find_kernel(std::string_view name) {
 
 const Variant* variant_of(const ops::Call& call) {
   if (const std::optional<Step> function = function_of(call))
-    return find_kernel(is_binary(*block_op_from_name(function->function)) ? "binary" : "unary");
+    return find_kernel(variant_name(*ops::function_from_name(function->function)));
   const auto at = std::ranges::find(variants(), call.op->name, &Variant::op);
   return at == variants().end() ? nullptr : &*at;
+}
+
+bool computes(const Variant& variant, const ops::OpDef& op) {
+  if (!variant.op.empty()) return variant.op == op.name;
+  const std::optional<ops::Function> function = ops::function_from_name(op.name);
+  return function && variant.name == variant_name(*function);
+}
+
+std::string_view speed_of(std::string_view function) {
+  const std::optional<ops::Function> found = ops::function_from_name(function);
+  return found && ops::function_def(*found).cost == ops::Cost::transcendental ? "transcendental" : "elementwise";
 }
 
 std::optional<Step> function_of(const ops::Call& call) {
@@ -51,10 +66,11 @@ std::optional<Step> function_of(const ops::Call& call) {
   std::string name(call.op->name);
   if (const auto form = call.attrs.find("approximate"); form != call.attrs.end() && call.string("approximate") != "none")
     name += "_" + call.string("approximate");
-  if (!block_op_from_name(name)) return std::nullopt;
+  const std::optional<ops::Function> function = ops::function_from_name(name);
+  if (!function) return std::nullopt;
   Step out{.function = std::move(name)};
-  for (const ops::AttrDef& attr : call.op->attrs) {
-    if (attr.kind == ops::AttrKind::real) out.values.push_back(call.real(attr.name));
+  for (std::string_view constant : ops::function_def(*function).constants) {
+    if (!constant.empty()) out.values.push_back(call.real(constant));
   }
   return out;
 }

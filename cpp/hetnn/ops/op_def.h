@@ -88,14 +88,14 @@ struct Work {
 };
 
 struct OpDef {
-  std::string_view name;
-  std::string_view doc;  // one sentence, then the formula
-  std::vector<InputDef> inputs;
-  std::vector<AttrDef> attrs;
+  std::string_view name = {};
+  std::string_view doc = {};  // one sentence, then the formula
+  std::vector<InputDef> inputs = {};
+  std::vector<AttrDef> attrs = {};
   std::vector<std::string_view> outputs = {"y"};
   uint32_t traits = 0;
-  std::vector<TorchName> torch;
-  std::vector<std::string_view> onnx;  // ONNX op types with the same meaning
+  std::vector<TorchName> torch = {};
+  std::vector<std::string_view> onnx = {};  // ONNX op types with the same meaning
 
   /// Types of the outputs from a node whose inputs and attributes are set. Throws InvalidModel by `fail`.
   std::vector<Type> (*infer)(const Call&) = nullptr;
@@ -104,12 +104,12 @@ struct OpDef {
   /// Arithmetic work; none: one flop for every element of an elementwise operator, else nothing.
   Work (*work)(const Call&) = nullptr;
   std::vector<Metric> (*metrics)(const Call&) = nullptr;
-  std::vector<Constraint> constraints;
+  std::vector<Constraint> constraints = {};
 
   /// Largest max|difference| / max|reference| of any device's f32 result.
   double tolerance = 1e-5;
   /// One-line nodes for tests, fuzz seeds and benches: `conv2d(f32[1,3,8,8], f32[4,3,3,3], _) {stride = [2,2]}`.
-  std::vector<std::string_view> samples;
+  std::vector<std::string_view> samples = {};
 
   bool has(Trait trait) const { return (traits & static_cast<uint32_t>(trait)) != 0; }
   /// Its attribute of that name, or one of those that any node may have; null when there is none.

@@ -2,12 +2,9 @@
 //
 // Shared by linear, matmul, conv2d, conv1d, conv_transpose2d, the pools, unary, binary, nary, layer_norm and
 // scale_shift. The list is the text parameter `epilogue`, steps separated by ';', words within a step by ' ':
-//   add %i | sub %i | mul %i | div %i | max %i | min %i   combine with input i of the call (f32, broadcast as below)
-//   prelu %i                                     x < 0 ? x * slope : x, with slopes of one or C elements as input i
-//   scale a | shift b                            x * a ; x + b
-//   relu | relu6 | clip lo hi | leaky_relu slope | elu alpha | silu | hardswish | hardsigmoid | sigmoid | tanh | gelu |
-//   gelu_tanh | mish | softplus | abs | neg | square | sqrt | exp          (exactly the ops that `unary` knows, see
-//                                                                           elementwise/elementwise.h)
+//   add %i, maximum %i, prelu %i ...   a function of two operands: with input i of the call (f32, broadcast as below)
+//   relu, clamp lo hi, elu alpha ...   a function of one operand, with its constants
+// by the names of ops/elementwise/formulas.inc. The slopes of prelu have one or C elements.
 // Operands i are appended to the call's inputs. An operand either has the shape of the output (any layout for rank >= 3
 // that the output has too), or is constant over all but the channels ([C], [1,C,1,1]; for `linear` and `matmul` the
 // last axis), or over the pixels ([N,C,1,1]), or is a single element. NaN passes through every step as in torch.

@@ -6,6 +6,7 @@
 #include "hetnn/base/error.h"
 #include "hetnn/base/narrow_float.h"
 #include "hetnn/kernels/dispatch_dtype.h"
+#include "hetnn/kernels/elementwise/nary.h"
 #include "hetnn/kernels/elementwise/scalar_ops.h"
 #include "hetnn/kernels/elementwise/steps.h"
 #include "hetnn/kernels/nest.h"
@@ -28,7 +29,7 @@ bool same_view(const TensorView& a, const TensorView& b) {
          std::ranges::equal(a.shape(), b.shape());
 }
 
-/// f32: a first operation and an epilogue, run tile by tile.
+/// f32: a first operation and steps, run tile by tile.
 class Chain final : public Kernel {
  public:
   Chain(const KernelCall& call, std::string_view what, const std::string& op, bool binary) {
@@ -37,7 +38,7 @@ class Chain final : public Kernel {
     builder.add_operand(0);
     const int second = !binary ? -1 : op == "prelu" ? builder.add_channel_operand(1, true) : builder.add_operand(1);
     builder.add_step(op, call.params.reals("values", {}), second);
-    builder.add_epilogue();
+    builder.add_steps();
     nest_ = builder.nest();
     steps_ = builder.steps();
     for (int input = 0; input < (binary ? 2 : 1); ++input)
@@ -126,10 +127,10 @@ void require_dtype(const TensorView& view, DType dtype, std::string_view what) {
         text(what, " must be ", dtype_name(dtype), "; got ", dtype_name(view.dtype), ". Insert a cast."));
 }
 
-void refuse_epilogue(std::string_view what, const KernelCall& call) {
-  if (!call.params.text("epilogue", "").empty())
-    throw Unsupported(text(what, ": an epilogue needs f32; got ", dtype_name(call.inputs[0].dtype),
-                           ". Keep the steps as kernels of their own."));
+void refuse_steps(std::string_view what, const KernelCall& call) {
+  if (!call.steps.empty())
+    throw Unsupported(text(what, ": steps need f32; got ", dtype_name(call.inputs[0].dtype),
+                           ". Keep them as calls of their own."));
 }
 
 std::optional<CompareOp> compare_op_from_name(std::string_view name) {
@@ -167,7 +168,7 @@ std::unique_ptr<Kernel> make_unary(const KernelCall& call) {
   }
   require_dtype(y, x.dtype, what + ": the output");
   if (x.dtype == DType::f32) return std::make_unique<Chain>(call, what, op, false);
-  refuse_epilogue(what, call);
+  refuse_steps(what, call);
   const bool relu6 = op == "relu6";
   const std::vector<double> values = relu6 ? std::vector<double>{0, 6} : call.params.reals("values", {});
   const std::optional<BlockOp> block_op = block_op_from_name(relu6 ? "clip" : op);
@@ -206,7 +207,7 @@ std::unique_ptr<Kernel> make_binary(const KernelCall& call) {
   }
   require_dtype(call.outputs[0], dtype, what + ": the output");
   if (dtype == DType::f32) return std::make_unique<Chain>(call, what, op, true);
-  refuse_epilogue(what, call);
+  refuse_steps(what, call);
   check_step(what, op, {}, true);
   const BlockOp block_op = *block_op_from_name(op);
   return dispatch_dtype(dtype, what, [&]<typename Tag>(Tag) -> std::unique_ptr<Kernel> {
@@ -248,6 +249,17 @@ std::unique_ptr<Kernel> make_cast(const KernelCall& call) {
       });
     });
   });
+}
+
+std::span<const Variant> elementwise_variants() {
+  static constexpr Variant kVariants[] = {
+      {.name = "unary", .op = {}, .speed = "elementwise", .create = make_unary, .takes_steps = true},
+      {.name = "binary", .op = {}, .speed = "elementwise", .create = make_binary, .takes_steps = true},
+      {.name = "where", .op = "where", .speed = "elementwise", .create = make_where},
+      {.name = "cast", .op = "cast", .speed = "elementwise", .create = make_cast},
+      {.name = "nary", .op = "nary", .speed = "elementwise", .create = make_nary, .takes_steps = true, .tune = tune_nary},
+  };
+  return kVariants;
 }
 
 }  // namespace hetnn::kernels

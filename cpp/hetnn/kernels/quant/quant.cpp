@@ -105,4 +105,13 @@ std::unique_ptr<Kernel> make_narrow_cast(const KernelCall& call) {
   return make<float, uint16_t>(call, "cast", [to](float x) { return narrow_float(to, x); });
 }
 
+std::span<const Variant> quant_variants() {
+  static constexpr Variant kVariants[] = {
+      {.name = "quantize", .op = "quantize", .speed = "move", .create = make_quantize},
+      {.name = "dequantize", .op = "dequantize", .speed = "move", .create = make_dequantize},
+      {.name = "lookup", .op = "lookup", .speed = "move", .create = make_lookup},
+  };
+  return kVariants;
+}
+
 }  // namespace hetnn::kernels

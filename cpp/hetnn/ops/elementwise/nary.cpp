@@ -1,23 +1,15 @@
 // nary: a sum with coefficients, a product or an extreme of any number of values, as one layer.
 #include <algorithm>
+#include <memory>
 
-#include "hetnn/ops/evaluate.h"
+#include "hetnn/ops/elementwise/vocabulary.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
 namespace {
 
 constexpr size_t kMostInputs = 100;
-
-// NaN wins, as in maximum and minimum.
-template <typename T>
-T combine(const std::string& op, T a, T b) {
-  if (op == "add") return static_cast<T>(a + b);
-  if (op == "mul") return static_cast<T>(a * b);
-  if (op == "max") return a != a || a > b ? a : b;
-  return a != a || a < b ? a : b;
-}
 
 std::vector<Type> infer(const Call& call) {
   const std::string& op = call.string("op");
@@ -30,37 +22,54 @@ std::vector<Type> infer(const Call& call) {
   const size_t coefficients = call.reals("coefficients").size();
   if (coefficients != 0 && (op != "add" || coefficients != count))
     fail(call, "nary_c5",
-             text("coefficients go with op add, one for each of ", count, " inputs; got ", coefficients, " with op ",
-                  op, ". Leave them out or give them all."));
+         text("coefficients go with op add, one for each of ", count, " inputs; got ", coefficients, " with op ", op,
+              ". Leave them out or give them all."));
   if (coefficients != 0 && !is_real(types.front()))
     fail(call, "nary_c6",
-             text("coefficients are for real values; got ", dtype_name(types.front().dtype), ". Cast the inputs."));
+         text("coefficients are for real values; got ", dtype_name(types.front().dtype), ". Cast the inputs."));
   return types;
 }
 
-std::vector<Tensor> evaluate(const Evaluation& e) {
-  const std::string& op = e.call.string("op");
+// One input after the other joins the result so far, which is rounded to the elements' type at the end.
+template <typename T, typename Join>
+void fold(const Evaluation& e, const Result& y, Join join) {
+  using V = Wide<T>;
   const std::vector<double>& coefficients = e.call.reals("coefficients");
-  const std::vector<int64_t> shape = e.output_shape();
-  std::byte* data = nullptr;
-  Tensor y = Tensor::zeros(e.input(0).dtype(), shape, &data);
-  visit_dtype(y.dtype(), [&](auto zero) {
+  const auto elems = static_cast<size_t>(y.elems());
+  std::unique_ptr<V[]> wide(std::is_same_v<T, V> ? nullptr : new V[elems]);
+  V* so_far = wide ? wide.get() : reinterpret_cast<V*>(y.data);
+  bool first = true;
+  for (size_t k = 0; k < e.inputs.size(); ++k) {
+    const double c = coefficients.empty() ? 1 : coefficients[k];
+    if (c == 0 && !e.call.flag("in_order")) continue;
+    const T* x = e.input(k).values<T>().data();
+    nest<2>(y.shape, {strides_of(y.shape), broadcast_strides(e.input(k).shape, y.shape)},
+            [=](int64_t at, int64_t from) {
+              const auto term = vocabulary::Mul(static_cast<V>(x[from]), static_cast<V>(c));
+              so_far[at] = first ? term : join(so_far[at], term);
+            });
+    first = false;
+  }
+  if (first) std::fill_n(so_far, elems, V(0));
+  if (wide) std::transform(so_far, so_far + elems, y.values<T>(), [](V value) { return static_cast<T>(value); });
+}
+
+void evaluate_nary(const Evaluation& e) {
+  const std::string& op = e.call.string("op");
+  const Result y = e.output();
+  visit_dtype(y.dtype, [&](auto zero) {
     using T = decltype(zero);
-    bool first = true;
-    for (size_t k = 0; k < e.inputs.size(); ++k) {
-      const double c = coefficients.empty() ? 1 : coefficients[k];
-      if (c == 0 && !e.call.flag("in_order")) continue;
-      const Tensor x = gather_strided(e.input(k), shape, 0, broadcast_strides(e.input(k).shape(), shape));
-      const auto in = x.values<T>();
-      for (size_t i = 0; i < in.size(); ++i) {
-        const T term = c == 1 ? in[i] : static_cast<T>(in[i] * static_cast<T>(c));
-        T& out = mutable_values<T>(data)[i];
-        out = first ? term : combine<T>(op, out, term);
-      }
-      first = false;
+    using V = Wide<T>;
+    if (op == "add") {
+      fold<T>(e, y, vocabulary::Add<V>);
+    } else if (op == "mul") {
+      fold<T>(e, y, vocabulary::Mul<V>);
+    } else if (op == "max") {
+      fold<T>(e, y, vocabulary::MaxNan<V>);
+    } else {
+      fold<T>(e, y, vocabulary::MinNan<V>);
     }
   });
-  return {y};
 }
 
 }  // namespace
@@ -76,23 +85,13 @@ OpDef define_nary() {
                     {"in_order", AttrKind::boolean, false,
                      "round every product and sum, in this order; else an input with coefficient 0 is not read"}},
           .traits = Trait::elementwise | Trait::compute,
-          .torch = {},
           .onnx = {"Sum"},
           .infer = infer,
-          .evaluate = evaluate,
+          .meaning = evaluate_nary,
           .work =
               [](const Call& call) {
                 return Work{.macs = 0,
-                                .flops = elements(call.output().shape) * static_cast<int64_t>(call.inputs.size())};
-              },
-          .constraints = {},
-          .kernel =
-              [](const Call& call) {
-                return KernelUse{.kernel = "nary",
-                                     .params = {{"op", call.string("op")},
-                                                {"coefficients", call.reals("coefficients")},
-                                                {"deterministic", Dim(call.flag("in_order"))}},
-                                     .takes_steps = true};
+                            .flops = elements(call.output().shape) * static_cast<int64_t>(call.inputs.size())};
               },
           .tolerance = 1e-6,
           .samples = {"nary(f32[2,3,5,7], f32[2,3,5,7], f32[2,3,5,7])", "nary(f32[2,3,4,4], f32[3,1,1]) {op = mul}",

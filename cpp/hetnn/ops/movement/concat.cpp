@@ -48,7 +48,7 @@ OpDef define_concat() {
           .inputs = {{"x", "equal but for the axis", false, true}},
           .attrs = {{"axis", AttrKind::integer, Dim(0), "the axis"}},
           .traits = static_cast<uint32_t>(Trait::movement),
-          .torch = {{"aten.cat.default", "x axis"}},
+          .torch = {},
           .onnx = {"Concat"},
           .infer = infer,
           .meaning = meaning,

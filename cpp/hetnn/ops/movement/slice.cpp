@@ -70,7 +70,7 @@ OpDef define_slice() {
                     {"inside", AttrKind::boolean, false,
                      "0 <= start <= end <= size is known of every size, so y has (end - start) / step entries"}},
           .traits = static_cast<uint32_t>(Trait::movement),
-          .torch = {{"aten.slice.Tensor", "x axis start end step"}},
+          .torch = {},
           .onnx = {},
           .infer = infer,
           .meaning = meaning,

@@ -19,7 +19,7 @@ OpDef define_log_softmax() {
           .inputs = {{"x", "any shape"}},
           .attrs = {{"axis", AttrKind::integer, Dim(-1), "the axis; negative counts from the back"}},
           .traits = 0,
-          .torch = {{"aten.log_softmax.int", "x axis -"}, {"aten._log_softmax.default", "x axis -"}},
+          .torch = {},
           .onnx = {"LogSoftmax"},
           .infer = infer_exponentials,
           .meaning = meaning,

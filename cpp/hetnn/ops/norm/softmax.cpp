@@ -17,7 +17,7 @@ OpDef define_softmax() {
           .inputs = {{"x", "any shape"}},
           .attrs = {{"axis", AttrKind::integer, Dim(-1), "the axis; negative counts from the back"}},
           .traits = 0,
-          .torch = {{"aten.softmax.int", "x axis -"}, {"aten._softmax.default", "x axis -"}},
+          .torch = {},
           .onnx = {"Softmax"},
           .infer = infer_exponentials,
           .meaning = meaning,

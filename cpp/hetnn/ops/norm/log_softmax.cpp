@@ -1,12 +1,14 @@
 // log_softmax: logarithm of normalized exponentials along an axis.
+#include <cmath>
+
 #include "hetnn/ops/kernel_use.h"
 #include "hetnn/ops/norm/exponentials.h"
 
 namespace hetnn::ops {
 namespace {
 
-std::vector<Tensor> evaluate(const Evaluation& e) {
-  return evaluate_exponentials(e, [](double x, double sum) { return x - std::log(sum); });
+void meaning(const Evaluation& e) {
+  evaluate_exponentials(e, [](double sum) { return [log = std::log(sum)](double x, double) { return x - log; }; });
 }
 
 }  // namespace
@@ -20,7 +22,7 @@ OpDef define_log_softmax() {
           .torch = {},
           .onnx = {"LogSoftmax"},
           .infer = infer_exponentials,
-          .evaluate = evaluate,
+          .meaning = meaning,
           .work = exponentials_work,
           .constraints = {},
           .kernel = named_kernel("log_softmax", {"axis"}),

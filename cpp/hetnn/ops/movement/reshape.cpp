@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 #include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
@@ -36,7 +35,6 @@ OpDef define_reshape() {
       .infer = infer,
       .meaning = [](const Evaluation& e) { copy(e.input(0), e.output()); },
       .constraints = {},
-      .kernel = [](const Call&) { return KernelUse{.kernel = "reshape", .layout = KernelUse::Layout::written_plain}; },
       .tolerance = 0,
       .samples = {"reshape(f32[2,3,4]) {shape = [6,4]}", "reshape(f32[n,4]) {shape = [2*n,2]}"}};
 }

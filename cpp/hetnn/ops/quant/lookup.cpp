@@ -47,10 +47,6 @@ OpDef define_lookup() {
           .infer = infer,
           .meaning = meaning,
           .constraints = {},
-          .kernel =
-              [](const Call& call) {
-                return KernelUse{.kernel = "lookup", .params = {{"table", entries(call.tensor("table"))}}};
-              },
           .tolerance = 0,
           .samples = {sample}};
 }

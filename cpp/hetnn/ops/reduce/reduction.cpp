@@ -1,7 +1,6 @@
 // Reductions as operators.
 #include "hetnn/ops/reduce/reduction.h"
 
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -27,7 +26,6 @@ OpDef reduction(const Reduction& of, std::vector<Type> (*infer)(const Call&)) {
           .meaning = of.meaning,
           .work = [](const Call& call) { return Work{.macs = 0, .flops = elements(call.input(0).shape)}; },
           .constraints = {},
-          .kernel = reduce_kernel(of.kernel),
           .tolerance = of.tolerance,
           .samples = of.samples};
 }

@@ -20,7 +20,6 @@ struct Reduction {
   std::vector<TorchName> torch;
   std::vector<std::string_view> onnx;
   void (*meaning)(const Evaluation&);
-  std::string kernel;  // its name among the kernel's operations
   double tolerance;
   std::vector<std::string_view> samples;
 };

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 #include "hetnn/ops/nest.h"
 #include "hetnn/ops/widened.h"
 
@@ -124,13 +123,6 @@ OpDef define_conv2d() {
       .work = work,
       .metrics = metrics,
       .constraints = {constant_weights("conv2d_npu_c1")},
-      .kernel =
-          [](const Call& call) {
-            KernelUse use = named_kernel("conv2d", {"stride", "padding", "dilation", "groups"},
-                                         KernelUse::Layout::channels_last, true)(call);
-            use.params["bias"] = Dim(call.has(2));
-            return use;
-          },
       .tolerance = 1e-5,
       .samples = {"conv2d(f32[1,3,8,8], f32[4,3,3,3], f32[4])",
                   "conv2d(f32[2,4,9,7], f32[6,2,3,2], _) {stride = [2,1], padding = [1,0], groups = 2}",

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 #include "hetnn/ops/nest.h"
 #include "hetnn/ops/widened.h"
 
@@ -108,13 +107,6 @@ OpDef define_conv_transpose2d() {
           .meaning = meaning,
           .work = work,
           .constraints = {},
-          .kernel =
-              [](const Call& call) {
-                KernelUse use = named_kernel("conv_transpose2d", {"stride", "padding", "dilation", "groups"},
-                                             KernelUse::Layout::channels_last, true)(call);
-                use.params["bias"] = Dim(call.has(2));
-                return use;
-              },
           .tolerance = 1e-5,
           .samples = {"conv_transpose2d(f32[1,3,5,4], f32[3,4,2,2], f32[4]) {stride = [2,2]}",
                       "conv_transpose2d(f32[2,4,4,5], f32[4,3,3,4], _) {stride = [2,3], padding = [1,1], "

@@ -1,6 +1,5 @@
 // gated_conv2d: a 1x1 convolution whose input is first multiplied by a gate, as squeeze and excitation does.
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 #include "hetnn/ops/product.h"
 #include "hetnn/ops/widened.h"
 
@@ -69,13 +68,6 @@ OpDef define_gated_conv2d() {
                             .flops = elements(call.input(0).shape)};
               },
           .constraints = {},
-          .kernel =
-              [](const Call& call) {
-                return KernelUse{.kernel = "gated_conv2d",
-                                 .params = {{"bias", Dim(call.has(3))}},
-                                 .layout = KernelUse::Layout::channels_last,
-                                 .takes_steps = true};
-              },
           .tolerance = 1e-5,
           .samples = {"gated_conv2d(f32[2,5,3,4], f32[7,5,1,1], f32[2,5,1,1], f32[7])",
                       "gated_conv2d(f32[n,20,6,h], f32[3,20,1,1], f32[n,20,1,1], _)"}};

@@ -1,6 +1,5 @@
 // linear: y = x * weight^T + bias over the last axis.
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 #include "hetnn/ops/product.h"
 #include "hetnn/ops/widened.h"
 
@@ -70,13 +69,6 @@ OpDef define_linear() {
           .work = work,
           .metrics = metrics,
           .constraints = {constant_weights("linear_npu_c1")},
-          .kernel =
-              [](const Call& call) {
-                return KernelUse{.kernel = "linear",
-                                 .params = {{"bias", Dim(call.has(2))}},
-                                 .layout = KernelUse::Layout::plain,
-                                 .takes_steps = true};
-              },
           .tolerance = 1e-5,
           .samples = {"linear(f32[3,5], f32[7,5] , f32[7])", "linear(f32[2,n,6], f32[4,6], _)"}};
 }

@@ -1,6 +1,5 @@
 // matmul: batched matrix product of two computed tensors.
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 #include "hetnn/ops/nest.h"
 #include "hetnn/ops/product.h"
 #include "hetnn/ops/widened.h"
@@ -67,7 +66,6 @@ OpDef define_matmul() {
           .meaning = meaning,
           .work = work,
           .constraints = {},
-          .kernel = named_kernel("matmul", {}, KernelUse::Layout::plain, true),
           .tolerance = 1e-5,
           .samples = {"matmul(f32[3,5], f32[5,4])", "matmul(f32[2,3,n,5], f32[3,5,4])"}};
 }

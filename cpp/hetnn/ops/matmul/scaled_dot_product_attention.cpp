@@ -5,7 +5,6 @@
 
 #include "hetnn/ops/exp_row.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 #include "hetnn/ops/nest.h"
 #include "hetnn/ops/product.h"
 #include "hetnn/ops/widened.h"
@@ -139,19 +138,11 @@ OpDef define_scaled_dot_product_attention() {
             return Work{.macs = q[0] * q[1] * q[2] * v[2] * (q[3] + v[3])};
           },
       .constraints = {},
-      .kernel =
-          [](const Call& call) {
-            return KernelUse{.kernel = "attention",
-                             .params = {{"causal", Dim(call.flag("is_causal"))},
-                                        {"scale", call.real("scale")},
-                                        {"mask", Dim(call.has(3))}},
-                             .layout = KernelUse::Layout::plain};
-          },
       .tolerance = 1e-5,
-      .samples =
-          {"scaled_dot_product_attention(f32[2,3,5,8], f32[2,3,7,8], f32[2,3,7,4])",
-           "scaled_dot_product_attention(f32[1,2,n,8], f32[1,2,n,8], f32[1,2,n,8], bool[1,1,n,n])",
-           "scaled_dot_product_attention(f32[1,2,4,8], f32[1,2,4,8], f32[1,2,4,8]) {is_causal = true, scale = 0.5}"}};
+      .samples = {
+          "scaled_dot_product_attention(f32[2,3,5,8], f32[2,3,7,8], f32[2,3,7,4])",
+          "scaled_dot_product_attention(f32[1,2,n,8], f32[1,2,n,8], f32[1,2,n,8], bool[1,1,n,n])",
+          "scaled_dot_product_attention(f32[1,2,4,8], f32[1,2,4,8], f32[1,2,4,8]) {is_causal = true, scale = 0.5}"}};
 }
 
 }  // namespace hetnn::ops

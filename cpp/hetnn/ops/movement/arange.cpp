@@ -1,7 +1,6 @@
 // arange: evenly spaced integers or reals.
 #include "hetnn/base/convert.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 namespace {
@@ -45,7 +44,6 @@ OpDef define_arange() {
           .infer = infer,
           .meaning = meaning,
           .constraints = {},
-          .kernel = named_kernel("arange", {"start", "step"}, KernelUse::Layout::plain),
           .tolerance = 0,
           .samples = {"arange() {end = 5}", "arange() {start = 2, end = 9, step = 3, dtype = f32}"}};
 }

@@ -1,7 +1,6 @@
 // cast: the same values in another element type.
 #include "hetnn/base/convert.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 namespace {
@@ -35,7 +34,6 @@ OpDef define_cast() {
               },
           .meaning = meaning,
           .constraints = {},
-          .kernel = named_kernel("cast", {}),
           .tolerance = 0,
           .samples = {"cast(f32[2,3]) {to = i64}", "cast(bool[n]) {to = f32}", "cast(i32[4]) {to = bool}",
                       "cast(f32[2,3,4,5]) {to = f16}", "cast(f32[3,5]) {to = bf16}"}};

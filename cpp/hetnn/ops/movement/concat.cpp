@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 namespace {
@@ -53,7 +52,6 @@ OpDef define_concat() {
           .infer = infer,
           .meaning = meaning,
           .constraints = {},
-          .kernel = named_kernel("concat", {"axis"}),
           .tolerance = 0,
           .samples = {"concat(f32[2,3,4], f32[2,1,4], f32[2,5,4]) {axis = 1}", "concat(i64[n,2], i64[3,2])"}};
 }

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 #include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
@@ -39,7 +38,6 @@ OpDef define_expand() {
           .infer = infer,
           .meaning = meaning,
           .constraints = {},
-          .kernel = named_kernel("expand", {}, KernelUse::Layout::written_plain),
           .tolerance = 0,
           .samples = {"expand(f32[2,1,4]) {shape = [3,2,5,4]}", "expand(f32[n,1]) {shape = [n,4]}"}};
 }

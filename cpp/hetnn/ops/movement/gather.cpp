@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 namespace {
@@ -66,7 +65,6 @@ OpDef define_gather() {
           .infer = infer,
           .meaning = meaning,
           .constraints = {},
-          .kernel = named_kernel("gather", {"axis"}, KernelUse::Layout::plain),
           .tolerance = 0,
           .samples = {"gather(f32[5,3], i64[2] {4, 0})", "gather(f32[2,5,3], i64[1,2] {1, -1}) {axis = 1}"}};
 }

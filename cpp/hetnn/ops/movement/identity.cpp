@@ -1,6 +1,5 @@
 // identity: y = x, as a value of its own.
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 #include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
@@ -16,7 +15,6 @@ OpDef define_identity() {
           .infer = same_as_input,
           .meaning = [](const Evaluation& e) { copy(e.input(0), e.output()); },
           .constraints = {},
-          .kernel = named_kernel("copy", {}),
           .tolerance = 0,
           .samples = {"identity(f32[2,3])", "identity(i64[n])"}};
 }

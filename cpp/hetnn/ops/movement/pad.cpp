@@ -1,7 +1,6 @@
 // pad: a border of a value, or of mirrored or repeated elements.
 #include "hetnn/base/convert.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 #include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
@@ -94,7 +93,6 @@ OpDef define_pad() {
           .infer = infer,
           .meaning = meaning,
           .constraints = {},
-          .kernel = named_kernel("pad", {"padding", "mode", "value"}),
           .tolerance = 0,
           .samples = {"pad(f32[1,2,3,4]) {padding = [0,0,1,2,0,0,0,1], value = 1.5}",
                       "pad(f32[1,2,5,h]) {padding = [0,0,2,1,0,0,2,1], mode = reflect}"}};

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 #include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
@@ -44,12 +43,6 @@ OpDef define_permute() {
           .infer = infer,
           .meaning = meaning,
           .constraints = {},
-          .kernel =
-              [](const Call& call) {
-                return KernelUse{.kernel = "transpose",
-                                 .params = {{"perm", call.integers("perm")}},
-                                 .layout = KernelUse::Layout::written_plain};
-              },
           .tolerance = 0,
           .samples = {"permute(f32[2,3,4]) {perm = [2,0,1]}", "permute(i64[n,4]) {perm = [1,0]}"}};
 }

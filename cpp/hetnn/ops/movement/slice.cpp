@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 #include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
@@ -75,15 +74,6 @@ OpDef define_slice() {
           .infer = infer,
           .meaning = meaning,
           .constraints = {},
-          .kernel =
-              [](const Call& call) {
-                const Range range = range_of(call);
-                return KernelUse{.kernel = "slice",
-                                 .params = {{"axes", std::vector<Dim>{range.axis}},
-                                            {"starts", std::vector<Dim>{range.begin}},
-                                            {"ends", std::vector<Dim>{range.end}},
-                                            {"steps", std::vector<Dim>{range.step}}}};
-              },
           .tolerance = 0,
           .samples = {"slice(f32[2,7,4]) {axis = 1, start = 1, end = 6, step = 2}",
                       "slice(f32[n,8]) {axis = -1, start = -3}", "slice(i64[3,h]) {axis = 0, end = 2}"}};

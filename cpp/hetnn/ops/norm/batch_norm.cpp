@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 namespace {

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 namespace {
@@ -70,13 +69,6 @@ OpDef define_layer_norm() {
       .meaning = meaning,
       .work = [](const Call& call) { return Work{.macs = 0, .flops = elements(call.output().shape) * 6}; },
       .constraints = {},
-      .kernel =
-          [](const Call& call) {
-            KernelUse use = named_kernel("layer_norm", {"axes", "eps"}, KernelUse::Layout::plain, true)(call);
-            use.params["weight"] = Dim(call.has(1));
-            use.params["bias"] = Dim(call.has(2));
-            return use;
-          },
       .tolerance = 1e-5,
       .samples = {"layer_norm(f32[2,3,8], f32[8], f32[8])", "layer_norm(f32[n,4,5], _, _) {axes = 2}"}};
 }

@@ -1,5 +1,4 @@
 // softmax: normalized exponentials along an axis.
-#include "hetnn/ops/kernel_use.h"
 #include "hetnn/ops/norm/exponentials.h"
 
 namespace hetnn::ops {
@@ -23,7 +22,6 @@ OpDef define_softmax() {
           .meaning = meaning,
           .work = exponentials_work,
           .constraints = {},
-          .kernel = named_kernel("softmax", {"axis"}),
           .tolerance = 1e-5,
           .samples = {"softmax(f32[2,3,5,7]) {axis = 1}", "softmax(f32[n,9])"}};
 }

@@ -1,6 +1,5 @@
 // adaptive_avg_pool2d: means over a grid of a given size.
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 #include "hetnn/ops/mean.h"
 #include "hetnn/ops/widened.h"
 
@@ -57,7 +56,6 @@ OpDef define_adaptive_avg_pool2d() {
           .meaning = meaning,
           .work = [](const Call& call) { return Work{.macs = 0, .flops = elements(call.input(0).shape)}; },
           .constraints = {},
-          .kernel = named_kernel("adaptive_avg_pool2d", {}, KernelUse::Layout::channels_last, true),
           .tolerance = 1e-5,
           .samples = {"adaptive_avg_pool2d(f32[2,3,7,5]) {output_size = [1,1]}",
                       "adaptive_avg_pool2d(f32[1,4,h,9]) {output_size = [3,2]}"}};

@@ -48,7 +48,6 @@ OpDef define_avg_pool2d() {
       .work = pool_work,
       .metrics = pool_metrics,
       .constraints = {},
-      .kernel = pool_kernel("avg_pool2d", {"count_include_pad", "divisor_override"}),
       .tolerance = 1e-6,
       .samples = {"avg_pool2d(f32[1,3,8,9]) {kernel = [2,2]}",
                   "avg_pool2d(f32[2,5,h,7]) {kernel = [3,3], stride = [2,2], padding = [1,1], ceil_mode = true}"}};

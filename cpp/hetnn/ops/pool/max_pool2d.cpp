@@ -41,7 +41,6 @@ OpDef define_max_pool2d() {
           .work = pool_work,
           .metrics = pool_metrics,
           .constraints = {},
-          .kernel = pool_kernel("max_pool2d", {"dilation"}),
           .tolerance = 0,
           .samples = {"max_pool2d(f32[1,3,8,9]) {kernel = [2,2]}",
                       "max_pool2d(f32[2,5,h,7]) {kernel = [3,3], stride = [2,2], padding = [1,1], ceil_mode = true}"}};

@@ -60,14 +60,4 @@ std::vector<AttrDef> pool_attrs(std::vector<AttrDef> own) {
   return attrs;
 }
 
-KernelChoice pool_kernel(const std::string& kernel, std::vector<std::string> own) {
-  own.insert(own.begin(), {"kernel", "padding"});
-  return [choice = named_kernel(kernel, std::move(own), KernelUse::Layout::channels_last, true)](const Call& call) {
-    KernelUse use = choice(call);
-    const auto stride = stride_of(call);
-    use.params["stride"] = std::vector<Dim>(stride.begin(), stride.end());
-    return use;
-  };
-}
-
 }  // namespace hetnn::ops

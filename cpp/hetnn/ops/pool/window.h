@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 #include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
@@ -59,8 +58,5 @@ std::vector<Metric> pool_metrics(const Call& call);
 
 /// The attributes that every pooling operator has, `ceil_mode` last, with the operator's own before it.
 std::vector<AttrDef> pool_attrs(std::vector<AttrDef> own);
-
-/// The kernel of the operator's name with the window and the operator's own attributes.
-KernelChoice pool_kernel(const std::string& kernel, std::vector<std::string> own);
 
 }  // namespace hetnn::ops

@@ -26,12 +26,6 @@ OpDef define_dequantize() {
           // Its input arrives as those reals.
           .meaning = [](const Evaluation& e) { copy(e.input(0), e.output()); },
           .constraints = {},
-          .kernel =
-              [](const Call& call) {
-                const Quant& quant = *call.input(0).quant;
-                return KernelUse{.kernel = "dequantize",
-                                 .params = {{"scale", quant.scales[0]}, {"zero_point", Dim(quant.zero_point)}}};
-              },
           .tolerance = 0,
           .samples = {"dequantize(i8{0.05:-3}[2,3,5,7])", "dequantize(i8{0.5}[n,6])"}};
 }

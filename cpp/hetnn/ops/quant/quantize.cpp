@@ -30,12 +30,6 @@ OpDef define_quantize() {
       // Rounding to the result's type is the whole of it.
       .meaning = [](const Evaluation& e) { copy(e.input(0), e.output()); },
       .constraints = {},
-      .kernel =
-          [](const Call& call) {
-            const Quant& quant = *call.output().quant;
-            return KernelUse{.kernel = "quantize",
-                             .params = {{"scale", quant.scales[0]}, {"zero_point", Dim(quant.zero_point)}}};
-          },
       .tolerance = 0,
       .samples = {"quantize(f32[2,3,5,7]) {q_scale = [0.05], q_zero = -3}", "quantize(f32[n,6]) {q_scale = [0.5]}"}};
 }

@@ -18,7 +18,6 @@ OpDef define_all() {
                     .torch = {},
                     .onnx = {},
                     .meaning = meaning,
-                    .kernel = "all",
                     .tolerance = 0,
                     .samples = {"all(bool[2,3,4,5]) {axes = [2,3]}", "all(bool[n,4]) {axes = [-1], keepdim = true}",
                                 "all(bool[2,3])"}},

@@ -18,7 +18,6 @@ OpDef define_any() {
                     .torch = {},
                     .onnx = {},
                     .meaning = meaning,
-                    .kernel = "any",
                     .tolerance = 0,
                     .samples = {"any(bool[2,3,4,5]) {axes = [2,3]}", "any(bool[n,4]) {axes = [-1], keepdim = true}",
                                 "any(bool[2,3])"}},

@@ -26,7 +26,6 @@ OpDef define_mean() {
                     .torch = {},
                     .onnx = {"ReduceMean"},
                     .meaning = meaning,
-                    .kernel = "mean",
                     .tolerance = 1e-5,
                     .samples = {"mean(f32[2,3,4,5]) {axes = [2,3]}", "mean(f32[n,4]) {axes = [-1], keepdim = true}",
                                 "mean(f32[2,3])"}});

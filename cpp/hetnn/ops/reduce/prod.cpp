@@ -16,7 +16,6 @@ OpDef define_prod() {
                     .torch = {},
                     .onnx = {"ReduceProd"},
                     .meaning = meaning,
-                    .kernel = "prod",
                     .tolerance = 1e-5,
                     .samples = {"prod(f32[2,3,4,5]) {axes = [2,3]}", "prod(f32[n,4]) {axes = [-1], keepdim = true}",
                                 "prod(f32[2,3])"}});

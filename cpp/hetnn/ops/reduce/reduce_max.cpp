@@ -16,7 +16,6 @@ OpDef define_reduce_max() {
                     .torch = {{"aten.amax.default", "x axes keepdim"}},
                     .onnx = {"ReduceMax"},
                     .meaning = meaning,
-                    .kernel = "max",
                     .tolerance = 0,
                     .samples = {"reduce_max(f32[2,3,4,5]) {axes = [2,3]}",
                                 "reduce_max(f32[n,4]) {axes = [-1], keepdim = true}", "reduce_max(f32[2,3])"}});

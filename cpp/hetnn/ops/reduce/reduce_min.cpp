@@ -16,7 +16,6 @@ OpDef define_reduce_min() {
                     .torch = {{"aten.amin.default", "x axes keepdim"}},
                     .onnx = {"ReduceMin"},
                     .meaning = meaning,
-                    .kernel = "min",
                     .tolerance = 0,
                     .samples = {"reduce_min(f32[2,3,4,5]) {axes = [2,3]}",
                                 "reduce_min(f32[n,4]) {axes = [-1], keepdim = true}", "reduce_min(f32[2,3])"}});

@@ -1,8 +1,6 @@
 // Reductions as operators.
 #include "hetnn/ops/reduce/reduction.h"
 
-#include "hetnn/ops/kernel_use.h"
-
 namespace hetnn::ops {
 
 std::vector<Type> infer_reduction(const Call& call) { return {{call.input(0).dtype, reduced_shape(call)}}; }
@@ -27,7 +25,6 @@ OpDef reduction(const Reduction& of, std::vector<Type> (*infer)(const Call&)) {
           .meaning = of.meaning,
           .work = [](const Call& call) { return Work{.macs = 0, .flops = elements(call.input(0).shape)}; },
           .constraints = {},
-          .kernel = reduce_kernel(of.kernel),
           .tolerance = of.tolerance,
           .samples = of.samples};
 }

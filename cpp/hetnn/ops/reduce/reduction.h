@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,7 +19,6 @@ struct Reduction {
   std::vector<TorchName> torch;
   std::vector<std::string_view> onnx;
   void (*meaning)(const Evaluation&);
-  std::string kernel;  // its name among the kernel's operations
   double tolerance;
   std::vector<std::string_view> samples;
 };

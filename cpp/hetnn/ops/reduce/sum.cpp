@@ -16,7 +16,6 @@ OpDef define_sum() {
                     .torch = {},
                     .onnx = {"ReduceSum"},
                     .meaning = meaning,
-                    .kernel = "sum",
                     .tolerance = 1e-5,
                     .samples = {"sum(f32[2,3,4,5]) {axes = [2,3]}", "sum(f32[n,4]) {axes = [-1], keepdim = true}",
                                 "sum(f32[2,3])"}});

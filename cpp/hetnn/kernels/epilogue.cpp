@@ -25,21 +25,22 @@ std::string written(const Step& step) {
 EpiloguePlan::EpiloguePlan(const KernelCall& call, const TensorView& output) {
   const RowView out = row_view(output);
   for (const Step& step : call.steps) {
-    const std::optional<BlockOp> op = block_op_from_name(step.function);
-    if (!op) refuse_step(step, "names no known operation");
-    if (static_cast<int>(step.values.size()) != block_op_values(*op))
-      refuse_step(step, text("takes ", block_op_values(*op), " constant(s) and has ", step.values.size()));
-    if (is_binary(*op) != (step.input >= 0))
-      refuse_step(step, is_binary(*op) ? "needs an operand" : "takes no operand");
-    Resolved resolved{.op = *op,
-                  .function = block_function(*op),
+    const std::optional<ops::Function> function = ops::function_from_name(step.function);
+    if (!function) refuse_step(step, "names no known operation");
+    const ops::FunctionDef& def = ops::function_def(*function);
+    if (static_cast<int>(step.values.size()) != def.constant_count())
+      refuse_step(step, text("takes ", def.constant_count(), " constant(s) and has ", step.values.size()));
+    const bool binary = def.operands == 2;
+    if (binary != (step.input >= 0)) refuse_step(step, binary ? "needs an operand" : "takes no operand");
+    Resolved resolved{.function = *function,
+                  .map = block_function(*function),
                   .input = step.input,
                   .row_stride = 0,
                   .row_group = 1,
                   .col_step = 0,
-                  .v0 = step.values.empty() ? 0.0f : static_cast<float>(step.values[0]),
-                  .v1 = step.values.size() < 2 ? 0.0f : static_cast<float>(step.values[1])};
-    if (is_binary(*op)) {
+                  .c0 = step.values.empty() ? 0.0f : static_cast<float>(step.values[0]),
+                  .c1 = step.values.size() < 2 ? 0.0f : static_cast<float>(step.values[1])};
+    if (binary) {
       if (static_cast<size_t>(step.input) >= call.inputs.size())
         refuse_step(step, text("names an input beyond the call's ", call.inputs.size()));
       const TensorView& view = call.inputs[static_cast<size_t>(step.input)];
@@ -98,17 +99,19 @@ EpiloguePlan::EpiloguePlan(const KernelCall& call, const TensorView& output) {
 
 RegisterPart EpiloguePlan::take_register_part(bool with_addend) {
   RegisterPart part;
-  const auto clamps = [](const Resolved& s) { return s.op == BlockOp::relu || s.op == BlockOp::clip; };
-  const bool adds = with_addend && !steps_.empty() && steps_[0].op == BlockOp::add && steps_[0].row_stride > 0 &&
-                    steps_[0].row_group == 1 && steps_[0].col_step == 1;
+  const auto clamps = [](const Resolved& s) {
+    return s.function == ops::Function::relu || s.function == ops::Function::clamp;
+  };
+  const bool adds = with_addend && !steps_.empty() && steps_[0].function == ops::Function::add &&
+                    steps_[0].row_stride > 0 && steps_[0].row_group == 1 && steps_[0].col_step == 1;
   if (adds) {
     part.addend_input = steps_[0].input;
     part.addend_pitch = steps_[0].row_stride;
     steps_.erase(steps_.begin());
   }
   if (steps_.size() == 1 && clamps(steps_[0])) {
-    part.lo = steps_[0].op == BlockOp::relu ? 0.0f : steps_[0].v0;
-    if (steps_[0].op == BlockOp::clip) part.hi = steps_[0].v1;
+    part.lo = steps_[0].function == ops::Function::relu ? 0.0f : steps_[0].c0;
+    if (steps_[0].function == ops::Function::clamp) part.hi = steps_[0].c1;
     steps_.clear();
   }
   return part;
@@ -118,10 +121,10 @@ void EpiloguePlan::apply(float* tile, int64_t ld, int64_t rows, int64_t cols, in
                          const std::byte* const* inputs) const {
   for (const Resolved& step : steps_) {
     Block block{tile, ld, tile, ld, rows, cols};
-    block.v0 = step.v0;
-    block.v1 = step.v1;
+    block.c0 = step.c0;
+    block.c1 = step.c1;
     if (step.input < 0) {
-      step.function(block);
+      step.map(block);
       continue;
     }
     const float* operand = reinterpret_cast<const float*>(inputs[step.input]) + col0 * step.col_step;
@@ -129,7 +132,7 @@ void EpiloguePlan::apply(float* tile, int64_t ld, int64_t rows, int64_t cols, in
     if (step.row_group == 1) {
       block.operand = operand + row0 * step.row_stride;
       block.ld_operand = step.row_stride;
-      step.function(block);
+      step.map(block);
       continue;
     }
     for (int64_t done = 0; done < rows;) {
@@ -137,7 +140,7 @@ void EpiloguePlan::apply(float* tile, int64_t ld, int64_t rows, int64_t cols, in
       block.rows = std::min(rows - done, (group + 1) * step.row_group - row0 - done);
       block.in = block.out = tile + done * ld;
       block.operand = operand + group * step.row_stride;
-      step.function(block);
+      step.map(block);
       done += block.rows;
     }
   }

@@ -32,7 +32,7 @@ class EpiloguePlan {
 
   bool empty() const { return steps_.empty(); }
 
-  /// Removes a leading addition of a full operand (when the kernel can add one) and a closing relu or clip, when
+  /// Removes a leading addition of a full operand (when the kernel can add one) and a closing relu or clamp, when
   /// nothing else is between or behind them.
   RegisterPart take_register_part(bool with_addend = true);
 
@@ -43,13 +43,13 @@ class EpiloguePlan {
 
  private:
   struct Resolved {
-    BlockOp op;
-    BlockFunction function;
+    ops::Function function;
+    BlockFunction map;
     int input;
     int64_t row_stride;  // elements from one (group of) row(s) to the next
     int64_t row_group;   // rows that share one row of the operand
     int64_t col_step;
-    float v0, v1;
+    float c0, c1;
   };
   std::vector<Resolved> steps_;
 };

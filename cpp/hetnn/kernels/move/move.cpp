@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "hetnn/base/error.h"
-#include "hetnn/kernels/dispatch_dtype.h"
+#include "hetnn/base/visit_dtype.h"
 #include "hetnn/kernels/layout_adapter.h"
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/row_view.h"
@@ -57,7 +57,7 @@ class StridedCopy final : public Kernel {
     int input;
     Nest nest;
   };
-  StridedCopy(DType dtype, std::vector<Part> parts) : width_(dtype_bytes(dtype)), parts_(std::move(parts)) {
+  StridedCopy(DType dtype, std::vector<Part> parts) : dtype_(dtype), parts_(std::move(parts)) {
     for (const Part& part : parts_) elems_ += part.nest.elems();
   }
 
@@ -65,27 +65,14 @@ class StridedCopy final : public Kernel {
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     for (const Part& part : parts_) {
-      const auto move = [&]<typename T>(TypeTag<T>) {
-        copy_nest<T>(part.nest, context.thread, context.threads, inputs[part.input], outputs[0]);
-      };
-      switch (width_) {
-        case 1:
-          move(TypeTag<uint8_t>());
-          break;
-        case 2:
-          move(TypeTag<uint16_t>());
-          break;
-        case 4:
-          move(TypeTag<uint32_t>());
-          break;
-        default:
-          move(TypeTag<uint64_t>());
-      }
+      visit_width(dtype_, [&](auto zero) {
+        copy_nest<decltype(zero)>(part.nest, context.thread, context.threads, inputs[part.input], outputs[0]);
+      });
     }
   }
 
  private:
-  int64_t width_;
+  DType dtype_;
   int64_t elems_ = 0;
   std::vector<Part> parts_;
 };

@@ -56,7 +56,7 @@ class RowNorm final : public Kernel {
         eps_(static_cast<float>(call.params.real("eps", 1e-5))),
         epilogue_(call, call.outputs[0]),
         ops_(&row_ops()),
-        add_(block_function(BlockOp::add)) {
+        add_(block_function(ops::Function::add)) {
     const TensorView& x = call.inputs[0];
     const int64_t axes = call.params.integer("axes", 1);
     if (axes < 1 || axes > x.rank)

@@ -221,6 +221,9 @@ void bind_graph(py::module_& m) {
       .def("finish", &GraphBuilder::finish, "Drops what nobody reads, verifies, and returns the graph.");
 
   m.def(
+      "canonical_dim", [](const std::string& source) { return shape_list({Dim::parse(source)})[0].cast<py::object>(); },
+      py::arg("source"), "An expression of symbols in canonical form: an integer, or text.");
+  m.def(
       "interpret",
       [](const ir::Graph& graph, const std::vector<py::array>& inputs) {
         std::vector<Tensor> tensors;

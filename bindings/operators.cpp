@@ -2,17 +2,13 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "hetnn/kernels/kernel.h"
 #include "hetnn/ops/op_def.h"
 
 namespace py = pybind11;
 
 namespace hetnn {
 namespace {
-
-constexpr std::pair<ops::Trait, const char*> kTraits[] = {
-    {ops::Trait::elementwise, "elementwise"}, {ops::Trait::movement, "movement"}, {ops::Trait::commutative, "commutative"},
-    {ops::Trait::compute, "compute"},         {ops::Trait::view, "view"},         {ops::Trait::channelwise, "channelwise"},
-    {ops::Trait::source, "source"},           {ops::Trait::constant, "constant"}};
 
 /// An attribute's default as Python data; dims that are no integers, and element types, as text.
 struct AsPython {
@@ -33,6 +29,15 @@ struct AsPython {
   }
 };
 
+/// The fast variants of an operator, by name.
+py::list kernels_of(const ops::OpDef& op) {
+  py::list out;
+  for (const kernels::Variant& variant : kernels::all_kernels()) {
+    if (kernels::computes(variant, op)) out.append(variant.name);
+  }
+  return out;
+}
+
 py::dict describe(const ops::OpDef& op) {
   py::list inputs, attrs, traits, torch, constraints;
   for (const ops::InputDef& input : op.inputs) {
@@ -45,7 +50,7 @@ py::dict describe(const ops::OpDef& op) {
     attrs.append(py::dict(py::arg("name") = attr.name, py::arg("kind") = ops::attr_kind_name(attr.kind),
                           py::arg("default") = preset, py::arg("doc") = attr.doc));
   }
-  for (const auto& [trait, name] : kTraits) {
+  for (const auto& [trait, name] : ops::kTraits) {
     if (op.has(trait)) traits.append(name);
   }
   for (const ops::TorchName& name : op.torch) torch.append(py::make_tuple(name.overload, name.arguments));
@@ -56,7 +61,7 @@ py::dict describe(const ops::OpDef& op) {
   return py::dict(py::arg("name") = op.name, py::arg("doc") = op.doc, py::arg("inputs") = inputs,
                   py::arg("attrs") = attrs, py::arg("outputs") = op.outputs, py::arg("traits") = traits,
                   py::arg("torch") = torch, py::arg("onnx") = op.onnx, py::arg("constraints") = constraints,
-                  py::arg("on_cpu") = static_cast<bool>(op.kernel), py::arg("tolerance") = op.tolerance,
+                  py::arg("kernels") = kernels_of(op), py::arg("tolerance") = op.tolerance,
                   py::arg("samples") = op.samples);
 }
 

@@ -32,6 +32,10 @@ inline constexpr bool kIsFloat = std::is_floating_point_v<T> || kIsNarrowFloat<T
 /// What elements of type T are computed in: f32 for f16 and bf16, else T itself.
 template <typename T>
 using Wide = std::conditional_t<kIsNarrowFloat<T>, float, T>;
+/// What sums and products of elements of type T are kept in: reals in double, to be rounded once; integers in 64 bits
+/// without a sign, which wrap and whose low bits are T's.
+template <typename T>
+using Sum = std::conditional_t<kIsFloat<T>, double, uint64_t>;
 
 /// Calls f(T{}) with the C++ type of `dtype`.
 template <typename F>

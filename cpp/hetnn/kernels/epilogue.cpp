@@ -1,90 +1,38 @@
-// Reads, writes, resolves and applies epilogues.
+// Resolves and applies epilogues.
 #include "hetnn/kernels/epilogue.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "hetnn/base/error.h"
-#include "hetnn/kernels/epilogue_plan.h"
 
 namespace hetnn::kernels {
 namespace {
 
-[[noreturn]] void refuse_step(std::string_view step, std::string_view why) {
-  throw InvalidModel(text("epilogue step '", step, "' ", why, ". Steps are listed in kernels/epilogue.h."));
+// `clip 0 6`, for messages.
+std::string written(const Step& step) {
+  std::string out = step.function;
+  if (step.input >= 0) out += text(" %", step.input);
+  for (const double value : step.values) out += text(" ", value);
+  return out;
 }
 
-std::string_view trimmed(std::string_view s) {
-  const size_t begin = s.find_first_not_of(' ');
-  if (begin == std::string_view::npos) return {};
-  return s.substr(begin, s.find_last_not_of(' ') - begin + 1);
-}
-
-EpilogueStep parse_step(std::string_view step) {
-  EpilogueStep result;
-  for (std::string_view rest = step; !rest.empty();) {
-    const size_t end = std::min(rest.find(' '), rest.size());
-    const std::string_view word = rest.substr(0, end);
-    rest = trimmed(rest.substr(end));
-    const char* last = word.data() + word.size();
-    if (result.op.empty()) {
-      result.op = word;
-    } else if (word.front() == '%') {
-      const auto [at, error] = std::from_chars(word.data() + 1, last, result.input);
-      if (error != std::errc() || at != last || result.input < 0) refuse_step(step, "has a malformed operand");
-    } else {
-      double value = 0;
-      const auto [at, error] = std::from_chars(word.data(), last, value);
-      if (error != std::errc() || at != last) refuse_step(step, "has a malformed number");
-      result.values.push_back(value);
-    }
-  }
-  return result;
+[[noreturn]] void refuse_step(const Step& step, std::string_view why) {
+  throw InvalidModel(text("step '", written(step), "' ", why, ". Steps are the elementwise functions."));
 }
 
 }  // namespace
 
-std::string format_epilogue(const std::vector<EpilogueStep>& steps) {
-  std::string out;
-  for (const EpilogueStep& step : steps) {
-    if (!out.empty()) out += "; ";
-    out += step.op;
-    if (step.input >= 0) out += " %" + std::to_string(step.input);
-    for (const double value : step.values) {
-      char digits[32];
-      const auto [end, error] = std::to_chars(digits, digits + sizeof(digits), value);
-      HETNN_ASSERT(error == std::errc());
-      out += ' ';
-      out.append(digits, end);
-    }
-  }
-  return out;
-}
-
-std::vector<EpilogueStep> parse_epilogue(std::string_view source) {
-  std::vector<EpilogueStep> steps;
-  while (!trimmed(source).empty()) {
-    const size_t end = std::min(source.find(';'), source.size());
-    const std::string_view step = trimmed(source.substr(0, end));
-    if (step.empty()) refuse_step(source, "is empty");
-    steps.push_back(parse_step(step));
-    source = end < source.size() ? source.substr(end + 1) : std::string_view();
-  }
-  return steps;
-}
-
 EpiloguePlan::EpiloguePlan(const KernelCall& call, const TensorView& output) {
   const RowView out = row_view(output);
-  for (const EpilogueStep& step : parse_epilogue(call.params.text("epilogue", ""))) {
-    const std::string written = format_epilogue({step});
-    const std::optional<ops::Function> function = ops::function_from_name(step.op);
-    if (!function) refuse_step(written, "names no known operation");
+  for (const Step& step : call.steps) {
+    const std::optional<ops::Function> function = ops::function_from_name(step.function);
+    if (!function) refuse_step(step, "names no known operation");
     const ops::FunctionDef& def = ops::function_def(*function);
     if (static_cast<int>(step.values.size()) != def.constant_count())
-      refuse_step(written, text("takes ", def.constant_count(), " constant(s) and has ", step.values.size()));
+      refuse_step(step, text("takes ", def.constant_count(), " constant(s) and has ", step.values.size()));
     const bool binary = def.operands == 2;
-    if (binary != (step.input >= 0)) refuse_step(written, binary ? "needs an operand" : "takes no operand");
-    Step resolved{.function = *function,
+    if (binary != (step.input >= 0)) refuse_step(step, binary ? "needs an operand" : "takes no operand");
+    Resolved resolved{.function = *function,
                   .map = block_function(*function),
                   .input = step.input,
                   .row_stride = 0,
@@ -94,11 +42,11 @@ EpiloguePlan::EpiloguePlan(const KernelCall& call, const TensorView& output) {
                   .c1 = step.values.size() < 2 ? 0.0f : static_cast<float>(step.values[1])};
     if (binary) {
       if (static_cast<size_t>(step.input) >= call.inputs.size())
-        refuse_step(written, text("names an input beyond the call's ", call.inputs.size()));
+        refuse_step(step, text("names an input beyond the call's ", call.inputs.size()));
       const TensorView& view = call.inputs[static_cast<size_t>(step.input)];
-      require_f32(view, text("the operand of epilogue step '", written, "'"));
+      require_f32(view, text("the operand of step '", written(step), "'"));
       const auto unfit = [&](std::string_view why) {
-        throw Unsupported(text("epilogue step '", written, "': operand ", view_text(view),
+        throw Unsupported(text("step '", written(step), "': operand ", view_text(view),
                                " cannot be combined with an output ", view_text(output), ": ", why,
                                ". Expand or copy it to the output's shape and layout first."));
       };
@@ -151,7 +99,7 @@ EpiloguePlan::EpiloguePlan(const KernelCall& call, const TensorView& output) {
 
 RegisterPart EpiloguePlan::take_register_part(bool with_addend) {
   RegisterPart part;
-  const auto clamps = [](const Step& s) {
+  const auto clamps = [](const Resolved& s) {
     return s.function == ops::Function::relu || s.function == ops::Function::clamp;
   };
   const bool adds = with_addend && !steps_.empty() && steps_[0].function == ops::Function::add &&
@@ -171,7 +119,7 @@ RegisterPart EpiloguePlan::take_register_part(bool with_addend) {
 
 void EpiloguePlan::apply(float* tile, int64_t ld, int64_t rows, int64_t cols, int64_t row0, int64_t col0,
                          const std::byte* const* inputs) const {
-  for (const Step& step : steps_) {
+  for (const Resolved& step : steps_) {
     Block block{tile, ld, tile, ld, rows, cols};
     block.c0 = step.c0;
     block.c1 = step.c1;

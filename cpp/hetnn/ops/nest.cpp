@@ -2,6 +2,7 @@
 #include "hetnn/ops/nest.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace hetnn::ops {
 namespace {
@@ -37,6 +38,11 @@ Strides broadcast_strides(std::span<const int64_t> from, std::span<const int64_t
   return out;
 }
 
+void copy(const View& x, const Result& y) {
+  const int64_t bytes = x.elems() * dtype_bytes(x.dtype);
+  if (bytes > 0) std::memcpy(y.data, x.data, static_cast<size_t>(bytes));
+}
+
 void copy_strided(const View& x, int64_t first, const Strides& strides, const Result& y) {
   if (y.elems() == 0) return;
   visit_width(x.dtype, [&](auto zero) {
@@ -57,9 +63,8 @@ void copy_strided(const View& x, int64_t first, const Strides& strides, const Re
     const int64_t to_step = walk[0][axis], from_step = walk[1].back();
     dims[axis] = 1;
     dims.back() = 1;
-    nest<2>(dims, walk, [=](int64_t at, int64_t source) {
-      transpose(from + source, from_step, to + at, to_step, rows, columns);
-    });
+    nest<2>(dims, walk,
+            [=](int64_t at, int64_t source) { transpose(from + source, from_step, to + at, to_step, rows, columns); });
   });
 }
 

@@ -1,6 +1,7 @@
 // Loops over the elements of several tensors at once: broadcasting, reductions, permutations and slices are strides.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -17,6 +18,18 @@ using Strides = std::vector<int64_t>;
 Strides strides_of(std::span<const int64_t> shape);
 /// Strides that walk a dense value of shape `from` while the index runs over `to` (0 along broadcast axes).
 Strides broadcast_strides(std::span<const int64_t> from, std::span<const int64_t> to);
+
+/// Integers from begin up to end.
+struct Interval {
+  int64_t begin, end;
+};
+/// The k in [0, count) for which first + k · step lies in [0, size), for step > 0: which taps of a window fall inside.
+inline Interval inside(int64_t first, int64_t step, int64_t count, int64_t size) {
+  const auto until = [&](int64_t bound) {
+    return bound <= first ? 0 : std::min(count, (bound - first + step - 1) / step);
+  };
+  return {until(0), until(size)};
+}
 
 namespace detail {
 
@@ -79,6 +92,9 @@ void nest(std::span<const int64_t> shape, std::array<Strides, N> strides, Body b
   }
 }
 
+/// The elements of x in their order, whatever the shapes.
+void copy(const View& x, const Result& y);
+
 /// y[index] = x's element number first + Σ index · strides, for every index of y's shape; any element type.
 void copy_strided(const View& x, int64_t first, const Strides& strides, const Result& y);
 
@@ -96,8 +112,8 @@ void map_unary(const Evaluation& e, F f) {
   });
 }
 
-/// y[i] = f(a[i], b[i]) with broadcasting, in the wide type of a's and b's elements; y is of the inferred type (bool for
-/// comparisons).
+/// y[i] = f(a[i], b[i]) with broadcasting, in the wide type of a's and b's elements; y is of the inferred type (bool
+/// for comparisons).
 template <typename F>
 void map_binary(const Evaluation& e, F f) {
   const View &a = e.input(0), &b = e.input(1);
@@ -107,8 +123,7 @@ void map_binary(const Evaluation& e, F f) {
     const T *va = a.values<T>().data(), *vb = b.values<T>().data();
     const auto into = [&](auto* to) {
       using To = std::remove_pointer_t<decltype(to)>;
-      nest<3>(y.shape,
-              {strides_of(y.shape), broadcast_strides(a.shape, y.shape), broadcast_strides(b.shape, y.shape)},
+      nest<3>(y.shape, {strides_of(y.shape), broadcast_strides(a.shape, y.shape), broadcast_strides(b.shape, y.shape)},
               [=](int64_t at, int64_t left, int64_t right) {
                 to[at] = static_cast<To>(f(static_cast<Wide<T>>(va[left]), static_cast<Wide<T>>(vb[right])));
               });

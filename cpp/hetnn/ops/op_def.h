@@ -1,13 +1,11 @@
 // What hetnn knows of an operator, in one record: an operator is one file under ops/ that fills this in.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
-#include <variant>
+#include <utility>
 #include <vector>
 
 #include "hetnn/base/tensor.h"
@@ -29,6 +27,13 @@ enum class Trait : uint32_t {
   conversion = 256,  // from one element type to another
   integral = 512,    // on quantized values, computes with the integers themselves instead of the reals
 };
+
+/// Their names, for documents and tests.
+inline constexpr std::pair<Trait, std::string_view> kTraits[] = {
+    {Trait::elementwise, "elementwise"}, {Trait::movement, "movement"},       {Trait::commutative, "commutative"},
+    {Trait::compute, "compute"},         {Trait::view, "view"},               {Trait::channelwise, "channelwise"},
+    {Trait::source, "source"},           {Trait::constant, "constant"},       {Trait::conversion, "conversion"},
+    {Trait::integral, "integral"}};
 
 struct InputDef {
   std::string_view name;
@@ -82,24 +87,6 @@ struct Work {
   Dim flops = 0;  // other floating-point operations
 };
 
-/// How the general processor computes a node: one of its kernels by name, with parameters (the kernels floor documents
-/// both), reading the node's present inputs in order.
-struct KernelUse {
-  using Param = std::variant<Dim, double, std::string, std::vector<Dim>, std::vector<double>>;
-  /// Where feature maps (rank 4, one vector of channels a pixel) are welcome: `same` writes the layout it reads;
-  /// `plain` reads and writes plain memory; `written_plain` reads either and writes plain memory.
-  enum class Layout : uint8_t { plain, written_plain, same, channels_last };
-
-  std::string kernel;
-  std::map<std::string, Param, std::less<>> params = {};
-  Layout layout = Layout::same;
-  /// The same computation as a step after another kernel, on that kernel's result as input 0: `relu`, `clip 0 6`,
-  /// `add %1` with %k the node's input k. Empty: it cannot follow.
-  std::string step = {};
-  /// Whether steps may follow this kernel.
-  bool takes_steps = false;
-};
-
 struct OpDef {
   std::string_view name = {};
   std::string_view doc = {};  // one sentence, then the formula
@@ -118,8 +105,6 @@ struct OpDef {
   Work (*work)(const Call&) = nullptr;
   std::vector<Metric> (*metrics)(const Call&) = nullptr;
   std::vector<Constraint> constraints = {};
-  /// None: the general processor cannot run it.
-  std::function<KernelUse(const Call&)> kernel = nullptr;
 
   /// Largest max|difference| / max|reference| of any device's f32 result.
   double tolerance = 1e-5;

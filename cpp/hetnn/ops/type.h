@@ -35,6 +35,9 @@ std::string to_string(const Type& type);
 /// Whether values of this type stand for reals.
 inline bool is_real(const Type& type) { return is_float(type.dtype) || type.quant.has_value(); }
 
+/// Whether a value is a feature map, [N,C,H,W]: one vector of channels a pixel, which may lie channels last.
+inline bool is_feature_map(const Type& type) { return type.rank() == 4; }
+
 /// Attributes that any call may have whose result is of an integer type: how that result is quantized.
 inline constexpr std::string_view kQuantScale = "q_scale";  // reals: one, or one for each index of axis 0
 inline constexpr std::string_view kQuantZero = "q_zero";    // integer, 0 unless given

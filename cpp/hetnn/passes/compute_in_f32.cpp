@@ -81,7 +81,7 @@ size_t compute_in_f32(ir::Graph& graph) {
   Converter converter(graph);
   std::vector<ir::Node*> narrow;
   for (ir::Node* node : graph.nodes()) {
-    if (!node->is_constant() && ops::has_narrow(*node) && !stays_narrow(*node)) narrow.push_back(node);
+    if (!node->is_constant() && ops::has_narrow(node->call()) && !stays_narrow(*node)) narrow.push_back(node);
   }
   for (ir::Node* node : narrow) converter.replace(node);
   if (!narrow.empty()) ir::Rewriter(graph).erase_dead();

@@ -6,7 +6,7 @@
 #include <regex>
 
 #include "hetnn/base/error.h"
-#include "hetnn/plan/partition/explain.h"
+#include "hetnn/plan/partition/explain/explain.h"
 
 namespace hetnn::plan {
 namespace {

@@ -44,7 +44,7 @@ void check_types(const ir::Node& node, std::string_view device, const OpLimits& 
 void check_metrics(const ir::Node& node, std::string_view device, const OpLimits& limits, const Bindings& bindings,
                    Support& support) {
   if (!node.op().metrics || limits.limits.empty()) return;
-  for (const ops::Metric& metric : node.op().metrics(node)) {
+  for (const ops::Metric& metric : node.op().metrics(node.call())) {
     const auto value = static_cast<double>(metric.value.evaluate(bindings));
     auto compare = [&](std::string_view suffix, bool upper) {
       auto at = limits.limits.find(text(metric.name, suffix));
@@ -75,7 +75,7 @@ Support check_limits(const ir::Node& node, std::string_view device_class, std::s
   }
   for (const ops::Constraint& constraint : op.constraints) {
     if (constraint.device_class != device_class) continue;
-    if (auto violation = constraint.violation(node)) {
+    if (auto violation = constraint.violation(node.call())) {
       support.reasons.push_back(
           {std::string(constraint.label), violation->first, violation->second, std::string(constraint.text)});
     }

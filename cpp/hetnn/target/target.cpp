@@ -38,7 +38,7 @@ int64_t bytes_touched(const ir::Node& node, const Bindings& bindings) {
 
 ConcreteWork work_of(const ir::Node& node, const Bindings& bindings) {
   if (node.op().work) {
-    const ops::Work work = node.op().work(node);
+    const ops::Work work = node.op().work(node.call());
     return {static_cast<double>(work.macs.evaluate(bindings)), static_cast<double>(work.flops.evaluate(bindings))};
   }
   if (!node.op().has(ops::Trait::elementwise)) return {};

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <set>
 
-#include "hetnn/base/error.h"
+#include "expect_error.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/ir/verify.h"
 #include "hetnn/passes/canonicalize.h"
@@ -100,7 +100,7 @@ class Legalize : public testing::Test {
     }
     return graph;
   }
-  std::vector<Rewrite> rewrites;
+  std::vector<report::RewriteRow> rewrites;
 };
 
 TEST_F(Legalize, EveryPiecewiseLinearActivationBecomesConvolutionsAndRelu) {
@@ -250,7 +250,7 @@ TEST_F(Legalize, DisabledRulesMustBeThere) {
                                                    "nearest names are prelu_one_branch, prelu_dense_branches, "
                                                    "prelu_two_sides. docs/rules.md lists all of them."));
   // Rules that always run cannot be left out; rules that fold neighbours together can.
-  EXPECT_THROW(check_disabled_rules({"relu_twice"}), InvalidModel);
+  EXPECT_ERROR(check_disabled_rules({"relu_twice"}), InvalidModel, "legalization has no rule 'relu_twice'");
   check_disabled_rules({"depthwise_into_layer", "branch_into_producer"});
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "hetnn/base/visit_dtype.h"
+#include "hetnn/kernels/elementwise/nary.h"
 #include "hetnn/kernels/elementwise/steps.h"
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/row_view.h"
@@ -24,7 +25,7 @@ bool same_view(const TensorView& a, const TensorView& b) {
          std::ranges::equal(a.shape(), b.shape());
 }
 
-/// f32: a first operation and an epilogue, run tile by tile.
+/// f32: a first operation and steps, run tile by tile.
 class Chain final : public Kernel {
  public:
   Chain(const KernelCall& call, std::string_view what, const std::string& op, bool binary) {
@@ -33,7 +34,7 @@ class Chain final : public Kernel {
     builder.add_operand(0);
     const int second = !binary ? -1 : op == "prelu" ? builder.add_channel_operand(1, true) : builder.add_operand(1);
     builder.add_step(op, call.params.reals("values", {}), second);
-    builder.add_epilogue();
+    builder.add_steps();
     nest_ = builder.nest();
     steps_ = builder.steps();
     for (int input = 0; input < (binary ? 2 : 1); ++input)
@@ -156,6 +157,21 @@ std::unique_ptr<Kernel> make_where(const KernelCall& call) {
       return element<uint8_t>(in, 0, at) != 0 ? element<T>(in, 1, at) : element<T>(in, 2, at);
     });
   });
+}
+
+std::span<const Variant> elementwise_variants() {
+  static constexpr Variant kVariants[] = {
+      {.name = "unary", .op = {}, .speed = "elementwise", .create = make_unary, .takes_steps = true},
+      {.name = "binary", .op = {}, .speed = "elementwise", .create = make_binary, .takes_steps = true},
+      {.name = "where", .op = "where", .speed = "elementwise", .create = make_where},
+      {.name = "nary",
+       .op = "nary",
+       .speed = "elementwise",
+       .create = make_nary,
+       .takes_steps = true,
+       .tune = tune_nary},
+  };
+  return kVariants;
 }
 
 }  // namespace hetnn::kernels

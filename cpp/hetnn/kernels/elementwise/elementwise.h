@@ -1,15 +1,13 @@
 // Elementwise kernels. Any rank up to 8, plain or nhwc in any mixture (one layout for all operands is the fast case).
 //
 // unary   x -> y of the same shape, f32. params op (a function of one operand, ops/elementwise/formulas.inc), values
-// ([]
-//         its constants), epilogue ("").
-// binary  a, b (broadcast together) -> y, f32. params op (a function of two operands; of prelu, b holds the slopes),
-//         epilogue (""). alpha of torch's add: use nary with coefficients.
+//         ([] its constants).
+// binary  a, b (broadcast together) -> y, f32. params op (a function of two operands; of prelu, b holds the slopes), alpha of torch's add: use nary with coefficients.
 // where   condition (bool), a, b (all broadcast) -> y, of any type.
 // nary    x_0 ... x_{n-1} of the output's shape (or broadcast), f32 -> y.  n from 1 to 100.
 //         params op: add mul max min; coefficients ([] = all 1; add only); group (0 = default of the machine,
 //         else 2..16: how many streams one pass over a tile reads; products and extremes at most 4); deterministic (0;
-//         1 keeps the order and roundings of a chain of two-operand steps); epilogue ("").
+//         1 keeps the order and roundings of a chain of two-operand steps).
 #pragma once
 
 #include "hetnn/kernels/kernel.h"
@@ -20,5 +18,7 @@ std::unique_ptr<Kernel> make_unary(const KernelCall& call);
 std::unique_ptr<Kernel> make_binary(const KernelCall& call);
 std::unique_ptr<Kernel> make_where(const KernelCall& call);
 std::unique_ptr<Kernel> make_nary(const KernelCall& call);
+
+std::span<const Variant> elementwise_variants();
 
 }  // namespace hetnn::kernels

@@ -55,14 +55,14 @@ void ElementwiseBuilder::add_step(const std::string& op, const std::vector<doubl
                            values.size() < 2 ? 0.0f : static_cast<float>(values[1])});
 }
 
-void ElementwiseBuilder::add_epilogue() {
-  for (const EpilogueStep& step : parse_epilogue(call_.params.text("epilogue", ""))) {
+void ElementwiseBuilder::add_steps() {
+  for (const Step& step : call_.steps) {
     if (step.input >= static_cast<int>(call_.inputs.size()))
-      throw InvalidModel(text(what_, ": epilogue step '", format_epilogue({step}),
+      throw InvalidModel(text(what_, ": step '", step.function,
                               "' names an input beyond the call's ", call_.inputs.size(),
                               ". Append its operand to the inputs."));
-    const int operand = step.input < 0 ? -1 : add_channel_operand(step.input, step.op == "prelu");
-    add_step(step.op, step.values, operand);
+    const int operand = step.input < 0 ? -1 : add_channel_operand(step.input, step.function == "prelu");
+    add_step(step.function, step.values, operand);
   }
 }
 
@@ -77,7 +77,7 @@ void ElementwiseSteps::apply(const Nest& nest, const Nest::Tile& tile, const std
   block.ld_in = in.ld;
   block.out = out.at;
   block.ld_out = out.ld;
-  for (const Step& step : steps_) {
+  for (const Resolved& step : steps_) {
     block.c0 = step.c0;
     block.c1 = step.c1;
     block.operand = nullptr;

@@ -46,12 +46,12 @@ class ElementwiseSteps {
 
  private:
   friend class ElementwiseBuilder;
-  struct Step {
+  struct Resolved {
     BlockFunction map;
     int operand;  // position among the nest's operands, or -1
     float c0, c1;
   };
-  std::vector<Step> steps_;
+  std::vector<Resolved> steps_;
   std::vector<int> inputs_;  // of the call, by operand - 1
 };
 
@@ -68,8 +68,8 @@ class ElementwiseBuilder {
   int add_channel_operand(int input, bool prelu);
   /// Appends an operation; `operand` is one of the nest's, or -1 when it takes none.
   void add_step(const std::string& op, const std::vector<double>& values, int operand);
-  /// Appends the steps of the call's parameter `epilogue`, with their operands.
-  void add_epilogue();
+  /// Appends the steps of the call, with their operands.
+  void add_steps();
 
   Nest nest() const { return Nest(call_.outputs[0].shape(), operands_); }
   const ElementwiseSteps& steps() const { return steps_; }

@@ -108,4 +108,14 @@ std::unique_ptr<Kernel> make_cast(const KernelCall& call) {
   });
 }
 
+std::span<const Variant> quant_variants() {
+  static constexpr Variant kVariants[] = {
+      {.name = "cast", .op = "cast", .speed = "elementwise", .create = make_cast},
+      {.name = "quantize", .op = "quantize", .speed = "move", .create = make_quantize},
+      {.name = "dequantize", .op = "dequantize", .speed = "move", .create = make_dequantize},
+      {.name = "lookup", .op = "lookup", .speed = "move", .create = make_lookup},
+  };
+  return kVariants;
+}
+
 }  // namespace hetnn::kernels

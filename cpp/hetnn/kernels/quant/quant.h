@@ -16,4 +16,6 @@ std::unique_ptr<Kernel> make_dequantize(const KernelCall& call);
 std::unique_ptr<Kernel> make_lookup(const KernelCall& call);
 std::unique_ptr<Kernel> make_cast(const KernelCall& call);
 
+std::span<const Variant> quant_variants();
+
 }  // namespace hetnn::kernels

@@ -20,7 +20,7 @@ namespace {
 enum class ReduceOp { sum, mean, max, min, prod, any, all, argmax, argmin };
 
 std::optional<ReduceOp> reduce_op_from_name(std::string_view name) {
-  static constexpr std::string_view kNames[] = {"sum", "mean", "max", "min", "prod", "any", "all", "argmax", "argmin"};
+  static constexpr std::string_view kNames[] = {"sum", "mean", "reduce_max", "reduce_min", "prod", "any", "all", "argmax", "argmin"};
   const auto* at = std::find(std::begin(kNames), std::end(kNames), name);
   if (at == std::end(kNames)) return std::nullopt;
   return static_cast<ReduceOp>(at - std::begin(kNames));
@@ -322,6 +322,19 @@ std::unique_ptr<Kernel> make_reduce(const KernelCall& call) {
       return std::make_unique<PlainReduce<T, T>>(*op, std::move(space));
     }
   });
+}
+
+std::span<const Variant> reduce_variants() {
+  static constexpr Variant kVariants[] = {
+      {.name = "reduce", .op = "sum", .speed = "reduce", .create = make_reduce},
+      {.name = "reduce", .op = "mean", .speed = "reduce", .create = make_reduce},
+      {.name = "reduce", .op = "reduce_max", .speed = "reduce", .create = make_reduce},
+      {.name = "reduce", .op = "reduce_min", .speed = "reduce", .create = make_reduce},
+      {.name = "reduce", .op = "prod", .speed = "reduce", .create = make_reduce},
+      {.name = "reduce", .op = "any", .speed = "reduce", .create = make_reduce},
+      {.name = "reduce", .op = "all", .speed = "reduce", .create = make_reduce},
+  };
+  return kVariants;
 }
 
 }  // namespace hetnn::kernels

@@ -1,6 +1,5 @@
 // abs: y = |x|.
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -8,7 +7,6 @@ OpDef define_abs() {
   return elementwise(Function::abs, {.doc = "Absolute value: y = |x|.",
                                      .torch = {{"aten.abs.default", "x"}},
                                      .onnx = {"Abs"},
-                                     .kernel = unary_kernel("abs"),
                                      .samples = {"abs(f32[2,3,5,7])", "abs(f32[n,4])"}});
 }
 

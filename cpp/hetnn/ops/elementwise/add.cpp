@@ -1,15 +1,13 @@
 // add: y = a + b.
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
 OpDef define_add() {
   return elementwise(Function::add, {.doc = "Elementwise sum with broadcasting: y = a + b.",
                                      .traits = static_cast<uint32_t>(Trait::commutative),
-                                     .torch = {{"aten.add.Tensor", "a b"}, {"aten.add.Scalar", "a b"}},
+                                     .torch = {},
                                      .onnx = {"Add"},
-                                     .kernel = binary_kernel("add", "add"),
                                      .samples = {"add(f32[2,3,5,7], f32[2,3,5,7])", "add(f32[2,3,4,4], f32[3,1,1])",
                                                  "add(i64[n,1], i64[4])"}});
 }

@@ -1,6 +1,5 @@
 // ceil: y = ceil(x).
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -8,7 +7,6 @@ OpDef define_ceil() {
   return elementwise(Function::ceil, {.doc = "Smallest integer not below: y = ceil(x).",
                                       .torch = {{"aten.ceil.default", "x"}},
                                       .onnx = {"Ceil"},
-                                      .kernel = unary_kernel("ceil"),
                                       .samples = {"ceil(f32[2,3,5,7])", "ceil(f32[n,4])"}});
 }
 

@@ -2,7 +2,6 @@
 #include <limits>
 
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -12,7 +11,6 @@ OpDef define_clamp() {
                       .attrs = {{"min", AttrKind::real, -std::numeric_limits<double>::infinity(), "lower bound"},
                                 {"max", AttrKind::real, std::numeric_limits<double>::infinity(), "upper bound"}},
                       .onnx = {"Clip"},
-                      .kernel = unary_kernel("clamp", {"min", "max"}),
                       .samples = {"clamp(f32[2,3,5,7])", "clamp(f32[n,4])"}});
 }
 

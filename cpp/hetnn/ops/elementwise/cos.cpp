@@ -1,6 +1,5 @@
 // cos: y = cos(x).
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -8,7 +7,6 @@ OpDef define_cos() {
   return elementwise(Function::cos, {.doc = "Cosine: y = cos(x).",
                                      .torch = {{"aten.cos.default", "x"}},
                                      .onnx = {"Cos"},
-                                     .kernel = unary_kernel("cos"),
                                      .samples = {"cos(f32[2,3,5,7])", "cos(f32[n,4])"}});
 }
 

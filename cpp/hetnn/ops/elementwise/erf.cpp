@@ -1,6 +1,5 @@
 // erf: y = erf(x).
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -8,7 +7,6 @@ OpDef define_erf() {
   return elementwise(Function::erf, {.doc = "Error function: y = erf(x).",
                                      .torch = {{"aten.erf.default", "x"}},
                                      .onnx = {"Erf"},
-                                     .kernel = unary_kernel("erf"),
                                      .samples = {"erf(f32[2,3,5,7])", "erf(f32[n,4])"}});
 }
 

@@ -1,6 +1,5 @@
 // exp: y = exp(x).
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -8,7 +7,6 @@ OpDef define_exp() {
   return elementwise(Function::exp, {.doc = "Exponential: y = exp(x).",
                                      .torch = {{"aten.exp.default", "x"}},
                                      .onnx = {"Exp"},
-                                     .kernel = unary_kernel("exp"),
                                      .samples = {"exp(f32[2,3,5,7])", "exp(f32[n,4])"}});
 }
 

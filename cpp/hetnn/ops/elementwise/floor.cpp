@@ -1,6 +1,5 @@
 // floor: y = floor(x).
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -8,7 +7,6 @@ OpDef define_floor() {
   return elementwise(Function::floor, {.doc = "Largest integer not above: y = floor(x).",
                                        .torch = {{"aten.floor.default", "x"}},
                                        .onnx = {"Floor"},
-                                       .kernel = unary_kernel("floor"),
                                        .samples = {"floor(f32[2,3,5,7])", "floor(f32[n,4])"}});
 }
 

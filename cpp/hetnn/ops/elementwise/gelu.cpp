@@ -1,7 +1,6 @@
 // gelu: y = x * Phi(x), exactly or by its tanh approximation.
 #include "hetnn/ops/elementwise/function.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 namespace {
@@ -28,7 +27,6 @@ OpDef define_gelu() {
        .onnx = {"Gelu"},
        .infer = infer,
        .meaning = [](const Evaluation& e) { evaluate(form_of(e.call), e); },
-       .kernel = [](const Call& call) { return unary_kernel(std::string(function_def(form_of(call)).name))(call); },
        .samples = {"gelu(f32[2,3,5,7])", "gelu(f32[n,4]) {approximate = tanh}"}});
 }
 

@@ -1,6 +1,5 @@
 // hardsigmoid: y = min(max(x + 3, 0), 6) / 6.
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -8,7 +7,6 @@ OpDef define_hardsigmoid() {
   return elementwise(Function::hardsigmoid,
                      {.doc = "Piecewise linear logistic function: y = min(max(x + 3, 0), 6) / 6.",
                       .torch = {{"aten.hardsigmoid.default", "x"}},
-                      .kernel = unary_kernel("hardsigmoid"),
                       .samples = {"hardsigmoid(f32[2,3,5,7])", "hardsigmoid(f32[n,4])"}});
 }
 

@@ -1,6 +1,5 @@
 // hardswish: y = x * min(max(x + 3, 0), 6) / 6.
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -8,7 +7,6 @@ OpDef define_hardswish() {
   return elementwise(Function::hardswish, {.doc = "Piecewise linear swish: y = x * min(max(x + 3, 0), 6) / 6.",
                                            .torch = {{"aten.hardswish.default", "x"}},
                                            .onnx = {"HardSwish"},
-                                           .kernel = unary_kernel("hardswish"),
                                            .samples = {"hardswish(f32[2,3,5,7])", "hardswish(f32[n,4])"}});
 }
 

@@ -1,6 +1,5 @@
 // leaky_relu: y = x where x > 0, else negative_slope * x.
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -10,7 +9,6 @@ OpDef define_leaky_relu() {
                       .attrs = {{"negative_slope", AttrKind::real, 0.01, "slope below zero"}},
                       .torch = {{"aten.leaky_relu.default", "x negative_slope"}},
                       .onnx = {"LeakyRelu"},
-                      .kernel = unary_kernel("leaky_relu", {"negative_slope"}),
                       .samples = {"leaky_relu(f32[2,3,5,7])", "leaky_relu(f32[n,4])"}});
 }
 

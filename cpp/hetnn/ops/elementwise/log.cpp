@@ -1,6 +1,5 @@
 // log: y = log(x).
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -8,7 +7,6 @@ OpDef define_log() {
   return elementwise(Function::log, {.doc = "Natural logarithm: y = log(x).",
                                      .torch = {{"aten.log.default", "x"}},
                                      .onnx = {"Log"},
-                                     .kernel = unary_kernel("log"),
                                      .samples = {"log(f32[2,3,5,7])", "log(f32[n,4])"}});
 }
 

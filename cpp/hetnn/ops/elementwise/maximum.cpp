@@ -1,6 +1,5 @@
 // maximum: y = max(a, b).
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -10,7 +9,6 @@ OpDef define_maximum() {
                       .traits = static_cast<uint32_t>(Trait::commutative),
                       .torch = {{"aten.maximum.default", "a b"}},
                       .onnx = {"Max"},
-                      .kernel = binary_kernel("maximum", "maximum"),
                       .samples = {"maximum(f32[2,3,5,7], f32[2,3,5,7])", "maximum(f32[2,3,4,4], f32[3,1,1])",
                                   "maximum(f32[n,1], f32[4])"}});
 }

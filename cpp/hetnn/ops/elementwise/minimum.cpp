@@ -1,6 +1,5 @@
 // minimum: y = min(a, b).
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -10,7 +9,6 @@ OpDef define_minimum() {
                       .traits = static_cast<uint32_t>(Trait::commutative),
                       .torch = {{"aten.minimum.default", "a b"}},
                       .onnx = {"Min"},
-                      .kernel = binary_kernel("minimum", "minimum"),
                       .samples = {"minimum(f32[2,3,5,7], f32[2,3,5,7])", "minimum(f32[2,3,4,4], f32[3,1,1])",
                                   "minimum(f32[n,1], f32[4])"}});
 }

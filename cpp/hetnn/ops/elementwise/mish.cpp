@@ -1,6 +1,5 @@
 // mish: y = x * tanh(log(1 + exp(x))).
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -8,7 +7,6 @@ OpDef define_mish() {
   return elementwise(Function::mish, {.doc = "Self-regularised activation: y = x * tanh(log(1 + exp(x))).",
                                       .torch = {{"aten.mish.default", "x"}},
                                       .onnx = {"Mish"},
-                                      .kernel = unary_kernel("mish"),
                                       .samples = {"mish(f32[2,3,5,7])", "mish(f32[n,4])"}});
 }
 

@@ -1,6 +1,5 @@
 // mul: y = a * b.
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -9,7 +8,6 @@ OpDef define_mul() {
                                      .traits = static_cast<uint32_t>(Trait::commutative),
                                      .torch = {{"aten.mul.Tensor", "a b"}, {"aten.mul.Scalar", "a b"}},
                                      .onnx = {"Mul"},
-                                     .kernel = binary_kernel("mul", "mul"),
                                      .samples = {"mul(f32[2,3,5,7], f32[2,3,5,7])", "mul(f32[2,3,4,4], f32[3,1,1])",
                                                  "mul(f32[n,1], f32[4])"}});
 }

@@ -4,7 +4,6 @@
 
 #include "hetnn/ops/elementwise/vocabulary.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 #include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
@@ -93,14 +92,6 @@ OpDef define_nary() {
               [](const Call& call) {
                 return Work{.macs = 0,
                             .flops = elements(call.output().shape) * static_cast<int64_t>(call.inputs.size())};
-              },
-          .kernel =
-              [](const Call& call) {
-                return KernelUse{.kernel = "nary",
-                                 .params = {{"op", call.string("op")},
-                                            {"coefficients", call.reals("coefficients")},
-                                            {"deterministic", Dim(call.flag("in_order"))}},
-                                 .takes_steps = true};
               },
           .tolerance = 1e-6,
           .samples = {"nary(f32[2,3,5,7], f32[2,3,5,7], f32[2,3,5,7])", "nary(f32[2,3,4,4], f32[3,1,1]) {op = mul}",

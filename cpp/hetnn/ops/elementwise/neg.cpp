@@ -1,6 +1,5 @@
 // neg: y = -x.
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -8,7 +7,6 @@ OpDef define_neg() {
   return elementwise(Function::neg, {.doc = "Negation: y = -x.",
                                      .torch = {{"aten.neg.default", "x"}},
                                      .onnx = {"Neg"},
-                                     .kernel = unary_kernel("neg"),
                                      .samples = {"neg(f32[2,3,5,7])", "neg(f32[n,4])"}});
 }
 

@@ -1,6 +1,5 @@
 // pow: y = a ^ b.
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -10,7 +9,6 @@ OpDef define_pow() {
       {.doc = "Elementwise power: y = a ^ b.",
        .torch = {{"aten.pow.Tensor_Tensor", "a b"}, {"aten.pow.Tensor_Scalar", "a b"}, {"aten.pow.Scalar", "a b"}},
        .onnx = {"Pow"},
-       .kernel = binary_kernel("pow"),
        .samples = {"pow(f32[2,3,5,7], f32[2,3,5,7])", "pow(f32[2,3,4,4], f32[3,1,1])", "pow(f32[n,1], f32[4])"}});
 }
 

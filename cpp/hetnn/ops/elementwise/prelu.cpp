@@ -1,7 +1,6 @@
 // prelu: y = max(x, 0) + slope * min(x, 0).
 #include "hetnn/ops/elementwise/function.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 namespace {
@@ -42,12 +41,6 @@ OpDef define_prelu() {
           .torch = {{"aten.prelu.default", "x slope"}, {"aten._prelu_kernel.default", "x slope"}},
           .infer = infer,
           .meaning = evaluate_prelu,
-          .kernel =
-              [](const Call& call) {
-                KernelUse use = binary_kernel("prelu", "prelu")(call);
-                // The kernel broadcasts at the right, so slopes of a rank-2 input line up already.
-                return use;
-              },
           .tolerance = function_def(Function::prelu).tolerance,
           .samples = {"prelu(f32[2,3,5,7], f32[3])", "prelu(f32[2,3,4], f32[1])", "prelu(f32[n,6], f32[6])"}};
 }

@@ -1,6 +1,5 @@
 // reciprocal: y = 1 / x.
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -8,7 +7,6 @@ OpDef define_reciprocal() {
   return elementwise(Function::reciprocal, {.doc = "Reciprocal: y = 1 / x.",
                                             .torch = {{"aten.reciprocal.default", "x"}},
                                             .onnx = {"Reciprocal"},
-                                            .kernel = unary_kernel("reciprocal"),
                                             .samples = {"reciprocal(f32[2,3,5,7])", "reciprocal(f32[n,4])"}});
 }
 

@@ -1,6 +1,5 @@
 // relu: y = max(x, 0).
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -8,7 +7,6 @@ OpDef define_relu() {
   return elementwise(Function::relu, {.doc = "Rectified linear unit: y = max(x, 0).",
                                       .torch = {{"aten.relu.default", "x"}},
                                       .onnx = {"Relu"},
-                                      .kernel = unary_kernel("relu"),
                                       .samples = {"relu(f32[2,3,5,7])", "relu(f32[n,4])", "relu(i32[3])"}});
 }
 

@@ -1,6 +1,5 @@
 // round: y = round(x).
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -8,7 +7,6 @@ OpDef define_round() {
   return elementwise(Function::round, {.doc = "Nearest integer, halves to even: y = round(x).",
                                        .torch = {{"aten.round.default", "x"}},
                                        .onnx = {"Round"},
-                                       .kernel = unary_kernel("round"),
                                        .samples = {"round(f32[2,3,5,7])", "round(f32[n,4])"}});
 }
 

@@ -1,13 +1,11 @@
 // rsqrt: y = 1 / sqrt(x).
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
 OpDef define_rsqrt() {
   return elementwise(Function::rsqrt, {.doc = "Reciprocal square root: y = 1 / sqrt(x).",
                                        .torch = {{"aten.rsqrt.default", "x"}},
-                                       .kernel = unary_kernel("rsqrt"),
                                        .samples = {"rsqrt(f32[2,3,5,7])", "rsqrt(f32[n,4])"}});
 }
 

@@ -1,6 +1,5 @@
 // sigmoid: y = 1 / (1 + exp(-x)).
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -8,7 +7,6 @@ OpDef define_sigmoid() {
   return elementwise(Function::sigmoid, {.doc = "Logistic function: y = 1 / (1 + exp(-x)).",
                                          .torch = {{"aten.sigmoid.default", "x"}},
                                          .onnx = {"Sigmoid"},
-                                         .kernel = unary_kernel("sigmoid"),
                                          .samples = {"sigmoid(f32[2,3,5,7])", "sigmoid(f32[n,4])"}});
 }
 

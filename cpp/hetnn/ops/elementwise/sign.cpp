@@ -1,6 +1,5 @@
 // sign: y = -1, 0 or 1.
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -8,7 +7,6 @@ OpDef define_sign() {
   return elementwise(Function::sign, {.doc = "Sign: y = -1, 0 or 1.",
                                       .torch = {{"aten.sign.default", "x"}},
                                       .onnx = {"Sign"},
-                                      .kernel = unary_kernel("sign"),
                                       .samples = {"sign(f32[2,3,5,7])", "sign(f32[n,4])"}});
 }
 

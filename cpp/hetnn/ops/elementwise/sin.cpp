@@ -1,6 +1,5 @@
 // sin: y = sin(x).
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -8,7 +7,6 @@ OpDef define_sin() {
   return elementwise(Function::sin, {.doc = "Sine: y = sin(x).",
                                      .torch = {{"aten.sin.default", "x"}},
                                      .onnx = {"Sin"},
-                                     .kernel = unary_kernel("sin"),
                                      .samples = {"sin(f32[2,3,5,7])", "sin(f32[n,4])"}});
 }
 

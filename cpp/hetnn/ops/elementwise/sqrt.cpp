@@ -1,6 +1,5 @@
 // sqrt: y = sqrt(x).
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -8,7 +7,6 @@ OpDef define_sqrt() {
   return elementwise(Function::sqrt, {.doc = "Square root: y = sqrt(x).",
                                       .torch = {{"aten.sqrt.default", "x"}},
                                       .onnx = {"Sqrt"},
-                                      .kernel = unary_kernel("sqrt"),
                                       .samples = {"sqrt(f32[2,3,5,7])", "sqrt(f32[n,4])"}});
 }
 

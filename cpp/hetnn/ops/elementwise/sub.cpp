@@ -1,14 +1,12 @@
 // sub: y = a - b.
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
 OpDef define_sub() {
   return elementwise(Function::sub, {.doc = "Elementwise difference with broadcasting: y = a - b.",
-                                     .torch = {{"aten.sub.Tensor", "a b"}, {"aten.sub.Scalar", "a b"}},
+                                     .torch = {},
                                      .onnx = {"Sub"},
-                                     .kernel = binary_kernel("sub", "sub"),
                                      .samples = {"sub(f32[2,3,5,7], f32[2,3,5,7])", "sub(f32[2,3,4,4], f32[3,1,1])",
                                                  "sub(f32[n,1], f32[4])"}});
 }

@@ -1,6 +1,5 @@
 // tanh: y = tanh(x).
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
@@ -8,7 +7,6 @@ OpDef define_tanh() {
   return elementwise(Function::tanh, {.doc = "Hyperbolic tangent: y = tanh(x).",
                                       .torch = {{"aten.tanh.default", "x"}},
                                       .onnx = {"Tanh"},
-                                      .kernel = unary_kernel("tanh"),
                                       .samples = {"tanh(f32[2,3,5,7])", "tanh(f32[n,4])"}});
 }
 

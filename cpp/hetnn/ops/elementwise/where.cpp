@@ -1,6 +1,5 @@
 // where: one of two values by a condition.
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 #include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
@@ -44,11 +43,10 @@ OpDef define_where() {
           .doc = "y = a where the condition holds, else b.",
           .inputs = {{"condition", "bool"}, {"a", "broadcasts"}, {"b", "broadcasts"}},
           .traits = static_cast<uint32_t>(Trait::elementwise),
-          .torch = {{"aten.where.self", "condition a b"}},
+          .torch = {},
           .onnx = {"Where"},
           .infer = infer,
           .meaning = evaluate_where,
-          .kernel = named_kernel("where", {}),
           .tolerance = 0,
           .samples = {"where(bool[2,3], f32[2,3], f32[1])", "where(bool[n,1], i64[4], i64[n,4])"}};
 }

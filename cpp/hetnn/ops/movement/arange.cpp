@@ -1,35 +1,31 @@
 // arange: evenly spaced integers or reals.
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
-#include "hetnn/ops/evaluate.h"
+#include "hetnn/base/convert.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 namespace {
 
 std::vector<Type> infer(const Call& call) {
+  if (call.integer("step") == Dim(0)) fail(call, "arange_c2", "step must not be 0. Give the distance of two values.");
   const Dim length = ceil_div(call.integer("end") - call.integer("start"), call.integer("step"));
   if (length.is_static() && length.value() < 0) {
     fail(call, "arange_c1",
-             text("end must lie in the direction of step; got ", call.integer("start"), ", ", call.integer("end"), ", ",
-                  call.integer("step"), "."));
+         text("end must lie in the direction of step; got ", call.integer("start"), ", ", call.integer("end"), ", ",
+              call.integer("step"), "."));
   }
   return {{call.dtype("dtype"), {length}}};
 }
 
-std::vector<Tensor> evaluate(const Evaluation& e) {
-  const int64_t start = e.call.integer("start").evaluate(e.bindings),
-                step = e.call.integer("step").evaluate(e.bindings);
-  std::byte* data = nullptr;
-  Tensor y = Tensor::zeros(e.call.dtype("dtype"), e.output_shape(), &data);
-  visit_dtype(y.dtype(), [&](auto zero) {
+void meaning(const Evaluation& e) {
+  const auto start = static_cast<uint64_t>(e.call.integer("start").value()),
+             step = static_cast<uint64_t>(e.call.integer("step").value());
+  const Result y = e.output();
+  visit_dtype(y.dtype, [&](auto zero) {
     using T = decltype(zero);
-    for (int64_t k = 0; k < y.elems(); ++k) mutable_values<T>(data)[k] = static_cast<T>(start + k * step);
+    T* to = y.values<T>();
+    const auto count = static_cast<uint64_t>(y.elems());
+    for (uint64_t k = 0; k < count; ++k) to[k] = convert<T>(static_cast<int64_t>(start + k * step));
   });
-  return {y};
 }
 
 }  // namespace
@@ -46,9 +42,8 @@ OpDef define_arange() {
           .torch = {},
           .onnx = {"Range"},
           .infer = infer,
-          .evaluate = evaluate,
+          .meaning = meaning,
           .constraints = {},
-          .kernel = named_kernel("arange", {"start", "step"}, KernelUse::Layout::plain),
           .tolerance = 0,
           .samples = {"arange() {end = 5}", "arange() {start = 2, end = 9, step = 3, dtype = f32}"}};
 }

@@ -1,11 +1,9 @@
 // slice: every step-th index of a range along one axis.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
-#include "hetnn/ops/evaluate.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
 namespace {
@@ -42,18 +40,20 @@ std::vector<Type> infer(const Call& call) {
   return {{call.input(0).dtype, y}};
 }
 
-std::vector<Tensor> evaluate(const Evaluation& e) {
+void meaning(const Evaluation& e) {
+  const View& x = e.input(0);
   const Range range = range_of(e.call);
-  std::vector<int64_t> strides = strides_of(e.input(0).shape());
+  Strides strides = strides_of(x.shape);
   int64_t& stride = strides[static_cast<size_t>(range.axis)];
-  const int64_t size = e.input(0).shape()[static_cast<size_t>(range.axis)], end = range.end.evaluate(e.bindings);
-  if (end > size) {
+  const int64_t size = x.shape[static_cast<size_t>(range.axis)], begin = range.begin.value(), end = range.end.value();
+  if (begin < 0 || end > size) {
     fail(e.call, "slice_c3",
-             text("end must be at most the axis' size, as the node says it is; got ", end, " of ", size, "."));
+         text("start and end must lie in the axis, as the node says they do; got [", begin, ",", end, ") of ", size,
+              ". Check the sizes, or leave 'inside' out."));
   }
-  const int64_t first = range.begin.evaluate(e.bindings) * stride;
+  const int64_t first = begin * stride;
   stride *= range.step;
-  return {gather_strided(e.input(0), e.output_shape(), first, strides)};
+  copy_strided(x, first, strides, e.output());
 }
 
 }  // namespace
@@ -69,20 +69,11 @@ OpDef define_slice() {
                     {"inside", AttrKind::boolean, false,
                      "0 <= start <= end <= size is known of every size, so y has (end - start) / step entries"}},
           .traits = static_cast<uint32_t>(Trait::movement),
-          .torch = {{"aten.slice.Tensor", "x axis start end step"}},
+          .torch = {},
           .onnx = {},
           .infer = infer,
-          .evaluate = evaluate,
+          .meaning = meaning,
           .constraints = {},
-          .kernel =
-              [](const Call& call) {
-                const Range range = range_of(call);
-                return KernelUse{.kernel = "slice",
-                                     .params = {{"axes", std::vector<Dim>{range.axis}},
-                                                {"starts", std::vector<Dim>{range.begin}},
-                                                {"ends", std::vector<Dim>{range.end}},
-                                                {"steps", std::vector<Dim>{range.step}}}};
-              },
           .tolerance = 0,
           .samples = {"slice(f32[2,7,4]) {axis = 1, start = 1, end = 6, step = 2}",
                       "slice(f32[n,8]) {axis = -1, start = -3}", "slice(i64[3,h]) {axis = 0, end = 2}"}};

@@ -21,18 +21,18 @@ std::vector<Type> infer_pool(const Call& call) {
   for (size_t k = 0; k < 2; ++k) {
     if (kernel[k] < 1 || stride[k] < 1 || dilation[k] < 1)
       fail(call, id("c2"),
-               text("kernel and stride must be positive; got ", to_string(call.integers("kernel")), " and ",
-                    to_string(call.integers("stride")), "."));
+           text("kernel and stride must be positive; got ", to_string(call.integers("kernel")), " and ",
+                to_string(call.integers("stride")), "."));
     if (pad[k] * 2 > kernel[k] || pad[k] < 0)
       fail(call, id("c3"),
-               text("padding must be at most half the kernel; got ", to_string(call.integers("padding")),
-                    " with kernel ", to_string(call.integers("kernel")), "."));
+           text("padding must be at most half the kernel; got ", to_string(call.integers("padding")), " with kernel ",
+                to_string(call.integers("kernel")), "."));
     y.push_back(
         window_size(x.shape[2 + k], kernel[k], stride[k], dilation[k], pad[k], pad[2 + k], call.flag("ceil_mode")));
     if (y.back().is_static() && y.back().value() < 1)
       fail(call, id("c4"),
-               text("the window must fit in the padded input; got input ", to_string(x.shape), " and kernel ",
-                    to_string(call.integers("kernel")), ". Give a larger input."));
+           text("the window must fit in the padded input; got input ", to_string(x.shape), " and kernel ",
+                to_string(call.integers("kernel")), ". Give a larger input."));
   }
   return {{x.dtype, y}};
 }
@@ -58,17 +58,6 @@ std::vector<AttrDef> pool_attrs(std::vector<AttrDef> own) {
   attrs.insert(attrs.end(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
   attrs.push_back({"ceil_mode", AttrKind::boolean, false, "whether a last, partial window counts"});
   return attrs;
-}
-
-KernelChoice pool_kernel(const std::string& kernel, std::vector<std::string> own) {
-  own.insert(own.begin(), {"kernel", "padding"});
-  return [choice =
-              named_kernel(kernel, std::move(own), KernelUse::Layout::channels_last, true)](const Call& call) {
-    KernelUse use = choice(call);
-    const auto stride = stride_of(call);
-    use.params["stride"] = std::vector<Dim>(stride.begin(), stride.end());
-    return use;
-  };
 }
 
 }  // namespace hetnn::ops

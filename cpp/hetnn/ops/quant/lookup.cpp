@@ -1,6 +1,5 @@
 // lookup: any function of one i8 value, as a table.
 #include "hetnn/base/error.h"
-#include "hetnn/ops/evaluate.h"
 #include "hetnn/ops/infer.h"
 
 namespace hetnn::ops {
@@ -11,18 +10,16 @@ std::vector<Type> infer(const Call& call) {
   const Tensor& table = call.tensor("table");
   if (x.dtype != DType::i8 || table.dtype() != DType::i8 || table.elems() != 256) {
     fail(call, "lookup_c1",
-             text("input and table must be i8, the table of 256 entries; got input ", to_string(x),
-                  " and table of ", table.elems(), " ", dtype_name(table.dtype()), "."));
+         text("input and table must be i8, the table of 256 entries; got input ", to_string(x), " and table of ",
+              table.elems(), " ", dtype_name(table.dtype()), "."));
   }
   return {{DType::i8, x.shape}};
 }
 
-std::vector<Tensor> evaluate(const Evaluation& e) {
+void meaning(const Evaluation& e) {
   const auto in = e.input(0).values<int8_t>(), table = e.call.tensor("table").values<int8_t>();
-  std::byte* data = nullptr;
-  Tensor y = Tensor::zeros(DType::i8, e.input(0).shape(), &data);
-  for (size_t k = 0; k < in.size(); ++k) mutable_values<int8_t>(data)[k] = table[static_cast<size_t>(in[k] + 128)];
-  return {y};
+  int8_t* to = e.output().values<int8_t>();
+  for (const int8_t x : in) *to++ = table[static_cast<size_t>(x + 128)];
 }
 
 std::vector<Dim> entries(const Tensor& table) {
@@ -48,12 +45,8 @@ OpDef define_lookup() {
           .torch = {},
           .onnx = {},
           .infer = infer,
-          .evaluate = evaluate,
+          .meaning = meaning,
           .constraints = {},
-          .kernel =
-              [](const Call& call) {
-                return KernelUse{.kernel = "lookup", .params = {{"table", entries(call.tensor("table"))}}};
-              },
           .tolerance = 0,
           .samples = {sample}};
 }

@@ -1,6 +1,7 @@
 // quantize: reals as integers of a scale.
 #include "hetnn/base/error.h"
 #include "hetnn/ops/infer.h"
+#include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
 namespace {
@@ -8,11 +9,9 @@ namespace {
 std::vector<Type> infer(const Call& call) {
   const Type& x = call.input(0);
   if (x.dtype != DType::f32) {
-    fail(call, "quantize_c1",
-             text("the input must be f32; got ", to_string(x), ". Cast it, or dequantize it first."));
+    fail(call, "quantize_c1", text("the input must be f32; got ", to_string(x), ". Cast it, or dequantize it first."));
   }
-  if (!call.attrs.contains(kQuantScale))
-    fail(call, "quantize_c2", text("attribute '", kQuantScale, "' is missing."));
+  if (!call.attrs.contains(kQuantScale)) fail(call, "quantize_c2", text("attribute '", kQuantScale, "' is missing."));
   return {{DType::i8, x.shape}};
 }
 
@@ -29,14 +28,8 @@ OpDef define_quantize() {
       .onnx = {},
       .infer = infer,
       // Rounding to the result's type is the whole of it.
-      .evaluate = [](const Evaluation& e) { return std::vector<Tensor>{e.input(0)}; },
+      .meaning = [](const Evaluation& e) { copy(e.input(0), e.output()); },
       .constraints = {},
-      .kernel =
-          [](const Call& call) {
-            const Quant& quant = *call.output().quant;
-            return KernelUse{.kernel = "quantize",
-                                 .params = {{"scale", quant.scales[0]}, {"zero_point", Dim(quant.zero_point)}}};
-          },
       .tolerance = 0,
       .samples = {"quantize(f32[2,3,5,7]) {q_scale = [0.05], q_zero = -3}", "quantize(f32[n,6]) {q_scale = [0.5]}"}};
 }

@@ -6,9 +6,8 @@ namespace {
 
 std::vector<Type> infer(const Call& call) { return {{DType::boolean, reduced_shape(call)}}; }
 
-std::vector<Tensor> evaluate(const Evaluation& e) {
-  return reduce_real(
-      e, 0, [](double so_far, double x) { return so_far != 0 || x != 0; }, as_gathered, DType::boolean);
+void meaning(const Evaluation& e) {
+  reduce_truths(e, false, [](bool so_far, bool x) { return so_far || x; });
 }
 
 }  // namespace
@@ -18,8 +17,7 @@ OpDef define_any() {
                     .doc = "Whether any value over axes is not 0; no axes: over all.",
                     .torch = {},
                     .onnx = {},
-                    .evaluate = evaluate,
-                    .kernel = "any",
+                    .meaning = meaning,
                     .tolerance = 0,
                     .samples = {"any(bool[2,3,4,5]) {axes = [2,3]}", "any(bool[n,4]) {axes = [-1], keepdim = true}",
                                 "any(bool[2,3])"}},

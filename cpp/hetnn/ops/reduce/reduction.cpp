@@ -1,11 +1,17 @@
 // Reductions as operators.
 #include "hetnn/ops/reduce/reduction.h"
 
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 
 std::vector<Type> infer_reduction(const Call& call) { return {{call.input(0).dtype, reduced_shape(call)}}; }
+
+void check_not_empty(const Evaluation& e, const Result& y) {
+  if (e.input(0).elems() > 0 || y.elems() == 0) return;
+  fail(e.call, text(e.call.op->name, "_c1"),
+       text("no elements have no extreme; got ", to_string(e.call.input(0)), " and axes ",
+            to_string(e.call.integers("axes")), ". Give elements along the axes."));
+}
 
 OpDef reduction(const Reduction& of, std::vector<Type> (*infer)(const Call&)) {
   return {.name = of.name,
@@ -17,10 +23,9 @@ OpDef reduction(const Reduction& of, std::vector<Type> (*infer)(const Call&)) {
           .torch = of.torch,
           .onnx = of.onnx,
           .infer = infer,
-          .evaluate = of.evaluate,
+          .meaning = of.meaning,
           .work = [](const Call& call) { return Work{.macs = 0, .flops = elements(call.input(0).shape)}; },
           .constraints = {},
-          .kernel = reduce_kernel(of.kernel),
           .tolerance = of.tolerance,
           .samples = of.samples};
 }

@@ -12,6 +12,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+double us(Clock::duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
+
 kernels::Params bind_params(const program::Params& params, const Bindings& bindings) {
   kernels::Params out;
   for (const auto& [name, value] : params) {
@@ -50,11 +52,10 @@ class CpuVisit final : public Visit {
     std::vector<const std::byte*> inputs;
     std::vector<std::byte*> outputs;
   };
-  void run_share(int thread, std::vector<CommandTime>* times);
+  void run_share(int thread, SpinBarrier& barrier, std::vector<CommandTime>* times);
 
   const CpuBound& bound_;
   std::byte* const scratch_;
-  SpinBarrier barrier_;
   std::vector<Pointers> pointers_;  // of every command
 };
 
@@ -78,7 +79,9 @@ class CpuBound final : public BoundCode {
       BoundCommand made{command, family->create({inputs, outputs, params})};
       made.serial = made.kernel->serial();
       all_serial_ = all_serial_ && made.serial;
-      scratch_bytes_ = std::max(scratch_bytes_, made.kernel->scratch_bytes(made.serial ? 1 : threads_));
+      // A visit gets as many threads as are idle.
+      for (int threads = 1; threads <= (made.serial ? 1 : threads_); ++threads)
+        scratch_bytes_ = std::max(scratch_bytes_, made.kernel->scratch_bytes(threads));
       commands_.push_back(std::move(made));
     }
   }
@@ -102,8 +105,7 @@ class CpuBound final : public BoundCode {
   std::vector<BoundCommand> commands_;
 };
 
-CpuVisit::CpuVisit(const CpuBound& bound, std::span<std::byte> scratch)
-    : bound_(bound), scratch_(scratch.data()), barrier_(bound.threads()) {
+CpuVisit::CpuVisit(const CpuBound& bound, std::span<std::byte> scratch) : bound_(bound), scratch_(scratch.data()) {
   for (const BoundCommand& c : bound.commands()) {
     pointers_.push_back(
         {std::vector<const std::byte*>(c.command.inputs.size()), std::vector<std::byte*>(c.command.outputs.size())});
@@ -121,18 +123,16 @@ void CpuVisit::upload(Addresses addresses) {
 }
 
 void CpuVisit::start(const Launch& launch, Event& done) {
-  if (bound_.threads() == 1) {
-    run_share(0, launch.commands);
-  } else {
-    parallel_region(bound_.threads(), [&](int thread) { run_share(thread, launch.commands); });
-  }
+  parallel_region_up_to(bound_.threads(),
+                        [&](int thread, SpinBarrier& barrier) { run_share(thread, barrier, launch.commands); });
   done.set();
 }
 
 // A thread's share of every command. A serial command is thread 0's alone, and needs a barrier only towards commands
 // that the others take part in.
-void CpuVisit::run_share(int thread, std::vector<CommandTime>* times) {
-  const int threads = bound_.threads();
+void CpuVisit::run_share(int thread, SpinBarrier& barrier, std::vector<CommandTime>* times) {
+  const int threads = barrier.threads();
+  const auto visit_begin = times ? Clock::now() : Clock::time_point();
   bool all_here = true;  // every thread has seen what was written so far
   for (size_t k = 0; k < pointers_.size(); ++k) {
     const BoundCommand& command = bound_.commands()[k];
@@ -144,15 +144,15 @@ void CpuVisit::run_share(int thread, std::vector<CommandTime>* times) {
       }
       all_here = false;
     } else {
-      if (!all_here && threads > 1) barrier_.arrive_and_wait();
-      command.kernel->run({thread, threads, barrier_, scratch_}, pointers_[k].inputs.data(),
+      if (!all_here && threads > 1) barrier.arrive_and_wait();
+      command.kernel->run({thread, threads, barrier, scratch_}, pointers_[k].inputs.data(),
                           pointers_[k].outputs.data());
-      if (threads > 1) barrier_.arrive_and_wait();
+      if (threads > 1) barrier.arrive_and_wait();
       all_here = true;
     }
     if (times && thread == 0) {
-      times->push_back({command.command.node, command.command.kernel,
-                        std::chrono::duration<double, std::micro>(Clock::now() - begin).count()});
+      times->push_back(
+          {command.command.node, command.command.kernel, us(begin - visit_begin), us(Clock::now() - begin)});
     }
   }
 }

@@ -21,6 +21,7 @@ __all__: list[str] = [
     "allocate",
     "assemble",
     "builtin_spec",
+    "canonical_dim",
     "canonicalize",
     "check",
     "check_spec",
@@ -317,6 +318,11 @@ def assemble(source: str) -> list[int]:
 def builtin_spec(name: str) -> typing.Any:
     """
     The data sheet of a member of a built-in family as JSON text, else None.
+    """
+
+def canonical_dim(source: str) -> typing.Any:
+    """
+    An expression of symbols in canonical form: an integer, or text.
     """
 
 def canonicalize(graph: Graph) -> Graph:

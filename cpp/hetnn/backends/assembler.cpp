@@ -13,20 +13,20 @@ int32_t Assembler::add(program::Buffer buffer) {
   return static_cast<int32_t>(program_.buffers.size()) - 1;
 }
 
-int32_t Assembler::arena_buffer(const std::string& name, const ir::Type& type, Layout layout, const Dim& pitch) {
-  return add({.name = name, .dtype = type.dtype, .shape = type.shape, .layout = layout, .pitch = pitch});
+int32_t Assembler::arena_buffer(const std::string& name, const ops::Type& type, Layout layout, const Dim& pitch) {
+  return add({.name = name, .dtype = type.dtype, .shape = type.shape, .quant = type.quant, .layout = layout, .pitch = pitch});
 }
 
-int32_t Assembler::port_buffer(const std::string& name, const ir::Type& type, program::Place place) {
-  return add({.name = name, .dtype = type.dtype, .shape = type.shape, .place = place});
+int32_t Assembler::port_buffer(const std::string& name, const ops::Type& type, program::Place place) {
+  return add({.name = name, .dtype = type.dtype, .shape = type.shape, .quant = type.quant, .place = place});
 }
 
-int32_t Assembler::constant_buffer(const std::string& name, const ir::Type& type, std::span<const std::byte> bytes,
+int32_t Assembler::constant_buffer(const std::string& name, const ops::Type& type, std::span<const std::byte> bytes,
                                    bool packed) {
   const int64_t offset = blob(bytes);
   return add({.name = name,
               .dtype = type.dtype,
-              .shape = type.shape,
+              .shape = type.shape, .quant = type.quant,
               .place = program::Place::constant,
               .offset_bytes = offset,
               .size_bytes = static_cast<int64_t>(bytes.size()),

@@ -20,11 +20,11 @@ class Assembler {
   Assembler() = default;
 
   /// A new buffer of the arena for a value (or for a value's copy in another layout, under another name).
-  int32_t arena_buffer(const std::string& name, const ir::Type& type, Layout layout, const Dim& pitch);
+  int32_t arena_buffer(const std::string& name, const ops::Type& type, Layout layout, const Dim& pitch);
   /// A buffer for an input or output of the model: plain.
-  int32_t port_buffer(const std::string& name, const ir::Type& type, program::Place place);
+  int32_t port_buffer(const std::string& name, const ops::Type& type, program::Place place);
   /// Bytes in the weights, 64-byte aligned; equal bytes are kept once. `type` is the constant's, unpacked.
-  int32_t constant_buffer(const std::string& name, const ir::Type& type, std::span<const std::byte> bytes,
+  int32_t constant_buffer(const std::string& name, const ops::Type& type, std::span<const std::byte> bytes,
                           bool packed = false);
   /// Offset of bytes that belong to no buffer (an accelerator's words), 64-byte aligned; equal bytes are kept once.
   int64_t blob(std::span<const std::byte> bytes);

@@ -108,6 +108,8 @@ class JsonReader {
     return *found;
   }
   bool is_list() const { return json_.is_array(); }
+  bool is_text() const { return json_.is_string(); }
+  bool is_null() const { return json_.is_null(); }
   [[noreturn]] void wrong(std::string_view wanted) const {
     throw InvalidModel(text(path_, ": expected ", wanted, "; got ",
                             json_.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).substr(0, 60),

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "hetnn/base/dim.h"
 #include "hetnn/base/dtype.h"
 #include "hetnn/base/layout.h"
+#include "hetnn/ops/type.h"
 #include "hetnn/program/weights.h"
 
 namespace hetnn::program {
@@ -21,6 +23,7 @@ struct Buffer {
   std::string name;
   DType dtype = DType::f32;
   Shape shape;  // logical, channels first; of a packed constant the unpacked weight's
+  std::optional<ops::Quant> quant = std::nullopt;
   Layout layout = Layout::plain;
   Dim pitch = 0;  // elements between pixels; nhwc only
   Place place = Place::arena;

@@ -18,11 +18,27 @@ Json dims_json(const Shape& shape) {
 
 constexpr std::string_view kPlaces[] = {"input", "output", "arena", "constant"};
 
+Json quant_json(const std::optional<ops::Quant>& quant) {
+  return quant ? Json{{"scales", quant->scales}, {"zero_point", quant->zero_point}} : Json();
+}
+
+std::optional<ops::Quant> quant_of(const JsonReader& r) {
+  if (r.is_null()) return std::nullopt;
+  r.only({"scales", "zero_point"});
+  ops::Quant out{r["scales"].map([](const JsonReader& scale) { return scale.real(); }), 0};
+  const int64_t zero = r["zero_point"].integer();
+  if (out.scales.empty()) r["scales"].wrong("one scale at least");
+  if (zero < -128 || zero > 127) r["zero_point"].wrong("an integer in [-128, 127]");
+  out.zero_point = static_cast<int32_t>(zero);
+  return out;
+}
+
 Buffer buffer_of(const JsonReader& r) {
-  r.only({"name", "dtype", "shape", "layout", "pitch", "place", "offset_bytes", "size_bytes", "packed"});
+  r.only({"name", "dtype", "shape", "quant", "layout", "pitch", "place", "offset_bytes", "size_bytes", "packed"});
   Buffer out{.name = r["name"].string(),
              .dtype = r["dtype"].dtype(),
              .shape = r["shape"].shape(),
+             .quant = quant_of(r["quant"]),
              .layout = r["layout"].layout(),
              .pitch = r["pitch"].dim(),
              .offset_bytes = r["offset_bytes"].integer(),
@@ -47,6 +63,7 @@ std::string structure_json(const Program& program) {
     buffers.push_back({{"name", b.name},
                        {"dtype", dtype_name(b.dtype)},
                        {"shape", dims_json(b.shape)},
+                       {"quant", quant_json(b.quant)},
                        {"layout", layout_name(b.layout)},
                        {"pitch", b.pitch.is_static() ? Json(b.pitch.value()) : Json(b.pitch.to_string())},
                        {"place", kPlaces[static_cast<size_t>(b.place)]},

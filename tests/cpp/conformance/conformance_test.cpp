@@ -16,9 +16,8 @@
 #include "hetnn/ir/text.h"
 #include "hetnn/npu/spec.h"
 #include "hetnn/ops/evaluate.h"
-#include "hetnn/ops/interpret.h"
+#include "hetnn/ir/interpret.h"
 #include "hetnn/ops/quantized.h"
-#include "hetnn/ops/registry.h"
 #include "hetnn/runtime/executable.h"
 
 namespace hetnn {
@@ -102,20 +101,20 @@ constexpr std::string_view kForms[] = {"", "_f16", "_i8"};
 constexpr double kActivationScale = 0.03, kWeightScale = 0.02;
 
 // f32 as the form has it. Weights have a scale for each index of their first axis, biases that of the sums.
-ir::Type type_of(const ir::Type& written, Form form, std::string_view role) {
+ops::Type type_of(const ops::Type& written, Form form, std::string_view role) {
   if (form == Form::as_written || written.dtype != DType::f32) return written;
   if (form == Form::f16) return {DType::f16, written.shape};
   if (role == "weight" && is_static(written.shape)) {
-    ir::Quant quant;
+    ops::Quant quant;
     for (int64_t k = 0; k < written.shape[0].value(); ++k)
       quant.scales.push_back(kWeightScale * (1 + 0.25 * static_cast<double>(k % 4)));
     return {DType::i8, written.shape, quant};
   }
-  if (role == "bias") return {DType::i32, written.shape, ir::Quant{{kActivationScale * kWeightScale}, 0}};
-  return {DType::i8, written.shape, ir::Quant{{kActivationScale}, -5}};
+  if (role == "bias") return {DType::i32, written.shape, ops::Quant{{kActivationScale * kWeightScale}, 0}};
+  return {DType::i8, written.shape, ops::Quant{{kActivationScale}, -5}};
 }
 
-Tensor random_of(const ir::Type& type, const std::vector<int64_t>& shape, std::mt19937& random) {
+Tensor random_of(const ops::Type& type, const std::vector<int64_t>& shape, std::mt19937& random) {
   return ops::narrow(random_tensor(ops::is_narrow(type) ? DType::f32 : type.dtype, shape, random), type);
 }
 
@@ -124,7 +123,7 @@ Tensor random_of(const ir::Type& type, const std::vector<int64_t>& shape, std::m
 ir::Graph graph_of(std::string_view source, std::mt19937& random, Form form = Form::as_written) {
   const ir::Graph sample = ir::parse_sample(source);
   const ir::Node* node = sample.outputs()[0]->producer();
-  if (form != Form::as_written && node->op().has(ir::Trait::conversion)) throw InvalidModel("a form of its own");
+  if (form != Form::as_written && node->op().has(ops::Trait::conversion)) throw InvalidModel("a form of its own");
   ir::Graph graph("sample");
   graph.symbols = sample.symbols;
   ir::Rewriter rewriter(graph);
@@ -135,7 +134,7 @@ ir::Graph graph_of(std::string_view source, std::mt19937& random, Form form = Fo
       inputs.push_back(nullptr);
       continue;
     }
-    const ir::Type type =
+    const ops::Type type =
         type_of(input->type(), form, node->op().inputs[std::min(k, node->op().inputs.size() - 1)].name);
     if (input->producer()) {
       inputs.push_back(rewriter.constant(ops::narrow(input->producer()->tensor("value"), type), {}, type.quant));
@@ -145,12 +144,12 @@ ir::Graph graph_of(std::string_view source, std::mt19937& random, Form form = Fo
       inputs.push_back(rewriter.constant(random_of(type, values(input->shape()), random), {}, type.quant));
     }
   }
-  ir::Attrs attrs = node->attrs();
+  ops::Attrs attrs = node->attrs();
   const auto quantized = std::find_if(inputs.begin(), inputs.end(), [](auto* v) { return v && v->type().quant; });
-  if (quantized != inputs.end() && node->output()->dtype() == DType::f32 && !node->op().has(ir::Trait::movement)) {
+  if (quantized != inputs.end() && node->output()->dtype() == DType::f32 && !node->op().has(ops::Trait::movement)) {
     // Operators that keep the order of values, and the engines' pooling, keep the scale.
     const bool keeps = node->inputs().size() == 1 && node->op().tolerance == 0;
-    attrs.merge(ir::quant_attrs(keeps ? *(*quantized)->type().quant : ir::Quant{{0.041}, 7}));
+    attrs.merge(ops::quant_attrs(keeps ? *(*quantized)->type().quant : ops::Quant{{0.041}, 7}));
   }
   for (ir::Value* output : rewriter.create(node->op().name, inputs, attrs)->outputs()) rewriter.add_output(output);
   for (Symbol& symbol : graph.symbols) symbol.hint = kSize;
@@ -191,7 +190,7 @@ std::vector<Tensor> run(const Compilation& compilation, const std::vector<Tensor
   auto image = std::make_shared<const std::vector<std::byte>>(compilation.image());
   runtime::Executable executable({image, *image}, threads);
   executable.set_interpreter([](std::string_view graph, std::span<const Tensor> operands) {
-    return ops::interpret(ir::parse(graph), operands);
+    return ir::interpret(ir::parse(graph), operands);
   });
   executable.run(inputs);
   return executable.run(inputs);  // a second run reuses the context
@@ -199,7 +198,7 @@ std::vector<Tensor> run(const Compilation& compilation, const std::vector<Tensor
 
 struct Case {
   DeviceCase device;
-  const ir::OpDef* op;
+  const ops::OpDef* op;
   std::string_view source;
   Form form;
 };
@@ -209,17 +208,16 @@ bool takes(std::string_view source, Form form) {
   std::mt19937 random(1);
   try {
     const ir::Graph graph = graph_of(source, random, form);
-    return form == Form::as_written || ops::has_narrow(*graph.outputs()[0]->producer());
+    return form == Form::as_written || ops::has_narrow(graph.outputs()[0]->producer()->call());
   } catch (const InvalidModel&) {
     return false;
   }
 }
 
 std::vector<Case> all_cases() {
-  ops::register_all();
   std::vector<Case> out;
   for (const DeviceCase& device : all_devices()) {
-    for (const ir::OpDef* op : ir::OpTable::global().all()) {
+    for (const ops::OpDef* op : ops::OpTable::global().all()) {
       for (std::string_view source : op->samples) {
         for (Form form : {Form::as_written, Form::f16, Form::i8}) {
           if (takes(source, form)) out.push_back({device, op, source, form});
@@ -238,7 +236,7 @@ TEST_P(Conformance, EqualsTheReference) {
   std::vector<Tensor> inputs;
   for (const ir::Value* input : graph.inputs())
     inputs.push_back(random_of(input->type(), evaluate(input->shape(), graph.hints()), random));
-  const std::vector<Tensor> want = ops::interpret(graph, inputs);
+  const std::vector<Tensor> want = ir::interpret(graph, inputs);
   CompileOptions options;
   options.network.partition.strategy = plan::Strategy::take_all;
   std::unique_ptr<Compilation> compilation;
@@ -261,7 +259,7 @@ TEST_P(Conformance, EqualsTheReference) {
     }
     ASSERT_EQ(got.size(), want.size());
     for (size_t k = 0; k < want.size(); ++k) {
-      const ir::Type& type = graph.outputs()[k]->type();
+      const ops::Type& type = graph.outputs()[k]->type();
       if (type.quant) {
         EXPECT_LE(most_steps(got[k], want[k]), 1);
       } else {
@@ -283,7 +281,6 @@ INSTANTIATE_TEST_SUITE_P(Samples, Conformance, testing::ValuesIn(all_cases()),
                          });
 
 TEST(Compile, AnUnseenSizeNeedsTheCompiler) {
-  ops::register_all();
   std::mt19937 random(5);
   const ir::Graph graph = graph_of("conv2d(f32[1,2,h,8], f32[5,2,1,1], f32[5])", random);
   CompileOptions options;
@@ -305,7 +302,7 @@ TEST(Compile, AnUnseenSizeNeedsTheCompiler) {
     return compilation->image(weights_bytes);
   });
   executable.run(bindings, from, to);
-  EXPECT_LE(largest_difference(y, ops::interpret(graph, std::vector<Tensor>{x})[0]), 1e-6);
+  EXPECT_LE(largest_difference(y, ir::interpret(graph, std::vector<Tensor>{x})[0]), 1e-6);
 }
 
 int64_t live_bytes() {
@@ -314,7 +311,6 @@ int64_t live_bytes() {
 }
 
 TEST(Compile, AFurtherSizeCopiesNoConstants) {
-  ops::register_all();
   std::mt19937 random(5);
   const ir::Graph graph = graph_of("linear(f32[n,1024], f32[1024,1024], f32[1024])", random);
   constexpr int64_t kWeightBytes = 1024 * 1024 * 4;
@@ -338,7 +334,7 @@ TEST(Compile, AFurtherSizeCopiesNoConstants) {
     const std::byte* from[] = {x.data()};
     std::byte* const to[] = {data};
     executable.run({{"n", n}}, from, to);
-    EXPECT_LE(largest_difference(y, ops::interpret(graph, std::vector<Tensor>{x})[0]), 1e-5);
+    EXPECT_LE(largest_difference(y, ir::interpret(graph, std::vector<Tensor>{x})[0]), 1e-5);
   }
   EXPECT_EQ(executable.program()->weights.at(0, kWeightBytes).data(), weights);
   // Each size that is ready to run has a scratchpad with its shadow; all else is less than one copy.

@@ -10,6 +10,7 @@
 #include <limits>
 #include <random>
 
+#include "expect_error.h"
 #include "hetnn/base/error.h"
 #include "hetnn/program/cpu_code.h"
 #include "hetnn/program/hash.h"
@@ -42,18 +43,25 @@ Program example() {
       {.name = "t", .shape = {1, 3, h, 4}, .layout = Layout::nhwc, .pitch = 16},
       {.name = "u", .shape = {1, 3, h, 4}, .layout = Layout::nhwc, .pitch = 3},
       {.name = "y", .shape = {1, 3, h, 4}, .place = Place::output},
+      {.name = "a", .shape = {1, 3, h, 4}},
+      {.name = "b", .shape = {1, 3, h, 4}},
   };
   p.inputs = {{"x", 0}};
   p.outputs = {{"y", 4}};
-  const Params params = {{"dim", floor_div(h + 1, 2)},
-                         {"count", Dim(3)},
-                         {"real", 0.1},
-                         {"limit", -std::numeric_limits<double>::infinity()},
-                         {"text", std::string("relu")},
-                         {"dims", std::vector<Dim>{1, h}},
-                         {"reals", std::vector<double>{0.5, std::numeric_limits<double>::infinity()}}};
+  // Attributes of every kind, and a step with an operand.
+  const auto op = [](std::string_view name) { return &ops::OpTable::global().get(name); };
+  const double kInf = std::numeric_limits<double>::infinity();
+  std::vector<Command> commands(4);
+  commands[0] = {.op = op("nary"), .attrs = {{"op", std::string("add")}, {"coefficients", std::vector<double>{0.5, kInf}}},
+                 .inputs = {0, 0}, .outputs = {5}, .steps = {}, .variant = "nary", .options = {{"group", Dim(3)}}, .node = "sum"};
+  commands[1] = {.op = op("slice"), .attrs = {{"axis", Dim(2)}, {"start", Dim(0)}, {"end", h}, {"inside", true}},
+                 .inputs = {5}, .outputs = {6}, .steps = {}, .variant = "", .options = {}, .node = "cut"};
+  commands[2] = {.op = op("reshape"), .attrs = {{"shape", std::vector<Dim>{1, 3, h, 4}}},
+                 .inputs = {6}, .outputs = {5}, .steps = {}, .variant = "", .options = {}, .node = "same"};
+  commands[3] = {.op = op("clamp"), .attrs = {{"min", -kInf}, {"max", 0.1}}, .inputs = {5, 1}, .outputs = {2},
+                 .steps = {{op("relu"), {}, -1}, {op("prelu"), {}, 1}}, .variant = "unary", .options = {}, .node = "clip"};
   p.subprograms = {
-      {"cpu0", "cpu", {0}, {2}, {}, write_cpu_code({{{"add", {0, 1}, {2}, params, "add_1"}}})},
+      {"cpu0", "cpu", {0}, {2}, {}, write_cpu_code({commands})},
       {"dsp0", "dsp", {2}, {3}, {0}, {.kind = "dsp", .version = 7, .bytes = counting(11)}},
       {"null0", "null", {3}, {4}, {1}, {.kind = "null", .version = 1, .bytes = {}}},
   };
@@ -245,24 +253,31 @@ std::string code_refusal(const std::string& from, const std::string& to) {
 TEST(CpuCode, ReadsBackWhatWasWritten) {
   const Program p = example();
   const CpuCode code = read_cpu_code(p.subprograms[0].code, p, "cpu0");
-  EXPECT_EQ(code.commands.at(0).params.size(), 7U);
+  ASSERT_EQ(code.commands.size(), 4U);
+  EXPECT_EQ(code.commands[3].steps.at(1).operand, 1);
   EXPECT_EQ(write_cpu_code(code), p.subprograms[0].code);
 }
 
 TEST(CpuCode, NamesWhatMakesNoSense) {
   for (const Forgery& f : std::vector<Forgery>{
-           {R"("inputs":[0,1])", R"("inputs":[0,17])", "cpu0: commands[0]: there is no buffer 17"},
+           {R"("inputs":[0,0])", R"("inputs":[0,17])", "cpu0: commands[0]: there is no buffer 17"},
            {R"("outputs":[2])", R"("outputs":[1])", "buffer 1 is an input or a constant and is written"},
-           {R"("dims":[1,"h"])", R"("dims":[1,"w"])", "the symbol 'w' is not declared"},
+           {R"("end":"h")", R"("end":"w")", "the symbol 'w' is not declared"},
+           {R"("shape":[1,3,"h",4])", R"("shape":[1,3,4,"h"])",
+            "commands[2] writes f32[1,3,4,h] into a buffer of f32[1,3,h,4]"},
+           {R"("axis":2)", R"("axis":4)", "axis must be in [-4,4) for rank 4; got 4"},
+           {R"("axis":2)", R"("axle":2)", "expected an attribute of slice; got 2"},
+           {R"("operand":1)", R"("operand":-1)", "has a step"},
+           {R"("op":"prelu")", R"("op":"sum")", "commands[3]"},
            {R"("node")", R"("edge")", "cpu0.commands[0]: key 'edge' is unknown"},
            {R"({"commands")", R"(commands)", "cpu0: its code is no JSON"},
        }) {
     EXPECT_THAT(code_refusal(f.from, f.to), HasSubstr(f.message)) << f.to;
   }
   Program p = example();
-  p.subprograms[0].code.version = 2;
+  p.subprograms[0].code.version = 1;
   EXPECT_THAT([&] { read_cpu_code(p.subprograms[0].code, p, "cpu0"); },
-              testing::ThrowsMessage<InvalidModel>(HasSubstr("of version 2; this version of hetnn reads 1")));
+              testing::ThrowsMessage<InvalidModel>(HasSubstr("of version 1; this version of hetnn reads 2")));
 }
 
 TEST(Pack, AnAdditionHoldsNoByteThatIsThere) {
@@ -320,9 +335,10 @@ TEST_F(File, IsWrittenWholeAndMapped) {
 
 TEST_F(File, LeavesNothingBehindWhenItCannotBeWritten) {
   std::filesystem::create_directories(folder_ / "taken" / "inside");
-  EXPECT_THROW(write_file(folder_ / "taken", counting(10)), InvalidModel);
+  EXPECT_ERROR(write_file(folder_ / "taken", counting(10)), InvalidModel, "cannot be renamed into place: ", "taken");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
-  EXPECT_THROW(write_file(folder_ / "absent" / "net.hetnn", counting(10)), InvalidModel);
+  EXPECT_ERROR(write_file(folder_ / "absent" / "net.hetnn", counting(10)), InvalidModel,
+               "cannot be created: No such file");
 }
 
 TEST_F(File, SaysWhyItCannotBeRead) {

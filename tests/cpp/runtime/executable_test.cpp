@@ -27,9 +27,20 @@ program::Blob blob_of(std::vector<std::byte> bytes) {
   return {owner, *owner};
 }
 
+program::Command call_of(std::string_view op, std::vector<int32_t> inputs, int32_t output, std::string variant,
+                         std::string node) {
+  return {.op = &ops::OpTable::global().get(op),
+          .attrs = {},
+          .inputs = std::move(inputs),
+          .outputs = {output},
+          .steps = {},
+          .variant = std::move(variant),
+          .options = {},
+          .node = std::move(node)};
+}
+
 program::CpuCode add_relu_code() {
-  return {{{"binary", {0, 1}, {2}, {{"op", std::string("add")}}, "add_1"},
-           {"unary", {2}, {3}, {{"op", std::string("relu")}}, "relu_1"}}};
+  return {{call_of("add", {0, 1}, 2, "binary", "add_1"), call_of("relu", {2}, 3, "unary", "relu_1")}};
 }
 
 // y = relu(x + w) for rows of 4: x f32[n,4] -> y f32[n,4], w = (1, -1, 2, -2); n in 1..1000.
@@ -168,10 +179,9 @@ TEST(Executable, BuffersThatNeverLiveTogetherShareTheArena) {
   auto& commands = code.commands;
   // sum -> a -> b -> y: at most two of sum, a, b are alive at once.
   for (const char* name : {"a", "b"}) p.buffers.push_back({.name = name, .shape = {Dim::symbol("n"), 4}});
-  const program::Params relu = {{"op", std::string("relu")}};
-  commands[1] = {"unary", {2}, {4}, relu, "r1"};
-  commands.push_back({"unary", {4}, {5}, relu, "r2"});
-  commands.push_back({"unary", {5}, {3}, relu, "r3"});
+  commands[1] = call_of("relu", {2}, 4, "unary", "r1");
+  commands.push_back(call_of("relu", {4}, 5, "", "r2"));
+  commands.push_back(call_of("relu", {5}, 3, "unary", "r3"));
   p.subprograms[0].code = program::write_cpu_code(code);
   const auto executable = load(p);
   EXPECT_EQ(executable->arena_bytes({{"n", 100}}), 2 * 1600);
@@ -182,7 +192,7 @@ TEST(Executable, BuffersThatNeverLiveTogetherShareTheArena) {
 TEST(Executable, NamesAKernelItDoesNotHave) {
   program::Program p = add_relu();
   program::CpuCode code = add_relu_code();
-  code.commands[0].kernel = "transmogrify";
+  code.commands[0].variant = "transmogrify";
   p.subprograms[0].code = program::write_cpu_code(code);
   const auto executable = load(p);
   EXPECT_THAT(message<Unsupported>([&] { run(*executable, numbers(2, 1)); }),
@@ -293,8 +303,8 @@ program::Program counter() {
                     {0, 1},
                     {2, 3},
                     {},
-                    program::write_cpu_code({{{"binary", {0, 1}, {2}, {{"op", std::string("add")}}, "t"},
-                                              {"binary", {0, 1}, {3}, {{"op", std::string("add")}}, "y"}}})}};
+                    program::write_cpu_code(
+                        {{call_of("add", {0, 1}, 2, "binary", "t"), call_of("add", {0, 1}, 3, "binary", "y")}})}};
   return p;
 }
 

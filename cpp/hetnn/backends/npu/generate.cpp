@@ -31,7 +31,7 @@ void join_runs(int64_t stride, int64_t& run_bytes, int64_t& runs) {
 
 }  // namespace
 
-Layout layout_of(const ir::Value& value) { return value.rank() == 4 ? Layout::nhwc : Layout::plain; }
+Layout layout_of(const ir::Value& value) { return ops::is_feature_map(value.type()) ? Layout::nhwc : Layout::plain; }
 
 Generator::Map Generator::map_of(const ir::Value& value, int rank) const {
   std::vector<int64_t> shape = evaluate(value.shape(), bindings_);
@@ -82,7 +82,7 @@ void Generator::layer(const ir::Node& node, const Epilogue& epilogue, const std:
   const bool quantized = dtype_ == DType::i8 && node.output()->type().quant;
   if (dtype_ != DType::f32 && dtype_ != DType::f16 && !quantized)
     throw Unsupported(text(ir::describe(node), ": the NPU's engines compute f32, f16 and quantized i8; the result is ",
-                           ir::to_string(node.output()->type()), "."));
+                           ops::to_string(node.output()->type()), "."));
   at->second(*this, node, epilogue);
 }
 
@@ -92,7 +92,7 @@ void Generator::keeps_scale(const ir::Node& node) const {
   for (const ir::Value* input : node.inputs()) {
     if (input->type().quant == node.output()->type().quant) continue;
     throw Unsupported(text(ir::describe(node), ": the result must have the scale of '", input->name(), "', ",
-                           ir::to_string(input->type()), "; got ", ir::to_string(node.output()->type()), "."));
+                           ops::to_string(input->type()), "; got ", ops::to_string(node.output()->type()), "."));
   }
 }
 
@@ -176,7 +176,7 @@ void Generator::then(Engine from, Engine engine) {
 }
 
 void Generator::does_not_fit(const ir::Node& node, int64_t needed_bytes) const {
-  const std::string where = ir::to_string(node.loc());
+  const std::string where = ops::to_string(node.loc());
   throw NodeDoesNotFit(
       text(ir::describe(node), ": its smallest tile takes ", needed_bytes, " bytes of scratchpad; ", spec_.name,
            " has ", spec_.scratchpad().bytes, ". Use a target with more scratchpad, or pin the node to the cpu.",

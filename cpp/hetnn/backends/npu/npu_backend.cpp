@@ -119,11 +119,11 @@ class NpuBackend final : public Backend {
   double launch_us() const override { return spec_.launch_us; }
 
   program::Subprogram lower(ir::Graph& subgraph, Assembler&, const LowerOptions& options,
-                            std::vector<plan::FusionRow>& fusions) const override {
+                            std::vector<report::FusionRow>& fusions) const override {
     const Bindings hints = subgraph.hints();
-    std::vector<plan::FusionRow> fused = passes::fuse(subgraph, fusing(options.fusion, options.deterministic, hints));
+    std::vector<report::FusionRow> fused = passes::fuse(subgraph, fusing(options.fusion, options.deterministic, hints));
     const std::vector<Layer> layers = layers_of(subgraph);
-    for (plan::FusionRow& row : fused) {
+    for (report::FusionRow& row : fused) {
       const Layer& layer =
           *std::find_if(layers.begin(), layers.end(), [&](const Layer& l) { return l.front()->name() == row.into; });
       row.predicted_us_before = 0;

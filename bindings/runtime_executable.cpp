@@ -205,21 +205,6 @@ void bind_runtime_executable(py::module_& m) {
             return out;
           },
           "Names of what the model keeps from run to run.")
-      .def(
-          "set_interpreter",
-          [](Executable& e, const std::function<py::list(const py::str&, const py::list&)>& interpret) {
-            e.set_interpreter([interpret](std::string_view graph, std::span<const Tensor> inputs) {
-              const py::gil_scoped_acquire gil;
-              py::list arrays;
-              for (const Tensor& tensor : inputs) arrays.append(array_of(tensor));
-              std::vector<Tensor> out;
-              for (const py::handle result : interpret(py::str(graph.data(), graph.size()), arrays))
-                out.push_back(tensor_of(py::reinterpret_borrow<py::array>(result)));
-              return out;
-            });
-          },
-          py::arg("interpret"),
-          "`interpret(graph text, arrays)` returns the outputs of subgraphs for the reference device.")
       .def_property_readonly("report_json", [](const Executable& e) { return e.program()->report_json; })
       .def_property_readonly("target_json", [](const Executable& e) { return e.program()->target_json; })
       .def_property_readonly(

@@ -44,7 +44,6 @@ class Executable:
 
     def __init__(self, engine: _runtime.Executable) -> None:
         self._engine = engine
-        engine.set_interpreter(_interpret)
         self.compile_s: float | None = None  # when it was compiled in this process
         self._of_thread = threading.local()
 
@@ -221,18 +220,6 @@ class Session:
     def reset(self) -> None:
         """Gives every state its initial value again."""
         self._states.reset()
-
-
-def _interpret(graph: str, arrays: list[Array]) -> list[Array]:
-    """Subgraphs of the reference device run by the operators' meanings, which are part of the compiler."""
-    try:
-        from hetnn import _core
-    except ImportError as error:
-        raise Unsupported(
-            f"the reference device runs by the operators' meanings, which are part of the compiler; {error}. "
-            "Compile for cpu, or install hetnn whole."
-        ) from error
-    return list(_core.interpret(_core.Graph.parse(graph), arrays))
 
 
 def _is_torch(value: Any) -> bool:

@@ -14,7 +14,6 @@ using Clock = std::chrono::steady_clock;
 }  // namespace
 
 struct Context::Run {
-  const Interpreter* interpreter;
   bool timed, time_commands;
   Clock::time_point begin = timed ? Clock::now() : Clock::time_point();
 
@@ -53,7 +52,7 @@ void Context::run_step(size_t k, const Run& run) {
   step.start_us = run.now_us();
   step.computed.clear();
   step.visit->upload(addresses_);
-  step.visit->start({run.time_commands ? &step.commands : nullptr, run.interpreter}, step.computed);
+  step.visit->start({run.time_commands ? &step.commands : nullptr}, step.computed);
   step.computed.wait();
   step.visit->download(addresses_);
   step.finish_us = run.now_us();
@@ -80,7 +79,7 @@ void Context::run_lane(const Lane& lane, const Run& run) {
 }
 
 void Context::run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
-                  std::span<StateMemory> states, const RunOptions& options, const Interpreter* interpreter) {
+                  std::span<StateMemory> states, const RunOptions& options) {
   const program::Program& program = bound_->program();
   for (size_t k = 0; k < inputs.size(); ++k)
     addresses_[static_cast<size_t>(program.inputs[k].buffer)] = const_cast<std::byte*>(inputs[k]);
@@ -89,7 +88,7 @@ void Context::run(std::span<const std::byte* const> inputs, std::span<std::byte*
     addresses_[static_cast<size_t>(program.states[k].input)] = states[k].now.data();
     addresses_[static_cast<size_t>(program.states[k].output)] = states[k].next.data();
   }
-  const Run run{interpreter, options.times != nullptr, options.times && options.time_commands};
+  const Run run{options.times != nullptr, options.times && options.time_commands};
   for (Step& step : steps_) step.commands.clear();
   if (options.overlap && bound_->overlaps) {
     for (Step& step : steps_) step.done.clear();

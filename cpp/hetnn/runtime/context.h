@@ -16,10 +16,9 @@ class Context {
   explicit Context(std::shared_ptr<const BoundProgram> bound);
 
   /// Runs every subprogram once all that it depends on are done; with `options.overlap` those of different devices at
-  /// once. `states` are in the program's order. `interpreter` serves reference subprograms, and may be null where there
-  /// are none.
+  /// once. `states` are in the program's order.
   void run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, std::span<StateMemory> states,
-           const RunOptions& options, const Interpreter* interpreter);
+           const RunOptions& options);
   const std::shared_ptr<const BoundProgram>& bound() const { return bound_; }
   /// Of the memory that it holds.
   int64_t bytes() const { return bytes_; }

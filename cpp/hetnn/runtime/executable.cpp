@@ -73,12 +73,6 @@ void Executable::set_specializer(Specializer specializer) {
   specializer_.swap(shared);
 }
 
-void Executable::set_interpreter(Interpreter interpreter) {
-  auto shared = std::make_shared<const Interpreter>(std::move(interpreter));
-  const std::lock_guard lock(mutex_);
-  interpreter_.swap(shared);
-}
-
 std::shared_ptr<const LoadedProgram> Executable::loaded() const {
   const std::lock_guard lock(mutex_);
   return loaded_;
@@ -262,16 +256,11 @@ void Executable::run(const Bindings& bindings, std::span<const std::byte* const>
   if (!session.fits(bound->program()))
     throw InvalidModel("the session has the states of another executable. Take one from this executable's session().");
   std::unique_ptr<Context> context = take_context(bound);
-  std::shared_ptr<const Interpreter> interpreter;
-  {
-    const std::lock_guard lock(mutex_);
-    interpreter = interpreter_;
-  }
   if (session.states_.empty()) {
-    context->run(inputs, outputs, {}, options, interpreter.get());
+    context->run(inputs, outputs, {}, options);
   } else {
     const std::lock_guard one_run(session.mutex_);
-    context->run(inputs, outputs, session.states_, options, interpreter.get());
+    context->run(inputs, outputs, session.states_, options);
     for (StateMemory& state : session.states_) std::swap(state.now, state.next);
   }
   give_back(bound, std::move(context));

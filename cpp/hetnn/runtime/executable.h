@@ -61,8 +61,6 @@ class Executable {
   Executable& operator=(const Executable&) = delete;
 
   void set_specializer(Specializer specializer);
-  /// Serves subprograms of the reference device; without one they are Unsupported.
-  void set_interpreter(Interpreter interpreter);
   std::shared_ptr<const program::Program> program() const;
   /// The image with all that was specialized.
   std::vector<std::byte> image() const;
@@ -112,7 +110,6 @@ class Executable {
   std::list<Entry> entries_;  // most recently used first
   int64_t most_kept_bytes_;
   std::shared_ptr<const Specializer> specializer_;
-  std::shared_ptr<const Interpreter> interpreter_;
 };
 
 }  // namespace hetnn::runtime

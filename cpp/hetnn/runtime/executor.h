@@ -15,9 +15,6 @@
 
 namespace hetnn::runtime {
 
-/// The outputs of a graph, given as IR text, for its inputs in order.
-using Interpreter = std::function<std::vector<Tensor>(std::string_view graph, std::span<const Tensor> inputs)>;
-
 struct BoundBuffer {
   std::vector<int64_t> shape;
   kernels::TensorView view;
@@ -44,7 +41,6 @@ using Addresses = std::span<std::byte* const>;
 /// What a visit is started with.
 struct Launch {
   std::vector<CommandTime>* commands = nullptr;  // null: commands are not timed
-  const Interpreter* interpreter = nullptr;
 };
 
 /// A subprogram's memory on its device and all else that a visit needs, so that visits allocate nothing. Serves one

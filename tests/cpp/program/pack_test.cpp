@@ -243,7 +243,7 @@ std::string code_refusal(const std::string& from, const std::string& to) {
   std::string json(p.subprograms[0].code.as_text(1, "cpu0"));
   json.replace(json.find(from), from.size(), to);
   try {
-    read_cpu_code(Code::of_text("cpu", 1, json), p, "cpu0");
+    read_cpu_code(Code::of_text("cpu", kCpuCodeVersion, json), p, "cpu0");
   } catch (const InvalidModel& error) {
     return error.what();
   }

@@ -15,7 +15,6 @@
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/npu/spec.h"
-#include "hetnn/ops/evaluate.h"
 #include "hetnn/ir/interpret.h"
 #include "hetnn/ops/quantized.h"
 #include "hetnn/runtime/executable.h"

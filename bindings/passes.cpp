@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "hetnn/ir/verify.h"
-#include "hetnn/ops/registry.h"
 #include "hetnn/passes/all_rules.h"
 #include "hetnn/passes/canonicalize.h"
 #include "hetnn/passes/legalize.h"
@@ -59,7 +58,6 @@ py::tuple legalize(const ir::Graph& graph, const std::map<std::string, double>& 
 }  // namespace
 
 void bind_passes(py::module_& m) {
-  ops::register_all();
   m.def("rules", &rules, "Every rewrite rule in the order of application, as dicts.");
   m.def("canonicalize", &canonicalize, py::arg("graph"), "The canonical form of a graph.");
   m.def("legalize", &legalize, py::arg("graph"), py::arg("prices_us"),

@@ -21,6 +21,7 @@ __all__: list[str] = [
     "allocate",
     "assemble",
     "builtin_spec",
+    "canonical_dim",
     "canonicalize",
     "check",
     "check_spec",
@@ -207,9 +208,13 @@ class Compilation:
         """
         The report as JSON text.
         """
-    def specialize(self, bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex]) -> bytes:
+    def specialize(
+        self,
+        bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex],
+        weights_bytes: typing.SupportsInt | typing.SupportsIndex,
+    ) -> bytes:
         """
-        add_variant, then image.
+        add_variant, then the image of what it adds to an executable with so many bytes of weights.
         """
 
 class PartitionPlan:
@@ -309,6 +314,11 @@ def assemble(source: str) -> list[int]:
 def builtin_spec(name: str) -> typing.Any:
     """
     The data sheet of a member of a built-in family as JSON text, else None.
+    """
+
+def canonical_dim(source: str) -> typing.Any:
+    """
+    An expression of symbols in canonical form: an integer, or text.
     """
 
 def canonicalize(graph: Graph) -> Graph:

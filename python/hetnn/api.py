@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from hetnn import _core
-from hetnn.calibration import find_speeds, measure_nodes
+from hetnn.calibration import Tuning, find_speeds, measure_nodes
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.executable import Executable
 from hetnn.importers import import_model
 from hetnn.planning import Plan
 from hetnn.target import resolve_target
-from hetnn.tuning import Tuning
 
 # A pin is `{pattern: device}` or a list of {"name" | "regex" | "op" | "module": pattern, "device": name, "hard": bool}.
 Pins: TypeAlias = "Mapping[str, str] | Iterable[Mapping[str, Any]]"

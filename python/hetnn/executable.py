@@ -17,7 +17,7 @@ from hetnn import _runtime
 from hetnn.errors import InvalidModel, Unsupported
 
 Array = npt.NDArray[Any]
-Specializer = Callable[[dict[str, int]], bytes]
+Specializer = Callable[[dict[str, int], int], bytes]
 _DLPACK_CPU = 1
 
 

@@ -13,7 +13,7 @@ const std::string& device_name(const NetworkPlan& plan, int32_t device) {
 }
 
 void add_support_reasons(const NetworkPlan& plan, size_t node, int32_t device, std::vector<report::ReasonRow>& rows) {
-  for (const ir::Reason& reason : plan.support[node][static_cast<size_t>(device)].reasons)
+  for (const ops::Reason& reason : plan.support[node][static_cast<size_t>(device)].reasons)
     rows.push_back({reason.label, reason.found, reason.wanted, reason.text, device_name(plan, device)});
 }
 
@@ -36,7 +36,7 @@ std::vector<report::ReasonRow> reasons_of(const NetworkPlan& plan, const Why& wh
 report::NodeRow node_row(const NetworkPlan& plan, size_t node, int32_t device, std::vector<report::ReasonRow> reasons) {
   const ir::Node& at = *plan.nodes[node];
   return {at.name(),          std::string(at.op().name), device_name(plan, device),
-          std::move(reasons), ir::to_string(at.loc()),   at.loc().scope};
+          std::move(reasons), ops::to_string(at.loc()),   at.loc().scope};
 }
 
 report::SubgraphRow subgraph_row(const NetworkPlan& plan, size_t s, const Subgraph& values) {
@@ -62,7 +62,7 @@ report::CrossingRow crossing_row(const NetworkPlan& plan, const PartitionCrossin
           .to = device_name(plan, crossing.to_device),
           .bytes = crossing.bytes,
           .dtype = std::string(dtype_name(value.dtype())),
-          .layout = value.rank() == 4 ? "nhwc" : "plain",
+          .layout = ops::is_feature_map(value.type()) ? "nhwc" : "plain",
           .predicted_us = crossing.transfer_us};
 }
 
@@ -150,7 +150,7 @@ report::WhyRow why_row(const NetworkPlan& plan, std::string_view name) {
     if (d == why.device) continue;
     const auto& reasons = plan.support[node][at].reasons;
     if (reasons.empty()) row.would_move.push_back("pin it to " + device_name(plan, d));
-    for (const ir::Reason& reason : reasons)
+    for (const ops::Reason& reason : reasons)
       row.would_move.push_back(device_name(plan, d) + ": " + reason.wanted + " instead of " + reason.found);
   }
   return row;

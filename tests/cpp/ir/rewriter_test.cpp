@@ -6,7 +6,6 @@
 #include "expect_error.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/ir/verify.h"
-#include "hetnn/ops/registry.h"
 
 namespace hetnn::ir {
 namespace {
@@ -23,7 +22,6 @@ constexpr const char* kNet = R"(graph @g {stage = imported} (%x: f32[4,6]) -> (%
 
 class Rewrite : public testing::Test {
  protected:
-  static void SetUpTestSuite() { ops::register_all(); }
 
   Value* value(const char* name) { return graph.find_value(name); }
   Node* node(const char* name) { return value(name)->producer(); }

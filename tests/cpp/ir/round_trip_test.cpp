@@ -3,14 +3,12 @@
 
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/ir/text.h"
-#include "hetnn/ops/registry.h"
 
 namespace hetnn::ir {
 namespace {
 
 class RoundTrip : public testing::Test {
  protected:
-  static void SetUpTestSuite() { ops::register_all(); }
 };
 
 TEST_F(RoundTrip, KeepsWhatIsWritten) {

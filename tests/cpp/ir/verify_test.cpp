@@ -6,7 +6,6 @@
 #include "expect_error.h"
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/ir/text.h"
-#include "hetnn/ops/registry.h"
 
 namespace hetnn::ir {
 namespace {
@@ -21,7 +20,6 @@ constexpr const char* kPlaced = R"(graph @g {stage = fused} (%x: f32[2]) -> (%c)
 
 class Verify : public testing::Test {
  protected:
-  static void SetUpTestSuite() { ops::register_all(); }
 
   Node* node(const char* name) { return graph.find_value(name)->producer(); }
   Graph graph = parse(kPlaced);

@@ -6,7 +6,6 @@
 
 #include "hetnn/ir/text.h"
 #include "hetnn/ir/verify.h"
-#include "hetnn/ops/registry.h"
 
 namespace hetnn::passes {
 namespace {
@@ -15,13 +14,12 @@ using testing::ElementsAre;
 
 class Fuse : public testing::Test {
  protected:
-  static void SetUpTestSuite() { ops::register_all(); }
 };
 
 // Everything elementwise may follow everything.
 const FuseOptions kEager = {
     .enabled = true, .can_follow = [](std::span<const ir::Node* const> launch, const ir::Node& follower) {
-      return follower.op().has(ir::Trait::elementwise) && follower.output()->type() == launch.back()->output()->type();
+      return follower.op().has(ops::Trait::elementwise) && follower.output()->type() == launch.back()->output()->type();
     }};
 
 std::vector<int> groups_of(const ir::Graph& graph) {
@@ -111,7 +109,7 @@ TEST_F(Fuse, TheBackendDecidesWhatCanFollow) {
 })");
   FuseOptions options = kEager;
   options.can_follow = [](std::span<const ir::Node* const> launch, const ir::Node& follower) {
-    return launch.front()->op().has(ir::Trait::compute) && follower.inputs().size() == 1;
+    return launch.front()->op().has(ops::Trait::compute) && follower.inputs().size() == 1;
   };
   const std::vector<report::FusionRow> fusions = fuse(graph, options);
   EXPECT_THAT(groups_of(graph), ElementsAre(0, 0, 1));

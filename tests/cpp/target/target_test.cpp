@@ -6,7 +6,6 @@
 
 #include "expect_error.h"
 #include "hetnn/ir/text.h"
-#include "hetnn/ops/registry.h"
 #include "hetnn/target/op_limits.h"
 
 namespace hetnn::target {
@@ -17,7 +16,6 @@ using testing::IsEmpty;
 
 class Node : public testing::Test {
  protected:
-  static void SetUpTestSuite() { ops::register_all(); }
 
   const ir::Node& node(std::string_view source) {
     graph_ = ir::parse_sample(source);

@@ -233,7 +233,7 @@ def test_overlap_shortens_the_schedule_of_independent_towers() -> None:
     with torch.no_grad():
         for got, want in zip(executable(x), module(x), strict=True):
             torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
-    with pytest.raises(hetnn.InvalidModel, match="strategy 'depth' has no such option"):
+    with pytest.raises(hetnn.InvalidModel, match="strategy 'depth': the set of options has the unknown key 'overlap'"):
         hetnn.plan(exported, target, strategy="depth", overlap=True)
 
 

@@ -1,103 +1,80 @@
 // Plans and their options as JSON.
 #include "hetnn/plan/partition/strategies/plan_json.h"
 
-#include <cmath>
-#include <nlohmann/json.hpp>
-
-#include "hetnn/base/error.h"
+#include "hetnn/base/json_fields.h"
 
 namespace hetnn::plan {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using json::Fields;
+using json::Json;
+using json::one_of;
+using json::Presence;
 
-template <typename T>
-struct Choice {
-  std::string_view name;
-  T value;
-};
+constexpr Presence kOptional = Presence::optional;
 
-template <typename T, size_t N>
-T choose(const Json& value, const std::string& option, const Choice<T> (&choices)[N]) {
-  std::string names;
-  for (const Choice<T>& choice : choices) {
-    if (value.is_string() && value.get_ref<const std::string&>() == choice.name) return choice.value;
-    names += std::string(names.empty() ? "" : ", ") + std::string(choice.name);
-  }
-  throw InvalidModel(text("option ", option, ": must be one of ", names, "; got ", value.dump(), "."));
+const json::Field<Options>& strict() {
+  static const json::Field<Options> field = {"strict", &Options::strict, json::any_text(),
+                                             "a device on which every node must run", Presence::nullable};
+  return field;
 }
 
-constexpr Choice<TopologicalOrder> kOrders[] = {{"min", TopologicalOrder::min}, {"index", TopologicalOrder::index}};
-constexpr Choice<Settle> kSettles[] = {{"merge", Settle::merge}, {"trim", Settle::trim}};
-constexpr Choice<Policy> kPolicies[] = {{"all", Policy::all},
-                                        {"largest", Policy::largest},
-                                        {"threshold", Policy::threshold},
-                                        {"largest+threshold", Policy::largest_threshold},
-                                        {"balance", Policy::balance}};
-constexpr Choice<Measure> kMeasures[] = {{"nodes", Measure::nodes}, {"macs", Measure::macs}, {"time", Measure::time}};
-
-bool read_option(Options& options, const std::string& key, const Json& value) {
-  const Strategy s = options.strategy;
-  if (key == "order" && s == Strategy::topological) {
-    options.order = choose(value, key, kOrders);
-  } else if (key == "settle" && s == Strategy::merge) {
-    options.settle = choose(value, key, kSettles);
-  } else if (key == "policy" && s == Strategy::merge) {
-    options.policy = choose(value, key, kPolicies);
-  } else if (key == "measure" && s == Strategy::merge) {
-    options.measure = choose(value, key, kMeasures);
-  } else if (key == "threshold" && s == Strategy::merge) {
-    if (!value.is_number() || !std::isfinite(value.get<double>()))
-      throw InvalidModel(text("option threshold: must be a finite number, got ", value.dump(), "."));
-    options.threshold = value.get<double>();
-  } else if (key == "local_search" && s == Strategy::cost) {
-    if (!value.is_boolean())
-      throw InvalidModel(text("option local_search: must be true or false, got ", value.dump(), "."));
-    options.local_search = value.get<bool>();
-  } else if (key == "overlap" && s == Strategy::cost) {
-    if (!value.is_boolean()) throw InvalidModel(text("option overlap: must be true or false, got ", value.dump(), "."));
-    options.overlap = value.get<bool>();
-  } else if (key == "strict") {
-    if (!value.is_string() && !value.is_null())
-      throw InvalidModel(text("option strict: must be the name of a device, got ", value.dump(), "."));
-    if (value.is_string()) options.strict = value.get<std::string>();
-  } else {
-    return false;
-  }
-  return true;
-}
-
-std::string option_names(Strategy strategy) {
+// The options of each strategy.
+const Fields<Options>& option_fields(Strategy strategy) {
+  static const Fields<Options> topological = {
+      {"order", &Options::order,
+       one_of<TopologicalOrder>({{"min", TopologicalOrder::min}, {"index", TopologicalOrder::index}}),
+       "min stays on a device as long as it can, index takes the lowest-numbered ready node", kOptional},
+      strict()};
+  static const Fields<Options> merge = {
+      {"settle", &Options::settle, one_of<Settle>({{"merge", Settle::merge}, {"trim", Settle::trim}}),
+       "what moves to the general processor when a subgraph ends in a node that may not be exported", kOptional},
+      {"policy", &Options::policy,
+       one_of<Policy>({{"all", Policy::all},
+                       {"largest", Policy::largest},
+                       {"threshold", Policy::threshold},
+                       {"largest+threshold", Policy::largest_threshold},
+                       {"balance", Policy::balance}}),
+       "which subgraphs run on the accelerator", kOptional},
+      {"measure", &Options::measure,
+       one_of<Measure>({{"nodes", Measure::nodes}, {"macs", Measure::macs}, {"time", Measure::time}}),
+       "how the amount of compute is measured", kOptional},
+      {"threshold", &Options::threshold, json::number(),
+       "with a threshold policy: a subgraph stays only when its amount of compute exceeds this", kOptional},
+      strict()};
+  static const Fields<Options> cost = {
+      {"local_search", &Options::local_search, json::truth(),
+       "improve the best candidate by moving nodes and dissolving subgraphs", kOptional},
+      {"overlap", &Options::overlap, json::truth(),
+       "shorten the schedule in which devices work at the same time, instead of the sum of all times", kOptional},
+      strict()};
+  static const Fields<Options> none = {strict()};
   switch (strategy) {
     case Strategy::topological:
-      return "order, strict";
+      return topological;
     case Strategy::merge:
-      return "settle, policy, measure, threshold, strict";
+      return merge;
     case Strategy::cost:
-      return "local_search, overlap, strict";
+      return cost;
     default:
-      return "strict";
+      return none;
   }
 }
 
 }  // namespace
 
-Options parse_plan_options(std::string_view strategy, std::string_view json) {
-  Options options;
-  options.strategy = strategy_from_name(strategy);
-  Json document;
-  try {
-    document = Json::parse(json.begin(), json.end());
-  } catch (const Json::parse_error& error) {
-    throw InvalidModel(text("options: this is not JSON: ", error.what(), "."));
-  }
-  if (!document.is_object()) throw InvalidModel(text("options: must be an object, got ", document.dump(), "."));
-  for (const auto& [key, value] : document.items()) {
-    if (read_option(options, key, value)) continue;
-    throw InvalidModel(text("option ", key, ": strategy '", strategy, "' has no such option; it has ",
-                            option_names(options.strategy), "."));
-  }
-  return options;
+Options parse_plan_options(std::string_view strategy, std::string_view options) {
+  Options out;
+  out.strategy = strategy_from_name(strategy);
+  const std::string where = text("strategy '", strategy, "'");
+  const Json document = json::parse(options, kStrategyJson, where);
+  option_fields(out.strategy).read({document, kStrategyJson, where}, out);
+  return out;
+}
+
+std::string plan_options_schema(std::string_view strategy) {
+  return json::schema_text(text("Options of the strategy ", strategy),
+                           option_fields(strategy_from_name(strategy)).schema());
 }
 
 std::string plan_json(const Problem& problem, const Options& options, const PartitionResult& result) {

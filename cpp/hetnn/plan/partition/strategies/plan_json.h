@@ -9,10 +9,10 @@
 
 namespace hetnn::plan {
 
-/// Reads an object of options for a strategy: `order`, `settle`, `policy`, `measure`, `threshold`, `local_search`,
-/// `overlap` where the strategy has them, `strict` everywhere. InvalidModel naming the option, its value and what it
-/// may be.
-Options parse_plan_options(std::string_view strategy, std::string_view json);
+/// Reads an object of options for a strategy. InvalidModel naming the option, its value and what it may be.
+Options parse_plan_options(std::string_view strategy, std::string_view options);
+/// The JSON schema (draft 2020-12) of a strategy's options.
+std::string plan_options_schema(std::string_view strategy);
 
 /// The plan as one JSON document in the keys of docs/plan-schema.json.
 std::string plan_json(const Problem& problem, const Options& options, const PartitionResult& result);

@@ -16,6 +16,7 @@ from onnx import AttributeProto, defs
 from hetnn import _core
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers import Imported
+from hetnn.importers.building import NUMPY
 from hetnn.importers.onnx_model import NUMBERS, Weights, check_model, dtype_name, read_model
 from hetnn.importers.onnx_rules import Call, Sizes
 from hetnn.importers.onnx_rules.shape import on_sizes
@@ -141,6 +142,8 @@ class _Importer:
         return self._weights.array(tensor)
 
     def known(self, value: Any) -> np.ndarray[Any, Any] | None:
+        if 0 in value.shape and all(isinstance(size, int) for size in value.shape):
+            return np.zeros(value.shape, NUMPY.get(value.dtype, np.float32))
         return self._known.get(value.name)
 
     # Nodes
@@ -164,8 +167,8 @@ class _Importer:
             outputs = self._outputs(node, name, inputs, scope)
         except (Unsupported, _Missing) as error:
             if scope.whole:
-                raise _Missing(str(error)) from error
-            text = str(error).split("\n")[0]
+                raise _Missing(f"its definition needs {name}") from error
+            text = str(error).split("\n")[0].removesuffix(".")
             self._problems.setdefault(f"{name}{': ' + text if text else ''}", []).append(where)
             outputs = [self._missing] * len(node.output)
         except InvalidModel as error:
@@ -191,19 +194,19 @@ class _Importer:
             for key, attr in attrs.items()
             if not attr.ref_attr_name or attr.ref_attr_name in scope.attrs
         }
-        values = {
-            key: _attribute(attr.default_value) for key, attr in schema.attributes.items() if attr.default_value.name
-        }
-        values.update((key, _attribute(attr)) for key, attr in attrs.items())
+        preset = {key: attr.default_value for key, attr in schema.attributes.items() if attr.default_value.name}
+        attrs = {**preset, **attrs}
         row, rule = _meaning(name, schema.since_version)
         if any(value is self._missing for value in inputs):
             if row is None and rule is None and not _has_body(schema):
                 raise Unsupported("")
             return [self._missing] * len(node.output)
-        call = Call(self, node, schema.since_version, inputs, values)
-        found = on_sizes(call)
-        if found is not None:
-            return [found]
+        call = Call(self, node, schema.since_version, inputs, {key: _attribute(attr) for key, attr in attrs.items()})
+        if name == "If" and call.known(0) is not None:
+            return self._branch("then" if bool(call.number(0, "the condition")) else "else", call, scope)
+        known = on_sizes(call)
+        if known is not None:
+            return known
         try:
             if row is not None:
                 found = call.by_row(row)
@@ -211,11 +214,16 @@ class _Importer:
                 found = rule(call)
             else:
                 raise Unsupported("")
-        except Unsupported:
+        except Unsupported as reason:
             body = _body(schema, _with_attributes(node, attrs), opset, [_type(call, value) for value in inputs])
             if body is None:
                 raise
-            return self._open(body, _with_attributes(node, attrs), inputs, scope, whole=True)
+            try:
+                return self._open(body, _with_attributes(node, attrs), inputs, scope, whole=True)
+            except _Missing:
+                if str(reason):
+                    raise reason from None
+                raise
         return found if isinstance(found, list) else [found]
 
     def _open(
@@ -235,6 +243,16 @@ class _Importer:
         for part in body.node:
             self._convert(part, inner)
         return [inner.values.get(name, self._missing) for name in body.output]
+
+    def _branch(self, side: str, call: Call, scope: _Scope) -> list[Any]:
+        """The nodes of the branch that an If whose condition is known takes."""
+        graph = call.attr(f"{side}_branch")
+        prefix = f"{scope.prefix}{call.node.name or 'If'}/{side}/"
+        inner = _Scope(scope.opsets, prefix, scope.attrs, dict(scope.values), scope.whole)
+        inner.values.update((tensor.name, self._weight(tensor)) for tensor in graph.initializer)
+        for part in graph.node:
+            self._convert(part, inner)
+        return [inner.values[output.name] for output in graph.output]
 
     def _finish(self, scope: _Scope) -> Imported:
         names = []
@@ -293,17 +311,17 @@ def _has_body(schema: Any) -> bool:
 
 
 def _body(schema: Any, node: onnx.NodeProto, opset: int, types: Sequence[onnx.TypeProto]) -> onnx.FunctionProto | None:
-    """The operator's definition by others, as the standard has it for this operator set."""
-    versions = sorted(v for v in (*schema.function_opset_versions, *schema.context_dependent_function_opset_versions))
-    usable = [version for version in versions if version <= opset]
-    if not usable:
+    """The operator's definition by others: that of this operator set, else of the first one that has any."""
+    versions = sorted({*schema.function_opset_versions, *schema.context_dependent_function_opset_versions})
+    if not versions:
         return None
+    version = max((v for v in versions if v <= opset), default=versions[0])
     body = onnx.FunctionProto()
-    if usable[-1] in schema.function_opset_versions:
-        body.ParseFromString(schema.get_function_with_opset_version(usable[-1]))
+    if version in schema.function_opset_versions:
+        body.ParseFromString(schema.get_function_with_opset_version(version))
         return body
     data = schema.get_context_dependent_function_with_opset_version(
-        usable[-1], node.SerializeToString(), [entry.SerializeToString() for entry in types]
+        version, node.SerializeToString(), [entry.SerializeToString() for entry in types]
     )
     if not data:
         return None

@@ -63,7 +63,9 @@ def _leaky_relu(call: Call) -> Any:
 
 @rule("PRelu")
 def _prelu(call: Call) -> Any:
-    x, slope = call.aligned()
+    x, slope = call.values()
+    if call.version < 7 and len(slope.shape) == 1:
+        slope = call.reshape(slope, [*slope.shape, *[1] * (len(x.shape) - 2)])
     one = all(size == 1 for size in slope.shape)
     channels = len(x.shape) - len(slope.shape) <= 1 and len(slope.shape) >= 1
     by_channel = channels and all(size == 1 for size in slope.shape[1:]) and slope.shape[0] == _channels(x)

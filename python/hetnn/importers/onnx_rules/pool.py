@@ -13,6 +13,16 @@ from hetnn.importers.onnx_rules.call import Call, is_float, rule
 from hetnn.importers.onnx_rules.conv import as_image, in_two_dimensions, of_image, window_padding
 
 
+def _mean_of_inside(call: Call, x: Any) -> Any:
+    """The sum of every window over how many of its places lie inside the input."""
+    sizes = call.static_shape(x, "averages without so wide a padding")[2:]
+    ones = call.constant(np.ones([1, 1, *sizes]), x.dtype)
+    sums, counts = (
+        _pool(call, part, "avg_pool2d", 0.0, count_include_pad=True, divisor_override=1) for part in (x, ones)
+    )
+    return call.create("div", [sums, counts])
+
+
 def _pool(call: Call, x: Any, op: str, outside: float, **attrs: Any) -> Any:
     """A pooling operator; padding of more than half a window is laid around the input first, of value `outside`."""
     kernel = [int(k) for k in call.attr("kernel_shape")]
@@ -29,13 +39,13 @@ def _pool(call: Call, x: Any, op: str, outside: float, **attrs: Any) -> Any:
         raise Unsupported("dilated windows of averages")
     image = as_image(call, x)
     if any(2 * p > k for p, k in zip(padding, [*kernel, *kernel], strict=True)):
+        if op == "avg_pool2d" and not attrs["count_include_pad"]:
+            return _mean_of_inside(call, x)
         if not math.isfinite(outside) and not is_float(x.dtype):
             outside = float(np.iinfo(NUMPY[x.dtype]).min)
         around = [0, 0, *padding[:2], 0, 0, *padding[2:]]
         image = call.create("pad", [image], padding=around, value=outside)
         padding = [0, 0, 0, 0]
-        if op == "avg_pool2d" and not attrs["count_include_pad"]:
-            raise Unsupported("averages without padding of more than half a window")
     ceil_mode = bool(call.attr("ceil_mode", 0))
     y = call.create(op, [image], kernel=kernel, stride=stride, padding=padding, ceil_mode=ceil_mode, **attrs)
     return of_image(call, y, len(x.shape))

@@ -15,8 +15,11 @@ from hetnn.importers.onnx_rules.product import multiply
 
 def _along(call: Call, value: Any, x: Any) -> Any:
     """A scale or zero point shaped to meet the input: one number, one for each index of an axis, or one a block."""
-    rank, axis = len(x.shape), call.axis(call.attr("axis", 1), len(x.shape)) if x.shape else 0
-    if len(value.shape) == 1 and rank > 1 and value.shape[0] != 1:
+    rank = len(x.shape)
+    if len(value.shape) == 0 or list(value.shape) == [1]:
+        return call.reshape(value, [])
+    axis = call.axis(call.attr("axis", 1), rank)
+    if len(value.shape) == 1:
         return call.reshape(value, [value.shape[0] if k == axis else 1 for k in range(rank)])
     block = int(call.attr("block_size", 0))
     if len(value.shape) == rank and block > 1:

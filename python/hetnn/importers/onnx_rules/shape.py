@@ -71,7 +71,7 @@ def as_sizes(call: Call, array: Array, dtype: str) -> Any:
 
 
 # What operators do with arrays of sizes; None: it cannot be said, so a node does it.
-_OnSizes = Callable[[Call, "list[Array]"], "Array | None"]
+_OnSizes = Callable[[Call, "list[Array]"], "Array | list[Array] | None"]
 
 
 def _each(function: Callable[[Any, Any], Any]) -> _OnSizes:
@@ -137,6 +137,12 @@ def _expanded(call: Call, arrays: list[Array]) -> Array:
     return np.broadcast_to(arrays[0], wanted)
 
 
+def _parts(call: Call, arrays: list[Array]) -> list[Array]:
+    count, axis = len(call.node.output), call.attr("axis", 0)
+    given = call.integers(1, "the parts' sizes") if call.given(1) else call.attr("split")
+    return np.split(arrays[0], np.cumsum(given)[:-1] if given else count, axis=axis)
+
+
 _ON_SIZES: dict[str, _OnSizes] = {
     "Add": _each(sizes.add),
     "Sub": _each(sizes.subtract),
@@ -156,6 +162,7 @@ _ON_SIZES: dict[str, _OnSizes] = {
     "Unsqueeze": _with_ones,
     "Reshape": lambda call, arrays: arrays[0].reshape(filled(call.integers(1, "the shape"), arrays[0].shape)),
     "Expand": _expanded,
+    "Split": _parts,
     "Where": _chosen,
     "ReduceProd": _reduced(sizes.product),
     "ReduceSum": _reduced(sizes.total),
@@ -164,8 +171,8 @@ _ON_SIZES: dict[str, _OnSizes] = {
 }
 
 
-def on_sizes(call: Call) -> Any:
-    """The node's value where its inputs are sizes and known numbers; None where a node of the graph must compute it."""
+def on_sizes(call: Call) -> list[Any] | None:
+    """The node's values where its inputs are sizes and known numbers; None where nodes of the graph compute them."""
     function = _ON_SIZES.get(call.node.op_type)
     known = [call.known(k) for k in range(len(call.inputs))]
     if function is None or not any(isinstance(value, Sizes) for value in call.inputs):
@@ -174,11 +181,14 @@ def on_sizes(call: Call) -> Any:
     if len(arrays) != sum(value is not None for value in call.inputs):
         return None
     found = function(call, arrays)
-    if found is None or any(size is None for size in found.reshape(-1)):
+    if found is None:
+        return None
+    outputs = found if isinstance(found, list) else [found]
+    if any(size is None for output in outputs for size in output.reshape(-1)):
         return None
     if call.node.op_type == "Equal":
-        return call.constant(found, "bool")
-    return as_sizes(call, found, _integer_type(call))
+        return [call.constant(outputs[0], "bool")]
+    return [as_sizes(call, output, _integer_type(call)) for output in outputs]
 
 
 def _integer_type(call: Call) -> str:

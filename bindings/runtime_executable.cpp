@@ -155,28 +155,30 @@ void bind_runtime_executable(py::module_& m) {
       .def("run", &run, py::arg("inputs"), py::arg("out") = py::none(), py::arg("time_commands") = false,
            "(outputs, subprogram times, command times) for contiguous arrays in the model's order.")
       .def(
-          "save", [](const Executable& e, const std::string& path) { program::write_file(path, e.image().bytes); },
+          "save", [](const Executable& e, const std::string& path) { program::write_file(path, e.image()); },
           py::arg("path"), py::call_guard<py::gil_scoped_release>(),
           "Writes the image, with all shapes compiled so far.")
       .def(
           "image",
           [](const Executable& e) {
-            const program::Blob image = e.image();
-            return py::bytes(reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size());
+            const std::vector<std::byte> image = e.image();
+            return py::bytes(reinterpret_cast<const char*>(image.data()), image.size());
           },
           "The image as bytes.")
       .def(
           "set_specializer",
-          [](Executable& e, const std::function<py::bytes(const Bindings&)>& compile) {
-            e.set_specializer([compile](const Bindings& bindings) {
+          [](Executable& e, const std::function<py::bytes(const Bindings&, int64_t)>& compile) {
+            e.set_specializer([compile](const Bindings& bindings, int64_t weights_bytes) {
               const py::gil_scoped_acquire gil;
-              const py::bytes image = compile(bindings);
+              const py::bytes image = compile(bindings, weights_bytes);
               const std::string_view view(image);
               const auto bytes = std::as_bytes(std::span(view.data(), view.size()));
               return std::vector<std::byte>(bytes.begin(), bytes.end());
             });
           },
-          py::arg("compile"), "`compile(bindings)` returns a whole image that has code for those sizes too.")
+          py::arg("compile"),
+          "`compile(bindings, weights_bytes)` returns the image of what code for those sizes adds to the weights there "
+          "are.")
       .def("reset", &Executable::reset, py::call_guard<py::gil_scoped_release>(),
            "Gives every state its initial value again.")
       .def_property_readonly(

@@ -40,8 +40,16 @@ def _in_folder(*folders: str) -> Callable[[Path], bool]:
     return lambda path: any(path.is_relative_to(folder) for folder in folders)
 
 
+# The headers that speak of JSON, for files named *_json.cpp.
+_JSON_HEADERS = {Path("cpp/hetnn/base/json_fields.h"), Path("cpp/hetnn/base/json_reader.h")}
+
+
 def _json_file(path: Path) -> bool:
-    return path.name.endswith("_json.cpp") or path.is_relative_to("tests")
+    return (
+        path.name.endswith("_json.cpp")
+        or path in _JSON_HEADERS
+        or path.is_relative_to("tests")
+    )
 
 
 FENCES = [
@@ -53,7 +61,7 @@ FENCES = [
         _in_folder("cpp/hetnn/kernels", "tests/cpp/kernels"),
         "cpp/hetnn/kernels/",
     ),
-    Fence("JSON", re.compile(r"nlohmann/"), _json_file, "files named *_json.cpp"),
+    Fence("JSON", re.compile(r"nlohmann/|hetnn/base/json_fields\.h"), _json_file, "files named *_json.cpp"),
     Fence("Python.h", re.compile(r"^Python\.h$"), _in_folder(), "no file; pybind11 is the way in"),
 ]
 

@@ -212,9 +212,13 @@ class Compilation:
         """
         The report as JSON text.
         """
-    def specialize(self, bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex]) -> bytes:
+    def specialize(
+        self,
+        bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex],
+        weights_bytes: typing.SupportsInt | typing.SupportsIndex,
+    ) -> bytes:
         """
-        add_variant, then image.
+        add_variant, then the image of what it adds to an executable with so many bytes of weights.
         """
 
 class PartitionPlan:

@@ -55,9 +55,9 @@ class Executable:
         """
         `interpret(graph text, arrays)` returns the outputs of subgraphs for the reference device.
         """
-    def set_specializer(self, compile: collections.abc.Callable[[dict[str, int]], bytes]) -> None:
+    def set_specializer(self, compile: collections.abc.Callable[[dict[str, int], int], bytes]) -> None:
         """
-        `compile(bindings)` returns a whole image that has code for those sizes too.
+        `compile(bindings, weights_bytes)` returns the image of what code for those sizes adds to the weights there are.
         """
     @property
     def hints(self) -> dict[str, int]:

@@ -17,7 +17,7 @@ from hetnn import _runtime
 from hetnn.errors import InvalidModel, Unsupported
 
 Array = npt.NDArray[Any]
-Specializer = Callable[[dict[str, int]], bytes]
+Specializer = Callable[[dict[str, int], int], bytes]
 _DLPACK_CPU = 1
 
 
@@ -109,20 +109,9 @@ class Executable:
 
     def report(self, format: str = "text") -> Any:
         """Placement, reasons, bytes and predicted times as "text", "dict", "json", "html" or "svg"."""
-        if format == "json":
-            return self._engine.report_json
-        report = json.loads(self._engine.report_json)
-        if format == "dict":
-            return report
-        from hetnn import report as pictures
+        from hetnn.report import render
 
-        if format == "text":
-            return pictures.as_text(report)
-        if format == "html":
-            return pictures.as_html(report)
-        if format == "svg":
-            return pictures.as_svg(report)
-        raise InvalidModel(f"a report's format is text, dict, json, html or svg; got {format!r}.")
+        return render(self._engine.report_json, format)
 
     @property
     def target(self) -> dict[str, Any]:

@@ -1,11 +1,10 @@
-// The roof: from an imported graph and a target to a program. This file's source is the only one that knows the order
-// of the passes.
+// The roof: from an imported graph and a target to a program. The order of the passes stands in all_passes.inc alone.
 #pragma once
 
 #include <cstddef>
 #include <memory>
-#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hetnn/backends/backend.h"
@@ -36,28 +35,35 @@ struct CompileOptions {
   backends::LowerOptions lower;
   /// Values of a dynamic model's symbols for which accelerator code must exist, besides those of its example.
   std::vector<Bindings> shapes;
+  /// A folder for the graph's text after each pass; empty: that of the environment's HETNN_DUMP, if any.
+  std::string dump;
 };
 /// Reads the settings that the Python functions pass (docs/options.md). InvalidModel naming the key.
 CompileOptions parse_options(std::string_view json);
 
-/// A graph that is canonical, legal for its target, placed and cut, with the plan and what was rewritten.
+namespace pipeline {
+struct Draft;
+}
+
+/// A pass that was run, for reports.
+struct PassTime {
+  std::string_view name;
+  ir::Stage stage;
+  double ms;
+};
+
+/// A model with every node placed, the plan and what was rewritten: the pipeline up to the stage cut (pipeline.h).
 class PlannedModel {
  public:
-  /// Takes the graph through canonicalizing, legalizing and planning. With RewriteMode::automatic the plan with
-  /// rewrites is compared with the plan without, and the cheaper one kept; the rows say what each rewrite is worth.
-  /// Every accelerator subgraph is lowered on trial, for the example's sizes and all of `options.shapes`; where its
-  /// backend throws DoesNotFit or Unsupported the plan is repaired, and its notes say how.
   static std::unique_ptr<PlannedModel> make(ir::Graph graph, const TargetSpec& target, const CompileOptions& options);
+  ~PlannedModel();
 
-  const ir::Graph& graph() const { return graph_; }
-  ir::Graph& graph() { return graph_; }
-  const target::Target& target() const { return target_; }
-  const plan::NetworkPlan& plan() const { return plan_; }
-  const std::vector<plan::RewriteRow>& rewrites() const { return rewriting_.rows; }
-  const TargetSpec& spec() const { return spec_; }
-  const CompileOptions& options() const { return options_; }
-  const backends::Backend& backend(const std::string& device) const;
-  std::string report(const std::vector<plan::FusionRow>& fusions = {}) const;
+  const ir::Graph& graph() const;
+  const plan::NetworkPlan& plan() const;
+  /// The passes run so far.
+  const std::vector<PassTime>& passes() const;
+  /// The report as JSON text; the same model and options give the same text.
+  std::string report() const;
 
   /// What the plan would gain if a device supported one more operator of the model as it was written, before rewriting:
   /// JSON rows `{"device", "support", "nodes": [{"node", "loc", "module"}], "rewritten", "cost_us", "gain_us"}`, the
@@ -66,20 +72,13 @@ class PlannedModel {
   std::string what_if(const std::vector<std::string>& ops) const;
 
  private:
-  ir::Graph graph_;
-  TargetSpec spec_;
-  target::Target target_;
-  std::vector<std::shared_ptr<const backends::Backend>> backends_;
-  CompileOptions options_;
-  plan::NetworkPlan plan_;
-  plan::Rewriting rewriting_;
-  // The model before it was legalized, and its nodes that stayed though a rule would have rewritten them.
-  ir::Graph canonical_;
-  std::set<std::string, std::less<>> kept_as_written_;
+  friend class Compilation;
+  explicit PlannedModel(std::unique_ptr<pipeline::Draft> draft);
+  std::unique_ptr<pipeline::Draft> draft_;
 };
 
 /// Every node of a model that the target's accelerators do not take as it stands, with all reasons and source lines:
-/// JSON rows of `plan::unsupported_json`.
+/// JSON rows of `report::nodes_json`.
 std::string check_json(ir::Graph graph, const TargetSpec& target);
 
 /// A compiled model: the program, and what is needed to compile accelerator subgraphs for further shapes.
@@ -97,16 +96,11 @@ class Compilation {
   static std::unique_ptr<Compilation> on_general_processor(const PlannedModel& planned, bool fusion);
 
   const PlannedModel& model() const { return *model_; }
-  std::string report() const { return model_->report(fusions_); }
-  /// The executable image.
-  std::vector<std::byte> image() const;
+  /// The executable image, or what is to be added to an executable that has the weights before `weights_begin_bytes`.
+  std::vector<std::byte> image(int64_t weights_begin_bytes = 0) const;
 
  private:
   std::unique_ptr<PlannedModel> model_;
-  backends::Assembler assembler_;
-  std::vector<ir::Graph> subgraphs_;  // as lowered, by number
-  std::vector<plan::FusionRow> fusions_;
-  std::string target_json_;
 };
 
 }  // namespace hetnn

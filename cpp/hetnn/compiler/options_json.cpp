@@ -4,7 +4,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/compiler/compile.h"
-#include "hetnn/plan/partition/plan_json.h"
+#include "hetnn/plan/partition/strategies/plan_json.h"
 
 namespace hetnn {
 namespace {

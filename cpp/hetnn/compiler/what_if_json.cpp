@@ -4,15 +4,15 @@
 #include <nlohmann/json.hpp>
 
 #include "hetnn/base/error.h"
-#include "hetnn/compiler/compile.h"
-#include "hetnn/plan/partition/explain.h"
+#include "hetnn/compiler/pipeline.h"
+#include "hetnn/plan/partition/explain/explain.h"
 
 namespace hetnn {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-bool is_called(const ir::OpDef& op, std::string_view word) {
+bool is_called(const ops::OpDef& op, std::string_view word) {
   return op.name == word ||
          std::any_of(op.torch.begin(), op.torch.end(), [&](const auto& name) { return name.overload == word; }) ||
          std::find(op.onnx.begin(), op.onnx.end(), word) != op.onnx.end();
@@ -23,7 +23,7 @@ std::set<std::string> lacking_ops(const plan::NetworkPlan& written, const std::v
   std::set<std::string> lacking, present;
   std::vector<uint8_t> known(words.size(), 0);
   for (size_t k = 0; k < written.nodes.size(); ++k) {
-    const ir::OpDef& op = written.nodes[k]->op();
+    const ops::OpDef& op = written.nodes[k]->op();
     present.emplace(op.name);
     bool wanted = words.empty();
     for (size_t w = 0; w < words.size(); ++w) {
@@ -47,38 +47,40 @@ std::set<std::string> lacking_ops(const plan::NetworkPlan& written, const std::v
 }  // namespace
 
 std::string PlannedModel::what_if(const std::vector<std::string>& ops) const {
+  const pipeline::Draft& draft = *draft_;
+  const std::vector<report::RewriteRow>& rewrites = draft.rewrites;
   struct Row {
     double gain_us;
     Json json;
   };
-  const plan::NetworkPlan written = plan::describe_network(canonical_, target_, options_.network);
+  const plan::NetworkPlan written = plan::describe_network(draft.canonical, draft.target, draft.options.network);
   std::vector<Row> rows;
   for (const std::string& op : lacking_ops(written, ops)) {
     const bool rewritten =
-        std::any_of(rewrites().begin(), rewrites().end(), [&](const auto& row) { return row.op == op; });
+        std::any_of(rewrites.begin(), rewrites.end(), [&](const auto& row) { return row.op == op; });
     // A device that had the operator would leave its nodes as they are written; all other rewrites stay.
     ir::Graph legal;
     plan::NetworkPlan other;
     if (rewritten) {
-      legal = canonical_.clone();
-      passes::LegalizeOptions legalize{.disabled_rules = options_.disabled_rules, .excluded_nodes = kept_as_written_};
+      legal = draft.canonical.clone();
+      passes::LegalizeOptions legalize{.disabled_rules = draft.options.disabled_rules, .excluded_nodes = draft.kept_as_written};
       for (const ir::Node* node : written.nodes) {
         if (node->op().name == op) legalize.excluded_nodes.insert(node->name());
       }
-      passes::legalize(legal, passes::accelerators(target_, legal.hints()), legalize);
-      other = plan::describe_network(legal, target_, options_.network);
+      passes::legalize(legal, passes::accelerators(draft.target, legal.hints()), legalize);
+      other = plan::describe_network(legal, draft.target, draft.options.network);
     }
-    const plan::NetworkPlan& base = rewritten ? other : plan_;
-    for (plan::WhatIf answer : plan::what_if(base.problem, options_.network.partition, plan_.result, {op})) {
+    const plan::NetworkPlan& base = rewritten ? other : draft.plan;
+    for (plan::WhatIf answer : plan::what_if(base.problem, draft.options.network.partition, draft.plan.result, {op})) {
       // A device that has the operator may still run the rewritten form.
-      if (rewritten && answer.gain_us < 0) answer.cost_us = plan_.result.cost_us, answer.gain_us = 0;
+      if (rewritten && answer.gain_us < 0) answer.cost_us = draft.plan.result.cost_us, answer.gain_us = 0;
       Json nodes = Json::array();
       for (const int32_t node : answer.nodes) {
         const ir::Node& at = *base.nodes[static_cast<size_t>(node)];
-        nodes.push_back({{"node", at.name()}, {"loc", ir::to_string(at.loc())}, {"module", at.loc().scope}});
+        nodes.push_back({{"node", at.name()}, {"loc", ops::to_string(at.loc())}, {"module", at.loc().scope}});
       }
       rows.push_back({answer.gain_us,
-                      {{"device", target_.devices[static_cast<size_t>(answer.device)]->name()},
+                      {{"device", draft.target.devices[static_cast<size_t>(answer.device)]->name()},
                        {"support", op},
                        {"nodes", std::move(nodes)},
                        {"rewritten", rewritten},

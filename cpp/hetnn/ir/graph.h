@@ -30,20 +30,20 @@
 #include <unordered_set>
 #include <vector>
 
-#include "hetnn/ir/attr.h"
-#include "hetnn/ir/op_def.h"
+#include "hetnn/ops/op_def.h"
 
 namespace hetnn::ir {
 
-/// Where a node comes from in the user's model. Empty parts are unknown.
-struct Loc {
-  std::string scope;  // module path: layer1.0.conv1
-  std::string file;
-  int line = 0;
-  bool operator==(const Loc&) const = default;
-};
-/// `resnet.py:88`, or the scope, or nothing.
-std::string to_string(const Loc& loc);
+using ops::Attr;
+using ops::AttrKind;
+using ops::Attrs;
+using ops::Loc;
+using ops::OpDef;
+using ops::Quant;
+using ops::Trait;
+using ops::Type;
+
+class Node;
 
 struct Use {
   Node* node;
@@ -76,33 +76,33 @@ class Value {
   std::vector<Use> uses_;
 };
 
-/// One operation. There is no subclass per operator: `op` says what it is.
+/// One operation: a call of an operator on values. There is no subclass per operator.
 class Node {
  public:
-  const OpDef& op() const { return *op_; }
+  const ops::Call& call() const { return call_; }
+  const OpDef& op() const { return *call_.op; }
   /// An absent optional input is null.
   const std::vector<Value*>& inputs() const { return inputs_; }
   Value* input(size_t index) const { return index < inputs_.size() ? inputs_[index] : nullptr; }
   const std::vector<Value*>& outputs() const { return output_pointers_; }
   Value* output(size_t index = 0) const { return output_pointers_[index]; }
-  const Attrs& attrs() const { return attrs_; }
-  const Loc& loc() const { return loc_; }
+  const Attrs& attrs() const { return call_.attrs; }
+  const Loc& loc() const { return call_.loc; }
   /// Unique in its graph: the name of its first output (until it has one, the name that was asked for).
-  const std::string& name() const;
+  const std::string& name() const { return call_.name; }
 
-  /// Attributes by kind. InternalError when the attribute is missing or of another kind.
-  bool flag(std::string_view attr) const;
-  Dim integer(std::string_view attr) const;
-  double real(std::string_view attr) const;
-  const std::string& string(std::string_view attr) const;
-  DType dtype(std::string_view attr) const;
-  const std::vector<Dim>& integers(std::string_view attr) const;
-  const std::vector<double>& reals(std::string_view attr) const;
-  const Tensor& tensor(std::string_view attr) const;
+  bool flag(std::string_view attr) const { return call_.flag(attr); }
+  Dim integer(std::string_view attr) const { return call_.integer(attr); }
+  double real(std::string_view attr) const { return call_.real(attr); }
+  const std::string& string(std::string_view attr) const { return call_.string(attr); }
+  DType dtype(std::string_view attr) const { return call_.dtype(attr); }
+  const std::vector<Dim>& integers(std::string_view attr) const { return call_.integers(attr); }
+  const std::vector<double>& reals(std::string_view attr) const { return call_.reals(attr); }
+  const Tensor& tensor(std::string_view attr) const { return call_.tensor(attr); }
 
-  bool is_constant() const { return op_->has(Trait::constant); }
+  bool is_constant() const { return op().has(Trait::constant); }
   /// The constant behind input `index`, when a constant node writes it.
-  const Tensor* constant_input(size_t index) const;
+  const Tensor* constant_input(size_t index) const { return call_.constant(index); }
 
   /// Annotations of later stages: device name (placed), index of the subgraph (cut) and of the fused group (fused).
   std::string device;
@@ -112,17 +112,12 @@ class Node {
  private:
   friend class Graph;
   friend class Rewriter;
-  friend class NodeProbe;
   Node() = default;
-  const Attr& attr(std::string_view name, AttrKind kind) const;
 
-  const OpDef* op_ = nullptr;
-  std::string wanted_name_;
+  ops::Call call_;
   std::vector<Value*> inputs_;
   std::vector<std::unique_ptr<Value>> outputs_;
   std::vector<Value*> output_pointers_;
-  Attrs attrs_;
-  Loc loc_;
   std::list<std::unique_ptr<Node>>::iterator position_;
 };
 
@@ -220,14 +215,7 @@ class Graph::Nodes {
 };
 inline Graph::Nodes Graph::nodes() const { return Nodes(nodes_); }
 
-/// Throws InvalidModel about a node: `conv2d 'layer1.0.conv1': <message>\n  at resnet.py:88`. The message names both
-/// values, one cause and what to do; `label` is the broken constraint's.
-[[noreturn]] void fail(const Node& node, std::string_view label, const std::string& message);
-
-/// Adds the symbols that the node's shapes and attributes depend on.
-void collect_symbols(const Node& node, std::set<std::string>& symbols);
-
 /// How messages call a node: `conv2d 'layer1.0.conv1'`.
-std::string describe(const Node& node);
+inline std::string describe(const Node& node) { return ops::describe(node.call()); }
 
 }  // namespace hetnn::ir

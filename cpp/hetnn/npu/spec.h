@@ -105,7 +105,7 @@ struct Spec {
 
 /// Reads a spec of schema 1. Throws InvalidModel that names the path (`relu-only.json: mac.rows`), what was found, what
 /// is expected and, for a misspelt key, the nearest known one. `where` is what messages call the text.
-Spec parse_spec(std::string_view json, std::string_view where);
+Spec parse_spec(std::string_view text, std::string_view where);
 
 /// The JSON text of a spec; parse_spec reads it back to the same spec.
 std::string spec_to_json(const Spec& spec);
@@ -113,8 +113,8 @@ std::string spec_to_json(const Spec& spec);
 /// The published JSON schema (draft 2020-12) of the format, made from the same table that parse_spec checks with.
 std::string spec_schema();
 
-/// Paths of numbers in `json` that no entry of its `provenance` covers, in order.
-std::vector<std::string> figures_without_source(std::string_view json);
+/// Paths of numbers in `text` that no entry of its `provenance` covers, in order.
+std::vector<std::string> figures_without_source(std::string_view text);
 
 /// A weight-stationary array without limits on memory or bandwidth, as in SCALE-Sim: the built-in family
 /// `systolic-<rows>x<cols>`. Throws InvalidModel unless both are in [1, 4096].

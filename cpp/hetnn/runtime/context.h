@@ -1,15 +1,12 @@
-// What one run owns: memory for the arena and scratch, and the accelerators' machines.
+// What one run owns: memory for the arena and scratch, and a visit for every subprogram.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <vector>
 
 #include "hetnn/base/aligned_buffer.h"
-#include "hetnn/base/parallel.h"
 #include "hetnn/runtime/bound_program.h"
 #include "hetnn/runtime/executable.h"
-#include "hetnn/runtime/npu_executor.h"
 
 namespace hetnn::runtime {
 
@@ -31,21 +28,16 @@ class Context {
   const std::shared_ptr<const BoundProgram>& bound() const { return bound_; }
 
  private:
-  struct Pointers {
-    std::vector<const std::byte*> inputs;
-    std::vector<std::byte*> outputs;
+  struct Step {
+    std::unique_ptr<Visit> visit;
+    Event done;
   };
-  void set_pointers(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
-                    std::span<const StatePointers> states);
-  void run_cpu(const BoundSubprogram& subprogram, std::vector<Pointers>& pointers, RunTimes* times);
 
   std::shared_ptr<const BoundProgram> bound_;
   AlignedBuffer arena_;
   AlignedBuffer scratch_;
-  SpinBarrier barrier_;
-  std::vector<std::byte*> addresses_;               // of every buffer
-  std::vector<std::vector<Pointers>> pointers_;     // [subprogram][command]
-  std::vector<std::unique_ptr<NpuExecutor>> npus_;  // [subprogram], null for others
+  std::vector<std::byte*> addresses_;  // of every buffer
+  std::vector<Step> steps_;            // of every subprogram
 };
 
 }  // namespace hetnn::runtime

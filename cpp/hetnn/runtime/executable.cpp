@@ -20,14 +20,14 @@ std::string bindings_text(const Bindings& bindings) {
   return out;
 }
 
-// Accelerators whose code for these bindings is missing, with the bindings they have.
+// Subprograms whose code for these bindings is missing, with the bindings they have.
 std::string missing_code(const BoundProgram& bound) {
   std::string out;
-  for (const BoundSubprogram& s : bound.subprograms) {
-    auto* npu = std::get_if<program::NpuCode>(&s.subprogram->code);
-    if (!npu || s.variant) continue;
-    out += text("\n  ", s.subprogram->name, " was compiled for:");
-    for (const program::NpuVariant& variant : npu->variants) out += text(" {", bindings_text(variant.bindings), "}");
+  for (size_t k = 0; k < bound.codes.size(); ++k) {
+    if (bound.codes[k]) continue;
+    out += text("\n  ", bound.program().subprograms[k].name, " was compiled for:");
+    for (const Bindings& sizes : bound.loaded->executors[k]->bound_sizes())
+      out += text(" {", bindings_text(sizes), "}");
   }
   return out;
 }
@@ -55,8 +55,7 @@ std::unique_ptr<Executable> Executable::load(const std::string& path, int thread
 
 Executable::Executable(program::Blob image, int threads, const std::string& called)
     : threads_(usable_threads(threads)),
-      image_(aligned(std::move(image))),
-      program_(std::make_shared<const program::Program>(program::unpack(image_, called))) {
+      loaded_(runtime::load(program::unpack(aligned(std::move(image)), called), called)) {
   reset();
 }
 
@@ -70,7 +69,8 @@ void Executable::reset() {
     const program::State& state = program->states[k];
     const auto size = static_cast<size_t>(state.size_bytes);
     states_[k] = {AlignedBuffer(size), AlignedBuffer(size)};
-    if (size > 0) std::memcpy(states_[k].now.data(), program->weights.bytes.data() + state.offset_bytes, size);
+    if (size > 0)
+      std::memcpy(states_[k].now.data(), program->weights.at(state.offset_bytes, state.size_bytes).data(), size);
   }
 }
 
@@ -86,15 +86,17 @@ void Executable::set_interpreter(Interpreter interpreter) {
   interpreter_.swap(shared);
 }
 
-std::shared_ptr<const program::Program> Executable::program() const {
+std::shared_ptr<const LoadedProgram> Executable::loaded() const {
   const std::lock_guard lock(mutex_);
-  return program_;
+  return loaded_;
 }
 
-program::Blob Executable::image() const {
-  const std::lock_guard lock(mutex_);
-  return image_;
+std::shared_ptr<const program::Program> Executable::program() const {
+  const auto now = loaded();
+  return {now, &now->program};
 }
+
+std::vector<std::byte> Executable::image() const { return program::pack(*program()); }
 
 Bindings Executable::bindings_of(std::span<const Argument> arguments) const {
   const auto program = this->program();
@@ -163,13 +165,13 @@ std::shared_ptr<const BoundProgram> Executable::bound_for(const Bindings& bindin
     }
     return nullptr;
   };
-  std::shared_ptr<const program::Program> program;
+  std::shared_ptr<const LoadedProgram> loaded;
   {
     const std::lock_guard lock(mutex_);
     if (auto found = find()) return found;
-    program = program_;
+    loaded = loaded_;
   }
-  std::shared_ptr<const BoundProgram> bound = bind(program, bindings, threads_);
+  std::shared_ptr<const BoundProgram> bound = bind(loaded, bindings, threads_);
   if (std::string missing = missing_code(*bound); !missing.empty()) {
     const std::lock_guard one_at_a_time(specializing_);
     std::shared_ptr<const Specializer> specializer;
@@ -183,14 +185,14 @@ std::shared_ptr<const BoundProgram> Executable::bound_for(const Bindings& bindin
                              "}, and the compiler is not at hand.", missing,
                              "\nCompile with shapes=[...] that names it, or run it once before saving."));
     }
-    auto bytes = std::make_shared<const std::vector<std::byte>>((*specializer)(bindings));
-    program::Blob image = aligned({bytes, *bytes});
-    auto grown = std::make_shared<const program::Program>(program::unpack(image, "the specialized executable"));
+    const program::Weights before = this->program()->weights;
+    auto bytes = std::make_shared<const std::vector<std::byte>>((*specializer)(bindings, before.size_bytes()));
+    const std::string called = "the specialized executable";
+    auto grown = runtime::load(program::unpack(aligned({bytes, *bytes}), called, before), called);
     bound = bind(grown, bindings, threads_);
     HETNN_ASSERT(missing_code(*bound).empty(), "specializing gave no code for {", bindings_text(bindings), "}");
     const std::lock_guard lock(mutex_);
-    std::swap(image_, image);
-    program_.swap(grown);
+    loaded_.swap(grown);
   }
   std::list<Entry> evicted;
   const std::lock_guard lock(mutex_);
@@ -231,7 +233,7 @@ void Executable::run(const Bindings& bindings, std::span<const std::byte* const>
   }
   std::unique_lock<std::mutex> one_run(states_mutex_, std::defer_lock);
   std::vector<StatePointers> states;
-  if (!bound->program->states.empty()) {
+  if (!bound->program().states.empty()) {
     one_run.lock();
     for (StateMemory& state : states_) states.push_back({state.now.data(), state.next.data()});
   }

@@ -13,7 +13,6 @@
 #include "hetnn/base/aligned_buffer.h"
 #include "hetnn/program/program.h"
 #include "hetnn/runtime/bound_program.h"
-#include "hetnn/runtime/reference_executor.h"
 
 namespace hetnn::runtime {
 
@@ -30,11 +29,6 @@ struct SubprogramTime {
   int64_t cycles = 0;       // of an accelerator
   double simulated_us = 0;  // of an accelerator
 };
-struct CommandTime {
-  std::string node;
-  std::string kernel;
-  double wall_us = 0;
-};
 /// Times of one run; commands only when asked for.
 struct RunTimes {
   std::vector<SubprogramTime> subprograms;
@@ -45,8 +39,8 @@ class Context;
 
 class Executable {
  public:
-  /// Compiles accelerator code for further shapes and returns a whole new image.
-  using Specializer = std::function<std::vector<std::byte>(const Bindings&)>;
+  /// Compiles accelerator code for further shapes and returns the image of an addition to the weights that there are.
+  using Specializer = std::function<std::vector<std::byte>(const Bindings&, int64_t weights_bytes)>;
 
   /// Maps the file; its weights are not copied. InvalidModel when it is no sound executable.
   static std::unique_ptr<Executable> load(const std::string& path, int threads);
@@ -60,8 +54,8 @@ class Executable {
   /// Serves subprograms of the reference device; without one they are Unsupported.
   void set_interpreter(Interpreter interpreter);
   std::shared_ptr<const program::Program> program() const;
-  /// The image as it is now, with all that was specialized.
-  program::Blob image() const;
+  /// The image with all that was specialized.
+  std::vector<std::byte> image() const;
   int threads() const { return threads_; }
 
   /// The symbols' values from the inputs' shapes. InvalidModel naming the input, what was found and what is expected:
@@ -86,6 +80,7 @@ class Executable {
     std::shared_ptr<const BoundProgram> bound;
     std::vector<std::unique_ptr<Context>> idle;
   };
+  std::shared_ptr<const LoadedProgram> loaded() const;
   std::shared_ptr<const BoundProgram> bound_for(const Bindings& bindings);
   std::unique_ptr<Context> take_context(const std::shared_ptr<const BoundProgram>& bound);
   void give_back(const std::shared_ptr<const BoundProgram>& bound, std::unique_ptr<Context> context);
@@ -95,8 +90,7 @@ class Executable {
   // such as Python's, whose holder may wait for this one.
   mutable std::mutex mutex_;
   std::mutex specializing_;
-  program::Blob image_;
-  std::shared_ptr<const program::Program> program_;
+  std::shared_ptr<const LoadedProgram> loaded_;
   struct StateMemory {
     AlignedBuffer now, next;
   };

@@ -6,8 +6,7 @@
 #include "hetnn/ir/text.h"
 #include "hetnn/ir/verify.h"
 #include "hetnn/ops/evaluate.h"
-#include "hetnn/ops/interpret.h"
-#include "hetnn/ops/registry.h"
+#include "hetnn/ir/interpret.h"
 
 namespace hetnn::ops {
 namespace {
@@ -24,14 +23,13 @@ Tensor random_tensor(DType dtype, const std::vector<int64_t>& shape, std::mt1993
 }
 
 struct Sample {
-  const ir::OpDef* op;
+  const ops::OpDef* op;
   std::string_view source;
 };
 
 std::vector<Sample> all_samples() {
-  register_all();
   std::vector<Sample> out;
-  for (const ir::OpDef* op : ir::OpTable::global().all()) {
+  for (const ops::OpDef* op : ops::OpTable::global().all()) {
     for (std::string_view source : op->samples) out.push_back({op, source});
   }
   return out;
@@ -60,11 +58,10 @@ INSTANTIATE_TEST_SUITE_P(Samples, AllOps, testing::ValuesIn(all_samples()), [](c
 });
 
 TEST(AllOps, EveryOperatorButTheConstantHasASampleAndAMeaning) {
-  register_all();
-  for (const ir::OpDef* op : ir::OpTable::global().all()) {
+  for (const ops::OpDef* op : ops::OpTable::global().all()) {
     EXPECT_NE(op->evaluate, nullptr) << op->name;
     EXPECT_FALSE(op->doc.empty()) << op->name;
-    EXPECT_EQ(op->samples.empty(), op->has(ir::Trait::constant)) << op->name;
+    EXPECT_EQ(op->samples.empty(), op->has(ops::Trait::constant)) << op->name;
   }
 }
 

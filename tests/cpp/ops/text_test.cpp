@@ -7,14 +7,12 @@
 #include "hetnn/base/error.h"
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/ir/verify.h"
-#include "hetnn/ops/registry.h"
 
 namespace hetnn::ir {
 namespace {
 
 class Text : public testing::Test {
  protected:
-  static void SetUpTestSuite() { ops::register_all(); }
 };
 
 constexpr const char* kNet =

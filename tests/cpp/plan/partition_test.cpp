@@ -1,5 +1,5 @@
 // Plans of small problems worked by hand, problems that break partitioners, bad input, pins, budgets, schedule, repair.
-#include "hetnn/plan/partition/partition.h"
+#include "hetnn/plan/partition/strategies/partition.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "hetnn/base/error.h"
-#include "hetnn/plan/partition/explain.h"
-#include "hetnn/plan/partition/plan_json.h"
+#include "hetnn/plan/partition/explain/explain.h"
+#include "hetnn/plan/partition/strategies/plan_json.h"
 
 namespace hetnn::plan {
 namespace {
@@ -331,11 +331,12 @@ TEST(BadInput, Options) {
   using testing::ThrowsMessage;
   EXPECT_THAT([] { parse_plan_options("best", "{}"); }, ThrowsMessage<InvalidModel>(HasSubstr("there is no 'best'")));
   EXPECT_THAT([] { parse_plan_options("depth", R"({"order": "min"})"); },
-              ThrowsMessage<InvalidModel>(HasSubstr("strategy 'depth' has no such option")));
+              ThrowsMessage<InvalidModel>(
+                  HasSubstr("strategy 'depth': the set of options has the unknown key 'order'; known are strict")));
   EXPECT_THAT([] { parse_plan_options("merge", R"({"policy": "most"})"); },
               ThrowsMessage<InvalidModel>(HasSubstr("must be one of all, largest, threshold")));
   EXPECT_THAT([] { parse_plan_options("merge", R"({"threshold": "3"})"); },
-              ThrowsMessage<InvalidModel>(HasSubstr("option threshold: must be a finite number")));
+              ThrowsMessage<InvalidModel>(HasSubstr("strategy 'merge': threshold must be a finite number; found")));
 }
 
 TEST(BadInput, NamesTheDeviceOrThePin) {

@@ -60,18 +60,18 @@ def test_a_plan_depends_on_the_sheet_alone() -> None:
 @pytest.mark.parametrize(
     ("figures", "message"),
     [
-        ({"schema": 2}, "the data sheet of cpu: schema must be 1; got 2"),
-        ({"schema": 1, "speed": 3}, "there is no key 'speed'; keys are schema, cpu, threads, kernel_us"),
-        ({"schema": 1, "kernel_us": -1}, "kernel_us must be a finite number, 0 or more; got -1"),
-        ({"schema": 1, "families": {"fft": {}}}, "there is no family 'fft'; families are attention, conv"),
+        ({"schema": 2}, "the data sheet of cpu: schema must be 1; found 2"),
+        ({"schema": 1, "speed": 3}, "has the unknown key 'speed'; known are schema, cpu, threads, kernel_us"),
+        ({"schema": 1, "kernel_us": -1}, "kernel_us must be a finite number of at least 0; found -1"),
+        ({"schema": 1, "families": {"fft": {}}}, "families has the unknown family 'fft'; known are attention, conv"),
         (
             {"schema": 1, "families": {"conv": {"macs_per_us": 0}}},
-            "families.conv.macs_per_us must be .* above 0; got 0",
+            "families.conv.macs_per_us must be a finite number above 0; found 0",
         ),
-        ({"schema": 1, "families": {"conv": 5}}, "families.conv. must be an object; got 5"),
+        ({"schema": 1, "families": {"conv": 5}}, "families.conv must be an object; found 5"),
         (
             {"schema": 1, "families": {"conv": {"flop": 1}}},
-            r"there is no key 'families.conv.flop'; keys are macs_per_us",
+            r"families.conv has the unknown key 'flop'; known are macs_per_us",
         ),
     ],
 )

@@ -7,12 +7,12 @@ import xml.etree.ElementTree
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 
 import hetnn
 from hetnn.cli import main
-from plan.conforms import assert_conforms
 
 ROOT = Path(__file__).resolve().parents[3]
 STRATEGIES = ["topological", "depth", "merge", "cost", "take-all", "cpu-only"]
@@ -61,7 +61,7 @@ def test_answer_conforms_to_the_published_schema(strategy: str) -> None:
     problem = hetnn.generate_problem("transformer", 60, 5, devices=3, non_exportable=0.1)
     problem["nodes"][0]["pin"] = {"device": "gpu" if len(problem["devices"]) > 3 else "dsp", "hard": False}
     plan = hetnn.plan_problem(problem, strategy)
-    assert_conforms(json.loads(plan.to_json()), schema)
+    jsonschema.validate(json.loads(plan.to_json()), schema)
     assert json.loads(plan.to_json()) == dict(plan)
 
 
@@ -142,9 +142,9 @@ def test_overlap_shares_branches_between_devices() -> None:
     assert {overlapped["device_of"][f"b{k}"] for k in (1, 2, 3)} != {
         overlapped["device_of"][f"c{k}"] for k in (1, 2, 3)
     }
-    with pytest.raises(hetnn.InvalidModel, match="option overlap: must be true or false, got 1"):
+    with pytest.raises(hetnn.InvalidModel, match="strategy 'cost': overlap must be true or false; found 1"):
         hetnn.plan_problem(problem, overlap=1)
-    with pytest.raises(hetnn.InvalidModel, match="strategy 'depth' has no such option"):
+    with pytest.raises(hetnn.InvalidModel, match="strategy 'depth': the set of options has the unknown key 'overlap'"):
         hetnn.plan_problem(problem, "depth", overlap=True)
 
 
@@ -257,11 +257,9 @@ def test_impossible_wishes() -> None:
 def test_bad_options() -> None:
     with pytest.raises(hetnn.InvalidModel, match="there is no 'best'; there are topological, depth, merge"):
         hetnn.plan_problem(graph("a:"), "best")
-    with pytest.raises(hetnn.InvalidModel, match="option order: must be one of min, index"):
+    with pytest.raises(hetnn.InvalidModel, match="strategy 'topological': order must be one of min, index"):
         hetnn.plan_problem(graph("a:"), "topological", order="max")
-    with pytest.raises(
-        hetnn.InvalidModel, match="strategy 'cost' has no such option; it has local_search, overlap, strict"
-    ):
+    with pytest.raises(hetnn.InvalidModel, match="unknown key 'settle'; known are local_search, overlap, strict"):
         hetnn.plan_problem(graph("a:"), "cost", settle="trim")
 
 

@@ -26,10 +26,11 @@ struct Speeds {
   static std::map<std::string, FamilySpeed, std::less<>> default_families();
 };
 
-/// Reads the data sheet of a CPU: `{"schema": 1, "cpu", "threads", "kernel_us", "launch_us", "families": {name:
-/// {"macs_per_us", "flops_per_us", "bytes_per_us"}}}`, where every key but `schema` may be absent. An empty text is an
-/// empty sheet. `where` is what messages call it. InvalidModel naming the key.
-Speeds parse_speeds(std::string_view json, std::string_view where);
+/// Reads the data sheet of a CPU (docs/json.md). An empty text is an empty sheet. `where` is what messages call it.
+/// InvalidModel naming the key.
+Speeds parse_speeds(std::string_view text, std::string_view where);
+/// The JSON schema (draft 2020-12) of the format.
+std::string speeds_schema();
 
 /// What a node does, as far as its time depends on it.
 struct NodeWork {

@@ -1,0 +1,286 @@
+// JSON by tables of fields: a row names a member, its kind and range, and says what it means. Reading, writing, the
+// schema and the wording of every message come from the row. For files named *_json.cpp only.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <initializer_list>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "hetnn/base/dim.h"
+#include "hetnn/base/dtype.h"
+#include "hetnn/base/error.h"
+#include "hetnn/base/json_limits.h"
+
+namespace hetnn::json {
+
+using Json = nlohmann::ordered_json;
+
+/// Shown each finished value of the document's object (`item` false), and each item of a list directly below it; what
+/// it takes (true) is dropped from the document, so that a long list need not be kept.
+using Taker = std::function<bool(std::string_view key, bool item, const Json& value)>;
+
+/// The document in `text`. InvalidModel, naming the place, for what is no JSON, a key that stands twice in one object,
+/// and what exceeds the format's limits; `where` is what messages call the text.
+Json parse(std::string_view text, const JsonFormat& format, std::string_view where, const Taker& taker = {});
+
+/// A value in a document, which knows the way to it. Lives on the stack, no longer than the value and its parent.
+class At {
+ public:
+  At(const Json& document, const JsonFormat& format, std::string_view where)
+      : json(document), name_(where), kind_(format.what) {}
+
+  const Json& json;
+
+  At item(size_t index) const& { return {json[index], this, {}, {}, index}; }
+  At child(std::string_view key, const Json& value) const& { return {value, this, {}, key, kNoIndex}; }
+  /// The same value under a name of its own, "node 'conv1'", which stands in place of the path so far.
+  At called(std::string_view kind, std::string_view name) const& { return {json, this, kind, name, kNoIndex}; }
+  At item(size_t) const&& = delete;
+  At child(std::string_view, const Json&) const&& = delete;
+  At called(std::string_view, std::string_view) const&& = delete;
+
+  /// Throws InvalidModel: "<where>: <path> <message>.".
+  [[noreturn]] void fail(const std::string& message) const;
+  /// "must be <wanted>; found <the value>".
+  [[noreturn]] void wrong(const std::string& wanted) const;
+  /// "has the unknown <kind> 'name'; did you mean ...? Known are ...".
+  [[noreturn]] void unknown(std::string_view kind, std::string_view name,
+                            const std::vector<std::string_view>& known) const;
+
+  /// Calls f(item) for the items of a list of at least `least`; `of` says what they are.
+  template <typename F>
+  void each_item(F f, size_t least = 0, std::string_view of = {}) const {
+    demand_many(json.is_array(), "a list", least, of);
+    for (size_t k = 0; k < json.size(); ++k) f(item(k));
+  }
+  /// Calls f(key, value) for the entries of an object of at least `least`.
+  template <typename F>
+  void each_entry(F f, size_t least = 0, std::string_view of = {}) const {
+    demand_many(json.is_object(), "an object", least, of);
+    for (const auto& [key, value] : json.get_ref<const Json::object_t&>()) f(key, child(key, value));
+  }
+  /// The value of each name, null where it is absent. Fails where the value is no object or has another key.
+  void find(std::span<const std::string_view> names, std::span<const Json*> found) const;
+
+ private:
+  At(const Json& value, const At* parent, std::string_view kind, std::string_view name, size_t index)
+      : json(value), parent_(parent), name_(name), kind_(kind), index_(index) {}
+  void demand_many(bool holds, std::string_view kind, size_t least, std::string_view of) const;
+  std::string path() const;
+
+  static constexpr size_t kNoIndex = static_cast<size_t>(-1);
+  const At* parent_ = nullptr;  // null for the document
+  std::string_view name_;       // where, for the document; the key, for a child
+  std::string_view kind_;       // of the document or of what has a name of its own
+  size_t index_ = kNoIndex;     // of an item
+};
+
+/// How values of one type stand in JSON. A null that `write` returns is left out of its object.
+template <typename V>
+struct Convert {
+  std::function<void(const At&, V&)> read;
+  std::function<Json(const V&)> write;
+  Json schema;
+
+  V value(const At& at) const {
+    V out{};
+    read(at, out);
+    return out;
+  }
+};
+
+/// A range of numbers, both ends included unless `above`.
+struct Range {
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+  bool above = false;  // the least itself is out
+};
+
+bool read_truth(const At& at);
+double read_number(const At& at, const Range& range);
+int64_t read_integer(const At& at, int64_t least, int64_t most);
+/// Any text; `least_bytes` 1: one that is not empty.
+const std::string& read_text(const At& at, size_t least_bytes);
+
+Convert<bool> truth();
+Convert<double> number(Range range = {});
+Convert<std::string> any_text();
+/// A text that is not empty.
+Convert<std::string> word();
+Convert<DType> dtype();
+/// An integer, or a text with an expression of symbols.
+Convert<Dim> dim();
+Json integer_schema(int64_t least, int64_t most);
+
+template <typename V = int64_t>
+Convert<V> integer(int64_t least = std::numeric_limits<V>::min(), int64_t most = std::numeric_limits<V>::max()) {
+  return {[=](const At& at, V& into) { into = static_cast<V>(read_integer(at, least, most)); },
+          [](const V& from) { return Json(from); }, integer_schema(least, most)};
+}
+
+/// One of some names. `read_choice` returns the index among them.
+size_t read_choice(const At& at, const std::vector<std::string_view>& names);
+template <typename E>
+Convert<E> one_of(std::vector<std::pair<std::string_view, E>> choices) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, value] : choices) names.push_back(name);
+  return {[=](const At& at, E& into) { into = choices[read_choice(at, names)].second; },
+          [=](const E& from) {
+            for (const auto& [name, value] : choices) {
+              if (value == from) return Json(name);
+            }
+            return Json();
+          },
+          {{"enum", names}}};
+}
+
+template <typename V>
+Convert<std::vector<V>> list_of(Convert<V> items, size_t least = 0, std::string_view of = {}) {
+  Json schema = {{"type", "array"}, {"items", items.schema}};
+  if (least > 0) schema["minItems"] = least;
+  return {[=](const At& at, std::vector<V>& into) {
+            into.clear();
+            at.each_item([&](const At& item) { items.read(item, into.emplace_back()); }, least, of);
+          },
+          [=](const std::vector<V>& from) {
+            Json out = Json::array();
+            for (const V& item : from) out.push_back(items.write(item));
+            return out;
+          },
+          std::move(schema)};
+}
+
+/// An object with keys of its own: a map from texts.
+template <typename Map>
+Convert<Map> map_of(Convert<typename Map::mapped_type> values, size_t least = 0, std::string_view of = {}) {
+  Json schema = {{"type", "object"}, {"additionalProperties", values.schema}};
+  if (least > 0) schema["minProperties"] = least;
+  return {[=](const At& at, Map& into) {
+            at.each_entry([&](const std::string& key, const At& entry) { values.read(entry, into[key]); }, least, of);
+          },
+          [=](const Map& from) {
+            Json out = Json::object();
+            for (const auto& [key, value] : from) out[key] = values.write(value);
+            return out;
+          },
+          std::move(schema)};
+}
+
+/// Left out where it is empty.
+template <typename V>
+Convert<V> unless_empty(Convert<V> convert) {
+  convert.write = [write = convert.write](const V& from) { return from.empty() ? Json() : write(from); };
+  return convert;
+}
+
+/// Whether a key must be there; where it need not, the member keeps its default. `nullable`: null is as if absent.
+enum class Presence : uint8_t { required, optional, nullable };
+
+/// One row: a key of the objects that hold a T.
+template <typename T>
+struct Field {
+  std::string_view name;
+  std::string_view doc;
+  Presence presence;
+  Convert<T> convert;  // of the member alone
+
+  template <typename V, typename Owner>
+  Field(std::string_view key, V Owner::*member, Convert<V> as, std::string_view sentence,
+        Presence present = Presence::required)
+      : name(key),
+        doc(sentence),
+        presence(present),
+        convert{[member, read = std::move(as.read)](const At& at, T& into) { read(at, into.*member); },
+                [member, write = as.write](const T& from) { return write(from.*member); }, std::move(as.schema)} {
+    if (presence == Presence::required) return;
+    // On the heap, where GCC 12 does not warn falsely about members of `T{}`.
+    static const auto defaults = std::make_unique<const T>();
+    if (Json preset = as.write((*defaults).*member); !preset.is_null()) convert.schema["default"] = std::move(preset);
+  }
+  /// A key that stands for no member of its own.
+  Field(std::string_view key, Convert<T> whole, std::string_view sentence, Presence present = Presence::required)
+      : name(key), doc(sentence), presence(present), convert(std::move(whole)) {}
+};
+
+/// The table of an object. Rows are read in their order, whatever the order of the keys.
+template <typename T>
+class Fields {
+ public:
+  Fields(std::initializer_list<Field<T>> rows) : rows_(rows) {
+    for (const Field<T>& row : rows_) names_.push_back(row.name);
+    HETNN_ASSERT(rows_.size() <= kMostRows);
+  }
+
+  const std::vector<Field<T>>& rows() const { return rows_; }
+
+  void read(const At& at, T& into) const {
+    std::array<const Json*, kMostRows> found;
+    at.find(names_, std::span(found).first(names_.size()));
+    for (size_t k = 0; k < rows_.size(); ++k) {
+      const Field<T>& row = rows_[k];
+      if (found[k] && !(row.presence == Presence::nullable && found[k]->is_null())) {
+        row.convert.read(at.child(row.name, *found[k]), into);
+      } else if (row.presence == Presence::required) {
+        at.fail(text("lacks '", row.name, "', ", row.doc));
+      }
+    }
+  }
+  T value(const At& at) const {
+    T out{};
+    read(at, out);
+    return out;
+  }
+  Json write(const T& from) const {
+    Json out = Json::object();
+    for (const Field<T>& row : rows_) {
+      if (Json value = row.convert.write(from); !value.is_null()) out[std::string(row.name)] = std::move(value);
+    }
+    return out;
+  }
+  Json schema() const {
+    Json properties = Json::object(), required = Json::array();
+    for (const Field<T>& row : rows_) {
+      Json& property = properties[std::string(row.name)] = row.convert.schema;
+      property["description"] = row.doc;
+      if (row.presence == Presence::required) required.push_back(row.name);
+    }
+    Json out = {{"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
+    if (!required.empty()) out["required"] = std::move(required);
+    return out;
+  }
+
+ private:
+  static constexpr size_t kMostRows = 64;
+  std::vector<Field<T>> rows_;
+  std::vector<std::string_view> names_;
+};
+
+/// An object by its table.
+template <typename T>
+Convert<T> object(const Fields<T>& (*fields)()) {
+  return {[=](const At& at, T& into) { fields().read(at, into); }, [=](const T& from) { return fields().write(from); },
+          fields().schema()};
+}
+
+/// A key whose value is always the same, the version of a format.
+template <typename T>
+Convert<T> constant(Json value) {
+  return {[=](const At& at, T&) {
+            if (at.json != value) at.wrong(value.dump());
+          },
+          [=](const T&) { return value; },
+          {{"const", value}}};
+}
+
+/// The text of a table's JSON schema (draft 2020-12).
+std::string schema_text(std::string_view title, Json schema);
+
+}  // namespace hetnn::json

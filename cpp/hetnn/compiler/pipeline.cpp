@@ -1,0 +1,108 @@
+// Walks the list of passes; times, checks and dumps what each leaves.
+#include "hetnn/compiler/pipeline.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iomanip>
+
+#include "hetnn/base/error.h"
+#include "hetnn/ir/text.h"
+#include "hetnn/ir/verify.h"
+
+namespace hetnn::pipeline {
+
+#define HETNN_PASS(name, stage) void name(Draft&);
+#include "hetnn/compiler/all_passes.inc"
+#undef HETNN_PASS
+
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+bool verifies() {
+#ifdef NDEBUG
+  return environment("HETNN_VERIFY") == "1";
+#else
+  return true;
+#endif
+}
+
+void verify(const Draft& draft) {
+  ir::verify(draft.graph);
+  for (const ir::Graph& subgraph : draft.subgraphs) ir::verify(subgraph);
+}
+
+void write(const std::filesystem::path& path, const ir::Graph& graph) {
+  std::ofstream file(path, std::ios::binary);
+  file << ir::print(graph, {.constants = false, .locations = true});
+  if (!file.flush()) throw InvalidModel(text("dump: cannot write '", path.string(), "'. Name a folder to write to."));
+}
+
+// The model after `number` passes; lowered subgraphs change once more after they were cut out of it.
+void dump(const Draft& draft, const std::string& folder, size_t number, std::string_view name) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  std::ostringstream stem;
+  stem << std::setw(2) << std::setfill('0') << number << '_' << name;
+  write(std::filesystem::path(folder) / (stem.str() + ".ir"), draft.graph);
+  for (size_t k = 0; k < draft.subgraphs.size(); ++k) {
+    const std::string& device = draft.assembler.program().subprograms[k].name;
+    write(std::filesystem::path(folder) / text(stem.str(), '.', device, ".ir"), draft.subgraphs[k]);
+  }
+}
+
+target::Target target_of(const TargetSpec& spec, std::vector<std::shared_ptr<const backends::Backend>>& made) {
+  if (spec.devices.empty()) throw InvalidModel("a target must have at least one device; got none.");
+  target::Target out;
+  out.name = spec.name;
+  out.default_bytes_per_us = spec.bytes_per_us;
+  out.default_latency_us = spec.latency_us;
+  out.links = spec.links;
+  for (const backends::DeviceSpec& device : spec.devices) {
+    made.push_back(backends::make_backend(device));
+    out.devices.push_back(made.back());
+  }
+  return out;
+}
+
+}  // namespace
+
+Draft::Draft(ir::Graph model, const TargetSpec& to, const CompileOptions& how)
+    : spec(to), target(target_of(to, backends)), options(how), graph(std::move(model)) {
+  ir::verify(graph);
+  for (const Bindings& bindings : options.shapes) check_bindings(graph.symbols, bindings);
+}
+
+const backends::Backend& Draft::backend(const std::string& device) const {
+  return *backends[target.device_index(device)];
+}
+
+std::span<const Pass> passes() {
+  static constexpr Pass kPasses[] = {
+#define HETNN_PASS(name, stage) {#name, name, ir::Stage::stage},
+#include "hetnn/compiler/all_passes.inc"
+#undef HETNN_PASS
+  };
+  return kPasses;
+}
+
+void run_passes(Draft& draft, ir::Stage last) {
+  const std::string folder = draft.options.dump.empty() ? environment("HETNN_DUMP") : draft.options.dump;
+  if (!folder.empty() && draft.passes.empty()) dump(draft, folder, 0, "imported");
+  for (const Pass& pass : passes().subspan(draft.passes.size())) {
+    if (pass.stage > last) break;
+    const auto began = std::chrono::steady_clock::now();
+    pass.run(draft);
+    const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - began;
+    draft.passes.push_back({pass.name, pass.stage, spent.count()});
+    if (!folder.empty()) dump(draft, folder, draft.passes.size(), pass.name);
+    if (verifies()) verify(draft);
+  }
+}
+
+}  // namespace hetnn::pipeline

@@ -1,0 +1,66 @@
+// The pipeline: a model on its way through the compiler, and the list of passes that take it there.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hetnn/backends/assembler.h"
+#include "hetnn/compiler/compile.h"
+
+namespace hetnn::pipeline {
+
+/// What passes read and change.
+struct Draft {
+  Draft(ir::Graph model, const TargetSpec& to, const CompileOptions& how);
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+
+  const backends::Backend& backend(const std::string& device) const;
+
+  TargetSpec spec;
+  std::vector<std::shared_ptr<const backends::Backend>> backends;  // by device
+  target::Target target;
+  CompileOptions options;
+
+  ir::Graph graph;
+  // The model before it was legalized, and its nodes that stayed though a rule would have rewritten them.
+  ir::Graph canonical;
+  std::set<std::string, std::less<>> kept_as_written;
+  std::vector<report::RewriteRow> rewrites;
+  std::optional<report::RewritingTotals> rewriting;
+  plan::NetworkPlan plan;
+
+  backends::Assembler assembler;
+  std::vector<ir::Graph> subgraphs;  // as lowered, by number
+  std::vector<report::FusionRow> fusions;
+
+  std::vector<PassTime> passes;  // done so far
+};
+
+struct Pass {
+  std::string_view name;
+  void (*run)(Draft&);
+  ir::Stage stage;
+};
+
+/// all_passes.inc, in order.
+std::span<const Pass> passes();
+
+/// Runs the passes that the draft has not had yet, through those of stage `last`. After each, its time is noted; the
+/// graph is verified in debug builds and where the environment's HETNN_VERIFY is 1; and its text is written to
+/// NN_name.ir in the folder that the options or the environment's HETNN_DUMP name, lowered subgraphs beside it.
+void run_passes(Draft& draft, ir::Stage last);
+
+/// The buffer of a value between subgraphs. Feature maps cross as dense nhwc.
+void declare_crossing(const ir::Value& value, backends::Assembler& assembler);
+
+/// Compiles the lowered accelerator subgraphs for further values of the model's symbols. InvalidModel unless each has
+/// one in its range.
+void add_variant(Draft& draft, const Bindings& bindings);
+void check_bindings(const std::vector<Symbol>& symbols, const Bindings& bindings);
+
+}  // namespace hetnn::pipeline

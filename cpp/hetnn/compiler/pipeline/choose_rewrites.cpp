@@ -1,0 +1,40 @@
+// Rewrites nodes that accelerators lack, where that makes the whole plan cheaper (or as the options say).
+#include "hetnn/compiler/pipeline.h"
+#include "hetnn/passes/legalize.h"
+
+namespace hetnn::pipeline {
+namespace {
+
+// Nodes that the user wants on the general processor: rewriting them for another device would be against the wish.
+std::set<std::string, std::less<>> pinned_to_general(const Draft& draft) {
+  std::set<std::string, std::less<>> out;
+  if (draft.options.network.pins.empty()) return out;
+  const plan::NetworkPlan described = plan::describe_network(draft.graph, draft.target, draft.options.network);
+  for (size_t k = 0; k < described.nodes.size(); ++k) {
+    if (described.problem.pins[k].device == 0) out.insert(described.nodes[k]->name());
+  }
+  return out;
+}
+
+}  // namespace
+
+void choose_rewrites(Draft& draft) {
+  draft.canonical = draft.graph.clone();
+  if (draft.target.devices.size() > 1 && draft.options.rewrite != passes::RewriteMode::off) {
+    draft.kept_as_written = pinned_to_general(draft);
+    const passes::LegalizeOptions legalize{.disabled_rules = draft.options.disabled_rules,
+                                           .excluded_nodes = draft.kept_as_written};
+    passes::ChosenRewrites chosen = passes::choose_rewrites(
+        draft.graph, passes::accelerators(draft.target, draft.graph.hints()), draft.options.rewrite,
+        [&](const ir::Graph& legal) {
+          return plan::plan_network(legal, draft.target, draft.options.network).result.cost_us;
+        },
+        legalize);
+    for (const report::RewriteRow& rewrite : chosen.refused) draft.kept_as_written.insert(rewrite.node);
+    draft.rewrites = std::move(chosen.taken);
+    draft.graph = std::move(chosen.graph);
+  }
+  draft.graph.stage = ir::Stage::legal;
+}
+
+}  // namespace hetnn::pipeline

@@ -1,0 +1,54 @@
+// Gives every node a device. Accelerator subgraphs are lowered on trial, and the plan is repaired where one is refused.
+#include <optional>
+
+#include "hetnn/compiler/pipeline.h"
+
+namespace hetnn::pipeline {
+namespace {
+
+// Lowers a subgraph into a program that is thrown away, and says what its backend had against it.
+std::optional<plan::SubgraphRefusal> try_lowering(const Draft& draft, const plan::Subgraph& subgraph) {
+  ir::Graph extracted = plan::extract(draft.graph, subgraph);
+  for (ir::Node* node : extracted.nodes()) {
+    if (node->is_constant()) continue;
+    node->device = subgraph.device;
+    node->subgraph = 0;
+  }
+  backends::Assembler scratch;
+  for (const auto* values : {&subgraph.inputs, &subgraph.outputs}) {
+    for (const ir::Value* value : *values) declare_crossing(*value, scratch);
+  }
+  std::vector<report::FusionRow> fusions;
+  const auto first_line = [](const char* what) {
+    const std::string message = what;
+    return message.substr(0, message.find('\n'));
+  };
+  const backends::Backend& backend = draft.backend(subgraph.device);
+  try {
+    program::Subprogram made = backend.lower(extracted, scratch, draft.options.lower, fusions);
+    backend.add_variant(extracted, draft.graph.hints(), made, scratch);
+    for (const Bindings& bindings : draft.options.shapes) backend.add_variant(extracted, bindings, made, scratch);
+  } catch (const backends::NodeDoesNotFit& error) {
+    return plan::SubgraphRefusal{first_line(error.what()), error.node()};
+  } catch (const DoesNotFit& error) {
+    return plan::SubgraphRefusal{first_line(error.what()), {}};
+  } catch (const Unsupported& error) {
+    return plan::SubgraphRefusal{first_line(error.what()), {}};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void place(Draft& draft) {
+  draft.plan = plan::plan_network(draft.graph, draft.target, draft.options.network,
+                                  [&](const plan::Subgraph& subgraph) { return try_lowering(draft, subgraph); });
+  draft.plan.target = &draft.target;
+  for (size_t k = 0; k < draft.plan.nodes.size(); ++k) {
+    const auto device = static_cast<size_t>(draft.plan.result.device_of[k]);
+    draft.plan.nodes[k]->device = draft.target.devices[device]->name();
+  }
+  draft.graph.stage = ir::Stage::placed;
+}
+
+}  // namespace hetnn::pipeline

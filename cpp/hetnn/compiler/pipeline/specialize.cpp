@@ -1,0 +1,31 @@
+// Compiles accelerator subgraphs for the sizes of the example and those that the options name.
+#include "hetnn/base/error.h"
+#include "hetnn/compiler/pipeline.h"
+
+namespace hetnn::pipeline {
+
+void check_bindings(const std::vector<Symbol>& symbols, const Bindings& bindings) {
+  for (const Symbol& symbol : symbols) {
+    auto at = bindings.find(symbol.name);
+    if (at == bindings.end() || at->second < symbol.min || at->second > symbol.max) {
+      throw InvalidModel(text("symbol '", symbol.name, "' must have a value in [", symbol.min, ", ", symbol.max,
+                              "]; got ", at == bindings.end() ? std::string("none") : std::to_string(at->second), "."));
+    }
+  }
+}
+
+void add_variant(Draft& draft, const Bindings& bindings) {
+  program::Program& program = draft.assembler.program();
+  check_bindings(program.symbols, bindings);
+  for (size_t k = 0; k < draft.subgraphs.size(); ++k) {
+    draft.backend(program.subprograms[k].device)
+        .add_variant(draft.subgraphs[k], bindings, program.subprograms[k], draft.assembler);
+  }
+}
+
+void specialize(Draft& draft) {
+  add_variant(draft, draft.graph.hints());
+  for (const Bindings& bindings : draft.options.shapes) add_variant(draft, bindings);
+}
+
+}  // namespace hetnn::pipeline

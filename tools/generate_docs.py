@@ -68,11 +68,9 @@ def models_page() -> str:
     from hetnn.importers.registry import ONNX, TORCH
 
     taken = {name.partition("<")[0] for name in (*ONNX.rows, *ONNX.rules)}
-    defined = {
-        schema.name
-        for schema in defs.get_all_schemas()
-        if not schema.domain and (schema.has_function or schema.has_context_dependent_function)
-    } - taken
+    schemas: list[Any] = defs.get_all_schemas()
+    bodies = [s.name for s in schemas if not s.domain and (s.has_function or s.has_context_dependent_function)]
+    defined = set(bodies) - taken
 
     def listed(names: Iterable[str]) -> str:
         return ", ".join(f"`{name.removeprefix('aten.')}`" for name in sorted(names))
@@ -81,7 +79,7 @@ def models_page() -> str:
 
 {NOTICE}
 
-`hetnn.compile`, `plan` and `check` take a `torch.export.ExportedProgram`, a `.pt2` file, an ONNX model (a path, bytes or
+`hetnn.compile`, `plan` and `check` take a `torch.export.ExportedProgram`, a `.pt2` file, an ONNX model (path, bytes or
 a `ModelProto`), or hetnn's IR text. What a model uses beyond the lists below is named in one error, with the places.
 
 ## torch

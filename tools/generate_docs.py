@@ -68,7 +68,7 @@ def models_page() -> str:
     from hetnn.importers.registry import ONNX, TORCH
 
     taken = {name.partition("<")[0] for name in (*ONNX.rows, *ONNX.rules)}
-    schemas: list[Any] = defs.get_all_schemas()
+    schemas: Any = defs.get_all_schemas()
     bodies = [s.name for s in schemas if not s.domain and (s.has_function or s.has_context_dependent_function)]
     defined = set(bodies) - taken
 

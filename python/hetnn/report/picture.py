@@ -195,7 +195,9 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _draw_legend(svg: ElementTree.Element, nodes: Sequence[PictureNode], colours: Mapping[str, tuple[str, str]]) -> float:
+def _draw_legend(
+    svg: ElementTree.Element, nodes: Sequence[PictureNode], colours: Mapping[str, tuple[str, str]]
+) -> float:
     """How wide the legend is."""
     x = float(_MARGIN)
     for device, (fill, line) in colours.items():

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from hetnn.importers.onnx_rules import conv, elementwise, movement, norm, pool, product, quant, reduce, resize, shape
+from hetnn.importers.onnx_rules import (
+    conv,
+    elementwise,
+    movement,
+    norm,
+    pool,
+    product,
+    quant,
+    recurrent,
+    reduce,
+    resize,
+    shape,
+)
 from hetnn.importers.onnx_rules.call import Call, Sizes
 
 __all__ = [
@@ -15,6 +27,7 @@ __all__ = [
     "pool",
     "product",
     "quant",
+    "recurrent",
     "reduce",
     "resize",
     "shape",

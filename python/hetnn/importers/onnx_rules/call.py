@@ -93,6 +93,10 @@ class Call(Building):
         value = self.inputs[index]
         return value.array if isinstance(value, Sizes) else self._importer.known(value)
 
+    def is_known(self, value: Any) -> bool:
+        """Whether a value that a rule made or got is a constant."""
+        return isinstance(value, Sizes) or self._importer.known(value) is not None
+
     def sizes(self, index: int, called: str) -> list[Size]:
         """The integers in an input. Unsupported where they are computed from values of the model."""
         array = self.known(index)

@@ -7,6 +7,7 @@ from typing import Any
 
 from hetnn.errors import Unsupported
 from hetnn.importers.onnx_rules.call import Call, rule
+from hetnn.importers.onnx_rules.product import linear
 
 # [batch, gates · hidden] of the input, the state before, and what comes of them: the next state and its companion.
 _Step = Callable[[Any, Any, Any], "tuple[Any, Any]"]
@@ -63,7 +64,7 @@ class _Layer:
         return self.add(new, self.mul(gate, self.call.create("sub", [old, new])))
 
     def product(self, x: Any, weight: Any, bias: Any) -> Any:
-        return self.call.create("linear", [x, weight, bias])
+        return linear(self.call, x, weight, bias)
 
 
 def _unroll(call: Call, gates: int, preset: list[str], make: Callable[[_Layer, int], _Step], cells: bool) -> list[Any]:

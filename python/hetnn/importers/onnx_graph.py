@@ -196,6 +196,8 @@ class _Importer:
         }
         preset = {key: attr.default_value for key, attr in schema.attributes.items() if attr.default_value.name}
         attrs = {**preset, **attrs}
+        if not scope.whole and not scope.attrs:
+            _check(node, scope.opsets)
         row, rule = _meaning(name, schema.since_version)
         if any(value is self._missing for value in inputs):
             if row is None and rule is None and not _has_body(schema):
@@ -282,6 +284,19 @@ def _schema(op_type: str, domain: str, opset: int) -> Any:
         return defs.get_schema(op_type, opset, domain)
     except defs.SchemaError:
         return None
+
+
+def _check(node: onnx.NodeProto, opsets: Mapping[str, int]) -> None:
+    """InvalidModel for inputs or attributes that the operator does not have, or lacks."""
+    if any(attr.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for attr in node.attribute):
+        return  # reads names of the graph around it
+    context = type(onnx.checker.DEFAULT_CONTEXT)()
+    context.ir_version = onnx.IR_VERSION
+    context.opset_imports = {**opsets}
+    try:
+        onnx.checker.check_node(node, context)
+    except onnx.checker.ValidationError as error:
+        raise InvalidModel(str(error).split("\n")[0]) from error
 
 
 def _attribute(attr: AttributeProto) -> Any:

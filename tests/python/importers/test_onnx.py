@@ -345,6 +345,21 @@ def test_everything_that_is_lacking_is_named_at_once() -> None:
             "the node 'y': Reshape: reshape 'y': shape must hold as many elements",
         ),
         (
+            "(float[2,3] x) => (float[4] y) { y = Gather<sides = 3>(x, x) }",
+            hetnn.InvalidModel,
+            "the node 'y': Gather: Unrecognized attribute: sides for operator Gather",
+        ),
+        (
+            "(float[2,3] x) => (float[4] y) { y = MaxPool(x) }",
+            hetnn.InvalidModel,
+            "the node 'y': MaxPool: Required attribute 'kernel_shape' is missing",
+        ),
+        (
+            "(float[2,3] x) => (float[4] y) { y = Add(x) }",
+            hetnn.InvalidModel,
+            r"the node 'y': Add: Node with schema.* has input size 1 not in range",
+        ),
+        (
             "(float[2,3] x) => (float[4] y) { y = Relu(z) }",
             hetnn.InvalidModel,
             "the node 'y' reads 'z', which nothing gives",

@@ -6,7 +6,7 @@ from typing import Any
 
 from hetnn.errors import Unsupported
 from hetnn.importers.onnx_rules.call import Call, rule
-from hetnn.importers.sizes import Size, product
+from hetnn.importers.sizes import Size, divide, product
 
 
 @rule("BatchNormalization")
@@ -54,8 +54,6 @@ def _in_groups(call: Call, groups: Size, eps: float) -> Any:
 
 
 def _rest(call: Call, shape: list[Size], groups: Size) -> Size:
-    from hetnn.importers.sizes import divide
-
     return divide(product(shape[1:]), groups)
 
 

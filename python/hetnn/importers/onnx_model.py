@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +59,23 @@ def read_model(source: str | os.PathLike[str] | bytes) -> tuple[onnx.ModelProto,
 
 
 def check_model(model: onnx.ModelProto) -> None:
-    """InvalidModel for a model without graph or operator sets."""
+    """InvalidModel for a model without graph or operator sets, or with names that are no text."""
     if not model.HasField("graph"):
         raise InvalidModel("the ONNX model has no graph. Export it again.")
     if not model.opset_import:
         raise InvalidModel("the ONNX model names no operator set. Export it again.")
+    for text in _texts(model):
+        if isinstance(text, bytes):  # what protobuf hands out for text that is not UTF-8
+            raise InvalidModel(f"the ONNX model has a name that is no UTF-8: {text[:40]!r}. Export it again.")
+
+
+def _texts(message: Any) -> Iterator[str | bytes]:
+    """Every name in a proto."""
+    for descriptor, value in message.ListFields():
+        if descriptor.type in (descriptor.TYPE_STRING, descriptor.TYPE_MESSAGE):
+            lone = isinstance(value, (str, bytes)) or hasattr(value, "ListFields")
+            for part in [value] if lone else value:
+                yield from _texts(part) if hasattr(part, "ListFields") else [part]
 
 
 class Weights:

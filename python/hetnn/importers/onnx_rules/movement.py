@@ -189,6 +189,8 @@ def _gather_elements(call: Call) -> Any:
     x, indices = call[0], call[1]
     shape = call.static_shape(indices, "GatherElements")
     axis = call.axis(call.attr("axis"), len(shape))
+    if len(x.shape) != len(shape):
+        raise InvalidModel(f"operands of ranks {len(x.shape)} and {len(shape)}, which must be equal")
     index = call.from_the_front(call.cast(indices, "i64"), call.static_shape(x, "GatherElements")[axis])
     return _gathered(call, x, [index if k == axis else _own_places(call, shape, k) for k in range(len(shape))])
 
@@ -198,6 +200,8 @@ def _gather_nd(call: Call) -> Any:
     x, indices = call[0], call[1]
     shape, shared = call.static_shape(indices, "GatherND"), int(call.attr("batch_dims", 0))
     sizes = call.static_shape(x, "GatherND")
+    if not shape or not 1 <= shape[-1] <= len(sizes) - shared:
+        raise InvalidModel(f"indices {shape} into {sizes} behind {shared} shared axes")
     places = [_own_places(call, shape[:-1], k) for k in range(shared)]
     for k in range(shape[-1]):
         part = call.create("slice", [indices], axis=len(shape) - 1, start=k, end=k + 1)

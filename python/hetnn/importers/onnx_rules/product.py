@@ -72,6 +72,8 @@ def _einsum(call: Call) -> Any:
         result = "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
     if any(len(set(term)) != len(term) for term in (*terms, result)):
         raise Unsupported(f"Einsum of '{equation}', which takes a diagonal")
+    if not set(result) <= set(left):
+        raise InvalidModel(f"Einsum of '{equation}', whose result has an axis that no operand has")
     sizes: dict[str, Size] = {}
     for value, term in zip(call.values(), terms, strict=True):
         if len(value.shape) != len(term):

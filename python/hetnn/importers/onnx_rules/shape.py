@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from hetnn.errors import Unsupported
+from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers import sizes
 from hetnn.importers.building import NUMPY
 from hetnn.importers.onnx_model import dtype_name
 from hetnn.importers.onnx_rules.call import Array, Call, Sizes, is_float, rule
 from hetnn.importers.onnx_rules.movement import filled
+
+
+# Longer ranges are a mistake.
+_MOST_NUMBERS = 1 << 28
 
 
 @rule("Constant")
@@ -47,8 +51,12 @@ def _range(call: Call) -> Any:
     if object in (start.dtype, limit.dtype, step.dtype):
         bounds = {"start": start.item(), "end": limit.item(), "step": step.item()}
         return call.create("arange", [], **bounds, dtype="i64")
-    numbers = np.arange(start.item(), limit.item(), step.item())
-    return call.constant(numbers, call[0].dtype)
+    if step.item() == 0:
+        raise InvalidModel("a Range with a step of 0")
+    count = (limit.item() - start.item()) / step.item()
+    if count > _MOST_NUMBERS:
+        raise Unsupported(f"a Range of {count:.0f} numbers; the most is {_MOST_NUMBERS}")
+    return call.constant(np.arange(start.item(), limit.item(), step.item()), call[0].dtype)
 
 
 @rule("Shape")

@@ -14,7 +14,7 @@ import onnx
 from onnx import AttributeProto, defs
 
 from hetnn import _core
-from hetnn.errors import InvalidModel, Unsupported
+from hetnn.errors import DoesNotFit, InvalidModel, Unsupported
 from hetnn.importers import Imported
 from hetnn.importers.building import NUMPY
 from hetnn.importers.onnx_model import NUMBERS, Weights, check_model, dtype_name, read_model
@@ -38,7 +38,10 @@ def import_onnx(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> Impo
     if not isinstance(model, onnx.ModelProto):
         model, folder = read_model(model)
     check_model(model)
-    return _Importer(model, folder).run()
+    try:
+        return _Importer(model, folder).run()
+    except MemoryError as error:
+        raise DoesNotFit(f"the constants of the model do not fit into memory: {error}. Check its sizes.") from error
 
 
 @dataclass

@@ -14,7 +14,6 @@ from hetnn.importers.onnx_model import dtype_name
 from hetnn.importers.onnx_rules.call import Array, Call, Sizes, is_float, rule
 from hetnn.importers.onnx_rules.movement import filled
 
-
 # Longer ranges are a mistake.
 _MOST_NUMBERS = 1 << 28
 

@@ -28,6 +28,7 @@ struct BoundBuffer {
 struct CommandTime {
   std::string node;
   std::string kernel;
+  double start_us = 0;  // after the visit's start
   double wall_us = 0;
 };
 
@@ -47,10 +48,12 @@ struct Launch {
 };
 
 /// A subprogram's memory on its device and all else that a visit needs, so that visits allocate nothing. Serves one
-/// visit at a time: upload, start, download once the event is set.
+/// visit at a time: upload, start, download once the event is set. Where a visit did not end, its destructor waits.
 class Visit {
  public:
   virtual ~Visit() = default;
+  /// Of the memory that it holds.
+  virtual int64_t bytes() const { return 0; }
   /// Hands over the inputs: copied, or read where they lie until the event is set.
   virtual void upload(Addresses addresses) = 0;
   /// Begins to compute, and sets `done` when the outputs may be downloaded: before it returns, or later.

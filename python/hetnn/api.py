@@ -81,6 +81,7 @@ def compile(
         settings["tune_threads"] = tuning.threads
         compilation = _core.compile(imported.graph, json.dumps(described), json.dumps(settings))
     executable = Executable.from_image(compilation.image(), threads=threads, specializer=compilation.specialize)
+    executable.passes = compilation.passes
     executable.compile_s = time.perf_counter() - began
     return executable
 

@@ -44,7 +44,9 @@ class Executable:
 
     def __init__(self, engine: _runtime.Executable) -> None:
         self._engine = engine
-        self.compile_s: float | None = None  # when it was compiled in this process
+        # When it was compiled in this process: how long that took, and each pass: name, stage, ms.
+        self.compile_s: float | None = None
+        self.passes: list[dict[str, Any]] = []
         self._of_thread = threading.local()
 
     @classmethod
@@ -140,7 +142,8 @@ class Executable:
         """Placement, reasons, bytes and predicted times as "text", "dict", "json", "html" or "svg"."""
         from hetnn.report import render
 
-        return render(self._engine.report_json, format)
+        report = self._engine.report_json
+        return render(json.dumps({**json.loads(report), "passes": self.passes}) if self.passes else report, format)
 
     @property
     def target(self) -> dict[str, Any]:

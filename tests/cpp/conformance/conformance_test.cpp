@@ -12,11 +12,11 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/compiler/compile.h"
+#include "hetnn/ir/interpret.h"
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/npu/spec.h"
 #include "hetnn/ops/evaluate.h"
-#include "hetnn/ir/interpret.h"
 #include "hetnn/ops/quantized.h"
 #include "hetnn/runtime/executable.h"
 
@@ -50,7 +50,7 @@ TargetSpec target_of(const DeviceCase& device) {
                           : R"({"name": "both", "devices": [{"name": "cpu", "kind": "cpu"}, )" + own + "]}");
 }
 
-// Every kind of all_backends.inc: by itself, or where it needs a data sheet with those of the package that it reads.
+// Every kind there is: by itself, or where it needs a data sheet with those of the package that it reads.
 std::vector<DeviceCase> all_devices() {
   std::vector<std::string> names;
   for (const auto& file : std::filesystem::directory_iterator(sheets())) names.push_back(file.path().stem());
@@ -64,17 +64,17 @@ std::vector<DeviceCase> all_devices() {
     }
   };
   std::vector<DeviceCase> out;
-#define HETNN_BACKEND(kind)                                                          \
-  if (const size_t before = out.size(); makes({#kind, ""})) {                        \
-    out.push_back({#kind, ""});                                                      \
-  } else {                                                                           \
-    for (const std::string& name : names) {                                          \
-      if (makes({#kind, name})) out.push_back({#kind, name});                        \
-    }                                                                                \
-    HETNN_ASSERT(out.size() > before, #kind, " reads no data sheet of the package"); \
+  for (const std::string& kind : backends::backend_kinds()) {
+    if (makes({kind, ""})) {
+      out.push_back({kind, ""});
+      continue;
+    }
+    const size_t before = out.size();
+    for (const std::string& name : names) {
+      if (makes({kind, name})) out.push_back({kind, name});
+    }
+    HETNN_ASSERT(out.size() > before, kind, " reads no data sheet of the package");
   }
-#include "hetnn/backends/all_backends.inc"
-#undef HETNN_BACKEND
   return out;
 }
 
@@ -279,6 +279,22 @@ INSTANTIATE_TEST_SUITE_P(Samples, Conformance, testing::ValuesIn(all_cases()),
                                   std::string(kForms[static_cast<size_t>(sample.param.form)]) + "_" +
                                   std::to_string(sample.index);
                          });
+
+TEST(Compile, ADeviceOfAKindOfItsOwnTellsItsTime) {
+  std::mt19937 random(5);
+  const ir::Graph graph = graph_of("relu(f32[3,5])", random);
+  const auto compilation = Compilation::make(graph.clone(), target_of({"dsp", ""}), {});
+  const auto image = std::make_shared<const std::vector<std::byte>>(compilation->image());
+  runtime::Executable executable({image, *image}, 1);
+  runtime::RunTimes times;
+  const Tensor x = random_tensor(DType::f32, {3, 5}, random);
+  const std::vector<Tensor> y = executable.run(std::vector<Tensor>{x}, {.times = &times});
+  EXPECT_EQ(y.at(0).shape(), x.shape());
+  ASSERT_EQ(times.subprograms.size(), 1U);
+  EXPECT_EQ(times.subprograms[0].device, "dsp");
+  EXPECT_EQ(times.subprograms[0].cycles, 15);
+  EXPECT_DOUBLE_EQ(times.subprograms[0].simulated_us, 0.15);
+}
 
 TEST(Compile, AnUnseenSizeNeedsTheCompiler) {
   std::mt19937 random(5);

@@ -44,6 +44,9 @@ def empty_house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "cpp/hetnn/passes/canonical").mkdir(parents=True)
     (tmp_path / "cpp/hetnn/ops/all_ops.inc").write_text("// The operators.\n")
     (tmp_path / "cpp/hetnn/ops/elementwise/formulas.inc").write_text("// The functions.\n")
+    for floor in ("ops", "passes"):
+        (tmp_path / f"tests/cpp/{floor}").mkdir(parents=True)
+        (tmp_path / f"tests/cpp/{floor}/floor_test.cpp").write_text("// Tests of the floor.\n")
     for name in ("CMakeLists.txt", ".clang-format"):
         (tmp_path / name).write_text((ROOT / name).read_text())
     monkeypatch.setattr(new_file, "ROOT", tmp_path)

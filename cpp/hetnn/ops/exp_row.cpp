@@ -52,19 +52,19 @@ double largest_of(std::span<const double> row) {
   return fold_row(row, row[0], [](double a, double b) { return b > a ? b : a; });
 }
 
-double sum_of(std::span<const double> row) {
-  return fold_row(row, 0, [](double a, double b) { return a + b; });
-}
-
-void exp_row(std::span<double> row, bool exact) {
+double exp_row(std::span<double> row, double largest, bool exact) {
   if (exact) {
-    for (double& x : row) x = std::exp(x);
-    return;
+    for (double& x : row) x = std::exp(x - largest);
+  } else {
+    // Two loops, because a choice within the second would keep it from becoming vectors.
+    for (double& x : row) {
+      const double shifted = x - largest;
+      x = shifted < kLeast ? kLeast : shifted;
+    }
+    for (double& x : row) x = exp_within_range(x);
+    for (double& x : row) x = x < 1e-303 ? 0 : x;
   }
-  // Three loops, because a choice within the second would keep it from becoming vectors.
-  for (double& x : row) x = x < kLeast ? kLeast : x;
-  for (double& x : row) x = exp_within_range(x);
-  for (double& x : row) x = x < 1e-303 ? 0 : x;
+  return fold_row(row, 0, [](double a, double b) { return a + b; });
 }
 
 }  // namespace hetnn::ops

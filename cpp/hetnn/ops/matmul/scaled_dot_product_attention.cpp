@@ -71,9 +71,7 @@ double exponentials(std::span<double> scores, bool exact) {
     std::fill(scores.begin(), scores.end(), 0.0);
     return 1;
   }
-  for (double& score : scores) score -= largest;
-  exp_row(scores, exact);
-  return sum_of(scores);
+  return exp_row(scores, largest, exact);
 }
 
 void meaning(const Evaluation& e) {

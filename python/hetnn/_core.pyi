@@ -174,10 +174,6 @@ class NetworkPlan:
         """
         The planning problem that the network made, as JSON text.
         """
-    def svg(self) -> str:
-        """
-        The plan as an SVG document.
-        """
     def to_json(self) -> str:
         """
         The plan as JSON text, in the form of docs/report-schema.json.
@@ -233,9 +229,9 @@ class PartitionPlan:
         """
         Cut, candidates, margin, lower bound and gap, as JSON text.
         """
-    def svg(self) -> str:
+    def problem(self) -> str:
         """
-        The plan as an SVG document.
+        The problem that it answers, as JSON text.
         """
     def to_json(self) -> str:
         """

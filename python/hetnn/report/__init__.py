@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hetnn.errors import InvalidModel
@@ -23,7 +24,7 @@ __all__ = [
     "render",
 ]
 
-_FORMATS = {"dict": dict, "text": as_text, "html": as_html, "svg": as_svg}
+_FORMATS: dict[str, Callable[[Mapping[str, Any]], Any]] = {"dict": dict, "text": as_text, "html": as_html, "svg": as_svg}
 
 
 def render(document: str, format: str) -> Any:

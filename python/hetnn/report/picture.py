@@ -9,6 +9,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 # (fill, line) of each device in the order of the plan: general processor first.
@@ -80,7 +81,7 @@ class _Layout:
 
 
 def _label(node: PictureNode) -> str:
-    return node.op if not node.op or node.op == node.name else f"{node.op} {node.name}"
+    return node.name if node.op in ("", node.name) else f"{node.op} {node.name}"
 
 
 def _lay_out(nodes: Sequence[PictureNode]) -> _Layout:
@@ -139,7 +140,7 @@ def _join(above: _Place, below: _Place) -> None:
 def _put(entries: Sequence[_Place], wanted: Sequence[float]) -> None:
     """Puts a row's entries, in their order and without overlap, as near as can be to where they are wanted."""
     offsets = [0.0]
-    for left, right in zip(entries, entries[1:], strict=False):
+    for left, right in pairwise(entries):
         offsets.append(offsets[-1] + (left.width + right.width) / 2 + _GAP)
     # Without overlap means that places less their offsets ascend: neighbours that would not share their mean.
     blocks: list[tuple[float, float, int]] = []  # mean, weight, entries
@@ -195,7 +196,9 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _draw_legend(svg: ElementTree.Element, nodes: Sequence[PictureNode], colours: Mapping[str, tuple[str, str]]) -> float:
+def _draw_legend(
+    svg: ElementTree.Element, nodes: Sequence[PictureNode], colours: Mapping[str, tuple[str, str]]
+) -> float:
     """How wide the legend is."""
     x = float(_MARGIN)
     for device, (fill, line) in colours.items():
@@ -213,7 +216,7 @@ def _draw_graph(
     half = _BOX_HEIGHT / 2
     for way, crosses in sorted(layout.edges, key=lambda edge: edge[1]):  # those that cross on top
         path = f"M{way[0].x:.1f} {way[0].y + half:.1f}"
-        for start, end in zip(way, way[1:], strict=False):
+        for start, end in pairwise(way):
             top, middle = end.y - half, (start.y + end.y) / 2
             path += f" C{start.x:.1f} {middle:.1f} {end.x:.1f} {middle:.1f} {end.x:.1f} {top:.1f}"
             if end is not way[-1]:

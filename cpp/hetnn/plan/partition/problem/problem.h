@@ -1,5 +1,30 @@
 // The abstract planning problem: a graph with labels, times and sizes, devices and links. A network is one way to
 // make one.
+//
+// Three folders, each reading only those before it: problem/ states, reads, makes and checks; strategies/ plan;
+// explain/ answers questions about plans. Their words:
+//   problem      What is to be planned: nodes, devices, links, and wishes.
+//   node         What runs on one device as a whole. It has one output, which any number of nodes read.
+//   device       What runs nodes. The first is the general processor, the others are accelerators.
+//   pin          A wish for the device of one node; hard or soft.
+//   exportable   Of a node on a device: its output may leave there. A node that may not is trapped: it and all its
+//                readers form a cluster, which shares a subgraph.
+//   subgraph     Nodes of one device that run in one visit, each visit paid for by a launch.
+//   crossing     A value that moves to another device that reads it, paid for by a transfer.
+//   plan         The answer: a device for each node, and subgraphs in an order in which they can run.
+//   cost         Node times, launches and transfers, one after the other. The makespan is the end of the schedule in
+//                which devices work at the same time.
+//   instance     The problem as strategies see it: sorted, nodes named by their positions, impossible devices left out.
+//   colour       The device of a node in a plan that is being made. Colours alone say nothing of subgraphs.
+//   draft        Colours and the subgraphs drawn of them. A run is what one colour reaches in one go; drawing runs
+//                gives the fewest subgraphs. An island is a connected piece of a run.
+//   part         A set of nodes that grows, and becomes a subgraph or several.
+//   contraction  Two parts, an edge apart, become one. Only where no other path joins them: parts never form a ring.
+//   component    In `merge`, the part of one label: the device that a node is classified to, before any policy.
+//   cut          Colours of least cost without launches, by a minimum cut: exact for two devices.
+//   candidate    A whole plan that `cost` weighs.
+//   lower bound  What no plan can cost less than; of subgraphs: the fewest that these colours allow.
+//   repair       Planning again without what a backend refused.
 #pragma once
 
 #include <cstdint>

@@ -173,7 +173,7 @@ def torch_partitioner(size: int) -> dict[str, Any]:
 
 
 def brute_force(problem: dict[str, Any]) -> float:
-    """The least cost of any colouring of two devices, each grouped into the cheapest alternating runs."""
+    """The least cost of any colouring of two devices, each drawn as the cheapest alternating runs."""
     nodes = {node["id"]: node for node in problem["nodes"]}
     order: list[dict[str, Any]] = []
     done: set[str] = set()

@@ -9,7 +9,7 @@
 #include "hetnn/backends/cpu/roofline.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/kernels/elementwise/nary.h"
-#include "hetnn/plan/partition/explain.h"
+#include "hetnn/plan/partition/explain/explain.h"
 
 namespace py = pybind11;
 
@@ -46,7 +46,10 @@ void bind_compile(py::module_& m) {
           "to_json", [](const PlannedModel& plan) { return plan.report(); },
           "The plan as JSON text, in the form of docs/report-schema.json.")
       .def(
-          "why", [](const PlannedModel& plan, const std::string& node) { return plan::why_json(plan.plan(), node); },
+          "why",
+          [](const PlannedModel& plan, const std::string& node) {
+            return report::why_json(plan::why_row(plan.plan(), node));
+          },
           py::arg("node"), "Why a node is where it is, as JSON text.")
       .def(
           "explain",
@@ -60,9 +63,6 @@ void bind_compile(py::module_& m) {
             return plan::diff_json(plan.plan().problem, plan.plan().result, other.plan().problem, other.plan().result);
           },
           py::arg("other"), "What differs in another plan, as JSON text.")
-      .def(
-          "svg", [](const PlannedModel& plan) { return plan::plan_svg(plan.plan().problem, plan.plan().result); },
-          "The plan as an SVG document.")
       .def(
           "problem", [](const PlannedModel& plan) { return plan::problem_json(plan.plan().problem); },
           "The planning problem that the network made, as JSON text.")
@@ -86,16 +86,17 @@ void bind_compile(py::module_& m) {
            "Compiles the accelerator subgraphs for further values of the model's symbols.")
       .def(
           "specialize",
-          [](Compilation& c, const Bindings& bindings) {
+          [](Compilation& c, const Bindings& bindings, int64_t weights_bytes) {
             std::vector<std::byte> out;
             {
               py::gil_scoped_release release;
               c.add_variant(bindings);
-              out = c.image();
+              out = c.image(weights_bytes);
             }
             return bytes_of(out);
           },
-          py::arg("bindings"), "add_variant, then image.");
+          py::arg("bindings"), py::arg("weights_bytes"),
+          "add_variant, then the image of what it adds to an executable with so many bytes of weights.");
 
   m.def("on_general_processor", &Compilation::on_general_processor, py::arg("plan"), py::arg("fusion"),
         "The graph of a plan on the general processor alone, to measure its nodes; without fusion, one kernel a node.");

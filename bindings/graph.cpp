@@ -12,8 +12,7 @@
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/ir/verify.h"
-#include "hetnn/ops/interpret.h"
-#include "hetnn/ops/registry.h"
+#include "hetnn/ir/interpret.h"
 
 namespace py = pybind11;
 
@@ -49,27 +48,27 @@ DType dtype_of(const std::string& name) {
 }
 
 // A Python value as the kind of attribute that the operator declares.
-ir::Attr attr_of(const ir::OpDef& op, const std::string& name, const py::handle& value) {
-  const ir::AttrDef* def = op.find_attr(name);
+ops::Attr attr_of(const ops::OpDef& op, const std::string& name, const py::handle& value) {
+  const ops::AttrDef* def = op.find_attr(name);
   if (!def) throw InvalidModel(text(op.name, " has no attribute '", name, "'."));
   try {
     switch (def->kind) {
-      case ir::AttrKind::boolean:
+      case ops::AttrKind::boolean:
         return value.cast<bool>();
-      case ir::AttrKind::integer:
+      case ops::AttrKind::integer:
         return dim_of(value);
-      case ir::AttrKind::real:
+      case ops::AttrKind::real:
         return value.cast<double>();
-      case ir::AttrKind::string:
+      case ops::AttrKind::string:
         return value.cast<std::string>();
-      case ir::AttrKind::dtype:
+      case ops::AttrKind::dtype:
         return dtype_of(value.cast<std::string>());
-      case ir::AttrKind::integers:
+      case ops::AttrKind::integers:
         return PyIndex_Check(value.ptr()) || py::isinstance<py::str>(value) ? std::vector<Dim>{dim_of(value)}
                                                                             : shape_of(value);
-      case ir::AttrKind::reals:
+      case ops::AttrKind::reals:
         return value.cast<std::vector<double>>();
-      case ir::AttrKind::tensor:
+      case ops::AttrKind::tensor:
         return tensor_of(value.cast<py::array>());
     }
   } catch (const py::cast_error&) {
@@ -94,8 +93,8 @@ class GraphBuilder {
   }
   std::vector<ir::Value*> create(const std::string& op, std::vector<ir::Value*> inputs, const py::dict& attrs,
                                  const std::string& name, const std::string& scope, const std::string& file, int line) {
-    const ir::OpDef& def = ir::OpTable::global().get(op);
-    ir::Attrs read;
+    const ops::OpDef& def = ops::OpTable::global().get(op);
+    ops::Attrs read;
     for (const auto& [key, value] : attrs) {
       const auto attr = key.cast<std::string>();
       read[attr] = attr_of(def, attr, value);
@@ -137,10 +136,10 @@ py::list node_rows(const ir::Graph& graph) {
     row["op"] = std::string(node->op().name);
     row["inputs"] = inputs;
     row["outputs"] = outputs;
-    row["type"] = ir::to_string(node->output()->type());
+    row["type"] = ops::to_string(node->output()->type());
     row["device"] = node->device;
     row["subgraph"] = node->subgraph;
-    row["loc"] = ir::to_string(node->loc());
+    row["loc"] = ops::to_string(node->loc());
     row["module"] = node->loc().scope;
     out.append(row);
   }
@@ -150,7 +149,6 @@ py::list node_rows(const ir::Graph& graph) {
 }  // namespace
 
 void bind_graph(py::module_& m) {
-  ops::register_all();
   py::class_<ir::Value, std::unique_ptr<ir::Value, py::nodelete>>(m, "Value", "A value of a graph under construction.")
       .def_property_readonly("name", [](const ir::Value& v) { return v.name(); })
       .def_property_readonly("dtype", [](const ir::Value& v) { return std::string(dtype_name(v.dtype())); })
@@ -223,6 +221,9 @@ void bind_graph(py::module_& m) {
       .def("finish", &GraphBuilder::finish, "Drops what nobody reads, verifies, and returns the graph.");
 
   m.def(
+      "canonical_dim", [](const std::string& source) { return shape_list({Dim::parse(source)})[0].cast<py::object>(); },
+      py::arg("source"), "An expression of symbols in canonical form: an integer, or text.");
+  m.def(
       "interpret",
       [](const ir::Graph& graph, const std::vector<py::array>& inputs) {
         std::vector<Tensor> tensors;
@@ -231,7 +232,7 @@ void bind_graph(py::module_& m) {
         std::vector<Tensor> results;
         {
           py::gil_scoped_release release;
-          results = ops::interpret(graph, tensors);
+          results = ir::interpret(graph, tensors);
         }
         py::list out;
         for (const Tensor& tensor : results) out.append(array_of(tensor));

@@ -10,6 +10,7 @@
 #include "hetnn/memory/fit.h"
 #include "hetnn/memory/problem.h"
 #include "hetnn/memory/validate.h"
+#include "hetnn/npu/code.h"
 #include "hetnn/npu/isa.h"
 #include "hetnn/npu/spec.h"
 #include "hetnn/npu/timing.h"
@@ -66,15 +67,16 @@ py::dict allocate(const std::vector<std::tuple<std::string, int64_t, int64_t, in
 template <typename F>
 void each_stream(const program::Program& program, F f) {
   for (const program::Subprogram& subprogram : program.subprograms) {
-    auto* code = std::get_if<program::NpuCode>(&subprogram.code);
-    for (const program::NpuVariant& variant : code ? code->variants : std::vector<program::NpuVariant>{})
-      f(subprogram, *code, variant);
+    if (subprogram.code.kind != "npu") continue;
+    const npu::Code code = npu::read_code(subprogram.code.as_text(npu::kCodeVersion, subprogram.name), subprogram.name);
+    for (const npu::Variant& variant : code.variants) f(subprogram, code, variant);
   }
 }
 
-std::vector<uint64_t> words_of(const program::Program& program, const program::NpuVariant& variant) {
+std::vector<uint64_t> words_of(const program::Program& program, const npu::Variant& variant) {
   std::vector<uint64_t> out(static_cast<size_t>(variant.word_count));
-  std::memcpy(out.data(), program.weights.bytes.data() + variant.words_offset_bytes, out.size() * sizeof(uint64_t));
+  const auto bytes = program.weights.at(variant.words_offset_bytes, variant.word_count * 8);
+  std::memcpy(out.data(), bytes.data(), bytes.size());
   return out;
 }
 
@@ -104,7 +106,7 @@ py::dict simulate_model(const std::string& path) {
     npu::Clock clock(spec);
     size_t at = 0;
     py::list layers;
-    for (const program::NpuLayer& layer : variant.layers) {
+    for (const npu::Layer& layer : variant.layers) {
       const npu::Timing before = clock.totals();
       const int64_t begin = clock.now_cycles();
       int64_t sram_peak_bytes = 0;

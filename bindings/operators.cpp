@@ -2,18 +2,13 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include "hetnn/ir/op_def.h"
-#include "hetnn/ops/registry.h"
+#include "hetnn/kernels/kernel.h"
+#include "hetnn/ops/op_def.h"
 
 namespace py = pybind11;
 
 namespace hetnn {
 namespace {
-
-constexpr std::pair<ir::Trait, const char*> kTraits[] = {
-    {ir::Trait::elementwise, "elementwise"}, {ir::Trait::movement, "movement"}, {ir::Trait::commutative, "commutative"},
-    {ir::Trait::compute, "compute"},         {ir::Trait::view, "view"},         {ir::Trait::channelwise, "channelwise"},
-    {ir::Trait::source, "source"},           {ir::Trait::constant, "constant"}};
 
 /// An attribute's default as Python data; dims that are no integers, and element types, as text.
 struct AsPython {
@@ -34,30 +29,39 @@ struct AsPython {
   }
 };
 
-py::dict describe(const ir::OpDef& op) {
+/// The fast variants of an operator, by name.
+py::list kernels_of(const ops::OpDef& op) {
+  py::list out;
+  for (const kernels::Variant& variant : kernels::all_kernels()) {
+    if (kernels::computes(variant, op)) out.append(variant.name);
+  }
+  return out;
+}
+
+py::dict describe(const ops::OpDef& op) {
   py::list inputs, attrs, traits, torch, constraints;
-  for (const ir::InputDef& input : op.inputs) {
+  for (const ops::InputDef& input : op.inputs) {
     inputs.append(py::dict(py::arg("name") = input.name, py::arg("doc") = input.doc,
                            py::arg("optional") = input.optional, py::arg("variadic") = input.variadic));
   }
-  for (const ir::AttrDef& attr : op.attrs) {
+  for (const ops::AttrDef& attr : op.attrs) {
     py::object preset = py::none();
     if (attr.default_value) preset = std::visit(AsPython(), *attr.default_value);
-    attrs.append(py::dict(py::arg("name") = attr.name, py::arg("kind") = ir::attr_kind_name(attr.kind),
+    attrs.append(py::dict(py::arg("name") = attr.name, py::arg("kind") = ops::attr_kind_name(attr.kind),
                           py::arg("default") = preset, py::arg("doc") = attr.doc));
   }
-  for (const auto& [trait, name] : kTraits) {
+  for (const auto& [trait, name] : ops::kTraits) {
     if (op.has(trait)) traits.append(name);
   }
-  for (const ir::TorchName& name : op.torch) torch.append(py::make_tuple(name.overload, name.arguments));
-  for (const ir::Constraint& constraint : op.constraints) {
+  for (const ops::TorchName& name : op.torch) torch.append(py::make_tuple(name.overload, name.arguments));
+  for (const ops::Constraint& constraint : op.constraints) {
     constraints.append(py::dict(py::arg("device_class") = constraint.device_class, py::arg("label") = constraint.label,
                                 py::arg("text") = constraint.text));
   }
   return py::dict(py::arg("name") = op.name, py::arg("doc") = op.doc, py::arg("inputs") = inputs,
                   py::arg("attrs") = attrs, py::arg("outputs") = op.outputs, py::arg("traits") = traits,
                   py::arg("torch") = torch, py::arg("onnx") = op.onnx, py::arg("constraints") = constraints,
-                  py::arg("on_cpu") = static_cast<bool>(op.kernel), py::arg("tolerance") = op.tolerance,
+                  py::arg("kernels") = kernels_of(op), py::arg("tolerance") = op.tolerance,
                   py::arg("samples") = op.samples);
 }
 
@@ -67,9 +71,8 @@ void bind_operators(py::module_& m) {
   m.def(
       "operators",
       [] {
-        ops::register_all();
         py::list rows;
-        for (const ir::OpDef* op : ir::OpTable::global().all()) rows.append(describe(*op));
+        for (const ops::OpDef* op : ops::OpTable::global().all()) rows.append(describe(*op));
         return rows;
       },
       "Every operator by name: inputs, attributes, traits, names in torch and ONNX, constraints, tolerance, samples.");

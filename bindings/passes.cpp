@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "hetnn/ir/verify.h"
-#include "hetnn/ops/registry.h"
 #include "hetnn/passes/all_rules.h"
 #include "hetnn/passes/canonicalize.h"
 #include "hetnn/passes/legalize.h"
@@ -47,10 +46,10 @@ py::tuple legalize(const ir::Graph& graph, const std::map<std::string, double>& 
       .supports = [&](const ir::Node& node) { return prices_us.contains(std::string(node.op().name)); },
       .time_us = [&](const ir::Node& node) { return prices_us.at(std::string(node.op().name)); }};
   py::list rewrites;
-  for (const passes::Rewrite& rewrite : passes::legalize(*out, oracle, {.disabled_rules = disabled_rules})) {
+  for (const report::RewriteRow& rewrite : passes::legalize(*out, oracle, {.disabled_rules = disabled_rules})) {
     rewrites.append(py::dict(py::arg("rule") = rewrite.rule, py::arg("node") = rewrite.node, py::arg("op") = rewrite.op,
                              py::arg("form") = rewrite.form, py::arg("why") = rewrite.why,
-                             py::arg("expansion_us") = rewrite.expansion_us));
+                             py::arg("expansion_us") = rewrite.predicted_us_after));
   }
   ir::verify(*out);
   return py::make_tuple(out, rewrites);
@@ -59,7 +58,6 @@ py::tuple legalize(const ir::Graph& graph, const std::map<std::string, double>& 
 }  // namespace
 
 void bind_passes(py::module_& m) {
-  ops::register_all();
   m.def("rules", &rules, "Every rewrite rule in the order of application, as dicts.");
   m.def("canonicalize", &canonicalize, py::arg("graph"), "The canonical form of a graph.");
   m.def("legalize", &legalize, py::arg("graph"), py::arg("prices_us"),

@@ -8,9 +8,9 @@
 #include <unordered_map>
 
 #include "hetnn/base/error.h"
-#include "hetnn/plan/partition/explain.h"
-#include "hetnn/plan/partition/plan_json.h"
-#include "hetnn/plan/partition/problem.h"
+#include "hetnn/plan/partition/explain/explain.h"
+#include "hetnn/plan/partition/problem/problem.h"
+#include "hetnn/plan/partition/strategies/plan_json.h"
 
 namespace hetnn {
 namespace {
@@ -52,8 +52,8 @@ void bind_plan_problem(py::module_& m) {
           },
           py::arg("other"), "What differs in another plan, as JSON text.")
       .def(
-          "svg", [](const BoundPlan& self) { return plan_svg(*self.problem, self.result); },
-          "The plan as an SVG document.")
+          "problem", [](const BoundPlan& self) { return plan::problem_json(*self.problem); },
+          "The problem that it answers, as JSON text.")
       .def_property_readonly(
           "plan_us", [](const BoundPlan& self) { return self.result.plan_us; }, "Wall time of planning.");
 

@@ -24,6 +24,7 @@ __all__: list[str] = [
     "allocate",
     "assemble",
     "builtin_spec",
+    "canonical_dim",
     "canonicalize",
     "check",
     "check_spec",
@@ -179,10 +180,6 @@ class NetworkPlan:
         """
         The planning problem that the network made, as JSON text.
         """
-    def svg(self) -> str:
-        """
-        The plan as an SVG document.
-        """
     def to_json(self) -> str:
         """
         The plan as JSON text, in the form of docs/report-schema.json.
@@ -222,9 +219,13 @@ class Compilation:
         """
         The report as JSON text.
         """
-    def specialize(self, bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex]) -> bytes:
+    def specialize(
+        self,
+        bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex],
+        weights_bytes: typing.SupportsInt | typing.SupportsIndex,
+    ) -> bytes:
         """
-        add_variant, then image.
+        add_variant, then the image of what it adds to an executable with so many bytes of weights.
         """
     @property
     def passes(self) -> list[typing.Any]:
@@ -244,9 +245,9 @@ class PartitionPlan:
         """
         Cut, candidates, margin, lower bound and gap, as JSON text.
         """
-    def svg(self) -> str:
+    def problem(self) -> str:
         """
-        The plan as an SVG document.
+        The problem that it answers, as JSON text.
         """
     def to_json(self) -> str:
         """
@@ -329,6 +330,11 @@ def assemble(source: str) -> list[int]:
 def builtin_spec(name: str) -> typing.Any:
     """
     The data sheet of a member of a built-in family as JSON text, else None.
+    """
+
+def canonical_dim(source: str) -> typing.Any:
+    """
+    An expression of symbols in canonical form: an integer, or text.
     """
 
 def canonicalize(graph: Graph) -> Graph:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hetnn import _core
-from hetnn.calibration import find_speeds, measure_nodes
+from hetnn.calibration import Tuning, find_speeds, measure_nodes
 from hetnn.errors import Unsupported
 from hetnn.executable import Executable
 from hetnn.importers import import_model
@@ -15,7 +15,6 @@ from hetnn.json_text import dump_json, load_json
 from hetnn.options import read_options, with_options
 from hetnn.planning import Plan
 from hetnn.target import resolve_target
-from hetnn.tuning import Tuning
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -33,7 +32,8 @@ def compile(
 ) -> Executable:
     """Compiles `model` for `target` into an executable.
 
-    model: a torch ExportedProgram, the path of a .pt2 file, IR text or a path of it.
+    model: a torch ExportedProgram, the path of a .pt2 file, an ONNX model (path, bytes or ModelProto), IR text or a
+        path of it.
     target: "cpu", "cpu+NAME" with the name of an NPU preset or the path of its JSON file, a dict of such a file.
     progress: called with the name of each step.
     Errors: InvalidModel, Unsupported and DoesNotFit, with the model's own source lines.

@@ -1,4 +1,4 @@
-"""Measured speeds: of this machine's kernels, once, and of the nodes of one model."""
+"""What is measured on this machine: speeds of kernels, times of a model's nodes, choices that kernels leave open."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ import numpy as np
 from hetnn import _core
 from hetnn.errors import InternalError, InvalidModel
 from hetnn.executable import Executable
-from hetnn.machine import cache_folder, cpu_name, cpu_slug, default_threads, write_whole
+from hetnn.machine import OFF, cache_file, cpu_name, default_threads, kept_file, usable_threads, write_whole
 
-# Where plans look for speeds: "off" for the built-in ones, else the path of a file that `hetnn calibrate` wrote.
-VARIABLE = "HETNN_CALIBRATION"
-OFF = "off"
+# Where plans look for speeds and kernels for choices, if not in the cache: the path of a file, or "off" for none.
+SPEEDS_VARIABLE = "HETNN_CALIBRATION"
+CHOICES_VARIABLE = "HETNN_TUNING"
 # A disturbance may last longer than some runs, so runs go on for a while.
 _FEWEST_RUNS, _MOST_RUNS, _AWHILE_S = 15, 200, 0.5
 
 
-def cache_file(threads: int | None = None) -> Path:
-    """Where the speeds of this machine at a number of threads are kept."""
-    return cache_folder() / f"{cpu_slug()}-{threads or default_threads()}-threads.json"
+def speeds_name(threads: int | None = None) -> str:
+    """What the cache calls the speeds of this machine at a number of threads."""
+    return f"{threads or default_threads()}-threads"
 
 
 def find_speeds(calibration: Any = None, threads: int | None = None) -> dict[str, Any] | None:
@@ -37,13 +37,11 @@ def find_speeds(calibration: Any = None, threads: int | None = None) -> dict[str
     if isinstance(calibration, Mapping):
         return dict(calibration)
     if calibration is None:
-        calibration = os.environ.get(VARIABLE) or None
-    if calibration == OFF:
-        return None
-    if calibration is None:
-        path = cache_file(threads)
-        if not path.is_file():
+        path = kept_file(speeds_name(threads), SPEEDS_VARIABLE)
+        if path is None or (path == cache_file(speeds_name(threads)) and not path.is_file()):
             return None
+    elif calibration == OFF:
+        return None
     elif isinstance(calibration, (str, os.PathLike)):
         path = Path(calibration)
     else:
@@ -66,7 +64,7 @@ def calibrate(path: str | os.PathLike[str] | None = None, threads: int | None = 
 
     Without a path it is the cache's file, which plans find by themselves from then on.
     """
-    file = cache_file(threads) if path is None else Path(path)
+    file = cache_file(speeds_name(threads)) if path is None else Path(path)
     sheet = measure_speeds(threads)
     write_whole(file, json.dumps(sheet, indent=1) + "\n")
     return file
@@ -115,6 +113,53 @@ def measure_nodes(plan: _core.NetworkPlan, device: str, threads: int | None = No
         if together > 0 and launch > 0:
             measured.update({node: alone[node] * launch / together for node in row["nodes"] if node in alone})
     return {node: {device: us} for node, us in measured.items()}
+
+
+class Tuning:
+    """What kernels leave open: measured when a kind of layer is first compiled, then remembered for this processor.
+
+    Loads what is known before a compilation and saves what it added. Does nothing when switched off. The file is a
+    cache: one that cannot be read or written costs time, not results.
+    """
+
+    def __init__(self, wanted: bool, threads: int | None) -> None:
+        self._file = kept_file("tuning", CHOICES_VARIABLE) if wanted else None
+        self._threads = usable_threads(threads)
+        self._before: dict[str, int] = {}
+
+    @property
+    def threads(self) -> int:
+        """For how many threads kernels measure; 0 when they do not."""
+        return 0 if self._file is None else self._threads
+
+    def __enter__(self) -> Tuning:
+        if self._file is not None:
+            _core.learn_tuning(_known_choices(self._file))
+            self._before = _core.known_tuning()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._file is None:
+            return
+        known = _core.known_tuning()
+        if known == self._before:
+            return
+        try:
+            # Another process may have added to it meanwhile.
+            text = json.dumps({**_known_choices(self._file), **known}, indent=1, sort_keys=True)
+            write_whole(self._file, text + "\n")
+        except OSError:
+            pass
+
+
+def _known_choices(file: Path) -> dict[str, int]:
+    try:
+        found: Any = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {name: group for name, group in found.items() if isinstance(group, int) and 2 <= group <= 16}
 
 
 class _Measurement:

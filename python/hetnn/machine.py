@@ -35,10 +35,20 @@ def usable_threads(threads: int | None) -> int:
     return most if threads is None or threads <= 0 else min(threads, most)
 
 
-def cache_folder() -> Path:
-    """The user's cache of hetnn."""
+# In place of a file of measurements: none is wanted.
+OFF = "off"
+
+
+def cache_file(name: str) -> Path:
+    """The file of that name in the user's cache, one for each kind of processor."""
     root = os.environ.get("XDG_CACHE_HOME")
-    return (Path(root) if root else Path.home() / ".cache") / "hetnn"
+    return (Path(root) if root else Path.home() / ".cache") / "hetnn" / f"{cpu_slug()}-{name}.json"
+
+
+def kept_file(name: str, variable: str) -> Path | None:
+    """Where measurements are kept: the cache's file, or what the environment's `variable` says; None for "off"."""
+    given = os.environ.get(variable)
+    return None if given == OFF else Path(given) if given else cache_file(name)
 
 
 def write_whole(file: Path, text: str) -> None:

@@ -41,7 +41,9 @@ class ProblemPlan(dict[str, Any]):
 
     def svg(self) -> str:
         """The graph coloured by device and the schedule, as an SVG document."""
-        return self._plan.svg()
+        from hetnn.report import problem_svg
+
+        return problem_svg(_object(self._plan.problem()), self)
 
 
 class Plan:
@@ -52,19 +54,11 @@ class Plan:
 
     def report(self, format: str = "text") -> Any:
         """The report as "text", "dict", "json", "html" or "svg"; keys as those of an executable's report."""
+        from hetnn.report import render
+
         if format == "json":
             return self._plan.to_json()
-        if format == "dict":
-            return {**_object(self._plan.to_json()), "passes": self._plan.passes}
-        if format == "svg":
-            return self.svg()
-        from hetnn import report as pictures
-
-        if format == "text":
-            return pictures.as_text(_object(self._plan.to_json()))
-        if format == "html":
-            return pictures.as_html(_object(self._plan.to_json()))
-        raise InvalidModel(f"a report's format is text, dict, json, html or svg; got {format!r}.")
+        return render(json.dumps({**json.loads(self._plan.to_json()), "passes": self._plan.passes}), format)
 
     def to_json(self) -> str:
         """The plan as one JSON document (docs/report-schema.json): the same model and options give the same text."""
@@ -104,7 +98,7 @@ class Plan:
 
     def svg(self) -> str:
         """The graph coloured by device and the schedule of overlapping devices, as an SVG document."""
-        return self._plan.svg()
+        return str(self.report("svg"))
 
     def problem(self) -> dict[str, Any]:
         """The planning problem that the network made, as `plan_problem` takes it."""

@@ -1,4 +1,4 @@
-// Puts a program together: buffers for values, constants in the weights blob.
+// Puts a program together: buffers for values, constants in the weights.
 #include "hetnn/backends/assembler.h"
 
 #include <algorithm>
@@ -13,20 +13,20 @@ int32_t Assembler::add(program::Buffer buffer) {
   return static_cast<int32_t>(program_.buffers.size()) - 1;
 }
 
-int32_t Assembler::arena_buffer(const std::string& name, const ir::Type& type, Layout layout, const Dim& pitch) {
-  return add({.name = name, .dtype = type.dtype, .shape = type.shape, .layout = layout, .pitch = pitch});
+int32_t Assembler::arena_buffer(const std::string& name, const ops::Type& type, Layout layout, const Dim& pitch) {
+  return add({.name = name, .dtype = type.dtype, .shape = type.shape, .quant = type.quant, .layout = layout, .pitch = pitch});
 }
 
-int32_t Assembler::port_buffer(const std::string& name, const ir::Type& type, program::Place place) {
-  return add({.name = name, .dtype = type.dtype, .shape = type.shape, .place = place});
+int32_t Assembler::port_buffer(const std::string& name, const ops::Type& type, program::Place place) {
+  return add({.name = name, .dtype = type.dtype, .shape = type.shape, .quant = type.quant, .place = place});
 }
 
-int32_t Assembler::constant_buffer(const std::string& name, const ir::Type& type, std::span<const std::byte> bytes,
+int32_t Assembler::constant_buffer(const std::string& name, const ops::Type& type, std::span<const std::byte> bytes,
                                    bool packed) {
   const int64_t offset = blob(bytes);
   return add({.name = name,
               .dtype = type.dtype,
-              .shape = type.shape,
+              .shape = type.shape, .quant = type.quant,
               .place = program::Place::constant,
               .offset_bytes = offset,
               .size_bytes = static_cast<int64_t>(bytes.size()),
@@ -38,12 +38,10 @@ int64_t Assembler::blob(std::span<const std::byte> bytes) {
   auto [first, last] = known_.equal_range(hash);
   for (auto at = first; at != last; ++at) {
     const auto [offset, size] = at->second;
-    if (static_cast<size_t>(size) == bytes.size() && std::equal(bytes.begin(), bytes.end(), weights_.begin() + offset))
-      return offset;
+    if (std::ranges::equal(bytes, program_.weights.at(offset, size))) return offset;
   }
-  weights_.resize((weights_.size() + program::kAlignment - 1) / program::kAlignment * program::kAlignment);
-  const auto offset = static_cast<int64_t>(weights_.size());
-  weights_.insert(weights_.end(), bytes.begin(), bytes.end());
+  auto copy = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+  const int64_t offset = program_.weights.append({copy, *copy});
   known_.emplace(hash, std::pair{offset, static_cast<int64_t>(bytes.size())});
   return offset;
 }
@@ -52,13 +50,6 @@ int32_t Assembler::boundary(const std::string& value) const {
   auto at = boundary_.find(value);
   HETNN_ASSERT(at != boundary_.end(), "'", value, "' has no boundary buffer");
   return at->second;
-}
-
-program::Program Assembler::finished() const {
-  program::Program out = program_;
-  auto bytes = std::make_shared<const std::vector<std::byte>>(weights_);
-  out.weights = {bytes, *bytes};
-  return out;
 }
 
 }  // namespace hetnn::backends

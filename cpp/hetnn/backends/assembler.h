@@ -1,4 +1,4 @@
-// Puts a program together: buffers for values, constants in the weights blob.
+// Puts a program together: buffers for values, constants in the weights.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@ class Assembler {
   Assembler() = default;
 
   /// A new buffer of the arena for a value (or for a value's copy in another layout, under another name).
-  int32_t arena_buffer(const std::string& name, const ir::Type& type, Layout layout, const Dim& pitch);
+  int32_t arena_buffer(const std::string& name, const ops::Type& type, Layout layout, const Dim& pitch);
   /// A buffer for an input or output of the model: plain.
-  int32_t port_buffer(const std::string& name, const ir::Type& type, program::Place place);
-  /// Bytes in the weights blob, 64-byte aligned; equal bytes are kept once. `type` is the constant's, unpacked.
-  int32_t constant_buffer(const std::string& name, const ir::Type& type, std::span<const std::byte> bytes,
+  int32_t port_buffer(const std::string& name, const ops::Type& type, program::Place place);
+  /// Bytes in the weights, 64-byte aligned; equal bytes are kept once. `type` is the constant's, unpacked.
+  int32_t constant_buffer(const std::string& name, const ops::Type& type, std::span<const std::byte> bytes,
                           bool packed = false);
-  /// Offset of bytes that belong to no buffer (an accelerator's image), 64-byte aligned; equal bytes are kept once.
+  /// Offset of bytes that belong to no buffer (an accelerator's words), 64-byte aligned; equal bytes are kept once.
   int64_t blob(std::span<const std::byte> bytes);
 
   /// The buffer through which a value passes between subprograms, or in and out of the model.
@@ -34,17 +34,15 @@ class Assembler {
   int32_t boundary(const std::string& value) const;
 
   program::Program& program() { return program_; }
+  const program::Program& program() const { return program_; }
   const program::Buffer& buffer(int32_t id) const { return program_.buffers[static_cast<size_t>(id)]; }
-  /// The program as it stands, with its own copy of the weights.
-  program::Program finished() const;
 
  private:
   int32_t add(program::Buffer buffer);
 
   program::Program program_;
-  std::vector<std::byte> weights_;
   std::map<std::string, int32_t> boundary_;
-  std::multimap<size_t, std::pair<int64_t, int64_t>> known_;  // hash -> (offset, bytes) in the blob
+  std::multimap<size_t, std::pair<int64_t, int64_t>> known_;  // hash -> (offset, bytes) in the weights
 };
 
 }  // namespace hetnn::backends

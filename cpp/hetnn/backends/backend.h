@@ -7,7 +7,7 @@
 
 #include "hetnn/backends/assembler.h"
 #include "hetnn/base/error.h"
-#include "hetnn/plan/network.h"
+#include "hetnn/report/report.h"
 #include "hetnn/target/target.h"
 
 namespace hetnn::backends {
@@ -53,7 +53,7 @@ class Backend : public target::Device {
   /// or Unsupported naming the node when it cannot: planning then tries without that node (NodeDoesNotFit) or with
   /// smaller subgraphs.
   virtual program::Subprogram lower(ir::Graph& subgraph, Assembler& assembler, const LowerOptions& options,
-                                    std::vector<plan::FusionRow>& fusions) const = 0;
+                                    std::vector<report::FusionRow>& fusions) const = 0;
 
   /// Compiles a lowered subgraph for one value of every symbol, where code depends on them; does nothing where it does
   /// not, or where that code exists. Throws as `lower` does.
@@ -65,5 +65,12 @@ class Backend : public target::Device {
 
 /// The backend of `spec.kind`; InvalidModel listing the kinds there are.
 std::unique_ptr<Backend> make_backend(const DeviceSpec& spec);
+
+/// The kinds there are, in the order of their names.
+std::vector<std::string> backend_kinds();
+
+/// Adds a kind besides those of all_backends.inc.
+using BackendMaker = std::unique_ptr<Backend> (*)(const DeviceSpec& spec);
+void register_backend(const std::string& kind, BackendMaker maker);
 
 }  // namespace hetnn::backends

@@ -24,13 +24,17 @@ const plan::NetworkPlan& PlannedModel::plan() const { return draft_->plan; }
 const std::vector<PassTime>& PlannedModel::passes() const { return draft_->passes; }
 
 std::string PlannedModel::report() const {
-  return plan::report_json(draft_->plan, draft_->graph, draft_->options.strategy, draft_->rewriting, draft_->fusions);
+  report::Report out = plan::report_of(draft_->plan, draft_->graph, draft_->options.strategy);
+  out.rewrites = draft_->rewrites;
+  out.rewriting = draft_->rewriting;
+  out.fusions = draft_->fusions;
+  return report::report_json(out);
 }
 
 std::string check_json(ir::Graph graph, const TargetSpec& target) {
   pipeline::Draft draft(std::move(graph), target, {});
   passes::canonicalize(draft.graph);
-  return plan::unsupported_json(plan::describe_network(draft.graph, draft.target, {}));
+  return report::nodes_json(plan::unsupported_nodes(plan::describe_network(draft.graph, draft.target, {})));
 }
 
 std::unique_ptr<Compilation> Compilation::make(ir::Graph graph, const TargetSpec& target,
@@ -61,13 +65,13 @@ std::unique_ptr<Compilation> Compilation::on_general_processor(const PlannedMode
 
 void Compilation::add_variant(const Bindings& bindings) { pipeline::add_variant(*model_->draft_, bindings); }
 
-std::vector<std::byte> Compilation::image() const {
+std::vector<std::byte> Compilation::image(int64_t weights_begin_bytes) const {
   const pipeline::Draft& draft = *model_->draft_;
-  program::Program program = draft.assembler.finished();
+  program::Program program = draft.assembler.program();
   program.report_json = model_->report();
   program.target_json = draft.spec.json;
   program.hetnn_version = HETNN_VERSION;
-  return program::pack(program);
+  return program::pack(program, weights_begin_bytes);
 }
 
 }  // namespace hetnn

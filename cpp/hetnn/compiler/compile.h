@@ -93,7 +93,7 @@ class PlannedModel {
 };
 
 /// Every node of a model that the target's accelerators do not take as it stands, with all reasons and source lines:
-/// JSON rows of `plan::unsupported_json`.
+/// JSON rows of `report::nodes_json`.
 std::string check_json(ir::Graph graph, const TargetSpec& target);
 
 /// A compiled model: the program, and what is needed to compile accelerator subgraphs for further shapes.
@@ -111,8 +111,8 @@ class Compilation {
   static std::unique_ptr<Compilation> on_general_processor(const PlannedModel& planned, bool fusion);
 
   const PlannedModel& model() const { return *model_; }
-  /// The executable image.
-  std::vector<std::byte> image() const;
+  /// The executable image, or what is to be added to an executable that has the weights before `weights_begin_bytes`.
+  std::vector<std::byte> image(int64_t weights_begin_bytes = 0) const;
 
  private:
   std::unique_ptr<PlannedModel> model_;

@@ -3,7 +3,7 @@
 
 #include "hetnn/base/json_fields.h"
 #include "hetnn/compiler/compile.h"
-#include "hetnn/plan/partition/plan_json.h"
+#include "hetnn/plan/partition/strategies/plan_json.h"
 
 namespace hetnn {
 namespace {

@@ -32,12 +32,13 @@ struct Draft {
   // The model before it was legalized, and its nodes that stayed though a rule would have rewritten them.
   ir::Graph canonical;
   std::set<std::string, std::less<>> kept_as_written;
-  plan::Rewriting rewriting;
+  std::vector<report::RewriteRow> rewrites;
+  std::optional<report::RewritingTotals> rewriting;
   plan::NetworkPlan plan;
 
   backends::Assembler assembler;
   std::vector<ir::Graph> subgraphs;  // as lowered, by number
-  std::vector<plan::FusionRow> fusions;
+  std::vector<report::FusionRow> fusions;
 
   std::vector<PassTime> passes;  // done so far
 };

@@ -5,14 +5,14 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/compiler/pipeline.h"
-#include "hetnn/plan/partition/explain.h"
+#include "hetnn/plan/partition/explain/explain.h"
 
 namespace hetnn {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-bool is_called(const ir::OpDef& op, std::string_view word) {
+bool is_called(const ops::OpDef& op, std::string_view word) {
   return op.name == word ||
          std::any_of(op.torch.begin(), op.torch.end(), [&](const auto& name) { return name.overload == word; }) ||
          std::find(op.onnx.begin(), op.onnx.end(), word) != op.onnx.end();
@@ -23,7 +23,7 @@ std::set<std::string> lacking_ops(const plan::NetworkPlan& written, const std::v
   std::set<std::string> lacking, present;
   std::vector<uint8_t> known(words.size(), 0);
   for (size_t k = 0; k < written.nodes.size(); ++k) {
-    const ir::OpDef& op = written.nodes[k]->op();
+    const ops::OpDef& op = written.nodes[k]->op();
     present.emplace(op.name);
     bool wanted = words.empty();
     for (size_t w = 0; w < words.size(); ++w) {
@@ -48,7 +48,7 @@ std::set<std::string> lacking_ops(const plan::NetworkPlan& written, const std::v
 
 std::string PlannedModel::what_if(const std::vector<std::string>& ops) const {
   const pipeline::Draft& draft = *draft_;
-  const std::vector<plan::RewriteRow>& rewrites = draft.rewriting.rows;
+  const std::vector<report::RewriteRow>& rewrites = draft.rewrites;
   struct Row {
     double gain_us;
     Json json;
@@ -77,7 +77,7 @@ std::string PlannedModel::what_if(const std::vector<std::string>& ops) const {
       Json nodes = Json::array();
       for (const int32_t node : answer.nodes) {
         const ir::Node& at = *base.nodes[static_cast<size_t>(node)];
-        nodes.push_back({{"node", at.name()}, {"loc", ir::to_string(at.loc())}, {"module", at.loc().scope}});
+        nodes.push_back({{"node", at.name()}, {"loc", ops::to_string(at.loc())}, {"module", at.loc().scope}});
       }
       rows.push_back({answer.gain_us,
                       {{"device", draft.target.devices[static_cast<size_t>(answer.device)]->name()},

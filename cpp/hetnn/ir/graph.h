@@ -4,8 +4,7 @@
 //   Values      A value is an immutable tensor, written once by its node or by the caller; nothing aliases. Backends
 //               may share storage between values only where no reader can tell.
 //   Shapes      Dims are integers or expressions of the graph's symbols, each symbol a positive integer in its range.
-//               Images are channels first (N,C,H,W); a scalar has rank 0. A dim may be 0; reductions over nothing give
-//               the operation's identity (max and min of nothing are InvalidModel).
+//               Images are channels first (N,C,H,W); a scalar has rank 0. A dim may be 0.
 //   Broadcast   Elementwise operators align dims at the right; a dim of 1 stretches. Nothing else broadcasts.
 //   Types       Element types never convert silently: operands of one node agree, and conversions are nodes (`cast`,
 //               `quantize`, `dequantize`).
@@ -14,9 +13,33 @@
 //               even, saturated, NaN as 0. A device's integer arithmetic may differ by one step of the result.
 //   Rounding    f32 and f64 follow IEEE 754, round to nearest even; f16 and bf16 compute in f32 and round once per
 //               node. Sums may be taken in any order within an operator's tolerance.
-//   NaN, inf    Propagate as the formula of the operator says. max, min, relu and clamp return NaN for NaN.
-//   Integers    Wrap on overflow; division by zero is InvalidModel in the reference, unspecified elsewhere.
-//               Casting a float outside the integer's range gives an unspecified value.
+//   NaN, inf    Propagate as the formula of the operator says; comparisons with NaN are false but `ne`; NaN is true.
+//               Where one value is chosen (maximum, minimum, nary, relu, clamp, reduce_max, reduce_min, max_pool2d) NaN
+//               wins, as in torch; ONNX leaves it open. sign(NaN) is NaN (torch: 0; ONNX: open), sign(-0) is 0.
+//               Of clamp's bounds the upper wins where they cross, as in torch and ONNX. Which of -0 and 0 is chosen is
+//               open, in torch too. No operator sorts; one that does puts NaN behind inf, as torch does.
+//   Integers    Add, subtract, multiply, negate and take the absolute value modulo 2^bits, as in torch (ONNX leaves
+//               overflow open): the least integer is its own absolute value, and its quotient by -1.
+//               div cuts towards zero, as ONNX; torch's `/` of integers is one of reals, for which the importer casts,
+//               and its div takes a rounding mode. Division by 0 is InvalidModel (torch: an error; ONNX: undefined).
+//               pow multiplies, modulo 2^bits; by a negative power 1 stays 1, -1 alternates and all others, 0 too, give
+//               0, as torch's tensors (torch refuses a negative number as exponent; ONNX leaves it open).
+//               floor, ceil and round change nothing. clamp compares integers: with the least and greatest integers of
+//               the type that keep to its bounds. Bounds in torch that are no integers make the result real.
+//               Functions that leave the integers (exp, sqrt, sigmoid, reciprocal, gelu, ...) take reals alone; where
+//               torch promotes integers the importer casts.
+//   Bool        Computes as the integers 0 and 1, and what is not 0 is true: add and maximum are "or", mul and minimum
+//               "and". torch forbids sub and neg, which are "not equal" and nothing here.
+//   Casts       To integers reals are cut towards zero. NaN and what is out of range give the least integer; unsigned
+//               integers are cut as i64 and wrap from there, so that -1.0 is 255 (so in torch; else it has what its
+//               machine has; ONNX: undefined). Integers wrap to narrower ones, as in torch and ONNX, and round
+//               to nearest even where reals have fewer digits. Everything but 0 is true, NaN too. Reals out of range of
+//               narrower reals give infinities; to f16 and bf16 all types go by way of f32.
+//   Indices     Count from the back when negative, as far as the axis is long; any other is InvalidModel, as in torch
+//               and ONNX. slice alone cuts its bounds to the axis.
+//   Nothing     Over no elements a sum is 0, a product 1, all true, any false, and a mean of reals NaN, as in torch and
+//               ONNX; a mean of integers, reduce_max and reduce_min are InvalidModel (torch: an error; ONNX: the
+//               infinities or the ends of the type).
 //   Order       Nodes are kept in a topological order. A node has no effect but its outputs.
 //   Changes     Only through Rewriter, which keeps use lists, order and source locations.
 #pragma once
@@ -30,20 +53,20 @@
 #include <unordered_set>
 #include <vector>
 
-#include "hetnn/ir/attr.h"
-#include "hetnn/ir/op_def.h"
+#include "hetnn/ops/op_def.h"
 
 namespace hetnn::ir {
 
-/// Where a node comes from in the user's model. Empty parts are unknown.
-struct Loc {
-  std::string scope;  // module path: layer1.0.conv1
-  std::string file;
-  int line = 0;
-  bool operator==(const Loc&) const = default;
-};
-/// `resnet.py:88`, or the scope, or nothing.
-std::string to_string(const Loc& loc);
+using ops::Attr;
+using ops::AttrKind;
+using ops::Attrs;
+using ops::Loc;
+using ops::OpDef;
+using ops::Quant;
+using ops::Trait;
+using ops::Type;
+
+class Node;
 
 struct Use {
   Node* node;
@@ -76,33 +99,33 @@ class Value {
   std::vector<Use> uses_;
 };
 
-/// One operation. There is no subclass per operator: `op` says what it is.
+/// One operation: a call of an operator on values. There is no subclass per operator.
 class Node {
  public:
-  const OpDef& op() const { return *op_; }
+  const ops::Call& call() const { return call_; }
+  const OpDef& op() const { return *call_.op; }
   /// An absent optional input is null.
   const std::vector<Value*>& inputs() const { return inputs_; }
   Value* input(size_t index) const { return index < inputs_.size() ? inputs_[index] : nullptr; }
   const std::vector<Value*>& outputs() const { return output_pointers_; }
   Value* output(size_t index = 0) const { return output_pointers_[index]; }
-  const Attrs& attrs() const { return attrs_; }
-  const Loc& loc() const { return loc_; }
+  const Attrs& attrs() const { return call_.attrs; }
+  const Loc& loc() const { return call_.loc; }
   /// Unique in its graph: the name of its first output (until it has one, the name that was asked for).
-  const std::string& name() const;
+  const std::string& name() const { return call_.name; }
 
-  /// Attributes by kind. InternalError when the attribute is missing or of another kind.
-  bool flag(std::string_view attr) const;
-  Dim integer(std::string_view attr) const;
-  double real(std::string_view attr) const;
-  const std::string& string(std::string_view attr) const;
-  DType dtype(std::string_view attr) const;
-  const std::vector<Dim>& integers(std::string_view attr) const;
-  const std::vector<double>& reals(std::string_view attr) const;
-  const Tensor& tensor(std::string_view attr) const;
+  bool flag(std::string_view attr) const { return call_.flag(attr); }
+  Dim integer(std::string_view attr) const { return call_.integer(attr); }
+  double real(std::string_view attr) const { return call_.real(attr); }
+  const std::string& string(std::string_view attr) const { return call_.string(attr); }
+  DType dtype(std::string_view attr) const { return call_.dtype(attr); }
+  const std::vector<Dim>& integers(std::string_view attr) const { return call_.integers(attr); }
+  const std::vector<double>& reals(std::string_view attr) const { return call_.reals(attr); }
+  const Tensor& tensor(std::string_view attr) const { return call_.tensor(attr); }
 
-  bool is_constant() const { return op_->has(Trait::constant); }
+  bool is_constant() const { return op().has(Trait::constant); }
   /// The constant behind input `index`, when a constant node writes it.
-  const Tensor* constant_input(size_t index) const;
+  const Tensor* constant_input(size_t index) const { return call_.constant(index); }
 
   /// Annotations of later stages: device name (placed), index of the subgraph (cut) and of the fused group (fused).
   std::string device;
@@ -112,17 +135,12 @@ class Node {
  private:
   friend class Graph;
   friend class Rewriter;
-  friend class NodeProbe;
   Node() = default;
-  const Attr& attr(std::string_view name, AttrKind kind) const;
 
-  const OpDef* op_ = nullptr;
-  std::string wanted_name_;
+  ops::Call call_;
   std::vector<Value*> inputs_;
   std::vector<std::unique_ptr<Value>> outputs_;
   std::vector<Value*> output_pointers_;
-  Attrs attrs_;
-  Loc loc_;
   std::list<std::unique_ptr<Node>>::iterator position_;
 };
 
@@ -220,14 +238,7 @@ class Graph::Nodes {
 };
 inline Graph::Nodes Graph::nodes() const { return Nodes(nodes_); }
 
-/// Throws InvalidModel about a node: `conv2d 'layer1.0.conv1': <message>\n  at resnet.py:88`. The message names both
-/// values, one cause and what to do; `label` is the broken constraint's.
-[[noreturn]] void fail(const Node& node, std::string_view label, const std::string& message);
-
-/// Adds the symbols that the node's shapes and attributes depend on.
-void collect_symbols(const Node& node, std::set<std::string>& symbols);
-
 /// How messages call a node: `conv2d 'layer1.0.conv1'`.
-std::string describe(const Node& node);
+inline std::string describe(const Node& node) { return ops::describe(node.call()); }
 
 }  // namespace hetnn::ir

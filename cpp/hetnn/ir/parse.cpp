@@ -90,7 +90,7 @@ class Reader {
       }
       take(",");
     }
-    Attrs read = attrs(OpTable::global().get(op));
+    Attrs read = attrs(ops::OpTable::global().get(op));
     skip_space();
     if (at_ != source_.size()) fail("text goes on after the sample");
     std::set<std::string> names;
@@ -131,10 +131,10 @@ class Reader {
     } while (take(","));
     expect("=");
     const std::string op(word());
-    const OpDef* def = OpTable::global().find(op);
+    const OpDef* def = ops::OpTable::global().find(op);
     if (!def) {
       try {
-        OpTable::global().get(op);
+        ops::OpTable::global().get(op);
       } catch (const InvalidModel& error) {
         fail(error.what());
       }
@@ -194,7 +194,7 @@ class Reader {
     do {
       const std::string name(word());
       expect("=");
-      const AttrDef* def = op.find_attr(name);
+      const ops::AttrDef* def = op.find_attr(name);
       if (!def) fail(text(op.name, " has no attribute '", name, "'"));
       out[name] = attr(def->kind);
     } while (take(","));

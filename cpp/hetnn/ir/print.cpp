@@ -131,12 +131,12 @@ std::string node_text(const Node& node, const PrintOptions& options) {
   }
   out += ")";
   std::string attrs;
-  for (const AttrDef& def : node.op().attrs) {
+  for (const ops::AttrDef& def : node.op().attrs) {
     const Attr& attr = node.attrs().find(def.name)->second;
-    if (def.default_value && same(attr, *def.default_value)) continue;
+    if (def.default_value && ops::same(attr, *def.default_value)) continue;
     attrs += text(attrs.empty() ? " {" : ", ", def.name, " = ", std::visit(AttrPrinter{options}, attr));
   }
-  for (std::string_view name : {kQuantScale, kQuantZero}) {
+  for (std::string_view name : {ops::kQuantScale, ops::kQuantZero}) {
     auto at = node.attrs().find(name);
     if (at != node.attrs().end())
       attrs += text(attrs.empty() ? " {" : ", ", name, " = ", std::visit(AttrPrinter{options}, at->second));

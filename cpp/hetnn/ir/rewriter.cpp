@@ -7,40 +7,6 @@
 #include "hetnn/base/error.h"
 
 namespace hetnn::ir {
-namespace {
-
-// Checks inputs and attributes against the operator's record, and fills in defaults.
-void fit(const Node& node, Attrs& attrs) {
-  const OpDef& op = node.op();
-  const bool variadic = !op.inputs.empty() && op.inputs.back().variadic;
-  const size_t given = node.inputs().size();
-  if (given > op.inputs.size() && !variadic) {
-    fail(node, "", text("takes at most ", op.inputs.size(), " inputs; got ", given));
-  }
-  for (size_t k = 0; k < std::max(given, op.inputs.size()); ++k) {
-    const InputDef& input = op.inputs[std::min(k, op.inputs.size() - 1)];
-    if (!input.optional && !(input.variadic && k > 0 && k >= given) && node.input(k) == nullptr) {
-      fail(node, "", text("input '", input.name, "' is missing"));
-    }
-  }
-  for (const auto& [name, attr] : attrs) {
-    const AttrDef* def = op.find_attr(name);
-    if (!def) fail(node, "", text("has no attribute '", name, "'"));
-    if (def->kind != attr_kind(attr)) {
-      fail(node, "",
-           text("attribute '", name, "' is of kind ", attr_kind_name(def->kind), "; got ",
-                attr_kind_name(attr_kind(attr))));
-    }
-  }
-  for (const AttrDef& def : op.attrs) {
-    if (attrs.contains(def.name)) continue;
-    if (!def.default_value) fail(node, "", text("attribute '", def.name, "' is missing"));
-    attrs.emplace(std::string(def.name), *def.default_value);
-  }
-}
-
-}  // namespace
-
 Value* Rewriter::add_input(std::string_view name, Type type) {
   auto value = std::unique_ptr<Value>(new Value(graph_.unique_name(name), std::move(type), nullptr));
   Value* pointer = value.get();
@@ -64,22 +30,27 @@ void Rewriter::insert_after(const Node* node) { at_ = std::next(node->position_)
 
 Node* Rewriter::create(std::string_view op, std::vector<Value*> inputs, Attrs attrs, std::string_view name, Loc loc) {
   auto node = std::unique_ptr<Node>(new Node());
-  node->op_ = &OpTable::global().get(op);
+  while (!inputs.empty() && inputs.back() == nullptr) inputs.pop_back();
   node->inputs_ = std::move(inputs);
-  while (!node->inputs_.empty() && node->inputs_.back() == nullptr) node->inputs_.pop_back();
-  node->loc_ = std::move(loc);
-  if (node->loc_ == Loc{} && at_ != graph_.nodes_.end()) node->loc_ = (*at_)->loc_;
-  const std::string_view base = name.empty() ? node->op_->name : name;
-  node->wanted_name_ = base;
-  fit(*node, attrs);
-  node->attrs_ = std::move(attrs);
-  std::vector<Type> types = infer_types(*node);
+  ops::Call& call = node->call_;
+  call.op = &ops::OpTable::global().get(op);
+  call.attrs = std::move(attrs);
+  call.name = name.empty() ? call.op->name : name;
+  call.loc = std::move(loc);
+  if (call.loc == Loc{} && at_ != graph_.nodes_.end()) call.loc = (*at_)->loc();
+  call.inputs.resize(node->inputs_.size());
+  for (size_t k = 0; k < node->inputs_.size(); ++k) tell(node.get(), k);
+  complete(call);
+  const std::string base = call.name;
+  std::vector<Type> types = infer_types(call);
   for (Type& type : types) {
     node->outputs_.push_back(std::unique_ptr<Value>(new Value(graph_.unique_name(base), std::move(type), node.get())));
     Value* output = node->outputs_.back().get();
     node->output_pointers_.push_back(output);
+    call.outputs.push_back(&output->type_);
     graph_.names_.emplace(output->name_, output);
   }
+  if (!node->outputs_.empty()) call.name = node->output()->name_;
   for (size_t k = 0; k < node->inputs_.size(); ++k) {
     if (node->inputs_[k]) node->inputs_[k]->uses_.push_back({node.get(), k});
   }
@@ -90,9 +61,21 @@ Node* Rewriter::create(std::string_view op, std::vector<Value*> inputs, Attrs at
 }
 
 Value* Rewriter::constant(Tensor value, std::string_view name, const std::optional<Quant>& quant) {
-  Attrs attrs = quant ? quant_attrs(*quant) : Attrs{};
+  Attrs attrs = quant ? ops::quant_attrs(*quant) : Attrs{};
   attrs.emplace("value", std::move(value));
-  return add("constant", {}, std::move(attrs), name.empty() ? "const" : name);
+  return add(ops::kConstant, {}, std::move(attrs), name.empty() ? "const" : name);
+}
+
+void Rewriter::tell(Node* node, size_t index) {
+  const Value* value = node->inputs_[index];
+  const bool constant = value && value->producer() && value->producer()->is_constant();
+  node->call_.inputs[index] = {value ? &value->type_ : nullptr,
+                               constant ? &value->producer()->tensor("value") : nullptr};
+}
+
+void Rewriter::infer_again(Node* node) {
+  std::vector<Type> types = infer_types(node->call_);
+  for (size_t k = 0; k < types.size(); ++k) node->outputs_[k]->type_ = std::move(types[k]);
 }
 
 void Rewriter::drop_use(Value* value, Node* node, size_t index) {
@@ -108,6 +91,7 @@ void Rewriter::replace_uses(Value* from, Value* to) {
   if (from == to) return;
   for (const Use& use : from->uses_) {
     use.node->inputs_[use.index] = to;
+    tell(use.node, use.index);
     to->uses_.push_back(use);
   }
   from->uses_.clear();
@@ -121,16 +105,15 @@ void Rewriter::set_input(Node* node, size_t index, Value* to) {
   if (from) drop_use(from, node, index);
   node->inputs_[index] = to;
   if (to) to->uses_.push_back({node, index});
-  std::vector<Type> types = infer_types(*node);
-  for (size_t k = 0; k < types.size(); ++k) node->outputs_[k]->type_ = std::move(types[k]);
+  tell(node, index);
+  infer_again(node);
 }
 
 void Rewriter::set_attr(Node* node, std::string_view attr, Attr value) {
-  auto at = node->attrs_.find(attr);
-  HETNN_ASSERT(at != node->attrs_.end() && at->second.index() == value.index(), describe(*node), " attribute ", attr);
+  auto at = node->call_.attrs.find(attr);
+  HETNN_ASSERT(at != node->call_.attrs.end() && at->second.index() == value.index(), describe(*node), " attribute ", attr);
   at->second = std::move(value);
-  std::vector<Type> types = infer_types(*node);
-  for (size_t k = 0; k < types.size(); ++k) node->outputs_[k]->type_ = std::move(types[k]);
+  infer_again(node);
 }
 
 void Rewriter::erase(Node* node) {
@@ -171,12 +154,13 @@ void Rewriter::rename(Value* value, std::string_view wanted) {
     graph_.names_.erase(holder->name());
     holder->name_.clear();
   }
-  value->name_ = graph_.unique_name(name);
-  graph_.names_.emplace(value->name_, value);
-  if (holder) {
-    holder->name_ = graph_.unique_name(name);
-    graph_.names_.emplace(holder->name_, holder);
-  }
+  const auto give = [&](Value* to) {
+    to->name_ = graph_.unique_name(name);
+    graph_.names_.emplace(to->name_, to);
+    if (Node* node = to->producer(); node && node->output() == to) node->call_.name = to->name_;
+  };
+  give(value);
+  if (holder) give(holder);
 }
 
 void Rewriter::move_before(Node* node, const Node* before) {

@@ -58,6 +58,9 @@ class Rewriter {
   std::vector<Node*> take_created();
 
  private:
+  /// Keeps the node's call true of its input `index`.
+  static void tell(Node* node, size_t index);
+  static void infer_again(Node* node);
   void drop_use(Value* value, Node* node, size_t index);
 
   Graph& graph_;

@@ -43,12 +43,12 @@ void verify_structure(const Graph& graph) {
       uses[input].push_back({node, k});
     }
     for (const auto& [name, attr] : node->attrs()) {
-      const AttrDef* def = node->op().find_attr(name);
-      HETNN_ASSERT(def && def->kind == attr_kind(attr), describe(*node), " attribute ", name);
+      const ops::AttrDef* def = node->op().find_attr(name);
+      HETNN_ASSERT(def && def->kind == ops::attr_kind(attr), describe(*node), " attribute ", name);
     }
-    for (const AttrDef& def : node->op().attrs)
+    for (const ops::AttrDef& def : node->op().attrs)
       HETNN_ASSERT(node->attrs().contains(def.name), describe(*node), " lacks ", def.name);
-    const std::vector<Type> types = infer_types(*node);
+    const std::vector<Type> types = infer_types(node->call());
     HETNN_ASSERT(types.size() == node->outputs().size(), describe(*node), " has ", node->outputs().size(), " outputs");
     for (size_t k = 0; k < types.size(); ++k) {
       const Value* output = node->output(k);
@@ -91,7 +91,7 @@ void verify_canonical(const Graph& graph) {
     bool varies = false;
     for (size_t k = 0; k < node->inputs().size(); ++k) varies |= node->input(k) && !node->constant_input(k);
     std::set<std::string> symbols;
-    collect_symbols(*node, symbols);
+    ops::collect_symbols(node->call(), symbols);
     varies |= !symbols.empty();
     if (!varies && may_stay_unfolded(graph, *node)) continue;
     HETNN_ASSERT(varies, describe(*node), " reads constants only and is not folded");

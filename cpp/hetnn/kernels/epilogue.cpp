@@ -1,104 +1,52 @@
-// Reads, writes, resolves and applies epilogues.
+// Resolves and applies epilogues.
 #include "hetnn/kernels/epilogue.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "hetnn/base/error.h"
-#include "hetnn/kernels/epilogue_plan.h"
 
 namespace hetnn::kernels {
 namespace {
 
-[[noreturn]] void refuse_step(std::string_view step, std::string_view why) {
-  throw InvalidModel(text("epilogue step '", step, "' ", why, ". Steps are listed in kernels/epilogue.h."));
+// `clip 0 6`, for messages.
+std::string written(const Step& step) {
+  std::string out = step.function;
+  if (step.input >= 0) out += text(" %", step.input);
+  for (const double value : step.values) out += text(" ", value);
+  return out;
 }
 
-std::string_view trimmed(std::string_view s) {
-  const size_t begin = s.find_first_not_of(' ');
-  if (begin == std::string_view::npos) return {};
-  return s.substr(begin, s.find_last_not_of(' ') - begin + 1);
-}
-
-EpilogueStep parse_step(std::string_view step) {
-  EpilogueStep result;
-  for (std::string_view rest = step; !rest.empty();) {
-    const size_t end = std::min(rest.find(' '), rest.size());
-    const std::string_view word = rest.substr(0, end);
-    rest = trimmed(rest.substr(end));
-    const char* last = word.data() + word.size();
-    if (result.op.empty()) {
-      result.op = word;
-    } else if (word.front() == '%') {
-      const auto [at, error] = std::from_chars(word.data() + 1, last, result.input);
-      if (error != std::errc() || at != last || result.input < 0) refuse_step(step, "has a malformed operand");
-    } else {
-      double value = 0;
-      const auto [at, error] = std::from_chars(word.data(), last, value);
-      if (error != std::errc() || at != last) refuse_step(step, "has a malformed number");
-      result.values.push_back(value);
-    }
-  }
-  return result;
+[[noreturn]] void refuse_step(const Step& step, std::string_view why) {
+  throw InvalidModel(text("step '", written(step), "' ", why, ". Steps are the elementwise functions."));
 }
 
 }  // namespace
 
-std::string format_epilogue(const std::vector<EpilogueStep>& steps) {
-  std::string out;
-  for (const EpilogueStep& step : steps) {
-    if (!out.empty()) out += "; ";
-    out += step.op;
-    if (step.input >= 0) out += " %" + std::to_string(step.input);
-    for (const double value : step.values) {
-      char digits[32];
-      const auto [end, error] = std::to_chars(digits, digits + sizeof(digits), value);
-      HETNN_ASSERT(error == std::errc());
-      out += ' ';
-      out.append(digits, end);
-    }
-  }
-  return out;
-}
-
-std::vector<EpilogueStep> parse_epilogue(std::string_view source) {
-  std::vector<EpilogueStep> steps;
-  while (!trimmed(source).empty()) {
-    const size_t end = std::min(source.find(';'), source.size());
-    const std::string_view step = trimmed(source.substr(0, end));
-    if (step.empty()) refuse_step(source, "is empty");
-    steps.push_back(parse_step(step));
-    source = end < source.size() ? source.substr(end + 1) : std::string_view();
-  }
-  return steps;
-}
-
 EpiloguePlan::EpiloguePlan(const KernelCall& call, const TensorView& output) {
   const RowView out = row_view(output);
-  for (EpilogueStep& step : parse_epilogue(call.params.text("epilogue", ""))) {
-    const std::string written = format_epilogue({step});
-    if (step.op == "relu6") step = {"clip", step.input, {0.0, 6.0}};
-    const std::optional<BlockOp> op = block_op_from_name(step.op);
-    if (!op) refuse_step(written, "names no known operation");
-    if (static_cast<int>(step.values.size()) != block_op_values(*op))
-      refuse_step(written, text("takes ", block_op_values(*op), " constant(s) and has ", step.values.size()));
-    if (is_binary(*op) != (step.input >= 0))
-      refuse_step(written, is_binary(*op) ? "needs an operand" : "takes no operand");
-    Step resolved{.op = *op,
-                  .function = block_function(*op),
+  for (const Step& step : call.steps) {
+    const std::optional<ops::Function> function = ops::function_from_name(step.function);
+    if (!function) refuse_step(step, "names no known operation");
+    const ops::FunctionDef& def = ops::function_def(*function);
+    if (static_cast<int>(step.values.size()) != def.constant_count())
+      refuse_step(step, text("takes ", def.constant_count(), " constant(s) and has ", step.values.size()));
+    const bool binary = def.operands == 2;
+    if (binary != (step.input >= 0)) refuse_step(step, binary ? "needs an operand" : "takes no operand");
+    Resolved resolved{.function = *function,
+                  .map = block_function(*function),
                   .input = step.input,
                   .row_stride = 0,
                   .row_group = 1,
                   .col_step = 0,
-                  .v0 = step.values.empty() ? 0.0f : static_cast<float>(step.values[0]),
-                  .v1 = step.values.size() < 2 ? 0.0f : static_cast<float>(step.values[1])};
-    if (is_binary(*op)) {
+                  .c0 = step.values.empty() ? 0.0f : static_cast<float>(step.values[0]),
+                  .c1 = step.values.size() < 2 ? 0.0f : static_cast<float>(step.values[1])};
+    if (binary) {
       if (static_cast<size_t>(step.input) >= call.inputs.size())
-        refuse_step(written, text("names an input beyond the call's ", call.inputs.size()));
+        refuse_step(step, text("names an input beyond the call's ", call.inputs.size()));
       const TensorView& view = call.inputs[static_cast<size_t>(step.input)];
-      require_f32(view, text("the operand of epilogue step '", written, "'"));
+      require_f32(view, text("the operand of step '", written(step), "'"));
       const auto unfit = [&](std::string_view why) {
-        throw Unsupported(text("epilogue step '", written, "': operand ", view_text(view),
+        throw Unsupported(text("step '", written(step), "': operand ", view_text(view),
                                " cannot be combined with an output ", view_text(output), ": ", why,
                                ". Expand or copy it to the output's shape and layout first."));
       };
@@ -151,17 +99,19 @@ EpiloguePlan::EpiloguePlan(const KernelCall& call, const TensorView& output) {
 
 RegisterPart EpiloguePlan::take_register_part(bool with_addend) {
   RegisterPart part;
-  const auto clamps = [](const Step& s) { return s.op == BlockOp::relu || s.op == BlockOp::clip; };
-  const bool adds = with_addend && !steps_.empty() && steps_[0].op == BlockOp::add && steps_[0].row_stride > 0 &&
-                    steps_[0].row_group == 1 && steps_[0].col_step == 1;
+  const auto clamps = [](const Resolved& s) {
+    return s.function == ops::Function::relu || s.function == ops::Function::clamp;
+  };
+  const bool adds = with_addend && !steps_.empty() && steps_[0].function == ops::Function::add &&
+                    steps_[0].row_stride > 0 && steps_[0].row_group == 1 && steps_[0].col_step == 1;
   if (adds) {
     part.addend_input = steps_[0].input;
     part.addend_pitch = steps_[0].row_stride;
     steps_.erase(steps_.begin());
   }
   if (steps_.size() == 1 && clamps(steps_[0])) {
-    part.lo = steps_[0].op == BlockOp::relu ? 0.0f : steps_[0].v0;
-    if (steps_[0].op == BlockOp::clip) part.hi = steps_[0].v1;
+    part.lo = steps_[0].function == ops::Function::relu ? 0.0f : steps_[0].c0;
+    if (steps_[0].function == ops::Function::clamp) part.hi = steps_[0].c1;
     steps_.clear();
   }
   return part;
@@ -169,12 +119,12 @@ RegisterPart EpiloguePlan::take_register_part(bool with_addend) {
 
 void EpiloguePlan::apply(float* tile, int64_t ld, int64_t rows, int64_t cols, int64_t row0, int64_t col0,
                          const std::byte* const* inputs) const {
-  for (const Step& step : steps_) {
+  for (const Resolved& step : steps_) {
     Block block{tile, ld, tile, ld, rows, cols};
-    block.v0 = step.v0;
-    block.v1 = step.v1;
+    block.c0 = step.c0;
+    block.c1 = step.c1;
     if (step.input < 0) {
-      step.function(block);
+      step.map(block);
       continue;
     }
     const float* operand = reinterpret_cast<const float*>(inputs[step.input]) + col0 * step.col_step;
@@ -182,7 +132,7 @@ void EpiloguePlan::apply(float* tile, int64_t ld, int64_t rows, int64_t cols, in
     if (step.row_group == 1) {
       block.operand = operand + row0 * step.row_stride;
       block.ld_operand = step.row_stride;
-      step.function(block);
+      step.map(block);
       continue;
     }
     for (int64_t done = 0; done < rows;) {
@@ -190,7 +140,7 @@ void EpiloguePlan::apply(float* tile, int64_t ld, int64_t rows, int64_t cols, in
       block.rows = std::min(rows - done, (group + 1) * step.row_group - row0 - done);
       block.in = block.out = tile + done * ld;
       block.operand = operand + group * step.row_stride;
-      step.function(block);
+      step.map(block);
       done += block.rows;
     }
   }

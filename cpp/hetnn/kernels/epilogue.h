@@ -1,35 +1,57 @@
-// The epilogue: a short list of steps applied to a result while it is still in registers or in the first-level cache.
+// The steps of a call made ready to run: operands resolved to strides over the output's rows and columns.
 //
-// Shared by linear, matmul, conv2d, conv1d, conv_transpose2d, the pools, unary, binary, nary, layer_norm and
-// scale_shift. The list is the text parameter `epilogue`, steps separated by ';', words within a step by ' ':
-//   add %i | sub %i | mul %i | div %i | max %i | min %i   combine with input i of the call (f32, broadcast as below)
-//   prelu %i                                     x < 0 ? x * slope : x, with slopes of one or C elements as input i
-//   scale a | shift b                            x * a ; x + b
-//   relu | relu6 | clip lo hi | leaky_relu slope | elu alpha | silu | hardswish | hardsigmoid | sigmoid | tanh | gelu |
-//   gelu_tanh | mish | softplus | abs | neg | square | sqrt | exp          (exactly the ops that `unary` knows, see
-//                                                                           elementwise/elementwise.h)
-// Operands i are appended to the call's inputs. An operand either has the shape of the output (any layout for rank >= 3
-// that the output has too), or is constant over all but the channels ([C], [1,C,1,1]; for `linear` and `matmul` the
-// last axis), or over the pixels ([N,C,1,1]), or is a single element. NaN passes through every step as in torch.
+// An operand either has the shape of the output (any layout for rank >= 3 that the output has too), or is constant over
+// all but the channels ([C], [1,C,1,1]; for products of matrices the last axis), or over the pixels ([N,C,1,1]), or is a
+// single element. NaN passes through every step as in torch.
 #pragma once
 
-#include <string>
-#include <string_view>
+#include <limits>
 #include <vector>
+
+#include "hetnn/kernels/block_ops.h"
+#include "hetnn/kernels/kernel.h"
+#include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
 
-struct EpilogueStep {
-  std::string op;
-  int input = -1;              // operand: its position in the call's inputs; -1 for none
-  std::vector<double> values;  // constants of the step
-  bool operator==(const EpilogueStep&) const = default;
+/// What a kernel with accumulators does by itself: add an operand of the output's shape, and clamp at the end.
+struct RegisterPart {
+  int addend_input = -1;  // -1: none
+  int64_t addend_pitch = 0;
+  float lo = -std::numeric_limits<float>::infinity();
+  float hi = std::numeric_limits<float>::infinity();
 };
 
-/// "add %3; relu" for {add, 3}, {relu}. Numbers are written so that they read back exactly.
-std::string format_epilogue(const std::vector<EpilogueStep>& steps);
+class EpiloguePlan {
+ public:
+  EpiloguePlan() = default;
 
-/// The reverse; throws InvalidModel naming the step that is not understood.
-std::vector<EpilogueStep> parse_epilogue(std::string_view text);
+  /// The steps of the call; `output` is the view the kernel writes (its layout decides what rows
+  /// are). Throws InvalidModel or Unsupported when a step or the shape of an operand cannot be served.
+  EpiloguePlan(const KernelCall& call, const TensorView& output);
+
+  bool empty() const { return steps_.empty(); }
+
+  /// Removes a leading addition of a full operand (when the kernel can add one) and a closing relu or clamp, when
+  /// nothing else is between or behind them.
+  RegisterPart take_register_part(bool with_addend = true);
+
+  /// Applies all steps to the output's rows [row0, row0 + rows) and columns [col0, col0 + cols), which stand at `tile`
+  /// with rows ld elements apart. `inputs` are the pointers of the run.
+  void apply(float* tile, int64_t ld, int64_t rows, int64_t cols, int64_t row0, int64_t col0,
+             const std::byte* const* inputs) const;
+
+ private:
+  struct Resolved {
+    ops::Function function;
+    BlockFunction map;
+    int input;
+    int64_t row_stride;  // elements from one (group of) row(s) to the next
+    int64_t row_group;   // rows that share one row of the operand
+    int64_t col_step;
+    float c0, c1;
+  };
+  std::vector<Resolved> steps_;
+};
 
 }  // namespace hetnn::kernels

@@ -10,7 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +20,7 @@
 #include "hetnn/base/layout.h"
 #include "hetnn/base/parallel.h"
 #include "hetnn/kernels/params.h"
+#include "hetnn/ops/call.h"
 
 namespace hetnn::kernels {
 
@@ -49,10 +52,19 @@ struct TensorView {
   static TensorView of_weight(DType dtype, std::span<const int64_t> shape);
 };
 
+/// An elementwise function applied to the result while it is in registers or in the first-level cache.
+struct Step {
+  std::string function;        // a row of the elementwise functions
+  int input = -1;              // operand: its position in the call's inputs; -1 for none
+  std::vector<double> values;  // constants of the function
+  bool operator==(const Step&) const = default;
+};
+
 struct KernelCall {
-  std::span<const TensorView> inputs;
+  std::span<const TensorView> inputs;  // the operator's own that are present, then the operands of the steps
   std::span<const TensorView> outputs;
   const Params& params;
+  std::span<const Step> steps = {};
 };
 
 /// What one thread of the inference's parallel region sees.
@@ -101,20 +113,47 @@ using ChooseFunction = Params (*)(const KernelCall& call);
 /// `threads` threads. They change no result and no packed weight.
 using TuneFunction = Params (*)(const KernelCall& call, int threads);
 
-/// One kernel as the compiler and the runtime find it: by name.
-struct KernelFamily {
-  std::string_view name;
+/// Where feature maps (one vector of channels a pixel) are welcome: `same` writes the layout it reads; `plain` reads and
+/// writes plain memory; `written_plain` reads either and writes plain memory.
+enum class LayoutWish : uint8_t { plain, written_plain, same, channels_last };
+
+/// A fast way to compute an operator. Where no variant takes a call, the operator's meaning computes it.
+struct Variant {
+  std::string_view name;           // of the kernel, in files and traces
+  std::string_view op;             // the operator; empty: those that `function` says
+  std::string_view speed;          // the class of work that its time is predicted by
   KernelFactory create;            // throws Unsupported or InvalidModel for a call it cannot serve
+  LayoutWish layout = LayoutWish::same;
+  bool takes_steps = false;
   WeightTest is_weight = nullptr;  // null: no input is packed
   PackFunction pack = nullptr;
   ChooseFunction choose = nullptr;  // null: nothing to choose
   TuneFunction tune = nullptr;      // null: nothing to measure
 };
 
-/// The family of that name, or null.
-const KernelFamily* find_kernel(std::string_view name);
+/// The variant of that name, or null.
+const Variant* find_kernel(std::string_view name);
 
-/// All families, in a fixed order.
-std::span<const KernelFamily> all_kernels();
+/// The variant for calls of an operator, or null where its meaning is all there is. Whether it takes a call's types and
+/// shapes, `create` says.
+const Variant* variant_of(const ops::Call& call);
+
+/// Whether the variant is one of the operator's.
+bool computes(const Variant& variant, const ops::OpDef& op);
+
+/// All variants, in a fixed order.
+std::span<const Variant> all_kernels();
+
+/// What a kernel reads of a call without symbols: its attributes; for every optional input whether it is there, 0 or 1,
+/// under the input's name; for elementwise functions `op` and `values`; for what converts quantized values `scale` and
+/// `zero_point`.
+Params params_of(const ops::Call& call);
+
+/// The class of work of an elementwise function: `elementwise` where its bytes take the time, `transcendental` where its
+/// arithmetic does.
+std::string_view speed_of(std::string_view function);
+
+/// The elementwise function that `call` is, with its constants; nullopt when it is none. `input` stays -1.
+std::optional<Step> function_of(const ops::Call& call);
 
 }  // namespace hetnn::kernels

@@ -138,7 +138,7 @@ std::unique_ptr<Kernel> make_with_nhwc(const KernelCall& call, KernelFactory cre
   };
   convert(inputs, in);
   convert(outputs, out);
-  std::unique_ptr<Kernel> inner = create({inputs, outputs, call.params});
+  std::unique_ptr<Kernel> inner = create({inputs, outputs, call.params, call.steps});
   if (in.empty() && out.empty()) return inner;
   return std::make_unique<AdaptedKernel>(std::move(inner), std::move(in), std::move(out), inputs.size(),
                                          outputs.size());

@@ -1,11 +1,10 @@
-// The list of all kernels.
+// The list of all kernel families, and which variant serves a call.
 #include <algorithm>
 #include <iterator>
 
 #include "hetnn/kernels/attention/attention.h"
 #include "hetnn/kernels/conv/conv.h"
 #include "hetnn/kernels/elementwise/elementwise.h"
-#include "hetnn/kernels/elementwise/nary.h"
 #include "hetnn/kernels/gemm/gemm.h"
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/kernels/move/move.h"
@@ -13,61 +12,117 @@
 #include "hetnn/kernels/pool/pool.h"
 #include "hetnn/kernels/quant/quant.h"
 #include "hetnn/kernels/reduce/reduce.h"
+#include "hetnn/ops/elementwise/function.h"
 
 namespace hetnn::kernels {
 namespace {
 
-constexpr KernelFamily kFamilies[] = {
-    {"linear", make_linear, is_linear_weight, pack_linear},
-    {"matmul", make_matmul},
-    {"conv2d", make_conv2d, is_conv_weight, pack_conv2d, choose_conv2d},
-    {"gated_conv2d", make_gated_conv2d, is_conv_weight, pack_gated_conv2d},
-    {"conv1d", make_conv2d, is_conv_weight, pack_conv2d},
-    {"conv_transpose2d", make_conv_transpose2d, is_conv_weight, pack_conv_transpose2d},
-    {"max_pool2d", make_max_pool2d},
-    {"avg_pool2d", make_avg_pool2d},
-    {"adaptive_avg_pool2d", make_adaptive_avg_pool2d},
-    {"adaptive_max_pool2d", make_adaptive_max_pool2d},
-    {"unary", make_unary},
-    {"binary", make_binary},
-    {"where", make_where},
-    {"cast", make_cast},
-    {"quantize", make_quantize},
-    {"dequantize", make_dequantize},
-    {"lookup", make_lookup},
-    {"nary", make_nary, nullptr, nullptr, nullptr, tune_nary},
-    {"layer_norm", make_layer_norm},
-    {"rms_norm", make_rms_norm},
-    {"group_norm", make_group_norm},
-    {"instance_norm", make_instance_norm},
-    {"softmax", make_softmax},
-    {"log_softmax", make_log_softmax},
-    {"scale_shift", make_scale_shift},
-    {"reduce", make_reduce},
-    {"attention", make_attention},
-    {"copy", make_copy},
-    {"reshape", make_reshape},
-    {"transpose", make_transpose},
-    {"concat", make_concat},
-    {"slice", make_slice},
-    {"pad", make_pad},
-    {"gather", make_gather},
-    {"expand", make_expand},
-    {"arange", make_arange},
-    {"upsample_nearest2d", make_upsample_nearest2d},
-    {"upsample_bilinear2d", make_upsample_bilinear2d},
-    {"pixel_shuffle", make_pixel_shuffle},
-    {"pixel_unshuffle", make_pixel_unshuffle},
-};
+const std::vector<Variant>& variants() {
+  static const std::vector<Variant> all = [] {
+    std::vector<Variant> out;
+    for (const auto family : {gemm_variants, conv_variants, pool_variants, elementwise_variants, norm_variants, reduce_variants, attention_variants, move_variants, quant_variants}) {
+      const std::span<const Variant> rows = family();
+      out.insert(out.end(), rows.begin(), rows.end());
+    }
+    return out;
+  }();
+  return all;
+}
+
+// Elementwise functions share kernels by the number of their operands.
+std::string_view variant_name(ops::Function function) {
+  return ops::function_def(function).operands == 1 ? "unary" : "binary";
+}
 
 }  // namespace
 
-const KernelFamily* find_kernel(std::string_view name) {
-  const auto* at = std::find_if(std::begin(kFamilies), std::end(kFamilies),
-                                [name](const KernelFamily& family) { return family.name == name; });
-  return at == std::end(kFamilies) ? nullptr : at;
+std::span<const Variant> all_kernels() { return variants(); }
+
+const Variant* find_kernel(std::string_view name) {
+  const auto at = std::ranges::find(variants(), name, &Variant::name);
+  return at == variants().end() ? nullptr : &*at;
 }
 
-std::span<const KernelFamily> all_kernels() { return kFamilies; }
+const Variant* variant_of(const ops::Call& call) {
+  if (const std::optional<Step> function = function_of(call))
+    return find_kernel(variant_name(*ops::function_from_name(function->function)));
+  const auto at = std::ranges::find(variants(), call.op->name, &Variant::op);
+  return at == variants().end() ? nullptr : &*at;
+}
+
+bool computes(const Variant& variant, const ops::OpDef& op) {
+  if (!variant.op.empty()) return variant.op == op.name;
+  const std::optional<ops::Function> function = ops::function_from_name(op.name);
+  return function && variant.name == variant_name(*function);
+}
+
+std::string_view speed_of(std::string_view function) {
+  const std::optional<ops::Function> found = ops::function_from_name(function);
+  return found && ops::function_def(*found).cost == ops::Cost::transcendental ? "transcendental" : "elementwise";
+}
+
+std::optional<Step> function_of(const ops::Call& call) {
+  // One operator with two formulas: each is a function of its own.
+  std::string name(call.op->name);
+  if (const auto form = call.attrs.find("approximate"); form != call.attrs.end() && call.string("approximate") != "none")
+    name += "_" + call.string("approximate");
+  const std::optional<ops::Function> function = ops::function_from_name(name);
+  if (!function) return std::nullopt;
+  Step out{.function = std::move(name), .input = -1, .values = {}};
+  for (std::string_view constant : ops::function_def(*function).constants) {
+    if (!constant.empty()) out.values.push_back(call.real(constant));
+  }
+  return out;
+}
+
+Params params_of(const ops::Call& call) {
+  Params out;
+  for (const ops::AttrDef& def : call.op->attrs) {
+    const ops::Attr& attr = call.attrs.find(def.name)->second;
+    const std::string name(def.name);
+    switch (def.kind) {
+      case ops::AttrKind::boolean:
+        out.set(name, int64_t{std::get<bool>(attr)});
+        break;
+      case ops::AttrKind::integer:
+        out.set(name, std::get<Dim>(attr).value());
+        break;
+      case ops::AttrKind::real:
+        out.set(name, std::get<double>(attr));
+        break;
+      case ops::AttrKind::string:
+        out.set(name, std::get<std::string>(attr));
+        break;
+      case ops::AttrKind::integers:
+        out.set(name, values(std::get<std::vector<Dim>>(attr)));
+        break;
+      case ops::AttrKind::reals:
+        out.set(name, std::get<std::vector<double>>(attr));
+        break;
+      case ops::AttrKind::tensor: {
+        const auto bytes = std::get<Tensor>(attr).values<int8_t>();  // of lookup, the only one that runs
+        out.set(name, std::vector<int64_t>(bytes.begin(), bytes.end()));
+        break;
+      }
+      case ops::AttrKind::dtype:
+        break;  // the output's view says it
+    }
+  }
+  for (size_t k = 0; k < call.op->inputs.size(); ++k) {
+    if (call.op->inputs[k].optional) out.set(std::string(call.op->inputs[k].name), int64_t{call.has(k)});
+  }
+  if (std::optional<Step> function = function_of(call)) {
+    out.set("op", std::move(function->function));
+    out.set("values", std::move(function->values));
+  } else if (!out.has("op")) {
+    out.set("op", std::string(call.op->name));
+  }
+  const auto& quant = call.output().quant ? call.output().quant : call.inputs.empty() ? std::nullopt : call.input(0).quant;
+  if (quant) {
+    out.set("scale", quant->scales[0]);
+    out.set("zero_point", int64_t{quant->zero_point});
+  }
+  return out;
+}
 
 }  // namespace hetnn::kernels

@@ -9,6 +9,7 @@
 #define HETNN_KERNELS_VECTOR_MATH_INL_H_
 #endif
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -148,11 +149,46 @@ HWY_INLINE VF Erf(VF x) {
   return AtLeast(Const(-1.0f), AtMost(Const(1.0f), y));
 }
 
-HWY_INLINE VF Relu(VF x) { return AtLeast(hn::Zero(DF()), x); }
+// e^x - 1 without cancellation: a Taylor polynomial below 0.3 in magnitude.
+HWY_INLINE VF Expm1(VF x) {
+  VF p = Const(1.9841270e-4f);
+  p = hn::MulAdd(p, x, Const(1.3888889e-3f));
+  p = hn::MulAdd(p, x, Const(8.3333333e-3f));
+  p = hn::MulAdd(p, x, Const(4.1666667e-2f));
+  p = hn::MulAdd(p, x, Const(1.6666667e-1f));
+  p = hn::MulAdd(p, x, Const(0.5f));
+  const VF near = hn::MulAdd(hn::Mul(p, x), x, x);
+  return hn::IfThenElse(hn::Lt(hn::Abs(x), Const(0.3f)), near, hn::Sub(Exp(x), Const(1.0f)));
+}
 
 // NaN in either operand gives NaN, unlike the bare instruction.
 HWY_INLINE VF MaxNan(VF a, VF b) { return hn::IfThenElse(hn::IsNaN(a), a, AtLeast(a, b)); }
 HWY_INLINE VF MinNan(VF a, VF b) { return hn::IfThenElse(hn::IsNaN(a), a, AtMost(a, b)); }
+
+// What has no vector form, by the C library.
+template <typename F>
+HWY_INLINE VF EachLane(F f, VF x) {
+  HWY_ALIGN float lanes[kLanes];
+  hn::Store(x, DF(), lanes);
+  for (float& lane : lanes) lane = f(lane);
+  return hn::Load(DF(), lanes);
+}
+HWY_INLINE VF RoundDown(VF x) {
+  return EachLane([](float v) HWY_ATTR { return std::floor(v); }, x);
+}
+HWY_INLINE VF RoundUp(VF x) {
+  return EachLane([](float v) HWY_ATTR { return std::ceil(v); }, x);
+}
+HWY_INLINE VF RoundToEven(VF x) {
+  return EachLane([](float v) HWY_ATTR { return std::nearbyint(v); }, x);
+}
+HWY_INLINE VF Pow(VF x, VF y) {
+  HWY_ALIGN float base[kLanes], exponent[kLanes];
+  hn::Store(x, DF(), base);
+  hn::Store(y, DF(), exponent);
+  for (int i = 0; i < kLanes; ++i) base[i] = std::pow(base[i], exponent[i]);
+  return hn::Load(DF(), base);
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace hetnn::kernels

@@ -5,7 +5,7 @@
 
 namespace hetnn::ops {
 
-std::vector<ir::Type> same_as_input(const ir::Node& node) { return {node.input(0)->type()}; }
+std::vector<Type> same_as_input(const Call& call) { return {call.input(0)}; }
 
 std::optional<Shape> broadcast(const Shape& a, const Shape& b) {
   const Shape &longer = a.size() >= b.size() ? a : b, &shorter = a.size() >= b.size() ? b : a;
@@ -20,18 +20,18 @@ std::optional<Shape> broadcast(const Shape& a, const Shape& b) {
   return out;
 }
 
-std::vector<ir::Type> broadcast_inputs(const ir::Node& node) {
-  ir::Type type = node.input(0)->type();
-  for (size_t k = 1; k < node.inputs().size(); ++k) {
-    const ir::Type& other = node.input(k)->type();
+std::vector<Type> broadcast_inputs(const Call& call) {
+  Type type = call.input(0);
+  for (size_t k = 1; k < call.inputs.size(); ++k) {
+    const Type& other = call.input(k);
     if (other.dtype != type.dtype) {
-      ir::fail(node, text(node.op().name, "_c1"),
+      fail(call, text(call.op->name, "_c1"),
                text("its inputs must have one element type; got ", dtype_name(type.dtype), " and ",
                     dtype_name(other.dtype), ". Cast one of them."));
     }
     auto shape = broadcast(type.shape, other.shape);
     if (!shape) {
-      ir::fail(node, text(node.op().name, "_c2"),
+      fail(call, text(call.op->name, "_c2"),
                text("its inputs must broadcast; got ", to_string(type.shape), " and ", to_string(other.shape),
                     ". Check the shapes that meet here."));
     }
@@ -40,8 +40,8 @@ std::vector<ir::Type> broadcast_inputs(const ir::Node& node) {
   return {type};
 }
 
-std::vector<ir::Type> compare_inputs(const ir::Node& node) {
-  return {{DType::boolean, broadcast_inputs(node).front().shape}};
+std::vector<Type> compare_inputs(const Call& call) {
+  return {{DType::boolean, broadcast_inputs(call).front().shape}};
 }
 
 Dim window_size(const Dim& size, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_begin, int64_t pad_end,
@@ -55,105 +55,105 @@ Dim window_size(const Dim& size, int64_t kernel, int64_t stride, int64_t dilatio
   return min(out, ceil_div(size + pad_begin, stride));
 }
 
-std::vector<int64_t> per_axis(const ir::Node& node, std::string_view name, size_t count) {
-  const std::vector<Dim>& given = node.integers(name);
+std::vector<int64_t> per_axis(const Call& call, std::string_view name, size_t count) {
+  const std::vector<Dim>& given = call.integers(name);
   if (given.size() != count && given.size() != 1) {
-    ir::fail(node, "", text("attribute '", name, "' must hold 1 or ", count, " integers; got ", to_string(given)));
+    fail(call, "", text("attribute '", name, "' must hold 1 or ", count, " integers; got ", to_string(given)));
   }
   std::vector<int64_t> out;
   for (size_t k = 0; k < count; ++k) {
     const Dim& dim = given[given.size() == 1 ? 0 : k];
     if (!dim.is_static())
-      ir::fail(node, "", text("attribute '", name, "' must be fixed integers; got ", to_string(given)));
+      fail(call, "", text("attribute '", name, "' must be fixed integers; got ", to_string(given)));
     out.push_back(dim.value());
   }
   return out;
 }
 
-std::vector<int64_t> padding_of(const ir::Node& node) {
-  if (node.integers("padding").size() == 4) return per_axis(node, "padding", 4);
-  const std::vector<int64_t> p = per_axis(node, "padding", 2);
+std::vector<int64_t> padding_of(const Call& call) {
+  if (call.integers("padding").size() == 4) return per_axis(call, "padding", 4);
+  const std::vector<int64_t> p = per_axis(call, "padding", 2);
   return {p[0], p[1], p[0], p[1]};
 }
 
-std::vector<int64_t> stride_of(const ir::Node& node) {
-  return node.integers("stride").empty() ? per_axis(node, "kernel", 2) : per_axis(node, "stride", 2);
+std::vector<int64_t> stride_of(const Call& call) {
+  return call.integers("stride").empty() ? per_axis(call, "kernel", 2) : per_axis(call, "stride", 2);
 }
 
-Dim convolution_groups(const ir::Node& node) {
-  const ir::Type &x = node.input(0)->type(), &w = node.input(1)->type();
-  const std::string_view op = node.op().name;
+Dim convolution_groups(const Call& call) {
+  const Type &x = call.input(0), &w = call.input(1);
+  const std::string_view op = call.op->name;
   if (x.shape.size() != 4 || w.shape.size() != 4) {
-    ir::fail(node, text(op, "_c1"),
+    fail(call, text(op, "_c1"),
              text("input and weight must have rank 4; got input ", to_string(x.shape), " and weight ",
                   to_string(w.shape), ". Check the input's rank."));
   }
-  Dim groups = fixed_integer(node, "groups");
+  Dim groups = fixed_integer(call, "groups");
   if (groups.value() < 1 || !is_static(w.shape)) {
-    ir::fail(node, text(op, "_c7"),
+    fail(call, text(op, "_c7"),
              text("groups must be positive and the weight's shape fixed; got groups ", groups, " and weight ",
                   to_string(w.shape), "."));
   }
   if (x.dtype != w.dtype) {
-    ir::fail(node, text(op, "_c2"),
+    fail(call, text(op, "_c2"),
              text("input and weight must have one element type; got ", dtype_name(x.dtype), " and ",
                   dtype_name(w.dtype), ". Cast one of them."));
   }
   return groups;
 }
 
-void check_convolution_bias(const ir::Node& node, const Dim& filters) {
-  if (!node.input(2) || node.input(2)->shape() == Shape{filters}) return;
-  ir::fail(node, text(node.op().name, "_c4"),
-           text("bias must be ", to_string(Shape{filters}), "; got ", to_string(node.input(2)->shape()), "."));
+void check_convolution_bias(const Call& call, const Dim& filters) {
+  if (!call.has(2) || call.input(2).shape == Shape{filters}) return;
+  fail(call, text(call.op->name, "_c4"),
+           text("bias must be ", to_string(Shape{filters}), "; got ", to_string(call.input(2).shape), "."));
 }
 
-std::vector<int> reduced_axes(const ir::Node& node) {
-  const int rank = node.input(0)->rank();
+std::vector<int> reduced_axes(const Call& call) {
+  const int rank = call.input(0).rank();
   std::vector<int> out;
-  for (const Dim& axis : node.integers("axes")) out.push_back(axis_of(node, axis, rank));
+  for (const Dim& axis : call.integers("axes")) out.push_back(axis_of(call, axis, rank));
   if (out.empty()) {
     for (int k = 0; k < rank; ++k) out.push_back(k);
   }
   std::sort(out.begin(), out.end());
   if (std::adjacent_find(out.begin(), out.end()) != out.end()) {
-    ir::fail(node, "", text("axes must differ; got ", to_string(node.integers("axes")), "."));
+    fail(call, "", text("axes must differ; got ", to_string(call.integers("axes")), "."));
   }
   return out;
 }
 
-Shape reduced_shape(const ir::Node& node) {
-  const std::vector<int> axes = reduced_axes(node);
+Shape reduced_shape(const Call& call) {
+  const std::vector<int> axes = reduced_axes(call);
   Shape out;
-  for (int k = 0; k < node.input(0)->rank(); ++k) {
+  for (int k = 0; k < call.input(0).rank(); ++k) {
     const bool gone = std::binary_search(axes.begin(), axes.end(), k);
-    if (!gone) out.push_back(node.input(0)->shape()[static_cast<size_t>(k)]);
-    if (gone && node.flag("keepdim")) out.push_back(1);
+    if (!gone) out.push_back(call.input(0).shape[static_cast<size_t>(k)]);
+    if (gone && call.flag("keepdim")) out.push_back(1);
   }
   return out;
 }
 
-int64_t fixed_integer(const ir::Node& node, std::string_view name) {
-  const Dim given = node.integer(name);
-  if (!given.is_static()) ir::fail(node, "", text("attribute '", name, "' must be a fixed integer; got ", given, "."));
+int64_t fixed_integer(const Call& call, std::string_view name) {
+  const Dim given = call.integer(name);
+  if (!given.is_static()) fail(call, "", text("attribute '", name, "' must be a fixed integer; got ", given, "."));
   return given.value();
 }
 
-ir::Constraint constant_weights(std::string_view label) {
+Constraint constant_weights(std::string_view label) {
   return {
       "npu", label, "An accelerator packs weights when compiling, so they must be constants.",
-      [](const ir::Node& node) -> std::optional<std::pair<std::string, std::string>> {
-        if (node.constant_input(1) && (!node.input(2) || node.constant_input(2))) return std::nullopt;
+      [](const Call& call) -> std::optional<std::pair<std::string, std::string>> {
+        if (call.constant(1) && (!call.has(2) || call.constant(2))) return std::nullopt;
         return std::pair<std::string, std::string>{"weight or bias computed at run time", "constant weight and bias"};
       }};
 }
 
-int axis_of(const ir::Node& node, const Dim& axis, int rank) {
-  if (!axis.is_static()) ir::fail(node, "", text("an axis must be a fixed integer; got ", axis, "."));
+int axis_of(const Call& call, const Dim& axis, int rank) {
+  if (!axis.is_static()) fail(call, "", text("an axis must be a fixed integer; got ", axis, "."));
   const int64_t given = axis.value();
   const int64_t bound = rank == 0 ? 1 : rank;
   if (given < -bound || given >= bound) {
-    ir::fail(node, "",
+    fail(call, "",
              text("axis must be in [", -bound, ",", bound, ") for rank ", rank, "; got ", given, ". Check the axis."));
   }
   return static_cast<int>(given < 0 ? given + bound : given);

@@ -7,18 +7,18 @@
 #include <vector>
 
 #include "hetnn/base/error.h"
-#include "hetnn/ir/graph.h"
+#include "hetnn/ops/op_def.h"
 
 namespace hetnn::ops {
 
 /// The type of the first input: for elementwise operators of one input.
-std::vector<ir::Type> same_as_input(const ir::Node& node);
+std::vector<Type> same_as_input(const Call& call);
 
 /// Elementwise over two or more inputs: one element type, shapes broadcast. Fails with label `<op>_c1` / `<op>_c2`.
-std::vector<ir::Type> broadcast_inputs(const ir::Node& node);
+std::vector<Type> broadcast_inputs(const Call& call);
 
 /// As broadcast_inputs, with a result of type bool.
-std::vector<ir::Type> compare_inputs(const ir::Node& node);
+std::vector<Type> compare_inputs(const Call& call);
 
 /// Right-aligned broadcast of two shapes; nullopt when a dim differs and neither is 1.
 std::optional<Shape> broadcast(const Shape& a, const Shape& b);
@@ -29,31 +29,31 @@ Dim window_size(const Dim& size, int64_t kernel, int64_t stride, int64_t dilatio
                 bool ceil_mode);
 
 /// The attribute `name` as integers; one value stands for all of `count`. Fails when the number is another.
-std::vector<int64_t> per_axis(const ir::Node& node, std::string_view name, size_t count);
+std::vector<int64_t> per_axis(const Call& call, std::string_view name, size_t count);
 
 /// A window's attribute `padding` as top, left, bottom, right: given so, or as height and width, or as one for all.
-std::vector<int64_t> padding_of(const ir::Node& node);
+std::vector<int64_t> padding_of(const Call& call);
 /// A pooling window's attribute `stride`; empty means the kernel's size.
-std::vector<int64_t> stride_of(const ir::Node& node);
+std::vector<int64_t> stride_of(const Call& call);
 
 /// Shape of a reduction by attributes `axes` (empty: all) and `keepdim`.
-Shape reduced_shape(const ir::Node& node);
+Shape reduced_shape(const Call& call);
 /// The axes of a reduction, ascending, in [0, rank).
-std::vector<int> reduced_axes(const ir::Node& node);
+std::vector<int> reduced_axes(const Call& call);
 
 /// The attribute `name` as an integer. Fails when it depends on symbols.
-int64_t fixed_integer(const ir::Node& node, std::string_view name);
+int64_t fixed_integer(const Call& call, std::string_view name);
 
 /// The groups of a convolution of whatever kind, whose x and weight have been checked: rank 4, one element type
 /// (`<op>_c1`, `<op>_c2`), groups positive and the weight's shape fixed (`<op>_c7`).
-Dim convolution_groups(const ir::Node& node);
+Dim convolution_groups(const Call& call);
 /// Fails with `<op>_c4` when a bias is given (input 2) that has not one element a filter.
-void check_convolution_bias(const ir::Node& node, const Dim& filters);
+void check_convolution_bias(const Call& call, const Dim& filters);
 
 /// What accelerators demand of convolutions and linear layers: constants for weight and bias (inputs 1 and 2).
-ir::Constraint constant_weights(std::string_view label);
+Constraint constant_weights(std::string_view label);
 
 /// Axis in [0, rank), counting from the back when negative. Fails when out of range.
-int axis_of(const ir::Node& node, const Dim& axis, int rank);
+int axis_of(const Call& call, const Dim& axis, int rank);
 
 }  // namespace hetnn::ops

@@ -14,7 +14,7 @@ struct Firing {
   std::string rule;
   std::string node;  // the root's name before the rewrite
   std::string op;    // the root's operator
-  ir::Loc loc;
+  ops::Loc loc;
 };
 
 struct ApplyOptions {

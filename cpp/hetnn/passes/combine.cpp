@@ -115,7 +115,7 @@ class Collector {
   bool continues(const Term& term) const { return read_once(*term.value) && parts(term, true).has_value(); }
 
   const ir::Graph& graph_;
-  const ir::Type type_;
+  const ops::Type type_;
   Terms terms_;
   size_t joined_ = 0;
 };

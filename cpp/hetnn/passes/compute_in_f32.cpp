@@ -17,9 +17,9 @@ class Converter {
   void replace(ir::Node* node) {
     std::vector<ir::Value*> inputs;
     for (ir::Value* input : node->inputs()) inputs.push_back(input ? widened(input) : nullptr);
-    ir::Attrs attrs = node->attrs();
-    attrs.erase(std::string(ir::kQuantScale));
-    attrs.erase(std::string(ir::kQuantZero));
+    ops::Attrs attrs = node->attrs();
+    attrs.erase(std::string(ops::kQuantScale));
+    attrs.erase(std::string(ops::kQuantZero));
     for (auto& [name, attr] : attrs) {
       const DType* dtype = std::get_if<DType>(&attr);
       if (dtype && is_narrow_float(*dtype)) attr = DType::f32;
@@ -61,9 +61,9 @@ class Converter {
     return at->second;
   }
 
-  ir::Value* narrowed(ir::Value* wide, const ir::Type& type) {
+  ir::Value* narrowed(ir::Value* wide, const ops::Type& type) {
     if (!ops::is_narrow(type)) return wide;
-    if (type.quant) return rewriter_.add("quantize", {wide}, ir::quant_attrs(*type.quant), wide->name() + ".narrow");
+    if (type.quant) return rewriter_.add("quantize", {wide}, ops::quant_attrs(*type.quant), wide->name() + ".narrow");
     return rewriter_.add("cast", {wide}, {{"to", type.dtype}}, wide->name() + ".narrow");
   }
 
@@ -74,8 +74,8 @@ class Converter {
 }  // namespace
 
 bool stays_narrow(const ir::Node& node) {
-  if (node.op().has(ir::Trait::integral)) return true;
-  if (!node.op().has(ir::Trait::conversion)) return false;
+  if (node.op().has(ops::Trait::integral)) return true;
+  if (!node.op().has(ops::Trait::conversion)) return false;
   return node.input(0)->dtype() == DType::f32 || node.output()->dtype() == DType::f32;
 }
 
@@ -83,7 +83,7 @@ size_t compute_in_f32(ir::Graph& graph) {
   Converter converter(graph);
   std::vector<ir::Node*> narrow;
   for (ir::Node* node : graph.nodes()) {
-    if (!node->is_constant() && ops::has_narrow(*node) && !stays_narrow(*node)) narrow.push_back(node);
+    if (!node->is_constant() && ops::has_narrow(node->call()) && !stays_narrow(*node)) narrow.push_back(node);
   }
   for (ir::Node* node : narrow) converter.replace(node);
   if (!narrow.empty()) ir::Rewriter(graph).erase_dead();

@@ -10,7 +10,7 @@ namespace hetnn::passes {
 namespace {
 
 bool is_foldable(const ir::Node& node, const FoldConstantsOptions& options) {
-  if (node.is_constant() || !node.op().evaluate) return false;
+  if (node.is_constant() || !node.op().meaning) return false;
   int64_t in_bytes = 0, out_bytes = 0;
   for (size_t k = 0; k < node.inputs().size(); ++k) {
     if (!node.input(k)) continue;
@@ -19,7 +19,7 @@ bool is_foldable(const ir::Node& node, const FoldConstantsOptions& options) {
     in_bytes += constant->bytes();
   }
   std::set<std::string> symbols;
-  ir::collect_symbols(node, symbols);
+  ops::collect_symbols(node.call(), symbols);
   if (!symbols.empty()) return false;
   for (const ir::Value* output : node.outputs()) {
     out_bytes += elements(output->shape()).value() * dtype_bytes(output->dtype());
@@ -38,7 +38,7 @@ std::vector<Tensor> evaluate_constant(const ir::Node& node, const Bindings& bind
     const Tensor* constant = node.constant_input(k);
     inputs.push_back(constant ? std::optional<Tensor>(*constant) : std::nullopt);
   }
-  return ops::evaluate(node, inputs, bindings);
+  return ops::evaluate(node.call(), inputs, bindings);
 }
 
 }  // namespace

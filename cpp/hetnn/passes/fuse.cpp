@@ -52,7 +52,7 @@ std::vector<std::pair<const ir::Node*, int>> depths(const ir::Graph& graph) {
   return out;
 }
 
-std::vector<plan::FusionRow> fuse(ir::Graph& graph, const FuseOptions& options) {
+std::vector<report::FusionRow> fuse(ir::Graph& graph, const FuseOptions& options) {
   HETNN_ASSERT(!options.enabled || options.can_follow, "fusion needs to know what can follow what");
   std::map<const ir::Node*, CombinedLayer> layers;
   if (options.enabled && options.combines) layers = combine(graph, options);
@@ -87,9 +87,9 @@ std::vector<plan::FusionRow> fuse(ir::Graph& graph, const FuseOptions& options) 
   if (graph.stage < ir::Stage::fused) graph.stage = ir::Stage::fused;
 
   const Bindings hints = graph.hints();
-  std::vector<plan::FusionRow> rows;
+  std::vector<report::FusionRow> rows;
   for (const Group& group : groups) {
-    plan::FusionRow row{{}, {}, 0, bytes_of(group.nodes, hints)};
+    report::FusionRow row{{}, {}, 0, bytes_of(group.nodes, hints)};
     for (const ir::Node* node : group.nodes) {
       if (const auto layer = layers.find(node); layer != layers.end()) {
         row.nodes.insert(row.nodes.end(), layer->second.nodes.begin(), layer->second.nodes.end());

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "hetnn/ir/graph.h"
-#include "hetnn/plan/network.h"
+#include "hetnn/report/report.h"
 
 namespace hetnn::passes {
 
@@ -31,7 +31,7 @@ struct FuseOptions {
 /// chain, and no group waits for another that waits for it. The stage becomes fused.
 /// Returns a row for each group and each n-ary layer of more than one node: `into` is its first node.
 /// Depth: 0 for a node without inputs that vary, else 1 + the greatest among its producers.
-std::vector<plan::FusionRow> fuse(ir::Graph& graph, const FuseOptions& options);
+std::vector<report::FusionRow> fuse(ir::Graph& graph, const FuseOptions& options);
 
 /// Bytes of the distinct inputs of a chain of nodes that are not made inside it, constants included, and of the last
 /// node's outputs.

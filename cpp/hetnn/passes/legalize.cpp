@@ -205,9 +205,9 @@ Oracle accelerators(const target::Target& target, const Bindings& bindings) {
   return oracle;
 }
 
-std::vector<Rewrite> legalize(ir::Graph& graph, const Oracle& oracle, const LegalizeOptions& options) {
+std::vector<report::RewriteRow> legalize(ir::Graph& graph, const Oracle& oracle, const LegalizeOptions& options) {
   check_disabled_rules(options.disabled_rules);
-  std::vector<Rewrite> rewrites;
+  std::vector<report::RewriteRow> rewrites;
   Search search(oracle, options, graph.symbols);
   const ir::Graph::Nodes nodes = graph.nodes();
   for (auto at = nodes.begin(); at != nodes.end();) {
@@ -218,13 +218,12 @@ std::vector<Rewrite> legalize(ir::Graph& graph, const Oracle& oracle, const Lega
     std::vector<Candidate> candidates;
     const std::optional<Expansion> expansion = search.run(*node, candidates);
     if (!expansion) continue;
-    Rewrite rewrite{.rule = std::string(expansion->rule->name),
-                    .node = node->name(),
-                    .op = std::string(node->op().name),
-                    .form = {},
-                    .why = explain(*node, *expansion, candidates),
-                    .loc = node->loc(),
-                    .expansion_us = expansion->cost_us};
+    report::RewriteRow rewrite{.rule = std::string(expansion->rule->name),
+                               .node = node->name(),
+                               .op = std::string(node->op().name),
+                               .form = {},
+                               .why = explain(*node, *expansion, candidates),
+                               .predicted_us_after = expansion->cost_us};
     std::vector<std::string_view> used;
     replay(graph, node, *expansion, used);
     for (std::string_view name : used) rewrite.form += (rewrite.form.empty() ? "" : " + ") + std::string(name);
@@ -264,7 +263,7 @@ ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle,
     return out;
   };
   ChosenRewrites all = attempt();
-  const std::vector<Rewrite> possible = all.taken;
+  const std::vector<report::RewriteRow> possible = all.taken;
   if (mode == RewriteMode::always || possible.empty()) return all;
   // One rewrite left out at a time, starting from all: what does not pay at the end of a chain shows here.
   ChosenRewrites current = std::move(all);
@@ -279,9 +278,9 @@ ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle,
     }
   }
   if (current.cost_us <= best.cost_us) best = std::move(current);
-  for (const Rewrite& rewrite : possible) {
+  for (const report::RewriteRow& rewrite : possible) {
     const bool taken = std::any_of(best.taken.begin(), best.taken.end(),
-                                   [&](const Rewrite& other) { return other.node == rewrite.node; });
+                                   [&](const report::RewriteRow& other) { return other.node == rewrite.node; });
     if (!taken) best.refused.push_back(rewrite);
   }
   return best;

@@ -8,6 +8,7 @@
 
 #include "hetnn/ir/graph.h"
 #include "hetnn/passes/rule.h"
+#include "hetnn/report/report.h"
 #include "hetnn/target/target.h"
 
 namespace hetnn::passes {
@@ -34,23 +35,12 @@ struct LegalizeOptions {
 /// InvalidModel, with the nearest names there are, for a name of no rule that legalization could leave out.
 void check_disabled_rules(const std::vector<std::string>& names);
 
-/// One node made legal.
-struct Rewrite {
-  std::string rule;  // the rule at the node itself
-  std::string node;
-  std::string op;
-  std::string form;  // every rule of the expansion, outermost first: "prelu_one_branch + negate_as_depthwise"
-  std::string why;   // the device's lack, the price, and the price of the next best form
-  ir::Loc loc;
-  double expansion_us = 0;  // sum over the nodes that took its place, before neighbours were folded together
-};
-
 /// Expands every unsupported node that the rules can make wholly legal. For each node the search tries every rule at
 /// it, then recursively at the nodes of its right side, no rule twice on one path, and keeps the cheapest by `oracle`;
 /// ties go to the earlier rule. Then folds neighbouring convolutions together where that stays legal and is cheaper.
 /// Nodes for which there is no wholly legal expansion stay, and those whose result is empty. The stage becomes legal.
-/// Deterministic. InvalidModel as check_disabled_rules.
-std::vector<Rewrite> legalize(ir::Graph& graph, const Oracle& oracle, const LegalizeOptions& options = {});
+/// Deterministic. InvalidModel as check_disabled_rules. A row for each node made legal, without what only plans know.
+std::vector<report::RewriteRow> legalize(ir::Graph& graph, const Oracle& oracle, const LegalizeOptions& options = {});
 
 enum class RewriteMode : uint8_t { off, automatic, always };
 /// off, auto, always.
@@ -58,10 +48,10 @@ std::optional<RewriteMode> rewrite_mode_from_name(std::string_view name);
 
 struct ChosenRewrites {
   ir::Graph graph;
-  std::vector<Rewrite> taken;
-  std::vector<Rewrite> refused;  // would have been legal, but the plan is cheaper without
-  double cost_without_us = 0;    // of the plan without any rewrite
-  double cost_us = 0;            // of the plan of `graph`
+  std::vector<report::RewriteRow> taken;
+  std::vector<report::RewriteRow> refused;  // would have been legal, but the plan is cheaper without
+  double cost_without_us = 0;               // of the plan without any rewrite
+  double cost_us = 0;                       // of the plan of `graph`
 };
 
 /// Picks the rewrites by the cost of the whole plan. off: none; always: all; automatic: the cheapest by `plan_cost_us`

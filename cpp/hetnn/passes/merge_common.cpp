@@ -14,7 +14,7 @@ constexpr int64_t kCompareBytes = 1 << 16;
 
 // Nodes with unequal keys differ; pointers only tell equal from unequal, so their order changes no result.
 struct Key {
-  const ir::OpDef* op;
+  const ops::OpDef* op;
   std::vector<const ir::Value*> inputs;
   uint64_t constant_hash;
   auto operator<=>(const Key&) const = default;
@@ -51,7 +51,7 @@ size_t merge_common(ir::Graph& graph) {
     std::vector<ir::Node*>& candidates = seen[key_of(*node)];
     ir::Node* twin = nullptr;
     for (ir::Node* candidate : candidates) {
-      if (node->is_constant() ? same_constant(*candidate, *node) : ir::same(candidate->attrs(), node->attrs())) {
+      if (node->is_constant() ? same_constant(*candidate, *node) : ops::same(candidate->attrs(), node->attrs())) {
         twin = candidate;
         break;
       }

@@ -89,7 +89,7 @@ class Matcher {
     if (pattern.inputs.size() > std::max(node.inputs().size(), node.op().inputs.size())) return false;
     const size_t first = goals.size();
     for (size_t k = pattern.inputs.size(); k-- > 0;) goals.push_back({&pattern.inputs[k], node.input(k)});
-    const bool swap = node.op().has(ir::Trait::commutative) && pattern.inputs.size() == 2;
+    const bool swap = node.op().has(ops::Trait::commutative) && pattern.inputs.size() == 2;
     if (!swap) return solve(std::move(goals));
     const size_t captures = match_.captures_.size(), inner = match_.inner_.size();
     if (solve(goals)) return true;

@@ -7,12 +7,12 @@
 
 namespace hetnn::passes {
 
-ir::Value* Build::op(std::string_view name, std::vector<ir::Value*> inputs, ir::Attrs attrs) {
+ir::Value* Build::op(std::string_view name, std::vector<ir::Value*> inputs, ops::Attrs attrs) {
   return rewriter_.add(name, std::move(inputs), std::move(attrs), root_->name() + "." + std::string(name),
                        root_->loc());
 }
 
-ir::Value* Build::constant(Tensor value, const std::optional<ir::Quant>& quant) {
+ir::Value* Build::constant(Tensor value, const std::optional<ops::Quant>& quant) {
   return rewriter_.constant(std::move(value), root_->name() + ".const", quant);
 }
 
@@ -20,8 +20,8 @@ ir::Value* Build::constant(DType dtype, std::vector<int64_t> shape, std::span<co
   return constant(from_doubles(dtype, std::move(shape), values));
 }
 
-ir::Value* Build::like(const ir::Node& like, std::vector<ir::Value*> inputs, const ir::Attrs& changes) {
-  ir::Attrs attrs = like.attrs();
+ir::Value* Build::like(const ir::Node& like, std::vector<ir::Value*> inputs, const ops::Attrs& changes) {
+  ops::Attrs attrs = like.attrs();
   for (const auto& [name, value] : changes) attrs.insert_or_assign(name, value);
   return rewriter_.add(like.op().name, std::move(inputs), std::move(attrs), like.name(), like.loc());
 }

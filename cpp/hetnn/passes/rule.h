@@ -17,12 +17,12 @@ class Build {
  public:
   Build(ir::Rewriter& rewriter, const Match& match) : rewriter_(rewriter), root_(match.root()) {}
 
-  ir::Value* op(std::string_view name, std::vector<ir::Value*> inputs, ir::Attrs attrs = {});
-  ir::Value* constant(Tensor value, const std::optional<ir::Quant>& quant = std::nullopt);
+  ir::Value* op(std::string_view name, std::vector<ir::Value*> inputs, ops::Attrs attrs = {});
+  ir::Value* constant(Tensor value, const std::optional<ops::Quant>& quant = std::nullopt);
   /// A constant of `dtype` from doubles, rounded once.
   ir::Value* constant(DType dtype, std::vector<int64_t> shape, std::span<const double> values);
   /// A node of the same operator and attributes as `like`, with other inputs and some attributes changed.
-  ir::Value* like(const ir::Node& like, std::vector<ir::Value*> inputs, const ir::Attrs& changes = {});
+  ir::Value* like(const ir::Node& like, std::vector<ir::Value*> inputs, const ops::Attrs& changes = {});
 
   ir::Value* relu(ir::Value* x) { return op("relu", {x}); }
   ir::Value* add(ir::Value* a, ir::Value* b) { return op("add", {a, b}); }

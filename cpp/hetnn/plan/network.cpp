@@ -6,7 +6,7 @@
 #include <regex>
 
 #include "hetnn/base/error.h"
-#include "hetnn/plan/partition/explain.h"
+#include "hetnn/plan/partition/explain/explain.h"
 
 namespace hetnn::plan {
 namespace {
@@ -62,9 +62,9 @@ int64_t constant_bytes(const ir::Node& node) {
   return sum;
 }
 
-std::string reasons_text(const std::vector<ir::Reason>& reasons) {
+std::string reasons_text(const std::vector<ops::Reason>& reasons) {
   std::string out;
-  for (const ir::Reason& reason : reasons)
+  for (const ops::Reason& reason : reasons)
     out += text("\n    ", reason.label, ": ", reason.text, " (found ", reason.found, ", wanted ", reason.wanted, ")");
   return out;
 }
@@ -74,7 +74,7 @@ void refuse_homeless(const NetworkPlan& plan, const target::Target& target) {
   for (size_t k = 0; k < plan.nodes.size(); ++k) {
     const auto& answers = plan.support[k];
     if (std::any_of(answers.begin(), answers.end(), [](const target::Support& s) { return s.ok(); })) continue;
-    const std::string where = ir::to_string(plan.nodes[k]->loc());
+    const std::string where = ops::to_string(plan.nodes[k]->loc());
     homeless += text("\n  ", ir::describe(*plan.nodes[k]), where.empty() ? "" : " at " + where);
     for (size_t d = 0; d < answers.size(); ++d)
       homeless += text("\n   ", target.devices[d]->name(), ":", reasons_text(answers[d].reasons));
@@ -175,7 +175,7 @@ NetworkPlan describe_network(const ir::Graph& graph, const target::Target& targe
     for (const ir::Value* output : node->outputs())
       problem.output_bytes[last] += static_cast<double>(target::value_bytes(*output, hints));
     problem.macs[last] = target::work_of(*node, hints).macs;
-    problem.compute[last] = node->op().has(ir::Trait::compute);
+    problem.compute[last] = node->op().has(ops::Trait::compute);
     problem.weight_bytes.push_back(static_cast<double>(constant_bytes(*node)));
     problem.ops.emplace_back(node->op().name);
   }
@@ -221,7 +221,7 @@ NetworkPlan plan_network(const ir::Graph& graph, const target::Target& target, c
     const auto node = static_cast<size_t>(row.node);
     if (plan.result.device_of[node] == row.device) continue;
     plan.problem.time_of(row.node, row.device) = kUnsupported;
-    std::vector<ir::Reason>& reasons = plan.support[node][static_cast<size_t>(row.device)].reasons;
+    std::vector<ops::Reason>& reasons = plan.support[node][static_cast<size_t>(row.device)].reasons;
     if (!reasons.empty()) continue;
     reasons.push_back({text(plan.nodes[node]->op().name, "_refused"), to_string(plan.nodes[node]->output()->shape()),
                        "what the device's backend can compile", row.reason});

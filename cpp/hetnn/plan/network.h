@@ -9,7 +9,8 @@
 
 #include "hetnn/ir/graph.h"
 #include "hetnn/plan/cut.h"
-#include "hetnn/plan/partition/partition.h"
+#include "hetnn/plan/partition/strategies/partition.h"
+#include "hetnn/report/report.h"
 #include "hetnn/target/target.h"
 
 namespace hetnn::plan {
@@ -73,53 +74,20 @@ NetworkPlan plan_network(const ir::Graph& graph, const target::Target& target, c
 /// Cuts the planned graph by its plan.
 void apply(const NetworkPlan& plan, ir::Graph& graph);
 
-/// One rewriting as reports show it, and what it is worth by itself: against the same plan in which this node alone
-/// stays as it was written, on the general processor.
-struct RewriteRow {
-  std::string rule, node, op, form, why;
-  double bytes_avoided = 0;        // of its inputs and outputs, that would cross
-  int32_t launches_avoided = 0;    // of accelerators
-  double predicted_us_before = 0;  // its time on the general processor, those transfers and launches
-  double predicted_us_after = 0;   // of what took its place, before neighbours are folded together
-};
-/// All rewritings together: the best plan without any against the plan.
-struct RewritingTotals {
-  double bytes_avoided = 0;
-  int32_t launches_avoided = 0;
-  double predicted_us_before = 0;
-  double predicted_us_after = 0;
-};
-/// What was rewritten, as reports show it.
-struct Rewriting {
-  std::vector<RewriteRow> rows;
-  RewritingTotals totals;
-};
 /// Fills in all figures of `rows` but predicted_us_after. `before` describes the graph before it was rewritten, `plan`
 /// is that of the graph afterwards.
-void add_worth(const NetworkPlan& before, const NetworkPlan& plan, std::vector<RewriteRow>& rows);
+void add_worth(const NetworkPlan& before, const NetworkPlan& plan, std::vector<report::RewriteRow>& rows);
 /// `without` is the plan without any rewriting.
-RewritingTotals rewriting_totals(const NetworkPlan& without, const NetworkPlan& plan);
+report::RewritingTotals rewriting_totals(const NetworkPlan& without, const NetworkPlan& plan);
 
-/// One fused group as reports show it.
-struct FusionRow {
-  std::string into;
-  std::vector<std::string> nodes;
-  double bytes_before = 0;
-  double bytes_after = 0;
-  std::optional<double> predicted_us_before = {};  // of the nodes one by one; where the device predicts groups
-  std::optional<double> predicted_us_after = {};
-};
+/// The report but for what was rewritten and fused. `predicted_us` counts transfers and launches.
+report::Report report_of(const NetworkPlan& plan, const ir::Graph& graph, std::string_view strategy);
 
-/// The report of docs/report.md as JSON text. `predicted_us` counts transfers and launches.
-std::string report_json(const NetworkPlan& plan, const ir::Graph& graph, std::string_view strategy,
-                        const Rewriting& rewriting, const std::vector<FusionRow>& fusions);
+/// Why the node is where it is: device, cost here and elsewhere, reasons, and the change that would move it.
+report::WhyRow why_row(const NetworkPlan& plan, std::string_view node);
 
-/// Why the node is where it is: device, cost here and elsewhere, reasons, and the change that would move it. JSON text.
-std::string why_json(const NetworkPlan& plan, std::string_view node);
-
-/// Every node that no accelerator takes, with all reasons of each of them, as JSON text: rows as the report's
-/// `not_on_preferred`; `device` is null where the general processor does not take it either. Needs no plan, only the
-/// problem.
-std::string unsupported_json(const NetworkPlan& plan);
+/// Every node that no accelerator takes, with all reasons of each of them; `device` is none where the general processor
+/// does not take it either. Needs no plan, only the problem.
+std::vector<report::NodeRow> unsupported_nodes(const NetworkPlan& plan);
 
 }  // namespace hetnn::plan

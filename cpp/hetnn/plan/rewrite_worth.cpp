@@ -96,11 +96,11 @@ double crossing_bytes(const NetworkPlan& plan) {
 
 }  // namespace
 
-void add_worth(const NetworkPlan& before, const NetworkPlan& plan, std::vector<RewriteRow>& rows) {
+void add_worth(const NetworkPlan& before, const NetworkPlan& plan, std::vector<report::RewriteRow>& rows) {
   Written written = locate(before, plan);
   std::map<std::string_view, int32_t> index;
   for (size_t k = 0; k < before.nodes.size(); ++k) index.emplace(before.nodes[k]->name(), static_cast<int32_t>(k));
-  for (RewriteRow& row : rows) {
+  for (report::RewriteRow& row : rows) {
     const int32_t node = index.at(row.node), device = written.device(node);
     row.predicted_us_before = before.problem.time_of(node, 0);
     if (device == 0) continue;
@@ -115,7 +115,7 @@ void add_worth(const NetworkPlan& before, const NetworkPlan& plan, std::vector<R
   }
 }
 
-RewritingTotals rewriting_totals(const NetworkPlan& without, const NetworkPlan& plan) {
+report::RewritingTotals rewriting_totals(const NetworkPlan& without, const NetworkPlan& plan) {
   return {crossing_bytes(without) - crossing_bytes(plan), accelerator_launches(without) - accelerator_launches(plan),
           without.result.cost_us, plan.result.cost_us};
 }

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -42,8 +43,10 @@ Blob map_file(const std::string& path) {
 }
 
 void write_file(const std::string& path, std::span<const std::byte> bytes) {
-  std::string beside = path + ".XXXXXX";
-  const Descriptor file(::mkstemp(beside.data()));
+  // Not mkstemp: a file opened in the usual way gets the rights that the user's mask gives.
+  static std::atomic<uint32_t> count = 0;
+  const std::string beside = text(path, ".", ::getpid(), "-", count++);
+  const Descriptor file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   auto fail = [&](const char* what) {
     const int reason = errno;
     if (file.fd >= 0) ::unlink(beside.c_str());
@@ -57,9 +60,6 @@ void write_file(const std::string& path, std::span<const std::byte> bytes) {
     if (wrote < 0) fail("written");
     done += static_cast<size_t>(wrote);
   }
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  ::fchmod(file.fd, 0666 & ~mask);
   if (::fsync(file.fd) != 0) fail("written");
   if (::rename(beside.c_str(), path.c_str()) != 0) fail("renamed into place");
 }

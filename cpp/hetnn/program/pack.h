@@ -1,6 +1,7 @@
 // Programs as bytes: one safetensors file whose metadata carries the program (docs/format.md).
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -8,12 +9,14 @@
 
 namespace hetnn::program {
 
-/// The executable image of a program.
-std::vector<std::byte> pack(const Program& program);
+/// The executable image of a program. With a beginning of its weights it is an addition to an executable that has the
+/// bytes before: everything but those.
+std::vector<std::byte> pack(const Program& program, int64_t weights_begin_bytes = 0);
 
-/// The program in an image; its weights stay in the image's memory. Checks sizes, bounds, ids and hashes; InvalidModel
-/// names the field that is wrong, what was found and what was expected. `called` is how messages call the image.
-Program unpack(const Blob& image, const std::string& called = "the executable");
+/// The program in an image; its weights stay in the image's memory, after those of `before` where it is an addition.
+/// Checks sizes, bounds, ids and hashes; InvalidModel names the field that is wrong, what was found and what was
+/// expected. `called` is how messages call the image.
+Program unpack(const Blob& image, const std::string& called = "the executable", const Weights& before = {});
 
 /// A file mapped read-only. InvalidModel with the system's reason when it cannot be read or is empty.
 Blob map_file(const std::string& path);
@@ -21,11 +24,8 @@ Blob map_file(const std::string& path);
 /// Writes to a file beside `path` and renames it, so that nothing half-written stays. Error with the system's reason.
 void write_file(const std::string& path, std::span<const std::byte> bytes);
 
-/// Throws InvalidModel naming the first thing in a program that makes no sense: an id, an offset, a size, a name.
-void validate(const Program& program, const std::string& called);
-
-/// The program's structure as JSON text and back; weights, report and target stand elsewhere in the image.
+/// The program's structure as JSON text and back; weights, code, report and target stand elsewhere in the image.
 std::string structure_json(const Program& program);
-Program parse_structure(std::string_view json, const std::string& called);
+Program parse_structure(std::string_view json, std::span<const std::byte> code, const std::string& called);
 
 }  // namespace hetnn::program

@@ -1,22 +1,20 @@
-// The executable format as plain data: buffers, commands, subprograms. The compiler writes it, the runtime runs it.
+// The executable format as plain data: buffers, subprograms, weights. The compiler writes it, the runtime runs it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <memory>
-#include <span>
+#include <optional>
 #include <string>
-#include <variant>
+#include <string_view>
 #include <vector>
 
 #include "hetnn/base/dim.h"
 #include "hetnn/base/dtype.h"
 #include "hetnn/base/layout.h"
+#include "hetnn/ops/type.h"
+#include "hetnn/program/weights.h"
 
 namespace hetnn::program {
-
-inline constexpr int64_t kAlignment = 64;
 
 enum class Place : uint8_t { input, output, arena, constant };
 
@@ -25,10 +23,11 @@ struct Buffer {
   std::string name;
   DType dtype = DType::f32;
   Shape shape;  // logical, channels first; of a packed constant the unpacked weight's
+  std::optional<ops::Quant> quant = std::nullopt;
   Layout layout = Layout::plain;
   Dim pitch = 0;  // elements between pixels; nhwc only
   Place place = Place::arena;
-  /// Constants: where their bytes stand in the weights blob, 64-byte aligned.
+  /// Constants: where their bytes stand in the weights, 64-byte aligned.
   int64_t offset_bytes = 0;
   int64_t size_bytes = 0;
   /// Constants: bytes made by the kernel's pack function.
@@ -36,90 +35,26 @@ struct Buffer {
   bool operator==(const Buffer&) const = default;
 };
 
-using Param = std::variant<Dim, double, std::string, std::vector<Dim>, std::vector<double>>;
-using Params = std::map<std::string, Param, std::less<>>;
+/// Code for a device: bytes that only the device reads, checks and versions.
+struct Code {
+  std::string kind;  // of the device
+  int64_t version = 0;
+  std::vector<std::byte> bytes;
 
-/// One kernel launch on the CPU.
-struct Command {
-  std::string kernel;
-  std::vector<int32_t> inputs;  // buffers
-  std::vector<int32_t> outputs;
-  Params params;
-  std::string node;  // the source node, for traces
-  bool operator==(const Command&) const = default;
-};
-
-struct CpuCode {
-  std::vector<Command> commands;
-  bool operator==(const CpuCode&) const = default;
-};
-
-/// Where a buffer's values stand in the accelerator's DRAM: dense, in this layout, of this element type.
-struct NpuPort {
-  int32_t buffer = -1;
-  int64_t offset_bytes = 0;
-  DType dtype = DType::f32;
-  Layout layout = Layout::plain;
-  bool operator==(const NpuPort&) const = default;
-};
-
-/// One layer of a command stream, for reports.
-struct NpuLayer {
-  std::string node;
-  std::string op;
-  int64_t first_word = 0;
-  int64_t last_word = 0;  // one past the last
-  int64_t cycles = 0;
-  int64_t dma_bytes = 0;
-  int64_t macs = 0;
-  bool operator==(const NpuLayer&) const = default;
-};
-
-/// The command stream for one value of every symbol.
-struct NpuVariant {
-  Bindings bindings;
-  int64_t words_offset_bytes = 0;  // in the blob: 64-bit words, little-endian
-  int64_t word_count = 0;
-  int64_t image_offset_bytes = 0;  // in the blob: the constants, the device's read-only region
-  int64_t image_bytes = 0;
-  int64_t dram_bytes = 0;  // of the arena, the region that ports lie in
-  int64_t sram_peak_bytes = 0;
-  int64_t cycles = 0;
-  std::vector<NpuPort> inputs;  // in the order of the subprogram's inputs
-  std::vector<NpuPort> outputs;
-  std::vector<NpuLayer> layers;
-  bool operator==(const NpuVariant&) const = default;
-};
-
-struct NpuCode {
-  std::string spec_json;
-  std::vector<NpuVariant> variants;
-  /// Not empty: runs along this symbol are independent, so that a run may be made of runs of compiled sizes.
-  std::string batch_symbol;
-  bool operator==(const NpuCode&) const = default;
-};
-
-/// A graph as IR text with its constants, for a process that has the operators' meanings.
-struct ReferenceCode {
-  int64_t text_offset_bytes = 0;  // in the blob
-  int64_t text_bytes = 0;
-  bool operator==(const ReferenceCode&) const = default;
-};
-
-/// Planned, but not to be run.
-struct NullCode {
-  bool operator==(const NullCode&) const = default;
+  static Code of_text(std::string kind, int64_t version, std::string_view text);
+  /// The bytes as text. InvalidModel naming `called` unless they are of this version.
+  std::string_view as_text(int64_t expected_version, const std::string& called) const;
+  bool operator==(const Code&) const = default;
 };
 
 /// One device visit.
 struct Subprogram {
   std::string name;
   std::string device;
-  std::string kind;  // cpu, npu, reference, null
-  std::vector<int32_t> inputs;
+  std::vector<int32_t> inputs;  // buffers
   std::vector<int32_t> outputs;
   std::vector<int32_t> depends_on;  // earlier subprograms
-  std::variant<CpuCode, NpuCode, ReferenceCode, NullCode> code;
+  Code code;
   bool operator==(const Subprogram&) const = default;
 };
 
@@ -136,15 +71,9 @@ struct State {
   std::string name;
   int32_t input = -1;  // buffers
   int32_t output = -1;
-  int64_t offset_bytes = 0;  // of the initial value in the blob, dense
+  int64_t offset_bytes = 0;  // of the initial value in the weights, dense
   int64_t size_bytes = 0;
   bool operator==(const State&) const = default;
-};
-
-/// Bytes that may be mapped from a file; `owner` keeps them alive.
-struct Blob {
-  std::shared_ptr<const void> owner;
-  std::span<const std::byte> bytes;
 };
 
 struct Program {
@@ -154,7 +83,7 @@ struct Program {
   std::vector<Port> outputs;
   std::vector<State> states;
   std::vector<Subprogram> subprograms;  // in run order
-  Blob weights;
+  Weights weights;
   std::string report_json = "{}";
   std::string target_json = "{}";
   std::string hetnn_version;

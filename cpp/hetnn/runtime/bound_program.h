@@ -1,48 +1,46 @@
-// A program bound to the values of its symbols: concrete shapes, arena offsets, kernels made.
+// A program loaded, with its code read, and bound to the values of its symbols: concrete shapes and arena offsets.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "hetnn/kernels/kernel.h"
-#include "hetnn/program/program.h"
+#include "hetnn/runtime/executor.h"
 
 namespace hetnn::runtime {
 
-struct BoundBuffer {
-  std::vector<int64_t> shape;
-  kernels::TensorView view;
-  int64_t size_bytes = 0;
-  int64_t arena_offset_bytes = -1;  // arena buffers only
+/// A program and the executors of its subprograms, in order.
+struct LoadedProgram {
+  program::Program program;
+  std::vector<std::unique_ptr<const Executor>> executors;
 };
 
-struct BoundCommand {
-  std::unique_ptr<const kernels::Kernel> kernel;
-  const program::Command* command = nullptr;
-  bool serial = false;
-};
+/// Reads and checks all code. InvalidModel naming `called` and the field.
+std::shared_ptr<const LoadedProgram> load(program::Program program, const std::string& called);
 
-struct BoundSubprogram {
-  const program::Subprogram* subprogram = nullptr;
-  std::vector<BoundCommand> commands;            // of a cpu subprogram
-  const program::NpuVariant* variant = nullptr;  // of an npu subprogram
+/// The subprograms of one device instance, which run one after another.
+struct Lane {
+  std::vector<int> steps;
+  int64_t scratch_bytes = 0;
 };
 
 /// Immutable once made; shared by all runs of the same shapes. Keeps its program alive.
 struct BoundProgram {
-  std::shared_ptr<const program::Program> program;
+  std::shared_ptr<const LoadedProgram> loaded;
   Bindings bindings;
   int threads = 1;
   std::vector<BoundBuffer> buffers;
-  std::vector<BoundSubprogram> subprograms;
+  std::vector<std::unique_ptr<const BoundCode>> codes;  // of the subprograms; null where there is none for these sizes
+  std::vector<Lane> lanes;
+  bool overlaps = false;  // some subprograms of different devices may run at once
   int64_t arena_bytes = 0;
-  int64_t scratch_bytes = 0;
+
+  const program::Program& program() const { return loaded->program; }
 };
 
-/// Binds `program`. Throws InvalidModel when a shape comes out negative, and what kernels throw for calls they cannot
-/// serve. An npu subprogram without code for these bindings leaves its variant null.
-std::shared_ptr<const BoundProgram> bind(std::shared_ptr<const program::Program> program, const Bindings& bindings,
+/// Binds a program. Throws InvalidModel when a shape comes out negative, and what devices throw for sizes they cannot
+/// serve.
+std::shared_ptr<const BoundProgram> bind(std::shared_ptr<const LoadedProgram> loaded, const Bindings& bindings,
                                          int threads);
 
 }  // namespace hetnn::runtime

@@ -1,6 +1,8 @@
 // One loop over pixels and channels, with strides for both sides.
 #include "hetnn/runtime/layout_copy.h"
 
+#include <cstring>
+
 namespace hetnn::runtime {
 namespace {
 
@@ -33,8 +35,15 @@ void copy_elements(const std::vector<int64_t>& shape, const std::byte* source, c
 
 }  // namespace
 
-void copy_map(int64_t elem_bytes, const std::vector<int64_t>& shape, const std::byte* from, const MapLayout& in,
-              std::byte* to, const MapLayout& out) {
+void copy_value(DType dtype, const std::vector<int64_t>& shape, const std::byte* from, const MapLayout& in,
+                std::byte* to, const MapLayout& out) {
+  const int64_t elem_bytes = dtype_bytes(dtype);
+  if (shape.size() != 4 || (in.layout == Layout::plain && out.layout == Layout::plain)) {
+    int64_t bytes = elem_bytes;
+    for (const int64_t dim : shape) bytes *= dim;
+    if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+    return;
+  }
   const auto copy = elem_bytes == 1   ? copy_elements<uint8_t>
                     : elem_bytes == 2 ? copy_elements<uint16_t>
                     : elem_bytes == 4 ? copy_elements<uint32_t>

@@ -1,10 +1,11 @@
-// Feature maps between layouts.
+// Values between layouts.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "hetnn/base/dtype.h"
 #include "hetnn/base/layout.h"
 
 namespace hetnn::runtime {
@@ -15,8 +16,8 @@ struct MapLayout {
   int64_t pitch_elems = 0;
 };
 
-/// Copies a value of shape [N,C,H,W], in elements of 1, 2, 4 or 8 bytes, from one layout to another.
-void copy_map(int64_t elem_bytes, const std::vector<int64_t>& shape, const std::byte* from, const MapLayout& in,
-              std::byte* to, const MapLayout& out);
+/// Copies a value from one layout to another. Values of other ranks than 4 must be dense.
+void copy_value(DType dtype, const std::vector<int64_t>& shape, const std::byte* from, const MapLayout& in,
+                std::byte* to, const MapLayout& out);
 
 }  // namespace hetnn::runtime

@@ -3,29 +3,47 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include "hetnn/base/error.h"
+#include "hetnn/npu/code.h"
 
 namespace hetnn::sim {
 
 using namespace hetnn::npu;  // NOLINT(google-build-using-namespace): the instructions' own names
 
-Machine::Machine(const Spec& spec, std::span<const uint64_t> words, std::span<const std::byte> weights,
-                 int64_t arena_bytes)
+Machine::Machine(const Spec& spec, std::span<const uint64_t> words,
+                 std::span<const std::span<const std::byte>> constants, int64_t arena_bytes)
     : spec_(spec),
       instructions_(decode(words)),
-      weights_(weights),
       arena_(static_cast<size_t>(arena_bytes)),
       scratchpad_(static_cast<size_t>(spec.scratchpad().bytes)),
       shadow_(static_cast<size_t>(spec.scratchpad().bytes)),
-      timing_(time_stream(spec_, instructions_)) {}
+      timing_(time_stream(spec_, instructions_)) {
+  int64_t at = 0;
+  for (const std::span<const std::byte> constant : constants) {
+    constants_.emplace_back(at, constant);
+    at =
+        (at + static_cast<int64_t>(constant.size()) + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment;
+  }
+}
 
+// A transfer's run lies in the arena, or in one constant.
 const std::byte* Machine::dram(int64_t region, int64_t addr, int64_t bytes, bool writes) {
   const bool arena = region == static_cast<int64_t>(Region::arena);
-  const auto size = static_cast<int64_t>(arena ? arena_.size() : weights_.size());
-  HETNN_ASSERT(addr >= 0 && bytes >= 0 && addr <= size - bytes && (arena || !writes), "instruction ", at_, " (",
-               to_text(instructions_[at_]), ") reaches bytes [", addr, ", +", bytes, ") of a region of ", size);
-  return (arena ? arena_.data() : weights_.data()) + addr;
+  std::span<const std::byte> memory = arena_;
+  int64_t begin = 0;
+  if (!arena) {
+    auto after = std::upper_bound(constants_.begin(), constants_.end(), addr,
+                                  [](int64_t value, const auto& constant) { return value < constant.first; });
+    memory = {};
+    if (after != constants_.begin()) std::tie(begin, memory) = *std::prev(after);
+  }
+  const auto size = static_cast<int64_t>(memory.size());
+  HETNN_ASSERT(addr >= 0 && bytes >= 0 && addr - begin <= size - bytes && (arena || !writes), "instruction ", at_, " (",
+               to_text(instructions_[at_]), ") reaches bytes [", addr, ", +", bytes, ") of a region of ", size,
+               " from ", begin);
+  return memory.data() + (addr - begin);
 }
 
 std::byte* Machine::sram(int64_t addr, int64_t bytes) {

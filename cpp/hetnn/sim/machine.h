@@ -18,12 +18,15 @@ namespace hetnn::sim {
 /// the compiler predicts with. Used by one run at a time.
 class Machine {
  public:
-  /// Decodes `words` and times them. `weights` stays alive and unchanged as long as the machine. Throws InvalidModel
-  /// for words that are no sound stream.
-  Machine(const npu::Spec& spec, std::span<const uint64_t> words, std::span<const std::byte> weights,
+  /// Decodes `words` and times them. The read-only region holds `constants` one after another, each at the next
+  /// multiple of npu::kConstantAlignment; they stay alive and unchanged as long as the machine. Throws InvalidModel for
+  /// words that are no sound stream.
+  Machine(const npu::Spec& spec, std::span<const uint64_t> words, std::span<const std::span<const std::byte>> constants,
           int64_t arena_bytes);
 
   std::byte* arena() { return arena_.data(); }
+  /// Of its memories.
+  int64_t bytes() const { return static_cast<int64_t>(arena_.size() + scratchpad_.size() + shadow_.size()); }
   /// Executes the stream. Throws InternalError naming the instruction that reaches outside a memory, reads scratchpad
   /// that was never written, or is of a type the engine lacks.
   void run();
@@ -64,7 +67,7 @@ class Machine {
 
   npu::Spec spec_;
   std::vector<npu::Instruction> instructions_;
-  std::span<const std::byte> weights_;
+  std::vector<std::pair<int64_t, std::span<const std::byte>>> constants_;  // by where they begin
   std::vector<std::byte> arena_;
   std::vector<std::byte> scratchpad_;
   std::vector<uint8_t> shadow_;  // for every byte, whether this run has written it

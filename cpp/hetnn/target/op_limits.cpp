@@ -15,12 +15,12 @@ std::string dtype_list(const std::vector<DType>& dtypes) {
 }
 
 void check_types(const ir::Node& node, std::string_view device, const OpLimits& limits, Support& support) {
-  const ir::OpDef& op = node.op();
+  const ops::OpDef& op = node.op();
   auto check = [&](std::string_view which, const ir::Value& value) {
     // The integers of a bias are those of the sums, wherever i8 is computed.
     const DType dtype = value.dtype() == DType::i32 && value.type().quant ? DType::i8 : value.dtype();
     if (dtype == DType::i8 && !value.type().quant) {
-      support.reasons.push_back({text(op.name, "_quantized"), ir::to_string(value.type()), "i8 with a scale",
+      support.reasons.push_back({text(op.name, "_quantized"), ops::to_string(value.type()), "i8 with a scale",
                                  text(device, " computes i8 as quantized reals; '", which, "' has no scale")});
     }
     if (std::find(limits.dtypes.begin(), limits.dtypes.end(), dtype) == limits.dtypes.end()) {
@@ -44,7 +44,7 @@ void check_types(const ir::Node& node, std::string_view device, const OpLimits& 
 void check_metrics(const ir::Node& node, std::string_view device, const OpLimits& limits, const Bindings& bindings,
                    Support& support) {
   if (!node.op().metrics || limits.limits.empty()) return;
-  for (const ir::Metric& metric : node.op().metrics(node)) {
+  for (const ops::Metric& metric : node.op().metrics(node.call())) {
     const auto value = static_cast<double>(metric.value.evaluate(bindings));
     auto compare = [&](std::string_view suffix, bool upper) {
       auto at = limits.limits.find(text(metric.name, suffix));
@@ -64,7 +64,7 @@ void check_metrics(const ir::Node& node, std::string_view device, const OpLimits
 Support check_limits(const ir::Node& node, std::string_view device_class, std::string_view device,
                      const OpLimitsTable& table, const Bindings& bindings) {
   Support support;
-  const ir::OpDef& op = node.op();
+  const ops::OpDef& op = node.op();
   auto at = table.find(op.name);
   if (at == table.end()) {
     support.reasons.push_back({text(op.name, "_missing"), std::string(op.name), "an operator of the device",
@@ -73,9 +73,9 @@ Support check_limits(const ir::Node& node, std::string_view device_class, std::s
     check_types(node, device, at->second, support);
     check_metrics(node, device, at->second, bindings, support);
   }
-  for (const ir::Constraint& constraint : op.constraints) {
+  for (const ops::Constraint& constraint : op.constraints) {
     if (constraint.device_class != device_class) continue;
-    if (auto violation = constraint.violation(node)) {
+    if (auto violation = constraint.violation(node.call())) {
       support.reasons.push_back(
           {std::string(constraint.label), violation->first, violation->second, std::string(constraint.text)});
     }

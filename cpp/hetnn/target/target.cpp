@@ -19,7 +19,7 @@ size_t Target::device_index(std::string_view device) const {
 Bindings trial_bindings(const ir::Node& node) {
   constexpr int64_t kTrialSize = 64;
   std::set<std::string> symbols;
-  ir::collect_symbols(node, symbols);
+  ops::collect_symbols(node.call(), symbols);
   Bindings out;
   for (const std::string& symbol : symbols) out[symbol] = kTrialSize;
   return out;
@@ -38,10 +38,10 @@ int64_t bytes_touched(const ir::Node& node, const Bindings& bindings) {
 
 ConcreteWork work_of(const ir::Node& node, const Bindings& bindings) {
   if (node.op().work) {
-    const ir::Work work = node.op().work(node);
+    const ops::Work work = node.op().work(node.call());
     return {static_cast<double>(work.macs.evaluate(bindings)), static_cast<double>(work.flops.evaluate(bindings))};
   }
-  if (!node.op().has(ir::Trait::elementwise)) return {};
+  if (!node.op().has(ops::Trait::elementwise)) return {};
   return {0, static_cast<double>(elements(node.output()->shape()).evaluate(bindings))};
 }
 

@@ -15,7 +15,7 @@ namespace hetnn::target {
 
 /// A device's answer about one node: fit, or every reason why not.
 struct Support {
-  std::vector<ir::Reason> reasons;
+  std::vector<ops::Reason> reasons;
   bool ok() const { return reasons.empty(); }
 };
 

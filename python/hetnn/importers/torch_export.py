@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,9 @@ from torch.export.graph_signature import InputKind, OutputKind
 from hetnn import _core
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers import Imported
+from hetnn.importers.registry import TORCH
 from hetnn.importers.symbols import Symbols
-from hetnn.importers.torch_rules import DTYPES, REFINEMENTS, RULES, Call
+from hetnn.importers.torch_rules import DTYPES, Call
 
 # Composites that stay whole: decomposed, they would hide what a device can do at once.
 _WHOLE = [
@@ -100,9 +100,6 @@ class _Importer:
         self.builder = _core.GraphBuilder("main")
         self.symbols = Symbols()
         self._values: dict[torch.fx.Node, Any] = {}
-        self._one_to_one = {
-            overload: (op, arguments.split()) for op in _core.operators() for overload, arguments in op["torch"]
-        }
         self._problems: dict[str, list[str]] = {}
         self._states: dict[str, tuple[str, Any]] = {}  # of a buffer: its input, its initial value
         self._missing: set[torch.fx.Node] = set()  # not imported, or read from what is not
@@ -197,25 +194,25 @@ class _Importer:
 
     def _convert(self, node: torch.fx.Node) -> None:
         target = str(node.target)
+        picks = node.target is operator.getitem
+        counts = isinstance(node.meta.get("val"), (torch.SymInt, int))
+        if not (picks or counts or target in _VANISH or TORCH.knows(target)):
+            self._note(node, target)
+            return
         if any(value in self._missing for value in node.all_input_nodes):
             self._missing.add(node)
             return
-        if node.target is operator.getitem:
+        if picks:
             source, index = node.args
             self._values[node] = self._values[source][index]  # type: ignore[index]
             return
-        if isinstance(node.meta.get("val"), (torch.SymInt, int)) or target in _VANISH:
+        if counts or target in _VANISH:
             self._values[node] = None  # read as an expression where it is used
             return
         try:
-            if target in REFINEMENTS:
-                self._values[node] = REFINEMENTS[target](self._call(node))
-            elif target in self._one_to_one:
-                self._values[node] = self._map(node, *self._one_to_one[target])
-            elif target in RULES:
-                self._values[node] = RULES[target](self._call(node))
-            else:
-                self._note(node, target)
+            call = self._call(node)
+            row = TORCH.rows.get(target)
+            self._values[node] = call.by_row(row) if row else TORCH.rules[target](call)
         except (Unsupported, InvalidModel) as error:
             self._note(node, target, str(error).split("\n")[0])
 
@@ -258,31 +255,6 @@ class _Importer:
         if isinstance(value, (list, tuple)):
             return [self._argument(item) for item in value]
         return value
-
-    def _map(self, node: torch.fx.Node, op: dict[str, Any], arguments: Sequence[str]) -> Any:
-        """A one-to-one name: arguments in order become inputs and attributes."""
-        call = self._call(node)
-        inputs: dict[str, Any] = {}
-        attrs: dict[str, Any] = {}
-        input_names = [row["name"] for row in op["inputs"]]
-        kinds = {row["name"]: row["kind"] for row in op["attrs"]}
-        for place, name in zip(call.names, [a for a in arguments if "=" not in a], strict=False):
-            value = call.args[place]
-            if name == "-" or value is None:
-                continue
-            if name in input_names:
-                inputs[name] = value
-            elif kinds[name] == "dtype":
-                attrs[name] = self.dtype(value)
-            else:
-                attrs[name] = value
-        given = [inputs.get(name) for name in input_names]
-        flat = [*given[:-1], *given[-1]] if given and isinstance(given[-1], list) else given
-        elementwise = "elementwise" in op["traits"]
-        if elementwise and len(input_names) >= 2:
-            flat = call.promote(flat, compare=call.dtype() == "bool")
-        outputs = call.create_all(op["name"], flat, attrs)
-        return outputs[0] if len(outputs) == 1 else outputs
 
     def loc(self, node: torch.fx.Node) -> tuple[str, str, int]:
         scope = ""

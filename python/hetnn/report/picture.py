@@ -1,10 +1,15 @@
-"""The graph of a plan as SVG: one box a node, coloured by device; edges that cross between devices stand out."""
+"""The picture of a plan as SVG: its graph, one box a node, coloured by device, and below it the schedule.
+
+Rows go by the longest way from an input. An edge that skips rows has a place of its own in each of them, so it passes
+beside the boxes and never behind one. Edges that cross between devices stand out.
+"""
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from html import escape
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 # (fill, line) of each device in the order of the plan: general processor first.
@@ -15,13 +20,21 @@ PALETTE = [
     ("#f3e0f4", "#9a5aa0"),
     ("#f9dede", "#b85450"),
 ]
-CROSSING = "#c0392b"
-PLAIN = "#889"
+CROSSING = {"stroke": "#c0392b", "stroke-width": "2.2"}
+PLAIN = {"stroke": "#889", "stroke-width": "1.1"}
+# Larger graphs are drawn as their schedule only, and of that the first boxes and lines.
+MOST_NODES = 600
+MOST_LINES = 3000
 
 _BOX_HEIGHT = 26
-_ROW_HEIGHT = 46
+_ROW_HEIGHT = 50
 _GAP = 18
+_EDGE_WIDTH = 4.0
 _CHARACTER = 6.6  # width of one at this font size
+_MARGIN = 20
+_TOP = 64
+_LANE = 44
+_LEAST_SCHEDULE_WIDTH = 560.0
 
 
 @dataclass(frozen=True)
@@ -35,108 +48,269 @@ class PictureNode:
     subgraph: int
 
 
-def _rows(nodes: Sequence[PictureNode]) -> list[list[PictureNode]]:
-    """Nodes by their longest distance from a source; within a row near their producers."""
-    depth: dict[str, int] = {}
-    for node in nodes:  # in topological order
-        depth[node.name] = 1 + max((depth[name] for name in node.inputs if name in depth), default=-1)
-    rows: list[list[PictureNode]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
-    for node in nodes:
-        rows[depth[node.name]].append(node)
-    place: dict[str, float] = {}
-    for row in rows:
-        wanted = {}
-        for k, node in enumerate(row):
-            above = [place[name] for name in node.inputs if name in place]
-            wanted[node.name] = (sum(above) / len(above) if above else float(k), k)
-        row.sort(key=lambda node: wanted[node.name])
-        for k, node in enumerate(row):
-            place[node.name] = k - (len(row) - 1) / 2
-    return rows
+@dataclass(frozen=True)
+class PictureSubgraph:
+    """A subgraph in the schedule."""
+
+    device: str
+    start_us: float
+    finish_us: float
+
+
+@dataclass
+class _Place:
+    """What has a place in a row: a node, or an edge that passes."""
+
+    row: int
+    width: float
+    x: float = 0.0  # of its centre
+    above: list[_Place] = field(default_factory=list)
+    below: list[_Place] = field(default_factory=list)
+
+    @property
+    def y(self) -> float:
+        return float(_TOP + self.row * _ROW_HEIGHT)
+
+
+@dataclass
+class _Layout:
+    places: dict[str, _Place]
+    edges: list[tuple[list[_Place], bool]]  # where each passes from its producer to its reader; whether it crosses
+    width: float
+    height: float
 
 
 def _label(node: PictureNode) -> str:
-    return node.op if node.op == node.name else f"{node.op} {node.name}"
+    return node.name if node.op in ("", node.name) else f"{node.op} {node.name}"
 
 
-def _width(node: PictureNode) -> float:
-    return 16 + _CHARACTER * len(_label(node))
-
-
-def draw_plan(nodes: Iterable[PictureNode], devices: Sequence[str], title: str = "") -> str:
-    """The picture of `nodes`, which are in topological order; `devices` gives the colours their order."""
-    nodes = list(nodes)
-    rows = _rows(nodes)
-    colours = {device: PALETTE[k % len(PALETTE)] for k, device in enumerate(devices)}
-    widths = [sum(_width(node) for node in row) + _GAP * (len(row) - 1) for row in rows]
-    legend, legend_width = _legend(nodes, devices, colours)
-    width = max([legend_width, *widths]) + 40
-    top = 64
-    centre: dict[str, tuple[float, float]] = {}
-    for k, row in enumerate(rows):
-        x = (width - widths[k]) / 2
-        for node in row:
-            centre[node.name] = (x + _width(node) / 2, top + k * _ROW_HEIGHT)
-            x += _width(node) + _GAP
-    height = top + len(rows) * _ROW_HEIGHT
+def _lay_out(nodes: Sequence[PictureNode]) -> _Layout:
+    places: dict[str, _Place] = {}
+    rows: list[list[_Place]] = []
+    edges: list[tuple[list[_Place], bool]] = []
     device_of = {node.name: node.device for node in nodes}
+    passing: dict[tuple[str, bool, int], _Place] = {}  # edges of one value go together
 
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" '
-        f'height="{height}" font-family="system-ui, sans-serif" font-size="11">',
-        f"<title>{escape(title or 'plan')}</title>",
-        f'<rect width="{width:.0f}" height="{height}" fill="#fff"/>',
-        f'<text x="20" y="20" font-size="13" font-weight="600">{escape(title)}</text>',
-        legend,
-    ]
-    for node in nodes:
-        for name in dict.fromkeys(node.inputs):
-            if name in centre:
-                parts.append(_edge(centre[name], centre[node.name], device_of[name] != node.device))
-    parts += [_box(node, centre[node.name], colours[node.device]) for node in nodes]
-    return "\n".join([*parts, "</svg>\n"])
+    def add(row: int, width: float) -> _Place:
+        while len(rows) <= row:
+            rows.append([])
+        rows[row].append(_Place(row, width))
+        return rows[row][-1]
+
+    for node in nodes:  # in topological order
+        inputs = [name for name in dict.fromkeys(node.inputs) if name in places]
+        row = 1 + max((places[name].row for name in inputs), default=-1)
+        place = places[node.name] = add(row, 16 + _CHARACTER * len(_label(node)))
+        for name in inputs:
+            crosses = device_of[name] != node.device
+            way = [places[name]]
+            for between in range(places[name].row + 1, row):
+                key = (name, crosses, between)
+                if key not in passing:
+                    passing[key] = add(between, _EDGE_WIDTH)
+                    _join(way[-1], passing[key])
+                way.append(passing[key])
+            _join(way[-1], place)
+            edges.append(([*way, place], crosses))
+
+    for entries in rows:
+        _put(entries, [0.0] * len(entries))
+    for sweep in range(6):
+        down = sweep % 2 == 0
+        for entries in rows if down else reversed(rows):
+            wanted = {}
+            for place in entries:
+                near = place.above if down else place.below
+                wanted[id(place)] = sum(other.x for other in near) / len(near) if near else place.x
+            entries.sort(key=lambda place: wanted[id(place)])
+            _put(entries, [wanted[id(place)] for place in entries])
+    everything = [place for entries in rows for place in entries]
+    left = min((place.x - place.width / 2 for place in everything), default=0.0)
+    for place in everything:
+        place.x += _MARGIN - left
+    right = max((place.x + place.width / 2 for place in everything), default=0.0)
+    return _Layout(places, edges, right + _MARGIN, _TOP + len(rows) * _ROW_HEIGHT)
 
 
-def _legend(
-    nodes: Sequence[PictureNode], devices: Sequence[str], colours: dict[str, tuple[str, str]]
-) -> tuple[str, float]:
-    """The legend and how wide it is."""
-    parts, x = [], 20.0
-    for device in devices:
-        mine = [node for node in nodes if node.device == device]
-        subgraphs = len({node.subgraph for node in mine})
-        text = f"{device}: {_count(len(mine), 'node')}, {_count(subgraphs, 'subgraph')}"
-        fill, line = colours[device]
-        parts.append(f'<rect x="{x:.0f}" y="32" width="12" height="12" fill="{fill}" stroke="{line}"/>')
-        parts.append(f'<text x="{x + 17:.0f}" y="42">{escape(text)}</text>')
-        x += 40 + _CHARACTER * len(text)
-    return "\n".join(parts), x
+def _join(above: _Place, below: _Place) -> None:
+    above.below.append(below)
+    below.above.append(above)
+
+
+def _put(entries: Sequence[_Place], wanted: Sequence[float]) -> None:
+    """Puts a row's entries, in their order and without overlap, as near as can be to where they are wanted."""
+    offsets = [0.0]
+    for left, right in pairwise(entries):
+        offsets.append(offsets[-1] + (left.width + right.width) / 2 + _GAP)
+    # Without overlap means that places less their offsets ascend: neighbours that would not share their mean.
+    blocks: list[tuple[float, float, int]] = []  # mean, weight, entries
+    for place, want, offset in zip(entries, wanted, offsets, strict=True):
+        weight = 4.0 if place.width == _EDGE_WIDTH else 1.0  # what passes shall be straight
+        mean, count = want - offset, 1
+        while blocks and blocks[-1][0] > mean:
+            other_mean, other_weight, other_count = blocks.pop()
+            mean = (mean * weight + other_mean * other_weight) / (weight + other_weight)
+            weight, count = weight + other_weight, count + other_count
+        blocks.append((mean, weight, count))
+    means = [mean for mean, _, count in blocks for _ in range(count)]
+    for place, mean, offset in zip(entries, means, offsets, strict=True):
+        place.x = mean + offset
+
+
+def _tag(parent: ElementTree.Element, name: str, text: str = "", **attributes: str | float) -> ElementTree.Element:
+    """A new element below `parent`; `_` in an attribute's name stands for `-`."""
+    made = ElementTree.SubElement(parent, name)
+    for key, value in attributes.items():
+        made.set(key.replace("_", "-"), f"{value:.1f}" if isinstance(value, float) else _clean(str(value)))
+    made.text = _clean(text) or None
+    return made
+
+
+def _clean(text: str) -> str:
+    """XML 1.0 allows no control characters."""
+    return "".join(character if character >= " " else " " for character in text)
+
+
+def _box(
+    parent: ElementTree.Element, x: float, y: float, width: float, label: str, hint: str, colours: tuple[str, str]
+) -> None:
+    """A box around the centre y that begins at x."""
+    group = _tag(parent, "g")
+    _tag(group, "title", hint)
+    _tag(
+        group,
+        "rect",
+        x=x,
+        y=y - _BOX_HEIGHT / 2,
+        width=width,
+        height=str(_BOX_HEIGHT),
+        rx="5",
+        fill=colours[0],
+        stroke=colours[1],
+    )
+    if label:
+        _tag(group, "text", label, x=x + width / 2, y=y + 4, text_anchor="middle")
 
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _edge(start: tuple[float, float], end: tuple[float, float], crosses: bool) -> str:
-    (x0, y0), (x1, y1) = start, end
-    y0, y1 = y0 + _BOX_HEIGHT / 2, y1 - _BOX_HEIGHT / 2
-    bend = max(10.0, (y1 - y0) / 2)
-    aside = 0.8 * (y1 - y0) if y1 - y0 > _ROW_HEIGHT else 0.0  # around the boxes of the rows between
-    style = f'stroke="{CROSSING}" stroke-width="2.2"' if crosses else f'stroke="{PLAIN}" stroke-width="1.1"'
-    towards = f"{x0 + aside:.1f} {y0 + bend:.1f} {x1 + aside:.1f} {y1 - bend:.1f} {x1:.1f} {y1:.1f}"
-    path = f"M{x0:.1f} {y0:.1f} C{towards}"
-    return f'<path d="{path}" fill="none" {style}/>'
+def _draw_legend(
+    svg: ElementTree.Element, nodes: Sequence[PictureNode], colours: Mapping[str, tuple[str, str]]
+) -> float:
+    """How wide the legend is."""
+    x = float(_MARGIN)
+    for device, (fill, line) in colours.items():
+        mine = [node for node in nodes if node.device == device]
+        text = f"{device}: {_count(len(mine), 'node')}, {_count(len({node.subgraph for node in mine}), 'subgraph')}"
+        _tag(svg, "rect", x=x, y="32", width="12", height="12", fill=fill, stroke=line)
+        _tag(svg, "text", text, x=x + 17, y="42")
+        x += 40 + _CHARACTER * len(text)
+    return x
 
 
-def _box(node: PictureNode, centre: tuple[float, float], colours: tuple[str, str]) -> str:
-    (x, y), (fill, line), width = centre, colours, _width(node)
-    hint = f"{node.name}: {node.op} on {node.device}, subgraph {node.subgraph}"
-    return (
-        f"<g><title>{escape(hint)}</title>"
-        f'<rect x="{x - width / 2:.1f}" y="{y - _BOX_HEIGHT / 2:.1f}" width="{width:.1f}" height="{_BOX_HEIGHT}" '
-        f'rx="5" fill="{fill}" stroke="{line}"/>'
-        f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle">{escape(_label(node))}</text></g>'
-    )
+def _draw_graph(
+    svg: ElementTree.Element, layout: _Layout, nodes: Sequence[PictureNode], colours: Mapping[str, tuple[str, str]]
+) -> None:
+    half = _BOX_HEIGHT / 2
+    for way, crosses in sorted(layout.edges, key=lambda edge: edge[1]):  # those that cross on top
+        path = f"M{way[0].x:.1f} {way[0].y + half:.1f}"
+        for start, end in pairwise(way):
+            top, middle = end.y - half, (start.y + end.y) / 2
+            path += f" C{start.x:.1f} {middle:.1f} {end.x:.1f} {middle:.1f} {end.x:.1f} {top:.1f}"
+            if end is not way[-1]:
+                path += f" V{end.y + half:.1f}"
+        _tag(svg, "path", d=path, fill="none", **(CROSSING if crosses else PLAIN))
+    for node in nodes:
+        place = layout.places[node.name]
+        hint = f"{node.name}: {node.op or 'node'} on {node.device}, subgraph {node.subgraph}"
+        _box(svg, place.x - place.width / 2, place.y, place.width, _label(node), hint, colours[node.device])
+
+
+def _draw_schedule(
+    svg: ElementTree.Element,
+    top: float,
+    width: float,
+    nodes: Sequence[PictureNode],
+    subgraphs: Sequence[PictureSubgraph],
+    colours: Mapping[str, tuple[str, str]],
+) -> None:
+    """One lane a device; a box for every subgraph from its start to its end."""
+    end_us = max(subgraph.finish_us for subgraph in subgraphs)
+    left = 2 * _MARGIN + _CHARACTER * max(len(device) for device in colours)
+    scale = (width - left - _MARGIN) / end_us if end_us > 0 else 0.0
+    lane = {device: top + k * _LANE + _BOX_HEIGHT / 2 for k, device in enumerate(colours)}
+    subgraph_of = {node.name: node.subgraph for node in nodes}
+    pairs = {(subgraph_of[name], node.subgraph): None for node in nodes for name in node.inputs if name in subgraph_of}
+    lines = 0
+    for number, reader in pairs:
+        start, end = subgraphs[number], subgraphs[reader]
+        if start.device == end.device or lines == MOST_LINES:
+            continue
+        lines += 1
+        side = _BOX_HEIGHT / 2 if lane[start.device] < lane[end.device] else -_BOX_HEIGHT / 2
+        _tag(
+            svg,
+            "line",
+            x1=left + start.finish_us * scale,
+            y1=lane[start.device] + side,
+            x2=left + end.start_us * scale,
+            y2=lane[end.device] - side,
+            **CROSSING,
+        )
+    for device, y in lane.items():
+        _tag(svg, "text", device, x=str(_MARGIN), y=y + 4)
+    counts = [0] * len(subgraphs)
+    for node in nodes:
+        counts[node.subgraph] += 1
+    for k, subgraph in enumerate(subgraphs[:MOST_LINES]):
+        hint = f"subgraph {k}: {_count(counts[k], 'node')}, {subgraph.start_us:,.1f} to {subgraph.finish_us:,.1f} us"
+        x, breadth = left + subgraph.start_us * scale, max(1.0, (subgraph.finish_us - subgraph.start_us) * scale)
+        label = str(k) if breadth > 8 + _CHARACTER * len(str(k)) else ""
+        _box(svg, x, lane[subgraph.device], breadth, label, hint, colours[subgraph.device])
+    bottom = top + len(colours) * _LANE
+    _tag(svg, "text", "0 us", x=left, y=bottom)
+    _tag(svg, "text", f"{end_us:,.1f} us", x=width - _MARGIN, y=bottom, text_anchor="end")
+
+
+def draw_plan(
+    nodes: Iterable[PictureNode],
+    devices: Sequence[str],
+    title: str = "",
+    subgraphs: Sequence[PictureSubgraph] = (),
+) -> str:
+    """The picture of `nodes`, which are in topological order; `devices` gives the colours their order.
+
+    `subgraphs`, by the nodes' numbers, are drawn as the schedule; without them there is none.
+    """
+    nodes = list(nodes)
+    colours = {device: PALETTE[k % len(PALETTE)] for k, device in enumerate(devices)}
+    svg = ElementTree.Element("svg", {"xmlns": "http://www.w3.org/2000/svg"})
+    _tag(svg, "title", title or "plan")
+    background = _tag(svg, "rect", fill="#fff")
+    _tag(svg, "text", title, x=str(_MARGIN), y="20", font_size="13", font_weight="600")
+    shown = nodes if len(nodes) <= MOST_NODES else []
+    layout = _lay_out(shown)
+    width = max(_draw_legend(svg, nodes, colours), 2 * _MARGIN + 8.0 * len(title), layout.width)
+    height = layout.height
+    spare = (width - layout.width) / 2
+    _draw_graph(_tag(svg, "g", transform=f"translate({spare:.1f} 0)"), layout, shown, colours)
+    if len(nodes) > len(shown):
+        _tag(svg, "text", f"{len(nodes):,} nodes are too many to draw.", x=str(_MARGIN), y=str(_TOP))
+        height += _MARGIN
+    if subgraphs:
+        width = max(width, _LEAST_SCHEDULE_WIDTH)
+        _draw_schedule(svg, height, width, nodes, subgraphs, colours)
+        height += len(colours) * _LANE + _MARGIN / 2
+    for element in (svg, background):
+        element.set("width", f"{width:.0f}")
+        element.set("height", f"{height:.0f}")
+    svg.set("viewBox", f"0 0 {width:.0f} {height:.0f}")
+    svg.set("font-family", "system-ui, sans-serif")
+    svg.set("font-size", "11")
+    ElementTree.indent(svg, "")
+    return ElementTree.tostring(svg, encoding="unicode") + "\n"
 
 
 def nodes_of(report: Mapping[str, Any]) -> list[PictureNode]:
@@ -146,6 +320,23 @@ def nodes_of(report: Mapping[str, Any]) -> list[PictureNode]:
     ]
 
 
+def schedule_of(plan: Mapping[str, Any]) -> list[PictureSubgraph]:
+    """The schedule of a report, or of the plan of a problem."""
+    return [PictureSubgraph(row["device"], row["start_us"], row["finish_us"]) for row in plan["subgraphs"]]
+
+
 def as_svg(report: Mapping[str, Any], title: str = "") -> str:
     """The picture of the plan that a report (`Executable.report(format="dict")`) describes."""
-    return draw_plan(nodes_of(report), list(report["nodes_on"]), title or f"on {report['target']}")
+    return draw_plan(nodes_of(report), list(report["nodes_on"]), title or f"on {report['target']}", schedule_of(report))
+
+
+def problem_svg(problem: Mapping[str, Any], plan: Mapping[str, Any]) -> str:
+    """The picture of the plan of an abstract problem (docs/partitioning.md)."""
+    described = {node["id"]: node for node in problem["nodes"]}
+    nodes = [
+        PictureNode(name, described[name].get("op", ""), described[name].get("inputs", []), part["device"], k)
+        for k, part in enumerate(plan["subgraphs"])
+        for name in part["nodes"]
+    ]
+    title = f"{plan['strategy']}: {plan['cost_us']:,.1f} us, {plan['makespan_us']:,.1f} where devices overlap"
+    return draw_plan(nodes, [device["name"] for device in problem["devices"]], title, schedule_of(plan))

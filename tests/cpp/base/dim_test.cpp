@@ -6,7 +6,7 @@
 
 #include <random>
 
-#include "hetnn/base/error.h"
+#include "expect_error.h"
 
 namespace hetnn {
 namespace {
@@ -69,10 +69,10 @@ TEST(Dim, EveryFormEvaluatesAsTheIntegersDo) {
 }
 
 TEST(Dim, SaysWhatItCannotRead) {
-  EXPECT_THAT([] { Dim::parse("h + "); }, testing::ThrowsMessage<InvalidModel>(testing::HasSubstr("'h + '")));
-  EXPECT_THAT([] { h.evaluate({}); }, testing::ThrowsMessage<InvalidModel>(testing::HasSubstr("the symbol 'h'")));
-  EXPECT_THAT([] { floor_div(h, 0); }, testing::ThrowsMessage<InvalidModel>(testing::HasSubstr("divided by zero")));
-  EXPECT_THAT([] { Dim(INT64_MAX) + 1; }, testing::ThrowsMessage<InvalidModel>(testing::HasSubstr("64-bit")));
+  EXPECT_ERROR(Dim::parse("h + "), InvalidModel, "'h + '");
+  EXPECT_ERROR(h.evaluate({}), InvalidModel, "the symbol 'h'");
+  EXPECT_ERROR(floor_div(h, 0), InvalidModel, "divided by zero");
+  EXPECT_ERROR(Dim(INT64_MAX) + 1, InvalidModel, "64-bit");
 }
 
 }  // namespace

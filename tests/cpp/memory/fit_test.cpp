@@ -9,15 +9,13 @@
 #include <numeric>
 #include <random>
 
-#include "hetnn/base/error.h"
+#include "expect_error.h"
 #include "hetnn/memory/csv.h"
 #include "hetnn/memory/exact.h"
 #include "hetnn/memory/validate.h"
 
 namespace hetnn::memory {
 namespace {
-
-using testing::HasSubstr;
 
 // The least peak over every assignment of offsets below `limit`, by trying all of them.
 int64_t brute_force_peak(const std::vector<Buffer>& buffers, int64_t limit) {
@@ -134,8 +132,7 @@ TEST(Csv, ReadsWhatItWrites) {
 
 TEST(Csv, NamesTheLineAndBothValues) {
   auto message = [](std::string_view csv, std::string_view expected) {
-    EXPECT_THAT([&] { read_csv(csv, "p.csv"); },
-                testing::ThrowsMessage<InvalidModel>(HasSubstr(std::string(expected))));
+    EXPECT_ERROR(read_csv(csv, "p.csv"), InvalidModel, std::string(expected));
   };
   message("", "the text is empty");
   message("id,lower,upper\n", "p.csv:1: expected a header with the columns id,lower,upper,size; 'size' is not in");

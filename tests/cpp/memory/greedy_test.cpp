@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "hetnn/base/error.h"
+#include "expect_error.h"
 #include "hetnn/memory/fit.h"
 #include "hetnn/memory/validate.h"
 
@@ -36,21 +36,9 @@ TEST(Greedy, EmptyAndZeroSizedBuffersConflictWithNothing) {
 }
 
 TEST(Greedy, NamesWhatMakesNoSense) {
-  EXPECT_THAT(
-      [] {
-        fit_greedy({{0, 1, -4}});
-      },
-      testing::ThrowsMessage<InvalidModel>(HasSubstr("buffer 0: size must be at least 0; got -4")));
-  EXPECT_THAT(
-      [] {
-        fit_greedy({{3, 1, 4}});
-      },
-      testing::ThrowsMessage<InvalidModel>(HasSubstr("ends at 1 before it begins at 3")));
-  EXPECT_THAT(
-      [] {
-        fit_greedy({{0, 1, int64_t{1} << 61}, {0, 1, int64_t{1} << 61}});
-      },
-      testing::ThrowsMessage<InvalidModel>(HasSubstr("more than 2^62 bytes")));
+  EXPECT_ERROR(fit_greedy({{0, 1, -4}}), InvalidModel, "buffer 0: size must be at least 0; got -4");
+  EXPECT_ERROR(fit_greedy({{3, 1, 4}}), InvalidModel, "ends at 1 before it begins at 3");
+  EXPECT_ERROR(fit_greedy({{0, 1, int64_t{1} << 61}, {0, 1, int64_t{1} << 61}}), InvalidModel, "more than 2^62 bytes");
 }
 
 TEST(Greedy, RandomProblemsAreSoundAndAtMostTwiceTheBound) {

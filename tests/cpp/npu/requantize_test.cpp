@@ -7,7 +7,7 @@
 #include <cmath>
 #include <random>
 
-#include "hetnn/base/error.h"
+#include "expect_error.h"
 
 namespace hetnn::npu {
 namespace {
@@ -33,8 +33,7 @@ TEST(Requantize, FactorsAreNormalized) {
     EXPECT_NEAR(std::ldexp(factor.multiplier, factor.shift - 31) / real, 1, 0x1p-31);
   }
   EXPECT_EQ(requant_of(1, Rounding::double_rounding), (Requant{1 << 30, 1}));
-  EXPECT_THAT([] { requant_of(0, Rounding::double_rounding); },
-              testing::ThrowsMessage<InvalidModel>(testing::HasSubstr("must be in [2^-31, 2^30); got 0")));
+  EXPECT_ERROR(requant_of(0, Rounding::double_rounding), InvalidModel, "must be in [2^-31, 2^30); got 0");
 }
 
 TEST(Requantize, DoubleRoundingIsTosasApplyScale) {

@@ -7,14 +7,12 @@
 #include "hetnn/base/error.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/ir/verify.h"
-#include "hetnn/ops/registry.h"
 
 namespace hetnn::passes {
 namespace {
 
 class ApplyRules : public testing::Test {
  protected:
-  static void SetUpTestSuite() { ops::register_all(); }
 };
 
 // Only for these tests: named so that the census of rules does not take them for real ones.

@@ -6,7 +6,6 @@
 
 #include "hetnn/ir/text.h"
 #include "hetnn/ir/verify.h"
-#include "hetnn/ops/registry.h"
 #include "hetnn/passes/fold_constants.h"
 #include "hetnn/passes/merge_common.h"
 #include "meaning.h"
@@ -16,7 +15,6 @@ namespace {
 
 class Canonicalize : public testing::Test {
  protected:
-  static void SetUpTestSuite() { ops::register_all(); }
 };
 
 std::string canonical(const char* source) {

@@ -6,7 +6,6 @@
 
 #include "hetnn/ir/text.h"
 #include "hetnn/ir/verify.h"
-#include "hetnn/ops/registry.h"
 
 namespace hetnn::passes {
 namespace {
@@ -15,13 +14,12 @@ using testing::ElementsAre;
 
 class Fuse : public testing::Test {
  protected:
-  static void SetUpTestSuite() { ops::register_all(); }
 };
 
 // Everything elementwise may follow everything.
 const FuseOptions kEager = {
     .enabled = true, .can_follow = [](std::span<const ir::Node* const> launch, const ir::Node& follower) {
-      return follower.op().has(ir::Trait::elementwise) && follower.output()->type() == launch.back()->output()->type();
+      return follower.op().has(ops::Trait::elementwise) && follower.output()->type() == launch.back()->output()->type();
     }};
 
 std::vector<int> groups_of(const ir::Graph& graph) {
@@ -53,7 +51,7 @@ constexpr const char* kTwoProducers = R"(graph @g {stage = imported} (%x: f32[4]
 
 TEST_F(Fuse, JoinsTheDeepestProducer) {
   ir::Graph graph = placed(kTwoProducers);
-  const std::vector<plan::FusionRow> fusions = fuse(graph, kEager);
+  const std::vector<report::FusionRow> fusions = fuse(graph, kEager);
   ir::verify(graph);
   EXPECT_EQ(graph.stage, ir::Stage::fused);
   EXPECT_THAT(groups_of(graph), ElementsAre(0, 0, 1, 0));
@@ -111,9 +109,9 @@ TEST_F(Fuse, TheBackendDecidesWhatCanFollow) {
 })");
   FuseOptions options = kEager;
   options.can_follow = [](std::span<const ir::Node* const> launch, const ir::Node& follower) {
-    return launch.front()->op().has(ir::Trait::compute) && follower.inputs().size() == 1;
+    return launch.front()->op().has(ops::Trait::compute) && follower.inputs().size() == 1;
   };
-  const std::vector<plan::FusionRow> fusions = fuse(graph, options);
+  const std::vector<report::FusionRow> fusions = fuse(graph, options);
   EXPECT_THAT(groups_of(graph), ElementsAre(0, 0, 1));
   ASSERT_EQ(fusions.size(), 1U);
   EXPECT_THAT(fusions[0].nodes, ElementsAre("c", "r"));
@@ -150,7 +148,7 @@ constexpr const char* kTreeOfSums = R"(graph @g {stage = imported} (%a: f32[4], 
 
 TEST_F(Fuse, TreesBecomeNaryLayersThatTakeFollowers) {
   ir::Graph graph = placed(kTreeOfSums);
-  const std::vector<plan::FusionRow> rows = fuse(graph, with_layers());
+  const std::vector<report::FusionRow> rows = fuse(graph, with_layers());
   ir::verify(graph);
   EXPECT_THAT(groups_of(graph), ElementsAre(0, 0));
   const ir::Node& layer = *graph.find_value("s")->producer();
@@ -182,7 +180,7 @@ TEST_F(Fuse, ASumThatCanFollowALaunchIsNoLayer) {
   %t = add(%c, %z) : f32[1,1,2,2]
   %y = add(%t, %q) : f32[1,1,2,2]
 })");
-  const std::vector<plan::FusionRow> rows = fuse(graph, with_layers());
+  const std::vector<report::FusionRow> rows = fuse(graph, with_layers());
   EXPECT_THAT(groups_of(graph), ElementsAre(0, 1, 0, 0));
   EXPECT_EQ(graph.find_value("q")->producer()->op().name, "nary");
   ASSERT_EQ(rows.size(), 2U);
@@ -196,7 +194,7 @@ TEST_F(Fuse, ALayerTakesAHundredTermsAndLeavesTheRestToAnother) {
   for (int k = 1; k < 150; ++k)
     text += "  %s" + std::to_string(k) + " = add(%s" + std::to_string(k - 1) + ", %z) : f32[4]\n";
   ir::Graph graph = placed((text + "}").c_str());
-  const std::vector<plan::FusionRow> rows = fuse(graph, with_layers());
+  const std::vector<report::FusionRow> rows = fuse(graph, with_layers());
   std::vector<size_t> widths;
   for (const ir::Node* node : graph.nodes()) widths.push_back(node->inputs().size());
   EXPECT_THAT(widths, ElementsAre(52, 100));

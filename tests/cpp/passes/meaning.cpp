@@ -5,7 +5,7 @@
 #include <limits>
 #include <random>
 
-#include "hetnn/ops/interpret.h"
+#include "hetnn/ir/interpret.h"
 #include "hetnn/ops/quantized.h"
 
 namespace hetnn::passes {
@@ -30,14 +30,14 @@ const std::vector<float> kFinite = {0.0F, -0.0F, 1e-40F, -1e-40F, 1e-20F, -1e-20
 std::vector<Tensor> run(const ir::Graph& graph, const Inputs& inputs) {
   std::vector<Tensor> ordered;
   for (const ir::Value* input : graph.inputs()) ordered.push_back(inputs.at(input->name()));
-  return ops::interpret(graph, ordered);
+  return ir::interpret(graph, ordered);
 }
 
 Inputs make_inputs(const ir::Graph& graph, const std::function<float()>& next) {
   Inputs out;
   for (const ir::Value* input : graph.inputs()) {
     const std::vector<int64_t> shape = evaluate(input->shape(), graph.hints());
-    const bool real = ir::is_real(input->type()) && input->dtype() != DType::f64;
+    const bool real = ops::is_real(input->type()) && input->dtype() != DType::f64;
     std::byte* data = nullptr;
     Tensor tensor = Tensor::zeros(real ? DType::f32 : input->dtype(), shape, &data);
     for (int64_t k = 0; real && k < tensor.elems(); ++k) reinterpret_cast<float*>(data)[k] = next();

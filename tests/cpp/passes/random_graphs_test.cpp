@@ -6,7 +6,6 @@
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/ir/verify.h"
-#include "hetnn/ops/registry.h"
 #include "hetnn/passes/canonicalize.h"
 #include "hetnn/passes/legalize.h"
 #include "meaning.h"
@@ -102,16 +101,15 @@ class RandomGraph {
 };
 
 TEST(RandomGraphs, KeepTheirMeaningAndBecomeLegal) {
-  ops::register_all();
   const std::set<std::string, std::less<>> names = {"conv2d", "add", "relu", "slice", "reshape"};
   const Oracle oracle = {
       .supports =
           [&](const ir::Node& node) {
             if (!names.contains(node.op().name)) return false;
-            const bool sum = node.op().has(ir::Trait::commutative);
+            const bool sum = node.op().has(ops::Trait::commutative);
             return !sum || node.input(0)->shape() == node.input(1)->shape();
           },
-      .time_us = [](const ir::Node& node) { return node.op().has(ir::Trait::movement) ? 0.5 : 1.0; }};
+      .time_us = [](const ir::Node& node) { return node.op().has(ops::Trait::movement) ? 0.5 : 1.0; }};
   for (uint32_t seed = 1; seed <= 300; ++seed) {
     RandomGraph made(seed);
     const ir::Graph& graph = made.graph();

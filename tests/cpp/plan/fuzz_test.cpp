@@ -7,9 +7,9 @@
 #include <random>
 
 #include "hetnn/base/error.h"
-#include "hetnn/plan/partition/instance.h"
-#include "hetnn/plan/partition/partition.h"
-#include "hetnn/plan/partition/strategies.h"
+#include "hetnn/plan/partition/strategies/instance.h"
+#include "hetnn/plan/partition/strategies/partition.h"
+#include "hetnn/plan/partition/strategies/strategies.h"
 #include "reference_plans.h"
 
 namespace hetnn::plan {
@@ -141,7 +141,7 @@ TEST(PlanFuzz, EveryStrategyOnRandomGraphs) {
 
 TEST(PlanFuzz, GraphsThatOnceBroke) {
   uint64_t plans = 0;
-  // 20275444: no colouring can be grouped under its soft pins, yet `depth` and `merge` find plans that keep them.
+  // 20275444: no colouring can be drawn under its soft pins, yet `depth` and `merge` find plans that keep them.
   for (const uint64_t seed : {20'275'444ULL}) check_graph(seed, 0, 1, true, plans);
 }
 
@@ -173,7 +173,7 @@ TEST(PlanFuzz, OverlapNeverEndsLaterThanAnotherStrategy) {
 }
 
 TEST(PlanFuzz, DepthAndMergeEqualTheirPlainDefinitions) {
-  // Large enough for groups whose edges are read last, for order labels that run out and for walks that meet.
+  // Large enough for parts whose edges are read last, for order labels that run out and for walks that meet.
   const uint64_t graphs = from_environment("HETNN_FUZZ_GRAPHS", 20'000) / 100;
   for (uint64_t k = 0; k < graphs; ++k) {
     reference::ProblemShape shape;

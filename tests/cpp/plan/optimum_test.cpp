@@ -1,9 +1,9 @@
 // The cost strategy against brute force, and depth and merge against their plain definitions.
 #include <gtest/gtest.h>
 
-#include "hetnn/plan/partition/instance.h"
-#include "hetnn/plan/partition/partition.h"
-#include "hetnn/plan/partition/strategies.h"
+#include "hetnn/plan/partition/strategies/instance.h"
+#include "hetnn/plan/partition/strategies/partition.h"
+#include "hetnn/plan/partition/strategies/strategies.h"
 #include "reference_plans.h"
 
 namespace hetnn::plan {

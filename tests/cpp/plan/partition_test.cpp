@@ -1,5 +1,5 @@
 // Plans of small problems worked by hand, problems that break partitioners, bad input, pins, budgets, schedule, repair.
-#include "hetnn/plan/partition/partition.h"
+#include "hetnn/plan/partition/strategies/partition.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "hetnn/base/error.h"
-#include "hetnn/plan/partition/explain.h"
-#include "hetnn/plan/partition/plan_json.h"
+#include "hetnn/plan/partition/explain/explain.h"
+#include "hetnn/plan/partition/strategies/plan_json.h"
 
 namespace hetnn::plan {
 namespace {

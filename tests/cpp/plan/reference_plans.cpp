@@ -45,10 +45,10 @@ double launches(const Problem& p, const std::vector<int32_t>& colour, int32_t fi
   return total;
 }
 
-/// Groups as sets; reachability in the graph of groups by a fresh search.
-class Groups {
+/// Parts as sets; reachability in the graph of parts by a fresh search.
+class Parts {
  public:
-  explicit Groups(const Problem& p) : of_(index(p.size())) {
+  explicit Parts(const Problem& p) : of_(index(p.size())) {
     std::iota(of_.begin(), of_.end(), 0);
     for (int32_t v = 0; v < p.size(); ++v) inputs_.push_back(inputs_of(p, v));
   }
@@ -56,7 +56,7 @@ class Groups {
   int32_t of(int32_t v) const { return of_[index(v)]; }
   const std::vector<int32_t>& all() const { return of_; }
 
-  /// Whether a path leads from group a to group b over at least one other group.
+  /// Whether a path leads from part a to part b over at least one other part.
   bool other_path(int32_t a, int32_t b) const {
     std::set<int32_t> seen;
     std::vector<int32_t> todo;
@@ -179,22 +179,22 @@ std::vector<int32_t> depth_parts(const Problem& p, const std::vector<int32_t>& c
     return std::pair(-height[index(a)], -depth[index(a)]) < std::pair(-height[index(b)], -depth[index(b)]);
   });
 
-  Groups groups(p);
+  Parts parts(p);
   std::vector<uint8_t> visited(index(n), 0);
   for (const int32_t seed : order) {
     if (visited[index(seed)] != 0) continue;
     visited[index(seed)] = 1;
     if (colour[index(seed)] == 0) continue;
     std::vector<int32_t> members = {seed};
-    const auto inside = [&](int32_t v) { return groups.of(v) == groups.of(seed); };
+    const auto inside = [&](int32_t v) { return parts.of(v) == parts.of(seed); };
     const auto joins = [&](int32_t member, int32_t t) {
       const bool forward = t > member;
       const int32_t step = depth[index(t)] - depth[index(member)];
       const auto& all = forward ? inputs[index(t)] : consumers[index(t)];
       if (step != 1 && step != -1 && !std::all_of(all.begin(), all.end(), inside)) return false;
-      const int32_t set = groups.of(seed);
-      if (forward ? groups.other_path(set, groups.of(t)) : groups.other_path(groups.of(t), set)) return false;
-      groups.merge(set, groups.of(t));
+      const int32_t set = parts.of(seed);
+      if (forward ? parts.other_path(set, parts.of(t)) : parts.other_path(parts.of(t), set)) return false;
+      parts.merge(set, parts.of(t));
       visited[index(t)] = 1;
       members.push_back(t);
       return true;
@@ -219,12 +219,12 @@ std::vector<int32_t> depth_parts(const Problem& p, const std::vector<int32_t>& c
       }
     }
   }
-  return groups.all();
+  return parts.all();
 }
 
 std::vector<int32_t> merge_parts(const Problem& p, const std::vector<int32_t>& label) {
   require_sorted(p);
-  Groups groups(p);
+  Parts parts(p);
   // Edges within one alternation level first; the level of a node is the largest number of label changes on a path.
   std::vector<int32_t> level(index(p.size()), 0);
   for (int32_t v = 0; v < p.size(); ++v) {
@@ -233,27 +233,27 @@ std::vector<int32_t> merge_parts(const Problem& p, const std::vector<int32_t>& l
   }
   for (int32_t v = 0; v < p.size(); ++v) {
     for (const int32_t u : inputs_of(p, v)) {
-      if (label[index(u)] == label[index(v)] && level[index(u)] == level[index(v)] && groups.of(u) != groups.of(v))
-        groups.merge(groups.of(u), groups.of(v));
+      if (label[index(u)] == label[index(v)] && level[index(u)] == level[index(v)] && parts.of(u) != parts.of(v))
+        parts.merge(parts.of(u), parts.of(v));
     }
   }
   // Then every edge within a label, heads by level and first node, unless another path joins the two.
   std::map<std::pair<int32_t, int32_t>, std::vector<int32_t>> heads;  // (level, first node) -> nodes
   std::map<int32_t, int32_t> first;
   for (int32_t v = 0; v < p.size(); ++v) {
-    first.emplace(groups.of(v), v);
-    heads[{level[index(v)], first[groups.of(v)]}].push_back(v);
+    first.emplace(parts.of(v), v);
+    heads[{level[index(v)], first[parts.of(v)]}].push_back(v);
   }
   for (const auto& [key, nodes] : heads) {
     for (const int32_t v : nodes) {
       for (const int32_t u : inputs_of(p, v)) {
-        const int32_t a = groups.of(u);
-        const int32_t b = groups.of(v);
-        if (a != b && label[index(u)] == label[index(v)] && !groups.other_path(a, b)) groups.merge(a, b);
+        const int32_t a = parts.of(u);
+        const int32_t b = parts.of(v);
+        if (a != b && label[index(u)] == label[index(v)] && !parts.other_path(a, b)) parts.merge(a, b);
       }
     }
   }
-  return groups.all();
+  return parts.all();
 }
 
 bool same_partition(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {

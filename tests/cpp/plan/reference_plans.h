@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "hetnn/plan/partition/partition.h"
+#include "hetnn/plan/partition/strategies/partition.h"
 
 namespace hetnn::plan::reference {
 
-/// The least cost of any plan: all colourings, each with the cheapest valid grouping. Two devices, no trapped nodes.
+/// The least cost of any plan: all colourings, each with the cheapest valid subgraphs. Two devices, no trapped nodes.
 double brute_force_cost_us(const Problem& problem);
 
 /// Random problem of the shape that tests use: `size` nodes, few kinds of graph, all figures small integers.

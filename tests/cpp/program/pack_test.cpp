@@ -10,8 +10,11 @@
 #include <limits>
 #include <random>
 
+#include "expect_error.h"
 #include "hetnn/base/error.h"
+#include "hetnn/program/cpu_code.h"
 #include "hetnn/program/hash.h"
+#include "hetnn/program/validate.h"
 
 namespace hetnn::program {
 namespace {
@@ -29,7 +32,7 @@ std::vector<std::byte> counting(size_t size) {
   return out;
 }
 
-// Every kind of buffer, parameter and subprogram once.
+// Every kind of buffer and parameter once, code that nobody here knows, and none.
 Program example() {
   const Dim h = Dim::symbol("h");
   Program p;
@@ -40,37 +43,63 @@ Program example() {
       {.name = "t", .shape = {1, 3, h, 4}, .layout = Layout::nhwc, .pitch = 16},
       {.name = "u", .shape = {1, 3, h, 4}, .layout = Layout::nhwc, .pitch = 3},
       {.name = "y", .shape = {1, 3, h, 4}, .place = Place::output},
+      {.name = "a", .shape = {1, 3, h, 4}},
+      {.name = "b", .shape = {1, 3, h, 4}},
   };
   p.inputs = {{"x", 0}};
   p.outputs = {{"y", 4}};
-  const Params params = {{"dim", floor_div(h + 1, 2)},
-                         {"count", Dim(3)},
-                         {"real", 0.1},
-                         {"limit", -std::numeric_limits<double>::infinity()},
-                         {"text", std::string("relu")},
-                         {"dims", std::vector<Dim>{1, h}},
-                         {"reals", std::vector<double>{0.5, std::numeric_limits<double>::infinity()}}};
-  NpuVariant variant{.bindings = {{"h", 2}},
-                     .words_offset_bytes = 128,
-                     .word_count = 4,
-                     .image_offset_bytes = 192,
-                     .image_bytes = 8,
-                     .dram_bytes = 256,
-                     .sram_peak_bytes = 32,
-                     .cycles = 99,
-                     .inputs = {{2, 0, DType::f32, Layout::nhwc}},
-                     .outputs = {{3, 128, DType::f32, Layout::nhwc}},
-                     .layers = {{"conv", "conv2d", 0, 4, 99, 64, 1000}}};
+  // Attributes of every kind, and a step with an operand.
+  const auto op = [](std::string_view name) { return &ops::OpTable::global().get(name); };
+  const double kInf = std::numeric_limits<double>::infinity();
+  std::vector<Command> commands(4);
+  commands[0] = {.op = op("nary"),
+                 .attrs = {{"op", std::string("add")}, {"coefficients", std::vector<double>{0.5, kInf}}},
+                 .inputs = {0, 0},
+                 .outputs = {5},
+                 .steps = {},
+                 .variant = "nary",
+                 .options = {{"group", Dim(3)}},
+                 .node = "sum"};
+  commands[1] = {.op = op("slice"),
+                 .attrs = {{"axis", Dim(2)}, {"start", Dim(0)}, {"end", h}, {"inside", true}},
+                 .inputs = {5},
+                 .outputs = {6},
+                 .steps = {},
+                 .variant = "",
+                 .options = {},
+                 .node = "cut"};
+  commands[2] = {.op = op("reshape"),
+                 .attrs = {{"shape", std::vector<Dim>{1, 3, h, 4}}},
+                 .inputs = {6},
+                 .outputs = {5},
+                 .steps = {},
+                 .variant = "",
+                 .options = {},
+                 .node = "same"};
+  commands[3] = {.op = op("clamp"),
+                 .attrs = {{"min", -kInf}, {"max", 0.1}},
+                 .inputs = {5, 1},
+                 .outputs = {2},
+                 .steps = {{op("relu"), {}, -1}, {op("prelu"), {}, 1}},
+                 .variant = "unary",
+                 .options = {},
+                 .node = "clip"};
   p.subprograms = {
-      {"cpu0", "cpu", "cpu", {0}, {2}, {}, CpuCode{{{"add", {0, 1}, {2}, params, "add_1"}}}},
-      {"npu0", "npu", "npu", {2}, {3}, {0}, NpuCode{"{}", {variant}, "h"}},
-      {"null0", "null", "null", {3}, {4}, {1}, NullCode{}},
+      {"cpu0", "cpu", {0}, {2}, {}, write_cpu_code({commands})},
+      {"dsp0", "dsp", {2}, {3}, {0}, {.kind = "dsp", .version = 7, .bytes = counting(11)}},
+      {"null0", "null", {3}, {4}, {1}, {.kind = "null", .version = 1, .bytes = {}}},
   };
-  p.weights = blob_of(counting(256));
+  p.weights = Weights(blob_of(counting(256)));
   p.report_json = R"({"nodes":1})";
   p.target_json = R"({"name":"cpu"})";
   p.hetnn_version = "0.1.0";
   return p;
+}
+
+std::vector<std::byte> code_of(const Program& p) {
+  std::vector<std::byte> out;
+  for (const Subprogram& s : p.subprograms) out.insert(out.end(), s.code.bytes.begin(), s.code.bytes.end());
+  return out;
 }
 
 std::string refusal(const std::vector<std::byte>& image) {
@@ -89,7 +118,7 @@ std::vector<std::byte> forged(const std::string& from, const std::string& to) {
   const size_t at = structure.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   structure.replace(at, from.size(), to);
-  const Program other = parse_structure(structure, "image");
+  const Program other = parse_structure(structure, code_of(p), "image");
   p.symbols = other.symbols;
   p.buffers = other.buffers;
   p.inputs = other.inputs;
@@ -110,7 +139,7 @@ TEST(Pack, ReadsBackWhatWasWritten) {
   EXPECT_EQ(q.report_json, p.report_json);
   EXPECT_EQ(q.target_json, p.target_json);
   EXPECT_EQ(q.hetnn_version, p.hetnn_version);
-  EXPECT_TRUE(std::ranges::equal(q.weights.bytes, p.weights.bytes));
+  EXPECT_TRUE(std::ranges::equal(q.weights.at(0, 256), p.weights.at(0, 256)));
   EXPECT_EQ(pack(q), image);
 }
 
@@ -124,8 +153,10 @@ TEST(Pack, ReadsBackNamesThatAreNoUtf8) {
 TEST(Pack, CopiesNoWeights) {
   const Blob image = blob_of(pack(example()));
   const Program q = unpack(image);
-  EXPECT_EQ(q.weights.bytes.data() + q.weights.bytes.size(), image.bytes.data() + image.bytes.size());
-  EXPECT_EQ((q.weights.bytes.data() - image.bytes.data()) % kAlignment, 0);
+  const std::span<const std::byte> weights = q.weights.at(0, 256);
+  const auto code_bytes = static_cast<std::ptrdiff_t>(code_of(q).size());
+  EXPECT_EQ(weights.data() + weights.size() + code_bytes, image.bytes.data() + image.bytes.size());
+  EXPECT_EQ((weights.data() - image.bytes.data()) % kAlignment, 0);
 }
 
 TEST(Pack, EveryFlippedByteIsNoticed) {
@@ -172,7 +203,7 @@ TEST(Pack, DamagedStructureIsRefusedOrSound) {
     for (unsigned k = 0; k <= random() % 3; ++k)
       altered[random() % altered.size()] = kLetters[random() % kLetters.size()];
     try {
-      Program p = parse_structure(altered, "image");
+      Program p = parse_structure(altered, code_of(example()), "image");
       p.weights = example().weights;
       validate(p, "image");
     } catch (const InvalidModel&) {
@@ -198,19 +229,13 @@ TEST(Pack, NamesTheFieldThatMakesNoSense) {
            {R"("min":1,"max":64)", R"("min":9,"max":8)", "has the range 9..8"},
            {R"("name":"x","buffer":0)", R"("name":"x","buffer":7)", "there is no buffer 7"},
            {R"("name":"x","buffer":0)", R"("name":"x","buffer":2)", "lies elsewhere"},
-           {R"("inputs":[0,1],"outputs":[2])", R"("inputs":[0,1],"outputs":[1])",
+           {R"("inputs":[0],"outputs":[2])", R"("inputs":[0],"outputs":[1])",
             "buffer 1 is an input or a constant and is written"},
-           {R"("inputs":[0,1],"outputs":[2])", R"("inputs":[0,1],"outputs":[0])", "and is written"},
+           {R"("inputs":[0],"outputs":[2])", R"("inputs":[0],"outputs":[0])", "and is written"},
            {R"("depends_on":[0])", R"("depends_on":[1])", "1 is no earlier subprogram"},
-           {R"("word_count":4)", R"("word_count":400)", "words: bytes [128"},
-           {R"("image_bytes":8)", R"("image_bytes":80)", "image: bytes [192"},
-           {R"("dram_bytes":256)", R"("dram_bytes":100)", "lies outside the accelerator's memory"},
-           {R"("bindings":{"h":2})", R"("bindings":{"h":2000000000000})", "larger than the accelerator's memory"},
-           {R"("bindings":{"h":2})", R"("bindings":{})", "bindings: the symbol 'h' has no value"},
-           {R"("buffer":3,"offset_bytes":128,"dtype":"f32")", R"("buffer":3,"offset_bytes":128,"dtype":"i8")",
-            "holds f32 outside and i8 inside"},
-           {R"("kind":"cpu")", R"("kind":"npu")", "'npu' with code for cpu"},
-           {R"("dims":[1,"h"])", R"("dims":[1,"w"])", "the symbol 'w' is not declared"},
+           {R"("depends_on":[0])", R"("depends_on":[])", "depends_on: 0 is missing, which writes buffer 2"},
+           {R"("outputs":[3])", R"("outputs":[2])", "buffer 2 is written by another subprogram too"},
+           {R"("kind":"dsp")", R"("kind":"")", "kind: it is empty"},
        }) {
     EXPECT_THAT(refusal(forged(f.from, f.to)), AllOf(HasSubstr("image: "), HasSubstr(f.message))) << f.to;
   }
@@ -223,17 +248,77 @@ TEST(Pack, NamesKeysThatAreUnknownOrMissingAndValuesOfAnotherKind) {
            {R"("min":1)", R"("min":"one")", "program.symbols[0].min: expected an integer; got \"one\""},
            {R"("place":"arena")", R"("place":"attic")", "expected input, output, arena or constant; got \"attic\""},
            {R"("dtype":"f32")", R"("dtype":"f33")", "expected an element type; got \"f33\""},
-           {R"("null":{})", R"("tpu":{})", "expected code for cpu, npu, reference or null"},
+           {R"("code_bytes":11)", R"("code_bytes":12000)", "bytes of code that are left; got 12000"},
+           {R"("code_bytes":11)", R"("code_bytes":10)", "bytes of code; there are"},
        }) {
     std::string structure = structure_json(example());
     structure.replace(structure.find(f.from), std::strlen(f.from), f.to);
     try {
-      parse_structure(structure, "image");
+      parse_structure(structure, code_of(example()), "image");
       ADD_FAILURE() << f.to << " was accepted";
     } catch (const InvalidModel& error) {
       EXPECT_THAT(error.what(), AllOf(HasSubstr("image: "), HasSubstr(f.message)));
     }
   }
+}
+
+std::string code_refusal(const std::string& from, const std::string& to) {
+  const Program p = example();
+  std::string json(p.subprograms[0].code.as_text(1, "cpu0"));
+  json.replace(json.find(from), from.size(), to);
+  try {
+    read_cpu_code(Code::of_text("cpu", kCpuCodeVersion, json), p, "cpu0");
+  } catch (const InvalidModel& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(CpuCode, ReadsBackWhatWasWritten) {
+  const Program p = example();
+  const CpuCode code = read_cpu_code(p.subprograms[0].code, p, "cpu0");
+  ASSERT_EQ(code.commands.size(), 4U);
+  EXPECT_EQ(code.commands[3].steps.at(1).operand, 1);
+  EXPECT_EQ(write_cpu_code(code), p.subprograms[0].code);
+}
+
+TEST(CpuCode, NamesWhatMakesNoSense) {
+  for (const Forgery& f : std::vector<Forgery>{
+           {R"("inputs":[0,0])", R"("inputs":[0,17])", "cpu0: commands[0]: there is no buffer 17"},
+           {R"("outputs":[2])", R"("outputs":[1])", "buffer 1 is an input or a constant and is written"},
+           {R"("end":"h")", R"("end":"w")", "the symbol 'w' is not declared"},
+           {R"("shape":[1,3,"h",4])", R"("shape":[1,3,4,"h"])",
+            "commands[2] writes f32[1,3,4,h] into a buffer of f32[1,3,h,4]"},
+           {R"("axis":2)", R"("axis":4)", "axis must be in [-4,4) for rank 4; got 4"},
+           {R"("axis":2)", R"("axle":2)", "expected an attribute of slice; got 2"},
+           {R"("operand":1)", R"("operand":-1)", "has a step"},
+           {R"("op":"prelu")", R"("op":"sum")", "commands[3]"},
+           {R"("node")", R"("edge")", "cpu0.commands[0]: key 'edge' is unknown"},
+           {R"({"commands")", R"(commands)", "cpu0: its code is no JSON"},
+       }) {
+    EXPECT_THAT(code_refusal(f.from, f.to), HasSubstr(f.message)) << f.to;
+  }
+  Program p = example();
+  p.subprograms[0].code.version = 1;
+  EXPECT_THAT([&] { read_cpu_code(p.subprograms[0].code, p, "cpu0"); },
+              testing::ThrowsMessage<InvalidModel>(HasSubstr("of version 1; this version of hetnn reads 2")));
+}
+
+TEST(Pack, AnAdditionHoldsNoByteThatIsThere) {
+  Program p = example();
+  const Program loaded = unpack(blob_of(pack(p)));
+  const int64_t before = p.weights.size_bytes();
+  EXPECT_EQ(p.weights.append(blob_of(counting(100))), 256);
+  p.subprograms[1].code.bytes = counting(20);
+  const std::vector<std::byte> addition = pack(p, before);
+  EXPECT_LT(addition.size(), pack(p).size() - 255);
+  const Program grown = unpack(blob_of(addition), "image", loaded.weights);
+  EXPECT_EQ(grown.weights.at(0, 256).data(), loaded.weights.at(0, 256).data());
+  EXPECT_TRUE(std::ranges::equal(grown.weights.at(256, 100), counting(100)));
+  EXPECT_FALSE(grown.weights.holds(192, 128));  // across what came at different times
+  EXPECT_EQ(grown.subprograms, p.subprograms);
+  EXPECT_EQ(pack(grown), pack(p));
+  EXPECT_THAT(refusal(addition), HasSubstr("begin at byte \"256\"; those of a whole executable begin at 0"));
 }
 
 TEST(Hash, EveryBitAndTheLengthCount) {
@@ -274,9 +359,10 @@ TEST_F(File, IsWrittenWholeAndMapped) {
 
 TEST_F(File, LeavesNothingBehindWhenItCannotBeWritten) {
   std::filesystem::create_directories(folder_ / "taken" / "inside");
-  EXPECT_THROW(write_file(folder_ / "taken", counting(10)), InvalidModel);
+  EXPECT_ERROR(write_file(folder_ / "taken", counting(10)), InvalidModel, "cannot be renamed into place: ", "taken");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
-  EXPECT_THROW(write_file(folder_ / "absent" / "net.hetnn", counting(10)), InvalidModel);
+  EXPECT_ERROR(write_file(folder_ / "absent" / "net.hetnn", counting(10)), InvalidModel,
+               "cannot be created: No such file");
 }
 
 TEST_F(File, SaysWhyItCannotBeRead) {

@@ -12,6 +12,8 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/base/parallel.h"
+#include "hetnn/npu/code.h"
+#include "hetnn/program/cpu_code.h"
 #include "hetnn/program/pack.h"
 
 namespace hetnn::runtime {
@@ -25,6 +27,22 @@ program::Blob blob_of(std::vector<std::byte> bytes) {
   return {owner, *owner};
 }
 
+program::Command call_of(std::string_view op, std::vector<int32_t> inputs, int32_t output, std::string variant,
+                         std::string node) {
+  return {.op = &ops::OpTable::global().get(op),
+          .attrs = {},
+          .inputs = std::move(inputs),
+          .outputs = {output},
+          .steps = {},
+          .variant = std::move(variant),
+          .options = {},
+          .node = std::move(node)};
+}
+
+program::CpuCode add_relu_code() {
+  return {{call_of("add", {0, 1}, 2, "binary", "add_1"), call_of("relu", {2}, 3, "unary", "relu_1")}};
+}
+
 // y = relu(x + w) for rows of 4: x f32[n,4] -> y f32[n,4], w = (1, -1, 2, -2); n in 1..1000.
 program::Program add_relu() {
   const Dim n = Dim::symbol("n");
@@ -36,18 +54,11 @@ program::Program add_relu() {
                {.name = "y", .shape = {n, 4}, .place = Place::output}};
   p.inputs = {{"x", 0}};
   p.outputs = {{"y", 3}};
-  p.subprograms = {{"cpu0",
-                    "cpu",
-                    "cpu",
-                    {0},
-                    {3},
-                    {},
-                    program::CpuCode{{{"binary", {0, 1}, {2}, {{"op", std::string("add")}}, "add_1"},
-                                      {"unary", {2}, {3}, {{"op", std::string("relu")}}, "relu_1"}}}}};
+  p.subprograms = {{"cpu0", "cpu", {0}, {3}, {}, program::write_cpu_code(add_relu_code())}};
   const float w[16] = {1, -1, 2, -2};
   std::vector<std::byte> weights(64);
   std::memcpy(weights.data(), w, sizeof w);
-  p.weights = blob_of(weights);
+  p.weights = program::Weights(blob_of(weights));
   p.hetnn_version = "0.1.0";
   return p;
 }
@@ -63,7 +74,7 @@ std::vector<float> run(Executable& executable, const std::vector<float>& x, RunT
   std::vector<float> y(x.size());
   const auto* from = reinterpret_cast<const std::byte*>(x.data());
   auto* to = reinterpret_cast<std::byte*>(y.data());
-  executable.run(bindings, {&from, 1}, {&to, 1}, times, time_commands);
+  executable.run(bindings, {&from, 1}, {&to, 1}, {.times = times, .time_commands = time_commands});
   return y;
 }
 
@@ -164,13 +175,14 @@ TEST(Executable, RefusesASymbolWithTwoValues) {
 
 TEST(Executable, BuffersThatNeverLiveTogetherShareTheArena) {
   program::Program p = add_relu();
-  auto& commands = std::get<program::CpuCode>(p.subprograms[0].code).commands;
+  program::CpuCode code = add_relu_code();
+  auto& commands = code.commands;
   // sum -> a -> b -> y: at most two of sum, a, b are alive at once.
   for (const char* name : {"a", "b"}) p.buffers.push_back({.name = name, .shape = {Dim::symbol("n"), 4}});
-  const program::Params relu = {{"op", std::string("relu")}};
-  commands[1] = {"unary", {2}, {4}, relu, "r1"};
-  commands.push_back({"unary", {4}, {5}, relu, "r2"});
-  commands.push_back({"unary", {5}, {3}, relu, "r3"});
+  commands[1] = call_of("relu", {2}, 4, "unary", "r1");
+  commands.push_back(call_of("relu", {4}, 5, "", "r2"));
+  commands.push_back(call_of("relu", {5}, 3, "unary", "r3"));
+  p.subprograms[0].code = program::write_cpu_code(code);
   const auto executable = load(p);
   EXPECT_EQ(executable->arena_bytes({{"n", 100}}), 2 * 1600);
   const std::vector<float> x = numbers(100, 5);
@@ -179,7 +191,9 @@ TEST(Executable, BuffersThatNeverLiveTogetherShareTheArena) {
 
 TEST(Executable, NamesAKernelItDoesNotHave) {
   program::Program p = add_relu();
-  std::get<program::CpuCode>(p.subprograms[0].code).commands[0].kernel = "transmogrify";
+  program::CpuCode code = add_relu_code();
+  code.commands[0].variant = "transmogrify";
+  p.subprograms[0].code = program::write_cpu_code(code);
   const auto executable = load(p);
   EXPECT_THAT(message<Unsupported>([&] { run(*executable, numbers(2, 1)); }),
               HasSubstr("the kernel 'transmogrify', which this version of hetnn does not have"));
@@ -187,20 +201,24 @@ TEST(Executable, NamesAKernelItDoesNotHave) {
 
 TEST(Executable, TheNullDeviceRunsNothing) {
   program::Program p = add_relu();
-  p.subprograms[0] = {"null0", "paper", "null", {0}, {3}, {}, program::NullCode{}};
+  p.subprograms[0] = {"null0", "paper", {0}, {3}, {}, {.kind = "null", .version = 1, .bytes = {}}};
   const auto executable = load(p);
   EXPECT_THAT(message<Unsupported>([&] { run(*executable, numbers(2, 1)); }),
               HasSubstr("subprogram 'null0' is on the device 'paper', which plans and runs nothing"));
 }
 
+program::Code npu_code(const npu::Code& code) {
+  return program::Code::of_text("npu", npu::kCodeVersion, npu::write_code(code));
+}
+
 program::Program on_an_npu_for(int64_t n) {
   program::Program p = add_relu();
-  program::NpuVariant variant{.bindings = {{"n", n}},
-                              .dram_bytes = 1 << 16,
-                              .inputs = {{0, 0, DType::f32, Layout::plain}},
-                              .outputs = {{3, 1 << 15, DType::f32, Layout::plain}},
-                              .layers = {}};
-  p.subprograms[0] = {"npu0", "npu", "npu", {0}, {3}, {}, program::NpuCode{"{}", {variant}, ""}};
+  npu::Variant variant{.bindings = {{"n", n}},
+                       .dram_bytes = 1 << 16,
+                       .inputs = {{0, 0, DType::f32, Layout::plain}},
+                       .outputs = {{3, 1 << 15, DType::f32, Layout::plain}},
+                       .layers = {}};
+  p.subprograms[0] = {"npu0", "npu", {0}, {3}, {}, npu_code({"{}", {}, {variant}})};
   return p;
 }
 
@@ -214,26 +232,26 @@ TEST(Executable, ListsTheSizesAnAcceleratorHasCodeFor) {
 TEST(Executable, AsksItsSpecializerOncePerSize) {
   const auto executable = load(on_an_npu_for(8));
   int calls = 0;
-  executable->set_specializer([&](const Bindings& bindings) {
+  executable->set_specializer([&](const Bindings& bindings, int64_t weights_bytes) {
     ++calls;
     EXPECT_EQ(bindings, (Bindings{{"n", 2}}));
-    return program::pack(add_relu());  // the whole image anew; here it needs no accelerator
+    return program::pack(add_relu(), weights_bytes);  // here it needs no accelerator
   });
   const std::vector<float> x = numbers(2, 1);
   EXPECT_EQ(run(*executable, x), expected(x));
   EXPECT_EQ(run(*executable, x), expected(x));
   EXPECT_EQ(calls, 1);
   // What was specialized is saved.
-  const auto copy = std::make_unique<Executable>(executable->image(), 1);
+  const auto copy = std::make_unique<Executable>(blob_of(executable->image()), 1);
   EXPECT_EQ(run(*copy, x), expected(x));
 }
 
 TEST(Executable, ASpecializerThatFailsLeavesItUsable) {
   const auto executable = load(on_an_npu_for(8));
   bool fails = true;
-  executable->set_specializer([&](const Bindings&) {
+  executable->set_specializer([&](const Bindings&, int64_t weights_bytes) {
     if (fails) throw Unsupported("not today");
-    return program::pack(add_relu());
+    return program::pack(add_relu(), weights_bytes);
   });
   const std::vector<float> x = numbers(2, 1);
   EXPECT_EQ(message<Unsupported>([&] { run(*executable, x); }), "not today");
@@ -251,9 +269,9 @@ TEST(Executable, HoldsNoLockWhileASpecializerIsCopiedOrDies) {
     ~Locked() { const std::lock_guard lock(callers); }
   };
   const auto executable = load(on_an_npu_for(8));
-  executable->set_specializer([kept = Locked()](const Bindings&) {
+  executable->set_specializer([kept = Locked()](const Bindings&, int64_t weights_bytes) {
     const std::lock_guard lock(callers);
-    return program::pack(on_an_npu_for(8));
+    return program::pack(on_an_npu_for(8), weights_bytes);
   });
   std::atomic<bool> stop{false};
   std::thread asker([&] {
@@ -267,6 +285,98 @@ TEST(Executable, HoldsNoLockWhileASpecializerIsCopiedOrDies) {
     EXPECT_THAT(message<InternalError>([&] { run(*executable, x); }), HasSubstr("specializing gave no code"));
   stop = true;
   asker.join();
+}
+
+// y = x + s, and s becomes y.
+program::Program counter() {
+  program::Program p;
+  p.buffers = {{.name = "x", .shape = {4}, .place = Place::input},
+               {.name = "s", .shape = {4}, .place = Place::input},
+               {.name = "t", .shape = {4}, .place = Place::output},
+               {.name = "y", .shape = {4}, .place = Place::output}};
+  p.inputs = {{"x", 0}};
+  p.outputs = {{"y", 3}};
+  p.states = {{"s", 1, 2, 0, 16}};
+  p.weights = program::Weights(blob_of(std::vector<std::byte>(64)));
+  p.subprograms = {{"cpu0",
+                    "cpu",
+                    {0, 1},
+                    {2, 3},
+                    {},
+                    program::write_cpu_code(
+                        {{call_of("add", {0, 1}, 2, "binary", "t"), call_of("add", {0, 1}, 3, "binary", "y")}})}};
+  return p;
+}
+
+float count(Executable& executable, Session* session) {
+  const float x[4] = {1, 1, 1, 1};
+  float y[4];
+  const auto* from = reinterpret_cast<const std::byte*>(x);
+  auto* to = reinterpret_cast<std::byte*>(y);
+  executable.run({}, {&from, 1}, {&to, 1}, {.session = session});
+  return y[0];
+}
+
+TEST(Session, OwnsItsStates) {
+  const auto executable = load(counter());
+  const auto a = executable->session(), b = executable->session();
+  EXPECT_EQ(count(*executable, nullptr), 1);
+  EXPECT_EQ(count(*executable, nullptr), 2);
+  EXPECT_EQ(count(*executable, a.get()), 1);
+  EXPECT_EQ(count(*executable, b.get()), 1);
+  EXPECT_EQ(count(*executable, a.get()), 2);
+  executable->reset();
+  EXPECT_EQ(count(*executable, nullptr), 1);
+  EXPECT_EQ(count(*executable, a.get()), 3);
+  a->reset();
+  EXPECT_EQ(count(*executable, a.get()), 1);
+  EXPECT_EQ(count(*executable, b.get()), 2);
+}
+
+TEST(Session, ManyRunAtOnce) {
+  const auto executable = load(counter());
+  std::vector<std::thread> users;
+  std::atomic<int> wrong{0};
+  for (int user = 0; user < 4; ++user) {
+    users.emplace_back([&] {
+      const auto session = executable->session();
+      for (int k = 1; k <= 200; ++k) wrong += count(*executable, session.get()) != static_cast<float>(k);
+    });
+  }
+  for (std::thread& user : users) user.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Session, OfAnotherProgramIsRefused) {
+  const auto stateful = load(counter()), plain = load(add_relu());
+  const auto session = plain->session();
+  EXPECT_THAT(message<InvalidModel>([&] { count(*stateful, session.get()); }),
+              HasSubstr("the session has the states of another executable"));
+}
+
+TEST(Executable, GivesBackMemoryBeyondItsBound) {
+  const auto executable = load(add_relu(), 1);
+  for (const int64_t rows : {1000, 500, 250}) run(*executable, numbers(rows, 1));
+  // Each size keeps an arena for the sum.
+  EXPECT_GE(executable->kept_bytes(), (1000 + 500 + 250) * 16);
+  executable->keep_at_most((500 + 250) * 16 + 1000);
+  EXPECT_LT(executable->kept_bytes(), 1000 * 16);
+  EXPECT_GE(executable->kept_bytes(), (500 + 250) * 16);
+  executable->keep_at_most(0);  // one stays, so that runs of one size after another allocate nothing
+  EXPECT_GE(executable->kept_bytes(), 250 * 16);
+  EXPECT_LT(executable->kept_bytes(), 500 * 16);
+  const std::vector<float> x = numbers(1000, 1);
+  EXPECT_EQ(run(*executable, x), expected(x));
+  EXPECT_LT(executable->kept_bytes(), 1250 * 16);
+}
+
+TEST(Executable, ReturnsOutputsWithTheirShapes) {
+  const auto executable = load(add_relu());
+  const std::vector<float> x = numbers(3, 2);
+  const std::vector<Tensor> y = executable->run(std::vector<Tensor>{Tensor::of<float>({3, 4}, x)});
+  ASSERT_EQ(y.size(), 1U);
+  EXPECT_EQ(y[0].shape(), (std::vector<int64_t>{3, 4}));
+  EXPECT_TRUE(std::ranges::equal(y[0].values<float>(), expected(x)));
 }
 
 TEST(Executable, CopiesAnImageThatLiesAskew) {

@@ -59,7 +59,8 @@ TEST(Machine, ComputesAConvolutionByHand) {
       DmaStore{.region = kArena, .dram_addr = 64, .sram_addr = 128, .size0 = 12, .size1 = 1, .size2 = 1},
       End{}};
   const std::vector<uint64_t> words = encode(stream);
-  Machine machine(small_spec(), words, std::as_bytes(std::span(weights)), 128);
+  const std::span<const std::byte> constants[] = {std::as_bytes(std::span(weights))};
+  Machine machine(small_spec(), words, constants, 128);
   const float input[] = {1, 1, 2, 5, -3, -7};
   std::memcpy(machine.arena(), input, sizeof input);
   machine.run();

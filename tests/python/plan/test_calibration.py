@@ -12,11 +12,16 @@ import torch
 import hetnn
 from hetnn import calibration
 from hetnn.cli import main
+from hetnn.machine import cache_file, cpu_name
 from models import nets
 
 # One addition of 2 x 4 MB into 4 MB, one matrix product, one view, one gather of 3 rows.
 ADD = "graph @g {stage = imported} (%x: f32[1024,1024]) -> (%y) {\n  %y = add(%x, %x) : f32[1024,1024]\n}\n"
 TANH = "graph @g {stage = imported} (%x: f32[1000]) -> (%y) {\n  %y = tanh(%x) : f32[1000]\n}\n"
+
+
+def speeds_file() -> Path:
+    return cache_file(calibration.speeds_name())
 
 
 def time_us(model: Any, sheet: Any) -> float:
@@ -78,17 +83,17 @@ def test_sheets_that_make_no_sense(figures: dict[str, Any], message: str) -> Non
 def test_where_speeds_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     cached, other = sheet(launch_us=1), sheet(launch_us=2)
-    file = calibration.cache_file()
+    file = speeds_file()
     assert file.parent == tmp_path / "hetnn"
     assert calibration.find_speeds() is None
-    monkeypatch.delenv(calibration.VARIABLE)
+    monkeypatch.delenv(calibration.SPEEDS_VARIABLE)
     assert calibration.find_speeds() is None, "there is none yet"
     file.parent.mkdir()
     file.write_text(json.dumps(cached))
     assert calibration.find_speeds() == cached
-    assert calibration.cache_file(3) != calibration.cache_file(4), "speeds belong to a number of threads"
+    assert calibration.speeds_name(3) != calibration.speeds_name(4), "speeds belong to a number of threads"
     (tmp_path / "other.json").write_text(json.dumps(other))
-    monkeypatch.setenv(calibration.VARIABLE, str(tmp_path / "other.json"))
+    monkeypatch.setenv(calibration.SPEEDS_VARIABLE, str(tmp_path / "other.json"))
     assert calibration.find_speeds() == other
     assert calibration.find_speeds(cached) == cached
     assert calibration.find_speeds("off") is None
@@ -112,17 +117,17 @@ def test_this_machine_is_measured_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.delenv(calibration.VARIABLE)
+    monkeypatch.delenv(calibration.SPEEDS_VARIABLE)
     assert main(["calibrate", "--json"]) == 0
     written = json.loads(capsys.readouterr().out)
-    assert written.pop("output") == str(calibration.cache_file())
+    assert written.pop("output") == str(speeds_file())
     assert written == calibration.find_speeds()
-    assert written["cpu"] == calibration.cpu_name()
+    assert written["cpu"] == cpu_name()
     assert {"conv", "product", "elementwise", "move"} <= set(written["families"])
     assert all(speed > 0 for figures in written["families"].values() for speed in figures.values())
     # Plans find it by themselves.
     assert time_us(ADD, None) == time_us(ADD, written) != time_us(ADD, "off")
-    assert [path.name for path in (tmp_path / "hetnn").iterdir()] == [calibration.cache_file().name]
+    assert [path.name for path in (tmp_path / "hetnn").iterdir()] == [speeds_file().name]
 
 
 def test_measured_times_replace_predictions(monkeypatch: pytest.MonkeyPatch) -> None:

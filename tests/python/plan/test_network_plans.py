@@ -8,6 +8,7 @@ import xml.etree.ElementTree
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import torch
 from torch import Tensor, nn
@@ -15,7 +16,6 @@ from torch import Tensor, nn
 import hetnn
 from hetnn.cli import main
 from models import nets
-from plan.conforms import assert_conforms
 
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMA = json.loads((ROOT / "docs" / "report-schema.json").read_text())
@@ -54,7 +54,7 @@ def tiny() -> torch.export.ExportedProgram:
 def test_the_document_conforms_to_its_schema(tiny: torch.export.ExportedProgram, strategy: str) -> None:
     plan = hetnn.plan(tiny, TARGET, strategy=strategy)
     document = json.loads(plan.to_json())
-    assert_conforms(document, SCHEMA)
+    jsonschema.validate(document, SCHEMA)
     assert document == plan.report(format="dict")
     assert document["predicted_us"] == pytest.approx(sum(document["parts"].values()))
     # The same terms in another order where nothing overlaps.
@@ -63,7 +63,7 @@ def test_the_document_conforms_to_its_schema(tiny: torch.export.ExportedProgram,
 
 
 def test_an_executable_reports_by_the_same_schema(tiny: torch.export.ExportedProgram) -> None:
-    assert_conforms(hetnn.compile(tiny, "cpu+relu-only+relu-mul").report(format="dict"), SCHEMA)
+    jsonschema.validate(hetnn.compile(tiny, "cpu+relu-only+relu-mul").report(format="dict"), SCHEMA)
 
 
 def test_the_same_model_gives_the_same_text(tiny: torch.export.ExportedProgram) -> None:
@@ -194,7 +194,7 @@ def test_the_picture_shows_nodes_and_schedule(gated: torch.export.ExportedProgra
     plan = hetnn.plan(gated, TARGET, strategy="take-all")
     root = xml.etree.ElementTree.fromstring(plan.svg())
     titles = [e.text or "" for e in root.iter() if e.tag.endswith("title")]
-    assert any(title.startswith("gelu (gelu) on cpu") for title in titles)
+    assert any(title.startswith("gelu: gelu on cpu") for title in titles)
     assert sum(title.startswith("subgraph ") for title in titles) == len(plan.report("dict")["subgraphs"])
 
 
@@ -262,7 +262,7 @@ def test_the_command_prints_plan_and_answers(file: str, capsys: pytest.CaptureFi
     status, out = call(capsys, *arguments, "--json", "--svg", str(tmp_path / "plan.svg"))
     assert status == 0
     document: dict[str, Any] = json.loads(out)
-    assert_conforms(document, SCHEMA)
+    jsonschema.validate(document, SCHEMA)
     xml.etree.ElementTree.parse(tmp_path / "plan.svg")
     status, out = call(capsys, *arguments)
     assert status == 0

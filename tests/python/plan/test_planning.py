@@ -7,12 +7,12 @@ import xml.etree.ElementTree
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 
 import hetnn
 from hetnn.cli import main
-from plan.conforms import assert_conforms
 
 ROOT = Path(__file__).resolve().parents[3]
 STRATEGIES = ["topological", "depth", "merge", "cost", "take-all", "cpu-only"]
@@ -61,7 +61,7 @@ def test_answer_conforms_to_the_published_schema(strategy: str) -> None:
     problem = hetnn.generate_problem("transformer", 60, 5, devices=3, non_exportable=0.1)
     problem["nodes"][0]["pin"] = {"device": "gpu" if len(problem["devices"]) > 3 else "dsp", "hard": False}
     plan = hetnn.plan_problem(problem, strategy)
-    assert_conforms(json.loads(plan.to_json()), schema)
+    jsonschema.validate(json.loads(plan.to_json()), schema)
     assert json.loads(plan.to_json()) == dict(plan)
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
+from random import Random
 from typing import Any
 
-from hetnn.report import PictureNode, as_html, as_svg, as_text, draw_plan, nodes_of
+import pytest
+
+from hetnn.report import PictureNode, PictureSubgraph, as_html, as_svg, as_text, draw_plan, nodes_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 NODES = [
@@ -27,8 +31,29 @@ REPORT: dict[str, Any] = {
             "inputs": ["x"],
             "outputs": ["conv"],
             "predicted_us": 3.5,
+            "start_us": 0.0,
+            "finish_us": 3.5,
         },
-        {"device": "cpu", "nodes": ["act"], "macs": 0, "inputs": ["conv"], "outputs": ["act"], "predicted_us": 1.0},
+        {
+            "device": "cpu",
+            "nodes": ["act"],
+            "macs": 0,
+            "inputs": ["conv"],
+            "outputs": ["act"],
+            "predicted_us": 1.0,
+            "start_us": 4.5,
+            "finish_us": 5.5,
+        },
+        {
+            "device": "npu",
+            "nodes": ["sum"],
+            "macs": 0,
+            "inputs": ["conv", "act"],
+            "outputs": ["sum"],
+            "predicted_us": 1.0,
+            "start_us": 6.5,
+            "finish_us": 7.5,
+        },
     ],
     "crossings": [{"value": "conv", "from": "npu", "to": "cpu", "bytes": 4096}],
     "crossing_bytes": 4096,
@@ -55,7 +80,11 @@ REPORT: dict[str, Any] = {
 
 def test_the_picture_colours_nodes_and_marks_crossings() -> None:
     root = ElementTree.fromstring(draw_plan(NODES, ["cpu", "npu"], "a <net>"))
-    boxes = {group.findtext(f"{SVG}text"): group.find(f"{SVG}rect") for group in root.iter(f"{SVG}g")}
+    boxes = {
+        group.findtext(f"{SVG}text"): group.find(f"{SVG}rect")
+        for group in root.iter(f"{SVG}g")
+        if group.find(f"{SVG}rect") is not None
+    }
     assert set(boxes) == {"conv2d conv", "prelu act", "add sum"}
     fills = {name: box.get("fill") for name, box in boxes.items() if box is not None}
     assert fills["conv2d conv"] == fills["add sum"] != fills["prelu act"]
@@ -66,14 +95,62 @@ def test_the_picture_colours_nodes_and_marks_crossings() -> None:
     assert legend == ["a <net>", "cpu: 1 node, 1 subgraph", "npu: 2 nodes, 2 subgraphs"]
 
 
-def test_boxes_of_one_row_do_not_overlap() -> None:
-    fan = [PictureNode("a", "relu", [], "cpu", 0)]
-    fan += [PictureNode(f"b{k}", "conv2d", ["a"], "cpu", 0) for k in range(12)]
-    root = ElementTree.fromstring(draw_plan(fan, ["cpu"]))
-    boxes = [group.find(f"{SVG}rect") for group in root.iter(f"{SVG}g")][1:]
-    spans = sorted((float(b.get("x", "")), float(b.get("width", ""))) for b in boxes if b is not None)
-    assert len(spans) == 12
-    assert all(x + width < spans[k + 1][0] for k, (x, width) in enumerate(spans[:-1]))
+def boxes_of(root: ElementTree.Element) -> list[tuple[float, float, float, float]]:
+    """The nodes' boxes: left, top, right, bottom."""
+    rects = [group.find(f"{SVG}rect") for group in root.iter(f"{SVG}g")]
+    numbers = [
+        [float(rect.get(key, "")) for key in ("x", "y", "width", "height")] for rect in rects if rect is not None
+    ]
+    return [(x, y, x + width, y + height) for x, y, width, height in numbers]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_nothing_overlaps_and_skipping_edges_pass_beside_the_boxes(seed: int) -> None:
+    random = Random(seed)
+    nodes: list[PictureNode] = []
+    for k in range(random.choice([2, 13, 60])):
+        inputs = [f"n{random.randrange(max(0, k - 12), k)}" for _ in range(random.randint(1, 3))] if k else []
+        nodes.append(PictureNode(f"n{k}", random.choice(["add", "conv2d"]), inputs, random.choice(["cpu", "npu"]), k))
+    root = ElementTree.fromstring(draw_plan(nodes, ["cpu", "npu"]))
+    boxes = boxes_of(root)
+    assert len(boxes) == len(nodes)
+    for left, top, right, bottom in boxes:
+        others = [box for box in boxes if box[1] == top and box[0] > left]
+        assert all(other[0] > right for other in others)
+        assert all(box[1] == top or box[1] >= bottom or box[3] <= top for box in boxes)
+    edges = [path.get("d", "") for path in root.iter(f"{SVG}path")]
+    assert len(edges) == sum(len(set(node.inputs)) for node in nodes)
+    for edge in edges:
+        # Curves stay between two rows; only the vertical lines pass one.
+        for x, y in re.findall(r"([-.\d]+) ([-.\d]+) V", edge):
+            assert not any(box[0] <= float(x) <= box[2] and box[1] == float(y) for box in boxes)
+
+
+def test_the_schedule_has_a_box_for_each_subgraph_and_a_line_for_what_crosses() -> None:
+    schedule = [PictureSubgraph("npu", 0, 5), PictureSubgraph("cpu", 6, 8), PictureSubgraph("npu", 9, 12)]
+    root = ElementTree.fromstring(draw_plan(NODES, ["cpu", "npu"], "", schedule))
+    titles = [title.text or "" for title in root.iter(f"{SVG}title")]
+    assert [title for title in titles if title.startswith("subgraph ")] == [
+        "subgraph 0: 1 node, 0.0 to 5.0 us",
+        "subgraph 1: 1 node, 6.0 to 8.0 us",
+        "subgraph 2: 1 node, 9.0 to 12.0 us",
+    ]
+    assert len(list(root.iter(f"{SVG}line"))) == 2
+    assert "12.0 us" in [text.text for text in root.iter(f"{SVG}text")]
+
+
+def test_a_large_graph_is_its_schedule() -> None:
+    nodes = [PictureNode(f"n{k}", "relu", [f"n{k - 1}"], "cpu", 0) for k in range(2000)]
+    root = ElementTree.fromstring(draw_plan(nodes, ["cpu"], "", [PictureSubgraph("cpu", 0, 1)]))
+    assert "2,000 nodes are too many to draw." in [text.text for text in root.iter(f"{SVG}text")]
+    assert len(boxes_of(root)) == 1
+
+
+def test_names_are_escaped() -> None:
+    root = ElementTree.fromstring(draw_plan([PictureNode('a<&"\x01', "", [], "cpu", 0)], ["cpu"], "<title>\n"))
+    assert [group.findtext(f"{SVG}text") for group in root.iter(f"{SVG}g") if group.find(f"{SVG}rect") is not None] == [
+        'a<&" '
+    ]
 
 
 def test_an_empty_plan_is_a_picture_too() -> None:
@@ -81,7 +158,9 @@ def test_an_empty_plan_is_a_picture_too() -> None:
 
 
 def test_the_page_shows_reasons_bytes_and_the_picture() -> None:
-    page = as_html(REPORT, "net")
+    page = as_html(REPORT, "a <net>")
+    assert "<h1>a &lt;net&gt;</h1>" in page
+    assert "it has no &lt;PReLU&gt;" in page
     seen: list[str] = []
     parser = HTMLParser()
     parser.handle_data = seen.append  # type: ignore[method-assign]
@@ -106,4 +185,5 @@ def test_the_text_names_devices_bytes_and_reasons() -> None:
 
 def test_nodes_are_read_from_the_report() -> None:
     assert nodes_of(REPORT) == NODES
-    assert as_svg(REPORT) == draw_plan(NODES, ["cpu", "npu"], "on cpu+npu")
+    schedule = [PictureSubgraph("npu", 0, 3.5), PictureSubgraph("cpu", 4.5, 5.5), PictureSubgraph("npu", 6.5, 7.5)]
+    assert as_svg(REPORT) == draw_plan(NODES, ["cpu", "npu"], "on cpu+npu", schedule)

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "hetnn/backends/cpu/calls.h"
+#include "hetnn/backends/cpu/launches.h"
 #include "hetnn/backends/cpu/emit.h"
 #include "hetnn/backends/cpu/roofline.h"
 #include "hetnn/base/error.h"
@@ -21,30 +21,12 @@ class CpuBackend final : public Backend {
   explicit CpuBackend(const DeviceSpec& spec)
       : Backend(spec), speeds_(cpu::parse_speeds(spec.spec_json, "the data sheet of " + spec.name)) {}
 
+  /// Every operator runs: by a variant where one takes the call, else by its meaning.
   target::Support support(const ir::Node& node) const override {
     target::Support out;
-    if (!node.op().kernel) {
-      out.reasons.push_back({text(node.op().name, "_missing"), std::string(node.op().name),
-                             "an operator with a CPU kernel", text(name(), " has no kernel for ", node.op().name)});
-      return out;
-    }
-    // The kernel itself knows best which types and shapes it takes, so ask it with every symbol at a plain size.
-    const Bindings bindings = target::trial_bindings(node);
-    try {
-      if (!widens(node)) {
-        cpu::make_trial_kernel(node, bindings);
-      } else {
-        ir::Graph alone = passes::isolate(node, {});
-        passes::compute_in_f32(alone);
-        for (const ir::Node* part : alone.nodes()) {
-          if (!part->is_constant()) cpu::make_trial_kernel(*part, bindings);
-        }
-      }
-    } catch (const InternalError&) {
-      throw;
-    } catch (const Error& error) {
-      out.reasons.push_back({text(node.op().name, "_kernel"), error.what(), "a call the kernel takes", error.what()});
-    }
+    if (node.op().meaning) return out;
+    out.reasons.push_back({text(node.op().name, "_missing"), std::string(node.op().name), "an operator with a meaning",
+                           text(name(), " cannot compute ", node.op().name)});
     return out;
   }
 
@@ -62,21 +44,25 @@ class CpuBackend final : public Backend {
   double launch_us() const override { return speeds_.launch_us; }
 
   program::Subprogram lower(ir::Graph& subgraph, Assembler& assembler, const LowerOptions& options,
-                            std::vector<plan::FusionRow>& fusions) const override {
+                            std::vector<report::FusionRow>& fusions) const override {
     passes::compute_in_f32(subgraph);
-    const std::vector<plan::FusionRow> fused = passes::fuse(subgraph, {.enabled = options.fusion,
-                                                                       .can_follow = cpu::can_follow,
+    const auto can_follow = [hints = subgraph.hints()](std::span<const ir::Node* const> launch,
+                                                       const ir::Node& follower) {
+      return cpu::can_follow(launch, follower, hints);
+    };
+    const std::vector<report::FusionRow> fused = passes::fuse(subgraph, {.enabled = options.fusion,
+                                                                       .can_follow = can_follow,
                                                                        .combines = true,
                                                                        .deterministic = options.deterministic});
     fusions.insert(fusions.end(), fused.begin(), fused.end());
     program::Subprogram out;
-    out.code = cpu::emit(subgraph, assembler, options.tune_threads);
+    out.code = program::write_cpu_code({cpu::emit(subgraph, assembler, {.tune_threads = options.tune_threads})});
     return out;
   }
 
  private:
   // Whether the node is computed in f32 between conversions.
-  static bool widens(const ir::Node& node) { return ops::has_narrow(node) && !passes::stays_narrow(node); }
+  static bool widens(const ir::Node& node) { return ops::has_narrow(node.call()) && !passes::stays_narrow(node); }
 
   cpu::Speeds speeds_;
 };

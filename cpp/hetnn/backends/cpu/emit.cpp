@@ -1,74 +1,22 @@
-// Kernel calls as commands of a program: buffers, packed weights, layout copies.
+// Launches as commands of a program: buffers, packed weights, layout copies.
 #include "hetnn/backends/cpu/emit.h"
 
 #include <algorithm>
 
-#include "hetnn/backends/cpu/calls.h"
+#include "hetnn/backends/cpu/launches.h"
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/kernel.h"
 
 namespace hetnn::backends::cpu {
 namespace {
 
-kernels::Params concrete(const std::map<std::string, ir::KernelUse::Param, std::less<>>& params,
-                         const Bindings& bindings) {
-  kernels::Params out;
-  for (const auto& [name, value] : params) {
-    if (auto* dim = std::get_if<Dim>(&value)) {
-      out.set(name, dim->evaluate(bindings));
-    } else if (auto* dims = std::get_if<std::vector<Dim>>(&value)) {
-      out.set(name, evaluate(*dims, bindings));
-    } else if (auto* real = std::get_if<double>(&value)) {
-      out.set(name, *real);
-    } else if (auto* reals = std::get_if<std::vector<double>>(&value)) {
-      out.set(name, *reals);
-    } else {
-      out.set(name, std::get<std::string>(value));
-    }
-  }
-  return out;
-}
-
-kernels::TensorView view_of(const ir::Value& value, const ValueLayout& layout, const Bindings& bindings) {
-  const std::vector<int64_t> shape = evaluate(value.shape(), bindings);
-  return layout.layout == Layout::nhwc
-             ? kernels::TensorView::nhwc(value.dtype(), shape, layout.pitch.evaluate(bindings))
-             : kernels::TensorView::plain(value.dtype(), shape);
-}
-
-const kernels::KernelFamily& family_of(std::string_view kernel) {
-  const kernels::KernelFamily* family = kernels::find_kernel(kernel);
-  HETNN_ASSERT(family != nullptr, "there is no kernel '", kernel, "'");
-  return *family;
-}
-
-// A call's shapes under the graph's hints, for questions that do not depend on the symbols' values: which inputs are
-// weights, and how they are packed.
-struct ConcreteCall {
-  std::vector<kernels::TensorView> inputs, outputs;
-  kernels::Params params;
-  kernels::KernelCall call() const { return {inputs, outputs, params}; }
-};
-
-ConcreteCall concrete_call(const Call& call, const Layouts& layouts, const Bindings& bindings) {
-  ConcreteCall out;
-  auto layout_of = [&](const ir::Value* value) {
-    auto at = layouts.find(value);
-    return at == layouts.end() ? ValueLayout{} : at->second;
-  };
-  for (const ir::Value* input : call.inputs) out.inputs.push_back(view_of(*input, layout_of(input), bindings));
-  for (const ir::Value* output : call.outputs) out.outputs.push_back(view_of(*output, layout_of(output), bindings));
-  out.params = concrete(call.params, bindings);
-  return out;
-}
-
 class Emitter {
  public:
-  Emitter(const ir::Graph& graph, Assembler& assembler, int tune_threads)
-      : graph_(graph), assembler_(assembler), hints_(graph.hints()), tune_threads_(tune_threads) {}
+  Emitter(const ir::Graph& graph, Assembler& assembler, const EmitOptions& options)
+      : graph_(graph), assembler_(assembler), hints_(graph.hints()), options_(options) {}
 
-  program::CpuCode run() {
-    const std::vector<Call> calls = calls_of(graph_);
+  std::vector<program::Command> run() {
+    const std::vector<Launch> launches = launches_of(graph_, options_.variants);
     Layouts fixed;
     auto fix = [&](const ir::Value* value) {
       const int32_t id = assembler_.boundary(value->name());
@@ -77,48 +25,56 @@ class Emitter {
     };
     for (const ir::Value* input : graph_.inputs()) fix(input);
     for (const ir::Value* output : graph_.outputs()) fix(output);
-    layouts_ = choose_layouts(calls, fixed);
-    for (const Call& call : calls) emit(call);
-    return std::move(code_);
+    layouts_ = choose_layouts(launches, fixed);
+    for (const Launch& launch : launches) emit(launch);
+    return std::move(commands_);
   }
 
  private:
-  void emit(const Call& call) {
-    const kernels::KernelFamily& family = family_of(call.kernel);
-    ConcreteCall concrete = concrete_call(call, layouts_, hints_);
-    program::Command command{.kernel = call.kernel,
+  void emit(const Launch& launch) {
+    const kernels::Variant* variant = launch.variant;
+    ConcreteLaunch concrete(launch, layouts_, hints_);
+    const ops::Call& call = launch.anchor->call();
+    program::Command command{.op = call.op,
+                             .attrs = call.attrs,
                              .inputs = {},
                              .outputs = {},
-                             .params = {call.params.begin(), call.params.end()},
-                             .node = call.anchor->name()};
+                             .steps = {},
+                             .variant = std::string(variant ? variant->name : ""),
+                             .options = {},
+                             .node = call.name};
+    for (const LaunchStep& step : launch.steps)
+      command.steps.push_back({&step.node->op(), step.node->attrs(), step.operand});
     // Variants whose packed weights differ are settled here, for the shapes under the hints.
-    if (family.choose) {
-      for (const auto& [name, value] : family.choose(concrete.call())) {
+    if (variant && variant->choose) {
+      for (const auto& [name, value] : variant->choose(concrete.call())) {
         concrete.params.set(name, value);
-        command.params.emplace(name, std::get<std::string>(value));
+        command.options.emplace(name, std::get<std::string>(value));
       }
     }
-    if (tune_threads_ > 0 && family.tune) {
-      for (const auto& [name, value] : family.tune(concrete.call(), tune_threads_))
-        command.params.insert_or_assign(name, Dim(std::get<int64_t>(value)));
+    if (variant && variant->tune && options_.tune_threads > 0) {
+      for (const auto& [name, value] : variant->tune(concrete.call(), options_.tune_threads))
+        command.options.insert_or_assign(name, Dim(std::get<int64_t>(value)));
     }
-    const ir::KernelUse::Layout wish = call.anchor->op().kernel(*call.anchor).layout;
-    const bool reads_plain = wish == ir::KernelUse::Layout::plain;
-    const bool writes_plain = reads_plain || wish == ir::KernelUse::Layout::written_plain;
-    for (size_t k = 0; k < call.inputs.size(); ++k) {
-      const ir::Value& input = *call.inputs[k];
-      const bool weight = family.is_weight && family.is_weight(concrete.call(), static_cast<int>(k));
-      if (weight) {
-        command.inputs.push_back(packed(family, concrete, static_cast<int>(k), input));
-      } else if (call.operand_shapes.contains(k) && input.producer() && input.producer()->is_constant()) {
-        command.inputs.push_back(shaped_constant(input, call.operand_shapes.at(k)));
+    const bool reads_plain = launch.layout_wish() == kernels::LayoutWish::plain;
+    const bool writes_plain = reads_plain || launch.layout_wish() == kernels::LayoutWish::written_plain;
+    for (size_t k = 0; k < launch.inputs.size(); ++k) {
+      if (!launch.inputs[k]) {
+        command.inputs.push_back(-1);
+        continue;
+      }
+      const ir::Value& input = *launch.inputs[k];
+      if (variant && variant->is_weight && variant->is_weight(concrete.call(), concrete.position(k))) {
+        command.inputs.push_back(packed(*variant, concrete, concrete.position(k), input));
+      } else if (launch.operand_shapes.contains(k) && input.producer() && input.producer()->is_constant()) {
+        command.inputs.push_back(shaped_constant(input, launch.operand_shapes.at(k)));
       } else {
         const int32_t id = buffer(input);
         command.inputs.push_back(reads_plain && assembler_.buffer(id).layout != Layout::plain ? plain_copy(input, id)
                                                                                               : id);
       }
     }
-    for (const ir::Value* output : call.outputs) {
+    for (const ir::Value* output : launch.outputs) {
       auto at = buffers_.find(output);
       if (at == buffers_.end()) {
         const ValueLayout& layout = layouts_.at(output);
@@ -128,23 +84,32 @@ class Emitter {
       }
       command.outputs.push_back(at->second);
     }
-    // A kernel that writes plain memory only goes through a copy where the value's buffer is fixed as nhwc.
+    // What writes plain memory only goes through a copy where the value's buffer is fixed as nhwc.
     std::vector<program::Command> after;
     if (writes_plain) {
       for (size_t k = 0; k < command.outputs.size(); ++k) {
         if (assembler_.buffer(command.outputs[k]).layout == Layout::plain) continue;
-        const ir::Value& output = *call.outputs[k];
+        const ir::Value& output = *launch.outputs[k];
         const int32_t plain = assembler_.arena_buffer(output.name() + ".plain", output.type(), Layout::plain, 0);
-        after.push_back({.kernel = "copy",
-                         .inputs = {plain},
-                         .outputs = {command.outputs[k]},
-                         .params = {},
-                         .node = call.anchor->name()});
+        after.push_back(copy(plain, command.outputs[k], call.name));
         command.outputs[k] = plain;
       }
     }
-    code_.commands.push_back(std::move(command));
-    for (program::Command& copy : after) code_.commands.push_back(std::move(copy));
+    commands_.push_back(std::move(command));
+    for (program::Command& made : after) commands_.push_back(std::move(made));
+  }
+
+  // Between layouts only a kernel copies: a meaning reads and writes plain memory.
+  static program::Command copy(int32_t from, int32_t to, const std::string& node) {
+    static const ops::OpDef& identity = ops::OpTable::global().get(ops::kIdentity);
+    return {.op = &identity,
+            .attrs = {},
+            .inputs = {from},
+            .outputs = {to},
+            .steps = {},
+            .variant = "copy",
+            .options = {},
+            .node = node};
   }
 
   int32_t buffer(const ir::Value& value) {
@@ -164,15 +129,10 @@ class Emitter {
                                       {tensor.data(), static_cast<size_t>(tensor.bytes())});
   }
 
-  int32_t packed(const kernels::KernelFamily& family, const ConcreteCall& call, int input, const ir::Value& value) {
-    const ir::Node* producer = value.producer();
-    if (!producer || !producer->is_constant()) {
-      throw Unsupported(text("'", value.name(), "' is a weight computed at run time; the kernel ", family.name,
-                             " packs weights when compiling. Make it a parameter or a constant of the model."));
-    }
-    const Tensor& tensor = producer->tensor("value");
+  int32_t packed(const kernels::Variant& variant, const ConcreteLaunch& launch, int input, const ir::Value& value) {
+    const Tensor& tensor = value.producer()->tensor("value");
     const std::vector<std::byte> bytes =
-        family.pack(call.call(), input, {tensor.data(), static_cast<size_t>(tensor.bytes())});
+        variant.pack(launch.call(), input, {tensor.data(), static_cast<size_t>(tensor.bytes())});
     return assembler_.constant_buffer(value.name() + ".packed", value.type(), bytes, true);
   }
 
@@ -180,8 +140,7 @@ class Emitter {
     auto [at, fresh] = plain_copies_.try_emplace(from, 0);
     if (fresh) {
       at->second = assembler_.arena_buffer(value.name() + ".plain", value.type(), Layout::plain, 0);
-      code_.commands.push_back(
-          {.kernel = "copy", .inputs = {from}, .outputs = {at->second}, .params = {}, .node = value.name()});
+      commands_.push_back(copy(from, at->second, value.name()));
     }
     return at->second;
   }
@@ -189,36 +148,17 @@ class Emitter {
   const ir::Graph& graph_;
   Assembler& assembler_;
   const Bindings hints_;
-  const int tune_threads_;
+  const EmitOptions options_;
   Layouts layouts_;
   std::map<const ir::Value*, int32_t> buffers_;
   std::map<int32_t, int32_t> plain_copies_;
-  program::CpuCode code_;
+  std::vector<program::Command> commands_;
 };
 
 }  // namespace
 
-program::CpuCode emit(const ir::Graph& graph, Assembler& assembler, int tune_threads) {
-  return Emitter(graph, assembler, tune_threads).run();
-}
-
-void make_trial_kernel(const ir::Node& node, const Bindings& bindings) {
-  ir::KernelUse use = node.op().kernel(node);
-  Call call{.kernel = use.kernel, .params = std::move(use.params), .inputs = {}, .outputs = {}, .anchor = &node};
-  for (const ir::Value* input : node.inputs()) {
-    if (input) call.inputs.push_back(input);
-  }
-  for (const ir::Value* output : node.outputs()) call.outputs.push_back(output);
-  ConcreteCall concrete = concrete_call(call, {}, bindings);
-  const kernels::KernelFamily& family = family_of(use.kernel);
-  for (size_t k = 0; k < concrete.inputs.size(); ++k) {
-    if (!family.is_weight || !family.is_weight(concrete.call(), static_cast<int>(k))) continue;
-    const ir::Node* producer = call.inputs[k]->producer();
-    if (!producer || !producer->is_constant())
-      throw Unsupported(text("weight '", call.inputs[k]->name(), "' is computed at run time"));
-    concrete.inputs[k] = kernels::TensorView::of_weight(concrete.inputs[k].dtype, concrete.inputs[k].shape());
-  }
-  family.create(concrete.call());
+std::vector<program::Command> emit(const ir::Graph& graph, Assembler& assembler, const EmitOptions& options) {
+  return Emitter(graph, assembler, options).run();
 }
 
 }  // namespace hetnn::backends::cpu

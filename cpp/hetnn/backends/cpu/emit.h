@@ -1,18 +1,22 @@
-// Kernel calls as commands of a program: buffers, packed weights, layout copies.
+// Launches as commands of a program: buffers, packed weights, layout copies.
 #pragma once
+
+#include <vector>
 
 #include "hetnn/backends/assembler.h"
 #include "hetnn/ir/graph.h"
-#include "hetnn/program/program.h"
+#include "hetnn/program/cpu_code.h"
 
 namespace hetnn::backends::cpu {
 
-/// Commands for a fused subgraph whose inputs and outputs have boundary buffers in `assembler`. Kernels
-/// measure on this machine, for runs by `tune_threads` threads, what they leave open; not at all when that is 0.
-program::CpuCode emit(const ir::Graph& graph, Assembler& assembler, int tune_threads);
+struct EmitOptions {
+  /// Off: every node is computed by its operator's meaning.
+  bool variants = true;
+  /// Kernels measure on this machine, for runs by so many threads, what they leave open; 0: they take their defaults.
+  int tune_threads = 0;
+};
 
-/// Makes the node's kernel with plain operands under `bindings`, to see whether it takes the call. Throws what the
-/// kernel throws.
-void make_trial_kernel(const ir::Node& node, const Bindings& bindings);
+/// Commands for a fused subgraph whose inputs and outputs have boundary buffers in `assembler`.
+std::vector<program::Command> emit(const ir::Graph& graph, Assembler& assembler, const EmitOptions& options);
 
 }  // namespace hetnn::backends::cpu

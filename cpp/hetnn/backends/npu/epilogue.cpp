@@ -49,7 +49,7 @@ std::optional<Epilogue> activation_of(const ir::Node& node) {
   const Act act = role_of(node).act;
   if (act == Act::none) return std::nullopt;
   if (act == Act::relu) return Epilogue{.act = act};
-  const ir::Type& type = node.output()->type();
+  const ops::Type& type = node.output()->type();
   const auto bound = [&](double real) {
     if (!type.quant || type.dtype != DType::i8) return hetnn::npu::float_bits(static_cast<float>(real));
     const double steps =

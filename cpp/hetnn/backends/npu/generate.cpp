@@ -20,7 +20,6 @@ using hetnn::npu::Region;
 
 namespace {
 
-constexpr int64_t kAlign = 64;        // of constants in the image
 constexpr int64_t kTableBytes = 256;  // an entry for each value of i8
 
 // Runs that follow one another are one run: every run costs whole bursts.
@@ -32,7 +31,7 @@ void join_runs(int64_t stride, int64_t& run_bytes, int64_t& runs) {
 
 }  // namespace
 
-Layout layout_of(const ir::Value& value) { return value.rank() == 4 ? Layout::nhwc : Layout::plain; }
+Layout layout_of(const ir::Value& value) { return ops::is_feature_map(value.type()) ? Layout::nhwc : Layout::plain; }
 
 Generator::Map Generator::map_of(const ir::Value& value, int rank) const {
   std::vector<int64_t> shape = evaluate(value.shape(), bindings_);
@@ -83,7 +82,7 @@ void Generator::layer(const ir::Node& node, const Epilogue& epilogue, const std:
   const bool quantized = dtype_ == DType::i8 && node.output()->type().quant;
   if (dtype_ != DType::f32 && dtype_ != DType::f16 && !quantized)
     throw Unsupported(text(ir::describe(node), ": the NPU's engines compute f32, f16 and quantized i8; the result is ",
-                           ir::to_string(node.output()->type()), "."));
+                           ops::to_string(node.output()->type()), "."));
   at->second(*this, node, epilogue);
 }
 
@@ -93,7 +92,7 @@ void Generator::keeps_scale(const ir::Node& node) const {
   for (const ir::Value* input : node.inputs()) {
     if (input->type().quant == node.output()->type().quant) continue;
     throw Unsupported(text(ir::describe(node), ": the result must have the scale of '", input->name(), "', ",
-                           ir::to_string(input->type()), "; got ", ir::to_string(node.output()->type()), "."));
+                           ops::to_string(input->type()), "; got ", ops::to_string(node.output()->type()), "."));
   }
 }
 
@@ -112,22 +111,18 @@ Place Generator::factors(const ir::Node& node, std::span<const double> reals) {
 }
 
 Place Generator::constant(const Tensor& stored) {
-  image_.resize((image_.size() + kAlign - 1) / kAlign * kAlign);
-  const auto offset = static_cast<int64_t>(image_.size());
-  image_.resize(image_.size() + static_cast<size_t>(stored.bytes()));
-  if (constants_) std::memcpy(image_.data() + offset, stored.data(), static_cast<size_t>(stored.bytes()));
-  return {Region::weights, offset};
+  return {Region::weights, keep_ ? keep_({stored.data(), static_cast<size_t>(stored.bytes())}) : 0};
 }
 
 Place Generator::place_of(const ir::Value& value) {
   if (auto at = places_->find(&value); at != places_->end()) return at->second;
   if (auto at = loaded_constants_.find(&value); at != loaded_constants_.end()) return at->second;
   if (!value.producer() || !value.producer()->is_constant()) {
-    HETNN_ASSERT(!constants_, "'", value.name(), "' has no place");
+    HETNN_ASSERT(!keep_, "'", value.name(), "' has no place");
     return {Region::arena, 0};  // timing only
   }
   Tensor tensor = value.producer()->tensor("value");
-  if (layout_of(value) == Layout::nhwc && constants_) {
+  if (layout_of(value) == Layout::nhwc && keep_) {
     const std::vector<int64_t>& s = tensor.shape();
     std::byte* to = nullptr;
     const Tensor turned = Tensor::zeros(tensor.dtype(), {s[0], s[2], s[3], s[1]}, &to);
@@ -181,7 +176,7 @@ void Generator::then(Engine from, Engine engine) {
 }
 
 void Generator::does_not_fit(const ir::Node& node, int64_t needed_bytes) const {
-  const std::string where = ir::to_string(node.loc());
+  const std::string where = ops::to_string(node.loc());
   throw NodeDoesNotFit(
       text(ir::describe(node), ": its smallest tile takes ", needed_bytes, " bytes of scratchpad; ", spec_.name,
            " has ", spec_.scratchpad().bytes, ". Use a target with more scratchpad, or pin the node to the cpu.",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include "hetnn/backends/npu/epilogue.h"
 #include "hetnn/base/layout.h"
 #include "hetnn/ir/graph.h"
+#include "hetnn/npu/code.h"
 #include "hetnn/npu/isa.h"
 #include "hetnn/npu/spec.h"
 
@@ -23,6 +25,7 @@ struct Place {
 
 /// Where operands may begin in the scratchpad, and the first such place from `bytes` on.
 inline constexpr int64_t kAlignment = 64;
+static_assert(kAlignment == hetnn::npu::kConstantAlignment);
 constexpr int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 /// Bytes of a factor between scales: multiplier and shift.
 inline constexpr int64_t kFactorBytes = 8;
@@ -33,12 +36,15 @@ int64_t zero_of(const ir::Value& value);
 /// The stored order of a value: rank 4 as N,H,W,C.
 Layout layout_of(const ir::Value& value);
 
-/// Collects the instructions of one stream and the constants it loads.
+/// Keeps a constant for the device, and returns where it begins in the device's read-only region.
+using KeepConstant = std::function<int64_t(std::span<const std::byte>)>;
+
+/// Collects the instructions of one stream.
 class Generator {
  public:
-  /// Without `constants` no constant is packed: enough to time a layer.
-  Generator(const hetnn::npu::Spec& spec, const Bindings& bindings, bool constants)
-      : spec_(spec), bindings_(bindings), constants_(constants) {}
+  /// Without `keep` no constant is packed: enough to time a layer.
+  Generator(const hetnn::npu::Spec& spec, const Bindings& bindings, KeepConstant keep = nullptr)
+      : spec_(spec), bindings_(bindings), keep_(std::move(keep)) {}
 
   /// Code for `node` with `epilogue`, as epilogue_of gives it; what comes out of that is stored at the place of the
   /// node's output. Throws Unsupported when the engines cannot say it and DoesNotFit when no tile fits the scratchpad;
@@ -47,7 +53,6 @@ class Generator {
 
   const std::vector<hetnn::npu::Instruction>& instructions() const { return code_; }
   std::vector<hetnn::npu::Instruction>& instructions() { return code_; }
-  const std::vector<std::byte>& image() const { return image_; }
 
  private:
   // A value as rows of pixels: rank 4 as it is, anything else as one image of rows, one column, and channels;
@@ -91,12 +96,11 @@ class Generator {
 
   const hetnn::npu::Spec& spec_;
   const Bindings& bindings_;
-  const bool constants_;
+  const KeepConstant keep_;
   const std::map<const ir::Value*, Place>* places_ = nullptr;
   DType dtype_ = DType::f32;  // of the layer, and its bytes
   int64_t elem_ = 4;
   std::vector<hetnn::npu::Instruction> code_;
-  std::vector<std::byte> image_;
   std::map<const ir::Value*, Place> loaded_constants_;
 };
 

@@ -40,14 +40,14 @@ int64_t most_rows_read(const Window& w, int64_t count, int64_t in_h) {
 
 }  // namespace
 
-// Filters in blocks of `block`, each block as [kernel row][kernel column][channel][filter]; offset in the image.
+// Filters in blocks of `block`, each block as [kernel row][kernel column][channel][filter]; where it begins.
 int64_t Generator::pack_filters(const Tensor& weight, int64_t block) {
   std::byte* data = nullptr;
   const Tensor packed = Tensor::zeros(weight.dtype(), {weight.elems()}, &data);
   const std::vector<int64_t>& s = weight.shape();
   const int64_t filters = s[0], channels = s[1], taps = s.size() == 4 ? s[2] * s[3] : 1;
   const auto size = static_cast<size_t>(dtype_bytes(weight.dtype()));
-  for (int64_t first = 0; constants_ && first < filters; first += block) {
+  for (int64_t first = 0; keep_ && first < filters; first += block) {
     for (int64_t t = 0; t < taps; ++t) {
       for (int64_t c = 0; c < channels; ++c) {
         for (int64_t f = first; f < std::min(first + block, filters); ++f) {
@@ -69,9 +69,9 @@ Place Generator::bias_of(const ir::Node& node) {
   if (dtype_ != DType::i8) return constant(ops::widen(*tensor, bias.type()));
   if (!bias.type().quant || bias.dtype() != DType::i32)
     throw Unsupported(text(ir::describe(node), ": a quantized layer's bias must be i32 with scales; got ",
-                           ir::to_string(bias.type()), "."));
+                           ops::to_string(bias.type()), "."));
   const std::vector<double>& scales = bias.type().quant->scales;
-  const ir::Quant &x = *node.input(0)->type().quant, &w = *node.input(1)->type().quant;
+  const ops::Quant &x = *node.input(0)->type().quant, &w = *node.input(1)->type().quant;
   const auto in = tensor->values<int32_t>();
   std::vector<int32_t> out(in.size());
   for (size_t k = 0; k < in.size(); ++k) {
@@ -83,7 +83,7 @@ Place Generator::bias_of(const ir::Node& node) {
 }
 
 Place Generator::product_factors(const ir::Node& node, int64_t count) {
-  const ir::Quant &x = *node.input(0)->type().quant, &w = *node.input(1)->type().quant,
+  const ops::Quant &x = *node.input(0)->type().quant, &w = *node.input(1)->type().quant,
                   &y = *node.output()->type().quant;
   std::vector<double> reals(static_cast<size_t>(count));
   for (size_t k = 0; k < reals.size(); ++k)
@@ -107,9 +107,9 @@ void Generator::conv(const ir::Node& node, const Epilogue& epilogue) {
   int64_t groups = 1;
   if (windowed) {
     w = {{weight->shape()[2], weight->shape()[3]},
-         ops::per_axis(node, "stride", 2),
-         ops::per_axis(node, "dilation", 2),
-         ops::padding_of(node)};
+         ops::per_axis(node.call(), "stride", 2),
+         ops::per_axis(node.call(), "dilation", 2),
+         ops::padding_of(node.call())};
     groups = node.integer("groups").value();
   }
   const int64_t taps = w.kernel[0] * w.kernel[1], in_c = weight->shape()[1];
@@ -207,8 +207,8 @@ void Generator::pool(const ir::Node& node) {
           text(ir::describe(node), ": the NPU pools adaptively to 1x1 only; got ", out.h, "x", out.w, "."));
     w.kernel = w.stride = {in.h, in.w};
   } else {
-    w = {ops::per_axis(node, "kernel", 2), ops::stride_of(node), {1, 1}, ops::padding_of(node)};
-    if (node.attrs().contains("dilation")) w.dilation = ops::per_axis(node, "dilation", 2);
+    w = {ops::per_axis(node.call(), "kernel", 2), ops::stride_of(node.call()), {1, 1}, ops::padding_of(node.call())};
+    if (node.attrs().contains("dilation")) w.dilation = ops::per_axis(node.call(), "dilation", 2);
   }
   const bool largest = node.attrs().contains("dilation");
   const int64_t in_row = in.w * in.c * elem_, out_row = out.w * out.c * elem_;

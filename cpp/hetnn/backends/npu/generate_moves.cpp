@@ -3,7 +3,7 @@
 
 #include "hetnn/backends/npu/generate.h"
 #include "hetnn/base/error.h"
-#include "hetnn/ops/evaluate.h"
+#include "hetnn/ops/nest.h"
 #include "hetnn/ops/infer.h"
 
 namespace hetnn::backends::npu {
@@ -41,7 +41,7 @@ void Generator::concat(const ir::Node& node) {
   keeps_scale(node);
   const std::vector<int64_t> out = stored_shape(*node.output());
   const int rank = node.output()->rank();
-  const auto axis = static_cast<size_t>(stored_axis(ops::axis_of(node, node.integer("axis"), rank), rank));
+  const auto axis = static_cast<size_t>(stored_axis(ops::axis_of(node.call(), node.integer("axis"), rank), rank));
   const int64_t outer = product(out, 0, axis), inner = product(out, axis + 1, out.size()) * elem_,
                 out_run = out[axis] * inner;
   const Place to = place_of(*node.output());
@@ -66,7 +66,7 @@ void Generator::slice(const ir::Node& node) {
     throw Unsupported(text(ir::describe(node), ": the NPU slices with step 1; got ", node.integer("step"), "."));
   const std::vector<int64_t> in = stored_shape(*node.input(0)), out = stored_shape(*node.output());
   const int rank = node.output()->rank();
-  const auto axis = static_cast<size_t>(stored_axis(ops::axis_of(node, node.integer("axis"), rank), rank));
+  const auto axis = static_cast<size_t>(stored_axis(ops::axis_of(node.call(), node.integer("axis"), rank), rank));
   int64_t begin = node.integer("start").evaluate(bindings_);
   begin = std::clamp<int64_t>(begin < 0 ? begin + in[axis] : begin, 0, in[axis]);
   const int64_t outer = product(out, 0, axis), inner = product(out, axis + 1, out.size()) * elem_;
@@ -91,7 +91,7 @@ void Generator::rearrange(const ir::Node& node) {
   const int64_t bytes = product(in, 0, in.size()) * elem_;
   if (bytes == 0) return;
   const bool rows_stay = !in.empty() && !out.empty() && in[0] == out[0] &&
-                         (!node.attrs().contains("perm") || ops::per_axis(node, "perm", in.size())[0] == 0);
+                         (!node.attrs().contains("perm") || ops::per_axis(node.call(), "perm", in.size())[0] == 0);
   const int64_t rows = rows_stay ? in[0] : 1, row_bytes = bytes / rows;
   const int64_t tile = std::min(rows, spec_.scratchpad().bytes / (2 * row_bytes));
   for (int64_t first = 0; first < rows; first += std::max<int64_t>(tile, 1))
@@ -108,7 +108,7 @@ void Generator::rearrange_rows(const ir::Node& node, bool part, int64_t first, i
   };
   std::vector<Loops> steps;
   if (node.attrs().contains("perm")) {
-    const std::vector<int64_t> perm = ops::per_axis(node, "perm", in.size()),
+    const std::vector<int64_t> perm = ops::per_axis(node.call(), "perm", in.size()),
                                strides = logical_strides(in, layout_of(x), elem_);
     Loops loops{out, {}, logical_strides(out, layout_of(y), elem_)};
     for (int64_t axis : perm) loops.from.push_back(strides[static_cast<size_t>(axis)]);
@@ -158,23 +158,23 @@ void Generator::rearrange_rows(const ir::Node& node, bool part, int64_t first, i
       b.insert(b.begin(), 0);
     }
     const size_t inner = extents.size() - 3;
-    ops::for_each_index(std::vector<int64_t>(extents.begin(), extents.begin() + static_cast<std::ptrdiff_t>(inner)),
-                        [&](const std::vector<int64_t>& index) {
-                          int64_t read = here, write = there;
-                          for (size_t k = 0; k < index.size(); ++k) read += index[k] * a[k], write += index[k] * b[k];
-                          code_.push_back(hetnn::npu::Move{.elem_bytes = elem_,
-                                                           .size0 = extents[inner + 2],
-                                                           .size1 = extents[inner + 1],
-                                                           .size2 = extents[inner],
-                                                           .in_addr = read,
-                                                           .in_stride0 = a[inner + 2],
-                                                           .in_stride1 = a[inner + 1],
-                                                           .in_stride2 = a[inner],
-                                                           .out_addr = write,
-                                                           .out_stride0 = b[inner + 2],
-                                                           .out_stride1 = b[inner + 1],
-                                                           .out_stride2 = b[inner]});
-                        });
+    const auto outer = static_cast<std::ptrdiff_t>(inner);
+    ops::nest<2>(std::span(extents).first(inner),
+                 {ops::Strides(a.begin(), a.begin() + outer), ops::Strides(b.begin(), b.begin() + outer)},
+                 [&](int64_t read, int64_t write) {
+                   code_.push_back(hetnn::npu::Move{.elem_bytes = elem_,
+                                                    .size0 = extents[inner + 2],
+                                                    .size1 = extents[inner + 1],
+                                                    .size2 = extents[inner],
+                                                    .in_addr = here + read,
+                                                    .in_stride0 = a[inner + 2],
+                                                    .in_stride1 = a[inner + 1],
+                                                    .in_stride2 = a[inner],
+                                                    .out_addr = there + write,
+                                                    .out_stride0 = b[inner + 2],
+                                                    .out_stride1 = b[inner + 1],
+                                                    .out_stride2 = b[inner]});
+                 });
     std::swap(here, there);
   }
   then(Engine::vector, Engine::dma);

@@ -8,6 +8,7 @@
 #include "hetnn/backends/npu/generate.h"
 #include "hetnn/base/error.h"
 #include "hetnn/memory/fit.h"
+#include "hetnn/npu/code.h"
 #include "hetnn/npu/timing.h"
 #include "hetnn/passes/fuse.h"
 #include "hetnn/target/op_limits.h"
@@ -37,6 +38,34 @@ std::vector<Layer> layers_of(const ir::Graph& graph) {
 
 int64_t dense_bytes(const ir::Value& value, const Bindings& bindings) { return target::value_bytes(value, bindings); }
 
+// The read-only region of a subgraph, which its variants share: a constant that one of them has is kept once.
+class SharedConstants {
+ public:
+  SharedConstants(std::vector<hetnn::npu::Constant>& constants, Assembler& assembler)
+      : constants_(constants), assembler_(assembler) {}
+
+  // Returns where the constant begins in the region.
+  int64_t keep(std::span<const std::byte> bytes) {
+    const hetnn::npu::Constant wanted{assembler_.blob(bytes), static_cast<int64_t>(bytes.size())};
+    int64_t begin = 0;
+    for (const hetnn::npu::Constant& constant : constants_) {
+      if (constant == wanted) return begin;
+      begin += npu::aligned(constant.size_bytes);
+    }
+    constants_.push_back(wanted);
+    return begin;
+  }
+  int64_t size_bytes() const {
+    int64_t out = 0;
+    for (const hetnn::npu::Constant& constant : constants_) out = npu::aligned(out) + constant.size_bytes;
+    return out;
+  }
+
+ private:
+  std::vector<hetnn::npu::Constant>& constants_;
+  Assembler& assembler_;
+};
+
 class NpuBackend final : public Backend {
  public:
   explicit NpuBackend(const DeviceSpec& spec)
@@ -50,7 +79,7 @@ class NpuBackend final : public Backend {
     target::Support out = target::check_limits(node, "npu", name(), table_, bindings);
     if (!out.ok()) return out;
     try {
-      npu::Generator(spec_, bindings, false).layer(node, {}, {});
+      npu::Generator(spec_, bindings).layer(node, {}, {});
     } catch (const InternalError&) {
       throw;
     } catch (const Error& error) {
@@ -90,11 +119,11 @@ class NpuBackend final : public Backend {
   double launch_us() const override { return spec_.launch_us; }
 
   program::Subprogram lower(ir::Graph& subgraph, Assembler&, const LowerOptions& options,
-                            std::vector<plan::FusionRow>& fusions) const override {
+                            std::vector<report::FusionRow>& fusions) const override {
     const Bindings hints = subgraph.hints();
-    std::vector<plan::FusionRow> fused = passes::fuse(subgraph, fusing(options.fusion, options.deterministic, hints));
+    std::vector<report::FusionRow> fused = passes::fuse(subgraph, fusing(options.fusion, options.deterministic, hints));
     const std::vector<Layer> layers = layers_of(subgraph);
-    for (plan::FusionRow& row : fused) {
+    for (report::FusionRow& row : fused) {
       const Layer& layer =
           *std::find_if(layers.begin(), layers.end(), [&](const Layer& l) { return l.front()->name() == row.into; });
       row.predicted_us_before = 0;
@@ -103,22 +132,24 @@ class NpuBackend final : public Backend {
     }
     fusions.insert(fusions.end(), fused.begin(), fused.end());
     program::Subprogram out;
-    out.code = program::NpuCode{.spec_json = spec_json(), .variants = {}, .batch_symbol = {}};
+    out.code = as_bytes({.spec_json = spec_json(), .constants = {}, .variants = {}});
     return out;
   }
 
   void add_variant(const ir::Graph& graph, const Bindings& all, program::Subprogram& subprogram,
                    Assembler& assembler) const override {
-    auto& code = std::get<program::NpuCode>(subprogram.code);
+    hetnn::npu::Code code =
+        hetnn::npu::read_code(subprogram.code.as_text(hetnn::npu::kCodeVersion, subprogram.name), subprogram.name);
     if (std::any_of(code.variants.begin(), code.variants.end(),
                     [&](const auto& variant) { return variant.bindings == all; }))
       return;
-    program::NpuVariant variant;
+    hetnn::npu::Variant variant;
     variant.bindings = all;
     const std::vector<Layer> layers = layers_of(graph);
     const std::map<const ir::Value*, npu::Place> places = place_values(graph, layers, all, variant.dram_bytes);
 
-    npu::Generator generator(spec_, all, true);
+    SharedConstants constants(code.constants, assembler);
+    npu::Generator generator(spec_, all, [&](std::span<const std::byte> bytes) { return constants.keep(bytes); });
     hetnn::npu::Clock clock(spec_);
     std::vector<uint64_t> words;
     size_t coded = 0;
@@ -128,7 +159,7 @@ class NpuBackend final : public Backend {
       here[anchor.output()] = places.at(layer.back()->output());
       // The groups keep what rounding was asked for already.
       generator.layer(anchor, npu::epilogue_of(layer, false).value(), here);
-      program::NpuLayer row{
+      hetnn::npu::Layer row{
           .node = anchor.name(), .op = std::string(anchor.op().name), .first_word = static_cast<int64_t>(words.size())};
       const int64_t begin = clock.now_cycles(), moved = clock.totals().dma_bytes;
       const double macs = clock.totals().macs;
@@ -148,11 +179,9 @@ class NpuBackend final : public Backend {
     variant.cycles = clock.now_cycles();
     variant.word_count = static_cast<int64_t>(words.size());
     variant.words_offset_bytes = assembler.blob(std::as_bytes(std::span(words)));
-    variant.image_bytes = static_cast<int64_t>(generator.image().size());
-    refuse_above_memory(variant, all);
-    variant.image_offset_bytes = assembler.blob(generator.image());
+    refuse_above_memory(variant, constants.size_bytes(), all);
     auto ports = [&](const std::vector<ir::Value*>& values) {
-      std::vector<program::NpuPort> out;
+      std::vector<hetnn::npu::Port> out;
       out.reserve(values.size());
       for (const ir::Value* value : values) {
         out.push_back(
@@ -163,14 +192,19 @@ class NpuBackend final : public Backend {
     variant.inputs = ports(graph.inputs());
     variant.outputs = ports(graph.outputs());
     code.variants.push_back(std::move(variant));
+    subprogram.code = as_bytes(code);
   }
 
  private:
+  static program::Code as_bytes(const hetnn::npu::Code& code) {
+    return program::Code::of_text("npu", hetnn::npu::kCodeVersion, hetnn::npu::write_code(code));
+  }
+
   using Launch = std::span<const ir::Node* const>;
 
   // The time of one layer by itself.
   double layer_us(const ir::Node& anchor, const npu::Epilogue& epilogue, const Bindings& bindings) const {
-    npu::Generator generator(spec_, bindings, false);
+    npu::Generator generator(spec_, bindings);
     generator.layer(anchor, epilogue, {});
     return static_cast<double>(hetnn::npu::time_stream(spec_, generator.instructions()).cycles) / spec_.clock_hz * 1e6;
   }
@@ -195,14 +229,14 @@ class NpuBackend final : public Backend {
   }
 
   // The arena, the constants and the stream of one subgraph share the device's memory, where the sheet bounds it.
-  void refuse_above_memory(const program::NpuVariant& variant, const Bindings& bindings) const {
+  void refuse_above_memory(const hetnn::npu::Variant& variant, int64_t constant_bytes, const Bindings& bindings) const {
     const int64_t words_bytes = variant.word_count * static_cast<int64_t>(sizeof(uint64_t));
-    const int64_t needed_bytes = variant.dram_bytes + variant.image_bytes + words_bytes;
+    const int64_t needed_bytes = variant.dram_bytes + constant_bytes + words_bytes;
     if (spec_.dram.bytes == 0 || needed_bytes <= spec_.dram.bytes) return;
     std::string sizes;
     for (const auto& [symbol, value] : bindings) sizes += text(sizes.empty() ? " at " : ", ", symbol, " = ", value);
     throw DoesNotFit(text("a subgraph takes ", needed_bytes, " bytes", sizes, " (", variant.dram_bytes,
-                          " of activations, ", variant.image_bytes, " of constants, ", words_bytes,
+                          " of activations, ", constant_bytes, " of constants, ", words_bytes,
                           " of instructions); the memory of ", name(), " has ", spec_.dram.bytes,
                           ". Smaller subgraphs or a target with more memory would do."));
   }

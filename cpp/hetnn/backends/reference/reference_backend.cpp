@@ -1,26 +1,20 @@
-// The reference device: every operator by its meaning, as the interpreter runs it. Its code is the subgraph's text.
+// The reference device: the general processor with every operator computed by its meaning.
 #include "hetnn/backends/backend.h"
+#include "hetnn/backends/cpu/emit.h"
 #include "hetnn/base/error.h"
-#include "hetnn/ir/text.h"
+#include "hetnn/passes/fuse.h"
 
 namespace hetnn::backends {
 namespace {
 
-// The interpreter's loops are plain; it is no device to be fast on.
+// Meanings are plain loops on one thread; it is no device to be fast on.
 constexpr double kMacsPerUs = 100, kFlopsPerUs = 100, kNode_us = 10;
 
 class ReferenceBackend final : public Backend {
  public:
   using Backend::Backend;
 
-  target::Support support(const ir::Node& node) const override {
-    target::Support out;
-    if (node.op().evaluate) return out;
-    out.reasons.push_back({text(node.op().name, "_missing"), std::string(node.op().name),
-                           "an operator with a reference meaning",
-                           text(name(), " has no meaning for ", node.op().name)});
-    return out;
-  }
+  target::Support support(const ir::Node&) const override { return {}; }
 
   double time_us(const ir::Node& node, const Bindings& bindings) const override {
     const target::ConcreteWork work = target::work_of(node, bindings);
@@ -28,11 +22,10 @@ class ReferenceBackend final : public Backend {
   }
 
   program::Subprogram lower(ir::Graph& subgraph, Assembler& assembler, const LowerOptions&,
-                            std::vector<plan::FusionRow>&) const override {
-    const std::string code = ir::print(subgraph);
+                            std::vector<report::FusionRow>&) const override {
+    passes::fuse(subgraph, {.enabled = false, .can_follow = nullptr});
     program::Subprogram out;
-    out.code =
-        program::ReferenceCode{assembler.blob(std::as_bytes(std::span(code))), static_cast<int64_t>(code.size())};
+    out.code = program::write_cpu_code({cpu::emit(subgraph, assembler, {.variants = false})});
     return out;
   }
 };

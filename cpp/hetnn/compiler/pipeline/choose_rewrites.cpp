@@ -28,15 +28,8 @@ void choose_rewrites(Draft& draft) {
         draft.graph, passes::accelerators(draft.target, draft.graph.hints()), draft.options.rewrite,
         [&](const ir::Graph& legal) { return plan::plan_network(legal, draft.target, draft.network).result.cost_us; },
         legalize);
-    for (const passes::Rewrite& rewrite : chosen.refused) draft.kept_as_written.insert(rewrite.node);
-    for (const passes::Rewrite& rewrite : chosen.taken) {
-      draft.rewriting.rows.push_back({.rule = rewrite.rule,
-                                      .node = rewrite.node,
-                                      .op = rewrite.op,
-                                      .form = rewrite.form,
-                                      .why = rewrite.why,
-                                      .predicted_us_after = rewrite.expansion_us});
-    }
+    for (const report::RewriteRow& rewrite : chosen.refused) draft.kept_as_written.insert(rewrite.node);
+    draft.rewrites = std::move(chosen.taken);
     draft.graph = std::move(chosen.graph);
   }
   draft.graph.stage = ir::Stage::legal;

@@ -6,7 +6,7 @@
 namespace hetnn::pipeline {
 
 void declare_crossing(const ir::Value& value, backends::Assembler& assembler) {
-  const bool feature_map = value.rank() == 4;
+  const bool feature_map = ops::is_feature_map(value.type());
   assembler.set_boundary(value.name(),
                          assembler.arena_buffer(value.name(), value.type(), feature_map ? Layout::nhwc : Layout::plain,
                                                 feature_map ? value.shape()[1] : Dim(0)));

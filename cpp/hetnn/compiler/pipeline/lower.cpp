@@ -18,7 +18,6 @@ void lower(Draft& draft) {
     program::Subprogram made = backend.lower(extracted, draft.assembler, draft.lowering, draft.fusions);
     made.name = text(subgraph.device, ".", k);
     made.device = subgraph.device;
-    made.kind = backend.kind();
     for (const ir::Value* input : subgraph.inputs) {
       made.inputs.push_back(draft.assembler.boundary(input->name()));
       if (auto at = writer.find(input); at != writer.end()) made.depends_on.push_back(at->second);

@@ -18,7 +18,7 @@ std::optional<plan::SubgraphRefusal> try_lowering(const Draft& draft, const plan
   for (const auto* values : {&subgraph.inputs, &subgraph.outputs}) {
     for (const ir::Value* value : *values) declare_crossing(*value, scratch);
   }
-  std::vector<plan::FusionRow> fusions;
+  std::vector<report::FusionRow> fusions;
   const auto first_line = [](const char* what) {
     const std::string message = what;
     return message.substr(0, message.find('\n'));

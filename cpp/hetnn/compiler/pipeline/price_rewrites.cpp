@@ -4,10 +4,10 @@
 namespace hetnn::pipeline {
 
 void price_rewrites(Draft& draft) {
-  if (draft.rewriting.rows.empty()) return;
+  if (draft.rewrites.empty()) return;
   const plan::NetworkPlan without = plan::plan_network(draft.canonical, draft.target, draft.network);
-  plan::add_worth(without, draft.plan, draft.rewriting.rows);
-  draft.rewriting.totals = plan::rewriting_totals(without, draft.plan);
+  plan::add_worth(without, draft.plan, draft.rewrites);
+  draft.rewriting = plan::rewriting_totals(without, draft.plan);
 }
 
 }  // namespace hetnn::pipeline

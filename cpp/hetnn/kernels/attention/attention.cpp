@@ -90,7 +90,7 @@ AttentionGeometry attention_geometry(const KernelCall& call) {
                             ", v ", view_text(v), ", output ", view_text(call.outputs[0]), ". Check the shapes."));
   const double scale = p.real("scale", 0.0);
   g.scale = static_cast<float>(scale == 0.0 ? 1.0 / std::sqrt(static_cast<double>(g.dim)) : scale);
-  g.causal = p.integer("causal", 0) != 0;
+  g.causal = p.integer("is_causal", 0) != 0;
   return g;
 }
 
@@ -215,5 +215,12 @@ class Attention final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_attention(const KernelCall& call) { return std::make_unique<Attention>(call); }
+
+std::span<const Variant> attention_variants() {
+  static constexpr Variant kVariants[] = {
+      {.name = "attention", .op = "scaled_dot_product_attention", .speed = "attention", .create = make_attention, .layout = LayoutWish::plain},
+  };
+  return kVariants;
+}
 
 }  // namespace hetnn::kernels

@@ -2,13 +2,13 @@
 //
 // conv2d            inputs x [N,C,H,W] (nhwc or plain); weight [O, C/groups, kh, kw] packed; bias [O] when param bias =
 // 1;
-//                   epilogue operands. output [N,O,OH,OW], nhwc (or plain, through a copy).
+//                   operands of the steps. output [N,O,OH,OW], nhwc (or plain, through a copy).
 //                   params stride [sh,sw] (1,1); padding [h,w] or [top,left,bottom,right] (0); dilation [dh,dw] (1,1);
-//                   groups (1); bias (0); epilogue (""); algorithm "direct" (default) or "winograd"
+//                   groups (1); bias (0); algorithm "direct" (default) or "winograd"
 // conv1d            the same with one spatial axis: x [N,C,L]; stride [s], padding [p] or [begin,end], dilation [d].
 // conv_transpose2d  weight [C, O/groups, kh, kw] packed; further param output_padding is implied by the output's shape.
 // gated_conv2d      x [N,C,H,W] times gate [N,C,1,1], then a 1x1 convolution: inputs x, weight [O,C,1,1] packed, gate,
-//                   bias when param bias = 1, epilogue operands.
+//                   bias when param bias = 1, operands of the steps.
 // f32. The sum runs over taps, then input channels, in runs of 256 products; bias and residual are added to it.
 #pragma once
 
@@ -26,5 +26,7 @@ std::vector<std::byte> pack_conv_transpose2d(const KernelCall& call, int input, 
 
 /// {algorithm: winograd} where F(4x4,3x3) is expected to be faster for these shapes and no algorithm is given yet.
 Params choose_conv2d(const KernelCall& call);
+
+std::span<const Variant> conv_variants();
 
 }  // namespace hetnn::kernels

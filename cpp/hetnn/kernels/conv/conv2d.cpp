@@ -392,4 +392,14 @@ Params choose_conv2d(const KernelCall& call) {
   return {{"algorithm", "winograd"}};
 }
 
+std::span<const Variant> conv_variants() {
+  static constexpr Variant kVariants[] = {
+      {.name = "conv2d", .op = "conv2d", .speed = "conv", .create = make_conv2d, .layout = LayoutWish::channels_last, .takes_steps = true, .is_weight = is_conv_weight, .pack = pack_conv2d, .choose = choose_conv2d},
+      {.name = "gated_conv2d", .op = "gated_conv2d", .speed = "move", .create = make_gated_conv2d, .layout = LayoutWish::channels_last, .takes_steps = true, .is_weight = is_conv_weight, .pack = pack_gated_conv2d},
+      {.name = "conv1d", .op = "conv1d", .speed = "conv", .create = make_conv2d, .layout = LayoutWish::channels_last, .takes_steps = true, .is_weight = is_conv_weight, .pack = pack_conv2d},
+      {.name = "conv_transpose2d", .op = "conv_transpose2d", .speed = "conv", .create = make_conv_transpose2d, .layout = LayoutWish::channels_last, .takes_steps = true, .is_weight = is_conv_weight, .pack = pack_conv_transpose2d},
+  };
+  return kVariants;
+}
+
 }  // namespace hetnn::kernels

@@ -54,7 +54,7 @@ class GatedRows final : public RowSource {
       : g_(g), x_(x), pitch_(pitch), gate_(gate), gate_pitch_(gate_pitch), room_(room) {}
 
   void fill(int64_t first, int64_t count, const float** table, int64_t /*stride*/) const override {
-    static const BlockFunction multiply = block_function(BlockOp::mul);
+    static const BlockFunction multiply = block_function(ops::Function::mul);
     Block block{};
     block.cols = g_.channels;
     block.ld_in = pitch_;

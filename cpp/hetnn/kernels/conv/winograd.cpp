@@ -8,7 +8,7 @@
 #include "hetnn/base/aligned_buffer.h"
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/conv/winograd_transform.h"
-#include "hetnn/kernels/epilogue_plan.h"
+#include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/gemm/micro.h"
 
 namespace hetnn::kernels {

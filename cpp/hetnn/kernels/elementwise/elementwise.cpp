@@ -1,15 +1,12 @@
-// unary, binary, where and cast.
+// unary, binary and where.
 #include "hetnn/kernels/elementwise/elementwise.h"
 
 #include <algorithm>
 
-#include "hetnn/base/error.h"
-#include "hetnn/base/narrow_float.h"
-#include "hetnn/kernels/dispatch_dtype.h"
-#include "hetnn/kernels/elementwise/scalar_ops.h"
+#include "hetnn/base/visit_dtype.h"
+#include "hetnn/kernels/elementwise/nary.h"
 #include "hetnn/kernels/elementwise/steps.h"
 #include "hetnn/kernels/nest.h"
-#include "hetnn/kernels/quant/quant.h"
 #include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
@@ -28,7 +25,7 @@ bool same_view(const TensorView& a, const TensorView& b) {
          std::ranges::equal(a.shape(), b.shape());
 }
 
-/// f32: a first operation and an epilogue, run tile by tile.
+/// f32: a first operation and steps, run tile by tile.
 class Chain final : public Kernel {
  public:
   Chain(const KernelCall& call, std::string_view what, const std::string& op, bool binary) {
@@ -37,7 +34,7 @@ class Chain final : public Kernel {
     builder.add_operand(0);
     const int second = !binary ? -1 : op == "prelu" ? builder.add_channel_operand(1, true) : builder.add_operand(1);
     builder.add_step(op, call.params.reals("values", {}), second);
-    builder.add_epilogue();
+    builder.add_steps();
     nest_ = builder.nest();
     steps_ = builder.steps();
     for (int input = 0; input < (binary ? 2 : 1); ++input)
@@ -80,12 +77,11 @@ class Chain final : public Kernel {
 template <typename Out, typename F>
 class PerElement final : public Kernel {
  public:
-  PerElement(const KernelCall& call, std::string_view what, size_t inputs, bool prelu, F f) : f_(f) {
+  PerElement(const KernelCall& call, std::string_view what, size_t inputs, F f) : f_(f) {
     const TensorView& y = call.outputs[0];
     std::vector<NestOperand> operands = {broadcast_operand(y, y.shape(), "the output")};
     for (size_t i = 0; i < inputs; ++i)
-      operands.push_back(broadcast_operand(prelu && i == 1 ? channel_view(call.inputs[i], y, true) : call.inputs[i],
-                                           y.shape(), text(what, ": input ", i)));
+      operands.push_back(broadcast_operand(call.inputs[i], y.shape(), text(what, ": input ", i)));
     nest_ = Nest(y.shape(), std::move(operands));
   }
 
@@ -111,8 +107,8 @@ class PerElement final : public Kernel {
 };
 
 template <typename Out, typename F>
-std::unique_ptr<Kernel> per_element(const KernelCall& call, std::string_view what, size_t inputs, bool prelu, F f) {
-  return std::make_unique<PerElement<Out, F>>(call, what, inputs, prelu, f);
+std::unique_ptr<Kernel> per_element(const KernelCall& call, std::string_view what, size_t inputs, F f) {
+  return std::make_unique<PerElement<Out, F>>(call, what, inputs, f);
 }
 
 template <typename T>
@@ -126,101 +122,28 @@ void require_dtype(const TensorView& view, DType dtype, std::string_view what) {
         text(what, " must be ", dtype_name(dtype), "; got ", dtype_name(view.dtype), ". Insert a cast."));
 }
 
-void refuse_epilogue(std::string_view what, const KernelCall& call) {
-  if (!call.params.text("epilogue", "").empty())
-    throw Unsupported(text(what, ": an epilogue needs f32; got ", dtype_name(call.inputs[0].dtype),
-                           ". Keep the steps as kernels of their own."));
-}
-
-std::optional<CompareOp> compare_op_from_name(std::string_view name) {
-  static constexpr std::string_view kNames[] = {"eq", "ne",          "lt",         "le",         "gt",
-                                                "ge", "logical_and", "logical_or", "logical_xor"};
-  const auto* at = std::find(std::begin(kNames), std::end(kNames), name);
-  if (at == std::end(kNames)) return std::nullopt;
-  return static_cast<CompareOp>(at - std::begin(kNames));
-}
-
-// Arithmetic on bool is on 0 and 1: the product is "and", the sum and the maximum are "or".
-uint8_t bool_binary(BlockOp op, uint8_t x, uint8_t y) {
-  if (op == BlockOp::add) op = BlockOp::max;
-  return scalar_binary<uint8_t>(op, x, y);
+void require_f32_chain(const KernelCall& call, std::string_view what) {
+  const TensorView& x = call.inputs[0];
+  require_dtype(call.outputs[0], x.dtype, text(what, ": the output"));
+  if (x.dtype != DType::f32)
+    throw Unsupported(text(what, " computes f32; got ", dtype_name(x.dtype), ". Use the operator's meaning."));
 }
 
 }  // namespace
 
 std::unique_ptr<Kernel> make_unary(const KernelCall& call) {
   check_counts("unary", call, 1);
-  const std::string op = call.params.text("op");
-  const std::string what = "unary " + op;
-  const TensorView& x = call.inputs[0];
-  const TensorView& y = call.outputs[0];
-  if (op == "isnan" || op == "logical_not") {
-    require_dtype(y, DType::boolean, what + ": the output");
-    return dispatch_dtype(x.dtype, what, [&]<typename Tag>(Tag) {
-      using T = typename Tag::type;
-      const bool isnan = op == "isnan";
-      return per_element<bool>(call, what, 1, false, [isnan](const std::byte* const* in, const int64_t* at) {
-        const T value = element<T>(in, 0, at);
-        return isnan ? value != value : value == T(0);
-      });
-    });
-  }
-  require_dtype(y, x.dtype, what + ": the output");
-  if (x.dtype == DType::f32) return std::make_unique<Chain>(call, what, op, false);
-  refuse_epilogue(what, call);
-  const bool relu6 = op == "relu6";
-  const std::vector<double> values = relu6 ? std::vector<double>{0, 6} : call.params.reals("values", {});
-  const std::optional<BlockOp> block_op = block_op_from_name(relu6 ? "clip" : op);
-  check_step(what, op, call.params.reals("values", {}), false);
-  const double v0 = values.empty() ? 0 : values[0], v1 = values.size() < 2 ? 0 : values[1];
-  return dispatch_dtype(x.dtype, what, [&]<typename Tag>(Tag) -> std::unique_ptr<Kernel> {
-    using T = typename Tag::type;
-    if constexpr (std::is_same_v<T, bool>) {
-      if (*block_op != BlockOp::identity)
-        throw Unsupported(text(what, " is not defined on bool. Use logical_not, or cast to i32 first."));
-      return per_element<bool>(call, what, 1, false,
-                               [](const std::byte* const* in, const int64_t* at) { return element<bool>(in, 0, at); });
-    } else {
-      return per_element<T>(call, what, 1, false,
-                            [o = *block_op, v0, v1](const std::byte* const* in, const int64_t* at) {
-                              return scalar_unary<T>(o, element<T>(in, 0, at), v0, v1);
-                            });
-    }
-  });
+  const std::string op = call.params.text("op"), what = "unary " + op;
+  require_f32_chain(call, what);
+  return std::make_unique<Chain>(call, what, op, false);
 }
 
 std::unique_ptr<Kernel> make_binary(const KernelCall& call) {
   check_counts("binary", call, 2);
-  const std::string op = call.params.text("op");
-  const std::string what = "binary " + op;
-  const DType dtype = call.inputs[0].dtype;
-  require_dtype(call.inputs[1], dtype, what + ": input 1");
-  if (const std::optional<CompareOp> compare = compare_op_from_name(op)) {
-    require_dtype(call.outputs[0], DType::boolean, what + ": the output");
-    return dispatch_dtype(dtype, what, [&]<typename Tag>(Tag) {
-      using T = typename Tag::type;
-      return per_element<bool>(call, what, 2, false, [o = *compare](const std::byte* const* in, const int64_t* at) {
-        return scalar_compare<T>(o, element<T>(in, 0, at), element<T>(in, 1, at));
-      });
-    });
-  }
-  require_dtype(call.outputs[0], dtype, what + ": the output");
-  if (dtype == DType::f32) return std::make_unique<Chain>(call, what, op, true);
-  refuse_epilogue(what, call);
-  check_step(what, op, {}, true);
-  const BlockOp block_op = *block_op_from_name(op);
-  return dispatch_dtype(dtype, what, [&]<typename Tag>(Tag) -> std::unique_ptr<Kernel> {
-    using T = typename Tag::type;
-    if constexpr (std::is_same_v<T, bool>) {
-      return per_element<uint8_t>(call, what, 2, false, [block_op](const std::byte* const* in, const int64_t* at) {
-        return bool_binary(block_op, element<uint8_t>(in, 0, at), element<uint8_t>(in, 1, at));
-      });
-    } else {
-      return per_element<T>(call, what, 2, op == "prelu", [block_op](const std::byte* const* in, const int64_t* at) {
-        return scalar_binary<T>(block_op, element<T>(in, 0, at), element<T>(in, 1, at));
-      });
-    }
-  });
+  const std::string op = call.params.text("op"), what = "binary " + op;
+  require_dtype(call.inputs[1], call.inputs[0].dtype, what + ": input 1");
+  require_f32_chain(call, what);
+  return std::make_unique<Chain>(call, what, op, true);
 }
 
 std::unique_ptr<Kernel> make_where(const KernelCall& call) {
@@ -228,26 +151,27 @@ std::unique_ptr<Kernel> make_where(const KernelCall& call) {
   require_dtype(call.inputs[0], DType::boolean, "where: the condition");
   require_dtype(call.inputs[2], call.inputs[1].dtype, "where: input 2");
   require_dtype(call.outputs[0], call.inputs[1].dtype, "where: the output");
-  return dispatch_width(call.inputs[1].dtype, [&]<typename Tag>(Tag) {
-    using T = typename Tag::type;
-    return per_element<T>(call, "where", 3, false, [](const std::byte* const* in, const int64_t* at) {
+  return visit_width(call.inputs[1].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return per_element<T>(call, "where", 3, [](const std::byte* const* in, const int64_t* at) {
       return element<uint8_t>(in, 0, at) != 0 ? element<T>(in, 1, at) : element<T>(in, 2, at);
     });
   });
 }
 
-std::unique_ptr<Kernel> make_cast(const KernelCall& call) {
-  check_counts("cast", call, 1);
-  if (is_narrow_float(call.inputs[0].dtype) || is_narrow_float(call.outputs[0].dtype)) return make_narrow_cast(call);
-  return dispatch_dtype(call.inputs[0].dtype, "cast: x", [&]<typename FromTag>(FromTag) {
-    using From = typename FromTag::type;
-    return dispatch_dtype(call.outputs[0].dtype, "cast: the output", [&]<typename ToTag>(ToTag) {
-      using To = typename ToTag::type;
-      return per_element<To>(call, "cast", 1, false, [](const std::byte* const* in, const int64_t* at) {
-        return scalar_cast<To>(element<From>(in, 0, at));
-      });
-    });
-  });
+std::span<const Variant> elementwise_variants() {
+  static constexpr Variant kVariants[] = {
+      {.name = "unary", .op = {}, .speed = "elementwise", .create = make_unary, .takes_steps = true},
+      {.name = "binary", .op = {}, .speed = "elementwise", .create = make_binary, .takes_steps = true},
+      {.name = "where", .op = "where", .speed = "elementwise", .create = make_where},
+      {.name = "nary",
+       .op = "nary",
+       .speed = "elementwise",
+       .create = make_nary,
+       .takes_steps = true,
+       .tune = tune_nary},
+  };
+  return kVariants;
 }
 
 }  // namespace hetnn::kernels

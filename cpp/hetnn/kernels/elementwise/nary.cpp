@@ -48,7 +48,7 @@ class Nary final : public Kernel {
     const TensorView& y = call.outputs[0];
     ElementwiseBuilder builder(call, "nary");
     for (size_t i = 0; i < count; ++i) builder.add_operand(static_cast<int>(i));
-    builder.add_epilogue();
+    builder.add_steps();
     nest_ = builder.nest();
     steps_ = builder.steps();
     build_passes(call, count);
@@ -193,7 +193,7 @@ int64_t nary_tile_elems(int64_t elems) {
 
 int nary_inputs(const KernelCall& call) {
   size_t count = call.inputs.size();
-  for (const EpilogueStep& step : parse_epilogue(call.params.text("epilogue", "")))
+  for (const Step& step : call.steps)
     if (step.input >= 0) count = std::min(count, static_cast<size_t>(step.input));
   return static_cast<int>(count);
 }

@@ -2,15 +2,10 @@
 #include "hetnn/kernels/elementwise/steps.h"
 
 #include "hetnn/base/error.h"
+#include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
-namespace {
-
-std::string plain_name(const std::string& op) { return op == "relu6" ? "clip" : op; }
-
-}  // namespace
-
 TensorView channel_view(const TensorView& view, const TensorView& output, bool prelu) {
   if (view.rank != 1 || view.dims[0] == 1 || output.rank < 2) return view;
   if (output.layout == Layout::plain && !prelu) return view;
@@ -19,18 +14,20 @@ TensorView channel_view(const TensorView& view, const TensorView& output, bool p
   return TensorView::plain(view.dtype, shape);
 }
 
-void check_step(std::string_view what, const std::string& op_name, const std::vector<double>& values, bool binary) {
-  const std::optional<BlockOp> op = block_op_from_name(plain_name(op_name));
-  if (!op)
+ops::Function step_function(std::string_view what, const std::string& op, const std::vector<double>& values,
+                            bool binary) {
+  const std::optional<ops::Function> function = ops::function_from_name(op);
+  if (!function)
     throw InvalidModel(
-        text(what, ": no operation is named '", op_name, "'. See kernels/elementwise/elementwise.h for the list."));
-  if (is_binary(*op) != binary)
-    throw InvalidModel(text(what, ": '", op_name, "' takes ", is_binary(*op) ? "two operands" : "one operand",
+        text(what, ": no operation is named '", op, "'. See ops/elementwise/formulas.inc for the list."));
+  const ops::FunctionDef& def = ops::function_def(*function);
+  if ((def.operands == 2) != binary)
+    throw InvalidModel(text(what, ": '", op, "' takes ", def.operands == 2 ? "two operands" : "one operand",
                             ". Use the other of unary and binary."));
-  const int wanted = op_name == "relu6" ? 0 : block_op_values(*op);
-  if (static_cast<int>(values.size()) != wanted)
-    throw InvalidModel(text(what, ": '", op_name, "' takes ", wanted, " constant(s); got ", values.size(),
+  if (static_cast<int>(values.size()) != def.constant_count())
+    throw InvalidModel(text(what, ": '", op, "' takes ", def.constant_count(), " constant(s); got ", values.size(),
                             ". Set the parameter values."));
+  return *function;
 }
 
 ElementwiseBuilder::ElementwiseBuilder(const KernelCall& call, std::string_view what)
@@ -52,22 +49,20 @@ int ElementwiseBuilder::add_channel_operand(int input, bool prelu) {
   return add_view(input, channel_view(view_of(input), call_.outputs[0], prelu));
 }
 
-void ElementwiseBuilder::add_step(const std::string& op, std::vector<double> values, int operand) {
-  check_step(what_, op, values, operand >= 0);
-  if (op == "relu6") values = {0, 6};
-  steps_.steps_.push_back({block_function(*block_op_from_name(plain_name(op))), operand,
+void ElementwiseBuilder::add_step(const std::string& op, const std::vector<double>& values, int operand) {
+  steps_.steps_.push_back({block_function(step_function(what_, op, values, operand >= 0)), operand,
                            values.empty() ? 0.0f : static_cast<float>(values[0]),
                            values.size() < 2 ? 0.0f : static_cast<float>(values[1])});
 }
 
-void ElementwiseBuilder::add_epilogue() {
-  for (const EpilogueStep& step : parse_epilogue(call_.params.text("epilogue", ""))) {
+void ElementwiseBuilder::add_steps() {
+  for (const Step& step : call_.steps) {
     if (step.input >= static_cast<int>(call_.inputs.size()))
-      throw InvalidModel(text(what_, ": epilogue step '", format_epilogue({step}),
+      throw InvalidModel(text(what_, ": step '", step.function,
                               "' names an input beyond the call's ", call_.inputs.size(),
                               ". Append its operand to the inputs."));
-    const int operand = step.input < 0 ? -1 : add_channel_operand(step.input, step.op == "prelu");
-    add_step(step.op, step.values, operand);
+    const int operand = step.input < 0 ? -1 : add_channel_operand(step.input, step.function == "prelu");
+    add_step(step.function, step.values, operand);
   }
 }
 
@@ -82,9 +77,9 @@ void ElementwiseSteps::apply(const Nest& nest, const Nest::Tile& tile, const std
   block.ld_in = in.ld;
   block.out = out.at;
   block.ld_out = out.ld;
-  for (const Step& step : steps_) {
-    block.v0 = step.v0;
-    block.v1 = step.v1;
+  for (const Resolved& step : steps_) {
+    block.c0 = step.c0;
+    block.c1 = step.c1;
     block.operand = nullptr;
     if (step.operand >= 0) {
       const auto operand = static_cast<size_t>(step.operand);
@@ -101,7 +96,7 @@ void ElementwiseSteps::apply(const Nest& nest, const Nest::Tile& tile, const std
         block.col_step = 1;
       }
     }
-    step.function(block);
+    step.map(block);
     block.in = out.at;
     block.ld_in = out.ld;
   }

@@ -30,8 +30,10 @@ struct TileRows {
 /// for prelu, of any output): such a view with its axis where the channels are, any other as it is.
 TensorView channel_view(const TensorView& view, const TensorView& output, bool prelu);
 
-/// Throws InvalidModel when no operation is named `op`, or it takes other operands or constants; `what` names the call.
-void check_step(std::string_view what, const std::string& op, const std::vector<double>& values, bool binary);
+/// The function named `op`. Throws InvalidModel when there is none, or it takes other operands or constants; `what`
+/// names the call.
+ops::Function step_function(std::string_view what, const std::string& op, const std::vector<double>& values,
+                            bool binary);
 
 /// Operations of one launch, made ready to run tile after tile.
 class ElementwiseSteps {
@@ -44,12 +46,12 @@ class ElementwiseSteps {
 
  private:
   friend class ElementwiseBuilder;
-  struct Step {
-    BlockFunction function;
+  struct Resolved {
+    BlockFunction map;
     int operand;  // position among the nest's operands, or -1
-    float v0, v1;
+    float c0, c1;
   };
-  std::vector<Step> steps_;
+  std::vector<Resolved> steps_;
   std::vector<int> inputs_;  // of the call, by operand - 1
 };
 
@@ -65,9 +67,9 @@ class ElementwiseBuilder {
   /// nor, for the slopes of prelu, of any output).
   int add_channel_operand(int input, bool prelu);
   /// Appends an operation; `operand` is one of the nest's, or -1 when it takes none.
-  void add_step(const std::string& op, std::vector<double> values, int operand);
-  /// Appends the steps of the call's parameter `epilogue`, with their operands.
-  void add_epilogue();
+  void add_step(const std::string& op, const std::vector<double>& values, int operand);
+  /// Appends the steps of the call, with their operands.
+  void add_steps();
 
   Nest nest() const { return Nest(call_.outputs[0].shape(), operands_); }
   const ElementwiseSteps& steps() const { return steps_; }

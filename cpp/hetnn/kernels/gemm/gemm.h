@@ -1,13 +1,13 @@
 // Matrix products.
 //
-// linear   inputs x [..., K] plain; weight [N, K] packed; bias [N] when param bias = 1; epilogue operands.
+// linear   inputs x [..., K] plain; weight [N, K] packed; bias [N] when param bias = 1; operands of the steps.
 //          output [..., N] plain.  y = x * weight^T + bias
-//          params bias (0), epilogue ("")
+//          params bias (0)
 // matmul   inputs a [..., M, K], b [..., K, N], both plain and given at run time; leading axes broadcast; a rank-1
 // operand
 //          counts as a row (a) or a column (b). output [..., M, N] plain.
 //          params transpose_a (0), transpose_b (0): the operand's last two axes are stored the other way round;
-//          epilogue ("")
+//         
 // f32; f64 and integers run in matmul through plain loops.
 #pragma once
 
@@ -19,5 +19,7 @@ std::unique_ptr<Kernel> make_linear(const KernelCall& call);
 std::unique_ptr<Kernel> make_matmul(const KernelCall& call);
 bool is_linear_weight(const KernelCall& call, int input);
 std::vector<std::byte> pack_linear(const KernelCall& call, int input, std::span<const std::byte> weight);
+
+std::span<const Variant> gemm_variants();
 
 }  // namespace hetnn::kernels

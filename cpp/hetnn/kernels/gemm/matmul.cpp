@@ -218,9 +218,9 @@ std::unique_ptr<Kernel> make_matmul(const KernelCall& call) {
   MatmulGeometry g = matmul_geometry(call);
   const DType dtype = call.inputs[0].dtype;
   if (dtype == DType::f32) return std::make_unique<Matmul>(call, std::move(g));
-  if (!call.params.text("epilogue", "").empty())
+  if (!call.steps.empty())
     throw Unsupported(
-        text("matmul: an epilogue needs f32; got ", dtype_name(dtype), ". Keep the steps as kernels of their own."));
+        text("matmul: steps need f32; got ", dtype_name(dtype), ". Keep them as calls of their own."));
   switch (dtype) {
     case DType::f64:
       return std::make_unique<PlainMatmul<double>>(std::move(g));

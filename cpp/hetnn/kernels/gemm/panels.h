@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "hetnn/kernels/epilogue_plan.h"
+#include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/gemm/micro.h"
 
 namespace hetnn::kernels {

@@ -1,8 +1,8 @@
 // Evenly spaced whole numbers.
 #include <algorithm>
 
+#include "hetnn/base/convert.h"
 #include "hetnn/base/error.h"
-#include "hetnn/kernels/dispatch_dtype.h"
 #include "hetnn/kernels/move/move.h"
 
 namespace hetnn::kernels {
@@ -18,7 +18,7 @@ class ArangeKernel final : public Kernel {
   void run(const RunContext& context, const std::byte* const*, std::byte* const* outputs) const override {
     if (context.thread != 0) return;
     auto* y = reinterpret_cast<T*>(outputs[0]);
-    for (int64_t k = 0; k < count_; ++k) y[k] = static_cast<T>(start_ + k * step_);
+    for (int64_t k = 0; k < count_; ++k) y[k] = convert<T>(start_ + k * step_);
   }
 
  private:
@@ -33,8 +33,8 @@ std::unique_ptr<Kernel> make_arange(const KernelCall& call) {
                             call.outputs.size(), "."));
   const TensorView& y = call.outputs[0];
   const int64_t start = call.params.integer("start", 0), step = call.params.integer("step", 1);
-  return dispatch_dtype(y.dtype, "arange: the output", [&]<typename Tag>(Tag) -> std::unique_ptr<Kernel> {
-    return std::make_unique<ArangeKernel<typename Tag::type>>(y.elems(), start, step);
+  return visit_dtype(y.dtype, [&](auto zero) -> std::unique_ptr<Kernel> {
+    return std::make_unique<ArangeKernel<decltype(zero)>>(y.elems(), start, step);
   });
 }
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "hetnn/base/error.h"
-#include "hetnn/kernels/dispatch_dtype.h"
+#include "hetnn/base/visit_dtype.h"
 #include "hetnn/kernels/layout_adapter.h"
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/row_view.h"
@@ -57,7 +57,7 @@ class StridedCopy final : public Kernel {
     int input;
     Nest nest;
   };
-  StridedCopy(DType dtype, std::vector<Part> parts) : width_(dtype_bytes(dtype)), parts_(std::move(parts)) {
+  StridedCopy(DType dtype, std::vector<Part> parts) : dtype_(dtype), parts_(std::move(parts)) {
     for (const Part& part : parts_) elems_ += part.nest.elems();
   }
 
@@ -65,27 +65,14 @@ class StridedCopy final : public Kernel {
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     for (const Part& part : parts_) {
-      const auto move = [&]<typename T>(TypeTag<T>) {
-        copy_nest<T>(part.nest, context.thread, context.threads, inputs[part.input], outputs[0]);
-      };
-      switch (width_) {
-        case 1:
-          move(TypeTag<uint8_t>());
-          break;
-        case 2:
-          move(TypeTag<uint16_t>());
-          break;
-        case 4:
-          move(TypeTag<uint32_t>());
-          break;
-        default:
-          move(TypeTag<uint64_t>());
-      }
+      visit_width(dtype_, [&](auto zero) {
+        copy_nest<decltype(zero)>(part.nest, context.thread, context.threads, inputs[part.input], outputs[0]);
+      });
     }
   }
 
  private:
-  int64_t width_;
+  DType dtype_;
   int64_t elems_ = 0;
   std::vector<Part> parts_;
 };
@@ -245,32 +232,19 @@ std::unique_ptr<Kernel> make_slice(const KernelCall& call) {
   check_counts("slice", call, 1);
   const TensorView& x = call.inputs[0];
   const TensorView& y = call.outputs[0];
-  const std::vector<int64_t> starts = call.params.integers("starts");
-  const std::vector<int64_t> ends = call.params.integers("ends");
-  std::vector<int64_t> axes = call.params.integers("axes", {});
-  std::vector<int64_t> steps = call.params.integers("steps", {});
-  if (axes.empty())
-    for (size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  if (steps.empty()) steps.assign(starts.size(), 1);
-  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
-    throw InvalidModel(text("slice: starts, ends, axes and steps must have one length; got ", starts.size(), ", ",
-                            ends.size(), ", ", axes.size(), ", ", steps.size(), ". Check the attributes."));
+  const auto axis = static_cast<size_t>(normalized_axis("slice", call.params.integer("axis", 0), x.rank));
+  const int64_t step = call.params.integer("step", 1), size = x.dims[axis];
+  if (step < 1) throw Unsupported(text("slice: step must be at least 1; got ", step, ". Reverse with gather."));
+  const auto clamped = [&](int64_t index) { return std::clamp<int64_t>(index < 0 ? index + size : index, 0, size); };
+  const int64_t begin = clamped(call.params.integer("start", 0)), end = clamped(call.params.integer("end", size));
   NestOperand from = whole(x);
   std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
-  for (size_t i = 0; i < starts.size(); ++i) {
-    const auto axis = static_cast<size_t>(normalized_axis("slice", axes[i], x.rank));
-    const int64_t size = x.dims[axis];
-    if (steps[i] < 1)
-      throw Unsupported(text("slice: steps must be at least 1; got ", steps[i], ". Reverse with gather."));
-    const auto clamped = [&](int64_t index) { return std::clamp<int64_t>(index < 0 ? index + size : index, 0, size); };
-    const int64_t begin = clamped(starts[i]), end = clamped(ends[i]);
-    shape[axis] = end > begin ? (end - begin + steps[i] - 1) / steps[i] : 0;
-    from.offset += begin * from.strides[axis];
-    from.strides[axis] *= steps[i];
-  }
+  shape[axis] = end > begin ? (end - begin + step - 1) / step : 0;
+  from.offset += begin * from.strides[axis];
+  from.strides[axis] *= step;
   if (!std::ranges::equal(shape, y.shape()))
     throw InvalidModel(text("slice: the output's shape does not follow from x ", view_text(x), "; got ", view_text(y),
-                            ". Infer it from starts, ends and steps."));
+                            ". Infer it from start, end and step."));
   return one_copy(call, y.shape(), whole(y), from);
 }
 
@@ -305,5 +279,24 @@ std::unique_ptr<Kernel> shuffle(const KernelCall& call, std::string_view op, boo
 
 std::unique_ptr<Kernel> make_pixel_shuffle(const KernelCall& call) { return shuffle(call, "pixel_shuffle", true); }
 std::unique_ptr<Kernel> make_pixel_unshuffle(const KernelCall& call) { return shuffle(call, "pixel_unshuffle", false); }
+
+std::span<const Variant> move_variants() {
+  static constexpr Variant kVariants[] = {
+      {.name = "copy", .op = "identity", .speed = "move", .create = make_copy},
+      {.name = "reshape", .op = "reshape", .speed = "move", .create = make_reshape, .layout = LayoutWish::written_plain},
+      {.name = "transpose", .op = "permute", .speed = "move", .create = make_transpose, .layout = LayoutWish::written_plain},
+      {.name = "concat", .op = "concat", .speed = "move", .create = make_concat},
+      {.name = "slice", .op = "slice", .speed = "move", .create = make_slice},
+      {.name = "pad", .op = "pad", .speed = "move", .create = make_pad},
+      {.name = "gather", .op = "gather", .speed = "move", .create = make_gather, .layout = LayoutWish::plain},
+      {.name = "expand", .op = "expand", .speed = "move", .create = make_expand, .layout = LayoutWish::written_plain},
+      {.name = "arange", .op = "arange", .speed = "move", .create = make_arange, .layout = LayoutWish::plain},
+      {.name = "upsample_nearest2d", .op = "upsample_nearest2d", .speed = "move", .create = make_upsample_nearest2d},
+      {.name = "upsample_bilinear2d", .op = "upsample_bilinear2d", .speed = "move", .create = make_upsample_bilinear2d},
+      {.name = "pixel_shuffle", .op = "pixel_shuffle", .speed = "move", .create = make_pixel_shuffle},
+      {.name = "pixel_unshuffle", .op = "pixel_unshuffle", .speed = "move", .create = make_pixel_unshuffle},
+  };
+  return kVariants;
+}
 
 }  // namespace hetnn::kernels

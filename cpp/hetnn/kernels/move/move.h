@@ -4,7 +4,7 @@
 // reshape             x -> y: same elements in logical order, any shapes and layouts.
 // transpose           params perm: axis i of y is axis perm[i] of x.
 // concat              x_0 ... x_{n-1} -> y along param axis.
-// slice               params starts, ends (clamped), steps (per listed axis, > 0), axes ([] = 0, 1, ...).
+// slice               params axis (0), start, end (clamped), step (> 0).
 // pad                 params padding [begin_0, ..., begin_{r-1}, end_0, ..., end_{r-1}] (negative crops), mode constant
 // (default)
 //                     reflect replicate circular, value (0).
@@ -35,5 +35,7 @@ std::unique_ptr<Kernel> make_upsample_nearest2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_upsample_bilinear2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_pixel_shuffle(const KernelCall& call);
 std::unique_ptr<Kernel> make_pixel_unshuffle(const KernelCall& call);
+
+std::span<const Variant> move_variants();
 
 }  // namespace hetnn::kernels

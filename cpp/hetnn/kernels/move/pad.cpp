@@ -3,9 +3,8 @@
 #include <bit>
 #include <cstring>
 
+#include "hetnn/base/convert.h"
 #include "hetnn/base/error.h"
-#include "hetnn/kernels/dispatch_dtype.h"
-#include "hetnn/kernels/elementwise/scalar_ops.h"
 #include "hetnn/kernels/move/move.h"
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/row_view.h"
@@ -60,8 +59,8 @@ class Pad final : public Kernel {
   bool serial() const override { return y_.elems() < 8192; }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
-    dispatch_width(y_.dtype, [&]<typename Tag>(Tag) {
-      using T = typename Tag::type;
+    visit_width(y_.dtype, [&](auto zero) {
+      using T = decltype(zero);
       pad(context, reinterpret_cast<const T*>(inputs[0]), reinterpret_cast<T*>(outputs[0]));
     });
   }
@@ -131,8 +130,8 @@ std::unique_ptr<Kernel> make_pad(const KernelCall& call) {
                               " and ", end, ". Pad less, or with a constant."));
   }
   const double value = call.params.real("value", 0.0);
-  const uint64_t fill = dispatch_dtype(x.dtype, "pad: x", [&]<typename Tag>(Tag) {
-    const auto element = scalar_cast<typename Tag::type>(value);
+  const uint64_t fill = visit_dtype(x.dtype, [&](auto zero) {
+    const auto element = convert<decltype(zero)>(value);
     uint64_t bits = 0;
     std::memcpy(&bits, &element, sizeof(element));
     return bits;

@@ -7,7 +7,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/block_ops.h"
-#include "hetnn/kernels/epilogue_plan.h"
+#include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/norm/row_ops.h"
 
 namespace hetnn::kernels {
@@ -56,7 +56,7 @@ class RowNorm final : public Kernel {
         eps_(static_cast<float>(call.params.real("eps", 1e-5))),
         epilogue_(call, call.outputs[0]),
         ops_(&row_ops()),
-        add_(block_function(BlockOp::add)) {
+        add_(block_function(ops::Function::add)) {
     const TensorView& x = call.inputs[0];
     const int64_t axes = call.params.integer("axes", 1);
     if (axes < 1 || axes > x.rank)
@@ -330,6 +330,19 @@ std::unique_ptr<Kernel> make_scale_shift(const KernelCall& call) {
   require_elems("scale_shift", call, 1, c.channels, "scale");
   require_elems("scale_shift", call, 2, c.channels, "shift");
   return std::make_unique<ScaleShift>(call);
+}
+
+std::span<const Variant> norm_variants() {
+  static constexpr Variant kVariants[] = {
+      {.name = "layer_norm", .op = "layer_norm", .speed = "norm", .create = make_layer_norm, .layout = LayoutWish::plain, .takes_steps = true},
+      {.name = "rms_norm", .op = "rms_norm", .speed = "norm", .create = make_rms_norm, .layout = LayoutWish::plain, .takes_steps = true},
+      {.name = "group_norm", .op = "group_norm", .speed = "norm", .create = make_group_norm},
+      {.name = "instance_norm", .op = "instance_norm", .speed = "norm", .create = make_instance_norm},
+      {.name = "softmax", .op = "softmax", .speed = "norm", .create = make_softmax},
+      {.name = "log_softmax", .op = "log_softmax", .speed = "norm", .create = make_log_softmax},
+      {.name = "scale_shift", .op = "scale_shift", .speed = "elementwise", .create = make_scale_shift},
+  };
+  return kVariants;
 }
 
 }  // namespace hetnn::kernels

@@ -4,10 +4,10 @@
 //                weight = 1, bias = 1. normalizes (x + residual) over the last `axes` (1) axes. eps (1e-5); epilogue
 //                (""). With residual = 1 and two outputs the second receives x + residual.
 // rms_norm       x; residual?; weight?: as above, without mean and bias.
-// group_norm     x [N,C,...] plain or nhwc; weight [C]?, bias [C]?; params groups, eps, weight, bias, epilogue ("") .
+// group_norm     x [N,C,...] plain or nhwc; weight [C]?, bias [C]?; params groups, eps, weight, bias .
 // instance_norm  group_norm with groups = C.
 // softmax, log_softmax   param axis; plain or nhwc.
-// scale_shift    x [N,C,...] plain or nhwc, scale [C], shift [C]: y = x * scale + shift. epilogue ("").
+// scale_shift    x [N,C,...] plain or nhwc, scale [C], shift [C]: y = x * scale + shift..
 // f32.
 #pragma once
 
@@ -22,5 +22,7 @@ std::unique_ptr<Kernel> make_instance_norm(const KernelCall& call);
 std::unique_ptr<Kernel> make_softmax(const KernelCall& call);
 std::unique_ptr<Kernel> make_log_softmax(const KernelCall& call);
 std::unique_ptr<Kernel> make_scale_shift(const KernelCall& call);
+
+std::span<const Variant> norm_variants();
 
 }  // namespace hetnn::kernels

@@ -6,7 +6,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/conv/geometry.h"
-#include "hetnn/kernels/epilogue_plan.h"
+#include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/layout_adapter.h"
 #include "hetnn/kernels/pool/window_ops.h"
 
@@ -197,6 +197,16 @@ std::unique_ptr<Kernel> make_adaptive_avg_pool2d(const KernelCall& call) {
 }
 std::unique_ptr<Kernel> make_adaptive_max_pool2d(const KernelCall& call) {
   return make_with_nhwc(call, make_nhwc_adaptive_pool<PoolKind::max>);
+}
+
+std::span<const Variant> pool_variants() {
+  static constexpr Variant kVariants[] = {
+      {.name = "max_pool2d", .op = "max_pool2d", .speed = "pool", .create = make_max_pool2d, .layout = LayoutWish::channels_last, .takes_steps = true},
+      {.name = "avg_pool2d", .op = "avg_pool2d", .speed = "pool", .create = make_avg_pool2d, .layout = LayoutWish::channels_last, .takes_steps = true},
+      {.name = "adaptive_avg_pool2d", .op = "adaptive_avg_pool2d", .speed = "pool", .create = make_adaptive_avg_pool2d, .layout = LayoutWish::channels_last, .takes_steps = true},
+      {.name = "adaptive_max_pool2d", .op = "adaptive_max_pool2d", .speed = "pool", .create = make_adaptive_max_pool2d, .layout = LayoutWish::channels_last, .takes_steps = true},
+  };
+  return kVariants;
 }
 
 }  // namespace hetnn::kernels

@@ -2,10 +2,10 @@
 //
 // max_pool2d           x [N,C,H,W] nhwc (or plain, through a copy) -> [N,C,OH,OW]. params kernel [kh,kw]; stride (=
 // kernel);
-//                      padding [h,w] or [top,left,bottom,right] (0); dilation (1,1); epilogue (""). The output's shape
+//                      padding [h,w] or [top,left,bottom,right] (0); dilation (1,1). The output's shape
 //                      says whether ceil mode was used. NaN wins.
-// avg_pool2d           params kernel, stride, padding; count_include_pad (1); divisor_override (0 = none); epilogue.
-// adaptive_avg_pool2d  the output's shape says the grid ([N,C,1,1] = global); epilogue.
+// avg_pool2d           params kernel, stride, padding; count_include_pad (1); divisor_override (0 = none).
+// adaptive_avg_pool2d  the output's shape says the grid ([N,C,1,1] = global).
 // adaptive_max_pool2d  likewise.
 // f32.
 #pragma once
@@ -18,5 +18,7 @@ std::unique_ptr<Kernel> make_max_pool2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_avg_pool2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_adaptive_avg_pool2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_adaptive_max_pool2d(const KernelCall& call);
+
+std::span<const Variant> pool_variants();
 
 }  // namespace hetnn::kernels

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "hetnn/base/convert.h"
 #include "hetnn/base/error.h"
-#include "hetnn/base/narrow_float.h"
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/row_view.h"
 
@@ -77,13 +77,13 @@ std::unique_ptr<Kernel> make_quantize(const KernelCall& call) {
 std::unique_ptr<Kernel> make_dequantize(const KernelCall& call) {
   const double scale = call.params.real("scale");
   const auto zero = static_cast<double>(call.params.integer("zero_point", 0));
-  auto convert = [scale, zero](auto q) { return static_cast<float>(scale * (static_cast<double>(q) - zero)); };
+  auto to_real = [scale, zero](auto q) { return static_cast<float>(scale * (static_cast<double>(q) - zero)); };
   if (!call.inputs.empty() && call.inputs[0].dtype == DType::i32) {
     check("dequantize", call, DType::i32, DType::f32);
-    return make<int32_t, float>(call, "dequantize", convert);
+    return make<int32_t, float>(call, "dequantize", to_real);
   }
   check("dequantize", call, DType::i8, DType::f32);
-  return make<int8_t, float>(call, "dequantize", convert);
+  return make<int8_t, float>(call, "dequantize", to_real);
 }
 
 std::unique_ptr<Kernel> make_lookup(const KernelCall& call) {
@@ -95,14 +95,27 @@ std::unique_ptr<Kernel> make_lookup(const KernelCall& call) {
   return make<int8_t, int8_t>(call, "lookup", [entries](int8_t x) { return entries[static_cast<size_t>(x + 128)]; });
 }
 
-std::unique_ptr<Kernel> make_narrow_cast(const KernelCall& call) {
-  const DType from = call.inputs[0].dtype, to = call.outputs[0].dtype;
-  if (is_narrow_float(from)) {
-    check("cast", call, from, DType::f32);
-    return make<uint16_t, float>(call, "cast", [from](uint16_t x) { return widen_float(from, x); });
-  }
-  check("cast", call, DType::f32, to);
-  return make<float, uint16_t>(call, "cast", [to](float x) { return narrow_float(to, x); });
+std::unique_ptr<Kernel> make_cast(const KernelCall& call) {
+  if (call.inputs.size() != 1 || call.outputs.size() != 1)
+    throw InvalidModel(text("cast takes one input and gives one output; got ", call.inputs.size(), " and ",
+                            call.outputs.size(), ". Check the call against kernels/quant/quant.h."));
+  return visit_dtype(call.inputs[0].dtype, [&](auto from) {
+    return visit_dtype(call.outputs[0].dtype, [&](auto to) {
+      using From = decltype(from);
+      using To = decltype(to);
+      return make<From, To>(call, "cast", [](From x) { return convert<To>(x); });
+    });
+  });
+}
+
+std::span<const Variant> quant_variants() {
+  static constexpr Variant kVariants[] = {
+      {.name = "cast", .op = "cast", .speed = "elementwise", .create = make_cast},
+      {.name = "quantize", .op = "quantize", .speed = "move", .create = make_quantize},
+      {.name = "dequantize", .op = "dequantize", .speed = "move", .create = make_dequantize},
+      {.name = "lookup", .op = "lookup", .speed = "move", .create = make_lookup},
+  };
+  return kVariants;
 }
 
 }  // namespace hetnn::kernels

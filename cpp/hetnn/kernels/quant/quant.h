@@ -1,10 +1,10 @@
-// Conversions between f32 and types of fewer bits, plain or nhwc on either side.
+// Conversions between element types, plain or nhwc on either side.
 //
 // quantize    x (f32) -> y (i8): clamp(round(x / scale) + zero_point, -128, 127), to nearest even, NaN as 0.
 //             params scale, zero_point.
 // dequantize  x (i8 or i32) -> y (f32): scale * (x - zero_point). params scale, zero_point.
 // lookup      x (i8) -> y (i8): table[x + 128]. param table: 256 integers.
-// cast        between f32 and f16 or bf16 (make_cast of the elementwise family passes these calls on).
+// cast        x -> y of another dtype, as base/convert.h says.
 #pragma once
 
 #include "hetnn/kernels/kernel.h"
@@ -14,6 +14,8 @@ namespace hetnn::kernels {
 std::unique_ptr<Kernel> make_quantize(const KernelCall& call);
 std::unique_ptr<Kernel> make_dequantize(const KernelCall& call);
 std::unique_ptr<Kernel> make_lookup(const KernelCall& call);
-std::unique_ptr<Kernel> make_narrow_cast(const KernelCall& call);
+std::unique_ptr<Kernel> make_cast(const KernelCall& call);
+
+std::span<const Variant> quant_variants();
 
 }  // namespace hetnn::kernels

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/visit_dtype.h"
 #include "hetnn/kernels/block_ops.h"
-#include "hetnn/kernels/dispatch_dtype.h"
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/norm/row_ops.h"
 #include "hetnn/kernels/row_view.h"
@@ -20,7 +20,7 @@ namespace {
 enum class ReduceOp { sum, mean, max, min, prod, any, all, argmax, argmin };
 
 std::optional<ReduceOp> reduce_op_from_name(std::string_view name) {
-  static constexpr std::string_view kNames[] = {"sum", "mean", "max", "min", "prod", "any", "all", "argmax", "argmin"};
+  static constexpr std::string_view kNames[] = {"sum", "mean", "reduce_max", "reduce_min", "prod", "any", "all", "argmax", "argmin"};
   const auto* at = std::find(std::begin(kNames), std::end(kNames), name);
   if (at == std::end(kNames)) return std::nullopt;
   return static_cast<ReduceOp>(at - std::begin(kNames));
@@ -198,7 +198,9 @@ class FastReduce final : public Kernel {
  public:
   FastReduce(ReduceOp op, ReduceSpace space)
       : op_(op), space_(std::move(space)), rows_dense_(dense_rows(space_)), row_ops_(&row_ops()) {
-    combine_ = block_function(op == ReduceOp::max ? BlockOp::max : op == ReduceOp::min ? BlockOp::min : BlockOp::add);
+    combine_ = block_function(op == ReduceOp::max   ? ops::Function::maximum
+                              : op == ReduceOp::min ? ops::Function::minimum
+                                                    : ops::Function::add);
   }
 
   static bool serves(ReduceOp op, const ReduceSpace& space) {
@@ -310,12 +312,29 @@ std::unique_ptr<Kernel> make_reduce(const KernelCall& call) {
     throw InvalidModel(
         text("reduce ", name, " needs at least one element; got ", view_text(call.inputs[0]), ". Check the shape."));
   if (in == DType::f32 && FastReduce::serves(*op, space)) return std::make_unique<FastReduce>(*op, std::move(space));
-  return dispatch_dtype(in, "reduce: x", [&]<typename Tag>(Tag) -> std::unique_ptr<Kernel> {
-    using T = typename Tag::type;
-    if (arg || widens) return std::make_unique<PlainReduce<T, int64_t>>(*op, std::move(space));
-    if (logical) return std::make_unique<PlainReduce<T, bool>>(*op, std::move(space));
-    return std::make_unique<PlainReduce<T, T>>(*op, std::move(space));
+  return visit_dtype(in, [&](auto zero) -> std::unique_ptr<Kernel> {
+    using T = decltype(zero);
+    if constexpr (kIsNarrowFloat<T>) {
+      throw Unsupported(text("reduce does not compute ", dtype_name(in), ". Use the operator's meaning."));
+    } else {
+      if (arg || widens) return std::make_unique<PlainReduce<T, int64_t>>(*op, std::move(space));
+      if (logical) return std::make_unique<PlainReduce<T, bool>>(*op, std::move(space));
+      return std::make_unique<PlainReduce<T, T>>(*op, std::move(space));
+    }
   });
+}
+
+std::span<const Variant> reduce_variants() {
+  static constexpr Variant kVariants[] = {
+      {.name = "reduce", .op = "sum", .speed = "reduce", .create = make_reduce},
+      {.name = "reduce", .op = "mean", .speed = "reduce", .create = make_reduce},
+      {.name = "reduce", .op = "reduce_max", .speed = "reduce", .create = make_reduce},
+      {.name = "reduce", .op = "reduce_min", .speed = "reduce", .create = make_reduce},
+      {.name = "reduce", .op = "prod", .speed = "reduce", .create = make_reduce},
+      {.name = "reduce", .op = "any", .speed = "reduce", .create = make_reduce},
+      {.name = "reduce", .op = "all", .speed = "reduce", .create = make_reduce},
+  };
+  return kVariants;
 }
 
 }  // namespace hetnn::kernels

@@ -13,4 +13,6 @@ namespace hetnn::kernels {
 
 std::unique_ptr<Kernel> make_reduce(const KernelCall& call);
 
+std::span<const Variant> reduce_variants();
+
 }  // namespace hetnn::kernels

@@ -1,122 +1,128 @@
 // conv2d: cross-correlation over images, as torch and ONNX call convolution.
-#include "hetnn/ops/evaluate.h"
+#include <algorithm>
+
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/nest.h"
+#include "hetnn/ops/widened.h"
 
 namespace hetnn::ops {
 namespace {
 
 // x [N,C,H,W], weight [M,C/groups,KH,KW], bias [M] -> y [N,M,OH,OW].
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const ir::Type &x = node.input(0)->type(), &w = node.input(1)->type();
-  const Dim groups = convolution_groups(node);
+std::vector<Type> infer(const Call& call) {
+  const Type &x = call.input(0), &w = call.input(1);
+  const Dim groups = convolution_groups(call);
   if (w.shape[1] * groups != x.shape[1] || mod(w.shape[0], groups) != Dim(0)) {
-    ir::fail(node, "conv2d_c3",
-             text("weight must have in_channels/groups on axis 1 and a multiple of groups on axis 0; got weight ",
-                  to_string(w.shape), " with input ", to_string(x.shape), ", groups ", groups,
-                  ". Check the input's channels."));
+    fail(call, "conv2d_c3",
+         text("weight must have in_channels/groups on axis 1 and a multiple of groups on axis 0; got weight ",
+              to_string(w.shape), " with input ", to_string(x.shape), ", groups ", groups,
+              ". Check the input's channels."));
   }
-  check_convolution_bias(node, w.shape[0]);
-  const auto stride = per_axis(node, "stride", 2), dilation = per_axis(node, "dilation", 2), pad = padding_of(node);
+  check_convolution_bias(call, w.shape[0]);
+  const auto stride = per_axis(call, "stride", 2), dilation = per_axis(call, "dilation", 2), pad = padding_of(call);
   Shape y = {x.shape[0], w.shape[0]};
   for (size_t k = 0; k < 2; ++k) {
     if (stride[k] < 1 || dilation[k] < 1) {
-      ir::fail(node, "conv2d_c5",
-               text("stride and dilation must be positive; got ", to_string(node.integers("stride")), " and ",
-                    to_string(node.integers("dilation")), "."));
+      fail(call, "conv2d_c5",
+           text("stride and dilation must be positive; got ", to_string(call.integers("stride")), " and ",
+                to_string(call.integers("dilation")), "."));
     }
     y.push_back(window_size(x.shape[2 + k], w.shape[2 + k].value(), stride[k], dilation[k], pad[k], pad[2 + k], false));
     if (y.back().is_static() && y.back().value() < 1) {
-      ir::fail(node, "conv2d_c6",
-               text("the padded input must be at least as large as the kernel; got input ", to_string(x.shape),
-                    ", weight ", to_string(w.shape), ". Give a larger input."));
+      fail(call, "conv2d_c6",
+           text("the padded input must be at least as large as the kernel; got input ", to_string(x.shape), ", weight ",
+                to_string(w.shape), ". Give a larger input."));
     }
   }
   return {{x.dtype, y}};
 }
 
+// sums[k] += factor x[k step] for k of an interval.
+template <typename S, typename W>
+void add_row(const W* x, int64_t step, S factor, Interval of, S* sums) {
+  if (step == 1) {
+    for (int64_t k = of.begin; k < of.end; ++k) sums[k] += factor * static_cast<S>(x[k]);
+  } else {
+    for (int64_t k = of.begin; k < of.end; ++k) sums[k] += factor * static_cast<S>(x[k * step]);
+  }
+}
+
 // y[n,m,i,j] = bias[m] + sum over c,r,s of x[n, g·C/G + c, i·stride + r·dilation - pad, …] · w[m,c,r,s], g = m / (M/G)
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
-  const Tensor &x = e.input(0), &w = e.input(1);
-  const auto stride = per_axis(e.node, "stride", 2), dilation = per_axis(e.node, "dilation", 2),
-             pad = padding_of(e.node);
-  const std::vector<int64_t> out = e.output_shape(), &in = x.shape(), &kernel = w.shape();
-  const int64_t per_group = out[1] / fixed_integer(e.node, "groups");
-  std::byte* data = nullptr;
-  Tensor y = Tensor::zeros(x.dtype(), out, &data);
-  visit_dtype(x.dtype(), [&](auto zero) {
+void meaning(const Evaluation& e) {
+  const View &x = e.input(0), &w = e.input(1);
+  const Result y = e.output();
+  const auto stride = per_axis(e.call, "stride", 2), dilation = per_axis(e.call, "dilation", 2),
+             pad = padding_of(e.call);
+  const int64_t filters = y.shape[1], rows = y.shape[2], columns = y.shape[3];
+  const int64_t channels = w.shape[1], kernel_h = w.shape[2], kernel_w = w.shape[3];  // of one group
+  const int64_t per_group = filters / fixed_integer(e.call, "groups");
+  visit_dtype(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    using Sum = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
-    const auto xv = x.values<T>(), wv = w.values<T>();
-    for_each_index(out, [&](const std::vector<int64_t>& at) {
-      Sum sum = e.has(2) ? static_cast<Sum>(e.input(2).values<T>()[static_cast<size_t>(at[1])]) : Sum(0);
-      const int64_t first = at[1] / per_group * kernel[1];
-      for (int64_t c = 0; c < kernel[1]; ++c) {
-        for (int64_t r = 0; r < kernel[2]; ++r) {
-          const int64_t i = at[2] * stride[0] + r * dilation[0] - pad[0];
-          if (i < 0 || i >= in[2]) continue;
-          for (int64_t s = 0; s < kernel[3]; ++s) {
-            const int64_t j = at[3] * stride[1] + s * dilation[1] - pad[1];
-            if (j < 0 || j >= in[3]) continue;
-            sum += static_cast<Sum>(xv[static_cast<size_t>(((at[0] * in[1] + first + c) * in[2] + i) * in[3] + j)]) *
-                   static_cast<Sum>(wv[static_cast<size_t>(((at[1] * kernel[1] + c) * kernel[2] + r) * kernel[3] + s)]);
+    const Widened<T> in(x), weight(w);
+    std::vector<Sum<T>> sums(static_cast<size_t>(columns));
+    T* to = y.values<T>();
+    for (int64_t row = 0; row < y.shape[0] * filters * rows; ++row) {
+      const int64_t n = row / (filters * rows), m = row / rows % filters;
+      const int64_t top = row % rows * stride[0] - pad[0];
+      const Interval inner = inside(top, dilation[0], kernel_h, x.shape[2]);
+      std::fill(sums.begin(), sums.end(),
+                e.has(2) ? static_cast<Sum<T>>(e.input(2).values<T>()[static_cast<size_t>(m)]) : Sum<T>(0));
+      for (int64_t c = 0; c < channels; ++c) {
+        const int64_t plane = n * x.shape[1] + m / per_group * channels + c;
+        for (int64_t r = inner.begin; r < inner.end; ++r) {
+          for (int64_t s = 0; s < kernel_w; ++s) {
+            const int64_t left = s * dilation[1] - pad[1];
+            add_row(in.data() + (plane * x.shape[2] + top + r * dilation[0]) * x.shape[3] + left, stride[1],
+                    static_cast<Sum<T>>(weight[((m * channels + c) * kernel_h + r) * kernel_w + s]),
+                    inside(left, stride[1], columns, x.shape[3]), sums.data());
           }
         }
       }
-      mutable_values<T>(data)[((at[0] * out[1] + at[1]) * out[2] + at[2]) * out[3] + at[3]] = static_cast<T>(sum);
-    });
+      for (const Sum<T> sum : sums) *to++ = static_cast<T>(sum);
+    }
   });
-  return {y};
 }
 
-ir::Work work(const ir::Node& node) {
-  const Shape& w = node.input(1)->shape();
-  return {.macs = elements(node.output()->shape()) * w[1] * w[2] * w[3],
-          .flops = node.input(2) ? elements(node.output()->shape()) : Dim(0)};
+Work work(const Call& call) {
+  const Shape& w = call.input(1).shape;
+  return {.macs = elements(call.output().shape) * w[1] * w[2] * w[3],
+          .flops = call.has(2) ? elements(call.output().shape) : Dim(0)};
 }
 
-std::vector<ir::Metric> metrics(const ir::Node& node) {
-  const Shape& w = node.input(1)->shape();
-  const auto stride = per_axis(node, "stride", 2), dilation = per_axis(node, "dilation", 2);
+std::vector<Metric> metrics(const Call& call) {
+  const Shape& w = call.input(1).shape;
+  const auto stride = per_axis(call, "stride", 2), dilation = per_axis(call, "dilation", 2);
   return {{"kernel_h", w[2]},
           {"kernel_w", w[3]},
           {"stride_h", stride[0]},
           {"stride_w", stride[1]},
           {"dilation_h", dilation[0]},
           {"dilation_w", dilation[1]},
-          {"groups", node.integer("groups")},
-          {"channels", node.input(0)->shape()[1]},
+          {"groups", call.integer("groups")},
+          {"channels", call.input(0).shape[1]},
           {"filters", w[0]}};
 }
 
 }  // namespace
 
-ir::OpDef define_conv2d() {
+OpDef define_conv2d() {
   return {
       .name = "conv2d",
       .doc =
           "Two-dimensional cross-correlation: y[n,m,i,j] = bias[m] + sum x[n,c,i*s+r*d-p,j*s+q*d-p] * weight[m,c,r,q].",
       .inputs = {{"x", "[N,C,H,W]"}, {"weight", "[M,C/groups,KH,KW]"}, {"bias", "[M]", true}},
-      .attrs = {{"stride", ir::AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
-                {"padding", ir::AttrKind::integers, std::vector<Dim>{0, 0},
-                 "height, width; or top, left, bottom, right"},
-                {"dilation", ir::AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
-                {"groups", ir::AttrKind::integer, Dim(1), "channel groups; C for depthwise"}},
-      .traits = static_cast<uint32_t>(ir::Trait::compute),
+      .attrs = {{"stride", AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
+                {"padding", AttrKind::integers, std::vector<Dim>{0, 0}, "height, width; or top, left, bottom, right"},
+                {"dilation", AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
+                {"groups", AttrKind::integer, Dim(1), "channel groups; C for depthwise"}},
+      .traits = static_cast<uint32_t>(Trait::compute),
       .torch = {{"aten.conv2d.default", "x weight bias stride padding dilation groups"}},
       .onnx = {"Conv"},
       .infer = infer,
-      .evaluate = evaluate,
+      .meaning = meaning,
       .work = work,
       .metrics = metrics,
       .constraints = {constant_weights("conv2d_npu_c1")},
-      .kernel =
-          [](const ir::Node& node) {
-            ir::KernelUse use = named_kernel("conv2d", {"stride", "padding", "dilation", "groups"},
-                                             ir::KernelUse::Layout::channels_last, true)(node);
-            use.params["bias"] = Dim(node.input(2) != nullptr);
-            return use;
-          },
       .tolerance = 1e-5,
       .samples = {"conv2d(f32[1,3,8,8], f32[4,3,3,3], f32[4])",
                   "conv2d(f32[2,4,9,7], f32[6,2,3,2], _) {stride = [2,1], padding = [1,0], groups = 2}",

@@ -1,120 +1,112 @@
 // conv_transpose2d: the gradient of conv2d with regard to its input, as a layer that enlarges images.
 #include <algorithm>
 
-#include "hetnn/ops/evaluate.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/nest.h"
+#include "hetnn/ops/widened.h"
 
 namespace hetnn::ops {
 namespace {
 
 // x [N,C,H,W], weight [C,M/groups,KH,KW], bias [M] -> y [N,M,OH,OW].
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const ir::Type &x = node.input(0)->type(), &w = node.input(1)->type();
-  const Dim groups = convolution_groups(node);
+std::vector<Type> infer(const Call& call) {
+  const Type &x = call.input(0), &w = call.input(1);
+  const Dim groups = convolution_groups(call);
   if (w.shape[0] != x.shape[1] || mod(w.shape[0], groups) != Dim(0)) {
-    ir::fail(node, "conv_transpose2d_c3",
-             text("weight must have in_channels, a multiple of groups, on axis 0; got weight ", to_string(w.shape),
-                  " with input ", to_string(x.shape), ", groups ", groups, ". Check the input's channels."));
+    fail(call, "conv_transpose2d_c3",
+         text("weight must have in_channels, a multiple of groups, on axis 0; got weight ", to_string(w.shape),
+              " with input ", to_string(x.shape), ", groups ", groups, ". Check the input's channels."));
   }
   const Dim filters = w.shape[1] * groups;
-  check_convolution_bias(node, filters);
-  const auto stride = per_axis(node, "stride", 2), dilation = per_axis(node, "dilation", 2),
-             extra = per_axis(node, "output_padding", 2), pad = padding_of(node);
+  check_convolution_bias(call, filters);
+  const auto stride = per_axis(call, "stride", 2), dilation = per_axis(call, "dilation", 2),
+             extra = per_axis(call, "output_padding", 2), pad = padding_of(call);
   Shape y = {x.shape[0], filters};
   for (size_t k = 0; k < 2; ++k) {
     if (stride[k] < 1 || dilation[k] < 1 || extra[k] < 0 || extra[k] >= std::max(stride[k], dilation[k])) {
-      ir::fail(node, "conv_transpose2d_c5",
-               text("stride and dilation must be positive, output_padding at least 0 and below one of them; got ",
-                    to_string(node.integers("stride")), ", ", to_string(node.integers("dilation")), " and ",
-                    to_string(node.integers("output_padding")), "."));
+      fail(call, "conv_transpose2d_c5",
+           text("stride and dilation must be positive, output_padding at least 0 and below one of them; got ",
+                to_string(call.integers("stride")), ", ", to_string(call.integers("dilation")), " and ",
+                to_string(call.integers("output_padding")), "."));
     }
     const int64_t reach = dilation[k] * (w.shape[2 + k].value() - 1) + 1;
     y.push_back((x.shape[2 + k] - 1) * stride[k] + (reach + extra[k] - pad[k] - pad[2 + k]));
     if (y.back().is_static() && y.back().value() < 1) {
-      ir::fail(node, "conv_transpose2d_c6",
-               text("padding must leave something of the result; got input ", to_string(x.shape), ", weight ",
-                    to_string(w.shape), ", padding ", to_string(node.integers("padding")), ". Pad less."));
+      fail(call, "conv_transpose2d_c6",
+           text("padding must leave something of the result; got input ", to_string(x.shape), ", weight ",
+                to_string(w.shape), ", padding ", to_string(call.integers("padding")), ". Pad less."));
     }
   }
   return {{x.dtype, y}};
 }
 
-// Where along one axis an output reads its input through one tap; -1 where it does not.
-int64_t source(int64_t out, int64_t tap, int64_t stride, int64_t dilation, int64_t pad, int64_t size) {
-  const int64_t at = out + pad - tap * dilation;
-  return at >= 0 && at % stride == 0 && at / stride < size ? at / stride : -1;
-}
-
 // y[n,m,i·stride + r·dilation - pad, …] = bias[m] + sum over c,i,r,… of x[n,c,i,…] · w[c, m mod M/G, r, …]
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
-  const Tensor &x = e.input(0), &w = e.input(1);
-  const auto stride = per_axis(e.node, "stride", 2), dilation = per_axis(e.node, "dilation", 2),
-             pad = padding_of(e.node);
-  const std::vector<int64_t> out = e.output_shape(), &in = x.shape(), &kernel = w.shape();
-  const int64_t channels = in[1] / fixed_integer(e.node, "groups");  // of one group
-  std::byte* data = nullptr;
-  Tensor y = Tensor::zeros(x.dtype(), out, &data);
-  visit_dtype(x.dtype(), [&](auto zero) {
+void meaning(const Evaluation& e) {
+  const View &x = e.input(0), &w = e.input(1);
+  const Result y = e.output();
+  const auto stride = per_axis(e.call, "stride", 2), dilation = per_axis(e.call, "dilation", 2),
+             pad = padding_of(e.call);
+  const int64_t filters = y.shape[1], rows = y.shape[2], columns = y.shape[3], height = x.shape[2], width = x.shape[3];
+  const int64_t per_group = w.shape[1], kernel_h = w.shape[2], kernel_w = w.shape[3];
+  const int64_t channels = x.shape[1] / fixed_integer(e.call, "groups");  // of one group
+  visit_dtype(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    using Sum = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
-    const auto xv = x.values<T>(), wv = w.values<T>();
-    for_each_index(out, [&](const std::vector<int64_t>& at) {
-      Sum sum = e.has(2) ? static_cast<Sum>(e.input(2).values<T>()[static_cast<size_t>(at[1])]) : Sum(0);
-      const int64_t first = at[1] / kernel[1] * channels, filter = at[1] % kernel[1];
-      for (int64_t r = 0; r < kernel[2]; ++r) {
-        const int64_t i = source(at[2], r, stride[0], dilation[0], pad[0], in[2]);
-        for (int64_t s = 0; s < kernel[3] && i >= 0; ++s) {
-          const int64_t j = source(at[3], s, stride[1], dilation[1], pad[1], in[3]);
-          for (int64_t c = first; c < first + channels && j >= 0; ++c) {
-            sum +=
-                static_cast<Sum>(xv[static_cast<size_t>(((at[0] * in[1] + c) * in[2] + i) * in[3] + j)]) *
-                static_cast<Sum>(wv[static_cast<size_t>(((c * kernel[1] + filter) * kernel[2] + r) * kernel[3] + s)]);
+    const Widened<T> in(x), weight(w);
+    std::vector<Sum<T>> sums(static_cast<size_t>(columns));
+    T* to = y.values<T>();
+    for (int64_t row = 0; row < y.shape[0] * filters * rows; ++row) {
+      const int64_t n = row / (filters * rows), m = row / rows % filters, first = m / per_group * channels;
+      std::fill(sums.begin(), sums.end(),
+                e.has(2) ? static_cast<Sum<T>>(e.input(2).values<T>()[static_cast<size_t>(m)]) : Sum<T>(0));
+      for (int64_t r = 0; r < kernel_h; ++r) {
+        const int64_t at = row % rows + pad[0] - r * dilation[0];  // the row of x, times the stride
+        if (at < 0 || at % stride[0] != 0 || at / stride[0] >= height) continue;
+        for (int64_t s = 0; s < kernel_w; ++s) {
+          const int64_t left = s * dilation[1] - pad[1];
+          const Interval read = inside(left, stride[1], width, columns);
+          for (int64_t c = first; c < first + channels; ++c) {
+            const Wide<T>* from = in.data() + ((n * x.shape[1] + c) * height + at / stride[0]) * width;
+            const auto factor =
+                static_cast<Sum<T>>(weight[((c * per_group + m % per_group) * kernel_h + r) * kernel_w + s]);
+            for (int64_t j = read.begin; j < read.end; ++j)
+              sums[static_cast<size_t>(left + j * stride[1])] += factor * static_cast<Sum<T>>(from[j]);
           }
         }
       }
-      mutable_values<T>(data)[((at[0] * out[1] + at[1]) * out[2] + at[2]) * out[3] + at[3]] = static_cast<T>(sum);
-    });
+      for (const Sum<T> sum : sums) *to++ = static_cast<T>(sum);
+    }
   });
-  return {y};
 }
 
 // Every input meets every tap once; what falls into the padding is counted, too.
-ir::Work work(const ir::Node& node) {
-  const Shape& w = node.input(1)->shape();
-  return {.macs = elements(node.input(0)->shape()) * w[1] * w[2] * w[3],
-          .flops = node.input(2) ? elements(node.output()->shape()) : Dim(0)};
+Work work(const Call& call) {
+  const Shape& w = call.input(1).shape;
+  return {.macs = elements(call.input(0).shape) * w[1] * w[2] * w[3],
+          .flops = call.has(2) ? elements(call.output().shape) : Dim(0)};
 }
 
 }  // namespace
 
-ir::OpDef define_conv_transpose2d() {
+OpDef define_conv_transpose2d() {
   return {.name = "conv_transpose2d",
           .doc =
               "Two-dimensional transposed convolution: every x[n,c,i,j] adds x * weight[c,m,r,q] to "
               "y[n,m,i*s+r*d-p,j*s+q*d-p].",
           .inputs = {{"x", "[N,C,H,W]"}, {"weight", "[C,M/groups,KH,KW]"}, {"bias", "[M]", true}},
-          .attrs = {{"stride", ir::AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
-                    {"padding", ir::AttrKind::integers, std::vector<Dim>{0, 0},
+          .attrs = {{"stride", AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
+                    {"padding", AttrKind::integers, std::vector<Dim>{0, 0},
                      "what is cut from the result: height, width; or top, left, bottom, right"},
-                    {"output_padding", ir::AttrKind::integers, std::vector<Dim>{0, 0},
+                    {"output_padding", AttrKind::integers, std::vector<Dim>{0, 0},
                      "rows and columns more at the bottom and the right"},
-                    {"dilation", ir::AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
-                    {"groups", ir::AttrKind::integer, Dim(1), "channel groups"}},
-          .traits = static_cast<uint32_t>(ir::Trait::compute),
+                    {"dilation", AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
+                    {"groups", AttrKind::integer, Dim(1), "channel groups"}},
+          .traits = static_cast<uint32_t>(Trait::compute),
           .torch = {{"aten.conv_transpose2d.input", "x weight bias stride padding output_padding groups dilation"}},
           .onnx = {"ConvTranspose"},
           .infer = infer,
-          .evaluate = evaluate,
+          .meaning = meaning,
           .work = work,
           .constraints = {},
-          .kernel =
-              [](const ir::Node& node) {
-                ir::KernelUse use = named_kernel("conv_transpose2d", {"stride", "padding", "dilation", "groups"},
-                                                 ir::KernelUse::Layout::channels_last, true)(node);
-                use.params["bias"] = Dim(node.input(2) != nullptr);
-                return use;
-              },
           .tolerance = 1e-5,
           .samples = {"conv_transpose2d(f32[1,3,5,4], f32[3,4,2,2], f32[4]) {stride = [2,2]}",
                       "conv_transpose2d(f32[2,4,4,5], f32[4,3,3,4], _) {stride = [2,3], padding = [1,1], "

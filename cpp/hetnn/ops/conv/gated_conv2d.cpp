@@ -1,78 +1,73 @@
 // gated_conv2d: a 1x1 convolution whose input is first multiplied by a gate, as squeeze and excitation does.
-#include "hetnn/ops/evaluate.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/product.h"
+#include "hetnn/ops/widened.h"
 
 namespace hetnn::ops {
 namespace {
 
 // x [N,C,H,W], weight [M,C,1,1], gate [N,C,1,1], bias [M] -> y [N,M,H,W].
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const ir::Type &x = node.input(0)->type(), &w = node.input(1)->type(), &gate = node.input(2)->type();
+std::vector<Type> infer(const Call& call) {
+  const Type &x = call.input(0), &w = call.input(1), &gate = call.input(2);
   const bool fits = x.shape.size() == 4 && w.shape.size() == 4 && is_static(w.shape) &&
                     w.shape == Shape{w.shape[0], x.shape[1], 1, 1} &&
                     gate.shape == Shape{x.shape[0], x.shape[1], 1, 1} && x.dtype == w.dtype && x.dtype == gate.dtype;
   if (!fits) {
-    ir::fail(node, "gated_conv2d_c1",
-             text("input, weight and gate must be [N,C,H,W], [M,C,1,1] and [N,C,1,1] of one type; got ",
-                  ir::to_string(x), ", ", ir::to_string(w), " and ", ir::to_string(gate), ". Check the shapes."));
+    fail(call, "gated_conv2d_c1",
+         text("input, weight and gate must be [N,C,H,W], [M,C,1,1] and [N,C,1,1] of one type; got ", to_string(x), ", ",
+              to_string(w), " and ", to_string(gate), ". Check the shapes."));
   }
-  if (node.input(3) && node.input(3)->shape() != Shape{w.shape[0]}) {
-    ir::fail(node, "gated_conv2d_c2",
-             text("bias must be ", to_string(Shape{w.shape[0]}), "; got ", to_string(node.input(3)->shape()), "."));
+  if (call.has(3) && call.input(3).shape != Shape{w.shape[0]}) {
+    fail(call, "gated_conv2d_c2",
+         text("bias must be ", to_string(Shape{w.shape[0]}), "; got ", to_string(call.input(3).shape), "."));
   }
   return {{x.dtype, {x.shape[0], w.shape[0], x.shape[2], x.shape[3]}}};
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
-  const Tensor &x = e.input(0), &w = e.input(1), &gate = e.input(2);
-  const std::vector<int64_t> out = e.output_shape();
-  const int64_t channels = x.shape()[1], pixels = out[2] * out[3];
-  std::byte* data = nullptr;
-  Tensor y = Tensor::zeros(x.dtype(), out, &data);
-  visit_dtype(x.dtype(), [&](auto zero) {
+void meaning(const Evaluation& e) {
+  const View& x = e.input(0);
+  const Result y = e.output();
+  const int64_t channels = x.shape[1], filters = y.shape[1], pixels = x.shape[2] * x.shape[3];
+  visit_dtype(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    using Sum = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
-    const auto xv = x.values<T>(), wv = w.values<T>(), gv = gate.values<T>();
-    for (int64_t k = 0; k < y.elems(); ++k) {
-      const int64_t n = k / (out[1] * pixels), m = k / pixels % out[1], pixel = k % pixels;
-      Sum sum = e.has(3) ? static_cast<Sum>(e.input(3).values<T>()[static_cast<size_t>(m)]) : Sum(0);
-      for (int64_t c = 0; c < channels; ++c) {
-        const auto gated = static_cast<T>(xv[static_cast<size_t>((n * channels + c) * pixels + pixel)] *
-                                          gv[static_cast<size_t>(n * channels + c)]);
-        sum += static_cast<Sum>(gated) * static_cast<Sum>(wv[static_cast<size_t>(m * channels + c)]);
+    const Widened<T> in(x), weight(e.input(1)), gate(e.input(2));
+    std::vector<Sum<T>> gated(static_cast<size_t>(channels * pixels));
+    for (int64_t n = 0; n < x.shape[0]; ++n) {
+      for (int64_t k = 0; k < channels * pixels; ++k) {
+        gated[static_cast<size_t>(k)] =
+            static_cast<Wide<T>>(static_cast<Sum<T>>(in[n * channels * pixels + k]) *
+                                 static_cast<Sum<T>>(gate[n * channels + k / pixels]));  // rounded
       }
-      mutable_values<T>(data)[k] = static_cast<T>(sum);
+      T* to = y.values<T>() + n * filters * pixels;
+      multiply<Sum<T>>(
+          filters, pixels, channels, Matrix<Wide<T>>{weight.data(), channels, 1},
+          Matrix<Sum<T>>{gated.data(), pixels, 1},
+          [&](int64_t m, int64_t) {
+            return e.has(3) ? static_cast<Sum<T>>(e.input(3).values<T>()[static_cast<size_t>(m)]) : Sum<T>(0);
+          },
+          [=](int64_t m, int64_t pixel, Sum<T> sum) { to[m * pixels + pixel] = static_cast<T>(sum); });
     }
   });
-  return {y};
 }
 
 }  // namespace
 
-ir::OpDef define_gated_conv2d() {
+OpDef define_gated_conv2d() {
   return {.name = "gated_conv2d",
           .doc = "1x1 convolution of a gated image: y[n,m,i,j] = bias[m] + sum x[n,c,i,j] * gate[n,c] * weight[m,c].",
           .inputs = {{"x", "[N,C,H,W]"}, {"weight", "[M,C,1,1]"}, {"gate", "[N,C,1,1]"}, {"bias", "[M]", true}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::compute),
+          .traits = static_cast<uint32_t>(Trait::compute),
           .torch = {},
           .onnx = {},
           .infer = infer,
-          .evaluate = evaluate,
+          .meaning = meaning,
           .work =
-              [](const ir::Node& node) {
-                return ir::Work{.macs = elements(node.output()->shape()) * node.input(1)->shape()[1],
-                                .flops = elements(node.input(0)->shape())};
+              [](const Call& call) {
+                return Work{.macs = elements(call.output().shape) * call.input(1).shape[1],
+                            .flops = elements(call.input(0).shape)};
               },
           .constraints = {},
-          .kernel =
-              [](const ir::Node& node) {
-                return ir::KernelUse{.kernel = "gated_conv2d",
-                                     .params = {{"bias", Dim(node.input(3) != nullptr)}},
-                                     .layout = ir::KernelUse::Layout::channels_last,
-                                     .takes_steps = true};
-              },
           .tolerance = 1e-5,
           .samples = {"gated_conv2d(f32[2,5,3,4], f32[7,5,1,1], f32[2,5,1,1], f32[7])",
                       "gated_conv2d(f32[n,20,6,h], f32[3,20,1,1], f32[n,20,1,1], _)"}};

@@ -1,26 +1,13 @@
 // ceil: y = ceil(x).
-#include <cmath>
-
-#include "hetnn/ops/evaluate.h"
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/elementwise/function.h"
 
 namespace hetnn::ops {
 
-ir::OpDef define_ceil() {
-  return {.name = "ceil",
-          .doc = "Smallest integer not below: y = ceil(x).",
-          .inputs = {{"x", "any shape"}},
-          .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
-          .torch = {{"aten.ceil.default", "x"}},
-          .onnx = {"Ceil"},
-          .infer = same_as_input,
-          .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return std::ceil(x); }); },
-          .constraints = {},
-          .kernel = unary_kernel("ceil"),
-          .tolerance = 0,
-          .samples = {"ceil(f32[2,3,5,7])", "ceil(f32[n,4])"}};
+OpDef define_ceil() {
+  return elementwise(Function::ceil, {.doc = "Smallest integer not below: y = ceil(x).",
+                                      .torch = {{"aten.ceil.default", "x"}},
+                                      .onnx = {"Ceil"},
+                                      .samples = {"ceil(f32[2,3,5,7])", "ceil(f32[n,4])"}});
 }
 
 }  // namespace hetnn::ops

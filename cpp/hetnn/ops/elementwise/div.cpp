@@ -1,26 +1,14 @@
 // div: y = a / b.
-#include <cmath>
-
-#include "hetnn/ops/evaluate.h"
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/elementwise/function.h"
 
 namespace hetnn::ops {
 
-ir::OpDef define_div() {
-  return {.name = "div",
-          .doc = "Elementwise quotient with broadcasting: y = a / b.",
-          .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
-          .attrs = {},
-          .traits = ir::Trait::elementwise | ir::Trait::compute,
-          .torch = {{"aten.div.Tensor", "a b"}, {"aten.div.Scalar", "a b"}},
-          .onnx = {"Div"},
-          .infer = broadcast_inputs,
-          .evaluate = [](const ir::Evaluation& e) { return map_binary(e, [](auto a, auto b) { return a / b; }); },
-          .constraints = {},
-          .kernel = binary_kernel("div", "div"),
-          .tolerance = 1e-6,
-          .samples = {"div(f32[2,3,5,7], f32[2,3,5,7])", "div(f32[2,3,4,4], f32[3,1,1])", "div(f32[n,1], f32[4])"}};
+OpDef define_div() {
+  return elementwise(Function::div, {.doc = "Elementwise quotient with broadcasting: y = a / b.",
+                                     .torch = {{"aten.div.Tensor", "a b"}, {"aten.div.Scalar", "a b"}},
+                                     .onnx = {"Div"},
+                                     .samples = {"div(f32[2,3,5,7], f32[2,3,5,7])", "div(f32[2,3,4,4], f32[3,1,1])",
+                                                 "div(f32[n,1], f32[4])"}});
 }
 
 }  // namespace hetnn::ops

@@ -1,26 +1,13 @@
 // erf: y = erf(x).
-#include <cmath>
-
-#include "hetnn/ops/evaluate.h"
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/elementwise/function.h"
 
 namespace hetnn::ops {
 
-ir::OpDef define_erf() {
-  return {.name = "erf",
-          .doc = "Error function: y = erf(x).",
-          .inputs = {{"x", "any shape"}},
-          .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
-          .torch = {{"aten.erf.default", "x"}},
-          .onnx = {"Erf"},
-          .infer = same_as_input,
-          .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return std::erf(x); }); },
-          .constraints = {},
-          .kernel = unary_kernel("erf"),
-          .tolerance = 1e-5,
-          .samples = {"erf(f32[2,3,5,7])", "erf(f32[n,4])"}};
+OpDef define_erf() {
+  return elementwise(Function::erf, {.doc = "Error function: y = erf(x).",
+                                     .torch = {{"aten.erf.default", "x"}},
+                                     .onnx = {"Erf"},
+                                     .samples = {"erf(f32[2,3,5,7])", "erf(f32[n,4])"}});
 }
 
 }  // namespace hetnn::ops

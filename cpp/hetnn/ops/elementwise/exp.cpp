@@ -1,26 +1,13 @@
 // exp: y = exp(x).
-#include <cmath>
-
-#include "hetnn/ops/evaluate.h"
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/elementwise/function.h"
 
 namespace hetnn::ops {
 
-ir::OpDef define_exp() {
-  return {.name = "exp",
-          .doc = "Exponential: y = exp(x).",
-          .inputs = {{"x", "any shape"}},
-          .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
-          .torch = {{"aten.exp.default", "x"}},
-          .onnx = {"Exp"},
-          .infer = same_as_input,
-          .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return std::exp(x); }); },
-          .constraints = {},
-          .kernel = unary_kernel("exp"),
-          .tolerance = 1e-5,
-          .samples = {"exp(f32[2,3,5,7])", "exp(f32[n,4])"}};
+OpDef define_exp() {
+  return elementwise(Function::exp, {.doc = "Exponential: y = exp(x).",
+                                     .torch = {{"aten.exp.default", "x"}},
+                                     .onnx = {"Exp"},
+                                     .samples = {"exp(f32[2,3,5,7])", "exp(f32[n,4])"}});
 }
 
 }  // namespace hetnn::ops

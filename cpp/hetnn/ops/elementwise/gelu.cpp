@@ -1,47 +1,32 @@
 // gelu: y = x * Phi(x), exactly or by its tanh approximation.
-#include <cmath>
-
-#include "hetnn/ops/evaluate.h"
+#include "hetnn/ops/elementwise/function.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 namespace {
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
-  if (e.node.string("approximate") == "tanh") {
-    return map_real(e,
-                    [](double x) { return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); });
-  }
-  return map_real(e, [](double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2.0))); });
+Function form_of(const Call& call) {
+  return call.string("approximate") == "tanh" ? Function::gelu_tanh : Function::gelu;
 }
 
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const std::string& form = node.string("approximate");
+std::vector<Type> infer(const Call& call) {
+  const std::string& form = call.string("approximate");
   if (form != "none" && form != "tanh")
-    ir::fail(node, "gelu_c1", text("approximate must be none or tanh; got ", form, "."));
-  return same_as_input(node);
+    fail(call, "gelu_c2", text("approximate must be none or tanh; got ", form, "."));
+  return same_as_real_input(call);
 }
 
 }  // namespace
 
-ir::OpDef define_gelu() {
-  return {.name = "gelu",
-          .doc = "Gaussian error linear unit: y = x * Phi(x), Phi the normal distribution function.",
-          .inputs = {{"x", "any shape"}},
-          .attrs = {{"approximate", ir::AttrKind::string, std::string("none"), "none or tanh"}},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
-          .torch = {{"aten.gelu.default", "x approximate"}},
-          .onnx = {"Gelu"},
-          .infer = infer,
-          .evaluate = evaluate,
-          .constraints = {},
-          .kernel =
-              [](const ir::Node& node) {
-                return unary_kernel(node.string("approximate") == "tanh" ? "gelu_tanh" : "gelu")(node);
-              },
-          .tolerance = 1e-5,
-          .samples = {"gelu(f32[2,3,5,7])", "gelu(f32[n,4]) {approximate = tanh}"}};
+OpDef define_gelu() {
+  return elementwise(Function::gelu,
+                     {.doc = "Gaussian error linear unit: y = x * Phi(x), Phi the normal distribution function.",
+                      .attrs = {{"approximate", AttrKind::string, std::string("none"), "none or tanh"}},
+                      .torch = {{"aten.gelu.default", "x approximate"}},
+                      .onnx = {"Gelu"},
+                      .infer = infer,
+                      .meaning = [](const Evaluation& e) { evaluate(form_of(e.call), e); },
+                      .samples = {"gelu(f32[2,3,5,7])", "gelu(f32[n,4]) {approximate = tanh}"}});
 }
 
 }  // namespace hetnn::ops

@@ -1,30 +1,17 @@
 // gt: y = whether a is above b.
-#include <cmath>
-
-#include "hetnn/ops/evaluate.h"
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/elementwise/function.h"
+#include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
 
-ir::OpDef define_gt() {
-  return {.name = "gt",
-          .doc = "Comparison: y = whether a is above b.",
-          .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
-          .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
-          .torch = {{"aten.gt.Tensor", "a b"}, {"aten.gt.Scalar", "a b"}},
-          .onnx = {"Greater"},
-          .infer = compare_inputs,
-          .evaluate =
-              [](const ir::Evaluation& e) {
-                return map_binary(
-                    e, [](auto a, auto b) { return a > b; }, true);
-              },
-          .constraints = {},
-          .kernel = binary_kernel("gt"),
-          .tolerance = 0,
-          .samples = {"gt(f32[2,3,5,7], f32[2,3,5,7])", "gt(f32[2,3,4,4], f32[3,1,1])", "gt(f32[n,1], f32[4])"}};
+OpDef define_gt() {
+  return predicate(
+      {.name = "gt",
+       .doc = "Comparison: y = whether a is above b.",
+       .torch = {{"aten.gt.Tensor", "a b"}, {"aten.gt.Scalar", "a b"}},
+       .onnx = {"Greater"},
+       .meaning = [](const Evaluation& e) { map_binary(e, [](auto a, auto b) { return a > b; }); },
+       .samples = {"gt(f32[2,3,5,7], f32[2,3,5,7])", "gt(f32[2,3,4,4], f32[3,1,1])", "gt(f32[n,1], f32[4])"}});
 }
 
 }  // namespace hetnn::ops

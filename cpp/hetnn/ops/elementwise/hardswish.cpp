@@ -1,32 +1,13 @@
 // hardswish: y = x * min(max(x + 3, 0), 6) / 6.
-#include <cmath>
-
-#include "hetnn/ops/evaluate.h"
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/elementwise/function.h"
 
 namespace hetnn::ops {
 
-ir::OpDef define_hardswish() {
-  return {.name = "hardswish",
-          .doc = "Piecewise linear swish: y = x * min(max(x + 3, 0), 6) / 6.",
-          .inputs = {{"x", "any shape"}},
-          .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
-          .torch = {{"aten.hardswish.default", "x"}},
-          .onnx = {"HardSwish"},
-          .infer = same_as_input,
-          .evaluate =
-              [](const ir::Evaluation& e) {
-                return map_real(e, [=](double x) {
-                  const double t = x + 3;
-                  return x * (t < 0 ? 0 : t > 6 ? 6 : t) / 6;
-                });
-              },
-          .constraints = {},
-          .kernel = unary_kernel("hardswish"),
-          .tolerance = 1e-6,
-          .samples = {"hardswish(f32[2,3,5,7])", "hardswish(f32[n,4])"}};
+OpDef define_hardswish() {
+  return elementwise(Function::hardswish, {.doc = "Piecewise linear swish: y = x * min(max(x + 3, 0), 6) / 6.",
+                                           .torch = {{"aten.hardswish.default", "x"}},
+                                           .onnx = {"HardSwish"},
+                                           .samples = {"hardswish(f32[2,3,5,7])", "hardswish(f32[n,4])"}});
 }
 
 }  // namespace hetnn::ops

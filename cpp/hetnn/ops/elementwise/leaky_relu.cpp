@@ -1,30 +1,15 @@
 // leaky_relu: y = x where x > 0, else negative_slope * x.
-#include <cmath>
-
-#include "hetnn/ops/evaluate.h"
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/elementwise/function.h"
 
 namespace hetnn::ops {
 
-ir::OpDef define_leaky_relu() {
-  return {.name = "leaky_relu",
-          .doc = "Leaky rectified linear unit: y = x where x > 0, else negative_slope * x.",
-          .inputs = {{"x", "any shape"}},
-          .attrs = {{"negative_slope", ir::AttrKind::real, 0.01, "slope below zero"}},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
-          .torch = {{"aten.leaky_relu.default", "x negative_slope"}},
-          .onnx = {"LeakyRelu"},
-          .infer = same_as_input,
-          .evaluate =
-              [](const ir::Evaluation& e) {
-                const double slope = e.node.real("negative_slope");
-                return map_real(e, [=](double x) { return x > 0 ? x : slope * x; });
-              },
-          .constraints = {},
-          .kernel = unary_kernel("leaky_relu", {"negative_slope"}),
-          .tolerance = 1e-6,
-          .samples = {"leaky_relu(f32[2,3,5,7])", "leaky_relu(f32[n,4])"}};
+OpDef define_leaky_relu() {
+  return elementwise(Function::leaky_relu,
+                     {.doc = "Leaky rectified linear unit: y = x where x > 0, else negative_slope * x.",
+                      .attrs = {{"negative_slope", AttrKind::real, 0.01, "slope below zero"}},
+                      .torch = {{"aten.leaky_relu.default", "x negative_slope"}},
+                      .onnx = {"LeakyRelu"},
+                      .samples = {"leaky_relu(f32[2,3,5,7])", "leaky_relu(f32[n,4])"}});
 }
 
 }  // namespace hetnn::ops

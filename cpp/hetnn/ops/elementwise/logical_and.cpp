@@ -1,30 +1,16 @@
 // logical_and: y = a && b.
-#include <cmath>
-
-#include "hetnn/ops/evaluate.h"
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/elementwise/function.h"
+#include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
 
-ir::OpDef define_logical_and() {
-  return {.name = "logical_and",
-          .doc = "Logical operation: y = a && b.",
-          .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
-          .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
-          .torch = {{"aten.logical_and.default", "a b"}},
-          .onnx = {"And"},
-          .infer = compare_inputs,
-          .evaluate =
-              [](const ir::Evaluation& e) {
-                return map_binary(
-                    e, [](auto a, auto b) { return a && b; }, true);
-              },
-          .constraints = {},
-          .kernel = binary_kernel("logical_and"),
-          .tolerance = 0,
-          .samples = {"logical_and(bool[2,3], bool[3])"}};
+OpDef define_logical_and() {
+  return predicate({.name = "logical_and",
+                    .doc = "Logical operation: y = a && b.",
+                    .torch = {{"aten.logical_and.default", "a b"}},
+                    .onnx = {"And"},
+                    .meaning = [](const Evaluation& e) { map_binary(e, [](auto a, auto b) { return a && b; }); },
+                    .samples = {"logical_and(bool[2,3], bool[3])"}});
 }
 
 }  // namespace hetnn::ops

@@ -1,38 +1,33 @@
 // logical_not: y = x is zero.
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
-#include "hetnn/ops/evaluate.h"
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/op_def.h"
 
 namespace hetnn::ops {
+namespace {
 
-ir::OpDef define_logical_not() {
+void evaluate_not(const Evaluation& e) {
+  const View& x = e.input(0);
+  bool* y = e.output().values<bool>();
+  visit_dtype(x.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const auto from = x.values<T>();
+    for (size_t k = 0; k < from.size(); ++k) y[k] = static_cast<Wide<T>>(from[k]) == Wide<T>(0);
+  });
+}
+
+}  // namespace
+
+OpDef define_logical_not() {
   return {.name = "logical_not",
           .doc = "Whether x is false or zero.",
           .inputs = {{"x", "any shape"}},
-          .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
+          .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.logical_not.default", "x"}},
           .onnx = {"Not"},
           .infer =
-              [](const ir::Node& node) {
-                return std::vector<ir::Type>{{DType::boolean, node.input(0)->shape()}};
+              [](const Call& call) {
+                return std::vector<Type>{{DType::boolean, call.input(0).shape}};
               },
-          .evaluate =
-              [](const ir::Evaluation& e) {
-                std::byte* data = nullptr;
-                Tensor y = Tensor::zeros(DType::boolean, e.input(0).shape(), &data);
-                visit_dtype(e.input(0).dtype(), [&](auto zero) {
-                  const auto in = e.input(0).values<decltype(zero)>();
-                  for (size_t k = 0; k < in.size(); ++k) mutable_values<bool>(data)[k] = in[k] == zero;
-                });
-                return std::vector<Tensor>{y};
-              },
-          .constraints = {},
-          .kernel = unary_kernel("logical_not"),
+          .meaning = evaluate_not,
           .tolerance = 0,
           .samples = {"logical_not(bool[2,3])"}};
 }

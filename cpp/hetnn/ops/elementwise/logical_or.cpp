@@ -1,30 +1,16 @@
 // logical_or: y = a || b.
-#include <cmath>
-
-#include "hetnn/ops/evaluate.h"
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/elementwise/function.h"
+#include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
 
-ir::OpDef define_logical_or() {
-  return {.name = "logical_or",
-          .doc = "Logical operation: y = a || b.",
-          .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
-          .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
-          .torch = {{"aten.logical_or.default", "a b"}},
-          .onnx = {"Or"},
-          .infer = compare_inputs,
-          .evaluate =
-              [](const ir::Evaluation& e) {
-                return map_binary(
-                    e, [](auto a, auto b) { return a || b; }, true);
-              },
-          .constraints = {},
-          .kernel = binary_kernel("logical_or"),
-          .tolerance = 0,
-          .samples = {"logical_or(bool[2,3], bool[3])"}};
+OpDef define_logical_or() {
+  return predicate({.name = "logical_or",
+                    .doc = "Logical operation: y = a || b.",
+                    .torch = {{"aten.logical_or.default", "a b"}},
+                    .onnx = {"Or"},
+                    .meaning = [](const Evaluation& e) { map_binary(e, [](auto a, auto b) { return a || b; }); },
+                    .samples = {"logical_or(bool[2,3], bool[3])"}});
 }
 
 }  // namespace hetnn::ops

@@ -1,29 +1,13 @@
 // mish: y = x * tanh(log(1 + exp(x))).
-#include <cmath>
-
-#include "hetnn/ops/evaluate.h"
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/elementwise/function.h"
 
 namespace hetnn::ops {
 
-ir::OpDef define_mish() {
-  return {.name = "mish",
-          .doc = "Self-regularised activation: y = x * tanh(log(1 + exp(x))).",
-          .inputs = {{"x", "any shape"}},
-          .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
-          .torch = {{"aten.mish.default", "x"}},
-          .onnx = {"Mish"},
-          .infer = same_as_input,
-          .evaluate =
-              [](const ir::Evaluation& e) {
-                return map_real(e, [=](double x) { return x * std::tanh(std::log1p(std::exp(x))); });
-              },
-          .constraints = {},
-          .kernel = unary_kernel("mish"),
-          .tolerance = 1e-5,
-          .samples = {"mish(f32[2,3,5,7])", "mish(f32[n,4])"}};
+OpDef define_mish() {
+  return elementwise(Function::mish, {.doc = "Self-regularised activation: y = x * tanh(log(1 + exp(x))).",
+                                      .torch = {{"aten.mish.default", "x"}},
+                                      .onnx = {"Mish"},
+                                      .samples = {"mish(f32[2,3,5,7])", "mish(f32[n,4])"}});
 }
 
 }  // namespace hetnn::ops

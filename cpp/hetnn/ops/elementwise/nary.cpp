@@ -1,98 +1,97 @@
 // nary: a sum with coefficients, a product or an extreme of any number of values, as one layer.
 #include <algorithm>
+#include <memory>
 
-#include "hetnn/ops/evaluate.h"
+#include "hetnn/ops/elementwise/vocabulary.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
 namespace {
 
 constexpr size_t kMostInputs = 100;
 
-// NaN wins, as in maximum and minimum.
-template <typename T>
-T combine(const std::string& op, T a, T b) {
-  if (op == "add") return static_cast<T>(a + b);
-  if (op == "mul") return static_cast<T>(a * b);
-  if (op == "max") return a != a || a > b ? a : b;
-  return a != a || a < b ? a : b;
-}
-
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const std::string& op = node.string("op");
+std::vector<Type> infer(const Call& call) {
+  const std::string& op = call.string("op");
   if (op != "add" && op != "mul" && op != "max" && op != "min")
-    ir::fail(node, "nary_c3", text("op must be add, mul, max or min; got '", op, "'."));
-  const size_t count = node.inputs().size();
+    fail(call, "nary_c3", text("op must be add, mul, max or min; got '", op, "'."));
+  const size_t count = call.inputs.size();
   if (count > kMostInputs)
-    ir::fail(node, "nary_c4", text("it takes at most ", kMostInputs, " inputs; got ", count, ". Split it."));
-  std::vector<ir::Type> types = broadcast_inputs(node);
-  const size_t coefficients = node.reals("coefficients").size();
+    fail(call, "nary_c4", text("it takes at most ", kMostInputs, " inputs; got ", count, ". Split it."));
+  std::vector<Type> types = broadcast_inputs(call);
+  const size_t coefficients = call.reals("coefficients").size();
   if (coefficients != 0 && (op != "add" || coefficients != count))
-    ir::fail(node, "nary_c5",
-             text("coefficients go with op add, one for each of ", count, " inputs; got ", coefficients, " with op ",
-                  op, ". Leave them out or give them all."));
-  if (coefficients != 0 && !ir::is_real(types.front()))
-    ir::fail(node, "nary_c6",
-             text("coefficients are for real values; got ", dtype_name(types.front().dtype), ". Cast the inputs."));
+    fail(call, "nary_c5",
+         text("coefficients go with op add, one for each of ", count, " inputs; got ", coefficients, " with op ", op,
+              ". Leave them out or give them all."));
+  if (coefficients != 0 && !is_real(types.front()))
+    fail(call, "nary_c6",
+         text("coefficients are for real values; got ", dtype_name(types.front().dtype), ". Cast the inputs."));
   return types;
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
-  const std::string& op = e.node.string("op");
-  const std::vector<double>& coefficients = e.node.reals("coefficients");
-  const std::vector<int64_t> shape = e.output_shape();
-  std::byte* data = nullptr;
-  Tensor y = Tensor::zeros(e.input(0).dtype(), shape, &data);
-  visit_dtype(y.dtype(), [&](auto zero) {
+// One input after the other joins the result so far, which is rounded to the elements' type at the end.
+template <typename T, typename Join>
+void fold(const Evaluation& e, const Result& y, Join join) {
+  using V = Wide<T>;
+  const std::vector<double>& coefficients = e.call.reals("coefficients");
+  const auto elems = static_cast<size_t>(y.elems());
+  std::unique_ptr<V[]> wide(std::is_same_v<T, V> ? nullptr : new V[elems]);
+  V* so_far = wide ? wide.get() : reinterpret_cast<V*>(y.data);
+  bool first = true;
+  for (size_t k = 0; k < e.inputs.size(); ++k) {
+    const double c = coefficients.empty() ? 1 : coefficients[k];
+    if (c == 0 && !e.call.flag("in_order")) continue;
+    const T* x = e.input(k).values<T>().data();
+    nest<2>(y.shape, {strides_of(y.shape), broadcast_strides(e.input(k).shape, y.shape)},
+            [=](int64_t at, int64_t from) {
+              const auto term = vocabulary::Mul(static_cast<V>(x[from]), static_cast<V>(c));
+              so_far[at] = first ? term : join(so_far[at], term);
+            });
+    first = false;
+  }
+  if (first) std::fill_n(so_far, elems, V(0));
+  if (wide) std::transform(so_far, so_far + elems, y.values<T>(), [](V value) { return static_cast<T>(value); });
+}
+
+void evaluate_nary(const Evaluation& e) {
+  const std::string& op = e.call.string("op");
+  const Result y = e.output();
+  visit_dtype(y.dtype, [&](auto zero) {
     using T = decltype(zero);
-    bool first = true;
-    for (size_t k = 0; k < e.inputs.size(); ++k) {
-      const double c = coefficients.empty() ? 1 : coefficients[k];
-      if (c == 0 && !e.node.flag("in_order")) continue;
-      const Tensor x = gather_strided(e.input(k), shape, 0, broadcast_strides(e.input(k).shape(), shape));
-      const auto in = x.values<T>();
-      for (size_t i = 0; i < in.size(); ++i) {
-        const T term = c == 1 ? in[i] : static_cast<T>(in[i] * static_cast<T>(c));
-        T& out = mutable_values<T>(data)[i];
-        out = first ? term : combine<T>(op, out, term);
-      }
-      first = false;
+    using V = Wide<T>;
+    if (op == "add") {
+      fold<T>(e, y, vocabulary::Add<V>);
+    } else if (op == "mul") {
+      fold<T>(e, y, vocabulary::Mul<V>);
+    } else if (op == "max") {
+      fold<T>(e, y, vocabulary::MaxNan<V>);
+    } else {
+      fold<T>(e, y, vocabulary::MinNan<V>);
     }
   });
-  return {y};
 }
 
 }  // namespace
 
-ir::OpDef define_nary() {
+OpDef define_nary() {
   return {.name = "nary",
           .doc =
               "Sum with coefficients, product, maximum or minimum of 1 to 100 inputs, from the first to the last: "
               "y = c1 x1 + c2 x2 + ...",
           .inputs = {{"x", "broadcast with each other", false, true}},
-          .attrs = {{"op", ir::AttrKind::string, std::string("add"), "add, mul, max or min"},
-                    {"coefficients", ir::AttrKind::reals, std::vector<double>{}, "of a sum, one an input; none: all 1"},
-                    {"in_order", ir::AttrKind::boolean, false,
+          .attrs = {{"op", AttrKind::string, std::string("add"), "add, mul, max or min"},
+                    {"coefficients", AttrKind::reals, std::vector<double>{}, "of a sum, one an input; none: all 1"},
+                    {"in_order", AttrKind::boolean, false,
                      "round every product and sum, in this order; else an input with coefficient 0 is not read"}},
-          .traits = ir::Trait::elementwise | ir::Trait::compute,
-          .torch = {},
+          .traits = Trait::elementwise | Trait::compute,
           .onnx = {"Sum"},
           .infer = infer,
-          .evaluate = evaluate,
+          .meaning = evaluate_nary,
           .work =
-              [](const ir::Node& node) {
-                return ir::Work{.macs = 0,
-                                .flops = elements(node.output()->shape()) * static_cast<int64_t>(node.inputs().size())};
-              },
-          .constraints = {},
-          .kernel =
-              [](const ir::Node& node) {
-                return ir::KernelUse{.kernel = "nary",
-                                     .params = {{"op", node.string("op")},
-                                                {"coefficients", node.reals("coefficients")},
-                                                {"deterministic", Dim(node.flag("in_order"))}},
-                                     .takes_steps = true};
+              [](const Call& call) {
+                return Work{.macs = 0,
+                            .flops = elements(call.output().shape) * static_cast<int64_t>(call.inputs.size())};
               },
           .tolerance = 1e-6,
           .samples = {"nary(f32[2,3,5,7], f32[2,3,5,7], f32[2,3,5,7])", "nary(f32[2,3,4,4], f32[3,1,1]) {op = mul}",

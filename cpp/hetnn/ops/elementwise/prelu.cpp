@@ -1,69 +1,47 @@
 // prelu: y = max(x, 0) + slope * min(x, 0).
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
-#include "hetnn/ops/evaluate.h"
+#include "hetnn/ops/elementwise/function.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 namespace {
 
 // x [N,C,...] (or any rank with one slope), slope [1] or [C] with C on axis 1.
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const ir::Type &x = node.input(0)->type(), &slope = node.input(1)->type();
-  if (x.dtype != slope.dtype || !ir::is_real(x)) {
-    ir::fail(node, "prelu_c1",
-             text("input and slope must be of one real type; got ", dtype_name(x.dtype), " and ",
-                  dtype_name(slope.dtype), ". Cast one of them."));
+std::vector<Type> infer(const Call& call) {
+  const Type &x = call.input(0), &slope = call.input(1);
+  if (x.dtype != slope.dtype || !is_real(x)) {
+    fail(call, "prelu_c1",
+         text("input and slope must be of one real type; got ", dtype_name(x.dtype), " and ", dtype_name(slope.dtype),
+              ". Cast one of them."));
   }
   const Dim channels = x.shape.size() >= 2 ? x.shape[1] : Dim(1);
   if (slope.shape.size() != 1 || (slope.shape[0] != Dim(1) && slope.shape[0] != channels)) {
-    ir::fail(node, "prelu_c2",
-             text("slope must have shape [1] or one value a channel, [", channels, "]; got ", to_string(slope.shape),
-                  ". Check num_parameters."));
+    fail(call, "prelu_c2",
+         text("slope must have shape [1] or one value a channel, [", channels, "]; got ", to_string(slope.shape),
+              ". Check num_parameters."));
   }
   return {x};
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
-  const Tensor &x = e.input(0), &slope = e.input(1);
-  int64_t inner = 1;
-  for (int k = 2; k < x.rank(); ++k) inner *= x.shape()[static_cast<size_t>(k)];
-  std::byte* data = nullptr;
-  Tensor y = Tensor::zeros(x.dtype(), x.shape(), &data);
-  visit_dtype(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    const auto in = x.values<T>(), a = slope.values<T>();
-    for (size_t k = 0; k < in.size(); ++k) {
-      const size_t channel = a.size() == 1 ? 0 : k / static_cast<size_t>(inner) % a.size();
-      mutable_values<T>(data)[k] = in[k] > T(0) ? in[k] : static_cast<T>(in[k] * a[channel]);
-    }
-  });
-  return {y};
+// The slopes along axis 1 of x.
+void evaluate_prelu(const Evaluation& e) {
+  const View &x = e.input(0), &slope = e.input(1);
+  std::vector<int64_t> shape(x.shape.size(), 1);
+  if (x.rank() >= 2) shape[1] = slope.elems();
+  const View inputs[] = {x, {slope.dtype, shape, slope.data}};
+  evaluate(Function::prelu, {e.call, inputs, e.results});
 }
 
 }  // namespace
 
-ir::OpDef define_prelu() {
+OpDef define_prelu() {
   return {.name = "prelu",
           .doc = "Parametric rectified linear unit, one slope or one a channel: y = max(x, 0) + slope * min(x, 0).",
           .inputs = {{"x", "[N,C,...]"}, {"slope", "[1] or [C]"}},
-          .attrs = {},
-          .traits = ir::Trait::elementwise | ir::Trait::channelwise,
+          .traits = Trait::elementwise | Trait::channelwise,
           .torch = {{"aten.prelu.default", "x slope"}, {"aten._prelu_kernel.default", "x slope"}},
-          .onnx = {},
           .infer = infer,
-          .evaluate = evaluate,
-          .constraints = {},
-          .kernel =
-              [](const ir::Node& node) {
-                ir::KernelUse use = binary_kernel("prelu", "prelu")(node);
-                // The kernel broadcasts at the right, so slopes of a rank-2 input line up already.
-                return use;
-              },
-          .tolerance = 1e-6,
+          .meaning = evaluate_prelu,
+          .tolerance = function_def(Function::prelu).tolerance,
           .samples = {"prelu(f32[2,3,5,7], f32[3])", "prelu(f32[2,3,4], f32[1])", "prelu(f32[n,6], f32[6])"}};
 }
 

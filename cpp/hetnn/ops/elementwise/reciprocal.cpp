@@ -1,26 +1,13 @@
 // reciprocal: y = 1 / x.
-#include <cmath>
-
-#include "hetnn/ops/evaluate.h"
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/elementwise/function.h"
 
 namespace hetnn::ops {
 
-ir::OpDef define_reciprocal() {
-  return {.name = "reciprocal",
-          .doc = "Reciprocal: y = 1 / x.",
-          .inputs = {{"x", "any shape"}},
-          .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
-          .torch = {{"aten.reciprocal.default", "x"}},
-          .onnx = {"Reciprocal"},
-          .infer = same_as_input,
-          .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return 1 / x; }); },
-          .constraints = {},
-          .kernel = unary_kernel("reciprocal"),
-          .tolerance = 1e-6,
-          .samples = {"reciprocal(f32[2,3,5,7])", "reciprocal(f32[n,4])"}};
+OpDef define_reciprocal() {
+  return elementwise(Function::reciprocal, {.doc = "Reciprocal: y = 1 / x.",
+                                            .torch = {{"aten.reciprocal.default", "x"}},
+                                            .onnx = {"Reciprocal"},
+                                            .samples = {"reciprocal(f32[2,3,5,7])", "reciprocal(f32[n,4])"}});
 }
 
 }  // namespace hetnn::ops

@@ -1,26 +1,13 @@
 // round: y = round(x).
-#include <cmath>
-
-#include "hetnn/ops/evaluate.h"
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/elementwise/function.h"
 
 namespace hetnn::ops {
 
-ir::OpDef define_round() {
-  return {.name = "round",
-          .doc = "Nearest integer, halves to even: y = round(x).",
-          .inputs = {{"x", "any shape"}},
-          .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
-          .torch = {{"aten.round.default", "x"}},
-          .onnx = {"Round"},
-          .infer = same_as_input,
-          .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return std::nearbyint(x); }); },
-          .constraints = {},
-          .kernel = unary_kernel("round"),
-          .tolerance = 0,
-          .samples = {"round(f32[2,3,5,7])", "round(f32[n,4])"}};
+OpDef define_round() {
+  return elementwise(Function::round, {.doc = "Nearest integer, halves to even: y = round(x).",
+                                       .torch = {{"aten.round.default", "x"}},
+                                       .onnx = {"Round"},
+                                       .samples = {"round(f32[2,3,5,7])", "round(f32[n,4])"}});
 }
 
 }  // namespace hetnn::ops

@@ -1,26 +1,12 @@
 // rsqrt: y = 1 / sqrt(x).
-#include <cmath>
-
-#include "hetnn/ops/evaluate.h"
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/elementwise/function.h"
 
 namespace hetnn::ops {
 
-ir::OpDef define_rsqrt() {
-  return {.name = "rsqrt",
-          .doc = "Reciprocal square root: y = 1 / sqrt(x).",
-          .inputs = {{"x", "any shape"}},
-          .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
-          .torch = {{"aten.rsqrt.default", "x"}},
-          .onnx = {},
-          .infer = same_as_input,
-          .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return 1 / std::sqrt(x); }); },
-          .constraints = {},
-          .kernel = unary_kernel("rsqrt"),
-          .tolerance = 1e-5,
-          .samples = {"rsqrt(f32[2,3,5,7])", "rsqrt(f32[n,4])"}};
+OpDef define_rsqrt() {
+  return elementwise(Function::rsqrt, {.doc = "Reciprocal square root: y = 1 / sqrt(x).",
+                                       .torch = {{"aten.rsqrt.default", "x"}},
+                                       .samples = {"rsqrt(f32[2,3,5,7])", "rsqrt(f32[n,4])"}});
 }
 
 }  // namespace hetnn::ops

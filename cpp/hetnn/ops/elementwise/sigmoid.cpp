@@ -1,27 +1,13 @@
 // sigmoid: y = 1 / (1 + exp(-x)).
-#include <cmath>
-
-#include "hetnn/ops/evaluate.h"
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/elementwise/function.h"
 
 namespace hetnn::ops {
 
-ir::OpDef define_sigmoid() {
-  return {
-      .name = "sigmoid",
-      .doc = "Logistic function: y = 1 / (1 + exp(-x)).",
-      .inputs = {{"x", "any shape"}},
-      .attrs = {},
-      .traits = static_cast<uint32_t>(ir::Trait::elementwise),
-      .torch = {{"aten.sigmoid.default", "x"}},
-      .onnx = {"Sigmoid"},
-      .infer = same_as_input,
-      .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return 1 / (1 + std::exp(-x)); }); },
-      .constraints = {},
-      .kernel = unary_kernel("sigmoid"),
-      .tolerance = 1e-6,
-      .samples = {"sigmoid(f32[2,3,5,7])", "sigmoid(f32[n,4])"}};
+OpDef define_sigmoid() {
+  return elementwise(Function::sigmoid, {.doc = "Logistic function: y = 1 / (1 + exp(-x)).",
+                                         .torch = {{"aten.sigmoid.default", "x"}},
+                                         .onnx = {"Sigmoid"},
+                                         .samples = {"sigmoid(f32[2,3,5,7])", "sigmoid(f32[n,4])"}});
 }
 
 }  // namespace hetnn::ops

@@ -1,29 +1,13 @@
 // sign: y = -1, 0 or 1.
-#include <cmath>
-
-#include "hetnn/ops/evaluate.h"
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/elementwise/function.h"
 
 namespace hetnn::ops {
 
-ir::OpDef define_sign() {
-  return {.name = "sign",
-          .doc = "Sign: y = -1, 0 or 1.",
-          .inputs = {{"x", "any shape"}},
-          .attrs = {},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
-          .torch = {{"aten.sign.default", "x"}},
-          .onnx = {"Sign"},
-          .infer = same_as_input,
-          .evaluate =
-              [](const ir::Evaluation& e) {
-                return map_real(e, [=](double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : x; });
-              },
-          .constraints = {},
-          .kernel = unary_kernel("sign"),
-          .tolerance = 0,
-          .samples = {"sign(f32[2,3,5,7])", "sign(f32[n,4])"}};
+OpDef define_sign() {
+  return elementwise(Function::sign, {.doc = "Sign: y = -1, 0 or 1.",
+                                      .torch = {{"aten.sign.default", "x"}},
+                                      .onnx = {"Sign"},
+                                      .samples = {"sign(f32[2,3,5,7])", "sign(f32[n,4])"}});
 }
 
 }  // namespace hetnn::ops

@@ -1,27 +1,12 @@
 // silu: y = x / (1 + exp(-x)).
-#include <cmath>
-
-#include "hetnn/ops/evaluate.h"
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/elementwise/function.h"
 
 namespace hetnn::ops {
 
-ir::OpDef define_silu() {
-  return {
-      .name = "silu",
-      .doc = "Sigmoid linear unit: y = x / (1 + exp(-x)).",
-      .inputs = {{"x", "any shape"}},
-      .attrs = {},
-      .traits = static_cast<uint32_t>(ir::Trait::elementwise),
-      .torch = {{"aten.silu.default", "x"}},
-      .onnx = {},
-      .infer = same_as_input,
-      .evaluate = [](const ir::Evaluation& e) { return map_real(e, [=](double x) { return x / (1 + std::exp(-x)); }); },
-      .constraints = {},
-      .kernel = unary_kernel("silu"),
-      .tolerance = 1e-5,
-      .samples = {"silu(f32[2,3,5,7])", "silu(f32[n,4])"}};
+OpDef define_silu() {
+  return elementwise(Function::silu, {.doc = "Sigmoid linear unit: y = x / (1 + exp(-x)).",
+                                      .torch = {{"aten.silu.default", "x"}},
+                                      .samples = {"silu(f32[2,3,5,7])", "silu(f32[n,4])"}});
 }
 
 }  // namespace hetnn::ops

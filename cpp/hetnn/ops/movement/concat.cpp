@@ -1,63 +1,57 @@
 // concat: tensors one behind the other along an axis.
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
-#include "hetnn/ops/evaluate.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 namespace {
 
-std::vector<ir::Type> infer(const ir::Node& node) {
-  ir::Type y = node.input(0)->type();
-  const int axis = axis_of(node, node.integer("axis"), node.input(0)->rank());
-  for (size_t k = 1; k < node.inputs().size(); ++k) {
-    const ir::Type& x = node.input(k)->type();
+std::vector<Type> infer(const Call& call) {
+  Type y = call.input(0);
+  if (y.shape.empty()) fail(call, "concat_c2", "the inputs have rank 0, so there is no axis to join. Reshape them.");
+  const int axis = axis_of(call, call.integer("axis"), call.input(0).rank());
+  for (size_t k = 1; k < call.inputs.size(); ++k) {
+    const Type& x = call.input(k);
     Shape expected = y.shape;
     if (x.shape.size() == y.shape.size()) expected[static_cast<size_t>(axis)] = x.shape[static_cast<size_t>(axis)];
     if (x.dtype != y.dtype || x.shape != expected) {
-      ir::fail(node, "concat_c1",
-               text("inputs must agree in all but axis ", axis, "; got ", ir::to_string(node.input(0)->type()), " and ",
-                    ir::to_string(x), "."));
+      fail(call, "concat_c1",
+           text("inputs must agree in all but axis ", axis, "; got ", to_string(call.input(0)), " and ", to_string(x),
+                "."));
     }
     y.shape[static_cast<size_t>(axis)] = y.shape[static_cast<size_t>(axis)] + x.shape[static_cast<size_t>(axis)];
   }
   return {y};
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
-  const std::vector<int64_t> out = e.output_shape();
-  const auto axis = static_cast<size_t>(axis_of(e.node, e.node.integer("axis"), static_cast<int>(out.size())));
-  int64_t outer = 1, inner = dtype_bytes(e.input(0).dtype());
-  for (size_t k = 0; k < axis; ++k) outer *= out[k];
-  for (size_t k = axis + 1; k < out.size(); ++k) inner *= out[k];
-  std::byte* data = nullptr;
-  Tensor y = Tensor::zeros(e.input(0).dtype(), out, &data);
+void meaning(const Evaluation& e) {
+  const Result y = e.output();
+  const auto axis = static_cast<size_t>(axis_of(e.call, e.call.integer("axis"), static_cast<int>(y.shape.size())));
+  int64_t outer = 1, inner = dtype_bytes(y.dtype);
+  for (size_t k = 0; k < axis; ++k) outer *= y.shape[k];
+  for (size_t k = axis + 1; k < y.shape.size(); ++k) inner *= y.shape[k];
+  std::byte* to = y.data;
   for (int64_t o = 0; o < outer; ++o) {
-    for (size_t k = 0; k < e.inputs.size(); ++k) {
-      const int64_t bytes = e.input(k).shape()[axis] * inner;
-      data = std::copy_n(e.input(k).data() + o * bytes, bytes, data);
+    for (const View& x : e.inputs) {
+      const int64_t bytes = x.shape[axis] * inner;
+      to = std::copy_n(x.data + o * bytes, bytes, to);
     }
   }
-  return {y};
 }
 
 }  // namespace
 
-ir::OpDef define_concat() {
+OpDef define_concat() {
   return {.name = "concat",
           .doc = "Tensors one behind the other along an axis.",
           .inputs = {{"x", "equal but for the axis", false, true}},
-          .attrs = {{"axis", ir::AttrKind::integer, Dim(0), "the axis"}},
-          .traits = static_cast<uint32_t>(ir::Trait::movement),
-          .torch = {{"aten.cat.default", "x axis"}},
+          .attrs = {{"axis", AttrKind::integer, Dim(0), "the axis"}},
+          .traits = static_cast<uint32_t>(Trait::movement),
+          .torch = {},
           .onnx = {"Concat"},
           .infer = infer,
-          .evaluate = evaluate,
+          .meaning = meaning,
           .constraints = {},
-          .kernel = named_kernel("concat", {"axis"}),
           .tolerance = 0,
           .samples = {"concat(f32[2,3,4], f32[2,1,4], f32[2,5,4]) {axis = 1}", "concat(i64[n,2], i64[3,2])"}};
 }

@@ -1,28 +1,29 @@
 // constant: a tensor known at compile time.
-#include "hetnn/ir/graph.h"
+#include "hetnn/ops/nest.h"
+#include "hetnn/ops/op_def.h"
 
 namespace hetnn::ops {
 namespace {
 
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const Tensor& value = node.tensor("value");
+std::vector<Type> infer(const Call& call) {
+  const Tensor& value = call.tensor("value");
   return {{value.dtype(), Shape(value.shape().begin(), value.shape().end())}};
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) { return {e.node.tensor("value")}; }
+void meaning(const Evaluation& e) { copy(e.call.tensor("value"), e.output()); }
 
 }  // namespace
 
-ir::OpDef define_constant() {
+OpDef define_constant() {
   return {.name = "constant",
           .doc = "A tensor known at compile time.",
           .inputs = {},
-          .attrs = {{"value", ir::AttrKind::tensor, std::nullopt, "the tensor"}},
-          .traits = ir::Trait::source | ir::Trait::constant,
+          .attrs = {{"value", AttrKind::tensor, std::nullopt, "the tensor"}},
+          .traits = Trait::source | Trait::constant,
           .torch = {},
           .onnx = {"Constant"},
           .infer = infer,
-          .evaluate = evaluate,
+          .meaning = meaning,
           .constraints = {},
           .samples = {}};
 }

@@ -1,45 +1,43 @@
 // expand: dimensions of 1 repeated.
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
-#include "hetnn/ops/evaluate.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
 namespace {
 
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const ir::Type& x = node.input(0)->type();
-  const std::vector<Dim>& shape = node.integers("shape");
+std::vector<Type> infer(const Call& call) {
+  const Type& x = call.input(0);
+  const std::vector<Dim>& shape = call.integers("shape");
   const auto both = broadcast(x.shape, shape);
-  if (!both || *both != shape) {
-    ir::fail(node, "expand_c1",
-             text("the input must broadcast to shape; got ", to_string(x.shape), " and ", to_string(shape), "."));
+  const bool sizes =
+      std::none_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is_static() && d.value() < 0; });
+  if (!sizes || !both || *both != shape) {
+    fail(call, "expand_c1",
+         text("the input must broadcast to shape; got ", to_string(x.shape), " and ", to_string(shape), "."));
   }
   return {{x.dtype, shape}};
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
-  const std::vector<int64_t> shape = e.output_shape();
-  return {gather_strided(e.input(0), shape, 0, broadcast_strides(e.input(0).shape(), shape))};
+void meaning(const Evaluation& e) {
+  const Result y = e.output();
+  copy_strided(e.input(0), 0, broadcast_strides(e.input(0).shape, y.shape), y);
 }
 
 }  // namespace
 
-ir::OpDef define_expand() {
+OpDef define_expand() {
   return {.name = "expand",
           .doc = "The input broadcast to a shape.",
           .inputs = {{"x", "broadcasts to shape"}},
-          .attrs = {{"shape", ir::AttrKind::integers, std::nullopt, "the shape of y"}},
-          .traits = static_cast<uint32_t>(ir::Trait::movement),
+          .attrs = {{"shape", AttrKind::integers, std::nullopt, "the shape of y"}},
+          .traits = static_cast<uint32_t>(Trait::movement),
           .torch = {},
           .onnx = {},
           .infer = infer,
-          .evaluate = evaluate,
+          .meaning = meaning,
           .constraints = {},
-          .kernel = named_kernel("expand", {}, ir::KernelUse::Layout::written_plain),
           .tolerance = 0,
           .samples = {"expand(f32[2,1,4]) {shape = [3,2,5,4]}", "expand(f32[n,1]) {shape = [n,4]}"}};
 }

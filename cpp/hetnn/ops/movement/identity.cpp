@@ -1,22 +1,20 @@
 // identity: y = x, as a value of its own.
-#include "hetnn/ops/evaluate.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
 
-ir::OpDef define_identity() {
+OpDef define_identity() {
   return {.name = "identity",
           .doc = "A copy: y = x.",
           .inputs = {{"x", "any shape"}},
           .attrs = {},
-          .traits = ir::Trait::movement | ir::Trait::view,
-          .torch = {{"aten.clone.default", "x -"}, {"aten.alias.default", "x"}},
+          .traits = Trait::movement | Trait::view,
+          .torch = {},
           .onnx = {"Identity"},
           .infer = same_as_input,
-          .evaluate = [](const ir::Evaluation& e) { return std::vector<Tensor>{e.input(0)}; },
+          .meaning = [](const Evaluation& e) { copy(e.input(0), e.output()); },
           .constraints = {},
-          .kernel = named_kernel("copy", {}),
           .tolerance = 0,
           .samples = {"identity(f32[2,3])", "identity(i64[n])"}};
 }

@@ -1,34 +1,30 @@
 // pad: a border of a value, or of mirrored or repeated elements.
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
-#include "hetnn/ops/evaluate.h"
+#include "hetnn/base/convert.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
 namespace {
 
-std::vector<int64_t> padding(const ir::Node& node) {
-  return per_axis(node, "padding", 2 * static_cast<size_t>(node.input(0)->rank()));
+std::vector<int64_t> padding(const Call& call) {
+  return per_axis(call, "padding", 2 * static_cast<size_t>(call.input(0).rank()));
 }
 
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const std::string& mode = node.string("mode");
+std::vector<Type> infer(const Call& call) {
+  const std::string& mode = call.string("mode");
   if (mode != "constant" && mode != "reflect" && mode != "replicate" && mode != "circular") {
-    ir::fail(node, "pad_c1", text("mode must be constant, reflect, replicate or circular; got ", mode, "."));
+    fail(call, "pad_c1", text("mode must be constant, reflect, replicate or circular; got ", mode, "."));
   }
-  const auto pad = padding(node);
-  Shape y = node.input(0)->shape();
+  const auto pad = padding(call);
+  Shape y = call.input(0).shape;
   for (size_t k = 0; k < y.size(); ++k) {
     y[k] = y[k] + pad[k] + pad[k + y.size()];
     if (y[k].is_static() && y[k].value() < 0)
-      ir::fail(node, "pad_c2",
-               text("padding must not crop more than there is; got ", to_string(node.integers("padding")), " for ",
-                    to_string(node.input(0)->shape()), "."));
+      fail(call, "pad_c2",
+           text("padding must not crop more than there is; got ", to_string(call.integers("padding")), " for ",
+                to_string(call.input(0).shape), "."));
   }
-  return {{node.input(0)->dtype(), y}};
+  return {{call.input(0).dtype, y}};
 }
 
 // The input's index for index `at` beyond its border; -1: the constant.
@@ -41,46 +37,62 @@ int64_t source_index(int64_t at, int64_t size, const std::string& mode) {
   return folded < size ? folded : period - folded;
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
-  const Tensor& x = e.input(0);
-  const auto pad = padding(e.node);
-  const std::vector<int64_t> strides = strides_of(x.shape());
-  const std::string& mode = e.node.string("mode");
-  std::byte* data = nullptr;
-  Tensor y = Tensor::zeros(x.dtype(), e.output_shape(), &data);
-  visit_dtype(x.dtype(), [&](auto zero) {
+// For every index of each axis of y what it adds to the position in x; -1: the constant.
+std::vector<std::vector<int64_t>> sources(const Call& call, std::span<const int64_t> in, const Result& y) {
+  const auto pad = padding(call);
+  const std::string& mode = call.string("mode");
+  const Strides strides = strides_of(in);
+  std::vector<std::vector<int64_t>> out(in.size());
+  for (size_t axis = 0; axis < in.size(); ++axis) {
+    for (int64_t k = 0; k < y.shape[axis]; ++k) {
+      const int64_t at = source_index(k - pad[axis], in[axis], mode);
+      out[axis].push_back(at < 0 ? -1 : at * strides[axis]);
+    }
+  }
+  return out;
+}
+
+// Writes the part of y that begins at `axis`, from x's element `from` on (-1: the constant); returns its end.
+template <typename T>
+T* pad_axis(std::span<const std::vector<int64_t>> axes, const T* x, int64_t from, T value, T* to) {
+  if (axes.empty()) {
+    *to = from < 0 ? value : x[from];
+    return to + 1;
+  }
+  if (axes.size() == 1) {
+    for (const int64_t at : axes[0]) *to++ = from < 0 || at < 0 ? value : x[from + at];
+    return to;
+  }
+  for (const int64_t at : axes[0]) to = pad_axis(axes.subspan(1), x, from < 0 || at < 0 ? -1 : from + at, value, to);
+  return to;
+}
+
+void meaning(const Evaluation& e) {
+  const View& x = e.input(0);
+  const Result y = e.output();
+  const auto axes = sources(e.call, x.shape, y);
+  visit_dtype(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    const auto in = x.values<T>();
-    T* to = mutable_values<T>(data);
-    for_each_index(y.shape(), [&](const std::vector<int64_t>& index) {
-      int64_t from = 0;
-      for (size_t d = 0; d < index.size() && from >= 0; ++d) {
-        const int64_t at = source_index(index[d] - pad[d], x.shape()[d], mode);
-        from = at < 0 ? -1 : from + at * strides[d];
-      }
-      *to++ = from < 0 ? static_cast<T>(e.node.real("value")) : in[static_cast<size_t>(from)];
-    });
+    pad_axis<T>(axes, x.values<T>().data(), 0, convert<T>(e.call.real("value")), y.values<T>());
   });
-  return {y};
 }
 
 }  // namespace
 
-ir::OpDef define_pad() {
+OpDef define_pad() {
   return {.name = "pad",
           .doc = "A border of a value, or of mirrored, repeated or wrapped elements; negative sizes crop.",
           .inputs = {{"x", "any shape"}},
-          .attrs = {{"padding", ir::AttrKind::integers, std::nullopt,
+          .attrs = {{"padding", AttrKind::integers, std::nullopt,
                      "elements before every axis, then elements behind every axis"},
-                    {"mode", ir::AttrKind::string, std::string("constant"), "constant, reflect, replicate or circular"},
-                    {"value", ir::AttrKind::real, 0.0, "the constant"}},
-          .traits = static_cast<uint32_t>(ir::Trait::movement),
+                    {"mode", AttrKind::string, std::string("constant"), "constant, reflect, replicate or circular"},
+                    {"value", AttrKind::real, 0.0, "the constant"}},
+          .traits = static_cast<uint32_t>(Trait::movement),
           .torch = {},
           .onnx = {},
           .infer = infer,
-          .evaluate = evaluate,
+          .meaning = meaning,
           .constraints = {},
-          .kernel = named_kernel("pad", {"padding", "mode", "value"}),
           .tolerance = 0,
           .samples = {"pad(f32[1,2,3,4]) {padding = [0,0,1,2,0,0,0,1], value = 1.5}",
                       "pad(f32[1,2,5,h]) {padding = [0,0,2,1,0,0,2,1], mode = reflect}"}};

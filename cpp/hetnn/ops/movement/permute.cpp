@@ -1,70 +1,48 @@
 // permute: axes in another order.
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
-#include "hetnn/ops/evaluate.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
 namespace {
 
-std::vector<int64_t> order_of(const ir::Node& node) {
-  return per_axis(node, "perm", static_cast<size_t>(node.input(0)->rank()));
-}
-
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const ir::Type& x = node.input(0)->type();
-  if (node.integers("perm").size() != x.shape.size()) {
-    ir::fail(node, "permute_c1",
-             text("perm must name every axis of the input once; got ", to_string(node.integers("perm")), " for ",
-                  to_string(x.shape), "."));
+std::vector<Type> infer(const Call& call) {
+  const Type& x = call.input(0);
+  const std::vector<Dim>& perm = call.integers("perm");
+  Shape axes;
+  for (int k = 0; k < x.rank(); ++k) axes.emplace_back(k);
+  if (!std::is_permutation(perm.begin(), perm.end(), axes.begin(), axes.end())) {
+    fail(call, "permute_c1",
+         text("perm must name every axis of the input once; got ", to_string(perm), " for ", to_string(x.shape), "."));
   }
-  const std::vector<int64_t> perm = x.shape.empty() ? std::vector<int64_t>{} : order_of(node);
-  std::vector<int64_t> sorted = perm;
-  std::sort(sorted.begin(), sorted.end());
   Shape y;
-  for (size_t k = 0; k < perm.size(); ++k) {
-    if (sorted[k] != static_cast<int64_t>(k)) {
-      ir::fail(node, "permute_c1",
-               text("perm must name every axis of the input once; got ", to_string(node.integers("perm")), " for ",
-                    to_string(x.shape), "."));
-    }
-    y.push_back(x.shape[static_cast<size_t>(perm[k])]);
-  }
+  for (const Dim& axis : perm) y.push_back(x.shape[static_cast<size_t>(axis.value())]);
   return {{x.dtype, y}};
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
-  const Tensor& x = e.input(0);
-  if (x.rank() == 0) return {x};
-  const std::vector<int64_t> perm = order_of(e.node), from = strides_of(x.shape());
-  std::vector<int64_t> strides;
-  strides.reserve(perm.size());
-  for (int64_t axis : perm) strides.push_back(from[static_cast<size_t>(axis)]);
-  return {gather_strided(x, e.output_shape(), 0, strides)};
+void meaning(const Evaluation& e) {
+  const View& x = e.input(0);
+  const Result y = e.output();
+  const Strides from = strides_of(x.shape);
+  Strides strides;
+  for (const Dim& axis : e.call.integers("perm")) strides.push_back(from[static_cast<size_t>(axis.value())]);
+  copy_strided(x, 0, strides, y);
 }
 
 }  // namespace
 
-ir::OpDef define_permute() {
+OpDef define_permute() {
   return {.name = "permute",
           .doc = "Axes in another order: axis k of y is axis perm[k] of x.",
           .inputs = {{"x", "any shape"}},
-          .attrs = {{"perm", ir::AttrKind::integers, std::nullopt, "for every axis of y the axis of x"}},
-          .traits = static_cast<uint32_t>(ir::Trait::movement),
+          .attrs = {{"perm", AttrKind::integers, std::nullopt, "for every axis of y the axis of x"}},
+          .traits = static_cast<uint32_t>(Trait::movement),
           .torch = {},
           .onnx = {"Transpose"},
           .infer = infer,
-          .evaluate = evaluate,
+          .meaning = meaning,
           .constraints = {},
-          .kernel =
-              [](const ir::Node& node) {
-                return ir::KernelUse{.kernel = "transpose",
-                                     .params = {{"perm", node.integers("perm")}},
-                                     .layout = ir::KernelUse::Layout::written_plain};
-              },
           .tolerance = 0,
           .samples = {"permute(f32[2,3,4]) {perm = [2,0,1]}", "permute(i64[n,4]) {perm = [1,0]}"}};
 }

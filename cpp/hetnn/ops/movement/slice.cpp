@@ -1,11 +1,9 @@
 // slice: every step-th index of a range along one axis.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
-#include "hetnn/ops/evaluate.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
 namespace {
@@ -24,65 +22,58 @@ struct Range {
   int64_t step;
 };
 
-Range range_of(const ir::Node& node) {
-  const Shape& x = node.input(0)->shape();
-  const int axis = axis_of(node, node.integer("axis"), node.input(0)->rank());
-  if (x.empty()) ir::fail(node, "slice_c1", "the input has rank 0, so there is no axis to cut.");
+Range range_of(const Call& call) {
+  const Shape& x = call.input(0).shape;
+  const int axis = axis_of(call, call.integer("axis"), call.input(0).rank());
+  if (x.empty()) fail(call, "slice_c1", "the input has rank 0, so there is no axis to cut.");
   const Dim& size = x[static_cast<size_t>(axis)];
-  if (node.flag("inside")) return {axis, node.integer("start"), node.integer("end"), fixed_integer(node, "step")};
-  return {axis, bound(node.integer("start"), size), bound(node.integer("end"), size), fixed_integer(node, "step")};
+  if (call.flag("inside")) return {axis, call.integer("start"), call.integer("end"), fixed_integer(call, "step")};
+  return {axis, bound(call.integer("start"), size), bound(call.integer("end"), size), fixed_integer(call, "step")};
 }
 
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const Range range = range_of(node);
-  if (range.step < 1) ir::fail(node, "slice_c2", text("step must be positive; got ", range.step, "."));
-  Shape y = node.input(0)->shape();
+std::vector<Type> infer(const Call& call) {
+  const Range range = range_of(call);
+  if (range.step < 1) fail(call, "slice_c2", text("step must be positive; got ", range.step, "."));
+  Shape y = call.input(0).shape;
   const Dim length = ceil_div(range.end - range.begin, range.step);
   y[static_cast<size_t>(range.axis)] = length.is_static() ? Dim(std::max<int64_t>(length.value(), 0)) : length;
-  return {{node.input(0)->dtype(), y}};
+  return {{call.input(0).dtype, y}};
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
-  const Range range = range_of(e.node);
-  std::vector<int64_t> strides = strides_of(e.input(0).shape());
+void meaning(const Evaluation& e) {
+  const View& x = e.input(0);
+  const Range range = range_of(e.call);
+  Strides strides = strides_of(x.shape);
   int64_t& stride = strides[static_cast<size_t>(range.axis)];
-  const int64_t size = e.input(0).shape()[static_cast<size_t>(range.axis)], end = range.end.evaluate(e.bindings);
-  if (end > size) {
-    ir::fail(e.node, "slice_c3",
-             text("end must be at most the axis' size, as the node says it is; got ", end, " of ", size, "."));
+  const int64_t size = x.shape[static_cast<size_t>(range.axis)], begin = range.begin.value(), end = range.end.value();
+  if (begin < 0 || end > size) {
+    fail(e.call, "slice_c3",
+         text("start and end must lie in the axis, as the node says they do; got [", begin, ",", end, ") of ", size,
+              ". Check the sizes, or leave 'inside' out."));
   }
-  const int64_t first = range.begin.evaluate(e.bindings) * stride;
+  const int64_t first = begin * stride;
   stride *= range.step;
-  return {gather_strided(e.input(0), e.output_shape(), first, strides)};
+  copy_strided(x, first, strides, e.output());
 }
 
 }  // namespace
 
-ir::OpDef define_slice() {
+OpDef define_slice() {
   return {.name = "slice",
           .doc = "Indices start, start + step, ... below end along one axis; negative bounds count from the back.",
           .inputs = {{"x", "any shape"}},
-          .attrs = {{"axis", ir::AttrKind::integer, Dim(0), "the axis"},
-                    {"start", ir::AttrKind::integer, Dim(0), "first index"},
-                    {"end", ir::AttrKind::integer, Dim(std::numeric_limits<int64_t>::max()), "one past the last index"},
-                    {"step", ir::AttrKind::integer, Dim(1), "distance of indices"},
-                    {"inside", ir::AttrKind::boolean, false,
+          .attrs = {{"axis", AttrKind::integer, Dim(0), "the axis"},
+                    {"start", AttrKind::integer, Dim(0), "first index"},
+                    {"end", AttrKind::integer, Dim(std::numeric_limits<int64_t>::max()), "one past the last index"},
+                    {"step", AttrKind::integer, Dim(1), "distance of indices"},
+                    {"inside", AttrKind::boolean, false,
                      "0 <= start <= end <= size is known of every size, so y has (end - start) / step entries"}},
-          .traits = static_cast<uint32_t>(ir::Trait::movement),
-          .torch = {{"aten.slice.Tensor", "x axis start end step"}},
+          .traits = static_cast<uint32_t>(Trait::movement),
+          .torch = {},
           .onnx = {},
           .infer = infer,
-          .evaluate = evaluate,
+          .meaning = meaning,
           .constraints = {},
-          .kernel =
-              [](const ir::Node& node) {
-                const Range range = range_of(node);
-                return ir::KernelUse{.kernel = "slice",
-                                     .params = {{"axes", std::vector<Dim>{range.axis}},
-                                                {"starts", std::vector<Dim>{range.begin}},
-                                                {"ends", std::vector<Dim>{range.end}},
-                                                {"steps", std::vector<Dim>{range.step}}}};
-              },
           .tolerance = 0,
           .samples = {"slice(f32[2,7,4]) {axis = 1, start = 1, end = 6, step = 2}",
                       "slice(f32[n,8]) {axis = -1, start = -3}", "slice(i64[3,h]) {axis = 0, end = 2}"}};

@@ -1,66 +1,63 @@
 // batch_norm: normalization by stored statistics, as in inference.
-#include <algorithm>
 #include <cmath>
-#include <limits>
 
-#include "hetnn/ops/evaluate.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
 
 namespace hetnn::ops {
 namespace {
 
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const ir::Type& x = node.input(0)->type();
+std::vector<Type> infer(const Call& call) {
+  const Type& x = call.input(0);
   if (x.shape.size() < 2)
-    ir::fail(node, "batch_norm_c1", text("the input must be [N,C,...]; got ", to_string(x.shape), "."));
+    fail(call, "batch_norm_c1", text("the input must be [N,C,...]; got ", to_string(x.shape), "."));
   for (size_t k = 1; k < 5; ++k) {
-    const ir::Value* value = node.input(k);
-    if (value && value->shape() != Shape{x.shape[1]}) {
-      ir::fail(node, "batch_norm_c2",
-               text("'", node.op().inputs[k].name, "' must be ", to_string(Shape{x.shape[1]}), "; got ",
-                    to_string(value->shape()), ". Check num_features."));
+    if (call.has(k) && call.input(k).shape != Shape{x.shape[1]}) {
+      fail(call, "batch_norm_c2",
+           text("'", call.op->inputs[k].name, "' must be ", to_string(Shape{x.shape[1]}), "; got ",
+                to_string(call.input(k).shape), ". Check num_features."));
     }
   }
   return {x};
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
-  const Tensor& x = e.input(0);
-  const double eps = e.node.real("eps");
+void meaning(const Evaluation& e) {
+  const View& x = e.input(0);
+  const Result y = e.output();
+  const double eps = e.call.real("eps");
+  const int64_t images = x.shape[0], channels = x.shape[1];
   int64_t inner = 1;
-  for (int k = 2; k < x.rank(); ++k) inner *= x.shape()[static_cast<size_t>(k)];
-  std::byte* data = nullptr;
-  Tensor y = Tensor::zeros(x.dtype(), x.shape(), &data);
-  visit_dtype(x.dtype(), [&](auto zero) {
+  for (const int64_t dim : x.shape.subspan(2)) inner *= dim;
+  visit_dtype(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    const auto in = x.values<T>();
-    auto at = [&](size_t input, size_t channel, double absent) {
-      return e.has(input) ? static_cast<double>(e.input(input).values<T>()[channel]) : absent;
+    const T* from = x.values<T>().data();
+    T* to = y.values<T>();
+    const auto at = [&](size_t input, int64_t channel, double absent) {
+      return e.has(input) ? static_cast<double>(e.input(input).values<T>()[static_cast<size_t>(channel)]) : absent;
     };
-    for (size_t k = 0; k < in.size(); ++k) {
-      const size_t c = k / static_cast<size_t>(inner) % static_cast<size_t>(x.shape()[1]);
-      const double normal = (static_cast<double>(in[k]) - at(3, c, 0)) / std::sqrt(at(4, c, 1) + eps);
-      mutable_values<T>(data)[k] = static_cast<T>(normal * at(1, c, 1) + at(2, c, 0));
+    for (int64_t plane = 0; plane < images * channels; ++plane) {
+      const int64_t c = plane % channels;
+      const double mean = at(3, c, 0), deviation = std::sqrt(at(4, c, 1) + eps), weight = at(1, c, 1),
+                   bias = at(2, c, 0);
+      for (int64_t k = plane * inner; k < (plane + 1) * inner; ++k)
+        to[k] = static_cast<T>((static_cast<double>(from[k]) - mean) / deviation * weight + bias);
     }
   });
-  return {y};
 }
 
 }  // namespace
 
-ir::OpDef define_batch_norm() {
+OpDef define_batch_norm() {
   return {
       .name = "batch_norm",
       .doc = "Normalization by stored statistics: y = (x - mean) / sqrt(variance + eps) * weight + bias, per channel.",
       .inputs =
           {{"x", "[N,C,...]"}, {"weight", "[C]", true}, {"bias", "[C]", true}, {"mean", "[C]"}, {"variance", "[C]"}},
-      .attrs = {{"eps", ir::AttrKind::real, 1e-5, "added to the variance"}},
-      .traits = static_cast<uint32_t>(ir::Trait::channelwise),
+      .attrs = {{"eps", AttrKind::real, 1e-5, "added to the variance"}},
+      .traits = static_cast<uint32_t>(Trait::channelwise),
       .torch = {},
       .onnx = {"BatchNormalization"},
       .infer = infer,
-      .evaluate = evaluate,
+      .meaning = meaning,
       .constraints = {},
       .tolerance = 1e-5,
       .samples = {"batch_norm(f32[2,3,4,5], f32[3] {1, 2, 0.5}, f32[3], f32[3], f32[3] {0.5, 1, 2})",

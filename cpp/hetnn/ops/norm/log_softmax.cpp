@@ -1,29 +1,35 @@
 // log_softmax: logarithm of normalized exponentials along an axis.
-#include "hetnn/ops/kernel_use.h"
+#include <cmath>
+
 #include "hetnn/ops/norm/exponentials.h"
 
 namespace hetnn::ops {
 namespace {
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
-  return evaluate_exponentials(e, [](double x, double sum) { return x - std::log(sum); });
+void meaning(const Evaluation& e) {
+  std::vector<double> exponentials;
+  evaluate_exponentials(e, [&](std::span<double> row, bool exact) {
+    const double largest = largest_of(row);
+    exponentials.assign(row.begin(), row.end());
+    const double log = std::log(exp_row(exponentials, largest, exact));
+    for (double& x : row) x = x - largest - log;
+  });
 }
 
 }  // namespace
 
-ir::OpDef define_log_softmax() {
+OpDef define_log_softmax() {
   return {.name = "log_softmax",
           .doc = "y = x - log(sum of exp(x)) along an axis.",
           .inputs = {{"x", "any shape"}},
-          .attrs = {{"axis", ir::AttrKind::integer, Dim(-1), "the axis; negative counts from the back"}},
+          .attrs = {{"axis", AttrKind::integer, Dim(-1), "the axis; negative counts from the back"}},
           .traits = 0,
-          .torch = {{"aten.log_softmax.int", "x axis -"}, {"aten._log_softmax.default", "x axis -"}},
+          .torch = {},
           .onnx = {"LogSoftmax"},
           .infer = infer_exponentials,
-          .evaluate = evaluate,
+          .meaning = meaning,
           .work = exponentials_work,
           .constraints = {},
-          .kernel = named_kernel("log_softmax", {"axis"}),
           .tolerance = 1e-5,
           .samples = {"log_softmax(f32[2,3,5,7]) {axis = 1}", "log_softmax(f32[n,9])"}};
 }

@@ -1,29 +1,30 @@
 // softmax: normalized exponentials along an axis.
-#include "hetnn/ops/kernel_use.h"
 #include "hetnn/ops/norm/exponentials.h"
 
 namespace hetnn::ops {
 namespace {
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
-  return evaluate_exponentials(e, [](double x, double sum) { return std::exp(x) / sum; });
+void meaning(const Evaluation& e) {
+  evaluate_exponentials(e, [](std::span<double> row, bool exact) {
+    const double sum = exp_row(row, largest_of(row), exact);
+    for (double& x : row) x /= sum;
+  });
 }
 
 }  // namespace
 
-ir::OpDef define_softmax() {
+OpDef define_softmax() {
   return {.name = "softmax",
           .doc = "y = exp(x) / sum of exp(x) along an axis.",
           .inputs = {{"x", "any shape"}},
-          .attrs = {{"axis", ir::AttrKind::integer, Dim(-1), "the axis; negative counts from the back"}},
+          .attrs = {{"axis", AttrKind::integer, Dim(-1), "the axis; negative counts from the back"}},
           .traits = 0,
-          .torch = {{"aten.softmax.int", "x axis -"}, {"aten._softmax.default", "x axis -"}},
+          .torch = {},
           .onnx = {"Softmax"},
           .infer = infer_exponentials,
-          .evaluate = evaluate,
+          .meaning = meaning,
           .work = exponentials_work,
           .constraints = {},
-          .kernel = named_kernel("softmax", {"axis"}),
           .tolerance = 1e-5,
           .samples = {"softmax(f32[2,3,5,7]) {axis = 1}", "softmax(f32[n,9])"}};
 }

@@ -2,55 +2,45 @@
 #include <limits>
 
 #include "hetnn/ops/pool/window.h"
+#include "hetnn/ops/widened.h"
 
 namespace hetnn::ops {
 namespace {
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
-  const Tensor& x = e.input(0);
-  const Window window = window_of(e.node);
-  const auto &kernel = window.kernel, &stride = window.stride, &dilation = window.dilation, &pad = window.pad;
-  const std::vector<int64_t> out = e.output_shape(), &in = x.shape();
-  std::byte* data = nullptr;
-  Tensor y = Tensor::zeros(x.dtype(), out, &data);
-  visit_dtype(x.dtype(), [&](auto zero) {
+void meaning(const Evaluation& e) {
+  const View& x = e.input(0);
+  const Result y = e.output();
+  visit_dtype(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    const auto xv = x.values<T>();
-    T* to = mutable_values<T>(data);
-    for_each_index(out, [&](const std::vector<int64_t>& at) {
-      T best =
-          std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
-      for (int64_t r = 0; r < kernel[0]; ++r) {
-        const int64_t i = at[2] * stride[0] + r * dilation[0] - pad[0];
-        for (int64_t s = 0; s < kernel[1]; ++s) {
-          const int64_t j = at[3] * stride[1] + s * dilation[1] - pad[1];
-          if (i < 0 || i >= in[2] || j < 0 || j >= in[3]) continue;
-          const T value = xv[static_cast<size_t>(((at[0] * in[1] + at[1]) * in[2] + i) * in[3] + j)];
-          if (value > best || value != value) best = value;
-        }
-      }
-      *to++ = best;
+    using Limits = std::numeric_limits<Wide<T>>;
+    const Widened<T> in(x);
+    T* to = y.values<T>();
+    for_each_window(window_of(e.call), x, y, [&](int64_t out, const Taps& taps) {
+      Wide<T> best = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+      taps.visit([&](int64_t at) {
+        const Wide<T> value = in[at];
+        if (value > best || value != value) best = value;
+      });
+      to[out] = static_cast<T>(best);
     });
   });
-  return {y};
 }
 
 }  // namespace
 
-ir::OpDef define_max_pool2d() {
+OpDef define_max_pool2d() {
   return {.name = "max_pool2d",
           .doc = "The largest value of every window; NaN wins.",
           .inputs = {{"x", "[N,C,H,W]"}},
-          .attrs = pool_attrs({{"dilation", ir::AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"}}),
-          .traits = static_cast<uint32_t>(ir::Trait::compute),
+          .attrs = pool_attrs({{"dilation", AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"}}),
+          .traits = static_cast<uint32_t>(Trait::compute),
           .torch = {{"aten.max_pool2d.default", "x kernel stride padding dilation ceil_mode"}},
           .onnx = {"MaxPool"},
           .infer = infer_pool,
-          .evaluate = evaluate,
+          .meaning = meaning,
           .work = pool_work,
           .metrics = pool_metrics,
           .constraints = {},
-          .kernel = pool_kernel("max_pool2d", {"dilation"}),
           .tolerance = 0,
           .samples = {"max_pool2d(f32[1,3,8,9]) {kernel = [2,2]}",
                       "max_pool2d(f32[2,5,h,7]) {kernel = [3,3], stride = [2,2], padding = [1,1], ceil_mode = true}"}};

@@ -3,9 +3,8 @@
 
 #include <vector>
 
-#include "hetnn/ops/evaluate.h"
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+#include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
 
@@ -13,19 +12,51 @@ namespace hetnn::ops {
 struct Window {
   std::vector<int64_t> kernel, stride, dilation, pad;
 };
-Window window_of(const ir::Node& node);
+Window window_of(const Call& call);
+
+/// What one window reads of its plane: taps rows x columns, the first at element `first` if it lies inside.
+struct Taps {
+  Interval rows, columns;
+  int64_t first, row_step, column_step;
+  int64_t padded;  // taps inside the input or its padding
+
+  int64_t count() const { return (rows.end - rows.begin) * (columns.end - columns.begin); }
+  /// f(element) for each tap inside, row by row.
+  template <typename F>
+  void visit(F f) const {
+    for (int64_t r = rows.begin; r < rows.end; ++r)
+      for (int64_t c = columns.begin; c < columns.end; ++c) f(first + r * row_step + c * column_step);
+  }
+};
+
+/// f(element of y, taps) for every element of y [N,C,OH,OW], with the taps of its window over x [N,C,H,W].
+template <typename F>
+void for_each_window(const Window& w, const View& x, const Result& y, F f) {
+  const int64_t height = x.shape[2], width = x.shape[3];
+  int64_t out = 0;
+  for (int64_t plane = 0; plane < y.shape[0] * y.shape[1]; ++plane) {
+    for (int64_t row = 0; row < y.shape[2]; ++row) {
+      const int64_t i = row * w.stride[0] - w.pad[0];
+      const Interval rows = inside(i, w.dilation[0], w.kernel[0], height);
+      const int64_t padded_rows = inside(i, w.dilation[0], w.kernel[0], height + w.pad[2]).end;
+      for (int64_t column = 0; column < y.shape[3]; ++column) {
+        const int64_t j = column * w.stride[1] - w.pad[1];
+        const int64_t padded_columns = inside(j, w.dilation[1], w.kernel[1], width + w.pad[3]).end;
+        f(out++, Taps{rows, inside(j, w.dilation[1], w.kernel[1], width), (plane * height + i) * width + j,
+                      w.dilation[0] * width, w.dilation[1], padded_rows * padded_columns});
+      }
+    }
+  }
+}
 
 /// x [N,C,H,W] -> y [N,C,OH,OW], after checking the window against x (constraints c1 to c4 of the operator).
-std::vector<ir::Type> infer_pool(const ir::Node& node);
+std::vector<Type> infer_pool(const Call& call);
 
 /// One flop for every element of every window.
-ir::Work pool_work(const ir::Node& node);
-std::vector<ir::Metric> pool_metrics(const ir::Node& node);
+Work pool_work(const Call& call);
+std::vector<Metric> pool_metrics(const Call& call);
 
 /// The attributes that every pooling operator has, `ceil_mode` last, with the operator's own before it.
-std::vector<ir::AttrDef> pool_attrs(std::vector<ir::AttrDef> own);
-
-/// The kernel of the operator's name with the window and the operator's own attributes.
-KernelChoice pool_kernel(const std::string& kernel, std::vector<std::string> own);
+std::vector<AttrDef> pool_attrs(std::vector<AttrDef> own);
 
 }  // namespace hetnn::ops

@@ -1,33 +1,25 @@
 // lookup: any function of one i8 value, as a table.
 #include "hetnn/base/error.h"
-#include "hetnn/ops/evaluate.h"
 #include "hetnn/ops/infer.h"
 
 namespace hetnn::ops {
 namespace {
 
-std::vector<ir::Type> infer(const ir::Node& node) {
-  const ir::Type& x = node.input(0)->type();
-  const Tensor& table = node.tensor("table");
+std::vector<Type> infer(const Call& call) {
+  const Type& x = call.input(0);
+  const Tensor& table = call.tensor("table");
   if (x.dtype != DType::i8 || table.dtype() != DType::i8 || table.elems() != 256) {
-    ir::fail(node, "lookup_c1",
-             text("input and table must be i8, the table of 256 entries; got input ", ir::to_string(x),
-                  " and table of ", table.elems(), " ", dtype_name(table.dtype()), "."));
+    fail(call, "lookup_c1",
+         text("input and table must be i8, the table of 256 entries; got input ", to_string(x), " and table of ",
+              table.elems(), " ", dtype_name(table.dtype()), "."));
   }
   return {{DType::i8, x.shape}};
 }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
-  const auto in = e.input(0).values<int8_t>(), table = e.node.tensor("table").values<int8_t>();
-  std::byte* data = nullptr;
-  Tensor y = Tensor::zeros(DType::i8, e.input(0).shape(), &data);
-  for (size_t k = 0; k < in.size(); ++k) mutable_values<int8_t>(data)[k] = table[static_cast<size_t>(in[k] + 128)];
-  return {y};
-}
-
-std::vector<Dim> entries(const Tensor& table) {
-  const auto values = table.values<int8_t>();
-  return {values.begin(), values.end()};
+void meaning(const Evaluation& e) {
+  const auto in = e.input(0).values<int8_t>(), table = e.call.tensor("table").values<int8_t>();
+  int8_t* to = e.output().values<int8_t>();
+  for (const int8_t x : in) *to++ = table[static_cast<size_t>(x + 128)];
 }
 
 std::string ramp() {
@@ -38,22 +30,18 @@ std::string ramp() {
 
 }  // namespace
 
-ir::OpDef define_lookup() {
+OpDef define_lookup() {
   static const std::string sample = "lookup(i8{0.05:-3}[2,3,4,5]) {table = i8[256] {" + ramp() + "}, q_scale = [0.1]}";
   return {.name = "lookup",
           .doc = "Any function of one i8 value, as a table: y = table[x + 128].",
           .inputs = {{"x", "any shape, i8"}},
-          .attrs = {{"table", ir::AttrKind::tensor, std::nullopt, "256 entries of i8, for x from -128 to 127"}},
-          .traits = ir::Trait::elementwise | ir::Trait::integral,
+          .attrs = {{"table", AttrKind::tensor, std::nullopt, "256 entries of i8, for x from -128 to 127"}},
+          .traits = Trait::elementwise | Trait::integral,
           .torch = {},
           .onnx = {},
           .infer = infer,
-          .evaluate = evaluate,
+          .meaning = meaning,
           .constraints = {},
-          .kernel =
-              [](const ir::Node& node) {
-                return ir::KernelUse{.kernel = "lookup", .params = {{"table", entries(node.tensor("table"))}}};
-              },
           .tolerance = 0,
           .samples = {sample}};
 }

@@ -4,22 +4,20 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<ir::Type> infer(const ir::Node& node) { return {{DType::boolean, reduced_shape(node)}}; }
+std::vector<Type> infer(const Call& call) { return {{DType::boolean, reduced_shape(call)}}; }
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
-  return reduce_real(
-      e, 0, [](double so_far, double x) { return so_far != 0 || x != 0; }, as_gathered, DType::boolean);
+void meaning(const Evaluation& e) {
+  reduce_truths(e, false, [](bool so_far, bool x) { return so_far || x; });
 }
 
 }  // namespace
 
-ir::OpDef define_any() {
+OpDef define_any() {
   return reduction({.name = "any",
                     .doc = "Whether any value over axes is not 0; no axes: over all.",
                     .torch = {},
                     .onnx = {},
-                    .evaluate = evaluate,
-                    .kernel = "any",
+                    .meaning = meaning,
                     .tolerance = 0,
                     .samples = {"any(bool[2,3,4,5]) {axes = [2,3]}", "any(bool[n,4]) {axes = [-1], keepdim = true}",
                                 "any(bool[2,3])"}},

@@ -4,20 +4,18 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
-  return reduce_real(
-      e, 1, [](double so_far, double x) { return so_far * x; }, as_gathered);
+void meaning(const Evaluation& e) {
+  reduce_sums(e, 1, [](auto so_far, auto x) { return so_far * x; });
 }
 
 }  // namespace
 
-ir::OpDef define_prod() {
+OpDef define_prod() {
   return reduction({.name = "prod",
                     .doc = "The product over axes; no axes: over all.",
                     .torch = {},
                     .onnx = {"ReduceProd"},
-                    .evaluate = evaluate,
-                    .kernel = "prod",
+                    .meaning = meaning,
                     .tolerance = 1e-5,
                     .samples = {"prod(f32[2,3,4,5]) {axes = [2,3]}", "prod(f32[n,4]) {axes = [-1], keepdim = true}",
                                 "prod(f32[2,3])"}});

@@ -1,26 +1,21 @@
 // reduce_max: the greatest value over axes.
-#include <limits>
-
 #include "hetnn/ops/reduce/reduction.h"
 
 namespace hetnn::ops {
 namespace {
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
-  return reduce_real(
-      e, -std::numeric_limits<double>::infinity(),
-      [](double so_far, double x) { return so_far != so_far || so_far > x ? so_far : x; }, as_gathered);
+void meaning(const Evaluation& e) {
+  reduce_extremes(e, [](auto a, auto b) { return a > b; });
 }
 
 }  // namespace
 
-ir::OpDef define_reduce_max() {
+OpDef define_reduce_max() {
   return reduction({.name = "reduce_max",
                     .doc = "The greatest value over axes, NaN before all; no axes: over all.",
                     .torch = {{"aten.amax.default", "x axes keepdim"}},
                     .onnx = {"ReduceMax"},
-                    .evaluate = evaluate,
-                    .kernel = "max",
+                    .meaning = meaning,
                     .tolerance = 0,
                     .samples = {"reduce_max(f32[2,3,4,5]) {axes = [2,3]}",
                                 "reduce_max(f32[n,4]) {axes = [-1], keepdim = true}", "reduce_max(f32[2,3])"}});

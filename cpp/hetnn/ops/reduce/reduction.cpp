@@ -1,26 +1,30 @@
 // Reductions as operators.
 #include "hetnn/ops/reduce/reduction.h"
 
-#include "hetnn/ops/kernel_use.h"
-
 namespace hetnn::ops {
 
-std::vector<ir::Type> infer_reduction(const ir::Node& node) { return {{node.input(0)->dtype(), reduced_shape(node)}}; }
+std::vector<Type> infer_reduction(const Call& call) { return {{call.input(0).dtype, reduced_shape(call)}}; }
 
-ir::OpDef reduction(const Reduction& of, std::vector<ir::Type> (*infer)(const ir::Node&)) {
+void check_not_empty(const Evaluation& e, const Result& y) {
+  if (e.input(0).elems() > 0 || y.elems() == 0) return;
+  fail(e.call, text(e.call.op->name, "_c1"),
+       text("no elements have no extreme; got ", to_string(e.call.input(0)), " and axes ",
+            to_string(e.call.integers("axes")), ". Give elements along the axes."));
+}
+
+OpDef reduction(const Reduction& of, std::vector<Type> (*infer)(const Call&)) {
   return {.name = of.name,
           .doc = of.doc,
           .inputs = {{"x", "any shape"}},
-          .attrs = {{"axes", ir::AttrKind::integers, std::vector<Dim>{}, "the axes; empty: all"},
-                    {"keepdim", ir::AttrKind::boolean, false, "whether reduced axes stay, as 1"}},
-          .traits = static_cast<uint32_t>(ir::Trait::compute),
+          .attrs = {{"axes", AttrKind::integers, std::vector<Dim>{}, "the axes; empty: all"},
+                    {"keepdim", AttrKind::boolean, false, "whether reduced axes stay, as 1"}},
+          .traits = static_cast<uint32_t>(Trait::compute),
           .torch = of.torch,
           .onnx = of.onnx,
           .infer = infer,
-          .evaluate = of.evaluate,
-          .work = [](const ir::Node& node) { return ir::Work{.macs = 0, .flops = elements(node.input(0)->shape())}; },
+          .meaning = of.meaning,
+          .work = [](const Call& call) { return Work{.macs = 0, .flops = elements(call.input(0).shape)}; },
           .constraints = {},
-          .kernel = reduce_kernel(of.kernel),
           .tolerance = of.tolerance,
           .samples = of.samples};
 }

@@ -1,12 +1,14 @@
 // What reductions share: any axes to one, each operator with its own way of joining two values.
 #pragma once
 
-#include <string>
+#include <algorithm>
+#include <limits>
+#include <memory>
 #include <string_view>
 #include <vector>
 
-#include "hetnn/ops/evaluate.h"
 #include "hetnn/ops/infer.h"
+#include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
 
@@ -14,21 +16,82 @@ namespace hetnn::ops {
 struct Reduction {
   std::string_view name;
   std::string_view doc;  // of the result, without the axes
-  std::vector<ir::TorchName> torch;
+  std::vector<TorchName> torch;
   std::vector<std::string_view> onnx;
-  std::vector<Tensor> (*evaluate)(const ir::Evaluation&);
-  std::string kernel;  // its name among the kernel's operations
+  void (*meaning)(const Evaluation&);
   double tolerance;
   std::vector<std::string_view> samples;
 };
 
 /// The type of the input over fewer axes.
-std::vector<ir::Type> infer_reduction(const ir::Node& node);
+std::vector<Type> infer_reduction(const Call& call);
 
-/// A result that is what was gathered.
-inline double as_gathered(double so_far, int64_t /*count*/) { return so_far; }
+/// For every element k of the result write(k, step(... step(step(initial, x0), x1) ...)) over the elements of T that
+/// fall to it, in their order.
+template <typename T, typename A, typename Step, typename Write>
+void fold(const Evaluation& e, A initial, Step step, Write write) {
+  const View& x = e.input(0);
+  std::vector<int64_t> kept(x.shape.begin(), x.shape.end());
+  for (int axis : reduced_axes(e.call)) {
+    if (x.rank() > 0) kept[static_cast<size_t>(axis)] = 1;
+  }
+  const int64_t count = View(x.dtype, kept, nullptr).elems();
+  const auto folded = std::make_unique<A[]>(static_cast<size_t>(count));
+  std::fill_n(folded.get(), count, initial);
+  const T* from = x.values<T>().data();
+  A* to = folded.get();
+  nest<2>(x.shape, {strides_of(x.shape), broadcast_strides(kept, x.shape)},
+          [=](int64_t at, int64_t into) { to[into] = step(to[into], static_cast<Wide<T>>(from[at])); });
+  for (int64_t k = 0; k < count; ++k) write(k, folded[static_cast<size_t>(k)]);
+}
+
+/// Sums or products: step over Sum<T>, from `initial`.
+template <typename Step>
+void reduce_sums(const Evaluation& e, int initial, Step step) {
+  const Result y = e.output();
+  visit_dtype(y.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    using S = Sum<T>;
+    fold<T>(
+        e, static_cast<S>(initial), [step](S so_far, Wide<T> x) { return step(so_far, static_cast<S>(x)); },
+        [to = y.values<T>()](int64_t k, S sum) { to[k] = static_cast<T>(sum); });
+  });
+}
+
+/// Fails with `<op>_c1` where elements of the result have no element of the input to be chosen from.
+void check_not_empty(const Evaluation& e, const Result& y);
+
+/// The element that is before all others: NaN, then as before(a, b) says.
+template <typename Before>
+void reduce_extremes(const Evaluation& e, Before before) {
+  const Result y = e.output();
+  check_not_empty(e, y);
+  visit_dtype(y.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    using W = Wide<T>;
+    using Limits = std::numeric_limits<W>;
+    const W high = Limits::has_infinity ? Limits::infinity() : Limits::max();
+    const W low = Limits::has_infinity ? static_cast<W>(-Limits::infinity()) : Limits::lowest();
+    fold<T>(
+        e, before(high, low) ? low : high,
+        [before](W so_far, W x) { return so_far != so_far || before(so_far, x) ? so_far : x; },
+        [to = y.values<T>()](int64_t k, W extreme) { to[k] = static_cast<T>(extreme); });
+  });
+}
+
+/// Whether all or any elements are not 0.
+template <typename Join>
+void reduce_truths(const Evaluation& e, bool initial, Join join) {
+  bool* to = e.output().values<bool>();
+  visit_dtype(e.input(0).dtype, [&](auto zero) {
+    using T = decltype(zero);
+    fold<T>(
+        e, initial, [join](bool so_far, Wide<T> x) { return join(so_far, x != Wide<T>(0)); },
+        [to](int64_t k, bool truth) { to[k] = truth; });
+  });
+}
 
 /// The operator: attributes `axes` and `keepdim`, one flop an element.
-ir::OpDef reduction(const Reduction& of, std::vector<ir::Type> (*infer)(const ir::Node&) = infer_reduction);
+OpDef reduction(const Reduction& of, std::vector<Type> (*infer)(const Call&) = infer_reduction);
 
 }  // namespace hetnn::ops

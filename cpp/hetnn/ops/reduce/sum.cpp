@@ -4,20 +4,18 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<Tensor> evaluate(const ir::Evaluation& e) {
-  return reduce_real(
-      e, 0, [](double so_far, double x) { return so_far + x; }, as_gathered);
+void meaning(const Evaluation& e) {
+  reduce_sums(e, 0, [](auto so_far, auto x) { return so_far + x; });
 }
 
 }  // namespace
 
-ir::OpDef define_sum() {
+OpDef define_sum() {
   return reduction({.name = "sum",
                     .doc = "The sum over axes; no axes: over all.",
                     .torch = {},
                     .onnx = {"ReduceSum"},
-                    .evaluate = evaluate,
-                    .kernel = "sum",
+                    .meaning = meaning,
                     .tolerance = 1e-5,
                     .samples = {"sum(f32[2,3,4,5]) {axes = [2,3]}", "sum(f32[n,4]) {axes = [-1], keepdim = true}",
                                 "sum(f32[2,3])"}});

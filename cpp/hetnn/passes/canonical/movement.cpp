@@ -117,7 +117,7 @@ Rule pad_into_convolution() {
 
 // [before, reduced, after] of a reduction over axes that stand side by side; nullopt where they do not.
 std::optional<Shape> three_axes(const ir::Node& reduction) {
-  const std::vector<int> axes = ops::reduced_axes(reduction);
+  const std::vector<int> axes = ops::reduced_axes(reduction.call());
   if (axes.empty() || axes.back() - axes.front() + 1 != static_cast<int>(axes.size())) return std::nullopt;
   const Shape& x = reduction.input(0)->shape();
   const int first = axes.front(), end = axes.back() + 1;

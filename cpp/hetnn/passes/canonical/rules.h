@@ -29,7 +29,7 @@ inline constexpr Guard kShapedLikeX = {
 /// The number by which a node `x c` or `x / c` multiplies; nullopt when c is no number.
 inline std::optional<double> factor_of(const ir::Node& product_or_quotient, const Tensor& c) {
   const std::optional<double> value = single_value(c);
-  const bool product = product_or_quotient.op().has(ir::Trait::commutative);
+  const bool product = product_or_quotient.op().has(ops::Trait::commutative);
   return !value || product ? value : 1 / *value;
 }
 

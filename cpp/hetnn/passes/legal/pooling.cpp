@@ -66,13 +66,13 @@ bool is_two_dimensional(const Match& m) {
 constexpr Guard kTwoDimensional = {"the window is larger than 1 both ways", is_two_dimensional};
 
 // The same pooling of rows first, of columns then.
-ir::Value* rows_then_columns(const Match& m, Build& build, std::string_view name, const ir::Attrs& rows_extra,
-                             const ir::Attrs& columns_extra) {
+ir::Value* rows_then_columns(const Match& m, Build& build, std::string_view name, const ops::Attrs& rows_extra,
+                             const ops::Attrs& columns_extra) {
   const Pair kernel = pair_of(*m.root(), "kernel"), stride = stride_of(*m.root());
   const auto p = padding_of(*m.root());
-  ir::Attrs rows = {
+  ops::Attrs rows = {
       {"kernel", dims({kernel[0], 1})}, {"stride", dims({stride[0], 1})}, {"padding", dims({p[0], 0, p[2], 0})}};
-  ir::Attrs columns = {
+  ops::Attrs columns = {
       {"kernel", dims({1, kernel[1]})}, {"stride", dims({1, stride[1]})}, {"padding", dims({0, p[1], 0, p[3]})}};
   rows.insert(rows_extra.begin(), rows_extra.end());
   columns.insert(columns_extra.begin(), columns_extra.end());

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "hetnn/ops/interpret.h"
-#include "hetnn/ops/registry.h"
+#include "hetnn/ir/interpret.h"
 #include "hetnn/passes/legal/rules.h"
 
 namespace hetnn::passes::legal {
@@ -12,8 +11,8 @@ namespace {
 
 constexpr int32_t kLowest = -128, kHighest = 127;
 
-const ir::Quant& quant_of(const ir::Value& value) { return *value.type().quant; }
-const ir::Quant& result_of(const Match& m) { return quant_of(*m.root()->output()); }
+const ops::Quant& quant_of(const ir::Value& value) { return *value.type().quant; }
+const ops::Quant& result_of(const Match& m) { return quant_of(*m.root()->output()); }
 
 bool is_i8(const ir::Value* value) { return value && value->dtype() == DType::i8 && value->type().quant; }
 
@@ -37,20 +36,20 @@ bool is_rescaled(const Match& m) {
 constexpr Guard kRescaled = {"an operand has another scale than the result", is_rescaled};
 
 // The same reals at another scale.
-ir::Value* rescaled(Build& build, ir::Value* x, const ir::Quant& quant) {
-  return quant_of(*x) == quant ? x : build.op("identity", {x}, ir::quant_attrs(quant));
+ir::Value* rescaled(Build& build, ir::Value* x, const ops::Quant& quant) {
+  return quant_of(*x) == quant ? x : build.op("identity", {x}, ops::quant_attrs(quant));
 }
 
 // One weight for all channels.
-ir::Value* times(Build& build, ir::Value* x, int8_t weight, const ir::Quant& quant) {
+ir::Value* times(Build& build, ir::Value* x, int8_t weight, const ops::Quant& quant) {
   return quantized_depthwise(build, x, channel_axis(*x), std::vector<int8_t>(channel_count(*x), weight), {1}, quant);
 }
 
 // A node as it is, but for the scale of its result.
-ir::Value* at_scale(Build& build, const ir::Node& node, std::vector<ir::Value*> inputs, const ir::Quant& quant) {
+ir::Value* at_scale(Build& build, const ir::Node& node, std::vector<ir::Value*> inputs, const ops::Quant& quant) {
   return build.like(
       node, std::move(inputs),
-      {{std::string(ir::kQuantScale), quant.scales}, {std::string(ir::kQuantZero), Dim(quant.zero_point)}});
+      {{std::string(ops::kQuantScale), quant.scales}, {std::string(ops::kQuantZero), Dim(quant.zero_point)}});
 }
 
 Rule identity() {
@@ -113,7 +112,7 @@ struct Slopes {
   bool any = false;
 };
 Slopes slopes_below(const Match& m, bool negative) {
-  const ir::Quant& quant = quant_of(*m.value("a"));
+  const ops::Quant& quant = quant_of(*m.value("a"));
   const auto values = m.tensor("a")->values<int8_t>();
   Slopes out;
   for (size_t c = 0; c < channel_count(*m.value("x")); ++c) {
@@ -140,18 +139,18 @@ Rule prelu_branches() {
       .rewrite =
           [](const Match& m, Build& build) {
             ir::Value* x = m.value("x");
-            const ir::Quant& y = result_of(m);
-            const ir::Quant above{y.scales, kLowest}, below{y.scales, kHighest};
+            const ops::Quant& y = result_of(m);
+            const ops::Quant above{y.scales, kLowest}, below{y.scales, kHighest};
             // One branch for slopes of each sign, because a zero point holds for all channels.
             const Slopes up = slopes_below(m, true), down = slopes_below(m, false);
             if (!up.any && !down.any)  // a relu at the scale of y
-              return build.op("relu", {times(build, x, 1, y)}, ir::quant_attrs(y));
+              return build.op("relu", {times(build, x, 1, y)}, ops::quant_attrs(y));
             ir::Value* sum = times(build, x, 1, above);
             ir::Value* negative = times(build, x, -1, {quant_of(*x).scales, kLowest});
-            auto branch = [&](const Slopes& slopes, const ir::Quant& quant, const ir::Quant& result) {
+            auto branch = [&](const Slopes& slopes, const ops::Quant& quant, const ops::Quant& result) {
               ir::Value* scaled =
                   quantized_depthwise(build, negative, channel_axis(*x), slopes.weights, slopes.scales, quant);
-              sum = build.op("add", {sum, scaled}, ir::quant_attrs(result));
+              sum = build.op("add", {sum, scaled}, ops::quant_attrs(result));
             };
             if (up.any) branch(up, above, down.any ? above : y);
             if (down.any) branch(down, below, y);
@@ -175,12 +174,12 @@ Rule with_slope(std::string_view name, std::string_view equation, std::string_vi
 ir::Value* prelu_of(const Match& m, Build& build, double slope) {
   const double steps = std::abs(slope) == 1 ? 1 : 127;
   const std::vector<int8_t> weight = {static_cast<int8_t>(slope > 0 ? steps : slope < 0 ? -steps : 0)};
-  ir::Value* a = build.constant(Tensor::of({1}, weight), ir::Quant{{slope == 0 ? 1 : std::abs(slope) / steps}, 0});
-  return build.op("prelu", {m.value("x"), a}, ir::quant_attrs(result_of(m)));
+  ir::Value* a = build.constant(Tensor::of({1}, weight), ops::Quant{{slope == 0 ? 1 : std::abs(slope) / steps}, 0});
+  return build.op("prelu", {m.value("x"), a}, ops::quant_attrs(result_of(m)));
 }
 
 // Steps from the zero point at which a bound of clamp lies, in the result's i8 range.
-int32_t steps_of(const ir::Quant& quant, double bound) {
+int32_t steps_of(const ops::Quant& quant, double bound) {
   const double steps = std::nearbyint(bound / quant.scales[0]) + quant.zero_point;
   return static_cast<int32_t>(std::clamp<double>(steps, kLowest, kHighest)) - quant.zero_point;
 }
@@ -196,7 +195,7 @@ Rule clamp() {
           .rewrite =
               [](const Match& m, Build& build) {
                 ir::Value* x = m.value("x");
-                const ir::Quant& y = result_of(m);
+                const ops::Quant& y = result_of(m);
                 const int32_t low = steps_of(y, m.root()->real("min")), high = steps_of(y, m.root()->real("max"));
                 if (low + y.zero_point > kLowest) x = times(build, x, 1, {y.scales, kLowest - low});
                 if (high + y.zero_point < kHighest) x = times(build, x, 1, {y.scales, kHighest - high});
@@ -207,11 +206,10 @@ Rule clamp() {
 
 // Elementwise operators of one operand.
 std::vector<std::string_view> functions_of_one() {
-  ops::register_all();
-  constexpr uint32_t kOther = ir::Trait::conversion | ir::Trait::integral | ir::Trait::movement;
+  constexpr uint32_t kOther = ops::Trait::conversion | ops::Trait::integral | ops::Trait::movement;
   std::vector<std::string_view> out;
-  for (const ir::OpDef* op : ir::OpTable::global().all()) {
-    if (op->has(ir::Trait::elementwise) && op->inputs.size() == 1 && !op->inputs[0].variadic &&
+  for (const ops::OpDef* op : ops::OpTable::global().all()) {
+    if (op->has(ops::Trait::elementwise) && op->inputs.size() == 1 && !op->inputs[0].variadic &&
         (op->traits & kOther) == 0)
       out.push_back(op->name);
   }
@@ -233,8 +231,8 @@ Rule table() {
                 ir::Value* x = rewriter.add_input("x", {DType::i8, {256}, quant_of(*m.value("x"))});
                 rewriter.add_output(rewriter.add(m.root()->op().name, {x}, m.root()->attrs()));
                 const std::vector<Tensor> inputs = {Tensor::of({256}, all)};
-                ir::Attrs attrs = ir::quant_attrs(result_of(m));
-                attrs.emplace("table", ops::interpret(graph, inputs).front());
+                ops::Attrs attrs = ops::quant_attrs(result_of(m));
+                attrs.emplace("table", ir::interpret(graph, inputs).front());
                 return build.op("lookup", {m.value("x")}, std::move(attrs));
               },
           .quantized = true};

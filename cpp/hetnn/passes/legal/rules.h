@@ -39,7 +39,7 @@ ir::Value* depthwise(Build& build, ir::Value* x, int axis, std::span<const doubl
 /// y = x·weight along `axis` of a quantized x, at the scale `result`: i8 weights with one scale or one for each. The
 /// only rounding is that of the result, and saturation bounds it.
 ir::Value* quantized_depthwise(Build& build, ir::Value* x, int axis, const std::vector<int8_t>& weights,
-                               std::vector<double> scales, const ir::Quant& result);
+                               std::vector<double> scales, const ops::Quant& result);
 /// y = x·scale along `axis` as a full 1×1 convolution whose kernels form a diagonal matrix.
 ir::Value* dense_diagonal(Build& build, ir::Value* x, int axis, std::span<const double> scale);
 

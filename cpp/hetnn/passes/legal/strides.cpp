@@ -12,7 +12,7 @@ constexpr std::string_view kSums = "the order of sums may differ, and zeros are 
 std::vector<Dim> dims(std::initializer_list<int64_t> values) { return {values.begin(), values.end()}; }
 int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
 std::array<int64_t, 2> pair_of(const ir::Node& node, std::string_view attr) {
-  const std::vector<int64_t> given = ops::per_axis(node, attr, 2);
+  const std::vector<int64_t> given = ops::per_axis(node.call(), attr, 2);
   return {given[0], given[1]};
 }
 
@@ -33,14 +33,14 @@ struct Windows {
 };
 Windows windows_of(const ir::Node& node) {
   const Shape& w = node.input(1)->shape();
-  const std::vector<int64_t> p = ops::padding_of(node);
+  const std::vector<int64_t> p = ops::padding_of(node.call());
   Windows out{{w[2].value(), w[3].value()},
               pair_of(node, "stride"),
               pair_of(node, "dilation"),
               {},
               {p[0], p[1]},
               {p[2], p[3]},
-              ops::fixed_integer(node, "groups")};
+              ops::fixed_integer(node.call(), "groups")};
   for (size_t k = 0; k < 2; ++k) out.reach[k] = out.dilation[k] * (out.kernel[k] - 1) + 1;
   return out;
 }
@@ -209,7 +209,7 @@ Rule transposed_as_dilated() {
 // Fixed, and not all of what windows see is padding.
 bool image_is_fixed(const Match& m) {
   const Shape& x = m.value("x")->shape();
-  const std::vector<int64_t> p = ops::padding_of(*m.root());
+  const std::vector<int64_t> p = ops::padding_of(m.root()->call());
   return x[2].is_static() && x[3].is_static() && p[0] < m.tensor("w")->shape()[2] && p[1] < m.tensor("w")->shape()[3];
 }
 
@@ -263,7 +263,7 @@ bool is_border_of_zeros(const Match& m) {
   const ir::Node& pad = *m.root();
   const bool zeros = pad.string("mode") == std::string_view("constant") && pad.real("value") == 0;
   if (!zeros || m.value("x")->rank() != 4) return false;
-  const std::vector<int64_t> p = ops::per_axis(pad, "padding", 8);
+  const std::vector<int64_t> p = ops::per_axis(pad.call(), "padding", 8);
   return p[0] == 0 && p[1] == 0 && p[4] == 0 && p[5] == 0 &&
          std::all_of(p.begin(), p.end(), [](int64_t count) { return count >= 0; });
 }
@@ -276,7 +276,7 @@ Rule pad_as_depthwise() {
           .exactness = "bit for bit; a zero may change its sign",
           .rewrite = [](const Match& m, Build& build) {
             ir::Value* x = m.value("x");
-            const std::vector<int64_t> p = ops::per_axis(*m.root(), "padding", 8);
+            const std::vector<int64_t> p = ops::per_axis(m.root()->call(), "padding", 8);
             const std::vector<double> one(channel_count(*x), 1);
             const auto channels = static_cast<int64_t>(one.size());
             return build.op("conv2d", {x, build.constant(x->dtype(), {channels, 1, 1, 1}, one)},

@@ -1,8 +1,8 @@
-"""Torch overloads that take more than a one-to-one name: a small function each, in the table RULES."""
+"""Torch overloads that take more than a one-to-one name: a small function each."""
 
 from __future__ import annotations
 
 from hetnn.importers.torch_rules import activations, arithmetic, constants, layers, movement
-from hetnn.importers.torch_rules.call import DTYPES, REFINEMENTS, RULES, Call
+from hetnn.importers.torch_rules.call import DTYPES, Call
 
-__all__ = ["DTYPES", "REFINEMENTS", "RULES", "Call", "activations", "arithmetic", "constants", "layers", "movement"]
+__all__ = ["DTYPES", "Call", "activations", "arithmetic", "constants", "layers", "movement"]

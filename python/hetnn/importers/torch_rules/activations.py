@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hetnn.importers.torch_rules.call import Call, refines, rule
+from hetnn.importers.torch_rules.call import Call, rule
 
 
 @rule("clamp.default", "clip.default", "clamp_min.default", "clamp_max.default")
@@ -56,16 +56,11 @@ def _rrelu(call: Call) -> Any:
     return [out, None] if isinstance(call._node.meta["val"], (tuple, list)) else out
 
 
-@refines("leaky_relu.default")
-def _leaky_relu(call: Call) -> Any:
-    return call.create("leaky_relu", [call["self"]], negative_slope=float(call["negative_slope"]))
-
-
-@refines("softmax.int", "_softmax.default", "_safe_softmax.default")
+@rule("softmax.int", "_softmax.default", "_safe_softmax.default")
 def _softmax(call: Call) -> Any:
     return call.create("softmax", [call.cast(call["self"], call.dtype())], axis=call["dim"])
 
 
-@refines("log_softmax.int", "_log_softmax.default")
+@rule("log_softmax.int", "_log_softmax.default")
 def _log_softmax(call: Call) -> Any:
     return call.create("log_softmax", [call.cast(call["self"], call.dtype())], axis=call["dim"])

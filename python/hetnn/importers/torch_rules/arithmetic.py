@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.errors import Unsupported
-from hetnn.importers.torch_rules.call import Call, refines, rule
+from hetnn.importers.torch_rules.call import Call, rule
 
 
-@refines("add.Tensor", "sub.Tensor", "add.Scalar", "sub.Scalar")
+@rule("add.Tensor", "sub.Tensor", "add.Scalar", "sub.Scalar")
 def _add(call: Call) -> Any:
     op = "add" if ".add." in str(call._node.target) or str(call._node.target).startswith("aten.add") else "sub"
     a, b = call.promote([call["self"], call["other"]])
@@ -56,15 +56,12 @@ def _bitwise_not(call: Call) -> Any:
     return call.create("logical_not", [call["self"]])
 
 
-@refines("bitwise_and.Tensor", "bitwise_or.Tensor", "logical_and.default", "logical_or.default")
-def _logical(call: Call) -> Any:
+@rule("bitwise_and.Tensor", "bitwise_or.Tensor")
+def _bitwise(call: Call) -> Any:
     a, b = call["self"], call["other"]
-    target = str(call._node.target)
-    if "bitwise" in target and a.dtype != "bool":
+    if a.dtype != "bool":
         raise Unsupported("bitwise operations of integers")
-    return call.create(
-        "logical_and" if "_and" in target else "logical_or", [call.cast(a, "bool"), call.cast(b, "bool")]
-    )
+    return call.create("logical_and" if "_and" in str(call._node.target) else "logical_or", [a, call.cast(b, "bool")])
 
 
 @rule("linalg_vector_norm.default")

@@ -1,22 +1,19 @@
-"""A call of a torch overload, and the tables of functions that import one."""
+"""A call of a torch overload: its arguments, and what its rule builds with."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
 import torch
 
 from hetnn.errors import Unsupported
+from hetnn.importers.building import Building
+from hetnn.importers.registry import TORCH, Row, Rule
 
 if TYPE_CHECKING:
     from hetnn import _core
     from hetnn.importers.symbols import Symbols
-
-Rule = Callable[["Call"], Any]
-RULES: dict[str, Rule] = {}
-REFINEMENTS: dict[str, Rule] = {}
 
 DTYPES = {
     torch.float32: "f32",
@@ -31,36 +28,10 @@ DTYPES = {
     torch.bool: "bool",
 }
 
-_NUMPY = {
-    "f32": np.float32,
-    "f64": np.float64,
-    "f16": np.float16,
-    "i8": np.int8,
-    "u8": np.uint8,
-    "i16": np.int16,
-    "i32": np.int32,
-    "i64": np.int64,
-    "bool": np.bool_,
-}
 
-
-def rule(*overloads: str) -> Callable[[Rule], Rule]:
-    """Registers a function for aten overloads that no operator claims one to one."""
-    return _register(RULES, overloads)
-
-
-def refines(*overloads: str) -> Callable[[Rule], Rule]:
-    """Registers a function for aten overloads that mean an operator in most calls, but not in all: asked before it."""
-    return _register(REFINEMENTS, overloads)
-
-
-def _register(table: dict[str, Rule], overloads: Sequence[str]) -> Callable[[Rule], Rule]:
-    def register(function: Rule) -> Rule:
-        for overload in overloads:
-            table[f"aten.{overload}"] = function
-        return function
-
-    return register
+def rule(*overloads: str) -> Callable[[Rule[Call]], Rule[Call]]:
+    """Registers a function for aten overloads."""
+    return TORCH.rule(*(f"aten.{overload}" for overload in overloads))
 
 
 class Importer(Protocol):
@@ -74,7 +45,7 @@ class Importer(Protocol):
     def loc(self, node: torch.fx.Node) -> tuple[str, str, int]: ...
 
 
-class Call:
+class Call(Building):
     """One node of the exported program: its arguments by name (values, numbers, dims), and what to build with."""
 
     def __init__(self, importer: Importer, node: torch.fx.Node, names: Sequence[str], args: dict[str, Any]) -> None:
@@ -103,34 +74,31 @@ class Call:
     def type_name(self, dtype: torch.dtype) -> str:
         return self._importer.dtype(dtype)
 
-    def create_all(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any] | None = None) -> list[Any]:
-        scope, file, line = self._importer.loc(self._node)
-        return list(self._importer.builder.create(op, list(inputs), attrs or {}, self._node.name, scope, file, line))
+    def by_row(self, row: Row) -> Any:
+        """What a one-to-one name means: arguments in order become inputs and attributes."""
+        inputs: dict[str, Any] = {}
+        attrs: dict[str, Any] = {}
+        kinds = row.attr_kinds
+        for place, name in zip(self.names, row.arguments, strict=False):
+            value = self.args[place]
+            if name == "-" or value is None:
+                continue
+            if name in kinds:
+                attrs[name] = self.type_name(value) if kinds[name] == "dtype" else value
+            else:
+                inputs[name] = value
+        given = [inputs.get(name) for name in row.inputs]
+        if row.promotes:
+            given = self.promote(given, compare=self.dtype() == "bool")
+        outputs = self.create_all(row.op["name"], given, attrs)
+        return outputs[0] if len(outputs) == 1 else outputs
 
-    def create(self, op: str, inputs: Sequence[Any], **attrs: Any) -> Any:
-        return self.create_all(op, inputs, attrs)[0]
+    def create_all(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
+        scope, file, line = self._importer.loc(self._node)
+        return list(self._importer.builder.create(op, list(inputs), attrs, self._node.name, scope, file, line))
 
     def constant(self, value: Any, dtype: str) -> Any:
-        if dtype not in _NUMPY:
-            raise Unsupported(f"constants of {dtype} are not supported")
-        return self._importer.builder.constant(np.asarray(value, dtype=_NUMPY[dtype]))
-
-    def whole(self, size: int | str) -> Any:
-        """A size as an i64 that nodes can compute with: [] when it is fixed, [1] when it depends on symbols."""
-        if isinstance(size, int):
-            return self.constant(size, "i64")
-        return self.create("arange", [], start=size, end=f"({size}) + 1")
-
-    def from_the_front(self, index: Any, size: int | str) -> Any:
-        """Indices along an axis of that size, those that count from its end made to count from its start."""
-        negative = self.cast(self.create("lt", [index, self.constant(0, "i64")]), "i64")
-        return self.create("add", [index, self.create("mul", [negative, self.whole(size)])])
-
-    def cast(self, value: Any, dtype: str) -> Any:
-        return value if value.dtype == dtype else self.create("cast", [value], to=dtype)
-
-    def reshape(self, value: Any, shape: Sequence[int | str]) -> Any:
-        return value if list(value.shape) == list(shape) else self.create("reshape", [value], shape=list(shape))
+        return self._importer.builder.constant(self.array(value, dtype))
 
     def promote(self, values: Sequence[Any], compare: bool = False) -> list[Any]:
         """Operands in one element type: torch's promotion for comparisons, else the result's own type."""
@@ -141,14 +109,11 @@ class Call:
                 out.append(self.constant(value, wanted))
             elif isinstance(value, str):
                 raise Unsupported(f"the size {value} is used as a value")
-            elif value is None or (value.dtype == "bool" and wanted != "bool" and self._is_condition(values, value)):
+            elif value is None:
                 out.append(value)
             else:
                 out.append(self.cast(value, wanted))
         return out
-
-    def _is_condition(self, values: Sequence[Any], value: Any) -> bool:
-        return "where" in str(self._node.target) and value is values[0]
 
     def _common(self, values: Sequence[Any]) -> str:
         names = {name: dtype for dtype, name in DTYPES.items()}

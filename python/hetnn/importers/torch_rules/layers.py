@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.errors import Unsupported
-from hetnn.importers.torch_rules.call import Call, refines, rule
+from hetnn.importers.registry import TORCH
+from hetnn.importers.torch_rules.call import Call, rule
 
 
 @rule("addmm.default")
@@ -59,34 +60,7 @@ def _layer_norm(call: Call) -> Any:
 
 @rule("max_pool2d_with_indices.default")
 def _max_pool_with_indices(call: Call) -> list[Any]:
-    return [_max_pool(call), None]
-
-
-@refines("max_pool2d.default")
-def _max_pool(call: Call) -> Any:
-    return call.create(
-        "max_pool2d",
-        [call["self"]],
-        kernel=call["kernel_size"],
-        stride=call["stride"] or [],
-        padding=call["padding"],
-        dilation=call["dilation"],
-        ceil_mode=call["ceil_mode"],
-    )
-
-
-@refines("avg_pool2d.default")
-def _avg_pool(call: Call) -> Any:
-    return call.create(
-        "avg_pool2d",
-        [call["self"]],
-        kernel=call["kernel_size"],
-        stride=call["stride"] or [],
-        padding=call["padding"],
-        ceil_mode=call["ceil_mode"],
-        count_include_pad=call["count_include_pad"],
-        divisor_override=call["divisor_override"] or 0,
-    )
+    return [call.by_row(TORCH.rows["aten.max_pool2d.default"]), None]
 
 
 @rule("conv2d.padding")

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import Unsupported
-from hetnn.importers.torch_rules.call import Call, refines, rule
+from hetnn.importers.sizes import Size, multiply
+from hetnn.importers.torch_rules.call import Call, rule
 
 _WHOLE_END = 2**62
 
 
-@refines(
+@rule(
     "clone.default",
     "alias.default",
     "detach.default",
@@ -28,7 +29,7 @@ def _pass(call: Call) -> Any:
     return call.args[call.names[0]]
 
 
-@rule("_to_copy.default", "to.dtype", "to.dtype_layout", "_to_dim_order_copy.default")
+@rule("_to_copy.default", "to.dtype", "to.dtype_layout")
 def _cast(call: Call) -> Any:
     return call.cast(call.args[call.names[0]], call.dtype())
 
@@ -72,7 +73,7 @@ def _expand(call: Call) -> Any:
     return x if list(x.shape) == call.shape() else call.create("expand", [x], shape=call.shape())
 
 
-@refines("slice.Tensor", "slice_copy.Tensor")
+@rule("slice.Tensor", "slice_copy.Tensor")
 def _slice(call: Call) -> Any:
     x = call["self"]
     if list(x.shape) == call.shape():
@@ -126,7 +127,7 @@ def _stack(call: Call) -> Any:
     return call.create("concat", parts, axis=axis)
 
 
-@refines("cat.default")
+@rule("cat.default")
 def _cat(call: Call) -> Any:
     values = [call.cast(v, call.dtype()) for v in call["tensors"] if list(v.shape) != [0]]
     return values[0] if len(values) == 1 else call.create("concat", values, axis=call["dim"])
@@ -160,20 +161,19 @@ def _index(call: Call) -> Any:
     if axes == list(range(axes[0], axes[-1] + 1)) and all(index.dtype in ("i64", "i32") for _, index in given):
         # Neighbouring axes become one, and their indices one flat index.
         flat: Any = None
-        total: int | str = 1
+        total: Size = 1
         for axis, index in given:
             size = x.shape[axis]
             entry = call.from_the_front(call.cast(index, "i64"), size)
             scaled = entry if flat is None else call.create("mul", [flat, call.whole(size)])
             flat = entry if flat is None else call.create("add", [scaled, entry])
-            both = isinstance(total, int) and isinstance(size, int)
-            total = total * size if both else f"({total})*({size})"
+            total = multiply(total, size)
         before, after = list(x.shape)[: axes[0]], list(x.shape)[axes[-1] + 1 :]
         return call.create("gather", [call.reshape(x, [*before, total, *after]), flat], axis=axes[0])
     raise Unsupported("indexing by these tensors")
 
 
-@refines("where.self", "where.ScalarSelf", "where.ScalarOther", "where.Scalar")
+@rule("where.self", "where.ScalarSelf", "where.ScalarOther", "where.Scalar")
 def _where(call: Call) -> Any:
     a, b = call.promote([call["self"], call["other"]])
     return call.create("where", [call.cast(call["condition"], "bool"), a, b])

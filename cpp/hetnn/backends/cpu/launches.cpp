@@ -1,0 +1,188 @@
+// From fused groups of nodes to launches over values, with a layout for every value.
+#include "hetnn/backends/cpu/launches.h"
+
+#include <algorithm>
+
+#include "hetnn/base/error.h"
+
+namespace hetnn::backends::cpu {
+namespace {
+
+constexpr int64_t kVectorElems = 16;  // of f32 in the widest instruction set; files are the same for all
+
+// Position of the input of `follower` that is `main`, or -1 when it reads `main` twice or not at all.
+int main_input(const ir::Node& follower, const ir::Value& main) {
+  int found = -1;
+  for (size_t k = 0; k < follower.inputs().size(); ++k) {
+    if (follower.input(k) != &main) continue;
+    if (found >= 0) return -1;
+    found = static_cast<int>(k);
+  }
+  return found;
+}
+
+// Whether `follower` is an elementwise function of `main` and at most one other value, in this order.
+bool is_step_on(const ir::Node& follower, const ir::Value& main) {
+  if (follower.inputs().size() > 2 || !kernels::function_of(follower.call())) return false;
+  const int at = main_input(follower, main);
+  return at == 0 || (at == 1 && follower.op().has(ops::Trait::commutative));
+}
+
+// The axis that kernels call channels: of a matrix product the last one, else the second.
+int channel_axis_of(const kernels::Variant& variant, const ir::Value& output) {
+  const bool last = variant.layout == kernels::LayoutWish::plain || output.rank() < 2;
+  return last ? output.rank() - 1 : 1;
+}
+
+// What a step can take as an operand: the output's shape, one element, or a value a channel. The last is passed flat,
+// which only a constant can be without a copy.
+bool operand_fits(const ir::Node& follower, const ir::Value& operand, const Shape& output, int channel_axis) {
+  if (operand.shape() == output || elements(operand.shape()) == Dim(1)) return true;
+  if (follower.op().has(ops::Trait::channelwise)) return channel_axis == 1;
+  if (!operand.producer() || !operand.producer()->is_constant() || operand.shape().size() > output.size()) return false;
+  for (size_t k = 0; k < operand.shape().size(); ++k) {
+    const size_t axis = output.size() - operand.shape().size() + k;
+    if (operand.shape()[k] != Dim(1) && static_cast<int>(axis) != channel_axis) return false;
+  }
+  return true;
+}
+
+// The shape in which a step takes a constant: slopes flat, one value as one element, else all axes but the channels 1.
+Shape operand_shape(const ir::Node& follower, const ir::Value& operand, const ir::Value& output, int channel_axis) {
+  const Dim count = elements(operand.shape());
+  if (count == Dim(1) || follower.op().has(ops::Trait::channelwise) || channel_axis == output.rank() - 1)
+    return {count};
+  Shape out(static_cast<size_t>(output.rank()), 1);
+  out[static_cast<size_t>(channel_axis)] = count;
+  return out;
+}
+
+kernels::TensorView view_of(const ir::Value& value, const Layouts& layouts, const Bindings& bindings) {
+  const std::vector<int64_t> shape = evaluate(value.shape(), bindings);
+  const auto at = layouts.find(&value);
+  if (at == layouts.end() || at->second.layout == Layout::plain)
+    return kernels::TensorView::plain(value.dtype(), shape);
+  return kernels::TensorView::nhwc(value.dtype(), shape, at->second.pitch.evaluate(bindings));
+}
+
+bool is_constant(const ir::Value& value) { return value.producer() && value.producer()->is_constant(); }
+
+}  // namespace
+
+ConcreteLaunch::ConcreteLaunch(const Launch& launch, const Layouts& layouts, const Bindings& bindings)
+    : bound(launch.anchor->call(), bindings), params(kernels::params_of(bound.call())) {
+  for (const ir::Value* input : launch.inputs) {
+    positions.push_back(input ? static_cast<int>(inputs.size()) : -1);
+    if (input) inputs.push_back(view_of(*input, layouts, bindings));
+  }
+  for (const ir::Value* output : launch.outputs) outputs.push_back(view_of(*output, layouts, bindings));
+  for (const LaunchStep& step : launch.steps) {
+    steps.push_back(*kernels::function_of(step.node->call()));
+    if (step.operand >= 0) steps.back().input = positions[static_cast<size_t>(step.operand)];
+  }
+}
+
+const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindings) {
+  const kernels::Variant* variant = kernels::variant_of(node.call());
+  if (!variant) return nullptr;
+  Launch alone{.anchor = &node, .inputs = {node.inputs().begin(), node.inputs().end()},
+               .outputs = {node.outputs().begin(), node.outputs().end()}};
+  try {
+    ConcreteLaunch concrete(alone, {}, bindings);
+    for (size_t k = 0; variant->is_weight && k < alone.inputs.size(); ++k) {
+      const int at = concrete.position(k);
+      if (at < 0 || !variant->is_weight(concrete.call(), at)) continue;
+      if (!is_constant(*alone.inputs[k])) return nullptr;
+      kernels::TensorView& view = concrete.inputs[static_cast<size_t>(at)];
+      view = kernels::TensorView::of_weight(view.dtype, view.shape());
+    }
+    variant->create(concrete.call());
+  } catch (const Unsupported&) {
+    return nullptr;
+  }
+  return variant;
+}
+
+ValueLayout channels_last(const ir::Value& value) {
+  Dim pitch = ceil_div(value.shape()[1], kVectorElems) * kVectorElems;
+  if (pitch.is_static() && pitch.value() * dtype_bytes(value.dtype()) % 4096 == 0) pitch = pitch + kVectorElems;
+  return {Layout::nhwc, pitch};
+}
+
+bool can_follow(std::span<const ir::Node* const> launch, const ir::Node& follower, const Bindings& bindings) {
+  const ir::Node& anchor = *launch.front();
+  const ir::Value& value = *launch.back()->output();
+  if (value.dtype() != DType::f32 || follower.outputs().size() != 1 || follower.output()->type() != value.type() ||
+      !is_step_on(follower, value))
+    return false;
+  const kernels::Variant* variant = kernels::variant_of(anchor.call());
+  if (!variant || !variant->takes_steps || !variant_for(anchor, bindings)) return false;
+  return std::all_of(follower.inputs().begin(), follower.inputs().end(), [&](const ir::Value* input) {
+    return !input || input == &value ||
+           (input->dtype() == DType::f32 &&
+            operand_fits(follower, *input, value.shape(), channel_axis_of(*variant, value)));
+  });
+}
+
+std::vector<Launch> launches_of(const ir::Graph& graph, bool variants) {
+  std::map<int, std::vector<const ir::Node*>> groups;
+  std::vector<int> order;  // by the last node of a group: only then are all operands of its steps written
+  for (const ir::Node* node : graph.nodes()) {
+    if (node->is_constant()) continue;
+    groups[node->group].push_back(node);
+    std::erase(order, node->group);
+    order.push_back(node->group);
+  }
+  const Bindings hints = graph.hints();
+  std::vector<Launch> launches;
+  for (int group : order) {
+    const std::vector<const ir::Node*>& nodes = groups[group];
+    const ir::Node* anchor = nodes.front();
+    Launch launch{.anchor = anchor,
+                  .variant = variants ? variant_for(*anchor, hints) : nullptr,
+                  .inputs = {anchor->inputs().begin(), anchor->inputs().end()},
+                  .outputs = {}};
+    HETNN_ASSERT(launch.variant || nodes.size() == 1, ir::describe(*anchor), " has no kernel that takes steps");
+    const ir::Value* main = anchor->output();
+    for (size_t k = 1; k < nodes.size(); ++k) {
+      const ir::Node& follower = *nodes[k];
+      HETNN_ASSERT(is_step_on(follower, *main), ir::describe(follower), " cannot follow ", ir::describe(*anchor));
+      LaunchStep step{&follower};
+      for (const ir::Value* input : follower.inputs()) {
+        if (!input || input == main) continue;
+        step.operand = static_cast<int>(launch.inputs.size());
+        if (input->type() != main->type())
+          launch.operand_shapes[launch.inputs.size()] =
+              operand_shape(follower, *input, *main, channel_axis_of(*launch.variant, *main));
+        launch.inputs.push_back(input);
+      }
+      launch.steps.push_back(step);
+      main = follower.output();
+    }
+    launch.outputs.push_back(main);
+    for (size_t k = 1; k < anchor->outputs().size(); ++k) launch.outputs.push_back(anchor->output(k));
+    launches.push_back(std::move(launch));
+  }
+  return launches;
+}
+
+Layouts choose_layouts(const std::vector<Launch>& launches, const Layouts& fixed) {
+  using kernels::LayoutWish;
+  Layouts out = fixed;
+  for (const Launch& launch : launches) {
+    const LayoutWish wish = launch.layout_wish();
+    const bool reads_channels_last =
+        std::any_of(launch.inputs.begin(), launch.inputs.end(), [&](const ir::Value* input) {
+          auto at = input ? out.find(input) : out.end();
+          return at != out.end() && at->second.layout == Layout::nhwc;
+        });
+    for (const ir::Value* output : launch.outputs) {
+      const bool channels = ops::is_feature_map(output->type()) &&
+                            (wish == LayoutWish::channels_last || (wish == LayoutWish::same && reads_channels_last));
+      out.emplace(output, channels ? channels_last(*output) : ValueLayout{});
+    }
+  }
+  return out;
+}
+
+}  // namespace hetnn::backends::cpu

@@ -1,0 +1,74 @@
+// From fused groups of nodes to launches over values, with a layout for every value.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hetnn/base/layout.h"
+#include "hetnn/ir/graph.h"
+#include "hetnn/kernels/kernel.h"
+#include "hetnn/ops/meaning.h"
+
+namespace hetnn::backends::cpu {
+
+/// How a value lies in memory. `pitch` counts elements between pixels (nhwc only).
+struct ValueLayout {
+  Layout layout = Layout::plain;
+  Dim pitch = 0;
+};
+using Layouts = std::map<const ir::Value*, ValueLayout>;
+
+/// A node fused behind another; `operand` is the position among the launch's inputs of what it reads besides the
+/// running value, -1 where it reads nothing else.
+struct LaunchStep {
+  const ir::Node* node;
+  int operand = -1;
+};
+
+/// What one command computes: a node, and elementwise nodes on its result.
+struct Launch {
+  const ir::Node* anchor;
+  const kernels::Variant* variant = nullptr;  // null: the operator's meaning
+  std::vector<const ir::Value*> inputs;       // the anchor's (absent ones null), then the operands of the steps
+  std::vector<const ir::Value*> outputs;
+  std::vector<LaunchStep> steps = {};
+  // Constants of one value or one a channel, with the shape in which a step takes them.
+  std::map<size_t, Shape> operand_shapes = {};
+
+  kernels::LayoutWish layout_wish() const { return variant ? variant->layout : kernels::LayoutWish::plain; }
+};
+
+/// A launch with a value for every symbol: what kernels are asked with.
+struct ConcreteLaunch {
+  ConcreteLaunch(const Launch& launch, const Layouts& layouts, const Bindings& bindings);
+  kernels::KernelCall call() const { return {inputs, outputs, params, steps}; }
+  /// Position among the kernel's inputs, which leave absent ones out, of the launch's input `index`.
+  int position(size_t index) const { return positions[index]; }
+
+  ops::BoundCall bound;
+  std::vector<kernels::TensorView> inputs, outputs;
+  std::vector<int> positions;
+  kernels::Params params;
+  std::vector<kernels::Step> steps;
+};
+
+/// The variant that computes the node alone, or null where only its meaning does: the kernel itself knows best which
+/// types and shapes it takes, so it is made once under `bindings`.
+const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindings);
+
+/// Whether `follower`, which reads the result of the chain `launch`, can be a step of the kernel of its first node.
+bool can_follow(std::span<const ir::Node* const> launch, const ir::Node& follower, const Bindings& bindings);
+
+/// Launches for the groups of a fused graph, in node order; without variants each by its meaning. InternalError when a
+/// group is no chain of steps.
+std::vector<Launch> launches_of(const ir::Graph& graph, bool variants);
+
+/// Layouts for every value that `launches` touch. Those of `fixed` (the graph's inputs and outputs) stay as they are.
+Layouts choose_layouts(const std::vector<Launch>& launches, const Layouts& fixed);
+
+/// Dense nhwc with the channel pitch padded to whole vectors, and no multiple of 4096 bytes.
+ValueLayout channels_last(const ir::Value& value);
+
+}  // namespace hetnn::backends::cpu

@@ -1,0 +1,34 @@
+// From one element type to another: the one meaning of a cast.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "hetnn/base/visit_dtype.h"
+
+namespace hetnn {
+
+/// x as a To. To bool: whether x is not 0 (NaN is not). Integers wrap to narrower ones. Reals are rounded to nearest
+/// even by narrower reals (by f16 and bf16 as f32) and cut towards zero by integers, of which NaN and what is out of
+/// range give the least; unsigned integers are cut as i64 and wrap from there, so that -1.0 is 255.
+template <typename To, typename From>
+To convert(From x) {
+  if constexpr (kIsNarrowFloat<From>) {
+    return convert<To>(static_cast<float>(x));
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return x != From(0);
+  } else if constexpr (kIsNarrowFloat<To>) {
+    return To(static_cast<float>(x));
+  } else if constexpr (std::is_floating_point_v<From> && std::is_unsigned_v<To>) {
+    return static_cast<To>(convert<int64_t>(x));
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    constexpr auto kLeast = static_cast<double>(std::numeric_limits<To>::min());
+    const auto value = static_cast<double>(x);
+    return value > kLeast - 1.0 && value < -kLeast ? static_cast<To>(value) : std::numeric_limits<To>::min();
+  } else {
+    return static_cast<To>(x);  // NOLINT(bugprone-signed-char-misuse): i8 is a number
+  }
+}
+
+}  // namespace hetnn

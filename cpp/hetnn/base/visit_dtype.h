@@ -1,0 +1,83 @@
+// From a run-time element type to a C++ type: the one place that lists which is which.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "hetnn/base/dtype.h"
+#include "hetnn/base/error.h"
+#include "hetnn/base/narrow_float.h"
+
+namespace hetnn {
+
+/// f16 or bf16 as an element: holds 16 bits, computes as float, rounds to nearest even when it is made.
+template <DType kDType>
+struct NarrowFloat {
+  uint16_t bits;
+  NarrowFloat() = default;
+  explicit NarrowFloat(float value) : bits(narrow_float(kDType, value)) {}
+  operator float() const { return widen_float(kDType, bits); }  // NOLINT(google-explicit-constructor): exact
+};
+using Float16 = NarrowFloat<DType::f16>;
+using BFloat16 = NarrowFloat<DType::bf16>;
+template <DType kDType>
+struct DTypeOf<NarrowFloat<kDType>> {
+  static constexpr DType value = kDType;
+};
+
+template <typename T>
+inline constexpr bool kIsNarrowFloat = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+template <typename T>
+inline constexpr bool kIsFloat = std::is_floating_point_v<T> || kIsNarrowFloat<T>;
+/// What elements of type T are computed in: f32 for f16 and bf16, else T itself.
+template <typename T>
+using Wide = std::conditional_t<kIsNarrowFloat<T>, float, T>;
+/// What sums and products of elements of type T are kept in: reals in double, to be rounded once; integers in 64 bits
+/// without a sign, which wrap and whose low bits are T's.
+template <typename T>
+using Sum = std::conditional_t<kIsFloat<T>, double, uint64_t>;
+
+/// Calls f(T{}) with the C++ type of `dtype`.
+template <typename F>
+decltype(auto) visit_dtype(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::f32:
+      return f(float{});
+    case DType::f64:
+      return f(double{});
+    case DType::f16:
+      return f(Float16{});
+    case DType::bf16:
+      return f(BFloat16{});
+    case DType::i8:
+      return f(int8_t{});
+    case DType::u8:
+      return f(uint8_t{});
+    case DType::i16:
+      return f(int16_t{});
+    case DType::i32:
+      return f(int32_t{});
+    case DType::i64:
+      return f(int64_t{});
+    case DType::boolean:
+      return f(bool{});
+  }
+  throw InternalError(text("there is no element type ", static_cast<int>(dtype)));
+}
+
+/// Calls f(U{}) with an unsigned integer as wide as the element, for what only moves elements.
+template <typename F>
+decltype(auto) visit_width(DType dtype, F&& f) {
+  switch (dtype_bytes(dtype)) {
+    case 1:
+      return f(uint8_t{});
+    case 2:
+      return f(uint16_t{});
+    case 4:
+      return f(uint32_t{});
+    default:
+      return f(uint64_t{});
+  }
+}
+
+}  // namespace hetnn

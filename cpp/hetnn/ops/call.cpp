@@ -1,0 +1,153 @@
+// Questions asked of calls, their inference, and the wording of messages about them.
+#include "hetnn/ops/call.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "hetnn/base/error.h"
+#include "hetnn/ops/op_def.h"
+
+namespace hetnn::ops {
+namespace {
+
+Quant quant_of(const Call& call, const Type& type) {
+  const auto& scales = std::get<std::vector<double>>(call.attrs.find(kQuantScale)->second);
+  const auto zero = call.attrs.find(kQuantZero);
+  Quant out{scales, zero == call.attrs.end() ? 0 : static_cast<int32_t>(std::get<Dim>(zero->second).value())};
+  const bool positive =
+      !scales.empty() && std::all_of(scales.begin(), scales.end(), [](double s) { return s > 0 && std::isfinite(s); });
+  if (!positive || (type.dtype != DType::i8 && type.dtype != DType::i32)) {
+    fail(call, "quant_c1",
+         text("a quantized result must be i8 or i32 with finite positive scales; got ", dtype_name(type.dtype), " and ",
+              scales.size(), " scales", scales.empty() ? std::string() : text(" from ", scales[0]), "."));
+  }
+  if (scales.size() > 1 &&
+      (type.shape.empty() || type.shape[0] != Dim(static_cast<int64_t>(scales.size())) || out.zero_point != 0)) {
+    fail(call, "quant_c2",
+         text("several scales must be one for each index of axis 0, with zero point 0; got ", scales.size(),
+              " scales and zero point ", out.zero_point, " for ", to_string(type.shape), "."));
+  }
+  if (type.dtype == DType::i8 && (out.zero_point < -128 || out.zero_point > 127))
+    fail(call, "quant_c3", text("the zero point of i8 must be in [-128, 127]; got ", out.zero_point, "."));
+  return out;
+}
+
+}  // namespace
+
+std::string to_string(const Loc& loc) {
+  if (!loc.file.empty()) return loc.line > 0 ? text(loc.file, ":", loc.line) : loc.file;
+  return loc.scope;
+}
+
+const Type& Call::input(size_t index) const {
+  HETNN_ASSERT(has(index), describe(*this), " reads absent input ", index);
+  return *inputs[index].type;
+}
+
+const Attr& Call::attr(std::string_view attr_name, AttrKind kind) const {
+  auto at = attrs.find(attr_name);
+  HETNN_ASSERT(at != attrs.end(), describe(*this), " has no attribute ", attr_name);
+  HETNN_ASSERT(attr_kind(at->second) == kind, describe(*this), " attribute ", attr_name, " is of kind ",
+               attr_kind_name(attr_kind(at->second)));
+  return at->second;
+}
+
+bool Call::flag(std::string_view attr_name) const { return std::get<bool>(attr(attr_name, AttrKind::boolean)); }
+Dim Call::integer(std::string_view attr_name) const { return std::get<Dim>(attr(attr_name, AttrKind::integer)); }
+double Call::real(std::string_view attr_name) const { return std::get<double>(attr(attr_name, AttrKind::real)); }
+const std::string& Call::string(std::string_view attr_name) const {
+  return std::get<std::string>(attr(attr_name, AttrKind::string));
+}
+DType Call::dtype(std::string_view attr_name) const { return std::get<DType>(attr(attr_name, AttrKind::dtype)); }
+const std::vector<Dim>& Call::integers(std::string_view attr_name) const {
+  return std::get<std::vector<Dim>>(attr(attr_name, AttrKind::integers));
+}
+const std::vector<double>& Call::reals(std::string_view attr_name) const {
+  return std::get<std::vector<double>>(attr(attr_name, AttrKind::reals));
+}
+const Tensor& Call::tensor(std::string_view attr_name) const { return std::get<Tensor>(attr(attr_name, AttrKind::tensor)); }
+
+std::string describe(const Call& call) {
+  const std::string& called = call.loc.scope.empty() ? call.name : call.loc.scope;
+  return text(call.op->name, " '", called, "'");
+}
+
+void fail(const Call& call, std::string_view label, const std::string& message) {
+  const std::string where = to_string(call.loc);
+  throw InvalidModel(text(describe(call), ": ", message, label.empty() ? "" : text(" (", label, ")"),
+                          where.empty() ? "" : text("\n  at ", where)));
+}
+
+void collect_symbols(const Call& call, std::set<std::string>& symbols) {
+  const auto collect = [&](const std::vector<Dim>& dims) {
+    for (const Dim& dim : dims) dim.collect_symbols(symbols);
+  };
+  for (const Operand& input : call.inputs) {
+    if (input.type) collect(input.type->shape);
+  }
+  for (const Type* output : call.outputs) collect(output->shape);
+  for (const auto& [name, attr] : call.attrs) {
+    if (const auto* dim = std::get_if<Dim>(&attr)) dim->collect_symbols(symbols);
+    if (const auto* dims = std::get_if<std::vector<Dim>>(&attr)) collect(*dims);
+  }
+}
+
+void complete(Call& call) {
+  const OpDef& op = *call.op;
+  const bool variadic = !op.inputs.empty() && op.inputs.back().variadic;
+  const size_t given = call.inputs.size();
+  if (given > op.inputs.size() && !variadic) {
+    fail(call, "", text("takes at most ", op.inputs.size(), " inputs; got ", given));
+  }
+  for (size_t k = 0; k < std::max(given, op.inputs.size()); ++k) {
+    const InputDef& input = op.inputs[std::min(k, op.inputs.size() - 1)];
+    if (!input.optional && !(input.variadic && k > 0 && k >= given) && !call.has(k)) {
+      fail(call, "", text("input '", input.name, "' is missing"));
+    }
+  }
+  for (const auto& [name, attr] : call.attrs) {
+    const AttrDef* def = op.find_attr(name);
+    if (!def) fail(call, "", text("has no attribute '", name, "'"));
+    if (def->kind != attr_kind(attr)) {
+      fail(call, "",
+           text("attribute '", name, "' is of kind ", attr_kind_name(def->kind), "; got ",
+                attr_kind_name(attr_kind(attr))));
+    }
+  }
+  for (const AttrDef& def : op.attrs) {
+    if (call.attrs.contains(def.name)) continue;
+    if (!def.default_value) fail(call, "", text("attribute '", def.name, "' is missing"));
+    call.attrs.emplace(std::string(def.name), *def.default_value);
+  }
+}
+
+std::vector<Type> infer_types(const Call& call) {
+  std::vector<Type> types = call.op->infer(call);
+  const bool stated = call.attrs.contains(kQuantScale);
+  for (Type& type : types) {
+    type.quant.reset();  // a copy of an input's type says nothing of the result's scale
+    if (!is_integer(type.dtype)) continue;
+    if (stated) {
+      type.quant = quant_of(call, type);
+      continue;
+    }
+    std::vector<const Type*> operands;  // that the result may take its scale from
+    for (const Operand& input : call.inputs) {
+      if (input.type && input.type->dtype == type.dtype) operands.push_back(input.type);
+    }
+    const auto quantized = std::find_if(operands.begin(), operands.end(), [](const Type* o) { return o->quant; });
+    if (quantized == operands.end()) continue;
+    const std::optional<Quant>& quant = (*quantized)->quant;
+    const bool alike = std::all_of(operands.begin(), operands.end(), [&](const Type* o) { return o->quant == quant; });
+    if (!call.op->has(Trait::movement) || quant->scales.size() > 1 || !alike) {
+      fail(call, "quant_c4",
+           text("the result of quantized operands must state its scale; got ", to_string(**quantized),
+                " and no attribute ", kQuantScale, "."));
+    }
+    type.quant = quant;
+  }
+  return types;
+}
+
+}  // namespace hetnn::ops

@@ -1,0 +1,153 @@
+// Elementwise operators from their rows: the formulas for one value of any type, and loops over them.
+#include "hetnn/ops/elementwise/function.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+
+#include "hetnn/base/convert.h"
+#include "hetnn/ops/elementwise/vocabulary.h"
+#include "hetnn/ops/infer.h"
+#include "hetnn/ops/nest.h"
+
+namespace hetnn::ops {
+namespace {
+
+#define HETNN_NAMES(...) \
+  { __VA_ARGS__ }
+constexpr FunctionDef kFunctions[] = {
+#define HETNN_FUNCTION(name, operands, constants, cost, domain, tolerance, ...) \
+  {#name, operands, HETNN_NAMES constants, Cost::cost, Domain::domain, tolerance},
+#include "hetnn/ops/elementwise/formulas.inc"
+#undef HETNN_FUNCTION
+};
+#undef HETNN_NAMES
+
+namespace formula {
+
+using namespace vocabulary;  // NOLINT(google-build-using-namespace): formulas are written in it
+
+template <typename V>
+struct Of {
+  static V Const(double value) { return convert<V>(value); }
+#define HETNN_FUNCTION(name, operands, constants, cost, domain, tolerance, ...)                             \
+  static V name([[maybe_unused]] V x, [[maybe_unused]] V y, [[maybe_unused]] V c0, [[maybe_unused]] V c1) { \
+    __VA_ARGS__                                                                                             \
+  }
+#include "hetnn/ops/elementwise/formulas.inc"
+#undef HETNN_FUNCTION
+};
+
+}  // namespace formula
+
+// The attributes c0 and c1. Of integers they are bounds: the least integer that c0 admits, the greatest that c1 does.
+class Constants {
+ public:
+  Constants(const Call& call, const FunctionDef& def) {
+    for (int k = 0; k < def.constant_count(); ++k) reals_[k] = call.real(def.constants[static_cast<size_t>(k)]);
+    integers_[0] = saturated(std::ceil(reals_[0]));
+    integers_[1] = saturated(std::floor(reals_[1]));
+  }
+
+  template <typename V>
+  V at(int k) const {
+    if constexpr (std::is_floating_point_v<V>) {
+      return static_cast<V>(reals_[k]);
+    } else {
+      using Limits = std::numeric_limits<V>;
+      return static_cast<V>(std::clamp<int64_t>(integers_[k], Limits::min(), Limits::max()));
+    }
+  }
+
+ private:
+  static int64_t saturated(double whole) {
+    constexpr double kLimit = 9223372036854775808.0;
+    return whole >= kLimit ? std::numeric_limits<int64_t>::max() : convert<int64_t>(whole);
+  }
+
+  double reals_[2] = {};
+  int64_t integers_[2] = {};
+};
+
+template <int kOperands, Domain kDomain, typename F>
+void map(const Evaluation& e, Constants constants, F formula) {
+  const auto f = [=](auto x, auto y) {
+    using V = decltype(x);
+    if constexpr (kDomain == Domain::numbers || std::is_floating_point_v<V>) {
+      return formula(x, y, constants.at<V>(0), constants.at<V>(1));
+    } else {
+      HETNN_ASSERT(false, "inference lets integers pass");
+      return x;
+    }
+  };
+  if constexpr (kOperands == 1) {
+    map_unary(e, [=](auto x) { return f(x, x); });
+  } else {
+    try {
+      map_binary(e, f);
+    } catch (const vocabulary::DivisionByZero&) {
+      fail(e.call, text(e.call.op->name, "_c3"),
+           "the divisor holds a 0, by which integers cannot be divided. Keep zeros out of it, or cast to a real type.");
+    }
+  }
+}
+
+using Meaning = void (*)(const Evaluation&);
+constexpr Meaning kMeanings[] = {
+#define HETNN_FUNCTION(name, operands, constants, cost, domain, ...)                          \
+  [](const Evaluation& e) {                                                                   \
+    map<operands, Domain::domain>(                                                            \
+        e, Constants(e.call, function_def(Function::name)),                                   \
+        []<typename V>(V x, V y, V c0, V c1) { return formula::Of<V>::name(x, y, c0, c1); }); \
+  },
+#include "hetnn/ops/elementwise/formulas.inc"
+#undef HETNN_FUNCTION
+};
+
+}  // namespace
+
+std::span<const FunctionDef> functions() { return kFunctions; }
+
+const FunctionDef& function_def(Function function) { return kFunctions[static_cast<size_t>(function)]; }
+
+std::optional<Function> function_from_name(std::string_view name) {
+  const auto* at = std::ranges::find(kFunctions, name, &FunctionDef::name);
+  if (at == std::end(kFunctions)) return std::nullopt;
+  return static_cast<Function>(at - std::begin(kFunctions));
+}
+
+std::vector<Type> same_as_real_input(const Call& call) {
+  if (!is_real(call.input(0))) {
+    fail(call, text(call.op->name, "_c1"),
+         text("its input must be real; got ", dtype_name(call.input(0).dtype), ". Cast it."));
+  }
+  return same_as_input(call);
+}
+
+void evaluate(Function function, const Evaluation& e) { kMeanings[static_cast<size_t>(function)](e); }
+
+OpDef elementwise(Function function, OpDef def) {
+  const FunctionDef& row = function_def(function);
+  const bool unary = row.operands == 1;
+  def.name = row.name;
+  if (def.inputs.empty() && unary) def.inputs = {{"x", "any shape"}};
+  if (def.inputs.empty()) def.inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}};
+  def.traits |= static_cast<uint32_t>(Trait::elementwise);
+  if (!unary) def.traits |= static_cast<uint32_t>(Trait::compute);
+  if (!def.infer)
+    def.infer = !unary ? broadcast_inputs : row.domain == Domain::reals ? same_as_real_input : same_as_input;
+  if (!def.meaning) def.meaning = kMeanings[static_cast<size_t>(function)];
+  def.tolerance = row.tolerance;
+  return def;
+}
+
+OpDef predicate(OpDef def) {
+  def.inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}};
+  def.traits |= static_cast<uint32_t>(Trait::elementwise);
+  def.infer = compare_inputs;
+  def.tolerance = 0;
+  return def;
+}
+
+}  // namespace hetnn::ops

@@ -1,0 +1,92 @@
+// The vocabulary of formulas.inc for one value: reals by the C library, integers of any width wrapping on overflow.
+// Names are those of the vector form, kernels/vector_math-inl.h.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+namespace hetnn::ops::vocabulary {
+
+/// Thrown by Div of integers.
+struct DivisionByZero {};
+
+template <typename V>
+inline constexpr bool kReal = std::is_floating_point_v<V>;
+/// What sums and products are computed in. Unsigned integers wrap; those narrower than int would become signed.
+template <typename V>
+using Sum = std::conditional_t<kReal<V>, V, std::conditional_t<(sizeof(V) <= sizeof(uint32_t)), uint32_t, uint64_t>>;
+
+// clang-format off
+template <typename V> bool Gt(V x, V y) { return x > y; }
+template <typename V> V Select(bool first, V x, V y) { return first ? x : y; }
+template <typename V> V AtLeast(V limit, V x) { return x < limit ? limit : x; }
+template <typename V> V AtMost(V limit, V x) { return x > limit ? limit : x; }
+template <typename V> V MaxNan(V x, V y) { return x != x ? x : AtLeast(x, y); }
+template <typename V> V MinNan(V x, V y) { return x != x ? x : AtMost(x, y); }
+
+template <typename V> V Add(V x, V y) { return static_cast<V>(static_cast<Sum<V>>(x) + static_cast<Sum<V>>(y)); }
+template <typename V> V Sub(V x, V y) { return static_cast<V>(static_cast<Sum<V>>(x) - static_cast<Sum<V>>(y)); }
+template <typename V> V Mul(V x, V y) { return static_cast<V>(static_cast<Sum<V>>(x) * static_cast<Sum<V>>(y)); }
+template <typename V> V Neg(V x) { return static_cast<V>(-static_cast<Sum<V>>(x)); }
+
+template <typename V> V MulAdd(V x, V y, V z) { return std::fma(x, y, z); }
+template <typename V> V Sqrt(V x) { return std::sqrt(x); }
+template <typename V> V Exp(V x) { return std::exp(x); }
+template <typename V> V ExpSaturated(V x) { return std::exp(x); }
+template <typename V> V Expm1(V x) { return std::expm1(x); }
+template <typename V> V Tanh(V x) { return std::tanh(x); }
+template <typename V> V Erf(V x) { return std::erf(x); }
+template <typename F, typename... V> auto EachLane(F f, V... x) { return f(x...); }
+// clang-format on
+
+template <typename V>
+V Abs(V x) {
+  if constexpr (kReal<V>) return std::abs(x);
+  return Select(Gt(V(0), x), Neg(x), x);
+}
+
+/// Of integers: cut towards 0; the least by -1 wraps.
+template <typename V>
+V Div(V x, V y) {
+  if constexpr (!kReal<V>) {
+    if (y == V(0)) throw DivisionByZero();
+    if (std::is_signed_v<V> && y == static_cast<V>(-1)) return Neg(x);
+  }
+  return static_cast<V>(x / y);
+}
+
+/// Of integers: repeated multiplication. 1 and -1 have inverses, the other integers (0 too) give 0 for y < 0.
+template <typename V>
+V Pow(V x, V y) {
+  if constexpr (kReal<V>) {
+    return std::pow(x, y);
+  } else if constexpr (std::is_same_v<V, bool>) {
+    return x || !y;
+  } else {
+    if (y < 0 && x != 1 && x != static_cast<V>(-1)) return 0;
+    V power = 1;
+    for (V base = x; y != 0; y = static_cast<V>(y / 2), base = Mul(base, base)) {
+      if (y % 2 != 0) power = Mul(power, base);
+    }
+    return power;
+  }
+}
+
+template <typename V>
+V RoundDown(V x) {
+  if constexpr (kReal<V>) return std::floor(x);
+  return x;
+}
+template <typename V>
+V RoundUp(V x) {
+  if constexpr (kReal<V>) return std::ceil(x);
+  return x;
+}
+template <typename V>
+V RoundToEven(V x) {
+  if constexpr (kReal<V>) return std::nearbyint(x);
+  return x;
+}
+
+}  // namespace hetnn::ops::vocabulary

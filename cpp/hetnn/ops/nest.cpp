@@ -1,0 +1,71 @@
+// Strides, and copying along them.
+#include "hetnn/ops/nest.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace hetnn::ops {
+namespace {
+
+// A square of this side stays in the first-level cache on both sides of a transposition.
+constexpr int64_t kTile = 32;
+
+// Two axes, of which `from` runs evenly along the first and `to` along the second.
+template <typename U>
+void transpose(const U* from, int64_t from_step, U* to, int64_t to_step, int64_t rows, int64_t columns) {
+  for (int64_t r0 = 0; r0 < rows; r0 += kTile) {
+    for (int64_t c0 = 0; c0 < columns; c0 += kTile) {
+      const int64_t r1 = std::min(rows, r0 + kTile), c1 = std::min(columns, c0 + kTile);
+      for (int64_t r = r0; r < r1; ++r)
+        for (int64_t c = c0; c < c1; ++c) to[r * to_step + c] = from[r + c * from_step];
+    }
+  }
+}
+
+}  // namespace
+
+Strides strides_of(std::span<const int64_t> shape) {
+  Strides out(shape.size(), 1);
+  for (size_t k = shape.size(); k-- > 1;) out[k - 1] = out[k] * shape[k];
+  return out;
+}
+
+Strides broadcast_strides(std::span<const int64_t> from, std::span<const int64_t> to) {
+  const Strides strides = strides_of(from);
+  Strides out(to.size(), 0);
+  const size_t offset = to.size() - from.size();
+  for (size_t k = 0; k < from.size(); ++k) out[offset + k] = from[k] == 1 ? 0 : strides[k];
+  return out;
+}
+
+void copy(const View& x, const Result& y) {
+  const int64_t bytes = x.elems() * dtype_bytes(x.dtype);
+  if (bytes > 0) std::memcpy(y.data, x.data, static_cast<size_t>(bytes));
+}
+
+void copy_strided(const View& x, int64_t first, const Strides& strides, const Result& y) {
+  if (y.elems() == 0) return;
+  visit_width(x.dtype, [&](auto zero) {
+    using U = decltype(zero);
+    const U* from = reinterpret_cast<const U*>(x.data) + first;
+    auto* to = reinterpret_cast<U*>(y.data);
+    std::vector<int64_t> dims = y.shape;
+    std::array<Strides, 2> walk = {strides_of(y.shape), strides};
+    detail::simplify(dims, walk);
+    const auto even = std::find(walk[1].begin(), walk[1].end(), 1);
+    if (even == walk[1].end() || even == walk[1].end() - 1) {
+      nest<2>(dims, walk, [=](int64_t at, int64_t source) { to[at] = from[source]; });
+      return;
+    }
+    // The last axis of y is not x's: both are walked evenly only in squares of the two.
+    const auto axis = static_cast<size_t>(even - walk[1].begin());
+    const int64_t rows = dims[axis], columns = dims.back();
+    const int64_t to_step = walk[0][axis], from_step = walk[1].back();
+    dims[axis] = 1;
+    dims.back() = 1;
+    nest<2>(dims, walk,
+            [=](int64_t at, int64_t source) { transpose(from + source, from_step, to + at, to_step, rows, columns); });
+  });
+}
+
+}  // namespace hetnn::ops

@@ -1,0 +1,52 @@
+// Code of the general processor: operator calls in order. The cpu backend writes it, the cpu executor reads it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hetnn/ops/op_def.h"
+#include "hetnn/program/program.h"
+
+namespace hetnn::program {
+
+/// An elementwise call fused behind another: it reads the running value, and at most one input of the command besides.
+struct Step {
+  const ops::OpDef* op = nullptr;
+  ops::Attrs attrs;
+  int32_t operand = -1;  // position among the command's inputs; -1: none
+  bool operator==(const Step&) const = default;
+};
+
+/// A call of an operator on buffers.
+struct Command {
+  const ops::OpDef* op = nullptr;
+  ops::Attrs attrs;
+  std::vector<int32_t> inputs;  // buffers: the operator's (absent ones -1), then the operands of the steps
+  std::vector<int32_t> outputs;
+  std::vector<Step> steps;
+  std::string variant;  // the kernel that computes it; empty: the operator's meaning
+  ops::Attrs options;   // what the variant was chosen with: integers and texts
+  std::string node;     // the source node, for traces and messages
+  bool operator==(const Command&) const = default;
+};
+
+/// Of the text that write_cpu_code makes.
+inline constexpr int64_t kCpuCodeVersion = 2;
+
+struct CpuCode {
+  std::vector<Command> commands;
+  bool operator==(const CpuCode&) const = default;
+};
+
+/// The type of the value in a buffer.
+ops::Type type_of(const Buffer& buffer);
+
+/// As bytes of kind "cpu".
+Code write_cpu_code(const CpuCode& code);
+
+/// From bytes, checked against the program whose buffers and symbols it names: every command infers the types of its
+/// output buffers. InvalidModel names `called` and the field; Unsupported an operator that is not known.
+CpuCode read_cpu_code(const Code& code, const Program& program, const std::string& called);
+
+}  // namespace hetnn::program

@@ -1,0 +1,50 @@
+// The constants of a program: bytes in pieces, so that what is added later leaves the earlier bytes where they are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace hetnn::program {
+
+inline constexpr int64_t kAlignment = 64;
+/// The first multiple of the alignment from `bytes` on.
+constexpr int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+/// Bytes that may be mapped from a file; `owner` keeps them alive.
+struct Blob {
+  std::shared_ptr<const void> owner;
+  std::span<const std::byte> bytes;
+};
+
+/// One space of bytes made of blobs, each beginning at a multiple of the alignment. Copies share the bytes. What
+/// belongs together lies in one blob.
+class Weights {
+ public:
+  Weights() = default;
+  explicit Weights(Blob blob) { append(std::move(blob)); }
+
+  /// Returns where the blob begins.
+  int64_t append(Blob blob);
+  int64_t size_bytes() const { return size_bytes_; }
+  /// Whether the range lies in one blob.
+  bool holds(int64_t offset_bytes, int64_t bytes) const;
+  /// A range that is held.
+  std::span<const std::byte> at(int64_t offset_bytes, int64_t bytes) const;
+  /// Writes all bytes from `begin_bytes` on, which is where a blob begins; zeros between blobs.
+  void copy_from(int64_t begin_bytes, std::byte* to) const;
+
+ private:
+  struct Piece {
+    int64_t offset_bytes;
+    Blob blob;
+  };
+  const Piece* piece_at(int64_t offset_bytes) const;
+
+  std::vector<Piece> pieces_;
+  int64_t size_bytes_ = 0;
+};
+
+}  // namespace hetnn::program

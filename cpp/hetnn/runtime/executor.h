@@ -1,0 +1,109 @@
+// What a kind of device brings to the runtime: reading its code, binding it to sizes, and visits to the device.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hetnn/base/tensor.h"
+#include "hetnn/kernels/kernel.h"
+#include "hetnn/program/program.h"
+#include "hetnn/runtime/event.h"
+
+namespace hetnn::runtime {
+
+struct BoundBuffer {
+  std::vector<int64_t> shape;
+  kernels::TensorView view;
+  int64_t size_bytes = 0;
+  int64_t arena_offset_bytes = -1;  // arena buffers only
+};
+
+struct CommandTime {
+  std::string node;
+  std::string kernel;
+  double start_us = 0;  // after the visit's start
+  double wall_us = 0;
+};
+
+/// What a device says of its last visit.
+struct DeviceTimes {
+  int64_t cycles = 0;
+  double simulated_us = 0;
+};
+
+/// Where every buffer of the program lies in a run.
+using Addresses = std::span<std::byte* const>;
+
+/// What a visit is started with.
+struct Launch {
+  std::vector<CommandTime>* commands = nullptr;  // null: commands are not timed
+};
+
+/// A subprogram's memory on its device and all else that a visit needs, so that visits allocate nothing. Serves one
+/// visit at a time: upload, start, download once the event is set. Where a visit did not end, its destructor waits.
+class Visit {
+ public:
+  virtual ~Visit() = default;
+  /// Of the memory that it holds.
+  virtual int64_t bytes() const { return 0; }
+  /// Hands over the inputs: copied, or read where they lie until the event is set.
+  virtual void upload(Addresses addresses) = 0;
+  /// Begins to compute, and sets `done` when the outputs may be downloaded: before it returns, or later.
+  virtual void start(const Launch& launch, Event& done) = 0;
+  virtual void download(Addresses addresses) = 0;
+  virtual DeviceTimes times() const { return {}; }
+};
+
+/// The buffers in use at one moment of a subprogram.
+struct Moment {
+  std::span<const int32_t> inputs, outputs;
+};
+
+/// Code for fixed sizes. Immutable; serves many visits at once.
+class BoundCode {
+ public:
+  virtual ~BoundCode() = default;
+  /// The subprogram's moments in order: buffers of the arena live from the first that names them to the last.
+  virtual std::vector<Moment> moments() const = 0;
+  /// Memory that visits to one device instance share, one visit after another.
+  virtual int64_t scratch_bytes() const { return 0; }
+  virtual std::unique_ptr<Visit> open(std::span<std::byte> scratch) const = 0;
+};
+
+/// What code is bound to. The buffers outlive what is bound.
+struct Sizes {
+  const Bindings& bindings;
+  const std::vector<BoundBuffer>& buffers;
+  int threads = 1;
+};
+
+/// The code of one subprogram, read and checked. Immutable.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  /// Null when there is no code for these sizes. Throws what devices throw for what they cannot serve.
+  virtual std::unique_ptr<const BoundCode> bind(const Sizes& sizes) const = 0;
+  /// The sizes that there is code for, for messages.
+  virtual std::vector<Bindings> bound_sizes() const { return {}; }
+};
+
+/// What an executor is loaded from. The program outlives the executor.
+struct Load {
+  const program::Program& program;
+  const program::Subprogram& subprogram;
+  std::string called;  // how messages call the subprogram
+};
+
+/// The executor of the kind that the code names; InvalidModel naming what is wrong with the code, or listing the kinds
+/// there are.
+std::unique_ptr<const Executor> load_executor(const Load& load);
+
+/// Adds a kind besides those of all_executors.inc.
+using ExecutorLoader = std::unique_ptr<const Executor> (*)(const Load& load);
+void register_executor(const std::string& kind, ExecutorLoader loader);
+
+}  // namespace hetnn::runtime

@@ -1,0 +1,273 @@
+// Runs the general processor's code: calls one after another, in one parallel region a visit.
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "hetnn/base/error.h"
+#include "hetnn/base/parallel.h"
+#include "hetnn/ops/meaning.h"
+#include "hetnn/program/cpu_code.h"
+#include "hetnn/runtime/executor.h"
+
+namespace hetnn::runtime {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double us(Clock::duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
+
+kernels::Params params_of(const ops::Call& call, const ops::Attrs& options) {
+  kernels::Params out = kernels::params_of(call);
+  for (const auto& [name, value] : options) {
+    if (const auto* text = std::get_if<std::string>(&value)) {
+      out.set(name, *text);
+    } else {
+      out.set(name, std::get<Dim>(value).value());
+    }
+  }
+  return out;
+}
+
+// A command for fixed sizes: a kernel, or the call whose meaning is run.
+struct BoundCommand {
+  const program::Command& command;
+  std::unique_ptr<const ops::BoundCall> call;
+  std::unique_ptr<const kernels::Kernel> kernel;  // null: the meaning computes it
+  bool serial = true;
+};
+
+// A meaning's results go where the program wants them.
+class InPlace final : public ops::Results {
+ public:
+  InPlace(const BoundCommand& command, const std::vector<std::byte*>& outputs) : command_(command), outputs_(outputs) {}
+  std::byte* allocate(size_t index, DType, std::span<const int64_t> shape) override {
+    const Shape made(shape.begin(), shape.end());
+    const Shape& planned = command_.call->call().output(index).shape;
+    if (made != planned) {
+      throw Unsupported(text(ops::describe(command_.call->call()), " writes ", to_string(made), " where ",
+                             to_string(planned), " was planned. Sizes that depend on values cannot be run."));
+    }
+    return outputs_[index];
+  }
+
+ private:
+  const BoundCommand& command_;
+  const std::vector<std::byte*>& outputs_;
+};
+
+class CpuBound;
+
+class CpuVisit final : public Visit {
+ public:
+  CpuVisit(const CpuBound& bound, std::span<std::byte> scratch);
+  void upload(Addresses addresses) override;
+  void start(const Launch& launch, Event& done) override;
+  void download(Addresses) override {}
+
+ private:
+  // Of one command. Kernels take what is there, meanings every input.
+  struct Pointers {
+    std::vector<const std::byte*> inputs;
+    std::vector<std::byte*> outputs;
+    std::vector<ops::View> views;
+  };
+  void run_alone(size_t index);
+  void run_share(int thread, SpinBarrier& barrier, std::vector<CommandTime>* times);
+
+  const CpuBound& bound_;
+  std::byte* const scratch_;
+  std::vector<Pointers> pointers_;  // of every command
+  std::exception_ptr failure_;      // of a meaning
+};
+
+class CpuBound final : public BoundCode {
+ public:
+  CpuBound(const program::Program& program, const program::CpuCode& code, const Sizes& sizes)
+      : threads_(sizes.threads), buffers_(sizes.buffers) {
+    for (const program::Command& command : code.commands) commands_.push_back(bound(program, command, sizes));
+    for (const BoundCommand& made : commands_) {
+      all_serial_ = all_serial_ && made.serial;
+      // A visit gets as many threads as are idle.
+      for (int threads = 1; made.kernel && threads <= (made.serial ? 1 : threads_); ++threads)
+        scratch_bytes_ = std::max(scratch_bytes_, made.kernel->scratch_bytes(threads));
+    }
+  }
+
+  std::vector<Moment> moments() const override {
+    std::vector<Moment> out;
+    for (const BoundCommand& c : commands_) out.push_back({c.command.inputs, c.command.outputs});
+    return out;
+  }
+  int64_t scratch_bytes() const override { return scratch_bytes_; }
+  std::unique_ptr<Visit> open(std::span<std::byte> scratch) const override {
+    return std::make_unique<CpuVisit>(*this, scratch);
+  }
+  const std::vector<BoundCommand>& commands() const { return commands_; }
+  const BoundBuffer& buffer(int32_t id) const { return buffers_[static_cast<size_t>(id)]; }
+  int threads() const { return all_serial_ ? 1 : threads_; }
+
+ private:
+  BoundCommand bound(const program::Program& program, const program::Command& command, const Sizes& sizes) const {
+    std::vector<ops::Type> types;
+    types.reserve(command.inputs.size());
+    ops::Call call{
+        .op = command.op, .inputs = {}, .outputs = {}, .attrs = command.attrs, .name = command.node, .loc = {}};
+    std::vector<kernels::TensorView> inputs, outputs;
+    std::vector<int> positions;  // among the kernel's inputs
+    const size_t own = command.inputs.size() - static_cast<size_t>(std::ranges::count_if(
+                                                   command.steps, [](const auto& step) { return step.operand >= 0; }));
+    for (size_t k = 0; k < command.inputs.size(); ++k) {
+      const int32_t id = command.inputs[k];
+      positions.push_back(id < 0 ? -1 : static_cast<int>(inputs.size()));
+      if (id >= 0) {
+        inputs.push_back(buffer(id).view);
+        types.push_back(program::type_of(program.buffers[static_cast<size_t>(id)]));
+      }
+      if (k < own) call.inputs.push_back({id < 0 ? nullptr : &types.back(), nullptr});
+    }
+    for (int32_t id : command.outputs) outputs.push_back(buffer(id).view);
+    BoundCommand out{command, std::make_unique<const ops::BoundCall>(call, sizes.bindings), nullptr};
+    const auto at_fault = [&](std::string_view what) {
+      throw InvalidModel(
+          text(ops::describe(call), " ", what, ". The file is damaged or was altered; compile the model again."));
+    };
+    if (command.variant.empty()) {
+      for (const auto& list : {inputs, outputs}) {
+        for (const kernels::TensorView& view : list) {
+          if (view.packed || view.layout != Layout::plain)
+            at_fault("is computed by its meaning on memory that is not plain");
+        }
+      }
+      if (!command.steps.empty()) at_fault("is computed by its meaning and has steps");
+      return out;
+    }
+    const kernels::Variant* variant = kernels::find_kernel(command.variant);
+    if (!variant) {
+      throw Unsupported(text("the executable uses the kernel '", command.variant,
+                             "', which this version of hetnn does not have. Compile the model again."));
+    }
+    std::vector<kernels::Step> steps;
+    for (const program::Step& step : command.steps) {
+      ops::Call follower{.op = step.op, .inputs = {}, .outputs = {}, .attrs = step.attrs, .name = {}, .loc = {}};
+      std::optional<kernels::Step> function = kernels::function_of(follower);
+      if (!function) at_fault(text("has a step ", step.op->name, ", which is no elementwise function"));
+      steps.push_back(std::move(*function));
+      if (step.operand >= 0) steps.back().input = positions[static_cast<size_t>(step.operand)];
+    }
+    const kernels::Params params = params_of(out.call->call(), command.options);
+    const kernels::KernelCall kernel_call{inputs, outputs, params, steps};
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      const bool weight = variant->is_weight && variant->is_weight(kernel_call, static_cast<int>(k));
+      if (inputs[k].packed != weight) at_fault(weight ? "reads a weight that is not packed" : "reads a packed weight");
+    }
+    out.kernel = variant->create(kernel_call);
+    out.serial = out.kernel->serial();
+    return out;
+  }
+
+  const int threads_;
+  const std::vector<BoundBuffer>& buffers_;
+  bool all_serial_ = true;
+  int64_t scratch_bytes_ = 0;
+  std::vector<BoundCommand> commands_;
+};
+
+CpuVisit::CpuVisit(const CpuBound& bound, std::span<std::byte> scratch) : bound_(bound), scratch_(scratch.data()) {
+  for (const BoundCommand& c : bound.commands()) {
+    Pointers& made = pointers_.emplace_back();
+    made.outputs.resize(c.command.outputs.size());
+    for (const int32_t id : c.command.inputs) {
+      if (id >= 0) made.inputs.push_back(nullptr);
+      if (!c.kernel)
+        made.views.push_back(id < 0 ? ops::View()
+                                    : ops::View(bound.buffer(id).view.dtype, bound.buffer(id).shape, nullptr));
+    }
+  }
+}
+
+void CpuVisit::upload(Addresses addresses) {
+  for (size_t c = 0; c < pointers_.size(); ++c) {
+    const program::Command& command = bound_.commands()[c].command;
+    Pointers& pointers = pointers_[c];
+    size_t present = 0;
+    for (size_t k = 0; k < command.inputs.size(); ++k) {
+      if (command.inputs[k] < 0) continue;
+      const std::byte* from = addresses[static_cast<size_t>(command.inputs[k])];
+      pointers.inputs[present++] = from;
+      if (!pointers.views.empty()) pointers.views[k].data = from;
+    }
+    for (size_t k = 0; k < command.outputs.size(); ++k)
+      pointers.outputs[k] = addresses[static_cast<size_t>(command.outputs[k])];
+  }
+}
+
+void CpuVisit::start(const Launch& launch, Event& done) {
+  parallel_region_up_to(bound_.threads(),
+                        [&](int thread, SpinBarrier& barrier) { run_share(thread, barrier, launch.commands); });
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  done.set();
+}
+
+void CpuVisit::run_alone(size_t index) {
+  const BoundCommand& command = bound_.commands()[index];
+  Pointers& pointers = pointers_[index];
+  if (command.kernel) {
+    SpinBarrier alone(1);
+    command.kernel->run({0, 1, alone, scratch_}, pointers.inputs.data(), pointers.outputs.data());
+  } else if (!failure_) {
+    // The other threads wait at barriers, so an error is kept until all are through.
+    try {
+      InPlace results(command, pointers.outputs);
+      ops::evaluate(command.call->call(), pointers.views, results);
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+  }
+}
+
+// A thread's share of every command. A serial command is thread 0's alone, and needs a barrier only towards commands
+// that the others take part in.
+void CpuVisit::run_share(int thread, SpinBarrier& barrier, std::vector<CommandTime>* times) {
+  const int threads = barrier.threads();
+  const auto visit_begin = times ? Clock::now() : Clock::time_point();
+  bool all_here = true;  // every thread has seen what was written so far
+  for (size_t k = 0; k < pointers_.size(); ++k) {
+    const BoundCommand& command = bound_.commands()[k];
+    const auto begin = times ? Clock::now() : Clock::time_point();
+    if (command.serial) {
+      if (thread == 0) run_alone(k);
+      all_here = false;
+    } else {
+      if (!all_here && threads > 1) barrier.arrive_and_wait();
+      command.kernel->run({thread, threads, barrier, scratch_}, pointers_[k].inputs.data(),
+                          pointers_[k].outputs.data());
+      if (threads > 1) barrier.arrive_and_wait();
+      all_here = true;
+    }
+    if (times && thread == 0) {
+      times->push_back({command.command.node,
+                        std::string(command.kernel ? command.command.variant : command.command.op->name),
+                        us(begin - visit_begin), us(Clock::now() - begin)});
+    }
+  }
+}
+
+class CpuExecutor final : public Executor {
+ public:
+  explicit CpuExecutor(const Load& load)
+      : program_(load.program), code_(program::read_cpu_code(load.subprogram.code, load.program, load.called)) {}
+  std::unique_ptr<const BoundCode> bind(const Sizes& sizes) const override {
+    return std::make_unique<CpuBound>(program_, code_, sizes);
+  }
+
+ private:
+  const program::Program& program_;
+  const program::CpuCode code_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Executor> load_cpu(const Load& load) { return std::make_unique<CpuExecutor>(load); }
+
+}  // namespace hetnn::runtime

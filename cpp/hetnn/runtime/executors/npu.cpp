@@ -1,0 +1,149 @@
+// Runs the NPU's code on a simulated machine: one variant for each value of the symbols.
+#include <algorithm>
+
+#include "hetnn/base/error.h"
+#include "hetnn/npu/code.h"
+#include "hetnn/npu/spec.h"
+#include "hetnn/program/validate.h"
+#include "hetnn/runtime/executor.h"
+#include "hetnn/runtime/layout_copy.h"
+#include "hetnn/sim/machine.h"
+
+namespace hetnn::runtime {
+namespace {
+
+// One machine with a variant loaded.
+class NpuVisit final : public Visit {
+ public:
+  NpuVisit(const npu::Variant& variant, const std::vector<BoundBuffer>& buffers, sim::Machine machine)
+      : variant_(variant), buffers_(buffers), machine_(std::move(machine)) {}
+
+  int64_t bytes() const override { return machine_.bytes(); }
+  void upload(Addresses addresses) override {
+    for (const npu::Port& port : variant_.inputs) {
+      const auto id = static_cast<size_t>(port.buffer);
+      copy_value(port.dtype, buffers_[id].shape, addresses[id], outside(buffers_[id]), place(port),
+                 inside(port, buffers_[id]));
+    }
+  }
+  void start(const Launch&, Event& done) override {
+    machine_.run();
+    done.set();
+  }
+  void download(Addresses addresses) override {
+    for (const npu::Port& port : variant_.outputs) {
+      const auto id = static_cast<size_t>(port.buffer);
+      copy_value(port.dtype, buffers_[id].shape, place(port), inside(port, buffers_[id]), addresses[id],
+                 outside(buffers_[id]));
+    }
+  }
+  DeviceTimes times() const override { return {machine_.timing().cycles, machine_.seconds() * 1e6}; }
+
+ private:
+  std::byte* place(const npu::Port& port) { return machine_.arena() + port.offset_bytes; }
+  static MapLayout outside(const BoundBuffer& buffer) { return {buffer.view.layout, buffer.view.pitch_elems}; }
+  // The machine's memory is dense.
+  static MapLayout inside(const npu::Port& port, const BoundBuffer& buffer) {
+    return {port.layout, buffer.shape.size() == 4 ? buffer.shape[1] : 0};
+  }
+
+  const npu::Variant& variant_;
+  const std::vector<BoundBuffer>& buffers_;
+  sim::Machine machine_;
+};
+
+class NpuBound final : public BoundCode {
+ public:
+  NpuBound(const Load& load, const npu::Code& code, const npu::Variant& variant,
+           const std::vector<BoundBuffer>& buffers)
+      : load_(load), code_(code), variant_(variant), buffers_(buffers) {}
+
+  std::vector<Moment> moments() const override { return {{load_.subprogram.inputs, load_.subprogram.outputs}}; }
+  std::unique_ptr<Visit> open(std::span<std::byte>) const override {
+    const program::Weights& weights = load_.program.weights;
+    const auto words = weights.at(variant_.words_offset_bytes, variant_.word_count * 8);
+    std::vector<std::span<const std::byte>> constants;
+    constants.reserve(code_.constants.size());
+    for (const npu::Constant& c : code_.constants) constants.push_back(weights.at(c.offset_bytes, c.size_bytes));
+    return std::make_unique<NpuVisit>(
+        variant_, buffers_,
+        sim::Machine(npu::parse_spec(code_.spec_json, load_.subprogram.device),
+                     {reinterpret_cast<const uint64_t*>(words.data()), static_cast<size_t>(variant_.word_count)},
+                     constants, variant_.dram_bytes));
+  }
+
+ private:
+  const Load& load_;
+  const npu::Code& code_;
+  const npu::Variant& variant_;
+  const std::vector<BoundBuffer>& buffers_;
+};
+
+class NpuExecutor final : public Executor {
+ public:
+  explicit NpuExecutor(const Load& load)
+      : load_(load), code_(npu::read_code(load.subprogram.code.as_text(npu::kCodeVersion, load.called), load.called)) {
+    const program::References references(load.program, load.called);
+    for (size_t k = 0; k < code_.constants.size(); ++k)
+      references.in_weights(code_.constants[k].offset_bytes, code_.constants[k].size_bytes, text("constants[", k, "]"));
+    for (size_t k = 0; k < code_.variants.size(); ++k) check(code_.variants[k], text("variants[", k, "]"), references);
+  }
+
+  std::unique_ptr<const BoundCode> bind(const Sizes& sizes) const override {
+    auto at = std::find_if(code_.variants.begin(), code_.variants.end(),
+                           [&](const npu::Variant& variant) { return variant.bindings == sizes.bindings; });
+    if (at == code_.variants.end()) return nullptr;
+    return std::make_unique<NpuBound>(load_, code_, *at, sizes.buffers);
+  }
+  std::vector<Bindings> bound_sizes() const override {
+    std::vector<Bindings> out;
+    for (const npu::Variant& variant : code_.variants) out.push_back(variant.bindings);
+    return out;
+  }
+
+ private:
+  void check(const npu::Variant& v, const std::string& field, const program::References& references) const {
+    const program::Subprogram& s = load_.subprogram;
+    constexpr int64_t kMost = int64_t{1} << 40;
+    references.check(v.word_count >= 0 && v.word_count < kMost, field, text("word_count is ", v.word_count));
+    references.in_weights(v.words_offset_bytes, v.word_count * 8, field + ".words");
+    references.check(v.dram_bytes >= 0 && v.dram_bytes < kMost, field, text("dram_bytes is ", v.dram_bytes));
+    references.check(v.inputs.size() == s.inputs.size() && v.outputs.size() == s.outputs.size(), field,
+                     "its ports are not the subprogram's");
+    for (const Symbol& symbol : load_.program.symbols)
+      references.check(v.bindings.contains(symbol.name), field + ".bindings",
+                       text("the symbol '", symbol.name, "' has no value"));
+    for (size_t k = 0; k < v.inputs.size(); ++k) check(v, v.inputs[k], s.inputs[k], field, references);
+    for (size_t k = 0; k < v.outputs.size(); ++k) check(v, v.outputs[k], s.outputs[k], field, references);
+  }
+
+  void check(const npu::Variant& v, const npu::Port& p, int32_t buffer, const std::string& field,
+             const program::References& references) const {
+    references.check(p.buffer == buffer, field, text("port of buffer ", p.buffer, " where ", buffer, " is wanted"));
+    const program::Buffer& b = load_.program.buffers[static_cast<size_t>(buffer)];
+    references.check(
+        p.dtype == b.dtype, field,
+        text("'", b.name, "' holds ", dtype_name(b.dtype), " outside and ", dtype_name(p.dtype), " inside"));
+    const std::vector<int64_t> shape = evaluate(b.shape, v.bindings);
+    // Values of other ranks are copied as one block, so both sides must be dense.
+    references.check(shape.size() == 4 || (p.layout == Layout::plain && b.layout == Layout::plain), field,
+                     text("'", b.name, "' has layout nhwc with rank ", shape.size()));
+    int64_t bytes = dtype_bytes(p.dtype);
+    for (const int64_t dim : shape) {
+      references.check(dim >= 0 && (dim == 0 || bytes <= v.dram_bytes / dim), field,
+                       text("'", b.name, "' is larger than the accelerator's memory"));
+      bytes *= dim;
+    }
+    references.check(p.offset_bytes >= 0 && bytes <= v.dram_bytes && p.offset_bytes <= v.dram_bytes - bytes, field,
+                     text("'", b.name, "' lies outside the accelerator's memory"));
+  }
+
+  const Load load_;
+  const npu::Code code_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Executor> load_npu(const Load& load) { return std::make_unique<NpuExecutor>(load); }
+
+}  // namespace hetnn::runtime

@@ -1,0 +1,110 @@
+// The NPU's executor: what code it refuses, and how it says so.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "hetnn/base/error.h"
+#include "hetnn/npu/code.h"
+#include "hetnn/program/cpu_code.h"
+#include "hetnn/runtime/executor.h"
+
+namespace hetnn::runtime {
+namespace {
+
+// One subgraph of maps [1,3,h,4], with a stream for h = 2.
+program::Program example() {
+  const Dim h = Dim::symbol("h");
+  program::Program p;
+  p.symbols = {{"h", 1, 64, 8}};
+  p.buffers = {{.name = "t", .shape = {1, 3, h, 4}, .layout = Layout::nhwc, .pitch = 16},
+               {.name = "u", .shape = {1, 3, h, 4}, .layout = Layout::nhwc, .pitch = 3}};
+  p.subprograms = {{"npu0", "npu", {0}, {1}, {}, {}}};
+  auto bytes = std::make_shared<const std::vector<std::byte>>(256);
+  p.weights = program::Weights({bytes, *bytes});
+  return p;
+}
+
+npu::Code code() {
+  return {"{}",
+          {{64, 8}},
+          {{.bindings = {{"h", 2}},
+            .words_offset_bytes = 128,
+            .word_count = 4,
+            .dram_bytes = 256,
+            .sram_peak_bytes = 32,
+            .cycles = 99,
+            .inputs = {{0, 0, DType::f32, Layout::nhwc}},
+            .outputs = {{1, 128, DType::f32, Layout::nhwc}},
+            .layers = {{"conv", "conv2d", 0, 4, 99, 64, 1000}}}}};
+}
+
+TEST(NpuCode, ReadsBackWhatWasWritten) { EXPECT_EQ(npu::read_code(npu::write_code(code()), "npu0"), code()); }
+
+TEST(NpuExecutor, NamesTheSizesItHas) {
+  program::Program p = example();
+  p.subprograms[0].code = program::Code::of_text("npu", npu::kCodeVersion, npu::write_code(code()));
+  const auto executor = load_executor({p, p.subprograms[0], "npu0"});
+  EXPECT_EQ(executor->bound_sizes(), std::vector<Bindings>({{{"h", 2}}}));
+  const Bindings other = {{"h", 3}};
+  EXPECT_EQ(executor->bind({other, {}, 1}), nullptr);
+}
+
+TEST(NpuExecutor, NamesWhatMakesNoSense) {
+  struct Forgery {
+    const char* from;
+    const char* to;
+    const char* message;
+  };
+  for (const Forgery& f : std::vector<Forgery>{
+           {R"("constants":[[64,8]])", R"("constants":[[192,80]])", "constants[0]: bytes [192"},
+           {R"("constants":[[64,8]])", R"("constants":[[65,8]])", "no multiple of 64"},
+           {R"("constants":[[64,8]])", R"("constants":[[64]])", "npu0.constants[0]: expected [offset, bytes]"},
+           {R"("word_count":4)", R"("word_count":400)", "words: bytes [128"},
+           {R"("word_count":4)", R"("word_count":-1)", "word_count is -1"},
+           {R"("dram_bytes":256)", R"("dram_bytes":100)", "lies outside the accelerator's memory"},
+           {R"("bindings":{"h":2})", R"("bindings":{"h":2000000000000})", "larger than the accelerator's memory"},
+           {R"("bindings":{"h":2})", R"("bindings":{})", "bindings: the symbol 'h' has no value"},
+           {R"("buffer":1,)", R"("buffer":0,)", "port of buffer 0 where 1 is wanted"},
+           {R"("offset_bytes":128,"dtype":"f32")", R"("offset_bytes":128,"dtype":"i8")",
+            "holds f32 outside and i8 inside"},
+           {R"("variants":[{)", R"("variants":[{"tilt":1,)", "npu0.variants[0]: key 'tilt' is unknown"},
+           {R"({"spec")", R"({spec)", "npu0: its code is no JSON"},
+       }) {
+    std::string json = npu::write_code(code());
+    json.replace(json.find(f.from), std::string(f.from).size(), f.to);
+    program::Program p = example();
+    p.subprograms[0].code = program::Code::of_text("npu", npu::kCodeVersion, json);
+    EXPECT_THAT(
+        [&] {
+          load_executor({p, p.subprograms[0], "npu0"});
+        },
+        testing::ThrowsMessage<InvalidModel>(testing::HasSubstr(f.message)))
+        << f.to;
+  }
+}
+
+TEST(Executors, NameTheKindsThereAre) {
+  program::Program p = example();
+  p.subprograms[0].code.kind = "tpu";
+  EXPECT_THAT(
+      [&] {
+        load_executor({p, p.subprograms[0], "tpu0"});
+      },
+      testing::ThrowsMessage<InvalidModel>(
+          testing::HasSubstr("tpu0: its code is for a device of kind 'tpu'; the kinds that run here are cpu, "
+                             "npu, null. Compile for one of them.")));
+}
+
+TEST(Executors, RefuseCodeOfAnotherVersion) {
+  for (const auto& [kind, version] : {std::pair{"cpu", program::kCpuCodeVersion}, {"npu", npu::kCodeVersion}}) {
+    program::Program p = example();
+    p.subprograms[0].code = {.kind = kind, .version = 99, .bytes = {}};
+    EXPECT_THAT(
+        [&] {
+          load_executor({p, p.subprograms[0], "sub"});
+        },
+        testing::ThrowsMessage<InvalidModel>(testing::HasSubstr(text("sub: its code for '", kind, "' is of version 99; this version of hetnn reads ", version))));
+  }
+}
+
+}  // namespace
+}  // namespace hetnn::runtime

@@ -1,0 +1,92 @@
+"""The registry of importers: a name stands in an operator's file or has a rule, never both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import hetnn
+from hetnn.errors import InternalError
+from hetnn.importers import import_model
+from hetnn.importers.registry import TORCH, Front
+from hetnn.importers.torch_rules import DTYPES
+
+
+def test_no_rule_shadows_a_row() -> None:
+    assert DTYPES  # the rules are there
+    assert len(TORCH.rows) > 50
+    assert len(TORCH.rules) > 50
+    assert TORCH.shadowed() == []
+
+
+def test_every_torch_name_is_an_overload_of_this_torch() -> None:
+    for name in (*TORCH.rows, *TORCH.rules):
+        _, packet, overload = name.split(".")
+        assert overload in getattr(torch.ops.aten, packet).overloads(), name
+
+
+def test_a_name_has_one_rule() -> None:
+    front: Front[Any] = Front("torch")
+    front.rule("aten.twice.default")(lambda call: call)
+    with pytest.raises(InternalError, match=r"torch 'aten\.twice\.default' has two rules; a name has one"):
+        front.rule("aten.twice.default")(lambda call: call)
+
+
+def test_a_rule_beside_a_row_is_named() -> None:
+    front: Front[Any] = Front("torch")
+    front.rule("aten.relu.default")(lambda call: call)
+    assert front.shadowed() == ["aten.relu.default"]
+
+
+class Chosen(nn.Module):
+    def forward(self, condition: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return torch.where(condition > 0, a, b)
+
+
+def test_where_promotes_both_of_its_operands() -> None:
+    inputs = torch.tensor([1.0, -1.0, 2.0]), torch.tensor([True, True, False]), torch.tensor([0.5, 1.5, 2.5])
+    exe = hetnn.compile(torch.export.export(Chosen(), inputs))
+    torch.testing.assert_close(exe(*inputs), Chosen()(*inputs))
+
+
+class Logical(nn.Module):
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        return torch.logical_and(a, b), torch.logical_or(a, b), torch.logical_xor(a, b)
+
+
+@pytest.mark.parametrize("dtypes", [(torch.float32, torch.float32), (torch.bool, torch.float32), (torch.int64,) * 2])
+def test_logical_operators_take_any_type(dtypes: tuple[torch.dtype, torch.dtype]) -> None:
+    inputs = torch.tensor([0, 1, 0, 2]).to(dtypes[0]), torch.tensor([0, 0, 3, 4]).to(dtypes[1])
+    for mine, wanted in zip(
+        hetnn.compile(torch.export.export(Logical(), inputs))(*inputs), Logical()(*inputs), strict=True
+    ):
+        torch.testing.assert_close(mine, wanted)
+
+
+class OfIntegers(nn.Module):
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> list[torch.Tensor]:
+        leaving = [torch.exp(a), torch.sqrt(b), torch.sigmoid(a), torch.reciprocal(b), torch.erfc(a), a / b, a**0.5]
+        return [*leaving, torch.abs(a), torch.floor(a), torch.logical_not(a), torch.clamp(a, min=0.5), a**2]
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8])
+def test_integers_become_reals_where_torch_promotes_them(dtype: torch.dtype) -> None:
+    inputs = torch.tensor([0, 1, 7]).to(dtype), torch.tensor([1, 4, 9]).to(dtype)
+    for mine, wanted in zip(
+        hetnn.compile(torch.export.export(OfIntegers(), inputs))(*inputs), OfIntegers()(*inputs), strict=True
+    ):
+        torch.testing.assert_close(mine, wanted)
+
+
+class Unknown(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.special.bessel_j0(torch.cumsum(x, 0))
+
+
+def test_what_reads_an_unknown_operator_is_named_too() -> None:
+    program = torch.export.export(Unknown(), (torch.ones(3),))
+    with pytest.raises(hetnn.Unsupported, match=r"aten\.cumsum\.default(.|\n)*aten\.special_bessel_j0\.default"):
+        import_model(program)

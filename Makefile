@@ -16,13 +16,13 @@ CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 .PHONY: help setup build demo test tiny cpp-test python-test lint tidy asan ubsan tsan fuzz fuzz-plan bench bench-plan docs \
-        stubs wheel new-op new-pass notebooks clean
+        stubs wheel new-op new-pass notebooks stories clean
 
 help:
 	@echo "make demo       detect faces on a photo, three networks compiled for cpu+relu-only"
 	@echo "make test       lint, C++ tests, Python tests"
 	@echo "make tiny       the quick part of the tests, under a minute"
-	@echo "also: setup build lint tidy asan ubsan tsan fuzz fuzz-plan bench bench-plan docs stubs wheel notebooks"
+	@echo "also: setup build lint tidy asan ubsan tsan fuzz fuzz-plan bench bench-plan docs stubs wheel notebooks stories"
 	@echo "      new-op new-pass"
 
 # Set-up, in steps that are done once each.
@@ -73,6 +73,10 @@ python-test: $(STAMPS)/install
 
 tiny: $(STAMPS)/install
 	$(PY) -m pytest -q -m "not slow" tests/python/tiny tests/python/house tests/python/errors
+
+# How many files it takes to add an operator, a device, a pass, a rule; on a copy of the tree under build/stories.
+stories: $(STAMPS)/requirements
+	$(PY) tools/stories.py
 
 notebooks: $(STAMPS)/install
 	$(PY) -m pytest -q tests/python/notebooks

@@ -38,8 +38,9 @@ std::vector<runtime::Argument> arguments_of(const std::vector<py::array>& inputs
 py::list times_of(const runtime::RunTimes& times) {
   py::list rows;
   for (const auto& row : times.subprograms) {
-    rows.append(py::dict(py::arg("name") = row.name, py::arg("device") = row.device, py::arg("wall_us") = row.wall_us,
-                         py::arg("cycles") = row.cycles, py::arg("simulated_us") = row.simulated_us));
+    rows.append(py::dict(py::arg("name") = row.name, py::arg("device") = row.device, py::arg("start_us") = row.start_us,
+                         py::arg("wall_us") = row.wall_us, py::arg("cycles") = row.cycles,
+                         py::arg("simulated_us") = row.simulated_us));
   }
   return rows;
 }
@@ -47,7 +48,8 @@ py::list times_of(const runtime::RunTimes& times) {
 py::list commands_of(const runtime::RunTimes& times) {
   py::list rows;
   for (const auto& row : times.commands) {
-    rows.append(py::dict(py::arg("node") = row.node, py::arg("kernel") = row.kernel, py::arg("wall_us") = row.wall_us));
+    rows.append(py::dict(py::arg("node") = row.node, py::arg("kernel") = row.kernel, py::arg("start_us") = row.start_us,
+                         py::arg("wall_us") = row.wall_us));
   }
   return rows;
 }
@@ -88,7 +90,8 @@ void refuse_overlap(const std::vector<py::array>& outputs, const std::vector<py:
 }
 
 // Runs on arrays in the model's order; makes the outputs, or writes those given.
-py::tuple run(Executable& executable, const std::vector<py::array>& given, const py::object& out, bool time_commands) {
+py::tuple run(Executable& executable, const std::vector<py::array>& given, const py::object& out, bool time_commands,
+              runtime::Session* session, bool overlap) {
   std::vector<py::array> inputs;
   inputs.reserve(given.size());
   for (const py::array& array : given) {
@@ -123,12 +126,13 @@ py::tuple run(Executable& executable, const std::vector<py::array>& given, const
   to.reserve(outputs.size());
   for (const py::array& array : inputs) from.push_back(static_cast<const std::byte*>(array.data()));
   for (py::array& array : outputs) to.push_back(static_cast<std::byte*>(array.mutable_data()));
-  runtime::RunTimes times;
+  auto times = std::make_unique<runtime::RunTimes>();
   {
     const py::gil_scoped_release release;
-    executable.run(bindings, from, to, &times, time_commands);
+    executable.run(bindings, from, to,
+                   {.session = session, .overlap = overlap, .times = times.get(), .time_commands = time_commands});
   }
-  return py::make_tuple(outputs, times_of(times), commands_of(times));
+  return py::make_tuple(outputs, std::move(times));
 }
 
 py::list ports(const program::Program& program, const std::vector<program::Port>& list) {
@@ -146,6 +150,12 @@ py::list ports(const program::Program& program, const std::vector<program::Port>
 }  // namespace
 
 void bind_runtime_executable(py::module_& m) {
+  py::class_<runtime::RunTimes>(m, "RunTimes", "The times of one run, in us from its start.")
+      .def("subprograms", &times_of, "A row a subprogram.")
+      .def("commands", &commands_of, "A row a kernel of the cpu, where they were timed.");
+  py::class_<runtime::Session>(m, "Session", "The states of one user of a program.")
+      .def("reset", &runtime::Session::reset, py::call_guard<py::gil_scoped_release>(),
+           "Gives every state its initial value again.");
   py::class_<Executable>(m, "Executable", "A loaded program. Thread-safe.")
       .def(py::init([](const py::bytes& image, int threads) {
              return std::make_unique<Executable>(blob_of(image), threads);
@@ -153,7 +163,8 @@ void bind_runtime_executable(py::module_& m) {
            py::arg("image"), py::arg("threads") = 0)
       .def_static("load", &Executable::load, py::arg("path"), py::arg("threads") = 0, "Maps a .hetnn file.")
       .def("run", &run, py::arg("inputs"), py::arg("out") = py::none(), py::arg("time_commands") = false,
-           "(outputs, subprogram times, command times) for contiguous arrays in the model's order.")
+           py::arg("session") = nullptr, py::arg("overlap") = true,
+           "(outputs, times) for contiguous arrays in the model's order.")
       .def(
           "save", [](const Executable& e, const std::string& path) { program::write_file(path, e.image()); },
           py::arg("path"), py::call_guard<py::gil_scoped_release>(),
@@ -179,8 +190,13 @@ void bind_runtime_executable(py::module_& m) {
           py::arg("compile"),
           "`compile(bindings, weights_bytes)` returns the image of what code for those sizes adds to the weights there "
           "are.")
+      .def("session", &Executable::session, "States for one more user.")
       .def("reset", &Executable::reset, py::call_guard<py::gil_scoped_release>(),
-           "Gives every state its initial value again.")
+           "Gives every state of the runs without a session its initial value again.")
+      .def("keep_at_most", &Executable::keep_at_most, py::arg("bytes"), py::call_guard<py::gil_scoped_release>(),
+           "Bounds the memory that idle runs keep for those to come; one run's is always kept.")
+      .def("kept_bytes", &Executable::kept_bytes, py::call_guard<py::gil_scoped_release>(),
+           "Bytes of memory that idle runs keep.")
       .def_property_readonly(
           "states",
           [](const Executable& e) {
@@ -189,21 +205,6 @@ void bind_runtime_executable(py::module_& m) {
             return out;
           },
           "Names of what the model keeps from run to run.")
-      .def(
-          "set_interpreter",
-          [](Executable& e, const std::function<py::list(const py::str&, const py::list&)>& interpret) {
-            e.set_interpreter([interpret](std::string_view graph, std::span<const Tensor> inputs) {
-              const py::gil_scoped_acquire gil;
-              py::list arrays;
-              for (const Tensor& tensor : inputs) arrays.append(array_of(tensor));
-              std::vector<Tensor> out;
-              for (const py::handle result : interpret(py::str(graph.data(), graph.size()), arrays))
-                out.push_back(tensor_of(py::reinterpret_borrow<py::array>(result)));
-              return out;
-            });
-          },
-          py::arg("interpret"),
-          "`interpret(graph text, arrays)` returns the outputs of subgraphs for the reference device.")
       .def_property_readonly("report_json", [](const Executable& e) { return e.program()->report_json; })
       .def_property_readonly("target_json", [](const Executable& e) { return e.program()->target_json; })
       .def_property_readonly(

@@ -22,7 +22,8 @@ set(JSON_BuildTests OFF)
 hetnn_dependency(Eigen3 Eigen3::Eigen 3.4 https://gitlab.com/libeigen/eigen/-/archive/3.4.0/eigen-3.4.0.tar.gz)
 hetnn_dependency(nlohmann_json nlohmann_json::nlohmann_json 3.10
                  https://github.com/nlohmann/json/releases/download/v3.11.3/json.tar.xz)
-find_package(OpenMP REQUIRED COMPONENTS CXX)
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
 
 # Debian ships Highway with a pkg-config file only, so look for its header and library before fetching.
 find_package(hwy QUIET)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 MAX_LINES = 800
 SOURCES = {".h", ".cpp", ".inc", ".py"}
 FOLDERS = ("cpp", "bindings", "python", "tests", "tools", "benchmarks", "examples")
+TRAITS = Path("cpp/hetnn/ops/op_def.h")
 SHAPELESS_NAMES = {"utils", "util", "common", "manager", "info", "misc", "helpers"}
 
 _FLOOR = re.compile(
@@ -23,6 +24,9 @@ _FLOOR = re.compile(
 )
 _INCLUDE = re.compile(r'^\s*#\s*include\s*[<"](?P<path>[^>"]+)[>"]', re.MULTILINE)
 _MARK = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+_LITERAL = re.compile(r'"(?P<text>(?:[^"\\]|\\.)*)"')
+_TRAITS = re.compile(r"enum class Trait[^{]*\{(?P<traits>[^}]*)\}")
+_TRAIT_ROW = re.compile(r'\{\s*(?:\w+::)*Trait::(\w+),\s*"(\w+)"')
 _BANNER = re.compile(r"^\s*(//|#)\s*[-=*#/]{8,}")
 
 
@@ -45,11 +49,7 @@ _JSON_HEADERS = {Path("cpp/hetnn/base/json_fields.h"), Path("cpp/hetnn/base/json
 
 
 def _json_file(path: Path) -> bool:
-    return (
-        path.name.endswith("_json.cpp")
-        or path in _JSON_HEADERS
-        or path.is_relative_to("tests")
-    )
+    return path.name.endswith("_json.cpp") or path in _JSON_HEADERS or path.is_relative_to("tests")
 
 
 FENCES = [
@@ -124,22 +124,43 @@ def check_shape(path: Path, text: str) -> Iterator[str]:
             yield f"{path}:{number}: a banner: {line.strip()[:40]}"
 
 
-def check_op_names(path: Path, text: str, ops: list[str]) -> Iterator[str]:
-    """No operator's name is compared outside the operators' own floor; kernels have names of their own."""
-    if not ops or path.parts[:2] != ("cpp", "hetnn") or path.parts[2] in ("ops", "kernels"):
+def check_op_names(path: Path, text: str, ops: set[str]) -> Iterator[str]:
+    """Operators are named in their own files, by their kernels and in rules; JSON has words of its own."""
+    if path.parts[:2] != ("cpp", "hetnn") or path.parts[2] in ("ops", "kernels", "passes") or _json_file(path):
         return
-    names = "|".join(ops)
-    for match in re.finditer(rf'[=!]=\s*"({names})"|"({names})"\s*[=!]=', text):
-        line = text.count("\n", 0, match.start()) + 1
-        yield f"{path}:{line}: compares the operator name {match[0]}; ask a trait of the operator instead"
+    for number, line in enumerate(text.splitlines(), 1):
+        for match in _LITERAL.finditer(line.split("//")[0]):
+            if match["text"] in ops:
+                yield f"{path}:{number}: names the operator '{match['text']}'; ask a trait of the operator instead"
+
+
+def check_traits(path: Path, text: str) -> Iterator[str]:
+    """Traits have their names in one table, beside the enumeration, and each has one row."""
+    rows = _TRAIT_ROW.findall(text)
+    if path != TRAITS:
+        if rows:
+            yield f"{path}: gives Trait::{rows[0][0]} a name; the table of traits in {TRAITS} does that"
+        return
+    listed = _TRAITS.search(text)
+    traits = re.findall(r"^\s*(\w+) = \d+,", listed["traits"], re.MULTILINE) if listed else []
+    for name in sorted({*traits, *(trait for trait, _ in rows)}):
+        if [named for trait, named in rows if trait == name] != [name] or traits.count(name) != 1:
+            yield f"{path}: Trait::{name} must have one row in the table of traits, with its own name"
+
+
+def check_tests(root: Path, floors: Iterable[str]) -> Iterator[str]:
+    """Every floor has a folder of tests of its own."""
+    for floor in floors:
+        if (root / "cpp/hetnn" / floor).is_dir() and not any((root / "tests/cpp" / floor).rglob("*.cpp")):
+            yield f"tests/cpp/{floor}: the floor {floor} has no tests"
 
 
 def check(root: Path) -> list[str]:
     """Every problem below `root`, in the order of paths."""
     floors = read_floors((root / "CMakeLists.txt").read_text(encoding="utf-8"))
     all_ops = root / "cpp/hetnn/ops/all_ops.inc"
-    ops = sorted(re.findall(r"^HETNN_OP\((\w+)\)", all_ops.read_text(), re.MULTILINE)) if all_ops.exists() else []
-    problems: list[str] = []
+    ops = set(re.findall(r"^HETNN_OP\((\w+)\)", all_ops.read_text(), re.MULTILINE)) if all_ops.exists() else set()
+    problems = list(check_tests(root, floors))
     for folder in FOLDERS:
         for file in sorted((root / folder).rglob("*")):
             path = file.relative_to(root)
@@ -150,6 +171,7 @@ def check(root: Path) -> list[str]:
             if file.suffix != ".py":
                 problems += check_includes(path, text, floors)
                 problems += check_op_names(path, text, ops)
+                problems += check_traits(path, text)
     return problems
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,51 @@ def operators_page() -> str:
     return f"# Operators\n\n{NOTICE} Each comes from one file under `cpp/hetnn/ops/`.\n\n{table}\n\n{sections}\n"
 
 
+def models_page() -> str:
+    """What is taken of torch and ONNX: by a row of an operator's file, by a rule, by the standard's own definition."""
+    from onnx import defs
+
+    import hetnn.importers.onnx_rules
+    import hetnn.importers.torch_rules  # noqa: F401
+    from hetnn.importers.registry import ONNX, TORCH
+
+    taken = {name.partition("<")[0] for name in (*ONNX.rows, *ONNX.rules)}
+    schemas: Any = defs.get_all_schemas()
+    bodies = [s.name for s in schemas if not s.domain and (s.has_function or s.has_context_dependent_function)]
+    defined = set(bodies) - taken
+
+    def listed(names: Iterable[str]) -> str:
+        return ", ".join(f"`{name.removeprefix('aten.')}`" for name in sorted(names))
+
+    return f"""# Models
+
+{NOTICE}
+
+`hetnn.compile`, `plan` and `check` take a `torch.export.ExportedProgram`, a `.pt2` file, an ONNX model (path, bytes or
+a `ModelProto`), or hetnn's IR text. What a model uses beyond the lists below is named in one error, with the places.
+
+## torch
+
+Composites that a device may do at once stay whole; what else has no name below is decomposed as torch does it.
+
+One operator each ({len(TORCH.rows)}): {listed(TORCH.rows)}.
+
+By a rule ({len(TORCH.rules)}): {listed(TORCH.rules)}.
+
+## ONNX
+
+All operator sets, of the default domain. Named sizes are symbols; shapes computed from shapes are computed when
+importing. Shapes, axes and the like must be known then. Weights may lie in files of the model's folder. Functions of a
+model are opened, and so is an `If` whose condition is known. `hetnn.OnnxBackend` is an `onnx.backend.base.Backend`.
+
+One operator each ({len(ONNX.rows)}): {listed(ONNX.rows)}.
+
+By a rule ({len(taken - ONNX.rows.keys())}): {listed(taken - ONNX.rows.keys())}.
+
+As the standard defines them by others, as far as those are there ({len(defined)}): {listed(defined)}.
+"""
+
+
 def rules_page() -> str:
     """Every rewriting rule, by pass and rule set, in the order in which they are tried."""
     from hetnn import _core
@@ -93,7 +139,12 @@ def command_line_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-PAGES = {"docs/operators.md": operators_page, "docs/rules.md": rules_page, "docs/command-line.md": command_line_page}
+PAGES = {
+    "docs/operators.md": operators_page,
+    "docs/models.md": models_page,
+    "docs/rules.md": rules_page,
+    "docs/command-line.md": command_line_page,
+}
 
 
 def main() -> int:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hetnn.calibration import calibrate as calibrate
     from hetnn.executable import Executable as Executable
     from hetnn.executable import load as load
+    from hetnn.onnx_backend import OnnxBackend as OnnxBackend
     from hetnn.planning import Plan as Plan
     from hetnn.planning import generate_problem as generate_problem
     from hetnn.planning import plan_problem as plan_problem
@@ -31,6 +32,7 @@ _HOMES = {
     "calibrate": "hetnn.calibration",
     "Executable": "hetnn.executable",
     "load": "hetnn.executable",
+    "OnnxBackend": "hetnn.onnx_backend",
     "Plan": "hetnn.planning",
     "plan_problem": "hetnn.planning",
     "generate_problem": "hetnn.planning",
@@ -42,6 +44,7 @@ __all__ = [
     "Executable",
     "InternalError",
     "InvalidModel",
+    "OnnxBackend",
     "Plan",
     "Unsupported",
     "calibrate",

@@ -10,7 +10,29 @@ import typing
 
 import numpy
 
-__all__: list[str] = ["Executable", "version"]
+__all__: list[str] = ["Executable", "RunTimes", "Session", "version"]
+
+class RunTimes:
+    """
+    The times of one run, in us from its start.
+    """
+    def commands(self) -> list[typing.Any]:
+        """
+        A row a kernel of the cpu, where they were timed.
+        """
+    def subprograms(self) -> list[typing.Any]:
+        """
+        A row a subprogram.
+        """
+
+class Session:
+    """
+    The states of one user of a program.
+    """
+    def reset(self) -> None:
+        """
+        Gives every state its initial value again.
+        """
 
 class Executable:
     """
@@ -34,22 +56,36 @@ class Executable:
         """
         The image as bytes.
         """
+    def keep_at_most(self, bytes: typing.SupportsInt | typing.SupportsIndex) -> None:
+        """
+        Bounds the memory that idle runs keep for those to come; one run's is always kept.
+        """
+    def kept_bytes(self) -> int:
+        """
+        Bytes of memory that idle runs keep.
+        """
     def reset(self) -> None:
         """
-        Gives every state its initial value again.
+        Gives every state of the runs without a session its initial value again.
         """
     def run(
         self,
         inputs: collections.abc.Sequence[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]],
         out: typing.Any = None,
         time_commands: bool = False,
+        session: Session = None,
+        overlap: bool = True,
     ) -> tuple[typing.Any, ...]:
         """
-        (outputs, subprogram times, command times) for contiguous arrays in the model's order.
+        (outputs, times) for contiguous arrays in the model's order.
         """
     def save(self, path: str) -> None:
         """
         Writes the image, with all shapes compiled so far.
+        """
+    def session(self) -> Session:
+        """
+        States for one more user.
         """
     def set_interpreter(self, interpret: collections.abc.Callable[[str, list[typing.Any]], list[typing.Any]]) -> None:
         """

@@ -45,7 +45,8 @@ def compile(
 ) -> Executable:
     """Compiles `model` for `target` into an executable.
 
-    model: a torch ExportedProgram, the path of a .pt2 file, IR text or a path of it.
+    model: a torch ExportedProgram, the path of a .pt2 file, an ONNX model (path, bytes or ModelProto), IR text or a
+        path of it.
     target: "cpu", "cpu+NAME" with the name of an NPU preset or the path of its JSON file, a dict of such a file.
     strategy, options: the partitioner's strategy and its options (docs/partitioning.md).
     threads: CPU threads of a run; None takes all the process may use.
@@ -80,6 +81,7 @@ def compile(
         settings["tune_threads"] = tuning.threads
         compilation = _core.compile(imported.graph, json.dumps(described), json.dumps(settings))
     executable = Executable.from_image(compilation.image(), threads=threads, specializer=compilation.specialize)
+    executable.passes = compilation.passes
     executable.compile_s = time.perf_counter() - began
     return executable
 

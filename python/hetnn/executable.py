@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -43,9 +44,10 @@ class Executable:
 
     def __init__(self, engine: _runtime.Executable) -> None:
         self._engine = engine
-        engine.set_interpreter(_interpret)
-        self.compile_s: float | None = None  # when it was compiled in this process
-        self.last_times: list[dict[str, Any]] = []  # of the last run: one row a subprogram
+        # When it was compiled in this process: how long that took, and each pass: name, stage, ms.
+        self.compile_s: float | None = None
+        self.passes: list[dict[str, Any]] = []
+        self._of_thread = threading.local()
 
     @classmethod
     def from_image(cls, image: bytes, threads: int | None = None, specializer: Specializer | None = None) -> Executable:
@@ -62,14 +64,24 @@ class Executable:
         outputs = self.run(inputs)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def run(self, inputs: Sequence[Any], out: Sequence[Any] | None = None) -> list[Any]:
+    def run(
+        self,
+        inputs: Sequence[Any],
+        out: Sequence[Any] | None = None,
+        *,
+        session: Session | None = None,
+        overlap: bool = True,
+    ) -> list[Any]:
         """Runs on `inputs` in the model's order; writes `out` (contiguous arrays or tensors) in place where given.
 
-        Contiguous inputs are read where they lie. InvalidModel for another number, element type, shape or device.
+        Contiguous inputs are read where they lie. Subgraphs of different devices run at once where none waits for the
+        other, unless `overlap` is off; results are the same. InvalidModel for another number, element type, shape or
+        device.
         """
         arrays = _as_arrays(inputs, self._called)
         given = None if out is None else _as_arrays(out, "out[{}]".format)
-        outputs, self.last_times, _ = self._engine.run(arrays, given)
+        states = None if session is None else session._states
+        outputs, self._of_thread.times = self._engine.run(arrays, given, False, states, overlap)
         if out is not None:
             return list(out)
         if any(array is not value and _is_torch(value) for array, value in zip(arrays, inputs, strict=True)):
@@ -78,12 +90,31 @@ class Executable:
         return list(outputs)
 
     @property
+    def last_times(self) -> list[dict[str, Any]]:
+        """Of the calling thread's last run: one row a subprogram, in µs from the run's start."""
+        times = getattr(self._of_thread, "times", None)
+        return [] if times is None else list(times.subprograms())
+
+    def session(self) -> Session:
+        """States for one more user of a model that keeps any: runs of different sessions share nothing."""
+        return Session(self, self._engine.session())
+
+    def keep_at_most(self, bytes: int) -> None:
+        """Bounds the memory that idle runs keep for those to come; that of the last run is always kept."""
+        self._engine.keep_at_most(bytes)
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of memory that idle runs keep for those to come."""
+        return int(self._engine.kept_bytes())
+
+    @property
     def states(self) -> list[str]:
         """Names of the values that the model keeps from call to call (buffers that it updates)."""
         return list(self._engine.states)
 
     def reset(self) -> None:
-        """Gives every state its initial value again: that of the model when it was exported."""
+        """Gives every state of the runs without a session its initial value again: that when the model was exported."""
         self._engine.reset()
 
     @property
@@ -111,7 +142,8 @@ class Executable:
         """Placement, reasons, bytes and predicted times as "text", "dict", "json", "html" or "svg"."""
         from hetnn.report import render
 
-        return render(self._engine.report_json, format)
+        report = self._engine.report_json
+        return render(json.dumps({**json.loads(report), "passes": self.passes}) if self.passes else report, format)
 
     @property
     def target(self) -> dict[str, Any]:
@@ -120,41 +152,19 @@ class Executable:
         return found
 
     def profile(self, *inputs: Any) -> list[dict[str, Any]]:
-        """Runs once and returns a row a CPU kernel: node, kernel, wall_us."""
-        _, self.last_times, rows = self._engine.run(_as_arrays(inputs, self._called), None, True)
-        return list(rows)
+        """Runs once and returns a row a CPU kernel: node, kernel, start_us, wall_us."""
+        _, times = self._engine.run(_as_arrays(inputs, self._called), None, True)
+        self._of_thread.times = times
+        return list(times.commands())
 
     def trace(self, path: str | os.PathLike[str], *inputs: Any) -> None:
         """Runs once and writes a timeline that Perfetto and chrome://tracing open."""
-        rows = self.profile(*inputs)
-        events, now = [], 0.0
-        for row in rows:
-            events.append(
-                {
-                    "name": row["node"],
-                    "cat": row["kernel"],
-                    "ph": "X",
-                    "ts": now,
-                    "dur": row["wall_us"],
-                    "pid": 0,
-                    "tid": "cpu",
-                }
-            )
-            now += row["wall_us"]
-        now = 0.0
-        for row in self.last_times:
-            events.append(
-                {
-                    "name": row["name"],
-                    "cat": "subprogram",
-                    "ph": "X",
-                    "ts": now,
-                    "dur": row["wall_us"],
-                    "pid": 0,
-                    "tid": row["device"],
-                }
-            )
-            now += row["wall_us"]
+        spans = [(row["node"], row["kernel"], "cpu", row) for row in self.profile(*inputs)]
+        spans += [(row["name"], "subprogram", row["device"], row) for row in self.last_times]
+        events = [
+            {"name": name, "cat": kind, "ph": "X", "ts": row["start_us"], "dur": row["wall_us"], "pid": 0, "tid": lane}
+            for name, kind, lane, row in spans
+        ]
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"traceEvents": events}, file)
 
@@ -192,16 +202,27 @@ class Executable:
         return [named[name] for name in wanted]
 
 
-def _interpret(graph: str, arrays: list[Array]) -> list[Array]:
-    """Subgraphs of the reference device run by the operators' meanings, which are part of the compiler."""
-    try:
-        from hetnn import _core
-    except ImportError as error:
-        raise Unsupported(
-            f"the reference device runs by the operators' meanings, which are part of the compiler; {error}. "
-            "Compile for cpu, or install hetnn whole."
-        ) from error
-    return list(_core.interpret(_core.Graph.parse(graph), arrays))
+class Session:
+    """One user's states of a model that keeps any. Runs of a session happen one after another."""
+
+    def __init__(self, executable: Executable, states: _runtime.Session) -> None:
+        self._executable = executable
+        self._states = states
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """As a call of the executable, on these states."""
+        if named:
+            inputs = (*inputs, *self._executable._by_name(len(inputs), named))
+        outputs = self.run(inputs)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def run(self, inputs: Sequence[Any], out: Sequence[Any] | None = None, *, overlap: bool = True) -> list[Any]:
+        """As Executable.run, on these states."""
+        return self._executable.run(inputs, out, session=self, overlap=overlap)
+
+    def reset(self) -> None:
+        """Gives every state its initial value again."""
+        self._states.reset()
 
 
 def _is_torch(value: Any) -> bool:

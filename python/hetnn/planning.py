@@ -57,7 +57,9 @@ class Plan:
         """The report as "text", "dict", "json", "html" or "svg"; keys as those of an executable's report."""
         from hetnn.report import render
 
-        return render(self._plan.to_json(), format)
+        if format == "json":
+            return self._plan.to_json()
+        return render(json.dumps({**json.loads(self._plan.to_json()), "passes": self._plan.passes}), format)
 
     def to_json(self) -> str:
         """The plan as one JSON document (docs/report-schema.json): the same model and options give the same text."""

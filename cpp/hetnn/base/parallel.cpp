@@ -1,13 +1,10 @@
-// Threads: affinity, the OpenMP region and the barrier inside it.
+// Threads: affinity, the process's pool of helpers, and the barrier inside a region.
 #include "hetnn/base/parallel.h"
-
-#include <omp.h>
 
 #include <algorithm>
 #include <exception>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 #if defined(__linux__)
 #include <pthread.h>
@@ -31,15 +28,115 @@ void pause_cpu() {
 #endif
 }
 
-// The threads of an OpenMP team do not survive a fork, and GNU's runtime waits for them all the same: a forked child,
-// such as a worker of a process pool, makes threads of its own.
+template <typename T>
+void wait_while_equal(const std::atomic<T>& value, T old) {
+  for (int i = 0; i < kSpins; ++i) {
+    if (value.load(std::memory_order_acquire) != old) return;
+    pause_cpu();
+  }
+  for (int i = 0; i < kYields; ++i) {
+    if (value.load(std::memory_order_acquire) != old) return;
+    std::this_thread::yield();
+  }
+  while (value.load(std::memory_order_acquire) == old) value.wait(old, std::memory_order_acquire);
+}
+
+// What the threads of one region run; it lives on the caller's stack.
+struct Region {
+  void (*call)(void*, int, SpinBarrier&);
+  void* function;
+  SpinBarrier barrier;
+  std::mutex mutex = {};
+  std::exception_ptr error = {};
+
+  void run(int thread) {
+    try {
+      call(function, thread, barrier);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!error) error = std::current_exception();
+    }
+  }
+};
+
+// A thread of the pool. Whoever takes it sets a region and wakes it; it is free again once busy is 0.
+struct Helper {
+  std::atomic<uint32_t> busy{0};
+  Region* region = nullptr;
+  int thread = 0;
+  Helper* next = nullptr;  // idle with it, or taken with it
+
+  [[noreturn]] void serve() {
+    for (;;) {
+      wait_while_equal(busy, 0U);
+      region->run(thread);
+      // The caller may leave as soon as it sees this, so nothing of the region is touched after.
+      busy.store(0, std::memory_order_release);
+      busy.notify_all();
+    }
+  }
+};
+
+// Helpers are made when they are first wanted, and stay.
+class Pool {
+ public:
+  // A list of `wanted` idle helpers, or of fewer: those there are, and new ones as long as there are less than CPUs
+  // besides the caller's, or however many it takes when `all` are needed.
+  Helper* take(int wanted, bool all) {
+    const std::lock_guard lock(mutex_);
+    Helper* taken = nullptr;
+    for (; wanted > 0; --wanted) {
+      if (!idle_ && (all || made_ < most_)) make();
+      if (!idle_) break;
+      Helper* helper = idle_;
+      idle_ = helper->next;
+      helper->next = taken;
+      taken = helper;
+    }
+    return taken;
+  }
+  void give_back(Helper* taken) {
+    const std::lock_guard lock(mutex_);
+    while (taken) {
+      Helper* next = taken->next;
+      taken->next = idle_;
+      idle_ = taken;
+      taken = next;
+    }
+  }
+
+ private:
+  void make() {
+    auto helper = std::make_unique<Helper>();
+    std::thread([made = helper.get()] { made->serve(); }).detach();
+    helper->next = idle_;
+    idle_ = helper.release();
+    ++made_;
+  }
+
+  std::mutex mutex_;
+  Helper* idle_ = nullptr;
+  int made_ = 0;
+  const int most_ = usable_cpus() - 1;
+};
+
+// Threads do not survive a fork: a forked child, such as a worker of a process pool, starts a pool of its own. Pools
+// are never freed, because helpers sleep in them until the process ends.
+std::atomic<Pool*> current_pool{nullptr};
 #if defined(__linux__)
-std::atomic<bool> forked{false};
-const int at_fork = pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
-bool in_forked_child() { return at_fork == 0 && forked.load(std::memory_order_relaxed); }
-#else
-bool in_forked_child() { return false; }
+const int at_fork = pthread_atfork(nullptr, nullptr, [] { current_pool.store(nullptr, std::memory_order_relaxed); });
 #endif
+
+Pool& pool() {
+#if defined(__linux__)
+  static_cast<void>(at_fork);
+#endif
+  if (Pool* made = current_pool.load(std::memory_order_acquire)) return *made;
+  auto fresh = std::make_unique<Pool>();
+  Pool* other = nullptr;
+  if (current_pool.compare_exchange_strong(other, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
+  return *other;
+}
 
 }  // namespace
 
@@ -52,16 +149,15 @@ void SpinBarrier::arrive_and_wait() {
     phase_.notify_all();
     return;
   }
-  for (int i = 0; i < kSpins; ++i) {
-    if (phase_.load(std::memory_order_acquire) != phase) return;
-    pause_cpu();
-  }
-  for (int i = 0; i < kYields; ++i) {
-    if (phase_.load(std::memory_order_acquire) != phase) return;
-    std::this_thread::yield();
-  }
-  while (phase_.load(std::memory_order_acquire) == phase) phase_.wait(phase, std::memory_order_acquire);
+  wait_while_equal(phase_, phase);
 }
+
+void Flag::set() {
+  set_.store(1, std::memory_order_release);
+  set_.notify_all();
+}
+
+void Flag::wait() const { wait_while_equal(set_, 0U); }
 
 int usable_cpus() {
 #if defined(__linux__)
@@ -79,40 +175,25 @@ int usable_threads(int requested) {
 
 namespace detail {
 
-void parallel_region_impl(int threads, void (*call)(void*, int), void* function) {
+void parallel_region_impl(int threads, bool all, void (*call)(void*, int, SpinBarrier&), void* function) {
   if (threads <= 1) {
-    call(function, 0);
+    SpinBarrier alone(1);
+    call(function, 0, alone);
     return;
   }
-  std::exception_ptr error;
-  std::mutex mutex;
-  auto guarded = [&](int thread) {
-    try {
-      call(function, thread);
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!error) error = std::current_exception();
-    }
-  };
-  bool done = false;
-  if (!in_forked_child()) {
-#pragma omp parallel num_threads(threads)
-    {
-      // A smaller team (a thread limit, a region around this one) would wait at the barrier for ever.
-      if (omp_get_num_threads() == threads) {
-        guarded(omp_get_thread_num());
-#pragma omp master
-        done = true;
-      }
-    }
+  Helper* const helpers = pool().take(threads - 1, all);
+  int taken = 0;
+  for (Helper* helper = helpers; helper; helper = helper->next) helper->thread = ++taken;
+  Region region{call, function, SpinBarrier(taken + 1)};
+  for (Helper* helper = helpers; helper; helper = helper->next) {
+    helper->region = &region;
+    helper->busy.store(1, std::memory_order_release);
+    helper->busy.notify_all();
   }
-  if (!done) {
-    std::vector<std::thread> others;
-    for (int thread = 1; thread < threads; ++thread) others.emplace_back(guarded, thread);
-    guarded(0);
-    for (std::thread& other : others) other.join();
-  }
-  if (error) std::rethrow_exception(error);
+  region.run(0);
+  for (Helper* helper = helpers; helper; helper = helper->next) wait_while_equal(helper->busy, 1U);
+  pool().give_back(helpers);
+  if (region.error) std::rethrow_exception(region.error);
 }
 
 }  // namespace detail

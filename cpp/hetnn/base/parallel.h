@@ -1,4 +1,4 @@
-// Threads: one parallel region per inference, and the barrier used inside it.
+// Threads: parallel regions on one pool of the process, and what their threads meet at.
 #pragma once
 
 #include <atomic>
@@ -26,6 +26,19 @@ class SpinBarrier {
   alignas(64) std::atomic<uint32_t> phase_{0};
 };
 
+/// Set by one thread, waited for by any: spinning for a bounded time, then asleep.
+class Flag {
+ public:
+  void set();
+  /// Returns once it is set. What was written before by the thread that set it is visible after.
+  void wait() const;
+  /// Nobody may be waiting.
+  void clear() { set_.store(0, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint32_t> set_{0};
+};
+
 /// CPUs this process may run on (its affinity mask, not the machine's count); at least 1.
 int usable_cpus();
 
@@ -33,17 +46,29 @@ int usable_cpus();
 int usable_threads(int requested);
 
 namespace detail {
-void parallel_region_impl(int threads, void (*call)(void*, int), void* function);
+void parallel_region_impl(int threads, bool all, void (*call)(void*, int, SpinBarrier&), void* function);
 }
 
 /// Runs function(thread) once on each of `threads` threads (thread = 0 is the caller) and returns when all are done.
-/// `threads` is taken as it is: pass it through usable_threads first. The first exception thrown by any of them is
-/// rethrown here; a function that uses a barrier must not throw between its waits.
+/// They all run at once, so they may wait for one another. `threads` is taken as it is: pass it through usable_threads
+/// first. The first exception thrown by any of them is rethrown here; a function that uses a barrier must not throw
+/// between its waits.
 template <typename Function>
 void parallel_region(int threads, Function&& function) {
   using F = std::remove_reference_t<Function>;
   detail::parallel_region_impl(
-      threads, [](void* f, int thread) { (*static_cast<F*>(f))(thread); },
+      threads, true, [](void* f, int thread, SpinBarrier&) { (*static_cast<F*>(f))(thread); },
+      const_cast<void*>(static_cast<const void*>(std::addressof(function))));
+}
+
+/// As parallel_region, with function(thread, barrier) on as many threads up to `most` as are idle: all callers of the
+/// process together keep no more threads busy than there are CPUs, and themselves. The barrier is for those threads,
+/// and knows how many they are.
+template <typename Function>
+void parallel_region_up_to(int most, Function&& function) {
+  using F = std::remove_reference_t<Function>;
+  detail::parallel_region_impl(
+      most, false, [](void* f, int thread, SpinBarrier& barrier) { (*static_cast<F*>(f))(thread, barrier); },
       const_cast<void*>(static_cast<const void*>(std::addressof(function))));
 }
 

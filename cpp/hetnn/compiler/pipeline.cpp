@@ -44,7 +44,7 @@ void write(const std::filesystem::path& path, const ir::Graph& graph) {
 }
 
 // The model after `number` passes; lowered subgraphs change once more after they were cut out of it.
-void dump(const Draft& draft, const std::string& folder, size_t number, std::string_view name) {
+void dump(Draft& draft, const std::string& folder, size_t number, std::string_view name) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   std::ostringstream stem;

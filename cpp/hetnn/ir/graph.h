@@ -4,8 +4,7 @@
 //   Values      A value is an immutable tensor, written once by its node or by the caller; nothing aliases. Backends
 //               may share storage between values only where no reader can tell.
 //   Shapes      Dims are integers or expressions of the graph's symbols, each symbol a positive integer in its range.
-//               Images are channels first (N,C,H,W); a scalar has rank 0. A dim may be 0; reductions over nothing give
-//               the operation's identity (max and min of nothing are InvalidModel).
+//               Images are channels first (N,C,H,W); a scalar has rank 0. A dim may be 0.
 //   Broadcast   Elementwise operators align dims at the right; a dim of 1 stretches. Nothing else broadcasts.
 //   Types       Element types never convert silently: operands of one node agree, and conversions are nodes (`cast`,
 //               `quantize`, `dequantize`).
@@ -14,9 +13,33 @@
 //               even, saturated, NaN as 0. A device's integer arithmetic may differ by one step of the result.
 //   Rounding    f32 and f64 follow IEEE 754, round to nearest even; f16 and bf16 compute in f32 and round once per
 //               node. Sums may be taken in any order within an operator's tolerance.
-//   NaN, inf    Propagate as the formula of the operator says. max, min, relu and clamp return NaN for NaN.
-//   Integers    Wrap on overflow; division by zero is InvalidModel in the reference, unspecified elsewhere.
-//               Casting a float outside the integer's range gives an unspecified value.
+//   NaN, inf    Propagate as the formula of the operator says; comparisons with NaN are false but `ne`; NaN is true.
+//               Where one value is chosen (maximum, minimum, nary, relu, clamp, reduce_max, reduce_min, max_pool2d) NaN
+//               wins, as in torch; ONNX leaves it open. sign(NaN) is NaN (torch: 0; ONNX: open), sign(-0) is 0.
+//               Of clamp's bounds the upper wins where they cross, as in torch and ONNX. Which of -0 and 0 is chosen is
+//               open, in torch too. No operator sorts; one that does puts NaN behind inf, as torch does.
+//   Integers    Add, subtract, multiply, negate and take the absolute value modulo 2^bits, as in torch (ONNX leaves
+//               overflow open): the least integer is its own absolute value, and its quotient by -1.
+//               div cuts towards zero, as ONNX; torch's `/` of integers is one of reals, for which the importer casts,
+//               and its div takes a rounding mode. Division by 0 is InvalidModel (torch: an error; ONNX: undefined).
+//               pow multiplies, modulo 2^bits; by a negative power 1 stays 1, -1 alternates and all others, 0 too, give
+//               0, as torch's tensors (torch refuses a negative number as exponent; ONNX leaves it open).
+//               floor, ceil and round change nothing. clamp compares integers: with the least and greatest integers of
+//               the type that keep to its bounds. Bounds in torch that are no integers make the result real.
+//               Functions that leave the integers (exp, sqrt, sigmoid, reciprocal, gelu, ...) take reals alone; where
+//               torch promotes integers the importer casts.
+//   Bool        Computes as the integers 0 and 1, and what is not 0 is true: add and maximum are "or", mul and minimum
+//               "and". torch forbids sub and neg, which are "not equal" and nothing here.
+//   Casts       To integers reals are cut towards zero. NaN and what is out of range give the least integer; unsigned
+//               integers are cut as i64 and wrap from there, so that -1.0 is 255 (so in torch; else it has what its
+//               machine has; ONNX: undefined). Integers wrap to narrower ones, as in torch and ONNX, and round
+//               to nearest even where reals have fewer digits. Everything but 0 is true, NaN too. Reals out of range of
+//               narrower reals give infinities; to f16 and bf16 all types go by way of f32.
+//   Indices     Count from the back when negative, as far as the axis is long; any other is InvalidModel, as in torch
+//               and ONNX. slice alone cuts its bounds to the axis.
+//   Nothing     Over no elements a sum is 0, a product 1, all true, any false, and a mean of reals NaN, as in torch and
+//               ONNX; a mean of integers, reduce_max and reduce_min are InvalidModel (torch: an error; ONNX: the
+//               infinities or the ends of the type).
 //   Order       Nodes are kept in a topological order. A node has no effect but its outputs.
 //   Changes     Only through Rewriter, which keeps use lists, order and source locations.
 #pragma once

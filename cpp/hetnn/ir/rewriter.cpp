@@ -63,7 +63,7 @@ Node* Rewriter::create(std::string_view op, std::vector<Value*> inputs, Attrs at
 Value* Rewriter::constant(Tensor value, std::string_view name, const std::optional<Quant>& quant) {
   Attrs attrs = quant ? ops::quant_attrs(*quant) : Attrs{};
   attrs.emplace("value", std::move(value));
-  return add("constant", {}, std::move(attrs), name.empty() ? "const" : name);
+  return add(ops::kConstant, {}, std::move(attrs), name.empty() ? "const" : name);
 }
 
 void Rewriter::tell(Node* node, size_t index) {

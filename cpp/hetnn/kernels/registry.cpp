@@ -68,7 +68,7 @@ std::optional<Step> function_of(const ops::Call& call) {
     name += "_" + call.string("approximate");
   const std::optional<ops::Function> function = ops::function_from_name(name);
   if (!function) return std::nullopt;
-  Step out{.function = std::move(name)};
+  Step out{.function = std::move(name), .input = -1, .values = {}};
   for (std::string_view constant : ops::function_def(*function).constants) {
     if (!constant.empty()) out.values.push_back(call.real(constant));
   }

@@ -15,7 +15,8 @@ int64_t lower_bound_bytes(const std::vector<Buffer>& buffers, int64_t alignment_
 
 /// The best of several fixed greedy orders; O(n^2), deterministic, never fails. For use while a program is being bound.
 /// Throws InvalidModel on a negative size, a lifetime that ends before it begins, or a sum of sizes above 2^62.
-Fit fit_greedy(const std::vector<Buffer>& buffers, int64_t alignment_bytes = 1);
+/// `meetings` are pairs of buffers that conflict besides (Liveness::meetings).
+Fit fit_greedy(const std::vector<Buffer>& buffers, int64_t alignment_bytes = 1, const Meetings& meetings = {});
 
 /// How far `fit` goes.
 struct FitOptions {

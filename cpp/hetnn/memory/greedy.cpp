@@ -20,8 +20,8 @@ int64_t lower_bound_bytes(const std::vector<Buffer>& buffers, int64_t alignment_
   return most_bytes;
 }
 
-Fit fit_greedy(const std::vector<Buffer>& buffers, int64_t alignment_bytes) {
-  const ConflictGraph graph(buffers, alignment_bytes);
+Fit fit_greedy(const std::vector<Buffer>& buffers, int64_t alignment_bytes, const Meetings& meetings) {
+  const ConflictGraph graph(buffers, alignment_bytes, meetings);
   const int64_t bound_bytes = lower_bound_bytes(buffers, alignment_bytes);
   Fit best;
   bool first = true;

@@ -8,7 +8,7 @@
 
 namespace hetnn::memory {
 
-ConflictGraph::ConflictGraph(const std::vector<Buffer>& buffers, int64_t alignment_bytes) {
+ConflictGraph::ConflictGraph(const std::vector<Buffer>& buffers, int64_t alignment_bytes, const Meetings& meetings) {
   if (alignment_bytes <= 0) throw InvalidModel(text("alignment must be at least 1; got ", alignment_bytes));
   const size_t n = buffers.size();
   sizes_.resize(n);
@@ -41,6 +41,10 @@ ConflictGraph::ConflictGraph(const std::vector<Buffer>& buffers, int64_t alignme
       neighbours_[static_cast<size_t>(other)].push_back(k);
     }
     alive.push_back(k);
+  }
+  for (const auto& [a, b] : meetings) {
+    neighbours_[static_cast<size_t>(a)].push_back(b);
+    neighbours_[static_cast<size_t>(b)].push_back(a);
   }
 }
 

@@ -11,8 +11,9 @@ namespace hetnn::memory {
 /// Buffers with sizes rounded up to the alignment, and for each the list of those it conflicts with.
 class ConflictGraph {
  public:
-  /// Throws InvalidModel on sizes or lifetimes that make no sense.
-  ConflictGraph(const std::vector<Buffer>& buffers, int64_t alignment_bytes);
+  /// `meetings` are pairs that conflict though their lifetimes are apart. Throws InvalidModel on sizes or lifetimes
+  /// that make no sense.
+  ConflictGraph(const std::vector<Buffer>& buffers, int64_t alignment_bytes, const Meetings& meetings = {});
 
   int size() const { return static_cast<int>(sizes_.size()); }
   const std::vector<int64_t>& sizes() const { return sizes_; }

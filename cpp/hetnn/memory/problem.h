@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace hetnn::memory {
@@ -22,6 +23,9 @@ constexpr bool conflict(const Buffer& a, const Buffer& b) {
   return a.lower < b.upper && b.lower < a.upper && a.lower < a.upper && b.lower < b.upper && a.size_bytes > 0 &&
          b.size_bytes > 0;
 }
+
+/// Pairs of buffers, by index, that must not share bytes though their lifetimes are disjoint.
+using Meetings = std::vector<std::pair<int, int>>;
 
 /// Named buffers: what the CSV form of a problem holds. ids[k] names buffers[k].
 struct Problem {

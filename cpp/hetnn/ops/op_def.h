@@ -121,6 +121,9 @@ struct OpDef {
 constexpr uint32_t operator|(Trait a, Trait b) { return static_cast<uint32_t>(a) | static_cast<uint32_t>(b); }
 constexpr uint32_t operator|(uint32_t a, Trait b) { return a | static_cast<uint32_t>(b); }
 
+/// Names of the two operators that graphs and programs are made with, whatever a model holds.
+inline constexpr std::string_view kConstant = "constant", kIdentity = "identity";
+
 /// The operators, from all_ops.inc.
 class OpTable {
  public:

@@ -27,12 +27,14 @@ class Converter {
     rewriter_.insert_before(node);
     ir::Node* twin =
         rewriter_.create(node->op().name, std::move(inputs), std::move(attrs), node->name() + ".f32", node->loc());
-    twin->device = node->device;
-    twin->subgraph = node->subgraph;
     for (size_t k = 0; k < node->outputs().size(); ++k) {
       ir::Value* result = narrowed(twin->output(k), node->output(k)->type());
       rewriter_.replace_uses(node->output(k), result);
       rewriter_.rename(result, std::string(node->output(k)->name()));
+    }
+    for (ir::Node* created : rewriter_.take_created()) {
+      created->device = node->device;
+      created->subgraph = node->subgraph;
     }
     rewriter_.erase(node);
   }

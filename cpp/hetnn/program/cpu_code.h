@@ -31,6 +31,9 @@ struct Command {
   bool operator==(const Command&) const = default;
 };
 
+/// Of the text that write_cpu_code makes.
+inline constexpr int64_t kCpuCodeVersion = 2;
+
 struct CpuCode {
   std::vector<Command> commands;
   bool operator==(const CpuCode&) const = default;

@@ -14,8 +14,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using ops::AttrKind;
 
-constexpr int64_t kVersion = 2;
-
 Json dim_json(const Dim& dim) { return dim.is_static() ? Json(dim.value()) : Json(dim.to_string()); }
 
 Json real_json(double value) {
@@ -215,12 +213,12 @@ Code write_cpu_code(const CpuCode& code) {
                         {"options", attrs_json(c.options)},
                         {"node", c.node}});
   }
-  return Code::of_text("cpu", kVersion,
+  return Code::of_text("cpu", kCpuCodeVersion,
                        Json{{"commands", commands}}.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 CpuCode read_cpu_code(const Code& code, const Program& program, const std::string& called) {
-  const Json parsed = parse_json(code.as_text(kVersion, called), called + ": its code");
+  const Json parsed = parse_json(code.as_text(kCpuCodeVersion, called), called + ": its code");
   CpuCode out{JsonReader(parsed, called).only({"commands"})["commands"].map(command_of)};
   const Checker checker(program, called);
   for (size_t k = 0; k < out.commands.size(); ++k) checker.check(out.commands[k], text("commands[", k, "]"));

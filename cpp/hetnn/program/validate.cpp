@@ -79,7 +79,7 @@ class Validator {
             text("its ", s.size_bytes, " bytes do not hold ", to_string(in.shape)));
     }
   }
-  void subprogram(size_t index) const {
+  void subprogram(size_t index) {
     const Subprogram& s = program_.subprograms[index];
     const std::string field = text("subprograms[", index, "]");
     for (int32_t buffer : s.inputs) references_.read(buffer, field + ".inputs");
@@ -87,11 +87,21 @@ class Validator {
     for (int32_t before : s.depends_on)
       check(before >= 0 && static_cast<size_t>(before) < index, field + ".depends_on",
             text(before, " is no earlier subprogram"));
+    // Subprograms that do not wait for one another run at once.
+    for (int32_t buffer : s.inputs) {
+      if (auto at = writer_.find(buffer); at != writer_.end())
+        check(std::find(s.depends_on.begin(), s.depends_on.end(), at->second) != s.depends_on.end(),
+              field + ".depends_on", text(at->second, " is missing, which writes buffer ", buffer));
+    }
+    for (int32_t buffer : s.outputs)
+      check(writer_.emplace(buffer, static_cast<int32_t>(index)).second, field + ".outputs",
+            text("buffer ", buffer, " is written by another subprogram too"));
     check(!s.code.kind.empty(), field + ".kind", "it is empty");
   }
 
   const Program& program_;
   const References references_;
+  std::map<int32_t, int32_t> writer_;  // buffer -> subprogram
 };
 
 }  // namespace

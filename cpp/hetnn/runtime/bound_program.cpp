@@ -1,10 +1,13 @@
-// Binding: evaluates shapes, binds code, gives arena buffers that never live together the same bytes.
+// Binding: evaluates shapes, binds code, gives arena buffers that never live together, whatever
+// runs at once, the same bytes.
 #include "hetnn/runtime/bound_program.h"
 
 #include <algorithm>
+#include <map>
 
 #include "hetnn/base/error.h"
 #include "hetnn/memory/fit.h"
+#include "hetnn/memory/liveness.h"
 
 namespace hetnn::runtime {
 namespace {
@@ -38,33 +41,26 @@ BoundBuffer bind_buffer(const program::Buffer& buffer, const Bindings& bindings)
   return out;
 }
 
-// The moments at which a buffer is in use.
-class Lifetimes {
- public:
-  explicit Lifetimes(size_t buffers) : spans_(buffers) {}
-
-  void visit(const Moment& moment) {
-    for (int32_t id : moment.inputs) touch(id);
-    for (int32_t id : moment.outputs) touch(id);
-    ++now_;
-  }
-  memory::Buffer buffer(size_t id, int64_t size_bytes) const {
-    return {spans_[id].lower, spans_[id].upper, size_bytes};
-  }
-
- private:
-  struct Span {
-    int64_t lower = -1;
-    int64_t upper = 0;
-  };
-  void touch(int32_t id) {
-    Span& span = spans_[static_cast<size_t>(id)];
-    if (span.lower < 0) span.lower = now_;
-    span.upper = now_ + 1;
-  }
-  std::vector<Span> spans_;
-  int64_t now_ = 0;
+// The steps of each device in their order, and what each step waits for: those it depends on, and the one that its
+// device runs before.
+struct Order {
+  std::vector<std::vector<int>> lanes, waits_for;
 };
+
+Order order_of(const program::Program& program) {
+  Order out;
+  std::map<std::string, size_t, std::less<>> lane_of;
+  for (size_t k = 0; k < program.subprograms.size(); ++k) {
+    const program::Subprogram& subprogram = program.subprograms[k];
+    std::vector<int>& waits = out.waits_for.emplace_back(subprogram.depends_on.begin(), subprogram.depends_on.end());
+    auto [at, fresh] = lane_of.emplace(subprogram.device, out.lanes.size());
+    if (fresh) out.lanes.emplace_back();
+    std::vector<int>& lane = out.lanes[at->second];
+    if (!lane.empty()) waits.push_back(lane.back());
+    lane.push_back(static_cast<int>(k));
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -84,22 +80,37 @@ std::shared_ptr<const BoundProgram> bind(std::shared_ptr<const LoadedProgram> lo
   out->bindings = bindings;
   out->threads = threads;
   for (const program::Buffer& buffer : program.buffers) out->buffers.push_back(bind_buffer(buffer, bindings));
-  Lifetimes lifetimes(program.buffers.size());
-  for (const auto& executor : loaded->executors) {
-    const auto& code = out->codes.emplace_back(executor->bind({out->bindings, out->buffers, threads}));
+  Order order = order_of(program);
+  memory::Liveness liveness(order.waits_for);
+  int64_t moments = 0;
+  for (size_t k = 0; k < loaded->executors.size(); ++k) {
+    const auto& code = out->codes.emplace_back(loaded->executors[k]->bind({out->bindings, out->buffers, threads}));
     if (!code) continue;
-    for (const Moment& moment : code->moments()) lifetimes.visit(moment);
-    out->scratch_bytes = std::max(out->scratch_bytes, code->scratch_bytes());
+    for (const Moment& moment : code->moments()) {
+      for (const auto ids : {moment.inputs, moment.outputs}) {
+        for (const int32_t id : ids) liveness.use(id, static_cast<int>(k), moments);
+      }
+      ++moments;
+    }
   }
+  for (const std::vector<int>& steps : order.lanes) {
+    int64_t scratch_bytes = 0;
+    for (const int k : steps) {
+      if (const auto& code = out->codes[static_cast<size_t>(k)])
+        scratch_bytes = std::max(scratch_bytes, code->scratch_bytes());
+    }
+    out->lanes.push_back({steps, scratch_bytes});
+  }
+  out->overlaps = !liveness.total();
   std::vector<memory::Buffer> arena;
-  std::vector<size_t> ids;
+  std::vector<int> ids;
   for (size_t k = 0; k < out->buffers.size(); ++k) {
     if (program.buffers[k].place != Place::arena) continue;
-    arena.push_back(lifetimes.buffer(k, out->buffers[k].size_bytes));
-    ids.push_back(k);
+    ids.push_back(static_cast<int>(k));
+    arena.push_back(liveness.lifetime(ids.back(), out->buffers[k].size_bytes));
   }
-  const memory::Fit fit = memory::fit_greedy(arena, program::kAlignment);
-  for (size_t k = 0; k < ids.size(); ++k) out->buffers[ids[k]].arena_offset_bytes = fit.offsets[k];
+  const memory::Fit fit = memory::fit_greedy(arena, program::kAlignment, liveness.meetings(ids));
+  for (size_t k = 0; k < ids.size(); ++k) out->buffers[static_cast<size_t>(ids[k])].arena_offset_bytes = fit.offsets[k];
   out->arena_bytes = fit.peak_bytes;
   out->loaded = std::move(loaded);
   return out;

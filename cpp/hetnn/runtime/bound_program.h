@@ -18,6 +18,12 @@ struct LoadedProgram {
 /// Reads and checks all code. InvalidModel naming `called` and the field.
 std::shared_ptr<const LoadedProgram> load(program::Program program, const std::string& called);
 
+/// The subprograms of one device instance, which run one after another.
+struct Lane {
+  std::vector<int> steps;
+  int64_t scratch_bytes = 0;
+};
+
 /// Immutable once made; shared by all runs of the same shapes. Keeps its program alive.
 struct BoundProgram {
   std::shared_ptr<const LoadedProgram> loaded;
@@ -25,8 +31,9 @@ struct BoundProgram {
   int threads = 1;
   std::vector<BoundBuffer> buffers;
   std::vector<std::unique_ptr<const BoundCode>> codes;  // of the subprograms; null where there is none for these sizes
+  std::vector<Lane> lanes;
+  bool overlaps = false;  // some subprograms of different devices may run at once
   int64_t arena_bytes = 0;
-  int64_t scratch_bytes = 0;
 
   const program::Program& program() const { return loaded->program; }
 };

@@ -1,35 +1,33 @@
-// What a visit to a device ends with: set once, waited for by others.
+// What a visit to a device ends with.
 #pragma once
 
-#include <atomic>
 #include <exception>
+
+#include "hetnn/base/parallel.h"
 
 namespace hetnn::runtime {
 
-/// Set by one thread, waited for by any.
+/// Set once by one thread, with an error or without, and waited for by any.
 class Event {
  public:
-  void set() {
-    state_.store(1, std::memory_order_release);
-    state_.notify_all();
-  }
-  /// Set by an error, which every wait rethrows.
+  void set() { flag_.set(); }
   void fail(std::exception_ptr error) {
     error_ = std::move(error);
-    set();
+    flag_.set();
   }
+  /// Rethrows the error.
   void wait() const {
-    state_.wait(0, std::memory_order_acquire);
+    flag_.wait();
     if (error_) std::rethrow_exception(error_);
   }
-  /// Ready for the next visit; nobody may be waiting.
+  /// Ready to be set again; nobody may be waiting.
   void clear() {
     error_ = nullptr;
-    state_.store(0, std::memory_order_relaxed);
+    flag_.clear();
   }
 
  private:
-  std::atomic<int> state_{0};
+  Flag flag_;
   std::exception_ptr error_;
 };
 

@@ -2,6 +2,7 @@
 #include "hetnn/runtime/executable.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "hetnn/base/aligned_buffer.h"
@@ -12,7 +13,8 @@
 namespace hetnn::runtime {
 namespace {
 
-constexpr size_t kBoundPrograms = 32;  // shapes kept ready, each with an arena of its own
+constexpr size_t kBoundPrograms = 32;                    // shapes kept ready
+constexpr int64_t kMostKept_bytes = int64_t{256} << 20;  // unless told otherwise
 
 std::string bindings_text(const Bindings& bindings) {
   std::string out;
@@ -55,35 +57,20 @@ std::unique_ptr<Executable> Executable::load(const std::string& path, int thread
 
 Executable::Executable(program::Blob image, int threads, const std::string& called)
     : threads_(usable_threads(threads)),
-      loaded_(runtime::load(program::unpack(aligned(std::move(image)), called), called)) {
-  reset();
-}
+      loaded_(runtime::load(program::unpack(aligned(std::move(image)), called), called)),
+      own_(program()),
+      most_kept_bytes_(kMostKept_bytes) {}
 
 Executable::~Executable() = default;
 
-void Executable::reset() {
-  const auto program = this->program();
-  const std::lock_guard lock(states_mutex_);
-  states_.resize(program->states.size());
-  for (size_t k = 0; k < states_.size(); ++k) {
-    const program::State& state = program->states[k];
-    const auto size = static_cast<size_t>(state.size_bytes);
-    states_[k] = {AlignedBuffer(size), AlignedBuffer(size)};
-    if (size > 0)
-      std::memcpy(states_[k].now.data(), program->weights.at(state.offset_bytes, state.size_bytes).data(), size);
-  }
-}
+std::unique_ptr<Session> Executable::session() const { return std::make_unique<Session>(program()); }
+
+void Executable::reset() { own_.reset(); }
 
 void Executable::set_specializer(Specializer specializer) {
   auto shared = std::make_shared<const Specializer>(std::move(specializer));
   const std::lock_guard lock(mutex_);
   specializer_.swap(shared);
-}
-
-void Executable::set_interpreter(Interpreter interpreter) {
-  auto shared = std::make_shared<const Interpreter>(std::move(interpreter));
-  const std::lock_guard lock(mutex_);
-  interpreter_.swap(shared);
 }
 
 std::shared_ptr<const LoadedProgram> Executable::loaded() const {
@@ -216,31 +203,87 @@ std::unique_ptr<Context> Executable::take_context(const std::shared_ptr<const Bo
 }
 
 void Executable::give_back(const std::shared_ptr<const BoundProgram>& bound, std::unique_ptr<Context> context) {
+  std::vector<std::unique_ptr<Context>> dropped;  // die after the lock
   const std::lock_guard lock(mutex_);
   for (Entry& entry : entries_) {
-    if (entry.bound == bound) entry.idle.push_back(std::move(context));
+    if (entry.bound != bound) continue;
+    entry.idle.push_back(std::move(context));
+    dropped = surplus();
+    return;
   }
 }
 
+std::vector<std::unique_ptr<Context>> Executable::surplus() {
+  std::vector<std::unique_ptr<Context>> out;
+  int64_t kept_bytes = 0;
+  bool first = true;
+  for (Entry& entry : entries_) {
+    // Those given back last stand last.
+    size_t keep = 0;
+    for (; keep < entry.idle.size(); ++keep) {
+      const int64_t bytes = entry.idle[entry.idle.size() - 1 - keep]->bytes();
+      if (!first && kept_bytes + bytes > most_kept_bytes_) break;
+      kept_bytes += bytes;
+      first = false;
+    }
+    const auto end = entry.idle.end() - static_cast<std::ptrdiff_t>(keep);
+    out.insert(out.end(), std::move_iterator(entry.idle.begin()), std::move_iterator(end));
+    entry.idle.erase(entry.idle.begin(), end);
+  }
+  return out;
+}
+
+void Executable::keep_at_most(int64_t bytes) {
+  std::vector<std::unique_ptr<Context>> dropped;
+  const std::lock_guard lock(mutex_);
+  most_kept_bytes_ = bytes;
+  dropped = surplus();
+}
+
+int64_t Executable::kept_bytes() const {
+  const std::lock_guard lock(mutex_);
+  int64_t out = 0;
+  for (const Entry& entry : entries_) {
+    for (const auto& context : entry.idle) out += context->bytes();
+  }
+  return out;
+}
+
 void Executable::run(const Bindings& bindings, std::span<const std::byte* const> inputs,
-                     std::span<std::byte* const> outputs, RunTimes* times, bool time_commands) {
+                     std::span<std::byte* const> outputs, const RunOptions& options) {
   const std::shared_ptr<const BoundProgram> bound = bound_for(bindings);
+  Session& session = options.session ? *options.session : own_;
+  if (!session.fits(bound->program()))
+    throw InvalidModel("the session has the states of another executable. Take one from this executable's session().");
   std::unique_ptr<Context> context = take_context(bound);
-  std::shared_ptr<const Interpreter> interpreter;
-  {
-    const std::lock_guard lock(mutex_);
-    interpreter = interpreter_;
+  if (session.states_.empty()) {
+    context->run(inputs, outputs, {}, options);
+  } else {
+    const std::lock_guard one_run(session.mutex_);
+    context->run(inputs, outputs, session.states_, options);
+    for (StateMemory& state : session.states_) std::swap(state.now, state.next);
   }
-  std::unique_lock<std::mutex> one_run(states_mutex_, std::defer_lock);
-  std::vector<StatePointers> states;
-  if (!bound->program().states.empty()) {
-    one_run.lock();
-    for (StateMemory& state : states_) states.push_back({state.now.data(), state.next.data()});
-  }
-  context->run(inputs, outputs, states, times, time_commands, interpreter.get());
-  for (size_t k = 0; k < states.size(); ++k) std::swap(states_[k].now, states_[k].next);
-  if (one_run) one_run.unlock();
   give_back(bound, std::move(context));
+}
+
+std::vector<Tensor> Executable::run(std::span<const Tensor> inputs, const RunOptions& options) {
+  std::vector<Argument> arguments;
+  std::vector<const std::byte*> from;
+  for (const Tensor& input : inputs) {
+    arguments.push_back({input.dtype(), input.shape()});
+    from.push_back(input.data());
+  }
+  const Bindings bindings = bindings_of(arguments);
+  const auto program = this->program();
+  const std::vector<std::vector<int64_t>> shapes = output_shapes(bindings);
+  std::vector<Tensor> outputs;
+  std::vector<std::byte*> to(shapes.size());
+  for (size_t k = 0; k < shapes.size(); ++k) {
+    const DType dtype = program->buffers[static_cast<size_t>(program->outputs[k].buffer)].dtype;
+    outputs.push_back(Tensor::zeros(dtype, shapes[k], &to[k]));
+  }
+  run(bindings, from, to, options);
+  return outputs;
 }
 
 int64_t Executable::arena_bytes(const Bindings& bindings) { return bound_for(bindings)->arena_bytes; }

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "hetnn/base/aligned_buffer.h"
 #include "hetnn/program/program.h"
 #include "hetnn/runtime/bound_program.h"
+#include "hetnn/runtime/session.h"
 
 namespace hetnn::runtime {
 
@@ -25,6 +25,7 @@ struct Argument {
 struct SubprogramTime {
   std::string name;
   std::string device;
+  double start_us = 0;  // after the run's start
   double wall_us = 0;
   int64_t cycles = 0;       // of an accelerator
   double simulated_us = 0;  // of an accelerator
@@ -35,8 +36,17 @@ struct RunTimes {
   std::vector<CommandTime> commands;
 };
 
+/// How a run is done. `session` null: on the states that the executable keeps for runs without one.
+struct RunOptions {
+  Session* session = nullptr;
+  bool overlap = true;  // subprograms of different devices at once, where none waits for the other
+  RunTimes* times = nullptr;
+  bool time_commands = false;
+};
+
 class Context;
 
+/// Immutable but for code that is compiled later for further sizes; what it keeps ready between runs is bounded.
 class Executable {
  public:
   /// Compiles accelerator code for further shapes and returns the image of an addition to the weights that there are.
@@ -51,26 +61,29 @@ class Executable {
   Executable& operator=(const Executable&) = delete;
 
   void set_specializer(Specializer specializer);
-  /// Serves subprograms of the reference device; without one they are Unsupported.
-  void set_interpreter(Interpreter interpreter);
   std::shared_ptr<const program::Program> program() const;
   /// The image with all that was specialized.
   std::vector<std::byte> image() const;
   int threads() const { return threads_; }
+  /// Bytes of memory that idle runs keep for those to come; one run's is always kept, that of the last.
+  void keep_at_most(int64_t bytes);
+  int64_t kept_bytes() const;
 
   /// The symbols' values from the inputs' shapes. InvalidModel naming the input, what was found and what is expected:
   /// count, element type, rank, a dimension, a symbol out of its range or with two values.
   Bindings bindings_of(std::span<const Argument> arguments) const;
   std::vector<std::vector<int64_t>> output_shapes(const Bindings& bindings) const;
 
-  /// Runs of a program with states happen one after another, each on the states that the one before it left; a run that
-  /// throws leaves them as they were.
   /// Runs on dense row-major memory of the caller, `outputs` as large as output_shapes says. Unsupported when an
-  /// accelerator has no code for these shapes and nothing can make it. `times` may be null.
+  /// accelerator has no code for these shapes and nothing can make it. The same bits whatever the options are.
   void run(const Bindings& bindings, std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
-           RunTimes* times = nullptr, bool time_commands = false);
+           const RunOptions& options = {});
+  /// Runs on tensors and returns the outputs, with their shapes.
+  std::vector<Tensor> run(std::span<const Tensor> inputs, const RunOptions& options = {});
 
-  /// Gives every state its initial value again.
+  /// States for one more user. It may outlive the executable.
+  std::unique_ptr<Session> session() const;
+  /// Gives every state of the runs without a session its initial value again.
   void reset();
 
   int64_t arena_bytes(const Bindings& bindings);
@@ -81,6 +94,8 @@ class Executable {
     std::vector<std::unique_ptr<Context>> idle;
   };
   std::shared_ptr<const LoadedProgram> loaded() const;
+  /// Takes idle contexts beyond the bound out of the entries, the least recently used first. The lock is held.
+  std::vector<std::unique_ptr<Context>> surplus();
   std::shared_ptr<const BoundProgram> bound_for(const Bindings& bindings);
   std::unique_ptr<Context> take_context(const std::shared_ptr<const BoundProgram>& bound);
   void give_back(const std::shared_ptr<const BoundProgram>& bound, std::unique_ptr<Context> context);
@@ -91,14 +106,10 @@ class Executable {
   mutable std::mutex mutex_;
   std::mutex specializing_;
   std::shared_ptr<const LoadedProgram> loaded_;
-  struct StateMemory {
-    AlignedBuffer now, next;
-  };
-  std::mutex states_mutex_;  // held through a run of a program with states
-  std::vector<StateMemory> states_;
+  Session own_;               // of runs without one
   std::list<Entry> entries_;  // most recently used first
+  int64_t most_kept_bytes_;
   std::shared_ptr<const Specializer> specializer_;
-  std::shared_ptr<const Interpreter> interpreter_;
 };
 
 }  // namespace hetnn::runtime

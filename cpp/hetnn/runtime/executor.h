@@ -15,9 +15,6 @@
 
 namespace hetnn::runtime {
 
-/// The outputs of a graph, given as IR text, for its inputs in order.
-using Interpreter = std::function<std::vector<Tensor>(std::string_view graph, std::span<const Tensor> inputs)>;
-
 struct BoundBuffer {
   std::vector<int64_t> shape;
   kernels::TensorView view;
@@ -28,6 +25,7 @@ struct BoundBuffer {
 struct CommandTime {
   std::string node;
   std::string kernel;
+  double start_us = 0;  // after the visit's start
   double wall_us = 0;
 };
 
@@ -43,14 +41,15 @@ using Addresses = std::span<std::byte* const>;
 /// What a visit is started with.
 struct Launch {
   std::vector<CommandTime>* commands = nullptr;  // null: commands are not timed
-  const Interpreter* interpreter = nullptr;
 };
 
 /// A subprogram's memory on its device and all else that a visit needs, so that visits allocate nothing. Serves one
-/// visit at a time: upload, start, download once the event is set.
+/// visit at a time: upload, start, download once the event is set. Where a visit did not end, its destructor waits.
 class Visit {
  public:
   virtual ~Visit() = default;
+  /// Of the memory that it holds.
+  virtual int64_t bytes() const { return 0; }
   /// Hands over the inputs: copied, or read where they lie until the event is set.
   virtual void upload(Addresses addresses) = 0;
   /// Begins to compute, and sets `done` when the outputs may be downloaded: before it returns, or later.

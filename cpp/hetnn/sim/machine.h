@@ -25,6 +25,8 @@ class Machine {
           int64_t arena_bytes);
 
   std::byte* arena() { return arena_.data(); }
+  /// Of its memories.
+  int64_t bytes() const { return static_cast<int64_t>(arena_.size() + scratchpad_.size() + shadow_.size()); }
   /// Executes the stream. Throws InternalError naming the instruction that reaches outside a memory, reads scratchpad
   /// that was never written, or is of a type the engine lacks.
   void run();

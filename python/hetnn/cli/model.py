@@ -25,10 +25,10 @@ def sniff(path: str) -> str:
         raise hetnn.InvalidModel(f"'{path}' is empty; expected {_KINDS}.")
     if head.startswith(b"PK\x03\x04"):
         return "pt2"
-    if head[8:9] == b"{" or path.endswith(".hetnn"):
-        return "hetnn"
     if path.endswith(".onnx"):
         return "onnx"
+    if head[8:9] == b"{" or path.endswith(".hetnn"):
+        return "hetnn"
     if head.lstrip().startswith((b"graph ", b"//", b"#")):
         return "ir"
     raise hetnn.InvalidModel(f"'{path}' begins with {head[:8]!r}, which is no model; expected {_KINDS}.")

@@ -10,7 +10,10 @@ from typing import Any
 from hetnn import _core
 from hetnn.errors import InvalidModel, Unsupported
 
-_ACCEPTED = "a torch.export.ExportedProgram, the path of a .pt2 file, or IR text (or a path of it)"
+_ACCEPTED = (
+    "a torch.export.ExportedProgram, an ONNX model (its path, bytes or ModelProto), the path of a .pt2 file, "
+    "or IR text (or a path of it)"
+)
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class Imported:
 
 
 def import_model(model: Any) -> Imported:
-    """The graph of `model`: an ExportedProgram, a .pt2 path, IR text or a path of it, or a graph itself.
+    """The graph of `model`: an ExportedProgram, an ONNX model, a path, IR text, or a graph itself.
 
     InvalidModel for anything else, saying what was found; Unsupported with all operators that hetnn lacks.
     """
@@ -40,8 +43,8 @@ def import_model(model: Any) -> Imported:
             f"got the torch module {type(model).__name__}; export it first: "
             "torch.export.export(model.eval(), (example_input,))."
         )
-    if isinstance(model, bytes) or kind.startswith("onnx."):
-        raise Unsupported("ONNX models cannot be imported yet. Export the model with torch.export.")
+    if isinstance(model, bytes) or kind.split(".")[0] == "onnx":
+        return _import_onnx(model)
     raise InvalidModel(f"a model must be {_ACCEPTED}; got {kind}.")
 
 
@@ -52,7 +55,7 @@ def _import_text_or_path(text: str) -> Imported:
     if not _is_there(path):
         raise InvalidModel(f"there is no file '{text}'. A model must be {_ACCEPTED}.")
     if path.suffix == ".onnx":
-        raise Unsupported(f"'{text}': ONNX models cannot be imported yet. Export the model with torch.export.")
+        return _import_onnx(path)
     if path.suffix == ".pt2":
         import torch
 
@@ -60,6 +63,14 @@ def _import_text_or_path(text: str) -> Imported:
 
         return import_exported_program(torch.export.load(path))
     return Imported(_core.Graph.parse(path.read_text(encoding="utf-8")))
+
+
+def _import_onnx(model: Any) -> Imported:
+    try:
+        from hetnn.importers.onnx_graph import import_onnx
+    except ModuleNotFoundError as error:
+        raise Unsupported(f"reading ONNX models needs {error.name}. Install hetnn[onnx].") from error
+    return import_onnx(model)
 
 
 def _is_there(path: Path) -> bool:

@@ -35,9 +35,9 @@ class Row:
         return {row["name"]: row["kind"] for row in self.op["attrs"]}
 
     @property
-    def broadcasts(self) -> bool:
-        """Whether the operands must be of one element type."""
-        return "elementwise" in self.op["traits"] and len(self.op["inputs"]) >= 2
+    def promotes(self) -> bool:
+        """Whether torch brings the operands to one element type: integers to reals where the function leaves them."""
+        return "elementwise" in self.op["traits"]
 
 
 class Front(Generic[Call]):

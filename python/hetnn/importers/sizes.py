@@ -62,7 +62,7 @@ def broadcast(a: Iterable[Size], b: Iterable[Size]) -> list[Size]:
     """The shape to which both broadcast. InvalidModel where sizes are neither equal nor 1."""
     left, right = list(a), list(b)
     rank = max(len(left), len(right))
-    left, right = [1] * (rank - len(left)) + left, [1] * (rank - len(right)) + right
+    left, right = [*[1] * (rank - len(left)), *left], [*[1] * (rank - len(right)), *right]
     for x, y in zip(left, right, strict=True):
         if x != y and 1 not in (x, y):
             raise InvalidModel(f"the shapes {left} and {right} do not broadcast: {x} meets {y}.")

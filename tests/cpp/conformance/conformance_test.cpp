@@ -15,7 +15,6 @@
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/npu/spec.h"
-#include "hetnn/ops/evaluate.h"
 #include "hetnn/ir/interpret.h"
 #include "hetnn/ops/quantized.h"
 #include "hetnn/runtime/executable.h"
@@ -192,24 +191,8 @@ std::vector<Tensor> run(const Compilation& compilation, const std::vector<Tensor
   executable.set_interpreter([](std::string_view graph, std::span<const Tensor> operands) {
     return ir::interpret(ir::parse(graph), operands);
   });
-  std::vector<runtime::Argument> arguments;
-  std::vector<const std::byte*> from;
-  for (const Tensor& input : inputs) {
-    arguments.push_back({input.dtype(), input.shape()});
-    from.push_back(input.data());
-  }
-  const Bindings bindings = executable.bindings_of(arguments);
-  std::vector<Tensor> outputs;
-  std::vector<std::byte*> to;
-  for (size_t k = 0; k < executable.program()->outputs.size(); ++k) {
-    std::byte* data = nullptr;
-    const auto& buffer = executable.program()->buffers[static_cast<size_t>(executable.program()->outputs[k].buffer)];
-    outputs.push_back(Tensor::zeros(buffer.dtype, executable.output_shapes(bindings)[k], &data));
-    to.push_back(data);
-  }
-  executable.run(bindings, from, to);
-  executable.run(bindings, from, to);  // a second run reuses the context
-  return outputs;
+  executable.run(inputs);
+  return executable.run(inputs);  // a second run reuses the context
 }
 
 struct Case {

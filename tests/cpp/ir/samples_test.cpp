@@ -17,7 +17,7 @@ Tensor random_tensor(DType dtype, const std::vector<int64_t>& shape, std::mt1993
   std::uniform_int_distribution<int> draw(dtype == DType::boolean ? 0 : 1, dtype == DType::boolean ? 1 : 4);
   visit_dtype(dtype, [&](auto zero) {
     auto* values = reinterpret_cast<decltype(zero)*>(data);
-    for (int64_t k = 0; k < out.elems(); ++k) values[k] = static_cast<decltype(zero)>(draw(random));
+    for (int64_t k = 0; k < out.elems(); ++k) values[k] = static_cast<decltype(zero)>(static_cast<float>(draw(random)));
   });
   return out;
 }

@@ -127,14 +127,15 @@ inline AlignedBuffer to_bytes(const TensorView& view, const std::vector<double>*
 struct RunOptions {
   int threads = 1;
   bool in_place = false;  // output 0 is the buffer of input 0
+  std::vector<Step> steps = {};
 };
 
 /// Makes and runs the kernel; inputs that its family calls weights are packed first. Checks that nothing but the
 /// elements of the outputs was written. Returns the outputs' elements in logical order.
 inline std::vector<std::vector<double>> run_kernel(const std::string& name, const std::vector<Tensor>& inputs,
                                                    const std::vector<TensorView>& outputs, const Params& params,
-                                                   RunOptions options = {}) {
-  const KernelFamily* family = find_kernel(name);
+                                                   const RunOptions& options = {}) {
+  const Variant* family = find_kernel(name);
   if (family == nullptr) {
     ADD_FAILURE() << "no kernel is named " << name;
     return {};
@@ -144,7 +145,7 @@ inline std::vector<std::vector<double>> run_kernel(const std::string& name, cons
   std::vector<AlignedBuffer> buffers;
   std::vector<TensorView> call_views = views;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const KernelCall call{views, outputs, params};
+    const KernelCall call{views, outputs, params, options.steps};
     if (family->is_weight != nullptr && family->is_weight(call, static_cast<int>(i))) {
       const AlignedBuffer weight = to_bytes(views[i], &inputs[i].values);
       const std::vector<std::byte> packed =
@@ -159,7 +160,7 @@ inline std::vector<std::vector<double>> run_kernel(const std::string& name, cons
   }
   std::vector<AlignedBuffer> results;
   for (const TensorView& view : outputs) results.push_back(to_bytes(view, nullptr));
-  const std::unique_ptr<Kernel> kernel = family->create({call_views, outputs, params});
+  const std::unique_ptr<Kernel> kernel = family->create({call_views, outputs, params, options.steps});
   std::vector<const std::byte*> in;
   std::vector<std::byte*> out;
   for (const AlignedBuffer& buffer : buffers) in.push_back(buffer.data());
@@ -221,14 +222,15 @@ inline void expect_same(const std::vector<double>& found, const std::vector<doub
 /// Runs on every instruction set, compares with `expected`, and checks that 2 and 3 threads give the same bits as 1.
 inline void check_kernel(const std::string& name, const std::vector<Tensor>& inputs,
                          const std::vector<TensorView>& outputs, const Params& params,
-                         const std::vector<std::vector<double>>& expected, double tolerance, const std::string& what) {
+                         const std::vector<std::vector<double>>& expected, double tolerance, const std::string& what,
+                         const std::vector<Step>& steps = {}) {
   for (const std::string& isa : available_isas()) {
     restrict_isa(isa);
-    const auto one = run_kernel(name, inputs, outputs, params);
+    const auto one = run_kernel(name, inputs, outputs, params, {.steps = steps});
     ASSERT_EQ(one.size(), expected.size());
     for (size_t i = 0; i < one.size(); ++i) expect_close(one[i], expected[i], tolerance, what + " on " + isa);
     for (const int threads : {2, 3}) {
-      const auto more = run_kernel(name, inputs, outputs, params, {.threads = threads});
+      const auto more = run_kernel(name, inputs, outputs, params, {.threads = threads, .steps = steps});
       for (size_t i = 0; i < one.size(); ++i)
         expect_same(more[i], one[i], what + " on " + isa + " with " + std::to_string(threads) + " threads");
     }

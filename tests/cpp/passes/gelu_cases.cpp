@@ -19,16 +19,20 @@ struct Spelling {
   std::string cubic = "0.044715";
   bool divides = true;     // x / sqrt 2, not x (1 / sqrt 2)
   std::string scale = {};  // in place of sqrt 2, its inverse or sqrt(2/pi)
+  bool quantized = false;  // i8 of scale 0.5
 };
 
 std::string constant(const std::string& name, const std::string& value, const Spelling& s) {
-  return "  %" + name + " = constant() {value = " + s.number + " {" + value + "}} : " + s.number + "\n";
+  const std::string attrs = s.quantized ? "}, q_scale = [0.5]} : i8{0.5}[]\n" : "}} : " + s.number + "\n";
+  return "  %" + name + " = constant() {value = " + s.number + " {" + value + attrs;
 }
 
 std::string graph_of(const Spelling& s) {
   std::string out = "graph @g {stage = imported} (%x: " + s.type + ") -> (%y) {\n" + constant("h", s.one_half, s) +
                     constant("o", "1", s);
-  const auto node = [&](const std::string& line) { out += "  " + line + " : " + s.result + "\n"; };
+  const auto node = [&](const std::string& line) {
+    out += "  " + line + (s.quantized ? " {q_scale = [0.5]}" : "") + " : " + s.result + "\n";
+  };
   if (s.tanh) {
     out +=
         constant("s", s.scale.empty() ? "0.797884583" : s.scale, s) + constant("a", s.cubic, s) + constant("t", "3", s);
@@ -82,7 +86,7 @@ const Cases& gelu_cases() {
     };
     for (const auto& [tanh, half, rule] : kOrders) {
       made.fires.push_back({rule, text_of({.tanh = tanh, .half = half}), "gelu", 2e-6, Values::edge});
-      const Spelling integers = {tanh, half, "i32[2]", "i32[]", "i32[2]", "2", "1", true, "3"};
+      const Spelling integers = {tanh, half, "i8{0.5}[2]", "i8[]", "i8{0.5}[2]", "2", "1", true, "3", true};
       made.refuses.push_back({rule, "the values are real", text_of(integers)});
       const Spelling longer = {tanh, half, "f32[3]", "f32[1,1]", "f32[1,3]"};
       made.refuses.push_back({rule, "the result has the type of x", text_of(longer)});

@@ -209,6 +209,8 @@ TEST(Pack, NamesTheFieldThatMakesNoSense) {
             "buffer 1 is an input or a constant and is written"},
            {R"("inputs":[0],"outputs":[2])", R"("inputs":[0],"outputs":[0])", "and is written"},
            {R"("depends_on":[0])", R"("depends_on":[1])", "1 is no earlier subprogram"},
+           {R"("depends_on":[0])", R"("depends_on":[])", "depends_on: 0 is missing, which writes buffer 2"},
+           {R"("outputs":[3])", R"("outputs":[2])", "buffer 2 is written by another subprogram too"},
            {R"("kind":"dsp")", R"("kind":"")", "kind: it is empty"},
        }) {
     EXPECT_THAT(refusal(forged(f.from, f.to)), AllOf(HasSubstr("image: "), HasSubstr(f.message))) << f.to;
@@ -241,7 +243,7 @@ std::string code_refusal(const std::string& from, const std::string& to) {
   std::string json(p.subprograms[0].code.as_text(1, "cpu0"));
   json.replace(json.find(from), from.size(), to);
   try {
-    read_cpu_code(Code::of_text("cpu", 1, json), p, "cpu0");
+    read_cpu_code(Code::of_text("cpu", kCpuCodeVersion, json), p, "cpu0");
   } catch (const InvalidModel& error) {
     return error.what();
   }

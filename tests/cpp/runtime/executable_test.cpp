@@ -74,7 +74,7 @@ std::vector<float> run(Executable& executable, const std::vector<float>& x, RunT
   std::vector<float> y(x.size());
   const auto* from = reinterpret_cast<const std::byte*>(x.data());
   auto* to = reinterpret_cast<std::byte*>(y.data());
-  executable.run(bindings, {&from, 1}, {&to, 1}, times, time_commands);
+  executable.run(bindings, {&from, 1}, {&to, 1}, {.times = times, .time_commands = time_commands});
   return y;
 }
 
@@ -285,6 +285,98 @@ TEST(Executable, HoldsNoLockWhileASpecializerIsCopiedOrDies) {
     EXPECT_THAT(message<InternalError>([&] { run(*executable, x); }), HasSubstr("specializing gave no code"));
   stop = true;
   asker.join();
+}
+
+// y = x + s, and s becomes y.
+program::Program counter() {
+  program::Program p;
+  p.buffers = {{.name = "x", .shape = {4}, .place = Place::input},
+               {.name = "s", .shape = {4}, .place = Place::input},
+               {.name = "t", .shape = {4}, .place = Place::output},
+               {.name = "y", .shape = {4}, .place = Place::output}};
+  p.inputs = {{"x", 0}};
+  p.outputs = {{"y", 3}};
+  p.states = {{"s", 1, 2, 0, 16}};
+  p.weights = program::Weights(blob_of(std::vector<std::byte>(64)));
+  p.subprograms = {{"cpu0",
+                    "cpu",
+                    {0, 1},
+                    {2, 3},
+                    {},
+                    program::write_cpu_code(
+                        {{call_of("add", {0, 1}, 2, "binary", "t"), call_of("add", {0, 1}, 3, "binary", "y")}})}};
+  return p;
+}
+
+float count(Executable& executable, Session* session) {
+  const float x[4] = {1, 1, 1, 1};
+  float y[4];
+  const auto* from = reinterpret_cast<const std::byte*>(x);
+  auto* to = reinterpret_cast<std::byte*>(y);
+  executable.run({}, {&from, 1}, {&to, 1}, {.session = session});
+  return y[0];
+}
+
+TEST(Session, OwnsItsStates) {
+  const auto executable = load(counter());
+  const auto a = executable->session(), b = executable->session();
+  EXPECT_EQ(count(*executable, nullptr), 1);
+  EXPECT_EQ(count(*executable, nullptr), 2);
+  EXPECT_EQ(count(*executable, a.get()), 1);
+  EXPECT_EQ(count(*executable, b.get()), 1);
+  EXPECT_EQ(count(*executable, a.get()), 2);
+  executable->reset();
+  EXPECT_EQ(count(*executable, nullptr), 1);
+  EXPECT_EQ(count(*executable, a.get()), 3);
+  a->reset();
+  EXPECT_EQ(count(*executable, a.get()), 1);
+  EXPECT_EQ(count(*executable, b.get()), 2);
+}
+
+TEST(Session, ManyRunAtOnce) {
+  const auto executable = load(counter());
+  std::vector<std::thread> users;
+  std::atomic<int> wrong{0};
+  for (int user = 0; user < 4; ++user) {
+    users.emplace_back([&] {
+      const auto session = executable->session();
+      for (int k = 1; k <= 200; ++k) wrong += count(*executable, session.get()) != static_cast<float>(k);
+    });
+  }
+  for (std::thread& user : users) user.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Session, OfAnotherProgramIsRefused) {
+  const auto stateful = load(counter()), plain = load(add_relu());
+  const auto session = plain->session();
+  EXPECT_THAT(message<InvalidModel>([&] { count(*stateful, session.get()); }),
+              HasSubstr("the session has the states of another executable"));
+}
+
+TEST(Executable, GivesBackMemoryBeyondItsBound) {
+  const auto executable = load(add_relu(), 1);
+  for (const int64_t rows : {1000, 500, 250}) run(*executable, numbers(rows, 1));
+  // Each size keeps an arena for the sum.
+  EXPECT_GE(executable->kept_bytes(), (1000 + 500 + 250) * 16);
+  executable->keep_at_most((500 + 250) * 16 + 1000);
+  EXPECT_LT(executable->kept_bytes(), 1000 * 16);
+  EXPECT_GE(executable->kept_bytes(), (500 + 250) * 16);
+  executable->keep_at_most(0);  // one stays, so that runs of one size after another allocate nothing
+  EXPECT_GE(executable->kept_bytes(), 250 * 16);
+  EXPECT_LT(executable->kept_bytes(), 500 * 16);
+  const std::vector<float> x = numbers(1000, 1);
+  EXPECT_EQ(run(*executable, x), expected(x));
+  EXPECT_LT(executable->kept_bytes(), 1250 * 16);
+}
+
+TEST(Executable, ReturnsOutputsWithTheirShapes) {
+  const auto executable = load(add_relu());
+  const std::vector<float> x = numbers(3, 2);
+  const std::vector<Tensor> y = executable->run(std::vector<Tensor>{Tensor::of<float>({3, 4}, x)});
+  ASSERT_EQ(y.size(), 1U);
+  EXPECT_EQ(y[0].shape(), (std::vector<int64_t>{3, 4}));
+  EXPECT_TRUE(std::ranges::equal(y[0].values<float>(), expected(x)));
 }
 
 TEST(Executable, CopiesAnImageThatLiesAskew) {

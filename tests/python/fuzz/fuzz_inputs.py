@@ -1,4 +1,4 @@
-"""Damaged executables and graph texts: hetnn raises its own errors and nothing else.
+"""Damaged executables, graph texts and ONNX models: hetnn raises its own errors and nothing else.
 
     python tests/python/fuzz/fuzz_inputs.py [--seconds 60] [--seed 0]
 
@@ -15,7 +15,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import onnx
+
 import hetnn
+from hetnn.importers import import_model
+
+# Small models of every operator, from the standard's own tests.
+ONNX_MODELS = sorted(Path(onnx.__file__).parent.glob("backend/test/data/node/*/model.onnx"))
 
 GRAPH = """graph @net {stage = imported, symbols = [n: 1..64 = 4]} (%x: f32[n,3,8,8]) -> (%y) {
   %w = constant() {value = f32[2,3,1,1] {1, 2, 3, 4, 5, 6}} : f32[2,3,1,1]
@@ -83,7 +89,14 @@ def fuzz(seconds: float, seed: int) -> tuple[int, int]:
                 raise
             path.write_bytes(damage_bytes(rng, image))
             survives(lambda: hetnn.load(path))
-            tried += 2
+            source = rng.choice(ONNX_MODELS)
+            model = damage_bytes(rng, source.read_bytes())
+            try:
+                accepted += survives(lambda model=model: import_model(model))  # type: ignore[misc]
+            except Exception:
+                print(f"seed {seed}, try {tried}: {source.parent.name} as {model!r}", file=sys.stderr)
+                raise
+            tried += 3
     return tried, accepted
 
 

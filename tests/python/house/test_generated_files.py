@@ -22,7 +22,7 @@ def test_stub_is_current(module: str) -> None:
     assert kept == generate_stubs.generate(module), f"{module}.pyi is out of date; run `make stubs`"
 
 
-@pytest.mark.parametrize("page", ["docs/operators.md", "docs/rules.md"])
+@pytest.mark.parametrize("page", ["docs/operators.md", "docs/models.md", "docs/rules.md"])
 def test_page_is_current(page: str) -> None:
     assert (ROOT / page).read_text() == generate_docs.PAGES[page](), f"{page} is out of date; run `make docs`"
 

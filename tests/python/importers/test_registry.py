@@ -66,6 +66,21 @@ def test_logical_operators_take_any_type(dtypes: tuple[torch.dtype, torch.dtype]
         torch.testing.assert_close(mine, wanted)
 
 
+class OfIntegers(nn.Module):
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> list[torch.Tensor]:
+        leaving = [torch.exp(a), torch.sqrt(b), torch.sigmoid(a), torch.reciprocal(b), torch.erfc(a), a / b, a**0.5]
+        return [*leaving, torch.abs(a), torch.floor(a), torch.logical_not(a), torch.clamp(a, min=0.5), a**2]
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8])
+def test_integers_become_reals_where_torch_promotes_them(dtype: torch.dtype) -> None:
+    inputs = torch.tensor([0, 1, 7]).to(dtype), torch.tensor([1, 4, 9]).to(dtype)
+    for mine, wanted in zip(
+        hetnn.compile(torch.export.export(OfIntegers(), inputs))(*inputs), OfIntegers()(*inputs), strict=True
+    ):
+        torch.testing.assert_close(mine, wanted)
+
+
 class Unknown(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.special.bessel_j0(torch.cumsum(x, 0))

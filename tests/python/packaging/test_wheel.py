@@ -49,7 +49,7 @@ def test_the_wheel_holds_the_package_and_nothing_of_the_build(wheel: Path) -> No
 def test_the_wheel_is_self_contained(wheel: Path) -> None:
     """auditwheel names a manylinux platform only when every library is inside or is part of any Linux."""
     assert "manylinux" in wheel.name
-    assert any(name.startswith("hetnn.libs/libgomp") for name in zipfile.ZipFile(wheel).namelist())
+    assert not any(name.startswith("hetnn.libs/") for name in zipfile.ZipFile(wheel).namelist())
 
 
 @pytest.mark.slow

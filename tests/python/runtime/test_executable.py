@@ -156,6 +156,24 @@ def test_many_threads_call_at_once(executable: hetnn.Executable) -> None:
         assert all(pool.map(call, range(400)))
 
 
+def test_last_times_are_those_of_the_calling_thread(executable: hetnn.Executable) -> None:
+    executable(X, Z)
+    mine = executable.last_times
+    assert [row["name"] for row in mine] == ["cpu.0"]
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: executable.last_times).result() == []
+        pool.submit(executable, X, Z).result()
+    assert executable.last_times == mine
+
+
+def test_memory_between_runs_is_bounded(executable: hetnn.Executable) -> None:
+    executable(X, Z)
+    before = executable.kept_bytes
+    executable.keep_at_most(0)
+    check(executable(X, Z))
+    assert executable.kept_bytes <= before
+
+
 def call_in_worker(executable: hetnn.Executable) -> Any:
     return executable(X, Z)
 

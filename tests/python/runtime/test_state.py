@@ -90,6 +90,21 @@ def test_threads_take_turns() -> None:
     assert sorted(seen) == [3.0 + k for k in range(200)]
 
 
+def test_sessions_share_nothing() -> None:
+    x = torch.zeros(1)
+    exe = compiled(Counter(), x)
+    one, other = exe.session(), exe.session()
+    assert [float(one(x)[0]) for _ in range(3)] == [3.0, 4.0, 5.0]
+    assert float(other(x)[0]) == 3.0
+    assert float(exe(x)[0]) == 3.0
+    assert float(one.run([x])[0][0]) == 6.0
+    one.reset()
+    assert float(one(x=x)[0]) == 3.0
+    assert float(other(x)[0]) == 4.0
+    with pytest.raises(hetnn.InvalidModel, match="the session has the states of another executable"):
+        exe.run([x], session=compiled(Cache(), torch.zeros(1, 1, 8)).session())
+
+
 def test_a_call_that_fails_leaves_the_state() -> None:
     exe = compiled(Counter(), torch.zeros(2))
     exe(torch.zeros(2))

@@ -101,7 +101,7 @@ class Emitter {
 
   // Between layouts only a kernel copies: a meaning reads and writes plain memory.
   static program::Command copy(int32_t from, int32_t to, const std::string& node) {
-    static const ops::OpDef& identity = ops::OpTable::global().get("identity");
+    static const ops::OpDef& identity = ops::OpTable::global().get(ops::kIdentity);
     return {.op = &identity,
             .attrs = {},
             .inputs = {from},

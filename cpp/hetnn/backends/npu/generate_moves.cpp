@@ -158,23 +158,23 @@ void Generator::rearrange_rows(const ir::Node& node, bool part, int64_t first, i
       b.insert(b.begin(), 0);
     }
     const size_t inner = extents.size() - 3;
-    ops::for_each_index(std::vector<int64_t>(extents.begin(), extents.begin() + static_cast<std::ptrdiff_t>(inner)),
-                        [&](const std::vector<int64_t>& index) {
-                          int64_t read = here, write = there;
-                          for (size_t k = 0; k < index.size(); ++k) read += index[k] * a[k], write += index[k] * b[k];
-                          code_.push_back(hetnn::npu::Move{.elem_bytes = elem_,
-                                                           .size0 = extents[inner + 2],
-                                                           .size1 = extents[inner + 1],
-                                                           .size2 = extents[inner],
-                                                           .in_addr = read,
-                                                           .in_stride0 = a[inner + 2],
-                                                           .in_stride1 = a[inner + 1],
-                                                           .in_stride2 = a[inner],
-                                                           .out_addr = write,
-                                                           .out_stride0 = b[inner + 2],
-                                                           .out_stride1 = b[inner + 1],
-                                                           .out_stride2 = b[inner]});
-                        });
+    const auto outer = static_cast<std::ptrdiff_t>(inner);
+    ops::nest<2>(std::span(extents).first(inner),
+                 {ops::Strides(a.begin(), a.begin() + outer), ops::Strides(b.begin(), b.begin() + outer)},
+                 [&](int64_t read, int64_t write) {
+                   code_.push_back(hetnn::npu::Move{.elem_bytes = elem_,
+                                                    .size0 = extents[inner + 2],
+                                                    .size1 = extents[inner + 1],
+                                                    .size2 = extents[inner],
+                                                    .in_addr = here + read,
+                                                    .in_stride0 = a[inner + 2],
+                                                    .in_stride1 = a[inner + 1],
+                                                    .in_stride2 = a[inner],
+                                                    .out_addr = there + write,
+                                                    .out_stride0 = b[inner + 2],
+                                                    .out_stride1 = b[inner + 1],
+                                                    .out_stride2 = b[inner]});
+                 });
     std::swap(here, there);
   }
   then(Engine::vector, Engine::dma);

@@ -14,7 +14,7 @@ void copy_outputs(Draft& draft) {
   for (size_t k = 0; k < graph.outputs().size(); ++k) {
     ir::Value* output = graph.outputs()[k];
     const bool written = output->producer() && !output->producer()->is_constant();
-    if (!seen.insert(output).second || !written) rewriter.set_output(k, rewriter.add("identity", {output}));
+    if (!seen.insert(output).second || !written) rewriter.set_output(k, rewriter.add(ops::kIdentity, {output}));
   }
 }
 

@@ -139,10 +139,10 @@ OpDef define_scaled_dot_product_attention() {
           },
       .constraints = {},
       .tolerance = 1e-5,
-      .samples =
-          {"scaled_dot_product_attention(f32[2,3,5,8], f32[2,3,7,8], f32[2,3,7,4])",
-           "scaled_dot_product_attention(f32[1,2,n,8], f32[1,2,n,8], f32[1,2,n,8], bool[1,1,n,n])",
-           "scaled_dot_product_attention(f32[1,2,4,8], f32[1,2,4,8], f32[1,2,4,8]) {is_causal = true, scale = 0.5}"}};
+      .samples = {
+          "scaled_dot_product_attention(f32[2,3,5,8], f32[2,3,7,8], f32[2,3,7,4])",
+          "scaled_dot_product_attention(f32[1,2,n,8], f32[1,2,n,8], f32[1,2,n,8], bool[1,1,n,n])",
+          "scaled_dot_product_attention(f32[1,2,4,8], f32[1,2,4,8], f32[1,2,4,8]) {is_causal = true, scale = 0.5}"}};
 }
 
 }  // namespace hetnn::ops

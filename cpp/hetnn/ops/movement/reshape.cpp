@@ -24,19 +24,18 @@ std::vector<Type> infer(const Call& call) {
 }  // namespace
 
 OpDef define_reshape() {
-  return {
-      .name = "reshape",
-      .doc = "The same elements in row-major order under another shape.",
-      .inputs = {{"x", "any shape"}},
-      .attrs = {{"shape", AttrKind::integers, std::nullopt, "the new shape"}},
-      .traits = Trait::movement | Trait::view,
-      .torch = {},
-      .onnx = {},
-      .infer = infer,
-      .meaning = [](const Evaluation& e) { copy(e.input(0), e.output()); },
-      .constraints = {},
-      .tolerance = 0,
-      .samples = {"reshape(f32[2,3,4]) {shape = [6,4]}", "reshape(f32[n,4]) {shape = [2*n,2]}"}};
+  return {.name = "reshape",
+          .doc = "The same elements in row-major order under another shape.",
+          .inputs = {{"x", "any shape"}},
+          .attrs = {{"shape", AttrKind::integers, std::nullopt, "the new shape"}},
+          .traits = Trait::movement | Trait::view,
+          .torch = {},
+          .onnx = {},
+          .infer = infer,
+          .meaning = [](const Evaluation& e) { copy(e.input(0), e.output()); },
+          .constraints = {},
+          .tolerance = 0,
+          .samples = {"reshape(f32[2,3,4]) {shape = [6,4]}", "reshape(f32[n,4]) {shape = [2*n,2]}"}};
 }
 
 }  // namespace hetnn::ops

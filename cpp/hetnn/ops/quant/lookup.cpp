@@ -22,11 +22,6 @@ void meaning(const Evaluation& e) {
   for (const int8_t x : in) *to++ = table[static_cast<size_t>(x + 128)];
 }
 
-std::vector<Dim> entries(const Tensor& table) {
-  const auto values = table.values<int8_t>();
-  return {values.begin(), values.end()};
-}
-
 std::string ramp() {
   std::string out;
   for (int k = -128; k < 128; ++k) out += (k > -128 ? "," : "") + std::to_string(-k / 2);

@@ -1,7 +1,6 @@
 // Reductions as operators.
 #include "hetnn/ops/reduce/reduction.h"
 
-
 namespace hetnn::ops {
 
 std::vector<Type> infer_reduction(const Call& call) { return {{call.input(0).dtype, reduced_shape(call)}}; }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <vector>
 

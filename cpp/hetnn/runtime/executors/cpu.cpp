@@ -15,6 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+double us(Clock::duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
+
 kernels::Params params_of(const ops::Call& call, const ops::Attrs& options) {
   kernels::Params out = kernels::params_of(call);
   for (const auto& [name, value] : options) {
@@ -71,11 +73,10 @@ class CpuVisit final : public Visit {
     std::vector<ops::View> views;
   };
   void run_alone(size_t index);
-  void run_share(int thread, std::vector<CommandTime>* times);
+  void run_share(int thread, SpinBarrier& barrier, std::vector<CommandTime>* times);
 
   const CpuBound& bound_;
   std::byte* const scratch_;
-  SpinBarrier barrier_;
   std::vector<Pointers> pointers_;  // of every command
   std::exception_ptr failure_;      // of a meaning
 };
@@ -87,8 +88,9 @@ class CpuBound final : public BoundCode {
     for (const program::Command& command : code.commands) commands_.push_back(bound(program, command, sizes));
     for (const BoundCommand& made : commands_) {
       all_serial_ = all_serial_ && made.serial;
-      if (made.kernel)
-        scratch_bytes_ = std::max(scratch_bytes_, made.kernel->scratch_bytes(made.serial ? 1 : threads_));
+      // A visit gets as many threads as are idle.
+      for (int threads = 1; made.kernel && threads <= (made.serial ? 1 : threads_); ++threads)
+        scratch_bytes_ = std::max(scratch_bytes_, made.kernel->scratch_bytes(threads));
     }
   }
 
@@ -169,8 +171,7 @@ class CpuBound final : public BoundCode {
   std::vector<BoundCommand> commands_;
 };
 
-CpuVisit::CpuVisit(const CpuBound& bound, std::span<std::byte> scratch)
-    : bound_(bound), scratch_(scratch.data()), barrier_(bound.threads()) {
+CpuVisit::CpuVisit(const CpuBound& bound, std::span<std::byte> scratch) : bound_(bound), scratch_(scratch.data()) {
   for (const BoundCommand& c : bound.commands()) {
     Pointers& made = pointers_.emplace_back();
     made.outputs.resize(c.command.outputs.size());
@@ -200,11 +201,8 @@ void CpuVisit::upload(Addresses addresses) {
 }
 
 void CpuVisit::start(const Launch& launch, Event& done) {
-  if (bound_.threads() == 1) {
-    run_share(0, launch.commands);
-  } else {
-    parallel_region(bound_.threads(), [&](int thread) { run_share(thread, launch.commands); });
-  }
+  parallel_region_up_to(bound_.threads(),
+                        [&](int thread, SpinBarrier& barrier) { run_share(thread, barrier, launch.commands); });
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   done.set();
 }
@@ -228,8 +226,9 @@ void CpuVisit::run_alone(size_t index) {
 
 // A thread's share of every command. A serial command is thread 0's alone, and needs a barrier only towards commands
 // that the others take part in.
-void CpuVisit::run_share(int thread, std::vector<CommandTime>* times) {
-  const int threads = bound_.threads();
+void CpuVisit::run_share(int thread, SpinBarrier& barrier, std::vector<CommandTime>* times) {
+  const int threads = barrier.threads();
+  const auto visit_begin = times ? Clock::now() : Clock::time_point();
   bool all_here = true;  // every thread has seen what was written so far
   for (size_t k = 0; k < pointers_.size(); ++k) {
     const BoundCommand& command = bound_.commands()[k];
@@ -238,15 +237,16 @@ void CpuVisit::run_share(int thread, std::vector<CommandTime>* times) {
       if (thread == 0) run_alone(k);
       all_here = false;
     } else {
-      if (!all_here && threads > 1) barrier_.arrive_and_wait();
-      command.kernel->run({thread, threads, barrier_, scratch_}, pointers_[k].inputs.data(),
+      if (!all_here && threads > 1) barrier.arrive_and_wait();
+      command.kernel->run({thread, threads, barrier, scratch_}, pointers_[k].inputs.data(),
                           pointers_[k].outputs.data());
-      if (threads > 1) barrier_.arrive_and_wait();
+      if (threads > 1) barrier.arrive_and_wait();
       all_here = true;
     }
     if (times && thread == 0) {
-      times->push_back({command.command.node, std::string(command.kernel ? command.command.variant : command.command.op->name),
-                        std::chrono::duration<double, std::micro>(Clock::now() - begin).count()});
+      times->push_back({command.command.node,
+                        std::string(command.kernel ? command.command.variant : command.command.op->name),
+                        us(begin - visit_begin), us(Clock::now() - begin)});
     }
   }
 }

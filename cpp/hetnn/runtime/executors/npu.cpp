@@ -18,6 +18,7 @@ class NpuVisit final : public Visit {
   NpuVisit(const npu::Variant& variant, const std::vector<BoundBuffer>& buffers, sim::Machine machine)
       : variant_(variant), buffers_(buffers), machine_(std::move(machine)) {}
 
+  int64_t bytes() const override { return machine_.bytes(); }
   void upload(Addresses addresses) override {
     for (const npu::Port& port : variant_.inputs) {
       const auto id = static_cast<size_t>(port.buffer);

@@ -111,7 +111,7 @@ TEST(Nary, BroadcastsMixesLayoutsAndRunsAnEpilogue) {
   for (const bool nhwc : {false, true})
     check_kernel("nary", {a, b, c, d, gate},
                  {nhwc ? TensorView::nhwc(DType::f32, shape, 7) : TensorView::plain(DType::f32, shape)},
-                 {{"op", "add"}, {"epilogue", "mul %4; relu"}}, {expected}, 1e-6, "mixed");
+                 {{"op", "add"}}, {expected}, 1e-6, "mixed", {{"mul", 4, {}}, {"relu", -1, {}}});
 }
 
 TEST(Nary, WorksInPlaceOfItsFirstInput) {
@@ -148,11 +148,11 @@ TEST(Nary, TuningChoosesAGroupInRange) {
 TEST(Nary, WhatWasLearntIsNotMeasuredAgain) {
   learn_nary_groups({{"add weighted 5 x 2^7 by 2", 3}});
   const TensorView view = TensorView::plain(DType::f32, std::vector<int64_t>{100});
-  // The operand of coefficient 0 is not read, and the epilogue's is no input of the layer.
+  // The operand of coefficient 0 is not read, and the step's is no input of the layer.
   const std::vector<TensorView> views(7, view);
-  const Params params = {{"coefficients", std::vector<double>{1, 0.5, 0, 1, -1, 1}},
-                         {"epilogue", std::string("mul %6")}};
-  EXPECT_EQ(find_kernel("nary")->tune({views, std::span(&view, 1), params}, 2).integer("group"), 3);
+  const Params params = {{"coefficients", std::vector<double>{1, 0.5, 0, 1, -1, 1}}};
+  const std::vector<Step> steps = {{"mul", 6, {}}};
+  EXPECT_EQ(find_kernel("nary")->tune({views, std::span(&view, 1), params, steps}, 2).integer("group"), 3);
   EXPECT_EQ(known_nary_groups().at("add weighted 5 x 2^7 by 2"), 3);
   EXPECT_THROW(learn_nary_groups({{"add 5 x 2^7 by 1", 17}}), InvalidModel);
 }

@@ -1,0 +1,35 @@
+// What a model with states keeps from run to run for one user.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "hetnn/base/aligned_buffer.h"
+#include "hetnn/program/program.h"
+
+namespace hetnn::runtime {
+
+struct StateMemory {
+  AlignedBuffer now, next;
+};
+
+/// The states of a program. Runs of one session happen one after another, each on the states that the one before it
+/// left; a run that throws leaves them as they were. Sessions share nothing that is written.
+class Session {
+ public:
+  explicit Session(std::shared_ptr<const program::Program> program);
+
+  /// Gives every state its initial value again.
+  void reset();
+  /// Whether the states are those of this program.
+  bool fits(const program::Program& program) const { return program.states == program_->states; }
+
+ private:
+  friend class Executable;
+  const std::shared_ptr<const program::Program> program_;
+  std::mutex mutex_;  // held through a run
+  std::vector<StateMemory> states_;
+};
+
+}  // namespace hetnn::runtime

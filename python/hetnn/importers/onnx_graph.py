@@ -1,0 +1,375 @@
+"""From an ONNX model to a graph."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, defs
+
+from hetnn import _core
+from hetnn.errors import DoesNotFit, InvalidModel, Unsupported
+from hetnn.importers import Imported
+from hetnn.importers.building import NUMPY
+from hetnn.importers.onnx_model import NUMBERS, Weights, check_model, dtype_name, read_model
+from hetnn.importers.onnx_rules import Call, Sizes
+from hetnn.importers.onnx_rules.shape import on_sizes
+from hetnn.importers.registry import ONNX
+
+# Nodes of constants that are no larger are computed while importing, because shapes may be made from them.
+_FOLDED_ELEMS = 1 << 16
+# Examples of sizes that a model leaves open: of the first axis, and of the others.
+_HINTS = (1, 64)
+_MOST = 2**31 - 1
+
+
+def import_onnx(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> Imported:
+    """The graph of an ONNX model: initializers as constants, named sizes as symbols, functions opened.
+
+    Unsupported lists every operator that hetnn lacks with the names of its nodes, in one error.
+    """
+    folder: Path | None = None
+    if not isinstance(model, onnx.ModelProto):
+        model, folder = read_model(model)
+    check_model(model)
+    try:
+        return _Importer(model, folder).run()
+    except MemoryError as error:
+        raise DoesNotFit(f"the constants of the model do not fit into memory: {error}. Check its sizes.") from error
+
+
+@dataclass
+class _Scope:
+    """Names of values in a graph or in the body of a function, and what the body is told by its caller."""
+
+    opsets: Mapping[str, int]
+    prefix: str = ""
+    attrs: Mapping[str, AttributeProto] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+    whole: bool = False  # what the body lacks makes the operator missing, not the node in it
+
+
+class _Missing(Exception):
+    """A node in the body of an operator's definition that hetnn lacks."""
+
+
+class _Importer:
+    def __init__(self, model: onnx.ModelProto, folder: Path | None) -> None:
+        self._model = model
+        self._weights = Weights(folder)
+        self._builder = _core.GraphBuilder("main")
+        self._known: dict[str, np.ndarray[Any, Any]] = {}
+        self._functions = {(f.domain, f.name): f for f in model.functions}
+        self._problems: dict[str, list[str]] = {}
+        self._missing = object()  # stands for what a node that cannot be imported would give
+
+    def run(self) -> Imported:
+        graph = self._model.graph
+        scope = _Scope({entry.domain: entry.version for entry in self._model.opset_import})
+        if graph.sparse_initializer:
+            raise Unsupported("the model has sparse initializers. Make them dense.")
+        for tensor in graph.initializer:
+            scope.values[tensor.name] = self._weight(tensor)
+        self._lift_inputs(scope)
+        for node in graph.node:
+            self._convert(node, scope)
+        if self._problems:
+            rows = [
+                f"\n  {what} ({len(nodes)} times) at {', '.join(dict.fromkeys(nodes))}"
+                for what, nodes in self._problems.items()
+            ]
+            raise Unsupported(
+                "the model uses operators that hetnn lacks. Replace them or run those parts elsewhere:" + "".join(rows)
+            )
+        return self._finish(scope)
+
+    # Inputs and constants
+
+    def _weight(self, tensor: onnx.TensorProto) -> Any:
+        try:
+            return self.constant(self._weights.array(tensor), tensor.name)
+        except Unsupported as error:
+            raise Unsupported(f"the initializer '{tensor.name}' has {error}.") from error
+
+    def _lift_inputs(self, scope: _Scope) -> None:
+        symbols: dict[str, str] = {}
+        for given in self._model.graph.input:
+            if given.name in scope.values:
+                continue  # an initializer with a type
+            if given.type.WhichOneof("value") != "tensor_type":
+                raise Unsupported(
+                    f"the input '{given.name}' is a {given.type.WhichOneof('value') or 'value of no type'}; "
+                    "hetnn takes tensors. Give its elements as inputs of their own."
+                )
+            tensor = given.type.tensor_type
+            if not tensor.HasField("shape"):
+                raise InvalidModel(f"the input '{given.name}' has no shape. Export the model with the input's rank.")
+            try:
+                dtype = dtype_name(tensor.elem_type)
+            except Unsupported as error:
+                raise Unsupported(f"the input '{given.name}' has {error}.") from error
+            shape = [self._size(given.name, axis, dim, symbols) for axis, dim in enumerate(tensor.shape.dim)]
+            scope.values[given.name] = self._builder.add_input(given.name, dtype, shape)
+
+    def _size(self, name: str, axis: int, dim: Any, symbols: dict[str, str]) -> int | str:
+        """A fixed size, or the symbol of a named or unnamed one."""
+        if dim.HasField("dim_value"):
+            if dim.dim_value < 0:
+                raise InvalidModel(f"the input '{name}' has the size {dim.dim_value} on axis {axis}.")
+            return int(dim.dim_value)
+        given = dim.dim_param or f"{name}_{axis}"
+        if given not in symbols:
+            symbol = re.sub(r"\W", "_", given, flags=re.ASCII)
+            symbol = symbol if re.match(r"[A-Za-z_]", symbol) else f"s{symbol}"
+            while symbol in symbols.values():
+                symbol += "_"
+            symbols[given] = symbol
+            self._builder.add_symbol(symbol, 1, _MOST, _HINTS[min(axis, 1)])
+        return symbols[given]
+
+    def constant(self, array: np.ndarray[Any, Any], name: str = "") -> Any:
+        if array.dtype.name == "bfloat16":
+            wide = self.constant(array.astype(np.float32), name)
+            return self._builder.create("cast", [wide], {"to": "bf16"})[0]
+        value = self._builder.constant(np.ascontiguousarray(array).reshape(array.shape), name)
+        self._known[value.name] = array
+        return value
+
+    def tensor(self, tensor: onnx.TensorProto) -> np.ndarray[Any, Any]:
+        return self._weights.array(tensor)
+
+    def known(self, value: Any) -> np.ndarray[Any, Any] | None:
+        if 0 in value.shape and all(isinstance(size, int) for size in value.shape):
+            return np.zeros(value.shape, NUMPY.get(value.dtype, np.float32))
+        return self._known.get(value.name)
+
+    # Nodes
+
+    def create(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any], node: onnx.NodeProto) -> list[Any]:
+        arrays = [None if value is None else self._known.get(value.name) for value in inputs]
+        if inputs and all(a is not None or v is None for a, v in zip(arrays, inputs, strict=True)):
+            folded = _fold(op, arrays, attrs)
+            if folded is not None:
+                return [self.constant(array) for array in folded]
+        return list(self._builder.create(op, list(inputs), attrs, node.name or node.output[0], node.name))
+
+    def _convert(self, node: onnx.NodeProto, scope: _Scope) -> None:
+        inputs = [scope.values.get(name) if name else None for name in node.input]
+        unknown = [name for name in node.input if name and name not in scope.values]
+        name = node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
+        where = scope.prefix + (node.name or next(iter(node.output), ""))
+        try:
+            if unknown:
+                raise InvalidModel(f"the node '{where}' reads '{unknown[0]}', which nothing gives. Order the nodes.")
+            outputs = self._outputs(node, name, inputs, scope)
+        except (Unsupported, _Missing) as error:
+            if scope.whole:
+                raise _Missing(f"its definition needs {name}") from error
+            text = str(error).split("\n")[0].removesuffix(".")
+            self._problems.setdefault(f"{name}{': ' + text if text else ''}", []).append(where)
+            outputs = [self._missing] * len(node.output)
+        except InvalidModel as error:
+            if scope.whole or str(error).startswith("the node '"):
+                raise
+            raise InvalidModel(f"the node '{where}': {name}: {error}") from error
+        for output, value in zip(node.output, outputs, strict=False):
+            if output:
+                scope.values[output] = self._missing if value is None else value
+
+    def _outputs(self, node: onnx.NodeProto, name: str, inputs: list[Any], scope: _Scope) -> list[Any]:
+        function = self._functions.get((node.domain, node.op_type))
+        if function is not None:
+            return self._open(function, node, inputs, scope, whole=scope.whole)
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        opset = scope.opsets.get(domain, scope.opsets.get("ai.onnx", 1) if not domain else 1)
+        schema = _schema(node.op_type, domain, opset)
+        if schema is None:
+            raise Unsupported("")
+        attrs = {attr.name: attr for attr in node.attribute}
+        attrs = {
+            key: attr if not attr.ref_attr_name else scope.attrs[attr.ref_attr_name]
+            for key, attr in attrs.items()
+            if not attr.ref_attr_name or attr.ref_attr_name in scope.attrs
+        }
+        preset = {key: attr.default_value for key, attr in schema.attributes.items() if attr.default_value.name}
+        attrs = {**preset, **attrs}
+        if not scope.whole and not scope.attrs:
+            _check(node, scope.opsets)
+        row, rule = _meaning(name, schema.since_version)
+        if any(value is self._missing for value in inputs):
+            if row is None and rule is None and not _has_body(schema):
+                raise Unsupported("")
+            return [self._missing] * len(node.output)
+        call = Call(self, node, schema.since_version, inputs, {key: _attribute(attr) for key, attr in attrs.items()})
+        if name == "If" and call.known(0) is not None:
+            return self._branch("then" if bool(call.number(0, "the condition")) else "else", call, scope)
+        known = on_sizes(call)
+        if known is not None:
+            return known
+        try:
+            if row is not None:
+                found = call.by_row(row)
+            elif rule is not None:
+                found = rule(call)
+            else:
+                raise Unsupported("")
+        except Unsupported as reason:
+            body = _body(schema, _with_attributes(node, attrs), opset, [_type(call, value) for value in inputs])
+            if body is None:
+                raise
+            try:
+                return self._open(body, _with_attributes(node, attrs), inputs, scope, whole=True)
+            except _Missing:
+                if str(reason):
+                    raise reason from None
+                raise
+        return found if isinstance(found, list) else [found]
+
+    def _open(
+        self, body: onnx.FunctionProto, node: onnx.NodeProto, inputs: list[Any], scope: _Scope, whole: bool
+    ) -> list[Any]:
+        """The nodes of a function in place of a node that calls it."""
+        attrs = {attr.name: attr for attr in body.attribute_proto}
+        attrs.update((attr.name, attr) for attr in node.attribute)
+        inner = _Scope(
+            {**scope.opsets, **{entry.domain: entry.version for entry in body.opset_import}},
+            f"{scope.prefix}{node.name or node.op_type}/",
+            attrs,
+            whole=whole,
+        )
+        padded = [*inputs, *[None] * (len(body.input) - len(inputs))]
+        inner.values.update(zip(body.input, padded, strict=False))
+        for part in body.node:
+            self._convert(part, inner)
+        return [inner.values.get(name, self._missing) for name in body.output]
+
+    def _branch(self, side: str, call: Call, scope: _Scope) -> list[Any]:
+        """The nodes of the branch that an If whose condition is known takes."""
+        graph = call.attr(f"{side}_branch")
+        prefix = f"{scope.prefix}{call.node.name or 'If'}/{side}/"
+        inner = _Scope(scope.opsets, prefix, scope.attrs, dict(scope.values), scope.whole)
+        inner.values.update((tensor.name, self._weight(tensor)) for tensor in graph.initializer)
+        for part in graph.node:
+            self._convert(part, inner)
+        return [inner.values[output.name] for output in graph.output]
+
+    def _finish(self, scope: _Scope) -> Imported:
+        names = []
+        for output in self._model.graph.output:
+            if output.name not in scope.values:
+                raise InvalidModel(f"nothing gives the model's output '{output.name}'. Export the model again.")
+            value = scope.values[output.name]
+            if value is self._missing:
+                raise Unsupported(f"hetnn does not compute the output '{output.name}'. Leave it out of the model.")
+            if isinstance(value, Sizes):
+                value = Call(self, onnx.NodeProto(name=output.name), 1, [value], {})[0]
+            self._builder.output(value, output.name)
+            names.append(output.name)
+        return Imported(self._builder.finish(), {"outputs": names})
+
+
+def _meaning(name: str, version: int) -> tuple[Any, Any]:
+    """The row or the rule of an operator in the form that an operator set gave it."""
+    older = [key for key in ONNX.rules if key.startswith(f"{name}<") and version < int(key.partition("<")[2])]
+    if older:
+        return None, ONNX.rules[min(older, key=lambda key: int(key.partition("<")[2]))]
+    return ONNX.rows.get(name), ONNX.rules.get(name)
+
+
+def _schema(op_type: str, domain: str, opset: int) -> Any:
+    try:
+        return defs.get_schema(op_type, opset, domain)
+    except defs.SchemaError:
+        return None
+
+
+def _check(node: onnx.NodeProto, opsets: Mapping[str, int]) -> None:
+    """InvalidModel for inputs or attributes that the operator does not have, or lacks."""
+    if any(attr.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for attr in node.attribute):
+        return  # reads names of the graph around it
+    context = type(onnx.checker.DEFAULT_CONTEXT)()
+    context.ir_version = onnx.IR_VERSION
+    context.opset_imports = {**opsets}
+    try:
+        onnx.checker.check_node(node, context)
+    except onnx.checker.ValidationError as error:
+        raise InvalidModel(str(error).split("\n")[0]) from error
+
+
+def _attribute(attr: AttributeProto) -> Any:
+    """An attribute's value; tensors and graphs as protos."""
+    if attr.type == AttributeProto.STRING:
+        return attr.s.decode("utf-8", "replace")
+    if attr.type == AttributeProto.STRINGS:
+        return [text.decode("utf-8", "replace") for text in attr.strings]
+    value = onnx.helper.get_attribute_value(attr)
+    return list(value) if attr.type in (AttributeProto.INTS, AttributeProto.FLOATS) else value
+
+
+def _with_attributes(node: onnx.NodeProto, attrs: Mapping[str, AttributeProto]) -> onnx.NodeProto:
+    """The node with what its attributes refer to in their place."""
+    made = onnx.NodeProto()
+    made.CopyFrom(node)
+    del made.attribute[:]
+    for name, attr in attrs.items():
+        own = made.attribute.add()
+        own.CopyFrom(attr)
+        own.name = name
+    return made
+
+
+def _has_body(schema: Any) -> bool:
+    return bool(schema.has_function or schema.has_context_dependent_function)
+
+
+def _body(schema: Any, node: onnx.NodeProto, opset: int, types: Sequence[onnx.TypeProto]) -> onnx.FunctionProto | None:
+    """The operator's definition by others: that of this operator set, else of the first one that has any."""
+    versions = sorted({*schema.function_opset_versions, *schema.context_dependent_function_opset_versions})
+    if not versions:
+        return None
+    version = max((v for v in versions if v <= opset), default=versions[0])
+    body = onnx.FunctionProto()
+    if version in schema.function_opset_versions:
+        body.ParseFromString(schema.get_function_with_opset_version(version))
+        return body
+    data = schema.get_context_dependent_function_with_opset_version(
+        version, node.SerializeToString(), [entry.SerializeToString() for entry in types]
+    )
+    if not data:
+        return None
+    body.ParseFromString(data)
+    return body
+
+
+def _type(call: Call, value: Any) -> onnx.TypeProto:
+    """The type of a value as ONNX says it; none where it is absent."""
+    if value is None:
+        return onnx.TypeProto()
+    shape = [size if isinstance(size, int) else str(size) for size in value.shape]
+    return onnx.helper.make_tensor_type_proto(NUMBERS[value.dtype], shape)
+
+
+def _fold(op: str, arrays: Sequence[Any], attrs: dict[str, Any]) -> list[np.ndarray[Any, Any]] | None:
+    """What a node of constants gives, by the operator's meaning; None where it is large or has none here."""
+    if any(array is not None and array.size > _FOLDED_ELEMS for array in arrays):
+        return None
+    builder = _core.GraphBuilder("constants")
+    try:
+        inputs: list[Any] = [array if array is None else builder.constant(array) for array in arrays]
+        outputs = builder.create(op, inputs, attrs)
+        for output in outputs:
+            size = output.shape
+            if not all(isinstance(n, int) for n in size) or int(np.prod(size, dtype=np.int64)) > _FOLDED_ELEMS:
+                return None
+            if output.dtype == "bf16":
+                return None
+            builder.output(output)
+        return list(_core.interpret(builder.finish(), []))
+    except Unsupported:
+        return None

@@ -1,0 +1,128 @@
+"""Reading ONNX models: from paths, bytes and protos, with weights in files beside the model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import numpy_helper
+
+from hetnn.errors import InvalidModel, Unsupported
+
+# Element types by number; what numpy has no type of its own for is read as bits and widened.
+DTYPES: dict[int, str] = {
+    onnx.TensorProto.FLOAT: "f32",
+    onnx.TensorProto.DOUBLE: "f64",
+    onnx.TensorProto.FLOAT16: "f16",
+    onnx.TensorProto.BFLOAT16: "bf16",
+    onnx.TensorProto.INT8: "i8",
+    onnx.TensorProto.UINT8: "u8",
+    onnx.TensorProto.INT16: "i16",
+    onnx.TensorProto.INT32: "i32",
+    onnx.TensorProto.INT64: "i64",
+    onnx.TensorProto.BOOL: "bool",
+}
+NUMBERS = {name: number for number, name in DTYPES.items()}
+
+
+def dtype_name(number: int) -> str:
+    """hetnn's name of an ONNX element type. Unsupported for those that hetnn lacks."""
+    if number not in DTYPES:
+        known = onnx.TensorProto.DataType.Name(number) if number in onnx.TensorProto.DataType.values() else str(number)
+        raise Unsupported(f"the element type {known}; hetnn has {', '.join(DTYPES.values())}")
+    return DTYPES[number]
+
+
+def read_model(source: str | os.PathLike[str] | bytes) -> tuple[onnx.ModelProto, Path | None]:
+    """A model from the bytes of a proto or from a file, and that file's folder. InvalidModel when it is none."""
+    if isinstance(source, bytes):
+        data, folder, called = source, None, "the bytes"
+    else:
+        path = Path(source)
+        called = f"'{path}'"
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise InvalidModel(f"{called} cannot be read: {error.strerror}. Check the path.") from error
+        folder = path.parent
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except DecodeError as error:
+        raise InvalidModel(f"{called}: no ONNX model: {error}. Export it again.") from error
+    return model, folder
+
+
+def check_model(model: onnx.ModelProto) -> None:
+    """InvalidModel for a model without graph or operator sets, or with names that are no text."""
+    if not model.HasField("graph"):
+        raise InvalidModel("the ONNX model has no graph. Export it again.")
+    if not model.opset_import:
+        raise InvalidModel("the ONNX model names no operator set. Export it again.")
+    for text in _texts(model):
+        if isinstance(text, bytes):  # what protobuf hands out for text that is not UTF-8
+            raise InvalidModel(f"the ONNX model has a name that is no UTF-8: {text[:40]!r}. Export it again.")
+
+
+def _texts(message: Any) -> Iterator[str | bytes]:
+    """Every name in a proto."""
+    for descriptor, value in message.ListFields():
+        if descriptor.type in (descriptor.TYPE_STRING, descriptor.TYPE_MESSAGE):
+            lone = isinstance(value, (str, bytes)) or hasattr(value, "ListFields")
+            for part in [value] if lone else value:
+                yield from _texts(part) if hasattr(part, "ListFields") else [part]
+
+
+class Weights:
+    """Tensors of a model, some of which lie in files of its folder."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = None if folder is None else folder.resolve()
+        self._files: dict[Path, np.ndarray[Any, Any]] = {}
+
+    def array(self, tensor: onnx.TensorProto) -> np.ndarray[Any, Any]:
+        """The tensor's values. InvalidModel where data and shape disagree, or a file lies elsewhere."""
+        dtype_name(tensor.data_type)
+        try:
+            if tensor.data_location == onnx.TensorProto.EXTERNAL:
+                return self._external(tensor)
+            return np.asarray(numpy_helper.to_array(tensor))
+        except (ValueError, TypeError) as error:
+            raise InvalidModel(
+                f"the tensor '{tensor.name}' cannot be read: {error}. Its data must fill its shape {list(tensor.dims)}."
+            ) from error
+
+    def _external(self, tensor: onnx.TensorProto) -> np.ndarray[Any, Any]:
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        file = self._file(tensor.name, entries.get("location", ""))
+        dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
+        offset = int(entries.get("offset", 0))
+        wanted_bytes = int(np.prod(list(tensor.dims), dtype=np.int64)) * dtype.itemsize
+        length = int(entries.get("length", wanted_bytes))
+        if offset < 0 or length != wanted_bytes or offset + length > file.size:
+            raise InvalidModel(
+                f"the tensor '{tensor.name}' of {wanted_bytes} bytes lies at {offset} to {offset + length} "
+                f"of a file of {file.size} bytes. Export the model again."
+            )
+        return file[offset : offset + length].view(dtype).reshape(list(tensor.dims))
+
+    def _file(self, name: str, location: str) -> np.ndarray[Any, Any]:
+        if self._folder is None:
+            raise InvalidModel(
+                f"the tensor '{name}' lies in the file '{location}', but the model was given without a folder. "
+                "Give the path of the model."
+            )
+        path = (self._folder / location).resolve()
+        if not location or not path.is_relative_to(self._folder) or not path.is_file():
+            raise InvalidModel(
+                f"the tensor '{name}' lies in '{location}', which must be a file in the model's folder "
+                f"'{self._folder}'. Put it there."
+            )
+        if path not in self._files:
+            self._files[path] = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
+        return self._files[path]

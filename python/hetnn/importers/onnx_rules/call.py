@@ -1,0 +1,221 @@
+"""A node of an ONNX graph: its inputs and attributes, and what its rule builds with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import onnx
+
+from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.building import Building
+from hetnn.importers.onnx_model import dtype_name
+from hetnn.importers.registry import ONNX, Row, Rule
+from hetnn.importers.sizes import Size
+
+if TYPE_CHECKING:
+    pass
+
+Array = np.ndarray[Any, Any]
+# A number that stands for "to the end" in slices.
+WHOLE_END = 2**62
+_FLOATS = ("f16", "bf16", "f32", "f64")
+
+
+def rule(*names: str, before: int = 0) -> Callable[[Rule[Call]], Rule[Call]]:
+    """Registers a function for ONNX operators; with `before`, for their versions older than that operator set."""
+    return ONNX.rule(*(f"{name}<{before}" if before else name for name in names))
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Integers that depend on the model's symbols, as shapes do: an array of ints and texts."""
+
+    array: Array
+    dtype: str = "i64"
+
+    @property
+    def shape(self) -> list[int]:
+        return list(self.array.shape)
+
+
+class Importer(Protocol):
+    """What a call needs of the importer that makes it."""
+
+    def create(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any], node: onnx.NodeProto) -> list[Any]: ...
+
+    def constant(self, array: Array, name: str = "") -> Any: ...
+
+    def known(self, value: Any) -> Array | None: ...
+
+    def tensor(self, tensor: onnx.TensorProto) -> Array: ...
+
+
+class Call(Building):
+    """One node: inputs in order (values, sizes, None where absent) and attributes with the schema's defaults."""
+
+    def __init__(
+        self, importer: Importer, node: onnx.NodeProto, version: int, inputs: Sequence[Any], attrs: Mapping[str, Any]
+    ) -> None:
+        self._importer = importer
+        self.node = node
+        self.version = version  # the operator set that defined the operator as it is used here
+        self.inputs = list(inputs)
+        self.attrs = attrs
+
+    # Inputs and attributes
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        return self.attrs.get(name, default)
+
+    def given(self, index: int) -> bool:
+        return index < len(self.inputs) and self.inputs[index] is not None
+
+    def __getitem__(self, index: int) -> Any:
+        """An input that must be there, as a value that nodes can read."""
+        if not self.given(index):
+            raise InvalidModel(f"{self.node.op_type} needs input {index}, which is absent")
+        return self.value(self.inputs[index])
+
+    def optional(self, index: int) -> Any:
+        return self[index] if self.given(index) else None
+
+    def values(self) -> list[Any]:
+        """All inputs, which must be there."""
+        return [self[k] for k in range(len(self.inputs))]
+
+    def known(self, index: int) -> Array | None:
+        """An input's elements where they are known now: numbers, or sizes; None where they are not."""
+        if not self.given(index):
+            return None
+        value = self.inputs[index]
+        return value.array if isinstance(value, Sizes) else self._importer.known(value)
+
+    def is_known(self, value: Any) -> bool:
+        """Whether a value that a rule made or got is a constant."""
+        return isinstance(value, Sizes) or self._importer.known(value) is not None
+
+    def sizes(self, index: int, called: str) -> list[Size]:
+        """The integers in an input. Unsupported where they are computed from values of the model."""
+        array = self.known(index)
+        if array is None:
+            raise Unsupported(f"{called} is computed when the model runs; it must be known when compiling")
+        return [x if isinstance(x, str) else int(x) for x in array.reshape(-1).tolist()]
+
+    def integers(self, index: int, called: str) -> list[int]:
+        """As `sizes`, but no symbols."""
+        out = []
+        for size in self.sizes(index, called):
+            if not isinstance(size, int):
+                raise Unsupported(f"{called} depends on the symbolic size {size}")
+            out.append(size)
+        return out
+
+    def number(self, index: int, called: str) -> Any:
+        """The one element of an input."""
+        array = self.known(index)
+        if array is None or array.size != 1 or array.dtype == object:
+            raise Unsupported(f"{called} must be one number that is known when compiling")
+        return array.reshape(-1)[0].item()
+
+    def axes(self, index: int | None, rank: int, name: str = "axes") -> list[int] | None:
+        """Axes from an input or, in older operator sets, an attribute; counted from the front. None: not given."""
+        if index is not None and self.given(index):
+            found: Any = self.integers(index, name)
+        else:
+            found = self.attr(name)
+        if found is None:
+            return None
+        return [self.axis(axis, rank) for axis in ([found] if isinstance(found, int) else found)]
+
+    def axis(self, axis: int, rank: int) -> int:
+        bound = max(rank, 1)
+        if not -bound <= axis < bound:
+            raise InvalidModel(f"axis {axis} of a tensor of rank {rank}")
+        return axis % bound
+
+    def dtype_attr(self, name: str) -> str:
+        return dtype_name(int(self.attr(name)))
+
+    def outputs_used(self) -> int:
+        """How many outputs are named, up to the last one."""
+        return max((k + 1 for k, name in enumerate(self.node.output) if name), default=0)
+
+    # What rules build with
+
+    def value(self, found: Any) -> Any:
+        """Sizes as a value that nodes can read; values as they are."""
+        if not isinstance(found, Sizes):
+            return found
+        parts = [self.reshape(self.whole(x if isinstance(x, str) else int(x)), [1]) for x in found.array.reshape(-1)]
+        flat = parts[0] if len(parts) == 1 else self.create("concat", parts, axis=0)
+        return self.cast(self.reshape(flat, found.shape), found.dtype)
+
+    def create_all(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
+        return self._importer.create(op, inputs, attrs, self.node)
+
+    def constant(self, value: Any, dtype: str) -> Any:
+        if dtype == "bf16":
+            return self.cast(self.constant(value, "f32"), dtype)
+        return self._importer.constant(self.array(value, dtype))
+
+    def tensor(self, tensor: onnx.TensorProto) -> Any:
+        """A tensor of an attribute as a constant."""
+        return self._importer.constant(self._importer.tensor(tensor))
+
+    def by_row(self, row: Row) -> Any:
+        """What a one-to-one name means: inputs in order, attributes under the operator's own names."""
+        inputs = self.aligned() if row.broadcasts else self.values()
+        attrs = {name: self.attrs[name] for name in row.attr_kinds if name in self.attrs}
+        wanted = inputs[0].dtype
+        mixed = row.broadcasts and len(inputs) == 2 and inputs[1].dtype != wanted
+        if mixed:
+            common = wider(wanted, inputs[1].dtype)
+            inputs = [self.cast(x, common) for x in inputs]
+        outputs = self.create_all(row.op["name"], inputs, attrs)
+        if mixed and outputs[0].dtype != "bool":
+            return self.cast(outputs[0], wanted)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def aligned(self) -> list[Any]:
+        """The inputs; before operator set 7 the second one may be placed along inner axes of the first."""
+        inputs = self.values()
+        if self.attr("broadcast") and self.attr("axis") is not None and len(inputs) == 2:
+            first, second = inputs
+            axis = self.axis(self.attr("axis"), len(first.shape))
+            behind = len(first.shape) - axis - len(second.shape)
+            inputs[1] = self.reshape(second, [*second.shape, *[1] * max(behind, 0)])
+        return inputs
+
+    def like(self, number: float, value: Any) -> Any:
+        """A number as a constant of a value's element type."""
+        return self.constant(number, value.dtype)
+
+    def broadcast_to(self, value: Any, shape: Sequence[Size]) -> Any:
+        return value if list(value.shape) == list(shape) else self.create("expand", [value], shape=list(shape))
+
+    def static_shape(self, value: Any, what: str) -> list[int]:
+        if not all(isinstance(size, int) for size in value.shape):
+            raise Unsupported(f"{what} of symbolic size {list(value.shape)}")
+        return list(value.shape)
+
+    def in_f32(self, value: Any) -> Any:
+        """Numbers in a type in which reals compute."""
+        return value if value.dtype in _FLOATS else self.cast(value, "f32")
+
+
+def is_float(dtype: str) -> bool:
+    return dtype in _FLOATS
+
+
+def wider(a: str, b: str) -> str:
+    """The element type in which operands of two types are computed."""
+    order = ["bool", "u8", "i8", "i16", "i32", "i64", "bf16", "f16", "f32", "f64"]
+    both = {a, b}
+    if both == {"f16", "bf16"}:
+        return "f32"
+    if both == {"u8", "i8"}:
+        return "i16"
+    return max(both, key=order.index)

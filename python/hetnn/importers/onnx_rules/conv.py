@@ -1,0 +1,117 @@
+"""ONNX convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.onnx_rules.call import Call, rule
+from hetnn.importers.sizes import Size, ceil_divide, maximum, multiply, subtract
+
+
+def window_padding(
+    call: Call, sizes: Sequence[Size], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> list[int]:
+    """Elements before every axis, then behind every axis, as `auto_pad` or `pads` say."""
+    mode = call.attr("auto_pad", "NOTSET")
+    if mode in ("NOTSET", ""):
+        return [int(p) for p in call.attr("pads") or [0] * 2 * len(kernel)]
+    if mode == "VALID":
+        return [0] * 2 * len(kernel)
+    if mode not in ("SAME_UPPER", "SAME_LOWER"):
+        raise InvalidModel(f"auto_pad '{mode}'")
+    before, after = [], []
+    for size, k, s, d in zip(sizes, kernel, stride, dilation, strict=True):
+        spans = multiply(subtract(ceil_divide(size, s), 1), s)
+        total = maximum(subtract((k - 1) * d + 1, subtract(size, spans)), 0)
+        if not isinstance(total, int):
+            raise Unsupported(f"auto_pad {mode} of the symbolic size {size} with stride {s}")
+        small, large = total // 2, total - total // 2
+        before.append(small if mode == "SAME_UPPER" else large)
+        after.append(large if mode == "SAME_UPPER" else small)
+    return before + after
+
+
+def in_two_dimensions(padding: Sequence[int], count: int) -> list[int]:
+    """Padding of one or two axes as top, left, bottom, right."""
+    return list(padding) if count == 2 else [0, padding[0], 0, padding[1]]
+
+
+def _windows(call: Call, weight: Any) -> tuple[list[int], list[int], list[int]]:
+    """Kernel, stride and dilation along each axis."""
+    kernel = call.static_shape(weight, "a kernel")[2:]
+    if len(kernel) not in (1, 2):
+        raise Unsupported(f"a convolution over {len(kernel)} axes")
+    ones = [1] * len(kernel)
+    return kernel, call.attr("strides") or ones, call.attr("dilations") or ones
+
+
+def as_image(call: Call, x: Any) -> Any:
+    """[N,C,W] as [N,C,1,W]; [N,C,H,W] as it is."""
+    return call.reshape(x, [*x.shape[:2], 1, x.shape[2]]) if len(x.shape) == 3 else x
+
+
+def of_image(call: Call, y: Any, rank: int) -> Any:
+    return call.reshape(y, [*y.shape[:2], y.shape[3]]) if rank == 3 else y
+
+
+def _pair(numbers: Sequence[int], first: int) -> list[int]:
+    return list(numbers) if len(numbers) == 2 else [first, *numbers]
+
+
+def convolve(call: Call, x: Any, weight: Any, bias: Any) -> Any:
+    kernel, stride, dilation = _windows(call, weight)
+    padding = window_padding(call, x.shape[2:], kernel, stride, dilation)
+    y = call.create(
+        "conv2d",
+        [as_image(call, x), as_image(call, weight), bias],
+        stride=_pair(stride, 1),
+        padding=in_two_dimensions(padding, len(kernel)),
+        dilation=_pair(dilation, 1),
+        groups=int(call.attr("group")),
+    )
+    return of_image(call, y, len(x.shape))
+
+
+@rule("Conv")
+def _conv(call: Call) -> Any:
+    return convolve(call, call[0], call[1], call.optional(2))
+
+
+@rule("ConvTranspose")
+def _conv_transpose(call: Call) -> Any:
+    x, weight = call[0], call[1]
+    kernel, stride, dilation = _windows(call, weight)
+    extra = [int(p) for p in call.attr("output_padding") or [0] * len(kernel)]
+    padding = _transposed_padding(call, x, kernel, stride, dilation, extra)
+    y = call.create(
+        "conv_transpose2d",
+        [as_image(call, x), as_image(call, weight), call.optional(2)],
+        stride=_pair(stride, 1),
+        padding=in_two_dimensions(padding, len(kernel)),
+        output_padding=_pair(extra, 0),
+        dilation=_pair(dilation, 1),
+        groups=int(call.attr("group")),
+    )
+    return of_image(call, y, len(x.shape))
+
+
+def _transposed_padding(
+    call: Call, x: Any, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], extra: list[int]
+) -> list[int]:
+    """What is cut from the result; where more is asked than there is, `extra` grows instead."""
+    mode, wanted = call.attr("auto_pad", "NOTSET"), call.attr("output_shape")
+    if not wanted and mode not in ("SAME_UPPER", "SAME_LOWER"):
+        return [int(p) for p in call.attr("pads") or [0] * 2 * len(kernel)]
+    sizes = call.static_shape(x, "a transposed convolution to a given shape")[2:]
+    before, after = [], []
+    for k, size in enumerate(sizes):
+        goal = wanted[k] if wanted else size * stride[k]
+        total = stride[k] * (size - 1) + extra[k] + (kernel[k] - 1) * dilation[k] + 1 - goal
+        if total < 0:
+            extra[k], total = extra[k] - total, 0
+        small, large = total // 2, total - total // 2
+        before.append(small if mode == "SAME_UPPER" else large)
+        after.append(large if mode == "SAME_UPPER" else small)
+    return before + after

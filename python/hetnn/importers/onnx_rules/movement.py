@@ -1,0 +1,262 @@
+"""ONNX operators that move, pick and repeat elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.onnx_rules.call import WHOLE_END, Call, rule
+from hetnn.importers.sizes import Size, add, broadcast, divide, multiply, product
+
+
+@rule("Transpose")
+def _transpose(call: Call) -> Any:
+    x = call[0]
+    perm = call.attr("perm") or list(range(len(x.shape)))[::-1]
+    return call.create("permute", [x], perm=perm)
+
+
+@rule("Reshape")
+def _reshape(call: Call) -> Any:
+    x = call[0]
+    given: list[Size] = call.sizes(1, "the shape") if call.given(1) else list(call.attr("shape") or [])
+    shape = [
+        x.shape[k] if size == 0 and not call.attr("allowzero", 0) and k < len(x.shape) else size
+        for k, size in enumerate(given)
+    ]
+    return call.reshape(x, filled(shape, x.shape))
+
+
+def filled(shape: Sequence[Size], old: Sequence[Size]) -> list[Size]:
+    """The shape with -1 replaced by what is left of the elements of the old shape."""
+    if -1 not in shape:
+        return list(shape)
+    rest = product(size for size in shape if size != -1)
+    return [divide(product(old), rest) if size == -1 and rest != 0 else 0 if size == -1 else size for size in shape]
+
+
+@rule("Flatten")
+def _flatten(call: Call) -> Any:
+    shape, axis = call[0].shape, call.attr("axis")
+    axis = axis + len(shape) if axis < 0 else axis
+    return call.reshape(call[0], [product(shape[:axis]), product(shape[axis:])])
+
+
+@rule("Squeeze")
+def _squeeze(call: Call) -> Any:
+    shape = call[0].shape
+    axes = call.axes(1, len(shape))
+    axes = [k for k, size in enumerate(shape) if size == 1] if axes is None else axes
+    if any(shape[axis] != 1 and isinstance(shape[axis], int) for axis in axes):
+        raise InvalidModel(f"Squeeze of axes {axes} of {list(shape)}, which are not all 1")
+    return call.reshape(call[0], [size for k, size in enumerate(shape) if k not in axes])
+
+
+@rule("Unsqueeze")
+def _unsqueeze(call: Call) -> Any:
+    shape = list(call[0].shape)
+    given = call.integers(1, "axes") if call.given(1) else call.attr("axes")
+    for axis in sorted(call.axis(axis, len(shape) + len(given)) for axis in given):
+        shape.insert(axis, 1)
+    return call.reshape(call[0], shape)
+
+
+@rule("Expand")
+def _expand(call: Call) -> Any:
+    return call.broadcast_to(call[0], broadcast(call[0].shape, call.sizes(1, "the shape")))
+
+
+@rule("Slice")
+def _slice(call: Call) -> Any:
+    x = call[0]
+    rank = len(x.shape)
+    if call.version < 10:
+        starts, ends = call.attr("starts"), call.attr("ends")
+        axes, steps = call.axes(None, rank), None
+    else:
+        starts, ends = call.sizes(1, "starts"), call.sizes(2, "ends")
+        axes = call.axes(3, rank)
+        steps = call.integers(4, "steps") if call.given(4) else None
+    for axis, start, end, step in zip(
+        axes or range(len(starts)), starts, ends, steps or [1] * len(starts), strict=False
+    ):
+        x = slice_axis(call, x, axis, start, end, step)
+    return x
+
+
+def slice_axis(call: Call, x: Any, axis: int, start: Size, end: Size, step: int) -> Any:
+    size = x.shape[axis]
+    if step == 0:
+        raise InvalidModel("Slice with a step of 0")
+    if isinstance(size, int) and isinstance(start, int) and isinstance(end, int):
+        places = range(*slice(start, end if step > 0 or end > -size - 1 else None, step).indices(size))
+        if step < 0:
+            return call.create("gather", [x, call.constant(list(places), "i64")], axis=axis)
+        if len(places) == size:
+            return x
+        start, end = (places.start, places.stop) if places else (0, 0)
+    elif step < 0:
+        raise Unsupported(f"Slice backwards along an axis of symbolic size {size}")
+    end = min(end, WHOLE_END) if isinstance(end, int) else end
+    if (start == 0 and step == 1) and end in (size, WHOLE_END):
+        return x
+    return call.create("slice", [x], axis=axis, start=start, end=end, step=step)
+
+
+@rule("Split")
+def _split(call: Call) -> list[Any]:
+    x = call[0]
+    axis, count = call.axis(call.attr("axis", 0), len(x.shape)), len(call.node.output)
+    parts: list[Size]
+    if call.given(1):
+        parts = call.sizes(1, "the parts' sizes")
+    elif call.attr("split"):
+        parts = call.attr("split")
+    else:
+        count = int(call.attr("num_outputs") or count)
+        part = divide(add(x.shape[axis], count - 1), count)
+        last = add(x.shape[axis], multiply(part, 1 - count))
+        parts = [*[part] * (count - 1), last]
+    out: list[Any] = []
+    at: Size = 0
+    for part in parts:
+        end = add(at, part)
+        out.append(slice_axis(call, x, axis, at, end, 1))
+        at = end
+    return out
+
+
+_MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}
+
+
+@rule("Pad")
+def _pad(call: Call) -> Any:
+    x = call[0]
+    rank = len(x.shape)
+    if call.version < 11:
+        amounts, value = call.attr("pads") or call.attr("paddings"), float(call.attr("value", 0.0))
+        axes = None
+    else:
+        amounts = call.integers(1, "the padding")
+        value = float(call.number(2, "the padding's value")) if call.given(2) else 0.0
+        axes = call.axes(3, rank)
+    axes = list(range(rank)) if axes is None else axes
+    padding = [0] * 2 * rank
+    for k, axis in enumerate(axes):
+        padding[axis], padding[rank + axis] = amounts[k], amounts[len(axes) + k]
+    if x.dtype == "bool":
+        return call.cast(call.create("pad", [call.cast(x, "u8")], padding=padding, value=value), "bool")
+    return call.create("pad", [x], padding=padding, mode=_MODES[call.attr("mode", "constant")], value=value)
+
+
+@rule("Tile")
+def _tile(call: Call) -> Any:
+    """Each axis as a pair, of which the first is repeated."""
+    x = call[0]
+    repeats = call.sizes(1, "the repeats")
+    if len(repeats) != len(x.shape):
+        raise Unsupported("Tile before operator set 6")
+    if all(count == 1 for count in repeats):
+        return x
+    pairs = [part for size in x.shape for part in (1, size)]
+    many = [part for count, size in zip(repeats, x.shape, strict=True) for part in (count, size)]
+    shape = [multiply(count, size) for count, size in zip(repeats, x.shape, strict=True)]
+    return call.reshape(call.create("expand", [call.reshape(x, pairs)], shape=many), shape)
+
+
+def _gathered(call: Call, x: Any, places: Sequence[Any]) -> Any:
+    """x[places], one array of places, counted from the front, for each of the leading axes."""
+    leading = call.static_shape(x, call.node.op_type)[: len(places)]
+    flat = None
+    for place, size in zip(places, leading, strict=True):
+        scaled = place if flat is None else call.create("mul", [flat, call.constant(size, "i64")])
+        flat = place if flat is None else call.create("add", [scaled, place])
+    return call.create("gather", [call.reshape(x, [math.prod(leading), *x.shape[len(leading) :]]), flat], axis=0)
+
+
+def _own_places(call: Call, shape: Sequence[int], axis: int) -> Any:
+    """Along one axis its indices, for broadcasting to the shape."""
+    places = np.arange(shape[axis]).reshape([shape[axis] if k == axis else 1 for k in range(len(shape))])
+    return call.constant(places, "i64")
+
+
+@rule("GatherElements")
+def _gather_elements(call: Call) -> Any:
+    x, indices = call[0], call[1]
+    shape = call.static_shape(indices, "GatherElements")
+    axis = call.axis(call.attr("axis"), len(shape))
+    if len(x.shape) != len(shape):
+        raise InvalidModel(f"operands of ranks {len(x.shape)} and {len(shape)}, which must be equal")
+    index = call.from_the_front(call.cast(indices, "i64"), call.static_shape(x, "GatherElements")[axis])
+    return _gathered(call, x, [index if k == axis else _own_places(call, shape, k) for k in range(len(shape))])
+
+
+@rule("GatherND")
+def _gather_nd(call: Call) -> Any:
+    x, indices = call[0], call[1]
+    shape, shared = call.static_shape(indices, "GatherND"), int(call.attr("batch_dims", 0))
+    sizes = call.static_shape(x, "GatherND")
+    if not shape or not 1 <= shape[-1] <= len(sizes) - shared:
+        raise InvalidModel(f"indices {shape} into {sizes} behind {shared} shared axes")
+    places = [_own_places(call, shape[:-1], k) for k in range(shared)]
+    for k in range(shape[-1]):
+        part = call.create("slice", [indices], axis=len(shape) - 1, start=k, end=k + 1)
+        index = call.reshape(call.cast(part, "i64"), shape[:-1])
+        places.append(call.from_the_front(index, sizes[shared + k]))
+    return _gathered(call, x, places)
+
+
+@rule("DepthToSpace")
+def _depth_to_space(call: Call) -> Any:
+    n, c, h, w = call[0].shape
+    block = int(call.attr("blocksize"))
+    depth = divide(c, block * block)
+    rows, columns = multiply(h, block), multiply(w, block)
+    if call.attr("mode", "DCR") == "CRD":
+        split, perm = [n, depth, block, block, h, w], [0, 1, 4, 2, 5, 3]
+    else:
+        split, perm = [n, block, block, depth, h, w], [0, 3, 4, 1, 5, 2]
+    return call.reshape(call.create("permute", [call.reshape(call[0], split)], perm=perm), [n, depth, rows, columns])
+
+
+@rule("SpaceToDepth")
+def _space_to_depth(call: Call) -> Any:
+    n, c, h, w = call[0].shape
+    block = int(call.attr("blocksize"))
+    rows, columns = divide(h, block), divide(w, block)
+    turned = call.create(
+        "permute", [call.reshape(call[0], [n, c, rows, block, columns, block])], perm=[0, 3, 5, 1, 2, 4]
+    )
+    return call.reshape(turned, [n, multiply(c, block * block), rows, columns])
+
+
+@rule("Trilu")
+def _triangle(call: Call) -> Any:
+    x = call[0]
+    shape = call.static_shape(x, "Trilu")
+    k = int(call.number(1, "k")) if call.given(1) else 0
+    rows, columns = np.indices(shape[-2:])
+    kept = columns - rows >= k if call.attr("upper", 1) else columns - rows <= k
+    return call.create("where", [call.constant(kept, "bool"), x, call.like(0, x)])
+
+
+@rule("ReverseSequence")
+def _reverse_sequence(call: Call) -> Any:
+    """Along the time axis, the first lengths[b] entries of batch b backwards."""
+    x = call[0]
+    batch, time = int(call.attr("batch_axis")), int(call.attr("time_axis"))
+    shape = call.static_shape(x, "ReverseSequence")
+    steps = call.constant(np.arange(shape[time]), "i64")
+    lengths = call.reshape(call.cast(call[1], "i64"), [shape[batch], 1])
+    backwards = call.create("sub", [call.create("sub", [lengths, call.constant(1, "i64")]), steps])
+    inside = call.create("lt", [steps, lengths])
+    place = call.create("where", [inside, backwards, steps])  # [batch, time]
+    if batch > time:
+        place = call.create("permute", [place], perm=[1, 0])
+    place = call.reshape(place, [size if k in (batch, time) else 1 for k, size in enumerate(shape)])
+    places = [place if k == time else _own_places(call, shape, k) for k in range(len(shape))]
+    return _gathered(call, x, places)

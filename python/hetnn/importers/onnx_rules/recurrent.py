@@ -1,0 +1,181 @@
+"""ONNX recurrent layers, step by step over a sequence of fixed length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hetnn.errors import Unsupported
+from hetnn.importers.onnx_rules.call import Call, rule
+from hetnn.importers.onnx_rules.product import linear
+
+# [batch, gates · hidden] of the input, the state before, and what comes of them: the next state and its companion.
+_Step = Callable[[Any, Any, Any], "tuple[Any, Any]"]
+
+
+def _activation(call: Call, name: str) -> Callable[[Any], Any]:
+    known = {"sigmoid": "sigmoid", "tanh": "tanh", "relu": "relu"}
+    op = known.get(name.lower())
+    if op is None:
+        raise Unsupported(f"the activation {name} of a recurrent layer")
+    return lambda x: call.create(op, [x])
+
+
+class _Layer:
+    """One direction of a recurrent layer: its weights, and the sequence as one product with them."""
+
+    def __init__(self, call: Call, direction: int, gates: int, preset: list[str]) -> None:
+        self.call = call
+        self.hidden = int(call.attr("hidden_size") or call[2].shape[2])
+        self.gates = gates
+        activations = call.attr("activations") or preset * 2
+        count = len(preset)
+        self.activations = [_activation(call, a) for a in activations[direction * count : (direction + 1) * count]]
+        self.recurrence = self.part(call[2], direction)
+        bias = self.part(call[3], direction) if call.given(3) else None
+        half = gates * self.hidden
+        self.input_bias = None if bias is None else self.cut(bias, 0, half)
+        self.state_bias = None if bias is None else self.cut(bias, half, 2 * half)
+        self.weight = self.part(call[1], direction)
+
+    def part(self, value: Any, direction: int) -> Any:
+        """What belongs to a direction."""
+        return self.call.reshape(
+            self.call.create("slice", [value], axis=0, start=direction, end=direction + 1), list(value.shape[1:])
+        )
+
+    def cut(self, value: Any, start: int, end: int) -> Any:
+        return self.call.create("slice", [value], axis=len(value.shape) - 1, start=start, end=end)
+
+    def gate(self, value: Any, index: int, count: int = 1) -> Any:
+        return self.cut(value, index * self.hidden, (index + count) * self.hidden)
+
+    def add(self, *values: Any) -> Any:
+        out = values[0]
+        for value in values[1:]:
+            out = self.call.create("add", [out, value])
+        return out
+
+    def mul(self, a: Any, b: Any) -> Any:
+        return self.call.create("mul", [a, b])
+
+    def mix(self, gate: Any, new: Any, old: Any) -> Any:
+        """new + gate (old - new)"""
+        return self.add(new, self.mul(gate, self.call.create("sub", [old, new])))
+
+    def product(self, x: Any, weight: Any, bias: Any) -> Any:
+        return linear(self.call, x, weight, bias)
+
+
+def _unroll(call: Call, gates: int, preset: list[str], make: Callable[[_Layer, int], _Step], cells: bool) -> list[Any]:
+    if call.attr("clip"):
+        raise Unsupported("clipping inside a recurrent layer")
+    x = call[0]
+    turned = bool(call.attr("layout", 0))
+    if turned:
+        x = call.create("permute", [x], perm=[1, 0, 2])
+    steps, batch = x.shape[0], x.shape[1]
+    if not isinstance(steps, int):
+        raise Unsupported(f"a recurrent layer over the symbolic length {steps}")
+    kind = call.attr("direction", "forward")
+    outputs, last_states, last_cells = [], [], []
+    for direction in range(2 if kind == "bidirectional" else 1):
+        layer = _Layer(call, direction, gates, preset)
+        shape = [batch, layer.hidden]
+        zero = call.broadcast_to(call.like(0, x), shape)
+
+        def initial(index: int, layer: _Layer = layer, direction: int = direction, zero: Any = zero) -> Any:
+            if not call.given(index):
+                return zero
+            given = call.create("permute", [call[index]], perm=[1, 0, 2]) if turned else call[index]
+            return layer.part(given, direction)
+
+        state, cell = initial(5), initial(6) if cells else None
+        step = make(layer, direction)
+        whole = layer.product(x, layer.weight, layer.input_bias)
+        at: list[Any] = [None] * steps
+        backwards = kind == "reverse" or direction == 1
+        for t in reversed(range(steps)) if backwards else range(steps):
+            new_state, new_cell = step(layer.part(whole, t), state, cell)
+            at[t] = new_state
+            if call.given(4):  # behind the end of a sequence the state stays, and the output is 0
+                lengths = call.reshape(call.cast(call[4], "i64"), [batch, 1])
+                inside = call.create("gt", [lengths, call.constant(t, "i64")])
+                at[t] = call.create("where", [inside, new_state, zero])
+                new_state = call.create("where", [inside, new_state, state])
+                new_cell = call.create("where", [inside, new_cell, cell]) if cells else None
+            state, cell = new_state, new_cell
+        rows = [call.reshape(value, [1, 1, *shape]) for value in at]
+        outputs.append(call.create("concat", rows, axis=0))
+        last_states.append(call.reshape(state, [1, *shape]))
+        last_cells.append(call.reshape(cell, [1, *shape]) if cells else None)
+    y = (
+        outputs[0] if len(outputs) == 1 else call.create("concat", outputs, axis=1)
+    )  # [steps, directions, batch, hidden]
+    found = [call.create("permute", [y], perm=[2, 0, 1, 3]) if turned else y]
+    for parts in (last_states, last_cells) if cells else (last_states,):
+        value = parts[0] if len(parts) == 1 else call.create("concat", parts, axis=0)
+        found.append(call.create("permute", [value], perm=[1, 0, 2]) if turned else value)
+    return found
+
+
+@rule("RNN")
+def _rnn(call: Call) -> list[Any]:
+    def make(layer: _Layer, _: int) -> _Step:
+        (f,) = layer.activations
+        return lambda x, h, _: (f(layer.add(x, layer.product(h, layer.recurrence, layer.state_bias))), None)
+
+    return _unroll(call, 1, ["Tanh"], make, cells=False)
+
+
+@rule("GRU")
+def _gru(call: Call) -> list[Any]:
+    def make(layer: _Layer, _: int) -> _Step:
+        f, g = layer.activations
+        after = bool(call.attr("linear_before_reset", 0))
+        last = 2 * layer.hidden
+        rows = [
+            call.create("slice", [layer.recurrence], axis=0, start=a, end=b)
+            for a, b in ((0, last), (last, 3 * layer.hidden))
+        ]
+        biases = [None, None]
+        if layer.state_bias is not None:
+            biases = [layer.gate(layer.state_bias, 0, 2), layer.gate(layer.state_bias, 2)]
+
+        def step(x: Any, h: Any, _: Any) -> tuple[Any, Any]:
+            both = f(layer.add(layer.gate(x, 0, 2), layer.product(h, rows[0], biases[0])))
+            update, reset = layer.gate(both, 0), layer.gate(both, 1)
+            if after:
+                recurrent = layer.mul(reset, layer.product(h, rows[1], biases[1]))
+            else:
+                recurrent = layer.product(layer.mul(reset, h), rows[1], biases[1])
+            return layer.mix(update, g(layer.add(layer.gate(x, 2), recurrent)), h), None
+
+        return step
+
+    return _unroll(call, 3, ["Sigmoid", "Tanh"], make, cells=False)
+
+
+@rule("LSTM")
+def _lstm(call: Call) -> list[Any]:
+    if call.attr("input_forget"):
+        raise Unsupported("an LSTM whose input and forget gates are coupled")
+
+    def make(layer: _Layer, direction: int) -> _Step:
+        f, g, h_of = layer.activations
+        peephole = layer.part(call[7], direction) if call.given(7) else None
+
+        def peeped(gate: Any, cell: Any, index: int) -> Any:
+            return gate if peephole is None else layer.add(gate, layer.mul(cell, layer.gate(peephole, index)))
+
+        def step(x: Any, h: Any, cell: Any) -> tuple[Any, Any]:
+            gates = layer.add(x, layer.product(h, layer.recurrence, layer.state_bias))
+            admitted = f(peeped(layer.gate(gates, 0), cell, 0))
+            kept = f(peeped(layer.gate(gates, 2), cell, 2))
+            new = layer.add(layer.mul(kept, cell), layer.mul(admitted, g(layer.gate(gates, 3))))
+            shown = f(peeped(layer.gate(gates, 1), new, 1))
+            return layer.mul(shown, h_of(new)), new
+
+        return step
+
+    return _unroll(call, 4, ["Sigmoid", "Tanh", "Tanh"], make, cells=True)

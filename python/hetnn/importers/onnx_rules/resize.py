@@ -1,0 +1,130 @@
+"""ONNX resizing of images: along each axis by itself, as picked elements or as a product with weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hetnn.errors import Unsupported
+from hetnn.importers.onnx_rules.call import Array, Call, rule
+
+
+@rule("Upsample")
+def _upsample(call: Call) -> Any:
+    x = call[0]
+    shape = call.static_shape(x, "Upsample")
+    scales = _reals(call, 1) if call.given(1) else [float(s) for s in call.attr("scales")]
+    for axis, scale in enumerate(scales):
+        size = math.floor(shape[axis] * scale)
+        place = _places("asymmetric", shape[axis], size, scale)
+        x = _along(call, x, axis, shape[axis], size, scale, place, "floor", call.attr("mode"))
+    return x
+
+
+def _reals(call: Call, index: int) -> list[float]:
+    array = call.known(index)
+    if array is None or array.dtype == object:
+        raise Unsupported("the scales are computed when the model runs; they must be known when compiling")
+    return [float(scale) for scale in array.reshape(-1)]
+
+
+@rule("Resize")
+def _resize(call: Call) -> Any:
+    x = call[0]
+    rank = len(x.shape)
+    first = 1 if call.version < 11 else 2
+    axes = call.axes(None, rank) or list(range(rank))
+    shape = call.static_shape(x, "Resize")
+    if call.given(first + 1) and call.version >= 11:
+        goals = call.integers(first + 1, "the sizes")
+        scales = [goal / shape[axis] for goal, axis in zip(goals, axes, strict=True)]
+        policy = call.attr("keep_aspect_ratio_policy", "stretch")
+        if policy != "stretch":
+            scale = min(scales) if policy == "not_larger" else max(scales)
+            goals = [math.floor(scale * shape[axis] + 0.5) for axis in axes]
+            scales = [scale] * len(axes)
+    else:
+        scales = _reals(call, first)
+        goals = [math.floor(shape[axis] * scale) for scale, axis in zip(scales, axes, strict=True)]
+    kind = call.attr("coordinate_transformation_mode", "half_pixel") if call.version >= 11 else "asymmetric"
+    if kind == "tf_crop_and_resize" or call.attr("antialias", 0):
+        raise Unsupported(f"Resize by {kind}{' with antialiasing' if call.attr('antialias', 0) else ''}")
+    nearest = call.attr("nearest_mode", "round_prefer_floor") if call.version >= 11 else "floor"
+    for axis, goal, scale in zip(axes, goals, scales, strict=True):
+        place = _places(kind, shape[axis], goal, scale)
+        x = _along(call, x, axis, shape[axis], goal, scale, place, nearest, call.attr("mode", "nearest"))
+    return x
+
+
+def _places(kind: str, size: int, goal: int, scale: float) -> Callable[[Array], Array]:
+    """Where an entry of the result lies in the input."""
+    if kind == "asymmetric":
+        return lambda y: y / scale
+    if kind == "align_corners":
+        return lambda y: y * (size - 1) / (goal - 1) if goal > 1 else y * 0.0
+    if kind == "pytorch_half_pixel" and goal <= 1:
+        return lambda y: y * 0.0
+    if kind == "half_pixel_symmetric":
+        whole = scale * size
+        offset = size / 2 * (1 - goal / whole)
+        return lambda y: offset + (y + 0.5) / scale - 0.5
+    if kind not in ("half_pixel", "pytorch_half_pixel"):
+        raise Unsupported(f"Resize by {kind}")
+    return lambda y: (y + 0.5) / scale - 0.5
+
+
+_NEAREST: dict[str, Callable[[Array], Array]] = {
+    "round_prefer_floor": lambda at: np.ceil(at - 0.5),
+    "round_prefer_ceil": lambda at: np.floor(at + 0.5),
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
+
+
+def _along(
+    call: Call,
+    x: Any,
+    axis: int,
+    size: int,
+    goal: int,
+    scale: float,
+    place: Callable[[Array], Array],
+    nearest: str,
+    mode: str,
+) -> Any:
+    if goal == size and scale == 1:
+        return x
+    at = place(np.arange(goal, dtype=np.float64))
+    if mode == "nearest":
+        picked = np.clip(_NEAREST[nearest](at), 0, size - 1)
+        return call.create("gather", [x, call.constant(picked, "i64")], axis=axis)
+    weights = _weights(call, at, size, mode)
+    rank = len(x.shape)
+    perm = [k for k in range(rank) if k != axis] + [axis]
+    y = call.create("matmul", [call.create("permute", [x], perm=perm), call.constant(weights.T, x.dtype)])
+    return call.create("permute", [y], perm=[perm.index(k) for k in range(rank)])
+
+
+def _weights(call: Call, at: Array, size: int, mode: str) -> Array:
+    """[goal, size]: what each entry of the input adds to each of the result; at the border the last entry repeats."""
+    outside = bool(call.attr("exclude_outside", 0))
+    first = np.floor(at)
+    taps = np.arange(0, 2) if mode in ("linear", "bilinear") else np.arange(-1, 3)
+    apart = np.abs(at[:, None] - first[:, None] - taps)
+    if mode in ("linear", "bilinear"):
+        amount = 1 - apart
+    else:
+        a = float(call.attr("cubic_coeff_a", -0.75))
+        near = ((a + 2) * apart - (a + 3)) * apart * apart + 1
+        far = ((a * apart - 5 * a) * apart + 8 * a) * apart - 4 * a
+        amount = np.where(apart <= 1, near, np.where(apart < 2, far, 0))
+    column = (first[:, None] + taps).astype(np.int64)
+    if outside:
+        amount = np.where((column < 0) | (column >= size), 0, amount)
+        amount = amount / amount.sum(axis=1, keepdims=True)
+    weights = np.zeros((len(at), size))
+    np.add.at(weights, (np.arange(len(at))[:, None], np.clip(column, 0, size - 1)), amount)
+    return weights

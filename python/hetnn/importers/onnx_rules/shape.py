@@ -1,0 +1,204 @@
+"""ONNX operators that make constants and compute shapes; what shapes of symbols become without running a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers import sizes
+from hetnn.importers.building import NUMPY
+from hetnn.importers.onnx_model import dtype_name
+from hetnn.importers.onnx_rules.call import Array, Call, Sizes, is_float, rule
+from hetnn.importers.onnx_rules.movement import filled
+
+# Longer ranges are a mistake.
+_MOST_NUMBERS = 1 << 28
+
+
+@rule("Constant")
+def _constant(call: Call) -> Any:
+    for name, dtype in (("value_float", "f32"), ("value_floats", "f32"), ("value_int", "i64"), ("value_ints", "i64")):
+        if call.attr(name) is not None:
+            return call.constant(call.attr(name), dtype)
+    if call.attr("value") is None:
+        raise Unsupported("a Constant of strings or a sparse one")
+    return call.tensor(call.attr("value"))
+
+
+@rule("ConstantOfShape")
+def _constant_of_shape(call: Call) -> Any:
+    value = call.attr("value")
+    one = call.constant(0, "f32") if value is None else call.reshape(call.tensor(value), [])
+    return call.broadcast_to(one, call.sizes(0, "the shape"))
+
+
+@rule("EyeLike")
+def _eye_like(call: Call) -> Any:
+    dtype = call.dtype_attr("dtype") if call.attr("dtype") else call[0].dtype
+    rows, columns = call.static_shape(call[0], "EyeLike")
+    return call.constant(np.eye(rows, columns, int(call.attr("k", 0))), dtype)
+
+
+@rule("Range")
+def _range(call: Call) -> Any:
+    start, limit, step = (call.known(k) for k in range(3))
+    if start is None or limit is None or step is None:
+        raise Unsupported("a Range whose bounds are computed when the model runs")
+    if object in (start.dtype, limit.dtype, step.dtype):
+        bounds = {"start": start.item(), "end": limit.item(), "step": step.item()}
+        return call.create("arange", [], **bounds, dtype="i64")
+    if step.item() == 0:
+        raise InvalidModel("a Range with a step of 0")
+    count = (limit.item() - start.item()) / step.item()
+    if count > _MOST_NUMBERS:
+        raise Unsupported(f"a Range of {count:.0f} numbers; the most is {_MOST_NUMBERS}")
+    return call.constant(np.arange(start.item(), limit.item(), step.item()), call[0].dtype)
+
+
+@rule("Shape")
+def _shape(call: Call) -> Any:
+    shape = list(call[0].shape)
+    start, end = call.attr("start", 0), call.attr("end")
+    return as_sizes(call, np.array(shape, dtype=object)[slice(start, end)], "i64")
+
+
+@rule("Size")
+def _size(call: Call) -> Any:
+    return as_sizes(call, np.array(sizes.product(call[0].shape), dtype=object), "i64")
+
+
+def as_sizes(call: Call, array: Array, dtype: str) -> Any:
+    """A constant where no symbol is left."""
+    if all(not isinstance(size, str) for size in array.reshape(-1)):
+        return call.constant(array.astype(NUMPY[dtype]), dtype)
+    return Sizes(array, dtype)
+
+
+# What operators do with arrays of sizes; None: it cannot be said, so a node does it.
+_OnSizes = Callable[[Call, "list[Array]"], "Array | list[Array] | None"]
+
+
+def _each(function: Callable[[Any, Any], Any]) -> _OnSizes:
+    ufunc = np.frompyfunc(function, 2, 1)
+    return lambda call, arrays: np.asarray(ufunc(arrays[0], arrays[1]), dtype=object)
+
+
+def _equal(a: Any, b: Any) -> Any:
+    """Sizes are not negative; whether two that differ in form are equal is not known."""
+    if a == b:
+        return True
+    number = a if isinstance(a, int) else b
+    return False if isinstance(number, int) and (number < 0 or isinstance(a, int) == isinstance(b, int)) else None
+
+
+def _cut(call: Call, arrays: list[Array]) -> Array | None:
+    starts, ends = (
+        (call.attr("starts"), call.attr("ends"))
+        if call.version < 10
+        else (call.integers(1, "starts"), call.integers(2, "ends"))
+    )
+    axes = call.axes(3 if call.version >= 10 else None, arrays[0].ndim) or list(range(len(starts)))
+    steps = call.integers(4, "steps") if call.given(4) else [1] * len(starts)
+    cuts = [slice(None)] * arrays[0].ndim
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        cuts[axis] = slice(start, end if step > 0 or end >= -arrays[0].shape[axis] else None, step)
+    return arrays[0][tuple(cuts)]
+
+
+def _reduced(function: Callable[[list[Any]], Any]) -> _OnSizes:
+    def reduce(call: Call, arrays: list[Array]) -> Array | None:
+        if arrays[0].ndim != 1:
+            return None
+        return np.array([function(list(arrays[0]))] if call.attr("keepdims", 1) else function(list(arrays[0])), object)
+
+    return reduce
+
+
+def _taken(call: Call, arrays: list[Array]) -> Array:
+    return np.asarray(np.take(arrays[0], arrays[1].astype(np.int64), axis=call.attr("axis", 0)), dtype=object)
+
+
+def _without_ones(call: Call, arrays: list[Array]) -> Array:
+    axes = call.axes(1, arrays[0].ndim)
+    return arrays[0].squeeze(None if axes is None else tuple(axes))
+
+
+def _with_ones(call: Call, arrays: list[Array]) -> Array:
+    axes = call.integers(1, "axes") if call.given(1) else call.attr("axes")
+    return np.expand_dims(arrays[0], tuple(axes))
+
+
+def _cast(call: Call, arrays: list[Array]) -> Array | None:
+    return None if is_float(dtype_name(int(call.attr("to")))) else arrays[0]
+
+
+def _chosen(call: Call, arrays: list[Array]) -> Array:
+    return np.where(arrays[0].astype(bool), arrays[1], arrays[2])
+
+
+def _expanded(call: Call, arrays: list[Array]) -> Array:
+    wanted = np.broadcast_shapes(arrays[0].shape, tuple(call.integers(1, "the shape")))
+    return np.broadcast_to(arrays[0], wanted)
+
+
+def _parts(call: Call, arrays: list[Array]) -> list[Array]:
+    count, axis = len(call.node.output), call.attr("axis", 0)
+    given = call.integers(1, "the parts' sizes") if call.given(1) else call.attr("split")
+    return np.split(arrays[0], np.cumsum(given)[:-1] if given else count, axis=axis)
+
+
+_ON_SIZES: dict[str, _OnSizes] = {
+    "Add": _each(sizes.add),
+    "Sub": _each(sizes.subtract),
+    "Mul": _each(sizes.multiply),
+    "Div": _each(sizes.divide),
+    "Mod": _each(sizes.modulo),
+    "Max": _each(sizes.maximum),
+    "Min": _each(sizes.minimum),
+    "Equal": _each(_equal),
+    "Identity": lambda call, arrays: arrays[0],
+    "Cast": _cast,
+    "Neg": lambda call, arrays: np.asarray(np.frompyfunc(lambda a: sizes.subtract(0, a), 1, 1)(arrays[0]), object),
+    "Concat": lambda call, arrays: np.concatenate(arrays, axis=call.attr("axis", 1)),
+    "Gather": _taken,
+    "Slice": _cut,
+    "Squeeze": _without_ones,
+    "Unsqueeze": _with_ones,
+    "Reshape": lambda call, arrays: arrays[0].reshape(filled(call.integers(1, "the shape"), arrays[0].shape)),
+    "Expand": _expanded,
+    "Split": _parts,
+    "Where": _chosen,
+    "ReduceProd": _reduced(sizes.product),
+    "ReduceSum": _reduced(sizes.total),
+    "Shape": lambda call, arrays: np.array(arrays[0].shape, dtype=object),
+    "Size": lambda call, arrays: np.array(arrays[0].size, dtype=object),
+}
+
+
+def on_sizes(call: Call) -> list[Any] | None:
+    """The node's values where its inputs are sizes and known numbers; None where nodes of the graph compute them."""
+    function = _ON_SIZES.get(call.node.op_type)
+    known = [call.known(k) for k in range(len(call.inputs))]
+    if function is None or not any(isinstance(value, Sizes) for value in call.inputs):
+        return None
+    arrays = [np.asarray(array.tolist(), dtype=object) for array in known if array is not None]
+    if len(arrays) != sum(value is not None for value in call.inputs):
+        return None
+    found = function(call, arrays)
+    if found is None:
+        return None
+    outputs = found if isinstance(found, list) else [found]
+    if any(size is None for output in outputs for size in output.reshape(-1)):
+        return None
+    if call.node.op_type == "Equal":
+        return [call.constant(outputs[0], "bool")]
+    return [as_sizes(call, output, _integer_type(call)) for output in outputs]
+
+
+def _integer_type(call: Call) -> str:
+    if call.node.op_type == "Cast":
+        return dtype_name(int(call.attr("to")))
+    return next(value.dtype for value in call.inputs if isinstance(value, Sizes))

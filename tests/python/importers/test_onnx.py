@@ -1,0 +1,424 @@
+"""ONNX models: how they are read, what their operators mean, how symbols and functions are treated, what is refused."""
+
+from __future__ import annotations
+
+import collections
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper, parser
+from onnx.backend.test.loader import load_model_tests
+from onnx.reference import ReferenceEvaluator
+
+import hetnn
+from hetnn import OnnxBackend
+from hetnn.cli import main
+from hetnn.importers import import_model
+from hetnn.importers.registry import ONNX
+
+RNG = np.random.default_rng(0)
+
+
+def model_of(text: str, opset: int = 18) -> onnx.ModelProto:
+    return parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]>\n{text}')
+
+
+def f32(*shape: int) -> np.ndarray[Any, Any]:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def agrees(model: onnx.ModelProto, *inputs: np.ndarray[Any, Any]) -> Any:
+    """The executable of a model whose outputs are those of ONNX' reference."""
+    exe = hetnn.compile(model)
+    names = [value.name for value in model.graph.input]
+    wanted = ReferenceEvaluator(model).run(None, dict(zip(names, inputs, strict=True)))
+    given = exe(*inputs)
+    for mine, theirs in zip(given if isinstance(given, tuple) else [given], wanted, strict=True):
+        assert mine.dtype == theirs.dtype
+        assert mine.shape == theirs.shape
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
+    return exe
+
+
+def test_no_rule_shadows_a_row() -> None:
+    import hetnn.importers.onnx_rules as rules
+
+    assert rules.Call
+    assert len(ONNX.rows) >= 38
+    assert len(ONNX.rules) > 80
+    assert ONNX.shadowed() == []
+
+
+def test_every_rule_is_of_an_operator() -> None:
+    known = {schema.name for schema in onnx.defs.get_all_schemas_with_history()}
+    assert {name.partition("<")[0] for name in ONNX.rules} <= known
+
+
+# Where a model may come from
+
+ADD = "agraph (float[2,3] x, float[3] y) => (float[2,3] z) { z = Add(x, y) }"
+
+
+def test_a_model_is_a_proto_bytes_or_a_path(tmp_path: Path) -> None:
+    model, x, y = model_of(ADD), f32(2, 3), f32(3)
+    path = tmp_path / "add.onnx"
+    onnx.save(model, path)
+    for source in (model, model.SerializeToString(), path, str(path)):
+        assert np.array_equal(hetnn.compile(source)(x, y), x + y)
+    assert np.array_equal(hetnn.compile(model)(y=y, x=x), x + y)
+
+
+def test_commands_take_onnx(tmp_path: Path) -> None:
+    path = tmp_path / "add.onnx"
+    model = model_of(ADD)
+    model.producer_name = "abcd{e"  # the ninth byte of the file, by which compiled ones are known
+    onnx.save(model, path)
+    x, y = f32(2, 3), f32(3)
+    np.savez(tmp_path / "in.npz", x=x, y=y)
+    given, written = str(tmp_path / "in.npz"), str(tmp_path / "out.npz")
+    assert main(["run", str(path), "--inputs", given, "--outputs", written]) == 0
+    assert np.array_equal(np.load(written)["z"], x + y)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"\xff\xff\xff", "the bytes: no ONNX model"),
+        (b"", "the ONNX model has no graph. Export it again"),
+    ],
+)
+def test_what_is_no_model(data: bytes, message: str) -> None:
+    with pytest.raises(hetnn.InvalidModel, match=message):
+        hetnn.compile(data)
+
+
+def outside_model(location: str, length: int = 12) -> onnx.ModelProto:
+    weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[3], data_location=TensorProto.EXTERNAL)
+    for key, value in (("location", location), ("offset", "4"), ("length", str(length))):
+        weight.external_data.add(key=key, value=value)
+    model = model_of("agraph (float[3] x, float[3] w) => (float[3] y) { y = Mul(x, w) }")
+    model.graph.initializer.append(weight)
+    return model
+
+
+def test_weights_lie_in_files_of_the_models_folder(tmp_path: Path) -> None:
+    np.arange(4, dtype=np.float32).tofile(tmp_path / "w.bin")
+    onnx.save(outside_model("w.bin"), tmp_path / "m.onnx")
+    assert hetnn.compile(tmp_path / "m.onnx")(np.full(3, 2, np.float32)).tolist() == [2, 4, 6]
+
+
+@pytest.mark.parametrize(
+    ("location", "length", "message"),
+    [
+        ("../w.bin", 12, r"'w' lies in '\.\./w\.bin', which must be a file in the model's folder"),
+        ("link.bin", 12, r"'w' lies in 'link\.bin', which must be a file in the model's folder"),
+        ("/etc/hostname", 12, "which must be a file in the model's folder"),
+        ("none.bin", 12, r"'w' lies in 'none\.bin', which must be a file"),
+        ("short.bin", 12, "'w' of 12 bytes lies at 4 to 16 of a file of 8 bytes"),
+        ("short.bin", 4, "'w' of 12 bytes lies at 4 to 8 of a file of 8 bytes"),
+    ],
+)
+def test_weights_that_lie_elsewhere(tmp_path: Path, location: str, length: int, message: str) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for file in (tmp_path / "w.bin", folder / "short.bin"):
+        np.arange(2, dtype=np.float32).tofile(file)
+    (folder / "link.bin").symlink_to(tmp_path / "w.bin")
+    onnx.save(outside_model(location, length), folder / "m.onnx")
+    with pytest.raises(hetnn.InvalidModel, match=message):
+        hetnn.compile(folder / "m.onnx")
+
+
+def test_bytes_have_no_folder() -> None:
+    with pytest.raises(hetnn.InvalidModel, match=r"the model was given without a folder\. Give the path of the model"):
+        hetnn.compile(outside_model("w.bin").SerializeToString())
+
+
+# Symbols and shapes
+
+FLATTEN = """agraph (float[batch, 3, H, W] x) => (float[batch, K] y) {
+  shape = Shape(x)
+  zero = Constant<value_ints = [0]>()
+  batch = Gather(shape, zero)
+  rest = Constant<value_ints = [-1]>()
+  wanted = Concat<axis = 0>(batch, rest)
+  r = Relu(x)
+  y = Reshape(r, wanted)
+}"""
+
+
+def test_shapes_made_from_shapes_need_no_node() -> None:
+    model = model_of(FLATTEN)
+    exe = agrees(model, f32(2, 3, 4, 5))
+    x = f32(7, 3, 2, 2)
+    assert np.array_equal(exe(x), np.maximum(x, 0).reshape(7, 12))
+    assert {node["op"] for node in import_model(model).graph.nodes()} == {"relu", "reshape"}
+
+
+def test_sizes_are_computed_with_symbols() -> None:
+    text = """agraph (float[n, m] x) => (float[a, b] y, int64[2] s, float[c] z) {
+      s = Shape(x)
+      two = Constant<value_ints = [2]>()
+      half = Div(s, two)
+      first, second = Split<axis = 0, num_outputs = 2>(half)
+      minus = Constant<value_ints = [-1]>()
+      shape = Concat<axis = 0>(minus, two, second)
+      t = Reshape(x, shape)
+      axes = Constant<value_ints = [0]>()
+      y = ReduceSum<keepdims = 0>(t, axes)
+      count = Size(x)
+      flat = Unsqueeze(count, axes)
+      z = Reshape(x, flat)
+    }"""
+    agrees(model_of(text), f32(6, 8))
+
+
+def test_a_size_without_a_name_is_a_symbol() -> None:
+    model = model_of("agraph (float[?, 4] x) => (float[?, 4] y) { y = Relu(x) }")
+    assert [row[0] for row in import_model(model).graph.symbols] == ["x_0"]
+    assert hetnn.compile(model)(f32(3, 4)).shape == (3, 4)
+
+
+def test_constants_of_nodes_are_folded_by_meaning() -> None:
+    text = """agraph (float[4, 6] x) => (float[a, b] y) {
+      a = Constant<value_floats = [2.0, 3.5]>()
+      b = Floor(a)
+      c = Cast<to = 7>(b)
+      d = Constant<value_ints = [4]>()
+      e = Concat<axis = 0>(d, c)
+      y = Reshape(x, e)
+    }"""
+    agrees(model_of(text), f32(4, 6))
+
+
+# Operators of many versions
+
+
+@pytest.mark.parametrize(
+    ("node", "opset", "shapes"),
+    [
+        ("LogSoftmax<axis = 1>(a)", 13, [(2, 3, 4)]),
+        ("Clip<min = -0.5, max = 0.5>(a)", 6, [(2, 3, 4)]),
+        ("ReduceSum<axes = [1], keepdims = 0>(a)", 11, [(2, 3, 4)]),
+        ("Slice<axes = [1], starts = [-6], ends = [7]>(a)", 9, [(2, 8, 4)]),
+        ("Squeeze<axes = [0, 2]>(a)", 11, [(1, 3, 1)]),
+        ("Unsqueeze<axes = [0, 2]>(a)", 11, [(3,)]),
+        ("Pad<pads = [0, 1, 2, 0], value = 3.0>(a)", 10, [(2, 3)]),
+        ("Gemm<alpha = 0.5, beta = 2.0>(a, b, c)", 13, [(3, 4), (4, 5), (5,)]),
+        ("Gemm<transA = 1, transB = 1>(a, b)", 13, [(4, 3), (5, 4)]),
+        ("MatMul(a, b)", 13, [(2, 3, 4), (4,)]),
+        ('Einsum<equation = "bij,kj->bki">(a, b)', 13, [(2, 3, 4), (5, 4)]),
+        ("MaxPool<kernel_shape = [3], strides = [2]>(a)", 13, [(1, 2, 9)]),
+        ("AveragePool<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>(a)", 13, [(2, 3, 5, 5)]),
+        ("AveragePool<kernel_shape = [3, 3], pads = [2, 2, 2, 2]>(a)", 13, [(2, 3, 5, 5)]),
+        ("Hardmax<axis = 1>(a)", 13, [(2, 4, 6)]),
+        ("ArgMax<axis = 1, keepdims = 0>(a)", 13, [(2, 4, 6)]),
+        ('DepthToSpace<blocksize = 2, mode = "CRD">(a)', 13, [(1, 8, 2, 3)]),
+        ("LRN<size = 3, alpha = 0.1>(a)", 13, [(4, 4, 3, 3)]),
+    ],
+)
+def test_an_operator_means_what_its_version_says(node: str, opset: int, shapes: list[tuple[int, ...]]) -> None:
+    ports = ", ".join(f"float{list(shape)} {name}" for name, shape in zip("abc", shapes, strict=False))
+    agrees(model_of(f"agraph ({ports}) => (float[?] y) {{ y = {node} }}", opset), *(f32(*shape) for shape in shapes))
+
+
+def test_before_version_13_softmax_was_over_all_axes_behind() -> None:
+    x = f32(2, 3, 4)
+    exe = hetnn.compile(model_of("agraph (float[2,3,4] a) => (float[2,3,4] y) { y = Softmax<axis = 1>(a) }", 11))
+    powers = np.exp(x.reshape(2, 12))
+    np.testing.assert_allclose(exe(x).reshape(2, 12), powers / powers.sum(1, keepdims=True), rtol=1e-5)
+
+
+def test_before_version_7_operands_were_placed_along_an_axis() -> None:
+    text = "agraph (float[2,3,4] x, float[3] y) => (float[2,3,4] z) { z = Add<broadcast = 1, axis = 1>(x, y) }"
+    x, y = f32(2, 3, 4), f32(3)
+    np.testing.assert_array_equal(hetnn.compile(model_of(text, 6))(x, y), x + y[:, None])
+
+
+def test_a_convolution_keeps_its_weights_and_padding() -> None:
+    x, weights = f32(2, 3, 9, 8), {"w": f32(4, 3, 3, 3), "b": f32(4)}
+
+    def padded(how: str) -> onnx.ModelProto:
+        model = model_of(
+            "agraph (float[N,3,9,8] x, float[4,3,3,3] w, float[4] b) => (float[N,4,h,v] y) "
+            f"{{ y = Conv<{how}, strides = [2, 2]>(x, w, b) }}"
+        )
+        model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
+        return model
+
+    written = padded("pads = [1, 1, 1, 0]")
+    assert np.array_equal(hetnn.compile(padded('auto_pad = "SAME_LOWER"'))(x), hetnn.compile(written)(x))
+    del written.graph.input[1:]
+    agrees(written, x)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("place", ["asymmetric", "half_pixel", "align_corners", "pytorch_half_pixel"])
+@pytest.mark.parametrize("scales", [[1.0, 1.0, 2.0, 3.0], [1.0, 1.0, 0.8, 1.5]])
+def test_images_are_resized(mode: str, place: str, scales: list[float]) -> None:
+    node = helper.make_node(
+        "Resize",
+        ["x", "", "scales"],
+        ["y"],
+        mode=mode,
+        coordinate_transformation_mode=place,
+        nearest_mode="round_prefer_floor",
+    )
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2, 5, 4])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * 4)
+    given = [numpy_helper.from_array(np.float32(scales), "scales")]
+    model = helper.make_model(
+        helper.make_graph([node], "g", [x], [y], given), opset_imports=[helper.make_opsetid("", 18)]
+    )
+    agrees(model, f32(1, 2, 5, 4))
+
+
+# Functions
+
+
+LOCAL = """<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
+agraph (float[4] x) => (float[4] y) { y = own.scaled <by = 3.0> (x) }
+<domain: "own", opset_import: ["" : 18]>
+scaled <by> (x) => (y) { f = Constant<value_float: float = @by>()  m = Mul(x, f)  y = Relu(m) }
+"""
+
+
+def test_functions_are_opened_with_their_attributes() -> None:
+    model, x = parser.parse_model(LOCAL), f32(4)
+    np.testing.assert_allclose(hetnn.compile(model)(x), np.maximum(3 * x, 0))
+
+
+def test_an_operator_without_a_name_here_is_what_the_standard_defines_it_by() -> None:
+    for node in ("Celu<alpha = 2.0>(x)", "MeanVarianceNormalization(x)"):
+        agrees(model_of(f"agraph (float[2,3,4,5] x) => (float[?] y) {{ y = {node} }}"), f32(2, 3, 4, 5))
+
+
+def test_a_branch_is_taken_where_the_condition_is_known() -> None:
+    text = """agraph (float[2] x) => (float[2] y) {
+      r = Shape(x)
+      two = Constant<value_ints = [2]>()
+      same = Equal(r, two)
+      one = Squeeze(same)
+      y = If(one) <then_branch = t () => (float[2] a) { a = Neg(x) }, else_branch = e () => (float[2] b) { b = Abs(x) }>
+    }"""
+    x = f32(2)
+    np.testing.assert_array_equal(hetnn.compile(model_of(text))(x), -x)
+
+
+# What is refused
+
+
+def test_everything_that_is_lacking_is_named_at_once() -> None:
+    text = """agraph (float[3] x, int64[1] k) => (float[a] v, int64[a] i, float[b] y) {
+      v, i = TopK(x, k)
+      w = Det(v)
+      y = Reshape(x, k)
+    }"""
+    with pytest.raises(hetnn.Unsupported) as caught:
+        hetnn.compile(model_of(text))
+    assert str(caught.value).splitlines()[0] == (
+        "the model uses operators that hetnn lacks. Replace them or run those parts elsewhere:"
+    )
+    assert [line.strip() for line in str(caught.value).splitlines()[1:4]] == [
+        "TopK (1 times) at v",
+        "Det (1 times) at w",
+        "Reshape: the shape is computed when the model runs; it must be known when compiling (1 times) at y",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("(uint64[3] x) => (uint64[3] y) { y = Identity(x) }", hetnn.Unsupported, "'x' has the element type UINT64"),
+        (
+            "(seq(float[3]) x) => (float[3] y) { y = SequenceLength(x) }",
+            hetnn.Unsupported,
+            "the input 'x' is a sequence_type; hetnn takes tensors",
+        ),
+        (
+            "(float[2,3] x) => (float[4] y) { y = Reshape<shape = [4]>(x) }",
+            hetnn.InvalidModel,
+            "the node 'y': Reshape: reshape 'y': shape must hold as many elements",
+        ),
+        (
+            "(float[2,3] x) => (float[4] y) { y = Gather<sides = 3>(x, x) }",
+            hetnn.InvalidModel,
+            "the node 'y': Gather: Unrecognized attribute: sides for operator Gather",
+        ),
+        (
+            "(float[2,3] x) => (float[4] y) { y = MaxPool(x) }",
+            hetnn.InvalidModel,
+            "the node 'y': MaxPool: Required attribute 'kernel_shape' is missing",
+        ),
+        (
+            "(float[2,3] x) => (float[4] y) { y = Add(x) }",
+            hetnn.InvalidModel,
+            r"the node 'y': Add: Node with schema.* has input size 1 not in range",
+        ),
+        (
+            "(float[2,3] x) => (float[4] y) { y = Relu(z) }",
+            hetnn.InvalidModel,
+            "the node 'y' reads 'z', which nothing gives",
+        ),
+    ],
+)
+def test_what_is_refused_says_why(text: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        hetnn.compile(model_of(f"agraph {text}", 4 if "shape =" in text else 18))
+
+
+# The backend
+
+
+def test_the_backend_runs_models_and_nodes() -> None:
+    x, y = f32(2, 3), f32(3)
+    rep = OnnxBackend.prepare(model_of(ADD), target="cpu")
+    assert np.array_equal(rep.run([x, y]).z, x + y)
+    assert np.array_equal(rep.run({"y": y, "x": x})[0], x + y)
+    (z,) = OnnxBackend.run_node(helper.make_node("Sub", ["x", "y"], ["z"]), [x, y])
+    assert np.array_equal(z, x - y)
+    assert not OnnxBackend.supports_device("CUDA")
+    with pytest.raises(hetnn.InvalidModel, match="the device must be CPU; got 'CUDA'"):
+        OnnxBackend.prepare(model_of(ADD), device="CUDA")
+
+
+def as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+@pytest.mark.slow
+def test_no_model_of_the_standards_own_tests_is_computed_wrongly() -> None:
+    """What is refused is counted; what compiles must give the results that come with the test."""
+    counts: collections.Counter[str] = collections.Counter()
+    wrong = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cases = load_model_tests(kind="node")
+    for case in cases:
+        model = onnx.load(Path(case.model_dir) / "model.onnx")
+        try:
+            exe = hetnn.compile(model)
+        except hetnn.Error:
+            counts["refused"] += 1
+            continue
+        for folder in sorted(Path(case.model_dir).glob("test_data_set_*")):
+            inputs, outputs = (
+                [numpy_helper.to_array(onnx.load_tensor(file)) for file in sorted(folder.glob(f"{kind}_*.pb"))]
+                for kind in ("input", "output")
+            )
+            try:
+                results = as_list(exe(*inputs))
+                for mine, theirs in zip(results, outputs, strict=True):
+                    assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
+                    np.testing.assert_allclose(mine, theirs, rtol=case.rtol, atol=case.atol)
+                counts["right"] += 1
+            except hetnn.Error:
+                counts["refused"] += 1
+            except AssertionError as error:
+                wrong.append(f"{case.name}: {error}")
+    assert wrong == []
+    assert counts["right"] > 900

@@ -1,0 +1,86 @@
+"""Recurrent layers of ONNX against those of torch."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from onnx import TensorProto, helper, numpy_helper
+from torch import nn
+
+import hetnn
+
+# For each kind: torch's layer, and where ONNX' gates stand among torch's.
+LAYERS = {"RNN": (nn.RNN, [0]), "GRU": (nn.GRU, [1, 0, 2]), "LSTM": (nn.LSTM, [0, 3, 1, 2])}
+
+
+def model_of(kind: str, layer: nn.RNNBase, order: list[int], lengths: bool, steps: int) -> onnx.ModelProto:
+    """The layer as ONNX says it: gates in another order, both biases in one tensor."""
+    hidden, directions = layer.hidden_size, 2 if layer.bidirectional else 1
+
+    def gates(name: str) -> np.ndarray:
+        made = []
+        for suffix in ("", "_reverse")[:directions]:
+            rows = np.split(getattr(layer, f"{name}_l0{suffix}").detach().numpy(), len(order))
+            made.append(np.concatenate([rows[k] for k in order]))
+        return np.stack(made)
+
+    bias = np.concatenate([gates("bias_ih"), gates("bias_hh")], axis=1)
+    weights = {"w": gates("weight_ih"), "r": gates("weight_hh"), "b": bias}
+    outputs = ["y", "y_h", "y_c"] if kind == "LSTM" else ["y", "y_h"]
+    node = helper.make_node(
+        kind,
+        ["x", "w", "r", "b", "lengths" if lengths else ""],
+        outputs,
+        hidden_size=hidden,
+        direction="bidirectional" if layer.bidirectional else "forward",
+        **({"linear_before_reset": 1} if kind == "GRU" else {}),
+    )
+    ports = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [steps, "batch", layer.input_size])]
+    if lengths:
+        ports.append(helper.make_tensor_value_info("lengths", TensorProto.INT32, ["batch"]))
+    results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
+    initializers = [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    graph = helper.make_graph([node], "g", ports, results, initializers)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+
+
+@pytest.mark.parametrize("kind", list(LAYERS))
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_a_layer_is_unrolled(kind: str, bidirectional: bool) -> None:
+    torch.manual_seed(0)
+    make, order = LAYERS[kind]
+    layer = make(3, 4, bidirectional=bidirectional).eval()
+    x = torch.randn(5, 2, 3)
+    with torch.no_grad():
+        y, last = layer(x)
+    found = hetnn.compile(model_of(kind, layer, order, lengths=False, steps=5))(x.numpy())
+    directions = 2 if bidirectional else 1
+    wanted = [y.reshape(5, 2, directions, 4).permute(0, 2, 1, 3), *(last if kind == "LSTM" else [last])]
+    for mine, theirs in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(mine, theirs.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_sequences_end_at_their_lengths(bidirectional: bool) -> None:
+    torch.manual_seed(0)
+    layer = nn.LSTM(3, 4, bidirectional=bidirectional).eval()
+    x, lengths = torch.randn(5, 2, 3), torch.tensor([3, 5])
+    packed = nn.utils.rnn.pack_padded_sequence(x, lengths, enforce_sorted=False)
+    with torch.no_grad():
+        y, (state, cell) = layer(packed)
+    y, _ = nn.utils.rnn.pad_packed_sequence(y)
+    model = model_of("LSTM", layer, LAYERS["LSTM"][1], lengths=True, steps=5)
+    found = hetnn.compile(model)(x.numpy(), lengths.numpy().astype(np.int32))
+    directions = 2 if bidirectional else 1
+    for mine, theirs in zip(found, [y.reshape(5, 2, directions, 4).permute(0, 2, 1, 3), state, cell], strict=True):
+        np.testing.assert_allclose(mine, theirs.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_what_cannot_be_unrolled_is_named() -> None:
+    layer = nn.GRU(3, 4).eval()
+    model = model_of("GRU", layer, [1, 0, 2], lengths=False, steps=5)
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "steps"
+    with pytest.raises(hetnn.Unsupported, match="GRU: a recurrent layer over the symbolic length steps"):
+        hetnn.compile(model)

@@ -1,6 +1,7 @@
 """Starts a new operator or rewriting rule set from a template that compiles, passes its tests, and is then edited.
 
-python tools/new_file.py op NAME [FAMILY]     -> cpp/hetnn/ops/FAMILY/NAME.cpp and its line in all_ops.inc
+python tools/new_file.py op NAME              -> cpp/hetnn/ops/elementwise/NAME.cpp, and its lines in formulas.inc there
+                                                 and in all_ops.inc
 python tools/new_file.py pass NAME [STAGE]    -> cpp/hetnn/passes/STAGE/NAME.cpp (STAGE: canonical or legal)
 """
 
@@ -14,32 +15,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-OPERATOR = """// {name}: y = x x (edit this line, the meaning, the names and the samples).
-#include "hetnn/ops/evaluate.h"
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/kernel_use.h"
+OPERATOR = """// {name}: y = x x (edit this line, the formula of its row, the names and the samples).
+#include "hetnn/ops/elementwise/function.h"
 
 namespace hetnn::ops {{
 
-ir::OpDef define_{name}() {{
-  return {{.name = "{name}",
-          .doc = "The square of each element: y = x x.",
-          .inputs = {{{{"x", "any shape"}}}},
-          .attrs = {{}},
-          .traits = static_cast<uint32_t>(ir::Trait::elementwise),
-          .torch = {{}},
-          .onnx = {{}},
-          .infer = same_as_input,
-          .evaluate =
-              [](const ir::Evaluation& e) {{ return map_unary(e, [](auto x) {{ return decltype(x)(x * x); }}); }},
-          .constraints = {{}},
-          .kernel = unary_kernel("square"),
-          .tolerance = 1e-6,
-          .samples = {{"{name}(f32[2,3,5,7])", "{name}(f32[n,4])"}}}};
+OpDef define_{name}() {{
+  return elementwise(Function::{name}, {{.doc = "The square of each element: y = x x.",
+                                         .samples = {{"{name}(f32[2,3,5,7])", "{name}(f32[n,4])"}}}});
 }}
 
 }}  // namespace hetnn::ops
 """
+
+ROW = "HETNN_FUNCTION({name}, 1, (), light, numbers, 1e-6, {{ return Mul(x, x); }})\n"
 
 RULES = """// {sentence} (edit this line, the equation, the pattern and the guards).
 #include "hetnn/passes/{stage}/rules.h"
@@ -73,16 +62,16 @@ def _write(path: Path, text: str) -> None:
     print(f"wrote {path.relative_to(ROOT)}")
 
 
-def new_operator(name: str, family: str = "elementwise") -> None:
-    """One file, and one line in all_ops.inc."""
-    folder = ROOT / "cpp/hetnn/ops" / family
-    if not folder.is_dir():
-        families = ", ".join(sorted(path.name for path in folder.parent.iterdir() if path.is_dir()))
-        raise SystemExit(f"there is no family '{family}'; there are {families}")
+def new_operator(name: str) -> None:
+    """One file, its formula's row in formulas.inc, and its line in all_ops.inc."""
+    folder = ROOT / "cpp/hetnn/ops/elementwise"
     _write(folder / f"{name}.cpp", OPERATOR.format(name=name))
-    table = ROOT / "cpp/hetnn/ops/all_ops.inc"
-    table.write_text(table.read_text(encoding="utf-8") + f"HETNN_OP({name})\n", encoding="utf-8")
-    print(f"added HETNN_OP({name}) to {table.relative_to(ROOT)}")
+    for table, line in (
+        (folder / "formulas.inc", ROW.format(name=name)),
+        (folder.parent / "all_ops.inc", f"HETNN_OP({name})\n"),
+    ):
+        table.write_text(table.read_text(encoding="utf-8") + line, encoding="utf-8")
+        print(f"added {line.strip()} to {table.relative_to(ROOT)}")
 
 
 def new_pass(name: str, stage: str = "canonical") -> None:
@@ -97,7 +86,7 @@ def new_pass(name: str, stage: str = "canonical") -> None:
 
 def main() -> int:
     kinds = {"op": new_operator, "pass": new_pass}
-    if len(sys.argv) not in (3, 4) or sys.argv[1] not in kinds:
+    if len(sys.argv) not in (3, 4) or sys.argv[1] not in kinds or (sys.argv[1] == "op" and len(sys.argv) == 4):
         raise SystemExit(__doc__)
     if not re.fullmatch(r"[a-z][a-z0-9_]*", sys.argv[2]):
         raise SystemExit(f"a name is snake_case; got '{sys.argv[2]}'")

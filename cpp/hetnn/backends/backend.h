@@ -66,4 +66,11 @@ class Backend : public target::Device {
 /// The backend of `spec.kind`; InvalidModel listing the kinds there are.
 std::unique_ptr<Backend> make_backend(const DeviceSpec& spec);
 
+/// The kinds there are, in the order of their names.
+std::vector<std::string> backend_kinds();
+
+/// Adds a kind besides those of all_backends.inc.
+using BackendMaker = std::unique_ptr<Backend> (*)(const DeviceSpec& spec);
+void register_backend(const std::string& kind, BackendMaker maker);
+
 }  // namespace hetnn::backends

@@ -11,20 +11,19 @@ namespace {
 
 constexpr double kLeast = -700;  // exp of it is far below f32's least
 
-// x = n ln2 + 8 r, |8 r| <= ln2 / 2, so exp(x) = 2^n exp(r)^8, the latter by its Taylor polynomial.
+// x = n ln2 + r, |r| <= ln2 / 2, so exp(x) = 2^n exp(r / 8)^8, and exp(r / 8) by its Taylor polynomial.
 double exp_within_range(double x) {
   constexpr double kShift = 0x1.8p52;  // leaves n in the low bits
-  constexpr double kLn2High = 0x1.62e42fefa3800p-1, kLn2Low = 0x1.ef35793c76730p-45;
   const double shifted = x * 0x1.71547652b82fep0 + kShift;
   const double n = shifted - kShift;
-  const double r = ((x - n * kLn2High) - n * kLn2Low) * 0.125;
-  double p = 1.0 / 5040;
-  p = p * r + 1.0 / 720;
-  p = p * r + 1.0 / 120;
-  p = p * r + 1.0 / 24;
-  p = p * r + 1.0 / 6;
-  p = p * r + 0.5;
-  p = p * r + 1;
+  const double r = x - n * 0x1.62e42fefa39efp-1;
+  double p = 0x1p-21 / 5040;
+  p = p * r + 0x1p-18 / 720;
+  p = p * r + 0x1p-15 / 120;
+  p = p * r + 0x1p-12 / 24;
+  p = p * r + 0x1p-9 / 6;
+  p = p * r + 0x1p-6 / 2;
+  p = p * r + 0x1p-3;
   p = p * r + 1;
   p *= p;
   p *= p;
@@ -52,19 +51,18 @@ double largest_of(std::span<const double> row) {
   return fold_row(row, row[0], [](double a, double b) { return b > a ? b : a; });
 }
 
-double sum_of(std::span<const double> row) {
-  return fold_row(row, 0, [](double a, double b) { return a + b; });
-}
-
-void exp_row(std::span<double> row, bool exact) {
+double exp_row(std::span<double> row, double largest, bool exact) {
   if (exact) {
-    for (double& x : row) x = std::exp(x);
-    return;
+    for (double& x : row) x = std::exp(x - largest);
+  } else {
+    // Two loops, because a choice within the second would keep it from becoming vectors.
+    for (double& x : row) {
+      const double shifted = x - largest;
+      x = shifted < kLeast ? kLeast : shifted;
+    }
+    for (double& x : row) x = exp_within_range(x);
   }
-  // Three loops, because a choice within the second would keep it from becoming vectors.
-  for (double& x : row) x = x < kLeast ? kLeast : x;
-  for (double& x : row) x = exp_within_range(x);
-  for (double& x : row) x = x < 1e-303 ? 0 : x;
+  return fold_row(row, 0, [](double a, double b) { return a + b; });
 }
 
 }  // namespace hetnn::ops

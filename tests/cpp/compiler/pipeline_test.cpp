@@ -14,7 +14,6 @@
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/npu/spec.h"
-#include "hetnn/ops/registry.h"
 
 namespace hetnn {
 namespace {
@@ -39,7 +38,6 @@ TargetSpec both() {
 }
 
 ir::Graph model() {
-  ops::register_all();
   return ir::parse(kModel);
 }
 

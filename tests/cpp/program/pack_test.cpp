@@ -52,14 +52,38 @@ Program example() {
   const auto op = [](std::string_view name) { return &ops::OpTable::global().get(name); };
   const double kInf = std::numeric_limits<double>::infinity();
   std::vector<Command> commands(4);
-  commands[0] = {.op = op("nary"), .attrs = {{"op", std::string("add")}, {"coefficients", std::vector<double>{0.5, kInf}}},
-                 .inputs = {0, 0}, .outputs = {5}, .steps = {}, .variant = "nary", .options = {{"group", Dim(3)}}, .node = "sum"};
-  commands[1] = {.op = op("slice"), .attrs = {{"axis", Dim(2)}, {"start", Dim(0)}, {"end", h}, {"inside", true}},
-                 .inputs = {5}, .outputs = {6}, .steps = {}, .variant = "", .options = {}, .node = "cut"};
-  commands[2] = {.op = op("reshape"), .attrs = {{"shape", std::vector<Dim>{1, 3, h, 4}}},
-                 .inputs = {6}, .outputs = {5}, .steps = {}, .variant = "", .options = {}, .node = "same"};
-  commands[3] = {.op = op("clamp"), .attrs = {{"min", -kInf}, {"max", 0.1}}, .inputs = {5, 1}, .outputs = {2},
-                 .steps = {{op("relu"), {}, -1}, {op("prelu"), {}, 1}}, .variant = "unary", .options = {}, .node = "clip"};
+  commands[0] = {.op = op("nary"),
+                 .attrs = {{"op", std::string("add")}, {"coefficients", std::vector<double>{0.5, kInf}}},
+                 .inputs = {0, 0},
+                 .outputs = {5},
+                 .steps = {},
+                 .variant = "nary",
+                 .options = {{"group", Dim(3)}},
+                 .node = "sum"};
+  commands[1] = {.op = op("slice"),
+                 .attrs = {{"axis", Dim(2)}, {"start", Dim(0)}, {"end", h}, {"inside", true}},
+                 .inputs = {5},
+                 .outputs = {6},
+                 .steps = {},
+                 .variant = "",
+                 .options = {},
+                 .node = "cut"};
+  commands[2] = {.op = op("reshape"),
+                 .attrs = {{"shape", std::vector<Dim>{1, 3, h, 4}}},
+                 .inputs = {6},
+                 .outputs = {5},
+                 .steps = {},
+                 .variant = "",
+                 .options = {},
+                 .node = "same"};
+  commands[3] = {.op = op("clamp"),
+                 .attrs = {{"min", -kInf}, {"max", 0.1}},
+                 .inputs = {5, 1},
+                 .outputs = {2},
+                 .steps = {{op("relu"), {}, -1}, {op("prelu"), {}, 1}},
+                 .variant = "unary",
+                 .options = {},
+                 .node = "clip"};
   p.subprograms = {
       {"cpu0", "cpu", {0}, {2}, {}, write_cpu_code({commands})},
       {"dsp0", "dsp", {2}, {3}, {0}, {.kind = "dsp", .version = 7, .bytes = counting(11)}},
@@ -240,7 +264,7 @@ TEST(Pack, NamesKeysThatAreUnknownOrMissingAndValuesOfAnotherKind) {
 
 std::string code_refusal(const std::string& from, const std::string& to) {
   const Program p = example();
-  std::string json(p.subprograms[0].code.as_text(1, "cpu0"));
+  std::string json(p.subprograms[0].code.as_text(kCpuCodeVersion, "cpu0"));
   json.replace(json.find(from), from.size(), to);
   try {
     read_cpu_code(Code::of_text("cpu", kCpuCodeVersion, json), p, "cpu0");

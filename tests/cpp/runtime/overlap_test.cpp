@@ -1,4 +1,4 @@
-// Devices at once: a device that sleeps, one that computes by the cpu's code, failures, lifetimes and allocations.
+// Devices at once: a device that sleeps, failures, lifetimes and allocations.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "count_allocations.h"
-#include "dsp.h"
 #include "hetnn/base/error.h"
 #include "hetnn/program/cpu_code.h"
 #include "hetnn/program/pack.h"
@@ -62,7 +61,6 @@ void register_devices() {
   register_executor("sleeper", [](const Load& load) -> std::unique_ptr<const Executor> {
     return std::make_unique<Sleeper>(load.subprogram);
   });
-  register_executor("dsp", load_dsp);
 }
 
 program::Code cpu_code(std::string_view op, std::vector<int32_t> inputs, int32_t to, const char* variant) {
@@ -169,16 +167,6 @@ TEST(Overlap, OneDeviceRunsItsSubprogramsInTurn) {
   const auto executable = load(branches(nap_code(), "s1", nap_code(), "s1"));
   const Timed timed = run(*executable, true);
   EXPECT_FALSE(met(timed.times.subprograms[0], timed.times.subprograms[1]));
-}
-
-TEST(Overlap, ADspComputesByTheCpusCodeAndCountsItsOwnTime) {
-  program::Code dsp = relu_code(0, 2);
-  dsp.kind = "dsp";
-  const auto executable = load(branches(nap_code(), "sleeper", dsp, "dsp"));
-  const Timed timed = run(*executable, true);
-  EXPECT_EQ(timed.y, expected(input()));
-  EXPECT_EQ(timed.times.subprograms[1].cycles, 64);
-  EXPECT_DOUBLE_EQ(timed.times.subprograms[1].simulated_us, 0.64);
 }
 
 // x -> a -> b on one device, x -> c -> d on another, b and d to the sum.

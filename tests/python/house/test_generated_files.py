@@ -43,22 +43,26 @@ def empty_house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "cpp/hetnn/ops/elementwise").mkdir(parents=True)
     (tmp_path / "cpp/hetnn/passes/canonical").mkdir(parents=True)
     (tmp_path / "cpp/hetnn/ops/all_ops.inc").write_text("// The operators.\n")
+    (tmp_path / "cpp/hetnn/ops/elementwise/formulas.inc").write_text("// The functions.\n")
+    for floor in ("ops", "passes"):
+        (tmp_path / f"tests/cpp/{floor}").mkdir(parents=True)
+        (tmp_path / f"tests/cpp/{floor}/floor_test.cpp").write_text("// Tests of the floor.\n")
     for name in ("CMakeLists.txt", ".clang-format"):
         (tmp_path / name).write_text((ROOT / name).read_text())
     monkeypatch.setattr(new_file, "ROOT", tmp_path)
     return tmp_path
 
 
-def test_a_new_operator_is_one_file_and_one_line(empty_house: Path) -> None:
+def test_a_new_operator_is_one_file_and_two_lines(empty_house: Path) -> None:
     new_file.new_operator("cube")
-    assert (empty_house / "cpp/hetnn/ops/all_ops.inc").read_text() == "// The operators.\nHETNN_OP(cube)\n"
-    source = (empty_house / "cpp/hetnn/ops/elementwise/cube.cpp").read_text()
-    assert 'ir::OpDef define_cube() {\n  return {.name = "cube",' in source
+    ops = empty_house / "cpp/hetnn/ops"
+    assert (ops / "all_ops.inc").read_text() == "// The operators.\nHETNN_OP(cube)\n"
+    row = "HETNN_FUNCTION(cube, 1, (), light, numbers, 1e-6, { return Mul(x, x); })\n"
+    assert (ops / "elementwise/formulas.inc").read_text() == "// The functions.\n" + row
+    assert "OpDef define_cube() {\n  return elementwise(Function::cube, {" in (ops / "elementwise/cube.cpp").read_text()
     assert check_house.check(empty_house) == []
     with pytest.raises(SystemExit, match=r"elementwise/cube\.cpp is there already"):
         new_file.new_operator("cube")
-    with pytest.raises(SystemExit, match="there is no family 'misc'; there are elementwise"):
-        new_file.new_operator("other", "misc")
 
 
 def test_a_new_rule_set_is_one_file(empty_house: Path) -> None:

@@ -107,6 +107,8 @@ constexpr Meaning kMeanings[] = {
 
 }  // namespace
 
+std::span<const FunctionDef> functions() { return kFunctions; }
+
 const FunctionDef& function_def(Function function) { return kFunctions[static_cast<size_t>(function)]; }
 
 std::optional<Function> function_from_name(std::string_view name) {

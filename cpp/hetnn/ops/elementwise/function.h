@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "hetnn/ops/op_def.h"
@@ -33,6 +34,8 @@ struct FunctionDef {
   int constant_count() const { return constants[0].empty() ? 0 : constants[1].empty() ? 1 : 2; }
 };
 
+/// All rows, in the order of the enumeration.
+std::span<const FunctionDef> functions();
 const FunctionDef& function_def(Function function);
 std::optional<Function> function_from_name(std::string_view name);
 

@@ -19,15 +19,14 @@ std::vector<Type> infer(const Call& call) {
 }  // namespace
 
 OpDef define_gelu() {
-  return elementwise(
-      Function::gelu,
-      {.doc = "Gaussian error linear unit: y = x * Phi(x), Phi the normal distribution function.",
-       .attrs = {{"approximate", AttrKind::string, std::string("none"), "none or tanh"}},
-       .torch = {{"aten.gelu.default", "x approximate"}},
-       .onnx = {"Gelu"},
-       .infer = infer,
-       .meaning = [](const Evaluation& e) { evaluate(form_of(e.call), e); },
-       .samples = {"gelu(f32[2,3,5,7])", "gelu(f32[n,4]) {approximate = tanh}"}});
+  return elementwise(Function::gelu,
+                     {.doc = "Gaussian error linear unit: y = x * Phi(x), Phi the normal distribution function.",
+                      .attrs = {{"approximate", AttrKind::string, std::string("none"), "none or tanh"}},
+                      .torch = {{"aten.gelu.default", "x approximate"}},
+                      .onnx = {"Gelu"},
+                      .infer = infer,
+                      .meaning = [](const Evaluation& e) { evaluate(form_of(e.call), e); },
+                      .samples = {"gelu(f32[2,3,5,7])", "gelu(f32[n,4]) {approximate = tanh}"}});
 }
 
 }  // namespace hetnn::ops

@@ -71,9 +71,9 @@ double exponentials(std::span<double> scores, bool exact) {
     std::fill(scores.begin(), scores.end(), 0.0);
     return 1;
   }
-  for (double& score : scores) score -= largest;
-  exp_row(scores, exact);
-  return sum_of(scores);
+  const double sum = exp_row(scores, largest, exact);
+  for (double& score : scores) score = score < 1e-303 ? 0 : score;  // a masked value may be infinite
+  return sum;
 }
 
 void meaning(const Evaluation& e) {

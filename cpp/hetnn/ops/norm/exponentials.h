@@ -21,7 +21,7 @@ inline std::vector<Type> infer_exponentials(const Call& call) {
   return {call.input(0)};
 }
 
-/// y = normalize(sum)(x - largest, exp(x - largest)) along the axis, with the sum of the exponentials.
+/// y = normalize(x) along the axis: normalize(row, exact) replaces a row of doubles, exact where they are f64.
 template <typename Normalize>
 void evaluate_exponentials(const Evaluation& e, Normalize normalize) {
   const View& x = e.input(0);
@@ -35,7 +35,7 @@ void evaluate_exponentials(const Evaluation& e, Normalize normalize) {
   const bool last = inner == 1;
   const int64_t groups = last ? 1 : x.elems() / (n * inner), lines = x.elems() / (n * groups);
   const int64_t block = std::max<int64_t>(last ? 1 : 16, 2048 / n);
-  std::vector<double> shifted, exponentials;
+  std::vector<double> rows;
   visit_dtype(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     for (int64_t group = 0; group < groups; ++group) {
@@ -44,23 +44,13 @@ void evaluate_exponentials(const Evaluation& e, Normalize normalize) {
         const std::vector<int64_t> shape = last ? std::vector{count, n} : std::vector{n, count};
         const std::array<Strides, 2> strides =
             last ? std::array{Strides{n, 1}, Strides{n, 1}} : std::array{Strides{1, n}, Strides{inner, 1}};
-        shifted.resize(static_cast<size_t>(count * n));
+        rows.resize(static_cast<size_t>(count * n));
         const T* from = x.values<T>().data() + start;
         T* to = y.values<T>() + start;
-        double* into = shifted.data();
+        double* into = rows.data();
         nest<2>(shape, strides, [=](int64_t line, int64_t at) { into[line] = static_cast<double>(from[at]); });
-        for (int64_t line = 0; line < count; ++line) {
-          const std::span row(into + line * n, static_cast<size_t>(n));
-          const double largest = largest_of(row);
-          for (double& v : row) v -= largest;
-        }
-        exponentials = shifted;
-        exp_row(exponentials, std::is_same_v<T, double>);
-        for (int64_t line = 0; line < count; ++line) {
-          const double* exps = exponentials.data() + line * n;
-          const auto result = normalize(sum_of({exps, static_cast<size_t>(n)}));
-          for (int64_t k = 0; k < n; ++k) into[line * n + k] = result(into[line * n + k], exps[k]);
-        }
+        for (int64_t line = 0; line < count; ++line)
+          normalize(std::span(into + line * n, static_cast<size_t>(n)), std::is_same_v<T, double>);
         nest<2>(shape, strides, [=](int64_t line, int64_t at) { to[at] = static_cast<T>(into[line]); });
       }
     }

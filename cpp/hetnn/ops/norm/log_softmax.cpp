@@ -7,7 +7,13 @@ namespace hetnn::ops {
 namespace {
 
 void meaning(const Evaluation& e) {
-  evaluate_exponentials(e, [](double sum) { return [log = std::log(sum)](double x, double) { return x - log; }; });
+  std::vector<double> exponentials;
+  evaluate_exponentials(e, [&](std::span<double> row, bool exact) {
+    const double largest = largest_of(row);
+    exponentials.assign(row.begin(), row.end());
+    const double log = std::log(exp_row(exponentials, largest, exact));
+    for (double& x : row) x = x - largest - log;
+  });
 }
 
 }  // namespace

@@ -5,7 +5,10 @@ namespace hetnn::ops {
 namespace {
 
 void meaning(const Evaluation& e) {
-  evaluate_exponentials(e, [](double sum) { return [sum](double, double exp) { return exp / sum; }; });
+  evaluate_exponentials(e, [](std::span<double> row, bool exact) {
+    const double sum = exp_row(row, largest_of(row), exact);
+    for (double& x : row) x /= sum;
+  });
 }
 
 }  // namespace

@@ -111,7 +111,8 @@ class CpuBound final : public BoundCode {
   BoundCommand bound(const program::Program& program, const program::Command& command, const Sizes& sizes) const {
     std::vector<ops::Type> types;
     types.reserve(command.inputs.size());
-    ops::Call call{.op = command.op, .inputs = {}, .outputs = {}, .attrs = command.attrs, .name = command.node, .loc = {}};
+    ops::Call call{
+        .op = command.op, .inputs = {}, .outputs = {}, .attrs = command.attrs, .name = command.node, .loc = {}};
     std::vector<kernels::TensorView> inputs, outputs;
     std::vector<int> positions;  // among the kernel's inputs
     const size_t own = command.inputs.size() - static_cast<size_t>(std::ranges::count_if(
@@ -134,7 +135,8 @@ class CpuBound final : public BoundCode {
     if (command.variant.empty()) {
       for (const auto& list : {inputs, outputs}) {
         for (const kernels::TensorView& view : list) {
-          if (view.packed || view.layout != Layout::plain) at_fault("is computed by its meaning on memory that is not plain");
+          if (view.packed || view.layout != Layout::plain)
+            at_fault("is computed by its meaning on memory that is not plain");
         }
       }
       if (!command.steps.empty()) at_fault("is computed by its meaning and has steps");

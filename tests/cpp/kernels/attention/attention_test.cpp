@@ -24,7 +24,7 @@ TEST(Attention, MatchesLoopsOverSizes) {
         const AttentionSizes s = {2, 3, 3, lq, lk, 20, 9, 1 / std::sqrt(20.0), causal};
         const Operands o = operands_of(s);
         check_kernel("attention", {o.q, o.k, o.v}, {TensorView::plain(DType::f32, std::vector<int64_t>{2, 3, lq, 9})},
-                     {{"causal", int64_t{causal}}}, {reference::attention(s, o.q.values, o.k.values, o.v.values, {})},
+                     {{"is_causal", int64_t{causal}}}, {reference::attention(s, o.q.values, o.k.values, o.v.values, {})},
                      1e-5, "attention");
         if (HasFatalFailure()) return;
       }
@@ -91,7 +91,7 @@ TEST(Attention, ReadsHeadsInsideFusedRows) {
                 {"head_dim", int64_t{8}},
                 {"k_offset", int64_t{24}},
                 {"v_offset", int64_t{48}},
-                {"causal", int64_t{1}}},
+                {"is_causal", int64_t{1}}},
                {expected}, 1e-5, "fused rows");
 }
 

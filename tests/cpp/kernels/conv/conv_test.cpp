@@ -198,12 +198,11 @@ TEST(Conv2d, EpilogueOnEveryVariant) {
         v = v * gate.values[image * static_cast<size_t>(c.o) + channel] + residual.values[i];
         steps[i] = 1.0 / (1.0 + std::exp(-v));
       }
-      Params params = params_of(c, true);
-      params.set("epilogue", "add %3; relu");
-      check_kernel("conv2d", {x, w, b, residual}, {y}, params, {relu}, variant.tolerance, "add relu " + describe(c));
-      params.set("epilogue", "prelu %3; mul %4; add %5; sigmoid");
+      const Params params = params_of(c, true);
+      check_kernel("conv2d", {x, w, b, residual}, {y}, params, {relu}, variant.tolerance, "add relu " + describe(c),
+                   steps_of("add %3; relu"));
       check_kernel("conv2d", {x, w, b, slopes, gate, residual}, {y}, params, {steps}, variant.tolerance,
-                   "prelu gate add sigmoid " + describe(c));
+                   "prelu gate add sigmoid " + describe(c), steps_of("prelu %3; mul %4; add %5; sigmoid"));
       if (HasFatalFailure()) return;
     }
   }
@@ -261,11 +260,10 @@ TEST(ConvTranspose2d, MatchesScatteringLoops) {
         const std::vector<int64_t> out = {c.n, c.o, g.out_height, g.out_width};
         auto expected = reference::conv_transpose2d(g, x.values, w.values, b.values);
         for (double& v : expected) v = std::tanh(v);
-        Params params = params_of(c, true);
-        params.set("epilogue", "tanh");
+        const Params params = params_of(c, true);
         check_kernel("conv_transpose2d", {x, w, b},
                      {nhwc ? TensorView::nhwc(DType::f32, out, c.o + 1) : TensorView::plain(DType::f32, out)}, params,
-                     {expected}, 2e-6, "conv_transpose2d " + describe(c));
+                     {expected}, 2e-6, "conv_transpose2d " + describe(c), steps_of("tanh"));
         if (HasFatalFailure()) return;
       }
 }
@@ -322,7 +320,7 @@ TEST(GatedConv, EqualsTheProductThenTheConvolution) {
         expected.push_back(std::max(0.0, sum));
       }
   check_kernel("gated_conv2d", {x, weight, gate, bias, residual}, {residual.view},
-               {{"bias", int64_t{1}}, {"epilogue", std::string("add %4; relu")}}, {expected}, 1e-6, "gated");
+               {{"bias", int64_t{1}}}, {expected}, 1e-6, "gated", steps_of("add %4; relu"));
 }
 
 TEST(GatedConv, RefusesAGateOfAnotherShape) {

@@ -37,8 +37,8 @@ TEST(Linear, EpilogueAddsScalesAndActivates) {
     expected[i] = v > 0 ? v : 0.25 * v;
   }
   check_kernel("linear", {x, w, b, full, channel, row}, {y},
-               {{"bias", int64_t{1}}, {"epilogue", "add %3; mul %4; add %5; leaky_relu 0.25"}}, {expected}, 1e-6,
-               "linear with an epilogue");
+               {{"bias", int64_t{1}}}, {expected}, 1e-6, "linear with steps",
+               steps_of("add %3; mul %4; add %5; leaky_relu 0.25"));
 }
 
 TEST(Linear, LeadingAdditionAndClosingClampRunInRegisters) {
@@ -48,7 +48,7 @@ TEST(Linear, LeadingAdditionAndClosingClampRunInRegisters) {
   for (size_t i = 0; i < expected.size(); ++i)
     expected[i] = std::min(0.5, std::max(-0.25, expected[i] + full.values[i]));
   check_kernel("linear", {x, w, full}, {TensorView::plain(DType::f32, std::vector<int64_t>{m, n})},
-               {{"epilogue", "add %2; clip -0.25 0.5"}}, {expected}, 1e-6, "linear add clip");
+               {}, {expected}, 1e-6, "linear add clamp", steps_of("add %2; clamp -0.25 0.5"));
 }
 
 // Root of the summed squares of the difference over that of the reference.
@@ -84,7 +84,7 @@ TEST(Linear, ALargeResidualAndBiasCostOneRoundingEach) {
   auto expected = reference::linear(x.values, w.values, bias.values, m, n, k);
   for (size_t i = 0; i < expected.size(); ++i) expected[i] += residual.values[i];
   const auto found = run_kernel("linear", {x, w, bias, residual}, {residual.view},
-                                {{"bias", int64_t{1}}, {"epilogue", std::string("add %3")}})[0];
+                                {{"bias", int64_t{1}}}, {.steps = steps_of("add %3")})[0];
   for (size_t i = 0; i < expected.size(); ++i)
     EXPECT_NEAR(found[i], expected[i], 6e-8 * (std::abs(expected[i]) + 1e3) + 1e-5) << i;
 }
@@ -94,7 +94,7 @@ TEST(Linear, NanPassesThroughRelu) {
   x.values[5] = std::nan("");
   const Tensor w = random_plain({6, 4}, 2);
   const auto y = run_kernel("linear", {x, w}, {TensorView::plain(DType::f32, std::vector<int64_t>{3, 6})},
-                            {{"epilogue", "relu"}})[0];
+                            {}, {.steps = steps_of("relu")})[0];
   for (size_t i = 0; i < 6; ++i) {
     EXPECT_FALSE(std::isnan(y[i]));
     EXPECT_TRUE(std::isnan(y[6 + i]));
@@ -159,9 +159,9 @@ TEST(Matmul, LargeProductsAndEpiloguePerBatch) {
   const Tensor a = random_plain({batch, m, k}, 1), b = random_plain({batch, k, n}, 2),
                add = random_plain({batch, m, n}, 3);
   auto expected = matmul_reference(a, b, batch, m, n, k, false, false, false);
-  for (size_t i = 0; i < expected.size(); ++i) expected[i] = std::max(0.0, 0.5 * expected[i] + add.values[i]);
+  for (size_t i = 0; i < expected.size(); ++i) expected[i] = std::max(0.0, expected[i] + add.values[i]);
   check_kernel("matmul", {a, b, add}, {TensorView::plain(DType::f32, std::vector<int64_t>{batch, m, n})},
-               {{"epilogue", "scale 0.5; add %2; relu"}}, {expected}, 1e-6, "matmul with an epilogue");
+               {}, {expected}, 1e-6, "matmul with steps", steps_of("add %2; relu"));
 }
 
 TEST(Matmul, VectorOperandsCountAsRowAndColumn) {

@@ -85,9 +85,8 @@ TEST(AvgPool2d, MatchesLoopsForEveryDivisor) {
                         {"stride", c.stride},
                         {"padding", c.padding},
                         {"count_include_pad", include},
-                        {"divisor_override", divisor},
-                        {"epilogue", "relu"}},
-                       {expected}, 1e-6, "avg_pool2d");
+                        {"divisor_override", divisor}},
+                       {expected}, 1e-6, "avg_pool2d", steps_of("relu"));
         });
     if (HasFatalFailure()) return;
   }

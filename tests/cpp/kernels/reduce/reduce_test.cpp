@@ -37,20 +37,20 @@ double reduce_group(const std::string& op, const std::vector<double>& values) {
   for (size_t i = 0; i < values.size(); ++i) {
     sum += values[i];
     product *= values[i];
-    const bool better = op == "max" || op == "argmax" ? values[i] > values[best] : values[i] < values[best];
+    const bool better = op == "reduce_max" || op == "argmax" ? values[i] > values[best] : values[i] < values[best];
     if (!std::isnan(values[best]) && (std::isnan(values[i]) || better)) best = i;
   }
   if (op == "sum") return sum;
   if (op == "mean") return sum / static_cast<double>(values.size());
   if (op == "prod") return product;
-  if (op == "max" || op == "min") return values[best];
+  if (op == "reduce_max" || op == "reduce_min") return values[best];
   return static_cast<double>(best);
 }
 
 TEST(Reduce, EveryOpOverEveryChoiceOfAxesAndLayout) {
   const std::vector<std::vector<int64_t>> choices = {{}, {0}, {1}, {3}, {2, 3}, {1, 2, 3}, {0, 2, 3}, {0, 1}, {1, 3}};
   for (const std::vector<int64_t>& shape : {std::vector<int64_t>{2, 37, 3, 5}, {3, 4, 6, 40}})
-    for (const std::string op : {"sum", "mean", "max", "min", "prod", "argmax", "argmin"})
+    for (const std::string op : {"sum", "mean", "reduce_max", "reduce_min", "prod", "argmax", "argmin"})
       for (const auto& axes : choices)
         for (const bool nhwc : {false, true})
           for (const bool keep : {false, true}) {
@@ -77,7 +77,7 @@ TEST(Reduce, EveryOpOverEveryChoiceOfAxesAndLayout) {
 TEST(Reduce, NanWins) {
   Tensor x = random_plain({2, 50}, 1);
   x.values[70] = std::nan("");
-  for (const std::string op : {"max", "min", "sum"}) {
+  for (const std::string op : {"reduce_max", "reduce_min", "sum"}) {
     const auto y = run_kernel("reduce", {x}, {TensorView::plain(DType::f32, std::vector<int64_t>{2})},
                               {{"op", op}, {"axes", std::vector<int64_t>{1}}})[0];
     EXPECT_FALSE(std::isnan(y[0])) << op;
@@ -101,7 +101,7 @@ TEST(Reduce, IntegersAndBools) {
   };
   check(x, "sum", DType::i64, {6, -3});
   check(x, "prod", DType::i64, {-12, -45});
-  check(x, "max", DType::i64, {4, 5});
+  check(x, "reduce_max", DType::i64, {4, 5});
   check(x, "argmin", DType::i64, {1, 2});
   const Tensor flags = plain({2, 3}, {1, 1, 0, 1, 1, 1}, DType::boolean);
   check(flags, "all", DType::boolean, {0, 1});
@@ -123,7 +123,7 @@ TEST(Reduce, LongSumsStayAccurate) {
 TEST(Reduce, EmptyExtremesAreRefused) {
   const Tensor x = plain({0, 3}, {});
   EXPECT_THROW(run_kernel("reduce", {x}, {TensorView::plain(DType::f32, std::vector<int64_t>{3})},
-                          {{"op", "max"}, {"axes", std::vector<int64_t>{0}}}),
+                          {{"op", "reduce_max"}, {"axes", std::vector<int64_t>{0}}}),
                InvalidModel);
   check_kernel("reduce", {x}, {TensorView::plain(DType::f32, std::vector<int64_t>{3})},
                {{"op", "sum"}, {"axes", std::vector<int64_t>{0}}}, {{0, 0, 0}}, 0, "empty sum");

@@ -215,10 +215,6 @@ class Compilation:
         """
         The executable's bytes.
         """
-    def report(self) -> str:
-        """
-        The report as JSON text.
-        """
     def specialize(
         self,
         bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex],

@@ -102,7 +102,7 @@ void bind_compile(py::module_& m) {
       [](const ir::Graph& graph) {
         py::list rows;
         for (const ir::Node* node : graph.nodes()) {
-          if (node->is_constant() || !node->op().kernel) continue;
+          if (node->is_constant()) continue;
           const backends::cpu::NodeWork work = backends::cpu::work_of(*node, graph.hints());
           py::dict row;
           row["node"] = node->name();

@@ -16,8 +16,9 @@ namespace hetnn::kernels::bench {
 
 /// Times run() alone. `work` is reported per second under `unit` ("FLOP" or "bytes").
 inline void run_kernel(benchmark::State& state, const std::string& name, const std::vector<TensorView>& inputs,
-                       const TensorView& output, Params params, int threads, double work, const std::string& unit) {
-  const KernelFamily* family = find_kernel(name);
+                       const TensorView& output, Params params, int threads, double work, const std::string& unit,
+                       const std::vector<Step>& steps = {}) {
+  const Variant* family = find_kernel(name);
   const std::vector<TensorView> outputs = {output};
   if (family->choose != nullptr)
     for (const auto& [key, value] : family->choose({inputs, outputs, params})) params.set(key, value);
@@ -39,7 +40,7 @@ inline void run_kernel(benchmark::State& state, const std::string& name, const s
     buffers.push_back(std::move(buffer));
   }
   const AlignedBuffer result(static_cast<size_t>(output.span_bytes()));
-  const std::unique_ptr<Kernel> kernel = family->create({views, outputs, params});
+  const std::unique_ptr<Kernel> kernel = family->create({views, outputs, params, steps});
   threads = usable_threads(threads);
   const AlignedBuffer scratch(static_cast<size_t>(kernel->scratch_bytes(threads)));
   std::vector<const std::byte*> in;

@@ -11,13 +11,13 @@ void conv2d(benchmark::State& state) {
   const int64_t out = (size + 2 * padding - kernel) / stride + 1;
   Params params = {{"stride", std::vector<int64_t>{stride, stride}},
                    {"padding", std::vector<int64_t>{padding, padding}},
-                   {"groups", groups},
-                   {"epilogue", "relu"}};
+                   {"groups", groups}};
   if (state.range(6) == 1) params.set("algorithm", "direct");
   const std::vector<int64_t> x = {1, c, size, size}, w = {o, c / groups, kernel, kernel}, y = {1, o, out, out};
   run_kernel(state, "conv2d", {TensorView::nhwc(DType::f32, x), TensorView::plain(DType::f32, w)},
              TensorView::nhwc(DType::f32, y), params, static_cast<int>(state.range(7)),
-             2.0 * static_cast<double>(o * out * out * (c / groups) * kernel * kernel), "FLOP");
+             2.0 * static_cast<double>(o * out * out * (c / groups) * kernel * kernel), "FLOP",
+             {{.function = "relu", .input = -1, .values = {}}});
 }
 
 void resnet_shapes(benchmark::internal::Benchmark* bench) {

@@ -22,7 +22,6 @@ constexpr const char* kNet = R"(graph @g {stage = imported} (%x: f32[4,6]) -> (%
 
 class Rewrite : public testing::Test {
  protected:
-
   Value* value(const char* name) { return graph.find_value(name); }
   Node* node(const char* name) { return value(name)->producer(); }
 
@@ -94,8 +93,8 @@ TEST_F(Rewrite, ANewInputOrAttributeInfersTheTypeAgain) {
 }
 
 TEST_F(Rewrite, ANodeThatIsReadStays) {
-  EXPECT_ERROR(rewriter.erase(node("b")), InternalError, "sqrt 'b' is still read");
-  EXPECT_ERROR(rewriter.erase(node("c")), InternalError, "add 'c' is still read");
+  EXPECT_ERROR(rewriter.erase(node("b")), InternalError, "sqrt 'net.second' is still read");
+  EXPECT_ERROR(rewriter.erase(node("c")), InternalError, "add 'net.sum' is still read");
   verify(graph);
 }
 

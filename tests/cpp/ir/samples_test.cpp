@@ -16,8 +16,8 @@ Tensor random_tensor(DType dtype, const std::vector<int64_t>& shape, std::mt1993
   Tensor out = Tensor::zeros(dtype, shape, &data);
   std::uniform_int_distribution<int> draw(dtype == DType::boolean ? 0 : 1, dtype == DType::boolean ? 1 : 4);
   visit_dtype(dtype, [&](auto zero) {
-    for (int64_t k = 0; k < out.elems(); ++k)
-      reinterpret_cast<decltype(zero)*>(data)[k] = static_cast<decltype(zero)>(static_cast<float>(draw(random)));
+    auto* values = reinterpret_cast<decltype(zero)*>(data);
+    for (int64_t k = 0; k < out.elems(); ++k) values[k] = static_cast<decltype(zero)>(static_cast<float>(draw(random)));
   });
   return out;
 }
@@ -35,9 +35,9 @@ std::vector<Sample> all_samples() {
   return out;
 }
 
-class AllOps : public testing::TestWithParam<Sample> {};
+class Samples : public testing::TestWithParam<Sample> {};
 
-TEST_P(AllOps, EvaluatesToWhatItInfers) {
+TEST_P(Samples, EvaluatesToWhatItInfers) {
   Graph graph = parse_sample(GetParam().source);
   verify(graph);
   const std::string printed = print(graph);
@@ -53,17 +53,9 @@ TEST_P(AllOps, EvaluatesToWhatItInfers) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Samples, AllOps, testing::ValuesIn(all_samples()), [](const auto& sample) {
+INSTANTIATE_TEST_SUITE_P(AllOps, Samples, testing::ValuesIn(all_samples()), [](const auto& sample) {
   return std::string(sample.param.op->name) + "_" + std::to_string(sample.index);
 });
-
-TEST(AllOps, EveryOperatorButTheConstantHasASampleAndAMeaning) {
-  for (const ops::OpDef* op : ops::OpTable::global().all()) {
-    EXPECT_NE(op->meaning, nullptr) << op->name;
-    EXPECT_FALSE(op->doc.empty()) << op->name;
-    EXPECT_EQ(op->samples.empty(), op->has(ops::Trait::constant)) << op->name;
-  }
-}
 
 }  // namespace
 }  // namespace hetnn::ir

@@ -20,7 +20,6 @@ constexpr const char* kPlaced = R"(graph @g {stage = fused} (%x: f32[2]) -> (%c)
 
 class Verify : public testing::Test {
  protected:
-
   Node* node(const char* name) { return graph.find_value(name)->producer(); }
   Graph graph = parse(kPlaced);
 };

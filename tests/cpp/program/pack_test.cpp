@@ -264,7 +264,7 @@ TEST(Pack, NamesKeysThatAreUnknownOrMissingAndValuesOfAnotherKind) {
 
 std::string code_refusal(const std::string& from, const std::string& to) {
   const Program p = example();
-  std::string json(p.subprograms[0].code.as_text(1, "cpu0"));
+  std::string json(p.subprograms[0].code.as_text(kCpuCodeVersion, "cpu0"));
   json.replace(json.find(from), from.size(), to);
   try {
     read_cpu_code(Code::of_text("cpu", kCpuCodeVersion, json), p, "cpu0");

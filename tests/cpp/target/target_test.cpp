@@ -16,7 +16,6 @@ using testing::IsEmpty;
 
 class Node : public testing::Test {
  protected:
-
   const ir::Node& node(std::string_view source) {
     graph_ = ir::parse_sample(source);
     return *graph_.outputs()[0]->producer();

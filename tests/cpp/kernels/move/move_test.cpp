@@ -130,14 +130,20 @@ TEST(Concat, AlongEveryAxisAndLayout) {
 TEST(Slice, ClampsAndSteps) {
   const Index shape = {4, 7, 6, 5};
   check_moves(
-      "slice", shape, {4, 3, 6, 2},
-      {{"starts", Index{1, -3}}, {"ends", Index{100, -1}}, {"axes", Index{1, 3}}, {"steps", Index{2, 1}}},
+      "slice", shape, {4, 3, 6, 5},
+      {{"axis", int64_t{1}}, {"start", int64_t{1}}, {"end", int64_t{100}}, {"step", int64_t{2}}},
       [&](const Index& i) {
-        return flat({i[0], 1 + 2 * i[1], i[2], 2 + i[3]}, shape);
+        return flat({i[0], 1 + 2 * i[1], i[2], i[3]}, shape);
       },
       "slice");
   check_moves(
-      "slice", shape, {0, 7, 6, 5}, {{"starts", Index{3}}, {"ends", Index{2}}}, [](const Index&) { return 0; },
+      "slice", shape, {4, 7, 6, 2}, {{"axis", int64_t{-1}}, {"start", int64_t{-3}}, {"end", int64_t{-1}}},
+      [&](const Index& i) {
+        return flat({i[0], i[1], i[2], 2 + i[3]}, shape);
+      },
+      "slice from the back");
+  check_moves(
+      "slice", shape, {0, 7, 6, 5}, {{"start", int64_t{3}}, {"end", int64_t{2}}}, [](const Index&) { return 0; },
       "empty slice");
 }
 

@@ -306,8 +306,12 @@ TEST(Elementwise, EveryFunctionIsAnOperatorWithItsConstants) {
 TEST(Elementwise, WhatComputesIntegersIsTestedOnThem) {
   for (const FunctionDef& def : functions()) {
     const std::string name(def.name);
-    if (kRealUnary.contains(name)) EXPECT_EQ(kWholeUnary.contains(name), def.domain == Domain::numbers) << name;
-    if (kRealBinary.contains(name)) EXPECT_EQ(kWholeBinary.contains(name), def.domain == Domain::numbers) << name;
+    if (kRealUnary.contains(name)) {
+      EXPECT_EQ(kWholeUnary.contains(name), def.domain == Domain::numbers) << name;
+    }
+    if (kRealBinary.contains(name)) {
+      EXPECT_EQ(kWholeBinary.contains(name), def.domain == Domain::numbers) << name;
+    }
   }
 }
 

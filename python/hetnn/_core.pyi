@@ -187,6 +187,11 @@ class NetworkPlan:
         Why a node is where it is, as JSON text.
         """
     @property
+    def passes(self) -> list[typing.Any]:
+        """
+        The passes that were run: name, stage and ms of each.
+        """
+    @property
     def plan_us(self) -> float:
         """
         Wall time of planning.
@@ -204,10 +209,6 @@ class Compilation:
         """
         The executable's bytes.
         """
-    def report(self) -> str:
-        """
-        The report as JSON text.
-        """
     def specialize(
         self,
         bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex],
@@ -215,6 +216,11 @@ class Compilation:
     ) -> bytes:
         """
         add_variant, then the image of what it adds to an executable with so many bytes of weights.
+        """
+    @property
+    def passes(self) -> list[typing.Any]:
+        """
+        The passes that were run: name, stage and ms of each.
         """
 
 class PartitionPlan:

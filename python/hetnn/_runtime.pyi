@@ -87,10 +87,6 @@ class Executable:
         """
         States for one more user.
         """
-    def set_interpreter(self, interpret: collections.abc.Callable[[str, list[typing.Any]], list[typing.Any]]) -> None:
-        """
-        `interpret(graph text, arrays)` returns the outputs of subgraphs for the reference device.
-        """
     def set_specializer(self, compile: collections.abc.Callable[[dict[str, int], int], bytes]) -> None:
         """
         `compile(bindings, weights_bytes)` returns the image of what code for those sizes adds to the weights there are.

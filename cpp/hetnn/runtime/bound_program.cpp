@@ -88,7 +88,9 @@ std::shared_ptr<const BoundProgram> bind(std::shared_ptr<const LoadedProgram> lo
     if (!code) continue;
     for (const Moment& moment : code->moments()) {
       for (const auto ids : {moment.inputs, moment.outputs}) {
-        for (const int32_t id : ids) liveness.use(id, static_cast<int>(k), moments);
+        for (const int32_t id : ids) {
+          if (id >= 0) liveness.use(id, static_cast<int>(k), moments);
+        }
       }
       ++moments;
     }

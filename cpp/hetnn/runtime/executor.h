@@ -58,7 +58,7 @@ class Visit {
   virtual DeviceTimes times() const { return {}; }
 };
 
-/// The buffers in use at one moment of a subprogram.
+/// The buffers in use at one moment of a subprogram; -1 stands for none.
 struct Moment {
   std::span<const int32_t> inputs, outputs;
 };

@@ -8,7 +8,6 @@
 #include <functional>
 #include <optional>
 #include <random>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -144,26 +143,6 @@ inline AlignedBuffer to_bytes(const TensorView& view, const std::vector<double>*
       write_element(view.dtype, buffer.data() + at, (*values)[static_cast<size_t>(i)]);
     });
   return buffer;
-}
-
-/// Steps in short: `add %3; leaky_relu 0.25` for {add, input 3} and {leaky_relu, {0.25}}.
-inline std::vector<Step> steps_of(const std::string& source) {
-  std::vector<Step> out;
-  std::istringstream steps(source);
-  for (std::string one; std::getline(steps, one, ';');) {
-    std::istringstream words(one);
-    Step step{.function = {}, .input = -1, .values = {}};
-    words >> step.function;
-    for (std::string word; words >> word;) {
-      if (word[0] == '%') {
-        step.input = std::stoi(word.substr(1));
-      } else {
-        step.values.push_back(std::stod(word));
-      }
-    }
-    out.push_back(std::move(step));
-  }
-  return out;
 }
 
 struct RunOptions {

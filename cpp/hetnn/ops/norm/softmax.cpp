@@ -6,8 +6,8 @@ namespace {
 
 void meaning(const Evaluation& e) {
   evaluate_exponentials(e, [](std::span<double> row, bool exact) {
-    const double sum = exp_row(row, largest_of(row), exact);
-    for (double& x : row) x /= sum;
+    const double scale = 1 / exp_row(row, largest_of(row), exact);
+    for (double& x : row) x *= scale;
   });
 }
 

@@ -35,8 +35,8 @@ class Row:
         return {row["name"]: row["kind"] for row in self.op["attrs"]}
 
     @property
-    def promotes(self) -> bool:
-        """Whether torch brings the operands to one element type: integers to reals where the function leaves them."""
+    def elementwise(self) -> bool:
+        """Whether the operands must be of one element type, which is for the front to choose."""
         return "elementwise" in self.op["traits"]
 
 

@@ -167,10 +167,10 @@ class Call(Building):
 
     def by_row(self, row: Row) -> Any:
         """What a one-to-one name means: inputs in order, attributes under the operator's own names."""
-        inputs = self.aligned() if row.broadcasts else self.values()
+        inputs = self.aligned() if row.elementwise else self.values()
         attrs = {name: self.attrs[name] for name in row.attr_kinds if name in self.attrs}
         wanted = inputs[0].dtype
-        mixed = row.broadcasts and len(inputs) == 2 and inputs[1].dtype != wanted
+        mixed = row.elementwise and len(inputs) == 2 and inputs[1].dtype != wanted
         if mixed:
             common = wider(wanted, inputs[1].dtype)
             inputs = [self.cast(x, common) for x in inputs]

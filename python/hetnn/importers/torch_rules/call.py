@@ -88,7 +88,7 @@ class Call(Building):
             else:
                 inputs[name] = value
         given = [inputs.get(name) for name in row.inputs]
-        if row.promotes:
+        if row.elementwise:
             given = self.promote(given, compare=self.dtype() == "bool")
         outputs = self.create_all(row.op["name"], given, attrs)
         return outputs[0] if len(outputs) == 1 else outputs

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "hetnn/base/error.h"
+#include "hetnn/ops/op_def.h"
 
 namespace hetnn::npu {
 
@@ -42,7 +43,10 @@ Spec systolic_spec(int64_t rows, int64_t cols) {
   spec.dram = {.bytes_per_cycle = 1e9};
   spec.vector.lanes = cols;
   const std::vector<DType> dtypes = {DType::f32, DType::f16, DType::i8};
-  for (const char* op : {"conv2d", "linear", "matmul"}) spec.ops[op] = {dtypes, {}, 4};
+  for (const ops::OpDef* op : ops::OpTable::global().all()) {
+    if (op->primitive == ops::Primitive::convolution || op->primitive == ops::Primitive::product)
+      spec.ops[std::string(op->name)] = {dtypes, {}, 4};
+  }
   spec.provenance["mac"] = "given by the name of the family";
   spec.provenance["clock_hz"] = "guess: a round figure; cycles do not depend on it";
   for (const char* part : {"cores", "sram", "dram", "dma", "vector", "launch", "ops", "energy_pj"}) {

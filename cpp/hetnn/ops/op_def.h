@@ -35,6 +35,25 @@ inline constexpr std::pair<Trait, std::string_view> kTraits[] = {
     {Trait::source, "source"},           {Trait::constant, "constant"},       {Trait::conversion, "conversion"},
     {Trait::integral, "integral"}};
 
+/// The kind of instruction by which accelerators compute an operator.
+enum class Primitive : uint8_t {
+  none,
+  convolution,  // of a window with constant weights; a linear layer is one of a single pixel
+  product,      // of two matrices
+  add,
+  subtract,
+  multiply,
+  maximum,
+  minimum,
+  relu,
+  clamp,
+  table,  // any function of one byte
+  pool,
+  concat,
+  slice,
+  rearrange,  // elements in another order, or none
+};
+
 struct InputDef {
   std::string_view name;
   std::string_view doc;
@@ -94,6 +113,7 @@ struct OpDef {
   std::vector<AttrDef> attrs = {};
   std::vector<std::string_view> outputs = {"y"};
   uint32_t traits = 0;
+  Primitive primitive = Primitive::none;
   std::vector<TorchName> torch = {};
   std::vector<std::string_view> onnx = {};  // ONNX op types with the same meaning
 

@@ -6,9 +6,11 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hetnn/base/aligned_buffer.h"
@@ -17,6 +19,7 @@
 #include "hetnn/kernels/isa.h"
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/kernels/nest.h"
+#include "run_meaning.h"
 
 namespace hetnn::kernels::testing {
 
@@ -95,6 +98,24 @@ inline void write_element(DType dtype, std::byte* at, double value) {
       ADD_FAILURE() << "unexpected dtype";
   }
 }
+
+/// What an operator means for these values, in f64: beside it the roundings of a kernel show. Truth values stay such.
+inline std::vector<double> meaning(std::string_view op, const std::vector<Tensor>& inputs, ops::Attrs attrs = {}) {
+  std::vector<std::optional<hetnn::Tensor>> operands;
+  for (const Tensor& input : inputs) {
+    const std::vector<int64_t> shape(input.view.shape().begin(), input.view.shape().end());
+    const bool truth = input.view.dtype == DType::boolean;
+    std::byte* data = nullptr;
+    operands.emplace_back(hetnn::Tensor::zeros(truth ? DType::boolean : DType::f64, shape, &data));
+    const auto fill = [&](auto* to) { std::copy(input.values.begin(), input.values.end(), to); };
+    truth ? fill(reinterpret_cast<bool*>(data)) : fill(reinterpret_cast<double*>(data));
+  }
+  const auto values = run_meaning(op, operands, std::move(attrs));
+  return {values.values<double>().begin(), values.values<double>().end()};
+}
+
+/// Integers as an attribute.
+inline std::vector<Dim> dims_of(const std::vector<int64_t>& values) { return {values.begin(), values.end()}; }
 
 /// Visits all elements of a view in logical order: f(index, byte offset).
 template <typename F>

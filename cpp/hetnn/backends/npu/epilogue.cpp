@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <string_view>
 
 namespace hetnn::backends::npu {
 
@@ -22,17 +20,25 @@ struct Role {
 };
 
 Role role_of(const ir::Node& node) {
-  constexpr Role kProduct = {.takes_addend = true, .takes_activation = true};
-  constexpr Role kElementwise = {.takes_activation = true};
-  static const std::map<std::string_view, Role> roles = {
-      {"conv2d", kProduct},         {"linear", kProduct},
-      {"matmul", kProduct},         {"add", {.takes_activation = true, .is_sum = true}},
-      {"sub", kElementwise},        {"mul", kElementwise},
-      {"maximum", kElementwise},    {"minimum", kElementwise},
-      {"relu", {.act = Act::relu}}, {"clamp", {.act = Act::clamp}},
-  };
-  const auto at = roles.find(node.op().name);
-  return at == roles.end() ? Role() : at->second;
+  using ops::Primitive;
+  switch (node.op().primitive) {
+    case Primitive::convolution:
+    case Primitive::product:
+      return {.takes_addend = true, .takes_activation = true};
+    case Primitive::add:
+      return {.takes_activation = true, .is_sum = true};
+    case Primitive::subtract:
+    case Primitive::multiply:
+    case Primitive::maximum:
+    case Primitive::minimum:
+      return {.takes_activation = true};
+    case Primitive::relu:
+      return {.act = Act::relu};
+    case Primitive::clamp:
+      return {.act = Act::clamp};
+    default:
+      return {};
+  }
 }
 
 // What `node` adds to `value`, in the same type; null where it is no such sum. Integers are rescaled and saturated

@@ -49,33 +49,44 @@ std::vector<int64_t> Generator::stored_shape(const ir::Value& value) const {
   return shape;
 }
 
+void Generator::emit(const ir::Node& node, const Epilogue& epilogue) {
+  using ops::Primitive;
+  switch (node.op().primitive) {
+    case Primitive::none:
+      break;
+    case Primitive::convolution:
+      return conv(node, epilogue);
+    case Primitive::product:
+      return matmul(node, epilogue);
+    case Primitive::add:
+      return elementwise(node, ElementwiseOp::add, epilogue);
+    case Primitive::subtract:
+      return elementwise(node, ElementwiseOp::sub, epilogue);
+    case Primitive::multiply:
+      return elementwise(node, ElementwiseOp::mul, epilogue);
+    case Primitive::maximum:
+      return elementwise(node, ElementwiseOp::max, epilogue);
+    case Primitive::minimum:
+      return elementwise(node, ElementwiseOp::min, epilogue);
+    case Primitive::relu:
+    case Primitive::clamp:
+      return activation(node, *activation_of(node));
+    case Primitive::table:
+      return activation(node, {.act = Act::table});
+    case Primitive::pool:
+      return pool(node);
+    case Primitive::concat:
+      return concat(node);
+    case Primitive::slice:
+      return slice(node);
+    case Primitive::rearrange:
+      return rearrange(node);
+  }
+}
+
 void Generator::layer(const ir::Node& node, const Epilogue& epilogue, const std::map<const ir::Value*, Place>& places) {
   places_ = &places;
-  // The operators the engines know, with what computes them.
-  using Emit = void (*)(Generator&, const ir::Node&, const Epilogue&);
-  static const std::map<std::string_view, Emit> emitters = {
-      {"conv2d", [](Generator& g, const ir::Node& n, const Epilogue& e) { g.conv(n, e); }},
-      {"linear", [](Generator& g, const ir::Node& n, const Epilogue& e) { g.conv(n, e); }},
-      {"matmul", [](Generator& g, const ir::Node& n, const Epilogue& e) { g.matmul(n, e); }},
-      {"add", [](Generator& g, const ir::Node& n, const Epilogue& e) { g.elementwise(n, ElementwiseOp::add, e); }},
-      {"sub", [](Generator& g, const ir::Node& n, const Epilogue& e) { g.elementwise(n, ElementwiseOp::sub, e); }},
-      {"mul", [](Generator& g, const ir::Node& n, const Epilogue& e) { g.elementwise(n, ElementwiseOp::mul, e); }},
-      {"maximum", [](Generator& g, const ir::Node& n, const Epilogue& e) { g.elementwise(n, ElementwiseOp::max, e); }},
-      {"minimum", [](Generator& g, const ir::Node& n, const Epilogue& e) { g.elementwise(n, ElementwiseOp::min, e); }},
-      {"relu", [](Generator& g, const ir::Node& n, const Epilogue&) { g.activation(n, *activation_of(n)); }},
-      {"clamp", [](Generator& g, const ir::Node& n, const Epilogue&) { g.activation(n, *activation_of(n)); }},
-      {"lookup", [](Generator& g, const ir::Node& n, const Epilogue&) { g.activation(n, {.act = Act::table}); }},
-      {"max_pool2d", [](Generator& g, const ir::Node& n, const Epilogue&) { g.pool(n); }},
-      {"avg_pool2d", [](Generator& g, const ir::Node& n, const Epilogue&) { g.pool(n); }},
-      {"adaptive_avg_pool2d", [](Generator& g, const ir::Node& n, const Epilogue&) { g.pool(n); }},
-      {"concat", [](Generator& g, const ir::Node& n, const Epilogue&) { g.concat(n); }},
-      {"slice", [](Generator& g, const ir::Node& n, const Epilogue&) { g.slice(n); }},
-      {"reshape", [](Generator& g, const ir::Node& n, const Epilogue&) { g.rearrange(n); }},
-      {"permute", [](Generator& g, const ir::Node& n, const Epilogue&) { g.rearrange(n); }},
-      {"identity", [](Generator& g, const ir::Node& n, const Epilogue&) { g.rearrange(n); }},
-  };
-  auto at = emitters.find(node.op().name);
-  if (at == emitters.end())
+  if (node.op().primitive == ops::Primitive::none)
     throw Unsupported(text(ir::describe(node), ": the NPU's instructions have no form for ", node.op().name, "."));
   dtype_ = node.output()->dtype();
   elem_ = dtype_bytes(dtype_);
@@ -83,7 +94,7 @@ void Generator::layer(const ir::Node& node, const Epilogue& epilogue, const std:
   if (dtype_ != DType::f32 && dtype_ != DType::f16 && !quantized)
     throw Unsupported(text(ir::describe(node), ": the NPU's engines compute f32, f16 and quantized i8; the result is ",
                            ops::to_string(node.output()->type()), "."));
-  at->second(*this, node, epilogue);
+  emit(node, epilogue);
 }
 
 int64_t zero_of(const ir::Value& value) { return value.type().quant ? value.type().quant->zero_point : 0; }

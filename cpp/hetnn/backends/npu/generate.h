@@ -64,6 +64,7 @@ class Generator {
   Map map_of(const ir::Value& value, int rank = 0) const;
   std::vector<int64_t> stored_shape(const ir::Value& value) const;
 
+  void emit(const ir::Node& node, const Epilogue& epilogue);
   void conv(const ir::Node& node, const Epilogue& epilogue);
   void pool(const ir::Node& node);
   void elementwise(const ir::Node& node, hetnn::npu::ElementwiseOp op, const Epilogue& epilogue);

@@ -116,6 +116,7 @@ OpDef define_conv2d() {
                 {"dilation", AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
                 {"groups", AttrKind::integer, Dim(1), "channel groups; C for depthwise"}},
       .traits = static_cast<uint32_t>(Trait::compute),
+      .primitive = Primitive::convolution,
       .torch = {{"aten.conv2d.default", "x weight bias stride padding dilation groups"}},
       .onnx = {"Conv"},
       .infer = infer,

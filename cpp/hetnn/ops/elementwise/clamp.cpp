@@ -10,6 +10,7 @@ OpDef define_clamp() {
                      {.doc = "Limits values to a range; NaN stays: y = min(max(x, min), max).",
                       .attrs = {{"min", AttrKind::real, -std::numeric_limits<double>::infinity(), "lower bound"},
                                 {"max", AttrKind::real, std::numeric_limits<double>::infinity(), "upper bound"}},
+                      .primitive = Primitive::clamp,
                       .onnx = {"Clip"},
                       .samples = {"clamp(f32[2,3,5,7])", "clamp(f32[n,4])"}});
 }

@@ -7,6 +7,7 @@ OpDef define_minimum() {
   return elementwise(Function::minimum,
                      {.doc = "Elementwise minimum; NaN wins: y = min(a, b).",
                       .traits = static_cast<uint32_t>(Trait::commutative),
+                      .primitive = Primitive::minimum,
                       .torch = {{"aten.minimum.default", "a b"}},
                       .onnx = {"Min"},
                       .samples = {"minimum(f32[2,3,5,7], f32[2,3,5,7])", "minimum(f32[2,3,4,4], f32[3,1,1])",

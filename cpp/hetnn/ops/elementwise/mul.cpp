@@ -6,6 +6,7 @@ namespace hetnn::ops {
 OpDef define_mul() {
   return elementwise(Function::mul, {.doc = "Elementwise product with broadcasting: y = a * b.",
                                      .traits = static_cast<uint32_t>(Trait::commutative),
+                                     .primitive = Primitive::multiply,
                                      .torch = {{"aten.mul.Tensor", "a b"}, {"aten.mul.Scalar", "a b"}},
                                      .onnx = {"Mul"},
                                      .samples = {"mul(f32[2,3,5,7], f32[2,3,5,7])", "mul(f32[2,3,4,4], f32[3,1,1])",

@@ -5,6 +5,7 @@ namespace hetnn::ops {
 
 OpDef define_sub() {
   return elementwise(Function::sub, {.doc = "Elementwise difference with broadcasting: y = a - b.",
+                                     .primitive = Primitive::subtract,
                                      .torch = {},
                                      .onnx = {"Sub"},
                                      .samples = {"sub(f32[2,3,5,7], f32[2,3,5,7])", "sub(f32[2,3,4,4], f32[3,1,1])",

@@ -62,6 +62,7 @@ OpDef define_linear() {
           .inputs = {{"x", "[...,K]"}, {"weight", "[N,K]"}, {"bias", "[N]", true}},
           .attrs = {},
           .traits = static_cast<uint32_t>(Trait::compute),
+          .primitive = Primitive::convolution,
           .torch = {{"aten.linear.default", "x weight bias"}},
           .onnx = {},
           .infer = infer,

@@ -60,6 +60,7 @@ OpDef define_matmul() {
           .inputs = {{"a", "[...,M,K]"}, {"b", "[...,K,N]"}},
           .attrs = {},
           .traits = static_cast<uint32_t>(Trait::compute),
+          .primitive = Primitive::product,
           .torch = {{"aten.mm.default", "a b"}, {"aten.bmm.default", "a b"}},
           .onnx = {},
           .infer = infer,

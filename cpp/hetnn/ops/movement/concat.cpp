@@ -47,6 +47,7 @@ OpDef define_concat() {
           .inputs = {{"x", "equal but for the axis", false, true}},
           .attrs = {{"axis", AttrKind::integer, Dim(0), "the axis"}},
           .traits = static_cast<uint32_t>(Trait::movement),
+          .primitive = Primitive::concat,
           .torch = {},
           .onnx = {"Concat"},
           .infer = infer,

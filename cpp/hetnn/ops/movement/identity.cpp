@@ -10,6 +10,7 @@ OpDef define_identity() {
           .inputs = {{"x", "any shape"}},
           .attrs = {},
           .traits = Trait::movement | Trait::view,
+          .primitive = Primitive::rearrange,
           .torch = {},
           .onnx = {"Identity"},
           .infer = same_as_input,

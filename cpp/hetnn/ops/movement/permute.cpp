@@ -38,6 +38,7 @@ OpDef define_permute() {
           .inputs = {{"x", "any shape"}},
           .attrs = {{"perm", AttrKind::integers, std::nullopt, "for every axis of y the axis of x"}},
           .traits = static_cast<uint32_t>(Trait::movement),
+          .primitive = Primitive::rearrange,
           .torch = {},
           .onnx = {"Transpose"},
           .infer = infer,

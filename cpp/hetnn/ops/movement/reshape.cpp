@@ -29,6 +29,7 @@ OpDef define_reshape() {
           .inputs = {{"x", "any shape"}},
           .attrs = {{"shape", AttrKind::integers, std::nullopt, "the new shape"}},
           .traits = Trait::movement | Trait::view,
+          .primitive = Primitive::rearrange,
           .torch = {},
           .onnx = {},
           .infer = infer,

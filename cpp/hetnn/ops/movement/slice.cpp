@@ -69,6 +69,7 @@ OpDef define_slice() {
                     {"inside", AttrKind::boolean, false,
                      "0 <= start <= end <= size is known of every size, so y has (end - start) / step entries"}},
           .traits = static_cast<uint32_t>(Trait::movement),
+          .primitive = Primitive::slice,
           .torch = {},
           .onnx = {},
           .infer = infer,

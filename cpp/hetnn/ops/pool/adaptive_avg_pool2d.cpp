@@ -49,6 +49,7 @@ OpDef define_adaptive_avg_pool2d() {
           .inputs = {{"x", "[N,C,H,W]"}},
           .attrs = {{"output_size", AttrKind::integers, std::nullopt, "height, width of the output"}},
           .traits = static_cast<uint32_t>(Trait::compute),
+          .primitive = Primitive::pool,
           .torch = {{"aten.adaptive_avg_pool2d.default", "x output_size"},
                     {"aten._adaptive_avg_pool2d.default", "x output_size"}},
           .onnx = {},

@@ -41,6 +41,7 @@ OpDef define_avg_pool2d() {
       .attrs = pool_attrs({{"count_include_pad", AttrKind::boolean, true, "whether padding counts in the divisor"},
                            {"divisor_override", AttrKind::integer, Dim(0), "the divisor; 0: the window's size"}}),
       .traits = static_cast<uint32_t>(Trait::compute),
+      .primitive = Primitive::pool,
       .torch = {{"aten.avg_pool2d.default", "x kernel stride padding ceil_mode count_include_pad divisor_override"}},
       .onnx = {"AveragePool"},
       .infer = infer,

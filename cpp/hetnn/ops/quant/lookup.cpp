@@ -37,6 +37,7 @@ OpDef define_lookup() {
           .inputs = {{"x", "any shape, i8"}},
           .attrs = {{"table", AttrKind::tensor, std::nullopt, "256 entries of i8, for x from -128 to 127"}},
           .traits = Trait::elementwise | Trait::integral,
+          .primitive = Primitive::table,
           .torch = {},
           .onnx = {},
           .infer = infer,

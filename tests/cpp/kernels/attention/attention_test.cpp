@@ -1,11 +1,12 @@
-// Attention against plain loops.
+// Attention against its meaning.
 #include "../kernel_runner.h"
-#include "hetnn/kernels/attention/reference.h"
 
 namespace hetnn::kernels::testing {
 namespace {
 
-using reference::AttentionSizes;
+struct AttentionSizes {
+  int64_t batch, heads, kv_heads, query_length, key_length, dim, value_dim;
+};
 
 struct Operands {
   Tensor q, k, v;
@@ -17,65 +18,60 @@ Operands operands_of(const AttentionSizes& s) {
           random_plain({s.batch, s.kv_heads, s.key_length, s.value_dim}, 3)};
 }
 
-TEST(Attention, MatchesLoopsOverSizes) {
+// The meaning; keys and values are repeated where several heads share them.
+std::vector<double> attention(const AttentionSizes& s, const Operands& o, const std::vector<Tensor>& mask = {},
+                              ops::Attrs attrs = {}) {
+  const auto repeated = [&](const Tensor& t, int64_t width) {
+    const int64_t times = s.heads / s.kv_heads;
+    const Tensor apart = plain({s.batch, s.kv_heads, 1, s.key_length, width}, t.values);
+    return plain({s.batch, s.heads, s.key_length, width},
+                 meaning("expand", {apart}, {{"shape", dims({s.batch, s.kv_heads, times, s.key_length, width})}}));
+  };
+  std::vector<Tensor> inputs = {o.q, repeated(o.k, s.dim), repeated(o.v, s.value_dim)};
+  inputs.insert(inputs.end(), mask.begin(), mask.end());
+  return meaning("scaled_dot_product_attention", inputs, std::move(attrs));
+}
+
+TEST(Attention, MatchesItsMeaningOverSizes) {
   for (const int64_t lq : {1, 7, 33, 70})
     for (const int64_t lk : {1, 16, 50})
       for (const bool causal : {false, true}) {
-        const AttentionSizes s = {2, 3, 3, lq, lk, 20, 9, 1 / std::sqrt(20.0), causal};
+        const AttentionSizes s = {2, 3, 3, lq, lk, 20, 9};
         const Operands o = operands_of(s);
         check_kernel("attention", {o.q, o.k, o.v}, {TensorView::plain(DType::f32, std::vector<int64_t>{2, 3, lq, 9})},
-                     {{"is_causal", int64_t{causal}}}, {reference::attention(s, o.q.values, o.k.values, o.v.values, {})},
-                     1e-5, "attention");
+                     {{"is_causal", int64_t{causal}}}, {attention(s, o, {}, {{"is_causal", causal}})}, 1e-5,
+                     "attention");
         if (HasFatalFailure()) return;
       }
 }
 
 TEST(Attention, GroupedQueriesAndScale) {
-  const AttentionSizes s = {2, 6, 2, 11, 13, 16, 16, 0.3, false};
+  const AttentionSizes s = {2, 6, 2, 11, 13, 16, 16};
   const Operands o = operands_of(s);
   check_kernel("attention", {o.q, o.k, o.v}, {TensorView::plain(DType::f32, std::vector<int64_t>{2, 6, 11, 16})},
-               {{"scale", 0.3}}, {reference::attention(s, o.q.values, o.k.values, o.v.values, {})}, 1e-5, "grouped");
+               {{"scale", 0.3}}, {attention(s, o, {}, {{"scale", 0.3}})}, 1e-5, "grouped");
 }
 
 TEST(Attention, MasksAddOrForbid) {
-  const AttentionSizes s = {2, 3, 3, 9, 21, 8, 8, 1 / std::sqrt(8.0), false};
+  const AttentionSizes s = {2, 3, 3, 9, 21, 8, 8};
   const Operands o = operands_of(s);
   const TensorView y = TensorView::plain(DType::f32, std::vector<int64_t>{2, 3, 9, 8});
-  const auto spread = [&](const Tensor& mask, auto value) {
-    std::vector<double> full;
-    for (int64_t b = 0; b < 2; ++b)
-      for (int64_t h = 0; h < 3; ++h)
-        for (int64_t i = 0; i < 9; ++i)
-          for (int64_t j = 0; j < 21; ++j) full.push_back(value(mask, b, h, i, j));
-    return full;
-  };
   const Tensor added = random_plain({9, 21}, 4);
-  check_kernel(
-      "attention", {o.q, o.k, o.v, added}, {y}, {{"mask", int64_t{1}}},
-      {reference::attention(s, o.q.values, o.k.values, o.v.values,
-                            spread(added, [](const Tensor& m, int64_t, int64_t, int64_t i,
-                                             int64_t j) { return m.values[static_cast<size_t>(i * 21 + j)]; }))},
-      1e-5, "added mask");
+  check_kernel("attention", {o.q, o.k, o.v, added}, {y}, {{"mask", int64_t{1}}}, {attention(s, o, {added})}, 1e-5,
+               "added mask");
   // Padding of keys per image; the second image forbids all.
   Tensor allowed = plain({2, 1, 1, 21}, std::vector<double>(42), DType::boolean);
   for (size_t j = 0; j < 15; ++j) allowed.values[j] = 1;
-  check_kernel("attention", {o.q, o.k, o.v, allowed}, {y}, {{"mask", int64_t{1}}},
-               {reference::attention(s, o.q.values, o.k.values, o.v.values,
-                                     spread(allowed,
-                                            [](const Tensor& m, int64_t b, int64_t, int64_t, int64_t j) {
-                                              return m.values[static_cast<size_t>(b * 21 + j)] != 0
-                                                         ? 0.0
-                                                         : -std::numeric_limits<double>::infinity();
-                                            }))},
-               1e-5, "bool mask");
+  check_kernel("attention", {o.q, o.k, o.v, allowed}, {y}, {{"mask", int64_t{1}}}, {attention(s, o, {allowed})}, 1e-5,
+               "bool mask");
 }
 
 TEST(Attention, ReadsHeadsInsideFusedRows) {
-  const AttentionSizes s = {2, 3, 3, 10, 10, 8, 8, 1 / std::sqrt(8.0), true};
+  const AttentionSizes s = {2, 3, 3, 10, 10, 8, 8};
   const Operands o = operands_of(s);
   Tensor fused = plain({2, 10, 72}, std::vector<double>(1440));
   std::vector<double> expected(480);
-  const auto attended = reference::attention(s, o.q.values, o.k.values, o.v.values, {});
+  const auto attended = attention(s, o, {}, {{"is_causal", true}});
   for (size_t b = 0; b < 2; ++b)
     for (size_t h = 0; h < 3; ++h)
       for (size_t l = 0; l < 10; ++l)

@@ -1,8 +1,8 @@
-// Convolutions of every variant against plain loops.
+// Convolutions of every variant against their meanings.
 #include "hetnn/kernels/conv/conv.h"
 
 #include "../kernel_runner.h"
-#include "hetnn/kernels/conv/reference.h"
+#include "expect_error.h"
 
 namespace hetnn::kernels::testing {
 namespace {
@@ -32,42 +32,35 @@ Params params_of(const Case& c, bool bias) {
           {"algorithm", c.algorithm}};
 }
 
-WindowGeometry geometry_of(const Case& c) {
-  WindowGeometry g;
-  g.batch = c.n;
-  g.channels = c.c;
-  g.height = c.h;
-  g.width = c.w;
-  g.out_channels = c.o;
-  g.kernel_h = c.kh;
-  g.kernel_w = c.kw;
-  g.stride_h = c.sh;
-  g.stride_w = c.sw;
-  g.pad_top = c.padding[0];
-  g.pad_left = c.padding[1];
-  g.pad_bottom = c.padding[2];
-  g.pad_right = c.padding[3];
-  g.dilation_h = c.dh;
-  g.dilation_w = c.dw;
-  g.groups = c.groups;
-  g.out_height = (c.h + c.padding[0] + c.padding[2] - (c.kh - 1) * c.dh - 1) / c.sh + 1;
-  g.out_width = (c.w + c.padding[1] + c.padding[3] - (c.kw - 1) * c.dw - 1) / c.sw + 1;
-  return g;
+ops::Attrs attrs_of(const Case& c) {
+  return {{"stride", dims({c.sh, c.sw})},
+          {"padding", dims_of(c.padding)},
+          {"dilation", dims({c.dh, c.dw})},
+          {"groups", Dim(c.groups)}};
+}
+
+struct Size {
+  int64_t height, width;
+};
+
+Size output_of(const Case& c) {
+  return {(c.h + c.padding[0] + c.padding[2] - (c.kh - 1) * c.dh - 1) / c.sh + 1,
+          (c.w + c.padding[1] + c.padding[3] - (c.kw - 1) * c.dw - 1) / c.sw + 1};
 }
 
 // All layouts of input and output give the same.
 void check_conv(const Case& c, double tolerance = 2e-6) {
-  const WindowGeometry g = geometry_of(c);
-  ASSERT_GE(g.out_height, 1);
-  ASSERT_GE(g.out_width, 1);
+  const Size g = output_of(c);
+  ASSERT_GE(g.height, 1);
+  ASSERT_GE(g.width, 1);
   const Tensor w = random_plain({c.o, c.c / c.groups, c.kh, c.kw}, 2), b = random_plain({c.o}, 3);
-  const std::vector<int64_t> out = {c.n, c.o, g.out_height, g.out_width};
+  const std::vector<int64_t> out = {c.n, c.o, g.height, g.width};
   for (const int layouts : {0, 1, 2}) {
     const Tensor x = layouts == 2 ? random_plain({c.n, c.c, c.h, c.w}, 1)
                                   : random_nhwc({c.n, c.c, c.h, c.w}, 1, layouts == 1 ? 5 : 0);
     const TensorView y = layouts == 2 ? TensorView::plain(DType::f32, out)
                                       : TensorView::nhwc(DType::f32, out, c.o + (layouts == 1 ? 3 : 0));
-    const auto expected = reference::conv2d(g, x.values, w.values, b.values);
+    const auto expected = meaning("conv2d", {x, w, b}, attrs_of(c));
     check_kernel("conv2d", {x, w, b}, {y}, params_of(c, true), {expected}, tolerance,
                  "conv2d " + describe(c) + " layouts " + std::to_string(layouts));
     if (::testing::Test::HasFatalFailure()) return;
@@ -166,7 +159,7 @@ TEST(Conv2d, WinogradOverTailsAndPadding) {
              1e-5);
 }
 
-TEST(Conv2d, EpilogueOnEveryVariant) {
+TEST(Conv2d, StepsBehindEveryVariant) {
   struct Variant {
     Case c;
     double tolerance;
@@ -179,16 +172,16 @@ TEST(Conv2d, EpilogueOnEveryVariant) {
        1e-5}};
   for (const Variant& variant : variants) {
     const Case& c = variant.c;
-    const WindowGeometry g = geometry_of(c);
+    const Size g = output_of(c);
     const Tensor w = random_plain({c.o, c.c / c.groups, c.kh, c.kw}, 2), b = random_plain({c.o}, 3);
     const Tensor slopes = random_plain({c.o}, 5), gate = random_plain({c.n, c.o, 1, 1}, 6);
     for (const bool nhwc : {true, false}) {
       const Tensor x = nhwc ? random_nhwc({c.n, c.c, c.h, c.w}, 1, 2) : random_plain({c.n, c.c, c.h, c.w}, 1);
-      const std::vector<int64_t> out = {c.n, c.o, g.out_height, g.out_width};
+      const std::vector<int64_t> out = {c.n, c.o, g.height, g.width};
       const Tensor residual = nhwc ? random_nhwc(out, 4, 7) : random_plain(out, 4);
       const TensorView y = nhwc ? TensorView::nhwc(DType::f32, out) : TensorView::plain(DType::f32, out);
-      const auto conv = reference::conv2d(g, x.values, w.values, b.values);
-      const int64_t pixels = g.out_height * g.out_width;
+      const auto conv = meaning("conv2d", {x, w, b}, attrs_of(c));
+      const int64_t pixels = g.height * g.width;
       std::vector<double> relu(conv.size()), steps(conv.size());
       for (size_t i = 0; i < conv.size(); ++i) {
         const size_t channel = i / static_cast<size_t>(pixels) % static_cast<size_t>(c.o);
@@ -200,9 +193,10 @@ TEST(Conv2d, EpilogueOnEveryVariant) {
       }
       const Params params = params_of(c, true);
       check_kernel("conv2d", {x, w, b, residual}, {y}, params, {relu}, variant.tolerance, "add relu " + describe(c),
-                   steps_of("add %3; relu"));
+                   {{"add", 3, {}}, {"relu", -1, {}}});
       check_kernel("conv2d", {x, w, b, slopes, gate, residual}, {y}, params, {steps}, variant.tolerance,
-                   "prelu gate add sigmoid " + describe(c), steps_of("prelu %3; mul %4; add %5; sigmoid"));
+                   "prelu gate add sigmoid " + describe(c),
+                   {{"prelu", 3, {}}, {"mul", 4, {}}, {"add", 5, {}}, {"sigmoid", -1, {}}});
       if (HasFatalFailure()) return;
     }
   }
@@ -212,26 +206,19 @@ TEST(Conv1d, IsTheSameWithOneSpatialAxis) {
   for (const int64_t channels : {3, 20})
     for (const bool nhwc : {true, false}) {
       const int64_t n = 2, length = 19, o = 17, k = 5;
-      WindowGeometry g;
-      g.batch = n;
-      g.channels = channels;
-      g.width = length;
-      g.out_channels = o;
-      g.kernel_w = k;
-      g.stride_w = 2;
-      g.pad_left = 2;
-      g.pad_right = 1;
-      g.out_width = (length + 3 - k) / 2 + 1;
       const Tensor x = nhwc ? random_nhwc({n, channels, length}, 1) : random_plain({n, channels, length}, 1);
       const Tensor w = random_plain({o, channels, k}, 2);
-      const std::vector<int64_t> out = {n, o, g.out_width};
+      const std::vector<int64_t> out = {n, o, (length + 3 - k) / 2 + 1};
+      const auto expected =
+          meaning("conv2d", {plain({n, channels, 1, length}, x.values), plain({o, channels, 1, k}, w.values)},
+                  {{"stride", dims({1, 2})}, {"padding", dims({0, 2, 0, 1})}});
       check_kernel("conv1d", {x, w}, {nhwc ? TensorView::nhwc(DType::f32, out) : TensorView::plain(DType::f32, out)},
-                   {{"stride", std::vector<int64_t>{2}}, {"padding", std::vector<int64_t>{2, 1}}},
-                   {reference::conv2d(g, x.values, w.values, {})}, 2e-6, "conv1d");
+                   {{"stride", std::vector<int64_t>{2}}, {"padding", std::vector<int64_t>{2, 1}}}, {expected}, 2e-6,
+                   "conv1d");
     }
 }
 
-TEST(ConvTranspose2d, MatchesScatteringLoops) {
+TEST(ConvTranspose2d, MatchesItsMeaning) {
   const std::vector<Case> cases = {
       {.n = 2, .c = 5, .h = 4, .w = 6, .o = 19, .kh = 4, .kw = 4, .sh = 2, .sw = 2, .padding = {1, 1, 1, 1}},
       {.c = 12, .h = 5, .w = 3, .o = 8, .kh = 3, .kw = 3, .sh = 1, .sw = 1, .padding = {1, 1, 1, 1}},
@@ -252,18 +239,18 @@ TEST(ConvTranspose2d, MatchesScatteringLoops) {
     for (const int64_t extra : {0, 1})
       for (const bool nhwc : {true, false}) {
         if (extra >= c.sh || extra >= c.sw) continue;
-        WindowGeometry g = geometry_of(c);
-        g.out_height = (c.h - 1) * c.sh - c.padding[0] - c.padding[2] + (c.kh - 1) * c.dh + 1 + extra;
-        g.out_width = (c.w - 1) * c.sw - c.padding[1] - c.padding[3] + (c.kw - 1) * c.dw + 1 + extra;
+        const Size g = {(c.h - 1) * c.sh - c.padding[0] - c.padding[2] + (c.kh - 1) * c.dh + 1 + extra,
+                        (c.w - 1) * c.sw - c.padding[1] - c.padding[3] + (c.kw - 1) * c.dw + 1 + extra};
         const Tensor x = nhwc ? random_nhwc({c.n, c.c, c.h, c.w}, 1, 1) : random_plain({c.n, c.c, c.h, c.w}, 1);
         const Tensor w = random_plain({c.c, c.o / c.groups, c.kh, c.kw}, 2), b = random_plain({c.o}, 3);
-        const std::vector<int64_t> out = {c.n, c.o, g.out_height, g.out_width};
-        auto expected = reference::conv_transpose2d(g, x.values, w.values, b.values);
+        const std::vector<int64_t> out = {c.n, c.o, g.height, g.width};
+        ops::Attrs attrs = attrs_of(c);
+        attrs.emplace("output_padding", dims({extra, extra}));
+        auto expected = meaning("conv_transpose2d", {x, w, b}, std::move(attrs));
         for (double& v : expected) v = std::tanh(v);
-        const Params params = params_of(c, true);
         check_kernel("conv_transpose2d", {x, w, b},
-                     {nhwc ? TensorView::nhwc(DType::f32, out, c.o + 1) : TensorView::plain(DType::f32, out)}, params,
-                     {expected}, 2e-6, "conv_transpose2d " + describe(c), steps_of("tanh"));
+                     {nhwc ? TensorView::nhwc(DType::f32, out, c.o + 1) : TensorView::plain(DType::f32, out)},
+                     params_of(c, true), {expected}, 2e-6, "conv_transpose2d " + describe(c), {{"tanh", -1, {}}});
         if (HasFatalFailure()) return;
       }
 }
@@ -303,31 +290,22 @@ TEST(Conv2d, RecommendsWinogradOnlyWhereItFits) {
 
 // Blocks of pixels end inside an image and begin in the next; each pixel gets its own image's gate.
 TEST(GatedConv, EqualsTheProductThenTheConvolution) {
-  const int64_t batch = 3, channels = 37, height = 29, width = 31, filters = 50, pixels = height * width;
+  const int64_t batch = 3, channels = 37, height = 29, width = 31, filters = 50;
   const Tensor x = random_nhwc({batch, channels, height, width}, 1, 3),
                weight = random_plain({filters, channels, 1, 1}, 2), gate = random_nhwc({batch, channels, 1, 1}, 3, 2),
                bias = random_plain({filters}, 4), residual = random_nhwc({batch, filters, height, width}, 5);
-  std::vector<double> expected;
-  for (int64_t n = 0; n < batch; ++n)
-    for (int64_t m = 0; m < filters; ++m)
-      for (int64_t p = 0; p < pixels; ++p) {
-        double sum = bias.values[static_cast<size_t>(m)];
-        for (int64_t c = 0; c < channels; ++c)
-          sum += x.values[static_cast<size_t>((n * channels + c) * pixels + p)] *
-                 gate.values[static_cast<size_t>(n * channels + c)] *
-                 weight.values[static_cast<size_t>(m * channels + c)];
-        sum += residual.values[static_cast<size_t>((n * filters + m) * pixels + p)];
-        expected.push_back(std::max(0.0, sum));
-      }
-  check_kernel("gated_conv2d", {x, weight, gate, bias, residual}, {residual.view},
-               {{"bias", int64_t{1}}}, {expected}, 1e-6, "gated", steps_of("add %4; relu"));
+  auto expected = meaning("gated_conv2d", {x, weight, gate, bias});
+  for (size_t i = 0; i < expected.size(); ++i) expected[i] = std::max(0.0, expected[i] + residual.values[i]);
+  check_kernel("gated_conv2d", {x, weight, gate, bias, residual}, {residual.view}, {{"bias", int64_t{1}}}, {expected},
+               1e-6, "gated", {{"add", 4, {}}, {"relu", -1, {}}});
 }
 
 TEST(GatedConv, RefusesAGateOfAnotherShape) {
   const Tensor x = random_nhwc({2, 5, 3, 3}, 1), weight = random_plain({4, 5, 1, 1}, 2),
                gate = random_nhwc({1, 5, 1, 1}, 3);
   const TensorView y = TensorView::nhwc(DType::f32, std::vector<int64_t>{2, 4, 3, 3});
-  EXPECT_THROW(run_kernel("gated_conv2d", {x, weight, gate}, {y}, {}), InvalidModel);
+  EXPECT_ERROR(run_kernel("gated_conv2d", {x, weight, gate}, {y}, {}), InvalidModel,
+               "gated_conv2d takes x [N,C,H,W], weight [M,C,1,1] and gate [N,C,1,1]", "[1,5,1,1]", "Check the shapes.");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "hetnn/kernels/elementwise/nary.h"
 
 #include "../kernel_runner.h"
+#include "expect_error.h"
 
 namespace hetnn::kernels::testing {
 namespace {
@@ -154,7 +155,8 @@ TEST(Nary, WhatWasLearntIsNotMeasuredAgain) {
   const std::vector<Step> steps = {{"mul", 6, {}}};
   EXPECT_EQ(find_kernel("nary")->tune({views, std::span(&view, 1), params, steps}, 2).integer("group"), 3);
   EXPECT_EQ(known_nary_groups().at("add weighted 5 x 2^7 by 2"), 3);
-  EXPECT_THROW(learn_nary_groups({{"add 5 x 2^7 by 1", 17}}), InvalidModel);
+  EXPECT_ERROR(learn_nary_groups({{"add 5 x 2^7 by 1", 17}}), InvalidModel,
+               "the group of 'add 5 x 2^7 by 1' must lie in [2, ", "got 17");
 }
 
 }  // namespace

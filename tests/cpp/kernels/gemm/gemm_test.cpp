@@ -1,16 +1,15 @@
-// linear and matmul against plain loops.
+// linear and matmul against their meanings.
 #include "../kernel_runner.h"
-#include "hetnn/kernels/gemm/reference.h"
 
 namespace hetnn::kernels::testing {
 namespace {
 
-TEST(Linear, MatchesLoopsOverOddSizes) {
+TEST(Linear, MatchesItsMeaningOverOddSizes) {
   for (const int64_t m : {1, 2, 5, 7, 13, 29, 50})
     for (const int64_t n : {1, 3, 8, 15, 16, 17, 31, 33, 48, 70})
       for (const int64_t k : {1, 2, 7, 33}) {
         const Tensor x = random_plain({m, k}, 1), w = random_plain({n, k}, 2), b = random_plain({n}, 3);
-        const auto expected = reference::linear(x.values, w.values, b.values, m, n, k);
+        const auto expected = meaning("linear", {x, w, b});
         const TensorView y = TensorView::plain(DType::f32, std::vector<int64_t>{m, n});
         check_kernel("linear", {x, w, b}, {y}, {{"bias", int64_t{1}}}, {expected}, 1e-6,
                      "linear " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k));
@@ -20,7 +19,7 @@ TEST(Linear, MatchesLoopsOverOddSizes) {
 
 TEST(Linear, LargeSizesSplitOverThreadsWithoutChangingBits) {
   const Tensor x = random_plain({3, 67, 300}, 1), w = random_plain({513, 300}, 2);
-  const auto expected = reference::linear(x.values, w.values, {}, 3 * 67, 513, 300);
+  const auto expected = meaning("linear", {x, w});
   check_kernel("linear", {x, w}, {TensorView::plain(DType::f32, std::vector<int64_t>{3, 67, 513})}, {}, {expected},
                2e-6, "linear large");
 }
@@ -30,25 +29,24 @@ TEST(Linear, EpilogueAddsScalesAndActivates) {
   const Tensor x = random_plain({m, k}, 1), w = random_plain({n, k}, 2), b = random_plain({n}, 3);
   const Tensor full = random_plain({m, n}, 4), channel = random_plain({n}, 5), row = random_plain({m, 1}, 6);
   const TensorView y = TensorView::plain(DType::f32, std::vector<int64_t>{m, n});
-  auto expected = reference::linear(x.values, w.values, b.values, m, n, k);
+  auto expected = meaning("linear", {x, w, b});
   for (size_t i = 0; i < expected.size(); ++i) {
     double v = expected[i] + full.values[i];
     v = v * channel.values[i % n] + row.values[i / n];
     expected[i] = v > 0 ? v : 0.25 * v;
   }
-  check_kernel("linear", {x, w, b, full, channel, row}, {y},
-               {{"bias", int64_t{1}}}, {expected}, 1e-6, "linear with steps",
-               steps_of("add %3; mul %4; add %5; leaky_relu 0.25"));
+  check_kernel("linear", {x, w, b, full, channel, row}, {y}, {{"bias", int64_t{1}}}, {expected}, 1e-6,
+               "linear with steps", {{"add", 3, {}}, {"mul", 4, {}}, {"add", 5, {}}, {"leaky_relu", -1, {0.25}}});
 }
 
 TEST(Linear, LeadingAdditionAndClosingClampRunInRegisters) {
   const int64_t m = 9, n = 21, k = 5;
   const Tensor x = random_plain({m, k}, 1), w = random_plain({n, k}, 2), full = random_plain({m, n}, 4);
-  auto expected = reference::linear(x.values, w.values, {}, m, n, k);
+  auto expected = meaning("linear", {x, w});
   for (size_t i = 0; i < expected.size(); ++i)
     expected[i] = std::min(0.5, std::max(-0.25, expected[i] + full.values[i]));
-  check_kernel("linear", {x, w, full}, {TensorView::plain(DType::f32, std::vector<int64_t>{m, n})},
-               {}, {expected}, 1e-6, "linear add clamp", steps_of("add %2; clamp -0.25 0.5"));
+  check_kernel("linear", {x, w, full}, {TensorView::plain(DType::f32, std::vector<int64_t>{m, n})}, {}, {expected},
+               1e-6, "linear add clamp", {{"add", 2, {}}, {"clamp", -1, {-0.25, 0.5}}});
 }
 
 // Root of the summed squares of the difference over that of the reference.
@@ -65,7 +63,7 @@ double relative_difference(const std::vector<double>& found, const std::vector<d
 TEST(Linear, LongSumsStayAccurate) {
   const int64_t m = 9, n = 40, k = 5000;
   const Tensor x = random_plain({m, k}, 1), w = random_plain({n, k}, 2);
-  const auto expected = reference::linear(x.values, w.values, {}, m, n, k);
+  const auto expected = meaning("linear", {x, w});
   const TensorView y = TensorView::plain(DType::f32, std::vector<int64_t>{m, n});
   for (const std::string& isa : available_isas()) {
     restrict_isa(isa);
@@ -81,10 +79,10 @@ TEST(Linear, ALargeResidualAndBiasCostOneRoundingEach) {
   Tensor bias = random_plain({n}, 3), residual = random_plain({m, n}, 4);
   for (double& v : bias.values) v = static_cast<float>(1e3 * v);
   for (double& v : residual.values) v = static_cast<float>(1e4 * v);
-  auto expected = reference::linear(x.values, w.values, bias.values, m, n, k);
+  auto expected = meaning("linear", {x, w, bias});
   for (size_t i = 0; i < expected.size(); ++i) expected[i] += residual.values[i];
-  const auto found = run_kernel("linear", {x, w, bias, residual}, {residual.view},
-                                {{"bias", int64_t{1}}}, {.steps = steps_of("add %3")})[0];
+  const auto found = run_kernel("linear", {x, w, bias, residual}, {residual.view}, {{"bias", int64_t{1}}},
+                                {.steps = {{"add", 3, {}}}})[0];
   for (size_t i = 0; i < expected.size(); ++i)
     EXPECT_NEAR(found[i], expected[i], 6e-8 * (std::abs(expected[i]) + 1e3) + 1e-5) << i;
 }
@@ -93,8 +91,8 @@ TEST(Linear, NanPassesThroughRelu) {
   Tensor x = random_plain({3, 4}, 1);
   x.values[5] = std::nan("");
   const Tensor w = random_plain({6, 4}, 2);
-  const auto y = run_kernel("linear", {x, w}, {TensorView::plain(DType::f32, std::vector<int64_t>{3, 6})},
-                            {}, {.steps = steps_of("relu")})[0];
+  const auto y = run_kernel("linear", {x, w}, {TensorView::plain(DType::f32, std::vector<int64_t>{3, 6})}, {},
+                            {.steps = {{"relu", -1, {}}}})[0];
   for (size_t i = 0; i < 6; ++i) {
     EXPECT_FALSE(std::isnan(y[i]));
     EXPECT_TRUE(std::isnan(y[6 + i]));
@@ -113,22 +111,17 @@ TEST(Linear, RefusesMismatchedSizes) {
   }
 }
 
-std::vector<double> matmul_reference(const Tensor& a, const Tensor& b, int64_t batch, int64_t m, int64_t n, int64_t k,
-                                     bool ta, bool tb, bool broadcast_b) {
-  std::vector<double> y(static_cast<size_t>(batch * m * n));
-  for (int64_t p = 0; p < batch; ++p)
-    for (int64_t i = 0; i < m; ++i)
-      for (int64_t j = 0; j < n; ++j) {
-        double sum = 0;
-        for (int64_t l = 0; l < k; ++l)
-          sum += a.values[static_cast<size_t>(p * m * k + (ta ? l * m + i : i * k + l))] *
-                 b.values[static_cast<size_t>((broadcast_b ? 0 : p * k * n) + (tb ? j * k + l : l * n + j))];
-        y[static_cast<size_t>((p * m + i) * n + j)] = sum;
-      }
-  return y;
+// The meaning of matmul for operands whose last two axes are swapped where `ta` and `tb` say.
+std::vector<double> matmul_meaning(const Tensor& a, const Tensor& b, bool ta, bool tb) {
+  const auto straight = [](const Tensor& t, bool swapped) {
+    const auto shape = t.view.shape();
+    if (!swapped) return t;
+    return plain({shape[0], shape[2], shape[1]}, meaning("permute", {t}, {{"perm", dims({0, 2, 1})}}));
+  };
+  return meaning("matmul", {straight(a, ta), straight(b, tb)});
 }
 
-TEST(Matmul, MatchesLoopsInEveryOrientation) {
+TEST(Matmul, MatchesItsMeaningInEveryOrientation) {
   for (const int64_t batch : {1, 2, 7})
     for (const bool ta : {false, true})
       for (const bool tb : {false, true})
@@ -146,7 +139,7 @@ TEST(Matmul, MatchesLoopsInEveryOrientation) {
             const Tensor a = make(ta ? std::vector<int64_t>{batch, k, m} : std::vector<int64_t>{batch, m, k}, 1);
             const int64_t b_batch = broadcast ? 1 : batch;
             const Tensor b = make(tb ? std::vector<int64_t>{b_batch, n, k} : std::vector<int64_t>{b_batch, k, n}, 2);
-            const auto expected = matmul_reference(a, b, batch, m, n, k, ta, tb, broadcast);
+            const auto expected = matmul_meaning(a, b, ta, tb);
             check_kernel("matmul", {a, b}, {TensorView::plain(dtype, std::vector<int64_t>{batch, m, n})},
                          {{"transpose_a", int64_t{ta}}, {"transpose_b", int64_t{tb}}}, {expected}, integer ? 0.0 : 1e-6,
                          "matmul");
@@ -157,16 +150,17 @@ TEST(Matmul, MatchesLoopsInEveryOrientation) {
 TEST(Matmul, LargeProductsAndEpiloguePerBatch) {
   const int64_t batch = 3, m = 45, n = 67, k = 64;
   const Tensor a = random_plain({batch, m, k}, 1), b = random_plain({batch, k, n}, 2),
-               add = random_plain({batch, m, n}, 3);
-  auto expected = matmul_reference(a, b, batch, m, n, k, false, false, false);
-  for (size_t i = 0; i < expected.size(); ++i) expected[i] = std::max(0.0, expected[i] + add.values[i]);
-  check_kernel("matmul", {a, b, add}, {TensorView::plain(DType::f32, std::vector<int64_t>{batch, m, n})},
-               {}, {expected}, 1e-6, "matmul with steps", steps_of("add %2; relu"));
+               add = random_plain({batch, m, n}, 3), half = plain({1}, {0.5});
+  auto expected = meaning("matmul", {a, b});
+  for (size_t i = 0; i < expected.size(); ++i) expected[i] = std::max(0.0, 0.5 * expected[i] + add.values[i]);
+  check_kernel("matmul", {a, b, add, half}, {TensorView::plain(DType::f32, std::vector<int64_t>{batch, m, n})}, {},
+               {expected}, 1e-6, "matmul with steps", {{"mul", 3, {}}, {"add", 2, {}}, {"relu", -1, {}}});
 }
 
 TEST(Matmul, VectorOperandsCountAsRowAndColumn) {
   const Tensor a = random_plain({5}, 1), b = random_plain({5}, 2);
-  const double expected = matmul_reference(a, b, 1, 1, 1, 5, false, false, false)[0];
+  double expected = 0;
+  for (size_t i = 0; i < 5; ++i) expected += a.values[i] * b.values[i];
   check_kernel("matmul", {a, b}, {TensorView::plain(DType::f32, {})}, {}, {{expected}}, 1e-6, "dot product");
 }
 

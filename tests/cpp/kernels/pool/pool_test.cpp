@@ -1,6 +1,5 @@
-// Pools against plain loops.
+// Pools against their meanings.
 #include "../kernel_runner.h"
-#include "hetnn/kernels/pool/reference.h"
 
 namespace hetnn::kernels::testing {
 namespace {
@@ -11,34 +10,12 @@ struct Case {
   bool ceil_mode = false;
 };
 
-int64_t out_size(int64_t in, int64_t before, int64_t after, int64_t kernel, int64_t stride, int64_t dilation,
-                 bool ceil_mode) {
-  const int64_t span = in + before + after - (kernel - 1) * dilation - 1;
-  int64_t out = (span + (ceil_mode ? stride - 1 : 0)) / stride + 1;
-  // The last window must start inside the image or its leading padding.
-  if (ceil_mode && (out - 1) * stride >= in + before) --out;
-  return out;
-}
-
-WindowGeometry geometry_of(const Case& c) {
-  WindowGeometry g;
-  g.batch = 2;
-  g.channels = g.out_channels = c.c;
-  g.height = c.h;
-  g.width = c.w;
-  g.kernel_h = c.kernel[0];
-  g.kernel_w = c.kernel[1];
-  g.stride_h = c.stride[0];
-  g.stride_w = c.stride[1];
-  g.pad_top = c.padding[0];
-  g.pad_left = c.padding[1];
-  g.pad_bottom = c.padding[2];
-  g.pad_right = c.padding[3];
-  g.dilation_h = c.dilation[0];
-  g.dilation_w = c.dilation[1];
-  g.out_height = out_size(c.h, g.pad_top, g.pad_bottom, g.kernel_h, g.stride_h, g.dilation_h, c.ceil_mode);
-  g.out_width = out_size(c.w, g.pad_left, g.pad_right, g.kernel_w, g.stride_w, g.dilation_w, c.ceil_mode);
-  return g;
+// The attributes that all pools have.
+ops::Attrs attrs_of(const Case& c) {
+  return {{"kernel", dims_of(c.kernel)},
+          {"stride", dims_of(c.stride)},
+          {"padding", dims_of(c.padding)},
+          {"ceil_mode", c.ceil_mode}};
 }
 
 const std::vector<Case> kCases = {
@@ -48,37 +25,48 @@ const std::vector<Case> kCases = {
     {.c = 33, .h = 6, .w = 5, .kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 0, 0, 1}, .ceil_mode = true},
     {.c = 3, .h = 12, .w = 11, .kernel = {5, 4}, .stride = {1, 1}, .padding = {2, 2, 2, 2}}};
 
+// f(x, its output) in every layout, for outputs of this height and width.
 template <typename F>
-void for_layouts(const WindowGeometry& g, F f) {
-  const std::vector<int64_t> in = {g.batch, g.channels, g.height, g.width};
-  const std::vector<int64_t> out = {g.batch, g.channels, g.out_height, g.out_width};
+void for_layouts(const Case& c, int64_t height, int64_t width, F f) {
+  const std::vector<int64_t> in = {2, c.c, c.h, c.w}, out = {2, c.c, height, width};
   f(random_nhwc(in, 1), TensorView::nhwc(DType::f32, out));
-  f(random_nhwc(in, 1, 3), TensorView::nhwc(DType::f32, out, g.channels + 5));
+  f(random_nhwc(in, 1, 3), TensorView::nhwc(DType::f32, out, c.c + 5));
   f(random_plain(in, 1), TensorView::plain(DType::f32, out));
 }
 
-TEST(MaxPool2d, MatchesLoops) {
+// The same for a pool of images, whose outputs have the size that the operator infers.
+template <typename F>
+void for_layouts(const Case& c, F f) {
+  ops::Attrs attrs = attrs_of(c);
+  attrs.emplace("dilation", dims_of(c.dilation));
+  const auto y = run_meaning("max_pool2d", {hetnn::Tensor::zeros(DType::f32, {2, c.c, c.h, c.w})}, std::move(attrs));
+  for_layouts(c, y.shape()[2], y.shape()[3], f);
+}
+
+TEST(MaxPool2d, MatchesItsMeaning) {
   std::vector<Case> cases = kCases;
   cases.push_back({.c = 6, .h = 9, .w = 9, .kernel = {3, 3}, .stride = {1, 2}, .dilation = {2, 2}});
   for (const Case& c : cases) {
-    const WindowGeometry g = geometry_of(c);
-    for_layouts(g, [&](Tensor x, const TensorView& y) {
+    for_layouts(c, [&](Tensor x, const TensorView& y) {
       x.values[3] = std::nan("");
+      ops::Attrs attrs = attrs_of(c);
+      attrs.emplace("dilation", dims_of(c.dilation));
       check_kernel("max_pool2d", {x}, {y},
                    {{"kernel", c.kernel}, {"stride", c.stride}, {"padding", c.padding}, {"dilation", c.dilation}},
-                   {reference::max_pool2d(g, x.values)}, 0.0, "max_pool2d");
+                   {meaning("max_pool2d", {x}, std::move(attrs))}, 0.0, "max_pool2d");
     });
     if (HasFatalFailure()) return;
   }
 }
 
-TEST(AvgPool2d, MatchesLoopsForEveryDivisor) {
+TEST(AvgPool2d, MatchesItsMeaningForEveryDivisor) {
   for (const Case& c : kCases) {
-    const WindowGeometry g = geometry_of(c);
     for (const int64_t include : {0, 1})
       for (const int64_t divisor : {0, 7})
-        for_layouts(g, [&](const Tensor& x, const TensorView& y) {
-          auto expected = reference::avg_pool2d(g, x.values, include != 0, divisor);
+        for_layouts(c, [&](const Tensor& x, const TensorView& y) {
+          ops::Attrs attrs = attrs_of(c);
+          attrs.insert({{"count_include_pad", include != 0}, {"divisor_override", Dim(divisor)}});
+          auto expected = meaning("avg_pool2d", {x}, std::move(attrs));
           for (double& v : expected) v = std::max(0.0, v);
           check_kernel("avg_pool2d", {x}, {y},
                        {{"kernel", c.kernel},
@@ -86,27 +74,35 @@ TEST(AvgPool2d, MatchesLoopsForEveryDivisor) {
                         {"padding", c.padding},
                         {"count_include_pad", include},
                         {"divisor_override", divisor}},
-                       {expected}, 1e-6, "avg_pool2d", steps_of("relu"));
+                       {expected}, 1e-6, "avg_pool2d", {{"relu", -1, {}}});
         });
     if (HasFatalFailure()) return;
   }
 }
 
-TEST(AdaptivePool2d, MatchesLoopsIncludingGlobal) {
+// The greatest of the elements that adaptive_avg_pool2d takes the mean of.
+std::vector<double> adaptive_max(const Tensor& x, int64_t rows, int64_t columns) {
+  const int64_t height = x.view.dims[2], width = x.view.dims[3];
+  std::vector<double> y;
+  for (int64_t plane = 0; plane < x.view.dims[0] * x.view.dims[1]; ++plane)
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j) {
+        double best = -std::numeric_limits<double>::infinity();
+        for (int64_t r = i * height / rows; r * rows < (i + 1) * height; ++r)
+          for (int64_t c = j * width / columns; c * columns < (j + 1) * width; ++c)
+            best = std::max(best, x.values[static_cast<size_t>((plane * height + r) * width + c)]);
+        y.push_back(best);
+      }
+  return y;
+}
+
+TEST(AdaptivePool2d, MatchesItsMeaningIncludingGlobal) {
   for (const int64_t channels : {1, 20, 130})
     for (const std::vector<int64_t>& out : {std::vector<int64_t>{1, 1}, {3, 2}, {7, 5}, {9, 10}}) {
-      WindowGeometry g;
-      g.batch = 2;
-      g.channels = g.out_channels = channels;
-      g.height = 7;
-      g.width = 5;
-      g.out_height = out[0];
-      g.out_width = out[1];
-      for_layouts(g, [&](const Tensor& x, const TensorView& y) {
-        check_kernel("adaptive_avg_pool2d", {x}, {y}, {}, {reference::adaptive_pool2d(g, x.values, false)}, 1e-6,
-                     "average");
-        check_kernel("adaptive_max_pool2d", {x}, {y}, {}, {reference::adaptive_pool2d(g, x.values, true)}, 0.0,
-                     "maximum");
+      for_layouts({.c = channels, .h = 7, .w = 5}, out[0], out[1], [&](const Tensor& x, const TensorView& y) {
+        check_kernel("adaptive_avg_pool2d", {x}, {y}, {},
+                     {meaning("adaptive_avg_pool2d", {x}, {{"output_size", dims_of(out)}})}, 1e-6, "average");
+        check_kernel("adaptive_max_pool2d", {x}, {y}, {}, {adaptive_max(x, out[0], out[1])}, 0.0, "maximum");
       });
       if (HasFatalFailure()) return;
     }

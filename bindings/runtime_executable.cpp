@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "bindings/arrays.h"
 #include "hetnn/program/pack.h"
@@ -91,7 +92,7 @@ void refuse_overlap(const std::vector<py::array>& outputs, const std::vector<py:
 
 // Runs on arrays in the model's order; makes the outputs, or writes those given.
 py::tuple run(Executable& executable, const std::vector<py::array>& given, const py::object& out, bool time_commands,
-              runtime::Session* session, bool overlap) {
+              std::optional<runtime::Session*> session, bool overlap) {
   std::vector<py::array> inputs;
   inputs.reserve(given.size());
   for (const py::array& array : given) {
@@ -130,7 +131,10 @@ py::tuple run(Executable& executable, const std::vector<py::array>& given, const
   {
     const py::gil_scoped_release release;
     executable.run(bindings, from, to,
-                   {.session = session, .overlap = overlap, .times = times.get(), .time_commands = time_commands});
+                   {.session = session.value_or(nullptr),
+                    .overlap = overlap,
+                    .times = times.get(),
+                    .time_commands = time_commands});
   }
   return py::make_tuple(outputs, std::move(times));
 }
@@ -163,7 +167,7 @@ void bind_runtime_executable(py::module_& m) {
            py::arg("image"), py::arg("threads") = 0)
       .def_static("load", &Executable::load, py::arg("path"), py::arg("threads") = 0, "Maps a .hetnn file.")
       .def("run", &run, py::arg("inputs"), py::arg("out") = py::none(), py::arg("time_commands") = false,
-           py::arg("session") = nullptr, py::arg("overlap") = true,
+           py::arg("session") = py::none(), py::arg("overlap") = true,
            "(outputs, times) for contiguous arrays in the model's order.")
       .def(
           "save", [](const Executable& e, const std::string& path) { program::write_file(path, e.image()); },

@@ -73,7 +73,7 @@ class Executable:
         inputs: collections.abc.Sequence[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]],
         out: typing.Any = None,
         time_commands: bool = False,
-        session: Session = None,
+        session: Session | None = None,
         overlap: bool = True,
     ) -> tuple[typing.Any, ...]:
         """

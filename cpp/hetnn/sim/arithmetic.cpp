@@ -32,8 +32,8 @@ struct Exit {
 
   T operator()(T value) const {
     if (act == static_cast<int64_t>(Act::relu)) {
-      // Written so that NaN stays NaN.
-      return value <= zero ? zero : value;
+      // NaN stays NaN and -0 stays -0, as in the formula of relu.
+      return value < zero ? zero : value;
     }
     if (act == static_cast<int64_t>(Act::clamp)) return value < low ? low : value > high ? high : value;
     return value;

@@ -56,9 +56,7 @@ T optional(const Map& values, std::string_view name, T fallback) {
 }  // namespace
 
 int64_t Params::integer(std::string_view name) const { return required<int64_t>(values_, name); }
-int64_t Params::integer(std::string_view name, int64_t fallback) const {
-  return optional<double>(values_, name, fallback);
-}
+int64_t Params::integer(std::string_view name, int64_t fallback) const { return optional(values_, name, fallback); }
 double Params::real(std::string_view name) const { return required<double>(values_, name); }
 double Params::real(std::string_view name, double fallback) const { return optional<double>(values_, name, fallback); }
 std::string Params::text(std::string_view name) const { return required<std::string>(values_, name); }

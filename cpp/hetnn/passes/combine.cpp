@@ -102,7 +102,7 @@ class Collector {
     if (kFamily == Family::sum && match(difference, node, graph_))
       return Terms{{node->input(0), c}, {node->input(1), -c}};
     if (match(inner_layer, node, graph_) && node->string("op") == of(kLayer, kFamily) &&
-        node->flag("in_order") == kInOrder) {
+        node->flag("deterministic") == kInOrder) {
       const std::vector<double>& coefficients = node->reals("coefficients");
       Terms all;
       for (size_t k = 0; k < node->inputs().size(); ++k)
@@ -132,7 +132,7 @@ ir::Value* as_layer(const Match& m, Build& build) {
   }
   if (std::all_of(coefficients.begin(), coefficients.end(), [](double c) { return c == 1; })) coefficients.clear();
   return build.op("nary", std::move(inputs),
-                  {{"op", std::string(of(kLayer, kFamily))}, {"coefficients", coefficients}, {"in_order", kInOrder}});
+                  {{"op", std::string(of(kLayer, kFamily))}, {"coefficients", coefficients}, {"deterministic", kInOrder}});
 }
 
 bool is_f32(const Match& m) { return m.root()->output()->dtype() == DType::f32; }

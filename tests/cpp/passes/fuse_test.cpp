@@ -168,7 +168,7 @@ TEST_F(Fuse, InOrderOnlyTheLeftOfATreeJoins) {
   fuse(graph, with_layers(true));
   EXPECT_THAT(groups_of(graph), ElementsAre(0, 1, 1));
   EXPECT_EQ(graph.find_value("r")->producer()->op().name, "sub");
-  EXPECT_TRUE(graph.find_value("s")->producer()->flag("in_order"));
+  EXPECT_TRUE(graph.find_value("s")->producer()->flag("deterministic"));
 }
 
 TEST_F(Fuse, ASumThatCanFollowALaunchIsNoLayer) {

@@ -41,7 +41,7 @@ void fold(const Evaluation& e, const Result& y, Join join) {
   bool first = true;
   for (size_t k = 0; k < e.inputs.size(); ++k) {
     const double c = coefficients.empty() ? 1 : coefficients[k];
-    if (c == 0 && !e.call.flag("in_order")) continue;
+    if (c == 0 && !e.call.flag("deterministic")) continue;
     const T* x = e.input(k).values<T>().data();
     nest<2>(y.shape, {strides_of(y.shape), broadcast_strides(e.input(k).shape, y.shape)},
             [=](int64_t at, int64_t from) {
@@ -82,7 +82,7 @@ OpDef define_nary() {
           .inputs = {{"x", "broadcast with each other", false, true}},
           .attrs = {{"op", AttrKind::string, std::string("add"), "add, mul, max or min"},
                     {"coefficients", AttrKind::reals, std::vector<double>{}, "of a sum, one an input; none: all 1"},
-                    {"in_order", AttrKind::boolean, false,
+                    {"deterministic", AttrKind::boolean, false,
                      "round every product and sum, in this order; else an input with coefficient 0 is not read"}},
           .traits = Trait::elementwise | Trait::compute,
           .onnx = {"Sum"},

@@ -36,7 +36,7 @@ struct Bounds {
   double lo, hi;
 };
 Bounds bounds_of(const ir::Node& node) { return {node.real("min"), node.real("max")}; }
-bool in_order(const ir::Node& node) { return node.real("min") <= node.real("max"); }
+bool deterministic(const ir::Node& node) { return node.real("min") <= node.real("max"); }
 
 ir::Value* clamp(Build& build, ir::Value* x, Bounds bounds) {
   return build.op("clamp", {x}, {{"min", bounds.lo}, {"max", bounds.hi}});
@@ -47,7 +47,7 @@ Rule clamp_of_clamp() {
           .equation = "clamp(clamp(x, a, b), c, d) = clamp(x, clamp(a, c, d), clamp(b, c, d))",
           .pattern = op("clamp", {op("clamp", {any("x")}, "inner")}),
           .guards = {{"the bounds of each are in order",
-                      [](const Match& m) { return in_order(*m.root()) && in_order(*m.node("inner")); }}},
+                      [](const Match& m) { return deterministic(*m.root()) && deterministic(*m.node("inner")); }}},
           .exactness = kBits,
           .rewrite = [](const Match& m, Build& build) {
             const Bounds inner = bounds_of(*m.node("inner")), outer = bounds_of(*m.root());
@@ -61,7 +61,7 @@ Rule clamp_of_relu() {
           .equation = "clamp(relu(x), a, b) = clamp(x, max(a, 0), max(b, 0))",
           .pattern = op("clamp", {op("relu", {any("x")})}),
           .guards = {{"the bounds are in order and b >= 0",
-                      [](const Match& m) { return in_order(*m.root()) && m.root()->real("max") >= 0; }}},
+                      [](const Match& m) { return deterministic(*m.root()) && m.root()->real("max") >= 0; }}},
           .exactness = "equal; a zero may change its sign",
           .rewrite = [](const Match& m, Build& build) {
             return clamp(build, m.value("x"), {std::max(m.root()->real("min"), 0.0), m.root()->real("max")});
@@ -72,7 +72,7 @@ Rule relu_of_clamp() {
   return {.name = "relu_of_clamp",
           .equation = "relu(clamp(x, a, b)) = clamp(x, max(a, 0), max(b, 0))",
           .pattern = op("relu", {op("clamp", {any("x")}, "inner")}),
-          .guards = {{"the bounds are in order", [](const Match& m) { return in_order(*m.node("inner")); }}},
+          .guards = {{"the bounds are in order", [](const Match& m) { return deterministic(*m.node("inner")); }}},
           .exactness = "equal; a zero may change its sign",
           .rewrite = [](const Match& m, Build& build) {
             const Bounds inner = bounds_of(*m.node("inner"));

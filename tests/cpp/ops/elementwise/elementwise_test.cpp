@@ -400,7 +400,7 @@ TEST(Elementwise, NaryFoldsInTheElementsOwnArithmetic) {
   const std::vector<Tensor> inputs = {tensor<float>({2.0f}), tensor<float>({INFINITY})};
   Attrs attrs = {{"coefficients", std::vector<double>{-0.5, 0.0}}};
   EXPECT_EQ(evaluate("nary", inputs, attrs).values<float>()[0], -1.0f);
-  attrs["in_order"] = true;
+  attrs["deterministic"] = true;
   EXPECT_TRUE(std::isnan(evaluate("nary", inputs, attrs).values<float>()[0]));
   EXPECT_EQ(evaluate("nary", inputs, {{"coefficients", std::vector<double>{0.0, 0.0}}}).values<float>()[0], 0.0f);
 }

@@ -1,0 +1,97 @@
+// What the general processor makes of a subgraph: variants where they serve, meanings elsewhere, steps in one launch.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "hetnn/backends/backend.h"
+#include "hetnn/backends/cpu/emit.h"
+#include "hetnn/backends/cpu/launches.h"
+#include "hetnn/ir/text.h"
+#include "hetnn/passes/fuse.h"
+
+namespace hetnn::backends::cpu {
+namespace {
+
+ir::Graph subgraph(const std::string& source) {
+  ir::Graph graph = ir::parse(source);
+  for (ir::Node* node : graph.nodes()) {
+    if (node->is_constant()) continue;
+    node->device = "cpu";
+    node->subgraph = 0;
+  }
+  graph.stage = ir::Stage::cut;
+  return graph;
+}
+
+std::vector<program::Command> commands_of(const std::string& source, const EmitOptions& options = {}) {
+  ir::Graph graph = subgraph(source);
+  const Bindings hints = graph.hints();
+  passes::fuse(graph, {.enabled = options.variants, .can_follow = [&](auto launch, const ir::Node& follower) {
+                         return can_follow(launch, follower, hints);
+                       }});
+  Assembler assembler;
+  for (const ir::Value* input : graph.inputs())
+    assembler.set_boundary(input->name(),
+                           assembler.port_buffer(input->name(), input->type(), program::Place::input));
+  for (const ir::Value* output : graph.outputs())
+    assembler.set_boundary(output->name(),
+                           assembler.port_buffer(output->name(), output->type(), program::Place::output));
+  return emit(graph, assembler, options);
+}
+
+std::string add_of(const std::string& type) {
+  return "graph @g {stage = imported} (%a: " + type + ", %b: " + type + ") -> (%y) {\n  %y = add(%a, %b) : " + type +
+         "\n}";
+}
+
+TEST(Commands, TakeAVariantWhereOneServesAndTheMeaningElsewhere) {
+  EXPECT_EQ(commands_of(add_of("f32[4,8]")).at(0).variant, "binary");
+  for (const char* type : {"f64[4,8]", "i64[4,8]", "i8[4]", "f64[]"})
+    EXPECT_EQ(commands_of(add_of(type)).at(0).variant, "") << type;
+  EXPECT_EQ(commands_of(add_of("f32[4,8]"), {.variants = false}).at(0).variant, "");
+}
+
+TEST(Commands, AWeightComputedAtRunTimeIsLeftToTheMeaning) {
+  const std::string given = R"(graph @g {stage = imported} (%x: f32[2,3], %w: f32[4,3]) -> (%y) {
+  %y = linear(%x, %w) : f32[2,4]
+})";
+  const std::vector<program::Command> commands = commands_of(given);
+  ASSERT_EQ(commands.size(), 1U);
+  EXPECT_EQ(commands[0].variant, "");
+  EXPECT_EQ(commands[0].inputs, (std::vector<int32_t>{0, 1}));
+}
+
+TEST(Commands, AnAbsentInputHasNoBuffer) {
+  const std::string unbiased = R"(graph @g {stage = imported} (%x: f32[1,2,5,5], %m: f32[1,2,1,1]) -> (%y) {
+  %w = constant() {value = f32[1,2,1,1] {1, 2}} : f32[1,2,1,1]
+  %y = gated_conv2d(%x, %w, %m, _) : f32[1,1,5,5]
+})";
+  const std::vector<program::Command> commands = commands_of(unbiased);
+  const auto gated =
+      std::find_if(commands.begin(), commands.end(), [](const auto& c) { return c.variant == "gated_conv2d"; });
+  ASSERT_NE(gated, commands.end());
+  EXPECT_EQ(gated->inputs.size(), 3U);
+}
+
+TEST(Commands, WhatFollowsBecomesStepsOfOneLaunch) {
+  const std::string chain = R"(graph @g {stage = imported} (%x: f32[4,8], %z: f32[4,8]) -> (%y) {
+  %s = mul(%x, %z) : f32[4,8]
+  %t = add(%s, %x) : f32[4,8]
+  %y = clamp(%t) {min = 0, max = 6} : f32[4,8]
+})";
+  const std::vector<program::Command> commands = commands_of(chain);
+  ASSERT_EQ(commands.size(), 1U);
+  ASSERT_EQ(commands[0].steps.size(), 2U);
+  EXPECT_EQ(commands[0].steps[0].op->name, "add");
+  EXPECT_EQ(commands[0].steps[0].operand, 2);
+  EXPECT_EQ(std::get<double>(commands[0].steps[1].attrs.at("max")), 6);
+  EXPECT_EQ(commands[0].inputs, (std::vector<int32_t>{0, 1, 0}));
+}
+
+TEST(Backends, AKindThatIsNotThereIsNamedWithThoseThatAre) {
+  EXPECT_THAT([] { make_backend({"x", "tpu", ""}); },
+              testing::ThrowsMessage<InvalidModel>(
+                  testing::AllOf(testing::HasSubstr("device 'x' is of kind 'tpu'"), testing::HasSubstr("cpu"))));
+}
+
+}  // namespace
+}  // namespace hetnn::backends::cpu

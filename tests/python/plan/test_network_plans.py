@@ -55,7 +55,10 @@ def test_the_document_conforms_to_its_schema(tiny: torch.export.ExportedProgram,
     plan = hetnn.plan(tiny, TARGET, strategy=strategy)
     document = json.loads(plan.to_json())
     jsonschema.validate(document, SCHEMA)
-    assert document == plan.report(format="dict")
+    report = plan.report(format="dict")
+    jsonschema.validate(report, SCHEMA)
+    assert [row["name"] for row in report.pop("passes")]
+    assert document == report
     assert document["predicted_us"] == pytest.approx(sum(document["parts"].values()))
     # The same terms in another order where nothing overlaps.
     assert document["makespan_us"] <= document["predicted_us"] * (1 + 1e-12)

@@ -133,7 +133,7 @@ def _run(command: list[str], tree: Path, what: str) -> None:
 
 def play(story: Story, tree: Path) -> None:
     """Builds the tree with the story in it and checks what was added."""
-    build = tree.parent / "release"
+    build = tree / "build" / "release"
     if not (build / "build.ninja").exists():
         configure = ["cmake", "-S", str(tree), "-B", str(build), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"]
         _run([*configure, "-DHETNN_BUILD_TESTS=ON", f"-DPython_EXECUTABLE={sys.executable}"], tree, "configuring")

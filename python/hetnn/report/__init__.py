@@ -24,7 +24,12 @@ __all__ = [
     "render",
 ]
 
-_FORMATS: dict[str, Callable[[Mapping[str, Any]], Any]] = {"dict": dict, "text": as_text, "html": as_html, "svg": as_svg}
+_FORMATS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+    "dict": dict,
+    "text": as_text,
+    "html": as_html,
+    "svg": as_svg,
+}
 
 
 def render(document: str, format: str) -> Any:

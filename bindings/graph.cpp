@@ -9,10 +9,10 @@
 
 #include "bindings/arrays.h"
 #include "hetnn/base/error.h"
+#include "hetnn/ir/interpret.h"
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/ir/verify.h"
-#include "hetnn/ir/interpret.h"
 
 namespace py = pybind11;
 

@@ -6,8 +6,8 @@
 #include "hetnn/base/json_limits.h"
 #include "hetnn/compiler/compile.h"
 #include "hetnn/npu/spec.h"
-#include "hetnn/plan/partition/strategies/plan_json.h"
 #include "hetnn/plan/partition/problem/problem.h"
+#include "hetnn/plan/partition/strategies/plan_json.h"
 
 namespace py = pybind11;
 

@@ -50,11 +50,11 @@ def operators_page() -> str:
     from hetnn import _core
 
     operators = _core.operators()
-    rows = ["| operator | meaning | in torch | CPU |", "|---|---|---|---|"]
+    rows = ["| operator | meaning | in torch | kernels on the CPU |", "|---|---|---|---|"]
     for op in operators:
         torch_names = ", ".join(f"`{name.removeprefix('aten.')}`" for name, _ in op["torch"])
-        on_cpu = "yes" if op["on_cpu"] else "no"
-        rows.append(f"| [{op['name']}](#{op['name']}) | {_cell(op['doc'])} | {torch_names} | {on_cpu} |")
+        kernels = ", ".join(op["kernels"]) or "by its meaning"
+        rows.append(f"| [{op['name']}](#{op['name']}) | {_cell(op['doc'])} | {torch_names} | {kernels} |")
     sections = "\n\n".join(_operator_section(op) for op in operators)
     table = "\n".join(rows)
     return f"# Operators\n\n{NOTICE} Each comes from one file under `cpp/hetnn/ops/`.\n\n{table}\n\n{sections}\n"

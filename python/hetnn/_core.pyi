@@ -215,6 +215,10 @@ class Compilation:
         """
         The executable's bytes.
         """
+    def report(self) -> str:
+        """
+        The report as JSON text.
+        """
     def specialize(
         self,
         bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex],

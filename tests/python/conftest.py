@@ -1,4 +1,4 @@
-"""What all tests share: plans do not depend on who has calibrated this machine, and graphs are verified after passes."""
+"""What all tests share: plans that no calibration of this machine changes, graphs verified after every pass."""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ int32_t Assembler::add(program::Buffer buffer) {
 }
 
 int32_t Assembler::arena_buffer(const std::string& name, const ops::Type& type, Layout layout, const Dim& pitch) {
-  return add({.name = name, .dtype = type.dtype, .shape = type.shape, .quant = type.quant, .layout = layout, .pitch = pitch});
+  return add(
+      {.name = name, .dtype = type.dtype, .shape = type.shape, .quant = type.quant, .layout = layout, .pitch = pitch});
 }
 
 int32_t Assembler::port_buffer(const std::string& name, const ops::Type& type, program::Place place) {
@@ -26,7 +27,8 @@ int32_t Assembler::constant_buffer(const std::string& name, const ops::Type& typ
   const int64_t offset = blob(bytes);
   return add({.name = name,
               .dtype = type.dtype,
-              .shape = type.shape, .quant = type.quant,
+              .shape = type.shape,
+              .quant = type.quant,
               .place = program::Place::constant,
               .offset_bytes = offset,
               .size_bytes = static_cast<int64_t>(bytes.size()),

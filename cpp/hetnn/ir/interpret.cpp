@@ -64,8 +64,9 @@ std::vector<Tensor> interpret(const Graph& graph, std::span<const Tensor> inputs
     const std::vector<Tensor> results = ops::evaluate(node->call(), operands, bindings);
     for (size_t k = 0; k < results.size(); ++k) {
       const Value* output = node->output(k);
-      HETNN_ASSERT(results[k].dtype() == output->dtype() && results[k].shape() == hetnn::evaluate(output->shape(), bindings),
-                   describe(*node), " computed another type than it infers");
+      HETNN_ASSERT(
+          results[k].dtype() == output->dtype() && results[k].shape() == hetnn::evaluate(output->shape(), bindings),
+          describe(*node), " computed another type than it infers");
       if (observer) observer(*output, results[k]);
       if (readers[output] > 0) values[output] = results[k];
     }

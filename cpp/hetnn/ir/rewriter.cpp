@@ -111,7 +111,8 @@ void Rewriter::set_input(Node* node, size_t index, Value* to) {
 
 void Rewriter::set_attr(Node* node, std::string_view attr, Attr value) {
   auto at = node->call_.attrs.find(attr);
-  HETNN_ASSERT(at != node->call_.attrs.end() && at->second.index() == value.index(), describe(*node), " attribute ", attr);
+  HETNN_ASSERT(at != node->call_.attrs.end() && at->second.index() == value.index(), describe(*node), " attribute ",
+               attr);
   at->second = std::move(value);
   infer_again(node);
 }

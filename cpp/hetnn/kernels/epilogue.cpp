@@ -33,13 +33,13 @@ EpiloguePlan::EpiloguePlan(const KernelCall& call, const TensorView& output) {
     const bool binary = def.operands == 2;
     if (binary != (step.input >= 0)) refuse_step(step, binary ? "needs an operand" : "takes no operand");
     Resolved resolved{.function = *function,
-                  .map = block_function(*function),
-                  .input = step.input,
-                  .row_stride = 0,
-                  .row_group = 1,
-                  .col_step = 0,
-                  .c0 = step.values.empty() ? 0.0f : static_cast<float>(step.values[0]),
-                  .c1 = step.values.size() < 2 ? 0.0f : static_cast<float>(step.values[1])};
+                      .map = block_function(*function),
+                      .input = step.input,
+                      .row_stride = 0,
+                      .row_group = 1,
+                      .col_step = 0,
+                      .c0 = step.values.empty() ? 0.0f : static_cast<float>(step.values[0]),
+                      .c1 = step.values.size() < 2 ? 0.0f : static_cast<float>(step.values[1])};
     if (binary) {
       if (static_cast<size_t>(step.input) >= call.inputs.size())
         refuse_step(step, text("names an input beyond the call's ", call.inputs.size()));

@@ -1,8 +1,8 @@
 // The steps of a call made ready to run: operands resolved to strides over the output's rows and columns.
 //
 // An operand either has the shape of the output (any layout for rank >= 3 that the output has too), or is constant over
-// all but the channels ([C], [1,C,1,1]; for products of matrices the last axis), or over the pixels ([N,C,1,1]), or is a
-// single element. NaN passes through every step as in torch.
+// all but the channels ([C], [1,C,1,1]; for products of matrices the last axis), or over the pixels ([N,C,1,1]), or is
+// a single element. NaN passes through every step as in torch.
 #pragma once
 
 #include <limits>

@@ -113,16 +113,16 @@ using ChooseFunction = Params (*)(const KernelCall& call);
 /// `threads` threads. They change no result and no packed weight.
 using TuneFunction = Params (*)(const KernelCall& call, int threads);
 
-/// Where feature maps (one vector of channels a pixel) are welcome: `same` writes the layout it reads; `plain` reads and
-/// writes plain memory; `written_plain` reads either and writes plain memory.
+/// Where feature maps (one vector of channels a pixel) are welcome: `same` writes the layout it reads; `plain` reads
+/// and writes plain memory; `written_plain` reads either and writes plain memory.
 enum class LayoutWish : uint8_t { plain, written_plain, same, channels_last };
 
 /// A fast way to compute an operator. Where no variant takes a call, the operator's meaning computes it.
 struct Variant {
-  std::string_view name;           // of the kernel, in files and traces
-  std::string_view op;             // the operator; empty: those that `function` says
-  std::string_view speed;          // the class of work that its time is predicted by
-  KernelFactory create;            // throws Unsupported or InvalidModel for a call it cannot serve
+  std::string_view name;   // of the kernel, in files and traces
+  std::string_view op;     // the operator; empty: those that `function` says
+  std::string_view speed;  // the class of work that its time is predicted by
+  KernelFactory create;    // throws Unsupported or InvalidModel for a call it cannot serve
   LayoutWish layout = LayoutWish::same;
   bool takes_steps = false;
   WeightTest is_weight = nullptr;  // null: no input is packed
@@ -149,8 +149,8 @@ std::span<const Variant> all_kernels();
 /// `zero_point`.
 Params params_of(const ops::Call& call);
 
-/// The class of work of an elementwise function: `elementwise` where its bytes take the time, `transcendental` where its
-/// arithmetic does.
+/// The class of work of an elementwise function: `elementwise` where its bytes take the time, `transcendental` where
+/// its arithmetic does.
 std::string_view speed_of(std::string_view function);
 
 /// The elementwise function that `call` is, with its constants; nullopt when it is none. `input` stays -1.

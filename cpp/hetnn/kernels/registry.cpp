@@ -20,7 +20,8 @@ namespace {
 const std::vector<Variant>& variants() {
   static const std::vector<Variant> all = [] {
     std::vector<Variant> out;
-    for (const auto family : {gemm_variants, conv_variants, pool_variants, elementwise_variants, norm_variants, reduce_variants, attention_variants, move_variants, quant_variants}) {
+    for (const auto family : {gemm_variants, conv_variants, pool_variants, elementwise_variants, norm_variants,
+                              reduce_variants, attention_variants, move_variants, quant_variants}) {
       const std::span<const Variant> rows = family();
       out.insert(out.end(), rows.begin(), rows.end());
     }
@@ -64,7 +65,8 @@ std::string_view speed_of(std::string_view function) {
 std::optional<Step> function_of(const ops::Call& call) {
   // One operator with two formulas: each is a function of its own.
   std::string name(call.op->name);
-  if (const auto form = call.attrs.find("approximate"); form != call.attrs.end() && call.string("approximate") != "none")
+  if (const auto form = call.attrs.find("approximate");
+      form != call.attrs.end() && call.string("approximate") != "none")
     name += "_" + call.string("approximate");
   const std::optional<ops::Function> function = ops::function_from_name(name);
   if (!function) return std::nullopt;
@@ -117,7 +119,9 @@ Params params_of(const ops::Call& call) {
   } else if (!out.has("op")) {
     out.set("op", std::string(call.op->name));
   }
-  const auto& quant = call.output().quant ? call.output().quant : call.inputs.empty() ? std::nullopt : call.input(0).quant;
+  const auto& quant = call.output().quant   ? call.output().quant
+                      : call.inputs.empty() ? std::nullopt
+                                            : call.input(0).quant;
   if (quant) {
     out.set("scale", quant->scales[0]);
     out.set("zero_point", int64_t{quant->zero_point});

@@ -66,7 +66,9 @@ const std::vector<Dim>& Call::integers(std::string_view attr_name) const {
 const std::vector<double>& Call::reals(std::string_view attr_name) const {
   return std::get<std::vector<double>>(attr(attr_name, AttrKind::reals));
 }
-const Tensor& Call::tensor(std::string_view attr_name) const { return std::get<Tensor>(attr(attr_name, AttrKind::tensor)); }
+const Tensor& Call::tensor(std::string_view attr_name) const {
+  return std::get<Tensor>(attr(attr_name, AttrKind::tensor));
+}
 
 std::string describe(const Call& call) {
   const std::string& called = call.loc.scope.empty() ? call.name : call.loc.scope;

@@ -26,23 +26,21 @@ std::vector<Type> broadcast_inputs(const Call& call) {
     const Type& other = call.input(k);
     if (other.dtype != type.dtype) {
       fail(call, text(call.op->name, "_c1"),
-               text("its inputs must have one element type; got ", dtype_name(type.dtype), " and ",
-                    dtype_name(other.dtype), ". Cast one of them."));
+           text("its inputs must have one element type; got ", dtype_name(type.dtype), " and ", dtype_name(other.dtype),
+                ". Cast one of them."));
     }
     auto shape = broadcast(type.shape, other.shape);
     if (!shape) {
       fail(call, text(call.op->name, "_c2"),
-               text("its inputs must broadcast; got ", to_string(type.shape), " and ", to_string(other.shape),
-                    ". Check the shapes that meet here."));
+           text("its inputs must broadcast; got ", to_string(type.shape), " and ", to_string(other.shape),
+                ". Check the shapes that meet here."));
     }
     type.shape = std::move(*shape);
   }
   return {type};
 }
 
-std::vector<Type> compare_inputs(const Call& call) {
-  return {{DType::boolean, broadcast_inputs(call).front().shape}};
-}
+std::vector<Type> compare_inputs(const Call& call) { return {{DType::boolean, broadcast_inputs(call).front().shape}}; }
 
 Dim window_size(const Dim& size, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_begin, int64_t pad_end,
                 bool ceil_mode) {
@@ -63,8 +61,7 @@ std::vector<int64_t> per_axis(const Call& call, std::string_view name, size_t co
   std::vector<int64_t> out;
   for (size_t k = 0; k < count; ++k) {
     const Dim& dim = given[given.size() == 1 ? 0 : k];
-    if (!dim.is_static())
-      fail(call, "", text("attribute '", name, "' must be fixed integers; got ", to_string(given)));
+    if (!dim.is_static()) fail(call, "", text("attribute '", name, "' must be fixed integers; got ", to_string(given)));
     out.push_back(dim.value());
   }
   return out;
@@ -85,19 +82,19 @@ Dim convolution_groups(const Call& call) {
   const std::string_view op = call.op->name;
   if (x.shape.size() != 4 || w.shape.size() != 4) {
     fail(call, text(op, "_c1"),
-             text("input and weight must have rank 4; got input ", to_string(x.shape), " and weight ",
-                  to_string(w.shape), ". Check the input's rank."));
+         text("input and weight must have rank 4; got input ", to_string(x.shape), " and weight ", to_string(w.shape),
+              ". Check the input's rank."));
   }
   Dim groups = fixed_integer(call, "groups");
   if (groups.value() < 1 || !is_static(w.shape)) {
     fail(call, text(op, "_c7"),
-             text("groups must be positive and the weight's shape fixed; got groups ", groups, " and weight ",
-                  to_string(w.shape), "."));
+         text("groups must be positive and the weight's shape fixed; got groups ", groups, " and weight ",
+              to_string(w.shape), "."));
   }
   if (x.dtype != w.dtype) {
     fail(call, text(op, "_c2"),
-             text("input and weight must have one element type; got ", dtype_name(x.dtype), " and ",
-                  dtype_name(w.dtype), ". Cast one of them."));
+         text("input and weight must have one element type; got ", dtype_name(x.dtype), " and ", dtype_name(w.dtype),
+              ". Cast one of them."));
   }
   return groups;
 }
@@ -105,7 +102,7 @@ Dim convolution_groups(const Call& call) {
 void check_convolution_bias(const Call& call, const Dim& filters) {
   if (!call.has(2) || call.input(2).shape == Shape{filters}) return;
   fail(call, text(call.op->name, "_c4"),
-           text("bias must be ", to_string(Shape{filters}), "; got ", to_string(call.input(2).shape), "."));
+       text("bias must be ", to_string(Shape{filters}), "; got ", to_string(call.input(2).shape), "."));
 }
 
 std::vector<int> reduced_axes(const Call& call) {
@@ -154,7 +151,7 @@ int axis_of(const Call& call, const Dim& axis, int rank) {
   const int64_t bound = rank == 0 ? 1 : rank;
   if (given < -bound || given >= bound) {
     fail(call, "",
-             text("axis must be in [", -bound, ",", bound, ") for rank ", rank, "; got ", given, ". Check the axis."));
+         text("axis must be in [", -bound, ",", bound, ") for rank ", rank, "; got ", given, ". Check the axis."));
   }
   return static_cast<int>(given < 0 ? given + bound : given);
 }

@@ -30,9 +30,9 @@ enum class Trait : uint32_t {
 
 /// Their names, for documents and tests.
 inline constexpr std::pair<Trait, std::string_view> kTraits[] = {
-    {Trait::elementwise, "elementwise"}, {Trait::movement, "movement"},       {Trait::commutative, "commutative"},
-    {Trait::compute, "compute"},         {Trait::view, "view"},               {Trait::channelwise, "channelwise"},
-    {Trait::source, "source"},           {Trait::constant, "constant"},       {Trait::conversion, "conversion"},
+    {Trait::elementwise, "elementwise"}, {Trait::movement, "movement"}, {Trait::commutative, "commutative"},
+    {Trait::compute, "compute"},         {Trait::view, "view"},         {Trait::channelwise, "channelwise"},
+    {Trait::source, "source"},           {Trait::constant, "constant"}, {Trait::conversion, "conversion"},
     {Trait::integral, "integral"}};
 
 /// The kind of instruction by which accelerators compute an operator.

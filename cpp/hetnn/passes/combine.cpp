@@ -131,8 +131,9 @@ ir::Value* as_layer(const Match& m, Build& build) {
     coefficients.push_back(term.coefficient);
   }
   if (std::all_of(coefficients.begin(), coefficients.end(), [](double c) { return c == 1; })) coefficients.clear();
-  return build.op("nary", std::move(inputs),
-                  {{"op", std::string(of(kLayer, kFamily))}, {"coefficients", coefficients}, {"deterministic", kInOrder}});
+  return build.op(
+      "nary", std::move(inputs),
+      {{"op", std::string(of(kLayer, kFamily))}, {"coefficients", coefficients}, {"deterministic", kInOrder}});
 }
 
 bool is_f32(const Match& m) { return m.root()->output()->dtype() == DType::f32; }

@@ -36,7 +36,7 @@ std::vector<report::ReasonRow> reasons_of(const NetworkPlan& plan, const Why& wh
 report::NodeRow node_row(const NetworkPlan& plan, size_t node, int32_t device, std::vector<report::ReasonRow> reasons) {
   const ir::Node& at = *plan.nodes[node];
   return {at.name(),          std::string(at.op().name), device_name(plan, device),
-          std::move(reasons), ops::to_string(at.loc()),   at.loc().scope};
+          std::move(reasons), ops::to_string(at.loc()),  at.loc().scope};
 }
 
 report::SubgraphRow subgraph_row(const NetworkPlan& plan, size_t s, const Subgraph& values) {

@@ -133,29 +133,30 @@ class Checker {
   }
 
   void check(const Command& command, const std::string& at) const {
-    const size_t operands = static_cast<size_t>(
-        std::ranges::count_if(command.steps, [](const Step& step) { return step.operand >= 0; }));
+    const size_t operands =
+        static_cast<size_t>(std::ranges::count_if(command.steps, [](const Step& step) { return step.operand >= 0; }));
     if (operands > command.inputs.size()) wrong(at, "has more operands of steps than inputs");
     const size_t own = command.inputs.size() - operands;
     for (const int32_t id : command.inputs) {
       if (id >= 0) references_.read(id, at);
     }
     for (const int32_t id : command.outputs) references_.written(id, at);
-    ops::Call call{.op = command.op, .inputs = {}, .outputs = {}, .attrs = command.attrs, .name = command.node, .loc = {}};
+    ops::Call call{
+        .op = command.op, .inputs = {}, .outputs = {}, .attrs = command.attrs, .name = command.node, .loc = {}};
     for (size_t k = 0; k < own; ++k) call.inputs.push_back({type(command.inputs[k]), nullptr});
     const std::vector<ops::Type> made = inferred(call, at);
     if (made.size() != command.outputs.size())
       wrong(at, text("has ", command.outputs.size(), " outputs; ", command.op->name, " writes ", made.size()));
     for (size_t k = 0; k < made.size(); ++k) {
       const ops::Type& written = *type(command.outputs[k]);
-      if (made[k] != written)
-        wrong(at, text("writes ", to_string(made[k]), " into a buffer of ", to_string(written)));
+      if (made[k] != written) wrong(at, text("writes ", to_string(made[k]), " into a buffer of ", to_string(written)));
     }
     size_t next = own;
     for (const Step& step : command.steps) {
       if (step.operand >= 0 && static_cast<size_t>(step.operand) != next++)
         wrong(at, "has a step whose operand is not the next of its inputs");
-      ops::Call follower{.op = step.op, .inputs = {}, .outputs = {}, .attrs = step.attrs, .name = command.node, .loc = {}};
+      ops::Call follower{
+          .op = step.op, .inputs = {}, .outputs = {}, .attrs = step.attrs, .name = command.node, .loc = {}};
       follower.inputs.push_back({made.data(), nullptr});
       if (step.operand >= 0) {
         const ops::Type* operand = type(command.inputs[static_cast<size_t>(step.operand)]);

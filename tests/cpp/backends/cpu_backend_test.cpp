@@ -30,8 +30,7 @@ std::vector<program::Command> commands_of(const std::string& source, const EmitO
                        }});
   Assembler assembler;
   for (const ir::Value* input : graph.inputs())
-    assembler.set_boundary(input->name(),
-                           assembler.port_buffer(input->name(), input->type(), program::Place::input));
+    assembler.set_boundary(input->name(), assembler.port_buffer(input->name(), input->type(), program::Place::input));
   for (const ir::Value* output : graph.outputs())
     assembler.set_boundary(output->name(),
                            assembler.port_buffer(output->name(), output->type(), program::Place::output));
@@ -88,9 +87,12 @@ TEST(Commands, WhatFollowsBecomesStepsOfOneLaunch) {
 }
 
 TEST(Backends, AKindThatIsNotThereIsNamedWithThoseThatAre) {
-  EXPECT_THAT([] { make_backend({"x", "tpu", ""}); },
-              testing::ThrowsMessage<InvalidModel>(
-                  testing::AllOf(testing::HasSubstr("device 'x' is of kind 'tpu'"), testing::HasSubstr("cpu"))));
+  EXPECT_THAT(
+      [] {
+        make_backend({"x", "tpu", ""});
+      },
+      testing::ThrowsMessage<InvalidModel>(
+          testing::AllOf(testing::HasSubstr("device 'x' is of kind 'tpu'"), testing::HasSubstr("cpu"))));
 }
 
 }  // namespace

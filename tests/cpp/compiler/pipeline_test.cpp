@@ -37,9 +37,7 @@ TargetSpec both() {
                       npu::spec_to_json(npu::systolic_spec(8, 8)) + "}]}");
 }
 
-ir::Graph model() {
-  return ir::parse(kModel);
-}
+ir::Graph model() { return ir::parse(kModel); }
 
 CompileOptions take_all() {
   CompileOptions options;

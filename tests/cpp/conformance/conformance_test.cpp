@@ -13,7 +13,6 @@
 #include "hetnn/base/error.h"
 #include "hetnn/compiler/compile.h"
 #include "hetnn/ir/interpret.h"
-#include "hetnn/ir/interpret.h"
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/npu/spec.h"

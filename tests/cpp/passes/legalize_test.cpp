@@ -84,7 +84,6 @@ std::string net(const std::string& middle) {
 
 class Legalize : public testing::Test {
  protected:
-
   // Legalizes and checks the result against the original.
   ir::Graph legal(const std::string& source, const Oracle& oracle, const LegalizeOptions& options = {},
                   double tolerance = 1e-6) {

@@ -102,7 +102,8 @@ TEST(Executors, RefuseCodeOfAnotherVersion) {
         [&] {
           load_executor({p, p.subprograms[0], "sub"});
         },
-        testing::ThrowsMessage<InvalidModel>(testing::HasSubstr(text("sub: its code for '", kind, "' is of version 99; this version of hetnn reads ", version))));
+        testing::ThrowsMessage<InvalidModel>(testing::HasSubstr(
+            text("sub: its code for '", kind, "' is of version 99; this version of hetnn reads ", version))));
   }
 }
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "hetnn/backends/cpu/launches.h"
 #include "hetnn/backends/cpu/emit.h"
+#include "hetnn/backends/cpu/launches.h"
 #include "hetnn/backends/cpu/roofline.h"
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/kernel.h"
@@ -51,9 +51,9 @@ class CpuBackend final : public Backend {
       return cpu::can_follow(launch, follower, hints);
     };
     const std::vector<report::FusionRow> fused = passes::fuse(subgraph, {.enabled = options.fusion,
-                                                                       .can_follow = can_follow,
-                                                                       .combines = true,
-                                                                       .deterministic = options.deterministic});
+                                                                         .can_follow = can_follow,
+                                                                         .combines = true,
+                                                                         .deterministic = options.deterministic});
     fusions.insert(fusions.end(), fused.begin(), fused.end());
     program::Subprogram out;
     out.code = program::write_cpu_code({cpu::emit(subgraph, assembler, {.tune_threads = options.tune_threads})});

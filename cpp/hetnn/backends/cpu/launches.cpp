@@ -85,7 +85,8 @@ ConcreteLaunch::ConcreteLaunch(const Launch& launch, const Layouts& layouts, con
 const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindings) {
   const kernels::Variant* variant = kernels::variant_of(node.call());
   if (!variant) return nullptr;
-  Launch alone{.anchor = &node, .inputs = {node.inputs().begin(), node.inputs().end()},
+  Launch alone{.anchor = &node,
+               .inputs = {node.inputs().begin(), node.inputs().end()},
                .outputs = {node.outputs().begin(), node.outputs().end()}};
   try {
     ConcreteLaunch concrete(alone, {}, bindings);

@@ -84,7 +84,7 @@ Place Generator::bias_of(const ir::Node& node) {
 
 Place Generator::product_factors(const ir::Node& node, int64_t count) {
   const ops::Quant &x = *node.input(0)->type().quant, &w = *node.input(1)->type().quant,
-                  &y = *node.output()->type().quant;
+                   &y = *node.output()->type().quant;
   std::vector<double> reals(static_cast<size_t>(count));
   for (size_t k = 0; k < reals.size(); ++k)
     reals[k] = x.scales[0] * w.scales[w.scales.size() == 1 ? 0 : k] / y.scales[0];

@@ -3,8 +3,8 @@
 
 #include "hetnn/backends/npu/generate.h"
 #include "hetnn/base/error.h"
-#include "hetnn/ops/nest.h"
 #include "hetnn/ops/infer.h"
+#include "hetnn/ops/nest.h"
 
 namespace hetnn::backends::npu {
 

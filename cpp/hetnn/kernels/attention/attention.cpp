@@ -218,7 +218,11 @@ std::unique_ptr<Kernel> make_attention(const KernelCall& call) { return std::mak
 
 std::span<const Variant> attention_variants() {
   static constexpr Variant kVariants[] = {
-      {.name = "attention", .op = "scaled_dot_product_attention", .speed = "attention", .create = make_attention, .layout = LayoutWish::plain},
+      {.name = "attention",
+       .op = "scaled_dot_product_attention",
+       .speed = "attention",
+       .create = make_attention,
+       .layout = LayoutWish::plain},
   };
   return kVariants;
 }

@@ -58,9 +58,8 @@ void ElementwiseBuilder::add_step(const std::string& op, const std::vector<doubl
 void ElementwiseBuilder::add_steps() {
   for (const Step& step : call_.steps) {
     if (step.input >= static_cast<int>(call_.inputs.size()))
-      throw InvalidModel(text(what_, ": step '", step.function,
-                              "' names an input beyond the call's ", call_.inputs.size(),
-                              ". Append its operand to the inputs."));
+      throw InvalidModel(text(what_, ": step '", step.function, "' names an input beyond the call's ",
+                              call_.inputs.size(), ". Append its operand to the inputs."));
     const int operand = step.input < 0 ? -1 : add_channel_operand(step.input, step.function == "prelu");
     add_step(step.function, step.values, operand);
   }

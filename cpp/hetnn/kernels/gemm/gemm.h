@@ -7,7 +7,7 @@
 // operand
 //          counts as a row (a) or a column (b). output [..., M, N] plain.
 //          params transpose_a (0), transpose_b (0): the operand's last two axes are stored the other way round;
-//         
+//
 // f32; f64 and integers run in matmul through plain loops.
 #pragma once
 

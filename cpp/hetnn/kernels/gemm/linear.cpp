@@ -93,8 +93,20 @@ std::vector<std::byte> pack_linear(const KernelCall& call, int input, std::span<
 
 std::span<const Variant> gemm_variants() {
   static constexpr Variant kVariants[] = {
-      {.name = "linear", .op = "linear", .speed = "product", .create = make_linear, .layout = LayoutWish::plain, .takes_steps = true, .is_weight = is_linear_weight, .pack = pack_linear},
-      {.name = "matmul", .op = "matmul", .speed = "product", .create = make_matmul, .layout = LayoutWish::plain, .takes_steps = true},
+      {.name = "linear",
+       .op = "linear",
+       .speed = "product",
+       .create = make_linear,
+       .layout = LayoutWish::plain,
+       .takes_steps = true,
+       .is_weight = is_linear_weight,
+       .pack = pack_linear},
+      {.name = "matmul",
+       .op = "matmul",
+       .speed = "product",
+       .create = make_matmul,
+       .layout = LayoutWish::plain,
+       .takes_steps = true},
   };
   return kVariants;
 }

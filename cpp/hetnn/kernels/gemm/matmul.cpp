@@ -219,8 +219,7 @@ std::unique_ptr<Kernel> make_matmul(const KernelCall& call) {
   const DType dtype = call.inputs[0].dtype;
   if (dtype == DType::f32) return std::make_unique<Matmul>(call, std::move(g));
   if (!call.steps.empty())
-    throw Unsupported(
-        text("matmul: steps need f32; got ", dtype_name(dtype), ". Keep them as calls of their own."));
+    throw Unsupported(text("matmul: steps need f32; got ", dtype_name(dtype), ". Keep them as calls of their own."));
   switch (dtype) {
     case DType::f64:
       return std::make_unique<PlainMatmul<double>>(std::move(g));

@@ -283,8 +283,16 @@ std::unique_ptr<Kernel> make_pixel_unshuffle(const KernelCall& call) { return sh
 std::span<const Variant> move_variants() {
   static constexpr Variant kVariants[] = {
       {.name = "copy", .op = "identity", .speed = "move", .create = make_copy},
-      {.name = "reshape", .op = "reshape", .speed = "move", .create = make_reshape, .layout = LayoutWish::written_plain},
-      {.name = "transpose", .op = "permute", .speed = "move", .create = make_transpose, .layout = LayoutWish::written_plain},
+      {.name = "reshape",
+       .op = "reshape",
+       .speed = "move",
+       .create = make_reshape,
+       .layout = LayoutWish::written_plain},
+      {.name = "transpose",
+       .op = "permute",
+       .speed = "move",
+       .create = make_transpose,
+       .layout = LayoutWish::written_plain},
       {.name = "concat", .op = "concat", .speed = "move", .create = make_concat},
       {.name = "slice", .op = "slice", .speed = "move", .create = make_slice},
       {.name = "pad", .op = "pad", .speed = "move", .create = make_pad},

@@ -334,8 +334,18 @@ std::unique_ptr<Kernel> make_scale_shift(const KernelCall& call) {
 
 std::span<const Variant> norm_variants() {
   static constexpr Variant kVariants[] = {
-      {.name = "layer_norm", .op = "layer_norm", .speed = "norm", .create = make_layer_norm, .layout = LayoutWish::plain, .takes_steps = true},
-      {.name = "rms_norm", .op = "rms_norm", .speed = "norm", .create = make_rms_norm, .layout = LayoutWish::plain, .takes_steps = true},
+      {.name = "layer_norm",
+       .op = "layer_norm",
+       .speed = "norm",
+       .create = make_layer_norm,
+       .layout = LayoutWish::plain,
+       .takes_steps = true},
+      {.name = "rms_norm",
+       .op = "rms_norm",
+       .speed = "norm",
+       .create = make_rms_norm,
+       .layout = LayoutWish::plain,
+       .takes_steps = true},
       {.name = "group_norm", .op = "group_norm", .speed = "norm", .create = make_group_norm},
       {.name = "instance_norm", .op = "instance_norm", .speed = "norm", .create = make_instance_norm},
       {.name = "softmax", .op = "softmax", .speed = "norm", .create = make_softmax},

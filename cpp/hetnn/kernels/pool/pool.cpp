@@ -201,10 +201,30 @@ std::unique_ptr<Kernel> make_adaptive_max_pool2d(const KernelCall& call) {
 
 std::span<const Variant> pool_variants() {
   static constexpr Variant kVariants[] = {
-      {.name = "max_pool2d", .op = "max_pool2d", .speed = "pool", .create = make_max_pool2d, .layout = LayoutWish::channels_last, .takes_steps = true},
-      {.name = "avg_pool2d", .op = "avg_pool2d", .speed = "pool", .create = make_avg_pool2d, .layout = LayoutWish::channels_last, .takes_steps = true},
-      {.name = "adaptive_avg_pool2d", .op = "adaptive_avg_pool2d", .speed = "pool", .create = make_adaptive_avg_pool2d, .layout = LayoutWish::channels_last, .takes_steps = true},
-      {.name = "adaptive_max_pool2d", .op = "adaptive_max_pool2d", .speed = "pool", .create = make_adaptive_max_pool2d, .layout = LayoutWish::channels_last, .takes_steps = true},
+      {.name = "max_pool2d",
+       .op = "max_pool2d",
+       .speed = "pool",
+       .create = make_max_pool2d,
+       .layout = LayoutWish::channels_last,
+       .takes_steps = true},
+      {.name = "avg_pool2d",
+       .op = "avg_pool2d",
+       .speed = "pool",
+       .create = make_avg_pool2d,
+       .layout = LayoutWish::channels_last,
+       .takes_steps = true},
+      {.name = "adaptive_avg_pool2d",
+       .op = "adaptive_avg_pool2d",
+       .speed = "pool",
+       .create = make_adaptive_avg_pool2d,
+       .layout = LayoutWish::channels_last,
+       .takes_steps = true},
+      {.name = "adaptive_max_pool2d",
+       .op = "adaptive_max_pool2d",
+       .speed = "pool",
+       .create = make_adaptive_max_pool2d,
+       .layout = LayoutWish::channels_last,
+       .takes_steps = true},
   };
   return kVariants;
 }

@@ -20,7 +20,8 @@ namespace {
 enum class ReduceOp { sum, mean, max, min, prod, any, all, argmax, argmin };
 
 std::optional<ReduceOp> reduce_op_from_name(std::string_view name) {
-  static constexpr std::string_view kNames[] = {"sum", "mean", "reduce_max", "reduce_min", "prod", "any", "all", "argmax", "argmin"};
+  static constexpr std::string_view kNames[] = {"sum", "mean", "reduce_max", "reduce_min", "prod",
+                                                "any", "all",  "argmax",     "argmin"};
   const auto* at = std::find(std::begin(kNames), std::end(kNames), name);
   if (at == std::end(kNames)) return std::nullopt;
   return static_cast<ReduceOp>(at - std::begin(kNames));

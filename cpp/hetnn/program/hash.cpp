@@ -1,6 +1,7 @@
 // A fast 64-bit hash of bytes.
 #include "hetnn/program/hash.h"
 
+#include <cstdio>
 #include <cstring>
 
 namespace hetnn::program {
@@ -40,6 +41,12 @@ uint64_t hash_bytes(std::span<const std::byte> bytes) {
   block(tail);
   uint64_t out = bytes.size();
   for (size_t k = 0; k < 4; ++k) out = fold(out ^ lanes[k], kLanes[k]) + lanes[k];
+  return out;
+}
+
+std::string content_hash(std::span<const std::byte> bytes) {
+  char out[17];
+  std::snprintf(out, sizeof out, "%016llx", static_cast<unsigned long long>(hash_bytes(bytes)));
   return out;
 }
 

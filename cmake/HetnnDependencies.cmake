@@ -49,3 +49,9 @@ if(NOT TARGET hwy::hwy)
     endif()
   endif()
 endif()
+
+# Only the floor `store` links SQLite, and always the one copy that the process has: two would drop each other's locks.
+find_package(SQLite3 3.35 QUIET)
+if(NOT TARGET SQLite::SQLite3)
+  message(FATAL_ERROR "SQLite 3.35 or newer was not found. Install libsqlite3-dev (Debian and Ubuntu: 'make setup').")
+endif()

@@ -76,7 +76,7 @@ std::string metadata_hash(const Metadata& metadata) {
     const std::string value = row.convert.write(metadata).get<std::string>();
     all += text(row.name, ":", value.size(), ":") + value;
   }
-  return sha256(std::as_bytes(std::span(all)));
+  return content_hash(std::as_bytes(std::span(all)));
 }
 
 // The only header there is for this metadata: the data begins at a multiple of the alignment.
@@ -91,15 +91,15 @@ std::vector<std::byte> assemble(Metadata metadata, int64_t weights_bytes, int64_
                                 const std::function<void(std::byte* weights, std::byte* code)>& fill) {
   // The data is hashed where it will stand, so the header is written twice: hashes are all of one length.
   metadata.weights_sum = quick_sum({});
-  metadata.weights_hash = metadata.code_hash = metadata.metadata_hash = sha256({});
+  metadata.weights_hash = metadata.code_hash = metadata.metadata_hash = content_hash({});
   const uint64_t length = header_text(metadata, weights_bytes, code_bytes).size();
   std::vector<std::byte> out(kLengthBytes + length + static_cast<size_t>(weights_bytes + code_bytes));
   const std::span data = std::span(out).subspan(kLengthBytes + length);
   const std::span weights = data.first(static_cast<size_t>(weights_bytes)), code = data.subspan(weights.size());
   fill(weights.data(), code.data());
   metadata.weights_sum = quick_sum(weights);
-  metadata.weights_hash = sha256(weights);
-  metadata.code_hash = sha256(code);
+  metadata.weights_hash = content_hash(weights);
+  metadata.code_hash = content_hash(code);
   metadata.metadata_hash = metadata_hash(metadata);
   std::memcpy(out.data(), &length, kLengthBytes);
   std::memcpy(out.data() + kLengthBytes, header_text(metadata, weights_bytes, code_bytes).data(), length);
@@ -182,7 +182,7 @@ Program unpack(const Blob& image, const std::string& called, const Weights& befo
   Parts parts = take_apart(image.bytes, called);
   const Metadata& metadata = parts.metadata;
   check_hash(metadata.metadata_hash, metadata_hash(metadata), "metadata_hash", called);
-  check_hash(metadata.code_hash, sha256(parts.code), "code_hash", called);
+  check_hash(metadata.code_hash, content_hash(parts.code), "code_hash", called);
   check_hash(metadata.weights_sum, quick_sum(parts.weights), "weights_sum", called);
   const std::string expected = std::to_string(aligned(before.size_bytes()));
   if (metadata.weights_begin != expected) {
@@ -202,7 +202,7 @@ Program unpack(const Blob& image, const std::string& called, const Weights& befo
 
 void verify_weights(const Blob& image, const std::string& called) {
   const Parts parts = take_apart(image.bytes, called);
-  check_hash(parts.metadata.weights_hash, sha256(parts.weights), "weights_hash", called);
+  check_hash(parts.metadata.weights_hash, content_hash(parts.weights), "weights_hash", called);
 }
 
 }  // namespace hetnn::program

@@ -1,6 +1,8 @@
 // SHA-256 by OpenSSL's code; the fast sum here.
 #include "hetnn/program/hash.h"
 
+// The functions of one algorithm: those that serve all of them would link all of OpenSSL.
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>
 
 #include <algorithm>
@@ -59,9 +61,12 @@ uint64_t sum_of(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-std::string sha256(std::span<const std::byte> bytes) {
+std::string content_hash(std::span<const std::byte> bytes) {
+  SHA256_CTX state;
+  SHA256_Init(&state);
+  SHA256_Update(&state, bytes.data(), bytes.size());
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
-  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest.data());
+  SHA256_Final(digest.data(), &state);
   std::string out;
   for (const unsigned char each : digest) {
     for (const int half : {each >> 4, each & 15}) out += "0123456789abcdef"[half];

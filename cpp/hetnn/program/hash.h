@@ -1,16 +1,14 @@
 // Digests of bytes: SHA-256, which names content, and a fast sum that only finds accidents.
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 
 namespace hetnn::program {
 
-/// SHA-256 (FIPS 180-4) as 64 hexadecimal digits.
-std::string sha256(std::span<const std::byte> bytes);
+/// The name of these bytes among all others: SHA-256 (FIPS 180-4) as 64 hexadecimal digits.
+std::string content_hash(std::span<const std::byte> bytes);
 
 /// 16 hexadecimal digits that follow from every byte and the length, the same on every machine of little-endian order;
 /// as fast as memory. Computed by the threads that are idle.

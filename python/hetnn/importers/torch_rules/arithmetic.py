@@ -159,12 +159,3 @@ def _var(call: Call) -> Any:
 @rule("var_mean.correction", "var_mean.dim", "var_mean.default")
 def _var_mean(call: Call) -> list[Any]:
     return list(_moments(call))
-
-
-@rule("linalg_vector_norm.default")
-def _vector_norm(call: Call) -> Any:
-    if call["ord"] != 2:
-        raise Unsupported(f"a vector norm of order {call['ord']}")
-    axes = call["dim"] or []
-    square = call.create("mul", [call["self"], call["self"]])
-    return call.create("sqrt", [call.create("sum", [square], axes=axes, keepdim=bool(call["keepdim"]))])

@@ -81,6 +81,10 @@ class Call(Building):
         """Whether anything reads that one of several outputs."""
         return any(user.args[1] == index for user in self._node.users)
 
+    def tensors(self) -> list[Any]:
+        """The arguments, numbers as tensors of the result's type."""
+        return [x if hasattr(x, "dtype") else self.constant(x, self.dtype()) for x in self.args.values()]
+
     def filled(self, value: Any) -> Any:
         """A tensor of the result's type and shape that holds one value."""
         shape = self.shape()

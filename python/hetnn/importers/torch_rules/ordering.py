@@ -117,3 +117,31 @@ def _bucketize(call: Call) -> Any:
         call["boundaries"],
         values if hasattr(values, "dtype") else call.constant(values, call["boundaries"].dtype),
     )
+
+
+@rule("histc.default")
+def _histc(call: Call) -> Any:
+    """Counts of equal bins; what is outside falls into one more, which is cut off."""
+    x, bins = call["self"], call["bins"]
+    count = sizes.product(x.shape)
+    flat = call.reshape(x, [count])
+    if count == 0:
+        return call.filled(0)
+    if call["min"] == call["max"]:
+        low, high = (call.create(op, [flat], axes=[]) for op in ("reduce_min", "reduce_max"))
+        if call["min"] != 0:
+            low, high = call.constant(call["min"], x.dtype), call.constant(call["max"], x.dtype)
+        one, same = call.constant(1, x.dtype), call.create("eq", [low, high])
+        low = call.create("where", [same, call.create("sub", [low, one]), low])
+        high = call.create("where", [same, call.create("add", [high, one]), high])
+    else:
+        low, high = call.constant(call["min"], x.dtype), call.constant(call["max"], x.dtype)
+    share = call.create("div", [call.create("sub", [flat, low]), call.create("sub", [high, low])])
+    place = call.cast(call.create("mul", [share, call.constant(bins, x.dtype)]), "i64")
+    place = call.create("minimum", [place, call.constant(bins - 1, "i64")])
+    inside = call.create("logical_and", [call.create("ge", [flat, low]), call.create("le", [flat, high])])
+    place = call.create("where", [inside, place, call.constant(bins, "i64")])
+    zeros = call.create("expand", [call.constant(0, x.dtype)], shape=[bins + 1])
+    ones = call.create("expand", [call.constant(1, x.dtype)], shape=[count])
+    counts = call.create("scatter_elements", [zeros, place, ones], axis=0, reduce="add")
+    return call.create("slice", [counts], axis=0, start=0, end=bins)

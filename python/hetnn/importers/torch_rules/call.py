@@ -82,8 +82,10 @@ class Call(Building):
         return any(user.args[1] == index for user in self._node.users)
 
     def tensors(self) -> list[Any]:
-        """The arguments, numbers as tensors of the result's type."""
-        return [x if hasattr(x, "dtype") else self.constant(x, self.dtype()) for x in self.args.values()]
+        """The arguments, numbers as tensors of the last tensor's type."""
+        given = list(self.args.values())
+        dtype = [x.dtype for x in given if hasattr(x, "dtype")][-1]
+        return [x if hasattr(x, "dtype") else self.constant(x, dtype) for x in given]
 
     def filled(self, value: Any) -> Any:
         """A tensor of the result's type and shape that holds one value."""

@@ -24,7 +24,11 @@ from hetnn.importers.torch_rules import DTYPES, Call
 _VANISH = {
     "aten._assert_tensor_metadata.default",
     "aten._assert_scalar.default",
+    "aten._assert_async.default",
     "aten._assert_async.msg",
+    "aten._functional_assert_async.msg",
+    "aten._functional_assert_scalar.default",
+    "aten._linalg_check_errors.default",
     "aten.sym_constrain_range_for_size.default",
     "aten.sym_constrain_range.default",
 }
@@ -127,6 +131,8 @@ class _Importer:
             spec = kinds[node.name]
             if spec.kind == InputKind.USER_INPUT:
                 self._lift_user_input(node)
+            elif spec.kind == InputKind.TOKEN:
+                self._values[node] = None  # keeps effects in order, of which none remains
             elif spec.kind == InputKind.BUFFER and spec.target in mutated:
                 self._lift_state(node, spec)
             else:
@@ -172,6 +178,9 @@ class _Importer:
 
     def _convert(self, node: torch.fx.Node) -> None:
         target = str(node.target)
+        if node.target is torch.ops.higher_order.with_effects and str(node.args[1]) in _VANISH:
+            self._values[node] = (None,) * len(node.meta["val"])
+            return
         picks = node.target is operator.getitem
         counts = isinstance(node.meta.get("val"), (torch.SymInt, torch.SymBool, torch.SymFloat, int, float))
         if not (picks or counts or target in _VANISH or TORCH.knows(target)):
@@ -260,6 +269,8 @@ class _Importer:
         names: list[str] = []
         specs = self._program.graph_signature.output_specs
         for spec, value in zip(specs, output_node.args[0], strict=True):
+            if spec.kind == OutputKind.TOKEN:
+                continue
             if spec.kind == OutputKind.BUFFER_MUTATION:
                 name = f"{spec.target}.next"
                 self.builder.output(self._values[value], name)

@@ -7,6 +7,7 @@ from typing import Any
 
 from hetnn.errors import Unsupported
 from hetnn.importers import sizes
+from hetnn.importers.registry import TORCH
 from hetnn.importers.torch_rules.call import Call, rule
 
 
@@ -97,6 +98,20 @@ def _extreme_number(call: Call) -> Any:
     a, b = (x if list(x.shape) == shape else call.create("expand", [x], shape=shape) for x in (a, b))
     out = call.create("where", [call.create("ne", [b, b]), a, out])
     return call.create("where", [call.create("ne", [a, a]), b, out])
+
+
+@TORCH.rule("aten.hypot.default", "prims.hypot.default")
+def _hypot(call: Call) -> Any:
+    """By the ratio of the two, so that no square overflows."""
+    a, b = (call.create("abs", [x]) for x in call.promote(list(call.args.values())))
+    high, low = call.create("maximum", [a, b]), call.create("minimum", [a, b])
+    ratio = call.create("div", [low, high])
+    square = call.create("add", [call.create("mul", [ratio, ratio]), call.constant(1, high.dtype)])
+    out = call.create("mul", [high, call.create("sqrt", [square])])
+    # 0 and inf have no ratio.
+    zero = call.create("eq", [high, call.constant(0, high.dtype)])
+    far = call.create("eq", [high, call.constant(math.inf, high.dtype)])
+    return call.create("where", [call.create("logical_or", [zero, far]), high, out])
 
 
 @rule("div.Tensor_mode", "div.Scalar_mode")

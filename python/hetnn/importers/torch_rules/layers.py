@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from hetnn.errors import Unsupported
 from hetnn.importers import sizes
 from hetnn.importers.torch_rules.call import Call, rule
+from hetnn.importers.torch_rules.indexing import fixed
 
 
 @rule("addmm.default")
@@ -191,6 +195,36 @@ def _adaptive_avg_pool(call: Call) -> Any:
     area = sizes.multiply(grid[1], grid[2])
     columns = call.reshape(rows, [n, c, d, area])
     return call.reshape(call.create("adaptive_avg_pool2d", [columns], output_size=[grid[0], area]), size)
+
+
+@rule(
+    "adaptive_max_pool1d.default",
+    "adaptive_max_pool2d.default",
+    "adaptive_max_pool3d.default",
+)
+def _adaptive_max_pool(call: Call) -> list[Any]:
+    """Window i of n over a size s spans [floor(i s / n), ceil((i + 1) s / n)); shorter ones repeat their last index."""
+    axes = int(str(call._node.target).split("pool")[1][0])
+    x, _ = _batched(call, axes)
+    size = fixed(x.shape[2:], "adaptive pooling of an image")
+    grid = fixed(call.shape()[-axes:], "adaptive pooling to a grid")
+    flat, widths = np.zeros((), np.int64), []
+    for axis, (s, n) in enumerate(zip(size, grid, strict=True)):
+        begin, end = np.arange(n) * s // n, -(-(np.arange(n) + 1) * s // n)
+        widths.append(int((end - begin).max()))
+        taps = np.minimum(begin[:, None] + np.arange(widths[-1]), end[:, None] - 1)
+        # Axes n, k of each axis of the image, one behind the other.
+        flat = flat[..., None, None] * s + taps.reshape([1] * (2 * axis) + list(taps.shape))
+    order = [*range(0, 2 * axes, 2), *range(1, 2 * axes, 2)]
+    taps = np.ascontiguousarray(flat.transpose(order)).reshape([*grid, math.prod(widths)])
+    plane = call.reshape(x, [x.shape[0], x.shape[1], math.prod(size)])
+    windows = call.create("gather", [plane, call.constant(taps, "i64")], axis=2)
+    values = call.reshape(call.create("reduce_max", [windows], axes=[-1]), call.shape(0)) if call.reads(0) else None
+    if not call.reads(1):
+        return [values, None]
+    best = call.create("argmax", [windows], axis=-1, keepdim=True)
+    table = call.create("expand", [call.constant(taps, "i64")], shape=list(windows.shape))
+    return [values, call.reshape(call.create("gather_elements", [table, best], axis=-1), call.shape(1))]
 
 
 def _convolved(call: Call, x: Any, weight: Any, bias: Any, window: dict[str, Any], transposed: bool) -> Any:

@@ -98,8 +98,8 @@ class Call(Building):
         inputs: dict[str, Any] = {}
         attrs: dict[str, Any] = {}
         kinds = row.attr_kinds
-        fixed = [entry.split("=") for entry in row.arguments if "=" in entry]
-        attrs.update((name, value) for name, value in fixed)
+        for name, text in (entry.split("=") for entry in row.arguments if "=" in entry):
+            attrs[name] = text == "true" if kinds[name] == "bool" else text
         places = [entry for entry in row.arguments if "=" not in entry]
         for place, name in zip(self.names, places, strict=False):
             value = self.args[place]

@@ -63,7 +63,7 @@ def _index_select(call: Call) -> Any:
     if not x.shape:
         return x
     index = call.reshape(index, [1]) if not index.shape else index
-    return call.create("gather", [x, index], axis=call["dim"])
+    return call.create("gather", [x, index], axis=call["dim"], from_end=False)
 
 
 @rule("index.Tensor", "_unsafe_index.Tensor")

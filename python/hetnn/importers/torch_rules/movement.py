@@ -136,7 +136,6 @@ def _padded(call: Call, pad: Any, mode: str, value: Any) -> Any:
     before, after = [0] * rank, [0] * rank
     for k in range(len(pad) // 2):
         before[rank - 1 - k], after[rank - 1 - k] = pad[2 * k], pad[2 * k + 1]
-    value = call.args.get("value") or 0
     return call.create("pad", [call["self"]], padding=before + after, mode=mode, value=float(value))
 
 
@@ -145,9 +144,7 @@ def _pad(call: Call) -> Any:
     return _padded(call, call["pad"], call.args.get("mode") or "constant", call.args.get("value") or 0)
 
 
-@rule(
-    *(f"{kind}_pad{n}d.default" for kind in ("reflection", "replication") for n in (1, 2, 3)),
-)
+@rule(*(f"{kind}_pad{n}d.default" for kind in ("reflection", "replication") for n in (1, 2, 3)))
 def _border(call: Call) -> Any:
     return _padded(call, call["padding"], "reflect" if "reflection" in str(call._node.target) else "replicate", 0)
 

@@ -25,6 +25,14 @@ hetnn_dependency(nlohmann_json nlohmann_json::nlohmann_json 3.10
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
+# The static library where there is one: of it the linker takes SHA-256 alone.
+set(OPENSSL_USE_STATIC_LIBS ON)
+find_package(OpenSSL 1.1 QUIET COMPONENTS Crypto)
+if(NOT TARGET OpenSSL::Crypto)
+  unset(OPENSSL_USE_STATIC_LIBS)
+  find_package(OpenSSL 1.1 REQUIRED COMPONENTS Crypto)
+endif()
+
 # Debian ships Highway with a pkg-config file only, so look for its header and library before fetching.
 find_package(hwy QUIET)
 if(NOT TARGET hwy::hwy)

@@ -45,7 +45,7 @@ def _in_folder(*folders: str) -> Callable[[Path], bool]:
 
 
 # The headers that speak of JSON, for files named *_json.cpp.
-_JSON_HEADERS = {Path("cpp/hetnn/base/json_fields.h"), Path("cpp/hetnn/base/json_reader.h")}
+_JSON_HEADERS = {Path("cpp/hetnn/base/json_fields.h")}
 
 
 def _json_file(path: Path) -> bool:
@@ -161,8 +161,9 @@ def check_tests(root: Path, floors: Iterable[str]) -> Iterator[str]:
 def check(root: Path) -> list[str]:
     """Every problem below `root`, in the order of paths."""
     floors = read_floors((root / "CMakeLists.txt").read_text(encoding="utf-8"))
-    all_ops = root / "cpp/hetnn/ops/all_ops.inc"
-    ops = set(re.findall(r"^HETNN_OP\((\w+)\)", all_ops.read_text(), re.MULTILINE)) if all_ops.exists() else set()
+    lists = [root / "cpp/hetnn/ops" / name for name in ("all_ops.inc", "elementwise/formulas.inc")]
+    rows = "".join(file.read_text(encoding="utf-8") for file in lists if file.exists())
+    ops = set(re.findall(r"^HETNN_(?:OP|FUNCTION)\((\w+)[,)]", rows, re.MULTILINE))
     problems = list(check_tests(root, floors))
     for folder in FOLDERS:
         for file in sorted((root / folder).rglob("*")):

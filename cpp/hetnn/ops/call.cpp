@@ -128,6 +128,10 @@ std::vector<Type> infer_types(const Call& call) {
   std::vector<Type> types = call.op->infer(call);
   const bool stated = call.attrs.contains(kQuantScale);
   for (Type& type : types) {
+    for (const Dim& size : type.shape) {
+      if (size.is_static() && size.value() < 0)
+        fail(call, "size", text("the result would be ", to_string(type.shape), "; sizes must be 0 or more."));
+    }
     type.quant.reset();  // a copy of an input's type says nothing of the result's scale
     if (!is_integer(type.dtype)) continue;
     if (stated) {

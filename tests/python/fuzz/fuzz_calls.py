@@ -121,7 +121,7 @@ def random_call(rng: random.Random, op: dict[str, Any]) -> tuple[list[tuple[str,
     return types, attrs
 
 
-def random_array(rng: np.random.Generator, dtype: str, shape: list[int]) -> np.ndarray:
+def random_array(rng: np.random.Generator, dtype: str, shape: list[int], infinities: bool) -> np.ndarray:
     """Values with the type's edges among them; small ones half of the time, so that indices often fit."""
     kind = np.dtype(NUMPY[dtype])
     if kind == np.bool_:
@@ -133,7 +133,7 @@ def random_array(rng: np.random.Generator, dtype: str, shape: list[int]) -> np.n
     else:
         values = rng.standard_normal(shape).astype(kind)
         # The greatest values are left out: sums of them overflow in one order and not in another.
-        edges = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, np.finfo(kind).tiny / 2, 100], kind)
+        edges = np.array([0.0, -0.0, np.finfo(kind).tiny / 2, 100, *([np.inf, -np.inf, np.nan] * infinities)], kind)
     if rng.random() < 0.3 and values.size:
         at = rng.integers(0, values.size, max(1, values.size // 8))
         values.reshape(-1)[at] = rng.choice(edges, at.shape)
@@ -161,7 +161,9 @@ def try_call(seed: int, ops: list[dict[str, Any]]) -> Iterator[str]:
     constant = rng.random() < 0.2
     feeds, values = [], []
     for k, t in enumerate(types):
-        array = random_array(arrays, *t) if t else None
+        # A kernel may multiply an infinity with a zero: of padding, of a probability, of what is normalized.
+        products = "compute" in op["traits"] or "norm" in op["name"]
+        array = random_array(arrays, *t, infinities=not products) if t else None
         if t is None:
             values.append(None)
         elif constant or (k > 0 and rng.random() < 0.3):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hetnn.importers.onnx_rules import (
     conv,
     elementwise,
+    late,
     movement,
     norm,
     pool,
@@ -13,15 +14,21 @@ from hetnn.importers.onnx_rules import (
     recurrent,
     reduce,
     resize,
+    sequence,
     shape,
+    signal,
+    vision,
 )
-from hetnn.importers.onnx_rules.call import Call, Sizes
+from hetnn.importers.onnx_rules.call import Call, Items, Nothing, Sizes
 
 __all__ = [
     "Call",
+    "Items",
+    "Nothing",
     "Sizes",
     "conv",
     "elementwise",
+    "late",
     "movement",
     "norm",
     "pool",
@@ -30,5 +37,8 @@ __all__ = [
     "recurrent",
     "reduce",
     "resize",
+    "sequence",
     "shape",
+    "signal",
+    "vision",
 ]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hetnn.importers.onnx_rules.call import Call, rule
+from hetnn.importers.onnx_rules.late import is_late, late, length_of
 
 _Reduce = Callable[[str, Any], Any]
 
@@ -15,9 +16,13 @@ _Reduce = Callable[[str, Any], Any]
 def _reduce(call: Call, meaning: Callable[[_Reduce, Any], Any]) -> Any:
     """`meaning` of a function that reduces a value by an operator over the node's axes."""
     x = call[0]
+    keep, noop = bool(call.attr("keepdims", 1)), bool(call.attr("noop_with_empty_axes", 0))
+    if is_late(call, 1):
+        rank = len(x.shape) if keep or noop else max(len(x.shape) - length_of(call, 1, "axes"), 0)
+        told = {"keepdim": keep, "none_if_empty": noop}
+        return meaning(lambda op, value: late(call, "reduce_over", [value, call[1]], rank, reduction=op, **told), x)
     axes = call.axes(1, len(x.shape))
-    keep = bool(call.attr("keepdims", 1))
-    nothing = not axes and bool(call.attr("noop_with_empty_axes", 0))
+    nothing = not axes and noop
 
     def over(op: str, value: Any) -> Any:
         return value if nothing or not value.shape else call.create(op, [value], axes=axes or [], keepdim=keep)
@@ -103,10 +108,22 @@ def _hardmax(call: Call) -> Any:
 
 @rule("CumSum")
 def _cumulative_sum(call: Call) -> Any:
-    """A product with a triangle of ones, along the axis moved to the end."""
     x = call[0]
     rank = len(x.shape)
-    axis = call.axis(int(call.number(1, "axis")), rank)
+    if not is_late(call, 1):
+        return _summed(call, x, call.axis(int(call.number(1, "axis")), rank))
+    # Along every axis, of which the one that is named counts.
+    wanted = call.from_the_front(call.reshape(call.cast(call[1], "i64"), []), rank)
+    out = _summed(call, x, 0)
+    for axis in range(1, rank):
+        here = call.create("eq", [wanted, call.constant(axis, "i64")])
+        out = call.create("where", [here, _summed(call, x, axis), out])
+    return out
+
+
+def _summed(call: Call, x: Any, axis: int) -> Any:
+    """A product with a triangle of ones, along the axis moved to the end."""
+    rank = len(x.shape)
     size = call.static_shape(x, "CumSum")[axis]
     rows, columns = np.indices((size, size))
     if call.attr("reverse"):

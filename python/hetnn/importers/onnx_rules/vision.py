@@ -45,13 +45,6 @@ def _tensor_scatter(call: Call) -> Any:
     return call.create("tensor_scatter", inputs, axis=int(call.attr("axis")), circular=circular)
 
 
-@rule("NonMaxSuppression")
-def _non_max_suppression(call: Call) -> Any:
-    inputs = [call[0], call[1], *(call.optional(k) for k in range(2, 5))]
-    centres = bool(call.attr("center_point_box"))
-    return late(call, "non_max_suppression", inputs, 2, centres=centres)
-
-
 @rule("Col2Im")
 def _col2im(call: Call) -> Any:
     told = {

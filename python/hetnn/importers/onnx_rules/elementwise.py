@@ -124,20 +124,7 @@ def _swish(call: Call) -> Any:
 @rule("Mod")
 def _mod(call: Call) -> Any:
     """With the sign of the divisor, or of the dividend (fmod)."""
-    a, b = call.values()
-    quotient = call.create("div", [a, b])
-    if is_float(a.dtype):
-        if not call.attr("fmod"):
-            raise Unsupported("Mod of reals without fmod")
-        size = call.create("floor", [call.create("abs", [quotient])])
-        quotient = call.create("mul", [call.create("sign", [quotient]), size])
-    rest = call.create("sub", [a, call.create("mul", [quotient, b])])
-    if call.attr("fmod") or a.dtype == "u8":
-        return rest
-    zero = call.like(0, a)
-    apart = call.create("logical_xor", [call.create("lt", [rest, zero]), call.create("lt", [b, zero])])
-    apart = call.create("logical_and", [apart, call.create("ne", [rest, zero])])
-    return call.create("where", [apart, call.create("add", [rest, b]), rest])
+    return call.create("fmod" if call.attr("fmod") else "remainder", call.values())
 
 
 @rule("IsNaN")
@@ -153,12 +140,6 @@ def _is_inf(call: Call) -> Any:
     if not found:
         return call.broadcast_to(call.constant(False, "bool"), x.shape)
     return reduce(lambda a, b: call.create("logical_or", [a, b]), found)
-
-
-@rule("BitwiseNot")
-def _bitwise_not(call: Call) -> Any:
-    x = call[0]
-    return call.create("sub", [call.like(255 if x.dtype == "u8" else -1, x), x])
 
 
 @rule("OneHot")

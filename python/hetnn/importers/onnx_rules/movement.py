@@ -225,17 +225,6 @@ def _gather(call: Call) -> Any:
     return call.create("gather", [call[0], call[1]], axis=int(call.attr("axis", 0)))
 
 
-@rule("GatherElements")
-def _gather_elements(call: Call) -> Any:
-    x, indices = call[0], call[1]
-    shape = call.static_shape(indices, "GatherElements")
-    axis = call.axis(call.attr("axis"), len(shape))
-    if len(x.shape) != len(shape):
-        raise InvalidModel(f"operands of ranks {len(x.shape)} and {len(shape)}, which must be equal")
-    index = call.from_the_front(call.cast(indices, "i64"), call.static_shape(x, "GatherElements")[axis])
-    return _gathered(call, x, [index if k == axis else _own_places(call, shape, k) for k in range(len(shape))])
-
-
 @rule("GatherND")
 def _gather_nd(call: Call) -> Any:
     x, indices = call[0], call[1]
@@ -287,21 +276,3 @@ def _triangle(call: Call) -> Any:
     k = int(call.number(1, "k")) if call.given(1) else 0
     kept = columns - rows >= k if call.attr("upper", 1) else columns - rows <= k
     return call.create("where", [call.constant(kept, "bool"), x, call.like(0, x)])
-
-
-@rule("ReverseSequence")
-def _reverse_sequence(call: Call) -> Any:
-    """Along the time axis, the first lengths[b] entries of batch b backwards."""
-    x = call[0]
-    batch, time = int(call.attr("batch_axis")), int(call.attr("time_axis"))
-    shape = call.static_shape(x, "ReverseSequence")
-    steps = call.constant(np.arange(shape[time]), "i64")
-    lengths = call.reshape(call.cast(call[1], "i64"), [shape[batch], 1])
-    backwards = call.create("sub", [call.create("sub", [lengths, call.constant(1, "i64")]), steps])
-    inside = call.create("lt", [steps, lengths])
-    place = call.create("where", [inside, backwards, steps])  # [batch, time]
-    if batch > time:
-        place = call.create("permute", [place], perm=[1, 0])
-    place = call.reshape(place, [size if k in (batch, time) else 1 for k, size in enumerate(shape)])
-    places = [place if k == time else _own_places(call, shape, k) for k in range(len(shape))]
-    return _gathered(call, x, places)

@@ -24,6 +24,16 @@ def _deform_conv(call: Call) -> Any:
     )
 
 
+_SAMPLES = {"bilinear": "linear", "bicubic": "cubic"}
+
+
+@rule("GridSample")
+def _grid_sample(call: Call) -> Any:
+    mode = call.attr("mode")
+    told = {"outside": call.attr("padding_mode"), "align_corners": bool(call.attr("align_corners"))}
+    return call.create("grid_sample", call.values(), mode=_SAMPLES.get(mode, mode), **told)
+
+
 @rule("RoiAlign")
 def _roi_align(call: Call) -> Any:
     aligned = call.version >= 16 and call.attr("coordinate_transformation_mode", "half_pixel") == "half_pixel"

@@ -33,7 +33,7 @@ std::vector<runtime::Argument> arguments_of(const std::vector<py::array>& inputs
   std::vector<runtime::Argument> out;
   out.reserve(inputs.size());
   for (const py::array& array : inputs)
-    out.push_back({dtype_of(array.dtype()), {array.shape(), static_cast<size_t>(array.ndim())}});
+    out.push_back({dtype_of(array.dtype()), {array.shape(), array.shape() + array.ndim()}});
   return out;
 }
 

@@ -19,24 +19,30 @@ else()
 endif()
 set(HETNN_CMAKE_DIR ${HETNN_LIB_DIR}/cmake/hetnn)
 
-# The runtime. Floors are hidden, so the shared library exports what its version script names and the sources mark.
+# The runtime as a shared library. Floors are hidden, so it exports what the version script names and sources mark.
 set(version_script ${PROJECT_SOURCE_DIR}/cmake/hetnn_runtime.map)
 hetnn_tower_objects(runtime_objects capi)
 add_library(hetnn_shared SHARED ${runtime_objects})
-add_library(hetnn_static STATIC ${runtime_objects})
-foreach(library hetnn_shared hetnn_static)
-  set_target_properties(${library} PROPERTIES OUTPUT_NAME hetnn_runtime LINKER_LANGUAGE CXX
-                        ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib
-                        LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
-  target_include_directories(${library} INTERFACE $<INSTALL_INTERFACE:${HETNN_INCLUDE_DIR}>)
-endforeach()
-set_target_properties(hetnn_shared PROPERTIES VERSION ${HETNN_ABI} SOVERSION ${HETNN_ABI} EXPORT_NAME runtime
-                      LINK_DEPENDS ${version_script})
-set_target_properties(hetnn_static PROPERTIES EXPORT_NAME runtime_static)
-target_link_libraries(hetnn_shared PRIVATE Threads::Threads hwy::hwy)
-target_link_options(hetnn_shared PRIVATE -Wl,--version-script=${version_script} -Wl,--gc-sections -Wl,--as-needed
-                                         -Wl,-Bsymbolic-functions -Wl,-z,now)
-target_link_libraries(hetnn_static INTERFACE Threads::Threads)
+set_target_properties(hetnn_shared PROPERTIES OUTPUT_NAME hetnn_runtime LINKER_LANGUAGE CXX EXPORT_NAME runtime
+                      VERSION ${HETNN_ABI} SOVERSION ${HETNN_ABI} LINK_DEPENDS ${version_script}
+                      LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+target_include_directories(hetnn_shared INTERFACE $<INSTALL_INTERFACE:${HETNN_INCLUDE_DIR}>)
+target_link_libraries(hetnn_shared PRIVATE Threads::Threads hwy::hwy OpenSSL::Crypto)
+target_link_options(hetnn_shared PRIVATE LINKER:--version-script=${version_script} LINKER:--gc-sections
+                                         LINKER:--as-needed LINKER:-Bsymbolic-functions LINKER:--exclude-libs,libcrypto.a)
+
+# And as a static one: a single object whose only global names are those of the C interface, so that nothing in it meets
+# the same library in another release elsewhere in a program.
+set(static_library ${PROJECT_BINARY_DIR}/lib/libhetnn_runtime.a)
+set(static_object ${PROJECT_BINARY_DIR}/lib/hetnn_runtime.o)
+add_custom_command(OUTPUT ${static_library}
+  COMMAND ${CMAKE_LINKER} -r --force-group-allocation -o ${static_object} ${runtime_objects}
+          $<TARGET_FILE:OpenSSL::Crypto>
+  COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=hetnn_* ${static_object}
+  COMMAND ${CMAKE_COMMAND} -E rm -f ${static_library}
+  COMMAND ${CMAKE_AR} qcs ${static_library} ${static_object}
+  DEPENDS ${runtime_objects} COMMAND_EXPAND_LISTS VERBATIM)
+add_custom_target(hetnn_static ALL DEPENDS ${static_library})
 
 # A wheel keeps no symbolic links, so there it is linked against by the file that programs load.
 set(HETNN_PC_LINK -lhetnn_runtime)
@@ -44,17 +50,16 @@ if(SKBUILD)
   set(namelink NAMELINK_SKIP)
   set(HETNN_PC_LINK -l:libhetnn_runtime.so.${HETNN_ABI})
 endif()
-install(TARGETS hetnn_shared hetnn_static EXPORT hetnn_runtime
-        LIBRARY DESTINATION ${HETNN_LIB_DIR} COMPONENT runtime ${namelink}
-        ARCHIVE DESTINATION ${HETNN_LIB_DIR} COMPONENT runtime)
+install(TARGETS hetnn_shared EXPORT hetnn_runtime LIBRARY DESTINATION ${HETNN_LIB_DIR} COMPONENT runtime ${namelink})
+install(FILES ${static_library} DESTINATION ${HETNN_LIB_DIR} COMPONENT runtime)
 install(FILES cpp/hetnn/capi/hetnn.h cpp/hetnn/capi/hetnn.hpp DESTINATION ${HETNN_INCLUDE_DIR}/hetnn
         COMPONENT runtime)
 install(EXPORT hetnn_runtime NAMESPACE hetnn:: FILE hetnn-runtime-targets.cmake DESTINATION ${HETNN_CMAKE_DIR}
         COMPONENT runtime)
 
-configure_package_config_file(cmake/hetnn-config.cmake.in ${PROJECT_BINARY_DIR}/hetnn-config.cmake
-                              INSTALL_DESTINATION ${HETNN_CMAKE_DIR} NO_SET_AND_CHECK_MACRO
-                              NO_CHECK_REQUIRED_COMPONENTS_MACRO)
+file(RELATIVE_PATH HETNN_LIB_FROM_CMAKE /${HETNN_CMAKE_DIR} /${HETNN_LIB_DIR})
+file(RELATIVE_PATH HETNN_INCLUDE_FROM_CMAKE /${HETNN_CMAKE_DIR} /${HETNN_INCLUDE_DIR})
+configure_file(cmake/hetnn-config.cmake.in ${PROJECT_BINARY_DIR}/hetnn-config.cmake @ONLY)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/hetnn-config-version.cmake COMPATIBILITY SameMajorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/hetnn-config.cmake ${PROJECT_BINARY_DIR}/hetnn-config-version.cmake
         DESTINATION ${HETNN_CMAKE_DIR} COMPONENT runtime)

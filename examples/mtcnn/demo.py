@@ -53,7 +53,8 @@ class CompiledNetwork:
             if output.size:
                 self.difference = max(self.difference, float(np.abs(output - reference.numpy()).max()))
         self.calls += 1
-        self.npu_us += sum(row["cycles"] / self.cycles_per_us.get(row["device"], 1) for row in self.executable.last_times)
+        times = self.executable.last_times
+        self.npu_us += sum(row["cycles"] / self.cycles_per_us.get(row["device"], 1) for row in times)
         return outputs
 
 

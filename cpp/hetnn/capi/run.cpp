@@ -75,7 +75,7 @@ Given checked(const hetnn_tensor* tensor, bool output, size_t index) {
   if (bytes > 0 && !t.data) throw InvalidModel(text(called(), ": its data is null, and should be ", bytes, " bytes."));
   if (reinterpret_cast<uintptr_t>(t.data) % static_cast<uintptr_t>(dtype_bytes(dtype)) != 0)
     throw InvalidModel(text(called(), ": its data must begin at a multiple of ", dtype_bytes(dtype), " bytes."));
-  return {{dtype, {t.dims, static_cast<size_t>(t.rank)}}, static_cast<std::byte*>(t.data), bytes};
+  return {{dtype, {t.dims, t.dims + t.rank}}, static_cast<std::byte*>(t.data), bytes};
 }
 
 // The i-th struct of an array whose structs are as large as the caller says.

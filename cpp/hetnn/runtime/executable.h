@@ -22,7 +22,7 @@ namespace hetnn::runtime {
 /// What the caller passes for one input.
 struct Argument {
   DType dtype;
-  std::span<const int64_t> shape;
+  std::vector<int64_t> shape;
 };
 
 /// When a subprogram ran, in us after the run's start.

@@ -1,7 +1,8 @@
-"""C and C++ programs of users, built against what `cmake --install` puts down, and against the wheel, run saved files."""
+"""C and C++ programs of users, built against what `cmake --install` puts down, run saved files."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -78,17 +79,28 @@ def test_a_program_runs_a_saved_file(programs: Path, network: Path, program: str
     np.testing.assert_array_equal(printed(run(programs / program, network, env={})), expected(network))
 
 
+def for_another_device(path: Path, kind: str) -> None:
+    """Makes a file of one subprogram a file for a device of that kind, with hashes that fit."""
+    image = path.read_bytes()
+    length = int.from_bytes(image[:8], "little")
+    header, data = json.loads(image[8 : 8 + length]), image[8 + length :]
+    texts = header["__metadata__"]
+    program = json.loads(texts["program"])
+    (part,) = program["subprograms"]
+    part |= {"device": f"{kind}0", "kind": kind, "version": 1}
+    texts["program"] = json.dumps(program, separators=(",", ":"))
+    hashed = "".join(f"{k}:{len(v.encode())}:{v}" for k, v in texts.items() if k != "metadata_hash")
+    texts["metadata_hash"] = hashlib.sha256(hashed.encode()).hexdigest()
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-(8 + len(text)) % 64)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
 @pytest.mark.slow
 def test_a_vendor_adds_a_device_in_c(programs: Path, tmp_path: Path) -> None:
     path = tmp_path / "model.hetnn"
-    text = "graph @double(%x: f32[2,3]) -> f32[2,3] {\n  %y = relu(%x) : f32[2,3]\n  return %y\n}\n"
-    hetnn.compile(text, "cpu").save(path)
-    run(shutil.which("hetnn") or "hetnn", "unpack", path, tmp_path / "parts")
-    program = json.loads((tmp_path / "parts" / "program.json").read_text())
-    (part,) = program["subprograms"]
-    part["device"], part["code"] = "doubler0", {"kind": "doubler", "version": 1, "text": ""}
-    (tmp_path / "parts" / "program.json").write_text(json.dumps(program))
-    run(shutil.which("hetnn") or "hetnn", "pack", tmp_path / "parts", "-o", path)
+    hetnn.compile(torch.export.export(nn.ReLU(), (torch.zeros(2, 3),)), "cpu").save(path)
+    for_another_device(path, "doubler")
     assert printed(run(programs / "run_device", path)).tolist() == [0, 2, 4, 6, 8, 10]
     with pytest.raises(hetnn.InvalidModel, match="its code is for a device of kind 'doubler'; the kinds that run here"):
         hetnn.load(path)
@@ -116,7 +128,7 @@ def test_the_library_exports_only_its_own_names(prefix: Path) -> None:
     (library,) = prefix.rglob("libhetnn_runtime.so.1")
     names = exported_symbols(library)
     assert "hetnn_run" in names
-    own = ("hetnn_", "hetnn::", "typeinfo for hetnn::", "typeinfo name for hetnn::", "vtable for hetnn::", "HETNN_")
+    own = ("hetnn_", "hetnn::", "typeinfo for hetnn::", "typeinfo name for hetnn::", "vtable for hetnn::")
     assert [name for name in names if not name.startswith(own)] == []
 
 
@@ -131,7 +143,8 @@ def test_the_library_is_small_and_needs_little(prefix: Path, tmp_path: Path) -> 
 
 def test_an_absent_component_is_named(cmake_dir: Path, tmp_path: Path) -> None:
     (tmp_path / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.22)\nproject(x LANGUAGES CXX)\nfind_package(hetnn REQUIRED COMPONENTS nothing)\n"
+        "cmake_minimum_required(VERSION 3.22)\nproject(x LANGUAGES CXX)\n"
+        "find_package(hetnn REQUIRED COMPONENTS nothing)\n"
     )
     done = subprocess.run(
         ["cmake", "-S", tmp_path, "-B", tmp_path / "b", f"-Dhetnn_DIR={cmake_dir}"], capture_output=True, text=True

@@ -132,13 +132,11 @@ def test_the_library_exports_only_its_own_names(prefix: Path) -> None:
     assert [name for name in names if not name.startswith(own)] == []
 
 
-def test_the_library_is_small_and_needs_little(prefix: Path, tmp_path: Path) -> None:
+def test_the_library_needs_little(prefix: Path) -> None:
     (library,) = prefix.rglob("libhetnn_runtime.so.1")
     needed = [line.split("[")[1].rstrip("]") for line in run("readelf", "-d", library).splitlines() if "NEEDED" in line]
     allowed = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
     assert set(needed) <= allowed
-    run("strip", "-o", tmp_path / "stripped", library)
-    assert (tmp_path / "stripped").stat().st_size <= 4_000_000
 
 
 def test_an_absent_component_is_named(cmake_dir: Path, tmp_path: Path) -> None:

@@ -20,18 +20,6 @@ constexpr int kNever = std::numeric_limits<int>::max();
 
 double us(Clock::duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
 
-kernels::Params params_of(const ops::Call& call, const ops::Attrs& options) {
-  kernels::Params out = kernels::params_of(call);
-  for (const auto& [name, value] : options) {
-    if (const auto* text = std::get_if<std::string>(&value)) {
-      out.set(name, *text);
-    } else {
-      out.set(name, std::get<Dim>(value).value());
-    }
-  }
-  return out;
-}
-
 // A command for fixed sizes: a kernel, or the call whose meaning is run.
 struct BoundCommand {
   const program::Command& command;
@@ -75,6 +63,8 @@ class CpuVisit final : public Visit {
     std::vector<std::byte*> outputs;
     std::vector<ops::View> views;
   };
+  template <typename Body>
+  void guarded(const Body& body);
   void run_alone(size_t index);
   void run_share(int thread, SpinBarrier& barrier, const Launch& launch);
 
@@ -159,7 +149,8 @@ class CpuBound final : public BoundCode {
       steps.push_back(std::move(*function));
       if (step.operand >= 0) steps.back().input = positions[static_cast<size_t>(step.operand)];
     }
-    const kernels::Params params = params_of(out.call->call(), command.options);
+    kernels::Params params = kernels::params_of(out.call->call());
+    params.set(command.options);
     const kernels::KernelCall kernel_call{inputs, outputs, params, steps};
     for (size_t k = 0; k < inputs.size(); ++k) {
       const bool weight = variant->is_weight && variant->is_weight(kernel_call, static_cast<int>(k));
@@ -183,7 +174,7 @@ CpuVisit::CpuVisit(const CpuBound& bound, std::span<std::byte> scratch) : bound_
     made.outputs.resize(c.command.outputs.size());
     for (const int32_t id : c.command.inputs) {
       if (id >= 0) made.inputs.push_back(nullptr);
-      if (!c.kernel)
+      if (!c.kernel || c.command.op->check)
         made.views.push_back(id < 0 ? ops::View()
                                     : ops::View(bound.buffer(id).view.dtype, bound.buffer(id).shape, nullptr));
     }
@@ -215,21 +206,29 @@ void CpuVisit::start(const Launch& launch, Event& done) {
   done.set();
 }
 
+// The other threads wait at barriers, so an error is kept until all are through.
+template <typename Body>
+void CpuVisit::guarded(const Body& body) {
+  try {
+    if (!failure_) body();
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+}
+
 void CpuVisit::run_alone(size_t index) {
   const BoundCommand& command = bound_.commands()[index];
   Pointers& pointers = pointers_[index];
-  if (command.kernel) {
+  guarded([&] {
+    const ops::Call& call = command.call->call();
+    if (!command.kernel) {
+      InPlace results(command, pointers.outputs);
+      return ops::evaluate(call, pointers.views, results);
+    }
+    if (call.op->check) call.op->check(call, pointers.views);
     SpinBarrier alone(1);
     command.kernel->run({0, 1, alone, scratch_}, pointers.inputs.data(), pointers.outputs.data());
-  } else if (!failure_) {
-    // The other threads wait at barriers, so an error is kept until all are through.
-    try {
-      InPlace results(command, pointers.outputs);
-      ops::evaluate(command.call->call(), pointers.views, results);
-    } catch (...) {
-      failure_ = std::current_exception();
-    }
-  }
+  });
 }
 
 // A thread's share of every command. A serial command is thread 0's alone, and needs a barrier only towards commands
@@ -256,14 +255,19 @@ void CpuVisit::run_share(int thread, SpinBarrier& barrier, const Launch& launch)
       all_here = false;
     } else {
       if (!all_here && !meet()) return;
+      all_here = true;
+      if (const ops::Call& call = command.call->call(); call.op->check) {
+        if (thread == 0) guarded([&] { call.op->check(call, pointers_[k].views); });
+        if (!meet()) return;
+        if (failure_) continue;
+      }
       command.kernel->run({thread, barrier.threads(), barrier, scratch_}, pointers_[k].inputs.data(),
                           pointers_[k].outputs.data());
-      all_here = true;
       if (!meet()) return;
     }
     if (times && thread == 0) {
       times->push_back({command.command.node,
-                        std::string(command.kernel ? command.command.variant : command.command.op->name),
+                        command.kernel ? command.command.variant : text("meaning of ", command.command.op->name),
                         us(begin - visit_begin), us(Clock::now() - begin)});
     }
   }

@@ -100,11 +100,13 @@ asan ubsan tsan: $(STAMPS)/requirements
 # Random inputs: FUZZ_GRAPHS planning problems; FUZZ_SECONDS of damaged files and texts.
 FUZZ_GRAPHS ?= 1000000
 FUZZ_SECONDS ?= 60
+FUZZ_CALLS ?= 20000
 fuzz-plan: $(STAMPS)/install
 	cmake --build $(BUILD) -j $(JOBS) --target plan_test
 	HETNN_FUZZ_GRAPHS=$(FUZZ_GRAPHS) $(BUILD)/tests/cpp/plan_test --gtest_filter='PlanFuzz.*'
 fuzz: $(STAMPS)/install
 	$(PY) tests/python/fuzz/fuzz_inputs.py --seconds $(FUZZ_SECONDS)
+	$(PY) tests/python/fuzz/fuzz_calls.py --calls $(FUZZ_CALLS)
 
 bench: $(STAMPS)/install
 	$(PY) benchmarks/side_by_side.py

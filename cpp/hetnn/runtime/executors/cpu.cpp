@@ -20,6 +20,10 @@ double us(Clock::duration time) { return std::chrono::duration<double, std::micr
 kernels::Params params_of(const ops::Call& call, const ops::Attrs& options) {
   kernels::Params out = kernels::params_of(call);
   for (const auto& [name, value] : options) {
+    if (out.has(name)) {
+      throw InvalidModel(text(ops::describe(call), " has the option '", name,
+                              "', which is its attribute. The file is damaged or was altered; compile the model again."));
+    }
     if (const auto* text = std::get_if<std::string>(&value)) {
       out.set(name, *text);
     } else {
@@ -94,11 +98,6 @@ class CpuBound final : public BoundCode {
     }
   }
 
-  std::vector<Moment> moments() const override {
-    std::vector<Moment> out;
-    for (const BoundCommand& c : commands_) out.push_back({c.command.inputs, c.command.outputs});
-    return out;
-  }
   int64_t scratch_bytes() const override { return scratch_bytes_; }
   std::unique_ptr<Visit> open(std::span<std::byte> scratch) const override {
     return std::make_unique<CpuVisit>(*this, scratch);
@@ -114,7 +113,8 @@ class CpuBound final : public BoundCode {
     ops::Call call{
         .op = command.op, .inputs = {}, .outputs = {}, .attrs = command.attrs, .name = command.node, .loc = {}};
     std::vector<kernels::TensorView> inputs, outputs;
-    std::vector<int> positions;  // among the kernel's inputs
+    std::vector<int> positions;   // among the kernel's inputs
+    std::vector<int64_t> packed;  // bytes, where an input is
     const size_t own = command.inputs.size() - static_cast<size_t>(std::ranges::count_if(
                                                    command.steps, [](const auto& step) { return step.operand >= 0; }));
     for (size_t k = 0; k < command.inputs.size(); ++k) {
@@ -122,6 +122,7 @@ class CpuBound final : public BoundCode {
       positions.push_back(id < 0 ? -1 : static_cast<int>(inputs.size()));
       if (id >= 0) {
         inputs.push_back(buffer(id).view);
+        packed.push_back(buffer(id).size_bytes);
         types.push_back(program::type_of(program.buffers[static_cast<size_t>(id)]));
       }
       if (k < own) call.inputs.push_back({id < 0 ? nullptr : &types.back(), nullptr});
@@ -132,6 +133,10 @@ class CpuBound final : public BoundCode {
       throw InvalidModel(
           text(ops::describe(call), " ", what, ". The file is damaged or was altered; compile the model again."));
     };
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      const Shape made = out.call->call().output(k).shape, planned(outputs[k].shape().begin(), outputs[k].shape().end());
+      if (made != planned) at_fault(text("writes ", to_string(made), " into a buffer of ", to_string(planned)));
+    }
     if (command.variant.empty()) {
       for (const auto& list : {inputs, outputs}) {
         for (const kernels::TensorView& view : list) {
@@ -161,7 +166,14 @@ class CpuBound final : public BoundCode {
       const bool weight = variant->is_weight && variant->is_weight(kernel_call, static_cast<int>(k));
       if (inputs[k].packed != weight) at_fault(weight ? "reads a weight that is not packed" : "reads a packed weight");
     }
+    if (!kernels::computes(*variant, *command.op)) at_fault(text("is computed by ", command.variant, ", which cannot"));
     out.kernel = variant->create(kernel_call);
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      if (!inputs[k].packed) continue;
+      const int64_t packed_bytes = variant->packed_bytes(kernel_call, static_cast<int>(k));
+      if (packed[k] != packed_bytes)
+        at_fault(text("reads a packed weight of ", packed[k], " bytes where ", packed_bytes, " are wanted"));
+    }
     out.serial = out.kernel->serial();
     return out;
   }
@@ -257,6 +269,11 @@ class CpuExecutor final : public Executor {
  public:
   explicit CpuExecutor(const Load& load)
       : program_(load.program), code_(program::read_cpu_code(load.subprogram.code, load.program, load.called)) {}
+  std::vector<Moment> moments() const override {
+    std::vector<Moment> out;
+    for (const program::Command& command : code_.commands) out.push_back({command.inputs, command.outputs});
+    return out;
+  }
   std::unique_ptr<const BoundCode> bind(const Sizes& sizes) const override {
     return std::make_unique<CpuBound>(program_, code_, sizes);
   }

@@ -105,6 +105,7 @@ fuzz-plan: $(STAMPS)/install
 	HETNN_FUZZ_GRAPHS=$(FUZZ_GRAPHS) $(BUILD)/tests/cpp/plan_test --gtest_filter='PlanFuzz.*'
 fuzz: $(STAMPS)/install
 	$(PY) tests/python/fuzz/fuzz_inputs.py --seconds $(FUZZ_SECONDS)
+	$(PY) tests/python/fuzz/fuzz_executables.py --seconds $(FUZZ_SECONDS) --seed $$(date +%s)
 
 bench: $(STAMPS)/install
 	$(PY) benchmarks/side_by_side.py

@@ -31,12 +31,12 @@ class Port:
     shape: tuple[int | str, ...]
 
 
-def load(path: str | os.PathLike[str], threads: int | None = None) -> Executable:
-    """The executable in a .hetnn file, mapped; its weights are not copied.
+def load(path: str | os.PathLike[str], threads: int | None = None, *, copy: bool = False) -> Executable:
+    """The executable in a .hetnn file, mapped: its weights are not copied and must not change while it is used.
 
-    InvalidModel when the file is none, is cut short or was altered.
+    With `copy` the file may be written afterwards. InvalidModel when it is none, is cut short or was altered.
     """
-    return Executable(_runtime.Executable.load(os.fspath(path), threads or 0))
+    return Executable(_runtime.Executable.load(os.fspath(path), threads or 0, copy))
 
 
 class Executable:

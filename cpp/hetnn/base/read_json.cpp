@@ -335,6 +335,40 @@ Convert<double> real() {
 Convert<int32_t> index() { return integer<int32_t>(-1, INT32_MAX); }
 Convert<std::vector<int32_t>> indices() { return list_of(index()); }
 
+void check_schema(const At& at, const Json& schema) {
+  const std::string type = schema.value("type", "");
+  const bool holds = type == "object"    ? at.json.is_object()
+                     : type == "array"   ? at.json.is_array()
+                     : type == "string"  ? at.json.is_string()
+                     : type == "integer" ? at.json.is_number_integer()
+                     : type == "number"  ? at.json.is_number()
+                     : type == "boolean" ? at.json.is_boolean()
+                                         : true;
+  if (!holds) at.wrong(text("of type ", type));
+  if (const auto choices = schema.find("enum"); choices != schema.end()) {
+    if (std::find(choices->begin(), choices->end(), at.json) == choices->end())
+      at.wrong(text("one of ", choices->dump()));
+  }
+  if (at.json.is_array() && schema.contains("items"))
+    at.each_item([&](const At& item) { check_schema(item, schema["items"]); });
+  if (!at.json.is_object()) return;
+  for (const Json& key : schema.value("required", Json::array())) {
+    if (!at.json.contains(key)) at.fail(text("lacks ", key.dump()));
+  }
+  const Json none = Json::object();
+  const Json& properties = schema.contains("properties") ? schema["properties"] : none;
+  const Json& others = schema.contains("additionalProperties") ? schema["additionalProperties"] : none;
+  at.each_entry([&](const std::string& key, const At& entry) {
+    if (const auto own = properties.find(key); own != properties.end()) {
+      check_schema(entry, *own);
+    } else if (others.is_object()) {
+      check_schema(entry, others);
+    } else if (others == false) {
+      at.fail(text("has the unknown key '", shortened(key), "'"));
+    }
+  });
+}
+
 std::string to_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::string schema_text(std::string_view title, Json schema) {

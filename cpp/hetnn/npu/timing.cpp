@@ -115,9 +115,8 @@ int64_t mac_cycles(const Spec& spec, const MacWork& work) {
   const int64_t pixels = times(ceil_div64(work.out_h, mac.block_height), ceil_div64(work.out_w, mac.block_width));
   const bool depthwise = work.in_c == 1 && work.out_c == 1;
   // Depthwise groups fill the block's channels side by side, each with one input channel.
-  const int64_t blocks =
-      times(pixels, depthwise ? ceil_div64(work.groups, mac.block_channels)
-                              : times(work.groups, ceil_div64(work.out_c, mac.block_channels)));
+  const int64_t blocks = times(pixels, depthwise ? ceil_div64(work.groups, mac.block_channels)
+                                                 : times(work.groups, ceil_div64(work.out_c, mac.block_channels)));
   const int64_t steps = times(work.kernel, depthwise ? 1 : ceil_div64(work.in_c, channels));
   return times(blocks, std::max(times(steps, step_cycles(mac, work.dtype)), mac.min_block_cycles));
 }

@@ -12,7 +12,7 @@ namespace hetnn::npu {
 
 /// What a sound stream works on.
 struct Needs {
-  int64_t scratchpad_bytes = 0; // one past the last that it reaches
+  int64_t scratchpad_bytes = 0;  // one past the last that it reaches
 };
 
 /// Multiply-accumulates, elements and bytes moved that one stream may take:
@@ -25,7 +25,6 @@ inline constexpr double kMostWork = 0x1p44;
 /// DoesNotFit beyond kMostWork. What a transfer reads of the constants and
 /// whether scratchpad was written before is left to the device. Linear in the
 /// stream.
-Needs verify_stream(const Spec &spec, std::span<const Instruction> instructions,
-                    int64_t arena_bytes);
+Needs verify_stream(const Spec& spec, std::span<const Instruction> instructions, int64_t arena_bytes);
 
-} // namespace hetnn::npu
+}  // namespace hetnn::npu

@@ -28,7 +28,8 @@ class Memory {
 
  private:
   struct Unmap {
-    size_t bytes = 0;
+    size_t bytes;
+    explicit Unmap(size_t size = 0) : bytes(size) {}
     void operator()(std::byte* data) const;
   };
   std::unique_ptr<std::byte, Unmap> data_;

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import multiprocessing
 import os
 import random
 import resource
@@ -61,30 +62,60 @@ QUANTIZED = """graph @net {stage = imported} (%x: i8{0.05:-3}[1,4,6,6]) -> (%y) 
   %y = relu(%c) {q_scale = [0.1], q_zero = 2} : i8{0.1:2}[1,4,6,6]
 }
 """
+STATE = """graph @net {stage = imported} (%x: f32[1,8], %s: f32[1,8]) -> (%y, %t) {
+  %w = constant() {value = f32[8,8] {SQUARE}} : f32[8,8]
+  %a = add(%x, %s) : f32[1,8]
+  %y = linear(%a, %w, _) : f32[1,8]
+  %t = relu(%a) : f32[1,8]
+}
+"""
 
 
 def _listed(count: int) -> str:
     return ", ".join(str(k % 7 - 3) for k in range(count))
 
 
+def image_of(source: str, target: str = "cpu", **options: Any) -> bytes:
+    return hetnn.compile(source, target=target, **options)._engine.image()
+
+
 def make_bases() -> dict[str, bytes]:
-    """Small executables of every kind."""
+    """Small executables of every kind, compiled in a process of their own: workers are forked before threads exist."""
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        return pool.apply(_bases)
+
+
+def _bases() -> dict[str, bytes]:
     convolution = CONVOLUTION.replace("WEIGHTS", _listed(108))
     dynamic = DYNAMIC.replace("MATRIX", _listed(40))
     quantized = QUANTIZED.replace("BYTES", _listed(16))
     return {
-        "cpu": hetnn.compile(convolution).image,
-        "npu": hetnn.compile(convolution, target="cpu+relu-mul").image,
-        "systolic": hetnn.compile(convolution, target="cpu+systolic-8x8").image,
-        "reference": hetnn.compile(convolution, target="reference").image,
-        "dynamic": hetnn.compile(dynamic).image,
-        "dynamic npu": hetnn.compile(dynamic, target="cpu+relu-mul", shapes=[{"n": 3}, {"n": 4}]).image,
-        "int8": hetnn.compile(quantized).image,
-        "int8 npu": hetnn.compile(quantized, target="cpu+relu-only").image,
-        "states": Path(__file__).with_name("states.hetnn").read_bytes(),
+        "cpu": image_of(convolution),
+        "npu": image_of(convolution, target="cpu+relu-mul"),
+        "systolic": image_of(convolution, target="cpu+systolic-8x8"),
+        "reference": image_of(convolution, target="reference"),
+        "dynamic": image_of(dynamic),
+        "dynamic npu": image_of(dynamic, target="cpu+relu-mul", shapes=[{"n": 3}, {"n": 4}]),
+        "int8": image_of(quantized),
+        "int8 npu": image_of(quantized, target="cpu+relu-only"),
+        "states": _with_a_state(image_of(STATE.replace("SQUARE", _listed(64)))),
     }
 
 
+def _with_a_state(image: bytes) -> bytes:
+    """The second input and output as a state that begins as the first bytes of the weights."""
+    pieces = _runtime.take_apart(image)
+    program = json.loads(pieces["program"])
+    before, after = program["inputs"].pop(), program["outputs"].pop()
+    program["states"] = [
+        {"name": "s", "input": before["buffer"], "output": after["buffer"], "offset_bytes": 0, "size_bytes": 32}
+    ]
+    pieces["program"] = json.dumps(program)
+    return _runtime.put_together(**pieces)
+
+
+NUMPY = {"f32": "f4", "f64": "f8", "f16": "f2", "bf16": "u2", "i8": "i1", "u8": "u1", "i16": "i2", "i32": "i4"}
+NUMPY |= {"i64": "i8", "bool": "?"}
 NUMBERS = [0, 1, -1, 2, 3, 7, 8, 64, 127, 128, 255, 1000, 4096, 1 << 16, (1 << 31) - 1, 1 << 31, 1 << 32, 1 << 40]
 NUMBERS += [1 << 47, 1 << 50, 1 << 60, 1 << 62, (1 << 63) - 1, -(1 << 31), -(1 << 62), -(1 << 63), 1 << 64]
 TEXTS = ["", "n", "x", "n*n", "n + 1", "n*4611686018427387904", "floordiv(n, 0)", "mod(n, -1)", "max(n, 3)", "cpu"]
@@ -223,7 +254,7 @@ def use(image: bytes, rng: random.Random, folder: Path) -> str:
         dtypes = {port.name: port.dtype for port in executable.inputs}
         values = {}
         for name, shape in sizes.items():
-            dtype = np.dtype({"bool": "?", "bf16": "f2"}.get(dtypes[name], dtypes[name].replace("f", "float").replace("i", "int").replace("u", "uint")))
+            dtype = np.dtype(NUMPY[dtypes[name]])
             if any(size < 0 or size > 1 << 16 for size in shape) or np.prod(shape, dtype=float) > 1e7:
                 return "large"
             values[name] = np.full(shape, rng.randrange(3), dtype)
@@ -256,7 +287,7 @@ def _work(seed: int, first: int, count: int, bases: dict[str, bytes], pipe: int)
     with tempfile.TemporaryDirectory() as folder:
         for index in range(first, first + count):
             os.write(pipe, f"begin {index}\n".encode())
-            base, image, rng = _file(seed, index, bases)
+            _, image, rng = _file(seed, index, bases)
             try:
                 outcome = use(alter(rng, image), rng, Path(folder))
             except BaseException as error:  # whatever it is, it is a finding

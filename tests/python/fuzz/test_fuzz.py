@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fuzz.fuzz_executables import fuzz as fuzz_executables
+from fuzz.fuzz_executables import make_bases
 from fuzz.fuzz_inputs import fuzz
 
 
@@ -9,3 +11,10 @@ def test_damaged_inputs_raise_errors_of_our_own() -> None:
     tried, accepted = fuzz(seconds=3, seed=1)
     assert tried > 50
     assert accepted < tried
+
+
+def test_executables_altered_inside_are_refused_or_run() -> None:
+    counts, findings = fuzz_executables(files=400, seconds=12, seed=1, bases=make_bases())
+    assert not findings
+    assert counts["refused"] > 20
+    assert counts["ran"] > 5

@@ -21,8 +21,9 @@ kernels::Params params_of(const ops::Call& call, const ops::Attrs& options) {
   kernels::Params out = kernels::params_of(call);
   for (const auto& [name, value] : options) {
     if (out.has(name)) {
-      throw InvalidModel(text(ops::describe(call), " has the option '", name,
-                              "', which is its attribute. The file is damaged or was altered; compile the model again."));
+      throw InvalidModel(
+          text(ops::describe(call), " has the option '", name,
+               "', which is its attribute. The file is damaged or was altered; compile the model again."));
     }
     if (const auto* text = std::get_if<std::string>(&value)) {
       out.set(name, *text);
@@ -134,7 +135,8 @@ class CpuBound final : public BoundCode {
           text(ops::describe(call), " ", what, ". The file is damaged or was altered; compile the model again."));
     };
     for (size_t k = 0; k < outputs.size(); ++k) {
-      const Shape made = out.call->call().output(k).shape, planned(outputs[k].shape().begin(), outputs[k].shape().end());
+      const Shape made = out.call->call().output(k).shape,
+                  planned(outputs[k].shape().begin(), outputs[k].shape().end());
       if (made != planned) at_fault(text("writes ", to_string(made), " into a buffer of ", to_string(planned)));
     }
     if (command.variant.empty()) {

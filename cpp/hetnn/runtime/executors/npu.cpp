@@ -67,8 +67,7 @@ class NpuBound final : public BoundCode {
     std::vector<std::span<const std::byte>> constants;
     constants.reserve(code_.constants.size());
     for (const npu::Constant& c : code_.constants) constants.push_back(weights_.at(c.offset_bytes, c.size_bytes));
-    return std::make_unique<NpuVisit>(variant_, buffers_,
-                                      sim::Machine(spec_, words_, constants, variant_.dram_bytes));
+    return std::make_unique<NpuVisit>(variant_, buffers_, sim::Machine(spec_, words_, constants, variant_.dram_bytes));
   }
 
  private:
@@ -118,8 +117,8 @@ class NpuExecutor final : public Executor {
     references.check(v.word_count >= 0 && v.word_count < kMost, field, text("word_count is ", v.word_count));
     references.in_weights(v.words_offset_bytes, v.word_count * 8, field + ".words");
     if (v.dram_bytes > kMostDram_bytes) {
-      throw DoesNotFit(text(load_.called, ": ", field, ".dram_bytes is ", v.dram_bytes, "; a simulated NPU has at most ",
-                            kMostDram_bytes, ". Cut the model into smaller ones."));
+      throw DoesNotFit(text(load_.called, ": ", field, ".dram_bytes is ", v.dram_bytes,
+                            "; a simulated NPU has at most ", kMostDram_bytes, ". Cut the model into smaller ones."));
     }
     references.check(v.inputs.size() == s.inputs.size() && v.outputs.size() == s.outputs.size(), field,
                      "its ports are not the subprogram's");

@@ -335,16 +335,27 @@ Convert<double> real() {
 Convert<int32_t> index() { return integer<int32_t>(-1, INT32_MAX); }
 Convert<std::vector<int32_t>> indices() { return list_of(index()); }
 
+namespace {
+
+bool is_of(const Json& value, std::string_view type) {
+  return type == "object"    ? value.is_object()
+         : type == "array"   ? value.is_array()
+         : type == "string"  ? value.is_string()
+         : type == "integer" ? value.is_number_integer()
+         : type == "number"  ? value.is_number()
+         : type == "boolean" ? value.is_boolean()
+                             : value.is_null();
+}
+
+}  // namespace
+
 void check_schema(const At& at, const Json& schema) {
-  const std::string type = schema.value("type", "");
-  const bool holds = type == "object"    ? at.json.is_object()
-                     : type == "array"   ? at.json.is_array()
-                     : type == "string"  ? at.json.is_string()
-                     : type == "integer" ? at.json.is_number_integer()
-                     : type == "number"  ? at.json.is_number()
-                     : type == "boolean" ? at.json.is_boolean()
-                                         : true;
-  if (!holds) at.wrong(text("of type ", type));
+  if (const auto type = schema.find("type"); type != schema.end()) {
+    const Json types = type->is_array() ? *type : Json::array({*type});
+    if (std::none_of(types.begin(), types.end(),
+                     [&](const Json& each) { return is_of(at.json, each.get<std::string>()); }))
+      at.wrong(text("of type ", type->dump()));
+  }
   if (const auto choices = schema.find("enum"); choices != schema.end()) {
     if (std::find(choices->begin(), choices->end(), at.json) == choices->end())
       at.wrong(text("one of ", choices->dump()));

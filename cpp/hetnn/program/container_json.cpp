@@ -227,7 +227,7 @@ Pieces take_apart(std::span<const std::byte> image, const std::string& called) {
 std::vector<std::byte> put_together(const Pieces& pieces, const std::string& hetnn_version) {
   std::string program = pieces.program, code;
   try {
-    Json structure = json::parse(program, kProgramJson, "the program");
+    Json structure = json::parse(program, kPiecesJson, "the program");
     if (structure.is_object() && structure.contains("subprograms") && structure["subprograms"].is_array()) {
       for (Json& subprogram : structure["subprograms"]) {
         if (subprogram.is_object()) code += extract_code(subprogram);

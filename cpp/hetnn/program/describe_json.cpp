@@ -15,7 +15,7 @@ constexpr const char* kTargetSchema = R"({"type": "object", "required": ["device
 void check(const std::string& text, const JsonFormat& format, const Json& schema, const std::string& called) {
   const Json document = json::parse(text, format, called);
   if (document.is_object() && document.empty()) return;
-  check_schema({document, format, called}, schema);
+  json::check_schema({document, format, called}, schema);
 }
 
 }  // namespace

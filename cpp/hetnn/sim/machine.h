@@ -29,7 +29,8 @@ class Memory {
  private:
   struct Unmap {
     size_t bytes;
-    explicit Unmap(size_t size = 0) : bytes(size) {}
+    Unmap() : bytes(0) {}
+    explicit Unmap(size_t size) : bytes(size) {}
     void operator()(std::byte* data) const;
   };
   std::unique_ptr<std::byte, Unmap> data_;

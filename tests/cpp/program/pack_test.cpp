@@ -263,16 +263,16 @@ TEST(Pack, ABufferPlacedAsInputOrOutputHasAPort) {
 }
 
 TEST(Pack, ReportAndTargetAreReadBySchema) {
-  for (const auto& [report, message] :
-       {std::pair{"null", "the report must be of type object; found null"}, {R"({"nodes":1})", "the report lacks"}}) {
+  for (const auto& [report, message] : {std::pair{"null", "the report must be of type \"object\"; found null"},
+                                        {R"({"nodes":1})", "the report lacks"}}) {
     Program p = example();
     p.report_json = report;
     EXPECT_THAT(refusal(pack(p)), HasSubstr(message));
   }
   for (const auto& [target, message] :
-       {std::pair{"null", "the target must be of type object; found null"},
+       {std::pair{"null", "the target must be of type \"object\"; found null"},
         {R"({"devices":[{"name":"cpu"}]})", "devices[0] lacks \"kind\""},
-        {R"({"devices":[{"name":1,"kind":"cpu"}]})", "devices[0].name must be of type string; found 1"}}) {
+        {R"({"devices":[{"name":1,"kind":"cpu"}]})", "devices[0].name must be of type \"string\"; found 1"}}) {
     Program p = example();
     p.target_json = target;
     EXPECT_THAT(refusal(pack(p)), HasSubstr(message));

@@ -14,9 +14,11 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import resource
 import select
 import signal
+import struct
 import sys
 import tempfile
 import time
@@ -29,7 +31,7 @@ from typing import Any
 import numpy as np
 
 import hetnn
-from hetnn import _runtime
+from hetnn import _core, _runtime
 
 BATCH = 50
 FILE_SECONDS = 12.0  # of the processor; a machine that is busy may take longer
@@ -139,14 +141,17 @@ def _at(value: Any, path: tuple[Any, ...]) -> Any:
     return value
 
 
-def _other(rng: random.Random, old: Any, document: Any, paths: list[tuple[Any, ...]]) -> Any:
-    """Something to stand in the place of `old`: mostly of its kind."""
+def _other(rng: random.Random, old: Any, document: Any, path: tuple[Any, ...], paths: list[tuple[Any, ...]]) -> Any:
+    """Something to stand in the place of `old`: mostly of its kind, or what stands at such a place elsewhere."""
     kind = rng.random()
-    if kind < 0.15:
+    alike = [each for each in paths if each and path and each[-1] == path[-1]]
+    if kind < 0.3 and not isinstance(path[-1], int) and len(alike) > 1:
+        return copy.deepcopy(_at(document, rng.choice(alike)))
+    if kind < 0.35:
         return copy.deepcopy(_at(document, rng.choice(paths)))
-    if kind < 0.2:
+    if kind < 0.38:
         return rng.choice([None, True, False, [], {}, "", 0, 1.5, -1])
-    if kind < 0.205:
+    if kind < 0.385:
         deep: Any = 0
         for _ in range(rng.choice([10, 500])):
             deep = [deep] if rng.random() < 0.5 else {"a": deep}
@@ -196,7 +201,7 @@ def _alter_json(rng: random.Random, document: Any) -> Any:
         if isinstance(old, str) and old.startswith("{") and rng.random() < 0.9:
             parent[path[-1]] = json.dumps(_alter_json(rng, json.loads(old)))
         else:
-            parent[path[-1]] = _other(rng, old, document, paths)
+            parent[path[-1]] = _other(rng, old, document, path, paths)
     return document
 
 
@@ -210,6 +215,32 @@ def _word_ranges(program: Any) -> list[tuple[int, int]]:
     return ranges
 
 
+def _alter_stream(rng: random.Random, words: bytes) -> bytes:
+    """A field or two of some instructions, or any bits."""
+    if rng.random() < 0.2:
+        changed = bytearray(words)
+        changed[rng.randrange(len(words))] ^= 1 << rng.randrange(8)
+        return bytes(changed)
+    lines = _core.disassemble(list(struct.unpack(f"<{len(words) // 8}Q", words))).splitlines()
+    for _ in range(rng.choice([1, 1, 2])):
+        at = rng.randrange(len(lines))
+        parts = lines[at].partition(";")[0].split()
+        fields = [k for k, part in enumerate(parts) if "=" in part]
+        if not fields or rng.random() < 0.1:
+            lines[at] = rng.choice(lines)
+            continue
+        which = rng.choice(fields)
+        name, _, value = parts[which].partition("=")
+        other = rng.choice([0, 1, int(value) + 1, int(value) - 1, int(value) * 2, *NUMBERS])
+        parts[which] = f"{name}={other}"
+        lines[at] = " ".join(parts)
+    try:
+        changed_words = _core.assemble("\n".join(lines))
+        return struct.pack(f"<{len(changed_words)}Q", *changed_words)
+    except hetnn.Error:  # wider than the field
+        return words
+
+
 def alter(rng: random.Random, image: bytes) -> bytes:
     """An executable like `image`, but for a few places; its hashes fit."""
     pieces = _runtime.take_apart(image)
@@ -217,11 +248,10 @@ def alter(rng: random.Random, image: bytes) -> bytes:
     ranges = _word_ranges(program)
     weights = bytearray(pieces["weights"])
     if ranges and rng.random() < 0.5:
-        for _ in range(rng.choice([1, 1, 2, 4])):
-            begin, size = rng.choice(ranges)
-            at = begin + rng.randrange(size)
-            if at < len(weights):
-                weights[at] = rng.choice([weights[at] ^ (1 << rng.randrange(8)), 0, 255, rng.randrange(256)])
+        begin, size = rng.choice(ranges)
+        stream = _alter_stream(rng, bytes(weights[begin : begin + size]))
+        if len(stream) == size:
+            weights[begin : begin + size] = stream
     else:
         which = rng.random()
         if which < 0.05:
@@ -239,17 +269,32 @@ def alter(rng: random.Random, image: bytes) -> bytes:
     return _runtime.put_together(**pieces)
 
 
+def _with_cycles(image: bytes, error: str) -> bytes | None:
+    """The executable with the cycles that the error says its stream takes, so that the stream is tried after all."""
+    found = re.search(r"subprograms\[(\d+)\].*variants\[(\d+)\]: its stream takes (\d+) cycles", error)
+    if not found:
+        return None
+    pieces = _runtime.take_apart(image)
+    program = json.loads(pieces["program"])
+    subprogram, variant, cycles = map(int, found.groups())
+    program["subprograms"][subprogram]["code"]["variants"][variant]["cycles"] = cycles
+    return _runtime.put_together(**{**pieces, "program": json.dumps(program)})
+
+
 def use(image: bytes, rng: random.Random, folder: Path) -> str:
     """Loads, runs and reports; how far it came."""
     try:
         path = folder / "altered.hetnn"
         path.write_bytes(image)
         executable = hetnn.load(path, threads=2)
-    except (hetnn.InvalidModel, hetnn.Unsupported, hetnn.DoesNotFit):
-        return "refused"
+    except (hetnn.InvalidModel, hetnn.Unsupported, hetnn.DoesNotFit) as error:
+        again = _with_cycles(image, str(error))
+        return "refused" if again is None else use(again, rng, folder)
     try:
         executable.report(format="dict")
         executable.report()
+        _core.command_streams(str(path))
+        _core.simulate_model(str(path))
         sizes = executable._engine.example_shapes()
         dtypes = {port.name: port.dtype for port in executable.inputs}
         values = {}

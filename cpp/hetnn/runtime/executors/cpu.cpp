@@ -131,6 +131,7 @@ class CpuBound final : public BoundCode {
       if (k < own) call.inputs.push_back({id < 0 ? nullptr : &types.back(), nullptr});
     }
     for (int32_t id : command.outputs) outputs.push_back(buffer(id).view);
+    ops::complete(call);
     BoundCommand out{command, std::make_unique<const ops::BoundCall>(call, sizes.bindings), nullptr};
     const auto at_fault = [&](std::string_view what) {
       throw InvalidModel(
@@ -159,6 +160,8 @@ class CpuBound final : public BoundCode {
     std::vector<kernels::Step> steps;
     for (const program::Step& step : command.steps) {
       ops::Call follower{.op = step.op, .inputs = {}, .outputs = {}, .attrs = step.attrs, .name = {}, .loc = {}};
+      for (size_t k = 0; k < follower.op->inputs.size(); ++k) follower.inputs.push_back(out.call->call().inputs[0]);
+      ops::complete(follower);
       std::optional<kernels::Step> function = kernels::function_of(follower);
       if (!function) at_fault(text("has a step ", step.op->name, ", which is no elementwise function"));
       steps.push_back(std::move(*function));

@@ -1,30 +1,24 @@
-// The list of all kernel families, and which variant serves a call.
+// The variants of all families, each family a folder that defines <family>_variants, and which one serves a call.
 #include <algorithm>
 #include <iterator>
 
-#include "hetnn/kernels/attention/attention.h"
-#include "hetnn/kernels/conv/conv.h"
-#include "hetnn/kernels/elementwise/elementwise.h"
-#include "hetnn/kernels/gemm/gemm.h"
 #include "hetnn/kernels/kernel.h"
-#include "hetnn/kernels/move/move.h"
-#include "hetnn/kernels/norm/norm.h"
-#include "hetnn/kernels/pool/pool.h"
-#include "hetnn/kernels/quant/quant.h"
-#include "hetnn/kernels/reduce/reduce.h"
 #include "hetnn/ops/elementwise/function.h"
 
 namespace hetnn::kernels {
+
+#define HETNN_FAMILY(name) std::span<const Variant> name##_variants();
+#include "hetnn/kernels/all_families.inc"
+#undef HETNN_FAMILY
+
 namespace {
 
 const std::vector<Variant>& variants() {
   static const std::vector<Variant> all = [] {
     std::vector<Variant> out;
-    for (const auto family : {gemm_variants, conv_variants, pool_variants, elementwise_variants, norm_variants,
-                              reduce_variants, attention_variants, move_variants, quant_variants}) {
-      const std::span<const Variant> rows = family();
-      out.insert(out.end(), rows.begin(), rows.end());
-    }
+#define HETNN_FAMILY(name) out.insert(out.end(), name##_variants().begin(), name##_variants().end());
+#include "hetnn/kernels/all_families.inc"
+#undef HETNN_FAMILY
     return out;
   }();
   return all;
@@ -78,38 +72,7 @@ std::optional<Step> function_of(const ops::Call& call) {
 }
 
 Params params_of(const ops::Call& call) {
-  Params out;
-  for (const ops::AttrDef& def : call.op->attrs) {
-    const ops::Attr& attr = call.attrs.find(def.name)->second;
-    const std::string name(def.name);
-    switch (def.kind) {
-      case ops::AttrKind::boolean:
-        out.set(name, int64_t{std::get<bool>(attr)});
-        break;
-      case ops::AttrKind::integer:
-        out.set(name, std::get<Dim>(attr).value());
-        break;
-      case ops::AttrKind::real:
-        out.set(name, std::get<double>(attr));
-        break;
-      case ops::AttrKind::string:
-        out.set(name, std::get<std::string>(attr));
-        break;
-      case ops::AttrKind::integers:
-        out.set(name, values(std::get<std::vector<Dim>>(attr)));
-        break;
-      case ops::AttrKind::reals:
-        out.set(name, std::get<std::vector<double>>(attr));
-        break;
-      case ops::AttrKind::tensor: {
-        const auto bytes = std::get<Tensor>(attr).values<int8_t>();  // of lookup, the only one that runs
-        out.set(name, std::vector<int64_t>(bytes.begin(), bytes.end()));
-        break;
-      }
-      case ops::AttrKind::dtype:
-        break;  // the output's view says it
-    }
-  }
+  Params out(call.attrs);
   for (size_t k = 0; k < call.op->inputs.size(); ++k) {
     if (call.op->inputs[k].optional) out.set(std::string(call.op->inputs[k].name), int64_t{call.has(k)});
   }

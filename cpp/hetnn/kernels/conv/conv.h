@@ -28,7 +28,7 @@ int64_t packed_gated_conv2d_bytes(const KernelCall& call, int input);
 int64_t packed_conv_transpose2d_bytes(const KernelCall& call, int input);
 
 /// {algorithm: winograd} where F(4x4,3x3) is expected to be faster for these shapes and no algorithm is given yet.
-Params choose_conv2d(const KernelCall& call);
+ops::Attrs choose_conv2d(const KernelCall& call);
 
 std::span<const Variant> conv_variants();
 

@@ -17,23 +17,6 @@ using Clock = std::chrono::steady_clock;
 
 double us(Clock::duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
 
-kernels::Params params_of(const ops::Call& call, const ops::Attrs& options) {
-  kernels::Params out = kernels::params_of(call);
-  for (const auto& [name, value] : options) {
-    if (out.has(name)) {
-      throw InvalidModel(
-          text(ops::describe(call), " has the option '", name,
-               "', which is its attribute. The file is damaged or was altered; compile the model again."));
-    }
-    if (const auto* text = std::get_if<std::string>(&value)) {
-      out.set(name, *text);
-    } else {
-      out.set(name, std::get<Dim>(value).value());
-    }
-  }
-  return out;
-}
-
 // A command for fixed sizes: a kernel, or the call whose meaning is run.
 struct BoundCommand {
   const program::Command& command;
@@ -160,14 +143,19 @@ class CpuBound final : public BoundCode {
     std::vector<kernels::Step> steps;
     for (const program::Step& step : command.steps) {
       ops::Call follower{.op = step.op, .inputs = {}, .outputs = {}, .attrs = step.attrs, .name = {}, .loc = {}};
-      for (size_t k = 0; k < follower.op->inputs.size(); ++k) follower.inputs.push_back(out.call->call().inputs[0]);
+      for (size_t k = 0; k < follower.op->inputs.size(); ++k)
+        follower.inputs.push_back({&out.call->call().output(), nullptr});
       ops::complete(follower);
       std::optional<kernels::Step> function = kernels::function_of(follower);
       if (!function) at_fault(text("has a step ", step.op->name, ", which is no elementwise function"));
       steps.push_back(std::move(*function));
       if (step.operand >= 0) steps.back().input = positions[static_cast<size_t>(step.operand)];
     }
-    const kernels::Params params = params_of(out.call->call(), command.options);
+    kernels::Params params = kernels::params_of(out.call->call());
+    for (const auto& [name, value] : command.options) {
+      if (params.has(name)) at_fault(text("has the option '", name, "', which is its attribute"));
+    }
+    params.set(command.options);
     const kernels::KernelCall kernel_call{inputs, outputs, params, steps};
     for (size_t k = 0; k < inputs.size(); ++k) {
       const bool weight = variant->is_weight && variant->is_weight(kernel_call, static_cast<int>(k));
@@ -280,7 +268,7 @@ void CpuVisit::run_share(int thread, SpinBarrier& barrier, std::vector<CommandTi
     }
     if (times && thread == 0) {
       times->push_back({command.command.node,
-                        std::string(command.kernel ? command.command.variant : command.command.op->name),
+                        command.kernel ? command.command.variant : text("meaning of ", command.command.op->name),
                         us(begin - visit_begin), us(Clock::now() - begin)});
     }
   }

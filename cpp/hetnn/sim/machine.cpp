@@ -124,9 +124,10 @@ void Machine::execute(const Move& i) {
   }
 }
 
-void Machine::run() {
+void Machine::run(const Stop* stop) {
   shadow_.clear();
   for (at_ = 0; at_ < instructions_.size(); ++at_) {
+    if (stop) stop->check();
     std::visit(
         [&](const auto& instruction) {
           using I = std::decay_t<decltype(instruction)>;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hetnn/base/stop.h"
 #include "hetnn/npu/isa.h"
 #include "hetnn/npu/requantize.h"
 #include "hetnn/npu/spec.h"
@@ -50,8 +51,8 @@ class Machine {
   /// Of its memories, which take what is touched of them.
   int64_t bytes() const { return static_cast<int64_t>(arena_.size() + scratchpad_.size() + shadow_.size()); }
   /// Executes the stream. Throws InvalidModel naming the instruction that reads outside the constants, or scratchpad
-  /// that was never written.
-  void run();
+  /// that was never written. Asks `stop`, which may be null, between instructions.
+  void run(const Stop* stop = nullptr);
 
   const npu::Timing& timing() const { return timing_; }
   double seconds() const { return static_cast<double>(timing_.cycles) / spec_.clock_hz; }

@@ -31,6 +31,7 @@ COMMANDS = {
     "unpack": "take a .hetnn file apart into files to look at and alter",
     "pack": "put the files of unpack together, with fitting hashes",
     "verify": "say what is wrong with a .hetnn file, without running it",
+    "config": "show what C and C++ programs are built with",
     "targets": "list the known targets, or describe one",
     "bench": "time a model",
     "simulate": "count cycles on the NPU's timing model",

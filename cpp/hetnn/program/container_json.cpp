@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "hetnn/base/export.h"
 #include "hetnn/base/json_fields.h"
 #include "hetnn/program/describe.h"
 #include "hetnn/program/hash.h"
@@ -199,7 +200,7 @@ std::string extract_code(Json& subprogram) {
 
 }  // namespace
 
-Pieces take_apart(std::span<const std::byte> image, const std::string& called) {
+HETNN_EXPORT Pieces take_apart(std::span<const std::byte> image, const std::string& called) {
   const Parts parts = parts_of(image, called);
   Json structure = json::parse(parts.metadata.program, kProgramJson, called);
   const Json::json_pointer subprograms("/subprograms");
@@ -224,7 +225,7 @@ Pieces take_apart(std::span<const std::byte> image, const std::string& called) {
           {parts.weights.begin(), parts.weights.end()}};
 }
 
-std::vector<std::byte> put_together(const Pieces& pieces, const std::string& hetnn_version) {
+HETNN_EXPORT std::vector<std::byte> put_together(const Pieces& pieces, const std::string& hetnn_version) {
   std::string program = pieces.program, code;
   try {
     Json structure = json::parse(program, kPiecesJson, "the program");
@@ -299,7 +300,7 @@ Program unpack(const Blob& image, const std::string& called, const Weights& befo
   return out;
 }
 
-void verify_weights(const Blob& image, const std::string& called) {
+HETNN_EXPORT void verify_weights(const Blob& image, const std::string& called) {
   const Parts parts = parts_of(image.bytes, called);
   check_hash(parts.metadata.weights_hash, content_hash(parts.weights), "weights_hash", called);
 }

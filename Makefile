@@ -22,8 +22,8 @@ help:
 	@echo "make demo       detect faces on a photo, three networks compiled for cpu+relu-only"
 	@echo "make test       lint, C++ tests, Python tests"
 	@echo "make tiny       the quick part of the tests, under a minute"
-	@echo "also: setup build lint tidy asan ubsan tsan fuzz fuzz-plan bench bench-plan docs stubs wheel notebooks stories"
-	@echo "      new-op new-pass"
+	@echo "also: setup build lint tidy asan ubsan tsan fuzz fuzz-plan bench bench-plan bench-serve docs stubs wheel"
+	@echo "      notebooks stories new-op new-pass"
 
 # Set-up, in steps that are done once each.
 $(STAMPS)/system: tools/install_system_packages.sh

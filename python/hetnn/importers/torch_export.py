@@ -297,6 +297,8 @@ class _Importer:
                 )
             if value is None or not isinstance(value, torch.fx.Node):
                 continue
+            if self._values[value] is None:
+                raise Unsupported(f"the output '{value.name}' is a number and no tensor. Return it as a tensor.")
             self.builder.output(self._values[value], value.name)
             names.append(value.name)
         return {"outputs": names}

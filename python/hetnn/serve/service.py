@@ -148,7 +148,8 @@ class Service:
 
     @property
     def pending(self) -> int:
-        return sum(self._slots[k] for k in range(len(self._slots)))
+        slots = self._slots
+        return slots[0] if len(slots) == 1 else sum(slots[k] for k in range(len(slots)))
 
     def admit(self) -> None:
         """Unavailable when as many requests as may are there already."""
@@ -181,9 +182,6 @@ class Service:
                 job = Job(arrays, future, begun_ns, rows, sequence)
                 if runner.submit(job, request.priority):
                     break
-                sequence = None
-                if request.sequence:
-                    self._sequences.pop((request.model, request.sequence), None)
             else:
                 raise Unavailable(f"the network '{request.model}' is being replaced. Try again.")
             deadline_ns = begun_ns + request.timeout_us * 1000 if request.timeout_us else 0

@@ -165,7 +165,10 @@ class CpuBound final : public BoundCode {
       const bool weight = variant->is_weight && variant->is_weight(kernel_call, static_cast<int>(k));
       if (inputs[k].packed != weight) at_fault(weight ? "reads a weight that is not packed" : "reads a packed weight");
     }
-    if (!kernels::computes(*variant, *command.op)) at_fault(text("is computed by ", command.variant, ", which cannot"));
+    const bool can = std::ranges::any_of(kernels::all_kernels(), [&](const kernels::Variant& each) {
+      return each.name == command.variant && kernels::computes(each, *command.op);
+    });
+    if (!can) at_fault(text("names the kernel ", command.variant, ", which computes other operators"));
     out.kernel = variant->create(kernel_call);
     for (size_t k = 0; k < inputs.size(); ++k) {
       if (!inputs[k].packed) continue;

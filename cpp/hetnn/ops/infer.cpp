@@ -62,6 +62,8 @@ std::vector<int64_t> per_axis(const Call& call, std::string_view name, size_t co
   for (size_t k = 0; k < count; ++k) {
     const Dim& dim = given[given.size() == 1 ? 0 : k];
     if (!dim.is_static()) fail(call, "", text("attribute '", name, "' must be fixed integers; got ", to_string(given)));
+    if (dim.value() > INT32_MAX || dim.value() < INT32_MIN)
+      fail(call, "", text("attribute '", name, "' must hold integers of 32 bits; got ", to_string(given)));
     out.push_back(dim.value());
   }
   return out;
@@ -119,6 +121,7 @@ std::vector<int> reduced_axes(const Call& call) {
   const int rank = call.input(0).rank();
   std::vector<int> out;
   for (const Dim& axis : call.integers("axes")) out.push_back(axis_of(call, axis, rank));
+  if (rank == 0) return {};  // its one value may be called axis 0, which is none
   if (out.empty()) {
     for (int k = 0; k < rank; ++k) out.push_back(k);
   }

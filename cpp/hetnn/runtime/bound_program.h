@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hetnn/base/turns.h"
@@ -43,6 +44,9 @@ struct BoundProgram {
 
   const program::Program& program() const { return loaded->program; }
 };
+
+/// Throws DoesNotFit when the machine has less memory than `what` would take.
+void check_memory(int64_t bytes, std::string_view what);
 
 /// Binds a program. Throws InvalidModel when a shape comes out negative, and what devices throw for sizes they cannot
 /// serve.

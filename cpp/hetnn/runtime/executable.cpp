@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 #include <set>
 
 #include "hetnn/base/aligned_buffer.h"
 #include "hetnn/base/error.h"
+#include "hetnn/base/sizes.h"
 #include "hetnn/program/pack.h"
 #include "hetnn/runtime/context.h"
 
@@ -42,17 +44,21 @@ std::string plain_symbol(const Dim& dim) {
 }
 
 // Kernels load whole vectors from weights, so an image that lies askew is copied; a mapped file never does.
-program::Blob aligned(program::Blob image) {
-  if (reinterpret_cast<uintptr_t>(image.bytes.data()) % kBufferAlignment_bytes == 0) return image;
+program::Blob copied(const program::Blob& image) {
   auto copy = std::make_shared<AlignedBuffer>(image.bytes.size());
   std::memcpy(copy->data(), image.bytes.data(), image.bytes.size());
   return {copy, {copy->data(), image.bytes.size()}};
 }
+program::Blob aligned(program::Blob image) {
+  return reinterpret_cast<uintptr_t>(image.bytes.data()) % kBufferAlignment_bytes == 0 ? image : copied(image);
+}
 
 }  // namespace
 
-std::unique_ptr<Executable> Executable::load(const std::string& path, int threads) {
-  return std::make_unique<Executable>(program::map_file(path), threads, text("'", path, "'"));
+std::unique_ptr<Executable> Executable::load(const std::string& path, int threads, bool copy) {
+  program::Blob image = program::map_file(path);
+  if (copy) image = copied(image);
+  return std::make_unique<Executable>(std::move(image), threads, text("'", path, "'"));
 }
 
 Executable::Executable(program::Blob image, int threads, const std::string& called)
@@ -138,8 +144,14 @@ Bindings Executable::bindings_of(std::span<const Argument> arguments) const {
 std::vector<std::vector<int64_t>> Executable::output_shapes(const Bindings& bindings) const {
   const auto program = this->program();
   std::vector<std::vector<int64_t>> out;
-  for (const program::Port& port : program->outputs)
-    out.push_back(evaluate(program->buffers[static_cast<size_t>(port.buffer)].shape, bindings));
+  for (const program::Port& port : program->outputs) {
+    const program::Buffer& buffer = program->buffers[static_cast<size_t>(port.buffer)];
+    out.push_back(evaluate(buffer.shape, bindings));
+    std::vector<int64_t> factors = out.back();
+    factors.push_back(dtype_bytes(buffer.dtype));
+    const std::string called = text("the output '", port.name, "'");
+    check_memory(checked_product(factors, called.c_str()), called);
+  }
   return out;
 }
 
@@ -199,7 +211,23 @@ std::unique_ptr<Context> Executable::take_context(const std::shared_ptr<const Bo
       return out;
     }
   }
-  return std::make_unique<Context>(bound);
+  try {
+    return std::make_unique<Context>(bound);
+  } catch (const std::bad_alloc&) {
+    throw DoesNotFit(text("a run takes an arena of ", bound->arena_bytes,
+                          " bytes besides what its devices need, and this process cannot have so much."));
+  }
+}
+
+void Executable::verify() const {
+  const auto loaded = this->loaded();
+  std::vector<Bindings> sizes(1);
+  for (const Symbol& symbol : loaded->program.symbols) sizes[0][symbol.name] = symbol.hint;
+  for (const auto& executor : loaded->executors) {
+    const std::vector<Bindings> more = executor->bound_sizes();
+    sizes.insert(sizes.end(), more.begin(), more.end());
+  }
+  for (const Bindings& each : sizes) bind(loaded, each, threads_);
 }
 
 void Executable::give_back(const std::shared_ptr<const BoundProgram>& bound, std::unique_ptr<Context> context) {

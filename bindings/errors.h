@@ -4,6 +4,8 @@
 #include <pybind11/pybind11.h>
 
 #include <exception>
+#include <new>
+#include <stdexcept>
 #include <string_view>
 
 #include "hetnn/base/error.h"
@@ -37,6 +39,10 @@ inline void register_errors() {
       raise_python_error("InternalError", error);
     } catch (const Error& error) {
       raise_python_error("Error", error);
+    } catch (const std::bad_alloc&) {
+      raise_python_error("DoesNotFit", DoesNotFit("the memory of this machine does not suffice. Make sizes smaller."));
+    } catch (const std::length_error&) {
+      raise_python_error("DoesNotFit", DoesNotFit("a size is beyond any memory. Make sizes smaller."));
     }
   });
 }

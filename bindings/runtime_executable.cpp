@@ -97,7 +97,9 @@ py::tuple run(Executable& executable, const std::vector<py::array>& given, const
   inputs.reserve(given.size());
   for (const py::array& array : given) {
     const bool dense = (array.flags() & py::array::c_style) != 0;
-    inputs.push_back(dense ? array : py::array::ensure(array, py::array::c_style));
+    py::array plain = dense ? array : py::array::ensure(array, py::array::c_style);
+    if (!has_native_order(plain.dtype())) plain = plain.attr("astype")(plain.dtype().attr("newbyteorder")("="));
+    inputs.push_back(std::move(plain));
   }
   const Bindings bindings = executable.bindings_of(arguments_of(inputs));
   const auto shapes = executable.output_shapes(bindings);

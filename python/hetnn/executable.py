@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import numbers
 import os
 import sys
 import threading
@@ -20,6 +21,7 @@ from hetnn.errors import InvalidModel, Unsupported
 Array = npt.NDArray[Any]
 Specializer = Callable[[dict[str, int], int], bytes]
 _DLPACK_CPU = 1
+MAX_THREADS = 4096
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,17 @@ def load(path: str | os.PathLike[str], threads: int | None = None) -> Executable
 
     InvalidModel when the file is none, is cut short or was altered.
     """
-    return Executable(_runtime.Executable.load(os.fspath(path), threads or 0))
+    return Executable(_runtime.Executable.load(os.fspath(path), _thread_count(threads)))
+
+
+def _thread_count(threads: int | None) -> int:
+    """As the engine takes it: 0 for all there are. InvalidModel for what is no number of threads."""
+    if threads is None:
+        return 0
+    odd = isinstance(threads, bool) or not isinstance(threads, numbers.Integral)
+    if odd or not 0 <= threads <= MAX_THREADS:
+        raise InvalidModel(f"threads must be an integer in [0, {MAX_THREADS}]; found {threads!r}.")
+    return int(threads)
 
 
 class Executable:
@@ -52,7 +64,7 @@ class Executable:
     @classmethod
     def from_image(cls, image: bytes, threads: int | None = None, specializer: Specializer | None = None) -> Executable:
         """From the bytes of an image; `specializer` compiles accelerator code for sizes met later."""
-        made = cls(_runtime.Executable(image, threads or 0))
+        made = cls(_runtime.Executable(image, _thread_count(threads)))
         if specializer is not None:
             made._engine.set_specializer(specializer)
         return made
@@ -101,6 +113,8 @@ class Executable:
 
     def keep_at_most(self, bytes: int) -> None:
         """Bounds the memory that idle runs keep for those to come; that of the last run is always kept."""
+        if bytes < 0:
+            raise InvalidModel(f"bytes must be at least 0; found {bytes}.")
         self._engine.keep_at_most(bytes)
 
     @property
@@ -238,6 +252,10 @@ def _as_arrays(values: Sequence[Any], called: Callable[[int], str]) -> list[Arra
 
 def _as_array(value: Any, called: Callable[[], str]) -> Array:
     """The value's memory as a numpy array, without a copy where it allows; `called` names it in errors."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise InvalidModel(
+            f"{called()} is a masked array, whose mask would be lost; it must be a plain one. Call .filled(value)."
+        )
     if isinstance(value, np.ndarray):
         return value
     if _is_torch(value):
@@ -245,6 +263,9 @@ def _as_array(value: Any, called: Callable[[], str]) -> Array:
             raise InvalidModel(
                 f"{called()} lies on the device '{value.device}'; it must lie on the cpu. Call .cpu() on it."
             )
+        odd = _odd_kind(value)
+        if odd is not None:
+            raise InvalidModel(f"{called()} is a {odd[0]} tensor; hetnn takes dense ones. {odd[1]}")
         if value.dtype == sys.modules["torch"].bfloat16:
             raise Unsupported(f"{called()} is bf16, which numpy lacks. Cast it to f32 in the model.")
         array: Array = value.detach().numpy() if value.requires_grad else value.numpy()
@@ -261,6 +282,17 @@ def _as_array(value: Any, called: Callable[[], str]) -> Array:
     raise InvalidModel(
         f"{called()} must be a tensor or an array; got {type(value).__name__}. Wrap it with numpy.asarray."
     )
+
+
+def _odd_kind(tensor: Any) -> tuple[str, str] | None:
+    """Of a torch tensor whose values do not lie in memory one after another: its kind, and what to do."""
+    if tensor.is_quantized:
+        return "quantized", "Call .dequantize() on it, or .int_repr() for the integers."
+    if tensor.is_nested:
+        return "nested", "Run its parts one by one, or pad them to one shape."
+    if tensor.layout != sys.modules["torch"].strided:
+        return "sparse", "Call .to_dense() on it."
+    return None
 
 
 def _has_buffer(value: Any) -> bool:

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/interrupt.h"
 #include "hetnn/base/nearest_names.h"
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/passes/apply_rules.h"
@@ -13,6 +14,7 @@
 #include "hetnn/passes/fold_constants.h"
 #include "hetnn/passes/isolate.h"
 #include "hetnn/passes/legal/rules.h"
+#include "hetnn/passes/value_ranges.h"
 
 namespace hetnn::passes {
 namespace {
@@ -60,9 +62,11 @@ class Search {
   }
 
   /// The cheapest expansion of an unsupported node; `candidates` gets every rule at the node that works, with its
-  /// price.
-  std::optional<Expansion> run(const ir::Node& node, std::vector<Candidate>& candidates) {
+  /// price. `largest`: of the elements of its first input.
+  std::optional<Expansion> run(const ir::Node& node, double largest, std::vector<Candidate>& candidates) {
     trials_ = 0;
+    largest_ = largest;
+    works_.clear();
     path_.clear();
     return expand(node, options_.max_depth, &candidates);
   }
@@ -80,8 +84,10 @@ class Search {
     std::optional<Expansion> found;
     for (const Rule* rule : rules->second) {
       if (std::find(path_.begin(), path_.end(), rule) != path_.end() || trials_ >= options_.max_trials) continue;
+      if (std::find(works_.begin(), works_.end(), rule->yields_to) != works_.end()) continue;
       std::optional<Expansion> trial = try_rule(node, *rule, depth);
       if (!trial) continue;
+      if (path_.empty()) works_.push_back(rule->name);
       if (candidates) candidates->push_back({rule, trial->cost_us});
       if (!found || trial->cost_us < found->cost_us) found = std::move(trial);
     }
@@ -91,6 +97,10 @@ class Search {
   std::optional<Expansion> try_rule(const ir::Node& node, const Rule& rule, int depth) {
     ir::Graph scratch = isolate(node, symbols_);
     ir::Node* root = scratch.outputs().front()->producer();
+    if (rule.within) {
+      const std::optional<Match> found = match(rule, root, scratch);
+      if (!found || !path_.empty() || !(largest_ <= rule.within(*found))) return std::nullopt;
+    }
     ApplyOptions quiet;
     quiet.count = false;
     const auto created = fire(scratch, root, rule, quiet);
@@ -117,6 +127,8 @@ class Search {
   const std::vector<Symbol>& symbols_;
   std::map<std::string_view, std::vector<const Rule*>> by_root_;
   std::vector<const Rule*> path_;
+  std::vector<std::string_view> works_;  // rules that do at the node of the graph
+  double largest_ = 0;                   // of what the node of the graph reads
   int trials_ = 0;
 };
 
@@ -134,11 +146,12 @@ void replay(ir::Graph& graph, ir::Node* node, const Expansion& expansion, std::v
   }
 }
 
-std::string explain(const ir::Node& node, const Expansion& best, std::vector<Candidate> candidates) {
+std::string explain(const ir::Node& node, const Expansion& best, std::vector<Candidate> candidates, double largest) {
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.cost_us < b.cost_us; });
   std::string out =
       text("the device has no such ", node.op().name, "; ", best.rule->name, " costs ", best.cost_us, " us");
+  if (best.rule->within) out += text(" and holds since no |x| is above ", largest);
   for (const Candidate& other : candidates) {
     if (other.rule != best.rule) return out + text(", the next best, ", other.rule->name, ", ", other.cost_us, " us");
   }
@@ -168,6 +181,15 @@ void combine(ir::Graph& graph, const Oracle& oracle, const LegalizeOptions& opti
     return after < before;
   };
   apply_rules(graph, combining_rule_sets(), apply);
+}
+
+// Of every node the largest magnitude that its first input may have.
+std::map<std::string, double> largest_read(const ir::Graph& graph, double inputs_within) {
+  const Ranges ranges = value_ranges(graph, inputs_within);
+  std::map<std::string, double> out;
+  for (const ir::Node* node : graph.nodes())
+    out[node->name()] = node->input(0) ? ranges.at(node->input(0)->name()).largest() : 0;
+  return out;
 }
 
 }  // namespace
@@ -209,20 +231,24 @@ std::vector<report::RewriteRow> legalize(ir::Graph& graph, const Oracle& oracle,
   check_disabled_rules(options.disabled_rules);
   std::vector<report::RewriteRow> rewrites;
   Search search(oracle, options, graph.symbols);
+  std::map<std::string, double> known;
   const ir::Graph::Nodes nodes = graph.nodes();
   for (auto at = nodes.begin(); at != nodes.end();) {
     ir::Node* node = *at;
     ++at;
+    check_interrupt();
     if (node->is_constant() || is_empty(*node) || options.excluded_nodes.contains(node->name())) continue;
     if (oracle.supports(*node)) continue;
+    if (known.empty()) known = largest_read(graph, options.inputs_within);
+    const double largest = known.at(node->name());
     std::vector<Candidate> candidates;
-    const std::optional<Expansion> expansion = search.run(*node, candidates);
+    const std::optional<Expansion> expansion = search.run(*node, largest, candidates);
     if (!expansion) continue;
     report::RewriteRow rewrite{.rule = std::string(expansion->rule->name),
                                .node = node->name(),
                                .op = std::string(node->op().name),
                                .form = {},
-                               .why = explain(*node, *expansion, candidates),
+                               .why = explain(*node, *expansion, candidates, largest),
                                .predicted_us_after = expansion->cost_us};
     std::vector<std::string_view> used;
     replay(graph, node, *expansion, used);

@@ -62,6 +62,11 @@ struct Rule {
   ir::Value* (*rewrite)(const Match&, Build&);
   /// Whether it holds for quantized values, too: its right side must state the scales of its results.
   bool quantized = false;
+  /// Where set, it holds only while no element of the root's first input is larger, which must be known of the model
+  /// (value_ranges.h).
+  double (*within)(const Match&) = nullptr;
+  /// An earlier rule that keeps more digits: where that does for a node of the graph, this one is not tried for it.
+  std::string_view yields_to = {};
 };
 
 /// Named rules in the order in which they are tried.

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hetnn.terminal import printable
+
 DONE = 0
 CHECK_FAILED = 1
 BAD_INPUT = 2
@@ -25,7 +27,7 @@ class Answer:
 
     def print(self, as_json: bool) -> None:
         """Prints the document (`--json`) or the text on stdout."""
-        body = json.dumps(self.document, allow_nan=False) if as_json else self.text
+        body = json.dumps(self.document, allow_nan=False) if as_json else printable(self.text)
         if body:
             sys.stdout.write(body if body.endswith("\n") else body + "\n")
         sys.stdout.flush()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hetnn
 from hetnn.cli.answer import BadUse
 from hetnn.cli.progress import Progress
 from hetnn.options import add_option_arguments, given_options
+from hetnn.text_file import read_text
 
 if TYPE_CHECKING:
     from hetnn import Executable
@@ -43,7 +43,7 @@ def load_model(path: str) -> Any:
     if kind == "onnx":
         return path
     if kind == "ir":
-        return Path(path).read_text(encoding="utf-8")
+        return read_text(path)
     try:
         import torch
     except ImportError as error:

@@ -9,6 +9,7 @@ from typing import Any
 
 from hetnn import _core
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.text_file import read_text
 
 _ACCEPTED = (
     "a torch.export.ExportedProgram, an ONNX model (its path, bytes or ModelProto), the path of a .pt2 file, "
@@ -62,7 +63,7 @@ def _import_text_or_path(text: str) -> Imported:
         from hetnn.importers.torch_export import import_exported_program
 
         return import_exported_program(torch.export.load(path))
-    return Imported(_core.Graph.parse(path.read_text(encoding="utf-8")))
+    return Imported(_core.Graph.parse(read_text(path)))
 
 
 def _import_onnx(model: Any) -> Imported:

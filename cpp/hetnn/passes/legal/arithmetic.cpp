@@ -119,7 +119,8 @@ Rule broadcast() {
           .equation = "f(a, b) = f(a, expand(b))",
           .pattern = one_of({"add", "sub", "mul", "div", "maximum", "minimum"}, {any("a"), any("b")}),
           .guards = {{"one operand alone is smaller than the result",
-                      [](const Match& m) { return smaller_operand(m) >= 0; }}},
+                      [](const Match& m) { return smaller_operand(m) >= 0; }},
+                     kNoBound},
           .exactness = "bit for bit",
           .rewrite = [](const Match& m, Build& build) {
             std::vector<ir::Value*> operands = {m.value("a"), m.value("b")};

@@ -45,6 +45,9 @@ ops::Type type_of(const Buffer& buffer);
 /// As bytes of kind "cpu".
 Code write_cpu_code(const CpuCode& code);
 
+/// The JSON schema of those bytes.
+std::string cpu_code_schema();
+
 /// From bytes, checked against the program whose buffers and symbols it names: every command infers the types of its
 /// output buffers. InvalidModel names `called` and the field; Unsupported an operator that is not known.
 CpuCode read_cpu_code(const Code& code, const Program& program, const std::string& called);

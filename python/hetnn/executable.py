@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from hetnn import _runtime
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.structure import Signature
 
 Array = npt.NDArray[Any]
-Specializer = Callable[[dict[str, int], int], bytes]
 _DLPACK_CPU = 1
 MAX_THREADS = 4096
 
@@ -54,27 +54,29 @@ def _thread_count(threads: int | None) -> int:
 class Executable:
     """One program for all of a target's devices. Thread-safe, re-entrant and picklable."""
 
-    def __init__(self, engine: _runtime.Executable) -> None:
+    def __init__(self, engine: _runtime.Executable, classes: Mapping[str, type] | None = None) -> None:
         self._engine = engine
+        text = engine.signature_json
+        self._signature = Signature(text, len(engine.inputs), len(engine.outputs), classes) if text else None
         # When it was compiled in this process: how long that took, and each pass: name, stage, ms.
         self.compile_s: float | None = None
         self.passes: list[dict[str, Any]] = []
         self._of_thread = threading.local()
 
     @classmethod
-    def from_image(cls, image: bytes, threads: int | None = None, specializer: Specializer | None = None) -> Executable:
-        """From the bytes of an image; `specializer` compiles accelerator code for sizes met later."""
-        made = cls(_runtime.Executable(image, _thread_count(threads)))
-        if specializer is not None:
-            made._engine.set_specializer(specializer)
-        return made
+    def from_image(
+        cls, image: bytes, threads: int | None = None, classes: Mapping[str, type] | None = None
+    ) -> Executable:
+        """From the bytes of an image; `classes` are those of the dataclasses that the model takes or returns."""
+        return cls(_runtime.Executable(image, _thread_count(threads)), classes)
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
-        """Runs the model. torch in gives torch out, anything else numpy; several outputs come as a tuple."""
-        if named:
-            inputs = (*inputs, *self._by_name(len(inputs), named))
-        outputs = self.run(inputs)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        """Runs the model. torch in gives torch out, anything else numpy.
+
+        A torch model takes and returns what the module itself does, nested as there; of other models one output is the
+        array itself, several are a tuple.
+        """
+        return self._returned(self.run(self._passed(inputs, named)))
 
     def run(
         self,
@@ -200,6 +202,21 @@ class Executable:
 
         return str(pictures.as_html(self.report("dict")))
 
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether some sizes are open until a run."""
+        return bool(self._engine.hints)
+
+    def _passed(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> Sequence[Any]:
+        if self._signature is not None:
+            return self._signature.flatten(inputs, named)
+        return (*inputs, *self._by_name(len(inputs), named)) if named else inputs
+
+    def _returned(self, outputs: list[Any]) -> Any:
+        if self._signature is not None:
+            return self._signature.build(outputs)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
     def _called(self, index: int) -> str:
         ports = self._engine.inputs
         return f"input '{ports[index][0]}'" if index < len(ports) else f"input {index}"
@@ -225,10 +242,7 @@ class Session:
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """As a call of the executable, on these states."""
-        if named:
-            inputs = (*inputs, *self._executable._by_name(len(inputs), named))
-        outputs = self.run(inputs)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        return self._executable._returned(self.run(self._executable._passed(inputs, named)))
 
     def run(self, inputs: Sequence[Any], out: Sequence[Any] | None = None, *, overlap: bool = True) -> list[Any]:
         """As Executable.run, on these states."""
@@ -263,7 +277,7 @@ def _as_array(value: Any, called: Callable[[], str]) -> Array:
             raise InvalidModel(
                 f"{called()} lies on the device '{value.device}'; it must lie on the cpu. Call .cpu() on it."
             )
-        odd = _odd_kind(value)
+        odd = odd_kind(value)
         if odd is not None:
             raise InvalidModel(f"{called()} is a {odd[0]} tensor; hetnn takes dense ones. {odd[1]}")
         if value.dtype == sys.modules["torch"].bfloat16:
@@ -284,7 +298,7 @@ def _as_array(value: Any, called: Callable[[], str]) -> Array:
     )
 
 
-def _odd_kind(tensor: Any) -> tuple[str, str] | None:
+def odd_kind(tensor: Any) -> tuple[str, str] | None:
     """Of a torch tensor whose values do not lie in memory one after another: its kind, and what to do."""
     if tensor.is_quantized:
         return "quantized", "Call .dequantize() on it, or .int_repr() for the integers."

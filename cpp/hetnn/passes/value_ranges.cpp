@@ -86,6 +86,7 @@ const std::map<std::string_view, Meaning>& meanings() {
       {"sigmoid", unit},
       {"softmax", unit},
       {"tanh", [](const ir::Node&, const Operands&) { return around_zero(1); }},
+      {"erf", [](const ir::Node&, const Operands&) { return around_zero(1); }},
       {"hardswish", with_zero},
       {"abs",
        [](const ir::Node&, const Operands& in) {

@@ -13,10 +13,13 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from hetnn import _core
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.executable import odd_kind
 from hetnn.importers import Imported
 from hetnn.importers.registry import TORCH
-from hetnn.importers.symbols import Symbols
+from hetnn.importers.symbols import Symbols, own_name
 from hetnn.importers.torch_rules import DTYPES, Call
+from hetnn.importers.torch_signature import Signature, fixed
+from hetnn.structure import Tree
 
 # Composites that stay whole: decomposed, they would hide what a device can do at once.
 _WHOLE = [
@@ -67,12 +70,24 @@ _VANISH = {
 }
 
 
+# What part of an operator's name says of how the model was exported.
+_ADVICE = {
+    "dropout": "the model was exported in training mode; call model.eval() before torch.export.export",
+    "batch_norm": "the model was exported in training mode; call model.eval() before torch.export.export",
+    "autocast": "export the model outside torch.autocast, with its weights in the type that is wanted",
+}
+
+
+def _advice(target: str) -> str:
+    return next((advice for part, advice in _ADVICE.items() if part in target), "")
+
+
 def import_exported_program(program: ExportedProgram) -> Imported:
     """The graph of an exported program: composites kept whole, parameters and buffers as constants.
 
     Unsupported lists every operator that hetnn lacks with the model's own source lines, in one error.
     """
-    return _Importer(_decomposed(program)).run()
+    return _Importer(program).run()
 
 
 def _decomposed(program: ExportedProgram) -> ExportedProgram:
@@ -96,24 +111,27 @@ def _packet_name(overload: Any) -> str:
 
 class _Importer:
     def __init__(self, program: ExportedProgram) -> None:
-        self._program = program
+        self._signature = Signature(program)
+        self._program = _decomposed(program)
         self.builder = _core.GraphBuilder("main")
         self.symbols = Symbols()
         self._values: dict[torch.fx.Node, Any] = {}
         self._problems: dict[str, list[str]] = {}
+        self._names_of_symbols: set[str] = set()
         self._states: dict[str, tuple[str, Any]] = {}  # of a buffer: its input, its initial value
         self._missing: set[torch.fx.Node] = set()  # not imported, or read from what is not
 
     def run(self) -> Imported:
         self._declare_symbols()
-        self._lift_inputs()
+        inputs = self._lift_inputs()
         for node in self._program.graph.nodes:
             if node.op == "call_function":
                 self._convert(node)
         if self._problems:
             self._report_problems()
-        signature = self._finish()
-        return Imported(self.builder.finish(), signature)
+        outputs = self._finish()
+        signature = {**self._signature.inputs(inputs), "outputs": self._signature.outputs(outputs)}
+        return Imported(self.builder.finish(), signature, self._signature.classes)
 
     # Symbols and inputs
 
@@ -135,24 +153,33 @@ class _Importer:
                 high = int(bounds.upper) if bounds is not None and bounds.upper.is_Integer else 2**31 - 1
                 high = min(high, 2**31 - 1)
                 hint = size.node.hint if size.node.has_hint() else None
-                name = str(symbol)
+                name = own_name(symbol, value)
+                if name in self._names_of_symbols:
+                    name = str(symbol)
+                self._names_of_symbols.add(name)
                 self.symbols.declare(symbol, name)
                 self.builder.add_symbol(name, max(low, 0), high, int(hint) if hint is not None else max(low, 1))
 
-    def _lift_inputs(self) -> None:
+    def _lift_inputs(self) -> list[Tree]:
+        """The leaves of what a caller passes. Inputs come before constants, which give way where names are the same."""
         signature = self._program.graph_signature
         kinds = {spec.arg.name: spec for spec in signature.input_specs}
         mutated = set(signature.buffers_to_mutate.values())
+        leaves: list[Tree] = []
+        constants: list[tuple[torch.fx.Node, Any]] = []
         for node in self._program.graph.nodes:
             if node.op != "placeholder":
                 continue
             spec = kinds[node.name]
             if spec.kind == InputKind.USER_INPUT:
-                self._lift_user_input(node)
+                leaves.append(self._lift_user_input(node, sum("value" in leaf for leaf in leaves)))
             elif spec.kind == InputKind.BUFFER and spec.target in mutated:
                 self._lift_state(node, spec)
             else:
-                self._values[node] = self._constant(self._lifted(spec), spec.target)
+                constants.append((node, spec))
+        for node, spec in constants:
+            self._values[node] = self._constant(self._lifted(spec), spec.target)
+        return leaves
 
     def _lift_state(self, node: torch.fx.Node, spec: Any) -> None:
         """A buffer that the model updates is an input with an initial value; its new value becomes an output."""
@@ -162,14 +189,15 @@ class _Importer:
         )
         self._states[spec.target] = (self._values[node].name, initial)
 
-    def _lift_user_input(self, node: torch.fx.Node) -> None:
+    def _lift_user_input(self, node: torch.fx.Node, port: int) -> Tree:
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor):
             shape = [self.symbols.dim(size) for size in value.shape]
             self._values[node] = self.builder.add_input(node.name, self.dtype(value.dtype), shape)
-        else:
-            # Exported with a plain number or None: fixed, and no input of the graph.
-            self._values[node] = value
+            return {"value": port}
+        # Exported with a plain number or None: fixed, and no input of the graph.
+        self._values[node] = value
+        return fixed(value)
 
     def _lifted(self, spec: Any) -> torch.Tensor:
         program = self._program
@@ -179,6 +207,13 @@ class _Importer:
             tensor = program.constants[spec.target]
         if not isinstance(tensor, torch.Tensor):
             raise Unsupported(f"the constant '{spec.target}' is a {type(tensor).__name__}; hetnn takes tensors.")
+        if tensor.is_meta:
+            raise InvalidModel(
+                f"'{spec.target}' lies on the meta device and has no values. Load the weights before exporting the model."
+            )
+        odd = odd_kind(tensor)
+        if odd is not None:
+            raise Unsupported(f"'{spec.target}' is a {odd[0]} tensor; hetnn takes dense ones. {odd[1]}")
         return tensor
 
     def _constant(self, tensor: torch.Tensor, name: str) -> Any:
@@ -197,14 +232,17 @@ class _Importer:
         picks = node.target is operator.getitem
         counts = isinstance(node.meta.get("val"), (torch.SymInt, int))
         if not (picks or counts or target in _VANISH or TORCH.knows(target)):
-            self._note(node, target)
+            self._note(node, target, _advice(target))
             return
         if any(value in self._missing for value in node.all_input_nodes):
             self._missing.add(node)
             return
         if picks:
             source, index = node.args
-            self._values[node] = self._values[source][index]  # type: ignore[index]
+            picked = self._values[source][index]  # type: ignore[index]
+            if picked is None and node.users:
+                self._note(node, str(source.target), f"its output {index} is read, which hetnn does not compute")  # type: ignore[union-attr]
+            self._values[node] = picked
             return
         if counts or target in _VANISH:
             self._values[node] = None  # read as an expression where it is used
@@ -274,9 +312,11 @@ class _Importer:
 
     # Outputs
 
-    def _finish(self) -> dict[str, Any]:
+    def _finish(self) -> list[Tree]:
+        """The leaves of what a caller gets. A value that stands there twice is one output."""
         output_node = next(node for node in self._program.graph.nodes if node.op == "output")
-        names: list[str] = []
+        leaves: list[Tree] = []
+        ports: dict[torch.fx.Node, int] = {}
         specs = self._program.graph_signature.output_specs
         for spec, value in zip(specs, output_node.args[0], strict=True):
             if spec.kind == OutputKind.BUFFER_MUTATION:
@@ -289,8 +329,21 @@ class _Importer:
                     f"the model writes into its input '{spec.target}'; hetnn leaves a caller's arrays as they are. "
                     "Return the new value, or keep it in a buffer of the module."
                 )
-            if value is None or not isinstance(value, torch.fx.Node):
+            if not isinstance(value, torch.fx.Node):
+                leaves.append(fixed(value))
                 continue
-            self.builder.output(self._values[value], value.name)
-            names.append(value.name)
-        return {"outputs": names}
+            meta = value.meta.get("val")
+            if not isinstance(meta, (torch.Tensor, torch.SymInt)):
+                leaves.append(fixed(meta))
+                continue
+            kind = "value" if isinstance(meta, torch.Tensor) else "size"
+            if value not in ports:
+                ports[value] = len(ports)
+                given = self._values[value] if kind == "value" else self._size(self.symbols.dim(meta))
+                self.builder.output(given, value.name)
+            leaves.append({kind: ports[value]})
+        return leaves
+
+    def _size(self, size: int | str) -> Any:
+        """A size as an i64[1]."""
+        return self.builder.create("arange", [], {"start": size, "end": f"({size}) + 1"}, "size", "", "", 0)[0]

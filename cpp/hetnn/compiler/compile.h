@@ -100,9 +100,7 @@ std::string check_json(ir::Graph graph, const TargetSpec& target);
 class Compilation {
  public:
   /// Throws Unsupported, DoesNotFit and InvalidModel naming nodes. Holds code for all of `options.shapes`.
-  /// `signature_json` goes with the image.
-  static std::unique_ptr<Compilation> make(ir::Graph graph, const TargetSpec& target, const CompileOptions& options,
-                                           std::string signature_json = {});
+  static std::unique_ptr<Compilation> make(ir::Graph graph, const TargetSpec& target, const CompileOptions& options);
 
   /// Compiles the accelerator subgraphs for further values of the model's symbols; every symbol must have one in its
   /// range. What is compiled already is left alone. Not thread-safe.
@@ -118,7 +116,6 @@ class Compilation {
 
  private:
   std::unique_ptr<PlannedModel> model_;
-  std::string signature_json_;
 };
 
 }  // namespace hetnn

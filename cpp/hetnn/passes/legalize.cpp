@@ -13,6 +13,7 @@
 #include "hetnn/passes/canonical/rules.h"
 #include "hetnn/passes/fold_constants.h"
 #include "hetnn/passes/isolate.h"
+#include "hetnn/passes/legal/bounds.h"
 #include "hetnn/passes/legal/rules.h"
 #include "hetnn/passes/value_ranges.h"
 
@@ -49,6 +50,13 @@ bool is_empty(const ir::Node& node) {
   return std::find(shape.begin(), shape.end(), Dim(0)) != shape.end();
 }
 
+const legal::RangedRule* range_of(const Rule& rule) {
+  const auto& rules = legal::ranged_rules();
+  const auto at =
+      std::find_if(rules.begin(), rules.end(), [&](const auto& ranged) { return ranged.rule == rule.name; });
+  return at == rules.end() ? nullptr : &*at;
+}
+
 class Search {
  public:
   Search(const Oracle& oracle, const LegalizeOptions& options, const std::vector<Symbol>& symbols)
@@ -66,7 +74,7 @@ class Search {
   std::optional<Expansion> run(const ir::Node& node, double largest, std::vector<Candidate>& candidates) {
     trials_ = 0;
     largest_ = largest;
-    works_.clear();
+    replaced_.clear();
     path_.clear();
     return expand(node, options_.max_depth, &candidates);
   }
@@ -84,10 +92,10 @@ class Search {
     std::optional<Expansion> found;
     for (const Rule* rule : rules->second) {
       if (std::find(path_.begin(), path_.end(), rule) != path_.end() || trials_ >= options_.max_trials) continue;
-      if (std::find(works_.begin(), works_.end(), rule->yields_to) != works_.end()) continue;
+      if (std::find(replaced_.begin(), replaced_.end(), rule->name) != replaced_.end()) continue;
       std::optional<Expansion> trial = try_rule(node, *rule, depth);
       if (!trial) continue;
-      if (path_.empty()) works_.push_back(rule->name);
+      if (const legal::RangedRule* ranged = range_of(*rule)) replaced_ = ranged->instead_of;
       if (candidates) candidates->push_back({rule, trial->cost_us});
       if (!found || trial->cost_us < found->cost_us) found = std::move(trial);
     }
@@ -97,9 +105,9 @@ class Search {
   std::optional<Expansion> try_rule(const ir::Node& node, const Rule& rule, int depth) {
     ir::Graph scratch = isolate(node, symbols_);
     ir::Node* root = scratch.outputs().front()->producer();
-    if (rule.within) {
+    if (const legal::RangedRule* ranged = range_of(rule)) {
       const std::optional<Match> found = match(rule, root, scratch);
-      if (!found || !path_.empty() || !(largest_ <= rule.within(*found))) return std::nullopt;
+      if (!found || !path_.empty() || !(largest_ <= ranged->within(*found))) return std::nullopt;
     }
     ApplyOptions quiet;
     quiet.count = false;
@@ -127,8 +135,8 @@ class Search {
   const std::vector<Symbol>& symbols_;
   std::map<std::string_view, std::vector<const Rule*>> by_root_;
   std::vector<const Rule*> path_;
-  std::vector<std::string_view> works_;  // rules that do at the node of the graph
-  double largest_ = 0;                   // of what the node of the graph reads
+  std::vector<std::string_view> replaced_;  // rules that another does better at the node of the graph
+  double largest_ = 0;                      // of what that node reads
   int trials_ = 0;
 };
 
@@ -151,7 +159,7 @@ std::string explain(const ir::Node& node, const Expansion& best, std::vector<Can
                    [](const Candidate& a, const Candidate& b) { return a.cost_us < b.cost_us; });
   std::string out =
       text("the device has no such ", node.op().name, "; ", best.rule->name, " costs ", best.cost_us, " us");
-  if (best.rule->within) out += text(" and holds since no |x| is above ", largest);
+  if (range_of(*best.rule)) out += text(" and holds since no |x| is above ", largest);
   for (const Candidate& other : candidates) {
     if (other.rule != best.rule) return out + text(", the next best, ", other.rule->name, ", ", other.cost_us, " us");
   }
@@ -184,8 +192,8 @@ void combine(ir::Graph& graph, const Oracle& oracle, const LegalizeOptions& opti
 }
 
 // Of every node the largest magnitude that its first input may have.
-std::map<std::string, double> largest_read(const ir::Graph& graph, double inputs_within) {
-  const Ranges ranges = value_ranges(graph, inputs_within);
+std::map<std::string, double> largest_read(const ir::Graph& graph) {
+  const Ranges ranges = value_ranges(graph);
   std::map<std::string, double> out;
   for (const ir::Node* node : graph.nodes())
     out[node->name()] = node->input(0) ? ranges.at(node->input(0)->name()).largest() : 0;
@@ -239,7 +247,7 @@ std::vector<report::RewriteRow> legalize(ir::Graph& graph, const Oracle& oracle,
     check_interrupt();
     if (node->is_constant() || is_empty(*node) || options.excluded_nodes.contains(node->name())) continue;
     if (oracle.supports(*node)) continue;
-    if (known.empty()) known = largest_read(graph, options.inputs_within);
+    if (known.empty()) known = largest_read(graph);
     const double largest = known.at(node->name());
     std::vector<Candidate> candidates;
     const std::optional<Expansion> expansion = search.run(*node, largest, candidates);

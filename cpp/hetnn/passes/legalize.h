@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -27,8 +26,6 @@ struct LegalizeOptions {
   std::vector<std::string> disabled_rules = {};
   /// Names of nodes that stay as they are.
   std::set<std::string, std::less<>> excluded_nodes = {};
-  /// The largest magnitude that real inputs of the graph may have, where a caller promises one.
-  double inputs_within = std::numeric_limits<double>::infinity();
   /// Expansions within expansions at most.
   int max_depth = 6;
   /// Right sides tried for one node at most; beyond that the best one found so far is taken.
@@ -40,8 +37,7 @@ void check_disabled_rules(const std::vector<std::string>& names);
 
 /// Expands every unsupported node that the rules can make wholly legal. For each node the search tries every rule at
 /// it, then recursively at the nodes of its right side, no rule twice on one path, and keeps the cheapest by `oracle`;
-/// ties go to the earlier rule. Rules that hold in a range are tried at the nodes of the graph whose inputs are known
-/// to stay in it. Then folds neighbouring convolutions together where that stays legal and is cheaper.
+/// ties go to the earlier rule. Then folds neighbouring convolutions together where that stays legal and is cheaper.
 /// Nodes for which there is no wholly legal expansion stay, and those whose result is empty. The stage becomes legal.
 /// Deterministic. InvalidModel as check_disabled_rules. A row for each node made legal, without what only plans know.
 std::vector<report::RewriteRow> legalize(ir::Graph& graph, const Oracle& oracle, const LegalizeOptions& options = {});

@@ -21,8 +21,7 @@ class Build {
   ir::Value* constant(Tensor value, const std::optional<ops::Quant>& quant = std::nullopt);
   /// A constant of `dtype` from doubles, rounded once.
   ir::Value* constant(DType dtype, std::vector<int64_t> shape, std::span<const double> values);
-  /// A node of the same operator and attributes as `like`, with other inputs and some attributes changed. As the result
-  /// of a rule it also keeps the name of `like`; that of the root becomes an alias.
+  /// A node of the same operator and attributes as `like`, with other inputs and some attributes changed.
   ir::Value* like(const ir::Node& like, std::vector<ir::Value*> inputs, const ops::Attrs& changes = {});
 
   ir::Value* relu(ir::Value* x) { return op("relu", {x}); }
@@ -39,14 +38,11 @@ class Build {
   /// Also makes every reader of `from`, a value that a matched node writes, read `to`.
   void also_replace(ir::Value* from, ir::Value* to) { replaced_.emplace_back(from, to); }
   const std::vector<std::pair<ir::Value*, ir::Value*>>& replaced() const { return replaced_; }
-  /// The node that `made` is like, if it was made like one.
-  const ir::Node* model_of(const ir::Value* made) const;
 
  private:
   ir::Rewriter& rewriter_;
   ir::Node* root_;
   std::vector<std::pair<ir::Value*, ir::Value*>> replaced_;
-  std::vector<std::pair<const ir::Value*, const ir::Node*>> likenesses_;
 };
 
 /// A condition beside the pattern, with the sentence that the documentation prints.
@@ -66,11 +62,6 @@ struct Rule {
   ir::Value* (*rewrite)(const Match&, Build&);
   /// Whether it holds for quantized values, too: its right side must state the scales of its results.
   bool quantized = false;
-  /// Where set, it holds only while no element of the root's first input is larger, which must be known of the model
-  /// (value_ranges.h).
-  double (*within)(const Match&) = nullptr;
-  /// An earlier rule that keeps more digits: where that does for a node of the graph, this one is not tried for it.
-  std::string_view yields_to = {};
 };
 
 /// Named rules in the order in which they are tried.

@@ -150,10 +150,9 @@ Range of_type(DType dtype) {
 
 double Range::largest() const { return std::max(std::abs(lo), std::abs(hi)); }
 
-Ranges value_ranges(const ir::Graph& graph, double inputs_within) {
+Ranges value_ranges(const ir::Graph& graph) {
   Ranges out;
-  for (const ir::Value* input : graph.inputs())
-    out[input->name()] = is_float(input->dtype()) ? around_zero(inputs_within) : of_type(input->dtype());
+  for (const ir::Value* input : graph.inputs()) out[input->name()] = of_type(input->dtype());
   for (const ir::Node* node : graph.nodes()) {
     for (const ir::Value* output : node->outputs()) out[output->name()] = of_type(output->dtype());
     const ir::Value& first = *node->output();

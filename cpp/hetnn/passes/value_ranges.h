@@ -1,7 +1,6 @@
 // What is known of the size of a graph's values, for forms that hold in a range only.
 #pragma once
 
-#include <functional>
 #include <limits>
 #include <map>
 #include <string>
@@ -21,7 +20,7 @@ struct Range {
 using Ranges = std::map<std::string, Range, std::less<>>;
 
 /// The ranges of all values by name, from the types of the inputs, the bounds of functions and the values of constants,
-/// roundings included. `inputs_within`: what a caller promises of the magnitude of real inputs, else infinite.
-Ranges value_ranges(const ir::Graph& graph, double inputs_within = std::numeric_limits<double>::infinity());
+/// roundings included. Of real inputs nothing is known.
+Ranges value_ranges(const ir::Graph& graph);
 
 }  // namespace hetnn::passes

@@ -84,8 +84,6 @@ struct Program {
   std::vector<State> states;
   std::vector<Subprogram> subprograms;  // in run order
   Weights weights;
-  /// How the model's own caller passes inputs and gets outputs, as JSON; nothing where they are lists.
-  std::string signature_json;
   std::string report_json = "{}";
   std::string target_json = "{}";
   std::string hetnn_version;

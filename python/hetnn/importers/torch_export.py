@@ -209,7 +209,7 @@ class _Importer:
             raise Unsupported(f"the constant '{spec.target}' is a {type(tensor).__name__}; hetnn takes tensors.")
         if tensor.is_meta:
             raise InvalidModel(
-                f"'{spec.target}' lies on the meta device and has no values. Load the weights before exporting the model."
+                f"'{spec.target}' lies on the meta device and has no values. Load the weights, then export it."
             )
         odd = odd_kind(tensor)
         if odd is not None:

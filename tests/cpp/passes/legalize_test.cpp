@@ -216,17 +216,17 @@ TEST_F(Legalize, NeighboursFoldIntoConvolutions) {
 }
 
 TEST_F(Legalize, AFormThatHoldsInARangeIsTakenWhereTheRangeIsKnown) {
-  const std::string source = net("%m = clamp(%c) {min = 0, max = 6} : f32[1,3,5,4]");
-  legal(source, relu_only());
+  legal(net("%m = clamp(%c) {min = 0, max = 6} : f32[1,3,5,4]"), relu_only());
   EXPECT_EQ(rewrites.at(0).rule, "clamp_from_relu");
-  LegalizeOptions options;
-  options.inputs_within = 1000;
-  legal(source, relu_only(), options);
-  EXPECT_EQ(rewrites.at(0).rule, "clamp_from_zero");
-  EXPECT_THAT(rewrites.at(0).why, testing::HasSubstr("and holds since no |x| is above "));
-  options.inputs_within = 1e12;  // beyond 2^24 units of 6, x - 6 would be rounded
-  legal(source, relu_only(), options);
-  EXPECT_EQ(rewrites.at(0).rule, "clamp_from_relu");
+  const auto of_bounded = [&](const std::string& factor) {
+    legal(net("%s = sigmoid(%c) : f32[1,3,5,4]\n %f = constant() {value = f32[] {" + factor +
+              "}} : f32[]\n %p = mul(%s, %f) : f32[1,3,5,4]\n %m = clamp(%p) {min = 0, max = 6} : f32[1,3,5,4]"),
+          relu_only());
+    return rewrites.back();
+  };
+  EXPECT_EQ(of_bounded("1000").rule, "clamp_from_zero");
+  EXPECT_THAT(of_bounded("1000").why, testing::HasSubstr("and holds since no |x| is above 1000"));
+  EXPECT_EQ(of_bounded("1e12").rule, "clamp_from_relu");  // beyond 2^24 units of 6, x - 6 would be rounded
 }
 
 TEST_F(Legalize, WhatHasNoLegalFormStays) {

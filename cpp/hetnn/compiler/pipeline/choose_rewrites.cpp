@@ -22,9 +22,8 @@ void choose_rewrites(Draft& draft) {
   draft.canonical = draft.graph.clone();
   if (draft.target.devices.size() > 1 && draft.options.rewrite != passes::RewriteMode::off) {
     draft.kept_as_written = pinned_to_general(draft);
-    passes::LegalizeOptions legalize{.disabled_rules = draft.options.disabled_rules,
-                                     .excluded_nodes = draft.kept_as_written};
-    if (draft.options.inputs_within) legalize.inputs_within = *draft.options.inputs_within;
+    const passes::LegalizeOptions legalize{.disabled_rules = draft.options.disabled_rules,
+                                           .excluded_nodes = draft.kept_as_written};
     passes::ChosenRewrites chosen = passes::choose_rewrites(
         draft.graph, passes::accelerators(draft.target, draft.graph.hints()), draft.options.rewrite,
         [&](const ir::Graph& legal) { return plan::plan_network(legal, draft.target, draft.network).result.cost_us; },

@@ -1,4 +1,5 @@
 // Elementwise arithmetic: constants that vary along one axis become 1×1 depthwise convolutions, differences sums.
+#include "hetnn/passes/legal/bounds.h"
 #include "hetnn/passes/legal/rules.h"
 
 namespace hetnn::passes::legal {

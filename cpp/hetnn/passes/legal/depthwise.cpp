@@ -53,12 +53,6 @@ bool channels_are_fixed(const Match& m) {
   return channels.is_static() && channels.value() > 0;
 }
 
-bool has_no_bound(const Match& m) {
-  const ir::Node& root = *m.root();
-  const bool bounds = root.op().name == "maximum" || root.op().name == "minimum";
-  return !bounds || (!root.constant_input(0) && !root.constant_input(1));
-}
-
 const std::vector<const RuleSet*>& rule_sets() {
   static const std::vector<const RuleSet*> sets = {&prelu(),   &piecewise(), &arithmetic(), &convolutions(),
                                                    &strides(), &pooling(),   &quantized()};

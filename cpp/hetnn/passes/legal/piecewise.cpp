@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hetnn/passes/legal/bounds.h"
 #include "hetnn/passes/legal/rules.h"
 #include "hetnn/passes/numbers.h"
 
@@ -78,13 +79,11 @@ Rule clamp_from_zero() {
                      {"lo = 0 < hi, finite",
                       [](const Match& m) { return lo_of(m) == 0 && hi_of(m) > 0 && std::isfinite(hi_of(m)); }}},
           .exactness = "bit for bit where no |x| is above 2^24 times the last bit of hi (f32), which must be known",
-          .rewrite =
-              [](const Match& m, Build& build) {
-                ir::Value* above = build.relu(m.value("x"));
-                ir::Value* beyond = build.relu(affine(build, above, 1, -hi_of(m)));
-                return build.add(above, affine(build, beyond, -1, 0));
-              },
-          .within = [](const Match& m) { return exact_up_to(m.value("x")->dtype(), hi_of(m)); }};
+          .rewrite = [](const Match& m, Build& build) {
+            ir::Value* above = build.relu(m.value("x"));
+            ir::Value* beyond = build.relu(affine(build, above, 1, -hi_of(m)));
+            return build.add(above, affine(build, beyond, -1, 0));
+          }};
 }
 
 Rule clamp_from_relu() {
@@ -98,15 +97,13 @@ Rule clamp_from_relu() {
                       }},
                      kOrdinaryBounds},
           .exactness = "within a few roundings of max(|lo|, |hi|), never outside; NaN and inf as in the original",
-          .rewrite =
-              [](const Match& m, Build& build) {
-                const double lo = lo_of(m), hi = hi_of(m);
-                ir::Value* x = m.value("x");
-                ir::Value* above = build.relu(lo == 0 ? x : affine(build, x, 1, -lo));
-                ir::Value* below = build.relu(affine(build, above, -1, width_within(x->dtype(), lo, hi)));
-                return affine(build, below, -1, hi);
-              },
-          .yields_to = "clamp_from_zero"};
+          .rewrite = [](const Match& m, Build& build) {
+            const double lo = lo_of(m), hi = hi_of(m);
+            ir::Value* x = m.value("x");
+            ir::Value* above = build.relu(lo == 0 ? x : affine(build, x, 1, -lo));
+            ir::Value* below = build.relu(affine(build, above, -1, width_within(x->dtype(), lo, hi)));
+            return affine(build, below, -1, hi);
+          }};
 }
 
 Rule clamp_below() {
@@ -260,12 +257,10 @@ Rule maximum_with_constant() {
           .pattern = op("maximum", {any("x"), constant("c")}),
           .guards = {kBound},
           .exactness = "within a rounding of max(|x|, |c|), never below c; NaN and inf as in the original",
-          .rewrite =
-              [](const Match& m, Build& build) {
-                const AxisConstant c = *bound_of(m);
-                return at_least(build, m.value("x"), c.axis, c.values);
-              },
-          .yields_to = "clamp_from_zero"};
+          .rewrite = [](const Match& m, Build& build) {
+            const AxisConstant c = *bound_of(m);
+            return at_least(build, m.value("x"), c.axis, c.values);
+          }};
 }
 
 Rule minimum_with_constant() {
@@ -274,12 +269,10 @@ Rule minimum_with_constant() {
           .pattern = op("minimum", {any("x"), constant("c")}),
           .guards = {kBound},
           .exactness = "within a rounding of max(|x|, |c|), never above c; NaN and inf as in the original",
-          .rewrite =
-              [](const Match& m, Build& build) {
-                const AxisConstant c = *bound_of(m);
-                return at_most(build, m.value("x"), c.axis, c.values);
-              },
-          .yields_to = "clamp_from_zero"};
+          .rewrite = [](const Match& m, Build& build) {
+            const AxisConstant c = *bound_of(m);
+            return at_most(build, m.value("x"), c.axis, c.values);
+          }};
 }
 
 constexpr int64_t kMaxoutPieces = 16;
@@ -326,6 +319,20 @@ Rule minout() {
 }
 
 }  // namespace
+
+bool has_no_bound(const Match& m) {
+  const ir::Node& root = *m.root();
+  const bool bounds = root.op().name == "maximum" || root.op().name == "minimum";
+  return !bounds || (!root.constant_input(0) && !root.constant_input(1));
+}
+
+const std::vector<RangedRule>& ranged_rules() {
+  static const std::vector<RangedRule> rules = {
+      {"clamp_from_zero",
+       [](const Match& m) { return exact_up_to(m.value("x")->dtype(), hi_of(m)); },
+       {"clamp_from_relu", "maximum_with_constant", "minimum_with_constant"}}};
+  return rules;
+}
 
 const RuleSet& piecewise() {
   static const RuleSet set = {"piecewise",

@@ -46,10 +46,6 @@ ir::Value* dense_diagonal(Build& build, ir::Value* x, int axis, std::span<const 
 /// The root's first input x has real values, rank 1 or more and a fixed size along axis 1 (axis 0 at rank 1).
 bool channels_are_fixed(const Match& m);
 inline constexpr Guard kChannelsFixed = {"x is real and its number of channels is fixed", channels_are_fixed};
-/// No bound: the root is no maximum or minimum with a constant. Between values that go on, a + relu(b - a) may lose
-/// what is small beside what is large; beside a constant it would leave the interval that the constant bounds.
-bool has_no_bound(const Match& m);
-inline constexpr Guard kNoBound = {"no operand of a maximum or minimum is a constant", has_no_bound};
 /// Axis of the channels of x, and how many there are.
 int channel_axis(const ir::Value& x);
 size_t channel_count(const ir::Value& x);

@@ -263,7 +263,7 @@ void CpuVisit::run_share(int thread, SpinBarrier& barrier, std::vector<CommandTi
     }
     if (times && thread == 0) {
       times->push_back({command.command.node,
-                        std::string(command.kernel ? command.command.variant : command.command.op->name),
+                        command.kernel ? command.command.variant : text("meaning of ", command.command.op->name),
                         us(begin - visit_begin), us(Clock::now() - begin)});
     }
   }

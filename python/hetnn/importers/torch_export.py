@@ -70,16 +70,17 @@ _VANISH = {
 }
 
 
-# What part of an operator's name says of how the model was exported.
-_ADVICE = {
-    "dropout": "the model was exported in training mode; call model.eval() before torch.export.export",
-    "batch_norm": "the model was exported in training mode; call model.eval() before torch.export.export",
-    "autocast": "export the model outside torch.autocast, with its weights in the type that is wanted",
-}
-
-
-def _advice(target: str) -> str:
-    return next((advice for part, advice in _ADVICE.items() if part in target), "")
+def _refuse_training(program: ExportedProgram) -> None:
+    """InvalidModel for a model with layers that behave as in training: dropout, batch norm."""
+    for node in program.graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        for k, argument in enumerate(schema.arguments if schema else ()):
+            given = node.args[k] if k < len(node.args) else node.kwargs.get(argument.name)
+            if argument.name in ("train", "training") and given is True:
+                raise InvalidModel(
+                    f"{schema.name.removeprefix('aten::')} '{node.name}' works as in training, so the model was "
+                    "exported in that mode; call model.eval() before torch.export.export."
+                )
 
 
 def import_exported_program(program: ExportedProgram) -> Imported:
@@ -111,6 +112,7 @@ def _packet_name(overload: Any) -> str:
 
 class _Importer:
     def __init__(self, program: ExportedProgram) -> None:
+        _refuse_training(program)
         self._signature = Signature(program)
         self._program = _decomposed(program)
         self.builder = _core.GraphBuilder("main")
@@ -232,7 +234,7 @@ class _Importer:
         picks = node.target is operator.getitem
         counts = isinstance(node.meta.get("val"), (torch.SymInt, int))
         if not (picks or counts or target in _VANISH or TORCH.knows(target)):
-            self._note(node, target, _advice(target))
+            self._note(node, target)
             return
         if any(value in self._missing for value in node.all_input_nodes):
             self._missing.add(node)

@@ -64,12 +64,17 @@ Order order_of(const program::Program& program) {
 
 }  // namespace
 
-std::shared_ptr<const LoadedProgram> load(program::Program program, const std::string& called) {
+std::shared_ptr<const LoadedProgram> load(program::Program program, const std::string& called,
+                                          const LoadedProgram* before) {
   auto out = std::make_shared<LoadedProgram>();
+  if (before) out->queues = before->queues;
   out->program = std::move(program);
-  for (size_t k = 0; k < out->program.subprograms.size(); ++k)
-    out->executors.push_back(
-        load_executor({out->program, out->program.subprograms[k], text(called, ": subprograms[", k, "]")}));
+  for (size_t k = 0; k < out->program.subprograms.size(); ++k) {
+    const program::Subprogram& subprogram = out->program.subprograms[k];
+    out->executors.push_back(load_executor({out->program, subprogram, text(called, ": subprograms[", k, "]")}));
+    auto& queue = out->queues[subprogram.device];
+    if (!queue && out->executors.back()->one_at_a_time()) queue = std::make_shared<Turns>(1);
+  }
   return out;
 }
 
@@ -95,6 +100,8 @@ std::shared_ptr<const BoundProgram> bind(std::shared_ptr<const LoadedProgram> lo
       ++moments;
     }
   }
+  for (const program::Subprogram& subprogram : program.subprograms)
+    out->queues.push_back(loaded->queues.at(subprogram.device).get());
   for (const std::vector<int>& steps : order.lanes) {
     int64_t scratch_bytes = 0;
     for (const int k : steps) {

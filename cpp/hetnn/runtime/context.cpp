@@ -15,6 +15,7 @@ using Clock = std::chrono::steady_clock;
 
 struct Context::Run {
   bool timed, time_commands;
+  const Stop* stop;
   Clock::time_point begin = timed ? Clock::now() : Clock::time_point();
 
   double now_us() const { return timed ? std::chrono::duration<double, std::micro>(Clock::now() - begin).count() : 0; }
@@ -48,12 +49,18 @@ Context::Context(std::shared_ptr<const BoundProgram> bound)
 }
 
 void Context::run_step(size_t k, const Run& run) {
+  Turns* const queue = bound_->queues[k];
   Step& step = steps_[k];
+  if (run.stop) run.stop->check();
+  const double ready_us = run.now_us();
+  if (queue) queue->enter(run.stop);
+  const Turn turn(queue);
   step.start_us = run.now_us();
+  step.queue_us = step.start_us - ready_us;
   step.computed.clear();
   step.visit->upload(addresses_);
-  step.visit->start({run.time_commands ? &step.commands : nullptr}, step.computed);
-  step.computed.wait();
+  step.visit->start({run.time_commands ? &step.commands : nullptr, run.stop}, step.computed);
+  step.computed.wait(run.stop);
   step.visit->download(addresses_);
   step.finish_us = run.now_us();
 }
@@ -67,7 +74,7 @@ void Context::run_lane(const Lane& lane, const Run& run) {
     try {
       if (error) std::rethrow_exception(error);
       for (const int32_t earlier : bound_->program().subprograms[static_cast<size_t>(k)].depends_on)
-        steps_[static_cast<size_t>(earlier)].done.wait();
+        steps_[static_cast<size_t>(earlier)].done.wait(run.stop);
       run_step(static_cast<size_t>(k), run);
       step.done.set();
     } catch (...) {
@@ -88,12 +95,17 @@ void Context::run(std::span<const std::byte* const> inputs, std::span<std::byte*
     addresses_[static_cast<size_t>(program.states[k].input)] = states[k].now.data();
     addresses_[static_cast<size_t>(program.states[k].output)] = states[k].next.data();
   }
-  const Run run{options.times != nullptr, options.times && options.time_commands};
+  const Run run{options.times != nullptr, options.times && options.time_commands, options.stop};
   for (Step& step : steps_) step.commands.clear();
   if (options.overlap && bound_->overlaps) {
     for (Step& step : steps_) step.done.clear();
-    parallel_region(static_cast<int>(bound_->lanes.size()),
-                    [&](int lane) { run_lane(bound_->lanes[static_cast<size_t>(lane)], run); });
+    parallel_region(static_cast<int>(bound_->lanes.size()), [&](int lane) {
+      run_lane(bound_->lanes[static_cast<size_t>(lane)], run);
+      // The caller's thread has more to do than to wait for the others' end.
+      if (lane == 0 && run.stop) {
+        for (const Step& step : steps_) step.done.wait(run.stop);
+      }
+    });
   } else {
     for (size_t k = 0; k < steps_.size(); ++k) run_step(k, run);
   }
@@ -104,7 +116,7 @@ void Context::run(std::span<const std::byte* const> inputs, std::span<std::byte*
     const Step& step = steps_[k];
     const DeviceTimes own = step.visit->times();
     options.times->subprograms.push_back({program.subprograms[k].name, program.subprograms[k].device, step.start_us,
-                                          step.finish_us - step.start_us, own.cycles, own.simulated_us});
+                                          step.finish_us, step.queue_us, own.cycles, own.simulated_us});
     for (const CommandTime& command : step.commands) {
       options.times->commands.push_back(command);
       options.times->commands.back().start_us += step.start_us;

@@ -190,7 +190,7 @@ std::shared_ptr<const BoundProgram> Executable::bound_for(const Bindings& bindin
     const program::Weights before = this->program()->weights;
     auto bytes = std::make_shared<const std::vector<std::byte>>((*specializer)(bindings, before.size_bytes()));
     const std::string called = "the specialized executable";
-    auto grown = runtime::load(program::unpack(aligned({bytes, *bytes}), called, before), called);
+    auto grown = runtime::load(program::unpack(aligned({bytes, *bytes}), called, before), called, this->loaded().get());
     bound = bind(grown, bindings, threads_);
     HETNN_ASSERT(missing_code(*bound).empty(), "specializing gave no code for {", bindings_text(bindings), "}");
     const std::lock_guard lock(mutex_);
@@ -264,8 +264,24 @@ int64_t Executable::kept_bytes() const {
   return out;
 }
 
+void Executable::limit_runs(int most, bool refuse) {
+  turns_ = most > 0 ? std::make_unique<Turns>(most) : nullptr;
+  refuse_ = refuse;
+}
+
+Turn Executable::admit(const Stop* stop) {
+  if (turns_ && !refuse_) turns_->enter(stop);
+  if (turns_ && refuse_ && !turns_->try_enter()) {
+    throw Unavailable(text("all ", turns_->places(),
+                           " runs that the executable takes at once are under way. Try again "
+                           "later, or let more in (max_concurrent_runs)."));
+  }
+  return Turn(turns_.get());
+}
+
 void Executable::run(const Bindings& bindings, std::span<const std::byte* const> inputs,
                      std::span<std::byte* const> outputs, const RunOptions& options) {
+  const Turn turn = admit(options.stop);
   const std::shared_ptr<const BoundProgram> bound = bound_for(bindings);
   Session& session = options.session ? *options.session : own_;
   if (!session.fits(bound->program()))
@@ -274,7 +290,8 @@ void Executable::run(const Bindings& bindings, std::span<const std::byte* const>
   if (session.states_.empty()) {
     context->run(inputs, outputs, {}, options);
   } else {
-    const std::lock_guard one_run(session.mutex_);
+    session.turns_.enter(options.stop);
+    const Turn one_run(&session.turns_);
     context->run(inputs, outputs, session.states_, options);
     for (StateMemory& state : session.states_) std::swap(state.now, state.next);
   }

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import operator
 import warnings
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch._decomp import decomposition_table
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 
@@ -21,50 +23,15 @@ from hetnn.importers.torch_rules import DTYPES, Call
 from hetnn.importers.torch_signature import Signature, fixed
 from hetnn.structure import Tree
 
-# Composites that stay whole: decomposed, they would hide what a device can do at once.
-_WHOLE = [
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "linear",
-    "prelu",
-    "scaled_dot_product_attention",
-    "layer_norm",
-    "group_norm",
-    "instance_norm",
-    "rms_norm",
-    "pixel_shuffle",
-    "pixel_unshuffle",
-    "hardswish",
-    "hardsigmoid",
-    "mish",
-    "silu",
-    "gelu",
-    "elu",
-    "selu",
-    "celu",
-    "leaky_relu",
-    "relu6",
-    "hardtanh",
-    "max_pool2d",
-    "avg_pool2d",
-    "adaptive_avg_pool2d",
-    "softmax",
-    "log_softmax",
-    "lstm",
-    "gru",
-    "upsample_nearest2d",
-    "upsample_bilinear2d",
-    "softplus",
-]
-
 # Carry no value, or check what export has checked already.
 _VANISH = {
     "aten._assert_tensor_metadata.default",
     "aten._assert_scalar.default",
+    "aten._assert_async.default",
     "aten._assert_async.msg",
+    "aten._functional_assert_async.msg",
+    "aten._functional_assert_scalar.default",
+    "aten._linalg_check_errors.default",
     "aten.sym_constrain_range_for_size.default",
     "aten.sym_constrain_range.default",
 }
@@ -84,18 +51,36 @@ def _refuse_training(program: ExportedProgram) -> None:
 
 
 def import_exported_program(program: ExportedProgram) -> Imported:
-    """The graph of an exported program: composites kept whole, parameters and buffers as constants.
+    """The graph of an exported program: what rows and rules read stays whole, parameters and buffers are constants.
 
     Unsupported lists every operator that hetnn lacks with the model's own source lines, in one error.
     """
-    return _Importer(program).run()
+    _refuse_training(program)
+    signature = Signature(program)
+    apart: set[str] = set()
+    while True:
+        importer = _Importer(_decomposed(program, apart), signature)
+        importer.convert()
+        refused = {name for name in importer.refused if name not in apart and name in _decompositions()}
+        if not refused:
+            return importer.finish()
+        apart |= refused  # what a rule does not take, torch may still decompose into what others do
 
 
-def _decomposed(program: ExportedProgram) -> ExportedProgram:
-    table = torch.export.default_decompositions()
-    kept = {overload for overload in table if _packet_name(overload) in _WHOLE}
-    for overload in kept:
-        del table[overload]
+@cache
+def _decompositions() -> dict[str, tuple[Any, Any]]:
+    """All that torch can decompose: by name, the overload and its decomposition."""
+    table = {**decomposition_table, **torch.export.default_decompositions()}
+    return {str(overload): (overload, function) for overload, function in table.items()}
+
+
+def _decomposed(program: ExportedProgram, apart: set[str]) -> ExportedProgram:
+    """The program with everything decomposed that no row or rule reads, and what stands in `apart`."""
+    table = {
+        overload: function
+        for name, (overload, function) in _decompositions().items()
+        if name in apart or not TORCH.knows(name)
+    }
     try:
         with warnings.catch_warnings():
             # torch 2.13 warns of its own use of a deprecated check, once for every copy it makes.
@@ -106,15 +91,11 @@ def _decomposed(program: ExportedProgram) -> ExportedProgram:
     return decomposed
 
 
-def _packet_name(overload: Any) -> str:
-    return str(overload).split(".")[1] if str(overload).startswith("aten.") else ""
-
-
 class _Importer:
-    def __init__(self, program: ExportedProgram) -> None:
-        _refuse_training(program)
-        self._signature = Signature(program)
-        self._program = _decomposed(program)
+    def __init__(self, program: ExportedProgram, signature: Signature) -> None:
+        self._program = program
+        self._signature = signature
+        self._inputs: list[Tree] = []
         self.builder = _core.GraphBuilder("main")
         self.symbols = Symbols()
         self._values: dict[torch.fx.Node, Any] = {}
@@ -122,17 +103,20 @@ class _Importer:
         self._names_of_symbols: set[str] = set()
         self._states: dict[str, tuple[str, Any]] = {}  # of a buffer: its input, its initial value
         self._missing: set[torch.fx.Node] = set()  # not imported, or read from what is not
+        self.refused: set[str] = set()  # overloads in calls that their rules do not take
 
-    def run(self) -> Imported:
+    def convert(self) -> None:
         self._declare_symbols()
-        inputs = self._lift_inputs()
+        self._inputs = self._lift_inputs()
         for node in self._program.graph.nodes:
             if node.op == "call_function":
                 self._convert(node)
+
+    def finish(self) -> Imported:
         if self._problems:
             self._report_problems()
         outputs = self._finish()
-        signature = {**self._signature.inputs(inputs), "outputs": self._signature.outputs(outputs)}
+        signature = {**self._signature.inputs(self._inputs), "outputs": self._signature.outputs(outputs)}
         return Imported(self.builder.finish(), signature, self._signature.classes)
 
     # Symbols and inputs
@@ -175,6 +159,8 @@ class _Importer:
             spec = kinds[node.name]
             if spec.kind == InputKind.USER_INPUT:
                 leaves.append(self._lift_user_input(node, sum("value" in leaf for leaf in leaves)))
+            elif spec.kind == InputKind.TOKEN:
+                self._values[node] = None  # keeps effects in order, of which none remains
             elif spec.kind == InputKind.BUFFER and spec.target in mutated:
                 self._lift_state(node, spec)
             else:
@@ -231,8 +217,11 @@ class _Importer:
 
     def _convert(self, node: torch.fx.Node) -> None:
         target = str(node.target)
+        if node.target is torch.ops.higher_order.with_effects and str(node.args[1]) in _VANISH:
+            self._values[node] = (None,) * len(node.meta["val"])
+            return
         picks = node.target is operator.getitem
-        counts = isinstance(node.meta.get("val"), (torch.SymInt, int))
+        counts = isinstance(node.meta.get("val"), (torch.SymInt, torch.SymBool, torch.SymFloat, int, float))
         if not (picks or counts or target in _VANISH or TORCH.knows(target)):
             self._note(node, target)
             return
@@ -254,6 +243,7 @@ class _Importer:
             row = TORCH.rows.get(target)
             self._values[node] = call.by_row(row) if row else TORCH.rules[target](call)
         except (Unsupported, InvalidModel) as error:
+            self.refused.add(target)
             self._note(node, target, str(error).split("\n")[0])
 
     def _note(self, node: torch.fx.Node, target: str, why: str = "") -> None:
@@ -286,12 +276,14 @@ class _Importer:
 
     def _argument(self, value: Any) -> Any:
         if isinstance(value, torch.fx.Node):
-            meta = value.meta.get("val")
-            if isinstance(meta, (torch.SymInt, int)) and not isinstance(meta, bool):
-                return self.symbols.dim(meta)
-            return self._values.get(value)
+            found = self._values.get(value)
+            value = value.meta.get("val") if found is None else found
+        if isinstance(value, torch.Tensor):
+            raise Unsupported("it reads an output of another operator that hetnn does not compute")
         if isinstance(value, torch.SymInt):
             return self.symbols.dim(value)
+        if isinstance(value, (torch.SymFloat, torch.SymBool)):
+            raise Unsupported(f"the number {value}, which depends on sizes")
         if isinstance(value, (list, tuple)):
             return [self._argument(item) for item in value]
         return value
@@ -321,6 +313,8 @@ class _Importer:
         ports: dict[torch.fx.Node, int] = {}
         specs = self._program.graph_signature.output_specs
         for spec, value in zip(specs, output_node.args[0], strict=True):
+            if spec.kind == OutputKind.TOKEN:
+                continue
             if spec.kind == OutputKind.BUFFER_MUTATION:
                 name = f"{spec.target}.next"
                 self.builder.output(self._values[value], name)

@@ -231,7 +231,7 @@ class _Importer:
         if picks:
             source, index = node.args
             picked = self._values[source][index]  # type: ignore[index]
-            if picked is None and node.users:
+            if picked is None and node.users and TORCH.knows(str(source.target)):  # type: ignore[union-attr]
                 self._note(node, str(source.target), f"its output {index} is read, which hetnn does not compute")  # type: ignore[union-attr]
             self._values[node] = picked
             return
@@ -248,8 +248,8 @@ class _Importer:
 
     def _note(self, node: torch.fx.Node, target: str, why: str = "") -> None:
         self._missing.add(node)
-        _, file, line = self.loc(node)
-        where = f"{file}:{line}" if file else node.name
+        scope, file, line = self.loc(node)
+        where = f"{file}:{line}" if file else scope or node.name
         self._problems.setdefault(f"{target}{': ' + why if why else ''}", []).append(where)
 
     def _report_problems(self) -> None:

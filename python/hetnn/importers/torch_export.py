@@ -45,7 +45,7 @@ def _refuse_training(program: ExportedProgram) -> None:
             given = node.args[k] if k < len(node.args) else node.kwargs.get(argument.name)
             if argument.name in ("train", "training") and given is True:
                 raise InvalidModel(
-                    f"{schema.name.removeprefix('aten::')} '{node.name}' works as in training, so the model was "
+                    f"{str(node.target).split('.')[1]} '{node.name}' works as in training, so the model was "
                     "exported in that mode; call model.eval() before torch.export.export."
                 )
 

@@ -343,6 +343,8 @@ class _Importer:
                 leaves.append(fixed(value))
                 continue
             meta = value.meta.get("val")
+            if isinstance(meta, (torch.SymFloat, torch.SymBool)):
+                raise Unsupported(f"the output '{value.name}' is a number and no tensor. Return it as a tensor.")
             if not isinstance(meta, (torch.Tensor, torch.SymInt)):
                 leaves.append(fixed(meta))
                 continue

@@ -12,8 +12,17 @@
 
 namespace hetnn {
 
-/// The element type of a numpy dtype; InvalidModel when hetnn has none.
+inline bool has_native_order(const pybind11::dtype& dtype) {
+  return dtype.byteorder() == '=' || dtype.byteorder() == '|';
+}
+
+/// The element type of a numpy dtype; InvalidModel when hetnn has none, or none in that byte order.
 inline DType dtype_of(const pybind11::dtype& dtype) {
+  if (!has_native_order(dtype)) {
+    throw InvalidModel(text("an array of ", pybind11::str(dtype.attr("str")).cast<std::string>(),
+                            " has the other byte order; hetnn takes this machine's. Call "
+                            ".astype(a.dtype.newbyteorder('=')) on it."));
+  }
   const char kind = dtype.kind();
   const auto size = dtype.itemsize();
   if (kind == 'f') {

@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "bindings/interrupt.h"
 #include "hetnn/backends/cpu/roofline.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/kernels/elementwise/nary.h"
@@ -22,7 +23,7 @@ std::unique_ptr<Made> make(const ir::Graph& graph, const std::string& target, co
   const TargetSpec spec = parse_target(target);
   const CompileOptions settings = parse_options(options);
   ir::Graph copy = graph.clone();
-  py::gil_scoped_release release;
+  const LongCall call;
   return Made::make(std::move(copy), spec, settings);
 }
 
@@ -89,7 +90,7 @@ void bind_compile(py::module_& m) {
           [](Compilation& c, const Bindings& bindings, int64_t weights_bytes) {
             std::vector<std::byte> out;
             {
-              py::gil_scoped_release release;
+              const LongCall call;
               c.add_variant(bindings);
               out = c.image(weights_bytes);
             }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "bindings/interrupt.h"
 #include "hetnn/base/error.h"
 #include "hetnn/memory/fit.h"
 #include "hetnn/memory/problem.h"
@@ -38,7 +39,8 @@ py::dict simulate_topology(const std::string& spec_json, const std::string& csv,
     layers.append(py::dict(py::arg("name") = t.name, py::arg("compute_cycles") = t.compute_cycles,
                            py::arg("stall_cycles") = t.stall_cycles, py::arg("total_cycles") = t.total_cycles,
                            py::arg("macs") = t.macs, py::arg("utilization") = t.utilization));
-    total += t.total_cycles;
+    if (__builtin_add_overflow(total, t.total_cycles, &total))
+      throw InvalidModel(text(name, ": its layers take more than 2^63 cycles together. Leave some out."));
   }
   return py::dict(py::arg("layers") = layers, py::arg("total_cycles") = total, py::arg("wall_ms") = wall_ms);
 }
@@ -51,7 +53,7 @@ py::dict allocate(const std::vector<std::tuple<std::string, int64_t, int64_t, in
   const auto begin = Clock::now();
   memory::FitResult result;
   {
-    const py::gil_scoped_release release;
+    const LongCall call;
     result = memory::fit(buffers, capacity, {.seconds = seconds, .heuristic_only = heuristic_only});
   }
   const double took = std::chrono::duration<double>(Clock::now() - begin).count();

@@ -96,8 +96,10 @@ py::tuple run(Executable& executable, const std::vector<py::array>& given, const
   inputs.reserve(given.size());
   for (const py::array& array : given) {
     const bool dense = (array.flags() & py::array::c_style) != 0;
-    inputs.push_back(dense ? array : py::array::ensure(array, py::array::c_style));
-    if (!inputs.back()) throw DoesNotFit("there is no memory for a dense copy of an input. Give smaller inputs.");
+    py::array plain = dense ? array : py::array::ensure(array, py::array::c_style);
+    if (!plain) throw DoesNotFit("there is no memory for a dense copy of an input. Give smaller inputs.");
+    if (!has_native_order(plain.dtype())) plain = plain.attr("astype")(plain.dtype().attr("newbyteorder")("="));
+    inputs.push_back(std::move(plain));
   }
   const auto program = executable.program();
   auto dtype_at = [&](size_t k) { return program->buffers[static_cast<size_t>(program->outputs[k].buffer)].dtype; };

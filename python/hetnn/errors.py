@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 
+from hetnn.terminal import printable
+
 _LOCATION = re.compile(r"^\s+at (?P<where>\S.*)$", re.MULTILINE)
 
 
 class Error(Exception):
-    """Root of every error hetnn raises on purpose."""
+    """Root of every error hetnn raises on purpose. A text that quotes a file cannot steer the terminal it reaches."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(printable(arg) if isinstance(arg, str) else arg for arg in args))
 
     @property
     def kind(self) -> str:

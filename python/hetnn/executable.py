@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import numbers
 import os
 import sys
 import threading
@@ -16,13 +17,14 @@ import numpy.typing as npt
 
 from hetnn import _runtime
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.structure import Signature
 
 if TYPE_CHECKING:
     from hetnn.background import Run
 
 Array = npt.NDArray[Any]
-Specializer = Callable[[dict[str, int], int], bytes]
 _DLPACK_CPU = 1
+MAX_THREADS = 4096
 
 
 @dataclass(frozen=True)
@@ -48,35 +50,54 @@ def load(
     `max_concurrent_runs` bounds the runs at one time: more wait for their turn, or are refused with Unavailable.
     InvalidModel when the file is none, is cut short or was altered.
     """
-    loaded = Executable(_runtime.Executable.load(os.fspath(path), threads or 0, copy))
+    loaded = Executable(_runtime.Executable.load(os.fspath(path), _thread_count(threads), copy))
     loaded.limit_runs(max_concurrent_runs, refuse_when_full)
     return loaded
+
+
+def _thread_count(threads: int | None) -> int:
+    """As the engine takes it: 0 for all there are. InvalidModel for what is no number of threads."""
+    if threads is None:
+        return 0
+    odd = isinstance(threads, bool) or not isinstance(threads, numbers.Integral)
+    if odd or not 0 <= threads <= MAX_THREADS:
+        raise InvalidModel(f"threads must be an integer in [0, {MAX_THREADS}]; found {threads!r}.")
+    return int(threads)
 
 
 class Executable:
     """One program for all of a target's devices. Thread-safe, re-entrant and picklable."""
 
-    def __init__(self, engine: _runtime.Executable) -> None:
+    def __init__(
+        self, engine: _runtime.Executable, signature: str = "", classes: Mapping[str, type] | None = None
+    ) -> None:
         self._engine = engine
+        self._signature_json = signature
+        ports = len(engine.inputs), len(engine.outputs)
+        self._signature = Signature(signature, *ports, classes) if signature else None
         # When it was compiled in this process: how long that took, and each pass: name, stage, ms.
         self.compile_s: float | None = None
         self.passes: list[dict[str, Any]] = []
         self._of_thread = threading.local()
 
     @classmethod
-    def from_image(cls, image: bytes, threads: int | None = None, specializer: Specializer | None = None) -> Executable:
-        """From the bytes of an image; `specializer` compiles accelerator code for sizes met later."""
-        made = cls(_runtime.Executable(image, threads or 0))
-        if specializer is not None:
-            made._engine.set_specializer(specializer)
-        return made
+    def from_image(
+        cls,
+        image: bytes,
+        threads: int | None = None,
+        signature: str = "",
+        classes: Mapping[str, type] | None = None,
+    ) -> Executable:
+        """From the bytes of an image; `signature` is that of hetnn.structure, with the classes of its records."""
+        return cls(_runtime.Executable(image, _thread_count(threads)), signature, classes)
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
-        """Runs the model. torch in gives torch out, anything else numpy; several outputs come as a tuple."""
-        if named:
-            inputs = (*inputs, *self._by_name(len(inputs), named))
-        outputs = self.run(inputs)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        """Runs the model. torch in gives torch out, anything else numpy.
+
+        A torch model takes and returns what the module itself does, nested as there; of other models one output is the
+        array itself, several are a tuple.
+        """
+        return self._returned(self.run(self._passed(inputs, named)))
 
     def run_async(
         self,
@@ -141,6 +162,8 @@ class Executable:
 
     def keep_at_most(self, bytes: int) -> None:
         """Bounds the memory that idle runs keep for those to come; that of the last run is always kept."""
+        if bytes < 0:
+            raise InvalidModel(f"bytes must be at least 0; found {bytes}.")
         self._engine.keep_at_most(bytes)
 
     @property
@@ -231,7 +254,7 @@ class Executable:
         self._engine.save(os.fspath(path))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Executable.from_image, (self._engine.image(), self.threads))
+        return (Executable.from_image, (self._engine.image(), self.threads, self._signature_json))
 
     def __repr__(self) -> str:
         def ports(rows: list[Port]) -> str:
@@ -243,6 +266,21 @@ class Executable:
         from hetnn import report as pictures
 
         return str(pictures.as_html(self.report("dict")))
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether some sizes are open until a run."""
+        return bool(self._engine.hints)
+
+    def _passed(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> Sequence[Any]:
+        if self._signature is not None:
+            return self._signature.flatten(inputs, named)
+        return (*inputs, *self._by_name(len(inputs), named)) if named else inputs
+
+    def _returned(self, outputs: list[Any]) -> Any:
+        if self._signature is not None:
+            return self._signature.build(outputs)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _called(self, index: int) -> str:
         ports = self._engine.inputs
@@ -269,10 +307,7 @@ class Session:
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """As a call of the executable, on these states."""
-        if named:
-            inputs = (*inputs, *self._executable._by_name(len(inputs), named))
-        outputs = self.run(inputs)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        return self._executable._returned(self.run(self._executable._passed(inputs, named)))
 
     def run(self, inputs: Sequence[Any], out: Sequence[Any] | None = None, *, overlap: bool = True) -> list[Any]:
         """As Executable.run, on these states."""
@@ -296,6 +331,10 @@ def _as_arrays(values: Sequence[Any], called: Callable[[int], str]) -> list[Arra
 
 def _as_array(value: Any, called: Callable[[], str]) -> Array:
     """The value's memory as a numpy array, without a copy where it allows; `called` names it in errors."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise InvalidModel(
+            f"{called()} is a masked array, whose mask would be lost; it must be a plain one. Call .filled(value)."
+        )
     if isinstance(value, np.ndarray):
         return value
     if _is_torch(value):
@@ -303,6 +342,9 @@ def _as_array(value: Any, called: Callable[[], str]) -> Array:
             raise InvalidModel(
                 f"{called()} lies on the device '{value.device}'; it must lie on the cpu. Call .cpu() on it."
             )
+        odd = odd_kind(value)
+        if odd is not None:
+            raise InvalidModel(f"{called()} is a {odd[0]} tensor; hetnn takes dense ones. {odd[1]}")
         if value.dtype == sys.modules["torch"].bfloat16:
             raise Unsupported(f"{called()} is bf16, which numpy lacks. Cast it to f32 in the model.")
         array: Array = value.detach().numpy() if value.requires_grad else value.numpy()
@@ -319,6 +361,17 @@ def _as_array(value: Any, called: Callable[[], str]) -> Array:
     raise InvalidModel(
         f"{called()} must be a tensor or an array; got {type(value).__name__}. Wrap it with numpy.asarray."
     )
+
+
+def odd_kind(tensor: Any) -> tuple[str, str] | None:
+    """Of a torch tensor whose values do not lie in memory one after another: its kind, and what to do."""
+    if tensor.is_quantized:
+        return "quantized", "Call .dequantize() on it, or .int_repr() for the integers."
+    if tensor.is_nested:
+        return "nested", "Run its parts one by one, or pad them to one shape."
+    if tensor.layout != sys.modules["torch"].strided:
+        return "sparse", "Call .to_dense() on it."
+    return None
 
 
 def _has_buffer(value: Any) -> bool:

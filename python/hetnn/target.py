@@ -9,6 +9,7 @@ from typing import Any
 
 from hetnn.errors import InvalidModel
 from hetnn.json_text import load_json
+from hetnn.text_file import read_text
 
 # Kinds that need no data sheet.
 _PLAIN = ("cpu", "null", "reference")
@@ -18,18 +19,44 @@ def resolve_target(target: Any) -> dict[str, Any]:
     """`{"name", "devices": [{"name", "kind", "spec"?}], "links"?}` for a name, a path, a dict or a target.
 
     "cpu", "relu-only" and "cpu+relu-only" (the general processor comes first and may be left out), any number of NPUs
-    ("cpu+relu-only+relu-mul"), paths of NPU data sheets in place of names, a data sheet as a dict, or a dict of this
-    function's own form. InvalidModel names the part that is not understood.
+    ("cpu+relu-only+relu-mul"), paths of NPU data sheets in place of names, a data sheet as a dict; or a dict of this
+    function's own form, or the path of a file of it, as `hetnn targets NAME --json` prints. InvalidModel names the part
+    that is not understood.
     """
     if isinstance(target, Mapping):
-        if "devices" in target:
-            return dict(target)
-        return _assemble([_npu(dict(target))])
+        return _of_sheet(dict(target))
     if isinstance(target, os.PathLike):
-        target = os.fspath(target)
+        return _of_sheet(_read(os.fspath(target)))
     if not isinstance(target, str) or not target:
         raise InvalidModel(f"a target is a name, a path or a dict; got {type(target).__name__} {target!r}.")
-    return _assemble([_device(part) for part in target.split("+")])
+    parts = _parts(target)
+    sheets = {part: _read(part) for part in parts if part.endswith(".json")}
+    whole = [part for part, sheet in sheets.items() if isinstance(sheet, Mapping) and "devices" in sheet]
+    if whole:
+        if [part for part in parts if part != "cpu"] != whole:
+            raise InvalidModel(f"'{whole[0]}' is a target with devices of its own; it cannot be joined with others.")
+        return dict(sheets[whole[0]])
+    return _assemble([_npu(sheets[part]) if part in sheets else _device(part) for part in parts])
+
+
+def _of_sheet(sheet: Any) -> dict[str, Any]:
+    return dict(sheet) if isinstance(sheet, Mapping) and "devices" in sheet else _assemble([_npu(sheet)])
+
+
+def _parts(target: str) -> list[str]:
+    """What stands between the pluses; a plus may also belong to the path of a file that is there."""
+    words = target.split("+")
+    parts: list[str] = []
+    while words:
+        ends = [k for k in range(len(words), 0, -1) if words[k - 1].endswith(".json")]
+        joined = next((k for k in ends if Path("+".join(words[:k])).is_file()), 1)
+        parts.append("+".join(words[:joined]))
+        words = words[joined:]
+    return parts
+
+
+def _read(path: str) -> Any:
+    return load_json(read_text(path), f"target '{path}'")
 
 
 def _assemble(devices: list[dict[str, Any]]) -> dict[str, Any]:
@@ -46,15 +73,6 @@ def _assemble(devices: list[dict[str, Any]]) -> dict[str, Any]:
 def _device(part: str) -> dict[str, Any]:
     if part in _PLAIN:
         return {"name": part, "kind": part}
-    if part.endswith(".json"):
-        path = Path(part)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise InvalidModel(f"target '{part}' cannot be read: {error.strerror}. Check the path.") from error
-        except UnicodeDecodeError as error:
-            raise InvalidModel(f"target '{part}' is no text: {error}.") from error
-        return _npu(load_json(text, f"target '{part}'"))
     from hetnn.targets import load_spec
 
     return _npu(load_spec(part))

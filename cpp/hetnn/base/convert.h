@@ -11,7 +11,7 @@ namespace hetnn {
 
 /// x as a To. To bool: whether x is not 0 (NaN is not). Integers wrap to narrower ones. Reals are rounded to nearest
 /// even by narrower reals (by f16 and bf16 as f32) and cut towards zero by integers, of which NaN and what is out of
-/// range give the least; unsigned integers are cut as i64 and wrap from there, so that -1.0 is 255.
+/// range give the least; integers narrower than i32 are cut as i64 and wrap from there, so that -1.0 as u8 is 255.
 template <typename To, typename From>
 To convert(From x) {
   if constexpr (kIsNarrowFloat<From>) {
@@ -20,7 +20,7 @@ To convert(From x) {
     return x != From(0);
   } else if constexpr (kIsNarrowFloat<To>) {
     return To(static_cast<float>(x));
-  } else if constexpr (std::is_floating_point_v<From> && std::is_unsigned_v<To>) {
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && sizeof(To) < sizeof(int32_t)) {
     return static_cast<To>(convert<int64_t>(x));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     constexpr auto kLeast = static_cast<double>(std::numeric_limits<To>::min());

@@ -8,6 +8,7 @@
 #include <iomanip>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/interrupt.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/ir/verify.h"
 
@@ -101,6 +102,7 @@ void run_passes(Draft& draft, ir::Stage last) {
   if (!folder.empty() && draft.passes.empty()) dump(draft, folder, 0, "imported");
   for (const Pass& pass : passes().subspan(draft.passes.size())) {
     if (pass.stage > last) break;
+    check_interrupt();
     const auto began = std::chrono::steady_clock::now();
     pass.run(draft);
     const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - began;

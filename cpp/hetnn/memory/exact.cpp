@@ -5,18 +5,19 @@
 #include <map>
 #include <span>
 
-#include "hetnn/memory/order_fit.h"
-
 namespace hetnn::memory {
 namespace {
 
 constexpr int64_t kNever = INT64_MAX / 4;
+// The search goes as deep as there are buffers.
+constexpr size_t kMostBuffers = 4096;
+constexpr size_t kWorkBetweenStops = 1 << 14;
 
 class Search {
  public:
-  Search(const std::vector<Buffer>& buffers, const std::vector<int>& rank, int64_t capacity_bytes,
-         int64_t alignment_bytes, int64_t max_nodes, const std::function<bool()>& stop)
-      : graph_(buffers, alignment_bytes), rank_(rank), capacity_(capacity_bytes), max_nodes_(max_nodes), stop_(stop) {
+  Search(const std::vector<Buffer>& buffers, const ConflictGraph& graph, const std::vector<int>& rank,
+         int64_t capacity_bytes, int64_t max_nodes, const std::function<bool()>& stop)
+      : graph_(graph), rank_(rank), capacity_(capacity_bytes), max_nodes_(max_nodes), stop_(stop) {
     std::map<int64_t, int> section_of;
     for (const Buffer& b : buffers) section_of[b.lower] = section_of[b.upper] = 0;
     int count = 0;
@@ -134,7 +135,9 @@ class Search {
 
   bool solve(const std::vector<int>& part, int64_t floor, int floor_rank) {
     if (part.empty()) return true;
-    if (++nodes_ > max_nodes_ || (nodes_ % 256 == 0 && stop_())) stopped_ = true;
+    work_ += part.size();
+    if (++nodes_ > max_nodes_ || (work_ > kWorkBetweenStops && stop_())) stopped_ = true;
+    if (work_ > kWorkBetweenStops) work_ = 0;
     if (stopped_ || !bound(part, floor, floor_rank)) return false;
 
     // A buffer that could end at or below a candidate's offset would be stranded above it; the form has it lower.
@@ -169,7 +172,7 @@ class Search {
     return false;
   }
 
-  ConflictGraph graph_;
+  const ConflictGraph& graph_;
   const std::vector<int>& rank_;
   const int64_t capacity_;
   const int64_t max_nodes_;
@@ -182,14 +185,16 @@ class Search {
   std::vector<int64_t> total_;     // bytes still to be placed in each section
   std::vector<int64_t> floor_;     // scratch of bound()
   int64_t nodes_ = 0;
+  size_t work_ = 0;  // since stop_ was asked last: buffers looked at
   bool stopped_ = false;
 };
 
 }  // namespace
 
-ExactResult search_exact(const std::vector<Buffer>& buffers, const std::vector<int>& rank, int64_t capacity_bytes,
-                         int64_t alignment_bytes, int64_t max_nodes, const std::function<bool()>& stop) {
-  return Search(buffers, rank, capacity_bytes, alignment_bytes, max_nodes, stop).run();
+ExactResult search_exact(const std::vector<Buffer>& buffers, const ConflictGraph& graph, const std::vector<int>& rank,
+                         int64_t capacity_bytes, int64_t max_nodes, const std::function<bool()>& stop) {
+  if (buffers.size() > kMostBuffers) return {};
+  return Search(buffers, graph, rank, capacity_bytes, max_nodes, stop).run();
 }
 
 }  // namespace hetnn::memory

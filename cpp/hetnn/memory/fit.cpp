@@ -4,8 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
 #include <numeric>
+#include <optional>
 
+#include "hetnn/base/error.h"
+#include "hetnn/base/interrupt.h"
 #include "hetnn/memory/exact.h"
 #include "hetnn/memory/order_fit.h"
 
@@ -46,7 +50,8 @@ void climb(const ConflictGraph& graph, std::vector<int> order, int64_t goal_byte
   Fit now = place_in_order(graph, order);
   if (now.peak_bytes < best.peak_bytes) best = now;
   for (int64_t step = 0; step < most_steps && best.peak_bytes > goal_bytes; ++step) {
-    if (step % 16 == 0 && clock.over(share)) return;
+    check_interrupt();
+    if (clock.over(share)) return;
     int from = random.below(n);
     if (random.below(2) == 0) {  // a buffer at the peak
       for (int tries = 0; tries < n; ++tries, from = (from + 1) % n) {
@@ -70,10 +75,12 @@ void climb(const ConflictGraph& graph, std::vector<int> order, int64_t goal_byte
 // The keys that order candidates of equal offset: lifetime, size x lifetime, the most bytes alive during it, and size.
 class Ranks {
  public:
-  Ranks(const std::vector<Buffer>& buffers, const ConflictGraph& graph) {
+  /// Only as far as `stop` lets it.
+  Ranks(const std::vector<Buffer>& buffers, const ConflictGraph& graph, const std::function<bool()>& stop) {
     const size_t n = buffers.size();
     for (auto& key : keys_) key.resize(n);
     for (size_t k = 0; k < n; ++k) {
+      if (k % 64 == 0 && stop()) return;
       const Buffer& b = buffers[k];
       keys_[0][k] = static_cast<double>(b.upper - b.lower);
       keys_[1][k] = keys_[0][k] * static_cast<double>(b.size_bytes);
@@ -128,11 +135,18 @@ int64_t peak_of(const std::vector<int64_t>& offsets, const ConflictGraph& graph)
 }  // namespace
 
 FitResult fit(const std::vector<Buffer>& buffers, int64_t capacity_bytes, const FitOptions& options) {
+  if (!(options.seconds >= 0)) {
+    throw InvalidModel(text("seconds must be a number of at least 0; found ", options.seconds, "."));
+  }
   const Clock clock(options.seconds);
+  const std::function<bool()> stop = [&] {
+    check_interrupt();
+    return clock.over();
+  };
   const ConflictGraph graph(buffers, options.alignment_bytes);
   FitResult result;
   result.lower_bound_bytes = lower_bound_bytes(buffers, options.alignment_bytes);
-  result.fit = fit_greedy(buffers, options.alignment_bytes);
+  result.fit = fit_greedy(buffers, graph, result.lower_bound_bytes, stop);
   result.method = "greedy";
   result.proven_infeasible = result.lower_bound_bytes > capacity_bytes;
   const int64_t goal_bytes = options.heuristic_only ? result.lower_bound_bytes : capacity_bytes;
@@ -141,12 +155,13 @@ FitResult fit(const std::vector<Buffer>& buffers, int64_t capacity_bytes, const 
     result.fit = std::move(found);
     result.method = method;
   };
-  const std::function<bool()> stop = [&] { return clock.over(); };
-  const Ranks ranks(buffers, graph);
+  std::optional<Ranks> ranks;  // made for the first search
   Random random;
   auto search = [&](int which, double noise, int64_t limit_bytes, int64_t max_nodes, const char* method) {
+    if (!ranks) ranks.emplace(buffers, graph, stop);
+    if (stop()) return ExactOutcome::gave_up;
     const ExactResult found =
-        search_exact(buffers, ranks.rank(which, noise, random), limit_bytes, options.alignment_bytes, max_nodes, stop);
+        search_exact(buffers, graph, ranks->rank(which, noise, random), limit_bytes, max_nodes, stop);
     result.nodes += found.nodes;
     if (found.outcome == ExactOutcome::found) better({found.offsets, peak_of(found.offsets, graph)}, method);
     return found.outcome;
@@ -155,7 +170,9 @@ FitResult fit(const std::vector<Buffer>& buffers, int64_t capacity_bytes, const 
   if (result.fit.peak_bytes > goal_bytes) {
     Fit best = result.fit;
     const auto orders = greedy_orders(buffers, graph);
-    for (const auto& order : orders) climb(graph, order, goal_bytes, 200, clock, 0.3, best);
+    for (const auto& order : orders) {
+      if (!clock.over(0.3)) climb(graph, order, goal_bytes, 200, clock, 0.3, best);
+    }
     better(std::move(best), "climb");
   }
   if (options.heuristic_only) {

@@ -22,14 +22,18 @@ int64_t lower_bound_bytes(const std::vector<Buffer>& buffers, int64_t alignment_
 
 Fit fit_greedy(const std::vector<Buffer>& buffers, int64_t alignment_bytes, const Meetings& meetings) {
   const ConflictGraph graph(buffers, alignment_bytes, meetings);
-  const int64_t bound_bytes = lower_bound_bytes(buffers, alignment_bytes);
+  return fit_greedy(buffers, graph, lower_bound_bytes(buffers, alignment_bytes), [] { return false; });
+}
+
+Fit fit_greedy(const std::vector<Buffer>& buffers, const ConflictGraph& graph, int64_t bound_bytes,
+               const std::function<bool()>& stop) {
   Fit best;
   bool first = true;
   for (const std::vector<int>& order : greedy_orders(buffers, graph)) {
     Fit fit = place_in_order(graph, order, first ? INT64_MAX : best.peak_bytes - 1);
     if (first || fit.peak_bytes < best.peak_bytes) best = std::move(fit);
     first = false;
-    if (best.peak_bytes <= bound_bytes) break;
+    if (best.peak_bytes <= bound_bytes || stop()) break;
   }
   return best;
 }

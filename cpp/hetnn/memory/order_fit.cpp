@@ -8,6 +8,8 @@
 
 namespace hetnn::memory {
 
+constexpr size_t kMostPairs = size_t{1} << 26;
+
 ConflictGraph::ConflictGraph(const std::vector<Buffer>& buffers, int64_t alignment_bytes, const Meetings& meetings) {
   if (alignment_bytes <= 0) throw InvalidModel(text("alignment must be at least 1; got ", alignment_bytes));
   const size_t n = buffers.size();
@@ -33,9 +35,15 @@ ConflictGraph::ConflictGraph(const std::vector<Buffer>& buffers, int64_t alignme
   auto at = [&](int k) -> const Buffer& { return buffers[static_cast<size_t>(k)]; };
   std::stable_sort(by_begin.begin(), by_begin.end(), [&](int a, int b) { return at(a).lower < at(b).lower; });
   std::vector<int> alive;
+  size_t pairs = 0;
   for (int k : by_begin) {
     if (at(k).size_bytes == 0 || at(k).lower == at(k).upper) continue;
     std::erase_if(alive, [&](int other) { return at(other).upper <= at(k).lower; });
+    pairs += alive.size();
+    if (pairs > kMostPairs) {
+      throw DoesNotFit(
+          text("more than ", kMostPairs, " pairs of the ", n, " buffers live at the same time. Give fewer."));
+    }
     for (int other : alive) {
       neighbours_[static_cast<size_t>(k)].push_back(other);
       neighbours_[static_cast<size_t>(other)].push_back(k);

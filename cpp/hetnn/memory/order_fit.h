@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "hetnn/memory/problem.h"
@@ -12,7 +13,7 @@ namespace hetnn::memory {
 class ConflictGraph {
  public:
   /// `meetings` are pairs that conflict though their lifetimes are apart. Throws InvalidModel on sizes or lifetimes
-  /// that make no sense.
+  /// that make no sense, DoesNotFit for more than 2^26 pairs.
   ConflictGraph(const std::vector<Buffer>& buffers, int64_t alignment_bytes, const Meetings& meetings = {});
 
   int size() const { return static_cast<int>(sizes_.size()); }
@@ -26,6 +27,11 @@ class ConflictGraph {
 
 /// First fit in `order`. Stops early and returns a peak above `give_up_bytes` as soon as one buffer ends above it.
 Fit place_in_order(const ConflictGraph& graph, const std::vector<int>& order, int64_t give_up_bytes = INT64_MAX);
+
+/// The best of the greedy orders, of which `stop` may leave out all but the first; none follows one that reaches
+/// `bound_bytes`.
+Fit fit_greedy(const std::vector<Buffer>& buffers, const ConflictGraph& graph, int64_t bound_bytes,
+               const std::function<bool()>& stop);
 
 /// The fixed greedy orders, most useful first.
 std::vector<std::vector<int>> greedy_orders(const std::vector<Buffer>& buffers, const ConflictGraph& graph);

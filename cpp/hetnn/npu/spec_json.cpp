@@ -2,7 +2,9 @@
 #include <functional>
 
 #include "hetnn/base/json_fields.h"
+#include "hetnn/base/nearest_names.h"
 #include "hetnn/npu/spec.h"
+#include "hetnn/ops/op_def.h"
 
 namespace hetnn::npu {
 namespace {
@@ -201,6 +203,14 @@ void check_whole(const Spec& spec, std::string_view where) {
                spec.mac.macs_per_cycle % block == 0,
            "mac.macs_per_cycle",
            text("must be a multiple of the block's ", block, " outputs; found ", spec.mac.macs_per_cycle));
+  }
+  for (const auto& [name, entry] : spec.ops) {
+    if (ops::OpTable::global().find(name)) continue;
+    std::vector<std::string_view> known;
+    for (const ops::OpDef* op : ops::OpTable::global().all()) known.push_back(op->name);
+    std::string nearest;
+    for (std::string_view other : nearest_names(name, known, 3)) nearest += text(nearest.empty() ? "" : ", ", other);
+    demand(false, text("ops.", name), text("is no operator of hetnn; the nearest names are ", nearest));
   }
   demand(spec.scratchpad().bytes <= (int64_t{1} << 32), "sram[0].bytes",
          text("must be at most 2^32, the reach of an address; found ", spec.scratchpad().bytes));

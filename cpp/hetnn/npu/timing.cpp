@@ -78,6 +78,25 @@ struct CostOf {
   }
 };
 
+// Not less than the cycles of a layer.
+double most_cycles(const Mac& mac, const TopologyLayer& layer) {
+  const auto p = static_cast<double>(layer.pixels), q = static_cast<double>(layer.products),
+             f = static_cast<double>(layer.filters);
+  if (mac.kind != MacKind::systolic)
+    return p * f *
+           std::max(q * static_cast<double>(step_cycles(mac, DType::f32)), static_cast<double>(mac.min_block_cycles));
+  const auto rows = static_cast<double>(mac.rows), cols = static_cast<double>(mac.cols);
+  const bool os = mac.dataflow == Dataflow::os, is = mac.dataflow == Dataflow::is;
+  const double sr = os ? p : q, sc = is ? p : f, t = os ? q : is ? f : p;
+  return (sr / rows + 1) * (sc / cols + 1) * (2 * rows + cols + t);
+}
+
+void demand_countable(double cycles, std::string_view layer) {
+  constexpr double kMost = 9007199254740992;  // 2^53
+  if (cycles <= kMost) return;
+  throw InvalidModel(text("layer '", layer, "' takes more than 2^53 cycles, which nothing counts. Make it smaller."));
+}
+
 }  // namespace
 
 int64_t sram_reach_bytes(const Instruction& instruction) {
@@ -182,6 +201,7 @@ LayerTiming time_layer(const Spec& spec, const TopologyLayer& layer, double word
   out.macs =
       static_cast<double>(layer.pixels) * static_cast<double>(layer.products) * static_cast<double>(layer.filters);
   const bool systolic = spec.mac.kind == MacKind::systolic;
+  demand_countable(most_cycles(spec.mac, layer), layer.name);
   out.compute_cycles = systolic
                            ? systolic_cycles(spec.mac, layer.pixels, layer.products, layer.filters)
                            : mac_cycles(spec, {.out_w = layer.pixels, .in_c = layer.products, .out_c = layer.filters});
@@ -190,6 +210,7 @@ LayerTiming time_layer(const Spec& spec, const TopologyLayer& layer, double word
     const double weights = static_cast<double>(layer.products) * static_cast<double>(layer.filters);
     const double outputs = static_cast<double>(layer.pixels) * static_cast<double>(layer.filters);
     const double slowest = std::max({static_cast<double>(layer.input_words), weights, outputs}) / words_per_cycle;
+    demand_countable(slowest, layer.name);
     out.stall_cycles = std::max<int64_t>(static_cast<int64_t>(std::ceil(slowest)) - out.compute_cycles, 0);
   }
   out.total_cycles = out.compute_cycles + out.stall_cycles;

@@ -19,6 +19,8 @@ std::vector<std::string> cells_of(const std::string& line) {
   return out;
 }
 
+constexpr double kMostWords = 9007199254740992;  // 2^53; the filter is no larger than the input
+
 int64_t ceil_div64(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
@@ -61,6 +63,8 @@ std::vector<TopologyLayer> read_topology(std::string_view csv, std::string_view 
       throw InvalidModel(text(name, ", line ", number, ": the filter ", v[2], "x", v[3], " is larger than the input ",
                               v[0], "x", v[1], "."));
     }
+    if (static_cast<double>(v[0]) * static_cast<double>(v[1]) * static_cast<double>(v[4]) > kMostWords)
+      throw InvalidModel(text(name, ", line ", number, ": the layer reads more than 2^53 values. Make it smaller."));
     const int64_t pixels = ceil_div64(v[0] - v[2] + v[6], v[6]) * ceil_div64(v[1] - v[3] + v[6], v[6]);
     out.push_back({cells[0], pixels, v[2] * v[3] * v[4], v[5], v[0] * v[1] * v[4]});
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "hetnn/base/interrupt.h"
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/ops/quantized.h"
 
@@ -51,6 +52,7 @@ size_t fold_constants(ir::Graph& graph, const FoldConstantsOptions& options) {
   for (auto at = nodes.begin(); at != nodes.end();) {
     ir::Node* node = *at;
     ++at;
+    check_interrupt();
     if (!is_foldable(*node, options) || (!options.outputs && writes_output(graph, *node))) continue;
     std::vector<Tensor> results;
     try {

@@ -6,13 +6,16 @@
 #include <map>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/interrupt.h"
 #include "hetnn/base/nearest_names.h"
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/passes/apply_rules.h"
 #include "hetnn/passes/canonical/rules.h"
 #include "hetnn/passes/fold_constants.h"
 #include "hetnn/passes/isolate.h"
+#include "hetnn/passes/legal/bounds.h"
 #include "hetnn/passes/legal/rules.h"
+#include "hetnn/passes/value_ranges.h"
 
 namespace hetnn::passes {
 namespace {
@@ -47,6 +50,13 @@ bool is_empty(const ir::Node& node) {
   return std::find(shape.begin(), shape.end(), Dim(0)) != shape.end();
 }
 
+const legal::RangedRule* range_of(const Rule& rule) {
+  const auto& rules = legal::ranged_rules();
+  const auto at =
+      std::find_if(rules.begin(), rules.end(), [&](const auto& ranged) { return ranged.rule == rule.name; });
+  return at == rules.end() ? nullptr : &*at;
+}
+
 class Search {
  public:
   Search(const Oracle& oracle, const LegalizeOptions& options, const std::vector<Symbol>& symbols)
@@ -60,9 +70,11 @@ class Search {
   }
 
   /// The cheapest expansion of an unsupported node; `candidates` gets every rule at the node that works, with its
-  /// price.
-  std::optional<Expansion> run(const ir::Node& node, std::vector<Candidate>& candidates) {
+  /// price. `largest`: of the elements of its first input.
+  std::optional<Expansion> run(const ir::Node& node, double largest, std::vector<Candidate>& candidates) {
     trials_ = 0;
+    largest_ = largest;
+    replaced_.clear();
     path_.clear();
     return expand(node, options_.max_depth, &candidates);
   }
@@ -80,8 +92,10 @@ class Search {
     std::optional<Expansion> found;
     for (const Rule* rule : rules->second) {
       if (std::find(path_.begin(), path_.end(), rule) != path_.end() || trials_ >= options_.max_trials) continue;
+      if (std::find(replaced_.begin(), replaced_.end(), rule->name) != replaced_.end()) continue;
       std::optional<Expansion> trial = try_rule(node, *rule, depth);
       if (!trial) continue;
+      if (const legal::RangedRule* ranged = range_of(*rule)) replaced_ = ranged->instead_of;
       if (candidates) candidates->push_back({rule, trial->cost_us});
       if (!found || trial->cost_us < found->cost_us) found = std::move(trial);
     }
@@ -91,6 +105,10 @@ class Search {
   std::optional<Expansion> try_rule(const ir::Node& node, const Rule& rule, int depth) {
     ir::Graph scratch = isolate(node, symbols_);
     ir::Node* root = scratch.outputs().front()->producer();
+    if (const legal::RangedRule* ranged = range_of(rule)) {
+      const std::optional<Match> found = match(rule, root, scratch);
+      if (!found || !path_.empty() || !(largest_ <= ranged->within(*found))) return std::nullopt;
+    }
     ApplyOptions quiet;
     quiet.count = false;
     const auto created = fire(scratch, root, rule, quiet);
@@ -117,6 +135,8 @@ class Search {
   const std::vector<Symbol>& symbols_;
   std::map<std::string_view, std::vector<const Rule*>> by_root_;
   std::vector<const Rule*> path_;
+  std::vector<std::string_view> replaced_;  // rules that another does better at the node of the graph
+  double largest_ = 0;                      // of what that node reads
   int trials_ = 0;
 };
 
@@ -134,11 +154,12 @@ void replay(ir::Graph& graph, ir::Node* node, const Expansion& expansion, std::v
   }
 }
 
-std::string explain(const ir::Node& node, const Expansion& best, std::vector<Candidate> candidates) {
+std::string explain(const ir::Node& node, const Expansion& best, std::vector<Candidate> candidates, double largest) {
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.cost_us < b.cost_us; });
   std::string out =
       text("the device has no such ", node.op().name, "; ", best.rule->name, " costs ", best.cost_us, " us");
+  if (range_of(*best.rule)) out += text(" and holds since no |x| is above ", largest);
   for (const Candidate& other : candidates) {
     if (other.rule != best.rule) return out + text(", the next best, ", other.rule->name, ", ", other.cost_us, " us");
   }
@@ -168,6 +189,15 @@ void combine(ir::Graph& graph, const Oracle& oracle, const LegalizeOptions& opti
     return after < before;
   };
   apply_rules(graph, combining_rule_sets(), apply);
+}
+
+// Of every node the largest magnitude that its first input may have.
+std::map<std::string, double> largest_read(const ir::Graph& graph) {
+  const Ranges ranges = value_ranges(graph);
+  std::map<std::string, double> out;
+  for (const ir::Node* node : graph.nodes())
+    out[node->name()] = node->input(0) ? ranges.at(node->input(0)->name()).largest() : 0;
+  return out;
 }
 
 }  // namespace
@@ -209,20 +239,24 @@ std::vector<report::RewriteRow> legalize(ir::Graph& graph, const Oracle& oracle,
   check_disabled_rules(options.disabled_rules);
   std::vector<report::RewriteRow> rewrites;
   Search search(oracle, options, graph.symbols);
+  std::map<std::string, double> known;
   const ir::Graph::Nodes nodes = graph.nodes();
   for (auto at = nodes.begin(); at != nodes.end();) {
     ir::Node* node = *at;
     ++at;
+    check_interrupt();
     if (node->is_constant() || is_empty(*node) || options.excluded_nodes.contains(node->name())) continue;
     if (oracle.supports(*node)) continue;
+    if (known.empty()) known = largest_read(graph);
+    const double largest = known.at(node->name());
     std::vector<Candidate> candidates;
-    const std::optional<Expansion> expansion = search.run(*node, candidates);
+    const std::optional<Expansion> expansion = search.run(*node, largest, candidates);
     if (!expansion) continue;
     report::RewriteRow rewrite{.rule = std::string(expansion->rule->name),
                                .node = node->name(),
                                .op = std::string(node->op().name),
                                .form = {},
-                               .why = explain(*node, *expansion, candidates),
+                               .why = explain(*node, *expansion, candidates, largest),
                                .predicted_us_after = expansion->cost_us};
     std::vector<std::string_view> used;
     replay(graph, node, *expansion, used);

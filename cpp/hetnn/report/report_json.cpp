@@ -1,4 +1,5 @@
 // Reports as JSON.
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "hetnn/report/report.h"
@@ -17,6 +18,9 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
+// Bytes and multiply-accumulates are counts, computed as doubles where they depend on symbols.
+Json count(double value) { return static_cast<int64_t>(std::llround(value)); }
+
 }  // namespace
 
 static void to_json(Json& out, const RewriteRow& row) {
@@ -25,14 +29,14 @@ static void to_json(Json& out, const RewriteRow& row) {
          {"op", row.op},
          {"form", row.form},
          {"why", row.why},
-         {"bytes_avoided", row.bytes_avoided},
+         {"bytes_avoided", count(row.bytes_avoided)},
          {"launches_avoided", row.launches_avoided},
          {"predicted_us_before", row.predicted_us_before},
          {"predicted_us_after", row.predicted_us_after}};
 }
 
 static void to_json(Json& out, const RewritingTotals& totals) {
-  out = {{"bytes_avoided", totals.bytes_avoided},
+  out = {{"bytes_avoided", count(totals.bytes_avoided)},
          {"launches_avoided", totals.launches_avoided},
          {"predicted_us_before", totals.predicted_us_before},
          {"predicted_us_after", totals.predicted_us_after}};
@@ -41,8 +45,8 @@ static void to_json(Json& out, const RewritingTotals& totals) {
 static void to_json(Json& out, const FusionRow& row) {
   out = {{"into", row.into},
          {"nodes", row.nodes},
-         {"bytes_before", row.bytes_before},
-         {"bytes_after", row.bytes_after},
+         {"bytes_before", count(row.bytes_before)},
+         {"bytes_after", count(row.bytes_after)},
          {"predicted_us_before", or_null(row.predicted_us_before)},
          {"predicted_us_after", or_null(row.predicted_us_after)}};
 }
@@ -58,7 +62,7 @@ static void to_json(Json& out, const NodeRow& row) {
 }
 
 static void to_json(Json& out, const SubgraphRow& row) {
-  out = {{"device", row.device},     {"nodes", row.nodes},        {"macs", row.macs},
+  out = {{"device", row.device},     {"nodes", row.nodes},        {"macs", count(row.macs)},
          {"inputs", row.inputs},     {"outputs", row.outputs},    {"predicted_us", row.predicted_us},
          {"start_us", row.start_us}, {"finish_us", row.finish_us}};
 }
@@ -67,7 +71,7 @@ static void to_json(Json& out, const CrossingRow& row) {
   out = {{"value", row.value},
          {"from", row.from},
          {"to", row.to},
-         {"bytes", row.bytes},
+         {"bytes", count(row.bytes)},
          {"dtype", row.dtype},
          {"layout", row.layout},
          {"predicted_us", row.predicted_us}};
@@ -88,7 +92,7 @@ std::string report_json(const Report& report) {
   for (const DeviceRow& device : report.devices) {
     nodes += device.nodes;
     nodes_on[device.name] = device.nodes;
-    macs_on[device.name] = device.macs;
+    macs_on[device.name] = count(device.macs);
     bounds[device.name] = device.lower_bound_subgraphs;
   }
   double crossing_bytes = 0;
@@ -103,7 +107,7 @@ std::string report_json(const Report& report) {
                     {"macs_on", macs_on},
                     {"subgraphs", report.subgraphs},
                     {"crossings", report.crossings},
-                    {"crossing_bytes", crossing_bytes},
+                    {"crossing_bytes", count(crossing_bytes)},
                     {"predicted_us", report.predicted_us},
                     {"measured_nodes", report.measured_nodes},
                     {"parts", parts},

@@ -91,6 +91,21 @@ std::shared_ptr<const program::Program> Executable::program() const {
 
 std::vector<std::byte> Executable::image() const { return program::pack(*program()); }
 
+namespace {
+
+// The input and axis that first give a symbol its value.
+std::string axis_of(const program::Program& program, const std::string& symbol) {
+  for (const program::Port& port : program.inputs) {
+    const Shape& shape = program.buffers[static_cast<size_t>(port.buffer)].shape;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (plain_symbol(shape[d]) == symbol) return text("input '", port.name, "' axis ", d);
+    }
+  }
+  return "an input";
+}
+
+}  // namespace
+
 Bindings Executable::bindings_of(std::span<const Argument> arguments) const {
   const auto program = this->program();
   if (arguments.size() != program->inputs.size()) {
@@ -127,8 +142,8 @@ Bindings Executable::bindings_of(std::span<const Argument> arguments) const {
       throw InvalidModel(
           text("no input's shape gives the symbol '", symbol.name, "' a value. Export the model again."));
     if (at->second < symbol.min || at->second > symbol.max) {
-      throw InvalidModel(text("the dimension '", symbol.name, "' must be in [", symbol.min, ", ", symbol.max, "]; got ",
-                              at->second, ". Resize the input."));
+      throw InvalidModel(text(axis_of(*program, symbol.name), ": the dimension '", symbol.name, "' must be in [",
+                              symbol.min, ", ", symbol.max, "]; got ", at->second, ". Resize the input."));
     }
   }
   for (size_t k = 0; k < arguments.size(); ++k) {

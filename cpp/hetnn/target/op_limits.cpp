@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "hetnn/base/error.h"
+#include "hetnn/ir/text.h"
 
 namespace hetnn::target {
 namespace {
@@ -60,6 +61,24 @@ void check_metrics(const ir::Node& node, std::string_view device, const OpLimits
 }
 
 }  // namespace
+
+void check_metric_names(std::string_view device, const OpLimitsTable& table) {
+  for (const auto& [name, entry] : table) {
+    if (entry.limits.empty()) continue;
+    const ops::OpDef& op = ops::OpTable::global().get(name);
+    const ir::Graph sample = ir::parse_sample(op.samples.front());
+    std::vector<ops::Metric> metrics;
+    if (op.metrics) metrics = op.metrics(sample.outputs().front()->producer()->call());
+    for (const auto& [limit, bound] : entry.limits) {
+      const std::string_view metric = std::string_view(limit).substr(0, limit.size() - 4);  // less _max or _min
+      if (std::any_of(metrics.begin(), metrics.end(), [&](const ops::Metric& m) { return m.name == metric; })) continue;
+      std::string known;
+      for (const ops::Metric& m : metrics) known += text(known.empty() ? "" : ", ", m.name);
+      throw InvalidModel(text(device, ": ops.", name, ".limits.", limit, " bounds '", metric, "'; ", name,
+                              known.empty() ? " has no metrics" : " has the metrics " + known, "."));
+    }
+  }
+}
 
 Support check_limits(const ir::Node& node, std::string_view device_class, std::string_view device,
                      const OpLimitsTable& table, const Bindings& bindings) {

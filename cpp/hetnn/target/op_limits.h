@@ -20,6 +20,9 @@ struct OpLimits {
 };
 using OpLimitsTable = std::map<std::string, OpLimits, std::less<>>;
 
+/// InvalidModel naming a limit of a metric that its operator does not have, and those that it has.
+void check_metric_names(std::string_view device, const OpLimitsTable& table);
+
 /// Every reason why `node` does not fit: operator not listed, element type, rank, a metric beyond its limit, or a
 /// structural constraint of `device_class`. Metrics and shapes that depend on symbols are taken at `bindings`.
 Support check_limits(const ir::Node& node, std::string_view device_class, std::string_view device,

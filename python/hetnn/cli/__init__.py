@@ -18,6 +18,7 @@ from typing import NoReturn
 
 import hetnn
 from hetnn.cli.answer import BAD_INPUT, BUG, DONE, UNSUPPORTED, Answer, BadUse
+from hetnn.terminal import printable
 
 # Command -> what it is for. The file is hetnn/cli/<command>.py.
 COMMANDS = {
@@ -116,7 +117,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         kind, status = _failure(error)
         if status == BUG:
             traceback.print_exc()
-        sys.stderr.write(f"hetnn: {_message(error)}\n")
+        sys.stderr.write(printable(f"hetnn: {_message(error)}\n"))
         if as_json:
             where = error.where if isinstance(error, hetnn.Error) else None
             sys.stdout.write(json.dumps({"error": {"kind": kind, "message": _message(error), "where": where}}) + "\n")

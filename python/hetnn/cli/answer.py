@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hetnn.terminal import printable
+
 DONE = 0
 CHECK_FAILED = 1
 BAD_INPUT = 2
@@ -30,7 +32,7 @@ class Answer:
         """Prints the document (`--json`) or the text on stdout."""
         if self.document is None:
             return
-        body = json.dumps(self.document, allow_nan=False) if as_json else self.text
+        body = json.dumps(self.document, allow_nan=False) if as_json else printable(self.text)
         if body:
             sys.stdout.write(body if body.endswith("\n") else body + "\n")
         sys.stdout.flush()

@@ -32,9 +32,10 @@ _NUMPY_NAMES = {
 def read_arrays(path: str) -> dict[str, Array]:
     """The arrays of an .npz file; nothing in it is unpickled."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise hetnn.InvalidModel(f"'{path}' holds one array; expected an .npz, as numpy.savez writes it.")
+        loaded = np.load(path, allow_pickle=False)
+        if not isinstance(loaded, np.lib.npyio.NpzFile):
+            raise hetnn.InvalidModel(f"'{path}' holds one array; expected an .npz, as numpy.savez writes it.")
+        with loaded as file:
             return {name: file[name] for name in file.files}
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         if isinstance(error, hetnn.Error):

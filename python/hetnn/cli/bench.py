@@ -6,7 +6,7 @@ import argparse
 import resource
 import time
 
-from hetnn.cli.answer import Answer
+from hetnn.cli.answer import Answer, BadUse
 from hetnn.cli.arrays import match_inputs, random_inputs, read_arrays
 from hetnn.cli.model import add_compile_arguments, load_or_compile
 from hetnn.cli.progress import Progress
@@ -20,6 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Answer:
+    if not args.seconds >= 0:
+        raise BadUse(f"--seconds takes a number of at least 0; got {args.seconds}")
     with Progress("bench", args.quiet) as progress:
         began = time.perf_counter()
         executable = load_or_compile(args, progress)
@@ -29,13 +31,13 @@ def run(args: argparse.Namespace) -> Answer:
         else:
             inputs = match_inputs(executable, read_arrays(args.inputs), args.inputs)
         progress("warm up")
-        executable(*inputs)
+        executable.run(inputs)
         progress("measure")
         spent_us: list[float] = []
         end = time.perf_counter() + args.seconds
         while len(spent_us) < 5 or time.perf_counter() < end:
             start = time.perf_counter()
-            executable(*inputs)
+            executable.run(inputs)
             spent_us.append((time.perf_counter() - start) * 1e6)
     spent_us.sort()
     document = {

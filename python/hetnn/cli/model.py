@@ -10,52 +10,18 @@ from typing import TYPE_CHECKING, Any
 import hetnn
 from hetnn.cli.answer import BadUse
 from hetnn.cli.progress import Progress
+from hetnn.importers.model_file import EXPECTED, kind_of
 from hetnn.options import add_option_arguments, given_options
 
 if TYPE_CHECKING:
     from hetnn import Executable
 
-_KINDS = "a .pt2 (torch.export.save), an .onnx, a .hetnn or a text of hetnn's IR"
 
-
-def sniff(path: str) -> str:
-    """`pt2`, `onnx`, `hetnn` or `ir`, by the first bytes; the suffix only decides for .onnx, which has no mark."""
-    with open(path, "rb") as file:
-        head = file.read(64)
-    if not head:
-        raise hetnn.InvalidModel(f"'{path}' is empty; expected {_KINDS}.")
-    if head.startswith(b"PK\x03\x04"):
-        return "pt2"
-    if path.endswith(".onnx"):
-        return "onnx"
-    if head[8:9] == b"{" or path.endswith(".hetnn"):
-        return "hetnn"
-    if head.lstrip().startswith((b"graph ", b"//", b"#")):
-        return "ir"
-    raise hetnn.InvalidModel(f"'{path}' begins with {head[:8]!r}, which is no model; expected {_KINDS}.")
-
-
-def load_model(path: str) -> Any:
-    """What `hetnn.compile` takes, from a file: an exported program, the path of an ONNX file, or the text of the IR."""
-    kind = sniff(path)
-    if kind == "hetnn":
-        raise BadUse(f"'{path}' is compiled already; this needs a model ({_KINDS.replace(' a .hetnn', '')})")
-    if kind == "onnx":
-        return path
-    if kind == "ir":
-        return Path(path).read_text(encoding="utf-8")
-    try:
-        import torch
-    except ImportError as error:
-        raise hetnn.Unsupported(
-            f"reading '{path}' needs torch; install it with `pip install 'hetnn[torch]'`"
-        ) from error
-    try:
-        return torch.export.load(path)
-    except Exception as error:  # torch raises many kinds for a file that is not what it expects
-        raise hetnn.InvalidModel(
-            f"torch could not read '{path}' as an exported program: {error}. Write it with torch.export.save."
-        ) from error
+def load_model(path: str) -> Path:
+    """What `hetnn.compile` takes, from a file. BadUse for one that is compiled already."""
+    if kind_of(path) == "hetnn":
+        raise BadUse(f"'{path}' is compiled already; this needs a model ({EXPECTED.replace(' a .hetnn', '')})")
+    return Path(path)
 
 
 def add_target_argument(parser: argparse.ArgumentParser) -> None:
@@ -98,7 +64,7 @@ def compile_model(args: argparse.Namespace, progress: Progress) -> Executable:
 
 def load_or_compile(args: argparse.Namespace, progress: Progress) -> Executable:
     """The executable in a .hetnn file, or the model compiled now."""
-    if sniff(args.model) != "hetnn":
+    if kind_of(args.model) != "hetnn":
         return compile_model(args, progress)
     options = compile_options(args)
     threads = options.pop("threads", None)

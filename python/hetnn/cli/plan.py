@@ -14,6 +14,7 @@ from hetnn.cli.answer import Answer, BadUse
 from hetnn.cli.model import add_compile_arguments, compile_options, load_model, parse_pairs
 from hetnn.json_text import load_json
 from hetnn.report.text import table
+from hetnn.text_file import read_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> Answer:
 
 
 def _plan_problem(path: str, strategy: str, options: dict[str, Any]) -> hetnn.planning.ProblemPlan:
-    problem = load_json(Path(path).read_text(encoding="utf-8"), f"'{path}'")
+    problem = load_json(read_text(path), f"'{path}'")
     return hetnn.plan_problem(problem, strategy, **options)
 
 

@@ -6,6 +6,8 @@ import sys
 import time
 from types import TracebackType
 
+from hetnn.terminal import printable
+
 
 class Progress:
     """Names the step at work. On a terminal the line is rewritten in place; elsewhere only finished steps are printed.
@@ -50,5 +52,5 @@ class Progress:
 
     def _write(self, text: str) -> None:
         if not self._quiet:
-            sys.stderr.write(("\r\x1b[K" if self._terminal else "") + text)
+            sys.stderr.write(("\r\x1b[K" if self._terminal else "") + printable(text))
             sys.stderr.flush()

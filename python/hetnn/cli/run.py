@@ -11,7 +11,7 @@ import numpy as np
 
 import hetnn
 from hetnn.cli.answer import CHECK_FAILED, DONE, Answer
-from hetnn.cli.arrays import Array, as_list, largest_difference, match_inputs, random_inputs, read_arrays
+from hetnn.cli.arrays import Array, largest_difference, match_inputs, random_inputs, read_arrays
 from hetnn.cli.model import add_compile_arguments, load_or_compile
 from hetnn.cli.progress import Progress
 from hetnn.report.text import table
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> Answer:
             inputs = match_inputs(executable, read_arrays(args.inputs), args.inputs)
         progress("run")
         began = time.perf_counter()
-        outputs = as_list(executable(*inputs))
+        outputs = [np.asarray(output) for output in executable.run(inputs)]
         run_us = (time.perf_counter() - began) * 1e6
     named = dict(zip([value.name for value in executable.outputs], outputs, strict=True))
     if args.outputs is not None:

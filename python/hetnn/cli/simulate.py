@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 from hetnn import _core
 from hetnn.cli.answer import Answer, BadUse
 from hetnn.cli.npu import npu_spec
 from hetnn.report.text import table
+from hetnn.text_file import read_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> Answer:
         bandwidth = math.nan
     if not bandwidth > 0:
         raise BadUse(f"--bandwidth takes a number above 0 or inf; got '{args.bandwidth}'")
-    csv = Path(args.topology).read_text(encoding="utf-8")
+    csv = read_text(args.topology)
     words = 0.0 if math.isinf(bandwidth) else bandwidth
     spec = json.dumps(npu_spec(args.target))
     document: dict[str, Any] = _core.simulate_topology(spec, csv, args.topology, args.dataflow, words)

@@ -9,6 +9,8 @@ from typing import Any
 
 from hetnn import _core
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.model_file import kind_of
+from hetnn.text_file import read_text
 
 _ACCEPTED = (
     "a torch.export.ExportedProgram, an ONNX model (its path, bytes or ModelProto), the path of a .pt2 file, "
@@ -18,10 +20,11 @@ _ACCEPTED = (
 
 @dataclass(frozen=True)
 class Imported:
-    """A graph, and how the model's own caller sees its outputs."""
+    """A graph, and how the model's own caller sees inputs and outputs (hetnn.structure): nothing where as lists."""
 
     graph: _core.Graph
     signature: dict[str, Any] = field(default_factory=dict)
+    classes: dict[str, type] = field(default_factory=dict)
 
 
 def import_model(model: Any) -> Imported:
@@ -36,8 +39,11 @@ def import_model(model: Any) -> Imported:
         from hetnn.importers.torch_export import import_exported_program
 
         return import_exported_program(model)
-    if isinstance(model, (str, os.PathLike)):
-        return _import_text_or_path(os.fspath(model))
+    if isinstance(model, os.PathLike):
+        return _import_path(os.fspath(model))
+    if isinstance(model, str):
+        is_text = model.lstrip().startswith("graph @") or "\n" in model
+        return Imported(_core.Graph.parse(model)) if is_text else _import_path(model)
     if any(base.__module__.startswith("torch.nn.modules") for base in type(model).__mro__):
         raise InvalidModel(
             f"got the torch module {type(model).__name__}; export it first: "
@@ -48,21 +54,38 @@ def import_model(model: Any) -> Imported:
     raise InvalidModel(f"a model must be {_ACCEPTED}; got {kind}.")
 
 
-def _import_text_or_path(text: str) -> Imported:
-    if text.lstrip().startswith("graph @") or "\n" in text:
-        return Imported(_core.Graph.parse(text))
-    path = Path(text)
-    if not _is_there(path):
-        raise InvalidModel(f"there is no file '{text}'. A model must be {_ACCEPTED}.")
-    if path.suffix == ".onnx":
-        return _import_onnx(path)
-    if path.suffix == ".pt2":
+def _import_path(path: str) -> Imported:
+    if not path:
+        raise InvalidModel(f"the path of the model is empty. A model must be {_ACCEPTED}.")
+    if not _is_there(Path(path)):
+        raise InvalidModel(f"there is no file '{path}'. A model must be {_ACCEPTED}.")
+    try:
+        kind = kind_of(path)
+    except OSError as error:
+        raise InvalidModel(f"'{path}' cannot be read: {error.strerror}. A model must be {_ACCEPTED}.") from error
+    if kind == "hetnn":
+        raise InvalidModel(f"'{path}' is compiled already. hetnn.load reads it.")
+    if kind == "onnx":
+        return _import_onnx(Path(path))
+    if kind == "pt2":
+        return _import_pt2(path)
+    return Imported(_core.Graph.parse(read_text(path)))
+
+
+def _import_pt2(path: str) -> Imported:
+    try:
         import torch
 
         from hetnn.importers.torch_export import import_exported_program
-
-        return import_exported_program(torch.export.load(path))
-    return Imported(_core.Graph.parse(path.read_text(encoding="utf-8")))
+    except ModuleNotFoundError as error:
+        raise Unsupported(f"reading '{path}' needs {error.name}. Install hetnn[torch].") from error
+    try:
+        program = torch.export.load(path)
+    except Exception as error:  # torch raises many kinds for a file that is not what it expects
+        raise InvalidModel(
+            f"torch could not read '{path}' as an exported program: {error}. Write it with torch.export.save."
+        ) from error
+    return import_exported_program(program)
 
 
 def _import_onnx(model: Any) -> Imported:

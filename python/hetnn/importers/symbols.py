@@ -73,3 +73,14 @@ class Symbols:
             numerator, denominator = sympy.together(expr).as_numer_denom()
         top, bottom = self._text(numerator), self._text(denominator)
         return f"(-floordiv(-{top}, {bottom}))" if upward else f"floordiv({top}, {bottom})"
+
+
+def own_name(symbol: sympy.Symbol, value: torch.Tensor) -> str:
+    """What the model's author called a symbol, `Dim("batch")`; torch's own name where that did not come along."""
+    environment = getattr(getattr(value, "fake_mode", None), "shape_env", None)
+    names = getattr(environment, "source_name_to_debug_name", {})
+    for source in getattr(environment, "var_to_sources", {}).get(symbol, ()):
+        name = str(names.get(source.name if isinstance(source.name, str) else source.name(), ""))
+        if name.isidentifier():
+            return name
+    return str(symbol)

@@ -15,10 +15,13 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from hetnn import _core
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.executable import odd_kind
 from hetnn.importers import Imported
 from hetnn.importers.registry import TORCH
-from hetnn.importers.symbols import Symbols
+from hetnn.importers.symbols import Symbols, own_name
 from hetnn.importers.torch_rules import DTYPES, Call
+from hetnn.importers.torch_signature import Signature, fixed
+from hetnn.structure import Tree
 
 # Carry no value, or check what export has checked already.
 _VANISH = {
@@ -34,14 +37,29 @@ _VANISH = {
 }
 
 
+def _refuse_training(program: ExportedProgram) -> None:
+    """InvalidModel for a model with layers that behave as in training: dropout, batch norm."""
+    for node in program.graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        for k, argument in enumerate(schema.arguments if schema else ()):
+            given = node.args[k] if k < len(node.args) else node.kwargs.get(argument.name)
+            if argument.name in ("train", "training") and given is True:
+                raise InvalidModel(
+                    f"{str(node.target).split('.')[1]} '{node.name}' works as in training, so the model was "
+                    "exported in that mode; call model.eval() before torch.export.export."
+                )
+
+
 def import_exported_program(program: ExportedProgram) -> Imported:
     """The graph of an exported program: what rows and rules read stays whole, parameters and buffers are constants.
 
     Unsupported lists every operator that hetnn lacks with the model's own source lines, in one error.
     """
+    _refuse_training(program)
+    signature = Signature(program)
     apart: set[str] = set()
     while True:
-        importer = _Importer(_decomposed(program, apart))
+        importer = _Importer(_decomposed(program, apart), signature)
         importer.convert()
         refused = {name for name in importer.refused if name not in apart and name in _decompositions()}
         if not refused:
@@ -88,19 +106,22 @@ def _run_decompositions(program: ExportedProgram, table: dict[Any, Any]) -> Expo
 
 
 class _Importer:
-    def __init__(self, program: ExportedProgram) -> None:
+    def __init__(self, program: ExportedProgram, signature: Signature) -> None:
         self._program = program
+        self._signature = signature
+        self._inputs: list[Tree] = []
         self.builder = _core.GraphBuilder("main")
         self.symbols = Symbols()
         self._values: dict[torch.fx.Node, Any] = {}
         self._problems: dict[str, list[str]] = {}
+        self._names_of_symbols: set[str] = set()
         self._states: dict[str, tuple[str, Any]] = {}  # of a buffer: its input, its initial value
         self._missing: set[torch.fx.Node] = set()  # not imported, or read from what is not
         self.refused: set[str] = set()  # overloads in calls that their rules do not take
 
     def convert(self) -> None:
         self._declare_symbols()
-        self._lift_inputs()
+        self._inputs = self._lift_inputs()
         for node in self._program.graph.nodes:
             if node.op == "call_function":
                 self._convert(node)
@@ -108,8 +129,9 @@ class _Importer:
     def finish(self) -> Imported:
         if self._problems:
             self._report_problems()
-        signature = self._finish()
-        return Imported(self.builder.finish(), signature)
+        outputs = self._finish()
+        signature = {**self._signature.inputs(self._inputs), "outputs": self._signature.outputs(outputs)}
+        return Imported(self.builder.finish(), signature, self._signature.classes)
 
     # Symbols and inputs
 
@@ -131,26 +153,35 @@ class _Importer:
                 high = int(bounds.upper) if bounds is not None and bounds.upper.is_Integer else 2**31 - 1
                 high = min(high, 2**31 - 1)
                 hint = size.node.hint if size.node.has_hint() else None
-                name = str(symbol)
+                name = own_name(symbol, value)
+                if name in self._names_of_symbols:
+                    name = str(symbol)
+                self._names_of_symbols.add(name)
                 self.symbols.declare(symbol, name)
                 self.builder.add_symbol(name, max(low, 0), high, int(hint) if hint is not None else max(low, 1))
 
-    def _lift_inputs(self) -> None:
+    def _lift_inputs(self) -> list[Tree]:
+        """The leaves of what a caller passes. Inputs come before constants, which give way where names are the same."""
         signature = self._program.graph_signature
         kinds = {spec.arg.name: spec for spec in signature.input_specs}
         mutated = set(signature.buffers_to_mutate.values())
+        leaves: list[Tree] = []
+        constants: list[tuple[torch.fx.Node, Any]] = []
         for node in self._program.graph.nodes:
             if node.op != "placeholder":
                 continue
             spec = kinds[node.name]
             if spec.kind == InputKind.USER_INPUT:
-                self._lift_user_input(node)
+                leaves.append(self._lift_user_input(node, sum("value" in leaf for leaf in leaves)))
             elif spec.kind == InputKind.TOKEN:
                 self._values[node] = None  # keeps effects in order, of which none remains
             elif spec.kind == InputKind.BUFFER and spec.target in mutated:
                 self._lift_state(node, spec)
             else:
-                self._values[node] = self._constant(self._lifted(spec), spec.target)
+                constants.append((node, spec))
+        for node, spec in constants:
+            self._values[node] = self._constant(self._lifted(spec), spec.target)
+        return leaves
 
     def _lift_state(self, node: torch.fx.Node, spec: Any) -> None:
         """A buffer that the model updates is an input with an initial value; its new value becomes an output."""
@@ -160,14 +191,15 @@ class _Importer:
         )
         self._states[spec.target] = (self._values[node].name, initial)
 
-    def _lift_user_input(self, node: torch.fx.Node) -> None:
+    def _lift_user_input(self, node: torch.fx.Node, port: int) -> Tree:
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor):
             shape = [self.symbols.dim(size) for size in value.shape]
             self._values[node] = self.builder.add_input(node.name, self.dtype(value.dtype), shape)
-        else:
-            # Exported with a plain number or None: fixed, and no input of the graph.
-            self._values[node] = value
+            return {"value": port}
+        # Exported with a plain number or None: fixed, and no input of the graph.
+        self._values[node] = value
+        return fixed(value)
 
     def _lifted(self, spec: Any) -> torch.Tensor:
         program = self._program
@@ -177,6 +209,13 @@ class _Importer:
             tensor = program.constants[spec.target]
         if not isinstance(tensor, torch.Tensor):
             raise Unsupported(f"the constant '{spec.target}' is a {type(tensor).__name__}; hetnn takes tensors.")
+        if tensor.is_meta:
+            raise InvalidModel(
+                f"'{spec.target}' lies on the meta device and has no values. Load the weights, then export it."
+            )
+        odd = odd_kind(tensor)
+        if odd is not None:
+            raise Unsupported(f"'{spec.target}' is a {odd[0]} tensor; hetnn takes dense ones. {odd[1]}")
         return tensor
 
     def _constant(self, tensor: torch.Tensor, name: str) -> Any:
@@ -205,7 +244,10 @@ class _Importer:
             return
         if picks:
             source, index = node.args
-            self._values[node] = self._values[source][index]  # type: ignore[index]
+            picked = self._values[source][index]  # type: ignore[index]
+            if picked is None and node.users and TORCH.knows(str(source.target)):  # type: ignore[union-attr]
+                self._note(node, str(source.target), f"its output {index} is read, which hetnn does not compute")  # type: ignore[union-attr]
+            self._values[node] = picked
             return
         if counts or target in _VANISH:
             self._values[node] = None  # read as an expression where it is used
@@ -220,8 +262,8 @@ class _Importer:
 
     def _note(self, node: torch.fx.Node, target: str, why: str = "") -> None:
         self._missing.add(node)
-        _, file, line = self.loc(node)
-        where = f"{file}:{line}" if file else node.name
+        scope, file, line = self.loc(node)
+        where = f"{file}:{line}" if file else scope or node.name
         self._problems.setdefault(f"{target}{': ' + why if why else ''}", []).append(where)
 
     def _report_problems(self) -> None:
@@ -278,9 +320,11 @@ class _Importer:
 
     # Outputs
 
-    def _finish(self) -> dict[str, Any]:
+    def _finish(self) -> list[Tree]:
+        """The leaves of what a caller gets. A value that stands there twice is one output."""
         output_node = next(node for node in self._program.graph.nodes if node.op == "output")
-        names: list[str] = []
+        leaves: list[Tree] = []
+        ports: dict[torch.fx.Node, int] = {}
         specs = self._program.graph_signature.output_specs
         for spec, value in zip(specs, output_node.args[0], strict=True):
             if spec.kind == OutputKind.TOKEN:
@@ -295,10 +339,23 @@ class _Importer:
                     f"the model writes into its input '{spec.target}'; hetnn leaves a caller's arrays as they are. "
                     "Return the new value, or keep it in a buffer of the module."
                 )
-            if value is None or not isinstance(value, torch.fx.Node):
+            if not isinstance(value, torch.fx.Node):
+                leaves.append(fixed(value))
                 continue
-            if self._values[value] is None:
+            meta = value.meta.get("val")
+            if isinstance(meta, (torch.SymFloat, torch.SymBool)):
                 raise Unsupported(f"the output '{value.name}' is a number and no tensor. Return it as a tensor.")
-            self.builder.output(self._values[value], value.name)
-            names.append(value.name)
-        return {"outputs": names}
+            if not isinstance(meta, (torch.Tensor, torch.SymInt)):
+                leaves.append(fixed(meta))
+                continue
+            kind = "value" if isinstance(meta, torch.Tensor) else "size"
+            if value not in ports:
+                ports[value] = len(ports)
+                given = self._values[value] if kind == "value" else self._size(self.symbols.dim(meta))
+                self.builder.output(given, value.name)
+            leaves.append({kind: ports[value]})
+        return leaves
+
+    def _size(self, size: int | str) -> Any:
+        """A size as an i64[1]."""
+        return self.builder.create("arange", [], {"start": size, "end": f"({size}) + 1"}, "size", "", "", 0)[0]

@@ -20,13 +20,35 @@ def _some(names: list[str], most: int = 4) -> str:
     return ", ".join(names) if len(names) <= most else f"{names[0]} … {names[-1]}"
 
 
+def _count(number: int, what: str) -> str:
+    ending = "" if number == 1 else "es" if what.endswith("ch") else "s"
+    return f"{number:,} {what}{ending}"
+
+
+def _fewer(number: float, what: str) -> str:
+    """What a change saves, or costs."""
+    whole = round(number)
+    return f"{_count(abs(whole), what)} {'more' if whole < 0 else 'fewer'}"
+
+
+def _crossing(number: float) -> str:
+    return f"{_count(round(number), 'byte')} {'crosses' if round(number) == 1 else 'cross'}"
+
+
 def _subgraph(number: int, part: Mapping[str, Any]) -> str:
     names = part["nodes"]
-    return f"  {number} on {part['device']}: {len(names)} nodes, {part['predicted_us']:,.1f} us: {_some(names)}"
+    return (
+        f"  {number} on {part['device']}: {_count(len(names), 'node')}, {part['predicted_us']:,.1f} us: {_some(names)}"
+    )
 
 
 def _note(row: Mapping[str, Any]) -> str:
     return f"{row['node']}: {row['text']}" if row["node"] else str(row["text"])
+
+
+def _rewrite(row: Mapping[str, Any]) -> str:
+    moved = _fewer(row["bytes_avoided"], "byte")
+    return f"  {row['node']}: {row['form'] or row['rule']}, {moved} between devices"
 
 
 def _fusion(row: Mapping[str, Any]) -> str:
@@ -34,6 +56,28 @@ def _fusion(row: Mapping[str, Any]) -> str:
     if row.get("predicted_us_after") is None:
         return line
     return line + f", {row['predicted_us_before']:,.1f} → {row['predicted_us_after']:,.1f} us"
+
+
+def _fallbacks(report: Mapping[str, Any]) -> list[str]:
+    """The nodes that are not on the accelerator, those of a subgraph with one operator and one reason together."""
+    subgraph_of = {name: k for k, part in enumerate(report["subgraphs"]) for name in part["nodes"]}
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for row in report["not_on_preferred"]:
+        labels = tuple(reason["label"] for reason in row["reasons"])
+        groups.setdefault((row["op"], row["device"], subgraph_of.get(row["node"]), labels), []).append(row)
+    lines = []
+    for (op, device, subgraph, _), rows in groups.items():
+        if len(rows) == 1:
+            where = f"  at {rows[0]['loc']}" if rows[0]["loc"] else ""
+            lines.append(f"  {op} '{rows[0]['node']}' on {device}{where}")
+        else:
+            places = list(dict.fromkeys(row["loc"] for row in rows if row["loc"]))
+            where = f"  at {_some(places, 2)}" if places else ""
+            within = "" if subgraph is None else f" in subgraph {subgraph}"
+            named = _some([f"'{row['node']}'" for row in rows])
+            lines.append(f"  {_count(len(rows), f'{op} node')} on {device}{within}: {named}{where}")
+        lines += [f"    {reason['label']}: {reason['text']}" for reason in rows[0]["reasons"]]
+    return lines
 
 
 def explanation(report: Mapping[str, Any]) -> str:
@@ -81,27 +125,22 @@ def as_text(report: Mapping[str, Any]) -> str:
         table(["device", "nodes", "MACs", "subgraphs", "fewest"], devices),
         "subgraphs, in order:",
         *(_subgraph(k, part) for k, part in enumerate(report["subgraphs"])),
-        f"predicted {report['predicted_us']:,.1f} us; {report['crossing_bytes']:,.0f} bytes cross between devices",
+        f"predicted {report['predicted_us']:,.1f} us; {_crossing(report['crossing_bytes'])} between devices",
     ]
     parts += [f"note: {_note(row)}" for row in report.get("notes", [])]
     if report["rewrites"]:
         total = report["rewriting"]
         parts.append(
-            f"rewritten: {total['bytes_avoided']:,.0f} bytes and {total['launches_avoided']} launches fewer in all,"
+            f"rewritten: {_fewer(total['bytes_avoided'], 'byte')} between devices and"
+            f" {_fewer(total['launches_avoided'], 'launch')},"
             f" {total['predicted_us_after']:,.1f} us instead of {total['predicted_us_before']:,.1f}"
         )
-        parts += [
-            f"  {row['node']}: {row['rule']} ({row['form']}), {row['bytes_avoided']:,.0f} bytes stay on the device"
-            for row in report["rewrites"]
-        ]
+        parts += [_rewrite(row) for row in report["rewrites"]]
     if report["fusions"]:
         saved = sum(row["bytes_before"] - row["bytes_after"] for row in report["fusions"])
-        parts.append(f"fused: {len(report['fusions'])} groups, {saved:,.0f} bytes fewer through memory")
+        groups = _count(len(report["fusions"]), "group")
+        parts.append(f"fused: {groups}, {_fewer(saved, 'byte')} through memory")
         parts += [_fusion(row) for row in report["fusions"]]
     if report["not_on_preferred"]:
-        parts.append("not on the accelerator:")
-        for row in report["not_on_preferred"]:
-            where = f"  at {row['loc']}" if row["loc"] else ""
-            parts.append(f"  {row['op']} '{row['node']}' on {row['device']}{where}")
-            parts += [f"    {reason['label']}: {reason['text']}" for reason in row["reasons"]]
+        parts += ["not on the accelerator:", *_fallbacks(report)]
     return "\n".join(parts)

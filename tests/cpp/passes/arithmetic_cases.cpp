@@ -132,6 +132,11 @@ const Cases& arithmetic_cases() {
   %c = constant() {value = f32[1,1] {2}} : f32[1,1]
   %y = pow(%x, %c) : f32[1,2]
 })"},
+          {"broadcast_as_expand", "no operand of a maximum or minimum is a constant",
+           R"(graph @g {stage = canonical} (%a: f32[2,3,2,2]) -> (%y) {
+  %c = constant() {value = f32[] {-0.5}} : f32[]
+  %y = maximum(%a, %c) : f32[2,3,2,2]
+})"},
           {"broadcast_as_expand", "one operand alone is smaller than the result",
            R"(graph @g {stage = canonical} (%a: f32[3,1], %b: f32[1,2]) -> (%y) {
   %y = add(%a, %b) : f32[3,2]

@@ -215,6 +215,20 @@ TEST_F(Legalize, NeighboursFoldIntoConvolutions) {
             "conv2d relu conv2d relu conv2d");
 }
 
+TEST_F(Legalize, AFormThatHoldsInARangeIsTakenWhereTheRangeIsKnown) {
+  legal(net("%m = clamp(%c) {min = 0, max = 6} : f32[1,3,5,4]"), relu_only());
+  EXPECT_EQ(rewrites.at(0).rule, "clamp_from_relu");
+  const auto of_bounded = [&](const std::string& factor) {
+    legal(net("%s = sigmoid(%c) : f32[1,3,5,4]\n %f = constant() {value = f32[] {" + factor +
+              "}} : f32[]\n %p = mul(%s, %f) : f32[1,3,5,4]\n %m = clamp(%p) {min = 0, max = 6} : f32[1,3,5,4]"),
+          relu_only());
+    return rewrites.back();
+  };
+  EXPECT_EQ(of_bounded("1000").rule, "clamp_from_zero");
+  EXPECT_THAT(of_bounded("1000").why, testing::HasSubstr("and holds since no |x| is above 1000"));
+  EXPECT_EQ(of_bounded("1e12").rule, "clamp_from_relu");  // beyond 2^24 units of 6, x - 6 would be rounded
+}
+
 TEST_F(Legalize, WhatHasNoLegalFormStays) {
   const ir::Graph graph = legal(net("%m = hardswish(%c) : f32[1,3,5,4]"), relu_only());
   EXPECT_THAT(unsupported(graph, relu_only()), ElementsAre("m"));
@@ -222,7 +236,7 @@ TEST_F(Legalize, WhatHasNoLegalFormStays) {
   EXPECT_THAT(unsupported(legal(net("%m = hardswish(%c) : f32[1,3,5,4]"), with({"mul"})), with({"mul"})),
               ElementsAre());
   ASSERT_EQ(rewrites.size(), 1U);
-  EXPECT_EQ(rewrites[0].form, "hardswish_as_product + hardsigmoid_from_clamp + clamp_around_zero");
+  EXPECT_EQ(rewrites[0].form, "hardswish_as_product + hardsigmoid_from_clamp + clamp_from_relu");
 }
 
 TEST_F(Legalize, ExcludedNodesAndDisabledRulesAreLeftAlone) {

@@ -6,30 +6,38 @@ namespace hetnn::passes {
 const Cases& piecewise_cases() {
   static const Cases cases = {
       {
-          {"clamp_around_zero", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
-  %y = clamp(%x) {min = -0.3, max = 0.7} : f32[2,3,4,3]
+          {"clamp_from_zero", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
+  %y = clamp(%x) {min = 0, max = 0.7} : f32[2,3,4,3]
 })",
-           "conv2d relu add conv2d relu conv2d add", 2e-7, Values::random},
-          {"clamp_around_zero", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
-  %y = clamp(%x) {min = 0, max = 6} : f32[2,3,4,3]
-})",
-           "relu conv2d relu conv2d add", 0, Values::random},
-          {"clamp_around_zero", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
+           "relu conv2d relu conv2d add", 2e-7, Values::random},
+          {"clamp_from_zero", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
   %y = clamp(%x) {min = 0, max = 6} : f32[2,3,4,3]
 })",
            "relu conv2d relu conv2d add", 0, Values::edge},
-          {"clamp_around_zero", R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
-  %y = clamp(%x) {min = -3e4, max = 2e4} : f32[2,3]
+          {"clamp_from_zero", R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
+  %y = clamp(%x) {min = 0, max = 2e4} : f32[2,3]
 })",
-           "reshape conv2d reshape relu add reshape conv2d reshape relu reshape conv2d reshape add", 0, Values::edge},
-          {"clamp_off_zero", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
+           "relu reshape conv2d reshape relu reshape conv2d reshape add", 0, Values::edge},
+          {"clamp_from_relu", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
+  %y = clamp(%x) {min = -0.3, max = 0.7} : f32[2,3,4,3]
+})",
+           "conv2d relu conv2d relu conv2d", 3e-7},
+          {"clamp_from_relu", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
+  %y = clamp(%x) {min = 0, max = 6} : f32[2,3,4,3]
+})",
+           "relu conv2d relu conv2d", 3e-7},
+          {"clamp_from_relu", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
   %y = clamp(%x) {min = 0.3, max = 0.7} : f32[2,3,4,3]
 })",
            "conv2d relu conv2d relu conv2d", 3e-7},
-          {"clamp_off_zero", R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
+          {"clamp_from_relu", R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
   %y = clamp(%x) {min = 2, max = 2} : f32[2,3]
 })",
            "reshape conv2d reshape relu reshape conv2d reshape relu reshape conv2d reshape", 3e-7},
+          {"clamp_from_relu", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
+  %y = clamp(%x) {min = -3, max = 16} : f32[2,3,4,3]
+})",
+           "conv2d relu conv2d relu conv2d", 3e-7},
           {"clamp_below_from_relu", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
   %y = clamp(%x) {min = 0.3} : f32[2,3,4,3]
 })",
@@ -37,7 +45,7 @@ const Cases& piecewise_cases() {
           {"clamp_below_from_relu", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
   %y = clamp(%x) {min = -0.3} : f32[2,3,4,3]
 })",
-           "conv2d relu add", 3e-7, Values::edge},
+           "conv2d relu conv2d", 3e-7},
           {"clamp_below_from_relu", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
   %y = clamp(%x) {min = 0} : f32[2,3,4,3]
 })",
@@ -45,11 +53,11 @@ const Cases& piecewise_cases() {
           {"clamp_above_from_relu", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
   %y = clamp(%x) {max = 0.7} : f32[2,3,4,3]
 })",
-           "conv2d relu conv2d add", 3e-7, Values::random},
+           "conv2d relu conv2d", 3e-7},
           {"clamp_above_from_relu", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
-  %y = clamp(%x) {max = 2e3} : f32[2,3,4,3]
+  %y = clamp(%x) {max = 2} : f32[2,3,4,3]
 })",
-           "conv2d relu conv2d add", 0, Values::edge},
+           "conv2d relu conv2d", 3e-7},
           {"clamp_above_from_relu", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
   %y = clamp(%x) {max = -0.7} : f32[2,3,4,3]
 })",
@@ -99,7 +107,7 @@ const Cases& piecewise_cases() {
   %c = constant() {value = f32[3,1,1] {0.5, -2, 0}} : f32[3,1,1]
   %y = maximum(%x, %c) : f32[2,3,4,3]
 })",
-           "conv2d relu add", 3e-7, Values::edge},
+           "conv2d relu conv2d", 3e-7},
           {"minimum_with_constant", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
   %c = constant() {value = f32[3,1,1] {-0.5, -2, 0}} : f32[3,1,1]
   %y = minimum(%x, %c) : f32[2,3,4,3]
@@ -109,7 +117,7 @@ const Cases& piecewise_cases() {
   %c = constant() {value = f32[3,1,1] {0.5, -2, 0}} : f32[3,1,1]
   %y = minimum(%x, %c) : f32[2,3,4,3]
 })",
-           "conv2d relu conv2d add", 3e-7, Values::edge},
+           "conv2d relu conv2d", 3e-7},
           {"reduce_max_as_maximum", R"(graph @g {stage = canonical} (%x: f32[2,3,4]) -> (%y) {
   %y = reduce_max(%x) {axes = [1]} : f32[2,4]
 })",
@@ -124,29 +132,41 @@ const Cases& piecewise_cases() {
            "slice slice minimum reshape"},
       },
       {
-          {"clamp_around_zero", "x is real and its number of channels is fixed",
+          {"clamp_from_zero", "x is real and its number of channels is fixed",
            R"(graph @g {stage = canonical} (%x: i32[2,3]) -> (%y) {
   %y = clamp(%x) {min = 0, max = 1} : i32[2,3]
 })"},
-          {"clamp_around_zero", "lo <= 0 <= hi, both finite, not both 0",
+          {"clamp_from_zero", "lo = 0 < hi, finite",
            R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
-  %y = clamp(%x) {min = 1, max = 2} : f32[2,3,4,3]
+  %y = clamp(%x) {min = -1, max = 2} : f32[2,3,4,3]
 })"},
-          {"clamp_around_zero", "lo <= 0 <= hi, both finite, not both 0",
+          {"clamp_from_zero", "lo = 0 < hi, finite",
            R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
-  %y = clamp(%x) {max = 0} : f32[2,3,4,3]
+  %y = clamp(%x) {min = 0} : f32[2,3,4,3]
 })"},
-          {"clamp_off_zero", "x is real and its number of channels is fixed",
+          {"clamp_from_relu", "x is real and its number of channels is fixed",
            R"(graph @g {stage = canonical} (%x: i32[2,3]) -> (%y) {
   %y = clamp(%x) {min = 1, max = 2} : i32[2,3]
 })"},
-          {"clamp_off_zero", "lo <= hi, both finite, on one side of 0",
+          {"clamp_from_relu", "lo <= hi, both finite",
            R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
   %y = clamp(%x) {min = 2, max = 1} : f32[2,3,4,3]
 })"},
-          {"clamp_off_zero", "lo <= hi, both finite, on one side of 0",
+          {"clamp_from_relu", "lo <= hi, both finite",
            R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
-  %y = clamp(%x) {min = -1, max = 1} : f32[2,3,4,3]
+  %y = clamp(%x) {max = 1} : f32[2,3,4,3]
+})"},
+          {"clamp_from_relu", "no finite bound is further from 0 than 16",
+           R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
+  %y = clamp(%x) {min = -1, max = 17} : f32[2,3,4,3]
+})"},
+          {"clamp_below_from_relu", "no finite bound is further from 0 than 16",
+           R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
+  %y = clamp(%x) {min = -65504} : f32[2,3,4,3]
+})"},
+          {"clamp_above_from_relu", "no finite bound is further from 0 than 16",
+           R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
+  %y = clamp(%x) {max = 65504} : f32[2,3,4,3]
 })"},
           {"clamp_below_from_relu", "x is real and its number of channels is fixed",
            R"(graph @g {stage = canonical} (%x: i32[2,3]) -> (%y) {
@@ -182,12 +202,22 @@ const Cases& piecewise_cases() {
            R"(graph @g {stage = canonical} (%a: f32[2,3], %b: f32[3]) -> (%y) {
   %y = minimum(%a, %b) : f32[2,3]
 })"},
-          {"maximum_with_constant", "c is finite and varies along at most one axis of x, of fixed size",
+          {"maximum_from_relu", "no operand of a maximum or minimum is a constant",
+           R"(graph @g {stage = canonical} (%a: f32[2,2]) -> (%y) {
+  %c = constant() {value = f32[2,2] {1, 2, 3, 4}} : f32[2,2]
+  %y = maximum(%a, %c) : f32[2,2]
+})"},
+          {"maximum_with_constant", "c is at most 16 from 0 and varies along at most one axis of x, of fixed size",
            R"(graph @g {stage = canonical} (%x: f32[2]) -> (%y) {
   %c = constant() {value = f32[] {inf}} : f32[]
   %y = maximum(%x, %c) : f32[2]
 })"},
-          {"minimum_with_constant", "c is finite and varies along at most one axis of x, of fixed size",
+          {"minimum_from_relu", "no operand of a maximum or minimum is a constant",
+           R"(graph @g {stage = canonical} (%a: f32[2,2]) -> (%y) {
+  %c = constant() {value = f32[2,2] {1, 2, 3, 4}} : f32[2,2]
+  %y = minimum(%a, %c) : f32[2,2]
+})"},
+          {"minimum_with_constant", "c is at most 16 from 0 and varies along at most one axis of x, of fixed size",
            R"(graph @g {stage = canonical} (%x: f32[2,2,2]) -> (%y) {
   %c = constant() {value = f32[2,2] {1, 2, 3, 4}} : f32[2,2]
   %y = minimum(%x, %c) : f32[2,2,2]

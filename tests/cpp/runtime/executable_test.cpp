@@ -157,7 +157,8 @@ TEST(Executable, NamesTheInputThatDoesNotFit) {
             "input 'x' must be f32[n,4]; got f64[2,4]. Convert it; nothing is cast silently.");
   EXPECT_THAT(refusal({{DType::f32, {2, 4, 1}}}), HasSubstr("must be f32[n,4]; got f32[2,4,1], of another rank"));
   EXPECT_THAT(refusal({{DType::f32, {2, 5}}}), HasSubstr("got f32[2,5]: dimension 1 must be 4."));
-  EXPECT_EQ(refusal({{DType::f32, {0, 4}}}), "the dimension 'n' must be in [1, 1000]; got 0. Resize the input.");
+  EXPECT_EQ(refusal({{DType::f32, {0, 4}}}),
+            "input 'x' axis 0: the dimension 'n' must be in [1, 1000]; got 0. Resize the input.");
   EXPECT_THAT(refusal({{DType::f32, {1001, 4}}}), HasSubstr("[1, 1000]; got 1001"));
 }
 

@@ -9,7 +9,7 @@ import pytest
 
 import hetnn
 from hetnn.cli import COMMANDS, main
-from hetnn.cli.model import sniff
+from hetnn.importers.model_file import kind_of
 
 
 def call(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
@@ -81,7 +81,8 @@ def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> No
     ("name", "content", "message"),
     [
         ("a.pt2", b"", "'a.pt2' is empty; expected a .pt2"),
-        ("a.bin", b"\x7fELF\x02", r"'a.bin' begins with b'\x7fELF\x02', which is no model"),
+        ("a.bin", b"\x7fELF\x02", "'a.bin' is a program or library of this machine; expected a .pt2"),
+        ("a.bin", b"\x01\x02", r"'a.bin' begins with b'\x01\x02', which is no model"),
     ],
 )
 def test_a_file_that_is_no_model(
@@ -90,7 +91,7 @@ def test_a_file_that_is_no_model(
     monkeypatch.chdir(tmp_path)
     Path(name).write_bytes(content)
     with pytest.raises(hetnn.InvalidModel) as raised:
-        sniff(name)
+        kind_of(name)
     assert message in str(raised.value)
 
 

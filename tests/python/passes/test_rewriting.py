@@ -112,10 +112,9 @@ ACTIVATIONS: dict[str, tuple[Callable[[], nn.Module], str]] = {
     "prelu, one slope": (lambda: nn.PReLU(1), "prelu_depthwise_branches"),
     "leaky relu": (lambda: nn.LeakyReLU(0.2), "leaky_relu_as_prelu"),
     "rrelu": (nn.RReLU, "leaky_relu_as_prelu"),
-    "relu6": (nn.ReLU6, "clamp_around_zero"),
-    "hardtanh": (lambda: nn.Hardtanh(-0.4, 0.2), "clamp_around_zero"),
+    "relu6": (nn.ReLU6, "clamp_from_relu"),
+    "hardtanh": (lambda: nn.Hardtanh(-0.4, 0.2), "clamp_from_relu"),
     "hardsigmoid": (nn.Hardsigmoid, "hardsigmoid_from_clamp"),
-    # By these prices an addition of a constant is cheaper than the second convolution of clamp_below_from_relu.
     "clamp from below": (lambda: Function(lambda x: x.clamp(min=-0.1)), "clamp_below_from_relu"),
     "clamp from above": (lambda: Function(lambda x: x.clamp(max=0.1)), "clamp_above_from_relu"),
     "abs": (lambda: Function(torch.abs), "abs_from_relu"),
@@ -156,7 +155,7 @@ def test_concatenated_relu() -> None:
     legal_and_right(net, torch.randn(1, 3, 8, 8))
 
 
-def test_clamp_off_zero_costs_no_pass_of_its_own_between_convolutions() -> None:
+def test_clamp_costs_no_pass_of_its_own_between_convolutions() -> None:
     legal, _ = legal_and_right(between(nn.Hardtanh(0.2, 0.4)), torch.randn(1, 3, 8, 8))
     assert operators(legal) == ["conv2d", "relu", "conv2d", "relu", "conv2d"]
 

@@ -93,7 +93,7 @@ def test_a_layer_that_goes_into_its_neighbours_counts_as_it_was_written() -> Non
     """Bounds on one side of zero become biases of the convolutions around; no value keeps the layer's name."""
     net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Hardtanh(0.25, 0.5), nn.Conv2d(8, 4, 1))
     (row,) = report_of(net, torch.randn(1, 3, 18, 18), rewrite="always", strategy="take-all")["rewrites"]
-    assert row["rule"] == "clamp_off_zero"
+    assert row["rule"] == "clamp_from_relu"
     assert row["bytes_avoided"] == 2 * 4 * 8 * 16 * 16
     assert row["launches_avoided"] == 1
 

@@ -57,6 +57,7 @@ class NpuBackend final : public Backend {
       : Backend(spec), spec_(hetnn::npu::parse_spec(spec.spec_json, spec.name)) {
     for (const auto& [op, entry] : spec_.ops)
       table_[op] = {entry.dtypes, entry.limits, static_cast<int>(entry.max_rank)};
+    target::check_metric_names(name(), table_);
   }
 
   target::Support support(const ir::Node& node) const override {

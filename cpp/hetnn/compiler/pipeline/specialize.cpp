@@ -1,10 +1,20 @@
 // Compiles accelerator subgraphs for the sizes of the example and those that the options name.
+#include <algorithm>
+
 #include "hetnn/base/error.h"
 #include "hetnn/compiler/pipeline.h"
 
 namespace hetnn::pipeline {
 
 void check_bindings(const std::vector<Symbol>& symbols, const Bindings& bindings) {
+  for (const auto& [name, size] : bindings) {
+    if (std::any_of(symbols.begin(), symbols.end(), [&](const Symbol& symbol) { return symbol.name == name; }))
+      continue;
+    std::string known;
+    for (const Symbol& symbol : symbols) known += (known.empty() ? "" : ", ") + symbol.name;
+    throw InvalidModel(text("shapes: the model has no symbol '", name, "'; ",
+                            known.empty() ? "all its sizes are fixed" : "its symbols are " + known, "."));
+  }
   for (const Symbol& symbol : symbols) {
     auto at = bindings.find(symbol.name);
     if (at == bindings.end() || at->second < symbol.min || at->second > symbol.max) {

@@ -1,4 +1,5 @@
 // Elementwise arithmetic: constants that vary along one axis become 1×1 depthwise convolutions, differences sums.
+#include "hetnn/passes/legal/bounds.h"
 #include "hetnn/passes/legal/rules.h"
 
 namespace hetnn::passes::legal {
@@ -119,7 +120,8 @@ Rule broadcast() {
           .equation = "f(a, b) = f(a, expand(b))",
           .pattern = one_of({"add", "sub", "mul", "div", "maximum", "minimum"}, {any("a"), any("b")}),
           .guards = {{"one operand alone is smaller than the result",
-                      [](const Match& m) { return smaller_operand(m) >= 0; }}},
+                      [](const Match& m) { return smaller_operand(m) >= 0; }},
+                     kNoBound},
           .exactness = "bit for bit",
           .rewrite = [](const Match& m, Build& build) {
             std::vector<ir::Value*> operands = {m.value("a"), m.value("b")};

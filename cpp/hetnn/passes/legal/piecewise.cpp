@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hetnn/passes/legal/bounds.h"
 #include "hetnn/passes/legal/rules.h"
+#include "hetnn/passes/numbers.h"
 
 namespace hetnn::passes::legal {
 namespace {
@@ -12,29 +14,20 @@ std::vector<double> negative(std::vector<double> values) {
   return values;
 }
 
-// Where a bound is met from decides what is exact. max(x, c) = x + relu(c - x) gives back every x above c as it is, and
-// cancels half a unit of x away from one far below; c + relu(x - c) is c everywhere below, and rounds what is above to
-// units of c. Values near 0 are those that a network's accuracy hangs on, so each bound takes the form that is exact
-// there.
+std::vector<double> everywhere(const ir::Value& x, double c) { return std::vector<double>(channel_count(x), c); }
+
+// Bounds are met from the side on which nothing can be lost: however large x is, infinite too, relu(c - x) is 0 beyond
+// the bound, and the result the bound itself. What is between is rounded to units of c.
 ir::Value* at_least(Build& build, ir::Value* x, int axis, const std::vector<double>& c) {
-  const std::vector<double> one(c.size(), 1), minus(c.size(), -1);
-  const auto is = [&](auto test) { return std::all_of(c.begin(), c.end(), test); };
-  if (is([](double v) { return v == 0; })) return build.relu(x);
-  if (is([](double v) { return v >= 0; })) {
-    return depthwise(build, build.relu(depthwise(build, x, axis, one, negative(c))), axis, one, c);
-  }
-  return build.add(x, build.relu(depthwise(build, x, axis, minus, c)));
+  if (std::all_of(c.begin(), c.end(), [](double v) { return v == 0; })) return build.relu(x);
+  const std::vector<double> one(c.size(), 1);
+  return depthwise(build, build.relu(depthwise(build, x, axis, one, negative(c))), axis, one, c);
 }
 
 ir::Value* at_most(Build& build, ir::Value* x, int axis, const std::vector<double>& c) {
-  const std::vector<double> one(c.size(), 1), minus(c.size(), -1);
-  if (std::all_of(c.begin(), c.end(), [](double v) { return v <= 0; })) {
-    return depthwise(build, build.relu(depthwise(build, x, axis, minus, c)), axis, minus, c);
-  }
-  return build.add(x, depthwise(build, build.relu(depthwise(build, x, axis, one, negative(c))), axis, minus));
+  const std::vector<double> minus(c.size(), -1);
+  return depthwise(build, build.relu(depthwise(build, x, axis, minus, c)), axis, minus, c);
 }
-
-std::vector<double> everywhere(const ir::Value& x, double c) { return std::vector<double>(channel_count(x), c); }
 
 // x·scale + shift with the same scale and shift for every channel.
 ir::Value* affine(Build& build, ir::Value* x, double scale, double shift) {
@@ -43,55 +36,85 @@ ir::Value* affine(Build& build, ir::Value* x, double scale, double shift) {
                    shift == 0 ? std::span<const double>() : std::span<const double>(shifts));
 }
 
+double rounded(DType dtype, double value) {
+  return to_doubles(from_doubles(dtype, {}, std::span<const double>(&value, 1))).front();
+}
+
+double unit_of(DType dtype) {
+  return std::ldexp(1, dtype == DType::f64 ? -52 : dtype == DType::f32 ? -23 : dtype == DType::f16 ? -10 : -7);
+}
+
+// As much of hi - lo as keeps hi - width at lo or above, rounded as the device does.
+double width_within(DType dtype, double lo, double hi) {
+  const double low = rounded(dtype, lo), high = rounded(dtype, hi);
+  double width = rounded(dtype, high - low);
+  while (rounded(dtype, high - width) < low) width = rounded(dtype, width * (1 - unit_of(dtype)));
+  return width;
+}
+
+// The last bit of c that is set, times all bits of a mantissa: up to there x - c is a number of the type.
+double exact_up_to(DType dtype, double c) {
+  int exponent = 0;
+  const double mantissa = std::frexp(rounded(dtype, c), &exponent);
+  double last = unit_of(dtype) / 2;
+  while (std::fmod(mantissa, last * 2) == 0) last *= 2;
+  return std::ldexp(last, exponent) * 2 / unit_of(dtype);
+}
+
 double lo_of(const Match& m) { return m.root()->real("min"); }
 double hi_of(const Match& m) { return m.root()->real("max"); }
-bool bounds_in_order(const Match& m) { return lo_of(m) <= hi_of(m); }
+// Forms that go by relu(c - x) round what is small to units of c, which nobody misses while c is of ordinary size.
+constexpr double kOrdinary = 16;
+bool bounds_are_ordinary(const Match& m) {
+  const auto ordinary = [](double c) { return std::isinf(c) || std::abs(c) <= kOrdinary; };
+  return ordinary(lo_of(m)) && ordinary(hi_of(m));
+}
+constexpr Guard kOrdinaryBounds = {"no finite bound is further from 0 than 16", bounds_are_ordinary};
 
-Rule clamp() {
-  return {.name = "clamp_around_zero",
-          .equation = "clamp(x; lo, hi) = v - relu(v - hi) with v = x + relu(lo - x), relu(x) for lo = 0",
+Rule clamp_from_zero() {
+  return {.name = "clamp_from_zero",
+          .equation = "clamp(x; 0, hi) = v - relu(v - hi) with v = relu(x)",
           .pattern = op("clamp", {any("x")}),
           .guards = {kChannelsFixed,
-                     {"lo <= 0 <= hi, both finite, not both 0",
-                      [](const Match& m) {
-                        return lo_of(m) <= 0 && hi_of(m) >= 0 && lo_of(m) < hi_of(m) && std::isfinite(lo_of(m)) &&
-                               std::isfinite(hi_of(m));
-                      }}},
-          .exactness = "bit for bit from lo to hi and to twice as far; beyond, within a unit of x; inf gives NaN",
+                     {"lo = 0 < hi, finite",
+                      [](const Match& m) { return lo_of(m) == 0 && hi_of(m) > 0 && std::isfinite(hi_of(m)); }}},
+          .exactness = "bit for bit where no |x| is above 2^24 times the last bit of hi (f32), which must be known",
           .rewrite = [](const Match& m, Build& build) {
-            ir::Value* x = m.value("x");
-            const int axis = channel_axis(*x);
-            ir::Value* above = at_least(build, x, axis, everywhere(*x, lo_of(m)));
-            return at_most(build, above, axis, everywhere(*x, hi_of(m)));
+            ir::Value* above = build.relu(m.value("x"));
+            ir::Value* beyond = build.relu(affine(build, above, 1, -hi_of(m)));
+            return build.add(above, affine(build, beyond, -1, 0));
           }};
 }
 
-Rule clamp_off_zero() {
-  return {.name = "clamp_off_zero",
-          .equation = "clamp(x; lo, hi) = lo + relu(x - lo) - relu(x - hi) = hi - relu((hi - lo) - relu(x - lo))",
+Rule clamp_from_relu() {
+  return {.name = "clamp_from_relu",
+          .equation = "clamp(x; lo, hi) = hi - relu((hi - lo) - relu(x - lo))",
           .pattern = op("clamp", {any("x")}),
           .guards = {kChannelsFixed,
-                     {"lo <= hi, both finite, on one side of 0",
+                     {"lo <= hi, both finite",
                       [](const Match& m) {
-                        return bounds_in_order(m) && std::isfinite(lo_of(m)) && std::isfinite(hi_of(m)) &&
-                               (lo_of(m) > 0 || hi_of(m) < 0 || lo_of(m) == hi_of(m));
-                      }}},
-          .exactness = "within a few roundings of max(|lo|, |hi|); NaN and inf as in the original",
+                        return lo_of(m) <= hi_of(m) && std::isfinite(lo_of(m)) && std::isfinite(hi_of(m));
+                      }},
+                     kOrdinaryBounds},
+          .exactness = "within a few roundings of max(|lo|, |hi|), never outside; NaN and inf as in the original",
           .rewrite = [](const Match& m, Build& build) {
             const double lo = lo_of(m), hi = hi_of(m);
-            ir::Value* above = build.relu(affine(build, m.value("x"), 1, -lo));
-            return affine(build, build.relu(affine(build, above, -1, hi - lo)), -1, hi);
+            ir::Value* x = m.value("x");
+            ir::Value* above = build.relu(lo == 0 ? x : affine(build, x, 1, -lo));
+            ir::Value* below = build.relu(affine(build, above, -1, width_within(x->dtype(), lo, hi)));
+            return affine(build, below, -1, hi);
           }};
 }
 
 Rule clamp_below() {
   return {.name = "clamp_below_from_relu",
-          .equation = "clamp(x; lo, inf) = lo + relu(x - lo), for lo < 0 x + relu(lo - x)",
+          .equation = "clamp(x; lo, inf) = lo + relu(x - lo)",
           .pattern = op("clamp", {any("x")}),
           .guards = {kChannelsFixed,
                      {"lo is finite and hi is inf",
-                      [](const Match& m) { return std::isfinite(lo_of(m)) && hi_of(m) == INFINITY; }}},
-          .exactness = "within a rounding of max(|x|, |lo|), bit for bit around 0; for lo < 0, -inf gives NaN",
+                      [](const Match& m) { return std::isfinite(lo_of(m)) && hi_of(m) == INFINITY; }},
+                     kOrdinaryBounds},
+          .exactness = "within a rounding of max(|x|, |lo|), never below lo; NaN and inf as in the original",
           .rewrite = [](const Match& m, Build& build) {
             ir::Value* x = m.value("x");
             return at_least(build, x, channel_axis(*x), everywhere(*x, lo_of(m)));
@@ -100,12 +123,13 @@ Rule clamp_below() {
 
 Rule clamp_above() {
   return {.name = "clamp_above_from_relu",
-          .equation = "clamp(x; -inf, hi) = x - relu(x - hi), for hi <= 0 hi - relu(hi - x)",
+          .equation = "clamp(x; -inf, hi) = hi - relu(hi - x)",
           .pattern = op("clamp", {any("x")}),
           .guards = {kChannelsFixed,
                      {"hi is finite and lo is -inf",
-                      [](const Match& m) { return std::isfinite(hi_of(m)) && lo_of(m) == -INFINITY; }}},
-          .exactness = "within a rounding of max(|x|, |hi|), bit for bit around 0; for hi > 0, inf gives NaN",
+                      [](const Match& m) { return std::isfinite(hi_of(m)) && lo_of(m) == -INFINITY; }},
+                     kOrdinaryBounds},
+          .exactness = "within a rounding of max(|x|, |hi|), never above hi; NaN and inf as in the original",
           .rewrite = [](const Match& m, Build& build) {
             ir::Value* x = m.value("x");
             return at_most(build, x, channel_axis(*x), everywhere(*x, hi_of(m)));
@@ -194,7 +218,7 @@ Rule maximum() {
   return {.name = "maximum_from_relu",
           .equation = "max(a, b) = a + relu(b - a)",
           .pattern = op("maximum", {any("a"), any("b")}),
-          .guards = {kAlike},
+          .guards = {kAlike, kNoBound},
           .exactness = "exact in real arithmetic, within roundings of max(|a|, |b|); equal infinities give NaN",
           .rewrite = [](const Match& m, Build& build) {
             ir::Value* a = m.value("a");
@@ -206,7 +230,7 @@ Rule minimum() {
   return {.name = "minimum_from_relu",
           .equation = "min(a, b) = a - relu(a - b)",
           .pattern = op("minimum", {any("a"), any("b")}),
-          .guards = {kAlike},
+          .guards = {kAlike, kNoBound},
           .exactness = "exact in real arithmetic, within roundings of max(|a|, |b|); equal infinities give NaN",
           .rewrite = [](const Match& m, Build& build) {
             ir::Value* a = m.value("a");
@@ -214,27 +238,25 @@ Rule minimum() {
           }};
 }
 
-// The finite constant c along one axis of x.
+// The constant c along one axis of x.
 std::optional<AxisConstant> bound_of(const Match& m) {
   const ir::Value& x = *m.value("x");
   if (!has_arithmetic(x.dtype()) || m.root()->output()->shape() != x.shape()) return std::nullopt;
   auto found = along_one_axis(*m.tensor("c"), x.shape());
-  if (found && !std::all_of(found->values.begin(), found->values.end(), [](double v) { return std::isfinite(v); }))
+  if (found &&
+      !std::all_of(found->values.begin(), found->values.end(), [](double v) { return std::abs(v) <= kOrdinary; }))
     return std::nullopt;
   return found;
 }
-constexpr Guard kBound = {"c is finite and varies along at most one axis of x, of fixed size",
+constexpr Guard kBound = {"c is at most 16 from 0 and varies along at most one axis of x, of fixed size",
                           [](const Match& m) { return bound_of(m).has_value(); }};
 
 Rule maximum_with_constant() {
   return {.name = "maximum_with_constant",
-          .equation =
-              "max(x, c) = c + relu(x - c), where some c < 0 x + relu(c - x), by depthwise convolutions with biases",
+          .equation = "max(x, c) = c + relu(x - c), by depthwise convolutions with biases",
           .pattern = op("maximum", {any("x"), constant("c")}),
           .guards = {kBound},
-          .exactness =
-              "within a rounding of max(|x|, |c|), bit for bit around 0; an infinite x that is cut at 0 or further "
-              "gives NaN",
+          .exactness = "within a rounding of max(|x|, |c|), never below c; NaN and inf as in the original",
           .rewrite = [](const Match& m, Build& build) {
             const AxisConstant c = *bound_of(m);
             return at_least(build, m.value("x"), c.axis, c.values);
@@ -243,13 +265,10 @@ Rule maximum_with_constant() {
 
 Rule minimum_with_constant() {
   return {.name = "minimum_with_constant",
-          .equation =
-              "min(x, c) = c - relu(c - x), where some c > 0 x - relu(x - c), by depthwise convolutions with biases",
+          .equation = "min(x, c) = c - relu(c - x), by depthwise convolutions with biases",
           .pattern = op("minimum", {any("x"), constant("c")}),
           .guards = {kBound},
-          .exactness =
-              "within a rounding of max(|x|, |c|), bit for bit around 0; an infinite x that is cut at 0 or further "
-              "gives NaN",
+          .exactness = "within a rounding of max(|x|, |c|), never above c; NaN and inf as in the original",
           .rewrite = [](const Match& m, Build& build) {
             const AxisConstant c = *bound_of(m);
             return at_most(build, m.value("x"), c.axis, c.values);
@@ -301,10 +320,24 @@ Rule minout() {
 
 }  // namespace
 
+bool has_no_bound(const Match& m) {
+  const ir::Node& root = *m.root();
+  const bool bounds = root.op().name == "maximum" || root.op().name == "minimum";
+  return !bounds || (!root.constant_input(0) && !root.constant_input(1));
+}
+
+const std::vector<RangedRule>& ranged_rules() {
+  static const std::vector<RangedRule> rules = {
+      {"clamp_from_zero",
+       [](const Match& m) { return exact_up_to(m.value("x")->dtype(), hi_of(m)); },
+       {"clamp_from_relu", "maximum_with_constant", "minimum_with_constant"}}};
+  return rules;
+}
+
 const RuleSet& piecewise() {
   static const RuleSet set = {"piecewise",
                               "Piecewise linear functions from relu, smooth ones from their factors.",
-                              {clamp(), clamp_off_zero(), clamp_below(), clamp_above(), clamp_by_bounds(),
+                              {clamp_from_zero(), clamp_from_relu(), clamp_below(), clamp_above(), clamp_by_bounds(),
                                relu_by_clamp(), hardsigmoid(), hardswish(), silu(), absolute(), maximum_with_constant(),
                                minimum_with_constant(), maximum(), minimum(), maxout(), minout()}};
   return set;

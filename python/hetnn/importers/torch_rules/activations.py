@@ -11,6 +11,10 @@ from hetnn.importers.torch_rules.call import Call, rule
 @rule("clamp.default", "clip.default", "clamp_min.default", "clamp_max.default")
 def _clamp(call: Call) -> Any:
     low, high = call.args.get("min"), call.args.get("max")
+    if any(isinstance(bound, int) and int(float(bound)) != bound for bound in (low, high)):
+        x = call.cast(call["self"], call.dtype())  # bounds of more digits than a real has
+        x = x if low is None else call.create("maximum", [x, call.constant(low, call.dtype())])
+        return x if high is None else call.create("minimum", [x, call.constant(high, call.dtype())])
     return _limits(call, -math.inf if low is None else float(low), math.inf if high is None else float(high))
 
 

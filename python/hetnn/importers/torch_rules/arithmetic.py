@@ -14,16 +14,16 @@ from hetnn.importers.torch_rules.call import Call, rule
 @rule("add.Tensor", "sub.Tensor", "add.Scalar", "sub.Scalar")
 def _add(call: Call) -> Any:
     op = "add" if ".add." in str(call._node.target) or str(call._node.target).startswith("aten.add") else "sub"
-    a, b = call.promote([call["self"], call["other"]])
+    a, b = call["self"], call["other"]
     if call["alpha"] != 1:
-        b = call.create("mul", [b, call.constant(call["alpha"], call.dtype())])
-    return call.create(op, [a, b])
+        b = b * call["alpha"] if isinstance(b, (int, float)) else call.elementwise("mul", [b, call["alpha"]])
+    return call.elementwise(op, [a, b])
 
 
 @rule("rsub.Scalar", "rsub.Tensor")
 def _rsub(call: Call) -> Any:
-    b, a = call.promote([call["self"], call["other"]])
-    return call.create("sub", [a, b])
+    taken = call["self"] if call["alpha"] == 1 else call.elementwise("mul", [call["self"], call["alpha"]])
+    return call.elementwise("sub", [call["other"], taken])
 
 
 @rule("mean.default", "mean.dim", "sum.default", "sum.dim_IntList")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 import torch
 
-from hetnn.importers.building import Building
+from hetnn.importers.building import NUMPY, Building
 from hetnn.importers.registry import TORCH, Row, Rule
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ DTYPES = {
     torch.int64: "i64",
     torch.bool: "bool",
 }
+
+_HALVES = ("f16", "bf16")
+_NUMBERS = (bool, int, float)
 
 
 def rule(*overloads: str) -> Callable[[Rule[Call]], Rule[Call]]:
@@ -111,13 +115,28 @@ class Call(Building):
                 inputs[name] = value
         given = [inputs.get(name) for name in row.inputs]
         if row.elementwise:
-            given = self.promote(given, compare=self.dtype() == "bool")
+            return self.elementwise(row.op["name"], given, attrs)
         outputs = self.create_all(row.op["name"], given, attrs)
         return outputs[0] if len(outputs) == 1 else outputs
 
     def create_all(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
         scope, file, line = self._importer.loc(self._node)
         return list(self._importer.builder.create(op, list(inputs), attrs, self._node.name, scope, file, line))
+
+    def elementwise(self, op: str, values: Sequence[Any], attrs: dict[str, Any] | None = None) -> Any:
+        """An elementwise operator on operands in torch's common type. With a number that a half type would round, torch
+        computes in f32 and rounds the result alone."""
+        compare = self.dtype() == "bool"
+        sizes = any(isinstance(value, str) for value in values)
+        if not compare and not sizes and self.dtype() in _HALVES and any(self._is_rounded(value) for value in values):
+            wide = [self.constant(v, "f32") if isinstance(v, _NUMBERS) else self.cast(v, "f32") for v in values]
+            return self.cast(self.create(op, wide, **(attrs or {})), self.dtype())
+        return self.create(op, self.promote(values, compare), **(attrs or {}))
+
+    def _is_rounded(self, value: Any) -> bool:
+        if not isinstance(value, _NUMBERS):
+            return False
+        return self.dtype() not in NUMPY or float(np.float64(value).astype(NUMPY[self.dtype()])) != float(value)
 
     def constant(self, value: Any, dtype: str) -> Any:
         return self._importer.builder.constant(self.array(value, dtype))
@@ -127,7 +146,7 @@ class Call(Building):
         wanted = self.common(values) if compare else self.dtype()
         out = []
         for value in values:
-            if isinstance(value, (bool, int, float)):
+            if isinstance(value, _NUMBERS):
                 out.append(self.constant(value, wanted))
             elif isinstance(value, str):
                 out.append(self.cast(self.reshape(self.whole(value), []), wanted))
@@ -140,7 +159,7 @@ class Call(Building):
     def common(self, values: Sequence[Any]) -> str:
         names = {name: dtype for dtype, name in DTYPES.items()}
         tensors = [torch.empty((1,) * len(v.shape), dtype=names[v.dtype]) for v in values if hasattr(v, "dtype")]
-        scalars = [v for v in values if isinstance(v, (bool, int, float))]
+        scalars = [v for v in values if isinstance(v, _NUMBERS)]
         result = tensors[0].dtype
         for other in [*tensors[1:], *scalars]:
             result = torch.result_type(torch.empty((1,), dtype=result), other)

@@ -58,6 +58,9 @@ const Fields<PinText>& pin_fields() {
   return fields;
 }
 
+// Links, times and cuts take memory and time by pairs of devices.
+constexpr size_t kMostDevices = 256;
+
 /// Fills a problem piece by piece. Nodes may come before or after the devices; their inputs are resolved at the end.
 class Reader {
  public:
@@ -65,6 +68,8 @@ class Reader {
 
   void devices(const At& at) {
     at.each_item([&](const At& item) { problem_.devices.push_back(device_fields().value(item)); }, 1, "devices");
+    if (problem_.devices.size() > kMostDevices)
+      at.fail(text("holds ", problem_.devices.size(), " devices; at most ", kMostDevices, " are expected"));
   }
 
   /// A node that is an item of `list`.

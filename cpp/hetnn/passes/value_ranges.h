@@ -1,0 +1,26 @@
+// What is known of the size of a graph's values, for forms that hold in a range only.
+#pragma once
+
+#include <limits>
+#include <map>
+#include <string>
+
+#include "hetnn/ir/graph.h"
+
+namespace hetnn::passes {
+
+/// Every element that is not NaN lies from lo to hi.
+struct Range {
+  double lo = -std::numeric_limits<double>::infinity();
+  double hi = std::numeric_limits<double>::infinity();
+  /// The largest magnitude.
+  double largest() const;
+};
+
+using Ranges = std::map<std::string, Range, std::less<>>;
+
+/// The ranges of all values by name, from the types of the inputs, the bounds of functions and the values of constants,
+/// roundings included. Of real inputs nothing is known.
+Ranges value_ranges(const ir::Graph& graph);
+
+}  // namespace hetnn::passes

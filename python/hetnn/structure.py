@@ -1,0 +1,173 @@
+"""How a model's own caller passes inputs and gets outputs: nested as the model has them, over the executable's ports.
+
+A tree is JSON: `{"value": k}` is port k, `{"size": k}` an integer that port k holds, `{"fixed": x}` what the model was
+exported with (a number, a text, a truth or null); `{"tuple": [...]}`, `{"list": [...]}`, `{"dict": [[key, tree], ...]}`
+and `{"record": "module:class", "fields": [[name, tree], ...]}` hold others. A signature is `{"args": [tree, ...],
+"names": [name, ...], "kwargs": [[name, tree], ...], "outputs": tree}`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from hetnn.errors import InvalidModel
+
+Tree = dict[str, Any]
+
+_LEAVES = ("value", "size", "fixed")
+_DEEPEST = 64
+
+
+class Record(dict[str, Any]):
+    """The fields of a dataclass or named tuple whose class is not at hand: a dict with attributes."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"there is no field '{name}'; there are {', '.join(self)}") from None
+
+
+class Signature:
+    """Turns what a caller passes into a list of inputs, and a list of outputs into what the caller gets.
+
+    `classes` are those of the records of the signature, by `module:class`; others are looked for among the modules that
+    are imported already, since a file must not make this process import anything.
+    """
+
+    def __init__(self, text: str, inputs: int, outputs: int, classes: Mapping[str, type] | None = None) -> None:
+        self._classes = dict(classes or {})
+        try:
+            document = json.loads(text)
+            self._args: list[Tree] = list(document["args"])
+            self._names: list[str] = [str(name) for name in document["names"]]
+            self._kwargs: dict[str, Tree] = dict(document["kwargs"])
+            self._outputs: Tree = document["outputs"]
+            trees = [*self._args, *self._kwargs.values()]
+            taken = [k for tree in trees for k in _ports(tree)]
+            given = list(_ports(self._outputs))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise InvalidModel(f"the executable's signature is none of hetnn's: {error}. Compile it again.") from error
+        if sorted(taken) != list(range(inputs)) or any(k not in range(outputs) for k in given):
+            raise InvalidModel(
+                f"the executable's signature speaks of inputs {taken} and outputs {given}; there are {inputs} and "
+                f"{outputs}. Compile it again."
+            )
+        self._inputs = inputs
+        self._make = self._maker(self._outputs)
+
+    def flatten(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """The inputs in the order of the ports. InvalidModel names what is missing, unknown or of another structure."""
+        flat: list[Any] = [None] * self._inputs
+        wanted = dict(zip(self._names, self._args, strict=False))
+        if len(args) > len(self._args):
+            raise InvalidModel(f"the model takes {len(self._args)} inputs by position; got {len(args)}.")
+        wanted = {**dict(list(wanted.items())[len(args) :]), **self._kwargs}
+        unknown = [name for name in kwargs if name not in wanted]
+        missing = [name for name, tree in wanted.items() if name not in kwargs and next(_ports(tree), None) is not None]
+        missing += [str(k) for k in range(max(len(args), len(self._names)), len(self._args))]
+        if unknown or missing:
+            raise InvalidModel(
+                f"inputs by name must be {', '.join(wanted) or 'none'} after {len(args)} by position; "
+                f"got {', '.join(kwargs) or 'none'}."
+            )
+        for k, value in enumerate(args):
+            self._fill(self._args[k], value, self._names[k] if k < len(self._names) else f"[{k}]", flat)
+        for name, value in kwargs.items():
+            self._fill(wanted[name], value, name, flat)
+        return flat
+
+    def build(self, outputs: Sequence[Any]) -> Any:
+        """What the caller gets."""
+        return self._make(outputs)
+
+    def _fill(self, tree: Tree, value: Any, path: str, flat: list[Any]) -> None:
+        (kind, what), *rest = tree.items()
+        if kind == "value":
+            flat[what] = value
+        elif kind == "fixed":
+            if type(value) is not type(what) or value != what:
+                raise InvalidModel(
+                    f"input '{path}' was exported as {what!r} and is fixed; got {value!r}. Export the model with that."
+                )
+        elif kind in ("tuple", "list"):
+            if not isinstance(value, (tuple, list)) or len(value) != len(what):
+                raise InvalidModel(f"input '{path}' must be a {kind} of {len(what)}; got {_described(value)}.")
+            for k, (inner, item) in enumerate(zip(what, value, strict=True)):
+                self._fill(inner, item, f"{path}[{k}]", flat)
+        else:
+            fields = dict(map(tuple, what if kind == "dict" else rest[0][1]))
+            if kind == "dict" or isinstance(value, Mapping):
+                items = value if isinstance(value, Mapping) else None
+            else:
+                items = {name: getattr(value, name) for name in fields if hasattr(value, name)}
+            if items is None or set(items) != set(fields):
+                keys = ", ".join(map(str, fields))
+                raise InvalidModel(f"input '{path}' must be a {kind} of {keys}; got {_described(value)}.")
+            for key, inner in fields.items():
+                self._fill(inner, items[key], f"{path}[{key!r}]" if kind == "dict" else f"{path}.{key}", flat)
+
+    def _maker(self, tree: Tree) -> Callable[[Sequence[Any]], Any]:
+        (kind, what), *rest = tree.items()
+        if kind == "value":
+            return lambda outputs: outputs[what]
+        if kind == "size":
+            return lambda outputs: int(outputs[what][0])
+        if kind == "fixed":
+            return lambda _: what
+        if kind in ("tuple", "list"):
+            makers, whole = [self._maker(inner) for inner in what], (tuple if kind == "tuple" else list)
+            return lambda outputs: whole(make(outputs) for make in makers)
+        fields = {key: self._maker(inner) for key, inner in (what if kind == "dict" else rest[0][1])}
+        made = dict if kind == "dict" else self._record_class(what, list(fields))
+        if kind == "dict":
+            return lambda outputs: {key: make(outputs) for key, make in fields.items()}
+        return lambda outputs: made(**{key: make(outputs) for key, make in fields.items()})
+
+    def _record_class(self, called: str, fields: list[str]) -> Callable[..., Any]:
+        found: Any = self._classes.get(called)
+        if found is None:
+            module, _, path = called.partition(":")
+            found = sys.modules.get(module)
+            for name in path.split("."):
+                found = getattr(found, name, None)
+        if not isinstance(found, type):
+            return Record
+        if dataclasses.is_dataclass(found):
+            own = [field.name for field in dataclasses.fields(found)]
+        else:
+            own = list(getattr(found, "_fields", ())) if issubclass(found, tuple) else []
+        return found if own and set(fields) <= set(own) else Record
+
+
+def _ports(tree: Tree, depth: int = 0) -> Any:
+    """The ports of a tree. Raises ValueError, KeyError or TypeError for what is none."""
+    if depth > _DEEPEST:
+        raise ValueError(f"a tree is deeper than {_DEEPEST}")
+    (kind, what), *rest = tree.items()
+    if kind == "fixed":
+        return
+    if kind in _LEAVES:
+        if type(what) is not int or what < 0:
+            raise ValueError(f"a port is {what!r}")
+        yield what
+    elif kind in ("tuple", "list"):
+        for inner in what:
+            yield from _ports(inner, depth + 1)
+    elif kind in ("dict", "record"):
+        for _, inner in what if kind == "dict" else dict(rest)["fields"]:
+            yield from _ports(inner, depth + 1)
+    else:
+        raise ValueError(f"there is no tree of kind {kind!r}")
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"a {type(value).__name__} of {', '.join(map(str, value)) or 'nothing'}"
+    if isinstance(value, (tuple, list)):
+        return f"a {type(value).__name__} of {len(value)}"
+    return type(value).__name__

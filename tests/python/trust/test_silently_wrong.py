@@ -1,0 +1,153 @@
+"""What comes out is right or refused: arrays of any kind, arithmetic at the edges of types, options that do nothing."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hetnn
+from hetnn import _core
+from hetnn.cli import main
+
+RELU = "graph @g {stage = imported} (%a: f32[4]) -> (%y) {\n  %y = relu(%a) : f32[4]\n}\n"
+
+
+@pytest.fixture(scope="module")
+def relu() -> hetnn.Executable:
+    return hetnn.compile(RELU)
+
+
+def test_inputs_of_the_other_byte_order_are_swapped(relu: hetnn.Executable) -> None:
+    x = np.array([-1, 0, 1, 2], dtype=">f4")
+    np.testing.assert_array_equal(relu(x), [0, 0, 1, 2])
+
+
+def test_outputs_of_the_other_byte_order_are_refused(relu: hetnn.Executable) -> None:
+    with pytest.raises(hetnn.InvalidModel, match="array of >f4 has the other byte order"):
+        relu.run([np.zeros(4, np.float32)], out=[np.zeros(4, ">f4")])
+
+
+def test_npz_files_of_the_other_byte_order_are_read(tmp_path: Path) -> None:
+    (tmp_path / "m.ir").write_text(RELU)
+    np.savez(tmp_path / "x.npz", a=np.array([-1, 0, 1, 2], dtype=">f4"))
+    status = main(
+        ["run", str(tmp_path / "m.ir"), "--inputs", str(tmp_path / "x.npz"), "--outputs", f"{tmp_path}/y.npz"]
+    )
+    assert status == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npz")["y"], [0, 0, 1, 2])
+
+
+@pytest.mark.parametrize("place", ["input", "out"])
+def test_masked_arrays_are_refused(relu: hetnn.Executable, place: str) -> None:
+    plain, masked = np.ones(4, np.float32), np.ma.masked_array(np.ones(4, np.float32), [1, 0, 0, 0])
+    with pytest.raises(hetnn.InvalidModel, match=r"is a masked array, whose mask would be lost.*filled"):
+        relu.run([masked if place == "input" else plain], out=[masked] if place == "out" else None)
+
+
+class Function(nn.Module):
+    def __init__(self, function: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        return self.function(*inputs)
+
+
+BIG = 2**53 + 1
+FLOATS = torch.tensor([-1.0, -200.0, 300.0, 3.7, 1000.0, -0.5])
+HALF = torch.linspace(-3, 3, 61).half()
+# What torch answers to the last bit (transcendental functions: to the last digits).
+SAME: dict[str, tuple[Callable[..., Tensor], tuple[Tensor, ...]]] = {
+    "cos of int64": (torch.cos, (torch.arange(5),)),
+    "sqrt of int32": (torch.sqrt, (torch.arange(5, dtype=torch.int32),)),
+    "sigmoid of int64": (torch.sigmoid, (torch.arange(5),)),
+    "exp of int16": (torch.exp, (torch.arange(5, dtype=torch.int16),)),
+    "quotient of int64": (lambda x: x / 3, (torch.tensor([-7, BIG]),)),
+    "sum above 2^53": (lambda x: x + 1, (torch.tensor([2**53, BIG]),)),
+    "product above 2^53": (lambda x: x * 3 + BIG, (torch.tensor([2**53, BIG]),)),
+    "reduction above 2^53": (lambda x: x.sum(0), (torch.tensor([BIG, 2**53]),)),
+    "largest above 2^53": (lambda x: x.amax(0), (torch.tensor([BIG, 2**53]),)),
+    "equality above 2^53": (torch.eq, (torch.tensor([BIG]), torch.tensor([2**53]))),
+    "magnitude above 2^53": (torch.abs, (torch.tensor([-BIG, BIG]),)),
+    "clamp with integer bounds": (lambda x: x.clamp(BIG, 2**60 + 1), (torch.tensor([0, BIG + 2, 2**61]),)),
+    "clamp with a bound of odd digits": (lambda x: x.clamp(min=BIG), (torch.tensor([0, BIG - 1, BIG + 1]),)),
+    "clamp of int32": (lambda x: x.clamp(1, 2), (torch.tensor([0, 1, 2, 3], dtype=torch.int32),)),
+    "a number times f16": (lambda x: x * 1.1 + 0.1, (HALF,)),
+    "a large number times f16": (lambda x: x * 70000.0, (HALF / 4,)),
+    "f16 by a number": (lambda x: x / 3.3, (HALF,)),
+    "a number less f16": (lambda x: 1.1 - x, (HALF,)),
+    "f16 with alpha": (lambda x: torch.add(x, x, alpha=1.1), (HALF,)),
+    "f16 beside a number": (lambda x: x > 0.1, (torch.tensor([0.1, 0.0999, 0.2]).half(),)),
+    "a number times bf16": (lambda x: (x.bfloat16() * 1.1).float(), (torch.linspace(-3, 3, 61),)),
+    "f32 to u8": (lambda x: x.to(torch.uint8), (FLOATS,)),
+    "f32 to i8": (lambda x: x.to(torch.int8), (FLOATS,)),
+    "f32 to i16": (lambda x: x.to(torch.int16), (FLOATS * 1000,)),
+    "f64 to u8": (lambda x: x.to(torch.uint8), (FLOATS.double(),)),
+    "f16 to u8": (lambda x: x.to(torch.uint8), (FLOATS.half(),)),
+    "many f32 to u8": (lambda x: x.to(torch.uint8), (torch.linspace(-400, 800, 333),)),
+    "many f32 to i8": (lambda x: x.to(torch.int8), (torch.linspace(-400, 800, 333),)),
+    "f32 to i32": (lambda x: x.to(torch.int32), (torch.tensor([3e9, -3e9, math.inf, -math.inf, math.nan]),)),
+    "f32 to i64": (lambda x: x.to(torch.int64), (torch.tensor([3e19, -3e19, math.inf, -math.inf, math.nan]),)),
+    "f32 to bool": (lambda x: x.to(torch.bool), (torch.tensor([0.0, -0.0, 1e-40, math.nan, 0.5]),)),
+    "i64 to i32": (lambda x: x.to(torch.int32), (torch.tensor([BIG, -BIG]),)),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_the_answer_is_that_of_torch(name: str) -> None:
+    function, inputs = SAME[name]
+    module = Function(function).eval()
+    got = hetnn.compile(torch.export.export(module, inputs, strict=False))(*inputs)
+    want = module(*inputs)
+    assert got.dtype == want.dtype
+    exact = name.split(" ")[0] not in ("cos", "sqrt", "sigmoid", "exp")
+    torch.testing.assert_close(got, want, rtol=0 if exact else 1e-6, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("function", [hetnn.compile, hetnn.plan])
+@pytest.mark.parametrize(
+    ("model", "sizes", "message"),
+    [
+        (RELU, {"n": 4}, "shapes: the model has no symbol 'n'; all its sizes are fixed."),
+        (RELU.replace("imported", "imported, symbols = [n: 1..8 = 4]").replace("[4]", "[n]"), {"m": 4, "n": 4}, "'m'"),
+        (RELU.replace("imported", "imported, symbols = [n: 1..8 = 4]").replace("[4]", "[n]"), {"n": 9}, "[1, 8]"),
+        (RELU.replace("imported", "imported, symbols = [n: 1..8 = 4]").replace("[4]", "[n]"), {"n": 2.5}, "2.5"),
+    ],
+    ids=["static", "unknown", "out of range", "no integer"],
+)
+def test_sizes_that_mean_nothing_are_refused(function: Any, model: str, sizes: Any, message: str) -> None:
+    with pytest.raises(hetnn.InvalidModel, match=re.escape(message)):
+        function(model, shapes=[sizes])
+
+
+@pytest.mark.parametrize("threads", [-3, "2", 2.5, True, 5000])
+def test_threads_that_are_no_number_are_refused(relu: hetnn.Executable, tmp_path: Path, threads: Any) -> None:
+    relu.save(tmp_path / "m.hetnn")
+    with pytest.raises(hetnn.InvalidModel, match=re.escape("threads must be an integer in [0, 4096]; found")):
+        hetnn.load(tmp_path / "m.hetnn", threads=threads)
+    with pytest.raises(hetnn.InvalidModel, match="threads must be an integer in"):
+        hetnn.compile(RELU, threads=threads)
+
+
+@pytest.mark.parametrize("seconds", [math.nan, -1.0])
+def test_seconds_that_are_none_are_refused(seconds: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(hetnn.InvalidModel, match="seconds must be a number of at least 0"):
+        _core.allocate([("a", 0, 1, 1)], 10, seconds, False)
+    (tmp_path / "b.csv").write_text("id,lower,upper,size\na,0,1,1\n")
+    assert main(["allocate", str(tmp_path / "b.csv"), "--capacity", "9", f"--seconds={seconds}"]) == 2
+    assert "--seconds takes a number of at least 0" in capsys.readouterr().err
+    (tmp_path / "m.ir").write_text(RELU)
+    assert main(["bench", str(tmp_path / "m.ir"), f"--seconds={seconds}"]) == 2
+
+
+def test_memory_below_nothing_is_refused(relu: hetnn.Executable) -> None:
+    with pytest.raises(hetnn.InvalidModel, match="bytes must be at least 0; found -5"):
+        relu.keep_at_most(-5)

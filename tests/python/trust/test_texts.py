@@ -1,0 +1,282 @@
+"""Texts from anywhere: the IR, data sheets, targets, planning problems, topologies and tables are read or refused."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hetnn
+from hetnn import _core
+from hetnn.cli import main
+from hetnn.target import resolve_target
+
+HEAD = "graph @g {stage = imported} "
+RELU = HEAD + "(%a: f32[4]) -> (%y) {\n  %y = relu(%a) : f32[4]\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("(%a: f32[4]) -> (%y) {\n %c = constant() {value = f32[1000000000] {1}} : f32[1000000000]\n", "got 1;"),
+        ("(%a: f32[4]) -> (%y) {\n %c = constant() {value = f32[4] {1, 2}} : f32[4]\n", "expected 4 values, got 2"),
+        ("(%a: f32[4]) -> (%y) {\n %c = constant() {value = f32[-2] {1}} : f32[-2]\n", "at least 0; found -2"),
+        ("(%a: f32[-4]) -> (%y) {\n %y = relu(%a) : f32[-4]\n}", "a size is at least 0; found -4"),
+        ("(%a: f32[1,4611686018427387904]) -> (%y) {\n", "at most 2^48 elements"),
+        ("(%a: f32[4294967296,4294967296]) -> (%y) {\n", "at most 2^48 elements"),
+        ("(%a: f32[99999999999999999999999]) -> (%y) {\n", "exceeds 64-bit integers"),
+        ("() -> (%y) {\n %y = arange() {start = 0, end = 9223372036854775807} : i64[9223372036854775807]\n}", "2^48"),
+        ("(%a: f32[mod(4,0)]) -> (%y) {\n", "divided by zero"),
+        ("(%a: f32[" + "(" * 100_000 + "]) -> (%y) {\n", "dimension"),
+    ],
+    ids=["4 GiB", "too few", "negative", "negative input", "2^62", "2^64", "10^23", "arange", "mod 0", "deep"],
+)
+def test_ir_texts_that_ask_for_too_much_are_refused(text: str, message: str) -> None:
+    with pytest.raises((hetnn.InvalidModel, hetnn.DoesNotFit), match=re.escape(message)):
+        hetnn.compile(HEAD + text)
+
+
+SHEET: dict[str, Any] = resolve_target("relu-only")["devices"][1]["spec"]
+WEIGHTS = ",".join(["0.5"] * 108)
+CONV = (
+    HEAD + "(%a: f32[1,3,8,8]) -> (%y) {\n %c = constant() {value = f32[4,3,3,3] {" + WEIGHTS + "}} : f32[4,3,3,3]\n"
+    " %b = conv2d(%a, %c) : f32[1,4,6,6]\n %y = relu(%b) : f32[1,4,6,6]\n}"
+)
+
+
+def changed(path: list[Any], value: Any) -> dict[str, Any]:
+    sheet = copy.deepcopy(SHEET)
+    at: Any = sheet
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    return sheet
+
+
+@pytest.mark.parametrize("size", [1, 16, 63, 64, 65, 128])
+def test_a_scratchpad_of_a_few_bytes_is_no_trap(size: int) -> None:
+    began = time.monotonic()
+    hetnn.compile(CONV, changed(["sram", 0, "bytes"], size), rewrite="always", strategy="take-all")
+    assert time.monotonic() - began < 10
+
+
+def test_a_clock_of_1_hertz_is_a_slow_clock() -> None:
+    plan = hetnn.plan(CONV, changed(["clock_hz"], 1), strategy="take-all")
+    assert plan.report("dict")["predicted_us"] > 1e6
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (["ops", "conv3dd"], {"dtypes": ["f32"]}, "ops.conv3dd is no operator of hetnn; the nearest names are conv3d"),
+        (
+            ["ops", "conv2d", "limits", "kernel_x_max"],
+            3,
+            "kernel_x_max bounds 'kernel_x'; conv2d has the metric",
+        ),
+        (["ops", "add", "limits"], {"kernel_h_max": 3}, "add has no metrics"),
+        (["clock_hz"], 0, "clock_hz must be a number in [1, 1e+12]; found 0"),
+        (["sram", 0, "bytes"], 2**62, "sram[0].bytes must be an integer in"),
+        (["mac", "macs_per_cycle"], 2**62, "macs_per_cycle must be an integer in"),
+    ],
+)
+def test_data_sheets_that_make_no_sense_are_refused(path: list[Any], value: Any, message: str) -> None:
+    with pytest.raises(hetnn.InvalidModel, match=re.escape(message)):
+        hetnn.compile(CONV, changed(path, value))
+
+
+NODE = {"id": "a", "inputs": [], "time_us": {"cpu": 1}}
+
+
+@pytest.mark.parametrize(
+    ("problem", "message"),
+    [
+        ({"devices": [{"name": f"d{k}"} for k in range(20_000)], "nodes": []}, "20000 devices; at most 256"),
+        ({"devices": [{"name": "cpu"}], "nodes": [NODE, NODE]}, "this id is used twice"),
+        ({"devices": [{"name": "cpu"}, {"name": "cpu"}], "nodes": [NODE]}, "named twice"),
+        ({"devices": [{"name": "cpu"}], "nodes": [{**NODE, "macs": 2**70}]}, "macs must be at most 1e+15"),
+        ({"devices": [{"name": "cpu"}], "nodes": [{**NODE, "output_bytes": 2**62}]}, "output_bytes must be at most"),
+    ],
+    ids=["devices", "nodes", "names", "macs", "bytes"],
+)
+def test_planning_problems_that_make_no_sense_are_refused(problem: dict[str, Any], message: str) -> None:
+    with pytest.raises(hetnn.InvalidModel, match=message):
+        hetnn.plan_problem(problem)
+
+
+CONVOLUTIONS = "Layer name,IFMAP Height,IFMAP Width,Filter Height,Filter Width,Channels,Num Filter,Strides,\n"
+
+
+def call(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
+    status = main(argv)
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+@pytest.mark.parametrize(
+    ("row", "more", "message"),
+    [
+        ("c,1048576,1048576,3,3,1048576,1048576,1,", [], "reads more than 2^53 values"),
+        ("c,1048576,1048576,1,1,4096,16777216,1,", [], "takes more than 2^53 cycles"),
+        ("c,16777216,16777216,16777216,16777216,16777216,1,1,", [], "reads more than 2^53 values"),
+        ("c,8,8,3,3,4,4,1,", ["--bandwidth", "1e-300"], "takes more than 2^53 cycles"),
+        ("c,8,8,3,3,4,4,0,", [], "expected a size from 1 to"),
+    ],
+)
+def test_topologies_that_overflow_are_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, row: str, more: list[str], message: str
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(CONVOLUTIONS + row + "\n")
+    status, _, err = call(capsys, "simulate", "--topology", str(path), *more)
+    assert status == 2
+    assert message in err
+
+
+BUFFERS = "id,lower,upper,size\na,0,2,5\nb,1,3,5\n"
+
+
+def test_a_byte_order_mark_is_no_part_of_a_table(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    buffers, layers = tmp_path / "b.csv", tmp_path / "t.csv"
+    buffers.write_bytes(b"\xef\xbb\xbf" + BUFFERS.encode())
+    layers.write_bytes(b"\xef\xbb\xbf" + CONVOLUTIONS.encode() + b"c,8,8,3,3,4,4,1,\n")
+    assert call(capsys, "allocate", str(buffers), "--capacity", "100")[0] == 0
+    assert call(capsys, "simulate", "--topology", str(layers))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (BUFFERS.encode("utf-16"), "is a text in UTF-16; expected UTF-8"),
+        (BUFFERS.encode("utf-32"), "is a text in UTF-32; expected UTF-8"),
+        ("id,lower,upper,size\né,0,1,1\n".encode("latin-1"), "is no UTF-8 text: byte 0xe9 at 20"),
+        (b"id,lower,upper,size\n" + b"a" * 131_073 + b",0,1,1\n", "no CSV: field larger than field limit"),
+        (b"id,lower,upper,size\na,0,2,5\na,1,3,5\n", "line 3: the id 'a' is used twice"),
+        (b"id,lower,upper,size\na,0,2,99999999999999999999\n", "expected numbers of at most 2^62"),
+        (b"id,lower,upper,size\na,0,2,-5\n", "size must be at least 0; got -5"),
+        (b"id,lower,upper,size\na,0,2,4611686018427387904\nb,0,2,5\n", "add up to more than 2^62 bytes"),
+        (b"", "got nothing"),
+    ],
+    ids=["UTF-16", "UTF-32", "latin-1", "128 KB", "twice", "large", "negative", "sum", "empty"],
+)
+def test_tables_that_are_none_are_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, content: bytes, message: str
+) -> None:
+    path = tmp_path / "b.csv"
+    path.write_bytes(content)
+    status, out, _ = call(capsys, "allocate", str(path), "--capacity", "100", "--json")
+    error = json.loads(out)["error"]
+    assert (status, error["kind"]) == (2, "InvalidModel")
+    assert message in error["message"]
+
+
+@pytest.mark.parametrize("command", ["plan --problem", "compile -o x", "simulate --topology", "targets"])
+def test_texts_in_other_encodings_are_refused_everywhere(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str
+) -> None:
+    name, *more = command.split(" ")
+    path = tmp_path / ("t.json" if name == "targets" else "t.ir")
+    path.write_bytes("graph @é".encode("latin-1"))
+    status, _, err = call(capsys, name, *more, str(path))
+    assert status == 2
+    assert "is no UTF-8 text" in err
+
+
+@pytest.mark.parametrize("capacity", ["-5", "99999999999999999999"])
+def test_a_capacity_that_is_none_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, capacity: str) -> None:
+    path = tmp_path / "b.csv"
+    path.write_text(BUFFERS)
+    assert call(capsys, "allocate", str(path), f"--capacity={capacity}")[0] == 2
+
+
+def crowd(count: int) -> list[tuple[str, int, int, int]]:
+    """Buffers that fit together badly."""
+    return [(str(k), k * 7 % 97, k * 7 % 97 + 3 + k % 11, 1 + k * 31 % 1009) for k in range(count)]
+
+
+@pytest.mark.parametrize(("count", "heuristic"), [(200, False), (2_000, False), (2_000, True), (8_000, False)])
+def test_the_time_limit_of_allocate_holds(count: int, heuristic: bool) -> None:
+    rows = crowd(count)
+    bound = _core.allocate(rows, 2**40, 0.1, True)["lower_bound"]
+    began = time.monotonic()
+    answer = _core.allocate(rows, bound, 0.5, heuristic)
+    assert time.monotonic() - began < 4
+    assert answer["lower_bound"] == bound
+
+
+def test_buffers_that_all_meet_are_not_kept_in_pairs() -> None:
+    with pytest.raises(hetnn.DoesNotFit, match="pairs of the 20000 buffers live at the same time"):
+        _core.allocate([(str(k), 0, 1, 1) for k in range(20_000)], 10, 1.0, False)
+
+
+ESCAPE = "\x1b]0;pwned\x07\x1b[31m\u202e"
+
+
+def in_a_topology(path: Path) -> list[str]:
+    path.write_text(f"{CONVOLUTIONS}c{ESCAPE},8,8,3,3,4,4,1,\n")
+    return ["simulate", "--topology", str(path)]
+
+
+def in_an_error(path: Path) -> list[str]:
+    path.write_text(f"graph @g{ESCAPE} {{stage")
+    return ["compile", str(path), "-o", str(path) + ".hetnn"]
+
+
+def in_a_data_sheet(path: Path) -> list[str]:
+    path.write_text(json.dumps({**SHEET, "name": f"npu{ESCAPE}"}))
+    model = path.with_suffix(".model")
+    model.write_text(CONV)
+    return ["plan", str(model), "--target", str(path)]
+
+
+@pytest.mark.parametrize(("write", "suffix"), [(in_a_topology, "csv"), (in_an_error, "ir"), (in_a_data_sheet, "json")])
+def test_names_do_not_steer_the_terminal(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, write: Callable[[Path], list[str]], suffix: str
+) -> None:
+    _, out, err = call(capsys, *write(tmp_path / f"t.{suffix}"))
+    assert not set(out + err) & set("\x1b\x07\u202e")
+    assert "\\x1b" in out + err
+
+
+def test_errors_in_python_do_not_steer_the_terminal() -> None:
+    with pytest.raises(hetnn.InvalidModel) as raised:
+        hetnn.plan(RELU, f"npu{ESCAPE}")
+    assert "\x1b" not in str(raised.value)
+
+
+def test_what_targets_prints_is_a_target_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder = tmp_path / "a+b"
+    folder.mkdir()
+    for name in ("relu-only", "cpu", "cpu+relu-only+relu-mul", "systolic-8x8"):
+        status, out, _ = call(capsys, "targets", name, "--json")
+        assert status == 0
+        path = folder / "t+1.json"
+        path.write_text(out)
+        for spelled in (str(path), path, f"cpu+{path}"):
+            assert resolve_target(spelled) == resolve_target(name)
+    assert hetnn.plan(CONV, path).report("dict")["target"] == "cpu+systolic-8x8"
+
+
+def test_a_path_may_hold_any_character(tmp_path: Path) -> None:
+    path = tmp_path / "c++ +é" / "my+npu.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({**SHEET, "name": "mine"}))
+    for spelled in (str(path), path, f"cpu+{path}", f"cpu+{path}+relu-mul"):
+        assert resolve_target(spelled)["devices"][1]["name"] == "mine"
+
+
+@pytest.mark.parametrize("content", ["3", "null", "[]", '"relu-only"'])
+def test_target_json_that_is_no_object_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, content: str
+) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(content)
+    status, _, err = call(capsys, "targets", str(path))
+    assert status == 2
+    assert "data sheet must be an object" in err

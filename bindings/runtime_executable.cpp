@@ -33,8 +33,12 @@ program::Blob blob_of(const py::bytes& bytes) {
 std::vector<runtime::Argument> arguments_of(const std::vector<py::array>& inputs) {
   std::vector<runtime::Argument> out;
   out.reserve(inputs.size());
-  for (const py::array& array : inputs)
-    out.push_back({dtype_of(array.dtype()), {array.shape(), array.shape() + array.ndim()}});
+  for (const py::array& array : inputs) {
+    // Of the other byte order it is turned round when it is read.
+    py::dtype dtype = array.dtype();
+    if (!has_native_order(dtype)) dtype = dtype.attr("newbyteorder")("=").cast<py::dtype>();
+    out.push_back({dtype_of(dtype), {array.shape(), array.shape() + array.ndim()}});
+  }
   return out;
 }
 

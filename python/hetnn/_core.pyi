@@ -479,8 +479,6 @@ class CompileOptions(TypedDict, total=False):
     "nodes that an accelerator lacks are rewritten: where the plan gets cheaper, always, or never"
     disabled_rules: Iterable[str] | None
     "rewriting rules not to use"
-    inputs_within: float | None
-    "the largest magnitude that the caller promises of real inputs, for rewritten forms that are exact in a range alone; without it inputs may be anything"
     fusion: bool | Literal["on", "off"]
     "join elementwise nodes with the kernel before them, and sums, products and extremes of many values into one layer; without it every node is a kernel"
     deterministic: bool

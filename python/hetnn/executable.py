@@ -292,8 +292,8 @@ class Executable:
         missing = [name for name in wanted if name not in named]
         if unknown or missing:
             raise InvalidModel(
-                f"inputs by name must be {', '.join(wanted) or 'none'} after {positional} by position; "
-                f"got {', '.join(named)}."
+                f"the model takes {len(wanted) + positional} inputs; after {positional} by position those by name must "
+                f"be {', '.join(wanted) or 'none'}; got {', '.join(named)}."
             )
         return [named[name] for name in wanted]
 

@@ -72,7 +72,8 @@ class Signature:
         missing += [str(k) for k in range(max(len(args), len(self._names)), len(self._args))]
         if unknown or missing:
             raise InvalidModel(
-                f"inputs by name must be {', '.join(wanted) or 'none'} after {len(args)} by position; "
+                f"the model takes {len(self._args) + len(self._kwargs)} inputs; after {len(args)} by position those by "
+                f"name must be {', '.join(wanted) or 'none'}; "
                 f"got {', '.join(kwargs) or 'none'}."
             )
         for k, value in enumerate(args):

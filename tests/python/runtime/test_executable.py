@@ -90,7 +90,7 @@ def test_arrays_that_are_read_only_strided_or_of_another_order(executable: hetnn
 def test_inputs_by_name(executable: hetnn.Executable) -> None:
     check(executable(z=Z, x=X))
     check(executable(X, z=Z))
-    with pytest.raises(hetnn.InvalidModel, match=r"inputs by name must be x, z after 0 by position; got x, q\."):
+    with pytest.raises(hetnn.InvalidModel, match=r"after 0 by position those by name must be x, z; got x, q\."):
         executable(x=X, q=Z)
 
 

@@ -64,7 +64,7 @@ def test_run_finds_the_version_and_answers_by_name(store: hetnn.Store, files: li
     assert store.load("net") is store.load("net", 2)
     with pytest.raises(hetnn.InvalidModel, match="holds no network 'net' version 3"):
         store.run("net", {"x": X}, version=3)
-    with pytest.raises(hetnn.InvalidModel, match="inputs by name must be x"):
+    with pytest.raises(hetnn.InvalidModel, match="those by name must be x"):
         store.run("net", {"z": X})
 
 

@@ -68,5 +68,5 @@ def test_a_known_range_gives_the_form_that_keeps_every_digit_and_the_report_says
     net = nn.Sequential(between_identities(nn.ReLU6()), between_identities(nn.ReLU6())).eval()
     x = torch.tensor([1e8, 5.9999995, 7.0, -1.0]).reshape(1, 1, 1, -1)
     first, second = on_npu(net, x).report("dict")["rewrites"]
-    assert (first["rule"], second["rule"]) == ("clamp_from_relu", "clamp_from_zero")
+    assert (first["rule"], second["rule"]) == ("clamp_from_minimum_and_maximum", "clamp_from_zero")
     assert "holds since no |x| is above 6" in second["why"]

@@ -84,7 +84,6 @@ SAME: dict[str, tuple[Callable[..., Tensor], tuple[Tensor, ...]]] = {
     "a large number times f16": (lambda x: x * 70000.0, (HALF / 4,)),
     "f16 by a number": (lambda x: x / 3.3, (HALF,)),
     "a number less f16": (lambda x: 1.1 - x, (HALF,)),
-    "f16 with alpha": (lambda x: torch.add(x, x, alpha=1.1), (HALF,)),
     "f16 beside a number": (lambda x: x > 0.1, (torch.tensor([0.1, 0.0999, 0.2]).half(),)),
     "a number times bf16": (lambda x: (x.bfloat16() * 1.1).float(), (torch.linspace(-3, 3, 61),)),
     "f32 to u8": (lambda x: x.to(torch.uint8), (FLOATS,)),
@@ -110,6 +109,13 @@ def test_the_answer_is_that_of_torch(name: str) -> None:
     assert got.dtype == want.dtype
     exact = name.split(" ")[0] not in ("cos", "sqrt", "sigmoid", "exp")
     torch.testing.assert_close(got, want, rtol=0 if exact else 1e-6, atol=0, equal_nan=True)
+
+
+def test_alpha_of_f16_is_as_near_as_two_roundings() -> None:
+    """torch's own vector loop and its rest round differently here."""
+    module = Function(lambda x: torch.add(x, x, alpha=1.1)).eval()
+    got = hetnn.compile(torch.export.export(module, (HALF,), strict=False))(HALF)
+    torch.testing.assert_close(got, module(HALF), rtol=2**-9, atol=0)
 
 
 @pytest.mark.parametrize("function", [hetnn.compile, hetnn.plan])

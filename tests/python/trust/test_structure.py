@@ -138,12 +138,12 @@ def test_inputs_go_in_nested_and_by_keyword() -> None:
 @pytest.mark.parametrize(
     ("args", "kwargs", "message"),
     [
-        ((X, MORE), {}, r"inputs by name must be scale, extra after 2 by position; got none"),
+        ((X, MORE), {}, r"after 2 by position those by name must be scale, extra; got none"),
         ((X, MORE), {"extra": X, "scale": 3.0}, r"input 'scale' was exported as 2.0 and is fixed; got 3.0"),
         ((X, {"u": (X, X)}), {"extra": X}, r"input 'more' must be a dict of u, v; got a dict of u"),
         ((X, {"u": X, "v": X}), {"extra": X}, r"input 'more\['u'\]' must be a tuple of 2; got Tensor"),
         ((X, MORE, X), {"extra": X}, r"takes 2 inputs by position; got 3"),
-        ((X, MORE), {"extra": X, "colour": X}, r"must be scale, extra after 2 by position; got extra, colour"),
+        ((X, MORE), {"extra": X, "colour": X}, r"must be scale, extra; got extra, colour"),
     ],
 )
 def test_inputs_of_another_structure_are_named(args: Any, kwargs: Any, message: str) -> None:

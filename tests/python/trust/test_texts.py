@@ -74,7 +74,7 @@ def test_a_clock_of_1_hertz_is_a_slow_clock() -> None:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (["ops", "conv3dd"], {"dtypes": ["f32"]}, "ops.conv3dd is no operator of hetnn; the nearest names are conv3d"),
+        (["ops", "conv3dd"], {"dtypes": ["f32"]}, "ops.conv3dd is no operator of hetnn; the nearest names are conv2d"),
         (
             ["ops", "conv2d", "limits", "kernel_x_max"],
             3,
@@ -100,7 +100,7 @@ NODE = {"id": "a", "inputs": [], "time_us": {"cpu": 1}}
         ({"devices": [{"name": f"d{k}"} for k in range(20_000)], "nodes": []}, "20000 devices; at most 256"),
         ({"devices": [{"name": "cpu"}], "nodes": [NODE, NODE]}, "this id is used twice"),
         ({"devices": [{"name": "cpu"}, {"name": "cpu"}], "nodes": [NODE]}, "named twice"),
-        ({"devices": [{"name": "cpu"}], "nodes": [{**NODE, "macs": 2**70}]}, "macs must be at most 1e+15"),
+        ({"devices": [{"name": "cpu"}], "nodes": [{**NODE, "macs": 2**70}]}, r"macs must be at most 1e\+15"),
         ({"devices": [{"name": "cpu"}], "nodes": [{**NODE, "output_bytes": 2**62}]}, "output_bytes must be at most"),
     ],
     ids=["devices", "nodes", "names", "macs", "bytes"],

@@ -125,10 +125,16 @@ class Call(Building):
 
     def elementwise(self, op: str, values: Sequence[Any], attrs: dict[str, Any] | None = None) -> Any:
         """An elementwise operator on operands in torch's common type. With a number that a half type would round, torch
-        computes in f32 and rounds the result alone."""
+        computes in f32 and rounds the result alone; for sums and differences it rounds the number."""
         compare = self.dtype() == "bool"
         sizes = any(isinstance(value, str) for value in values)
-        if not compare and not sizes and self.dtype() in _HALVES and any(self._is_rounded(value) for value in values):
+        if (
+            not compare
+            and not sizes
+            and op not in ("add", "sub")
+            and self.dtype() in _HALVES
+            and any(self._is_rounded(value) for value in values)
+        ):
             wide = [self.constant(v, "f32") if isinstance(v, _NUMBERS) else self.cast(v, "f32") for v in values]
             return self.cast(self.create(op, wide, **(attrs or {})), self.dtype())
         return self.create(op, self.promote(values, compare), **(attrs or {}))

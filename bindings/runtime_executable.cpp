@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "bindings/arrays.h"
 #include "hetnn/program/pack.h"
+#include "hetnn/program/validate.h"
 #include "hetnn/runtime/executable.h"
 
 namespace py = pybind11;
@@ -90,6 +92,50 @@ void refuse_overlap(const std::vector<py::array>& outputs, const std::vector<py:
   }
 }
 
+// The arrays of a run: made, or those given. Shapes that come out of values are known only while the model runs, without
+// the GIL; all others before.
+class Arrays final : public ops::Results {
+ public:
+  Arrays(const program::Program& program, const Bindings& bindings, const py::object& out)
+      : made_(out.is_none()),
+        arrays_(made_ ? std::vector<py::array>(program.outputs.size()) : out.cast<std::vector<py::array>>()),
+        ready_(program.outputs.size()) {
+    if (arrays_.size() != ready_.size())
+      throw InvalidModel(text("out must hold ", ready_.size(), " arrays; got ", arrays_.size(), "."));
+    for (size_t k = 0; k < ready_.size(); ++k) {
+      const program::Buffer& buffer = program.buffers[static_cast<size_t>(program.outputs[k].buffer)];
+      const std::set<std::string> symbols = program::symbols_of(buffer);
+      if (std::all_of(symbols.begin(), symbols.end(), [&](const std::string& s) { return bindings.contains(s); }))
+        ready_[k] = memory(k, buffer.dtype, evaluate(buffer.shape, bindings));
+    }
+  }
+  void define(std::string_view, int64_t) override {}
+  std::byte* allocate(size_t index, DType dtype, std::span<const int64_t> shape) override {
+    if (ready_[index]) return ready_[index];
+    const py::gil_scoped_acquire gil;
+    return memory(index, dtype, {shape.begin(), shape.end()});
+  }
+  const std::vector<py::array>& arrays() const { return arrays_; }
+
+ private:
+  std::byte* memory(size_t index, DType dtype, const std::vector<int64_t>& shape) {
+    py::array& array = arrays_[index];
+    if (made_) {
+      array = py::array(numpy_dtype(dtype), shape);
+    } else if (dtype_of(array.dtype()) != dtype ||
+               std::vector<int64_t>(array.shape(), array.shape() + array.ndim()) != shape ||
+               !(array.flags() & py::array::c_style) || !array.writeable()) {
+      throw InvalidModel(text("out[", index, "] must be a writeable, contiguous array of ", dtype_name(dtype),
+                              to_string(Shape(shape.begin(), shape.end())), "."));
+    }
+    return static_cast<std::byte*>(array.mutable_data());
+  }
+
+  const bool made_;
+  std::vector<py::array> arrays_;
+  std::vector<std::byte*> ready_;  // null where the shape is not known yet
+};
+
 // Runs on arrays in the model's order; makes the outputs, or writes those given.
 py::tuple run(Executable& executable, const std::vector<py::array>& given, const py::object& out, bool time_commands,
               std::optional<runtime::Session*> session, bool overlap) {
@@ -100,43 +146,21 @@ py::tuple run(Executable& executable, const std::vector<py::array>& given, const
     inputs.push_back(dense ? array : py::array::ensure(array, py::array::c_style));
   }
   const Bindings bindings = executable.bindings_of(arguments_of(inputs));
-  const auto shapes = executable.output_shapes(bindings);
-  const auto program = executable.program();
-  auto dtype_at = [&](size_t k) { return program->buffers[static_cast<size_t>(program->outputs[k].buffer)].dtype; };
-  std::vector<py::array> outputs;
-  if (out.is_none()) {
-    for (size_t k = 0; k < shapes.size(); ++k) outputs.emplace_back(numpy_dtype(dtype_at(k)), shapes[k]);
-  } else {
-    outputs = out.cast<std::vector<py::array>>();
-    if (outputs.size() != shapes.size())
-      throw InvalidModel(text("out must hold ", shapes.size(), " arrays; got ", outputs.size(), "."));
-    for (size_t k = 0; k < shapes.size(); ++k) {
-      const py::array& array = outputs[k];
-      const std::vector<int64_t> shape(array.shape(), array.shape() + array.ndim());
-      if (dtype_of(array.dtype()) != dtype_at(k) || shape != shapes[k] || !(array.flags() & py::array::c_style) ||
-          !array.writeable()) {
-        throw InvalidModel(text("out[", k, "] must be a writeable, contiguous array of ", dtype_name(dtype_at(k)),
-                                to_string(Shape(shapes[k].begin(), shapes[k].end())), "."));
-      }
-    }
-    refuse_overlap(outputs, inputs);
-  }
+  Arrays outputs(*executable.program(), bindings, out);
+  if (!out.is_none()) refuse_overlap(outputs.arrays(), inputs);
   std::vector<const std::byte*> from;
-  std::vector<std::byte*> to;
   from.reserve(inputs.size());
-  to.reserve(outputs.size());
   for (const py::array& array : inputs) from.push_back(static_cast<const std::byte*>(array.data()));
-  for (py::array& array : outputs) to.push_back(static_cast<std::byte*>(array.mutable_data()));
   auto times = std::make_unique<runtime::RunTimes>();
   {
     const py::gil_scoped_release release;
-    executable.run(bindings, from, to,
+    executable.run(bindings, from, outputs,
                    {.session = session.value_or(nullptr),
                     .overlap = overlap,
                     .times = times.get(),
                     .time_commands = time_commands});
   }
-  return py::make_tuple(outputs, std::move(times));
+  return py::make_tuple(outputs.arrays(), std::move(times));
 }
 
 py::list ports(const program::Program& program, const std::vector<program::Port>& list) {

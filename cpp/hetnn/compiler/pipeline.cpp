@@ -80,7 +80,7 @@ Draft::Draft(ir::Graph model, const TargetSpec& to, const CompileOptions& how)
       lowering(lower_options(how)),
       graph(std::move(model)) {
   ir::verify(graph);
-  for (const Bindings& bindings : options.shapes) check_bindings(graph.symbols, bindings);
+  for (const Bindings& bindings : options.shapes) check_bindings(graph.free_symbols(), bindings);
 }
 
 const backends::Backend& Draft::backend(const std::string& device) const {

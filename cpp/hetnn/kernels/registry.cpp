@@ -80,6 +80,7 @@ std::optional<Step> function_of(const ops::Call& call) {
 Params params_of(const ops::Call& call) {
   Params out;
   for (const ops::AttrDef& def : call.op->attrs) {
+    if (def.defines) continue;
     const ops::Attr& attr = call.attrs.find(def.name)->second;
     const std::string name(def.name);
     switch (def.kind) {

@@ -86,6 +86,7 @@ std::string structure_json(const Program& program) {
                            {"inputs", s.inputs},
                            {"outputs", s.outputs},
                            {"depends_on", s.depends_on},
+                           {"defines", s.defines},
                            {"kind", s.code.kind},
                            {"version", s.code.version},
                            {"code_bytes", s.code.bytes.size()}});
@@ -115,9 +116,14 @@ Program parse_structure(std::string_view json, std::span<const std::byte> code, 
   });
   size_t taken_bytes = 0;
   out.subprograms = r["subprograms"].map([&](const JsonReader& s) {
-    s.only({"name", "device", "inputs", "outputs", "depends_on", "kind", "version", "code_bytes"});
-    Subprogram made{s["name"].string(), s["device"].string(),  s["inputs"].ids(),
-                    s["outputs"].ids(), s["depends_on"].ids(), {s["kind"].string(), s["version"].integer(), {}}};
+    s.only({"name", "device", "inputs", "outputs", "depends_on", "defines", "kind", "version", "code_bytes"});
+    Subprogram made{.name = s["name"].string(),
+                    .device = s["device"].string(),
+                    .inputs = s["inputs"].ids(),
+                    .outputs = s["outputs"].ids(),
+                    .depends_on = s["depends_on"].ids(),
+                    .code = {s["kind"].string(), s["version"].integer(), {}},
+                    .defines = s["defines"].map([](const JsonReader& symbol) { return symbol.string(); })};
     const int64_t bytes = s["code_bytes"].integer();
     if (bytes < 0 || static_cast<size_t>(bytes) > code.size() - taken_bytes)
       s["code_bytes"].wrong(text("at most the ", code.size() - taken_bytes, " bytes of code that are left"));

@@ -57,6 +57,9 @@ _WHOLE = [
     "softplus",
 ]
 
+# Beyond it no integer is a size.
+_MOST = 2**62
+
 # Carry no value, or check what export has checked already.
 _VANISH = {
     "aten._assert_tensor_metadata.default",
@@ -101,6 +104,7 @@ class _Importer:
         self.symbols = Symbols()
         self._values: dict[torch.fx.Node, Any] = {}
         self._problems: dict[str, list[str]] = {}
+        self._new_sizes = 0
         self._states: dict[str, tuple[str, Any]] = {}  # of a buffer: its input, its initial value
         self._missing: set[torch.fx.Node] = set()  # not imported, or read from what is not
 
@@ -130,14 +134,37 @@ class _Importer:
                 if not symbol.is_Symbol or str(symbol) in taken:
                     continue
                 taken.add(str(symbol))
-                bounds = self._program.range_constraints.get(symbol)
-                low = int(bounds.lower) if bounds is not None and bounds.lower.is_Integer else 1
-                high = int(bounds.upper) if bounds is not None and bounds.upper.is_Integer else 2**31 - 1
-                high = min(high, 2**31 - 1)
+                low, high = self._range(symbol, 1, 2**31 - 1)
+                low, high = max(low, 0), min(high, 2**31 - 1)
                 hint = size.node.hint if size.node.has_hint() else None
-                name = str(symbol)
-                self.symbols.declare(symbol, name)
-                self.builder.add_symbol(name, max(low, 0), high, int(hint) if hint is not None else max(low, 1))
+                self._declare(symbol, low, high, int(hint) if hint is not None else max(low, 1))
+
+    def _declare(self, symbol: Any, low: int, high: int, hint: int) -> None:
+        self.symbols.declare(symbol, str(symbol))
+        self.builder.add_symbol(str(symbol), low, high, hint)
+
+    def _range(self, symbol: Any, low: int, high: int) -> tuple[int, int]:
+        """What torch knows of a symbol's value; the given bounds where it knows none."""
+        bounds = self._program.range_constraints.get(symbol)
+        if bounds is None:
+            return low, high
+        return (
+            int(bounds.lower) if bounds.lower.is_Integer else low,
+            int(bounds.upper) if bounds.upper.is_Integer else high,
+        )
+
+    def _declare_found(self, node: torch.fx.Node) -> None:
+        """The sizes that come out of the values that a node reads. Costs are predicted at their bounds."""
+        for symbol in node.meta.get("unbacked_bindings") or ():
+            low, high = self._range(symbol, -_MOST, _MOST)
+            self._declare(symbol, low, high, high if high < _MOST else max(low, 1))
+
+    def new_size(self) -> str:
+        """A symbol of a size that comes out of values, which torch names otherwise."""
+        self._new_sizes += 1
+        name = f"found{self._new_sizes}"
+        self.builder.add_symbol(name, 0, _MOST, 1)
+        return name
 
     def _lift_inputs(self) -> None:
         signature = self._program.graph_signature
@@ -195,7 +222,9 @@ class _Importer:
     def _convert(self, node: torch.fx.Node) -> None:
         target = str(node.target)
         picks = node.target is operator.getitem
-        counts = isinstance(node.meta.get("val"), (torch.SymInt, int))
+        self._declare_found(node)
+        # A size, or what compares sizes.
+        counts = isinstance(node.meta.get("val"), (torch.SymInt, torch.SymBool, int)) and not TORCH.knows(target)
         if not (picks or counts or target in _VANISH or TORCH.knows(target)):
             self._note(node, target)
             return

@@ -82,7 +82,8 @@ class NpuBound final : public BoundCode {
 class NpuExecutor final : public Executor {
  public:
   explicit NpuExecutor(const Load& load)
-      : load_(load), code_(npu::read_code(load.subprogram.code.as_text(npu::kCodeVersion, load.called), load.called)) {
+      : load_(load), code_(npu::read_code(load.subprogram.code.as_text(npu::kCodeVersion, load.called), load.called)),
+        symbols_(program::free_symbols(load.program)) {
     const program::References references(load.program, load.called);
     for (size_t k = 0; k < code_.constants.size(); ++k)
       references.in_weights(code_.constants[k].offset_bytes, code_.constants[k].size_bytes, text("constants[", k, "]"));
@@ -90,8 +91,11 @@ class NpuExecutor final : public Executor {
   }
 
   std::unique_ptr<const BoundCode> bind(const Sizes& sizes) const override {
+    // Of sizes that depend on values there is no code.
+    Bindings given = sizes.bindings;
+    std::erase_if(given, [&](const auto& binding) { return !symbols_.contains(binding.first); });
     auto at = std::find_if(code_.variants.begin(), code_.variants.end(),
-                           [&](const npu::Variant& variant) { return variant.bindings == sizes.bindings; });
+                           [&](const npu::Variant& variant) { return variant.bindings == given; });
     if (at == code_.variants.end()) return nullptr;
     return std::make_unique<NpuBound>(load_, code_, *at, sizes.buffers);
   }
@@ -110,9 +114,8 @@ class NpuExecutor final : public Executor {
     references.check(v.dram_bytes >= 0 && v.dram_bytes < kMost, field, text("dram_bytes is ", v.dram_bytes));
     references.check(v.inputs.size() == s.inputs.size() && v.outputs.size() == s.outputs.size(), field,
                      "its ports are not the subprogram's");
-    for (const Symbol& symbol : load_.program.symbols)
-      references.check(v.bindings.contains(symbol.name), field + ".bindings",
-                       text("the symbol '", symbol.name, "' has no value"));
+    for (const std::string& symbol : symbols_)
+      references.check(v.bindings.contains(symbol), field + ".bindings", text("the symbol '", symbol, "' has no value"));
     for (size_t k = 0; k < v.inputs.size(); ++k) check(v, v.inputs[k], s.inputs[k], field, references);
     for (size_t k = 0; k < v.outputs.size(); ++k) check(v, v.outputs[k], s.outputs[k], field, references);
   }
@@ -140,6 +143,7 @@ class NpuExecutor final : public Executor {
 
   const Load load_;
   const npu::Code code_;
+  const std::set<std::string> symbols_;  // of the inputs' shapes
 };
 
 }  // namespace

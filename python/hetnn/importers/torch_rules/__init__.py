@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hetnn.importers.torch_rules import activations, arithmetic, constants, layers, movement
+from hetnn.importers.torch_rules import activations, arithmetic, constants, layers, movement, sizes
 from hetnn.importers.torch_rules.call import DTYPES, Call
 
-__all__ = ["DTYPES", "Call", "activations", "arithmetic", "constants", "layers", "movement"]
+__all__ = ["DTYPES", "Call", "activations", "arithmetic", "constants", "layers", "movement", "sizes"]

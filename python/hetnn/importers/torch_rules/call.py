@@ -10,6 +10,7 @@ import torch
 from hetnn.errors import Unsupported
 from hetnn.importers.building import Building
 from hetnn.importers.registry import TORCH, Row, Rule
+from hetnn.importers.sizes import broadcast
 
 if TYPE_CHECKING:
     from hetnn import _core
@@ -42,6 +43,8 @@ class Importer(Protocol):
 
     def dtype(self, dtype: torch.dtype) -> str: ...
 
+    def new_size(self) -> str: ...
+
     def loc(self, node: torch.fx.Node) -> tuple[str, str, int]: ...
 
 
@@ -70,6 +73,24 @@ class Call(Building):
     def shape(self, index: int = 0) -> list[int | str]:
         """The shape that torch computed for an output, as dims."""
         return [self._importer.symbols.dim(size) for size in self._meta(index).shape]
+
+    @property
+    def finds_sizes(self) -> bool:
+        """Whether sizes come out of the values that the call reads."""
+        return bool(self._node.meta.get("unbacked_bindings"))
+
+    def found_size(self) -> str:
+        """The symbol of the one size that comes out of the values that the call reads. Where torch knows the size
+        otherwise, a new symbol: what has it is reshaped to the shape that torch computed."""
+        found = [self._importer.symbols.expression(symbol) for symbol in self._node.meta.get("unbacked_bindings") or ()]
+        return str(found[0]) if len(found) == 1 else self._importer.new_size()
+
+    def broadcast(self, *values: Any) -> list[Any]:
+        """The values expanded to the shape to which all broadcast."""
+        shape: list[Any] = []
+        for value in values:
+            shape = broadcast(shape, value.shape)
+        return [v if list(v.shape) == shape else self.create("expand", [v], shape=shape) for v in values]
 
     def type_name(self, dtype: torch.dtype) -> str:
         return self._importer.dtype(dtype)
@@ -108,7 +129,7 @@ class Call(Building):
             if isinstance(value, (bool, int, float)):
                 out.append(self.constant(value, wanted))
             elif isinstance(value, str):
-                raise Unsupported(f"the size {value} is used as a value")
+                out.append(self.cast(self.reshape(self.whole(value), []), wanted))
             elif value is None:
                 out.append(value)
             else:

@@ -10,6 +10,7 @@ import numpy as np
 from hetnn.errors import Unsupported
 from hetnn.importers.sizes import Size, multiply
 from hetnn.importers.torch_rules.call import Call, rule
+from hetnn.importers.torch_rules.sizes import compressed
 
 _WHOLE_END = 2**62
 
@@ -170,6 +171,8 @@ def _index(call: Call) -> Any:
             total = multiply(total, size)
         before, after = list(x.shape)[: axes[0]], list(x.shape)[axes[-1] + 1 :]
         return call.create("gather", [call.reshape(x, [*before, total, *after]), flat], axis=axes[0])
+    if len(given) == 1 and axes == [0] and given[0][1].dtype == "bool":
+        return compressed(call, x, given[0][1])
     raise Unsupported("indexing by these tensors")
 
 

@@ -5,9 +5,12 @@
 #include "hetnn/backends/cpu/roofline.h"
 #include "hetnn/base/json_limits.h"
 #include "hetnn/compiler/compile.h"
+#include "hetnn/npu/code.h"
 #include "hetnn/npu/spec.h"
 #include "hetnn/plan/partition/problem/problem.h"
 #include "hetnn/plan/partition/strategies/plan_json.h"
+#include "hetnn/program/cpu_code.h"
+#include "hetnn/program/pack.h"
 
 namespace py = pybind11;
 
@@ -40,6 +43,9 @@ std::string json_schema(const std::string& format, const std::string& strategy) 
   if (format == kOptionsJson.name) return options_schema();
   if (format == kStrategyJson.name) return plan::plan_options_schema(strategy);
   if (format == kProblemJson.name) return plan::problem_schema();
+  if (format == kProgramJson.name) return program::structure_schema();
+  if (format == kCpuCodeJson.name) return program::cpu_code_schema();
+  if (format == kNpuCodeJson.name) return npu::code_schema();
   throw InvalidModel(text("there is no format '", format, "'; json_formats() lists them."));
 }
 

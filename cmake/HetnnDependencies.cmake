@@ -25,6 +25,14 @@ hetnn_dependency(nlohmann_json nlohmann_json::nlohmann_json 3.10
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
+# The static library where there is one: of it the linker takes SHA-256 alone.
+set(OPENSSL_USE_STATIC_LIBS ON)
+find_package(OpenSSL 1.1 QUIET COMPONENTS Crypto)
+if(NOT TARGET OpenSSL::Crypto)
+  unset(OPENSSL_USE_STATIC_LIBS)
+  find_package(OpenSSL 1.1 REQUIRED COMPONENTS Crypto)
+endif()
+
 # Debian ships Highway with a pkg-config file only, so look for its header and library before fetching.
 find_package(hwy QUIET)
 if(NOT TARGET hwy::hwy)
@@ -40,4 +48,10 @@ if(NOT TARGET hwy::hwy)
       add_library(hwy::hwy ALIAS hwy)
     endif()
   endif()
+endif()
+
+# Only the floor `store` links SQLite, and always the one copy that the process has: two would drop each other's locks.
+find_package(SQLite3 3.35 QUIET)
+if(NOT TARGET SQLite::SQLite3)
+  message(FATAL_ERROR "SQLite 3.35 or newer was not found. Install libsqlite3-dev (Debian and Ubuntu: 'make setup').")
 endif()

@@ -45,7 +45,7 @@ def _in_folder(*folders: str) -> Callable[[Path], bool]:
 
 
 # The headers that speak of JSON, for files named *_json.cpp.
-_JSON_HEADERS = {Path("cpp/hetnn/base/json_fields.h"), Path("cpp/hetnn/base/json_reader.h")}
+_JSON_HEADERS = {Path("cpp/hetnn/base/json_fields.h")}
 
 
 def _json_file(path: Path) -> bool:
@@ -62,6 +62,7 @@ FENCES = [
         "cpp/hetnn/kernels/",
     ),
     Fence("JSON", re.compile(r"nlohmann/|hetnn/base/json_fields\.h"), _json_file, "files named *_json.cpp"),
+    Fence("SQLite", re.compile(r"^sqlite3\.h$"), _in_folder("cpp/hetnn/store"), "cpp/hetnn/store/"),
     Fence("Python.h", re.compile(r"^Python\.h$"), _in_folder(), "no file; pybind11 is the way in"),
 ]
 
@@ -89,6 +90,8 @@ def _allowed_floors(path: Path, floors: dict[str, set[str]]) -> set[str] | None:
         return floors[parts[2]] | {parts[2]}
     if parts[0] == "bindings" and path.name.startswith("runtime_"):
         return floors["runtime"] | {"runtime"}
+    if parts[0] == "bindings" and path.name.startswith("store_"):
+        return floors["store"] | {"store"}
     return None
 
 

@@ -195,6 +195,32 @@ def _field_rows(schema: dict[str, Any], path: str = "") -> list[str]:
     return rows
 
 
+def _limit_rows(formats: list[dict[str, Any]]) -> str:
+    head = "| document | levels at most | values at most | bytes of a text at most |\n|---|---|---|---|\n"
+    return head + "\n".join(
+        f"| {row['name']} | {row['max_depth']} | {row['max_values']} | {row['max_text_bytes']} |" for row in formats
+    )
+
+
+def format_page() -> str:
+    """The page of the executable file, with the limits of its texts."""
+    from hetnn import _core
+
+    texts = (
+        "executable's header",
+        "executable's program",
+        "executable's report",
+        "target",
+        "code of a CPU",
+        "code of an NPU",
+        "NPU data sheet",
+    )
+    begin, end = "<!-- limits: made by `make docs` -->\n", "<!-- end of limits -->"
+    before, rest = (ROOT / "docs/format.md").read_text(encoding="utf-8").split(begin)
+    table = _limit_rows([row for row in _core.json_formats() if row["name"] in texts])
+    return f"{before}{begin}{table}\n{end}{rest.split(end)[1]}"
+
+
 def json_page() -> str:
     """The kinds of JSON that are read: limits and fields."""
     from hetnn import _core
@@ -203,13 +229,12 @@ def json_page() -> str:
     parts = [
         f"# JSON that hetnn reads\n\n{NOTICE}\n\nUnknown keys and keys that stand twice are refused, and so is, while "
         "it is read, what exceeds a limit.",
-        "| document | levels at most | values at most | bytes of a text at most |\n|---|---|---|---|\n"
-        + "\n".join(
-            f"| {row['name']} | {row['max_depth']} | {row['max_values']} | {row['max_text_bytes']} |" for row in formats
-        ),
+        _limit_rows(formats),
     ]
     head = "| key | value | when absent | meaning |\n|---|---|---|---|\n"
     for row in formats:
+        if row["name"] in ("executable's header", "executable's report"):
+            continue  # described in format.md and report-schema.json
         for strategy in ("cost", "topological", "merge", "depth") if row["name"] == "strategy options" else ("cost",):
             schema = json.loads(_core.json_schema(row["name"], strategy))
             parts += [f"## {schema['title']}", head + "\n".join(_field_rows(schema))]
@@ -223,6 +248,7 @@ PAGES = {
     "docs/command-line.md": command_line_page,
     "docs/options.md": options_page,
     "docs/json.md": json_page,
+    "docs/format.md": format_page,
 }
 
 

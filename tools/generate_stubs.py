@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MODULES = {
     "_core": "The compiler of hetnn and its tools",
     "_runtime": "The runtime of hetnn: loads and runs executables",
+    "_store": "The store of hetnn: keeps executables by network id",
 }
 
 

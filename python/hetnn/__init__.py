@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hetnn.planning import Plan as Plan
     from hetnn.planning import generate_problem as generate_problem
     from hetnn.planning import plan_problem as plan_problem
+    from hetnn.store import Store as Store
 
 __version__ = "0.1.0"
 
@@ -36,6 +37,7 @@ _HOMES = {
     "Plan": "hetnn.planning",
     "plan_problem": "hetnn.planning",
     "generate_problem": "hetnn.planning",
+    "Store": "hetnn.store",
 }
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "InvalidModel",
     "OnnxBackend",
     "Plan",
+    "Store",
     "Unsupported",
     "calibrate",
     "check",

@@ -13,6 +13,7 @@ struct Dim::Atom {
   Kind kind;
   std::string name;  // of a symbol
   Dim a, b;          // operands of the others
+  int64_t parts = 0;
 };
 
 struct Dim::Term {
@@ -39,13 +40,32 @@ int64_t mul64(int64_t a, int64_t b) {
   if (__builtin_mul_overflow(a, b, &out)) overflow();
   return out;
 }
+// Terms, and symbols and operations in them, all together: what a canonical form has at most.
+constexpr int64_t kMostParts = 256;
+[[noreturn]] void too_long() {
+  throw InvalidModel(text("a dimension has more than ", kMostParts,
+                          " parts when it is written as a sum of products. Check the model's sizes."));
+}
+int64_t parts_of(const std::vector<Term>& terms) {
+  int64_t out = 0;
+  for (const Term& term : terms) {
+    ++out;
+    for (const AtomPtr& atom : term.atoms) out += atom->parts;
+  }
+  return out;
+}
+
 int64_t floor_div64(int64_t a, int64_t b) {
   if (b == 0) throw InvalidModel("a dimension is divided by zero. Check strides and group counts of the model.");
+  if (b == -1) return mul64(a, -1);  // the processor's division traps on the least integer
   const int64_t q = a / b;
   return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
 }
 
+int64_t mod64(int64_t a, int64_t b) { return b == -1 ? 0 : a - mul64(floor_div64(a, b), b); }
+
 std::strong_ordering compare(const Atom& a, const Atom& b) {
+  if (&a == &b) return std::strong_ordering::equal;
   if (auto c = a.kind <=> b.kind; c != 0) return c;
   if (auto c = a.name.compare(b.name); c != 0) return c <=> 0;
   if (auto c = a.a <=> b.a; c != 0) return c;
@@ -184,12 +204,17 @@ Dim Dim::from_terms(int64_t constant, Terms terms) {
     }
   }
   std::erase_if(merged, [](const Term& t) { return t.coefficient == 0; });
+  if (parts_of(merged) > kMostParts) too_long();
   Dim dim(constant);
   if (!merged.empty()) dim.terms_ = std::make_shared<const Terms>(std::move(merged));
   return dim;
 }
 
-Dim Dim::atom(Atom atom) { return from_terms(0, {Term{{std::make_shared<const Atom>(std::move(atom))}, 1}}); }
+Dim Dim::atom(Atom atom) {
+  atom.parts = 1;
+  for (const Dim* operand : {&atom.a, &atom.b}) atom.parts += operand->terms_ ? parts_of(*operand->terms_) : 0;
+  return from_terms(0, {Term{{std::make_shared<const Atom>(std::move(atom))}, 1}});
+}
 
 Dim Dim::symbol(std::string_view name) { return atom({Atom::Kind::symbol, std::string(name), {}, {}}); }
 
@@ -228,7 +253,7 @@ int64_t Dim::evaluate(const Bindings& bindings) const {
             value = floor_div64(a, b);
             break;
           case Atom::Kind::mod:
-            value = a - mul64(floor_div64(a, b), b);
+            value = mod64(a, b);
             break;
           case Atom::Kind::max:
             value = std::max(a, b);
@@ -260,22 +285,18 @@ void Dim::collect_symbols(std::set<std::string>& into) const {
 
 std::string Dim::to_string() const {
   if (!terms_) return std::to_string(constant_);
+  // The least integer has no positive.
+  const auto size_of = [](int64_t value) {
+    return std::to_string(value < 0 ? uint64_t{0} - static_cast<uint64_t>(value) : static_cast<uint64_t>(value));
+  };
   std::string out;
   for (const Term& term : *terms_) {
-    int64_t coefficient = term.coefficient;
-    if (!out.empty()) {
-      out += coefficient < 0 ? " - " : " + ";
-      coefficient = coefficient < 0 ? -coefficient : coefficient;
-    }
-    if (coefficient == -1) {
-      out += "-";
-    } else if (coefficient != 1) {
-      out += std::to_string(coefficient) + "*";
-    }
+    const bool negative = term.coefficient < 0;
+    out += out.empty() ? (negative ? "-" : "") : (negative ? " - " : " + ");
+    if (term.coefficient != 1 && term.coefficient != -1) out += size_of(term.coefficient) + "*";
     for (size_t k = 0; k < term.atoms.size(); ++k) out += (k ? "*" : "") + atom_text(*term.atoms[k]);
   }
-  if (constant_ > 0) out += " + " + std::to_string(constant_);
-  if (constant_ < 0) out += " - " + std::to_string(-constant_);
+  if (constant_ != 0) out += (constant_ > 0 ? " + " : " - ") + size_of(constant_);
   return out;
 }
 
@@ -297,6 +318,7 @@ Dim operator*(const Dim& a, const Dim& b) {
   scale(a, b.constant_);
   scale(b, a.constant_);
   if (a.terms_ && b.terms_) {
+    if (a.terms_->size() * b.terms_->size() > static_cast<size_t>(kMostParts)) too_long();
     for (const Term& s : *a.terms_) {
       for (const Term& t : *b.terms_) {
         Term product{s.atoms, mul64(s.coefficient, t.coefficient)};
@@ -323,9 +345,9 @@ Dim floor_div(const Dim& a, const Dim& b) {
     Dim::Terms kept, pulled;
     if (a.terms_) {
       for (const Term& term : *a.terms_) {
-        if (term.coefficient % divisor == 0 &&
+        if ((divisor == -1 || term.coefficient % divisor == 0) &&
             std::includes(term.atoms.begin(), term.atoms.end(), atoms.begin(), atoms.end(), less)) {
-          Term quotient{{}, term.coefficient / divisor};
+          Term quotient{{}, floor_div64(term.coefficient, divisor)};
           std::set_difference(term.atoms.begin(), term.atoms.end(), atoms.begin(), atoms.end(),
                               std::back_inserter(quotient.atoms), less);
           pulled.push_back(std::move(quotient));
@@ -361,6 +383,7 @@ Dim floor_div(const Dim& a, const Dim& b) {
 }
 
 Dim mod(const Dim& a, const Dim& b) {
+  if (a.is_static() && b.is_static()) return mod64(a.constant_, b.constant_);
   const Dim quotient = floor_div(a, b);
   const Dim rest = a - quotient * b;
   return rest.is_static() ? rest : Dim::atom({Atom::Kind::mod, {}, a, b});

@@ -19,6 +19,7 @@
 #include "hetnn/base/dtype.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/json_limits.h"
+#include "hetnn/base/layout.h"
 
 namespace hetnn::json {
 
@@ -121,6 +122,10 @@ Convert<std::string> word();
 Convert<DType> dtype();
 /// An integer, or a text with an expression of symbols.
 Convert<Dim> dim();
+Convert<Shape> shape();
+Convert<Layout> layout();
+/// Any number; what JSON has none for stands as the text nan, inf or -inf.
+Convert<double> real();
 /// Any value, kept as its text; "null" is left out.
 Convert<std::string> any_value();
 /// The path of a file or folder.
@@ -132,6 +137,10 @@ Convert<V> integer(int64_t least = std::numeric_limits<V>::min(), int64_t most =
   return {[=](const At& at, V& into) { into = static_cast<V>(read_integer(at, least, most)); },
           [](const V& from) { return Json(from); }, integer_schema(least, most)};
 }
+
+/// Positions of something, or -1.
+Convert<int32_t> index();
+Convert<std::vector<int32_t>> indices();
 
 /// One of some names. `read_choice` returns the index among them.
 size_t read_choice(const At& at, const std::vector<std::string_view>& names);
@@ -298,6 +307,9 @@ Convert<T> constant(Json value) {
           [=](const T&) { return value; },
           {{"const", value}}};
 }
+
+/// As bytes of UTF-8, in one line; what is none in texts is replaced.
+std::string to_text(const Json& json);
 
 /// The text of a table's JSON schema (draft 2020-12).
 std::string schema_text(std::string_view title, Json schema);

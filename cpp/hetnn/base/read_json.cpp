@@ -313,6 +313,30 @@ Convert<Dim> dim() {
           {{"type", {"integer", "string"}}}};
 }
 
+Convert<Shape> shape() { return list_of(dim()); }
+
+Convert<Layout> layout() { return one_of<Layout>({{"plain", Layout::plain}, {"nhwc", Layout::nhwc}}); }
+
+Convert<double> real() {
+  constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
+  return {[=](const At& at, double& into) {
+            if (at.json.is_string()) {
+              into = std::array{kInf, -kInf, kNan}[read_choice(at, {"inf", "-inf", "nan"})];
+            } else {
+              into = read_number(at, {});
+            }
+          },
+          [](const double& from) {
+            return std::isfinite(from) ? Json(from) : Json(std::isnan(from) ? "nan" : from > 0 ? "inf" : "-inf");
+          },
+          {{"type", {"number", "string"}}}};
+}
+
+Convert<int32_t> index() { return integer<int32_t>(-1, INT32_MAX); }
+Convert<std::vector<int32_t>> indices() { return list_of(index()); }
+
+std::string to_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
 std::string schema_text(std::string_view title, Json schema) {
   Json out = {{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", title}};
   out.update(schema);

@@ -68,5 +68,7 @@ struct Code {
 /// As text and back. InvalidModel names `called` and the key.
 std::string write_code(const Code& code);
 Code read_code(std::string_view json, const std::string& called);
+/// The JSON schema of that text.
+std::string code_schema();
 
 }  // namespace hetnn::npu

@@ -1,105 +1,85 @@
-// The NPU's code as JSON text and back.
-#include <nlohmann/json.hpp>
-
-#include "hetnn/base/error.h"
-#include "hetnn/base/json_reader.h"
+// The NPU's code as JSON text and back: the tables of its fields.
+#include "hetnn/base/json_fields.h"
 #include "hetnn/npu/code.h"
 
 namespace hetnn::npu {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using json::Convert;
+using json::Fields;
+using json::object;
 
-Json bindings_json(const Bindings& bindings) {
-  Json out = Json::object();
-  for (const auto& [name, value] : bindings) out[name] = value;
-  return out;
+// Beyond any device's memory and any count, so that sums and small products of figures stay in 64 bits.
+constexpr int64_t kMost = int64_t{1} << 48;
+
+Convert<int64_t> count() { return json::integer(0, kMost); }
+
+const Fields<Port>& port_fields() {
+  static const Fields<Port> fields = {
+      {"buffer", &Port::buffer, json::index(), "the program's buffer"},
+      {"offset_bytes", &Port::offset_bytes, count(), "where it stands in the accelerator's memory"},
+      {"dtype", &Port::dtype, json::dtype(), "the element type"},
+      {"layout", &Port::layout, json::layout(), "how it lies in the accelerator's memory"}};
+  return fields;
 }
 
-Json ports_json(const std::vector<Port>& ports) {
-  Json out = Json::array();
-  for (const Port& port : ports) {
-    out.push_back({{"buffer", port.buffer},
-                   {"offset_bytes", port.offset_bytes},
-                   {"dtype", dtype_name(port.dtype)},
-                   {"layout", layout_name(port.layout)}});
-  }
-  return out;
+const Fields<Layer>& layer_fields() {
+  static const Fields<Layer> fields = {{"node", &Layer::node, json::any_text(), "the source node"},
+                                       {"op", &Layer::op, json::any_text(), "its operator"},
+                                       {"first_word", &Layer::first_word, count(), "the first word of its stream"},
+                                       {"last_word", &Layer::last_word, count(), "one past the last"},
+                                       {"cycles", &Layer::cycles, json::integer(0), "cycles"},
+                                       {"dma_bytes", &Layer::dma_bytes, json::integer(0), "bytes moved"},
+                                       {"macs", &Layer::macs, json::integer(0), "multiply-accumulates"}};
+  return fields;
 }
 
-Json variant_json(const Variant& v) {
-  Json layers = Json::array();
-  for (const Layer& l : v.layers) {
-    layers.push_back({{"node", l.node},
-                      {"op", l.op},
-                      {"first_word", l.first_word},
-                      {"last_word", l.last_word},
-                      {"cycles", l.cycles},
-                      {"dma_bytes", l.dma_bytes},
-                      {"macs", l.macs}});
-  }
-  return {{"bindings", bindings_json(v.bindings)},
-          {"words_offset_bytes", v.words_offset_bytes},
-          {"word_count", v.word_count},
-          {"dram_bytes", v.dram_bytes},
-          {"sram_peak_bytes", v.sram_peak_bytes},
-          {"cycles", v.cycles},
-          {"inputs", ports_json(v.inputs)},
-          {"outputs", ports_json(v.outputs)},
-          {"layers", layers}};
+const Fields<Variant>& variant_fields() {
+  static const Fields<Variant> fields = {
+      {"bindings", &Variant::bindings, json::map_of<Bindings>(json::integer()), "the value of every symbol"},
+      {"words_offset_bytes", &Variant::words_offset_bytes, count(), "the stream's place in the weights"},
+      {"word_count", &Variant::word_count, count(), "words of the stream"},
+      {"dram_bytes", &Variant::dram_bytes, count(), "bytes of the accelerator's arena"},
+      {"sram_peak_bytes", &Variant::sram_peak_bytes, count(), "bytes of the scratchpad in use at most"},
+      {"cycles", &Variant::cycles, json::integer(0), "cycles of the stream"},
+      {"inputs", &Variant::inputs, json::list_of(object(port_fields)), "the subprogram's inputs, in order"},
+      {"outputs", &Variant::outputs, json::list_of(object(port_fields)), "the subprogram's outputs, in order"},
+      {"layers", &Variant::layers, json::list_of(object(layer_fields)), "for reports"}};
+  return fields;
 }
 
-Bindings bindings_of(const JsonReader& r) {
-  Bindings out;
-  r.each([&](const std::string& name, const JsonReader& value) { out[name] = value.integer(); });
-  return out;
+// [offset, bytes].
+Convert<Constant> constant() {
+  const Convert<std::vector<int64_t>> pair = json::list_of(count());
+  return {[=](const json::At& at, Constant& into) {
+            const std::vector<int64_t> range = pair.value(at);
+            if (range.size() != 2) at.wrong("[offset, bytes]");
+            into = {range[0], range[1]};
+          },
+          [](const Constant& from) {
+            return json::Json{from.offset_bytes, from.size_bytes};
+          },
+          pair.schema};
 }
 
-Port port_of(const JsonReader& r) {
-  r.only({"buffer", "offset_bytes", "dtype", "layout"});
-  return {r["buffer"].id(), r["offset_bytes"].integer(), r["dtype"].dtype(), r["layout"].layout()};
-}
-
-Variant variant_of(const JsonReader& r) {
-  r.only({"bindings", "words_offset_bytes", "word_count", "dram_bytes", "sram_peak_bytes", "cycles", "inputs",
-          "outputs", "layers"});
-  return {.bindings = bindings_of(r["bindings"]),
-          .words_offset_bytes = r["words_offset_bytes"].integer(),
-          .word_count = r["word_count"].integer(),
-          .dram_bytes = r["dram_bytes"].integer(),
-          .sram_peak_bytes = r["sram_peak_bytes"].integer(),
-          .cycles = r["cycles"].integer(),
-          .inputs = r["inputs"].map(port_of),
-          .outputs = r["outputs"].map(port_of),
-          .layers = r["layers"].map([](const JsonReader& l) {
-            l.only({"node", "op", "first_word", "last_word", "cycles", "dma_bytes", "macs"});
-            return Layer{l["node"].string(),       l["op"].string(),      l["first_word"].integer(),
-                         l["last_word"].integer(), l["cycles"].integer(), l["dma_bytes"].integer(),
-                         l["macs"].integer()};
-          })};
+const Fields<Code>& code_fields() {
+  static const Fields<Code> fields = {
+      {"spec", &Code::spec_json, json::any_text(), "the data sheet, as text"},
+      {"constants", &Code::constants, json::list_of(constant()), "places in the weights, [offset, bytes] each"},
+      {"variants", &Code::variants, json::list_of(object(variant_fields)),
+       "streams, one for each value of the symbols"}};
+  return fields;
 }
 
 }  // namespace
 
-std::string write_code(const Code& code) {
-  Json constants = Json::array(), variants = Json::array();
-  for (const Constant& constant : code.constants) constants.push_back({constant.offset_bytes, constant.size_bytes});
-  for (const Variant& variant : code.variants) variants.push_back(variant_json(variant));
-  return Json{{"spec", code.spec_json}, {"constants", constants}, {"variants", variants}}.dump(
-      -1, ' ', false, Json::error_handler_t::replace);
-}
+std::string write_code(const Code& code) { return json::to_text(code_fields().write(code)); }
+
+std::string code_schema() { return json::schema_text("The code of an NPU", code_fields().schema()); }
 
 Code read_code(std::string_view json, const std::string& called) {
-  const Json parsed = parse_json(json, called + ": its code");
-  const JsonReader r(parsed, called);
-  r.only({"spec", "constants", "variants"});
-  return {.spec_json = r["spec"].string(),
-          .constants = r["constants"].map([](const JsonReader& c) {
-            const std::vector<int64_t> range = c.map([](const JsonReader& value) { return value.integer(); });
-            if (range.size() != 2) c.wrong("[offset, bytes]");
-            return Constant{range[0], range[1]};
-          }),
-          .variants = r["variants"].map(variant_of)};
+  const json::Json document = json::parse(json, kNpuCodeJson, called);
+  return code_fields().value({document, kNpuCodeJson, called});
 }
 
 }  // namespace hetnn::npu

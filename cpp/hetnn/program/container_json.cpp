@@ -2,9 +2,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
-#include "hetnn/base/error.h"
+#include "hetnn/base/json_fields.h"
 #include "hetnn/program/hash.h"
 #include "hetnn/program/pack.h"
 #include "hetnn/program/validate.h"
@@ -12,84 +11,109 @@
 namespace hetnn::program {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using json::Fields;
+using json::Json;
 
-constexpr std::string_view kFormat = "hetnn/2";
+constexpr std::string_view kFormat = "hetnn/3";
 constexpr size_t kLengthBytes = 8;
 static_assert(std::endian::native == std::endian::little, "images are little-endian");
 
-std::string hex(uint64_t value) {
-  char out[17];
-  std::snprintf(out, sizeof out, "%016llx", static_cast<unsigned long long>(value));
-  return out;
-}
-
-std::string hash_text(std::string_view source) {
-  return hex(hash_bytes(std::as_bytes(std::span(source.data(), source.size()))));
-}
-
-constexpr const char* kTexts[] = {"format", "hetnn_version", "program",      "report",
-                                  "target", "weights_begin", "weights_hash", "code_hash"};
-
-// One hash over all texts of the metadata, each with its length so that none can flow into the next.
-std::string metadata_hash(const Json& metadata) {
-  std::string all;
-  for (const char* key : kTexts) {
-    const auto& value = metadata.at(key).get_ref<const std::string&>();
-    all += text(key, ":", value.size(), ":") + value;
-  }
-  return hash_text(all);
-}
-
-// Bytes of the two tensors: the weights, then the code.
-struct Sizes {
-  uint64_t weights = 0, code = 0;
+// Texts of the header, as safetensors has them.
+struct Metadata {
+  std::string format, hetnn_version, program, report, target, weights_begin, weights_sum, weights_hash, code_hash,
+      metadata_hash;
 };
 
-// The only header there is for this metadata: the data begins at a multiple of the alignment.
-std::string header_of(const Json& metadata, Sizes sizes) {
-  const auto tensor = [](uint64_t begin, uint64_t bytes) {
-    return Json{{"dtype", "U8"}, {"shape", {bytes}}, {"data_offsets", {begin, begin + bytes}}};
-  };
-  const Json json = {
-      {"__metadata__", metadata}, {"weights", tensor(0, sizes.weights)}, {"code", tensor(sizes.weights, sizes.code)}};
-  std::string header = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  while ((kLengthBytes + header.size()) % kAlignment != 0) header += ' ';
-  return header;
+const Fields<Metadata>& metadata_fields() {
+  static const Fields<Metadata> fields = {
+      {"format", &Metadata::format, json::any_text(), "the format and its version"},
+      {"hetnn_version", &Metadata::hetnn_version, json::any_text(), "the release that wrote it"},
+      {"program", &Metadata::program, json::any_text(), "the structure of the program, as JSON"},
+      {"report", &Metadata::report, json::any_text(), "the report made when compiling, as JSON"},
+      {"target", &Metadata::target, json::any_text(), "the target, as JSON"},
+      {"weights_begin", &Metadata::weights_begin, json::any_text(), "bytes of weights that stand elsewhere"},
+      {"weights_sum", &Metadata::weights_sum, json::any_text(), "a fast sum of the weights"},
+      {"weights_hash", &Metadata::weights_hash, json::any_text(), "SHA-256 of the weights"},
+      {"code_hash", &Metadata::code_hash, json::any_text(), "SHA-256 of the code"},
+      {"metadata_hash", &Metadata::metadata_hash, json::any_text(), "SHA-256 of all of these texts before it"}};
+  return fields;
 }
 
-}  // namespace
+struct Bytes {
+  std::string dtype = "U8";
+  std::vector<int64_t> shape, data_offsets;
 
-std::vector<std::byte> pack(const Program& program, int64_t weights_begin_bytes) {
-  const int64_t begin = aligned(weights_begin_bytes);
-  Sizes sizes{static_cast<uint64_t>(std::max<int64_t>(program.weights.size_bytes() - begin, 0)), 0};
-  for (const Subprogram& s : program.subprograms) sizes.code += s.code.bytes.size();
-  Json metadata = {{"format", kFormat},
-                   {"hetnn_version", program.hetnn_version},
-                   {"program", structure_json(program)},
-                   {"report", program.report_json},
-                   {"target", program.target_json},
-                   {"weights_begin", std::to_string(begin)},
-                   {"weights_hash", hex(0)},
-                   {"code_hash", hex(0)},
-                   {"metadata_hash", hex(0)}};
-  // The data is hashed where it will stand, so the header is written twice: hashes are all of one length.
-  const uint64_t length = header_of(metadata, sizes).size();
-  std::vector<std::byte> out(kLengthBytes + length + sizes.weights + sizes.code);
-  const std::span data = std::span(out).subspan(kLengthBytes + length);
-  program.weights.copy_from(begin, data.data());
-  std::byte* code = data.data() + sizes.weights;
-  for (const Subprogram& s : program.subprograms) code = std::ranges::copy(s.code.bytes, code).out;
-  metadata["weights_hash"] = hex(hash_bytes(data.first(sizes.weights)));
-  metadata["code_hash"] = hex(hash_bytes(data.subspan(sizes.weights)));
-  metadata["metadata_hash"] = metadata_hash(metadata);
-  std::memcpy(out.data(), &length, kLengthBytes);
-  std::memcpy(out.data() + kLengthBytes, header_of(metadata, sizes).data(), length);
+  Bytes() = default;
+  Bytes(int64_t begin, int64_t size) : shape{size}, data_offsets{begin, begin + size} {}
+};
+
+const Fields<Bytes>& bytes_fields() {
+  static const json::Convert<std::vector<int64_t>> sizes = json::list_of(json::integer(0, int64_t{1} << 60));
+  static const Fields<Bytes> fields = {{"dtype", &Bytes::dtype, json::any_text(), "the element type"},
+                                       {"shape", &Bytes::shape, sizes, "the number of bytes"},
+                                       {"data_offsets", &Bytes::data_offsets, sizes, "where they begin and end"}};
+  return fields;
+}
+
+struct Header {
+  Metadata metadata;
+  Bytes weights, code;
+};
+
+const Fields<Header>& header_fields() {
+  static const Fields<Header> fields = {
+      {"__metadata__", &Header::metadata, json::object(metadata_fields), "the program"},
+      {"weights", &Header::weights, json::object(bytes_fields), "constants and what else is large"},
+      {"code", &Header::code, json::object(bytes_fields), "the subprograms' code"}};
+  return fields;
+}
+
+// Over all texts of the metadata, each with its length so that none can flow into the next.
+std::string metadata_hash(const Metadata& metadata) {
+  std::string all;
+  for (const auto& row : metadata_fields().rows()) {
+    if (row.name == "metadata_hash") continue;
+    const std::string value = row.convert.write(metadata).get<std::string>();
+    all += text(row.name, ":", value.size(), ":") + value;
+  }
+  return content_hash(std::as_bytes(std::span(all)));
+}
+
+// The only header there is for this metadata: the data begins at a multiple of the alignment.
+std::string header_text(const Metadata& metadata, int64_t weights_bytes, int64_t code_bytes) {
+  std::string out = json::to_text(header_fields().write({metadata, {0, weights_bytes}, {weights_bytes, code_bytes}}));
+  while ((kLengthBytes + out.size()) % kAlignment != 0) out += ' ';
   return out;
 }
 
-Program unpack(const Blob& image, const std::string& called, const Weights& before) {
-  const std::span<const std::byte> bytes = image.bytes;
+// The image of what has these texts; its hashes are made here.
+std::vector<std::byte> assemble(Metadata metadata, int64_t weights_bytes, int64_t code_bytes,
+                                const std::function<void(std::byte* weights, std::byte* code)>& fill) {
+  // The data is hashed where it will stand, so the header is written twice: hashes are all of one length.
+  metadata.weights_sum = quick_sum({});
+  metadata.weights_hash = metadata.code_hash = metadata.metadata_hash = content_hash({});
+  const uint64_t length = header_text(metadata, weights_bytes, code_bytes).size();
+  std::vector<std::byte> out(kLengthBytes + length + static_cast<size_t>(weights_bytes + code_bytes));
+  const std::span data = std::span(out).subspan(kLengthBytes + length);
+  const std::span weights = data.first(static_cast<size_t>(weights_bytes)), code = data.subspan(weights.size());
+  fill(weights.data(), code.data());
+  metadata.weights_sum = quick_sum(weights);
+  metadata.weights_hash = content_hash(weights);
+  metadata.code_hash = content_hash(code);
+  metadata.metadata_hash = metadata_hash(metadata);
+  std::memcpy(out.data(), &length, kLengthBytes);
+  std::memcpy(out.data() + kLengthBytes, header_text(metadata, weights_bytes, code_bytes).data(), length);
+  return out;
+}
+
+// An image taken apart. What steers is a copy, since another process may write a file that is mapped.
+struct Parts {
+  Metadata metadata;
+  std::span<const std::byte> weights;
+  std::vector<std::byte> code;
+};
+
+Parts take_apart(std::span<const std::byte> bytes, const std::string& called) {
   if (bytes.size() < kLengthBytes + 2) {
     throw InvalidModel(text(called, " has ", bytes.size(),
                             " bytes and is no hetnn executable. Write one with `hetnn compile` or Executable.save."));
@@ -101,56 +125,84 @@ Program unpack(const Blob& image, const std::string& called, const Weights& befo
                             " bytes; ", bytes.size() - kLengthBytes,
                             " follow. Write it again with `hetnn compile` or Executable.save."));
   }
-  const std::string_view header(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, length);
-  Json metadata;
-  Sizes sizes;
-  try {
-    const Json parsed = Json::parse(header);
-    metadata = parsed.at("__metadata__");
-    sizes.weights = parsed.at("weights").at("shape").at(0).get<uint64_t>();
-    sizes.code = parsed.at("code").at("shape").at(0).get<uint64_t>();
-    if (metadata.at("format") != kFormat) {
-      throw InvalidModel(text(called, " is of format ", metadata.at("format").dump(),
-                              "; this version of hetnn reads \"", kFormat, "\". Compile the model again."));
-    }
-    if (metadata.at("metadata_hash") != metadata_hash(metadata)) {
-      throw InvalidModel(text(
-          called, ": metadata_hash does not fit its metadata, so the file was altered or damaged. Write it again."));
-    }
-  } catch (const Json::exception& error) {
-    throw InvalidModel(text(called, ": its header is not that of a hetnn executable: ", error.what(),
-                            ". Write it with `hetnn compile` or Executable.save."));
+  const std::string header_bytes(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, length);
+  const Json document = json::parse(header_bytes, kHeaderJson, called);
+  // Of another version, other keys may stand there.
+  const Json::json_pointer format("/__metadata__/format");
+  if (document.contains(format) && document[format] != kFormat) {
+    throw InvalidModel(text(called, " is of format ", json::to_text(document[format]),
+                            "; this version of hetnn reads \"", kFormat, "\". Compile the model again."));
   }
+  const Header header = header_fields().value({document, kHeaderJson, called});
   const std::span<const std::byte> data = bytes.subspan(kLengthBytes + length);
-  if (sizes.weights > data.size() || sizes.code != data.size() - sizes.weights) {
-    throw InvalidModel(text(called, ": weights and code should take ", sizes.weights, " + ", sizes.code, " bytes; ",
+  const int64_t weights_bytes = header.weights.shape.empty() ? 0 : header.weights.shape[0],
+                code_bytes = header.code.shape.empty() ? 0 : header.code.shape[0];
+  if (weights_bytes + code_bytes != static_cast<int64_t>(data.size())) {
+    throw InvalidModel(text(called, ": weights and code should take ", weights_bytes, " + ", code_bytes, " bytes; ",
                             data.size(), " follow the header. The file is cut short or was altered."));
   }
-  if (header != header_of(metadata, sizes)) {
+  const auto weights = data.first(static_cast<size_t>(weights_bytes)), code = data.subspan(weights.size());
+  if (header_bytes != header_text(header.metadata, weights_bytes, code_bytes)) {
     throw InvalidModel(text(called, ": its header holds keys, values or padding besides those of a hetnn executable, ",
                             "so the file was altered or damaged. Write it again."));
   }
-  const auto weights = data.first(sizes.weights), code = data.subspan(sizes.weights);
-  for (const auto& [key, hashed] : {std::pair("weights_hash", weights), std::pair("code_hash", code)}) {
-    if (metadata[key] != hex(hash_bytes(hashed))) {
-      throw InvalidModel(
-          text(called, ": ", key, " does not fit its bytes, so the file was altered or damaged. Write it again."));
-    }
-  }
+  return {header.metadata, weights, {code.begin(), code.end()}};
+}
+
+void check_hash(const std::string& stated, const std::string& found, std::string_view name, const std::string& called) {
+  if (stated == found) return;
+  throw InvalidModel(text(called, ": ", name, " does not fit ", name == "metadata_hash" ? "its metadata" : "its bytes",
+                          ", so the file was altered or damaged. Write it again."));
+}
+
+}  // namespace
+
+std::vector<std::byte> pack(const Program& program, int64_t weights_begin_bytes) {
+  const int64_t begin = aligned(weights_begin_bytes);
+  int64_t code_bytes = 0;
+  for (const Subprogram& s : program.subprograms) code_bytes += static_cast<int64_t>(s.code.bytes.size());
+  return assemble({.format = std::string(kFormat),
+                   .hetnn_version = program.hetnn_version,
+                   .program = structure_json(program),
+                   .report = program.report_json,
+                   .target = program.target_json,
+                   .weights_begin = std::to_string(begin),
+                   .weights_sum = {},
+                   .weights_hash = {},
+                   .code_hash = {},
+                   .metadata_hash = {}},
+                  std::max<int64_t>(program.weights.size_bytes() - begin, 0), code_bytes,
+                  [&](std::byte* weights, std::byte* code) {
+                    program.weights.copy_from(begin, weights);
+                    for (const Subprogram& s : program.subprograms) code = std::ranges::copy(s.code.bytes, code).out;
+                  });
+}
+
+Program unpack(const Blob& image, const std::string& called, const Weights& before) {
+  Parts parts = take_apart(image.bytes, called);
+  const Metadata& metadata = parts.metadata;
+  check_hash(metadata.metadata_hash, metadata_hash(metadata), "metadata_hash", called);
+  check_hash(metadata.code_hash, content_hash(parts.code), "code_hash", called);
+  check_hash(metadata.weights_sum, quick_sum(parts.weights), "weights_sum", called);
   const std::string expected = std::to_string(aligned(before.size_bytes()));
-  if (metadata["weights_begin"] != expected) {
-    throw InvalidModel(text(called, ": its weights begin at byte ", metadata["weights_begin"].dump(), "; those of ",
+  if (metadata.weights_begin != expected) {
+    throw InvalidModel(text(called, ": its weights begin at byte \"", metadata.weights_begin, "\"; those of ",
                             expected == "0" ? "a whole executable" : "an addition to this executable", " begin at ",
                             expected, ". Compile the model again."));
   }
-  Program out = parse_structure(metadata["program"].get_ref<const std::string&>(), code, called);
+  Program out = parse_structure(metadata.program, parts.code, called);
   out.weights = before;
-  out.weights.append({image.owner, weights});
-  out.report_json = metadata["report"].get<std::string>();
-  out.target_json = metadata["target"].get<std::string>();
-  out.hetnn_version = metadata["hetnn_version"].get<std::string>();
+  out.weights.append({image.owner, parts.weights});
+  out.report_json = metadata.report;
+  out.target_json = metadata.target;
+  out.hetnn_version = metadata.hetnn_version;
   validate(out, called);
   return out;
+}
+
+void verify_weights(const Blob& image, const std::string& called) {
+  const Parts parts = take_apart(image.bytes, called);
+  check_hash(parts.metadata.weights_hash, content_hash(parts.weights), "weights_hash", called);
 }
 
 }  // namespace hetnn::program

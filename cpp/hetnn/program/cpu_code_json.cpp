@@ -1,128 +1,127 @@
 // Code of the general processor as JSON text and back.
 #include <algorithm>
-#include <cmath>
-#include <nlohmann/json.hpp>
+#include <array>
 
-#include "hetnn/base/error.h"
-#include "hetnn/base/json_reader.h"
+#include "hetnn/base/json_fields.h"
 #include "hetnn/program/cpu_code.h"
 #include "hetnn/program/validate.h"
 
 namespace hetnn::program {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using json::At;
+using json::Convert;
+using json::Fields;
+using json::Json;
+using json::object;
 using ops::AttrKind;
 
-Json dim_json(const Dim& dim) { return dim.is_static() ? Json(dim.value()) : Json(dim.to_string()); }
-
-Json real_json(double value) {
-  // JSON has no infinities and no NaN.
-  return std::isfinite(value) ? Json(value) : Json(std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+// Tables are the only tensors among the attributes of what runs.
+Convert<Tensor> table() {
+  const Convert<std::vector<int8_t>> values = json::list_of(json::integer<int8_t>());
+  return {[=](const At& at, Tensor& into) {
+            const std::vector<int8_t> read = values.value(at);
+            into = Tensor::of({static_cast<int64_t>(read.size())}, read);
+          },
+          [=](const Tensor& from) {
+            const auto read = from.values<int8_t>();
+            return values.write({read.begin(), read.end()});
+          },
+          values.schema};
 }
 
-// Operators know the kinds of their attributes, so values need no tags. Of tensors only tables of i8 are attributes of
-// what runs.
-Json attr_json(const ops::Attr& attr) {
-  Json list = Json::array();
-  switch (ops::attr_kind(attr)) {
-    case AttrKind::boolean:
-      return std::get<bool>(attr);
-    case AttrKind::integer:
-      return dim_json(std::get<Dim>(attr));
-    case AttrKind::real:
-      return real_json(std::get<double>(attr));
-    case AttrKind::string:
-      return std::get<std::string>(attr);
-    case AttrKind::dtype:
-      return dtype_name(std::get<DType>(attr));
-    case AttrKind::integers:
-      for (const Dim& dim : std::get<std::vector<Dim>>(attr)) list.push_back(dim_json(dim));
-      return list;
-    case AttrKind::reals:
-      for (double value : std::get<std::vector<double>>(attr)) list.push_back(real_json(value));
-      return list;
-    case AttrKind::tensor:
-      for (int8_t value : std::get<Tensor>(attr).values<int8_t>()) list.push_back(value);
-      return list;
-  }
-  throw InternalError("an attribute of no kind");
+template <typename V>
+Convert<ops::Attr> alternative(Convert<V> as) {
+  return {[read = as.read](const At& at, ops::Attr& into) { read(at, into.emplace<V>()); },
+          [write = as.write](const ops::Attr& from) { return write(std::get<V>(from)); }, as.schema};
+}
+
+// Operators know the kinds of their attributes, so values need no tags.
+const Convert<ops::Attr>& attr_of(AttrKind kind) {
+  static const std::array<Convert<ops::Attr>, std::variant_size_v<ops::Attr>> kinds = {
+      alternative(json::truth()),
+      alternative(json::dim()),
+      alternative(json::real()),
+      alternative(json::any_text()),
+      alternative(json::dtype()),
+      alternative(json::shape()),
+      alternative(json::list_of(json::real())),
+      alternative(table())};
+  return kinds[static_cast<size_t>(kind)];
 }
 
 Json attrs_json(const ops::Attrs& attrs) {
   Json out = Json::object();
-  for (const auto& [name, attr] : attrs) out[name] = attr_json(attr);
+  for (const auto& [name, attr] : attrs) out[name] = attr_of(ops::attr_kind(attr)).write(attr);
   return out;
 }
 
-int8_t byte_of(const JsonReader& r) {
-  const int64_t value = r.integer();
-  if (value < -128 || value > 127) r.wrong("an integer in [-128, 127]");
-  return static_cast<int8_t>(value);
+Convert<const ops::OpDef*> op() {
+  return {[](const At& at, const ops::OpDef*& into) {
+            const std::string& name = json::read_text(at, 1);
+            into = ops::OpTable::global().find(name);
+            if (!into) {
+              throw Unsupported(text("the executable calls the operator '", name,
+                                     "', which this version of hetnn does not have. Compile the model again."));
+            }
+          },
+          [](const ops::OpDef* const& from) { return Json(from->name); },
+          {{"type", "string"}}};
 }
 
-ops::Attr attr_of(const JsonReader& r, AttrKind kind) {
-  switch (kind) {
-    case AttrKind::boolean:
-      return r.boolean();
-    case AttrKind::integer:
-      return r.dim();
-    case AttrKind::real:
-      return r.real();
-    case AttrKind::string:
-      return r.string();
-    case AttrKind::dtype:
-      return r.dtype();
-    case AttrKind::integers:
-      return r.shape();
-    case AttrKind::reals:
-      return r.map([](const JsonReader& value) { return value.real(); });
-    case AttrKind::tensor: {
-      const std::vector<int8_t> values = r.map(byte_of);
-      return Tensor::of({static_cast<int64_t>(values.size())}, values);
-    }
-  }
-  throw InternalError("an attribute of no kind");
+// The attributes of the operator, which is read before them.
+template <typename T>
+Convert<T> attrs() {
+  return {[](const At& at, T& into) {
+            at.each_entry([&](const std::string& name, const At& value) {
+              const ops::AttrDef* def = into.op->find_attr(name);
+              if (!def) value.fail(text("is no attribute of ", into.op->name));
+              attr_of(def->kind).read(value, into.attrs[name]);
+            });
+          },
+          [](const T& from) { return attrs_json(from.attrs); },
+          {{"type", "object"}}};
 }
 
-const ops::OpDef* op_of(const JsonReader& r) {
-  const std::string name = r.string();
-  if (const ops::OpDef* op = ops::OpTable::global().find(name)) return op;
-  throw Unsupported(text("the executable calls the operator '", name,
-                         "', which this version of hetnn does not have. Compile the model again."));
+// Integers and texts.
+Convert<ops::Attrs> options() {
+  return {[](const At& at, ops::Attrs& into) {
+            at.each_entry([&](const std::string& name, const At& value) {
+              if (value.json.is_string()) {
+                into[name] = json::read_text(value, 0);
+              } else {
+                into[name] = Dim(json::read_integer(value, INT64_MIN, INT64_MAX));
+              }
+            });
+          },
+          attrs_json,
+          {{"type", "object"}}};
 }
 
-ops::Attrs attrs_of(const JsonReader& r, const ops::OpDef& op) {
-  ops::Attrs out;
-  r.each([&](const std::string& name, const JsonReader& value) {
-    const ops::AttrDef* def = op.find_attr(name);
-    if (!def) value.wrong(text("an attribute of ", op.name));
-    out.emplace(name, attr_of(value, def->kind));
-  });
-  return out;
+const Fields<Step>& step_fields() {
+  static const Fields<Step> fields = {{"op", &Step::op, op(), "the operator"},
+                                      {"attrs", attrs<Step>(), "its attributes"},
+                                      {"operand", &Step::operand, json::index(), "the command's input that it takes"}};
+  return fields;
 }
 
-Step step_of(const JsonReader& r) {
-  r.only({"op", "attrs", "operand"});
-  Step out{op_of(r["op"]), {}, r["operand"].id()};
-  out.attrs = attrs_of(r["attrs"], *out.op);
-  return out;
+const Fields<Command>& command_fields() {
+  static const Fields<Command> fields = {
+      {"op", &Command::op, op(), "the operator"},
+      {"attrs", attrs<Command>(), "its attributes"},
+      {"inputs", &Command::inputs, json::indices(), "buffers, then the operands of the steps"},
+      {"outputs", &Command::outputs, json::indices(), "buffers"},
+      {"steps", &Command::steps, json::list_of(object(step_fields)), "calls fused behind"},
+      {"variant", &Command::variant, json::any_text(), "the kernel; empty: the operator's meaning"},
+      {"options", &Command::options, options(), "what the kernel was chosen with"},
+      {"node", &Command::node, json::any_text(), "the source node"}};
+  return fields;
 }
 
-Command command_of(const JsonReader& r) {
-  r.only({"op", "attrs", "inputs", "outputs", "steps", "variant", "options", "node"});
-  Command out;
-  out.op = op_of(r["op"]);
-  out.attrs = attrs_of(r["attrs"], *out.op);
-  out.inputs = r["inputs"].ids();
-  out.outputs = r["outputs"].ids();
-  out.steps = r["steps"].map(step_of);
-  out.variant = r["variant"].string();
-  r["options"].each([&](const std::string& name, const JsonReader& value) {
-    out.options.emplace(name, value.is_text() ? ops::Attr(value.string()) : ops::Attr(Dim(value.integer())));
-  });
-  out.node = r["node"].string();
-  return out;
+const Fields<CpuCode>& code_fields() {
+  static const Fields<CpuCode> fields = {
+      {"commands", &CpuCode::commands, json::list_of(object(command_fields)), "calls in order"}};
+  return fields;
 }
 
 // A command is a call whose types are those of its buffers, so that its operator's inference proves the outputs.
@@ -218,27 +217,14 @@ class Checker {
 ops::Type type_of(const Buffer& buffer) { return {buffer.dtype, buffer.shape, buffer.quant}; }
 
 Code write_cpu_code(const CpuCode& code) {
-  Json commands = Json::array();
-  for (const Command& c : code.commands) {
-    Json steps = Json::array();
-    for (const Step& step : c.steps)
-      steps.push_back({{"op", step.op->name}, {"attrs", attrs_json(step.attrs)}, {"operand", step.operand}});
-    commands.push_back({{"op", c.op->name},
-                        {"attrs", attrs_json(c.attrs)},
-                        {"inputs", c.inputs},
-                        {"outputs", c.outputs},
-                        {"steps", steps},
-                        {"variant", c.variant},
-                        {"options", attrs_json(c.options)},
-                        {"node", c.node}});
-  }
-  return Code::of_text("cpu", kCpuCodeVersion,
-                       Json{{"commands", commands}}.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return Code::of_text("cpu", kCpuCodeVersion, json::to_text(code_fields().write(code)));
 }
 
+std::string cpu_code_schema() { return json::schema_text("The code of a CPU", code_fields().schema()); }
+
 CpuCode read_cpu_code(const Subprogram& subprogram, const Program& program, const std::string& called) {
-  const Json parsed = parse_json(subprogram.code.as_text(kCpuCodeVersion, called), called + ": its code");
-  CpuCode out{JsonReader(parsed, called).only({"commands"})["commands"].map(command_of)};
+  const Json document = json::parse(subprogram.code.as_text(kCpuCodeVersion, called), kCpuCodeJson, called);
+  CpuCode out = code_fields().value({document, kCpuCodeJson, called});
   Checker checker(program, subprogram, called);
   for (size_t k = 0; k < out.commands.size(); ++k) checker.check(out.commands[k], text("commands[", k, "]"));
   checker.finish();

@@ -50,8 +50,10 @@ void write_file(const std::string& path, std::span<const std::byte> bytes) {
   auto fail = [&](const char* what) {
     const int reason = errno;
     if (file.fd >= 0) ::unlink(beside.c_str());
-    throw InvalidModel(
-        text("'", path, "' cannot be ", what, ": ", std::strerror(reason), ". Check the folder and the space left."));
+    const std::string said =
+        text("'", path, "' cannot be ", what, ": ", std::strerror(reason), ". Check the folder and the space left.");
+    if (reason == ENOSPC || reason == EDQUOT || reason == EFBIG) throw DoesNotFit(said);
+    throw InvalidModel(said);
   };
   if (file.fd < 0) fail("created");
   for (size_t done = 0; done < bytes.size();) {

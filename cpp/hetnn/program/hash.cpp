@@ -1,14 +1,30 @@
-// A fast 64-bit hash of bytes.
+// SHA-256 by OpenSSL's code; the fast sum here.
 #include "hetnn/program/hash.h"
 
+// The functions of one algorithm: those that serve all of them would link all of OpenSSL.
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include <openssl/sha.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
 #include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "hetnn/base/parallel.h"
 
 namespace hetnn::program {
 namespace {
 
-// Odd constants of high entropy: the fractional bits of the square roots of 2, 3, 5 and 7.
-constexpr uint64_t kLanes[4] = {0x6a09e667f3bcc909ULL, 0xbb67ae8584caa73bULL, 0x3c6ef372fe94f82bULL,
-                                0xa54ff53a5f1d36f1ULL};
+constexpr size_t kLanes = 8;
+constexpr size_t kBlock_bytes = kLanes * sizeof(uint64_t);
+constexpr size_t kPiece_bytes = size_t{1} << 20;  // of one thread's work
+
+// Odd constants of high entropy: the fractional bits of the square roots of the first primes.
+constexpr uint64_t kOdd[kLanes] = {0x6a09e667f3bcc909ULL, 0xbb67ae8584caa73bULL, 0x3c6ef372fe94f82bULL,
+                                   0xa54ff53a5f1d36f1ULL, 0x510e527fade682d1ULL, 0x9b05688c2b3e6c1fULL,
+                                   0x1f83d9abfb41bd6bULL, 0x5be0cd19137e2179ULL};
 
 __extension__ using Wide = unsigned __int128;
 
@@ -24,22 +40,56 @@ uint64_t word(const std::byte* at) {
   return out;
 }
 
-}  // namespace
-
-uint64_t hash_bytes(std::span<const std::byte> bytes) {
-  uint64_t lanes[4] = {kLanes[0], kLanes[1], kLanes[2], kLanes[3]};
+uint64_t sum_of(std::span<const std::byte> bytes) {
+  uint64_t lanes[kLanes];
+  std::copy_n(kOdd, kLanes, lanes);
   const std::byte* at = bytes.data();
   size_t left = bytes.size();
   // Adding the lane keeps a zero word from erasing what came before.
-  auto block = [&](const std::byte* from) {
-    for (size_t k = 0; k < 4; ++k) lanes[k] = fold(lanes[k] ^ word(from + 8 * k), kLanes[(k + 1) % 4]) + lanes[k];
+  const auto block = [&](const std::byte* from) {
+    for (size_t k = 0; k < kLanes; ++k)
+      lanes[k] = fold(lanes[k] ^ word(from + 8 * k), kOdd[(k + 1) % kLanes]) + lanes[k];
   };
-  for (; left >= 32; at += 32, left -= 32) block(at);
-  std::byte tail[32] = {};
+  for (; left >= kBlock_bytes; at += kBlock_bytes, left -= kBlock_bytes) block(at);
+  std::byte tail[kBlock_bytes] = {};
   if (left > 0) std::memcpy(tail, at, left);
   block(tail);
   uint64_t out = bytes.size();
-  for (size_t k = 0; k < 4; ++k) out = fold(out ^ lanes[k], kLanes[k]) + lanes[k];
+  for (size_t k = 0; k < kLanes; ++k) out = fold(out ^ lanes[k], kOdd[k]) + lanes[k];
+  return out;
+}
+
+}  // namespace
+
+std::string content_hash(std::span<const std::byte> bytes) {
+  SHA256_CTX state;
+  SHA256_Init(&state);
+  SHA256_Update(&state, bytes.data(), bytes.size());
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
+  SHA256_Final(digest.data(), &state);
+  std::string out;
+  for (const unsigned char each : digest) {
+    for (const int half : {each >> 4, each & 15}) out += "0123456789abcdef"[half];
+  }
+  return out;
+}
+
+std::string quick_sum(std::span<const std::byte> bytes) {
+  std::vector<uint64_t> sums((bytes.size() + kPiece_bytes - 1) / kPiece_bytes);
+  const auto piece = [&](size_t k) {
+    sums[k] = sum_of(bytes.subspan(k * kPiece_bytes, std::min(kPiece_bytes, bytes.size() - k * kPiece_bytes)));
+  };
+  if (sums.size() < 2) {
+    for (size_t k = 0; k < sums.size(); ++k) piece(k);
+  } else {
+    std::atomic<size_t> next = 0;
+    parallel_region_up_to(usable_threads(0), [&](int, SpinBarrier&) {
+      for (size_t k = next++; k < sums.size(); k = next++) piece(k);
+    });
+  }
+  char out[17];
+  std::snprintf(out, sizeof out, "%016llx",
+                static_cast<unsigned long long>(sum_of(std::as_bytes(std::span<const uint64_t>(sums)))));
   return out;
 }
 

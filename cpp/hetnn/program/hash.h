@@ -1,14 +1,17 @@
-// A fast 64-bit hash of bytes, for integrity: it finds accidents, not forgeries.
+// Digests of bytes: SHA-256, which names content, and a fast sum that only finds accidents.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
+#include <string>
 
 namespace hetnn::program {
 
-/// Four lanes of multiply-and-fold over 32-byte blocks. The same bytes give the same hash on every machine of little-
-/// endian order; every byte and the length count.
-uint64_t hash_bytes(std::span<const std::byte> bytes);
+/// The name of these bytes among all others: SHA-256 (FIPS 180-4) as 64 hexadecimal digits.
+std::string content_hash(std::span<const std::byte> bytes);
+
+/// 16 hexadecimal digits that follow from every byte and the length, the same on every machine of little-endian order;
+/// as fast as memory. Computed by the threads that are idle.
+std::string quick_sum(std::span<const std::byte> bytes);
 
 }  // namespace hetnn::program

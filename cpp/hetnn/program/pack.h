@@ -18,6 +18,10 @@ std::vector<std::byte> pack(const Program& program, int64_t weights_begin_bytes 
 /// expected. `called` is how messages call the image.
 Program unpack(const Blob& image, const std::string& called = "the executable", const Weights& before = {});
 
+/// Reads all weights and compares them with their SHA-256, for which loading has no time: it takes a fast sum, which
+/// finds accidents alone. InvalidModel when they differ.
+void verify_weights(const Blob& image, const std::string& called = "the executable");
+
 /// A file mapped read-only. InvalidModel with the system's reason when it cannot be read or is empty.
 Blob map_file(const std::string& path);
 
@@ -26,6 +30,8 @@ void write_file(const std::string& path, std::span<const std::byte> bytes);
 
 /// The program's structure as JSON text and back; weights, code, report and target stand elsewhere in the image.
 std::string structure_json(const Program& program);
+/// Its JSON schema.
+std::string structure_schema();
 Program parse_structure(std::string_view json, std::span<const std::byte> code, const std::string& called);
 
 }  // namespace hetnn::program

@@ -1,142 +1,151 @@
-// The program's structure as JSON text and back.
-#include <nlohmann/json.hpp>
-
-#include "hetnn/base/error.h"
-#include "hetnn/base/json_reader.h"
+// The program's structure as JSON text and back: the tables of its fields.
+#include "hetnn/base/json_fields.h"
 #include "hetnn/program/pack.h"
 
 namespace hetnn::program {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using json::Convert;
+using json::Fields;
+using json::object;
+using json::Presence;
 
-Json dims_json(const Shape& shape) {
-  Json out = Json::array();
-  for (const Dim& dim : shape) out.push_back(dim.is_static() ? Json(dim.value()) : Json(dim.to_string()));
-  return out;
+constexpr int64_t kMostBytes = int64_t{1} << 48;  // beyond any memory, so that sums of a few stay in 64 bits
+
+Convert<int64_t> bytes() { return json::integer(0, kMostBytes); }
+
+// A subprogram as it stands in the structure; its code stands elsewhere.
+struct Stored : Subprogram {
+  int64_t code_bytes = 0;
+};
+struct Structure : Program {
+  std::vector<Stored> stored;
+};
+
+const Fields<Symbol>& symbol_fields() {
+  static const Fields<Symbol> fields = {{"name", &Symbol::name, json::word(), "the name"},
+                                        {"min", &Symbol::min, json::integer(), "the least value"},
+                                        {"max", &Symbol::max, json::integer(), "the largest value"},
+                                        {"hint", &Symbol::hint, json::integer(), "a usual value"}};
+  return fields;
 }
 
-constexpr std::string_view kPlaces[] = {"input", "output", "arena", "constant"};
-
-Json quant_json(const std::optional<ops::Quant>& quant) {
-  return quant ? Json{{"scales", quant->scales}, {"zero_point", quant->zero_point}} : Json();
+const Fields<ops::Quant>& quant_fields() {
+  static const Fields<ops::Quant> fields = {
+      {"scales", &ops::Quant::scales, json::list_of(json::real(), 1, "scales"), "one scale, or one for each channel"},
+      {"zero_point", &ops::Quant::zero_point, json::integer<int32_t>(-128, 127), "the integer that stands for 0"}};
+  return fields;
 }
 
-std::optional<ops::Quant> quant_of(const JsonReader& r) {
-  if (r.is_null()) return std::nullopt;
-  r.only({"scales", "zero_point"});
-  ops::Quant out{r["scales"].map([](const JsonReader& scale) { return scale.real(); }), 0};
-  const int64_t zero = r["zero_point"].integer();
-  if (out.scales.empty()) r["scales"].wrong("one scale at least");
-  if (zero < -128 || zero > 127) r["zero_point"].wrong("an integer in [-128, 127]");
-  out.zero_point = static_cast<int32_t>(zero);
-  return out;
+const Fields<Buffer>& buffer_fields() {
+  static const Fields<Buffer> fields = {
+      {"name", &Buffer::name, json::any_text(), "the value's name"},
+      {"dtype", &Buffer::dtype, json::dtype(), "the element type"},
+      {"shape", &Buffer::shape, json::shape(), "sizes, channels first; of a packed constant the plain weight's"},
+      {"quant", &Buffer::quant, json::maybe(object(quant_fields)), "what integers stand for", Presence::nullable},
+      {"layout", &Buffer::layout, json::layout(), "plain, or nhwc with a pitch"},
+      {"pitch", &Buffer::pitch, json::dim(), "nhwc: elements from pixel to pixel"},
+      {"place", &Buffer::place,
+       json::one_of<Place>({{"input", Place::input},
+                            {"output", Place::output},
+                            {"arena", Place::arena},
+                            {"constant", Place::constant}}),
+       "where it lies"},
+      {"offset_bytes", &Buffer::offset_bytes, bytes(), "constants: the place in the weights"},
+      {"size_bytes", &Buffer::size_bytes, bytes(), "constants: their bytes in the weights"},
+      {"packed", &Buffer::packed, json::truth(), "constants: whether a kernel made the bytes"}};
+  return fields;
 }
 
-Buffer buffer_of(const JsonReader& r) {
-  r.only({"name", "dtype", "shape", "quant", "layout", "pitch", "place", "offset_bytes", "size_bytes", "packed"});
-  Buffer out{.name = r["name"].string(),
-             .dtype = r["dtype"].dtype(),
-             .shape = r["shape"].shape(),
-             .quant = quant_of(r["quant"]),
-             .layout = r["layout"].layout(),
-             .pitch = r["pitch"].dim(),
-             .offset_bytes = r["offset_bytes"].integer(),
-             .size_bytes = r["size_bytes"].integer(),
-             .packed = r["packed"].boolean()};
-  const std::string place = r["place"].string();
-  size_t at = 0;
-  while (at < std::size(kPlaces) && kPlaces[at] != place) ++at;
-  if (at == std::size(kPlaces)) r["place"].wrong("input, output, arena or constant");
-  out.place = static_cast<Place>(at);
-  return out;
+const Fields<Port>& port_fields() {
+  static const Fields<Port> fields = {{"name", &Port::name, json::any_text(), "the model's name of it"},
+                                      {"buffer", &Port::buffer, json::index(), "its buffer"}};
+  return fields;
+}
+
+const Fields<State>& state_fields() {
+  static const Fields<State> fields = {
+      {"name", &State::name, json::any_text(), "the model's name of it"},
+      {"input", &State::input, json::index(), "the buffer that a run reads"},
+      {"output", &State::output, json::index(), "the buffer that a run writes"},
+      {"offset_bytes", &State::offset_bytes, bytes(), "the initial value's place in the weights"},
+      {"size_bytes", &State::size_bytes, bytes(), "the initial value's bytes"}};
+  return fields;
+}
+
+const Fields<Stored>& subprogram_fields() {
+  static const Convert<std::string> word = json::word();
+  static const Fields<Stored> fields = {
+      {"name", &Subprogram::name, json::any_text(), "the name"},
+      {"device", &Subprogram::device, json::any_text(), "the device that it visits"},
+      {"inputs", &Subprogram::inputs, json::indices(), "buffers that it reads"},
+      {"outputs", &Subprogram::outputs, json::indices(), "buffers that it writes"},
+      {"depends_on", &Subprogram::depends_on, json::indices(), "earlier subprograms that it waits for"},
+      {"defines", &Subprogram::defines, json::list_of(word), "symbols whose values come out of it"},
+      {"kind",
+       Convert<Stored>{[](const json::At& at, Stored& into) { word.read(at, into.code.kind); },
+                       [](const Stored& from) { return json::Json(from.code.kind); }, word.schema},
+       "the device's kind"},
+      {"version",
+       Convert<Stored>{
+           [](const json::At& at, Stored& into) { into.code.version = json::read_integer(at, 0, INT32_MAX); },
+           [](const Stored& from) { return json::Json(from.code.version); }, json::integer_schema(0, INT32_MAX)},
+       "the version of its code"},
+      {"code_bytes", &Stored::code_bytes, bytes(), "bytes of its code, which stands behind that of those before"}};
+  return fields;
+}
+
+const Fields<Structure>& structure_fields() {
+  static const Fields<Structure> fields = {
+      {"symbols", &Program::symbols, json::list_of(object(symbol_fields)), "sizes that are open until a run"},
+      {"buffers", &Program::buffers, json::list_of(object(buffer_fields)), "memory of one value each"},
+      {"inputs", &Program::inputs, json::list_of(object(port_fields)), "the model's inputs"},
+      {"outputs", &Program::outputs, json::list_of(object(port_fields)), "the model's outputs"},
+      {"states", &Program::states, json::list_of(object(state_fields)), "what the model keeps from run to run"},
+      {"subprograms", &Structure::stored, json::list_of(object(subprogram_fields)), "visits to devices, in run order"}};
+  return fields;
 }
 
 }  // namespace
 
 std::string structure_json(const Program& program) {
-  Json symbols = Json::array(), buffers = Json::array(), inputs = Json::array(), outputs = Json::array(),
-       states = Json::array(), subprograms = Json::array();
-  for (const Symbol& s : program.symbols)
-    symbols.push_back({{"name", s.name}, {"min", s.min}, {"max", s.max}, {"hint", s.hint}});
-  for (const Buffer& b : program.buffers) {
-    buffers.push_back({{"name", b.name},
-                       {"dtype", dtype_name(b.dtype)},
-                       {"shape", dims_json(b.shape)},
-                       {"quant", quant_json(b.quant)},
-                       {"layout", layout_name(b.layout)},
-                       {"pitch", b.pitch.is_static() ? Json(b.pitch.value()) : Json(b.pitch.to_string())},
-                       {"place", kPlaces[static_cast<size_t>(b.place)]},
-                       {"offset_bytes", b.offset_bytes},
-                       {"size_bytes", b.size_bytes},
-                       {"packed", b.packed}});
-  }
-  for (const Port& p : program.inputs) inputs.push_back({{"name", p.name}, {"buffer", p.buffer}});
-  for (const Port& p : program.outputs) outputs.push_back({{"name", p.name}, {"buffer", p.buffer}});
-  for (const State& s : program.states) {
-    states.push_back({{"name", s.name},
-                      {"input", s.input},
-                      {"output", s.output},
-                      {"offset_bytes", s.offset_bytes},
-                      {"size_bytes", s.size_bytes}});
-  }
+  Structure structure;
+  structure.symbols = program.symbols;
+  structure.buffers = program.buffers;
+  structure.inputs = program.inputs;
+  structure.outputs = program.outputs;
+  structure.states = program.states;
   for (const Subprogram& s : program.subprograms) {
-    subprograms.push_back({{"name", s.name},
-                           {"device", s.device},
-                           {"inputs", s.inputs},
-                           {"outputs", s.outputs},
-                           {"depends_on", s.depends_on},
-                           {"defines", s.defines},
-                           {"kind", s.code.kind},
-                           {"version", s.code.version},
-                           {"code_bytes", s.code.bytes.size()}});
+    Stored& stored = structure.stored.emplace_back(
+        Stored{{s.name, s.device, s.inputs, s.outputs, s.depends_on, {s.code.kind, s.code.version, {}}, s.defines}, 0});
+    stored.code_bytes = static_cast<int64_t>(s.code.bytes.size());
   }
-  return Json{{"symbols", symbols}, {"buffers", buffers}, {"inputs", inputs},
-              {"outputs", outputs}, {"states", states},   {"subprograms", subprograms}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);  // names that are no UTF-8 are made so
+  return json::to_text(structure_fields().write(structure));
+}
+
+std::string structure_schema() {
+  return json::schema_text("The program of an executable", structure_fields().schema());
 }
 
 Program parse_structure(std::string_view json, std::span<const std::byte> code, const std::string& called) {
-  const Json parsed = parse_json(json, called + ": its program");
-  const JsonReader r(parsed, called + ": program");
-  r.only({"symbols", "buffers", "inputs", "outputs", "states", "subprograms"});
-  auto port = [](const JsonReader& p) { return Port{p.only({"name", "buffer"})["name"].string(), p["buffer"].id()}; };
-  Program out;
-  out.symbols = r["symbols"].map([](const JsonReader& s) {
-    s.only({"name", "min", "max", "hint"});
-    return Symbol{s["name"].string(), s["min"].integer(), s["max"].integer(), s["hint"].integer()};
-  });
-  out.buffers = r["buffers"].map(buffer_of);
-  out.inputs = r["inputs"].map(port);
-  out.outputs = r["outputs"].map(port);
-  out.states = r["states"].map([](const JsonReader& s) {
-    s.only({"name", "input", "output", "offset_bytes", "size_bytes"});
-    return State{s["name"].string(), s["input"].id(), s["output"].id(), s["offset_bytes"].integer(),
-                 s["size_bytes"].integer()};
-  });
-  size_t taken_bytes = 0;
-  out.subprograms = r["subprograms"].map([&](const JsonReader& s) {
-    s.only({"name", "device", "inputs", "outputs", "depends_on", "defines", "kind", "version", "code_bytes"});
-    Subprogram made{.name = s["name"].string(),
-                    .device = s["device"].string(),
-                    .inputs = s["inputs"].ids(),
-                    .outputs = s["outputs"].ids(),
-                    .depends_on = s["depends_on"].ids(),
-                    .code = {s["kind"].string(), s["version"].integer(), {}},
-                    .defines = s["defines"].map([](const JsonReader& symbol) { return symbol.string(); })};
-    const int64_t bytes = s["code_bytes"].integer();
-    if (bytes < 0 || static_cast<size_t>(bytes) > code.size() - taken_bytes)
-      s["code_bytes"].wrong(text("at most the ", code.size() - taken_bytes, " bytes of code that are left"));
-    const auto own = code.subspan(taken_bytes, static_cast<size_t>(bytes));
-    made.code.bytes.assign(own.begin(), own.end());
-    taken_bytes += own.size();
-    return made;
-  });
-  if (taken_bytes != code.size()) {
-    throw InvalidModel(text(called, ": its subprograms take ", taken_bytes, " bytes of code; there are ", code.size(),
-                            ". The file is damaged."));
+  const json::Json document = json::parse(json, kProgramJson, called);
+  Structure structure = structure_fields().value({document, kProgramJson, called});
+  auto left = code;
+  for (Stored& stored : structure.stored) {
+    const auto bytes = static_cast<size_t>(stored.code_bytes);
+    if (bytes > left.size()) {
+      throw InvalidModel(text(called, ": the program: subprograms[", structure.subprograms.size(), "].code_bytes is ",
+                              bytes, "; of the ", code.size(), " bytes of code ", left.size(), " are left."));
+    }
+    stored.code.bytes.assign(left.begin(), left.begin() + stored.code_bytes);
+    left = left.subspan(bytes);
+    structure.subprograms.push_back(std::move(stored));
   }
-  return out;
+  if (!left.empty()) {
+    throw InvalidModel(text(called, ": its subprograms take ", code.size() - left.size(), " bytes of code; there are ",
+                            code.size(), ". The file is damaged."));
+  }
+  return structure;
 }
 
 }  // namespace hetnn::program

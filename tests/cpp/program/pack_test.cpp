@@ -181,6 +181,16 @@ TEST(Pack, EveryTruncationIsNoticed) {
   EXPECT_THAT(refusal(longer), HasSubstr("follow the header"));
 }
 
+// Loading takes a sum of the weights that finds accidents; a forger who keeps it is found by their SHA-256.
+TEST(Pack, VerifyReadsAllWeights) {
+  std::vector<std::byte> image = pack(example());
+  EXPECT_NO_THROW(verify_weights(blob_of(image), "image"));
+  const Program p = unpack(blob_of(image), "image");
+  const std::string_view all(reinterpret_cast<const char*>(image.data()), image.size());
+  image[all.size() - code_of(p).size() - 1] ^= std::byte{1};
+  EXPECT_ERROR(verify_weights(blob_of(image), "image"), InvalidModel, "image: weights_hash does not fit its bytes");
+}
+
 TEST(Pack, RandomDamageIsNoticed) {
   const std::vector<std::byte> image = pack(example());
   std::mt19937 random(1);
@@ -224,7 +234,7 @@ TEST(Pack, NamesTheFieldThatMakesNoSense) {
            {R"("offset_bytes":64,"size_bytes":12)", R"("offset_bytes":256,"size_bytes":12)", "buffers[1]: bytes [256"},
            {R"("offset_bytes":64,"size_bytes":12)", R"("offset_bytes":65,"size_bytes":12)", "no multiple of 64"},
            {R"("offset_bytes":64,"size_bytes":12)", R"("offset_bytes":64,"size_bytes":8)", "do not hold [3]"},
-           {R"("offset_bytes":64,"size_bytes":12)", R"("offset_bytes":-64,"size_bytes":12)", "lie outside"},
+           {R"("offset_bytes":64,"size_bytes":12)", R"("offset_bytes":1000000,"size_bytes":12)", "lie outside"},
            {R"("pitch":16)", R"("pitch":2)", "pitch 2 is below 3 channels"},
            {R"("min":1,"max":64)", R"("min":9,"max":8)", "has the range 9..8"},
            {R"("name":"x","buffer":0)", R"("name":"x","buffer":7)", "there is no buffer 7"},
@@ -235,7 +245,6 @@ TEST(Pack, NamesTheFieldThatMakesNoSense) {
            {R"("depends_on":[0])", R"("depends_on":[1])", "1 is no earlier subprogram"},
            {R"("depends_on":[0])", R"("depends_on":[])", "depends_on: 0 is missing, which writes buffer 2"},
            {R"("outputs":[3])", R"("outputs":[2])", "buffer 2 is written by another subprogram too"},
-           {R"("kind":"dsp")", R"("kind":"")", "kind: it is empty"},
        }) {
     EXPECT_THAT(refusal(forged(f.from, f.to)), AllOf(HasSubstr("image: "), HasSubstr(f.message))) << f.to;
   }
@@ -243,13 +252,16 @@ TEST(Pack, NamesTheFieldThatMakesNoSense) {
 
 TEST(Pack, NamesKeysThatAreUnknownOrMissingAndValuesOfAnotherKind) {
   for (const Forgery& f : std::vector<Forgery>{
-           {R"("pitch":16)", R"("pitch":16,"tilt":1)", "program.buffers[2]: key 'tilt' is unknown"},
-           {R"("pitch":16,)", "", "program.buffers[2]: key 'pitch' is missing"},
-           {R"("min":1)", R"("min":"one")", "program.symbols[0].min: expected an integer; got \"one\""},
-           {R"("place":"arena")", R"("place":"attic")", "expected input, output, arena or constant; got \"attic\""},
-           {R"("dtype":"f32")", R"("dtype":"f33")", "expected an element type; got \"f33\""},
-           {R"("code_bytes":11)", R"("code_bytes":12000)", "bytes of code that are left; got 12000"},
+           {R"("pitch":16)", R"("pitch":16,"tilt":1)", "image: buffers[2] has the unknown key 'tilt'"},
+           {R"("pitch":16,)", "", "image: buffers[2] lacks 'pitch', nhwc: elements from pixel to pixel."},
+           {R"("min":1)", R"("min":"one")", "image: symbols[0].min must be an integer of at least 0; found \"one\"."},
+           {R"("place":"arena")", R"("place":"attic")",
+            "place must be one of input, output, arena, constant; found \"attic\"."},
+           {R"("dtype":"f32")", R"("dtype":"f33")", "found \"f33\"."},
+           {R"("code_bytes":11)", R"("code_bytes":12000)", "subprograms[1].code_bytes is 12000; of the"},
            {R"("code_bytes":11)", R"("code_bytes":10)", "bytes of code; there are"},
+           {R"("kind":"dsp")", R"("kind":"")", "subprograms[1].kind must be a text that is not empty"},
+           {R"("offset_bytes":64)", R"("offset_bytes":-64)", "offset_bytes must be an integer in [0, 281474976710656]"},
        }) {
     std::string structure = structure_json(example());
     structure.replace(structure.find(f.from), std::strlen(f.from), f.to);
@@ -291,11 +303,11 @@ TEST(CpuCode, NamesWhatMakesNoSense) {
            {R"("shape":[1,3,"h",4])", R"("shape":[1,3,4,"h"])",
             "commands[2] writes f32[1,3,4,h] into a buffer of f32[1,3,h,4]"},
            {R"("axis":2)", R"("axis":4)", "axis must be in [-4,4) for rank 4; got 4"},
-           {R"("axis":2)", R"("axle":2)", "expected an attribute of slice; got 2"},
+           {R"("axis":2)", R"("axle":2)", "cpu0: commands[1].attrs.axle is no attribute of slice."},
            {R"("operand":1)", R"("operand":-1)", "takes at most 1 inputs; got 2"},
            {R"("op":"prelu")", R"("op":"sum")", "commands[3]"},
-           {R"("node")", R"("edge")", "cpu0.commands[0]: key 'edge' is unknown"},
-           {R"({"commands")", R"(commands)", "cpu0: its code is no JSON"},
+           {R"("node")", R"("edge")", "cpu0: commands[0] has the unknown key 'edge'"},
+           {R"({"commands")", R"(commands)", "cpu0: not JSON: "},
        }) {
     EXPECT_THAT(code_refusal(f.from, f.to), HasSubstr(f.message)) << f.to;
   }
@@ -323,18 +335,30 @@ TEST(Pack, AnAdditionHoldsNoByteThatIsThere) {
 }
 
 TEST(Hash, EveryBitAndTheLengthCount) {
-  const std::vector<std::byte> bytes = counting(100);
-  for (size_t size = 0; size < bytes.size(); ++size) {
-    const uint64_t whole = hash_bytes(std::span(bytes).first(size));
-    EXPECT_NE(whole, hash_bytes(std::span(bytes).first(size + 1)));
+  const std::vector<std::byte> bytes = counting(200);
+  for (size_t size = 0; size < bytes.size(); size += size < 140 ? 1 : 7) {
+    const std::string whole = quick_sum(std::span(bytes).first(size));
+    EXPECT_NE(whole, quick_sum(std::span(bytes).first(size + 1)));
     for (size_t bit = 0; bit < 8 * size; ++bit) {
       std::vector<std::byte> altered(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
       altered[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
-      ASSERT_NE(whole, hash_bytes(altered)) << "bit " << bit << " of " << size << " bytes";
+      ASSERT_NE(whole, quick_sum(altered)) << "bit " << bit << " of " << size << " bytes";
     }
   }
-  // Zeros of another number are told apart as well.
-  EXPECT_NE(hash_bytes(std::vector<std::byte>(31)), hash_bytes(std::vector<std::byte>(32)));
+  // Zeros of another number are told apart as well, also where threads share the work.
+  EXPECT_NE(quick_sum(std::vector<std::byte>(31)), quick_sum(std::vector<std::byte>(32)));
+  std::vector<std::byte> pieces(5 << 20);
+  const std::string zeros = quick_sum(pieces);
+  EXPECT_NE(zeros, quick_sum(std::vector<std::byte>(4 << 20)));
+  pieces[4 << 20] = std::byte{1};
+  EXPECT_NE(zeros, quick_sum(pieces));
+}
+
+// The examples of FIPS 180-4.
+TEST(Hash, Sha256IsThatOfTheStandard) {
+  const auto of = [](std::string_view message) { return content_hash(std::as_bytes(std::span(message))); };
+  EXPECT_EQ(of("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(of(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
 class File : public testing::Test {

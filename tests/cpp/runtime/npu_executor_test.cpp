@@ -57,17 +57,19 @@ TEST(NpuExecutor, NamesWhatMakesNoSense) {
   for (const Forgery& f : std::vector<Forgery>{
            {R"("constants":[[64,8]])", R"("constants":[[192,80]])", "constants[0]: bytes [192"},
            {R"("constants":[[64,8]])", R"("constants":[[65,8]])", "no multiple of 64"},
-           {R"("constants":[[64,8]])", R"("constants":[[64]])", "npu0.constants[0]: expected [offset, bytes]"},
+           {R"("constants":[[64,8]])", R"("constants":[[64]])",
+            "npu0: constants[0] must be [offset, bytes]; found [64]."},
            {R"("word_count":4)", R"("word_count":400)", "words: bytes [128"},
-           {R"("word_count":4)", R"("word_count":-1)", "word_count is -1"},
+           {R"("word_count":4)", R"("word_count":-1)",
+            "variants[0].word_count must be an integer in [0, 281474976710656]; found -1."},
            {R"("dram_bytes":256)", R"("dram_bytes":100)", "lies outside the accelerator's memory"},
            {R"("bindings":{"h":2})", R"("bindings":{"h":2000000000000})", "larger than the accelerator's memory"},
            {R"("bindings":{"h":2})", R"("bindings":{})", "bindings: the symbol 'h' has no value"},
            {R"("buffer":1,)", R"("buffer":0,)", "port of buffer 0 where 1 is wanted"},
            {R"("offset_bytes":128,"dtype":"f32")", R"("offset_bytes":128,"dtype":"i8")",
             "holds f32 outside and i8 inside"},
-           {R"("variants":[{)", R"("variants":[{"tilt":1,)", "npu0.variants[0]: key 'tilt' is unknown"},
-           {R"({"spec")", R"({spec)", "npu0: its code is no JSON"},
+           {R"("variants":[{)", R"("variants":[{"tilt":1,)", "npu0: variants[0] has the unknown key 'tilt'"},
+           {R"({"spec")", R"({spec)", "npu0: not JSON: "},
        }) {
     std::string json = npu::write_code(code());
     json.replace(json.find(f.from), std::string(f.from).size(), f.to);

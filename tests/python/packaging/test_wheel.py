@@ -38,9 +38,15 @@ def run(python: Path, code: str, *args: str) -> str:
 
 def test_the_wheel_holds_the_package_and_nothing_of_the_build(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    assert {"hetnn/__init__.py", "hetnn/py.typed", "hetnn/_core.pyi", "hetnn/_runtime.pyi"} <= set(names)
-    modules = [name for name in names if name.startswith(("hetnn/_core.", "hetnn/_runtime.")) and name.endswith(".so")]
-    assert len(modules) == 2
+    assert {"hetnn/__init__.py", "hetnn/py.typed", "hetnn/_core.pyi", "hetnn/_runtime.pyi", "hetnn/_store.pyi"} <= set(
+        names
+    )
+    modules = [
+        name
+        for name in names
+        if name.startswith(("hetnn/_core.", "hetnn/_runtime.", "hetnn/_store.")) and name.endswith(".so")
+    ]
+    assert len(modules) == 3
     strangers = [n for n in names if not n.startswith(("hetnn/", "hetnn.libs/", "hetnn-"))]
     assert strangers == []
     assert [n for n in names if n.endswith((".cpp", ".h", ".a", ".cmake"))] == []
@@ -57,7 +63,7 @@ def test_the_wheel_is_self_contained(wheel: Path) -> None:
 
 @pytest.mark.slow
 def test_it_imports_without_torch(fresh_python: Path) -> None:
-    code = "import importlib.util, hetnn, hetnn._core, hetnn._runtime; print(importlib.util.find_spec('torch'))"
+    code = "import importlib.util, hetnn._core, hetnn._runtime, hetnn._store; print(importlib.util.find_spec('torch'))"
     assert run(fresh_python, code) == "None\n"
 
 

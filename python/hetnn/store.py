@@ -1,0 +1,105 @@
+"""Networks by id: a folder that keeps executables, what each is made of, and where it runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from hetnn import _store
+from hetnn.errors import InvalidModel
+from hetnn.executable import Array, Executable, load
+
+
+class UnknownNetwork(InvalidModel):
+    """A network or a version that a store does not hold."""
+
+    @property
+    def kind(self) -> str:
+        return InvalidModel.__name__
+
+
+class Store:
+    """A folder of executables by network id and version. Thread-safe; several processes may share it.
+
+    Open its database with nothing else in the same process, Python's sqlite3 included: a second copy of SQLite would
+    drop the locks of the first.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        self._kept = _store.Store(self.path)
+        self._lock = threading.Lock()
+        self._open: dict[tuple[str, int | None], Executable] = {}
+
+    def add(self, id: str, executable: Executable | str | os.PathLike[str], version: int | None = None) -> int:
+        """Keeps an executable, or that of a .hetnn file, and returns its version: the next one, unless it is given."""
+        if isinstance(executable, Executable):
+            return int(self._kept.add_image(id, executable._engine.image(), version)["version"])
+        return int(self._kept.add_file(id, os.fspath(executable), version)["version"])
+
+    def list(self) -> dict[str, Any]:
+        """`{"networks": [{"network", "versions", "bytes"}]}`."""
+        return {"networks": self._kept.networks()}
+
+    def association(self, id: str, version: int | None = None) -> dict[str, Any]:
+        """The nodes of a network, its subgraphs in run order, and the device of each; the newest version by default."""
+        self.find(id, version)
+        row, document, deployed = self._kept.association(id, version)
+        described = json.loads(document)
+        for subgraph in described["subgraphs"]:
+            subgraph["deployed_on"] = [name for name in (subgraph["device"],) if name in deployed]
+        del row["bytes"]
+        return {**row, **described}
+
+    def find(self, id: str, version: int | None = None) -> dict[str, Any]:
+        """`network`, `version`, `hash`, `target`, `bytes` and `path`. UnknownNetwork when there is none."""
+        found = self._kept.find(id, version)
+        if found is None:
+            named = f"'{id}'" if version is None else f"'{id}' version {version}"
+            raise UnknownNetwork(f"the store '{self.path}' holds no network {named}. `hetnn store add` adds one.")
+        return dict(found)
+
+    def load(self, id: str, version: int | None = None, threads: int | None = None) -> Executable:
+        """The executable, opened once."""
+        found = self.find(id, version)
+        with self._lock:
+            opened = self._open.get((found["hash"], threads))
+            if opened is None:
+                opened = self._open[found["hash"], threads] = load(found["path"], threads)
+            return opened
+
+    def run(self, id: str, inputs: Mapping[str, Any], version: int | None = None) -> dict[str, Array]:
+        """Runs a network on arrays by their names; the outputs by theirs."""
+        executable = self.load(id, version)
+        outputs = executable.run(executable._by_name(0, inputs))
+        return {port.name: np.asarray(value) for port, value in zip(executable.outputs, outputs, strict=True)}
+
+    def remove(self, id: str, version: int | None = None) -> None:
+        """Forgets one version, or all of them; `gc` deletes their files."""
+        self._kept.remove(id, version)
+
+    def deploy(self, id: str, devices: Iterable[str] = (), version: int | None = None) -> None:
+        """Marks devices, all of the target's when none is named, as those to make ready ahead of requests."""
+        self._kept.deploy(id, version, [*devices])
+
+    def undeploy(self, id: str, version: int | None = None) -> None:
+        """Takes those marks away, of one version or of all."""
+        self._kept.undeploy(id, version)
+
+    def deployed(self) -> Iterable[dict[str, Any]]:
+        """Each version that is deployed: `network`, `version`, `hash`, `target`, `bytes`."""
+        return iter(self._kept.deployed())
+
+    def verify(self) -> dict[str, Any]:
+        """`{"ok", "damaged": [{"network", "version", "what"}]}`; reads every byte."""
+        damaged = self._kept.verify()
+        return {"ok": not damaged, "damaged": damaged}
+
+    def gc(self) -> dict[str, int]:
+        """Deletes the files that no version names: `{"files", "bytes"}`."""
+        return dict(self._kept.gc())

@@ -92,8 +92,8 @@ void refuse_overlap(const std::vector<py::array>& outputs, const std::vector<py:
   }
 }
 
-// The arrays of a run: made, or those given. Shapes that come out of values are known only while the model runs, without
-// the GIL; all others before.
+// The arrays of a run: made, or those given. Shapes that come out of values are known only while the model runs,
+// without the GIL; all others before.
 class Arrays final : public ops::Results {
  public:
   Arrays(const program::Program& program, const Bindings& bindings, const py::object& out)

@@ -3,7 +3,8 @@
 // Semantics
 //   Values      A value is an immutable tensor, written once by its node or by the caller; nothing aliases. Backends
 //               may share storage between values only where no reader can tell.
-//   Shapes      Dims are integers or expressions of the graph's symbols, each symbol an integer in its range. Images are
+//   Shapes      Dims are integers or expressions of the graph's symbols, each symbol an integer in its range. Images
+//   are
 //               channels first (N,C,H,W); a scalar has rank 0. A dim may be 0.
 //   Symbols     The shape of an input gives a symbol its value, or one node defines it: an attribute of the node names
 //               it (`nonzero(%x) {count = u}`), and its value comes out when the node runs. Nodes whose attributes hold

@@ -141,12 +141,11 @@ size_t Rewriter::erase_dead() {
     --at;
     Node* node = at->get();
     const std::vector<std::string> defined = ops::defined_symbols(node->call());
-    const bool dead = std::all_of(node->outputs().begin(), node->outputs().end(),
-                                  [&](const Value* output) {
-                                    return output->uses().empty() && !graph_.is_output(output);
-                                  }) &&
-                      std::none_of(defined.begin(), defined.end(),
-                                   [&](const std::string& symbol) { return needed.contains(symbol); });
+    const bool dead =
+        std::all_of(node->outputs().begin(), node->outputs().end(),
+                    [&](const Value* output) { return output->uses().empty() && !graph_.is_output(output); }) &&
+        std::none_of(defined.begin(), defined.end(),
+                     [&](const std::string& symbol) { return needed.contains(symbol); });
     if (!dead) {
       if (defines) ops::collect_needed_symbols(node->call(), needed);
       continue;

@@ -35,8 +35,8 @@ Quant quant_of(const Call& call, const Type& type) {
 
 // A call gives values to symbols of its own.
 void check_defined(const Call& call, const AttrDef& def, const Attr& attr) {
-  const std::vector<Dim> one = attr_kind(attr) == AttrKind::integer ? std::vector<Dim>{std::get<Dim>(attr)}
-                                                                    : std::get<std::vector<Dim>>(attr);
+  const std::vector<Dim> one =
+      attr_kind(attr) == AttrKind::integer ? std::vector<Dim>{std::get<Dim>(attr)} : std::get<std::vector<Dim>>(attr);
   std::set<std::string_view> names;
   for (const Dim& dim : one) {
     if (dim.symbol_name().empty() || !names.insert(dim.symbol_name()).second) {

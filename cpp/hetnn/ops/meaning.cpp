@@ -12,7 +12,9 @@ namespace {
 class TensorResults final : public Results {
  public:
   explicit TensorResults(size_t count) : tensors_(count) {}
-  void define(std::string_view symbol, int64_t value) override { defined_.insert_or_assign(std::string(symbol), value); }
+  void define(std::string_view symbol, int64_t value) override {
+    defined_.insert_or_assign(std::string(symbol), value);
+  }
   std::byte* allocate(size_t index, DType dtype, std::span<const int64_t> shape) override {
     std::byte* data = nullptr;
     tensors_.at(index) = Tensor::zeros(dtype, {shape.begin(), shape.end()}, &data);
@@ -141,8 +143,10 @@ void check_range(const Call& call, const Symbol& symbol, int64_t value) {
   if (value >= symbol.min && value <= symbol.max) return;
   const std::string where = to_string(call.loc);
   throw InvalidModel(text(describe(call), ": the size '", symbol.name, "' must be in [", symbol.min, ", ", symbol.max,
-                          "]; the values that it depends on give ", value, ". Change them, or export the model with a "
-                          "wider range.", where.empty() ? "" : text("\n  at ", where)));
+                          "]; the values that it depends on give ", value,
+                          ". Change them, or export the model with a "
+                          "wider range.",
+                          where.empty() ? "" : text("\n  at ", where)));
 }
 
 }  // namespace hetnn::ops

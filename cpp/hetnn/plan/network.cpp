@@ -166,10 +166,10 @@ NetworkPlan describe_network(const ir::Graph& graph, const target::Target& targe
       support.push_back(device.support(*node));
       const bool from_values = !sizes.empty() || !ops::defined_symbols(node->call()).empty();
       if (from_values && !device.takes_sizes_from_values()) {
-        support.back().reasons.push_back(
-            {text(node->op().name, "_size"), to_string(node->output()->shape()), "a size known before the run",
-             text("Sizes that depend on values come out while the model runs; ", device.name(),
-                  " needs them when it compiles.")});
+        support.back().reasons.push_back({text(node->op().name, "_size"), to_string(node->output()->shape()),
+                                          "a size known before the run",
+                                          text("Sizes that depend on values come out while the model runs; ",
+                                               device.name(), " needs them when it compiles.")});
       }
       if (!support.back().ok()) continue;
       try {

@@ -116,8 +116,15 @@ std::string structure_json(const Program& program) {
   structure.outputs = program.outputs;
   structure.states = program.states;
   for (const Subprogram& s : program.subprograms) {
-    Stored& stored = structure.stored.emplace_back(
-        Stored{{s.name, s.device, s.inputs, s.outputs, s.depends_on, {s.code.kind, s.code.version, {}}, s.defines}, 0});
+    Stored& stored = structure.stored.emplace_back();
+    stored.name = s.name;
+    stored.device = s.device;
+    stored.inputs = s.inputs;
+    stored.outputs = s.outputs;
+    stored.depends_on = s.depends_on;
+    stored.defines = s.defines;
+    stored.code.kind = s.code.kind;
+    stored.code.version = s.code.version;
     stored.code_bytes = static_cast<int64_t>(s.code.bytes.size());
   }
   return json::to_text(structure_fields().write(structure));

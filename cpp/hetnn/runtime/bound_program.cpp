@@ -127,8 +127,8 @@ void place(const std::vector<std::vector<int>>& waits_for, BoundPhase& out) {
     out.in_arena.push_back(id);
     arena.push_back(liveness.lifetime(id, out.buffers[static_cast<size_t>(id)].size_bytes));
   }
-  const memory::Fit fit = memory::fit_greedy(arena, program::kAlignment,
-                                             liveness.meetings({out.in_arena.begin(), out.in_arena.end()}));
+  const memory::Fit fit =
+      memory::fit_greedy(arena, program::kAlignment, liveness.meetings({out.in_arena.begin(), out.in_arena.end()}));
   for (size_t k = 0; k < out.in_arena.size(); ++k)
     out.buffers[static_cast<size_t>(out.in_arena[k])].arena_offset_bytes = fit.offsets[k];
   out.arena_bytes = fit.peak_bytes;

@@ -23,7 +23,9 @@ struct Context::Run final : FoundSizes {
 
   double now_us() const { return timed ? std::chrono::duration<double, std::micro>(Clock::now() - begin).count() : 0; }
 
-  void define(std::string_view symbol, int64_t value) override { bindings.insert_or_assign(std::string(symbol), value); }
+  void define(std::string_view symbol, int64_t value) override {
+    bindings.insert_or_assign(std::string(symbol), value);
+  }
 
   std::byte* allocate(int32_t buffer, std::span<const int64_t> shape) override {
     const program::Program& program = phase->program();

@@ -54,11 +54,11 @@ class Context {
   std::byte* keep(int32_t buffer, int64_t size_bytes);
 
   std::vector<PhaseState> phases_;
-  AlignedBuffer arena_;                      // as large as the largest phase so far needs
-  std::vector<std::byte*> addresses_;        // of every buffer
-  std::vector<Step> steps_;                  // of every subprogram
-  std::map<int32_t, AlignedBuffer> kept_;    // by buffer
-  std::vector<AlignedBuffer> free_;          // for buffers that will be kept
+  AlignedBuffer arena_;                    // as large as the largest phase so far needs
+  std::vector<std::byte*> addresses_;      // of every buffer
+  std::vector<Step> steps_;                // of every subprogram
+  std::map<int32_t, AlignedBuffer> kept_;  // by buffer
+  std::vector<AlignedBuffer> free_;        // for buffers that will be kept
 };
 
 }  // namespace hetnn::runtime

@@ -112,7 +112,7 @@ class Executable {
   mutable std::mutex mutex_;
   std::mutex specializing_;
   std::shared_ptr<const LoadedProgram> loaded_;
-  Session own_;               // of runs without one
+  Session own_;                            // of runs without one
   std::vector<std::list<Entry>> entries_;  // of every phase, most recently used first
   int64_t most_kept_bytes_;
   std::shared_ptr<const Specializer> specializer_;

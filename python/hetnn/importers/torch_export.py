@@ -15,6 +15,7 @@ from hetnn import _core
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers import Imported
 from hetnn.importers.registry import TORCH
+from hetnn.importers.sizes import MOST, likely_size
 from hetnn.importers.symbols import Symbols
 from hetnn.importers.torch_rules import DTYPES, Call
 
@@ -56,9 +57,6 @@ _WHOLE = [
     "upsample_bilinear2d",
     "softplus",
 ]
-
-# Beyond it no integer is a size.
-_MOST = 2**62
 
 # Carry no value, or check what export has checked already.
 _VANISH = {
@@ -156,14 +154,14 @@ class _Importer:
     def _declare_found(self, node: torch.fx.Node) -> None:
         """The sizes that come out of the values that a node reads. Costs are predicted at their bounds."""
         for symbol in node.meta.get("unbacked_bindings") or ():
-            low, high = self._range(symbol, -_MOST, _MOST)
-            self._declare(symbol, low, high, high if high < _MOST else max(low, 1))
+            low, high = self._range(symbol, -MOST, MOST)
+            self._declare(symbol, low, high, likely_size(low, high))
 
-    def new_size(self) -> str:
-        """A symbol of a size that comes out of values, which torch names otherwise."""
+    def new_size(self, low: int, high: int) -> str:
+        """A symbol of a size that comes out of values and has no name in torch."""
         self._new_sizes += 1
         name = f"found{self._new_sizes}"
-        self.builder.add_symbol(name, 0, _MOST, 1)
+        self.builder.add_symbol(name, low, high, likely_size(low, high))
         return name
 
     def _lift_inputs(self) -> None:
@@ -303,6 +301,12 @@ class _Importer:
 
     # Outputs
 
+    def _number(self, node: torch.fx.Node) -> Any:
+        """A size as an i64."""
+        size = self.symbols.dim(node.meta["val"])
+        (counted,) = self.builder.create("arange", [], {"start": size, "end": f"({size}) + 1"}, node.name)
+        return self.builder.create("reshape", [counted], {"shape": []}, node.name)[0]
+
     def _finish(self) -> dict[str, Any]:
         output_node = next(node for node in self._program.graph.nodes if node.op == "output")
         names: list[str] = []
@@ -320,6 +324,7 @@ class _Importer:
                 )
             if value is None or not isinstance(value, torch.fx.Node):
                 continue
-            self.builder.output(self._values[value], value.name)
+            found = self._values[value]
+            self.builder.output(self._number(value) if found is None else found, value.name)
             names.append(value.name)
         return {"outputs": names}

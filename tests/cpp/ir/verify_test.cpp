@@ -103,7 +103,8 @@ TEST_F(Verify, AStateIsAnInputAndAnOutputOfOneType) {
                "f32[3].");
 }
 
-constexpr const char* kDefines = R"(graph @g {stage = imported, symbols = [n: 1..64 = 8, u: 0..64 = 8]} (%x: f32[n]) -> (%y) {
+constexpr const char* kDefines =
+    R"(graph @g {stage = imported, symbols = [n: 1..64 = 8, u: 0..64 = 8]} (%x: f32[n]) -> (%y) {
   %i = nonzero(%x) {count = u} : i64[u,1]
   %r = arange() {end = u} : i64[u]
   %j = reshape(%i) {shape = [u]} : i64[u]

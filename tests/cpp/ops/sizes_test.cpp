@@ -30,7 +30,9 @@ Found found(std::string_view op, const std::vector<std::optional<Tensor>>& input
   return out;
 }
 
-Tensor ints(std::vector<int64_t> shape, const std::vector<int64_t>& values) { return Tensor::of(std::move(shape), values); }
+Tensor ints(std::vector<int64_t> shape, const std::vector<int64_t>& values) {
+  return Tensor::of(std::move(shape), values);
+}
 
 const ops::Attrs kCount = {{"count", Dim::symbol("u")}};
 
@@ -96,7 +98,8 @@ TEST(RepeatIndex, RepeatsEachIndex) {
   EXPECT_ERROR(found("repeat_index", {ints({2}, {2, -1})}, kCount), InvalidModel,
                "repeats must not be negative; got -1");
   const int64_t most = std::numeric_limits<int64_t>::max();
-  EXPECT_ERROR(found("repeat_index", {ints({2}, {most, most})}, kCount), InvalidModel, "must add up to a 64-bit integer");
+  EXPECT_ERROR(found("repeat_index", {ints({2}, {most, most})}, kCount), InvalidModel,
+               "must add up to a 64-bit integer");
 }
 
 TEST(ReadSize, GivesEverySymbolItsInteger) {

@@ -22,7 +22,8 @@ def same(got: object, want: object) -> None:
     assert len(ours) == len(theirs)
     for a, b in zip(ours, theirs, strict=True):
         expected = b if isinstance(b, Tensor) else torch.tensor(b)
-        assert a.shape == expected.shape and a.dtype == expected.dtype
+        assert a.shape == expected.shape
+        assert a.dtype == expected.dtype
         torch.testing.assert_close(a, expected, rtol=1e-5, atol=1e-6, equal_nan=True)
 
 
@@ -75,7 +76,7 @@ def test_what_is_picked_depends_on_values(target: str) -> None:
     exe = hetnn.compile(torch.export.export(model, (torch.randn(4, 5),)), target)
     for x in (torch.randn(4, 5), -torch.ones(4, 5), torch.ones(4, 5)):
         same(exe(x), model(x))
-    assert [port.shape for port in exe.outputs][0] == ("u0", 2)
+    assert exe.outputs[0].shape == ("u0", 2)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -146,9 +147,11 @@ def test_text_says_which_node_gives_a_symbol_its_value() -> None:
     model = run(TEXT.format(low=0, high=9))
     for _ in range(2):
         y, total = model([0, 1, 0, 0, 5, 6, 0, 0, 0])
-        assert y.tolist() == [1, 5, 7] and total == 13
+        assert y.tolist() == [1, 5, 7]
+        assert total == 13
         y, total = model([0] * 9)
-        assert y.shape == (0,) and total == 0
+        assert y.shape == (0,)
+        assert total == 0
 
 
 def test_a_size_out_of_its_range_is_told() -> None:
@@ -165,7 +168,8 @@ def test_outputs_of_the_caller_must_have_the_size_that_comes_out() -> None:
     x = np.array([0, 1, 0, 0, 5, 6, 0, 0, 0], np.int64)
     out = [np.zeros(3, np.int64), np.zeros((), np.int64)]
     exe.run([x], out)
-    assert out[0].tolist() == [1, 5, 7] and out[1] == 13
+    assert out[0].tolist() == [1, 5, 7]
+    assert out[1] == 13
     with pytest.raises(hetnn.InvalidModel, match=r"out\[0\] must be a writeable, contiguous array of i64\[2\]"):
         exe.run([np.array([1, 1, 0, 0, 0, 0, 0, 0, 0], np.int64)], out)
 

@@ -5,9 +5,7 @@ namespace hetnn::ops {
 namespace {
 
 // x [S0,...] -> y [count,rank].
-std::vector<Type> infer(const Call& call) {
-  return {{DType::i64, {call.integer("count"), Dim(call.input(0).rank())}}};
-}
+std::vector<Type> infer(const Call& call) { return {{DType::i64, {call.integer("count"), Dim(call.input(0).rank())}}}; }
 
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);

@@ -10,7 +10,8 @@ namespace {
 // x [A...,S,B...] -> y [A...,count,B...], first [count], inverse [S], counts [count].
 std::vector<Type> infer(const Call& call) {
   const Type& x = call.input(0);
-  if (x.shape.empty()) fail(call, "unique_c1", "the input has rank 0, so there is no axis to compare along. Reshape it.");
+  if (x.shape.empty())
+    fail(call, "unique_c1", "the input has rank 0, so there is no axis to compare along. Reshape it.");
   const auto axis = static_cast<size_t>(axis_of(call, call.integer("axis"), x.rank()));
   const Dim count = call.integer("count");
   Shape y = x.shape;
@@ -77,7 +78,8 @@ Groups groups_of(const Slices<T>& slices, bool neighbours, bool sorted) {
   std::vector<int64_t> by_first(out.first.size()), place(out.first.size());
   std::iota(by_first.begin(), by_first.end(), 0);
   const auto at = [](auto& list, int64_t k) -> auto& { return list[static_cast<size_t>(k)]; };
-  std::sort(by_first.begin(), by_first.end(), [&](int64_t a, int64_t b) { return at(out.first, a) < at(out.first, b); });
+  std::sort(by_first.begin(), by_first.end(),
+            [&](int64_t a, int64_t b) { return at(out.first, a) < at(out.first, b); });
   Groups moved;
   for (const int64_t group : by_first) {
     at(place, group) = static_cast<int64_t>(moved.first.size());
@@ -114,8 +116,9 @@ void meaning(const Evaluation& e) {
 
 OpDef define_unique() {
   return {.name = "unique",
-          .doc = "The slices of x along an axis that differ, ascending; where each stands first, which of them every "
-                 "slice of x is, and how many are alike. NaN equals nothing and stands behind all numbers.",
+          .doc =
+              "The slices of x along an axis that differ, ascending; where each stands first, which of them every "
+              "slice of x is, and how many are alike. NaN equals nothing and stands behind all numbers.",
           .inputs = {{"x", "rank 1 or more"}},
           .attrs = {{"axis", AttrKind::integer, Dim(0), "the axis"},
                     {"sorted", AttrKind::boolean, true, "ascending; else in the order in which they stand in x"},

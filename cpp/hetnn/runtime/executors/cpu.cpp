@@ -51,8 +51,8 @@ class InPlace final : public ops::Results {
     const Shape& planned = command_.call->call().output(index).shape;
     if (!is_static(planned)) return found_->allocate(command_.command.outputs[index], shape);
     const Shape made(shape.begin(), shape.end());
-    HETNN_ASSERT(made == planned, ops::describe(command_.call->call()), " writes ", to_string(made), " where it infers ",
-                 to_string(planned));
+    HETNN_ASSERT(made == planned, ops::describe(command_.call->call()), " writes ", to_string(made),
+                 " where it infers ", to_string(planned));
     return outputs_[index];
   }
 

@@ -82,7 +82,8 @@ class NpuBound final : public BoundCode {
 class NpuExecutor final : public Executor {
  public:
   explicit NpuExecutor(const Load& load)
-      : load_(load), code_(npu::read_code(load.subprogram.code.as_text(npu::kCodeVersion, load.called), load.called)),
+      : load_(load),
+        code_(npu::read_code(load.subprogram.code.as_text(npu::kCodeVersion, load.called), load.called)),
         symbols_(program::free_symbols(load.program)) {
     const program::References references(load.program, load.called);
     for (size_t k = 0; k < code_.constants.size(); ++k)
@@ -115,7 +116,8 @@ class NpuExecutor final : public Executor {
     references.check(v.inputs.size() == s.inputs.size() && v.outputs.size() == s.outputs.size(), field,
                      "its ports are not the subprogram's");
     for (const std::string& symbol : symbols_)
-      references.check(v.bindings.contains(symbol), field + ".bindings", text("the symbol '", symbol, "' has no value"));
+      references.check(v.bindings.contains(symbol), field + ".bindings",
+                       text("the symbol '", symbol, "' has no value"));
     for (size_t k = 0; k < v.inputs.size(); ++k) check(v, v.inputs[k], s.inputs[k], field, references);
     for (size_t k = 0; k < v.outputs.size(); ++k) check(v, v.outputs[k], s.outputs[k], field, references);
   }

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
-from hetnn.errors import Unsupported
 from hetnn.importers.building import Building
 from hetnn.importers.registry import TORCH, Row, Rule
-from hetnn.importers.sizes import broadcast
+from hetnn.importers.sizes import MOST, broadcast
 
 if TYPE_CHECKING:
     from hetnn import _core
@@ -43,7 +42,7 @@ class Importer(Protocol):
 
     def dtype(self, dtype: torch.dtype) -> str: ...
 
-    def new_size(self) -> str: ...
+    def new_size(self, low: int, high: int) -> str: ...
 
     def loc(self, node: torch.fx.Node) -> tuple[str, str, int]: ...
 
@@ -83,7 +82,10 @@ class Call(Building):
         """The symbol of the one size that comes out of the values that the call reads. Where torch knows the size
         otherwise, a new symbol: what has it is reshaped to the shape that torch computed."""
         found = [self._importer.symbols.expression(symbol) for symbol in self._node.meta.get("unbacked_bindings") or ()]
-        return str(found[0]) if len(found) == 1 else self._importer.new_size()
+        return str(found[0]) if len(found) == 1 else self.new_size(0, MOST)
+
+    def new_size(self, low: int, high: int) -> str:
+        return self._importer.new_size(low, high)
 
     def broadcast(self, *values: Any) -> list[Any]:
         """The values expanded to the shape to which all broadcast."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -264,15 +265,17 @@ class _Importer:
         args: dict[str, Any] = {}
         for k, argument in enumerate(schema.arguments if schema else []):
             if k < len(node.args):
-                args[argument.name] = self._argument(node.args[k])
+                args[argument.name] = self.argument(node.args[k])
             elif argument.name in node.kwargs:
-                args[argument.name] = self._argument(node.kwargs[argument.name])
+                args[argument.name] = self.argument(node.kwargs[argument.name])
             else:
                 args[argument.name] = argument.default_value if argument.has_default_value() else None
         return Call(self, node, names, args)
 
-    def _argument(self, value: Any) -> Any:
+    def argument(self, value: Any) -> Any:
         if isinstance(value, torch.fx.Node):
+            if value.op == "get_attr":
+                return self._attribute(value)
             meta = value.meta.get("val")
             if isinstance(meta, (torch.SymInt, int)) and not isinstance(meta, bool):
                 return self.symbols.dim(meta)
@@ -280,8 +283,26 @@ class _Importer:
         if isinstance(value, torch.SymInt):
             return self.symbols.dim(value)
         if isinstance(value, (list, tuple)):
-            return [self._argument(item) for item in value]
+            return [self.argument(item) for item in value]
         return value
+
+    def _attribute(self, node: torch.fx.Node) -> Any:
+        """A body of control flow, or a constant of one."""
+        found = operator.attrgetter(str(node.target))(node.graph.owning_module)
+        return self._constant(found, node.name) if isinstance(found, torch.Tensor) else found
+
+    def body(self, module: torch.fx.GraphModule, values: Sequence[Any]) -> list[Any]:
+        given = iter(values)
+        for node in module.graph.nodes:
+            if node.op == "placeholder":
+                self._values[node] = next(given)
+            elif node.op == "call_function":
+                self._convert(node)
+        (results,) = module.graph.output_node().args
+        made = results if isinstance(results, (list, tuple)) else [results]
+        if any(node in self._missing for node in made):
+            raise Unsupported("its body uses them")
+        return [self.argument(node) for node in made]
 
     def loc(self, node: torch.fx.Node) -> tuple[str, str, int]:
         scope = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hetnn.importers.torch_rules import activations, arithmetic, constants, layers, movement, sizes
+from hetnn.importers.torch_rules import activations, arithmetic, constants, flow, layers, movement, sizes
 from hetnn.importers.torch_rules.call import DTYPES, Call
 
-__all__ = ["DTYPES", "Call", "activations", "arithmetic", "constants", "layers", "movement", "sizes"]
+__all__ = ["DTYPES", "Call", "activations", "arithmetic", "constants", "flow", "layers", "movement", "sizes"]

@@ -46,6 +46,10 @@ class Importer(Protocol):
 
     def loc(self, node: torch.fx.Node) -> tuple[str, str, int]: ...
 
+    def argument(self, value: Any) -> Any: ...
+
+    def body(self, module: torch.fx.GraphModule, values: Sequence[Any]) -> list[Any]: ...
+
 
 class Call(Building):
     """One node of the exported program: its arguments by name (values, numbers, dims), and what to build with."""
@@ -58,6 +62,15 @@ class Call(Building):
 
     def __getitem__(self, name: str) -> Any:
         return self.args[name]
+
+    @property
+    def arguments(self) -> list[Any]:
+        """Those of an operator without names: values, dims and bodies in their places."""
+        return [self._importer.argument(argument) for argument in self._node.args]
+
+    def body(self, module: torch.fx.GraphModule, values: Sequence[Any]) -> list[Any]:
+        """What a body of control flow makes of its inputs, as nodes of the graph."""
+        return self._importer.body(module, values)
 
     def _meta(self, index: int = 0) -> torch.Tensor:
         value = self._node.meta["val"]

@@ -112,7 +112,7 @@ bench: $(STAMPS)/install
 	$(PY) benchmarks/rewriting.py
 	$(PY) benchmarks/fusion.py
 	$(PY) benchmarks/nary.py
-	$(PY) benchmarks/nary.py --groups
+	$(PY) benchmarks/nary.py --fan-ins
 bench-plan: $(STAMPS)/install
 	$(PY) benchmarks/partition.py
 

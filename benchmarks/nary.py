@@ -1,7 +1,7 @@
 """Sums of many inputs: one n-ary layer against pairs, numpy, torch, torch.compile and numexpr, and against memory.
 
     python benchmarks/nary.py [--inputs 3,4,8,16,64] [--kib 16,256,1024,4096,16384,65536] [--threads 2] [--rounds 5]
-                              [--groups] [--json FILE]
+                              [--fan-ins] [--json FILE]
 
 A size is that of one input. Below 1 MiB a call computes several such layers on operands of their own, as a network
 would, so that the costs of a call from Python are shared; times are of one layer. All write into memory that is given,
@@ -13,8 +13,8 @@ median over rounds: what a machine that others use does to one round it does to 
 (a sum over, and a fill of, 256 MiB on all threads); `of limit` is hetnn's time over it, the median again, for layers of
 twice the last cache and more.
 
---groups: the group that hetnn measured for each layer, the fastest fixed group, and the ratio of their times; half of
-the rounds say which group is the fastest, in the other half both are compared round by round.
+--fan-ins: the fan-in that hetnn measured for each layer, the fastest fixed one, and the ratio of their times; half of
+the rounds say which is the fastest, in the other half both are compared round by round.
 """
 
 from __future__ import annotations
@@ -177,8 +177,8 @@ def median_ratio(over: list[float], under: list[float]) -> float:
     return statistics.median(a / b for a, b in zip(over, under, strict=True))
 
 
-def compare_groups(layer: Layer, rounds: int, folder: Path) -> dict[str, Any]:
-    """The measured group's time over that of every fixed one."""
+def compare_fan_ins(layer: Layer, rounds: int, folder: Path) -> dict[str, Any]:
+    """The measured fan-in's time over that of every fixed one."""
     tuned_file = folder / "tuned.json"
     tuned_file.unlink(missing_ok=True)
     os.environ["HETNN_TUNING"] = str(tuned_file)
@@ -186,7 +186,7 @@ def compare_groups(layer: Layer, rounds: int, folder: Path) -> dict[str, Any]:
     layer.hetnn()
     measured: dict[str, int] = json.loads(tuned_file.read_text())
     name = f"add {layer.count} x 2^{(layer.elems - 1).bit_length()} by {min(layer.threads, 4)}"
-    group = measured[name]
+    fan_in = measured[name]
     runs: dict[str, Run] = {}
     for fixed in range(2, min(16, max(3, layer.count)) + 1):
         file = folder / f"{fixed}.json"
@@ -201,9 +201,9 @@ def compare_groups(layer: Layer, rounds: int, folder: Path) -> dict[str, Any]:
     return {
         "inputs": layer.count,
         "kib": layer.kib,
-        "group": group,
+        "fan_in": fan_in,
         "fastest": int(fastest),
-        "ratio": median_ratio(took[str(group)][1::2], took[fastest][1::2]),
+        "ratio": median_ratio(took[str(fan_in)][1::2], took[fastest][1::2]),
         "us": {key: statistics.median(us) / layer.repeats for key, us in took.items()},
         "compile_s": time.perf_counter() - begin,
     }
@@ -219,7 +219,7 @@ def main() -> int:
     parser.add_argument("--kib", type=integers, default=[16, 256, 1024, 4096, 16384, 65536])
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--groups", action="store_true")
+    parser.add_argument("--fan-ins", action="store_true")
     parser.add_argument("--json", type=Path, metavar="FILE")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
@@ -230,10 +230,10 @@ def main() -> int:
         for kib in args.kib:
             for count in args.inputs:
                 layer = Layer(count, kib, args.threads)
-                if args.groups:
-                    row = compare_groups(layer, args.rounds, Path(folder))
+                if args.fan_ins:
+                    row = compare_fan_ins(layer, args.rounds, Path(folder))
                     print(
-                        f"{kib:6} KiB x {count:2}: measured group {row['group']:2}, fastest {row['fastest']:2}, "
+                        f"{kib:6} KiB x {count:2}: measured fan-in {row['fan_in']:2}, fastest {row['fastest']:2}, "
                         f"time over the fastest's {row['ratio']:.3f}",
                         flush=True,
                     )
@@ -243,7 +243,7 @@ def main() -> int:
                     limit = f"  of limit {row['of_limit']:.2f}" if "of_limit" in row else ""
                     print(f"{kib:6} KiB x {count:2}: {row['us']['hetnn']:9.1f} us  {ratios}{limit}", flush=True)
                 rows.append(row)
-    if args.groups:
+    if args.fan_ins:
         worst = max(rows, key=lambda row: row["ratio"])
         print(f"worst: {worst['ratio']:.3f} at {worst['kib']} KiB x {worst['inputs']}")
     else:

@@ -118,8 +118,8 @@ void bind_compile(py::module_& m) {
         return rows;
       },
       py::arg("graph"), "What each node does on the general processor: family of kernels, macs, flops, bytes.");
-  m.def("known_tuning", &kernels::known_nary_groups, "What kernels measured on this machine, by the kind of layer.");
-  m.def("learn_tuning", &kernels::learn_nary_groups, py::arg("known"), "Takes over what another process measured.");
+  m.def("known_tuning", &kernels::known_fan_ins, "What kernels measured on this machine, by the kind of layer.");
+  m.def("learn_tuning", &kernels::learn_fan_ins, py::arg("known"), "Takes over what another process measured.");
   m.def("compile", &make<Compilation>, py::arg("graph"), py::arg("target"), py::arg("options"),
         "Compiles a graph; target and options are JSON texts.");
   m.def("plan", &make<PlannedModel>, py::arg("graph"), py::arg("target"), py::arg("options"),

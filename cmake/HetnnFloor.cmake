@@ -46,3 +46,20 @@ function(hetnn_floor name)
   target_link_libraries(hetnn_${name} PUBLIC hetnn_flags ${floor_DEPENDS}
                                       PRIVATE nlohmann_json::nlohmann_json ${floor_PRIVATE})
 endfunction()
+
+# hetnn_list(<floor> <file> <macro> <pattern>): hetnn/<floor>/<file>, a line <macro>(name) for each file of the floor that
+# matches, or for each folder where the pattern ends in a slash. So adding one touches no list.
+function(hetnn_list floor file macro pattern)
+  string(REGEX REPLACE "/$" "" glob ${pattern})
+  file(GLOB found LIST_DIRECTORIES true CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cpp/hetnn/${floor}/${glob})
+  set(lines "// Made from what lies in cpp/hetnn/${floor}.\n")
+  foreach(path IN LISTS found)
+    if(pattern MATCHES "/$" AND NOT IS_DIRECTORY ${path})
+      continue()
+    endif()
+    get_filename_component(name ${path} NAME_WE)
+    string(APPEND lines "${macro}(${name})\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/lists/hetnn/${floor}/${file} CONTENT "${lines}")
+  target_include_directories(hetnn_${floor} PRIVATE ${PROJECT_BINARY_DIR}/lists)
+endfunction()

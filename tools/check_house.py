@@ -161,8 +161,9 @@ def check_tests(root: Path, floors: Iterable[str]) -> Iterator[str]:
 def check(root: Path) -> list[str]:
     """Every problem below `root`, in the order of paths."""
     floors = read_floors((root / "CMakeLists.txt").read_text(encoding="utf-8"))
-    all_ops = root / "cpp/hetnn/ops/all_ops.inc"
-    ops = set(re.findall(r"^HETNN_OP\((\w+)\)", all_ops.read_text(), re.MULTILINE)) if all_ops.exists() else set()
+    lists = [root / "cpp/hetnn/ops" / name for name in ("all_ops.inc", "elementwise/formulas.inc")]
+    rows = "".join(file.read_text(encoding="utf-8") for file in lists if file.exists())
+    ops = set(re.findall(r"^HETNN_(?:OP|FUNCTION)\((\w+)[,)]", rows, re.MULTILINE))
     problems = list(check_tests(root, floors))
     for folder in FOLDERS:
         for file in sorted((root / folder).rglob("*")):

@@ -1,7 +1,6 @@
 """Starts a new operator or rewriting rule set from a template that compiles, passes its tests, and is then edited.
 
-python tools/new_file.py op NAME              -> cpp/hetnn/ops/elementwise/NAME.cpp, and its lines in formulas.inc there
-                                                 and in all_ops.inc
+python tools/new_file.py op NAME              -> cpp/hetnn/ops/elementwise/NAME.cpp, and its row in formulas.inc there
 python tools/new_file.py pass NAME [STAGE]    -> cpp/hetnn/passes/STAGE/NAME.cpp (STAGE: canonical or legal)
 """
 
@@ -63,15 +62,13 @@ def _write(path: Path, text: str) -> None:
 
 
 def new_operator(name: str) -> None:
-    """One file, its formula's row in formulas.inc, and its line in all_ops.inc."""
+    """One file, and its formula's row in formulas.inc."""
     folder = ROOT / "cpp/hetnn/ops/elementwise"
     _write(folder / f"{name}.cpp", OPERATOR.format(name=name))
-    for table, line in (
-        (folder / "formulas.inc", ROW.format(name=name)),
-        (folder.parent / "all_ops.inc", f"HETNN_OP({name})\n"),
-    ):
-        table.write_text(table.read_text(encoding="utf-8") + line, encoding="utf-8")
-        print(f"added {line.strip()} to {table.relative_to(ROOT)}")
+    table, row = folder / "formulas.inc", ROW.format(name=name)
+    text, end = table.read_text(encoding="utf-8"), "#undef HETNN_FORM\n"
+    table.write_text(text.removesuffix(end) + row + (end if text.endswith(end) else ""), encoding="utf-8")
+    print(f"added {row.strip()} to {table.relative_to(ROOT)}")
 
 
 def new_pass(name: str, stage: str = "canonical") -> None:

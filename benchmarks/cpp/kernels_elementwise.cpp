@@ -15,15 +15,15 @@ BENCHMARK_CAPTURE(unary, gelu, "gelu")->Arg(4096);
 BENCHMARK_CAPTURE(unary, tanh, "tanh")->Arg(4096);
 BENCHMARK_CAPTURE(unary, exp, "exp")->Arg(4096);
 
-// Arguments: inputs, elements, group.
+// Arguments: inputs, elements, fan-in.
 void nary_sum(benchmark::State& state) {
   const std::vector<int64_t> shape = {state.range(1)};
   const TensorView view = TensorView::plain(DType::f32, shape);
   run_kernel(state, "nary", std::vector<TensorView>(static_cast<size_t>(state.range(0)), view), view,
-             {{"group", state.range(2)}}, 1, 4.0 * static_cast<double>((state.range(0) + 1) * shape[0]), "bytes");
+             {{"fan_in", state.range(2)}}, 1, 4.0 * static_cast<double>((state.range(0) + 1) * shape[0]), "bytes");
 }
 BENCHMARK(nary_sum)
-    ->ArgNames({"inputs", "elems", "group"})
+    ->ArgNames({"inputs", "elems", "fan_in"})
     ->ArgsProduct({{3, 4, 8, 16, 64}, {4096, 1 << 18}, {2, 4, 8, 16}})
     ->ArgsProduct({{3, 8}, {1 << 22}, {2, 4, 8, 16}});
 

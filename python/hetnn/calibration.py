@@ -159,7 +159,7 @@ def _known_choices(file: Path) -> dict[str, int]:
         return {}
     if not isinstance(found, dict):
         return {}
-    return {name: group for name, group in found.items() if isinstance(group, int) and 2 <= group <= 16}
+    return {name: fan_in for name, fan_in in found.items() if isinstance(fan_in, int) and 2 <= fan_in <= 16}
 
 
 class _Measurement:

@@ -50,7 +50,7 @@ std::unique_ptr<Compilation> Compilation::on_general_processor(const PlannedMode
   for (ir::Node* node : graph.nodes()) {
     node->device.clear();
     node->subgraph = -1;
-    node->group = -1;
+    node->launch = -1;
   }
   graph.stage = ir::Stage::imported;
   TargetSpec alone = planned.draft_->spec;

@@ -36,7 +36,7 @@ Graph Graph::clone() const {
     }
     made->device = node->device;
     made->subgraph = node->subgraph;
-    made->group = node->group;
+    made->launch = node->launch;
   }
   for (size_t k = 0; k < outputs_.size(); ++k) rewriter.add_output(twin.at(outputs_[k]), output_names[k]);
   copy.stage = stage;

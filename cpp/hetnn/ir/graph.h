@@ -20,7 +20,7 @@
 //               node. Sums may be taken in any order within an operator's tolerance.
 //   NaN, inf    Propagate as the formula of the operator says; comparisons with NaN are false but `ne`; NaN is true.
 //               Where one value is chosen (maximum, minimum, nary, relu, clamp, reduce_max, reduce_min, max_pool2d) NaN
-//               wins, as in torch; ONNX leaves it open. sign(NaN) is NaN (torch: 0; ONNX: open), sign(-0) is 0.
+//               wins, as in torch; ONNX leaves it open. sign(NaN) and sign(-0) are 0, as in torch.
 //               Of clamp's bounds the upper wins where they cross, as in torch and ONNX. Which of -0 and 0 is chosen is
 //               open, in torch too. No operator sorts; one that does puts NaN behind inf, as torch does.
 //   Integers    Add, subtract, multiply, negate and take the absolute value modulo 2^bits, as in torch (ONNX leaves
@@ -40,8 +40,9 @@
 //               machine has; ONNX: undefined). Integers wrap to narrower ones, as in torch and ONNX, and round
 //               to nearest even where reals have fewer digits. Everything but 0 is true, NaN too. Reals out of range of
 //               narrower reals give infinities; to f16 and bf16 all types go by way of f32.
-//   Indices     Count from the back when negative, as far as the axis is long; any other is InvalidModel, as in torch
-//               and ONNX. slice alone cuts its bounds to the axis.
+//   Indices     Count from the back when negative, as far as the axis is long (of gather only where `from_end` says so:
+//               torch's embedding and index_select take none); any other is InvalidModel, as in torch and ONNX. slice
+//               alone cuts its bounds to the axis.
 //   Nothing     Over no elements a sum is 0, a product 1, all true, any false, and a mean of reals NaN, as in torch and
 //               ONNX; a mean of integers, reduce_max and reduce_min are InvalidModel (torch: an error; ONNX: the
 //               infinities or the ends of the type).
@@ -132,10 +133,10 @@ class Node {
   /// The constant behind input `index`, when a constant node writes it.
   const Tensor* constant_input(size_t index) const { return call_.constant(index); }
 
-  /// Annotations of later stages: device name (placed), index of the subgraph (cut) and of the fused group (fused).
+  /// Annotations of later stages: device name (placed), index of the subgraph (cut) and of the launch it is fused into (fused).
   std::string device;
   int subgraph = -1;
-  int group = -1;
+  int launch = -1;
 
  private:
   friend class Graph;

@@ -158,10 +158,10 @@ class Reader {
     do types.push_back(type());
     while (take(","));
     std::string device;
-    int subgraph = -1, group = -1;
+    int subgraph = -1, launch = -1;
     if (take("on")) device = value_name();
     if (take("in")) subgraph = static_cast<int>(integer());
-    if (take("group")) group = static_cast<int>(integer());
+    if (take("launch")) launch = static_cast<int>(integer());
     Loc loc;
     if (take("loc")) {
       expect("(");
@@ -187,7 +187,7 @@ class Reader {
     }
     made->device = device;
     made->subgraph = subgraph;
-    made->group = group;
+    made->launch = launch;
   }
 
   Attrs attrs(const OpDef& op) {

@@ -146,7 +146,7 @@ std::string node_text(const Node& node, const PrintOptions& options) {
   for (size_t k = 0; k < node.outputs().size(); ++k) out += (k ? ", " : "") + to_string(node.output(k)->type());
   if (!node.device.empty()) out += " on " + node.device;
   if (node.subgraph >= 0) out += text(" in ", node.subgraph);
-  if (node.group >= 0) out += text(" group ", node.group);
+  if (node.launch >= 0) out += text(" launch ", node.launch);
   if (options.locations) out += location(node.loc());
   return out + "\n";
 }

@@ -150,9 +150,9 @@ void verify_fused(const Graph& graph) {
   std::map<int, int> subgraph_of;
   for (const Node* node : graph.nodes()) {
     if (node->is_constant()) continue;
-    HETNN_ASSERT(node->group >= 0, describe(*node), " is in no group");
-    HETNN_ASSERT(subgraph_of.emplace(node->group, node->subgraph).first->second == node->subgraph, "group ",
-                 node->group, " spans subgraphs");
+    HETNN_ASSERT(node->launch >= 0, describe(*node), " is in no launch");
+    HETNN_ASSERT(subgraph_of.emplace(node->launch, node->subgraph).first->second == node->subgraph, "launch ",
+                 node->launch, " spans subgraphs");
   }
 }
 

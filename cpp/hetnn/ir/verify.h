@@ -15,7 +15,7 @@ inline constexpr int64_t kFoldLimitBytes = int64_t{64} << 20;
 ///              graph, more than kFoldLimitBytes, or a type that the reference cannot compute with (f16, bf16).
 ///   placed     every node but constants names a device.
 ///   cut        every node but constants has a subgraph; subgraphs are contiguous in node order and of one device.
-///   fused      every node but constants has a group; a group lies within one subgraph.
+///   fused      every node but constants has a launch; a launch lies within one subgraph.
 void verify(const Graph& graph);
 
 }  // namespace hetnn::ir

@@ -1,30 +1,24 @@
-// The list of all kernel families, and which variant serves a call.
+// The variants of all families, each family a folder that defines <family>_variants, and which one serves a call.
 #include <algorithm>
 #include <iterator>
 
-#include "hetnn/kernels/attention/attention.h"
-#include "hetnn/kernels/conv/conv.h"
-#include "hetnn/kernels/elementwise/elementwise.h"
-#include "hetnn/kernels/gemm/gemm.h"
 #include "hetnn/kernels/kernel.h"
-#include "hetnn/kernels/move/move.h"
-#include "hetnn/kernels/norm/norm.h"
-#include "hetnn/kernels/pool/pool.h"
-#include "hetnn/kernels/quant/quant.h"
-#include "hetnn/kernels/reduce/reduce.h"
 #include "hetnn/ops/elementwise/function.h"
 
 namespace hetnn::kernels {
+
+#define HETNN_FAMILY(name) std::span<const Variant> name##_variants();
+#include "hetnn/kernels/all_families.inc"
+#undef HETNN_FAMILY
+
 namespace {
 
 const std::vector<Variant>& variants() {
   static const std::vector<Variant> all = [] {
     std::vector<Variant> out;
-    for (const auto family : {gemm_variants, conv_variants, pool_variants, elementwise_variants, norm_variants,
-                              reduce_variants, attention_variants, move_variants, quant_variants}) {
-      const std::span<const Variant> rows = family();
-      out.insert(out.end(), rows.begin(), rows.end());
-    }
+#define HETNN_FAMILY(name) out.insert(out.end(), name##_variants().begin(), name##_variants().end());
+#include "hetnn/kernels/all_families.inc"
+#undef HETNN_FAMILY
     return out;
   }();
   return all;

@@ -53,6 +53,7 @@ void evaluate_on_reals(const Call& call, std::span<const View> inputs, Results& 
   }
   for (const Type*& output : on_reals.outputs) output = real(*output);
   TensorResults reals(call.outputs.size());
+  if (call.op->check) call.op->check(on_reals, views);
   call.op->meaning({on_reals, views, reals});
   for (const auto& [symbol, value] : reals.defined()) results.define(symbol, value);
   const std::vector<Tensor> made = reals.take();
@@ -122,6 +123,7 @@ void evaluate(const Call& call, std::span<const View> inputs, Results& results) 
   if (!call.inputs.empty() && has_quantized(call) && !call.op->has(Trait::integral)) {
     evaluate_on_reals(call, inputs, results);
   } else {
+    if (call.op->check) call.op->check(call, inputs);
     call.op->meaning({call, inputs, results});
   }
 }

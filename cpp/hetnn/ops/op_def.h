@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -120,7 +121,10 @@ struct OpDef {
 
   /// Types of the outputs from a node whose inputs and attributes are set. Throws InvalidModel by `fail`.
   std::vector<Type> (*infer)(const Call&) = nullptr;
-  /// Computes the outputs.
+  /// Throws InvalidModel by `fail` for values that neither the meaning nor a variant takes, such as an index out of
+  /// range; none: every value is taken.
+  void (*check)(const Call&, std::span<const View> inputs) = nullptr;
+  /// Computes the outputs, of values that passed the check.
   void (*meaning)(const Evaluation&) = nullptr;
   /// Arithmetic work; none: one flop for every element of an elementwise operator, else nothing.
   Work (*work)(const Call&) = nullptr;

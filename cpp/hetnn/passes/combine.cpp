@@ -16,10 +16,9 @@ namespace {
 constexpr size_t kMostTerms = 100;
 
 enum class Family : uint8_t { sum, product, maximum, minimum };
-constexpr std::string_view kNode[] = {"add", "mul", "maximum", "minimum"};
-constexpr std::string_view kLayer[] = {"add", "mul", "max", "min"};
-constexpr std::string_view of(const std::string_view (&names)[4], Family family) {
-  return names[static_cast<size_t>(family)];
+constexpr std::string_view name_of(Family family) {
+  constexpr std::string_view kNames[] = {"add", "mul", "maximum", "minimum"};
+  return kNames[static_cast<size_t>(family)];
 }
 
 struct Term {
@@ -54,7 +53,7 @@ bool has_number(const ir::Node& node) {
   });
 }
 
-template <Family kFamily, bool kInOrder>
+template <Family kFamily, bool kDeterministic>
 class Collector {
  public:
   Collector(const ir::Graph& graph, ir::Value* root) : graph_(graph), type_(root->type()) {
@@ -84,25 +83,26 @@ class Collector {
   // would be rounded in another order.
   std::optional<Terms> parts(const Term& term, bool first) const {
     static const Pattern negation = op("neg", {any("x")}), difference = op("sub", {any("a"), any("b")}),
-                         pair = op(of(kNode, kFamily), {any("a"), any("b")}), inner_layer = op("nary");
+                         pair = op(name_of(kFamily), {any("a"), any("b")}), inner_layer = op("nary");
     ir::Node* node = term.value->producer();
     const double c = term.coefficient;
     if (!node || node->is_constant() || term.value->type() != type_ || std::abs(c) != 1) return std::nullopt;
     if constexpr (kFamily == Family::sum) {
       if (const auto found = match(negation, node, graph_)) return Terms{{found->value("x"), -c}};
-      if (const auto inner = multiple(graph_, node, kInOrder)) return Terms{{inner->value, c * inner->coefficient}};
+      if (const auto inner = multiple(graph_, node, kDeterministic))
+        return Terms{{inner->value, c * inner->coefficient}};
     }
-    if (has_number(*node) || (kInOrder && !(first && c == 1))) return std::nullopt;
+    if (has_number(*node) || (kDeterministic && !(first && c == 1))) return std::nullopt;
     if (match(pair, node, graph_)) {
       Terms both = {{node->input(0), c}, {node->input(1), c}};
       constexpr bool kExactSwap = kFamily == Family::sum || kFamily == Family::product;
-      if (kInOrder && kExactSwap && !continues(both[0]) && continues(both[1])) std::swap(both[0], both[1]);
+      if (kDeterministic && kExactSwap && !continues(both[0]) && continues(both[1])) std::swap(both[0], both[1]);
       return both;
     }
     if (kFamily == Family::sum && match(difference, node, graph_))
       return Terms{{node->input(0), c}, {node->input(1), -c}};
-    if (match(inner_layer, node, graph_) && node->string("op") == of(kLayer, kFamily) &&
-        node->flag("deterministic") == kInOrder) {
+    if (match(inner_layer, node, graph_) && node->string("op") == name_of(kFamily) &&
+        node->flag("deterministic") == kDeterministic) {
       const std::vector<double>& coefficients = node->reals("coefficients");
       Terms all;
       for (size_t k = 0; k < node->inputs().size(); ++k)
@@ -120,9 +120,9 @@ class Collector {
   size_t joined_ = 0;
 };
 
-template <Family kFamily, bool kInOrder>
+template <Family kFamily, bool kDeterministic>
 ir::Value* as_layer(const Match& m, Build& build) {
-  const Collector<kFamily, kInOrder> collector(build.graph(), m.root()->output());
+  const Collector<kFamily, kDeterministic> collector(build.graph(), m.root()->output());
   if (collector.joined() == 0) return nullptr;
   std::vector<ir::Value*> inputs;
   std::vector<double> coefficients;
@@ -133,21 +133,21 @@ ir::Value* as_layer(const Match& m, Build& build) {
   if (std::all_of(coefficients.begin(), coefficients.end(), [](double c) { return c == 1; })) coefficients.clear();
   return build.op(
       "nary", std::move(inputs),
-      {{"op", std::string(of(kLayer, kFamily))}, {"coefficients", coefficients}, {"deterministic", kInOrder}});
+      {{"op", std::string(name_of(kFamily))}, {"coefficients", coefficients}, {"deterministic", kDeterministic}});
 }
 
 bool is_f32(const Match& m) { return m.root()->output()->dtype() == DType::f32; }
 
-template <Family kFamily, bool kInOrder>
+template <Family kFamily, bool kDeterministic>
 Rule layer(std::string_view name, std::string_view equation) {
   const Pattern pattern = kFamily == Family::sum ? one_of({"add", "sub"}, {any("a"), any("b")})
-                                                 : op(of(kNode, kFamily), {any("a"), any("b")});
+                                                 : op(name_of(kFamily), {any("a"), any("b")});
   return {.name = name,
           .equation = equation,
           .pattern = pattern,
           .guards = {{"the values are f32", is_f32}},
-          .exactness = kInOrder ? "bit for bit" : "exact in real arithmetic; the order of roundings changes",
-          .rewrite = as_layer<kFamily, kInOrder>};
+          .exactness = kDeterministic ? "bit for bit" : "exact in real arithmetic; the order of roundings changes",
+          .rewrite = as_layer<kFamily, kDeterministic>};
 }
 
 bool is_pointwise(const Match& m) {
@@ -228,12 +228,14 @@ const RuleSet& combining(bool deterministic) {
        layer<Family::maximum, false>("maximum_as_nary", "max(x1, max(x2, x3)) ... = nary(x1, x2, x3, ...)"),
        layer<Family::minimum, false>("minimum_as_nary", "min(x1, min(x2, x3)) ... = nary(x1, x2, x3, ...)")}};
   static const RuleSet ordered = {
-      "combining_in_order",
+      "combining_deterministic",
       "The same where every product and sum must be rounded as it was written.",
-      {layer<Family::sum, true>("sum_as_nary_in_order", "((c1 x1 + c2 x2) - x3) + ... = nary(x1, x2, x3, ...)"),
-       layer<Family::product, true>("product_as_nary_in_order", "((x1 x2) x3) ... = nary(x1, x2, x3, ...)"),
-       layer<Family::maximum, true>("maximum_as_nary_in_order", "max(max(x1, x2), x3) ... = nary(x1, x2, x3, ...)"),
-       layer<Family::minimum, true>("minimum_as_nary_in_order", "min(min(x1, x2), x3) ... = nary(x1, x2, x3, ...)")}};
+      {layer<Family::sum, true>("sum_as_nary_deterministic", "((c1 x1 + c2 x2) - x3) + ... = nary(x1, x2, x3, ...)"),
+       layer<Family::product, true>("product_as_nary_deterministic", "((x1 x2) x3) ... = nary(x1, x2, x3, ...)"),
+       layer<Family::maximum, true>("maximum_as_nary_deterministic",
+                                    "max(max(x1, x2), x3) ... = nary(x1, x2, x3, ...)"),
+       layer<Family::minimum, true>("minimum_as_nary_deterministic",
+                                    "min(min(x1, x2), x3) ... = nary(x1, x2, x3, ...)")}};
   return deterministic ? ordered : free;
 }
 

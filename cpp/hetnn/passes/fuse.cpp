@@ -1,4 +1,4 @@
-// Groups by the rule of the deepest producer.
+// Launches by the rule of the deepest producer.
 #include "hetnn/passes/fuse.h"
 
 #include <algorithm>
@@ -52,14 +52,24 @@ std::vector<std::pair<const ir::Node*, int>> depths(const ir::Graph& graph) {
   return out;
 }
 
+std::vector<std::vector<const ir::Node*>> chains_of(const ir::Graph& graph) {
+  std::map<int, std::vector<const ir::Node*>> open;
+  for (const ir::Node* node : graph.nodes())
+    if (!node->is_constant()) open[node->launch].push_back(node);
+  std::vector<std::vector<const ir::Node*>> out;
+  out.reserve(open.size());
+  for (const ir::Node* node : graph.nodes()) {
+    if (node->is_constant()) continue;
+    if (auto& nodes = open[node->launch]; nodes.back() == node) out.push_back(std::move(nodes));
+  }
+  return out;
+}
+
 std::vector<report::FusionRow> fuse(ir::Graph& graph, const FuseOptions& options) {
   HETNN_ASSERT(!options.enabled || options.can_follow, "fusion needs to know what can follow what");
   std::map<const ir::Node*, CombinedLayer> layers;
   if (options.enabled && options.combines) layers = combine(graph, options);
-  struct Group {
-    std::vector<const ir::Node*> nodes;
-  };
-  std::vector<Group> groups;
+  std::vector<std::vector<const ir::Node*>> launches;
   // Greater means: join rather. Deeper first, then earlier in the graph.
   std::map<const ir::Node*, std::pair<int, int>> rank;
   for (const auto& [node, level] : depths(graph)) rank[node] = {level, -static_cast<int>(rank.size())};
@@ -72,25 +82,25 @@ std::vector<report::FusionRow> fuse(ir::Graph& graph, const FuseOptions& options
         if (!producer || producer->is_constant() || producer->outputs().size() != 1) continue;
         if (producer->subgraph != node->subgraph || !read_by_one_node(graph, *input)) continue;
         if (joined && rank.at(producer) <= rank.at(joined)) continue;
-        // The producer is its group's last node: whoever followed it would be a second reader of `input`.
-        if (options.can_follow(groups[static_cast<size_t>(producer->group)].nodes, *node)) joined = producer;
+        // The producer is its launch's last node: whoever followed it would be a second reader of `input`.
+        if (options.can_follow(launches[static_cast<size_t>(producer->launch)], *node)) joined = producer;
       }
     }
     if (joined) {
-      node->group = joined->group;
+      node->launch = joined->launch;
     } else {
-      node->group = static_cast<int>(groups.size());
-      groups.emplace_back();
+      node->launch = static_cast<int>(launches.size());
+      launches.emplace_back();
     }
-    groups[static_cast<size_t>(node->group)].nodes.push_back(node);
+    launches[static_cast<size_t>(node->launch)].push_back(node);
   }
   if (graph.stage < ir::Stage::fused) graph.stage = ir::Stage::fused;
 
   const Bindings hints = graph.hints();
   std::vector<report::FusionRow> rows;
-  for (const Group& group : groups) {
-    report::FusionRow row{{}, {}, 0, bytes_of(group.nodes, hints)};
-    for (const ir::Node* node : group.nodes) {
+  for (const auto& nodes : launches) {
+    report::FusionRow row{{}, {}, 0, bytes_of(nodes, hints)};
+    for (const ir::Node* node : nodes) {
       if (const auto layer = layers.find(node); layer != layers.end()) {
         row.nodes.insert(row.nodes.end(), layer->second.nodes.begin(), layer->second.nodes.end());
         row.bytes_before += layer->second.bytes_before;

@@ -1,4 +1,4 @@
-// Fusion: nodes that can be computed in one launch get one group, so that results between them are never written.
+// Fusion: nodes that can be computed in one launch are one, so that results between them are never written.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 namespace hetnn::passes {
 
 struct FuseOptions {
-  /// Off: every node is a group of its own.
+  /// Off: every node is a launch of its own.
   bool enabled = true;
   /// Whether `follower` can be computed in the launch of the chain `launch`, whose last node's result it reads. Given
   /// by the backend.
@@ -24,14 +24,18 @@ struct FuseOptions {
   bool deterministic = false;
 };
 
-/// Gives every node but constants a group. A node joins, among the producers of its inputs that it can follow, the one
+/// Gives every node but constants a launch. A node joins, among the producers of its inputs that it can follow, the one
 /// with the greatest depth (the last to be ready: the other operands exist by then; ties: the one earlier in the
 /// graph). A value that anyone else reads, or that the graph returns, must be written, so its producer is not joined;
-/// nor is a producer of several outputs. Groups are numbered in the order of their anchors, a group's nodes form a
-/// chain, and no group waits for another that waits for it. The stage becomes fused.
-/// Returns a row for each group and each n-ary layer of more than one node: `into` is its first node.
-/// Depth: 0 for a node without inputs that vary, else 1 + the greatest among its producers.
+/// nor is a producer of several outputs. Launches are numbered in the order of their first nodes, a launch's nodes form
+/// a chain, and no launch waits for another that waits for it. The stage becomes fused. Returns a row for each launch
+/// and each n-ary layer of more than one node: `into` is its first node. Depth: 0 for a node without inputs that vary,
+/// else 1 + the greatest among its producers.
 std::vector<report::FusionRow> fuse(ir::Graph& graph, const FuseOptions& options);
+
+/// The nodes of each launch of a fused graph, launches in the order of their last nodes: only then are all operands of
+/// their steps written.
+std::vector<std::vector<const ir::Node*>> chains_of(const ir::Graph& graph);
 
 /// Bytes of the distinct inputs of a chain of nodes that are not made inside it, constants included, and of the last
 /// node's outputs.

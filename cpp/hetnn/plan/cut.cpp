@@ -118,7 +118,7 @@ ir::Graph extract(const ir::Graph& graph, const Subgraph& subgraph) {
     }
     made->device = node->device;
     made->subgraph = node->subgraph;
-    made->group = node->group;
+    made->launch = node->launch;
   };
   for (const ir::Value* input : subgraph.inputs) twin[input] = rewriter.add_input(input->name(), input->type());
   for (const ir::Node* node : subgraph.nodes) {

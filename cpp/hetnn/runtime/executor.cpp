@@ -1,4 +1,4 @@
-// The list of kinds that run, from all_executors.inc and what was registered.
+// The list of kinds that run: KIND.cpp of executors/ defines load_KIND, and what was registered.
 #include "hetnn/runtime/executor.h"
 
 #include <map>

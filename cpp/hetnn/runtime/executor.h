@@ -115,7 +115,7 @@ struct Load {
 /// there are.
 std::unique_ptr<const Executor> load_executor(const Load& load);
 
-/// Adds a kind besides those of all_executors.inc.
+/// Adds a kind besides those of runtime/executors/.
 using ExecutorLoader = std::unique_ptr<const Executor> (*)(const Load& load);
 void register_executor(const std::string& kind, ExecutorLoader loader);
 

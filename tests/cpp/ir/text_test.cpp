@@ -14,7 +14,7 @@ constexpr const char* kNet =
     R"(graph @net {stage = placed, symbols = [h: 3..64 = 16], mutates "s" by "next" from f32[1,2,1,1] {1, 2}} (%x: f32[1,3,h,8], %s: f32[1,2,1,1]) -> (%y as "out", %c.1, %t as "next") {
   %w = constant() {value = f32[2,3,3,3] "AAAAAAAAgD8AAABAAABAQAAAgEAAAKBAAADAQAAA4EAAAABBAAAQQQAAIEEAADBBAABAQQAAUEEAAGBBAABwQQAAgEEAAIhBAACQQQAAmEEAAKBBAACoQQAAsEEAALhBAADAQQAAyEEAANBBAADYQQAA4EEAAOhBAADwQQAA+EEAAABCAAAEQgAACEIAAAxCAAAQQgAAFEIAABhCAAAcQgAAIEIAACRCAAAoQgAALEIAADBCAAA0QgAAOEIAADxCAABAQgAAREIAAEhCAABMQgAAUEIAAFRC"} : f32[2,3,3,3]
   %b = constant() {value = f32[2] {0.1, -inf}} : f32[2]
-  %c.1 = conv2d(%x, %w, %b) {stride = [2,1]} : f32[1,2,floordiv(h - 3, 2) + 1,6] on npu in 0 group 3 loc("net.conv", "net.py":12)
+  %c.1 = conv2d(%x, %w, %b) {stride = [2,1]} : f32[1,2,floordiv(h - 3, 2) + 1,6] on npu in 0 launch 3 loc("net.conv", "net.py":12)
   %y = add(%c.1, %s) : f32[1,2,floordiv(h - 3, 2) + 1,6] on cpu loc("net")
   %t = relu(%s) : f32[1,2,1,1] on cpu
 }
@@ -27,7 +27,7 @@ TEST(Text, PrintsWhatItReads) {
            "graph @empty {stage = imported} () -> () {\n}\n",
            "graph @\"a name, quoted\" {stage = planned} (%x: i64[]) -> (%x as \"out \\\"1\\\"\", %x as \"2\") {\n}\n",
            "graph @s {stage = legal, symbols = [h: 1..9 = 2, w: 3..3 = 3]} (%x: f32[h,2*w - 1]) -> (%y) {\n"
-           "  %y = relu(%x) : f32[h,2*w - 1] on npu in 7 group 12 loc(\"a.b\")\n}\n",
+           "  %y = relu(%x) : f32[h,2*w - 1] on npu in 7 launch 12 loc(\"a.b\")\n}\n",
            "graph @q {stage = imported} (%x: f32[2]) -> (%y) {\n"
            "  %y = relu(%x) : f32[2] loc(\"a \\\"b\\\"\\\\c\\nd\", \"my net.py\":12)\n}\n",
            "graph @i {stage = imported} (%x: i8{0.03125:-9}[2,3]) -> (%y) {\n"
@@ -62,7 +62,7 @@ TEST(Text, KeepsEveryPart) {
   const Node* conv = graph.find_value("c.1")->producer();
   EXPECT_EQ(conv->loc(), (Loc{"net.conv", "net.py", 12}));
   EXPECT_EQ(conv->device, "npu");
-  EXPECT_EQ(conv->group, 3);
+  EXPECT_EQ(conv->launch, 3);
   EXPECT_EQ(conv->constant_input(1)->values<float>()[2], 2.0F);
   EXPECT_EQ(graph.output_names[0], "out");
   EXPECT_EQ(graph.symbols[0], (Symbol{"h", 3, 64, 16}));

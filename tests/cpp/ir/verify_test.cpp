@@ -12,9 +12,9 @@ namespace {
 
 // Two on one device, and one on another that reads both.
 constexpr const char* kPlaced = R"(graph @g {stage = fused} (%x: f32[2]) -> (%c) {
-  %a = relu(%x) : f32[2] on npu in 0 group 0
-  %b = sqrt(%a) : f32[2] on npu in 0 group 0
-  %c = add(%a, %b) : f32[2] on cpu in 1 group 1
+  %a = relu(%x) : f32[2] on npu in 0 launch 0
+  %b = sqrt(%a) : f32[2] on npu in 0 launch 0
+  %c = add(%a, %b) : f32[2] on cpu in 1 launch 1
 }
 )";
 
@@ -82,10 +82,10 @@ TEST_F(Verify, ASubgraphIsOneRunOfNodesOnOneDevice) {
 }
 
 TEST_F(Verify, NodesOfOneLaunchAreInOneSubgraph) {
-  node("c")->group = -1;
-  EXPECT_ERROR(verify(graph), InternalError, "add 'c' is in no group");
-  node("c")->group = 0;
-  EXPECT_ERROR(verify(graph), InternalError, "group 0 spans subgraphs");
+  node("c")->launch = -1;
+  EXPECT_ERROR(verify(graph), InternalError, "add 'c' is in no launch");
+  node("c")->launch = 0;
+  EXPECT_ERROR(verify(graph), InternalError, "launch 0 spans subgraphs");
   graph.stage = Stage::cut;
   verify(graph);
 }

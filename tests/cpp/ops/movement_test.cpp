@@ -134,6 +134,8 @@ TEST(Movement, GatherCountsFromTheBackAndRefusesWhatIsOutside) {
                "index -9223372036854775808 is outside");
   EXPECT_ERROR(run_meaning("gather", {Tensor::zeros(DType::f32, {0, 2}), tensor_of<int64_t>({1}, {0})}), InvalidModel,
                "index 0 is outside an axis of 0");
+  EXPECT_ERROR(run_meaning("gather", {x, tensor_of<int64_t>({1}, {-1})}, {{"from_end", false}}), InvalidModel,
+               "index -1 is outside an axis of 3; it must be in [0,3)");
 }
 
 TEST(Movement, AttributesAreCheckedAtEveryRank) {

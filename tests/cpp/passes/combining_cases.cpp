@@ -58,7 +58,7 @@ const Cases& combining_cases() {
 })",
            "nary"},
           // In order: the tree's right half is rounded by itself and stays a node.
-          {"sum_as_nary_in_order",
+          {"sum_as_nary_deterministic",
            R"(graph @g {stage = canonical} (%a: f32[4], %b: f32[4], %c: f32[4], %d: f32[4], %e: f32[4]) -> (%y) {
   %k = constant() {value = f32[1] {0.3}} : f32[1]
   %m = mul(%a, %k) : f32[4]
@@ -69,7 +69,7 @@ const Cases& combining_cases() {
   %y = sub(%s, %r) : f32[4]
 })",
            "add nary"},
-          {"product_as_nary_in_order",
+          {"product_as_nary_deterministic",
            R"(graph @g {stage = canonical} (%a: f32[4], %b: f32[4], %c: f32[4], %d: f32[4]) -> (%y) {
   %l = mul(%a, %b) : f32[4]
   %r = mul(%c, %d) : f32[4]
@@ -77,12 +77,14 @@ const Cases& combining_cases() {
   %y = mul(%s, %r) : f32[4]
 })",
            "mul nary"},
-          {"maximum_as_nary_in_order", R"(graph @g {stage = canonical} (%a: f32[4], %b: f32[4], %c: f32[4]) -> (%y) {
+          {"maximum_as_nary_deterministic",
+           R"(graph @g {stage = canonical} (%a: f32[4], %b: f32[4], %c: f32[4]) -> (%y) {
   %t = maximum(%a, %b) : f32[4]
   %y = maximum(%t, %c) : f32[4]
 })",
            "nary"},
-          {"minimum_as_nary_in_order", R"(graph @g {stage = canonical} (%a: f32[4], %b: f32[4], %c: f32[4]) -> (%y) {
+          {"minimum_as_nary_deterministic",
+           R"(graph @g {stage = canonical} (%a: f32[4], %b: f32[4], %c: f32[4]) -> (%y) {
   %t = minimum(%a, %b) : f32[4]
   %y = minimum(%t, %c) : f32[4]
 })",
@@ -127,10 +129,10 @@ const Cases& combining_cases() {
           HETNN_INTEGERS("product_as_nary", "mul"),
           HETNN_INTEGERS("maximum_as_nary", "maximum"),
           HETNN_INTEGERS("minimum_as_nary", "minimum"),
-          HETNN_INTEGERS("sum_as_nary_in_order", "add"),
-          HETNN_INTEGERS("product_as_nary_in_order", "mul"),
-          HETNN_INTEGERS("maximum_as_nary_in_order", "maximum"),
-          HETNN_INTEGERS("minimum_as_nary_in_order", "minimum"),
+          HETNN_INTEGERS("sum_as_nary_deterministic", "add"),
+          HETNN_INTEGERS("product_as_nary_deterministic", "mul"),
+          HETNN_INTEGERS("maximum_as_nary_deterministic", "maximum"),
+          HETNN_INTEGERS("minimum_as_nary_deterministic", "minimum"),
 #undef HETNN_INTEGERS
       }};
   return cases;

@@ -25,7 +25,7 @@ const FuseOptions kEager = {
 std::vector<int> groups_of(const ir::Graph& graph) {
   std::vector<int> out;
   for (const ir::Node* node : graph.nodes()) {
-    if (!node->is_constant()) out.push_back(node->group);
+    if (!node->is_constant()) out.push_back(node->launch);
   }
   return out;
 }

@@ -173,7 +173,7 @@ def test_out_that_overlaps_an_input_is_refused() -> None:
     ("layer", "message"),
     [
         ("nary()", "input 'x' is missing"),
-        ("nary(%a, %a) {op = sub}", "op must be add, mul, max or min; got 'sub'"),
+        ("nary(%a, %a) {op = sub}", "op must be add, mul, maximum or minimum; got 'sub'"),
         ("nary(%a, %a) {coefficients = [1.0]}", "one for each of 2 inputs; got 1"),
         ("nary(%a, %a) {op = mul, coefficients = [1.0, 2.0]}", "coefficients go with op add"),
         ("nary(" + ", ".join(["%a"] * 101) + ")", "at most 100 inputs; got 101"),

@@ -1,4 +1,9 @@
-"""Plans see the device: where everything must run on it, everything does."""
+"""The device is planned for, compiled for, saved, loaded and run, by code of its own kind and its own clock."""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
 
 import hetnn
 
@@ -10,5 +15,11 @@ TARGET = {
     "links": LINKS,
 }
 
-report = hetnn.plan(TEXT, TARGET, strict="idle").report(format="dict")
-assert report["nodes_on"] == {"cpu": 0, "idle": 2}, report["nodes_on"]
+exe = hetnn.compile(TEXT, TARGET, strict="idle")
+assert exe.report(format="dict")["nodes_on"] == {"cpu": 0, "idle": 2}
+with tempfile.TemporaryDirectory() as folder:
+    exe.save(Path(folder) / "both.hetnn")
+    loaded = hetnn.load(Path(folder) / "both.hetnn")
+    x = np.arange(4, dtype=np.float32)
+    np.testing.assert_allclose(loaded(x), -np.exp(x), rtol=1e-6)
+    assert [row["cycles"] for row in loaded.last_times if row["device"] == "idle"] == [7], loaded.last_times

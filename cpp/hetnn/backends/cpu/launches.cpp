@@ -1,9 +1,10 @@
-// From fused groups of nodes to launches over values, with a layout for every value.
+// From fused nodes to launches over values, with a layout for every value.
 #include "hetnn/backends/cpu/launches.h"
 
 #include <algorithm>
 
 #include "hetnn/base/error.h"
+#include "hetnn/passes/fuse.h"
 
 namespace hetnn::backends::cpu {
 namespace {
@@ -126,18 +127,9 @@ bool can_follow(std::span<const ir::Node* const> launch, const ir::Node& followe
 }
 
 std::vector<Launch> launches_of(const ir::Graph& graph, bool variants) {
-  std::map<int, std::vector<const ir::Node*>> groups;
-  std::vector<int> order;  // by the last node of a group: only then are all operands of its steps written
-  for (const ir::Node* node : graph.nodes()) {
-    if (node->is_constant()) continue;
-    groups[node->group].push_back(node);
-    std::erase(order, node->group);
-    order.push_back(node->group);
-  }
   const Bindings hints = graph.hints();
   std::vector<Launch> launches;
-  for (int group : order) {
-    const std::vector<const ir::Node*>& nodes = groups[group];
+  for (const std::vector<const ir::Node*>& nodes : passes::chains_of(graph)) {
     const ir::Node* anchor = nodes.front();
     Launch launch{.anchor = anchor,
                   .variant = variants ? variant_for(*anchor, hints) : nullptr,

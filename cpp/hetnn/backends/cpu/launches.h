@@ -1,4 +1,4 @@
-// From fused groups of nodes to launches over values, with a layout for every value.
+// From fused nodes to launches over values, with a layout for every value.
 #pragma once
 
 #include <map>
@@ -61,8 +61,8 @@ const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindin
 /// Whether `follower`, which reads the result of the chain `launch`, can be a step of the kernel of its first node.
 bool can_follow(std::span<const ir::Node* const> launch, const ir::Node& follower, const Bindings& bindings);
 
-/// Launches for the groups of a fused graph, in node order; without variants each by its meaning. InternalError when a
-/// group is no chain of steps.
+/// The launches of a fused graph, in the order of their last nodes; without variants each by its meaning. InternalError
+/// when one is no chain of steps.
 std::vector<Launch> launches_of(const ir::Graph& graph, bool variants);
 
 /// Layouts for every value that `launches` touch. Those of `fixed` (the graph's inputs and outputs) stay as they are.

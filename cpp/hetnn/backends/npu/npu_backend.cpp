@@ -21,21 +21,6 @@ constexpr int64_t kAlign = 64;
 // The nodes that one stream of instructions computes, each reading the one before.
 using Layer = std::vector<const ir::Node*>;
 
-// In the order of their last nodes: only then is every addend written.
-std::vector<Layer> layers_of(const ir::Graph& graph) {
-  std::map<int, Layer> groups;
-  for (const ir::Node* node : graph.nodes()) {
-    if (!node->is_constant()) groups[node->group].push_back(node);
-  }
-  std::vector<Layer> out;
-  out.reserve(groups.size());
-  for (const ir::Node* node : graph.nodes()) {
-    if (node->is_constant()) continue;
-    if (Layer& layer = groups[node->group]; layer.back() == node) out.push_back(std::move(layer));
-  }
-  return out;
-}
-
 int64_t dense_bytes(const ir::Value& value, const Bindings& bindings) { return target::value_bytes(value, bindings); }
 
 // The read-only region of a subgraph, which its variants share: a constant that one of them has is kept once.
@@ -106,7 +91,7 @@ class NpuBackend final : public Backend {
     }
     passes::fuse(copy, fusing(true, deterministic, bindings));
     std::map<const ir::Node*, double> out;
-    for (const Layer& layer : layers_of(copy)) {
+    for (const Layer& layer : passes::chains_of(copy)) {
       double alone = 0;
       for (const ir::Node* node : layer) alone += layer.size() > 1 ? alone_us.at(original.at(node)) : 0;
       if (alone == 0) continue;
@@ -122,7 +107,7 @@ class NpuBackend final : public Backend {
                             std::vector<report::FusionRow>& fusions) const override {
     const Bindings hints = subgraph.hints();
     std::vector<report::FusionRow> fused = passes::fuse(subgraph, fusing(options.fusion, options.deterministic, hints));
-    const std::vector<Layer> layers = layers_of(subgraph);
+    const std::vector<Layer> layers = passes::chains_of(subgraph);
     for (report::FusionRow& row : fused) {
       const Layer& layer =
           *std::find_if(layers.begin(), layers.end(), [&](const Layer& l) { return l.front()->name() == row.into; });
@@ -145,7 +130,7 @@ class NpuBackend final : public Backend {
       return;
     hetnn::npu::Variant variant;
     variant.bindings = all;
-    const std::vector<Layer> layers = layers_of(graph);
+    const std::vector<Layer> layers = passes::chains_of(graph);
     const std::map<const ir::Value*, npu::Place> places = place_values(graph, layers, all, variant.dram_bytes);
 
     SharedConstants constants(code.constants, assembler);
@@ -157,7 +142,7 @@ class NpuBackend final : public Backend {
       std::map<const ir::Value*, npu::Place> here = places;
       const ir::Node& anchor = *layer.front();
       here[anchor.output()] = places.at(layer.back()->output());
-      // The groups keep what rounding was asked for already.
+      // The launches keep what rounding was asked for already.
       generator.layer(anchor, npu::epilogue_of(layer, false).value(), here);
       hetnn::npu::Layer row{
           .node = anchor.name(), .op = std::string(anchor.op().name), .first_word = static_cast<int64_t>(words.size())};
@@ -257,13 +242,13 @@ class NpuBackend final : public Backend {
     std::map<int, int64_t> when;
     for (size_t k = 0; k < layers.size(); ++k) {
       add(layers[k].back()->output(), static_cast<int64_t>(k) + 1);
-      when[layers[k].front()->group] = static_cast<int64_t>(k) + 1;
+      when[layers[k].front()->launch] = static_cast<int64_t>(k) + 1;
     }
     for (const ir::Node* node : graph.nodes()) {
       for (const ir::Value* input : node->inputs()) {
         auto at = index.find(input);
         if (at != index.end())
-          buffers[at->second].upper = std::max(buffers[at->second].upper, when.at(node->group) + 1);
+          buffers[at->second].upper = std::max(buffers[at->second].upper, when.at(node->launch) + 1);
       }
     }
     const memory::Fit fit = memory::fit_greedy(buffers, kAlign);

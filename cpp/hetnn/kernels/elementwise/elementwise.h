@@ -5,7 +5,7 @@
 // binary  a, b (broadcast together) -> y, f32. params op (a function of two operands; of prelu, b holds the slopes),
 // alpha of torch's add: use nary with coefficients. where   condition (bool), a, b (all broadcast) -> y, of any type.
 // nary    x_0 ... x_{n-1} of the output's shape (or broadcast), f32 -> y.  n from 1 to 100.
-//         params op: add mul max min; coefficients ([] = all 1; add only); group (0 = default of the machine,
+//         params op: add mul maximum minimum; coefficients ([] = all 1; add only); fan_in (0 = default of the machine,
 //         else 2..16: how many streams one pass over a tile reads; products and extremes at most 4); deterministic (0;
 //         1 keeps the order and roundings of a chain of two-operand steps).
 #pragma once

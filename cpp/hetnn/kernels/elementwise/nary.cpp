@@ -1,7 +1,7 @@
 // nary: sums, weighted sums, products and extremes of many inputs in one pass over memory.
 //
-// The output is cut into tiles that stay in the first-level cache. Per tile, `group` inputs at a time are combined with
-// the result so far, which never leaves that cache: every input is read once from memory and the output is written
+// The output is cut into tiles that stay in the first-level cache. Per tile, `fan_in` inputs at a time are combined
+// with the result so far, which never leaves that cache: every input is read once from memory and the output is written
 // once, however many inputs there are.
 #include "hetnn/kernels/elementwise/nary.h"
 
@@ -99,11 +99,10 @@ class Nary final : public Kernel {
       throw InvalidModel(text("nary: coefficients go with op add, one per input; got ", coefficients.size(), " for ",
                               count, " inputs of op ", op, ". Leave them out or give them all."));
     const NaryTable& table = nary_table();
-    const int64_t given = call.params.integer("group", 0);
-    if (given < 0 || given == 1 || given > kMaxNaryGroup)
-      throw InvalidModel(
-          text("nary: group must be 0 or lie in [2, ", kMaxNaryGroup, "]; got ", given, ". Tune it anew."));
-    const auto group = static_cast<size_t>(given == 0 ? kDefaultNaryGroup : given);
+    const int64_t given = call.params.integer("fan_in", 0);
+    if (given < 0 || given == 1 || given > kMaxFanIn)
+      throw InvalidModel(text("nary: fan_in must be 0 or lie in [2, ", kMaxFanIn, "]; got ", given, ". Tune it anew."));
+    const auto fan_in = static_cast<size_t>(given == 0 ? kDefaultFanIn : given);
     std::vector<Term> terms;
     for (size_t i = 0; i < count; ++i) {
       const double c = coefficients.empty() ? 1.0 : coefficients[i];
@@ -114,10 +113,10 @@ class Nary final : public Kernel {
     }
     if (!deterministic_)
       std::stable_sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) { return a.kind < b.kind; });
-    const NaryFunction* extreme = op == "mul"   ? table.multiply
-                                  : op == "max" ? table.max
-                                  : op == "min" ? table.min
-                                                : nullptr;
+    const NaryFunction* extreme = op == "mul"       ? table.multiply
+                                  : op == "maximum" ? table.max
+                                  : op == "minimum" ? table.min
+                                                    : nullptr;
     if (extreme == nullptr && op != "add")
       throw InvalidModel(text("nary: op must be add, mul, max or min; got ", op, ". Use binary for others."));
     const auto dense = [&](size_t input) { return nest_.col_stride(input + 1) == 1; };
@@ -140,7 +139,7 @@ class Nary final : public Kernel {
         pass.inputs.push_back(static_cast<int>(terms[i].input));
         pass.coefficients.push_back(terms[i].coefficient);
         ++i;
-      } while (i < terms.size() && pass.inputs.size() < group && functions[pass.inputs.size() + 1] != nullptr &&
+      } while (i < terms.size() && pass.inputs.size() < fan_in && functions[pass.inputs.size() + 1] != nullptr &&
                terms[i].kind == kind && dense(terms[i].input) && dense(terms[i - 1].input));
       pass.function = functions[pass.inputs.size()];
       passes_.push_back(std::move(pass));
@@ -153,7 +152,7 @@ class Nary final : public Kernel {
     if (passes_.empty()) std::fill_n(out, tile.cols, 0.0f);
     for (size_t p = 0; p < passes_.size(); ++p) {
       const Pass& pass = passes_[p];
-      const float* pointers[kMaxNaryGroup];
+      const float* pointers[kMaxFanIn];
       for (size_t k = 0; k < pass.inputs.size(); ++k) {
         if (pass.inputs[k] == kSoFar) {
           pointers[k] = so_far;

@@ -1,4 +1,4 @@
-// Which group (inputs per pass) suits an n-ary layer on this machine.
+// Which fan-in (inputs per pass) suits an n-ary layer on this machine.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 namespace hetnn::kernels {
 
 inline constexpr int kMaxNaryInputs = 100;
-/// Used when the parameter `group` is 0.
-inline constexpr int kDefaultNaryGroup = 8;
+/// Used when the parameter `fan_in` is 0.
+inline constexpr int kDefaultFanIn = 8;
 
-/// What of an n-ary layer decides its best group.
+/// What of an n-ary layer decides its best fan-in.
 struct NaryLayer {
   std::string op = "add";
   bool weighted = false;  // coefficients other than 0, 1 and -1
@@ -27,22 +27,22 @@ struct NaryLayer {
 inline constexpr int64_t kLongTileElems = 16384;
 int64_t nary_tile_elems(int64_t elems);
 
-/// Times the layer with groups from 2 to 16 within about budget_us microseconds and returns the fastest; of those that
-/// the times do not tell apart the most usual one. Of groups that lead to as many passes only the one with the most
+/// Times the layer with fan-ins from 2 to 16 within about budget_us microseconds and returns the fastest; of those that
+/// the times do not tell apart the most usual one. Of fan-ins that lead to as many passes only the one with the most
 /// even passes is tried. Operands of small layers lie beyond the nearer caches, those of larger ones, of which a run
 /// computes a stretch, beyond all.
-int fastest_nary_group(const NaryLayer& layer, double budget_us = 38000);
+int fastest_fan_in(const NaryLayer& layer, double budget_us = 38000);
 
 /// How many inputs of a call of `nary` are the layer's own: the operands of its epilogue stand behind them.
 int nary_inputs(const KernelCall& call);
 
-/// The parameter `group` for a call of `nary` that `threads` threads run: as measured for a layer of its kind, its
+/// The parameter `fan_in` for a call of `nary` that `threads` threads run: as measured for a layer of its kind, its
 /// number of inputs and its size (to a factor of two) in this process or learnt, else measured now. Thread-safe.
 Params tune_nary(const KernelCall& call, int threads);
 
 /// What has been measured or learnt, by the name of the layer ("add 8 x 2^20 by 2" threads). Thread-safe.
-std::map<std::string, int> known_nary_groups();
-/// Takes over what another process measured on this machine. InvalidModel for a group outside [2, 16].
-void learn_nary_groups(const std::map<std::string, int>& groups);
+std::map<std::string, int> known_fan_ins();
+/// Takes over what another process measured on this machine. InvalidModel for a fan-in outside [2, 16].
+void learn_fan_ins(const std::map<std::string, int>& fan_ins);
 
 }  // namespace hetnn::kernels

@@ -90,8 +90,8 @@ constexpr void Fill(NaryFunction* table, std::integer_sequence<int, kCount...>) 
 
 constexpr NaryTable MakeTable() {
   NaryTable table{};
-  constexpr auto kLong = std::make_integer_sequence<int, kMaxNaryGroup>();
-  constexpr auto kShort = std::make_integer_sequence<int, kShortNaryGroup>();
+  constexpr auto kLong = std::make_integer_sequence<int, kMaxFanIn>();
+  constexpr auto kShort = std::make_integer_sequence<int, kShortFanIn>();
   Fill<Add>(table.add, kLong);
   Fill<Subtract>(table.subtract, kLong);
   Fill<Weigh>(table.weigh, kLong);

@@ -5,8 +5,8 @@
 
 namespace hetnn::kernels {
 
-inline constexpr int kMaxNaryGroup = 16;
-inline constexpr int kShortNaryGroup = 4;
+inline constexpr int kMaxFanIn = 16;
+inline constexpr int kShortFanIn = 4;
 
 /// out[i] = inputs[0][i] op inputs[1][i] op ...; a subtraction takes all but the first from the first. out may be any
 /// of the inputs.
@@ -20,15 +20,15 @@ struct NaryPass {
 
 using NaryFunction = void (*)(const NaryPass&);
 
-/// By number of inputs, from 1. Only sums are worth long passes: the others have up to kShortNaryGroup, null beyond.
+/// By number of inputs, from 1. Only sums are worth long passes: the others have up to kShortFanIn, null beyond.
 struct NaryTable {
-  NaryFunction add[kMaxNaryGroup + 1];
-  NaryFunction subtract[kMaxNaryGroup + 1];
-  NaryFunction weigh[kMaxNaryGroup + 1];          // fused multiply-add
-  NaryFunction weigh_rounded[kMaxNaryGroup + 1];  // product and sum each rounded, as two operations would
-  NaryFunction multiply[kMaxNaryGroup + 1];
-  NaryFunction max[kMaxNaryGroup + 1];
-  NaryFunction min[kMaxNaryGroup + 1];
+  NaryFunction add[kMaxFanIn + 1];
+  NaryFunction subtract[kMaxFanIn + 1];
+  NaryFunction weigh[kMaxFanIn + 1];          // fused multiply-add
+  NaryFunction weigh_rounded[kMaxFanIn + 1];  // product and sum each rounded, as two operations would
+  NaryFunction multiply[kMaxFanIn + 1];
+  NaryFunction max[kMaxFanIn + 1];
+  NaryFunction min[kMaxFanIn + 1];
 };
 
 const NaryTable& nary_table();

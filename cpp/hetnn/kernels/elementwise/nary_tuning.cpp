@@ -1,4 +1,4 @@
-// Measuring groups of n-ary layers, and remembering them.
+// Measuring fan-ins of n-ary layers, and remembering them.
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -42,14 +42,14 @@ constexpr int64_t kTimed_bytes = 512 << 10;
 // More threads than these share out memory no differently.
 constexpr int kMostThreads = 4;
 constexpr int kMostRounds = 256;
-// Times as close as this are taken for equal; of such groups the one nearest to what is mostly the fastest is taken:
+// Times as close as this are taken for equal; of such fan-ins the one nearest to what is mostly the fastest is taken:
 // few passes touch the output less often, but a core follows only so many streams of operands at once.
 constexpr double kEqual = 1.015;
 constexpr int kUsual = 12;
 
 struct Known {
   std::mutex mutex;
-  std::map<std::string, int> groups;
+  std::map<std::string, int> fan_ins;
 };
 Known& known() {
   static Known instance;
@@ -62,26 +62,28 @@ std::string name_of(const NaryLayer& layer) {
   return text(layer.op, layer.weighted ? " weighted " : " ", layer.inputs, " x 2^", log2, " by ", threads);
 }
 
-// The first pass joins `group` inputs, every other one as many with the result so far.
-int passes_of(int inputs, int group) { return inputs <= group ? 1 : 1 + (inputs - group + group - 2) / (group - 1); }
+// The first pass joins `fan_in` inputs, every other one as many with the result so far.
+int passes_of(int inputs, int fan_in) {
+  return inputs <= fan_in ? 1 : 1 + (inputs - fan_in + fan_in - 2) / (fan_in - 1);
+}
 
-// For each number of passes the least group: its passes are the most even.
+// For each number of passes the least fan-in: its passes are the most even.
 std::vector<int> candidates(const NaryLayer& layer) {
-  const int most = layer.op == "add" ? kMaxNaryGroup : kShortNaryGroup;
+  const int most = layer.op == "add" ? kMaxFanIn : kShortFanIn;
   std::vector<int> out = {2};
-  for (int group = 3; group <= most; ++group)
-    if (passes_of(layer.inputs, group) < passes_of(layer.inputs, out.back())) out.push_back(group);
+  for (int fan_in = 3; fan_in <= most; ++fan_in)
+    if (passes_of(layer.inputs, fan_in) < passes_of(layer.inputs, out.back())) out.push_back(fan_in);
   return out;
 }
 
 class Trial {
  public:
-  Trial(const NaryLayer& layer, const std::vector<int>& groups)
+  Trial(const NaryLayer& layer, const std::vector<int>& fan_ins)
       : operands_(layer.inputs + 1), operand_elems_(std::max<int64_t>(layer.elems, 1)) {
     const TensorView view = TensorView::plain(DType::f32, std::span(&operand_elems_, 1));
     const std::vector<TensorView> views(static_cast<size_t>(layer.inputs), view);
-    for (const int group : groups) {
-      Params params = {{"op", layer.op}, {"group", int64_t{group}}};
+    for (const int fan_in : fan_ins) {
+      Params params = {{"op", layer.op}, {"fan_in", int64_t{fan_in}}};
       if (layer.weighted) params.set("coefficients", std::vector<double>(views.size(), 0.5));
       kernels_.push_back(make_nary({views, std::span(&view, 1), params}));
     }
@@ -166,7 +168,7 @@ class Trial {
   AlignedBuffer pool_;
 };
 
-/// A group on trial.
+/// A fan-in on trial.
 struct Candidate {
   size_t number;
   std::vector<double> took_us;
@@ -184,15 +186,15 @@ struct Candidate {
 
 }  // namespace
 
-int fastest_nary_group(const NaryLayer& layer, double budget_us) {
+int fastest_fan_in(const NaryLayer& layer, double budget_us) {
   HETNN_ASSERT(layer.inputs >= 1 && layer.inputs <= kMaxNaryInputs && layer.elems >= 0, name_of(layer));
-  const std::vector<int> groups = candidates(layer);
-  if (groups.size() == 1) return groups.front();
+  const std::vector<int> fan_ins = candidates(layer);
+  if (fan_ins.size() == 1) return fan_ins.front();
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
-  Trial trial(layer, groups);
+  Trial trial(layer, fan_ins);
   std::vector<Candidate> left;
-  for (size_t k = 0; k < groups.size(); ++k) left.push_back({k, {}});
+  for (size_t k = 0; k < fan_ins.size(); ++k) left.push_back({k, {}});
   // Rounds over all candidates, so that a disturbance meets each of them, in an order of chance, so that none keeps
   // meeting the same operands. Whoever is far behind is out: the better the times are known, the less is far.
   std::minstd_rand chance;
@@ -221,8 +223,10 @@ int fastest_nary_group(const NaryLayer& layer, double budget_us) {
   }
   const double equal_us = kEqual * std::min_element(left.begin(), left.end())->typical_us();
   std::erase_if(left, [&](const Candidate& c) { return c.typical_us() > equal_us; });
-  const auto strangeness = [&](const Candidate& c) { return std::pair(std::abs(groups[c.number] - kUsual), c.number); };
-  return groups[std::ranges::min_element(left, {}, strangeness)->number];
+  const auto strangeness = [&](const Candidate& c) {
+    return std::pair(std::abs(fan_ins[c.number] - kUsual), c.number);
+  };
+  return fan_ins[std::ranges::min_element(left, {}, strangeness)->number];
 }
 
 Params tune_nary(const KernelCall& call, int threads) {
@@ -235,25 +239,25 @@ Params tune_nary(const KernelCall& call, int threads) {
   const std::string name = name_of(layer);
   {
     const std::lock_guard lock(known().mutex);
-    if (auto at = known().groups.find(name); at != known().groups.end()) return {{"group", int64_t{at->second}}};
+    if (auto at = known().fan_ins.find(name); at != known().fan_ins.end()) return {{"fan_in", int64_t{at->second}}};
   }
-  const int group = fastest_nary_group(layer);
+  const int fan_in = fastest_fan_in(layer);
   const std::lock_guard lock(known().mutex);
-  return {{"group", int64_t{known().groups.emplace(name, group).first->second}}};
+  return {{"fan_in", int64_t{known().fan_ins.emplace(name, fan_in).first->second}}};
 }
 
-std::map<std::string, int> known_nary_groups() {
+std::map<std::string, int> known_fan_ins() {
   const std::lock_guard lock(known().mutex);
-  return known().groups;
+  return known().fan_ins;
 }
 
-void learn_nary_groups(const std::map<std::string, int>& groups) {
-  for (const auto& [name, group] : groups) {
-    if (group < 2 || group > kMaxNaryGroup)
-      throw InvalidModel(text("the group of '", name, "' must lie in [2, ", kMaxNaryGroup, "]; got ", group, "."));
+void learn_fan_ins(const std::map<std::string, int>& fan_ins) {
+  for (const auto& [name, fan_in] : fan_ins) {
+    if (fan_in < 2 || fan_in > kMaxFanIn)
+      throw InvalidModel(text("the fan-in of '", name, "' must lie in [2, ", kMaxFanIn, "]; got ", fan_in, "."));
   }
   const std::lock_guard lock(known().mutex);
-  for (const auto& [name, group] : groups) known().groups.insert_or_assign(name, group);
+  for (const auto& [name, fan_in] : fan_ins) known().fan_ins.insert_or_assign(name, fan_in);
 }
 
 }  // namespace hetnn::kernels

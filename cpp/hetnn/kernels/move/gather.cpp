@@ -1,5 +1,4 @@
 // gather: slices of x chosen by an index tensor (index_select, embedding).
-#include <algorithm>
 #include <cstring>
 
 #include "hetnn/base/error.h"
@@ -29,7 +28,6 @@ class Gather final : public Kernel {
       int64_t index =
           wide_ ? reinterpret_cast<const int64_t*>(inputs[1])[i] : reinterpret_cast<const int32_t*>(inputs[1])[i];
       if (index < 0) index += size_;
-      index = std::clamp<int64_t>(index, 0, size_ - 1);
       std::memcpy(outputs[0] + item * slice_bytes_, inputs[0] + (outer * size_ + index) * slice_bytes_,
                   static_cast<size_t>(slice_bytes_));
     }

@@ -13,8 +13,8 @@ constexpr size_t kMostInputs = 100;
 
 std::vector<Type> infer(const Call& call) {
   const std::string& op = call.string("op");
-  if (op != "add" && op != "mul" && op != "max" && op != "min")
-    fail(call, "nary_c3", text("op must be add, mul, max or min; got '", op, "'."));
+  if (op != "add" && op != "mul" && op != "maximum" && op != "minimum")
+    fail(call, "nary_c3", text("op must be add, mul, maximum or minimum; got '", op, "'."));
   const size_t count = call.inputs.size();
   if (count > kMostInputs)
     fail(call, "nary_c4", text("it takes at most ", kMostInputs, " inputs; got ", count, ". Split it."));
@@ -64,7 +64,7 @@ void evaluate_nary(const Evaluation& e) {
       fold<T>(e, y, vocabulary::Add<V>);
     } else if (op == "mul") {
       fold<T>(e, y, vocabulary::Mul<V>);
-    } else if (op == "max") {
+    } else if (op == "maximum") {
       fold<T>(e, y, vocabulary::MaxNan<V>);
     } else {
       fold<T>(e, y, vocabulary::MinNan<V>);
@@ -80,7 +80,7 @@ OpDef define_nary() {
               "Sum with coefficients, product, maximum or minimum of 1 to 100 inputs, from the first to the last: "
               "y = c1 x1 + c2 x2 + ...",
           .inputs = {{"x", "broadcast with each other", false, true}},
-          .attrs = {{"op", AttrKind::string, std::string("add"), "add, mul, max or min"},
+          .attrs = {{"op", AttrKind::string, std::string("add"), "add, mul, maximum or minimum"},
                     {"coefficients", AttrKind::reals, std::vector<double>{}, "of a sum, one an input; none: all 1"},
                     {"deterministic", AttrKind::boolean, false,
                      "round every product and sum, in this order; else an input with coefficient 0 is not read"}},
@@ -96,7 +96,7 @@ OpDef define_nary() {
           .tolerance = 1e-6,
           .samples = {"nary(f32[2,3,5,7], f32[2,3,5,7], f32[2,3,5,7])", "nary(f32[2,3,4,4], f32[3,1,1]) {op = mul}",
                       "nary(f32[n,4], f32[4], f32[n,1]) {coefficients = [1.0, -1.0, 0.5]}",
-                      "nary(f32[2,9], f32[2,9], f32[9], f32[1]) {op = max}", "nary(f32[5]) {op = min}"}};
+                      "nary(f32[2,9], f32[2,9], f32[9], f32[1]) {op = maximum}", "nary(f32[5]) {op = minimum}"}};
 }
 
 }  // namespace hetnn::ops

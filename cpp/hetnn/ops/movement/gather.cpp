@@ -20,22 +20,23 @@ std::vector<Type> infer(const Call& call) {
   return {{x.dtype, y}};
 }
 
-// Every index in [0, size).
-std::vector<int64_t> positions(const Call& call, const View& indices, int64_t size) {
-  std::vector<int64_t> out;
-  const auto read = [&](const auto values) {
-    out.reserve(values.size());
+template <typename Body>
+void visit_indices(const View& indices, const Body& body) {
+  indices.dtype == DType::i64 ? body(indices.values<int64_t>()) : body(indices.values<int32_t>());
+}
+
+void check(const Call& call, std::span<const View> inputs) {
+  const View& x = inputs[0];
+  const int64_t size = x.shape[static_cast<size_t>(axis_of(call, call.integer("axis"), x.rank()))];
+  const int64_t least = call.flag("from_end") ? -size : 0;
+  visit_indices(inputs[1], [&](const auto values) {
     for (const int64_t at : values) {
-      if (at < -size || at >= size) {
-        fail(call, "gather_c2",
-             text("index ", at, " is outside an axis of ", size, "; it must be in [", -size, ",", size,
-                  "). Check the indices."));
-      }
-      out.push_back(at < 0 ? at + size : at);
+      if (at >= least && at < size) continue;
+      fail(call, "gather_c2",
+           text("index ", at, " is outside an axis of ", size, "; it must be in [", least, ",", size,
+                "). Check the indices."));
     }
-  };
-  indices.dtype == DType::i64 ? read(indices.values<int64_t>()) : read(indices.values<int32_t>());
-  return out;
+  });
 }
 
 void meaning(const Evaluation& e) {
@@ -45,28 +46,32 @@ void meaning(const Evaluation& e) {
   for (size_t k = 0; k < axis; ++k) outer *= x.shape[k];
   for (size_t k = axis + 1; k < x.shape.size(); ++k) inner *= x.shape[k];
   const int64_t size = x.shape[axis];
-  const std::vector<int64_t> picked = positions(e.call, e.input(1), size);
   std::byte* to = e.output().data;
-  for (int64_t o = 0; o < outer; ++o) {
-    for (const int64_t at : picked) to = std::copy_n(x.data + (o * size + at) * inner, inner, to);
-  }
+  visit_indices(e.input(1), [&](const auto picked) {
+    for (int64_t o = 0; o < outer; ++o)
+      for (const int64_t at : picked)
+        to = std::copy_n(x.data + (o * size + (at < 0 ? at + size : at)) * inner, inner, to);
+  });
 }
 
 }  // namespace
 
 OpDef define_gather() {
-  return {.name = "gather",
-          .doc = "Slices of x picked by indices along an axis; negative indices count from the back.",
-          .inputs = {{"x", "any shape"}, {"indices", "i64 or i32, any shape"}},
-          .attrs = {{"axis", AttrKind::integer, Dim(0), "the axis"}},
-          .traits = static_cast<uint32_t>(Trait::movement),
-          .torch = {{"aten.embedding.default", "x indices - - -"}},
-          .onnx = {"Gather"},
-          .infer = infer,
-          .meaning = meaning,
-          .constraints = {},
-          .tolerance = 0,
-          .samples = {"gather(f32[5,3], i64[2] {4, 0})", "gather(f32[2,5,3], i64[1,2] {1, -1}) {axis = 1}"}};
+  return {
+      .name = "gather",
+      .doc = "Slices of x picked by indices along an axis.",
+      .inputs = {{"x", "any shape"}, {"indices", "i64 or i32, any shape"}},
+      .attrs = {{"axis", AttrKind::integer, Dim(0), "the axis"},
+                {"from_end", AttrKind::boolean, true, "negative indices count from the back; else they are refused"}},
+      .traits = static_cast<uint32_t>(Trait::movement),
+      .torch = {{"aten.embedding.default", "x indices - - - from_end=false"}},
+      .onnx = {"Gather"},
+      .infer = infer,
+      .check = check,
+      .meaning = meaning,
+      .constraints = {},
+      .tolerance = 0,
+      .samples = {"gather(f32[5,3], i64[2] {4, 0})", "gather(f32[2,5,3], i64[1,2] {1, -1}) {axis = 1}"}};
 }
 
 }  // namespace hetnn::ops

@@ -79,6 +79,8 @@ class CpuVisit final : public Visit {
     std::vector<std::byte*> outputs;
     std::vector<ops::View> views;
   };
+  template <typename Body>
+  void guarded(const Body& body);
   void run_alone(size_t index);
   void run_share(int thread, SpinBarrier& barrier, std::vector<CommandTime>* times);
 
@@ -189,7 +191,7 @@ CpuVisit::CpuVisit(const CpuBound& bound, std::span<std::byte> scratch) : bound_
     made.outputs.resize(c.command.outputs.size());
     for (const int32_t id : c.command.inputs) {
       if (id >= 0) made.inputs.push_back(nullptr);
-      if (!c.kernel)
+      if (!c.kernel || c.command.op->check)
         made.views.push_back(id < 0 ? ops::View()
                                     : ops::View(bound.buffer(id).view.dtype, bound.buffer(id).shape, nullptr));
     }
@@ -220,21 +222,29 @@ void CpuVisit::start(const Launch& launch, Event& done) {
   done.set();
 }
 
+// The other threads wait at barriers, so an error is kept until all are through.
+template <typename Body>
+void CpuVisit::guarded(const Body& body) {
+  try {
+    if (!failure_) body();
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+}
+
 void CpuVisit::run_alone(size_t index) {
   const BoundCommand& command = bound_.commands()[index];
   Pointers& pointers = pointers_[index];
-  if (command.kernel) {
+  guarded([&] {
+    const ops::Call& call = command.call->call();
+    if (!command.kernel) {
+      InPlace results(command, pointers.outputs, bound_.program(), found_);
+      return ops::evaluate(call, pointers.views, results);
+    }
+    if (call.op->check) call.op->check(call, pointers.views);
     SpinBarrier alone(1);
     command.kernel->run({0, 1, alone, scratch_}, pointers.inputs.data(), pointers.outputs.data());
-  } else if (!failure_) {
-    // The other threads wait at barriers, so an error is kept until all are through.
-    try {
-      InPlace results(command, pointers.outputs, bound_.program(), found_);
-      ops::evaluate(command.call->call(), pointers.views, results);
-    } catch (...) {
-      failure_ = std::current_exception();
-    }
-  }
+  });
 }
 
 // A thread's share of every command. A serial command is thread 0's alone, and needs a barrier only towards commands
@@ -251,6 +261,12 @@ void CpuVisit::run_share(int thread, SpinBarrier& barrier, std::vector<CommandTi
       all_here = false;
     } else {
       if (!all_here && threads > 1) barrier.arrive_and_wait();
+      if (const ops::Call& call = command.call->call(); call.op->check) {
+        if (thread == 0) guarded([&] { call.op->check(call, pointers_[k].views); });
+        if (threads > 1) barrier.arrive_and_wait();
+        all_here = true;
+        if (failure_) continue;
+      }
       command.kernel->run({thread, threads, barrier, scratch_}, pointers_[k].inputs.data(),
                           pointers_[k].outputs.data());
       if (threads > 1) barrier.arrive_and_wait();
@@ -258,7 +274,7 @@ void CpuVisit::run_share(int thread, SpinBarrier& barrier, std::vector<CommandTi
     }
     if (times && thread == 0) {
       times->push_back({command.command.node,
-                        std::string(command.kernel ? command.command.variant : command.command.op->name),
+                        command.kernel ? command.command.variant : text("meaning of ", command.command.op->name),
                         us(begin - visit_begin), us(Clock::now() - begin)});
     }
   }

@@ -184,6 +184,11 @@ def _own_places(call: Call, shape: Sequence[int], axis: int) -> Any:
     return call.constant(places, "i64")
 
 
+@rule("Gather")
+def _gather(call: Call) -> Any:
+    return call.create("gather", [call[0], call[1]], axis=int(call.attr("axis", 0)))
+
+
 @rule("GatherElements")
 def _gather_elements(call: Call) -> Any:
     x, indices = call[0], call[1]

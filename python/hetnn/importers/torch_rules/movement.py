@@ -148,7 +148,7 @@ def _pad(call: Call) -> Any:
 
 @rule("index_select.default")
 def _index_select(call: Call) -> Any:
-    return call.create("gather", [call["self"], call["index"]], axis=call["dim"])
+    return call.create("gather", [call["self"], call["index"]], axis=call["dim"], from_end=False)
 
 
 @rule("index.Tensor")

@@ -13,15 +13,15 @@ std::vector<Tensor> inputs_of(int count, const std::vector<int64_t>& shape) {
   return inputs;
 }
 
-TEST(Nary, SumsAnyNumberWithAnyGroup) {
+TEST(Nary, SumsAnyNumberWithAnyFanIn) {
   for (const int count : {1, 2, 3, 4, 8, 17, 64, 100})
-    for (const int64_t group : {0, 2, 3, 8, 16})
+    for (const int64_t fan_in : {0, 2, 3, 8, 16})
       for (const int64_t elems : {1, 5, 67, 5000}) {
         const auto inputs = inputs_of(count, {elems});
         std::vector<double> expected(static_cast<size_t>(elems));
         for (const Tensor& x : inputs)
           for (size_t i = 0; i < expected.size(); ++i) expected[i] += x.values[i];
-        check_kernel("nary", inputs, {inputs[0].view}, {{"op", "add"}, {"group", group}}, {expected}, 2e-6,
+        check_kernel("nary", inputs, {inputs[0].view}, {{"op", "add"}, {"fan_in", fan_in}}, {expected}, 2e-6,
                      "sum of " + std::to_string(count));
         if (HasFatalFailure()) return;
       }
@@ -29,7 +29,7 @@ TEST(Nary, SumsAnyNumberWithAnyGroup) {
 
 TEST(Nary, ProductsAndExtremes) {
   for (const int count : {2, 5, 20})
-    for (const std::string op : {"mul", "max", "min"}) {
+    for (const std::string op : {"mul", "maximum", "minimum"}) {
       auto inputs = inputs_of(count, {3, 41});
       inputs.back().values[7] = std::nan("");
       inputs[0].values[9] = std::nan("");
@@ -39,10 +39,10 @@ TEST(Nary, ProductsAndExtremes) {
           const double a = expected[i], b = inputs[static_cast<size_t>(k)].values[i];
           expected[i] = op == "mul"                      ? a * b
                         : std::isnan(a) || std::isnan(b) ? std::nan("")
-                        : op == "max"                    ? std::max(a, b)
+                        : op == "maximum"                ? std::max(a, b)
                                                          : std::min(a, b);
         }
-      check_kernel("nary", inputs, {inputs[0].view}, {{"op", op}, {"group", int64_t{4}}}, {expected}, 1e-6,
+      check_kernel("nary", inputs, {inputs[0].view}, {{"op", op}, {"fan_in", int64_t{4}}}, {expected}, 1e-6,
                    "nary " + op);
       if (HasFatalFailure()) return;
     }
@@ -56,8 +56,8 @@ TEST(Nary, WeighsWithSpecialCoefficients) {
     std::vector<double> expected(77);
     for (size_t k = 0; k < 5; ++k)
       for (size_t i = 0; i < 77; ++i) expected[i] += coefficients[k] * inputs[k].values[i];
-    for (const int64_t group : {2, 3, 16}) {
-      check_kernel("nary", inputs, {inputs[0].view}, {{"coefficients", coefficients}, {"group", group}}, {expected},
+    for (const int64_t fan_in : {2, 3, 16}) {
+      check_kernel("nary", inputs, {inputs[0].view}, {{"coefficients", coefficients}, {"fan_in", fan_in}}, {expected},
                    1e-6, "weighted sum");
       if (HasFatalFailure()) return;
     }
@@ -92,9 +92,9 @@ TEST(Nary, DeterministicEqualsTheChainBitForBit) {
   }
   for (const std::string& isa : available_isas()) {
     restrict_isa(isa);
-    for (int64_t group = 2; group <= 16; ++group)
+    for (int64_t fan_in = 2; fan_in <= 16; ++fan_in)
       expect_same(run_kernel("nary", inputs, {inputs[0].view},
-                             {{"coefficients", coefficients}, {"group", group}, {"deterministic", int64_t{1}}})[0],
+                             {{"coefficients", coefficients}, {"fan_in", fan_in}, {"deterministic", int64_t{1}}})[0],
                   expected, "deterministic on " + isa);
   }
   restrict_isa("");
@@ -117,46 +117,46 @@ TEST(Nary, BroadcastsMixesLayoutsAndRunsAnEpilogue) {
 
 TEST(Nary, WorksInPlaceOfItsFirstInput) {
   const auto inputs = inputs_of(12, {5000});
-  const auto apart = run_kernel("nary", inputs, {inputs[0].view}, {{"group", int64_t{3}}});
+  const auto apart = run_kernel("nary", inputs, {inputs[0].view}, {{"fan_in", int64_t{3}}});
   const auto in_place =
-      run_kernel("nary", inputs, {inputs[0].view}, {{"group", int64_t{3}}}, {.threads = 2, .in_place = true});
+      run_kernel("nary", inputs, {inputs[0].view}, {{"fan_in", int64_t{3}}}, {.threads = 2, .in_place = true});
   expect_same(in_place[0], apart[0], "in place");
 }
 
-TEST(Nary, RefusesTooManyInputsAndForeignGroups) {
-  const auto refuse = [](int count, int64_t group, const std::string& message) {
+TEST(Nary, RefusesTooManyInputsAndForeignFanIns) {
+  const auto refuse = [](int count, int64_t fan_in, const std::string& message) {
     const auto inputs = inputs_of(count, {3});
     try {
-      run_kernel("nary", inputs, {inputs[0].view}, {{"group", group}});
+      run_kernel("nary", inputs, {inputs[0].view}, {{"fan_in", fan_in}});
       FAIL() << "accepted";
     } catch (const InvalidModel& error) {
       EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
     }
   };
   refuse(101, 0, "nary takes 1 to 100 inputs; got 101");
-  refuse(3, 17, "group must be 0 or lie in [2, 16]; got 17");
+  refuse(3, 17, "fan_in must be 0 or lie in [2, 16]; got 17");
 }
 
-TEST(Nary, TuningChoosesAGroupInRange) {
-  const int group = fastest_nary_group({.op = "add", .weighted = true, .inputs = 9, .elems = 10000}, 2000);
-  EXPECT_GE(group, 2);
-  EXPECT_LE(group, 9);
-  const int product = fastest_nary_group({.op = "mul", .weighted = false, .inputs = 9, .elems = 100}, 2000);
+TEST(Nary, TuningChoosesAFanInInRange) {
+  const int fan_in = fastest_fan_in({.op = "add", .weighted = true, .inputs = 9, .elems = 10000}, 2000);
+  EXPECT_GE(fan_in, 2);
+  EXPECT_LE(fan_in, 9);
+  const int product = fastest_fan_in({.op = "mul", .weighted = false, .inputs = 9, .elems = 100}, 2000);
   EXPECT_LE(product, 4);
-  EXPECT_EQ(fastest_nary_group({.op = "add", .weighted = false, .inputs = 2, .elems = 0}), 2);
+  EXPECT_EQ(fastest_fan_in({.op = "add", .weighted = false, .inputs = 2, .elems = 0}), 2);
 }
 
 TEST(Nary, WhatWasLearntIsNotMeasuredAgain) {
-  learn_nary_groups({{"add weighted 5 x 2^7 by 2", 3}});
+  learn_fan_ins({{"add weighted 5 x 2^7 by 2", 3}});
   const TensorView view = TensorView::plain(DType::f32, std::vector<int64_t>{100});
   // The operand of coefficient 0 is not read, and the step's is no input of the layer.
   const std::vector<TensorView> views(7, view);
   const Params params = {{"coefficients", std::vector<double>{1, 0.5, 0, 1, -1, 1}}};
   const std::vector<Step> steps = {{"mul", 6, {}}};
-  EXPECT_EQ(find_kernel("nary")->tune({views, std::span(&view, 1), params, steps}, 2).integer("group"), 3);
-  EXPECT_EQ(known_nary_groups().at("add weighted 5 x 2^7 by 2"), 3);
-  EXPECT_ERROR(learn_nary_groups({{"add 5 x 2^7 by 1", 17}}), InvalidModel,
-               "the group of 'add 5 x 2^7 by 1' must lie in [2, ", "got 17");
+  EXPECT_EQ(find_kernel("nary")->tune({views, std::span(&view, 1), params, steps}, 2).integer("fan_in"), 3);
+  EXPECT_EQ(known_fan_ins().at("add weighted 5 x 2^7 by 2"), 3);
+  EXPECT_ERROR(learn_fan_ins({{"add 5 x 2^7 by 1", 17}}), InvalidModel,
+               "the fan-in of 'add 5 x 2^7 by 1' must lie in [2, ", "got 17");
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ const std::map<std::string, Real (*)(Real)> kRealUnary = {
     {"floor", [](Real x) { return std::floor(x); }},
     {"ceil", [](Real x) { return std::ceil(x); }},
     {"round", [](Real x) { return std::nearbyint(x); }},
-    {"sign", [](Real x) { return std::isnan(x) ? x : Real(x > 0) - Real(x < 0); }},
+    {"sign", [](Real x) { return Real(x > 0) - Real(x < 0); }},
 };
 const std::map<std::string, Real (*)(Real, Real)> kRealBinary = {
     {"add", [](Real a, Real b) { return a + b; }},
@@ -388,11 +388,11 @@ TEST(Elementwise, NaryFoldsInTheElementsOwnArithmetic) {
   const auto greatest = std::numeric_limits<int64_t>::max();
   EXPECT_EQ(fold("add", greatest, int64_t{1}, int64_t{1}), std::numeric_limits<int64_t>::min() + 1);
   EXPECT_EQ(fold("mul", int8_t{100}, int8_t{3}, int8_t{1}), 44);
-  EXPECT_EQ(fold("max", greatest - 1, greatest, int64_t{-1}), greatest);
-  EXPECT_EQ(fold("min", uint8_t{3}, uint8_t{255}, uint8_t{7}), 3);
+  EXPECT_EQ(fold("maximum", greatest - 1, greatest, int64_t{-1}), greatest);
+  EXPECT_EQ(fold("minimum", uint8_t{3}, uint8_t{255}, uint8_t{7}), 3);
   EXPECT_EQ(fold("add", true, true, false), true);
-  EXPECT_TRUE(std::isnan(fold("max", 1.0f, std::nanf(""), 2.0f)));
-  EXPECT_TRUE(std::isnan(fold("min", std::nan(""), 1.0, 2.0)));
+  EXPECT_TRUE(std::isnan(fold("maximum", 1.0f, std::nanf(""), 2.0f)));
+  EXPECT_TRUE(std::isnan(fold("minimum", std::nan(""), 1.0, 2.0)));
   // In f32, and rounded once: 2048 + 1 is no f16, 2048 + 1 + 1 is.
   const Tensor one = tensor<Float16>({Float16(1.0f)}), most = tensor<Float16>({Float16(2048.0f)});
   EXPECT_EQ(static_cast<float>(evaluate("nary", {most, one, one}).values<Float16>()[0]), 2050.0f);

@@ -109,7 +109,6 @@ class Arrays final : public ops::Results {
         ready_[k] = memory(k, buffer.dtype, evaluate(buffer.shape, bindings));
     }
   }
-  void define(std::string_view, int64_t) override {}
   std::byte* allocate(size_t index, DType dtype, std::span<const int64_t> shape) override {
     if (ready_[index]) return ready_[index];
     const py::gil_scoped_acquire gil;

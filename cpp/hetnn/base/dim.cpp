@@ -225,13 +225,6 @@ int64_t Dim::value() const {
   return constant_;
 }
 
-std::string_view Dim::symbol_name() const {
-  if (!terms_ || constant_ != 0 || terms_->size() != 1) return {};
-  const Term& term = terms_->front();
-  const bool alone = term.coefficient == 1 && term.atoms.size() == 1 && term.atoms[0]->kind == Atom::Kind::symbol;
-  return alone ? std::string_view(term.atoms[0]->name) : std::string_view();
-}
-
 int64_t Dim::evaluate(const Bindings& bindings) const {
   int64_t sum = constant_;
   if (!terms_) return sum;

@@ -32,8 +32,6 @@ class Dim {
   bool is_static() const { return terms_ == nullptr; }
   /// The integer of a static dim; InternalError otherwise.
   int64_t value() const;
-  /// The name of a dim that is nothing but a symbol, else empty.
-  std::string_view symbol_name() const;
   /// The value under `bindings`; InvalidModel when a symbol is missing.
   int64_t evaluate(const Bindings& bindings) const;
   void collect_symbols(std::set<std::string>& into) const;
@@ -82,8 +80,7 @@ std::vector<int64_t> values(const Shape& shape);
 /// `[1,3,h,w]`.
 std::string to_string(const Shape& shape);
 
-/// A symbol of a model: its range (inclusive) and the value of the example, which cost models use. Its value comes from
-/// the inputs' shapes or, where a node defines it, from the values that the node reads.
+/// A symbol of a model: its range (inclusive) and the value of the example, which cost models use.
 struct Symbol {
   std::string name;
   int64_t min = 1;

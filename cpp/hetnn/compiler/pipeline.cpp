@@ -8,6 +8,7 @@
 #include <iomanip>
 
 #include "hetnn/base/error.h"
+#include "hetnn/ir/symbols.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/ir/verify.h"
 
@@ -80,7 +81,7 @@ Draft::Draft(ir::Graph model, const TargetSpec& to, const CompileOptions& how)
       lowering(lower_options(how)),
       graph(std::move(model)) {
   ir::verify(graph);
-  for (const Bindings& bindings : options.shapes) check_bindings(graph.free_symbols(), bindings);
+  for (const Bindings& bindings : options.shapes) check_bindings(ir::free_symbols(graph), bindings);
 }
 
 const backends::Backend& Draft::backend(const std::string& device) const {

@@ -60,8 +60,8 @@ void run_passes(Draft& draft, ir::Stage last);
 /// The buffer of a value between subgraphs. Feature maps cross as dense nhwc.
 void declare_crossing(const ir::Value& value, backends::Assembler& assembler);
 
-/// Compiles the lowered accelerator subgraphs for further values of the symbols of the model's inputs. InvalidModel
-/// unless each has one in its range.
+/// Compiles the lowered accelerator subgraphs for further values of the model's symbols. InvalidModel unless each has
+/// one in its range.
 void add_variant(Draft& draft, const Bindings& bindings);
 void check_bindings(const std::vector<Symbol>& symbols, const Bindings& bindings);
 

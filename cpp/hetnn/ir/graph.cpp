@@ -49,21 +49,6 @@ Bindings Graph::hints() const {
   return out;
 }
 
-std::map<std::string, Node*, std::less<>> Graph::definers() const {
-  std::map<std::string, Node*, std::less<>> out;
-  for (Node* node : nodes()) {
-    for (std::string& symbol : ops::defined_symbols(node->call())) out.emplace(std::move(symbol), node);
-  }
-  return out;
-}
-
-std::vector<Symbol> Graph::free_symbols() const {
-  std::vector<Symbol> out = symbols;
-  const auto defined = definers();
-  std::erase_if(out, [&](const Symbol& symbol) { return defined.contains(symbol.name); });
-  return out;
-}
-
 std::vector<Value*> Graph::inputs() const {
   std::vector<Value*> out;
   for (const auto& input : inputs_) out.push_back(input.get());

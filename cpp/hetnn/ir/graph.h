@@ -3,13 +3,8 @@
 // Semantics
 //   Values      A value is an immutable tensor, written once by its node or by the caller; nothing aliases. Backends
 //               may share storage between values only where no reader can tell.
-//   Shapes      Dims are integers or expressions of the graph's symbols, each symbol an integer in its range. Images
-//   are
-//               channels first (N,C,H,W); a scalar has rank 0. A dim may be 0.
-//   Symbols     The shape of an input gives a symbol its value, or one node defines it: an attribute of the node names
-//               it (`nonzero(%x) {count = u}`), and its value comes out when the node runs. Nodes whose attributes hold
-//               the symbol stand behind that node, though they may read nothing of it. A value outside the symbol's
-//               range is InvalidModel.
+//   Shapes      Dims are integers or expressions of the graph's symbols, each symbol a positive integer in its range.
+//               Images are channels first (N,C,H,W); a scalar has rank 0. A dim may be 0.
 //   Broadcast   Elementwise operators align dims at the right; a dim of 1 stretches. Nothing else broadcasts.
 //   Types       Element types never convert silently: operands of one node agree, and conversions are nodes (`cast`,
 //               `quantize`, `dequantize`).
@@ -133,7 +128,8 @@ class Node {
   /// The constant behind input `index`, when a constant node writes it.
   const Tensor* constant_input(size_t index) const { return call_.constant(index); }
 
-  /// Annotations of later stages: device name (placed), index of the subgraph (cut) and of the launch it is fused into (fused).
+  /// Annotations of later stages: device name (placed), index of the subgraph (cut) and of the launch it is fused into
+  /// (fused).
   std::string device;
   int subgraph = -1;
   int launch = -1;
@@ -179,10 +175,6 @@ class Graph {
   std::vector<Mutation> mutations;
   /// The example's value of every symbol, for cost models.
   Bindings hints() const;
-  /// The nodes that define symbols, by symbol.
-  std::map<std::string, Node*, std::less<>> definers() const;
-  /// The symbols that no node defines: those of the inputs' shapes.
-  std::vector<Symbol> free_symbols() const;
 
   std::vector<Value*> inputs() const;
   const std::vector<Value*>& outputs() const { return outputs_; }

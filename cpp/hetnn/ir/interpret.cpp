@@ -5,6 +5,7 @@
 #include <map>
 
 #include "hetnn/base/error.h"
+#include "hetnn/ir/symbols.h"
 #include "hetnn/ops/quantized.h"
 
 namespace hetnn::ir {
@@ -30,7 +31,7 @@ Bindings bind(const Graph& graph, std::span<const Tensor> inputs) {
       }
     }
   }
-  for (const Symbol& symbol : graph.free_symbols()) {
+  for (const Symbol& symbol : free_symbols(graph)) {
     auto at = out.find(symbol.name);
     if (at == out.end()) throw InvalidModel(text("no input's shape gives the symbol '", symbol.name, "' a value."));
     if (at->second < symbol.min || at->second > symbol.max) {
@@ -63,11 +64,11 @@ std::vector<Tensor> interpret(const Graph& graph, std::span<const Tensor> inputs
     for (const Value* input : node->inputs())
       operands.push_back(input ? std::optional(values.at(input)) : std::nullopt);
     Bindings defined;
-    const std::vector<Tensor> results = ops::evaluate(node->call(), operands, bindings, &defined);
+    const std::vector<Tensor> results = ops::evaluate(node->call(), operands, bindings, defined);
     for (const auto& [name, value] : defined) {
       const auto symbol = std::find_if(graph.symbols.begin(), graph.symbols.end(),
                                        [&name = name](const Symbol& candidate) { return candidate.name == name; });
-      check_range(node->call(), *symbol, value);
+      ops::check_range(node->call(), *symbol, value);
       bindings.emplace(name, value);
     }
     for (size_t k = 0; k < results.size(); ++k) {

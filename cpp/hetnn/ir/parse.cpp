@@ -6,6 +6,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/ir/rewriter.h"
+#include "hetnn/ir/symbols.h"
 #include "hetnn/ir/text.h"
 
 namespace hetnn::ir {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "hetnn/base/error.h"
+#include "hetnn/ir/symbols.h"
 
 namespace hetnn::ir {
 Value* Rewriter::add_input(std::string_view name, Type type) {
@@ -135,7 +136,7 @@ void Rewriter::erase(Node* node) {
 
 size_t Rewriter::erase_dead() {
   size_t erased = 0;
-  const bool defines = !graph_.definers().empty();
+  const bool defines = !definers(graph_).empty();
   std::set<std::string> needed;  // symbols, by the nodes behind
   for (auto at = graph_.nodes_.end(); at != graph_.nodes_.begin();) {
     --at;

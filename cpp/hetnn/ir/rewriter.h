@@ -45,9 +45,9 @@ class Rewriter {
   /// Makes input `index` of `node` read `to`, and infers the node's outputs again.
   void set_input(Node* node, size_t index, Value* to);
   void set_attr(Node* node, std::string_view attr, Attr value);
-  /// Removes a node that nobody reads, and the symbols that it defines. InternalError when it is read.
+  /// Removes a node that nobody reads. InternalError otherwise.
   void erase(Node* node);
-  /// Removes all nodes whose outputs nobody reads and whose symbols no other node needs; the number removed.
+  /// Removes all nodes whose outputs nobody reads; the number removed.
   size_t erase_dead();
   /// Gives a value a name, taking it away from `previous` holder's value if that is being replaced.
   void rename(Value* value, std::string_view name);

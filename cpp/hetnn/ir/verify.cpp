@@ -6,6 +6,7 @@
 #include <set>
 
 #include "hetnn/base/error.h"
+#include "hetnn/ir/symbols.h"
 
 namespace hetnn::ir {
 namespace {
@@ -30,7 +31,7 @@ void verify_mutation(const Graph& graph, const Mutation& mutation) {
 
 // The same holds for symbols that nodes define.
 void verify_symbols(const Graph& graph) {
-  const std::map<std::string, Node*, std::less<>> definers = graph.definers();
+  const auto definers = ir::definers(graph);
   if (definers.empty()) return;
   std::set<std::string> given;
   for (const Value* input : graph.inputs()) {

@@ -4,6 +4,7 @@
 
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/ops/elementwise/function.h"
+#include "hetnn/ops/sizes.h"
 
 namespace hetnn::kernels {
 
@@ -72,39 +73,7 @@ std::optional<Step> function_of(const ops::Call& call) {
 }
 
 Params params_of(const ops::Call& call) {
-  Params out;
-  for (const ops::AttrDef& def : call.op->attrs) {
-    if (def.defines) continue;
-    const ops::Attr& attr = call.attrs.find(def.name)->second;
-    const std::string name(def.name);
-    switch (def.kind) {
-      case ops::AttrKind::boolean:
-        out.set(name, int64_t{std::get<bool>(attr)});
-        break;
-      case ops::AttrKind::integer:
-        out.set(name, std::get<Dim>(attr).value());
-        break;
-      case ops::AttrKind::real:
-        out.set(name, std::get<double>(attr));
-        break;
-      case ops::AttrKind::string:
-        out.set(name, std::get<std::string>(attr));
-        break;
-      case ops::AttrKind::integers:
-        out.set(name, values(std::get<std::vector<Dim>>(attr)));
-        break;
-      case ops::AttrKind::reals:
-        out.set(name, std::get<std::vector<double>>(attr));
-        break;
-      case ops::AttrKind::tensor: {
-        const auto bytes = std::get<Tensor>(attr).values<int8_t>();  // of lookup, the only one that runs
-        out.set(name, std::vector<int64_t>(bytes.begin(), bytes.end()));
-        break;
-      }
-      case ops::AttrKind::dtype:
-        break;  // the output's view says it
-    }
-  }
+  Params out(call.attrs);
   for (size_t k = 0; k < call.op->inputs.size(); ++k) {
     if (call.op->inputs[k].optional) out.set(std::string(call.op->inputs[k].name), int64_t{call.has(k)});
   }

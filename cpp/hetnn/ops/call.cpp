@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "hetnn/base/error.h"
-#include "hetnn/ops/op_def.h"
+#include "hetnn/ops/sizes.h"
 
 namespace hetnn::ops {
 namespace {
@@ -31,20 +31,6 @@ Quant quant_of(const Call& call, const Type& type) {
   if (type.dtype == DType::i8 && (out.zero_point < -128 || out.zero_point > 127))
     fail(call, "quant_c3", text("the zero point of i8 must be in [-128, 127]; got ", out.zero_point, "."));
   return out;
-}
-
-// A call gives values to symbols of its own.
-void check_defined(const Call& call, const AttrDef& def, const Attr& attr) {
-  const std::vector<Dim> one =
-      attr_kind(attr) == AttrKind::integer ? std::vector<Dim>{std::get<Dim>(attr)} : std::get<std::vector<Dim>>(attr);
-  std::set<std::string_view> names;
-  for (const Dim& dim : one) {
-    if (dim.symbol_name().empty() || !names.insert(dim.symbol_name()).second) {
-      fail(call, "",
-           text("attribute '", def.name, "' must name symbols to which the call gives values; got ", to_string(one),
-                ". Name each once."));
-    }
-  }
 }
 
 }  // namespace
@@ -109,34 +95,6 @@ void collect_symbols(const Call& call, std::set<std::string>& symbols) {
   }
 }
 
-std::vector<std::string> defined_symbols(const Call& call) {
-  std::vector<std::string> out;
-  const auto add = [&](const Dim& dim) {
-    if (!dim.is_static()) out.emplace_back(dim.symbol_name());
-  };
-  for (const AttrDef& def : call.op->attrs) {
-    const auto at = def.defines ? call.attrs.find(def.name) : call.attrs.end();
-    if (at == call.attrs.end()) continue;
-    if (const auto* dim = std::get_if<Dim>(&at->second)) add(*dim);
-    if (const auto* dims = std::get_if<std::vector<Dim>>(&at->second)) std::ranges::for_each(*dims, add);
-  }
-  return out;
-}
-
-void collect_needed_symbols(const Call& call, std::set<std::string>& symbols) {
-  const auto collect = [&](const std::vector<Dim>& dims) {
-    for (const Dim& dim : dims) dim.collect_symbols(symbols);
-  };
-  for (const Operand& input : call.inputs) {
-    if (input.type) collect(input.type->shape);
-  }
-  for (const auto& [name, attr] : call.attrs) {
-    if (const AttrDef* def = call.op->find_attr(name); def && def->defines) continue;
-    if (const auto* dim = std::get_if<Dim>(&attr)) dim->collect_symbols(symbols);
-    if (const auto* dims = std::get_if<std::vector<Dim>>(&attr)) collect(*dims);
-  }
-}
-
 void complete(Call& call) {
   const OpDef& op = *call.op;
   const bool variadic = !op.inputs.empty() && op.inputs.back().variadic;
@@ -158,13 +116,13 @@ void complete(Call& call) {
            text("attribute '", name, "' is of kind ", attr_kind_name(def->kind), "; got ",
                 attr_kind_name(attr_kind(attr))));
     }
-    if (def->defines) check_defined(call, *def, attr);
   }
   for (const AttrDef& def : op.attrs) {
     if (call.attrs.contains(def.name)) continue;
     if (!def.default_value) fail(call, "", text("attribute '", def.name, "' is missing"));
     call.attrs.emplace(std::string(def.name), *def.default_value);
   }
+  check_defined(call);
 }
 
 std::vector<Type> infer_types(const Call& call) {

@@ -70,12 +70,6 @@ std::string describe(const Call& call);
 /// Adds the symbols that the call's types and attributes depend on.
 void collect_symbols(const Call& call, std::set<std::string>& symbols);
 
-/// The symbols to which the call gives values when it runs: a size that depends on values is one.
-std::vector<std::string> defined_symbols(const Call& call);
-
-/// Adds the symbols that must have values before the call runs: those of its attributes and inputs.
-void collect_needed_symbols(const Call& call, std::set<std::string>& symbols);
-
 /// Checks the number of inputs, their presence, and the attributes' names and kinds against the operator's record, and
 /// fills in defaults. InvalidModel as by `fail`.
 void complete(Call& call);

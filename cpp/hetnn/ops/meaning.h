@@ -48,17 +48,15 @@ struct Result {
 };
 
 /// Where results go. The meaning asks for each output once, with the shape that it comes out with, so that sizes may
-/// depend on values; before, it says the value of every symbol that the call defines.
+/// depend on values.
 class Results {
  public:
   virtual ~Results() = default;
-  virtual void define(std::string_view symbol, int64_t value) = 0;
   /// Memory for elems(shape) elements, aligned to them; it need not be zeroed.
   virtual std::byte* allocate(size_t index, DType dtype, std::span<const int64_t> shape) = 0;
 };
 
-/// What a meaning gets. The call's attributes and types hold no symbols but those that it defines (see BoundCall); no
-/// input overlaps a result.
+/// What a meaning gets. The call's attributes and types hold no symbols (see bind); no input overlaps a result.
 struct Evaluation {
   const Call& call;
   std::span<const View> inputs;
@@ -71,11 +69,9 @@ struct Evaluation {
   Result output(size_t index = 0) const;
   /// Output `index` with the inferred element type and a shape of its own.
   Result output(size_t index, std::vector<int64_t> shape) const;
-  /// Gives the symbol that the attribute `attr` names a value.
-  void define(std::string_view attr, int64_t value) const;
 };
 
-/// A call with a value for every symbol but those that it defines, which owns its types.
+/// A call with a value for every symbol, which owns its types.
 class BoundCall {
  public:
   /// `call` with its attributes and input types under `bindings`; output types are inferred again. `op`, name, location
@@ -94,11 +90,7 @@ class BoundCall {
 /// that they stand for, in f32, and round each result once to its scale. Absent inputs are views without data.
 void evaluate(const Call& call, std::span<const View> inputs, Results& results);
 
-/// The same into tensors, for a call that may hold symbols. What it defines is added to `defined`.
-std::vector<Tensor> evaluate(const Call& call, std::span<const std::optional<Tensor>> inputs, const Bindings& bindings,
-                             Bindings* defined = nullptr);
-
-/// InvalidModel naming the call unless the value is in the range of the symbol, to which the call gives it.
-void check_range(const Call& call, const Symbol& symbol, int64_t value);
+/// The same into tensors, for a call that may hold symbols.
+std::vector<Tensor> evaluate(const Call& call, std::span<const std::optional<Tensor>> inputs, const Bindings& bindings);
 
 }  // namespace hetnn::ops

@@ -67,7 +67,6 @@ struct AttrDef {
   AttrKind kind;
   std::optional<Attr> default_value;  // none: required
   std::string_view doc;
-  bool defines = false;  // an integer, or integers: symbols of its own that a call gives values to when it runs
 };
 
 /// A one-to-one name in torch: the overload, and for each of its arguments in order the input or attribute of the

@@ -7,6 +7,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/ir/rewriter.h"
+#include "hetnn/ir/symbols.h"
 #include "hetnn/ir/verify.h"
 
 namespace hetnn::plan {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "hetnn/base/error.h"
+#include "hetnn/ir/symbols.h"
 #include "hetnn/plan/partition/explain/explain.h"
 
 namespace hetnn::plan {
@@ -137,7 +138,7 @@ NetworkPlan describe_network(const ir::Graph& graph, const target::Target& targe
     problem.links[from * target.devices.size() + to] = {link.bytes_per_us, link.latency_us};
   }
   const Bindings hints = graph.hints();
-  const std::map<std::string, ir::Node*, std::less<>> definers = graph.definers();
+  const auto definers = ir::definers(graph);
   std::map<const ir::Node*, int32_t> index;
   for (ir::Node* node : graph.nodes()) {
     if (node->is_constant()) continue;
@@ -165,7 +166,7 @@ NetworkPlan describe_network(const ir::Graph& graph, const target::Target& targe
       const target::Device& device = *target.devices[static_cast<size_t>(d)];
       support.push_back(device.support(*node));
       const bool from_values = !sizes.empty() || !ops::defined_symbols(node->call()).empty();
-      if (from_values && !device.takes_sizes_from_values()) {
+      if (from_values && d > 0) {
         support.back().reasons.push_back({text(node->op().name, "_size"), to_string(node->output()->shape()),
                                           "a size known before the run",
                                           text("Sizes that depend on values come out while the model runs; ",

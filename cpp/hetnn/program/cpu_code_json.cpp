@@ -3,6 +3,7 @@
 #include <array>
 
 #include "hetnn/base/json_fields.h"
+#include "hetnn/ops/sizes.h"
 #include "hetnn/program/cpu_code.h"
 #include "hetnn/program/validate.h"
 

@@ -7,6 +7,7 @@
 
 #include "hetnn/base/aligned_buffer.h"
 #include "hetnn/base/error.h"
+#include "hetnn/ops/sizes.h"
 #include "hetnn/program/pack.h"
 #include "hetnn/program/validate.h"
 #include "hetnn/runtime/context.h"
@@ -53,7 +54,6 @@ bool defined_by_run(const program::Program& program, const std::string& symbol) 
 class Given final : public ops::Results {
  public:
   explicit Given(std::span<std::byte* const> outputs) : outputs_(outputs) {}
-  void define(std::string_view, int64_t) override {}
   std::byte* allocate(size_t index, DType, std::span<const int64_t>) override { return outputs_[index]; }
 
  private:
@@ -64,7 +64,6 @@ class Given final : public ops::Results {
 class Made final : public ops::Results {
  public:
   explicit Made(size_t count) : tensors(count) {}
-  void define(std::string_view, int64_t) override {}
   std::byte* allocate(size_t index, DType dtype, std::span<const int64_t> shape) override {
     std::byte* data = nullptr;
     tensors[index] = Tensor::zeros(dtype, {shape.begin(), shape.end()}, &data);
@@ -134,7 +133,7 @@ Bindings Executable::bindings_of(std::span<const Argument> arguments) const {
     if (arguments[k].dtype != buffer.dtype) refuse(k, ". Convert it; nothing is cast silently.");
     if (arguments[k].shape.size() != buffer.shape.size()) refuse(k, text(", of another rank. Reshape it."));
     for (size_t d = 0; d < buffer.shape.size(); ++d) {
-      const std::string_view symbol = buffer.shape[d].symbol_name();
+      const std::string symbol = ops::symbol_name(buffer.shape[d]);
       if (symbol.empty()) continue;
       auto [at, fresh] = out.emplace(symbol, arguments[k].shape[d]);
       if (!fresh && at->second != arguments[k].shape[d])

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "hetnn/ops/meaning.h"
 #include "hetnn/program/program.h"
 #include "hetnn/runtime/bound_program.h"
 #include "hetnn/runtime/session.h"

@@ -39,8 +39,6 @@ class Device {
                                                      bool /*deterministic*/) const {
     return {};
   }
-  /// Whether it runs nodes whose sizes depend on values.
-  virtual bool takes_sizes_from_values() const { return false; }
   /// Whether the node may be the last of a subgraph here: its result can be given to another device.
   virtual bool exportable(const ir::Node&) const { return true; }
   /// Host time of one launch of a subgraph.

@@ -5,6 +5,7 @@
 
 #include "expect_error.h"
 #include "hetnn/ir/rewriter.h"
+#include "hetnn/ir/symbols.h"
 #include "hetnn/ir/text.h"
 
 namespace hetnn::ir {
@@ -117,9 +118,9 @@ TEST(VerifySymbols, ANodeDefinesASymbolBeforeOthersNeedIt) {
   verify(defines);
   EXPECT_EQ(print(parse(print(defines))), print(defines));
   const auto at = [&](const char* name) { return defines.find_value(name)->producer(); };
-  EXPECT_EQ(defines.definers().at("u"), at("i"));
-  ASSERT_EQ(defines.free_symbols().size(), 1U);
-  EXPECT_EQ(defines.free_symbols()[0].name, "n");
+  EXPECT_EQ(definers(defines).at("u"), at("i"));
+  ASSERT_EQ(free_symbols(defines).size(), 1U);
+  EXPECT_EQ(free_symbols(defines)[0].name, "n");
   Rewriter(defines).move_before(at("r"), at("i"));
   EXPECT_ERROR(verify(defines), InvalidModel, "arange 'r' needs the symbol 'u' before nonzero 'i' defines it");
 }

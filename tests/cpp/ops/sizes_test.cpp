@@ -1,4 +1,6 @@
 // Operators whose results have sizes that depend on values: what they write, and what sizes they say.
+#include "hetnn/ops/sizes.h"
+
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -26,7 +28,7 @@ Found found(std::string_view op, const std::vector<std::optional<Tensor>>& input
   }
   ops::complete(call);
   Found out;
-  out.outputs = ops::evaluate(call, inputs, {}, &out.sizes);
+  out.outputs = ops::evaluate(call, inputs, {}, out.sizes);
   return out;
 }
 

@@ -43,8 +43,6 @@ class CpuBackend final : public Backend {
 
   double launch_us() const override { return speeds_.launch_us; }
 
-  bool takes_sizes_from_values() const override { return true; }
-
   program::Subprogram lower(ir::Graph& subgraph, Assembler& assembler, const LowerOptions& options,
                             std::vector<report::FusionRow>& fusions) const override {
     passes::compute_in_f32(subgraph);

@@ -16,8 +16,6 @@ class ReferenceBackend final : public Backend {
 
   target::Support support(const ir::Node&) const override { return {}; }
 
-  bool takes_sizes_from_values() const override { return true; }
-
   double time_us(const ir::Node& node, const Bindings& bindings) const override {
     const target::ConcreteWork work = target::work_of(node, bindings);
     return kNode_us + work.macs / kMacsPerUs + work.flops / kFlopsPerUs;

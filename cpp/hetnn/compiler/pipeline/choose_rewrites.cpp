@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "hetnn/compiler/pipeline.h"
+#include "hetnn/ir/symbols.h"
 #include "hetnn/passes/legalize.h"
 
 namespace hetnn::pipeline {
@@ -20,7 +21,7 @@ std::set<std::string, std::less<>> pinned_to_general(const Draft& draft) {
 
 // Nodes whose sizes depend on values run on the general processor, whatever they are rewritten into.
 void keep_sizes_from_values(const ir::Graph& graph, std::set<std::string, std::less<>>& kept) {
-  const auto definers = graph.definers();
+  const auto definers = ir::definers(graph);
   if (definers.empty()) return;
   for (const ir::Node* node : graph.nodes()) {
     std::set<std::string> needed;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "hetnn/compiler/pipeline.h"
+#include "hetnn/ir/symbols.h"
 
 namespace hetnn::pipeline {
 

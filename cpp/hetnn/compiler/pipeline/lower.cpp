@@ -4,6 +4,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/compiler/pipeline.h"
+#include "hetnn/ir/symbols.h"
 
 namespace hetnn::pipeline {
 

@@ -1,6 +1,7 @@
 // Compiles accelerator subgraphs for the sizes of the example and those that the options name.
 #include "hetnn/base/error.h"
 #include "hetnn/compiler/pipeline.h"
+#include "hetnn/ir/symbols.h"
 
 namespace hetnn::pipeline {
 
@@ -16,7 +17,7 @@ void check_bindings(const std::vector<Symbol>& symbols, const Bindings& bindings
 
 void add_variant(Draft& draft, const Bindings& bindings) {
   program::Program& program = draft.assembler.program();
-  const std::vector<Symbol> symbols = draft.graph.free_symbols();
+  const std::vector<Symbol> symbols = ir::free_symbols(draft.graph);
   check_bindings(symbols, bindings);
   Bindings given;
   for (const Symbol& symbol : symbols) given.emplace(symbol.name, bindings.at(symbol.name));

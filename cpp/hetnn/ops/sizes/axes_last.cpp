@@ -4,6 +4,7 @@
 #include "hetnn/base/convert.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
+#include "hetnn/ops/sizes.h"
 
 namespace hetnn::ops {
 namespace {
@@ -43,8 +44,7 @@ void meaning(const Evaluation& e) {
       if (last) ones[axis] = 1;
     }
   }
-  const std::vector<Dim>& sizes = e.call.integers("sizes");
-  for (size_t k = 0; k < sizes.size(); ++k) e.results.define(sizes[k].symbol_name(), y[k]);
+  define(e, "sizes", y);
   copy_strided(x, 0, strides, e.output(0, y));
   std::ranges::copy(ones, e.output(1).values<int64_t>());
 }
@@ -57,7 +57,7 @@ OpDef define_axes_last() {
               "x with the axes that a tensor names behind the others, each kind in its order, so that they can be "
               "reduced or left out; and the shape of x with 1 in their place.",
           .inputs = {{"x", "any shape"}, {"axes", "i64 or i32 of rank 1; negative ones count from the back"}},
-          .attrs = {{"sizes", AttrKind::integers, std::nullopt, "a symbol for each axis of y", true}},
+          .attrs = {found_sizes("sizes", "a symbol for each axis of y")},
           .outputs = {"y", "ones"},
           .traits = static_cast<uint32_t>(Trait::movement),
           .torch = {},

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "hetnn/ops/infer.h"
+#include "hetnn/ops/sizes.h"
 
 namespace hetnn::ops {
 namespace {
@@ -32,7 +33,7 @@ void meaning(const Evaluation& e) {
   for (size_t k = axis + 1; k < x.shape.size(); ++k) inner_bytes *= x.shape[k];
   std::vector<int64_t> y(x.shape.begin(), x.shape.end());
   y[axis] = std::count(mask.begin(), mask.end(), true);
-  e.define("count", y[axis]);
+  define(e, "count", y[axis]);
   std::byte* to = e.output(0, y).data;
   for (int64_t o = 0; o < outer; ++o) {
     const std::byte* from = x.data + o * x.shape[axis] * inner_bytes;
@@ -49,7 +50,7 @@ OpDef define_compress() {
           .doc = "The slices of x along an axis at which the mask is true; behind the mask's end it is false.",
           .inputs = {{"x", "rank 1 or more"}, {"mask", "bool of rank 1, no longer than the axis"}},
           .attrs = {{"axis", AttrKind::integer, Dim(0), "the axis"},
-                    {"count", AttrKind::integer, std::nullopt, "the number of slices that are picked", true}},
+                    found_size("count", "the number of slices that are picked")},
           .traits = static_cast<uint32_t>(Trait::movement),
           .torch = {},
           .onnx = {},

@@ -5,6 +5,7 @@
 
 #include "hetnn/base/convert.h"
 #include "hetnn/ops/infer.h"
+#include "hetnn/ops/sizes.h"
 
 namespace hetnn::ops {
 namespace {
@@ -98,7 +99,7 @@ void meaning(const Evaluation& e) {
     }
   });
   const auto count = static_cast<int64_t>(rows.size()) / 3;
-  e.define("count", count);
+  define(e, "count", count);
   std::ranges::copy(rows, e.output(0, {count, 3}).values<int64_t>());
 }
 
@@ -116,7 +117,7 @@ OpDef define_non_max_suppression() {
                  {"overlap", "the largest part that two boxes may share; absent: 0", true},
                  {"least", "boxes of no better score are left out; absent: none is", true}},
       .attrs = {{"centered", AttrKind::boolean, false, "whether boxes are x, y, width, height about their center"},
-                {"count", AttrKind::integer, std::nullopt, "the number of rows", true}},
+                found_size("count", "the number of rows")},
       .torch = {},
       .onnx = {},
       .infer = infer,

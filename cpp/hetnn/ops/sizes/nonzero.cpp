@@ -1,5 +1,6 @@
 // nonzero: where a tensor is not 0.
 #include "hetnn/ops/infer.h"
+#include "hetnn/ops/sizes.h"
 
 namespace hetnn::ops {
 namespace {
@@ -19,7 +20,7 @@ void meaning(const Evaluation& e) {
   });
   const auto count = static_cast<int64_t>(found.size());
   const auto rank = static_cast<size_t>(x.rank());
-  e.define("count", count);
+  define(e, "count", count);
   auto* to = e.output(0, {count, x.rank()}).values<int64_t>();
   for (int64_t at : found) {
     for (size_t axis = rank; axis-- > 0;) {
@@ -36,7 +37,7 @@ OpDef define_nonzero() {
   return {.name = "nonzero",
           .doc = "The indices of the elements that are not 0, a row each, in row-major order.",
           .inputs = {{"x", "any shape"}},
-          .attrs = {{"count", AttrKind::integer, std::nullopt, "the number of those elements", true}},
+          .attrs = {found_size("count", "the number of those elements")},
           .torch = {},
           .onnx = {},
           .infer = infer,

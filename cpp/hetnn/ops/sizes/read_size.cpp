@@ -2,6 +2,7 @@
 #include "hetnn/base/convert.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
+#include "hetnn/ops/sizes.h"
 
 namespace hetnn::ops {
 namespace {
@@ -19,11 +20,11 @@ std::vector<Type> infer(const Call& call) {
 
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
-  const std::vector<Dim>& sizes = e.call.integers("sizes");
+  std::vector<int64_t> sizes;
   visit_dtype(x.dtype, [&](auto zero) {
-    const auto values = x.values<decltype(zero)>();
-    for (size_t k = 0; k < sizes.size(); ++k) e.results.define(sizes[k].symbol_name(), convert<int64_t>(values[k]));
+    for (const auto value : x.values<decltype(zero)>()) sizes.push_back(convert<int64_t>(value));
   });
+  define(e, "sizes", sizes);
   copy(x, e.output());
 }
 
@@ -33,7 +34,7 @@ OpDef define_read_size() {
   return {.name = "read_size",
           .doc = "The integers of x, as they are, and from here on as sizes.",
           .inputs = {{"x", "integers, rank 0 or 1"}},
-          .attrs = {{"sizes", AttrKind::integers, std::nullopt, "a symbol for each integer", true}},
+          .attrs = {found_sizes("sizes", "a symbol for each integer")},
           .torch = {},
           .onnx = {},
           .infer = infer,

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "hetnn/ops/infer.h"
+#include "hetnn/ops/sizes.h"
 
 namespace hetnn::ops {
 namespace {
@@ -28,7 +29,7 @@ void meaning(const Evaluation& e) {
         fail(e.call, "repeat_index_c3", "repeats must add up to a 64-bit integer. Check the values.");
       }
     }
-    e.define("count", count);
+    define(e, "count", count);
     T* to = e.output(0, {count}).template values<T>();
     for (size_t k = 0; k < values.size(); ++k) to = std::fill_n(to, values[k], static_cast<T>(k));
   };
@@ -41,7 +42,7 @@ OpDef define_repeat_index() {
   return {.name = "repeat_index",
           .doc = "Every index of repeats, in order, as often as repeats says there.",
           .inputs = {{"repeats", "i64 or i32 of rank 1, not negative"}},
-          .attrs = {{"count", AttrKind::integer, std::nullopt, "the sum of repeats", true}},
+          .attrs = {found_size("count", "the sum of repeats")},
           .torch = {},
           .onnx = {},
           .infer = infer,

@@ -3,6 +3,7 @@
 
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
+#include "hetnn/ops/sizes.h"
 
 namespace hetnn::ops {
 namespace {
@@ -65,8 +66,7 @@ void meaning(const Evaluation& e) {
     if (y[axis] > 0) first += begin * strides[axis];
     strides[axis] = y[axis] > 1 ? strides[axis] * step : 0;
   }
-  const std::vector<Dim>& sizes = e.call.integers("sizes");
-  for (size_t k = 0; k < sizes.size(); ++k) e.results.define(sizes[k].symbol_name(), y[k]);
+  define(e, "sizes", y);
   copy_strided(x, first, strides, e.output(0, y));
 }
 
@@ -82,7 +82,7 @@ OpDef define_slice_at() {
                      {"ends", "as many: one past the last"},
                      {"axes", "as many: the axes; absent: the first ones", true},
                      {"steps", "as many: distances of indices, not 0; absent: 1", true}},
-          .attrs = {{"sizes", AttrKind::integers, std::nullopt, "a symbol for each axis of y", true}},
+          .attrs = {found_sizes("sizes", "a symbol for each axis of y")},
           .traits = static_cast<uint32_t>(Trait::movement),
           .torch = {},
           .onnx = {},

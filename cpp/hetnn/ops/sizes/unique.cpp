@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "hetnn/ops/infer.h"
+#include "hetnn/ops/sizes.h"
 
 namespace hetnn::ops {
 namespace {
@@ -98,7 +99,7 @@ void meaning(const Evaluation& e) {
     const Slices<T> slices(x, axis);
     const Groups groups = groups_of(slices, e.call.flag("neighbours"), e.call.flag("sorted"));
     const auto count = static_cast<int64_t>(groups.first.size());
-    e.define("count", count);
+    define(e, "count", count);
     std::vector<int64_t> shape(x.shape.begin(), x.shape.end());
     shape[axis] = count;
     T* to = e.output(0, shape).template values<T>();
@@ -124,7 +125,7 @@ OpDef define_unique() {
                     {"sorted", AttrKind::boolean, true, "ascending; else in the order in which they stand in x"},
                     {"neighbours", AttrKind::boolean, false,
                      "slices are alike only where no other lies between; they stay in their order"},
-                    {"count", AttrKind::integer, std::nullopt, "how many differ", true}},
+                    found_size("count", "how many differ")},
           .outputs = {"y", "first", "inverse", "counts"},
           .torch = {},
           .onnx = {},

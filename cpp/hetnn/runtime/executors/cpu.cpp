@@ -6,7 +6,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/base/parallel.h"
-#include "hetnn/ops/meaning.h"
+#include "hetnn/ops/sizes.h"
 #include "hetnn/program/cpu_code.h"
 #include "hetnn/runtime/executor.h"
 
@@ -38,7 +38,7 @@ struct BoundCommand {
 };
 
 // A meaning's results go where the program wants them. Sizes that come out of values are told.
-class InPlace final : public ops::Results {
+class InPlace final : public ops::FoundResults {
  public:
   InPlace(const BoundCommand& command, const std::vector<std::byte*>& outputs, const program::Program& program,
           FoundSizes* found)

@@ -21,7 +21,7 @@ inline void run_kernel(benchmark::State& state, const std::string& name, const s
   const Variant* family = find_kernel(name);
   const std::vector<TensorView> outputs = {output};
   if (family->choose != nullptr)
-    for (const auto& [key, value] : family->choose({inputs, outputs, params})) params.set(key, value);
+    params.set(family->choose({inputs, outputs, params}));
   std::vector<TensorView> views = inputs;
   std::vector<AlignedBuffer> buffers;
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -34,5 +34,9 @@ class DoesNotFit(Error, MemoryError):
     """Something that exceeds a memory or a budget."""
 
 
+class Unavailable(Error, RuntimeError):
+    """What could be done but not now: more runs than are let in, a deadline that passed, a device that is gone."""
+
+
 class InternalError(Error):
     """A bug in hetnn: the text names the file and line that noticed it."""

@@ -107,11 +107,11 @@ using WeightTest = bool (*)(const KernelCall& call, int input);
 
 /// Parameters to set for these shapes before weights are packed and the kernel is made: choices between variants whose
 /// packed weights differ. What the call's parameters already say is not repeated.
-using ChooseFunction = Params (*)(const KernelCall& call);
+using ChooseFunction = ops::Attrs (*)(const KernelCall& call);
 
 /// Parameters of which only a measurement on this machine says the best value, for these shapes and for a run by
 /// `threads` threads. They change no result and no packed weight.
-using TuneFunction = Params (*)(const KernelCall& call, int threads);
+using TuneFunction = ops::Attrs (*)(const KernelCall& call, int threads);
 
 /// Where feature maps (one vector of channels a pixel) are welcome: `same` writes the layout it reads; `plain` reads
 /// and writes plain memory; `written_plain` reads either and writes plain memory.

@@ -1,77 +1,89 @@
 // Typed access to kernel parameters.
 #include "hetnn/kernels/params.h"
 
+#include <optional>
+
 #include "hetnn/base/error.h"
 
 namespace hetnn::kernels {
 namespace {
 
-constexpr const char* kKinds[] = {"an integer", "a real", "a text", "a list of integers", "a list of reals"};
+using ops::Attr;
+using ops::AttrKind;
 
+// As T, where the attribute can be read as one.
 template <typename T>
-constexpr int kKindOf = -1;
-template <>
-constexpr int kKindOf<int64_t> = 0;
-template <>
-constexpr int kKindOf<double> = 1;
-template <>
-constexpr int kKindOf<std::string> = 2;
-template <>
-constexpr int kKindOf<std::vector<int64_t>> = 3;
-template <>
-constexpr int kKindOf<std::vector<double>> = 4;
+std::optional<T> as(const Attr& attr);
 
-template <typename T>
-T value_as(std::string_view name, const ParamValue& value) {
-  if (const T* found = std::get_if<T>(&value)) return *found;
-  if constexpr (std::is_same_v<T, double>) {
-    if (const int64_t* found = std::get_if<int64_t>(&value)) return static_cast<double>(*found);
-  }
-  if constexpr (std::is_same_v<T, std::vector<double>>) {
-    if (const auto* found = std::get_if<std::vector<int64_t>>(&value)) return {found->begin(), found->end()};
-  }
-  if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
-    // An empty list has no element type of its own.
-    if (const auto* found = std::get_if<std::vector<double>>(&value); found && found->empty()) return {};
-  }
-  throw InvalidModel(text("kernel parameter '", name, "' must be ", kKinds[kKindOf<T>], "; got ", kKinds[value.index()],
-                          ". Pass it with the type the kernel's header gives."));
+template <>
+std::optional<int64_t> as(const Attr& attr) {
+  if (const bool* found = std::get_if<bool>(&attr)) return int64_t{*found};
+  if (const Dim* found = std::get_if<Dim>(&attr)) return found->value();
+  return std::nullopt;
 }
 
-template <typename T, typename Map>
-T required(const Map& values, std::string_view name) {
-  const auto at = values.find(name);
-  if (at == values.end())
-    throw InvalidModel(text("kernel parameter '", name, "' (", kKinds[kKindOf<T>],
-                            ") is missing. Set it before the kernel ", "is made."));
-  return value_as<T>(name, at->second);
+template <>
+std::optional<double> as(const Attr& attr) {
+  if (const double* found = std::get_if<double>(&attr)) return *found;
+  const std::optional<int64_t> integer = as<int64_t>(attr);
+  return integer ? std::optional(static_cast<double>(*integer)) : std::nullopt;
 }
 
-template <typename T, typename Map>
-T optional(const Map& values, std::string_view name, T fallback) {
-  const auto at = values.find(name);
-  return at == values.end() ? fallback : value_as<T>(name, at->second);
+template <>
+std::optional<std::string> as(const Attr& attr) {
+  const auto* found = std::get_if<std::string>(&attr);
+  return found ? std::optional(*found) : std::nullopt;
+}
+
+template <>
+std::optional<std::vector<int64_t>> as(const Attr& attr) {
+  if (const auto* found = std::get_if<std::vector<Dim>>(&attr)) return values(*found);
+  if (const auto* found = std::get_if<Tensor>(&attr); found && found->dtype() == DType::i8) {
+    const auto bytes = found->values<int8_t>();
+    return std::vector<int64_t>(bytes.begin(), bytes.end());
+  }
+  // An empty list has no element type of its own.
+  if (const auto* found = std::get_if<std::vector<double>>(&attr); found && found->empty())
+    return std::vector<int64_t>();
+  return std::nullopt;
+}
+
+template <>
+std::optional<std::vector<double>> as(const Attr& attr) {
+  if (const auto* found = std::get_if<std::vector<double>>(&attr)) return *found;
+  const auto integers = as<std::vector<int64_t>>(attr);
+  return integers ? std::optional(std::vector<double>(integers->begin(), integers->end())) : std::nullopt;
+}
+
+template <typename T>
+T get(const ops::Attrs& attrs, std::string_view name, AttrKind kind, const T* fallback) {
+  const auto at = attrs.find(name);
+  if (at == attrs.end()) {
+    if (fallback) return *fallback;
+    throw InvalidModel(text("kernel parameter '", name, "' (", ops::attr_kind_name(kind),
+                            ") is missing. Set it before the kernel is made."));
+  }
+  std::optional<T> value = as<T>(at->second);
+  if (!value) {
+    throw InvalidModel(text("kernel parameter '", name, "' must be ", ops::attr_kind_name(kind), "; got ",
+                            ops::attr_kind_name(ops::attr_kind(at->second)),
+                            ". Pass it with the type the kernel's header gives."));
+  }
+  return *std::move(value);
 }
 
 }  // namespace
 
-int64_t Params::integer(std::string_view name) const { return required<int64_t>(values_, name); }
-int64_t Params::integer(std::string_view name, int64_t fallback) const { return optional(values_, name, fallback); }
-double Params::real(std::string_view name) const { return required<double>(values_, name); }
-double Params::real(std::string_view name, double fallback) const { return optional<double>(values_, name, fallback); }
-std::string Params::text(std::string_view name) const { return required<std::string>(values_, name); }
-std::string Params::text(std::string_view name, std::string fallback) const {
-  return optional(values_, name, std::move(fallback));
-}
-std::vector<int64_t> Params::integers(std::string_view name) const {
-  return required<std::vector<int64_t>>(values_, name);
-}
-std::vector<int64_t> Params::integers(std::string_view name, std::vector<int64_t> fallback) const {
-  return optional(values_, name, std::move(fallback));
-}
-std::vector<double> Params::reals(std::string_view name) const { return required<std::vector<double>>(values_, name); }
-std::vector<double> Params::reals(std::string_view name, std::vector<double> fallback) const {
-  return optional(values_, name, std::move(fallback));
-}
+#define HETNN_GETTER(type, getter, kind)                                                                        \
+  type Params::getter(std::string_view name) const { return get<type>(attrs_, name, AttrKind::kind, nullptr); } \
+  type Params::getter(std::string_view name, type fallback) const {                                             \
+    return get(attrs_, name, AttrKind::kind, &fallback);                                                        \
+  }
+HETNN_GETTER(int64_t, integer, integer)
+HETNN_GETTER(double, real, real)
+HETNN_GETTER(std::string, text, string)
+HETNN_GETTER(std::vector<int64_t>, integers, integers)
+HETNN_GETTER(std::vector<double>, reals, reals)
+#undef HETNN_GETTER
 
 }  // namespace hetnn::kernels

@@ -1,26 +1,45 @@
-// The parameters of a kernel call: an ordered map from names to numbers, texts and lists of numbers.
+// The parameters of a kernel call: attributes with concrete sizes, and what the kernel's family adds to them.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
-#include <variant>
+#include <utility>
 #include <vector>
+
+#include "hetnn/ops/attr.h"
 
 namespace hetnn::kernels {
 
-using ParamValue = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
+/// An attribute from what a caller has at hand.
+struct ParamValue {
+  ops::Attr attr;
+  // NOLINTBEGIN(google-explicit-constructor): so that lists of parameters read as such
+  ParamValue(int64_t value) : attr(Dim(value)) {}
+  ParamValue(double value) : attr(value) {}
+  ParamValue(std::string value) : attr(std::move(value)) {}
+  ParamValue(const char* value) : attr(std::string(value)) {}
+  ParamValue(const std::vector<int64_t>& values) : attr(std::vector<Dim>(values.begin(), values.end())) {}
+  ParamValue(std::vector<double> values) : attr(std::move(values)) {}
+  // NOLINTEND(google-explicit-constructor)
+};
 
 /// Getters with a fallback return it when the name is absent; all throw InvalidModel when the value has another type
-/// (an integer is accepted where a real is asked for) and, without a fallback, when the name is absent.
+/// and, without a fallback, when the name is absent. An integer is taken where a real is asked for, a boolean as 0 or
+/// 1, a tensor of i8 as a list of integers.
 class Params {
  public:
   Params() = default;
-  Params(std::initializer_list<std::pair<const std::string, ParamValue>> values) : values_(values) {}
+  explicit Params(ops::Attrs attrs) : attrs_(std::move(attrs)) {}
+  Params(std::initializer_list<std::pair<const std::string, ParamValue>> values) {
+    for (const auto& [name, value] : values) set(name, value);
+  }
 
-  void set(std::string name, ParamValue value) { values_.insert_or_assign(std::move(name), std::move(value)); }
-  bool has(std::string_view name) const { return values_.find(name) != values_.end(); }
+  void set(std::string name, ParamValue value) { attrs_.insert_or_assign(std::move(name), std::move(value.attr)); }
+  void set(const ops::Attrs& attrs) {
+    for (const auto& [name, attr] : attrs) attrs_.insert_or_assign(name, attr);
+  }
+  bool has(std::string_view name) const { return attrs_.contains(name); }
 
   int64_t integer(std::string_view name) const;
   int64_t integer(std::string_view name, int64_t fallback) const;
@@ -33,13 +52,8 @@ class Params {
   std::vector<double> reals(std::string_view name) const;
   std::vector<double> reals(std::string_view name, std::vector<double> fallback) const;
 
-  auto begin() const { return values_.begin(); }
-  auto end() const { return values_.end(); }
-  size_t size() const { return values_.size(); }
-  bool operator==(const Params&) const = default;
-
  private:
-  std::map<std::string, ParamValue, std::less<>> values_;
+  ops::Attrs attrs_;
 };
 
 }  // namespace hetnn::kernels

@@ -4,7 +4,6 @@
 
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/ops/elementwise/function.h"
-#include "hetnn/ops/sizes.h"
 
 namespace hetnn::kernels {
 

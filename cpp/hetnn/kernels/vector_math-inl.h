@@ -15,6 +15,7 @@
 #include <limits>
 #include <utility>
 
+#include "hetnn/ops/elementwise/vocabulary.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -173,6 +174,14 @@ HWY_INLINE VF EachLane(F f, VF x) {
   for (float& lane : lanes) lane = f(lane);
   return hn::Load(DF(), lanes);
 }
+template <typename F>
+HWY_INLINE VF EachLane(F f, VF x, VF y) {
+  HWY_ALIGN float left[kLanes], right[kLanes];
+  hn::Store(x, DF(), left);
+  hn::Store(y, DF(), right);
+  for (int i = 0; i < kLanes; ++i) left[i] = f(left[i], right[i]);
+  return hn::Load(DF(), left);
+}
 HWY_INLINE VF RoundDown(VF x) {
   return EachLane([](float v) HWY_ATTR { return std::floor(v); }, x);
 }
@@ -182,12 +191,20 @@ HWY_INLINE VF RoundUp(VF x) {
 HWY_INLINE VF RoundToEven(VF x) {
   return EachLane([](float v) HWY_ATTR { return std::nearbyint(v); }, x);
 }
+HWY_INLINE VF RoundToZero(VF x) {
+  return EachLane([](float v) HWY_ATTR { return std::trunc(v); }, x);
+}
 HWY_INLINE VF Pow(VF x, VF y) {
-  HWY_ALIGN float base[kLanes], exponent[kLanes];
-  hn::Store(x, DF(), base);
-  hn::Store(y, DF(), exponent);
-  for (int i = 0; i < kLanes; ++i) base[i] = std::pow(base[i], exponent[i]);
-  return hn::Load(DF(), base);
+  return EachLane([](float a, float b) HWY_ATTR { return std::pow(a, b); }, x, y);
+}
+HWY_INLINE VF Fmod(VF x, VF y) {
+  return EachLane([](float a, float b) HWY_ATTR { return std::fmod(a, b); }, x, y);
+}
+HWY_INLINE VF Remainder(VF x, VF y) {
+  return EachLane([](float a, float b) HWY_ATTR { return ops::vocabulary::Remainder(a, b); }, x, y);
+}
+HWY_INLINE VF FloorDivide(VF x, VF y) {
+  return EachLane([](float a, float b) HWY_ATTR { return ops::vocabulary::FloorDivide(a, b); }, x, y);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -31,6 +31,7 @@ COMMANDS = {
     "targets": "list the known targets, or describe one",
     "bench": "time a model",
     "simulate": "count cycles on the NPU's timing model",
+    "serve": "answer the Open Inference Protocol over HTTP and gRPC",
     "store": "keep executables by network id",
     "allocate": "place buffers with lifetimes in a memory of fixed size",
 }

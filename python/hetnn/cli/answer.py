@@ -17,14 +17,19 @@ BUG = 4
 
 @dataclass(frozen=True)
 class Answer:
-    """The outcome of a command. A command prints nothing on stdout itself; the main program prints one of the two."""
+    """The outcome of a command. A command prints nothing on stdout itself; the main program prints one of the two.
 
-    document: Mapping[str, Any]
+    No document: the command's own line stands there already, since others wait for it while the command runs.
+    """
+
+    document: Mapping[str, Any] | None
     text: str
     status: int = DONE
 
     def print(self, as_json: bool) -> None:
         """Prints the document (`--json`) or the text on stdout."""
+        if self.document is None:
+            return
         body = json.dumps(self.document, allow_nan=False) if as_json else self.text
         if body:
             sys.stdout.write(body if body.endswith("\n") else body + "\n")

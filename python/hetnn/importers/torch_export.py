@@ -5,10 +5,12 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch._decomp import decomposition_table
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 
@@ -20,68 +22,49 @@ from hetnn.importers.sizes import MOST, likely_size
 from hetnn.importers.symbols import Symbols
 from hetnn.importers.torch_rules import DTYPES, Call
 
-# Composites that stay whole: decomposed, they would hide what a device can do at once.
-_WHOLE = [
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "linear",
-    "prelu",
-    "scaled_dot_product_attention",
-    "layer_norm",
-    "group_norm",
-    "instance_norm",
-    "rms_norm",
-    "pixel_shuffle",
-    "pixel_unshuffle",
-    "hardswish",
-    "hardsigmoid",
-    "mish",
-    "silu",
-    "gelu",
-    "elu",
-    "selu",
-    "celu",
-    "leaky_relu",
-    "relu6",
-    "hardtanh",
-    "max_pool2d",
-    "avg_pool2d",
-    "adaptive_avg_pool2d",
-    "softmax",
-    "log_softmax",
-    "lstm",
-    "gru",
-    "upsample_nearest2d",
-    "upsample_bilinear2d",
-    "softplus",
-]
-
 # Carry no value, or check what export has checked already.
 _VANISH = {
     "aten._assert_tensor_metadata.default",
     "aten._assert_scalar.default",
+    "aten._assert_async.default",
     "aten._assert_async.msg",
+    "aten._functional_assert_async.msg",
+    "aten._functional_assert_scalar.default",
+    "aten._linalg_check_errors.default",
     "aten.sym_constrain_range_for_size.default",
     "aten.sym_constrain_range.default",
 }
 
 
 def import_exported_program(program: ExportedProgram) -> Imported:
-    """The graph of an exported program: composites kept whole, parameters and buffers as constants.
+    """The graph of an exported program: what rows and rules read stays whole, parameters and buffers are constants.
 
     Unsupported lists every operator that hetnn lacks with the model's own source lines, in one error.
     """
-    return _Importer(_decomposed(program)).run()
+    apart: set[str] = set()
+    while True:
+        importer = _Importer(_decomposed(program, apart))
+        importer.convert()
+        refused = {name for name in importer.refused if name not in apart and name in _decompositions()}
+        if not refused:
+            return importer.finish()
+        apart |= refused  # what a rule does not take, torch may still decompose into what others do
 
 
-def _decomposed(program: ExportedProgram) -> ExportedProgram:
-    table = torch.export.default_decompositions()
-    kept = {overload for overload in table if _packet_name(overload) in _WHOLE}
-    for overload in kept:
-        del table[overload]
+@cache
+def _decompositions() -> dict[str, tuple[Any, Any]]:
+    """All that torch can decompose: by name, the overload and its decomposition."""
+    table = {**decomposition_table, **torch.export.default_decompositions()}
+    return {str(overload): (overload, function) for overload, function in table.items()}
+
+
+def _decomposed(program: ExportedProgram, apart: set[str]) -> ExportedProgram:
+    """The program with everything decomposed that no row or rule reads, and what stands in `apart`."""
+    table = {
+        overload: function
+        for name, (overload, function) in _decompositions().items()
+        if name in apart or not TORCH.knows(name)
+    }
     try:
         with warnings.catch_warnings():
             # torch 2.13 warns of its own use of a deprecated check, once for every copy it makes.
@@ -90,10 +73,6 @@ def _decomposed(program: ExportedProgram) -> ExportedProgram:
     except Exception as error:  # whatever torch finds wrong with the program
         raise InvalidModel(f"torch cannot decompose the exported program: {error}. Export the model again.") from error
     return decomposed
-
-
-def _packet_name(overload: Any) -> str:
-    return str(overload).split(".")[1] if str(overload).startswith("aten.") else ""
 
 
 class _Importer:
@@ -106,13 +85,16 @@ class _Importer:
         self._new_sizes = 0
         self._states: dict[str, tuple[str, Any]] = {}  # of a buffer: its input, its initial value
         self._missing: set[torch.fx.Node] = set()  # not imported, or read from what is not
+        self.refused: set[str] = set()  # overloads in calls that their rules do not take
 
-    def run(self) -> Imported:
+    def convert(self) -> None:
         self._declare_symbols()
         self._lift_inputs()
         for node in self._program.graph.nodes:
             if node.op == "call_function":
                 self._convert(node)
+
+    def finish(self) -> Imported:
         if self._problems:
             self._report_problems()
         signature = self._finish()
@@ -175,6 +157,8 @@ class _Importer:
             spec = kinds[node.name]
             if spec.kind == InputKind.USER_INPUT:
                 self._lift_user_input(node)
+            elif spec.kind == InputKind.TOKEN:
+                self._values[node] = None  # keeps effects in order, of which none remains
             elif spec.kind == InputKind.BUFFER and spec.target in mutated:
                 self._lift_state(node, spec)
             else:
@@ -220,10 +204,14 @@ class _Importer:
 
     def _convert(self, node: torch.fx.Node) -> None:
         target = str(node.target)
+        if node.target is torch.ops.higher_order.with_effects and str(node.args[1]) in _VANISH:
+            self._values[node] = (None,) * len(node.meta["val"])
+            return
         picks = node.target is operator.getitem
         self._declare_found(node)
         # A size, or what compares sizes.
-        counts = isinstance(node.meta.get("val"), (torch.SymInt, torch.SymBool, int)) and not TORCH.knows(target)
+        of_sizes = (torch.SymInt, torch.SymBool, torch.SymFloat, int, float)
+        counts = isinstance(node.meta.get("val"), of_sizes) and not TORCH.knows(target)
         if not (picks or counts or target in _VANISH or TORCH.knows(target)):
             self._note(node, target)
             return
@@ -242,6 +230,7 @@ class _Importer:
             row = TORCH.rows.get(target)
             self._values[node] = call.by_row(row) if row else TORCH.rules[target](call)
         except (Unsupported, InvalidModel) as error:
+            self.refused.add(target)
             self._note(node, target, str(error).split("\n")[0])
 
     def _note(self, node: torch.fx.Node, target: str, why: str = "") -> None:
@@ -276,12 +265,17 @@ class _Importer:
         if isinstance(value, torch.fx.Node):
             if value.op == "get_attr":
                 return self._attribute(value)
-            meta = value.meta.get("val")
-            if isinstance(meta, (torch.SymInt, int)) and not isinstance(meta, bool):
-                return self.symbols.dim(meta)
-            return self._values.get(value)
+            size = value.meta.get("val")
+            if isinstance(size, torch.SymInt):
+                return self.symbols.dim(size)
+            found = self._values.get(value)
+            value = value.meta.get("val") if found is None else found
+        if isinstance(value, torch.Tensor):
+            raise Unsupported("it reads an output of another operator that hetnn does not compute")
         if isinstance(value, torch.SymInt):
             return self.symbols.dim(value)
+        if isinstance(value, (torch.SymFloat, torch.SymBool)):
+            raise Unsupported(f"the number {value}, which depends on sizes")
         if isinstance(value, (list, tuple)):
             return [self.argument(item) for item in value]
         return value
@@ -333,6 +327,8 @@ class _Importer:
         names: list[str] = []
         specs = self._program.graph_signature.output_specs
         for spec, value in zip(specs, output_node.args[0], strict=True):
+            if spec.kind == OutputKind.TOKEN:
+                continue
             if spec.kind == OutputKind.BUFFER_MUTATION:
                 name = f"{spec.target}.next"
                 self.builder.output(self._values[value], name)

@@ -47,14 +47,11 @@ class Emitter {
       command.steps.push_back({&step.node->op(), step.node->attrs(), step.operand});
     // Variants whose packed weights differ are settled here, for the shapes under the hints.
     if (variant && variant->choose) {
-      for (const auto& [name, value] : variant->choose(concrete.call())) {
-        concrete.params.set(name, value);
-        command.options.emplace(name, std::get<std::string>(value));
-      }
+      command.options = variant->choose(concrete.call());
+      concrete.params.set(command.options);
     }
     if (variant && variant->tune && options_.tune_threads > 0) {
-      for (const auto& [name, value] : variant->tune(concrete.call(), options_.tune_threads))
-        command.options.insert_or_assign(name, Dim(std::get<int64_t>(value)));
+      command.options.merge(variant->tune(concrete.call(), options_.tune_threads));
     }
     const bool reads_plain = launch.layout_wish() == kernels::LayoutWish::plain;
     const bool writes_plain = reads_plain || launch.layout_wish() == kernels::LayoutWish::written_plain;

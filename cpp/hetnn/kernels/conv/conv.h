@@ -25,7 +25,7 @@ std::vector<std::byte> pack_gated_conv2d(const KernelCall& call, int input, std:
 std::vector<std::byte> pack_conv_transpose2d(const KernelCall& call, int input, std::span<const std::byte> weight);
 
 /// {algorithm: winograd} where F(4x4,3x3) is expected to be faster for these shapes and no algorithm is given yet.
-Params choose_conv2d(const KernelCall& call);
+ops::Attrs choose_conv2d(const KernelCall& call);
 
 std::span<const Variant> conv_variants();
 

@@ -387,9 +387,9 @@ std::vector<std::byte> pack_conv2d(const KernelCall& call, int input, std::span<
   return packed;
 }
 
-Params choose_conv2d(const KernelCall& call) {
+ops::Attrs choose_conv2d(const KernelCall& call) {
   if (call.params.has("algorithm") || !winograd_pays(conv_geometry(call))) return {};
-  return {{"algorithm", "winograd"}};
+  return {{"algorithm", std::string("winograd")}};
 }
 
 std::span<const Variant> conv_variants() {

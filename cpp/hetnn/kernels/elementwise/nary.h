@@ -38,7 +38,7 @@ int nary_inputs(const KernelCall& call);
 
 /// The parameter `fan_in` for a call of `nary` that `threads` threads run: as measured for a layer of its kind, its
 /// number of inputs and its size (to a factor of two) in this process or learnt, else measured now. Thread-safe.
-Params tune_nary(const KernelCall& call, int threads);
+ops::Attrs tune_nary(const KernelCall& call, int threads);
 
 /// What has been measured or learnt, by the name of the layer ("add 8 x 2^20 by 2" threads). Thread-safe.
 std::map<std::string, int> known_fan_ins();

@@ -229,7 +229,7 @@ int fastest_fan_in(const NaryLayer& layer, double budget_us) {
   return fan_ins[std::ranges::min_element(left, {}, strangeness)->number];
 }
 
-Params tune_nary(const KernelCall& call, int threads) {
+ops::Attrs tune_nary(const KernelCall& call, int threads) {
   const std::vector<double> coefficients = call.params.reals("coefficients", {});
   const bool weighted =
       std::any_of(coefficients.begin(), coefficients.end(), [](double c) { return c != 0 && std::abs(c) != 1; });
@@ -239,11 +239,11 @@ Params tune_nary(const KernelCall& call, int threads) {
   const std::string name = name_of(layer);
   {
     const std::lock_guard lock(known().mutex);
-    if (auto at = known().fan_ins.find(name); at != known().fan_ins.end()) return {{"fan_in", int64_t{at->second}}};
+    if (auto at = known().fan_ins.find(name); at != known().fan_ins.end()) return {{"fan_in", Dim(at->second)}};
   }
   const int fan_in = fastest_fan_in(layer);
   const std::lock_guard lock(known().mutex);
-  return {{"fan_in", int64_t{known().fan_ins.emplace(name, fan_in).first->second}}};
+  return {{"fan_in", Dim(known().fan_ins.emplace(name, fan_in).first->second)}};
 }
 
 std::map<std::string, int> known_fan_ins() {

@@ -117,7 +117,7 @@ OpDef define_conv2d() {
                 {"groups", AttrKind::integer, Dim(1), "channel groups; C for depthwise"}},
       .traits = static_cast<uint32_t>(Trait::compute),
       .primitive = Primitive::convolution,
-      .torch = {{"aten.conv2d.default", "x weight bias stride padding dilation groups"}},
+      .torch = {},
       .onnx = {"Conv"},
       .infer = infer,
       .meaning = meaning,

@@ -101,7 +101,7 @@ OpDef define_conv_transpose2d() {
                     {"dilation", AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
                     {"groups", AttrKind::integer, Dim(1), "channel groups"}},
           .traits = static_cast<uint32_t>(Trait::compute),
-          .torch = {{"aten.conv_transpose2d.input", "x weight bias stride padding output_padding groups dilation"}},
+          .torch = {},
           .onnx = {"ConvTranspose"},
           .infer = infer,
           .meaning = meaning,

@@ -117,11 +117,23 @@ std::optional<Function> function_from_name(std::string_view name) {
   return static_cast<Function>(at - std::begin(kFunctions));
 }
 
+namespace {
+
+void check_real(const Call& call) {
+  if (is_real(call.input(0))) return;
+  fail(call, text(call.op->name, "_c1"),
+       text("its input must be real; got ", dtype_name(call.input(0).dtype), ". Cast it."));
+}
+
+std::vector<Type> broadcast_real_inputs(const Call& call) {
+  check_real(call);
+  return broadcast_inputs(call);
+}
+
+}  // namespace
+
 std::vector<Type> same_as_real_input(const Call& call) {
-  if (!is_real(call.input(0))) {
-    fail(call, text(call.op->name, "_c1"),
-         text("its input must be real; got ", dtype_name(call.input(0).dtype), ". Cast it."));
-  }
+  check_real(call);
   return same_as_input(call);
 }
 
@@ -135,8 +147,14 @@ OpDef elementwise(Function function, OpDef def) {
   if (def.inputs.empty()) def.inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}};
   def.traits |= static_cast<uint32_t>(Trait::elementwise);
   if (!unary) def.traits |= static_cast<uint32_t>(Trait::compute);
-  if (!def.infer)
-    def.infer = !unary ? broadcast_inputs : row.domain == Domain::reals ? same_as_real_input : same_as_input;
+  const bool real = row.domain == Domain::reals;
+  if (!def.infer) {
+    if (unary) {
+      def.infer = real ? same_as_real_input : same_as_input;
+    } else {
+      def.infer = real ? broadcast_real_inputs : broadcast_inputs;
+    }
+  }
   if (!def.meaning) def.meaning = kMeanings[static_cast<size_t>(function)];
   def.tolerance = row.tolerance;
   return def;

@@ -56,6 +56,42 @@ V Div(V x, V y) {
   return static_cast<V>(x / y);
 }
 
+/// What is left of x after subtracting y as often as goes: of the sign of x. Integers by -1 leave 0.
+template <typename V>
+V Fmod(V x, V y) {
+  if constexpr (kReal<V>) {
+    return std::fmod(x, y);
+  } else {
+    if (y == V(0)) throw DivisionByZero();
+    if (std::is_signed_v<V> && y == static_cast<V>(-1)) return 0;
+    return static_cast<V>(x % y);
+  }
+}
+
+/// The same, of the sign of y.
+template <typename V>
+V Remainder(V x, V y) {
+  const V left = Fmod(x, y);
+  return left != V(0) && (y < V(0)) != (left < V(0)) ? static_cast<V>(left + y) : left;
+}
+
+/// x / y cut downwards. Of reals: the whole number that goes with Remainder, as in Python.
+template <typename V>
+V FloorDivide(V x, V y) {
+  if constexpr (!kReal<V>) {
+    const V quotient = Div(x, y);
+    return Fmod(x, y) != V(0) && (x < V(0)) != (y < V(0)) ? static_cast<V>(quotient - V(1)) : quotient;
+  } else {
+    if (y == 0) return x / y;
+    const V left = std::fmod(x, y);
+    V quotient = (x - left) / y;
+    if (left != 0 && (y < 0) != (left < 0)) quotient -= 1;
+    if (quotient == 0) return std::copysign(V(0), x / y);
+    const V whole = std::floor(quotient);
+    return quotient - whole > V(0.5) ? whole + 1 : whole;
+  }
+}
+
 /// Of integers: repeated multiplication. 1 and -1 have inverses, the other integers (0 too) give 0 for y < 0.
 template <typename V>
 V Pow(V x, V y) {
@@ -81,6 +117,11 @@ V RoundDown(V x) {
 template <typename V>
 V RoundUp(V x) {
   if constexpr (kReal<V>) return std::ceil(x);
+  return x;
+}
+template <typename V>
+V RoundToZero(V x) {
+  if constexpr (kReal<V>) return std::trunc(x);
   return x;
 }
 template <typename V>

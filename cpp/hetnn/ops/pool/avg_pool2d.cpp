@@ -34,24 +34,23 @@ void meaning(const Evaluation& e) {
 }  // namespace
 
 OpDef define_avg_pool2d() {
-  return {
-      .name = "avg_pool2d",
-      .doc = "The mean of every window.",
-      .inputs = {{"x", "[N,C,H,W]"}},
-      .attrs = pool_attrs({{"count_include_pad", AttrKind::boolean, true, "whether padding counts in the divisor"},
-                           {"divisor_override", AttrKind::integer, Dim(0), "the divisor; 0: the window's size"}}),
-      .traits = static_cast<uint32_t>(Trait::compute),
-      .primitive = Primitive::pool,
-      .torch = {{"aten.avg_pool2d.default", "x kernel stride padding ceil_mode count_include_pad divisor_override"}},
-      .onnx = {"AveragePool"},
-      .infer = infer,
-      .meaning = meaning,
-      .work = pool_work,
-      .metrics = pool_metrics,
-      .constraints = {},
-      .tolerance = 1e-6,
-      .samples = {"avg_pool2d(f32[1,3,8,9]) {kernel = [2,2]}",
-                  "avg_pool2d(f32[2,5,h,7]) {kernel = [3,3], stride = [2,2], padding = [1,1], ceil_mode = true}"}};
+  return {.name = "avg_pool2d",
+          .doc = "The mean of every window.",
+          .inputs = {{"x", "[N,C,H,W]"}},
+          .attrs = pool_attrs({{"count_include_pad", AttrKind::boolean, true, "whether padding counts in the divisor"},
+                               {"divisor_override", AttrKind::integer, Dim(0), "the divisor; 0: the window's size"}}),
+          .traits = static_cast<uint32_t>(Trait::compute),
+          .primitive = Primitive::pool,
+          .torch = {},
+          .onnx = {"AveragePool"},
+          .infer = infer,
+          .meaning = meaning,
+          .work = pool_work,
+          .metrics = pool_metrics,
+          .constraints = {},
+          .tolerance = 1e-6,
+          .samples = {"avg_pool2d(f32[1,3,8,9]) {kernel = [2,2]}",
+                      "avg_pool2d(f32[2,5,h,7]) {kernel = [3,3], stride = [2,2], padding = [1,1], ceil_mode = true}"}};
 }
 
 }  // namespace hetnn::ops

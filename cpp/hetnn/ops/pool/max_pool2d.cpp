@@ -35,7 +35,7 @@ OpDef define_max_pool2d() {
           .attrs = pool_attrs({{"dilation", AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"}}),
           .traits = static_cast<uint32_t>(Trait::compute),
           .primitive = Primitive::pool,
-          .torch = {{"aten.max_pool2d.default", "x kernel stride padding dilation ceil_mode"}},
+          .torch = {},
           .onnx = {"MaxPool"},
           .infer = infer_pool,
           .meaning = meaning,

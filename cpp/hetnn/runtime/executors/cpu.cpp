@@ -17,18 +17,6 @@ using Clock = std::chrono::steady_clock;
 
 double us(Clock::duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
 
-kernels::Params params_of(const ops::Call& call, const ops::Attrs& options) {
-  kernels::Params out = kernels::params_of(call);
-  for (const auto& [name, value] : options) {
-    if (const auto* text = std::get_if<std::string>(&value)) {
-      out.set(name, *text);
-    } else {
-      out.set(name, std::get<Dim>(value).value());
-    }
-  }
-  return out;
-}
-
 // A command for fixed sizes: a kernel, or the call whose meaning is run.
 struct BoundCommand {
   const program::Command& command;
@@ -166,7 +154,8 @@ class CpuBound final : public BoundCode {
       steps.push_back(std::move(*function));
       if (step.operand >= 0) steps.back().input = positions[static_cast<size_t>(step.operand)];
     }
-    const kernels::Params params = params_of(out.call->call(), command.options);
+    kernels::Params params = kernels::params_of(out.call->call());
+    params.set(command.options);
     const kernels::KernelCall kernel_call{inputs, outputs, params, steps};
     for (size_t k = 0; k < inputs.size(); ++k) {
       const bool weight = variant->is_weight && variant->is_weight(kernel_call, static_cast<int>(k));

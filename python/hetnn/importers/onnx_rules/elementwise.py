@@ -160,37 +160,6 @@ def _bitwise_not(call: Call) -> Any:
     return call.create("sub", [call.like(255 if x.dtype == "u8" else -1, x), x])
 
 
-@rule("Tan")
-def _tan(call: Call) -> Any:
-    return call.create("div", [call.create("sin", [call[0]]), call.create("cos", [call[0]])])
-
-
-@rule("Sinh", "Cosh")
-def _hyperbolic(call: Call) -> Any:
-    x = call[0]
-    up, down = call.create("exp", [x]), call.create("exp", [call.create("neg", [x])])
-    both = call.create("sub" if call.node.op_type == "Sinh" else "add", [up, down])
-    return call.create("mul", [both, call.like(0.5, x)])
-
-
-@rule("Asinh", "Acosh")
-def _area(call: Call) -> Any:
-    """asinh x = sign(x) log(|x| + sqrt(x² + 1)); acosh x = log(x + sqrt(x² - 1))."""
-    x = call[0]
-    odd = call.node.op_type == "Asinh"
-    size = call.create("abs", [x]) if odd else x
-    square = call.create("add", [call.create("mul", [x, x]), call.like(1 if odd else -1, x)])
-    out = call.create("log", [call.create("add", [size, call.create("sqrt", [square])])])
-    return call.create("mul", [call.create("sign", [x]), out]) if odd else out
-
-
-@rule("Atanh")
-def _atanh(call: Call) -> Any:
-    x, one = call[0], call.like(1, call[0])
-    ratio = call.create("div", [call.create("add", [one, x]), call.create("sub", [one, x])])
-    return call.create("mul", [call.create("log", [ratio]), call.like(0.5, x)])
-
-
 @rule("OneHot")
 def _one_hot(call: Call) -> Any:
     """values[1] where the index, counted from the front, is the place along the new axis."""

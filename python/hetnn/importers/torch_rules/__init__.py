@@ -2,7 +2,35 @@
 
 from __future__ import annotations
 
-from hetnn.importers.torch_rules import activations, arithmetic, constants, flow, layers, movement, sizes
+from hetnn.importers.torch_rules import (
+    activations,
+    arithmetic,
+    composites,
+    constants,
+    flow,
+    indexing,
+    layers,
+    matrices,
+    movement,
+    ordering,
+    prims,
+    sizes,
+)
 from hetnn.importers.torch_rules.call import DTYPES, Call
 
-__all__ = ["DTYPES", "Call", "activations", "arithmetic", "constants", "flow", "layers", "movement", "sizes"]
+__all__ = [
+    "DTYPES",
+    "Call",
+    "activations",
+    "arithmetic",
+    "composites",
+    "constants",
+    "flow",
+    "indexing",
+    "layers",
+    "matrices",
+    "movement",
+    "ordering",
+    "prims",
+    "sizes",
+]

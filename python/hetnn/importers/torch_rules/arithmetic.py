@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from hetnn.errors import Unsupported
+from hetnn.importers import sizes
+from hetnn.importers.registry import TORCH
 from hetnn.importers.torch_rules.call import Call, rule
 
 
@@ -32,15 +35,6 @@ def _mean_or_sum(call: Call) -> Any:
     )
 
 
-@rule("max.dim", "min.dim")
-def _extreme(call: Call) -> list[Any]:
-    """The values; the indices only where nobody reads them."""
-    if any(user.args[1] == 1 and user.users for user in call._node.users):
-        raise Unsupported("the indices of a maximum or minimum are read")
-    op = "reduce_max" if "max" in str(call._node.target) else "reduce_min"
-    return [call.create(op, [call["self"]], axes=[call["dim"]], keepdim=call["keepdim"]), None]
-
-
 @rule("any.default", "any.dim", "any.dims", "all.default", "all.dim", "all.dims")
 def _any_or_all(call: Call) -> Any:
     op = "any" if ".any." in f".{str(call._node.target).removeprefix('aten')}" else "all"
@@ -49,25 +43,134 @@ def _any_or_all(call: Call) -> Any:
     return call.create(op, [call.cast(call["self"], "bool")], axes=axes, keepdim=bool(call.args.get("keepdim", False)))
 
 
-@rule("bitwise_not.default")
-def _bitwise_not(call: Call) -> Any:
-    if call["self"].dtype != "bool":
-        raise Unsupported("bitwise_not of integers")
-    return call.create("logical_not", [call["self"]])
+def _is_real(x: Any) -> bool:
+    return str(x.dtype) in ("f16", "bf16", "f32", "f64")
 
 
-@rule("bitwise_and.Tensor", "bitwise_or.Tensor")
-def _bitwise(call: Call) -> Any:
-    a, b = call["self"], call["other"]
-    if a.dtype != "bool":
-        raise Unsupported("bitwise operations of integers")
-    return call.create("logical_and" if "_and" in str(call._node.target) else "logical_or", [a, call.cast(b, "bool")])
+@rule("isnan.default")
+def _isnan(call: Call) -> Any:
+    x = call["self"]
+    return call.create("ne", [x, x]) if _is_real(x) else call.filled(False)
 
 
-@rule("linalg_vector_norm.default")
-def _vector_norm(call: Call) -> Any:
-    if call["ord"] != 2:
-        raise Unsupported(f"a vector norm of order {call['ord']}")
-    axes = call["dim"] or []
-    square = call.create("mul", [call["self"], call["self"]])
-    return call.create("sqrt", [call.create("sum", [square], axes=axes, keepdim=bool(call["keepdim"]))])
+@rule("isinf.default")
+def _isinf(call: Call) -> Any:
+    x = call["self"]
+    if not _is_real(x):
+        return call.filled(False)
+    return call.create("eq", [call.create("abs", [x]), call.constant(math.inf, x.dtype)])
+
+
+def _signbit_of(call: Call, x: Any) -> Any:
+    zero = call.constant(0, x.dtype)
+    negative = call.create("lt", [x, zero])
+    if not _is_real(x):
+        return negative
+    return call.create("logical_or", [negative, call.create("lt", [call.create("reciprocal", [x]), zero])])
+
+
+@rule("signbit.default")
+def _signbit(call: Call) -> Any:
+    return call.filled(False) if call["self"].dtype == "bool" else _signbit_of(call, call["self"])
+
+
+@rule("copysign.Tensor", "copysign.Scalar")
+def _copysign(call: Call) -> Any:
+    x, sign = call.promote([call["self"], call["other"]])
+    size = call.create("abs", [x])
+    return call.create("where", [_signbit_of(call, sign), call.create("neg", [size]), size])
+
+
+@rule("clamp.Tensor", "clamp_min.Tensor", "clamp_max.Tensor")
+def _clamp(call: Call) -> Any:
+    x, low, high = call.promote([call["self"], call.args.get("min"), call.args.get("max")])
+    x = x if low is None else call.create("maximum", [x, low])
+    return x if high is None else call.create("minimum", [x, high])
+
+
+@rule("fmax.default", "fmin.default")
+def _extreme_number(call: Call) -> Any:
+    a, b = call.promote([call["self"], call["other"]])
+    out = call.create("maximum" if "fmax" in str(call._node.target) else "minimum", [a, b])
+    if not _is_real(a):
+        return out
+    shape = call.shape()
+    a, b = (x if list(x.shape) == shape else call.create("expand", [x], shape=shape) for x in (a, b))
+    out = call.create("where", [call.create("ne", [b, b]), a, out])
+    return call.create("where", [call.create("ne", [a, a]), b, out])
+
+
+@TORCH.rule("aten.hypot.default", "prims.hypot.default")
+def _hypot(call: Call) -> Any:
+    """By the ratio of the two, so that no square overflows."""
+    a, b = (call.create("abs", [x]) for x in call.promote(list(call.args.values())))
+    high, low = call.create("maximum", [a, b]), call.create("minimum", [a, b])
+    ratio = call.create("div", [low, high])
+    square = call.create("add", [call.create("mul", [ratio, ratio]), call.constant(1, high.dtype)])
+    out = call.create("mul", [high, call.create("sqrt", [square])])
+    # 0 and inf have no ratio.
+    zero = call.create("eq", [high, call.constant(0, high.dtype)])
+    far = call.create("eq", [high, call.constant(math.inf, high.dtype)])
+    return call.create("where", [call.create("logical_or", [zero, far]), high, out])
+
+
+@rule("div.Tensor_mode", "div.Scalar_mode")
+def _div(call: Call) -> Any:
+    a, b = call.promote([call["self"], call["other"]])
+    if call["rounding_mode"] == "floor":
+        return call.create("floor_divide", [a, b])
+    quotient = call.create("div", [a, b])
+    return call.create("trunc", [quotient]) if call["rounding_mode"] == "trunc" and _is_real(a) else quotient
+
+
+@rule("round.decimals")
+def _round(call: Call) -> Any:
+    x, decimals = call["self"], call["decimals"]
+    if not _is_real(x):
+        raise Unsupported("rounding integers to decimals")
+    scale = call.constant(10.0 ** abs(decimals), x.dtype)
+    ways = ("div", "mul") if decimals < 0 else ("mul", "div")
+    return call.create(ways[1], [call.create("round", [call.create(ways[0], [x, scale])]), scale])
+
+
+@rule("polygamma.default")
+def _polygamma(call: Call) -> Any:
+    x = call.cast(call["self"], call.dtype())
+    return call.create("special2", [call.constant(call["n"], x.dtype), x], function="polygamma")
+
+
+@rule("prod.default", "prod.dim_int")
+def _prod(call: Call) -> Any:
+    axes = [call["dim"]] if "dim" in call.args else []
+    keepdim = bool(call.args.get("keepdim", False))
+    return call.create("prod", [call.cast(call["self"], call.dtype())], axes=axes, keepdim=keepdim)
+
+
+def _moments(call: Call) -> tuple[Any, Any]:
+    """Variance and mean, both with the axes reduced as the call says."""
+    x, dtype = call["self"], call.dtype()
+    rank = len(x.shape)
+    axes = call.args.get("dim")
+    axes = [axes] if isinstance(axes, int) else list(axes or range(rank))
+    count = sizes.product(x.shape[axis] for axis in axes) if rank else 1
+    correction = call.args.get("correction", 1)
+    if "unbiased" in call.args:
+        correction = int(call["unbiased"])
+    mean = call.create("mean", [x], axes=axes, keepdim=True)
+    away = call.create("sub", [x, mean])
+    keepdim = bool(call.args.get("keepdim", False))
+    square = call.create("sum", [call.create("mul", [away, away])], axes=axes, keepdim=keepdim)
+    divisor = call.cast(call.reshape(call.whole(count), []), dtype)
+    spare = call.create("sub", [divisor, call.constant(1 if correction is None else correction, dtype)])
+    spare = call.create("relu", [spare])
+    return call.create("div", [square, spare]), call.reshape(mean, square.shape)
+
+
+@rule("var.correction", "var.dim", "var.default")
+def _var(call: Call) -> Any:
+    return _moments(call)[0]
+
+
+@rule("var_mean.correction", "var_mean.dim", "var_mean.default")
+def _var_mean(call: Call) -> list[Any]:
+    return list(_moments(call))

@@ -110,12 +110,35 @@ class Call(Building):
     def type_name(self, dtype: torch.dtype) -> str:
         return self._importer.dtype(dtype)
 
+    def is_tuple(self) -> bool:
+        """Whether the call has several outputs, or one in a tuple."""
+        return isinstance(self._node.meta["val"], (tuple, list))
+
+    def reads(self, index: int) -> bool:
+        """Whether anything reads that one of several outputs."""
+        return any(user.args[1] == index for user in self._node.users)
+
+    def tensors(self) -> list[Any]:
+        """The arguments, numbers as tensors of the last tensor's type."""
+        given = list(self.args.values())
+        dtype = [x.dtype for x in given if hasattr(x, "dtype")][-1]
+        return [x if hasattr(x, "dtype") else self.constant(x, dtype) for x in given]
+
+    def filled(self, value: Any) -> Any:
+        """A tensor of the result's type and shape that holds one value."""
+        shape = self.shape()
+        one = self.constant(value, self.dtype())
+        return self.create("expand", [one], shape=shape) if shape else one
+
     def by_row(self, row: Row) -> Any:
         """What a one-to-one name means: arguments in order become inputs and attributes."""
         inputs: dict[str, Any] = {}
         attrs: dict[str, Any] = {}
         kinds = row.attr_kinds
-        for place, name in zip(self.names, row.arguments, strict=False):
+        for name, text in (entry.split("=") for entry in row.arguments if "=" in entry):
+            attrs[name] = text == "true" if kinds[name] == "bool" else text
+        places = [entry for entry in row.arguments if "=" not in entry]
+        for place, name in zip(self.names, places, strict=False):
             value = self.args[place]
             if name == "-" or value is None:
                 continue
@@ -138,7 +161,7 @@ class Call(Building):
 
     def promote(self, values: Sequence[Any], compare: bool = False) -> list[Any]:
         """Operands in one element type: torch's promotion for comparisons, else the result's own type."""
-        wanted = self._common(values) if compare else self.dtype()
+        wanted = self.common(values) if compare else self.dtype()
         out = []
         for value in values:
             if isinstance(value, (bool, int, float)):
@@ -151,7 +174,7 @@ class Call(Building):
                 out.append(self.cast(value, wanted))
         return out
 
-    def _common(self, values: Sequence[Any]) -> str:
+    def common(self, values: Sequence[Any]) -> str:
         names = {name: dtype for dtype, name in DTYPES.items()}
         tensors = [torch.empty((1,) * len(v.shape), dtype=names[v.dtype]) for v in values if hasattr(v, "dtype")]
         scalars = [v for v in values if isinstance(v, (bool, int, float))]

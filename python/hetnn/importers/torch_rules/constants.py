@@ -8,26 +8,20 @@ from hetnn.errors import Unsupported
 from hetnn.importers.torch_rules.call import Call, rule
 
 
-def _filled(call: Call, value: Any) -> Any:
-    shape = call.shape()
-    one = call.constant(value, call.dtype())
-    return call.create("expand", [one], shape=shape) if shape else one
-
-
 @rule("full.default", "full_like.default", "new_full.default")
 def _full(call: Call) -> Any:
-    return _filled(call, call["fill_value"])
+    return call.filled(call["fill_value"])
 
 
 @rule("zeros.default", "zeros_like.default", "new_zeros.default", "empty.memory_format", "empty_like.default")
 def _zeros(call: Call) -> Any:
     """Zeros; also for memory whose content the model does not rely on, as the noise of rrelu in evaluation."""
-    return _filled(call, 0)
+    return call.filled(0)
 
 
 @rule("ones.default", "ones_like.default", "new_ones.default")
 def _ones(call: Call) -> Any:
-    return _filled(call, 1)
+    return call.filled(1)
 
 
 @rule("scalar_tensor.default")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from hetnn.errors import Unsupported
-from hetnn.importers.registry import TORCH
+from hetnn.importers import sizes
 from hetnn.importers.torch_rules.call import Call, rule
+from hetnn.importers.torch_rules.indexing import fixed
 
 
 @rule("addmm.default")
@@ -44,58 +49,309 @@ def _batch_norm(call: Call) -> Any:
         [call["input"], call["weight"], call["bias"], call["running_mean"], call["running_var"]],
         eps=float(call["eps"]),
     )
-    return [out, None, None] if isinstance(call._node.meta["val"], (tuple, list)) else out
+    return [out, None, None] if call.is_tuple() else out
 
 
 @rule("layer_norm.default", "native_layer_norm.default")
 def _layer_norm(call: Call) -> Any:
-    out = call.create(
-        "layer_norm",
+    x, axes, eps = call["input"], len(call["normalized_shape"]), float(call["eps"])
+    out = call.create("layer_norm", [x, call["weight"], call["bias"]], axes=axes, eps=eps)
+    if not call.is_tuple():
+        return out
+    statistics = [None, None]
+    if call.reads(1) or call.reads(2):
+        over = list(range(len(x.shape) - axes, len(x.shape)))
+        mean = call.create("mean", [x], axes=over, keepdim=True)
+        away = call.create("sub", [x, mean])
+        variance = call.create("mean", [call.create("mul", [away, away])], axes=over, keepdim=True)
+        spread = call.create("add", [variance, call.constant(eps, x.dtype)])
+        statistics = [mean, call.create("rsqrt", [spread])]
+    return [out, *statistics]
+
+
+@rule("group_norm.default")
+def _group_norm(call: Call) -> Any:
+    return call.create(
+        "group_norm",
         [call["input"], call["weight"], call["bias"]],
-        axes=len(call["normalized_shape"]),
+        groups=call["num_groups"],
         eps=float(call["eps"]),
     )
-    return [out, None, None] if isinstance(call._node.meta["val"], (tuple, list)) else out
 
 
-@rule("max_pool2d_with_indices.default")
-def _max_pool_with_indices(call: Call) -> list[Any]:
-    return [call.by_row(TORCH.rows["aten.max_pool2d.default"]), None]
+@rule("native_group_norm.default")
+def _native_group_norm(call: Call) -> Any:
+    if call.reads(1) or call.reads(2):
+        raise Unsupported("the statistics of a group norm are read")
+    inputs = [call["input"], call["weight"], call["bias"]]
+    return [call.create("group_norm", inputs, groups=call["group"], eps=float(call["eps"])), None, None]
 
 
-@rule("conv2d.padding")
-def _conv_padding(call: Call) -> Any:
-    if call["padding"] == "valid":
-        padding = [0, 0, 0, 0]
+@rule("rms_norm.default")
+def _rms_norm(call: Call) -> Any:
+    x, eps = call["input"], call["eps"]
+    eps = {"f64": 2.0**-52, "f16": 2.0**-10, "bf16": 2.0**-7}.get(x.dtype, 2.0**-23) if eps is None else float(eps)
+    return call.create("rms_norm", [x, call["weight"]], axes=len(call["normalized_shape"]), eps=eps)
+
+
+# Windows: one or three axes are two, with the others of size 1 or in the batch
+
+
+def _pair(value: Any, count: int) -> list[Any]:
+    """One number for each of so many axes."""
+    values = list(value) if isinstance(value, (list, tuple)) else [value]
+    return values * count if len(values) == 1 else values
+
+
+def _batched(call: Call, axes: int) -> tuple[Any, bool]:
+    """The input with a batch in front of its channels and axes, and whether that had to be made."""
+    x = call[call.names[0]]
+    made = len(x.shape) == axes + 1
+    return (call.reshape(x, [1, *x.shape]) if made else x), made
+
+
+def _on_images(call: Call, axes: int, op: Callable[[Any], Any]) -> Any:
+    """An operation on [N,C,H,W] applied to one or two axes, batched or not; its result has the call's shape."""
+    x, _ = _batched(call, axes)
+    if axes == 1:
+        x = call.reshape(x, [x.shape[0], x.shape[1], 1, x.shape[2]])
+    return call.reshape(op(x), call.shape())
+
+
+@rule("max_pool1d.default", "max_pool2d.default", "max_pool2d_with_indices.default", "max_pool3d_with_indices.default")
+def _max_pool(call: Call) -> Any:
+    axes = int(str(call._node.target).split("pool")[1][0])
+    window = {
+        "kernel": _pair(call["kernel_size"], axes),
+        "stride": _pair(call["stride"] or call["kernel_size"], axes),
+        "padding": _pair(call["padding"], axes),
+        "dilation": _pair(call["dilation"], axes),
+    }
+    ceil_mode = bool(call["ceil_mode"])
+    out = None
+    if not call.is_tuple() or call.reads(0):
+        out = _pool_axes(call, axes, "max_pool2d", window, ceil_mode=ceil_mode)
+    if not call.is_tuple():
+        return out
+    places = None
+    if call.reads(1):
+        x, _ = _batched(call, axes)
+        places = call.create("max_pool_indices", [x], **window, ceil_mode=ceil_mode)
+        places = call.reshape(places, call.shape(1))
+    return [out, places]
+
+
+def _pool_axes(call: Call, axes: int, op: str, window: dict[str, list[int]], **attrs: Any) -> Any:
+    """Pooling that is separable: over the last two axes, then over the one before them."""
+    neutral = {"kernel": 1, "stride": 1, "padding": 0, "dilation": 1}
+    if axes < 3:
+        lone = {name: [neutral[name], *values] if axes == 1 else values for name, values in window.items()}
+        return _on_images(call, axes, lambda x: call.create(op, [x], **lone, **attrs))
+    x, _ = _batched(call, axes)
+    n, c, d, h, w = x.shape
+    rows = call.reshape(x, [sizes.multiply(n, c), d, h, w])
+    rows = call.create(op, [rows], **{name: values[1:] for name, values in window.items()}, **attrs)
+    columns = call.reshape(rows, [n, c, d, sizes.multiply(rows.shape[2], rows.shape[3])])
+    deep = {name: [values[0], neutral[name]] for name, values in window.items()}
+    return call.reshape(call.create(op, [columns], **deep, **attrs), call.shape())
+
+
+@rule("avg_pool1d.default", "avg_pool2d.default", "avg_pool3d.default")
+def _avg_pool(call: Call) -> Any:
+    axes = int(str(call._node.target).split("pool")[1][0])
+    window = {
+        "kernel": _pair(call["kernel_size"], axes),
+        "stride": _pair(call["stride"] or call["kernel_size"], axes),
+        "padding": _pair(call["padding"], axes),
+    }
+    attrs = {"ceil_mode": bool(call["ceil_mode"]), "count_include_pad": bool(call["count_include_pad"])}
+    divisor = call.args.get("divisor_override") or 0
+    if axes < 3 or not divisor:
+        return _pool_axes(
+            call, axes, "avg_pool2d", window, **attrs, **({"divisor_override": divisor} if divisor else {})
+        )
+    total = _pool_axes(call, axes, "avg_pool2d", window, **attrs, divisor_override=1)
+    return call.create("div", [total, call.constant(divisor, total.dtype)])
+
+
+@rule(
+    "adaptive_avg_pool1d.default",
+    "adaptive_avg_pool2d.default",
+    "_adaptive_avg_pool2d.default",
+    "adaptive_avg_pool3d.default",
+    "_adaptive_avg_pool3d.default",
+)
+def _adaptive_avg_pool(call: Call) -> Any:
+    size = list(call.shape())
+    axes = int(str(call._node.target).split("pool")[1][0])
+    grid = size[-axes:]
+    if axes < 3:
+        lone = [1, *grid] if axes == 1 else grid
+        return _on_images(call, axes, lambda x: call.create("adaptive_avg_pool2d", [x], output_size=lone))
+    x, _ = _batched(call, axes)
+    n, c, d, h, w = x.shape
+    rows = call.reshape(x, [sizes.multiply(n, c), d, h, w])
+    rows = call.create("adaptive_avg_pool2d", [rows], output_size=grid[1:])
+    area = sizes.multiply(grid[1], grid[2])
+    columns = call.reshape(rows, [n, c, d, area])
+    return call.reshape(call.create("adaptive_avg_pool2d", [columns], output_size=[grid[0], area]), size)
+
+
+@rule(
+    "adaptive_max_pool1d.default",
+    "adaptive_max_pool2d.default",
+    "adaptive_max_pool3d.default",
+)
+def _adaptive_max_pool(call: Call) -> list[Any]:
+    """Window i of n over a size s spans [floor(i s / n), ceil((i + 1) s / n)); shorter ones repeat their last index."""
+    axes = int(str(call._node.target).split("pool")[1][0])
+    x, _ = _batched(call, axes)
+    size = fixed(x.shape[2:], "adaptive pooling of an image")
+    grid = fixed(call.shape()[-axes:], "adaptive pooling to a grid")
+    flat, widths = np.zeros((), np.int64), []
+    for axis, (s, n) in enumerate(zip(size, grid, strict=True)):
+        begin, end = np.arange(n) * s // n, -(-(np.arange(n) + 1) * s // n)
+        widths.append(int((end - begin).max()))
+        taps = np.minimum(begin[:, None] + np.arange(widths[-1]), end[:, None] - 1)
+        # Axes n, k of each axis of the image, one behind the other.
+        flat = flat[..., None, None] * s + taps.reshape([1] * (2 * axis) + list(taps.shape))
+    order = [*range(0, 2 * axes, 2), *range(1, 2 * axes, 2)]
+    taps = np.ascontiguousarray(flat.transpose(order)).reshape([*grid, math.prod(widths)])
+    plane = call.reshape(x, [x.shape[0], x.shape[1], math.prod(size)])
+    windows = call.create("gather", [plane, call.constant(taps, "i64")], axis=2)
+    values = call.reshape(call.create("reduce_max", [windows], axes=[-1]), call.shape(0)) if call.reads(0) else None
+    if not call.reads(1):
+        return [values, None]
+    best = call.create("argmax", [windows], axis=-1, keepdim=True)
+    table = call.create("expand", [call.constant(taps, "i64")], shape=list(windows.shape))
+    return [values, call.reshape(call.create("gather_elements", [table, best], axis=-1), call.shape(1))]
+
+
+def _convolved(call: Call, x: Any, weight: Any, bias: Any, window: dict[str, Any], transposed: bool) -> Any:
+    """A convolution of [N,C,...] over one, two or three axes."""
+    op = "conv_transpose2d" if transposed else "conv2d"
+    axes = len(weight.shape) - 2
+    if axes == 2:
+        return call.create(op, [x, weight, bias], **window)
+    if axes == 1:
+        first = {"stride": 1, "dilation": 1, "padding": 0, "output_padding": 0}
+        flat = {k: [first[k], *v] if k in first else v for k, v in window.items()}
+        if len(flat["padding"]) == 3:  # before and behind the one axis
+            flat["padding"] = [0, window["padding"][0], 0, window["padding"][1]]
+        image = call.reshape(x, [x.shape[0], x.shape[1], 1, x.shape[2]])
+        kernel = call.reshape(weight, [weight.shape[0], weight.shape[1], 1, weight.shape[2]])
+        out = call.create(op, [image, kernel, bias], **flat)
+        return call.reshape(out, [out.shape[0], out.shape[1], out.shape[3]])
+    if axes == 3:
+        return _convolved_deep(call, x, weight, bias, window, transposed)
+    raise Unsupported(f"a convolution over {axes} axes")
+
+
+def _convolved_deep(call: Call, x: Any, weight: Any, bias: Any, window: dict[str, Any], transposed: bool) -> Any:
+    """Over depth as more channels: every tap of the kernel along it reads a shifted copy of the input.
+
+    y[n,m,d] = sum over r of conv2d(x[n,:,d s + r t - p], w[m,:,r]); images d of n are the batch of one convolution of
+    C kd channels. Transposed: the same over the input with s - 1 zeros between its slices and with flipped taps.
+    """
+    op = "conv_transpose2d" if transposed else "conv2d"
+    n, c, depth, h, w = x.shape
+    taps = weight.shape[2]
+    half = len(window["padding"]) // 2 if len(window["padding"]) == 6 else 0
+    before, after = window["padding"][0], window["padding"][half]
+    stride, dilation = window["stride"][0], window["dilation"][0]
+    reach = (taps - 1) * dilation
+    if transposed:
+        if stride > 1:
+            x = call.reshape(x, [n, c, depth, 1, h, w])
+            x = call.create("pad", [x], padding=[0] * 6 + [0, 0, 0, stride - 1, 0, 0])
+            x = call.reshape(x, [n, c, sizes.multiply(depth, stride), h, w])
+            depth = sizes.subtract(sizes.multiply(depth, stride), stride - 1)
+            x = call.create("slice", [x], axis=2, start=0, end=depth)
+        before, after = reach - before, reach - after + window["output_padding"][0]
+        stride = 1
+    if before or after:
+        x = call.create("pad", [x], padding=[0, 0, before, 0, 0, 0, 0, after, 0, 0])
+    depth = sizes.add(depth, before + after)
+    count = sizes.add(sizes.divide(sizes.subtract(depth, reach + 1), stride), 1)
+    copies = []
+    for r in range(taps):
+        start = ((taps - 1 - r) if transposed else r) * dilation
+        end = sizes.add(sizes.multiply(sizes.subtract(count, 1), stride), start + 1)
+        part = call.create("slice", [x], axis=2, start=start, end=end, step=stride, inside=True)
+        copies.append(call.reshape(part, [n, c, 1, count, h, w]))
+    stacked = copies[0] if taps == 1 else call.create("concat", copies, axis=2)
+    images = call.create("permute", [stacked], perm=[0, 3, 1, 2, 4, 5])
+    images = call.reshape(images, [sizes.multiply(n, count), c * taps, h, w])
+    if transposed:
+        kernel = call.create("permute", [weight], perm=[0, 2, 1, 3, 4])
+        kernel = call.reshape(kernel, [c * taps, weight.shape[1], *weight.shape[3:]])
     else:
-        kernel, dilation = call["weight"].shape[2:], call["dilation"]
-        total = [(k - 1) * d for k, d in zip(kernel, [*dilation, *dilation][:2], strict=True)]
-        padding = [total[0] // 2, total[1] // 2, total[0] - total[0] // 2, total[1] - total[1] // 2]
-    return call.create(
-        "conv2d",
-        [call["input"], call["weight"], call["bias"]],
-        stride=call["stride"],
-        padding=padding,
-        dilation=call["dilation"],
-        groups=call["groups"],
-    )
+        kernel = call.reshape(weight, [weight.shape[0], weight.shape[1] * taps, *weight.shape[3:]])
+    flat = {k: v if k == "groups" else list(v)[1:] for k, v in window.items()}
+    if half:
+        flat["padding"] = [*window["padding"][1:half], *window["padding"][half + 1 :]]
+    out = call.create(op, [images, kernel, bias], **flat)
+    out = call.reshape(out, [n, count, out.shape[1], out.shape[2], out.shape[3]])
+    return call.create("permute", [out], perm=[0, 2, 1, 3, 4])
+
+
+def _convolution_of(call: Call, padding: list[int], transposed: bool) -> Any:
+    axes = len(call["weight"].shape) - 2
+    x, made = _batched(call, axes)
+    window = {
+        "stride": _pair(call["stride"], axes),
+        "padding": padding,
+        "dilation": _pair(call["dilation"], axes),
+        "groups": call["groups"],
+    }
+    if transposed:
+        window["output_padding"] = _pair(call["output_padding"], axes)
+    out = _convolved(call, x, call["weight"], call["bias"], window, transposed)
+    return call.reshape(out, out.shape[1:]) if made else out
+
+
+@rule("conv1d.default", "conv2d.default", "conv3d.default")
+def _conv(call: Call) -> Any:
+    return _convolution_of(call, _pair(call["padding"], len(call["weight"].shape) - 2), False)
+
+
+@rule("conv1d.padding", "conv2d.padding", "conv3d.padding")
+def _conv_same(call: Call) -> Any:
+    kernel = call["weight"].shape[2:]
+    if call["padding"] == "valid":
+        return _convolution_of(call, [0] * len(kernel), False)
+    total = [(k - 1) * d for k, d in zip(kernel, _pair(call["dilation"], len(kernel)), strict=True)]
+    return _convolution_of(call, [t // 2 for t in total] + [t - t // 2 for t in total], False)
+
+
+@rule("conv_transpose1d.default", "conv_transpose2d.input", "conv_transpose3d.input")
+def _conv_transpose(call: Call) -> Any:
+    return _convolution_of(call, _pair(call["padding"], len(call["weight"].shape) - 2), True)
 
 
 @rule("convolution.default")
 def _convolution(call: Call) -> Any:
     """What torch makes of a convolution of any kind when it is asked to decompose all of them."""
-    if len(call["weight"].shape) != 4:
-        raise Unsupported(f"a convolution over {len(call['weight'].shape) - 2} axes")
-    kind = {"output_padding": call["output_padding"]} if call["transposed"] else {}
-    return call.create(
-        "conv_transpose2d" if call["transposed"] else "conv2d",
-        [call["input"], call["weight"], call["bias"]],
-        stride=call["stride"],
-        padding=call["padding"],
-        dilation=call["dilation"],
-        groups=call["groups"],
-        **kind,
-    )
+    return _convolution_of(call, _pair(call["padding"], len(call["weight"].shape) - 2), bool(call["transposed"]))
+
+
+def _upsampled(call: Call, op: str, scales: list[float], **attrs: Any) -> Any:
+    return call.create(op, [call[call.names[0]]], size=call.shape()[-2:], scales=scales, **attrs)
+
+
+@rule("upsample_nearest2d.vec", "upsample_bilinear2d.vec")
+def _upsample_by(call: Call) -> Any:
+    op = str(call._node.target).split(".")[1]
+    corners = {"align_corners": bool(call["align_corners"])} if "align_corners" in call.args else {}
+    return _upsampled(call, op, [float(scale) for scale in call["scale_factors"] or []], **corners)
+
+
+@rule("upsample_nearest2d.default", "upsample_bilinear2d.default")
+def _upsample_to(call: Call) -> Any:
+    op = str(call._node.target).split(".")[1]
+    corners = {"align_corners": bool(call["align_corners"])} if "align_corners" in call.args else {}
+    scales = [call["scales_h"], call["scales_w"]]
+    return _upsampled(call, op, [] if None in scales else [float(scale) for scale in scales], **corners)
 
 
 @rule("scaled_dot_product_attention.default")

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
-
 from hetnn.errors import Unsupported
-from hetnn.importers.sizes import Size, multiply
 from hetnn.importers.torch_rules.call import Call, rule
-from hetnn.importers.torch_rules.sizes import compressed
 
 _WHOLE_END = 2**62
 
 
-@rule(
-    "clone.default",
-    "alias.default",
-    "detach.default",
-    "lift_fresh_copy.default",
-    "contiguous.default",
-    "dropout.default",
-    "native_dropout.default",
-    "feature_dropout.default",
-    "alpha_dropout.default",
-)
+@rule("clone.default", "alias.default", "detach.default", "lift_fresh_copy.default", "contiguous.default")
 def _pass(call: Call) -> Any:
     return call.args[call.names[0]]
+
+
+@rule("dropout.default", "native_dropout.default", "feature_dropout.default", "alpha_dropout.default")
+def _dropout(call: Call) -> Any:
+    """Nothing in evaluation; the mask, of a native one, is true everywhere."""
+    if call["train"] and call["p"]:
+        raise Unsupported("dropout in training mode; call model.eval() before exporting")
+    x = call["input"]
+    if not call.is_tuple():
+        return x
+    return [x, call.create("expand", [call.constant(True, "bool")], shape=call.shape(1)) if call.reads(1) else None]
 
 
 @rule("_to_copy.default", "to.dtype", "to.dtype_layout")
@@ -134,46 +130,23 @@ def _cat(call: Call) -> Any:
     return values[0] if len(values) == 1 else call.create("concat", values, axis=call["dim"])
 
 
-@rule("constant_pad_nd.default", "pad.default")
-def _pad(call: Call) -> Any:
-    rank, pad = len(call["self"].shape), call["pad"]
+def _padded(call: Call, pad: Any, mode: str, value: Any) -> Any:
+    """Torch counts from the last axis: before and behind it, then those of the axis before it."""
+    rank = len(call["self"].shape)
     before, after = [0] * rank, [0] * rank
     for k in range(len(pad) // 2):
         before[rank - 1 - k], after[rank - 1 - k] = pad[2 * k], pad[2 * k + 1]
-    value = call.args.get("value") or 0
-    return call.create(
-        "pad", [call["self"]], padding=before + after, mode=call.args.get("mode") or "constant", value=float(value)
-    )
+    return call.create("pad", [call["self"]], padding=before + after, mode=mode, value=float(value))
 
 
-@rule("index_select.default")
-def _index_select(call: Call) -> Any:
-    return call.create("gather", [call["self"], call["index"]], axis=call["dim"], from_end=False)
+@rule("constant_pad_nd.default", "pad.default")
+def _pad(call: Call) -> Any:
+    return _padded(call, call["pad"], call.args.get("mode") or "constant", call.args.get("value") or 0)
 
 
-@rule("index.Tensor")
-def _index(call: Call) -> Any:
-    indices = call["indices"]
-    given = [(axis, index) for axis, index in enumerate(indices) if index is not None]
-    x = call["self"]
-    if len(given) == 1 and given[0][1].dtype in ("i64", "i32"):
-        return call.create("gather", [x, given[0][1]], axis=given[0][0])
-    axes = [axis for axis, _ in given]
-    if axes == list(range(axes[0], axes[-1] + 1)) and all(index.dtype in ("i64", "i32") for _, index in given):
-        # Neighbouring axes become one, and their indices one flat index.
-        flat: Any = None
-        total: Size = 1
-        for axis, index in given:
-            size = x.shape[axis]
-            entry = call.from_the_front(call.cast(index, "i64"), size)
-            scaled = entry if flat is None else call.create("mul", [flat, call.whole(size)])
-            flat = entry if flat is None else call.create("add", [scaled, entry])
-            total = multiply(total, size)
-        before, after = list(x.shape)[: axes[0]], list(x.shape)[axes[-1] + 1 :]
-        return call.create("gather", [call.reshape(x, [*before, total, *after]), flat], axis=axes[0])
-    if len(given) == 1 and axes == [0] and given[0][1].dtype == "bool":
-        return compressed(call, x, given[0][1])
-    raise Unsupported("indexing by these tensors")
+@rule(*(f"{kind}_pad{n}d.default" for kind in ("reflection", "replication") for n in (1, 2, 3)))
+def _border(call: Call) -> Any:
+    return _padded(call, call["padding"], "reflect" if "reflection" in str(call._node.target) else "replicate", 0)
 
 
 @rule("where.self", "where.ScalarSelf", "where.ScalarOther", "where.Scalar")
@@ -182,22 +155,22 @@ def _where(call: Call) -> Any:
     return call.create("where", [call.cast(call["condition"], "bool"), a, b])
 
 
+@rule("repeat.default")
+def _repeat(call: Call) -> Any:
+    x, times = call["self"], call["repeats"]
+    shape = [*[1] * (len(times) - len(x.shape)), *x.shape]
+    between = [size for k, n in enumerate(shape) for size in (1, n)]
+    spread = [size for k, n in enumerate(shape) for size in (times[k], n)]
+    return call.reshape(call.create("expand", [call.reshape(x, between)], shape=spread), call.shape())
+
+
+@rule("copy.default", "fill.Tensor")
+def _copy(call: Call) -> Any:
+    source = call.cast(call["src"] if "src" in call.args else call["value"], call.dtype())
+    return source if list(source.shape) == call.shape() else call.create("expand", [source], shape=call.shape())
+
+
 @rule("masked_fill.Scalar", "masked_fill.Tensor")
 def _masked_fill(call: Call) -> Any:
     x, value = call.promote([call["self"], call["value"]])
     return call.create("where", [call["mask"], value, x])
-
-
-@rule("gather.default")
-def _gather(call: Call) -> Any:
-    """Along the last axis: as indices into the flattened input, row by row."""
-    x, index = call["self"], call["index"]
-    rank = len(x.shape)
-    if call["dim"] % rank != rank - 1 or not all(isinstance(size, int) for size in x.shape):
-        raise Unsupported("gather along another axis than the last, or of symbolic size")
-    rows, width = list(x.shape[:-1]), x.shape[-1]
-    if list(index.shape[:-1]) != rows:
-        raise Unsupported("gather with fewer rows of indices than of values")
-    first = np.arange(math.prod(rows), dtype=np.int64).reshape([*rows, 1]) * width
-    flat = call.create("add", [call.cast(index, "i64"), call.constant(first, "i64")])
-    return call.create("gather", [call.reshape(x, [math.prod(rows) * width]), flat], axis=0)

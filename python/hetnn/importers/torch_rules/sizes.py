@@ -34,11 +34,6 @@ def _masked_select(call: Call) -> Any:
     return compressed(call, *call.broadcast(call["self"], call["mask"]))
 
 
-@rule("repeat_interleave.Tensor")
-def _repeat_interleave(call: Call) -> Any:
-    return call.reshape(call.create("repeat_index", [call["repeats"]], count=call.found_size()), call.shape())
-
-
 @rule("_unique2.default", "unique_dim.default", "unique_consecutive.default", "unique_dim_consecutive.default")
 def _unique(call: Call) -> list[Any]:
     x, axis = call["self"], call.args.get("dim")

@@ -278,7 +278,7 @@ TEST(Conv2d, RecommendsWinogradOnlyWhereItFits) {
         TensorView::nhwc(DType::f32, std::vector<int64_t>{1, channels, out_size, out_size})};
     const Params params = {{"stride", std::vector<int64_t>{stride, stride}},
                            {"padding", std::vector<int64_t>{kernel / 2, kernel / 2}}};
-    return choose_conv2d({in, out, params}).text("algorithm", "direct");
+    return Params(choose_conv2d({in, out, params})).text("algorithm", "direct");
   };
   EXPECT_EQ(recommended(64, 56, 3, 1), "winograd");
   EXPECT_EQ(recommended(256, 14, 3, 1), "winograd");

@@ -153,7 +153,7 @@ TEST(Nary, WhatWasLearntIsNotMeasuredAgain) {
   const std::vector<TensorView> views(7, view);
   const Params params = {{"coefficients", std::vector<double>{1, 0.5, 0, 1, -1, 1}}};
   const std::vector<Step> steps = {{"mul", 6, {}}};
-  EXPECT_EQ(find_kernel("nary")->tune({views, std::span(&view, 1), params, steps}, 2).integer("fan_in"), 3);
+  EXPECT_EQ(find_kernel("nary")->tune({views, std::span(&view, 1), params, steps}, 2).at("fan_in"), ops::Attr(Dim(3)));
   EXPECT_EQ(known_fan_ins().at("add weighted 5 x 2^7 by 2"), 3);
   EXPECT_ERROR(learn_fan_ins({{"add 5 x 2^7 by 1", 17}}), InvalidModel,
                "the fan-in of 'add 5 x 2^7 by 1' must lie in [2, ", "got 17");

@@ -1,0 +1,13 @@
+// acos: y = acos(x).
+#include "hetnn/ops/elementwise/function.h"
+
+namespace hetnn::ops {
+
+OpDef define_acos() {
+  return elementwise(Function::acos, {.doc = "Inverse cosine, NaN outside [-1,1]: y = acos(x).",
+                                      .torch = {{"aten.acos.default", "x"}},
+                                      .onnx = {"Acos"},
+                                      .samples = {"acos(f32[2,3,5,7])", "acos(f32[n,4])"}});
+}
+
+}  // namespace hetnn::ops

@@ -1,0 +1,21 @@
+// argmax: where the largest element along an axis stands.
+#include "hetnn/ops/order/arg_extreme.h"
+
+namespace hetnn::ops {
+namespace {
+
+void meaning(const Evaluation& e) {
+  find_extremes(e, [](auto a, auto b) { return a > b; });
+}
+
+}  // namespace
+
+OpDef define_argmax() {
+  return arg_extreme(
+      {.name = "argmax",
+       .doc = "Where the largest element along an axis stands, the first of equals; NaN before all.",
+       .meaning = meaning,
+       .samples = {"argmax(f32[2,5,3]) {axis = 1}", "argmax(f32[n,4]) {axis = -1, keepdim = true}", "argmax(i64[6])"}});
+}
+
+}  // namespace hetnn::ops

@@ -1,0 +1,58 @@
+// sort: the elements along an axis in order, and where they stood.
+#include <algorithm>
+#include <numeric>
+
+#include "hetnn/ops/order/order.h"
+
+namespace hetnn::ops {
+namespace {
+
+void meaning(const Evaluation& e) {
+  const View& x = e.input(0);
+  const Result values = e.output(0), indices = e.output(1);
+  const Lanes lanes = lanes_of(e.call, x.shape);
+  const bool descending = e.call.flag("descending");
+  visit_dtype(x.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    using W = Wide<T>;
+    const T* from = x.values<T>().data();
+    T* to = values.values<T>();
+    auto* where = indices.values<int64_t>();
+    std::vector<int64_t> order(static_cast<size_t>(lanes.size));
+    std::vector<W> lane(order.size());
+    lanes.visit([&](int64_t, int64_t first) {
+      for (size_t k = 0; k < lane.size(); ++k)
+        lane[k] = static_cast<W>(from[first + static_cast<int64_t>(k) * lanes.step]);
+      std::iota(order.begin(), order.end(), 0);
+      const auto at = [&](int64_t k) -> W { return lane[static_cast<size_t>(k)]; };
+      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+        return descending ? less<W>(at(b), at(a)) : less<W>(at(a), at(b));
+      });
+      for (int64_t k = 0; k < lanes.size; ++k) {
+        const int64_t source = order[static_cast<size_t>(k)];
+        to[first + k * lanes.step] = from[first + source * lanes.step];
+        where[first + k * lanes.step] = source;
+      }
+    });
+  });
+}
+
+}  // namespace
+
+OpDef define_sort() {
+  return {.name = "sort",
+          .doc =
+              "The elements along an axis in order, equals in the order that they had, NaN as the largest; indices: "
+              "where each stood.",
+          .inputs = {{"x", "any shape"}},
+          .attrs = {{"axis", AttrKind::integer, Dim(-1), "the axis"},
+                    {"descending", AttrKind::boolean, false, "whether the largest comes first"}},
+          .outputs = {"values", "indices"},
+          .torch = {{"aten.sort.default", "x axis descending"}, {"aten.sort.stable", "x - axis descending"}},
+          .infer = [](const Call& call) { return infer_ordered(call, axis_size(call)); },
+          .meaning = meaning,
+          .tolerance = 0,
+          .samples = {"sort(f32[2,5,3]) {axis = 1}", "sort(f32[n,4]) {descending = true}", "sort(i64[6])"}};
+}
+
+}  // namespace hetnn::ops

@@ -1,0 +1,43 @@
+// Functions of one or two reals that have no name in C++, and some that have, in double.
+#pragma once
+
+namespace hetnn::ops::special {
+
+// Of one number. Outside their domain: NaN.
+double digamma(double x);  // d/dx log gamma(x)
+double trigamma(double x);
+double erfinv(double x);
+double erfcx(double x);  // exp(x^2) erfc(x)
+double ndtri(double p);  // inverse of the normal distribution function
+double airy_ai(double x);
+double bessel_j0(double x);
+double bessel_j1(double x);
+double bessel_y0(double x);
+double bessel_y1(double x);
+double modified_bessel_i0(double x);
+double modified_bessel_i1(double x);
+double scaled_modified_bessel_i0(double x);  // exp(-|x|) I0(x)
+double scaled_modified_bessel_i1(double x);
+double modified_bessel_k0(double x);
+double modified_bessel_k1(double x);
+double scaled_modified_bessel_k0(double x);  // exp(x) K0(x)
+double scaled_modified_bessel_k1(double x);
+double spherical_bessel_j0(double x);  // sin(x) / x
+
+// Of two.
+double zeta(double s, double q);    // sum over k >= 0 of (k + q)^-s
+double igamma(double a, double x);  // regularized lower incomplete gamma function
+double igammac(double a, double x);
+double polygamma(double n, double x);  // derivative n of digamma
+
+// Orthogonal polynomials of a degree that is cut to an integer; 0 for negative ones.
+double chebyshev_t(double x, double n);
+double chebyshev_u(double x, double n);
+double chebyshev_v(double x, double n);
+double chebyshev_w(double x, double n);
+double hermite_h(double x, double n);
+double hermite_he(double x, double n);
+double laguerre_l(double x, double n);
+double legendre_p(double x, double n);
+
+}  // namespace hetnn::ops::special

@@ -1,0 +1,99 @@
+// special: functions of one real that few models have, by name.
+#include <algorithm>
+#include <cmath>
+
+#include "hetnn/ops/infer.h"
+#include "hetnn/ops/special/functions.h"
+
+namespace hetnn::ops {
+namespace {
+
+struct Row {
+  std::string_view name, torch;
+  double (*function)(double);
+};
+
+constexpr Row kRows[] = {
+    {"lgamma", "aten.lgamma.default", [](double x) { return std::lgamma(x); }},
+    {"digamma", "aten.digamma.default", special::digamma},
+    {"erfinv", "aten.erfinv.default", special::erfinv},
+    {"erfcx", "aten.special_erfcx.default", special::erfcx},
+    {"ndtri", "aten.special_ndtri.default", special::ndtri},
+    {"airy_ai", "aten.special_airy_ai.default", special::airy_ai},
+    {"bessel_j0", "aten.special_bessel_j0.default", special::bessel_j0},
+    {"bessel_j1", "aten.special_bessel_j1.default", special::bessel_j1},
+    {"bessel_y0", "aten.special_bessel_y0.default", special::bessel_y0},
+    {"bessel_y1", "aten.special_bessel_y1.default", special::bessel_y1},
+    {"i0", "aten.i0.default", special::modified_bessel_i0},
+    {"i1", "aten.special_i1.default", special::modified_bessel_i1},
+    {"i0e", "aten.special_i0e.default", special::scaled_modified_bessel_i0},
+    {"i1e", "aten.special_i1e.default", special::scaled_modified_bessel_i1},
+    {"modified_bessel_i0", "aten.special_modified_bessel_i0.default", special::modified_bessel_i0},
+    {"modified_bessel_i1", "aten.special_modified_bessel_i1.default", special::modified_bessel_i1},
+    {"modified_bessel_k0", "aten.special_modified_bessel_k0.default", special::modified_bessel_k0},
+    {"modified_bessel_k1", "aten.special_modified_bessel_k1.default", special::modified_bessel_k1},
+    {"scaled_modified_bessel_k0", "aten.special_scaled_modified_bessel_k0.default", special::scaled_modified_bessel_k0},
+    {"scaled_modified_bessel_k1", "aten.special_scaled_modified_bessel_k1.default", special::scaled_modified_bessel_k1},
+    {"spherical_bessel_j0", "aten.special_spherical_bessel_j0.default", special::spherical_bessel_j0},
+};
+
+const Row& row_of(const Call& call) {
+  const auto* at = std::ranges::find(kRows, call.string("function"), &Row::name);
+  if (at == std::end(kRows))
+    fail(call, "special_c2", text("there is no function '", call.string("function"), "'. See docs/operators.md."));
+  return *at;
+}
+
+std::vector<Type> infer(const Call& call) {
+  row_of(call);
+  if (!is_real(call.input(0)))
+    fail(call, "special_c1", text("its input must be real; got ", to_string(call.input(0)), ". Cast it."));
+  return same_as_input(call);
+}
+
+void meaning(const Evaluation& e) {
+  const View& x = e.input(0);
+  const Result y = e.output();
+  const auto function = row_of(e.call).function;
+  visit_dtype(x.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (kIsFloat<T>) {
+      T* to = y.values<T>();
+      for (const T v : x.values<T>()) *to++ = static_cast<T>(function(static_cast<double>(v)));
+    }
+  });
+}
+
+// What stands in the table lives as long as the process.
+std::vector<TorchName> names() {
+  static const std::vector<std::string> arguments = [] {
+    std::vector<std::string> out;
+    for (const Row& row : kRows) out.push_back("x function=" + std::string(row.name));
+    return out;
+  }();
+  std::vector<TorchName> out;
+  for (size_t k = 0; k < std::size(kRows); ++k) out.push_back({kRows[k].torch, arguments[k]});
+  return out;
+}
+
+}  // namespace
+
+OpDef define_special() {
+  return {
+      .name = "special",
+      .doc =
+          "A function of every element, by name, computed in double: lgamma, digamma, erfinv, erfcx, ndtri, airy_ai, "
+          "bessel_j0, bessel_j1, bessel_y0, bessel_y1, i0, i1, i0e, i1e, modified_bessel_{i0,i1,k0,k1}, "
+          "scaled_modified_bessel_{k0,k1}, spherical_bessel_j0.",
+      .inputs = {{"x", "any shape"}},
+      .attrs = {{"function", AttrKind::string, std::nullopt, "its name"}},
+      .traits = static_cast<uint32_t>(Trait::elementwise),
+      .torch = names(),
+      .infer = infer,
+      .meaning = meaning,
+      .tolerance = 1e-6,
+      .samples = {"special(f32[2,3,5]) {function = lgamma}", "special(f32[n,4]) {function = erfinv}",
+                  "special(f32[2,3]) {function = bessel_j0}"}};
+}
+
+}  // namespace hetnn::ops

@@ -1,0 +1,109 @@
+// special2: functions of two reals that few models have, by name.
+#include <algorithm>
+#include <cmath>
+
+#include "hetnn/ops/infer.h"
+#include "hetnn/ops/nest.h"
+#include "hetnn/ops/special/functions.h"
+
+namespace hetnn::ops {
+namespace {
+
+struct Row {
+  std::string_view name, torch;
+  double (*function)(double, double);
+};
+
+constexpr Row kRows[] = {
+    {"zeta", "special_zeta", special::zeta},
+    {"igamma", "igamma", special::igamma},
+    {"igammac", "igammac", special::igammac},
+    {"polygamma", "", special::polygamma},
+    {"chebyshev_polynomial_t", "special_chebyshev_polynomial_t", special::chebyshev_t},
+    {"chebyshev_polynomial_u", "special_chebyshev_polynomial_u", special::chebyshev_u},
+    {"chebyshev_polynomial_v", "special_chebyshev_polynomial_v", special::chebyshev_v},
+    {"chebyshev_polynomial_w", "special_chebyshev_polynomial_w", special::chebyshev_w},
+    {"shifted_chebyshev_polynomial_t", "special_shifted_chebyshev_polynomial_t",
+     [](double x, double n) { return special::chebyshev_t(2 * x - 1, n); }},
+    {"shifted_chebyshev_polynomial_u", "special_shifted_chebyshev_polynomial_u",
+     [](double x, double n) { return special::chebyshev_u(2 * x - 1, n); }},
+    {"shifted_chebyshev_polynomial_v", "special_shifted_chebyshev_polynomial_v",
+     [](double x, double n) { return special::chebyshev_v(2 * x - 1, n); }},
+    {"shifted_chebyshev_polynomial_w", "special_shifted_chebyshev_polynomial_w",
+     [](double x, double n) { return special::chebyshev_w(2 * x - 1, n); }},
+    {"hermite_polynomial_h", "special_hermite_polynomial_h", special::hermite_h},
+    {"hermite_polynomial_he", "special_hermite_polynomial_he", special::hermite_he},
+    {"laguerre_polynomial_l", "special_laguerre_polynomial_l", special::laguerre_l},
+    {"legendre_polynomial_p", "special_legendre_polynomial_p", special::legendre_p},
+};
+
+const Row& row_of(const Call& call) {
+  const auto* at = std::ranges::find(kRows, call.string("function"), &Row::name);
+  if (at == std::end(kRows))
+    fail(call, "special2_c3", text("there is no function '", call.string("function"), "'. See docs/operators.md."));
+  return *at;
+}
+
+std::vector<Type> infer(const Call& call) {
+  row_of(call);
+  if (!is_real(call.input(0)))
+    fail(call, "special2_c4", text("its inputs must be real; got ", to_string(call.input(0)), ". Cast them."));
+  return broadcast_inputs(call);
+}
+
+void meaning(const Evaluation& e) {
+  const auto function = row_of(e.call).function;
+  map_binary(e, [function](auto a, auto b) {
+    return static_cast<decltype(a)>(function(static_cast<double>(a), static_cast<double>(b)));
+  });
+}
+
+// What stands in the table lives as long as the process.
+std::vector<TorchName> names() {
+  static const std::vector<std::string> strings = [] {
+    std::vector<std::string> out;
+    for (const Row& row : kRows) {
+      if (row.torch.empty()) continue;
+      out.push_back("a b function=" + std::string(row.name));
+      const bool special = row.torch.starts_with("special_");
+      for (const char* overload : {".default", ".x_scalar", ".n_scalar", ".self_scalar", ".other_scalar"}) {
+        if (special || std::string_view(overload) == ".default")
+          out.push_back("aten." + std::string(row.torch) + overload);
+      }
+    }
+    return out;
+  }();
+  std::vector<TorchName> out;
+  std::string_view arguments;
+  for (const std::string& entry : strings) {
+    if (entry.starts_with("a b ")) {
+      arguments = entry;
+    } else {
+      out.push_back({entry, arguments});
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+OpDef define_special2() {
+  return {.name = "special2",
+          .doc =
+              "A function of every pair of elements, by name, computed in double: zeta(s, q), igamma(a, x), igammac(a, "
+              "x), polygamma(n, x), and the polynomials of x of degree n chebyshev_polynomial_{t,u,v,w}, "
+              "shifted_chebyshev_polynomial_{t,u,v,w}, hermite_polynomial_{h,he}, laguerre_polynomial_l, "
+              "legendre_polynomial_p.",
+          .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
+          .attrs = {{"function", AttrKind::string, std::nullopt, "its name"}},
+          .traits = static_cast<uint32_t>(Trait::elementwise),
+          .torch = names(),
+          .infer = infer,
+          .meaning = meaning,
+          .tolerance = 1e-6,
+          .samples = {"special2(f32[2,3], f32[1] {3}) {function = legendre_polynomial_p}",
+                      "special2(f32[n,1], f32[4]) {function = chebyshev_polynomial_t}",
+                      "special2(f32[1] {1}, f32[4]) {function = polygamma}"}};
+}
+
+}  // namespace hetnn::ops

@@ -1,0 +1,143 @@
+"""Torch overloads that are several operators together: norms, distances, bags of embeddings."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from hetnn.errors import Unsupported
+from hetnn.importers import sizes
+from hetnn.importers.torch_rules.call import Call, rule
+from hetnn.importers.torch_rules.indexing import fixed
+
+
+def _norm(call: Call, x: Any, order: float, axes: list[int], keepdim: bool = False) -> Any:
+    """(sum |x|^order)^(1/order) over the axes."""
+    reduced = {"axes": axes, "keepdim": keepdim}
+    if order == 2:
+        return call.create("sqrt", [call.create("sum", [call.create("mul", [x, x])], **reduced)])
+    size = call.create("abs", [x])
+    if math.isinf(order):
+        return call.create("reduce_max" if order > 0 else "reduce_min", [size], **reduced)
+    if order == 0:
+        some = call.cast(call.create("ne", [x, call.constant(0, x.dtype)]), x.dtype)
+        return call.create("sum", [some], **reduced)
+    if order == 1:
+        return call.create("sum", [size], **reduced)
+    total = call.create("sum", [call.create("pow", [size, call.constant(order, x.dtype)])], **reduced)
+    return call.create("pow", [total, call.constant(1 / order, x.dtype)])
+
+
+@rule("linalg_vector_norm.default")
+def _vector_norm(call: Call) -> Any:
+    dim = call["dim"]
+    axes = [dim] if isinstance(dim, int) else list(dim or [])
+    if not call["self"].shape:
+        axes = []
+    return _norm(call, call.cast(call["self"], call.dtype()), float(call["ord"]), axes, bool(call["keepdim"]))
+
+
+@rule("_cdist_forward.default")
+def _cdist(call: Call) -> Any:
+    a, b = call["x1"], call["x2"]
+    if 0 in call.shape():
+        return call.filled(0)
+    if a.shape[-1] == 0:
+        return call.filled(0)
+    rows = call.reshape(a, [*a.shape[:-1], 1, a.shape[-1]])
+    columns = call.reshape(b, [*b.shape[:-2], 1, *b.shape[-2:]])
+    return _norm(call, call.create("sub", [rows, columns]), float(call["p"]), [-1])
+
+
+@rule("_pdist_forward.default")
+def _pdist(call: Call) -> Any:
+    x = call["self"]
+    if 0 in call.shape():
+        return call.filled(0)
+    (count,) = fixed(x.shape[:1], "distances of all pairs of rows")
+    first, second = np.triu_indices(count, 1)
+    rows = [call.create("gather", [x, call.constant(k, "i64")], axis=0) for k in (first, second)]
+    return _norm(call, call.create("sub", rows), float(call["p"]), [-1])
+
+
+@rule("addbmm.default")
+def _addbmm(call: Call) -> Any:
+    product = call.create("sum", [call.create("matmul", [call["batch1"], call["batch2"]])], axes=[0])
+    bias, dtype = call["self"], call.dtype()
+    if call["alpha"] != 1:
+        product = call.create("mul", [product, call.constant(call["alpha"], dtype)])
+    if call["beta"] != 1:
+        bias = call.create("mul", [bias, call.constant(call["beta"], dtype)])
+    return call.create("add", [bias, product])
+
+
+@rule("_trilinear.default")
+def _trilinear(call: Call) -> Any:
+    """The product of three tensors, each with new axes of size 1, summed over some."""
+    factors = []
+    for k in (1, 2, 3):
+        x, shape = call[f"i{k}"], list(call[f"i{k}"].shape)
+        for axis in sorted(call[f"expand{k}"]):
+            shape.insert(axis, 1)
+        factors.append(call.reshape(x, shape))
+    product = call.create("mul", [call.create("mul", factors[:2]), factors[2]])
+    return call.create("sum", [product], axes=list(call["sumdim"])) if call["sumdim"] else product
+
+
+@rule("angle.default")
+def _angle(call: Call) -> Any:
+    """Of reals: 0, or pi for negative ones."""
+    x = call.cast(call["self"], call.dtype())
+    zero = call.constant(0, x.dtype)
+    out = call.create("where", [call.create("lt", [x, zero]), call.constant(math.pi, x.dtype), zero])
+    return call.create("where", [call.create("ne", [x, x]), x, out])
+
+
+@rule("repeat_interleave.Tensor")
+def _repeat_interleave(call: Call) -> Any:
+    """Index k as often as repeats[k] says: where each place falls among the sums so far."""
+    if call.finds_sizes:
+        repeated = call.create("repeat_index", [call.cast(call["repeats"], "i64")], count=call.found_size())
+        return call.cast(call.reshape(repeated, call.shape()), call.dtype())
+    (count,) = fixed(call.shape(), "repeating by tensors, whose result is")
+    ends = call.create("cumsum", [call.cast(call["repeats"], "i64")], axis=0)
+    places = call.constant(np.arange(count), "i64")
+    return call.cast(call.create("searchsorted", [ends, places], right=True), call.dtype())
+
+
+@rule("_embedding_bag_forward_only.default", "_embedding_bag.default")
+def _embedding_bag(call: Call) -> list[Any]:
+    """Rows of the weight, joined bag by bag."""
+    if any(call.reads(k) for k in (1, 2, 3)):
+        raise Unsupported("what an embedding bag keeps for training is read")
+    weight, offsets = call["weight"], call.cast(call["offsets"], "i64")
+    indices = call.cast(call["indices"], "i64")
+    bags, width = call.shape()
+    mode, count = call["mode"], sizes.product(indices.shape)
+    if call["include_last_offset"]:
+        offsets = call.create("slice", [offsets], axis=0, start=0, end=bags)
+    rows = call.create("gather", [weight, indices], axis=0)
+    if call["per_sample_weights"] is not None:
+        rows = call.create("mul", [rows, call.reshape(call["per_sample_weights"], [count, 1])])
+    places = call.create("arange", [], start=0, end=count)
+    bag = call.create("searchsorted", [offsets, places], right=True)
+    bag = call.create("sub", [bag, call.constant(1, "i64")])
+    padding = call["padding_idx"]
+    if padding >= 0:
+        # What is padding goes into a bag of its own behind the others.
+        is_padding = call.create("eq", [indices, call.constant(padding, "i64")])
+        bag = call.create("where", [is_padding, call.reshape(call.whole(bags), []), bag])
+    extra = 1 if padding >= 0 else 0
+    start = call.create("expand", [call.constant(0, weight.dtype)], shape=[sizes.add(bags, extra), width])
+    reduce, include = ("add", True) if mode == 0 else ("mean", False) if mode == 1 else ("max", False)
+    out = call.create(
+        "scatter_elements",
+        [start, call.reshape(bag, [count, 1]), rows],
+        axis=0,
+        reduce=reduce,
+        include_self=include,
+    )
+    out = call.create("slice", [out], axis=0, start=0, end=bags) if extra else out
+    return [out, None, None, None]

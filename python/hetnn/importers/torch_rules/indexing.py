@@ -1,0 +1,333 @@
+"""Torch overloads that pick or replace elements by indices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hetnn.errors import Unsupported
+from hetnn.importers import sizes
+from hetnn.importers.sizes import Size
+from hetnn.importers.torch_rules.call import Call, rule
+from hetnn.importers.torch_rules.sizes import compressed
+
+
+def fixed(shape: Sequence[Size], what: str) -> list[int]:
+    """The sizes as integers. Unsupported when one depends on symbols."""
+    out = [size for size in shape if isinstance(size, int)]
+    if len(out) != len(shape):
+        raise Unsupported(f"{what} of symbolic size")
+    return out
+
+
+def _spread(call: Call, value: Any, shape: Sequence[Size]) -> Any:
+    return value if list(value.shape) == list(shape) else call.create("expand", [value], shape=list(shape))
+
+
+def _cut(call: Call, value: Any, shape: Sequence[Size]) -> Any:
+    """The part of a value at the start of each axis."""
+    for axis, size in enumerate(shape):
+        if value.shape[axis] != size:
+            value = call.create("slice", [value], axis=axis, start=0, end=size)
+    return value
+
+
+# Slices
+
+
+def _flat_index(call: Call, indices: Sequence[Any], along: Sequence[Size]) -> tuple[Any, list[Size]]:
+    """Indices into axes of sizes `along` as one index into all of them, and its shape."""
+    flat: Any = None
+    for index, size in zip(indices, along, strict=True):
+        entry = call.from_the_front(call.cast(index, "i64"), size)
+        flat = entry if flat is None else call.create("add", [call.create("mul", [flat, call.whole(size)]), entry])
+    shape: list[Size] = []
+    for index in indices:
+        shape = sizes.broadcast(shape, index.shape)
+    return call.reshape(flat, shape), shape
+
+
+def _given(call: Call) -> tuple[list[int], list[Any]]:
+    """The indexed axes and their indices."""
+    given = [(axis, index) for axis, index in enumerate(call["indices"]) if index is not None]
+    if any(index.dtype not in ("i64", "i32", "i16", "i8", "u8") for _, index in given):
+        raise Unsupported("indexing by a mask, whose result's size depends on values")
+    return [axis for axis, _ in given], [index for _, index in given]
+
+
+@rule("index_select.default")
+def _index_select(call: Call) -> Any:
+    x, index = call["self"], call["index"]
+    if not x.shape:
+        return x
+    index = call.reshape(index, [1]) if not index.shape else index
+    return call.create("gather", [x, index], axis=call["dim"], from_end=False)
+
+
+@rule("index.Tensor", "_unsafe_index.Tensor")
+def _index(call: Call) -> Any:
+    if call["indices"][0] is not None and call["indices"][0].dtype == "bool" and not any(call["indices"][1:]):
+        return compressed(call, call["self"], call["indices"][0])
+    axes, indices = _given(call)
+    x = call["self"]
+    if not axes:
+        return x
+    if axes != list(range(axes[0], axes[-1] + 1)):
+        # Axes that are not neighbours come to the front, and so does what they become.
+        rest = [axis for axis in range(len(x.shape)) if axis not in axes]
+        x, axes = call.create("permute", [x], perm=axes + rest), list(range(len(axes)))
+    if len(axes) == 1:
+        index = indices[0] if indices[0].dtype in ("i64", "i32") else call.cast(indices[0], "i64")
+        return call.create("gather", [x, index], axis=axes[0])
+    along = list(x.shape)[axes[0] : axes[-1] + 1]
+    flat, _ = _flat_index(call, indices, along)
+    before, after = list(x.shape)[: axes[0]], list(x.shape)[axes[-1] + 1 :]
+    merged = call.reshape(x, [*before, sizes.product(along), *after])
+    return call.create("gather", [merged, flat], axis=axes[0])
+
+
+@rule("index_put.default", "_unsafe_index_put.default")
+def _index_put(call: Call) -> Any:
+    """Indexed axes in front, as one; what is put there in rows of the other axes."""
+    x, values = call["self"], call.cast(call["values"], call["self"].dtype)
+    indices = call["indices"]
+    if len(indices) == 1 and indices[0].dtype == "bool" and sizes.product(values.shape) == 1:
+        mask = call.reshape(indices[0], [*indices[0].shape, *[1] * (len(x.shape) - len(indices[0].shape))])
+        scalar = call.reshape(values, [])
+        added = call.create("add", [x, scalar]) if call["accumulate"] else scalar
+        return call.create("where", [mask, added, x])
+    axes, given = _given(call)
+    rest = [axis for axis in range(len(x.shape)) if axis not in axes]
+    perm = axes + rest
+    moved = call.create("permute", [x], perm=perm) if perm != sorted(perm) else x
+    along, inner = [x.shape[axis] for axis in axes], [x.shape[axis] for axis in rest]
+    flat, shape = _flat_index(call, given, along)
+    # Where the indexed axes are neighbours, values have what they become in their place.
+    if axes == list(range(axes[0], axes[-1] + 1)):
+        first = axes[0]
+        values = _spread(call, values, [*inner[:first], *shape, *inner[first:]])
+        count = len(shape)
+        order = [*range(first, first + count), *range(first), *range(first + count, count + len(inner))]
+        values = call.create("permute", [values], perm=order) if order != sorted(order) else values
+    else:
+        values = _spread(call, values, [*shape, *inner])
+    rows, width = sizes.product(shape), sizes.product(inner)
+    out = call.create(
+        "scatter_elements",
+        [
+            call.reshape(moved, [sizes.product(along), width]),
+            call.reshape(flat, [rows, 1]),
+            call.reshape(values, [rows, width]),
+        ],
+        axis=0,
+        reduce="add" if call["accumulate"] else "none",
+    )
+    out = call.reshape(out, [*along, *inner])
+    back = [perm.index(axis) for axis in range(len(perm))]
+    return call.create("permute", [out], perm=back) if back != sorted(back) else out
+
+
+# Elements along an axis
+
+
+def _lane_index(call: Call, index: Any, axis: int, rank: int) -> Any:
+    """A row of indices along an axis, to be broadcast over the others."""
+    return call.reshape(index, [sizes.product(index.shape) if k == axis else 1 for k in range(rank)])
+
+
+@rule("gather.default")
+def _gather(call: Call) -> Any:
+    x, index = call["self"], call["index"]
+    if 0 in index.shape:
+        return call.filled(0)
+    x = call.reshape(x, x.shape or [1])
+    index = call.reshape(call.cast(index, "i64"), index.shape or [1])
+    return call.reshape(call.create("gather_elements", [x, index], axis=call["dim"]), call.shape())
+
+
+@rule("take.default")
+def _take(call: Call) -> Any:
+    x = call.reshape(call["self"], [sizes.product(call["self"].shape)])
+    return call.create("gather", [x, call["index"]], axis=0)
+
+
+def _scatter(call: Call, updates: Any, reduce: str, include_self: bool = True) -> Any:
+    x, index = call["self"], call.cast(call["index"], "i64")
+    if 0 in index.shape:
+        return x
+    shape, lanes = index.shape or [1], x.shape or [1]
+    updates = call.cast(updates, x.dtype)
+    updates = (
+        _cut(call, call.reshape(updates, updates.shape or [1]), shape)
+        if len(updates.shape)
+        else (_spread(call, updates, shape))
+    )
+    out = call.create(
+        "scatter_elements",
+        [call.reshape(x, lanes), call.reshape(index, shape), updates],
+        axis=call["dim"],
+        reduce=reduce,
+        include_self=include_self,
+    )
+    return call.reshape(out, call.shape())
+
+
+_REDUCTIONS = {
+    "add": "add",
+    "sum": "add",
+    "multiply": "mul",
+    "prod": "mul",
+    "mean": "mean",
+    "amax": "max",
+    "amin": "min",
+}
+
+
+@rule("scatter.src", "scatter_add.default", "scatter.reduce")
+def _scatter_source(call: Call) -> Any:
+    adds = "scatter_add" in str(call._node.target)
+    return _scatter(call, call["src"], "add" if adds else _REDUCTIONS.get(call.args.get("reduce", ""), "none"))
+
+
+@rule("scatter.value", "scatter.value_reduce")
+def _scatter_value(call: Call) -> Any:
+    value = call.constant(call["value"], call["self"].dtype)
+    return _scatter(call, value, _REDUCTIONS.get(call.args.get("reduce", ""), "none"))
+
+
+@rule("scatter_reduce.two")
+def _scatter_reduce(call: Call) -> Any:
+    return _scatter(call, call["src"], _REDUCTIONS[call["reduce"]], bool(call["include_self"]))
+
+
+def _index_into(call: Call, updates: Any, reduce: str, include_self: bool = True) -> Any:
+    """Slices of x along an axis replaced by, or joined with, others."""
+    x, index = call["self"], call.cast(call["index"], "i64")
+    lanes = x.shape or [1]
+    axis = call["dim"] % len(lanes)
+    rows = _lane_index(call, index, axis, len(lanes))
+    shape = [rows.shape[axis] if k == axis else size for k, size in enumerate(lanes)]
+    updates = call.reshape(updates, updates.shape or [1])
+    out = call.create(
+        "scatter_elements",
+        [call.reshape(x, lanes), rows, _spread(call, updates, shape)],
+        axis=axis,
+        reduce=reduce,
+        include_self=include_self,
+    )
+    return call.reshape(out, call.shape())
+
+
+@rule("index_reduce.default")
+def _index_reduce(call: Call) -> Any:
+    return _index_into(call, call["source"], _REDUCTIONS[call["reduce"]], bool(call["include_self"]))
+
+
+@rule("index_copy.default")
+def _index_copy(call: Call) -> Any:
+    return _index_into(call, call["source"], "none")
+
+
+@rule("index_add.default")
+def _index_add(call: Call) -> Any:
+    source = call["source"]
+    if call["alpha"] != 1:
+        source = call.create("mul", [source, call.constant(call["alpha"], source.dtype)])
+    return _index_into(call, source, "add")
+
+
+@rule("index_fill.int_Scalar", "index_fill.int_Tensor")
+def _index_fill(call: Call) -> Any:
+    value, dtype = call["value"], call["self"].dtype
+    value = call.cast(value, dtype) if hasattr(value, "dtype") else call.constant(value, dtype)
+    return _index_into(call, call.reshape(value, [1] * max(len(call["self"].shape), 1)), "none")
+
+
+@rule("put.default")
+def _put(call: Call) -> Any:
+    x, index = call["self"], call.cast(call["index"], "i64")
+    count = sizes.product(index.shape)
+    out = call.create(
+        "scatter_elements",
+        [
+            call.reshape(x, [sizes.product(x.shape)]),
+            call.reshape(index, [count]),
+            call.reshape(call["source"], [count]),
+        ],
+        axis=0,
+        reduce="add" if call["accumulate"] else "none",
+    )
+    return call.reshape(out, call.shape())
+
+
+@rule("masked_scatter.default")
+def _masked_scatter(call: Call) -> Any:
+    """The k-th true element takes the k-th of the source."""
+    shape = call.shape()
+    x, mask = _spread(call, call["self"], shape), _spread(call, call["mask"], shape)
+    source = call.reshape(call["source"], [sizes.product(call["source"].shape)])
+    if source.shape == [0] or 0 in shape:
+        return x
+    flat = call.reshape(call.cast(mask, "i64"), [sizes.product(shape)])
+    place = call.create("cumsum", [flat], axis=0, exclusive=True)
+    # A false element reads what it does not use.
+    place = call.create("mul", [place, flat])
+    picked = call.reshape(call.create("gather", [source, place], axis=0), shape)
+    return call.create("where", [mask, picked, x])
+
+
+# Views by constant indices
+
+
+def _picked(call: Call, x: Any, places: np.ndarray[Any, Any]) -> Any:
+    """Elements of the flattened x."""
+    flat = call.reshape(x, [sizes.product(x.shape)])
+    return call.create("gather", [flat, call.constant(places, "i64")], axis=0)
+
+
+@rule("diagonal.default", "diagonal_copy.default")
+def _diagonal(call: Call) -> Any:
+    x = call["self"]
+    rank = len(x.shape)
+    a, b = call["dim1"] % rank, call["dim2"] % rank
+    rest = [axis for axis in range(rank) if axis not in (a, b)]
+    moved = call.create("permute", [x], perm=[*rest, a, b])
+    rows, columns = fixed([x.shape[a], x.shape[b]], "the diagonal of a matrix")
+    (count,) = fixed(call.shape()[-1:], "a diagonal")
+    offset = call["offset"]
+    first = offset if offset >= 0 else -offset * columns
+    places = first + np.arange(count, dtype=np.int64) * (columns + 1)
+    flat = call.reshape(moved, [*moved.shape[:-2], rows * columns])
+    return call.create("gather", [flat, call.constant(places, "i64")], axis=-1)
+
+
+@rule("as_strided.default", "as_strided_copy.default")
+def _as_strided(call: Call) -> Any:
+    x = call["self"]
+    source = call._node.all_input_nodes[0].meta["val"]
+    if not source.is_contiguous() or source.storage_offset() != 0:
+        raise Unsupported("as_strided of a view")
+    shape, stride = fixed(call["size"], "as_strided"), fixed(call["stride"], "as_strided")
+    places = np.full(shape, call["storage_offset"] or 0, dtype=np.int64)
+    for axis, (size, step) in enumerate(zip(shape, stride, strict=True)):
+        places += (np.arange(size) * step).reshape([-1 if k == axis else 1 for k in range(len(shape))])
+    if places.size and places.max() >= math.prod(fixed(x.shape, "as_strided")):
+        raise Unsupported("as_strided beyond its input")
+    return _picked(call, x, places)
+
+
+@rule("unfold.default", "unfold_copy.default")
+def _unfold(call: Call) -> Any:
+    x, size, step = call["self"], call["size"], call["step"]
+    if not x.shape:
+        return call.reshape(x, call.shape())
+    axis = call["dimension"] % len(x.shape)
+    (count,) = fixed([call.shape()[axis]], "unfolding into windows")
+    places = np.arange(count)[:, None] * step + np.arange(size)
+    windows = call.create("gather", [x, call.constant(places, "i64")], axis=axis)
+    rank = len(x.shape) + 1
+    inner = axis + 1
+    return call.create("permute", [windows], perm=[k for k in range(rank) if k != inner] + [inner])

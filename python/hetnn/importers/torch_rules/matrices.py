@@ -1,0 +1,217 @@
+"""Torch overloads of linear algebra: by the factors of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hetnn.errors import Unsupported
+from hetnn.importers import sizes
+from hetnn.importers.sizes import Size
+from hetnn.importers.torch_rules.call import Call, rule
+from hetnn.importers.torch_rules.indexing import fixed
+
+
+def _spread(call: Call, x: Any, shape: Sequence[Size]) -> Any:
+    return x if list(x.shape) == list(shape) else call.create("expand", [x], shape=list(shape))
+
+
+def _transposed(call: Call, x: Any) -> Any:
+    rank = len(x.shape)
+    return call.create("permute", [x], perm=[*range(rank - 2), rank - 1, rank - 2])
+
+
+def _identity(call: Call, like: Any) -> Any:
+    (n,) = fixed(like.shape[-1:], "an inverse")
+    return _spread(call, call.constant(np.eye(n), like.dtype), like.shape)
+
+
+def _triangular(call: Call, a: Any, b: Any, upper: bool, unit: bool = False, left: bool = True) -> Any:
+    """X of A X = B, or of X A = B; leading axes broadcast."""
+    lead = sizes.broadcast(a.shape[:-2], b.shape[:-2])
+    a, b = _spread(call, a, [*lead, *a.shape[-2:]]), _spread(call, b, [*lead, *b.shape[-2:]])
+    if left:
+        return call.create("triangular_solve", [a, b], upper=upper, unit=unit)
+    flipped = [_transposed(call, a), _transposed(call, b)]
+    return _transposed(call, call.create("triangular_solve", flipped, upper=not upper, unit=unit))
+
+
+def _in_order(call: Call, x: Any, order: Any) -> Any:
+    """The rows of matrices in the order that indices [...,M] give."""
+    rows = call.reshape(order, [*order.shape, 1])
+    return call.create("gather_elements", [x, _spread(call, rows, x.shape)], axis=-2)
+
+
+def _solved(call: Call, factors: Any, order: Any, b: Any, adjoint: bool = False) -> Any:
+    lead = sizes.broadcast(factors.shape[:-2], b.shape[:-2])
+    b = _spread(call, b, [*lead, *b.shape[-2:]])
+    order = _spread(call, order, [*lead, order.shape[-1]])
+    if adjoint:
+        x = _triangular(call, _transposed(call, factors), b, upper=False)
+        x = _triangular(call, _transposed(call, factors), x, upper=True, unit=True)
+        return _in_order(call, x, call.create_all("sort", [order], {"axis": -1})[1])
+    x = _triangular(call, factors, _in_order(call, b, order), upper=False, unit=True)
+    return _triangular(call, factors, x, upper=True)
+
+
+def _lu(call: Call, x: Any) -> list[Any]:
+    return call.create_all("lu", [x], {"pivot": bool(call.args.get("pivot", True))})
+
+
+@rule("linalg_lu_factor_ex.default")
+def _lu_factor(call: Call) -> list[Any]:
+    factors, pivots, _, broken = _lu(call, call["A"])
+    return [factors, pivots, broken]
+
+
+@rule("linalg_inv_ex.default")
+def _inverse(call: Call) -> list[Any]:
+    factors, _, order, broken = _lu(call, call["A"])
+    return [_solved(call, factors, order, _identity(call, call["A"])), broken]
+
+
+@rule("_linalg_solve_ex.default")
+def _solve(call: Call) -> list[Any]:
+    a, b = call["A"], call["B"]
+    factors, pivots, order, broken = _lu(call, a)
+    vector = len(b.shape) == 1 or (len(b.shape) == len(a.shape) - 1 and list(b.shape) == list(a.shape[:-1]))
+    matrix = call.reshape(b, [*b.shape, 1]) if vector else b
+    if call["left"]:
+        x = _solved(call, factors, order, matrix)
+    else:
+        x = _transposed(call, _solved(call, factors, order, _transposed(call, matrix), adjoint=True))
+    return [call.reshape(x, call.shape()), factors, pivots, broken]
+
+
+@rule("linalg_lu_solve.default")
+def _lu_solve(call: Call) -> Any:
+    factors, b = call["LU"], call["B"]
+    order = call.create("permutation_of_pivots", [call["pivots"]], rows=factors.shape[-1])
+    if call["left"]:
+        return _solved(call, factors, order, b, adjoint=bool(call["adjoint"]))
+    return _transposed(call, _solved(call, factors, order, _transposed(call, b), adjoint=not call["adjoint"]))
+
+
+def _diagonal(call: Call, x: Any) -> Any:
+    rows, columns = fixed(x.shape[-2:], "the diagonal of a matrix")
+    flat = call.reshape(x, [*x.shape[:-2], rows * columns])
+    places = np.arange(min(rows, columns)) * (columns + 1)
+    return call.create("gather", [flat, call.constant(places, "i64")], axis=-1)
+
+
+def _sign_of(call: Call, pivots: Any, dtype: str) -> Any:
+    """-1 for an odd number of exchanges."""
+    (count,) = fixed(pivots.shape[-1:], "the determinant of a matrix")
+    exchanged = call.create("ne", [pivots, call.constant(np.arange(1, count + 1), "i32")])
+    one = call.constant(1, dtype)
+    signs = call.create("where", [exchanged, call.constant(-1, dtype), one])
+    return call.create("prod", [signs], axes=[-1])
+
+
+@rule("_linalg_det.default")
+def _determinant(call: Call) -> list[Any]:
+    factors, pivots, _, _ = _lu(call, call["A"])
+    product = call.create("prod", [_diagonal(call, factors)], axes=[-1])
+    return [call.create("mul", [product, _sign_of(call, pivots, product.dtype)]), factors, pivots]
+
+
+@rule("_linalg_slogdet.default")
+def _log_determinant(call: Call) -> list[Any]:
+    factors, pivots, _, _ = _lu(call, call["A"])
+    diagonal = _diagonal(call, factors)
+    sign = call.create("prod", [call.create("sign", [diagonal])], axes=[-1])
+    sign = call.create("mul", [sign, _sign_of(call, pivots, sign.dtype)])
+    size = call.create("sum", [call.create("log", [call.create("abs", [diagonal])])], axes=[-1])
+    return [sign, size, factors, pivots]
+
+
+def _half(call: Call, x: Any, upper: bool, unit: bool = False) -> Any:
+    """One half of matrices, the other 0; with ones on the diagonal where asked."""
+    rows, columns = fixed(x.shape[-2:], "half of a matrix")
+    mask = np.triu(np.ones((rows, columns), bool)) if upper else np.tril(np.ones((rows, columns), bool), -int(unit))
+    half = call.create("where", [call.constant(mask, "bool"), x, call.constant(0, x.dtype)])
+    return call.create("add", [half, call.constant(np.eye(rows, columns), x.dtype)]) if unit else half
+
+
+def _halves(call: Call, factors: Any) -> tuple[Any, Any]:
+    """L and U of a matrix that holds both."""
+    inner = sizes.minimum(factors.shape[-2], factors.shape[-1])
+    lower = call.create("slice", [factors], axis=-1, start=0, end=inner)
+    upper = call.create("slice", [factors], axis=-2, start=0, end=inner)
+    return _half(call, lower, upper=False, unit=True), _half(call, upper, upper=True)
+
+
+def _permutation(call: Call, order: Any, dtype: str) -> Any:
+    """The matrix that puts rows in their order back: P[order[k], k] = 1."""
+    rows = call.reshape(order, [*order.shape[:-1], 1, order.shape[-1]])
+    (n,) = fixed(order.shape[-1:], "a permutation")
+    index = call.constant(np.arange(n).reshape(n, 1), "i64")
+    return call.cast(call.create("eq", [index, rows]), dtype)
+
+
+@rule("linalg_lu.default")
+def _lu_of(call: Call) -> list[Any]:
+    factors, _, order, _ = _lu(call, call["A"])
+    lower, upper = _halves(call, factors)
+    permutation = _permutation(call, order, factors.dtype) if call["pivot"] else None
+    return [permutation, lower, upper]
+
+
+@rule("lu_unpack.default")
+def _lu_unpack(call: Call) -> list[Any]:
+    factors = call["LU_data"]
+    lower, upper = _halves(call, factors) if call["unpack_data"] else (None, None)
+    if not call["unpack_pivots"]:
+        return [None, lower, upper]
+    order = call.create("permutation_of_pivots", [call["LU_pivots"]], rows=factors.shape[-2])
+    return [_permutation(call, order, factors.dtype), lower, upper]
+
+
+@rule("linalg_cholesky_ex.default", "cholesky.default")
+def _cholesky(call: Call) -> Any:
+    x = call[call.names[0]]
+    factor, broken = call.create_all("cholesky", [_transposed(call, x) if call["upper"] else x], {})
+    factor = _transposed(call, factor) if call["upper"] else factor
+    return [factor, broken] if call.is_tuple() else factor
+
+
+def _by_cholesky(call: Call, factor: Any, b: Any) -> Any:
+    upper = bool(call["upper"])
+    first, second = (_transposed(call, factor), factor) if upper else (factor, _transposed(call, factor))
+    return _triangular(call, second, _triangular(call, first, b, upper=False), upper=True)
+
+
+@rule("cholesky_solve.default")
+def _cholesky_solve(call: Call) -> Any:
+    return _by_cholesky(call, call["input2"], call["self"])
+
+
+@rule("cholesky_inverse.default")
+def _cholesky_inverse(call: Call) -> Any:
+    return _by_cholesky(call, call["self"], _identity(call, call["self"]))
+
+
+@rule("linalg_solve_triangular.default")
+def _solve_triangular(call: Call) -> Any:
+    return _triangular(
+        call, call["self"], call["B"], bool(call["upper"]), bool(call["unitriangular"]), bool(call["left"])
+    )
+
+
+@rule("triangular_solve.default")
+def _triangular_solve(call: Call) -> list[Any]:
+    a, upper = call["A"], bool(call["upper"])
+    if call["transpose"]:
+        a, upper = _transposed(call, a), not upper
+    solved = _triangular(call, a, call["self"], upper, bool(call["unitriangular"]))
+    return [solved, _spread(call, call["A"], call.shape(1)) if call.reads(1) else None]
+
+
+@rule("linalg_qr.default")
+def _qr(call: Call) -> list[Any]:
+    mode = call["mode"]
+    if mode == "r" and call.reads(0):
+        raise Unsupported("Q of a factorization that leaves it out is read")
+    return call.create_all("qr", [call["A"]], {"complete": mode == "complete"})

@@ -1,0 +1,368 @@
+"""The protocol over HTTP as one ASGI application: routes, bodies, compression, tokens, errors."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hmac
+import json
+import sys
+import traceback
+import zlib
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from hetnn.errors import Error, InternalError, InvalidModel, Unavailable, Unsupported
+from hetnn.serve.messages import answer_body, integer, parameters_of, parse_json, parse_request
+from hetnn.serve.service import ClientGone, Service
+from hetnn.store import UnknownNetwork
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Headers = Mapping[bytes, bytes]
+Application = Callable[[Message, Receive, Send], Awaitable[None]]
+
+_JSON = (b"content-type", b"application/json")
+_RAW = (b"content-type", b"application/octet-stream")
+_OPEN = {("v2", "health", "live"), ("v2", "health", "ready")}
+_MOST_ROUTES = 4096
+_UNPACK_APART_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class HttpLimits:
+    """What a client may ask of the server before a network sees it."""
+
+    body_bytes: int = 1 << 30
+    body_s: float = 60.0
+    tokens: tuple[str, ...] = ()
+
+
+class NotFound(InvalidModel):
+    """A path that the protocol does not have."""
+
+
+class _Refused(Exception):
+    """A client without a token."""
+
+
+def status_of(error: BaseException) -> int:
+    """The HTTP status for an error."""
+    if isinstance(error, (UnknownNetwork, NotFound)):
+        return 404
+    if isinstance(error, Unavailable):
+        return 503
+    if isinstance(error, Unsupported):
+        return 501
+    if isinstance(error, _Refused):
+        return 401
+    return 400 if isinstance(error, Error) and not isinstance(error, InternalError) else 500
+
+
+def application(service: Service, limits: HttpLimits | None = None, *, metrics_only: bool = False) -> Application:
+    """The ASGI application of a started service."""
+    http = _Http(service, limits or HttpLimits())
+    return http.metrics if metrics_only else http.protocol
+
+
+class _Http:
+    def __init__(self, service: Service, limits: HttpLimits) -> None:
+        self._service = service
+        self._limits = limits
+        self._tokens = [token.encode() for token in limits.tokens]
+        self._infer_routes: dict[bytes, tuple[str, str]] = {}
+
+    async def protocol(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._other(scope, receive, send)
+        headers = dict(scope["headers"])
+        extra: list[tuple[bytes, bytes]] = []
+        try:
+            raw_path = scope.get("raw_path") or scope["path"].encode()
+            place = self._infer_routes.get(raw_path)
+            if place is None:
+                segments = tuple(unquote(part, errors="replace") for part in raw_path.decode("latin-1").split("/")[1:])
+                place = self._infer_place(segments)
+                if place is not None and len(self._infer_routes) < _MOST_ROUTES:
+                    self._infer_routes[raw_path] = place
+            if place is not None:
+                self._check_token(headers)
+                return await self._infer(place, scope, headers, receive, send)
+            if segments not in _OPEN and segments[-1:] != ("ready",):
+                self._check_token(headers)
+            body = await self._body(headers, receive)
+            status, document = await self._answer(scope["method"], segments, body)
+            content = b"" if document is None else json.dumps(document, allow_nan=False).encode()
+        except Exception as error:
+            status, content, extra = self._failure(error)
+        await _send(send, status, [_JSON, *extra], content)
+
+    async def metrics(self, scope: Message, receive: Receive, send: Send) -> None:
+        """An application with `/metrics` alone, for a port of its own."""
+        if scope["type"] != "http":
+            return await self._other(scope, receive, send)
+        try:
+            self._check_token(dict(scope["headers"]))
+            if scope["path"] != "/metrics":
+                raise NotFound(f"there is nothing at {scope['path']!r:.100}; ask for /metrics.")
+            content = (await self._service.metrics()).encode()
+        except Exception as error:
+            status, content, extra = self._failure(error)
+            return await _send(send, status, [_JSON, *extra], content)
+        return await _send(send, 200, [(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")], content)
+
+    async def _other(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Where another server mounts the application, its lifespan is the service's."""
+        if scope["type"] == "websocket":
+            return await send({"type": "websocket.close"})
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                try:
+                    await self._service.start()
+                    await send({"type": "lifespan.startup.complete"})
+                except Exception as error:
+                    await send({"type": "lifespan.startup.failed", "message": str(error)})
+            else:
+                await self._service.stop()
+                return await send({"type": "lifespan.shutdown.complete"})
+
+    @staticmethod
+    def _infer_place(segments: tuple[str, ...]) -> tuple[str, str] | None:
+        """The network and version of `v2/models/ID[/versions/N]/infer`."""
+        if segments[:2] != ("v2", "models") or segments[-1:] != ("infer",):
+            return None
+        if len(segments) == 4:
+            return segments[2], ""
+        return (segments[2], segments[4]) if len(segments) == 6 and segments[3] == "versions" else None
+
+    def _check_token(self, headers: Headers) -> None:
+        if not self._tokens:
+            return
+        kind, _, given = headers.get(b"authorization", b"").partition(b" ")
+        # Every token is compared, so that the time tells nothing.
+        right = [hmac.compare_digest(given.strip(), token) for token in self._tokens]
+        if kind.lower() != b"bearer" or not any(right):
+            raise _Refused
+
+    async def _body(self, headers: Headers, receive: Receive) -> bytes:
+        """The whole body, unpacked; InvalidModel when it is too long or takes too long."""
+        most = self._limits.body_bytes
+        try:
+            declared = int(headers.get(b"content-length", b"0"))
+        except ValueError:
+            raise InvalidModel("Content-Length must be a number.") from None
+        if declared > most:
+            raise InvalidModel(f"the body has {declared} bytes; this server takes {most}.")
+        message = await receive()
+        body: bytes = message.get("body", b"")
+        if message.get("more_body"):
+            body = await self._rest(body, most, receive)
+        elif message["type"] == "http.disconnect":
+            raise ClientGone
+        encoding = headers.get(b"content-encoding", b"identity")
+        if encoding == b"identity":
+            return body
+        if encoding not in (b"gzip", b"deflate"):
+            raise Unsupported(f"Content-Encoding {encoding.decode('latin-1')!r:.50} is unknown; send gzip or deflate.")
+        if len(body) < _UNPACK_APART_BYTES:
+            unpacked = _unpacked(body, encoding, min(most, 16 * _UNPACK_APART_BYTES))
+            if unpacked is not None:
+                return unpacked
+        return await asyncio.to_thread(_unpacked_whole, body, encoding, most)
+
+    async def _rest(self, begin: bytes, most: int, receive: Receive) -> bytes:
+        parts, size = [begin], len(begin)
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + self._limits.body_s
+        while True:
+            try:
+                message = await asyncio.wait_for(receive(), ends - loop.time())
+            except asyncio.TimeoutError:
+                raise InvalidModel(f"the body did not arrive within {self._limits.body_s:g} s.") from None
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > most:
+                raise InvalidModel(f"the body has more than the {most} bytes that this server takes.")
+            if not message.get("more_body"):
+                return b"".join(parts)
+
+    async def _infer(
+        self, place: tuple[str, str], scope: Message, headers: Headers, receive: Receive, send: Send
+    ) -> None:
+        extra: list[tuple[bytes, bytes]] = []
+        try:
+            if scope["method"] != "POST":
+                raise NotFound(f"{scope['method']:.20} is not answered here; POST an inference.")
+            self._service.admit()
+            body = await self._body(headers, receive)
+            given = headers.get(b"inference-header-content-length")
+            if given is not None and not given.isdigit():
+                raise InvalidModel("Inference-Header-Content-Length must be a number.")
+            request = parse_request(*place, body, None if given is None else int(given))
+            answer = await self._service.infer(request, receive)
+            parts, head_bytes = answer_body(answer)
+            status, content = 200, parts[0] if len(parts) == 1 else b"".join(parts)
+            if head_bytes is not None:
+                extra.append((b"inference-header-content-length", str(head_bytes).encode()))
+            accepted = headers.get(b"accept-encoding")
+            if accepted is not None:
+                content, encoding = await _packed(bytes(content), accepted)
+                if encoding:
+                    extra.append((b"content-encoding", encoding))
+            extra.append(_JSON if head_bytes is None else _RAW)
+        except ClientGone:
+            return
+        except Exception as error:
+            status, content, extra = self._failure(error)
+            extra.append(_JSON)
+        await _send(send, status, extra, content)
+
+    def _failure(self, error: Exception) -> tuple[int, bytes, list[tuple[bytes, bytes]]]:
+        status = status_of(error)
+        extra: list[tuple[bytes, bytes]] = []
+        text = str(error)
+        if status == 503:
+            extra.append((b"retry-after", b"1"))
+        elif status == 401:
+            extra.append((b"www-authenticate", b"Bearer"))
+            text = "this server answers those with its token alone: send Authorization: Bearer TOKEN."
+        elif isinstance(error, ClientGone):
+            text = "the client left."
+        elif status == 500 and not isinstance(error, Error):
+            traceback.print_exception(error, file=sys.stderr)
+            text = f"{type(error).__name__}: {error}. This is a bug in hetnn; please report it."
+        return status, json.dumps({"error": text}).encode(), extra
+
+    async def _answer(self, method: str, segments: tuple[str, ...], body: bytes) -> tuple[int, Any]:
+        """Everything but inference: the status and the document."""
+        service = self._service
+        match method, *segments:
+            case "GET", "v2", "health", "live":
+                return 200, None
+            case "GET", "v2", "health", "ready":
+                return (200 if service.ready else 400), None
+            case "GET", "v2" | "v2/":
+                return 200, service.server_metadata()
+            case "GET", "v2", "":
+                return 200, service.server_metadata()
+            case "GET", "v2", "hetnn", "workers":
+                return 200, {"workers": service.workers()}
+            case "GET", "v2", "models", "stats":
+                return 200, await service.statistics("", "")
+            case "GET", "v2", "models", name, *rest:
+                version, rest = (rest[1], rest[2:]) if len(rest) > 1 and rest[0] == "versions" else ("", rest)
+                return await self._model(name, version, rest)
+            case "POST", "v2", "models", name, "trace", "setting":
+                await service.networks.runner(name)
+                return 200, await service.change("trace", {"name": name, "settings": _json_object(body)})
+            case "GET", "v2", "trace", "setting":
+                return 200, service.trace_settings("")
+            case "POST", "v2", "trace", "setting":
+                return 200, await service.change("trace", {"name": "", "settings": _json_object(body)})
+            case "GET", "v2", "logging":
+                return 200, service.log_settings()
+            case "POST", "v2", "logging":
+                return 200, await service.change("log", {"settings": _json_object(body)})
+            case "POST", "v2", "repository", "index":
+                rows = await service.networks.index()
+                only = _json_object(body).get("ready", False)
+                return 200, [row for row in rows if not only or row["state"] == "READY"]
+            case "POST", "v2", "repository", "models", name, "load" | "unload" as action:
+                parameters = parameters_of(_json_object(body).get("parameters"), "the request")
+                arguments = {"name": name, "parameters": parameters} if action == "load" else {"name": name}
+                return 200, await service.change(action, arguments)
+            case _, "v2", "systemsharedmemory", *rest:
+                return 200, await self._shared_memory(method, rest, body)
+            case _, "v2", "cudasharedmemory", *_:
+                raise Unsupported("CUDA shared memory is not served: no network runs on a CUDA device here.")
+        raise NotFound(f"{method:.20} /{'/'.join(segments)!s:.200} is not answered here.")
+
+    async def _model(self, name: str, version: str, rest: list[str]) -> tuple[int, Any]:
+        match rest:
+            case []:
+                return 200, await self._service.metadata(name, version)
+            case ["ready"]:
+                return (200 if await self._service.model_ready(name, version) else 404), None
+            case ["config"]:
+                return 200, await self._service.config(name, version)
+            case ["stats"]:
+                return 200, await self._service.statistics(name, version)
+            case ["trace", "setting"] if not version:
+                await self._service.networks.runner(name)
+                return 200, self._service.trace_settings(name)
+        raise NotFound(f"GET /v2/models/{name:.100}/{'/'.join(rest):.100} is not answered here.")
+
+    async def _shared_memory(self, method: str, rest: list[str], body: bytes) -> Any:
+        match method, *rest:
+            case "GET", "status":
+                return self._service.regions.status("")
+            case "GET", "region", *name, "status":
+                return self._service.regions.status("/".join(name))
+            case "POST", "unregister":
+                return await self._service.change("unregister", {"name": ""})
+            case "POST", "region", *name, "unregister":
+                return await self._service.change("unregister", {"name": "/".join(name)})
+            case "POST", "region", *name, "register":  # clients leave a slash in a name as it is
+                given = _json_object(body)
+                key = given.get("key")
+                if not isinstance(key, str):
+                    raise InvalidModel(f"the key of a shared memory region must be a text; got {key!r:.100}.")
+                offset, size = (integer(given.get(k, 0), k) for k in ("offset", "byte_size"))
+                arguments = {"name": "/".join(name), "key": key, "offset": offset, "byte_size": size}
+                return await self._service.change("register", arguments)
+        raise NotFound(f"{method:.20} systemsharedmemory/{'/'.join(rest):.200} is not answered here.")
+
+
+def _json_object(body: bytes) -> dict[str, Any]:
+    """The object in a body; an empty body is an empty object."""
+    document = parse_json(body) if body else {}
+    if not isinstance(document, dict):
+        raise InvalidModel(f"the request must be an object; got {type(document).__name__}.")
+    return document
+
+
+def _unpacked(body: bytes, encoding: bytes, most: int) -> bytes | None:
+    """The body unpacked; None when it has more than `most` bytes."""
+    reader = zlib.decompressobj(zlib.MAX_WBITS | 16 if encoding == b"gzip" else zlib.MAX_WBITS)
+    try:
+        out = reader.decompress(body, most)
+    except zlib.error as error:
+        raise InvalidModel(f"the body is no {encoding.decode()}: {error}.") from None
+    if reader.unconsumed_tail:
+        return None
+    if not reader.eof:
+        raise InvalidModel(f"the body's {encoding.decode()} is cut short.")
+    return out
+
+
+def _unpacked_whole(body: bytes, encoding: bytes, most: int) -> bytes:
+    out = _unpacked(body, encoding, most)
+    if out is None:
+        raise InvalidModel(f"the body unpacks to more than the {most} bytes that this server takes.")
+    return out
+
+
+async def _packed(content: bytes, accepted: bytes) -> tuple[bytes, bytes]:
+    """The content in an encoding that the client accepts, and its name, empty for none."""
+    names = {part.split(b";")[0].strip() for part in accepted.split(b",") if b"q=0" not in part.replace(b"q=0.", b"")}
+    pack: Callable[[bytes, int], bytes]
+    if b"gzip" in names:
+        pack, encoding = gzip.compress, b"gzip"
+    elif b"deflate" in names:
+        pack, encoding = zlib.compress, b"deflate"
+    else:
+        return content, b""
+    apart = len(content) >= _UNPACK_APART_BYTES
+    return (await asyncio.to_thread(pack, content, 1) if apart else pack(content, 1)), encoding
+
+
+async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], content: bytes | memoryview) -> None:
+    headers.append((b"content-length", str(len(content)).encode()))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": content})

@@ -1,0 +1,589 @@
+"""What a server answers, without a socket: inference with its queue, limits and sequences, and everything around it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import hetnn
+from hetnn.errors import DoesNotFit, Error, InternalError, InvalidModel, Unavailable, Unsupported
+from hetnn.executable import Array
+from hetnn.serve import tensors
+from hetnn.serve.messages import Answer, Request, Wanted
+from hetnn.serve.networks import Networks
+from hetnn.serve.runner import Job, Result, Runner, Sequence_, job_rows
+from hetnn.serve.shared_memory import Regions
+from hetnn.serve.statistics import add, model_statistics, prometheus
+from hetnn.store import UnknownNetwork
+
+EXTENSIONS = [
+    "binary_tensor_data",
+    "statistics",
+    "model_repository",
+    "model_configuration",
+    "sequence",
+    "system_shared_memory",
+    "parameters",
+    "trace",
+    "logging",
+]
+_WATCH_S = 0.02
+_MOST_SEQUENCES = 10_000
+_SEQUENCE_IDLE_NS = 600 * 10**9
+_TRACE = {
+    "trace_file": "",
+    "trace_level": ["OFF"],
+    "trace_rate": "1000",
+    "trace_count": "-1",
+    "log_frequency": "0",
+    "trace_mode": "triton",
+}
+_LOG: dict[str, Any] = {
+    "log_file": "",
+    "log_info": True,
+    "log_warning": True,
+    "log_error": True,
+    "log_verbose_level": 0,
+    "log_format": "default",
+}
+
+
+class ClientGone(Exception):
+    """Nobody waits for the answer any more."""
+
+
+class Slots(Protocol):
+    """How many requests each worker holds: one number each, which all of them see."""
+
+    def __getitem__(self, index: int, /) -> int: ...
+    def __setitem__(self, index: int, value: int, /) -> None: ...
+    def __len__(self) -> int: ...
+
+
+class Peers(Protocol):
+    """The other workers of one server."""
+
+    async def broadcast(self, action: str, arguments: Mapping[str, Any]) -> list[Any]:
+        """Does the action in each of them and returns what they answered."""
+        ...
+
+    def owner(self, sequence: int | str) -> int | None:
+        """Who keeps a sequence; None for this worker."""
+        ...
+
+    async def forward(self, request: Request, owner: int) -> Answer: ...
+
+    def pids(self) -> list[int]:
+        """Of all workers, this one among them, by their numbers."""
+        ...
+
+
+@dataclass(frozen=True)
+class Limits:
+    """`queue`: requests that wait or run, of all workers together; `slot`: this worker's number."""
+
+    queue: int = 256
+    slot: int = 0
+
+
+class Service:
+    """One worker's share of a server. For the event loop's thread alone."""
+
+    def __init__(
+        self,
+        networks: Networks,
+        limits: Limits,
+        *,
+        slots: Slots | None = None,
+        peers: Peers | None = None,
+        allow_compile: bool = False,
+        target: str = "cpu",
+    ) -> None:
+        self.networks = networks
+        self.regions = Regions()
+        self.ready = False
+        self._limits = limits
+        self._slots: Slots = [0] if slots is None else slots
+        self._peers = peers
+        self._allow_compile = allow_compile
+        self._target = target
+        self._sequences: dict[tuple[str, int | str], Sequence_] = {}
+        self._waiting: dict[asyncio.Future[Result], tuple[int, Any]] = {}  # deadline in ns or 0, receive
+        self._trace: dict[str, dict[str, Any]] = {"": dict(_TRACE)}
+        self._log = dict(_LOG)
+
+    async def start(self) -> None:
+        """Begins to answer, on the running loop: what is deployed is opened first."""
+        if self.ready:
+            return
+        self.networks.deliver_to(asyncio.get_running_loop())
+        await self.networks.open_deployed()
+        self._watching = asyncio.ensure_future(self._watch_for_ever())
+        self.ready = True
+
+    async def stop(self) -> None:
+        """Says that it is not ready, waits for what it has, and ends."""
+        self.ready = False
+        while self._slots[self._limits.slot] > 0:
+            await asyncio.sleep(0.005)
+        self._watching.cancel()
+        self.networks.close()
+
+    def workers(self) -> list[dict[str, Any]]:
+        """Every worker of the server: its process, and the requests it holds."""
+        pids = [os.getpid()] if self._peers is None else self._peers.pids()
+        return [{"pid": pid, "pending": self._slots[k]} for k, pid in enumerate(pids)]
+
+    # Inference.
+
+    @property
+    def pending(self) -> int:
+        return sum(self._slots[k] for k in range(len(self._slots)))
+
+    def admit(self) -> None:
+        """Unavailable when as many requests as may are there already."""
+        if self.pending >= self._limits.queue:
+            raise Unavailable(f"{self._limits.queue} requests wait or run already, as many as may. Try again later.")
+
+    async def infer(self, request: Request, receive: Any = None, local: bool = False) -> Answer:
+        """Answers one request. Where `receive` says that the client has left, its place is freed."""
+        begun_ns = time.perf_counter_ns()
+        if request.sequence and self._peers is not None and not local:
+            owner = self._peers.owner(request.sequence)
+            if owner is not None:
+                answer = await self._peers.forward(self._with_arrays(request), owner)
+                self._write_shared(answer.outputs)
+                return answer
+        self.admit()
+        slot = self._limits.slot
+        self._slots[slot] += 1
+        runner: Runner | None = None
+        try:
+            sequence = self._sequence(request)
+            for _ in range(3):  # a runner may close between being found and being asked
+                runner = sequence.runner if sequence else await self.networks.runner(request.model, request.version)
+                arrays = self._arrays(request, runner)
+                wanted = self._wanted(request, runner)
+                if request.sequence_start:
+                    sequence = self._begin(request, runner)
+                future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+                rows = job_rows(arrays) if runner.batches else 1
+                job = Job(arrays, future, begun_ns, rows, sequence)
+                if runner.submit(job, request.priority):
+                    break
+                sequence = None
+                if request.sequence:
+                    self._sequences.pop((request.model, request.sequence), None)
+            else:
+                raise Unavailable(f"the network '{request.model}' is being replaced. Try again.")
+            deadline_ns = begun_ns + request.timeout_us * 1000 if request.timeout_us else 0
+            self._waiting[future] = (deadline_ns, receive)
+            try:
+                result = await future
+            finally:
+                del self._waiting[future]
+                if request.sequence_end:
+                    self._sequences.pop((request.model, request.sequence), None)
+            answer = self._answer(request, runner, wanted, result)
+            runner.counters.answered(begun_ns, result.started_ns - begun_ns, result.run_ns, result.rows)
+            if self._trace_level(request.model) != ["OFF"]:
+                self._write_trace(request, runner, begun_ns, result)
+            return answer
+        except BaseException as error:
+            if runner is not None:
+                runner.counters.refused(begun_ns, _outcome(error))
+            raise
+        finally:
+            self._slots[slot] -= 1
+
+    async def _watch_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(_WATCH_S)
+            self._watch()
+
+    def _watch(self) -> None:
+        """Ends waits whose deadline passed, looks for clients that left, forgets
+        sequences that nobody continues."""
+        now = time.perf_counter_ns()
+        for future, (deadline_ns, receive) in [*self._waiting.items()]:
+            if deadline_ns and now > deadline_ns and not future.done():
+                future.set_exception(Unavailable("the request's timeout passed before it was answered. Try again."))
+            elif receive is not None:
+                self._waiting[future] = (deadline_ns, None)
+                watching = asyncio.ensure_future(_cancel_when_gone(receive, future))
+                future.add_done_callback(partial(_end, watching))
+        for key, sequence in [*self._sequences.items()] if len(self._sequences) else []:
+            if now - sequence.used_ns > _SEQUENCE_IDLE_NS:
+                del self._sequences[key]
+
+    def _sequence(self, request: Request) -> Sequence_ | None:
+        if not request.sequence:
+            if request.sequence_start or request.sequence_end:
+                raise InvalidModel("sequence_start and sequence_end need a sequence_id that is not 0 or empty.")
+            return None
+        if request.sequence_start:
+            return None
+        found = self._sequences.get((request.model, request.sequence))
+        if found is None:
+            raise InvalidModel(
+                f"the sequence {request.sequence!r:.100} of '{request.model:.100}' has not begun here. Its first "
+                "request must have sequence_start."
+            )
+        if request.version and request.version != found.runner.version:
+            raise InvalidModel(f"the sequence {request.sequence!r:.100} runs on version {found.runner.version}.")
+        found.used_ns = time.perf_counter_ns()
+        return found
+
+    def _begin(self, request: Request, runner: Runner) -> Sequence_:
+        key = (request.model, request.sequence)
+        if key not in self._sequences and len(self._sequences) >= _MOST_SEQUENCES:
+            raise Unavailable(f"{_MOST_SEQUENCES} sequences are open already, as many as may. Try again later.")
+        made = self._sequences[key] = Sequence_(runner, None, time.perf_counter_ns())
+        return made
+
+    def _with_arrays(self, request: Request) -> Request:
+        """The request with what it has in shared memory as arrays, for a worker elsewhere."""
+        for given in request.inputs:
+            if given.shared is not None:
+                called = f"input '{given.name}'"
+                data = self.regions.read(given.shared)
+                given.array = tensors.from_raw(data, given.datatype, given.shape, given.elements, called)
+                given.shared = None
+        return request
+
+    def _arrays(self, request: Request, runner: Runner) -> list[Array]:
+        """The inputs in the model's order."""
+        self._with_arrays(request)
+        by_name = {given.name: given for given in request.inputs}
+        if len(by_name) != len(request.inputs):
+            names = [given.name for given in request.inputs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InvalidModel(f"the input '{twice:.100}' is there twice.")
+        arrays: list[Array] = []
+        for port in runner.inputs:
+            given = by_name.pop(port.name, None)
+            if given is None or given.array is None:
+                raise InvalidModel(f"the input '{port.name}' of '{request.model}' is missing.")
+            datatype = tensors.DATATYPES[port.dtype]
+            if given.datatype != datatype:
+                raise InvalidModel(f"input '{port.name}' must be {datatype}; got {given.datatype}.")
+            arrays.append(given.array)
+        if by_name:
+            known = ", ".join(port.name for port in runner.inputs)
+            raise InvalidModel(f"'{request.model}' has no input '{next(iter(by_name)):.100}'; it takes {known}.")
+        return arrays
+
+    def _wanted(self, request: Request, runner: Runner) -> list[tuple[int, Wanted]]:
+        """The outputs asked for, with their places among the model's."""
+        if not request.outputs:
+            return [(k, Wanted(port.name, request.binary)) for k, port in enumerate(runner.outputs)]
+        places = {port.name: k for k, port in enumerate(runner.outputs)}
+        out: list[tuple[int, Wanted]] = []
+        for wanted in request.outputs:
+            if wanted.name not in places:
+                known = ", ".join(port.name for port in runner.outputs)
+                raise InvalidModel(f"'{request.model}' has no output '{wanted.name:.100}'; it gives {known}.")
+            if any(wanted.name == other.name for _, other in out):
+                raise InvalidModel(f"the output '{wanted.name}' is asked for twice.")
+            out.append((places[wanted.name], wanted))
+        return out
+
+    def _answer(self, request: Request, runner: Runner, wanted: list[tuple[int, Wanted]], result: Result) -> Answer:
+        outputs = [(one, result.outputs[k]) for k, one in wanted]
+        self._write_shared(outputs)
+        return Answer(request, request.model, runner.version, outputs)
+
+    def _write_shared(self, outputs: list[tuple[Wanted, Array]]) -> None:
+        for one, array in outputs:
+            if one.shared is not None:
+                self.regions.write(one.shared, tensors.to_raw(array))
+
+    # Description.
+
+    def server_metadata(self) -> dict[str, Any]:
+        return {"name": "hetnn", "version": hetnn.__version__, "extensions": EXTENSIONS}
+
+    async def metadata(self, name: str, version: str) -> dict[str, Any]:
+        runner = await self.networks.runner(name, version)
+
+        def rows(ports: Any) -> list[dict[str, Any]]:
+            return [{"name": p.name, "datatype": tensors.DATATYPES[p.dtype], "shape": _sizes(p.shape)} for p in ports]
+
+        versions = await self.networks.versions(name)
+        return {
+            "name": name,
+            "versions": versions if runner.version in versions else [*versions, runner.version],
+            "platform": "hetnn",
+            "inputs": rows(runner.inputs),
+            "outputs": rows(runner.outputs),
+        }
+
+    async def config(self, name: str, version: str) -> dict[str, Any]:
+        runner = await self.networks.runner(name, version)
+        batches = self.networks.batching.most if runner.batches else 0
+
+        def row(port: Any) -> dict[str, Any]:
+            datatype = tensors.DATATYPES[port.dtype]
+            kind = "TYPE_STRING" if datatype == "BYTES" else f"TYPE_{datatype}"
+            return {"name": port.name, "data_type": kind, "dims": _sizes(port.shape)[1 if batches else 0 :]}
+
+        out: dict[str, Any] = {
+            "name": name,
+            "platform": "hetnn",
+            "backend": "hetnn",
+            "version_policy": {"latest": {"num_versions": 1}},
+            "max_batch_size": batches,
+            "input": [row(port) for port in runner.inputs],
+            "output": [row(port) for port in runner.outputs],
+        }
+        if batches:
+            out["dynamic_batching"] = {"max_queue_delay_microseconds": self.networks.batching.delay_us}
+        if runner.stateful:
+            out["sequence_batching"] = {"max_sequence_idle_microseconds": _SEQUENCE_IDLE_NS // 1000}
+        return out
+
+    async def model_ready(self, name: str, version: str) -> bool:
+        try:
+            await self.networks.runner(name, version)
+        except UnknownNetwork:
+            return False
+        return self.ready
+
+    # Statistics.
+
+    def counted(self) -> list[list[Any]]:
+        """Rows of network, version and what was counted here."""
+        totals: dict[tuple[str, str], Any] = {}
+        for runner in self.networks.runners():
+            key, counted = (runner.name, runner.version), runner.counters.snapshot()
+            totals[key] = add(totals[key], counted) if key in totals else counted
+        return [[name, version, counted] for (name, version), counted in totals.items()]
+
+    async def _counted_everywhere(self) -> dict[tuple[str, str], Any]:
+        answers = await self._peers.broadcast("counted", {}) if self._peers else []
+        totals: dict[tuple[str, str], Any] = {}
+        for name, version, counted in [*self.counted(), *(row for answer in answers for row in answer)]:
+            key = (name, version)
+            totals[key] = add(totals[key], counted) if key in totals else counted
+        return totals
+
+    async def statistics(self, name: str, version: str) -> dict[str, Any]:
+        if name:
+            await self.networks.runner(name, version)
+        rows = (await self._counted_everywhere()).items()
+        return {
+            "model_stats": [
+                model_statistics(*key, counted)
+                for key, counted in sorted(rows, key=lambda row: row[0])
+                if name in ("", key[0]) and version in ("", key[1])
+            ]
+        }
+
+    async def metrics(self) -> str:
+        return prometheus(await self._counted_everywhere(), self.pending)
+
+    # What changes the server: done here, then by the other workers.
+
+    async def change(self, action: str, arguments: Mapping[str, Any]) -> Any:
+        """Does an action of `apply` in every worker; the answer is this one's."""
+        if action == "load" and arguments.get("parameters"):
+            await self._take_network(str(arguments["name"]), arguments["parameters"])
+            arguments = {"name": arguments["name"]}
+        answer = await self.apply(action, arguments)
+        if self._peers is not None:
+            await self._peers.broadcast(action, arguments)
+        return answer
+
+    async def apply(self, action: str, arguments: Mapping[str, Any]) -> Any:
+        """Does an action in this worker alone."""
+        if action == "load":
+            return await self.networks.load(arguments["name"])
+        if action == "unload":
+            await self.networks.unload(arguments["name"])
+            for key in [key for key in self._sequences if key[0] == arguments["name"]]:
+                del self._sequences[key]
+            return None
+        if action == "register":
+            return self.regions.register(**arguments)
+        if action == "unregister":
+            return self.regions.unregister(arguments["name"])
+        if action == "trace":
+            return self._change_trace(arguments["name"], arguments["settings"])
+        if action == "log":
+            return self._change_log(arguments["settings"])
+        if action == "counted":
+            return self.counted()
+        if action == "state":
+            return self.state()
+        raise InternalError(f"there is no action '{action}'.")
+
+    def state(self) -> dict[str, Any]:
+        """What changes made of this worker, for one that starts later."""
+        return {
+            "regions": self.regions.status(""),
+            "unloaded": self.networks.unloaded(),
+            "trace": self._trace,
+            "log": self._log,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        for row in state["regions"]:
+            try:
+                self.regions.register(**row)
+            except InvalidModel:  # the client has removed it; its next use says so
+                continue
+        self.networks.restore_unloaded(state["unloaded"])
+        self._trace, self._log = dict(state["trace"]), dict(state["log"])
+
+    async def _take_network(self, name: str, parameters: Mapping[str, Any]) -> None:
+        """Compiles and keeps the network that a client sent: one parameter `file:…` with its bytes."""
+        files = {key: value for key, value in parameters.items() if key.startswith("file:")}
+        if not files:
+            if "config" in parameters:
+                raise Unsupported("a network's configuration follows from its executable and cannot be replaced.")
+            return
+        if not self._allow_compile:
+            raise Unsupported("this server takes no networks from clients. Start it with --allow-compile.")
+        store = self.networks.store
+        if store is None:
+            raise Unsupported("a network from a client is kept in a store. Start the server with --store.")
+        if len(files) != 1:
+            raise InvalidModel(f"a network is one file; got {len(files)}.")
+        ((key, content),) = files.items()
+        hetnn._store.check_id(name)
+        if isinstance(content, str):
+            try:
+                content = base64.b64decode(content, validate=True)
+            except (binascii.Error, ValueError):
+                raise InvalidModel(f"'{key:.100}' must be base64.") from None
+        with tempfile.TemporaryDirectory() as folder:
+            suffix = os.path.splitext(key)[1] if key.isascii() else ""
+            path = os.path.join(folder, f"network{suffix if suffix.isalnum() or suffix[1:].isalnum() else ''}")
+            with open(path, "wb") as file:
+                file.write(content)
+            with open(path, "rb") as file:
+                compiled = file.read(9)[8:9] == b"{"
+            # A process of its own: the compiler and what reads models stay out of the server.
+            command = [sys.executable, "-m", "hetnn", "store", "--path", store.path, "add", name, path, "--json"]
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                *([] if compiled else ["--target", self._target]),
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+            )
+            said, _ = await process.communicate()
+        try:
+            answer = json.loads(said)
+        except ValueError:
+            answer = {"error": {"kind": "InternalError", "message": f"compiling '{name}' ended with no answer."}}
+        if "error" in answer:
+            kinds = {"Unsupported": Unsupported, "DoesNotFit": DoesNotFit, "InternalError": InternalError}
+            raise kinds.get(answer["error"]["kind"], InvalidModel)(answer["error"]["message"])
+        await asyncio.to_thread(store.deploy, name, (), answer["version"])
+
+    # Trace and log settings.
+
+    def trace_settings(self, name: str) -> dict[str, Any]:
+        settings = {**self._trace[""], **self._trace.get(name, {})}
+        return {key: settings[key] for key in _TRACE}
+
+    def _trace_level(self, name: str) -> list[str]:
+        return list(self._trace[name if name in self._trace else ""].get("trace_level", self._trace[""]["trace_level"]))
+
+    def _change_trace(self, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+        if name:
+            hetnn._store.check_id(name)
+        changed = dict(self._trace.get(name, {}))
+        for key, value in settings.items():
+            if key not in _TRACE:
+                raise InvalidModel(f"there is no trace setting '{key:.100}'; there are {', '.join(_TRACE)}.")
+            if key in ("trace_file", "trace_mode"):
+                raise Unsupported(f"the trace setting '{key}' cannot be changed by clients.")
+            if value is None or value == []:
+                changed.pop(key, None)
+                if not name:
+                    changed[key] = _TRACE[key]
+                continue
+            texts = [str(one) for one in value] if isinstance(value, list) else [str(value)]
+            if key == "trace_level":
+                if not set(texts) <= {"OFF", "TIMESTAMPS", "TENSORS"}:
+                    raise InvalidModel(f"trace_level takes OFF, TIMESTAMPS and TENSORS; got {texts!r:.100}.")
+                changed[key] = texts
+            else:
+                if not (texts[0].lstrip("-").isdecimal() and len(texts) == 1):
+                    raise InvalidModel(f"{key} must be a number; got {value!r:.100}.")
+                changed[key] = texts[0]
+        self._trace[name] = changed
+        return self.trace_settings(name)
+
+    def _write_trace(self, request: Request, runner: Runner, begun_ns: int, result: Result) -> None:
+        """A line on stderr for a request that is traced."""
+        settings = self.trace_settings(request.model)
+        scope = self._trace[request.model if request.model in self._trace else ""]
+        seen = scope["seen"] = int(scope.get("seen", 0)) + 1
+        if seen % max(int(settings["trace_rate"]), 1) != 0:
+            return
+        count = int(settings["trace_count"])
+        if count == 0:
+            return
+        if count > 0:
+            scope["trace_count"] = str(count - 1)
+        row = {
+            "model": request.model,
+            "version": runner.version,
+            "id": request.id,
+            "request_start_ns": begun_ns,
+            "compute_start_ns": result.started_ns,
+            "compute_end_ns": result.started_ns + result.run_ns,
+            "request_end_ns": time.perf_counter_ns(),
+        }
+        sys.stderr.write(f"trace {json.dumps(row)}\n")
+
+    def log_settings(self) -> dict[str, Any]:
+        return dict(self._log)
+
+    def _change_log(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        for key, value in settings.items():
+            if key not in _LOG:
+                raise InvalidModel(f"there is no log setting '{key:.100}'; there are {', '.join(_LOG)}.")
+            if key == "log_file":
+                raise Unsupported("the log setting 'log_file' cannot be changed by clients.")
+            if type(value) is not type(_LOG[key]):
+                raise InvalidModel(f"{key} must be {type(_LOG[key]).__name__}; got {value!r:.100}.")
+            if key == "log_format" and value not in ("default", "ISO8601"):
+                raise InvalidModel(f"log_format must be default or ISO8601; got {value!r:.100}.")
+        self._log |= settings
+        return dict(self._log)
+
+
+def _end(task: asyncio.Task[None], _: object) -> None:
+    task.cancel()
+
+
+async def _cancel_when_gone(receive: Any, future: asyncio.Future[Result]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    if not future.done():
+        future.set_exception(ClientGone())
+
+
+def _outcome(error: BaseException) -> str:
+    if isinstance(error, Unavailable):
+        return "unavailable"
+    if isinstance(error, (ClientGone, asyncio.CancelledError)):
+        return "cancelled"
+    return "invalid" if isinstance(error, Error) and not isinstance(error, InternalError) else "failed"
+
+
+def _sizes(shape: tuple[int | str, ...]) -> list[int]:
+    return [size if isinstance(size, int) else -1 for size in shape]

@@ -15,7 +15,7 @@ CPP_FORMATTED := $(shell find cpp bindings tests/cpp benchmarks -name '*.cpp' -o
 CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
-.PHONY: help setup build demo test tiny cpp-test python-test lint tidy asan ubsan tsan fuzz fuzz-plan bench bench-plan docs \
+.PHONY: help setup build demo test tiny cpp-test python-test lint tidy asan ubsan tsan fuzz fuzz-plan bench bench-plan bench-serve docs \
         stubs wheel new-op new-pass notebooks stories clean
 
 help:
@@ -115,6 +115,8 @@ bench: $(STAMPS)/install
 	$(PY) benchmarks/nary.py --fan-ins
 bench-plan: $(STAMPS)/install
 	$(PY) benchmarks/partition.py
+bench-serve: $(STAMPS)/install
+	$(PY) benchmarks/serve.py
 
 # Distribution.
 wheel: $(STAMPS)/wheel

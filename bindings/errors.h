@@ -6,15 +6,15 @@
 #include <exception>
 #include <string_view>
 
-#include "hetnn/base/error.h"
+#include "hetnn/base/stop.h"
 
 namespace hetnn {
 
 /// Raises `hetnn.errors.<kind>` with the text of `error`. A text may quote bytes of a damaged file, so what is no UTF-8
 /// in it is replaced.
-inline void raise_python_error(const char* kind, const std::exception& error) {
+inline void raise_python_error(const char* kind, const std::exception& error, const char* home = "hetnn.errors") {
   namespace py = pybind11;
-  py::object type = py::module_::import("hetnn.errors").attr(kind);
+  py::object type = py::module_::import(home).attr(kind);
   const std::string_view what = error.what();
   const auto size = static_cast<py::ssize_t>(what.size());
   const auto message = py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(what.data(), size, "replace"));
@@ -33,6 +33,10 @@ inline void register_errors() {
       raise_python_error("Unsupported", error);
     } catch (const DoesNotFit& error) {
       raise_python_error("DoesNotFit", error);
+    } catch (const Unavailable& error) {
+      raise_python_error("Unavailable", error);
+    } catch (const Cancelled& error) {
+      raise_python_error("CancelledError", error, "concurrent.futures");
     } catch (const InternalError& error) {
       raise_python_error("InternalError", error);
     } catch (const Error& error) {

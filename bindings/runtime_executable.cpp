@@ -12,6 +12,7 @@
 #include "bindings/arrays.h"
 #include "hetnn/program/pack.h"
 #include "hetnn/program/validate.h"
+#include "hetnn/runtime/disjoint.h"
 #include "hetnn/runtime/executable.h"
 
 namespace py = pybind11;
@@ -41,9 +42,10 @@ std::vector<runtime::Argument> arguments_of(const std::vector<py::array>& inputs
 py::list times_of(const runtime::RunTimes& times) {
   py::list rows;
   for (const auto& row : times.subprograms) {
-    rows.append(py::dict(py::arg("name") = row.name, py::arg("device") = row.device, py::arg("start_us") = row.start_us,
-                         py::arg("wall_us") = row.wall_us, py::arg("cycles") = row.cycles,
-                         py::arg("simulated_us") = row.simulated_us));
+    rows.append(py::dict(py::arg("name") = row.name, py::arg("device") = row.device, py::arg("at") = "local",
+                         py::arg("start_us") = row.start_us, py::arg("finish_us") = row.finish_us,
+                         py::arg("queue_us") = row.queue_us, py::arg("cycles") = row.cycles,
+                         py::arg("fallback") = false));
   }
   return rows;
 }
@@ -57,39 +59,11 @@ py::list commands_of(const runtime::RunTimes& times) {
   return rows;
 }
 
-// The kernels write outputs while they still read inputs. In the order of their addresses, whoever meets another meets
-// the one before that reaches furthest.
-void refuse_overlap(const std::vector<py::array>& outputs, const std::vector<py::array>& inputs) {
-  struct Range {
-    const std::byte* begin;
-    const std::byte* end;
-    bool output;
-    size_t number;
-  };
-  std::vector<Range> ranges;
-  ranges.reserve(outputs.size() + inputs.size());
-  const auto add = [&](const std::vector<py::array>& arrays, bool output) {
-    for (size_t k = 0; k < arrays.size(); ++k) {
-      const auto* at = static_cast<const std::byte*>(arrays[k].data());
-      if (arrays[k].size() > 0) ranges.push_back({at, at + arrays[k].nbytes(), output, k});
-    }
-  };
-  add(outputs, true);
-  add(inputs, false);
-  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
-  const Range* reaching = nullptr;         // of all so far
-  const Range* reaching_output = nullptr;  // of the outputs so far
-  for (const Range& range : ranges) {
-    const Range* other = range.output ? reaching : reaching_output;
-    if (other != nullptr && range.begin < other->end) {
-      const Range& out = range.output ? range : *other;
-      const Range& met = range.output ? *other : range;
-      throw InvalidModel(text("out[", out.number, "] shares memory with ", met.output ? "out[" : "input ", met.number,
-                              met.output ? "]" : "", ". Give it memory of its own."));
-    }
-    if (reaching == nullptr || range.end > reaching->end) reaching = &range;
-    if (range.output && (reaching_output == nullptr || range.end > reaching_output->end)) reaching_output = &range;
-  }
+std::vector<runtime::Memory> memory_of(const std::vector<py::array>& arrays) {
+  std::vector<runtime::Memory> out;
+  out.reserve(arrays.size());
+  for (const py::array& array : arrays) out.push_back({static_cast<const std::byte*>(array.data()), array.nbytes()});
+  return out;
 }
 
 // The arrays of a run: made, or those given. Shapes that come out of values are known only while the model runs,
@@ -146,7 +120,7 @@ py::tuple run(Executable& executable, const std::vector<py::array>& given, const
   }
   const Bindings bindings = executable.bindings_of(arguments_of(inputs));
   Arrays outputs(*executable.program(), bindings, out);
-  if (!out.is_none()) refuse_overlap(outputs.arrays(), inputs);
+  if (!out.is_none()) runtime::refuse_overlap(memory_of(outputs.arrays()), memory_of(inputs));
   std::vector<const std::byte*> from;
   from.reserve(inputs.size());
   for (const py::array& array : inputs) from.push_back(static_cast<const std::byte*>(array.data()));

@@ -34,6 +34,15 @@ endif()
 function(hetnn_floor name)
   cmake_parse_arguments(floor "" "" "DEPENDS;PRIVATE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cpp/hetnn/${name}/*.cpp)
+  # Every floor below this one and itself, in order.
+  set(tower)
+  foreach(below ${floor_DEPENDS})
+    get_property(more GLOBAL PROPERTY HETNN_TOWER_${below})
+    list(APPEND tower ${more})
+  endforeach()
+  list(APPEND tower ${name})
+  list(REMOVE_DUPLICATES tower)
+  set_property(GLOBAL PROPERTY HETNN_TOWER_${name} ${tower})
   list(TRANSFORM floor_DEPENDS PREPEND hetnn_)
   if(NOT sources)
     add_library(hetnn_${name} INTERFACE)
@@ -45,6 +54,19 @@ function(hetnn_floor name)
   # JSON is header-only and fenced to *_json.cpp by tools/check_house.py, so every floor may reach it.
   target_link_libraries(hetnn_${name} PUBLIC hetnn_flags ${floor_DEPENDS}
                                       PRIVATE nlohmann_json::nlohmann_json ${floor_PRIVATE})
+endfunction()
+
+# hetnn_tower_objects(<variable> <floor>): the objects of a floor and of all below it.
+function(hetnn_tower_objects variable floor)
+  get_property(tower GLOBAL PROPERTY HETNN_TOWER_${floor})
+  set(objects)
+  foreach(name ${tower})
+    get_target_property(type hetnn_${name} TYPE)
+    if(type STREQUAL "STATIC_LIBRARY")
+      list(APPEND objects $<TARGET_OBJECTS:hetnn_${name}>)
+    endif()
+  endforeach()
+  set(${variable} ${objects} PARENT_SCOPE)
 endfunction()
 
 # hetnn_list(<floor> <file> <macro> <pattern>): hetnn/<floor>/<file>, a line <macro>(name) for each file of the floor that

@@ -115,7 +115,7 @@ def check_shape(path: Path, text: str) -> Iterator[str]:
     lines = text.splitlines()
     if len(lines) > MAX_LINES:
         yield f"{path}: {len(lines)} lines; {MAX_LINES} is the most. Split it by meaning."
-    if lines and not lines[0].startswith(("//", "#", '"""', 'r"""')):
+    if lines and not lines[0].startswith(("//", "/*", "#", '"""', 'r"""')):
         yield f"{path}:1: the first line must be a comment that says what the file is for"
     for name in (*path.parts[:-1], path.stem):
         if name in SHAPELESS_NAMES:

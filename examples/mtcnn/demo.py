@@ -42,6 +42,8 @@ class CompiledNetwork:
         self.calls = 0
         self.difference = 0.0
         self.npu_us = 0.0
+        devices = executable.target["devices"]
+        self.cycles_per_us = {row["name"]: row["spec"]["clock_hz"] / 1e6 for row in devices if row.get("spec")}
 
     def __call__(self, x: cascade.Array) -> Sequence[Any]:
         outputs: Sequence[Any] = self.executable(x)
@@ -51,7 +53,8 @@ class CompiledNetwork:
             if output.size:
                 self.difference = max(self.difference, float(np.abs(output - reference.numpy()).max()))
         self.calls += 1
-        self.npu_us += sum(row["simulated_us"] for row in self.executable.last_times)
+        times = self.executable.last_times
+        self.npu_us += sum(row["cycles"] / self.cycles_per_us.get(row["device"], 1) for row in times)
         return outputs
 
 

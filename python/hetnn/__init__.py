@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from hetnn.errors import DoesNotFit, Error, InternalError, InvalidModel, Unsupported
+from hetnn.errors import DoesNotFit, Error, InternalError, InvalidModel, Unavailable, Unsupported
 
 if TYPE_CHECKING:
     from hetnn.api import check as check
@@ -49,6 +49,7 @@ __all__ = [
     "OnnxBackend",
     "Plan",
     "Store",
+    "Unavailable",
     "Unsupported",
     "calibrate",
     "check",

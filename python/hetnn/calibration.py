@@ -177,7 +177,7 @@ class _Measurement:
         for node, us in here.items():
             self.of_node[node] = min(us, self.of_node.get(node, float("inf")))
         self.kernel_us = min(self.kernel_us, sum(here.values()))
-        self.whole_us = min(self.whole_us, sum(row["wall_us"] for row in subprograms))
+        self.whole_us = min(self.whole_us, sum(row["finish_us"] - row["start_us"] for row in subprograms))
 
 
 def _measure(graph: _core.Graph, threads: int | None) -> _Measurement:

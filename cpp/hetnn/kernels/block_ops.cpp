@@ -3,6 +3,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "hetnn/kernels/block_ops.cpp"
+#include "hetnn/kernels/isa.h"
 #include "hetnn/kernels/simd_targets.h"
 // After simd_targets.h, which it reads.
 #include "hwy/foreach_target.h"
@@ -123,10 +124,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace hetnn::kernels {
 
-HWY_EXPORT(Functions);
-
 BlockFunction block_function(ops::Function function) {
-  return HWY_DYNAMIC_DISPATCH(Functions)()[static_cast<size_t>(function)];
+  return HETNN_CHOSEN(Functions)()[static_cast<size_t>(function)];
 }
 
 }  // namespace hetnn::kernels

@@ -1,5 +1,7 @@
-// Which instruction sets there are, by way of Highway's dispatcher.
+// What this machine has of what the kernels were compiled for.
 #include "hetnn/kernels/isa.h"
+
+#include <atomic>
 
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/simd_targets.h"
@@ -7,22 +9,48 @@
 #include "hwy/targets.h"
 
 namespace hetnn::kernels {
+namespace {
+
+// Highway's targets from the best down; the static one is what the compiler may use anywhere.
+std::vector<int64_t> available() {
+  std::vector<int64_t> out;
+#if defined(__x86_64__)
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+                    __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c") && __builtin_cpu_supports("aes") &&
+                    __builtin_cpu_supports("pclmul");
+  const bool avx3 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
+                    __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+                    __builtin_cpu_supports("avx512bw");
+  if (avx3 && (HWY_TARGETS & HWY_AVX3) && HWY_STATIC_TARGET != HWY_AVX3) out.push_back(HWY_AVX3);
+  if (avx2 && (HWY_TARGETS & HWY_AVX2) && HWY_STATIC_TARGET != HWY_AVX2) out.push_back(HWY_AVX2);
+#endif
+  out.push_back(HWY_STATIC_TARGET);
+  return out;
+}
+
+std::atomic<int64_t> restricted{0};
+
+}  // namespace
+
+int64_t chosen_isa() {
+  static const int64_t best = available().front();
+  const int64_t only = restricted.load(std::memory_order_relaxed);
+  return only ? only : best;
+}
 
 std::vector<std::string> available_isas() {
-  hwy::SetSupportedTargetsForTest(0);
   std::vector<std::string> names;
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) names.emplace_back(hwy::TargetName(target));
+  for (const int64_t target : available()) names.emplace_back(hwy::TargetName(target));
   return names;
 }
 
 void restrict_isa(const std::string& name) {
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().DeInit();
+  restricted = 0;
   if (name.empty()) return;
   std::string known;
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+  for (const int64_t target : available()) {
     if (name == hwy::TargetName(target)) {
-      hwy::SetSupportedTargetsForTest(target);
+      restricted = target;
       return;
     }
     known.append(known.empty() ? "" : ", ").append(hwy::TargetName(target));

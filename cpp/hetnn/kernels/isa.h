@@ -1,6 +1,7 @@
 // The instruction sets the kernels were compiled for and this machine has.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,5 +13,15 @@ std::vector<std::string> available_isas();
 /// Kernels made from now on use that instruction set; "" goes back to the best. For tests and comparisons, not while
 /// kernels are being made on other threads. Throws Unsupported for a name that is not available.
 void restrict_isa(const std::string& name);
+
+/// The instruction set in use, as Highway numbers its targets.
+int64_t chosen_isa();
+
+/// The function F of the instruction set in use, of those that Highway compiled it for. Highway's own dispatcher would
+/// need its library.
+#define HETNN_CHOSEN(F)                       \
+  (::hetnn::kernels::chosen_isa() == HWY_AVX3 \
+       ? HWY_CHOOSE_AVX3(F)                   \
+       : (::hetnn::kernels::chosen_isa() == HWY_AVX2 ? HWY_CHOOSE_AVX2(F) : &HWY_STATIC_DISPATCH(F)))
 
 }  // namespace hetnn::kernels

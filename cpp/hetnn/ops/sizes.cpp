@@ -31,7 +31,9 @@ std::vector<std::string> defined_symbols(const Call& call) {
   for (const AttrDef& def : call.op->attrs) {
     const auto at = defines(def) ? call.attrs.find(def.name) : call.attrs.end();
     if (at == call.attrs.end()) continue;
-    for (const Dim& dim : dims_of(at->second)) out.push_back(symbol_name(dim));
+    for (const Dim& dim : dims_of(at->second)) {
+      if (!dim.is_static()) out.push_back(symbol_name(dim));
+    }
   }
   return out;
 }
@@ -55,20 +57,30 @@ void check_defined(const Call& call) {
     std::set<std::string> names;
     const std::vector<Dim> dims = dims_of(at->second);
     for (const Dim& dim : dims) {
-      if (!symbol_name(dim).empty() && names.insert(symbol_name(dim)).second) continue;
+      if (dim.is_static() || (!symbol_name(dim).empty() && names.insert(symbol_name(dim)).second)) continue;
       fail(call, "",
-           text("attribute '", def.name, "' must name symbols to which the call gives values; got ", to_string(dims),
-                ". Name each once."));
+           text("attribute '", def.name,
+                "' must name symbols to which the call gives values, or sizes that they must have; got ",
+                to_string(dims), ". Name each symbol once."));
     }
   }
 }
 
 void define(const Evaluation& e, std::string_view attr, std::span<const int64_t> values) {
-  auto* found = dynamic_cast<FoundResults*>(&e.results);
-  HETNN_ASSERT(found, describe(e.call), " runs where nobody takes the sizes that it finds");
   const std::vector<Dim> symbols = dims_of(e.call.attrs.find(attr)->second);
-  HETNN_ASSERT(symbols.size() == values.size(), describe(e.call), " finds ", values.size(), " sizes");
-  for (size_t k = 0; k < values.size(); ++k) found->define(symbol_name(symbols[k]), values[k]);
+  bool fits = symbols.size() == values.size();
+  for (size_t k = 0; fits && k < values.size(); ++k) fits = !symbols[k].is_static() || symbols[k] == Dim(values[k]);
+  if (!fits) {
+    fail(e.call, "",
+         text("the values give the shape ", to_string(Shape(values.begin(), values.end())), "; the model declares ",
+              to_string(symbols), ". Give other values, or export the model with the shape that they give."));
+  }
+  auto* found = dynamic_cast<FoundResults*>(&e.results);
+  for (size_t k = 0; k < values.size(); ++k) {
+    if (symbols[k].is_static()) continue;
+    HETNN_ASSERT(found, describe(e.call), " runs where nobody takes the sizes that it finds");
+    found->define(symbol_name(symbols[k]), values[k]);
+  }
 }
 
 void check_range(const Call& call, const Symbol& symbol, int64_t value) {

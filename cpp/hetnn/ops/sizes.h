@@ -12,7 +12,7 @@
 namespace hetnn::ops {
 
 /// An attribute that names a symbol to which the call gives a value, and one that names several: such an attribute is
-/// known by its default, which is a symbol.
+/// known by its default, which is a symbol. An integer in its place is a size that the values must give.
 inline AttrDef found_size(std::string_view name, std::string_view doc) {
   return {name, AttrKind::integer, Dim::symbol(name), doc};
 }

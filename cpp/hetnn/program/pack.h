@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "hetnn/base/export.h"
 #include "hetnn/program/program.h"
 
 namespace hetnn::program {
@@ -26,7 +27,7 @@ void verify_weights(const Blob& image, const std::string& called = "the executab
 Blob map_file(const std::string& path);
 
 /// Writes to a file beside `path` and renames it, so that nothing half-written stays. Error with the system's reason.
-void write_file(const std::string& path, std::span<const std::byte> bytes);
+HETNN_EXPORT void write_file(const std::string& path, std::span<const std::byte> bytes);
 
 /// The program's structure as JSON text and back; weights, code, report and target stand elsewhere in the image.
 std::string structure_json(const Program& program);

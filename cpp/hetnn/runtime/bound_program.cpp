@@ -136,12 +136,17 @@ void place(const std::vector<std::vector<int>>& waits_for, BoundPhase& out) {
 
 }  // namespace
 
-std::shared_ptr<const LoadedProgram> load(program::Program program, const std::string& called) {
+std::shared_ptr<const LoadedProgram> load(program::Program program, const std::string& called,
+                                          const LoadedProgram* before) {
   auto out = std::make_shared<LoadedProgram>();
+  if (before) out->queues = before->queues;
   out->program = std::move(program);
-  for (size_t k = 0; k < out->program.subprograms.size(); ++k)
-    out->executors.push_back(
-        load_executor({out->program, out->program.subprograms[k], text(called, ": subprograms[", k, "]")}));
+  for (size_t k = 0; k < out->program.subprograms.size(); ++k) {
+    const program::Subprogram& subprogram = out->program.subprograms[k];
+    out->executors.push_back(load_executor({out->program, subprogram, text(called, ": subprograms[", k, "]")}));
+    auto& queue = out->queues[subprogram.device];
+    if (!queue && out->executors.back()->one_at_a_time()) queue = std::make_shared<Turns>(1);
+  }
   out->phases = phases_of(out->program);
   out->kept_until = kept_until(out->program, out->phases);
   return out;
@@ -164,6 +169,7 @@ std::shared_ptr<const BoundPhase> bind(std::shared_ptr<const LoadedProgram> load
   const Phase& phase = out->phase();
   for (size_t k = phase.begin; k < phase.end; ++k) {
     out->codes.push_back(out->loaded->executors[k]->bind({out->bindings, out->buffers, threads}));
+    out->queues.push_back(out->loaded->queues.at(program.subprograms[k].device).get());
     for (const int32_t id : program.subprograms[k].outputs) {
       const program::Buffer& buffer = program.buffers[static_cast<size_t>(id)];
       if (!all && !known(buffer)) continue;

@@ -2,10 +2,12 @@
 // offsets.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "hetnn/base/turns.h"
 #include "hetnn/runtime/executor.h"
 
 namespace hetnn::runtime {
@@ -23,10 +25,13 @@ struct LoadedProgram {
   /// Of every buffer of the arena that is read in a later phase than it is written in, or whose size comes out of
   /// values: the last phase that uses it. -1 for the others, which live within one phase.
   std::vector<int> kept_until;
+  std::map<std::string, std::shared_ptr<Turns>, std::less<>> queues;  // of device instances that serve one at a time
 };
 
-/// Reads and checks all code. InvalidModel naming `called` and the field.
-std::shared_ptr<const LoadedProgram> load(program::Program program, const std::string& called);
+/// Reads and checks all code. InvalidModel naming `called` and the field. The devices are those of `before`, which may
+/// be null.
+std::shared_ptr<const LoadedProgram> load(program::Program program, const std::string& called,
+                                          const LoadedProgram* before = nullptr);
 
 /// The subprograms of one device instance, which run one after another.
 struct Lane {
@@ -43,7 +48,8 @@ struct BoundPhase {
   std::vector<BoundBuffer> buffers;                     // those of known sizes
   std::vector<std::unique_ptr<const BoundCode>> codes;  // of its subprograms; null where there is none for these sizes
   std::vector<Lane> lanes;
-  bool overlaps = false;  // some subprograms of different devices may run at once
+  std::vector<Turns*> queues;  // of the subprograms' devices; null: it serves many visits at once
+  bool overlaps = false;       // some subprograms of different devices may run at once
   int64_t arena_bytes = 0;
   std::vector<int32_t> in_arena;  // buffers that live within the phase
   std::vector<int32_t> kept;      // buffers that it writes and later phases read, of sizes that are known

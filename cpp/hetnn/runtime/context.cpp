@@ -19,7 +19,8 @@ struct Context::Run final : FoundSizes {
       : context(owner),
         outputs(to),
         timed(options.times != nullptr),
-        time_commands(options.times && options.time_commands) {}
+        time_commands(options.times && options.time_commands),
+        stop(options.stop) {}
 
   double now_us() const { return timed ? std::chrono::duration<double, std::micro>(Clock::now() - begin).count() : 0; }
 
@@ -45,6 +46,7 @@ struct Context::Run final : FoundSizes {
   Context& context;
   ops::Results& outputs;
   const bool timed, time_commands;
+  const Stop* const stop;
   const Clock::time_point begin = timed ? Clock::now() : Clock::time_point();
   const BoundPhase* phase = nullptr;  // that runs
   Bindings bindings = {};             // so far, where the program defines symbols
@@ -143,13 +145,19 @@ void Context::leave(size_t number) {
 }
 
 void Context::run_step(size_t k, Run& run) {
+  Turns* const queue = run.phase->queues[k - run.phase->phase().begin];
   Step& step = steps_[k];
+  if (run.stop) run.stop->check();
+  const double ready_us = run.now_us();
+  if (queue) queue->enter(run.stop);
+  const Turn turn(queue);
   step.start_us = run.now_us();
+  step.queue_us = step.start_us - ready_us;
   step.computed.clear();
   step.visit->upload(addresses_);
   const bool defines = !run.phase->program().subprograms[k].defines.empty();
-  step.visit->start({run.time_commands ? &step.commands : nullptr, defines ? &run : nullptr}, step.computed);
-  step.computed.wait();
+  step.visit->start({run.time_commands ? &step.commands : nullptr, run.stop, defines ? &run : nullptr}, step.computed);
+  step.computed.wait(run.stop);
   step.visit->download(addresses_);
   step.finish_us = run.now_us();
 }
@@ -164,7 +172,7 @@ void Context::run_lane(const Lane& lane, Run& run) {
     try {
       if (error) std::rethrow_exception(error);
       for (const int32_t earlier : run.phase->program().subprograms[static_cast<size_t>(k)].depends_on) {
-        if (earlier >= begin) steps_[static_cast<size_t>(earlier)].done.wait();
+        if (earlier >= begin) steps_[static_cast<size_t>(earlier)].done.wait(run.stop);
       }
       run_step(static_cast<size_t>(k), run);
       step.done.set();
@@ -199,8 +207,12 @@ void Context::run(std::span<const std::byte* const> inputs, ops::Results& output
     enter(phase, run);
     if (options.overlap && phase.overlaps) {
       for (size_t k = phase.phase().begin; k < phase.phase().end; ++k) steps_[k].done.clear();
-      parallel_region(static_cast<int>(phase.lanes.size()),
-                      [&](int lane) { run_lane(phase.lanes[static_cast<size_t>(lane)], run); });
+      parallel_region(static_cast<int>(phase.lanes.size()), [&](int lane) {
+        run_lane(phase.lanes[static_cast<size_t>(lane)], run);
+        // The caller's thread has more to do than to wait for the others' end.
+        if (lane > 0 || !run.stop) return;
+        for (size_t k = phase.phase().begin; k < phase.phase().end; ++k) steps_[k].done.wait(run.stop);
+      });
     } else {
       for (size_t k = phase.phase().begin; k < phase.phase().end; ++k) run_step(k, run);
     }
@@ -217,7 +229,7 @@ void Context::report(RunTimes& times) const {
     const Step& step = steps_[k];
     const DeviceTimes own = step.visit->times();
     times.subprograms.push_back({program.subprograms[k].name, program.subprograms[k].device, step.start_us,
-                                 step.finish_us - step.start_us, own.cycles, own.simulated_us});
+                                 step.finish_us, step.queue_us, own.cycles, own.simulated_us});
     for (const CommandTime& command : step.commands) {
       times.commands.push_back(command);
       times.commands.back().start_us += step.start_us;

@@ -33,10 +33,10 @@ class Context {
 
  private:
   struct Step {
-    std::unique_ptr<Visit> visit;
-    Event computed;  // the device is done
-    Event done;      // what waits for the step may begin
-    double start_us = 0, finish_us = 0;
+    Event computed;                // the device is done
+    Event done;                    // what waits for the step may begin
+    std::unique_ptr<Visit> visit;  // dies before the events
+    double start_us = 0, finish_us = 0, queue_us = 0;
     std::vector<CommandTime> commands;
   };
   struct PhaseState {

@@ -202,7 +202,7 @@ std::shared_ptr<const BoundPhase> Executable::bound_for(size_t phase, const Bind
     const program::Weights before = this->program()->weights;
     auto bytes = std::make_shared<const std::vector<std::byte>>((*specializer)(bindings, before.size_bytes()));
     const std::string called = "the specialized executable";
-    auto grown = runtime::load(program::unpack(aligned({bytes, *bytes}), called, before), called);
+    auto grown = runtime::load(program::unpack(aligned({bytes, *bytes}), called, before), called, this->loaded().get());
     bound = bind(grown, phase, bindings, threads_);
     HETNN_ASSERT(missing_code(*bound).empty(), "specializing gave no code for {", bindings_text(bindings), "}");
     const std::lock_guard lock(mutex_);
@@ -276,8 +276,24 @@ int64_t Executable::kept_bytes() const {
   return out;
 }
 
+void Executable::limit_runs(int most, bool refuse) {
+  turns_ = most > 0 ? std::make_unique<Turns>(most) : nullptr;
+  refuse_ = refuse;
+}
+
+Turn Executable::admit(const Stop* stop) {
+  if (turns_ && !refuse_) turns_->enter(stop);
+  if (turns_ && refuse_ && !turns_->try_enter()) {
+    throw Unavailable(text("all ", turns_->places(),
+                           " runs that the executable takes at once are under way. Try again "
+                           "later, or let more in (max_concurrent_runs)."));
+  }
+  return Turn(turns_.get());
+}
+
 void Executable::run(const Bindings& bindings, std::span<const std::byte* const> inputs, ops::Results& outputs,
                      const RunOptions& options) {
+  const Turn turn = admit(options.stop);
   const std::shared_ptr<const BoundPhase> first = bound_for(0, bindings);
   const auto later = [this](size_t phase, const Bindings& known) { return bound_for(phase, known); };
   Session& session = options.session ? *options.session : own_;
@@ -287,7 +303,8 @@ void Executable::run(const Bindings& bindings, std::span<const std::byte* const>
   if (session.states_.empty()) {
     context->run(inputs, outputs, {}, options, later);
   } else {
-    const std::lock_guard one_run(session.mutex_);
+    session.turns_.enter(options.stop);
+    const Turn one_run(&session.turns_);
     context->run(inputs, outputs, session.states_, options, later);
     for (StateMemory& state : session.states_) std::swap(state.now, state.next);
   }

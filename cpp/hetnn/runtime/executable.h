@@ -10,6 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "hetnn/base/export.h"
+#include "hetnn/base/stop.h"
+#include "hetnn/base/turns.h"
 #include "hetnn/ops/meaning.h"
 #include "hetnn/program/program.h"
 #include "hetnn/runtime/bound_program.h"
@@ -23,11 +26,12 @@ struct Argument {
   std::vector<int64_t> shape;
 };
 
+/// When a subprogram ran, in us after the run's start.
 struct SubprogramTime {
   std::string name;
   std::string device;
-  double start_us = 0;  // after the run's start
-  double wall_us = 0;
+  double start_us = 0, finish_us = 0;
+  double queue_us = 0;      // before the start, while its inputs were there and its device was not free
   int64_t cycles = 0;       // of an accelerator
   double simulated_us = 0;  // of an accelerator
 };
@@ -40,7 +44,8 @@ struct RunTimes {
 /// How a run is done. `session` null: on the states that the executable keeps for runs without one.
 struct RunOptions {
   Session* session = nullptr;
-  bool overlap = true;  // subprograms of different devices at once, where none waits for the other
+  bool overlap = true;         // subprograms of different devices at once, where none waits for the other
+  const Stop* stop = nullptr;  // ends the run early where it asks to; null: nothing does
   RunTimes* times = nullptr;
   bool time_commands = false;
 };
@@ -48,7 +53,7 @@ struct RunOptions {
 class Context;
 
 /// Immutable but for code that is compiled later for further sizes; what it keeps ready between runs is bounded.
-class Executable {
+class HETNN_EXPORT Executable {
  public:
   /// Compiles accelerator code for further shapes and returns the image of an addition to the weights that there are.
   using Specializer = std::function<std::vector<std::byte>(const Bindings&, int64_t weights_bytes)>;
@@ -69,6 +74,9 @@ class Executable {
   /// Bytes of memory that idle runs keep for those to come; one run's is always kept, that of the last.
   void keep_at_most(int64_t bytes);
   int64_t kept_bytes() const;
+  /// Bounds the runs at one time, 0 meaning no bound: more wait for their turn, or are refused with Unavailable. Not
+  /// while runs are under way.
+  void limit_runs(int most, bool refuse);
 
   /// The symbols' values from the inputs' shapes. InvalidModel naming the input, what was found and what is expected:
   /// count, element type, rank, a dimension, a symbol out of its range or with two values.
@@ -107,7 +115,11 @@ class Executable {
   std::unique_ptr<Context> take_context(const std::shared_ptr<const BoundPhase>& first);
   void give_back(std::unique_ptr<Context> context);
 
+  Turn admit(const Stop* stop);
+
   const int threads_;
+  std::unique_ptr<Turns> turns_;  // null: no bound
+  bool refuse_ = false;
   // Never held while a specializer or an image's owner is copied or dies: those may wait for a lock of the caller's,
   // such as Python's, whose holder may wait for this one.
   mutable std::mutex mutex_;

@@ -31,7 +31,7 @@ Kinds& kinds() {
 }  // namespace
 
 std::unique_ptr<const Executor> load_executor(const Load& load) {
-  ExecutorLoader loader = nullptr;
+  ExecutorLoader loader;
   {
     const std::lock_guard lock(kinds().mutex);
     if (auto at = kinds().loaders.find(load.subprogram.code.kind); at != kinds().loaders.end()) loader = at->second;
@@ -47,7 +47,7 @@ std::unique_ptr<const Executor> load_executor(const Load& load) {
 
 void register_executor(const std::string& kind, ExecutorLoader loader) {
   const std::lock_guard lock(kinds().mutex);
-  kinds().loaders[kind] = loader;
+  kinds().loaders[kind] = std::move(loader);
 }
 
 }  // namespace hetnn::runtime

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hetnn/base/stop.h"
 #include "hetnn/base/tensor.h"
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/program/program.h"
@@ -52,6 +53,7 @@ class FoundSizes {
 /// What a visit is started with.
 struct Launch {
   std::vector<CommandTime>* commands = nullptr;  // null: commands are not timed
+  const Stop* stop = nullptr;                    // asked between commands; null: the visit is not to be stopped
   FoundSizes* found = nullptr;                   // null: the subprogram defines no symbols
 };
 
@@ -64,7 +66,8 @@ class Visit {
   virtual int64_t bytes() const { return 0; }
   /// Hands over the inputs: copied, or read where they lie until the event is set.
   virtual void upload(Addresses addresses) = 0;
-  /// Begins to compute, and sets `done` when the outputs may be downloaded: before it returns, or later.
+  /// Begins to compute, and sets `done` when the outputs may be downloaded: before it returns, or later. Throws what
+  /// `launch.stop` does.
   virtual void start(const Launch& launch, Event& done) = 0;
   virtual void download(Addresses addresses) = 0;
   virtual DeviceTimes times() const { return {}; }
@@ -102,6 +105,8 @@ class Executor {
   virtual std::unique_ptr<const BoundCode> bind(const Sizes& sizes) const = 0;
   /// The sizes that there is code for, for messages.
   virtual std::vector<Bindings> bound_sizes() const { return {}; }
+  /// Whether a device instance serves one visit after another, from all runs of an executable.
+  virtual bool one_at_a_time() const { return true; }
 };
 
 /// What an executor is loaded from. The program outlives the executor.
@@ -116,7 +121,7 @@ struct Load {
 std::unique_ptr<const Executor> load_executor(const Load& load);
 
 /// Adds a kind besides those of runtime/executors/.
-using ExecutorLoader = std::unique_ptr<const Executor> (*)(const Load& load);
+using ExecutorLoader = std::function<std::unique_ptr<const Executor>(const Load& load)>;
 void register_executor(const std::string& kind, ExecutorLoader loader);
 
 }  // namespace hetnn::runtime

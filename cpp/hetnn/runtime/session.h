@@ -2,10 +2,11 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "hetnn/base/aligned_buffer.h"
+#include "hetnn/base/export.h"
+#include "hetnn/base/turns.h"
 #include "hetnn/program/program.h"
 
 namespace hetnn::runtime {
@@ -16,7 +17,7 @@ struct StateMemory {
 
 /// The states of a program. Runs of one session happen one after another, each on the states that the one before it
 /// left; a run that throws leaves them as they were. Sessions share nothing that is written.
-class Session {
+class HETNN_EXPORT Session {
  public:
   explicit Session(std::shared_ptr<const program::Program> program);
 
@@ -28,7 +29,7 @@ class Session {
  private:
   friend class Executable;
   const std::shared_ptr<const program::Program> program_;
-  std::mutex mutex_;  // held through a run
+  Turns turns_{1};  // a run
   std::vector<StateMemory> states_;
 };
 

@@ -99,9 +99,10 @@ void Machine::execute(const Move& i) {
   }
 }
 
-void Machine::run() {
+void Machine::run(const Stop* stop) {
   std::fill(shadow_.begin(), shadow_.end(), uint8_t{0});
   for (at_ = 0; at_ < instructions_.size(); ++at_) {
+    if (stop) stop->check();
     std::visit(
         [&](const auto& instruction) {
           using I = std::decay_t<decltype(instruction)>;

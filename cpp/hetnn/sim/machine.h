@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "hetnn/base/stop.h"
 #include "hetnn/npu/isa.h"
 #include "hetnn/npu/requantize.h"
 #include "hetnn/npu/spec.h"
@@ -28,8 +29,8 @@ class Machine {
   /// Of its memories.
   int64_t bytes() const { return static_cast<int64_t>(arena_.size() + scratchpad_.size() + shadow_.size()); }
   /// Executes the stream. Throws InternalError naming the instruction that reaches outside a memory, reads scratchpad
-  /// that was never written, or is of a type the engine lacks.
-  void run();
+  /// that was never written, or is of a type the engine lacks. Asks `stop`, which may be null, between instructions.
+  void run(const Stop* stop = nullptr);
 
   const npu::Timing& timing() const { return timing_; }
   double seconds() const { return static_cast<double>(timing_.cycles) / spec_.clock_hz; }

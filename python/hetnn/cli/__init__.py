@@ -28,6 +28,7 @@ COMMANDS = {
     "calibrate": "measure this machine's kernels once, for the times that plans predict",
     "report": "describe a compiled model: placement, reasons, bytes, time",
     "disassemble": "print the NPU command streams of a .hetnn file",
+    "config": "show what C and C++ programs are built with",
     "targets": "list the known targets, or describe one",
     "bench": "time a model",
     "simulate": "count cycles on the NPU's timing model",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ from hetnn import _core
 from hetnn.errors import DoesNotFit, InvalidModel, Unsupported
 from hetnn.importers import Imported
 from hetnn.importers.building import NUMPY
+from hetnn.importers.onnx_control import CONTROL
 from hetnn.importers.onnx_model import NUMBERS, Weights, check_model, dtype_name, read_model
-from hetnn.importers.onnx_rules import Call, Sizes
+from hetnn.importers.onnx_rules import Call, Items, Nothing, Sizes
 from hetnn.importers.onnx_rules.shape import on_sizes
 from hetnn.importers.registry import ONNX
 
@@ -27,6 +29,9 @@ _FOLDED_ELEMS = 1 << 16
 # Examples of sizes that a model leaves open: of the first axis, and of the others.
 _HINTS = (1, 64)
 _MOST = 2**31 - 1
+# Bodies in bodies and nodes in all that no sensible model has.
+_DEEPEST = 64
+_MOST_NODES = 1 << 20
 
 
 def import_onnx(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> Imported:
@@ -51,7 +56,8 @@ class _Scope:
     opsets: Mapping[str, int]
     prefix: str = ""
     attrs: Mapping[str, AttributeProto] = field(default_factory=dict)
-    values: dict[str, Any] = field(default_factory=dict)
+    values: ChainMap[str, Any] = field(default_factory=ChainMap)
+    shapes: dict[str, list[int | str]] = field(default_factory=dict)  # that the model declares
     whole: bool = False  # what the body lacks makes the operator missing, not the node in it
 
 
@@ -66,7 +72,10 @@ class _Importer:
         self._builder = _core.GraphBuilder("main")
         self._known: dict[str, np.ndarray[Any, Any]] = {}
         self._functions = {(f.domain, f.name): f for f in model.functions}
+        self._depth = 0
+        self._nodes = 0
         self._problems: dict[str, list[str]] = {}
+        self._symbols: dict[str, str] = {}  # of hetnn, by the name in the model
         self._missing = object()  # stands for what a node that cannot be imported would give
 
     def run(self) -> Imported:
@@ -77,8 +86,8 @@ class _Importer:
         for tensor in graph.initializer:
             scope.values[tensor.name] = self._weight(tensor)
         self._lift_inputs(scope)
-        for node in graph.node:
-            self._convert(node, scope)
+        scope.shapes = self._declared(graph)
+        self._add_nodes(graph.node, scope)
         if self._problems:
             rows = [
                 f"\n  {what} ({len(nodes)} times) at {', '.join(dict.fromkeys(nodes))}"
@@ -98,7 +107,6 @@ class _Importer:
             raise Unsupported(f"the initializer '{tensor.name}' has {error}.") from error
 
     def _lift_inputs(self, scope: _Scope) -> None:
-        symbols: dict[str, str] = {}
         for given in self._model.graph.input:
             if given.name in scope.values:
                 continue  # an initializer with a type
@@ -114,24 +122,41 @@ class _Importer:
                 dtype = dtype_name(tensor.elem_type)
             except Unsupported as error:
                 raise Unsupported(f"the input '{given.name}' has {error}.") from error
-            shape = [self._size(given.name, axis, dim, symbols) for axis, dim in enumerate(tensor.shape.dim)]
+            shape = [self._size(given.name, axis, dim) for axis, dim in enumerate(tensor.shape.dim)]
             scope.values[given.name] = self._builder.add_input(given.name, dtype, shape)
 
-    def _size(self, name: str, axis: int, dim: Any, symbols: dict[str, str]) -> int | str:
+    def _size(self, name: str, axis: int, dim: Any) -> int | str:
         """A fixed size, or the symbol of a named or unnamed one."""
         if dim.HasField("dim_value"):
             if dim.dim_value < 0:
                 raise InvalidModel(f"the input '{name}' has the size {dim.dim_value} on axis {axis}.")
             return int(dim.dim_value)
         given = dim.dim_param or f"{name}_{axis}"
-        if given not in symbols:
-            symbol = re.sub(r"\W", "_", given, flags=re.ASCII)
-            symbol = symbol if re.match(r"[A-Za-z_]", symbol) else f"s{symbol}"
-            while symbol in symbols.values():
-                symbol += "_"
-            symbols[given] = symbol
-            self._builder.add_symbol(symbol, 1, _MOST, _HINTS[min(axis, 1)])
-        return symbols[given]
+        if given not in self._symbols:
+            self._symbols[given] = self._new_symbol(given, 1, _HINTS[min(axis, 1)])
+        return self._symbols[given]
+
+    def _new_symbol(self, called: str, least: int, hint: int) -> str:
+        symbol = re.sub(r"\W", "_", called, flags=re.ASCII)
+        symbol = symbol if re.match(r"[A-Za-z_]", symbol) else f"s{symbol}"
+        while symbol in self._symbols.values():
+            symbol += "_"
+        self._builder.add_symbol(symbol, least, _MOST, hint)
+        return symbol
+
+    def _declared(self, graph: onnx.GraphProto) -> dict[str, list[int | str]]:
+        """The shapes that a graph declares for its values, in numbers and symbols of the inputs."""
+        found = {}
+        for value in (*graph.value_info, *graph.output):
+            tensor = value.type.tensor_type
+            sizes = [
+                int(dim.dim_value) if dim.HasField("dim_value") else self._symbols.get(dim.dim_param)
+                for dim in tensor.shape.dim
+            ]
+            known = [size for size in sizes if size is not None and (isinstance(size, str) or size >= 0)]
+            if tensor.HasField("shape") and len(known) == len(sizes):
+                found[value.name] = known
+        return found
 
     def constant(self, array: np.ndarray[Any, Any], name: str = "") -> Any:
         if array.dtype.name == "bfloat16":
@@ -159,7 +184,27 @@ class _Importer:
                 return [self.constant(array) for array in folded]
         return list(self._builder.create(op, list(inputs), attrs, node.name or node.output[0], node.name))
 
+    def _add_nodes(self, nodes: Iterable[onnx.NodeProto], scope: _Scope) -> None:
+        """The nodes of a body. InvalidModel where bodies have no end."""
+        if self._depth == _DEEPEST:
+            raise InvalidModel(
+                f"the node '{scope.prefix}': functions and bodies lie more than {_DEEPEST} deep in one another. "
+                "Does a function call itself?"
+            )
+        self._depth += 1
+        try:
+            for node in nodes:
+                self._convert(node, scope)
+        finally:
+            self._depth -= 1
+
     def _convert(self, node: onnx.NodeProto, scope: _Scope) -> None:
+        self._nodes += 1
+        if self._nodes > _MOST_NODES:
+            raise InvalidModel(
+                f"the node '{scope.prefix}{node.name}': the model has more than {_MOST_NODES} nodes with what its "
+                "functions and loops repeat. Repeat less."
+            )
         inputs = [scope.values.get(name) if name else None for name in node.input]
         unknown = [name for name in node.input if name and name not in scope.values]
         name = node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
@@ -206,9 +251,12 @@ class _Importer:
             if row is None and rule is None and not _has_body(schema):
                 raise Unsupported("")
             return [self._missing] * len(node.output)
-        call = Call(self, node, schema.since_version, inputs, {key: _attribute(attr) for key, attr in attrs.items()})
-        if name == "If" and call.known(0) is not None:
-            return self._branch("then" if bool(call.number(0, "the condition")) else "else", call, scope)
+        told = {key: _attribute(attr) for key, attr in attrs.items()}
+        call = Call(self, node, schema.since_version, inputs, told, scope.shapes)
+        if name in CONTROL:
+            return CONTROL[name](call, lambda graph, prefix, given: self._inline(graph, prefix, given, scope))
+        if name == "Identity" and isinstance(inputs[0], (Items, Nothing)):
+            return inputs
         known = on_sizes(call)
         if known is not None:
             return known
@@ -241,23 +289,29 @@ class _Importer:
             {**scope.opsets, **{entry.domain: entry.version for entry in body.opset_import}},
             f"{scope.prefix}{node.name or node.op_type}/",
             attrs,
+            shapes={
+                inside: scope.shapes[outside]
+                for inside, outside in zip(body.output, node.output, strict=False)
+                if outside in scope.shapes
+            },
             whole=whole,
         )
         padded = [*inputs, *[None] * (len(body.input) - len(inputs))]
         inner.values.update(zip(body.input, padded, strict=False))
-        for part in body.node:
-            self._convert(part, inner)
+        self._add_nodes(body.node, inner)
         return [inner.values.get(name, self._missing) for name in body.output]
 
-    def _branch(self, side: str, call: Call, scope: _Scope) -> list[Any]:
-        """The nodes of the branch that an If whose condition is known takes."""
-        graph = call.attr(f"{side}_branch")
-        prefix = f"{scope.prefix}{call.node.name or 'If'}/{side}/"
-        inner = _Scope(scope.opsets, prefix, scope.attrs, dict(scope.values), scope.whole)
-        inner.values.update((tensor.name, self._weight(tensor)) for tensor in graph.initializer)
-        for part in graph.node:
-            self._convert(part, inner)
-        return [inner.values[output.name] for output in graph.output]
+    def _inline(self, graph: onnx.GraphProto, prefix: str, inputs: Sequence[Any], scope: _Scope) -> list[Any]:
+        """The nodes of a graph in an attribute, which may read what its scope has; its outputs."""
+        values = ChainMap[str, Any]({}, *scope.values.maps)
+        inner = _Scope(scope.opsets, scope.prefix + prefix, scope.attrs, values, self._declared(graph), scope.whole)
+        values.update((tensor.name, self._weight(tensor)) for tensor in graph.initializer)
+        values.update((given.name, value) for given, value in zip(graph.input, inputs, strict=True))
+        self._add_nodes(graph.node, inner)
+        lacking = [output.name for output in graph.output if values.get(output.name, self._missing) is self._missing]
+        if lacking:
+            raise Unsupported(f"'{lacking[0]}' of a body is not computed")
+        return [values[output.name] for output in graph.output]
 
     def _finish(self, scope: _Scope) -> Imported:
         names = []
@@ -349,8 +403,10 @@ def _body(schema: Any, node: onnx.NodeProto, opset: int, types: Sequence[onnx.Ty
 
 def _type(call: Call, value: Any) -> onnx.TypeProto:
     """The type of a value as ONNX says it; none where it is absent."""
-    if value is None:
+    if value is None or isinstance(value, Nothing):
         return onnx.TypeProto()
+    if isinstance(value, Items):
+        return onnx.helper.make_sequence_type_proto(_type(call, value.values[0] if value.values else None))
     shape = [size if isinstance(size, int) else str(size) for size in value.shape]
     return onnx.helper.make_tensor_type_proto(NUMBERS[value.dtype], shape)
 

@@ -88,6 +88,8 @@ class Weights:
     def array(self, tensor: onnx.TensorProto) -> np.ndarray[Any, Any]:
         """The tensor's values. InvalidModel where data and shape disagree, or a file lies elsewhere."""
         dtype_name(tensor.data_type)
+        if any(size < 0 for size in tensor.dims):
+            raise InvalidModel(f"the tensor '{tensor.name}' has the shape {list(tensor.dims)}. Sizes are not negative.")
         try:
             if tensor.data_location == onnx.TensorProto.EXTERNAL:
                 return self._external(tensor)

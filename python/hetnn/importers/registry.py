@@ -35,6 +35,10 @@ class Row:
         return {row["name"]: row["kind"] for row in self.op["attrs"]}
 
     @property
+    def variadic(self) -> bool:
+        return any(row["variadic"] for row in self.op["inputs"])
+
+    @property
     def elementwise(self) -> bool:
         """Whether the operands must be of one element type, which is for the front to choose."""
         return "elementwise" in self.op["traits"]

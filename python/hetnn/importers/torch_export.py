@@ -58,6 +58,12 @@ def _decompositions() -> dict[str, tuple[Any, Any]]:
     return {str(overload): (overload, function) for overload, function in table.items()}
 
 
+@cache
+def _usual() -> set[str]:
+    """What torch.export decomposes by itself; of the others some do not stay functional."""
+    return {str(overload) for overload in torch.export.default_decompositions()}
+
+
 def _decomposed(program: ExportedProgram, apart: set[str]) -> ExportedProgram:
     """The program with everything decomposed that no row or rule reads, and what stands in `apart`."""
     table = {
@@ -66,12 +72,20 @@ def _decomposed(program: ExportedProgram, apart: set[str]) -> ExportedProgram:
         if name in apart or not TORCH.knows(name)
     }
     try:
-        with warnings.catch_warnings():
-            # torch 2.13 warns of its own use of a deprecated check, once for every copy it makes.
-            warnings.filterwarnings("ignore", message=".isinstance.treespec, LeafSpec", category=FutureWarning)
-            decomposed: ExportedProgram = program.run_decompositions(table)
+        return _run_decompositions(program, table)
+    except Exception:  # whatever torch's decompositions make of the program
+        table = {overload: function for overload, function in table.items() if str(overload) in _usual()}
+    try:
+        return _run_decompositions(program, table)
     except Exception as error:  # whatever torch finds wrong with the program
         raise InvalidModel(f"torch cannot decompose the exported program: {error}. Export the model again.") from error
+
+
+def _run_decompositions(program: ExportedProgram, table: dict[Any, Any]) -> ExportedProgram:
+    with warnings.catch_warnings():
+        # torch 2.13 warns of its own use of a deprecated check, once for every copy it makes.
+        warnings.filterwarnings("ignore", message=".isinstance.treespec, LeafSpec", category=FutureWarning)
+        decomposed: ExportedProgram = program.run_decompositions(table)
     return decomposed
 
 

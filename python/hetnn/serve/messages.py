@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hetnn.errors import InvalidModel, Unsupported
@@ -152,31 +152,46 @@ def wanted_output(name: Any, parameters: Mapping[str, Any], binary: bool) -> Wan
     return Wanted(name, binary, shared_place(parameters, called))
 
 
-def parse_json(body: bytes | memoryview) -> Any:
+def parse_json(body: bytes) -> Any:
     """JSON of a request; InvalidModel for what is none, or is nested deeper than the reader goes."""
     try:
-        return json.loads(bytes(body))
+        return json.loads(body)
     except (ValueError, RecursionError) as error:
         raise InvalidModel(f"the request is no JSON: {error!s:.200}.") from None
 
 
-def parse_request(model: str, version: str, body: bytes, header_bytes: int | None) -> Request:
-    """The request in an HTTP body. With `header_bytes`, raw tensors follow that many bytes of JSON."""
-    if header_bytes is not None and not 0 <= header_bytes <= len(body):
-        raise InvalidModel(
-            f"Inference-Header-Content-Length must be in [0, {len(body)}], the size of the body; got {header_bytes}."
-        )
-    view = memoryview(body)
-    head, raw = (view, view[:0]) if header_bytes is None else (view[:header_bytes], view[header_bytes:])
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """The JSON of a request, read: all but the raw tensors behind it, of which the sizes are here."""
+
+    request: Request
+    inputs: list[tuple[Input, str, int | None]]  # how messages call it, bytes behind the JSON
+    raw_bytes: int
+
+
+# Clients repeat themselves: heads with nothing but raw tensors, and those of answers, by what they follow from.
+_MOST_KEPT = 1024
+_MOST_KEPT_BYTES = 2048
+_heads: dict[bytes, _Head] = {}
+_answer_heads: dict[tuple[Any, ...], bytes] = {}
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def _keep(kept: dict[Any, Any], key: Any, value: Any) -> None:
+    if len(kept) >= _MOST_KEPT:
+        kept.clear()
+    kept[key] = value
+
+
+def _parse_head(head: bytes) -> _Head:
     document = _object(parse_json(head), "the request", _REQUEST_KEYS)
-    request = Request(model, version, _text(document.get("id", ""), "the request's id"))
-    parameters = parameters_of(document.get("parameters"), "the request")
-    apply_parameters(request, parameters)
-    inputs, outputs = document.get("inputs"), document.get("outputs") or []
-    if not isinstance(inputs, list) or not isinstance(outputs, list):
+    request = Request("", "", _text(document.get("id", ""), "the request's id"))
+    apply_parameters(request, parameters_of(document.get("parameters"), "the request"))
+    rows, outputs = document.get("inputs"), document.get("outputs") or []
+    if not isinstance(rows, list) or not isinstance(outputs, list):
         raise InvalidModel("the request must have a list 'inputs', and 'outputs' must be a list where it is there.")
-    at = 0
-    for row in inputs:
+    inputs: list[tuple[Input, str, int | None]] = []
+    for row in rows:
         row = _object(row, "an input", _INPUT_KEYS)
         made, called = describe_input(row.get("name"), row.get("datatype"), row.get("shape"))
         own = parameters_of(row.get("parameters"), called)
@@ -185,33 +200,80 @@ def parse_request(model: str, version: str, body: bytes, header_bytes: int | Non
         if ("data" in row) + (size is not None) + (made.shared is not None) != 1:
             raise InvalidModel(f"{called} must have one of data, binary_data_size and shared_memory_region.")
         if size is not None:
-            size = integer(size, f"{called}: binary_data_size")
-            if size > len(raw) - at:
-                raise InvalidModel(f"{called}: binary_data_size is {size}; {len(raw) - at} bytes are left.")
-            made.array = tensors.from_raw(raw[at : at + size], made.datatype, made.shape, made.elements, called)
-            at += size
+            integer(size, f"{called}: binary_data_size")
         elif made.shared is None:
             made.array = tensors.from_values(row["data"], made.datatype, made.shape, made.elements, called)
-        request.inputs.append(made)
-    if at != len(raw):
-        raise InvalidModel(f"{len(raw) - at} bytes follow the last tensor; the sizes do not add up to the body.")
+        inputs.append((made, called, size))
     for row in outputs:
         row = _object(row, "an output", _OUTPUT_KEYS)
         own = parameters_of(row.get("parameters"), "an output")
         request.outputs.append(wanted_output(row.get("name"), own, request.binary))
+    return _Head(request, inputs, sum(size or 0 for _, _, size in inputs))
+
+
+def parse_request(model: str, version: str, body: bytes, header_bytes: int | None) -> Request:
+    """The request in an HTTP body. With `header_bytes`, raw tensors follow that many bytes of JSON."""
+    if header_bytes is not None and not 0 <= header_bytes <= len(body):
+        raise InvalidModel(
+            f"Inference-Header-Content-Length must be in [0, {len(body)}], the size of the body; got {header_bytes}."
+        )
+    text, raw = body[:header_bytes], memoryview(body)[len(body) if header_bytes is None else header_bytes :]
+    head = _heads.get(text)
+    if head is None:
+        head = _parse_head(text)
+        if len(text) <= _MOST_KEPT_BYTES and all(size is not None for _, _, size in head.inputs):
+            _keep(_heads, text, head)
+    request = replace(head.request, model=model, version=version, inputs=[], outputs=[*head.request.outputs])
+    at = 0
+    for made, called, size in head.inputs:
+        if size is None:
+            request.inputs.append(made)
+            continue
+        if size > len(raw) - at:
+            raise InvalidModel(f"{called}: binary_data_size is {size}; {len(raw) - at} bytes are left.")
+        array = tensors.from_raw(raw[at : at + size], made.datatype, made.shape, made.elements, called)
+        request.inputs.append(Input(made.name, made.datatype, made.shape, made.elements, array))
+        at += size
+    if at != len(raw):
+        raise InvalidModel(f"{len(raw) - at} bytes follow the last tensor; the sizes do not add up to the body.")
     return request
 
 
 def answer_body(answer: Answer) -> tuple[list[bytes | memoryview], int | None]:
     """The body in parts, and the length of its JSON where raw tensors follow."""
+    if not all(wanted.binary and wanted.shared is None for wanted, _ in answer.outputs):
+        return _mixed_answer_body(answer)
+    raw = [tensors.to_raw(array) for _, array in answer.outputs]
+    places = [(wanted.name, array.dtype, array.shape) for wanted, array in answer.outputs]
+    key = (answer.model, answer.version, answer.request.id, *places, *map(len, raw))
+    head = _answer_heads.get(key)
+    if head is None:
+        rows = [
+            {**_described(wanted, array), "parameters": {"binary_data_size": len(data)}}
+            for (wanted, array), data in zip(answer.outputs, raw, strict=True)
+        ]
+        head = _answer_head(answer, rows)
+        if len(head) <= _MOST_KEPT_BYTES:
+            _keep(_answer_heads, key, head)
+    return [head, *raw], len(head) if raw else None
+
+
+def _described(wanted: Wanted, array: Array) -> dict[str, Any]:
+    return {"name": wanted.name, "datatype": tensors.datatype_of(array), "shape": list(array.shape)}
+
+
+def _answer_head(answer: Answer, rows: list[dict[str, Any]]) -> bytes:
+    document: dict[str, Any] = {"model_name": answer.model, "model_version": answer.version, "outputs": rows}
+    if answer.request.id:
+        document["id"] = answer.request.id
+    return _encode(document).encode()
+
+
+def _mixed_answer_body(answer: Answer) -> tuple[list[bytes | memoryview], int | None]:
     rows: list[dict[str, Any]] = []
     raw: list[bytes | memoryview] = []
     for wanted, array in answer.outputs:
-        row: dict[str, Any] = {
-            "name": wanted.name,
-            "datatype": tensors.datatype_of(array),
-            "shape": list(array.shape),
-        }
+        row = _described(wanted, array)
         if wanted.shared is not None:
             place = wanted.shared
             row["parameters"] = dict(zip(SHARED_KEYS, (place.region, place.offset, place.byte_size), strict=True))
@@ -222,8 +284,5 @@ def answer_body(answer: Answer) -> tuple[list[bytes | memoryview], int | None]:
         else:
             row["data"] = tensors.to_values(array, f"output '{wanted.name}'")
         rows.append(row)
-    document: dict[str, Any] = {"model_name": answer.model, "model_version": answer.version, "outputs": rows}
-    if answer.request.id:
-        document["id"] = answer.request.id
-    head = json.dumps(document, separators=(",", ":")).encode()
+    head = _answer_head(answer, rows)
     return [head, *raw], len(head) if raw else None

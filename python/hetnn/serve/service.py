@@ -148,7 +148,8 @@ class Service:
 
     @property
     def pending(self) -> int:
-        return sum(self._slots[k] for k in range(len(self._slots)))
+        slots = self._slots
+        return slots[0] if len(slots) == 1 else sum(slots[k] for k in range(len(slots)))
 
     def admit(self) -> None:
         """Unavailable when as many requests as may are there already."""

@@ -113,35 +113,6 @@ TEST(ReadSize, GivesEverySymbolItsInteger) {
                "x must hold an integer for each of its 2 symbols, in rank 0 or 1; got i64[3]");
 }
 
-TEST(SliceAt, CutsByValuesInEitherDirection) {
-  const Tensor x = ints({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8});
-  const ops::Attrs attrs = {{"sizes", std::vector<Dim>{Dim::symbol("a"), Dim::symbol("b")}}};
-  const Found back = found("slice_at", {x, ints({1}, {-1}), ints({1}, {-99}), ints({1}, {1}), ints({1}, {-2})}, attrs);
-  EXPECT_EQ(back.outputs.at(0), ints({2, 2}, {4, 2, 8, 6}));
-  EXPECT_EQ(back.sizes, (Bindings{{"a", 2}, {"b", 2}}));
-  const int64_t far = std::numeric_limits<int64_t>::max();
-  EXPECT_EQ(found("slice_at", {x, ints({2}, {1, 1}), ints({2}, {far, -1})}, attrs).outputs.at(0), ints({1, 2}, {6, 7}));
-  EXPECT_EQ(found("slice_at", {x, ints({1}, {1}), ints({1}, {0})}, attrs).outputs.at(0).shape(),
-            (std::vector<int64_t>{0, 4}));
-  const int64_t least = std::numeric_limits<int64_t>::min();
-  EXPECT_EQ(found("slice_at", {x, ints({1}, {far}), ints({1}, {least}), ints({1}, {0}), ints({1}, {least})}, attrs)
-                .outputs.at(0),
-            ints({1, 4}, {5, 6, 7, 8}));
-  EXPECT_ERROR(found("slice_at", {x, ints({1}, {0}), ints({1}, {1}), ints({1}, {2})}, attrs), InvalidModel,
-               "axis must be in [-2,2) for rank 2; got 2");
-  EXPECT_ERROR(found("slice_at", {x, ints({1}, {0}), ints({1}, {1}), ints({1}, {0}), ints({1}, {0})}, attrs),
-               InvalidModel, "steps must not be 0");
-}
-
-TEST(AxesLast, MovesAxesAndSaysTheShapeWithout) {
-  const Tensor x = ints({2, 1, 3}, {1, 2, 3, 4, 5, 6});
-  const ops::Attrs attrs = {{"sizes", std::vector<Dim>{Dim::symbol("a"), Dim::symbol("b"), Dim::symbol("c")}}};
-  const Found y = found("axes_last", {x, ints({1}, {-3})}, attrs);
-  EXPECT_EQ(y.outputs.at(0), ints({1, 3, 2}, {1, 4, 2, 5, 3, 6}));
-  EXPECT_EQ(y.outputs.at(1), ints({3}, {1, 1, 3}));
-  EXPECT_ERROR(found("axes_last", {x, ints({2}, {0, -3})}, attrs), InvalidModel, "axes must be there and differ");
-}
-
 TEST(NonMaxSuppression, KeepsTheBestOfThoseThatOverlap) {
   const Tensor boxes = Tensor::of<float>(
       {1, 4, 4}, {0.F, 0.F, 1.F, 1.F, 1.F, 1.1F, 0.F, 0.1F, 0.F, 10.F, 1.F, 11.F, 0.F, 0.F, 1.F, 0.9F});
@@ -156,13 +127,15 @@ TEST(NonMaxSuppression, KeepsTheBestOfThoseThatOverlap) {
   EXPECT_EQ(one.outputs.at(0), ints({1, 3}, {0, 0, 1}));
 }
 
-TEST(Definitions, NameSymbolsOfTheirOwn) {
+TEST(Definitions, NameSymbolsOfTheirOwnOrSizesThatTheValuesMustGive) {
+  EXPECT_EQ(found("nonzero", {ints({2}, {0, 1})}, {{"count", Dim(1)}}).outputs.at(0), ints({1, 1}, {1}));
   EXPECT_ERROR(found("nonzero", {ints({1}, {1})}, {{"count", Dim(3)}}), InvalidModel,
-               "attribute 'count' must name symbols to which the call gives values; got [3]");
-  EXPECT_ERROR(found("nonzero", {ints({1}, {1})}, {{"count", Dim::symbol("u") + 1}}), InvalidModel, "got [u + 1]");
+               "the values give the shape [1]; the model declares [3]");
+  EXPECT_ERROR(found("nonzero", {ints({1}, {1})}, {{"count", Dim::symbol("u") + 1}}), InvalidModel,
+               "attribute 'count' must name symbols to which the call gives values", "got [u + 1]");
   const Dim a = Dim::symbol("a");
   EXPECT_ERROR(found("read_size", {ints({2}, {1, 1})}, {{"sizes", std::vector<Dim>{a, a}}}), InvalidModel,
-               "got [a,a]. Name each once.");
+               "got [a,a]. Name each symbol once.");
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ def branches() -> hetnn.Executable:
 
 
 def meets(a: dict[str, Any], b: dict[str, Any]) -> bool:
-    return bool(a["start_us"] < b["start_us"] + b["wall_us"] and b["start_us"] < a["start_us"] + a["wall_us"])
+    return bool(a["start_us"] < b["finish_us"] and b["start_us"] < a["finish_us"])
 
 
 def met(times: list[dict[str, Any]]) -> list[tuple[str, str]]:

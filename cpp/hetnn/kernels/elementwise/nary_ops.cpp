@@ -6,6 +6,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "hetnn/kernels/elementwise/nary_ops.cpp"
+#include "hetnn/kernels/isa.h"
 #include "hetnn/kernels/simd_targets.h"
 // After simd_targets.h, which it reads.
 #include "hwy/foreach_target.h"
@@ -114,7 +115,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace hetnn::kernels {
-HWY_EXPORT(Table);
-const NaryTable& nary_table() { return *HWY_DYNAMIC_DISPATCH(Table)(); }
+const NaryTable& nary_table() { return *HETNN_CHOSEN(Table)(); }
 }  // namespace hetnn::kernels
 #endif  // HWY_ONCE

@@ -3,6 +3,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "hetnn/kernels/gemm/micro.cpp"
+#include "hetnn/kernels/isa.h"
 #include "hetnn/kernels/simd_targets.h"
 // After simd_targets.h, which it reads.
 #include "hwy/foreach_target.h"
@@ -163,7 +164,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace hetnn::kernels {
-HWY_EXPORT(Table);
-const MicroTable& micro_table() { return *HWY_DYNAMIC_DISPATCH(Table)(); }
+const MicroTable& micro_table() { return *HETNN_CHOSEN(Table)(); }
 }  // namespace hetnn::kernels
 #endif  // HWY_ONCE

@@ -39,6 +39,7 @@ ReduceSpace reduce_space(const KernelCall& call, bool logical_order) {
   const TensorView& x = call.inputs[0];
   const TensorView& y = call.outputs[0];
   std::vector<int64_t> axes = call.params.integers("axes", {});
+  if (x.rank == 0) axes.clear();  // one number, whichever axis it is said to lie on
   std::vector<bool> reduced(static_cast<size_t>(x.rank), axes.empty());
   for (const int64_t given : axes) {
     const int64_t axis = given < 0 ? given + x.rank : given;

@@ -12,13 +12,14 @@ namespace {
 struct Row {
   std::string_view name, torch;
   double (*function)(double, double);
+  std::string_view scalars[2] = {"x_scalar", "n_scalar"};  // overloads with a number for a or b
 };
 
 constexpr Row kRows[] = {
-    {"zeta", "special_zeta", special::zeta},
-    {"igamma", "igamma", special::igamma},
-    {"igammac", "igammac", special::igammac},
-    {"polygamma", "", special::polygamma},
+    {"zeta", "special_zeta", special::zeta, {"self_scalar", "other_scalar"}},
+    {"igamma", "igamma", special::igamma, {}},
+    {"igammac", "igammac", special::igammac, {}},
+    {"polygamma", "", special::polygamma, {}},
     {"chebyshev_polynomial_t", "special_chebyshev_polynomial_t", special::chebyshev_t},
     {"chebyshev_polynomial_u", "special_chebyshev_polynomial_u", special::chebyshev_u},
     {"chebyshev_polynomial_v", "special_chebyshev_polynomial_v", special::chebyshev_v},
@@ -65,10 +66,10 @@ std::vector<TorchName> names() {
     for (const Row& row : kRows) {
       if (row.torch.empty()) continue;
       out.push_back("a b function=" + std::string(row.name));
-      const bool special = row.torch.starts_with("special_");
-      for (const char* overload : {".default", ".x_scalar", ".n_scalar", ".self_scalar", ".other_scalar"}) {
-        if (special || std::string_view(overload) == ".default")
-          out.push_back("aten." + std::string(row.torch) + overload);
+      const std::string overload = "aten." + std::string(row.torch) + ".";
+      out.push_back(overload + "default");
+      for (const std::string_view scalar : row.scalars) {
+        if (!scalar.empty()) out.push_back(overload + std::string(scalar));
       }
     }
     return out;
@@ -90,9 +91,12 @@ std::vector<TorchName> names() {
 OpDef define_special2() {
   return {.name = "special2",
           .doc =
-              "A function of every pair of elements, by name, computed in double: zeta(s, q), igamma(a, x), igammac(a, "
-              "x), polygamma(n, x), and the polynomials of x of degree n chebyshev_polynomial_{t,u,v,w}, "
-              "shifted_chebyshev_polynomial_{t,u,v,w}, hermite_polynomial_{h,he}, laguerre_polynomial_l, "
+              "A function of every pair of elements, by name, computed in "
+              "double: zeta(s, q), igamma(a, x), igammac(a, "
+              "x), polygamma(n, x), and the polynomials of x of degree n "
+              "chebyshev_polynomial_{t,u,v,w}, "
+              "shifted_chebyshev_polynomial_{t,u,v,w}, "
+              "hermite_polynomial_{h,he}, laguerre_polynomial_l, "
               "legendre_polynomial_p.",
           .inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}},
           .attrs = {{"function", AttrKind::string, std::nullopt, "its name"}},

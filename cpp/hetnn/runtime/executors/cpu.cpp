@@ -1,7 +1,9 @@
 // Runs the general processor's code: calls one after another, in one parallel region a visit.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <exception>
+#include <limits>
 #include <utility>
 
 #include "hetnn/base/error.h"
@@ -14,6 +16,7 @@ namespace hetnn::runtime {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+constexpr int kNever = std::numeric_limits<int>::max();
 
 double us(Clock::duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
 
@@ -70,13 +73,14 @@ class CpuVisit final : public Visit {
   template <typename Body>
   void guarded(const Body& body);
   void run_alone(size_t index);
-  void run_share(int thread, SpinBarrier& barrier, std::vector<CommandTime>* times);
+  void run_share(int thread, SpinBarrier& barrier, const Launch& launch);
 
   const CpuBound& bound_;
   std::byte* const scratch_;
   std::vector<Pointers> pointers_;  // of every command
   FoundSizes* found_ = nullptr;     // of the visit under way
   std::exception_ptr failure_;      // of a meaning
+  std::atomic<int> last_barrier_;   // that the threads meet at, once the visit is to stop
 };
 
 class CpuBound final : public BoundCode {
@@ -205,8 +209,10 @@ void CpuVisit::upload(Addresses addresses) {
 
 void CpuVisit::start(const Launch& launch, Event& done) {
   found_ = launch.found;
+  last_barrier_.store(kNever, std::memory_order_relaxed);
   parallel_region_up_to(bound_.threads(),
-                        [&](int thread, SpinBarrier& barrier) { run_share(thread, barrier, launch.commands); });
+                        [&](int thread, SpinBarrier& barrier) { run_share(thread, barrier, launch); });
+  if (last_barrier_.load(std::memory_order_relaxed) != kNever) launch.stop->check();
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   done.set();
 }
@@ -237,29 +243,38 @@ void CpuVisit::run_alone(size_t index) {
 }
 
 // A thread's share of every command. A serial command is thread 0's alone, and needs a barrier only towards commands
-// that the others take part in.
-void CpuVisit::run_share(int thread, SpinBarrier& barrier, std::vector<CommandTime>* times) {
-  const int threads = barrier.threads();
+// that the others take part in. Thread 0 asks whether to stop, and at the next barrier all leave.
+void CpuVisit::run_share(int thread, SpinBarrier& barrier, const Launch& launch) {
+  std::vector<CommandTime>* const times = launch.commands;
+  bool stops = false;
+  int met = 0;
+  const auto meet = [&] {
+    ++met;
+    if (stops) last_barrier_.store(met, std::memory_order_relaxed);
+    barrier.arrive_and_wait();
+    // Thread 0 may be ahead, and have named a later one.
+    return met < last_barrier_.load(std::memory_order_relaxed);
+  };
   const auto visit_begin = times ? Clock::now() : Clock::time_point();
   bool all_here = true;  // every thread has seen what was written so far
   for (size_t k = 0; k < pointers_.size(); ++k) {
     const BoundCommand& command = bound_.commands()[k];
+    if (thread == 0 && launch.stop && !stops) stops = launch.stop->asked();
     const auto begin = times ? Clock::now() : Clock::time_point();
     if (command.serial) {
-      if (thread == 0) run_alone(k);
+      if (thread == 0 && !stops) run_alone(k);
       all_here = false;
     } else {
-      if (!all_here && threads > 1) barrier.arrive_and_wait();
+      if (!all_here && !meet()) return;
+      all_here = true;
       if (const ops::Call& call = command.call->call(); call.op->check) {
         if (thread == 0) guarded([&] { call.op->check(call, pointers_[k].views); });
-        if (threads > 1) barrier.arrive_and_wait();
-        all_here = true;
+        if (!meet()) return;
         if (failure_) continue;
       }
-      command.kernel->run({thread, threads, barrier, scratch_}, pointers_[k].inputs.data(),
+      command.kernel->run({thread, barrier.threads(), barrier, scratch_}, pointers_[k].inputs.data(),
                           pointers_[k].outputs.data());
-      if (threads > 1) barrier.arrive_and_wait();
-      all_here = true;
+      if (!meet()) return;
     }
     if (times && thread == 0) {
       times->push_back({command.command.node,
@@ -267,6 +282,7 @@ void CpuVisit::run_share(int thread, SpinBarrier& barrier, std::vector<CommandTi
                         us(begin - visit_begin), us(Clock::now() - begin)});
     }
   }
+  if (stops) last_barrier_.store(met, std::memory_order_relaxed);
 }
 
 class CpuExecutor final : public Executor {
@@ -276,6 +292,7 @@ class CpuExecutor final : public Executor {
   std::unique_ptr<const BoundCode> bind(const Sizes& sizes) const override {
     return std::make_unique<CpuBound>(program_, code_, sizes);
   }
+  bool one_at_a_time() const override { return false; }  // the pool of threads bounds what runs at once
 
  private:
   const program::Program& program_;

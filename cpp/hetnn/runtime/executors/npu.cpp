@@ -26,8 +26,8 @@ class NpuVisit final : public Visit {
                  inside(port, buffers_[id]));
     }
   }
-  void start(const Launch&, Event& done) override {
-    machine_.run();
+  void start(const Launch& launch, Event& done) override {
+    machine_.run(launch.stop);
     done.set();
   }
   void download(Addresses addresses) override {

@@ -5,30 +5,42 @@ from __future__ import annotations
 from hetnn.importers.onnx_rules import (
     conv,
     elementwise,
+    late,
     movement,
     norm,
+    ordering,
     pool,
     product,
     quant,
     recurrent,
     reduce,
     resize,
+    sequence,
     shape,
+    signal,
+    vision,
 )
-from hetnn.importers.onnx_rules.call import Call, Sizes
+from hetnn.importers.onnx_rules.call import Call, Items, Nothing, Sizes
 
 __all__ = [
     "Call",
+    "Items",
+    "Nothing",
     "Sizes",
     "conv",
     "elementwise",
+    "late",
     "movement",
     "norm",
+    "ordering",
     "pool",
     "product",
     "quant",
     "recurrent",
     "reduce",
     "resize",
+    "sequence",
     "shape",
+    "signal",
+    "vision",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import onnx
@@ -14,9 +14,6 @@ from hetnn.importers.building import Building
 from hetnn.importers.onnx_model import dtype_name
 from hetnn.importers.registry import ONNX, Row, Rule
 from hetnn.importers.sizes import Size
-
-if TYPE_CHECKING:
-    pass
 
 Array = np.ndarray[Any, Any]
 # A number that stands for "to the end" in slices.
@@ -41,6 +38,18 @@ class Sizes:
         return list(self.array.shape)
 
 
+@dataclass(frozen=True)
+class Items:
+    """A sequence of values whose length is known."""
+
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """An optional value that is absent."""
+
+
 class Importer(Protocol):
     """What a call needs of the importer that makes it."""
 
@@ -57,13 +66,20 @@ class Call(Building):
     """One node: inputs in order (values, sizes, None where absent) and attributes with the schema's defaults."""
 
     def __init__(
-        self, importer: Importer, node: onnx.NodeProto, version: int, inputs: Sequence[Any], attrs: Mapping[str, Any]
+        self,
+        importer: Importer,
+        node: onnx.NodeProto,
+        version: int,
+        inputs: Sequence[Any],
+        attrs: Mapping[str, Any],
+        shapes: Mapping[str, list[Size]] | None = None,
     ) -> None:
         self._importer = importer
         self.node = node
         self.version = version  # the operator set that defined the operator as it is used here
         self.inputs = list(inputs)
         self.attrs = attrs
+        self._shapes = shapes or {}
 
     # Inputs and attributes
 
@@ -82,6 +98,10 @@ class Call(Building):
     def optional(self, index: int) -> Any:
         return self[index] if self.given(index) else None
 
+    def all_inputs(self) -> list[Any]:
+        """All inputs, None where one is absent."""
+        return [self.optional(k) for k in range(len(self.inputs))]
+
     def values(self) -> list[Any]:
         """All inputs, which must be there."""
         return [self[k] for k in range(len(self.inputs))]
@@ -90,12 +110,16 @@ class Call(Building):
         """An input's elements where they are known now: numbers, or sizes; None where they are not."""
         if not self.given(index):
             return None
-        value = self.inputs[index]
+        return self.known_of(self.inputs[index])
+
+    def known_of(self, value: Any) -> Array | None:
+        if isinstance(value, (Items, Nothing)):
+            return None
         return value.array if isinstance(value, Sizes) else self._importer.known(value)
 
     def is_known(self, value: Any) -> bool:
         """Whether a value that a rule made or got is a constant."""
-        return isinstance(value, Sizes) or self._importer.known(value) is not None
+        return self.known_of(value) is not None
 
     def sizes(self, index: int, called: str) -> list[Size]:
         """The integers in an input. Unsupported where they are computed from values of the model."""
@@ -139,6 +163,10 @@ class Call(Building):
     def dtype_attr(self, name: str) -> str:
         return dtype_name(int(self.attr(name)))
 
+    def declared(self, output: int = 0) -> list[Size] | None:
+        """The shape that the model declares for an output, if any."""
+        return self._shapes.get(self.node.output[output])
+
     def outputs_used(self) -> int:
         """How many outputs are named, up to the last one."""
         return max((k + 1 for k, name in enumerate(self.node.output) if name), default=0)
@@ -147,6 +175,9 @@ class Call(Building):
 
     def value(self, found: Any) -> Any:
         """Sizes as a value that nodes can read; values as they are."""
+        if isinstance(found, (Items, Nothing)):
+            what = "a sequence" if isinstance(found, Items) else "an absent optional value"
+            raise InvalidModel(f"{self.node.op_type} needs a tensor; got {what}")
         if not isinstance(found, Sizes):
             return found
         parts = [self.reshape(self.whole(x if isinstance(x, str) else int(x)), [1]) for x in found.array.reshape(-1)]
@@ -166,10 +197,33 @@ class Call(Building):
         return self._importer.constant(self._importer.tensor(tensor))
 
     def by_row(self, row: Row) -> Any:
-        """What a one-to-one name means: inputs in order, attributes under the operator's own names."""
-        inputs = self.aligned() if row.elementwise else self.values()
-        attrs = {name: self.attrs[name] for name in row.attr_kinds if name in self.attrs}
-        wanted = inputs[0].dtype
+        """What a one-to-one name means."""
+        given = self.aligned() if row.elementwise else self.all_inputs()
+        fills: dict[str, Any] = {}
+        attrs: dict[str, Any] = {}
+        for word in row.arguments:
+            name, _, fixed = word.partition("=")
+            ours, _, theirs = name.partition(":")
+            if fixed:
+                attrs[name] = self._of_kind(row.attr_kinds[name], fixed)
+            elif ours in row.attr_kinds:
+                if self.attrs.get(theirs or ours) is not None:
+                    attrs[ours] = self._of_kind(row.attr_kinds[ours], self.attrs[theirs or ours])
+            elif given:
+                fills[ours] = given.pop(0)
+        if given and row.variadic:
+            fills[row.inputs[-1]] = [fills[row.inputs[-1]], *given]
+            given = []
+        if any(value is not None for value in given):
+            raise Unsupported(f"an input more than {row.op['name']} takes")
+        inputs: list[Any] = []
+        for name in row.inputs:
+            found = fills.get(name)
+            inputs.extend(found if isinstance(found, list) else [found])
+        return self._of_one_type(row, inputs, attrs)
+
+    def _of_one_type(self, row: Row, inputs: list[Any], attrs: dict[str, Any]) -> Any:
+        wanted = inputs[0].dtype if inputs and inputs[0] is not None else ""
         mixed = row.elementwise and len(inputs) == 2 and inputs[1].dtype != wanted
         if mixed:
             common = wider(wanted, inputs[1].dtype)
@@ -178,6 +232,14 @@ class Call(Building):
         if mixed and outputs[0].dtype != "bool":
             return self.cast(outputs[0], wanted)
         return outputs[0] if len(outputs) == 1 else outputs
+
+    def _of_kind(self, kind: str, value: Any) -> Any:
+        """An attribute as one of hetnn's: element types by name, truths of 0 and 1."""
+        if kind == "dtype":
+            return dtype_name(int(value))
+        if kind == "boolean":
+            return bool(int(value))
+        return {"integer": int, "real": float}.get(kind, lambda same: same)(value)
 
     def aligned(self) -> list[Any]:
         """The inputs; before operator set 7 the second one may be placed along inner axes of the first."""
@@ -188,6 +250,13 @@ class Call(Building):
             behind = len(first.shape) - axis - len(second.shape)
             inputs[1] = self.reshape(second, [*second.shape, *[1] * max(behind, 0)])
         return inputs
+
+    def stacked(self, values: Sequence[Any], axis: int) -> Any:
+        """Values of one shape along a new axis."""
+        shape = list(values[0].shape)
+        at = self.axis(axis, len(shape) + 1)
+        apart = [self.reshape(value, [*shape[:at], 1, *shape[at:]]) for value in values]
+        return apart[0] if len(apart) == 1 else self.create("concat", apart, axis=at)
 
     def like(self, number: float, value: Any) -> Any:
         """A number as a constant of a value's element type."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.convolution import convolve
 from hetnn.importers.onnx_rules.call import Call, rule
 from hetnn.importers.sizes import Size, ceil_divide, maximum, multiply, subtract
 
@@ -33,15 +34,10 @@ def window_padding(
     return before + after
 
 
-def in_two_dimensions(padding: Sequence[int], count: int) -> list[int]:
-    """Padding of one or two axes as top, left, bottom, right."""
-    return list(padding) if count == 2 else [0, padding[0], 0, padding[1]]
-
-
 def _windows(call: Call, weight: Any) -> tuple[list[int], list[int], list[int]]:
     """Kernel, stride and dilation along each axis."""
     kernel = call.static_shape(weight, "a kernel")[2:]
-    if len(kernel) not in (1, 2):
+    if len(kernel) not in (1, 2, 3):
         raise Unsupported(f"a convolution over {len(kernel)} axes")
     ones = [1] * len(kernel)
     return kernel, call.attr("strides") or ones, call.attr("dilations") or ones
@@ -56,27 +52,16 @@ def of_image(call: Call, y: Any, rank: int) -> Any:
     return call.reshape(y, [*y.shape[:2], y.shape[3]]) if rank == 3 else y
 
 
-def _pair(numbers: Sequence[int], first: int) -> list[int]:
-    return list(numbers) if len(numbers) == 2 else [first, *numbers]
-
-
-def convolve(call: Call, x: Any, weight: Any, bias: Any) -> Any:
+def convolve_node(call: Call, x: Any, weight: Any, bias: Any) -> Any:
     kernel, stride, dilation = _windows(call, weight)
     padding = window_padding(call, x.shape[2:], kernel, stride, dilation)
-    y = call.create(
-        "conv2d",
-        [as_image(call, x), as_image(call, weight), bias],
-        stride=_pair(stride, 1),
-        padding=in_two_dimensions(padding, len(kernel)),
-        dilation=_pair(dilation, 1),
-        groups=int(call.attr("group")),
-    )
-    return of_image(call, y, len(x.shape))
+    window = {"stride": stride, "padding": padding, "dilation": dilation, "groups": int(call.attr("group"))}
+    return convolve(call, x, weight, bias, window, transposed=False)
 
 
 @rule("Conv")
 def _conv(call: Call) -> Any:
-    return convolve(call, call[0], call[1], call.optional(2))
+    return convolve_node(call, call[0], call[1], call.optional(2))
 
 
 @rule("ConvTranspose")
@@ -85,16 +70,14 @@ def _conv_transpose(call: Call) -> Any:
     kernel, stride, dilation = _windows(call, weight)
     extra = [int(p) for p in call.attr("output_padding") or [0] * len(kernel)]
     padding = _transposed_padding(call, x, kernel, stride, dilation, extra)
-    y = call.create(
-        "conv_transpose2d",
-        [as_image(call, x), as_image(call, weight), call.optional(2)],
-        stride=_pair(stride, 1),
-        padding=in_two_dimensions(padding, len(kernel)),
-        output_padding=_pair(extra, 0),
-        dilation=_pair(dilation, 1),
-        groups=int(call.attr("group")),
-    )
-    return of_image(call, y, len(x.shape))
+    window = {
+        "stride": stride,
+        "padding": padding,
+        "output_padding": extra,
+        "dilation": dilation,
+        "groups": int(call.attr("group")),
+    }
+    return convolve(call, x, weight, call.optional(2), window, transposed=True)
 
 
 def _transposed_padding(

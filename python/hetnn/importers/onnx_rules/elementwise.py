@@ -11,6 +11,7 @@ import numpy as np
 from hetnn.errors import Unsupported
 from hetnn.importers.onnx_model import dtype_name
 from hetnn.importers.onnx_rules.call import Call, is_float, rule
+from hetnn.importers.onnx_rules.late import declared, is_late
 
 
 @rule("Cast")
@@ -123,20 +124,7 @@ def _swish(call: Call) -> Any:
 @rule("Mod")
 def _mod(call: Call) -> Any:
     """With the sign of the divisor, or of the dividend (fmod)."""
-    a, b = call.values()
-    quotient = call.create("div", [a, b])
-    if is_float(a.dtype):
-        if not call.attr("fmod"):
-            raise Unsupported("Mod of reals without fmod")
-        size = call.create("floor", [call.create("abs", [quotient])])
-        quotient = call.create("mul", [call.create("sign", [quotient]), size])
-    rest = call.create("sub", [a, call.create("mul", [quotient, b])])
-    if call.attr("fmod") or a.dtype == "u8":
-        return rest
-    zero = call.like(0, a)
-    apart = call.create("logical_xor", [call.create("lt", [rest, zero]), call.create("lt", [b, zero])])
-    apart = call.create("logical_and", [apart, call.create("ne", [rest, zero])])
-    return call.create("where", [apart, call.create("add", [rest, b]), rest])
+    return call.create("fmod" if call.attr("fmod") else "remainder", call.values())
 
 
 @rule("IsNaN")
@@ -154,21 +142,23 @@ def _is_inf(call: Call) -> Any:
     return reduce(lambda a, b: call.create("logical_or", [a, b]), found)
 
 
-@rule("BitwiseNot")
-def _bitwise_not(call: Call) -> Any:
-    x = call[0]
-    return call.create("sub", [call.like(255 if x.dtype == "u8" else -1, x), x])
-
-
 @rule("OneHot")
 def _one_hot(call: Call) -> Any:
     """values[1] where the index, counted from the front, is the place along the new axis."""
-    indices, depth, values = call[0], int(call.number(1, "depth")), call[2]
+    indices, values = call[0], call[2]
     axis = call.axis(call.attr("axis"), len(indices.shape) + 1)
+    if is_late(call, 1):
+        sizes = declared(call, len(indices.shape) + 1, "the depth")
+        depth = sizes[axis]
+        bounds = [call.constant(0, "i64"), call.reshape(call.cast(call[1], "i64"), []), call.constant(1, "i64")]
+        counted = call.create("range_over", bounds, sizes=[depth])
+    else:
+        depth = int(call.number(1, "depth"))
+        counted = call.constant(np.arange(depth), "i64")
     index = call.from_the_front(call.cast(indices, "i64"), depth)
     index = call.reshape(index, [*indices.shape[:axis], 1, *indices.shape[axis:]])
-    places = np.arange(depth).reshape([depth, *[1] * (len(indices.shape) - axis)])
-    hot = call.create("eq", [index, call.constant(places, "i64")])
+    places = call.reshape(counted, [depth, *[1] * (len(indices.shape) - axis)])
+    hot = call.create("eq", [index, places])
     off, on = (call.create("slice", [values], axis=0, start=k, end=k + 1) for k in (0, 1))
     return call.create("where", [hot, on, off])
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_rules.call import WHOLE_END, Call, rule
+from hetnn.importers.onnx_rules.late import is_late, late, length_of
 from hetnn.importers.sizes import Size, add, broadcast, divide, multiply, product
 
 
@@ -20,9 +21,17 @@ def _transpose(call: Call) -> Any:
     return call.create("permute", [x], perm=perm)
 
 
+@rule("Concat", before=4)
+def _concat(call: Call) -> Any:
+    return call.create("concat", call.values(), axis=int(call.attr("axis", 1)))
+
+
 @rule("Reshape")
 def _reshape(call: Call) -> Any:
     x = call[0]
+    if is_late(call, 1):
+        rank = length_of(call, 1, "the shape")
+        return late(call, "reshape_to", [x, call[1]], rank, allow_zero=bool(call.attr("allowzero", 0)))
     given: list[Size] = call.sizes(1, "the shape") if call.given(1) else list(call.attr("shape") or [])
     shape = [
         x.shape[k] if size == 0 and not call.attr("allowzero", 0) and k < len(x.shape) else size
@@ -49,6 +58,9 @@ def _flatten(call: Call) -> Any:
 @rule("Squeeze")
 def _squeeze(call: Call) -> Any:
     shape = call[0].shape
+    if is_late(call, 1):
+        rank = len(shape) - length_of(call, 1, "axes")
+        return late(call, "unit_axes", call.values(), rank, add=False)
     axes = call.axes(1, len(shape))
     axes = [k for k, size in enumerate(shape) if size == 1] if axes is None else axes
     if any(shape[axis] != 1 and isinstance(shape[axis], int) for axis in axes):
@@ -59,6 +71,8 @@ def _squeeze(call: Call) -> Any:
 @rule("Unsqueeze")
 def _unsqueeze(call: Call) -> Any:
     shape = list(call[0].shape)
+    if is_late(call, 1):
+        return late(call, "unit_axes", call.values(), len(shape) + length_of(call, 1, "axes"))
     given = call.integers(1, "axes") if call.given(1) else call.attr("axes")
     for axis in sorted(call.axis(axis, len(shape) + len(given)) for axis in given):
         shape.insert(axis, 1)
@@ -67,6 +81,8 @@ def _unsqueeze(call: Call) -> Any:
 
 @rule("Expand")
 def _expand(call: Call) -> Any:
+    if is_late(call, 1):
+        return late(call, "expand_to", call.values(), max(len(call[0].shape), length_of(call, 1, "the shape")))
     return call.broadcast_to(call[0], broadcast(call[0].shape, call.sizes(1, "the shape")))
 
 
@@ -74,6 +90,8 @@ def _expand(call: Call) -> Any:
 def _slice(call: Call) -> Any:
     x = call[0]
     rank = len(x.shape)
+    if call.version >= 10 and any(is_late(call, k) for k in range(1, 5)):
+        return late(call, "slice_over", [x, *(call.optional(k) for k in range(1, 5))], rank)
     if call.version < 10:
         starts, ends = call.attr("starts"), call.attr("ends")
         axes, steps = call.axes(None, rank), None
@@ -112,6 +130,8 @@ def _split(call: Call) -> list[Any]:
     x = call[0]
     axis, count = call.axis(call.attr("axis", 0), len(x.shape)), len(call.node.output)
     parts: list[Size]
+    if is_late(call, 1):
+        return [_late_part(call, axis, k) for k in range(count)]
     if call.given(1):
         parts = call.sizes(1, "the parts' sizes")
     elif call.attr("split"):
@@ -130,6 +150,16 @@ def _split(call: Call) -> list[Any]:
     return out
 
 
+def _late_part(call: Call, axis: int, index: int) -> Any:
+    """A part between sums of the parts' sizes."""
+    sums = [
+        call.create("sum", [call.create("slice", [call[1]], axis=0, start=0, end=k)], axes=[0], keepdim=True)
+        for k in (index, index + 1)
+    ]
+    inputs = [call[0], *sums, call.constant([axis], "i64"), None]
+    return late(call, "slice_over", inputs, len(call[0].shape), output=index)
+
+
 _MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}
 
 
@@ -140,6 +170,10 @@ def _pad(call: Call) -> Any:
     if call.version < 11:
         amounts, value = call.attr("pads") or call.attr("paddings"), float(call.attr("value", 0.0))
         axes = None
+    elif any(is_late(call, k) for k in range(1, 4)):
+        fill = call.reshape(call[2], []) if call.given(2) else None
+        mode = _MODES[call.attr("mode", "constant")]
+        return late(call, "pad_over", [x, call[1], fill, call.optional(3)], rank, mode=mode)
     else:
         amounts = call.integers(1, "the padding")
         value = float(call.number(2, "the padding's value")) if call.given(2) else 0.0
@@ -157,6 +191,8 @@ def _pad(call: Call) -> Any:
 def _tile(call: Call) -> Any:
     """Each axis as a pair, of which the first is repeated."""
     x = call[0]
+    if is_late(call, 1):
+        return late(call, "tile_over", call.values(), len(x.shape))
     repeats = call.sizes(1, "the repeats")
     if len(repeats) != len(x.shape):
         raise Unsupported("Tile before operator set 6")
@@ -187,17 +223,6 @@ def _own_places(call: Call, shape: Sequence[int], axis: int) -> Any:
 @rule("Gather")
 def _gather(call: Call) -> Any:
     return call.create("gather", [call[0], call[1]], axis=int(call.attr("axis", 0)))
-
-
-@rule("GatherElements")
-def _gather_elements(call: Call) -> Any:
-    x, indices = call[0], call[1]
-    shape = call.static_shape(indices, "GatherElements")
-    axis = call.axis(call.attr("axis"), len(shape))
-    if len(x.shape) != len(shape):
-        raise InvalidModel(f"operands of ranks {len(x.shape)} and {len(shape)}, which must be equal")
-    index = call.from_the_front(call.cast(indices, "i64"), call.static_shape(x, "GatherElements")[axis])
-    return _gathered(call, x, [index if k == axis else _own_places(call, shape, k) for k in range(len(shape))])
 
 
 @rule("GatherND")
@@ -243,25 +268,11 @@ def _space_to_depth(call: Call) -> Any:
 def _triangle(call: Call) -> Any:
     x = call[0]
     shape = call.static_shape(x, "Trilu")
-    k = int(call.number(1, "k")) if call.given(1) else 0
     rows, columns = np.indices(shape[-2:])
+    if is_late(call, 1):
+        apart, k = call.constant(columns - rows, "i64"), call.reshape(call[1], [])
+        kept = call.create("ge" if call.attr("upper", 1) else "le", [apart, k])
+        return call.create("where", [kept, x, call.like(0, x)])
+    k = int(call.number(1, "k")) if call.given(1) else 0
     kept = columns - rows >= k if call.attr("upper", 1) else columns - rows <= k
     return call.create("where", [call.constant(kept, "bool"), x, call.like(0, x)])
-
-
-@rule("ReverseSequence")
-def _reverse_sequence(call: Call) -> Any:
-    """Along the time axis, the first lengths[b] entries of batch b backwards."""
-    x = call[0]
-    batch, time = int(call.attr("batch_axis")), int(call.attr("time_axis"))
-    shape = call.static_shape(x, "ReverseSequence")
-    steps = call.constant(np.arange(shape[time]), "i64")
-    lengths = call.reshape(call.cast(call[1], "i64"), [shape[batch], 1])
-    backwards = call.create("sub", [call.create("sub", [lengths, call.constant(1, "i64")]), steps])
-    inside = call.create("lt", [steps, lengths])
-    place = call.create("where", [inside, backwards, steps])  # [batch, time]
-    if batch > time:
-        place = call.create("permute", [place], perm=[1, 0])
-    place = call.reshape(place, [size if k in (batch, time) else 1 for k, size in enumerate(shape)])
-    places = [place if k == time else _own_places(call, shape, k) for k in range(len(shape))]
-    return _gathered(call, x, places)

@@ -13,11 +13,29 @@ from hetnn.importers.sizes import Size, divide, product
 def _batch_norm(call: Call) -> Any:
     x, weight, bias, mean, variance = call.values()
     trains = bool(call.attr("training_mode", 0)) or (call.version < 7 and not call.attr("is_test", 0))
+    if trains and call.version >= 14:
+        return _trained_batch_norm(call)
     if trains or (call.version >= 14 and call.outputs_used() > 1):
         raise Unsupported("BatchNormalization in training mode; export the model for inference")
     if call.version < 9 and not call.attr("spatial", 1):
         raise Unsupported("BatchNormalization with statistics of every place")
     return call.create("batch_norm", [x, weight, bias, mean, variance], eps=float(call.attr("epsilon")))
+
+
+def _trained_batch_norm(call: Call) -> list[Any]:
+    """By the batch's own statistics, and the running ones moved towards them."""
+    x, weight, bias, *running = call.values()
+    axes = [k for k in range(len(x.shape)) if k != 1]
+    mean = call.create("mean", [x], axes=axes, keepdim=True)
+    apart = call.create("sub", [x, mean])
+    variance = call.create("mean", [call.create("mul", [apart, apart])], axes=axes, keepdim=True)
+    eps, momentum = call.like(float(call.attr("epsilon")), x), float(call.attr("momentum"))
+    normal = call.create("mul", [apart, call.create("rsqrt", [call.create("add", [variance, eps])])])
+    moved = []
+    for old, new in zip(running, (mean, variance), strict=True):
+        parts = (old, momentum), (call.cast(call.reshape(new, list(old.shape)), old.dtype), 1 - momentum)
+        moved.append(call.create("add", [call.create("mul", [part, call.like(by, part)]) for part, by in parts]))
+    return [_by_channel(call, normal, weight, bias), *moved]
 
 
 def _standardized(call: Call, x: Any, axes: list[int], eps: float) -> tuple[Any, Any, Any]:

@@ -9,8 +9,10 @@ import numpy as np
 
 from hetnn.errors import Unsupported
 from hetnn.importers.building import NUMPY
+from hetnn.importers.convolution import convolve
 from hetnn.importers.onnx_rules.call import Call, is_float, rule
-from hetnn.importers.onnx_rules.conv import as_image, in_two_dimensions, of_image, window_padding
+from hetnn.importers.onnx_rules.conv import as_image, of_image, window_padding
+from hetnn.importers.sizes import multiply, product
 
 
 def _mean_of_inside(call: Call, x: Any) -> Any:
@@ -24,38 +26,116 @@ def _mean_of_inside(call: Call, x: Any) -> Any:
 
 
 def _pool(call: Call, x: Any, op: str, outside: float, **attrs: Any) -> Any:
-    """A pooling operator; padding of more than half a window is laid around the input first, of value `outside`."""
+    """A pooling operator over the axes of a node; `outside` is what padding stands for."""
     kernel = [int(k) for k in call.attr("kernel_shape")]
-    if len(kernel) not in (1, 2):
-        raise Unsupported(f"pooling over {len(kernel)} axes")
     ones = [1] * len(kernel)
     stride, dilation = call.attr("strides") or ones, call.attr("dilations") or ones
-    padding = in_two_dimensions(window_padding(call, x.shape[2:], kernel, stride, dilation), len(kernel))
-    if len(kernel) == 1:
-        kernel, stride, dilation = [1, *kernel], [1, *stride], [1, *dilation]
-    if op == "max_pool2d":
-        attrs["dilation"] = dilation
-    elif any(d != 1 for d in dilation):
-        raise Unsupported("dilated windows of averages")
-    image = as_image(call, x)
+    if op == "avg_pool2d" and any(d != 1 for d in dilation):
+        return _dilated(call, x, kernel, stride, dilation, **attrs)
+    padding = window_padding(call, x.shape[2:], kernel, stride, dilation)
     if any(2 * p > k for p, k in zip(padding, [*kernel, *kernel], strict=True)):
         if op == "avg_pool2d" and not attrs["count_include_pad"]:
             return _mean_of_inside(call, x)
         if not math.isfinite(outside) and not is_float(x.dtype):
             outside = float(np.iinfo(NUMPY[x.dtype]).min)
-        around = [0, 0, *padding[:2], 0, 0, *padding[2:]]
-        image = call.create("pad", [image], padding=around, value=outside)
-        padding = [0, 0, 0, 0]
-    ceil_mode = bool(call.attr("ceil_mode", 0))
-    y = call.create(op, [image], kernel=kernel, stride=stride, padding=padding, ceil_mode=ceil_mode, **attrs)
-    return of_image(call, y, len(x.shape))
+        around = [0, 0, *padding[: len(kernel)], 0, 0, *padding[len(kernel) :]]
+        x = call.create("pad", [x], padding=around, value=outside)
+        padding = [0] * len(padding)
+    window = {"kernel": kernel, "stride": stride, "dilation": dilation}
+    if op != "max_pool2d":
+        del window["dilation"]
+    return _pool_axes(call, x, op, window, padding, ceil_mode=bool(call.attr("ceil_mode", 0)), **attrs)
+
+
+def _pool_axes(call: Call, x: Any, op: str, window: dict[str, list[int]], padding: list[int], **attrs: Any) -> Any:
+    """Over one or two axes; over three, which is separable, the last two and then the one before them."""
+    count = len(window["kernel"])
+    if count == 1:
+        image = {name: [1, *values] for name, values in window.items()}
+        y = call.create(op, [as_image(call, x)], **image, padding=[0, padding[0], 0, padding[1]], **attrs)
+        return of_image(call, y, 3)
+    if count == 2:
+        return call.create(op, [x], **window, padding=padding, **attrs)
+    if count != 3:
+        raise Unsupported(f"pooling over {count} axes")
+    n, c, depth, height, width = x.shape
+    planes = call.reshape(x, [n, multiply(c, depth), height, width])
+    last = {name: values[1:] for name, values in window.items()}
+    planes = call.create(op, [planes], **last, padding=[*padding[1:3], *padding[4:]], **attrs)
+    height, width = planes.shape[2:]
+    columns = call.reshape(planes, [n, c, depth, multiply(height, width)])
+    first = {name: [values[0], 1] for name, values in window.items()}
+    columns = call.create(op, [columns], **first, padding=[padding[0], 0, padding[3], 0], **attrs)
+    return call.reshape(columns, [n, c, columns.shape[2], height, width])
+
+
+def _dilated(
+    call: Call,
+    x: Any,
+    kernel: list[int],
+    stride: list[int],
+    dilation: list[int],
+    count_include_pad: bool,
+    divisor_override: int = 0,
+) -> Any:
+    """Means or sums of windows with gaps, by a convolution of every channel with ones."""
+    sizes = call.static_shape(x, "dilated windows of averages")
+    padding = window_padding(call, sizes[2:], kernel, stride, dilation)
+    count = len(kernel)
+    behind = padding[count:]  # as far as the last window reaches
+    for k, size in enumerate(sizes[2:] if call.attr("ceil_mode", 0) else []):
+        room = size + padding[k] + padding[count + k] - dilation[k] * (kernel[k] - 1) - 1
+        windows = -(-room // stride[k]) + 1
+        if (windows - 1) * stride[k] >= size + padding[k]:
+            windows -= 1
+        behind[k] += max((windows - 1) * stride[k] - room, 0)
+    window = {"stride": stride, "dilation": dilation, "groups": sizes[1], "padding": [*padding[:count], *behind]}
+
+    def summed(value: Any) -> Any:
+        ones = call.constant(np.ones([sizes[1], 1, *kernel]), x.dtype)
+        return convolve(call, value, ones, None, window, transposed=False)
+
+    if divisor_override or (count_include_pad and behind == padding[count:]):
+        return call.create("div", [summed(x), call.like(divisor_override or math.prod(kernel), x)])
+    counted = np.ones([1, *sizes[1:]])
+    if count_include_pad:
+        widths = [(padding[k], padding[count + k]) for k in range(count)]
+        counted = np.pad(counted, [(0, 0), (0, 0), *widths], constant_values=1)
+        window["padding"] = [0] * count + [behind[k] - padding[count + k] for k in range(count)]
+        counts = summed(call.constant(counted, x.dtype))
+        window["padding"] = [*padding[:count], *behind]
+    else:
+        counts = summed(call.constant(counted, x.dtype))
+    return call.create("div", [summed(x), counts])
 
 
 @rule("MaxPool")
 def _max_pool(call: Call) -> Any:
-    if call.outputs_used() > 1:
-        raise Unsupported("the places of the greatest values")
-    return _pool(call, call[0], "max_pool2d", -math.inf)
+    y = _pool(call, call[0], "max_pool2d", -math.inf)
+    return y if call.outputs_used() < 2 else [y, _places(call, call[0])]
+
+
+def _places(call: Call, x: Any) -> Any:
+    """Where in the whole tensor the greatest values stand."""
+    kernel = [int(k) for k in call.attr("kernel_shape")]
+    ones = [1] * len(kernel)
+    stride, dilation = call.attr("strides") or ones, call.attr("dilations") or ones
+    padding = window_padding(call, x.shape[2:], kernel, stride, dilation)
+    if padding[: len(kernel)] != padding[len(kernel) :]:
+        raise Unsupported("the places of the greatest values with more padding on one side")
+    window = {"kernel": kernel, "stride": stride, "dilation": dilation, "padding": padding[: len(kernel)]}
+    places = call.create("max_pool_indices", [x], **window, ceil_mode=bool(call.attr("ceil_mode", 0)))
+    if call.attr("storage_order", 0):
+        if len(kernel) != 2:
+            raise Unsupported("column by column counted places of other than images")
+        width, height = call.whole(x.shape[3]), call.whole(x.shape[2])
+        row = call.create("floor_divide", [places, width])
+        column = call.create("remainder", [places, width])
+        places = call.create("add", [call.create("mul", [column, height]), row])
+    planes = call.reshape(
+        call.create("arange", [], start=0, end=multiply(x.shape[0], x.shape[1])), [*x.shape[:2], *[1] * len(kernel)]
+    )
+    return call.create("add", [places, call.create("mul", [planes, call.whole(product(x.shape[2:]))])])
 
 
 @rule("AveragePool")

@@ -9,7 +9,7 @@ import numpy as np
 from hetnn.errors import Unsupported
 from hetnn.importers.building import NUMPY
 from hetnn.importers.onnx_rules.call import Call, rule
-from hetnn.importers.onnx_rules.conv import convolve
+from hetnn.importers.onnx_rules.conv import convolve_node
 from hetnn.importers.onnx_rules.product import multiply
 
 
@@ -96,7 +96,7 @@ def _of_filters(call: Call, value: Any, rank: int) -> Any:
 def _integer_conv(call: Call) -> Any:
     x = _centred(call, call[0], call.optional(2), "f32")
     weight = _centred(call, call[1], _of_filters(call, call.optional(3), len(call[1].shape)), "f32")
-    return call.cast(convolve(call, x, weight, None), "i32")
+    return call.cast(convolve_node(call, x, weight, None), "i32")
 
 
 @rule("QLinearConv")
@@ -104,7 +104,7 @@ def _quantized_conv(call: Call) -> Any:
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = [call[k] for k in range(8)]
     weight = _centred(call, w, _of_filters(call, w_zero, len(w.shape)), "f32")
     bias = None if not call.given(8) else call.cast(call[8], "f32")
-    y = convolve(call, _centred(call, x, x_zero, "f32"), weight, bias)
+    y = convolve_node(call, _centred(call, x, x_zero, "f32"), weight, bias)
     by_filter = _of_filters(call, call.cast(w_scale, "f32"), len(w.shape) - 1)
     scale = call.create("mul", [call.cast(x_scale, "f32"), by_filter])
     return _quantized(call, call.create("mul", [y, scale]), y_scale, y_zero, y_zero.dtype)

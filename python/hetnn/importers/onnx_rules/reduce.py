@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from hetnn.importers.onnx_rules.call import Call, rule
+from hetnn.importers.building import NUMPY
+from hetnn.importers.onnx_rules.call import Call, is_float, rule
+from hetnn.importers.onnx_rules.late import declared, is_late, late, length_of
 
 _Reduce = Callable[[str, Any], Any]
+
+
+_EXTREMES = ("reduce_max", "reduce_min")
+
+
+def _limit(dtype: str, least: bool) -> float:
+    """The least number of a type, or the greatest: what the extreme of nothing is."""
+    if is_float(dtype):
+        return -math.inf if least else math.inf
+    limits = np.iinfo(NUMPY[dtype])
+    return int(limits.min if least else limits.max)
 
 
 def _reduce(call: Call, meaning: Callable[[_Reduce, Any], Any]) -> Any:
     """`meaning` of a function that reduces a value by an operator over the node's axes."""
     x = call[0]
+    keep, noop = bool(call.attr("keepdims", 1)), bool(call.attr("noop_with_empty_axes", 0))
+    if is_late(call, 1):
+        rank = len(x.shape) if keep or noop else max(len(x.shape) - length_of(call, 1, "axes"), 0)
+        told = {"keepdim": keep, "none_if_empty": noop}
+
+        def over_late(op: str, value: Any) -> Any:
+            if op in _EXTREMES and 0 in value.shape:  # the least of all numbers, or the greatest
+                least = call.like(_limit(value.dtype, op == "reduce_max"), value)
+                return call.broadcast_to(least, declared(call, rank, "the axes"))
+            return late(call, "reduce_over", [value, call[1]], rank, reduction=op, **told)
+
+        return meaning(over_late, x)
     axes = call.axes(1, len(x.shape))
-    keep = bool(call.attr("keepdims", 1))
-    nothing = not axes and bool(call.attr("noop_with_empty_axes", 0))
+    nothing = not axes and noop
 
     def over(op: str, value: Any) -> Any:
         return value if nothing or not value.shape else call.create(op, [value], axes=axes or [], keepdim=keep)
@@ -64,27 +89,6 @@ def _log_sum_exp(call: Call) -> Any:
     return _reduce(call, lambda over, x: call.create("log", [over("sum", call.create("exp", [x]))]))
 
 
-def place_of_extreme(call: Call, x: Any, axis: int, op: str, last: bool) -> Any:
-    """Where the greatest or least value along an axis stands, [.., 1, ..] of i64: the first such place, or the last."""
-    size = call.static_shape(x, "the place of an extreme value along an axis")[axis]
-    extreme = call.create(op, [x], axes=[axis], keepdim=True)
-    places = np.arange(size).reshape([size, *[1] * (len(x.shape) - axis - 1)])
-    none = call.constant(-1 if last else size, "i64")
-    there = call.create("where", [call.create("eq", [x, extreme]), call.constant(places, "i64"), none])
-    return call.create("reduce_max" if last else "reduce_min", [there], axes=[axis], keepdim=True)
-
-
-@rule("ArgMax", "ArgMin")
-def _place(call: Call) -> Any:
-    x = call[0]
-    axis = call.axis(call.attr("axis"), len(x.shape))
-    op = "reduce_max" if call.node.op_type == "ArgMax" else "reduce_min"
-    place = place_of_extreme(call, x, axis, op, bool(call.attr("select_last_index", 0)))
-    if call.attr("keepdims"):
-        return place
-    return call.reshape(place, [size for k, size in enumerate(place.shape) if k != axis])
-
-
 @rule("Hardmax")
 def _hardmax(call: Call) -> Any:
     x = call[0]
@@ -94,30 +98,8 @@ def _hardmax(call: Call) -> Any:
         static = call.static_shape(x, "Hardmax")
         x = call.reshape(x, [int(np.prod(static[:axis])), int(np.prod(static[axis:]))])
         axis = 1
+    place = call.create("argmax", [x], axis=axis, keepdim=True)
     size = x.shape[axis]
-    place = place_of_extreme(call, x, axis, "reduce_max", last=False)
-    places = np.arange(size).reshape([size, *[1] * (len(x.shape) - axis - 1)])
-    hot = call.cast(call.create("eq", [call.constant(places, "i64"), place]), x.dtype)
+    places = call.reshape(call.create("arange", [], start=0, end=size), [size, *[1] * (len(x.shape) - axis - 1)])
+    hot = call.cast(call.create("eq", [places, place]), x.dtype)
     return call.reshape(hot, shape)
-
-
-@rule("CumSum")
-def _cumulative_sum(call: Call) -> Any:
-    """A product with a triangle of ones, along the axis moved to the end."""
-    x = call[0]
-    rank = len(x.shape)
-    axis = call.axis(int(call.number(1, "axis")), rank)
-    size = call.static_shape(x, "CumSum")[axis]
-    rows, columns = np.indices((size, size))
-    if call.attr("reverse"):
-        rows, columns = columns, rows
-    triangle = rows < columns if call.attr("exclusive") else rows <= columns
-    perm = [k for k in range(rank) if k != axis] + [axis]
-    turned = call.reshape(call.create("permute", [x], perm=perm), [_others(x, axis), size])
-    summed = call.create("matmul", [turned, call.constant(triangle, x.dtype)])
-    back = call.reshape(summed, [x.shape[k] for k in perm])
-    return call.create("permute", [back], perm=[perm.index(k) for k in range(rank)])
-
-
-def _others(x: Any, axis: int) -> int:
-    return int(np.prod([size for k, size in enumerate(x.shape) if k != axis], dtype=np.int64))

@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import Unsupported
-from hetnn.importers.onnx_rules.call import Array, Call, rule
+from hetnn.importers.onnx_rules.call import Array, Call, is_float, rule
+from hetnn.importers.onnx_rules.late import is_late, late
 
 
 @rule("Upsample")
 def _upsample(call: Call) -> Any:
     x = call[0]
+    if is_late(call, 1):
+        return _late_resize(call, call[1], None)
     shape = call.static_shape(x, "Upsample")
     scales = _reals(call, 1) if call.given(1) else [float(s) for s in call.attr("scales")]
     for axis, scale in enumerate(scales):
@@ -31,14 +34,43 @@ def _reals(call: Call, index: int) -> list[float]:
     return [float(scale) for scale in array.reshape(-1)]
 
 
+def _late_resize(call: Call, scales: Any, goals: Any) -> Any:
+    """By the operator that takes every mode, with scales and goals as values."""
+    x = call[0]
+    kind = "asymmetric" if call.version < 11 else call.attr("coordinate_transformation_mode", "half_pixel")
+    rounding = "floor" if call.version < 11 else call.attr("nearest_mode", "round_prefer_floor")
+    region = call.optional(1) if call.version >= 11 and kind == "tf_crop_and_resize" else None
+    return late(
+        call,
+        "resize_over",
+        [x, region, scales, goals],
+        len(x.shape),
+        axes=call.axes(None, len(x.shape)) or [],
+        mode={"bilinear": "linear", "bicubic": "cubic"}.get(call.attr("mode"), call.attr("mode")),
+        places=kind,
+        rounding=rounding,
+        antialias=bool(call.attr("antialias", 0)),
+        cubic_coefficient=float(call.attr("cubic_coeff_a", -0.75)),
+        exclude_outside=bool(call.attr("exclude_outside", 0)),
+        outside=float(call.attr("extrapolation_value", 0.0)),
+        policy=call.attr("keep_aspect_ratio_policy", "stretch"),
+    )
+
+
 @rule("Resize")
 def _resize(call: Call) -> Any:
     x = call[0]
     rank = len(x.shape)
     first = 1 if call.version < 11 else 2
+    by_goals = call.given(first + 1) and call.version >= 11
+    kind = call.attr("coordinate_transformation_mode", "half_pixel") if call.version >= 11 else "asymmetric"
+    fixed = all(isinstance(size, int) for size in x.shape) and not is_late(call, first + 1 if by_goals else first)
+    weighs = is_float(x.dtype) or call.attr("mode", "nearest") == "nearest"
+    if not fixed or not weighs or kind == "tf_crop_and_resize" or call.attr("antialias"):
+        return _late_resize(call, None if by_goals else call[first], call[first + 1] if by_goals else None)
     axes = call.axes(None, rank) or list(range(rank))
     shape = call.static_shape(x, "Resize")
-    if call.given(first + 1) and call.version >= 11:
+    if by_goals:
         goals = call.integers(first + 1, "the sizes")
         scales = [goal / shape[axis] for goal, axis in zip(goals, axes, strict=True)]
         policy = call.attr("keep_aspect_ratio_policy", "stretch")
@@ -49,9 +81,6 @@ def _resize(call: Call) -> Any:
     else:
         scales = _reals(call, first)
         goals = [math.floor(shape[axis] * scale) for scale, axis in zip(scales, axes, strict=True)]
-    kind = call.attr("coordinate_transformation_mode", "half_pixel") if call.version >= 11 else "asymmetric"
-    if kind == "tf_crop_and_resize" or call.attr("antialias", 0):
-        raise Unsupported(f"Resize by {kind}{' with antialiasing' if call.attr('antialias', 0) else ''}")
     nearest = call.attr("nearest_mode", "round_prefer_floor") if call.version >= 11 else "floor"
     for axis, goal, scale in zip(axes, goals, scales, strict=True):
         place = _places(kind, shape[axis], goal, scale)

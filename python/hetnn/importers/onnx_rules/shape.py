@@ -12,6 +12,7 @@ from hetnn.importers import sizes
 from hetnn.importers.building import NUMPY
 from hetnn.importers.onnx_model import dtype_name
 from hetnn.importers.onnx_rules.call import Array, Call, Sizes, is_float, rule
+from hetnn.importers.onnx_rules.late import is_late, late, length_of
 from hetnn.importers.onnx_rules.movement import filled
 
 # Longer ranges are a mistake.
@@ -32,6 +33,8 @@ def _constant(call: Call) -> Any:
 def _constant_of_shape(call: Call) -> Any:
     value = call.attr("value")
     one = call.constant(0, "f32") if value is None else call.reshape(call.tensor(value), [])
+    if is_late(call, 0):
+        return late(call, "expand_to", [one, call[0]], length_of(call, 0, "the shape"))
     return call.broadcast_to(one, call.sizes(0, "the shape"))
 
 
@@ -46,7 +49,7 @@ def _eye_like(call: Call) -> Any:
 def _range(call: Call) -> Any:
     start, limit, step = (call.known(k) for k in range(3))
     if start is None or limit is None or step is None:
-        raise Unsupported("a Range whose bounds are computed when the model runs")
+        return late(call, "range_over", call.values(), 1)
     if object in (start.dtype, limit.dtype, step.dtype):
         bounds = {"start": start.item(), "end": limit.item(), "step": step.item()}
         return call.create("arange", [], **bounds, dtype="i64")

@@ -304,6 +304,26 @@ def _diagonal(call: Call) -> Any:
     return call.create("gather", [flat, call.constant(places, "i64")], axis=-1)
 
 
+@rule("diagonal_scatter.default")
+def _diagonal_scatter(call: Call) -> Any:
+    x, values = call["self"], call["src"]
+    rank = len(x.shape)
+    a, b = call["dim1"] % rank, call["dim2"] % rank
+    perm = [*(axis for axis in range(rank) if axis not in (a, b)), a, b]
+    moved = call.create("permute", [x], perm=perm)
+    rows, columns = fixed(moved.shape[-2:], "the diagonal of a matrix")
+    (count,) = fixed(values.shape[-1:], "a diagonal")
+    if count == 0:
+        return x
+    offset = call["offset"]
+    first = offset if offset >= 0 else -offset * columns
+    places = (first + np.arange(count, dtype=np.int64) * (columns + 1)).reshape([1] * (rank - 2) + [count])
+    flat = call.reshape(moved, [*moved.shape[:-2], rows * columns])
+    out = call.create("scatter_elements", [flat, call.constant(places, "i64"), values], axis=rank - 2)
+    back = [perm.index(axis) for axis in range(rank)]
+    return call.create("permute", [call.reshape(out, moved.shape)], perm=back)
+
+
 @rule("as_strided.default", "as_strided_copy.default")
 def _as_strided(call: Call) -> Any:
     x = call["self"]

@@ -10,6 +10,7 @@ import numpy as np
 
 from hetnn.errors import Unsupported
 from hetnn.importers import sizes
+from hetnn.importers.convolution import convolve
 from hetnn.importers.torch_rules.call import Call, rule
 from hetnn.importers.torch_rules.indexing import fixed
 
@@ -227,74 +228,6 @@ def _adaptive_max_pool(call: Call) -> list[Any]:
     return [values, call.reshape(call.create("gather_elements", [table, best], axis=-1), call.shape(1))]
 
 
-def _convolved(call: Call, x: Any, weight: Any, bias: Any, window: dict[str, Any], transposed: bool) -> Any:
-    """A convolution of [N,C,...] over one, two or three axes."""
-    op = "conv_transpose2d" if transposed else "conv2d"
-    axes = len(weight.shape) - 2
-    if axes == 2:
-        return call.create(op, [x, weight, bias], **window)
-    if axes == 1:
-        first = {"stride": 1, "dilation": 1, "padding": 0, "output_padding": 0}
-        flat = {k: [first[k], *v] if k in first else v for k, v in window.items()}
-        if len(flat["padding"]) == 3:  # before and behind the one axis
-            flat["padding"] = [0, window["padding"][0], 0, window["padding"][1]]
-        image = call.reshape(x, [x.shape[0], x.shape[1], 1, x.shape[2]])
-        kernel = call.reshape(weight, [weight.shape[0], weight.shape[1], 1, weight.shape[2]])
-        out = call.create(op, [image, kernel, bias], **flat)
-        return call.reshape(out, [out.shape[0], out.shape[1], out.shape[3]])
-    if axes == 3:
-        return _convolved_deep(call, x, weight, bias, window, transposed)
-    raise Unsupported(f"a convolution over {axes} axes")
-
-
-def _convolved_deep(call: Call, x: Any, weight: Any, bias: Any, window: dict[str, Any], transposed: bool) -> Any:
-    """Over depth as more channels: every tap of the kernel along it reads a shifted copy of the input.
-
-    y[n,m,d] = sum over r of conv2d(x[n,:,d s + r t - p], w[m,:,r]); images d of n are the batch of one convolution of
-    C kd channels. Transposed: the same over the input with s - 1 zeros between its slices and with flipped taps.
-    """
-    op = "conv_transpose2d" if transposed else "conv2d"
-    n, c, depth, h, w = x.shape
-    taps = weight.shape[2]
-    half = len(window["padding"]) // 2 if len(window["padding"]) == 6 else 0
-    before, after = window["padding"][0], window["padding"][half]
-    stride, dilation = window["stride"][0], window["dilation"][0]
-    reach = (taps - 1) * dilation
-    if transposed:
-        if stride > 1:
-            x = call.reshape(x, [n, c, depth, 1, h, w])
-            x = call.create("pad", [x], padding=[0] * 6 + [0, 0, 0, stride - 1, 0, 0])
-            x = call.reshape(x, [n, c, sizes.multiply(depth, stride), h, w])
-            depth = sizes.subtract(sizes.multiply(depth, stride), stride - 1)
-            x = call.create("slice", [x], axis=2, start=0, end=depth)
-        before, after = reach - before, reach - after + window["output_padding"][0]
-        stride = 1
-    if before or after:
-        x = call.create("pad", [x], padding=[0, 0, before, 0, 0, 0, 0, after, 0, 0])
-    depth = sizes.add(depth, before + after)
-    count = sizes.add(sizes.divide(sizes.subtract(depth, reach + 1), stride), 1)
-    copies = []
-    for r in range(taps):
-        start = ((taps - 1 - r) if transposed else r) * dilation
-        end = sizes.add(sizes.multiply(sizes.subtract(count, 1), stride), start + 1)
-        part = call.create("slice", [x], axis=2, start=start, end=end, step=stride, inside=True)
-        copies.append(call.reshape(part, [n, c, 1, count, h, w]))
-    stacked = copies[0] if taps == 1 else call.create("concat", copies, axis=2)
-    images = call.create("permute", [stacked], perm=[0, 3, 1, 2, 4, 5])
-    images = call.reshape(images, [sizes.multiply(n, count), c * taps, h, w])
-    if transposed:
-        kernel = call.create("permute", [weight], perm=[0, 2, 1, 3, 4])
-        kernel = call.reshape(kernel, [c * taps, weight.shape[1], *weight.shape[3:]])
-    else:
-        kernel = call.reshape(weight, [weight.shape[0], weight.shape[1] * taps, *weight.shape[3:]])
-    flat = {k: v if k == "groups" else list(v)[1:] for k, v in window.items()}
-    if half:
-        flat["padding"] = [*window["padding"][1:half], *window["padding"][half + 1 :]]
-    out = call.create(op, [images, kernel, bias], **flat)
-    out = call.reshape(out, [n, count, out.shape[1], out.shape[2], out.shape[3]])
-    return call.create("permute", [out], perm=[0, 2, 1, 3, 4])
-
-
 def _convolution_of(call: Call, padding: list[int], transposed: bool) -> Any:
     axes = len(call["weight"].shape) - 2
     x, made = _batched(call, axes)
@@ -306,7 +239,7 @@ def _convolution_of(call: Call, padding: list[int], transposed: bool) -> Any:
     }
     if transposed:
         window["output_padding"] = _pair(call["output_padding"], axes)
-    out = _convolved(call, x, call["weight"], call["bias"], window, transposed)
+    out = convolve(call, x, call["weight"], call["bias"], window, transposed)
     return call.reshape(out, out.shape[1:]) if made else out
 
 

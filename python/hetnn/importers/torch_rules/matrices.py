@@ -215,3 +215,44 @@ def _qr(call: Call) -> list[Any]:
     if mode == "r" and call.reads(0):
         raise Unsupported("Q of a factorization that leaves it out is read")
     return call.create_all("qr", [call["A"]], {"complete": mode == "complete"})
+
+
+@rule("_linalg_svd.default")
+def _svd(call: Call) -> list[Any]:
+    """The values; bases are refused, because each library has its own signs in them."""
+    if call["compute_uv"] and (call.reads(0) or call.reads(2)):
+        raise Unsupported("singular vectors are read, whose signs are not fixed")
+    return [None, call.create_all("svd", [call["A"]], {})[1], None]
+
+
+@rule("linalg_pinv.atol_rtol_tensor")
+def _pseudoinverse(call: Call) -> Any:
+    """V diag(1/s) U^T over the singular values above the tolerance."""
+    x = call["self"]
+    if 0 in x.shape:
+        return call.filled(0)
+    u, s, vh = call.create_all("svd", [x], {})
+    rows, columns = fixed(x.shape[-2:], "a pseudoinverse")
+    largest = call.create("slice", [s], axis=-1, start=0, end=1)
+    lead = list(x.shape[:-2])
+
+    def limit(name: str, default: Any) -> Any:
+        given = call[name]
+        if given is None:
+            return default
+        given = call.cast(given, s.dtype)
+        return call.reshape(given, [*given.shape, 1]) if given.shape else given
+
+    epsilon = {"f32": 2.0**-23, "f64": 2.0**-52, "f16": 2.0**-10, "bf16": 2.0**-7}[s.dtype]
+    absolute = limit("atol", call.constant(0, s.dtype))
+    relative = limit("rtol", None)
+    if relative is None:
+        # Given an absolute tolerance above 0, the relative one is 0.
+        usual = call.constant(max(rows, columns) * epsilon, s.dtype)
+        zero = call.constant(0, s.dtype)
+        relative = call.create("where", [call.create("gt", [absolute, zero]), zero, usual])
+    least = call.create("maximum", [absolute, call.create("mul", [relative, largest])])
+    kept = call.create("gt", [s, least])
+    inverse = call.create("where", [kept, call.create("reciprocal", [s]), call.constant(0, s.dtype)])
+    scaled = call.create("mul", [_transposed(call, vh), call.reshape(inverse, [*lead, 1, min(rows, columns)])])
+    return call.create("matmul", [scaled, _transposed(call, u)])

@@ -1,0 +1,261 @@
+"""Requests a second of `hetnn serve` beside a bare uvicorn around ONNX Runtime and, where it is there, Triton.
+
+    python benchmarks/serve.py [--seconds 3] [--connections 8] [--rounds 3] [--json FILE]
+
+The network is an MLP 16→64→4 on one thread; the client is a process of its own that keeps every connection busy with
+binary tensors. Servers are asked in turns, and a figure is the median over rounds. Triton is run from nvidia-pytriton
+with ONNX Runtime in its Python backend.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import importlib.util
+import json
+import os
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+NAME = "mlp"
+_BARE = """
+import json, sys
+import numpy, onnxruntime, uvicorn
+options = onnxruntime.SessionOptions()
+options.intra_op_num_threads = 1
+session = onnxruntime.InferenceSession(sys.argv[1], options)
+name = session.get_inputs()[0].name
+
+async def app(scope, receive, send):
+    body = b""
+    while True:
+        message = await receive()
+        body += message["body"]
+        if not message.get("more_body"):
+            break
+    y = session.run(None, {name: numpy.frombuffer(body[-64:], numpy.float32).reshape(1, 16)})[0]
+    head = json.dumps({"outputs": [{"name": "y", "shape": list(y.shape)}]}).encode()
+    length = str(len(head) + y.nbytes).encode()
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
+    await send({"type": "http.response.body", "body": head + y.tobytes()})
+
+uvicorn.run(app, port=int(sys.argv[2]), http="httptools", loop="asyncio", log_level="error", access_log=False)
+"""
+_TRITON = """
+import sys
+import numpy, onnxruntime
+from pytriton.decorators import batch
+from pytriton.model_config import ModelConfig, Tensor
+from pytriton.triton import Triton, TritonConfig
+session = onnxruntime.InferenceSession(sys.argv[1])
+name = session.get_inputs()[0].name
+
+@batch
+def infer(x):
+    return [session.run(None, {name: x})[0]]
+
+with Triton(config=TritonConfig(http_port=int(sys.argv[2]), grpc_port=int(sys.argv[3]))) as triton:
+    triton.bind("mlp", infer, [Tensor(name="input", dtype=numpy.float32, shape=(16,))],
+                [Tensor(name="y", dtype=numpy.float32, shape=(4,))], ModelConfig(max_batch_size=8))
+    triton.serve()
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def save_networks(folder: Path) -> str:
+    """The network for both runtimes; the name of its input."""
+    import torch
+    from torch import nn
+
+    import hetnn
+
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 4)).eval()
+    x = torch.randn(1, 16)
+    executable = hetnn.compile(torch.export.export(module, (x,)), "cpu", threads=1)
+    executable.save(folder / "mlp.hetnn")
+    if importlib.util.find_spec("onnxruntime") is not None:
+        import onnx
+        from onnx import helper, numpy_helper
+
+        weights = [numpy_helper.from_array(v.detach().numpy(), k) for k, v in module.state_dict().items()]
+        nodes = [
+            helper.make_node("Gemm", ["input", "0.weight", "0.bias"], ["h"], transB=1),
+            helper.make_node("Relu", ["h"], ["r"]),
+            helper.make_node("Gemm", ["r", "2.weight", "2.bias"], ["y"], transB=1),
+        ]
+        ends = [helper.make_tensor_value_info(n, 1, ["n", k]) for n, k in (("input", 16), ("y", 4))]
+        graph = helper.make_graph(nodes, NAME, ends[:1], ends[1:], weights)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        onnx.save(model, folder / "mlp.onnx")
+    return executable.inputs[0].name
+
+
+def request(name: str) -> bytes:
+    """One inference as bytes on a connection."""
+    data = np.linspace(-1, 1, 16, dtype=np.float32).tobytes()
+    row = {"name": name, "datatype": "FP32", "shape": [1, 16], "parameters": {"binary_data_size": len(data)}}
+    head = json.dumps({"inputs": [row], "parameters": {"binary_data_output": True}}).encode()
+    lines = [
+        f"POST /v2/models/{NAME}/infer HTTP/1.1",
+        "Host: localhost",
+        f"Content-Length: {len(head) + len(data)}",
+        f"Inference-Header-Content-Length: {len(head)}",
+    ]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + head + data
+
+
+class _Asker(asyncio.Protocol):
+    """Keeps one connection busy: the next request leaves when an answer is whole."""
+
+    def __init__(self, message: bytes) -> None:
+        self.message, self.answers, self.got = message, 0, b""
+        self.transport: Any = None
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+        transport.write(self.message)
+
+    def data_received(self, data: bytes) -> None:
+        self.got += data
+        head, ended, body = self.got.partition(b"\r\n\r\n")
+        if not ended:
+            return
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise SystemExit(f"the server answered {self.got[:300]!r}")
+        length = int(head.lower().split(b"content-length: ")[-1].split(b"\r\n")[0])
+        if len(body) >= length:
+            self.answers += 1
+            self.got = b""
+            self.transport.write(self.message)
+
+
+async def _ask_http(port: int, name: str, connections: int, seconds: float) -> float:
+    loop = asyncio.get_running_loop()
+    made = [await loop.create_connection(lambda: _Asker(request(name)), "127.0.0.1", port) for _ in range(connections)]
+    await asyncio.sleep(0.3)
+    before, begun = sum(asker.answers for _, asker in made), time.perf_counter()
+    await asyncio.sleep(seconds)
+    rate = (sum(asker.answers for _, asker in made) - before) / (time.perf_counter() - begun)
+    for transport, _ in made:
+        transport.close()
+    return rate
+
+
+async def _ask_grpc(port: int, name: str, connections: int, seconds: float) -> float:
+    import grpc.aio
+
+    from hetnn.serve.proto import MESSAGES
+
+    message = MESSAGES["ModelInferRequest"](model_name=NAME)
+    message.inputs.add(name=name, datatype="FP32", shape=[1, 16])
+    message.raw_input_contents.append(np.linspace(-1, 1, 16, dtype=np.float32).tobytes())
+    data, answers = message.SerializeToString(), 0
+    ends = time.perf_counter() + seconds
+
+    async def ask(channel: Any) -> None:
+        nonlocal answers
+        call = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
+        while time.perf_counter() < ends:
+            await call(data)
+            answers += 1
+
+    options = [("grpc.use_local_subchannel_pool", 1)]  # a connection each
+    channels = [grpc.aio.insecure_channel(f"127.0.0.1:{port}", options) for _ in range(connections)]
+    await asyncio.gather(*(ask(channel) for channel in channels))
+    return answers / seconds
+
+
+@contextlib.contextmanager
+def running(command: list[str], port: int) -> Iterator[None]:
+    """A server's process, from when its port answers."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+    try:
+        for _ in range(1200):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.1):
+                break
+            if process.poll() is not None:
+                raise SystemExit(f"{command[:4]} ended with {process.returncode}")
+            time.sleep(0.05)
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def measure(folder: Path, name: str, connections: int, seconds: float) -> dict[str, float]:
+    """One round: every server and protocol in turn."""
+
+    def ask(kind: str, port: int, input_name: str) -> float:
+        client = [sys.executable, __file__, "--ask", kind, str(port), input_name, str(connections), str(seconds)]
+        return float(subprocess.run(client, check=True, capture_output=True, text=True).stdout)
+
+    out: dict[str, float] = {}
+    for workers in (1, 2):
+        http, remote, metrics = free_port(), free_port(), free_port()
+        command = [sys.executable, "-m", "hetnn", "serve", "--model", f"{NAME}={folder / 'mlp.hetnn'}"]
+        command += ["--workers", str(workers), f"--http-port={http}", f"--grpc-port={remote}"]
+        with running([*command, f"--metrics-port={metrics}"], http):
+            out[f"hetnn http, workers {workers}"] = ask("http", http, name)
+            out[f"hetnn grpc, workers {workers}"] = ask("grpc", remote, name)
+    onnx = str(folder / "mlp.onnx")
+    if importlib.util.find_spec("onnxruntime") is not None:
+        port = free_port()
+        with running([sys.executable, "-c", _BARE, onnx, str(port)], port):
+            out["uvicorn around ONNX Runtime"] = ask("http", port, "input")
+        if importlib.util.find_spec("pytriton") is not None:
+            port, remote = free_port(), free_port()
+            with running([sys.executable, "-c", _TRITON, onnx, str(port), str(remote)], port):
+                time.sleep(5)  # the port is open before the model is
+                out["Triton http"] = ask("http", port, "input")
+                out["Triton grpc"] = ask("grpc", remote, "input")
+    return out
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--connections", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--ask", nargs=5, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.ask is not None:
+        kind, port, name, connections, seconds = args.ask
+        asking = _ask_http if kind == "http" else _ask_grpc
+        print(asyncio.run(asking(int(port), name, int(connections), float(seconds))))
+        return 0
+    os.environ["HETNN_VERIFY"] = "0"
+    with tempfile.TemporaryDirectory() as folder:
+        name = save_networks(Path(folder))
+        rounds = [measure(Path(folder), name, args.connections, args.seconds) for _ in range(args.rounds)]
+    result = {key: round(statistics.median(row[key] for row in rounds)) for key in rounds[0]}
+    for key, rate in result.items():
+        print(f"{key:<30} {rate:>8,} requests/s")
+    if args.json is not None:
+        args.json.write_text(json.dumps(result, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,238 @@
+// Runs from C: arguments checked, outputs written where they lie or made, at once or in the background.
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <new>
+
+#include "hetnn/base/background.h"
+#include "hetnn/capi/guard.h"
+#include "hetnn/capi/handles.h"
+#include "hetnn/runtime/disjoint.h"
+
+namespace hetnn::capi {
+namespace {
+
+constexpr size_t kFirstTensor_bytes = offsetof(hetnn_tensor, dims) + sizeof(const int64_t*);
+constexpr size_t kFirstRunOptions_bytes = offsetof(hetnn_run_options, user) + sizeof(void*);
+constexpr int32_t kMostRank = 64;
+
+// The memory of an output that the run makes: its dims, then its values.
+class Made {
+ public:
+  Made() = default;
+  Made(DType dtype, const std::vector<int64_t>& shape) : dtype_(dtype), rank_(static_cast<int32_t>(shape.size())) {
+    int64_t bytes = dtype_bytes(dtype);
+    for (const int64_t dim : shape) bytes *= dim;
+    const auto before = static_cast<size_t>(program::aligned(static_cast<int64_t>(shape.size() * sizeof(int64_t))));
+    block_ = ::operator new (before + static_cast<size_t>(bytes), std::align_val_t{program::kAlignment});
+    std::copy(shape.begin(), shape.end(), static_cast<int64_t*>(block_));
+    data_ = static_cast<std::byte*>(block_) + before;
+  }
+  Made(Made&& other) noexcept
+      : dtype_(other.dtype_), rank_(other.rank_), block_(std::exchange(other.block_, nullptr)), data_(other.data_) {}
+  Made& operator=(Made&&) = delete;
+  ~Made() { release(block_); }
+
+  std::byte* data() const { return data_; }
+  void hand_over(hetnn_tensor* to) {
+    to->data = data_;
+    to->dtype = c_dtype(dtype_);
+    to->rank = rank_;
+    to->dims = static_cast<const int64_t*>(std::exchange(block_, nullptr));
+  }
+  static void release(void* block) { ::operator delete (block, std::align_val_t{program::kAlignment}); }
+
+ private:
+  DType dtype_ = DType::f32;
+  int32_t rank_ = 0;
+  void* block_ = nullptr;
+  std::byte* data_ = nullptr;
+};
+
+// A tensor as it was given, once checked for itself.
+struct Given {
+  runtime::Argument type;
+  std::byte* data;
+  int64_t bytes;
+};
+
+Given checked(const hetnn_tensor* tensor, bool output, size_t index) {
+  const auto called = [&] { return text(output ? "output " : "input ", index); };
+  const hetnn_tensor t = taken(tensor, kFirstTensor_bytes, "hetnn_tensor");
+  if (output && !t.data) return {{}, nullptr, 0};
+  if (static_cast<int>(t.dtype) < HETNN_F32 || static_cast<int>(t.dtype) > HETNN_BOOL)
+    throw InvalidModel(text(called(), ": there is no element type ", static_cast<int>(t.dtype), "."));
+  if (t.rank < 0 || t.rank > kMostRank || (t.rank > 0 && !t.dims)) {
+    throw InvalidModel(text(called(), ": its rank is ", t.rank, " and its dims are ", t.dims ? "there" : "null",
+                            "; wanted are a rank of 0 to ", kMostRank, " and as many dims."));
+  }
+  const auto dtype = static_cast<DType>(t.dtype);
+  int64_t bytes = dtype_bytes(dtype);
+  for (int32_t d = 0; d < t.rank; ++d) {
+    if (t.dims[d] < 0 || __builtin_mul_overflow(bytes, t.dims[d], &bytes))
+      throw InvalidModel(text(called(), ": no memory holds its dims; dimension ", d, " is ", t.dims[d], "."));
+  }
+  if (bytes > 0 && !t.data) throw InvalidModel(text(called(), ": its data is null, and should be ", bytes, " bytes."));
+  if (reinterpret_cast<uintptr_t>(t.data) % static_cast<uintptr_t>(dtype_bytes(dtype)) != 0)
+    throw InvalidModel(text(called(), ": its data must begin at a multiple of ", dtype_bytes(dtype), " bytes."));
+  return {{dtype, {t.dims, t.dims + t.rank}}, static_cast<std::byte*>(t.data), bytes};
+}
+
+// The i-th struct of an array whose structs are as large as the caller says.
+template <typename T>
+T* element(T* first, size_t index) {
+  if (index == 0) return first;
+  require(first, "an array of tensors");
+  using Byte = std::conditional_t<std::is_const_v<T>, const char, char>;
+  return reinterpret_cast<T*>(reinterpret_cast<Byte*>(first) + index * first->size);
+}
+
+// A run whose arguments were found sound.
+struct Prepared {
+  Bindings bindings;
+  std::vector<const std::byte*> from;
+  std::vector<std::byte*> to;
+  std::vector<std::pair<size_t, Made>> made;
+
+  Prepared(const hetnn_executable& executable, const hetnn_tensor* inputs, size_t input_count,
+           const hetnn_tensor* outputs, size_t output_count) {
+    if (input_count > 0) require(inputs, "inputs");
+    if (output_count > 0) require(outputs, "outputs");
+    if (output_count != executable.outputs.size()) {
+      throw InvalidModel(
+          text("the model gives ", executable.outputs.size(), " outputs; room was given for ", output_count, "."));
+    }
+    if (input_count > executable.inputs.size() + 1) input_count = executable.inputs.size() + 1;  // too many as well
+    std::vector<runtime::Argument> arguments;
+    std::vector<runtime::Memory> read, written;
+    for (size_t k = 0; k < input_count; ++k) {
+      const Given given = checked(element(inputs, k), false, k);
+      arguments.push_back(given.type);
+      from.push_back(given.data);
+      read.push_back({given.data, given.bytes});
+    }
+    bindings = executable.runtime.bindings_of(arguments);
+    const std::vector<std::vector<int64_t>> shapes = executable.runtime.output_shapes(bindings);
+    for (size_t k = 0; k < output_count; ++k) {
+      const Given given = checked(element(outputs, k), true, k);
+      const DType dtype = executable.outputs[k].dtype;
+      if (!given.data) {
+        made.emplace_back(k, Made(dtype, shapes[k]));
+        to.push_back(made.back().second.data());
+        continue;
+      }
+      if (given.type.dtype != dtype || !std::ranges::equal(given.type.shape, shapes[k])) {
+        const auto& shape = given.type.shape;
+        throw InvalidModel(text("output '", executable.outputs[k].name, "' is ", dtype_name(dtype),
+                                to_string(Shape(shapes[k].begin(), shapes[k].end())), "; room was given for ",
+                                dtype_name(given.type.dtype), to_string(Shape(shape.begin(), shape.end())), "."));
+      }
+      to.push_back(given.data);
+      written.push_back({given.data, given.bytes});
+    }
+    runtime::refuse_overlap(written, read);
+  }
+
+  void run(hetnn_executable& executable, hetnn_session* session, hetnn_tensor* outputs, const Stop* stop) {
+    executable.runtime.run(bindings, from, to, {.session = session ? session->states.get() : nullptr, .stop = stop});
+    for (auto& [index, values] : made) values.hand_over(element(outputs, index));
+  }
+};
+
+std::optional<Stop::Clock::time_point> deadline_of(const hetnn_run_options& options) {
+  if (options.timeout_us < 0) throw InvalidModel("hetnn_run_options: timeout_us must be 0 or more.");
+  if (options.timeout_us == 0) return std::nullopt;
+  constexpr int64_t kCentury_us = int64_t{100} * 365 * 24 * 3600 * 1000000;
+  return Stop::Clock::now() + std::chrono::microseconds(std::min(options.timeout_us, kCentury_us));
+}
+
+}  // namespace
+}  // namespace hetnn::capi
+
+// Shared by the run and by who waits for it.
+struct hetnn_run_handle {
+  hetnn_executable& executable;
+  hetnn_session* session;
+  hetnn_tensor* outputs;
+  hetnn::capi::Prepared prepared;
+  hetnn_run_options options;
+  hetnn::Stop stop;
+  const int forks = hetnn::forks();
+
+  std::mutex mutex = {};
+  std::condition_variable ended = {};
+  bool done = false;
+  hetnn_status status = HETNN_OK;
+  std::string message = {};
+  std::shared_ptr<hetnn_run_handle> self = nullptr;  // of who waits
+
+  void run() {
+    const hetnn_status result = hetnn::capi::guard([&] { prepared.run(executable, session, outputs, &stop); });
+    const char* text = result == HETNN_OK ? "" : hetnn_error_message();
+    if (options.callback) options.callback(options.user, result, text);
+    const std::lock_guard lock(mutex);
+    status = result;
+    message = text;
+    done = true;
+    ended.notify_all();
+  }
+};
+
+using hetnn::capi::guard;
+using hetnn::capi::remember;
+using hetnn::capi::require;
+
+hetnn_status hetnn_run(hetnn_executable* executable, hetnn_session* session, const hetnn_tensor* inputs,
+                       size_t input_count, hetnn_tensor* outputs, size_t output_count) noexcept {
+  return guard([&] {
+    require(executable, "executable");
+    hetnn::capi::Prepared(*executable, inputs, input_count, outputs, output_count)
+        .run(*executable, session, outputs, nullptr);
+  });
+}
+
+void hetnn_tensor_free(hetnn_tensor* tensor) noexcept {
+  if (!tensor || !tensor->data) return;
+  hetnn::capi::Made::release(const_cast<int64_t*>(tensor->dims));
+  tensor->data = nullptr;
+  tensor->dims = nullptr;
+}
+
+hetnn_status hetnn_run_async(hetnn_executable* executable, hetnn_session* session, const hetnn_tensor* inputs,
+                             size_t input_count, hetnn_tensor* outputs, size_t output_count,
+                             const hetnn_run_options* options, hetnn_run_handle** handle) noexcept {
+  return guard([&] {
+    require(executable, "executable");
+    const hetnn_run_options taken =
+        options ? hetnn::capi::taken(options, hetnn::capi::kFirstRunOptions_bytes, "hetnn_run_options")
+                : hetnn_run_options{};
+    std::shared_ptr<hetnn_run_handle> run(
+        new hetnn_run_handle{.executable = *executable,
+                             .session = session,
+                             .outputs = outputs,
+                             .prepared = hetnn::capi::Prepared(*executable, inputs, input_count, outputs, output_count),
+                             .options = taken,
+                             .stop = hetnn::Stop(hetnn::capi::deadline_of(taken))});
+    hetnn::run_in_background([run] { run->run(); });
+    if (!handle) return;
+    run->self = run;
+    *handle = run.get();
+  });
+}
+
+hetnn_status hetnn_wait(hetnn_run_handle* handle) noexcept {
+  if (!handle) return remember(HETNN_INVALID_MODEL, "handle is null. Pass one that hetnn_run_async gave.");
+  if (handle->forks != hetnn::forks())
+    return remember(HETNN_UNAVAILABLE,
+                    "the run was begun before the fork, by threads that this process does not have.");
+  const std::shared_ptr<hetnn_run_handle> run = std::move(handle->self);
+  std::unique_lock lock(run->mutex);
+  run->ended.wait(lock, [&] { return run->done; });
+  return run->status == HETNN_OK ? HETNN_OK : remember(run->status, run->message.c_str());
+}
+
+hetnn_status hetnn_cancel(hetnn_run_handle* handle) noexcept {
+  if (!handle) return remember(HETNN_INVALID_MODEL, "handle is null. Pass one that hetnn_run_async gave.");
+  handle->stop.request();
+  return HETNN_OK;
+}

@@ -1,0 +1,65 @@
+// What operators have in common whose attributes are values of an input.
+#include "hetnn/ops/late/late.h"
+
+#include <algorithm>
+
+#include "hetnn/base/convert.h"
+#include "hetnn/ops/sizes.h"
+
+namespace hetnn::ops {
+AttrDef sizes_attr() { return found_sizes("sizes", "the shape of y"); }
+
+std::vector<Type> infer_late(const Call& call) {
+  check_integers(call, 1);
+  return {{call.input(0).dtype, call.integers("sizes")}};
+}
+
+void check_integers(const Call& call, size_t first) {
+  for (size_t k = first; k < call.inputs.size(); ++k) {
+    if (call.has(k) && (!is_integer(call.input(k).dtype) || call.input(k).quant || call.input(k).rank() > 1)) {
+      fail(call, text(call.op->name, "_c1"),
+           text("'", call.op->inputs[k].name, "' must hold integers, in rank 0 or 1; got ", to_string(call.input(k)),
+                ". Cast or reshape it."));
+    }
+  }
+}
+
+std::vector<int64_t> integers_of(const View& view) {
+  std::vector<int64_t> out;
+  visit_dtype(view.dtype, [&](auto zero) {
+    for (const auto value : view.values<decltype(zero)>()) out.push_back(convert<int64_t>(value));
+  });
+  return out;
+}
+
+std::vector<int64_t> axes_of(const Evaluation& e, size_t input, int64_t rank) {
+  std::vector<int64_t> out;
+  if (!e.has(input)) return out;
+  for (const int64_t given : integers_of(e.input(input))) {
+    const int64_t axis = given < 0 ? given + rank : given;
+    if (axis < 0 || axis >= rank || std::find(out.begin(), out.end(), axis) != out.end()) {
+      fail(e.call, "", text("axis ", given, " of rank ", rank, " is none, or is named twice. Check the axes."));
+    }
+    out.push_back(axis);
+  }
+  return out;
+}
+
+Result late_output(const Evaluation& e, std::vector<int64_t> shape) {
+  define(e, "sizes", shape);
+  return e.output(0, std::move(shape));
+}
+
+void evaluate_as(const Evaluation& e, std::string_view op, Attrs attrs) {
+  Call call{&OpTable::global().get(op), {e.call.inputs[0]}, {}, std::move(attrs), e.call.name, e.call.loc};
+  call.inputs.resize(call.op->inputs.size());
+  complete(call);
+  const std::vector<Type> types = infer_types(call);
+  for (const Type& type : types) call.outputs.push_back(&type);
+  define(e, "sizes", values(types[0].shape));
+  std::vector<View> views(call.inputs.size());
+  views[0] = e.input(0);
+  call.op->meaning({call, views, e.results});
+}
+
+}  // namespace hetnn::ops

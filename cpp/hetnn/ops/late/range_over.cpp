@@ -1,0 +1,58 @@
+// range_over: evenly spaced numbers between bounds that inputs hold.
+#include <cmath>
+
+#include "hetnn/ops/late/late.h"
+
+namespace hetnn::ops {
+namespace {
+
+// Longer ranges are a mistake.
+constexpr double kMost = 1 << 28;
+
+std::vector<Type> infer(const Call& call) {
+  const Type& start = call.input(0);
+  for (size_t k = 0; k < 3; ++k) {
+    const Type& each = call.input(k);
+    if (each.dtype != start.dtype || elements(each.shape) != Dim(1) || each.dtype == DType::boolean) {
+      fail(call, "range_over_c1",
+           text("start, end and step must be one number each, of one type; got ", to_string(start), " and ",
+                to_string(each), "."));
+    }
+  }
+  return {{start.dtype, call.integers("sizes")}};
+}
+
+void meaning(const Evaluation& e) {
+  visit_dtype(e.input(0).dtype, [&](auto zero) {
+    using T = decltype(zero);
+    using W = Wide<T>;
+    const auto read = [&](size_t k) { return static_cast<W>(e.input(k).values<T>()[0]); };
+    const W start = read(0), end = read(1), step = read(2);
+    const double count = std::ceil((static_cast<double>(end) - static_cast<double>(start)) / static_cast<double>(step));
+    if (step == W(0) || !(count <= kMost)) {
+      fail(e.call, "range_over_c2",
+           text("a range from ", +start, " to ", +end, " by ", +step, " has no end or more than ", kMost, " numbers."));
+    }
+    const auto size = static_cast<int64_t>(std::max(count, 0.0));
+    T* y = late_output(e, {size}).template values<T>();
+    for (int64_t k = 0; k < size; ++k) y[k] = static_cast<T>(static_cast<W>(start + static_cast<W>(k) * step));
+  });
+}
+
+}  // namespace
+
+OpDef define_range_over() {
+  return {.name = "range_over",
+          .doc =
+              "start, start + step, ... as long as they are before end; "
+              "bounds that are known at run time.",
+          .inputs = {{"start", "one number"}, {"end", "one number"}, {"step", "one number, not 0"}},
+          .attrs = {sizes_attr()},
+          .infer = infer,
+          .meaning = meaning,
+          .tolerance = 0,
+          .samples = {"range_over(i64[] {2}, i64[] {11}, i64[] {3}) {sizes = [3]}",
+                      "range_over(f32[] {1}, f32[] {0}, f32[] {-0.25}) {sizes = [4]}"}};
+}
+
+}  // namespace hetnn::ops

@@ -1,0 +1,21 @@
+// Whether the caller's outputs lie apart from one another and from the inputs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "hetnn/base/export.h"
+
+namespace hetnn::runtime {
+
+struct Memory {
+  const std::byte* begin;
+  int64_t bytes;
+};
+
+/// InvalidModel naming an output that shares bytes with another or with an input: kernels write outputs while they
+/// still read inputs.
+HETNN_EXPORT void refuse_overlap(std::span<const Memory> outputs, std::span<const Memory> inputs);
+
+}  // namespace hetnn::runtime

@@ -1,0 +1,1 @@
+"""Networks with published weights behind `hetnn serve`, asked by the unchanged tritonclient."""

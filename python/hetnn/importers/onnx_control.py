@@ -1,0 +1,166 @@
+"""ONNX branches and loops whose way is known when compiling: the nodes that run, one round after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.onnx_model import dtype_name
+from hetnn.importers.onnx_rules.call import Call, Items
+from hetnn.importers.onnx_rules.movement import slice_axis
+
+# More rounds than that are a graph too large to plan.
+_MOST_ROUNDS = 4096
+
+# Adds the nodes of a graph in an attribute, with a prefix for their names and its inputs; gives its outputs.
+Inline = Callable[[Any, str, "Sequence[Any]"], "list[Any]"]
+
+
+def branch(call: Call, inline: Inline) -> list[Any]:
+    """The branch that an If takes; where that is not known, both, and a choice between what they give."""
+    name = call.node.name or "If"
+    sides = ("then", "else")
+    condition = call.known(0)
+    if condition is not None and condition.size == 1:
+        side = sides[0 if bool(condition.reshape(-1)[0]) else 1]
+        return inline(call.attr(f"{side}_branch"), f"{name}/{side}/", [])
+    taken, other = (inline(call.attr(f"{side}_branch"), f"{name}/{side}/", []) for side in sides)
+    return [_chosen(call, a, b) for a, b in zip(taken, other, strict=True)]
+
+
+def _chosen(call: Call, a: Any, b: Any) -> Any:
+    if isinstance(a, Items) or isinstance(b, Items):
+        raise Unsupported("a condition computed when the model runs that chooses between sequences")
+    a, b = call.value(a), call.value(b)
+    if a.dtype != b.dtype or list(a.shape) != list(b.shape):
+        raise Unsupported(
+            "a condition computed when the model runs that chooses between values of different types: "
+            f"{a.dtype}{list(a.shape)} and {b.dtype}{list(b.shape)}"
+        )
+    return call.create("where", [call.reshape(call[0], []), a, b])
+
+
+def _rounds(count: int, what: str) -> None:
+    if count > _MOST_ROUNDS:
+        raise Unsupported(f"a {what} of more than {_MOST_ROUNDS} rounds")
+
+
+def loop(call: Call, inline: Inline) -> list[Any]:
+    """A Loop whose number of rounds and conditions are known, unrolled."""
+    body, name = call.attr("body"), call.node.name or "Loop"
+    trips = int(call.number(0, "the number of rounds")) if call.given(0) else None
+    going = bool(call.number(1, "the condition")) if call.given(1) else True
+    state = call.inputs[2:]
+    gathered: list[list[Any]] = [[] for _ in range(len(body.output) - 1 - len(state))]
+    count = 0
+    while going and (trips is None or count < trips):
+        _rounds(count + 1, "Loop")
+        given = [call.constant(count, "i64"), call.constant(True, "bool"), *state]
+        condition, *found = inline(body, f"{name}/{count}/", given)
+        state = found[: len(state)]
+        for row, value in zip(gathered, found[len(state) :], strict=True):
+            row.append(value)
+        known = call.known_of(condition)
+        if known is None:
+            raise Unsupported("a Loop whose condition is computed when the model runs")
+        going, count = bool(known.reshape(-1)[0]), count + 1
+    return [*state, *(_stacked(call, row, 0, body.output[k - len(gathered)]) for k, row in enumerate(gathered))]
+
+
+def scan(call: Call, inline: Inline) -> list[Any]:
+    """A Scan over axes of fixed size, unrolled."""
+    if call.version < 9:
+        return _batches(call, inline)
+    parts = int(call.attr("num_scan_inputs"))
+    state, sequences = call.inputs[: len(call.inputs) - parts], [call.value(x) for x in call.inputs[-parts:]]
+    axes = [
+        call.axis(axis, len(x.shape))
+        for axis, x in zip(call.attr("scan_input_axes") or [0] * parts, sequences, strict=True)
+    ]
+    backwards = call.attr("scan_input_directions") or [0] * parts
+    body = call.attr("body")
+    results = len(body.output) - len(state)
+    state, rows = _scan(call, inline, body, state, sequences, axes, backwards, call.node.name or "Scan")
+    turned = call.attr("scan_output_directions") or [0] * results
+    out_axes = call.attr("scan_output_axes") or [0] * results
+    stacked = [
+        _stacked(call, row[::-1] if back else row, axis, body.output[len(state) + k])
+        for k, (row, back, axis) in enumerate(zip(rows, turned, out_axes, strict=True))
+    ]
+    return [*state, *stacked]
+
+
+def _scan(
+    call: Call,
+    inline: Inline,
+    body: Any,
+    state: list[Any],
+    sequences: list[Any],
+    axes: list[int],
+    backwards: list[int],
+    name: str,
+) -> tuple[list[Any], list[list[Any]]]:
+    """The state behind the last step, and what every step adds to each result."""
+    sizes = {x.shape[axis] for x, axis in zip(sequences, axes, strict=True)}
+    if len(sizes) != 1:
+        raise InvalidModel(f"a Scan over axes of sizes {sorted(map(str, sizes))}, which must be equal")
+    (count,) = sizes
+    if not isinstance(count, int):
+        raise Unsupported(f"a Scan over an axis of symbolic size {count}")
+    _rounds(count, "Scan")
+    rows: list[list[Any]] = [[] for _ in range(len(body.output) - len(state))]
+    for step in range(count):
+        given = [
+            _entry(call, x, axis, count - 1 - step if back else step)
+            for x, axis, back in zip(sequences, axes, backwards, strict=True)
+        ]
+        found = inline(body, f"{name}/{step}/", [*state, *given])
+        state = found[: len(state)]
+        for row, value in zip(rows, found[len(state) :], strict=True):
+            row.append(value)
+    return state, rows
+
+
+def _batches(call: Call, inline: Inline) -> list[Any]:
+    """Operator set 8: a scan of axis 1 for each index of axis 0."""
+    if call.given(0):
+        raise Unsupported("a Scan over sequences of different lengths")
+    parts, body = int(call.attr("num_scan_inputs")), call.attr("body")
+    inputs = [call.value(x) for x in call.inputs[1:]]
+    backwards = call.attr("directions") or [0] * parts
+    batches = inputs[0].shape[0]
+    if not isinstance(batches, int):
+        raise Unsupported(f"a Scan over a symbolic number of batches, {batches}")
+    _rounds(batches, "Scan")
+    columns: list[list[Any]] = [[] for _ in body.output]
+    for batch in range(batches):
+        own = [_entry(call, x, 0, batch) for x in inputs]
+        state, sequences = own[: len(own) - parts], own[len(own) - parts :]
+        name = f"{call.node.name or 'Scan'}/{batch}"
+        state, rows = _scan(call, inline, body, state, sequences, [0] * parts, backwards, name)
+        results = [
+            *state,
+            *(_stacked(call, row, 0, out) for row, out in zip(rows, body.output[len(state) :], strict=True)),
+        ]
+        for column, value in zip(columns, results, strict=True):
+            column.append(value)
+    return [_stacked(call, column, 0, out) for column, out in zip(columns, body.output, strict=True)]
+
+
+def _entry(call: Call, x: Any, axis: int, place: int) -> Any:
+    part = slice_axis(call, x, axis, place, place + 1, 1)
+    return call.reshape(part, [size for k, size in enumerate(x.shape) if k != axis])
+
+
+def _stacked(call: Call, rows: list[Any], axis: int, declared: Any) -> Any:
+    """Values of one shape along a new axis."""
+    if not rows:
+        tensor = declared.type.tensor_type
+        return call.constant(np.zeros([0, *(dim.dim_value for dim in tensor.shape.dim)]), dtype_name(tensor.elem_type))
+    return call.stacked([call.value(row) for row in rows], axis)
+
+
+CONTROL: dict[str, Callable[[Call, Inline], list[Any]]] = {"If": branch, "Loop": loop, "Scan": scan}

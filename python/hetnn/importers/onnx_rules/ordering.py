@@ -1,0 +1,135 @@
+"""ONNX operators that order, scan, scatter and pick by values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from hetnn.errors import InvalidModel
+from hetnn.importers.onnx_rules.call import Call, rule
+from hetnn.importers.onnx_rules.late import is_late, late, length_of
+from hetnn.importers.onnx_rules.movement import slice_axis
+from hetnn.importers.sizes import product
+
+
+@rule("TopK")
+def _top_k(call: Call) -> list[Any]:
+    """All in order, equals in the order that they had, and the first of these."""
+    x, rank = call[0], len(call[0].shape)
+    axis, largest = call.axis(int(call.attr("axis")), rank), bool(call.attr("largest", 1))
+    ordered = call.create_all("sort", [x], {"axis": axis, "descending": largest})
+    if is_late(call, 1):
+        end = call.reshape(call.cast(call[1], "i64"), [1])
+        bounds = [call.constant([0], "i64"), end, call.constant([axis], "i64"), None]
+        return [late(call, "slice_over", [part, *bounds], rank, output=k) for k, part in enumerate(ordered)]
+    count = int(call.number(1, "k")) if call.version >= 10 else int(call.attr("k"))
+    size = x.shape[axis]
+    if count < 0 or (isinstance(size, int) and count > size):
+        raise InvalidModel(f"TopK of {count} of {size}")
+    return [slice_axis(call, part, axis, 0, count, 1) for part in ordered]
+
+
+@rule("CumSum", "CumProd")
+def _scan(call: Call) -> Any:
+    x, op = call[0], call.node.op_type.lower()
+    told = {"exclusive": bool(call.attr("exclusive")), "reverse": bool(call.attr("reverse"))}
+    if not is_late(call, 1):
+        axis = call.axis(int(call.number(1, "the axis")), len(x.shape))
+        return call.create(op, [x], axis=axis, **told)
+    # Along every axis, of which the one that is named counts.
+    rank = len(x.shape)
+    wanted = call.from_the_front(call.reshape(call.cast(call[1], "i64"), []), rank)
+    out = call.create(op, [x], axis=0, **told)
+    for axis in range(1, rank):
+        here = call.create("eq", [wanted, call.constant(axis, "i64")])
+        out = call.create("where", [here, call.create(op, [x], axis=axis, **told), out])
+    return out
+
+
+@rule("ArgMax", "ArgMin")
+def _place(call: Call) -> Any:
+    x, op = call[0], call.node.op_type.lower()
+    axis, keep = call.axis(call.attr("axis"), len(x.shape)), bool(call.attr("keepdims"))
+    if not call.attr("select_last_index", 0):
+        return call.create(op, [x], axis=axis, keepdim=keep)
+    from_behind = call.create(op, [call.create("flip", [x], axes=[axis])], axis=axis, keepdim=keep)
+    last = call.create("sub", [call.whole(x.shape[axis]), call.constant(1, "i64")])
+    return call.create("sub", [last, from_behind])
+
+
+_JOINED = {"none": "none", "add": "add", "mul": "mul", "max": "max", "min": "min"}
+
+
+@rule("Scatter", "ScatterElements")
+def _scatter_elements(call: Call) -> Any:
+    axis = call.axis(int(call.attr("axis")), len(call[0].shape))
+    return call.create("scatter_elements", call.values(), axis=axis, reduce=_JOINED[call.attr("reduction", "none")])
+
+
+@rule("ScatterND")
+def _scatter_nd(call: Call) -> Any:
+    """Slices of the trailing axes as rows, which one flat index picks."""
+    x, indices, updates = call.values()
+    depth = call.static_shape(indices, "ScatterND")[-1]
+    if not 1 <= depth <= len(x.shape):
+        raise InvalidModel(f"indices {list(indices.shape)} into {list(x.shape)}")
+    flat = None
+    for k in range(depth):
+        part = call.create("slice", [indices], axis=len(indices.shape) - 1, start=k, end=k + 1)
+        index = call.from_the_front(call.cast(part, "i64"), x.shape[k])
+        scaled = index if flat is None else call.create("mul", [flat, call.whole(x.shape[k])])
+        flat = index if flat is None else call.create("add", [scaled, index])
+    rows, width = product(x.shape[:depth]), product(x.shape[depth:])
+    count = product(indices.shape[:-1])
+    out = call.create(
+        "scatter_elements",
+        [call.reshape(x, [rows, width]), call.reshape(flat, [count, 1]), call.reshape(updates, [count, width])],
+        axis=0,
+        reduce=_JOINED[call.attr("reduction", "none")],
+    )
+    return call.reshape(out, list(x.shape))
+
+
+@rule("MaxUnpool")
+def _max_unpool(call: Call) -> Any:
+    """Every value at its place in a tensor of zeros, which grows behind to the shape that is asked for."""
+    x, places = call[0], call[1]
+    kernel = [int(k) for k in call.attr("kernel_shape")]
+    stride, pads = call.attr("strides") or [1] * len(kernel), call.attr("pads") or [0] * 2 * len(kernel)
+    sizes = call.static_shape(x, "MaxUnpool")
+    shape = sizes[:2]
+    for k, size in enumerate(sizes[2:]):
+        shape.append((size - 1) * stride[k] - pads[k] - pads[len(kernel) + k] + kernel[k])
+    zeros = call.broadcast_to(call.like(0, x), [math.prod(shape)])
+    flat = [call.reshape(part, [math.prod(sizes)]) for part in (places, x)]
+    y = call.reshape(call.create("scatter_elements", [zeros, *flat], axis=0), shape)
+    if not call.given(2):
+        return y
+    if is_late(call, 2):
+        room = call.create("sub", [call.cast(call[2], "i64"), call.constant(shape, "i64")])
+        padding = call.create("concat", [call.constant([0] * len(shape), "i64"), room], axis=0)
+        return late(call, "pad_over", [y, padding, None, None], length_of(call, 2, "the shape"))
+    wanted = call.integers(2, "the shape")
+    room = [goal - size for goal, size in zip(wanted, shape, strict=True)]
+    return call.create("pad", [y], padding=[*[0] * len(shape), *room])
+
+
+@rule("BitShift")
+def _shift(call: Call) -> Any:
+    return call.create("shift_left" if call.attr("direction") == "LEFT" else "shift_right", call.values())
+
+
+@rule("ReverseSequence")
+def _reverse_sequence(call: Call) -> Any:
+    """Along the time axis, the first lengths[b] entries of batch b backwards."""
+    x = call[0]
+    batch, time = int(call.attr("batch_axis")), int(call.attr("time_axis"))
+    shape = list(x.shape)
+    steps = call.create("arange", [], start=0, end=shape[time])
+    lengths = call.reshape(call.cast(call[1], "i64"), [shape[batch], 1])
+    backwards = call.create("sub", [call.create("sub", [lengths, call.constant(1, "i64")]), steps])
+    place = call.create("where", [call.create("lt", [steps, lengths]), backwards, steps])  # [batch, time]
+    if batch > time:
+        place = call.create("permute", [place], perm=[1, 0])
+    place = call.reshape(place, [size if k in (batch, time) else 1 for k, size in enumerate(shape)])
+    return call.create("gather_elements", [x, call.broadcast_to(place, shape)], axis=time)

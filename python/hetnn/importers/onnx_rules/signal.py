@@ -1,0 +1,99 @@
+"""ONNX transforms of signals, and counts of n-grams."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from hetnn.errors import Unsupported
+from hetnn.importers.onnx_rules.call import Array, Call, rule
+from hetnn.importers.onnx_rules.late import declared, is_late
+from hetnn.importers.sizes import add, subtract
+
+
+@rule("DFT")
+def _dft(call: Call) -> Any:
+    x = call[0]
+    if is_late(call, 1):
+        raise Unsupported("DFT of a length that is computed when the model runs")
+    length = int(call.number(1, "the length")) if call.given(1) else 0
+    told = {"inverse": bool(call.attr("inverse")), "onesided": bool(call.attr("onesided")), "length": length}
+    if not is_late(call, 2):
+        axis = int(call.number(2, "the axis")) if call.given(2) else int(call.attr("axis", -2))
+        return call.create("dft", [x], axis=axis, **told)
+    if length or told["onesided"]:
+        raise Unsupported("DFT along an axis that is computed when the model runs, to another length")
+    # Along every axis, of which the one that is named counts.
+    wanted = call.from_the_front(call.reshape(call.cast(call[2], "i64"), []), len(x.shape))
+    out = call.create("dft", [x], axis=0, **told)
+    for axis in range(1, len(x.shape) - 1):
+        here = call.create("eq", [wanted, call.constant(axis, "i64")])
+        out = call.create("where", [here, call.create("dft", [x], axis=axis, **told), out])
+    return out
+
+
+@rule("STFT")
+def _short_time(call: Call) -> Any:
+    """The transforms of windows of the signal, a step apart."""
+    signal, window = call[0], call.optional(2)
+    length = window.shape[0] if window is not None else int(call.number(3, "the frames' length"))
+    if not isinstance(length, int):
+        raise Unsupported(f"STFT of frames of symbolic length {length}")
+    last = add(subtract(signal.shape[1], length), 1)
+    if is_late(call, 1):
+        frames = declared(call, 4, "the step")[1]
+        bounds = [call.constant(0, "i64"), call.reshape(call.whole(last), []), call.reshape(call[1], [])]
+        starts = call.create("range_over", [call.cast(bound, "i64") for bound in bounds], sizes=[frames])
+    else:
+        step = int(call.number(1, "the step"))
+        starts = call.create("arange", [], start=0, end=last, step=step)
+    places = call.create("add", [call.reshape(starts, [*starts.shape, 1]), call.constant(np.arange(length), "i64")])
+    framed = call.create("gather", [signal, places], axis=1)
+    if window is not None:
+        framed = call.create("mul", [framed, call.reshape(window, [length, 1])])
+    return call.create("dft", [framed], axis=2, onesided=bool(call.attr("onesided", 1)))
+
+
+def _counts(call: Call, x: Any, size: int, skips: int, grams: Array) -> Any:
+    """How often each of n-grams of one size, [count, size], stands in rows of x, with up to `skips` items between."""
+    rows, length = call.static_shape(x, "TfIdfVectorizer")
+    total = None
+    for skip in range(1, 2 if size == 1 else skips + 2):
+        places = length - skip * (size - 1)
+        if places < 1:
+            break
+        where = np.arange(places)[:, None] + skip * np.arange(size)
+        windows = call.create("gather", [x, call.constant(where, "i64")], axis=1)  # [rows, places, size]
+        same = call.create("eq", [call.reshape(windows, [rows, places, 1, size]), call.constant(grams, x.dtype)])
+        found = call.cast(call.create("all", [same], axes=[3]), "f32")  # [rows, places, count]
+        count = call.create("sum", [found], axes=[1])
+        total = count if total is None else call.create("add", [total, count])
+    return call.constant(np.zeros((rows, len(grams))), "f32") if total is None else total
+
+
+@rule("TfIdfVectorizer")
+def _tf_idf(call: Call) -> Any:
+    x = call[0]
+    if call.attr("pool_int64s") is None:
+        raise Unsupported("TfIdfVectorizer of strings")
+    pool = np.array(call.attr("pool_int64s"), np.int64)
+    begins, columns = [*call.attr("ngram_counts"), len(pool)], list(call.attr("ngram_indexes"))
+    width, shape = max(columns) + 1, list(x.shape)
+    least, most = int(call.attr("min_gram_length")), int(call.attr("max_gram_length"))
+    rows = call.reshape(x, [1, shape[0]]) if len(shape) == 1 else x
+    total, first = call.constant(np.zeros((rows.shape[0], width)), "f32"), 0
+    for size, (begin, end) in enumerate(itertools.pairwise(begins), 1):
+        grams = pool[begin:end].reshape(-1, size)
+        if least <= size <= most and len(grams):
+            goals = np.zeros((len(grams), width))
+            goals[np.arange(len(grams)), columns[first : first + len(grams)]] = 1
+            counts = _counts(call, rows, size, int(call.attr("max_skip_count")), grams)
+            total = call.create("add", [total, call.create("matmul", [counts, call.constant(goals, "f32")])])
+        first += len(grams)
+    if call.attr("mode") == "IDF":
+        total = call.cast(call.create("gt", [total, call.constant(0, "f32")]), "f32")
+    if call.attr("mode") != "TF" and call.attr("weights"):
+        total = call.create("mul", [total, call.constant(call.attr("weights"), "f32")])
+    return call.reshape(total, [width] if len(shape) == 1 else [shape[0], width])

@@ -1,0 +1,151 @@
+"""C and C++ programs of users, built against what `cmake --install` puts down, run saved files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import hetnn
+
+ROOT = Path(__file__).resolve().parents[3]
+BUILD = ROOT / "build" / "release"
+PROGRAMS = ROOT / "tests" / "installed"
+
+
+def run(*command: str | Path, env: dict[str, str] | None = None) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def exported_symbols(library: Path) -> list[str]:
+    lines = run("nm", "-DC", "--defined-only", library).splitlines()
+    return [line.split(" ", 2)[2].split("@")[0] for line in lines]
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A prefix with the component `runtime`, moved after it was installed."""
+    folder = tmp_path_factory.mktemp("prefix")
+    run("cmake", "--install", BUILD, "--prefix", folder / "first", "--component", "runtime")
+    return Path(shutil.move(folder / "first", folder / "moved"))
+
+
+@pytest.fixture(scope="module")
+def cmake_dir(prefix: Path) -> Path:
+    (found,) = prefix.rglob("hetnn-config.cmake")
+    return found.parent
+
+
+@pytest.fixture(scope="module")
+def programs(cmake_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("programs")
+    run("cmake", "-S", PROGRAMS, "-B", folder, f"-Dhetnn_DIR={cmake_dir}", "-DCMAKE_BUILD_TYPE=Release")
+    run("cmake", "--build", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 5), nn.Sigmoid()).eval()
+    path = tmp_path_factory.mktemp("network") / "network.hetnn"
+    exported = torch.export.export(model, (torch.zeros(1, 3, 8, 8),))
+    hetnn.compile(exported, "cpu+relu-only", strategy="take-all", threads=1).save(path)
+    return path
+
+
+def expected(network: Path) -> np.ndarray:
+    x = np.arange(192, dtype=np.float32).reshape(1, 3, 8, 8) / 8
+    return np.asarray(hetnn.load(network, threads=1)(x)).ravel()
+
+
+def printed(text: str) -> np.ndarray:
+    return np.array([float(line) for line in text.split()], np.float32)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", ["run_c", "run_cpp", "run_static"])
+def test_a_program_runs_a_saved_file(programs: Path, network: Path, program: str) -> None:
+    np.testing.assert_array_equal(printed(run(programs / program, network, env={})), expected(network))
+
+
+def for_another_device(path: Path, kind: str) -> None:
+    """Makes a file of one subprogram a file for a device of that kind, with hashes that fit."""
+    image = path.read_bytes()
+    length = int.from_bytes(image[:8], "little")
+    header, data = json.loads(image[8 : 8 + length]), image[8 + length :]
+    texts = header["__metadata__"]
+    program = json.loads(texts["program"])
+    (part,) = program["subprograms"]
+    part |= {"device": f"{kind}0", "kind": kind, "version": 1}
+    texts["program"] = json.dumps(program, separators=(",", ":"))
+    hashed = "".join(f"{k}:{len(v.encode())}:{v}" for k, v in texts.items() if k != "metadata_hash")
+    texts["metadata_hash"] = hashlib.sha256(hashed.encode()).hexdigest()
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-(8 + len(text)) % 64)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+@pytest.mark.slow
+def test_a_vendor_adds_a_device_in_c(programs: Path, tmp_path: Path) -> None:
+    path = tmp_path / "model.hetnn"
+    hetnn.compile(torch.export.export(nn.ReLU(), (torch.zeros(2, 3),)), "cpu").save(path)
+    for_another_device(path, "doubler")
+    assert printed(run(programs / "run_device", path)).tolist() == [0, 2, 4, 6, 8, 10]
+    with pytest.raises(hetnn.InvalidModel, match="its code is for a device of kind 'doubler'; the kinds that run here"):
+        hetnn.load(path)
+
+
+@pytest.mark.slow
+def test_a_program_is_told_what_is_wrong(programs: Path, tmp_path: Path) -> None:
+    (tmp_path / "none.hetnn").write_bytes(b"nonsense")
+    for program in ("run_c", "run_cpp"):
+        done = subprocess.run([programs / program, tmp_path / "none.hetnn"], capture_output=True, text=True)
+        assert done.returncode == 1
+        assert "none.hetnn" in done.stderr
+
+
+def test_pkg_config_finds_the_library(prefix: Path, network: Path, tmp_path: Path) -> None:
+    (found,) = prefix.rglob("hetnn-runtime.pc")
+    env = {**os.environ, "PKG_CONFIG_PATH": str(found.parent)}
+    flags = run("pkg-config", "--cflags", "--libs", "hetnn-runtime", env=env).split()
+    program = tmp_path / "run"
+    run("cc", "-std=c99", PROGRAMS / "run.c", *flags, "-o", program)
+    np.testing.assert_array_equal(printed(run(program, network, env={})), expected(network))
+
+
+def test_the_library_exports_only_its_own_names(prefix: Path) -> None:
+    (library,) = prefix.rglob("libhetnn_runtime.so.1")
+    names = exported_symbols(library)
+    assert "hetnn_run" in names
+    own = ("hetnn_", "hetnn::", "typeinfo for hetnn::", "typeinfo name for hetnn::", "vtable for hetnn::")
+    assert [name for name in names if not name.startswith(own)] == []
+
+
+def test_the_library_needs_little(prefix: Path) -> None:
+    (library,) = prefix.rglob("libhetnn_runtime.so.1")
+    needed = [line.split("[")[1].rstrip("]") for line in run("readelf", "-d", library).splitlines() if "NEEDED" in line]
+    allowed = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
+    assert set(needed) <= allowed
+
+
+def test_an_absent_component_is_named(cmake_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.22)\nproject(x LANGUAGES CXX)\n"
+        "find_package(hetnn REQUIRED COMPONENTS nothing)\n"
+    )
+    done = subprocess.run(
+        ["cmake", "-S", tmp_path, "-B", tmp_path / "b", f"-Dhetnn_DIR={cmake_dir}"], capture_output=True, text=True
+    )
+    assert done.returncode != 0
+    assert "installed here without the component 'nothing'" in done.stderr.replace("\n", " ").replace("  ", " ")

@@ -15,15 +15,15 @@ CPP_FORMATTED := $(shell find cpp bindings tests/cpp benchmarks -name '*.cpp' -o
 CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
-.PHONY: help setup build demo test tiny cpp-test python-test lint tidy asan ubsan tsan fuzz fuzz-plan bench bench-plan bench-serve docs \
-        stubs wheel new-op new-pass notebooks stories clean
+.PHONY: help setup build demo test tiny cpp-test python-test lint tidy asan ubsan tsan fuzz fuzz-plan fuzz-serve bench bench-plan \
+        bench-runtime bench-serve docs stubs wheel new-op new-pass notebooks stories clean
 
 help:
 	@echo "make demo       detect faces on a photo, three networks compiled for cpu+relu-only"
 	@echo "make test       lint, C++ tests, Python tests"
 	@echo "make tiny       the quick part of the tests, under a minute"
-	@echo "also: setup build lint tidy asan ubsan tsan fuzz fuzz-plan bench bench-plan docs stubs wheel notebooks stories"
-	@echo "      new-op new-pass"
+	@echo "also: setup build lint tidy asan ubsan tsan fuzz fuzz-plan fuzz-serve bench bench-plan bench-runtime bench-serve"
+	@echo "      docs stubs wheel notebooks stories new-op new-pass"
 
 # Set-up, in steps that are done once each.
 $(STAMPS)/system: tools/install_system_packages.sh
@@ -100,9 +100,12 @@ asan ubsan tsan: $(STAMPS)/requirements
 # Random inputs: FUZZ_GRAPHS planning problems; FUZZ_SECONDS of damaged files and texts.
 FUZZ_GRAPHS ?= 1000000
 FUZZ_SECONDS ?= 60
+FUZZ_REQUESTS ?= 2000000
 fuzz-plan: $(STAMPS)/install
 	cmake --build $(BUILD) -j $(JOBS) --target plan_test
 	HETNN_FUZZ_GRAPHS=$(FUZZ_GRAPHS) $(BUILD)/tests/cpp/plan_test --gtest_filter='PlanFuzz.*'
+fuzz-serve: $(STAMPS)/install
+	$(PY) tests/python/fuzz/fuzz_serve.py --requests $(FUZZ_REQUESTS)
 fuzz: $(STAMPS)/install
 	$(PY) tests/python/fuzz/fuzz_inputs.py --seconds $(FUZZ_SECONDS)
 
@@ -115,6 +118,11 @@ bench: $(STAMPS)/install
 	$(PY) benchmarks/nary.py --fan-ins
 bench-plan: $(STAMPS)/install
 	$(PY) benchmarks/partition.py
+# A tiny network's runs a second through the C interface and from Python, and the library's size.
+bench-runtime: $(STAMPS)/install
+	cmake -S . -B $(BUILD) -DHETNN_BUILD_BENCHMARKS=ON
+	cmake --build $(BUILD) -j $(JOBS) --target bench_capi_runs hetnn_shared
+	$(PY) benchmarks/runtime.py $(BUILD)
 bench-serve: $(STAMPS)/install
 	$(PY) benchmarks/serve.py
 

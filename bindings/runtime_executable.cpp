@@ -4,12 +4,13 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <set>
 
 #include "bindings/arrays.h"
+#include "hetnn/base/stop.h"
 #include "hetnn/program/pack.h"
 #include "hetnn/program/validate.h"
 #include "hetnn/runtime/disjoint.h"
@@ -109,9 +110,31 @@ class Arrays final : public ops::Results {
   std::vector<std::byte*> ready_;  // null where the shape is not known yet
 };
 
+// Runs, and where that is the main thread's doing lets Ctrl-C end it.
+void run_interruptibly(Executable& executable, const Bindings& bindings, const std::vector<const std::byte*>& from,
+                       ops::Results& to, runtime::RunOptions options) {
+  static const auto main_thread =
+      py::module_::import("threading").attr("main_thread")().attr("ident").cast<unsigned long>();
+  std::optional<Stop> interrupt;
+  if (!options.stop && PyThread_get_thread_ident() == main_thread) {
+    interrupt.emplace([&] {
+      const py::gil_scoped_acquire gil;
+      if (PyErr_CheckSignals() != 0) interrupt->request();
+    });
+    options.stop = &*interrupt;
+  }
+  try {
+    const py::gil_scoped_release release;
+    executable.run(bindings, from, to, options);
+  } catch (const Cancelled&) {
+    if (!PyErr_Occurred()) throw;
+  }
+  if (PyErr_Occurred()) throw py::error_already_set();  // a handler's, such as KeyboardInterrupt
+}
+
 // Runs on arrays in the model's order; makes the outputs, or writes those given.
 py::tuple run(Executable& executable, const std::vector<py::array>& given, const py::object& out, bool time_commands,
-              std::optional<runtime::Session*> session, bool overlap) {
+              std::optional<runtime::Session*> session, bool overlap, std::optional<Stop*> stop) {
   std::vector<py::array> inputs;
   inputs.reserve(given.size());
   for (const py::array& array : given) {
@@ -125,14 +148,12 @@ py::tuple run(Executable& executable, const std::vector<py::array>& given, const
   from.reserve(inputs.size());
   for (const py::array& array : inputs) from.push_back(static_cast<const std::byte*>(array.data()));
   auto times = std::make_unique<runtime::RunTimes>();
-  {
-    const py::gil_scoped_release release;
-    executable.run(bindings, from, outputs,
-                   {.session = session.value_or(nullptr),
-                    .overlap = overlap,
-                    .times = times.get(),
-                    .time_commands = time_commands});
-  }
+  run_interruptibly(executable, bindings, from, outputs,
+                    {.session = session.value_or(nullptr),
+                     .overlap = overlap,
+                     .stop = stop.value_or(nullptr),
+                     .times = times.get(),
+                     .time_commands = time_commands});
   return py::make_tuple(outputs.arrays(), std::move(times));
 }
 
@@ -154,6 +175,17 @@ void bind_runtime_executable(py::module_& m) {
   py::class_<runtime::RunTimes>(m, "RunTimes", "The times of one run, in us from its start.")
       .def("subprograms", &times_of, "A row a subprogram.")
       .def("commands", &commands_of, "A row a kernel of the cpu, where they were timed.");
+  py::class_<Stop>(m, "Stop", "Ends runs early: when it is asked to, or when the time is up.")
+      .def(py::init([](std::optional<double> timeout_s) {
+             std::optional<Stop::Clock::time_point> deadline;
+             if (timeout_s) {
+               deadline = Stop::Clock::now() +
+                          std::chrono::duration_cast<Stop::Clock::duration>(std::chrono::duration<double>(*timeout_s));
+             }
+             return std::make_unique<Stop>(deadline);
+           }),
+           py::arg("timeout_s") = py::none())
+      .def("request", &Stop::request, "Runs that have it end with CancelledError.");
   py::class_<runtime::Session>(m, "Session", "The states of one user of a program.")
       .def("reset", &runtime::Session::reset, py::call_guard<py::gil_scoped_release>(),
            "Gives every state its initial value again.");
@@ -164,7 +196,7 @@ void bind_runtime_executable(py::module_& m) {
            py::arg("image"), py::arg("threads") = 0)
       .def_static("load", &Executable::load, py::arg("path"), py::arg("threads") = 0, "Maps a .hetnn file.")
       .def("run", &run, py::arg("inputs"), py::arg("out") = py::none(), py::arg("time_commands") = false,
-           py::arg("session") = py::none(), py::arg("overlap") = true,
+           py::arg("session") = py::none(), py::arg("overlap") = true, py::arg("stop") = py::none(),
            "(outputs, times) for contiguous arrays in the model's order.")
       .def(
           "save", [](const Executable& e, const std::string& path) { program::write_file(path, e.image()); },
@@ -196,6 +228,16 @@ void bind_runtime_executable(py::module_& m) {
            "Gives every state of the runs without a session its initial value again.")
       .def("keep_at_most", &Executable::keep_at_most, py::arg("bytes"), py::call_guard<py::gil_scoped_release>(),
            "Bounds the memory that idle runs keep for those to come; one run's is always kept.")
+      .def("limit_runs", &Executable::limit_runs, py::arg("most"), py::arg("refuse"),
+           "Bounds the runs at one time (0: no bound): more wait for their turn, or are refused with Unavailable.")
+      .def_property_readonly(
+          "depends_on",
+          [](const Executable& e) {
+            std::vector<std::vector<int32_t>> out;
+            for (const program::Subprogram& subprogram : e.program()->subprograms) out.push_back(subprogram.depends_on);
+            return out;
+          },
+          "Of every subprogram, the earlier ones that it waits for.")
       .def("kept_bytes", &Executable::kept_bytes, py::call_guard<py::gil_scoped_release>(),
            "Bytes of memory that idle runs keep.")
       .def_property_readonly(

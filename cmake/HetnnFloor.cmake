@@ -56,6 +56,13 @@ function(hetnn_floor name)
                                       PRIVATE nlohmann_json::nlohmann_json ${floor_PRIVATE})
 endfunction()
 
+# hetnn_compile_small(<floor> <pattern>...): in a release, the sources of a floor that match are compiled for size.
+function(hetnn_compile_small floor)
+  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/cpp/hetnn/${floor}/)
+  file(GLOB sources CONFIGURE_DEPENDS ${ARGN})
+  set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>")
+endfunction()
+
 # hetnn_tower_objects(<variable> <floor>): the objects of a floor and of all below it.
 function(hetnn_tower_objects variable floor)
   get_property(tower GLOBAL PROPERTY HETNN_TOWER_${floor})

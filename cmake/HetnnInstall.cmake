@@ -70,3 +70,20 @@ file(RELATIVE_PATH HETNN_PC_LIB /${HETNN_PREFIX} /${HETNN_LIB_DIR})
 file(RELATIVE_PATH HETNN_PC_INCLUDE /${HETNN_PREFIX} /${HETNN_INCLUDE_DIR})
 configure_file(cmake/hetnn-runtime.pc.in ${PROJECT_BINARY_DIR}/hetnn-runtime.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/hetnn-runtime.pc DESTINATION ${HETNN_LIB_DIR}/pkgconfig COMPONENT runtime)
+
+# The component `store`: a library of its own, since it needs SQLite. The runtime's objects are not in it.
+set(store_script ${PROJECT_SOURCE_DIR}/cmake/hetnn_store.map)
+hetnn_tower_objects(store_objects store)
+add_library(hetnn_store_shared SHARED ${store_objects})
+set_target_properties(hetnn_store_shared PROPERTIES OUTPUT_NAME hetnn_store LINKER_LANGUAGE CXX EXPORT_NAME store
+                      VERSION ${HETNN_ABI} SOVERSION ${HETNN_ABI} LINK_DEPENDS ${store_script}
+                      LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+target_link_libraries(hetnn_store_shared PRIVATE Threads::Threads SQLite::SQLite3 OpenSSL::Crypto
+                                         INTERFACE hetnn_shared)
+target_link_options(hetnn_store_shared PRIVATE LINKER:--version-script=${store_script} LINKER:--gc-sections
+                                               LINKER:--as-needed LINKER:--exclude-libs,libcrypto.a)
+install(TARGETS hetnn_store_shared EXPORT hetnn_store LIBRARY DESTINATION ${HETNN_LIB_DIR} COMPONENT store ${namelink})
+install(FILES cpp/hetnn/store/store.hpp DESTINATION ${HETNN_INCLUDE_DIR}/hetnn COMPONENT store)
+install(FILES cpp/hetnn/store/exported.h DESTINATION ${HETNN_INCLUDE_DIR}/hetnn RENAME store.h COMPONENT store)
+install(EXPORT hetnn_store NAMESPACE hetnn:: FILE hetnn-store-targets.cmake DESTINATION ${HETNN_CMAKE_DIR}
+        COMPONENT store)

@@ -94,8 +94,11 @@ By a rule ({len(TORCH.rules)}): {listed(TORCH.rules)}.
 ## ONNX
 
 All operator sets, of the default domain. Named sizes are symbols; shapes computed from shapes are computed when
-importing. Shapes, axes and the like must be known then. Weights may lie in files of the model's folder. Functions of a
-model are opened, and so is an `If` whose condition is known. `hetnn.OnnxBackend` is an `onnx.backend.base.Backend`.
+importing. Axes, bounds and shapes that are values of the model are taken where the model declares the shape of what
+they give, which is checked when it runs. Weights may lie in files of the model's folder. Functions of a model are
+opened, and so is an `If` whose condition is known; of another, both branches are computed. `Loop`, `Scan` and
+sequences are unrolled where the number of rounds and the lengths are known. `hetnn.OnnxBackend` is an
+`onnx.backend.base.Backend`.
 
 One operator each ({len(ONNX.rows)}): {listed(ONNX.rows)}.
 

@@ -10,7 +10,7 @@ import typing
 
 import numpy
 
-__all__: list[str] = ["Executable", "RunTimes", "Session", "version"]
+__all__: list[str] = ["Executable", "RunTimes", "Session", "Stop", "version"]
 
 class RunTimes:
     """
@@ -23,6 +23,16 @@ class RunTimes:
     def subprograms(self) -> list[typing.Any]:
         """
         A row a subprogram.
+        """
+
+class Stop:
+    """
+    Ends runs early: when it is asked to, or when the time is up.
+    """
+    def __init__(self, timeout_s: typing.SupportsFloat | typing.SupportsIndex | None = None) -> None: ...
+    def request(self) -> None:
+        """
+        Runs that have it end with CancelledError.
         """
 
 class Session:
@@ -64,6 +74,10 @@ class Executable:
         """
         Bytes of memory that idle runs keep.
         """
+    def limit_runs(self, most: typing.SupportsInt | typing.SupportsIndex, refuse: bool) -> None:
+        """
+        Bounds the runs at one time (0: no bound): more wait for their turn, or are refused with Unavailable.
+        """
     def reset(self) -> None:
         """
         Gives every state of the runs without a session its initial value again.
@@ -75,6 +89,7 @@ class Executable:
         time_commands: bool = False,
         session: Session | None = None,
         overlap: bool = True,
+        stop: Stop | None = None,
     ) -> tuple[typing.Any, ...]:
         """
         (outputs, times) for contiguous arrays in the model's order.
@@ -90,6 +105,11 @@ class Executable:
     def set_specializer(self, compile: collections.abc.Callable[[dict[str, int], int], bytes]) -> None:
         """
         `compile(bindings, weights_bytes)` returns the image of what code for those sizes adds to the weights there are.
+        """
+    @property
+    def depends_on(self) -> list[list[int]]:
+        """
+        Of every subprogram, the earlier ones that it waits for.
         """
     @property
     def hints(self) -> dict[str, int]:

@@ -9,13 +9,16 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hetnn import _runtime
 from hetnn.errors import InvalidModel, Unsupported
+
+if TYPE_CHECKING:
+    from hetnn.background import Run
 
 Array = npt.NDArray[Any]
 Specializer = Callable[[dict[str, int], int], bytes]
@@ -31,12 +34,20 @@ class Port:
     shape: tuple[int | str, ...]
 
 
-def load(path: str | os.PathLike[str], threads: int | None = None) -> Executable:
+def load(
+    path: str | os.PathLike[str],
+    threads: int | None = None,
+    max_concurrent_runs: int | None = None,
+    refuse_when_full: bool = False,
+) -> Executable:
     """The executable in a .hetnn file, mapped; its weights are not copied.
 
+    `max_concurrent_runs` bounds the runs at one time: more wait for their turn, or are refused with Unavailable.
     InvalidModel when the file is none, is cut short or was altered.
     """
-    return Executable(_runtime.Executable.load(os.fspath(path), threads or 0))
+    loaded = Executable(_runtime.Executable.load(os.fspath(path), threads or 0))
+    loaded.limit_runs(max_concurrent_runs, refuse_when_full)
+    return loaded
 
 
 class Executable:
@@ -64,6 +75,31 @@ class Executable:
         outputs = self.run(inputs)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
+    def run_async(
+        self,
+        inputs: Sequence[Any],
+        out: Sequence[Any] | None = None,
+        *,
+        session: Session | None = None,
+        overlap: bool = True,
+        timeout_s: float | None = None,
+    ) -> Run:
+        """As run, in the background: a future of the outputs, which can be awaited.
+
+        Its `cancel` also stops a run that is under way. After `timeout_s`, waiting included, it ends with Unavailable.
+        The inputs must stay as they are until it ends.
+        """
+        from hetnn.background import start
+
+        stop = _runtime.Stop(timeout_s)
+        return start(lambda: self.run(inputs, out, session=session, overlap=overlap, _stop=stop), stop)
+
+    def limit_runs(self, most: int | None, refuse: bool = False) -> None:
+        """Bounds the runs at one time; more wait for their turn, or are refused. Not while runs are under way."""
+        if most is not None and most < 1:
+            raise InvalidModel(f"max_concurrent_runs must be 1 or more, or None for no bound; got {most}.")
+        self._engine.limit_runs(most or 0, refuse)
+
     def run(
         self,
         inputs: Sequence[Any],
@@ -71,6 +107,7 @@ class Executable:
         *,
         session: Session | None = None,
         overlap: bool = True,
+        _stop: _runtime.Stop | None = None,
     ) -> list[Any]:
         """Runs on `inputs` in the model's order; writes `out` (contiguous arrays or tensors) in place where given.
 
@@ -81,7 +118,7 @@ class Executable:
         arrays = _as_arrays(inputs, self._called)
         given = None if out is None else _as_arrays(out, "out[{}]".format)
         states = None if session is None else session._states
-        outputs, self._of_thread.times = self._engine.run(arrays, given, False, states, overlap)
+        outputs, self._of_thread.times = self._engine.run(arrays, given, False, states, overlap, _stop)
         if out is not None:
             return list(out)
         if any(array is not value and _is_torch(value) for array, value in zip(arrays, inputs, strict=True)):
@@ -158,13 +195,31 @@ class Executable:
         return list(times.commands())
 
     def trace(self, path: str | os.PathLike[str], *inputs: Any) -> None:
-        """Runs once and writes a timeline that Perfetto and chrome://tracing open."""
-        spans = [(row["node"], row["kernel"], "cpu", row) for row in self.profile(*inputs)]
-        spans += [(row["name"], "subprogram", row["device"], row) for row in self.last_times]
-        events = [
-            {"name": name, "cat": kind, "ph": "X", "ts": row["start_us"], "dur": row["wall_us"], "pid": 0, "tid": lane}
-            for name, kind, lane, row in spans
+        """Runs once and writes a timeline that Perfetto and chrome://tracing open.
+
+        A lane a device; arrows lead from each subgraph to those that waited for it.
+        """
+        commands = self.profile(*inputs)
+        parts = self.last_times
+        lanes = {device: k for k, device in enumerate(dict.fromkeys(row["device"] for row in parts))}
+        cpu = lanes.setdefault("cpu", len(lanes))
+        events: list[dict[str, Any]] = [
+            {"name": "thread_name", "ph": "M", "pid": 0, "tid": lane, "args": {"name": device}}
+            for device, lane in lanes.items()
         ]
+        for row in parts:
+            span = {"name": row["name"], "cat": "subprogram", "ph": "X", "pid": 0, "tid": lanes[row["device"]]}
+            took_us = row["finish_us"] - row["start_us"]
+            events.append(span | {"ts": row["start_us"], "dur": took_us, "args": {"queue_us": row["queue_us"]}})
+        for row in commands:
+            span = {"name": row["node"], "cat": row["kernel"], "ph": "X", "pid": 0, "tid": cpu}
+            events.append(span | {"ts": row["start_us"], "dur": row["wall_us"]})
+        arrows = [(earlier, k) for k, earliers in enumerate(self._engine.depends_on) for earlier in earliers]
+        for number, (earlier, later) in enumerate(arrows):
+            flow = {"name": "data", "cat": "data", "pid": 0, "id": number}
+            begin, end = parts[earlier], parts[later]
+            events.append(flow | {"ph": "s", "tid": lanes[begin["device"]], "ts": begin["finish_us"]})
+            events.append(flow | {"ph": "f", "bp": "e", "tid": lanes[end["device"]], "ts": end["start_us"]})
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"traceEvents": events}, file)
 

@@ -21,6 +21,7 @@ from hetnn.importers.building import NUMPY
 from hetnn.importers.onnx_control import CONTROL
 from hetnn.importers.onnx_model import NUMBERS, Weights, check_model, dtype_name, read_model
 from hetnn.importers.onnx_rules import Call, Items, Nothing, Sizes
+from hetnn.importers.onnx_rules.call import LONGEST
 from hetnn.importers.onnx_rules.shape import on_sizes
 from hetnn.importers.registry import ONNX
 
@@ -28,7 +29,6 @@ from hetnn.importers.registry import ONNX
 _FOLDED_ELEMS = 1 << 16
 # Examples of sizes that a model leaves open: of the first axis, and of the others.
 _HINTS = (1, 64)
-_MOST = 2**31 - 1
 # Bodies in bodies and nodes in all that no sensible model has.
 _DEEPEST = 64
 _MOST_NODES = 1 << 20
@@ -141,7 +141,7 @@ class _Importer:
         symbol = symbol if re.match(r"[A-Za-z_]", symbol) else f"s{symbol}"
         while symbol in self._symbols.values():
             symbol += "_"
-        self._builder.add_symbol(symbol, least, _MOST, hint)
+        self._builder.add_symbol(symbol, least, LONGEST, hint)
         return symbol
 
     def _declared(self, graph: onnx.GraphProto) -> dict[str, list[int | str]]:

@@ -356,6 +356,8 @@ class _Importer:
             if value is None or not isinstance(value, torch.fx.Node):
                 continue
             found = self._values[value]
+            if found is None and not isinstance(value.meta["val"], torch.SymInt):
+                raise Unsupported(f"the output '{value.name}' is a number and no tensor. Return it as a tensor.")
             self.builder.output(self._number(value) if found is None else found, value.name)
             names.append(value.name)
         return {"outputs": names}

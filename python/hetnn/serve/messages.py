@@ -125,7 +125,7 @@ def shared_place(parameters: Mapping[str, Any], called: str) -> SharedPlace | No
 def describe_input(name: Any, datatype: Any, shape: Any) -> tuple[Input, str]:
     """An input without its values, and how messages call it."""
     called = f"input '{_text(name, 'the name of an input'):.100}'"
-    if datatype not in tensors.NUMPY:
+    if not isinstance(datatype, str) or datatype not in tensors.NUMPY:
         raise InvalidModel(f"{called}: unknown datatype {datatype!r:.50}; there are {', '.join(tensors.NUMPY)}.")
     sizes, elements = tensors.shape_of(shape, called)
     return Input(name, datatype, sizes, elements, None), called

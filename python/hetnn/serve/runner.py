@@ -130,11 +130,11 @@ class Runner:
         self._most_threads = 2 if accelerated and not self.stateful else 1
 
     def submit(self, job: Job, priority: int = 0) -> bool:
-        """Takes the job in; false when the runner is closed, and another one should be asked."""
+        """Takes the job in; false when the runner is closed, and another one should be asked. Sequences stay."""
         if self.stateful or priority == 0:
             priority = _DEFAULT_PRIORITY  # steps of a sequence keep their order
         with self._wake:
-            if self._closed:
+            if self._closed and job.session is None:
                 return False
             heapq.heappush(self._queue, (priority, next(self._numbers), job))
             if len(self._threads) < self._most_threads:
@@ -145,7 +145,7 @@ class Runner:
         return True
 
     def close(self) -> None:
-        """Takes no more jobs; those that wait are still run."""
+        """Takes no more jobs but those of sequences that have begun; those that wait are still run."""
         with self._wake:
             self._closed = True
             self._wake.notify_all()
@@ -160,6 +160,7 @@ class Runner:
             while True:
                 while not self._queue:
                     if self._closed:
+                        self._threads.remove(threading.current_thread())
                         return []
                     self._wake.wait()
                 job = heapq.heappop(self._queue)[2]

@@ -182,9 +182,6 @@ class Service:
                 job = Job(arrays, future, begun_ns, rows, sequence)
                 if runner.submit(job, request.priority):
                     break
-                sequence = None
-                if request.sequence:
-                    self._sequences.pop((request.model, request.sequence), None)
             else:
                 raise Unavailable(f"the network '{request.model}' is being replaced. Try again.")
             deadline_ns = begun_ns + request.timeout_us * 1000 if request.timeout_us else 0

@@ -128,6 +128,13 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "extremes and their places": (lambda x: (*x.max(1), *x.min(-1, keepdim=True), x.max(), x.argmin(0)), (NAN,)),
     "places in all": (lambda x: (x.argmax(), x.argmin(keepdim=True)), (X,)),
     "order statistics": (lambda x: (*x.median(1), x.median(), *x.kthvalue(2, 1), x.nanmedian()), (X,)),
+    "mode": (lambda x: (*x.mode(1), x[0].mode(0, keepdim=True).values), (N % 3,)),
+    "nextafter": (torch.nextafter, (NAN.where(NAN[0, 0, 0] != NAN, torch.tensor(0.0)), Y)),
+    "sampling of volumes": (
+        lambda x, g: (F.grid_sample(x, g, align_corners=True), F.grid_sample(x, g, padding_mode="border")),
+        (VOLUME, _real(2, 3, 2, 4, 3)),
+    ),
+    "reductions of one number": (lambda x: (*x.max(0), x.sum(0), x.amax(0), x.mean(0), *x.sort()), (X[0, 0, 0],)),
     "median beside NaN": (lambda x: (x.median(1).values, x.nanmedian(1).values), (NAN,)),
     "searchsorted": (
         lambda s, x: (torch.searchsorted(s, x), torch.searchsorted(s, x, right=True), torch.bucketize(x, s[0])),
@@ -190,6 +197,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
             x.select_scatter(v, 1, 2),
             x.slice_scatter(v[:, None], 1, 1, 2),
             x.diagonal_scatter(v.mT, 0, 0, 1),
+            x.diagonal_scatter(v[:1].mT, -1, 0, 1),
         ),
         (X, _real(2, 3)),
     ),

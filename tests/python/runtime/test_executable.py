@@ -234,8 +234,10 @@ def test_profiles_and_traces(executable: hetnn.Executable, tmp_path: Path) -> No
     assert all(row["kernel"] and row["wall_us"] >= 0 for row in rows)
     executable.trace(tmp_path / "trace.json", X, Z)
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
-    assert {event["cat"] for event in events} >= {"subprogram", rows[0]["kernel"]}
-    assert all(event["ph"] == "X" and event["dur"] >= 0 for event in events)
+    spans = [event for event in events if event["ph"] == "X"]
+    assert {span["cat"] for span in spans} >= {"subprogram", rows[0]["kernel"]}
+    assert all(span["dur"] >= 0 for span in spans)
+    assert {event["tid"] for event in events} == {event["tid"] for event in events if event["ph"] == "M"}
 
 
 def test_a_loaded_file_may_be_removed_while_in_use(executable: hetnn.Executable, tmp_path: Path) -> None:

@@ -238,6 +238,26 @@ def test_a_version_rolls_over_and_back_without_loss(tmp_path: Path) -> None:
         assert len(seen) > 50
 
 
+def test_a_sequence_stays_on_its_version(networks: dict[str, Path], tmp_path: Path) -> None:
+    store = hetnn.Store(tmp_path / "store")
+    store.add("sum", networks["sum"])
+    body = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [2], "data": [1, 1]}]}
+
+    def step(sequence: int, **options: bool) -> tuple[str, float]:
+        body["parameters"] = {"sequence_id": sequence, **options}
+        answer = json.loads(server.ask("POST", "/v2/models/sum/infer", body)[2])
+        return answer["model_version"], answer["outputs"][0]["data"][0]
+
+    with serving("--store", tmp_path / "store") as server:
+        assert step(1, sequence_start=True) == ("1", 1)
+        store.add("sum", networks["sum"])
+        assert server.ask("POST", "/v2/repository/models/sum/load")[0] == 200
+        assert step(2, sequence_start=True) == ("2", 1)
+        assert step(1) == ("1", 2)
+        time.sleep(0.1)
+        assert step(1, sequence_end=True) == ("1", 3)
+
+
 def test_workers_share_sequences_statistics_and_changes(networks: dict[str, Path]) -> None:
     models = [f"--model={name}={networks[name]}" for name in ("sum", "two")]
     with serving(*models, "--workers", 2) as server:

@@ -18,6 +18,8 @@ from hetnn.importers.sizes import Size
 Array = np.ndarray[Any, Any]
 # A number that stands for "to the end" in slices.
 WHOLE_END = 2**62
+# No axis that a model leaves open is longer: some exporters write 10^9 for the end of any.
+LONGEST = 10**9 - 1
 _FLOATS = ("f16", "bf16", "f32", "f64")
 
 

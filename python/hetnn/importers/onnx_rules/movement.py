@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.onnx_rules.call import WHOLE_END, Call, rule
+from hetnn.importers.onnx_rules.call import LONGEST, WHOLE_END, Call, rule
 from hetnn.importers.onnx_rules.late import is_late, late, length_of
 from hetnn.importers.sizes import Size, add, broadcast, divide, multiply, product
 
@@ -119,7 +119,8 @@ def slice_axis(call: Call, x: Any, axis: int, start: Size, end: Size, step: int)
         start, end = (places.start, places.stop) if places else (0, 0)
     elif step < 0:
         raise Unsupported(f"Slice backwards along an axis of symbolic size {size}")
-    end = min(end, WHOLE_END) if isinstance(end, int) else end
+    if isinstance(end, int):
+        end = WHOLE_END if end > LONGEST and str(size).isidentifier() else min(end, WHOLE_END)
     if (start == 0 and step == 1) and end in (size, WHOLE_END):
         return x
     return call.create("slice", [x], axis=axis, start=start, end=end, step=step)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_rules.call import Call, rule
 from hetnn.importers.sizes import Size
@@ -106,3 +108,17 @@ def _einsum(call: Call) -> Any:
 
 def _turned(call: Call, value: Any, term: str, wanted: str) -> Any:
     return value if term == wanted else call.create("permute", [value], perm=[term.index(letter) for letter in wanted])
+
+
+@rule("Det")
+def _determinant(call: Call) -> Any:
+    """The product of what Gauss leaves on the diagonal; every exchange of rows turns the sign."""
+    x = call[0]
+    batch, n = list(x.shape[:-2]), call.static_shape(x, "Det")[-1]
+    factors, pivots, *_ = call.create_all("lu", [x], {})
+    flat = call.reshape(factors, [*batch, n * n])
+    diagonal = call.create("slice", [flat], axis=len(batch), start=0, end=n * n, step=n + 1)
+    own = call.constant(np.arange(1, n + 1), pivots.dtype)
+    exchanged = call.create("ne", [pivots, own])
+    signs = call.create("where", [exchanged, call.like(-1, x), call.like(1, x)])
+    return call.create("prod", [call.create("mul", [diagonal, signs])], axes=[len(batch)])

@@ -174,3 +174,25 @@ def _var(call: Call) -> Any:
 @rule("var_mean.correction", "var_mean.dim", "var_mean.default")
 def _var_mean(call: Call) -> list[Any]:
     return list(_moments(call))
+
+
+@rule("nextafter.default")
+def _nextafter(call: Call) -> Any:
+    """One more or one less of the integer that has the same bits."""
+    a, b = call.promote([call["self"], call["other"]])
+    if a.dtype not in ("f32", "f64"):
+        raise Unsupported(f"nextafter of {a.dtype}")
+    dtype = "i32" if a.dtype == "f32" else "i64"
+    shape = call.shape()
+    a, b = (x if list(x.shape) == shape else call.create("expand", [x], shape=shape) for x in (a, b))
+    bits, zero = call.create("bitcast", [a], to=dtype), call.constant(0, a.dtype)
+    rises = call.create("eq", [call.create("gt", [b, a]), call.create("gt", [a, zero])])
+    one, minus = call.constant(1, dtype), call.constant(-1, dtype)
+    moved = call.create("bitcast", [call.create("add", [bits, call.create("where", [rises, one, minus])])], to=a.dtype)
+    least = call.create("bitcast", [one], to=a.dtype)
+    from_zero = call.create("where", [call.create("gt", [b, zero]), least, call.create("neg", [least])])
+    out = call.create("where", [call.create("eq", [a, zero]), from_zero, moved])
+    out = call.create("where", [call.create("eq", [a, b]), b, out])
+    total = call.create("add", [a, b])
+    no_number = call.create("logical_or", [call.create("ne", [a, a]), call.create("ne", [b, b])])
+    return call.create("where", [no_number, total, out])

@@ -303,3 +303,17 @@ def _attention(call: Call) -> Any:
         scale=0.0 if scale is None else float(scale),
     )
     return call.reshape(out, shape)
+
+
+@rule("grid_sampler_2d.default", "grid_sampler_3d.default")
+def _grid_sampler(call: Call) -> Any:
+    x, mode = call["input"], call["interpolation_mode"]
+    if mode != 0 and len(x.shape) == 4:
+        raise Unsupported("sampling of images other than by means of neighbours")  # in f32, as torch rounds
+    return call.create(
+        "grid_sample",
+        [x, call["grid"]],
+        mode=("linear", "nearest", "cubic")[mode],
+        outside=("zeros", "border", "reflection")[call["padding_mode"]],
+        align_corners=bool(call["align_corners"]),
+    )

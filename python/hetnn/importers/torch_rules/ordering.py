@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hetnn.errors import Unsupported
 from hetnn.importers import sizes
 from hetnn.importers.torch_rules.call import Call, rule
 
@@ -88,6 +89,26 @@ def _median(call: Call) -> list[Any]:
 def _median_of_all(call: Call) -> Any:
     x = call.reshape(call["self"], [sizes.product(call["self"].shape)])
     return call.reshape(_middle(call, x, 0, "nan" in str(call._node.target))[0], [])
+
+
+@rule("mode.default")
+def _mode(call: Call) -> list[Any]:
+    """The smallest of the most frequent elements, and the last place of it."""
+    x = call.reshape(call["self"], call["self"].shape or [1])
+    rank = len(x.shape)
+    axis = call["dim"] % rank
+    if call.reads(1) and not (isinstance(x.shape[axis], int) and x.shape[axis] <= 16):
+        raise Unsupported("the place of a mode among more than 16 elements is read, which torch does not fix")
+    perm = [*(k for k in range(rank) if k != axis), axis]
+    rows = call.create("permute", [x], perm=perm)
+    values, indices = call.create_all("sort", [rows], {"axis": -1})
+    before = call.create("searchsorted", [values, values], right=False)
+    behind = call.create("searchsorted", [values, values], right=True)
+    often = call.create("argmax", [call.create("sub", [behind, before])], axis=-1, keepdim=True)
+    last = call.create("gather_elements", [behind, often], axis=-1)
+    last = call.create("sub", [last, call.constant(1, "i64")])
+    out = [call.create("gather_elements", [value, last], axis=-1) for value in (values, indices)]
+    return [call.reshape(value, call.shape(k)) for k, value in enumerate(out)]
 
 
 def _search(call: Call, boundaries: Any, values: Any) -> Any:

@@ -101,10 +101,20 @@ Dim convolution_groups(const Call& call) {
   return groups;
 }
 
+void check_parameters(const Call& call, size_t first, size_t last, const Shape& shape, std::string_view label) {
+  const Type& x = call.input(0);
+  for (size_t k = first; k < last; ++k) {
+    if (!call.has(k)) continue;
+    const Type& given = call.input(k);
+    if (given.shape == shape && (given.dtype == x.dtype || x.quant)) continue;
+    fail(call, label,
+         text(call.op->inputs[k].name, " must be ", to_string(Type{x.quant ? given.dtype : x.dtype, shape}), "; got ",
+              to_string(given), "."));
+  }
+}
+
 void check_convolution_bias(const Call& call, const Dim& filters) {
-  if (!call.has(2) || call.input(2).shape == Shape{filters}) return;
-  fail(call, text(call.op->name, "_c4"),
-       text("bias must be ", to_string(Shape{filters}), "; got ", to_string(call.input(2).shape), "."));
+  check_parameters(call, 2, 3, {filters}, text(call.op->name, "_c4"));
 }
 
 std::vector<int> reduced_axes(const Call& call) {

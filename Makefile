@@ -100,6 +100,7 @@ asan ubsan tsan: $(STAMPS)/requirements
 # Random inputs: FUZZ_GRAPHS planning problems; FUZZ_SECONDS of damaged files and texts.
 FUZZ_GRAPHS ?= 1000000
 FUZZ_SECONDS ?= 60
+FUZZ_CALLS ?= 20000
 FUZZ_REQUESTS ?= 2000000
 fuzz-plan: $(STAMPS)/install
 	cmake --build $(BUILD) -j $(JOBS) --target plan_test
@@ -108,6 +109,8 @@ fuzz-serve: $(STAMPS)/install
 	$(PY) tests/python/fuzz/fuzz_serve.py --requests $(FUZZ_REQUESTS)
 fuzz: $(STAMPS)/install
 	$(PY) tests/python/fuzz/fuzz_inputs.py --seconds $(FUZZ_SECONDS)
+	$(PY) tests/python/fuzz/fuzz_calls.py --calls $(FUZZ_CALLS)
+	$(PY) tests/python/fuzz/fuzz_executables.py --seconds $(FUZZ_SECONDS) --seed $$(date +%s)
 
 bench: $(STAMPS)/install
 	$(PY) benchmarks/side_by_side.py

@@ -4,6 +4,8 @@
 #include <pybind11/pybind11.h>
 
 #include <exception>
+#include <new>
+#include <stdexcept>
 #include <string_view>
 
 #include "hetnn/base/stop.h"
@@ -41,6 +43,10 @@ inline void register_errors() {
       raise_python_error("InternalError", error);
     } catch (const Error& error) {
       raise_python_error("Error", error);
+    } catch (const std::bad_alloc&) {
+      raise_python_error("DoesNotFit", DoesNotFit("this process can have no more memory. Give smaller inputs."));
+    } catch (const std::length_error&) {
+      raise_python_error("DoesNotFit", DoesNotFit("this process can have no more memory. Give smaller inputs."));
     }
   });
 }

@@ -95,7 +95,12 @@ class Arrays final : public ops::Results {
   std::byte* memory(size_t index, DType dtype, const std::vector<int64_t>& shape) {
     py::array& array = arrays_[index];
     if (made_) {
-      array = py::array(numpy_dtype(dtype), shape);
+      try {
+        array = py::array(numpy_dtype(dtype), shape);
+      } catch (const py::error_already_set& error) {
+        if (!error.matches(PyExc_MemoryError)) throw;
+        throw DoesNotFit("there is no memory for the outputs. Give smaller inputs.");
+      }
     } else if (dtype_of(array.dtype()) != dtype ||
                std::vector<int64_t>(array.shape(), array.shape() + array.ndim()) != shape ||
                !(array.flags() & py::array::c_style) || !array.writeable()) {
@@ -135,11 +140,14 @@ void run_interruptibly(Executable& executable, const Bindings& bindings, const s
 // Runs on arrays in the model's order; makes the outputs, or writes those given.
 py::tuple run(Executable& executable, const std::vector<py::array>& given, const py::object& out, bool time_commands,
               std::optional<runtime::Session*> session, bool overlap, std::optional<Stop*> stop) {
+  const Bindings bindings = executable.bindings_of(arguments_of(given));
+  const auto shapes = executable.output_shapes(bindings);
   std::vector<py::array> inputs;
   inputs.reserve(given.size());
   for (const py::array& array : given) {
     const bool dense = (array.flags() & py::array::c_style) != 0;
     inputs.push_back(dense ? array : py::array::ensure(array, py::array::c_style));
+    if (!inputs.back()) throw DoesNotFit("there is no memory for a dense copy of an input. Give smaller inputs.");
   }
   const Bindings bindings = executable.bindings_of(arguments_of(inputs));
   Arrays outputs(*executable.program(), bindings, out);
@@ -155,6 +163,11 @@ py::tuple run(Executable& executable, const std::vector<py::array>& given, const
                      .times = times.get(),
                      .time_commands = time_commands});
   return py::make_tuple(outputs.arrays(), std::move(times));
+}
+
+const std::string& told(const std::string& json, std::string_view what) {
+  if (json == "{}") throw InvalidModel(text("the executable carries no ", what, ". Compile the model again."));
+  return json;
 }
 
 py::list ports(const program::Program& program, const std::vector<program::Port>& list) {
@@ -194,7 +207,8 @@ void bind_runtime_executable(py::module_& m) {
              return std::make_unique<Executable>(blob_of(image), threads);
            }),
            py::arg("image"), py::arg("threads") = 0)
-      .def_static("load", &Executable::load, py::arg("path"), py::arg("threads") = 0, "Maps a .hetnn file.")
+      .def_static("load", &Executable::load, py::arg("path"), py::arg("threads") = 0, py::arg("copy") = false,
+                  "Maps a .hetnn file, or copies it.")
       .def("run", &run, py::arg("inputs"), py::arg("out") = py::none(), py::arg("time_commands") = false,
            py::arg("session") = py::none(), py::arg("overlap") = true, py::arg("stop") = py::none(),
            "(outputs, times) for contiguous arrays in the model's order.")
@@ -248,8 +262,10 @@ void bind_runtime_executable(py::module_& m) {
             return out;
           },
           "Names of what the model keeps from run to run.")
-      .def_property_readonly("report_json", [](const Executable& e) { return e.program()->report_json; })
-      .def_property_readonly("target_json", [](const Executable& e) { return e.program()->target_json; })
+      .def_property_readonly("report_json",
+                             [](const Executable& e) { return told(e.program()->report_json, "report"); })
+      .def_property_readonly("target_json",
+                             [](const Executable& e) { return told(e.program()->target_json, "target"); })
       .def_property_readonly(
           "inputs", [](const Executable& e) { return ports(*e.program(), e.program()->inputs); },
           "(name, dtype, shape) of every input.")

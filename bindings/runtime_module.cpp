@@ -5,11 +5,13 @@
 
 namespace hetnn {
 void bind_runtime_executable(pybind11::module_& m);
+void bind_runtime_pieces(pybind11::module_& m);
 }  // namespace hetnn
 
 PYBIND11_MODULE(_runtime, m) {
   m.doc() = "The runtime of hetnn: loads and runs executables.";
   hetnn::register_errors();
   hetnn::bind_runtime_executable(m);
+  hetnn::bind_runtime_pieces(m);
   m.attr("version") = HETNN_VERSION;
 }

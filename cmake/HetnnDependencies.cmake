@@ -52,6 +52,10 @@ endif()
 
 # Only the floor `store` links SQLite, and always the one copy that the process has: two would drop each other's locks.
 find_package(SQLite3 3.35 QUIET)
-if(NOT TARGET SQLite::SQLite3)
+# Releases of CMake before 4.3 have its older name alone.
+if(NOT TARGET SQLite3::SQLite3 AND TARGET SQLite::SQLite3)
+  add_library(SQLite3::SQLite3 ALIAS SQLite::SQLite3)
+endif()
+if(NOT TARGET SQLite3::SQLite3)
   message(FATAL_ERROR "SQLite 3.35 or newer was not found. Install libsqlite3-dev (Debian and Ubuntu: 'make setup').")
 endif()

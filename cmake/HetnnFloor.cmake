@@ -77,15 +77,15 @@ function(hetnn_tower_objects variable floor)
 endfunction()
 
 # hetnn_list(<floor> <file> <macro> <pattern>): hetnn/<floor>/<file>, a line <macro>(name) for each file of the floor that
-# matches, or for each folder where the pattern ends in a slash. So adding one touches no list.
+# matches, or for each folder that holds one where the pattern is */*.cpp. So adding one touches no list.
 function(hetnn_list floor file macro pattern)
-  string(REGEX REPLACE "/$" "" glob ${pattern})
-  file(GLOB found LIST_DIRECTORIES true CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cpp/hetnn/${floor}/${glob})
+  file(GLOB found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cpp/hetnn/${floor}/${pattern})
+  if(pattern STREQUAL "*/*.cpp")
+    list(TRANSFORM found REPLACE "/[^/]*$" "")
+    list(REMOVE_DUPLICATES found)
+  endif()
   set(lines "// Made from what lies in cpp/hetnn/${floor}.\n")
   foreach(path IN LISTS found)
-    if(pattern MATCHES "/$" AND NOT IS_DIRECTORY ${path})
-      continue()
-    endif()
     get_filename_component(name ${path} NAME_WE)
     string(APPEND lines "${macro}(${name})\n")
   endforeach()

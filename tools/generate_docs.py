@@ -236,7 +236,7 @@ def json_page() -> str:
     ]
     head = "| key | value | when absent | meaning |\n|---|---|---|---|\n"
     for row in formats:
-        if row["name"] in ("executable's header", "executable's report"):
+        if row["name"] in ("executable's header", "executable's report", "program.json of hetnn unpack"):
             continue  # described in format.md and report-schema.json
         for strategy in ("cost", "topological", "merge", "depth") if row["name"] == "strategy options" else ("cost",):
             schema = json.loads(_core.json_schema(row["name"], strategy))

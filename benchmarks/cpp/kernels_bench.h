@@ -20,8 +20,7 @@ inline void run_kernel(benchmark::State& state, const std::string& name, const s
                        const std::vector<Step>& steps = {}) {
   const Variant* family = find_kernel(name);
   const std::vector<TensorView> outputs = {output};
-  if (family->choose != nullptr)
-    params.set(family->choose({inputs, outputs, params}));
+  if (family->choose != nullptr) params.set(family->choose({inputs, outputs, params}));
   std::vector<TensorView> views = inputs;
   std::vector<AlignedBuffer> buffers;
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -10,7 +10,7 @@ import typing
 
 import numpy
 
-__all__: list[str] = ["Executable", "RunTimes", "Session", "Stop", "version"]
+__all__: list[str] = ["Executable", "RunTimes", "Session", "Stop", "put_together", "take_apart", "verify", "version"]
 
 class RunTimes:
     """
@@ -49,9 +49,9 @@ class Executable:
     A loaded program. Thread-safe.
     """
     @staticmethod
-    def load(path: str, threads: typing.SupportsInt | typing.SupportsIndex = 0) -> Executable:
+    def load(path: str, threads: typing.SupportsInt | typing.SupportsIndex = 0, copy: bool = False) -> Executable:
         """
-        Maps a .hetnn file.
+        Maps a .hetnn file, or copies it.
         """
     def __init__(self, image: bytes, threads: typing.SupportsInt | typing.SupportsIndex = 0) -> None: ...
     def arena_bytes(self, bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex]) -> int:
@@ -137,5 +137,20 @@ class Executable:
     def target_json(self) -> str: ...
     @property
     def threads(self) -> int: ...
+
+def put_together(program: str, report: str, target: str, weights: bytes) -> bytes:
+    """
+    The image of these pieces, with fitting hashes; nothing else is checked.
+    """
+
+def take_apart(image: bytes, called: str = "the executable") -> dict[str, typing.Any]:
+    """
+    An image as program, report, target (texts) and weights (bytes); its hashes need not fit.
+    """
+
+def verify(path: str) -> None:
+    """
+    Raises what is wrong with a file: reads all of it, and plans runs for the sizes there is code for.
+    """
 
 version: str = "0.1.0"

@@ -39,13 +39,16 @@ def load(
     threads: int | None = None,
     max_concurrent_runs: int | None = None,
     refuse_when_full: bool = False,
+    *,
+    copy: bool = False,
 ) -> Executable:
-    """The executable in a .hetnn file, mapped; its weights are not copied.
+    """The executable in a .hetnn file, mapped: its weights are not copied and must not change while used.
 
+    With `copy` the file may be written afterwards.
     `max_concurrent_runs` bounds the runs at one time: more wait for their turn, or are refused with Unavailable.
     InvalidModel when the file is none, is cut short or was altered.
     """
-    loaded = Executable(_runtime.Executable.load(os.fspath(path), threads or 0))
+    loaded = Executable(_runtime.Executable.load(os.fspath(path), threads or 0, copy))
     loaded.limit_runs(max_concurrent_runs, refuse_when_full)
     return loaded
 

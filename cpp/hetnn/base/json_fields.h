@@ -308,6 +308,10 @@ Convert<T> constant(Json value) {
           {{"const", value}}};
 }
 
+/// Fails unless the value is as the schema says, of which `type`, `required`, `properties`, `additionalProperties`,
+/// `items` and `enum` are understood.
+void check_schema(const At& at, const Json& schema);
+
 /// As bytes of UTF-8, in one line; what is none in texts is replaced.
 std::string to_text(const Json& json);
 

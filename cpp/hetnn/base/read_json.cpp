@@ -335,6 +335,51 @@ Convert<double> real() {
 Convert<int32_t> index() { return integer<int32_t>(-1, INT32_MAX); }
 Convert<std::vector<int32_t>> indices() { return list_of(index()); }
 
+namespace {
+
+bool is_of(const Json& value, std::string_view type) {
+  return type == "object"    ? value.is_object()
+         : type == "array"   ? value.is_array()
+         : type == "string"  ? value.is_string()
+         : type == "integer" ? value.is_number_integer()
+         : type == "number"  ? value.is_number()
+         : type == "boolean" ? value.is_boolean()
+                             : value.is_null();
+}
+
+}  // namespace
+
+void check_schema(const At& at, const Json& schema) {
+  if (const auto type = schema.find("type"); type != schema.end()) {
+    const Json types = type->is_array() ? *type : Json::array({*type});
+    if (std::none_of(types.begin(), types.end(),
+                     [&](const Json& each) { return is_of(at.json, each.get<std::string>()); }))
+      at.wrong(text("of type ", type->dump()));
+  }
+  if (const auto choices = schema.find("enum"); choices != schema.end()) {
+    if (std::find(choices->begin(), choices->end(), at.json) == choices->end())
+      at.wrong(text("one of ", choices->dump()));
+  }
+  if (at.json.is_array() && schema.contains("items"))
+    at.each_item([&](const At& item) { check_schema(item, schema["items"]); });
+  if (!at.json.is_object()) return;
+  for (const Json& key : schema.value("required", Json::array())) {
+    if (!at.json.contains(key)) at.fail(text("lacks ", key.dump()));
+  }
+  const Json none = Json::object();
+  const Json& properties = schema.contains("properties") ? schema["properties"] : none;
+  const Json& others = schema.contains("additionalProperties") ? schema["additionalProperties"] : none;
+  at.each_entry([&](const std::string& key, const At& entry) {
+    if (const auto own = properties.find(key); own != properties.end()) {
+      check_schema(entry, *own);
+    } else if (others.is_object()) {
+      check_schema(entry, others);
+    } else if (others == false) {
+      at.fail(text("has the unknown key '", shortened(key), "'"));
+    }
+  });
+}
+
 std::string to_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::string schema_text(std::string_view title, Json schema) {

@@ -159,7 +159,6 @@ class PluginBound final : public runtime::BoundCode {
     add(subprogram.inputs, inputs_);
     add(subprogram.outputs, outputs_);
   }
-  std::vector<runtime::Moment> moments() const override { return {{subprogram_.inputs, subprogram_.outputs}}; }
   std::unique_ptr<runtime::Visit> open(std::span<std::byte>) const override {
     return std::make_unique<PluginVisit>(device_, loaded_, inputs_, outputs_, subprogram_, buffers_);
   }
@@ -193,6 +192,7 @@ class Plugin final : public runtime::Executor {
     succeed(device_.load(device_.user, &given, &loaded_));
   }
   ~Plugin() override { device_.unload(loaded_); }
+  std::vector<runtime::Moment> moments() const override { return {{subprogram_.inputs, subprogram_.outputs}}; }
   std::unique_ptr<const runtime::BoundCode> bind(const runtime::Sizes& sizes) const override {
     return std::make_unique<PluginBound>(device_, loaded_, program_, subprogram_, sizes.buffers);
   }

@@ -102,6 +102,9 @@ using KernelFactory = std::unique_ptr<Kernel> (*)(const KernelCall&);
 /// reads. The result depends on the call's shapes of weights and its parameters alone, not on the machine.
 using PackFunction = std::vector<std::byte> (*)(const KernelCall& call, int input, std::span<const std::byte> weight);
 
+/// The bytes of what PackFunction makes, without making it.
+using PackedBytes = int64_t (*)(const KernelCall& call, int input);
+
 /// Whether that input is a weight to be packed at compile time, in this call. The others are passed as they are.
 using WeightTest = bool (*)(const KernelCall& call, int input);
 
@@ -127,6 +130,7 @@ struct Variant {
   bool takes_steps = false;
   WeightTest is_weight = nullptr;  // null: no input is packed
   PackFunction pack = nullptr;
+  PackedBytes packed_bytes = nullptr;
   ChooseFunction choose = nullptr;  // null: nothing to choose
   TuneFunction tune = nullptr;      // null: nothing to measure
 };

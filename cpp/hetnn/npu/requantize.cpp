@@ -44,6 +44,11 @@ Requant requant_of(double real, Rounding rounding) {
   return {static_cast<int32_t>(multiplier), exponent};
 }
 
+bool is_sound(const Requant& factor, Rounding rounding) {
+  if (rounding == Rounding::half_even_fp32) return std::isfinite(std::bit_cast<float>(factor.multiplier));
+  return factor.multiplier >= 0 && factor.shift >= -31 && factor.shift <= 30;
+}
+
 int32_t requantize(int32_t value, const Requant& factor, Rounding rounding) {
   if (rounding == Rounding::half_even_fp32) {
     const double real = std::nearbyint(static_cast<float>(value) * std::bit_cast<float>(factor.multiplier));

@@ -23,6 +23,9 @@ struct Requant {
 /// The factor `real` (positive, finite, in [2^-31, 2^30)) in a target's form. InvalidModel for one out of range.
 Requant requant_of(double real, Rounding rounding);
 
+/// Whether a factor that a device reads is one that requant_of may have made.
+bool is_sound(const Requant& factor, Rounding rounding);
+
 /// value · factor, rounded. Saturates to 32 bits.
 int32_t requantize(int32_t value, const Requant& factor, Rounding rounding);
 

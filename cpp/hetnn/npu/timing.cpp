@@ -11,6 +11,14 @@ namespace {
 
 int64_t ceil_div64(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// Cycles stay below this, so that figures of a sheet and sizes of a stream may be any.
+constexpr int64_t kMost_cycles = int64_t{1} << 61;
+__extension__ using Wide = __int128;
+int64_t times(int64_t a, int64_t b) { return static_cast<int64_t>(std::min<Wide>(Wide{a} * b, kMost_cycles)); }
+int64_t whole(double cycles) {
+  return static_cast<int64_t>(std::min(std::ceil(cycles), static_cast<double>(kMost_cycles)));
+}
+
 int64_t step_cycles(const Mac& mac, DType dtype) {
   auto at = mac.step_cycles.find(dtype);
   return at == mac.step_cycles.end() ? 1 : at->second;
@@ -90,38 +98,38 @@ int64_t systolic_cycles(const Mac& mac, int64_t pixels, int64_t products, int64_
   } else if (mac.dataflow == Dataflow::is) {
     sr = products, sc = pixels, t = filters;
   }
-  const int64_t folds = ceil_div64(sr, mac.rows) * ceil_div64(sc, mac.cols);
-  if (!mac.preload_hidden || mac.dataflow == Dataflow::os) return folds * (fill + mac.cols + t - 2) - 1;
+  const int64_t folds = times(ceil_div64(sr, mac.rows), ceil_div64(sc, mac.cols));
+  if (!mac.preload_hidden || mac.dataflow == Dataflow::os) return times(folds, fill + mac.cols + t - 2) - 1;
   // The first fold loads its operand in sight, later ones while the array works.
-  return folds * (mac.rows + mac.cols + t - 2) + mac.rows - 1;
+  return times(folds, mac.rows + mac.cols + t - 2) + mac.rows - 1;
 }
 
 int64_t mac_cycles(const Spec& spec, const MacWork& work) {
   const Mac& mac = spec.mac;
   if (mac.kind == MacKind::systolic) {
-    return step_cycles(mac, work.dtype) * work.groups *
-           systolic_cycles(mac, work.out_h * work.out_w, work.kernel * work.in_c, work.out_c);
+    return times(times(step_cycles(mac, work.dtype), work.groups),
+                 systolic_cycles(mac, work.out_h * work.out_w, times(work.kernel, work.in_c), work.out_c));
   }
   const int64_t block = mac.block_height * mac.block_width * mac.block_channels;
   const int64_t channels = std::max<int64_t>(mac.macs_per_cycle / block, 1);  // input channels of one step
-  const int64_t pixels = ceil_div64(work.out_h, mac.block_height) * ceil_div64(work.out_w, mac.block_width);
+  const int64_t pixels = times(ceil_div64(work.out_h, mac.block_height), ceil_div64(work.out_w, mac.block_width));
   const bool depthwise = work.in_c == 1 && work.out_c == 1;
   // Depthwise groups fill the block's channels side by side, each with one input channel.
-  const int64_t blocks = pixels * (depthwise ? ceil_div64(work.groups, mac.block_channels)
-                                             : work.groups * ceil_div64(work.out_c, mac.block_channels));
-  const int64_t steps = work.kernel * (depthwise ? 1 : ceil_div64(work.in_c, channels));
-  return blocks * std::max(steps * step_cycles(mac, work.dtype), mac.min_block_cycles);
+  const int64_t blocks = times(pixels, depthwise ? ceil_div64(work.groups, mac.block_channels)
+                                                 : times(work.groups, ceil_div64(work.out_c, mac.block_channels)));
+  const int64_t steps = times(work.kernel, depthwise ? 1 : ceil_div64(work.in_c, channels));
+  return times(blocks, std::max(times(steps, step_cycles(mac, work.dtype)), mac.min_block_cycles));
 }
 
 int64_t dma_cycles(const Spec& spec, int64_t run_bytes, int64_t runs, bool store) {
   const int64_t burst = std::max<int64_t>(spec.dram.burst_bytes, 1);
   const double bytes = static_cast<double>(ceil_div64(run_bytes, burst) * burst) * static_cast<double>(runs);
   const int64_t latency = store ? spec.dram.write_latency_cycles : spec.dram.read_latency_cycles;
-  return latency + static_cast<int64_t>(std::ceil(bytes / spec.dram.bytes_per_cycle));
+  return latency + whole(bytes / spec.dram.bytes_per_cycle);
 }
 
 int64_t vector_cycles(const Spec& spec, double elems, double cycles_each) {
-  return static_cast<int64_t>(std::ceil(std::ceil(elems / static_cast<double>(spec.vector.lanes)) * cycles_each));
+  return whole(std::ceil(elems / static_cast<double>(spec.vector.lanes)) * cycles_each);
 }
 
 Cost cost_of(const Spec& spec, const Instruction& instruction) { return std::visit(CostOf{spec}, instruction); }
@@ -149,8 +157,8 @@ void Clock::step(const Instruction& instruction) {
   if (engine == Engine::none) return;
   const Cost cost = cost_of(spec_, instruction);
   const auto at = static_cast<size_t>(engine);
-  free_at_[at] += cost.cycles;
-  totals_.busy_cycles[at] += cost.cycles;
+  free_at_[at] = std::min(free_at_[at] + cost.cycles, kMost_cycles);
+  totals_.busy_cycles[at] = std::min(totals_.busy_cycles[at] + cost.cycles, kMost_cycles);
   totals_.dma_bytes += cost.dma_bytes;
   totals_.macs += cost.macs;
   auto energy = spec_.energy_pj.mac.find(dtype_name(DType::f32));

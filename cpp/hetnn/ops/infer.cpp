@@ -62,6 +62,8 @@ std::vector<int64_t> per_axis(const Call& call, std::string_view name, size_t co
   for (size_t k = 0; k < count; ++k) {
     const Dim& dim = given[given.size() == 1 ? 0 : k];
     if (!dim.is_static()) fail(call, "", text("attribute '", name, "' must be fixed integers; got ", to_string(given)));
+    if (dim.value() > INT32_MAX || dim.value() < INT32_MIN)
+      fail(call, "", text("attribute '", name, "' must hold integers of 32 bits; got ", to_string(given)));
     out.push_back(dim.value());
   }
   return out;
@@ -99,16 +101,27 @@ Dim convolution_groups(const Call& call) {
   return groups;
 }
 
+void check_parameters(const Call& call, size_t first, size_t last, const Shape& shape, std::string_view label) {
+  const Type& x = call.input(0);
+  for (size_t k = first; k < last; ++k) {
+    if (!call.has(k)) continue;
+    const Type& given = call.input(k);
+    if (given.shape == shape && (given.dtype == x.dtype || x.quant)) continue;
+    fail(call, label,
+         text(call.op->inputs[k].name, " must be ", to_string(Type{x.quant ? given.dtype : x.dtype, shape}), "; got ",
+              to_string(given), "."));
+  }
+}
+
 void check_convolution_bias(const Call& call, const Dim& filters) {
-  if (!call.has(2) || call.input(2).shape == Shape{filters}) return;
-  fail(call, text(call.op->name, "_c4"),
-       text("bias must be ", to_string(Shape{filters}), "; got ", to_string(call.input(2).shape), "."));
+  check_parameters(call, 2, 3, {filters}, text(call.op->name, "_c4"));
 }
 
 std::vector<int> reduced_axes(const Call& call) {
   const int rank = call.input(0).rank();
   std::vector<int> out;
   for (const Dim& axis : call.integers("axes")) out.push_back(axis_of(call, axis, rank));
+  if (rank == 0) return {};  // its one value may be called axis 0, which is none
   if (out.empty()) {
     for (int k = 0; k < rank; ++k) out.push_back(k);
   }

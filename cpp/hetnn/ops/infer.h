@@ -44,6 +44,10 @@ std::vector<int> reduced_axes(const Call& call);
 /// The attribute `name` as an integer. Fails when it depends on symbols.
 int64_t fixed_integer(const Call& call, std::string_view name);
 
+/// Fails with `label` when an input in [first, last) that is there is not of this shape and of the first input's
+/// element type; of quantized calls the types are free.
+void check_parameters(const Call& call, size_t first, size_t last, const Shape& shape, std::string_view label);
+
 /// The groups of a convolution of whatever kind, whose x and weight have been checked: rank 4, one element type
 /// (`<op>_c1`, `<op>_c2`), groups positive and the weight's shape fixed (`<op>_c7`).
 Dim convolution_groups(const Call& call);

@@ -74,7 +74,7 @@ class Converter {
 }  // namespace
 
 bool stays_narrow(const ir::Node& node) {
-  if (node.op().has(ops::Trait::integral)) return true;
+  if (node.op().has(ops::Trait::integral) || node.op().name == ops::kIdentity) return true;
   if (!node.op().has(ops::Trait::conversion)) return false;
   return node.input(0)->dtype() == DType::f32 || node.output()->dtype() == DType::f32;
 }

@@ -1,9 +1,12 @@
 // The safetensors container: an 8-byte length, a JSON header, the weights, the code.
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 
+#include "hetnn/base/export.h"
 #include "hetnn/base/json_fields.h"
+#include "hetnn/program/describe.h"
 #include "hetnn/program/hash.h"
 #include "hetnn/program/pack.h"
 #include "hetnn/program/validate.h"
@@ -113,7 +116,7 @@ struct Parts {
   std::vector<std::byte> code;
 };
 
-Parts take_apart(std::span<const std::byte> bytes, const std::string& called) {
+Parts parts_of(std::span<const std::byte> bytes, const std::string& called) {
   if (bytes.size() < kLengthBytes + 2) {
     throw InvalidModel(text(called, " has ", bytes.size(),
                             " bytes and is no hetnn executable. Write one with `hetnn compile` or Executable.save."));
@@ -155,7 +158,102 @@ void check_hash(const std::string& stated, const std::string& found, std::string
                           ", so the file was altered or damaged. Write it again."));
 }
 
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// One subprogram's code as part of the structure, and back; false where the structure says no such thing.
+void inline_code(Json& subprogram, std::span<const std::byte> code, const std::string& called) {
+  subprogram.erase("code_bytes");
+  try {
+    Json value = json::parse(text_of(code), kCpuCodeJson, called);
+    if (json::to_text(value) == text_of(code)) {
+      subprogram["code"] = std::move(value);
+      return;
+    }
+  } catch (const InvalidModel&) {
+  }
+  std::string hex;
+  for (const std::byte each : code) {
+    for (const int half : {std::to_integer<int>(each) >> 4, std::to_integer<int>(each) & 15})
+      hex += "0123456789abcdef"[half];
+  }
+  subprogram["code_hex"] = std::move(hex);
+}
+
+std::string extract_code(Json& subprogram) {
+  std::string out;
+  if (const auto code = subprogram.find("code"); code != subprogram.end()) {
+    out = json::to_text(*code);
+    subprogram.erase("code");
+  } else if (const auto hex = subprogram.find("code_hex"); hex != subprogram.end() && hex->is_string()) {
+    const auto& digits = hex->get_ref<const std::string&>();
+    for (size_t k = 0; k + 1 < digits.size(); k += 2)
+      out += static_cast<char>(std::strtol(digits.substr(k, 2).c_str(), nullptr, 16));
+    subprogram.erase("code_hex");
+  } else {
+    return out;
+  }
+  subprogram["code_bytes"] = out.size();
+  return out;
+}
+
 }  // namespace
+
+HETNN_EXPORT Pieces take_apart(std::span<const std::byte> image, const std::string& called) {
+  const Parts parts = parts_of(image, called);
+  Json structure = json::parse(parts.metadata.program, kProgramJson, called);
+  const Json::json_pointer subprograms("/subprograms");
+  std::span<const std::byte> left = parts.code;
+  if (structure.is_object() && structure.contains(subprograms) && structure[subprograms].is_array()) {
+    for (Json& subprogram : structure[subprograms]) {
+      if (!subprogram.is_object() || !subprogram.contains("code_bytes")) continue;
+      const Json& bytes = subprogram["code_bytes"];
+      if (!bytes.is_number_unsigned() || bytes.get<uint64_t>() > left.size()) continue;
+      const auto own = left.first(bytes.get<uint64_t>());
+      left = left.subspan(own.size());
+      inline_code(subprogram, own, called);
+    }
+  }
+  if (!left.empty()) {
+    throw InvalidModel(text(called, ": its subprograms take ", parts.code.size() - left.size(),
+                            " bytes of code; there are ", parts.code.size(), ". The file is damaged."));
+  }
+  return {structure.dump(1, ' ', false, Json::error_handler_t::replace) + "\n",
+          parts.metadata.report,
+          parts.metadata.target,
+          {parts.weights.begin(), parts.weights.end()}};
+}
+
+HETNN_EXPORT std::vector<std::byte> put_together(const Pieces& pieces, const std::string& hetnn_version) {
+  std::string program = pieces.program, code;
+  try {
+    Json structure = json::parse(program, kPiecesJson, "the program");
+    if (structure.is_object() && structure.contains("subprograms") && structure["subprograms"].is_array()) {
+      for (Json& subprogram : structure["subprograms"]) {
+        if (subprogram.is_object()) code += extract_code(subprogram);
+      }
+    }
+    program = json::to_text(structure);
+  } catch (const InvalidModel&) {
+    // Whatever it is, it is written as it is.
+  }
+  return assemble({.format = std::string(kFormat),
+                   .hetnn_version = hetnn_version,
+                   .program = program,
+                   .report = pieces.report,
+                   .target = pieces.target,
+                   .weights_begin = "0",
+                   .weights_sum = {},
+                   .weights_hash = {},
+                   .code_hash = {},
+                   .metadata_hash = {}},
+                  static_cast<int64_t>(pieces.weights.size()), static_cast<int64_t>(code.size()),
+                  [&](std::byte* weights, std::byte* to) {
+                    std::ranges::copy(pieces.weights, weights);
+                    std::ranges::copy(std::as_bytes(std::span(code)), to);
+                  });
+}
 
 std::vector<std::byte> pack(const Program& program, int64_t weights_begin_bytes) {
   const int64_t begin = aligned(weights_begin_bytes);
@@ -179,7 +277,7 @@ std::vector<std::byte> pack(const Program& program, int64_t weights_begin_bytes)
 }
 
 Program unpack(const Blob& image, const std::string& called, const Weights& before) {
-  Parts parts = take_apart(image.bytes, called);
+  Parts parts = parts_of(image.bytes, called);
   const Metadata& metadata = parts.metadata;
   check_hash(metadata.metadata_hash, metadata_hash(metadata), "metadata_hash", called);
   check_hash(metadata.code_hash, content_hash(parts.code), "code_hash", called);
@@ -197,11 +295,13 @@ Program unpack(const Blob& image, const std::string& called, const Weights& befo
   out.target_json = metadata.target;
   out.hetnn_version = metadata.hetnn_version;
   validate(out, called);
+  check_report(out.report_json, called);
+  check_target(out.target_json, called);
   return out;
 }
 
-void verify_weights(const Blob& image, const std::string& called) {
-  const Parts parts = take_apart(image.bytes, called);
+HETNN_EXPORT void verify_weights(const Blob& image, const std::string& called) {
+  const Parts parts = parts_of(image.bytes, called);
   check_hash(parts.metadata.weights_hash, content_hash(parts.weights), "weights_hash", called);
 }
 

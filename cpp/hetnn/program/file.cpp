@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/export.h"
 #include "hetnn/program/pack.h"
 
 namespace hetnn::program {
@@ -27,7 +28,7 @@ struct Descriptor {
 
 }  // namespace
 
-Blob map_file(const std::string& path) {
+HETNN_EXPORT Blob map_file(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.fd < 0)
     throw InvalidModel(text("'", path, "' cannot be opened: ", std::strerror(errno), ". Check the path."));

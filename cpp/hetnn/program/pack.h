@@ -23,6 +23,19 @@ Program unpack(const Blob& image, const std::string& called = "the executable", 
 /// finds accidents alone. InvalidModel when they differ.
 void verify_weights(const Blob& image, const std::string& called = "the executable");
 
+/// An image taken apart into what people can look at and alter. `program` is the structure as JSON, with the code of
+/// each subprogram as a value `code` where it is JSON, and else its bytes as a text `code_hex`.
+struct Pieces {
+  std::string program, report, target;
+  std::vector<std::byte> weights;
+};
+
+/// The pieces of an image whose hashes need not fit. InvalidModel when its header or structure cannot be read.
+Pieces take_apart(std::span<const std::byte> image, const std::string& called);
+
+/// The image of these pieces, with fitting hashes; nothing else is checked.
+std::vector<std::byte> put_together(const Pieces& pieces, const std::string& hetnn_version);
+
 /// A file mapped read-only. InvalidModel with the system's reason when it cannot be read or is empty.
 Blob map_file(const std::string& path);
 

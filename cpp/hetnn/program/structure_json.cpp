@@ -32,7 +32,8 @@ const Fields<Symbol>& symbol_fields() {
 
 const Fields<ops::Quant>& quant_fields() {
   static const Fields<ops::Quant> fields = {
-      {"scales", &ops::Quant::scales, json::list_of(json::real(), 1, "scales"), "one scale, or one for each channel"},
+      {"scales", &ops::Quant::scales, json::list_of(json::number({.least = 0, .above = true}), 1, "scales"),
+       "one scale, or one for each channel"},
       {"zero_point", &ops::Quant::zero_point, json::integer<int32_t>(-128, 127), "the integer that stands for 0"}};
   return fields;
 }

@@ -6,6 +6,8 @@
 namespace hetnn::program {
 namespace {
 
+constexpr size_t kMostSubprograms = 2048;
+
 class Validator {
  public:
   Validator(const Program& program, const std::string& called) : program_(program), references_(program, called) {}
@@ -21,11 +23,19 @@ class Validator {
             text("'", symbol.name, "' has the range ", symbol.min, "..", symbol.max));
     }
     known_ = free_symbols(program_);
+    // What runs at once is planned for every two of them.
+    check(program_.subprograms.size() <= kMostSubprograms, "subprograms",
+          text("there are ", program_.subprograms.size(), "; at most ", kMostSubprograms, " can be run"));
     for (size_t k = 0; k < program_.buffers.size(); ++k) buffer(program_.buffers[k], text("buffers[", k, "]"));
     ports(program_.inputs, Place::input, "inputs");
     ports(program_.outputs, Place::output, "outputs");
     states();
     for (const Port& port : program_.inputs) sizes(port.buffer, "inputs");
+    for (size_t k = 0; k < program_.buffers.size(); ++k) {
+      const Place place = program_.buffers[k].place;
+      check((place != Place::input && place != Place::output) || named_.contains(static_cast<int32_t>(k)),
+            text("buffers[", k, "]"), "it is an input or output of the caller that no port and no state names");
+    }
     for (size_t k = 0; k < program_.subprograms.size(); ++k) subprogram(k);
   }
 
@@ -41,30 +51,42 @@ class Validator {
     }
     references_.known(b.pitch, field);
     if (b.layout == Layout::nhwc) {
-      check(b.shape.size() >= 3, field, text("layout nhwc with rank ", b.shape.size()));
+      check(b.shape.size() >= 3 && b.shape.size() <= 5, field, text("layout nhwc with rank ", b.shape.size()));
       check(!b.pitch.is_static() || !b.shape[1].is_static() || b.pitch.value() >= b.shape[1].value(), field,
             text("pitch ", b.pitch, " is below ", b.shape[1], " channels"));
     }
     if (b.place == Place::constant) {
       references_.in_weights(b.offset_bytes, b.size_bytes, field);
       check(is_static(b.shape), field, "a constant's shape holds symbols");
-      if (!b.packed)
-        check(b.layout == Layout::plain && b.size_bytes == elements(b.shape).value() * dtype_bytes(b.dtype), field,
-              text("its ", b.size_bytes, " bytes do not hold ", to_string(b.shape)));
-    } else if (b.place != Place::arena) {
-      check(b.layout == Layout::plain, field, "an input or output of the model is not plain");
+      check(b.layout == Layout::plain, field, "a constant is not plain");
+      if (!b.packed) holds(b.size_bytes, b.shape, b.dtype, field);
+    } else {
+      check(!b.packed, field, "it is packed and no constant; only constants are packed, when compiling");
+      check(b.place == Place::arena || b.layout == Layout::plain, field,
+            "an input or output of the model is not plain");
+    }
+    if (b.quant) {
+      const size_t scales = b.quant->scales.size();
+      check(scales == 1 || (!b.shape.empty() && b.shape[0] == Dim(static_cast<int64_t>(scales))), field,
+            text("it has ", scales, " scales for ", to_string(b.shape)));
     }
   }
-  void ports(const std::vector<Port>& ports, Place place, const std::string& field) const {
+  // `bytes` are those of the elements, whose number may be any.
+  void holds(int64_t bytes, const Shape& shape, DType dtype, const std::string& field) const {
+    check(bytes % dtype_bytes(dtype) == 0 && elements(shape) == Dim(bytes / dtype_bytes(dtype)), field,
+          text("its ", bytes, " bytes do not hold ", to_string(shape)));
+  }
+  void ports(const std::vector<Port>& ports, Place place, const std::string& field) {
     std::set<int32_t> seen;
     for (const Port& port : ports) {
       references_.read(port.buffer, field);
       check(program_.buffers[static_cast<size_t>(port.buffer)].place == place, field,
             text("buffer ", port.buffer, " of '", port.name, "' lies elsewhere"));
       check(seen.insert(port.buffer).second, field, text("buffer ", port.buffer, " stands twice"));
+      named_.insert(port.buffer);
     }
   }
-  void states() const {
+  void states() {
     std::vector<Port> inputs = program_.inputs, outputs = program_.outputs;
     for (const State& s : program_.states) {
       inputs.push_back({s.name, s.input});
@@ -79,8 +101,7 @@ class Validator {
       check(in.dtype == out.dtype && in.shape == out.shape && is_static(in.shape), field,
             "its input and output are not of one type of fixed shape");
       references_.in_weights(s.offset_bytes, s.size_bytes, field);
-      check(s.size_bytes == elements(in.shape).value() * dtype_bytes(in.dtype), field,
-            text("its ", s.size_bytes, " bytes do not hold ", to_string(in.shape)));
+      holds(s.size_bytes, in.shape, in.dtype, field);
     }
   }
   void subprogram(size_t index) {
@@ -98,19 +119,21 @@ class Validator {
       references_.written(buffer, field + ".outputs");
       sizes(buffer, field + ".outputs");
     }
-    for (int32_t before : s.depends_on)
+    std::set<int32_t> earlier;
+    for (int32_t before : s.depends_on) {
       check(before >= 0 && static_cast<size_t>(before) < index, field + ".depends_on",
             text(before, " is no earlier subprogram"));
+      check(earlier.insert(before).second, field + ".depends_on", text(before, " stands twice"));
+    }
     // Subprograms that do not wait for one another run at once.
     for (int32_t buffer : s.inputs) {
       if (auto at = writer_.find(buffer); at != writer_.end())
-        check(std::find(s.depends_on.begin(), s.depends_on.end(), at->second) != s.depends_on.end(),
-              field + ".depends_on", text(at->second, " is missing, which writes buffer ", buffer));
+        check(earlier.contains(at->second), field + ".depends_on",
+              text(at->second, " is missing, which writes buffer ", buffer));
     }
     for (int32_t buffer : s.outputs)
       check(writer_.emplace(buffer, static_cast<int32_t>(index)).second, field + ".outputs",
             text("buffer ", buffer, " is written by another subprogram too"));
-    check(!s.code.kind.empty(), field + ".kind", "it is empty");
   }
 
   // The symbols of the buffer's shape have values when it is read or written.
@@ -122,6 +145,7 @@ class Validator {
 
   const Program& program_;
   const References references_;
+  std::set<int32_t> named_;            // buffers of ports and states
   std::map<int32_t, int32_t> writer_;  // buffer -> subprogram
   std::set<std::string> known_;        // symbols that have values behind the subprograms so far
 };

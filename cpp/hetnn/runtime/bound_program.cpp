@@ -2,11 +2,14 @@
 // runs at once, the same bytes.
 #include "hetnn/runtime/bound_program.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/sizes.h"
 #include "hetnn/memory/fit.h"
 #include "hetnn/memory/liveness.h"
 #include "hetnn/program/validate.h"
@@ -24,6 +27,11 @@ BoundBuffer bind_buffer(const program::Buffer& buffer, const Bindings& bindings)
       throw InvalidModel(text("'", buffer.name, "' would have the shape ",
                               to_string(Shape(out.shape.begin(), out.shape.end())), ". Give larger inputs."));
   }
+  // All factors of what a view computes are among these.
+  std::vector<int64_t> factors = {dtype_bytes(buffer.dtype)};
+  for (const int64_t dim : out.shape) factors.push_back(std::max<int64_t>(dim, 1));
+  const std::string called = text("'", buffer.name, "'");
+  checked_product(factors, called.c_str());
   if (buffer.packed) {
     out.view = kernels::TensorView::of_weight(buffer.dtype, out.shape);
     out.size_bytes = buffer.size_bytes;
@@ -34,6 +42,8 @@ BoundBuffer bind_buffer(const program::Buffer& buffer, const Bindings& bindings)
         throw InvalidModel(text("'", buffer.name, "' has a pitch of ", pitch_elems, " for ", out.shape[1],
                                 " channels. The executable is damaged; compile the model again."));
       }
+      factors[2] = pitch_elems;
+      checked_product(factors, called.c_str());
       out.view = kernels::TensorView::nhwc(buffer.dtype, out.shape, pitch_elems);
     } else {
       out.view = kernels::TensorView::plain(buffer.dtype, out.shape);
@@ -42,6 +52,68 @@ BoundBuffer bind_buffer(const program::Buffer& buffer, const Bindings& bindings)
   }
   return out;
 }
+
+constexpr int32_t kNobody = -1, kCaller = -2;
+
+// Every buffer has one source, and what is read was written before, whatever runs at once. What nothing reads or writes
+// is refused, so that a program's memory follows from its work.
+class Flow {
+ public:
+  Flow(const program::Program& program, const std::string& called)
+      : program_(program), called_(called), source_(program.buffers.size(), kNobody), used_(program.buffers.size()) {
+    for (const program::Port& port : program.inputs) enter(port.buffer);
+    for (const program::State& state : program.states) enter(state.input);
+    for (size_t k = 0; k < source_.size(); ++k) {
+      if (program.buffers[k].place == Place::constant) source_[k] = kCaller;
+    }
+  }
+
+  void add(int32_t subprogram, const std::vector<Moment>& moments) {
+    const program::Subprogram& s = program_.subprograms[static_cast<size_t>(subprogram)];
+    const std::string field = text("subprograms[", subprogram, "]");
+    // That it waits for their writers was checked.
+    const std::set<int32_t> given(s.inputs.begin(), s.inputs.end());
+    for (const int32_t id : s.inputs) check(source_[at(id)] != kNobody, field, id, "is read before anything writes it");
+    for (const Moment& moment : moments) {
+      for (const int32_t id : moment.inputs) {
+        if (id < 0) continue;
+        const bool constant = program_.buffers[at(id)].place == Place::constant;
+        check(source_[at(id)] != kNobody, field, id, "is read before anything writes it");
+        check(constant || source_[at(id)] == subprogram || given.contains(id), field, id,
+              "is read and is none of its inputs");
+        used_[at(id)] = true;
+      }
+      for (const int32_t id : moment.outputs) {
+        check(source_[at(id)] == kNobody, field, id, "is written a second time");
+        source_[at(id)] = subprogram;
+        used_[at(id)] = true;
+      }
+    }
+    for (const int32_t id : s.outputs) check(source_[at(id)] == subprogram, field, id, "is never written by it");
+  }
+
+  void finish() const {
+    for (size_t k = 0; k < source_.size(); ++k) {
+      const bool port = program_.buffers[k].place == Place::input || program_.buffers[k].place == Place::output;
+      check(source_[k] != kNobody, "buffers", static_cast<int32_t>(k), "is written by nothing");
+      check(used_[k] || port, "buffers", static_cast<int32_t>(k), "is used by nothing");
+    }
+  }
+
+ private:
+  static size_t at(int32_t id) { return static_cast<size_t>(id); }
+  void enter(int32_t id) { source_[at(id)] = kCaller; }
+  void check(bool holds, const std::string& field, int32_t id, std::string_view what) const {
+    if (holds) return;
+    throw InvalidModel(text(called_, ": ", field, ": buffer ", id, " '", program_.buffers[at(id)].name, "' ", what,
+                            ". The file is damaged or was altered."));
+  }
+
+  const program::Program& program_;
+  const std::string& called_;
+  std::vector<int32_t> source_;  // of every buffer: a subprogram, nobody, or the caller
+  std::vector<bool> used_;
+};
 
 // The steps of each device in their order, and what each step waits for: those it depends on, and the one that its
 // device runs before. Steps are subprograms; what ran in an earlier phase is done.
@@ -109,7 +181,7 @@ void place(const std::vector<std::vector<int>>& waits_for, BoundPhase& out) {
   std::set<int32_t> used;
   for (size_t k = phase.begin; k < phase.end; ++k) {
     if (!out.code(k)) continue;
-    for (const Moment& moment : out.code(k)->moments()) {
+    for (const Moment& moment : out.loaded->executors[k]->moments()) {
       for (const auto ids : {moment.inputs, moment.outputs}) {
         for (const int32_t id : ids) {
           if (id < 0 || kept[static_cast<size_t>(id)] >= 0) continue;
@@ -131,10 +203,22 @@ void place(const std::vector<std::vector<int>>& waits_for, BoundPhase& out) {
       memory::fit_greedy(arena, program::kAlignment, liveness.meetings({out.in_arena.begin(), out.in_arena.end()}));
   for (size_t k = 0; k < out.in_arena.size(); ++k)
     out.buffers[static_cast<size_t>(out.in_arena[k])].arena_offset_bytes = fit.offsets[k];
+  check_memory(fit.peak_bytes, "the arena");
   out.arena_bytes = fit.peak_bytes;
 }
 
 }  // namespace
+
+void check_memory(int64_t bytes, std::string_view what) {
+  static const int64_t most_bytes = [] {
+    const long pages = ::sysconf(_SC_PHYS_PAGES), page_bytes = ::sysconf(_SC_PAGESIZE);
+    return pages > 0 && page_bytes > 0 ? static_cast<int64_t>(pages) * page_bytes : kMostBytes;
+  }();
+  if (bytes > most_bytes) {
+    throw DoesNotFit(text(what, " would take ", bytes, " bytes; this machine has ", most_bytes,
+                          ". Give smaller inputs, or cut the model into smaller ones."));
+  }
+}
 
 std::shared_ptr<const LoadedProgram> load(program::Program program, const std::string& called,
                                           const LoadedProgram* before) {
@@ -147,6 +231,9 @@ std::shared_ptr<const LoadedProgram> load(program::Program program, const std::s
     auto& queue = out->queues[subprogram.device];
     if (!queue && out->executors.back()->one_at_a_time()) queue = std::make_shared<Turns>(1);
   }
+  Flow flow(out->program, called);
+  for (size_t k = 0; k < out->executors.size(); ++k) flow.add(static_cast<int32_t>(k), out->executors[k]->moments());
+  flow.finish();
   out->phases = phases_of(out->program);
   out->kept_until = kept_until(out->program, out->phases);
   return out;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hetnn/base/turns.h"
@@ -59,6 +60,9 @@ struct BoundPhase {
   const Phase& phase() const { return loaded->phases[number]; }
   const BoundCode* code(size_t subprogram) const { return codes[subprogram - phase().begin].get(); }
 };
+
+/// Throws DoesNotFit when the machine has less memory than `what` would take.
+void check_memory(int64_t bytes, std::string_view what);
 
 /// Binds a phase, with values for all symbols that no subprogram from it on defines. Throws InvalidModel when a shape
 /// comes out negative, and what devices throw for sizes they cannot serve.

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 #include <set>
 
 #include "hetnn/base/aligned_buffer.h"
 #include "hetnn/base/error.h"
+#include "hetnn/base/sizes.h"
 #include "hetnn/ops/sizes.h"
 #include "hetnn/program/pack.h"
 #include "hetnn/program/validate.h"
@@ -37,17 +39,34 @@ std::string missing_code(const BoundPhase& bound) {
 }
 
 // Kernels load whole vectors from weights, so an image that lies askew is copied; a mapped file never does.
-program::Blob aligned(program::Blob image) {
-  if (reinterpret_cast<uintptr_t>(image.bytes.data()) % kBufferAlignment_bytes == 0) return image;
+program::Blob copied(const program::Blob& image) {
   auto copy = std::make_shared<AlignedBuffer>(image.bytes.size());
   std::memcpy(copy->data(), image.bytes.data(), image.bytes.size());
   return {copy, {copy->data(), image.bytes.size()}};
+}
+program::Blob aligned(program::Blob image) {
+  return reinterpret_cast<uintptr_t>(image.bytes.data()) % kBufferAlignment_bytes == 0 ? image : copied(image);
 }
 
 bool defined_by_run(const program::Program& program, const std::string& symbol) {
   return std::ranges::any_of(program.subprograms, [&](const program::Subprogram& subprogram) {
     return std::ranges::find(subprogram.defines, symbol) != subprogram.defines.end();
   });
+}
+
+// Values of some symbols. InvalidModel when one has none.
+Bindings values_of(const std::set<std::string>& symbols, const Bindings& bindings) {
+  Bindings out;
+  for (const std::string& symbol : symbols) out.emplace(symbol, Dim::symbol(symbol).evaluate(bindings));
+  return out;
+}
+
+// Adds the symbols that come out of a phase.
+void add_found(const LoadedProgram& loaded, size_t phase, std::set<std::string>& symbols) {
+  for (size_t k = loaded.phases[phase].begin; k < loaded.phases[phase].end; ++k) {
+    const std::vector<std::string>& found = loaded.program.subprograms[k].defines;
+    symbols.insert(found.begin(), found.end());
+  }
 }
 
 // Outputs in memory of the caller.
@@ -75,8 +94,10 @@ class Made final : public ops::Results {
 
 }  // namespace
 
-std::unique_ptr<Executable> Executable::load(const std::string& path, int threads) {
-  return std::make_unique<Executable>(program::map_file(path), threads, text("'", path, "'"));
+std::unique_ptr<Executable> Executable::load(const std::string& path, int threads, bool copy) {
+  program::Blob image = program::map_file(path);
+  if (copy) image = copied(image);
+  return std::make_unique<Executable>(std::move(image), threads, text("'", path, "'"));
 }
 
 Executable::Executable(program::Blob image, int threads, const std::string& called)
@@ -164,8 +185,14 @@ Bindings Executable::bindings_of(std::span<const Argument> arguments) const {
 std::vector<std::vector<int64_t>> Executable::output_shapes(const Bindings& bindings) const {
   const auto program = this->program();
   std::vector<std::vector<int64_t>> out;
-  for (const program::Port& port : program->outputs)
-    out.push_back(evaluate(program->buffers[static_cast<size_t>(port.buffer)].shape, bindings));
+  for (const program::Port& port : program->outputs) {
+    const program::Buffer& buffer = program->buffers[static_cast<size_t>(port.buffer)];
+    out.push_back(evaluate(buffer.shape, bindings));
+    std::vector<int64_t> factors = out.back();
+    factors.push_back(dtype_bytes(buffer.dtype));
+    const std::string called = text("the output '", port.name, "'");
+    check_memory(checked_product(factors, called.c_str()), called);
+  }
   return out;
 }
 
@@ -226,7 +253,30 @@ std::unique_ptr<Context> Executable::take_context(const std::shared_ptr<const Bo
       return out;
     }
   }
-  return std::make_unique<Context>(first);
+  try {
+    return std::make_unique<Context>(first);
+  } catch (const std::bad_alloc&) {
+    throw DoesNotFit(text("a run takes an arena of ", first->arena_bytes,
+                          " bytes besides what its devices need, and this process cannot have so much."));
+  }
+}
+
+void Executable::verify() const {
+  const auto loaded = this->loaded();
+  std::vector<Bindings> sizes(1);
+  for (const Symbol& symbol : loaded->program.symbols) sizes[0][symbol.name] = symbol.hint;
+  for (const auto& executor : loaded->executors) {
+    const std::vector<Bindings> more = executor->bound_sizes();
+    sizes.insert(sizes.end(), more.begin(), more.end());
+  }
+  for (const Bindings& each : sizes) {
+    std::set<std::string> known = free_symbols(loaded->program);
+    for (size_t phase = 0; phase < loaded->phases.size(); ++phase) {
+      if (std::ranges::all_of(known, [&](const std::string& symbol) { return each.contains(symbol); }))
+        bind(loaded, phase, values_of(known, each), threads_);
+      add_found(*loaded, phase, known);
+    }
+  }
 }
 
 void Executable::give_back(std::unique_ptr<Context> context) {
@@ -334,14 +384,8 @@ int64_t Executable::arena_bytes(const Bindings& bindings) {
   int64_t out = 0;
   std::set<std::string> known = free_symbols(loaded->program);
   for (size_t phase = 0; phase < loaded->phases.size(); ++phase) {
-    Bindings values;
-    for (const std::string& symbol : known) values.emplace(symbol, Dim::symbol(symbol).evaluate(bindings));
-    out = std::max(out, bound_for(phase, values)->arena_bytes);
-    const Phase& range = loaded->phases[phase];
-    for (size_t k = range.begin; k < range.end; ++k) {
-      const std::vector<std::string>& found = loaded->program.subprograms[k].defines;
-      known.insert(found.begin(), found.end());
-    }
+    out = std::max(out, bound_for(phase, values_of(known, bindings))->arena_bytes);
+    add_found(*loaded, phase, known);
   }
   return out;
 }

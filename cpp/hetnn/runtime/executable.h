@@ -58,8 +58,9 @@ class HETNN_EXPORT Executable {
   /// Compiles accelerator code for further shapes and returns the image of an addition to the weights that there are.
   using Specializer = std::function<std::vector<std::byte>(const Bindings&, int64_t weights_bytes)>;
 
-  /// Maps the file; its weights are not copied. InvalidModel when it is no sound executable.
-  static std::unique_ptr<Executable> load(const std::string& path, int threads);
+  /// Maps the file, whose weights are not copied and must not change, or copies it. InvalidModel when it is no sound
+  /// executable.
+  static std::unique_ptr<Executable> load(const std::string& path, int threads, bool copy = false);
   /// `image` stays alive by its owner.
   Executable(program::Blob image, int threads, const std::string& called = "the executable");
   ~Executable();
@@ -102,6 +103,9 @@ class HETNN_EXPORT Executable {
 
   /// Bytes of the arena, for values of all symbols.
   int64_t arena_bytes(const Bindings& bindings);
+
+  /// Plans runs for the example's sizes and for all that there is code for, and runs none. Throws what is found.
+  void verify() const;
 
  private:
   struct Entry {

@@ -82,8 +82,6 @@ struct Moment {
 class BoundCode {
  public:
   virtual ~BoundCode() = default;
-  /// The subprogram's moments in order: buffers of the arena live from the first that names them to the last.
-  virtual std::vector<Moment> moments() const = 0;
   /// Memory that visits to one device instance share, one visit after another.
   virtual int64_t scratch_bytes() const { return 0; }
   virtual std::unique_ptr<Visit> open(std::span<std::byte> scratch) const = 0;
@@ -101,6 +99,8 @@ struct Sizes {
 class Executor {
  public:
   virtual ~Executor() = default;
+  /// The subprogram's moments in order: buffers of the arena live from the first that names them to the last.
+  virtual std::vector<Moment> moments() const = 0;
   /// Null when there is no code for these sizes. Throws what devices throw for what they cannot serve.
   virtual std::unique_ptr<const BoundCode> bind(const Sizes& sizes) const = 0;
   /// The sizes that there is code for, for messages.

@@ -117,6 +117,10 @@ void Machine::write(int64_t addr, int64_t dtype, int64_t count, const T* from) {
 std::vector<Requant> Machine::read_factors(int64_t addr, int64_t count) {
   std::vector<Requant> out(static_cast<size_t>(count));
   std::memcpy(out.data(), written(addr, count * static_cast<int64_t>(sizeof(Requant))), out.size() * sizeof(Requant));
+  for (const Requant& factor : out) {
+    if (!is_sound(factor, spec_.numerics.rounding))
+      fail(text("reads the factor ", factor.multiplier, " * 2^", factor.shift, ", which is none"));
+  }
   return out;
 }
 
@@ -298,7 +302,7 @@ void Machine::pool(const Pool& i) {
         if constexpr (kInteger<T>) {
           // Rounded to nearest, halves away from zero.
           const int64_t sum = out[c], half = divisor / 2;
-          out[c] = to_i8((sum + (sum > 0 ? half : -half)) / divisor + zero);
+          out[c] = to_i8((sum + (sum > 0 ? half : -half)) / std::max<int64_t>(divisor, 1) + zero);
         } else {
           out[c] /= static_cast<T>(divisor);
         }
@@ -314,7 +318,6 @@ void Machine::activate(const Activation& i) {
   const bool table = i.act == static_cast<int64_t>(Act::table);
   std::vector<T> values(static_cast<size_t>(i.channels)), entries;
   if (table) {
-    HETNN_ASSERT(kInteger<T>, "instruction ", at_, ": tables are of i8 values");
     entries = read_rows<T>(i.table_addr, i.dtype, 1, 0, 256);
   }
   for (int64_t r = 0; r < i.rows; ++r) {

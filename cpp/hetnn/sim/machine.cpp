@@ -1,24 +1,44 @@
 // Executes decoded words on bytes: memories, transfers and moves. The engines' arithmetic is in arithmetic.cpp.
 #include "hetnn/sim/machine.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <tuple>
 
 #include "hetnn/base/error.h"
 #include "hetnn/npu/code.h"
+#include "hetnn/npu/verify.h"
 
 namespace hetnn::sim {
 
 using namespace hetnn::npu;  // NOLINT(google-build-using-namespace): the instructions' own names
 
+Memory::Memory(int64_t bytes, std::string_view called) {
+  if (bytes == 0) return;
+  void* mapped = ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED)
+    throw DoesNotFit(text(called, " of the simulated NPU takes ", bytes, " bytes, which this process cannot have."));
+  data_ = {static_cast<std::byte*>(mapped), Unmap{static_cast<size_t>(bytes)}};
+}
+
+void Memory::Unmap::operator()(std::byte* data) const { ::munmap(data, bytes); }
+
+void Memory::clear() {
+  // Beyond a few pages it costs less to give them back.
+  constexpr size_t kFew_bytes = size_t{1} << 20;
+  if (size() <= kFew_bytes || ::madvise(data(), size(), MADV_DONTNEED) != 0) std::fill_n(data(), size(), std::byte{0});
+}
+
 Machine::Machine(const Spec& spec, std::span<const uint64_t> words,
                  std::span<const std::span<const std::byte>> constants, int64_t arena_bytes)
     : spec_(spec),
       instructions_(decode(words)),
-      arena_(static_cast<size_t>(arena_bytes)),
-      scratchpad_(static_cast<size_t>(spec.scratchpad().bytes)),
-      shadow_(static_cast<size_t>(spec.scratchpad().bytes)),
+      arena_(arena_bytes, "the arena"),
+      scratchpad_(verify_stream(spec_, instructions_, arena_bytes).scratchpad_bytes, "the scratchpad"),
+      shadow_(static_cast<int64_t>(scratchpad_.size()), "the scratchpad"),
       timing_(time_stream(spec_, instructions_)) {
   int64_t at = 0;
   for (const std::span<const std::byte> constant : constants) {
@@ -28,10 +48,15 @@ Machine::Machine(const Spec& spec, std::span<const uint64_t> words,
   }
 }
 
+void Machine::fail(const std::string& what) const {
+  throw InvalidModel(text("instruction ", at_, " (", to_text(instructions_[at_]), ") ", what,
+                          ". The stream was altered; compile the model again."));
+}
+
 // A transfer's run lies in the arena, or in one constant.
 const std::byte* Machine::dram(int64_t region, int64_t addr, int64_t bytes, bool writes) {
   const bool arena = region == static_cast<int64_t>(Region::arena);
-  std::span<const std::byte> memory = arena_;
+  std::span<const std::byte> memory(arena_.data(), arena_.size());
   int64_t begin = 0;
   if (!arena) {
     auto after = std::upper_bound(constants_.begin(), constants_.end(), addr,
@@ -40,30 +65,30 @@ const std::byte* Machine::dram(int64_t region, int64_t addr, int64_t bytes, bool
     if (after != constants_.begin()) std::tie(begin, memory) = *std::prev(after);
   }
   const auto size = static_cast<int64_t>(memory.size());
-  HETNN_ASSERT(addr >= 0 && bytes >= 0 && addr - begin <= size - bytes && (arena || !writes), "instruction ", at_, " (",
-               to_text(instructions_[at_]), ") reaches bytes [", addr, ", +", bytes, ") of a region of ", size,
-               " from ", begin);
+  if (addr - begin > size - bytes || (writes && !arena))
+    fail(text("reaches bytes [", addr, ", +", bytes, ") of a region of ", size, " from ", begin));
   return memory.data() + (addr - begin);
 }
 
 std::byte* Machine::sram(int64_t addr, int64_t bytes) {
   HETNN_ASSERT(addr >= 0 && bytes >= 0 && addr <= static_cast<int64_t>(scratchpad_.size()) - bytes, "instruction ", at_,
-               " (", to_text(instructions_[at_]), ") reaches bytes [", addr, ", +", bytes, ") of a scratchpad of ",
-               scratchpad_.size());
+               " (", to_text(instructions_[at_]), ") was verified and reaches bytes [", addr, ", +", bytes, ")");
   return scratchpad_.data() + addr;
 }
 
-void Machine::mark(int64_t addr, int64_t bytes) { std::memset(shadow_.data() + addr, 1, static_cast<size_t>(bytes)); }
+void Machine::mark(int64_t addr, int64_t bytes) {
+  if (bytes > 0) std::memset(shadow_.data() + addr, 1, static_cast<size_t>(bytes));
+}
 
 const std::byte* Machine::written(int64_t addr, int64_t bytes) {
   const std::byte* out = sram(addr, bytes);
-  HETNN_ASSERT(std::memchr(shadow_.data() + addr, 0, static_cast<size_t>(bytes)) == nullptr, "instruction ", at_, " (",
-               to_text(instructions_[at_]), ") reads scratchpad that was never written");
+  if (bytes > 0 && std::memchr(shadow_.data() + addr, 0, static_cast<size_t>(bytes)) != nullptr)
+    fail("reads scratchpad that was never written");
   return out;
 }
 
 void Machine::execute(const DmaLoad& i) {
-  for (int64_t b = 0; b < i.size2; ++b) {
+  for (int64_t b = 0; i.size0 > 0 && b < i.size2; ++b) {
     for (int64_t a = 0; a < i.size1; ++a) {
       const std::byte* from = dram(i.region, i.dram_addr + b * i.dram_stride2 + a * i.dram_stride1, i.size0, false);
       const int64_t to = i.sram_addr + b * i.sram_stride2 + a * i.sram_stride1;
@@ -74,7 +99,7 @@ void Machine::execute(const DmaLoad& i) {
 }
 
 void Machine::execute(const DmaStore& i) {
-  for (int64_t b = 0; b < i.size2; ++b) {
+  for (int64_t b = 0; i.size0 > 0 && b < i.size2; ++b) {
     for (int64_t a = 0; a < i.size1; ++a) {
       const std::byte* from = written(i.sram_addr + b * i.sram_stride2 + a * i.sram_stride1, i.size0);
       // Checked as writable, so this is the arena.
@@ -100,7 +125,7 @@ void Machine::execute(const Move& i) {
 }
 
 void Machine::run(const Stop* stop) {
-  std::fill(shadow_.begin(), shadow_.end(), uint8_t{0});
+  shadow_.clear();
   for (at_ = 0; at_ < instructions_.size(); ++at_) {
     if (stop) stop->check();
     std::visit(

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "hetnn/base/stop.h"
@@ -15,21 +17,41 @@
 
 namespace hetnn::sim {
 
+/// Zeroed memory of pages that are not there before they are touched.
+class Memory {
+ public:
+  /// DoesNotFit when there is none.
+  Memory(int64_t bytes, std::string_view called);
+  std::byte* data() const { return data_.get(); }
+  size_t size() const { return data_.get_deleter().bytes; }
+  /// Makes it zeros again.
+  void clear();
+
+ private:
+  struct Unmap {
+    size_t bytes;
+    Unmap() : bytes(0) {}
+    explicit Unmap(size_t size) : bytes(size) {}
+    void operator()(std::byte* data) const;
+  };
+  std::unique_ptr<std::byte, Unmap> data_;
+};
+
 /// One device with a program loaded. Values are those of the engines' arithmetic; cycles come from the same clock that
 /// the compiler predicts with. Used by one run at a time.
 class Machine {
  public:
-  /// Decodes `words` and times them. The read-only region holds `constants` one after another, each at the next
+  /// Decodes, verifies and times `words`. The read-only region holds `constants` one after another, each at the next
   /// multiple of npu::kConstantAlignment; they stay alive and unchanged as long as the machine. Throws InvalidModel for
-  /// words that are no sound stream.
+  /// words that are no sound stream, DoesNotFit where the memory is not to be had.
   Machine(const npu::Spec& spec, std::span<const uint64_t> words, std::span<const std::span<const std::byte>> constants,
           int64_t arena_bytes);
 
   std::byte* arena() { return arena_.data(); }
-  /// Of its memories.
+  /// Of its memories, which take what is touched of them.
   int64_t bytes() const { return static_cast<int64_t>(arena_.size() + scratchpad_.size() + shadow_.size()); }
-  /// Executes the stream. Throws InternalError naming the instruction that reaches outside a memory, reads scratchpad
-  /// that was never written, or is of a type the engine lacks. Asks `stop`, which may be null, between instructions.
+  /// Executes the stream. Throws InvalidModel naming the instruction that reads outside the constants, or scratchpad
+  /// that was never written. Asks `stop`, which may be null, between instructions.
   void run(const Stop* stop = nullptr);
 
   const npu::Timing& timing() const { return timing_; }
@@ -65,13 +87,14 @@ class Machine {
   template <typename T>
   void activate(const npu::Activation& i);
   void mark(int64_t addr, int64_t bytes);
+  [[noreturn]] void fail(const std::string& what) const;
 
   npu::Spec spec_;
   std::vector<npu::Instruction> instructions_;
   std::vector<std::pair<int64_t, std::span<const std::byte>>> constants_;  // by where they begin
-  std::vector<std::byte> arena_;
-  std::vector<std::byte> scratchpad_;
-  std::vector<uint8_t> shadow_;  // for every byte, whether this run has written it
+  Memory arena_;
+  Memory scratchpad_;  // as far as the stream reaches
+  Memory shadow_;      // for every byte, whether this run has written it
   npu::Timing timing_;
   size_t at_ = 0;  // the instruction being executed
 };

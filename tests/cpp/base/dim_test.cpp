@@ -75,5 +75,33 @@ TEST(Dim, SaysWhatItCannotRead) {
   EXPECT_ERROR(Dim(INT64_MAX) + 1, InvalidModel, "64-bit");
 }
 
+TEST(Dim, DividesTheLeastIntegerByMinusOne) {
+  const Dim least = Dim(INT64_MIN), n = Dim::symbol("n");
+  EXPECT_ERROR(floor_div(least, -1), InvalidModel, "a dimension exceeds 64-bit integers");
+  EXPECT_EQ(mod(least, -1), Dim(0));
+  EXPECT_ERROR(floor_div(least * n, -1), InvalidModel, "a dimension exceeds 64-bit integers");
+  const Bindings bindings = {{"n", INT64_MIN}, {"m", -1}};
+  EXPECT_ERROR(floor_div(n, Dim::symbol("m")).evaluate(bindings), InvalidModel, "exceeds 64-bit integers");
+  EXPECT_EQ(mod(n, Dim::symbol("m")).evaluate(bindings), 0);
+  EXPECT_EQ((least * n + least).to_string(), "-9223372036854775808*n - 9223372036854775808");
+}
+
+TEST(Dim, HasABoundedNumberOfParts) {
+  Dim product = 1, sum = 0, square = Dim::symbol("s");
+  const Dim s = Dim::symbol("s");
+  const auto multiply = [&] {
+    for (int k = 3; k < 30; ++k) product = product * (s + floor_div(s, k));
+  };
+  EXPECT_ERROR(multiply(), InvalidModel, "a dimension has more than 256 parts");
+  const auto add = [&] {
+    for (int k = 0; k < 20'000; ++k) sum = sum + Dim::symbol("s" + std::to_string(k));
+  };
+  EXPECT_ERROR(add(), InvalidModel, "a dimension has more than 256 parts");
+  const auto nest = [&] {
+    for (int k = 0; k < 64; ++k) square = square * floor_div(square, 3);
+  };
+  EXPECT_ERROR(nest(), InvalidModel, "a dimension has more than 256 parts");
+}
+
 }  // namespace
 }  // namespace hetnn

@@ -48,7 +48,6 @@ class DspVisit final : public runtime::Visit {
 class DspBound final : public runtime::BoundCode {
  public:
   DspBound(std::unique_ptr<const runtime::BoundCode> by, int64_t cycles) : by_(std::move(by)), cycles_(cycles) {}
-  std::vector<Moment> moments() const override { return by_->moments(); }
   int64_t scratch_bytes() const override { return by_->scratch_bytes(); }
   std::unique_ptr<runtime::Visit> open(std::span<std::byte> scratch) const override {
     return std::make_unique<DspVisit>(by_->open(scratch), cycles_);
@@ -65,6 +64,7 @@ class Dsp final : public runtime::Executor {
     as_cpu_.code.kind = "cpu";
     by_ = runtime::load_executor({load.program, as_cpu_, load.called});
   }
+  std::vector<Moment> moments() const override { return by_->moments(); }
   std::unique_ptr<const runtime::BoundCode> bind(const runtime::Sizes& sizes) const override {
     int64_t cycles = 0;
     for (const int32_t id : subprogram_.outputs) cycles += sizes.buffers[static_cast<size_t>(id)].view.elems();

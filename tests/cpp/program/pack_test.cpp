@@ -90,8 +90,7 @@ Program example() {
       {"null0", "null", {3}, {4}, {1}, {.kind = "null", .version = 1, .bytes = {}}},
   };
   p.weights = Weights(blob_of(counting(256)));
-  p.report_json = R"({"nodes":1})";
-  p.target_json = R"({"name":"cpu"})";
+  p.target_json = R"({"name":"cpu","devices":[{"name":"cpu","kind":"cpu"}]})";
   p.hetnn_version = "0.1.0";
   return p;
 }
@@ -248,6 +247,45 @@ TEST(Pack, NamesTheFieldThatMakesNoSense) {
        }) {
     EXPECT_THAT(refusal(forged(f.from, f.to)), AllOf(HasSubstr("image: "), HasSubstr(f.message))) << f.to;
   }
+}
+
+TEST(Pack, PackedMeansConstant) {
+  EXPECT_THAT(refusal(forged(R"("pitch":16,"place":"arena","offset_bytes":0,"size_bytes":0,"packed":false)",
+                             R"("pitch":16,"place":"arena","offset_bytes":0,"size_bytes":0,"packed":true)")),
+              HasSubstr("buffers[2]: it is packed and no constant"));
+}
+
+TEST(Pack, ABufferPlacedAsInputOrOutputHasAPort) {
+  EXPECT_THAT(refusal(forged(R"("inputs":[{"name":"x","buffer":0}])", R"("inputs":[])")),
+              HasSubstr("buffers[0]: it is an input or output of the caller that no port and no state names"));
+  EXPECT_THAT(refusal(forged(R"("outputs":[{"name":"y","buffer":4}])", R"("outputs":[])")),
+              HasSubstr("buffers[4]: it is an input or output of the caller"));
+}
+
+TEST(Pack, ReportAndTargetAreReadBySchema) {
+  for (const auto& [report, message] : {std::pair{"null", "the report must be of type \"object\"; found null"},
+                                        {R"({"nodes":1})", "the report lacks"}}) {
+    Program p = example();
+    p.report_json = report;
+    EXPECT_THAT(refusal(pack(p)), HasSubstr(message));
+  }
+  for (const auto& [target, message] :
+       {std::pair{"null", "the target must be of type \"object\"; found null"},
+        {R"({"devices":[{"name":"cpu"}]})", "devices[0] lacks \"kind\""},
+        {R"({"devices":[{"name":1,"kind":"cpu"}]})", "devices[0].name must be of type \"string\"; found 1"}}) {
+    Program p = example();
+    p.target_json = target;
+    EXPECT_THAT(refusal(pack(p)), HasSubstr(message));
+  }
+}
+
+TEST(Pack, PiecesAreTheWholeImage) {
+  const std::vector<std::byte> image = pack(example());
+  const Pieces pieces = take_apart(image, "image");
+  EXPECT_THAT(pieces.program, AllOf(HasSubstr(R"("code": {)"), HasSubstr(R"("code_hex": "01080f161d242b32394047")")));
+  EXPECT_EQ(put_together(pieces, "0.1.0"), image);
+  // Whatever the pieces are, an image comes of them.
+  EXPECT_THAT(refusal(put_together({"[[", "", "", {}}, "0.1.0")), HasSubstr("image: not JSON"));
 }
 
 TEST(Pack, NamesKeysThatAreUnknownOrMissingAndValuesOfAnotherKind) {

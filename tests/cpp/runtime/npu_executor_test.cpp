@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "expect_error.h"
 #include "hetnn/base/error.h"
 #include "hetnn/npu/code.h"
+#include "hetnn/npu/spec.h"
 #include "hetnn/program/cpu_code.h"
 #include "hetnn/runtime/executor.h"
 
@@ -24,17 +26,19 @@ program::Program example() {
 }
 
 npu::Code code() {
-  return {"{}",
+  npu::Spec spec = npu::systolic_spec(4, 4);
+  spec.sram[0].bytes = 1024;
+  return {npu::spec_to_json(spec),
           {{64, 8}},
           {{.bindings = {{"h", 2}},
             .words_offset_bytes = 128,
-            .word_count = 4,
+            .word_count = 1,  // zeros: an end
             .dram_bytes = 256,
             .sram_peak_bytes = 32,
-            .cycles = 99,
+            .cycles = 0,
             .inputs = {{0, 0, DType::f32, Layout::nhwc}},
             .outputs = {{1, 128, DType::f32, Layout::nhwc}},
-            .layers = {{"conv", "conv2d", 0, 4, 99, 64, 1000}}}}};
+            .layers = {{"conv", "conv2d", 0, 1, 99, 64, 1000}}}}};
 }
 
 TEST(NpuCode, ReadsBackWhatWasWritten) { EXPECT_EQ(npu::read_code(npu::write_code(code()), "npu0"), code()); }
@@ -59,9 +63,12 @@ TEST(NpuExecutor, NamesWhatMakesNoSense) {
            {R"("constants":[[64,8]])", R"("constants":[[65,8]])", "no multiple of 64"},
            {R"("constants":[[64,8]])", R"("constants":[[64]])",
             "npu0: constants[0] must be [offset, bytes]; found [64]."},
-           {R"("word_count":4)", R"("word_count":400)", "words: bytes [128"},
-           {R"("word_count":4)", R"("word_count":-1)",
+           {R"("word_count":1,)", R"("word_count":400,)", "words: bytes [128"},
+           {R"("word_count":1,)", R"("word_count":-1,)",
             "variants[0].word_count must be an integer in [0, 281474976710656]; found -1."},
+           {R"("word_count":1,)", R"("word_count":2,)", "the stream ends with one end"},
+           {R"("cycles":0,)", R"("cycles":7,)", "variants[0]: its stream takes 0 cycles; stated are 7"},
+           {R"("last_word":1)", R"("last_word":2)", "layer 'conv' has the words [0, 2)"},
            {R"("dram_bytes":256)", R"("dram_bytes":100)", "lies outside the accelerator's memory"},
            {R"("bindings":{"h":2})", R"("bindings":{"h":2000000000000})", "larger than the accelerator's memory"},
            {R"("bindings":{"h":2})", R"("bindings":{})", "bindings: the symbol 'h' has no value"},
@@ -69,6 +76,7 @@ TEST(NpuExecutor, NamesWhatMakesNoSense) {
            {R"("offset_bytes":128,"dtype":"f32")", R"("offset_bytes":128,"dtype":"i8")",
             "holds f32 outside and i8 inside"},
            {R"("variants":[{)", R"("variants":[{"tilt":1,)", "npu0: variants[0] has the unknown key 'tilt'"},
+           {R"({"spec":"{)", R"({"spec":"[)", "npu0: not JSON"},
            {R"({"spec")", R"({spec)", "npu0: not JSON: "},
        }) {
     std::string json = npu::write_code(code());
@@ -82,6 +90,15 @@ TEST(NpuExecutor, NamesWhatMakesNoSense) {
         testing::ThrowsMessage<InvalidModel>(testing::HasSubstr(f.message)))
         << f.to;
   }
+}
+
+TEST(NpuExecutor, DramAboveALimitDoesNotFit) {
+  npu::Code large = code();
+  large.variants[0].dram_bytes = int64_t{1} << 37;
+  program::Program p = example();
+  p.subprograms[0].code = program::Code::of_text("npu", npu::kCodeVersion, npu::write_code(large));
+  EXPECT_ERROR(load_executor({p, p.subprograms[0], "npu0"}), DoesNotFit,
+               "npu0: variants[0].dram_bytes is 137438953472; a simulated NPU has at most 68719476736");
 }
 
 TEST(Executors, NameTheKindsThereAre) {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from fuzz.fuzz_calls import fuzz as fuzz_calls
+from fuzz.fuzz_executables import fuzz as fuzz_executables
+from fuzz.fuzz_executables import make_bases
 from fuzz.fuzz_inputs import fuzz
 
 
@@ -9,3 +12,14 @@ def test_damaged_inputs_raise_errors_of_our_own() -> None:
     tried, accepted = fuzz(seconds=3, seed=1)
     assert tried > 50
     assert accepted < tried
+
+
+def test_random_calls_are_refused_or_computed_alike_by_kernels_and_meanings() -> None:
+    assert fuzz_calls(2500, first=7_000_000) == []
+
+
+def test_executables_altered_inside_are_refused_or_run() -> None:
+    counts, findings = fuzz_executables(files=400, seconds=12, seed=1, bases=make_bases())
+    assert not findings
+    assert counts["refused"] > 20
+    assert counts["ran"] > 5

@@ -101,6 +101,8 @@ const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindin
     variant->create(concrete.call());
   } catch (const Unsupported&) {
     return nullptr;
+  } catch (const InvalidModel&) {
+    return nullptr;  // the operator takes the call, or there would be no node
   }
   return variant;
 }

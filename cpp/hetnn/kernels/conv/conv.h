@@ -23,6 +23,9 @@ bool is_conv_weight(const KernelCall& call, int input);
 std::vector<std::byte> pack_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight);
 std::vector<std::byte> pack_gated_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight);
 std::vector<std::byte> pack_conv_transpose2d(const KernelCall& call, int input, std::span<const std::byte> weight);
+int64_t packed_conv2d_bytes(const KernelCall& call, int input);
+int64_t packed_gated_conv2d_bytes(const KernelCall& call, int input);
+int64_t packed_conv_transpose2d_bytes(const KernelCall& call, int input);
 
 /// {algorithm: winograd} where F(4x4,3x3) is expected to be faster for these shapes and no algorithm is given yet.
 ops::Attrs choose_conv2d(const KernelCall& call);

@@ -346,10 +346,12 @@ class DepthwiseConv final : public Kernel {
   int64_t in_pitch_, out_pitch_;
 };
 
+bool is_winograd(const KernelCall& call) { return call.params.text("algorithm", "direct") == "winograd"; }
+
 // All operands but a few-channel image are nhwc here.
 std::unique_ptr<Kernel> make_nhwc_conv(const KernelCall& call) {
   const WindowGeometry g = conv_geometry(call);
-  if (call.params.text("algorithm", "direct") == "winograd") return make_winograd_conv(call, g);
+  if (is_winograd(call)) return make_winograd_conv(call, g);
   if (g.depthwise()) return std::make_unique<DepthwiseConv>(call, g);
   if (FewChannelsConv::serves(g)) return std::make_unique<FewChannelsConv>(call, g);
   return std::make_unique<DirectConv>(call, g);
@@ -371,6 +373,12 @@ std::unique_ptr<Kernel> make_conv2d(const KernelCall& call) {
 
 bool is_conv_weight(const KernelCall& /*call*/, int input) { return input == 1; }
 
+int64_t packed_conv2d_bytes(const KernelCall& call, int /*input*/) {
+  const WindowGeometry g = conv_geometry(call);
+  if (is_winograd(call)) return packed_winograd_bytes(g);
+  return (g.depthwise() ? depthwise_shape(g) : direct_shape(g)).packed_elems() * 4;
+}
+
 std::vector<std::byte> pack_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight) {
   HETNN_ASSERT(input == 1, "conv2d packs input 1 only; got ", input);
   const WindowGeometry g = conv_geometry(call);
@@ -378,7 +386,7 @@ std::vector<std::byte> pack_conv2d(const KernelCall& call, int input, std::span<
   if (static_cast<int64_t>(weight.size()) != view.elems() * 4)
     throw InvalidModel(text("conv2d: the weight's bytes must match its shape ", view_text(view), "; got ",
                             weight.size(), " bytes. Pass the plain f32 weight."));
-  if (call.params.text("algorithm", "direct") == "winograd") return pack_winograd(g, floats(weight.data()));
+  if (is_winograd(call)) return pack_winograd(g, floats(weight.data()));
   const PanelShape shape = g.depthwise() ? depthwise_shape(g) : direct_shape(g);
   std::vector<std::byte> packed(static_cast<size_t>(shape.packed_elems()) * 4);
   const int64_t taps = g.taps();
@@ -402,6 +410,7 @@ std::span<const Variant> conv_variants() {
        .takes_steps = true,
        .is_weight = is_conv_weight,
        .pack = pack_conv2d,
+       .packed_bytes = packed_conv2d_bytes,
        .choose = choose_conv2d},
       {.name = "gated_conv2d",
        .op = "gated_conv2d",
@@ -410,7 +419,8 @@ std::span<const Variant> conv_variants() {
        .layout = LayoutWish::channels_last,
        .takes_steps = true,
        .is_weight = is_conv_weight,
-       .pack = pack_gated_conv2d},
+       .pack = pack_gated_conv2d,
+       .packed_bytes = packed_gated_conv2d_bytes},
       {.name = "conv1d",
        .op = "conv1d",
        .speed = "conv",
@@ -418,7 +428,8 @@ std::span<const Variant> conv_variants() {
        .layout = LayoutWish::channels_last,
        .takes_steps = true,
        .is_weight = is_conv_weight,
-       .pack = pack_conv2d},
+       .pack = pack_conv2d,
+       .packed_bytes = packed_conv2d_bytes},
       {.name = "conv_transpose2d",
        .op = "conv_transpose2d",
        .speed = "conv",
@@ -426,7 +437,8 @@ std::span<const Variant> conv_variants() {
        .layout = LayoutWish::channels_last,
        .takes_steps = true,
        .is_weight = is_conv_weight,
-       .pack = pack_conv_transpose2d},
+       .pack = pack_conv_transpose2d,
+       .packed_bytes = packed_conv_transpose2d_bytes},
   };
   return kVariants;
 }

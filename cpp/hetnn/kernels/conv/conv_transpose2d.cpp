@@ -54,6 +54,10 @@ WindowGeometry transpose_geometry(const KernelCall& call) {
   const int64_t kernel_h = weight.rank == 3 ? 1 : weight.dims[2];
   const int64_t kernel_w = weight.dims[static_cast<size_t>(weight.rank - 1)];
   const WindowGeometry g = window_geometry("conv_transpose2d", call, x, call.outputs[0], kernel_h, kernel_w);
+  constexpr int64_t kMostPhases = 4096;
+  if (g.stride_h > kMostPhases || g.stride_w > kMostPhases || g.stride_h * g.stride_w > kMostPhases)
+    throw Unsupported(text("conv_transpose2d: strides of ", g.stride_h, "x", g.stride_w, " make more than ",
+                           kMostPhases, " phases. Use a smaller stride."));
   if (weight.dims[0] != g.channels || weight.dims[1] * g.groups != g.out_channels)
     throw InvalidModel(text("conv_transpose2d: the weight must be [in_channels, out_channels/groups, ...]; got x ",
                             view_text(x), ", weight ", view_text(weight), ", output ", view_text(call.outputs[0]),
@@ -163,6 +167,13 @@ std::unique_ptr<Kernel> make_nhwc_conv_transpose(const KernelCall& call) {
 std::unique_ptr<Kernel> make_conv_transpose2d(const KernelCall& call) {
   transpose_geometry(call);
   return make_with_nhwc(call, make_nhwc_conv_transpose);
+}
+
+int64_t packed_conv_transpose2d_bytes(const KernelCall& call, int /*input*/) {
+  const WindowGeometry g = transpose_geometry(call);
+  int64_t elems = 0;
+  for (const Phase& phase : phases_of(g)) elems += phase_shape(g, phase).packed_elems();
+  return elems * 4;
 }
 
 std::vector<std::byte> pack_conv_transpose2d(const KernelCall& call, int input, std::span<const std::byte> weight) {

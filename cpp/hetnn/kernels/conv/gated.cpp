@@ -123,6 +123,10 @@ std::unique_ptr<Kernel> make_gated_conv2d(const KernelCall& call) {
   return make_with_nhwc(call, make_nhwc_gated);
 }
 
+int64_t packed_gated_conv2d_bytes(const KernelCall& call, int /*input*/) {
+  return panel_shape(gated_shape(call)).packed_elems() * 4;
+}
+
 std::vector<std::byte> pack_gated_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight) {
   HETNN_ASSERT(input == 1, "gated_conv2d packs input 1 only; got ", input);
   const PanelShape shape = panel_shape(gated_shape(call));

@@ -248,7 +248,7 @@ std::vector<std::byte> pack_winograd(const WindowGeometry& g, const float* weigh
 
   const int64_t panels = (g.out_channels + kPanel - 1) / kPanel;
   const int64_t point_elems = panels * g.channels * kPanel;
-  std::vector<std::byte> packed(static_cast<size_t>(kWinogradPoints * point_elems) * 4);
+  std::vector<std::byte> packed(static_cast<size_t>(packed_winograd_bytes(g)));
   auto* to = reinterpret_cast<float*>(packed.data());
   for (int64_t o = 0; o < g.out_channels; ++o) {
     for (int64_t c = 0; c < g.channels; ++c) {
@@ -265,6 +265,10 @@ std::vector<std::byte> pack_winograd(const WindowGeometry& g, const float* weigh
     }
   }
   return packed;
+}
+
+int64_t packed_winograd_bytes(const WindowGeometry& g) {
+  return kWinogradPoints * ((g.out_channels + kPanel - 1) / kPanel) * g.channels * kPanel * 4;
 }
 
 }  // namespace hetnn::kernels

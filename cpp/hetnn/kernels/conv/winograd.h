@@ -17,5 +17,6 @@ std::unique_ptr<Kernel> make_winograd_conv(const KernelCall& call, const WindowG
 
 /// weight [O, C, 3, 3] -> the 36 transformed matrices, each in panels: [36][ceil(O/16)][C][16].
 std::vector<std::byte> pack_winograd(const WindowGeometry& geometry, const float* weight);
+int64_t packed_winograd_bytes(const WindowGeometry& geometry);
 
 }  // namespace hetnn::kernels

@@ -75,6 +75,15 @@ std::unique_ptr<Kernel> make_linear(const KernelCall& call) {
 
 bool is_linear_weight(const KernelCall& /*call*/, int input) { return input == 1; }
 
+PanelShape weight_shape(const KernelCall& call) {
+  PanelShape shape;
+  shape.cols = call.inputs[1].dims[0];
+  shape.k = call.inputs[1].dims[1];
+  return shape;
+}
+
+int64_t packed_linear_bytes(const KernelCall& call, int /*input*/) { return weight_shape(call).packed_elems() * 4; }
+
 std::vector<std::byte> pack_linear(const KernelCall& call, int input, std::span<const std::byte> weight) {
   HETNN_ASSERT(input == 1, "linear packs input 1 only; got ", input);
   const TensorView& view = call.inputs[1];
@@ -82,10 +91,8 @@ std::vector<std::byte> pack_linear(const KernelCall& call, int input, std::span<
   if (view.rank != 2 || static_cast<int64_t>(weight.size()) != view.elems() * 4)
     throw InvalidModel(text("linear: the weight's bytes must match its shape ", view_text(view), "; got ",
                             weight.size(), " bytes. Pass the plain f32 weight."));
-  PanelShape shape;
-  shape.cols = view.dims[0];
-  shape.k = view.dims[1];
-  std::vector<std::byte> packed(static_cast<size_t>(shape.packed_elems()) * 4);
+  const PanelShape shape = weight_shape(call);
+  std::vector<std::byte> packed(static_cast<size_t>(packed_linear_bytes(call, input)));
   pack_panels(shape, reinterpret_cast<const float*>(weight.data()), {0, shape.k, 0, 1},
               reinterpret_cast<float*>(packed.data()));
   return packed;
@@ -100,7 +107,8 @@ std::span<const Variant> gemm_variants() {
        .layout = LayoutWish::plain,
        .takes_steps = true,
        .is_weight = is_linear_weight,
-       .pack = pack_linear},
+       .pack = pack_linear,
+       .packed_bytes = packed_linear_bytes},
       {.name = "matmul",
        .op = "matmul",
        .speed = "product",

@@ -310,6 +310,8 @@ std::unique_ptr<Kernel> make_reduce(const KernelCall& call) {
     throw InvalidModel(text("reduce ", name, ": the output must be ", dtype_name(wanted), "; got ", dtype_name(out),
                             ". Insert a cast."));
   ReduceSpace space = reduce_space(call, arg);
+  if (*op == ReduceOp::mean && !is_float(in))
+    throw Unsupported(text("reduce does not compute means of ", dtype_name(in), ". Use the operator's meaning."));
   if (space.count == 0 && (arg || *op == ReduceOp::max || *op == ReduceOp::min))
     throw InvalidModel(
         text("reduce ", name, " needs at least one element; got ", view_text(call.inputs[0]), ". Check the shape."));

@@ -17,10 +17,7 @@ std::vector<Type> infer(const Call& call) {
          text("input, weight and gate must be [N,C,H,W], [M,C,1,1] and [N,C,1,1] of one type; got ", to_string(x), ", ",
               to_string(w), " and ", to_string(gate), ". Check the shapes."));
   }
-  if (call.has(3) && call.input(3).shape != Shape{w.shape[0]}) {
-    fail(call, "gated_conv2d_c2",
-         text("bias must be ", to_string(Shape{w.shape[0]}), "; got ", to_string(call.input(3).shape), "."));
-  }
+  check_parameters(call, 3, 4, {w.shape[0]}, "gated_conv2d_c2");
   return {{x.dtype, {x.shape[0], w.shape[0], x.shape[2], x.shape[3]}}};
 }
 

@@ -21,7 +21,7 @@ void meaning(const Evaluation& e) {
   const Result y = e.output();
   const int64_t steps = x.shape.back(), rows = y.shape.back();
   const auto pivots = x.values<int32_t>();
-  for (int64_t k = 0; steps > 0 && k < x.elems() / steps; ++k) {
+  for (int64_t k = 0; rows > 0 && k < y.elems() / rows; ++k) {
     int64_t* order = y.values<int64_t>() + k * rows;
     std::iota(order, order + rows, 0);
     for (int64_t row = 0; row < std::min(steps, rows); ++row) {

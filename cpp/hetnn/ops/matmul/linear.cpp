@@ -18,10 +18,7 @@ std::vector<Type> infer(const Call& call) {
          text("weight must be [N,K] with K the input's last dimension; got weight ", to_string(w.shape), " with input ",
               to_string(x.shape), ". Check the input's features."));
   }
-  if (call.has(2) && call.input(2).shape != Shape{w.shape[0]}) {
-    fail(call, "linear_c3",
-         text("bias must be ", to_string(Shape{w.shape[0]}), "; got ", to_string(call.input(2).shape), "."));
-  }
+  check_parameters(call, 2, 3, {w.shape[0]}, "linear_c3");
   Shape y = x.shape;
   y.back() = w.shape[0];
   return {{x.dtype, y}};

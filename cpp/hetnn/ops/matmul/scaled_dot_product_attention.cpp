@@ -22,7 +22,18 @@ std::vector<Type> infer(const Call& call) {
          text("q, k and v must be [B,H,L,D], [B,H,S,D] and [B,H,S,E]; got ", to_string(q.shape), ", ",
               to_string(k.shape), " and ", to_string(v.shape), ". Check heads and sizes."));
   }
+  if (!is_real(q) || q.dtype != k.dtype || q.dtype != v.dtype) {
+    fail(call, "scaled_dot_product_attention_c3",
+         text("q, k and v must be real and of one element type; got ", to_string(q), ", ", to_string(k), " and ",
+              to_string(v), ". Cast them."));
+  }
+  if (const double scale = call.real("scale"); !std::isfinite(scale))
+    fail(call, "scaled_dot_product_attention_c5", text("scale must be finite; got ", scale, "."));
   if (call.has(3)) {
+    if (const DType mask = call.input(3).dtype; mask != DType::boolean && mask != q.dtype) {
+      fail(call, "scaled_dot_product_attention_c4",
+           text("mask must be bool or ", dtype_name(q.dtype), "; got ", dtype_name(mask), ". Cast it."));
+    }
     const Shape scores = {q.shape[0], q.shape[1], q.shape[2], k.shape[2]};
     const auto both = broadcast(call.input(3).shape, scores);
     if (!both || *both != scores) {
@@ -81,7 +92,7 @@ void meaning(const Evaluation& e) {
   const Result y = e.output();
   const int64_t heads = q.shape[0] * q.shape[1], rows = q.shape[2], depth = q.shape[3], keys = k.shape[2],
                 width = v.shape[3];
-  const double given = e.call.real("scale"), scale = given > 0 ? given : 1 / std::sqrt(static_cast<double>(depth));
+  const double given = e.call.real("scale"), scale = given != 0 ? given : 1 / std::sqrt(static_cast<double>(depth));
   const bool causal = e.call.flag("is_causal");
   const Mask mask(e);
   constexpr int64_t kRows = 64;  // of scores that are kept at a time

@@ -33,7 +33,7 @@ OpDef define_bitcast() {
           .doc = "The same bits as another element type of the same width; as bools, whether any bit is set.",
           .inputs = {{"x", "any shape"}},
           .attrs = {{"to", AttrKind::dtype, std::nullopt, "the element type of y"}},
-          .traits = static_cast<uint32_t>(Trait::conversion),
+          .traits = Trait::conversion | Trait::integral,
           .onnx = {"BitCast"},
           .infer = infer,
           .meaning = meaning,

@@ -8,15 +8,9 @@ namespace {
 
 std::vector<Type> infer(const Call& call) {
   const Type& x = call.input(0);
-  if (x.shape.size() < 2)
-    fail(call, "batch_norm_c1", text("the input must be [N,C,...]; got ", to_string(x.shape), "."));
-  for (size_t k = 1; k < 5; ++k) {
-    if (call.has(k) && call.input(k).shape != Shape{x.shape[1]}) {
-      fail(call, "batch_norm_c2",
-           text("'", call.op->inputs[k].name, "' must be ", to_string(Shape{x.shape[1]}), "; got ",
-                to_string(call.input(k).shape), ". Check num_features."));
-    }
-  }
+  if (x.shape.size() < 2 || !is_real(x))
+    fail(call, "batch_norm_c1", text("the input must be real, [N,C,...]; got ", to_string(x), "."));
+  check_parameters(call, 1, 5, {x.shape[1]}, "batch_norm_c2");
   return {x};
 }
 

@@ -14,13 +14,7 @@ std::vector<Type> infer(const Call& call) {
         call, "group_norm_c1",
         text("x must be real, [N,C,...] with C a multiple of groups; got ", to_string(x), " and groups ", groups, "."));
   }
-  for (size_t k = 1; k < 3; ++k) {
-    if (call.has(k) && call.input(k).shape != Shape{x.shape[1]}) {
-      fail(call, "group_norm_c2",
-           text("'", call.op->inputs[k].name, "' must be ", to_string(Shape{x.shape[1]}), "; got ",
-                to_string(call.input(k).shape), "."));
-    }
-  }
+  check_parameters(call, 1, 3, {x.shape[1]}, "group_norm_c2");
   return {x};
 }
 

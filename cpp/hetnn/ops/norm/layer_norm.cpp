@@ -10,16 +10,10 @@ namespace {
 std::vector<Type> infer(const Call& call) {
   const Type& x = call.input(0);
   const int64_t axes = fixed_integer(call, "axes");
-  if (axes < 1 || axes > static_cast<int64_t>(x.shape.size()))
-    fail(call, "layer_norm_c1", text("axes must be in [1, ", x.shape.size(), "]; got ", axes, "."));
-  const Shape tail(x.shape.end() - axes, x.shape.end());
-  for (size_t k = 1; k < 3; ++k) {
-    if (call.has(k) && call.input(k).shape != tail) {
-      fail(call, "layer_norm_c2",
-           text("'", call.op->inputs[k].name, "' must be ", to_string(tail), "; got ", to_string(call.input(k).shape),
-                ". Check normalized_shape."));
-    }
-  }
+  if (axes < 1 || axes > x.rank() || !is_real(x))
+    fail(call, "layer_norm_c1",
+         text("x must be real and axes in [1, ", x.rank(), "]; got ", to_string(x), " and ", axes, "."));
+  check_parameters(call, 1, 3, Shape(x.shape.end() - axes, x.shape.end()), "layer_norm_c2");
   return {x};
 }
 

@@ -12,10 +12,7 @@ std::vector<Type> infer(const Call& call) {
   if (axes < 1 || axes > x.rank() || !is_real(x))
     fail(call, "rms_norm_c1",
          text("x must be real and axes in [1, ", x.rank(), "]; got ", to_string(x), " and ", axes, "."));
-  const Shape tail(x.shape.end() - axes, x.shape.end());
-  if (call.has(1) && call.input(1).shape != tail)
-    fail(call, "rms_norm_c2",
-         text("'weight' must be ", to_string(tail), "; got ", to_string(call.input(1).shape), "."));
+  check_parameters(call, 1, 2, Shape(x.shape.end() - axes, x.shape.end()), "rms_norm_c2");
   return {x};
 }
 

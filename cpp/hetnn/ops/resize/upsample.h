@@ -15,6 +15,8 @@ inline std::vector<Type> infer_upsample(const Call& call) {
     fail(call, text(call.op->name, "_c1"),
          text("x must be [N,C,H,W] and size two integers; got ", to_string(x), " and ", to_string(size), "."));
   }
+  if (x.shape[2] == Dim(0) || x.shape[3] == Dim(0))
+    fail(call, text(call.op->name, "_c3"), text("an image of no pixels has no other size; got ", to_string(x), "."));
   const size_t scales = call.reals("scales").size();
   if (scales != 0 && scales != 2)
     fail(call, text(call.op->name, "_c2"), text("scales must be none or two; got ", scales, "."));

@@ -25,6 +25,9 @@ std::vector<Type> infer(const Call& call) {
   if (mode != "avg" && mode != "max") fail(call, "roi_align_c3", text("mode must be avg or max; got ", mode, "."));
   const std::vector<int64_t> size = per_axis(call, "output_size", 2);
   if (size[0] < 1 || size[1] < 1) fail(call, "roi_align_c4", "output_size must be positive.");
+  constexpr int64_t kMostPoints = 1024;
+  if (const int64_t ratio = fixed_integer(call, "sampling_ratio"); ratio < 0 || ratio > kMostPoints)
+    fail(call, "roi_align_c5", text("sampling_ratio must be in [0, ", kMostPoints, "]; got ", ratio, "."));
   return {{x.dtype, {regions.shape[0], x.shape[1], size[0], size[1]}}};
 }
 

@@ -96,11 +96,6 @@ class CpuBound final : public BoundCode {
     }
   }
 
-  std::vector<Moment> moments() const override {
-    std::vector<Moment> out;
-    for (const BoundCommand& c : commands_) out.push_back({c.command.inputs, c.command.outputs});
-    return out;
-  }
   int64_t scratch_bytes() const override { return scratch_bytes_; }
   std::unique_ptr<Visit> open(std::span<std::byte> scratch) const override {
     return std::make_unique<CpuVisit>(*this, scratch);
@@ -117,7 +112,8 @@ class CpuBound final : public BoundCode {
     ops::Call call{
         .op = command.op, .inputs = {}, .outputs = {}, .attrs = command.attrs, .name = command.node, .loc = {}};
     std::vector<kernels::TensorView> inputs, outputs;
-    std::vector<int> positions;  // among the kernel's inputs
+    std::vector<int> positions;   // among the kernel's inputs
+    std::vector<int64_t> packed;  // bytes, where an input is
     const size_t own = command.inputs.size() - static_cast<size_t>(std::ranges::count_if(
                                                    command.steps, [](const auto& step) { return step.operand >= 0; }));
     for (size_t k = 0; k < command.inputs.size(); ++k) {
@@ -125,16 +121,23 @@ class CpuBound final : public BoundCode {
       positions.push_back(id < 0 ? -1 : static_cast<int>(inputs.size()));
       if (id >= 0) {
         inputs.push_back(buffer(id).view);
+        packed.push_back(buffer(id).size_bytes);
         types.push_back(program::type_of(program_.buffers[static_cast<size_t>(id)]));
       }
       if (k < own) call.inputs.push_back({id < 0 ? nullptr : &types.back(), nullptr});
     }
     for (int32_t id : command.outputs) outputs.push_back(buffer(id).view);
+    ops::complete(call);
     BoundCommand out{command, std::make_unique<const ops::BoundCall>(call, sizes.bindings), nullptr};
     const auto at_fault = [&](std::string_view what) {
       throw InvalidModel(
           text(ops::describe(call), " ", what, ". The file is damaged or was altered; compile the model again."));
     };
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      const Shape made = out.call->call().output(k).shape,
+                  planned(outputs[k].shape().begin(), outputs[k].shape().end());
+      if (made != planned) at_fault(text("writes ", to_string(made), " into a buffer of ", to_string(planned)));
+    }
     if (command.variant.empty()) {
       for (const auto& list : {inputs, outputs}) {
         for (const kernels::TensorView& view : list) {
@@ -153,19 +156,35 @@ class CpuBound final : public BoundCode {
     std::vector<kernels::Step> steps;
     for (const program::Step& step : command.steps) {
       ops::Call follower{.op = step.op, .inputs = {}, .outputs = {}, .attrs = step.attrs, .name = {}, .loc = {}};
+      for (size_t k = 0; k < follower.op->inputs.size(); ++k)
+        follower.inputs.push_back({&out.call->call().output(), nullptr});
+      ops::complete(follower);
       std::optional<kernels::Step> function = kernels::function_of(follower);
       if (!function) at_fault(text("has a step ", step.op->name, ", which is no elementwise function"));
       steps.push_back(std::move(*function));
       if (step.operand >= 0) steps.back().input = positions[static_cast<size_t>(step.operand)];
     }
     kernels::Params params = kernels::params_of(out.call->call());
+    for (const auto& [name, value] : command.options) {
+      if (params.has(name)) at_fault(text("has the option '", name, "', which is its attribute"));
+    }
     params.set(command.options);
     const kernels::KernelCall kernel_call{inputs, outputs, params, steps};
     for (size_t k = 0; k < inputs.size(); ++k) {
       const bool weight = variant->is_weight && variant->is_weight(kernel_call, static_cast<int>(k));
       if (inputs[k].packed != weight) at_fault(weight ? "reads a weight that is not packed" : "reads a packed weight");
     }
+    const bool can = std::ranges::any_of(kernels::all_kernels(), [&](const kernels::Variant& each) {
+      return each.name == command.variant && kernels::computes(each, *command.op);
+    });
+    if (!can) at_fault(text("names the kernel ", command.variant, ", which computes other operators"));
     out.kernel = variant->create(kernel_call);
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      if (!inputs[k].packed) continue;
+      const int64_t packed_bytes = variant->packed_bytes(kernel_call, static_cast<int>(k));
+      if (packed[k] != packed_bytes)
+        at_fault(text("reads a packed weight of ", packed[k], " bytes where ", packed_bytes, " are wanted"));
+    }
     out.serial = out.kernel->serial();
     return out;
   }
@@ -289,6 +308,11 @@ class CpuExecutor final : public Executor {
  public:
   explicit CpuExecutor(const Load& load)
       : program_(load.program), code_(program::read_cpu_code(load.subprogram, load.program, load.called)) {}
+  std::vector<Moment> moments() const override {
+    std::vector<Moment> out;
+    for (const program::Command& command : code_.commands) out.push_back({command.inputs, command.outputs});
+    return out;
+  }
   std::unique_ptr<const BoundCode> bind(const Sizes& sizes) const override {
     return std::make_unique<CpuBound>(program_, code_, sizes);
   }

@@ -1,9 +1,12 @@
 // Runs the NPU's code on a simulated machine: one variant for each value of the symbols.
 #include <algorithm>
+#include <cstring>
 
 #include "hetnn/base/error.h"
 #include "hetnn/npu/code.h"
 #include "hetnn/npu/spec.h"
+#include "hetnn/npu/timing.h"
+#include "hetnn/npu/verify.h"
 #include "hetnn/program/validate.h"
 #include "hetnn/runtime/executor.h"
 #include "hetnn/runtime/layout_copy.h"
@@ -11,6 +14,8 @@
 
 namespace hetnn::runtime {
 namespace {
+
+constexpr int64_t kMostDram_bytes = int64_t{1} << 36;
 
 // One machine with a variant loaded.
 class NpuVisit final : public Visit {
@@ -54,28 +59,23 @@ class NpuVisit final : public Visit {
 
 class NpuBound final : public BoundCode {
  public:
-  NpuBound(const Load& load, const npu::Code& code, const npu::Variant& variant,
-           const std::vector<BoundBuffer>& buffers)
-      : load_(load), code_(code), variant_(variant), buffers_(buffers) {}
+  NpuBound(const program::Weights& weights, const npu::Spec& spec, const npu::Code& code, const npu::Variant& variant,
+           const std::vector<uint64_t>& words, const std::vector<BoundBuffer>& buffers)
+      : weights_(weights), spec_(spec), code_(code), variant_(variant), words_(words), buffers_(buffers) {}
 
-  std::vector<Moment> moments() const override { return {{load_.subprogram.inputs, load_.subprogram.outputs}}; }
   std::unique_ptr<Visit> open(std::span<std::byte>) const override {
-    const program::Weights& weights = load_.program.weights;
-    const auto words = weights.at(variant_.words_offset_bytes, variant_.word_count * 8);
     std::vector<std::span<const std::byte>> constants;
     constants.reserve(code_.constants.size());
-    for (const npu::Constant& c : code_.constants) constants.push_back(weights.at(c.offset_bytes, c.size_bytes));
-    return std::make_unique<NpuVisit>(
-        variant_, buffers_,
-        sim::Machine(npu::parse_spec(code_.spec_json, load_.subprogram.device),
-                     {reinterpret_cast<const uint64_t*>(words.data()), static_cast<size_t>(variant_.word_count)},
-                     constants, variant_.dram_bytes));
+    for (const npu::Constant& c : code_.constants) constants.push_back(weights_.at(c.offset_bytes, c.size_bytes));
+    return std::make_unique<NpuVisit>(variant_, buffers_, sim::Machine(spec_, words_, constants, variant_.dram_bytes));
   }
 
  private:
-  const Load& load_;
+  const program::Weights& weights_;
+  const npu::Spec& spec_;
   const npu::Code& code_;
   const npu::Variant& variant_;
+  const std::vector<uint64_t>& words_;
   const std::vector<BoundBuffer>& buffers_;
 };
 
@@ -84,12 +84,19 @@ class NpuExecutor final : public Executor {
   explicit NpuExecutor(const Load& load)
       : load_(load),
         code_(npu::read_code(load.subprogram.code.as_text(npu::kCodeVersion, load.called), load.called)),
-        symbols_(program::free_symbols(load.program)) {
+        symbols_(program::free_symbols(load.program)),
+        spec_(npu::parse_spec(code_.spec_json, load.called)) {
     const program::References references(load.program, load.called);
     for (size_t k = 0; k < code_.constants.size(); ++k)
       references.in_weights(code_.constants[k].offset_bytes, code_.constants[k].size_bytes, text("constants[", k, "]"));
-    for (size_t k = 0; k < code_.variants.size(); ++k) check(code_.variants[k], text("variants[", k, "]"), references);
+    for (size_t k = 0; k < code_.variants.size(); ++k) {
+      const std::string field = text("variants[", k, "]");
+      check(code_.variants[k], field, references);
+      words_.push_back(checked_words(code_.variants[k], field, references));
+    }
   }
+
+  std::vector<Moment> moments() const override { return {{load_.subprogram.inputs, load_.subprogram.outputs}}; }
 
   std::unique_ptr<const BoundCode> bind(const Sizes& sizes) const override {
     // Of sizes that depend on values there is no code.
@@ -98,7 +105,8 @@ class NpuExecutor final : public Executor {
     auto at = std::find_if(code_.variants.begin(), code_.variants.end(),
                            [&](const npu::Variant& variant) { return variant.bindings == given; });
     if (at == code_.variants.end()) return nullptr;
-    return std::make_unique<NpuBound>(load_, code_, *at, sizes.buffers);
+    return std::make_unique<NpuBound>(load_.program.weights, spec_, code_, *at,
+                                      words_[static_cast<size_t>(at - code_.variants.begin())], sizes.buffers);
   }
   std::vector<Bindings> bound_sizes() const override {
     std::vector<Bindings> out;
@@ -112,14 +120,39 @@ class NpuExecutor final : public Executor {
     constexpr int64_t kMost = int64_t{1} << 40;
     references.check(v.word_count >= 0 && v.word_count < kMost, field, text("word_count is ", v.word_count));
     references.in_weights(v.words_offset_bytes, v.word_count * 8, field + ".words");
-    references.check(v.dram_bytes >= 0 && v.dram_bytes < kMost, field, text("dram_bytes is ", v.dram_bytes));
+    if (v.dram_bytes > kMostDram_bytes) {
+      throw DoesNotFit(text(load_.called, ": ", field, ".dram_bytes is ", v.dram_bytes,
+                            "; a simulated NPU has at most ", kMostDram_bytes, ". Cut the model into smaller ones."));
+    }
     references.check(v.inputs.size() == s.inputs.size() && v.outputs.size() == s.outputs.size(), field,
                      "its ports are not the subprogram's");
+    for (const npu::Layer& layer : v.layers)
+      references.check(layer.first_word <= layer.last_word && layer.last_word <= v.word_count, field,
+                       text("layer '", layer.node, "' has the words [", layer.first_word, ", ", layer.last_word, ")"));
     for (const std::string& symbol : symbols_)
       references.check(v.bindings.contains(symbol), field + ".bindings",
                        text("the symbol '", symbol, "' has no value"));
     for (size_t k = 0; k < v.inputs.size(); ++k) check(v, v.inputs[k], s.inputs[k], field, references);
     for (size_t k = 0; k < v.outputs.size(); ++k) check(v, v.outputs[k], s.outputs[k], field, references);
+  }
+
+  // A copy, since another process may write the file: what is run is what was verified.
+  std::vector<uint64_t> checked_words(const npu::Variant& v, const std::string& field,
+                                      const program::References& references) const {
+    const auto bytes = load_.program.weights.at(v.words_offset_bytes, v.word_count * 8);
+    std::vector<uint64_t> out(static_cast<size_t>(v.word_count));
+    if (!bytes.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
+    npu::Clock clock(spec_);
+    try {
+      const std::vector<npu::Instruction> instructions = npu::decode(out);
+      npu::verify_stream(spec_, instructions, v.dram_bytes);
+      for (const npu::Instruction& instruction : instructions) clock.step(instruction);
+    } catch (const InvalidModel& error) {
+      references.check(false, field, error.what());
+    }
+    references.check(clock.now_cycles() == v.cycles, field,
+                     text("its stream takes ", clock.now_cycles(), " cycles; stated are ", v.cycles));
+    return out;
   }
 
   void check(const npu::Variant& v, const npu::Port& p, int32_t buffer, const std::string& field,
@@ -146,6 +179,8 @@ class NpuExecutor final : public Executor {
   const Load load_;
   const npu::Code code_;
   const std::set<std::string> symbols_;  // of the inputs' shapes
+  const npu::Spec spec_;
+  std::vector<std::vector<uint64_t>> words_;  // of every variant
 };
 
 }  // namespace

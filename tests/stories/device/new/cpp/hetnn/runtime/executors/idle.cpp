@@ -19,7 +19,6 @@ class IdleVisit final : public Visit {
 class IdleBound final : public BoundCode {
  public:
   explicit IdleBound(std::unique_ptr<const BoundCode> by) : by_(std::move(by)) {}
-  std::vector<Moment> moments() const override { return by_->moments(); }
   int64_t scratch_bytes() const override { return by_->scratch_bytes(); }
   std::unique_ptr<Visit> open(std::span<std::byte> scratch) const override {
     return std::make_unique<IdleVisit>(by_->open(scratch));
@@ -35,6 +34,7 @@ class Idle final : public Executor {
     as_cpu_.code.kind = "cpu";
     by_ = load_executor({load.program, as_cpu_, load.called});
   }
+  std::vector<Moment> moments() const override { return by_->moments(); }
   std::unique_ptr<const BoundCode> bind(const Sizes& sizes) const override {
     return std::make_unique<IdleBound>(by_->bind(sizes));
   }

@@ -1,0 +1,51 @@
+// _runtime's tools for executable files: taking them apart, putting them together, saying what is wrong with them.
+#include <pybind11/pybind11.h>
+
+#include "hetnn/program/pack.h"
+#include "hetnn/runtime/executable.h"
+
+namespace py = pybind11;
+
+namespace hetnn {
+namespace {
+
+std::span<const std::byte> bytes_of(std::string_view view) {
+  return std::as_bytes(std::span(view.data(), view.size()));
+}
+
+py::bytes to_python(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+py::dict take_apart(const py::bytes& image, const std::string& called) {
+  const program::Pieces pieces = program::take_apart(bytes_of(std::string_view(image)), called);
+  return py::dict(py::arg("program") = pieces.program, py::arg("report") = pieces.report,
+                  py::arg("target") = pieces.target, py::arg("weights") = to_python(pieces.weights));
+}
+
+py::bytes put_together(const std::string& program, const std::string& report, const std::string& target,
+                       const py::bytes& weights) {
+  const auto view = bytes_of(std::string_view(weights));
+  return to_python(program::put_together({program, report, target, {view.begin(), view.end()}}, HETNN_VERSION));
+}
+
+void verify(const std::string& path) {
+  const std::string called = text("'", path, "'");
+  const program::Blob image = program::map_file(path);
+  const runtime::Executable executable(image, 1, called);
+  program::verify_weights(image, called);
+  executable.verify();
+}
+
+}  // namespace
+
+void bind_runtime_pieces(py::module_& m) {
+  m.def("take_apart", &take_apart, py::arg("image"), py::arg("called") = "the executable",
+        "An image as program, report, target (texts) and weights (bytes); its hashes need not fit.");
+  m.def("put_together", &put_together, py::arg("program"), py::arg("report"), py::arg("target"), py::arg("weights"),
+        "The image of these pieces, with fitting hashes; nothing else is checked.");
+  m.def("verify", &verify, py::arg("path"), py::call_guard<py::gil_scoped_release>(),
+        "Raises what is wrong with a file: reads all of it, and plans runs for the sizes there is code for.");
+}
+
+}  // namespace hetnn

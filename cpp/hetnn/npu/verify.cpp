@@ -1,0 +1,228 @@
+// One rule set an instruction: choices, sizes, and the ranges that it reads and
+// writes.
+#include "hetnn/npu/verify.h"
+
+#include <algorithm>
+#include <array>
+
+#include "hetnn/base/dtype.h"
+#include "hetnn/base/error.h"
+#include "hetnn/npu/requantize.h"
+
+namespace hetnn::npu {
+namespace {
+
+// Fields have at most 40 bits, so that no product of three overflows.
+__extension__ using Wide = __int128;
+
+int64_t bytes_of(int64_t dtype) { return dtype_bytes(static_cast<DType>(dtype)); }
+
+class Verifier {
+ public:
+  Verifier(const Spec& spec, int64_t arena_bytes) : spec_(spec), arena_bytes_(arena_bytes) {}
+
+  void step(const Instruction& instruction, bool last) {
+    instruction_ = &instruction;
+    check(std::holds_alternative<End>(instruction) == last, "the stream ends with one end");
+    std::visit([this](const auto& i) { verify(i); }, instruction);
+    ++at_;
+  }
+
+  Needs finish() const {
+    for (int from = 0; from < kEngines; ++from) {
+      for (int to = 0; to < kEngines; ++to) {
+        if (const int64_t left = tokens_[static_cast<size_t>(from)][static_cast<size_t>(to)]; left != 0) {
+          throw InvalidModel(text("instruction stream: engine ", engine_name(static_cast<Engine>(from)), " passes ",
+                                  left, " tokens to ", engine_name(static_cast<Engine>(to)), " that it never takes."));
+        }
+      }
+    }
+    return needs_;
+  }
+
+ private:
+  void check(bool holds, const std::string& wanted) const {
+    if (!holds)
+      throw InvalidModel(
+          text("instruction ", at_, " (", to_text(*instruction_), "): ", wanted, ". The stream was altered."));
+  }
+  void check_at_most(int64_t value, int64_t most, std::string_view field) const {
+    check(value <= most, text(field, " is at most ", most));
+  }
+  void check_positive(int64_t value, std::string_view field) const { check(value > 0, text(field, " is positive")); }
+  void check_dtype(int64_t dtype, bool integers = true) const {
+    const auto type = static_cast<DType>(dtype);
+    const bool known = dtype < static_cast<int64_t>(std::size(kAllDTypes));
+    check(known && (type == DType::f32 || type == DType::f16 || (integers && type == DType::i8)),
+          integers ? "dtype is f32, f16 or i8" : "dtype is f32 or f16");
+  }
+  static bool is_i8(int64_t dtype) { return static_cast<DType>(dtype) == DType::i8; }
+
+  // `outer` x `inner` runs of `bytes` in the scratchpad.
+  void reach(std::string_view what, Wide addr, Wide bytes, Wide inner = 1, Wide inner_pitch = 0, Wide outer = 1,
+             Wide outer_pitch = 0) {
+    if (bytes <= 0 || inner <= 0 || outer <= 0) return;
+    const Wide end = addr + (outer - 1) * outer_pitch + (inner - 1) * inner_pitch + bytes;
+    check(end <= spec_.scratchpad().bytes,
+          text(what, " lies in the scratchpad of ", spec_.scratchpad().bytes, " bytes"));
+    needs_.scratchpad_bytes = std::max(needs_.scratchpad_bytes, static_cast<int64_t>(end));
+  }
+  // What an instruction holds at once fits into the scratchpad, even where runs
+  // overlap there.
+  void fits(std::string_view what, Wide bytes) const {
+    check(bytes <= spec_.scratchpad().bytes,
+          text(what, " has no more bytes than the scratchpad, ", spec_.scratchpad().bytes));
+  }
+  void work(double amount) {
+    work_ += amount;
+    if (work_ > kMostWork) {
+      throw DoesNotFit(text("instruction ", at_, " (", to_text(*instruction_), "): the stream takes more than ",
+                            kMostWork, " operations. Cut the model into smaller ones."));
+    }
+  }
+
+  void verify(const End&) {}
+  void verify(const Signal& i) {
+    check_at_most(std::max(i.from, i.to), kEngines - 1, "an engine's number");
+    ++tokens_[static_cast<size_t>(i.from)][static_cast<size_t>(i.to)];
+  }
+  void verify(const Wait& i) {
+    check_at_most(std::max(i.from, i.at), kEngines - 1, "an engine's number");
+    check(--tokens_[static_cast<size_t>(i.from)][static_cast<size_t>(i.at)] >= 0,
+          "the token it waits for was passed before");
+  }
+
+  template <typename I>
+  void transfer(const I& i) {
+    check_at_most(i.region, static_cast<int64_t>(Region::arena), "region");
+    const Wide runs = Wide{i.size1} * i.size2;
+    fits("a transfer", runs * std::max<int64_t>(i.size0, 1));
+    if (i.size0 == 0 || runs == 0) return;
+    reach("what is moved", i.sram_addr, i.size0, i.size1, i.sram_stride1, i.size2, i.sram_stride2);
+    const Wide end =
+        Wide{i.dram_addr} + Wide{i.size1 - 1} * i.dram_stride1 + Wide{i.size2 - 1} * i.dram_stride2 + i.size0;
+    check(i.region != static_cast<int64_t>(Region::arena) || end <= arena_bytes_,
+          text("what is moved lies in the arena of ", arena_bytes_, " bytes"));
+    work(static_cast<double>(i.size0) * static_cast<double>(runs));
+  }
+  void verify(const DmaLoad& i) { transfer(i); }
+  void verify(const DmaStore& i) {
+    check(i.region == static_cast<int64_t>(Region::arena), "it stores to the arena");
+    transfer(i);
+  }
+
+  void verify(const Conv2d& i) {
+    check_dtype(i.dtype);
+    check_at_most(i.act, static_cast<int64_t>(Act::clamp), "act");
+    for (const int64_t each :
+         {i.groups, i.in_c, i.out_c, i.kernel_h, i.kernel_w, i.stride_h, i.stride_w, i.dilation_h, i.dilation_w})
+      check_positive(each, "every count, kernel, stride and dilation");
+    const Wide elem = bytes_of(i.dtype), filters = Wide{i.groups} * i.out_c, channels = Wide{i.groups} * i.in_c;
+    const Wide kernel = Wide{i.kernel_h} * i.kernel_w, pixels = Wide{i.out_h} * i.out_w;
+    fits("the input", Wide{i.in_h} * i.in_w * channels * elem);
+    fits("the weights", kernel * i.in_c * filters * elem);
+    fits("the output", pixels * filters * elem);
+    reach("the input", i.in_addr, channels * elem, i.in_w, i.in_pixel_pitch, i.in_h, i.in_row_pitch);
+    reach("the weights", i.weight_addr, kernel * i.in_c * filters * elem);
+    if (i.has_bias) reach("the bias", i.bias_addr, filters * 4);
+    if (is_i8(i.dtype) && !i.store_acc) reach("the factors", i.quant_addr, filters * Wide{sizeof(Requant)});
+    if (i.load_acc || i.store_acc) reach("the accumulators", i.acc_addr, pixels * filters * 4);
+    if (!i.store_acc)
+      reach("the output", i.out_addr, filters * elem, i.out_w, i.out_pixel_pitch, i.out_h, i.out_row_pitch);
+    work(static_cast<double>(pixels) * static_cast<double>(kernel) * static_cast<double>(i.in_c) *
+         static_cast<double>(filters));
+  }
+
+  void verify(const Matmul& i) {
+    check_dtype(i.dtype);
+    check_at_most(i.act, static_cast<int64_t>(Act::clamp), "act");
+    for (const int64_t each : {i.m, i.k, i.n}) check_positive(each, "every count");
+    const Wide elem = bytes_of(i.dtype), b_rows = i.transpose_b ? i.n : i.k, b_columns = i.transpose_b ? i.k : i.n;
+    fits("a", Wide{i.m} * i.k * elem);
+    fits("b", Wide{i.k} * i.n * elem);
+    fits("the output", Wide{i.m} * i.n * elem);
+    reach("a", i.a_addr, i.k * elem, i.m, i.a_pitch);
+    reach("b", i.b_addr, b_columns * elem, b_rows, i.b_pitch);
+    reach("the output", i.out_addr, i.n * elem, i.m, i.out_pitch);
+    if (is_i8(i.dtype)) reach("the factors", i.quant_addr, i.n * Wide{sizeof(Requant)});
+    work(static_cast<double>(i.m) * static_cast<double>(i.k) * static_cast<double>(i.n));
+  }
+
+  // Rows of channels, of which an instruction reads and writes all.
+  void rows(Wide rows, Wide channels, Wide elem) {
+    fits("an operand", std::max<Wide>(rows, 1) * std::max<Wide>(channels, 1) * elem);
+    work(static_cast<double>(rows) * static_cast<double>(channels));
+  }
+  void verify(const Elementwise& i) {
+    check_dtype(i.dtype);
+    check_at_most(i.op, static_cast<int64_t>(ElementwiseOp::min), "op");
+    check_at_most(i.act, static_cast<int64_t>(Act::clamp), "act");
+    const Wide elem = bytes_of(i.dtype);
+    rows(i.rows, i.channels, elem);
+    reach("a", i.a_addr, i.channels * elem, i.rows, i.a_pitch);
+    reach("b", i.b_addr, i.channels * elem, i.b_kind ? 1 : i.rows, i.b_pitch);
+    reach("the output", i.out_addr, i.channels * elem, i.rows, i.out_pitch);
+    if (is_i8(i.dtype)) reach("the factors", i.quant_addr, 3 * Wide{sizeof(Requant)});
+  }
+  void verify(const Activation& i) {
+    check_dtype(i.dtype);
+    const bool table = i.act == static_cast<int64_t>(Act::table);
+    check(!table || is_i8(i.dtype), "tables are of i8");
+    const Wide elem = bytes_of(i.dtype);
+    rows(i.rows, i.channels, elem);
+    reach("the input", i.in_addr, i.channels * elem, i.rows, i.in_pitch);
+    reach("the output", i.out_addr, i.channels * elem, i.rows, i.out_pitch);
+    if (table) reach("the table", i.table_addr, 256);
+  }
+  void verify(const Reduce& i) {
+    check_dtype(i.dtype, false);
+    const Wide elem = bytes_of(i.dtype);
+    rows(i.rows, i.channels, elem);
+    reach("the input", i.in_addr, i.channels * elem, i.rows, i.in_pitch);
+    reach("the output", i.out_addr, (i.over_channels ? i.rows : i.channels) * elem);
+  }
+
+  void verify(const Pool& i) {
+    check_dtype(i.dtype);
+    for (const int64_t each : {i.kernel_h, i.kernel_w, i.stride_h, i.stride_w, i.dilation_h, i.dilation_w, i.channels})
+      check_positive(each, "every count, window, stride and dilation");
+    const Wide elem = bytes_of(i.dtype), pixels = Wide{i.out_h} * i.out_w;
+    fits("the input", Wide{i.in_h} * i.in_w * i.channels * elem);
+    fits("the output", pixels * i.channels * elem);
+    reach("the input", i.in_addr, i.channels * elem, i.in_w, i.in_pixel_pitch, i.in_h, i.in_row_pitch);
+    reach("the output", i.out_addr, i.channels * elem, i.out_w, i.out_pixel_pitch, i.out_h, i.out_row_pitch);
+    work(static_cast<double>(pixels) * static_cast<double>(i.channels) * static_cast<double>(i.kernel_h) *
+         static_cast<double>(i.kernel_w));
+  }
+
+  void verify(const Move& i) {
+    check(i.elem_bytes == 1 || i.elem_bytes == 2 || i.elem_bytes == 4 || i.elem_bytes == 8,
+          "elem_bytes is 1, 2, 4 or 8");
+    const Wide elems = Wide{i.size0} * i.size1 * i.size2;
+    for (const Wide two : {Wide{i.size0} * i.size1, Wide{i.size1} * i.size2, Wide{i.size0} * i.size2, elems})
+      fits("what is moved", two * i.elem_bytes);
+    if (elems == 0) return;
+    const auto run = [&](Wide stride) { return Wide{i.size0 - 1} * stride + i.elem_bytes; };
+    reach("the input", i.in_addr, run(i.in_stride0), i.size1, i.in_stride1, i.size2, i.in_stride2);
+    reach("the output", i.out_addr, run(i.out_stride0), i.size1, i.out_stride1, i.size2, i.out_stride2);
+    work(static_cast<double>(elems));
+  }
+
+  const Spec& spec_;
+  const int64_t arena_bytes_;
+  const Instruction* instruction_ = nullptr;
+  size_t at_ = 0;
+  double work_ = 0;
+  Needs needs_;
+  std::array<std::array<int64_t, kEngines>, kEngines> tokens_ = {};  // [from][to], passed and not yet taken
+};
+
+}  // namespace
+
+Needs verify_stream(const Spec& spec, std::span<const Instruction> instructions, int64_t arena_bytes) {
+  Verifier verifier(spec, arena_bytes);
+  for (size_t k = 0; k < instructions.size(); ++k) verifier.step(instructions[k], k + 1 == instructions.size());
+  return verifier.finish();
+}
+
+}  // namespace hetnn::npu

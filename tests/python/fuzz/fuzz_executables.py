@@ -1,0 +1,437 @@
+"""Executables altered inside, with fitting hashes: they are refused by hetnn's own errors, or load and run.
+
+    python tests/python/fuzz/fuzz_executables.py [--files 1000 | --seconds 60] [--seed 0] [--only SEED:INDEX]
+
+Each file has its own random numbers, so that one can be tried again alone. Batches run in forked workers with a limit
+on memory and on the time of each file; a worker that dies or hangs is a finding like any other error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import multiprocessing
+import os
+import random
+import re
+import resource
+import select
+import signal
+import struct
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import hetnn
+from hetnn import _core, _runtime
+
+BATCH = 50
+FILE_SECONDS = 12.0  # of the processor; a machine that is busy may take longer
+MEMORY_BYTES = 3 << 30
+
+CONVOLUTION = """graph @net {stage = imported} (%x: f32[1,3,8,8]) -> (%y) {
+  %w = constant() {value = f32[4,3,3,3] {WEIGHTS}} : f32[4,3,3,3]
+  %b = constant() {value = f32[4] {1, 2, 3, 4}} : f32[4]
+  %c = conv2d(%x, %w, %b) {stride = [2,2], padding = [1,1]} : f32[1,4,4,4]
+  %r = relu(%c) : f32[1,4,4,4]
+  %p = max_pool2d(%r) {kernel = [2,2], stride = [2,2]} : f32[1,4,2,2]
+  %f = reshape(%p) {shape = [1,16]} : f32[1,16]
+  %y = softmax(%f) {axis = 1} : f32[1,16]
+}
+"""
+DYNAMIC = """graph @net {stage = imported, symbols = [n: 1..64 = 4]} (%x: f32[n,6,8], %z: f32[n,8]) -> (%y, %s) {
+  %m = mean(%x) {axes = [1], keepdim = false} : f32[n,8]
+  %a = add(%m, %z) : f32[n,8]
+  %w = constant() {value = f32[5,8] {MATRIX}} : f32[5,8]
+  %l = linear(%a, %w, _) : f32[n,5]
+  %t = permute(%l) {perm = [1,0]} : f32[5,n]
+  %s = slice(%t) {axis = 0, start = 1, end = 4} : f32[3,n]
+  %e = exp(%x) : f32[n,6,8]
+  %y = concat(%e, %x) {axis = 1} : f32[n,12,8]
+}
+"""
+QUANTIZED = """graph @net {stage = imported} (%x: i8{0.05:-3}[1,4,6,6]) -> (%y) {
+  %w = constant() {value = i8[4,4,1,1] {BYTES}, q_scale = [0.02]} : i8{0.02}[4,4,1,1]
+  %c = conv2d(%x, %w, _) {q_scale = [0.1], q_zero = 2} : i8{0.1:2}[1,4,6,6]
+  %y = relu(%c) {q_scale = [0.1], q_zero = 2} : i8{0.1:2}[1,4,6,6]
+}
+"""
+STATE = """graph @net {stage = imported} (%x: f32[1,8], %s: f32[1,8]) -> (%y, %t) {
+  %w = constant() {value = f32[8,8] {SQUARE}} : f32[8,8]
+  %a = add(%x, %s) : f32[1,8]
+  %y = linear(%a, %w, _) : f32[1,8]
+  %t = relu(%a) : f32[1,8]
+}
+"""
+
+
+def _listed(count: int) -> str:
+    return ", ".join(str(k % 7 - 3) for k in range(count))
+
+
+def image_of(source: str, target: str = "cpu", **options: Any) -> bytes:
+    return hetnn.compile(source, target=target, **options)._engine.image()
+
+
+def make_bases() -> dict[str, bytes]:
+    """Small executables of every kind, compiled in a process of their own: workers are forked before threads exist."""
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        return pool.apply(_bases)
+
+
+def _bases() -> dict[str, bytes]:
+    convolution = CONVOLUTION.replace("WEIGHTS", _listed(108))
+    dynamic = DYNAMIC.replace("MATRIX", _listed(40))
+    quantized = QUANTIZED.replace("BYTES", _listed(16))
+    return {
+        "cpu": image_of(convolution),
+        "npu": image_of(convolution, target="cpu+relu-mul"),
+        "systolic": image_of(convolution, target="cpu+systolic-8x8"),
+        "reference": image_of(convolution, target="reference"),
+        "dynamic": image_of(dynamic),
+        "dynamic npu": image_of(dynamic, target="cpu+relu-mul", shapes=[{"n": 3}, {"n": 4}]),
+        "int8": image_of(quantized),
+        "int8 npu": image_of(quantized, target="cpu+relu-only"),
+        "states": _with_a_state(image_of(STATE.replace("SQUARE", _listed(64)))),
+    }
+
+
+def _with_a_state(image: bytes) -> bytes:
+    """The second input and output as a state that begins as the first bytes of the weights."""
+    pieces = _runtime.take_apart(image)
+    program = json.loads(pieces["program"])
+    before, after = program["inputs"].pop(), program["outputs"].pop()
+    program["states"] = [
+        {"name": "s", "input": before["buffer"], "output": after["buffer"], "offset_bytes": 0, "size_bytes": 32}
+    ]
+    pieces["program"] = json.dumps(program)
+    return _runtime.put_together(**pieces)
+
+
+NUMPY = {"f32": "f4", "f64": "f8", "f16": "f2", "bf16": "u2", "i8": "i1", "u8": "u1", "i16": "i2", "i32": "i4"}
+NUMPY |= {"i64": "i8", "bool": "?"}
+NUMBERS = [0, 1, -1, 2, 3, 7, 8, 64, 127, 128, 255, 1000, 4096, 1 << 16, (1 << 31) - 1, 1 << 31, 1 << 32, 1 << 40]
+NUMBERS += [1 << 47, 1 << 50, 1 << 60, 1 << 62, (1 << 63) - 1, -(1 << 31), -(1 << 62), -(1 << 63), 1 << 64]
+TEXTS = ["", "n", "x", "n*n", "n + 1", "n*4611686018427387904", "floordiv(n, 0)", "mod(n, -1)", "max(n, 3)", "cpu"]
+TEXTS += ["floordiv(-9223372036854775807 - 1, -1)", "nan", "inf", "-inf", "f32", "i8", "i64", "bool", "f16", "nhwc"]
+TEXTS += ["plain", "arena", "input", "output", "constant", "npu", "null", "conv2d", "relu", "winograd", "\u0000", "é"]
+
+
+def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _paths(inner, (*path, key))
+    elif isinstance(value, list):
+        for k, inner in enumerate(value):
+            yield from _paths(inner, (*path, k))
+
+
+def _at(value: Any, path: tuple[Any, ...]) -> Any:
+    for key in path:
+        value = value[key]
+    return value
+
+
+def _other(rng: random.Random, old: Any, document: Any, path: tuple[Any, ...], paths: list[tuple[Any, ...]]) -> Any:
+    """Something to stand in the place of `old`: mostly of its kind, or what stands at such a place elsewhere."""
+    kind = rng.random()
+    alike = [each for each in paths if each and path and each[-1] == path[-1]]
+    if kind < 0.3 and not isinstance(path[-1], int) and len(alike) > 1:
+        return copy.deepcopy(_at(document, rng.choice(alike)))
+    if kind < 0.35:
+        return copy.deepcopy(_at(document, rng.choice(paths)))
+    if kind < 0.38:
+        return rng.choice([None, True, False, [], {}, "", 0, 1.5, -1])
+    if kind < 0.385:
+        deep: Any = 0
+        for _ in range(rng.choice([10, 500])):
+            deep = [deep] if rng.random() < 0.5 else {"a": deep}
+        return deep
+    if isinstance(old, bool):
+        return not old
+    if isinstance(old, int):
+        return rng.choice([*NUMBERS, old + 1, old - 1, old * 2, old + 64, -old, rng.choice(TEXTS)])
+    if isinstance(old, float):
+        return rng.choice([0.0, -1.0, 1e308, 1e-308, old * 2, "nan", "inf"])
+    if isinstance(old, str):
+        return rng.choice([*TEXTS, old + "x", old[1:], rng.choice(NUMBERS)])
+    if isinstance(old, list):
+        new = copy.deepcopy(old)
+        what = rng.randrange(5)
+        if what == 0 and new:
+            del new[rng.randrange(len(new))]
+        elif what == 1 and new:
+            new.insert(rng.randrange(len(new) + 1), copy.deepcopy(rng.choice(new)))
+        elif what == 2:
+            rng.shuffle(new)
+        elif what == 3:
+            new = new * rng.choice([2, 3, 40])
+        else:
+            new.append(rng.choice(NUMBERS))
+        return new
+    if isinstance(old, dict):
+        new = copy.deepcopy(old)
+        if new and rng.random() < 0.7:
+            del new[rng.choice(list(new))]
+        else:
+            new[rng.choice([*TEXTS, *new])] = rng.choice(NUMBERS)
+        return new
+    return rng.choice(NUMBERS)
+
+
+def _alter_json(rng: random.Random, document: Any) -> Any:
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        paths = list(_paths(document))
+        # Short ways are few, so that whole parts are touched less often than what is inside them.
+        path = rng.choice(paths)
+        if not path:
+            continue
+        parent = _at(document, path[:-1])
+        old = parent[path[-1]]
+        # A sheet stands as a text within the code.
+        if isinstance(old, str) and old.startswith("{") and rng.random() < 0.9:
+            parent[path[-1]] = json.dumps(_alter_json(rng, json.loads(old)))
+        else:
+            parent[path[-1]] = _other(rng, old, document, path, paths)
+    return document
+
+
+def _word_ranges(program: Any) -> list[tuple[int, int]]:
+    """Where command streams stand in the weights."""
+    ranges = []
+    for subprogram in program["subprograms"]:
+        code = subprogram.get("code")
+        for variant in code.get("variants", []) if isinstance(code, dict) else []:
+            ranges.append((variant["words_offset_bytes"], 8 * variant["word_count"]))
+    return ranges
+
+
+def _alter_stream(rng: random.Random, words: bytes) -> bytes:
+    """A field or two of some instructions, or any bits."""
+    if rng.random() < 0.2:
+        changed = bytearray(words)
+        changed[rng.randrange(len(words))] ^= 1 << rng.randrange(8)
+        return bytes(changed)
+    lines = _core.disassemble(list(struct.unpack(f"<{len(words) // 8}Q", words))).splitlines()
+    for _ in range(rng.choice([1, 1, 2])):
+        at = rng.randrange(len(lines))
+        parts = lines[at].partition(";")[0].split()
+        fields = [k for k, part in enumerate(parts) if "=" in part]
+        if not fields or rng.random() < 0.1:
+            lines[at] = rng.choice(lines)
+            continue
+        which = rng.choice(fields)
+        name, _, value = parts[which].partition("=")
+        other = rng.choice([0, 1, int(value) + 1, int(value) - 1, int(value) * 2, *NUMBERS])
+        parts[which] = f"{name}={other}"
+        lines[at] = " ".join(parts)
+    try:
+        changed_words = _core.assemble("\n".join(lines))
+        return struct.pack(f"<{len(changed_words)}Q", *changed_words)
+    except hetnn.Error:  # wider than the field
+        return words
+
+
+def alter(rng: random.Random, image: bytes) -> bytes:
+    """An executable like `image`, but for a few places; its hashes fit."""
+    pieces = _runtime.take_apart(image)
+    program = json.loads(pieces["program"])
+    ranges = _word_ranges(program)
+    weights = bytearray(pieces["weights"])
+    if ranges and rng.random() < 0.5:
+        begin, size = rng.choice(ranges)
+        stream = _alter_stream(rng, bytes(weights[begin : begin + size]))
+        if len(stream) == size:
+            weights[begin : begin + size] = stream
+    else:
+        which = rng.random()
+        if which < 0.05:
+            pieces["report"] = json.dumps(_alter_json(rng, [json.loads(pieces["report"])])[0])
+        elif which < 0.1:
+            pieces["target"] = json.dumps(_alter_json(rng, [json.loads(pieces["target"])])[0])
+        elif which < 0.12 and weights:
+            weights[rng.randrange(len(weights))] = rng.randrange(256)
+        elif which < 0.14:
+            weights = weights[: rng.randrange(len(weights) + 1)]
+        else:
+            program = _alter_json(rng, program)
+    pieces["program"] = json.dumps(program)
+    pieces["weights"] = bytes(weights)
+    return _runtime.put_together(**pieces)
+
+
+def _with_cycles(image: bytes, error: str) -> bytes | None:
+    """The executable with the cycles that the error says its stream takes, so that the stream is tried after all."""
+    found = re.search(r"subprograms\[(\d+)\].*variants\[(\d+)\]: its stream takes (\d+) cycles", error)
+    if not found:
+        return None
+    pieces = _runtime.take_apart(image)
+    program = json.loads(pieces["program"])
+    subprogram, variant, cycles = map(int, found.groups())
+    program["subprograms"][subprogram]["code"]["variants"][variant]["cycles"] = cycles
+    return _runtime.put_together(**{**pieces, "program": json.dumps(program)})
+
+
+def use(image: bytes, rng: random.Random, folder: Path) -> str:
+    """Loads, runs and reports; how far it came."""
+    try:
+        path = folder / "altered.hetnn"
+        path.write_bytes(image)
+        executable = hetnn.load(path, threads=2)
+    except (hetnn.InvalidModel, hetnn.Unsupported, hetnn.DoesNotFit) as error:
+        again = _with_cycles(image, str(error))
+        return "refused" if again is None else use(again, rng, folder)
+    try:
+        executable.report(format="dict")
+        executable.report()
+        _core.command_streams(str(path))
+        _core.simulate_model(str(path))
+        sizes = executable._engine.example_shapes()
+        dtypes = {port.name: port.dtype for port in executable.inputs}
+        values = {}
+        for name, shape in sizes.items():
+            dtype = np.dtype(NUMPY[dtypes[name]])
+            if any(size < 0 or size > 1 << 16 for size in shape) or np.prod(shape, dtype=float) > 1e7:
+                return "large"
+            values[name] = np.full(shape, rng.randrange(3), dtype)
+        arrays = [values[port.name] for port in executable.inputs]
+        executable.run(arrays)
+        executable.run(arrays)
+    except (hetnn.InvalidModel, hetnn.Unsupported, hetnn.DoesNotFit):
+        return "refused when run"
+    return "ran"
+
+
+@dataclass
+class Finding:
+    """A file that was neither refused nor run."""
+
+    name: str
+    base: str
+    what: str
+
+
+def _file(seed: int, index: int, bases: dict[str, bytes]) -> tuple[str, bytes, random.Random]:
+    rng = random.Random(f"{seed}:{index}")
+    base = rng.choice(sorted(bases))
+    return base, bases[base], rng
+
+
+def _work(seed: int, first: int, count: int, bases: dict[str, bytes], pipe: int) -> None:
+    """In a worker: a line before and after every file."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    with tempfile.TemporaryDirectory() as folder:
+        for index in range(first, first + count):
+            os.write(pipe, f"begin {index}\n".encode())
+            _, image, rng = _file(seed, index, bases)
+            try:
+                outcome = use(alter(rng, image), rng, Path(folder))
+            except BaseException as error:  # whatever it is, it is a finding
+                text = "".join(traceback.format_exception(error)[-4:])
+                outcome = "error " + json.dumps(f"{type(error).__name__}: {text}"[:1500])
+            os.write(pipe, f"end {index} {outcome}\n".encode())
+
+
+def _cpu_seconds(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _batch(seed: int, first: int, count: int, bases: dict[str, bytes], counts: dict[str, int]) -> list[Finding]:
+    findings = []
+    end = first + count
+    while first < end:
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(reading)
+            with open(os.devnull, "wb") as null:
+                os.dup2(null.fileno(), 2)
+            _work(seed, first, end - first, bases, writing)
+            os._exit(0)
+        os.close(writing)
+        current, died, pending = first, "", b""
+        begin_cpu = 0.0
+        while True:
+            ready, _, _ = select.select([reading], [], [], 1.0)
+            if ready:
+                data = os.read(reading, 1 << 16)
+                if not data:
+                    break
+                *lines, pending = (pending + data).split(b"\n")
+                for line in lines:
+                    word, _, rest = line.decode().partition(" ")
+                    if word == "begin":
+                        current, begin_cpu = int(rest), _cpu_seconds(pid)
+                        continue
+                    _, _, outcome = rest.partition(" ")
+                    counts[outcome.split()[0]] = counts.get(outcome.split()[0], 0) + 1
+                    if outcome.startswith("error"):
+                        base = _file(seed, current, bases)[0]
+                        findings.append(Finding(f"{seed}:{current}", base, json.loads(outcome[6:])))
+                    first = current + 1
+            elif _cpu_seconds(pid) - begin_cpu > FILE_SECONDS:
+                died = f"hangs: {FILE_SECONDS} s"
+                os.kill(pid, signal.SIGKILL)
+        os.close(reading)
+        _, status = os.waitpid(pid, 0)
+        if first < end:
+            if os.WIFSIGNALED(status) and not died:
+                died = f"dies of {signal.Signals(os.WTERMSIG(status)).name}"
+            findings.append(Finding(f"{seed}:{current}", _file(seed, current, bases)[0], died or f"exits: {status}"))
+            counts["died"] = counts.get("died", 0) + 1
+            first = current + 1
+    return findings
+
+
+def fuzz(files: int, seconds: float, seed: int, bases: dict[str, bytes]) -> tuple[dict[str, int], list[Finding]]:
+    """Tries altered files until there were enough or the time is over; how they ended, and what was found."""
+    counts: dict[str, int] = {}
+    findings: list[Finding] = []
+    end = time.monotonic() + seconds
+    for first in range(0, files, BATCH):
+        if time.monotonic() > end:
+            break
+        for finding in _batch(seed, first, min(BATCH, files - first), bases, counts):
+            print(f"{finding.name} ({finding.base}): {finding.what}", file=sys.stderr, flush=True)
+            findings.append(finding)
+    return counts, findings
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--files", type=int, default=1 << 40)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", help="SEED:INDEX of one file to try here, without a worker")
+    parser.add_argument("--keep", help="with --only: where to write the file")
+    args = parser.parse_args()
+    bases = make_bases()
+    if args.only:
+        seed, index = map(int, args.only.split(":"))
+        base, image, rng = _file(seed, index, bases)
+        altered = alter(rng, image)
+        if args.keep:
+            Path(args.keep).write_bytes(altered)
+        with tempfile.TemporaryDirectory() as folder:
+            print(base, use(altered, rng, Path(folder)))
+        return 0
+    counts, findings = fuzz(args.files, args.seconds, args.seed, bases)
+    print(f"{sum(counts.values())} altered executables: {counts}; {len(findings)} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

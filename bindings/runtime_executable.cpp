@@ -141,7 +141,6 @@ void run_interruptibly(Executable& executable, const Bindings& bindings, const s
 py::tuple run(Executable& executable, const std::vector<py::array>& given, const py::object& out, bool time_commands,
               std::optional<runtime::Session*> session, bool overlap, std::optional<Stop*> stop) {
   const Bindings bindings = executable.bindings_of(arguments_of(given));
-  const auto shapes = executable.output_shapes(bindings);
   std::vector<py::array> inputs;
   inputs.reserve(given.size());
   for (const py::array& array : given) {
@@ -149,7 +148,6 @@ py::tuple run(Executable& executable, const std::vector<py::array>& given, const
     inputs.push_back(dense ? array : py::array::ensure(array, py::array::c_style));
     if (!inputs.back()) throw DoesNotFit("there is no memory for a dense copy of an input. Give smaller inputs.");
   }
-  const Bindings bindings = executable.bindings_of(arguments_of(inputs));
   Arrays outputs(*executable.program(), bindings, out);
   if (!out.is_none()) runtime::refuse_overlap(memory_of(outputs.arrays()), memory_of(inputs));
   std::vector<const std::byte*> from;

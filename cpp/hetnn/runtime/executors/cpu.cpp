@@ -136,7 +136,8 @@ class CpuBound final : public BoundCode {
     for (size_t k = 0; k < outputs.size(); ++k) {
       const Shape made = out.call->call().output(k).shape,
                   planned(outputs[k].shape().begin(), outputs[k].shape().end());
-      if (made != planned) at_fault(text("writes ", to_string(made), " into a buffer of ", to_string(planned)));
+      // A size that comes out of values is compared when it does.
+      if (is_static(made) && made != planned) at_fault(text("writes ", to_string(made), " into a buffer of ", to_string(planned)));
     }
     if (command.variant.empty()) {
       for (const auto& list : {inputs, outputs}) {

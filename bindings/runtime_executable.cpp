@@ -7,10 +7,12 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "bindings/arrays.h"
 #include "hetnn/base/stop.h"
 #include "hetnn/program/pack.h"
+#include "hetnn/program/validate.h"
 #include "hetnn/runtime/disjoint.h"
 #include "hetnn/runtime/executable.h"
 
@@ -69,9 +71,57 @@ std::vector<runtime::Memory> memory_of(const std::vector<py::array>& arrays) {
   return out;
 }
 
+// The arrays of a run: made, or those given. Shapes that come out of values are known only while the model runs,
+// without the GIL; all others before.
+class Arrays final : public ops::Results {
+ public:
+  Arrays(const program::Program& program, const Bindings& bindings, const py::object& out)
+      : made_(out.is_none()),
+        arrays_(made_ ? std::vector<py::array>(program.outputs.size()) : out.cast<std::vector<py::array>>()),
+        ready_(program.outputs.size()) {
+    if (arrays_.size() != ready_.size())
+      throw InvalidModel(text("out must hold ", ready_.size(), " arrays; got ", arrays_.size(), "."));
+    for (size_t k = 0; k < ready_.size(); ++k) {
+      const program::Buffer& buffer = program.buffers[static_cast<size_t>(program.outputs[k].buffer)];
+      const std::set<std::string> symbols = program::symbols_of(buffer);
+      if (std::all_of(symbols.begin(), symbols.end(), [&](const std::string& s) { return bindings.contains(s); }))
+        ready_[k] = memory(k, buffer.dtype, evaluate(buffer.shape, bindings));
+    }
+  }
+  std::byte* allocate(size_t index, DType dtype, std::span<const int64_t> shape) override {
+    if (ready_[index]) return ready_[index];
+    const py::gil_scoped_acquire gil;
+    return memory(index, dtype, {shape.begin(), shape.end()});
+  }
+  const std::vector<py::array>& arrays() const { return arrays_; }
+
+ private:
+  std::byte* memory(size_t index, DType dtype, const std::vector<int64_t>& shape) {
+    py::array& array = arrays_[index];
+    if (made_) {
+      try {
+        array = py::array(numpy_dtype(dtype), shape);
+      } catch (const py::error_already_set& error) {
+        if (!error.matches(PyExc_MemoryError)) throw;
+        throw DoesNotFit("there is no memory for the outputs. Give smaller inputs.");
+      }
+    } else if (dtype_of(array.dtype()) != dtype ||
+               std::vector<int64_t>(array.shape(), array.shape() + array.ndim()) != shape ||
+               !(array.flags() & py::array::c_style) || !array.writeable()) {
+      throw InvalidModel(text("out[", index, "] must be a writeable, contiguous array of ", dtype_name(dtype),
+                              to_string(Shape(shape.begin(), shape.end())), "."));
+    }
+    return static_cast<std::byte*>(array.mutable_data());
+  }
+
+  const bool made_;
+  std::vector<py::array> arrays_;
+  std::vector<std::byte*> ready_;  // null where the shape is not known yet
+};
+
 // Runs, and where that is the main thread's doing lets Ctrl-C end it.
 void run_interruptibly(Executable& executable, const Bindings& bindings, const std::vector<const std::byte*>& from,
-                       const std::vector<std::byte*>& to, runtime::RunOptions options) {
+                       ops::Results& to, runtime::RunOptions options) {
   static const auto main_thread =
       py::module_::import("threading").attr("main_thread")().attr("ident").cast<unsigned long>();
   std::optional<Stop> interrupt;
@@ -95,7 +145,6 @@ void run_interruptibly(Executable& executable, const Bindings& bindings, const s
 py::tuple run(Executable& executable, const std::vector<py::array>& given, const py::object& out, bool time_commands,
               std::optional<runtime::Session*> session, bool overlap, std::optional<Stop*> stop) {
   const Bindings bindings = executable.bindings_of(arguments_of(given));
-  const auto shapes = executable.output_shapes(bindings);
   std::vector<py::array> inputs;
   inputs.reserve(given.size());
   for (const py::array& array : given) {
@@ -105,45 +154,19 @@ py::tuple run(Executable& executable, const std::vector<py::array>& given, const
     if (!has_native_order(plain.dtype())) plain = plain.attr("astype")(plain.dtype().attr("newbyteorder")("="));
     inputs.push_back(std::move(plain));
   }
-  const auto program = executable.program();
-  auto dtype_at = [&](size_t k) { return program->buffers[static_cast<size_t>(program->outputs[k].buffer)].dtype; };
-  std::vector<py::array> outputs;
-  if (out.is_none()) {
-    try {
-      for (size_t k = 0; k < shapes.size(); ++k) outputs.emplace_back(numpy_dtype(dtype_at(k)), shapes[k]);
-    } catch (const py::error_already_set& error) {
-      if (!error.matches(PyExc_MemoryError)) throw;
-      throw DoesNotFit("there is no memory for the outputs. Give smaller inputs.");
-    }
-  } else {
-    outputs = out.cast<std::vector<py::array>>();
-    if (outputs.size() != shapes.size())
-      throw InvalidModel(text("out must hold ", shapes.size(), " arrays; got ", outputs.size(), "."));
-    for (size_t k = 0; k < shapes.size(); ++k) {
-      const py::array& array = outputs[k];
-      const std::vector<int64_t> shape(array.shape(), array.shape() + array.ndim());
-      if (dtype_of(array.dtype()) != dtype_at(k) || shape != shapes[k] || !(array.flags() & py::array::c_style) ||
-          !array.writeable()) {
-        throw InvalidModel(text("out[", k, "] must be a writeable, contiguous array of ", dtype_name(dtype_at(k)),
-                                to_string(Shape(shapes[k].begin(), shapes[k].end())), "."));
-      }
-    }
-    runtime::refuse_overlap(memory_of(outputs), memory_of(inputs));
-  }
+  Arrays outputs(*executable.program(), bindings, out);
+  if (!out.is_none()) runtime::refuse_overlap(memory_of(outputs.arrays()), memory_of(inputs));
   std::vector<const std::byte*> from;
-  std::vector<std::byte*> to;
   from.reserve(inputs.size());
-  to.reserve(outputs.size());
   for (const py::array& array : inputs) from.push_back(static_cast<const std::byte*>(array.data()));
-  for (py::array& array : outputs) to.push_back(static_cast<std::byte*>(array.mutable_data()));
   auto times = std::make_unique<runtime::RunTimes>();
-  run_interruptibly(executable, bindings, from, to,
+  run_interruptibly(executable, bindings, from, outputs,
                     {.session = session.value_or(nullptr),
                      .overlap = overlap,
                      .stop = stop.value_or(nullptr),
                      .times = times.get(),
                      .time_commands = time_commands});
-  return py::make_tuple(outputs, std::move(times));
+  return py::make_tuple(outputs.arrays(), std::move(times));
 }
 
 const std::string& told(const std::string& json, std::string_view what) {

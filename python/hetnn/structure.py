@@ -1,6 +1,6 @@
 """How a model's own caller passes inputs and gets outputs: nested as the model has them, over the executable's ports.
 
-A tree is JSON: `{"value": k}` is port k, `{"size": k}` an integer that port k holds, `{"fixed": x}` what the model was
+A tree is JSON: `{"value": k}` is port k, `{"size": k}` the number that port k holds, `{"fixed": x}` what the model was
 exported with (a number, a text, a truth or null); `{"tuple": [...]}`, `{"list": [...]}`, `{"dict": [[key, tree], ...]}`
 and `{"record": "module:class", "fields": [[name, tree], ...]}` hold others. A signature is `{"args": [tree, ...],
 "names": [name, ...], "kwargs": [[name, tree], ...], "outputs": tree}`.
@@ -117,7 +117,7 @@ class Signature:
         if kind == "value":
             return lambda outputs: outputs[what]
         if kind == "size":
-            return lambda outputs: int(outputs[what][0])
+            return lambda outputs: outputs[what].item()
         if kind == "fixed":
             return lambda _: what
         if kind in ("tuple", "list"):

@@ -9,6 +9,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/base/interrupt.h"
+#include "hetnn/ir/symbols.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/ir/verify.h"
 
@@ -81,7 +82,7 @@ Draft::Draft(ir::Graph model, const TargetSpec& to, const CompileOptions& how)
       lowering(lower_options(how)),
       graph(std::move(model)) {
   ir::verify(graph);
-  for (const Bindings& bindings : options.shapes) check_bindings(graph.symbols, bindings);
+  for (const Bindings& bindings : options.shapes) check_bindings(ir::free_symbols(graph), bindings);
 }
 
 const backends::Backend& Draft::backend(const std::string& device) const {

@@ -1,9 +1,11 @@
 // The reference interpreter.
 #include "hetnn/ir/interpret.h"
 
+#include <algorithm>
 #include <map>
 
 #include "hetnn/base/error.h"
+#include "hetnn/ir/symbols.h"
 #include "hetnn/ops/quantized.h"
 
 namespace hetnn::ir {
@@ -29,7 +31,7 @@ Bindings bind(const Graph& graph, std::span<const Tensor> inputs) {
       }
     }
   }
-  for (const Symbol& symbol : graph.symbols) {
+  for (const Symbol& symbol : free_symbols(graph)) {
     auto at = out.find(symbol.name);
     if (at == out.end()) throw InvalidModel(text("no input's shape gives the symbol '", symbol.name, "' a value."));
     if (at->second < symbol.min || at->second > symbol.max) {
@@ -46,7 +48,7 @@ Bindings bind(const Graph& graph, std::span<const Tensor> inputs) {
 }  // namespace
 
 std::vector<Tensor> interpret(const Graph& graph, std::span<const Tensor> inputs, const Observer& observer) {
-  const Bindings bindings = bind(graph, inputs);
+  Bindings bindings = bind(graph, inputs);
   std::map<const Value*, Tensor> values;
   std::map<const Value*, size_t> readers;
   const std::vector<Value*> declared = graph.inputs();
@@ -61,7 +63,14 @@ std::vector<Tensor> interpret(const Graph& graph, std::span<const Tensor> inputs
     std::vector<std::optional<Tensor>> operands;
     for (const Value* input : node->inputs())
       operands.push_back(input ? std::optional(values.at(input)) : std::nullopt);
-    const std::vector<Tensor> results = ops::evaluate(node->call(), operands, bindings);
+    Bindings defined;
+    const std::vector<Tensor> results = ops::evaluate(node->call(), operands, bindings, defined);
+    for (const auto& [name, value] : defined) {
+      const auto symbol = std::find_if(graph.symbols.begin(), graph.symbols.end(),
+                                       [&name = name](const Symbol& candidate) { return candidate.name == name; });
+      ops::check_range(node->call(), *symbol, value);
+      bindings.emplace(name, value);
+    }
     for (size_t k = 0; k < results.size(); ++k) {
       const Value* output = node->output(k);
       HETNN_ASSERT(

@@ -6,6 +6,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/ir/rewriter.h"
+#include "hetnn/ir/symbols.h"
 #include "hetnn/ir/text.h"
 
 namespace hetnn::ir {
@@ -101,8 +102,10 @@ class Reader {
       for (const Dim& dim : input ? input->shape() : Shape{}) dim.collect_symbols(names);
     }
     for (const std::string& name : names) graph.symbols.push_back({name, 1, 1 << 16, 4});
-    for (Value* output : rewriter.create(op, std::move(inputs), std::move(read))->outputs())
-      rewriter.add_output(output);
+    const Node* made = rewriter.create(op, std::move(inputs), std::move(read));
+    for (std::string& name : ops::defined_symbols(made->call()))
+      graph.symbols.push_back({std::move(name), 0, 1 << 16, 4});
+    for (Value* output : made->outputs()) rewriter.add_output(output);
     return graph;
   }
 

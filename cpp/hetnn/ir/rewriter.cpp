@@ -2,9 +2,11 @@
 #include "hetnn/ir/rewriter.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "hetnn/base/error.h"
+#include "hetnn/ir/symbols.h"
 
 namespace hetnn::ir {
 Value* Rewriter::add_input(std::string_view name, Type type) {
@@ -125,6 +127,8 @@ void Rewriter::erase(Node* node) {
   for (size_t k = 0; k < node->inputs_.size(); ++k) {
     if (node->inputs_[k]) drop_use(node->inputs_[k], node, k);
   }
+  for (const std::string& symbol : ops::defined_symbols(node->call()))
+    std::erase_if(graph_.symbols, [&](const Symbol& declared) { return declared.name == symbol; });
   std::erase(created_, node);
   if (at_ == node->position_) ++at_;
   graph_.nodes_.erase(node->position_);
@@ -132,13 +136,21 @@ void Rewriter::erase(Node* node) {
 
 size_t Rewriter::erase_dead() {
   size_t erased = 0;
+  const bool defines = !definers(graph_).empty();
+  std::set<std::string> needed;  // symbols, by the nodes behind
   for (auto at = graph_.nodes_.end(); at != graph_.nodes_.begin();) {
     --at;
     Node* node = at->get();
-    const bool dead = std::all_of(node->outputs().begin(), node->outputs().end(), [&](const Value* output) {
-      return output->uses().empty() && !graph_.is_output(output);
-    });
-    if (!dead) continue;
+    const std::vector<std::string> defined = ops::defined_symbols(node->call());
+    const bool dead =
+        std::all_of(node->outputs().begin(), node->outputs().end(),
+                    [&](const Value* output) { return output->uses().empty() && !graph_.is_output(output); }) &&
+        std::none_of(defined.begin(), defined.end(),
+                     [&](const std::string& symbol) { return needed.contains(symbol); });
+    if (!dead) {
+      if (defines) ops::collect_needed_symbols(node->call(), needed);
+      continue;
+    }
     ++at;
     erase(node);
     ++erased;

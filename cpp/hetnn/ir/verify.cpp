@@ -6,6 +6,7 @@
 #include <set>
 
 #include "hetnn/base/error.h"
+#include "hetnn/ir/symbols.h"
 
 namespace hetnn::ir {
 namespace {
@@ -25,6 +26,40 @@ void verify_mutation(const Graph& graph, const Mutation& mutation) {
     throw InvalidModel(text("the state '", mutation.input, "' must keep one type of fixed shape; it is ",
                             to_string(input->type()), ", its next value ", to_string(output->type()), ", its first ",
                             to_string(initial), "."));
+  }
+}
+
+// The same holds for symbols that nodes define.
+void verify_symbols(const Graph& graph) {
+  const auto definers = ir::definers(graph);
+  if (definers.empty()) return;
+  std::set<std::string> given;
+  for (const Value* input : graph.inputs()) {
+    for (const Dim& dim : input->shape()) dim.collect_symbols(given);
+  }
+  for (const auto& [symbol, node] : definers) {
+    const auto declared = std::count_if(graph.symbols.begin(), graph.symbols.end(),
+                                        [&](const Symbol& candidate) { return candidate.name == symbol; });
+    if (given.contains(symbol) || declared != 1) {
+      throw InvalidModel(text(describe(*node), " defines the symbol '", symbol, "', which ",
+                              declared != 1 ? "must be declared once." : "the shape of an input gives a value too.",
+                              " Name another symbol."));
+    }
+  }
+  std::set<std::string> known;
+  for (const Node* node : graph.nodes()) {
+    std::set<std::string> needed;
+    ops::collect_needed_symbols(node->call(), needed);
+    for (const std::string& symbol : needed) {
+      if (known.contains(symbol) || !definers.contains(symbol)) continue;
+      throw InvalidModel(text(describe(*node), " needs the symbol '", symbol, "' before ",
+                              describe(*definers.at(symbol)), " defines it. Put it behind."));
+    }
+    for (const std::string& symbol : ops::defined_symbols(node->call())) {
+      if (known.insert(symbol).second) continue;
+      throw InvalidModel(text(describe(*node), " defines a symbol that ", describe(*definers.at(symbol)),
+                              " defines before. Name another symbol."));
+    }
   }
 }
 
@@ -86,7 +121,7 @@ void verify_canonical(const Graph& graph) {
     const bool read = std::any_of(node->outputs().begin(), node->outputs().end(), [&](const Value* output) {
       return !output->uses().empty() || graph.is_output(output);
     });
-    HETNN_ASSERT(read, describe(*node), " is dead");
+    HETNN_ASSERT(read || !ops::defined_symbols(node->call()).empty(), describe(*node), " is dead");
     if (node->inputs().empty()) continue;
     bool varies = false;
     for (size_t k = 0; k < node->inputs().size(); ++k) varies |= node->input(k) && !node->constant_input(k);
@@ -126,6 +161,7 @@ void verify_fused(const Graph& graph) {
 
 void verify(const Graph& graph) {
   verify_structure(graph);
+  verify_symbols(graph);
   if (graph.stage >= Stage::canonical) verify_canonical(graph);
   if (graph.stage >= Stage::placed) {
     for (const Node* node : graph.nodes()) {

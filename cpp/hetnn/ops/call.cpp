@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "hetnn/base/error.h"
-#include "hetnn/ops/op_def.h"
+#include "hetnn/ops/sizes.h"
 
 namespace hetnn::ops {
 namespace {
@@ -122,6 +122,7 @@ void complete(Call& call) {
     if (!def.default_value) fail(call, "", text("attribute '", def.name, "' is missing"));
     call.attrs.emplace(std::string(def.name), *def.default_value);
   }
+  check_defined(call);
 }
 
 // Bytes and strides of any type then fit into 63 bits.

@@ -2,22 +2,25 @@
 #include "hetnn/ops/meaning.h"
 
 #include "hetnn/base/error.h"
-#include "hetnn/ops/op_def.h"
 #include "hetnn/ops/quantized.h"
+#include "hetnn/ops/sizes.h"
 
 namespace hetnn::ops {
 namespace {
 
 // Results as tensors.
-class TensorResults final : public Results {
+class TensorResults final : public FoundResults {
  public:
   explicit TensorResults(size_t count) : tensors_(count) {}
+  void define(std::string_view symbol, int64_t value) override { defined.emplace(symbol, value); }
   std::byte* allocate(size_t index, DType dtype, std::span<const int64_t> shape) override {
     std::byte* data = nullptr;
     tensors_.at(index) = Tensor::zeros(dtype, {shape.begin(), shape.end()}, &data);
     return data;
   }
   std::vector<Tensor> take() { return std::move(tensors_); }
+
+  Bindings defined;
 
  private:
   std::vector<Tensor> tensors_;
@@ -50,6 +53,7 @@ void evaluate_on_reals(const Call& call, std::span<const View> inputs, Results& 
   TensorResults reals(call.outputs.size());
   if (call.op->check) call.op->check(on_reals, views);
   call.op->meaning({on_reals, views, reals});
+  for (const auto& [symbol, value] : reals.defined) dynamic_cast<FoundResults&>(results).define(symbol, value);
   const std::vector<Tensor> made = reals.take();
   for (size_t k = 0; k < made.size(); ++k) {
     const Type& type = call.output(k);
@@ -91,6 +95,7 @@ BoundCall::BoundCall(const Call& call, const Bindings& bindings)
     }
   };
   for (auto& [name, attr] : call_.attrs) {
+    if (const AttrDef* def = call.op->find_attr(name); def && defines(*def)) continue;
     if (auto* dim = std::get_if<Dim>(&attr); dim && !dim->is_static()) *dim = dim->evaluate(bindings);
     if (auto* dims = std::get_if<std::vector<Dim>>(&attr)) bind(*dims);
   }
@@ -119,6 +124,12 @@ void evaluate(const Call& call, std::span<const View> inputs, Results& results) 
 
 std::vector<Tensor> evaluate(const Call& call, std::span<const std::optional<Tensor>> inputs,
                              const Bindings& bindings) {
+  Bindings defined;
+  return evaluate(call, inputs, bindings, defined);
+}
+
+std::vector<Tensor> evaluate(const Call& call, std::span<const std::optional<Tensor>> inputs, const Bindings& bindings,
+                             Bindings& defined) {
   const BoundCall bound(call, bindings);
   std::vector<View> views(inputs.size());
   for (size_t k = 0; k < inputs.size(); ++k) {
@@ -126,6 +137,7 @@ std::vector<Tensor> evaluate(const Call& call, std::span<const std::optional<Ten
   }
   TensorResults results(bound.call().outputs.size());
   evaluate(bound.call(), views, results);
+  defined.merge(results.defined);
   return results.take();
 }
 

@@ -7,6 +7,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/ir/rewriter.h"
+#include "hetnn/ir/symbols.h"
 #include "hetnn/ir/verify.h"
 
 namespace hetnn::plan {
@@ -22,9 +23,11 @@ void add_interface(const ir::Graph& graph, Subgraph& subgraph, const Inside& ins
       const ir::Node* producer = input->producer();
       if (!producer || (!producer->is_constant() && !inside(producer))) subgraph.inputs.push_back(input);
     }
+    const bool defines = !ops::defined_symbols(node->call()).empty();
     for (ir::Value* output : node->outputs()) {
-      const bool leaves = std::any_of(output->uses().begin(), output->uses().end(),
-                                      [&](const ir::Use& use) { return !inside(use.node); });
+      // Of a node that defines symbols, though nobody reads it, so that it is not taken for dead.
+      const bool leaves = defines || std::any_of(output->uses().begin(), output->uses().end(),
+                                                 [&](const ir::Use& use) { return !inside(use.node); });
       if (leaves || graph.is_output(output)) subgraph.outputs.push_back(output);
     }
   }
@@ -48,6 +51,36 @@ void cut(ir::Graph& graph, const std::vector<Placement>& placements) {
   }
   graph.stage = ir::Stage::cut;
   ir::verify(graph);
+}
+
+void split_at_definitions(std::vector<Placement>& placements) {
+  int shift = 0;
+  for (auto begin = placements.begin(); begin != placements.end();) {
+    const int number = begin->subgraph;
+    const auto end = std::find_if(begin, placements.end(), [&](const Placement& p) { return p.subgraph != number; });
+    // How many definitions, one behind the other, a node waits for inside its subgraph.
+    std::map<const ir::Node*, int> level;
+    std::map<std::string, int> level_of;  // behind the definition of a symbol
+    for (auto at = begin; at != end; ++at) {
+      int& own = level[at->node];
+      for (const ir::Value* input : at->node->inputs()) {
+        if (!input || !input->producer()) continue;
+        if (const auto producer = level.find(input->producer()); producer != level.end())
+          own = std::max(own, producer->second);
+      }
+      std::set<std::string> needed;
+      if (!level_of.empty()) ops::collect_needed_symbols(at->node->call(), needed);
+      for (const std::string& symbol : needed) {
+        if (const auto definition = level_of.find(symbol); definition != level_of.end())
+          own = std::max(own, definition->second);
+      }
+      for (std::string& symbol : ops::defined_symbols(at->node->call())) level_of[std::move(symbol)] = own + 1;
+    }
+    std::stable_sort(begin, end, [&](const Placement& a, const Placement& b) { return level[a.node] < level[b.node]; });
+    for (auto at = begin; at != end; ++at) at->subgraph += shift + level[at->node];
+    shift += level[std::prev(end)->node];
+    begin = end;
+  }
 }
 
 std::vector<Subgraph> subgraphs_of(const ir::Graph& graph) {

@@ -28,6 +28,10 @@ struct Placement {
 /// respects the edges. InternalError when it does not.
 void cut(ir::Graph& graph, const std::vector<Placement>& placements);
 
+/// Subgraphs in which nodes need sizes that others of them define fall into several: a device learns the sizes of a
+/// visit before it begins. Those behind get new numbers.
+void split_at_definitions(std::vector<Placement>& placements);
+
 /// The subgraphs of a cut graph, by number.
 std::vector<Subgraph> subgraphs_of(const ir::Graph& graph);
 

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <map>
 #include <regex>
+#include <set>
 
 #include "hetnn/base/error.h"
+#include "hetnn/ir/symbols.h"
 #include "hetnn/plan/partition/explain/explain.h"
 
 namespace hetnn::plan {
@@ -136,6 +138,7 @@ NetworkPlan describe_network(const ir::Graph& graph, const target::Target& targe
     problem.links[from * target.devices.size() + to] = {link.bytes_per_us, link.latency_us};
   }
   const Bindings hints = graph.hints();
+  const auto definers = ir::definers(graph);
   std::map<const ir::Node*, int32_t> index;
   for (ir::Node* node : graph.nodes()) {
     if (node->is_constant()) continue;
@@ -144,6 +147,14 @@ NetworkPlan describe_network(const ir::Graph& graph, const target::Target& targe
       if (!input || !input->producer() || input->producer()->is_constant()) continue;
       const int32_t producer = index.at(input->producer());
       if (std::find(inputs.begin(), inputs.end(), producer) == inputs.end()) inputs.push_back(producer);
+    }
+    // A symbol that another node defines is read of that node, and what is read of it are sizes.
+    std::set<std::string> sizes;
+    if (!definers.empty()) ops::collect_needed_symbols(node->call(), sizes);
+    std::erase_if(sizes, [&](const std::string& symbol) { return !definers.contains(symbol); });
+    for (const std::string& symbol : sizes) {
+      const int32_t definer = index.at(definers.find(symbol)->second);
+      if (std::find(inputs.begin(), inputs.end(), definer) == inputs.end()) inputs.push_back(definer);
     }
     const int32_t at = problem.add_node(node->name(), inputs);
     index[node] = at;
@@ -154,6 +165,13 @@ NetworkPlan describe_network(const ir::Graph& graph, const target::Target& targe
     for (int32_t d = 0; d < device_count; ++d) {
       const target::Device& device = *target.devices[static_cast<size_t>(d)];
       support.push_back(device.support(*node));
+      const bool from_values = !sizes.empty() || !ops::defined_symbols(node->call()).empty();
+      if (from_values && d > 0) {
+        support.back().reasons.push_back({text(node->op().name, "_size"), to_string(node->output()->shape()),
+                                          "a size known before the run",
+                                          text("Sizes that depend on values come out while the model runs; ",
+                                               device.name(), " needs them when it compiles.")});
+      }
       if (!support.back().ok()) continue;
       try {
         problem.time_of(at, d) = device.time_us(*node, hints);
@@ -238,6 +256,7 @@ void apply(const NetworkPlan& plan, ir::Graph& graph) {
                             plan.target->devices[static_cast<size_t>(device)]->name(), static_cast<int>(s)});
     }
   }
+  split_at_definitions(placements);
   cut(graph, placements);
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "hetnn/base/json_fields.h"
+#include "hetnn/ops/sizes.h"
 #include "hetnn/program/cpu_code.h"
 #include "hetnn/program/validate.h"
 
@@ -127,11 +128,15 @@ const Fields<CpuCode>& code_fields() {
 // A command is a call whose types are those of its buffers, so that its operator's inference proves the outputs.
 class Checker {
  public:
-  Checker(const Program& program, const std::string& called) : references_(program, called), called_(called) {
+  Checker(const Program& program, const Subprogram& subprogram, const std::string& called)
+      : references_(program, called),
+        called_(called),
+        known_(symbols_before(program, subprogram)),
+        undefined_(subprogram.defines.begin(), subprogram.defines.end()) {
     for (const Buffer& buffer : program.buffers) types_.push_back(type_of(buffer));
   }
 
-  void check(const Command& command, const std::string& at) const {
+  void check(const Command& command, const std::string& at) {
     const size_t operands =
         static_cast<size_t>(std::ranges::count_if(command.steps, [](const Step& step) { return step.operand >= 0; }));
     if (operands > command.inputs.size()) wrong(at, "has more operands of steps than inputs");
@@ -144,6 +149,9 @@ class Checker {
         .op = command.op, .inputs = {}, .outputs = {}, .attrs = command.attrs, .name = command.node, .loc = {}};
     for (size_t k = 0; k < own; ++k) call.inputs.push_back({type(command.inputs[k]), nullptr});
     const std::vector<ops::Type> made = inferred(call, at);
+    for (const std::string& symbol : defined_symbols(call)) {
+      if (undefined_.erase(symbol) == 0) wrong(at, text("gives a value to ", symbol, ", which is not its to define"));
+    }
     if (made.size() != command.outputs.size())
       wrong(at, text("has ", command.outputs.size(), " outputs; ", command.op->name, " writes ", made.size()));
     for (size_t k = 0; k < made.size(); ++k) {
@@ -167,6 +175,10 @@ class Checker {
     }
   }
 
+  void finish() const {
+    if (!undefined_.empty()) wrong("commands", text("give no value to ", *undefined_.begin()));
+  }
+
  private:
   const ops::Type* type(int32_t id) const { return id < 0 ? nullptr : &types_[static_cast<size_t>(id)]; }
 
@@ -176,6 +188,11 @@ class Checker {
       if (auto* dims = std::get_if<std::vector<Dim>>(&attr)) {
         for (const Dim& dim : *dims) references_.known(dim, at);
       }
+    }
+    std::set<std::string> needed;
+    collect_needed_symbols(call, needed);
+    for (const std::string& symbol : needed) {
+      if (!known_.contains(symbol)) wrong(at, text("needs the symbol ", symbol, ", which has no value yet"));
     }
     try {
       complete(call);
@@ -191,6 +208,8 @@ class Checker {
 
   const References references_;
   const std::string& called_;
+  const std::set<std::string> known_;  // symbols that have values when the code begins
+  std::set<std::string> undefined_;    // those of the subprogram's that no command so far defines
   std::vector<ops::Type> types_;
 };
 
@@ -204,11 +223,12 @@ Code write_cpu_code(const CpuCode& code) {
 
 std::string cpu_code_schema() { return json::schema_text("The code of a CPU", code_fields().schema()); }
 
-CpuCode read_cpu_code(const Code& code, const Program& program, const std::string& called) {
-  const Json document = json::parse(code.as_text(kCpuCodeVersion, called), kCpuCodeJson, called);
+CpuCode read_cpu_code(const Subprogram& subprogram, const Program& program, const std::string& called) {
+  const Json document = json::parse(subprogram.code.as_text(kCpuCodeVersion, called), kCpuCodeJson, called);
   CpuCode out = code_fields().value({document, kCpuCodeJson, called});
-  const Checker checker(program, called);
+  Checker checker(program, subprogram, called);
   for (size_t k = 0; k < out.commands.size(); ++k) checker.check(out.commands[k], text("commands[", k, "]"));
+  checker.finish();
   return out;
 }
 

@@ -55,6 +55,7 @@ struct Subprogram {
   std::vector<int32_t> outputs;
   std::vector<int32_t> depends_on;  // earlier subprograms
   Code code;
+  std::vector<std::string> defines = {};  // symbols whose values come out of it: those behind it may need them
   bool operator==(const Subprogram&) const = default;
 };
 
@@ -77,7 +78,7 @@ struct State {
 };
 
 struct Program {
-  std::vector<Symbol> symbols;
+  std::vector<Symbol> symbols;  // of the inputs' shapes, and those that subprograms define
   std::vector<Buffer> buffers;
   std::vector<Port> inputs;
   std::vector<Port> outputs;

@@ -24,8 +24,8 @@ struct Structure : Program {
 
 const Fields<Symbol>& symbol_fields() {
   static const Fields<Symbol> fields = {{"name", &Symbol::name, json::word(), "the name"},
-                                        {"min", &Symbol::min, json::integer(0), "the least value"},
-                                        {"max", &Symbol::max, json::integer(0), "the largest value"},
+                                        {"min", &Symbol::min, json::integer(), "the least value"},
+                                        {"max", &Symbol::max, json::integer(), "the largest value"},
                                         {"hint", &Symbol::hint, json::integer(), "a usual value"}};
   return fields;
 }
@@ -82,6 +82,7 @@ const Fields<Stored>& subprogram_fields() {
       {"inputs", &Subprogram::inputs, json::indices(), "buffers that it reads"},
       {"outputs", &Subprogram::outputs, json::indices(), "buffers that it writes"},
       {"depends_on", &Subprogram::depends_on, json::indices(), "earlier subprograms that it waits for"},
+      {"defines", &Subprogram::defines, json::list_of(word), "symbols whose values come out of it"},
       {"kind",
        Convert<Stored>{[](const json::At& at, Stored& into) { word.read(at, into.code.kind); },
                        [](const Stored& from) { return json::Json(from.code.kind); }, word.schema},
@@ -116,8 +117,15 @@ std::string structure_json(const Program& program) {
   structure.outputs = program.outputs;
   structure.states = program.states;
   for (const Subprogram& s : program.subprograms) {
-    Stored& stored = structure.stored.emplace_back(
-        Stored{{s.name, s.device, s.inputs, s.outputs, s.depends_on, {s.code.kind, s.code.version, {}}}, 0});
+    Stored& stored = structure.stored.emplace_back();
+    stored.name = s.name;
+    stored.device = s.device;
+    stored.inputs = s.inputs;
+    stored.outputs = s.outputs;
+    stored.depends_on = s.depends_on;
+    stored.defines = s.defines;
+    stored.code.kind = s.code.kind;
+    stored.code.version = s.code.version;
     stored.code_bytes = static_cast<int64_t>(s.code.bytes.size());
   }
   return json::to_text(structure_fields().write(structure));

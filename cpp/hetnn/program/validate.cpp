@@ -13,13 +13,16 @@ class Validator {
   Validator(const Program& program, const std::string& called) : program_(program), references_(program, called) {}
 
   void run() {
-    std::set<std::string> symbols;
+    std::set<std::string> symbols, defined;
+    for (const Subprogram& subprogram : program_.subprograms)
+      defined.insert(subprogram.defines.begin(), subprogram.defines.end());
     for (const Symbol& symbol : program_.symbols) {
       check(!symbol.name.empty() && symbols.insert(symbol.name).second, "symbols",
             text("the name '", symbol.name, "' is empty or stands twice"));
-      check(symbol.min >= 0 && symbol.min <= symbol.max, "symbols",
+      check((symbol.min >= 0 || defined.contains(symbol.name)) && symbol.min <= symbol.max, "symbols",
             text("'", symbol.name, "' has the range ", symbol.min, "..", symbol.max));
     }
+    known_ = free_symbols(program_);
     // What runs at once is planned for every two of them.
     check(program_.subprograms.size() <= kMostSubprograms, "subprograms",
           text("there are ", program_.subprograms.size(), "; at most ", kMostSubprograms, " can be run"));
@@ -27,6 +30,7 @@ class Validator {
     ports(program_.inputs, Place::input, "inputs");
     ports(program_.outputs, Place::output, "outputs");
     states();
+    for (const Port& port : program_.inputs) sizes(port.buffer, "inputs");
     for (size_t k = 0; k < program_.buffers.size(); ++k) {
       const Place place = program_.buffers[k].place;
       check((place != Place::input && place != Place::output) || named_.contains(static_cast<int32_t>(k)),
@@ -103,8 +107,18 @@ class Validator {
   void subprogram(size_t index) {
     const Subprogram& s = program_.subprograms[index];
     const std::string field = text("subprograms[", index, "]");
-    for (int32_t buffer : s.inputs) references_.read(buffer, field + ".inputs");
-    for (int32_t buffer : s.outputs) references_.written(buffer, field + ".outputs");
+    for (int32_t buffer : s.inputs) {
+      references_.read(buffer, field + ".inputs");
+      sizes(buffer, field + ".inputs");
+    }
+    for (const std::string& symbol : s.defines) {
+      references_.known(Dim::symbol(symbol), field + ".defines");
+      check(known_.insert(symbol).second, field + ".defines", text("the symbol '", symbol, "' has a value already"));
+    }
+    for (int32_t buffer : s.outputs) {
+      references_.written(buffer, field + ".outputs");
+      sizes(buffer, field + ".outputs");
+    }
     std::set<int32_t> earlier;
     for (int32_t before : s.depends_on) {
       check(before >= 0 && static_cast<size_t>(before) < index, field + ".depends_on",
@@ -122,13 +136,46 @@ class Validator {
             text("buffer ", buffer, " is written by another subprogram too"));
   }
 
+  // The symbols of the buffer's shape have values when it is read or written.
+  void sizes(int32_t buffer, const std::string& field) const {
+    const Buffer& b = program_.buffers[static_cast<size_t>(buffer)];
+    for (const std::string& symbol : symbols_of(b))
+      check(known_.contains(symbol), field, text("the symbol '", symbol, "' of '", b.name, "' has no value yet"));
+  }
+
   const Program& program_;
   const References references_;
   std::set<int32_t> named_;            // buffers of ports and states
   std::map<int32_t, int32_t> writer_;  // buffer -> subprogram
+  std::set<std::string> known_;        // symbols that have values behind the subprograms so far
 };
 
 }  // namespace
+
+std::set<std::string> free_symbols(const Program& program) {
+  std::set<std::string> out;
+  for (const Symbol& symbol : program.symbols) out.insert(symbol.name);
+  for (const Subprogram& subprogram : program.subprograms) {
+    for (const std::string& symbol : subprogram.defines) out.erase(symbol);
+  }
+  return out;
+}
+
+std::set<std::string> symbols_before(const Program& program, const Subprogram& subprogram) {
+  std::set<std::string> out = free_symbols(program);
+  for (const Subprogram& earlier : program.subprograms) {
+    if (&earlier == &subprogram) break;
+    out.insert(earlier.defines.begin(), earlier.defines.end());
+  }
+  return out;
+}
+
+std::set<std::string> symbols_of(const Buffer& buffer) {
+  std::set<std::string> out;
+  for (const Dim& dim : buffer.shape) dim.collect_symbols(out);
+  buffer.pitch.collect_symbols(out);
+  return out;
+}
 
 References::References(const Program& program, std::string called) : program_(program), called_(std::move(called)) {
   for (const Symbol& symbol : program.symbols) symbols_.insert(symbol.name);

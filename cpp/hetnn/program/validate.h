@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "hetnn/base/export.h"
 #include "hetnn/program/program.h"
 
 namespace hetnn::program {
@@ -11,6 +12,13 @@ namespace hetnn::program {
 /// Throws InvalidModel naming the first thing in a program that makes no sense: an id, an offset, a size, a name. The
 /// subprograms' code is left to their devices.
 void validate(const Program& program, const std::string& called);
+
+/// The symbols that no subprogram defines: the inputs' shapes give them values.
+std::set<std::string> free_symbols(const Program& program);
+/// The symbols that have values when the subprogram, one of the program's, begins.
+std::set<std::string> symbols_before(const Program& program, const Subprogram& subprogram);
+/// The symbols that the size of a buffer depends on.
+HETNN_EXPORT std::set<std::string> symbols_of(const Buffer& buffer);
 
 /// What a part of a program may refer to: every function throws InvalidModel naming `called`, the field, and what was
 /// found there.

@@ -12,6 +12,7 @@
 #include "hetnn/base/sizes.h"
 #include "hetnn/memory/fit.h"
 #include "hetnn/memory/liveness.h"
+#include "hetnn/program/validate.h"
 
 namespace hetnn::runtime {
 namespace {
@@ -115,24 +116,95 @@ class Flow {
 };
 
 // The steps of each device in their order, and what each step waits for: those it depends on, and the one that its
-// device runs before.
+// device runs before. Steps are subprograms; what ran in an earlier phase is done.
 struct Order {
   std::vector<std::vector<int>> lanes, waits_for;
 };
 
-Order order_of(const program::Program& program) {
+Order order_of(const program::Program& program, const Phase& phase) {
   Order out;
   std::map<std::string, size_t, std::less<>> lane_of;
-  for (size_t k = 0; k < program.subprograms.size(); ++k) {
+  const auto begin = static_cast<int>(phase.begin);
+  for (size_t k = phase.begin; k < phase.end; ++k) {
     const program::Subprogram& subprogram = program.subprograms[k];
-    std::vector<int>& waits = out.waits_for.emplace_back(subprogram.depends_on.begin(), subprogram.depends_on.end());
+    std::vector<int>& waits = out.waits_for.emplace_back();
+    for (const int32_t earlier : subprogram.depends_on) {
+      if (earlier >= begin) waits.push_back(earlier - begin);
+    }
     auto [at, fresh] = lane_of.emplace(subprogram.device, out.lanes.size());
     if (fresh) out.lanes.emplace_back();
     std::vector<int>& lane = out.lanes[at->second];
-    if (!lane.empty()) waits.push_back(lane.back());
+    if (!lane.empty()) waits.push_back(lane.back() - begin);
     lane.push_back(static_cast<int>(k));
   }
   return out;
+}
+
+// A phase ends behind a subprogram that defines symbols.
+std::vector<Phase> phases_of(const program::Program& program) {
+  std::vector<Phase> out{{}};
+  for (size_t k = 0; k < program.subprograms.size(); ++k) {
+    if (k > 0 && !program.subprograms[k - 1].defines.empty()) out.push_back({k, k});
+    out.back().end = k + 1;
+  }
+  return out;
+}
+
+std::vector<int> kept_until(const program::Program& program, const std::vector<Phase>& phases) {
+  std::vector<int> written(program.buffers.size(), -1), out(program.buffers.size(), -1);
+  for (size_t p = 0; p < phases.size(); ++p) {
+    for (size_t k = phases[p].begin; k < phases[p].end; ++k) {
+      const program::Subprogram& subprogram = program.subprograms[k];
+      for (const int32_t id : subprogram.inputs) {
+        const int from = written[static_cast<size_t>(id)];
+        if (from >= 0 && from < static_cast<int>(p)) out[static_cast<size_t>(id)] = static_cast<int>(p);
+      }
+      for (const int32_t id : subprogram.outputs) {
+        const auto at = static_cast<size_t>(id);
+        if (program.buffers[at].place != Place::arena) continue;
+        written[at] = static_cast<int>(p);
+        const std::set<std::string> symbols = symbols_of(program.buffers[at]);
+        if (std::ranges::any_of(subprogram.defines, [&](const std::string& s) { return symbols.contains(s); }))
+          out[at] = static_cast<int>(p);
+      }
+    }
+  }
+  return out;
+}
+
+// Places what lives within the phase in the arena.
+void place(const std::vector<std::vector<int>>& waits_for, BoundPhase& out) {
+  const Phase& phase = out.phase();
+  const std::vector<int>& kept = out.loaded->kept_until;
+  memory::Liveness liveness(waits_for);
+  int64_t moments = 0;
+  std::set<int32_t> used;
+  for (size_t k = phase.begin; k < phase.end; ++k) {
+    if (!out.code(k)) continue;
+    for (const Moment& moment : out.loaded->executors[k]->moments()) {
+      for (const auto ids : {moment.inputs, moment.outputs}) {
+        for (const int32_t id : ids) {
+          if (id < 0 || kept[static_cast<size_t>(id)] >= 0) continue;
+          liveness.use(id, static_cast<int>(k - phase.begin), moments);
+          used.insert(id);
+        }
+      }
+      ++moments;
+    }
+  }
+  out.overlaps = !liveness.total();
+  std::vector<memory::Buffer> arena;
+  for (const int32_t id : used) {
+    if (out.program().buffers[static_cast<size_t>(id)].place != Place::arena) continue;
+    out.in_arena.push_back(id);
+    arena.push_back(liveness.lifetime(id, out.buffers[static_cast<size_t>(id)].size_bytes));
+  }
+  const memory::Fit fit =
+      memory::fit_greedy(arena, program::kAlignment, liveness.meetings({out.in_arena.begin(), out.in_arena.end()}));
+  for (size_t k = 0; k < out.in_arena.size(); ++k)
+    out.buffers[static_cast<size_t>(out.in_arena[k])].arena_offset_bytes = fit.offsets[k];
+  check_memory(fit.peak_bytes, "the arena");
+  out.arena_bytes = fit.peak_bytes;
 }
 
 }  // namespace
@@ -162,54 +234,47 @@ std::shared_ptr<const LoadedProgram> load(program::Program program, const std::s
   Flow flow(out->program, called);
   for (size_t k = 0; k < out->executors.size(); ++k) flow.add(static_cast<int32_t>(k), out->executors[k]->moments());
   flow.finish();
+  out->phases = phases_of(out->program);
+  out->kept_until = kept_until(out->program, out->phases);
   return out;
 }
 
-std::shared_ptr<const BoundProgram> bind(std::shared_ptr<const LoadedProgram> loaded, const Bindings& bindings,
-                                         int threads) {
+std::shared_ptr<const BoundPhase> bind(std::shared_ptr<const LoadedProgram> loaded, size_t number,
+                                       const Bindings& bindings, int threads) {
   const program::Program& program = loaded->program;
-  auto out = std::make_shared<BoundProgram>();
+  auto out = std::make_shared<BoundPhase>();
+  out->loaded = std::move(loaded);
+  out->number = number;
   out->bindings = bindings;
   out->threads = threads;
-  for (const program::Buffer& buffer : program.buffers) out->buffers.push_back(bind_buffer(buffer, bindings));
-  Order order = order_of(program);
-  memory::Liveness liveness(order.waits_for);
-  int64_t moments = 0;
-  for (size_t k = 0; k < loaded->executors.size(); ++k) {
-    const auto& code = out->codes.emplace_back(loaded->executors[k]->bind({out->bindings, out->buffers, threads}));
-    if (!code) continue;
-    for (const Moment& moment : loaded->executors[k]->moments()) {
-      for (const auto ids : {moment.inputs, moment.outputs}) {
-        for (const int32_t id : ids) {
-          if (id >= 0) liveness.use(id, static_cast<int>(k), moments);
-        }
-      }
-      ++moments;
+  const auto known = [&](const program::Buffer& buffer) {
+    return std::ranges::all_of(symbols_of(buffer), [&](const std::string& s) { return bindings.contains(s); });
+  };
+  const bool all = std::ranges::all_of(program.subprograms, [](const auto& s) { return s.defines.empty(); });
+  for (const program::Buffer& buffer : program.buffers)
+    out->buffers.push_back(all || known(buffer) ? bind_buffer(buffer, bindings) : BoundBuffer());
+  const Phase& phase = out->phase();
+  for (size_t k = phase.begin; k < phase.end; ++k) {
+    out->codes.push_back(out->loaded->executors[k]->bind({out->bindings, out->buffers, threads}));
+    out->queues.push_back(out->loaded->queues.at(program.subprograms[k].device).get());
+    for (const int32_t id : program.subprograms[k].outputs) {
+      const program::Buffer& buffer = program.buffers[static_cast<size_t>(id)];
+      if (!all && !known(buffer)) continue;
+      if (out->loaded->kept_until[static_cast<size_t>(id)] >= 0) out->kept.push_back(id);
+      const auto port = std::ranges::find(program.outputs, id, &program::Port::buffer);
+      if (port != program.outputs.end()) out->outputs.push_back(static_cast<size_t>(port - program.outputs.begin()));
     }
   }
-  for (const program::Subprogram& subprogram : program.subprograms)
-    out->queues.push_back(loaded->queues.at(subprogram.device).get());
-  for (const std::vector<int>& steps : order.lanes) {
+  Order order = order_of(program, phase);
+  for (std::vector<int>& steps : order.lanes) {
     int64_t scratch_bytes = 0;
     for (const int k : steps) {
-      if (const auto& code = out->codes[static_cast<size_t>(k)])
+      if (const BoundCode* code = out->code(static_cast<size_t>(k)))
         scratch_bytes = std::max(scratch_bytes, code->scratch_bytes());
     }
-    out->lanes.push_back({steps, scratch_bytes});
+    out->lanes.push_back({std::move(steps), scratch_bytes});
   }
-  out->overlaps = !liveness.total();
-  std::vector<memory::Buffer> arena;
-  std::vector<int> ids;
-  for (size_t k = 0; k < out->buffers.size(); ++k) {
-    if (program.buffers[k].place != Place::arena) continue;
-    ids.push_back(static_cast<int>(k));
-    arena.push_back(liveness.lifetime(ids.back(), out->buffers[k].size_bytes));
-  }
-  const memory::Fit fit = memory::fit_greedy(arena, program::kAlignment, liveness.meetings(ids));
-  for (size_t k = 0; k < ids.size(); ++k) out->buffers[static_cast<size_t>(ids[k])].arena_offset_bytes = fit.offsets[k];
-  check_memory(fit.peak_bytes, "the arena");
-  out->arena_bytes = fit.peak_bytes;
-  out->loaded = std::move(loaded);
+  place(order.waits_for, *out);
   return out;
 }
 

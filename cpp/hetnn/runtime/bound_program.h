@@ -1,4 +1,5 @@
-// A program loaded, with its code read, and bound to the values of its symbols: concrete shapes and arena offsets.
+// A program loaded, with its code read, and its phases bound to the values of its symbols: concrete shapes and arena
+// offsets.
 #pragma once
 
 #include <map>
@@ -12,10 +13,19 @@
 
 namespace hetnn::runtime {
 
-/// A program and the executors of its subprograms, in order.
+/// Subprograms [begin, end) whose sizes are all known when the first of them begins. Only the last defines symbols.
+struct Phase {
+  size_t begin = 0, end = 0;
+};
+
+/// A program, the executors of its subprograms, in order, and its phases, which run one after another.
 struct LoadedProgram {
   program::Program program;
   std::vector<std::unique_ptr<const Executor>> executors;
+  std::vector<Phase> phases;  // one at least
+  /// Of every buffer of the arena that is read in a later phase than it is written in, or whose size comes out of
+  /// values: the last phase that uses it. -1 for the others, which live within one phase.
+  std::vector<int> kept_until;
   std::map<std::string, std::shared_ptr<Turns>, std::less<>> queues;  // of device instances that serve one at a time
 };
 
@@ -30,27 +40,33 @@ struct Lane {
   int64_t scratch_bytes = 0;
 };
 
-/// Immutable once made; shared by all runs of the same shapes. Keeps its program alive.
-struct BoundProgram {
+/// A phase of a program, bound. Immutable once made; shared by all runs of the same shapes. Keeps its program alive.
+struct BoundPhase {
   std::shared_ptr<const LoadedProgram> loaded;
+  size_t number = 0;
   Bindings bindings;
   int threads = 1;
-  std::vector<BoundBuffer> buffers;
-  std::vector<std::unique_ptr<const BoundCode>> codes;  // of the subprograms; null where there is none for these sizes
+  std::vector<BoundBuffer> buffers;                     // those of known sizes
+  std::vector<std::unique_ptr<const BoundCode>> codes;  // of its subprograms; null where there is none for these sizes
   std::vector<Lane> lanes;
   std::vector<Turns*> queues;  // of the subprograms' devices; null: it serves many visits at once
   bool overlaps = false;       // some subprograms of different devices may run at once
   int64_t arena_bytes = 0;
+  std::vector<int32_t> in_arena;  // buffers that live within the phase
+  std::vector<int32_t> kept;      // buffers that it writes and later phases read, of sizes that are known
+  std::vector<size_t> outputs;    // ports that it writes, of sizes that are known
 
   const program::Program& program() const { return loaded->program; }
+  const Phase& phase() const { return loaded->phases[number]; }
+  const BoundCode* code(size_t subprogram) const { return codes[subprogram - phase().begin].get(); }
 };
 
 /// Throws DoesNotFit when the machine has less memory than `what` would take.
 void check_memory(int64_t bytes, std::string_view what);
 
-/// Binds a program. Throws InvalidModel when a shape comes out negative, and what devices throw for sizes they cannot
-/// serve.
-std::shared_ptr<const BoundProgram> bind(std::shared_ptr<const LoadedProgram> loaded, const Bindings& bindings,
-                                         int threads);
+/// Binds a phase, with values for all symbols that no subprogram from it on defines. Throws InvalidModel when a shape
+/// comes out negative, and what devices throw for sizes they cannot serve.
+std::shared_ptr<const BoundPhase> bind(std::shared_ptr<const LoadedProgram> loaded, size_t number,
+                                       const Bindings& bindings, int threads);
 
 }  // namespace hetnn::runtime

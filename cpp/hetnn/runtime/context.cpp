@@ -1,6 +1,7 @@
 // Runs a bound program: visits to devices, in order or at once.
 #include "hetnn/runtime/context.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "hetnn/base/error.h"
@@ -13,43 +14,138 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-struct Context::Run {
-  bool timed, time_commands;
-  const Stop* stop;
-  Clock::time_point begin = timed ? Clock::now() : Clock::time_point();
+struct Context::Run final : FoundSizes {
+  Run(Context& owner, ops::Results& to, const RunOptions& options)
+      : context(owner),
+        outputs(to),
+        timed(options.times != nullptr),
+        time_commands(options.times && options.time_commands),
+        stop(options.stop) {}
 
   double now_us() const { return timed ? std::chrono::duration<double, std::micro>(Clock::now() - begin).count() : 0; }
+
+  void define(std::string_view symbol, int64_t value) override {
+    bindings.insert_or_assign(std::string(symbol), value);
+  }
+
+  std::byte* allocate(int32_t buffer, std::span<const int64_t> shape) override {
+    const program::Program& program = phase->program();
+    const program::Buffer& wanted = program.buffers[static_cast<size_t>(buffer)];
+    const std::vector<int64_t> planned = evaluate(wanted.shape, bindings);
+    if (!std::ranges::equal(planned, shape)) {
+      throw InvalidModel(text("'", wanted.name, "' came out as ", to_string(Shape(shape.begin(), shape.end())),
+                              " where ", to_string(Shape(planned.begin(), planned.end())),
+                              " follows from its sizes. Check the model's shapes."));
+    }
+    const auto port = std::ranges::find(program.outputs, buffer, &program::Port::buffer);
+    if (port != program.outputs.end())
+      return outputs.allocate(static_cast<size_t>(port - program.outputs.begin()), wanted.dtype, shape);
+    return context.keep(buffer, ops::View(wanted.dtype, shape, nullptr).elems() * dtype_bytes(wanted.dtype));
+  }
+
+  Context& context;
+  ops::Results& outputs;
+  const bool timed, time_commands;
+  const Stop* const stop;
+  const Clock::time_point begin = timed ? Clock::now() : Clock::time_point();
+  const BoundPhase* phase = nullptr;  // that runs
+  Bindings bindings = {};             // so far, where the program defines symbols
 };
 
-Context::Context(std::shared_ptr<const BoundProgram> bound)
-    : bound_(std::move(bound)),
-      arena_(static_cast<size_t>(bound_->arena_bytes)),
-      addresses_(bound_->buffers.size(), nullptr),
-      steps_(bound_->codes.size()),
-      bytes_(bound_->arena_bytes) {
-  const program::Program& program = bound_->program();
-  for (size_t k = 0; k < addresses_.size(); ++k) {
-    const program::Buffer& buffer = program.buffers[k];
-    if (buffer.place == program::Place::constant) {
-      // Devices only read constants; the pointer's type is that of all buffers.
-      addresses_[k] = const_cast<std::byte*>(program.weights.at(buffer.offset_bytes, buffer.size_bytes).data());
-    } else if (buffer.place == program::Place::arena) {
-      addresses_[k] = arena_.data() + bound_->buffers[k].arena_offset_bytes;
-    }
+Context::Context(std::shared_ptr<const BoundPhase> first)
+    : phases_(first->loaded->phases.size()),
+      addresses_(first->buffers.size(), nullptr),
+      steps_(first->loaded->executors.size()) {
+  open(std::move(first));
+}
+
+int64_t Context::bytes() const {
+  size_t out = arena_.size_bytes();
+  for (const PhaseState& phase : phases_) {
+    for (const AlignedBuffer& scratch : phase.scratch) out += scratch.size_bytes();
   }
-  for (const Lane& lane : bound_->lanes) {
-    const AlignedBuffer& scratch = scratch_.emplace_back(static_cast<size_t>(lane.scratch_bytes));
-    for (const int k : lane.steps) {
-      const auto step = static_cast<size_t>(k);
-      steps_[step].visit = bound_->codes[step]->open({scratch.data(), static_cast<size_t>(lane.scratch_bytes)});
-      bytes_ += steps_[step].visit->bytes();
-    }
-    bytes_ += lane.scratch_bytes;
+  for (const auto& [id, block] : kept_) out += block.size_bytes();
+  for (const AlignedBuffer& block : free_) out += block.size_bytes();
+  for (const Step& step : steps_) out += step.visit ? static_cast<size_t>(step.visit->bytes()) : 0;
+  return static_cast<int64_t>(out);
+}
+
+// Makes the phase's visits, and finds where its buffers of fixed places lie.
+void Context::open(std::shared_ptr<const BoundPhase> bound) {
+  PhaseState& state = phases_[bound->number];
+  for (const Lane& lane : bound->lanes) {
+    for (const int k : lane.steps) steps_[static_cast<size_t>(k)].visit.reset();
+  }
+  state.scratch.clear();
+  state.bound = std::move(bound);
+  const BoundPhase& phase = *state.bound;
+  const program::Program& program = phase.program();
+  addresses_.resize(std::max(addresses_.size(), phase.buffers.size()), nullptr);
+  for (size_t k = 0; k < program.buffers.size(); ++k) {
+    const program::Buffer& buffer = program.buffers[k];
+    // Devices only read constants; the pointer's type is that of all buffers.
+    if (buffer.place == program::Place::constant)
+      addresses_[k] = const_cast<std::byte*>(program.weights.at(buffer.offset_bytes, buffer.size_bytes).data());
+  }
+  if (arena_.size_bytes() < static_cast<size_t>(phase.arena_bytes))
+    arena_ = AlignedBuffer(static_cast<size_t>(phase.arena_bytes));
+  for (const Lane& lane : phase.lanes) {
+    const AlignedBuffer& scratch = state.scratch.emplace_back(static_cast<size_t>(lane.scratch_bytes));
+    for (const int k : lane.steps)
+      steps_[static_cast<size_t>(k)].visit =
+          phase.code(static_cast<size_t>(k))->open({scratch.data(), static_cast<size_t>(lane.scratch_bytes)});
   }
 }
 
-void Context::run_step(size_t k, const Run& run) {
-  Turns* const queue = bound_->queues[k];
+// Gives the phase's buffers memory. What lives in the arena no other phase reads.
+void Context::enter(const BoundPhase& phase, Run& run) {
+  run.phase = &phase;
+  for (const int32_t id : phase.in_arena)
+    addresses_[static_cast<size_t>(id)] = arena_.data() + phase.buffers[static_cast<size_t>(id)].arena_offset_bytes;
+  for (const int32_t id : phase.kept)
+    addresses_[static_cast<size_t>(id)] = keep(id, phase.buffers[static_cast<size_t>(id)].size_bytes);
+  for (const size_t port : phase.outputs) {
+    const auto id = static_cast<size_t>(phase.program().outputs[port].buffer);
+    addresses_[id] = run.outputs.allocate(port, phase.buffers[id].view.dtype, phase.buffers[id].shape);
+  }
+}
+
+std::byte* Context::keep(int32_t buffer, int64_t size_bytes) {
+  const auto size = static_cast<size_t>(size_bytes);
+  // The smallest that is large enough, else the largest, which makes room.
+  const auto best = std::ranges::min_element(free_, [&](const AlignedBuffer& a, const AlignedBuffer& b) {
+    const bool fits = a.size_bytes() >= size;
+    if (fits != (b.size_bytes() >= size)) return fits;
+    return fits ? a.size_bytes() < b.size_bytes() : a.size_bytes() > b.size_bytes();
+  });
+  AlignedBuffer block;
+  if (best != free_.end()) {
+    block = std::move(*best);
+    free_.erase(best);
+  }
+  if (block.size_bytes() < size || !block.data()) {
+    block = AlignedBuffer();
+    block = AlignedBuffer(size);
+  }
+  addresses_[static_cast<size_t>(buffer)] = block.data();
+  return (kept_[buffer] = std::move(block)).data();
+}
+
+// Takes back what no later phase reads.
+void Context::leave(size_t number) {
+  const std::vector<int>& until = first()->loaded->kept_until;
+  for (auto at = kept_.begin(); at != kept_.end();) {
+    const auto next = std::next(at);
+    if (until[static_cast<size_t>(at->first)] <= static_cast<int>(number)) {
+      free_.push_back(std::move(at->second));
+      kept_.erase(at);
+    }
+    at = next;
+  }
+}
+
+void Context::run_step(size_t k, Run& run) {
+  Turns* const queue = run.phase->queues[k - run.phase->phase().begin];
   Step& step = steps_[k];
   if (run.stop) run.stop->check();
   const double ready_us = run.now_us();
@@ -59,7 +155,8 @@ void Context::run_step(size_t k, const Run& run) {
   step.queue_us = step.start_us - ready_us;
   step.computed.clear();
   step.visit->upload(addresses_);
-  step.visit->start({run.time_commands ? &step.commands : nullptr, run.stop}, step.computed);
+  const bool defines = !run.phase->program().subprograms[k].defines.empty();
+  step.visit->start({run.time_commands ? &step.commands : nullptr, run.stop, defines ? &run : nullptr}, step.computed);
   step.computed.wait(run.stop);
   step.visit->download(addresses_);
   step.finish_us = run.now_us();
@@ -67,14 +164,16 @@ void Context::run_step(size_t k, const Run& run) {
 
 // The steps of one device in turn, each when what it depends on is done. All lanes run at once, and steps stand in an
 // order in which they could run one after another, so that none waits for ever. A step that fails fails those after it.
-void Context::run_lane(const Lane& lane, const Run& run) {
+void Context::run_lane(const Lane& lane, Run& run) {
+  const auto begin = static_cast<int32_t>(run.phase->phase().begin);
   std::exception_ptr error;
   for (const int k : lane.steps) {
     Step& step = steps_[static_cast<size_t>(k)];
     try {
       if (error) std::rethrow_exception(error);
-      for (const int32_t earlier : bound_->program().subprograms[static_cast<size_t>(k)].depends_on)
-        steps_[static_cast<size_t>(earlier)].done.wait(run.stop);
+      for (const int32_t earlier : run.phase->program().subprograms[static_cast<size_t>(k)].depends_on) {
+        if (earlier >= begin) steps_[static_cast<size_t>(earlier)].done.wait(run.stop);
+      }
       run_step(static_cast<size_t>(k), run);
       step.done.set();
     } catch (...) {
@@ -85,41 +184,55 @@ void Context::run_lane(const Lane& lane, const Run& run) {
   if (error) std::rethrow_exception(error);
 }
 
-void Context::run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
-                  std::span<StateMemory> states, const RunOptions& options) {
-  const program::Program& program = bound_->program();
+void Context::run(std::span<const std::byte* const> inputs, ops::Results& outputs, std::span<StateMemory> states,
+                  const RunOptions& options, const Bind& bind) {
+  const program::Program& program = first()->program();
   for (size_t k = 0; k < inputs.size(); ++k)
     addresses_[static_cast<size_t>(program.inputs[k].buffer)] = const_cast<std::byte*>(inputs[k]);
-  for (size_t k = 0; k < outputs.size(); ++k) addresses_[static_cast<size_t>(program.outputs[k].buffer)] = outputs[k];
   for (size_t k = 0; k < states.size(); ++k) {
     addresses_[static_cast<size_t>(program.states[k].input)] = states[k].now.data();
     addresses_[static_cast<size_t>(program.states[k].output)] = states[k].next.data();
   }
-  const Run run{options.times != nullptr, options.times && options.time_commands, options.stop};
+  Run run(*this, outputs, options);
+  const bool finds = std::ranges::any_of(program.subprograms, [](const auto& s) { return !s.defines.empty(); });
+  if (finds) run.bindings = first()->bindings;
   for (Step& step : steps_) step.commands.clear();
-  if (options.overlap && bound_->overlaps) {
-    for (Step& step : steps_) step.done.clear();
-    parallel_region(static_cast<int>(bound_->lanes.size()), [&](int lane) {
-      run_lane(bound_->lanes[static_cast<size_t>(lane)], run);
-      // The caller's thread has more to do than to wait for the others' end.
-      if (lane == 0 && run.stop) {
-        for (const Step& step : steps_) step.done.wait(run.stop);
-      }
-    });
-  } else {
-    for (size_t k = 0; k < steps_.size(); ++k) run_step(k, run);
+  leave(phases_.size());  // what a run that failed has left
+  for (size_t number = 0; number < phases_.size(); ++number) {
+    if (number > 0) {
+      std::shared_ptr<const BoundPhase> bound = bind(number, run.bindings);
+      if (phases_[number].bound != bound) open(std::move(bound));
+    }
+    const BoundPhase& phase = *phases_[number].bound;
+    enter(phase, run);
+    if (options.overlap && phase.overlaps) {
+      for (size_t k = phase.phase().begin; k < phase.phase().end; ++k) steps_[k].done.clear();
+      parallel_region(static_cast<int>(phase.lanes.size()), [&](int lane) {
+        run_lane(phase.lanes[static_cast<size_t>(lane)], run);
+        // The caller's thread has more to do than to wait for the others' end.
+        if (lane > 0 || !run.stop) return;
+        for (size_t k = phase.phase().begin; k < phase.phase().end; ++k) steps_[k].done.wait(run.stop);
+      });
+    } else {
+      for (size_t k = phase.phase().begin; k < phase.phase().end; ++k) run_step(k, run);
+    }
+    leave(number);
   }
-  if (!options.times) return;
-  options.times->subprograms.clear();
-  options.times->commands.clear();
+  if (options.times) report(*options.times);
+}
+
+void Context::report(RunTimes& times) const {
+  const program::Program& program = first()->program();
+  times.subprograms.clear();
+  times.commands.clear();
   for (size_t k = 0; k < steps_.size(); ++k) {
     const Step& step = steps_[k];
     const DeviceTimes own = step.visit->times();
-    options.times->subprograms.push_back({program.subprograms[k].name, program.subprograms[k].device, step.start_us,
-                                          step.finish_us, step.queue_us, own.cycles, own.simulated_us});
+    times.subprograms.push_back({program.subprograms[k].name, program.subprograms[k].device, step.start_us,
+                                 step.finish_us, step.queue_us, own.cycles, own.simulated_us});
     for (const CommandTime& command : step.commands) {
-      options.times->commands.push_back(command);
-      options.times->commands.back().start_us += step.start_us;
+      times.commands.push_back(command);
+      times.commands.back().start_us += step.start_us;
     }
   }
 }

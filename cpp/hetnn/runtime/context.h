@@ -1,27 +1,35 @@
 // What one run owns: memory for the arena and scratch, and a visit for every subprogram.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
 #include "hetnn/base/aligned_buffer.h"
+#include "hetnn/ops/meaning.h"
 #include "hetnn/runtime/bound_program.h"
 #include "hetnn/runtime/executable.h"
 
 namespace hetnn::runtime {
 
-/// Used by one run at a time; nothing is allocated by a run.
+/// Used by one run at a time. Nothing is allocated by a run whose sizes its inputs give; otherwise nothing by a run of
+/// the same sizes as the one before.
 class Context {
  public:
-  explicit Context(std::shared_ptr<const BoundProgram> bound);
+  /// Begins with a program's first phase, bound.
+  explicit Context(std::shared_ptr<const BoundPhase> first);
+
+  /// The phase of that number, bound to sizes that came out of the phases before.
+  using Bind = std::function<std::shared_ptr<const BoundPhase>(size_t number, const Bindings& bindings)>;
 
   /// Runs every subprogram once all that it depends on are done; with `options.overlap` those of different devices at
-  /// once. `states` are in the program's order.
-  void run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, std::span<StateMemory> states,
-           const RunOptions& options);
-  const std::shared_ptr<const BoundProgram>& bound() const { return bound_; }
+  /// once. `outputs` is asked for each output when its size is known. `states` are in the program's order.
+  void run(std::span<const std::byte* const> inputs, ops::Results& outputs, std::span<StateMemory> states,
+           const RunOptions& options, const Bind& bind);
+  const std::shared_ptr<const BoundPhase>& first() const { return phases_.front().bound; }
   /// Of the memory that it holds.
-  int64_t bytes() const { return bytes_; }
+  int64_t bytes() const;
 
  private:
   struct Step {
@@ -31,16 +39,26 @@ class Context {
     double start_us = 0, finish_us = 0, queue_us = 0;
     std::vector<CommandTime> commands;
   };
+  struct PhaseState {
+    std::shared_ptr<const BoundPhase> bound;
+    std::vector<AlignedBuffer> scratch;  // of every lane
+  };
   struct Run;
-  void run_step(size_t k, const Run& run);
-  void run_lane(const Lane& lane, const Run& run);
+  void open(std::shared_ptr<const BoundPhase> bound);
+  void enter(const BoundPhase& phase, Run& run);
+  void leave(size_t number);
+  void run_step(size_t k, Run& run);
+  void run_lane(const Lane& lane, Run& run);
+  void report(RunTimes& times) const;
+  /// Memory for a buffer that outlives its phase.
+  std::byte* keep(int32_t buffer, int64_t size_bytes);
 
-  std::shared_ptr<const BoundProgram> bound_;
-  AlignedBuffer arena_;
-  std::vector<AlignedBuffer> scratch_;  // of every lane
-  std::vector<std::byte*> addresses_;   // of every buffer
-  std::vector<Step> steps_;             // of every subprogram
-  int64_t bytes_;
+  std::vector<PhaseState> phases_;
+  AlignedBuffer arena_;                    // as large as the largest phase so far needs
+  std::vector<std::byte*> addresses_;      // of every buffer
+  std::vector<Step> steps_;                // of every subprogram
+  std::map<int32_t, AlignedBuffer> kept_;  // by buffer
+  std::vector<AlignedBuffer> free_;        // for buffers that will be kept
 };
 
 }  // namespace hetnn::runtime

@@ -9,13 +9,15 @@
 #include "hetnn/base/aligned_buffer.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/sizes.h"
+#include "hetnn/ops/sizes.h"
 #include "hetnn/program/pack.h"
+#include "hetnn/program/validate.h"
 #include "hetnn/runtime/context.h"
 
 namespace hetnn::runtime {
 namespace {
 
-constexpr size_t kBoundPrograms = 32;                    // shapes kept ready
+constexpr size_t kBound = 32;                            // shapes kept ready of every phase
 constexpr int64_t kMostKept_bytes = int64_t{256} << 20;  // unless told otherwise
 
 std::string bindings_text(const Bindings& bindings) {
@@ -25,22 +27,15 @@ std::string bindings_text(const Bindings& bindings) {
 }
 
 // Subprograms whose code for these bindings is missing, with the bindings they have.
-std::string missing_code(const BoundProgram& bound) {
+std::string missing_code(const BoundPhase& bound) {
   std::string out;
-  for (size_t k = 0; k < bound.codes.size(); ++k) {
-    if (bound.codes[k]) continue;
+  for (size_t k = bound.phase().begin; k < bound.phase().end; ++k) {
+    if (bound.code(k)) continue;
     out += text("\n  ", bound.program().subprograms[k].name, " was compiled for:");
     for (const Bindings& sizes : bound.loaded->executors[k]->bound_sizes())
       out += text(" {", bindings_text(sizes), "}");
   }
   return out;
-}
-
-// The symbol of a dim that is nothing but a symbol, else empty.
-std::string plain_symbol(const Dim& dim) {
-  std::set<std::string> used;
-  dim.collect_symbols(used);
-  return used.size() == 1 && dim == Dim::symbol(*used.begin()) ? *used.begin() : std::string();
 }
 
 // Kernels load whole vectors from weights, so an image that lies askew is copied; a mapped file never does.
@@ -52,6 +47,50 @@ program::Blob copied(const program::Blob& image) {
 program::Blob aligned(program::Blob image) {
   return reinterpret_cast<uintptr_t>(image.bytes.data()) % kBufferAlignment_bytes == 0 ? image : copied(image);
 }
+
+bool defined_by_run(const program::Program& program, const std::string& symbol) {
+  return std::ranges::any_of(program.subprograms, [&](const program::Subprogram& subprogram) {
+    return std::ranges::find(subprogram.defines, symbol) != subprogram.defines.end();
+  });
+}
+
+// Values of some symbols. InvalidModel when one has none.
+Bindings values_of(const std::set<std::string>& symbols, const Bindings& bindings) {
+  Bindings out;
+  for (const std::string& symbol : symbols) out.emplace(symbol, Dim::symbol(symbol).evaluate(bindings));
+  return out;
+}
+
+// Adds the symbols that come out of a phase.
+void add_found(const LoadedProgram& loaded, size_t phase, std::set<std::string>& symbols) {
+  for (size_t k = loaded.phases[phase].begin; k < loaded.phases[phase].end; ++k) {
+    const std::vector<std::string>& found = loaded.program.subprograms[k].defines;
+    symbols.insert(found.begin(), found.end());
+  }
+}
+
+// Outputs in memory of the caller.
+class Given final : public ops::Results {
+ public:
+  explicit Given(std::span<std::byte* const> outputs) : outputs_(outputs) {}
+  std::byte* allocate(size_t index, DType, std::span<const int64_t>) override { return outputs_[index]; }
+
+ private:
+  std::span<std::byte* const> outputs_;
+};
+
+// Outputs as tensors.
+class Made final : public ops::Results {
+ public:
+  explicit Made(size_t count) : tensors(count) {}
+  std::byte* allocate(size_t index, DType dtype, std::span<const int64_t> shape) override {
+    std::byte* data = nullptr;
+    tensors[index] = Tensor::zeros(dtype, {shape.begin(), shape.end()}, &data);
+    return data;
+  }
+
+  std::vector<Tensor> tensors;
+};
 
 }  // namespace
 
@@ -65,6 +104,7 @@ Executable::Executable(program::Blob image, int threads, const std::string& call
     : threads_(usable_threads(threads)),
       loaded_(runtime::load(program::unpack(aligned(std::move(image)), called), called)),
       own_(program()),
+      entries_(loaded_->phases.size()),
       most_kept_bytes_(kMostKept_bytes) {}
 
 Executable::~Executable() = default;
@@ -129,7 +169,7 @@ Bindings Executable::bindings_of(std::span<const Argument> arguments) const {
     if (arguments[k].dtype != buffer.dtype) refuse(k, ". Convert it; nothing is cast silently.");
     if (arguments[k].shape.size() != buffer.shape.size()) refuse(k, text(", of another rank. Reshape it."));
     for (size_t d = 0; d < buffer.shape.size(); ++d) {
-      const std::string symbol = plain_symbol(buffer.shape[d]);
+      const std::string symbol = ops::symbol_name(buffer.shape[d]);
       if (symbol.empty()) continue;
       auto [at, fresh] = out.emplace(symbol, arguments[k].shape[d]);
       if (!fresh && at->second != arguments[k].shape[d])
@@ -138,6 +178,7 @@ Bindings Executable::bindings_of(std::span<const Argument> arguments) const {
   }
   for (const Symbol& symbol : program->symbols) {
     auto at = out.find(symbol.name);
+    if (at == out.end() && defined_by_run(*program, symbol.name)) continue;
     if (at == out.end())
       throw InvalidModel(
           text("no input's shape gives the symbol '", symbol.name, "' a value. Export the model again."));
@@ -170,12 +211,13 @@ std::vector<std::vector<int64_t>> Executable::output_shapes(const Bindings& bind
   return out;
 }
 
-std::shared_ptr<const BoundProgram> Executable::bound_for(const Bindings& bindings) {
-  auto find = [&]() -> std::shared_ptr<const BoundProgram> {
-    for (auto at = entries_.begin(); at != entries_.end(); ++at) {
+std::shared_ptr<const BoundPhase> Executable::bound_for(size_t phase, const Bindings& bindings) {
+  std::list<Entry>& entries = entries_[phase];
+  auto find = [&]() -> std::shared_ptr<const BoundPhase> {
+    for (auto at = entries.begin(); at != entries.end(); ++at) {
       if (at->bound->bindings != bindings) continue;
-      entries_.splice(entries_.begin(), entries_, at);
-      return entries_.front().bound;
+      entries.splice(entries.begin(), entries, at);
+      return entries.front().bound;
     }
     return nullptr;
   };
@@ -185,7 +227,7 @@ std::shared_ptr<const BoundProgram> Executable::bound_for(const Bindings& bindin
     if (auto found = find()) return found;
     loaded = loaded_;
   }
-  std::shared_ptr<const BoundProgram> bound = bind(loaded, bindings, threads_);
+  std::shared_ptr<const BoundPhase> bound = bind(loaded, phase, bindings, threads_);
   if (std::string missing = missing_code(*bound); !missing.empty()) {
     const std::lock_guard one_at_a_time(specializing_);
     std::shared_ptr<const Specializer> specializer;
@@ -203,7 +245,7 @@ std::shared_ptr<const BoundProgram> Executable::bound_for(const Bindings& bindin
     auto bytes = std::make_shared<const std::vector<std::byte>>((*specializer)(bindings, before.size_bytes()));
     const std::string called = "the specialized executable";
     auto grown = runtime::load(program::unpack(aligned({bytes, *bytes}), called, before), called, this->loaded().get());
-    bound = bind(grown, bindings, threads_);
+    bound = bind(grown, phase, bindings, threads_);
     HETNN_ASSERT(missing_code(*bound).empty(), "specializing gave no code for {", bindings_text(bindings), "}");
     const std::lock_guard lock(mutex_);
     loaded_.swap(grown);
@@ -211,25 +253,25 @@ std::shared_ptr<const BoundProgram> Executable::bound_for(const Bindings& bindin
   std::list<Entry> evicted;
   const std::lock_guard lock(mutex_);
   if (auto found = find()) return found;
-  entries_.push_front({bound, {}});
-  if (entries_.size() > kBoundPrograms) evicted.splice(evicted.begin(), entries_, std::prev(entries_.end()));
+  entries.push_front({bound, {}});
+  if (entries.size() > kBound) evicted.splice(evicted.begin(), entries, std::prev(entries.end()));
   return bound;
 }
 
-std::unique_ptr<Context> Executable::take_context(const std::shared_ptr<const BoundProgram>& bound) {
+std::unique_ptr<Context> Executable::take_context(const std::shared_ptr<const BoundPhase>& first) {
   {
     const std::lock_guard lock(mutex_);
-    for (Entry& entry : entries_) {
-      if (entry.bound != bound || entry.idle.empty()) continue;
+    for (Entry& entry : entries_.front()) {
+      if (entry.bound != first || entry.idle.empty()) continue;
       auto out = std::move(entry.idle.back());
       entry.idle.pop_back();
       return out;
     }
   }
   try {
-    return std::make_unique<Context>(bound);
+    return std::make_unique<Context>(first);
   } catch (const std::bad_alloc&) {
-    throw DoesNotFit(text("a run takes an arena of ", bound->arena_bytes,
+    throw DoesNotFit(text("a run takes an arena of ", first->arena_bytes,
                           " bytes besides what its devices need, and this process cannot have so much."));
   }
 }
@@ -242,14 +284,21 @@ void Executable::verify() const {
     const std::vector<Bindings> more = executor->bound_sizes();
     sizes.insert(sizes.end(), more.begin(), more.end());
   }
-  for (const Bindings& each : sizes) bind(loaded, each, threads_);
+  for (const Bindings& each : sizes) {
+    std::set<std::string> known = free_symbols(loaded->program);
+    for (size_t phase = 0; phase < loaded->phases.size(); ++phase) {
+      if (std::ranges::all_of(known, [&](const std::string& symbol) { return each.contains(symbol); }))
+        bind(loaded, phase, values_of(known, each), threads_);
+      add_found(*loaded, phase, known);
+    }
+  }
 }
 
-void Executable::give_back(const std::shared_ptr<const BoundProgram>& bound, std::unique_ptr<Context> context) {
+void Executable::give_back(std::unique_ptr<Context> context) {
   std::vector<std::unique_ptr<Context>> dropped;  // die after the lock
   const std::lock_guard lock(mutex_);
-  for (Entry& entry : entries_) {
-    if (entry.bound != bound) continue;
+  for (Entry& entry : entries_.front()) {
+    if (entry.bound != context->first()) continue;
     entry.idle.push_back(std::move(context));
     dropped = surplus();
     return;
@@ -260,7 +309,7 @@ std::vector<std::unique_ptr<Context>> Executable::surplus() {
   std::vector<std::unique_ptr<Context>> out;
   int64_t kept_bytes = 0;
   bool first = true;
-  for (Entry& entry : entries_) {
+  for (Entry& entry : entries_.front()) {
     // Those given back last stand last.
     size_t keep = 0;
     for (; keep < entry.idle.size(); ++keep) {
@@ -286,7 +335,7 @@ void Executable::keep_at_most(int64_t bytes) {
 int64_t Executable::kept_bytes() const {
   const std::lock_guard lock(mutex_);
   int64_t out = 0;
-  for (const Entry& entry : entries_) {
+  for (const Entry& entry : entries_.front()) {
     for (const auto& context : entry.idle) out += context->bytes();
   }
   return out;
@@ -307,23 +356,30 @@ Turn Executable::admit(const Stop* stop) {
   return Turn(turns_.get());
 }
 
-void Executable::run(const Bindings& bindings, std::span<const std::byte* const> inputs,
-                     std::span<std::byte* const> outputs, const RunOptions& options) {
+void Executable::run(const Bindings& bindings, std::span<const std::byte* const> inputs, ops::Results& outputs,
+                     const RunOptions& options) {
   const Turn turn = admit(options.stop);
-  const std::shared_ptr<const BoundProgram> bound = bound_for(bindings);
+  const std::shared_ptr<const BoundPhase> first = bound_for(0, bindings);
+  const auto later = [this](size_t phase, const Bindings& known) { return bound_for(phase, known); };
   Session& session = options.session ? *options.session : own_;
-  if (!session.fits(bound->program()))
+  if (!session.fits(first->program()))
     throw InvalidModel("the session has the states of another executable. Take one from this executable's session().");
-  std::unique_ptr<Context> context = take_context(bound);
+  std::unique_ptr<Context> context = take_context(first);
   if (session.states_.empty()) {
-    context->run(inputs, outputs, {}, options);
+    context->run(inputs, outputs, {}, options, later);
   } else {
     session.turns_.enter(options.stop);
     const Turn one_run(&session.turns_);
-    context->run(inputs, outputs, session.states_, options);
+    context->run(inputs, outputs, session.states_, options, later);
     for (StateMemory& state : session.states_) std::swap(state.now, state.next);
   }
-  give_back(bound, std::move(context));
+  give_back(std::move(context));
+}
+
+void Executable::run(const Bindings& bindings, std::span<const std::byte* const> inputs,
+                     std::span<std::byte* const> outputs, const RunOptions& options) {
+  Given given(outputs);
+  run(bindings, inputs, given, options);
 }
 
 std::vector<Tensor> Executable::run(std::span<const Tensor> inputs, const RunOptions& options) {
@@ -333,19 +389,20 @@ std::vector<Tensor> Executable::run(std::span<const Tensor> inputs, const RunOpt
     arguments.push_back({input.dtype(), input.shape()});
     from.push_back(input.data());
   }
-  const Bindings bindings = bindings_of(arguments);
-  const auto program = this->program();
-  const std::vector<std::vector<int64_t>> shapes = output_shapes(bindings);
-  std::vector<Tensor> outputs;
-  std::vector<std::byte*> to(shapes.size());
-  for (size_t k = 0; k < shapes.size(); ++k) {
-    const DType dtype = program->buffers[static_cast<size_t>(program->outputs[k].buffer)].dtype;
-    outputs.push_back(Tensor::zeros(dtype, shapes[k], &to[k]));
-  }
-  run(bindings, from, to, options);
-  return outputs;
+  Made made(program()->outputs.size());
+  run(bindings_of(arguments), from, made, options);
+  return std::move(made.tensors);
 }
 
-int64_t Executable::arena_bytes(const Bindings& bindings) { return bound_for(bindings)->arena_bytes; }
+int64_t Executable::arena_bytes(const Bindings& bindings) {
+  const auto loaded = this->loaded();
+  int64_t out = 0;
+  std::set<std::string> known = free_symbols(loaded->program);
+  for (size_t phase = 0; phase < loaded->phases.size(); ++phase) {
+    out = std::max(out, bound_for(phase, values_of(known, bindings))->arena_bytes);
+    add_found(*loaded, phase, known);
+  }
+  return out;
+}
 
 }  // namespace hetnn::runtime

@@ -13,6 +13,7 @@
 #include "hetnn/base/export.h"
 #include "hetnn/base/stop.h"
 #include "hetnn/base/turns.h"
+#include "hetnn/ops/meaning.h"
 #include "hetnn/program/program.h"
 #include "hetnn/runtime/bound_program.h"
 #include "hetnn/runtime/session.h"
@@ -81,10 +82,15 @@ class HETNN_EXPORT Executable {
   /// The symbols' values from the inputs' shapes. InvalidModel naming the input, what was found and what is expected:
   /// count, element type, rank, a dimension, a symbol out of its range or with two values.
   Bindings bindings_of(std::span<const Argument> arguments) const;
+  /// InvalidModel where a shape depends on values that the run computes.
   std::vector<std::vector<int64_t>> output_shapes(const Bindings& bindings) const;
 
-  /// Runs on dense row-major memory of the caller, `outputs` as large as output_shapes says. Unsupported when an
-  /// accelerator has no code for these shapes and nothing can make it. The same bits whatever the options are.
+  /// Runs on dense row-major memory of the caller; `outputs` is asked once for each output, when its shape is known: at
+  /// the start where the inputs give it, else during the run and on any thread. Unsupported when an accelerator has no
+  /// code for these shapes and nothing can make it. The same bits whatever the options are.
+  void run(const Bindings& bindings, std::span<const std::byte* const> inputs, ops::Results& outputs,
+           const RunOptions& options = {});
+  /// The same into `outputs` as large as output_shapes says.
   void run(const Bindings& bindings, std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
            const RunOptions& options = {});
   /// Runs on tensors and returns the outputs, with their shapes.
@@ -95,6 +101,7 @@ class HETNN_EXPORT Executable {
   /// Gives every state of the runs without a session its initial value again.
   void reset();
 
+  /// Bytes of the arena, for values of all symbols.
   int64_t arena_bytes(const Bindings& bindings);
 
   /// Plans runs for the example's sizes and for all that there is code for, and runs none. Throws what is found.
@@ -102,15 +109,15 @@ class HETNN_EXPORT Executable {
 
  private:
   struct Entry {
-    std::shared_ptr<const BoundProgram> bound;
-    std::vector<std::unique_ptr<Context>> idle;
+    std::shared_ptr<const BoundPhase> bound;
+    std::vector<std::unique_ptr<Context>> idle;  // of a first phase
   };
   std::shared_ptr<const LoadedProgram> loaded() const;
   /// Takes idle contexts beyond the bound out of the entries, the least recently used first. The lock is held.
   std::vector<std::unique_ptr<Context>> surplus();
-  std::shared_ptr<const BoundProgram> bound_for(const Bindings& bindings);
-  std::unique_ptr<Context> take_context(const std::shared_ptr<const BoundProgram>& bound);
-  void give_back(const std::shared_ptr<const BoundProgram>& bound, std::unique_ptr<Context> context);
+  std::shared_ptr<const BoundPhase> bound_for(size_t phase, const Bindings& bindings);
+  std::unique_ptr<Context> take_context(const std::shared_ptr<const BoundPhase>& first);
+  void give_back(std::unique_ptr<Context> context);
 
   Turn admit(const Stop* stop);
 
@@ -122,8 +129,8 @@ class HETNN_EXPORT Executable {
   mutable std::mutex mutex_;
   std::mutex specializing_;
   std::shared_ptr<const LoadedProgram> loaded_;
-  Session own_;               // of runs without one
-  std::list<Entry> entries_;  // most recently used first
+  Session own_;                            // of runs without one
+  std::vector<std::list<Entry>> entries_;  // of every phase, most recently used first
   int64_t most_kept_bytes_;
   std::shared_ptr<const Specializer> specializer_;
 };

@@ -36,13 +36,25 @@ struct DeviceTimes {
   double simulated_us = 0;
 };
 
-/// Where every buffer of the program lies in a run.
+/// Where every buffer of the program lies in a run; null where its size is not known yet.
 using Addresses = std::span<std::byte* const>;
+
+/// Told by visits to subprograms that define symbols: sizes as they come out of values, and memory for what has them.
+class FoundSizes {
+ public:
+  virtual ~FoundSizes() = default;
+  /// The value of a symbol, in its range.
+  virtual void define(std::string_view symbol, int64_t value) = 0;
+  /// Memory for an output buffer whose size depends on what was defined so far. InvalidModel unless `shape` is that of
+  /// the buffer then.
+  virtual std::byte* allocate(int32_t buffer, std::span<const int64_t> shape) = 0;
+};
 
 /// What a visit is started with.
 struct Launch {
   std::vector<CommandTime>* commands = nullptr;  // null: commands are not timed
   const Stop* stop = nullptr;                    // asked between commands; null: the visit is not to be stopped
+  FoundSizes* found = nullptr;                   // null: the subprogram defines no symbols
 };
 
 /// A subprogram's memory on its device and all else that a visit needs, so that visits allocate nothing. Serves one
@@ -75,7 +87,8 @@ class BoundCode {
   virtual std::unique_ptr<Visit> open(std::span<std::byte> scratch) const = 0;
 };
 
-/// What code is bound to. The buffers outlive what is bound.
+/// What code is bound to: values of all symbols but those that it defines and those defined behind it. The buffers
+/// outlive what is bound; those of sizes that are not known yet have rank 0.
 struct Sizes {
   const Bindings& bindings;
   const std::vector<BoundBuffer>& buffers;

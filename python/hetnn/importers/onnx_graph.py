@@ -325,7 +325,7 @@ class _Importer:
                 value = Call(self, onnx.NodeProto(name=output.name), 1, [value], {})[0]
             self._builder.output(value, output.name)
             names.append(output.name)
-        return Imported(self._builder.finish(), {"outputs": names})
+        return Imported(self._builder.finish())
 
 
 def _meaning(name: str, version: int) -> tuple[Any, Any]:

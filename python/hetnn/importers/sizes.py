@@ -11,6 +11,14 @@ from hetnn.errors import InvalidModel
 # In canonical form, so that equal texts are equal sizes.
 Size: TypeAlias = "int | str"
 
+# Beyond it no integer is a size.
+MOST = 2**62
+
+
+def likely_size(low: int, high: int) -> int:
+    """At which size costs are predicted where values give it: the largest, where there is one."""
+    return high if high < MOST else max(low, 1)
+
 
 def add(a: Size, b: Size) -> Size:
     return a + b if isinstance(a, int) and isinstance(b, int) else _canonical(f"({a}) + ({b})")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import warnings
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from hetnn.errors import InvalidModel, Unsupported
 from hetnn.executable import odd_kind
 from hetnn.importers import Imported
 from hetnn.importers.registry import TORCH
+from hetnn.importers.sizes import MOST, likely_size
 from hetnn.importers.symbols import Symbols, own_name
 from hetnn.importers.torch_rules import DTYPES, Call
 from hetnn.importers.torch_signature import Signature, fixed
@@ -115,6 +117,7 @@ class _Importer:
         self._values: dict[torch.fx.Node, Any] = {}
         self._problems: dict[str, list[str]] = {}
         self._names_of_symbols: set[str] = set()
+        self._new_sizes = 0
         self._states: dict[str, tuple[str, Any]] = {}  # of a buffer: its input, its initial value
         self._missing: set[torch.fx.Node] = set()  # not imported, or read from what is not
         self.refused: set[str] = set()  # overloads in calls that their rules do not take
@@ -148,17 +151,41 @@ class _Importer:
                 if not symbol.is_Symbol or str(symbol) in taken:
                     continue
                 taken.add(str(symbol))
-                bounds = self._program.range_constraints.get(symbol)
-                low = int(bounds.lower) if bounds is not None and bounds.lower.is_Integer else 1
-                high = int(bounds.upper) if bounds is not None and bounds.upper.is_Integer else 2**31 - 1
-                high = min(high, 2**31 - 1)
+                low, high = self._range(symbol, 1, 2**31 - 1)
+                low, high = max(low, 0), min(high, 2**31 - 1)
                 hint = size.node.hint if size.node.has_hint() else None
                 name = own_name(symbol, value)
                 if name in self._names_of_symbols:
                     name = str(symbol)
                 self._names_of_symbols.add(name)
-                self.symbols.declare(symbol, name)
-                self.builder.add_symbol(name, max(low, 0), high, int(hint) if hint is not None else max(low, 1))
+                self._declare(symbol, name, low, high, int(hint) if hint is not None else max(low, 1))
+
+    def _declare(self, symbol: Any, name: str, low: int, high: int, hint: int) -> None:
+        self.symbols.declare(symbol, name)
+        self.builder.add_symbol(name, low, high, hint)
+
+    def _range(self, symbol: Any, low: int, high: int) -> tuple[int, int]:
+        """What torch knows of a symbol's value; the given bounds where it knows none."""
+        bounds = self._program.range_constraints.get(symbol)
+        if bounds is None:
+            return low, high
+        return (
+            int(bounds.lower) if bounds.lower.is_Integer else low,
+            int(bounds.upper) if bounds.upper.is_Integer else high,
+        )
+
+    def _declare_found(self, node: torch.fx.Node) -> None:
+        """The sizes that come out of the values that a node reads. Costs are predicted at their bounds."""
+        for symbol in node.meta.get("unbacked_bindings") or ():
+            low, high = self._range(symbol, -MOST, MOST)
+            self._declare(symbol, str(symbol), low, high, likely_size(low, high))
+
+    def new_size(self, low: int, high: int) -> str:
+        """A symbol of a size that comes out of values and has no name in torch."""
+        self._new_sizes += 1
+        name = f"found{self._new_sizes}"
+        self.builder.add_symbol(name, low, high, likely_size(low, high))
+        return name
 
     def _lift_inputs(self) -> list[Tree]:
         """The leaves of what a caller passes. Inputs come before constants, which give way where names are the same."""
@@ -235,7 +262,10 @@ class _Importer:
             self._values[node] = (None,) * len(node.meta["val"])
             return
         picks = node.target is operator.getitem
-        counts = isinstance(node.meta.get("val"), (torch.SymInt, torch.SymBool, torch.SymFloat, int, float))
+        self._declare_found(node)
+        # A size, or what compares sizes.
+        of_sizes = (torch.SymInt, torch.SymBool, torch.SymFloat, int, float)
+        counts = isinstance(node.meta.get("val"), of_sizes) and not TORCH.knows(target)
         if not (picks or counts or target in _VANISH or TORCH.knows(target)):
             self._note(node, target)
             return
@@ -281,15 +311,20 @@ class _Importer:
         args: dict[str, Any] = {}
         for k, argument in enumerate(schema.arguments if schema else []):
             if k < len(node.args):
-                args[argument.name] = self._argument(node.args[k])
+                args[argument.name] = self.argument(node.args[k])
             elif argument.name in node.kwargs:
-                args[argument.name] = self._argument(node.kwargs[argument.name])
+                args[argument.name] = self.argument(node.kwargs[argument.name])
             else:
                 args[argument.name] = argument.default_value if argument.has_default_value() else None
         return Call(self, node, names, args)
 
-    def _argument(self, value: Any) -> Any:
+    def argument(self, value: Any) -> Any:
         if isinstance(value, torch.fx.Node):
+            if value.op == "get_attr":
+                return self._attribute(value)
+            size = value.meta.get("val")
+            if isinstance(size, torch.SymInt):
+                return self.symbols.dim(size)
             found = self._values.get(value)
             value = value.meta.get("val") if found is None else found
         if isinstance(value, torch.Tensor):
@@ -299,8 +334,26 @@ class _Importer:
         if isinstance(value, (torch.SymFloat, torch.SymBool)):
             raise Unsupported(f"the number {value}, which depends on sizes")
         if isinstance(value, (list, tuple)):
-            return [self._argument(item) for item in value]
+            return [self.argument(item) for item in value]
         return value
+
+    def _attribute(self, node: torch.fx.Node) -> Any:
+        """A body of control flow, or a constant of one."""
+        found = operator.attrgetter(str(node.target))(node.graph.owning_module)
+        return self._constant(found, node.name) if isinstance(found, torch.Tensor) else found
+
+    def body(self, module: torch.fx.GraphModule, values: Sequence[Any]) -> list[Any]:
+        given = iter(values)
+        for node in module.graph.nodes:
+            if node.op == "placeholder":
+                self._values[node] = next(given)
+            elif node.op == "call_function":
+                self._convert(node)
+        (results,) = module.graph.output_node().args
+        made = results if isinstance(results, (list, tuple)) else [results]
+        if any(node in self._missing for node in made):
+            raise Unsupported("its body uses them")
+        return [self.argument(node) for node in made]
 
     def loc(self, node: torch.fx.Node) -> tuple[str, str, int]:
         scope = ""
@@ -319,6 +372,12 @@ class _Importer:
         return scope, file, line
 
     # Outputs
+
+    def _number(self, node: torch.fx.Node) -> Any:
+        """A size as an i64."""
+        size = self.symbols.dim(node.meta["val"])
+        (counted,) = self.builder.create("arange", [], {"start": size, "end": f"({size}) + 1"}, node.name)
+        return self.builder.create("reshape", [counted], {"shape": []}, node.name)[0]
 
     def _finish(self) -> list[Tree]:
         """The leaves of what a caller gets. A value that stands there twice is one output."""
@@ -343,19 +402,15 @@ class _Importer:
                 leaves.append(fixed(value))
                 continue
             meta = value.meta.get("val")
-            if isinstance(meta, (torch.SymFloat, torch.SymBool)):
+            if isinstance(meta, (torch.SymFloat, torch.SymBool)) and self._values[value] is None:
                 raise Unsupported(f"the output '{value.name}' is a number and no tensor. Return it as a tensor.")
-            if not isinstance(meta, (torch.Tensor, torch.SymInt)):
+            if not isinstance(meta, (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)):
                 leaves.append(fixed(meta))
                 continue
             kind = "value" if isinstance(meta, torch.Tensor) else "size"
             if value not in ports:
                 ports[value] = len(ports)
-                given = self._values[value] if kind == "value" else self._size(self.symbols.dim(meta))
-                self.builder.output(given, value.name)
+                found = self._values[value]
+                self.builder.output(self._number(value) if found is None else found, value.name)
             leaves.append({kind: ports[value]})
         return leaves
-
-    def _size(self, size: int | str) -> Any:
-        """A size as an i64[1]."""
-        return self.builder.create("arange", [], {"start": size, "end": f"({size}) + 1"}, "size", "", "", 0)[0]

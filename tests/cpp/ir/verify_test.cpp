@@ -5,6 +5,7 @@
 
 #include "expect_error.h"
 #include "hetnn/ir/rewriter.h"
+#include "hetnn/ir/symbols.h"
 #include "hetnn/ir/text.h"
 
 namespace hetnn::ir {
@@ -101,6 +102,55 @@ TEST_F(Verify, AStateIsAnInputAndAnOutputOfOneType) {
   EXPECT_ERROR(verify(with(R"("s" by "t" from f32[3] {1, 2, 3})")), InvalidModel,
                "the state 's' must keep one type of fixed shape; it is f32[2], its next value f32[2], its first "
                "f32[3].");
+}
+
+constexpr const char* kDefines =
+    R"(graph @g {stage = imported, symbols = [n: 1..64 = 8, u: 0..64 = 8]} (%x: f32[n]) -> (%y) {
+  %i = nonzero(%x) {count = u} : i64[u,1]
+  %r = arange() {end = u} : i64[u]
+  %j = reshape(%i) {shape = [u]} : i64[u]
+  %y = add(%j, %r) : i64[u]
+}
+)";
+
+TEST(VerifySymbols, ANodeDefinesASymbolBeforeOthersNeedIt) {
+  Graph defines = parse(kDefines);
+  verify(defines);
+  EXPECT_EQ(print(parse(print(defines))), print(defines));
+  const auto at = [&](const char* name) { return defines.find_value(name)->producer(); };
+  EXPECT_EQ(definers(defines).at("u"), at("i"));
+  ASSERT_EQ(free_symbols(defines).size(), 1U);
+  EXPECT_EQ(free_symbols(defines)[0].name, "n");
+  Rewriter(defines).move_before(at("r"), at("i"));
+  EXPECT_ERROR(verify(defines), InvalidModel, "arange 'r' needs the symbol 'u' before nonzero 'i' defines it");
+}
+
+TEST(VerifySymbols, ASymbolHasOneSource) {
+  Graph twice = parse(kDefines);
+  Rewriter rewriter(twice);
+  rewriter.add("nonzero", {twice.find_value("x")}, {{"count", Dim::symbol("u")}}, "again");
+  EXPECT_ERROR(verify(twice), InvalidModel, "nonzero 'again' defines a symbol that nonzero 'i' defines before");
+  Graph given = parse(kDefines);
+  Rewriter(given).add("nonzero", {given.find_value("x")}, {{"count", Dim::symbol("n")}}, "size");
+  EXPECT_ERROR(verify(given), InvalidModel,
+               "nonzero 'size' defines the symbol 'n', which the shape of an input gives a value too");
+  Graph undeclared = parse(kDefines);
+  Rewriter(undeclared).add("nonzero", {undeclared.find_value("x")}, {{"count", Dim::symbol("w")}}, "other");
+  EXPECT_ERROR(verify(undeclared), InvalidModel, "defines the symbol 'w', which must be declared once");
+}
+
+TEST(VerifySymbols, ADefinitionLivesWhileItsSymbolIsNeeded) {
+  Graph graph = parse(R"(graph @g {stage = imported, symbols = [u: 0..9 = 4, v: 0..9 = 4]} (%x: f32[9]) -> (%y) {
+  %i = nonzero(%x) {count = u} : i64[u,1]
+  %unread = nonzero(%x) {count = v} : i64[v,1]
+  %y = arange() {end = u} : i64[u]
+}
+)");
+  EXPECT_EQ(Rewriter(graph).erase_dead(), 1U);
+  EXPECT_NE(graph.find_value("i"), nullptr);
+  ASSERT_EQ(graph.symbols.size(), 1U);
+  EXPECT_EQ(graph.symbols[0].name, "u");
+  verify(graph);
 }
 
 }  // namespace

@@ -91,6 +91,7 @@ TEST(VerifyStream, AKernelProductOf2To64) {
   Conv2d conv = convolution();
   conv.kernel_h = conv.kernel_w = 65535;
   conv.in_c = conv.out_c = 65536;
+  conv.in_h = conv.in_w = 0;
   EXPECT_ERROR(verify({conv}), InvalidModel, "the weights has no more bytes than the scratchpad, 1024");
   EXPECT_ERROR(verify({Matmul{.m = 1 << 20, .k = 1 << 20, .n = 1 << 20}}), InvalidModel, "a has no more bytes");
 }

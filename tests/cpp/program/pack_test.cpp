@@ -313,11 +313,12 @@ TEST(Pack, NamesKeysThatAreUnknownOrMissingAndValuesOfAnotherKind) {
 }
 
 std::string code_refusal(const std::string& from, const std::string& to) {
-  const Program p = example();
+  Program p = example();
   std::string json(p.subprograms[0].code.as_text(kCpuCodeVersion, "cpu0"));
   json.replace(json.find(from), from.size(), to);
+  p.subprograms[0].code = Code::of_text("cpu", kCpuCodeVersion, json);
   try {
-    read_cpu_code(Code::of_text("cpu", kCpuCodeVersion, json), p, "cpu0");
+    read_cpu_code(p.subprograms[0], p, "cpu0");
   } catch (const InvalidModel& error) {
     return error.what();
   }
@@ -326,7 +327,7 @@ std::string code_refusal(const std::string& from, const std::string& to) {
 
 TEST(CpuCode, ReadsBackWhatWasWritten) {
   const Program p = example();
-  const CpuCode code = read_cpu_code(p.subprograms[0].code, p, "cpu0");
+  const CpuCode code = read_cpu_code(p.subprograms[0], p, "cpu0");
   ASSERT_EQ(code.commands.size(), 4U);
   EXPECT_EQ(code.commands[3].steps.at(1).operand, 1);
   EXPECT_EQ(write_cpu_code(code), p.subprograms[0].code);
@@ -350,7 +351,7 @@ TEST(CpuCode, NamesWhatMakesNoSense) {
   }
   Program p = example();
   p.subprograms[0].code.version = 1;
-  EXPECT_THAT([&] { read_cpu_code(p.subprograms[0].code, p, "cpu0"); },
+  EXPECT_THAT([&] { read_cpu_code(p.subprograms[0], p, "cpu0"); },
               testing::ThrowsMessage<InvalidModel>(HasSubstr("of version 1; this version of hetnn reads 2")));
 }
 

@@ -13,6 +13,7 @@
 #include "hetnn/base/error.h"
 #include "hetnn/base/parallel.h"
 #include "hetnn/npu/code.h"
+#include "hetnn/npu/spec.h"
 #include "hetnn/program/cpu_code.h"
 #include "hetnn/program/pack.h"
 
@@ -200,9 +201,17 @@ TEST(Executable, NamesAKernelItDoesNotHave) {
               HasSubstr("the kernel 'transmogrify', which this version of hetnn does not have"));
 }
 
-TEST(Executable, TheNullDeviceRunsNothing) {
+// The ports of add_relu and nothing between them, for a device of another kind.
+program::Program on_one_device(std::string name, std::string device, program::Code code) {
   program::Program p = add_relu();
-  p.subprograms[0] = {"null0", "paper", {0}, {3}, {}, {.kind = "null", .version = 1, .bytes = {}}};
+  p.buffers = {p.buffers[0], p.buffers[3]};
+  p.outputs[0].buffer = 1;
+  p.subprograms[0] = {std::move(name), std::move(device), {0}, {1}, {}, std::move(code)};
+  return p;
+}
+
+TEST(Executable, TheNullDeviceRunsNothing) {
+  const program::Program p = on_one_device("null0", "paper", {.kind = "null", .version = 1, .bytes = {}});
   const auto executable = load(p);
   EXPECT_THAT(message<Unsupported>([&] { run(*executable, numbers(2, 1)); }),
               HasSubstr("subprogram 'null0' is on the device 'paper', which plans and runs nothing"));
@@ -213,14 +222,12 @@ program::Code npu_code(const npu::Code& code) {
 }
 
 program::Program on_an_npu_for(int64_t n) {
-  program::Program p = add_relu();
   npu::Variant variant{.bindings = {{"n", n}},
                        .dram_bytes = 1 << 16,
                        .inputs = {{0, 0, DType::f32, Layout::plain}},
-                       .outputs = {{3, 1 << 15, DType::f32, Layout::plain}},
+                       .outputs = {{1, 1 << 15, DType::f32, Layout::plain}},
                        .layers = {}};
-  p.subprograms[0] = {"npu0", "npu", {0}, {3}, {}, npu_code({"{}", {}, {variant}})};
-  return p;
+  return on_one_device("npu0", "npu", npu_code({npu::spec_to_json(npu::systolic_spec(4, 4)), {}, {variant}}));
 }
 
 TEST(Executable, ListsTheSizesAnAcceleratorHasCodeFor) {

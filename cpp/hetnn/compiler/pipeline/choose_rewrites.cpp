@@ -1,5 +1,8 @@
 // Rewrites nodes that accelerators lack, where that makes the whole plan cheaper (or as the options say).
+#include <algorithm>
+
 #include "hetnn/compiler/pipeline.h"
+#include "hetnn/ir/symbols.h"
 #include "hetnn/passes/legalize.h"
 
 namespace hetnn::pipeline {
@@ -16,12 +19,25 @@ std::set<std::string, std::less<>> pinned_to_general(const Draft& draft) {
   return out;
 }
 
+// Nodes whose sizes depend on values run on the general processor, whatever they are rewritten into.
+void keep_sizes_from_values(const ir::Graph& graph, std::set<std::string, std::less<>>& kept) {
+  const auto definers = ir::definers(graph);
+  if (definers.empty()) return;
+  for (const ir::Node* node : graph.nodes()) {
+    std::set<std::string> needed;
+    ops::collect_needed_symbols(node->call(), needed);
+    if (std::any_of(needed.begin(), needed.end(), [&](const std::string& s) { return definers.contains(s); }))
+      kept.insert(node->name());
+  }
+}
+
 }  // namespace
 
 void choose_rewrites(Draft& draft) {
   draft.canonical = draft.graph.clone();
   if (draft.target.devices.size() > 1 && draft.options.rewrite != passes::RewriteMode::off) {
     draft.kept_as_written = pinned_to_general(draft);
+    keep_sizes_from_values(draft.graph, draft.kept_as_written);
     const passes::LegalizeOptions legalize{.disabled_rules = draft.options.disabled_rules,
                                            .excluded_nodes = draft.kept_as_written};
     passes::ChosenRewrites chosen = passes::choose_rewrites(

@@ -2,11 +2,14 @@
 #include <algorithm>
 
 #include "hetnn/compiler/pipeline.h"
+#include "hetnn/ir/symbols.h"
 
 namespace hetnn::pipeline {
 
 void declare_crossing(const ir::Value& value, backends::Assembler& assembler) {
-  const bool feature_map = ops::is_feature_map(value.type());
+  // What comes out of a definition is written plain, by a meaning.
+  const bool defines = value.producer() && !ops::defined_symbols(value.producer()->call()).empty();
+  const bool feature_map = ops::is_feature_map(value.type()) && !defines;
   assembler.set_boundary(value.name(),
                          assembler.arena_buffer(value.name(), value.type(), feature_map ? Layout::nhwc : Layout::plain,
                                                 feature_map ? value.shape()[1] : Dim(0)));

@@ -4,6 +4,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/compiler/pipeline.h"
+#include "hetnn/ir/symbols.h"
 
 namespace hetnn::pipeline {
 
@@ -18,6 +19,9 @@ void lower(Draft& draft) {
     program::Subprogram made = backend.lower(extracted, draft.assembler, draft.lowering, draft.fusions);
     made.name = text(subgraph.device, ".", k);
     made.device = subgraph.device;
+    for (const ir::Node* node : subgraph.nodes) {
+      for (std::string& symbol : ops::defined_symbols(node->call())) made.defines.push_back(std::move(symbol));
+    }
     for (const ir::Value* input : subgraph.inputs) {
       made.inputs.push_back(draft.assembler.boundary(input->name()));
       if (auto at = writer.find(input); at != writer.end()) made.depends_on.push_back(at->second);

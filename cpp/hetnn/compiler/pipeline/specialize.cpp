@@ -3,6 +3,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/compiler/pipeline.h"
+#include "hetnn/ir/symbols.h"
 
 namespace hetnn::pipeline {
 
@@ -26,10 +27,13 @@ void check_bindings(const std::vector<Symbol>& symbols, const Bindings& bindings
 
 void add_variant(Draft& draft, const Bindings& bindings) {
   program::Program& program = draft.assembler.program();
-  check_bindings(program.symbols, bindings);
+  const std::vector<Symbol> symbols = ir::free_symbols(draft.graph);
+  check_bindings(symbols, bindings);
+  Bindings given;
+  for (const Symbol& symbol : symbols) given.emplace(symbol.name, bindings.at(symbol.name));
   for (size_t k = 0; k < draft.subgraphs.size(); ++k) {
     draft.backend(program.subprograms[k].device)
-        .add_variant(draft.subgraphs[k], bindings, program.subprograms[k], draft.assembler);
+        .add_variant(draft.subgraphs[k], given, program.subprograms[k], draft.assembler);
   }
 }
 

@@ -10,12 +10,21 @@ std::vector<int64_t> padding(const Call& call) {
   return per_axis(call, "padding", 2 * static_cast<size_t>(call.input(0).rank()));
 }
 
+// As padding, but sizes may depend on symbols.
+std::vector<Dim> padding_dims(const Call& call) {
+  const std::vector<Dim>& given = call.integers("padding");
+  const size_t count = 2 * static_cast<size_t>(call.input(0).rank());
+  if (given.size() == count) return given;
+  const std::vector<int64_t> fixed = padding(call);
+  return {fixed.begin(), fixed.end()};
+}
+
 std::vector<Type> infer(const Call& call) {
   const std::string& mode = call.string("mode");
   if (mode != "constant" && mode != "reflect" && mode != "replicate" && mode != "circular") {
     fail(call, "pad_c1", text("mode must be constant, reflect, replicate or circular; got ", mode, "."));
   }
-  const auto pad = padding(call);
+  const std::vector<Dim> pad = padding_dims(call);
   Shape y = call.input(0).shape;
   for (size_t k = 0; k < y.size(); ++k) {
     y[k] = y[k] + pad[k] + pad[k + y.size()];
@@ -95,7 +104,8 @@ OpDef define_pad() {
           .constraints = {},
           .tolerance = 0,
           .samples = {"pad(f32[1,2,3,4]) {padding = [0,0,1,2,0,0,0,1], value = 1.5}",
-                      "pad(f32[1,2,5,h]) {padding = [0,0,2,1,0,0,2,1], mode = reflect}"}};
+                      "pad(f32[1,2,5,h]) {padding = [0,0,2,1,0,0,2,1], mode = reflect}",
+                      "pad(f32[3,n]) {padding = [0,n,0,2*n]}"}};
 }
 
 }  // namespace hetnn::ops

@@ -262,7 +262,9 @@ Rule strided_as_channels() {
 bool is_border_of_zeros(const Match& m) {
   const ir::Node& pad = *m.root();
   const bool zeros = pad.string("mode") == std::string_view("constant") && pad.real("value") == 0;
-  if (!zeros || m.value("x")->rank() != 4) return false;
+  const std::vector<Dim>& given = pad.integers("padding");
+  const bool fixed = std::all_of(given.begin(), given.end(), [](const Dim& dim) { return dim.is_static(); });
+  if (!zeros || !fixed || m.value("x")->rank() != 4) return false;
   const std::vector<int64_t> p = ops::per_axis(pad.call(), "padding", 8);
   return p[0] == 0 && p[1] == 0 && p[4] == 0 && p[5] == 0 &&
          std::all_of(p.begin(), p.end(), [](int64_t count) { return count >= 0; });

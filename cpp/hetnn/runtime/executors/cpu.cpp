@@ -8,7 +8,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/base/parallel.h"
-#include "hetnn/ops/meaning.h"
+#include "hetnn/ops/sizes.h"
 #include "hetnn/program/cpu_code.h"
 #include "hetnn/runtime/executor.h"
 
@@ -28,23 +28,30 @@ struct BoundCommand {
   bool serial = true;
 };
 
-// A meaning's results go where the program wants them.
-class InPlace final : public ops::Results {
+// A meaning's results go where the program wants them. Sizes that come out of values are told.
+class InPlace final : public ops::FoundResults {
  public:
-  InPlace(const BoundCommand& command, const std::vector<std::byte*>& outputs) : command_(command), outputs_(outputs) {}
+  InPlace(const BoundCommand& command, const std::vector<std::byte*>& outputs, const program::Program& program,
+          FoundSizes* found)
+      : command_(command), outputs_(outputs), program_(program), found_(found) {}
+  void define(std::string_view symbol, int64_t value) override {
+    ops::check_range(command_.call->call(), *std::ranges::find(program_.symbols, symbol, &Symbol::name), value);
+    found_->define(symbol, value);
+  }
   std::byte* allocate(size_t index, DType, std::span<const int64_t> shape) override {
-    const Shape made(shape.begin(), shape.end());
     const Shape& planned = command_.call->call().output(index).shape;
-    if (made != planned) {
-      throw Unsupported(text(ops::describe(command_.call->call()), " writes ", to_string(made), " where ",
-                             to_string(planned), " was planned. Sizes that depend on values cannot be run."));
-    }
+    if (!is_static(planned)) return found_->allocate(command_.command.outputs[index], shape);
+    const Shape made(shape.begin(), shape.end());
+    HETNN_ASSERT(made == planned, ops::describe(command_.call->call()), " writes ", to_string(made),
+                 " where it infers ", to_string(planned));
     return outputs_[index];
   }
 
  private:
   const BoundCommand& command_;
   const std::vector<std::byte*>& outputs_;
+  const program::Program& program_;
+  FoundSizes* const found_;  // null where the subprogram defines no symbols
 };
 
 class CpuBound;
@@ -71,6 +78,7 @@ class CpuVisit final : public Visit {
   const CpuBound& bound_;
   std::byte* const scratch_;
   std::vector<Pointers> pointers_;  // of every command
+  FoundSizes* found_ = nullptr;     // of the visit under way
   std::exception_ptr failure_;      // of a meaning
   std::atomic<int> last_barrier_;   // that the threads meet at, once the visit is to stop
 };
@@ -78,8 +86,8 @@ class CpuVisit final : public Visit {
 class CpuBound final : public BoundCode {
  public:
   CpuBound(const program::Program& program, const program::CpuCode& code, const Sizes& sizes)
-      : threads_(sizes.threads), buffers_(sizes.buffers) {
-    for (const program::Command& command : code.commands) commands_.push_back(bound(program, command, sizes));
+      : threads_(sizes.threads), program_(program), buffers_(sizes.buffers) {
+    for (const program::Command& command : code.commands) commands_.push_back(bound(command, sizes));
     for (const BoundCommand& made : commands_) {
       all_serial_ = all_serial_ && made.serial;
       // A visit gets as many threads as are idle.
@@ -95,9 +103,10 @@ class CpuBound final : public BoundCode {
   const std::vector<BoundCommand>& commands() const { return commands_; }
   const BoundBuffer& buffer(int32_t id) const { return buffers_[static_cast<size_t>(id)]; }
   int threads() const { return all_serial_ ? 1 : threads_; }
+  const program::Program& program() const { return program_; }
 
  private:
-  BoundCommand bound(const program::Program& program, const program::Command& command, const Sizes& sizes) const {
+  BoundCommand bound(const program::Command& command, const Sizes& sizes) const {
     std::vector<ops::Type> types;
     types.reserve(command.inputs.size());
     ops::Call call{
@@ -113,7 +122,7 @@ class CpuBound final : public BoundCode {
       if (id >= 0) {
         inputs.push_back(buffer(id).view);
         packed.push_back(buffer(id).size_bytes);
-        types.push_back(program::type_of(program.buffers[static_cast<size_t>(id)]));
+        types.push_back(program::type_of(program_.buffers[static_cast<size_t>(id)]));
       }
       if (k < own) call.inputs.push_back({id < 0 ? nullptr : &types.back(), nullptr});
     }
@@ -127,7 +136,8 @@ class CpuBound final : public BoundCode {
     for (size_t k = 0; k < outputs.size(); ++k) {
       const Shape made = out.call->call().output(k).shape,
                   planned(outputs[k].shape().begin(), outputs[k].shape().end());
-      if (made != planned) at_fault(text("writes ", to_string(made), " into a buffer of ", to_string(planned)));
+      // A size that comes out of values is compared when it does.
+      if (is_static(made) && made != planned) at_fault(text("writes ", to_string(made), " into a buffer of ", to_string(planned)));
     }
     if (command.variant.empty()) {
       for (const auto& list : {inputs, outputs}) {
@@ -181,6 +191,7 @@ class CpuBound final : public BoundCode {
   }
 
   const int threads_;
+  const program::Program& program_;
   const std::vector<BoundBuffer>& buffers_;
   bool all_serial_ = true;
   int64_t scratch_bytes_ = 0;
@@ -217,6 +228,7 @@ void CpuVisit::upload(Addresses addresses) {
 }
 
 void CpuVisit::start(const Launch& launch, Event& done) {
+  found_ = launch.found;
   last_barrier_.store(kNever, std::memory_order_relaxed);
   parallel_region_up_to(bound_.threads(),
                         [&](int thread, SpinBarrier& barrier) { run_share(thread, barrier, launch); });
@@ -241,7 +253,7 @@ void CpuVisit::run_alone(size_t index) {
   guarded([&] {
     const ops::Call& call = command.call->call();
     if (!command.kernel) {
-      InPlace results(command, pointers.outputs);
+      InPlace results(command, pointers.outputs, bound_.program(), found_);
       return ops::evaluate(call, pointers.views, results);
     }
     if (call.op->check) call.op->check(call, pointers.views);
@@ -296,7 +308,7 @@ void CpuVisit::run_share(int thread, SpinBarrier& barrier, const Launch& launch)
 class CpuExecutor final : public Executor {
  public:
   explicit CpuExecutor(const Load& load)
-      : program_(load.program), code_(program::read_cpu_code(load.subprogram.code, load.program, load.called)) {}
+      : program_(load.program), code_(program::read_cpu_code(load.subprogram, load.program, load.called)) {}
   std::vector<Moment> moments() const override {
     std::vector<Moment> out;
     for (const program::Command& command : code_.commands) out.push_back({command.inputs, command.outputs});

@@ -84,6 +84,7 @@ class NpuExecutor final : public Executor {
   explicit NpuExecutor(const Load& load)
       : load_(load),
         code_(npu::read_code(load.subprogram.code.as_text(npu::kCodeVersion, load.called), load.called)),
+        symbols_(program::free_symbols(load.program)),
         spec_(npu::parse_spec(code_.spec_json, load.called)) {
     const program::References references(load.program, load.called);
     for (size_t k = 0; k < code_.constants.size(); ++k)
@@ -98,8 +99,11 @@ class NpuExecutor final : public Executor {
   std::vector<Moment> moments() const override { return {{load_.subprogram.inputs, load_.subprogram.outputs}}; }
 
   std::unique_ptr<const BoundCode> bind(const Sizes& sizes) const override {
+    // Of sizes that depend on values there is no code.
+    Bindings given = sizes.bindings;
+    std::erase_if(given, [&](const auto& binding) { return !symbols_.contains(binding.first); });
     auto at = std::find_if(code_.variants.begin(), code_.variants.end(),
-                           [&](const npu::Variant& variant) { return variant.bindings == sizes.bindings; });
+                           [&](const npu::Variant& variant) { return variant.bindings == given; });
     if (at == code_.variants.end()) return nullptr;
     return std::make_unique<NpuBound>(load_.program.weights, spec_, code_, *at,
                                       words_[static_cast<size_t>(at - code_.variants.begin())], sizes.buffers);
@@ -125,9 +129,9 @@ class NpuExecutor final : public Executor {
     for (const npu::Layer& layer : v.layers)
       references.check(layer.first_word <= layer.last_word && layer.last_word <= v.word_count, field,
                        text("layer '", layer.node, "' has the words [", layer.first_word, ", ", layer.last_word, ")"));
-    for (const Symbol& symbol : load_.program.symbols)
-      references.check(v.bindings.contains(symbol.name), field + ".bindings",
-                       text("the symbol '", symbol.name, "' has no value"));
+    for (const std::string& symbol : symbols_)
+      references.check(v.bindings.contains(symbol), field + ".bindings",
+                       text("the symbol '", symbol, "' has no value"));
     for (size_t k = 0; k < v.inputs.size(); ++k) check(v, v.inputs[k], s.inputs[k], field, references);
     for (size_t k = 0; k < v.outputs.size(); ++k) check(v, v.outputs[k], s.outputs[k], field, references);
   }
@@ -174,6 +178,7 @@ class NpuExecutor final : public Executor {
 
   const Load load_;
   const npu::Code code_;
+  const std::set<std::string> symbols_;  // of the inputs' shapes
   const npu::Spec spec_;
   std::vector<std::vector<uint64_t>> words_;  // of every variant
 };

@@ -7,12 +7,14 @@ from hetnn.importers.torch_rules import (
     arithmetic,
     composites,
     constants,
+    flow,
     indexing,
     layers,
     matrices,
     movement,
     ordering,
     prims,
+    sizes,
 )
 from hetnn.importers.torch_rules.call import DTYPES, Call
 
@@ -23,10 +25,12 @@ __all__ = [
     "arithmetic",
     "composites",
     "constants",
+    "flow",
     "indexing",
     "layers",
     "matrices",
     "movement",
     "ordering",
     "prims",
+    "sizes",
 ]

@@ -10,6 +10,7 @@ import torch
 
 from hetnn.importers.building import NUMPY, Building
 from hetnn.importers.registry import TORCH, Row, Rule
+from hetnn.importers.sizes import MOST, broadcast
 
 if TYPE_CHECKING:
     from hetnn import _core
@@ -45,7 +46,13 @@ class Importer(Protocol):
 
     def dtype(self, dtype: torch.dtype) -> str: ...
 
+    def new_size(self, low: int, high: int) -> str: ...
+
     def loc(self, node: torch.fx.Node) -> tuple[str, str, int]: ...
+
+    def argument(self, value: Any) -> Any: ...
+
+    def body(self, module: torch.fx.GraphModule, values: Sequence[Any]) -> list[Any]: ...
 
 
 class Call(Building):
@@ -60,6 +67,15 @@ class Call(Building):
     def __getitem__(self, name: str) -> Any:
         return self.args[name]
 
+    @property
+    def arguments(self) -> list[Any]:
+        """Those of an operator without names: values, dims and bodies in their places."""
+        return [self._importer.argument(argument) for argument in self._node.args]
+
+    def body(self, module: torch.fx.GraphModule, values: Sequence[Any]) -> list[Any]:
+        """What a body of control flow makes of its inputs, as nodes of the graph."""
+        return self._importer.body(module, values)
+
     def _meta(self, index: int = 0) -> torch.Tensor:
         value = self._node.meta["val"]
         found = value[index] if isinstance(value, (tuple, list)) else value
@@ -73,6 +89,27 @@ class Call(Building):
     def shape(self, index: int = 0) -> list[int | str]:
         """The shape that torch computed for an output, as dims."""
         return [self._importer.symbols.dim(size) for size in self._meta(index).shape]
+
+    @property
+    def finds_sizes(self) -> bool:
+        """Whether sizes come out of the values that the call reads."""
+        return bool(self._node.meta.get("unbacked_bindings"))
+
+    def found_size(self) -> str:
+        """The symbol of the one size that comes out of the values that the call reads. Where torch knows the size
+        otherwise, a new symbol: what has it is reshaped to the shape that torch computed."""
+        found = [self._importer.symbols.expression(symbol) for symbol in self._node.meta.get("unbacked_bindings") or ()]
+        return str(found[0]) if len(found) == 1 else self.new_size(0, MOST)
+
+    def new_size(self, low: int, high: int) -> str:
+        return self._importer.new_size(low, high)
+
+    def broadcast(self, *values: Any) -> list[Any]:
+        """The values expanded to the shape to which all broadcast."""
+        shape: list[Any] = []
+        for value in values:
+            shape = broadcast(shape, value.shape)
+        return [v if list(v.shape) == shape else self.create("expand", [v], shape=shape) for v in values]
 
     def type_name(self, dtype: torch.dtype) -> str:
         return self._importer.dtype(dtype)

@@ -98,6 +98,9 @@ def _angle(call: Call) -> Any:
 @rule("repeat_interleave.Tensor")
 def _repeat_interleave(call: Call) -> Any:
     """Index k as often as repeats[k] says: where each place falls among the sums so far."""
+    if call.finds_sizes:
+        repeated = call.create("repeat_index", [call.cast(call["repeats"], "i64")], count=call.found_size())
+        return call.cast(call.reshape(repeated, call.shape()), call.dtype())
     (count,) = fixed(call.shape(), "repeating by tensors, whose result is")
     ends = call.create("cumsum", [call.cast(call["repeats"], "i64")], axis=0)
     places = call.constant(np.arange(count), "i64")

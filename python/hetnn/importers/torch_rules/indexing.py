@@ -12,6 +12,7 @@ from hetnn.errors import Unsupported
 from hetnn.importers import sizes
 from hetnn.importers.sizes import Size
 from hetnn.importers.torch_rules.call import Call, rule
+from hetnn.importers.torch_rules.sizes import compressed
 
 
 def fixed(shape: Sequence[Size], what: str) -> list[int]:
@@ -68,6 +69,8 @@ def _index_select(call: Call) -> Any:
 
 @rule("index.Tensor", "_unsafe_index.Tensor")
 def _index(call: Call) -> Any:
+    if call["indices"][0] is not None and call["indices"][0].dtype == "bool" and not any(call["indices"][1:]):
+        return compressed(call, call["self"], call["indices"][0])
     axes, indices = _given(call)
     x = call["self"]
     if not axes:

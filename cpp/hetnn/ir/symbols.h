@@ -1,0 +1,24 @@
+// Where the symbols of a graph have their values from.
+//
+// The shape of an input gives a symbol its value, or one node defines it: an attribute of the node names it
+// (`nonzero(%x) {count = u}`), and its value comes out when the node runs. Nodes whose attributes hold the symbol stand
+// behind that node, though they may read nothing of it; it lives while one of them does. A value outside the symbol's
+// range is InvalidModel.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "hetnn/ir/graph.h"
+#include "hetnn/ops/sizes.h"
+
+namespace hetnn::ir {
+
+/// The nodes that define symbols, by symbol.
+std::map<std::string, Node*, std::less<>> definers(const Graph& graph);
+
+/// The symbols that no node defines: those of the inputs' shapes.
+std::vector<Symbol> free_symbols(const Graph& graph);
+
+}  // namespace hetnn::ir

@@ -138,7 +138,7 @@ std::string axis_of(const program::Program& program, const std::string& symbol) 
   for (const program::Port& port : program.inputs) {
     const Shape& shape = program.buffers[static_cast<size_t>(port.buffer)].shape;
     for (size_t d = 0; d < shape.size(); ++d) {
-      if (plain_symbol(shape[d]) == symbol) return text("input '", port.name, "' axis ", d);
+      if (ops::symbol_name(shape[d]) == symbol) return text("input '", port.name, "' axis ", d);
     }
   }
   return "an input";

@@ -314,7 +314,6 @@ class _Importer:
         return [values[output.name] for output in graph.output]
 
     def _finish(self, scope: _Scope) -> Imported:
-        names = []
         for output in self._model.graph.output:
             if output.name not in scope.values:
                 raise InvalidModel(f"nothing gives the model's output '{output.name}'. Export the model again.")
@@ -324,7 +323,6 @@ class _Importer:
             if isinstance(value, Sizes):
                 value = Call(self, onnx.NodeProto(name=output.name), 1, [value], {})[0]
             self._builder.output(value, output.name)
-            names.append(output.name)
         return Imported(self._builder.finish())
 
 

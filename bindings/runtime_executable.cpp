@@ -145,6 +145,10 @@ void run_interruptibly(Executable& executable, const Bindings& bindings, const s
 py::tuple run(Executable& executable, const std::vector<py::array>& given, const py::object& out, bool time_commands,
               std::optional<runtime::Session*> session, bool overlap, std::optional<Stop*> stop) {
   const Bindings bindings = executable.bindings_of(arguments_of(given));
+  const auto program = executable.program();
+  const auto finds = [](const program::Subprogram& subprogram) { return !subprogram.defines.empty(); };
+  // Outputs too large for any memory are told before inputs are copied.
+  if (std::none_of(program->subprograms.begin(), program->subprograms.end(), finds)) executable.output_shapes(bindings);
   std::vector<py::array> inputs;
   inputs.reserve(given.size());
   for (const py::array& array : given) {
@@ -154,7 +158,7 @@ py::tuple run(Executable& executable, const std::vector<py::array>& given, const
     if (!has_native_order(plain.dtype())) plain = plain.attr("astype")(plain.dtype().attr("newbyteorder")("="));
     inputs.push_back(std::move(plain));
   }
-  Arrays outputs(*executable.program(), bindings, out);
+  Arrays outputs(*program, bindings, out);
   if (!out.is_none()) runtime::refuse_overlap(memory_of(outputs.arrays()), memory_of(inputs));
   std::vector<const std::byte*> from;
   from.reserve(inputs.size());

@@ -288,7 +288,7 @@ void Executable::verify() const {
     std::set<std::string> known = free_symbols(loaded->program);
     for (size_t phase = 0; phase < loaded->phases.size(); ++phase) {
       if (std::ranges::all_of(known, [&](const std::string& symbol) { return each.contains(symbol); }))
-        bind(loaded, phase, values_of(known, each), threads_);
+        runtime::bind(loaded, phase, values_of(known, each), threads_);  // unqualified it may be the library's bind
       add_found(*loaded, phase, known);
     }
   }

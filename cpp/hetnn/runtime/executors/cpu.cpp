@@ -137,7 +137,8 @@ class CpuBound final : public BoundCode {
       const Shape made = out.call->call().output(k).shape,
                   planned(outputs[k].shape().begin(), outputs[k].shape().end());
       // A size that comes out of values is compared when it does.
-      if (is_static(made) && made != planned) at_fault(text("writes ", to_string(made), " into a buffer of ", to_string(planned)));
+      if (is_static(made) && made != planned)
+        at_fault(text("writes ", to_string(made), " into a buffer of ", to_string(planned)));
     }
     if (command.variant.empty()) {
       for (const auto& list : {inputs, outputs}) {

@@ -104,7 +104,7 @@ class Reader {
     for (const std::string& name : names) graph.symbols.push_back({name, 1, 1 << 16, 4});
     const Node* made = rewriter.create(op, std::move(inputs), std::move(read));
     for (std::string& name : ops::defined_symbols(made->call()))
-      graph.symbols.push_back({std::move(name), 0, 1 << 16, 4});
+      graph.symbols.push_back({std::move(name), -(1 << 16), 1 << 16, 4});
     for (Value* output : made->outputs()) rewriter.add_output(output);
     return graph;
   }

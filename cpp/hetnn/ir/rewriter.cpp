@@ -127,8 +127,6 @@ void Rewriter::erase(Node* node) {
   for (size_t k = 0; k < node->inputs_.size(); ++k) {
     if (node->inputs_[k]) drop_use(node->inputs_[k], node, k);
   }
-  for (const std::string& symbol : ops::defined_symbols(node->call()))
-    std::erase_if(graph_.symbols, [&](const Symbol& declared) { return declared.name == symbol; });
   std::erase(created_, node);
   if (at_ == node->position_) ++at_;
   graph_.nodes_.erase(node->position_);
@@ -151,6 +149,8 @@ size_t Rewriter::erase_dead() {
       if (defines) ops::collect_needed_symbols(node->call(), needed);
       continue;
     }
+    for (const std::string& symbol : defined)
+      std::erase_if(graph_.symbols, [&](const Symbol& declared) { return declared.name == symbol; });
     ++at;
     erase(node);
     ++erased;

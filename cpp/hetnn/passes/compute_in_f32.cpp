@@ -6,6 +6,7 @@
 #include "hetnn/base/narrow_float.h"
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/ops/quantized.h"
+#include "hetnn/ops/sizes.h"
 
 namespace hetnn::passes {
 namespace {
@@ -74,6 +75,8 @@ class Converter {
 }  // namespace
 
 bool stays_narrow(const ir::Node& node) {
+  // By its meaning: what is converted behind it would need a size that its own subgraph finds.
+  if (!ops::defined_symbols(node.call()).empty()) return true;
   if (node.op().has(ops::Trait::integral) || node.op().name == ops::kIdentity) return true;
   if (!node.op().has(ops::Trait::conversion)) return false;
   return node.input(0)->dtype() == DType::f32 || node.output()->dtype() == DType::f32;

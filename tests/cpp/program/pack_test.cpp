@@ -292,7 +292,7 @@ TEST(Pack, NamesKeysThatAreUnknownOrMissingAndValuesOfAnotherKind) {
   for (const Forgery& f : std::vector<Forgery>{
            {R"("pitch":16)", R"("pitch":16,"tilt":1)", "image: buffers[2] has the unknown key 'tilt'"},
            {R"("pitch":16,)", "", "image: buffers[2] lacks 'pitch', nhwc: elements from pixel to pixel."},
-           {R"("min":1)", R"("min":"one")", "image: symbols[0].min must be an integer of at least 0; found \"one\"."},
+           {R"("min":1)", R"("min":"one")", "image: symbols[0].min must be an integer; found \"one\"."},
            {R"("place":"arena")", R"("place":"attic")",
             "place must be one of input, output, arena, constant; found \"attic\"."},
            {R"("dtype":"f32")", R"("dtype":"f33")", "found \"f33\"."},

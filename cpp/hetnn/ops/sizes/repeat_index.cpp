@@ -49,7 +49,8 @@ OpDef define_repeat_index() {
           .meaning = meaning,
           .constraints = {},
           .tolerance = 0,
-          .samples = {"repeat_index(i64[4] {2, 0, 1, 3}) {count = found}", "repeat_index(i32[n]) {count = found}"}};
+          .samples = {"repeat_index(i64[4] {2, 0, 1, 3}) {count = found}",
+                      "repeat_index(i32[3] {0, 0, 2}) {count = found}"}};
 }
 
 }  // namespace hetnn::ops

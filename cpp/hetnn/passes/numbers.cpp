@@ -60,12 +60,13 @@ std::optional<AxisConstant> along_one_axis(const Tensor& constant, const Shape& 
   for (int k = 0; k < -offset; ++k) {
     if (constant.shape()[static_cast<size_t>(k)] != 1) return std::nullopt;
   }
+  const bool uniform = all_equal(constant, to_doubles(constant)[0]);
   int varying = -1;
   for (int k = std::max(0, -offset); k < constant.rank(); ++k) {
     const int64_t size = constant.shape()[static_cast<size_t>(k)];
     if (size == 1) continue;
-    if (varying >= 0 || x[static_cast<size_t>(offset) + static_cast<size_t>(k)] != Dim(size)) return std::nullopt;
-    varying = offset + k;
+    if (varying >= 0 || x[static_cast<size_t>(offset + k)] != Dim(size)) return std::nullopt;
+    if (!uniform) varying = offset + k;
   }
   // A constant of more dims than x would make the result longer than x.
   if (offset < 0) return std::nullopt;

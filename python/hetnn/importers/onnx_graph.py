@@ -322,6 +322,10 @@ class _Importer:
                 raise Unsupported(f"hetnn does not compute the output '{output.name}'. Leave it out of the model.")
             if isinstance(value, Sizes):
                 value = Call(self, onnx.NodeProto(name=output.name), 1, [value], {})[0]
+            if not isinstance(value, _core.Value):
+                raise Unsupported(
+                    f"the output '{output.name}' is a sequence. Give its elements as outputs of their own."
+                )
             self._builder.output(value, output.name)
         return Imported(self._builder.finish())
 

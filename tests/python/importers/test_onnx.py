@@ -324,7 +324,8 @@ def test_everything_that_is_lacking_is_named_at_once() -> None:
         "the model uses operators that hetnn lacks. Replace them or run those parts elsewhere:"
     )
     assert [line.strip() for line in str(caught.value).splitlines()[1:4]] == [
-        "TopK (1 times) at v",
+        "TopK: what its shape depends on is computed when the model runs, and the model declares no shape of rank 1 "
+        "for the result (1 times) at v",
         "Det (1 times) at w",
         "Reshape: what its shape depends on is computed when the model runs, and the model declares no shape of rank 1 "
         "for the result (1 times) at y",

@@ -225,7 +225,6 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x, w, b: (F.group_norm(x, 2, w, b), F.instance_norm(x), F.rms_norm(x, (7,)), F.layer_norm(x, (9, 7))),
         (IMAGE, _real(4), _real(4)),
     ),
-    "batch norm in training": (lambda x: F.batch_norm(x, None, None, training=True), (IMAGE,)),
     "pools of signals": (
         lambda x: (F.max_pool1d(x, 3, 2, 1), F.avg_pool1d(x, 3, 2, 1), F.adaptive_avg_pool1d(x, 4)),
         (SIGNAL,),

@@ -121,7 +121,7 @@ ACTIVATIONS: dict[str, tuple[Callable[[], nn.Module], str]] = {
     "maximum with a multiple": (lambda: Function(lambda x: torch.maximum(0.2 * x, x)), "leaky_relu_as_prelu"),
     "where": (lambda: Function(lambda x: torch.where(x > 0, x, x * 0.2)), "leaky_relu_as_prelu"),
     "where below": (lambda: Function(lambda x: torch.where(x < 0, x * 0.2, x)), "leaky_relu_as_prelu"),
-    "threshold at its value": (lambda: nn.Threshold(0.2, 0.2), "clamp_from_minimum_and_maximum"),
+    "threshold at its value": (lambda: nn.Threshold(0.2, 0.2), ""),
     "maximum of two": (lambda: Function(lambda x: torch.maximum(x, x.relu() - 0.5)), "maximum_from_relu"),
     "minimum of two": (lambda: Function(lambda x: torch.minimum(x, x.relu() - 0.5)), "minimum_from_relu"),
     "difference": (lambda: Function(lambda x: x.relu() - x), "subtract_as_add"),

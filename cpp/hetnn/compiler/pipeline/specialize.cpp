@@ -38,7 +38,10 @@ void add_variant(Draft& draft, const Bindings& bindings) {
 }
 
 void specialize(Draft& draft) {
-  add_variant(draft, draft.graph.hints());
+  Bindings hints;  // of sizes that a caller gives, not of those that come out of values
+  for (const Symbol& symbol : ir::free_symbols(draft.graph))
+    hints.emplace(symbol.name, draft.graph.hints().at(symbol.name));
+  add_variant(draft, hints);
   for (const Bindings& bindings : draft.options.shapes) add_variant(draft, bindings);
 }
 

@@ -164,6 +164,8 @@ class Call(Building):
         """An elementwise operator on operands in torch's common type. With a number that a half type would round, torch
         computes in f32 and rounds the result alone; for sums and differences it rounds the number."""
         compare = self.dtype() == "bool"
+        if compare and op.startswith("bitwise_"):  # of truths, which rewrites know by the logical operators
+            op = op.replace("bitwise", "logical")
         sizes = any(isinstance(value, str) for value in values)
         if (
             not compare

@@ -138,7 +138,7 @@ def doubling(depth: int) -> onnx.ModelProto:
         (NO_OUTPUT, "nothing gives the model's output 'z'"),
         (LACKING, "the node 'y': Conv: .*has input size 1 not in range"),
         (NEGATIVE, "the input 'x' has the size -3 on axis 1"),
-        (VAST, "its sizes may multiply to 2^59"),
+        (VAST, r"its sizes may multiply to 2\^59"),
         (VAST_WEIGHT, "the tensor 'w' cannot be read"),
         (SHORT_WEIGHT, "the tensor 'w' cannot be read: .* Its data must fill its shape"),
         (NEGATIVE_WEIGHT, r"the tensor 'w' has the shape \[-1\]\. Sizes are not negative"),

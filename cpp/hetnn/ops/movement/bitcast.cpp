@@ -38,7 +38,7 @@ OpDef define_bitcast() {
           .infer = infer,
           .meaning = meaning,
           .tolerance = 0,
-          .samples = {"bitcast(f32[2,3]) {to = i32}", "bitcast(i64[n]) {to = u64}"}};
+          .samples = {"bitcast(f32[2,3]) {to = i32}", "bitcast(i64[n]) {to = f64}"}};
 }
 
 }  // namespace hetnn::ops

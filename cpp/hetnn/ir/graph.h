@@ -128,7 +128,7 @@ class Node {
   /// The constant behind input `index`, when a constant node writes it.
   const Tensor* constant_input(size_t index) const { return call_.constant(index); }
 
-  /// Annotations of later stages: device name (placed), index of the subgraph (cut) and of the launch it is fused into (fused).
+  /// Annotations of later stages: device name (placed), index of the subgraph (cut) and of the launch (fused).
   std::string device;
   int subgraph = -1;
   int launch = -1;

@@ -31,9 +31,17 @@ void out_of_range_is_least() {
   EXPECT_EQ(convert<T>(std::numeric_limits<float>::infinity()), least);
 }
 
+TEST(Convert, NarrowIntegersAreCutAsLongOnesAndWrap) {
+  for (const double x : {kNan, kInf, -kInf, 1e300}) {
+    EXPECT_EQ(convert<int8_t>(x), 0) << x;
+    EXPECT_EQ(convert<int16_t>(x), 0) << x;
+  }
+  EXPECT_EQ(convert<int8_t>(128.0), -128);
+  EXPECT_EQ(convert<int8_t>(300.0), 44);
+  EXPECT_EQ(convert<int16_t>(-32769.0), 32767);
+}
+
 TEST(Convert, NanAndWhatIsOutOfRangeGiveTheLeastInteger) {
-  out_of_range_is_least<int8_t>();
-  out_of_range_is_least<int16_t>();
   out_of_range_is_least<int32_t>();
   out_of_range_is_least<int64_t>();
   EXPECT_EQ(convert<int64_t>(9223372036854774784.0), 9223372036854774784);  // the greatest double below 2^63

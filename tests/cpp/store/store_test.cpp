@@ -40,10 +40,22 @@ program::Blob image(uint8_t weight) {
   auto bytes = std::make_shared<std::vector<std::byte>>(64, std::byte{weight});
   p.weights.append({bytes, *bytes});
   p.target_json = R"({"devices": [{"kind": "cpu", "name": "cpu"}, {"kind": "npu", "name": "npu"}]})";
-  p.report_json = R"({"target": "cpu+npu", "subgraphs": [{"device": "npu", "nodes": ["a", "b"]},
-      {"device": "cpu", "nodes": ["c"]}], "graph": [{"node": "a", "op": "one", "inputs": []},
-      {"node": "b", "op": "two", "inputs": ["a"]}, {"node": "c", "op": "one", "inputs": ["a", "b"]}],
-      "not_on_preferred": [{"node": "c", "reasons": [{"device": "npu"}]}]})";
+  p.report_json =
+      R"({"version": 2, "target": "cpu+npu", "strategy": "cost", "nodes": 3, "nodes_on": {"cpu": 1, "npu": 2},
+      "macs_on": {"cpu": 0, "npu": 0}, "subgraphs": [
+        {"device": "npu", "nodes": ["a", "b"], "macs": 0, "inputs": ["x"], "outputs": ["b"], "predicted_us": 1,
+         "start_us": 0, "finish_us": 1},
+        {"device": "cpu", "nodes": ["c"], "macs": 0, "inputs": ["b"], "outputs": ["c"], "predicted_us": 1,
+         "start_us": 1, "finish_us": 2}],
+      "crossings": [], "crossing_bytes": 0, "predicted_us": 2, "measured_nodes": 0,
+      "parts": {"node_us": 2, "launch_us": 0, "transfer_us": 0}, "makespan_us": 2, "cut_us": null,
+      "lower_bound_us": null, "gap": null, "lower_bound_subgraphs": {}, "candidates": [], "margin_us": null,
+      "rewriting": null, "rewrites": [], "fusions": [], "not_on_preferred": [
+        {"node": "c", "op": "one", "device": "cpu", "loc": "", "module": "",
+         "reasons": [{"device": "npu", "label": "one_c1", "found": "", "wanted": "", "text": "no"}]}], "notes": [],
+      "graph": [{"node": "a", "op": "one", "inputs": [], "device": "npu", "subgraph": 0},
+        {"node": "b", "op": "two", "inputs": ["a"], "device": "npu", "subgraph": 0},
+        {"node": "c", "op": "one", "inputs": ["a", "b"], "device": "cpu", "subgraph": 1}]})";
   auto packed = std::make_shared<const std::vector<std::byte>>(program::pack(p));
   return {packed, *packed};
 }

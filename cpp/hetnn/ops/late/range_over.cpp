@@ -52,7 +52,7 @@ OpDef define_range_over() {
           .meaning = meaning,
           .tolerance = 0,
           .samples = {"range_over(i64[] {2}, i64[] {11}, i64[] {3}) {sizes = [3]}",
-                      "range_over(f32[] {1}, f32[] {0}, f32[] {-0.25}) {sizes = [4]}"}};
+                      "range_over(f32[] {1}, f32[] {-1}, f32[] {-0.5}) {sizes = [4]}"}};
 }
 
 }  // namespace hetnn::ops

@@ -30,9 +30,9 @@
 //               torch promotes integers the importer casts.
 //   Bool        Computes as the integers 0 and 1, and what is not 0 is true: add and maximum are "or", mul and minimum
 //               "and". torch forbids sub and neg, which are "not equal" and nothing here.
-//   Casts       To integers reals are cut towards zero. NaN and what is out of range give the least integer; unsigned
-//               integers are cut as i64 and wrap from there, so that -1.0 is 255 (so in torch; else it has what its
-//               machine has; ONNX: undefined). Integers wrap to narrower ones, as in torch and ONNX, and round
+//   Casts       To integers reals are cut towards zero. NaN and what is out of range give the least integer; those
+//               narrower than i32 are cut as i64 and wrap from there, so that -1.0 as u8 is 255 and NaN is 0 (so in
+//               torch; ONNX: undefined). Integers wrap to narrower ones, as in torch and ONNX, and round
 //               to nearest even where reals have fewer digits. Everything but 0 is true, NaN too. Reals out of range of
 //               narrower reals give infinities; to f16 and bf16 all types go by way of f32.
 //   Indices     Count from the back when negative, as far as the axis is long (of gather only where `from_end` says so:

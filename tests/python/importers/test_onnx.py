@@ -502,6 +502,6 @@ def test_no_model_of_the_standards_own_tests_is_computed_wrongly() -> None:
                 counts["refused"] += 1
             except AssertionError as error:
                 wrong.append(f"{case.name}: {error}")
-    # The standard's own results of these carry 2e-7 of an f32 transform's rounding where the true value is 0.
-    assert [line for line in wrong if not line.startswith("test_dft_inverse")] == []
+    # Two gaps: the standard's results of these carry 2e-7 of an f32 transform's rounding where the true value is 0.
+    assert sorted(line.split(":")[0] for line in wrong) == ["test_dft_inverse", "test_dft_inverse_opset19"], wrong
     assert counts["right"] > 1250

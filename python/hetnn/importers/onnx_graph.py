@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,15 @@ from onnx import AttributeProto, defs
 from hetnn import _core
 from hetnn.errors import DoesNotFit, InvalidModel, Unsupported
 from hetnn.importers import Imported
-from hetnn.importers.building import NUMPY
+from hetnn.importers.building import numpy_type
+from hetnn.importers.onnx_body import Body
 from hetnn.importers.onnx_control import CONTROL
 from hetnn.importers.onnx_model import NUMBERS, Weights, check_model, dtype_name, read_model
 from hetnn.importers.onnx_rules import Call, Items, Nothing, Sizes
 from hetnn.importers.onnx_rules.call import LONGEST
 from hetnn.importers.onnx_rules.shape import on_sizes
 from hetnn.importers.registry import ONNX
+from hetnn.importers.sizes import likely_size
 
 # Nodes of constants that are no larger are computed while importing, because shapes may be made from them.
 _FOLDED_ELEMS = 1 << 16
@@ -57,7 +59,7 @@ class _Scope:
     prefix: str = ""
     attrs: Mapping[str, AttributeProto] = field(default_factory=dict)
     values: ChainMap[str, Any] = field(default_factory=ChainMap)
-    shapes: dict[str, list[int | str]] = field(default_factory=dict)  # that the model declares
+    shapes: dict[str, list[int | str | None]] = field(default_factory=dict)  # that the model declares
     whole: bool = False  # what the body lacks makes the operator missing, not the node in it
 
 
@@ -76,6 +78,10 @@ class _Importer:
         self._nodes = 0
         self._problems: dict[str, list[str]] = {}
         self._symbols: dict[str, str] = {}  # of hetnn, by the name in the model
+        self._taken: set[str] = set()
+        self._undefined: dict[str, tuple[int, int]] = {}  # symbols that no node gives a value yet, with their ranges
+        self._found = 0
+        self._bodies: list[Body] = []  # of loops, each in the one before, that are imported now
         self._missing = object()  # stands for what a node that cannot be imported would give
 
     def run(self) -> Imported:
@@ -137,31 +143,40 @@ class _Importer:
         return self._symbols[given]
 
     def _new_symbol(self, called: str, least: int, hint: int) -> str:
-        symbol = re.sub(r"\W", "_", called, flags=re.ASCII)
-        symbol = symbol if re.match(r"[A-Za-z_]", symbol) else f"s{symbol}"
-        while symbol in self._symbols.values():
-            symbol += "_"
+        symbol = self._new_name(called)
         self._builder.add_symbol(symbol, least, LONGEST, hint)
         return symbol
 
-    def _declared(self, graph: onnx.GraphProto) -> dict[str, list[int | str]]:
-        """The shapes that a graph declares for its values, in numbers and symbols of the inputs."""
-        found = {}
+    def _new_name(self, called: str) -> str:
+        symbol = re.sub(r"\W", "_", called, flags=re.ASCII)
+        symbol = symbol if re.match(r"[A-Za-z_]", symbol) else f"s{symbol}"
+        while symbol in self._taken:
+            symbol += "_"
+        self._taken.add(symbol)
+        return symbol
+
+    def found_size(self, low: int, high: int) -> str:
+        """A symbol to which the next node that names it gives a value when the model runs."""
+        self._found += 1
+        symbol = self._new_name(f"u{self._found}")
+        self._undefined[symbol] = (low, high)
+        return symbol
+
+    def _declared(self, graph: onnx.GraphProto) -> dict[str, list[int | str | None]]:
+        """The shapes that a graph declares for its values, in numbers and symbols of the inputs; None where open."""
+        found: dict[str, list[int | str | None]] = {}
         for value in (*graph.value_info, *graph.output):
             tensor = value.type.tensor_type
             sizes = [
                 int(dim.dim_value) if dim.HasField("dim_value") else self._symbols.get(dim.dim_param)
                 for dim in tensor.shape.dim
             ]
-            known = [size for size in sizes if size is not None and (isinstance(size, str) or size >= 0)]
-            if tensor.HasField("shape") and len(known) == len(sizes):
-                found[value.name] = known
+            if tensor.HasField("shape"):
+                found[value.name] = [None if isinstance(size, int) and size < 0 else size for size in sizes]
         return found
 
     def constant(self, array: np.ndarray[Any, Any], name: str = "") -> Any:
-        if array.dtype.name == "bfloat16":
-            wide = self.constant(array.astype(np.float32), name)
-            return self._builder.create("cast", [wide], {"to": "bf16"})[0]
+        """A constant of the graph; bodies of loops read it as any other value from outside."""
         value = self._builder.constant(np.ascontiguousarray(array).reshape(array.shape), name)
         self._known[value.name] = array
         return value
@@ -171,18 +186,57 @@ class _Importer:
 
     def known(self, value: Any) -> np.ndarray[Any, Any] | None:
         if 0 in value.shape and all(isinstance(size, int) for size in value.shape):
-            return np.zeros(value.shape, NUMPY.get(value.dtype, np.float32))
-        return self._known.get(value.name)
+            return np.zeros(value.shape, numpy_type(value.dtype))
+        return self._array(value)
 
     # Nodes
 
     def create(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any], node: onnx.NodeProto) -> list[Any]:
-        arrays = [None if value is None else self._known.get(value.name) for value in inputs]
+        named = (part for value in attrs.values() for part in (value if isinstance(value, list) else [value]))
+        found = {part: self._undefined.pop(part) for part in named if isinstance(part, str) and part in self._undefined}
+        arrays = [None if value is None else self._array(value) for value in inputs]
         if inputs and all(a is not None or v is None for a, v in zip(arrays, inputs, strict=True)):
-            folded = _fold(op, arrays, attrs)
+            folded = _fold(op, arrays, attrs, found)
             if folded is not None:
                 return [self.constant(array) for array in folded]
+        if self._bodies:
+            return self._record(len(self._bodies), op, inputs, attrs, list(found))
+        for symbol, (low, high) in found.items():
+            self._builder.add_symbol(symbol, low, high, likely_size(low, min(high, _HINTS[1])))
         return list(self._builder.create(op, list(inputs), attrs, node.name or node.output[0], node.name))
+
+    def _array(self, value: Any) -> np.ndarray[Any, Any] | None:
+        """What is known of a value, whether of the graph or of a body."""
+        for body in self._bodies:
+            if body.owns(value):
+                return body.known.get(value.name)
+        return self._known.get(value.name)
+
+    def _record(
+        self, depth: int, op: str, inputs: Sequence[Any], attrs: dict[str, Any], found: Sequence[str]
+    ) -> list[Any]:
+        """A node of the body at that depth."""
+        return self._bodies[depth - 1].create(op, [self._inside(depth, value) for value in inputs], attrs, found)
+
+    def _inside(self, depth: int, value: Any) -> Any:
+        """A value as the body at that depth reads it: through all those around it."""
+        array = None if value is None else self._array(value)
+        for k, body in enumerate(self._bodies[:depth]):
+            if value is not None and not any(inner.owns(value) for inner in self._bodies[k + 1 : depth]):
+                value = body.take(value, array)
+        return value
+
+    def body(
+        self, inputs: Sequence[tuple[str, Sequence[int | str]]], build: Callable[[Sequence[Any]], list[Any]]
+    ) -> tuple[Body, list[Any]]:
+        """What `build` makes of inputs of these types, as a body, and the values that it gives."""
+        body = Body(inputs)
+        self._bodies.append(body)
+        try:
+            outputs = [self._inside(len(self._bodies), value) for value in build(body.inputs)]
+        finally:
+            self._bodies.pop()
+        return body, outputs
 
     def _add_nodes(self, nodes: Iterable[onnx.NodeProto], scope: _Scope) -> None:
         """The nodes of a body. InvalidModel where bodies have no end."""
@@ -332,10 +386,13 @@ class _Importer:
 
 def _meaning(name: str, version: int) -> tuple[Any, Any]:
     """The row or the rule of an operator in the form that an operator set gave it."""
+    row = ONNX.rows.get(name)
+    if row is not None and version >= row.since:
+        return row, None
     older = [key for key in ONNX.rules if key.startswith(f"{name}<") and version < int(key.partition("<")[2])]
     if older:
         return None, ONNX.rules[min(older, key=lambda key: int(key.partition("<")[2]))]
-    return ONNX.rows.get(name), ONNX.rules.get(name)
+    return None, ONNX.rules.get(name)
 
 
 def _schema(op_type: str, domain: str, opset: int) -> Any:
@@ -413,19 +470,21 @@ def _type(call: Call, value: Any) -> onnx.TypeProto:
     return onnx.helper.make_tensor_type_proto(NUMBERS[value.dtype], shape)
 
 
-def _fold(op: str, arrays: Sequence[Any], attrs: dict[str, Any]) -> list[np.ndarray[Any, Any]] | None:
+def _fold(
+    op: str, arrays: Sequence[Any], attrs: dict[str, Any], found: Mapping[str, tuple[int, int]]
+) -> list[np.ndarray[Any, Any]] | None:
     """What a node of constants gives, by the operator's meaning; None where it is large or has none here."""
     if any(array is not None and array.size > _FOLDED_ELEMS for array in arrays):
         return None
     builder = _core.GraphBuilder("constants")
+    for symbol, (low, high) in found.items():
+        builder.add_symbol(symbol, low, high, low)
     try:
         inputs: list[Any] = [array if array is None else builder.constant(array) for array in arrays]
         outputs = builder.create(op, inputs, attrs)
         for output in outputs:
-            size = output.shape
-            if not all(isinstance(n, int) for n in size) or int(np.prod(size, dtype=np.int64)) > _FOLDED_ELEMS:
-                return None
-            if output.dtype == "bf16":
+            size = [n for n in output.shape if isinstance(n, int)]
+            if (not found and len(size) < len(output.shape)) or int(np.prod(size, dtype=np.int64)) > _FOLDED_ELEMS:
                 return None
             builder.output(output)
         return list(_core.interpret(builder.finish(), []))

@@ -47,7 +47,7 @@ OpDef define_gather_elements() {
           .inputs = {{"x", "any shape"}, {"indices", "i64 or i32, of x's rank"}},
           .attrs = {{"axis", AttrKind::integer, Dim(0), "the axis"}},
           .traits = static_cast<uint32_t>(Trait::movement),
-          .onnx = {"GatherElements"},
+          .onnx = {{"GatherElements", 11, "x indices axis"}},
           .infer = infer,
           .meaning = meaning,
           .tolerance = 0,

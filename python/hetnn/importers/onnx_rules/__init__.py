@@ -5,6 +5,7 @@ from __future__ import annotations
 from hetnn.importers.onnx_rules import (
     conv,
     elementwise,
+    found,
     late,
     movement,
     norm,
@@ -29,6 +30,7 @@ __all__ = [
     "Sizes",
     "conv",
     "elementwise",
+    "found",
     "late",
     "movement",
     "norm",

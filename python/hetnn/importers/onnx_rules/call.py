@@ -10,7 +10,8 @@ import numpy as np
 import onnx
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.building import Building
+from hetnn.importers.building import NUMPY, Building
+from hetnn.importers.onnx_body import Body
 from hetnn.importers.onnx_model import dtype_name
 from hetnn.importers.registry import ONNX, Row, Rule
 from hetnn.importers.sizes import Size
@@ -61,7 +62,13 @@ class Importer(Protocol):
 
     def known(self, value: Any) -> Array | None: ...
 
+    def found_size(self, low: int, high: int) -> str: ...
+
     def tensor(self, tensor: onnx.TensorProto) -> Array: ...
+
+    def body(
+        self, inputs: Sequence[tuple[str, Sequence[Size]]], build: Callable[[Sequence[Any]], list[Any]]
+    ) -> tuple[Body, list[Any]]: ...
 
 
 class Call(Building):
@@ -74,7 +81,7 @@ class Call(Building):
         version: int,
         inputs: Sequence[Any],
         attrs: Mapping[str, Any],
-        shapes: Mapping[str, list[Size]] | None = None,
+        shapes: Mapping[str, list[Size | None]] | None = None,
     ) -> None:
         self._importer = importer
         self.node = node
@@ -146,6 +153,19 @@ class Call(Building):
             raise Unsupported(f"{called} must be one number that is known when compiling")
         return array.reshape(-1)[0].item()
 
+    def size(self, index: int, called: str, low: int = 0, high: int = LONGEST) -> Size:
+        """The one integer of an input as a size: a symbol where it is computed when the model runs."""
+        if self.known(index) is not None:
+            (size,) = self.sizes(index, called)
+            return size
+        symbol = self.found_size(low, high)
+        self.create("read_size", [self.reshape(self.cast(self[index], "i64"), [])], sizes=[symbol])
+        return symbol
+
+    def found_size(self, low: int = 0, high: int = LONGEST) -> str:
+        """A symbol to which the next node that names it gives a value of that range when the model runs."""
+        return self._importer.found_size(low, high)
+
     def axes(self, index: int | None, rank: int, name: str = "axes") -> list[int] | None:
         """Axes from an input or, in older operator sets, an attribute; counted from the front. None: not given."""
         if index is not None and self.given(index):
@@ -165,13 +185,19 @@ class Call(Building):
     def dtype_attr(self, name: str) -> str:
         return dtype_name(int(self.attr(name)))
 
-    def declared(self, output: int = 0) -> list[Size] | None:
-        """The shape that the model declares for an output, if any."""
+    def declared(self, output: int = 0) -> list[Size | None] | None:
+        """The shape that the model declares for an output, if any; None for sizes that it leaves open."""
         return self._shapes.get(self.node.output[output])
 
     def outputs_used(self) -> int:
         """How many outputs are named, up to the last one."""
         return max((k + 1 for k, name in enumerate(self.node.output) if name), default=0)
+
+    def body(
+        self, inputs: Sequence[tuple[str, Sequence[Size]]], build: Callable[[Sequence[Any]], list[Any]]
+    ) -> tuple[Body, list[Any]]:
+        """The body of a loop: what `build` makes of inputs of these types, and the values that it gives."""
+        return self._importer.body(inputs, build)
 
     # What rules build with
 
@@ -190,8 +216,6 @@ class Call(Building):
         return self._importer.create(op, inputs, attrs, self.node)
 
     def constant(self, value: Any, dtype: str) -> Any:
-        if dtype == "bf16":
-            return self.cast(self.constant(value, "f32"), dtype)
         return self._importer.constant(self.array(value, dtype))
 
     def tensor(self, tensor: onnx.TensorProto) -> Any:
@@ -283,10 +307,10 @@ def is_float(dtype: str) -> bool:
 
 def wider(a: str, b: str) -> str:
     """The element type in which operands of two types are computed."""
-    order = ["bool", "u8", "i8", "i16", "i32", "i64", "bf16", "f16", "f32", "f64"]
-    both = {a, b}
-    if both == {"f16", "bf16"}:
+    reals = [dtype for dtype in (a, b) if is_float(dtype)]
+    if set(reals) == {"f16", "bf16"}:
         return "f32"
-    if both == {"u8", "i8"}:
-        return "i16"
-    return max(both, key=order.index)
+    if reals:
+        return max(reals, key=_FLOATS.index)
+    common = np.promote_types(NUMPY[a], NUMPY[b])
+    return next(name for name, dtype in NUMPY.items() if common == dtype)

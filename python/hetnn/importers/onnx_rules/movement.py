@@ -221,11 +221,6 @@ def _own_places(call: Call, shape: Sequence[int], axis: int) -> Any:
     return call.constant(places, "i64")
 
 
-@rule("Gather")
-def _gather(call: Call) -> Any:
-    return call.create("gather", [call[0], call[1]], axis=int(call.attr("axis", 0)))
-
-
 @rule("GatherND")
 def _gather_nd(call: Call) -> Any:
     x, indices = call[0], call[1]

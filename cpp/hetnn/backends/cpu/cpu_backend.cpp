@@ -56,7 +56,9 @@ class CpuBackend final : public Backend {
                                                                          .deterministic = options.deterministic});
     fusions.insert(fusions.end(), fused.begin(), fused.end());
     program::Subprogram out;
-    out.code = program::write_cpu_code({cpu::emit(subgraph, assembler, {.tune_threads = options.tune_threads})});
+    out.code =
+        program::write_cpu_code({.commands = cpu::emit(subgraph, assembler, {.tune_threads = options.tune_threads}),
+                                 .keep_denormals = options.keep_denormals});
     return out;
   }
 

@@ -21,11 +21,12 @@ class ReferenceBackend final : public Backend {
     return kNode_us + work.macs / kMacsPerUs + work.flops / kFlopsPerUs;
   }
 
-  program::Subprogram lower(ir::Graph& subgraph, Assembler& assembler, const LowerOptions&,
+  program::Subprogram lower(ir::Graph& subgraph, Assembler& assembler, const LowerOptions& options,
                             std::vector<report::FusionRow>&) const override {
     passes::fuse(subgraph, {.enabled = false, .can_follow = nullptr});
     program::Subprogram out;
-    out.code = program::write_cpu_code({cpu::emit(subgraph, assembler, {.variants = false})});
+    out.code = program::write_cpu_code(
+        {.commands = cpu::emit(subgraph, assembler, {.variants = false}), .keep_denormals = options.keep_denormals});
     return out;
   }
 };

@@ -161,13 +161,6 @@ void SpinBarrier::arrive_and_wait() {
   wait_while_equal(phase_, phase);
 }
 
-void Flag::set() {
-  set_.store(1, std::memory_order_release);
-  set_.notify_all();
-}
-
-void Flag::wait() const { wait_while_equal(set_, 0U); }
-
 int usable_cpus() {
 #if defined(__linux__)
   cpu_set_t mask;

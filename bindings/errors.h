@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "hetnn/base/stop.h"
+#include "hetnn/base/error.h"
 
 namespace hetnn {
 

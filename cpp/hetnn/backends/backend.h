@@ -2,12 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "hetnn/backends/assembler.h"
 #include "hetnn/base/error.h"
-#include "hetnn/report/report.h"
+#include "hetnn/passes/fuse.h"
 #include "hetnn/target/target.h"
 
 namespace hetnn::backends {
@@ -24,6 +26,7 @@ struct DeviceSpec {
 struct LowerOptions {
   bool fusion = true;
   bool deterministic = false;
+  bool keep_denormals = false;
   /// Measure on this machine, for runs by so many threads, what kernels leave open (KernelFamily::tune); 0: they take
   /// their defaults.
   int tune_threads = 0;
@@ -48,12 +51,26 @@ class Backend : public target::Device {
   std::string_view kind() const override { return kind_; }
   std::string spec_json() const override { return spec_json_; }
 
-  /// Lowers one subgraph, taken out of the model as a graph of its own (stage cut, without fused groups). The values
-  /// of its inputs and outputs have buffers in `assembler` already. Adds what it fused to `fusions`. Throws DoesNotFit
-  /// or Unsupported naming the node when it cannot: planning then tries without that node (NodeDoesNotFit) or with
-  /// smaller subgraphs.
-  virtual program::Subprogram lower(ir::Graph& subgraph, Assembler& assembler, const LowerOptions& options,
-                                    std::vector<report::FusionRow>& fusions) const = 0;
+  /// Whether the device has arithmetic for f16, bf16 and quantized values. Where it has none, nodes on them are
+  /// computed in f32 between conversions (passes/compute_in_f32.h).
+  virtual bool computes_narrow() const { return true; }
+
+  /// Which nodes of a subgraph are one launch; without an override each is a launch of its own.
+  virtual passes::FuseOptions fusing(const LowerOptions&, const Bindings& /*hints*/) const {
+    return {.enabled = false, .can_follow = nullptr};
+  }
+
+  /// The predicted time of a launch of several nodes, for devices whose clock tells.
+  virtual std::optional<double> launch_time_us(std::span<const ir::Node* const> /*launch*/, const LowerOptions&,
+                                               const Bindings& /*hints*/) const {
+    return std::nullopt;
+  }
+
+  /// Lowers one subgraph, taken out of the model as a graph of its own (stage fused). The values of its inputs and
+  /// outputs have buffers in `assembler` already. Throws DoesNotFit or Unsupported naming the node when it cannot:
+  /// planning then tries without that node (NodeDoesNotFit) or with smaller subgraphs.
+  virtual program::Subprogram lower(const ir::Graph& subgraph, Assembler& assembler,
+                                    const LowerOptions& options) const = 0;
 
   /// Compiles a lowered subgraph for one value of every symbol, where code depends on them; does nothing where it does
   /// not, or where that code exists. Throws as `lower` does.

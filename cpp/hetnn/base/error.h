@@ -31,6 +31,18 @@ class DoesNotFit : public Error {
   using Error::Error;
 };
 
+/// What could be done but not now: more runs than are let in, a deadline that passed, a device that is gone.
+class Unavailable : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A run that was asked to stop.
+class Cancelled : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A bug in hetnn: names the file and line that noticed it.
 class InternalError : public Error {
  public:

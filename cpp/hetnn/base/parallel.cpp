@@ -6,6 +6,8 @@
 #include <mutex>
 #include <thread>
 
+#include "hetnn/base/error.h"
+
 #if defined(__linux__)
 #include <pthread.h>
 #include <sched.h>
@@ -90,7 +92,7 @@ class Pool {
     Helper* taken = nullptr;
     for (; wanted > 0; --wanted) {
       if (!idle_ && (all || made_ < most_)) make();
-      if (!idle_) break;
+      if (!idle_) break;  // or the system gives no more
       Helper* helper = idle_;
       idle_ = helper->next;
       helper->next = taken;
@@ -98,7 +100,7 @@ class Pool {
     }
     return taken;
   }
-  void give_back(Helper* taken) {
+  void give_back(Helper* taken) noexcept {
     const std::lock_guard lock(mutex_);
     while (taken) {
       Helper* next = taken->next;
@@ -109,12 +111,16 @@ class Pool {
   }
 
  private:
+  // One more, if the system gives it.
   void make() {
-    auto helper = std::make_unique<Helper>();
-    std::thread([made = helper.get()] { made->serve(); }).detach();
-    helper->next = idle_;
-    idle_ = helper.release();
-    ++made_;
+    try {
+      auto helper = std::make_unique<Helper>();
+      std::thread([made = helper.get()] { made->serve(); }).detach();
+      helper->next = idle_;
+      idle_ = helper.release();
+      ++made_;
+    } catch (const std::exception&) {  // of memory or of the system
+    }
   }
 
   std::mutex mutex_;
@@ -155,13 +161,6 @@ void SpinBarrier::arrive_and_wait() {
   wait_while_equal(phase_, phase);
 }
 
-void Flag::set() {
-  set_.store(1, std::memory_order_release);
-  set_.notify_all();
-}
-
-void Flag::wait() const { wait_while_equal(set_, 0U); }
-
 int usable_cpus() {
 #if defined(__linux__)
   cpu_set_t mask;
@@ -187,6 +186,11 @@ void parallel_region_impl(int threads, bool all, void (*call)(void*, int, SpinBa
   Helper* const helpers = pool().take(threads - 1, all);
   int taken = 0;
   for (Helper* helper = helpers; helper; helper = helper->next) helper->thread = ++taken;
+  if (all && taken < threads - 1) {
+    pool().give_back(helpers);
+    throw DoesNotFit(text("the system gives this process ", taken, " more threads; ", threads - 1,
+                          " are needed. Ask for fewer, or raise its limit."));
+  }
   Region region{call, function, SpinBarrier(taken + 1)};
   for (Helper* helper = helpers; helper; helper = helper->next) {
     helper->region = &region;

@@ -26,19 +26,6 @@ class SpinBarrier {
   alignas(64) std::atomic<uint32_t> phase_{0};
 };
 
-/// Set by one thread, waited for by any: spinning for a bounded time, then asleep.
-class Flag {
- public:
-  void set();
-  /// Returns once it is set. What was written before by the thread that set it is visible after.
-  void wait() const;
-  /// Nobody may be waiting.
-  void clear() { set_.store(0, std::memory_order_relaxed); }
-
- private:
-  std::atomic<uint32_t> set_{0};
-};
-
 /// CPUs this process may run on (its affinity mask, not the machine's count); at least 1.
 int usable_cpus();
 

@@ -11,18 +11,6 @@
 
 namespace hetnn {
 
-/// What could be done but not now: more runs than are let in, a deadline that passed, a device that is gone.
-class Unavailable : public Error {
- public:
-  using Error::Error;
-};
-
-/// A run that was asked to stop.
-class Cancelled : public Error {
- public:
-  using Error::Error;
-};
-
 /// Shared by one run and whoever may end it.
 class Stop {
  public:

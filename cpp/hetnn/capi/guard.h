@@ -6,7 +6,7 @@
 #include <exception>
 #include <string>
 
-#include "hetnn/base/stop.h"
+#include "hetnn/base/error.h"
 #include "hetnn/capi/hetnn.h"
 
 namespace hetnn::capi {

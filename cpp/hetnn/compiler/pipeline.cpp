@@ -36,7 +36,7 @@ bool verifies() {
 
 void verify(const Draft& draft) {
   ir::verify(draft.graph);
-  for (const ir::Graph& subgraph : draft.subgraphs) ir::verify(subgraph);
+  for (const Subgraph& subgraph : draft.subgraphs) ir::verify(subgraph.graph);
 }
 
 void write(const std::filesystem::path& path, const ir::Graph& graph) {
@@ -45,17 +45,15 @@ void write(const std::filesystem::path& path, const ir::Graph& graph) {
   if (!file.flush()) throw InvalidModel(text("dump: cannot write '", path.string(), "'. Name a folder to write to."));
 }
 
-// The model after `number` passes; lowered subgraphs change once more after they were cut out of it.
+// The model after `number` passes; subgraphs change once more after they were taken out of it.
 void dump(Draft& draft, const std::string& folder, size_t number, std::string_view name) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   std::ostringstream stem;
   stem << std::setw(2) << std::setfill('0') << number << '_' << name;
   write(std::filesystem::path(folder) / (stem.str() + ".ir"), draft.graph);
-  for (size_t k = 0; k < draft.subgraphs.size(); ++k) {
-    const std::string& device = draft.assembler.program().subprograms[k].name;
-    write(std::filesystem::path(folder) / text(stem.str(), '.', device, ".ir"), draft.subgraphs[k]);
-  }
+  for (const Subgraph& subgraph : draft.subgraphs)
+    write(std::filesystem::path(folder) / text(stem.str(), '.', subgraph.name, ".ir"), subgraph.graph);
 }
 
 target::Target target_of(const TargetSpec& spec, std::vector<std::shared_ptr<const backends::Backend>>& made) {

@@ -13,6 +13,13 @@
 
 namespace hetnn::pipeline {
 
+/// A subgraph on its way to code, taken out of the model as a graph of its own.
+struct Subgraph {
+  std::string name;  // its device and number
+  std::string device;
+  ir::Graph graph;
+};
+
 /// What passes read and change.
 struct Draft {
   Draft(ir::Graph model, const TargetSpec& to, const CompileOptions& how);
@@ -37,7 +44,7 @@ struct Draft {
   plan::NetworkPlan plan;
 
   backends::Assembler assembler;
-  std::vector<ir::Graph> subgraphs;  // as lowered, by number
+  std::vector<Subgraph> subgraphs;  // by number
   std::vector<report::FusionRow> fusions;
 
   std::vector<PassTime> passes;  // done so far
@@ -54,11 +61,16 @@ std::span<const Pass> passes();
 
 /// Runs the passes that the draft has not had yet, through those of stage `last`. After each, its time is noted; the
 /// graph is verified in debug builds and where the environment's HETNN_VERIFY is 1; and its text is written to
-/// NN_name.ir in the folder that the options or the environment's HETNN_DUMP name, lowered subgraphs beside it.
+/// NN_name.ir in the folder that the options or the environment's HETNN_DUMP name, subgraphs beside it.
 void run_passes(Draft& draft, ir::Stage last);
 
 /// The buffer of a value between subgraphs. Feature maps cross as dense nhwc.
 void declare_crossing(const ir::Value& value, backends::Assembler& assembler);
+
+/// What the passes `compute_in_f32` and `fuse` do with one subgraph.
+void compute_in_f32(ir::Graph& subgraph, const backends::Backend& backend);
+std::vector<report::FusionRow> fuse(ir::Graph& subgraph, const backends::Backend& backend,
+                                    const backends::LowerOptions& options);
 
 /// Compiles the lowered accelerator subgraphs for further values of the model's symbols. InvalidModel unless each has
 /// one in its range.

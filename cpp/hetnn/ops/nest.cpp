@@ -22,7 +22,50 @@ void transpose(const U* from, int64_t from_step, U* to, int64_t to_step, int64_t
   }
 }
 
+// Drops axes of one element and merges neighbours that every operand walks evenly.
+void simplify(std::vector<int64_t>& shape, std::span<Strides> strides) {
+  size_t kept = 0;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    if (shape[axis] == 1) continue;
+    bool merges = kept > 0;
+    for (const Strides& s : strides) merges = merges && s[kept - 1] == s[axis] * shape[axis];
+    const size_t to = merges ? kept - 1 : kept++;
+    shape[to] = merges ? shape[to] * shape[axis] : shape[axis];
+    for (Strides& s : strides) s[to] = s[axis];
+  }
+  shape.resize(kept);
+  for (Strides& s : strides) s.resize(kept);
+}
+
 }  // namespace
+
+void detail::nest_rows(std::span<const int64_t> shape, std::span<Strides> strides, Row row, void* body) {
+  std::vector<int64_t> dims(shape.begin(), shape.end());
+  for (int64_t dim : dims) {
+    if (dim == 0) return;
+  }
+  simplify(dims, strides);
+  const int64_t columns = dims.empty() ? 1 : dims.back();
+  std::vector<int64_t> at(strides.size(), 0), step(strides.size(), 0);
+  if (!dims.empty()) {
+    for (size_t k = 0; k < strides.size(); ++k) step[k] = strides[k].back();
+    dims.pop_back();
+  }
+  std::vector<int64_t> index(dims.size(), 0);
+  for (;;) {
+    row(body, at.data(), step.data(), columns);
+    size_t axis = dims.size();
+    while (axis > 0) {
+      --axis;
+      for (size_t k = 0; k < strides.size(); ++k) at[k] += strides[k][axis];
+      if (++index[axis] < dims[axis]) break;
+      for (size_t k = 0; k < strides.size(); ++k) at[k] -= strides[k][axis] * dims[axis];
+      index[axis] = 0;
+      if (axis == 0) return;
+    }
+    if (dims.empty()) return;
+  }
+}
 
 Strides strides_of(std::span<const int64_t> shape) {
   Strides out(shape.size(), 1);
@@ -51,7 +94,7 @@ void copy_strided(const View& x, int64_t first, const Strides& strides, const Re
     auto* to = reinterpret_cast<U*>(y.data);
     std::vector<int64_t> dims = y.shape;
     std::array<Strides, 2> walk = {strides_of(y.shape), strides};
-    detail::simplify(dims, walk);
+    simplify(dims, walk);
     const auto even = std::find(walk[1].begin(), walk[1].end(), 1);
     if (even == walk[1].end() || even == walk[1].end() - 1) {
       nest<2>(dims, walk, [=](int64_t at, int64_t source) { to[at] = from[source]; });

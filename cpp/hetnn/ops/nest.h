@@ -33,25 +33,13 @@ inline Interval inside(int64_t first, int64_t step, int64_t count, int64_t size)
 
 namespace detail {
 
-/// Drops axes of one element and merges neighbours that every operand walks evenly.
-template <size_t N>
-void simplify(std::vector<int64_t>& shape, std::array<Strides, N>& strides) {
-  size_t kept = 0;
-  for (size_t axis = 0; axis < shape.size(); ++axis) {
-    if (shape[axis] == 1) continue;
-    bool merges = kept > 0;
-    for (const Strides& s : strides) merges = merges && s[kept - 1] == s[axis] * shape[axis];
-    const size_t to = merges ? kept - 1 : kept++;
-    shape[to] = merges ? shape[to] * shape[axis] : shape[axis];
-    for (Strides& s : strides) s[to] = s[axis];
-  }
-  shape.resize(kept);
-  for (Strides& s : strides) s.resize(kept);
-}
+/// Calls row(body, at, step, count) for every innermost row: where each operand's row begins, and how far apart its
+/// elements lie. The strides are spent.
+using Row = void (*)(void* body, const int64_t* at, const int64_t* step, int64_t count);
+void nest_rows(std::span<const int64_t> shape, std::span<Strides> strides, Row row, void* body);
 
-template <size_t N, typename Body, size_t... I>
-void run_row(const std::array<int64_t, N>& at, const std::array<int64_t, N>& step, int64_t count, Body& body,
-             std::index_sequence<I...>) {
+template <typename Body, size_t... I>
+void run_row(const int64_t* at, const int64_t* step, int64_t count, Body& body, std::index_sequence<I...>) {
   if (((step[I] == 1) && ...)) {
     for (int64_t k = 0; k < count; ++k) body((at[I] + k)...);
   } else {
@@ -62,34 +50,16 @@ void run_row(const std::array<int64_t, N>& at, const std::array<int64_t, N>& ste
 }  // namespace detail
 
 /// Calls body(offset, …) for every index of `shape` in row-major order, with the element offset of each of N operands:
-/// Σ index · strides. The innermost loop is inlined.
+/// Σ index · strides. The innermost loop is inlined, and it alone is made anew for each body.
 template <size_t N, typename Body>
 void nest(std::span<const int64_t> shape, std::array<Strides, N> strides, Body body) {
-  std::vector<int64_t> dims(shape.begin(), shape.end());
-  for (int64_t dim : dims) {
-    if (dim == 0) return;
-  }
-  detail::simplify(dims, strides);
-  const int64_t columns = dims.empty() ? 1 : dims.back();
-  std::array<int64_t, N> at{}, step{};
-  if (!dims.empty()) {
-    for (size_t k = 0; k < N; ++k) step[k] = strides[k].back();
-    dims.pop_back();
-  }
-  std::vector<int64_t> index(dims.size(), 0);
-  for (;;) {
-    detail::run_row(at, step, columns, body, std::make_index_sequence<N>());
-    size_t axis = dims.size();
-    while (axis > 0) {
-      --axis;
-      for (size_t k = 0; k < N; ++k) at[k] += strides[k][axis];
-      if (++index[axis] < dims[axis]) break;
-      for (size_t k = 0; k < N; ++k) at[k] -= strides[k][axis] * dims[axis];
-      index[axis] = 0;
-      if (axis == 0) return;
-    }
-    if (dims.empty()) return;
-  }
+  detail::nest_rows(
+      shape, strides,
+      [](void* given, const int64_t* at, const int64_t* step, int64_t count) {
+        Body& own = *static_cast<Body*>(given);
+        detail::run_row(at, step, count, own, std::make_index_sequence<N>());
+      },
+      &body);
 }
 
 /// The elements of x in their order, whatever the shapes.
@@ -118,15 +88,16 @@ template <typename F>
 void map_binary(const Evaluation& e, F f) {
   const View &a = e.input(0), &b = e.input(1);
   const Result y = e.output();
+  const std::array<Strides, 3> strides = {strides_of(y.shape), broadcast_strides(a.shape, y.shape),
+                                          broadcast_strides(b.shape, y.shape)};
   visit_dtype(a.dtype, [&](auto zero) {
     using T = decltype(zero);
     const T *va = a.values<T>().data(), *vb = b.values<T>().data();
     const auto into = [&](auto* to) {
       using To = std::remove_pointer_t<decltype(to)>;
-      nest<3>(y.shape, {strides_of(y.shape), broadcast_strides(a.shape, y.shape), broadcast_strides(b.shape, y.shape)},
-              [=](int64_t at, int64_t left, int64_t right) {
-                to[at] = static_cast<To>(f(static_cast<Wide<T>>(va[left]), static_cast<Wide<T>>(vb[right])));
-              });
+      nest<3>(y.shape, strides, [=](int64_t at, int64_t left, int64_t right) {
+        to[at] = static_cast<To>(f(static_cast<Wide<T>>(va[left]), static_cast<Wide<T>>(vb[right])));
+      });
     };
     if (y.dtype == a.dtype) {
       into(y.values<T>());

@@ -20,9 +20,9 @@ class DspBackend final : public backends::Backend {
       : Backend(spec), by_(backends::make_backend({spec.name, "reference", ""})) {}
   target::Support support(const ir::Node& node) const override { return by_->support(node); }
   double time_us(const ir::Node& node, const Bindings& bindings) const override { return by_->time_us(node, bindings); }
-  program::Subprogram lower(ir::Graph& subgraph, backends::Assembler& assembler, const backends::LowerOptions& options,
-                            std::vector<report::FusionRow>& fusions) const override {
-    program::Subprogram out = by_->lower(subgraph, assembler, options, fusions);
+  program::Subprogram lower(const ir::Graph& subgraph, backends::Assembler& assembler,
+                            const backends::LowerOptions& options) const override {
+    program::Subprogram out = by_->lower(subgraph, assembler, options);
     out.code.kind = "dsp";
     return out;
   }

@@ -10,7 +10,6 @@
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/ops/quantized.h"
 #include "hetnn/passes/compute_in_f32.h"
-#include "hetnn/passes/fuse.h"
 #include "hetnn/passes/isolate.h"
 
 namespace hetnn::backends {
@@ -43,20 +42,22 @@ class CpuBackend final : public Backend {
 
   double launch_us() const override { return speeds_.launch_us; }
 
-  program::Subprogram lower(ir::Graph& subgraph, Assembler& assembler, const LowerOptions& options,
-                            std::vector<report::FusionRow>& fusions) const override {
-    passes::compute_in_f32(subgraph);
-    const auto can_follow = [hints = subgraph.hints()](std::span<const ir::Node* const> launch,
-                                                       const ir::Node& follower) {
-      return cpu::can_follow(launch, follower, hints);
-    };
-    const std::vector<report::FusionRow> fused = passes::fuse(subgraph, {.enabled = options.fusion,
-                                                                         .can_follow = can_follow,
-                                                                         .combines = true,
-                                                                         .deterministic = options.deterministic});
-    fusions.insert(fusions.end(), fused.begin(), fused.end());
+  bool computes_narrow() const override { return false; }
+
+  passes::FuseOptions fusing(const LowerOptions& options, const Bindings& hints) const override {
+    return {.enabled = options.fusion,
+            .can_follow = [hints](std::span<const ir::Node* const> launch,
+                                  const ir::Node& follower) { return cpu::can_follow(launch, follower, hints); },
+            .combines = true,
+            .deterministic = options.deterministic};
+  }
+
+  program::Subprogram lower(const ir::Graph& subgraph, Assembler& assembler,
+                            const LowerOptions& options) const override {
     program::Subprogram out;
-    out.code = program::write_cpu_code({cpu::emit(subgraph, assembler, {.tune_threads = options.tune_threads})});
+    out.code =
+        program::write_cpu_code({.commands = cpu::emit(subgraph, assembler, {.tune_threads = options.tune_threads}),
+                                 .keep_denormals = options.keep_denormals});
     return out;
   }
 

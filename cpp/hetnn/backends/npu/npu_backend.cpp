@@ -10,7 +10,6 @@
 #include "hetnn/memory/fit.h"
 #include "hetnn/npu/code.h"
 #include "hetnn/npu/timing.h"
-#include "hetnn/passes/fuse.h"
 #include "hetnn/target/op_limits.h"
 
 namespace hetnn::backends {
@@ -20,6 +19,7 @@ constexpr int64_t kAlign = 64;
 
 // The nodes that one stream of instructions computes, each reading the one before.
 using Layer = std::vector<const ir::Node*>;
+using Launch = std::span<const ir::Node* const>;
 
 int64_t dense_bytes(const ir::Value& value, const Bindings& bindings) { return target::value_bytes(value, bindings); }
 
@@ -104,19 +104,16 @@ class NpuBackend final : public Backend {
 
   double launch_us() const override { return spec_.launch_us; }
 
-  program::Subprogram lower(ir::Graph& subgraph, Assembler&, const LowerOptions& options,
-                            std::vector<report::FusionRow>& fusions) const override {
-    const Bindings hints = subgraph.hints();
-    std::vector<report::FusionRow> fused = passes::fuse(subgraph, fusing(options.fusion, options.deterministic, hints));
-    const std::vector<Layer> layers = passes::chains_of(subgraph);
-    for (report::FusionRow& row : fused) {
-      const Layer& layer =
-          *std::find_if(layers.begin(), layers.end(), [&](const Layer& l) { return l.front()->name() == row.into; });
-      row.predicted_us_before = 0;
-      for (const ir::Node* node : layer) *row.predicted_us_before += layer_us(*node, {}, hints);
-      row.predicted_us_after = layer_us(*layer.front(), npu::epilogue_of(layer, options.deterministic).value(), hints);
-    }
-    fusions.insert(fusions.end(), fused.begin(), fused.end());
+  passes::FuseOptions fusing(const LowerOptions& options, const Bindings& hints) const override {
+    return fusing(options.fusion, options.deterministic, hints);
+  }
+
+  std::optional<double> launch_time_us(Launch launch, const LowerOptions& options,
+                                       const Bindings& hints) const override {
+    return layer_us(*launch.front(), npu::epilogue_of(launch, options.deterministic).value(), hints);
+  }
+
+  program::Subprogram lower(const ir::Graph&, Assembler&, const LowerOptions&) const override {
     program::Subprogram out;
     out.code = as_bytes({.spec_json = spec_json(), .constants = {}, .variants = {}});
     return out;
@@ -185,8 +182,6 @@ class NpuBackend final : public Backend {
   static program::Code as_bytes(const hetnn::npu::Code& code) {
     return program::Code::of_text("npu", hetnn::npu::kCodeVersion, hetnn::npu::write_code(code));
   }
-
-  using Launch = std::span<const ir::Node* const>;
 
   // The time of one layer by itself.
   double layer_us(const ir::Node& anchor, const npu::Epilogue& epilogue, const Bindings& bindings) const {

@@ -9,8 +9,7 @@ class NullBackend final : public Backend {
   using Backend::Backend;
   target::Support support(const ir::Node&) const override { return {}; }
   double time_us(const ir::Node&, const Bindings&) const override { return 0; }
-  program::Subprogram lower(ir::Graph&, Assembler&, const LowerOptions&,
-                            std::vector<report::FusionRow>&) const override {
+  program::Subprogram lower(const ir::Graph&, Assembler&, const LowerOptions&) const override {
     program::Subprogram out;
     out.code = {.kind = "null", .version = 1, .bytes = {}};
     return out;

@@ -2,7 +2,6 @@
 #include "hetnn/backends/backend.h"
 #include "hetnn/backends/cpu/emit.h"
 #include "hetnn/base/error.h"
-#include "hetnn/passes/fuse.h"
 
 namespace hetnn::backends {
 namespace {
@@ -21,11 +20,11 @@ class ReferenceBackend final : public Backend {
     return kNode_us + work.macs / kMacsPerUs + work.flops / kFlopsPerUs;
   }
 
-  program::Subprogram lower(ir::Graph& subgraph, Assembler& assembler, const LowerOptions&,
-                            std::vector<report::FusionRow>&) const override {
-    passes::fuse(subgraph, {.enabled = false, .can_follow = nullptr});
+  program::Subprogram lower(const ir::Graph& subgraph, Assembler& assembler,
+                            const LowerOptions& options) const override {
     program::Subprogram out;
-    out.code = program::write_cpu_code({cpu::emit(subgraph, assembler, {.variants = false})});
+    out.code = program::write_cpu_code(
+        {.commands = cpu::emit(subgraph, assembler, {.variants = false}), .keep_denormals = options.keep_denormals});
     return out;
   }
 };

@@ -14,10 +14,9 @@ void lower(Draft& draft) {
   std::map<const ir::Value*, int32_t> writer;
   for (size_t k = 0; k < subgraphs.size(); ++k) {
     const plan::Subgraph& subgraph = subgraphs[k];
-    const backends::Backend& backend = draft.backend(subgraph.device);
-    ir::Graph extracted = plan::extract(draft.graph, subgraph);
-    program::Subprogram made = backend.lower(extracted, draft.assembler, draft.lowering, draft.fusions);
-    made.name = text(subgraph.device, ".", k);
+    program::Subprogram made =
+        draft.backend(subgraph.device).lower(draft.subgraphs[k].graph, draft.assembler, draft.lowering);
+    made.name = draft.subgraphs[k].name;
     made.device = subgraph.device;
     for (const ir::Node* node : subgraph.nodes) {
       for (std::string& symbol : ops::defined_symbols(node->call())) made.defines.push_back(std::move(symbol));
@@ -33,7 +32,6 @@ void lower(Draft& draft) {
       writer[output] = static_cast<int32_t>(k);
     }
     program.subprograms.push_back(std::move(made));
-    draft.subgraphs.push_back(std::move(extracted));
   }
 }
 

@@ -18,14 +18,15 @@ std::optional<plan::SubgraphRefusal> try_lowering(const Draft& draft, const plan
   for (const auto* values : {&subgraph.inputs, &subgraph.outputs}) {
     for (const ir::Value* value : *values) declare_crossing(*value, scratch);
   }
-  std::vector<report::FusionRow> fusions;
   const auto first_line = [](const char* what) {
     const std::string message = what;
     return message.substr(0, message.find('\n'));
   };
   const backends::Backend& backend = draft.backend(subgraph.device);
   try {
-    program::Subprogram made = backend.lower(extracted, scratch, draft.lowering, fusions);
+    compute_in_f32(extracted, backend);
+    fuse(extracted, backend, draft.lowering);
+    program::Subprogram made = backend.lower(extracted, scratch, draft.lowering);
     backend.add_variant(extracted, draft.graph.hints(), made, scratch);
     for (const Bindings& bindings : draft.options.shapes) backend.add_variant(extracted, bindings, made, scratch);
   } catch (const backends::NodeDoesNotFit& error) {

@@ -32,8 +32,8 @@ void add_variant(Draft& draft, const Bindings& bindings) {
   Bindings given;
   for (const Symbol& symbol : symbols) given.emplace(symbol.name, bindings.at(symbol.name));
   for (size_t k = 0; k < draft.subgraphs.size(); ++k) {
-    draft.backend(program.subprograms[k].device)
-        .add_variant(draft.subgraphs[k], given, program.subprograms[k], draft.assembler);
+    const Subgraph& subgraph = draft.subgraphs[k];
+    draft.backend(subgraph.device).add_variant(subgraph.graph, given, program.subprograms[k], draft.assembler);
   }
 }
 

@@ -5,7 +5,6 @@
 //                   operands of the steps. output [N,O,OH,OW], nhwc (or plain, through a copy).
 //                   params stride [sh,sw] (1,1); padding [h,w] or [top,left,bottom,right] (0); dilation [dh,dw] (1,1);
 //                   groups (1); bias (0); algorithm "direct" (default) or "winograd"
-// conv1d            the same with one spatial axis: x [N,C,L]; stride [s], padding [p] or [begin,end], dilation [d].
 // conv_transpose2d  weight [C, O/groups, kh, kw] packed; further param output_padding is implied by the output's shape.
 // gated_conv2d      x [N,C,H,W] times gate [N,C,1,1], then a 1x1 convolution: inputs x, weight [O,C,1,1] packed, gate,
 //                   bias when param bias = 1, operands of the steps.

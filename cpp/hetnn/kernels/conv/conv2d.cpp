@@ -1,4 +1,4 @@
-// conv2d and conv1d: choice of the variant, implicit GEMM, first-layer and depthwise convolution.
+// conv2d: choice of the variant, implicit GEMM, first-layer and depthwise convolution.
 #include <algorithm>
 #include <vector>
 
@@ -32,11 +32,7 @@ void check_conv_operands(std::string_view op, const KernelCall& call) {
   require_f32(call.outputs[0], text(op, ": the output"));
 }
 
-// Height and width of the weight; a rank-3 weight has height 1.
-std::pair<int64_t, int64_t> kernel_size(const TensorView& weight) {
-  if (weight.rank == 3) return {1, weight.dims[2]};
-  return {weight.dims[2], weight.dims[3]};
-}
+std::pair<int64_t, int64_t> kernel_size(const TensorView& weight) { return {weight.dims[2], weight.dims[3]}; }
 
 WindowGeometry conv_geometry(const KernelCall& call) {
   check_conv_operands("conv2d", call);
@@ -421,15 +417,6 @@ std::span<const Variant> conv_variants() {
        .is_weight = is_conv_weight,
        .pack = pack_gated_conv2d,
        .packed_bytes = packed_gated_conv2d_bytes},
-      {.name = "conv1d",
-       .op = "conv1d",
-       .speed = "conv",
-       .create = make_conv2d,
-       .layout = LayoutWish::channels_last,
-       .takes_steps = true,
-       .is_weight = is_conv_weight,
-       .pack = pack_conv2d,
-       .packed_bytes = packed_conv2d_bytes},
       {.name = "conv_transpose2d",
        .op = "conv_transpose2d",
        .speed = "conv",

@@ -48,12 +48,11 @@ WindowGeometry transpose_geometry(const KernelCall& call) {
   for (size_t i = 0; i < (bias ? 3u : 2u); ++i) require_f32(call.inputs[i], text("conv_transpose2d: input ", i));
   const TensorView& x = call.inputs[0];
   const TensorView& weight = call.inputs[1];
-  if (weight.rank != x.rank || weight.rank < 3)
+  if (weight.rank != x.rank || weight.rank != 4)
     throw InvalidModel(text("conv_transpose2d: the weight must have the rank of x; got x ", view_text(x), ", weight ",
                             view_text(weight), ". Check the layer's weight."));
-  const int64_t kernel_h = weight.rank == 3 ? 1 : weight.dims[2];
-  const int64_t kernel_w = weight.dims[static_cast<size_t>(weight.rank - 1)];
-  const WindowGeometry g = window_geometry("conv_transpose2d", call, x, call.outputs[0], kernel_h, kernel_w);
+  const WindowGeometry g =
+      window_geometry("conv_transpose2d", call, x, call.outputs[0], weight.dims[2], weight.dims[3]);
   constexpr int64_t kMostPhases = 4096;
   if (g.stride_h > kMostPhases || g.stride_w > kMostPhases || g.stride_h * g.stride_w > kMostPhases)
     throw Unsupported(text("conv_transpose2d: strides of ", g.stride_h, "x", g.stride_w, " make more than ",

@@ -8,14 +8,14 @@ namespace hetnn::kernels {
 namespace {
 
 std::vector<int64_t> window_param(std::string_view op, const KernelCall& call, std::string_view name, int64_t fallback,
-                                  int64_t least, size_t spatial) {
+                                  int64_t least) {
   std::vector<int64_t> values = call.params.integers(name, {});
-  if (values.empty()) values.assign(spatial, fallback);
-  if (values.size() == 1 && spatial == 2) values.push_back(values[0]);
+  if (values.empty()) values.assign(2, fallback);
+  if (values.size() == 1) values.push_back(values[0]);
   const bool padding = name == "padding";
-  if (values.size() != spatial && !(padding && values.size() == 2 * spatial))
-    throw InvalidModel(text(op, ": parameter ", name, " must have ", spatial, padding ? text(" or ", 2 * spatial) : "",
-                            " values; got ", values.size(), ". Give one per spatial axis."));
+  if (values.size() != 2 && !(padding && values.size() == 4))
+    throw InvalidModel(text(op, ": parameter ", name, " must have 2", padding ? " or 4" : "", " values; got ",
+                            values.size(), ". Give one per spatial axis."));
   for (const int64_t value : values)
     if (value < least)
       throw InvalidModel(text(op, ": parameter ", name, " must be at least ", least, "; got ", value,
@@ -27,14 +27,12 @@ std::vector<int64_t> window_param(std::string_view op, const KernelCall& call, s
 
 WindowGeometry window_geometry(std::string_view op, const KernelCall& call, const TensorView& x, const TensorView& y,
                                int64_t kernel_h, int64_t kernel_w) {
-  if ((x.rank != 3 && x.rank != 4) || y.rank != x.rank)
-    throw Unsupported(text(op, ": x and the output must both have rank 3 or both rank 4; got ", view_text(x), " and ",
-                           view_text(y), ". Add or merge axes first."));
-  const bool flat = x.rank == 3;
-  const size_t spatial = flat ? 1 : 2;
-  const std::vector<int64_t> stride = window_param(op, call, "stride", 1, 1, spatial);
-  const std::vector<int64_t> padding = window_param(op, call, "padding", 0, 0, spatial);
-  const std::vector<int64_t> dilation = window_param(op, call, "dilation", 1, 1, spatial);
+  if (x.rank != 4 || y.rank != 4)
+    throw Unsupported(text(op, ": x and the output must be [N,C,H,W]; got ", view_text(x), " and ", view_text(y),
+                           ". Add or merge axes first."));
+  const std::vector<int64_t> stride = window_param(op, call, "stride", 1, 1);
+  const std::vector<int64_t> padding = window_param(op, call, "padding", 0, 0);
+  const std::vector<int64_t> dilation = window_param(op, call, "dilation", 1, 1);
   WindowGeometry g;
   g.batch = x.dims[0];
   g.channels = x.dims[1];
@@ -48,28 +46,19 @@ WindowGeometry window_geometry(std::string_view op, const KernelCall& call, cons
   if (y.dims[0] != x.dims[0])
     throw InvalidModel(text(op, ": x and the output must have one batch size; got ", x.dims[0], " and ", y.dims[0],
                             ". Infer the output's shape from x."));
-  const bool both_sides = padding.size() == 2 * spatial;
-  if (flat) {
-    g.width = x.dims[2];
-    g.out_width = y.dims[2];
-    g.stride_w = stride[0];
-    g.dilation_w = dilation[0];
-    g.pad_left = padding[0];
-    g.pad_right = padding[both_sides ? 1 : 0];
-  } else {
-    g.height = x.dims[2];
-    g.width = x.dims[3];
-    g.out_height = y.dims[2];
-    g.out_width = y.dims[3];
-    g.stride_h = stride[0];
-    g.stride_w = stride[1];
-    g.dilation_h = dilation[0];
-    g.dilation_w = dilation[1];
-    g.pad_top = padding[0];
-    g.pad_left = padding[1];
-    g.pad_bottom = padding[both_sides ? 2 : 0];
-    g.pad_right = padding[both_sides ? 3 : 1];
-  }
+  const bool both_sides = padding.size() == 4;
+  g.height = x.dims[2];
+  g.width = x.dims[3];
+  g.out_height = y.dims[2];
+  g.out_width = y.dims[3];
+  g.stride_h = stride[0];
+  g.stride_w = stride[1];
+  g.dilation_h = dilation[0];
+  g.dilation_w = dilation[1];
+  g.pad_top = padding[0];
+  g.pad_left = padding[1];
+  g.pad_bottom = padding[both_sides ? 2 : 0];
+  g.pad_right = padding[both_sides ? 3 : 1];
   return g;
 }
 

@@ -7,7 +7,7 @@
 
 namespace hetnn::kernels {
 
-/// Windows sliding over images. One spatial axis (rank 3) counts as height 1.
+/// Windows sliding over images.
 struct WindowGeometry {
   int64_t batch = 1, channels = 1, height = 1, width = 1;
   int64_t out_channels = 1, out_height = 1, out_width = 1;
@@ -23,7 +23,7 @@ struct WindowGeometry {
 };
 
 /// Reads stride, padding, dilation and groups; batch to out_width come from views `x` and `y`. Throws InvalidModel for
-/// a parameter of the wrong length or sign, Unsupported for ranks other than 3 and 4. `op` names the kernel in
+/// a parameter of the wrong length or sign, Unsupported for ranks other than 4. `op` names the kernel in
 /// messages.
 WindowGeometry window_geometry(std::string_view op, const KernelCall& call, const TensorView& x, const TensorView& y,
                                int64_t kernel_h, int64_t kernel_w);

@@ -1,4 +1,4 @@
-// Copies whose whole meaning is a change of strides: copy, transpose, slice, expand, concat, reshape, pixel shuffle.
+// Copies whose whole meaning is a change of strides: copy, transpose, slice, expand, concat, reshape.
 #include "hetnn/kernels/move/move.h"
 
 #include <algorithm>
@@ -254,32 +254,6 @@ std::unique_ptr<Kernel> make_expand(const KernelCall& call) {
   return one_copy(call, y.shape(), whole(y), broadcast_operand(call.inputs[0], y.shape(), "expand: x"));
 }
 
-namespace {
-
-// [N, C, f, f, H, W] is the common iteration space of both sides of a pixel shuffle.
-std::unique_ptr<Kernel> shuffle(const KernelCall& call, std::string_view op, bool forward) {
-  check_counts(op, call, 1);
-  const int64_t factor = call.params.integer("factor");
-  const TensorView& many = forward ? call.inputs[0] : call.outputs[0];   // [N, C f f, H, W]
-  const TensorView& large = forward ? call.outputs[0] : call.inputs[0];  // [N, C, H f, W f]
-  if (factor < 1 || many.rank != 4 || large.rank != 4 || many.dims[0] != large.dims[0] ||
-      many.dims[1] != large.dims[1] * factor * factor || many.dims[2] * factor != large.dims[2] ||
-      many.dims[3] * factor != large.dims[3])
-    throw InvalidModel(text(op, ": shapes must be [N,C*f*f,H,W] and [N,C,H*f,W*f] with factor ", factor, "; got ",
-                            view_text(call.inputs[0]), " and ", view_text(call.outputs[0]), ". Check the factor."));
-  const std::array<int64_t, 8> m = strides_of(many), l = strides_of(large);
-  const int64_t shape[] = {large.dims[0], large.dims[1], factor, factor, many.dims[2], many.dims[3]};
-  NestOperand many_op, large_op;
-  many_op.strides = {m[0], m[1] * factor * factor, m[1] * factor, m[1], m[2], m[3]};
-  large_op.strides = {l[0], l[1], l[2], l[3], l[2] * factor, l[3] * factor};
-  return forward ? one_copy(call, shape, large_op, many_op) : one_copy(call, shape, many_op, large_op);
-}
-
-}  // namespace
-
-std::unique_ptr<Kernel> make_pixel_shuffle(const KernelCall& call) { return shuffle(call, "pixel_shuffle", true); }
-std::unique_ptr<Kernel> make_pixel_unshuffle(const KernelCall& call) { return shuffle(call, "pixel_unshuffle", false); }
-
 std::span<const Variant> move_variants() {
   static constexpr Variant kVariants[] = {
       {.name = "copy", .op = "identity", .speed = "move", .create = make_copy},
@@ -301,8 +275,6 @@ std::span<const Variant> move_variants() {
       {.name = "arange", .op = "arange", .speed = "move", .create = make_arange, .layout = LayoutWish::plain},
       {.name = "upsample_nearest2d", .op = "upsample_nearest2d", .speed = "move", .create = make_upsample_nearest2d},
       {.name = "upsample_bilinear2d", .op = "upsample_bilinear2d", .speed = "move", .create = make_upsample_bilinear2d},
-      {.name = "pixel_shuffle", .op = "pixel_shuffle", .speed = "move", .create = make_pixel_shuffle},
-      {.name = "pixel_unshuffle", .op = "pixel_unshuffle", .speed = "move", .create = make_pixel_unshuffle},
   };
   return kVariants;
 }

@@ -15,7 +15,6 @@
 // arange              no input -> y [n]: start + k * step. params start (0), step (1), whole numbers.
 // upsample_nearest2d  x [N,C,H,W] -> [N,C,OH,OW]. params scales [h,w] ([] = by the sizes).
 // upsample_bilinear2d params align_corners (0), scales ([]).
-// pixel_shuffle       param factor: [N, C*f*f, H, W] -> [N, C, H*f, W*f]; pixel_unshuffle the reverse.
 #pragma once
 
 #include "hetnn/kernels/kernel.h"
@@ -33,8 +32,6 @@ std::unique_ptr<Kernel> make_expand(const KernelCall& call);
 std::unique_ptr<Kernel> make_arange(const KernelCall& call);
 std::unique_ptr<Kernel> make_upsample_nearest2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_upsample_bilinear2d(const KernelCall& call);
-std::unique_ptr<Kernel> make_pixel_shuffle(const KernelCall& call);
-std::unique_ptr<Kernel> make_pixel_unshuffle(const KernelCall& call);
 
 std::span<const Variant> move_variants();
 

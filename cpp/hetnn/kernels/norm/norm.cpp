@@ -248,58 +248,6 @@ class GroupNorm final : public Kernel {
   int64_t block_groups_ = 1;
 };
 
-class ScaleShift final : public Kernel {
- public:
-  explicit ScaleShift(const KernelCall& call)
-      : c_(channels_of("scale_shift", call.inputs[0])),
-        epilogue_(call, output_view(call)),
-        ops_(&row_ops()),
-        rows_(row_view(output_view(call))),
-        // Channels are the fastest axis in nhwc and in plain [N, C].
-        channels_inside_(call.inputs[0].layout == Layout::nhwc || c_.pixels == 1),
-        in_pitch_(call.inputs[0].layout == Layout::nhwc ? call.inputs[0].pitch_elems : c_.channels),
-        out_pitch_(call.outputs[0].layout == Layout::nhwc ? call.outputs[0].pitch_elems : c_.channels) {}
-
-  bool serial() const override { return c_.batch * c_.channels * c_.pixels < kSerialBelow; }
-  bool in_place(int input) const override { return input == 0 && in_pitch_ == out_pitch_; }
-
-  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
-    const float* x = floats(inputs[0]);
-    const float* scale = floats(inputs[1]);
-    const float* shift = floats(inputs[2]);
-    float* y = floats(outputs[0]);
-    if (channels_inside_) {
-      constexpr int64_t kRows = 16;
-      const Share share = share_of(c_.batch * c_.pixels, context.thread, context.threads);
-      for (int64_t row = share.begin; row < share.end; row += kRows) {
-        const int64_t count = std::min(kRows, share.end - row);
-        ops_->affine(x + row * in_pitch_, in_pitch_, y + row * out_pitch_, out_pitch_, count, c_.channels, scale,
-                     shift);
-        if (!epilogue_.empty()) epilogue_.apply(y + row * out_pitch_, out_pitch_, count, c_.channels, row, 0, inputs);
-      }
-      return;
-    }
-    const Share share = share_of(c_.batch * c_.channels, context.thread, context.threads);
-    for (int64_t line = share.begin; line < share.end; ++line) {
-      const int64_t channel = line % c_.channels, at = line * c_.pixels;
-      for (int64_t p = 0; p < c_.pixels; ++p) y[at + p] = std::fma(x[at + p], scale[channel], shift[channel]);
-      if (!epilogue_.empty())
-        epilogue_.apply(y + at, rows_.cols, c_.pixels / rows_.cols, rows_.cols, at / rows_.cols, 0, inputs);
-    }
-  }
-
- private:
-  // One pixel per image reads the same either way; as nhwc its rows are the channels.
-  static TensorView output_view(const KernelCall& call) { return as_nhwc(call.outputs[0]).value_or(call.outputs[0]); }
-
-  Channels c_;
-  EpiloguePlan epilogue_;
-  const RowOps* ops_;
-  RowView rows_;
-  bool channels_inside_;
-  int64_t in_pitch_, out_pitch_;
-};
-
 }  // namespace
 
 std::unique_ptr<Kernel> make_layer_norm(const KernelCall& call) {
@@ -312,24 +260,6 @@ std::unique_ptr<Kernel> make_rms_norm(const KernelCall& call) {
 
 std::unique_ptr<Kernel> make_group_norm(const KernelCall& call) {
   return std::make_unique<GroupNorm>(call, "group_norm", call.params.integer("groups"));
-}
-
-std::unique_ptr<Kernel> make_instance_norm(const KernelCall& call) {
-  if (call.inputs.empty()) throw InvalidModel("instance_norm takes x; got no input. Check the call.");
-  return std::make_unique<GroupNorm>(call, "instance_norm", channels_of("instance_norm", call.inputs[0]).channels);
-}
-
-std::unique_ptr<Kernel> make_scale_shift(const KernelCall& call) {
-  if (call.inputs.size() < 3 || call.outputs.size() != 1)
-    throw InvalidModel(
-        "scale_shift takes x, scale and shift and gives one output. Check the call against kernels/norm/norm.h.");
-  for (int i = 0; i < 3; ++i) require_f32(call.inputs[static_cast<size_t>(i)], text("scale_shift: input ", i));
-  require_f32(call.outputs[0], "scale_shift: the output");
-  require_one_layout("scale_shift", call);
-  const Channels c = channels_of("scale_shift", call.inputs[0]);
-  require_elems("scale_shift", call, 1, c.channels, "scale");
-  require_elems("scale_shift", call, 2, c.channels, "shift");
-  return std::make_unique<ScaleShift>(call);
 }
 
 std::span<const Variant> norm_variants() {
@@ -347,10 +277,8 @@ std::span<const Variant> norm_variants() {
        .layout = LayoutWish::plain,
        .takes_steps = true},
       {.name = "group_norm", .op = "group_norm", .speed = "norm", .create = make_group_norm},
-      {.name = "instance_norm", .op = "instance_norm", .speed = "norm", .create = make_instance_norm},
       {.name = "softmax", .op = "softmax", .speed = "norm", .create = make_softmax},
       {.name = "log_softmax", .op = "log_softmax", .speed = "norm", .create = make_log_softmax},
-      {.name = "scale_shift", .op = "scale_shift", .speed = "elementwise", .create = make_scale_shift},
   };
   return kVariants;
 }

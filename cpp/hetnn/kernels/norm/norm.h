@@ -5,9 +5,7 @@
 //                (""). With residual = 1 and two outputs the second receives x + residual.
 // rms_norm       x; residual?; weight?: as above, without mean and bias.
 // group_norm     x [N,C,...] plain or nhwc; weight [C]?, bias [C]?; params groups, eps, weight, bias .
-// instance_norm  group_norm with groups = C.
 // softmax, log_softmax   param axis; plain or nhwc.
-// scale_shift    x [N,C,...] plain or nhwc, scale [C], shift [C]: y = x * scale + shift..
 // f32.
 #pragma once
 
@@ -18,10 +16,8 @@ namespace hetnn::kernels {
 std::unique_ptr<Kernel> make_layer_norm(const KernelCall& call);
 std::unique_ptr<Kernel> make_rms_norm(const KernelCall& call);
 std::unique_ptr<Kernel> make_group_norm(const KernelCall& call);
-std::unique_ptr<Kernel> make_instance_norm(const KernelCall& call);
 std::unique_ptr<Kernel> make_softmax(const KernelCall& call);
 std::unique_ptr<Kernel> make_log_softmax(const KernelCall& call);
-std::unique_ptr<Kernel> make_scale_shift(const KernelCall& call);
 
 std::span<const Variant> norm_variants();
 

@@ -1,4 +1,4 @@
-// max, average and adaptive pooling.
+// max, average and adaptive average pooling.
 #include "hetnn/kernels/pool/pool.h"
 
 #include <algorithm>
@@ -111,9 +111,8 @@ class Pool final : public Kernel {
 /// Output cell i of an axis covers [floor(i * size / cells), ceil((i + 1) * size / cells)).
 class AdaptivePool final : public Kernel {
  public:
-  AdaptivePool(PoolKind kind, const KernelCall& call, const WindowGeometry& g)
-      : kind_(kind),
-        g_(g),
+  AdaptivePool(const KernelCall& call, const WindowGeometry& g)
+      : g_(g),
         epilogue_(call, call.outputs[0]),
         table_(&pool_table()),
         in_pitch_(call.inputs[0].pitch_elems),
@@ -143,13 +142,12 @@ class AdaptivePool final : public Kernel {
       window.out = y + pixel * out_pitch_ + channel;
       window.channels = std::min<int64_t>(64, g_.channels - channel);
       window.scale = 1.0f / static_cast<float>(window.rows * window.cols);
-      (kind_ == PoolKind::max ? table_->max : table_->sum)(window);
+      table_->sum(window);
       if (!epilogue_.empty()) epilogue_.apply(window.out, out_pitch_, 1, window.channels, pixel, channel, inputs);
     }
   }
 
  private:
-  PoolKind kind_;
   WindowGeometry g_;
   EpiloguePlan epilogue_;
   const PoolTable* table_;
@@ -161,27 +159,24 @@ std::unique_ptr<Kernel> make_nhwc_pool(const KernelCall& call) {
   const std::string_view op = kind == PoolKind::max ? "max_pool2d" : "avg_pool2d";
   check_pool_operands(op, call);
   const std::vector<int64_t> kernel = call.params.integers("kernel");
-  const size_t spatial = call.inputs[0].rank == 3 ? 1 : 2;
-  if (kernel.size() != spatial)
-    throw InvalidModel(text(op, ": parameter kernel must have ", spatial, " values; got ", kernel.size(),
-                            ". Give one per spatial axis."));
+  if (kernel.size() != 2)
+    throw InvalidModel(
+        text(op, ": parameter kernel must have 2 values; got ", kernel.size(), ". Give one per spatial axis."));
   for (const int64_t size : kernel)
     if (size < 1) throw InvalidModel(text(op, ": kernel sizes must be at least 1; got ", size, ". Check the layer."));
   Params params = call.params;
   if (params.integers("stride", {}).empty()) params.set("stride", kernel);
   const KernelCall with_stride{call.inputs, call.outputs, params};
-  const WindowGeometry g =
-      window_geometry(op, with_stride, call.inputs[0], call.outputs[0], spatial == 1 ? 1 : kernel[0], kernel.back());
+  const WindowGeometry g = window_geometry(op, with_stride, call.inputs[0], call.outputs[0], kernel[0], kernel[1]);
   return std::make_unique<Pool>(kind, call, g);
 }
 
-template <PoolKind kind>
 std::unique_ptr<Kernel> make_nhwc_adaptive_pool(const KernelCall& call) {
-  const std::string_view op = kind == PoolKind::max ? "adaptive_max_pool2d" : "adaptive_avg_pool2d";
+  constexpr std::string_view op = "adaptive_avg_pool2d";
   check_pool_operands(op, call);
   const Params none;
   const KernelCall bare{call.inputs, call.outputs, none};
-  return std::make_unique<AdaptivePool>(kind, call, window_geometry(op, bare, call.inputs[0], call.outputs[0], 1, 1));
+  return std::make_unique<AdaptivePool>(call, window_geometry(op, bare, call.inputs[0], call.outputs[0], 1, 1));
 }
 
 }  // namespace
@@ -193,12 +188,8 @@ std::unique_ptr<Kernel> make_avg_pool2d(const KernelCall& call) {
   return make_with_nhwc(call, make_nhwc_pool<PoolKind::average>);
 }
 std::unique_ptr<Kernel> make_adaptive_avg_pool2d(const KernelCall& call) {
-  return make_with_nhwc(call, make_nhwc_adaptive_pool<PoolKind::average>);
+  return make_with_nhwc(call, make_nhwc_adaptive_pool);
 }
-std::unique_ptr<Kernel> make_adaptive_max_pool2d(const KernelCall& call) {
-  return make_with_nhwc(call, make_nhwc_adaptive_pool<PoolKind::max>);
-}
-
 std::span<const Variant> pool_variants() {
   static constexpr Variant kVariants[] = {
       {.name = "max_pool2d",
@@ -217,12 +208,6 @@ std::span<const Variant> pool_variants() {
        .op = "adaptive_avg_pool2d",
        .speed = "pool",
        .create = make_adaptive_avg_pool2d,
-       .layout = LayoutWish::channels_last,
-       .takes_steps = true},
-      {.name = "adaptive_max_pool2d",
-       .op = "adaptive_max_pool2d",
-       .speed = "pool",
-       .create = make_adaptive_max_pool2d,
        .layout = LayoutWish::channels_last,
        .takes_steps = true},
   };

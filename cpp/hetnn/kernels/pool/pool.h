@@ -6,7 +6,6 @@
 //                      says whether ceil mode was used. NaN wins.
 // avg_pool2d           params kernel, stride, padding; count_include_pad (1); divisor_override (0 = none).
 // adaptive_avg_pool2d  the output's shape says the grid ([N,C,1,1] = global).
-// adaptive_max_pool2d  likewise.
 // f32.
 #pragma once
 
@@ -17,7 +16,6 @@ namespace hetnn::kernels {
 std::unique_ptr<Kernel> make_max_pool2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_avg_pool2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_adaptive_avg_pool2d(const KernelCall& call);
-std::unique_ptr<Kernel> make_adaptive_max_pool2d(const KernelCall& call);
 
 std::span<const Variant> pool_variants();
 

@@ -202,22 +202,6 @@ TEST(Conv2d, StepsBehindEveryVariant) {
   }
 }
 
-TEST(Conv1d, IsTheSameWithOneSpatialAxis) {
-  for (const int64_t channels : {3, 20})
-    for (const bool nhwc : {true, false}) {
-      const int64_t n = 2, length = 19, o = 17, k = 5;
-      const Tensor x = nhwc ? random_nhwc({n, channels, length}, 1) : random_plain({n, channels, length}, 1);
-      const Tensor w = random_plain({o, channels, k}, 2);
-      const std::vector<int64_t> out = {n, o, (length + 3 - k) / 2 + 1};
-      const auto expected =
-          meaning("conv2d", {plain({n, channels, 1, length}, x.values), plain({o, channels, 1, k}, w.values)},
-                  {{"stride", dims({1, 2})}, {"padding", dims({0, 2, 0, 1})}});
-      check_kernel("conv1d", {x, w}, {nhwc ? TensorView::nhwc(DType::f32, out) : TensorView::plain(DType::f32, out)},
-                   {{"stride", std::vector<int64_t>{2}}, {"padding", std::vector<int64_t>{2, 1}}}, {expected}, 2e-6,
-                   "conv1d");
-    }
-}
-
 TEST(ConvTranspose2d, MatchesItsMeaning) {
   const std::vector<Case> cases = {
       {.n = 2, .c = 5, .h = 4, .w = 6, .o = 19, .kh = 4, .kw = 4, .sh = 2, .sw = 2, .padding = {1, 1, 1, 1}},

@@ -245,22 +245,6 @@ TEST(UpsampleBilinear, InterpolatesAsTorchDoes) {
       }
 }
 
-TEST(PixelShuffle, AndBack) {
-  const Index many = {2, 12, 3, 5}, large = {2, 3, 6, 10};
-  check_moves(
-      "pixel_shuffle", many, large, {{"factor", int64_t{2}}},
-      [&](const Index& i) {
-        return flat({i[0], i[1] * 4 + i[2] % 2 * 2 + i[3] % 2, i[2] / 2, i[3] / 2}, many);
-      },
-      "shuffle");
-  check_moves(
-      "pixel_unshuffle", large, many, {{"factor", int64_t{2}}},
-      [&](const Index& i) {
-        return flat({i[0], i[1] / 4, i[2] * 2 + i[1] % 4 / 2, i[3] * 2 + i[1] % 2}, large);
-      },
-      "unshuffle");
-}
-
 TEST(Transpose, NamesAWrongPermutation) {
   const Tensor x = random_plain({2, 3}, 1);
   try {

@@ -9,9 +9,9 @@ class IdleBackend final : public Backend {
   explicit IdleBackend(const DeviceSpec& spec) : Backend(spec), by_(make_backend({spec.name, "reference", ""})) {}
   target::Support support(const ir::Node& node) const override { return by_->support(node); }
   double time_us(const ir::Node&, const Bindings&) const override { return 1; }
-  program::Subprogram lower(ir::Graph& subgraph, Assembler& assembler, const LowerOptions& options,
-                            std::vector<report::FusionRow>& fusions) const override {
-    program::Subprogram out = by_->lower(subgraph, assembler, options, fusions);
+  program::Subprogram lower(const ir::Graph& subgraph, Assembler& assembler,
+                            const LowerOptions& options) const override {
+    program::Subprogram out = by_->lower(subgraph, assembler, options);
     out.code.kind = "idle";
     return out;
   }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_model import dtype_name
-from hetnn.importers.onnx_rules.call import Call, Items, Nothing
+from hetnn.importers.onnx_rules.call import Call, Either, Items, Nothing
 from hetnn.importers.onnx_rules.late import is_late
 from hetnn.importers.onnx_rules.movement import slice_axis
 from hetnn.importers.sizes import Size
@@ -37,6 +38,9 @@ def _chosen(call: Call, a: Any, b: Any) -> Any:
     if isinstance(a, Items) or isinstance(b, Items):
         raise Unsupported("a condition computed when the model runs that chooses between sequences")
     a, b = call.value(a), call.value(b)
+    inner = [list(itertools.dropwhile(lambda size: size == 1, x.shape)) for x in (a, b)]
+    if a.dtype == b.dtype and len(a.shape) != len(b.shape) and inner[0] == inner[1]:
+        return Either(call.create("where", [call.reshape(call[0], []), a, b]))
     if a.dtype != b.dtype or list(a.shape) != list(b.shape):
         raise Unsupported(
             "a condition computed when the model runs that chooses between values of different types: "

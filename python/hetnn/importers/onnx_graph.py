@@ -21,9 +21,9 @@ from hetnn.importers.building import numpy_type
 from hetnn.importers.onnx_body import Body
 from hetnn.importers.onnx_control import CONTROL
 from hetnn.importers.onnx_model import NUMBERS, Weights, check_model, dtype_name, read_model
-from hetnn.importers.onnx_rules import Call, Items, Nothing, Sizes
+from hetnn.importers.onnx_rules import Call, Either, Items, Nothing, Sizes
 from hetnn.importers.onnx_rules.call import LONGEST
-from hetnn.importers.onnx_rules.shape import on_sizes
+from hetnn.importers.onnx_rules.shape import computes_sizes, of_sizes, on_sizes
 from hetnn.importers.registry import ONNX
 from hetnn.importers.sizes import likely_size
 
@@ -31,6 +31,8 @@ from hetnn.importers.sizes import likely_size
 _FOLDED_ELEMS = 1 << 16
 # Examples of sizes that a model leaves open: of the first axis, and of the others.
 _HINTS = (1, 64)
+# Integers that are computed like a shape, at most.
+_MOST_SIZES = 8
 # Bodies in bodies and nodes in all that no sensible model has.
 _DEEPEST = 64
 _MOST_NODES = 1 << 20
@@ -80,6 +82,8 @@ class _Importer:
         self._symbols: dict[str, str] = {}  # of hetnn, by the name in the model
         self._taken: set[str] = set()
         self._undefined: dict[str, tuple[int, int]] = {}  # symbols that no node gives a value yet, with their ranges
+        self._origins: dict[str, tuple[Call, int]] = {}  # which output of which node a value is that may be sizes
+        self._sizes: dict[str, np.ndarray[Any, Any]] = {}  # of values that were read as such
         self._found = 0
         self._bodies: list[Body] = []  # of loops, each in the one before, that are imported now
         self._missing = object()  # stands for what a node that cannot be imported would give
@@ -309,7 +313,7 @@ class _Importer:
         call = Call(self, node, schema.since_version, inputs, told, scope.shapes)
         if name in CONTROL:
             return CONTROL[name](call, lambda graph, prefix, given: self._inline(graph, prefix, given, scope))
-        if name == "Identity" and isinstance(inputs[0], (Items, Nothing)):
+        if name == "Identity" and isinstance(inputs[0], (Items, Nothing, Either)):
             return inputs
         known = on_sizes(call)
         if known is not None:
@@ -331,7 +335,37 @@ class _Importer:
                 if str(reason):
                     raise reason from None
                 raise
-        return found if isinstance(found, list) else [found]
+        outputs = found if isinstance(found, list) else [found]
+        if computes_sizes(call) and not self._bodies and all(map(_may_be_sizes, inputs)):
+            for k, value in enumerate(outputs):
+                if isinstance(value, _core.Value) and _may_be_sizes(value):
+                    self._origins[value.name] = call, k
+        return outputs
+
+    def read(self, value: Any) -> np.ndarray[Any, Any] | None:
+        """The integers of a value that nodes compute from others as from sizes; None where it is none."""
+        if isinstance(value, Sizes):
+            return value.array
+        if value.name not in self._sizes and value.name in self._origins:
+            call, k = self._origins[value.name]
+            given = [self._read_or_found(x) for x in call.inputs if x is not None]
+            try:
+                outputs = of_sizes(call, given)
+            except Unsupported:
+                outputs = None
+            if outputs is not None:
+                self._sizes[value.name] = outputs[k]
+        return self._sizes.get(value.name)
+
+    def _read_or_found(self, value: Any) -> np.ndarray[Any, Any]:
+        """The integers of a value: known, computed from others, or symbols that stand for them."""
+        array = value.array if isinstance(value, Sizes) else self.known(value)
+        array = self.read(value) if array is None else array
+        if array is None:
+            symbols = [self.found_size(0, LONGEST) for _ in range(int(np.prod(value.shape)))]
+            self.create("read_size", [value], {"sizes": symbols}, onnx.NodeProto(output=[f"{value.name}_sizes"]))
+            array = self._sizes[value.name] = np.array(symbols, dtype=object).reshape(value.shape)
+        return array
 
     def _open(
         self, body: onnx.FunctionProto, node: onnx.NodeProto, inputs: list[Any], scope: _Scope, whole: bool
@@ -400,6 +434,14 @@ def _schema(op_type: str, domain: str, opset: int) -> Any:
         return defs.get_schema(op_type, opset, domain)
     except defs.SchemaError:
         return None
+
+
+def _may_be_sizes(value: Any) -> bool:
+    """Whether a value is few integers, or sizes."""
+    if not isinstance(value, _core.Value):
+        return value is None or isinstance(value, Sizes)
+    few = len(value.shape) == 0 or (len(value.shape) == 1 and value.shape[0] in range(1, _MOST_SIZES + 1))
+    return few and value.dtype in ("i32", "i64")
 
 
 def _check(node: onnx.NodeProto, opsets: Mapping[str, int]) -> None:

@@ -21,10 +21,11 @@ from hetnn.importers.onnx_rules import (
     signal,
     vision,
 )
-from hetnn.importers.onnx_rules.call import Call, Items, Nothing, Sizes
+from hetnn.importers.onnx_rules.call import Call, Either, Items, Nothing, Sizes
 
 __all__ = [
     "Call",
+    "Either",
     "Items",
     "Nothing",
     "Sizes",

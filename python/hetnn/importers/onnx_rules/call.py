@@ -49,6 +49,13 @@ class Items:
 
 
 @dataclass(frozen=True)
+class Either:
+    """A value of which a condition decides how many leading axes of one element it has; `value` has them all."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
 class Nothing:
     """An optional value that is absent."""
 
@@ -61,6 +68,8 @@ class Importer(Protocol):
     def constant(self, array: Array, name: str = "") -> Any: ...
 
     def known(self, value: Any) -> Array | None: ...
+
+    def read(self, value: Any) -> Array | None: ...
 
     def found_size(self, low: int, high: int) -> str: ...
 
@@ -122,9 +131,16 @@ class Call(Building):
         return self.known_of(self.inputs[index])
 
     def known_of(self, value: Any) -> Array | None:
-        if isinstance(value, (Items, Nothing)):
+        if isinstance(value, (Items, Nothing, Either)):
             return None
         return value.array if isinstance(value, Sizes) else self._importer.known(value)
+
+    def read(self, index: int) -> Array | None:
+        """As `known`; what is computed from integers of the model as from sizes is read from them when it runs."""
+        array = self.known(index)
+        if array is None and self.given(index) and not isinstance(self.inputs[index], (Items, Nothing)):
+            return self._importer.read(self.inputs[index])
+        return array
 
     def is_known(self, value: Any) -> bool:
         """Whether a value that a rule made or got is a constant."""
@@ -132,7 +148,7 @@ class Call(Building):
 
     def sizes(self, index: int, called: str) -> list[Size]:
         """The integers in an input. Unsupported where they are computed from values of the model."""
-        array = self.known(index)
+        array = self.read(index)
         if array is None:
             raise Unsupported(f"{called} is computed when the model runs; it must be known when compiling")
         return [x if isinstance(x, str) else int(x) for x in array.reshape(-1).tolist()]
@@ -203,6 +219,8 @@ class Call(Building):
 
     def value(self, found: Any) -> Any:
         """Sizes as a value that nodes can read; values as they are."""
+        if isinstance(found, Either):
+            raise Unsupported("a value whose rank depends on a condition computed when the model runs")
         if isinstance(found, (Items, Nothing)):
             what = "a sequence" if isinstance(found, Items) else "an absent optional value"
             raise InvalidModel(f"{self.node.op_type} needs a tensor; got {what}")
@@ -224,6 +242,7 @@ class Call(Building):
 
     def by_row(self, row: Row) -> Any:
         """What a one-to-one name means."""
+        self._settle(row)
         given = self.aligned() if row.elementwise else self.all_inputs()
         fills: dict[str, Any] = {}
         attrs: dict[str, Any] = {}
@@ -247,6 +266,13 @@ class Call(Building):
             found = fills.get(name)
             inputs.extend(found if isinstance(found, list) else [found])
         return self._of_one_type(row, inputs, attrs)
+
+    def _settle(self, row: Row) -> None:
+        """Takes values of one of several ranks where they broadcast with one of no lower rank."""
+        ranks = [len(x.shape) for x in self.inputs if x is not None and not isinstance(x, (Items, Nothing, Either))]
+        for k, x in enumerate(self.inputs):
+            if isinstance(x, Either) and row.elementwise and max(ranks, default=-1) >= len(x.value.shape):
+                self.inputs[k] = x.value
 
     def _of_one_type(self, row: Row, inputs: list[Any], attrs: dict[str, Any]) -> Any:
         wanted = inputs[0].dtype if inputs and inputs[0] is not None else ""

@@ -29,7 +29,7 @@ def _concat(call: Call) -> Any:
 @rule("Reshape")
 def _reshape(call: Call) -> Any:
     x = call[0]
-    if is_late(call, 1):
+    if is_late(call, 1) and call.read(1) is None:
         rank = length_of(call, 1, "the shape")
         return late(call, "reshape_to", [x, call[1]], rank, allow_zero=bool(call.attr("allowzero", 0)))
     given: list[Size] = call.sizes(1, "the shape") if call.given(1) else list(call.attr("shape") or [])
@@ -81,7 +81,7 @@ def _unsqueeze(call: Call) -> Any:
 
 @rule("Expand")
 def _expand(call: Call) -> Any:
-    if is_late(call, 1):
+    if is_late(call, 1) and call.read(1) is None:
         return late(call, "expand_to", call.values(), max(len(call[0].shape), length_of(call, 1, "the shape")))
     return call.broadcast_to(call[0], broadcast(call[0].shape, call.sizes(1, "the shape")))
 

@@ -35,8 +35,10 @@ def branch(call: Call, inline: Inline) -> list[Any]:
 
 
 def _chosen(call: Call, a: Any, b: Any) -> Any:
-    if isinstance(a, Items) or isinstance(b, Items):
-        raise Unsupported("a condition computed when the model runs that chooses between sequences")
+    if isinstance(a, Items) and isinstance(b, Items) and len(a.values) == len(b.values):
+        return Items(tuple(_chosen(call, x, y) for x, y in zip(a.values, b.values, strict=True)))
+    if any(isinstance(x, (Items, Nothing)) for x in (a, b)):
+        raise Unsupported("a condition computed when the model runs that chooses between sequences unlike in length")
     a, b = call.value(a), call.value(b)
     inner = [list(itertools.dropwhile(lambda size: size == 1, x.shape)) for x in (a, b)]
     if a.dtype == b.dtype and len(a.shape) != len(b.shape) and inner[0] == inner[1]:
@@ -160,7 +162,7 @@ def _scan(
 def _batches(call: Call, inline: Inline) -> list[Any]:
     """Operator set 8: a scan of axis 1 for each index of axis 0."""
     if call.given(0):
-        raise Unsupported("a Scan over sequences of different lengths")
+        raise Unsupported("a Scan over sequences unlike in length")
     parts, body = int(call.attr("num_scan_inputs")), call.attr("body")
     inputs = [call.value(x) for x in call.inputs[1:]]
     backwards = call.attr("directions") or [0] * parts

@@ -26,6 +26,7 @@ from hetnn.importers.onnx_rules.call import LONGEST
 from hetnn.importers.onnx_rules.shape import computes_sizes, of_sizes, on_sizes
 from hetnn.importers.registry import ONNX
 from hetnn.importers.sizes import likely_size
+from hetnn.structure import Tree
 
 # Nodes of constants that are no larger are computed while importing, because shapes may be made from them.
 _FOLDED_ELEMS = 1 << 16
@@ -85,6 +86,7 @@ class _Importer:
         self._origins: dict[str, tuple[Call, int]] = {}  # which output of which node a value is that may be sizes
         self._sizes: dict[str, np.ndarray[Any, Any]] = {}  # of values that were read as such
         self._found = 0
+        self._given = 0  # outputs of the graph
         self._bodies: list[Body] = []  # of loops, each in the one before, that are imported now
         self._missing = object()  # stands for what a node that cannot be imported would give
 
@@ -402,20 +404,34 @@ class _Importer:
         return [values[output.name] for output in graph.output]
 
     def _finish(self, scope: _Scope) -> Imported:
+        outputs, nested = [], False
         for output in self._model.graph.output:
             if output.name not in scope.values:
                 raise InvalidModel(f"nothing gives the model's output '{output.name}'. Export the model again.")
             value = scope.values[output.name]
             if value is self._missing:
                 raise Unsupported(f"hetnn does not compute the output '{output.name}'. Leave it out of the model.")
-            if isinstance(value, Sizes):
-                value = Call(self, onnx.NodeProto(name=output.name), 1, [value], {})[0]
-            if not isinstance(value, _core.Value):
-                raise Unsupported(
-                    f"the output '{output.name}' is a sequence. Give its elements as outputs of their own."
-                )
-            self._builder.output(value, output.name)
-        return Imported(self._builder.finish())
+            nested |= isinstance(value, (Items, Nothing))
+            outputs.append(self._give(value, output.name))
+        graph = self._builder.finish()
+        if not nested:
+            return Imported(graph)
+        names = [name for name, _, _ in graph.inputs]
+        made = outputs[0] if len(outputs) == 1 else {"tuple": outputs}
+        ports = [{"value": k} for k in range(len(names))]
+        return Imported(graph, {"args": ports, "names": names, "kwargs": [], "outputs": made})
+
+    def _give(self, value: Any, name: str) -> Tree:
+        """An output of the graph, or several where a value holds others; where they are, as hetnn.structure says."""
+        if isinstance(value, Nothing):
+            return {"fixed": None}
+        if isinstance(value, Items):
+            return {"list": [self._give(item, f"{name}.{k}") for k, item in enumerate(value.values)]}
+        if isinstance(value, (Sizes, Either)):
+            value = Call(self, onnx.NodeProto(name=name), 1, [value], {})[0]
+        self._builder.output(value, name)
+        self._given += 1
+        return {"value": self._given - 1}
 
 
 def _meaning(name: str, version: int) -> tuple[Any, Any]:

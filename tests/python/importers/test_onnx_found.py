@@ -26,18 +26,16 @@ def test_nonzero_gives_as_many_columns_as_there_are() -> None:
 
 def test_compress_with_and_without_an_axis() -> None:
     mask = np.array([True, False, True])
-    agrees(
-        model_of("agraph (float[2,3] x, bool[3] c) => (float[2,n] y) { y = Compress<axis = -1>(x, c) }"),
-        f32(2, 3),
-        mask,
-    )
-    agrees(model_of("agraph (float[2,3] x, bool[3] c) => (float[n] y) { y = Compress(x, c) }"), f32(2, 3), mask)
+    for attrs, shape in (("<axis = -1>", "2,n"), ("", "n")):
+        text = f"agraph (float[2,3] x, bool[3] c) => (float[{shape}] y) {{ y = Compress{attrs}(x, c) }}"
+        agrees(model_of(text), f32(2, 3), mask)
 
 
 @pytest.mark.parametrize("attrs", ["", "<sorted = 0>", "<axis = 1>"])
 def test_unique(attrs: str) -> None:
-    text = f"agraph (float[2,4] x) => (float[a,b] y, int64[c] i, int64[d] r, int64[e] n) {{ y, i, r, n = Unique{attrs}(x) }}"
-    text = text if "axis" in attrs else text.replace("float[a,b] y", "float[a] y")
+    shape = "a,b" if "axis" in attrs else "a"
+    outputs = f"float[{shape}] y, int64[c] i, int64[d] r, int64[e] n"
+    text = f"agraph (float[2,4] x) => ({outputs}) {{ y, i, r, n = Unique{attrs}(x) }}"
     agrees(model_of(text), np.array([[2, 1, 2, 3], [4, 1, 4, 3]], np.float32))
 
 
@@ -45,9 +43,8 @@ def test_suppression_without_a_number_of_boxes_gives_none() -> None:
     model = model_of("agraph (float[1,3,4] b, float[1,1,3] s) => (int64[n,3] y) { y = NonMaxSuppression(b, s) }")
     boxes = np.array([[[0, 0, 1, 1], [0, 0, 1, 1], [2, 2, 3, 3]]], np.float32)
     assert hetnn.compile(model)(boxes, f32(1, 1, 3)).shape == (0, 3)
-    model = model_of(
-        "agraph (float[1,3,4] b, float[1,1,3] s, int64 m, float t) => (int64[n,3] y) { y = NonMaxSuppression(b, s, m, t) }"
-    )
+    inputs = "float[1,3,4] b, float[1,1,3] s, int64 m, float t"
+    model = model_of(f"agraph ({inputs}) => (int64[n,3] y) {{ y = NonMaxSuppression(b, s, m, t) }}")
     scores = np.array([[[0.5, 0.9, 0.7]]], np.float32)
     y = hetnn.compile(model)(boxes, scores, np.array(9), np.array(0.5, np.float32))
     assert y.tolist() == [[0, 0, 1], [0, 0, 2]]
@@ -208,7 +205,11 @@ def test_a_loop_that_never_ends_is_stopped() -> None:
     ],
 )
 def test_bodies_that_are_none(body: str, message: str) -> None:
-    text = f'graph @g {{stage = imported, symbols = [n: 0..9 = 1]}} (%x: f32[2], %k: i64[]) -> (%y) {{\n  %y = loop(%k, _, %x) {{body = "{body}", carried = 1, count = n, sizes = []}} : f32[2]\n}}'
+    attrs = f'body = "{body}", carried = 1, count = n, sizes = []'
+    text = (
+        "graph @g {stage = imported, symbols = [n: 0..9 = 1]} (%x: f32[2], %k: i64[]) -> (%y) {\n"
+        f"  %y = loop(%k, _, %x) {{{attrs}}} : f32[2]\n}}"
+    )
     with pytest.raises(hetnn.InvalidModel, match=message):
         hetnn.compile(text)
 
@@ -251,3 +252,66 @@ def test_einsum(equation: str, shapes: list[tuple[int, ...]]) -> None:
     out = f"float[{','.join('uvwxyz'[:rank])}] r" if rank else "float r"
     text = f'agraph ({declared}) => ({out}) {{ r = Einsum<equation = "{equation}">({", ".join(names)}) }}'
     agrees(model_of(text), *inputs)
+
+
+# Sequences
+
+
+def test_outputs_that_are_sequences_are_lists() -> None:
+    text = """agraph (float[3,2] x, int64[2] parts) => (seq(float[a,2]) y, seq(float[2]) z, int64 n) {
+      y = SplitToSequence(x, parts)
+      z = SplitToSequence<keepdims = 0>(x)
+      n = SequenceLength(y)
+    }"""
+    exe = hetnn.compile(model_of(text))
+    x = f32(3, 2)
+    y, z, n = exe(x, i64(1, 2))
+    assert [part.tolist() for part in y] == [x[:1].tolist(), x[1:].tolist()]
+    assert [part.tolist() for part in z] == x.tolist()
+    assert n.item() == 2
+    y, *_ = exe(x, parts=i64(3, 0))
+    assert [part.shape for part in y] == [(3, 2), (0, 2)]
+
+
+def test_one_sequence_is_a_list_also_when_values_choose_it() -> None:
+    text = """agraph (bool c, float[2] x) => (seq(float[2]) y) {
+      y = If(c) <
+        then_branch = t () => (seq(float[2]) a) { a = SequenceConstruct(x) },
+        else_branch = e () => (seq(float[2]) b) { n = Neg(x)  b = SequenceConstruct(n) }>
+    }"""
+    exe, x = hetnn.compile(model_of(text)), f32(2)
+    assert [part.tolist() for part in exe(np.array(True), x)] == [x.tolist()]
+    assert [part.tolist() for part in exe(np.array(False), x)] == [(-x).tolist()]
+
+
+# Optimizers and trees
+
+
+def test_steps_of_optimizers() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18, "ai.onnx.preview.training" : 1]>
+    agraph (float rate, int64 step, float[3] x, float[3] g, float[3] v) => (float[3] y, float[3] w) {
+      y, w = ai.onnx.preview.training.Momentum<
+        alpha = 0.9, beta = 0.5, norm_coefficient = 0.1, mode = "standard">(rate, step, x, g, v)
+    }"""
+    exe = hetnn.compile(parser.parse_model(text))
+    x, g, v = f32(3), f32(3), f32(3)
+    for step, beta in ((0, 1.0), (2, 0.5)):
+        y, w = exe(np.float32(0.1), np.array(step), x, g, v)
+        wanted = 0.9 * v + beta * (0.1 * x + g)
+        np.testing.assert_allclose(w, wanted, rtol=1e-5)
+        np.testing.assert_allclose(y, x - 0.1 * wanted, rtol=1e-5)
+
+
+def test_a_tree_whose_nodes_loop_is_refused() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18, "ai.onnx.ml" : 5]>
+    agraph (float[n,1] x) => (float[n,1] y) {
+      y = ai.onnx.ml.TreeEnsemble<n_targets = 1, tree_roots = [0], nodes_modes = uint8[1] {0},
+        nodes_splits = float[1] {0.5}, nodes_featureids = [0], nodes_truenodeids = [0], nodes_trueleafs = [0], nodes_falsenodeids = [0],
+        nodes_falseleafs = [1], leaf_targetids = [0], leaf_weights = float[1] {2.0}>(x)
+    }"""
+    model = parser.parse_model(text)
+    with pytest.raises(hetnn.InvalidModel, match="a TreeEnsemble whose node 0 is none, or lies behind itself"):
+        hetnn.compile(model)
+    model.graph.node[0].attribute[6].ints[0] = 1  # the other side of the node is a leaf, too
+    assert model.graph.node[0].attribute[6].name == "nodes_trueleafs"
+    assert hetnn.compile(model)(np.array([[0.0], [1.0]], np.float32)).tolist() == [[2], [2]]

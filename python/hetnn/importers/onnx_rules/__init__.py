@@ -7,6 +7,7 @@ from hetnn.importers.onnx_rules import (
     elementwise,
     found,
     late,
+    ml,
     movement,
     norm,
     ordering,
@@ -19,6 +20,7 @@ from hetnn.importers.onnx_rules import (
     sequence,
     shape,
     signal,
+    training,
     vision,
 )
 from hetnn.importers.onnx_rules.call import Call, Either, Items, Nothing, Sizes
@@ -33,6 +35,7 @@ __all__ = [
     "elementwise",
     "found",
     "late",
+    "ml",
     "movement",
     "norm",
     "ordering",
@@ -45,5 +48,6 @@ __all__ = [
     "sequence",
     "shape",
     "signal",
+    "training",
     "vision",
 ]

@@ -240,6 +240,12 @@ class Call(Building):
         """A tensor of an attribute as a constant."""
         return self._importer.constant(self._importer.tensor(tensor))
 
+    def tensor_attr(self, name: str) -> Array:
+        """The values of a tensor of an attribute that must be there."""
+        if self.attr(name) is None:
+            raise InvalidModel(f"{self.node.op_type} needs the attribute {name}, which is absent")
+        return self._importer.tensor(self.attr(name))
+
     def by_row(self, row: Row) -> Any:
         """What a one-to-one name means."""
         self._settle(row)

@@ -10,7 +10,7 @@ import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_rules.call import LONGEST, WHOLE_END, Call, rule
-from hetnn.importers.onnx_rules.late import is_late, late, length_of
+from hetnn.importers.onnx_rules.late import found_shape, is_late, late, length_of
 from hetnn.importers.sizes import Size, add, broadcast, divide, multiply, product
 
 
@@ -132,7 +132,7 @@ def _split(call: Call) -> list[Any]:
     axis, count = call.axis(call.attr("axis", 0), len(x.shape)), len(call.node.output)
     parts: list[Size]
     if is_late(call, 1):
-        return [_late_part(call, axis, k) for k in range(count)]
+        return [late_part(call, axis, k, found_shape(call, len(x.shape), k)[axis]) for k in range(count)]
     if call.given(1):
         parts = call.sizes(1, "the parts' sizes")
     elif call.attr("split"):
@@ -151,14 +151,17 @@ def _split(call: Call) -> list[Any]:
     return out
 
 
-def _late_part(call: Call, axis: int, index: int) -> Any:
-    """A part between sums of the parts' sizes."""
+def late_part(call: Call, axis: int, index: int, size: Size) -> Any:
+    """A part of that size between sums of the parts' sizes."""
     sums = [
         call.create("sum", [call.create("slice", [call[1]], axis=0, start=0, end=k)], axes=[0], keepdim=True)
         for k in (index, index + 1)
     ]
     inputs = [call[0], *sums, call.constant([axis], "i64"), None]
-    return late(call, "slice_over", inputs, len(call[0].shape), output=index)
+    shape = [size if k == axis else own for k, own in enumerate(call[0].shape)]
+    if not all(isinstance(own, int) for k, own in enumerate(shape) if k != axis):
+        raise Unsupported(f"parts of sizes that are computed when the model runs, of {list(call[0].shape)}")
+    return call.create("slice_over", inputs, sizes=shape)
 
 
 _MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}

@@ -306,8 +306,8 @@ def test_a_tree_whose_nodes_loop_is_refused() -> None:
     text = """<ir_version: 8, opset_import: ["" : 18, "ai.onnx.ml" : 5]>
     agraph (float[n,1] x) => (float[n,1] y) {
       y = ai.onnx.ml.TreeEnsemble<n_targets = 1, tree_roots = [0], nodes_modes = uint8[1] {0},
-        nodes_splits = float[1] {0.5}, nodes_featureids = [0], nodes_truenodeids = [0], nodes_trueleafs = [0], nodes_falsenodeids = [0],
-        nodes_falseleafs = [1], leaf_targetids = [0], leaf_weights = float[1] {2.0}>(x)
+        nodes_splits = float[1] {0.5}, nodes_featureids = [0], nodes_truenodeids = [0], nodes_trueleafs = [0],
+        nodes_falsenodeids = [0], nodes_falseleafs = [1], leaf_targetids = [0], leaf_weights = float[1] {2.0}>(x)
     }"""
     model = parser.parse_model(text)
     with pytest.raises(hetnn.InvalidModel, match="a TreeEnsemble whose node 0 is none, or lies behind itself"):

@@ -15,6 +15,8 @@ from hetnn.importers.onnx_rules.late import is_late
 from hetnn.importers.onnx_rules.movement import slice_axis
 from hetnn.importers.sizes import Size
 
+# Of rounds, where only a condition ends them.
+_ANY_NUMBER = 2**63 - 1
 # More rounds than that are a graph too large to plan.
 _MOST_ROUNDS = 4096
 
@@ -99,7 +101,7 @@ def _late_loop(call: Call, inline: Inline) -> list[Any]:
             )
     stacked = given[1 + len(state) :]
     sizes = [size if isinstance(size, int) else call.found_size() for value in stacked for size in value.shape]
-    trips = call.reshape(call.cast(call[0], "i64"), []) if call.given(0) else None
+    trips = call.reshape(call.cast(call[0], "i64"), []) if call.given(0) else call.constant(_ANY_NUMBER, "i64")
     going = call.reshape(call[1], []) if call.given(1) else None
     told = {"body": body.text(given), "carried": len(state), "count": call.found_size(), "sizes": sizes}
     return call.create_all("loop", [trips, going, *state, *body.captured], told)

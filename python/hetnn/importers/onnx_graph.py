@@ -522,6 +522,8 @@ def _type(call: Call, value: Any) -> onnx.TypeProto:
     """The type of a value as ONNX says it; none where it is absent."""
     if value is None or isinstance(value, Nothing):
         return onnx.TypeProto()
+    if isinstance(value, Either):
+        return _type(call, value.value)
     if isinstance(value, Items):
         return onnx.helper.make_sequence_type_proto(_type(call, value.values[0] if value.values else None))
     shape = [size if isinstance(size, int) else str(size) for size in value.shape]

@@ -31,12 +31,18 @@ def test_compress_with_and_without_an_axis() -> None:
         agrees(model_of(text), f32(2, 3), mask)
 
 
-@pytest.mark.parametrize("attrs", ["", "<sorted = 0>", "<axis = 1>"])
+@pytest.mark.parametrize("attrs", ["", "<axis = 1>"])
 def test_unique(attrs: str) -> None:
     shape = "a,b" if "axis" in attrs else "a"
     outputs = f"float[{shape}] y, int64[c] i, int64[d] r, int64[e] n"
     text = f"agraph (float[2,4] x) => ({outputs}) {{ y, i, r, n = Unique{attrs}(x) }}"
     agrees(model_of(text), np.array([[2, 1, 2, 3], [4, 1, 4, 3]], np.float32))
+
+
+def test_unique_in_the_order_in_which_values_stand() -> None:
+    model = model_of("agraph (int64[5] x) => (int64[n] y, int64[m] i) { y, i = Unique<sorted = 0>(x) }")
+    y, first = hetnn.compile(model)(i64(7, 3, 7, 1, 3))
+    assert (y.tolist(), first.tolist()) == ([7, 3, 1], [0, 1, 3])
 
 
 def test_suppression_without_a_number_of_boxes_gives_none() -> None:

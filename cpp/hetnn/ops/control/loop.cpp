@@ -57,11 +57,6 @@ std::vector<Type> infer(const Call& call) {
   return out;
 }
 
-template <typename T>
-T one(const Evaluation& e, size_t input, T otherwise) {
-  return e.has(input) ? e.input(input).values<T>()[0] : otherwise;
-}
-
 Tensor copy_of(const View& view) {
   std::byte* to = nullptr;
   Tensor out = Tensor::zeros(view.dtype, {view.shape.begin(), view.shape.end()}, &to);
@@ -72,8 +67,8 @@ Tensor copy_of(const View& view) {
 void meaning(const Evaluation& e) {
   const Body body = read_body(e.call, "body");
   const size_t carried = carried_of(e.call);
-  const int64_t trips = one<int64_t>(e, 0, INT64_MAX);
-  bool going = one<bool>(e, 1, true);
+  const int64_t trips = e.input(0).values<int64_t>()[0];
+  bool going = !e.has(1) || e.input(1).values<bool>()[0];
   std::vector<Tensor> given(kBodyInputs);
   for (size_t k = kOwnInputs; k < e.inputs.size(); ++k) given.push_back(copy_of(e.input(k)));
   std::vector<std::vector<Tensor>> rounds(e.call.outputs.size() - carried);  // of every stacked value
@@ -135,7 +130,7 @@ OpDef define_loop() {
       .doc =
           "Calls repeated as long as a condition holds, at most so many times: values that a round hands to the "
           "next, and values of every round stacked along a new first axis.",
-      .inputs = {{"trips", "one i64: the most rounds; absent: any number", true},
+      .inputs = {{"trips", "one i64: the most rounds"},
                  {"going", "one bool: whether there is a first round; absent: there is", true},
                  {"values", "those that are carried, then what the body reads besides", true, true}},
       .attrs = {{"body", AttrKind::string, std::nullopt,

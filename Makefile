@@ -11,18 +11,18 @@ export PIP_ROOT_USER_ACTION := ignore
 
 CPP_SOURCES := $(shell find cpp bindings cmake -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.inc' -o -name '*.cmake' -o -name CMakeLists.txt \))
 PACKAGE_SOURCES := $(CPP_SOURCES) CMakeLists.txt pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.json' -o -name py.typed)
-CPP_FORMATTED := $(shell find cpp bindings tests/cpp benchmarks -name '*.cpp' -o -name '*.h' 2>/dev/null)
+CPP_FORMATTED := $(shell find cpp bindings tests/cpp tests/fuzz benchmarks -name '*.cpp' -o -name '*.h' 2>/dev/null)
 CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
-.PHONY: help setup build demo test tiny cpp-test python-test lint tidy asan ubsan tsan fuzz fuzz-plan fuzz-serve bench bench-plan \
+.PHONY: help setup build demo test tiny cpp-test python-test lint tidy asan ubsan tsan fuzz fuzz-long fuzz-plan fuzz-serve bench bench-plan \
         bench-runtime bench-serve docs stubs wheel new-op new-pass notebooks stories clean
 
 help:
 	@echo "make demo       detect faces on a photo, three networks compiled for cpu+relu-only"
 	@echo "make test       lint, C++ tests, Python tests"
 	@echo "make tiny       the quick part of the tests, under a minute"
-	@echo "also: setup build lint tidy asan ubsan tsan fuzz fuzz-plan fuzz-serve bench bench-plan bench-runtime bench-serve"
+	@echo "also: setup build lint tidy asan ubsan tsan fuzz fuzz-long fuzz-plan fuzz-serve bench bench-plan bench-runtime bench-serve"
 	@echo "      docs stubs wheel notebooks stories new-op new-pass"
 
 # Set-up, in steps that are done once each.
@@ -111,6 +111,23 @@ fuzz: $(STAMPS)/install
 	$(PY) tests/python/fuzz/fuzz_inputs.py --seconds $(FUZZ_SECONDS)
 	$(PY) tests/python/fuzz/fuzz_calls.py --calls $(FUZZ_CALLS)
 	$(PY) tests/python/fuzz/fuzz_executables.py --seconds $(FUZZ_SECONDS) --seed $$(date +%s)
+	$(MAKE) $(FUZZERS)
+
+# Coverage-guided, by libFuzzer of clang 14: one for FUZZ_SECONDS each, or all at once until stopped. What they find lies
+# in build/fuzz/findings; a file that is moved to tests/fuzz/findings is tried by `make cpp-test` from then on.
+FUZZERS := $(patsubst tests/fuzz/fuzz_%.cpp,fuzz-of-%,$(wildcard tests/fuzz/fuzz_*.cpp))
+$(STAMPS)/fuzz-compiler: tools/install_system_packages.sh $(STAMPS)/system
+	sh tools/install_system_packages.sh clang-14 libclang-rt-14-dev
+	@touch $@
+$(FUZZERS): fuzz-of-%: $(STAMPS)/fuzz-compiler
+	cmake --preset fuzz
+	cmake --build --preset fuzz -j $(JOBS) --target fuzz_$*
+	mkdir -p build/fuzz/corpus/$* build/fuzz/findings
+	build/fuzz/tests/fuzz/fuzz_$* -max_total_time=$(FUZZ_SECONDS) -timeout=12 -rss_limit_mb=3072 -print_final_stats=1 \
+	  -artifact_prefix=build/fuzz/findings/$*- $(addprefix -dict=,$(wildcard tests/fuzz/$*.dict)) $(FUZZ_FLAGS) \
+	  build/fuzz/corpus/$* tests/fuzz/corpus/$* $(wildcard tests/fuzz/findings/$*)
+fuzz-long:
+	$(MAKE) -j $(words $(FUZZERS)) $(FUZZERS) FUZZ_SECONDS=0 FUZZ_FLAGS="-fork=1 -ignore_crashes=1 -ignore_ooms=1 -ignore_timeouts=1"
 
 bench: $(STAMPS)/install
 	$(PY) benchmarks/side_by_side.py

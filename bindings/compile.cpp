@@ -18,13 +18,14 @@ namespace hetnn {
 namespace {
 
 // The graph of a binding is shared with Python and stays as it is; the compiler works on a copy.
-template <typename Made>
-std::unique_ptr<Made> make(const ir::Graph& graph, const std::string& target, const std::string& options) {
+template <typename Made, typename... More>
+std::unique_ptr<Made> make(const ir::Graph& graph, const std::string& target, const std::string& options,
+                           const More&... more) {
   const TargetSpec spec = parse_target(target);
   const CompileOptions settings = parse_options(options);
   ir::Graph copy = graph.clone();
   const LongCall call;
-  return Made::make(std::move(copy), spec, settings);
+  return Made::make(std::move(copy), spec, settings, more...);
 }
 
 py::bytes bytes_of(const std::vector<std::byte>& bytes) {
@@ -121,8 +122,8 @@ void bind_compile(py::module_& m) {
       py::arg("graph"), "What each node does on the general processor: family of kernels, macs, flops, bytes.");
   m.def("known_tuning", &kernels::known_fan_ins, "What kernels measured on this machine, by the kind of layer.");
   m.def("learn_tuning", &kernels::learn_fan_ins, py::arg("known"), "Takes over what another process measured.");
-  m.def("compile", &make<Compilation>, py::arg("graph"), py::arg("target"), py::arg("options"),
-        "Compiles a graph; target and options are JSON texts.");
+  m.def("compile", &make<Compilation, std::string>, py::arg("graph"), py::arg("target"), py::arg("options"),
+        py::arg("signature") = "", "Compiles a graph; target, options and the caller's signature are JSON texts.");
   m.def("plan", &make<PlannedModel>, py::arg("graph"), py::arg("target"), py::arg("options"),
         "Plans a graph without compiling it.");
   m.def(

@@ -270,6 +270,9 @@ void bind_runtime_executable(py::module_& m) {
             return out;
           },
           "Names of what the model keeps from run to run.")
+      .def_property_readonly(
+          "signature_json", [](const Executable& e) { return e.program()->signature_json; },
+          "How the model's own caller passes inputs and gets outputs, as JSON text; empty where as lists.")
       .def_property_readonly("report_json",
                              [](const Executable& e) { return told(e.program()->report_json, "report"); })
       .def_property_readonly("target_json",

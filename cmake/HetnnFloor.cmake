@@ -31,6 +31,10 @@ if(HETNN_SANITIZE)
   endif()
 endif()
 
+if(HETNN_FUZZ)
+  target_compile_options(hetnn_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 function(hetnn_floor name)
   cmake_parse_arguments(floor "" "" "DEPENDS;PRIVATE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cpp/hetnn/${name}/*.cpp)

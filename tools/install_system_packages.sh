@@ -1,8 +1,8 @@
 #!/bin/sh
-# Installs the Debian or Ubuntu packages that a build needs: only as root, and only those that are missing.
+# Installs the Debian or Ubuntu packages that a build needs, and those named: only as root, only what is missing.
 set -eu
 packages="g++ git make ccache python3-dev python3-venv libeigen3-dev nlohmann-json3-dev libhwy-dev libsqlite3-dev libssl-dev \
-libgtest-dev libgmock-dev libbenchmark-dev clang-format-14 clang-tidy-14 libomp-14-dev"
+libgtest-dev libgmock-dev libbenchmark-dev clang-format-14 clang-tidy-14 libomp-14-dev $*"
 
 command -v dpkg-query >/dev/null || { echo "not Debian or Ubuntu: expecting the packages of README.md to be there"; exit 0; }
 missing=""

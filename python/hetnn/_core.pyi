@@ -357,9 +357,9 @@ def command_streams(path: str) -> list[typing.Any]:
     The command streams of a .hetnn file, as text.
     """
 
-def compile(graph: Graph, target: str, options: str) -> Compilation:
+def compile(graph: Graph, target: str, options: str, signature: str = "") -> Compilation:
     """
-    Compiles a graph; target and options are JSON texts.
+    Compiles a graph; target, options and the caller's signature are JSON texts.
     """
 
 def compile_options() -> list[typing.Any]:
@@ -483,6 +483,8 @@ class CompileOptions(TypedDict, total=False):
     "join elementwise nodes with the kernel before them, and sums, products and extremes of many values into one layer; without it every node is a kernel"
     deterministic: bool
     "what is joined rounds as the model's own sequence of operations does, to the last bit"
+    denormals: Literal["flush", "keep"]
+    "flush: on the CPU numbers below the least normal one (1.2e-38 of f32) count as zeros, since arithmetic with them is up to a hundred times slower; keep: they are computed with, as torch does"
     tune: bool
     "measure on this machine, once for each kind of layer and at most 50 ms each, what kernels leave open; kept in the user's cache (environment HETNN_TUNING: another file, or off)"
     shapes: Iterable[Mapping[str, int]] | None

@@ -129,6 +129,11 @@ class Executable:
     @property
     def report_json(self) -> str: ...
     @property
+    def signature_json(self) -> str:
+        """
+        How the model's own caller passes inputs and gets outputs, as JSON text; empty where as lists.
+        """
+    @property
     def states(self) -> list[str]:
         """
         Names of what the model keeps from run to run.

@@ -52,8 +52,10 @@ def compile(
     with Tuning(settings["tune"], threads) as tuning:
         settings.update(tune=tuning.threads > 0, threads=tuning.threads)
         signature = dump_json(imported.signature, "signature") if imported.signature else ""
-        compilation = _core.compile(imported.graph, dump_json(described, "target"), dump_json(settings, "options"))
-    executable = Executable.from_image(compilation.image(), threads, signature, imported.classes)
+        compilation = _core.compile(
+            imported.graph, dump_json(described, "target"), dump_json(settings, "options"), signature
+        )
+    executable = Executable.from_image(compilation.image(), threads, imported.classes)
     if executable.is_dynamic and len(described["devices"]) > 1:
         executable._engine.set_specializer(compilation.specialize)
     executable.passes = compilation.passes

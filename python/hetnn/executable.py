@@ -68,13 +68,10 @@ def _thread_count(threads: int | None) -> int:
 class Executable:
     """One program for all of a target's devices. Thread-safe, re-entrant and picklable."""
 
-    def __init__(
-        self, engine: _runtime.Executable, signature: str = "", classes: Mapping[str, type] | None = None
-    ) -> None:
+    def __init__(self, engine: _runtime.Executable, classes: Mapping[str, type] | None = None) -> None:
         self._engine = engine
-        self._signature_json = signature
-        ports = len(engine.inputs), len(engine.outputs)
-        self._signature = Signature(signature, *ports, classes) if signature else None
+        signature = engine.signature_json
+        self._signature = Signature(signature, len(engine.inputs), classes) if signature else None
         # When it was compiled in this process: how long that took, and each pass: name, stage, ms.
         self.compile_s: float | None = None
         self.passes: list[dict[str, Any]] = []
@@ -82,14 +79,10 @@ class Executable:
 
     @classmethod
     def from_image(
-        cls,
-        image: bytes,
-        threads: int | None = None,
-        signature: str = "",
-        classes: Mapping[str, type] | None = None,
+        cls, image: bytes, threads: int | None = None, classes: Mapping[str, type] | None = None
     ) -> Executable:
-        """From the bytes of an image; `signature` is that of hetnn.structure, with the classes of its records."""
-        return cls(_runtime.Executable(image, _thread_count(threads)), signature, classes)
+        """From the bytes of an image; `classes` are those of the records that the model takes or returns."""
+        return cls(_runtime.Executable(image, _thread_count(threads)), classes)
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Runs the model. torch in gives torch out, anything else numpy.
@@ -254,7 +247,7 @@ class Executable:
         self._engine.save(os.fspath(path))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Executable.from_image, (self._engine.image(), self.threads, self._signature_json))
+        return (Executable.from_image, (self._engine.image(), self.threads))
 
     def __repr__(self) -> str:
         def ports(rows: list[Port]) -> str:

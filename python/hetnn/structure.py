@@ -9,17 +9,16 @@ and `{"record": "module:class", "fields": [[name, tree], ...]}` hold others. A s
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import sys
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hetnn.errors import InvalidModel
 
 Tree = dict[str, Any]
-
-_LEAVES = ("value", "size", "fixed")
-_DEEPEST = 64
 
 
 class Record(dict[str, Any]):
@@ -39,26 +38,14 @@ class Signature:
     are imported already, since a file must not make this process import anything.
     """
 
-    def __init__(self, text: str, inputs: int, outputs: int, classes: Mapping[str, type] | None = None) -> None:
+    def __init__(self, text: str, inputs: int, classes: Mapping[str, type] | None = None) -> None:
         self._classes = dict(classes or {})
-        try:
-            document = json.loads(text)
-            self._args: list[Tree] = list(document["args"])
-            self._names: list[str] = [str(name) for name in document["names"]]
-            self._kwargs: dict[str, Tree] = dict(document["kwargs"])
-            self._outputs: Tree = document["outputs"]
-            trees = [*self._args, *self._kwargs.values()]
-            taken = [k for tree in trees for k in _ports(tree)]
-            given = list(_ports(self._outputs))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise InvalidModel(f"the executable's signature is none of hetnn's: {error}. Compile it again.") from error
-        if sorted(taken) != list(range(inputs)) or any(k not in range(outputs) for k in given):
-            raise InvalidModel(
-                f"the executable's signature speaks of inputs {taken} and outputs {given}; there are {inputs} and "
-                f"{outputs}. Compile it again."
-            )
+        document = json.loads(text)  # checked when the executable was loaded
+        self._args: list[Tree] = document["args"]
+        self._names: list[str] = document["names"]
+        self._kwargs: dict[str, Tree] = dict(document["kwargs"])
         self._inputs = inputs
-        self._make = self._maker(self._outputs)
+        self._make = self._maker(document["outputs"])
 
     def flatten(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """The inputs in the order of the ports. InvalidModel names what is missing, unknown or of another structure."""
@@ -68,7 +55,7 @@ class Signature:
             raise InvalidModel(f"the model takes {len(self._args)} inputs by position; got {len(args)}.")
         wanted = {**dict(list(wanted.items())[len(args) :]), **self._kwargs}
         unknown = [name for name in kwargs if name not in wanted]
-        missing = [name for name, tree in wanted.items() if name not in kwargs and next(_ports(tree), None) is not None]
+        missing = [name for name, tree in wanted.items() if name not in kwargs and _takes_any(tree)]
         missing += [str(k) for k in range(max(len(args), len(self._names)), len(self._args))]
         if unknown or missing:
             raise InvalidModel(
@@ -87,7 +74,7 @@ class Signature:
         return self._make(outputs)
 
     def _fill(self, tree: Tree, value: Any, path: str, flat: list[Any]) -> None:
-        (kind, what), *rest = tree.items()
+        kind, what = _kind(tree)
         if kind == "value":
             flat[what] = value
         elif kind == "fixed":
@@ -101,7 +88,7 @@ class Signature:
             for k, (inner, item) in enumerate(zip(what, value, strict=True)):
                 self._fill(inner, item, f"{path}[{k}]", flat)
         else:
-            fields = dict(map(tuple, what if kind == "dict" else rest[0][1]))
+            fields = dict(map(tuple, what if kind == "dict" else tree["fields"]))
             if kind == "dict" or isinstance(value, Mapping):
                 items = value if isinstance(value, Mapping) else None
             else:
@@ -113,7 +100,7 @@ class Signature:
                 self._fill(inner, items[key], f"{path}[{key!r}]" if kind == "dict" else f"{path}.{key}", flat)
 
     def _maker(self, tree: Tree) -> Callable[[Sequence[Any]], Any]:
-        (kind, what), *rest = tree.items()
+        kind, what = _kind(tree)
         if kind == "value":
             return lambda outputs: outputs[what]
         if kind == "size":
@@ -123,7 +110,7 @@ class Signature:
         if kind in ("tuple", "list"):
             makers, whole = [self._maker(inner) for inner in what], (tuple if kind == "tuple" else list)
             return lambda outputs: whole(make(outputs) for make in makers)
-        fields = {key: self._maker(inner) for key, inner in (what if kind == "dict" else rest[0][1])}
+        fields = {key: self._maker(inner) for key, inner in (what if kind == "dict" else tree["fields"])}
         made = dict if kind == "dict" else self._record_class(what, list(fields))
         if kind == "dict":
             return lambda outputs: {key: make(outputs) for key, make in fields.items()}
@@ -134,36 +121,48 @@ class Signature:
         if found is None:
             module, _, path = called.partition(":")
             found = sys.modules.get(module)
-            for name in path.split("."):
-                found = getattr(found, name, None)
-        if not isinstance(found, type):
+            for name in path.split("."):  # not by getattr, with which some modules import more
+                found = getattr(found, "__dict__", {}).get(name)
+        own = record_fields(found)
+        if not set(fields) <= set(own):
             return Record
-        if dataclasses.is_dataclass(found):
-            own = [field.name for field in dataclasses.fields(found)]
-        else:
-            own = list(getattr(found, "_fields", ())) if issubclass(found, tuple) else []
-        return found if own and set(fields) <= set(own) else Record
+        if hasattr(found, "n_sequence_fields"):
+            return (lambda **values: found(values[name] for name in own)) if len(own) == len(fields) else Record
+        return found if _can_make(found, fields) else Record
 
 
-def _ports(tree: Tree, depth: int = 0) -> Any:
-    """The ports of a tree. Raises ValueError, KeyError or TypeError for what is none."""
-    if depth > _DEEPEST:
-        raise ValueError(f"a tree is deeper than {_DEEPEST}")
-    (kind, what), *rest = tree.items()
-    if kind == "fixed":
-        return
-    if kind in _LEAVES:
-        if type(what) is not int or what < 0:
-            raise ValueError(f"a port is {what!r}")
-        yield what
-    elif kind in ("tuple", "list"):
-        for inner in what:
-            yield from _ports(inner, depth + 1)
-    elif kind in ("dict", "record"):
-        for _, inner in what if kind == "dict" else dict(rest)["fields"]:
-            yield from _ports(inner, depth + 1)
-    else:
-        raise ValueError(f"there is no tree of kind {kind!r}")
+def record_fields(kind: Any) -> list[str]:
+    """Of a dataclass, a named tuple or a tuple that an operator of torch returns; of nothing else."""
+    if not isinstance(kind, type):
+        return []
+    if dataclasses.is_dataclass(kind):
+        return [field.name for field in dataclasses.fields(kind)]
+    if not issubclass(kind, tuple):
+        return []
+    if hasattr(kind, "n_sequence_fields"):
+        return [name for name, member in vars(kind).items() if isinstance(member, types.MemberDescriptorType)]
+    return list(getattr(kind, "_fields", ()))
+
+
+def _can_make(record: type, fields: list[str]) -> bool:
+    try:
+        inspect.signature(record).bind(**dict.fromkeys(fields))
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _kind(tree: Tree) -> tuple[str, Any]:
+    return next((kind, what) for kind, what in tree.items() if kind != "fields")
+
+
+def _takes_any(tree: Tree) -> bool:
+    """Whether a port of the executable is among the leaves."""
+    kind, what = _kind(tree)
+    if kind in ("value", "fixed"):
+        return kind == "value"
+    inner = what if kind in ("tuple", "list") else [child for _, child in tree.get("fields", what)]
+    return any(_takes_any(child) for child in inner)
 
 
 def _described(value: Any) -> str:

@@ -26,6 +26,7 @@ struct DeviceSpec {
 struct LowerOptions {
   bool fusion = true;
   bool deterministic = false;
+  bool keep_denormals = false;
   /// Measure on this machine, for runs by so many threads, what kernels leave open (KernelFamily::tune); 0: they take
   /// their defaults.
   int tune_threads = 0;

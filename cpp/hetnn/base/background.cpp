@@ -5,10 +5,12 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <thread>
 
+#include "hetnn/base/error.h"
 #include "hetnn/base/parallel.h"
 
 #if defined(__linux__)
@@ -26,15 +28,25 @@ class Background {
   void run(std::function<void()> job) {
     const std::lock_guard lock(mutex_);
     jobs_.push_back(std::move(job));
-    if (idle_ < static_cast<int>(jobs_.size()) && made_ < most_) {
-      std::thread([this] { serve(); }).detach();
-      ++made_;
-    } else {
-      wanted_.notify_one();
+    if (idle_ < static_cast<int>(jobs_.size()) && made_ < most_ && make()) return;
+    if (made_ == 0) {
+      jobs_.pop_back();
+      throw DoesNotFit("the system gives this process no thread. Raise its limit, or run without overlap.");
     }
+    wanted_.notify_one();  // or a busy thread takes the job later
   }
 
  private:
+  // Whether the system gives another thread.
+  bool make() {
+    try {
+      std::thread([this] { serve(); }).detach();
+    } catch (const std::exception&) {
+      return false;
+    }
+    ++made_;
+    return true;
+  }
   [[noreturn]] void serve() {
     std::unique_lock lock(mutex_);
     for (;;) {

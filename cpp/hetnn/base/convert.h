@@ -1,6 +1,7 @@
 // From one element type to another: the one meaning of a cast.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -17,6 +18,9 @@ To convert(From x) {
   if constexpr (kIsNarrowFloat<From>) {
     return convert<To>(static_cast<float>(x));
   } else if constexpr (std::is_same_v<To, bool>) {
+    // By its bits, since denormals may count as zeros.
+    if constexpr (std::is_same_v<From, float>) return std::bit_cast<uint32_t>(x) << 1 != 0;
+    if constexpr (std::is_same_v<From, double>) return std::bit_cast<uint64_t>(x) << 1 != 0;
     return x != From(0);
   } else if constexpr (kIsNarrowFloat<To>) {
     return To(static_cast<float>(x));

@@ -25,8 +25,8 @@ inline constexpr JsonFormat kProblemJson = {"planning problem", "the problem", 8
 
 // Of an executable. Its header holds the next four as texts.
 inline constexpr JsonFormat kHeaderJson = {"executable's header", "the header of an executable", 4, 64, 1 << 30};
-inline constexpr JsonFormat kProgramJson = {"executable's program", "the program", 8, 20'000'000, 1 << 16};
-inline constexpr JsonFormat kPiecesJson = {"program.json of hetnn unpack", "the program", 24, 50'000'000, 1 << 24};
+inline constexpr JsonFormat kProgramJson = {"executable's program", "the program", 128, 20'000'000, 1 << 16};
+inline constexpr JsonFormat kPiecesJson = {"program.json of hetnn unpack", "the program", 144, 50'000'000, 1 << 24};
 inline constexpr JsonFormat kReportJson = {"executable's report", "the report", 16, 20'000'000, 1 << 24};
 inline constexpr JsonFormat kCpuCodeJson = {"code of a CPU", "the code", 8, 20'000'000, 1 << 16};
 inline constexpr JsonFormat kNpuCodeJson = {"code of an NPU", "the code", 8, 20'000'000, 1 << 20};

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "hetnn/base/error.h"
 #include "hetnn/base/spin.h"
 
 #if defined(__linux__)
@@ -72,7 +73,7 @@ class Pool {
     Helper* taken = nullptr;
     for (; wanted > 0; --wanted) {
       if (!idle_ && (all || made_ < most_)) make();
-      if (!idle_) break;
+      if (!idle_) break;  // or the system gives no more
       Helper* helper = idle_;
       idle_ = helper->next;
       helper->next = taken;
@@ -80,7 +81,7 @@ class Pool {
     }
     return taken;
   }
-  void give_back(Helper* taken) {
+  void give_back(Helper* taken) noexcept {
     const std::lock_guard lock(mutex_);
     while (taken) {
       Helper* next = taken->next;
@@ -91,12 +92,16 @@ class Pool {
   }
 
  private:
+  // One more, if the system gives it.
   void make() {
-    auto helper = std::make_unique<Helper>();
-    std::thread([made = helper.get()] { made->serve(); }).detach();
-    helper->next = idle_;
-    idle_ = helper.release();
-    ++made_;
+    try {
+      auto helper = std::make_unique<Helper>();
+      std::thread([made = helper.get()] { made->serve(); }).detach();
+      helper->next = idle_;
+      idle_ = helper.release();
+      ++made_;
+    } catch (const std::exception&) {  // of memory or of the system
+    }
   }
 
   std::mutex mutex_;
@@ -162,6 +167,11 @@ void parallel_region_impl(int threads, bool all, void (*call)(void*, int, SpinBa
   Helper* const helpers = pool().take(threads - 1, all);
   int taken = 0;
   for (Helper* helper = helpers; helper; helper = helper->next) helper->thread = ++taken;
+  if (all && taken < threads - 1) {
+    pool().give_back(helpers);
+    throw DoesNotFit(text("the system gives this process ", taken, " more threads; ", threads - 1,
+                          " are needed. Ask for fewer, or raise its limit."));
+  }
   Region region{call, function, SpinBarrier(taken + 1)};
   for (Helper* helper = helpers; helper; helper = helper->next) {
     helper->region = &region;

@@ -37,9 +37,10 @@ std::string check_json(ir::Graph graph, const TargetSpec& target) {
   return report::nodes_json(plan::unsupported_nodes(plan::describe_network(draft.graph, draft.target, {})));
 }
 
-std::unique_ptr<Compilation> Compilation::make(ir::Graph graph, const TargetSpec& target,
-                                               const CompileOptions& options) {
+std::unique_ptr<Compilation> Compilation::make(ir::Graph graph, const TargetSpec& target, const CompileOptions& options,
+                                               std::string signature_json) {
   auto out = std::make_unique<Compilation>();
+  out->signature_json_ = std::move(signature_json);
   out->model_ = PlannedModel::make(std::move(graph), target, options);
   pipeline::run_passes(*out->model_->draft_, ir::Stage::planned);
   return out;
@@ -68,6 +69,7 @@ void Compilation::add_variant(const Bindings& bindings) { pipeline::add_variant(
 std::vector<std::byte> Compilation::image(int64_t weights_begin_bytes) const {
   const pipeline::Draft& draft = *model_->draft_;
   program::Program program = draft.assembler.program();
+  program.signature_json = signature_json_;
   program.report_json = model_->report();
   program.target_json = draft.spec.json;
   program.hetnn_version = HETNN_VERSION;

@@ -33,6 +33,9 @@ std::string target_schema();
 using Figures = std::map<std::string, double>;
 using FiguresByNode = std::map<std::string, Figures>;
 
+/// What the general processor does with numbers too small for a normal f32 or f64: they count as zeros, or are kept.
+enum class Denormals : uint8_t { flush, keep };
+
 /// options.inc. What needs more than the compiler (measuring, caches) the Python functions do first: they leave
 /// `measured_us`, and in `threads` how many are usable; nothing is tuned where that is not given.
 struct CompileOptions {
@@ -100,7 +103,9 @@ std::string check_json(ir::Graph graph, const TargetSpec& target);
 class Compilation {
  public:
   /// Throws Unsupported, DoesNotFit and InvalidModel naming nodes. Holds code for all of `options.shapes`.
-  static std::unique_ptr<Compilation> make(ir::Graph graph, const TargetSpec& target, const CompileOptions& options);
+  /// `signature_json` goes with the image.
+  static std::unique_ptr<Compilation> make(ir::Graph graph, const TargetSpec& target, const CompileOptions& options,
+                                           std::string signature_json = {});
 
   /// Compiles the accelerator subgraphs for further values of the model's symbols; every symbol must have one in its
   /// range. What is compiled already is left alone. Not thread-safe.
@@ -116,6 +121,7 @@ class Compilation {
 
  private:
   std::unique_ptr<PlannedModel> model_;
+  std::string signature_json_;
 };
 
 }  // namespace hetnn

@@ -70,6 +70,10 @@ Convert<passes::RewriteMode> rewrite_mode() {
       {{"auto", RewriteMode::automatic}, {"always", RewriteMode::always}, {"off", RewriteMode::off}});
 }
 
+Convert<Denormals> denormals_mode() {
+  return json::one_of<Denormals>({{"flush", Denormals::flush}, {"keep", Denormals::keep}});
+}
+
 Convert<bool> on_or_off() {
   return {[](const At& at, bool& into) {
             if (at.json == Json("on") || at.json == Json("off")) {
@@ -204,7 +208,10 @@ plan::NetworkOptions network_options(const CompileOptions& options) {
 
 backends::LowerOptions lower_options(const CompileOptions& options) {
   const int64_t threads = options.tune ? options.threads.value_or(0) : 0;
-  return {.fusion = options.fusion, .deterministic = options.deterministic, .tune_threads = static_cast<int>(threads)};
+  return {.fusion = options.fusion,
+          .deterministic = options.deterministic,
+          .keep_denormals = options.denormals == Denormals::keep,
+          .tune_threads = static_cast<int>(threads)};
 }
 
 }  // namespace hetnn

@@ -19,6 +19,11 @@ std::optional<Stage> stage_from_name(std::string_view name) {
   return std::nullopt;
 }
 
+bool Node::is_called(std::string_view name) const {
+  return name == this->name() || name == loc().scope ||
+         std::find(aliases.begin(), aliases.end(), name) != aliases.end();
+}
+
 Graph Graph::clone() const {
   Graph copy(name_);
   copy.symbols = symbols;
@@ -34,6 +39,7 @@ Graph Graph::clone() const {
       rewriter.rename(made->output(k), node->output(k)->name());
       twin[node->output(k)] = made->output(k);
     }
+    made->aliases = node->aliases;
     made->device = node->device;
     made->subgraph = node->subgraph;
     made->launch = node->launch;

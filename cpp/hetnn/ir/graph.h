@@ -128,6 +128,11 @@ class Node {
   /// The constant behind input `index`, when a constant node writes it.
   const Tensor* constant_input(size_t index) const { return call_.constant(index); }
 
+  /// What was folded into it: names and module paths by which it can be asked for besides its own.
+  std::vector<std::string> aliases;
+  /// Whether it goes by `name`: its own, that of its module, or an alias.
+  bool is_called(std::string_view name) const;
+
   /// Annotations of later stages: device name (placed), index of the subgraph (cut) and of the launch (fused).
   std::string device;
   int subgraph = -1;

@@ -177,7 +177,15 @@ class Reader {
       }
       expect(")");
     }
+    std::vector<std::string> aliases;
+    if (take("also")) {
+      expect("(");
+      do aliases.push_back(quoted());
+      while (take(","));
+      expect(")");
+    }
     Node* made = rewriter.create(op, std::move(inputs), std::move(read), names.front(), std::move(loc));
+    made->aliases = std::move(aliases);
     if (made->outputs().size() != names.size())
       fail(text(op, " has ", made->outputs().size(), " outputs; ", names.size(), " names stand here"));
     if (types.size() != names.size()) fail(text(names.size(), " names and ", types.size(), " types stand here"));

@@ -121,6 +121,12 @@ std::string location(const Loc& loc) {
   return out + ")";
 }
 
+std::string also(const std::vector<std::string>& aliases) {
+  std::string out;
+  for (const std::string& alias : aliases) out += (out.empty() ? " also(" : ", ") + quoted(alias);
+  return out.empty() ? out : out + ")";
+}
+
 std::string node_text(const Node& node, const PrintOptions& options) {
   std::string out = "  ";
   for (size_t k = 0; k < node.outputs().size(); ++k) out += (k ? ", %" : "%") + node.output(k)->name();
@@ -147,7 +153,7 @@ std::string node_text(const Node& node, const PrintOptions& options) {
   if (!node.device.empty()) out += " on " + node.device;
   if (node.subgraph >= 0) out += text(" in ", node.subgraph);
   if (node.launch >= 0) out += text(" launch ", node.launch);
-  if (options.locations) out += location(node.loc());
+  if (options.locations) out += location(node.loc()) + also(node.aliases);
   return out + "\n";
 }
 

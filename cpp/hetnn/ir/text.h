@@ -17,7 +17,7 @@ struct PrintOptions {
 /// Grammar, by example:
 ///   graph @mlp {stage = canonical, symbols = [n: 1..64 = 8]} (%x: f32[n,784]) -> (%y as "logits") {
 ///     %w = constant() {value = f32[10,784] "base64 of little-endian values"}
-///     %y = linear(%x, %w, _) : f32[n,10] on cpu in 0 launch 2 loc("fc1", "model.py":12)
+///     %y = linear(%x, %w, _) : f32[n,10] on cpu in 0 launch 2 loc("fc1", "model.py":12) also("bn1")
 ///   }
 /// Attributes at their default are left out; a constant of at most 16 values is written as numbers.
 std::string print(const Graph& graph, const PrintOptions& options = {});

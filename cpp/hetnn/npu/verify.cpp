@@ -220,6 +220,7 @@ class Verifier {
 }  // namespace
 
 Needs verify_stream(const Spec& spec, std::span<const Instruction> instructions, int64_t arena_bytes) {
+  if (instructions.empty()) throw InvalidModel("instruction stream: it has no words; the last is an end.");
   Verifier verifier(spec, arena_bytes);
   for (size_t k = 0; k < instructions.size(); ++k) verifier.step(instructions[k], k + 1 == instructions.size());
   return verifier.finish();

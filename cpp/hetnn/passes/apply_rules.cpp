@@ -61,6 +61,23 @@ void undo(ir::Rewriter& rewriter, std::vector<ir::Node*>& created) {
   }
 }
 
+// The names and module paths of all matched nodes but for `name` itself, and what they were called before.
+std::vector<std::string> aliases_of(const Match& match, const std::string& name) {
+  std::vector<std::string> out;
+  const auto add = [&](const std::string& alias) {
+    if (!alias.empty() && alias != name && std::find(out.begin(), out.end(), alias) == out.end()) out.push_back(alias);
+  };
+  const auto add_all = [&](const ir::Node& node) {
+    if (node.is_constant()) return;
+    add(node.name());
+    add(node.loc().scope);
+    for (const std::string& alias : node.aliases) add(alias);
+  };
+  for (const ir::Node* inner : match.inner_nodes()) add_all(*inner);
+  add_all(*match.root());
+  return out;
+}
+
 }  // namespace
 
 std::optional<std::vector<ir::Node*>> fire(ir::Graph& graph, ir::Node* root, const Rule& rule,
@@ -68,6 +85,8 @@ std::optional<std::vector<ir::Node*>> fire(ir::Graph& graph, ir::Node* root, con
   ir::Rewriter rewriter(graph);
   std::vector<ir::Node*> created;
   std::vector<std::pair<ir::Value*, ir::Value*>> replaced;
+  std::string kept;                  // the name of the node that the result is like, where that is not the root
+  std::vector<std::string> aliases;  // of the result
   try {
     const std::optional<Match> found = match(rule, root, graph);
     if (!found || (options.allow && !options.allow(rule, *found))) return std::nullopt;
@@ -81,6 +100,8 @@ std::optional<std::vector<ir::Node*>> fire(ir::Graph& graph, ir::Node* root, con
     }
     replaced = build.replaced();
     replaced.emplace_back(root->output(), result);
+    if (const ir::Node* model = build.model_of(result); model && model != root) kept = model->name();
+    aliases = aliases_of(*found, kept.empty() ? root->name() : kept);
     for (const auto& [from, to] : replaced) {
       HETNN_ASSERT(from->type() == to->type(), "'", from->name(), "' is ", to_string(from->type()),
                    ", its replacement is ", to_string(to->type()));
@@ -97,7 +118,15 @@ std::optional<std::vector<ir::Node*>> fire(ir::Graph& graph, ir::Node* root, con
     if (std::find(created.begin(), created.end(), to->producer()) != created.end())
       rewriter.rename(to, std::string(from->name()));
   }
+  ir::Value* result = replaced.back().second;
+  const bool made = std::find(created.begin(), created.end(), result->producer()) != created.end();
   const std::set<const ir::Node*> erased = erase_dead_from(graph, rewriter, std::move(candidates));
+  if (made && !kept.empty() && !graph.find_value(kept)) rewriter.rename(result, kept);
+  if (made)
+    std::erase_if(aliases, [&](const std::string& alias) {
+      return result->producer()->is_called(alias) || graph.find_value(alias);
+    });
+  if (made) result->producer()->aliases = std::move(aliases);
   std::erase_if(created, [&](const ir::Node* node) { return erased.contains(node); });
   if (options.count) {
     const std::lock_guard lock(counts_mutex());

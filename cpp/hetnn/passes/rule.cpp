@@ -23,7 +23,16 @@ ir::Value* Build::constant(DType dtype, std::vector<int64_t> shape, std::span<co
 ir::Value* Build::like(const ir::Node& like, std::vector<ir::Value*> inputs, const ops::Attrs& changes) {
   ops::Attrs attrs = like.attrs();
   for (const auto& [name, value] : changes) attrs.insert_or_assign(name, value);
-  return rewriter_.add(like.op().name, std::move(inputs), std::move(attrs), like.name(), like.loc());
+  ir::Value* made = rewriter_.add(like.op().name, std::move(inputs), std::move(attrs), like.name(), like.loc());
+  likenesses_.emplace_back(made, &like);
+  return made;
+}
+
+const ir::Node* Build::model_of(const ir::Value* made) const {
+  for (const auto& [value, node] : likenesses_) {
+    if (value == made) return node;
+  }
+  return nullptr;
 }
 
 ir::Value* Build::reshape(ir::Value* x, const Shape& shape) {

@@ -21,7 +21,8 @@ class Build {
   ir::Value* constant(Tensor value, const std::optional<ops::Quant>& quant = std::nullopt);
   /// A constant of `dtype` from doubles, rounded once.
   ir::Value* constant(DType dtype, std::vector<int64_t> shape, std::span<const double> values);
-  /// A node of the same operator and attributes as `like`, with other inputs and some attributes changed.
+  /// A node of the same operator and attributes as `like`, with other inputs and some attributes changed. As the result
+  /// of a rule it also keeps the name of `like`; that of the root becomes an alias.
   ir::Value* like(const ir::Node& like, std::vector<ir::Value*> inputs, const ops::Attrs& changes = {});
 
   ir::Value* relu(ir::Value* x) { return op("relu", {x}); }
@@ -38,11 +39,14 @@ class Build {
   /// Also makes every reader of `from`, a value that a matched node writes, read `to`.
   void also_replace(ir::Value* from, ir::Value* to) { replaced_.emplace_back(from, to); }
   const std::vector<std::pair<ir::Value*, ir::Value*>>& replaced() const { return replaced_; }
+  /// The node that `made` is like, if it was made like one.
+  const ir::Node* model_of(const ir::Value* made) const;
 
  private:
   ir::Rewriter& rewriter_;
   ir::Node* root_;
   std::vector<std::pair<ir::Value*, ir::Value*>> replaced_;
+  std::vector<std::pair<const ir::Value*, const ir::Node*>> likenesses_;
 };
 
 /// A condition beside the pattern, with the sentence that the documentation prints.

@@ -21,11 +21,13 @@ bool within_module(std::string_view scope, std::string_view module) {
 bool matches(const PinRule& pin, const std::regex& expression, const ir::Node& node) {
   switch (pin.by) {
     case PinRule::By::name:
-      return node.name() == pin.pattern;
+      return node.is_called(pin.pattern);
     case PinRule::By::op:
       return node.op().name == pin.pattern;
     case PinRule::By::module:
-      return within_module(node.loc().scope, pin.pattern);
+      return within_module(node.loc().scope, pin.pattern) ||
+             std::any_of(node.aliases.begin(), node.aliases.end(),
+                         [&](const std::string& alias) { return within_module(alias, pin.pattern); });
     case PinRule::By::regex:
       return std::regex_match(node.name(), expression) || std::regex_match(node.loc().scope, expression);
   }
@@ -173,6 +175,9 @@ void label_and_price(const ir::Node& node, int32_t at, bool from_values, const B
 size_t NetworkPlan::index_of(std::string_view node) const {
   for (size_t k = 0; k < nodes.size(); ++k) {
     if (nodes[k]->name() == node) return k;
+  }
+  for (size_t k = 0; k < nodes.size(); ++k) {
+    if (nodes[k]->is_called(node)) return k;
   }
   throw InvalidModel(text("the plan has no node '", node, "'. `report()` lists the nodes of every subgraph."));
 }

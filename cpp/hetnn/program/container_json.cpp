@@ -297,6 +297,7 @@ Program unpack(const Blob& image, const std::string& called, const Weights& befo
   validate(out, called);
   check_report(out.report_json, called);
   check_target(out.target_json, called);
+  check_signature(out, called);
   return out;
 }
 

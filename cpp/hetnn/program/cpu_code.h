@@ -36,6 +36,7 @@ inline constexpr int64_t kCpuCodeVersion = 2;
 
 struct CpuCode {
   std::vector<Command> commands;
+  bool keep_denormals = false;  // else they count as zeros
   bool operator==(const CpuCode&) const = default;
 };
 

@@ -121,7 +121,10 @@ const Fields<Command>& command_fields() {
 
 const Fields<CpuCode>& code_fields() {
   static const Fields<CpuCode> fields = {
-      {"commands", &CpuCode::commands, json::list_of(object(command_fields)), "calls in order"}};
+      {"commands", &CpuCode::commands, json::list_of(object(command_fields)), "calls in order"},
+      {"keep_denormals", &CpuCode::keep_denormals, json::truth(),
+       "whether numbers too small for a normal f32 or f64 are computed with; else they count as zeros",
+       json::Presence::optional}};
   return fields;
 }
 

@@ -1,7 +1,9 @@
-// What an executable says of itself besides the program: the report and the target.
+// What an executable says of itself besides what runs: the report, the target and the caller's signature.
 #pragma once
 
 #include <string>
+
+#include "hetnn/program/program.h"
 
 namespace hetnn::program {
 
@@ -12,5 +14,9 @@ extern const char* const kReportSchema;
 /// report's schema has it; and likewise for the target.
 void check_report(const std::string& json, const std::string& called);
 void check_target(const std::string& json, const std::string& called);
+
+/// Throws InvalidModel naming `called` and the place unless the program's signature is none, or trees that take every
+/// input once and give outputs that there are.
+void check_signature(const Program& program, const std::string& called);
 
 }  // namespace hetnn::program

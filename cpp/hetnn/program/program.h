@@ -85,6 +85,8 @@ struct Program {
   std::vector<State> states;
   std::vector<Subprogram> subprograms;  // in run order
   Weights weights;
+  /// How the model's own caller passes inputs and gets outputs, as JSON (docs/format.md); empty where as lists.
+  std::string signature_json;
   std::string report_json = "{}";
   std::string target_json = "{}";
   std::string hetnn_version;

@@ -102,6 +102,8 @@ const Fields<Structure>& structure_fields() {
       {"buffers", &Program::buffers, json::list_of(object(buffer_fields)), "memory of one value each"},
       {"inputs", &Program::inputs, json::list_of(object(port_fields)), "the model's inputs"},
       {"outputs", &Program::outputs, json::list_of(object(port_fields)), "the model's outputs"},
+      {"signature", &Program::signature_json, json::any_value(),
+       "how the model's own caller passes inputs and gets outputs", Presence::nullable},
       {"states", &Program::states, json::list_of(object(state_fields)), "what the model keeps from run to run"},
       {"subprograms", &Structure::stored, json::list_of(object(subprogram_fields)), "visits to devices, in run order"}};
   return fields;
@@ -115,6 +117,7 @@ std::string structure_json(const Program& program) {
   structure.buffers = program.buffers;
   structure.inputs = program.inputs;
   structure.outputs = program.outputs;
+  structure.signature_json = program.signature_json;
   structure.states = program.states;
   for (const Subprogram& s : program.subprograms) {
     Stored& stored = structure.stored.emplace_back();

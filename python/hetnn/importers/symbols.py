@@ -6,6 +6,7 @@ from typing import Any
 
 import sympy
 import torch
+from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from hetnn.errors import Unsupported
 
@@ -15,9 +16,11 @@ class Symbols:
 
     def __init__(self) -> None:
         self._names: dict[sympy.Symbol, str] = {}
+        self._ranges: dict[sympy.Symbol, ValueRanges[sympy.Expr]] = {}
 
-    def declare(self, symbol: sympy.Symbol, name: str) -> None:
+    def declare(self, symbol: sympy.Symbol, name: str, low: int, high: int) -> None:
         self._names[symbol] = name
+        self._ranges[symbol] = ValueRanges(low, high)
 
     def dim(self, size: Any) -> int | str:
         """`size` (an int or a SymInt) as a dimension."""
@@ -53,11 +56,22 @@ class Symbols:
                 return f"(-floordiv(-{self._text(expr.args[0])}, {self._text(expr.args[1])}))"
             return self._quotient(expr.args[0], upward=True)
         if kind in ("Max", "Min"):
-            text = self._text(expr.args[0])
-            for arg in expr.args[1:]:
-                text = f"{kind.lower()}({text}, {self._text(arg)})"
+            text, *others = (self._text(arg) for arg in self._deciding(expr))
+            for other in others:
+                text = f"{kind.lower()}({text}, {other})"
             return text
         raise Unsupported(f"the size {expr} uses {kind}, which hetnn's dimensions cannot say.")
+
+    def _deciding(self, expr: sympy.Expr) -> list[sympy.Expr]:
+        """The arguments of an extreme that are not beyond another for all values of the symbols."""
+        sign = 1 if type(expr).__name__ == "Max" else -1
+        ranges = [(arg, bound_sympy(arg, self._ranges)) for arg in expr.args]
+        bounds = [
+            (sign * r.lower, sign * r.upper)[::sign] for _, r in ranges
+        ]  # the least, the greatest, times the sign
+        most = max(least for least, _ in bounds)
+        first = next(k for k, (least, _) in enumerate(bounds) if least == most)
+        return [arg for k, (arg, _) in enumerate(ranges) if k == first or bounds[k][1] > most]
 
     def _product(self, expr: sympy.Mul) -> str:
         numerator, denominator = expr.as_numer_denom()

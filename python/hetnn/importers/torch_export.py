@@ -161,7 +161,7 @@ class _Importer:
                 self._declare(symbol, name, low, high, int(hint) if hint is not None else max(low, 1))
 
     def _declare(self, symbol: Any, name: str, low: int, high: int, hint: int) -> None:
-        self.symbols.declare(symbol, name)
+        self.symbols.declare(symbol, name, low, high)
         self.builder.add_symbol(name, low, high, hint)
 
     def _range(self, symbol: Any, low: int, high: int) -> tuple[int, int]:

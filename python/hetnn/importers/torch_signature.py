@@ -10,7 +10,7 @@ from typing import Any
 from torch.export import ExportedProgram
 
 from hetnn.errors import Unsupported
-from hetnn.structure import Tree
+from hetnn.structure import Tree, record_fields
 
 Leaf = Callable[[], Tree]
 
@@ -53,8 +53,9 @@ class Signature:
             if odd:
                 raise Unsupported(f"a dict of the model has the key {odd[0]!r}; hetnn takes texts and numbers as keys.")
             return {"dict": [[key, tree] for key, tree in zip(keys, inner, strict=True)]}
-        if isinstance(context, type) and hasattr(context, "_fields"):
-            return self._record(context, list(context._fields), inner)
+        for named in (context, kind):
+            if isinstance(named, type) and issubclass(named, tuple) and len(record_fields(named)) == len(inner):
+                return self._record(named, record_fields(named), inner)
         if isinstance(kind, type) and isinstance(context, list):
             empty: list[str] = []
             if len(context) == 2 and all(isinstance(part, list) for part in context):
@@ -74,9 +75,12 @@ class Signature:
 
 def fixed(value: Any) -> Tree:
     """What the model was exported with. Unsupported for what JSON has no form of."""
-    plain = isinstance(value, (str, int, bool, type(None))) or (isinstance(value, float) and math.isfinite(value))
+    plain = isinstance(value, (str, bool, type(None))) or (isinstance(value, float) and math.isfinite(value))
+    plain = plain or (isinstance(value, int) and -(2**63) <= value < 2**63)
     if not plain:
-        raise Unsupported(f"the model takes or returns {value!r}; hetnn takes finite numbers, texts, truths and None.")
+        raise Unsupported(
+            f"the model takes or returns {value!r}; hetnn takes finite numbers of 64 bits, texts, truths and None."
+        )
     return {"fixed": value}
 
 

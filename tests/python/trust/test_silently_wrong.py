@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -157,3 +158,70 @@ def test_seconds_that_are_none_are_refused(seconds: float, tmp_path: Path, capsy
 def test_memory_below_nothing_is_refused(relu: hetnn.Executable) -> None:
     with pytest.raises(hetnn.InvalidModel, match="bytes must be at least 0; found -5"):
         relu.keep_at_most(-5)
+
+
+def exported(function: Callable[..., Any], *inputs: Tensor) -> torch.export.ExportedProgram:
+    return torch.export.export(Function(function).eval(), inputs, strict=False)
+
+
+SINGULAR = torch.tensor([[1.0, 2.0], [2.0, 4.0]])
+
+
+@pytest.mark.parametrize(
+    ("function", "broken", "message"),
+    [
+        (torch.linalg.inv, SINGULAR, r"lu '.*': matrix 0 is singular: pivot 2 of its factors is 0"),
+        (torch.inverse, SINGULAR, "matrix 0 is singular"),
+        (lambda x: torch.linalg.solve(x, x), SINGULAR, "matrix 0 is singular"),
+        (torch.linalg.lu_factor, SINGULAR, "matrix 0 is singular"),
+        (torch.linalg.inv, torch.stack([torch.eye(2), SINGULAR]), "matrix 1 is singular"),
+        (torch.linalg.cholesky, -torch.eye(2), r"matrix 0 is not positive definite: its minor of order 1"),
+    ],
+    ids=["inv", "inverse", "solve", "lu_factor", "a batch", "cholesky"],
+)
+def test_matrices_that_torch_refuses_are_refused(function: Callable[..., Any], broken: Tensor, message: str) -> None:
+    sound = torch.eye(2).expand(broken.shape) * 2
+    exe = hetnn.compile(exported(function, sound))
+    torch.testing.assert_close(exe(sound), function(sound), check_dtype=False)
+    with pytest.raises(RuntimeError):
+        function(broken)
+    with pytest.raises(hetnn.InvalidModel, match=message):
+        exe(broken)
+    torch.testing.assert_close(exe(sound), function(sound), check_dtype=False)
+
+
+def test_what_torch_leaves_unchecked_is_not_refused() -> None:
+    exe = hetnn.compile(exported(lambda x: torch.linalg.inv_ex(x).info, SINGULAR))
+    assert int(exe(SINGULAR)) == int(torch.linalg.inv_ex(SINGULAR).info) == 2
+
+
+@pytest.mark.parametrize("function", [lambda x: x.median(0), lambda x: x.kthvalue(2, 0)], ids=["median", "kthvalue"])
+def test_places_among_equal_integers_are_refused(function: Callable[..., Any]) -> None:
+    x = torch.tensor([1, 1, 0, 1])
+    with pytest.raises(hetnn.Unsupported, match="which of equal ones torch names follows no order"):
+        hetnn.compile(exported(function, x))
+    exe = hetnn.compile(exported(lambda x: function(x)[0], x))
+    assert exe(x) == function(x)[0]
+
+
+TINY = 1e-40  # below the least normal f32, 1.18e-38
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_denormals_count_as_zeros_unless_they_are_kept(threads: int) -> None:
+    net = nn.Conv2d(3, 8, 3).eval()
+    x = torch.full((1, 3, 32, 32), TINY)
+    program = torch.export.export(nn.Sequential(net, nn.Sigmoid(), nn.Conv2d(8, 1, 1)).eval(), (x,), strict=False)
+    scaled = torch.export.export(Function(lambda x: x * 0.5).eval(), (x,), strict=False)
+    flushed, kept = (hetnn.compile(scaled, threads=threads, denormals=how) for how in ("flush", "keep"))
+    assert not flushed(x).any()
+    assert torch.equal(kept(x), x * 0.5)
+    assert hetnn.compile(program, threads=threads)(x).isfinite().all()
+    assert np.float32(TINY) * np.float32(1) > 0  # the caller's own arithmetic is as before
+    image = pickle.loads(pickle.dumps(kept))
+    assert torch.equal(image(x), x * 0.5)
+
+
+def test_denormals_of_another_word_are_refused() -> None:
+    with pytest.raises(hetnn.InvalidModel, match=r'denormals must be one of flush, keep; found "zero"'):
+        hetnn.compile(RELU, denormals="zero")

@@ -1,4 +1,4 @@
-"""Outputs come back in the model's own structure, inputs go in nested and by keyword, in copies too."""
+"""Outputs come back in the model's own structure, inputs go in nested and by keyword, in copies and files too."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import pickle
 from collections import OrderedDict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 import hetnn
+from hetnn import _runtime
 from hetnn.structure import Record, Signature
 
 
@@ -59,6 +61,7 @@ RETURNED: dict[str, Callable[[Tensor], Any]] = {
     "a dataclass": lambda x: Found(x + 1, None, 3),
     "a dataclass in a list": lambda x: [Found(x + 1, x + 2, 3)],
     "a named tuple": lambda x: Pair(x + 1, x + 2),
+    "what an operator returns": lambda x: x.max(0),
     "an ordered dict": lambda x: OrderedDict(z=x + 1, a=x + 2),
     "one value twice": lambda x: (y := x + 1, [y, y]),
     "an input": lambda x: {"same": x, "more": x + 1},
@@ -88,11 +91,16 @@ def assert_alike(got: Any, want: Any) -> None:
             assert got == want
 
 
+def saved(exe: hetnn.Executable, folder: Path) -> hetnn.Executable:
+    exe.save(folder / "model.hetnn")
+    return hetnn.load(folder / "model.hetnn")
+
+
 @pytest.mark.parametrize("name", RETURNED)
-def test_outputs_have_the_structure_of_the_model(name: str) -> None:
+def test_outputs_have_the_structure_of_the_model(name: str, tmp_path: Path) -> None:
     module = Returns(RETURNED[name])
     exe = compiled(module, (X,))
-    for one in (exe, pickle.loads(pickle.dumps(exe)), copy.deepcopy(exe)):
+    for one in (exe, saved(exe, tmp_path), pickle.loads(pickle.dumps(exe)), copy.deepcopy(exe)):
         assert_alike(one(X), module(X))
 
 
@@ -126,10 +134,10 @@ class Takes(nn.Module):
 MORE = {"u": (X + 1, X), "v": X * 3}
 
 
-def test_inputs_go_in_nested_and_by_keyword() -> None:
+def test_inputs_go_in_nested_and_by_keyword(tmp_path: Path) -> None:
     exe = compiled(Takes(), (X, MORE), {"scale": 2.0, "extra": X})
     want = Takes()(X, MORE, scale=2.0, extra=X)
-    for one in (exe, copy.deepcopy(exe)):
+    for one in (exe, saved(exe, tmp_path), copy.deepcopy(exe)):
         torch.testing.assert_close(one(X, MORE, scale=2.0, extra=X), want)
         torch.testing.assert_close(one(X, MORE, extra=X), want)
         torch.testing.assert_close(one(extra=X, more=MORE, x=X), want)
@@ -162,9 +170,13 @@ def test_dataclasses_go_in() -> None:
     torch.testing.assert_close(exe(found={"boxes": X, "scores": None, "count": 3}), X + 1)
 
 
+def signature_of(outputs: dict[str, Any]) -> Signature:
+    return Signature(json.dumps({"args": [], "names": [], "kwargs": [], "outputs": outputs}), 0)
+
+
 def test_a_record_whose_class_is_not_there_has_its_fields() -> None:
     tree = {"record": "nowhere:Thing", "fields": [["boxes", {"value": 0}], ["count", {"fixed": 3}]]}
-    made = Signature(json.dumps({"args": [], "names": [], "kwargs": [], "outputs": tree}), 0, 1).build([7])
+    made = signature_of(tree).build([7])
     assert type(made) is Record
     assert (made.boxes, made["count"]) == (7, 3)
     with pytest.raises(AttributeError, match="no field 'scores'; there are boxes, count"):
@@ -174,23 +186,51 @@ def test_a_record_whose_class_is_not_there_has_its_fields() -> None:
 @pytest.mark.parametrize("record", ["subprocess:Popen", "os:system", "builtins:eval", "hetnn:compile", "a.b:c"])
 def test_a_file_cannot_name_a_class_to_be_called(record: str) -> None:
     tree = {"record": record, "fields": [["args", {"value": 0}]]}
-    made = Signature(json.dumps({"args": [], "names": [], "kwargs": [], "outputs": tree}), 0, 1).build(["true"])
-    assert type(made) is Record
+    assert type(signature_of(tree).build(["true"])) is Record
+
+
+def test_a_class_that_needs_other_fields_is_not_called() -> None:
+    tree = {"record": f"{__name__}:Pair", "fields": [["first", {"value": 0}]]}
+    assert type(signature_of(tree).build([7])) is Record
+
+
+WHOLE = {"args": [{"value": 0}], "names": ["x"], "kwargs": [], "outputs": {"tuple": [{"value": 0}, {"size": 1}]}}
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("changes", "message"),
     [
-        "{",
-        "3",
-        "{}",
-        '{"args": [], "names": [], "kwargs": [], "outputs": {"value": -1}}',
-        '{"args": [], "names": [], "kwargs": [], "outputs": {"value": 1}}',
-        '{"args": [], "names": [], "kwargs": [], "outputs": {"call": 1}}',
-        '{"args": [{"value": 0}], "names": [], "kwargs": [], "outputs": {"value": 0}}',
-        '{"args": [], "names": [], "kwargs": [], "outputs": ' + '{"list": [' * 100 + "]}" * 100 + "}",
+        (3, "signature must be an object; found 3"),
+        ({"more": 1}, "has the unknown key 'more'"),
+        ({"outputs": None}, "outputs must be an object; found null"),
+        ({"names": ["x", "y"]}, "names has more names than there are arguments"),
+        ({"names": [1]}, r"names\[0\] must be a text"),
+        ({"args": [], "names": []}, "takes 0 inputs; the program has 1"),
+        ({"args": [{"value": 0}, {"value": 0}]}, r"args\[1\].value takes input 0 a second time"),
+        ({"args": [{"size": 0}]}, r"args\[0\].size is no output of rank 0"),
+        ({"kwargs": [["x", {"fixed": 1}]]}, r"kwargs\[0\]\[0\] stands twice"),
+        ({"kwargs": [["x"]]}, r"kwargs\[0\] must be a key and a tree"),
+        ({"outputs": {"value": -1}}, r"outputs.value must be an integer in \[0, 1\]; found -1"),
+        ({"outputs": {"value": 2}}, r"outputs.value must be an integer in \[0, 1\]; found 2"),
+        ({"outputs": {"size": 0}}, "outputs.size is no output of rank 0"),
+        ({"outputs": {"call": 1}}, "unknown key 'call'"),
+        ({"outputs": {}}, "outputs must be one of value, size, fixed"),
+        ({"outputs": {"value": 0, "size": 1}}, "outputs must be one of value, size, fixed"),
+        ({"outputs": {"fields": []}}, "outputs must be one of value, size, fixed"),
+        ({"outputs": {"record": "a:b"}}, "outputs must be one of value, size, fixed"),
+        ({"outputs": {"record": "a:b", "fields": [[1, {"fixed": 1}]]}}, "must be a text that is not empty; found 1"),
+        ({"outputs": {"dict": [[[], {"fixed": 1}]]}}, "must be a number, a text, a truth or null"),
+        ({"outputs": {"dict": [["a", {"fixed": 1}], ["a", {"fixed": 2}]]}}, r"dict\[1\]\[0\] stands twice"),
+        ({"outputs": {"fixed": {}}}, "outputs.fixed must be a number, a text, a truth or null"),
+        ({"outputs": json.loads('{"list": [' * 100 + "]}" * 100)}, "nested too deep; at most 128 levels"),
     ],
 )
-def test_a_signature_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(hetnn.InvalidModel, match=r"signature .* Compile it again"):
-        Signature(text, 0, 1)
+def test_a_signature_that_is_none_is_refused(changes: Any, message: str) -> None:
+    batch = torch.export.Dim("batch", min=1, max=64)
+    exe = compiled(Returns(lambda x: (x.relu(), x.shape[0])), (X,), dynamic_shapes=({0: batch},))
+    pieces = _runtime.take_apart(exe._engine.image())
+    program = json.loads(pieces["program"])
+    assert program["signature"] == WHOLE
+    program["signature"] = {**WHOLE, **changes} if isinstance(changes, dict) else changes
+    with pytest.raises(hetnn.InvalidModel, match=message):
+        hetnn.Executable.from_image(_runtime.put_together(**{**pieces, "program": json.dumps(program)}))

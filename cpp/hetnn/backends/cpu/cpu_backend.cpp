@@ -55,7 +55,9 @@ class CpuBackend final : public Backend {
   program::Subprogram lower(const ir::Graph& subgraph, Assembler& assembler,
                             const LowerOptions& options) const override {
     program::Subprogram out;
-    out.code = program::write_cpu_code({cpu::emit(subgraph, assembler, {.tune_threads = options.tune_threads})});
+    out.code =
+        program::write_cpu_code({.commands = cpu::emit(subgraph, assembler, {.tune_threads = options.tune_threads}),
+                                 .keep_denormals = options.keep_denormals});
     return out;
   }
 

@@ -36,7 +36,13 @@ void meaning(const Evaluation& e) {
     for (int64_t k = 0; k < count_of(x.shape); ++k) {
       const Matrix a = Matrix::read<T>(x, k);
       Matrix lower(a.rows(), a.rows());
-      broken.values<int32_t>()[k] = factor(a, lower);
+      const int32_t order = factor(a, lower);
+      if (order != 0 && e.call.flag("checked")) {
+        fail(e.call, "cholesky_c2",
+             text("matrix ", k, " is not positive definite: its minor of order ", order,
+                  " is not positive. Give one that is, or add a little to its diagonal."));
+      }
+      broken.values<int32_t>()[k] = order;
       lower.write<T>(y, k);
     }
   });
@@ -50,6 +56,7 @@ OpDef define_cholesky() {
       .doc =
           "L of x = L L^T, from the lower half of x; broken: the order of the first minor that is not positive, or 0.",
       .inputs = {{"x", "[...,N,N], symmetric and positive definite"}},
+      .attrs = {{"checked", AttrKind::boolean, false, "whether a matrix without factors ends the run"}},
       .outputs = {"y", "broken"},
       .traits = static_cast<uint32_t>(Trait::compute),
       .infer = infer,

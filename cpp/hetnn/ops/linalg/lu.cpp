@@ -52,8 +52,13 @@ void meaning(const Evaluation& e) {
     using T = decltype(zero);
     for (int64_t k = 0; k < count_of(x.shape); ++k) {
       Matrix a = Matrix::read<T>(x, k);
-      broken.values<int32_t>()[k] =
+      const int32_t place =
           factor(a, e.call.flag("pivot"), pivots.values<int32_t>() + k * steps, order.values<int64_t>() + k * rows);
+      if (place != 0 && e.call.flag("checked")) {
+        fail(e.call, "lu_c2",
+             text("matrix ", k, " is singular: pivot ", place, " of its factors is 0. Give one that has an inverse."));
+      }
+      broken.values<int32_t>()[k] = place;
       a.write<T>(factors, k);
     }
   });
@@ -68,7 +73,8 @@ OpDef define_lu() {
               "each was exchanged with; order: the rows of x that the rows of L U are; broken: the first pivot that is "
               "0, from 1, or 0.",
           .inputs = {{"x", "[...,M,N]"}},
-          .attrs = {{"pivot", AttrKind::boolean, true, "whether rows are exchanged for the largest pivot"}},
+          .attrs = {{"pivot", AttrKind::boolean, true, "whether rows are exchanged for the largest pivot"},
+                    {"checked", AttrKind::boolean, false, "whether a pivot that is 0 ends the run"}},
           .outputs = {"factors", "pivots", "order", "broken"},
           .traits = static_cast<uint32_t>(Trait::compute),
           .infer = infer,

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "hetnn/base/denormals.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/parallel.h"
 #include "hetnn/ops/sizes.h"
@@ -86,7 +87,7 @@ class CpuVisit final : public Visit {
 class CpuBound final : public BoundCode {
  public:
   CpuBound(const program::Program& program, const program::CpuCode& code, const Sizes& sizes)
-      : threads_(sizes.threads), program_(program), buffers_(sizes.buffers) {
+      : threads_(sizes.threads), keep_denormals_(code.keep_denormals), program_(program), buffers_(sizes.buffers) {
     for (const program::Command& command : code.commands) commands_.push_back(bound(command, sizes));
     for (const BoundCommand& made : commands_) {
       all_serial_ = all_serial_ && made.serial;
@@ -103,6 +104,7 @@ class CpuBound final : public BoundCode {
   const std::vector<BoundCommand>& commands() const { return commands_; }
   const BoundBuffer& buffer(int32_t id) const { return buffers_[static_cast<size_t>(id)]; }
   int threads() const { return all_serial_ ? 1 : threads_; }
+  bool keep_denormals() const { return keep_denormals_; }
   const program::Program& program() const { return program_; }
 
  private:
@@ -199,6 +201,7 @@ class CpuBound final : public BoundCode {
   }
 
   const int threads_;
+  const bool keep_denormals_;
   const program::Program& program_;
   const std::vector<BoundBuffer>& buffers_;
   bool all_serial_ = true;
@@ -273,6 +276,7 @@ void CpuVisit::run_alone(size_t index) {
 // A thread's share of every command. A serial command is thread 0's alone, and needs a barrier only towards commands
 // that the others take part in. Thread 0 asks whether to stop, and at the next barrier all leave.
 void CpuVisit::run_share(int thread, SpinBarrier& barrier, const Launch& launch) {
+  const DenormalsAsZeros denormals(!bound_.keep_denormals());
   std::vector<CommandTime>* const times = launch.commands;
   bool stops = false;
   int met = 0;

@@ -56,8 +56,14 @@ def _solved(call: Call, factors: Any, order: Any, b: Any, adjoint: bool = False)
     return _triangular(call, factors, x, upper=True)
 
 
+def _is_checked(call: Call) -> bool:
+    """Whether torch raises an error where the matrices have no factors."""
+    readers = [reader for part in call._node.users for reader in part.users]
+    return any("_linalg_check_errors" in f"{reader.target} {reader.args[:2]}" for reader in readers)
+
+
 def _lu(call: Call, x: Any) -> list[Any]:
-    return call.create_all("lu", [x], {"pivot": bool(call.args.get("pivot", True))})
+    return call.create_all("lu", [x], {"pivot": bool(call.args.get("pivot", True)), "checked": _is_checked(call)})
 
 
 @rule("linalg_lu_factor_ex.default")
@@ -172,7 +178,8 @@ def _lu_unpack(call: Call) -> list[Any]:
 @rule("linalg_cholesky_ex.default", "cholesky.default")
 def _cholesky(call: Call) -> Any:
     x = call[call.names[0]]
-    factor, broken = call.create_all("cholesky", [_transposed(call, x) if call["upper"] else x], {})
+    checked = not call.is_tuple() or _is_checked(call)
+    factor, broken = call.create_all("cholesky", [_transposed(call, x) if call["upper"] else x], {"checked": checked})
     factor = _transposed(call, factor) if call["upper"] else factor
     return [factor, broken] if call.is_tuple() else factor
 

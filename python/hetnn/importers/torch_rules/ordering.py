@@ -50,11 +50,15 @@ def _kept(call: Call, values: list[Any], axis: int) -> list[Any]:
     return [call.reshape(value, call.shape(k)) for k, value in enumerate(values)]
 
 
+def _refuse_place(call: Call, x: Any, what: str) -> None:
+    if call.reads(1) and not x.dtype.startswith(("f", "bf")):
+        raise Unsupported(f"the place of {what}: which of equal ones torch names follows no order")
+
+
 @rule("kthvalue.default")
 def _kthvalue(call: Call) -> list[Any]:
     x, axis, k = call["self"], call["dim"], call["k"]
-    if call.reads(1) and not x.dtype.startswith(("f", "bf")):
-        raise Unsupported("the place of a kth integer: which of equal ones torch names follows no order")
+    _refuse_place(call, x, "a kth integer")
     ordered = call.create_all("sort", [x], {"axis": axis})
     if x.shape:
         ordered = [call.create("slice", [value], axis=axis, start=k - 1, end=k) for value in ordered]
@@ -84,6 +88,7 @@ def _middle(call: Call, x: Any, axis: int, skip_nan: bool) -> list[Any]:
 
 @rule("median.dim", "nanmedian.dim")
 def _median(call: Call) -> list[Any]:
+    _refuse_place(call, call["self"], "a median of integers")
     return _kept(call, _middle(call, call["self"], call["dim"], "nan" in str(call._node.target)), call["dim"])
 
 

@@ -1,0 +1,111 @@
+// Checks the signature of an executable: how the model's own caller passes inputs and gets outputs.
+#include <algorithm>
+#include <set>
+
+#include "hetnn/base/json_fields.h"
+#include "hetnn/program/describe.h"
+
+namespace hetnn::program {
+namespace {
+
+using json::At;
+using json::Json;
+
+// What a tree is, in the order of `kinds`.
+enum Kind : uint8_t { kValue, kSize, kFixed, kTuple, kList, kDict, kRecord, kFields, kKinds };
+
+class Checker {
+ public:
+  explicit Checker(const Program& program) : program_(program) {}
+
+  void check(const At& at) {
+    static constexpr std::string_view names[] = {"args", "names", "kwargs", "outputs"};
+    std::array<const Json*, std::size(names)> found{};
+    at.find(names, found);
+    for (size_t k = 0; k < found.size(); ++k) {
+      if (!found[k]) at.fail(text("lacks '", names[k], "'"));
+    }
+    const At args = at.child(names[0], *found[0]);
+    args.each_item([&](const At& item) { tree(item, true); });
+    std::set<std::string> called;
+    const At positional = at.child(names[1], *found[1]);
+    positional.each_item([&](const At& item) { distinct(item, json::read_text(item, 1), called); });
+    if (found[1]->size() > found[0]->size()) positional.fail("has more names than there are arguments");
+    pairs(at.child(names[2], *found[2]), true, called, true);
+    tree(at.child(names[3], *found[3]), false);
+    if (inputs_.size() != program_.inputs.size())
+      at.fail(text("takes ", inputs_.size(), " inputs; the program has ", program_.inputs.size()));
+  }
+
+ private:
+  void tree(const At& at, bool input) {
+    static constexpr std::string_view kinds[kKinds] = {"value", "size", "fixed",  "tuple",
+                                                       "list",  "dict", "record", "fields"};
+    std::array<const Json*, kKinds> found{};
+    at.find(kinds, found);
+    const size_t kind =
+        static_cast<size_t>(std::ranges::find_if(found, [](auto* each) { return each; }) - found.begin());
+    if (at.json.size() != (kind == kRecord ? 2 : 1) || kind == kFields || (kind == kRecord && !found[kFields]))
+      at.wrong("one of value, size, fixed, tuple, list and dict, or record with fields");
+    const At inner = at.child(kinds[kind], *found[kind]);
+    std::set<std::string> keys;
+    switch (kind) {
+      case kValue:
+      case kSize:
+        port(inner, input, kind == kSize);
+        break;
+      case kFixed:
+        if (inner.json.is_structured()) inner.wrong("a number, a text, a truth or null");
+        break;
+      case kTuple:
+      case kList:
+        inner.each_item([&](const At& item) { tree(item, input); });
+        break;
+      case kDict:
+        pairs(inner, input, keys, false);
+        break;
+      default:
+        json::read_text(inner, 1);
+        pairs(at.child(kinds[kFields], *found[kFields]), input, keys, true);
+    }
+  }
+
+  // Lists of a key and a tree; keys are texts, those of dicts also other plain values.
+  void pairs(const At& at, bool input, std::set<std::string>& keys, bool texts) {
+    at.each_item([&](const At& pair) {
+      if (!pair.json.is_array() || pair.json.size() != 2) pair.wrong("a key and a tree");
+      const At key = pair.item(0);
+      if (texts) json::read_text(key, 1);
+      if (key.json.is_structured()) key.wrong("a number, a text, a truth or null");
+      distinct(key, texts ? key.json.get<std::string>() : key.json.dump(), keys);
+      tree(pair.item(1), input);
+    });
+  }
+
+  static void distinct(const At& at, const std::string& key, std::set<std::string>& keys) {
+    if (!keys.insert(key).second) at.fail("stands twice");
+  }
+
+  void port(const At& at, bool input, bool size) {
+    const std::vector<Port>& ports = input ? program_.inputs : program_.outputs;
+    const int64_t index = json::read_integer(at, 0, static_cast<int64_t>(ports.size()) - 1);
+    if (size &&
+        (input || !program_.buffers[static_cast<size_t>(ports[static_cast<size_t>(index)].buffer)].shape.empty()))
+      at.fail("is no output of rank 0");
+    if (input && !inputs_.insert(index).second) at.fail(text("takes input ", index, " a second time"));
+  }
+
+  const Program& program_;
+  std::set<int64_t> inputs_;
+};
+
+}  // namespace
+
+void check_signature(const Program& program, const std::string& called) {
+  if (program.signature_json.empty()) return;
+  const Json document = json::parse(program.signature_json, kProgramJson, called);
+  const At whole(document, kProgramJson, called);
+  Checker(program).check(whole.child("signature", document));
+}
+
+}  // namespace hetnn::program

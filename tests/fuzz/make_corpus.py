@@ -1,0 +1,114 @@
+"""Writes the seeds of the fuzzers: small inputs that are accepted, into tests/fuzz/corpus.
+
+PYTHONPATH=tests/python python tests/fuzz/make_corpus.py
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from pathlib import Path
+
+import numpy as np
+
+import hetnn
+from fuzz.fuzz_calls import NUMPY, TYPE, read_attrs
+from fuzz.fuzz_executables import CONVOLUTION, DYNAMIC, QUANTIZED, STATE, make_bases
+from hetnn import _core, _runtime
+from hetnn.target import resolve_target
+
+CORPUS = Path(__file__).parent / "corpus"
+
+
+def write(folder: str, name: str, content: bytes | str) -> None:
+    path = CORPUS / folder / name.replace(" ", "_")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def containers() -> None:
+    for name, image in make_bases().items():
+        pieces = _runtime.take_apart(image)
+        program = json.dumps(json.loads(pieces["program"]), separators=(",", ":"))
+        write("container", name, program.encode() + b"\0" + bytes(pieces["weights"]))
+
+
+def graph_of(op: dict[str, object], sample: str) -> str:
+    """A graph of one node, as a sample of an operator describes it."""
+    inside = sample[sample.index("(") + 1 : sample.rindex(")")]
+    builder = _core.GraphBuilder(str(op["name"]))
+    builder.add_symbol("n", 1, 64, 3)
+    values: list[object] = []
+    for k, match in enumerate(TYPE.finditer(re.sub(r"\{[^}]*\}", "", inside))):
+        dims = [part for part in (match[2] or "").split(",") if part]
+        shape = [int(part) if part.isdigit() else 3 for part in dims]
+        if match[0] == "_":
+            values.append(None)
+        elif k == 0:
+            values.append(builder.add_input(f"i{k}", match[1], shape))
+        else:
+            values.append(builder.constant(np.ones(shape, NUMPY[match[1]])))
+    kinds = {attr["name"]: attr["kind"] for attr in op["attrs"]}  # type: ignore[attr-defined]
+    made = builder.create(op["name"], values, read_attrs(sample[sample.rindex(")") :], kinds))
+    for k, value in enumerate(made):
+        builder.output(value, f"o{k}")
+    return str(builder.finish().print())
+
+
+def ir_texts() -> None:
+    fill = {"WEIGHTS": 108, "MATRIX": 40, "BYTES": 16, "SQUARE": 64}
+    for name, text in {"convolution": CONVOLUTION, "dynamic": DYNAMIC, "quantized": QUANTIZED, "state": STATE}.items():
+        for word, count in fill.items():
+            text = text.replace(word, ", ".join(str(k % 7 - 3) for k in range(count)))
+        write("ir_text", name, text)
+    for op in _core.operators():
+        for sample in op["samples"]:
+            try:
+                write("ir_text", f"op_{op['name']}", graph_of(op, sample))
+                break
+            except (hetnn.Error, KeyError, ValueError):  # of a kind that a line does not say
+                continue
+
+
+def data_sheets() -> None:
+    for name in ("relu-only", "relu-mul", "relu-table", "systolic-8x8"):
+        write("data_sheet", name, json.dumps(resolve_target(name)["devices"][1]["spec"], separators=(",", ":")))
+
+
+def npu_words() -> None:
+    for name in ("npu", "int8 npu", "systolic"):
+        pieces = _runtime.take_apart(make_bases()[name])
+        for subprogram in json.loads(pieces["program"])["subprograms"]:
+            for k, variant in enumerate(subprogram.get("code", {}).get("variants", [])):
+                begin = variant["words_offset_bytes"]
+                write("npu_words", f"{name} {k}", bytes(pieces["weights"][begin : begin + 8 * variant["word_count"]]))
+    write("npu_words", "end", struct.pack("<Q", *_core.assemble("end")))
+
+
+def problems() -> None:
+    for kind in ("layered", "series-parallel", "random", "chain", "fan", "transformer"):
+        problem = hetnn.generate_problem(kind, 12, seed=1)
+        write("problem", kind, json.dumps(problem, separators=(",", ":")))
+
+
+def dictionary(name: str, words: set[str]) -> None:
+    """A line a word; libFuzzer inserts them."""
+    lines = sorted('"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"' for word in words if word)
+    (CORPUS.parent / f"{name}.dict").write_text("\n".join(lines) + "\n")
+
+
+def dictionaries() -> None:
+    words = {"graph @", "{stage = imported", "symbols = [n: 1..8 = 4]", "constant() {value = ", "f32[n,4]", " : ", "%"}
+    for op in _core.operators():
+        words |= {f"{op['name']}(", *(f"{attr['name']} = " for attr in op["attrs"])}
+    dictionary("ir_text", words)
+
+
+if __name__ == "__main__":
+    containers()
+    ir_texts()
+    data_sheets()
+    npu_words()
+    problems()
+    dictionaries()

@@ -186,7 +186,6 @@ NetworkPlan describe_network(const ir::Graph& graph, const target::Target& targe
   NetworkPlan plan;
   plan.target = &target;
   Problem& problem = plan.problem;
-  const auto device_count = static_cast<int32_t>(target.devices.size());
   for (const auto& device : target.devices) {
     problem.devices.push_back({device->name(), device->launch_us(), device->connected(),
                                static_cast<double>(device->constant_budget_bytes())});

@@ -223,6 +223,8 @@ program::Code npu_code(const npu::Code& code) {
 
 program::Program on_an_npu_for(int64_t n) {
   npu::Variant variant{.bindings = {{"n", n}},
+                       .words_offset_bytes = 16,
+                       .word_count = 1,  // behind w are zeros: an end
                        .dram_bytes = 1 << 16,
                        .inputs = {{0, 0, DType::f32, Layout::plain}},
                        .outputs = {{1, 1 << 15, DType::f32, Layout::plain}},

@@ -37,6 +37,7 @@ int64_t number_of(const Line& line, std::string_view word) {
 
 // The parts between separators that lie in no brackets.
 std::vector<std::string_view> split(std::string_view list, char separator) {
+  constexpr std::string_view kOpen = "[({", kClose = "])}";
   std::vector<std::string_view> out;
   int depth = 0;
   size_t from = 0;
@@ -45,7 +46,7 @@ std::vector<std::string_view> split(std::string_view list, char separator) {
       if (k > from) out.push_back(list.substr(from, k - from));
       from = k + 1;
     } else {
-      depth += list[k] == '[' || list[k] == '(' ? 1 : list[k] == ']' || list[k] == ')' ? -1 : 0;
+      depth += kOpen.find(list[k]) != kOpen.npos ? 1 : kClose.find(list[k]) != kClose.npos ? -1 : 0;
     }
   }
   return out;

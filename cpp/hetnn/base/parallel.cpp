@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/spin.h"
 
 #if defined(__linux__)
 #include <pthread.h>
@@ -16,33 +17,13 @@
 namespace hetnn {
 namespace {
 
-// About 20 us of pausing (a pause takes 140 cycles on recent Intel cores), then some yields, before the thread sleeps:
-// longer than any gap between two kernels that are in balance, short enough that a descheduled partner does not cost a
-// whole time slice of spinning.
-constexpr int kSpins = 400;
-constexpr int kYields = 64;
 // A helper waits for its next region for some 0.3 to 1 ms before it sleeps: a network that is run again and again finds
 // it awake, since waking a thread takes as long as a small network runs.
 constexpr int kIdleSpins = 20000;
 
-void pause_cpu() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
 template <typename T>
 void wait_while_equal(const std::atomic<T>& value, T old, int spins = kSpins) {
-  for (int i = 0; i < spins; ++i) {
-    if (value.load(std::memory_order_acquire) != old) return;
-    pause_cpu();
-  }
-  for (int i = 0; i < kYields; ++i) {
-    if (value.load(std::memory_order_acquire) != old) return;
-    std::this_thread::yield();
-  }
+  if (spin_until([&] { return value.load(std::memory_order_acquire) != old; }, spins)) return;
   while (value.load(std::memory_order_acquire) == old) value.wait(old, std::memory_order_acquire);
 }
 

@@ -110,6 +110,66 @@ void share_fused_times(const ir::Graph& graph, const Bindings& hints, const Netw
   }
 }
 
+using Definers = std::map<std::string, ir::Node*, std::less<>>;
+
+// The symbols that a node reads and other nodes define.
+std::set<std::string> found_sizes(const ir::Node& node, const Definers& definers) {
+  std::set<std::string> out;
+  if (!definers.empty()) ops::collect_needed_symbols(node.call(), out);
+  std::erase_if(out, [&](const std::string& symbol) { return !definers.contains(symbol); });
+  return out;
+}
+
+// The nodes that a node reads values of, or sizes: a symbol that another node defines is read of that node.
+std::vector<int32_t> producers_of(const ir::Node& node, const std::map<const ir::Node*, int32_t>& index,
+                                  const Definers& definers, const std::set<std::string>& sizes) {
+  std::vector<int32_t> out;
+  const auto add = [&](const ir::Node* producer) {
+    const int32_t at = index.at(producer);
+    if (std::find(out.begin(), out.end(), at) == out.end()) out.push_back(at);
+  };
+  for (const ir::Value* input : node.inputs()) {
+    if (input && input->producer() && !input->producer()->is_constant()) add(input->producer());
+  }
+  for (const std::string& symbol : sizes) add(definers.find(symbol)->second);
+  return out;
+}
+
+// What every device says of a node, and its times where they support it.
+void label_and_price(const ir::Node& node, int32_t at, bool from_values, const Bindings& hints,
+                     const NetworkOptions& options, NetworkPlan& plan) {
+  const auto device_count = static_cast<int32_t>(plan.target->devices.size());
+  auto& support = plan.support.emplace_back();
+  auto measured = options.measured_us.find(node.name());
+  if (measured != options.measured_us.end()) ++plan.measured_nodes;
+  for (int32_t d = 0; d < device_count; ++d) {
+    const target::Device& device = *plan.target->devices[static_cast<size_t>(d)];
+    support.push_back(device.support(node));
+    if (from_values && d > 0) {
+      support.back().reasons.push_back({text(node.op().name, "_size"), to_string(node.output()->shape()),
+                                        "a size known before the run",
+                                        text("Sizes that depend on values come out while the model runs; ",
+                                             device.name(), " needs them when it compiles.")});
+    }
+    if (!support.back().ok()) continue;
+    try {
+      plan.problem.time_of(at, d) = device.time_us(node, hints);
+    } catch (const DoesNotFit& error) {
+      // Asked about a dynamic model's small sizes, the device said yes; at the planned sizes it does not fit.
+      const std::string sentence = error.what();
+      support.back().reasons.push_back({text(node.op().name, "_fit"), to_string(node.output()->shape()),
+                                        "a size that fits the device", sentence.substr(0, sentence.find('\n'))});
+      continue;
+    }
+    if (measured != options.measured_us.end()) {
+      if (auto time = measured->second.find(device.name()); time != measured->second.end())
+        plan.problem.time_of(at, d) = time->second;
+    }
+    plan.problem.exportable[static_cast<size_t>(at) * static_cast<size_t>(device_count) + static_cast<size_t>(d)] =
+        device.exportable(node);
+  }
+}
+
 }  // namespace
 
 size_t NetworkPlan::index_of(std::string_view node) const {
@@ -126,7 +186,6 @@ NetworkPlan describe_network(const ir::Graph& graph, const target::Target& targe
   NetworkPlan plan;
   plan.target = &target;
   Problem& problem = plan.problem;
-  const auto device_count = static_cast<int32_t>(target.devices.size());
   for (const auto& device : target.devices) {
     problem.devices.push_back({device->name(), device->launch_us(), device->connected(),
                                static_cast<double>(device->constant_budget_bytes())});
@@ -147,53 +206,12 @@ NetworkPlan describe_network(const ir::Graph& graph, const target::Target& targe
   std::map<const ir::Node*, int32_t> index;
   for (ir::Node* node : graph.nodes()) {
     if (node->is_constant()) continue;
-    std::vector<int32_t> inputs;
-    for (const ir::Value* input : node->inputs()) {
-      if (!input || !input->producer() || input->producer()->is_constant()) continue;
-      const int32_t producer = index.at(input->producer());
-      if (std::find(inputs.begin(), inputs.end(), producer) == inputs.end()) inputs.push_back(producer);
-    }
-    // A symbol that another node defines is read of that node, and what is read of it are sizes.
-    std::set<std::string> sizes;
-    if (!definers.empty()) ops::collect_needed_symbols(node->call(), sizes);
-    std::erase_if(sizes, [&](const std::string& symbol) { return !definers.contains(symbol); });
-    for (const std::string& symbol : sizes) {
-      const int32_t definer = index.at(definers.find(symbol)->second);
-      if (std::find(inputs.begin(), inputs.end(), definer) == inputs.end()) inputs.push_back(definer);
-    }
+    const std::set<std::string> sizes = found_sizes(*node, definers);
+    const std::vector<int32_t> inputs = producers_of(*node, index, definers, sizes);
     const int32_t at = problem.add_node(node->name(), inputs);
     index[node] = at;
     plan.nodes.push_back(node);
-    auto& support = plan.support.emplace_back();
-    auto measured = options.measured_us.find(node->name());
-    if (measured != options.measured_us.end()) ++plan.measured_nodes;
-    for (int32_t d = 0; d < device_count; ++d) {
-      const target::Device& device = *target.devices[static_cast<size_t>(d)];
-      support.push_back(device.support(*node));
-      const bool from_values = !sizes.empty() || !ops::defined_symbols(node->call()).empty();
-      if (from_values && d > 0) {
-        support.back().reasons.push_back({text(node->op().name, "_size"), to_string(node->output()->shape()),
-                                          "a size known before the run",
-                                          text("Sizes that depend on values come out while the model runs; ",
-                                               device.name(), " needs them when it compiles.")});
-      }
-      if (!support.back().ok()) continue;
-      try {
-        problem.time_of(at, d) = device.time_us(*node, hints);
-      } catch (const DoesNotFit& error) {
-        // Asked about a dynamic model's small sizes, the device said yes; at the planned sizes it does not fit.
-        const std::string sentence = error.what();
-        support.back().reasons.push_back({text(node->op().name, "_fit"), to_string(node->output()->shape()),
-                                          "a size that fits the device", sentence.substr(0, sentence.find('\n'))});
-        continue;
-      }
-      if (measured != options.measured_us.end()) {
-        if (auto time = measured->second.find(device.name()); time != measured->second.end())
-          problem.time_of(at, d) = time->second;
-      }
-      problem.exportable[static_cast<size_t>(at) * static_cast<size_t>(device_count) + static_cast<size_t>(d)] =
-          device.exportable(*node);
-    }
+    label_and_price(*node, at, !sizes.empty() || !ops::defined_symbols(node->call()).empty(), hints, options, plan);
     const auto last = static_cast<size_t>(at);
     for (const ir::Value* output : node->outputs())
       problem.output_bytes[last] += static_cast<double>(target::value_bytes(*output, hints));

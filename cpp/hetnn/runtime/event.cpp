@@ -5,6 +5,8 @@
 #include <limits>
 #include <thread>
 
+#include "hetnn/base/spin.h"
+
 #if defined(__linux__)
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -13,18 +15,6 @@
 
 namespace hetnn::runtime {
 namespace {
-
-// As barriers do: a device that is in balance with another is waited for without sleep.
-constexpr int kSpins = 400;
-constexpr int kYields = 64;
-
-void pause_cpu() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 // Sleeps while the value is `old`, for so long at most; may wake earlier.
 void sleep_while(const std::atomic<uint32_t>& value, uint32_t old, std::chrono::milliseconds most) {
@@ -50,13 +40,8 @@ void Event::set() {
 }
 
 void Event::wait(const Stop* stop) const {
-  for (int i = 0; i < kSpins + kYields && !is_set(); ++i) {
-    if (i < kSpins) {
-      pause_cpu();
-    } else {
-      std::this_thread::yield();
-    }
-  }
+  // As barriers do: a device that is in balance with another is waited for without sleep.
+  spin_until([&] { return is_set(); });
   const bool polls = stop && stop->polls_here();
   while (!is_set()) {
     uint32_t expected = kUnset;

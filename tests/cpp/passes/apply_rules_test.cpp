@@ -37,7 +37,8 @@ TEST_F(ApplyRules, RunsToAFixpointAndKeepsNames) {
   const RuleSet set{"test", "", {relu_twice([](const Match& m, Build& build) { return build.relu(m.value("x")); })}};
   EXPECT_EQ(apply_rules(graph, {&set}).size(), 2U);
   ir::verify(graph);
-  EXPECT_EQ(ir::print(graph), "graph @g {stage = imported} (%x: f32[2]) -> (%c) {\n  %c = relu(%x) : f32[2]\n}\n");
+  EXPECT_EQ(ir::print(graph),
+            "graph @g {stage = imported} (%x: f32[2]) -> (%c) {\n  %c = relu(%x) : f32[2] also(\"b\", \"a\")\n}\n");
   EXPECT_GE(firing_counts().at("test_relu_twice"), 2U);
 }
 
@@ -91,7 +92,7 @@ TEST_F(ApplyRules, WhatFiredBeforeARuleThrewStays) {
               testing::ThrowsMessage<Unsupported>("rule test_relu_twice at relu 'c': no such luck."));
   ir::verify(graph);
   EXPECT_EQ(ir::print(graph), R"(graph @g {stage = imported} (%x: f32[2]) -> (%c) {
-  %b = relu(%x) : f32[2]
+  %b = relu(%x) : f32[2] also("a")
   %c = relu(%b) : f32[2]
 }
 )");

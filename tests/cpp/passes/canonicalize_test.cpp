@@ -39,10 +39,10 @@ TEST_F(Canonicalize, ConvolutionBiasAndScaleBecomeOneLayer) {
   %c = conv2d(%x, %w) : f32[1,2,2,2] loc("net.conv", "net.py":3)
   %y = add(%c, %bias) : f32[1,2,2,2]
 })"),
-            R"(graph @g {stage = canonical} (%x: f32[1,1,2,2]) -> (%y) {
+            R"(graph @g {stage = canonical} (%x: f32[1,1,2,2]) -> (%c as "y") {
   %w = constant() {value = f32[2,1,1,1] {1, -2}} : f32[2,1,1,1]
   %y.const = constant() {value = f32[2] {1.5, 2.25}} : f32[2]
-  %y = conv2d(%x, %w, %y.const) : f32[1,2,2,2] loc("net.conv", "net.py":3)
+  %c = conv2d(%x, %w, %y.const) : f32[1,2,2,2] loc("net.conv", "net.py":3) also("y")
 }
 )");
 }

@@ -57,7 +57,7 @@ program::Program add_relu() {
   p.outputs = {{"y", 3}};
   p.subprograms = {{"cpu0", "cpu", {0}, {3}, {}, program::write_cpu_code(add_relu_code())}};
   const float w[16] = {1, -1, 2, -2};
-  std::vector<std::byte> weights(64);
+  std::vector<std::byte> weights(128);
   std::memcpy(weights.data(), w, sizeof w);
   p.weights = program::Weights(blob_of(weights));
   p.hetnn_version = "0.1.0";
@@ -223,6 +223,8 @@ program::Code npu_code(const npu::Code& code) {
 
 program::Program on_an_npu_for(int64_t n) {
   npu::Variant variant{.bindings = {{"n", n}},
+                       .words_offset_bytes = 64,
+                       .word_count = 1,  // behind w are zeros: an end
                        .dram_bytes = 1 << 16,
                        .inputs = {{0, 0, DType::f32, Layout::plain}},
                        .outputs = {{1, 1 << 15, DType::f32, Layout::plain}},

@@ -75,6 +75,11 @@ class Generator {
   void rearrange(const ir::Node& node);
   /// One piece of it: `count` of the first axis from `first`, or all of it when not `part`.
   void rearrange_rows(const ir::Node& node, bool part, int64_t first, int64_t count);
+  /// A nest of copies inside the scratchpad: bytes between neighbours of each axis.
+  struct Loops {
+    std::vector<int64_t> extents, from, to;
+  };
+  void move(const Loops& loops, int64_t here, int64_t there);
 
   Place place_of(const ir::Value& value);
   Place constant(const Tensor& stored);

@@ -38,6 +38,17 @@ int64_t most_rows_read(const Window& w, int64_t count, int64_t in_h) {
   return std::min(in_h, (count - 1) * w.stride[0] + (w.kernel[0] - 1) * w.dilation[0] + 1);
 }
 
+// Where a block of filters has its biases and factors, and where they end.
+struct FilterRegions {
+  int64_t bias, factors, input;
+};
+
+FilterRegions filter_regions(int64_t filter_bytes, int64_t filters, bool biased, bool quantized) {
+  const int64_t bias = aligned(filter_bytes * filters);
+  const int64_t at_factors = aligned(bias + (biased ? filters * kSumBytes : 0));
+  return {bias, at_factors, aligned(at_factors + (quantized ? filters * kFactorBytes : 0))};
+}
+
 }  // namespace
 
 // Filters in blocks of `block`, each block as [kernel row][kernel column][channel][filter]; where it begins.
@@ -91,7 +102,7 @@ Place Generator::product_factors(const ir::Node& node, int64_t count) {
   return factors(node, reals);
 }
 
-// A linear layer is a 1x1 convolution over rows of one pixel.
+// A linear layer is a 1x1 convolution over rows of one pixel. A third of the length is the fields of one instruction.
 void Generator::conv(const ir::Node& node, const Epilogue& epilogue) {
   const Tensor* weight = node.constant_input(1);
   if (!weight)
@@ -103,37 +114,30 @@ void Generator::conv(const ir::Node& node, const Epilogue& epilogue) {
     throw Unsupported(text(ir::describe(node), ": the NPU's linear layers run over the last axis of up to 3; got ",
                            to_string(node.input(0)->shape()), "."));
   }
-  Window w;
-  int64_t groups = 1;
-  if (windowed) {
-    w = {{weight->shape()[2], weight->shape()[3]},
-         ops::per_axis(node.call(), "stride", 2),
-         ops::per_axis(node.call(), "dilation", 2),
-         ops::padding_of(node.call())};
-    groups = node.integer("groups").value();
-  }
+  const Window w = windowed ? Window{{weight->shape()[2], weight->shape()[3]},
+                                     ops::per_axis(node.call(), "stride", 2),
+                                     ops::per_axis(node.call(), "dilation", 2),
+                                     ops::padding_of(node.call())}
+                            : Window();
+  const int64_t groups = windowed ? node.integer("groups").value() : 1;
   const int64_t taps = w.kernel[0] * w.kernel[1], in_c = weight->shape()[1];
   const int64_t in_row = in.w * in.c * elem_;
   const bool quantized = dtype_ == DType::i8, biased = node.input(2) != nullptr;
   // The scratchpad holds the filters of a block, their biases, their factors, a tile of the input and one of the
   // output.
-  struct Regions {
-    int64_t bias, factors, input;
-  };
-  auto regions_of = [&](int64_t filters) {
-    const int64_t bias = aligned(taps * in_c * filters * elem_);
-    const int64_t at_factors = aligned(bias + (biased ? filters * kSumBytes : 0));
-    return Regions{bias, at_factors, aligned(at_factors + (quantized ? filters * kFactorBytes : 0))};
+  const auto regions_of = [&](int64_t filters) {
+    return filter_regions(taps * in_c * elem_, filters, biased, quantized);
   };
   // As many filters at once as leave half of the scratchpad to feature maps; groups are not divided.
+  const int64_t scratchpad_bytes = spec_.scratchpad().bytes;
   int64_t block = out.c;
-  while (groups == 1 && block > 1 && regions_of(block).input > spec_.scratchpad().bytes / 2) block = (block + 1) / 2;
-  auto tile_bytes = [&](int64_t rows) {
+  while (groups == 1 && block > 1 && regions_of(block).input > scratchpad_bytes / 2) block = (block + 1) / 2;
+  const auto tile_bytes = [&](int64_t rows) {
     return regions_of(block).input + aligned(most_rows_read(w, rows, in.h) * in_row) + rows * out.w * block * elem_;
   };
   int64_t tile = out.h;
-  while (tile > 1 && tile_bytes(tile) > spec_.scratchpad().bytes) tile = (tile + 1) / 2;
-  if (tile_bytes(tile) > spec_.scratchpad().bytes) does_not_fit(node, tile_bytes(tile));
+  while (tile > 1 && tile_bytes(tile) > scratchpad_bytes) tile = (tile + 1) / 2;
+  if (tile_bytes(tile) > scratchpad_bytes) does_not_fit(node, tile_bytes(tile));
 
   const int64_t filters_at = pack_filters(*weight, block);
   const Place x = place_of(*node.input(0)), y = place_of(*node.output());
@@ -142,7 +146,7 @@ void Generator::conv(const ir::Node& node, const Epilogue& epilogue) {
   const int64_t factors_at = quantized ? product_factors(node, out.c).offset_bytes : 0;
   for (int64_t first = 0; first < out.c; first += block) {
     const int64_t filters = std::min(block, out.c - first);
-    const Regions at = regions_of(filters);
+    const FilterRegions at = regions_of(filters);
     load({Region::weights, filters_at + first * taps * in_c * elem_}, 0, taps * in_c * filters * elem_);
     if (biased) load({Region::weights, bias_at + first * kSumBytes}, at.bias, filters * kSumBytes);
     if (quantized) load({Region::weights, factors_at + first * kFactorBytes}, at.factors, filters * kFactorBytes);

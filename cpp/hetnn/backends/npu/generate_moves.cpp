@@ -98,14 +98,44 @@ void Generator::rearrange(const ir::Node& node) {
     rearrange_rows(node, rows_stay, first, rows_stay ? std::min(std::max<int64_t>(tile, 1), rows - first) : 0);
 }
 
+void Generator::move(const Loops& loops, int64_t here, int64_t there) {
+  std::vector<int64_t> extents, a, b;
+  for (size_t k = 0; k < loops.extents.size(); ++k) {
+    if (loops.extents[k] == 1) continue;
+    extents.push_back(loops.extents[k]);
+    a.push_back(loops.from[k]);
+    b.push_back(loops.to[k]);
+  }
+  while (extents.size() < 3) {
+    extents.insert(extents.begin(), 1);
+    a.insert(a.begin(), 0);
+    b.insert(b.begin(), 0);
+  }
+  const size_t inner = extents.size() - 3;
+  const auto outer = static_cast<std::ptrdiff_t>(inner);
+  ops::nest<2>(std::span(extents).first(inner),
+               {ops::Strides(a.begin(), a.begin() + outer), ops::Strides(b.begin(), b.begin() + outer)},
+               [&](int64_t read, int64_t write) {
+                 code_.push_back(hetnn::npu::Move{.elem_bytes = elem_,
+                                                  .size0 = extents[inner + 2],
+                                                  .size1 = extents[inner + 1],
+                                                  .size2 = extents[inner],
+                                                  .in_addr = here + read,
+                                                  .in_stride0 = a[inner + 2],
+                                                  .in_stride1 = a[inner + 1],
+                                                  .in_stride2 = a[inner],
+                                                  .out_addr = there + write,
+                                                  .out_stride0 = b[inner + 2],
+                                                  .out_stride1 = b[inner + 1],
+                                                  .out_stride2 = b[inner]});
+               });
+}
+
 void Generator::rearrange_rows(const ir::Node& node, bool part, int64_t first, int64_t count) {
   const ir::Value &x = *node.input(0), &y = *node.output();
   std::vector<int64_t> in = evaluate(x.shape(), bindings_), out = evaluate(y.shape(), bindings_);
   if (part) in[0] = out[0] = count;
   const int64_t bytes = product(in, 0, in.size()) * elem_;
-  struct Loops {
-    std::vector<int64_t> extents, from, to;
-  };
   std::vector<Loops> steps;
   if (node.attrs().contains("perm")) {
     const std::vector<int64_t> perm = ops::per_axis(node.call(), "perm", in.size()),
@@ -145,36 +175,7 @@ void Generator::rearrange_rows(const ir::Node& node, bool part, int64_t first, i
   then(Engine::dma, Engine::vector);
   int64_t here = 0, there = bytes;
   for (const Loops& loops : steps) {
-    std::vector<int64_t> extents, a, b;
-    for (size_t k = 0; k < loops.extents.size(); ++k) {
-      if (loops.extents[k] == 1) continue;
-      extents.push_back(loops.extents[k]);
-      a.push_back(loops.from[k]);
-      b.push_back(loops.to[k]);
-    }
-    while (extents.size() < 3) {
-      extents.insert(extents.begin(), 1);
-      a.insert(a.begin(), 0);
-      b.insert(b.begin(), 0);
-    }
-    const size_t inner = extents.size() - 3;
-    const auto outer = static_cast<std::ptrdiff_t>(inner);
-    ops::nest<2>(std::span(extents).first(inner),
-                 {ops::Strides(a.begin(), a.begin() + outer), ops::Strides(b.begin(), b.begin() + outer)},
-                 [&](int64_t read, int64_t write) {
-                   code_.push_back(hetnn::npu::Move{.elem_bytes = elem_,
-                                                    .size0 = extents[inner + 2],
-                                                    .size1 = extents[inner + 1],
-                                                    .size2 = extents[inner],
-                                                    .in_addr = here + read,
-                                                    .in_stride0 = a[inner + 2],
-                                                    .in_stride1 = a[inner + 1],
-                                                    .in_stride2 = a[inner],
-                                                    .out_addr = there + write,
-                                                    .out_stride0 = b[inner + 2],
-                                                    .out_stride1 = b[inner + 1],
-                                                    .out_stride2 = b[inner]});
-                 });
+    move(loops, here, there);
     std::swap(here, there);
   }
   then(Engine::vector, Engine::dma);

@@ -2,26 +2,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include "hetnn/ops/infer.h"
+#include "hetnn/ops/norm/last_axes.h"
 
 namespace hetnn::ops {
 namespace {
 
-std::vector<Type> infer(const Call& call) {
-  const Type& x = call.input(0);
-  const int64_t axes = fixed_integer(call, "axes");
-  if (axes < 1 || axes > x.rank() || !is_real(x))
-    fail(call, "layer_norm_c1",
-         text("x must be real and axes in [1, ", x.rank(), "]; got ", to_string(x), " and ", axes, "."));
-  check_parameters(call, 1, 3, Shape(x.shape.end() - axes, x.shape.end()), "layer_norm_c2");
-  return {x};
-}
+std::vector<Type> infer(const Call& call) { return infer_over_last_axes(call, 3); }
 
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result y = e.output();
-  int64_t n = 1;
-  for (const int64_t dim : x.shape.last(static_cast<size_t>(fixed_integer(e.call, "axes")))) n *= dim;
+  const int64_t n = elems_together(e);
   if (x.elems() == 0) return;
   const auto count = static_cast<double>(n);
   const double eps = e.call.real("eps");

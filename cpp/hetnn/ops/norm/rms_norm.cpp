@@ -1,26 +1,17 @@
 // rms_norm: scaling to a root mean square of one over the last axes.
 #include <cmath>
 
-#include "hetnn/ops/infer.h"
+#include "hetnn/ops/norm/last_axes.h"
 
 namespace hetnn::ops {
 namespace {
 
-std::vector<Type> infer(const Call& call) {
-  const Type& x = call.input(0);
-  const int64_t axes = fixed_integer(call, "axes");
-  if (axes < 1 || axes > x.rank() || !is_real(x))
-    fail(call, "rms_norm_c1",
-         text("x must be real and axes in [1, ", x.rank(), "]; got ", to_string(x), " and ", axes, "."));
-  check_parameters(call, 1, 2, Shape(x.shape.end() - axes, x.shape.end()), "rms_norm_c2");
-  return {x};
-}
+std::vector<Type> infer(const Call& call) { return infer_over_last_axes(call, 2); }
 
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result y = e.output();
-  int64_t n = 1;
-  for (const int64_t dim : x.shape.last(static_cast<size_t>(fixed_integer(e.call, "axes")))) n *= dim;
+  const int64_t n = elems_together(e);
   const double eps = e.call.real("eps");
   visit_dtype(x.dtype, [&](auto zero) {
     using T = decltype(zero);

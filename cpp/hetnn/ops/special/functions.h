@@ -1,7 +1,21 @@
 // Functions of one or two reals that have no name in C++, and some that have, in double.
 #pragma once
 
+#include <algorithm>
+#include <span>
+
+#include "hetnn/ops/infer.h"
+
 namespace hetnn::ops::special {
+
+/// The row of a call's attribute `function`; `label` is the constraint that there is one.
+template <typename Row>
+const Row& row_of(const Call& call, std::span<const Row> rows, std::string_view label) {
+  const auto at = std::ranges::find(rows, call.string("function"), &Row::name);
+  if (at == rows.end())
+    fail(call, label, text("there is no function '", call.string("function"), "'. See docs/operators.md."));
+  return *at;
+}
 
 // Of one number. Outside their domain: NaN.
 double digamma(double x);  // d/dx log gamma(x)

@@ -1,8 +1,6 @@
 // special: functions of one real that few models have, by name.
-#include <algorithm>
 #include <cmath>
 
-#include "hetnn/ops/infer.h"
 #include "hetnn/ops/special/functions.h"
 
 namespace hetnn::ops {
@@ -37,12 +35,7 @@ constexpr Row kRows[] = {
     {"spherical_bessel_j0", "aten.special_spherical_bessel_j0.default", special::spherical_bessel_j0},
 };
 
-const Row& row_of(const Call& call) {
-  const auto* at = std::ranges::find(kRows, call.string("function"), &Row::name);
-  if (at == std::end(kRows))
-    fail(call, "special_c2", text("there is no function '", call.string("function"), "'. See docs/operators.md."));
-  return *at;
-}
+const Row& row_of(const Call& call) { return special::row_of<Row>(call, kRows, "special_c2"); }
 
 std::vector<Type> infer(const Call& call) {
   row_of(call);

@@ -1,8 +1,6 @@
 // special2: functions of two reals that few models have, by name.
-#include <algorithm>
 #include <cmath>
 
-#include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
 #include "hetnn/ops/special/functions.h"
 
@@ -38,12 +36,7 @@ constexpr Row kRows[] = {
     {"legendre_polynomial_p", "special_legendre_polynomial_p", special::legendre_p},
 };
 
-const Row& row_of(const Call& call) {
-  const auto* at = std::ranges::find(kRows, call.string("function"), &Row::name);
-  if (at == std::end(kRows))
-    fail(call, "special2_c3", text("there is no function '", call.string("function"), "'. See docs/operators.md."));
-  return *at;
-}
+const Row& row_of(const Call& call) { return special::row_of<Row>(call, kRows, "special2_c3"); }
 
 std::vector<Type> infer(const Call& call) {
   row_of(call);

@@ -108,6 +108,23 @@ class CpuBound final : public BoundCode {
   const program::Program& program() const { return program_; }
 
  private:
+  // Elementwise steps on a call's result. `at_fault` throws.
+  template <typename AtFault>
+  static std::vector<kernels::Step> steps_of(const program::Command& command, const ops::Call& call,
+                                             const std::vector<int>& positions, const AtFault& at_fault) {
+    std::vector<kernels::Step> steps;
+    for (const program::Step& step : command.steps) {
+      ops::Call follower{.op = step.op, .inputs = {}, .outputs = {}, .attrs = step.attrs, .name = {}, .loc = {}};
+      for (size_t k = 0; k < follower.op->inputs.size(); ++k) follower.inputs.push_back({&call.output(), nullptr});
+      ops::complete(follower);
+      std::optional<kernels::Step> function = kernels::function_of(follower);
+      if (!function) at_fault(text("has a step ", step.op->name, ", which is no elementwise function"));
+      steps.push_back(std::move(*function));
+      if (step.operand >= 0) steps.back().input = positions[static_cast<size_t>(step.operand)];
+    }
+    return steps;
+  }
+
   BoundCommand bound(const program::Command& command, const Sizes& sizes) const {
     std::vector<ops::Type> types;
     types.reserve(command.inputs.size());
@@ -157,17 +174,7 @@ class CpuBound final : public BoundCode {
       throw Unsupported(text("the executable uses the kernel '", command.variant,
                              "', which this version of hetnn does not have. Compile the model again."));
     }
-    std::vector<kernels::Step> steps;
-    for (const program::Step& step : command.steps) {
-      ops::Call follower{.op = step.op, .inputs = {}, .outputs = {}, .attrs = step.attrs, .name = {}, .loc = {}};
-      for (size_t k = 0; k < follower.op->inputs.size(); ++k)
-        follower.inputs.push_back({&out.call->call().output(), nullptr});
-      ops::complete(follower);
-      std::optional<kernels::Step> function = kernels::function_of(follower);
-      if (!function) at_fault(text("has a step ", step.op->name, ", which is no elementwise function"));
-      steps.push_back(std::move(*function));
-      if (step.operand >= 0) steps.back().input = positions[static_cast<size_t>(step.operand)];
-    }
+    const std::vector<kernels::Step> steps = steps_of(command, out.call->call(), positions, at_fault);
     kernels::Params params = kernels::params_of(out.call->call());
     for (const auto& [name, value] : command.options) {
       if (params.has(name)) at_fault(text("has the option '", name, "', which is its attribute"));

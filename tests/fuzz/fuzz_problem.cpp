@@ -28,8 +28,8 @@ void use(std::string_view json) {
   const plan::Problem problem = plan::parse_problem(json);
   HETNN_ASSERT(plan::problem_json(plan::parse_problem(plan::problem_json(problem))) == plan::problem_json(problem));
   if (problem.size() > 200 || problem.device_count() > 8) return;
-  for (const auto& [strategy, text] : kPlans) {
-    fuzz::attempt([&] {
+  for (const auto& each : kPlans) {
+    fuzz::attempt([&, strategy = each.first, text = each.second] {
       const plan::Options options = plan::parse_plan_options(strategy, text);
       const plan::PartitionResult result = plan::partition(problem, options);
       plan::plan_json(problem, options, result);

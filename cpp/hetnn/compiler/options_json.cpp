@@ -210,7 +210,7 @@ backends::LowerOptions lower_options(const CompileOptions& options) {
   const int64_t threads = options.tune ? options.threads.value_or(0) : 0;
   return {.fusion = options.fusion,
           .deterministic = options.deterministic,
-          .keep_denormals = options.denormals == Denormals::keep,
+          .keep_denormals = options.denormals == Denormals::keep || options.deterministic,
           .tune_threads = static_cast<int>(threads)};
 }
 

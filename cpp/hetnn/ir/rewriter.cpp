@@ -45,20 +45,30 @@ Node* Rewriter::create(std::string_view op, std::vector<Value*> inputs, Attrs at
   complete(call);
   const std::string base = call.name;
   std::vector<Type> types = infer_types(call);
-  for (Type& type : types) {
-    node->outputs_.push_back(std::unique_ptr<Value>(new Value(graph_.unique_name(base), std::move(type), node.get())));
-    Value* output = node->outputs_.back().get();
-    node->output_pointers_.push_back(output);
-    call.outputs.push_back(&output->type_);
-    graph_.names_.emplace(output->name_, output);
-  }
-  if (!node->outputs_.empty()) call.name = node->output()->name_;
-  for (size_t k = 0; k < node->inputs_.size(); ++k) {
-    if (node->inputs_[k]) node->inputs_[k]->uses_.push_back({node.get(), k});
-  }
   Node* pointer = node.get();
-  pointer->position_ = graph_.nodes_.insert(at_, std::move(node));
-  created_.push_back(pointer);
+  try {
+    for (Type& type : types) {
+      node->outputs_.push_back(
+          std::unique_ptr<Value>(new Value(graph_.unique_name(base), std::move(type), node.get())));
+      Value* output = node->outputs_.back().get();
+      node->output_pointers_.push_back(output);
+      call.outputs.push_back(&output->type_);
+      graph_.names_.emplace(output->name_, output);
+    }
+    if (!node->outputs_.empty()) call.name = node->output()->name_;
+    for (size_t k = 0; k < node->inputs_.size(); ++k) {
+      if (node->inputs_[k]) node->inputs_[k]->uses_.push_back({node.get(), k});
+    }
+    created_.push_back(pointer);
+    pointer->position_ = graph_.nodes_.insert(at_, std::move(node));
+  } catch (...) {  // no memory: as if nothing had been asked for
+    std::erase(created_, pointer);
+    for (Value* input : pointer->inputs_) {
+      if (input) std::erase_if(input->uses_, [&](const Use& use) { return use.node == pointer; });
+    }
+    for (const auto& output : pointer->outputs_) graph_.names_.erase(output->name_);
+    throw;
+  }
   return pointer;
 }
 

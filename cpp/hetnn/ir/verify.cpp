@@ -39,7 +39,7 @@ void verify_symbols(const Graph& graph) {
   }
   for (const auto& [symbol, node] : definers) {
     const auto declared = std::count_if(graph.symbols.begin(), graph.symbols.end(),
-                                        [&](const Symbol& candidate) { return candidate.name == symbol; });
+                                        [&, name = symbol](const Symbol& candidate) { return candidate.name == name; });
     if (given.contains(symbol) || declared != 1) {
       throw InvalidModel(text(describe(*node), " defines the symbol '", symbol, "', which ",
                               declared != 1 ? "must be declared once." : "the shape of an input gives a value too.",

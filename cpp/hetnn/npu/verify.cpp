@@ -96,7 +96,9 @@ class Verifier {
   void transfer(const I& i) {
     check_at_most(i.region, static_cast<int64_t>(Region::arena), "region");
     const Wide runs = Wide{i.size1} * i.size2;
-    fits("a transfer", runs * std::max<int64_t>(i.size0, 1));
+    // Runs are counted where there is nothing in them, too.
+    fits("a transfer",
+         Wide{std::max<int64_t>(i.size0, 1)} * std::max<int64_t>(i.size1, 1) * std::max<int64_t>(i.size2, 1));
     if (i.size0 == 0 || runs == 0) return;
     reach("what is moved", i.sram_addr, i.size0, i.size1, i.sram_stride1, i.size2, i.sram_stride2);
     const Wide end =

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <new>
 #include <set>
 
 #include "hetnn/base/error.h"
@@ -56,6 +57,8 @@ void undo(ir::Rewriter& rewriter, std::vector<ir::Node*>& created) {
     throw Unsupported(place + error.what());
   } catch (const DoesNotFit& error) {
     throw DoesNotFit(place + error.what());
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
     throw InternalError(place + error.what());
   }

@@ -60,7 +60,8 @@ void write_file(const std::string& path, std::span<const std::byte> bytes) {
   for (size_t done = 0; done < bytes.size();) {
     const ssize_t wrote = ::write(file.fd, bytes.data() + done, bytes.size() - done);
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) fail("written");
+    if (wrote == 0) errno = ENOSPC;
+    if (wrote <= 0) fail("written");
     done += static_cast<size_t>(wrote);
   }
   if (::fsync(file.fd) != 0) fail("written");

@@ -146,3 +146,46 @@ def test_copies_begin_with_the_initial_states() -> None:
     for one in (pickle.loads(pickle.dumps(exe)), copy.deepcopy(exe)):
         assert float(one(torch.zeros(2))[0]) == 1
     assert float(exe(torch.zeros(2))[0]) == 4
+
+
+PRESSED = """
+    import os, random, signal, sys, threading, time
+    import numpy as np
+    import hetnn
+    model = '''MODEL'''
+    x, w = np.ones((1, 64, 56, 56), np.float32), np.ones((64, 64, 3, 3), np.float32)
+    path = sys.argv[1]
+    def work():
+        exe = hetnn.compile(model, threads=2)
+        exe.save(path)
+        again = hetnn.load(path, threads=2)
+        return again(x, w)
+    began = time.monotonic()
+    want = work()
+    took = time.monotonic() - began
+    rng, got = random.Random(1), 0
+    for _ in range(40):
+        thread = threading.Timer(rng.random() * took, os.kill, (os.getpid(), signal.SIGINT))
+        try:
+            thread.start()
+            try:
+                work()
+                thread.join()
+                time.sleep(0.01)
+            finally:
+                while thread.is_alive():
+                    time.sleep(0.001)
+        except KeyboardInterrupt:
+            got += 1
+    assert got == 40, got
+    assert np.array_equal(work(), want)
+    assert [name for name in os.listdir(os.path.dirname(path))] == [os.path.basename(path)]
+    assert threading.active_count() == 1
+"""
+
+
+def test_ctrl_c_at_any_instant_loses_nothing(tmp_path: Path) -> None:
+    code = textwrap.dedent(PRESSED).replace("MODEL", CONV)
+    command = [sys.executable, "-c", code, str(tmp_path / "m.hetnn")]
+    done = subprocess.run(command, timeout=300, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

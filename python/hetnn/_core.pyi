@@ -484,7 +484,7 @@ class CompileOptions(TypedDict, total=False):
     deterministic: bool
     "what is joined rounds as the model's own sequence of operations does, to the last bit"
     denormals: Literal["flush", "keep"]
-    "flush: on the CPU numbers below the least normal one (1.2e-38 of f32) count as zeros, since arithmetic with them is up to a hundred times slower; keep: they are computed with, as torch does"
+    "flush: on the CPU numbers below the least normal one (1.2e-38 of f32) count as zeros, since arithmetic with them is up to a hundred times slower; keep, as with deterministic: they are computed with, as torch does"
     tune: bool
     "measure on this machine, once for each kind of layer and at most 50 ms each, what kernels leave open; kept in the user's cache (environment HETNN_TUNING: another file, or off)"
     shapes: Iterable[Mapping[str, int]] | None

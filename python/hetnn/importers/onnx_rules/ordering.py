@@ -60,6 +60,12 @@ def _place(call: Call) -> Any:
 _JOINED = {"none": "none", "add": "add", "mul": "mul", "max": "max", "min": "min"}
 
 
+@rule("GatherElements")
+def _gather_elements(call: Call) -> Any:
+    axis = call.axis(int(call.attr("axis")), len(call[0].shape))
+    return call.create("gather_elements", call.values(), axis=axis)
+
+
 @rule("Scatter", "ScatterElements")
 def _scatter_elements(call: Call) -> Any:
     axis = call.axis(int(call.attr("axis")), len(call[0].shape))
@@ -76,7 +82,7 @@ def _scatter_nd(call: Call) -> Any:
     flat = None
     for k in range(depth):
         part = call.create("slice", [indices], axis=len(indices.shape) - 1, start=k, end=k + 1)
-        index = call.from_the_front(call.cast(part, "i64"), x.shape[k])
+        index = call.places(call.cast(part, "i64"), x.shape[k])
         scaled = index if flat is None else call.create("mul", [flat, call.whole(x.shape[k])])
         flat = index if flat is None else call.create("add", [scaled, index])
     rows, width = product(x.shape[:depth]), product(x.shape[depth:])

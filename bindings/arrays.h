@@ -3,14 +3,44 @@
 
 #include <pybind11/numpy.h>
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "hetnn/base/dtype.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/tensor.h"
 
 namespace hetnn {
+
+/// Element types and what numpy, or ml_dtypes for those from bf16 on, calls them.
+inline constexpr std::pair<DType, const char*> kNumpyNames[] = {
+    {DType::f32, "float32"},
+    {DType::f64, "float64"},
+    {DType::f16, "float16"},
+    {DType::i8, "int8"},
+    {DType::u8, "uint8"},
+    {DType::i16, "int16"},
+    {DType::u16, "uint16"},
+    {DType::i32, "int32"},
+    {DType::u32, "uint32"},
+    {DType::i64, "int64"},
+    {DType::u64, "uint64"},
+    {DType::boolean, "bool"},
+    {DType::bf16, "bfloat16"},
+    {DType::f8e4m3fn, "float8_e4m3fn"},
+    {DType::f8e4m3fnuz, "float8_e4m3fnuz"},
+    {DType::f8e5m2, "float8_e5m2"},
+    {DType::f8e5m2fnuz, "float8_e5m2fnuz"},
+    {DType::f8e8m0, "float8_e8m0fnu"},
+    {DType::f4e2m1, "float4_e2m1fn"},
+    {DType::i4, "int4"},
+    {DType::u4, "uint4"},
+    {DType::i2, "int2"},
+    {DType::u2, "uint2"},
+};
 
 inline bool has_native_order(const pybind11::dtype& dtype) {
   return dtype.byteorder() == '=' || dtype.byteorder() == '|';
@@ -23,52 +53,29 @@ inline DType dtype_of(const pybind11::dtype& dtype) {
                             " has the other byte order; hetnn takes this machine's. Call "
                             ".astype(a.dtype.newbyteorder('=')) on it."));
   }
-  const char kind = dtype.kind();
-  const auto size = dtype.itemsize();
-  if (kind == 'f') {
-    if (size == 4) return DType::f32;
-    if (size == 8) return DType::f64;
-    if (size == 2) return DType::f16;
-  } else if (kind == 'i') {
-    if (size == 1) return DType::i8;
-    if (size == 2) return DType::i16;
-    if (size == 4) return DType::i32;
-    if (size == 8) return DType::i64;
-  } else if (kind == 'u' && size == 1) {
-    return DType::u8;
-  } else if (kind == 'b') {
-    return DType::boolean;
+  const auto name = dtype.attr("name").cast<std::string>();
+  for (const auto& [ours, theirs] : kNumpyNames) {
+    if (name == theirs) return ours;
   }
-  throw InvalidModel(
-      text("arrays of ", pybind11::str(static_cast<pybind11::object>(dtype)).cast<std::string>(),
-           " are not supported; hetnn has f32, f64, f16, i8, u8, i16, i32, i64 and bool. Convert the array."));
+  std::string known;
+  for (const auto& row : kNumpyNames) known += (known.empty() ? "" : ", ") + std::string(dtype_name(row.first));
+  throw InvalidModel(text("arrays of ", pybind11::str(static_cast<pybind11::object>(dtype)).cast<std::string>(),
+                          " are not supported; hetnn has ", known, ". Convert the array."));
 }
 
-/// The numpy dtype of an element type. Unsupported for bf16, which numpy lacks.
+/// The numpy dtype of an element type. Unsupported for those of ml_dtypes where that is not installed.
 inline pybind11::dtype numpy_dtype(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return pybind11::dtype("float32");
-    case DType::f64:
-      return pybind11::dtype("float64");
-    case DType::f16:
-      return pybind11::dtype("float16");
-    case DType::i8:
-      return pybind11::dtype("int8");
-    case DType::u8:
-      return pybind11::dtype("uint8");
-    case DType::i16:
-      return pybind11::dtype("int16");
-    case DType::i32:
-      return pybind11::dtype("int32");
-    case DType::i64:
-      return pybind11::dtype("int64");
-    case DType::boolean:
-      return pybind11::dtype("bool");
-    case DType::bf16:
-      break;
+  const auto* row = std::find_if(std::begin(kNumpyNames), std::end(kNumpyNames),
+                                 [&](const auto& each) { return each.first == dtype; });
+  const auto* first_of_ml = std::find_if(std::begin(kNumpyNames), std::end(kNumpyNames),
+                                         [](const auto& each) { return each.first == DType::bf16; });
+  if (row < first_of_ml) return pybind11::dtype(row->second);
+  try {
+    return pybind11::dtype::from_args(pybind11::module_::import("ml_dtypes").attr(row->second));
+  } catch (const pybind11::error_already_set&) {
+    throw Unsupported(
+        text("numpy has no ", dtype_name(dtype), ". Install ml_dtypes, or cast the value to f32 in the model."));
   }
-  throw Unsupported("numpy has no bf16. Cast the value to f32 in the model.");
 }
 
 /// A tensor that shares the memory of a contiguous array and keeps it alive; another array is copied first.

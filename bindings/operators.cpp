@@ -39,7 +39,7 @@ py::list kernels_of(const ops::OpDef& op) {
 }
 
 py::dict describe(const ops::OpDef& op) {
-  py::list inputs, attrs, traits, torch, constraints;
+  py::list inputs, attrs, traits, torch, onnx, constraints;
   for (const ops::InputDef& input : op.inputs) {
     inputs.append(py::dict(py::arg("name") = input.name, py::arg("doc") = input.doc,
                            py::arg("optional") = input.optional, py::arg("variadic") = input.variadic));
@@ -54,13 +54,14 @@ py::dict describe(const ops::OpDef& op) {
     if (op.has(trait)) traits.append(name);
   }
   for (const ops::TorchName& name : op.torch) torch.append(py::make_tuple(name.overload, name.arguments));
+  for (const ops::OnnxName& name : op.onnx) onnx.append(py::make_tuple(name.op_type, name.since, name.arguments));
   for (const ops::Constraint& constraint : op.constraints) {
     constraints.append(py::dict(py::arg("device_class") = constraint.device_class, py::arg("label") = constraint.label,
                                 py::arg("text") = constraint.text));
   }
   return py::dict(py::arg("name") = op.name, py::arg("doc") = op.doc, py::arg("inputs") = inputs,
                   py::arg("attrs") = attrs, py::arg("outputs") = op.outputs, py::arg("traits") = traits,
-                  py::arg("torch") = torch, py::arg("onnx") = op.onnx, py::arg("constraints") = constraints,
+                  py::arg("torch") = torch, py::arg("onnx") = onnx, py::arg("constraints") = constraints,
                   py::arg("kernels") = kernels_of(op), py::arg("tolerance") = op.tolerance,
                   py::arg("samples") = op.samples);
 }

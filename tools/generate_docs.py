@@ -38,7 +38,7 @@ def _operator_section(op: dict[str, Any]) -> str:
     if op["torch"]:
         lines.append(f"- in torch: {', '.join(f'`{name}`' for name, _ in op['torch'])}")
     if op["onnx"]:
-        lines.append(f"- in ONNX: {', '.join(f'`{name}`' for name in op['onnx'])}")
+        lines.append(f"- in ONNX: {', '.join(f'`{name}`' for name, _, _ in op['onnx'])}")
     for row in op["constraints"]:
         lines.append(f"- on a device of class {row['device_class']}, `{row['label']}`: {row['text']}")
     lines.append(f"- tolerance of f32 results: {op['tolerance']:g}")

@@ -140,7 +140,12 @@ class Executable:
             return list(out)
         if any(array is not value and _is_torch(value) for array, value in zip(arrays, inputs, strict=True)):
             torch = sys.modules["torch"]
-            return [torch.from_numpy(array) for array in outputs]
+            return [
+                torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+                if array.dtype.name == "bfloat16"
+                else torch.from_numpy(array)
+                for array in outputs
+            ]
         return list(outputs)
 
     @property
@@ -338,9 +343,15 @@ def _as_array(value: Any, called: Callable[[], str]) -> Array:
         odd = odd_kind(value)
         if odd is not None:
             raise InvalidModel(f"{called()} is a {odd[0]} tensor; hetnn takes dense ones. {odd[1]}")
-        if value.dtype == sys.modules["torch"].bfloat16:
-            raise Unsupported(f"{called()} is bf16, which numpy lacks. Cast it to f32 in the model.")
-        array: Array = value.detach().numpy() if value.requires_grad else value.numpy()
+        plain = value.detach() if value.requires_grad else value
+        if value.dtype == sys.modules["torch"].bfloat16:  # numpy's own types lack it
+            try:
+                import ml_dtypes
+            except ModuleNotFoundError as error:
+                raise Unsupported(f"{called()} is bf16, which numpy lacks. Install ml_dtypes.") from error
+            bits: Array = plain.view(sys.modules["torch"].int16).numpy()
+            return bits.view(ml_dtypes.bfloat16)
+        array: Array = plain.numpy()
         return array
     if hasattr(value, "__dlpack__"):
         device = value.__dlpack_device__()[0] if hasattr(value, "__dlpack_device__") else _DLPACK_CPU

@@ -12,7 +12,8 @@ namespace hetnn {
 
 /// x as a To. To bool: whether x is not 0 (NaN is not). Integers wrap to narrower ones. Reals are rounded to nearest
 /// even by narrower reals (by f16 and bf16 as f32) and cut towards zero by integers, of which NaN and what is out of
-/// range give the least; integers narrower than i32 are cut as i64 and wrap from there, so that -1.0 as u8 is 255.
+/// range give the least; unsigned integers and those narrower than i32 are cut as i64 and wrap from there, so that -1.0
+/// as u8 is 255 (u64 keeps what lies above i64).
 template <typename To, typename From>
 To convert(From x) {
   if constexpr (kIsNarrowFloat<From>) {
@@ -24,7 +25,10 @@ To convert(From x) {
     return x != From(0);
   } else if constexpr (kIsNarrowFloat<To>) {
     return To(static_cast<float>(x));
-  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && sizeof(To) < sizeof(int32_t)) {
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> &&
+                       (sizeof(To) < sizeof(int32_t) || std::is_unsigned_v<To>)) {
+    constexpr double kSign = 9223372036854775808.0;  // 2^63
+    if (std::is_same_v<To, uint64_t> && x >= kSign && x < 2 * kSign) return static_cast<To>(x);
     return static_cast<To>(convert<int64_t>(x));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     constexpr auto kLeast = static_cast<double>(std::numeric_limits<To>::min());

@@ -6,22 +6,23 @@
 namespace hetnn {
 namespace {
 
+enum class Kind : uint8_t { real, integer, truth, stored };
+
 struct Row {
   std::string_view name;
   int8_t bytes;
-  bool floating;
+  Kind kind;
 };
 
-constexpr std::array<Row, 10> kRows = {{{"f32", 4, true},
-                                        {"f64", 8, true},
-                                        {"f16", 2, true},
-                                        {"bf16", 2, true},
-                                        {"i8", 1, false},
-                                        {"u8", 1, false},
-                                        {"i16", 2, false},
-                                        {"i32", 4, false},
-                                        {"i64", 8, false},
-                                        {"bool", 1, false}}};
+constexpr std::array<Row, 23> kRows = {
+    {{"f32", 4, Kind::real},      {"f64", 8, Kind::real},          {"f16", 2, Kind::real},
+     {"bf16", 2, Kind::real},     {"i8", 1, Kind::integer},        {"u8", 1, Kind::integer},
+     {"i16", 2, Kind::integer},   {"i32", 4, Kind::integer},       {"i64", 8, Kind::integer},
+     {"bool", 1, Kind::truth},    {"u16", 2, Kind::integer},       {"u32", 4, Kind::integer},
+     {"u64", 8, Kind::integer},   {"f8e4m3fn", 1, Kind::stored},   {"f8e4m3fnuz", 1, Kind::stored},
+     {"f8e5m2", 1, Kind::stored}, {"f8e5m2fnuz", 1, Kind::stored}, {"f8e8m0", 1, Kind::stored},
+     {"f4e2m1", 1, Kind::stored}, {"i4", 1, Kind::stored},         {"u4", 1, Kind::stored},
+     {"i2", 1, Kind::stored},     {"u2", 1, Kind::stored}}};
 
 const Row& row(DType dtype) { return kRows[static_cast<size_t>(dtype)]; }
 
@@ -37,7 +38,8 @@ std::optional<DType> dtype_from_name(std::string_view name) {
 }
 
 int64_t dtype_bytes(DType dtype) { return row(dtype).bytes; }
-bool is_float(DType dtype) { return row(dtype).floating; }
-bool is_integer(DType dtype) { return !row(dtype).floating && dtype != DType::boolean; }
+bool is_stored(DType dtype) { return row(dtype).kind == Kind::stored; }
+bool is_float(DType dtype) { return row(dtype).kind == Kind::real; }
+bool is_integer(DType dtype) { return row(dtype).kind == Kind::integer; }
 
 }  // namespace hetnn

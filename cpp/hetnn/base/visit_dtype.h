@@ -37,7 +37,7 @@ using Wide = std::conditional_t<kIsNarrowFloat<T>, float, T>;
 template <typename T>
 using Sum = std::conditional_t<kIsFloat<T>, double, uint64_t>;
 
-/// Calls f(T{}) with the C++ type of `dtype`.
+/// Calls f(T{}) with the C++ type of `dtype`, one that is computed in.
 template <typename F>
 decltype(auto) visit_dtype(DType dtype, F&& f) {
   switch (dtype) {
@@ -61,8 +61,15 @@ decltype(auto) visit_dtype(DType dtype, F&& f) {
       return f(int64_t{});
     case DType::boolean:
       return f(bool{});
+    case DType::u16:
+      return f(uint16_t{});
+    case DType::u32:
+      return f(uint32_t{});
+    case DType::u64:
+      return f(uint64_t{});
+    default:
+      throw InternalError(text("nothing is computed in ", dtype_name(dtype)));
   }
-  throw InternalError(text("there is no element type ", static_cast<int>(dtype)));
 }
 
 /// Calls f(U{}) with an unsigned integer as wide as the element, for what only moves elements.

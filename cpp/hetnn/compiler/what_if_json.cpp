@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 bool is_called(const ops::OpDef& op, std::string_view word) {
   return op.name == word ||
          std::any_of(op.torch.begin(), op.torch.end(), [&](const auto& name) { return name.overload == word; }) ||
-         std::find(op.onnx.begin(), op.onnx.end(), word) != op.onnx.end();
+         std::any_of(op.onnx.begin(), op.onnx.end(), [&](const auto& name) { return name.op_type == word; });
 }
 
 /// Operators of the graph that some accelerator lacks for some node, of those asked for; in the order of their names.

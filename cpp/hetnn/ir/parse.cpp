@@ -301,6 +301,10 @@ class Reader {
         return numbers<int32_t>(shape);
       case DType::i64:
         return numbers<int64_t>(shape);
+      case DType::u16:
+        return numbers<uint16_t>(shape);
+      case DType::u32:
+        return numbers<uint32_t>(shape);
       case DType::boolean:
         return numbers<bool>(shape);
       default:

@@ -89,6 +89,10 @@ std::string tensor_text(const Tensor& tensor, bool values) {
         return out + numbers<int32_t>(tensor);
       case DType::i64:
         return out + numbers<int64_t>(tensor);
+      case DType::u16:
+        return out + numbers<uint16_t>(tensor);
+      case DType::u32:
+        return out + numbers<uint32_t>(tensor);
       case DType::boolean:
         return out + numbers<bool>(tensor);
       default:

@@ -129,6 +129,14 @@ void complete(Call& call) {
 constexpr double kMostElems = 0x1p59;
 
 std::vector<Type> infer_types(const Call& call) {
+  const bool moves = call.op->has(Trait::movement) || call.op->has(Trait::conversion) || call.op->has(Trait::constant);
+  for (const Operand& input : call.inputs) {
+    if (!moves && input.type && is_stored(input.type->dtype)) {
+      fail(call, "stored_c1",
+           text("nothing is computed in ", dtype_name(input.type->dtype), "; got ", to_string(*input.type),
+                ". Cast it first."));
+    }
+  }
   std::vector<Type> types = call.op->infer(call);
   const bool stated = call.attrs.contains(kQuantScale);
   for (Type& type : types) {

@@ -99,18 +99,22 @@ BoundCall::BoundCall(const Call& call, const Bindings& bindings)
     if (auto* dim = std::get_if<Dim>(&attr); dim && !dim->is_static()) *dim = dim->evaluate(bindings);
     if (auto* dims = std::get_if<std::vector<Dim>>(&attr)) bind(*dims);
   }
-  types_.reserve(call.inputs.size() + call.op->outputs.size());
-  for (Operand& input : call_.inputs) {
+  types_.reserve(call.inputs.size());
+  for (const Operand& input : call_.inputs) {
     if (!input.type) continue;
     types_.push_back(*input.type);
     bind(types_.back().shape);
-    input.type = &types_.back();
   }
-  for (Type& type : infer_types(call_)) {
-    HETNN_ASSERT(types_.size() < types_.capacity(), describe(call), " has more outputs than its operator names");
-    types_.push_back(std::move(type));
-    call_.outputs.push_back(&types_.back());
-  }
+  const auto point = [&] {  // at the types, which may have moved
+    const Type* next = types_.data();
+    for (Operand& input : call_.inputs) input.type = input.type ? next++ : nullptr;
+    for (const Type*& output : call_.outputs) output = next++;
+  };
+  point();
+  const std::vector<Type> outputs = infer_types(call_);
+  types_.insert(types_.end(), outputs.begin(), outputs.end());
+  call_.outputs.resize(outputs.size());
+  point();
 }
 
 void evaluate(const Call& call, std::span<const View> inputs, Results& results) {

@@ -77,6 +77,19 @@ struct TorchName {
   std::string_view arguments;
 };
 
+/// What ONNX calls it. With arguments it is one to one from operator set `since` on: each word is the input that the
+/// call's next input fills (`-`: none), or, behind them, an attribute, `ours:theirs` where the names differ;
+/// `name=value` adds a fixed attribute. Example: {"LeakyRelu", 1, "x negative_slope:alpha"}. A name alone has a rule in
+/// the importer.
+struct OnnxName {
+  std::string_view op_type;
+  int since = 0;
+  std::string_view arguments = {};
+
+  OnnxName(const char* type, int from = 0, std::string_view args = {})  // NOLINT(google-explicit-constructor)
+      : op_type(type), since(from), arguments(args) {}
+};
+
 /// Why a node does not fit a device: the constraint's label, what was found, what is wanted, one sentence.
 struct Reason {
   std::string label;
@@ -116,7 +129,7 @@ struct OpDef {
   uint32_t traits = 0;
   Primitive primitive = Primitive::none;
   std::vector<TorchName> torch = {};
-  std::vector<std::string_view> onnx = {};  // ONNX op types with the same meaning
+  std::vector<OnnxName> onnx = {};
 
   /// Types of the outputs from a node whose inputs and attributes are set. Throws InvalidModel by `fail`.
   std::vector<Type> (*infer)(const Call&) = nullptr;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hetnn/base/stored.h"
+#include "hetnn/base/visit_dtype.h"
 #include "hetnn/ops/quantized.h"
 
 namespace hetnn::passes {
@@ -22,28 +24,19 @@ std::vector<double> widen(const Tensor& tensor) {
 bool has_arithmetic(DType dtype) { return is_float(dtype); }
 
 std::vector<double> to_doubles(const Tensor& tensor) {
-  switch (tensor.dtype()) {
-    case DType::f32:
-      return widen<float>(tensor);
-    case DType::f64:
-      return widen<double>(tensor);
-    case DType::i8:
-      return widen<int8_t>(tensor);
-    case DType::u8:
-      return widen<uint8_t>(tensor);
-    case DType::i16:
-      return widen<int16_t>(tensor);
-    case DType::i32:
-      return widen<int32_t>(tensor);
-    case DType::i64:
-      return widen<int64_t>(tensor);
-    case DType::boolean:
-      return widen<bool>(tensor);
-    case DType::f16:
-    case DType::bf16:
-      return widen<float>(ops::widen(tensor, {tensor.dtype(), {}}));
+  if (is_narrow_float(tensor.dtype())) return widen<float>(ops::widen(tensor, {tensor.dtype(), {}}));
+  std::vector<double> out;
+  if (is_stored(tensor.dtype())) {
+    for (int64_t k = 0; k < tensor.elems(); ++k) {
+      out.push_back(stored_value(tensor.dtype(), static_cast<uint8_t>(tensor.data()[k])));
+    }
+    return out;
   }
-  throw InternalError("an element type out of range");
+  return visit_dtype(tensor.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (!kIsNarrowFloat<T>) return widen<T>(tensor);
+    return out;
+  });
 }
 
 Tensor from_doubles(DType dtype, std::vector<int64_t> shape, std::span<const double> values) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,9 +10,13 @@ import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_model import dtype_name
-from hetnn.importers.onnx_rules.call import Call, Items
+from hetnn.importers.onnx_rules.call import Call, Either, Items, Nothing
+from hetnn.importers.onnx_rules.late import is_late
 from hetnn.importers.onnx_rules.movement import slice_axis
+from hetnn.importers.sizes import Size
 
+# Of rounds, where only a condition ends them.
+_ANY_NUMBER = 2**63 - 1
 # More rounds than that are a graph too large to plan.
 _MOST_ROUNDS = 4096
 
@@ -32,9 +37,14 @@ def branch(call: Call, inline: Inline) -> list[Any]:
 
 
 def _chosen(call: Call, a: Any, b: Any) -> Any:
-    if isinstance(a, Items) or isinstance(b, Items):
-        raise Unsupported("a condition computed when the model runs that chooses between sequences")
+    if isinstance(a, Items) and isinstance(b, Items) and len(a.values) == len(b.values):
+        return Items(tuple(_chosen(call, x, y) for x, y in zip(a.values, b.values, strict=True)))
+    if any(isinstance(x, (Items, Nothing)) for x in (a, b)):
+        raise Unsupported("a condition computed when the model runs that chooses between sequences unlike in length")
     a, b = call.value(a), call.value(b)
+    inner = [list(itertools.dropwhile(lambda size: size == 1, x.shape)) for x in (a, b)]
+    if a.dtype == b.dtype and len(a.shape) != len(b.shape) and inner[0] == inner[1]:
+        return Either(call.create("where", [call.reshape(call[0], []), a, b]))
     if a.dtype != b.dtype or list(a.shape) != list(b.shape):
         raise Unsupported(
             "a condition computed when the model runs that chooses between values of different types: "
@@ -49,8 +59,10 @@ def _rounds(count: int, what: str) -> None:
 
 
 def loop(call: Call, inline: Inline) -> list[Any]:
-    """A Loop whose number of rounds and conditions are known, unrolled."""
+    """A Loop: unrolled where its number of rounds and conditions are known, else a node with a body."""
     body, name = call.attr("body"), call.node.name or "Loop"
+    if is_late(call, 0) or is_late(call, 1):
+        return _late_loop(call, inline)
     trips = int(call.number(0, "the number of rounds")) if call.given(0) else None
     going = bool(call.number(1, "the condition")) if call.given(1) else True
     state = call.inputs[2:]
@@ -65,9 +77,34 @@ def loop(call: Call, inline: Inline) -> list[Any]:
             row.append(value)
         known = call.known_of(condition)
         if known is None:
-            raise Unsupported("a Loop whose condition is computed when the model runs")
+            return _late_loop(call, inline)
         going, count = bool(known.reshape(-1)[0]), count + 1
     return [*state, *(_stacked(call, row, 0, body.output[k - len(gathered)]) for k, row in enumerate(gathered))]
+
+
+def _late_loop(call: Call, inline: Inline) -> list[Any]:
+    """A node with a body, which runs as often as values say."""
+    if any(isinstance(value, (Items, Nothing)) for value in call.inputs):
+        raise Unsupported("a Loop of an unknown number of rounds that carries a sequence")
+    graph, name = call.attr("body"), call.node.name or "Loop"
+    state = [call.value(value) for value in call.inputs[2:]]
+    types: list[tuple[str, list[Size]]] = [("i64", []), ("bool", [])]
+    types += [(value.dtype, list(value.shape)) for value in state]
+    body, given = call.body(types, lambda inputs: [call.value(x) for x in inline(graph, f"{name}/", inputs)])
+    for before, behind in zip(state, given[1:], strict=False):
+        pairs = zip(before.shape, behind.shape, strict=False)
+        fixed = [pair for pair in pairs if all(isinstance(size, int) for size in pair)]
+        if before.dtype != behind.dtype or len(before.shape) != len(behind.shape) or any(a != b for a, b in fixed):
+            raise Unsupported(
+                f"a Loop that changes a carried value from {before.dtype}{list(before.shape)} to "
+                f"{behind.dtype}{list(behind.shape)}"
+            )
+    stacked = given[1 + len(state) :]
+    sizes = [size if isinstance(size, int) else call.found_size() for value in stacked for size in value.shape]
+    trips = call.reshape(call.cast(call[0], "i64"), []) if call.given(0) else call.constant(_ANY_NUMBER, "i64")
+    going = call.reshape(call[1], []) if call.given(1) else None
+    told = {"body": body.text(given), "carried": len(state), "count": call.found_size(), "sizes": sizes}
+    return call.create_all("loop", [trips, going, *state, *body.captured], told)
 
 
 def scan(call: Call, inline: Inline) -> list[Any]:
@@ -127,7 +164,7 @@ def _scan(
 def _batches(call: Call, inline: Inline) -> list[Any]:
     """Operator set 8: a scan of axis 1 for each index of axis 0."""
     if call.given(0):
-        raise Unsupported("a Scan over sequences of different lengths")
+        raise Unsupported("a Scan over sequences unlike in length")
     parts, body = int(call.attr("num_scan_inputs")), call.attr("body")
     inputs = [call.value(x) for x in call.inputs[1:]]
     backwards = call.attr("directions") or [0] * parts

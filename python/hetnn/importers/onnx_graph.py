@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,18 +17,23 @@ from onnx import AttributeProto, defs
 from hetnn import _core
 from hetnn.errors import DoesNotFit, InvalidModel, Unsupported
 from hetnn.importers import Imported
-from hetnn.importers.building import NUMPY
+from hetnn.importers.building import numpy_type
+from hetnn.importers.onnx_body import Body
 from hetnn.importers.onnx_control import CONTROL
 from hetnn.importers.onnx_model import NUMBERS, Weights, check_model, dtype_name, read_model
-from hetnn.importers.onnx_rules import Call, Items, Nothing, Sizes
+from hetnn.importers.onnx_rules import Call, Either, Items, Nothing, Sizes
 from hetnn.importers.onnx_rules.call import LONGEST
-from hetnn.importers.onnx_rules.shape import on_sizes
+from hetnn.importers.onnx_rules.shape import computes_sizes, of_sizes, on_sizes
 from hetnn.importers.registry import ONNX
+from hetnn.importers.sizes import likely_size
+from hetnn.structure import Tree
 
 # Nodes of constants that are no larger are computed while importing, because shapes may be made from them.
 _FOLDED_ELEMS = 1 << 16
 # Examples of sizes that a model leaves open: of the first axis, and of the others.
 _HINTS = (1, 64)
+# Integers that are computed like a shape, at most.
+_MOST_SIZES = 8
 # Bodies in bodies and nodes in all that no sensible model has.
 _DEEPEST = 64
 _MOST_NODES = 1 << 20
@@ -57,7 +62,7 @@ class _Scope:
     prefix: str = ""
     attrs: Mapping[str, AttributeProto] = field(default_factory=dict)
     values: ChainMap[str, Any] = field(default_factory=ChainMap)
-    shapes: dict[str, list[int | str]] = field(default_factory=dict)  # that the model declares
+    shapes: dict[str, list[int | str | None]] = field(default_factory=dict)  # that the model declares
     whole: bool = False  # what the body lacks makes the operator missing, not the node in it
 
 
@@ -76,6 +81,13 @@ class _Importer:
         self._nodes = 0
         self._problems: dict[str, list[str]] = {}
         self._symbols: dict[str, str] = {}  # of hetnn, by the name in the model
+        self._taken: set[str] = set()
+        self._undefined: dict[str, tuple[int, int]] = {}  # symbols that no node gives a value yet, with their ranges
+        self._origins: dict[str, tuple[Call, int]] = {}  # which output of which node a value is that may be sizes
+        self._sizes: dict[str, np.ndarray[Any, Any]] = {}  # of values that were read as such
+        self._found = 0
+        self._given = 0  # outputs of the graph
+        self._bodies: list[Body] = []  # of loops, each in the one before, that are imported now
         self._missing = object()  # stands for what a node that cannot be imported would give
 
     def run(self) -> Imported:
@@ -137,31 +149,40 @@ class _Importer:
         return self._symbols[given]
 
     def _new_symbol(self, called: str, least: int, hint: int) -> str:
-        symbol = re.sub(r"\W", "_", called, flags=re.ASCII)
-        symbol = symbol if re.match(r"[A-Za-z_]", symbol) else f"s{symbol}"
-        while symbol in self._symbols.values():
-            symbol += "_"
+        symbol = self._new_name(called)
         self._builder.add_symbol(symbol, least, LONGEST, hint)
         return symbol
 
-    def _declared(self, graph: onnx.GraphProto) -> dict[str, list[int | str]]:
-        """The shapes that a graph declares for its values, in numbers and symbols of the inputs."""
-        found = {}
+    def _new_name(self, called: str) -> str:
+        symbol = re.sub(r"\W", "_", called, flags=re.ASCII)
+        symbol = symbol if re.match(r"[A-Za-z_]", symbol) else f"s{symbol}"
+        while symbol in self._taken:
+            symbol += "_"
+        self._taken.add(symbol)
+        return symbol
+
+    def found_size(self, low: int, high: int) -> str:
+        """A symbol to which the next node that names it gives a value when the model runs."""
+        self._found += 1
+        symbol = self._new_name(f"u{self._found}")
+        self._undefined[symbol] = (low, high)
+        return symbol
+
+    def _declared(self, graph: onnx.GraphProto) -> dict[str, list[int | str | None]]:
+        """The shapes that a graph declares for its values, in numbers and symbols of the inputs; None where open."""
+        found: dict[str, list[int | str | None]] = {}
         for value in (*graph.value_info, *graph.output):
             tensor = value.type.tensor_type
             sizes = [
                 int(dim.dim_value) if dim.HasField("dim_value") else self._symbols.get(dim.dim_param)
                 for dim in tensor.shape.dim
             ]
-            known = [size for size in sizes if size is not None and (isinstance(size, str) or size >= 0)]
-            if tensor.HasField("shape") and len(known) == len(sizes):
-                found[value.name] = known
+            if tensor.HasField("shape"):
+                found[value.name] = [None if isinstance(size, int) and size < 0 else size for size in sizes]
         return found
 
     def constant(self, array: np.ndarray[Any, Any], name: str = "") -> Any:
-        if array.dtype.name == "bfloat16":
-            wide = self.constant(array.astype(np.float32), name)
-            return self._builder.create("cast", [wide], {"to": "bf16"})[0]
+        """A constant of the graph; bodies of loops read it as any other value from outside."""
         value = self._builder.constant(np.ascontiguousarray(array).reshape(array.shape), name)
         self._known[value.name] = array
         return value
@@ -171,18 +192,57 @@ class _Importer:
 
     def known(self, value: Any) -> np.ndarray[Any, Any] | None:
         if 0 in value.shape and all(isinstance(size, int) for size in value.shape):
-            return np.zeros(value.shape, NUMPY.get(value.dtype, np.float32))
-        return self._known.get(value.name)
+            return np.zeros(value.shape, numpy_type(value.dtype))
+        return self._array(value)
 
     # Nodes
 
     def create(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any], node: onnx.NodeProto) -> list[Any]:
-        arrays = [None if value is None else self._known.get(value.name) for value in inputs]
+        named = (part for value in attrs.values() for part in (value if isinstance(value, list) else [value]))
+        found = {part: self._undefined.pop(part) for part in named if isinstance(part, str) and part in self._undefined}
+        arrays = [None if value is None else self._array(value) for value in inputs]
         if inputs and all(a is not None or v is None for a, v in zip(arrays, inputs, strict=True)):
-            folded = _fold(op, arrays, attrs)
+            folded = _fold(op, arrays, attrs, found)
             if folded is not None:
                 return [self.constant(array) for array in folded]
+        if self._bodies:
+            return self._record(len(self._bodies), op, inputs, attrs, list(found))
+        for symbol, (low, high) in found.items():
+            self._builder.add_symbol(symbol, low, high, likely_size(low, min(high, _HINTS[1])))
         return list(self._builder.create(op, list(inputs), attrs, node.name or node.output[0], node.name))
+
+    def _array(self, value: Any) -> np.ndarray[Any, Any] | None:
+        """What is known of a value, whether of the graph or of a body."""
+        for body in self._bodies:
+            if body.owns(value):
+                return body.known.get(value.name)
+        return self._known.get(value.name)
+
+    def _record(
+        self, depth: int, op: str, inputs: Sequence[Any], attrs: dict[str, Any], found: Sequence[str]
+    ) -> list[Any]:
+        """A node of the body at that depth."""
+        return self._bodies[depth - 1].create(op, [self._inside(depth, value) for value in inputs], attrs, found)
+
+    def _inside(self, depth: int, value: Any) -> Any:
+        """A value as the body at that depth reads it: through all those around it."""
+        array = None if value is None else self._array(value)
+        for k, body in enumerate(self._bodies[:depth]):
+            if value is not None and not any(inner.owns(value) for inner in self._bodies[k + 1 : depth]):
+                value = body.take(value, array)
+        return value
+
+    def body(
+        self, inputs: Sequence[tuple[str, Sequence[int | str]]], build: Callable[[Sequence[Any]], list[Any]]
+    ) -> tuple[Body, list[Any]]:
+        """What `build` makes of inputs of these types, as a body, and the values that it gives."""
+        body = Body(inputs)
+        self._bodies.append(body)
+        try:
+            outputs = [self._inside(len(self._bodies), value) for value in build(body.inputs)]
+        finally:
+            self._bodies.pop()
+        return body, outputs
 
     def _add_nodes(self, nodes: Iterable[onnx.NodeProto], scope: _Scope) -> None:
         """The nodes of a body. InvalidModel where bodies have no end."""
@@ -255,7 +315,7 @@ class _Importer:
         call = Call(self, node, schema.since_version, inputs, told, scope.shapes)
         if name in CONTROL:
             return CONTROL[name](call, lambda graph, prefix, given: self._inline(graph, prefix, given, scope))
-        if name == "Identity" and isinstance(inputs[0], (Items, Nothing)):
+        if name == "Identity" and isinstance(inputs[0], (Items, Nothing, Either)):
             return inputs
         known = on_sizes(call)
         if known is not None:
@@ -277,7 +337,37 @@ class _Importer:
                 if str(reason):
                     raise reason from None
                 raise
-        return found if isinstance(found, list) else [found]
+        outputs = found if isinstance(found, list) else [found]
+        if computes_sizes(call) and not self._bodies and all(map(_may_be_sizes, inputs)):
+            for k, value in enumerate(outputs):
+                if isinstance(value, _core.Value) and _may_be_sizes(value):
+                    self._origins[value.name] = call, k
+        return outputs
+
+    def read(self, value: Any) -> np.ndarray[Any, Any] | None:
+        """The integers of a value that nodes compute from others as from sizes; None where it is none."""
+        if isinstance(value, Sizes):
+            return value.array
+        if value.name not in self._sizes and value.name in self._origins:
+            call, k = self._origins[value.name]
+            given = [self._read_or_found(x) for x in call.inputs if x is not None]
+            try:
+                outputs = of_sizes(call, given)
+            except Unsupported:
+                outputs = None
+            if outputs is not None:
+                self._sizes[value.name] = outputs[k]
+        return self._sizes.get(value.name)
+
+    def _read_or_found(self, value: Any) -> np.ndarray[Any, Any]:
+        """The integers of a value: known, computed from others, or symbols that stand for them."""
+        array = value.array if isinstance(value, Sizes) else self.known(value)
+        array = self.read(value) if array is None else array
+        if array is None:
+            symbols = [self.found_size(0, LONGEST) for _ in range(int(np.prod(value.shape)))]
+            self.create("read_size", [value], {"sizes": symbols}, onnx.NodeProto(output=[f"{value.name}_sizes"]))
+            array = self._sizes[value.name] = np.array(symbols, dtype=object).reshape(value.shape)
+        return array
 
     def _open(
         self, body: onnx.FunctionProto, node: onnx.NodeProto, inputs: list[Any], scope: _Scope, whole: bool
@@ -314,28 +404,45 @@ class _Importer:
         return [values[output.name] for output in graph.output]
 
     def _finish(self, scope: _Scope) -> Imported:
+        outputs, nested = [], False
         for output in self._model.graph.output:
             if output.name not in scope.values:
                 raise InvalidModel(f"nothing gives the model's output '{output.name}'. Export the model again.")
             value = scope.values[output.name]
             if value is self._missing:
                 raise Unsupported(f"hetnn does not compute the output '{output.name}'. Leave it out of the model.")
-            if isinstance(value, Sizes):
-                value = Call(self, onnx.NodeProto(name=output.name), 1, [value], {})[0]
-            if not isinstance(value, _core.Value):
-                raise Unsupported(
-                    f"the output '{output.name}' is a sequence. Give its elements as outputs of their own."
-                )
-            self._builder.output(value, output.name)
-        return Imported(self._builder.finish())
+            nested |= isinstance(value, (Items, Nothing))
+            outputs.append(self._give(value, output.name))
+        graph = self._builder.finish()
+        if not nested:
+            return Imported(graph)
+        names = [name for name, _, _ in graph.inputs]
+        made = outputs[0] if len(outputs) == 1 else {"tuple": outputs}
+        ports = [{"value": k} for k in range(len(names))]
+        return Imported(graph, {"args": ports, "names": names, "kwargs": [], "outputs": made})
+
+    def _give(self, value: Any, name: str) -> Tree:
+        """An output of the graph, or several where a value holds others; where they are, as hetnn.structure says."""
+        if isinstance(value, Nothing):
+            return {"fixed": None}
+        if isinstance(value, Items):
+            return {"list": [self._give(item, f"{name}.{k}") for k, item in enumerate(value.values)]}
+        if isinstance(value, (Sizes, Either)):
+            value = Call(self, onnx.NodeProto(name=name), 1, [value], {})[0]
+        self._builder.output(value, name)
+        self._given += 1
+        return {"value": self._given - 1}
 
 
 def _meaning(name: str, version: int) -> tuple[Any, Any]:
     """The row or the rule of an operator in the form that an operator set gave it."""
+    row = ONNX.rows.get(name)
+    if row is not None and version >= row.since:
+        return row, None
     older = [key for key in ONNX.rules if key.startswith(f"{name}<") and version < int(key.partition("<")[2])]
     if older:
         return None, ONNX.rules[min(older, key=lambda key: int(key.partition("<")[2]))]
-    return ONNX.rows.get(name), ONNX.rules.get(name)
+    return None, ONNX.rules.get(name)
 
 
 def _schema(op_type: str, domain: str, opset: int) -> Any:
@@ -343,6 +450,14 @@ def _schema(op_type: str, domain: str, opset: int) -> Any:
         return defs.get_schema(op_type, opset, domain)
     except defs.SchemaError:
         return None
+
+
+def _may_be_sizes(value: Any) -> bool:
+    """Whether a value is few integers, or sizes."""
+    if not isinstance(value, _core.Value):
+        return value is None or isinstance(value, Sizes)
+    few = len(value.shape) == 0 or (len(value.shape) == 1 and value.shape[0] in range(1, _MOST_SIZES + 1))
+    return few and value.dtype in ("i32", "i64")
 
 
 def _check(node: onnx.NodeProto, opsets: Mapping[str, int]) -> None:
@@ -407,25 +522,29 @@ def _type(call: Call, value: Any) -> onnx.TypeProto:
     """The type of a value as ONNX says it; none where it is absent."""
     if value is None or isinstance(value, Nothing):
         return onnx.TypeProto()
+    if isinstance(value, Either):
+        return _type(call, value.value)
     if isinstance(value, Items):
         return onnx.helper.make_sequence_type_proto(_type(call, value.values[0] if value.values else None))
     shape = [size if isinstance(size, int) else str(size) for size in value.shape]
     return onnx.helper.make_tensor_type_proto(NUMBERS[value.dtype], shape)
 
 
-def _fold(op: str, arrays: Sequence[Any], attrs: dict[str, Any]) -> list[np.ndarray[Any, Any]] | None:
+def _fold(
+    op: str, arrays: Sequence[Any], attrs: dict[str, Any], found: Mapping[str, tuple[int, int]]
+) -> list[np.ndarray[Any, Any]] | None:
     """What a node of constants gives, by the operator's meaning; None where it is large or has none here."""
     if any(array is not None and array.size > _FOLDED_ELEMS for array in arrays):
         return None
     builder = _core.GraphBuilder("constants")
+    for symbol, (low, high) in found.items():
+        builder.add_symbol(symbol, low, high, low)
     try:
         inputs: list[Any] = [array if array is None else builder.constant(array) for array in arrays]
         outputs = builder.create(op, inputs, attrs)
         for output in outputs:
-            size = output.shape
-            if not all(isinstance(n, int) for n in size) or int(np.prod(size, dtype=np.int64)) > _FOLDED_ELEMS:
-                return None
-            if output.dtype == "bf16":
+            size = [n for n in output.shape if isinstance(n, int)]
+            if (not found and len(size) < len(output.shape)) or int(np.prod(size, dtype=np.int64)) > _FOLDED_ELEMS:
                 return None
             builder.output(output)
         return list(_core.interpret(builder.finish(), []))

@@ -14,7 +14,7 @@ from onnx import numpy_helper
 
 from hetnn.errors import InvalidModel, Unsupported
 
-# Element types by number; what numpy has no type of its own for is read as bits and widened.
+# Element types by number.
 DTYPES: dict[int, str] = {
     onnx.TensorProto.FLOAT: "f32",
     onnx.TensorProto.DOUBLE: "f64",
@@ -26,7 +26,22 @@ DTYPES: dict[int, str] = {
     onnx.TensorProto.INT32: "i32",
     onnx.TensorProto.INT64: "i64",
     onnx.TensorProto.BOOL: "bool",
+    onnx.TensorProto.UINT16: "u16",
+    onnx.TensorProto.UINT32: "u32",
+    onnx.TensorProto.UINT64: "u64",
+    onnx.TensorProto.FLOAT8E4M3FN: "f8e4m3fn",
+    onnx.TensorProto.FLOAT8E4M3FNUZ: "f8e4m3fnuz",
+    onnx.TensorProto.FLOAT8E5M2: "f8e5m2",
+    onnx.TensorProto.FLOAT8E5M2FNUZ: "f8e5m2fnuz",
+    onnx.TensorProto.FLOAT8E8M0: "f8e8m0",
+    onnx.TensorProto.FLOAT4E2M1: "f4e2m1",
+    onnx.TensorProto.INT4: "i4",
+    onnx.TensorProto.UINT4: "u4",
+    onnx.TensorProto.INT2: "i2",
+    onnx.TensorProto.UINT2: "u2",
 }
+# Of those that tensors hold several of in a byte.
+_PACKED_BITS = {"f4e2m1": 4, "i4": 4, "u4": 4, "i2": 2, "u2": 2}
 NUMBERS = {name: number for number, name in DTYPES.items()}
 
 
@@ -104,14 +119,20 @@ class Weights:
         file = self._file(tensor.name, entries.get("location", ""))
         dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
         offset = int(entries.get("offset", 0))
-        wanted_bytes = int(np.prod(list(tensor.dims), dtype=np.int64)) * dtype.itemsize
+        elems = int(np.prod(list(tensor.dims), dtype=np.int64))
+        bits = _PACKED_BITS.get(DTYPES[tensor.data_type])
+        wanted_bytes = elems * dtype.itemsize if bits is None else -(-elems * bits // 8)
         length = int(entries.get("length", wanted_bytes))
         if offset < 0 or length != wanted_bytes or offset + length > file.size:
             raise InvalidModel(
                 f"the tensor '{tensor.name}' of {wanted_bytes} bytes lies at {offset} to {offset + length} "
                 f"of a file of {file.size} bytes. Export the model again."
             )
-        return file[offset : offset + length].view(dtype).reshape(list(tensor.dims))
+        data = file[offset : offset + length]
+        if bits is None:
+            return data.view(dtype).reshape(list(tensor.dims))
+        packed = onnx.TensorProto(data_type=tensor.data_type, dims=tensor.dims, raw_data=data.tobytes())
+        return np.asarray(numpy_helper.to_array(packed))
 
     def _file(self, name: str, location: str) -> np.ndarray[Any, Any]:
         if self._folder is None:

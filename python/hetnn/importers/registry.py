@@ -25,6 +25,7 @@ class Row:
 
     op: dict[str, Any]
     arguments: tuple[str, ...]
+    since: int = 0  # of ONNX: the operator set from which on it holds
 
     @property
     def inputs(self) -> list[str]:
@@ -45,12 +46,13 @@ class Row:
 
 
 class Front(Generic[Call]):
-    """One kind of model. A name stands in an operator's file or has a rule, never both, and has one rule."""
+    """One kind of model. A name stands in an operator's file or has a rule, never both, and has one rule.
 
-    def __init__(self, name: str, same_signature: Callable[[str, Row], bool] | None = None) -> None:
+    The rules of ONNX may be for what was before an operator set: `Softmax<13`.
+    """
+
+    def __init__(self, name: str) -> None:
         self.name = name
-        # Whether a row that says a name alone, not what its arguments fill, stands for an operator of equal signature.
-        self._same_signature = same_signature
         self.rules: dict[str, Rule[Call]] = {}
 
     def rule(self, *names: str) -> Callable[[Rule[Call]], Rule[Call]]:
@@ -68,42 +70,27 @@ class Front(Generic[Call]):
     @cached_property
     def rows(self) -> dict[str, Row]:
         """The rows of the operators' files for this front."""
-        found: dict[str, Row] = {}
-        for op in _core.operators():
-            for entry in op[self.name]:
-                if isinstance(entry, str):
-                    row = Row(op, tuple(part["name"] for part in (*op["inputs"], *op["attrs"])))
-                    if self._same_signature and self._same_signature(entry, row):
-                        found[entry] = row
-                else:
-                    name, arguments = entry
-                    found[name] = Row(op, tuple(arguments.split()))
-        return found
+        return {
+            name: Row(op, tuple(arguments.split()), *since)
+            for op in _core.operators()
+            for name, *since, arguments in op[self.name]
+            if arguments
+        }
+
+    def ruled(self) -> list[str]:
+        """Names that operators' files leave to a rule."""
+        return [name for op in _core.operators() for name, *_, arguments in op[self.name] if not arguments]
 
     def shadowed(self) -> list[str]:
         """Names that have both a row and a rule: one of the two must go."""
-        return sorted(self.rows.keys() & self.rules.keys())
+        bounds = ((key, *key.partition("<")[::2]) for key in self.rules)
+        return sorted(
+            key for key, name, bound in bounds if name in self.rows and int(bound or 1 << 30) > self.rows[name].since
+        )
 
     def knows(self, name: str) -> bool:
         return name in self.rows or name in self.rules
 
 
-def _is_onnx_signature(name: str, row: Row) -> bool:
-    """Whether the operators have as many inputs, and attributes of the same names that may be left out alike."""
-    from onnx import defs
-
-    schema = defs.get_schema(name)
-    variadic = [part.option == defs.OpSchema.FormalParameterOption.Variadic for part in schema.inputs]
-    attrs = {attr["name"]: attr["default"] is None for attr in row.op["attrs"]}
-    return (
-        variadic == [part["variadic"] for part in row.op["inputs"]]
-        and attrs.keys() == schema.attributes.keys()
-        and all(
-            attr.required or not must_be_given or attr.default_value.name
-            for attr, must_be_given in ((schema.attributes[key], attrs[key]) for key in attrs)
-        )
-    )
-
-
 TORCH: Front[TorchCall] = Front("torch")
-ONNX: Front[OnnxCall] = Front("onnx", _is_onnx_signature)
+ONNX: Front[OnnxCall] = Front("onnx")

@@ -11,9 +11,6 @@
 
 namespace hetnn {
 
-inline constexpr DType kAllTypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8,
-                                      DType::u8,  DType::i16, DType::i32, DType::i64,  DType::boolean};
-
 /// A tensor of numbers, each converted to T exactly.
 template <typename T>
 Tensor tensor_of(std::vector<int64_t> shape,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import onnx
 import pytest
 import torch
 from torch import nn
 
 import hetnn
+import hetnn.importers.onnx_graph  # registers the rules
 from hetnn.errors import InternalError
 from hetnn.importers import import_model
-from hetnn.importers.registry import TORCH, Front
+from hetnn.importers.registry import ONNX, TORCH, Front
 from hetnn.importers.torch_rules import DTYPES
 
 
@@ -20,6 +22,49 @@ def test_no_rule_shadows_a_row() -> None:
     assert len(TORCH.rows) > 50
     assert len(TORCH.rules) > 50
     assert TORCH.shadowed() == []
+
+
+def test_no_rule_shadows_a_row_of_onnx() -> None:
+    assert len(ONNX.rows) > 40
+    assert len(ONNX.rules) > 80
+    assert ONNX.shadowed() == []
+    assert [name for name in ONNX.ruled() if name not in ONNX.rules] == []
+
+
+def schemas(name: str, since: int) -> list[Any]:
+    """What the operator was from `since` on."""
+    found = [each for each in onnx.defs.get_all_schemas_with_history() if each.name == name and each.domain == ""]
+    latest = max((each.since_version for each in found if each.since_version <= since), default=0)
+    return [each for each in found if each.since_version >= latest]
+
+
+# Of operator sets before 7: which axes of the first operand the second one has, and a hint about memory.
+LEGACY = {"axis", "broadcast", "consumed_inputs"}
+
+
+@pytest.mark.parametrize("name", sorted(ONNX.rows))
+def test_a_row_names_every_argument_of_the_onnx_operator(name: str) -> None:
+    row = ONNX.rows[name]
+    found = schemas(name, row.since)
+    assert found
+    words = [word.partition(":") for word in row.arguments if "=" not in word]
+    attrs = {theirs or ours for ours, _, theirs in words if ours in row.attr_kinds}
+    inputs = [ours for ours, _, _ in words if ours not in row.attr_kinds]
+    assert all(ours == "-" or ours in row.inputs for ours in inputs)
+    assert attrs == set(max(found, key=lambda each: each.since_version).attributes)
+    for schema in found:
+        assert set(schema.attributes) - attrs <= (LEGACY if row.elementwise else set())
+        assert len(schema.inputs) <= len(inputs)
+
+
+def test_a_rule_for_older_operator_sets_stands_beside_a_row_for_newer_ones() -> None:
+    assert "Softmax" in ONNX.rows
+    assert "Softmax<13" in ONNX.rules
+    front: Front[Any] = Front("onnx")
+    front.rule("Softmax<13")(lambda call: call)
+    assert front.shadowed() == []
+    front.rule("Softmax<14")(lambda call: call)
+    assert front.shadowed() == ["Softmax<14"]
 
 
 def test_every_torch_name_is_an_overload_of_this_torch() -> None:

@@ -11,6 +11,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import torch
@@ -142,9 +143,15 @@ def test_inputs_that_do_not_fit(executable: hetnn.Executable, inputs: tuple[Any,
         executable(*inputs)
 
 
-def test_bf16_is_refused_with_advice(executable: hetnn.Executable) -> None:
-    with pytest.raises(hetnn.Unsupported, match=r"input 'x' is bf16"):
-        executable(torch.zeros(2, 4, dtype=torch.bfloat16), Z)
+def test_bf16_goes_in_and_out_as_torchs_or_as_an_array_of_ml_dtypes() -> None:
+    doubled = hetnn.compile("graph @g {stage = imported} (%x: bf16[2,3]) -> (%y) {%y = add(%x, %x) : bf16[2,3]}")
+    x = torch.tensor([[1.5, -2.0, 3.25], [0.0, 7.0, 1e30]], dtype=torch.bfloat16)
+    y = doubled(x)
+    assert y.dtype == torch.bfloat16
+    assert torch.equal(y, x + x)
+    array = x.float().numpy().astype(ml_dtypes.bfloat16)
+    assert doubled(array).dtype == ml_dtypes.bfloat16
+    assert (doubled(array) == array + array).all()
 
 
 def test_many_threads_call_at_once(executable: hetnn.Executable) -> None:

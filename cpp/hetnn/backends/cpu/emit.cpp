@@ -2,6 +2,7 @@
 #include "hetnn/backends/cpu/emit.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "hetnn/backends/cpu/launches.h"
 #include "hetnn/base/error.h"
@@ -33,7 +34,8 @@ class Emitter {
  private:
   void emit(const Launch& launch) {
     const kernels::Variant* variant = launch.variant;
-    ConcreteLaunch concrete(launch, layouts_, hints_);
+    std::optional<ConcreteLaunch> concrete;
+    if (variant) concrete.emplace(launch, layouts_, hints_);
     const ops::Call& call = launch.anchor->call();
     program::Command command{.op = call.op,
                              .attrs = call.attrs,
@@ -47,11 +49,11 @@ class Emitter {
       command.steps.push_back({&step.node->op(), step.node->attrs(), step.operand});
     // Variants whose packed weights differ are settled here, for the shapes under the hints.
     if (variant && variant->choose) {
-      command.options = variant->choose(concrete.call());
-      concrete.params.set(command.options);
+      command.options = variant->choose(concrete->call());
+      concrete->params.set(command.options);
     }
     if (variant && variant->tune && options_.tune_threads > 0) {
-      command.options.merge(variant->tune(concrete.call(), options_.tune_threads));
+      command.options.merge(variant->tune(concrete->call(), options_.tune_threads));
     }
     const bool reads_plain = launch.layout_wish() == kernels::LayoutWish::plain;
     const bool writes_plain = reads_plain || launch.layout_wish() == kernels::LayoutWish::written_plain;
@@ -61,8 +63,8 @@ class Emitter {
         continue;
       }
       const ir::Value& input = *launch.inputs[k];
-      if (variant && variant->is_weight && variant->is_weight(concrete.call(), concrete.position(k))) {
-        command.inputs.push_back(packed(*variant, concrete, concrete.position(k), input));
+      if (variant && variant->is_weight && variant->is_weight(concrete->call(), concrete->position(k))) {
+        command.inputs.push_back(packed(*variant, *concrete, concrete->position(k), input));
       } else if (launch.operand_shapes.contains(k) && input.producer() && input.producer()->is_constant()) {
         command.inputs.push_back(shaped_constant(input, launch.operand_shapes.at(k)));
       } else {

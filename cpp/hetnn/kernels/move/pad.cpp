@@ -130,6 +130,7 @@ std::unique_ptr<Kernel> make_pad(const KernelCall& call) {
                               " and ", end, ". Pad less, or with a constant."));
   }
   const double value = call.params.real("value", 0.0);
+  if (is_stored(x.dtype)) throw Unsupported(text("pad of ", dtype_name(x.dtype), ". Use the operator's meaning."));
   const uint64_t fill = visit_dtype(x.dtype, [&](auto zero) {
     const auto element = convert<decltype(zero)>(value);
     uint64_t bits = 0;

@@ -99,6 +99,9 @@ std::unique_ptr<Kernel> make_cast(const KernelCall& call) {
   if (call.inputs.size() != 1 || call.outputs.size() != 1)
     throw InvalidModel(text("cast takes one input and gives one output; got ", call.inputs.size(), " and ",
                             call.outputs.size(), ". Check the call against kernels/quant/quant.h."));
+  for (const DType dtype : {call.inputs[0].dtype, call.outputs[0].dtype}) {
+    if (is_stored(dtype)) throw Unsupported(text("cast of ", dtype_name(dtype), ". Use the operator's meaning."));
+  }
   return visit_dtype(call.inputs[0].dtype, [&](auto from) {
     return visit_dtype(call.outputs[0].dtype, [&](auto to) {
       using From = decltype(from);

@@ -6,7 +6,7 @@ namespace hetnn::ops {
 OpDef define_abs() {
   return elementwise(Function::abs, {.doc = "Absolute value: y = |x|.",
                                      .torch = {{"aten.abs.default", "x"}},
-                                     .onnx = {"Abs"},
+                                     .onnx = {{"Abs", 1, "x"}},
                                      .samples = {"abs(f32[2,3,5,7])", "abs(f32[n,4])"}});
 }
 

@@ -8,7 +8,7 @@ OpDef define_add() {
                                      .traits = static_cast<uint32_t>(Trait::commutative),
                                      .primitive = Primitive::add,
                                      .torch = {},
-                                     .onnx = {"Add"},
+                                     .onnx = {{"Add", 1, "a b"}},
                                      .samples = {"add(f32[2,3,5,7], f32[2,3,5,7])", "add(f32[2,3,4,4], f32[3,1,1])",
                                                  "add(i64[n,1], i64[4])"}});
 }

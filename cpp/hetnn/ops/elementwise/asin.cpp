@@ -6,7 +6,7 @@ namespace hetnn::ops {
 OpDef define_asin() {
   return elementwise(Function::asin, {.doc = "Inverse sine, NaN outside [-1,1]: y = asin(x).",
                                       .torch = {{"aten.asin.default", "x"}},
-                                      .onnx = {"Asin"},
+                                      .onnx = {{"Asin", 7, "x"}},
                                       .samples = {"asin(f32[2,3,5,7])", "asin(f32[n,4])"}});
 }
 

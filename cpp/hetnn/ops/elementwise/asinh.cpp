@@ -6,7 +6,7 @@ namespace hetnn::ops {
 OpDef define_asinh() {
   return elementwise(Function::asinh, {.doc = "Inverse hyperbolic sine: y = asinh(x).",
                                        .torch = {{"aten.asinh.default", "x"}},
-                                       .onnx = {"Asinh"},
+                                       .onnx = {{"Asinh", 9, "x"}},
                                        .samples = {"asinh(f32[2,3,5,7])", "asinh(f32[n,4])"}});
 }
 

@@ -29,7 +29,7 @@ OpDef define_bitwise_not() {
   OpDef def = bitwise({.name = "bitwise_not",
                        .doc = "Every bit the other way; of bool: not.",
                        .torch = {{"aten.bitwise_not.default", "x"}},
-                       .onnx = {"BitwiseNot"},
+                       .onnx = {{"BitwiseNot", 18, "x"}},
                        .meaning = meaning,
                        .samples = {"bitwise_not(i64[2,3])", "bitwise_not(u8[n])", "bitwise_not(bool[3])"}});
   def.inputs = {{"x", "integers or bool, any shape"}};

@@ -10,7 +10,7 @@ OpDef define_bitwise_or() {
        .torch = {{"aten.bitwise_or.Tensor", "a b"},
                  {"aten.bitwise_or.Scalar", "a b"},
                  {"aten.bitwise_or.Scalar_Tensor", "a b"}},
-       .onnx = {"BitwiseOr"},
+       .onnx = {{"BitwiseOr", 18, "a b"}},
        .meaning = [](const Evaluation& e) { map_integers(e, [](auto a, auto b) { return a | b; }); },
        .samples = {"bitwise_or(i64[2,3], i64[3])", "bitwise_or(u8[n], u8[n])", "bitwise_or(bool[3], bool[3])"}});
 }

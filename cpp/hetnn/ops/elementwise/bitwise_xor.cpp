@@ -10,7 +10,7 @@ OpDef define_bitwise_xor() {
        .torch = {{"aten.bitwise_xor.Tensor", "a b"},
                  {"aten.bitwise_xor.Scalar", "a b"},
                  {"aten.bitwise_xor.Scalar_Tensor", "a b"}},
-       .onnx = {"BitwiseXor"},
+       .onnx = {{"BitwiseXor", 18, "a b"}},
        .meaning = [](const Evaluation& e) { map_integers(e, [](auto a, auto b) { return a ^ b; }); },
        .samples = {"bitwise_xor(i64[2,3], i64[3])", "bitwise_xor(u8[n], u8[n])", "bitwise_xor(bool[3], bool[3])"}});
 }

@@ -6,7 +6,7 @@ namespace hetnn::ops {
 OpDef define_cosh() {
   return elementwise(Function::cosh, {.doc = "Hyperbolic cosine: y = cosh(x).",
                                       .torch = {{"aten.cosh.default", "x"}},
-                                      .onnx = {"Cosh"},
+                                      .onnx = {{"Cosh", 9, "x"}},
                                       .samples = {"cosh(f32[2,3,5,7])", "cosh(f32[n,4])"}});
 }
 

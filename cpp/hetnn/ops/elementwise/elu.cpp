@@ -6,7 +6,7 @@ namespace hetnn::ops {
 OpDef define_elu() {
   return elementwise(Function::elu, {.doc = "Exponential linear unit: y = x where x > 0, else alpha * (exp(x) - 1).",
                                      .attrs = {{"alpha", AttrKind::real, 1.0, "limit below zero, negated"}},
-                                     .onnx = {"Elu"},
+                                     .onnx = {{"Elu", 1, "x alpha"}},
                                      .samples = {"elu(f32[2,3,5,7])", "elu(f32[n,4])"}});
 }
 

@@ -6,7 +6,7 @@ namespace hetnn::ops {
 OpDef define_exp() {
   return elementwise(Function::exp, {.doc = "Exponential: y = exp(x).",
                                      .torch = {{"aten.exp.default", "x"}},
-                                     .onnx = {"Exp"},
+                                     .onnx = {{"Exp", 1, "x"}},
                                      .samples = {"exp(f32[2,3,5,7])", "exp(f32[n,4])"}});
 }
 

@@ -6,7 +6,7 @@ namespace hetnn::ops {
 OpDef define_floor() {
   return elementwise(Function::floor, {.doc = "Largest integer not above: y = floor(x).",
                                        .torch = {{"aten.floor.default", "x"}},
-                                       .onnx = {"Floor"},
+                                       .onnx = {{"Floor", 1, "x"}},
                                        .samples = {"floor(f32[2,3,5,7])", "floor(f32[n,4])"}});
 }
 

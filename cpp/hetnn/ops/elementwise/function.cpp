@@ -54,6 +54,10 @@ class Constants {
   V at(int k) const {
     if constexpr (std::is_floating_point_v<V>) {
       return static_cast<V>(reals_[k]);
+    } else if constexpr (std::is_same_v<V, uint64_t>) {
+      const double whole = k == 0 ? std::ceil(reals_[0]) : std::floor(reals_[1]);
+      if (!(whole > 0)) return 0;
+      return whole < 0x1p64 ? static_cast<V>(whole) : std::numeric_limits<V>::max();
     } else {
       using Limits = std::numeric_limits<V>;
       return static_cast<V>(std::clamp<int64_t>(integers_[k], Limits::min(), Limits::max()));

@@ -23,7 +23,7 @@ OpDef define_gelu() {
                      {.doc = "Gaussian error linear unit: y = x * Phi(x), Phi the normal distribution function.",
                       .attrs = {{"approximate", AttrKind::string, std::string("none"), "none or tanh"}},
                       .torch = {{"aten.gelu.default", "x approximate"}},
-                      .onnx = {"Gelu"},
+                      .onnx = {{"Gelu", 20, "x approximate"}},
                       .infer = infer,
                       .meaning = [](const Evaluation& e) { evaluate(form_of(e.call), e); },
                       .samples = {"gelu(f32[2,3,5,7])", "gelu(f32[n,4]) {approximate = tanh}"}});

@@ -22,7 +22,7 @@ OpDef define_logical_not() {
           .inputs = {{"x", "any shape"}},
           .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {{"aten.logical_not.default", "x"}},
-          .onnx = {"Not"},
+          .onnx = {{"Not", 1, "x"}},
           .infer =
               [](const Call& call) {
                 return std::vector<Type>{{DType::boolean, call.input(0).shape}};

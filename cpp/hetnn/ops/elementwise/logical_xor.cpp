@@ -8,7 +8,7 @@ OpDef define_logical_xor() {
   return predicate({.name = "logical_xor",
                     .doc = "Logical operation: y = a != b.",
                     .torch = {{"aten.logical_xor.default", "a b"}},
-                    .onnx = {"Xor"},
+                    .onnx = {{"Xor", 1, "a b"}},
                     .meaning =
                         [](const Evaluation& e) {
                           map_binary(e, [](auto a, auto b) { return static_cast<bool>(a) != static_cast<bool>(b); });

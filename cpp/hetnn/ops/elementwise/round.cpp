@@ -6,7 +6,7 @@ namespace hetnn::ops {
 OpDef define_round() {
   return elementwise(Function::round, {.doc = "Nearest integer, halves to even: y = round(x).",
                                        .torch = {{"aten.round.default", "x"}},
-                                       .onnx = {"Round"},
+                                       .onnx = {{"Round", 1, "x"}},
                                        .samples = {"round(f32[2,3,5,7])", "round(f32[n,4])"}});
 }
 

@@ -6,7 +6,7 @@ namespace hetnn::ops {
 OpDef define_sigmoid() {
   return elementwise(Function::sigmoid, {.doc = "Logistic function: y = 1 / (1 + exp(-x)).",
                                          .torch = {{"aten.sigmoid.default", "x"}},
-                                         .onnx = {"Sigmoid"},
+                                         .onnx = {{"Sigmoid", 1, "x"}},
                                          .samples = {"sigmoid(f32[2,3,5,7])", "sigmoid(f32[n,4])"}});
 }
 

@@ -6,7 +6,7 @@ namespace hetnn::ops {
 OpDef define_sinh() {
   return elementwise(Function::sinh, {.doc = "Hyperbolic sine: y = sinh(x).",
                                       .torch = {{"aten.sinh.default", "x"}},
-                                      .onnx = {"Sinh"},
+                                      .onnx = {{"Sinh", 9, "x"}},
                                       .samples = {"sinh(f32[2,3,5,7])", "sinh(f32[n,4])"}});
 }
 

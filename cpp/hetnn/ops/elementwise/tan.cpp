@@ -6,7 +6,7 @@ namespace hetnn::ops {
 OpDef define_tan() {
   return elementwise(Function::tan, {.doc = "Tangent: y = tan(x).",
                                      .torch = {{"aten.tan.default", "x"}},
-                                     .onnx = {"Tan"},
+                                     .onnx = {{"Tan", 7, "x"}},
                                      .samples = {"tan(f32[2,3,5,7])", "tan(f32[n,4])"}});
 }
 

@@ -44,7 +44,7 @@ OpDef define_where() {
           .inputs = {{"condition", "bool"}, {"a", "broadcasts"}, {"b", "broadcasts"}},
           .traits = static_cast<uint32_t>(Trait::elementwise),
           .torch = {},
-          .onnx = {"Where"},
+          .onnx = {{"Where", 9, "condition a b"}},
           .infer = infer,
           .meaning = evaluate_where,
           .tolerance = 0,

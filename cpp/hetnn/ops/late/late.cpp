@@ -4,23 +4,10 @@
 #include <algorithm>
 
 #include "hetnn/base/convert.h"
+#include "hetnn/ops/sizes.h"
 
 namespace hetnn::ops {
-namespace {
-
-void check_sizes(const Evaluation& e, const std::vector<int64_t>& shape) {
-  const Shape found(shape.begin(), shape.end());
-  if (found != e.call.integers("sizes")) {
-    fail(e.call, "",
-         text("the values give the shape ", to_string(found), "; the model declares ",
-              to_string(e.call.integers("sizes")),
-              ". Give other values, or export the model with the shape that they give."));
-  }
-}
-
-}  // namespace
-
-AttrDef sizes_attr() { return {"sizes", AttrKind::integers, std::nullopt, "the shape of y"}; }
+AttrDef sizes_attr() { return found_sizes("sizes", "the shape of y"); }
 
 std::vector<Type> infer_late(const Call& call) {
   check_integers(call, 1);
@@ -59,7 +46,7 @@ std::vector<int64_t> axes_of(const Evaluation& e, size_t input, int64_t rank) {
 }
 
 Result late_output(const Evaluation& e, std::vector<int64_t> shape) {
-  check_sizes(e, shape);
+  define(e, "sizes", shape);
   return e.output(0, std::move(shape));
 }
 
@@ -69,7 +56,7 @@ void evaluate_as(const Evaluation& e, std::string_view op, Attrs attrs) {
   complete(call);
   const std::vector<Type> types = infer_types(call);
   for (const Type& type : types) call.outputs.push_back(&type);
-  check_sizes(e, values(types[0].shape));
+  define(e, "sizes", values(types[0].shape));
   std::vector<View> views(call.inputs.size());
   views[0] = e.input(0);
   call.op->meaning({call, views, e.results});

@@ -1,21 +1,61 @@
 // cast: the same values in another element type.
 #include "hetnn/base/convert.h"
+#include "hetnn/base/stored.h"
 #include "hetnn/ops/infer.h"
 
 namespace hetnn::ops {
 namespace {
 
+std::optional<PowerRounding> power_rounding(const std::string& name) {
+  if (name == "up") return PowerRounding::up;
+  if (name == "down") return PowerRounding::down;
+  if (name == "nearest") return PowerRounding::nearest;
+  return std::nullopt;
+}
+
+std::vector<Type> infer(const Call& call) {
+  if (const std::string& rounding = call.string("round_mode"); !power_rounding(rounding)) {
+    fail(call, "cast_c1", text("round_mode must be up, down or nearest; got ", rounding, "."));
+  }
+  return {{call.dtype("to"), call.input(0).shape}};
+}
+
+// The elements of a view of Ts as y's type.
+template <typename T>
+void write(const Call& call, std::span<const T> in, const Result& y) {
+  if (is_stored(y.dtype)) {
+    const bool saturate = call.flag("saturate");
+    const PowerRounding rounding = *power_rounding(call.string("round_mode"));
+    const bool integer = !is_stored_float(y.dtype);
+    auto* out = reinterpret_cast<uint8_t*>(y.data);
+    for (const T x : in) {
+      if constexpr (std::is_integral_v<T>) {
+        *out++ = integer ? stored_bits(y.dtype, static_cast<int64_t>(x))
+                         : stored_bits(y.dtype, static_cast<double>(x), saturate, rounding);
+      } else {
+        *out++ = stored_bits(y.dtype, static_cast<double>(static_cast<Wide<T>>(x)), saturate, rounding);
+      }
+    }
+    return;
+  }
+  visit_dtype(y.dtype, [&](auto zero) {
+    using To = decltype(zero);
+    To* out = y.values<To>();
+    for (const T x : in) *out++ = convert<To>(x);
+  });
+}
+
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result y = e.output();
-  visit_dtype(x.dtype, [&](auto from) {
-    visit_dtype(y.dtype, [&](auto to) {
-      using To = decltype(to);
-      const auto in = x.values<decltype(from)>();
-      To* out = y.values<To>();
-      for (size_t k = 0; k < in.size(); ++k) out[k] = convert<To>(in[k]);
-    });
-  });
+  if (is_stored(x.dtype)) {
+    std::vector<float> numbers(static_cast<size_t>(x.elems()));
+    for (size_t k = 0; k < numbers.size(); ++k) {
+      numbers[k] = stored_value(x.dtype, static_cast<uint8_t>(x.data[k]));
+    }
+    return write(e.call, std::span<const float>(numbers), y);
+  }
+  visit_dtype(x.dtype, [&](auto zero) { write(e.call, x.values<decltype(zero)>(), y); });
 }
 
 }  // namespace
@@ -24,19 +64,20 @@ OpDef define_cast() {
   return {.name = "cast",
           .doc = "The same values in another element type: reals are cut towards zero, everything but 0 is true.",
           .inputs = {{"x", "any shape"}},
-          .attrs = {{"to", AttrKind::dtype, std::nullopt, "the element type of y"}},
+          .attrs = {{"to", AttrKind::dtype, std::nullopt, "the element type of y"},
+                    {"saturate", AttrKind::boolean, true,
+                     "whether what is too large for a float of 8 bits becomes its greatest, else inf or NaN"},
+                    {"round_mode", AttrKind::string, std::string("up"), "of f8e8m0: up, down or nearest"}},
           .traits = Trait::elementwise | Trait::conversion,
           .torch = {},
-          .onnx = {"Cast"},
-          .infer =
-              [](const Call& call) {
-                return std::vector<Type>{{call.dtype("to"), call.input(0).shape}};
-              },
+          .onnx = {{"Cast", 6, "x to saturate round_mode"}},
+          .infer = infer,
           .meaning = meaning,
           .constraints = {},
           .tolerance = 0,
           .samples = {"cast(f32[2,3]) {to = i64}", "cast(bool[n]) {to = f32}", "cast(i32[4]) {to = bool}",
-                      "cast(f32[2,3,4,5]) {to = f16}", "cast(f32[3,5]) {to = bf16}"}};
+                      "cast(f32[2,3,4,5]) {to = f16}", "cast(f32[3,5]) {to = bf16}", "cast(f32[3,5]) {to = f8e4m3fn}",
+                      "cast(u16[4]) {to = u64}"}};
 }
 
 }  // namespace hetnn::ops

@@ -49,7 +49,7 @@ OpDef define_concat() {
           .traits = static_cast<uint32_t>(Trait::movement),
           .primitive = Primitive::concat,
           .torch = {},
-          .onnx = {"Concat"},
+          .onnx = {{"Concat", 4, "x axis"}},
           .infer = infer,
           .meaning = meaning,
           .constraints = {},

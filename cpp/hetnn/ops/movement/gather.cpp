@@ -65,7 +65,7 @@ OpDef define_gather() {
                 {"from_end", AttrKind::boolean, true, "negative indices count from the back; else they are refused"}},
       .traits = static_cast<uint32_t>(Trait::movement),
       .torch = {{"aten.embedding.default", "x indices - - - from_end=false"}},
-      .onnx = {"Gather"},
+      .onnx = {{"Gather", 1, "x indices axis"}},
       .infer = infer,
       .check = check,
       .meaning = meaning,

@@ -12,7 +12,7 @@ OpDef define_identity() {
           .traits = Trait::movement | Trait::view,
           .primitive = Primitive::rearrange,
           .torch = {},
-          .onnx = {"Identity"},
+          .onnx = {{"Identity", 1, "x"}},
           .infer = same_as_input,
           .meaning = [](const Evaluation& e) { copy(e.input(0), e.output()); },
           .constraints = {},

@@ -1,5 +1,6 @@
 // pad: a border of a value, or of mirrored or repeated elements.
 #include "hetnn/base/convert.h"
+#include "hetnn/base/stored.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
 
@@ -80,9 +81,15 @@ void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result y = e.output();
   const auto axes = sources(e.call, x.shape, y);
+  const double value = e.call.real("value");
+  if (is_stored(x.dtype)) {
+    const auto* from = reinterpret_cast<const uint8_t*>(x.data);
+    pad_axis<uint8_t>(axes, from, 0, stored_bits(x.dtype, value), reinterpret_cast<uint8_t*>(y.data));
+    return;
+  }
   visit_dtype(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    pad_axis<T>(axes, x.values<T>().data(), 0, convert<T>(e.call.real("value")), y.values<T>());
+    pad_axis<T>(axes, x.values<T>().data(), 0, convert<T>(value), y.values<T>());
   });
 }
 

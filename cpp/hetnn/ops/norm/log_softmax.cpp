@@ -25,7 +25,7 @@ OpDef define_log_softmax() {
           .attrs = {{"axis", AttrKind::integer, Dim(-1), "the axis; negative counts from the back"}},
           .traits = 0,
           .torch = {},
-          .onnx = {"LogSoftmax"},
+          .onnx = {{"LogSoftmax", 13, "x axis"}},
           .infer = infer_exponentials,
           .meaning = meaning,
           .work = exponentials_work,

@@ -20,7 +20,7 @@ OpDef define_softmax() {
           .attrs = {{"axis", AttrKind::integer, Dim(-1), "the axis; negative counts from the back"}},
           .traits = 0,
           .torch = {},
-          .onnx = {"Softmax"},
+          .onnx = {{"Softmax", 13, "x axis"}},
           .infer = infer_exponentials,
           .meaning = meaning,
           .work = exponentials_work,

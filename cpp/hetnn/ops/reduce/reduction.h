@@ -17,7 +17,7 @@ struct Reduction {
   std::string_view name;
   std::string_view doc;  // of the result, without the axes
   std::vector<TorchName> torch;
-  std::vector<std::string_view> onnx;
+  std::vector<OnnxName> onnx;
   void (*meaning)(const Evaluation&);
   double tolerance;
   std::vector<std::string_view> samples;

@@ -47,6 +47,7 @@ OpDef define_gather_elements() {
       .attrs = {{"axis", AttrKind::integer, Dim(0), "the axis"},
                 {"from_end", AttrKind::boolean, true, "negative indices count from the back; else they are refused"}},
       .traits = static_cast<uint32_t>(Trait::movement),
+      .onnx = {{"GatherElements", 11, "x indices axis"}},
       .infer = infer,
       .meaning = meaning,
       .tolerance = 0,

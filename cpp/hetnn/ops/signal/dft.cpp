@@ -8,6 +8,12 @@
 namespace hetnn::ops {
 namespace {
 
+size_t axis_along(const Call& call, const Dim& axis, int rank) {
+  const int at = axis_of(call, axis, rank);
+  if (at == rank - 1) fail(call, "dft_c3", "the last axis holds the parts of a number; choose another one.");
+  return static_cast<size_t>(at);
+}
+
 // x [...,S,...,1 or 2] -> y [...,K,...,2]; of the inverse of one half, [...,N,...,1].
 std::vector<Type> infer(const Call& call) {
   const Type& x = call.input(0);
@@ -16,41 +22,49 @@ std::vector<Type> infer(const Call& call) {
   }
   const bool half = call.flag("onesided"), inverse = call.flag("inverse");
   const Dim length = call.integer("length"), axis = call.integer("axis");
+  const auto turned = [&](const Dim& size) {
+    const Dim whole = length != Dim(0) ? length : half && inverse ? 2 * (size - 1) : size;
+    if (whole.is_static() && whole.value() < 1 && axis.is_static()) {
+      fail(call, "dft_c2", text("the length must be positive; got ", whole, "."));
+    }
+    return half && !inverse ? floor_div(whole, 2) + 1 : whole;
+  };
   Shape y = x.shape;
   y.back() = half && inverse ? 1 : 2;
-  if (!axis.is_static()) {
-    if (half || length != Dim(0)) {
-      fail(call, "dft_c2", text("an axis that is known at run time keeps the length and both sides; got ", axis, "."));
-    }
+  if (axis.is_static()) {
+    Dim& size = y[axis_along(call, axis, x.rank())];
+    size = turned(size);
     return {{x.dtype, y}};
   }
-  const int at = axis_of(call, axis, x.rank());
-  if (at == x.rank() - 1) fail(call, "dft_c3", "the last axis holds the parts of a number; choose another one.");
-  Dim& size = y[static_cast<size_t>(at)];
-  const Dim given = half && inverse ? 2 * (size - 1) : size;
-  size = length == Dim(0) ? given : length;
-  if (size.is_static() && size.value() < 1) fail(call, "dft_c4", text("the length must be positive; got ", size, "."));
-  if (half && !inverse) size = floor_div(size, 2) + 1;
+  // An axis that is known at run time: each size changes by as much as it would if it is that axis' own.
+  const Dim at = mod(axis, x.rank());
+  for (int k = 0; k + 1 < x.rank(); ++k) {
+    Dim& size = y[static_cast<size_t>(k)];
+    const Dim own = max(0, 1 - max(at - k, k - at));
+    size = size + own * (turned(size) - size);
+  }
   return {{x.dtype, y}};
 }
 
 void meaning(const Evaluation& e) {
-  using Complex = std::complex<double>;
   const View& x = e.input(0);
   const Result y = e.output();
   const bool half = e.call.flag("onesided"), inverse = e.call.flag("inverse");
-  const auto axis = static_cast<size_t>(axis_of(e.call, e.call.integer("axis"), x.rank()));
+  const size_t axis = axis_along(e.call, e.call.integer("axis"), x.rank());
   const int64_t parts = x.shape.back(), in = x.shape[axis], out = y.shape[axis],
                 stated = e.call.integer("length").value();
   const int64_t length = stated > 0 ? stated : half && inverse ? 2 * (in - 1) : in;
+  if (length < 1) fail(e.call, "dft_c2", text("the length must be positive; got ", length, "."));
   int64_t outer = 1, inner = 1;
   for (size_t k = 0; k < axis; ++k) outer *= x.shape[k];
   for (size_t k = axis + 1; k + 1 < x.shape.size(); ++k) inner *= x.shape[k];
   visit_dtype(x.dtype, [&](auto zero) {
     using T = decltype(zero);
+    // The operator takes reals alone.
+    using Real = std::conditional_t<kIsFloat<T>, Wide<T>, double>;
+    using Complex = std::complex<Real>;
     const auto from = x.values<T>();
     T* to = y.values<T>();
-    const auto write = [](double value) { return static_cast<T>(static_cast<Wide<T>>(value)); };
     std::vector<Complex> line(static_cast<size_t>(length));
     for (int64_t row = 0; row < outer * inner; ++row) {
       const int64_t o = row / inner, i = row % inner;
@@ -58,8 +72,8 @@ void meaning(const Evaluation& e) {
       for (int64_t k = 0; k < std::min(in, length); ++k) {
         const auto at = static_cast<size_t>(((o * in + k) * inner + i) * parts);
         Complex& value = line[static_cast<size_t>(k)];
-        value.real(static_cast<double>(static_cast<Wide<T>>(from[at])));
-        if (parts == 2) value.imag(static_cast<double>(static_cast<Wide<T>>(from[at + 1])));
+        value.real(static_cast<Real>(from[at]));
+        if (parts == 2) value.imag(static_cast<Real>(from[at + 1]));
       }
       if (half && inverse) {  // the other half are conjugates of this one
         line[0].imag(0);
@@ -68,13 +82,17 @@ void meaning(const Evaluation& e) {
           line[static_cast<size_t>(k)] = std::conj(line[static_cast<size_t>(length - k)]);
         }
       }
-      const std::vector<Complex> turned = fourier(line, inverse);
-      const double scale = inverse ? 1 / static_cast<double>(length) : 1;
+      std::vector<Complex> turned = fourier(line, inverse);
+      if (parts == 1) {  // reals have these two frequencies without a phase
+        turned[0].imag(0);
+        if (length % 2 == 0) turned[static_cast<size_t>(length / 2)].imag(0);
+      }
+      const Real scale = inverse ? Real(1) / static_cast<Real>(length) : Real(1);
       for (int64_t k = 0; k < out; ++k) {
         const Complex value = turned[static_cast<size_t>(k)] * scale;
         T* at = to + ((o * out + k) * inner + i) * y.shape.back();
-        at[0] = write(value.real());
-        if (y.shape.back() == 2) at[1] = write(value.imag());
+        at[0] = static_cast<T>(value.real());
+        if (y.shape.back() == 2) at[1] = static_cast<T>(value.imag());
       }
     }
   });

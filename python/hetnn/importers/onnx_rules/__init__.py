@@ -5,7 +5,9 @@ from __future__ import annotations
 from hetnn.importers.onnx_rules import (
     conv,
     elementwise,
+    found,
     late,
+    ml,
     movement,
     norm,
     ordering,
@@ -18,18 +20,22 @@ from hetnn.importers.onnx_rules import (
     sequence,
     shape,
     signal,
+    training,
     vision,
 )
-from hetnn.importers.onnx_rules.call import Call, Items, Nothing, Sizes
+from hetnn.importers.onnx_rules.call import Call, Either, Items, Nothing, Sizes
 
 __all__ = [
     "Call",
+    "Either",
     "Items",
     "Nothing",
     "Sizes",
     "conv",
     "elementwise",
+    "found",
     "late",
+    "ml",
     "movement",
     "norm",
     "ordering",
@@ -42,5 +48,6 @@ __all__ = [
     "sequence",
     "shape",
     "signal",
+    "training",
     "vision",
 ]

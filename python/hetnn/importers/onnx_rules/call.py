@@ -10,7 +10,8 @@ import numpy as np
 import onnx
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.building import Building
+from hetnn.importers.building import NUMPY, Building
+from hetnn.importers.onnx_body import Body
 from hetnn.importers.onnx_model import dtype_name
 from hetnn.importers.registry import ONNX, Row, Rule
 from hetnn.importers.sizes import Size
@@ -48,6 +49,13 @@ class Items:
 
 
 @dataclass(frozen=True)
+class Either:
+    """A value of which a condition decides how many leading axes of one element it has; `value` has them all."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
 class Nothing:
     """An optional value that is absent."""
 
@@ -61,7 +69,15 @@ class Importer(Protocol):
 
     def known(self, value: Any) -> Array | None: ...
 
+    def read(self, value: Any) -> Array | None: ...
+
+    def found_size(self, low: int, high: int) -> str: ...
+
     def tensor(self, tensor: onnx.TensorProto) -> Array: ...
+
+    def body(
+        self, inputs: Sequence[tuple[str, Sequence[Size]]], build: Callable[[Sequence[Any]], list[Any]]
+    ) -> tuple[Body, list[Any]]: ...
 
 
 class Call(Building):
@@ -74,7 +90,7 @@ class Call(Building):
         version: int,
         inputs: Sequence[Any],
         attrs: Mapping[str, Any],
-        shapes: Mapping[str, list[Size]] | None = None,
+        shapes: Mapping[str, list[Size | None]] | None = None,
     ) -> None:
         self._importer = importer
         self.node = node
@@ -115,9 +131,16 @@ class Call(Building):
         return self.known_of(self.inputs[index])
 
     def known_of(self, value: Any) -> Array | None:
-        if isinstance(value, (Items, Nothing)):
+        if isinstance(value, (Items, Nothing, Either)):
             return None
         return value.array if isinstance(value, Sizes) else self._importer.known(value)
+
+    def read(self, index: int) -> Array | None:
+        """As `known`; what is computed from integers of the model as from sizes is read from them when it runs."""
+        array = self.known(index)
+        if array is None and self.given(index) and not isinstance(self.inputs[index], (Items, Nothing)):
+            return self._importer.read(self.inputs[index])
+        return array
 
     def is_known(self, value: Any) -> bool:
         """Whether a value that a rule made or got is a constant."""
@@ -125,7 +148,7 @@ class Call(Building):
 
     def sizes(self, index: int, called: str) -> list[Size]:
         """The integers in an input. Unsupported where they are computed from values of the model."""
-        array = self.known(index)
+        array = self.read(index)
         if array is None:
             raise Unsupported(f"{called} is computed when the model runs; it must be known when compiling")
         return [x if isinstance(x, str) else int(x) for x in array.reshape(-1).tolist()]
@@ -146,6 +169,19 @@ class Call(Building):
             raise Unsupported(f"{called} must be one number that is known when compiling")
         return array.reshape(-1)[0].item()
 
+    def size(self, index: int, called: str, low: int = 0, high: int = LONGEST) -> Size:
+        """The one integer of an input as a size: a symbol where it is computed when the model runs."""
+        if self.known(index) is not None:
+            (size,) = self.sizes(index, called)
+            return size
+        symbol = self.found_size(low, high)
+        self.create("read_size", [self.reshape(self.cast(self[index], "i64"), [])], sizes=[symbol])
+        return symbol
+
+    def found_size(self, low: int = 0, high: int = LONGEST) -> str:
+        """A symbol to which the next node that names it gives a value of that range when the model runs."""
+        return self._importer.found_size(low, high)
+
     def axes(self, index: int | None, rank: int, name: str = "axes") -> list[int] | None:
         """Axes from an input or, in older operator sets, an attribute; counted from the front. None: not given."""
         if index is not None and self.given(index):
@@ -165,18 +201,26 @@ class Call(Building):
     def dtype_attr(self, name: str) -> str:
         return dtype_name(int(self.attr(name)))
 
-    def declared(self, output: int = 0) -> list[Size] | None:
-        """The shape that the model declares for an output, if any."""
+    def declared(self, output: int = 0) -> list[Size | None] | None:
+        """The shape that the model declares for an output, if any; None for sizes that it leaves open."""
         return self._shapes.get(self.node.output[output])
 
     def outputs_used(self) -> int:
         """How many outputs are named, up to the last one."""
         return max((k + 1 for k, name in enumerate(self.node.output) if name), default=0)
 
+    def body(
+        self, inputs: Sequence[tuple[str, Sequence[Size]]], build: Callable[[Sequence[Any]], list[Any]]
+    ) -> tuple[Body, list[Any]]:
+        """The body of a loop: what `build` makes of inputs of these types, and the values that it gives."""
+        return self._importer.body(inputs, build)
+
     # What rules build with
 
     def value(self, found: Any) -> Any:
         """Sizes as a value that nodes can read; values as they are."""
+        if isinstance(found, Either):
+            raise Unsupported("a value whose rank depends on a condition computed when the model runs")
         if isinstance(found, (Items, Nothing)):
             what = "a sequence" if isinstance(found, Items) else "an absent optional value"
             raise InvalidModel(f"{self.node.op_type} needs a tensor; got {what}")
@@ -190,16 +234,21 @@ class Call(Building):
         return self._importer.create(op, inputs, attrs, self.node)
 
     def constant(self, value: Any, dtype: str) -> Any:
-        if dtype == "bf16":
-            return self.cast(self.constant(value, "f32"), dtype)
         return self._importer.constant(self.array(value, dtype))
 
     def tensor(self, tensor: onnx.TensorProto) -> Any:
         """A tensor of an attribute as a constant."""
         return self._importer.constant(self._importer.tensor(tensor))
 
+    def tensor_attr(self, name: str) -> Array:
+        """The values of a tensor of an attribute that must be there."""
+        if self.attr(name) is None:
+            raise InvalidModel(f"{self.node.op_type} needs the attribute {name}, which is absent")
+        return self._importer.tensor(self.attr(name))
+
     def by_row(self, row: Row) -> Any:
         """What a one-to-one name means."""
+        self._settle(row)
         given = self.aligned() if row.elementwise else self.all_inputs()
         fills: dict[str, Any] = {}
         attrs: dict[str, Any] = {}
@@ -223,6 +272,13 @@ class Call(Building):
             found = fills.get(name)
             inputs.extend(found if isinstance(found, list) else [found])
         return self._of_one_type(row, inputs, attrs)
+
+    def _settle(self, row: Row) -> None:
+        """Takes values of one of several ranks where they broadcast with one of no lower rank."""
+        ranks = [len(x.shape) for x in self.inputs if x is not None and not isinstance(x, (Items, Nothing, Either))]
+        for k, x in enumerate(self.inputs):
+            if isinstance(x, Either) and row.elementwise and max(ranks, default=-1) >= len(x.value.shape):
+                self.inputs[k] = x.value
 
     def _of_one_type(self, row: Row, inputs: list[Any], attrs: dict[str, Any]) -> Any:
         wanted = inputs[0].dtype if inputs and inputs[0] is not None else ""
@@ -283,10 +339,10 @@ def is_float(dtype: str) -> bool:
 
 def wider(a: str, b: str) -> str:
     """The element type in which operands of two types are computed."""
-    order = ["bool", "u8", "i8", "i16", "i32", "i64", "bf16", "f16", "f32", "f64"]
-    both = {a, b}
-    if both == {"f16", "bf16"}:
+    reals = [dtype for dtype in (a, b) if is_float(dtype)]
+    if set(reals) == {"f16", "bf16"}:
         return "f32"
-    if both == {"u8", "i8"}:
-        return "i16"
-    return max(both, key=order.index)
+    if reals:
+        return max(reals, key=_FLOATS.index)
+    common = np.promote_types(NUMPY[a], NUMPY[b])
+    return next(name for name, dtype in NUMPY.items() if common == dtype)

@@ -6,27 +6,26 @@ import math
 from functools import reduce
 from typing import Any
 
-import numpy as np
+from onnx import TensorProto
 
 from hetnn.errors import Unsupported
 from hetnn.importers.onnx_model import dtype_name
-from hetnn.importers.onnx_rules.call import Call, is_float, rule
-from hetnn.importers.onnx_rules.late import declared, is_late
+from hetnn.importers.onnx_rules.call import Call, Either, is_float, rule
+from hetnn.importers.onnx_rules.late import is_late
+from hetnn.importers.sizes import Size
 
 
-@rule("Cast")
-def _cast(call: Call) -> Any:
-    wanted = call.attr("to")
-    if isinstance(wanted, str):  # before operator set 6
-        from onnx import TensorProto
-
-        wanted = TensorProto.DataType.Value(wanted)
-    return call.cast(call[0], dtype_name(int(wanted)))
+@rule("Cast", before=6)
+def _cast_by_name(call: Call) -> Any:
+    return call.cast(call[0], dtype_name(TensorProto.DataType.Value(call.attr("to"))))
 
 
 @rule("CastLike")
 def _cast_like(call: Call) -> Any:
-    return call.cast(call[0], call[1].dtype)
+    told = {"saturate": bool(call.attr("saturate", 1)), "round_mode": call.attr("round_mode", "up")}
+    like = call.inputs[1]
+    dtype = like.value.dtype if isinstance(like, Either) else call[1].dtype
+    return call.create("cast", [call[0]], to=dtype, **told)
 
 
 @rule("Max", "Min", "Sum", "Mean")
@@ -55,11 +54,6 @@ def _clip(call: Call) -> Any:
     if call.given(1):
         x = call.create("maximum", [x, call[1]])
     return call.create("minimum", [x, call[2]]) if call.given(2) else x
-
-
-@rule("LeakyRelu")
-def _leaky_relu(call: Call) -> Any:
-    return call.create("leaky_relu", [call[0]], negative_slope=float(call.attr("alpha")))
 
 
 @rule("PRelu")
@@ -147,14 +141,8 @@ def _one_hot(call: Call) -> Any:
     """values[1] where the index, counted from the front, is the place along the new axis."""
     indices, values = call[0], call[2]
     axis = call.axis(call.attr("axis"), len(indices.shape) + 1)
-    if is_late(call, 1):
-        sizes = declared(call, len(indices.shape) + 1, "the depth")
-        depth = sizes[axis]
-        bounds = [call.constant(0, "i64"), call.reshape(call.cast(call[1], "i64"), []), call.constant(1, "i64")]
-        counted = call.create("range_over", bounds, sizes=[depth])
-    else:
-        depth = int(call.number(1, "depth"))
-        counted = call.constant(np.arange(depth), "i64")
+    depth: Size = call.size(1, "depth") if is_late(call, 1) else int(call.number(1, "depth"))
+    counted = call.create("arange", [], end=depth)
     index = call.from_the_front(call.cast(indices, "i64"), depth)
     index = call.reshape(index, [*indices.shape[:axis], 1, *indices.shape[axis:]])
     places = call.reshape(counted, [depth, *[1] * (len(indices.shape) - axis)])

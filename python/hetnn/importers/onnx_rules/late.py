@@ -1,4 +1,4 @@
-"""Where axes, bounds or shapes are values of the model: operators of the shape that the model declares."""
+"""Where axes, bounds or shapes are values of the model: operators that give symbols their values when they run."""
 
 from __future__ import annotations
 
@@ -23,16 +23,14 @@ def length_of(call: Call, index: int, called: str) -> int:
     return shape[0] if shape else 1
 
 
-def declared(call: Call, rank: int, called: str, output: int = 0) -> list[Size]:
-    """The shape that the model declares for an output. Unsupported where it declares none of that rank."""
-    found = call.declared(output)
-    if found is None or len(found) != rank:
-        raise Unsupported(
-            f"{called} is computed when the model runs, and the model declares no shape of rank {rank} for the result"
-        )
-    return found
+def found_shape(call: Call, rank: int, output: int = 0) -> list[Size]:
+    """The sizes that the model declares for an output, and symbols that a node gives values where it declares none."""
+    declared = call.declared(output)
+    if declared is None or len(declared) != rank:
+        declared = [None] * rank
+    return [size if isinstance(size, int) else call.found_size() for size in declared]
 
 
 def late(call: Call, op: str, inputs: Sequence[Any], rank: int, output: int = 0, **attrs: Any) -> Any:
-    """An operator that checks, when it runs, whether the values give the shape that the model declares."""
-    return call.create(op, inputs, sizes=declared(call, rank, "what its shape depends on", output), **attrs)
+    """An operator whose values give the shape of what it computes; it checks sizes that the model declares."""
+    return call.create(op, inputs, sizes=found_shape(call, rank, output), **attrs)

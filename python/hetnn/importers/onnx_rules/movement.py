@@ -10,7 +10,7 @@ import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_rules.call import LONGEST, WHOLE_END, Call, rule
-from hetnn.importers.onnx_rules.late import is_late, late, length_of
+from hetnn.importers.onnx_rules.late import found_shape, is_late, late, length_of
 from hetnn.importers.sizes import Size, add, broadcast, divide, multiply, product
 
 
@@ -29,7 +29,7 @@ def _concat(call: Call) -> Any:
 @rule("Reshape")
 def _reshape(call: Call) -> Any:
     x = call[0]
-    if is_late(call, 1):
+    if is_late(call, 1) and call.read(1) is None:
         rank = length_of(call, 1, "the shape")
         return late(call, "reshape_to", [x, call[1]], rank, allow_zero=bool(call.attr("allowzero", 0)))
     given: list[Size] = call.sizes(1, "the shape") if call.given(1) else list(call.attr("shape") or [])
@@ -81,7 +81,7 @@ def _unsqueeze(call: Call) -> Any:
 
 @rule("Expand")
 def _expand(call: Call) -> Any:
-    if is_late(call, 1):
+    if is_late(call, 1) and call.read(1) is None:
         return late(call, "expand_to", call.values(), max(len(call[0].shape), length_of(call, 1, "the shape")))
     return call.broadcast_to(call[0], broadcast(call[0].shape, call.sizes(1, "the shape")))
 
@@ -132,7 +132,7 @@ def _split(call: Call) -> list[Any]:
     axis, count = call.axis(call.attr("axis", 0), len(x.shape)), len(call.node.output)
     parts: list[Size]
     if is_late(call, 1):
-        return [_late_part(call, axis, k) for k in range(count)]
+        return [late_part(call, axis, k, found_shape(call, len(x.shape), k)[axis]) for k in range(count)]
     if call.given(1):
         parts = call.sizes(1, "the parts' sizes")
     elif call.attr("split"):
@@ -151,14 +151,17 @@ def _split(call: Call) -> list[Any]:
     return out
 
 
-def _late_part(call: Call, axis: int, index: int) -> Any:
-    """A part between sums of the parts' sizes."""
+def late_part(call: Call, axis: int, index: int, size: Size) -> Any:
+    """A part of that size between sums of the parts' sizes."""
     sums = [
         call.create("sum", [call.create("slice", [call[1]], axis=0, start=0, end=k)], axes=[0], keepdim=True)
         for k in (index, index + 1)
     ]
     inputs = [call[0], *sums, call.constant([axis], "i64"), None]
-    return late(call, "slice_over", inputs, len(call[0].shape), output=index)
+    shape = [size if k == axis else own for k, own in enumerate(call[0].shape)]
+    if not all(isinstance(own, int) for k, own in enumerate(shape) if k != axis):
+        raise Unsupported(f"parts of sizes that are computed when the model runs, of {list(call[0].shape)}")
+    return call.create("slice_over", inputs, sizes=shape)
 
 
 _MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}
@@ -219,11 +222,6 @@ def _own_places(call: Call, shape: Sequence[int], axis: int) -> Any:
     """Along one axis its indices, for broadcasting to the shape."""
     places = np.arange(shape[axis]).reshape([shape[axis] if k == axis else 1 for k in range(len(shape))])
     return call.constant(places, "i64")
-
-
-@rule("Gather")
-def _gather(call: Call) -> Any:
-    return call.create("gather", [call[0], call[1]], axis=int(call.attr("axis", 0)))
 
 
 @rule("GatherND")

@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from hetnn.errors import InvalidModel
-from hetnn.importers.onnx_rules.call import Call, rule
+from hetnn.importers.onnx_rules.call import LONGEST, Call, rule
 from hetnn.importers.onnx_rules.late import is_late, late, length_of
 from hetnn.importers.onnx_rules.movement import slice_axis
-from hetnn.importers.sizes import product
+from hetnn.importers.sizes import Size, product
 
 
 @rule("TopK")
@@ -18,13 +18,11 @@ def _top_k(call: Call) -> list[Any]:
     x, rank = call[0], len(call[0].shape)
     axis, largest = call.axis(int(call.attr("axis")), rank), bool(call.attr("largest", 1))
     ordered = call.create_all("sort", [x], {"axis": axis, "descending": largest})
-    if is_late(call, 1):
-        end = call.reshape(call.cast(call[1], "i64"), [1])
-        bounds = [call.constant([0], "i64"), end, call.constant([axis], "i64"), None]
-        return [late(call, "slice_over", [part, *bounds], rank, output=k) for k, part in enumerate(ordered)]
-    count = int(call.number(1, "k")) if call.version >= 10 else int(call.attr("k"))
     size = x.shape[axis]
-    if count < 0 or (isinstance(size, int) and count > size):
+    count: Size = (
+        int(call.attr("k")) if call.version < 10 else call.size(1, "k", 0, size if isinstance(size, int) else LONGEST)
+    )
+    if isinstance(count, int) and (count < 0 or (isinstance(size, int) and count > size)):
         raise InvalidModel(f"TopK of {count} of {size}")
     return [slice_axis(call, part, axis, 0, count, 1) for part in ordered]
 
@@ -58,12 +56,6 @@ def _place(call: Call) -> Any:
 
 
 _JOINED = {"none": "none", "add": "add", "mul": "mul", "max": "max", "min": "min"}
-
-
-@rule("GatherElements")
-def _gather_elements(call: Call) -> Any:
-    axis = call.axis(int(call.attr("axis")), len(call[0].shape))
-    return call.create("gather_elements", call.values(), axis=axis)
 
 
 @rule("Scatter", "ScatterElements")

@@ -63,37 +63,78 @@ def _gemm(call: Call) -> Any:
 
 @rule("Einsum")
 def _einsum(call: Call) -> Any:
-    """One or two operands: axes that both keep, sums over what the result lacks, then one product."""
+    """Pair after pair: axes that both keep, sums over what nothing behind needs, then one product."""
     equation = str(call.attr("equation")).replace(" ", "")
     left, arrow, result = equation.partition("->")
-    terms = left.split(",")
-    if "." in equation or len(terms) != len(call.inputs) or len(terms) > 2:
-        raise Unsupported(f"Einsum of '{equation}'")
-    if not arrow:
-        letters = left.replace(",", "")
-        result = "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
-    if any(len(set(term)) != len(term) for term in (*terms, result)):
-        raise Unsupported(f"Einsum of '{equation}', which takes a diagonal")
-    if not set(result) <= set(left):
-        raise InvalidModel(f"Einsum of '{equation}', whose result has an axis that no operand has")
+    terms, values = left.split(","), call.values()
+    if len(terms) != len(values):
+        raise InvalidModel(f"Einsum of '{equation}' with {len(values)} operands")
+    unnamed = max((_unnamed(value, term) for value, term in zip(values, terms, strict=True)), key=len)
+    letters = left.replace(",", "").replace(".", "")
+    if arrow:
+        result = result.replace("...", unnamed)
+    else:
+        result = unnamed + "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
+    if len(set(result)) != len(result) or not set(result) <= {*unnamed, *letters}:
+        raise InvalidModel(f"Einsum of '{equation}', whose result has an axis twice or one that no operand has")
+    operands = [_spelled_out(call, equation, value, term) for value, term in zip(values, terms, strict=True)]
+    value, term = _summed(call, *operands[0], set(result).union(*(t for _, t in operands[1:])))
+    for k, (other, behind) in enumerate(operands[1:], 2):
+        needed = set(result).union(*(t for _, t in operands[k:]))
+        value, term = _joined(call, equation, (value, term), _summed(call, other, behind, needed | set(term)), needed)
+    there = "".join(letter for letter in result if letter in term)
+    turned, sizes = _turned(call, value, term, there), dict(zip(term, value.shape, strict=True))
+    return call.reshape(turned, [sizes.get(letter, 1) for letter in result])
+
+
+# What `...` stands for is named from the back, so that operands of other ranks broadcast.
+_FIRST_UNNAMED = "\ue000"
+
+
+def _unnamed(value: Any, term: str) -> str:
+    """Names of the axes that `...` stands for."""
+    count = len(value.shape) - len(term.replace("...", "")) if "..." in term else 0
+    return "".join(chr(ord(_FIRST_UNNAMED) + k) for k in range(count))[::-1]
+
+
+def _spelled_out(call: Call, equation: str, value: Any, term: str) -> tuple[Any, str]:
+    """An operand with a letter for each axis, each letter once."""
+    term = term.replace("...", _unnamed(value, term))
+    if len(term) != len(value.shape):
+        raise InvalidModel(f"Einsum of '{equation}' with an operand of rank {len(value.shape)}")
+    for letter in dict.fromkeys(term):
+        while term.count(letter) > 1:  # the diagonal of two of its axes
+            first, second = term.index(letter), term.rindex(letter)
+            rest = [k for k in range(len(term)) if k not in (first, second)]
+            n = value.shape[first]
+            if not isinstance(n, int) or value.shape[second] != n:
+                raise Unsupported(f"Einsum of '{equation}' with a diagonal of {n} by {value.shape[second]}")
+            square = call.create("permute", [value], perm=[*rest, first, second])
+            flat = call.reshape(square, [*(value.shape[k] for k in rest), n * n])
+            value = call.create("slice", [flat], axis=len(rest), start=0, end=n * n, step=n + 1)
+            term = "".join(term[k] for k in rest) + letter
+    # Unnamed axes of one element broadcast, as if they were not there.
+    kept = [k for k, letter in enumerate(term) if letter < _FIRST_UNNAMED or value.shape[k] != 1]
+    return call.reshape(value, [value.shape[k] for k in kept]), "".join(term[k] for k in kept)
+
+
+def _summed(call: Call, value: Any, term: str, needed: set[str]) -> tuple[Any, str]:
+    alone = [axis for axis, letter in enumerate(term) if letter not in needed]
+    kept = "".join(letter for letter in term if letter in needed)
+    return (call.create("sum", [value], axes=alone) if alone else value), kept
+
+
+def _joined(
+    call: Call, equation: str, left: tuple[Any, str], right: tuple[Any, str], needed: set[str]
+) -> tuple[Any, str]:
+    """The product of two operands, summed over what both have and nothing needs."""
+    (a, in_a), (b, in_b) = left, right
     sizes: dict[str, Size] = {}
-    for value, term in zip(call.values(), terms, strict=True):
-        if len(value.shape) != len(term):
-            raise InvalidModel(f"Einsum of '{equation}' with an operand of rank {len(value.shape)}")
-        sizes.update(zip(term, value.shape, strict=True))
-    operands = []
-    for k, term in enumerate(terms):
-        others = set(result).union(*(t for j, t in enumerate(terms) if j != k))
-        alone = [axis for axis, letter in enumerate(term) if letter not in others]
-        value = call[k]
-        if alone:
-            value = call.create("sum", [value], axes=alone)
-        operands.append((value, "".join(letter for letter in term if letter in others)))
-    if len(operands) == 1:
-        return _turned(call, *operands[0], result)
-    (a, in_a), (b, in_b) = operands
-    both = [letter for letter in in_a if letter in in_b and letter in result]
-    inner = [letter for letter in in_a if letter in in_b and letter not in result]
+    for letter, size in (*zip(in_a, a.shape, strict=True), *zip(in_b, b.shape, strict=True)):
+        if sizes.setdefault(letter, size) != size:
+            raise InvalidModel(f"Einsum of '{equation}' with axes of {sizes[letter]} and {size} that must be equal")
+    both = [letter for letter in in_a if letter in in_b and letter in needed]
+    inner = [letter for letter in in_a if letter in in_b and letter not in needed]
     only_a = [letter for letter in in_a if letter not in in_b]
     only_b = [letter for letter in in_b if letter not in in_a]
 
@@ -103,7 +144,7 @@ def _einsum(call: Call) -> Any:
 
     y = call.create("matmul", [grouped(a, in_a, both, only_a, inner), grouped(b, in_b, both, inner, only_b)])
     order = "".join([*both, *only_a, *only_b])
-    return _turned(call, call.reshape(y, [sizes[letter] for letter in order]), order, result)
+    return call.reshape(y, [sizes[letter] for letter in order]), order
 
 
 def _turned(call: Call, value: Any, term: str, wanted: str) -> Any:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from hetnn.errors import Unsupported
-from hetnn.importers.building import NUMPY
 from hetnn.importers.onnx_rules.call import Call, rule
 from hetnn.importers.onnx_rules.conv import convolve_node
 from hetnn.importers.onnx_rules.product import multiply
+
+# Of integers that f32 rounds to exactly.
+_MOST_BITS = 16
 
 
 def _along(call: Call, value: Any, x: Any) -> Any:
@@ -33,13 +33,17 @@ def _along(call: Call, value: Any, x: Any) -> Any:
 
 def _quantized(call: Call, x: Any, scale: Any, zero: Any, dtype: str) -> Any:
     """clamp(round(x / scale) + zero) in an integer type."""
-    if dtype not in ("i8", "u8", "i16"):
+    y = call.create("div", [call.cast(x, "f32"), call.cast(scale, "f32")])
+    if dtype.startswith("f"):
+        return call.create("cast", [y], to=dtype, saturate=bool(call.attr("saturate", 1)))
+    bits = int(dtype[1:])
+    if bits > _MOST_BITS:
         raise Unsupported(f"quantizing to {dtype}")
-    limits = np.iinfo(NUMPY[dtype])
-    y = call.create("round", [call.create("div", [call.cast(x, "f32"), call.cast(scale, "f32")])])
+    y = call.create("round", [y])
     if zero is not None:
         y = call.create("add", [y, call.cast(zero, "f32")])
-    return call.cast(call.create("clamp", [y], min=float(limits.min), max=float(limits.max)), dtype)
+    least = -(2 ** (bits - 1)) if dtype.startswith("i") else 0
+    return call.cast(call.create("clamp", [y], min=float(least), max=float(least + 2**bits - 1)), dtype)
 
 
 def _centred(call: Call, x: Any, zero: Any, dtype: str) -> Any:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from hetnn.errors import Unsupported
 from hetnn.importers.building import NUMPY
 from hetnn.importers.onnx_rules.call import Call, is_float, rule
-from hetnn.importers.onnx_rules.late import declared, is_late, late, length_of
+from hetnn.importers.onnx_rules.late import is_late, late, length_of
 
 _Reduce = Callable[[str, Any], Any]
 
@@ -26,18 +27,27 @@ def _limit(dtype: str, least: bool) -> float:
     return int(limits.min if least else limits.max)
 
 
+def _declared(call: Call, rank: int) -> list[int]:
+    declared = call.declared() or []
+    sizes = [size for size in declared if isinstance(size, int)]
+    if len(sizes) != rank or len(declared) != rank:
+        raise Unsupported("axes of an empty tensor that are computed when the model runs, to an open shape")
+    return sizes
+
+
 def _reduce(call: Call, meaning: Callable[[_Reduce, Any], Any]) -> Any:
     """`meaning` of a function that reduces a value by an operator over the node's axes."""
     x = call[0]
     keep, noop = bool(call.attr("keepdims", 1)), bool(call.attr("noop_with_empty_axes", 0))
     if is_late(call, 1):
-        rank = len(x.shape) if keep or noop else max(len(x.shape) - length_of(call, 1, "axes"), 0)
+        count = length_of(call, 1, "axes")
+        rank = len(x.shape) if keep or (noop and not count) else max(len(x.shape) - count, 0) if count else 0
         told = {"keepdim": keep, "none_if_empty": noop}
 
         def over_late(op: str, value: Any) -> Any:
             if op in _EXTREMES and 0 in value.shape:  # the least of all numbers, or the greatest
                 least = call.like(_limit(value.dtype, op == "reduce_max"), value)
-                return call.broadcast_to(least, declared(call, rank, "the axes"))
+                return call.broadcast_to(least, _declared(call, rank))
             return late(call, "reduce_over", [value, call[1]], rank, reduction=op, **told)
 
         return meaning(over_late, x)

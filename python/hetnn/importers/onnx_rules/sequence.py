@@ -6,7 +6,7 @@ from typing import Any
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_rules.call import Call, Items, Nothing, rule
-from hetnn.importers.onnx_rules.movement import slice_axis
+from hetnn.importers.onnx_rules.movement import late_part, slice_axis
 
 
 def _items(call: Call, index: int) -> list[Any]:
@@ -79,10 +79,13 @@ def _concat(call: Call) -> Any:
 def _split(call: Call) -> Any:
     x = call[0]
     axis = call.axis(int(call.attr("axis", 0)), len(x.shape))
-    size = call.static_shape(x, "SplitToSequence")[axis]
     known = call.known(1)
     if call.given(1) and known is None:
-        raise Unsupported("the parts' sizes are computed when the model runs; they must be known when compiling")
+        if len(call[1].shape) != 1:
+            raise Unsupported("a number of parts that is computed when the model runs; it must be known when compiling")
+        count = call.static_shape(call[1], "the parts' sizes")[0]
+        return [Items(tuple(late_part(call, axis, k, call.found_size()) for k in range(count)))]
+    size = call.static_shape(x, "SplitToSequence")[axis]
     if known is None:
         parts = [1] * size
     elif known.ndim == 0:

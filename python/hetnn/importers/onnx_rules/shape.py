@@ -33,7 +33,7 @@ def _constant(call: Call) -> Any:
 def _constant_of_shape(call: Call) -> Any:
     value = call.attr("value")
     one = call.constant(0, "f32") if value is None else call.reshape(call.tensor(value), [])
-    if is_late(call, 0):
+    if is_late(call, 0) and call.read(0) is None:
         return late(call, "expand_to", [one, call[0]], length_of(call, 0, "the shape"))
     return call.broadcast_to(one, call.sizes(0, "the shape"))
 
@@ -47,12 +47,18 @@ def _eye_like(call: Call) -> Any:
 
 @rule("Range")
 def _range(call: Call) -> Any:
-    start, limit, step = (call.known(k) for k in range(3))
+    start, step = call.known(0), call.known(2)
+    limit = call.known(1) if start is None or step is None else call.read(1)
     if start is None or limit is None or step is None:
         return late(call, "range_over", call.values(), 1)
     if object in (start.dtype, limit.dtype, step.dtype):
-        bounds = {"start": start.item(), "end": limit.item(), "step": step.item()}
-        return call.create("arange", [], **bounds, dtype="i64")
+        first, pace = start.item(), step.item()
+        if not isinstance(pace, int) or pace == 0:
+            raise Unsupported(f"a Range between sizes with a step of {pace}")
+        end = limit.item()
+        if first != 0 or pace < 0 or not str(end).isidentifier():  # no symbol is negative
+            end = (sizes.maximum if pace > 0 else sizes.minimum)(end, first)
+        return call.create("arange", [], start=first, end=end, step=pace, dtype=call[0].dtype)
     if step.item() == 0:
         raise InvalidModel("a Range with a step of 0")
     count = (limit.item() - start.item()) / step.item()
@@ -181,20 +187,28 @@ _ON_SIZES: dict[str, _OnSizes] = {
 }
 
 
-def on_sizes(call: Call) -> list[Any] | None:
-    """The node's values where its inputs are sizes and known numbers; None where nodes of the graph compute them."""
-    function = _ON_SIZES.get(call.node.op_type)
-    known = [call.known(k) for k in range(len(call.inputs))]
-    if function is None or not any(isinstance(value, Sizes) for value in call.inputs):
-        return None
-    arrays = [np.asarray(array.tolist(), dtype=object) for array in known if array is not None]
-    if len(arrays) != sum(value is not None for value in call.inputs):
-        return None
-    found = function(call, arrays)
+def computes_sizes(call: Call) -> bool:
+    """Whether the operator can be computed on sizes."""
+    return call.node.domain in ("", "ai.onnx") and call.node.op_type in _ON_SIZES
+
+
+def of_sizes(call: Call, given: list[Array]) -> list[Array] | None:
+    """What the node gives for inputs of sizes and numbers; None where nodes of the graph compute it."""
+    found = _ON_SIZES[call.node.op_type](call, [np.asarray(array.tolist(), dtype=object) for array in given])
     if found is None:
         return None
     outputs = found if isinstance(found, list) else [found]
-    if any(size is None for output in outputs for size in output.reshape(-1)):
+    return None if any(size is None for output in outputs for size in output.reshape(-1)) else outputs
+
+
+def on_sizes(call: Call) -> list[Any] | None:
+    """The node's values where its inputs are sizes and known numbers; None where nodes of the graph compute them."""
+    if not computes_sizes(call) or not any(isinstance(value, Sizes) for value in call.inputs):
+        return None
+    known = [call.known(k) for k, value in enumerate(call.inputs) if value is not None]
+    arrays = [array for array in known if array is not None]
+    outputs = of_sizes(call, arrays) if len(arrays) == len(known) else None
+    if outputs is None:
         return None
     if call.node.op_type == "Equal":
         return [call.constant(outputs[0], "bool")]

@@ -9,47 +9,28 @@ import numpy as np
 
 from hetnn.errors import Unsupported
 from hetnn.importers.onnx_rules.call import Array, Call, rule
-from hetnn.importers.onnx_rules.late import declared, is_late
 from hetnn.importers.sizes import add, subtract
 
 
 @rule("DFT")
 def _dft(call: Call) -> Any:
     x = call[0]
-    if is_late(call, 1):
-        raise Unsupported("DFT of a length that is computed when the model runs")
-    length = int(call.number(1, "the length")) if call.given(1) else 0
-    told = {"inverse": bool(call.attr("inverse")), "onesided": bool(call.attr("onesided")), "length": length}
-    if not is_late(call, 2):
-        axis = int(call.number(2, "the axis")) if call.given(2) else int(call.attr("axis", -2))
-        return call.create("dft", [x], axis=axis, **told)
-    if length or told["onesided"]:
-        raise Unsupported("DFT along an axis that is computed when the model runs, to another length")
-    # Along every axis, of which the one that is named counts.
-    wanted = call.from_the_front(call.reshape(call.cast(call[2], "i64"), []), len(x.shape))
-    out = call.create("dft", [x], axis=0, **told)
-    for axis in range(1, len(x.shape) - 1):
-        here = call.create("eq", [wanted, call.constant(axis, "i64")])
-        out = call.create("where", [here, call.create("dft", [x], axis=axis, **told), out])
-    return out
+    rank = len(x.shape)
+    length = call.size(1, "the length", 1) if call.given(1) else 0
+    axis = call.size(2, "the axis", -rank, rank - 2) if call.given(2) else int(call.attr("axis", -2))
+    told = {"inverse": bool(call.attr("inverse")), "onesided": bool(call.attr("onesided"))}
+    return call.create("dft", [x], axis=axis, length=length, **told)
 
 
 @rule("STFT")
 def _short_time(call: Call) -> Any:
     """The transforms of windows of the signal, a step apart."""
     signal, window = call[0], call.optional(2)
-    length = window.shape[0] if window is not None else int(call.number(3, "the frames' length"))
-    if not isinstance(length, int):
-        raise Unsupported(f"STFT of frames of symbolic length {length}")
+    length = window.shape[0] if window is not None else call.size(3, "the frames' length", 1)
     last = add(subtract(signal.shape[1], length), 1)
-    if is_late(call, 1):
-        frames = declared(call, 4, "the step")[1]
-        bounds = [call.constant(0, "i64"), call.reshape(call.whole(last), []), call.reshape(call[1], [])]
-        starts = call.create("range_over", [call.cast(bound, "i64") for bound in bounds], sizes=[frames])
-    else:
-        step = int(call.number(1, "the step"))
-        starts = call.create("arange", [], start=0, end=last, step=step)
-    places = call.create("add", [call.reshape(starts, [*starts.shape, 1]), call.constant(np.arange(length), "i64")])
+    starts = call.create("arange", [], start=0, end=last, step=call.size(1, "the step", 1))
+    own = call.create("arange", [], end=length)
+    places = call.create("add", [call.reshape(starts, [*starts.shape, 1]), own])
     framed = call.create("gather", [signal, places], axis=1)
     if window is not None:
         framed = call.create("mul", [framed, call.reshape(window, [length, 1])])

@@ -206,7 +206,7 @@ TEST(Elementwise, BinaryFunctionsOfIntegersWrap) {
         for (size_t k = 0; k < all_a.size(); ++k) {
           if (op == "div" && all_b[k] == 0) continue;
           const bool endless =
-              op == "pow" && Wide128(all_b[k]) > 100 && all_a[k] != 0 && all_a[k] != 1 && all_a[k] != T(-1);
+              op == "pow" && Wide128(all_b[k]) > 100 && all_a[k] != 0 && all_a[k] != 1 && Wide128(all_a[k]) != -1;
           if (!endless) a.push_back(all_a[k]), b.push_back(all_b[k]);
         }
         const Tensor y = evaluate(op, {tensor(a), tensor(b)});

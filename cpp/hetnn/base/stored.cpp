@@ -1,0 +1,137 @@
+// Reading and writing stored element types.
+#include "hetnn/base/stored.h"
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "hetnn/base/convert.h"
+#include "hetnn/base/error.h"
+
+namespace hetnn {
+namespace {
+
+// A small float: sign, exponent, mantissa. `greatest` are the bits of the greatest finite value, `above` those of what
+// is larger, and `nan` those of NaN.
+struct Format {
+  int mantissa_bits, bias, bits;
+  uint8_t greatest, above, nan;
+  bool negative_zero;
+};
+
+const Format* format_of(DType dtype) {
+  static constexpr Format kE4m3fn{3, 7, 8, 0x7e, 0x7f, 0x7f, true}, kE4m3fnuz{3, 8, 8, 0x7f, 0x80, 0x80, false},
+      kE5m2{2, 15, 8, 0x7b, 0x7c, 0x7e, true}, kE5m2fnuz{2, 16, 8, 0x7f, 0x80, 0x80, false},
+      kE2m1{1, 1, 4, 0x7, 0x7, 0x8, true};
+  switch (dtype) {
+    case DType::f8e4m3fn:
+      return &kE4m3fn;
+    case DType::f8e4m3fnuz:
+      return &kE4m3fnuz;
+    case DType::f8e5m2:
+      return &kE5m2;
+    case DType::f8e5m2fnuz:
+      return &kE5m2fnuz;
+    case DType::f4e2m1:
+      return &kE2m1;
+    default:
+      return nullptr;
+  }
+}
+
+// Width and sign of an integer.
+struct Width {
+  int bits;
+  bool is_signed;
+};
+
+Width width_of(DType dtype) {
+  switch (dtype) {
+    case DType::i4:
+      return {4, true};
+    case DType::u4:
+      return {4, false};
+    case DType::i2:
+      return {2, true};
+    case DType::u2:
+      return {2, false};
+    default:
+      throw InternalError(text(dtype_name(dtype), " is no stored type"));
+  }
+}
+
+// The finite value of bits without a sign.
+double magnitude(const Format& format, int bits) {
+  const int exponent = bits >> format.mantissa_bits, mantissa = bits & ((1 << format.mantissa_bits) - 1);
+  const int unit = std::max(exponent, 1) - format.bias - format.mantissa_bits;
+  return std::ldexp((exponent > 0 ? 1 << format.mantissa_bits : 0) + mantissa, unit);
+}
+
+float value(const Format& format, uint8_t bits) {
+  const int sign = 1 << (format.bits - 1), size = bits & (sign - 1);
+  if (size > format.greatest || (!format.negative_zero && bits == sign)) {
+    const bool infinite = format.above != format.nan && size == format.above;
+    const float out = infinite ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+    return bits & sign ? -out : out;
+  }
+  const auto out = static_cast<float>(magnitude(format, size));
+  return bits & sign ? -out : out;
+}
+
+uint8_t rounded(const Format& format, double x, bool saturate) {
+  const int sign = std::signbit(x) ? 1 << (format.bits - 1) : 0;
+  if (std::isnan(x)) return format.negative_zero && format.bits == 8 ? format.nan | sign : format.nan;
+  const double size = std::abs(x);
+  int low = 0, high = format.greatest + 1;  // magnitude(low) <= size < magnitude(high), or size is above all
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    (magnitude(format, middle) <= size ? low : high) = middle;
+  }
+  // The step above the greatest is as wide as the one below it.
+  const double below = magnitude(format, low);
+  const double above = high <= format.greatest ? magnitude(format, high) : 2 * below - magnitude(format, low - 1);
+  const double down = size - below, up = above - size;
+  int bits = down < up || (down == up && low % 2 == 0) ? low : low + 1;
+  if (bits > format.greatest) bits = saturate ? format.greatest : format.above;
+  if (!format.negative_zero && (bits == 0 || bits == format.nan)) return static_cast<uint8_t>(bits);
+  return static_cast<uint8_t>(bits | sign);
+}
+
+// f8e8m0 is the exponent of a float.
+uint8_t exponent_bits(float x, bool saturate, PowerRounding rounding) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &x, sizeof bits);
+  const uint32_t exponent = bits >> 23 & 0xff, mantissa = bits & 0x7fffff;
+  if (exponent == 0xff) return 0xff;
+  constexpr uint32_t kHalf = 0x400000;
+  const bool up = rounding == PowerRounding::up        ? mantissa != 0
+                  : rounding == PowerRounding::nearest ? mantissa > kHalf || (mantissa == kHalf && exponent > 0)
+                                                       : false;
+  if (up && saturate && exponent == 0xfe) return 0xfe;
+  return static_cast<uint8_t>(exponent + (up ? 1 : 0));
+}
+
+}  // namespace
+
+bool is_stored_float(DType dtype) { return format_of(dtype) != nullptr || dtype == DType::f8e8m0; }
+
+float stored_value(DType dtype, uint8_t bits) {
+  if (const Format* format = format_of(dtype)) return value(*format, bits);
+  if (dtype == DType::f8e8m0) {
+    return bits == 0xff ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0F, int{bits} - 127);
+  }
+  const Width width = width_of(dtype);
+  const int low = bits & ((1 << width.bits) - 1);
+  return static_cast<float>(width.is_signed && low >> (width.bits - 1) ? low - (1 << width.bits) : low);
+}
+
+uint8_t stored_bits(DType dtype, double x, bool saturate, PowerRounding rounding) {
+  if (const Format* format = format_of(dtype)) return rounded(*format, x, saturate);
+  if (dtype == DType::f8e8m0) return exponent_bits(static_cast<float>(x), saturate, rounding);
+  return stored_bits(dtype, convert<int64_t>(x));
+}
+
+uint8_t stored_bits(DType dtype, int64_t x) { return static_cast<uint8_t>(x & ((1 << width_of(dtype).bits) - 1)); }
+
+}  // namespace hetnn

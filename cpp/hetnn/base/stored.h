@@ -1,0 +1,28 @@
+// Element types of eight bits or fewer that values are kept in and nothing is computed in: small floats and integers,
+// each in the low bits of a byte.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "hetnn/base/dtype.h"
+
+namespace hetnn {
+
+/// The number that the bits of a stored type stand for, exactly.
+float stored_value(DType dtype, uint8_t bits);
+
+/// Whether a stored type is a float.
+bool is_stored_float(DType dtype);
+
+/// How f8e8m0, whose values are the powers of two, rounds what lies between two of them.
+enum class PowerRounding : uint8_t { up, down, nearest };
+
+/// The bits of x. Integers keep the low bits of x cut towards 0. Floats round to nearest, ties to even; what is too
+/// large, infinities included, becomes the greatest if `saturate`, else inf where the type has it, else NaN where it
+/// has that. f4e2m1 always saturates and keeps NaN as -0; f8e8m0 drops the sign.
+uint8_t stored_bits(DType dtype, double x, bool saturate = true, PowerRounding rounding = PowerRounding::up);
+/// The low bits of x as a stored integer.
+uint8_t stored_bits(DType dtype, int64_t x);
+
+}  // namespace hetnn

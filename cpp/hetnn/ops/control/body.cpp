@@ -1,0 +1,189 @@
+// Bodies: reading their text, inferring and running their calls.
+#include "hetnn/ops/control/body.h"
+
+#include <charconv>
+#include <deque>
+
+#include "hetnn/ops/infer.h"
+#include "hetnn/ops/sizes.h"
+
+namespace hetnn::ops {
+namespace {
+
+// A part that is read from the front.
+struct Line {
+  const Call& call;
+  std::string_view rest;
+
+  [[noreturn]] void fail(const std::string& message) const { ops::fail(call, "", text("its body: ", message, ".")); }
+  std::string_view word() {
+    while (!rest.empty() && rest.back() == ' ') rest.remove_suffix(1);
+    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+    const std::string_view out = rest.substr(0, rest.find(' '));
+    rest.remove_prefix(out.size());
+    return out;
+  }
+};
+
+int64_t number_of(const Line& line, std::string_view word) {
+  int64_t out = -1;
+  if (word == "_") return out;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), out);
+  if (error != std::errc() || end != word.data() + word.size() || out < 0) {
+    line.fail(text("'", word, "' is no number of a value"));
+  }
+  return out;
+}
+
+// The parts between separators that lie in no brackets.
+std::vector<std::string_view> split(std::string_view list, char separator) {
+  constexpr std::string_view kOpen = "[({", kClose = "])}";
+  std::vector<std::string_view> out;
+  int depth = 0;
+  size_t from = 0;
+  for (size_t k = 0; k <= list.size(); ++k) {
+    if (k == list.size() || (list[k] == separator && depth == 0)) {
+      if (k > from) out.push_back(list.substr(from, k - from));
+      from = k + 1;
+    } else {
+      depth += kOpen.find(list[k]) != kOpen.npos ? 1 : kClose.find(list[k]) != kClose.npos ? -1 : 0;
+    }
+  }
+  return out;
+}
+
+double real_of(const Line& line, std::string_view source) {
+  const std::string digits(source);
+  char* end = nullptr;
+  const double out = std::strtod(digits.c_str(), &end);
+  if (digits.empty() || *end != 0) line.fail(text("'", source, "' is no real"));
+  return out;
+}
+
+Attr attr_of(const Line& line, const AttrDef& def, std::string_view source) {
+  const auto list = [&] {
+    if (source.size() < 2 || source.front() != '[' || source.back() != ']')
+      line.fail(text("'", source, "' is no list"));
+    return split(source.substr(1, source.size() - 2), ',');
+  };
+  switch (def.kind) {
+    case AttrKind::boolean:
+      return source == "true";
+    case AttrKind::integer:
+      return Dim::parse(source);
+    case AttrKind::real:
+      return real_of(line, source);
+    case AttrKind::string:
+      return std::string(source);
+    case AttrKind::dtype:
+      if (const auto dtype = dtype_from_name(source)) return *dtype;
+      line.fail(text("'", source, "' is no element type"));
+    case AttrKind::integers: {
+      std::vector<Dim> out;
+      for (const std::string_view each : list()) out.push_back(Dim::parse(each));
+      return out;
+    }
+    case AttrKind::reals: {
+      std::vector<double> out;
+      for (const std::string_view each : list()) out.push_back(real_of(line, each));
+      return out;
+    }
+    case AttrKind::tensor:
+      break;
+  }
+  line.fail(text("the attribute '", def.name, "' holds a tensor, which must be an input"));
+}
+
+Body::Step step_of(Line line, const OpDef& op) {
+  const size_t open = line.rest.find('{');
+  if (open == std::string_view::npos || line.rest.back() != '}') line.fail("a call must end with its attributes in {}");
+  const std::string_view attrs = line.rest.substr(open + 1, line.rest.size() - open - 2);
+  line.rest = line.rest.substr(0, open);
+  Body::Step out{&op, {}, {}};
+  for (std::string_view word = line.word(); !word.empty(); word = line.word()) {
+    out.inputs.push_back(number_of(line, word));
+  }
+  for (const std::string_view each : split(attrs, ';')) {
+    const size_t equals = std::min(each.find('='), each.size());
+    const AttrDef* def = op.find_attr(each.substr(0, equals));
+    if (!def) line.fail(text(op.name, " has no attribute '", each.substr(0, equals), "'"));
+    out.attrs.emplace(def->name, attr_of(line, *def, each.substr(std::min(equals + 1, each.size()))));
+  }
+  return out;
+}
+
+// The call of a step on values of these types.
+Call call_of(const Call& call, const Body::Step& step, const std::deque<Type>& types) {
+  Call out{step.op, {}, {}, step.attrs, call.name, call.loc};
+  for (const int64_t k : step.inputs) {
+    if (k >= static_cast<int64_t>(types.size())) fail(call, "", text("its body: there is no value ", k, " yet."));
+    out.inputs.push_back(k < 0 ? Operand{} : Operand{&types[static_cast<size_t>(k)], nullptr});
+  }
+  out.inputs.resize(std::max(out.inputs.size(), step.op->inputs.size()));
+  complete(out);
+  return out;
+}
+
+template <typename T>
+std::vector<T> given(const Call& call, const Body& body, const std::deque<T>& values) {
+  std::vector<T> out;
+  for (const int64_t k : body.outputs) {
+    if (k < 0 || k >= static_cast<int64_t>(values.size())) fail(call, "", text("its body gives no value ", k, "."));
+    out.push_back(values[static_cast<size_t>(k)]);
+  }
+  return out;
+}
+
+}  // namespace
+
+Body read_body(const Call& call, std::string_view attr) {
+  Body out;
+  for (const std::string_view each : split(call.string(attr), '|')) {
+    Line line{call, each};
+    const std::string_view name = line.word();
+    if (name != "give") {
+      const OpDef* op = OpTable::global().find(name);
+      if (!op) line.fail(text("there is no operator '", name, "'"));
+      out.steps.push_back(step_of(line, *op));
+      continue;
+    }
+    for (std::string_view word = line.word(); !word.empty(); word = line.word()) {
+      out.outputs.push_back(number_of(line, word));
+    }
+  }
+  return out;
+}
+
+std::vector<Type> infer_body(const Call& call, const Body& body, std::span<const Type> inputs) {
+  std::deque<Type> types(inputs.begin(), inputs.end());
+  for (const Body::Step& step : body.steps) {
+    std::vector<Type> made = infer_types(call_of(call, step, types));
+    types.insert(types.end(), made.begin(), made.end());
+  }
+  return given(call, body, types);
+}
+
+std::vector<Tensor> run_body(const Call& call, const Body& body, std::span<const Tensor> inputs) {
+  std::deque<Tensor> values(inputs.begin(), inputs.end());
+  std::deque<Type> types;
+  const auto type_of = [](const Tensor& each) {
+    return Type{each.dtype(), {each.shape().begin(), each.shape().end()}};
+  };
+  for (const Tensor& each : inputs) types.push_back(type_of(each));
+  Bindings defined;
+  for (const Body::Step& step : body.steps) {
+    std::vector<std::optional<Tensor>> operands;
+    Call own = call_of(call, step, types);
+    for (const int64_t k : step.inputs) {
+      operands.push_back(k < 0 ? std::nullopt : std::optional(values[static_cast<size_t>(k)]));
+    }
+    operands.resize(own.inputs.size());
+    for (Tensor& each : evaluate(own, operands, Bindings(defined), defined)) {
+      types.push_back(type_of(each));
+      values.push_back(std::move(each));
+    }
+  }
+  return given(call, body, values);
+}
+
+}  // namespace hetnn::ops

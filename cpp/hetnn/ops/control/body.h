@@ -1,0 +1,36 @@
+// The body of a loop: calls in order, as text that an attribute holds.
+//
+//   slice_over 2 4 5 _ _ {sizes=[u1]} | add 3 6 {} | give 7 6
+//
+// A call names its operator, its inputs by number, `_` where one is absent, and its attributes, separated by `;`. The
+// body's own inputs are numbered from 0, then the outputs of each call in turn; `give` names what the body gives.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "hetnn/ops/op_def.h"
+
+namespace hetnn::ops {
+
+struct Body {
+  struct Step {
+    const OpDef* op = nullptr;
+    std::vector<int64_t> inputs;  // -1: absent
+    Attrs attrs;
+  };
+  std::vector<Step> steps;
+  std::vector<int64_t> outputs;
+};
+
+/// The body in the attribute `attr`. Fails where it is none.
+Body read_body(const Call& call, std::string_view attr);
+
+/// Types of what the body gives for inputs of these types. Fails where calls do not fit together.
+std::vector<Type> infer_body(const Call& call, const Body& body, std::span<const Type> inputs);
+
+/// What the body gives.
+std::vector<Tensor> run_body(const Call& call, const Body& body, std::span<const Tensor> inputs);
+
+}  // namespace hetnn::ops

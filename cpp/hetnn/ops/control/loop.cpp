@@ -1,0 +1,152 @@
+// loop: calls repeated as long as a condition holds.
+#include "hetnn/base/convert.h"
+#include "hetnn/ops/control/body.h"
+#include "hetnn/ops/infer.h"
+#include "hetnn/ops/sizes.h"
+
+namespace hetnn::ops {
+namespace {
+
+// More rounds than that have no end.
+constexpr int64_t kMostRounds = 1 << 24;
+// Inputs before the values, and what of the body's inputs and outputs stands before them.
+constexpr size_t kOwnInputs = 2, kBodyInputs = 2, kBodyOutputs = 1;
+
+size_t carried_of(const Call& call) {
+  const int64_t carried = fixed_integer(call, "carried");
+  if (carried < 0 || carried > static_cast<int64_t>(call.inputs.size() - kOwnInputs)) {
+    fail(call, "loop_c1",
+         text("carried must be a part of its ", call.inputs.size() - kOwnInputs, " values; got ", carried, "."));
+  }
+  return static_cast<size_t>(carried);
+}
+
+std::vector<Type> infer(const Call& call) {
+  const size_t carried = carried_of(call);
+  std::vector<Type> given = {{DType::i64, {}}, {DType::boolean, {}}};
+  for (size_t k = kOwnInputs; k < call.inputs.size(); ++k) given.push_back(call.input(k));
+  for (size_t k = 0; k < kOwnInputs; ++k) {
+    if (call.has(k) && (call.input(k).dtype != given[k].dtype || elements(call.input(k).shape) != Dim(1))) {
+      fail(call, "loop_c2",
+           text("'", call.op->inputs[k].name, "' must be one ", dtype_name(given[k].dtype), "; got ",
+                to_string(call.input(k)), "."));
+    }
+  }
+  const std::vector<Type> made = infer_body(call, read_body(call, "body"), given);
+  if (made.size() < carried + kBodyOutputs || made[0].dtype != DType::boolean || elements(made[0].shape) != Dim(1)) {
+    fail(call, "loop_c3", text("its body must give one bool, then the ", carried, " values that are carried."));
+  }
+  std::vector<Type> out;
+  for (size_t k = 0; k < carried; ++k) {
+    const Type &before = given[kBodyInputs + k], &behind = made[kBodyOutputs + k];
+    if (before.dtype != behind.dtype || before.rank() != behind.rank()) {
+      fail(call, "loop_c4",
+           text("a carried value must keep its type; got ", to_string(before), " and ", to_string(behind), "."));
+    }
+    out.push_back(before);
+  }
+  const std::vector<Dim>& sizes = call.integers("sizes");
+  auto size = sizes.begin();
+  for (size_t k = kBodyOutputs + carried; k < made.size(); ++k) {
+    if (made[k].rank() > sizes.end() - size) fail(call, "loop_c5", "sizes must hold those of every stacked value.");
+    Shape shape(size, size + made[k].rank());
+    size += made[k].rank();
+    shape.insert(shape.begin(), call.integer("count"));
+    out.push_back({made[k].dtype, std::move(shape)});
+  }
+  return out;
+}
+
+Tensor copy_of(const View& view) {
+  std::byte* to = nullptr;
+  Tensor out = Tensor::zeros(view.dtype, {view.shape.begin(), view.shape.end()}, &to);
+  std::copy_n(view.data, out.bytes(), to);
+  return out;
+}
+
+void meaning(const Evaluation& e) {
+  const Body body = read_body(e.call, "body");
+  const size_t carried = carried_of(e.call);
+  const int64_t trips = e.input(0).values<int64_t>()[0];
+  bool going = !e.has(1) || e.input(1).values<bool>()[0];
+  std::vector<Tensor> given(kBodyInputs);
+  for (size_t k = kOwnInputs; k < e.inputs.size(); ++k) given.push_back(copy_of(e.input(k)));
+  std::vector<std::vector<Tensor>> rounds(e.call.outputs.size() - carried);  // of every stacked value
+  int64_t count = 0;
+  for (; going && count < trips; ++count) {
+    if (count == kMostRounds) fail(e.call, "loop_c6", text("it has more than ", kMostRounds, " rounds. Does it end?"));
+    given[0] = Tensor::scalar(count);
+    given[1] = Tensor::scalar(going);
+    std::vector<Tensor> made = run_body(e.call, body, given);
+    going = made[0].values<bool>()[0];
+    for (size_t k = 0; k < carried; ++k) {
+      Tensor& value = given[kBodyInputs + k];
+      if (value.shape() != made[kBodyOutputs + k].shape()) {
+        fail(e.call, "loop_c4",
+             text("a carried value must keep its shape; that of value ", k, " changes in round ", count, "."));
+      }
+      value = std::move(made[kBodyOutputs + k]);
+    }
+    for (size_t k = 0; k < rounds.size(); ++k) rounds[k].push_back(std::move(made[kBodyOutputs + carried + k]));
+  }
+  std::vector<std::vector<int64_t>> shapes;
+  std::vector<int64_t> sizes;
+  for (size_t k = 0; k < rounds.size(); ++k) {
+    std::vector<int64_t> shape;
+    if (!rounds[k].empty()) {
+      shape = rounds[k][0].shape();
+    } else {
+      const Shape& declared = e.call.output(carried + k).shape;
+      for (size_t axis = 1; axis < declared.size(); ++axis) {
+        shape.push_back(declared[axis].is_static() ? declared[axis].value() : 0);
+      }
+    }
+    sizes.insert(sizes.end(), shape.begin(), shape.end());
+    shape.insert(shape.begin(), count);
+    shapes.push_back(std::move(shape));
+  }
+  define(e, "count", count);
+  define(e, "sizes", sizes);
+  for (size_t k = 0; k < carried; ++k) {
+    const Tensor& value = given[kBodyInputs + k];
+    std::copy_n(value.data(), value.bytes(), e.output(k, value.shape()).data);
+  }
+  for (size_t k = 0; k < rounds.size(); ++k) {
+    std::byte* to = e.output(carried + k, shapes[k]).data;
+    for (const Tensor& round : rounds[k]) {
+      if (round.shape() != rounds[k][0].shape()) {
+        fail(e.call, "loop_c7", "rounds of a stacked value must have one shape.");
+      }
+      to = std::copy_n(round.data(), round.bytes(), to);
+    }
+  }
+}
+
+}  // namespace
+
+OpDef define_loop() {
+  return {
+      .name = "loop",
+      .doc =
+          "Calls repeated as long as a condition holds, at most so many times: values that a round hands to the "
+          "next, and values of every round stacked along a new first axis.",
+      .inputs = {{"trips", "one i64: the most rounds"},
+                 {"going", "one bool: whether there is a first round; absent: there is", true},
+                 {"values", "those that are carried, then what the body reads besides", true, true}},
+      .attrs = {{"body", AttrKind::string, std::nullopt,
+                 "its calls: of the round's number, whether it goes on, and the values; they give whether there is "
+                 "another round, what is carried, and what is stacked"},
+                {"carried", AttrKind::integer, Dim(0), "how many values are carried"},
+                found_size("count", "the number of rounds"),
+                found_sizes("sizes", "those of a round of every stacked value, in order")},
+      .outputs = {"carried", "stacked"},
+      .infer = infer,
+      .meaning = meaning,
+      .tolerance = 0,
+      .samples = {
+          "loop(i64[] {3}, _, f32[2]) {body = \"add 2 2 {} | lt 0 0 {} | logical_not 4 {} | give 5 3 2\", carried = 1, "
+          "count = rounds, sizes = [2]}",
+          "loop(i64[] {0}, _, f32[2]) {body = \"add 2 2 {} | give 1 3\", carried = 1, count = 0, sizes = []}"}};
+}
+
+}  // namespace hetnn::ops

@@ -1,0 +1,91 @@
+"""Bodies of loops that run an unknown number of rounds: calls on numbered values, as text (ops/control/body.h)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hetnn import _core
+from hetnn.errors import Unsupported
+
+_OPS = {op["name"]: op for op in _core.operators()}
+_FUNCTIONS = {"floordiv", "mod", "max", "min"}
+
+
+class Body:
+    """Builds nodes as a GraphBuilder does, and writes them down; values from outside become inputs."""
+
+    def __init__(self, inputs: Sequence[tuple[str, Sequence[int | str]]]) -> None:
+        self.builder = _core.GraphBuilder("body")
+        self.known: dict[str, np.ndarray[Any, Any]] = {}  # constants from outside, by their names here
+        self.captured: list[Any] = []
+        self.inputs = [self.builder.add_input(f"in{k}", dtype, list(shape)) for k, (dtype, shape) in enumerate(inputs)]
+        self._own: dict[int, Any] = {id(value): value for value in self.inputs}
+        self._inside: dict[int, Any] = {}  # of values outside, by which they are kept alive
+        self._outside: dict[int, Any] = {}
+        self._calls: list[tuple[str, list[Any], str, list[Any]]] = []
+        self._symbols: set[str] = set()
+
+    def owns(self, value: Any) -> bool:
+        return id(value) in self._own
+
+    def take(self, value: Any, array: np.ndarray[Any, Any] | None) -> Any:
+        """A value of the body, or one from outside as an input of it; `array` is what is known of it there."""
+        if value is None or self.owns(value):
+            return value
+        if id(value) not in self._inside:
+            made = self.builder.add_input(f"captured{len(self.captured)}", value.dtype, list(value.shape))
+            self.captured.append(value)
+            self._outside[id(value)], self._inside[id(value)], self._own[id(made)] = value, made, made
+            if array is not None:
+                self.known[made.name] = array
+        return self._inside[id(value)]
+
+    def create(self, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any], found: Sequence[str]) -> list[Any]:
+        """A node whose inputs the body has; `found` are the symbols to which it gives values."""
+        self._symbols.update(found)
+        outputs = list(self.builder.create(op, list(inputs), dict(attrs)))
+        self._own.update((id(value), value) for value in outputs)
+        self._calls.append((op, list(inputs), self._attributes(op, attrs), outputs))
+        return outputs
+
+    def _attributes(self, op: str, attrs: Mapping[str, Any]) -> str:
+        kinds = {attr["name"]: attr["kind"] for attr in _OPS[op]["attrs"]}
+        texts = []
+        for name, value in attrs.items():
+            if kinds[name] in ("integer", "integers"):
+                for part in value if isinstance(value, (list, tuple)) else [value]:
+                    outer = set(re.findall(r"[A-Za-z_]\w*", str(part))) - _FUNCTIONS - self._symbols
+                    if outer:
+                        raise Unsupported(f"a body that depends on the size {min(outer)} of the graph around it")
+            texts.append(f"{name}={_text(kinds[name], value)}")
+        return ";".join(texts)
+
+    def text(self, outputs: Sequence[Any]) -> str:
+        """The calls with every value's number, and what the body gives."""
+        values = [*self.inputs, *(self._inside[id(value)] for value in self.captured)]
+        numbers = {id(value): k for k, value in enumerate(values)}
+        lines = []
+        for op, inputs, attrs, made in self._calls:
+            words = ["_" if value is None else str(numbers[id(value)]) for value in inputs]
+            lines.append(" ".join([op, *words, "{" + attrs + "}"]))
+            for value in made:
+                numbers[id(value)] = len(numbers)
+        lines.append(" ".join(["give", *(str(numbers[id(value)]) for value in outputs)]))
+        return " | ".join(lines)
+
+
+def _text(kind: str, value: Any) -> str:
+    if kind in ("integers", "reals"):
+        parts = value if isinstance(value, (list, tuple)) else [value]
+        return "[" + ",".join(_text(kind[:-1], part) for part in parts) + "]"
+    if kind == "boolean":
+        return "true" if value else "false"
+    if kind == "real":
+        return repr(float(value))
+    if kind == "tensor":
+        raise Unsupported("a constant in the body of a loop")
+    return str(value)

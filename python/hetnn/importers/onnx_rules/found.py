@@ -1,0 +1,46 @@
+"""ONNX operators whose results are as large as values say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hetnn.importers.onnx_rules.call import LONGEST, Call, rule
+from hetnn.importers.sizes import Size, product
+
+
+def _most(size: Size) -> int:
+    return size if isinstance(size, int) else LONGEST
+
+
+@rule("NonZero")
+def _nonzero(call: Call) -> Any:
+    """The indices in columns, where the operator has rows."""
+    count = call.found_size(0, _most(product(call[0].shape)))
+    return call.create("permute", [call.create("nonzero", [call[0]], count=count)], perm=[1, 0])
+
+
+@rule("Compress")
+def _compress(call: Call) -> Any:
+    x, axis = call[0], call.attr("axis")
+    if axis is None:
+        x, axis = call.reshape(x, [product(x.shape)]), 0
+    axis = call.axis(int(axis), len(x.shape))
+    return call.create("compress", [x, call[1]], axis=axis, count=call.found_size(0, _most(x.shape[axis])))
+
+
+@rule("Unique")
+def _unique(call: Call) -> list[Any]:
+    x, axis = call[0], call.attr("axis")
+    if axis is None:
+        x, axis = call.reshape(x, [product(x.shape)]), 0
+    axis = call.axis(int(axis), len(x.shape))
+    count = call.found_size(0, _most(x.shape[axis]))
+    return call.create_all("unique", [x], {"axis": axis, "sorted": bool(call.attr("sorted")), "count": count})
+
+
+@rule("NonMaxSuppression")
+def _non_max_suppression(call: Call) -> Any:
+    most = call[2] if call.given(2) else call.constant(0, "i64")
+    inputs = [call[0], call[1], most, call.optional(3), call.optional(4)]
+    centered = bool(call.attr("center_point_box"))
+    return call.create("non_max_suppression", inputs, centered=centered, count=call.found_size())

@@ -1,0 +1,323 @@
+"""ONNX models whose sizes are found when they run: results as large as values say, computed shapes, loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import parser
+
+import hetnn
+from importers.onnx_models import agrees, f32, model_of, same_as_reference
+
+
+def i64(*values: int) -> np.ndarray[Any, Any]:
+    return np.array(values, np.int64)
+
+
+def test_nonzero_gives_as_many_columns_as_there_are() -> None:
+    model = model_of("agraph (float[3,4] x) => (int64[2,n] y) { y = NonZero(x) }")
+    x = np.zeros((3, 4), np.float32)
+    exe = agrees(model, x)
+    x[1, 2] = x[2, 0] = 5
+    same_as_reference(exe, model, x)
+
+
+def test_compress_with_and_without_an_axis() -> None:
+    mask = np.array([True, False, True])
+    for attrs, shape in (("<axis = -1>", "2,n"), ("", "n")):
+        text = f"agraph (float[2,3] x, bool[3] c) => (float[{shape}] y) {{ y = Compress{attrs}(x, c) }}"
+        agrees(model_of(text), f32(2, 3), mask)
+
+
+@pytest.mark.parametrize("attrs", ["", "<axis = 1>"])
+def test_unique(attrs: str) -> None:
+    shape = "a,b" if "axis" in attrs else "a"
+    outputs = f"float[{shape}] y, int64[c] i, int64[d] r, int64[e] n"
+    text = f"agraph (float[2,4] x) => ({outputs}) {{ y, i, r, n = Unique{attrs}(x) }}"
+    agrees(model_of(text), np.array([[2, 1, 2, 3], [4, 1, 4, 3]], np.float32))
+
+
+def test_unique_in_the_order_in_which_values_stand() -> None:
+    model = model_of("agraph (int64[5] x) => (int64[n] y, int64[m] i) { y, i = Unique<sorted = 0>(x) }")
+    y, first = hetnn.compile(model)(i64(7, 3, 7, 1, 3))
+    assert (y.tolist(), first.tolist()) == ([7, 3, 1], [0, 1, 3])
+
+
+def test_suppression_without_a_number_of_boxes_gives_none() -> None:
+    model = model_of("agraph (float[1,3,4] b, float[1,1,3] s) => (int64[n,3] y) { y = NonMaxSuppression(b, s) }")
+    boxes = np.array([[[0, 0, 1, 1], [0, 0, 1, 1], [2, 2, 3, 3]]], np.float32)
+    assert hetnn.compile(model)(boxes, f32(1, 1, 3)).shape == (0, 3)
+    inputs = "float[1,3,4] b, float[1,1,3] s, int64 m, float t"
+    model = model_of(f"agraph ({inputs}) => (int64[n,3] y) {{ y = NonMaxSuppression(b, s, m, t) }}")
+    scores = np.array([[[0.5, 0.9, 0.7]]], np.float32)
+    y = hetnn.compile(model)(boxes, scores, np.array(9), np.array(0.5, np.float32))
+    assert y.tolist() == [[0, 0, 1], [0, 0, 2]]
+
+
+@pytest.mark.parametrize(
+    ("body", "values"),
+    [
+        ("y = Reshape(x, s)", i64(6, -1)),
+        ("y = Expand(x, s)", i64(5, 3, 1)),
+        ("y = Tile(x, s)", i64(2, 3)),
+        ("y = ConstantOfShape(s)", i64(2, 0, 3)),
+    ],
+)
+def test_shapes_that_are_inputs(body: str, values: np.ndarray[Any, Any]) -> None:
+    rank = len(values)
+    sizes = ",".join("abc"[:rank])
+    model = model_of(f"agraph (float[3,4] x, int64[{rank}] s) => (float[{sizes}] y) {{ {body} }}")
+    x = f32(3, 1) if "Expand" in body else f32(3, 4)
+    model = model_of(f"agraph (float[3,{x.shape[1]}] x, int64[{rank}] s) => (float[{sizes}] y) {{ {body} }}")
+    agrees(model, x, values)
+
+
+def test_bounds_of_slices_and_ranges_that_are_inputs() -> None:
+    text = "agraph (float[5,7] x, int64[1] a, int64[1] b) => (float[m,7] y) { y = Slice(x, a, b) }"
+    exe = agrees(model_of(text), f32(5, 7), i64(1), i64(-1))
+    same_as_reference(exe, model_of(text), f32(5, 7), i64(4), i64(2))
+    text = "agraph (int64 a, int64 b, int64 d) => (int64[n] y) { y = Range(a, b, d) }"
+    exe = agrees(model_of(text), np.array(2), np.array(11), np.array(3))
+    same_as_reference(exe, model_of(text), np.array(5), np.array(-3), np.array(-2))
+
+
+def test_sizes_that_the_model_declares_are_checked_when_it_runs() -> None:
+    model = model_of("agraph (float[12] x, int64[2] s) => (float[3,4] y) { y = Reshape(x, s) }")
+    exe = agrees(model, f32(12), i64(3, -1))
+    with pytest.raises(hetnn.InvalidModel, match=r"the values give the shape \[2,6\]; the model declares \[3,4\]"):
+        exe(f32(12), i64(2, 6))
+
+
+def test_axes_that_are_inputs() -> None:
+    text = "agraph (float[2,3,4] x, int64[1] a) => (float[b,c] y) { y = ReduceSum<keepdims = 0>(x, a) }"
+    exe = agrees(model_of(text), f32(2, 3, 4), i64(1))
+    same_as_reference(exe, model_of(text), f32(2, 3, 4), i64(-1))
+    text = "agraph (float[1,10,6,1] x, int64 a) => (float[b,c,d,2] y) { y = DFT<onesided = 1>(x, , a) }"
+    exe = agrees(model_of(text, 20), f32(1, 10, 6, 1), np.array(1))
+    same_as_reference(exe, model_of(text, 20), f32(1, 10, 6, 1), np.array(-2))
+
+
+def test_a_number_of_classes_and_of_best_ones_that_are_inputs() -> None:
+    text = "agraph (int64[3] x, int64 d, float[2] v) => (float[3,n] y) { y = OneHot(x, d, v) }"
+    agrees(model_of(text), i64(0, -1, 2), np.array(4), np.array([-1, 1], np.float32))
+    text = "agraph (float[2,5] x, int64[1] k) => (float[2,n] v, int64[2,n] i) { v, i = TopK(x, k) }"
+    agrees(model_of(text), f32(2, 5), i64(3))
+
+
+def test_one_value_that_is_read_twice_is_one_size() -> None:
+    text = """agraph (int64[2] size) => (float[h,w] y) {
+      height, width = Split<num_outputs = 2>(size)
+      zero = Constant<value_int = 0>()
+      one = Constant<value_int = 1>()
+      turned = Concat<axis = 0>(width, height)
+      zeros = ConstantOfShape(turned)
+      flat = Squeeze(height)
+      steps = Range(zero, flat, one)
+      reals = Cast<to = 1>(steps)
+      sums = Add(zeros, reals)
+      y = Transpose(sums)
+    }"""
+    exe = hetnn.compile(model_of(text))
+    assert exe(i64(3, 2)).tolist() == [[0, 0], [1, 1], [2, 2]]
+    assert exe(i64(1, 3)).tolist() == [[0, 0, 0]]
+
+
+def test_branches_that_differ_by_an_axis_of_one_element_broadcast() -> None:
+    text = """agraph (bool c, float[3] x) => (float[3] y) {
+      z = If(c) <
+        then_branch = t () => (float a) { a = Constant<value_float = 2.0>() },
+        else_branch = e () => (float[1] b) { b = Constant<value_floats = [5.0]>() }>
+      y = Mul(x, z)
+    }"""
+    exe = hetnn.compile(model_of(text))
+    x = f32(3)
+    np.testing.assert_array_equal(exe(np.array(True), x), 2 * x)
+    np.testing.assert_array_equal(exe(np.array(False), x), 5 * x)
+    direct = text.replace("float[3] y", "float y").replace("y = Mul(x, z)", "y = Relu(z)")
+    with pytest.raises(hetnn.Unsupported, match="a value whose rank depends on a condition"):
+        hetnn.compile(model_of(direct))
+
+
+# Loops
+
+POWERS = """agraph (int64 rounds, bool go, float[2] x, float[2] factor) => (float[2] y, float[n,2] all) {
+  y, all = Loop(rounds, go, x) <body = round (int64 i, bool c, float[2] v) => (bool d, float[2] w, float[2] v_) {
+    d = Identity(c)
+    w = Mul(v, factor)
+    v_ = Identity(v)
+  }>
+}"""
+
+
+@pytest.mark.parametrize(("rounds", "go"), [(4, True), (0, True), (3, False)])
+def test_a_loop_of_an_unknown_number_of_rounds(rounds: int, go: bool) -> None:
+    x, factor = f32(2), f32(2)
+    y, each = hetnn.compile(model_of(POWERS))(np.array(rounds), np.array(go), x, factor)
+    count = rounds if go else 0
+    wanted = np.stack([x * factor**k for k in range(count + 1)]).astype(np.float32)
+    np.testing.assert_allclose(y, wanted[count], rtol=1e-5)
+    assert each.shape == (count, 2)
+    np.testing.assert_allclose(each, wanted[:count], rtol=1e-5)
+
+
+def test_a_loop_runs_after_saving(tmp_path: Any) -> None:
+    hetnn.compile(model_of(POWERS)).save(tmp_path / "loop.hetnn")
+    one = np.ones(2, np.float32)
+    y, each = hetnn.load(tmp_path / "loop.hetnn")(np.array(3), np.array(True), one, 2 * one)
+    assert (y.tolist(), each.shape) == ([8, 8], (3, 2))
+
+
+def test_a_loop_until_values_say_stop_with_another_in_it() -> None:
+    text = """agraph (float x, float limit, int64 inner) => (float y) {
+      yes = Constant<value = bool {1}>()
+      none = Constant<value = int64 {9223372036854775807}>()
+      y = Loop(none, yes, x) <body = b (int64 i, bool c, float v) => (bool d, float w) {
+        w = Loop(inner, c, v) <body = e (int64 j, bool f, float p) => (bool g, float q) {
+          g = Identity(f)
+          q = Add(p, x)
+        }>
+        d = Less(w, limit)
+      }>
+    }"""
+    exe = hetnn.compile(model_of(text))
+    assert exe(np.float32(1.5), np.float32(10), np.array(2)).item() == 10.5
+    assert exe(np.float32(1.5), np.float32(11), np.array(3)).item() == 15
+
+
+def test_a_loop_that_never_ends_is_stopped() -> None:
+    text = """agraph (bool go, float x) => (float y) {
+      y = Loop( , go, x) <body = b (int64 i, bool c, float v) => (bool d, float w) {
+        d = Identity(c)
+        w = Identity(v)
+      }>
+    }"""
+    exe = hetnn.compile(model_of(text))
+    assert exe(np.array(False), np.float32(3)).item() == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("add 0 9 {}", "its body: there is no value 9 yet"),
+        ("add 2 2 | give 1 2", r"a call must end with its attributes in \{\}"),
+        ("nonsense 2 {} | give 1 2", "there is no operator 'nonsense'"),
+        ("add 2 2 {axis=1} | give 1 3", "add has no attribute 'axis'"),
+        ("add 2 2 {} | give 1 x", "'x' is no number of a value"),
+        ("give 1 7", "its body gives no value 7"),
+        ("give 2 2", "its body must give one bool, then the 1 values that are carried"),
+        ("cast 2 {to=i32} | give 1 3", "a carried value must keep its type"),
+    ],
+)
+def test_bodies_that_are_none(body: str, message: str) -> None:
+    attrs = f'body = "{body}", carried = 1, count = n, sizes = []'
+    text = (
+        "graph @g {stage = imported, symbols = [n: 0..9 = 1]} (%x: f32[2], %k: i64[]) -> (%y) {\n"
+        f"  %y = loop(%k, _, %x) {{{attrs}}} : f32[2]\n}}"
+    )
+    with pytest.raises(hetnn.InvalidModel, match=message):
+        hetnn.compile(text)
+
+
+def test_a_body_that_depends_on_sizes_around_it_is_refused() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+    agraph (float[n] x, int64 k) => (float[n] y) {
+      go = Constant<value = bool {1}>()
+      y = Loop(k, go, x) <body = b (int64 i, bool c, float[n] v) => (bool d, float[n] w) {
+        d = Identity(c)
+        s = Shape(v)
+        z = ConstantOfShape(s)
+        w = Add(v, z)
+      }>
+    }"""
+    with pytest.raises(hetnn.Unsupported, match="a body that depends on the size n of the graph around it"):
+        hetnn.compile(parser.parse_model(text))
+
+
+# Products by equations
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("...ii->...i", [(2, 3, 3)]),
+        ("ii", [(4, 4)]),
+        ("...ij,...jk->...ik", [(2, 3, 4), (4, 5)]),
+        ("bij,bjk,bkl->il", [(2, 3, 4), (2, 4, 5), (2, 5, 6)]),
+        ("...i,...i", [(1, 2, 3), (4, 1, 3)]),
+    ],
+)
+def test_einsum(equation: str, shapes: list[tuple[int, ...]]) -> None:
+    names = "abc"[: len(shapes)]
+    declared = ", ".join(
+        f"float[{','.join(map(str, shape))}] {name}" for name, shape in zip(names, shapes, strict=True)
+    )
+    inputs = [f32(*shape) for shape in shapes]
+    rank = np.einsum(equation, *inputs).ndim
+    out = f"float[{','.join('uvwxyz'[:rank])}] r" if rank else "float r"
+    text = f'agraph ({declared}) => ({out}) {{ r = Einsum<equation = "{equation}">({", ".join(names)}) }}'
+    agrees(model_of(text), *inputs)
+
+
+# Sequences
+
+
+def test_outputs_that_are_sequences_are_lists() -> None:
+    text = """agraph (float[3,2] x, int64[2] parts) => (seq(float[a,2]) y, seq(float[2]) z, int64 n) {
+      y = SplitToSequence(x, parts)
+      z = SplitToSequence<keepdims = 0>(x)
+      n = SequenceLength(y)
+    }"""
+    exe = hetnn.compile(model_of(text))
+    x = f32(3, 2)
+    y, z, n = exe(x, i64(1, 2))
+    assert [part.tolist() for part in y] == [x[:1].tolist(), x[1:].tolist()]
+    assert [part.tolist() for part in z] == x.tolist()
+    assert n.item() == 2
+    y, *_ = exe(x, parts=i64(3, 0))
+    assert [part.shape for part in y] == [(3, 2), (0, 2)]
+
+
+def test_one_sequence_is_a_list_also_when_values_choose_it() -> None:
+    text = """agraph (bool c, float[2] x) => (seq(float[2]) y) {
+      y = If(c) <
+        then_branch = t () => (seq(float[2]) a) { a = SequenceConstruct(x) },
+        else_branch = e () => (seq(float[2]) b) { n = Neg(x)  b = SequenceConstruct(n) }>
+    }"""
+    exe, x = hetnn.compile(model_of(text)), f32(2)
+    assert [part.tolist() for part in exe(np.array(True), x)] == [x.tolist()]
+    assert [part.tolist() for part in exe(np.array(False), x)] == [(-x).tolist()]
+
+
+# Optimizers and trees
+
+
+def test_steps_of_optimizers() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18, "ai.onnx.preview.training" : 1]>
+    agraph (float rate, int64 step, float[3] x, float[3] g, float[3] v) => (float[3] y, float[3] w) {
+      y, w = ai.onnx.preview.training.Momentum<
+        alpha = 0.9, beta = 0.5, norm_coefficient = 0.1, mode = "standard">(rate, step, x, g, v)
+    }"""
+    exe = hetnn.compile(parser.parse_model(text))
+    x, g, v = f32(3), f32(3), f32(3)
+    for step, beta in ((0, 1.0), (2, 0.5)):
+        y, w = exe(np.float32(0.1), np.array(step), x, g, v)
+        wanted = 0.9 * v + beta * (0.1 * x + g)
+        np.testing.assert_allclose(w, wanted, rtol=1e-5)
+        np.testing.assert_allclose(y, x - 0.1 * wanted, rtol=1e-5)
+
+
+def test_a_tree_whose_nodes_loop_is_refused() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18, "ai.onnx.ml" : 5]>
+    agraph (float[n,1] x) => (float[n,1] y) {
+      y = ai.onnx.ml.TreeEnsemble<n_targets = 1, tree_roots = [0], nodes_modes = uint8[1] {0},
+        nodes_splits = float[1] {0.5}, nodes_featureids = [0], nodes_truenodeids = [0], nodes_trueleafs = [0],
+        nodes_falsenodeids = [0], nodes_falseleafs = [1], leaf_targetids = [0], leaf_weights = float[1] {2.0}>(x)
+    }"""
+    model = parser.parse_model(text)
+    with pytest.raises(hetnn.InvalidModel, match="a TreeEnsemble whose node 0 is none, or lies behind itself"):
+        hetnn.compile(model)
+    model.graph.node[0].attribute[6].ints[0] = 1  # the other side of the node is a leaf, too
+    assert model.graph.node[0].attribute[6].name == "nodes_trueleafs"
+    assert hetnn.compile(model)(np.array([[0.0], [1.0]], np.float32)).tolist() == [[2], [2]]

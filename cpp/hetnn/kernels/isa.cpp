@@ -15,8 +15,13 @@ namespace {
 std::vector<int64_t> available() {
   std::vector<int64_t> out;
 #if defined(__x86_64__)
+#if defined(__clang__)
+  const bool f16c = true;  // older releases have no name for it; no processor has AVX2 without it
+#else
+  const bool f16c = __builtin_cpu_supports("f16c");
+#endif
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
-                    __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c") && __builtin_cpu_supports("aes") &&
+                    __builtin_cpu_supports("bmi2") && f16c && __builtin_cpu_supports("aes") &&
                     __builtin_cpu_supports("pclmul");
   const bool avx3 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
                     __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&

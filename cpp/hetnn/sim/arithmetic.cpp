@@ -65,6 +65,7 @@ T smaller(T a, T b) {
 
 template <typename T>
 void Machine::read(int64_t addr, int64_t dtype, int64_t count, T* to, int32_t zero) {
+  if (count == 0) return;
   const auto n = static_cast<size_t>(count);
   const std::byte* from = written(addr, count * dtype_bytes(dtype_of(dtype)));
   if constexpr (kInteger<T>) {
@@ -96,6 +97,7 @@ std::vector<T> Machine::read_rows(int64_t addr, int64_t dtype, int64_t rows, int
 
 template <typename T>
 void Machine::write(int64_t addr, int64_t dtype, int64_t count, const T* from) {
+  if (count == 0) return;
   const auto n = static_cast<size_t>(count);
   const int64_t bytes = count * dtype_bytes(dtype_of(dtype));
   std::byte* to = sram(addr, bytes);
@@ -116,6 +118,7 @@ void Machine::write(int64_t addr, int64_t dtype, int64_t count, const T* from) {
 
 std::vector<Requant> Machine::read_factors(int64_t addr, int64_t count) {
   std::vector<Requant> out(static_cast<size_t>(count));
+  if (count == 0) return out;
   std::memcpy(out.data(), written(addr, count * static_cast<int64_t>(sizeof(Requant))), out.size() * sizeof(Requant));
   for (const Requant& factor : out) {
     if (!is_sound(factor, spec_.numerics.rounding))

@@ -71,6 +71,7 @@ const std::byte* Machine::dram(int64_t region, int64_t addr, int64_t bytes, bool
 }
 
 std::byte* Machine::sram(int64_t addr, int64_t bytes) {
+  if (bytes == 0) return scratchpad_.data();  // nothing is verified of where nothing lies
   HETNN_ASSERT(addr >= 0 && bytes >= 0 && addr <= static_cast<int64_t>(scratchpad_.size()) - bytes, "instruction ", at_,
                " (", to_text(instructions_[at_]), ") was verified and reaches bytes [", addr, ", +", bytes, ")");
   return scratchpad_.data() + addr;
@@ -117,7 +118,8 @@ void Machine::execute(const Move& i) {
         const std::byte* from =
             written(i.in_addr + c * i.in_stride2 + b * i.in_stride1 + a * i.in_stride0, i.elem_bytes);
         const int64_t to = i.out_addr + c * i.out_stride2 + b * i.out_stride1 + a * i.out_stride0;
-        std::memcpy(sram(to, i.elem_bytes), from, static_cast<size_t>(i.elem_bytes));
+        // Two elements may share bytes.
+        std::memmove(sram(to, i.elem_bytes), from, static_cast<size_t>(i.elem_bytes));
         mark(to, i.elem_bytes);
       }
     }

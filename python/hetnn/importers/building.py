@@ -66,13 +66,20 @@ class Building(ABC):
         return self.create_all(op, inputs, attrs)[0]
 
     def array(self, value: Any, dtype: str) -> np.ndarray[Any, Any]:
-        return np.asarray(value, dtype=numpy_type(dtype))
+        kind = np.dtype(numpy_type(dtype))
+        if isinstance(value, int) and kind.kind in "iu":
+            return np.asarray(value, np.int64).astype(kind)  # a number wraps, as in torch
+        return np.asarray(value, dtype=kind)
 
     def whole(self, size: Size) -> Any:
         """A size as an i64 that nodes can compute with: [] when it is fixed, [1] when it depends on symbols."""
         if isinstance(size, int):
             return self.constant(size, "i64")
         return self.create("arange", [], start=size, end=f"({size}) + 1")
+
+    def places(self, index: Any, size: Size) -> Any:
+        """As from_the_front; a run with an index outside the axis ends."""
+        return self.create("gather", [self.create("arange", [], start=0, end=size), index], axis=0)
 
     def from_the_front(self, index: Any, size: Size) -> Any:
         """Indices along an axis of that size, those that count from its end made to count from its start."""

@@ -97,6 +97,12 @@ SAME: dict[str, tuple[Callable[..., Tensor], tuple[Tensor, ...]]] = {
     "f32 to i32": (lambda x: x.to(torch.int32), (torch.tensor([3e9, -3e9, math.inf, -math.inf, math.nan]),)),
     "f32 to i64": (lambda x: x.to(torch.int64), (torch.tensor([3e19, -3e19, math.inf, -math.inf, math.nan]),)),
     "f32 to bool": (lambda x: x.to(torch.bool), (torch.tensor([0.0, -0.0, 1e-40, math.nan, 0.5]),)),
+    "sign of NaN": (torch.sign, (torch.tensor([math.nan, -0.0, 2.0, -math.inf]),)),
+    "u8 and a number beyond it": (lambda x: x + 1000, (torch.tensor([250, 0], dtype=torch.uint8),)),
+    "u8 times a negative number": (lambda x: x * -1, (torch.tensor([250, 0], dtype=torch.uint8),)),
+    "clamp with NaN": (lambda x: x.clamp(math.nan, 1), (FLOATS,)),
+    "hypot of inf and NaN": (lambda x: torch.hypot(x, x * 0 + math.nan), (torch.tensor([math.inf, 1.0]),)),
+    "least integer by -1": (lambda x: x // -1, (torch.tensor([-(2**63), 7]),)),
     "i64 to i32": (lambda x: x.to(torch.int32), (torch.tensor([BIG, -BIG]),)),
 }
 
@@ -225,3 +231,42 @@ def test_denormals_count_as_zeros_unless_they_are_kept(threads: int) -> None:
 def test_denormals_of_another_word_are_refused() -> None:
     with pytest.raises(hetnn.InvalidModel, match=r'denormals must be one of flush, keep; found "zero"'):
         hetnn.compile(RELU, denormals="zero")
+
+
+PLACES = torch.tensor([0, 3])
+OF_FOUR: dict[str, tuple[Callable[..., Tensor], list[int]]] = {
+    "embedding": (lambda x: torch.embedding(torch.arange(12.0).reshape(4, 3), x), [4, -1]),
+    "index_select": (lambda x: torch.arange(4.0).index_select(0, x), [4]),
+    "index": (lambda x: torch.arange(4.0)[x], [4, -5]),
+    "index of two axes": (lambda x: torch.arange(20.0).reshape(5, 4)[x, x], [4, -5]),
+    "gather": (lambda x: torch.gather(torch.arange(4.0), 0, x), [4, -1]),
+    "scatter": (lambda x: torch.zeros(4).scatter(0, x, 1.0), [4, -1]),
+    "scatter_add": (lambda x: torch.zeros(4).scatter_add(0, x, torch.ones(2)), [4, -1]),
+    "index_add": (lambda x: torch.zeros(4).index_add(0, x, torch.ones(2)), [4, -1]),
+    "index_copy": (lambda x: torch.zeros(4).index_copy(0, x, torch.ones(2)), [4, -1]),
+    "index_put of two axes": (lambda x: torch.zeros(5, 4).index_put((x, x), torch.ones(2)), [4, -5]),
+    "index_put": (lambda x: torch.zeros(4).index_put((x,), torch.ones(2)), [4, -5]),
+}
+
+
+@pytest.mark.parametrize("name", OF_FOUR)
+def test_places_outside_are_refused_as_in_torch(name: str) -> None:
+    function, outside = OF_FOUR[name]
+    exe = hetnn.compile(exported(function, PLACES))
+    torch.testing.assert_close(exe(PLACES), function(PLACES))
+    for place in outside:
+        broken = torch.tensor([0, place])
+        with pytest.raises((IndexError, RuntimeError)):
+            function(broken)
+        with pytest.raises(hetnn.InvalidModel, match=f"index {place} is outside an axis of 4"):
+            exe(broken)
+
+
+def test_division_of_integers_by_zero_is_refused_as_in_torch() -> None:
+    x, y = torch.tensor([7, -7]), torch.tensor([2, 0])
+    for function in (lambda a, b: a // b, lambda a, b: a % b):
+        exe = hetnn.compile(exported(function, x, x))
+        with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+            function(x, y)
+        with pytest.raises(hetnn.InvalidModel, match=r"zero|0"):
+            exe(x, y)

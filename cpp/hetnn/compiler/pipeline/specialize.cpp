@@ -9,7 +9,8 @@ namespace hetnn::pipeline {
 
 void check_bindings(const std::vector<Symbol>& symbols, const Bindings& bindings) {
   for (const auto& [name, size] : bindings) {
-    if (std::any_of(symbols.begin(), symbols.end(), [&](const Symbol& symbol) { return symbol.name == name; }))
+    if (std::any_of(symbols.begin(), symbols.end(),
+                    [&, wanted = name](const Symbol& symbol) { return symbol.name == wanted; }))
       continue;
     std::string known;
     for (const Symbol& symbol : symbols) known += (known.empty() ? "" : ", ") + symbol.name;

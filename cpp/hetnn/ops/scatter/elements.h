@@ -15,15 +15,17 @@ inline void check_indices(const Call& call) {
   fail(call, text(call.op->name, "_c1"), text("indices must be i64 or i32; got ", dtype_name(dtype), ". Cast them."));
 }
 
-/// The indices, each in [0, size): negative ones count from the end. Fails with `<op>_c3` for one that is outside.
+/// The indices, each in [0, size): negative ones count from the end where the call says so. Fails with `<op>_c3` for
+/// one that is outside.
 inline std::vector<int64_t> positions_in(const Call& call, const View& indices, int64_t size) {
+  const int64_t least = call.flag("from_end") ? -size : 0;
   std::vector<int64_t> out;
   const auto read = [&](const auto values) {
     out.reserve(values.size());
     for (const int64_t at : values) {
-      if (at < -size || at >= size) {
+      if (at < least || at >= size) {
         fail(call, text(call.op->name, "_c3"),
-             text("index ", at, " is outside an axis of ", size, "; it must be in [", -size, ",", size,
+             text("index ", at, " is outside an axis of ", size, "; it must be in [", least, ",", size,
                   "). Check the indices."));
       }
       out.push_back(at < 0 ? at + size : at);

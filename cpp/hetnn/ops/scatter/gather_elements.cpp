@@ -40,19 +40,19 @@ void meaning(const Evaluation& e) {
 }  // namespace
 
 OpDef define_gather_elements() {
-  return {.name = "gather_elements",
-          .doc =
-              "One element for every index: of axis 1 of three, y[i,j,k] = x[i, indices[i,j,k], k]; negative indices "
-              "count from the back.",
-          .inputs = {{"x", "any shape"}, {"indices", "i64 or i32, of x's rank"}},
-          .attrs = {{"axis", AttrKind::integer, Dim(0), "the axis"}},
-          .traits = static_cast<uint32_t>(Trait::movement),
-          .onnx = {{"GatherElements", 11, "x indices axis"}},
-          .infer = infer,
-          .meaning = meaning,
-          .tolerance = 0,
-          .samples = {"gather_elements(f32[2,3], i64[2,2] {0, 2, 1, -1}) {axis = 1}",
-                      "gather_elements(f32[4,2], i64[1,2] {3, 0})"}};
+  return {
+      .name = "gather_elements",
+      .doc = "One element for every index: of axis 1 of three, y[i,j,k] = x[i, indices[i,j,k], k].",
+      .inputs = {{"x", "any shape"}, {"indices", "i64 or i32, of x's rank"}},
+      .attrs = {{"axis", AttrKind::integer, Dim(0), "the axis"},
+                {"from_end", AttrKind::boolean, true, "negative indices count from the back; else they are refused"}},
+      .traits = static_cast<uint32_t>(Trait::movement),
+      .onnx = {{"GatherElements", 11, "x indices axis"}},
+      .infer = infer,
+      .meaning = meaning,
+      .tolerance = 0,
+      .samples = {"gather_elements(f32[2,3], i64[2,2] {0, 2, 1, -1}) {axis = 1}",
+                  "gather_elements(f32[4,2], i64[1,2] {3, 0})"}};
 }
 
 }  // namespace hetnn::ops

@@ -113,23 +113,25 @@ void meaning(const Evaluation& e) {
 }  // namespace
 
 OpDef define_scatter_elements() {
-  return {.name = "scatter_elements",
-          .doc =
-              "x, where along axis 1 of three y[i, indices[i,j,k], k] becomes updates[i,j,k], or is joined with it by "
-              "`reduce`; later ones win. Negative indices count from the back.",
-          .inputs = {{"x", "any shape"},
-                     {"indices", "i64 or i32, broadcasts to updates"},
-                     {"updates", "of x's rank and type"}},
-          .attrs = {{"axis", AttrKind::integer, Dim(0), "the axis"},
-                    {"reduce", AttrKind::string, std::string("none"), "none, add, mul, mean, max or min"},
-                    {"include_self", AttrKind::boolean, true, "whether the element of x is joined too"}},
-          .infer = infer,
-          .meaning = meaning,
-          .tolerance = 1e-5,
-          .samples = {"scatter_elements(f32[2,3], i64[2,2] {0, 2, 1, -1}, f32[2,2]) {axis = 1}",
-                      "scatter_elements(f32[4,2], i64[3,1] {3, 0, 3}, f32[3,2]) {reduce = add}",
-                      "scatter_elements(f32[4,2], i64[3,1] {3, 0, 3}, f32[3,2]) {reduce = mean, include_self = false}",
-                      "scatter_elements(i64[4], i64[3] {3, 0, 3}, i64[3]) {reduce = max}"}};
+  return {
+      .name = "scatter_elements",
+      .doc =
+          "x, where along axis 1 of three y[i, indices[i,j,k], k] becomes updates[i,j,k], or is joined with it by "
+          "`reduce`; later ones win. Negative indices count from the back.",
+      .inputs = {{"x", "any shape"},
+                 {"indices", "i64 or i32, broadcasts to updates"},
+                 {"updates", "of x's rank and type"}},
+      .attrs = {{"axis", AttrKind::integer, Dim(0), "the axis"},
+                {"reduce", AttrKind::string, std::string("none"), "none, add, mul, mean, max or min"},
+                {"include_self", AttrKind::boolean, true, "whether the element of x is joined too"},
+                {"from_end", AttrKind::boolean, true, "negative indices count from the back; else they are refused"}},
+      .infer = infer,
+      .meaning = meaning,
+      .tolerance = 1e-5,
+      .samples = {"scatter_elements(f32[2,3], i64[2,2] {0, 2, 1, -1}, f32[2,2]) {axis = 1}",
+                  "scatter_elements(f32[4,2], i64[3,1] {3, 0, 3}, f32[3,2]) {reduce = add}",
+                  "scatter_elements(f32[4,2], i64[3,1] {3, 0, 3}, f32[3,2]) {reduce = mean, include_self = false}",
+                  "scatter_elements(i64[4], i64[3] {3, 0, 3}, i64[3]) {reduce = max}"}};
 }
 
 }  // namespace hetnn::ops

@@ -235,7 +235,7 @@ def _gather_nd(call: Call) -> Any:
     for k in range(shape[-1]):
         part = call.create("slice", [indices], axis=len(shape) - 1, start=k, end=k + 1)
         index = call.reshape(call.cast(part, "i64"), shape[:-1])
-        places.append(call.from_the_front(index, sizes[shared + k]))
+        places.append(call.places(index, sizes[shared + k]))
     return _gathered(call, x, places)
 
 

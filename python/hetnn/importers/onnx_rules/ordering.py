@@ -74,7 +74,7 @@ def _scatter_nd(call: Call) -> Any:
     flat = None
     for k in range(depth):
         part = call.create("slice", [indices], axis=len(indices.shape) - 1, start=k, end=k + 1)
-        index = call.from_the_front(call.cast(part, "i64"), x.shape[k])
+        index = call.places(call.cast(part, "i64"), x.shape[k])
         scaled = index if flat is None else call.create("mul", [flat, call.whole(x.shape[k])])
         flat = index if flat is None else call.create("add", [scaled, index])
     rows, width = product(x.shape[:depth]), product(x.shape[depth:])

@@ -19,6 +19,8 @@ def _clamp(call: Call) -> Any:
 
 
 def _limits(call: Call, low: float, high: float) -> Any:
+    if math.isnan(low) or math.isnan(high):
+        return call.filled(math.nan)
     return call.create("clamp", [call.cast(call["self"], call.dtype())], min=low, max=high)
 
 

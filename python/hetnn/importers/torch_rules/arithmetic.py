@@ -108,10 +108,11 @@ def _hypot(call: Call) -> Any:
     ratio = call.create("div", [low, high])
     square = call.create("add", [call.create("mul", [ratio, ratio]), call.constant(1, high.dtype)])
     out = call.create("mul", [high, call.create("sqrt", [square])])
-    # 0 and inf have no ratio.
-    zero = call.create("eq", [high, call.constant(0, high.dtype)])
-    far = call.create("eq", [high, call.constant(math.inf, high.dtype)])
-    return call.create("where", [call.create("logical_or", [zero, far]), high, out])
+    # 0 and inf have no ratio, and beside inf NaN counts for nothing.
+    inf = call.constant(math.inf, high.dtype)
+    far = call.create("logical_or", [call.create("eq", [x, inf]) for x in (a, b)])
+    out = call.create("where", [call.create("eq", [high, call.constant(0, high.dtype)]), high, out])
+    return call.create("where", [far, inf, out])
 
 
 @rule("div.Tensor_mode", "div.Scalar_mode")

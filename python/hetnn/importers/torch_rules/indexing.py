@@ -42,7 +42,7 @@ def _flat_index(call: Call, indices: Sequence[Any], along: Sequence[Size]) -> tu
     """Indices into axes of sizes `along` as one index into all of them, and its shape."""
     flat: Any = None
     for index, size in zip(indices, along, strict=True):
-        entry = call.from_the_front(call.cast(index, "i64"), size)
+        entry = call.places(call.cast(index, "i64"), size)
         flat = entry if flat is None else call.create("add", [call.create("mul", [flat, call.whole(size)]), entry])
     shape: list[Size] = []
     for index in indices:
@@ -145,7 +145,7 @@ def _gather(call: Call) -> Any:
         return call.filled(0)
     x = call.reshape(x, x.shape or [1])
     index = call.reshape(call.cast(index, "i64"), index.shape or [1])
-    return call.reshape(call.create("gather_elements", [x, index], axis=call["dim"]), call.shape())
+    return call.reshape(call.create("gather_elements", [x, index], axis=call["dim"], from_end=False), call.shape())
 
 
 @rule("take.default")
@@ -171,6 +171,7 @@ def _scatter(call: Call, updates: Any, reduce: str, include_self: bool = True) -
         axis=call["dim"],
         reduce=reduce,
         include_self=include_self,
+        from_end=False,
     )
     return call.reshape(out, call.shape())
 
@@ -203,7 +204,7 @@ def _scatter_reduce(call: Call) -> Any:
     return _scatter(call, call["src"], _REDUCTIONS[call["reduce"]], bool(call["include_self"]))
 
 
-def _index_into(call: Call, updates: Any, reduce: str, include_self: bool = True) -> Any:
+def _index_into(call: Call, updates: Any, reduce: str, include_self: bool = True, from_end: bool = False) -> Any:
     """Slices of x along an axis replaced by, or joined with, others."""
     x, index = call["self"], call.cast(call["index"], "i64")
     lanes = x.shape or [1]
@@ -217,6 +218,7 @@ def _index_into(call: Call, updates: Any, reduce: str, include_self: bool = True
         axis=axis,
         reduce=reduce,
         include_self=include_self,
+        from_end=from_end,
     )
     return call.reshape(out, call.shape())
 
@@ -243,7 +245,7 @@ def _index_add(call: Call) -> Any:
 def _index_fill(call: Call) -> Any:
     value, dtype = call["value"], call["self"].dtype
     value = call.cast(value, dtype) if hasattr(value, "dtype") else call.constant(value, dtype)
-    return _index_into(call, call.reshape(value, [1] * max(len(call["self"].shape), 1)), "none")
+    return _index_into(call, call.reshape(value, [1] * max(len(call["self"].shape), 1)), "none", from_end=True)
 
 
 @rule("put.default")

@@ -66,7 +66,8 @@ def models_page() -> str:
 
     import hetnn.importers.onnx_rules
     import hetnn.importers.torch_rules  # noqa: F401
-    from hetnn.importers.registry import ONNX, TORCH
+    from hetnn.importers.onnx_rules.call import ONNX
+    from hetnn.importers.torch_rules.call import TORCH
 
     taken = {name.partition("<")[0] for name in (*ONNX.rows, *ONNX.rules)}
     schemas: Any = defs.get_all_schemas()

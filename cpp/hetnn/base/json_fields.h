@@ -147,6 +147,7 @@ size_t read_choice(const At& at, const std::vector<std::string_view>& names);
 template <typename E>
 Convert<E> one_of(std::vector<std::pair<std::string_view, E>> choices) {
   std::vector<std::string_view> names;
+  names.reserve(choices.size());
   for (const auto& [name, value] : choices) names.push_back(name);
   return {[=](const At& at, E& into) { into = choices[read_choice(at, names)].second; },
           [=](const E& from) {

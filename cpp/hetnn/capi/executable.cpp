@@ -37,7 +37,6 @@ Port port_of(const std::string& name, const program::Buffer& buffer) {
 
 }  // namespace hetnn::capi
 
-using hetnn::InvalidModel;
 using hetnn::capi::guard;
 using hetnn::capi::require;
 

@@ -22,9 +22,8 @@ from hetnn.importers.onnx_body import Body
 from hetnn.importers.onnx_control import CONTROL
 from hetnn.importers.onnx_model import NUMBERS, Weights, check_model, dtype_name, read_model
 from hetnn.importers.onnx_rules import Call, Either, Items, Nothing, Sizes
-from hetnn.importers.onnx_rules.call import LONGEST
+from hetnn.importers.onnx_rules.call import LONGEST, ONNX
 from hetnn.importers.onnx_rules.shape import computes_sizes, of_sizes, on_sizes
-from hetnn.importers.registry import ONNX
 from hetnn.importers.sizes import likely_size
 from hetnn.structure import Tree
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from hetnn import _core
 from hetnn.errors import InternalError
-
-if TYPE_CHECKING:
-    from hetnn.importers.onnx_rules.call import Call as OnnxCall
-    from hetnn.importers.torch_rules.call import Call as TorchCall
 
 Call = TypeVar("Call")
 # Builds what a call means and returns its value, or a list of values where there are several.
@@ -90,7 +86,3 @@ class Front(Generic[Call]):
 
     def knows(self, name: str) -> bool:
         return name in self.rows or name in self.rules
-
-
-TORCH: Front[TorchCall] = Front("torch")
-ONNX: Front[OnnxCall] = Front("onnx")

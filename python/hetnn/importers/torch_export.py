@@ -18,10 +18,10 @@ from hetnn import _core
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.executable import odd_kind
 from hetnn.importers import Imported
-from hetnn.importers.registry import TORCH
 from hetnn.importers.sizes import MOST, likely_size
 from hetnn.importers.symbols import Symbols, own_name
 from hetnn.importers.torch_rules import DTYPES, Call
+from hetnn.importers.torch_rules.call import TORCH
 from hetnn.importers.torch_signature import Signature, fixed
 from hetnn.structure import Tree
 

@@ -17,7 +17,7 @@ import hetnn
 from hetnn import OnnxBackend
 from hetnn.cli import main
 from hetnn.importers import import_model
-from hetnn.importers.registry import ONNX
+from hetnn.importers.onnx_rules.call import ONNX
 from importers.onnx_models import agrees, f32, model_of
 
 

@@ -13,8 +13,10 @@ import hetnn
 import hetnn.importers.onnx_graph  # registers the rules
 from hetnn.errors import InternalError
 from hetnn.importers import import_model
-from hetnn.importers.registry import ONNX, TORCH, Front
+from hetnn.importers.onnx_rules.call import ONNX
+from hetnn.importers.registry import Front
 from hetnn.importers.torch_rules import DTYPES
+from hetnn.importers.torch_rules.call import TORCH
 
 
 def test_no_rule_shadows_a_row() -> None:

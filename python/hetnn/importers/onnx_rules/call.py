@@ -13,7 +13,7 @@ from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.building import NUMPY, Building
 from hetnn.importers.onnx_body import Body
 from hetnn.importers.onnx_model import dtype_name
-from hetnn.importers.registry import ONNX, Row, Rule
+from hetnn.importers.registry import Front, Row, Rule
 from hetnn.importers.sizes import Size
 
 Array = np.ndarray[Any, Any]
@@ -22,6 +22,7 @@ WHOLE_END = 2**62
 # No axis that a model leaves open is longer: some exporters write 10^9 for the end of any.
 LONGEST = 10**9 - 1
 _FLOATS = ("f16", "bf16", "f32", "f64")
+ONNX: Front[Call] = Front("onnx")
 
 
 def rule(*names: str, before: int = 0) -> Callable[[Rule[Call]], Rule[Call]]:

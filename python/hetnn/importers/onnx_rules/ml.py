@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.onnx_rules.call import Array, Call
-from hetnn.importers.registry import ONNX
+from hetnn.importers.onnx_rules.call import ONNX, Array, Call
 
 _ML = "ai.onnx.ml."
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hetnn.errors import InvalidModel
-from hetnn.importers.onnx_rules.call import Call
-from hetnn.importers.registry import ONNX
+from hetnn.importers.onnx_rules.call import ONNX, Call
 
 # The call, the rate, the count of steps, and what belongs to one tensor; gives the new ones.
 _Step = Callable[[Call, Any, Any, "list[Any]"], "list[Any]"]

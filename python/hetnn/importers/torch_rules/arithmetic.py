@@ -7,8 +7,7 @@ from typing import Any
 
 from hetnn.errors import Unsupported
 from hetnn.importers import sizes
-from hetnn.importers.registry import TORCH
-from hetnn.importers.torch_rules.call import Call, rule
+from hetnn.importers.torch_rules.call import TORCH, Call, rule
 
 
 @rule("add.Tensor", "sub.Tensor", "add.Scalar", "sub.Scalar")

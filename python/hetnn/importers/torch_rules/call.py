@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from hetnn.importers.building import NUMPY, Building
-from hetnn.importers.registry import TORCH, Row, Rule
+from hetnn.importers.registry import Front, Row, Rule
 from hetnn.importers.sizes import MOST, broadcast
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ DTYPES = {
 
 _HALVES = ("f16", "bf16")
 _NUMBERS = (bool, int, float)
+TORCH: Front[Call] = Front("torch")
 
 
 def rule(*overloads: str) -> Callable[[Rule[Call]], Rule[Call]]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.errors import Unsupported
-from hetnn.importers.registry import TORCH
-from hetnn.importers.torch_rules.call import Call
+from hetnn.importers.torch_rules.call import TORCH, Call
 
 # Rounds of a loop that become nodes, each a copy of its body.
 _MOST_ROUNDS = 1024

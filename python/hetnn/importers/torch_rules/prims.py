@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hetnn.importers.registry import TORCH
-from hetnn.importers.torch_rules.call import Call
+from hetnn.importers.torch_rules.call import TORCH, Call
 
 _SAME_NAME = [
     "abs",

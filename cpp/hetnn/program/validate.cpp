@@ -37,6 +37,10 @@ class Validator {
             text("buffers[", k, "]"), "it is an input or output of the caller that no port and no state names");
     }
     for (size_t k = 0; k < program_.subprograms.size(); ++k) subprogram(k);
+    for (const int32_t id : named_) {
+      check(program_.buffers[static_cast<size_t>(id)].place != Place::output || writer_.contains(id), "outputs",
+            text("no subprogram writes buffer ", id, ", an output of the model"));
+    }
   }
 
  private:

@@ -101,6 +101,7 @@ def _bases() -> dict[str, bytes]:
         "int8": image_of(quantized),
         "int8 npu": image_of(quantized, target="cpu+relu-only"),
         "states": _with_a_state(image_of(STATE.replace("SQUARE", _listed(64)))),
+        "signature": _with_a_signature(image_of(STATE.replace("SQUARE", _listed(64)))),
     }
 
 
@@ -114,6 +115,15 @@ def _with_a_state(image: bytes) -> bytes:
     ]
     pieces["program"] = json.dumps(program)
     return _runtime.put_together(**pieces)
+
+
+def _with_a_signature(image: bytes) -> bytes:
+    """Called with a list and by name, answered with a dict."""
+    pieces = _runtime.take_apart(image)
+    outputs = [["y", {"value": 0}], [3, {"record": "a:b", "fields": [["t", {"value": 1}], ["n", {"fixed": 2.5}]]}]]
+    signature = {"args": [{"list": [{"value": 0}]}], "names": ["x"], "kwargs": [["s", {"value": 1}]]}
+    program = {**json.loads(pieces["program"]), "signature": {**signature, "outputs": {"dict": outputs}}}
+    return _runtime.put_together(**{**pieces, "program": json.dumps(program)})
 
 
 NUMPY = {"f32": "f4", "f64": "f8", "f16": "f2", "bf16": "u2", "i8": "i1", "u8": "u1", "i16": "i2", "i32": "i4"}
@@ -305,7 +315,7 @@ def use(image: bytes, rng: random.Random, folder: Path) -> str:
             values[name] = np.full(shape, rng.randrange(3), dtype)
         arrays = [values[port.name] for port in executable.inputs]
         executable.run(arrays)
-        executable.run(arrays)
+        executable._returned(executable.run(arrays))
     except (hetnn.InvalidModel, hetnn.Unsupported, hetnn.DoesNotFit):
         return "refused when run"
     return "ran"

@@ -287,3 +287,11 @@ def test_a_copy_outlives_changes_of_the_file(dynamic: bytes, tmp_path: Path) -> 
     with file.open("r+b") as opened:
         opened.write(bytes(len(dynamic)))
     np.testing.assert_array_equal(executable(x), before)
+
+
+def test_an_output_that_no_subprogram_declares_is_refused(npu: bytes) -> None:
+    def alter(program: Program) -> None:
+        program["subprograms"][-1]["outputs"] = []
+
+    with pytest.raises(hetnn.InvalidModel, match=r"no subprogram writes buffer \d+, an output of the model"):
+        use(altered(npu, alter))

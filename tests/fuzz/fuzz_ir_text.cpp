@@ -1,8 +1,7 @@
 // Graphs as text: what parses is compiled for the general processor, and run where it is small.
-#include "fuzz.h"
 #include "hetnn/compiler/compile.h"
 #include "hetnn/ir/text.h"
-#include "hetnn/runtime/executable.h"
+#include "run.h"
 
 using namespace hetnn;  // NOLINT(google-build-using-namespace): all of this file is about it
 
@@ -30,19 +29,7 @@ void use(std::string_view text) {
   if (!is_small(graph)) return;
   static const TargetSpec target = parse_target(R"({"devices": [{"name": "cpu", "kind": "cpu"}]})");
   const auto compilation = Compilation::make(std::move(graph), target, {});
-  auto image = std::make_shared<const std::vector<std::byte>>(compilation->image());
-  runtime::Executable executable({image, std::span(*image)}, 1);
-  const auto program = executable.program();
-  Bindings hints;
-  for (const Symbol& symbol : program->symbols) hints[symbol.name] = symbol.hint;
-  std::vector<Tensor> inputs;
-  for (const program::Port& port : program->inputs) {
-    const program::Buffer& buffer = program->buffers[static_cast<size_t>(port.buffer)];
-    inputs.push_back(Tensor::zeros(buffer.dtype, evaluate(buffer.shape, hints)));
-  }
-  if (executable.arena_bytes(hints) > fuzz::kMostBytes) return;
-  const Stop stop = fuzz::deadline();
-  executable.run(inputs, {.stop = &stop});
+  fuzz::run_on_zeros(compilation->image(), 1);
 }
 
 }  // namespace

@@ -291,15 +291,15 @@ def _with_cycles(image: bytes, error: str) -> bytes | None:
     return _runtime.put_together(**{**pieces, "program": json.dumps(program)})
 
 
-def use(image: bytes, rng: random.Random, folder: Path) -> str:
-    """Loads, runs and reports; how far it came."""
+def use(image: bytes, rng: random.Random, folder: Path, tries: int = 16) -> str:
+    """Loads, runs and reports; how far it came. Wrong cycles are put right, in so many variants."""
     try:
         path = folder / "altered.hetnn"
         path.write_bytes(image)
         executable = hetnn.load(path, threads=2)
     except (hetnn.InvalidModel, hetnn.Unsupported, hetnn.DoesNotFit) as error:
-        again = _with_cycles(image, str(error))
-        return "refused" if again is None else use(again, rng, folder)
+        again = _with_cycles(image, str(error)) if tries else None
+        return "refused" if again is None else use(again, rng, folder, tries - 1)
     try:
         executable.report(format="dict")
         executable.report()

@@ -194,6 +194,21 @@ def test_a_class_that_needs_other_fields_is_not_called() -> None:
     assert type(signature_of(tree).build([7])) is Record
 
 
+@dataclasses.dataclass
+class Choosy:
+    count: int
+
+    def __post_init__(self) -> None:
+        raise ValueError("not in this process")
+
+
+def test_a_class_that_refuses_its_values_leaves_the_fields() -> None:
+    tree = {"record": f"{__name__}:Choosy", "fields": [["count", {"value": 0}]]}
+    made = signature_of(tree).build([7])
+    assert type(made) is Record
+    assert made.count == 7
+
+
 WHOLE = {"args": [{"value": 0}], "names": ["x"], "kwargs": [], "outputs": {"tuple": [{"value": 0}, {"size": 1}]}}
 
 

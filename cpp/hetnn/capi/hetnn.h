@@ -48,7 +48,21 @@ typedef enum hetnn_dtype {
   HETNN_I16 = 6,
   HETNN_I32 = 7,
   HETNN_I64 = 8,
-  HETNN_BOOL = 9
+  HETNN_BOOL = 9,
+  HETNN_U16 = 10,
+  HETNN_U32 = 11,
+  HETNN_U64 = 12,
+  /* nothing is computed in these: a byte for each element */
+  HETNN_F8E4M3FN = 13,
+  HETNN_F8E4M3FNUZ = 14,
+  HETNN_F8E5M2 = 15,
+  HETNN_F8E5M2FNUZ = 16,
+  HETNN_F8E8M0 = 17,
+  HETNN_F4E2M1 = 18,
+  HETNN_I4 = 19,
+  HETNN_U4 = 20,
+  HETNN_I2 = 21,
+  HETNN_U2 = 22
 } hetnn_dtype;
 
 /* The library's version, as "0.1.0". */

@@ -88,18 +88,27 @@ template <>
 struct DTypeOf<std::int64_t> : std::integral_constant<hetnn_dtype, HETNN_I64> {};
 template <>
 struct DTypeOf<bool> : std::integral_constant<hetnn_dtype, HETNN_BOOL> {};
+template <>
+struct DTypeOf<std::uint16_t> : std::integral_constant<hetnn_dtype, HETNN_U16> {};
+template <>
+struct DTypeOf<std::uint32_t> : std::integral_constant<hetnn_dtype, HETNN_U32> {};
+template <>
+struct DTypeOf<std::uint64_t> : std::integral_constant<hetnn_dtype, HETNN_U64> {};
 
 inline std::size_t bytes_of(hetnn_dtype dtype) {
   switch (dtype) {
     case HETNN_F64:
     case HETNN_I64:
+    case HETNN_U64:
       return 8;
     case HETNN_F32:
     case HETNN_I32:
+    case HETNN_U32:
       return 4;
     case HETNN_F16:
     case HETNN_BF16:
     case HETNN_I16:
+    case HETNN_U16:
       return 2;
     default:
       return 1;

@@ -205,7 +205,7 @@ std::vector<std::vector<int64_t>> Executable::output_shapes(const Bindings& bind
     out.push_back(evaluate(buffer.shape, bindings));
     std::vector<int64_t> factors = out.back();
     factors.push_back(dtype_bytes(buffer.dtype));
-    const std::string called = text("the output '", port.name, "'");
+    const std::string called = "the output '" + port.name + "'";
     check_memory(checked_product(factors, called.c_str()), called);
   }
   return out;

@@ -9,7 +9,9 @@
 #include <cstring>
 #include <thread>
 
+#include "hetnn/capi/handles.h"
 #include "hetnn/capi/hetnn.h"
+#include "hetnn/capi/hetnn.hpp"
 #include "hetnn/program/cpu_code.h"
 #include "hetnn/program/pack.h"
 
@@ -74,6 +76,12 @@ struct Arrays {
     return e;
   }
 };
+
+TEST(C, HasEveryElementTypeAtItsSize) {
+  for (const DType dtype : kAllDTypes)
+    EXPECT_EQ(api_v1::detail::bytes_of(capi::c_dtype(dtype)), static_cast<size_t>(dtype_bytes(dtype)))
+        << dtype_name(dtype);
+}
 
 TEST(C, SaysWhatGoesInAndOut) {
   const Loaded executable = load(relu());
@@ -159,6 +167,8 @@ TEST(C, RefusesTensorsThatDoNotFit) {
   refused([](Arrays& b) { b.in.data = static_cast<char*>(b.in.data) + 1; }, "must begin at a multiple of 4 bytes");
   refused([](Arrays& b) { b.in.dtype = static_cast<hetnn_dtype>(77); }, "input 0: there is no element type 77.");
   refused([](Arrays& b) { b.in.dtype = HETNN_I32; }, "input 'x' must be f32[n,4]; got i32[3,4]. Convert it");
+  refused([](Arrays& b) { b.in.dtype = HETNN_U32; }, "input 'x' must be f32[n,4]; got u32[3,4]. Convert it");
+  refused([](Arrays& b) { b.in.dtype = HETNN_U2; }, "input 'x' must be f32[n,4]; got u2[3,4]. Convert it");
   refused([](Arrays& b) { b.out.dtype = HETNN_I32; }, "output 'y' is f32[3,4]; room was given for i32[3,4].");
   refused([](Arrays& b) { b.out.data = b.x.data() + 4; }, "out[0] shares memory with input 0.");
   EXPECT_EQ(hetnn_run(executable.get(), nullptr, &a.in, 1, &a.out, 2), HETNN_INVALID_MODEL);

@@ -303,19 +303,14 @@ TEST(Compile, AnUnseenSizeNeedsTheCompiler) {
   auto image = std::make_shared<const std::vector<std::byte>>(compilation->image());
   runtime::Executable executable({image, *image}, 1);
   const Tensor x = random_tensor(DType::f32, {1, 2, 6, 8}, random);
-  std::byte* data = nullptr;
-  const Tensor y = Tensor::zeros(DType::f32, {1, 5, 6, 8}, &data);
-  const std::byte* from[] = {x.data()};
-  std::byte* const to[] = {data};
-  const Bindings bindings = {{"h", 6}};
-  EXPECT_THAT([&] { executable.run(bindings, from, to); },
+  EXPECT_THAT([&] { executable.run(std::vector{x}); },
               testing::ThrowsMessage<Unsupported>(
                   testing::AllOf(testing::HasSubstr("{h = 6}"), testing::HasSubstr("{h = 8}"))));
   executable.set_specializer([&](const Bindings& wanted, int64_t weights_bytes) {
     compilation->add_variant(wanted);
     return compilation->image(weights_bytes);
   });
-  executable.run(bindings, from, to);
+  const Tensor y = executable.run(std::vector{x})[0];
   EXPECT_LE(largest_difference(y, ir::interpret(graph, std::vector<Tensor>{x})[0]), 1e-6);
 }
 
@@ -343,11 +338,7 @@ TEST(Compile, AFurtherSizeCopiesNoConstants) {
   const int64_t before = live_bytes();
   for (const int64_t n : {1, 2, 3, 4, 5, 6}) {
     const Tensor x = random_tensor(DType::f32, {n, 1024}, random);
-    std::byte* data = nullptr;
-    const Tensor y = Tensor::zeros(DType::f32, {n, 1024}, &data);
-    const std::byte* from[] = {x.data()};
-    std::byte* const to[] = {data};
-    executable.run({{"n", n}}, from, to);
+    const Tensor y = executable.run(std::vector{x})[0];
     EXPECT_LE(largest_difference(y, ir::interpret(graph, std::vector<Tensor>{x})[0]), 1e-5);
   }
   EXPECT_EQ(executable.program()->weights.at(0, kWeightBytes).data(), weights);

@@ -18,6 +18,7 @@
 #include "hetnn/npu/spec.h"
 #include "hetnn/ops/quantized.h"
 #include "hetnn/runtime/executable.h"
+#include "runtime/count_allocations.h"
 
 namespace hetnn {
 namespace {
@@ -189,11 +190,36 @@ int64_t most_steps(const Tensor& got, const Tensor& want) {
   return most;
 }
 
+// The memory of outputs that an earlier run made.
+class Again final : public ops::Results {
+ public:
+  explicit Again(const std::vector<Tensor>& tensors) : tensors_(tensors) {}
+  std::byte* allocate(size_t index, DType, std::span<const int64_t>) override {
+    return const_cast<std::byte*>(tensors_[index].data());
+  }
+
+ private:
+  const std::vector<Tensor>& tensors_;
+};
+
 std::vector<Tensor> run(const Compilation& compilation, const std::vector<Tensor>& inputs, int threads) {
   auto image = std::make_shared<const std::vector<std::byte>>(compilation.image());
   runtime::Executable executable({image, *image}, threads);
-  executable.run(inputs);
-  return executable.run(inputs);  // a second run reuses the context
+  runtime::RunTimes times;
+  executable.run(inputs, {.times = &times, .time_commands = true});
+  std::vector<Tensor> out = executable.run(inputs);  // a second run reuses the context
+  // Kernels allocate nothing; meanings may.
+  if (!times.commands.empty() && std::ranges::none_of(times.commands, [](const runtime::CommandTime& command) {
+        return command.kernel.starts_with("meaning of");
+      })) {
+    const std::vector<ops::View> views(inputs.begin(), inputs.end());
+    Again outputs(out);
+    executable.run(views, outputs);
+    const int64_t before = allocations();
+    executable.run(views, outputs);
+    EXPECT_EQ(allocations() - before, 0);
+  }
+  return out;
 }
 
 struct Case {

@@ -91,7 +91,8 @@ class Executable:
         A torch model takes and returns what the module itself does, nested as there; of other models one output is the
         array itself, several are a tuple.
         """
-        return self._returned(self.run(self._passed(inputs, named)))
+        passed = self._passed(inputs, named)
+        return self._returned(passed, self.run(passed))
 
     def run_async(
         self,
@@ -277,9 +278,9 @@ class Executable:
             return self._signature.flatten(inputs, named)
         return (*inputs, *self._by_name(len(inputs), named)) if named else inputs
 
-    def _returned(self, outputs: list[Any]) -> Any:
+    def _returned(self, inputs: Sequence[Any], outputs: list[Any]) -> Any:
         if self._signature is not None:
-            return self._signature.build(outputs)
+            return self._signature.build(inputs, outputs)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _called(self, index: int) -> str:
@@ -307,7 +308,8 @@ class Session:
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """As a call of the executable, on these states."""
-        return self._executable._returned(self.run(self._executable._passed(inputs, named)))
+        passed = self._executable._passed(inputs, named)
+        return self._executable._returned(passed, self.run(passed))
 
     def run(self, inputs: Sequence[Any], out: Sequence[Any] | None = None, *, overlap: bool = True) -> list[Any]:
         """As Executable.run, on these states."""

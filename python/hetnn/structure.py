@@ -1,9 +1,10 @@
 """How a model's own caller passes inputs and gets outputs: nested as the model has them, over the executable's ports.
 
 A tree is JSON: `{"value": k}` is port k, `{"size": k}` the number that port k holds, `{"fixed": x}` what the model was
-exported with (a number, a text, a truth or null); `{"tuple": [...]}`, `{"list": [...]}`, `{"dict": [[key, tree], ...]}`
-and `{"record": "module:class", "fields": [[name, tree], ...]}` hold others. A signature is `{"args": [tree, ...],
-"names": [name, ...], "kwargs": [[name, tree], ...], "outputs": tree}`.
+exported with (a number, a text, a truth or null), `{"complex": [j, k]}` complex numbers, whose parts two ports hold;
+`{"tuple": [...]}`, `{"list": [...]}`, `{"dict": [[key, tree], ...]}` and `{"record": "module:class", "fields": [[name,
+tree], ...]}` hold others. A signature is `{"args": [tree, ...], "names": [name, ...], "kwargs": [[name, tree], ...],
+"outputs": tree, "written": [[j, k], ...]}`: the model writes output k into the array that is input j.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from hetnn.errors import InvalidModel
 
@@ -46,6 +49,7 @@ class Signature:
         self._kwargs: dict[str, Tree] = dict(document["kwargs"])
         self._inputs = inputs
         self._make = self._maker(document["outputs"])
+        self._written: list[list[int]] = document.get("written", [])
         # Whether arguments by position are the ports in order, as they are of most models.
         self._in_order = not self._kwargs and [_kind(tree) for tree in self._args] == [
             ("value", k) for k in range(inputs)
@@ -75,14 +79,18 @@ class Signature:
             self._fill(wanted[name], value, name, flat)
         return flat
 
-    def build(self, outputs: Sequence[Any]) -> Any:
-        """What the caller gets."""
+    def build(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        """What the caller gets, after what the model writes into its inputs is there."""
+        for source, target in self._written:
+            _write(inputs[source], outputs[target])
         return self._make(outputs)
 
     def _fill(self, tree: Tree, value: Any, path: str, flat: list[Any]) -> None:
         kind, what = _kind(tree)
         if kind == "value":
             flat[what] = value
+        elif kind == "complex":
+            flat[what[0]], flat[what[1]] = _parts(value, path)
         elif kind == "fixed":
             if type(value) is not type(what) or value != what:
                 raise InvalidModel(
@@ -111,6 +119,8 @@ class Signature:
             return lambda outputs: outputs[what]
         if kind == "size":
             return lambda outputs: outputs[what].item()
+        if kind == "complex":
+            return lambda outputs: _joined(outputs[what[0]], outputs[what[1]])
         if kind == "fixed":
             return lambda _: what
         if kind in ("tuple", "list"):
@@ -135,6 +145,36 @@ class Signature:
         if hasattr(found, "n_sequence_fields"):
             return (lambda **values: found(values[name] for name in own)) if len(own) == len(fields) else Record
         return found if _can_make(found, fields) else Record
+
+
+def _parts(value: Any, path: str) -> tuple[Any, Any]:
+    """Those of complex numbers, of a tensor or an array."""
+    dtype = getattr(value, "dtype", None)
+    if getattr(dtype, "is_complex", False):
+        plain = value.resolve_conj()
+        return plain.real.contiguous(), plain.imag.contiguous()
+    if getattr(dtype, "kind", "") != "c":
+        raise InvalidModel(f"input '{path}' must be complex; got {dtype or type(value).__name__}. Convert it.")
+    return value.real.copy(), value.imag.copy()
+
+
+def _joined(real: Any, imaginary: Any) -> Any:
+    if hasattr(real, "numpy"):  # a tensor
+        return sys.modules["torch"].complex(real, imaginary)
+    joined = np.empty(real.shape, np.result_type(real.dtype, np.complex64))
+    joined.real, joined.imag = real, imaginary
+    return joined
+
+
+def _write(to: Any, value: Any) -> None:
+    """Into an array of the caller. InvalidModel where it cannot be written."""
+    try:
+        if hasattr(to, "copy_"):
+            to.copy_(value)
+        else:
+            to[...] = value
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidModel(f"the model writes into an input, which cannot be written: {error}. Pass a copy.") from error
 
 
 def record_fields(kind: Any) -> list[str]:
@@ -173,8 +213,8 @@ def _kind(tree: Tree) -> tuple[str, Any]:
 def _takes_any(tree: Tree) -> bool:
     """Whether a port of the executable is among the leaves."""
     kind, what = _kind(tree)
-    if kind in ("value", "fixed"):
-        return kind == "value"
+    if kind in ("value", "complex", "fixed"):
+        return kind != "fixed"
     inner = what if kind in ("tuple", "list") else [child for _, child in tree.get("fields", what)]
     return any(_takes_any(child) for child in inner)
 

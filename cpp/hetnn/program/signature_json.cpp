@@ -12,17 +12,17 @@ using json::At;
 using json::Json;
 
 // What a tree is, in the order of `kinds`.
-enum Kind : uint8_t { kValue, kSize, kFixed, kTuple, kList, kDict, kRecord, kFields, kKinds };
+enum Kind : uint8_t { kValue, kSize, kComplex, kFixed, kTuple, kList, kDict, kRecord, kFields, kKinds };
 
 class Checker {
  public:
   explicit Checker(const Program& program) : program_(program) {}
 
   void check(const At& at) {
-    static constexpr std::string_view names[] = {"args", "names", "kwargs", "outputs"};
+    static constexpr std::string_view names[] = {"args", "names", "kwargs", "outputs", "written"};
     std::array<const Json*, std::size(names)> found{};
     at.find(names, found);
-    for (size_t k = 0; k < found.size(); ++k) {
+    for (size_t k = 0; k + 1 < found.size(); ++k) {
       if (!found[k]) at.fail(text("lacks '", names[k], "'"));
     }
     const At args = at.child(names[0], *found[0]);
@@ -33,26 +33,31 @@ class Checker {
     if (found[1]->size() > found[0]->size()) positional.fail("has more names than there are arguments");
     pairs(at.child(names[2], *found[2]), true, called, true);
     tree(at.child(names[3], *found[3]), false);
+    if (found[4]) written(at.child(names[4], *found[4]));
     if (inputs_.size() != program_.inputs.size())
       at.fail(text("takes ", inputs_.size(), " inputs; the program has ", program_.inputs.size()));
   }
 
  private:
   void tree(const At& at, bool input) {
-    static constexpr std::string_view kinds[kKinds] = {"value", "size", "fixed",  "tuple",
-                                                       "list",  "dict", "record", "fields"};
+    static constexpr std::string_view kinds[kKinds] = {"value", "size", "complex", "fixed", "tuple",
+                                                       "list",  "dict", "record",  "fields"};
     std::array<const Json*, kKinds> found{};
     at.find(kinds, found);
     const size_t kind =
         static_cast<size_t>(std::ranges::find_if(found, [](auto* each) { return each; }) - found.begin());
     if (at.json.size() != (kind == kRecord ? 2 : 1) || kind == kFields || (kind == kRecord && !found[kFields]))
-      at.wrong("one of value, size, fixed, tuple, list and dict, or record with fields");
+      at.wrong("one of value, size, complex, fixed, tuple, list and dict, or record with fields");
     const At inner = at.child(kinds[kind], *found[kind]);
     std::set<std::string> keys;
     switch (kind) {
       case kValue:
       case kSize:
         port(inner, input, kind == kSize);
+        break;
+      case kComplex:
+        if (!inner.json.is_array() || inner.json.size() != 2) inner.wrong("the ports of two parts");
+        inner.each_item([&](const At& item) { port(item, input, false); });
         break;
       case kFixed:
         if (inner.json.is_structured()) inner.wrong("a number, a text, a truth or null");
@@ -79,6 +84,15 @@ class Checker {
       if (key.json.is_structured()) key.wrong("a number, a text, a truth or null");
       distinct(key, texts ? key.json.get<std::string>() : key.json.dump(), keys);
       tree(pair.item(1), input);
+    });
+  }
+
+  // Pairs of an input and the output that is written into it.
+  void written(const At& at) {
+    at.each_item([&](const At& pair) {
+      if (!pair.json.is_array() || pair.json.size() != 2) pair.wrong("an input and an output");
+      json::read_integer(pair.item(0), 0, static_cast<int64_t>(program_.inputs.size()) - 1);
+      port(pair.item(1), false, false);
     });
   }
 

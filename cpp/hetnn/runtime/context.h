@@ -52,6 +52,7 @@ class Context {
   void leave(size_t number);
   void run_step(size_t k, Run& run);
   void run_lane(const Lane& lane, Run& run);
+  bool falls_back(size_t subprogram) const;
   void report(RunTimes& times) const;
   int64_t counted_bytes() const;
   bool is_brief() const;

@@ -28,6 +28,7 @@ struct SubprogramTime {
   double queue_us = 0;      // before the start, while its inputs were there and its device was not free
   int64_t cycles = 0;       // of an accelerator
   double simulated_us = 0;  // of an accelerator
+  bool fallback = false;    // the device had no code for the sizes, and another ran what it has for this case
 };
 /// Times of one run; commands only when asked for.
 struct RunTimes {
@@ -66,6 +67,9 @@ class HETNN_EXPORT Executable {
   Executable& operator=(const Executable&) = delete;
 
   void set_specializer(Specializer specializer);
+  /// Told, once for each shape that is met, of devices that have no code for it and of what runs instead.
+  using Notice = std::function<void(const std::string&)>;
+  void set_notice(Notice notice);
   std::shared_ptr<const program::Program> program() const;
   /// The image with all that was specialized.
   std::vector<std::byte> image() const;
@@ -81,8 +85,8 @@ class HETNN_EXPORT Executable {
   /// Runs on dense row-major memory of the caller. `outputs` is asked for each output when its shape is known: at the
   /// start where the inputs give it, else during the run and on any thread. InvalidModel naming the input, what was
   /// found and what is expected: count, element type, rank, a dimension, a symbol out of its range or with two values.
-  /// Unsupported when an accelerator has no code for these shapes and nothing can make it. The same bits whatever the
-  /// options are.
+  /// An accelerator without code for these shapes, where nothing can make it, gives way to the fallback that the file has
+  /// for it; Unsupported where it has none. The same bits whatever the options are.
   void run(std::span<const ops::View> inputs, ops::Results& outputs, const RunOptions& options = {});
   /// Runs on tensors and returns the outputs, with their shapes.
   std::vector<Tensor> run(std::span<const Tensor> inputs, const RunOptions& options = {});
@@ -106,14 +110,15 @@ class HETNN_EXPORT Executable {
   /// The symbols' values from the inputs' shapes.
   Bindings bindings_of(std::span<const ops::View> inputs) const;
   std::shared_ptr<const BoundPhase> bound_for(size_t phase, const Bindings& bindings);
+  std::shared_ptr<const BoundPhase> fallen_back(const BoundPhase& incomplete) const;
   std::unique_ptr<Context> context_for(std::span<const ops::View> inputs, const RunOptions& options);
   Turn admit(const RunOptions& options);
 
   const int threads_;
   std::unique_ptr<Turns> turns_;  // null: no bound
   bool refuse_ = false;
-  // Never held while a specializer or an image's owner is copied or dies: those may wait for a lock of the caller's,
-  // such as Python's, whose holder may wait for this one.
+  // Never held while a specializer, a notice or an image's owner is copied or dies: those may wait for a lock of the
+  // caller's, such as Python's, whose holder may wait for this one.
   mutable std::mutex mutex_;
   std::mutex specializing_;
   std::shared_ptr<const LoadedProgram> loaded_;
@@ -122,6 +127,7 @@ class HETNN_EXPORT Executable {
   std::vector<std::list<std::shared_ptr<const BoundPhase>>> bound_;  // of every phase, most recently used first
   std::unique_ptr<ContextPool> pool_;
   std::shared_ptr<const Specializer> specializer_;
+  std::shared_ptr<const Notice> notice_;
 };
 
 }  // namespace hetnn::runtime

@@ -22,6 +22,7 @@ from hetnn.importers.sizes import MOST, likely_size
 from hetnn.importers.symbols import Symbols, own_name
 from hetnn.importers.torch_rules import DTYPES, Call
 from hetnn.importers.torch_rules.call import TORCH
+from hetnn.importers.torch_rules.complexes import COMPLEX, PARTS, Complex, complex_call, is_complex
 from hetnn.importers.torch_signature import Signature, fixed
 from hetnn.structure import Tree
 
@@ -40,9 +41,22 @@ _VANISH = {
 
 
 def _refuse_training(program: ExportedProgram) -> None:
-    """InvalidModel for a model with layers that behave as in training: dropout, batch norm."""
+    """InvalidModel for a model with layers that behave as in training: dropout, batch norm.
+
+    What works so on given tensors, or draws nothing, is no layer: it is computed.
+    """
+    placeholders = program.graph_signature.inputs_to_buffers
     for node in program.graph.nodes:
         schema = getattr(node.target, "_schema", None)
+        given = schema.arguments if schema else ()
+        values = {a.name: node.args[k] if k < len(node.args) else node.kwargs.get(a.name) for k, a in enumerate(given)}
+        value = node.meta.get("val")
+        empty = isinstance(value, torch.Tensor) and any(isinstance(size, int) and size == 0 for size in value.shape)
+        if empty or values.get("p") in (0, 1) or "lower" in values:  # of rrelu the rule says what it lacks
+            continue
+        statistics = values.get("running_mean")
+        if "running_mean" in values and getattr(statistics, "name", None) not in placeholders:
+            continue
         for k, argument in enumerate(schema.arguments if schema else ()):
             given = node.args[k] if k < len(node.args) else node.kwargs.get(argument.name)
             if argument.name in ("train", "training") and given is True:
@@ -76,6 +90,10 @@ def _decompositions() -> dict[str, tuple[Any, Any]]:
     return {str(overload): (overload, function) for overload, function in table.items()}
 
 
+def _knows(name: str) -> bool:
+    return name in COMPLEX or TORCH.knows(name)
+
+
 @cache
 def _usual() -> set[str]:
     """What torch.export decomposes by itself; of the others some do not stay functional."""
@@ -87,7 +105,7 @@ def _decomposed(program: ExportedProgram, apart: set[str]) -> ExportedProgram:
     table = {
         overload: function
         for name, (overload, function) in _decompositions().items()
-        if name in apart or not TORCH.knows(name)
+        if name in apart or not _knows(name)
     }
     try:
         return _run_decompositions(program, table)
@@ -118,7 +136,10 @@ class _Importer:
         self._problems: dict[str, list[str]] = {}
         self._names_of_symbols: set[str] = set()
         self._new_sizes = 0
+        self._inputs_so_far = 0
         self._states: dict[str, tuple[str, Any]] = {}  # of a buffer: its input, its initial value
+        self._ports: dict[str, int] = {}  # of an input: its place
+        self._written: list[list[int]] = []  # an input and the output that is written into it
         self._missing: set[torch.fx.Node] = set()  # not imported, or read from what is not
         self.refused: set[str] = set()  # overloads in calls that their rules do not take
 
@@ -134,6 +155,8 @@ class _Importer:
             self._report_problems()
         outputs = self._finish()
         signature = {**self._signature.inputs(self._inputs), "outputs": self._signature.outputs(outputs)}
+        if self._written:
+            signature["written"] = self._written
         return Imported(self.builder.finish(), signature, self._signature.classes)
 
     # Symbols and inputs
@@ -178,6 +201,8 @@ class _Importer:
         """The sizes that come out of the values that a node reads. Costs are predicted at their bounds."""
         for symbol in node.meta.get("unbacked_bindings") or ():
             low, high = self._range(symbol, -MOST, MOST)
+            if "masked_select" in str(node.target):  # torch forgets that the mask may be larger
+                high = MOST
             self._declare(symbol, str(symbol), low, high, likely_size(low, high))
 
     def new_size(self, low: int, high: int) -> str:
@@ -199,7 +224,7 @@ class _Importer:
                 continue
             spec = kinds[node.name]
             if spec.kind == InputKind.USER_INPUT:
-                leaves.append(self._lift_user_input(node, sum("value" in leaf for leaf in leaves)))
+                leaves.append(self._lift_user_input(node))
             elif spec.kind == InputKind.TOKEN:
                 self._values[node] = None  # keeps effects in order, of which none remains
             elif spec.kind == InputKind.BUFFER and spec.target in mutated:
@@ -218,11 +243,19 @@ class _Importer:
         )
         self._states[spec.target] = (self._values[node].name, initial)
 
-    def _lift_user_input(self, node: torch.fx.Node, port: int) -> Tree:
-        value = node.meta.get("val")
+    def _lift_user_input(self, node: torch.fx.Node) -> Tree:
+        value, port = node.meta.get("val"), self._inputs_so_far
         if isinstance(value, torch.Tensor):
             shape = [self.symbols.dim(size) for size in value.shape]
+            if value.is_complex():
+                part = self.dtype(PARTS[value.dtype])
+                names = (f"{node.name}.real", f"{node.name}.imag")
+                self._values[node] = Complex(*(self.builder.add_input(name, part, shape) for name in names))
+                self._inputs_so_far += 2
+                return {"complex": [port, port + 1]}
             self._values[node] = self.builder.add_input(node.name, self.dtype(value.dtype), shape)
+            self._ports[node.name] = port
+            self._inputs_so_far += 1
             return {"value": port}
         # Exported with a plain number or None: fixed, and no input of the graph.
         self._values[node] = value
@@ -246,6 +279,9 @@ class _Importer:
         return tensor
 
     def _constant(self, tensor: torch.Tensor, name: str) -> Any:
+        if tensor.is_complex():
+            plain = tensor.detach().cpu().resolve_conj()
+            return Complex(self._constant(plain.real, f"{name}.real"), self._constant(plain.imag, f"{name}.imag"))
         self.dtype(tensor.dtype)
         return self.builder.constant(tensor.detach().cpu().contiguous().numpy(), name)
 
@@ -266,7 +302,7 @@ class _Importer:
         # A size, or what compares sizes.
         of_sizes = (torch.SymInt, torch.SymBool, torch.SymFloat, int, float)
         counts = isinstance(node.meta.get("val"), of_sizes) and not TORCH.knows(target)
-        if not (picks or counts or target in _VANISH or TORCH.knows(target)):
+        if not (picks or counts or target in _VANISH or _knows(target)):
             self._note(node, target)
             return
         if any(value in self._missing for value in node.all_input_nodes):
@@ -285,7 +321,10 @@ class _Importer:
         try:
             call = self._call(node)
             row = TORCH.rows.get(target)
-            self._values[node] = call.by_row(row) if row else TORCH.rules[target](call)
+            if is_complex(call):
+                self._values[node] = complex_call(call, target)
+            else:
+                self._values[node] = call.by_row(row) if row else TORCH.rules[target](call)
         except (Unsupported, InvalidModel) as error:
             self.refused.add(target)
             self._note(node, target, str(error).split("\n")[0])
@@ -384,6 +423,7 @@ class _Importer:
         output_node = next(node for node in self._program.graph.nodes if node.op == "output")
         leaves: list[Tree] = []
         ports: dict[torch.fx.Node, int] = {}
+        made = 0
         specs = self._program.graph_signature.output_specs
         for spec, value in zip(specs, output_node.args[0], strict=True):
             if spec.kind == OutputKind.TOKEN:
@@ -393,11 +433,15 @@ class _Importer:
                 self.builder.output(self._values[value], name)
                 self.builder.mutation(self._states[spec.target][0], name, self._states[spec.target][1])
                 continue
+            if spec.kind == OutputKind.USER_INPUT_MUTATION:
+                if spec.target not in self._ports:
+                    raise Unsupported(f"the model writes into its complex input '{spec.target}'. Return the new value.")
+                self.builder.output(self._values[value], f"{spec.target}.next")
+                self._written.append([self._ports[spec.target], made])
+                made += 1
+                continue
             if spec.kind != OutputKind.USER_OUTPUT:
-                raise Unsupported(
-                    f"the model writes into its input '{spec.target}'; hetnn leaves a caller's arrays as they are. "
-                    "Return the new value, or keep it in a buffer of the module."
-                )
+                raise Unsupported(f"an output of the kind {spec.kind.name}. Return tensors alone.")
             if not isinstance(value, torch.fx.Node):
                 leaves.append(fixed(value))
                 continue
@@ -407,10 +451,17 @@ class _Importer:
             if not isinstance(meta, (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)):
                 leaves.append(fixed(meta))
                 continue
+            found = self._values[value]
+            if value not in ports and isinstance(found, Complex):
+                self.builder.output(found.real, f"{value.name}.real")
+                self.builder.output(found.imag, f"{value.name}.imag")
+                ports[value], made = made, made + 2
+            if isinstance(found, Complex):
+                leaves.append({"complex": [ports[value], ports[value] + 1]})
+                continue
             kind = "value" if isinstance(meta, torch.Tensor) else "size"
             if value not in ports:
-                ports[value] = len(ports)
-                found = self._values[value]
+                ports[value], made = made, made + 1
                 self.builder.output(self._number(value) if found is None else found, value.name)
             leaves.append({kind: ports[value]})
         return leaves

@@ -6,6 +6,7 @@ import pickle
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -119,9 +120,16 @@ class WritesItsInput(nn.Module):
         return x * 2
 
 
-def test_writing_into_an_input_is_refused() -> None:
-    with pytest.raises(hetnn.Unsupported, match=r"writes into its input 'x'.*Return the new value"):
-        compiled(WritesItsInput(), torch.zeros(2))
+def test_what_the_model_writes_into_its_input_is_there_after_a_call(tmp_path: Path) -> None:
+    exe = compiled(WritesItsInput(), torch.zeros(2))
+    exe.save(tmp_path / "writes.hetnn")
+    for run in (exe, hetnn.load(tmp_path / "writes.hetnn")):
+        x, array = torch.tensor([1.0, 2.0]), np.array([1.0, 2.0], np.float32)
+        assert run(x).tolist() == run(array).tolist() == [4.0, 6.0]
+        assert x.tolist() == array.tolist() == [2.0, 3.0]
+        array.setflags(write=False)
+        with pytest.raises(hetnn.InvalidModel, match=r"writes into an input, which cannot be written.*Pass a copy"):
+            run(array)
 
 
 def test_state_of_another_type_is_refused() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hetnn.importers.torch_rules import (
     activations,
     arithmetic,
+    complexes,
     composites,
     constants,
     flow,
@@ -23,6 +24,7 @@ __all__ = [
     "Call",
     "activations",
     "arithmetic",
+    "complexes",
     "composites",
     "constants",
     "flow",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from hetnn.errors import Unsupported
 from hetnn.importers.torch_rules.call import Call, rule
 
 
@@ -57,12 +58,23 @@ def _threshold(call: Call) -> Any:
 @rule("rrelu.default", "rrelu_with_noise.default", "rrelu_with_noise_functional.default")
 def _rrelu(call: Call) -> Any:
     """In evaluation: one slope, the mean of its bounds."""
+    if call["training"] and call["lower"] != call["upper"] and 0 not in call["self"].shape:
+        raise Unsupported("rrelu in training mode, whose slopes are random; call model.eval() before exporting")
     slope = (float(call["lower"]) + float(call["upper"])) / 2
     out = call.create("leaky_relu", [call["self"]], negative_slope=slope)
     return [out, None] if isinstance(call._node.meta["val"], (tuple, list)) else out
 
 
-@rule("softmax.int", "_softmax.default", "_safe_softmax.default")
+@rule("_safe_softmax.default")
+def _safe_softmax(call: Call) -> Any:
+    """0 where all of a row is -inf."""
+    x, axis = call.cast(call["self"], call.dtype()), call["dim"]
+    most = call.create("reduce_max", [x], axes=[axis], keepdim=True)
+    nothing = call.create("eq", [most, call.constant(-math.inf, x.dtype)])
+    return call.create("where", [nothing, call.constant(0, x.dtype), call.create("softmax", [x], axis=axis)])
+
+
+@rule("softmax.int", "_softmax.default")
 def _softmax(call: Call) -> Any:
     return call.create("softmax", [call.cast(call["self"], call.dtype())], axis=call["dim"])
 

@@ -136,6 +136,8 @@ def _round(call: Call) -> Any:
 @rule("polygamma.default")
 def _polygamma(call: Call) -> Any:
     x = call.cast(call["self"], call.dtype())
+    if call["n"] == 0:
+        return call.create("special", [x], function="digamma")
     return call.create("special2", [call.constant(call["n"], x.dtype), x], function="polygamma")
 
 

@@ -29,6 +29,9 @@ DTYPES = {
     torch.bool: "bool",
 }
 
+# The types of complex numbers, by that of their parts.
+PARTS = {torch.complex32: torch.float16, torch.complex64: torch.float32, torch.complex128: torch.float64}
+
 _HALVES = ("f16", "bf16")
 _NUMBERS = (bool, int, float)
 TORCH: Front[Call] = Front("torch")
@@ -64,6 +67,7 @@ class Call(Building):
         self._node = node
         self.names = names
         self.args = args
+        self.of_part = False  # of complex numbers: their real or imaginary parts alone
 
     def __getitem__(self, name: str) -> Any:
         return self.args[name]
@@ -84,8 +88,22 @@ class Call(Building):
         return found
 
     def dtype(self, index: int = 0) -> str:
-        """The element type that torch computed for an output."""
-        return self._importer.dtype(self._meta(index).dtype)
+        """The element type that torch computed for an output; of complex numbers that of their parts."""
+        dtype = self._meta(index).dtype
+        return self._importer.dtype(PARTS.get(dtype, dtype) if self.of_part else dtype)
+
+    @property
+    def makes_complex(self) -> bool:
+        """Whether an output holds complex numbers."""
+        value = self._node.meta.get("val")
+        found = value if isinstance(value, (tuple, list)) else [value]
+        return any(isinstance(one, torch.Tensor) and one.is_complex() for one in found)
+
+    def part(self, args: dict[str, Any]) -> Call:
+        """The same call on one part of complex numbers."""
+        part = Call(self._importer, self._node, self.names, args)
+        part.of_part = True
+        return part
 
     def shape(self, index: int = 0) -> list[int | str]:
         """The shape that torch computed for an output, as dims."""

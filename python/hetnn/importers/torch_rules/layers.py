@@ -50,7 +50,9 @@ def _batch_norm(call: Call) -> Any:
         [call["input"], call["weight"], call["bias"], call["running_mean"], call["running_var"]],
         eps=float(call["eps"]),
     )
-    return [out, None, None] if call.is_tuple() else out
+    # Without training there are no statistics to save.
+    nothing = call.constant(np.zeros(0), "f32" if call["input"].dtype in ("f16", "bf16") else call["input"].dtype)
+    return [out, nothing, nothing] if call.is_tuple() else out
 
 
 @rule("layer_norm.default", "native_layer_norm.default")
@@ -167,10 +169,14 @@ def _avg_pool(call: Call) -> Any:
     }
     attrs = {"ceil_mode": bool(call["ceil_mode"]), "count_include_pad": bool(call["count_include_pad"])}
     divisor = call.args.get("divisor_override") or 0
-    if axes < 3 or not divisor:
+    # Integers round once: a mean over three axes is one of the sum.
+    if axes < 3 or not (divisor or call.dtype().startswith(("i", "u"))):
         return _pool_axes(
             call, axes, "avg_pool2d", window, **attrs, **({"divisor_override": divisor} if divisor else {})
         )
+    if not divisor and (attrs["ceil_mode"] or (any(window["padding"]) and not attrs["count_include_pad"])):
+        raise Unsupported("pooling of integers over windows that count fewer elements at an edge")
+    divisor = divisor or math.prod(window["kernel"])
     total = _pool_axes(call, axes, "avg_pool2d", window, **attrs, divisor_override=1)
     return call.create("div", [total, call.constant(divisor, total.dtype)])
 

@@ -238,6 +238,9 @@ def _pseudoinverse(call: Call) -> Any:
     x = call["self"]
     if 0 in x.shape:
         return call.filled(0)
+    if call["hermitian"]:  # of which torch reads the lower half
+        below = call.create("sub", [x, _half(call, x, upper=True)])
+        x = call.create("add", [_half(call, x, upper=False), _transposed(call, below)])
     u, s, vh = call.create_all("svd", [x], {})
     rows, columns = fixed(x.shape[-2:], "a pseudoinverse")
     largest = call.create("slice", [s], axis=-1, start=0, end=1)

@@ -85,8 +85,8 @@ class HETNN_EXPORT Executable {
   /// Runs on dense row-major memory of the caller. `outputs` is asked for each output when its shape is known: at the
   /// start where the inputs give it, else during the run and on any thread. InvalidModel naming the input, what was
   /// found and what is expected: count, element type, rank, a dimension, a symbol out of its range or with two values.
-  /// An accelerator without code for these shapes, where nothing can make it, gives way to the fallback that the file has
-  /// for it; Unsupported where it has none. The same bits whatever the options are.
+  /// An accelerator without code for these shapes, where nothing can make it, gives way to the fallback that the file
+  /// has for it; Unsupported where it has none. The same bits whatever the options are.
   void run(std::span<const ops::View> inputs, ops::Results& outputs, const RunOptions& options = {});
   /// Runs on tensors and returns the outputs, with their shapes.
   std::vector<Tensor> run(std::span<const Tensor> inputs, const RunOptions& options = {});

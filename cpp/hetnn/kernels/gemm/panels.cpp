@@ -16,6 +16,12 @@ constexpr int64_t kRowBlockMax = 1024;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// Of most products there is one part each, and divisions take longer than the smallest products.
+int64_t parts_of(int64_t total, int64_t most) { return total <= most ? (total > 0 ? 1 : 0) : ceil_div(total, most); }
+int64_t begin_of(int64_t total, int64_t part, int64_t parts) {
+  return parts == 1 ? total * part : total * part / parts;
+}
+
 }  // namespace
 
 PanelProduct::PanelProduct(const PanelShape& shape, EpiloguePlan epilogue)
@@ -94,9 +100,8 @@ void PanelProduct::run_rows(const PanelRun& run, int64_t row_begin, int64_t row_
   const auto** table = reinterpret_cast<const float**>(scratch);
   const int64_t panels_per_group = shape_.panels_per_group();
   const int64_t panel_elems = shape_.taps * shape_.k * kPanel;
-  const auto panel_of = [&](int64_t unit) {
-    return run.panels +
-           ((unit / units_per_group_) * panels_per_group + (unit % units_per_group_) * tile_panels_) * panel_elems;
+  const auto panel_of = [&](int64_t group, int64_t unit) {
+    return run.panels + (group * panels_per_group + unit * tile_panels_) * panel_elems;
   };
   alignas(64) float sums[kMaxTileElems];
   MicroTile tile(sums);
@@ -108,36 +113,37 @@ void PanelProduct::run_rows(const PanelRun& run, int64_t row_begin, int64_t row_
   tile.lo = registers_.lo;
   tile.hi = registers_.hi;
   // Blocks of equal size, so that the last one is not a sliver.
-  const int64_t blocks = ceil_div(row_end - row_begin, row_block_);
+  const int64_t blocks = parts_of(row_end - row_begin, row_block_);
   for (int64_t block = 0; block < blocks; ++block) {
-    const int64_t block_begin = row_begin + (row_end - row_begin) * block / blocks;
-    const int64_t block_end = row_begin + (row_end - row_begin) * (block + 1) / blocks;
+    const int64_t block_begin = row_begin + begin_of(row_end - row_begin, block, blocks);
+    const int64_t block_end = row_begin + begin_of(row_end - row_begin, block + 1, blocks);
     const int64_t block_rows = block_end - block_begin;
-    const int64_t tiles = ceil_div(block_rows, tile_rows_);
+    const int64_t tiles = parts_of(block_rows, tile_rows_);
     run.source->fill(block_begin, block_rows, table, block_rows);
     tile.rows_stride = block_rows;
+    int64_t group = unit_begin / units_per_group_, of_group = unit_begin % units_per_group_;
     for (int64_t unit = unit_begin; unit < unit_end; ++unit) {
-      const int64_t group = unit / units_per_group_;
-      const int64_t first_panel = (unit % units_per_group_) * tile_panels_;
+      const int64_t first_panel = of_group * tile_panels_;
       const int64_t col = group * shape_.cols + first_panel * kPanel;
       tile.cols = std::min(shape_.cols - first_panel * kPanel, tile_panels_ * kPanel);
-      tile.panel = panel_of(unit);
+      tile.panel = panel_of(group, of_group);
       tile.row_offset = group * shape_.k;
       tile.bias = run.bias == nullptr ? nullptr : run.bias + col;
       // Columns may need fewer panels than the tile is wide; there is no tile of three panels.
-      int64_t panels = ceil_div(tile.cols, kPanel);
+      const int64_t panels = parts_of(tile.cols, kPanel);
       const int64_t cols = tile.cols;
+      if (++of_group == units_per_group_) of_group = 0, ++group;
       for (int64_t panel = 0; panel < panels;) {
         int64_t width = std::min<int64_t>(panels - panel, tile_panels_);
         while (micro_->max_rows[width] == 0) --width;
         const int64_t part_cols = std::min(cols - panel * kPanel, width * kPanel);
         const float* part_panel = tile.panel + panel * panel_elems;
         const float* next = panel + width < panels ? part_panel + width * panel_elems
-                            : unit + 1 < unit_end  ? panel_of(unit + 1)
+                            : unit + 1 < unit_end  ? panel_of(group, of_group)
                                                    : nullptr;
         for (int64_t i = 0; i < tiles; ++i) {
-          const int64_t begin = block_rows * i / tiles;
-          const int64_t end = block_rows * (i + 1) / tiles;
+          const int64_t begin = begin_of(block_rows, i, tiles);
+          const int64_t end = begin_of(block_rows, i + 1, tiles);
           MicroTile part = tile;
           part.cols = part_cols;
           part.panel = part_panel;

@@ -92,10 +92,15 @@ lint: $(STAMPS)/install
 tidy: $(STAMPS)/install
 	$(PY) tools/run_clang_tidy.py --build $(BUILD) $(if $(CLANG_TIDY),--program $(CLANG_TIDY))
 
-asan ubsan tsan: $(STAMPS)/requirements
-	cmake --preset $@
-	cmake --build --preset $@ -j $(JOBS)
-	ctest --test-dir build/$@ --output-on-failure
+# Addresses and undefined behaviour are watched in one build, that of the fuzzers; it tries their corpus too.
+asan ubsan: $(STAMPS)/requirements $(STAMPS)/fuzz-compiler
+	cmake --preset fuzz
+	cmake --build --preset fuzz -j $(JOBS)
+	ctest --test-dir build/fuzz --output-on-failure
+tsan: $(STAMPS)/requirements
+	cmake --preset tsan
+	cmake --build --preset tsan -j $(JOBS)
+	ctest --test-dir build/tsan --output-on-failure
 
 # Random inputs: FUZZ_GRAPHS planning problems; FUZZ_SECONDS of damaged files and texts.
 FUZZ_GRAPHS ?= 1000000

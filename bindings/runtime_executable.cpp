@@ -32,6 +32,15 @@ program::Blob blob_of(const py::bytes& bytes) {
   return {std::move(owner), std::as_bytes(std::span(view.data(), view.size()))};
 }
 
+// Its notices are Python's warnings.
+std::unique_ptr<Executable> warning(std::unique_ptr<Executable> executable) {
+  executable->set_notice([](const std::string& notice) {
+    const py::gil_scoped_acquire gil;
+    if (PyErr_WarnEx(PyExc_RuntimeWarning, notice.c_str(), 1) != 0) throw py::error_already_set();
+  });
+  return executable;
+}
+
 std::vector<runtime::Argument> arguments_of(const std::vector<py::array>& inputs) {
   std::vector<runtime::Argument> out;
   out.reserve(inputs.size());
@@ -50,7 +59,7 @@ py::list times_of(const runtime::RunTimes& times) {
     rows.append(py::dict(py::arg("name") = row.name, py::arg("device") = row.device, py::arg("at") = "local",
                          py::arg("start_us") = row.start_us, py::arg("finish_us") = row.finish_us,
                          py::arg("queue_us") = row.queue_us, py::arg("cycles") = row.cycles,
-                         py::arg("fallback") = false));
+                         py::arg("fallback") = row.fallback));
   }
   return rows;
 }
@@ -212,11 +221,15 @@ void bind_runtime_executable(py::module_& m) {
            "Gives every state its initial value again.");
   py::class_<Executable>(m, "Executable", "A loaded program. Thread-safe.")
       .def(py::init([](const py::bytes& image, int threads) {
-             return std::make_unique<Executable>(blob_of(image), threads);
+             return warning(std::make_unique<Executable>(blob_of(image), threads));
            }),
            py::arg("image"), py::arg("threads") = 0)
-      .def_static("load", &Executable::load, py::arg("path"), py::arg("threads") = 0, py::arg("copy") = false,
-                  "Maps a .hetnn file, or copies it.")
+      .def_static(
+          "load",
+          [](const std::string& path, int threads, bool copy) {
+            return warning(Executable::load(path, threads, copy));
+          },
+          py::arg("path"), py::arg("threads") = 0, py::arg("copy") = false, "Maps a .hetnn file, or copies it.")
       .def("run", &run, py::arg("inputs"), py::arg("out") = py::none(), py::arg("time_commands") = false,
            py::arg("session") = py::none(), py::arg("overlap") = true, py::arg("stop") = py::none(),
            "(outputs, times) for contiguous arrays in the model's order.")

@@ -72,8 +72,9 @@ class Backend : public target::Device {
   virtual program::Subprogram lower(const ir::Graph& subgraph, Assembler& assembler,
                                     const LowerOptions& options) const = 0;
 
-  /// Compiles a lowered subgraph for one value of every symbol, where code depends on them; does nothing where it does
-  /// not, or where that code exists. Throws as `lower` does.
+  /// Whether code depends on the symbols' values, and compiling a lowered subgraph for one value of each; that does
+  /// nothing where code does not depend on them, or is there. Throws as `lower` does.
+  virtual bool has_variants() const { return false; }
   virtual void add_variant(const ir::Graph&, const Bindings&, program::Subprogram&, Assembler&) const {}
 
  private:

@@ -184,7 +184,7 @@ class Plugin final : public runtime::Executor {
     };
     add(subprogram_.inputs, inputs_);
     add(subprogram_.outputs, outputs_);
-    const program::Code& code = subprogram_.code;
+    const program::Code& code = load.code;
     const hetnn_code given = {sizeof(hetnn_code),  subprogram_.name.c_str(), subprogram_.device.c_str(),
                               code.version,        code.bytes.data(),        code.bytes.size(),
                               inputs_.rows.data(), inputs_.rows.size(),      outputs_.rows.data(),

@@ -53,16 +53,16 @@ HWY_INLINE void StoreFirst(VF v, float* p, size_t n) {
 HWY_INLINE VF Const(float value) { return hn::Set(DF(), value); }
 
 // The larger (smaller) of a limit and x; x itself when it is NaN. x86 returns the second operand of its instruction
-// when either is NaN, and NEON the NaN; Highway's scalar target compares.
+// when either is NaN, and NEON the NaN; Highway's targets without instructions take the number.
 HWY_INLINE VF AtLeast(VF limit, VF x) {
-#if HWY_TARGET == HWY_SCALAR
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
   return hn::IfThenElse(hn::Lt(x, limit), limit, x);
 #else
   return hn::Max(limit, x);
 #endif
 }
 HWY_INLINE VF AtMost(VF limit, VF x) {
-#if HWY_TARGET == HWY_SCALAR
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
   return hn::IfThenElse(hn::Gt(x, limit), limit, x);
 #else
   return hn::Min(limit, x);
@@ -119,7 +119,7 @@ HWY_INLINE VF Sigmoid(VF x) { return hn::Div(Const(1.0f), hn::Add(Const(1.0f), E
 HWY_INLINE VF Tanh(VF x) {
   const VF a = hn::Abs(x);
   const VF e = ExpSaturated(hn::Add(a, a));
-  const VF far = hn::CopySign(hn::Sub(Const(1.0f), hn::Div(Const(2.0f), hn::Add(e, Const(1.0f)))), x);
+  const VF far = hn::Sub(Const(1.0f), hn::Div(Const(2.0f), hn::Add(e, Const(1.0f))));
   const VF t = hn::Mul(x, x);
   VF p = Const(-5.70498872745e-3f);
   p = hn::MulAdd(p, t, Const(2.06390887954e-2f));
@@ -127,7 +127,7 @@ HWY_INLINE VF Tanh(VF x) {
   p = hn::MulAdd(p, t, Const(1.33314422036e-1f));
   p = hn::MulAdd(p, t, Const(-3.33332819422e-1f));
   const VF near = hn::MulAdd(hn::Mul(p, t), x, x);
-  return hn::IfThenElse(hn::Lt(a, Const(0.625f)), near, far);
+  return hn::CopySign(hn::IfThenElse(hn::Lt(a, Const(0.625f)), near, far), x);  // of -0 too
 }
 
 // erf as x P(x^2) / Q(x^2) on [-4, 4], fitted by reweighted least squares; beyond, it is 1 in float.
@@ -159,7 +159,8 @@ HWY_INLINE VF Expm1(VF x) {
   p = hn::MulAdd(p, x, Const(1.6666667e-1f));
   p = hn::MulAdd(p, x, Const(0.5f));
   const VF near = hn::MulAdd(hn::Mul(p, x), x, x);
-  return hn::IfThenElse(hn::Lt(hn::Abs(x), Const(0.3f)), near, hn::Sub(Exp(x), Const(1.0f)));
+  const VF y = hn::IfThenElse(hn::Lt(hn::Abs(x), Const(0.3f)), near, hn::Sub(Exp(x), Const(1.0f)));
+  return hn::CopySign(y, x);  // of -0 too
 }
 
 // NaN in either operand gives NaN, unlike the bare instruction.

@@ -162,7 +162,17 @@ std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// One subprogram's code as part of the structure, and back; false where the structure says no such thing.
+// Calls `each` with the subprograms' objects that say of code, in the order of that code.
+void for_codes(Json& structure, const std::function<void(Json&)>& each) {
+  if (!structure.is_object() || !structure.contains("subprograms") || !structure["subprograms"].is_array()) return;
+  for (Json& subprogram : structure["subprograms"]) {
+    if (!subprogram.is_object()) continue;
+    each(subprogram);
+    if (const auto at = subprogram.find("fallback"); at != subprogram.end() && at->is_object()) each(*at);
+  }
+}
+
+// Code as part of the structure, and back; false where the structure says no such thing.
 void inline_code(Json& subprogram, std::span<const std::byte> code, const std::string& called) {
   subprogram.erase("code_bytes");
   try {
@@ -203,18 +213,15 @@ std::string extract_code(Json& subprogram) {
 HETNN_EXPORT Pieces take_apart(std::span<const std::byte> image, const std::string& called) {
   const Parts parts = parts_of(image, called);
   Json structure = json::parse(parts.metadata.program, kProgramJson, called);
-  const Json::json_pointer subprograms("/subprograms");
   std::span<const std::byte> left = parts.code;
-  if (structure.is_object() && structure.contains(subprograms) && structure[subprograms].is_array()) {
-    for (Json& subprogram : structure[subprograms]) {
-      if (!subprogram.is_object() || !subprogram.contains("code_bytes")) continue;
-      const Json& bytes = subprogram["code_bytes"];
-      if (!bytes.is_number_unsigned() || bytes.get<uint64_t>() > left.size()) continue;
-      const auto own = left.first(bytes.get<uint64_t>());
-      left = left.subspan(own.size());
-      inline_code(subprogram, own, called);
-    }
-  }
+  for_codes(structure, [&](Json& object) {
+    if (!object.contains("code_bytes")) return;
+    const Json& bytes = object["code_bytes"];
+    if (!bytes.is_number_unsigned() || bytes.get<uint64_t>() > left.size()) return;
+    const auto own = left.first(bytes.get<uint64_t>());
+    left = left.subspan(own.size());
+    inline_code(object, own, called);
+  });
   if (!left.empty()) {
     throw InvalidModel(text(called, ": its subprograms take ", parts.code.size() - left.size(),
                             " bytes of code; there are ", parts.code.size(), ". The file is damaged."));
@@ -229,11 +236,7 @@ HETNN_EXPORT std::vector<std::byte> put_together(const Pieces& pieces, const std
   std::string program = pieces.program, code;
   try {
     Json structure = json::parse(program, kPiecesJson, "the program");
-    if (structure.is_object() && structure.contains("subprograms") && structure["subprograms"].is_array()) {
-      for (Json& subprogram : structure["subprograms"]) {
-        if (subprogram.is_object()) code += extract_code(subprogram);
-      }
-    }
+    for_codes(structure, [&](Json& object) { code += extract_code(object); });
     program = json::to_text(structure);
   } catch (const InvalidModel&) {
     // Whatever it is, it is written as it is.
@@ -257,8 +260,11 @@ HETNN_EXPORT std::vector<std::byte> put_together(const Pieces& pieces, const std
 
 std::vector<std::byte> pack(const Program& program, int64_t weights_begin_bytes) {
   const int64_t begin = aligned(weights_begin_bytes);
-  int64_t code_bytes = 0;
-  for (const Subprogram& s : program.subprograms) code_bytes += static_cast<int64_t>(s.code.bytes.size());
+  std::vector<std::byte> all_code;
+  for (const Subprogram& s : program.subprograms) {
+    all_code.insert(all_code.end(), s.code.bytes.begin(), s.code.bytes.end());
+    if (s.fallback) all_code.insert(all_code.end(), s.fallback->bytes.begin(), s.fallback->bytes.end());
+  }
   return assemble({.format = std::string(kFormat),
                    .hetnn_version = program.hetnn_version,
                    .program = structure_json(program),
@@ -269,10 +275,10 @@ std::vector<std::byte> pack(const Program& program, int64_t weights_begin_bytes)
                    .weights_hash = {},
                    .code_hash = {},
                    .metadata_hash = {}},
-                  std::max<int64_t>(program.weights.size_bytes() - begin, 0), code_bytes,
+                  std::max<int64_t>(program.weights.size_bytes() - begin, 0), static_cast<int64_t>(all_code.size()),
                   [&](std::byte* weights, std::byte* code) {
                     program.weights.copy_from(begin, weights);
-                    for (const Subprogram& s : program.subprograms) code = std::ranges::copy(s.code.bytes, code).out;
+                    std::ranges::copy(all_code, code);
                   });
 }
 

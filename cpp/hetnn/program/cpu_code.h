@@ -49,9 +49,10 @@ Code write_cpu_code(const CpuCode& code);
 /// The JSON schema of those bytes.
 std::string cpu_code_schema();
 
-/// The code of one of the program's subprograms, checked against the buffers and symbols that it names: every command
+/// Code of one of the program's subprograms, checked against the buffers and symbols that it names: every command
 /// infers the types of its output buffers, needs no symbol that has no value yet, and all of them together define the
 /// subprogram's, each once. InvalidModel names `called` and the field; Unsupported an operator that is not known.
-CpuCode read_cpu_code(const Subprogram& subprogram, const Program& program, const std::string& called);
+CpuCode read_cpu_code(const Code& code, const Subprogram& subprogram, const Program& program,
+                      const std::string& called);
 
 }  // namespace hetnn::program

@@ -226,8 +226,9 @@ Code write_cpu_code(const CpuCode& code) {
 
 std::string cpu_code_schema() { return json::schema_text("The code of a CPU", code_fields().schema()); }
 
-CpuCode read_cpu_code(const Subprogram& subprogram, const Program& program, const std::string& called) {
-  const Json document = json::parse(subprogram.code.as_text(kCpuCodeVersion, called), kCpuCodeJson, called);
+CpuCode read_cpu_code(const Code& code, const Subprogram& subprogram, const Program& program,
+                      const std::string& called) {
+  const Json document = json::parse(code.as_text(kCpuCodeVersion, called), kCpuCodeJson, called);
   CpuCode out = code_fields().value({document, kCpuCodeJson, called});
   Checker checker(program, subprogram, called);
   for (size_t k = 0; k < out.commands.size(); ++k) checker.check(out.commands[k], text("commands[", k, "]"));

@@ -56,6 +56,7 @@ struct Subprogram {
   std::vector<int32_t> depends_on;  // earlier subprograms
   Code code;
   std::vector<std::string> defines = {};  // symbols whose values come out of it: those behind it may need them
+  std::optional<Code> fallback = {};      // of another device, for sizes that `code` does not serve
   bool operator==(const Subprogram&) const = default;
 };
 

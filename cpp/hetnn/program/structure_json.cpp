@@ -13,10 +13,20 @@ using json::Presence;
 constexpr int64_t kMostBytes = int64_t{1} << 48;  // beyond any memory, so that sums of a few stay in 64 bits
 
 Convert<int64_t> bytes() { return json::integer(0, kMostBytes); }
+Convert<int64_t> version() { return json::integer(0, INT32_MAX); }
 
 // A subprogram as it stands in the structure; its code stands elsewhere.
-struct Stored : Subprogram {
+struct StoredCode {
+  std::string kind;
+  int64_t version = 0;
   int64_t code_bytes = 0;
+
+  StoredCode() = default;
+  explicit StoredCode(const Code& code)
+      : kind(code.kind), version(code.version), code_bytes(static_cast<int64_t>(code.bytes.size())) {}
+};
+struct Stored : Subprogram, StoredCode {
+  std::optional<StoredCode> stored_fallback;
 };
 struct Structure : Program {
   std::vector<Stored> stored;
@@ -74,6 +84,13 @@ const Fields<State>& state_fields() {
   return fields;
 }
 
+const Fields<StoredCode>& stored_code_fields() {
+  static const Fields<StoredCode> fields = {{"kind", &StoredCode::kind, json::word(), "the kind of device it is for"},
+                                            {"version", &StoredCode::version, version(), "its version"},
+                                            {"code_bytes", &StoredCode::code_bytes, bytes(), "its bytes"}};
+  return fields;
+}
+
 const Fields<Stored>& subprogram_fields() {
   static const Convert<std::string> word = json::word();
   static const Fields<Stored> fields = {
@@ -83,16 +100,11 @@ const Fields<Stored>& subprogram_fields() {
       {"outputs", &Subprogram::outputs, json::indices(), "buffers that it writes"},
       {"depends_on", &Subprogram::depends_on, json::indices(), "earlier subprograms that it waits for"},
       {"defines", &Subprogram::defines, json::list_of(word), "symbols whose values come out of it"},
-      {"kind",
-       Convert<Stored>{[](const json::At& at, Stored& into) { word.read(at, into.code.kind); },
-                       [](const Stored& from) { return json::Json(from.code.kind); }, word.schema},
-       "the device's kind"},
-      {"version",
-       Convert<Stored>{
-           [](const json::At& at, Stored& into) { into.code.version = json::read_integer(at, 0, INT32_MAX); },
-           [](const Stored& from) { return json::Json(from.code.version); }, json::integer_schema(0, INT32_MAX)},
-       "the version of its code"},
-      {"code_bytes", &Stored::code_bytes, bytes(), "bytes of its code, which stands behind that of those before"}};
+      {"fallback", &Stored::stored_fallback, json::maybe(object(stored_code_fields)),
+       "code for sizes that its own does not serve, which stands behind that", Presence::nullable},
+      {"kind", &StoredCode::kind, word, "the device's kind"},
+      {"version", &StoredCode::version, version(), "the version of its code"},
+      {"code_bytes", &StoredCode::code_bytes, bytes(), "bytes of its code, which stands behind that of those before"}};
   return fields;
 }
 
@@ -120,16 +132,8 @@ std::string structure_json(const Program& program) {
   structure.signature_json = program.signature_json;
   structure.states = program.states;
   for (const Subprogram& s : program.subprograms) {
-    Stored& stored = structure.stored.emplace_back();
-    stored.name = s.name;
-    stored.device = s.device;
-    stored.inputs = s.inputs;
-    stored.outputs = s.outputs;
-    stored.depends_on = s.depends_on;
-    stored.defines = s.defines;
-    stored.code.kind = s.code.kind;
-    stored.code.version = s.code.version;
-    stored.code_bytes = static_cast<int64_t>(s.code.bytes.size());
+    structure.stored.push_back({s, StoredCode(s.code), {}});
+    if (s.fallback) structure.stored.back().stored_fallback.emplace(*s.fallback);
   }
   return json::to_text(structure_fields().write(structure));
 }
@@ -143,13 +147,19 @@ Program parse_structure(std::string_view json, std::span<const std::byte> code, 
   Structure structure = structure_fields().value({document, kProgramJson, called});
   auto left = code;
   for (Stored& stored : structure.stored) {
-    const auto bytes = static_cast<size_t>(stored.code_bytes);
-    if (bytes > left.size()) {
-      throw InvalidModel(text(called, ": the program: subprograms[", structure.subprograms.size(), "].code_bytes is ",
-                              bytes, "; of the ", code.size(), " bytes of code ", left.size(), " are left."));
-    }
-    stored.code.bytes.assign(left.begin(), left.begin() + stored.code_bytes);
-    left = left.subspan(bytes);
+    const auto take = [&](const StoredCode& from, std::string_view field) {
+      const auto bytes = static_cast<size_t>(from.code_bytes);
+      if (bytes > left.size()) {
+        throw InvalidModel(text(called, ": the program: subprograms[", structure.subprograms.size(), "]", field,
+                                ".code_bytes is ", bytes, "; of the ", code.size(), " bytes of code ", left.size(),
+                                " are left."));
+      }
+      Code out{from.kind, from.version, {left.begin(), left.begin() + from.code_bytes}};
+      left = left.subspan(bytes);
+      return out;
+    };
+    stored.code = take(stored, "");
+    if (stored.stored_fallback) stored.fallback = take(*stored.stored_fallback, ".fallback");
     structure.subprograms.push_back(std::move(stored));
   }
   if (!left.empty()) {

@@ -92,11 +92,15 @@ class Flow {
     for (const int32_t id : s.outputs) check(source_[at(id)] == subprogram, field, id, "is never written by it");
   }
 
-  void finish() const {
+  // `other` is the flow where subprograms that can do so fall back. A run may mix the two.
+  void finish(const Flow& other) const {
     for (size_t k = 0; k < source_.size(); ++k) {
+      const auto id = static_cast<int32_t>(k);
       const bool port = program_.buffers[k].place == Place::input || program_.buffers[k].place == Place::output;
-      check(source_[k] != kNobody, "buffers", static_cast<int32_t>(k), "is written by nothing");
-      check(used_[k] || port, "buffers", static_cast<int32_t>(k), "is used by nothing");
+      check(source_[k] != kNobody || other.source_[k] != kNobody, "buffers", id, "is written by nothing");
+      check(source_[k] == kNobody || other.source_[k] == kNobody || source_[k] == other.source_[k], "buffers", id,
+            "is written by two");
+      check(used_[k] || other.used_[k] || port, "buffers", id, "is used by nothing");
     }
   }
 
@@ -181,7 +185,7 @@ void place(const std::vector<std::vector<int>>& waits_for, BoundPhase& out) {
   std::set<int32_t> used;
   for (size_t k = phase.begin; k < phase.end; ++k) {
     if (!out.code(k)) continue;
-    for (const Moment& moment : out.loaded->executors[k]->moments()) {
+    for (const Moment& moment : out.executors[k - phase.begin]->moments()) {
       for (const auto ids : {moment.inputs, moment.outputs}) {
         for (const int32_t id : ids) {
           if (id < 0 || kept[static_cast<size_t>(id)] >= 0) continue;
@@ -227,20 +231,27 @@ std::shared_ptr<const LoadedProgram> load(program::Program program, const std::s
   out->program = std::move(program);
   for (size_t k = 0; k < out->program.subprograms.size(); ++k) {
     const program::Subprogram& subprogram = out->program.subprograms[k];
-    out->executors.push_back(load_executor({out->program, subprogram, text(called, ": subprograms[", k, "]")}));
+    const std::string name = text(called, ": subprograms[", k, "]");
+    out->executors.push_back(load_executor({out->program, subprogram, name}));
+    out->fallbacks.push_back(
+        subprogram.fallback ? load_executor({out->program, subprogram, text(name, ".fallback"), *subprogram.fallback})
+                            : nullptr);
     auto& queue = out->queues[subprogram.device];
     if (!queue && out->executors.back()->one_at_a_time()) queue = std::make_shared<Turns>(1);
   }
-  Flow flow(out->program, called);
-  for (size_t k = 0; k < out->executors.size(); ++k) flow.add(static_cast<int32_t>(k), out->executors[k]->moments());
-  flow.finish();
+  Flow flow(out->program, called), falling_back(out->program, called);
+  for (size_t k = 0; k < out->executors.size(); ++k) {
+    flow.add(static_cast<int32_t>(k), out->executors[k]->moments());
+    falling_back.add(static_cast<int32_t>(k), (out->fallbacks[k] ? out->fallbacks : out->executors)[k]->moments());
+  }
+  flow.finish(falling_back);
   out->phases = phases_of(out->program);
   out->kept_until = kept_until(out->program, out->phases);
   return out;
 }
 
 std::shared_ptr<const BoundPhase> bind(std::shared_ptr<const LoadedProgram> loaded, size_t number,
-                                       const Bindings& bindings, int threads) {
+                                       const Bindings& bindings, int threads, Fallback fallback) {
   const program::Program& program = loaded->program;
   auto out = std::make_shared<BoundPhase>();
   out->loaded = std::move(loaded);
@@ -255,8 +266,14 @@ std::shared_ptr<const BoundPhase> bind(std::shared_ptr<const LoadedProgram> load
     out->buffers.push_back(all || known(buffer) ? bind_buffer(buffer, bindings) : BoundBuffer());
   const Phase& phase = out->phase();
   for (size_t k = phase.begin; k < phase.end; ++k) {
-    out->codes.push_back(out->loaded->executors[k]->bind({out->bindings, out->buffers, threads}));
-    out->queues.push_back(out->loaded->queues.at(program.subprograms[k].device).get());
+    const Sizes sizes{out->bindings, out->buffers, threads};
+    const Executor *own = out->loaded->executors[k].get(), *other = out->loaded->fallbacks[k].get();
+    auto code = other && fallback == Fallback::always ? nullptr : own->bind(sizes);
+    const bool falls_back = !code && other && fallback != Fallback::never;
+    out->executors.push_back(falls_back ? other : own);
+    out->codes.push_back(falls_back ? other->bind(sizes) : std::move(code));
+    out->queues.push_back(
+        out->executors.back()->one_at_a_time() ? out->loaded->queues.at(program.subprograms[k].device).get() : nullptr);
     for (const int32_t id : program.subprograms[k].outputs) {
       const program::Buffer& buffer = program.buffers[static_cast<size_t>(id)];
       if (!all && !known(buffer)) continue;

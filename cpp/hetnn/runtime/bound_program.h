@@ -18,11 +18,15 @@ struct Phase {
   size_t begin = 0, end = 0;
 };
 
+/// Whether code for sizes that a device's own does not serve is taken.
+enum class Fallback : uint8_t { never, where_needed, always };
+
 /// A program, the executors of its subprograms, in order, and its phases, which run one after another.
 struct LoadedProgram {
   program::Program program;
   std::vector<std::unique_ptr<const Executor>> executors;
-  std::vector<Phase> phases;  // one at least
+  std::vector<std::unique_ptr<const Executor>> fallbacks;  // of the subprograms; null where one has none
+  std::vector<Phase> phases;                               // one at least
   /// Of every buffer of the arena that is read in a later phase than it is written in, or whose size comes out of
   /// values: the last phase that uses it. -1 for the others, which live within one phase.
   std::vector<int> kept_until;
@@ -47,7 +51,8 @@ struct BoundPhase {
   Bindings bindings;
   int threads = 1;
   std::vector<BoundBuffer> buffers;                     // those of known sizes
-  std::vector<std::unique_ptr<const BoundCode>> codes;  // of its subprograms; null where there is none for these sizes
+  std::vector<const Executor*> executors;               // of its subprograms: their own or the fallbacks
+  std::vector<std::unique_ptr<const BoundCode>> codes;  // theirs; null where there is none for these sizes
   std::vector<Lane> lanes;
   std::vector<Turns*> queues;  // of the subprograms' devices; null: it serves many visits at once
   bool overlaps = false;       // some subprograms of different devices may run at once
@@ -59,6 +64,9 @@ struct BoundPhase {
   const program::Program& program() const { return loaded->program; }
   const Phase& phase() const { return loaded->phases[number]; }
   const BoundCode* code(size_t subprogram) const { return codes[subprogram - phase().begin].get(); }
+  bool falls_back(size_t subprogram) const {
+    return executors[subprogram - phase().begin] == loaded->fallbacks[subprogram].get();
+  }
 };
 
 /// Throws DoesNotFit when the machine has less memory than `what` would take.
@@ -67,6 +75,6 @@ void check_memory(int64_t bytes, std::string_view what);
 /// Binds a phase, with values for all symbols that no subprogram from it on defines. Throws InvalidModel when a shape
 /// comes out negative, and what devices throw for sizes they cannot serve.
 std::shared_ptr<const BoundPhase> bind(std::shared_ptr<const LoadedProgram> loaded, size_t number,
-                                       const Bindings& bindings, int threads);
+                                       const Bindings& bindings, int threads, Fallback fallback = Fallback::never);
 
 }  // namespace hetnn::runtime

@@ -221,6 +221,12 @@ void Context::run(std::span<const std::byte* const> inputs, ops::Results& output
   if (options.times) report(*options.times);
 }
 
+bool Context::falls_back(size_t subprogram) const {
+  const auto phase =
+      std::ranges::find_if(phases_, [&](const PhaseState& state) { return subprogram < state.bound->phase().end; });
+  return phase->bound->falls_back(subprogram);
+}
+
 void Context::report(RunTimes& times) const {
   const program::Program& program = first()->program();
   times.subprograms.clear();
@@ -229,7 +235,7 @@ void Context::report(RunTimes& times) const {
     const Step& step = steps_[k];
     const DeviceTimes own = step.visit->times();
     times.subprograms.push_back({program.subprograms[k].name, program.subprograms[k].device, step.start_us,
-                                 step.finish_us, step.queue_us, own.cycles, own.simulated_us});
+                                 step.finish_us, step.queue_us, own.cycles, own.simulated_us, falls_back(k)});
     for (const CommandTime& command : step.commands) {
       times.commands.push_back(command);
       times.commands.back().start_us += step.start_us;

@@ -49,6 +49,7 @@ class Context {
   void leave(size_t number);
   void run_step(size_t k, Run& run);
   void run_lane(const Lane& lane, Run& run);
+  bool falls_back(size_t subprogram) const;
   void report(RunTimes& times) const;
   /// Memory for a buffer that outlives its phase.
   std::byte* keep(int32_t buffer, int64_t size_bytes);

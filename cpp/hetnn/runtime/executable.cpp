@@ -119,6 +119,12 @@ void Executable::set_specializer(Specializer specializer) {
   specializer_.swap(shared);
 }
 
+void Executable::set_notice(Notice notice) {
+  auto shared = std::make_shared<const Notice>(std::move(notice));
+  const std::lock_guard lock(mutex_);
+  notice_.swap(shared);
+}
+
 std::shared_ptr<const LoadedProgram> Executable::loaded() const {
   const std::lock_guard lock(mutex_);
   return loaded_;
@@ -211,6 +217,27 @@ std::vector<std::vector<int64_t>> Executable::output_shapes(const Bindings& bind
   return out;
 }
 
+// The phase with fallbacks where devices have no code for its sizes. Unsupported where one has no fallback either.
+std::shared_ptr<const BoundPhase> Executable::fallen_back(const BoundPhase& incomplete) const {
+  const std::string sizes = bindings_text(incomplete.bindings);
+  const auto out = bind(incomplete.loaded, incomplete.number, incomplete.bindings, threads_, Fallback::where_needed);
+  if (const std::string missing = missing_code(*out); !missing.empty()) {
+    throw Unsupported(text("there is no accelerator code for {", sizes, "}, and the compiler is not at hand.", missing,
+                           "\nCompile with shapes=[...] that names it, or run it once before saving."));
+  }
+  std::shared_ptr<const Notice> notice;
+  {
+    const std::lock_guard lock(mutex_);
+    notice = notice_;
+  }
+  if (notice && *notice) {
+    (*notice)(text("there is no accelerator code for {", sizes, "}, so the general processor computes in its place.",
+                   missing_code(incomplete),
+                   "\nWhere it is to be fast, compile with shapes=[...] that names it, or run it once before saving."));
+  }
+  return out;
+}
+
 std::shared_ptr<const BoundPhase> Executable::bound_for(size_t phase, const Bindings& bindings) {
   std::list<Entry>& entries = entries_[phase];
   auto find = [&]() -> std::shared_ptr<const BoundPhase> {
@@ -228,7 +255,7 @@ std::shared_ptr<const BoundPhase> Executable::bound_for(size_t phase, const Bind
     loaded = loaded_;
   }
   std::shared_ptr<const BoundPhase> bound = bind(loaded, phase, bindings, threads_);
-  if (std::string missing = missing_code(*bound); !missing.empty()) {
+  if (!missing_code(*bound).empty()) {
     const std::lock_guard one_at_a_time(specializing_);
     std::shared_ptr<const Specializer> specializer;
     {
@@ -236,19 +263,19 @@ std::shared_ptr<const BoundPhase> Executable::bound_for(size_t phase, const Bind
       if (auto found = find()) return found;
       specializer = specializer_;
     }
-    if (!specializer || !*specializer) {
-      throw Unsupported(text("there is no accelerator code for {", bindings_text(bindings),
-                             "}, and the compiler is not at hand.", missing,
-                             "\nCompile with shapes=[...] that names it, or run it once before saving."));
+    if (specializer && *specializer) {
+      const program::Weights before = this->program()->weights;
+      auto bytes = std::make_shared<const std::vector<std::byte>>((*specializer)(bindings, before.size_bytes()));
+      const std::string called = "the specialized executable";
+      auto grown =
+          runtime::load(program::unpack(aligned({bytes, *bytes}), called, before), called, this->loaded().get());
+      bound = bind(grown, phase, bindings, threads_);
+      HETNN_ASSERT(missing_code(*bound).empty(), "specializing gave no code for {", bindings_text(bindings), "}");
+      const std::lock_guard lock(mutex_);
+      loaded_.swap(grown);
+    } else {
+      bound = fallen_back(*bound);
     }
-    const program::Weights before = this->program()->weights;
-    auto bytes = std::make_shared<const std::vector<std::byte>>((*specializer)(bindings, before.size_bytes()));
-    const std::string called = "the specialized executable";
-    auto grown = runtime::load(program::unpack(aligned({bytes, *bytes}), called, before), called, this->loaded().get());
-    bound = bind(grown, phase, bindings, threads_);
-    HETNN_ASSERT(missing_code(*bound).empty(), "specializing gave no code for {", bindings_text(bindings), "}");
-    const std::lock_guard lock(mutex_);
-    loaded_.swap(grown);
   }
   std::list<Entry> evicted;
   const std::lock_guard lock(mutex_);
@@ -289,8 +316,10 @@ void Executable::verify() const {
     const size_t given = known.size();
     for (size_t phase = 0; phase < loaded->phases.size(); ++phase) {
       try {
-        if (std::ranges::all_of(known, [&](const std::string& symbol) { return each.contains(symbol); }))
-          runtime::bind(loaded, phase, values_of(known, each), threads_);  // unqualified it may be the library's bind
+        if (std::ranges::all_of(known, [&](const std::string& symbol) { return each.contains(symbol); })) {
+          for (const Fallback fallback : {Fallback::never, Fallback::always})
+            runtime::bind(loaded, phase, values_of(known, each), threads_, fallback);  // not the library's bind
+        }
       } catch (const InvalidModel&) {
         // Usual values of sizes that runs find need not go together.
         if (known.size() == given) throw;

@@ -34,6 +34,7 @@ struct SubprogramTime {
   double queue_us = 0;      // before the start, while its inputs were there and its device was not free
   int64_t cycles = 0;       // of an accelerator
   double simulated_us = 0;  // of an accelerator
+  bool fallback = false;    // the device had no code for the sizes, and another ran what it has for this case
 };
 /// Times of one run; commands only when asked for.
 struct RunTimes {
@@ -68,6 +69,9 @@ class HETNN_EXPORT Executable {
   Executable& operator=(const Executable&) = delete;
 
   void set_specializer(Specializer specializer);
+  /// Told, once for each shape that is met, of devices that have no code for it and of what runs instead.
+  using Notice = std::function<void(const std::string&)>;
+  void set_notice(Notice notice);
   std::shared_ptr<const program::Program> program() const;
   /// The image with all that was specialized.
   std::vector<std::byte> image() const;
@@ -86,8 +90,9 @@ class HETNN_EXPORT Executable {
   std::vector<std::vector<int64_t>> output_shapes(const Bindings& bindings) const;
 
   /// Runs on dense row-major memory of the caller; `outputs` is asked once for each output, when its shape is known: at
-  /// the start where the inputs give it, else during the run and on any thread. Unsupported when an accelerator has no
-  /// code for these shapes and nothing can make it. The same bits whatever the options are.
+  /// the start where the inputs give it, else during the run and on any thread. An accelerator without code
+  /// for these shapes, where nothing can make it, gives way to the fallback that the file has for it; Unsupported where
+  /// it has none. The same bits whatever the options are.
   void run(const Bindings& bindings, std::span<const std::byte* const> inputs, ops::Results& outputs,
            const RunOptions& options = {});
   /// The same into `outputs` as large as output_shapes says.
@@ -116,6 +121,7 @@ class HETNN_EXPORT Executable {
   /// Takes idle contexts beyond the bound out of the entries, the least recently used first. The lock is held.
   std::vector<std::unique_ptr<Context>> surplus();
   std::shared_ptr<const BoundPhase> bound_for(size_t phase, const Bindings& bindings);
+  std::shared_ptr<const BoundPhase> fallen_back(const BoundPhase& incomplete) const;
   std::unique_ptr<Context> take_context(const std::shared_ptr<const BoundPhase>& first);
   void give_back(std::unique_ptr<Context> context);
 
@@ -124,8 +130,8 @@ class HETNN_EXPORT Executable {
   const int threads_;
   std::unique_ptr<Turns> turns_;  // null: no bound
   bool refuse_ = false;
-  // Never held while a specializer or an image's owner is copied or dies: those may wait for a lock of the caller's,
-  // such as Python's, whose holder may wait for this one.
+  // Never held while a specializer, a notice or an image's owner is copied or dies: those may wait for a lock of the
+  // caller's, such as Python's, whose holder may wait for this one.
   mutable std::mutex mutex_;
   std::mutex specializing_;
   std::shared_ptr<const LoadedProgram> loaded_;
@@ -133,6 +139,7 @@ class HETNN_EXPORT Executable {
   std::vector<std::list<Entry>> entries_;  // of every phase, most recently used first
   int64_t most_kept_bytes_;
   std::shared_ptr<const Specializer> specializer_;
+  std::shared_ptr<const Notice> notice_;
 };
 
 }  // namespace hetnn::runtime

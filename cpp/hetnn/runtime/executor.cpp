@@ -34,11 +34,11 @@ std::unique_ptr<const Executor> load_executor(const Load& load) {
   ExecutorLoader loader;
   {
     const std::lock_guard lock(kinds().mutex);
-    if (auto at = kinds().loaders.find(load.subprogram.code.kind); at != kinds().loaders.end()) loader = at->second;
+    if (auto at = kinds().loaders.find(load.code.kind); at != kinds().loaders.end()) loader = at->second;
     if (!loader) {
       std::string known;
       for (const auto& [kind, other] : kinds().loaders) known += text(known.empty() ? "" : ", ", kind);
-      throw InvalidModel(text(load.called, ": its code is for a device of kind '", load.subprogram.code.kind,
+      throw InvalidModel(text(load.called, ": its code is for a device of kind '", load.code.kind,
                               "'; the kinds that run here are ", known, ". Compile for one of them."));
     }
   }

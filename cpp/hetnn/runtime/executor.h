@@ -114,6 +114,7 @@ struct Load {
   const program::Program& program;
   const program::Subprogram& subprogram;
   std::string called;  // how messages call the subprogram
+  const program::Code& code = subprogram.code;
 };
 
 /// The executor of the kind that the code names; InvalidModel naming what is wrong with the code, or listing the kinds

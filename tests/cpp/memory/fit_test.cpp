@@ -97,7 +97,7 @@ TEST(Fit, PacksWithoutWasteWhatGreedyCannot) {
   };
   cut(0, 80, 32);
   ASSERT_GT(fit_greedy(buffers).peak_bytes, 32);
-  const FitResult result = fit(buffers, 32, {.seconds = 20});
+  const FitResult result = fit(buffers, 32, {.seconds = 200});
   EXPECT_TRUE(result.feasible);
   EXPECT_EQ(validate(buffers, result.fit.offsets, 32), std::nullopt);
   EXPECT_EQ(result.lower_bound_bytes, 32);

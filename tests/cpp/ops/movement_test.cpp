@@ -157,9 +157,10 @@ TEST(Movement, AttributesAreCheckedAtEveryRank) {
                "gather_c3");
   EXPECT_ERROR(run_meaning("slice", {scalar}), InvalidModel, "no axis to cut", "slice_c1");
   EXPECT_ERROR(run_meaning("slice", {row}, {{"step", Dim(0)}}), InvalidModel, "step must be positive", "slice_c2");
-  for (const auto& [start, end] : {std::pair{-1, 2}, std::pair{0, 3}})
-    EXPECT_ERROR(run_meaning("slice", {row}, {{"start", Dim(start)}, {"end", Dim(end)}, {"inside", true}}),
-                 InvalidModel, "must lie in the axis", "slice_c3");
+  for (const auto& [start, end] : {std::pair<Dim, Dim>{-1, 2}, std::pair<Dim, Dim>{0, 3}}) {
+    const Attrs attrs = {{"start", start}, {"end", end}, {"inside", true}};
+    EXPECT_ERROR(run_meaning("slice", {row}, attrs), InvalidModel, "must lie in the axis", "slice_c3");
+  }
   EXPECT_ERROR(run_meaning("reshape", {square}, {{"shape", dims({3})}}), InvalidModel, "as many elements", "got [3]");
   EXPECT_ERROR(run_meaning("reshape", {square}, {{"shape", dims({-2, -2})}}), InvalidModel, "got [-2,-2] for [2,2]");
   EXPECT_ERROR(run_meaning("expand", {Tensor::zeros(DType::f32, {1})}, {{"shape", dims({-3})}}), InvalidModel,

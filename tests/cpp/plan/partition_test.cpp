@@ -275,7 +275,6 @@ TEST(Checker, NoticesEveryKindOfDamage) {
   EXPECT_THAT(damaged([](PartitionResult& r) { r.crossings.pop_back(); }),
               ThrowsMessage<InternalError>(HasSubstr("a crossing is missing")));
   const auto clear = [](NodeLists& lists, size_t s) {
-    const std::span<const int32_t> list = lists[s];
     const int32_t count = lists.begin[s + 1] - lists.begin[s];
     lists.nodes.erase(lists.nodes.begin() + lists.begin[s], lists.nodes.begin() + lists.begin[s + 1]);
     for (size_t k = s + 1; k < lists.begin.size(); ++k) lists.begin[k] -= count;

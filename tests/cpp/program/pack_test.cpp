@@ -288,6 +288,15 @@ TEST(Pack, PiecesAreTheWholeImage) {
   EXPECT_THAT(refusal(put_together({"[[", "", "", {}}, "0.1.0")), HasSubstr("image: not JSON"));
 }
 
+TEST(Pack, KeepsFallbacks) {
+  Program p = example();
+  p.subprograms[0].fallback = Code{"dsp", 3, counting(7)};
+  const std::vector<std::byte> image = pack(p);
+  const auto owner = std::make_shared<const std::vector<std::byte>>(image);
+  EXPECT_EQ(unpack({owner, *owner}, "image").subprograms, p.subprograms);
+  EXPECT_EQ(put_together(take_apart(image, "image"), p.hetnn_version), image);
+}
+
 TEST(Pack, NamesKeysThatAreUnknownOrMissingAndValuesOfAnotherKind) {
   for (const Forgery& f : std::vector<Forgery>{
            {R"("pitch":16)", R"("pitch":16,"tilt":1)", "image: buffers[2] has the unknown key 'tilt'"},
@@ -318,7 +327,7 @@ std::string code_refusal(const std::string& from, const std::string& to) {
   json.replace(json.find(from), from.size(), to);
   p.subprograms[0].code = Code::of_text("cpu", kCpuCodeVersion, json);
   try {
-    read_cpu_code(p.subprograms[0], p, "cpu0");
+    read_cpu_code(p.subprograms[0].code, p.subprograms[0], p, "cpu0");
   } catch (const InvalidModel& error) {
     return error.what();
   }
@@ -327,7 +336,7 @@ std::string code_refusal(const std::string& from, const std::string& to) {
 
 TEST(CpuCode, ReadsBackWhatWasWritten) {
   const Program p = example();
-  const CpuCode code = read_cpu_code(p.subprograms[0], p, "cpu0");
+  const CpuCode code = read_cpu_code(p.subprograms[0].code, p.subprograms[0], p, "cpu0");
   ASSERT_EQ(code.commands.size(), 4U);
   EXPECT_EQ(code.commands[3].steps.at(1).operand, 1);
   EXPECT_EQ(write_cpu_code(code), p.subprograms[0].code);
@@ -351,7 +360,7 @@ TEST(CpuCode, NamesWhatMakesNoSense) {
   }
   Program p = example();
   p.subprograms[0].code.version = 1;
-  EXPECT_THAT([&] { read_cpu_code(p.subprograms[0], p, "cpu0"); },
+  EXPECT_THAT([&] { read_cpu_code(p.subprograms[0].code, p.subprograms[0], p, "cpu0"); },
               testing::ThrowsMessage<InvalidModel>(HasSubstr("of version 1; this version of hetnn reads 2")));
 }
 

@@ -24,6 +24,13 @@ void* operator new(size_t size) { return counted_block(size == 0 ? 1 : size, ali
 void* operator new(size_t size, std::align_val_t alignment) {
   return counted_block(size == 0 ? 1 : size, static_cast<size_t>(alignment));
 }
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }

@@ -239,6 +239,72 @@ TEST(Executable, ListsTheSizesAnAcceleratorHasCodeFor) {
                     HasSubstr("shapes=[...]")));
 }
 
+// The same with add_relu's commands for other sizes.
+program::Program on_an_npu_or_else() {
+  program::Program p = add_relu();
+  npu::Code code = npu::read_code(on_an_npu_for(8).subprograms[0].code.as_text(npu::kCodeVersion, "npu0"), "npu0");
+  code.variants[0].outputs[0].buffer = 3;
+  p.subprograms = {{"npu0", "npu", {0}, {3}, {}, npu_code(code), {}, p.subprograms[0].code}};
+  return p;
+}
+
+TEST(Executable, FallsBackWhereAnAcceleratorHasNoCodeAndSaysSo) {
+  const auto executable = load(on_an_npu_or_else());
+  std::vector<std::string> notices;
+  executable->set_notice([&](const std::string& notice) { notices.push_back(notice); });
+  RunTimes times;
+  for (int k = 0; k < 3; ++k) {
+    const std::vector<float> x = numbers(2, k);
+    EXPECT_EQ(run(*executable, x, &times, true), expected(x));
+    EXPECT_TRUE(times.subprograms.at(0).fallback);
+    EXPECT_EQ(times.commands.size(), 2u);
+  }
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_THAT(notices[0], AllOf(HasSubstr("no accelerator code for {n = 2}, so the general processor computes"),
+                                HasSubstr("npu0 was compiled for: {n = 8}")));
+  run(*executable, numbers(8, 1), &times);
+  EXPECT_FALSE(times.subprograms.at(0).fallback);
+  executable->verify();
+  // A copy has the fallback too.
+  const auto copy = std::make_unique<Executable>(blob_of(executable->image()), 1);
+  EXPECT_EQ(run(*copy, numbers(3, 1)), expected(numbers(3, 1)));
+}
+
+TEST(Executable, ProvesFallbacksWhenLoading) {
+  const auto refusal = [](const std::function<void(program::Program&)>& alter) {
+    program::Program p = on_an_npu_or_else();
+    alter(p);
+    return message<InvalidModel>([&] { load(p)->verify(); });
+  };
+  const auto alter_code = [](program::Program& p, const std::function<void(program::CpuCode&)>& alter) {
+    program::CpuCode code = add_relu_code();
+    alter(code);
+    p.subprograms[0].fallback = program::write_cpu_code(code);
+  };
+  EXPECT_THAT(refusal([](program::Program& p) { p.subprograms[0].fallback->kind = "attic"; }),
+              HasSubstr("subprograms[0].fallback: its code is for a device of kind 'attic'"));
+  EXPECT_THAT(refusal([&](program::Program& p) {
+                alter_code(p, [](program::CpuCode& code) { code.commands[1].inputs = {9}; });
+              }),
+              HasSubstr("subprograms[0].fallback: commands[1]: there is no buffer 9"));
+  EXPECT_THAT(refusal([&](program::Program& p) { alter_code(p, [](auto& code) { code.commands.pop_back(); }); }),
+              HasSubstr("'y' is never written by it"));
+  EXPECT_THAT(refusal([&](program::Program& p) {
+                alter_code(p, [](program::CpuCode& code) { std::swap(code.commands[0], code.commands[1]); });
+              }),
+              HasSubstr("is read before anything writes it"));
+  EXPECT_THAT(refusal([](program::Program& p) { p.subprograms[0].fallback.reset(); }), HasSubstr("is used by nothing"));
+  // What only one of two ways writes, the other subprogram must not write either way.
+  EXPECT_THAT(refusal([](program::Program& p) {
+                p.buffers.push_back({.name = "z", .shape = p.buffers[0].shape, .place = program::Place::output});
+                p.outputs.push_back({"z", 4});
+                program::CpuCode code = add_relu_code();
+                code.commands[1].outputs = {4};
+                p.subprograms.push_back({"cpu0", "cpu", {0}, {4}, {}, program::write_cpu_code(code)});
+              }),
+              AnyOf(HasSubstr("is written a second time"), HasSubstr("is written by two")));
+}
+
 TEST(Executable, AsksItsSpecializerOncePerSize) {
   const auto executable = load(on_an_npu_for(8));
   int calls = 0;

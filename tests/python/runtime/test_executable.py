@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import multiprocessing
 import pickle
 import subprocess
 import sys
+import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -282,5 +284,38 @@ def test_a_loaded_file_lists_the_sizes_it_has(tmp_path: Path) -> None:
     executable.save(tmp_path / "net.hetnn")
     loaded = hetnn.load(tmp_path / "net.hetnn")
     assert loaded(np.zeros((5, 3, 8, 8), np.float32)).shape == (5, 4, 6, 6)
-    with pytest.raises(hetnn.Unsupported, match=r"(?s)no accelerator code for \{.* = 7\}.*= 5\}.*run it once before"):
+    notice = r"(?s)no accelerator code for \{.* = 7\}.*= 5\}.*run it once before"
+    with pytest.warns(RuntimeWarning, match=notice):
         loaded(np.zeros((7, 3, 8, 8), np.float32))
+
+
+@pytest.mark.parametrize("how", ["pickle", "deepcopy", "save", "a copy of a copy"])
+@pytest.mark.parametrize("target", ["cpu+relu-only", "cpu+relu-table"])
+def test_copies_compute_sizes_without_code_on_the_cpu_and_say_so(how: str, target: str, tmp_path: Path) -> None:
+    executable = dynamic(target)
+    if how == "save":
+        executable.save(tmp_path / "net.hetnn")
+        other = hetnn.load(tmp_path / "net.hetnn")
+    else:
+        other = copy.deepcopy(executable) if how == "deepcopy" else pickle.loads(pickle.dumps(executable))
+    if how == "a copy of a copy":
+        other = pickle.loads(pickle.dumps(other))
+    x = np.random.default_rng(0).standard_normal((7, 3, 8, 8), np.float32)
+    with pytest.warns(RuntimeWarning, match=r"no accelerator code for \{batch = 7\}, so the general processor") as told:
+        got = other(x)
+    assert len(told) == 1
+    assert any(row["fallback"] for row in other.last_times)
+    np.testing.assert_allclose(got, executable(x), rtol=1e-5, atol=1e-5)
+    assert not any(row["fallback"] for row in executable.last_times)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        other(x)  # said once
+        other(x[:2])  # the example's size
+    assert not any(row["fallback"] for row in other.last_times)
+
+
+def test_a_static_executable_carries_no_fallback() -> None:
+    module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU()).eval()
+    static = hetnn.compile(torch.export.export(module, (torch.zeros(2, 3, 8, 8),), strict=False), "cpu+relu-only")
+    assert b'\\"fallback\\"' not in static._engine.image()
+    assert b'\\"fallback\\"' in dynamic("cpu+relu-only")._engine.image()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import torch
 from torch import Tensor, nn
@@ -51,6 +52,70 @@ def test_masked_arrays_are_refused(relu: hetnn.Executable, place: str) -> None:
     plain, masked = np.ones(4, np.float32), np.ma.masked_array(np.ones(4, np.float32), [1, 0, 0, 0])
     with pytest.raises(hetnn.InvalidModel, match=r"is a masked array, whose mask would be lost.*filled"):
         relu.run([masked if place == "input" else plain], out=[masked] if place == "out" else None)
+
+
+def run_eagerly_and_compiled(function: Callable[..., Tensor], x: Tensor, target: str = "cpu") -> tuple[Tensor, Tensor]:
+    module = Function(function).eval()
+    return module(x), hetnn.compile(torch.export.export(module, (x,), strict=False), target)(x)
+
+
+SIGNED_ZEROS: dict[str, Callable[[Tensor], Tensor]] = {
+    "expm1": torch.expm1,
+    "tanh": torch.tanh,
+    "elu": nn.functional.elu,
+    "selu": nn.functional.selu,
+    "celu": nn.functional.celu,
+    "gelu": nn.functional.gelu,
+    "tanhshrink": nn.functional.tanhshrink,
+    "sqrt by pow": lambda x: x**0.5,
+    "rsqrt by pow": lambda x: x**-0.5,
+}
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+@pytest.mark.parametrize("name", SIGNED_ZEROS)
+def test_zeros_have_the_sign_that_torch_gives_them(name: str, target: str) -> None:
+    want, got = run_eagerly_and_compiled(SIGNED_ZEROS[name], torch.tensor([0.0, -0.0] * 33), target)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+@pytest.mark.parametrize("exponent", [0.5, -0.5])
+def test_roots_by_pow_of_infinities_are_those_of_torch(exponent: float, target: str) -> None:
+    x = torch.tensor([-math.inf, math.inf, math.nan, -1.0, 4.0])
+    want, got = run_eagerly_and_compiled(lambda x: x**exponent, x, target)
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_a_threshold_keeps_nan(target: str) -> None:
+    x = torch.tensor([math.nan, -1.0, 0.1, 0.5])
+    want, got = run_eagerly_and_compiled(lambda x: nn.functional.threshold(x, 0.1, 20.0), x, target)
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+@pytest.mark.parametrize("number", [4, -1])
+def test_one_hot_refuses_numbers_that_are_no_class(number: int, target: str) -> None:
+    module = Function(lambda x: nn.functional.one_hot(x, 4)).eval()
+    x = torch.tensor([[0, 3], [1, 2]])
+    executable = hetnn.compile(torch.export.export(module, (x,), strict=False), target)
+    assert executable(x).dtype == torch.int64
+    np.testing.assert_array_equal(executable(x), module(x))
+    with pytest.raises(hetnn.InvalidModel, match=rf"gather.*{number}"):
+        executable(torch.tensor([[0, number], [1, 2]]))
+
+
+def test_one_hot_of_onnx_leaves_rows_of_numbers_that_are_no_class_off() -> None:
+    text = (
+        '<ir_version: 8, opset_import: ["": 13]> agraph (int64[6] x) => (float[6,3] y) '
+        "<int64 d = {3}, float[2] v = {5, 7}> { y = OneHot(x, d, v) }"
+    )
+    got = hetnn.compile(onnx.parser.parse_model(text))(np.array([0, 2, 3, -1, -3, -4]))
+    want = np.full((6, 3), 5.0)
+    want[[0, 4], 0] = want[[1, 3], 2] = 7
+    np.testing.assert_array_equal(got, want)
 
 
 class Function(nn.Module):

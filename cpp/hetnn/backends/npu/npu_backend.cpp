@@ -119,6 +119,8 @@ class NpuBackend final : public Backend {
     return out;
   }
 
+  bool has_variants() const override { return true; }
+
   void add_variant(const ir::Graph& graph, const Bindings& all, program::Subprogram& subprogram,
                    Assembler& assembler) const override {
     hetnn::npu::Code code =

@@ -8,9 +8,26 @@
 
 namespace hetnn::pipeline {
 
+namespace {
+
+// What the general processor computes where an accelerator has no code for some sizes and nothing can make it.
+program::Code fallback_of(Draft& draft, const plan::Subgraph& subgraph) {
+  const backends::Backend& general = *draft.backends.front();
+  ir::Graph alone = plan::extract(draft.graph, subgraph);
+  for (ir::Node* node : alone.nodes()) {
+    if (!node->is_constant()) node->device = general.name();
+  }
+  compute_in_f32(alone, general);
+  fuse(alone, general, draft.lowering);
+  return general.lower(alone, draft.assembler, draft.lowering).code;
+}
+
+}  // namespace
+
 void lower(Draft& draft) {
   program::Program& program = draft.assembler.program();
   const std::vector<plan::Subgraph> subgraphs = plan::subgraphs_of(draft.graph);
+  const bool dynamic = !ir::free_symbols(draft.graph).empty();
   std::map<const ir::Value*, int32_t> writer;
   for (size_t k = 0; k < subgraphs.size(); ++k) {
     const plan::Subgraph& subgraph = subgraphs[k];
@@ -18,6 +35,7 @@ void lower(Draft& draft) {
         draft.backend(subgraph.device).lower(draft.subgraphs[k].graph, draft.assembler, draft.lowering);
     made.name = draft.subgraphs[k].name;
     made.device = subgraph.device;
+    if (dynamic && draft.backend(subgraph.device).has_variants()) made.fallback = fallback_of(draft, subgraph);
     for (const ir::Node* node : subgraph.nodes) {
       for (std::string& symbol : ops::defined_symbols(node->call())) made.defines.push_back(std::move(symbol));
     }

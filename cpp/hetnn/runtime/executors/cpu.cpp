@@ -320,7 +320,7 @@ void CpuVisit::run_share(int thread, SpinBarrier& barrier, const Launch& launch)
 class CpuExecutor final : public Executor {
  public:
   explicit CpuExecutor(const Load& load)
-      : program_(load.program), code_(program::read_cpu_code(load.subprogram, load.program, load.called)) {}
+      : program_(load.program), code_(program::read_cpu_code(load.code, load.subprogram, load.program, load.called)) {}
   std::vector<Moment> moments() const override {
     std::vector<Moment> out;
     for (const program::Command& command : code_.commands) out.push_back({command.inputs, command.outputs});

@@ -83,7 +83,7 @@ class NpuExecutor final : public Executor {
  public:
   explicit NpuExecutor(const Load& load)
       : load_(load),
-        code_(npu::read_code(load.subprogram.code.as_text(npu::kCodeVersion, load.called), load.called)),
+        code_(npu::read_code(load.code.as_text(npu::kCodeVersion, load.called), load.called)),
         symbols_(program::free_symbols(load.program)),
         spec_(npu::parse_spec(code_.spec_json, load.called)) {
     const program::References references(load.program, load.called);

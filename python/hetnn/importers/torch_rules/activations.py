@@ -51,8 +51,8 @@ def _threshold(call: Call) -> Any:
     x, dtype = call["self"], call.dtype()
     if call["threshold"] == 0 and call["value"] == 0:
         return call.create("relu", [x])
-    above = call.create("gt", [x, call.constant(call["threshold"], dtype)])
-    return call.create("where", [above, x, call.constant(call["value"], dtype)])
+    below = call.create("le", [x, call.constant(call["threshold"], dtype)])  # NaN stays
+    return call.create("where", [below, call.constant(call["value"], dtype), x])
 
 
 @rule("rrelu.default", "rrelu_with_noise.default", "rrelu_with_noise_functional.default")

@@ -80,6 +80,14 @@ def _copysign(call: Call) -> Any:
     return call.create("where", [_signbit_of(call, sign), call.create("neg", [size]), size])
 
 
+@rule("pow.Tensor_Scalar")
+def _pow(call: Call) -> Any:
+    """Square roots as torch takes them: that of -0 is -0, and of -inf there is none."""
+    x, exponent = call.promote([call["self"], call["exponent"]])
+    root = {0.5: "sqrt", -0.5: "rsqrt"}.get(call["exponent"])
+    return call.create(root, [x]) if root and _is_real(x) else call.create("pow", [x, exponent])
+
+
 @rule("clamp.Tensor", "clamp_min.Tensor", "clamp_max.Tensor")
 def _clamp(call: Call) -> Any:
     x, low, high = call.promote([call["self"], call.args.get("min"), call.args.get("max")])

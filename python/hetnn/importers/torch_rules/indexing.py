@@ -67,6 +67,16 @@ def _index_select(call: Call) -> Any:
     return call.create("gather", [x, index], axis=call["dim"], from_end=False)
 
 
+@rule("one_hot.default")
+def _one_hot(call: Call) -> Any:
+    """Each number is picked from the classes, which refuses one that is none."""
+    if call["num_classes"] == -1:
+        raise Unsupported("one_hot without num_classes, whose result's size depends on values")
+    classes = call.create("arange", [], end=call["num_classes"])
+    number = call.create("gather", [classes, call["self"]], axis=0, from_end=False)
+    return call.cast(call.create("eq", [call.reshape(number, [*number.shape, 1]), classes]), "i64")
+
+
 @rule("index.Tensor", "_unsafe_index.Tensor")
 def _index(call: Call) -> Any:
     if call["indices"][0] is not None and call["indices"][0].dtype == "bool" and not any(call["indices"][1:]):

@@ -59,3 +59,15 @@ def test_equals_torch(module: type[nn.Module], retraced: int, decomposed: list[A
     exe = hetnn.compile(torch.export.export(model, (x,), strict=False))
     torch.testing.assert_close(exe(x), model(x.clone()))
     assert len(decomposed) == retraced
+
+
+def test_a_slice_between_values_is_refused_with_its_line() -> None:
+    class Sliced(nn.Module):
+        def forward(self, x: Tensor, places: Tensor) -> Tensor:
+            return torch.tensor_split(x, places)[0] * 2
+
+    program = torch.export.export(Sliced(), (torch.ones(5), torch.tensor([2])), strict=False)
+    with pytest.raises(
+        hetnn.Unsupported, match=r"a slice between places that depend on values .*test_torch_reading.py"
+    ):
+        hetnn.compile(program)

@@ -4,8 +4,10 @@
 #include <pybind11/numpy.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -42,6 +44,19 @@ inline constexpr std::pair<DType, const char*> kNumpyNames[] = {
     {DType::u2, "uint2"},
 };
 
+/// Of numpy's own types, by the number that it gives them: asking for names takes longer than a small network runs.
+inline const auto& dtypes_by_number() {
+  static const auto rows = [] {
+    std::array<std::optional<DType>, 32> out;
+    for (const auto& [ours, theirs] : kNumpyNames) {
+      if (ours == DType::bf16) break;
+      out.at(static_cast<size_t>(pybind11::dtype(theirs).num())) = ours;
+    }
+    return out;
+  }();
+  return rows;
+}
+
 inline bool has_native_order(const pybind11::dtype& dtype) {
   return dtype.byteorder() == '=' || dtype.byteorder() == '|';
 }
@@ -53,6 +68,8 @@ inline DType dtype_of(const pybind11::dtype& dtype) {
                             " has the other byte order; hetnn takes this machine's. Call "
                             ".astype(a.dtype.newbyteorder('=')) on it."));
   }
+  const auto number = static_cast<size_t>(dtype.num());
+  if (number < dtypes_by_number().size() && dtypes_by_number()[number]) return *dtypes_by_number()[number];
   const auto name = dtype.attr("name").cast<std::string>();
   for (const auto& [ours, theirs] : kNumpyNames) {
     if (name == theirs) return ours;
@@ -69,7 +86,10 @@ inline pybind11::dtype numpy_dtype(DType dtype) {
                                  [&](const auto& each) { return each.first == dtype; });
   const auto* first_of_ml = std::find_if(std::begin(kNumpyNames), std::end(kNumpyNames),
                                          [](const auto& each) { return each.first == DType::bf16; });
-  if (row < first_of_ml) return pybind11::dtype(row->second);
+  if (row < first_of_ml) {
+    const auto& numbers = dtypes_by_number();
+    return pybind11::dtype(static_cast<int>(std::find(numbers.begin(), numbers.end(), dtype) - numbers.begin()));
+  }
   try {
     return pybind11::dtype::from_args(pybind11::module_::import("ml_dtypes").attr(row->second));
   } catch (const pybind11::error_already_set&) {

@@ -7,12 +7,10 @@
 #include <chrono>
 #include <memory>
 #include <optional>
-#include <set>
 
 #include "bindings/arrays.h"
 #include "hetnn/base/stop.h"
 #include "hetnn/program/pack.h"
-#include "hetnn/program/validate.h"
 #include "hetnn/runtime/disjoint.h"
 #include "hetnn/runtime/executable.h"
 
@@ -41,14 +39,15 @@ std::unique_ptr<Executable> warning(std::unique_ptr<Executable> executable) {
   return executable;
 }
 
-std::vector<runtime::Argument> arguments_of(const std::vector<py::array>& inputs) {
-  std::vector<runtime::Argument> out;
+std::vector<ops::View> views_of(const std::vector<py::array>& inputs) {
+  std::vector<ops::View> out;
   out.reserve(inputs.size());
   for (const py::array& array : inputs) {
     // Of the other byte order it is turned round when it is read.
     py::dtype dtype = array.dtype();
     if (!has_native_order(dtype)) dtype = dtype.attr("newbyteorder")("=").cast<py::dtype>();
-    out.push_back({dtype_of(dtype), {array.shape(), array.shape() + array.ndim()}});
+    const std::span<const int64_t> shape(array.shape(), static_cast<size_t>(array.ndim()));
+    out.emplace_back(dtype_of(dtype), shape, static_cast<const std::byte*>(array.data()));
   }
   return out;
 }
@@ -80,27 +79,22 @@ std::vector<runtime::Memory> memory_of(const std::vector<py::array>& arrays) {
   return out;
 }
 
-// The arrays of a run: made, or those given. Shapes that come out of values are known only while the model runs,
-// without the GIL; all others before.
+// The arrays of a run: made, or those given.
 class Arrays final : public ops::Results {
  public:
-  Arrays(const program::Program& program, const Bindings& bindings, const py::object& out)
+  Arrays(size_t count, const py::object& out)
       : made_(out.is_none()),
-        arrays_(made_ ? std::vector<py::array>(program.outputs.size()) : out.cast<std::vector<py::array>>()),
-        ready_(program.outputs.size()) {
-    if (arrays_.size() != ready_.size())
-      throw InvalidModel(text("out must hold ", ready_.size(), " arrays; got ", arrays_.size(), "."));
-    for (size_t k = 0; k < ready_.size(); ++k) {
-      const program::Buffer& buffer = program.buffers[static_cast<size_t>(program.outputs[k].buffer)];
-      const std::set<std::string> symbols = program::symbols_of(buffer);
-      if (std::all_of(symbols.begin(), symbols.end(), [&](const std::string& s) { return bindings.contains(s); }))
-        ready_[k] = memory(k, buffer.dtype, evaluate(buffer.shape, bindings));
-    }
+        arrays_(made_ ? std::vector<py::array>(count) : out.cast<std::vector<py::array>>()),
+        ready_(count) {
+    if (arrays_.size() != count)
+      throw InvalidModel(text("out must hold ", count, " arrays; got ", arrays_.size(), "."));
   }
   std::byte* allocate(size_t index, DType dtype, std::span<const int64_t> shape) override {
-    if (ready_[index]) return ready_[index];
-    const py::gil_scoped_acquire gil;
-    return memory(index, dtype, {shape.begin(), shape.end()});
+    if (!ready_[index]) {
+      const py::gil_scoped_acquire gil;
+      ready_[index] = memory(index, dtype, {shape.begin(), shape.end()});
+    }
+    return ready_[index];
   }
   const std::vector<py::array>& arrays() const { return arrays_; }
 
@@ -125,12 +119,13 @@ class Arrays final : public ops::Results {
 
   const bool made_;
   std::vector<py::array> arrays_;
-  std::vector<std::byte*> ready_;  // null where the shape is not known yet
+  std::vector<std::byte*> ready_;  // null until it was asked for
 };
 
-// Runs, and where that is the main thread's doing lets Ctrl-C end it.
-void run_interruptibly(Executable& executable, const Bindings& bindings, const std::vector<const std::byte*>& from,
-                       ops::Results& to, runtime::RunOptions options) {
+// Runs, without the GIL unless that is sure to take less than handing the GIL over; where it is the main thread's
+// doing, Ctrl-C ends it.
+void run_interruptibly(Executable& executable, std::span<const ops::View> inputs, ops::Results& outputs,
+                       runtime::RunOptions options) {
   static const auto main_thread =
       py::module_::import("threading").attr("main_thread")().attr("ident").cast<unsigned long>();
   std::optional<Stop> interrupt;
@@ -142,38 +137,45 @@ void run_interruptibly(Executable& executable, const Bindings& bindings, const s
     options.stop = &*interrupt;
   }
   try {
-    const py::gil_scoped_release release;
-    executable.run(bindings, from, to, options);
+    std::optional<py::gil_scoped_release> release;
+    options.may_wait = [&] {
+      if (!release) release.emplace();
+    };
+    executable.run(inputs, outputs, options);
   } catch (const Cancelled&) {
     if (!PyErr_Occurred()) throw;
   }
   if (PyErr_Occurred()) throw py::error_already_set();  // a handler's, such as KeyboardInterrupt
 }
 
+bool is_plain(const py::array& array) {
+  return (array.flags() & py::array::c_style) != 0 && has_native_order(array.dtype());
+}
+
+py::array plain(const py::array& array) {
+  py::array out = py::array::ensure(array, py::array::c_style);
+  if (!out) throw DoesNotFit("there is no memory for a dense copy of an input. Give smaller inputs.");
+  if (!has_native_order(out.dtype())) out = out.attr("astype")(out.dtype().attr("newbyteorder")("="));
+  return out;
+}
+
 // Runs on arrays in the model's order; makes the outputs, or writes those given.
-py::tuple run(Executable& executable, const std::vector<py::array>& given, const py::object& out, bool time_commands,
+py::tuple run(Executable& executable, std::vector<py::array> inputs, const py::object& out, bool time_commands,
               std::optional<runtime::Session*> session, bool overlap, std::optional<Stop*> stop) {
-  const Bindings bindings = executable.bindings_of(arguments_of(given));
-  const auto program = executable.program();
-  const auto finds = [](const program::Subprogram& subprogram) { return !subprogram.defines.empty(); };
-  // Outputs too large for any memory are told before inputs are copied.
-  if (std::none_of(program->subprograms.begin(), program->subprograms.end(), finds)) executable.output_shapes(bindings);
-  std::vector<py::array> inputs;
-  inputs.reserve(given.size());
-  for (const py::array& array : given) {
-    const bool dense = (array.flags() & py::array::c_style) != 0;
-    py::array plain = dense ? array : py::array::ensure(array, py::array::c_style);
-    if (!plain) throw DoesNotFit("there is no memory for a dense copy of an input. Give smaller inputs.");
-    if (!has_native_order(plain.dtype())) plain = plain.attr("astype")(plain.dtype().attr("newbyteorder")("="));
-    inputs.push_back(std::move(plain));
+  Arrays outputs(executable.output_count(), out);
+  std::vector<ops::View> views = views_of(inputs);
+  if (!std::all_of(inputs.begin(), inputs.end(), is_plain)) {
+    // Whatever is wrong is told before anything is copied.
+    {
+      const py::gil_scoped_release release;
+      executable.prepare(views, outputs);
+    }
+    std::transform(inputs.begin(), inputs.end(), inputs.begin(), plain);
+    views = views_of(inputs);
   }
-  Arrays outputs(*program, bindings, out);
   if (!out.is_none()) runtime::refuse_overlap(memory_of(outputs.arrays()), memory_of(inputs));
-  std::vector<const std::byte*> from;
-  from.reserve(inputs.size());
-  for (const py::array& array : inputs) from.push_back(static_cast<const std::byte*>(array.data()));
   auto times = std::make_unique<runtime::RunTimes>();
-  run_interruptibly(executable, bindings, from, outputs,
+  run_interruptibly(executable, views, outputs,
                     {.session = session.value_or(nullptr),
                      .overlap = overlap,
                      .stop = stop.value_or(nullptr),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import numbers
+import operator
 import os
 import sys
 import threading
@@ -136,10 +137,11 @@ class Executable:
         arrays = _as_arrays(inputs, self._called)
         given = None if out is None else _as_arrays(out, "out[{}]".format)
         states = None if session is None else session._states
+        outputs: list[Any]
         outputs, self._of_thread.times = self._engine.run(arrays, given, False, states, overlap, _stop)
         if out is not None:
             return list(out)
-        if any(array is not value and _is_torch(value) for array, value in zip(arrays, inputs, strict=True)):
+        if not all(map(operator.is_, arrays, inputs)) and any(map(_is_torch, inputs)):
             torch = sys.modules["torch"]
             return [
                 torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
@@ -147,7 +149,7 @@ class Executable:
                 else torch.from_numpy(array)
                 for array in outputs
             ]
-        return list(outputs)
+        return outputs
 
     @property
     def last_times(self) -> list[dict[str, Any]]:

@@ -50,9 +50,15 @@ class Signature:
         self._inputs = inputs
         self._make = self._maker(document["outputs"])
         self._written: list[list[int]] = document.get("written", [])
+        # Whether arguments by position are the ports in order, as they are of most models.
+        self._in_order = not self._kwargs and [_kind(tree) for tree in self._args] == [
+            ("value", k) for k in range(inputs)
+        ]
 
     def flatten(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """The inputs in the order of the ports. InvalidModel names what is missing, unknown or of another structure."""
+        if self._in_order and not kwargs and len(args) == self._inputs:
+            return list(args)
         flat: list[Any] = [None] * self._inputs
         wanted = dict(zip(self._names, self._args, strict=False))
         if len(args) > len(self._args):

@@ -187,6 +187,7 @@ void parallel_region_impl(int threads, bool all, void (*call)(void*, int, SpinBa
 }  // namespace detail
 
 Share share_of(int64_t total, int thread, int threads, int64_t step) {
+  if (threads == 1) return {0, total};
   const int64_t steps = (total + step - 1) / step;
   const int64_t begin = steps * thread / threads * step;
   const int64_t end = steps * (thread + 1) / threads * step;

@@ -112,9 +112,11 @@ class Builder {
       open.value->push_back(std::move(value));
       return &open.value->back();
     }
-    // The vector below the object, since keys are known to differ.
-    auto& entries = static_cast<std::vector<Json::object_t::value_type, Json::object_t::allocator_type>&>(*open.object);
-    return &entries.emplace_back(std::move(open.key), std::move(value)).second;
+    return &entries(*open.object).emplace_back(std::move(open.key), std::move(value)).second;
+  }
+  // The vector below an object, since keys are known to differ.
+  static std::vector<Json::object_t::value_type, Json::object_t::allocator_type>& entries(Json::object_t& object) {
+    return object;
   }
   bool add(Json&& value) {
     place(std::move(value));
@@ -125,7 +127,9 @@ class Builder {
     if (static_cast<int64_t>(open_.size()) >= format_.max_depth)
       fail(text("is nested too deep; at most ", format_.max_depth, " levels are expected"));
     Json* placed = place(std::move(value));
-    open_.push_back({placed, placed->is_object() ? placed->get_ptr<Json::object_t*>() : nullptr, {}, {}, 0});
+    auto* object = placed->get_ptr<Json::object_t*>();
+    if (object) entries(*object).reserve(8);  // growing would copy all entries, whose keys are constant
+    open_.push_back({placed, object, {}, {}, 0});
     return true;
   }
   bool end() {
@@ -133,14 +137,25 @@ class Builder {
     offer();
     return true;
   }
+  // The destructor moves all that is inside to a list of its own first, since it knows no limit on the depth.
+  static void empty(Json& value) {
+    if (auto* object = value.get_ptr<Json::object_t*>()) {
+      for (auto& entry : *object) empty(entry.second);
+      entries(*object).clear();
+    } else if (auto* list = value.get_ptr<Json::array_t*>()) {
+      for (Json& item : *list) empty(item);
+      list->clear();
+    }
+  }
   // Shows the value just finished to the taker.
   void offer() {
     if (!taker_ || open_.empty() || open_.size() > 2 || !open_[0].object) return;
-    const auto& [key, value] = open_[0].object->back();
+    auto& [key, value] = open_[0].object->back();
     if (open_.size() == 1) {
-      if (taker_(key, false, value)) open_[0].object->back().second = nullptr;
+      if (taker_(key, false, value)) value = nullptr;
     } else if (!open_[1].object && taker_(key, true, value.back())) {
-      open_[1].value->erase(open_[1].value->size() - 1);
+      empty(value.back());
+      value.get_ref<Json::array_t&>().pop_back();
       ++open_[1].taken;
     }
   }

@@ -1,9 +1,12 @@
 // Runs from C: arguments checked, outputs written where they lie or made, at once or in the background.
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstring>
+#include <memory_resource>
 #include <mutex>
 #include <new>
+#include <optional>
 
 #include "hetnn/base/background.h"
 #include "hetnn/capi/guard.h"
@@ -20,8 +23,7 @@ constexpr int32_t kMostRank = 64;
 // The memory of an output that the run makes: its dims, then its values.
 class Made {
  public:
-  Made() = default;
-  Made(DType dtype, const std::vector<int64_t>& shape) : dtype_(dtype), rank_(static_cast<int32_t>(shape.size())) {
+  Made(DType dtype, std::span<const int64_t> shape) : dtype_(dtype), rank_(static_cast<int32_t>(shape.size())) {
     int64_t bytes = dtype_bytes(dtype);
     for (const int64_t dim : shape) bytes *= dim;
     const auto before = static_cast<size_t>(program::aligned(static_cast<int64_t>(shape.size() * sizeof(int64_t))));
@@ -44,20 +46,21 @@ class Made {
   static void release(void* block) { ::operator delete (block, std::align_val_t{program::kAlignment}); }
 
  private:
-  DType dtype_ = DType::f32;
-  int32_t rank_ = 0;
-  void* block_ = nullptr;
-  std::byte* data_ = nullptr;
+  const DType dtype_;
+  const int32_t rank_;
+  void* block_;
+  std::byte* data_;
 };
 
 // A tensor as it was given, once checked for itself.
 struct Given {
-  runtime::Argument type;
+  ops::View view;
   std::byte* data;
   int64_t bytes;
 };
 
-Given checked(const hetnn_tensor* tensor, bool output, size_t index) {
+// `memory` takes a copy of the dims.
+Given checked(const hetnn_tensor* tensor, bool output, size_t index, std::pmr::memory_resource& memory) {
   const auto called = [&] { return text(output ? "output " : "input ", index); };
   const hetnn_tensor t = taken(tensor, kFirstTensor_bytes, "hetnn_tensor");
   if (output && !t.data) return {{}, nullptr, 0};
@@ -79,7 +82,11 @@ Given checked(const hetnn_tensor* tensor, bool output, size_t index) {
   if (bytes > 0 && !t.data) throw InvalidModel(text(called(), ": its data is null, and should be ", bytes, " bytes."));
   if (reinterpret_cast<uintptr_t>(t.data) % static_cast<uintptr_t>(dtype_bytes(dtype)) != 0)
     throw InvalidModel(text(called(), ": its data must begin at a multiple of ", dtype_bytes(dtype), " bytes."));
-  return {{dtype, {t.dims, t.dims + t.rank}}, static_cast<std::byte*>(t.data), bytes};
+  const auto rank = static_cast<size_t>(t.rank);
+  auto* const dims = static_cast<int64_t*>(memory.allocate(std::max<size_t>(rank, 1) * sizeof(int64_t)));
+  std::copy_n(t.dims, rank, dims);
+  auto* const data = static_cast<std::byte*>(t.data);
+  return {{dtype, {dims, rank}, data}, data, bytes};
 }
 
 // The i-th struct of an array whose structs are as large as the caller says.
@@ -91,56 +98,67 @@ T* element(T* first, size_t index) {
   return reinterpret_cast<T*>(reinterpret_cast<Byte*>(first) + index * first->size);
 }
 
-// A run whose arguments were found sound.
-struct Prepared {
-  Bindings bindings;
-  std::vector<const std::byte*> from;
-  std::vector<std::byte*> to;
-  std::vector<std::pair<size_t, Made>> made;
-
-  Prepared(const hetnn_executable& executable, const hetnn_tensor* inputs, size_t input_count,
-           const hetnn_tensor* outputs, size_t output_count) {
+// The tensors of one run, checked for themselves; all that is kept of them but values lies in `memory`.
+class Tensors final : public ops::Results {
+ public:
+  Tensors(const hetnn_executable& executable, const hetnn_tensor* inputs, size_t input_count,
+          const hetnn_tensor* outputs, size_t output_count, std::pmr::memory_resource& memory)
+      : ports_(executable.outputs), inputs_(&memory), outputs_(&memory) {
     if (input_count > 0) require(inputs, "inputs");
     if (output_count > 0) require(outputs, "outputs");
-    if (output_count != executable.outputs.size()) {
-      throw InvalidModel(
-          text("the model gives ", executable.outputs.size(), " outputs; room was given for ", output_count, "."));
-    }
-    if (input_count > executable.inputs.size() + 1) input_count = executable.inputs.size() + 1;  // too many as well
-    std::vector<runtime::Argument> arguments;
-    std::vector<runtime::Memory> read, written;
+    if (output_count != ports_.size())
+      throw InvalidModel(text("the model gives ", ports_.size(), " outputs; room was given for ", output_count, "."));
+    input_count = std::min(input_count, executable.inputs.size() + 1);  // one too many is too many as well
+    std::pmr::vector<runtime::Memory> read(&memory), written(&memory);
+    inputs_.reserve(input_count);
+    outputs_.reserve(output_count);
+    read.reserve(input_count);
+    written.reserve(output_count);
     for (size_t k = 0; k < input_count; ++k) {
-      const Given given = checked(element(inputs, k), false, k);
-      arguments.push_back(given.type);
-      from.push_back(given.data);
+      const Given given = checked(element(inputs, k), false, k, memory);
+      inputs_.push_back(given.view);
       read.push_back({given.data, given.bytes});
     }
-    bindings = executable.runtime.bindings_of(arguments);
-    const std::vector<std::vector<int64_t>> shapes = executable.runtime.output_shapes(bindings);
     for (size_t k = 0; k < output_count; ++k) {
-      const Given given = checked(element(outputs, k), true, k);
-      const DType dtype = executable.outputs[k].dtype;
-      if (!given.data) {
-        made.emplace_back(k, Made(dtype, shapes[k]));
-        to.push_back(made.back().second.data());
-        continue;
-      }
-      if (given.type.dtype != dtype || !std::ranges::equal(given.type.shape, shapes[k])) {
-        const auto& shape = given.type.shape;
-        throw InvalidModel(text("output '", executable.outputs[k].name, "' is ", dtype_name(dtype),
-                                to_string(Shape(shapes[k].begin(), shapes[k].end())), "; room was given for ",
-                                dtype_name(given.type.dtype), to_string(Shape(shape.begin(), shape.end())), "."));
-      }
-      to.push_back(given.data);
-      written.push_back({given.data, given.bytes});
+      const Output& output = outputs_.emplace_back(checked(element(outputs, k), true, k, memory));
+      if (output.given.data) written.push_back({output.given.data, output.given.bytes});
     }
     runtime::refuse_overlap(written, read);
   }
 
-  void run(hetnn_executable& executable, hetnn_session* session, hetnn_tensor* outputs, const Stop* stop) {
-    executable.runtime.run(bindings, from, to, {.session = session ? session->states.get() : nullptr, .stop = stop});
-    for (auto& [index, values] : made) values.hand_over(element(outputs, index));
+  std::byte* allocate(size_t index, DType dtype, std::span<const int64_t> shape) override {
+    auto& [given, made] = outputs_[index];
+    if (!given.data) {
+      if (!made) made.emplace(dtype, shape);
+      return made->data();
+    }
+    if (given.view.dtype != dtype || !std::ranges::equal(given.view.shape, shape)) {
+      const auto dims = [](std::span<const int64_t> all) { return to_string(Shape(all.begin(), all.end())); };
+      throw InvalidModel(text("output '", ports_[index].name, "' is ", dtype_name(dtype), dims(shape),
+                              "; room was given for ", dtype_name(given.view.dtype), dims(given.view.shape), "."));
+    }
+    return given.data;
   }
+
+  std::span<const ops::View> inputs() const { return inputs_; }
+  void run(hetnn_executable& executable, hetnn_session* session, hetnn_tensor* outputs, const Stop* stop) {
+    executable.runtime.run(inputs_, *this, {.session = session ? session->states.get() : nullptr, .stop = stop});
+    for (size_t k = 0; k < outputs_.size(); ++k) {
+      if (outputs_[k].made) outputs_[k].made->hand_over(element(outputs, k));
+    }
+  }
+
+ private:
+  struct Output {
+    Given given;
+    std::optional<Made> made = {};
+
+    explicit Output(const Given& room) : given(room) {}
+  };
+
+  const std::vector<Port>& ports_;
+  std::pmr::vector<ops::View> inputs_;
+  std::pmr::vector<Output> outputs_;
 };
 
 std::optional<Stop::Clock::time_point> deadline_of(const hetnn_run_options& options) {
@@ -158,7 +176,8 @@ struct hetnn_run_handle {
   hetnn_executable& executable;
   hetnn_session* session;
   hetnn_tensor* outputs;
-  hetnn::capi::Prepared prepared;
+  std::unique_ptr<std::pmr::monotonic_buffer_resource> memory;
+  hetnn::capi::Tensors tensors;
   hetnn_run_options options;
   hetnn::Stop stop;
   const int forks = hetnn::forks();
@@ -171,7 +190,7 @@ struct hetnn_run_handle {
   std::shared_ptr<hetnn_run_handle> self = nullptr;  // of who waits
 
   void run() {
-    const hetnn_status result = hetnn::capi::guard([&] { prepared.run(executable, session, outputs, &stop); });
+    const hetnn_status result = hetnn::capi::guard([&] { tensors.run(executable, session, outputs, &stop); });
     const char* text = result == HETNN_OK ? "" : hetnn_error_message();
     if (options.callback) options.callback(options.user, result, text);
     const std::lock_guard lock(mutex);
@@ -190,7 +209,9 @@ hetnn_status hetnn_run(hetnn_executable* executable, hetnn_session* session, con
                        size_t input_count, hetnn_tensor* outputs, size_t output_count) noexcept {
   return guard([&] {
     require(executable, "executable");
-    hetnn::capi::Prepared(*executable, inputs, input_count, outputs, output_count)
+    std::array<std::byte, 1024> room;
+    std::pmr::monotonic_buffer_resource memory(room.data(), room.size());
+    hetnn::capi::Tensors(*executable, inputs, input_count, outputs, output_count, memory)
         .run(*executable, session, outputs, nullptr);
   });
 }
@@ -210,13 +231,17 @@ hetnn_status hetnn_run_async(hetnn_executable* executable, hetnn_session* sessio
     const hetnn_run_options taken =
         options ? hetnn::capi::taken(options, hetnn::capi::kFirstRunOptions_bytes, "hetnn_run_options")
                 : hetnn_run_options{};
-    std::shared_ptr<hetnn_run_handle> run(
-        new hetnn_run_handle{.executable = *executable,
-                             .session = session,
-                             .outputs = outputs,
-                             .prepared = hetnn::capi::Prepared(*executable, inputs, input_count, outputs, output_count),
-                             .options = taken,
-                             .stop = hetnn::Stop(hetnn::capi::deadline_of(taken))});
+    auto memory = std::make_unique<std::pmr::monotonic_buffer_resource>();
+    std::pmr::monotonic_buffer_resource& kept = *memory;
+    std::shared_ptr<hetnn_run_handle> run(new hetnn_run_handle{
+        .executable = *executable,
+        .session = session,
+        .outputs = outputs,
+        .memory = std::move(memory),
+        .tensors = hetnn::capi::Tensors(*executable, inputs, input_count, outputs, output_count, kept),
+        .options = taken,
+        .stop = hetnn::Stop(hetnn::capi::deadline_of(taken))});
+    executable->runtime.prepare(run->tensors.inputs(), run->tensors);
     hetnn::run_in_background([run] { run->run(); });
     if (!handle) return;
     run->self = run;

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <memory_resource>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -26,6 +28,20 @@ struct NestOperand {
 /// Strides of `view` broadcast to `shape`, axes aligned at the right (numpy rules). Throws InvalidModel when they do
 /// not fit; `what` names the operand.
 NestOperand broadcast_operand(const TensorView& view, std::span<const int64_t> shape, std::string_view what);
+
+/// Offsets of a nest's operands, on the stack for as many as calls usually have: runs allocate nothing.
+class NestOffsets {
+ public:
+  explicit NestOffsets(size_t operands) : all_(operands, &memory_) {}
+  int64_t* data() { return all_.data(); }
+  size_t size() const { return all_.size(); }
+  int64_t& operator[](size_t operand) { return all_[operand]; }
+
+ private:
+  std::array<std::byte, 256> few_;
+  std::pmr::monotonic_buffer_resource memory_{few_.data(), few_.size()};
+  std::pmr::vector<int64_t> all_;
+};
 
 class Nest {
  public:
@@ -65,7 +81,7 @@ class Nest {
     const int64_t col_tiles = (cols() + tile_cols - 1) / tile_cols;
     const int64_t row_tiles = (rows() + tile_rows - 1) / tile_rows;
     const int64_t planes = elems_ / (rows() * cols());
-    std::vector<int64_t> offsets(operand_count());
+    NestOffsets offsets(operand_count());
     const Share share = share_of(planes * row_tiles * col_tiles, thread, threads);
     for (int64_t item = share.begin; item < share.end; ++item) {
       const int64_t col = item % col_tiles * tile_cols;

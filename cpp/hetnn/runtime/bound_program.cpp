@@ -28,8 +28,9 @@ BoundBuffer bind_buffer(const program::Buffer& buffer, const Bindings& bindings)
                               to_string(Shape(out.shape.begin(), out.shape.end())), ". Give larger inputs."));
   }
   // All factors of what a view computes are among these.
-  std::vector<int64_t> factors = {dtype_bytes(buffer.dtype)};
+  std::vector<int64_t> factors;
   for (const int64_t dim : out.shape) factors.push_back(std::max<int64_t>(dim, 1));
+  factors.push_back(dtype_bytes(buffer.dtype));
   const std::string called = text("'", buffer.name, "'");
   checked_product(factors, called.c_str());
   if (buffer.packed) {
@@ -42,7 +43,7 @@ BoundBuffer bind_buffer(const program::Buffer& buffer, const Bindings& bindings)
         throw InvalidModel(text("'", buffer.name, "' has a pitch of ", pitch_elems, " for ", out.shape[1],
                                 " channels. The executable is damaged; compile the model again."));
       }
-      factors[2] = pitch_elems;
+      factors[1] = pitch_elems;
       checked_product(factors, called.c_str());
       out.view = kernels::TensorView::nhwc(buffer.dtype, out.shape, pitch_elems);
     } else {
@@ -279,7 +280,9 @@ std::shared_ptr<const BoundPhase> bind(std::shared_ptr<const LoadedProgram> load
       if (!all && !known(buffer)) continue;
       if (out->loaded->kept_until[static_cast<size_t>(id)] >= 0) out->kept.push_back(id);
       const auto port = std::ranges::find(program.outputs, id, &program::Port::buffer);
-      if (port != program.outputs.end()) out->outputs.push_back(static_cast<size_t>(port - program.outputs.begin()));
+      if (port == program.outputs.end()) continue;
+      check_memory(out->buffers[static_cast<size_t>(id)].size_bytes, "the output '" + port->name + "'");
+      out->outputs.push_back(static_cast<size_t>(port - program.outputs.begin()));
     }
   }
   Order order = order_of(program, phase);

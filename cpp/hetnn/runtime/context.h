@@ -24,12 +24,15 @@ class Context {
   using Bind = std::function<std::shared_ptr<const BoundPhase>(size_t number, const Bindings& bindings)>;
 
   /// Runs every subprogram once all that it depends on are done; with `options.overlap` those of different devices at
-  /// once. `outputs` is asked for each output when its size is known. `states` are in the program's order.
-  void run(std::span<const std::byte* const> inputs, ops::Results& outputs, std::span<StateMemory> states,
+  /// once. `outputs` is asked for each output when its size is known, and `options.may_wait` is called after it was
+  /// asked for the first ones, unless the last run was brief. `states` are in the program's order.
+  void run(std::span<const ops::View> inputs, ops::Results& outputs, std::span<StateMemory> states,
            const RunOptions& options, const Bind& bind);
+  /// Whether it is bound to inputs of these types and shapes.
+  bool serves(std::span<const ops::View> inputs) const;
   const std::shared_ptr<const BoundPhase>& first() const { return phases_.front().bound; }
   /// Of the memory that it holds.
-  int64_t bytes() const;
+  int64_t bytes() const { return bytes_; }
 
  private:
   struct Step {
@@ -51,6 +54,8 @@ class Context {
   void run_lane(const Lane& lane, Run& run);
   bool falls_back(size_t subprogram) const;
   void report(RunTimes& times) const;
+  int64_t counted_bytes() const;
+  bool is_brief() const;
   /// Memory for a buffer that outlives its phase.
   std::byte* keep(int32_t buffer, int64_t size_bytes);
 
@@ -60,6 +65,9 @@ class Context {
   std::vector<Step> steps_;                // of every subprogram
   std::map<int32_t, AlignedBuffer> kept_;  // by buffer
   std::vector<AlignedBuffer> free_;        // for buffers that will be kept
+  const bool finds_;                       // sizes that its inputs do not give
+  int64_t bytes_ = 0;
+  double last_us_;  // what the last run took, where somebody would know
 };
 
 }  // namespace hetnn::runtime

@@ -2,6 +2,8 @@
 #include "hetnn/runtime/disjoint.h"
 
 #include <algorithm>
+#include <array>
+#include <memory_resource>
 #include <vector>
 
 #include "hetnn/base/error.h"
@@ -15,7 +17,9 @@ void refuse_overlap(std::span<const Memory> outputs, std::span<const Memory> inp
     bool output;
     size_t number;
   };
-  std::vector<Range> ranges;
+  std::array<std::byte, 1024> few;  // a call of a small network allocates nothing
+  std::pmr::monotonic_buffer_resource memory(few.data(), few.size());
+  std::pmr::vector<Range> ranges(&memory);
   ranges.reserve(outputs.size() + inputs.size());
   const auto add = [&](std::span<const Memory> list, bool output) {
     for (size_t k = 0; k < list.size(); ++k) {

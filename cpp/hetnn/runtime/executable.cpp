@@ -1,4 +1,4 @@
-// Binding by input shapes, a cache of bound programs, a pool of contexts.
+// Binding by input shapes, and a cache of bound programs.
 #include "hetnn/runtime/executable.h"
 
 #include <algorithm>
@@ -12,13 +12,12 @@
 #include "hetnn/ops/sizes.h"
 #include "hetnn/program/pack.h"
 #include "hetnn/program/validate.h"
-#include "hetnn/runtime/context.h"
+#include "hetnn/runtime/context_pool.h"
 
 namespace hetnn::runtime {
 namespace {
 
-constexpr size_t kBound = 32;                            // shapes kept ready of every phase
-constexpr int64_t kMostKept_bytes = int64_t{256} << 20;  // unless told otherwise
+constexpr size_t kBound = 32;  // shapes kept ready of every phase
 
 std::string bindings_text(const Bindings& bindings) {
   std::string out;
@@ -69,16 +68,6 @@ void add_found(const LoadedProgram& loaded, size_t phase, std::set<std::string>&
   }
 }
 
-// Outputs in memory of the caller.
-class Given final : public ops::Results {
- public:
-  explicit Given(std::span<std::byte* const> outputs) : outputs_(outputs) {}
-  std::byte* allocate(size_t index, DType, std::span<const int64_t>) override { return outputs_[index]; }
-
- private:
-  std::span<std::byte* const> outputs_;
-};
-
 // Outputs as tensors.
 class Made final : public ops::Results {
  public:
@@ -103,9 +92,10 @@ std::unique_ptr<Executable> Executable::load(const std::string& path, int thread
 Executable::Executable(program::Blob image, int threads, const std::string& called)
     : threads_(usable_threads(threads)),
       loaded_(runtime::load(program::unpack(aligned(std::move(image)), called), called)),
+      output_count_(loaded_->program.outputs.size()),
       own_(program()),
-      entries_(loaded_->phases.size()),
-      most_kept_bytes_(kMostKept_bytes) {}
+      bound_(loaded_->phases.size()),
+      pool_(std::make_unique<ContextPool>()) {}
 
 Executable::~Executable() = default;
 
@@ -152,7 +142,7 @@ std::string axis_of(const program::Program& program, const std::string& symbol) 
 
 }  // namespace
 
-Bindings Executable::bindings_of(std::span<const Argument> arguments) const {
+Bindings Executable::bindings_of(std::span<const ops::View> arguments) const {
   const auto program = this->program();
   if (arguments.size() != program->inputs.size()) {
     std::string names;
@@ -166,7 +156,7 @@ Bindings Executable::bindings_of(std::span<const Argument> arguments) const {
     return text(dtype_name(buffer.dtype), to_string(buffer.shape));
   };
   auto refuse = [&](size_t k, const std::string& why) {
-    const Argument& given = arguments[k];
+    const ops::View& given = arguments[k];
     throw InvalidModel(text("input '", program->inputs[k].name, "' must be ", expected(k), "; got ",
                             dtype_name(given.dtype), to_string(Shape(given.shape.begin(), given.shape.end())), why));
   };
@@ -203,20 +193,6 @@ Bindings Executable::bindings_of(std::span<const Argument> arguments) const {
   return out;
 }
 
-std::vector<std::vector<int64_t>> Executable::output_shapes(const Bindings& bindings) const {
-  const auto program = this->program();
-  std::vector<std::vector<int64_t>> out;
-  for (const program::Port& port : program->outputs) {
-    const program::Buffer& buffer = program->buffers[static_cast<size_t>(port.buffer)];
-    out.push_back(evaluate(buffer.shape, bindings));
-    std::vector<int64_t> factors = out.back();
-    factors.push_back(dtype_bytes(buffer.dtype));
-    const std::string called = "the output '" + port.name + "'";
-    check_memory(checked_product(factors, called.c_str()), called);
-  }
-  return out;
-}
-
 // The phase with fallbacks where devices have no code for its sizes. Unsupported where one has no fallback either.
 std::shared_ptr<const BoundPhase> Executable::fallen_back(const BoundPhase& incomplete) const {
   const std::string sizes = bindings_text(incomplete.bindings);
@@ -239,12 +215,12 @@ std::shared_ptr<const BoundPhase> Executable::fallen_back(const BoundPhase& inco
 }
 
 std::shared_ptr<const BoundPhase> Executable::bound_for(size_t phase, const Bindings& bindings) {
-  std::list<Entry>& entries = entries_[phase];
+  auto& ready = bound_[phase];
   auto find = [&]() -> std::shared_ptr<const BoundPhase> {
-    for (auto at = entries.begin(); at != entries.end(); ++at) {
-      if (at->bound->bindings != bindings) continue;
-      entries.splice(entries.begin(), entries, at);
-      return entries.front().bound;
+    for (auto at = ready.begin(); at != ready.end(); ++at) {
+      if ((*at)->bindings != bindings) continue;
+      ready.splice(ready.begin(), ready, at);
+      return ready.front();
     }
     return nullptr;
   };
@@ -277,29 +253,31 @@ std::shared_ptr<const BoundPhase> Executable::bound_for(size_t phase, const Bind
       bound = fallen_back(*bound);
     }
   }
-  std::list<Entry> evicted;
+  std::list<std::shared_ptr<const BoundPhase>> evicted;
   const std::lock_guard lock(mutex_);
   if (auto found = find()) return found;
-  entries.push_front({bound, {}});
-  if (entries.size() > kBound) evicted.splice(evicted.begin(), entries, std::prev(entries.end()));
+  ready.push_front(bound);
+  if (ready.size() > kBound) evicted.splice(evicted.begin(), ready, std::prev(ready.end()));
   return bound;
 }
 
-std::unique_ptr<Context> Executable::take_context(const std::shared_ptr<const BoundPhase>& first) {
-  {
-    const std::lock_guard lock(mutex_);
-    for (Entry& entry : entries_.front()) {
-      if (entry.bound != first || entry.idle.empty()) continue;
-      auto out = std::move(entry.idle.back());
-      entry.idle.pop_back();
-      return out;
-    }
-  }
+std::unique_ptr<Context> Executable::context_for(std::span<const ops::View> inputs, const RunOptions& options) {
+  if (auto idle = pool_->take(inputs)) return idle;
+  if (options.may_wait) options.may_wait();
+  const std::shared_ptr<const BoundPhase> first = bound_for(0, bindings_of(inputs));
   try {
     return std::make_unique<Context>(first);
   } catch (const std::bad_alloc&) {
     throw DoesNotFit(text("a run takes an arena of ", first->arena_bytes,
                           " bytes besides what its devices need, and this process cannot have so much."));
+  }
+}
+
+void Executable::prepare(std::span<const ops::View> inputs, ops::Results& outputs) {
+  const std::shared_ptr<const BoundPhase> first = bound_for(0, bindings_of(inputs));
+  for (const size_t port : first->outputs) {
+    const BoundBuffer& buffer = first->buffers[static_cast<size_t>(first->program().outputs[port].buffer)];
+    outputs.allocate(port, buffer.view.dtype, buffer.shape);
   }
 }
 
@@ -329,60 +307,20 @@ void Executable::verify() const {
   }
 }
 
-void Executable::give_back(std::unique_ptr<Context> context) {
-  std::vector<std::unique_ptr<Context>> dropped;  // die after the lock
-  const std::lock_guard lock(mutex_);
-  for (Entry& entry : entries_.front()) {
-    if (entry.bound != context->first()) continue;
-    entry.idle.push_back(std::move(context));
-    dropped = surplus();
-    return;
-  }
-}
+void Executable::keep_at_most(int64_t bytes) { pool_->keep_at_most(bytes); }
 
-std::vector<std::unique_ptr<Context>> Executable::surplus() {
-  std::vector<std::unique_ptr<Context>> out;
-  int64_t kept_bytes = 0;
-  bool first = true;
-  for (Entry& entry : entries_.front()) {
-    // Those given back last stand last.
-    size_t keep = 0;
-    for (; keep < entry.idle.size(); ++keep) {
-      const int64_t bytes = entry.idle[entry.idle.size() - 1 - keep]->bytes();
-      if (!first && kept_bytes + bytes > most_kept_bytes_) break;
-      kept_bytes += bytes;
-      first = false;
-    }
-    const auto end = entry.idle.end() - static_cast<std::ptrdiff_t>(keep);
-    out.insert(out.end(), std::move_iterator(entry.idle.begin()), std::move_iterator(end));
-    entry.idle.erase(entry.idle.begin(), end);
-  }
-  return out;
-}
-
-void Executable::keep_at_most(int64_t bytes) {
-  std::vector<std::unique_ptr<Context>> dropped;
-  const std::lock_guard lock(mutex_);
-  most_kept_bytes_ = bytes;
-  dropped = surplus();
-}
-
-int64_t Executable::kept_bytes() const {
-  const std::lock_guard lock(mutex_);
-  int64_t out = 0;
-  for (const Entry& entry : entries_.front()) {
-    for (const auto& context : entry.idle) out += context->bytes();
-  }
-  return out;
-}
+int64_t Executable::kept_bytes() const { return pool_->kept_bytes(); }
 
 void Executable::limit_runs(int most, bool refuse) {
   turns_ = most > 0 ? std::make_unique<Turns>(most) : nullptr;
   refuse_ = refuse;
 }
 
-Turn Executable::admit(const Stop* stop) {
-  if (turns_ && !refuse_) turns_->enter(stop);
+Turn Executable::admit(const RunOptions& options) {
+  if (turns_ && !refuse_) {
+    if (options.may_wait) options.may_wait();
+    turns_->enter(options.stop);
+  }
   if (turns_ && refuse_ && !turns_->try_enter()) {
     throw Unavailable(text("all ", turns_->places(),
                            " runs that the executable takes at once are under way. Try again "
@@ -391,41 +329,29 @@ Turn Executable::admit(const Stop* stop) {
   return Turn(turns_.get());
 }
 
-void Executable::run(const Bindings& bindings, std::span<const std::byte* const> inputs, ops::Results& outputs,
-                     const RunOptions& options) {
-  const Turn turn = admit(options.stop);
-  const std::shared_ptr<const BoundPhase> first = bound_for(0, bindings);
-  const auto later = [this](size_t phase, const Bindings& known) { return bound_for(phase, known); };
-  Session& session = options.session ? *options.session : own_;
-  if (!session.fits(first->program()))
+void Executable::run(std::span<const ops::View> inputs, ops::Results& outputs, const RunOptions& options) {
+  const Turn turn = admit(options);
+  std::unique_ptr<Context> context = context_for(inputs, options);
+  if (options.session && !options.session->fits(context->first()->program()))
     throw InvalidModel("the session has the states of another executable. Take one from this executable's session().");
-  std::unique_ptr<Context> context = take_context(first);
+  Session& session = options.session ? *options.session : own_;
+  const auto later = [this](size_t phase, const Bindings& known) { return bound_for(phase, known); };
   if (session.states_.empty()) {
     context->run(inputs, outputs, {}, options, later);
   } else {
+    if (options.may_wait) options.may_wait();
     session.turns_.enter(options.stop);
     const Turn one_run(&session.turns_);
     context->run(inputs, outputs, session.states_, options, later);
     for (StateMemory& state : session.states_) std::swap(state.now, state.next);
   }
-  give_back(std::move(context));
-}
-
-void Executable::run(const Bindings& bindings, std::span<const std::byte* const> inputs,
-                     std::span<std::byte* const> outputs, const RunOptions& options) {
-  Given given(outputs);
-  run(bindings, inputs, given, options);
+  pool_->give_back(std::move(context));
 }
 
 std::vector<Tensor> Executable::run(std::span<const Tensor> inputs, const RunOptions& options) {
-  std::vector<Argument> arguments;
-  std::vector<const std::byte*> from;
-  for (const Tensor& input : inputs) {
-    arguments.push_back({input.dtype(), input.shape()});
-    from.push_back(input.data());
-  }
-  Made made(program()->outputs.size());
-  run(bindings_of(arguments), from, made, options);
+  const std::vector<ops::View> views(inputs.begin(), inputs.end());
+  Made made(output_count_);
+  run(views, made, options);
   return std::move(made.tensors);
 }
 

@@ -20,12 +20,6 @@
 
 namespace hetnn::runtime {
 
-/// What the caller passes for one input.
-struct Argument {
-  DType dtype;
-  std::vector<int64_t> shape;
-};
-
 /// When a subprogram ran, in us after the run's start.
 struct SubprogramTime {
   std::string name;
@@ -49,9 +43,13 @@ struct RunOptions {
   const Stop* stop = nullptr;  // ends the run early where it asks to; null: nothing does
   RunTimes* times = nullptr;
   bool time_commands = false;
+  /// Called, maybe more than once, before the run does what takes long or waits for others, so that the caller can let
+  /// go a lock that it holds. Empty: it holds none.
+  std::function<void()> may_wait = {};
 };
 
 class Context;
+class ContextPool;
 
 /// Immutable but for code that is compiled later for further sizes; what it keeps ready between runs is bounded.
 class HETNN_EXPORT Executable {
@@ -76,6 +74,7 @@ class HETNN_EXPORT Executable {
   /// The image with all that was specialized.
   std::vector<std::byte> image() const;
   int threads() const { return threads_; }
+  size_t output_count() const { return output_count_; }
   /// Bytes of memory that idle runs keep for those to come; one run's is always kept, that of the last.
   void keep_at_most(int64_t bytes);
   int64_t kept_bytes() const;
@@ -83,23 +82,17 @@ class HETNN_EXPORT Executable {
   /// while runs are under way.
   void limit_runs(int most, bool refuse);
 
-  /// The symbols' values from the inputs' shapes. InvalidModel naming the input, what was found and what is expected:
-  /// count, element type, rank, a dimension, a symbol out of its range or with two values.
-  Bindings bindings_of(std::span<const Argument> arguments) const;
-  /// InvalidModel where a shape depends on values that the run computes.
-  std::vector<std::vector<int64_t>> output_shapes(const Bindings& bindings) const;
-
-  /// Runs on dense row-major memory of the caller; `outputs` is asked once for each output, when its shape is known: at
-  /// the start where the inputs give it, else during the run and on any thread. An accelerator without code
-  /// for these shapes, where nothing can make it, gives way to the fallback that the file has for it; Unsupported where
-  /// it has none. The same bits whatever the options are.
-  void run(const Bindings& bindings, std::span<const std::byte* const> inputs, ops::Results& outputs,
-           const RunOptions& options = {});
-  /// The same into `outputs` as large as output_shapes says.
-  void run(const Bindings& bindings, std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
-           const RunOptions& options = {});
+  /// Runs on dense row-major memory of the caller. `outputs` is asked for each output when its shape is known: at the
+  /// start where the inputs give it, else during the run and on any thread. InvalidModel naming the input, what was
+  /// found and what is expected: count, element type, rank, a dimension, a symbol out of its range or with two values.
+  /// An accelerator without code for these shapes, where nothing can make it, gives way to the fallback that the file
+  /// has for it; Unsupported where it has none. The same bits whatever the options are.
+  void run(std::span<const ops::View> inputs, ops::Results& outputs, const RunOptions& options = {});
   /// Runs on tensors and returns the outputs, with their shapes.
   std::vector<Tensor> run(std::span<const Tensor> inputs, const RunOptions& options = {});
+  /// What a run does before it reads a value: throws what is wrong with the types and shapes of the inputs, and asks
+  /// for the outputs whose shapes they give.
+  void prepare(std::span<const ops::View> inputs, ops::Results& outputs);
 
   /// States for one more user. It may outlive the executable.
   std::unique_ptr<Session> session() const;
@@ -113,19 +106,13 @@ class HETNN_EXPORT Executable {
   void verify() const;
 
  private:
-  struct Entry {
-    std::shared_ptr<const BoundPhase> bound;
-    std::vector<std::unique_ptr<Context>> idle;  // of a first phase
-  };
   std::shared_ptr<const LoadedProgram> loaded() const;
-  /// Takes idle contexts beyond the bound out of the entries, the least recently used first. The lock is held.
-  std::vector<std::unique_ptr<Context>> surplus();
+  /// The symbols' values from the inputs' shapes.
+  Bindings bindings_of(std::span<const ops::View> inputs) const;
   std::shared_ptr<const BoundPhase> bound_for(size_t phase, const Bindings& bindings);
   std::shared_ptr<const BoundPhase> fallen_back(const BoundPhase& incomplete) const;
-  std::unique_ptr<Context> take_context(const std::shared_ptr<const BoundPhase>& first);
-  void give_back(std::unique_ptr<Context> context);
-
-  Turn admit(const Stop* stop);
+  std::unique_ptr<Context> context_for(std::span<const ops::View> inputs, const RunOptions& options);
+  Turn admit(const RunOptions& options);
 
   const int threads_;
   std::unique_ptr<Turns> turns_;  // null: no bound
@@ -135,9 +122,10 @@ class HETNN_EXPORT Executable {
   mutable std::mutex mutex_;
   std::mutex specializing_;
   std::shared_ptr<const LoadedProgram> loaded_;
-  Session own_;                            // of runs without one
-  std::vector<std::list<Entry>> entries_;  // of every phase, most recently used first
-  int64_t most_kept_bytes_;
+  const size_t output_count_;
+  Session own_;                                                      // of runs without one
+  std::vector<std::list<std::shared_ptr<const BoundPhase>>> bound_;  // of every phase, most recently used first
+  std::unique_ptr<ContextPool> pool_;
   std::shared_ptr<const Specializer> specializer_;
   std::shared_ptr<const Notice> notice_;
 };

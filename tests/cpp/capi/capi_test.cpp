@@ -14,6 +14,7 @@
 #include "hetnn/capi/hetnn.hpp"
 #include "hetnn/program/cpu_code.h"
 #include "hetnn/program/pack.h"
+#include "runtime/count_allocations.h"
 
 namespace hetnn {
 namespace {
@@ -113,6 +114,51 @@ TEST(C, WritesOutputsWhereTheyLieOrMakesThem) {
   hetnn_tensor_free(&made);
   EXPECT_EQ(made.data, nullptr);
   hetnn_tensor_free(&made);
+}
+
+TEST(C, ARunLikeTheLastAllocatesNothing) {
+  const Loaded executable = load(relu());
+  Arrays a(3);
+  int64_t after_first = 0;
+  for (int round = 0; round < 4; ++round) {
+    ASSERT_EQ(hetnn_run(executable.get(), nullptr, &a.in, 1, &a.out, 1), HETNN_OK) << hetnn_error_message();
+    if (round == 0) after_first = allocations();
+  }
+  EXPECT_EQ(allocations() - after_first, 0);
+}
+
+// Where x f32[n,4] is not zero: i64[u,2], u out of the values.
+TEST(C, MakesOutputsWhoseSizeComesOutOfValues) {
+  program::Program p = one_step(program::write_cpu_code({{{.op = &ops::OpTable::global().get("nonzero"),
+                                                           .attrs = {{"count", Dim::symbol("u")}},
+                                                           .inputs = {0},
+                                                           .outputs = {1},
+                                                           .steps = {},
+                                                           .variant = "",
+                                                           .options = {},
+                                                           .node = "places"}}}),
+                                "cpu");
+  p.symbols.push_back({"u", 0, 4000, 2});
+  p.buffers[1].shape = {Dim::symbol("u"), 2};
+  p.buffers[1].dtype = DType::i64;
+  p.subprograms[0].defines = {"u"};
+  const Loaded executable = load(p);
+  Arrays a(2);
+  a.x = {0, 5, 0, 0, 7, 0, 0, 0};
+  a.in.data = a.x.data();
+  hetnn_tensor made{};
+  made.size = sizeof made;
+  ASSERT_EQ(hetnn_run(executable.get(), nullptr, &a.in, 1, &made, 1), HETNN_OK) << hetnn_error_message();
+  ASSERT_EQ(made.rank, 2);
+  EXPECT_EQ(made.dims[0], 2);
+  const auto* places = static_cast<const int64_t*>(made.data);
+  EXPECT_EQ(std::vector(places, places + 4), (std::vector<int64_t>{0, 1, 1, 0}));
+  hetnn_tensor_free(&made);
+  const int64_t dims[2] = {3, 2};
+  int64_t room[6];
+  hetnn_tensor given = {sizeof given, room, HETNN_I64, 2, dims};
+  EXPECT_EQ(hetnn_run(executable.get(), nullptr, &a.in, 1, &given, 1), HETNN_INVALID_MODEL);
+  EXPECT_STREQ(hetnn_error_message(), "output 'y' is i64[2,2]; room was given for i64[3,2].");
 }
 
 TEST(C, RefusesWhatIsNull) {

@@ -70,13 +70,9 @@ std::unique_ptr<Executable> load(const program::Program& p, int threads = 0) {
 
 std::vector<float> run(Executable& executable, const std::vector<float>& x, RunTimes* times = nullptr,
                        bool time_commands = false) {
-  const Argument argument{DType::f32, {static_cast<int64_t>(x.size() / 4), 4}};
-  const Bindings bindings = executable.bindings_of({&argument, 1});
-  std::vector<float> y(x.size());
-  const auto* from = reinterpret_cast<const std::byte*>(x.data());
-  auto* to = reinterpret_cast<std::byte*>(y.data());
-  executable.run(bindings, {&from, 1}, {&to, 1}, {.times = times, .time_commands = time_commands});
-  return y;
+  const std::vector<Tensor> inputs = {Tensor::of<float>({static_cast<int64_t>(x.size() / 4), 4}, x)};
+  const std::vector<Tensor> y = executable.run(inputs, {.times = times, .time_commands = time_commands});
+  return {y[0].values<float>().begin(), y[0].values<float>().end()};
 }
 
 std::vector<float> numbers(int64_t rows, int seed) {
@@ -150,8 +146,10 @@ TEST(Executable, TimesSubprogramsAndCommands) {
 
 TEST(Executable, NamesTheInputThatDoesNotFit) {
   const auto executable = load(add_relu());
-  auto refusal = [&](std::vector<Argument> arguments) {
-    return message<InvalidModel>([&] { executable->bindings_of(arguments); });
+  auto refusal = [&](std::vector<std::pair<DType, std::vector<int64_t>>> types) {
+    std::vector<Tensor> inputs;
+    for (const auto& [dtype, shape] : types) inputs.push_back(Tensor::zeros(dtype, shape));
+    return message<InvalidModel>([&] { executable->run(inputs); });
   };
   EXPECT_EQ(refusal({}), "the model takes 1 inputs (x); got 0.");
   EXPECT_EQ(refusal({{DType::f64, {2, 4}}}),
@@ -168,11 +166,12 @@ TEST(Executable, RefusesASymbolWithTwoValues) {
   p.buffers.push_back({.name = "x2", .shape = {Dim::symbol("n"), Dim::symbol("n") * 2}, .place = Place::input});
   p.inputs.push_back({"x2", 4});
   const auto executable = load(p);
-  const std::vector<Argument> two_values = {{DType::f32, {2, 4}}, {DType::f32, {3, 6}}};
-  EXPECT_THAT(message<InvalidModel>([&] { executable->bindings_of(two_values); }),
+  const auto f32 = [](std::vector<int64_t> shape) { return Tensor::zeros(DType::f32, std::move(shape)); };
+  const std::vector<Tensor> two_values = {f32({2, 4}), f32({3, 6})};
+  EXPECT_THAT(message<InvalidModel>([&] { executable->run(two_values); }),
               HasSubstr("input 'x2' must be f32[n,2*n]; got f32[3,6]: n is 2 elsewhere."));
-  const std::vector<Argument> not_twice = {{DType::f32, {2, 4}}, {DType::f32, {2, 5}}};
-  EXPECT_THAT(message<InvalidModel>([&] { executable->bindings_of(not_twice); }), HasSubstr("input 'x2'"));
+  const std::vector<Tensor> not_twice = {f32({2, 4}), f32({2, 5})};
+  EXPECT_THAT(message<InvalidModel>([&] { executable->run(not_twice); }), HasSubstr("input 'x2'"));
 }
 
 TEST(Executable, BuffersThatNeverLiveTogetherShareTheArena) {
@@ -385,12 +384,8 @@ program::Program counter() {
 }
 
 float count(Executable& executable, Session* session) {
-  const float x[4] = {1, 1, 1, 1};
-  float y[4];
-  const auto* from = reinterpret_cast<const std::byte*>(x);
-  auto* to = reinterpret_cast<std::byte*>(y);
-  executable.run({}, {&from, 1}, {&to, 1}, {.session = session});
-  return y[0];
+  const std::vector<Tensor> x = {Tensor::of<float>({4}, std::vector<float>(4, 1))};
+  return executable.run(x, {.session = session})[0].values<float>()[0];
 }
 
 TEST(Session, OwnsItsStates) {

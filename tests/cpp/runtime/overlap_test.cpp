@@ -115,13 +115,11 @@ std::vector<float> input() {
 
 Timed run(Executable& executable, bool overlap) {
   Timed out;
-  const std::vector<float> x = input();
-  out.y.resize(64);
-  const auto* from = reinterpret_cast<const std::byte*>(x.data());
-  auto* to = reinterpret_cast<std::byte*>(out.y.data());
+  const std::vector<Tensor> x = {Tensor::of<float>({64}, input())};
   const auto begin = std::chrono::steady_clock::now();
-  executable.run({}, {&from, 1}, {&to, 1}, {.overlap = overlap, .times = &out.times});
+  const std::vector<Tensor> y = executable.run(x, {.overlap = overlap, .times = &out.times});
   out.wall_us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+  out.y.assign(y[0].values<float>().begin(), y[0].values<float>().end());
   return out;
 }
 
@@ -227,17 +225,18 @@ TEST(Overlap, NothingIsAllocatedAfterTheFirstRun) {
   p.subprograms[2].code = product_code(1, 2, 3);
   for (program::Buffer& buffer : p.buffers) buffer.shape = {8, 8};
   const auto executable = load(p, 2);
-  const std::vector<float> x = input();
-  std::vector<float> y(64);
-  const auto* from = reinterpret_cast<const std::byte*>(x.data());
-  auto* to = reinterpret_cast<std::byte*>(y.data());
-  const Bindings none;
+  struct InPlace final : ops::Results {
+    std::byte* allocate(size_t, DType, std::span<const int64_t>) override { return reinterpret_cast<std::byte*>(y); }
+    float y[64];
+  } outputs;
+  const Tensor x = Tensor::of<float>({8, 8}, input());
+  const ops::View inputs[] = {x};
   for (const bool overlap : {true, false}) {
     RunTimes times;
     const RunOptions options{.overlap = overlap, .times = &times};
-    executable->run(none, {&from, 1}, {&to, 1}, options);
+    executable->run(inputs, outputs, options);
     const int64_t before = allocations();
-    for (int round = 0; round < 3; ++round) executable->run(none, {&from, 1}, {&to, 1}, options);
+    for (int round = 0; round < 3; ++round) executable->run(inputs, outputs, options);
     EXPECT_EQ(allocations() - before, 0) << (overlap ? "at once" : "in turn");
   }
 }

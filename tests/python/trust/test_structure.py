@@ -176,7 +176,7 @@ def signature_of(outputs: dict[str, Any]) -> Signature:
 
 def test_a_record_whose_class_is_not_there_has_its_fields() -> None:
     tree = {"record": "nowhere:Thing", "fields": [["boxes", {"value": 0}], ["count", {"fixed": 3}]]}
-    made = signature_of(tree).build([7])
+    made = signature_of(tree).build([], [7])
     assert type(made) is Record
     assert (made.boxes, made["count"]) == (7, 3)
     with pytest.raises(AttributeError, match="no field 'scores'; there are boxes, count"):
@@ -186,12 +186,12 @@ def test_a_record_whose_class_is_not_there_has_its_fields() -> None:
 @pytest.mark.parametrize("record", ["subprocess:Popen", "os:system", "builtins:eval", "hetnn:compile", "a.b:c"])
 def test_a_file_cannot_name_a_class_to_be_called(record: str) -> None:
     tree = {"record": record, "fields": [["args", {"value": 0}]]}
-    assert type(signature_of(tree).build(["true"])) is Record
+    assert type(signature_of(tree).build([], ["true"])) is Record
 
 
 def test_a_class_that_needs_other_fields_is_not_called() -> None:
     tree = {"record": f"{__name__}:Pair", "fields": [["first", {"value": 0}]]}
-    assert type(signature_of(tree).build([7])) is Record
+    assert type(signature_of(tree).build([], [7])) is Record
 
 
 @dataclasses.dataclass
@@ -204,7 +204,7 @@ class Choosy:
 
 def test_a_class_that_refuses_its_values_leaves_the_fields() -> None:
     tree = {"record": f"{__name__}:Choosy", "fields": [["count", {"value": 0}]]}
-    made = signature_of(tree).build([7])
+    made = signature_of(tree).build([], [7])
     assert type(made) is Record
     assert made.count == 7
 
@@ -229,10 +229,10 @@ WHOLE = {"args": [{"value": 0}], "names": ["x"], "kwargs": [], "outputs": {"tupl
         ({"outputs": {"value": 2}}, r"outputs.value must be an integer in \[0, 1\]; found 2"),
         ({"outputs": {"size": 0}}, "outputs.size is no output of rank 0"),
         ({"outputs": {"call": 1}}, "unknown key 'call'"),
-        ({"outputs": {}}, "outputs must be one of value, size, fixed"),
-        ({"outputs": {"value": 0, "size": 1}}, "outputs must be one of value, size, fixed"),
-        ({"outputs": {"fields": []}}, "outputs must be one of value, size, fixed"),
-        ({"outputs": {"record": "a:b"}}, "outputs must be one of value, size, fixed"),
+        ({"outputs": {}}, "outputs must be one of value, size, complex, fixed"),
+        ({"outputs": {"value": 0, "size": 1}}, "outputs must be one of value, size, complex, fixed"),
+        ({"outputs": {"fields": []}}, "outputs must be one of value, size, complex, fixed"),
+        ({"outputs": {"record": "a:b"}}, "outputs must be one of value, size, complex, fixed"),
         ({"outputs": {"record": "a:b", "fields": [[1, {"fixed": 1}]]}}, "must be a text that is not empty; found 1"),
         ({"outputs": {"dict": [[[], {"fixed": 1}]]}}, "must be a number, a text, a truth or null"),
         ({"outputs": {"dict": [["a", {"fixed": 1}], ["a", {"fixed": 2}]]}}, r"dict\[1\]\[0\] stands twice"),

@@ -46,6 +46,7 @@ int64_t PanelProduct::scratch_bytes_per_thread() const {
 }
 
 PanelProduct::Grid PanelProduct::grid_for(int threads) const {
+  if (threads == 1) return {1, 1};
   const int64_t units = shape_.groups * units_per_group_;
   const double weight_bytes = 4.0 * static_cast<double>(shape_.packed_elems());
   Grid best{threads, 1};

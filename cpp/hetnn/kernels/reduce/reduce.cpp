@@ -240,7 +240,7 @@ class FastReduce final : public Kernel {
     float best =
         op_ == ReduceOp::max ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::infinity();
     const int64_t cols = space_.inputs.cols();
-    std::vector<int64_t> offsets(space_.inputs.operand_count());
+    NestOffsets offsets(space_.inputs.operand_count());
     for (int64_t row = 0; row < space_.inputs.outer_rows(); ++row) {
       space_.inputs.locate(row, offsets.data());
       const float* at = x + offsets[1];

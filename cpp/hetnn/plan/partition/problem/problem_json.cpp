@@ -221,10 +221,10 @@ Json figure(double preset) {
   return schema;
 }
 
-const Fields<Reader>& node_fields() {
+Fields<Reader> make_node_fields() {
   const Json times = json::map_of<Times>(json::number({.least = 0})).schema;
   const Json truths = json::map_of<std::map<std::string, bool>>(json::truth()).schema;
-  static const Fields<Reader> fields = {
+  return {
       {"id", part(&Reader::id, json::word().schema), "the node's name, as no other node's"},
       {"inputs", part(&Reader::inputs, json::list_of(json::word()).schema), "the ids of the nodes it reads", kOptional},
       {"time_us", part(&Reader::time_us, times),
@@ -241,6 +241,9 @@ const Fields<Reader>& node_fields() {
       {"pin", part(&Reader::pin, pin_fields().schema()), "a wish for its device", Presence::nullable},
       {"what_if_time_us", part(&Reader::what_if_time_us, times), "the time a device would take if it supported it",
        kOptional}};
+}
+const Fields<Reader>& node_fields() {
+  static const Fields<Reader> fields = make_node_fields();
   return fields;
 }
 

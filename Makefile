@@ -16,13 +16,13 @@ CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 .PHONY: help setup build demo test tiny cpp-test python-test lint tidy asan ubsan tsan fuzz fuzz-long fuzz-plan fuzz-serve bench bench-plan \
-        bench-runtime bench-serve docs stubs wheel new-op new-pass notebooks stories clean
+        bench-compile bench-runtime bench-serve docs stubs wheel new-op new-pass notebooks stories clean
 
 help:
 	@echo "make demo       detect faces on a photo, three networks compiled for cpu+relu-only"
 	@echo "make test       lint, C++ tests, Python tests"
 	@echo "make tiny       the quick part of the tests, under a minute"
-	@echo "also: setup build lint tidy asan ubsan tsan fuzz fuzz-long fuzz-plan fuzz-serve bench bench-plan bench-runtime bench-serve"
+	@echo "also: setup build lint tidy asan ubsan tsan fuzz fuzz-long fuzz-plan fuzz-serve bench bench-plan bench-compile bench-runtime bench-serve"
 	@echo "      docs stubs wheel notebooks stories new-op new-pass"
 
 # Set-up, in steps that are done once each.
@@ -92,10 +92,15 @@ lint: $(STAMPS)/install
 tidy: $(STAMPS)/install
 	$(PY) tools/run_clang_tidy.py --build $(BUILD) $(if $(CLANG_TIDY),--program $(CLANG_TIDY))
 
-asan ubsan tsan: $(STAMPS)/requirements
-	cmake --preset $@
-	cmake --build --preset $@ -j $(JOBS)
-	ctest --test-dir build/$@ --output-on-failure
+# Addresses and undefined behaviour are watched in one build, that of the fuzzers; it tries their corpus too.
+asan ubsan: $(STAMPS)/requirements $(STAMPS)/fuzz-compiler
+	cmake --preset fuzz
+	cmake --build --preset fuzz -j $(JOBS)
+	ctest --test-dir build/fuzz --output-on-failure
+tsan: $(STAMPS)/requirements
+	cmake --preset tsan
+	cmake --build --preset tsan -j $(JOBS)
+	ctest --test-dir build/tsan --output-on-failure
 
 # Random inputs: FUZZ_GRAPHS planning problems; FUZZ_SECONDS of damaged files and texts.
 FUZZ_GRAPHS ?= 1000000
@@ -143,6 +148,9 @@ bench-runtime: $(STAMPS)/install
 	cmake -S . -B $(BUILD) -DHETNN_BUILD_BENCHMARKS=ON
 	cmake --build $(BUILD) -j $(JOBS) --target bench_capi_runs hetnn_shared
 	$(PY) benchmarks/runtime.py $(BUILD)
+# Seconds and memory of hetnn.compile, a row a network and target.
+bench-compile: $(STAMPS)/install
+	$(PY) benchmarks/compile.py
 bench-serve: $(STAMPS)/install
 	$(PY) benchmarks/serve.py
 

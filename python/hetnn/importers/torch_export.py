@@ -20,6 +20,7 @@ from hetnn.executable import odd_kind
 from hetnn.importers import Imported
 from hetnn.importers.sizes import MOST, likely_size
 from hetnn.importers.symbols import Symbols, own_name
+from hetnn.importers.torch_reading import expanded, in_place, is_readable, sharing
 from hetnn.importers.torch_rules import DTYPES, Call
 from hetnn.importers.torch_rules.call import TORCH
 from hetnn.importers.torch_rules.complexes import COMPLEX, PARTS, Complex, complex_call, is_complex
@@ -38,6 +39,9 @@ _VANISH = {
     "aten.sym_constrain_range_for_size.default",
     "aten.sym_constrain_range.default",
 }
+
+
+_TORCH = str(Path(torch.__file__).parent)
 
 
 def _refuse_training(program: ExportedProgram) -> None:
@@ -73,6 +77,9 @@ def import_exported_program(program: ExportedProgram) -> Imported:
     """
     _refuse_training(program)
     signature = Signature(program)
+    importer = _Importer(program, signature)
+    if is_readable(program, _knows) and importer.reads_all():
+        return importer.finish()
     apart: set[str] = set()
     while True:
         importer = _Importer(_decomposed(program, apart), signature)
@@ -100,12 +107,17 @@ def _usual() -> set[str]:
     return {str(overload) for overload in torch.export.default_decompositions()}
 
 
+@cache
+def _beyond_rules() -> dict[Any, Any]:
+    """The decompositions of all that no row or rule reads."""
+    return {overload: function for name, (overload, function) in _decompositions().items() if not _knows(name)}
+
+
 def _decomposed(program: ExportedProgram, apart: set[str]) -> ExportedProgram:
     """The program with everything decomposed that no row or rule reads, and what stands in `apart`."""
     table = {
-        overload: function
-        for name, (overload, function) in _decompositions().items()
-        if name in apart or not _knows(name)
+        **_beyond_rules(),
+        **{overload: function for name, (overload, function) in _decompositions().items() if name in apart},
     }
     try:
         return _run_decompositions(program, table)
@@ -135,6 +147,7 @@ class _Importer:
         self._values: dict[torch.fx.Node, Any] = {}
         self._problems: dict[str, list[str]] = {}
         self._names_of_symbols: set[str] = set()
+        self._bodies: dict[Any, torch.fx.GraphModule | None] = {}  # of decomposed calls
         self._new_sizes = 0
         self._inputs_so_far = 0
         self._states: dict[str, tuple[str, Any]] = {}  # of a buffer: its input, its initial value
@@ -149,6 +162,14 @@ class _Importer:
         for node in self._program.graph.nodes:
             if node.op == "call_function":
                 self._convert(node)
+
+    def reads_all(self) -> bool:
+        """Converts a program as it is, and says whether nothing in it is unknown."""
+        try:
+            self.convert()
+        except (Unsupported, InvalidModel):
+            return False
+        return not self._problems
 
     def finish(self) -> Imported:
         if self._problems:
@@ -299,11 +320,12 @@ class _Importer:
             return
         picks = node.target is operator.getitem
         self._declare_found(node)
+        written, target = in_place(node)
         # A size, or what compares sizes.
         of_sizes = (torch.SymInt, torch.SymBool, torch.SymFloat, int, float)
         counts = isinstance(node.meta.get("val"), of_sizes) and not TORCH.knows(target)
         if not (picks or counts or target in _VANISH or _knows(target)):
-            self._note(node, target)
+            self._inline(node, target)
             return
         if any(value in self._missing for value in node.all_input_nodes):
             self._missing.add(node)
@@ -319,12 +341,16 @@ class _Importer:
             self._values[node] = None  # read as an expression where it is used
             return
         try:
-            call = self._call(node)
+            call = self._call(node, target)
             row = TORCH.rows.get(target)
             if is_complex(call):
                 self._values[node] = complex_call(call, target)
             else:
+                if row is None and target not in TORCH.rules:
+                    raise Unsupported("it is known for complex numbers alone")
                 self._values[node] = call.by_row(row) if row else TORCH.rules[target](call)
+            if written is not None:
+                self._values.update(dict.fromkeys(sharing(node), self._values[node]))
         except (Unsupported, InvalidModel) as error:
             self.refused.add(target)
             self._note(node, target, str(error).split("\n")[0])
@@ -344,8 +370,31 @@ class _Importer:
             "the model uses operators that hetnn lacks. Replace them or run those parts elsewhere:" + "".join(rows)
         )
 
-    def _call(self, node: torch.fx.Node) -> Call:
-        schema = getattr(node.target, "_schema", None)
+    def _inline(self, node: torch.fx.Node, target: str) -> None:
+        """Puts torch's decomposition of a node where the node stands."""
+        body = expanded(node, _beyond_rules(), self._bodies)
+        if body is None:
+            self._note(node, target)
+            return
+        inside = list(body.graph.nodes)
+        self._missing.difference_update(inside)  # a body may stand in several places
+        self._missing.update(
+            place for place, value in zip(inside, node.all_input_nodes, strict=False) if value in self._missing
+        )
+        for inner in inside:
+            inner.meta.update({key: node.meta[key] for key in ("nn_module_stack", "stack_trace") if key in node.meta})
+        given = [None if value in self._missing else self.argument(value) for value in node.all_input_nodes]
+        try:
+            made = self.body(body, given)
+        except Unsupported:
+            self._missing.add(node)  # what its body lacks is noted
+            return
+        self._values[node] = made if isinstance(node.meta["val"], (list, tuple)) else made[0]
+
+    def _call(self, node: torch.fx.Node, target: str) -> Call:
+        """`target` is not the node's own where that writes in place."""
+        own = target == str(node.target)
+        schema = getattr(node.target if own else operator.attrgetter(target)(torch.ops), "_schema", None)
         names = [argument.name for argument in schema.arguments] if schema else []
         args: dict[str, Any] = {}
         for k, argument in enumerate(schema.arguments if schema else []):
@@ -355,7 +404,7 @@ class _Importer:
                 args[argument.name] = self.argument(node.kwargs[argument.name])
             else:
                 args[argument.name] = argument.default_value if argument.has_default_value() else None
-        return Call(self, node, names, args)
+        return Call(self, node, target, names, args)
 
     def argument(self, value: Any) -> Any:
         if isinstance(value, torch.fx.Node):
@@ -403,7 +452,7 @@ class _Importer:
         file, line = "", 0
         for row in reversed((node.meta.get("stack_trace") or "").splitlines()):
             row = row.strip()
-            if row.startswith('File "') and "/torch/" not in row:
+            if row.startswith('File "') and _TORCH not in row:
                 parts = row.split('"')
                 file = Path(parts[1]).name
                 line = int(parts[2].split("line ")[1].split(",")[0])

@@ -12,7 +12,7 @@ from hetnn.importers.torch_rules.call import TORCH, Call, rule
 
 @rule("add.Tensor", "sub.Tensor", "add.Scalar", "sub.Scalar")
 def _add(call: Call) -> Any:
-    op = "add" if ".add." in str(call._node.target) or str(call._node.target).startswith("aten.add") else "sub"
+    op = "add" if ".add." in call.target or call.target.startswith("aten.add") else "sub"
     a, b = call["self"], call["other"]
     if call["alpha"] != 1:
         b = b * call["alpha"] if isinstance(b, (int, float)) else call.elementwise("mul", [b, call["alpha"]])
@@ -27,7 +27,7 @@ def _rsub(call: Call) -> Any:
 
 @rule("mean.default", "mean.dim", "sum.default", "sum.dim_IntList")
 def _mean_or_sum(call: Call) -> Any:
-    op = "mean" if "mean" in str(call._node.target) else "sum"
+    op = "mean" if "mean" in call.target else "sum"
     axes = call.args.get("dim") or []
     return call.create(
         op, [call.cast(call["self"], call.dtype())], axes=axes, keepdim=bool(call.args.get("keepdim", False))
@@ -36,7 +36,7 @@ def _mean_or_sum(call: Call) -> Any:
 
 @rule("any.default", "any.dim", "any.dims", "all.default", "all.dim", "all.dims")
 def _any_or_all(call: Call) -> Any:
-    op = "any" if ".any." in f".{str(call._node.target).removeprefix('aten')}" else "all"
+    op = "any" if ".any." in f".{call.target.removeprefix('aten')}" else "all"
     axes = call.args.get("dim")
     axes = [] if axes is None else [axes] if isinstance(axes, int) else axes
     return call.create(op, [call.cast(call["self"], "bool")], axes=axes, keepdim=bool(call.args.get("keepdim", False)))
@@ -98,7 +98,7 @@ def _clamp(call: Call) -> Any:
 @rule("fmax.default", "fmin.default")
 def _extreme_number(call: Call) -> Any:
     a, b = call.promote([call["self"], call["other"]])
-    out = call.create("maximum" if "fmax" in str(call._node.target) else "minimum", [a, b])
+    out = call.create("maximum" if "fmax" in call.target else "minimum", [a, b])
     if not _is_real(a):
         return out
     shape = call.shape()

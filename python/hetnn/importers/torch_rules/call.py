@@ -62,9 +62,12 @@ class Importer(Protocol):
 class Call(Building):
     """One node of the exported program: its arguments by name (values, numbers, dims), and what to build with."""
 
-    def __init__(self, importer: Importer, node: torch.fx.Node, names: Sequence[str], args: dict[str, Any]) -> None:
+    def __init__(
+        self, importer: Importer, node: torch.fx.Node, target: str, names: Sequence[str], args: dict[str, Any]
+    ) -> None:
         self._importer = importer
         self._node = node
+        self.target = target
         self.names = names
         self.args = args
         self.of_part = False  # of complex numbers: their real or imaginary parts alone
@@ -101,7 +104,7 @@ class Call(Building):
 
     def part(self, args: dict[str, Any]) -> Call:
         """The same call on one part of complex numbers."""
-        part = Call(self._importer, self._node, self.names, args)
+        part = Call(self._importer, self._node, self.target, self.names, args)
         part.of_part = True
         return part
 

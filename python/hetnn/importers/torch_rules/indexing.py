@@ -199,7 +199,7 @@ _REDUCTIONS = {
 
 @rule("scatter.src", "scatter_add.default", "scatter.reduce")
 def _scatter_source(call: Call) -> Any:
-    adds = "scatter_add" in str(call._node.target)
+    adds = "scatter_add" in call.target
     return _scatter(call, call["src"], "add" if adds else _REDUCTIONS.get(call.args.get("reduce", ""), "none"))
 
 

@@ -123,7 +123,7 @@ def _on_images(call: Call, axes: int, op: Callable[[Any], Any]) -> Any:
 
 @rule("max_pool1d.default", "max_pool2d.default", "max_pool2d_with_indices.default", "max_pool3d_with_indices.default")
 def _max_pool(call: Call) -> Any:
-    axes = int(str(call._node.target).split("pool")[1][0])
+    axes = int(call.target.split("pool")[1][0])
     window = {
         "kernel": _pair(call["kernel_size"], axes),
         "stride": _pair(call["stride"] or call["kernel_size"], axes),
@@ -161,7 +161,7 @@ def _pool_axes(call: Call, axes: int, op: str, window: dict[str, list[int]], **a
 
 @rule("avg_pool1d.default", "avg_pool2d.default", "avg_pool3d.default")
 def _avg_pool(call: Call) -> Any:
-    axes = int(str(call._node.target).split("pool")[1][0])
+    axes = int(call.target.split("pool")[1][0])
     window = {
         "kernel": _pair(call["kernel_size"], axes),
         "stride": _pair(call["stride"] or call["kernel_size"], axes),
@@ -190,7 +190,7 @@ def _avg_pool(call: Call) -> Any:
 )
 def _adaptive_avg_pool(call: Call) -> Any:
     size = list(call.shape())
-    axes = int(str(call._node.target).split("pool")[1][0])
+    axes = int(call.target.split("pool")[1][0])
     grid = size[-axes:]
     if axes < 3:
         lone = [1, *grid] if axes == 1 else grid
@@ -211,7 +211,7 @@ def _adaptive_avg_pool(call: Call) -> Any:
 )
 def _adaptive_max_pool(call: Call) -> list[Any]:
     """Window i of n over a size s spans [floor(i s / n), ceil((i + 1) s / n)); shorter ones repeat their last index."""
-    axes = int(str(call._node.target).split("pool")[1][0])
+    axes = int(call.target.split("pool")[1][0])
     x, _ = _batched(call, axes)
     size = fixed(x.shape[2:], "adaptive pooling of an image")
     grid = fixed(call.shape()[-axes:], "adaptive pooling to a grid")
@@ -280,14 +280,14 @@ def _upsampled(call: Call, op: str, scales: list[float], **attrs: Any) -> Any:
 
 @rule("upsample_nearest2d.vec", "upsample_bilinear2d.vec")
 def _upsample_by(call: Call) -> Any:
-    op = str(call._node.target).split(".")[1]
+    op = call.target.split(".")[1]
     corners = {"align_corners": bool(call["align_corners"])} if "align_corners" in call.args else {}
     return _upsampled(call, op, [float(scale) for scale in call["scale_factors"] or []], **corners)
 
 
 @rule("upsample_nearest2d.default", "upsample_bilinear2d.default")
 def _upsample_to(call: Call) -> Any:
-    op = str(call._node.target).split(".")[1]
+    op = call.target.split(".")[1]
     corners = {"align_corners": bool(call["align_corners"])} if "align_corners" in call.args else {}
     scales = [call["scales_h"], call["scales_w"]]
     return _upsampled(call, op, [] if None in scales else [float(scale) for scale in scales], **corners)

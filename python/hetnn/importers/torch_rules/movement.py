@@ -10,7 +10,15 @@ from hetnn.importers.torch_rules.call import Call, rule
 _WHOLE_END = 2**62
 
 
-@rule("clone.default", "alias.default", "detach.default", "lift_fresh_copy.default", "contiguous.default")
+@rule(
+    "clone.default",
+    "alias.default",
+    "detach.default",
+    "lift_fresh_copy.default",
+    "contiguous.default",
+    "resolve_conj.default",
+    "resolve_neg.default",
+)
 def _pass(call: Call) -> Any:
     return call.args[call.names[0]]
 
@@ -83,6 +91,8 @@ def _slice(call: Call) -> Any:
     x = call["self"]
     if list(x.shape) == call.shape():
         return x
+    if call.finds_sizes:
+        raise Unsupported("a slice between places that depend on values and may lie beyond the axis")
     start = 0 if call["start"] is None else call["start"]
     end = _WHOLE_END if call["end"] is None else call["end"]
     end = min(end, _WHOLE_END) if isinstance(end, int) else end
@@ -154,7 +164,7 @@ def _pad(call: Call) -> Any:
 
 @rule(*(f"{kind}_pad{n}d.default" for kind in ("reflection", "replication") for n in (1, 2, 3)))
 def _border(call: Call) -> Any:
-    return _padded(call, call["padding"], "reflect" if "reflection" in str(call._node.target) else "replicate", 0)
+    return _padded(call, call["padding"], "reflect" if "reflection" in call.target else "replicate", 0)
 
 
 @rule("where.self", "where.ScalarSelf", "where.ScalarOther", "where.Scalar")

@@ -11,7 +11,7 @@ from hetnn.importers.torch_rules.call import Call, rule
 
 @rule("cumsum.default", "cumprod.default", "logcumsumexp.default")
 def _scan(call: Call) -> Any:
-    op = str(call._node.target).split(".")[1]
+    op = call.target.split(".")[1]
     return call.create(op, [call.cast(call["self"], call.dtype())], axis=call["dim"])
 
 
@@ -23,13 +23,13 @@ def _places(call: Call, op: str, x: Any, dim: int | None, keepdim: bool) -> Any:
 
 @rule("argmax.default", "argmin.default")
 def _arg_extreme(call: Call) -> Any:
-    op = str(call._node.target).split(".")[1]
+    op = call.target.split(".")[1]
     return _places(call, op, call["self"], call["dim"], bool(call["keepdim"]))
 
 
 @rule("max.dim", "min.dim")
 def _extreme(call: Call) -> list[Any]:
-    kind = str(call._node.target).split(".")[1]
+    kind = call.target.split(".")[1]
     x, axis, keepdim = call["self"], call["dim"], bool(call["keepdim"])
     values = call.create(f"reduce_{kind}", [x], axes=[axis], keepdim=keepdim) if call.reads(0) else None
     return [values, call.create(f"arg{kind}", [x], axis=axis, keepdim=keepdim) if call.reads(1) else None]
@@ -37,7 +37,7 @@ def _extreme(call: Call) -> list[Any]:
 
 @rule("max.default", "min.default")
 def _extreme_of_all(call: Call) -> Any:
-    kind = str(call._node.target).split(".")[1]
+    kind = call.target.split(".")[1]
     return call.create(f"reduce_{kind}", [call["self"]], axes=[])
 
 
@@ -89,13 +89,13 @@ def _middle(call: Call, x: Any, axis: int, skip_nan: bool) -> list[Any]:
 @rule("median.dim", "nanmedian.dim")
 def _median(call: Call) -> list[Any]:
     _refuse_place(call, call["self"], "a median of integers")
-    return _kept(call, _middle(call, call["self"], call["dim"], "nan" in str(call._node.target)), call["dim"])
+    return _kept(call, _middle(call, call["self"], call["dim"], "nan" in call.target), call["dim"])
 
 
 @rule("median.default", "nanmedian.default")
 def _median_of_all(call: Call) -> Any:
     x = call.reshape(call["self"], [sizes.product(call["self"].shape)])
-    return call.reshape(_middle(call, x, 0, "nan" in str(call._node.target))[0], [])
+    return call.reshape(_middle(call, x, 0, "nan" in call.target)[0], [])
 
 
 @rule("mode.default")

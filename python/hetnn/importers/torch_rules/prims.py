@@ -78,7 +78,7 @@ _SPECIAL = {
 
 
 def _name(call: Call) -> str:
-    return str(call._node.target).split(".")[1]
+    return call.target.split(".")[1]
 
 
 @TORCH.rule(*(f"prims.{name}.default" for name in _SAME_NAME))

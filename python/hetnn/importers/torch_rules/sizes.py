@@ -38,6 +38,6 @@ def _masked_select(call: Call) -> Any:
 def _unique(call: Call) -> list[Any]:
     x, axis = call["self"], call.args.get("dim")
     flat = call.reshape(x, [product(x.shape)]) if axis is None else x
-    attrs = {"axis": axis or 0, "count": call.found_size(), "neighbours": "consecutive" in str(call._node.target)}
+    attrs = {"axis": axis or 0, "count": call.found_size(), "neighbours": "consecutive" in call.target}
     y, _, inverse, counts = call.create_all("unique", [flat], attrs)
     return [y, call.reshape(inverse, x.shape) if axis is None else inverse, counts]

@@ -69,7 +69,7 @@ Wide128 power(Wide128 x, Wide128 y) {
   if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 != 0 ? -1 : 1) : 0;
   Wide128 out = 1;
   // Powers of -1, 0 and 1 repeat; others are computed modulo 2^64.
-  for (Wide128 k = 0; k < (x * x == x || x == -1 ? y % 2 + (y > 0 ? 2 : 0) : y); ++k)
+  for (Wide128 k = 0; k < (x == 0 || x == 1 || x == -1 ? y % 2 + (y > 0 ? 2 : 0) : y); ++k)
     out = static_cast<Wide128>(static_cast<uint64_t>(out) * static_cast<uint64_t>(x));
   return out;
 }
@@ -88,7 +88,7 @@ const std::map<std::string, Wide128 (*)(Wide128)> kWholeUnary = {
 const std::map<std::string, Wide128 (*)(Wide128, Wide128)> kWholeBinary = {
     {"add", [](Wide128 a, Wide128 b) { return a + b; }},
     {"sub", [](Wide128 a, Wide128 b) { return a - b; }},
-    {"mul", [](Wide128 a, Wide128 b) { return a * b; }},
+    {"mul", [](Wide128 a, Wide128 b) { return Wide128(uint64_t(a) * uint64_t(b)); }},  // modulo 2^64
     {"div", [](Wide128 a, Wide128 b) { return a / b; }},
     {"maximum", [](Wide128 a, Wide128 b) { return std::max(a, b); }},
     {"minimum", [](Wide128 a, Wide128 b) { return std::min(a, b); }},

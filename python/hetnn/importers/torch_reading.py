@@ -1,0 +1,120 @@
+"""Reading an exported program as it is: what writes in place as what it computes, what is unknown piece by piece."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._pytree import tree_flatten
+
+# Composites of torch whose result shares no memory with an input, though nothing in their schema says so.
+_FRESH = {
+    *("aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default", "aten.batch_norm.default"),
+    *("aten.linear.default", "aten.layer_norm.default", "aten.group_norm.default", "aten.matmul.default"),
+    *("aten.softmax.int", "aten.max_pool2d.default", "aten.adaptive_avg_pool2d.default"),
+}
+
+
+@cache
+def _is_fresh(target: Any) -> bool:
+    """Whether results surely lie in memory of their own."""
+    if str(target) in _FRESH:
+        return True
+    schema = getattr(target, "_schema", None)
+    if schema is None or any(out.alias_info is not None for out in schema.returns):
+        return False
+    composite = "CompositeImplicitAutograd"
+    return not torch._C._dispatch_has_kernel_for_dispatch_key(target.name(), composite)
+
+
+def _is_mutable(node: Node) -> bool:
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and bool(schema.is_mutable)
+
+
+def in_place(node: Node) -> tuple[Node | None, str]:
+    """The value that a node overwrites, if any, and the overload that computes the same without writing."""
+    target = str(node.target)
+    if not _is_mutable(node) or "_." not in target:
+        return None, target
+    return node.args[0], target.replace("_.", ".", 1)  # type: ignore[return-value]
+
+
+def sharing(node: Node) -> list[Node]:
+    """All values that lie in one memory because one was written in place into another; `node` is one of them."""
+    written = in_place(node)[0]
+    while written is not None:
+        node, written = written, in_place(written)[0]
+    found = [node]
+    for value in found:
+        found += [user for user in value.users if in_place(user)[0] is value]
+    return found
+
+
+def _is_safe(node: Node, knows: Callable[[str], bool], owners: set[Node]) -> bool:
+    """Whether what a node overwrites is seen only through values that are written in place."""
+    written, target = in_place(node)
+    if written is None or not knows(target):
+        return False
+    shared = sharing(node)
+    readers = {user for value in shared for user in value.users if user < node and user not in shared}
+    return shared[0] in owners and all(_is_fresh(user.target) for user in readers)
+
+
+def is_readable(program: torch.export.ExportedProgram, knows: Callable[[str], bool]) -> bool:
+    """Whether no memory is written that anything sees through another value, and all sizes come from the inputs."""
+    owners: set[Node] = set()  # made in memory of their own
+    for node in program.graph.nodes:
+        if node.op != "call_function" or node.target is operator.getitem:
+            continue
+        if isinstance(node.target, torch._ops.HigherOrderOperator) or node.meta.get("unbacked_bindings"):
+            return False
+        if _is_mutable(node):
+            if not _is_safe(node, knows, owners):
+                return False
+        elif _is_fresh(node.target):
+            owners.add(node)
+    return True
+
+
+def expanded(node: Node, table: dict[Any, Any], found: dict[Any, GraphModule | None]) -> GraphModule | None:
+    """What torch decomposes a call into, over the nodes that it reads; None where it cannot alone.
+
+    `found` holds those of earlier calls.
+    """
+    inputs = node.all_input_nodes
+    values: list[Any] = [value.meta.get("val") for value in inputs]
+    if not isinstance(node.target, torch._ops.OpOverload) or not all(_is_static(value) for value in values):
+        return None
+    leaves, spec = tree_flatten((node.args, node.kwargs))
+    places = tuple(f"input {inputs.index(leaf)}" if isinstance(leaf, Node) else repr(leaf) for leaf in leaves)
+    types = tuple((value.dtype, tuple(value.shape), value.stride()) for value in values)
+    key = (node.target, places, str(spec), types)
+    if key not in found:
+        found[key] = _traced(node, inputs, values, table)
+    return found[key]
+
+
+def _is_static(value: Any) -> bool:
+    plain = isinstance(value, torch.Tensor) and value.layout is torch.strided
+    return plain and all(isinstance(size, int) for size in value.shape)
+
+
+def _traced(node: Node, inputs: list[Node], values: list[Any], table: dict[Any, Any]) -> GraphModule | None:
+    def call(*tensors: Any) -> Any:
+        found = dict(zip(inputs, tensors, strict=True))
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), found.__getitem__)
+        return node.target(*args, **kwargs)  # type: ignore[operator]
+
+    try:
+        with torch.no_grad():
+            body = make_fx(call, decomposition_table=table)(*values)
+    except Exception:  # whatever torch finds wrong: it may decompose the whole program
+        return None
+    calls = [inner for inner in body.graph.nodes if inner.op == "call_function"]
+    return None if any(inner.target is node.target or _is_mutable(inner) for inner in calls) else body

@@ -1,0 +1,73 @@
+"""Exported programs are read as they are: writes in place, views of what is written, decompositions of single calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hetnn
+from hetnn.importers import torch_export
+
+
+class InPlace(nn.Module):
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        y = x * 2
+        before = y + 1
+        z = y.relu_()
+        z.add_(before)
+        return y * z, before
+
+
+class OfAView(nn.Module):
+    """A row is written through, and a view that was there before sees it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x * 2
+        rows = y.view(-1)
+        y.relu_()
+        return rows + y.flatten()
+
+
+class ThroughAnAlias(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        y = x * 2
+        z = y.sigmoid_().view(-1)
+        y.mul_(3)
+        return z + 1
+
+
+class Composite(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.einsum("ij,kj->ik", x, x.swapaxes(0, 1).swapaxes(0, 1)) + torch.einsum("ij,kj->ik", x, x)
+
+
+@pytest.fixture
+def decomposed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """One entry for every program that torch decomposes as a whole."""
+    seen: list[Any] = []
+    whole = torch_export._run_decompositions
+    monkeypatch.setattr(torch_export, "_run_decompositions", lambda *given: seen.append(given[0]) or whole(*given))
+    return seen
+
+
+@pytest.mark.parametrize(("module", "retraced"), [(InPlace, 0), (OfAView, 1), (ThroughAnAlias, 1), (Composite, 0)])
+def test_equals_torch(module: type[nn.Module], retraced: int, decomposed: list[Any]) -> None:
+    model, x = module().eval(), torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
+    exe = hetnn.compile(torch.export.export(model, (x,), strict=False))
+    torch.testing.assert_close(exe(x), model(x.clone()))
+    assert len(decomposed) == retraced
+
+
+def test_a_slice_between_values_is_refused_with_its_line() -> None:
+    class Sliced(nn.Module):
+        def forward(self, x: Tensor, places: Tensor) -> Tensor:
+            return torch.tensor_split(x, places)[0] * 2
+
+    program = torch.export.export(Sliced(), (torch.ones(5), torch.tensor([2])), strict=False)
+    with pytest.raises(
+        hetnn.Unsupported, match=r"a slice between places that depend on values .*test_torch_reading.py"
+    ):
+        hetnn.compile(program)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 import warnings
 from collections.abc import Sequence
@@ -129,7 +130,31 @@ def _decomposed(program: ExportedProgram, apart: set[str]) -> ExportedProgram:
         raise InvalidModel(f"torch cannot decompose the exported program: {error}. Export the model again.") from error
 
 
+_SAME = {f"aten.{name}.default" for name in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")}
+
+
+def _without_dropout(program: ExportedProgram) -> ExportedProgram:
+    """The program without dropout that does nothing: its result is its very input, of which torch would make a copy
+    that misses what is written later."""
+    graph = copy.deepcopy(program.graph)
+    idle = [node for node in graph.nodes if str(node.target) in _SAME and not node.args[2]]
+    if not idle:
+        return program
+    output = graph.output_node()
+    for node in idle:
+        node.replace_all_uses_with(node.args[0], delete_user_cb=lambda user: user is not output)
+        if node.users:
+            output.prepend(node)  # the program's signature names it
+        else:
+            graph.erase_node(node)
+    out = copy.copy(program)
+    out._graph_module = torch.fx.GraphModule(program.graph_module, graph)
+    out._graph_module.meta.update(program.graph_module.meta)
+    return out
+
+
 def _run_decompositions(program: ExportedProgram, table: dict[Any, Any]) -> ExportedProgram:
+    program = _without_dropout(program)
     with warnings.catch_warnings():
         # torch 2.13 warns of its own use of a deprecated check, once for every copy it makes.
         warnings.filterwarnings("ignore", message=".isinstance.treespec, LeafSpec", category=FutureWarning)

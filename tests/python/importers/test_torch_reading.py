@@ -71,3 +71,24 @@ def test_a_slice_between_values_is_refused_with_its_line() -> None:
         hetnn.Unsupported, match=r"a slice between places that depend on values .*test_torch_reading.py"
     ):
         hetnn.compile(program)
+
+
+@pytest.mark.parametrize("layer", [nn.Dropout(0.3), nn.AlphaDropout(0.3)], ids=["dropout", "alpha dropout"])
+def test_dropout_in_evaluation_gives_its_very_input(layer: nn.Module) -> None:
+    class Written(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.drop = layer
+
+        def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+            y = x * 2
+            z = self.drop(y)
+            y[0] += 1
+            seen = z.t()
+            z.view(-1).add_(5)
+            return z, seen, y + z
+
+    model, x = Written().eval(), torch.randn(3, 4)
+    exe = hetnn.compile(torch.export.export(model, (x,)), "cpu")
+    for got, want in zip(exe(x), model(x), strict=True):
+        torch.testing.assert_close(got, want, rtol=0, atol=0)

@@ -11,7 +11,6 @@ namespace {
 
 using json::At;
 using json::Convert;
-using json::Field;
 using json::Fields;
 using json::Json;
 using json::object;
@@ -220,7 +219,7 @@ void check_whole(const Spec& spec, std::string_view where) {
 
 Spec parse_spec(std::string_view text, std::string_view where) {
   const Json document = json::parse(text, kNpuSheetJson, where);
-  const Spec spec = spec_fields().value({document, kNpuSheetJson, where});
+  Spec spec = spec_fields().value({document, kNpuSheetJson, where});
   check_whole(spec, where);
   return spec;
 }
@@ -254,7 +253,7 @@ std::vector<std::string> figures_without_source(std::string_view text) {
       covered = covered || node.contains("source");
       for (const auto& [key, value] : node.items()) {
         if (path.empty() && key == "provenance") continue;
-        visit(value, path.empty() ? key : path + "." + key, covered);
+        visit(value, path.empty() ? key : hetnn::text(path, ".", key), covered);
       }
     }
   };

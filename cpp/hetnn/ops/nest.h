@@ -99,7 +99,7 @@ void map_binary(const Evaluation& e, F f) {
         to[at] = static_cast<To>(f(static_cast<Wide<T>>(va[left]), static_cast<Wide<T>>(vb[right])));
       });
     };
-    if (y.dtype == a.dtype) {
+    if (y.dtype == a.dtype) {  // NOLINT(bugprone-branch-clone): the branches differ unless T is bool
       into(y.values<T>());
     } else {
       into(y.values<bool>());

@@ -30,7 +30,7 @@ using namespace vocabulary;  // NOLINT(google-build-using-namespace): formulas a
 
 template <typename V>
 struct Of {
-  static V Const(double value) { return convert<V>(value); }
+  static V Const(double value) { return convert<V>(value); }  // NOLINT(readability-identifier-naming)
 #define HETNN_FUNCTION(name, operands, constants, cost, domain, tolerance, ...)                             \
   static V name([[maybe_unused]] V x, [[maybe_unused]] V y, [[maybe_unused]] V c0, [[maybe_unused]] V c1) { \
     __VA_ARGS__                                                                                             \

@@ -1,5 +1,6 @@
 // The vocabulary of formulas.inc for one value: reals by the C library, integers of any width wrapping on overflow.
 // Names are those of the vector form, kernels/vector_math-inl.h.
+// NOLINTBEGIN(readability-identifier-naming)
 #pragma once
 
 #include <cmath>
@@ -131,3 +132,4 @@ V RoundToEven(V x) {
 }
 
 }  // namespace hetnn::ops::vocabulary
+// NOLINTEND(readability-identifier-naming)

@@ -24,6 +24,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -251,6 +252,18 @@ def _alter_stream(rng: random.Random, words: bytes) -> bytes:
         return words
 
 
+@contextmanager
+def _depth() -> Iterator[None]:
+    """What is put into one another several times over is deeper than Python lets its functions call each other."""
+    usual = sys.getrecursionlimit()
+    sys.setrecursionlimit(20000)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(usual)
+
+
+@_depth()
 def alter(rng: random.Random, image: bytes) -> bytes:
     """An executable like `image`, but for a few places; its hashes fit."""
     pieces = _runtime.take_apart(image)

@@ -28,9 +28,20 @@ std::unique_ptr<Made> make(const ir::Graph& graph, const std::string& target, co
   return Made::make(std::move(copy), spec, settings, more...);
 }
 
-py::bytes bytes_of(const std::vector<std::byte>& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
+// An image that Python hands on without a copy.
+struct HeldImage {
+  program::Image bytes;
+
+  py::buffer_info buffer() const {
+    return {const_cast<std::byte*>(bytes.data()),  // the type is that of all buffers; it is read-only
+            1,
+            "B",
+            1,
+            {bytes.size()},
+            {size_t{1}},
+            true};
+  }
+};
 
 py::list pass_rows(const PlannedModel& model) {
   py::list rows;
@@ -76,9 +87,20 @@ void bind_compile(py::module_& m) {
           [](const PlannedModel& plan) { return ir::print(plan.graph(), {.constants = false, .locations = true}); },
           "The placed graph as text, without the values of large constants.");
 
+  py::class_<HeldImage>(m, "Image", py::buffer_protocol(), "An executable's bytes, as a buffer.")
+      .def_buffer(&HeldImage::buffer);
   py::class_<Compilation>(m, "Compilation", "A compiled model: its image, and the compiler kept for further shapes.")
       .def(
-          "image", [](const Compilation& c) { return bytes_of(c.image()); }, "The executable's bytes.")
+          "image",
+          [](const Compilation& c) {
+            HeldImage image;
+            {
+              const py::gil_scoped_release release;
+              image.bytes = c.image();
+            }
+            return py::memoryview(py::cast(std::move(image)));
+          },
+          "The executable's bytes.")
       .def(
           "report", [](const Compilation& c) { return c.model().report(); }, "The report as JSON text.")
       .def_property_readonly(
@@ -89,13 +111,13 @@ void bind_compile(py::module_& m) {
       .def(
           "specialize",
           [](Compilation& c, const Bindings& bindings, int64_t weights_bytes) {
-            std::vector<std::byte> out;
+            program::Image out;
             {
               const LongCall call;
               c.add_variant(bindings);
               out = c.image(weights_bytes);
             }
-            return bytes_of(out);
+            return py::bytes(reinterpret_cast<const char*>(out.data()), out.size());
           },
           py::arg("bindings"), py::arg("weights_bytes"),
           "add_variant, then the image of what it adds to an executable with so many bytes of weights.");

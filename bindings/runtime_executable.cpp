@@ -21,13 +21,16 @@ namespace {
 
 using runtime::Executable;
 
-program::Blob blob_of(const py::bytes& bytes) {
-  std::shared_ptr<const void> owner(new py::object(bytes), [](const void* kept) {
+// The bytes stay where they are, and keep their size.
+program::Blob blob_of(const py::buffer& image) {
+  std::shared_ptr<const py::buffer_info> held(new py::buffer_info(image.request()), [](const py::buffer_info* kept) {
     const py::gil_scoped_acquire gil;
-    delete static_cast<const py::object*>(kept);
+    delete kept;
   });
-  const std::string_view view(bytes);
-  return {std::move(owner), std::as_bytes(std::span(view.data(), view.size()))};
+  if (held->ndim != 1 || held->itemsize != 1 || (held->size > 0 && held->strides[0] != 1))
+    throw InvalidModel("the image must be bytes, one after another.");
+  const std::span bytes(static_cast<const std::byte*>(held->ptr), static_cast<size_t>(held->size));
+  return {std::move(held), bytes};
 }
 
 // Its notices are Python's warnings.
@@ -222,7 +225,7 @@ void bind_runtime_executable(py::module_& m) {
       .def("reset", &runtime::Session::reset, py::call_guard<py::gil_scoped_release>(),
            "Gives every state its initial value again.");
   py::class_<Executable>(m, "Executable", "A loaded program. Thread-safe.")
-      .def(py::init([](const py::bytes& image, int threads) {
+      .def(py::init([](const py::buffer& image, int threads) {
              return warning(std::make_unique<Executable>(blob_of(image), threads));
            }),
            py::arg("image"), py::arg("threads") = 0)
@@ -242,7 +245,7 @@ void bind_runtime_executable(py::module_& m) {
       .def(
           "image",
           [](const Executable& e) {
-            const std::vector<std::byte> image = e.image();
+            const program::Image image = e.image();
             return py::bytes(reinterpret_cast<const char*>(image.data()), image.size());
           },
           "The image as bytes.")
@@ -254,7 +257,7 @@ void bind_runtime_executable(py::module_& m) {
               const py::bytes image = compile(bindings, weights_bytes);
               const std::string_view view(image);
               const auto bytes = std::as_bytes(std::span(view.data(), view.size()));
-              return std::vector<std::byte>(bytes.begin(), bytes.end());
+              return program::Image(bytes.begin(), bytes.end());
             });
           },
           py::arg("compile"),

@@ -17,6 +17,7 @@ __all__: list[str] = [
     "Compilation",
     "Graph",
     "GraphBuilder",
+    "Image",
     "NetworkPlan",
     "PartitionPlan",
     "PlanProblem",
@@ -203,6 +204,11 @@ class NetworkPlan:
         Wall time of planning.
         """
 
+class Image:
+    """
+    An executable's bytes, as a buffer.
+    """
+
 class Compilation:
     """
     A compiled model: its image, and the compiler kept for further shapes.
@@ -211,7 +217,7 @@ class Compilation:
         """
         Compiles the accelerator subgraphs for further values of the model's symbols.
         """
-    def image(self) -> bytes:
+    def image(self) -> memoryview:
         """
         The executable's bytes.
         """

@@ -9,6 +9,7 @@ import collections.abc
 import typing
 
 import numpy
+import typing_extensions
 
 __all__: list[str] = ["Executable", "RunTimes", "Session", "Stop", "put_together", "take_apart", "verify", "version"]
 
@@ -53,7 +54,9 @@ class Executable:
         """
         Maps a .hetnn file, or copies it.
         """
-    def __init__(self, image: bytes, threads: typing.SupportsInt | typing.SupportsIndex = 0) -> None: ...
+    def __init__(
+        self, image: typing_extensions.Buffer, threads: typing.SupportsInt | typing.SupportsIndex = 0
+    ) -> None: ...
     def arena_bytes(self, bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex]) -> int:
         """
         Bytes of the arena for these sizes.

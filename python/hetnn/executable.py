@@ -21,6 +21,8 @@ from hetnn.errors import InvalidModel, Unsupported
 from hetnn.structure import Signature
 
 if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
     from hetnn.background import Run
 
 Array = npt.NDArray[Any]
@@ -80,9 +82,12 @@ class Executable:
 
     @classmethod
     def from_image(
-        cls, image: bytes, threads: int | None = None, classes: Mapping[str, type] | None = None
+        cls, image: Buffer, threads: int | None = None, classes: Mapping[str, type] | None = None
     ) -> Executable:
-        """From the bytes of an image; `classes` are those of the records that the model takes or returns."""
+        """From the bytes of an image, which are not copied and must not change.
+
+        `classes` are those of the records that the model takes or returns.
+        """
         return cls(_runtime.Executable(image, _thread_count(threads)), classes)
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:

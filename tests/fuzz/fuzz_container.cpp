@@ -6,7 +6,7 @@ using namespace hetnn;  // NOLINT(google-build-using-namespace): all of this fil
 
 namespace {
 
-std::vector<std::byte> image_of(std::string_view input) {
+program::Image image_of(std::string_view input) {
   const size_t end = std::min(input.find('\0'), input.size());
   const auto weights = std::as_bytes(std::span(input.substr(std::min(end + 1, input.size()))));
   return program::put_together({std::string(input.substr(0, end)), "{}", "{}", {weights.begin(), weights.end()}},

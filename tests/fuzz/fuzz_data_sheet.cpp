@@ -43,7 +43,7 @@ void use(std::string_view sheet) {
                    std::string(sheet) + "}]}");
   CompileOptions options = parse_options(R"({"strategy": "take-all", "rewrite": "always"})");
   const auto compilation = Compilation::make(ir::parse(network()), target, options);
-  auto image = std::make_shared<const std::vector<std::byte>>(compilation->image());
+  auto image = std::make_shared<const program::Image>(compilation->image());
   runtime::Executable executable({image, std::span(*image)}, 1);
   const Stop stop = fuzz::deadline();
   executable.run(std::vector{Tensor::zeros(DType::f32, {1, 3, 9, 8})}, {.stop = &stop});

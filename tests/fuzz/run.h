@@ -7,8 +7,8 @@
 namespace hetnn::fuzz {
 
 /// Runs an image `times` times at the usual sizes of its symbols; an image that would take too much memory not at all.
-inline void run_on_zeros(std::vector<std::byte> bytes, int times) {
-  auto image = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+inline void run_on_zeros(program::Image bytes, int times) {
+  auto image = std::make_shared<const program::Image>(std::move(bytes));
   runtime::Executable executable({image, std::span(*image)}, 1);
   const auto program = executable.program();
   Bindings hints;

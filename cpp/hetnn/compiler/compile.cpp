@@ -66,7 +66,7 @@ std::unique_ptr<Compilation> Compilation::on_general_processor(const PlannedMode
 
 void Compilation::add_variant(const Bindings& bindings) { pipeline::add_variant(*model_->draft_, bindings); }
 
-std::vector<std::byte> Compilation::image(int64_t weights_begin_bytes) const {
+program::Image Compilation::image(int64_t weights_begin_bytes) const {
   const pipeline::Draft& draft = *model_->draft_;
   program::Program program = draft.assembler.program();
   program.signature_json = signature_json_;

@@ -13,6 +13,7 @@
 #include "hetnn/ir/graph.h"
 #include "hetnn/passes/legalize.h"
 #include "hetnn/plan/network.h"
+#include "hetnn/program/pack.h"
 #include "hetnn/program/program.h"
 
 namespace hetnn {
@@ -117,7 +118,7 @@ class Compilation {
 
   const PlannedModel& model() const { return *model_; }
   /// The executable image, or what is to be added to an executable that has the weights before `weights_begin_bytes`.
-  std::vector<std::byte> image(int64_t weights_begin_bytes = 0) const;
+  program::Image image(int64_t weights_begin_bytes = 0) const;
 
  private:
   std::unique_ptr<PlannedModel> model_;

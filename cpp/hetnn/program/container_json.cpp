@@ -90,13 +90,13 @@ std::string header_text(const Metadata& metadata, int64_t weights_bytes, int64_t
 }
 
 // The image of what has these texts; its hashes are made here.
-std::vector<std::byte> assemble(Metadata metadata, int64_t weights_bytes, int64_t code_bytes,
-                                const std::function<void(std::byte* weights, std::byte* code)>& fill) {
+Image assemble(Metadata metadata, int64_t weights_bytes, int64_t code_bytes,
+               const std::function<void(std::byte* weights, std::byte* code)>& fill) {
   // The data is hashed where it will stand, so the header is written twice: hashes are all of one length.
   metadata.weights_sum = quick_sum({});
   metadata.weights_hash = metadata.code_hash = metadata.metadata_hash = content_hash({});
   const uint64_t length = header_text(metadata, weights_bytes, code_bytes).size();
-  std::vector<std::byte> out(kLengthBytes + length + static_cast<size_t>(weights_bytes + code_bytes));
+  Image out(kLengthBytes + length + static_cast<size_t>(weights_bytes + code_bytes));
   const std::span data = std::span(out).subspan(kLengthBytes + length);
   const std::span weights = data.first(static_cast<size_t>(weights_bytes)), code = data.subspan(weights.size());
   fill(weights.data(), code.data());
@@ -232,7 +232,7 @@ HETNN_EXPORT Pieces take_apart(std::span<const std::byte> image, const std::stri
           {parts.weights.begin(), parts.weights.end()}};
 }
 
-HETNN_EXPORT std::vector<std::byte> put_together(const Pieces& pieces, const std::string& hetnn_version) {
+HETNN_EXPORT Image put_together(const Pieces& pieces, const std::string& hetnn_version) {
   std::string program = pieces.program, code;
   try {
     Json structure = json::parse(program, kPiecesJson, "the program");
@@ -258,7 +258,7 @@ HETNN_EXPORT std::vector<std::byte> put_together(const Pieces& pieces, const std
                   });
 }
 
-std::vector<std::byte> pack(const Program& program, int64_t weights_begin_bytes) {
+Image pack(const Program& program, int64_t weights_begin_bytes) {
   const int64_t begin = aligned(weights_begin_bytes);
   std::vector<std::byte> all_code;
   for (const Subprogram& s : program.subprograms) {

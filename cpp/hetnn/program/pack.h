@@ -5,14 +5,18 @@
 #include <string>
 #include <vector>
 
+#include "hetnn/base/aligned_buffer.h"
 #include "hetnn/base/export.h"
 #include "hetnn/program/program.h"
 
 namespace hetnn::program {
 
+/// An executable's bytes, where kernels can read weights without a copy.
+using Image = std::vector<std::byte, AlignedAllocator<std::byte>>;
+
 /// The executable image of a program. With a beginning of its weights it is an addition to an executable that has the
 /// bytes before: everything but those.
-std::vector<std::byte> pack(const Program& program, int64_t weights_begin_bytes = 0);
+Image pack(const Program& program, int64_t weights_begin_bytes = 0);
 
 /// The program in an image; its weights stay in the image's memory, after those of `before` where it is an addition.
 /// Checks sizes, bounds, ids and hashes; InvalidModel names the field that is wrong, what was found and what was
@@ -34,7 +38,7 @@ struct Pieces {
 Pieces take_apart(std::span<const std::byte> image, const std::string& called);
 
 /// The image of these pieces, with fitting hashes; nothing else is checked.
-std::vector<std::byte> put_together(const Pieces& pieces, const std::string& hetnn_version);
+Image put_together(const Pieces& pieces, const std::string& hetnn_version);
 
 /// A file mapped read-only. InvalidModel with the system's reason when it cannot be read or is empty.
 Blob map_file(const std::string& path);

@@ -125,7 +125,7 @@ std::shared_ptr<const program::Program> Executable::program() const {
   return {now, &now->program};
 }
 
-std::vector<std::byte> Executable::image() const { return program::pack(*program()); }
+program::Image Executable::image() const { return program::pack(*program()); }
 
 namespace {
 
@@ -241,7 +241,7 @@ std::shared_ptr<const BoundPhase> Executable::bound_for(size_t phase, const Bind
     }
     if (specializer && *specializer) {
       const program::Weights before = this->program()->weights;
-      auto bytes = std::make_shared<const std::vector<std::byte>>((*specializer)(bindings, before.size_bytes()));
+      auto bytes = std::make_shared<const program::Image>((*specializer)(bindings, before.size_bytes()));
       const std::string called = "the specialized executable";
       auto grown =
           runtime::load(program::unpack(aligned({bytes, *bytes}), called, before), called, this->loaded().get());

@@ -14,7 +14,7 @@
 #include "hetnn/base/stop.h"
 #include "hetnn/base/turns.h"
 #include "hetnn/ops/meaning.h"
-#include "hetnn/program/program.h"
+#include "hetnn/program/pack.h"
 #include "hetnn/runtime/bound_program.h"
 #include "hetnn/runtime/session.h"
 
@@ -55,7 +55,7 @@ class ContextPool;
 class HETNN_EXPORT Executable {
  public:
   /// Compiles accelerator code for further shapes and returns the image of an addition to the weights that there are.
-  using Specializer = std::function<std::vector<std::byte>(const Bindings&, int64_t weights_bytes)>;
+  using Specializer = std::function<program::Image(const Bindings&, int64_t weights_bytes)>;
 
   /// Maps the file, whose weights are not copied and must not change, or copies it. InvalidModel when it is no sound
   /// executable.
@@ -72,7 +72,7 @@ class HETNN_EXPORT Executable {
   void set_notice(Notice notice);
   std::shared_ptr<const program::Program> program() const;
   /// The image with all that was specialized.
-  std::vector<std::byte> image() const;
+  program::Image image() const;
   int threads() const { return threads_; }
   size_t output_count() const { return output_count_; }
   /// Bytes of memory that idle runs keep for those to come; one run's is always kept, that of the last.

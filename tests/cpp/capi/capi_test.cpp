@@ -54,7 +54,7 @@ struct Freed {
 using Loaded = std::unique_ptr<hetnn_executable, Freed>;
 
 Loaded load(const program::Program& p, const hetnn_options* options = nullptr) {
-  const std::vector<std::byte> image = program::pack(p);
+  const program::Image image = program::pack(p);
   hetnn_executable* out = nullptr;
   EXPECT_EQ(hetnn_load_memory(image.data(), image.size(), options, &out), HETNN_OK) << hetnn_error_message();
   return Loaded(out);
@@ -245,7 +245,7 @@ TEST(C, TakesStructsOfOtherVersions) {
   load(relu(), &options);
   options.size = 3;
   hetnn_executable* none = nullptr;
-  const std::vector<std::byte> image = program::pack(relu());
+  const program::Image image = program::pack(relu());
   EXPECT_EQ(hetnn_load_memory(image.data(), image.size(), &options, &none), HETNN_INVALID_MODEL);
 }
 
@@ -339,7 +339,7 @@ TEST(CDevice, ItsFailuresReachTheCaller) {
   EXPECT_EQ(hetnn_run(executable.get(), nullptr, &a.in, 1, &a.out, 1), HETNN_UNAVAILABLE);
   EXPECT_STREQ(hetnn_error_message(), "slow: the device is gone");
   hetnn_executable* none = nullptr;
-  const std::vector<std::byte> image = program::pack(one_step(program::Code::of_text("slow", 2, "1"), "slow0"));
+  const program::Image image = program::pack(one_step(program::Code::of_text("slow", 2, "1"), "slow0"));
   EXPECT_EQ(hetnn_load_memory(image.data(), image.size(), nullptr, &none), HETNN_INVALID_MODEL);
   EXPECT_STREQ(hetnn_error_message(), "slow: only version 1 is known");
 }

@@ -203,7 +203,7 @@ class Again final : public ops::Results {
 };
 
 std::vector<Tensor> run(const Compilation& compilation, const std::vector<Tensor>& inputs, int threads) {
-  auto image = std::make_shared<const std::vector<std::byte>>(compilation.image());
+  auto image = std::make_shared<const program::Image>(compilation.image());
   runtime::Executable executable({image, *image}, threads);
   runtime::RunTimes times;
   executable.run(inputs, {.times = &times, .time_commands = true});
@@ -308,7 +308,7 @@ TEST(Compile, ADeviceOfAKindOfItsOwnTellsItsTime) {
   std::mt19937 random(5);
   const ir::Graph graph = graph_of("relu(f32[3,5])", random);
   const auto compilation = Compilation::make(graph.clone(), target_of({"dsp", ""}), {});
-  const auto image = std::make_shared<const std::vector<std::byte>>(compilation->image());
+  const auto image = std::make_shared<const program::Image>(compilation->image());
   runtime::Executable executable({image, *image}, 1);
   runtime::RunTimes times;
   const Tensor x = random_tensor(DType::f32, {3, 5}, random);
@@ -326,7 +326,7 @@ TEST(Compile, AnUnseenSizeTakesTheCompilerOrFallsBack) {
   CompileOptions options;
   options.strategy = "take-all";
   const auto compilation = Compilation::make(graph.clone(), target_of({"npu", "relu-only"}), options);
-  auto image = std::make_shared<const std::vector<std::byte>>(compilation->image());
+  auto image = std::make_shared<const program::Image>(compilation->image());
   runtime::Executable executable({image, *image}, 1);
   const Tensor x = random_tensor(DType::f32, {1, 2, 6, 8}, random);
   const Tensor want = ir::interpret(graph, std::vector<Tensor>{x})[0];
@@ -357,7 +357,7 @@ TEST(Compile, AFurtherSizeCopiesNoConstants) {
   CompileOptions options;
   options.strategy = "take-all";
   const auto compilation = Compilation::make(graph.clone(), target_of({"npu", "relu-only"}), options);
-  const auto image = std::make_shared<const std::vector<std::byte>>(compilation->image());
+  const auto image = std::make_shared<const program::Image>(compilation->image());
   const auto image_bytes = static_cast<int64_t>(image->size());
   // As the accelerator reads them, and as the general processor does where it falls back.
   EXPECT_LT(image_bytes, 2 * kWeightBytes + 100'000);

@@ -32,7 +32,7 @@ constexpr std::string_view kNetwork =
 }
 )";
 
-using Image = std::vector<std::byte>;
+using Image = program::Image;
 
 Image compiled(std::string_view spec = "cpu") {
   static const std::string sheet = npu::spec_to_json(npu::systolic_spec(4, 4));

@@ -21,8 +21,9 @@ namespace {
 
 using testing::HasSubstr;
 
-Blob blob_of(std::vector<std::byte> bytes) {
-  auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+template <typename Bytes>
+Blob blob_of(Bytes bytes) {
+  auto owner = std::make_shared<const Bytes>(std::move(bytes));
   return {owner, *owner};
 }
 
@@ -101,7 +102,7 @@ std::vector<std::byte> code_of(const Program& p) {
   return out;
 }
 
-std::string refusal(const std::vector<std::byte>& image) {
+std::string refusal(const Image& image) {
   try {
     unpack(blob_of(image), "image");
   } catch (const InvalidModel& error) {
@@ -111,7 +112,7 @@ std::string refusal(const std::vector<std::byte>& image) {
 }
 
 // A copy of the image with another program text, its hashes made anew: what a careful forger would write.
-std::vector<std::byte> forged(const std::string& from, const std::string& to) {
+Image forged(const std::string& from, const std::string& to) {
   Program p = example();
   std::string structure = structure_json(p);
   const size_t at = structure.find(from);
@@ -128,7 +129,7 @@ std::vector<std::byte> forged(const std::string& from, const std::string& to) {
 
 TEST(Pack, ReadsBackWhatWasWritten) {
   const Program p = example();
-  const std::vector<std::byte> image = pack(p);
+  const Image image = pack(p);
   const Program q = unpack(blob_of(image));
   EXPECT_EQ(q.symbols, p.symbols);
   EXPECT_EQ(q.buffers, p.buffers);
@@ -145,7 +146,7 @@ TEST(Pack, ReadsBackWhatWasWritten) {
 TEST(Pack, ReadsBackNamesThatAreNoUtf8) {
   Program p = example();
   p.buffers[2].name = "\xff\xfe";
-  const std::vector<std::byte> image = pack(p);
+  const Image image = pack(p);
   EXPECT_EQ(pack(unpack(blob_of(image))), image);
 }
 
@@ -159,10 +160,10 @@ TEST(Pack, CopiesNoWeights) {
 }
 
 TEST(Pack, EveryFlippedByteIsNoticed) {
-  const std::vector<std::byte> image = pack(example());
+  const Image image = pack(example());
   for (size_t k = 0; k < image.size(); ++k) {
     for (const int bit : {0, 5}) {
-      std::vector<std::byte> altered = image;
+      Image altered = image;
       altered[k] ^= static_cast<std::byte>(1 << bit);
       EXPECT_THAT(refusal(altered), HasSubstr("image")) << "byte " << k << " of " << image.size();
     }
@@ -170,19 +171,19 @@ TEST(Pack, EveryFlippedByteIsNoticed) {
 }
 
 TEST(Pack, EveryTruncationIsNoticed) {
-  const std::vector<std::byte> image = pack(example());
+  const Image image = pack(example());
   for (size_t size = 0; size < image.size(); ++size) {
     EXPECT_THAT(refusal({image.begin(), image.begin() + static_cast<std::ptrdiff_t>(size)}), HasSubstr("image"))
         << size;
   }
-  std::vector<std::byte> longer = image;
+  Image longer = image;
   longer.resize(image.size() + 64);
   EXPECT_THAT(refusal(longer), HasSubstr("follow the header"));
 }
 
 // Loading takes a sum of the weights that finds accidents; a forger who keeps it is found by their SHA-256.
 TEST(Pack, VerifyReadsAllWeights) {
-  std::vector<std::byte> image = pack(example());
+  Image image = pack(example());
   EXPECT_NO_THROW(verify_weights(blob_of(image), "image"));
   const Program p = unpack(blob_of(image), "image");
   const std::string_view all(reinterpret_cast<const char*>(image.data()), image.size());
@@ -191,10 +192,10 @@ TEST(Pack, VerifyReadsAllWeights) {
 }
 
 TEST(Pack, RandomDamageIsNoticed) {
-  const std::vector<std::byte> image = pack(example());
+  const Image image = pack(example());
   std::mt19937 random(1);
   for (int round = 0; round < 3000; ++round) {
-    std::vector<std::byte> altered = image;
+    Image altered = image;
     for (unsigned k = 0; k <= random() % 8; ++k) altered[random() % altered.size()] = static_cast<std::byte>(random());
     if (altered == image) continue;
     EXPECT_THAT(refusal(altered), HasSubstr("image")) << "round " << round;
@@ -280,7 +281,7 @@ TEST(Pack, ReportAndTargetAreReadBySchema) {
 }
 
 TEST(Pack, PiecesAreTheWholeImage) {
-  const std::vector<std::byte> image = pack(example());
+  const Image image = pack(example());
   const Pieces pieces = take_apart(image, "image");
   EXPECT_THAT(pieces.program, AllOf(HasSubstr(R"("code": {)"), HasSubstr(R"("code_hex": "01080f161d242b32394047")")));
   EXPECT_EQ(put_together(pieces, "0.1.0"), image);
@@ -291,8 +292,8 @@ TEST(Pack, PiecesAreTheWholeImage) {
 TEST(Pack, KeepsFallbacks) {
   Program p = example();
   p.subprograms[0].fallback = Code{"dsp", 3, counting(7)};
-  const std::vector<std::byte> image = pack(p);
-  const auto owner = std::make_shared<const std::vector<std::byte>>(image);
+  const Image image = pack(p);
+  const auto owner = std::make_shared<const Image>(image);
   EXPECT_EQ(unpack({owner, *owner}, "image").subprograms, p.subprograms);
   EXPECT_EQ(put_together(take_apart(image, "image"), p.hetnn_version), image);
 }
@@ -370,7 +371,7 @@ TEST(Pack, AnAdditionHoldsNoByteThatIsThere) {
   const int64_t before = p.weights.size_bytes();
   EXPECT_EQ(p.weights.append(blob_of(counting(100))), 256);
   p.subprograms[1].code.bytes = counting(20);
-  const std::vector<std::byte> addition = pack(p, before);
+  const Image addition = pack(p, before);
   EXPECT_LT(addition.size(), pack(p).size() - 255);
   const Program grown = unpack(blob_of(addition), "image", loaded.weights);
   EXPECT_EQ(grown.weights.at(0, 256).data(), loaded.weights.at(0, 256).data());
@@ -387,16 +388,16 @@ TEST(Hash, EveryBitAndTheLengthCount) {
     const std::string whole = quick_sum(std::span(bytes).first(size));
     EXPECT_NE(whole, quick_sum(std::span(bytes).first(size + 1)));
     for (size_t bit = 0; bit < 8 * size; ++bit) {
-      std::vector<std::byte> altered(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+      Image altered(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
       altered[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
       ASSERT_NE(whole, quick_sum(altered)) << "bit " << bit << " of " << size << " bytes";
     }
   }
   // Zeros of another number are told apart as well, also where threads share the work.
-  EXPECT_NE(quick_sum(std::vector<std::byte>(31)), quick_sum(std::vector<std::byte>(32)));
-  std::vector<std::byte> pieces(5 << 20);
+  EXPECT_NE(quick_sum(Image(31)), quick_sum(Image(32)));
+  Image pieces(5 << 20);
   const std::string zeros = quick_sum(pieces);
-  EXPECT_NE(zeros, quick_sum(std::vector<std::byte>(4 << 20)));
+  EXPECT_NE(zeros, quick_sum(Image(4 << 20)));
   pieces[4 << 20] = std::byte{1};
   EXPECT_NE(zeros, quick_sum(pieces));
 }
@@ -420,7 +421,7 @@ class File : public testing::Test {
 
 TEST_F(File, IsWrittenWholeAndMapped) {
   const std::string path = folder_ / "net.hetnn";
-  const std::vector<std::byte> image = pack(example());
+  const Image image = pack(example());
   write_file(path, counting(10));
   write_file(path, image);
   const Blob mapped = map_file(path);

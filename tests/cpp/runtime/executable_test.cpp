@@ -23,8 +23,8 @@ namespace {
 using program::Place;
 using testing::HasSubstr;
 
-program::Blob blob_of(std::vector<std::byte> bytes) {
-  auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+program::Blob blob_of(program::Image bytes) {
+  auto owner = std::make_shared<const program::Image>(std::move(bytes));
   return {owner, *owner};
 }
 
@@ -57,7 +57,7 @@ program::Program add_relu() {
   p.outputs = {{"y", 3}};
   p.subprograms = {{"cpu0", "cpu", {0}, {3}, {}, program::write_cpu_code(add_relu_code())}};
   const float w[16] = {1, -1, 2, -2};
-  std::vector<std::byte> weights(128);
+  program::Image weights(128);
   std::memcpy(weights.data(), w, sizeof w);
   p.weights = program::Weights(blob_of(weights));
   p.hetnn_version = "0.1.0";
@@ -372,7 +372,7 @@ program::Program counter() {
   p.inputs = {{"x", 0}};
   p.outputs = {{"y", 3}};
   p.states = {{"s", 1, 2, 0, 16}};
-  p.weights = program::Weights(blob_of(std::vector<std::byte>(64)));
+  p.weights = program::Weights(blob_of(program::Image(64)));
   p.subprograms = {{"cpu0",
                     "cpu",
                     {0, 1},
@@ -451,8 +451,8 @@ TEST(Executable, ReturnsOutputsWithTheirShapes) {
 }
 
 TEST(Executable, CopiesAnImageThatLiesAskew) {
-  const std::vector<std::byte> image = program::pack(add_relu());
-  auto moved = std::make_shared<std::vector<std::byte>>(image.size() + 1);
+  const program::Image image = program::pack(add_relu());
+  auto moved = std::make_shared<program::Image>(image.size() + 1);
   std::copy(image.begin(), image.end(), moved->begin() + 1);
   Executable executable({moved, std::span<const std::byte>(*moved).subspan(1)}, 1);
   const std::vector<float> x = numbers(3, 2);

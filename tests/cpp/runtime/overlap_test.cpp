@@ -54,7 +54,7 @@ class Sleeper final : public Executor, public BoundCode, public Visit {
  private:
   const program::Subprogram& subprogram_;
   size_t bytes_ = 0;
-  std::vector<std::byte> held_;
+  program::Image held_;
 };
 
 void register_devices() {
@@ -78,8 +78,8 @@ program::Code add_code(int32_t a, int32_t b, int32_t to) { return cpu_code("add"
 program::Code product_code(int32_t a, int32_t b, int32_t to) { return cpu_code("matmul", {a, b}, to, "matmul"); }
 program::Code nap_code(const char* text = "") { return program::Code::of_text("sleeper", 1, text); }
 
-program::Blob blob_of(std::vector<std::byte> bytes) {
-  auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+program::Blob blob_of(program::Image bytes) {
+  auto owner = std::make_shared<const program::Image>(std::move(bytes));
   return {owner, *owner};
 }
 

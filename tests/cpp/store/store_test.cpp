@@ -37,7 +37,7 @@ program::Blob image(uint8_t weight) {
   p.outputs = {{"y", 2}};
   p.subprograms = {{"first", "npu", {0}, {1}, {}, program::Code::of_text("null", 1, "")},
                    {"second", "cpu", {1}, {2}, {0}, program::Code::of_text("null", 1, "")}};
-  auto bytes = std::make_shared<std::vector<std::byte>>(64, std::byte{weight});
+  auto bytes = std::make_shared<program::Image>(64, std::byte{weight});
   p.weights.append({bytes, *bytes});
   p.target_json = R"({"devices": [{"kind": "cpu", "name": "cpu"}, {"kind": "npu", "name": "npu"}]})";
   p.report_json =
@@ -56,7 +56,7 @@ program::Blob image(uint8_t weight) {
       "graph": [{"node": "a", "op": "one", "inputs": [], "device": "npu", "subgraph": 0},
         {"node": "b", "op": "two", "inputs": ["a"], "device": "npu", "subgraph": 0},
         {"node": "c", "op": "one", "inputs": ["a", "b"], "device": "cpu", "subgraph": 1}]})";
-  auto packed = std::make_shared<const std::vector<std::byte>>(program::pack(p));
+  auto packed = std::make_shared<const program::Image>(program::pack(p));
   return {packed, *packed};
 }
 

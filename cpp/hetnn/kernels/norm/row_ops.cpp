@@ -149,7 +149,12 @@ HWY_INLINE float MaxForSoftmax(const float* x, int64_t n) {
     e = hn::Max(e, hn::LoadU(d, x + i + 3 * kLanes));
   }
   for (; i + kLanes <= n; i += kLanes) a = hn::Max(a, hn::LoadU(d, x + i));
-  result = hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(a, b), hn::Max(c, e))));
+  const VF of_lanes = hn::Max(hn::Max(a, b), hn::Max(c, e));
+#if HWY_TARGET == HWY_EMU128  // whose MaxOfLanes never gives less than the least finite number
+  for (size_t k = 0; k < static_cast<size_t>(kLanes); ++k) result = std::max(result, hn::ExtractLane(of_lanes, k));
+#else
+  result = hn::GetLane(hn::MaxOfLanes(d, of_lanes));
+#endif
   for (; i < n; ++i) result = std::max(result, x[i]);
   return result;
 }

@@ -34,6 +34,7 @@ class Error : public std::runtime_error {
   hetnn_status status_;
 };
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a class's name takes none
 #define HETNN_ERROR(Name, kStatus)                                         \
   class Name : public Error {                                              \
    public:                                                                 \
@@ -45,6 +46,7 @@ HETNN_ERROR(DoesNotFit, HETNN_DOES_NOT_FIT)     // exceeds a memory
 HETNN_ERROR(InternalError, HETNN_INTERNAL)      // a bug in hetnn or in a device
 HETNN_ERROR(Unavailable, HETNN_UNAVAILABLE)     // not now: too many runs, a deadline that passed, a device that is gone
 HETNN_ERROR(Cancelled, HETNN_CANCELLED)         // the run was asked to stop
+// NOLINTEND(bugprone-macro-parentheses)
 #undef HETNN_ERROR
 
 namespace detail {

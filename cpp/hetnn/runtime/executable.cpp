@@ -196,7 +196,7 @@ Bindings Executable::bindings_of(std::span<const ops::View> arguments) const {
 // The phase with fallbacks where devices have no code for its sizes. Unsupported where one has no fallback either.
 std::shared_ptr<const BoundPhase> Executable::fallen_back(const BoundPhase& incomplete) const {
   const std::string sizes = bindings_text(incomplete.bindings);
-  const auto out = bind(incomplete.loaded, incomplete.number, incomplete.bindings, threads_, Fallback::where_needed);
+  auto out = bind(incomplete.loaded, incomplete.number, incomplete.bindings, threads_, Fallback::where_needed);
   if (const std::string missing = missing_code(*out); !missing.empty()) {
     throw Unsupported(text("there is no accelerator code for {", sizes, "}, and the compiler is not at hand.", missing,
                            "\nCompile with shapes=[...] that names it, or run it once before saving."));

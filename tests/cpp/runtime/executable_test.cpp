@@ -119,6 +119,7 @@ TEST(Executable, ServesManyCallersAndSizesAtOnce) {
   const auto executable = load(add_relu());
   std::vector<std::thread> callers;
   std::atomic<int> wrong{0};
+  callers.reserve(4);
   for (int caller = 0; caller < 4; ++caller) {
     callers.emplace_back([&, caller] {
       for (int round = 0; round < 100; ++round) {
@@ -148,6 +149,7 @@ TEST(Executable, NamesTheInputThatDoesNotFit) {
   const auto executable = load(add_relu());
   auto refusal = [&](std::vector<std::pair<DType, std::vector<int64_t>>> types) {
     std::vector<Tensor> inputs;
+    inputs.reserve(types.size());
     for (const auto& [dtype, shape] : types) inputs.push_back(Tensor::zeros(dtype, shape));
     return message<InvalidModel>([&] { executable->run(inputs); });
   };
@@ -407,6 +409,7 @@ TEST(Session, OwnsItsStates) {
 TEST(Session, ManyRunAtOnce) {
   const auto executable = load(counter());
   std::vector<std::thread> users;
+  users.reserve(4);
   std::atomic<int> wrong{0};
   for (int user = 0; user < 4; ++user) {
     users.emplace_back([&] {

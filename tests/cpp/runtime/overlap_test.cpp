@@ -19,7 +19,6 @@ namespace hetnn::runtime {
 namespace {
 
 using program::Place;
-using testing::HasSubstr;
 
 constexpr auto kNap = std::chrono::milliseconds(40);
 
@@ -125,6 +124,7 @@ Timed run(Executable& executable, bool overlap) {
 
 std::vector<float> expected(const std::vector<float>& x) {
   std::vector<float> out;
+  out.reserve(x.size());
   for (const float value : x) out.push_back(value + std::max(value, 0.0F));
   return out;
 }
@@ -193,6 +193,7 @@ TEST(Overlap, AFailureReachesTheCallerAndLeavesTheExecutableUsable) {
 TEST(Overlap, ManyCallersAtOnce) {
   const auto executable = load(branches(nap_code(), "sleeper", relu_code(0, 2), "cpu"), 2);
   std::vector<std::thread> callers;
+  callers.reserve(6);
   std::atomic<int> wrong{0};
   for (int caller = 0; caller < 6; ++caller) {
     callers.emplace_back([&] {

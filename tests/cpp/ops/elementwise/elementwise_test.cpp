@@ -67,10 +67,10 @@ const std::map<std::string, Real (*)(Real, Real)> kRealBinary = {
 // Of integers, before they wrap.
 Wide128 power(Wide128 x, Wide128 y) {
   if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 != 0 ? -1 : 1) : 0;
-  Wide128 out = 1;
+  uint64_t out = 1;
   // Powers of -1, 0 and 1 repeat; others are computed modulo 2^64.
   for (Wide128 k = 0; k < (x == 0 || x == 1 || x == -1 ? y % 2 + (y > 0 ? 2 : 0) : y); ++k)
-    out = static_cast<Wide128>(static_cast<uint64_t>(out) * static_cast<uint64_t>(x));
+    out *= static_cast<uint64_t>(x);
   return out;
 }
 const std::map<std::string, Wide128 (*)(Wide128)> kWholeUnary = {
@@ -88,7 +88,11 @@ const std::map<std::string, Wide128 (*)(Wide128)> kWholeUnary = {
 const std::map<std::string, Wide128 (*)(Wide128, Wide128)> kWholeBinary = {
     {"add", [](Wide128 a, Wide128 b) { return a + b; }},
     {"sub", [](Wide128 a, Wide128 b) { return a - b; }},
-    {"mul", [](Wide128 a, Wide128 b) { return Wide128(uint64_t(a) * uint64_t(b)); }},  // modulo 2^64
+    {"mul",
+     [](Wide128 a, Wide128 b) {
+       const uint64_t wrapped = uint64_t(a) * uint64_t(b);  // modulo 2^64
+       return Wide128(wrapped);
+     }},
     {"div", [](Wide128 a, Wide128 b) { return a / b; }},
     {"maximum", [](Wide128 a, Wide128 b) { return std::max(a, b); }},
     {"minimum", [](Wide128 a, Wide128 b) { return std::min(a, b); }},

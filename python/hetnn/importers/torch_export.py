@@ -25,6 +25,7 @@ from hetnn.importers.torch_reading import expanded, in_place, is_readable, shari
 from hetnn.importers.torch_rules import DTYPES, Call
 from hetnn.importers.torch_rules.call import TORCH
 from hetnn.importers.torch_rules.complexes import COMPLEX, PARTS, Complex, complex_call, is_complex
+from hetnn.importers.torch_rules.movement import DROPOUTS
 from hetnn.importers.torch_signature import Signature, fixed
 from hetnn.structure import Tree
 
@@ -50,7 +51,7 @@ def _refuse_training(program: ExportedProgram) -> None:
 
     What works so on given tensors, or draws nothing, is no layer: it is computed.
     """
-    placeholders = program.graph_signature.inputs_to_buffers
+    buffers = program.graph_signature.inputs_to_buffers
     for node in program.graph.nodes:
         schema = getattr(node.target, "_schema", None)
         given = schema.arguments if schema else ()
@@ -60,7 +61,7 @@ def _refuse_training(program: ExportedProgram) -> None:
         if empty or values.get("p") in (0, 1) or "lower" in values:  # of rrelu the rule says what it lacks
             continue
         statistics = values.get("running_mean")
-        if "running_mean" in values and getattr(statistics, "name", None) not in placeholders:
+        if "running_mean" in values and getattr(statistics, "name", None) not in buffers:
             continue
         for k, argument in enumerate(schema.arguments if schema else ()):
             given = node.args[k] if k < len(node.args) else node.kwargs.get(argument.name)
@@ -130,18 +131,19 @@ def _decomposed(program: ExportedProgram, apart: set[str]) -> ExportedProgram:
         raise InvalidModel(f"torch cannot decompose the exported program: {error}. Export the model again.") from error
 
 
-_SAME = {f"aten.{name}.default" for name in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")}
-
-
 def _without_dropout(program: ExportedProgram) -> ExportedProgram:
     """The program without dropout that does nothing: its result is its very input, of which torch would make a copy
     that misses what is written later."""
-    graph = copy.deepcopy(program.graph)
-    idle = [node for node in graph.nodes if str(node.target) in _SAME and not node.args[2]]
-    if not idle:
+    names = {f"aten.{name}" for name in DROPOUTS}
+
+    def is_idle(node: torch.fx.Node) -> bool:
+        return str(node.target) in names and not node.args[2]
+
+    if not any(map(is_idle, program.graph.nodes)):
         return program
+    graph = copy.deepcopy(program.graph)
     output = graph.output_node()
-    for node in idle:
+    for node in list(filter(is_idle, graph.nodes)):
         node.replace_all_uses_with(node.args[0], delete_user_cb=lambda user: user is not output)
         if node.users:
             output.prepend(node)  # the program's signature names it

@@ -23,13 +23,11 @@ def _pass(call: Call) -> Any:
     return call.args[call.names[0]]
 
 
-@rule(
-    "dropout.default",
-    "native_dropout.default",
-    "feature_dropout.default",
-    "alpha_dropout.default",
-    "feature_alpha_dropout.default",
-)
+# In evaluation the result is the very input.
+DROPOUTS = ("dropout.default", "feature_dropout.default", "alpha_dropout.default", "feature_alpha_dropout.default")
+
+
+@rule(*DROPOUTS, "native_dropout.default")
 def _dropout(call: Call) -> Any:
     """Nothing in evaluation; the mask, of a native one, is true everywhere."""
     x, drops = call["input"], call["p"] if call["train"] else 0

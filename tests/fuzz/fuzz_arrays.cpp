@@ -16,7 +16,7 @@ using namespace hetnn;  // NOLINT(google-build-using-namespace): all of this fil
 namespace {
 
 constexpr const char* kNetwork =
-    R"(graph @net {symbols = [n: 0..9 = 2, m: 1..8 = 3]} (%x: f32[n,m], %i: i64[n], %b: bool[m]) -> (%y, %z, %p) {
+    R"(graph @net {stage = imported, symbols = [n: 0..9 = 2, m: 1..8 = 3]} (%x: f32[n,m], %i: i64[n], %b: bool[m]) -> (%y, %z, %p) {
   %y = relu(%x) : f32[n,m]
   %g = constant() {value = f32[4] {1, 2, 3, 4}} : f32[4]
   %z = gather(%g, %i) {axis = 0} : f32[n]

@@ -159,7 +159,9 @@ TEST_F(Legalize, FormsWithLargerConstantsThanAllowedAreNotTried) {
   };
   const std::string source =
       net("%k = constant() {value = f32[3,1,1,1] {2, 3, 4}} : f32[3,1,1,1]\n"
-          " %m = conv2d(%c, %k) {groups = 3} : f32[1,3,5,4]");
+          " %r = relu(%c) : f32[1,3,5,4]\n"
+          " %d = conv2d(%r, %k) {groups = 3} : f32[1,3,5,4]\n"
+          " %m = relu(%d) : f32[1,3,5,4]");
   EXPECT_THAT(unsupported(legal(source, plain), plain), ElementsAre());
   legal(source, plain, {.max_constant_bytes = 35});
   EXPECT_TRUE(rewrites.empty());

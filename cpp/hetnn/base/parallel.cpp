@@ -2,8 +2,11 @@
 #include "hetnn/base/parallel.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -22,6 +25,8 @@ namespace {
 // A helper waits for its next region for some 0.3 to 1 ms before it sleeps: a network that is run again and again finds
 // it awake, since waking a thread takes as long as a small network runs.
 constexpr int kIdleSpins = 20000;
+
+constexpr int kMostCpus = 4096;
 
 using Clock = Contention::Clock;
 
@@ -174,6 +179,14 @@ void SpinBarrier::arrive_and_wait() {
 }
 
 int usable_cpus() {
+  if (const char* said = std::getenv("HETNN_CPUS")) {
+    const std::string_view digits = said;
+    int cpus = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), cpus);
+    if (error == std::errc() && end == digits.data() + digits.size() && cpus >= 1 && cpus <= kMostCpus) return cpus;
+    throw InvalidModel(text("the environment's HETNN_CPUS says how many CPUs to use, from 1 to ", kMostCpus, "; got '",
+                            digits, "'. Set a number, or unset it for all that the process may use."));
+  }
 #if defined(__linux__)
   cpu_set_t mask;
   CPU_ZERO(&mask);

@@ -32,7 +32,8 @@ class SpinBarrier {
   std::atomic<std::chrono::steady_clock::rep> waited_{0};
 };
 
-/// CPUs this process may run on (its affinity mask, not the machine's count); at least 1.
+/// CPUs this process may run on: its affinity mask's, not the machine's count, or as many as the environment's
+/// HETNN_CPUS says; at least 1. Throws InvalidModel when that is no number from 1 to 4096.
 int usable_cpus();
 
 /// How many threads a region gets when `requested` are asked for: 1 <= result <= usable_cpus(). 0 or less asks for all.

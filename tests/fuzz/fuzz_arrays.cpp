@@ -62,7 +62,7 @@ struct Array {
 
   Array(Bytes& bytes, bool input) : is_input(input) {
     const uint8_t kind = bytes.next();
-    tensor.size = kind == 0xff ? bytes.next() : sizeof tensor;
+    tensor.size = kind == 0xff ? bytes.next() % sizeof tensor : sizeof tensor;
     tensor.dtype = static_cast<hetnn_dtype>(static_cast<int>(bytes.next() % 32) - 2);
     tensor.rank = static_cast<int32_t>(bytes.next() % 16) - 2;
     for (int k = 0; k < tensor.rank; ++k) {

@@ -164,7 +164,7 @@ async def _ask_http(port: int, name: str, connections: int, seconds: float) -> f
 
 
 class _GrpcAsker(asyncio.Protocol):
-    """As _Asker for gRPC: HTTP/2 by hand, since a gRPC client in Python takes as much time as the server that it asks."""
+    """As _Asker for gRPC: HTTP/2 by hand, since a gRPC client in Python takes as much time as the server."""
 
     _SETTINGS_ACK, _PING_ACK = b"\0\0\0\4\1\0\0\0\0", b"\0\0\x08\6\1\0\0\0\0"
 

@@ -495,6 +495,8 @@ class CompileOptions(TypedDict, total=False):
     "measure on this machine, once for each kind of layer and at most 50 ms each, what kernels leave open; kept in the user's cache (environment HETNN_TUNING: another file, or off)"
     shapes: Iterable[Mapping[str, int]] | None
     "sizes of a dynamic model for which accelerators are compiled now; others follow when first run"
+    states: Mapping[str, str] | None
+    "inputs that are no arguments but kept from run to run, each with the output that is its next value; they begin with zeros"
     options: Mapping[str, Any] | None
     "options of the strategy"
     memory_budget: Mapping[str, float] | None

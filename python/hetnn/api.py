@@ -44,6 +44,8 @@ def compile(
     threads = settings.get("threads")
     step("import")
     imported = import_model(model)
+    if settings["states"] and imported.signature:
+        raise Unsupported("states are named for models whose arguments are a list; a torch module keeps its buffers.")
     described = _with_speeds(resolve_target(target), settings)
     if settings["calibrate"]:
         step("calibrate")

@@ -31,6 +31,7 @@ struct TargetSpec {
 TargetSpec parse_target(std::string_view text);
 std::string target_schema();
 
+using Words = std::map<std::string, std::string>;
 using Figures = std::map<std::string, double>;
 using FiguresByNode = std::map<std::string, Figures>;
 

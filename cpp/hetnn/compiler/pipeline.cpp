@@ -70,6 +70,15 @@ target::Target target_of(const TargetSpec& spec, std::vector<std::shared_ptr<con
   return out;
 }
 
+// What is wrong with the names or types the verifier says.
+void keep_states(ir::Graph& graph, const Words& states) {
+  for (const auto& [input, output] : states) {
+    ir::Mutation& state = graph.mutations.emplace_back(ir::Mutation{input, output, {}});
+    const ir::Value* value = graph.find_value(input);
+    if (value && is_static(value->shape())) state.initial = Tensor::zeros(value->dtype(), evaluate(value->shape(), {}));
+  }
+}
+
 }  // namespace
 
 Draft::Draft(ir::Graph model, const TargetSpec& to, const CompileOptions& how)
@@ -79,6 +88,7 @@ Draft::Draft(ir::Graph model, const TargetSpec& to, const CompileOptions& how)
       network(network_options(how)),
       lowering(lower_options(how)),
       graph(std::move(model)) {
+  keep_states(graph, options.states);
   ir::verify(graph);
   for (const Bindings& bindings : options.shapes) check_bindings(ir::free_symbols(graph), bindings);
 }

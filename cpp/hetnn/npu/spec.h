@@ -93,6 +93,7 @@ struct Spec {
   Dma dma;
   Vector vector;
   double launch_us = 0;  // host time of one launch
+  bool paced = false;    // a visit takes by the clock what is predicted for it, not what its simulation takes
   std::map<std::string, OpEntry, std::less<>> ops;
   Numerics numerics;
   Energy energy_pj;

@@ -156,6 +156,13 @@ const Fields<Energy>& energy_fields() {
   return fields;
 }
 
+// Left out where it does not hold.
+Convert<bool> if_true() {
+  Convert<bool> out = json::truth();
+  out.write = [](bool value) { return value ? Json(true) : Json(); };
+  return out;
+}
+
 // Left out where nothing is known about it.
 Convert<Energy> energy() {
   Convert<Energy> out = object(energy_fields);
@@ -176,6 +183,8 @@ const Fields<Spec>& spec_fields() {
       {"dma", &Spec::dma, object(dma_fields), "what moves data between the memories", kOptional},
       {"vector", &Spec::vector, object(vector_fields), "the engine for everything else"},
       {"launch", object(launch_fields), "what a launch costs", kOptional},
+      {"paced", &Spec::paced, if_true(), "a run takes by the clock what is predicted, not what its simulation takes",
+       kOptional},
       {"ops", &Spec::ops, json::map_of<Operators>(object(op_fields), 1, "operators"),
        "an object of operators: name, element types, limits"},
       {"numerics", &Spec::numerics, object(numerics_fields), "how results round", kOptional},

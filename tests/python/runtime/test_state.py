@@ -138,3 +138,23 @@ def test_state_of_another_type_is_refused() -> None:
     }"""
     with pytest.raises(hetnn.InvalidModel, match=r"the state 's' must keep one type of fixed shape; it is f32\[2\]"):
         hetnn.compile(graph)
+
+
+SUM = """
+graph @sum {stage = imported} (%x: f32[2], %total: f32[2]) -> (%y, %next) {
+  %next = add(%total, %x) : f32[2]
+  %y = relu(%next) : f32[2]
+}
+"""
+
+
+def test_an_option_makes_an_input_a_state() -> None:
+    exe = hetnn.compile(SUM, states={"total": "next"})
+    assert [port.name for port in exe.inputs] == ["x"]
+    for k in range(1, 4):
+        np.testing.assert_array_equal(exe(np.array([1, -1], np.float32)), [k, 0])
+    with pytest.raises(hetnn.InvalidModel, match="the state 'sum' must be an input of the graph, and 'next' one of"):
+        hetnn.compile(SUM, states={"sum": "next"})
+    exported = torch.export.export(nn.ReLU(), (torch.zeros(2),))
+    with pytest.raises(hetnn.Unsupported, match="a torch module keeps its buffers"):
+        hetnn.compile(exported, states={"input": "relu"})

@@ -1,6 +1,8 @@
 // Runs the NPU's code on a simulated machine: one variant for each value of the symbols.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "hetnn/base/error.h"
 #include "hetnn/npu/code.h"
@@ -20,8 +22,9 @@ constexpr int64_t kMostDram_bytes = int64_t{1} << 36;
 // One machine with a variant loaded.
 class NpuVisit final : public Visit {
  public:
-  NpuVisit(const npu::Variant& variant, const std::vector<BoundBuffer>& buffers, sim::Machine machine)
-      : variant_(variant), buffers_(buffers), machine_(std::move(machine)) {}
+  NpuVisit(const npu::Spec& spec, const npu::Variant& variant, const std::vector<BoundBuffer>& buffers,
+           sim::Machine machine)
+      : spec_(spec), variant_(variant), buffers_(buffers), machine_(std::move(machine)) {}
 
   int64_t bytes() const override { return machine_.bytes(); }
   void upload(Addresses addresses) override {
@@ -32,7 +35,12 @@ class NpuVisit final : public Visit {
     }
   }
   void start(const Launch& launch, Event& done) override {
+    const auto begin = Stop::Clock::now();
     machine_.run(launch.stop);
+    if (spec_.paced) {
+      const std::chrono::duration<double, std::micro> predicted_us(spec_.launch_us + machine_.seconds() * 1e6);
+      sleep_until(begin + std::chrono::duration_cast<Stop::Clock::duration>(predicted_us), launch.stop);
+    }
     done.set();
   }
   void download(Addresses addresses) override {
@@ -52,6 +60,14 @@ class NpuVisit final : public Visit {
     return {port.layout, buffer.shape.size() == 4 ? buffer.shape[1] : 0};
   }
 
+  static void sleep_until(Stop::Clock::time_point end, const Stop* stop) {
+    for (auto now = Stop::Clock::now(); now < end; now = Stop::Clock::now()) {
+      if (stop) stop->check();
+      std::this_thread::sleep_until(stop ? std::min(end, now + Stop::kEvery) : end);
+    }
+  }
+
+  const npu::Spec& spec_;
   const npu::Variant& variant_;
   const std::vector<BoundBuffer>& buffers_;
   sim::Machine machine_;
@@ -67,7 +83,8 @@ class NpuBound final : public BoundCode {
     std::vector<std::span<const std::byte>> constants;
     constants.reserve(code_.constants.size());
     for (const npu::Constant& c : code_.constants) constants.push_back(weights_.at(c.offset_bytes, c.size_bytes));
-    return std::make_unique<NpuVisit>(variant_, buffers_, sim::Machine(spec_, words_, constants, variant_.dram_bytes));
+    return std::make_unique<NpuVisit>(spec_, variant_, buffers_,
+                                      sim::Machine(spec_, words_, constants, variant_.dram_bytes));
   }
 
  private:

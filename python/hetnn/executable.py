@@ -131,7 +131,7 @@ class Executable:
     def __init__(self, engine: _runtime.Executable, classes: Mapping[str, type] | None = None) -> None:
         self._engine = engine
         signature = engine.signature_json
-        self._signature = Signature(signature, len(engine.inputs), classes) if signature else None
+        self._signature = Signature(signature, engine.inputs, classes) if signature else None
         # When it was compiled in this process: how long that took, and each pass: name, stage, ms.
         self.compile_s: float | None = None
         self.passes: list[dict[str, Any]] = []

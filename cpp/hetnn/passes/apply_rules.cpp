@@ -94,7 +94,7 @@ std::optional<std::vector<ir::Node*>> fire(ir::Graph& graph, ir::Node* root, con
     const std::optional<Match> found = match(rule, root, graph);
     if (!found || (options.allow && !options.allow(rule, *found))) return std::nullopt;
     rewriter.insert_before(root);
-    Build build(rewriter, *found);
+    Build build(rewriter, *found, options.affords);
     ir::Value* result = rule.rewrite(*found, build);
     created = rewriter.take_created();
     if (!result || (options.accept && !options.accept(rule, *found, created))) {

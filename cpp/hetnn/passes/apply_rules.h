@@ -22,6 +22,8 @@ struct ApplyOptions {
   std::function<bool(const Rule&, const Match&)> allow;
   /// Judges a right side after it is built and before it replaces the root; `created` are its nodes. Empty: accept.
   std::function<bool(const Rule&, const Match&, const std::vector<ir::Node*>& created)> accept;
+  /// Whether a right side may have a constant of so many bytes; empty: any. See Build::affords.
+  std::function<bool(int64_t bytes)> affords = {};
   /// Whether firings count in firing_counts(); a search that only tries rules says no.
   bool count = true;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <memory>
 
 #include "hetnn/base/error.h"
 #include "hetnn/base/interrupt.h"
@@ -69,32 +70,81 @@ class Search {
     }
   }
 
-  /// The cheapest expansion of an unsupported node; `candidates` gets every rule at the node that works, with its
-  /// price. `largest`: of the elements of its first input.
-  std::optional<Expansion> run(const ir::Node& node, double largest, std::vector<Candidate>& candidates) {
+  /// What was found for a node: the cheapest expansion, and every rule at the node that works and is not dearer than
+  /// two others, with its price.
+  struct Found {
+    std::optional<Expansion> best;
+    std::vector<Candidate> candidates;
+  };
+
+  /// For an unsupported node. `largest`: of the elements of its first input. A node like one before is not searched
+  /// again.
+  const Found& run(const ir::Node& node, double largest) {
+    std::vector<Asked>& asked = asked_[node.op().name];
+    const auto same = [&](const Asked& other) { return other.is_like(node, largest); };
+    const auto known = std::find_if(asked.begin(), asked.end(), same);
+    if (known != asked.end()) return *known->found;
     trials_ = 0;
     largest_ = largest;
     replaced_.clear();
     path_.clear();
-    return expand(node, options_.max_depth, &candidates);
+    auto found = std::make_unique<Found>();
+    found->best = expand(node, options_.max_depth, kNoLimit, &found->candidates);
+    return *asked.emplace_back(node, largest, std::move(found)).found;
   }
 
  private:
-  std::optional<Expansion> best(const ir::Node& node, int depth) {
+  static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
+  // A node that was searched. Constants are the same where they lie at one place, which the copies keep.
+  struct Asked {
+    Asked(const ir::Node& node, double most, std::unique_ptr<Found> result)
+        : attrs(node.attrs()), largest(most), found(std::move(result)) {
+      for (size_t k = 0; k < node.inputs().size(); ++k) {
+        const ir::Value* input = node.input(k);
+        types.push_back(input ? std::optional(input->type()) : std::nullopt);
+        constants.push_back(node.constant_input(k) ? *node.constant_input(k) : Tensor());
+      }
+    }
+    bool is_like(const ir::Node& node, double most) const {
+      if (largest != most || types.size() != node.inputs().size() || !ops::same(attrs, node.attrs())) return false;
+      for (size_t k = 0; k < types.size(); ++k) {
+        const ir::Value* input = node.input(k);
+        const Tensor* constant = node.constant_input(k);
+        if (types[k].has_value() != (input != nullptr) || (input && *types[k] != input->type())) return false;
+        if (constants[k].data() != (constant ? constant->data() : nullptr)) return false;
+      }
+      return true;
+    }
+
+    ops::Attrs attrs;
+    std::vector<std::optional<ops::Type>> types;
+    std::vector<Tensor> constants;
+    double largest;
+    std::unique_ptr<Found> found;
+  };
+
+  // Forms that take `limit_us` or longer are of no use.
+  std::optional<Expansion> best(const ir::Node& node, int depth, double limit_us) {
     if (reads_constants_only(node)) return Expansion{};
     if (oracle_.supports(node)) return Expansion{.cost_us = oracle_.time_us(node), .rule = nullptr, .children = {}};
-    return expand(node, depth, nullptr);
+    return expand(node, depth, limit_us, nullptr);
   }
 
-  std::optional<Expansion> expand(const ir::Node& node, int depth, std::vector<Candidate>* candidates) {
+  std::optional<Expansion> expand(const ir::Node& node, int depth, double limit_us,
+                                  std::vector<Candidate>* candidates) {
     const auto rules = by_root_.find(node.op().name);
     if (depth == 0 || rules == by_root_.end()) return std::nullopt;
     std::optional<Expansion> found;
+    double second_us = kNoLimit;  // of the candidates, which are told with the next best
     for (const Rule* rule : rules->second) {
       if (std::find(path_.begin(), path_.end(), rule) != path_.end() || trials_ >= options_.max_trials) continue;
       if (std::find(replaced_.begin(), replaced_.end(), rule->name) != replaced_.end()) continue;
-      std::optional<Expansion> trial = try_rule(node, *rule, depth);
+      // What a ranged rule replaces depends on whether it works, not on its price.
+      const double limit = range_of(*rule) ? kNoLimit : candidates ? second_us : found ? found->cost_us : limit_us;
+      std::optional<Expansion> trial = try_rule(node, *rule, depth, limit);
       if (!trial) continue;
+      if (found) second_us = std::min(second_us, std::max(trial->cost_us, found->cost_us));
       if (const legal::RangedRule* ranged = range_of(*rule)) replaced_ = ranged->instead_of;
       if (candidates) candidates->push_back({rule, trial->cost_us});
       if (!found || trial->cost_us < found->cost_us) found = std::move(trial);
@@ -102,7 +152,7 @@ class Search {
     return found;
   }
 
-  std::optional<Expansion> try_rule(const ir::Node& node, const Rule& rule, int depth) {
+  std::optional<Expansion> try_rule(const ir::Node& node, const Rule& rule, int depth, double limit_us) {
     ir::Graph scratch = isolate(node, symbols_);
     ir::Node* root = scratch.outputs().front()->producer();
     if (const legal::RangedRule* ranged = range_of(rule)) {
@@ -111,6 +161,9 @@ class Search {
     }
     ApplyOptions quiet;
     quiet.count = false;
+    quiet.affords = [&](int64_t bytes) {
+      return bytes <= options_.max_constant_bytes && (!oracle_.least_us || oracle_.least_us(bytes) < limit_us);
+    };
     const auto created = fire(scratch, root, rule, quiet);
     if (!created) return std::nullopt;
     ++trials_;
@@ -118,8 +171,8 @@ class Search {
     std::optional<Expansion> out = Expansion{.cost_us = 0, .rule = &rule, .children = {}};
     for (const ir::Node* made : *created) {
       if (made->is_constant()) continue;
-      std::optional<Expansion> child = best(*made, depth - 1);
-      if (!child) {
+      std::optional<Expansion> child = best(*made, depth - 1, limit_us - out->cost_us);
+      if (!child || out->cost_us + child->cost_us >= limit_us) {
         out.reset();
         break;
       }
@@ -134,6 +187,7 @@ class Search {
   const LegalizeOptions& options_;
   const std::vector<Symbol>& symbols_;
   std::map<std::string_view, std::vector<const Rule*>> by_root_;
+  std::map<std::string_view, std::vector<Asked>> asked_;
   std::vector<const Rule*> path_;
   std::vector<std::string_view> replaced_;  // rules that another does better at the node of the graph
   double largest_ = 0;                      // of what that node reads
@@ -232,14 +286,20 @@ Oracle accelerators(const target::Target& target, const Bindings& bindings) {
     }
     return best;
   };
+  oracle.least_us = [&target](int64_t bytes) {
+    double least = std::numeric_limits<double>::infinity();
+    for (size_t k = 1; k < target.devices.size(); ++k) least = std::min(least, target.devices[k]->least_us(bytes));
+    return least;
+  };
   return oracle;
 }
 
-std::vector<report::RewriteRow> legalize(ir::Graph& graph, const Oracle& oracle, const LegalizeOptions& options) {
-  check_disabled_rules(options.disabled_rules);
+namespace {
+
+// As the public one. `search` and `known`, of largest_read, serve all copies of one graph; `known` may begin empty.
+std::vector<report::RewriteRow> legalize(ir::Graph& graph, const Oracle& oracle, const LegalizeOptions& options,
+                                         Search& search, std::map<std::string, double>& known) {
   std::vector<report::RewriteRow> rewrites;
-  Search search(oracle, options, graph.symbols);
-  std::map<std::string, double> known;
   const ir::Graph::Nodes nodes = graph.nodes();
   for (auto at = nodes.begin(); at != nodes.end();) {
     ir::Node* node = *at;
@@ -249,8 +309,7 @@ std::vector<report::RewriteRow> legalize(ir::Graph& graph, const Oracle& oracle,
     if (oracle.supports(*node)) continue;
     if (known.empty()) known = largest_read(graph);
     const double largest = known.at(node->name());
-    std::vector<Candidate> candidates;
-    const std::optional<Expansion> expansion = search.run(*node, largest, candidates);
+    const auto& [expansion, candidates] = search.run(*node, largest);
     if (!expansion) continue;
     report::RewriteRow rewrite{.rule = std::string(expansion->rule->name),
                                .node = node->name(),
@@ -272,6 +331,15 @@ std::vector<report::RewriteRow> legalize(ir::Graph& graph, const Oracle& oracle,
   return rewrites;
 }
 
+}  // namespace
+
+std::vector<report::RewriteRow> legalize(ir::Graph& graph, const Oracle& oracle, const LegalizeOptions& options) {
+  check_disabled_rules(options.disabled_rules);
+  Search search(oracle, options, graph.symbols);
+  std::map<std::string, double> known;
+  return legalize(graph, oracle, options, search, known);
+}
+
 std::optional<RewriteMode> rewrite_mode_from_name(std::string_view name) {
   if (name == "off") return RewriteMode::off;
   if (name == "auto") return RewriteMode::automatic;
@@ -288,10 +356,13 @@ ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle,
   ChosenRewrites best{std::move(plain), {}, {}, plain_cost, plain_cost};
   if (mode == RewriteMode::off) return best;
 
+  check_disabled_rules(options.disabled_rules);
+  Search search(oracle, options, canonical.symbols);
+  std::map<std::string, double> known;
   int plans = 0;
   auto attempt = [&] {
     ChosenRewrites out{canonical.clone(), {}, {}, plain_cost, 0};
-    out.taken = legalize(out.graph, oracle, options);
+    out.taken = legalize(out.graph, oracle, options, search, known);
     out.cost_us = plan_cost_us(out.graph);
     ++plans;
     return out;

@@ -17,6 +17,8 @@ namespace hetnn::passes {
 struct Oracle {
   std::function<bool(const ir::Node&)> supports;
   std::function<double(const ir::Node&)> time_us;  // of a supported node by itself
+  /// No node that reads so many bytes of constants takes less; empty: nothing is known.
+  std::function<double(int64_t)> least_us = {};
 };
 
 /// Any device of the target but the first, which is the general processor; the time of the fastest that supports.
@@ -30,6 +32,8 @@ struct LegalizeOptions {
   int max_depth = 6;
   /// Right sides tried for one node at most; beyond that the best one found so far is taken.
   int max_trials = 400;
+  /// Bytes of a constant that a right side may make. A form that needs a larger one is not tried.
+  int64_t max_constant_bytes = int64_t{128} << 20;
 };
 
 /// InvalidModel, with the nearest names there are, for a name of no rule that legalization could leave out.

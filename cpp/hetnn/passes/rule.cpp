@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "hetnn/base/sizes.h"
 #include "hetnn/passes/numbers.h"
 
 namespace hetnn::passes {
@@ -26,6 +27,10 @@ ir::Value* Build::like(const ir::Node& like, std::vector<ir::Value*> inputs, con
   ir::Value* made = rewriter_.add(like.op().name, std::move(inputs), std::move(attrs), like.name(), like.loc());
   likenesses_.emplace_back(made, &like);
   return made;
+}
+
+bool Build::affords(DType dtype, std::span<const int64_t> shape) const {
+  return !affords_ || affords_(dtype_bytes(dtype) * checked_product(shape, "a constant"));
 }
 
 const ir::Node* Build::model_of(const ir::Value* made) const {

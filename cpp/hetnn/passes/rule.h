@@ -1,6 +1,7 @@
 // Rules: a rewrite as data (name, equation, pattern, guards, exactness) with the function that builds its right side.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,7 +16,9 @@ namespace hetnn::passes {
 /// A right side changes nothing but by this; the driver then redirects readers, and undoes everything if it throws.
 class Build {
  public:
-  Build(ir::Rewriter& rewriter, const Match& match) : rewriter_(rewriter), root_(match.root()) {}
+  /// `affords` as ApplyOptions.
+  Build(ir::Rewriter& rewriter, const Match& match, std::function<bool(int64_t bytes)> affords)
+      : rewriter_(rewriter), root_(match.root()), affords_(std::move(affords)) {}
 
   ir::Value* op(std::string_view name, std::vector<ir::Value*> inputs, ops::Attrs attrs = {});
   ir::Value* constant(Tensor value, const std::optional<ops::Quant>& quant = std::nullopt);
@@ -32,6 +35,10 @@ class Build {
   /// The same elements under another shape; `x` itself when it has that shape.
   ir::Value* reshape(ir::Value* x, const Shape& shape);
 
+  /// Whether a constant of this shape is worth making. A rule asks before it makes one that may be much larger than
+  /// what it reads, and declines on a no.
+  bool affords(DType dtype, std::span<const int64_t> shape) const;
+
   const ir::Graph& graph() const { return rewriter_.graph(); }
 
   /// From now on new nodes go right behind `node`, for a right side that other readers than the root will read.
@@ -45,6 +52,7 @@ class Build {
  private:
   ir::Rewriter& rewriter_;
   ir::Node* root_;
+  std::function<bool(int64_t bytes)> affords_;
   std::vector<std::pair<ir::Value*, ir::Value*>> replaced_;
   std::vector<std::pair<const ir::Value*, const ir::Node*>> likenesses_;
 };

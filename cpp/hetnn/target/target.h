@@ -31,6 +31,8 @@ class Device {
   virtual Support support(const ir::Node& node) const = 0;
   /// Predicted time of a supported node by itself, without launch and transfers, under the symbols' values.
   virtual double time_us(const ir::Node& node, const Bindings& bindings) const = 0;
+  /// No node that reads so many bytes of constants takes less.
+  virtual double least_us(int64_t /*constant_bytes*/) const { return 0; }
   /// Times of nodes that the device would compute together if it ran all of `alone_us`, its supported nodes with their
   /// times by themselves: each takes its share of the time together. Nodes that stay alone are left out.
   /// `deterministic`: only where every rounding is kept.

@@ -132,6 +132,43 @@ TEST_F(Legalize, EveryPiecewiseLinearActivationBecomesConvolutionsAndRelu) {
   }
 }
 
+TEST_F(Legalize, NodesAlikeAreSearchedOnce) {
+  const auto trials_of = [&](const std::string& middle) {
+    int trials = 0;
+    Oracle counted = relu_only();
+    counted.time_us = [&trials, plain = relu_only().time_us](const ir::Node& node) {
+      // Weights between all three channels stand in forms that are tried and not taken.
+      if (node.constant_input(1) && node.constant_input(1)->shape() == std::vector<int64_t>{3, 3, 1, 1}) ++trials;
+      return plain(node);
+    };
+    legal(net(middle), counted);
+    return trials;
+  };
+  const int once = trials_of("%m = leaky_relu(%c) {negative_slope = 0.1} : f32[1,3,5,4]");
+  EXPECT_GT(once, 0);
+  EXPECT_EQ(trials_of("%a = leaky_relu(%c) {negative_slope = 0.1} : f32[1,3,5,4]\n"
+                      "%r = max_pool2d(%a) {kernel = [1,1]} : f32[1,3,5,4]\n"
+                      "%m = leaky_relu(%r) {negative_slope = 0.1} : f32[1,3,5,4]"),
+            once);
+}
+
+TEST_F(Legalize, FormsWithLargerConstantsThanAllowedAreNotTried) {
+  Oracle plain = relu_only();
+  plain.supports = [](const ir::Node& node) {
+    return kReluOnly.contains(node.op().name) && (node.op().name != "conv2d" || node.integer("groups") == Dim(1));
+  };
+  const std::string source =
+      net("%k = constant() {value = f32[3,1,1,1] {2, 3, 4}} : f32[3,1,1,1]\n"
+          " %r = relu(%c) : f32[1,3,5,4]\n"
+          " %d = conv2d(%r, %k) {groups = 3} : f32[1,3,5,4]\n"
+          " %m = relu(%d) : f32[1,3,5,4]");
+  EXPECT_THAT(unsupported(legal(source, plain), plain), ElementsAre());
+  legal(source, plain, {.max_constant_bytes = 35});
+  EXPECT_TRUE(rewrites.empty());
+  legal(source, plain, {.max_constant_bytes = 36});
+  EXPECT_EQ(rewrites.size(), 1U);
+}
+
 TEST_F(Legalize, WhatTheDeviceHasStaysAsItIs) {
   const ir::Graph graph =
       legal(net("%a = constant() {value = f32[3] {-2, 0.25, 1.5}} : f32[3]\n %m = prelu(%c, %a) : f32[1,3,5,4]"),

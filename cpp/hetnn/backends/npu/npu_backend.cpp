@@ -78,6 +78,12 @@ class NpuBackend final : public Backend {
 
   double time_us(const ir::Node& node, const Bindings& bindings) const override { return layer_us(node, {}, bindings); }
 
+  double least_us(int64_t constant_bytes) const override {
+    const double bytes_per_us =
+        spec_.dram.bytes_per_cycle * static_cast<double>(spec_.dma.channels) * spec_.clock_hz / 1e6;
+    return bytes_per_us > 0 ? static_cast<double>(constant_bytes) / bytes_per_us : 0;
+  }
+
   std::map<const ir::Node*, double> fused_us(const ir::Graph& graph, const Bindings& bindings,
                                              const std::map<const ir::Node*, double>& alone_us,
                                              bool deterministic) const override {

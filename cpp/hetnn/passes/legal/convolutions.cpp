@@ -70,10 +70,11 @@ Rule grouped_as_plain() {
           .pattern = layer("conv2d"),
           .guards = {kArithmetic, {"there is more than one group", is_grouped}},
           .exactness = "exact for finite inputs; NaN and inf spread over the channels through 0 * inf",
-          .rewrite = [](const Match& m, Build& build) {
+          .rewrite = [](const Match& m, Build& build) -> ir::Value* {
             const Tensor& w = *m.tensor("w");
             const int64_t groups = m.root()->integer("groups").value(), filters = w.shape()[0], each = w.shape()[1];
             const int64_t area = w.shape()[2] * w.shape()[3], channels = each * groups;
+            if (!build.affords(w.dtype(), std::array{filters, channels, area})) return nullptr;
             const std::vector<double> values = to_doubles(w);
             std::vector<double> full(static_cast<size_t>(filters * channels * area), 0);
             for (int64_t f = 0; f < filters; ++f) {
@@ -96,12 +97,13 @@ Rule dilated_as_sparse() {
           .pattern = layer("conv2d"),
           .guards = {kArithmetic, {"the dilation is more than 1", is_dilated}},
           .exactness = "exact for finite inputs; NaN and inf reach further through 0 * inf",
-          .rewrite = [](const Match& m, Build& build) {
+          .rewrite = [](const Match& m, Build& build) -> ir::Value* {
             const Tensor& w = *m.tensor("w");
             const auto dilation = pair_of(*m.root(), "dilation");
             const int64_t height = w.shape()[2], width = w.shape()[3];
             const int64_t tall = (height - 1) * dilation[0] + 1, wide = (width - 1) * dilation[1] + 1;
             const int64_t planes = w.shape()[0] * w.shape()[1];
+            if (!build.affords(w.dtype(), std::array{planes, tall, wide})) return nullptr;
             const std::vector<double> values = to_doubles(w);
             std::vector<double> sparse(static_cast<size_t>(planes * tall * wide), 0);
             for (int64_t p = 0; p < planes; ++p) {

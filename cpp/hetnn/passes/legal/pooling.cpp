@@ -45,11 +45,12 @@ Rule average_as_depthwise() {
           .pattern = average(),
           .guards = {kChannelsFixed, kOneDivisor},
           .exactness = kSums,
-          .rewrite = [](const Match& m, Build& build) {
+          .rewrite = [](const Match& m, Build& build) -> ir::Value* {
             ir::Value* x = m.value("x");
             const Pair kernel = pair_of(*m.root(), "kernel"), stride = stride_of(*m.root());
             const auto p = padding_of(*m.root());
             const auto channels = static_cast<int64_t>(channel_count(*x));
+            if (!build.affords(x->dtype(), std::array{channels, kernel[0], kernel[1]})) return nullptr;
             const std::vector<double> weight(static_cast<size_t>(channels * kernel[0] * kernel[1]),
                                              1 / static_cast<double>(*divisor_of(*m.root())));
             return build.op("conv2d", {x, build.constant(x->dtype(), {channels, 1, kernel[0], kernel[1]}, weight)},

@@ -41,6 +41,11 @@ ir::Value* by_depthwise(Build& build, ir::Value* x, int axis, std::span<const do
   return depthwise(build, x, axis, k);
 }
 
+bool affords_diagonals(const Match& m, const Build& build) {
+  const auto channels = static_cast<int64_t>(channel_count(*m.value("x")));
+  return build.affords(m.value("x")->dtype(), std::array{channels, channels});
+}
+
 // x + relu(K1 x) − relu(K2 x), leaving out branches that are zero everywhere.
 ir::Value* branches(const Match& m, Build& build, Diagonal diagonal) {
   ir::Value* x = m.value("x");
@@ -66,7 +71,8 @@ Rule four_convolutions() {
           .pattern = prelu_pattern(),
           .guards = {kChannelsFixed, kFinite},
           .exactness = kCancelsAndSpreads,
-          .rewrite = [](const Match& m, Build& build) {
+          .rewrite = [](const Match& m, Build& build) -> ir::Value* {
+            if (!affords_diagonals(m, build)) return nullptr;
             ir::Value* x = m.value("x");
             const int axis = channel_axis(*x);
             const std::vector<double> slopes = slopes_of(m), one(slopes.size(), 1), minus(slopes.size(), -1);
@@ -84,7 +90,9 @@ Rule dense_branches() {
           .pattern = prelu_pattern(),
           .guards = {kChannelsFixed, kFinite},
           .exactness = kCancelsAndSpreads,
-          .rewrite = [](const Match& m, Build& build) { return branches(m, build, dense_diagonal); }};
+          .rewrite = [](const Match& m, Build& build) {
+            return affords_diagonals(m, build) ? branches(m, build, dense_diagonal) : nullptr;
+          }};
 }
 
 Rule depthwise_branches() {

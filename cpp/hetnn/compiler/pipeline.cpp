@@ -1,7 +1,6 @@
 // Walks the list of passes; times, checks and dumps what each leaves.
 #include "hetnn/compiler/pipeline.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -81,10 +80,14 @@ void keep_states(ir::Graph& graph, const Words& states) {
 }
 
 void check_inputs(const ir::Graph& graph, const Figures& inputs_within) {
+  std::set<std::string_view> known;
+  std::string names;
+  for (const ir::Value* input : graph.inputs()) {
+    known.insert(input->name());
+    names += text(names.empty() ? "" : ", ", input->name());
+  }
   for (const auto& [name, largest] : inputs_within) {
-    std::string names;
-    for (const ir::Value* input : graph.inputs()) names += text(names.empty() ? "" : ", ", input->name());
-    if (std::ranges::none_of(graph.inputs(), [&](const ir::Value* input) { return input->name() == name; }))
+    if (!known.contains(name))
       throw InvalidModel(text("inputs_within: the model has no input '", name, "'; it has ", names, "."));
   }
 }

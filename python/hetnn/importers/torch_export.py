@@ -23,7 +23,7 @@ from hetnn.importers.sizes import MOST, likely_size
 from hetnn.importers.symbols import Symbols, own_name
 from hetnn.importers.torch_reading import expanded, in_place, is_readable, sharing
 from hetnn.importers.torch_rules import DTYPES, Call
-from hetnn.importers.torch_rules.call import TORCH
+from hetnn.importers.torch_rules.call import TORCH, found_symbols
 from hetnn.importers.torch_rules.complexes import COMPLEX, PARTS, Complex, complex_call, is_complex
 from hetnn.importers.torch_rules.movement import DROPOUTS
 from hetnn.importers.torch_signature import Signature, fixed
@@ -247,7 +247,7 @@ class _Importer:
 
     def _declare_found(self, node: torch.fx.Node) -> None:
         """The sizes that come out of the values that a node reads. Costs are predicted at their bounds."""
-        for symbol in node.meta.get("unbacked_bindings") or ():
+        for symbol in found_symbols(node):
             low, high = self._range(symbol, -MOST, MOST)
             if "masked_select" in str(node.target):  # torch forgets that the mask may be larger
                 high = MOST

@@ -31,6 +31,7 @@ _SAME_NAME = [
     "expm1",
     "floor",
     "fmod",
+    "gcd",
     "ge",
     "gt",
     "le",

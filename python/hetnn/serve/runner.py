@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from hetnn.errors import Error, InternalError
+from hetnn.errors import Error, InternalError, Unsupported
 from hetnn.executable import Array, Executable, Session
 from hetnn.serve.statistics import Counters
+from hetnn.serve.tensors import DATATYPES
 
 _DEFAULT_PRIORITY = 1 << 20  # of a request that names none: after every one that does
 
@@ -115,6 +116,9 @@ class Runner:
         self.executable = executable
         self.inputs = executable.inputs
         self.outputs = executable.outputs
+        for port in (*self.inputs, *self.outputs):
+            if port.dtype not in DATATYPES:
+                raise Unsupported(f"'{port.name}' of '{name}' is {port.dtype}, which the protocol has no name for.")
         self.stateful = bool(executable.states)
         self.batches = batching.most > 1 and batch_symbol(executable) is not None
         self.counters = Counters()

@@ -11,7 +11,17 @@ import typing
 import numpy
 import typing_extensions
 
-__all__: list[str] = ["Executable", "RunTimes", "Session", "Stop", "put_together", "take_apart", "verify", "version"]
+__all__: list[str] = [
+    "Executable",
+    "RunTimes",
+    "Session",
+    "Stop",
+    "put_together",
+    "take_apart",
+    "usable_cpus",
+    "verify",
+    "version",
+]
 
 class RunTimes:
     """
@@ -154,6 +164,11 @@ def put_together(program: str, report: str, target: str, weights: bytes) -> byte
 def take_apart(image: bytes, called: str = "the executable") -> dict[str, typing.Any]:
     """
     An image as program, report, target (texts) and weights (bytes); its hashes need not fit.
+    """
+
+def usable_cpus() -> int:
+    """
+    CPUs that this process may use.
     """
 
 def verify(path: str) -> None:

@@ -3,7 +3,8 @@
     python benchmarks/serve_limits.py [--seconds 10] [--json FILE]
 
 The network takes some milliseconds on one thread. Its capacity is what connections that are always busy get; then
-requests come evenly, 0.7 times as many, and at random moments, 4 times as many. Figures are worth what the machine's quiet is worth.
+requests come evenly, 0.7 times as many, and at random moments, 4 times as many. Other work on the machine disturbs the
+figures.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ async def busy(connections: Connections, message: bytes, count: int, seconds: fl
 
 
 async def at_rate(connections: Connections, message: bytes, rate: float, seconds: float, evenly: bool) -> Seen:
-    """Requests at `rate` a second, evenly or at random, whatever becomes of those before; one for health every 20 ms."""
+    """Requests at `rate` a second, whatever becomes of those before, and one for health every 20 ms."""
     rng, seen, tasks = random.Random(0), Seen(), []
     health = b"GET /v2/health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n"
 

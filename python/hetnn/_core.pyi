@@ -476,7 +476,7 @@ class CompileOptions(TypedDict, total=False):
     strategy: str
     "how nodes are placed: cost, topological, depth, merge, take-all or cpu-only (docs/partitioning.md)"
     threads: int | None
-    "CPU threads of a run; 0: all that the process may use, as when not given"
+    "CPU threads of a run; 0, as when not given: all that the process may use, or the environment's HETNN_CPUS"
     pin: Mapping[str, str] | Iterable[Mapping[str, Any]] | None
     'where nodes must run (on the general processor: as they were written): {"conv1": "cpu"}, or rows {"name" or "regex" or "op" or "module": pattern, "device": name, "hard": bool}'
     strict: str | None

@@ -2,6 +2,8 @@
 
 A tree is JSON: `{"value": k}` is port k, `{"size": k}` the number that port k holds, `{"fixed": x}` what the model was
 exported with (a number, a text, a truth or null), `{"complex": [j, k]}` complex numbers, whose parts two ports hold;
+`{"sequence": [tree, k]}` a list of arrays, whose elements the tree holds one array after another, and port k a row of
+their rank and sizes each; `{"optional": [k, tree]}` what the tree holds where the truth in port k says so, else None;
 `{"tuple": [...]}`, `{"list": [...]}`, `{"dict": [[key, tree], ...]}` and `{"record": "module:class", "fields": [[name,
 tree], ...]}` hold others. A signature is `{"args": [tree, ...], "names": [name, ...], "kwargs": [[name, tree], ...],
 "outputs": tree, "written": [[j, k], ...]}`: the model writes output k into the array that is input j.
@@ -12,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import math
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from hetnn.element_types import numpy_type
 from hetnn.errors import InvalidModel
 
 Tree = dict[str, Any]
@@ -41,7 +45,9 @@ class Signature:
     are imported already, since a file must not make this process import anything.
     """
 
-    def __init__(self, text: str, inputs: int, classes: Mapping[str, type] | None = None) -> None:
+    def __init__(
+        self, text: str, inputs: Sequence[tuple[str, str, Sequence[Any]]], classes: Mapping[str, type] | None = None
+    ) -> None:
         self._classes = dict(classes or {})
         document = json.loads(text)  # checked when the executable was loaded
         self._args: list[Tree] = document["args"]
@@ -52,14 +58,14 @@ class Signature:
         self._written: list[list[int]] = document.get("written", [])
         # Whether arguments by position are the ports in order, as they are of most models.
         self._in_order = not self._kwargs and [_kind(tree) for tree in self._args] == [
-            ("value", k) for k in range(inputs)
+            ("value", k) for k in range(len(inputs))
         ]
 
     def flatten(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """The inputs in the order of the ports. InvalidModel names what is missing, unknown or of another structure."""
-        if self._in_order and not kwargs and len(args) == self._inputs:
+        if self._in_order and not kwargs and len(args) == len(self._inputs):
             return list(args)
-        flat: list[Any] = [None] * self._inputs
+        flat: list[Any] = [None] * len(self._inputs)
         wanted = dict(zip(self._names, self._args, strict=False))
         if len(args) > len(self._args):
             raise InvalidModel(f"the model takes {len(self._args)} inputs by position; got {len(args)}.")
@@ -91,6 +97,14 @@ class Signature:
             flat[what] = value
         elif kind == "complex":
             flat[what[0]], flat[what[1]] = _parts(value, path)
+        elif kind == "sequence":
+            self._fill_sequence(what, value, path, flat)
+        elif kind == "optional":
+            flat[what[0]] = np.array(value is not None)
+            if value is None:
+                self._fill_absent(what[1], flat)
+            else:
+                self._fill(what[1], value, path, flat)
         elif kind == "fixed":
             if type(value) is not type(what) or value != what:
                 raise InvalidModel(
@@ -113,6 +127,34 @@ class Signature:
             for key, inner in fields.items():
                 self._fill(inner, items[key], f"{path}[{key!r}]" if kind == "dict" else f"{path}.{key}", flat)
 
+    def _fill_sequence(self, what: list[Any], value: Any, path: str, flat: list[Any]) -> None:
+        if not isinstance(value, (list, tuple)):
+            raise InvalidModel(f"input '{path}' must be a list of arrays; got {_described(value)}.")
+        arrays = [np.asarray(item) for item in value]
+        (elements, k), axes = what, self._inputs[what[1]][2][1] - 1
+        wanted = self._empty(elements["value"])
+        for n, array in enumerate(arrays):
+            if array.dtype != wanted.dtype or array.ndim > axes:
+                raise InvalidModel(
+                    f"input '{path}[{n}]' must be {wanted.dtype} of at most {axes} axes; "
+                    f"got {array.dtype} of {array.ndim}."
+                )
+        flat[elements["value"]] = np.concatenate([wanted, *(array.reshape(-1) for array in arrays)])
+        rows = [[array.ndim, *array.shape, *[0] * (axes - array.ndim)] for array in arrays]
+        flat[k] = np.array(rows, np.int64).reshape(len(rows), axes + 1)
+
+    def _fill_absent(self, tree: Tree, flat: list[Any]) -> None:
+        """Values of the least size where an optional value is absent: nothing reads them."""
+        kind, what = _kind(tree)
+        if kind == "sequence":
+            self._fill_absent(what[0], flat)
+        port = what[1] if kind == "sequence" else what
+        flat[port] = self._empty(port)
+
+    def _empty(self, port: int) -> Any:
+        _, dtype, shape = self._inputs[port]
+        return np.zeros([size if isinstance(size, int) else 0 for size in shape], numpy_type(dtype))
+
     def _maker(self, tree: Tree) -> Callable[[Sequence[Any]], Any]:
         kind, what = _kind(tree)
         if kind == "value":
@@ -121,6 +163,12 @@ class Signature:
             return lambda outputs: outputs[what].item()
         if kind == "complex":
             return lambda outputs: _joined(outputs[what[0]], outputs[what[1]])
+        if kind == "sequence":
+            elements = self._maker(what[0])
+            return lambda outputs: _cut(elements(outputs), outputs[what[1]])
+        if kind == "optional":
+            inner = self._maker(what[1])
+            return lambda outputs: inner(outputs) if outputs[what[0]].item() else None
         if kind == "fixed":
             return lambda _: what
         if kind in ("tuple", "list"):
@@ -164,6 +212,19 @@ def _joined(real: Any, imaginary: Any) -> Any:
     joined = np.empty(real.shape, np.result_type(real.dtype, np.complex64))
     joined.real, joined.imag = real, imaginary
     return joined
+
+
+def _cut(elements: Any, rows: Any) -> list[Any]:
+    """A sequence of arrays, whose elements lie one array after another. InvalidModel where their shapes do not fit."""
+    arrays, at = [], 0
+    for rank, *sizes in rows.tolist():
+        shape = sizes[: max(rank, 0)]
+        end = at + math.prod(shape)
+        if not 0 <= rank <= len(sizes) or min(shape, default=0) < 0 or end > len(elements):
+            raise InvalidModel(f"the model gives a sequence with an array of the shape {sizes} and rank {rank}.")
+        arrays.append(elements[at:end].reshape(shape))
+        at = end
+    return arrays
 
 
 def _write(to: Any, value: Any) -> None:
@@ -213,7 +274,7 @@ def _kind(tree: Tree) -> tuple[str, Any]:
 def _takes_any(tree: Tree) -> bool:
     """Whether a port of the executable is among the leaves."""
     kind, what = _kind(tree)
-    if kind in ("value", "complex", "fixed"):
+    if kind in ("value", "complex", "sequence", "text", "optional", "fixed"):
         return kind != "fixed"
     inner = what if kind in ("tuple", "list") else [child for _, child in tree.get("fields", what)]
     return any(_takes_any(child) for child in inner)

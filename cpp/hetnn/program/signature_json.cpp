@@ -12,7 +12,21 @@ using json::At;
 using json::Json;
 
 // What a tree is, in the order of `kinds`.
-enum Kind : uint8_t { kValue, kSize, kComplex, kFixed, kTuple, kList, kDict, kRecord, kFields, kKinds };
+enum Kind : uint8_t {
+  kValue,
+  kSize,
+  kComplex,
+  kSequence,
+  kText,
+  kOptional,
+  kFixed,
+  kTuple,
+  kList,
+  kDict,
+  kRecord,
+  kFields,
+  kKinds
+};
 
 class Checker {
  public:
@@ -40,14 +54,15 @@ class Checker {
 
  private:
   void tree(const At& at, bool input) {
-    static constexpr std::string_view kinds[kKinds] = {"value", "size", "complex", "fixed", "tuple",
-                                                       "list",  "dict", "record",  "fields"};
+    static constexpr std::string_view kinds[kKinds] = {"value", "size",  "complex", "sequence", "text",   "optional",
+                                                       "fixed", "tuple", "list",    "dict",     "record", "fields"};
     std::array<const Json*, kKinds> found{};
     at.find(kinds, found);
     const size_t kind =
         static_cast<size_t>(std::ranges::find_if(found, [](auto* each) { return each; }) - found.begin());
     if (at.json.size() != (kind == kRecord ? 2 : 1) || kind == kFields || (kind == kRecord && !found[kFields]))
-      at.wrong("one of value, size, complex, fixed, tuple, list and dict, or record with fields");
+      at.wrong(
+          "one of value, size, complex, sequence, text, optional, fixed, tuple, list and dict, or record with fields");
     const At inner = at.child(kinds[kind], *found[kind]);
     std::set<std::string> keys;
     switch (kind) {
@@ -58,6 +73,21 @@ class Checker {
       case kComplex:
         if (!inner.json.is_array() || inner.json.size() != 2) inner.wrong("the ports of two parts");
         inner.each_item([&](const At& item) { port(item, input, false); });
+        break;
+      case kSequence:
+        if (!inner.json.is_array() || inner.json.size() != 2)
+          inner.wrong("a tree of the elements, and a port of shapes");
+        elements(inner.item(0), input);
+        typed_port(inner.item(1), input, DType::i64, 2);
+        break;
+      case kText:
+        if (!inner.json.is_array() || inner.json.size() != 2) inner.wrong("the ports of the bytes and of the spans");
+        text_of(inner, input);
+        break;
+      case kOptional:
+        if (!inner.json.is_array() || inner.json.size() != 2) inner.wrong("a port of a truth, and a tree");
+        typed_port(inner.item(0), input, DType::boolean, 0);
+        tree(inner.item(1), input);
         break;
       case kFixed:
         if (inner.json.is_structured()) inner.wrong("a number, a text, a truth or null");
@@ -73,6 +103,26 @@ class Checker {
         json::read_text(inner, 1);
         pairs(at.child(kinds[kFields], *found[kFields]), input, keys, true);
     }
+  }
+
+  // Of a sequence: a value or a text, of rank 1.
+  void elements(const At& at, bool input) {
+    static constexpr std::string_view kinds[] = {"value", "text"};
+    std::array<const Json*, std::size(kinds)> found{};
+    at.find(kinds, found);
+    if (at.json.size() != 1) at.wrong("a value or a text");
+    if (found[0]) {
+      port(at.child(kinds[0], *found[0]), input, false, 1);
+    } else {
+      const At inner = at.child(kinds[1], *found[1]);
+      if (!inner.json.is_array() || inner.json.size() != 2) inner.wrong("the ports of the bytes and of the spans");
+      text_of(inner, input, 1);
+    }
+  }
+
+  void text_of(const At& at, bool input, int rank = -1) {
+    typed_port(at.item(0), input, DType::u8, 1);
+    typed_port(at.item(1), input, DType::i64, rank);
   }
 
   // Lists of a key and a tree; keys are texts, those of dicts also other plain values.
@@ -100,13 +150,21 @@ class Checker {
     if (!keys.insert(key).second) at.fail("stands twice");
   }
 
-  void port(const At& at, bool input, bool size) {
+  // A port, of that rank unless it is negative.
+  const Buffer& port(const At& at, bool input, bool size, int rank = -1) {
     const std::vector<Port>& ports = input ? program_.inputs : program_.outputs;
     const int64_t index = json::read_integer(at, 0, static_cast<int64_t>(ports.size()) - 1);
-    if (size &&
-        (input || !program_.buffers[static_cast<size_t>(ports[static_cast<size_t>(index)].buffer)].shape.empty()))
-      at.fail("is no output of rank 0");
+    const Buffer& buffer = program_.buffers[static_cast<size_t>(ports[static_cast<size_t>(index)].buffer)];
+    if (size && (input || !buffer.shape.empty())) at.fail("is no output of rank 0");
+    if (rank >= 0 && buffer.shape.size() != static_cast<size_t>(rank))
+      at.fail(text("has the shape ", to_string(buffer.shape), ", which must be of rank ", rank));
     if (input && !inputs_.insert(index).second) at.fail(text("takes input ", index, " a second time"));
+    return buffer;
+  }
+
+  void typed_port(const At& at, bool input, DType dtype, int rank) {
+    const Buffer& buffer = port(at, input, false, rank);
+    if (buffer.dtype != dtype) at.fail(text("is ", dtype_name(buffer.dtype), "; it must be ", dtype_name(dtype)));
   }
 
   const Program& program_;

@@ -10,6 +10,7 @@
 #include "hetnn/base/aligned_buffer.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/sizes.h"
+#include "hetnn/base/truths.h"
 #include "hetnn/ops/sizes.h"
 #include "hetnn/program/pack.h"
 #include "hetnn/program/validate.h"
@@ -81,6 +82,17 @@ class Made final : public ops::Results {
 
   std::vector<Tensor> tensors;
 };
+
+void check_truths(const program::Program& program, std::span<const ops::View> inputs) {
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    if (inputs[k].dtype != DType::boolean) continue;
+    const std::span bytes(inputs[k].data, static_cast<size_t>(inputs[k].elems()));
+    if (const auto untrue = first_untrue(bytes)) {
+      throw InvalidModel(text("input '", program.inputs[k].name, "': element ", *untrue, " of a bool is the byte ",
+                              static_cast<int>(bytes[*untrue]), "; expected 0 or 1. Compare with 0 to make bools."));
+    }
+  }
+}
 
 }  // namespace
 
@@ -348,6 +360,7 @@ Turn Executable::admit(const RunOptions& options) {
 void Executable::run(std::span<const ops::View> inputs, ops::Results& outputs, const RunOptions& options) {
   const Turn turn = admit(options);
   std::unique_ptr<Context> context = context_for(inputs, options);
+  check_truths(context->first()->program(), inputs);
   if (options.session && !options.session->fits(context->first()->program()))
     throw InvalidModel("the session has the states of another executable. Take one from this executable's session().");
   Session& session = options.session ? *options.session : own_;

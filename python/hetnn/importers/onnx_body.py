@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,19 +16,35 @@ _OPS = {op["name"]: op for op in _core.operators()}
 _FUNCTIONS = {"floordiv", "mod", "max", "min"}
 
 
+@dataclass(frozen=True)
+class BodyInput:
+    """What the body is handed: its element type and shape, and the axes whose sizes may differ from round to round."""
+
+    dtype: str
+    shape: Sequence[int | str]
+    changing: Sequence[int] = ()
+
+
 class Body:
     """Builds nodes as a GraphBuilder does, and writes them down; values from outside become inputs."""
 
-    def __init__(self, inputs: Sequence[tuple[str, Sequence[int | str]]]) -> None:
+    def __init__(self, inputs: Sequence[BodyInput]) -> None:
         self.builder = _core.GraphBuilder("body")
         self.known: dict[str, np.ndarray[Any, Any]] = {}  # constants from outside, by their names here
         self.captured: list[Any] = []
-        self.inputs = [self.builder.add_input(f"in{k}", dtype, list(shape)) for k, (dtype, shape) in enumerate(inputs)]
+        self.named: dict[str, str] = {}  # symbols, by what the model calls them
+        self.outer: list[str] = []  # sizes of the graph around it that nodes read
+        self.inputs = [self.builder.add_input(f"in{k}", x.dtype, list(x.shape)) for k, x in enumerate(inputs)]
+        self._taken = {
+            k: [str(size) if axis in x.changing else "_" for axis, size in enumerate(x.shape)]
+            for k, x in enumerate(inputs)
+            if x.changing
+        }
         self._own: dict[int, Any] = {id(value): value for value in self.inputs}
         self._inside: dict[int, Any] = {}  # of values outside, by which they are kept alive
         self._outside: dict[int, Any] = {}
         self._calls: list[tuple[str, list[Any], str, list[Any]]] = []
-        self._symbols: set[str] = set()
+        self._symbols = {str(x.shape[axis]) for x in inputs for axis in x.changing}
 
     def owns(self, value: Any) -> bool:
         return id(value) in self._own
@@ -56,19 +73,26 @@ class Body:
         kinds = {attr["name"]: attr["kind"] for attr in _OPS[op]["attrs"]}
         texts = []
         for name, value in attrs.items():
+            text = _text(kinds[name], value)
             if kinds[name] in ("integer", "integers"):
-                for part in value if isinstance(value, (list, tuple)) else [value]:
-                    outer = set(re.findall(r"[A-Za-z_]\w*", str(part))) - _FUNCTIONS - self._symbols
-                    if outer:
-                        raise Unsupported(f"a body that depends on the size {min(outer)} of the graph around it")
-            texts.append(f"{name}={_text(kinds[name], value)}")
+                text = re.sub(r"[A-Za-z_]\w*", self._size, text)
+            texts.append(f"{name}={text}")
         return ";".join(texts)
+
+    def _size(self, found: re.Match[str]) -> str:
+        """A symbol of the body as it is, one of the graph around it by its number among those."""
+        symbol = found.group()
+        if symbol in _FUNCTIONS or symbol in self._symbols:
+            return symbol
+        if symbol not in self.outer:
+            self.outer.append(symbol)
+        return f"outer{self.outer.index(symbol)}"
 
     def text(self, outputs: Sequence[Any]) -> str:
         """The calls with every value's number, and what the body gives."""
         values = [*self.inputs, *(self._inside[id(value)] for value in self.captured)]
         numbers = {id(value): k for k, value in enumerate(values)}
-        lines = []
+        lines = [" ".join(["take", str(k), *sizes]) for k, sizes in self._taken.items()]
         for op, inputs, attrs, made in self._calls:
             words = ["_" if value is None else str(numbers[id(value)]) for value in inputs]
             lines.append(" ".join([op, *words, "{" + attrs + "}"]))

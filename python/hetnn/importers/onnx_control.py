@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.onnx_body import Body, BodyInput
 from hetnn.importers.onnx_model import dtype_name
-from hetnn.importers.onnx_rules.call import Call, Either, Items, Nothing
+from hetnn.importers.onnx_rules.call import Call, Either, Items, Maybe, Nothing, Tensors
 from hetnn.importers.onnx_rules.late import is_late
 from hetnn.importers.onnx_rules.movement import slice_axis
-from hetnn.importers.sizes import Size
+from hetnn.importers.onnx_rules.sequence import common, known_sizes, packed
 
 # Of rounds, where only a condition ends them.
 _ANY_NUMBER = 2**63 - 1
@@ -37,20 +39,46 @@ def branch(call: Call, inline: Inline) -> list[Any]:
 
 
 def _chosen(call: Call, a: Any, b: Any) -> Any:
+    """What the condition picks of what the two branches give."""
+    if isinstance(a, Nothing) and isinstance(b, Nothing):
+        return a
+    if isinstance(a, (Maybe, Nothing)) or isinstance(b, (Maybe, Nothing)):
+        there = _chosen(call, *(_is_there(call, x) for x in (a, b)))
+        values = [x.value if isinstance(x, Maybe) else x for x in (a, b) if not isinstance(x, Nothing)]
+        return Maybe(there, values[0] if len(values) == 1 else _chosen(call, *values))
     if isinstance(a, Items) and isinstance(b, Items) and len(a.values) == len(b.values):
-        return Items(tuple(_chosen(call, x, y) for x, y in zip(a.values, b.values, strict=True)))
-    if any(isinstance(x, (Items, Nothing)) for x in (a, b)):
-        raise Unsupported("a condition computed when the model runs that chooses between sequences unlike in length")
+        try:
+            return Items(tuple(_chosen(call, x, y) for x, y in zip(a.values, b.values, strict=True)), a.dtype)
+        except Unsupported:  # of tensors unlike in rank: as those of any rank
+            pass
+    if isinstance(a, (Items, Tensors)) and isinstance(b, (Items, Tensors)):
+        both = [packed(call, x) for x in (a, b)]
+        values, shapes = (_one_of(call, *pair) for pair in ([x.values for x in both], [x.shapes for x in both]))
+        return Tensors(values, shapes, common([x.sizes for x in both]))
     a, b = call.value(a), call.value(b)
     inner = [list(itertools.dropwhile(lambda size: size == 1, x.shape)) for x in (a, b)]
     if a.dtype == b.dtype and len(a.shape) != len(b.shape) and inner[0] == inner[1]:
         return Either(call.create("where", [call.reshape(call[0], []), a, b]))
-    if a.dtype != b.dtype or list(a.shape) != list(b.shape):
+    if a.dtype != b.dtype or len(a.shape) != len(b.shape):
         raise Unsupported(
             "a condition computed when the model runs that chooses between values of different types: "
             f"{a.dtype}{list(a.shape)} and {b.dtype}{list(b.shape)}"
         )
-    return call.create("where", [call.reshape(call[0], []), a, b])
+    return _one_of(call, a, b)
+
+
+def _one_of(call: Call, a: Any, b: Any) -> Any:
+    """One of two tensors of one rank."""
+    if list(a.shape) == list(b.shape):
+        return call.create("where", [call.reshape(call[0], []), a, b])
+    sizes = [x if x == y and isinstance(x, int) else call.found_size() for x, y in zip(a.shape, b.shape, strict=True)]
+    return call.create("choose", [call[0], a, b], sizes=sizes)
+
+
+def _is_there(call: Call, found: Any) -> Any:
+    if isinstance(found, Maybe):
+        return call.reshape(found.there, [])
+    return call.constant(not isinstance(found, Nothing), "bool")
 
 
 def _rounds(count: int, what: str) -> None:
@@ -61,7 +89,7 @@ def _rounds(count: int, what: str) -> None:
 def loop(call: Call, inline: Inline) -> list[Any]:
     """A Loop: unrolled where its number of rounds and conditions are known, else a node with a body."""
     body, name = call.attr("body"), call.node.name or "Loop"
-    if is_late(call, 0) or is_late(call, 1):
+    if any(_is_open(call, k) for k in (0, 1)):
         return _late_loop(call, inline)
     trips = int(call.number(0, "the number of rounds")) if call.given(0) else None
     going = bool(call.number(1, "the condition")) if call.given(1) else True
@@ -82,29 +110,137 @@ def loop(call: Call, inline: Inline) -> list[Any]:
     return [*state, *(_stacked(call, row, 0, body.output[k - len(gathered)]) for k, row in enumerate(gathered))]
 
 
+def _is_open(call: Call, index: int) -> bool:
+    """Whether an input is given and no number that is known when compiling."""
+    known = call.known(index) if call.given(index) else None
+    return is_late(call, index) or (known is not None and known.dtype == object)
+
+
 def _late_loop(call: Call, inline: Inline) -> list[Any]:
-    """A node with a body, which runs as often as values say."""
-    if any(isinstance(value, (Items, Nothing)) for value in call.inputs):
-        raise Unsupported("a Loop of an unknown number of rounds that carries a sequence")
-    graph, name = call.attr("body"), call.node.name or "Loop"
-    state = [call.value(value) for value in call.inputs[2:]]
-    types: list[tuple[str, list[Size]]] = [("i64", []), ("bool", [])]
-    types += [(value.dtype, list(value.shape)) for value in state]
-    body, given = call.body(types, lambda inputs: [call.value(x) for x in inline(graph, f"{name}/", inputs)])
-    for before, behind in zip(state, given[1:], strict=False):
-        pairs = zip(before.shape, behind.shape, strict=False)
-        fixed = [pair for pair in pairs if all(isinstance(size, int) for size in pair)]
-        if before.dtype != behind.dtype or len(before.shape) != len(behind.shape) or any(a != b for a, b in fixed):
-            raise Unsupported(
-                f"a Loop that changes a carried value from {before.dtype}{list(before.shape)} to "
-                f"{behind.dtype}{list(behind.shape)}"
-            )
-    stacked = given[1 + len(state) :]
-    sizes = [size if isinstance(size, int) else call.found_size() for value in stacked for size in value.shape]
+    """A node with a body, which runs as often as values say.
+
+    It is built again where it turns out that a carried value changes its shape.
+    """
+    state = [_flattened(call, value) for value in call.inputs[2:]]
+    said = [_declared_sizes(output) for output in call.attr("body").output[1 : 1 + len(state)]]
+    changing = [[list(axes) for axes in each.changing] for each in state]
+    while True:
+        body, given, rebuilt = _loop_body(call, inline, state, changing)
+        flat = [value for each in state for value in each.values]
+        behind = given[1 : 1 + len(flat)]
+        rows = [row for each in changing for row in each]
+        fixed = [declared for each, declared in zip(state, said, strict=True) for _ in each.values]
+        found = False
+        for before, after, axes, declared in zip(flat, behind, rows, fixed, strict=True):
+            if before.dtype != after.dtype or len(before.shape) != len(after.shape):
+                raise Unsupported(
+                    f"a Loop that changes a carried value from {before.dtype}{list(before.shape)} to "
+                    f"{after.dtype}{list(after.shape)}"
+                )
+            unlike = [
+                k
+                for k, size in enumerate(before.shape)
+                if k not in axes and size not in (after.shape[k], declared.get(k))
+            ]
+            axes.extend(unlike)
+            found |= bool(unlike)
+        if not found:
+            break
+    sizes = [
+        call.found_size() if axis in axes else size
+        for value, axes in zip(flat, rows, strict=True)
+        for axis, size in enumerate(value.shape)
+        if axes
+    ]
+    stacked = given[1 + len(flat) :]
+    sizes += [size if isinstance(size, int) else call.found_size() for value in stacked for size in value.shape]
     trips = call.reshape(call.cast(call[0], "i64"), []) if call.given(0) else call.constant(_ANY_NUMBER, "i64")
     going = call.reshape(call[1], []) if call.given(1) else None
-    told = {"body": body.text(given), "carried": len(state), "count": call.found_size(), "sizes": sizes}
-    return call.create_all("loop", [trips, going, *state, *body.captured], told)
+    told = {"body": body.text(given), "carried": len(flat), "count": call.found_size(), "sizes": sizes}
+    made = [*call.create_all("loop", [trips, going, *flat, *body.captured], {**told, "outer": list(body.outer)})]
+    out = []
+    for each, after in zip(state, rebuilt, strict=True):
+        out.append(each.build(made[: len(each.values)], after))
+        del made[: len(each.values)]
+    return [*out, *made]
+
+
+def _declared_sizes(output: Any) -> dict[int, int]:
+    """The fixed sizes that a model declares for a tensor, by their axes: a run is checked for them."""
+    dims = output.type.tensor_type.shape.dim
+    return {axis: int(dim.dim_value) for axis, dim in enumerate(dims) if dim.HasField("dim_value")}
+
+
+@dataclass(frozen=True)
+class _Flat:
+    """What a loop carries as tensors: those, of each the axes that change, and what they are together again.
+
+    The second argument of `build` is a value of the same kind, of which it takes what is known of shapes.
+    """
+
+    values: list[Any]
+    changing: list[list[int]]
+    build: Callable[[Sequence[Any], Any], Any]
+
+
+def _flattened(call: Call, found: Any) -> _Flat:
+    if isinstance(found, (Items, Tensors)):
+        row = packed(call, found)
+        empty = isinstance(found, Items) and not found.values
+
+        def sequence(values: Sequence[Any], like: Any) -> Any:
+            sizes = row.sizes if like is None else like.sizes if empty else common([row.sizes, like.sizes])
+            return Tensors(values[0], values[1], None if sizes is None else known_sizes(sizes))
+
+        return _Flat([row.values, row.shapes], [[0], [0]], sequence)
+    if isinstance(found, Maybe):
+        inner = _flattened(call, found.value)
+        there = call.reshape(found.there, [])
+
+        def optional(values: Sequence[Any], like: Any) -> Any:
+            return Maybe(values[0], inner.build(values[1:], None if like is None else like.value))
+
+        return _Flat([there, *inner.values], [[], *inner.changing], optional)
+    if isinstance(found, Nothing):
+        raise Unsupported("a Loop of an unknown number of rounds that carries a value that is always absent at first")
+    return _Flat([call.value(found)], [[]], lambda values, _: values[0])
+
+
+def _like(call: Call, found: Any, before: Any) -> Any:
+    """What a round gives in the form of what it got."""
+    if isinstance(before, Maybe) and not isinstance(found, (Maybe, Nothing)):
+        return Maybe(_is_there(call, found), _like(call, found, before.value))
+    if isinstance(found, Nothing) and isinstance(before, Maybe):
+        return Maybe(_is_there(call, found), before.value)
+    return packed(call, found) if isinstance(found, Items) else found
+
+
+def _loop_body(
+    call: Call, inline: Inline, state: list[_Flat], changing: list[list[list[int]]]
+) -> tuple[Body, list[Any], list[Any]]:
+    """The body, the values that it gives, and what it carries in the form of the model."""
+    graph, name = call.attr("body"), call.node.name or "Loop"
+    types = [BodyInput("i64", []), BodyInput("bool", [])]
+    for each, rows in zip(state, changing, strict=True):
+        types += [
+            BodyInput(value.dtype, [call.new_size() if k in axes else n for k, n in enumerate(value.shape)], axes)
+            for value, axes in zip(each.values, rows, strict=True)
+        ]
+    rebuilt: list[Any] = []
+
+    def build(inputs: Sequence[Any]) -> list[Any]:
+        rest = list(inputs[2:])
+        carried = []
+        for each in state:
+            carried.append(each.build(rest[: len(each.values)], None))
+            del rest[: len(each.values)]
+        condition, *found = inline(graph, f"{name}/", [*inputs[:2], *carried])
+        rebuilt[:] = [_like(call, value, before) for value, before in zip(found, carried, strict=False)]
+        flat = [part for value in rebuilt for part in _flattened(call, value).values]
+        return [call.value(condition), *flat, *(call.value(value) for value in found[len(state) :])]
+
+    body, given = call.body(types, build)
+    return body, given, rebuilt
 
 
 def scan(call: Call, inline: Inline) -> list[Any]:

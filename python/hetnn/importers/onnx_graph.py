@@ -15,14 +15,15 @@ import onnx
 from onnx import AttributeProto, defs
 
 from hetnn import _core
+from hetnn.element_types import numpy_type
 from hetnn.errors import DoesNotFit, InvalidModel, Unsupported
 from hetnn.importers import Imported
-from hetnn.importers.building import numpy_type
-from hetnn.importers.onnx_body import Body
+from hetnn.importers.onnx_body import Body, BodyInput
 from hetnn.importers.onnx_control import CONTROL
 from hetnn.importers.onnx_model import NUMBERS, Weights, check_model, dtype_name, read_model
-from hetnn.importers.onnx_rules import Call, Either, Items, Nothing, Sizes
+from hetnn.importers.onnx_rules import NESTED, Call, Either, Items, Maybe, Nothing, Sizes, Tensors
 from hetnn.importers.onnx_rules.call import LONGEST, ONNX
+from hetnn.importers.onnx_rules.sequence import MOST_AXES
 from hetnn.importers.onnx_rules.shape import computes_sizes, of_sizes, on_sizes
 from hetnn.importers.sizes import likely_size
 from hetnn.structure import Tree
@@ -85,6 +86,8 @@ class _Importer:
         self._origins: dict[str, tuple[Call, int]] = {}  # which output of which node a value is that may be sizes
         self._sizes: dict[str, np.ndarray[Any, Any]] = {}  # of values that were read as such
         self._found = 0
+        self._trees: list[Tree] = []  # of the model's inputs
+        self._taken_inputs = 0  # inputs of the graph
         self._given = 0  # outputs of the graph
         self._bodies: list[Body] = []  # of loops, each in the one before, that are imported now
         self._missing = object()  # stands for what a node that cannot be imported would give
@@ -121,30 +124,63 @@ class _Importer:
         for given in self._model.graph.input:
             if given.name in scope.values:
                 continue  # an initializer with a type
-            if given.type.WhichOneof("value") != "tensor_type":
-                raise Unsupported(
-                    f"the input '{given.name}' is a {given.type.WhichOneof('value') or 'value of no type'}; "
-                    "hetnn takes tensors. Give its elements as inputs of their own."
-                )
-            tensor = given.type.tensor_type
-            if not tensor.HasField("shape"):
-                raise InvalidModel(f"the input '{given.name}' has no shape. Export the model with the input's rank.")
-            try:
-                dtype = dtype_name(tensor.elem_type)
-            except Unsupported as error:
-                raise Unsupported(f"the input '{given.name}' has {error}.") from error
-            shape = [self._size(given.name, axis, dim) for axis, dim in enumerate(tensor.shape.dim)]
-            scope.values[given.name] = self._builder.add_input(given.name, dtype, shape)
+            scope.values[given.name], tree = self._lift(given.name, given.type)
+            self._trees.append(tree)
 
-    def _size(self, name: str, axis: int, dim: Any) -> int | str:
-        """A fixed size, or the symbol of a named or unnamed one."""
+    def _lift(self, name: str, given: onnx.TypeProto, alone: bool = False) -> tuple[Any, Tree]:
+        """An input, and how the model's caller passes it; `alone`: no size of it is another's."""
+        kind = given.WhichOneof("value")
+        if kind == "optional_type":
+            port, there = self._taken_inputs, self._input(f"{name}.given", "bool", [])
+            value, tree = self._lift(name, given.optional_type.elem_type, alone=True)
+            return Maybe(there, value), {"optional": [port, tree]}
+        if kind == "sequence_type":
+            return self._lift_sequence(name, given.sequence_type.elem_type)
+        if kind != "tensor_type":
+            raise Unsupported(
+                f"the input '{name}' is a {kind or 'value of no type'}; hetnn takes tensors, sequences and optional "
+                "values. Give its elements as inputs of their own."
+            )
+        tensor = given.tensor_type
+        if not tensor.HasField("shape"):
+            raise InvalidModel(f"the input '{name}' has no shape. Export the model with the input's rank.")
+        shape = [self._size(name, axis, dim, alone) for axis, dim in enumerate(tensor.shape.dim)]
+        return self._input(name, self._dtype(name, tensor), shape), {"value": self._taken_inputs - 1}
+
+    def _lift_sequence(self, name: str, given: onnx.TypeProto) -> tuple[Any, Tree]:
+        if given.WhichOneof("value") != "tensor_type":
+            raise Unsupported(f"the input '{name}' is a sequence of {given.WhichOneof('value')}; hetnn takes tensors.")
+        total, count = (self._new_symbol(f"{name}_{what}", 0, hint) for what, hint in (("elements", 64), ("length", 4)))
+        values = self._input(f"{name}.values", self._dtype(name, given.tensor_type), [total])
+        shapes = self._input(f"{name}.shapes", "i64", [count, MOST_AXES + 1])
+        sizes: tuple[int | str | None, ...] | None = None
+        if given.tensor_type.HasField("shape"):
+            dims = given.tensor_type.shape.dim
+            sizes = tuple(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in dims)
+        tree = {"sequence": [{"value": self._taken_inputs - 2}, self._taken_inputs - 1]}
+        return Tensors(values, shapes, sizes), tree
+
+    def _dtype(self, name: str, tensor: onnx.TypeProto.Tensor) -> str:
+        try:
+            return dtype_name(tensor.elem_type)
+        except Unsupported as error:
+            raise Unsupported(f"the input '{name}' has {error}.") from error
+
+    def _input(self, name: str, dtype: str, shape: list[int | str]) -> Any:
+        self._taken_inputs += 1
+        return self._builder.add_input(name, dtype, shape)
+
+    def _size(self, name: str, axis: int, dim: Any, alone: bool = False) -> int | str:
+        """A fixed size, or the symbol of a named or unnamed one; `alone`: of none that other values have."""
         if dim.HasField("dim_value"):
             if dim.dim_value < 0:
                 raise InvalidModel(f"the input '{name}' has the size {dim.dim_value} on axis {axis}.")
             return int(dim.dim_value)
+        if alone:
+            return self._new_symbol(f"{name}_{axis}", 0, _HINTS[min(axis, 1)])
         given = dim.dim_param or f"{name}_{axis}"
         if given not in self._symbols:
-            self._symbols[given] = self._new_symbol(given, 1, _HINTS[min(axis, 1)])
+            self._symbols[given] = self._new_symbol(given, 0, _HINTS[min(axis, 1)])
         return self._symbols[given]
 
     def _new_symbol(self, called: str, least: int, hint: int) -> str:
@@ -160,12 +196,25 @@ class _Importer:
         self._taken.add(symbol)
         return symbol
 
+    def new_size(self) -> str:
+        self._found += 1
+        return self._new_name(f"u{self._found}")
+
     def found_size(self, low: int, high: int) -> str:
         """A symbol to which the next node that names it gives a value when the model runs."""
-        self._found += 1
-        symbol = self._new_name(f"u{self._found}")
+        symbol = self.new_size()
         self._undefined[symbol] = (low, high)
         return symbol
+
+    def named_size(self, name: str) -> str | None:
+        """The symbol of what the model calls a size, where it has a value already."""
+        for body in reversed(self._bodies):
+            if name in body.named:
+                return body.named[name]
+        return self._symbols.get(name)
+
+    def name_size(self, name: str, symbol: str) -> None:
+        (self._bodies[-1].named if self._bodies else self._symbols)[name] = symbol
 
     def _declared(self, graph: onnx.GraphProto) -> dict[str, list[int | str | None]]:
         """The shapes that a graph declares for its values, in numbers and symbols of the inputs; None where open."""
@@ -231,9 +280,7 @@ class _Importer:
                 value = body.take(value, array)
         return value
 
-    def body(
-        self, inputs: Sequence[tuple[str, Sequence[int | str]]], build: Callable[[Sequence[Any]], list[Any]]
-    ) -> tuple[Body, list[Any]]:
+    def body(self, inputs: Sequence[BodyInput], build: Callable[[Sequence[Any]], list[Any]]) -> tuple[Body, list[Any]]:
         """What `build` makes of inputs of these types, as a body, and the values that it gives."""
         body = Body(inputs)
         self._bodies.append(body)
@@ -314,7 +361,7 @@ class _Importer:
         call = Call(self, node, schema.since_version, inputs, told, scope.shapes)
         if name in CONTROL:
             return CONTROL[name](call, lambda graph, prefix, given: self._inline(graph, prefix, given, scope))
-        if name == "Identity" and isinstance(inputs[0], (Items, Nothing, Either)):
+        if name == "Identity" and isinstance(inputs[0], (*NESTED, Either)):
             return inputs
         known = on_sizes(call)
         if known is not None:
@@ -410,15 +457,15 @@ class _Importer:
             value = scope.values[output.name]
             if value is self._missing:
                 raise Unsupported(f"hetnn does not compute the output '{output.name}'. Leave it out of the model.")
-            nested |= isinstance(value, (Items, Nothing))
+            nested |= isinstance(value, NESTED)
             outputs.append(self._give(value, output.name))
         graph = self._builder.finish()
-        if not nested:
+        if not nested and all("value" in tree for tree in self._trees):
             return Imported(graph)
-        names = [name for name, _, _ in graph.inputs]
+        initialized = {tensor.name for tensor in self._model.graph.initializer}
+        names = [given.name for given in self._model.graph.input if given.name not in initialized]
         made = outputs[0] if len(outputs) == 1 else {"tuple": outputs}
-        ports = [{"value": k} for k in range(len(names))]
-        return Imported(graph, {"args": ports, "names": names, "kwargs": [], "outputs": made})
+        return Imported(graph, {"args": self._trees, "names": names, "kwargs": [], "outputs": made})
 
     def _give(self, value: Any, name: str) -> Tree:
         """An output of the graph, or several where a value holds others; where they are, as hetnn.structure says."""
@@ -426,6 +473,12 @@ class _Importer:
             return {"fixed": None}
         if isinstance(value, Items):
             return {"list": [self._give(item, f"{name}.{k}") for k, item in enumerate(value.values)]}
+        if isinstance(value, Maybe):
+            there = self._give(value.there, f"{name}.given")["value"]
+            return {"optional": [there, self._give(value.value, name)]}
+        if isinstance(value, Tensors):
+            values = self._give(value.values, f"{name}.values")
+            return {"sequence": [values, self._give(value.shapes, f"{name}.shapes")["value"]]}
         if isinstance(value, (Sizes, Either)):
             value = Call(self, onnx.NodeProto(name=name), 1, [value], {})[0]
         self._builder.output(value, name)
@@ -524,7 +577,13 @@ def _type(call: Call, value: Any) -> onnx.TypeProto:
     if isinstance(value, Either):
         return _type(call, value.value)
     if isinstance(value, Items):
-        return onnx.helper.make_sequence_type_proto(_type(call, value.values[0] if value.values else None))
+        empty = onnx.helper.make_tensor_type_proto(NUMBERS[value.dtype], None)
+        return onnx.helper.make_sequence_type_proto(_type(call, value.values[0]) if value.values else empty)
+    if isinstance(value, Tensors):
+        item = onnx.helper.make_tensor_type_proto(NUMBERS[value.values.dtype], value.sizes)
+        return onnx.helper.make_sequence_type_proto(item)
+    if isinstance(value, Maybe):
+        return onnx.helper.make_optional_type_proto(_type(call, value.value))
     shape = [size if isinstance(size, int) else str(size) for size in value.shape]
     return onnx.helper.make_tensor_type_proto(NUMBERS[value.dtype], shape)
 

@@ -315,9 +315,9 @@ def test_everything_that_is_lacking_is_named_at_once() -> None:
             "'x' has the element type COMPLEX64",
         ),
         (
-            "(seq(float[3]) x) => (float[3] y) { y = SequenceLength(x) }",
+            "(seq(seq(float[3])) x) => (int64 y) { y = SequenceLength(x) }",
             hetnn.Unsupported,
-            "the input 'x' is a sequence_type; hetnn takes tensors",
+            "the input 'x' is a sequence of sequence_type; hetnn takes tensors",
         ),
         (
             "(float[2,3] x) => (float[4] y) { y = Reshape<shape = [4]>(x) }",

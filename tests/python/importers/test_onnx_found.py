@@ -220,7 +220,7 @@ def test_bodies_that_are_none(body: str, message: str) -> None:
         hetnn.compile(text)
 
 
-def test_a_body_that_depends_on_sizes_around_it_is_refused() -> None:
+def test_a_body_reads_sizes_of_the_graph_around_it() -> None:
     text = """<ir_version: 8, opset_import: ["" : 18]>
     agraph (float[n] x, int64 k) => (float[n] y) {
       go = Constant<value = bool {1}>()
@@ -231,8 +231,8 @@ def test_a_body_that_depends_on_sizes_around_it_is_refused() -> None:
         w = Add(v, z)
       }>
     }"""
-    with pytest.raises(hetnn.Unsupported, match="a body that depends on the size n of the graph around it"):
-        hetnn.compile(parser.parse_model(text))
+    exe = agrees(parser.parse_model(text), f32(3), np.array(2))
+    assert exe(f32(5), np.array(0)).shape == (5,)
 
 
 # Products by equations

@@ -171,7 +171,7 @@ def test_dataclasses_go_in() -> None:
 
 
 def signature_of(outputs: dict[str, Any]) -> Signature:
-    return Signature(json.dumps({"args": [], "names": [], "kwargs": [], "outputs": outputs}), 0)
+    return Signature(json.dumps({"args": [], "names": [], "kwargs": [], "outputs": outputs}), [])
 
 
 def test_a_record_whose_class_is_not_there_has_its_fields() -> None:
@@ -229,10 +229,23 @@ WHOLE = {"args": [{"value": 0}], "names": ["x"], "kwargs": [], "outputs": {"tupl
         ({"outputs": {"value": 2}}, r"outputs.value must be an integer in \[0, 1\]; found 2"),
         ({"outputs": {"size": 0}}, "outputs.size is no output of rank 0"),
         ({"outputs": {"call": 1}}, "unknown key 'call'"),
-        ({"outputs": {}}, "outputs must be one of value, size, complex, fixed"),
-        ({"outputs": {"value": 0, "size": 1}}, "outputs must be one of value, size, complex, fixed"),
-        ({"outputs": {"fields": []}}, "outputs must be one of value, size, complex, fixed"),
-        ({"outputs": {"record": "a:b"}}, "outputs must be one of value, size, complex, fixed"),
+        ({"outputs": {}}, "outputs must be one of value, size, complex, sequence, text"),
+        (
+            {"outputs": {"value": 0, "size": 1}},
+            "outputs must be one of value, size, complex, sequence, text, optional, fixed",
+        ),
+        ({"outputs": {"sequence": [{"size": 0}, 1]}}, r"outputs.sequence\[0\] has the unknown key 'size'"),
+        (
+            {"outputs": {"sequence": [{"value": 0}, 1]}},
+            r"outputs.sequence\[0\].value has the shape \[batch,2\], which must be of rank 1",
+        ),
+        ({"outputs": {"optional": [0, {"value": 1}]}}, r"outputs.optional\[0\] "),
+        ({"outputs": {"text": [0, 1]}}, r"outputs.text\[0\] "),
+        ({"outputs": {"fields": []}}, "outputs must be one of value, size, complex, sequence, text"),
+        (
+            {"outputs": {"record": "a:b"}},
+            "outputs must be one of value, size, complex, sequence, text, optional, fixed",
+        ),
         ({"outputs": {"record": "a:b", "fields": [[1, {"fixed": 1}]]}}, "must be a text that is not empty; found 1"),
         ({"outputs": {"dict": [[[], {"fixed": 1}]]}}, "must be a number, a text, a truth or null"),
         ({"outputs": {"dict": [["a", {"fixed": 1}], ["a", {"fixed": 2}]]}}, r"dict\[1\]\[0\] stands twice"),

@@ -1,6 +1,7 @@
 // Bodies: reading their text, inferring and running their calls.
 #include "hetnn/ops/control/body.h"
 
+#include <algorithm>
 #include <charconv>
 #include <deque>
 
@@ -60,6 +61,24 @@ double real_of(const Line& line, std::string_view source) {
   return out;
 }
 
+// A size, in which those that the call's attribute `outer` holds stand in their places.
+Dim size_of(const Line& line, std::string_view source) {
+  constexpr std::string_view kOuter = "outer";
+  const std::vector<Dim>& sizes = line.call.integers(kOuter);
+  std::string out;
+  for (size_t at = source.find(kOuter); at != source.npos; at = source.find(kOuter)) {
+    out += source.substr(0, at);
+    source.remove_prefix(at + kOuter.size());
+    size_t index = 0;
+    const auto [end, error] = std::from_chars(source.data(), source.data() + source.size(), index);
+    if (error != std::errc() || index >= sizes.size())
+      line.fail(text("'outer", source, "' is none of the ", sizes.size(), " sizes around it"));
+    out += text("(", sizes[index], ")");
+    source.remove_prefix(static_cast<size_t>(end - source.data()));
+  }
+  return Dim::parse(out.append(source));
+}
+
 Attr attr_of(const Line& line, const AttrDef& def, std::string_view source) {
   const auto list = [&] {
     if (source.size() < 2 || source.front() != '[' || source.back() != ']')
@@ -70,7 +89,7 @@ Attr attr_of(const Line& line, const AttrDef& def, std::string_view source) {
     case AttrKind::boolean:
       return source == "true";
     case AttrKind::integer:
-      return Dim::parse(source);
+      return size_of(line, source);
     case AttrKind::real:
       return real_of(line, source);
     case AttrKind::string:
@@ -80,7 +99,7 @@ Attr attr_of(const Line& line, const AttrDef& def, std::string_view source) {
       line.fail(text("'", source, "' is no element type"));
     case AttrKind::integers: {
       std::vector<Dim> out;
-      for (const std::string_view each : list()) out.push_back(Dim::parse(each));
+      for (const std::string_view each : list()) out.push_back(size_of(line, each));
       return out;
     }
     case AttrKind::reals: {
@@ -124,6 +143,15 @@ Call call_of(const Call& call, const Body::Step& step, const std::deque<Type>& t
   return out;
 }
 
+void check_taken(const Call& call, int64_t input, const std::vector<std::string>& sizes, std::span<const Type> inputs) {
+  if (input < 0 || input >= static_cast<int64_t>(inputs.size()) ||
+      inputs[static_cast<size_t>(input)].shape.size() != sizes.size()) {
+    fail(call, "",
+         text("its body: it takes value ", input, " with ", sizes.size(), " sizes, which is none of its ",
+              inputs.size(), " inputs, or of another rank."));
+  }
+}
+
 template <typename T>
 std::vector<T> given(const Call& call, const Body& body, const std::deque<T>& values) {
   std::vector<T> out;
@@ -141,6 +169,11 @@ Body read_body(const Call& call, std::string_view attr) {
   for (const std::string_view each : split(call.string(attr), '|')) {
     Line line{call, each};
     const std::string_view name = line.word();
+    if (name == "take") {
+      std::vector<std::string>& sizes = out.taken[number_of(line, line.word())];
+      for (std::string_view word = line.word(); !word.empty(); word = line.word()) sizes.emplace_back(word);
+      continue;
+    }
     if (name != "give") {
       const OpDef* op = OpTable::global().find(name);
       if (!op) line.fail(text("there is no operator '", name, "'"));
@@ -156,6 +189,13 @@ Body read_body(const Call& call, std::string_view attr) {
 
 std::vector<Type> infer_body(const Call& call, const Body& body, std::span<const Type> inputs) {
   std::deque<Type> types(inputs.begin(), inputs.end());
+  for (const auto& [input, sizes] : body.taken) {
+    check_taken(call, input, sizes, inputs);
+    Shape& shape = types[static_cast<size_t>(input)].shape;
+    for (size_t axis = 0; axis < sizes.size(); ++axis) {
+      if (sizes[axis] != "_") shape[axis] = Dim::symbol(sizes[axis]);
+    }
+  }
   for (const Body::Step& step : body.steps) {
     std::vector<Type> made = infer_types(call_of(call, step, types));
     types.insert(types.end(), made.begin(), made.end());
@@ -171,6 +211,10 @@ std::vector<Tensor> run_body(const Call& call, const Body& body, std::span<const
   };
   for (const Tensor& each : inputs) types.push_back(type_of(each));
   Bindings defined;
+  for (const auto& [input, sizes] : body.taken) {
+    const std::vector<int64_t>& shape = inputs[static_cast<size_t>(input)].shape();
+    for (size_t axis = 0; axis < shape.size(); ++axis) defined[sizes[axis]] = shape[axis];
+  }
   for (const Body::Step& step : body.steps) {
     std::vector<std::optional<Tensor>> operands;
     Call own = call_of(call, step, types);

@@ -1,12 +1,16 @@
 // The body of a loop: calls in order, as text that an attribute holds.
 //
-//   slice_over 2 4 5 _ _ {sizes=[u1]} | add 3 6 {} | give 7 6
+//   take 2 u0 | slice_over 2 4 5 _ _ {sizes=[u1]} | add 3 6 {} | give 7 6
 //
 // A call names its operator, its inputs by number, `_` where one is absent, and its attributes, separated by `;`. The
 // body's own inputs are numbered from 0, then the outputs of each call in turn; `give` names what the body gives.
+// `take` says that an input may have another shape each time, and names its sizes, `_` where one stays. `outer0`,
+// `outer1`, ... stand for the sizes that the call's attribute `outer` holds.
 #pragma once
 
+#include <map>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +24,7 @@ struct Body {
     std::vector<int64_t> inputs;  // -1: absent
     Attrs attrs;
   };
+  std::map<int64_t, std::vector<std::string>> taken;  // names of the sizes of inputs
   std::vector<Step> steps;
   std::vector<int64_t> outputs;
 };

@@ -21,6 +21,11 @@ size_t carried_of(const Call& call) {
   return static_cast<size_t>(carried);
 }
 
+// Whether a carried value may change its shape from round to round.
+bool changes(const Body& body, size_t carried) {
+  return body.taken.contains(static_cast<int64_t>(kBodyInputs + carried));
+}
+
 std::vector<Type> infer(const Call& call) {
   const size_t carried = carried_of(call);
   std::vector<Type> given = {{DType::i64, {}}, {DType::boolean, {}}};
@@ -32,10 +37,19 @@ std::vector<Type> infer(const Call& call) {
                 to_string(call.input(k)), "."));
     }
   }
-  const std::vector<Type> made = infer_body(call, read_body(call, "body"), given);
+  const Body body = read_body(call, "body");
+  const std::vector<Type> made = infer_body(call, body, given);
   if (made.size() < carried + kBodyOutputs || made[0].dtype != DType::boolean || elements(made[0].shape) != Dim(1)) {
     fail(call, "loop_c3", text("its body must give one bool, then the ", carried, " values that are carried."));
   }
+  const std::vector<Dim>& sizes = call.integers("sizes");
+  auto size = sizes.begin();
+  const auto next = [&](size_t rank) {
+    if (static_cast<int64_t>(rank) > sizes.end() - size)
+      fail(call, "loop_c5", "sizes must hold those of every value that is stacked or changes its shape.");
+    size += static_cast<int64_t>(rank);
+    return Shape(size - static_cast<int64_t>(rank), size);
+  };
   std::vector<Type> out;
   for (size_t k = 0; k < carried; ++k) {
     const Type &before = given[kBodyInputs + k], &behind = made[kBodyOutputs + k];
@@ -44,13 +58,10 @@ std::vector<Type> infer(const Call& call) {
            text("a carried value must keep its type; got ", to_string(before), " and ", to_string(behind), "."));
     }
     out.push_back(before);
+    if (changes(body, k)) out.back().shape = next(before.shape.size());
   }
-  const std::vector<Dim>& sizes = call.integers("sizes");
-  auto size = sizes.begin();
   for (size_t k = kBodyOutputs + carried; k < made.size(); ++k) {
-    if (made[k].rank() > sizes.end() - size) fail(call, "loop_c5", "sizes must hold those of every stacked value.");
-    Shape shape(size, size + made[k].rank());
-    size += made[k].rank();
+    Shape shape = next(made[k].shape.size());
     shape.insert(shape.begin(), call.integer("count"));
     out.push_back({made[k].dtype, std::move(shape)});
   }
@@ -81,7 +92,7 @@ void meaning(const Evaluation& e) {
     going = made[0].values<bool>()[0];
     for (size_t k = 0; k < carried; ++k) {
       Tensor& value = given[kBodyInputs + k];
-      if (value.shape() != made[kBodyOutputs + k].shape()) {
+      if (!changes(body, k) && value.shape() != made[kBodyOutputs + k].shape()) {
         fail(e.call, "loop_c4",
              text("a carried value must keep its shape; that of value ", k, " changes in round ", count, "."));
       }
@@ -91,6 +102,10 @@ void meaning(const Evaluation& e) {
   }
   std::vector<std::vector<int64_t>> shapes;
   std::vector<int64_t> sizes;
+  for (size_t k = 0; k < carried; ++k) {
+    const std::vector<int64_t>& shape = given[kBodyInputs + k].shape();
+    if (changes(body, k)) sizes.insert(sizes.end(), shape.begin(), shape.end());
+  }
   for (size_t k = 0; k < rounds.size(); ++k) {
     std::vector<int64_t> shape;
     if (!rounds[k].empty()) {
@@ -138,7 +153,11 @@ OpDef define_loop() {
                  "another round, what is carried, and what is stacked"},
                 {"carried", AttrKind::integer, Dim(0), "how many values are carried"},
                 found_size("count", "the number of rounds"),
-                found_sizes("sizes", "those of a round of every stacked value, in order")},
+                found_sizes("sizes",
+                            "those of every carried value that changes its shape, and of a round of every stacked one, "
+                            "in order"),
+                {"outer", AttrKind::integers, std::vector<Dim>{},
+                 "sizes of the graph around it, which the body reads"}},
       .outputs = {"carried", "stacked"},
       .infer = infer,
       .meaning = meaning,
@@ -146,6 +165,8 @@ OpDef define_loop() {
       .samples = {
           "loop(i64[] {3}, _, f32[2]) {body = \"add 2 2 {} | lt 0 0 {} | logical_not 4 {} | give 5 3 2\", carried = 1, "
           "count = rounds, sizes = [2]}",
+          "loop(i64[] {3}, _, f32[n], f32[m]) {body = \"take 2 k | concat 2 3 {axis=0} | expand 0 {shape=[outer0]} | "
+          "give 1 4 5\", carried = 1, count = rounds, sizes = [a,b], outer = [m]}",
           "loop(i64[] {0}, _, f32[2]) {body = \"add 2 2 {} | give 1 3\", carried = 1, count = 0, sizes = []}"}};
 }
 

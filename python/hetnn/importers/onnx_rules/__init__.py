@@ -23,14 +23,17 @@ from hetnn.importers.onnx_rules import (
     training,
     vision,
 )
-from hetnn.importers.onnx_rules.call import Call, Either, Items, Nothing, Sizes
+from hetnn.importers.onnx_rules.call import NESTED, Call, Either, Items, Maybe, Nothing, Sizes, Tensors
 
 __all__ = [
+    "NESTED",
     "Call",
     "Either",
     "Items",
+    "Maybe",
     "Nothing",
     "Sizes",
+    "Tensors",
     "conv",
     "elementwise",
     "found",

@@ -9,9 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 import onnx
 
+from hetnn.element_types import NUMPY
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.building import NUMPY, Building
-from hetnn.importers.onnx_body import Body
+from hetnn.importers.building import Building
+from hetnn.importers.onnx_body import Body, BodyInput
 from hetnn.importers.onnx_model import dtype_name
 from hetnn.importers.registry import Front, Row, Rule
 from hetnn.importers.sizes import Size
@@ -44,9 +45,31 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Items:
-    """A sequence of values whose length is known."""
+    """A sequence of values whose length is known; `dtype` is that of an empty one."""
 
     values: tuple[Any, ...]
+    dtype: str = "f32"
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """A sequence whose length may be known only when the model runs, as two values (ops/sequence/sequence.h).
+
+    `sizes` is what is known of every tensor's shape: None where its rank is not, in it None where a size is not; a text
+    is what the model calls a size.
+    """
+
+    values: Any
+    shapes: Any
+    sizes: tuple[Size | None, ...] | None
+
+
+@dataclass(frozen=True)
+class Maybe:
+    """An optional value of which a bool says whether it is there; where it is not, what `value` holds means nothing."""
+
+    there: Any
+    value: Any
 
 
 @dataclass(frozen=True)
@@ -59,6 +82,10 @@ class Either:
 @dataclass(frozen=True)
 class Nothing:
     """An optional value that is absent."""
+
+
+# What is no tensor.
+NESTED = (Items, Tensors, Maybe, Nothing)
 
 
 class Importer(Protocol):
@@ -76,8 +103,14 @@ class Importer(Protocol):
 
     def tensor(self, tensor: onnx.TensorProto) -> Array: ...
 
+    def new_size(self) -> str: ...
+
+    def named_size(self, name: str) -> str | None: ...
+
+    def name_size(self, name: str, symbol: str) -> None: ...
+
     def body(
-        self, inputs: Sequence[tuple[str, Sequence[Size]]], build: Callable[[Sequence[Any]], list[Any]]
+        self, inputs: Sequence[BodyInput], build: Callable[[Sequence[Any]], list[Any]]
     ) -> tuple[Body, list[Any]]: ...
 
 
@@ -132,14 +165,14 @@ class Call(Building):
         return self.known_of(self.inputs[index])
 
     def known_of(self, value: Any) -> Array | None:
-        if isinstance(value, (Items, Nothing, Either)):
+        if isinstance(value, (*NESTED, Either)):
             return None
         return value.array if isinstance(value, Sizes) else self._importer.known(value)
 
     def read(self, index: int) -> Array | None:
         """As `known`; what is computed from integers of the model as from sizes is read from them when it runs."""
         array = self.known(index)
-        if array is None and self.given(index) and not isinstance(self.inputs[index], (Items, Nothing)):
+        if array is None and self.given(index) and not isinstance(self.inputs[index], NESTED):
             return self._importer.read(self.inputs[index])
         return array
 
@@ -210,9 +243,20 @@ class Call(Building):
         """How many outputs are named, up to the last one."""
         return max((k + 1 for k, name in enumerate(self.node.output) if name), default=0)
 
-    def body(
-        self, inputs: Sequence[tuple[str, Sequence[Size]]], build: Callable[[Sequence[Any]], list[Any]]
-    ) -> tuple[Body, list[Any]]:
+    def new_size(self) -> str:
+        """The name of a size that a body is handed anew each time."""
+        return self._importer.new_size()
+
+    def named(self, name: str) -> tuple[str, bool]:
+        """The symbol of what the model calls a size, and whether it has a value already; else as found_size."""
+        symbol = self._importer.named_size(name)
+        if symbol is not None:
+            return symbol, True
+        symbol = self.found_size()
+        self._importer.name_size(name, symbol)
+        return symbol, False
+
+    def body(self, inputs: Sequence[BodyInput], build: Callable[[Sequence[Any]], list[Any]]) -> tuple[Body, list[Any]]:
         """The body of a loop: what `build` makes of inputs of these types, and the values that it gives."""
         return self._importer.body(inputs, build)
 
@@ -222,8 +266,8 @@ class Call(Building):
         """Sizes as a value that nodes can read; values as they are."""
         if isinstance(found, Either):
             raise Unsupported("a value whose rank depends on a condition computed when the model runs")
-        if isinstance(found, (Items, Nothing)):
-            what = "a sequence" if isinstance(found, Items) else "an absent optional value"
+        if isinstance(found, NESTED):
+            what = "a sequence" if isinstance(found, (Items, Tensors)) else "an optional value"
             raise InvalidModel(f"{self.node.op_type} needs a tensor; got {what}")
         if not isinstance(found, Sizes):
             return found
@@ -276,7 +320,7 @@ class Call(Building):
 
     def _settle(self, row: Row) -> None:
         """Takes values of one of several ranks where they broadcast with one of no lower rank."""
-        ranks = [len(x.shape) for x in self.inputs if x is not None and not isinstance(x, (Items, Nothing, Either))]
+        ranks = [len(x.shape) for x in self.inputs if x is not None and not isinstance(x, (*NESTED, Either))]
         for k, x in enumerate(self.inputs):
             if isinstance(x, Either) and row.elementwise and max(ranks, default=-1) >= len(x.value.shape):
                 self.inputs[k] = x.value

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from hetnn.element_types import NUMPY
 from hetnn.errors import Unsupported
-from hetnn.importers.building import NUMPY
 from hetnn.importers.convolution import convolve
 from hetnn.importers.onnx_rules.call import Call, is_float, rule
 from hetnn.importers.onnx_rules.conv import as_image, of_image, window_padding

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from hetnn.element_types import NUMPY
 from hetnn.errors import Unsupported
-from hetnn.importers.building import NUMPY
 from hetnn.importers.onnx_rules.call import Call, is_float, rule
 from hetnn.importers.onnx_rules.late import is_late, late, length_of
 

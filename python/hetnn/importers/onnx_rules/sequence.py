@@ -1,19 +1,63 @@
-"""ONNX sequences and optionals whose lengths are known when compiling: lists of values, without a node."""
+"""ONNX sequences and optionals: lists of values where lengths and places are known when compiling, else nodes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from hetnn.element_types import numpy_type
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.onnx_rules.call import Call, Items, Nothing, rule
+from hetnn.importers.onnx_model import dtype_name
+from hetnn.importers.onnx_rules.call import Call, Items, Maybe, Nothing, Sizes, Tensors, rule
+from hetnn.importers.onnx_rules.late import is_late
 from hetnn.importers.onnx_rules.movement import late_part, slice_axis
+from hetnn.importers.sizes import Size, product
+
+# Sizes in a row of a sequence's shapes, behind the rank.
+MOST_AXES = 8
 
 
-def _items(call: Call, index: int) -> list[Any]:
-    found = call.inputs[index]
+def packed(call: Call, found: Any) -> Tensors:
+    """A sequence of a known length as values that nodes read."""
+    if isinstance(found, Tensors):
+        return found
     if not isinstance(found, Items):
+        raise InvalidModel(f"{call.node.op_type} needs a sequence")
+    items = [call.value(item) for item in found.values]
+    if not items:
+        empty = np.zeros(0, numpy_type(found.dtype))
+        return Tensors(call.constant(empty, found.dtype), call.constant(np.zeros((0, MOST_AXES + 1)), "i64"), None)
+    if any(item.dtype != items[0].dtype or len(item.shape) > MOST_AXES for item in items):
+        raise Unsupported(f"a sequence of several element types, or of tensors of more than {MOST_AXES} axes")
+    rows = [[len(x.shape), *x.shape, *[0] * (MOST_AXES - len(x.shape))] for x in items]
+    fixed = all(isinstance(size, int) for row in rows for size in row)
+    shapes = call.constant(rows, "i64") if fixed else call.value(Sizes(np.array(rows, dtype=object)))
+    flat = [call.reshape(x, [product(x.shape)]) for x in items]
+    values = flat[0] if len(flat) == 1 else call.create("concat", flat, axis=0)
+    return Tensors(values, shapes, common([known_sizes(x.shape) for x in items]))
+
+
+def known_sizes(shape: Sequence[Size | None]) -> tuple[Size | None, ...]:
+    return tuple(size if isinstance(size, int) else None for size in shape)
+
+
+def common(shapes: Sequence[tuple[Size | None, ...] | None]) -> tuple[Size | None, ...] | None:
+    """What is true of all of these shapes."""
+    first, *others = shapes
+    for shape in others:
+        if first is None or shape is None or len(first) != len(shape):
+            return None
+        first = tuple(a if a == b else None for a, b in zip(first, shape, strict=True))
+    return first
+
+
+def _sequence(call: Call, index: int) -> Items | Tensors:
+    found = call.inputs[index] if call.given(index) else None
+    if not isinstance(found, (Items, Tensors)):
         raise InvalidModel(f"{call.node.op_type} needs a sequence as input {index}")
-    return list(found.values)
+    return found
 
 
 def _place(call: Call, index: int, length: int) -> int:
@@ -26,7 +70,7 @@ def _place(call: Call, index: int, length: int) -> int:
 
 @rule("SequenceEmpty")
 def _empty(call: Call) -> Any:
-    return [Items(())]
+    return [Items((), dtype_name(int(call.attr("dtype") or 1)))]
 
 
 @rule("SequenceConstruct")
@@ -36,41 +80,92 @@ def _construct(call: Call) -> Any:
 
 @rule("SequenceAt")
 def _at(call: Call) -> Any:
-    items = _items(call, 0)
-    return items[_place(call, 1, len(items))]
+    found = _sequence(call, 0)
+    if isinstance(found, Items) and not is_late(call, 1):
+        return found.values[_place(call, 1, len(found.values))]
+    row = packed(call, found)
+    sizes = row.sizes if row.sizes is not None else _declared(call)
+    symbols: list[Size] = []
+    shape: list[Size] = []
+    for size in sizes:
+        if isinstance(size, str):
+            symbol, has_value = call.named(size)
+            shape.append(symbol)
+            symbols.append(call.found_size() if has_value or symbol in symbols else symbol)
+        else:
+            shape.append(call.found_size() if size is None else size)
+            symbols.append(shape[-1])
+    y = call.create("sequence_at", [row.values, row.shapes, call[1]], sizes=symbols)
+    return y if symbols == shape else call.create("match_shape", [y], shape=shape)
+
+
+def _declared(call: Call) -> list[int | None]:
+    """The shape that the model declares for what comes out of a sequence of tensors of any rank."""
+    declared = call.declared()
+    if declared is None:
+        raise Unsupported("a tensor of unknown rank out of a sequence. Declare its shape among the model's value_info")
+    return [size if isinstance(size, int) else None for size in declared]
 
 
 @rule("SequenceLength")
 def _length(call: Call) -> Any:
-    return call.constant(len(_items(call, 0)), "i64")
+    found = _sequence(call, 0)
+    if isinstance(found, Items):
+        return call.constant(len(found.values), "i64")
+    count = found.shapes.shape[0]
+    return call.constant(count, "i64") if isinstance(count, int) else [Sizes(np.array(count, dtype=object))]
 
 
 @rule("SequenceInsert")
 def _insert(call: Call) -> Any:
-    items = _items(call, 0)
-    place = len(items)
-    if call.given(2):
-        place = int(call.number(2, "the place in a sequence"))
-        if not -len(items) <= place <= len(items):
-            raise InvalidModel(f"place {place} for an entry of a sequence of {len(items)}")
-        place = place + len(items) if place < 0 else place
-    items.insert(place, call[1])
-    return [Items(tuple(items))]
+    found = _sequence(call, 0)
+    if isinstance(found, Items) and not is_late(call, 2):
+        items = list(found.values)
+        place = len(items)
+        if call.given(2):
+            place = int(call.number(2, "the place in a sequence"))
+            if not -len(items) <= place <= len(items):
+                raise InvalidModel(f"place {place} for an entry of a sequence of {len(items)}")
+            place = place + len(items) if place < 0 else place
+        items.insert(place, call[1])
+        return [Items(tuple(items))]
+    row, x = packed(call, found), call[1]
+    parts = call.create_all("sequence_insert", [row.values, row.shapes, x, call.optional(2)], {})
+    empty = isinstance(found, Items) and not found.values
+    own = known_sizes(x.shape)
+    return [Tensors(parts[0], parts[1], own if empty else common([row.sizes, own]))]
 
 
 @rule("SequenceErase")
 def _erase(call: Call) -> Any:
-    items = _items(call, 0)
-    del items[_place(call, 1, len(items)) if call.given(1) else -1]
-    return [Items(tuple(items))]
+    found = _sequence(call, 0)
+    if isinstance(found, Items) and not is_late(call, 1):
+        items = list(found.values)
+        del items[_place(call, 1, len(items)) if call.given(1) else _last(items)]
+        return [Items(tuple(items), found.dtype)]
+    row = packed(call, found)
+    told = {"total": call.found_size()}
+    values, shapes = call.create_all("sequence_erase", [row.values, row.shapes, call.optional(1)], told)
+    return [Tensors(values, shapes, row.sizes)]
+
+
+def _last(items: Sequence[Any]) -> int:
+    if not items:
+        raise InvalidModel("SequenceErase of an empty sequence")
+    return -1
 
 
 @rule("ConcatFromSequence")
 def _concat(call: Call) -> Any:
-    items = [call.value(item) for item in _items(call, 0)]
+    found, stacks = _sequence(call, 0), bool(call.attr("new_axis", 0))
+    if isinstance(found, Tensors):
+        rank = len(_declared(call)) if found.sizes is None else len(found.sizes) + stacks
+        told = {"axis": int(call.attr("axis")), "new_axis": stacks, "sizes": [call.found_size() for _ in range(rank)]}
+        return call.create_all("sequence_concat", [found.values, found.shapes], told)[0]
+    items = [call.value(item) for item in found.values]
     if not items:
         raise InvalidModel("ConcatFromSequence of an empty sequence")
-    if call.attr("new_axis", 0):
+    if stacks:
         return call.stacked(items, int(call.attr("axis")))
     return call.create("concat", items, axis=call.axis(int(call.attr("axis")), len(items[0].shape)))
 
@@ -78,14 +173,18 @@ def _concat(call: Call) -> Any:
 @rule("SplitToSequence")
 def _split(call: Call) -> Any:
     x = call[0]
-    axis = call.axis(int(call.attr("axis", 0)), len(x.shape))
-    known = call.known(1)
-    if call.given(1) and known is None:
-        if len(call[1].shape) != 1:
-            raise Unsupported("a number of parts that is computed when the model runs; it must be known when compiling")
-        count = call.static_shape(call[1], "the parts' sizes")[0]
-        return [Items(tuple(late_part(call, axis, k, call.found_size()) for k in range(count)))]
-    size = call.static_shape(x, "SplitToSequence")[axis]
+    axis, keeps = call.axis(call.attr("axis", 0), len(x.shape)), bool(call.attr("keepdims", 1))
+    size, known = x.shape[axis], call.known(1)
+    late = call.given(1) and (known is None or known.dtype == object)
+    if late and len(call[1].shape) == 1 and all(isinstance(n, int) for n in (*x.shape, *call[1].shape)):
+        return [Items(tuple(late_part(call, axis, k, call.found_size()) for k in range(int(call[1].shape[0]))))]
+    if late or not isinstance(size, int):
+        told = {"axis": axis, "keepdim": keeps, "count": call.found_size()}
+        values, shapes = call.create_all("sequence_split", [x, call.optional(1)], told)
+        sizes = [None if k == axis else size for k, size in enumerate(known_sizes(x.shape))]
+        if not call.given(1):
+            sizes[axis : axis + 1] = [1] if keeps else []
+        return [Tensors(values, shapes, tuple(sizes))]
     if known is None:
         parts = [1] * size
     elif known.ndim == 0:
@@ -95,14 +194,16 @@ def _split(call: Call) -> Any:
         parts = [min(step, size - at) for at in range(0, size, step)]
     else:
         parts = [int(part) for part in known]
+        if min(parts, default=0) < 0 or sum(parts) != size:
+            raise InvalidModel(f"SplitToSequence of an axis of {size} into parts of {parts}")
     items, at = [], 0
     for part in parts:
         item = slice_axis(call, x, axis, at, at + part, 1)
-        if known is None and not call.attr("keepdims", 1):
+        if known is None and not keeps:
             item = call.reshape(item, [n for k, n in enumerate(x.shape) if k != axis])
         items.append(item)
         at += part
-    return [Items(tuple(items))]
+    return [Items(tuple(items), x.dtype)]
 
 
 @rule("Optional")
@@ -112,11 +213,13 @@ def _optional(call: Call) -> Any:
 
 @rule("OptionalHasElement")
 def _has_element(call: Call) -> Any:
-    return call.constant(call.given(0) and not isinstance(call.inputs[0], Nothing), "bool")
+    found = call.inputs[0] if call.given(0) else Nothing()
+    return found.there if isinstance(found, Maybe) else call.constant(not isinstance(found, Nothing), "bool")
 
 
 @rule("OptionalGetElement")
 def _get_element(call: Call) -> Any:
     if not call.given(0) or isinstance(call.inputs[0], Nothing):
         raise InvalidModel("OptionalGetElement of a value that is absent")
-    return [call.inputs[0]]
+    found = call.inputs[0]
+    return [found.value if isinstance(found, Maybe) else found]

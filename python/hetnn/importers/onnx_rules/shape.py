@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from hetnn.element_types import NUMPY
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers import sizes
-from hetnn.importers.building import NUMPY
 from hetnn.importers.onnx_model import dtype_name
 from hetnn.importers.onnx_rules.call import Array, Call, Sizes, is_float, rule
 from hetnn.importers.onnx_rules.late import is_late, late, length_of

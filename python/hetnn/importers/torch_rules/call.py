@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import torch
 
-from hetnn.importers.building import NUMPY, Building
+from hetnn.element_types import NUMPY
+from hetnn.importers.building import Building
 from hetnn.importers.registry import Front, Row, Rule
 from hetnn.importers.sizes import MOST, broadcast
 

@@ -6,6 +6,7 @@
 namespace hetnn {
 void bind_runtime_executable(pybind11::module_& m);
 void bind_runtime_pieces(pybind11::module_& m);
+void bind_runtime_queue(pybind11::module_& m);
 }  // namespace hetnn
 
 PYBIND11_MODULE(_runtime, m) {
@@ -13,5 +14,6 @@ PYBIND11_MODULE(_runtime, m) {
   hetnn::register_errors();
   hetnn::bind_runtime_executable(m);
   hetnn::bind_runtime_pieces(m);
+  hetnn::bind_runtime_queue(m);
   m.attr("version") = HETNN_VERSION;
 }

@@ -9,7 +9,6 @@ import operator
 import os
 import sys
 import threading
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -95,7 +94,9 @@ class _File:
         return self.status == (status.st_ino, status.st_mtime_ns, status.st_size)
 
 
-_opened: weakref.WeakValueDictionary[tuple[str, int], _runtime.Executable] = weakref.WeakValueDictionary()
+# Kept for those to come, since the tasks of an engine for batch work begin one after another: the last ones.
+_MOST_OPENED = 16
+_opened: dict[tuple[str, int], _runtime.Executable] = {}
 _opening = threading.Lock()
 
 
@@ -108,6 +109,8 @@ def _open_again(path: str, header_hash: str, threads: int, limits: tuple[int | N
             if opened._file is None or opened._file.header_hash != header_hash:
                 raise InvalidModel(f"'{path}' is not the file any more that the executable was pickled as.")
             if not opened.states and limits[0] is None:
+                if len(_opened) >= _MOST_OPENED:
+                    del _opened[next(iter(_opened))]
                 _opened[header_hash, threads] = opened._engine
             return opened
     out = Executable(engine)

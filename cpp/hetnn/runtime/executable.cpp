@@ -6,6 +6,7 @@
 #include <new>
 #include <set>
 
+#include "hetnn/base/affine_dim.h"
 #include "hetnn/base/aligned_buffer.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/sizes.h"
@@ -184,9 +185,24 @@ Bindings Executable::bindings_of(std::span<const ops::View> arguments) const {
         refuse(k, text(": ", symbol, " is ", at->second, " elsewhere."));
     }
   }
+  // Sizes like 4*h say h where no axis is h itself. All are compared with what is given below.
+  for (size_t k = 0; k < arguments.size(); ++k) {
+    const Shape& shape = program->buffers[static_cast<size_t>(program->inputs[k].buffer)].shape;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (const auto found = solved(shape[d], arguments[k].shape[d])) out.insert(*found);
+    }
+  }
   for (const Symbol& symbol : program->symbols) {
     auto at = out.find(symbol.name);
     if (at == out.end() && defined_by_run(*program, symbol.name)) continue;
+    for (size_t k = 0; at == out.end() && k < arguments.size(); ++k) {
+      const Shape& shape = program->buffers[static_cast<size_t>(program->inputs[k].buffer)].shape;
+      for (size_t d = 0; d < shape.size(); ++d) {
+        std::set<std::string> symbols;
+        shape[d].collect_symbols(symbols);
+        if (symbols.contains(symbol.name)) refuse(k, text(": dimension ", d, " must be ", shape[d], "."));
+      }
+    }
     if (at == out.end())
       throw InvalidModel(
           text("no input's shape gives the symbol '", symbol.name, "' a value. Export the model again."));

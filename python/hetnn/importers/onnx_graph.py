@@ -21,10 +21,11 @@ from hetnn.importers import Imported
 from hetnn.importers.onnx_body import Body, BodyInput
 from hetnn.importers.onnx_control import CONTROL
 from hetnn.importers.onnx_model import NUMBERS, Weights, check_model, dtype_name, read_model
-from hetnn.importers.onnx_rules import NESTED, Call, Either, Items, Maybe, Nothing, Sizes, Tensors
+from hetnn.importers.onnx_rules import NESTED, Call, Either, Items, Maybe, Nothing, Sizes, Tensors, Text
 from hetnn.importers.onnx_rules.call import LONGEST, ONNX
 from hetnn.importers.onnx_rules.sequence import MOST_AXES
 from hetnn.importers.onnx_rules.shape import computes_sizes, of_sizes, on_sizes
+from hetnn.importers.onnx_rules.text import MEASURES, MOVES, SPAN, constant_texts, equal, moved
 from hetnn.importers.sizes import likely_size
 from hetnn.structure import Tree
 
@@ -115,6 +116,8 @@ class _Importer:
     # Inputs and constants
 
     def _weight(self, tensor: onnx.TensorProto) -> Any:
+        if tensor.data_type == onnx.TensorProto.STRING:
+            return self.texts(*constant_texts(tensor))
         try:
             return self.constant(self._weights.array(tensor), tensor.name)
         except Unsupported as error:
@@ -145,6 +148,10 @@ class _Importer:
         if not tensor.HasField("shape"):
             raise InvalidModel(f"the input '{name}' has no shape. Export the model with the input's rank.")
         shape = [self._size(name, axis, dim, alone) for axis, dim in enumerate(tensor.shape.dim)]
+        if tensor.elem_type == onnx.TensorProto.STRING:
+            data = self._input(f"{name}.bytes", "u8", [self._new_symbol(f"{name}_bytes", 0, _HINTS[1])])
+            spans = self._input(f"{name}.spans", "i64", shape)
+            return Text(data, spans), {"text": [self._taken_inputs - 2, self._taken_inputs - 1]}
         return self._input(name, self._dtype(name, tensor), shape), {"value": self._taken_inputs - 1}
 
     def _lift_sequence(self, name: str, given: onnx.TypeProto) -> tuple[Any, Tree]:
@@ -234,6 +241,15 @@ class _Importer:
         value = self._builder.constant(np.ascontiguousarray(array).reshape(array.shape), name)
         self._known[value.name] = array
         return value
+
+    def texts(self, texts: Sequence[bytes], shape: Sequence[int]) -> Text:
+        """Texts as constants of the graph."""
+        ends = np.cumsum([0, *(len(text) for text in texts)], dtype=np.int64)
+        if int(ends[-1]) >= SPAN // 2:
+            raise Unsupported(f"constant strings of {int(ends[-1])} bytes; there may be {SPAN // 2 - 1}")
+        lengths = np.diff(ends)
+        spans = np.where(lengths > 0, ends[:-1] * SPAN + lengths, 0).reshape(list(shape))
+        return Text(self.constant(np.frombuffer(b"".join(texts), np.uint8)), self.constant(spans))
 
     def tensor(self, tensor: onnx.TensorProto) -> np.ndarray[Any, Any]:
         return self._weights.array(tensor)
@@ -363,6 +379,11 @@ class _Importer:
             return CONTROL[name](call, lambda graph, prefix, given: self._inline(graph, prefix, given, scope))
         if name == "Identity" and isinstance(inputs[0], (*NESTED, Either)):
             return inputs
+        if any(isinstance(value, Text) for value in inputs):
+            if name in MOVES or name in MEASURES:
+                return moved(call, lambda given: self._outputs(node, name, given, scope))
+            if name == "Equal":
+                return [equal(call)]
         known = on_sizes(call)
         if known is not None:
             return known
@@ -476,6 +497,9 @@ class _Importer:
         if isinstance(value, Maybe):
             there = self._give(value.there, f"{name}.given")["value"]
             return {"optional": [there, self._give(value.value, name)]}
+        if isinstance(value, Text):
+            parts = [self._give(value.bytes, f"{name}.bytes"), self._give(value.spans, f"{name}.spans")]
+            return {"text": [part["value"] for part in parts]}
         if isinstance(value, Tensors):
             values = self._give(value.values, f"{name}.values")
             return {"sequence": [values, self._give(value.shapes, f"{name}.shapes")["value"]]}
@@ -582,6 +606,9 @@ def _type(call: Call, value: Any) -> onnx.TypeProto:
     if isinstance(value, Tensors):
         item = onnx.helper.make_tensor_type_proto(NUMBERS[value.values.dtype], value.sizes)
         return onnx.helper.make_sequence_type_proto(item)
+    if isinstance(value, Text):
+        sizes = [size if isinstance(size, int) else str(size) for size in value.shape]
+        return onnx.helper.make_tensor_type_proto(onnx.TensorProto.STRING, sizes)
     if isinstance(value, Maybe):
         return onnx.helper.make_optional_type_proto(_type(call, value.value))
     shape = [size if isinstance(size, int) else str(size) for size in value.shape]

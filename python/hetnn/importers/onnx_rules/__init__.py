@@ -20,10 +20,11 @@ from hetnn.importers.onnx_rules import (
     sequence,
     shape,
     signal,
+    text,
     training,
     vision,
 )
-from hetnn.importers.onnx_rules.call import NESTED, Call, Either, Items, Maybe, Nothing, Sizes, Tensors
+from hetnn.importers.onnx_rules.call import NESTED, Call, Either, Items, Maybe, Nothing, Sizes, Tensors, Text
 
 __all__ = [
     "NESTED",
@@ -34,6 +35,7 @@ __all__ = [
     "Nothing",
     "Sizes",
     "Tensors",
+    "Text",
     "conv",
     "elementwise",
     "found",
@@ -51,6 +53,7 @@ __all__ = [
     "sequence",
     "shape",
     "signal",
+    "text",
     "training",
     "vision",
 ]

@@ -11,7 +11,17 @@ import typing
 import numpy
 import typing_extensions
 
-__all__: list[str] = ["Executable", "RunTimes", "Session", "Stop", "put_together", "take_apart", "verify", "version"]
+__all__: list[str] = [
+    "Executable",
+    "RunTimes",
+    "Session",
+    "Stop",
+    "put_together",
+    "set_image_decoder",
+    "take_apart",
+    "verify",
+    "version",
+]
 
 class RunTimes:
     """
@@ -149,6 +159,11 @@ class Executable:
 def put_together(program: str, report: str, target: str, weights: bytes) -> bytes:
     """
     The image of these pieces, with fitting hashes; nothing else is checked.
+    """
+
+def set_image_decoder(decode: typing.Any) -> None:
+    """
+    From now on images are read by `decode(bytes, format)`, which gives an array of bytes [height,width,channels].
     """
 
 def take_apart(image: bytes, called: str = "the executable") -> dict[str, typing.Any]:

@@ -90,6 +90,7 @@ class _Importer:
         self._trees: list[Tree] = []  # of the model's inputs
         self._taken_inputs = 0  # inputs of the graph
         self._given = 0  # outputs of the graph
+        self._generators: list[tuple[Any, str, np.ndarray[Any, Any]]] = []  # the next state, the input, the first state
         self._bodies: list[Body] = []  # of loops, each in the one before, that are imported now
         self._missing = object()  # stands for what a node that cannot be imported would give
 
@@ -250,6 +251,21 @@ class _Importer:
         lengths = np.diff(ends)
         spans = np.where(lengths > 0, ends[:-1] * SPAN + lengths, 0).reshape(list(shape))
         return Text(self.constant(np.frombuffer(b"".join(texts), np.uint8)), self.constant(spans))
+
+    def random(self, shape: Sequence[int | str], seed: float | None, node: onnx.NodeProto) -> Any:
+        """Numbers drawn from a generator whose state the graph keeps. A seed that is no integer counts by its bits."""
+        if self._bodies:
+            raise Unsupported("random numbers in the body of a loop")
+        name = self._new_name(f"generator{len(self._generators)}")
+        seed = float(len(self._generators)) if seed is None else seed
+        whole = seed.is_integer() and 0 <= seed < 1 << 32
+        number = int(seed) if whole else int(np.float32(seed).view(np.uint32))
+        state = np.random.RandomState(number).get_state(legacy=False)["state"]
+        initial = np.array([*state["key"], state["pos"]], np.uint32)
+        before = self._builder.add_input(name, "u32", list(initial.shape))
+        made = self._builder.create("random", [before], {"shape": list(shape)}, node.name or node.output[0], node.name)
+        self._generators.append((made[1], name, initial))
+        return made[0]
 
     def tensor(self, tensor: onnx.TensorProto) -> np.ndarray[Any, Any]:
         return self._weights.array(tensor)
@@ -480,6 +496,9 @@ class _Importer:
                 raise Unsupported(f"hetnn does not compute the output '{output.name}'. Leave it out of the model.")
             nested |= isinstance(value, NESTED)
             outputs.append(self._give(value, output.name))
+        for value, name, initial in self._generators:
+            self._builder.output(value, f"{name}.next")
+            self._builder.mutation(name, f"{name}.next", initial)
         graph = self._builder.finish()
         if not nested and all("value" in tree for tree in self._trees):
             return Imported(graph)

@@ -36,7 +36,7 @@ OpDef define_text_equal() {
           .meaning = meaning,
           .tolerance = 0,
           .samples = {"text_equal(u8[4], i64[2] {2, 4294967297}, u8[4], i64[] {2})",
-                      "text_equal(u8[0], i64[n] {}, u8[n], i64[1] {0})"}};
+                      "text_equal(u8[n], i64[2] {0, 0}, u8[4], i64[2] {2, 1})"}};
 }
 
 }  // namespace hetnn::ops

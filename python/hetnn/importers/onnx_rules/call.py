@@ -117,6 +117,8 @@ class Importer(Protocol):
 
     def tensor(self, tensor: onnx.TensorProto) -> Array: ...
 
+    def random(self, shape: Sequence[Size], seed: float | None, node: onnx.NodeProto) -> Any: ...
+
     def new_size(self) -> str: ...
 
     def named_size(self, name: str) -> str | None: ...
@@ -293,6 +295,10 @@ class Call(Building):
 
     def create_all(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
         return self._importer.create(op, inputs, attrs, self.node)
+
+    def random(self, shape: Sequence[Size], seed: float | None) -> Any:
+        """Numbers drawn evenly from [0, 1), by a generator of this node's own."""
+        return self._importer.random(shape, seed, self.node)
 
     def constant(self, value: Any, dtype: str) -> Any:
         return self._importer.constant(self.array(value, dtype))

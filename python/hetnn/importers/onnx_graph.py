@@ -23,6 +23,7 @@ from hetnn.importers.onnx_control import CONTROL
 from hetnn.importers.onnx_model import NUMBERS, Weights, check_model, dtype_name, read_model
 from hetnn.importers.onnx_rules import NESTED, Call, Either, Items, Maybe, Nothing, Sizes, Tensors, Text
 from hetnn.importers.onnx_rules.call import LONGEST, ONNX
+from hetnn.importers.onnx_rules.gradient import GRADIENT, gradient
 from hetnn.importers.onnx_rules.sequence import MOST_AXES
 from hetnn.importers.onnx_rules.shape import computes_sizes, of_sizes, on_sizes
 from hetnn.importers.onnx_rules.text import MEASURES, MOVES, SPAN, constant_texts, equal, moved
@@ -65,6 +66,7 @@ class _Scope:
     values: ChainMap[str, Any] = field(default_factory=ChainMap)
     shapes: dict[str, list[int | str | None]] = field(default_factory=dict)  # that the model declares
     whole: bool = False  # what the body lacks makes the operator missing, not the node in it
+    nodes: list[onnx.NodeProto] = field(default_factory=list)  # that have been converted, in order
 
 
 class _Missing(Exception):
@@ -361,6 +363,7 @@ class _Importer:
             if scope.whole or str(error).startswith("the node '"):
                 raise
             raise InvalidModel(f"the node '{where}': {name}: {error}") from error
+        scope.nodes.append(node)
         for output, value in zip(node.output, outputs, strict=False):
             if output:
                 scope.values[output] = self._missing if value is None else value
@@ -393,6 +396,10 @@ class _Importer:
         call = Call(self, node, schema.since_version, inputs, told, scope.shapes)
         if name in CONTROL:
             return CONTROL[name](call, lambda graph, prefix, given: self._inline(graph, prefix, given, scope))
+        if name == GRADIENT:
+            if len(scope.values.maps) > 1:
+                raise Unsupported("a Gradient in the body of another node")
+            return gradient(call, scope.nodes, scope.values)
         if name == "Identity" and isinstance(inputs[0], (*NESTED, Either)):
             return inputs
         if any(isinstance(value, Text) for value in inputs):

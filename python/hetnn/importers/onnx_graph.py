@@ -265,7 +265,7 @@ class _Importer:
         state = np.random.RandomState(number).get_state(legacy=False)["state"]
         initial = np.array([*state["key"], state["pos"]], np.uint32)
         before = self._builder.add_input(name, "u32", list(initial.shape))
-        made = self._builder.create("random", [before], {"shape": list(shape)}, node.name or node.output[0], node.name)
+        made = self._builder.create("draw", [before], {"shape": list(shape)}, node.name or node.output[0], node.name)
         self._generators.append((made[1], name, initial))
         return made[0]
 

@@ -35,6 +35,11 @@ std::vector<Type> infer(const Call& call) {
 }
 
 void meaning(const Evaluation& e) {
+  const int64_t channels = e.call.string("format") == "Grayscale" ? 1 : 3;
+  if (e.input(0).elems() == 0) {
+    late_output(e, {0, 0, channels});
+    return;
+  }
   std::shared_ptr<const ImageDecoder> decoder;
   {
     const std::lock_guard lock(registered().mutex);
@@ -47,7 +52,6 @@ void meaning(const Evaluation& e) {
   }
   const View& file = e.input(0);
   const Image image = (*decoder)({file.data, static_cast<size_t>(file.elems())}, e.call.string("format"));
-  const int64_t channels = e.call.string("format") == "Grayscale" ? 1 : 3;
   if (image.height < 0 || image.width < 0 || image.channels != channels ||
       (image.height > 0 && image.width > static_cast<int64_t>(image.pixels.size())) ||
       static_cast<size_t>(image.height) * static_cast<size_t>(image.width) * static_cast<size_t>(channels) !=
@@ -78,7 +82,8 @@ OpDef define_image_decode() {
           .infer = infer,
           .meaning = meaning,
           .tolerance = 0,
-          .samples = {}};
+          .samples = {"image_decode(u8[0]) {sizes = [a,b,3]}",
+                      "image_decode(u8[0]) {format = Grayscale, sizes = [0,0,1]}"}};
 }
 
 }  // namespace hetnn::ops

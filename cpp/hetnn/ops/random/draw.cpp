@@ -1,4 +1,4 @@
-// random: numbers drawn from a generator whose state is a value.
+// draw: numbers drawn from a generator whose state is a value.
 #include <algorithm>
 #include <array>
 
@@ -13,7 +13,7 @@ constexpr size_t kWords = 624, kShift = 397;
 std::vector<Type> infer(const Call& call) {
   const Type& state = call.input(0);
   if (state.dtype != DType::u32 || state.shape != Shape{static_cast<int64_t>(kWords + 1)}) {
-    fail(call, "random_c1", text("state must be u32[", kWords + 1, "]; got ", to_string(state), "."));
+    fail(call, "draw_c1", text("state must be u32[", kWords + 1, "]; got ", to_string(state), "."));
   }
   return {{DType::f64, call.integers("shape")}, state};
 }
@@ -53,8 +53,8 @@ void meaning(const Evaluation& e) {
 
 }  // namespace
 
-OpDef define_random() {
-  return {.name = "random",
+OpDef define_draw() {
+  return {.name = "draw",
           .doc = "Reals drawn evenly from [0, 1) with 53 bits each by a Mersenne Twister, and its state behind them.",
           .inputs = {{"state", "u32[625]: its words, and how many of them are used; 624 or more: all"}},
           .attrs = {{"shape", AttrKind::integers, std::nullopt, "how many are drawn"}},
@@ -68,7 +68,7 @@ OpDef define_random() {
           .infer = infer,
           .meaning = meaning,
           .tolerance = 0,
-          .samples = {"random(u32[625]) {shape = [2,3]}"}};
+          .samples = {"draw(u32[625]) {shape = [2,3]}"}};
 }
 
 }  // namespace hetnn::ops

@@ -16,13 +16,13 @@ CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 .PHONY: help setup build demo test tiny cpp-test python-test lint tidy asan ubsan tsan fuzz fuzz-long fuzz-plan fuzz-serve bench bench-plan \
-        bench-compile bench-runtime bench-serve docs stubs wheel new-op new-pass notebooks stories clean
+        bench-compile bench-runtime bench-serve fault test-engines docs stubs wheel new-op new-pass notebooks stories clean
 
 help:
 	@echo "make demo       detect faces on a photo, three networks compiled for cpu+relu-only"
 	@echo "make test       lint, C++ tests, Python tests"
 	@echo "make tiny       the quick part of the tests, under a minute"
-	@echo "also: setup build lint tidy asan ubsan tsan fuzz fuzz-long fuzz-plan fuzz-serve bench bench-plan bench-compile bench-runtime bench-serve"
+	@echo "also: setup build lint tidy asan ubsan tsan fuzz fuzz-long fuzz-plan fuzz-serve bench bench-plan bench-compile bench-runtime bench-serve fault test-engines"
 	@echo "      docs stubs wheel notebooks stories new-op new-pass"
 
 # Set-up, in steps that are done once each.
@@ -131,6 +131,17 @@ $(FUZZERS): fuzz-of-%: $(STAMPS)/fuzz-compiler
 	build/fuzz/tests/fuzz/fuzz_$* -max_total_time=$(FUZZ_SECONDS) -timeout=12 -rss_limit_mb=3072 -print_final_stats=1 \
 	  -artifact_prefix=build/fuzz/findings/$*- $(addprefix -dict=,$(wildcard tests/fuzz/$*.dict)) $(FUZZ_FLAGS) \
 	  build/fuzz/corpus/$* tests/fuzz/corpus/$* $(wildcard tests/fuzz/findings/$*)
+# Each fault of servers and stores a hundred times: killed workers and writers, clients that leave, damage, full disks.
+fault: $(STAMPS)/install
+	HETNN_FAULT_ROUNDS=100 $(PY) -m pytest -q -m fault tests/python/serve tests/python/store
+# Ray, Dask and Spark, KServe and MLServer, in environments of their own.
+test-engines: $(STAMPS)/install
+	for name in engines servers; do \
+	  $(PYTHON) -m venv build/$$name && build/$$name/bin/pip install -q -r tests/engines/$$name.txt && \
+	  build/$$name/bin/pip install -q --force-reinstall --no-deps build/wheelhouse/hetnn-*.whl || exit 1; \
+	done
+	build/engines/bin/python -m pytest -q tests/engines/test_batch_work.py
+	build/servers/bin/python -m pytest -q tests/engines/test_model_servers.py
 fuzz-long:
 	$(MAKE) -j $(words $(FUZZERS)) $(FUZZERS) FUZZ_SECONDS=0 FUZZ_FLAGS="-fork=1 -ignore_crashes=1 -ignore_ooms=1 -ignore_timeouts=1"
 
@@ -153,6 +164,7 @@ bench-compile: $(STAMPS)/install
 	$(PY) benchmarks/compile.py
 bench-serve: $(STAMPS)/install
 	$(PY) benchmarks/serve.py
+	$(PY) benchmarks/serve_limits.py
 
 # Distribution.
 wheel: $(STAMPS)/wheel

@@ -14,6 +14,7 @@
 #include "hetnn/base/dtype.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/tensor.h"
+#include "hetnn/base/truths.h"
 
 namespace hetnn {
 
@@ -108,7 +109,11 @@ inline Tensor tensor_of(const pybind11::array& array) {
     delete static_cast<const py::object*>(kept);
   });
   std::vector<int64_t> shape(dense.shape(), dense.shape() + dense.ndim());
-  return {dtype_of(dense.dtype()), std::move(shape), std::move(owner), static_cast<const std::byte*>(dense.data())};
+  const DType dtype = dtype_of(dense.dtype());
+  const auto* bytes = static_cast<const std::byte*>(dense.data());
+  if (dtype == DType::boolean && first_untrue({bytes, static_cast<size_t>(dense.size())}))
+    throw InvalidModel("an array of bool has a byte that is neither 0 nor 1. Compare with 0 to make bools.");
+  return {dtype, std::move(shape), std::move(owner), bytes};
 }
 
 /// A new array with a copy of the tensor's values.

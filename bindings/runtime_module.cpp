@@ -7,6 +7,7 @@ namespace hetnn {
 void bind_runtime_executable(pybind11::module_& m);
 void bind_runtime_images(pybind11::module_& m);
 void bind_runtime_pieces(pybind11::module_& m);
+void bind_runtime_queue(pybind11::module_& m);
 }  // namespace hetnn
 
 PYBIND11_MODULE(_runtime, m) {
@@ -15,5 +16,6 @@ PYBIND11_MODULE(_runtime, m) {
   hetnn::bind_runtime_executable(m);
   hetnn::bind_runtime_images(m);
   hetnn::bind_runtime_pieces(m);
+  hetnn::bind_runtime_queue(m);
   m.attr("version") = HETNN_VERSION;
 }

@@ -1,6 +1,7 @@
 // _runtime's tools for executable files: taking them apart, putting them together, saying what is wrong with them.
 #include <pybind11/pybind11.h>
 
+#include "hetnn/base/parallel.h"
 #include "hetnn/program/pack.h"
 #include "hetnn/runtime/executable.h"
 
@@ -44,6 +45,7 @@ void bind_runtime_pieces(py::module_& m) {
         "An image as program, report, target (texts) and weights (bytes); its hashes need not fit.");
   m.def("put_together", &put_together, py::arg("program"), py::arg("report"), py::arg("target"), py::arg("weights"),
         "The image of these pieces, with fitting hashes; nothing else is checked.");
+  m.def("usable_cpus", &usable_cpus, "CPUs that this process may use.");
   m.def("verify", &verify, py::arg("path"), py::call_guard<py::gil_scoped_release>(),
         "Raises what is wrong with a file: reads all of it, and plans runs for the sizes there is code for.");
 }

@@ -78,7 +78,7 @@ add_library(hetnn_store_shared SHARED ${store_objects})
 set_target_properties(hetnn_store_shared PROPERTIES OUTPUT_NAME hetnn_store LINKER_LANGUAGE CXX EXPORT_NAME store
                       VERSION ${HETNN_ABI} SOVERSION ${HETNN_ABI} LINK_DEPENDS ${store_script}
                       LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
-target_link_libraries(hetnn_store_shared PRIVATE Threads::Threads SQLite::SQLite3 OpenSSL::Crypto
+target_link_libraries(hetnn_store_shared PRIVATE Threads::Threads SQLite3::SQLite3 OpenSSL::Crypto
                                          INTERFACE hetnn_shared)
 target_link_options(hetnn_store_shared PRIVATE LINKER:--version-script=${store_script} LINKER:--gc-sections
                                                LINKER:--as-needed LINKER:--exclude-libs,libcrypto.a)

@@ -476,7 +476,7 @@ class CompileOptions(TypedDict, total=False):
     strategy: str
     "how nodes are placed: cost, topological, depth, merge, take-all or cpu-only (docs/partitioning.md)"
     threads: int | None
-    "CPU threads of a run; 0: all that the process may use, as when not given"
+    "CPU threads of a run; 0, as when not given: all that the process may use, or the environment's HETNN_CPUS"
     pin: Mapping[str, str] | Iterable[Mapping[str, Any]] | None
     'where nodes must run (on the general processor: as they were written): {"conv1": "cpu"}, or rows {"name" or "regex" or "op" or "module": pattern, "device": name, "hard": bool}'
     strict: str | None
@@ -485,6 +485,8 @@ class CompileOptions(TypedDict, total=False):
     "nodes that an accelerator lacks are rewritten: where the plan gets cheaper, always, or never"
     disabled_rules: Iterable[str] | None
     "rewriting rules not to use"
+    inputs_within: Mapping[str, float] | None
+    "largest magnitude of an input's elements, which the caller vouches for: accelerators may then use cheaper forms of bounded functions that hold up to it, and the report says where"
     fusion: bool | Literal["on", "off"]
     "join elementwise nodes with the kernel before them, and sums, products and extremes of many values into one layer; without it every node is a kernel"
     deterministic: bool

@@ -12,13 +12,17 @@ import numpy
 import typing_extensions
 
 __all__: list[str] = [
+    "Ends",
     "Executable",
+    "Failure",
+    "RunQueue",
     "RunTimes",
     "Session",
     "Stop",
     "put_together",
     "set_image_decoder",
     "take_apart",
+    "usable_cpus",
     "verify",
     "version",
 ]
@@ -156,6 +160,65 @@ class Executable:
     @property
     def threads(self) -> int: ...
 
+class Failure:
+    """
+    What a run threw.
+    """
+    def throw(self) -> None:
+        """
+        Raises it.
+        """
+
+class Ends:
+    """
+    Where requests of queues end.
+    """
+    def __init__(self, descriptor: typing.SupportsInt | typing.SupportsIndex) -> None:
+        """
+        Eight bytes are written to the descriptor when the first of some requests has ended.
+        """
+    def take(self) -> list[typing.Any]:
+        """
+        (number, outputs, started_ns, run_ns, rows of the whole run or 0, (device, us)) of each since the last call; the outputs of one that failed are a Failure, of one that was dropped None.
+        """
+
+class RunQueue:
+    """
+    Requests by priority, and the threads that run them.
+    """
+    def __init__(
+        self,
+        executable: Executable,
+        ends: Ends,
+        threads: typing.SupportsInt | typing.SupportsIndex,
+        most_rows: typing.SupportsInt | typing.SupportsIndex,
+        delay_us: typing.SupportsInt | typing.SupportsIndex,
+        own_states: bool,
+    ) -> None:
+        """
+        With most_rows above 1, requests share a run; own_states: one without a session begins with the initial states.
+        """
+    def close(self) -> None:
+        """
+        Lets what waits be run, and takes no more.
+        """
+    def drop(self, number: typing.SupportsInt | typing.SupportsIndex) -> None:
+        """
+        Takes back a request that still waits.
+        """
+    def submit(
+        self,
+        number: typing.SupportsInt | typing.SupportsIndex,
+        arrays: collections.abc.Sequence[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]],
+        priority: typing.SupportsInt | typing.SupportsIndex,
+        arrived_ns: typing.SupportsInt | typing.SupportsIndex,
+        rows: typing.SupportsInt | typing.SupportsIndex = 1,
+        session: Session | None = None,
+    ) -> bool:
+        """
+        False once it is closed, but for requests of a session.
+        """
+
 def put_together(program: str, report: str, target: str, weights: bytes) -> bytes:
     """
     The image of these pieces, with fitting hashes; nothing else is checked.
@@ -169,6 +232,11 @@ def set_image_decoder(decode: typing.Any) -> None:
 def take_apart(image: bytes, called: str = "the executable") -> dict[str, typing.Any]:
     """
     An image as program, report, target (texts) and weights (bytes); its hashes need not fit.
+    """
+
+def usable_cpus() -> int:
+    """
+    CPUs that this process may use.
     """
 
 def verify(path: str) -> None:

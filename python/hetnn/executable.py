@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import numbers
 import operator
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from hetnn.background import Run
+    from hetnn.batches import OnBatches
 
 Array = npt.NDArray[Any]
 _DLPACK_CPU = 1
@@ -55,9 +57,67 @@ def load(
     `max_concurrent_runs` bounds the runs at one time: more wait for their turn, or are refused with Unavailable.
     InvalidModel when the file is none, is cut short or was altered.
     """
+    file = None if copy else _File.of(os.path.abspath(os.fspath(path)))
     loaded = Executable(_runtime.Executable.load(os.fspath(path), _thread_count(threads), copy))
     loaded.limit_runs(max_concurrent_runs, refuse_when_full)
+    loaded._file = file if file is not None and file.is_there() else None
     return loaded
+
+
+@dataclass(frozen=True)
+class _File:
+    """Where an executable was loaded from, and what lay there. Its header has the hash of everything behind it."""
+
+    path: str
+    header_hash: str
+    status: tuple[int, int, int]
+
+    @classmethod
+    def of(cls, path: str) -> _File | None:
+        """None for what is no file of an executable."""
+        try:
+            with open(path, "rb") as file:
+                status = os.fstat(file.fileno())
+                length = file.read(8)
+                if int.from_bytes(length, "little") > status.st_size:
+                    return None
+                header = file.read(int.from_bytes(length, "little"))
+        except (OSError, ValueError):
+            return None
+        found = hashlib.sha256(length + header).hexdigest()
+        return cls(path, found, (status.st_ino, status.st_mtime_ns, status.st_size))
+
+    def is_there(self) -> bool:
+        """Whether nobody has written the path since."""
+        try:
+            status = os.stat(self.path)
+        except OSError:
+            return False
+        return self.status == (status.st_ino, status.st_mtime_ns, status.st_size)
+
+
+# Kept for those to come, since the tasks of an engine for batch work begin one after another: the last ones.
+_MOST_OPENED = 16
+_opened: dict[tuple[str, int], _runtime.Executable] = {}
+_opening = threading.Lock()
+
+
+def _open_again(path: str, header_hash: str, threads: int, limits: tuple[int | None, bool]) -> Executable:
+    """The executable of a pickle. What keeps no states and is not bounded is opened once in a process."""
+    with _opening:
+        engine = _opened.get((header_hash, threads))
+        if engine is None or limits[0] is not None:
+            opened = load(path, threads, *limits)
+            if opened._file is None or opened._file.header_hash != header_hash:
+                raise InvalidModel(f"'{path}' is not the file any more that the executable was pickled as.")
+            if not opened.states and limits[0] is None:
+                if len(_opened) >= _MOST_OPENED:
+                    del _opened[next(iter(_opened))]
+                _opened[header_hash, threads] = opened._engine
+            return opened
+    out = Executable(engine)
+    out._file = _File.of(path)
+    return out
 
 
 def _thread_count(threads: int | None) -> int:
@@ -81,6 +141,8 @@ class Executable:
         self.compile_s: float | None = None
         self.passes: list[dict[str, Any]] = []
         self._of_thread = threading.local()
+        self._file: _File | None = None  # that holds all of it
+        self._limits: tuple[int | None, bool] = (None, False)
 
     @classmethod
     def from_image(
@@ -125,6 +187,7 @@ class Executable:
         if most is not None and most < 1:
             raise InvalidModel(f"max_concurrent_runs must be 1 or more, or None for no bound; got {most}.")
         self._engine.limit_runs(most or 0, refuse)
+        self._limits = (most, refuse)
 
     def run(
         self,
@@ -261,7 +324,23 @@ class Executable:
         """Writes one .hetnn file, whole or not at all."""
         self._engine.save(os.fspath(path))
 
+    def on_batches(self, columns: Mapping[str, str] | None = None, batch: int | None = None) -> OnBatches:
+        """A function of `{column: array}`, or of an array, for any number of rows: `ds.map_batches(exe.on_batches())`.
+
+        `columns` says which column each input is, where that is not its name; `batch` bounds the rows of a run where
+        the model leaves their number open.
+        """
+        from hetnn.batches import OnBatches
+
+        return OnBatches(self, columns, batch)
+
+    def make_predict_fn(self) -> Callable[..., Any]:
+        """For Spark: `predict_batch_udf(exe.make_predict_fn, …)`."""
+        return self.on_batches().predict
+
     def __reduce__(self) -> tuple[Any, ...]:
+        if self._file is not None and self._file.is_there():
+            return (_open_again, (self._file.path, self._file.header_hash, self.threads, self._limits))
         return (Executable.from_image, (self._engine.image(), self.threads))
 
     def __repr__(self) -> str:

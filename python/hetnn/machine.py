@@ -7,6 +7,8 @@ import platform
 import re
 from pathlib import Path
 
+from hetnn import _runtime
+
 
 def cpu_name() -> str:
     """What the processor calls itself."""
@@ -26,7 +28,7 @@ def cpu_slug() -> str:
 
 def default_threads() -> int:
     """Threads of a run for which nothing was said: the processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return _runtime.usable_cpus()
 
 
 def usable_threads(threads: int | None) -> int:

@@ -92,6 +92,34 @@ def problems() -> None:
         write("problem", kind, json.dumps(problem, separators=(",", ":")))
 
 
+def topologies() -> None:
+    write("topology", "convolutions", "\x09Layer,H,W,FH,FW,C,F,S\nstem,224,224,7,7,3,64,2,\nlast,7,7,1,1,512,16,1,\n")
+    write("topology", "products", "\x20Layer,M,N,K\nfirst,128,384,384\nlast,1,1000,512\n")
+
+
+def buffers() -> None:
+    def number(value: int) -> int:
+        return value.bit_length() << 56 | value
+
+    rows = [(0, 4, 3), (2, 6, 4), (5, 9, 3), (0, 9, 2), (3, 5, 1), (6, 8, 4)]
+    words = [4, number(10), *(number(value) for row in rows for value in row)]
+    write("buffers", "six", struct.pack(f"<{len(words)}Q", *words))
+
+
+def arrays() -> None:
+    """Each a kind (0: with data, 2: without), type + 2, rank + 2, sizes, data."""
+
+    def array(kind: int, dtype: int, dims: list[int], data: bytes = b"") -> bytes:
+        return bytes([kind, dtype + 2, len(dims) + 2, *dims]) + data
+
+    rows = np.array([[1, -2, 3], [-4, 5, -6]], np.float32).tobytes()
+    places, flags = np.array([3, 0]).tobytes(), b"\1\0\1"
+    inputs = array(0, 0, [2, 3], rows) + array(0, 8, [2], places) + array(0, 9, [3], flags)
+    write("arrays", "made", b"\0" + inputs + array(2, 0, []) + array(2, 0, []) + array(2, 9, []))
+    given = array(0, 0, [2, 3], bytes(24)) + array(0, 0, [2], bytes(8)) + array(0, 9, [3], bytes(3))
+    write("arrays", "given", b"\0" + inputs + given)
+
+
 def dictionary(name: str, words: set[str]) -> None:
     """A line a word; libFuzzer inserts them."""
     lines = sorted('"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"' for word in words if word)
@@ -111,4 +139,7 @@ if __name__ == "__main__":
     data_sheets()
     npu_words()
     problems()
+    topologies()
+    buffers()
+    arrays()
     dictionaries()

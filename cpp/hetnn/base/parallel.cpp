@@ -2,10 +2,15 @@
 #include "hetnn/base/parallel.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <string_view>
 #include <thread>
+#include <utility>
 
+#include "hetnn/base/contention.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/spin.h"
 
@@ -21,17 +26,41 @@ namespace {
 // it awake, since waking a thread takes as long as a small network runs.
 constexpr int kIdleSpins = 20000;
 
+constexpr int kMostCpus = 4096;
+
+using Clock = Contention::Clock;
+
+// Returns the time that went by once spinning was not enough.
 template <typename T>
-void wait_while_equal(const std::atomic<T>& value, T old, int spins = kSpins) {
-  if (spin_until([&] { return value.load(std::memory_order_acquire) != old; }, spins)) return;
-  while (value.load(std::memory_order_acquire) == old) value.wait(old, std::memory_order_acquire);
+Clock::duration wait_while_equal(const std::atomic<T>& value, T old, int spins = kSpins) {
+  const auto changed = [&] { return value.load(std::memory_order_acquire) != old; };
+  if (spin_until(changed, spins)) return {};
+  const Clock::time_point begin = Clock::now();
+  if (!yield_until(changed)) {
+    while (!changed()) value.wait(old, std::memory_order_acquire);
+  }
+  return Clock::now() - begin;
 }
+
+// How often a thread lost its core since it was last asked.
+class LostCores {
+ public:
+  bool any() {
+    const int64_t before = std::exchange(known_, lost_cores());
+    return known_ != before;
+  }
+
+ private:
+  int64_t known_ = lost_cores();
+};
 
 // What the threads of one region run; it lives on the caller's stack.
 struct Region {
   void (*call)(void*, int, SpinBarrier&);
   void* function;
   SpinBarrier barrier;
+  std::atomic<bool> caller_waits{false};
+  std::atomic<int> lost = 0;  // threads that lost their core, where somebody waited
   std::mutex mutex = {};
   std::exception_ptr error = {};
 
@@ -53,9 +82,13 @@ struct Helper {
   Helper* next = nullptr;  // idle with it, or taken with it
 
   [[noreturn]] void serve() {
+    LostCores cores;
     for (;;) {
-      wait_while_equal(busy, 0U, kIdleSpins);
+      if (wait_while_equal(busy, 0U, kIdleSpins) > Clock::duration(0))
+        cores.any();  // what was lost while idle does not count
       region->run(thread);
+      if (region->barrier.waited() > Clock::duration(0) || region->caller_waits.load(std::memory_order_relaxed))
+        region->lost.fetch_add(cores.any() ? 1 : 0, std::memory_order_relaxed);
       // The caller may leave as soon as it sees this, so nothing of the region is touched after.
       busy.store(0, std::memory_order_release);
       busy.notify_all();
@@ -66,6 +99,8 @@ struct Helper {
 // Helpers are made when they are first wanted, and stay.
 class Pool {
  public:
+  Contention contention;
+
   // A list of `wanted` idle helpers, or of fewer: those there are, and new ones as long as there are less than CPUs
   // besides the caller's, or however many it takes when `all` are needed.
   Helper* take(int wanted, bool all) {
@@ -139,10 +174,19 @@ void SpinBarrier::arrive_and_wait() {
     phase_.notify_all();
     return;
   }
-  wait_while_equal(phase_, phase);
+  const Clock::duration time = wait_while_equal(phase_, phase);
+  if (time > Clock::duration(0)) waited_.fetch_add(time.count(), std::memory_order_relaxed);
 }
 
 int usable_cpus() {
+  if (const char* said = std::getenv("HETNN_CPUS")) {
+    const std::string_view digits = said;
+    int cpus = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), cpus);
+    if (error == std::errc() && end == digits.data() + digits.size() && cpus >= 1 && cpus <= kMostCpus) return cpus;
+    throw InvalidModel(text("the environment's HETNN_CPUS says how many CPUs to use, from 1 to ", kMostCpus, "; got '",
+                            digits, "'. Set a number, or unset it for all that the process may use."));
+  }
 #if defined(__linux__)
   cpu_set_t mask;
   CPU_ZERO(&mask);
@@ -164,7 +208,8 @@ void parallel_region_impl(int threads, bool all, void (*call)(void*, int, SpinBa
     call(function, 0, alone);
     return;
   }
-  Helper* const helpers = pool().take(threads - 1, all);
+  const Clock::time_point begin = Clock::now();
+  Helper* const helpers = pool().take(all ? threads - 1 : pool().contention.worthwhile(threads, begin) - 1, all);
   int taken = 0;
   for (Helper* helper = helpers; helper; helper = helper->next) helper->thread = ++taken;
   if (all && taken < threads - 1) {
@@ -179,7 +224,19 @@ void parallel_region_impl(int threads, bool all, void (*call)(void*, int, SpinBa
     helper->busy.notify_all();
   }
   region.run(0);
-  for (Helper* helper = helpers; helper; helper = helper->next) wait_while_equal(helper->busy, 1U);
+  Clock::duration waited{};
+  for (Helper* helper = helpers; helper; helper = helper->next) {
+    if (spin_until([&] { return helper->busy.load(std::memory_order_acquire) == 0; })) continue;
+    region.caller_waits.store(true, std::memory_order_relaxed);
+    waited += wait_while_equal(helper->busy, 1U);
+  }
+  waited += region.barrier.waited();
+  if (waited > Clock::duration(0)) {
+    thread_local LostCores cores;
+    const Clock::time_point now = Clock::now();
+    const int lost = region.lost.load(std::memory_order_relaxed) + (cores.any() ? 1 : 0);
+    if (lost > 0 && 4 * waited > now - begin) pool().contention.report(lost, now);
+  }
   pool().give_back(helpers);
   if (region.error) std::rethrow_exception(region.error);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -19,14 +20,20 @@ class SpinBarrier {
   void arrive_and_wait();
 
   int threads() const { return threads_; }
+  /// How long threads have waited beyond what those in balance do, added up.
+  std::chrono::steady_clock::duration waited() const {
+    return std::chrono::steady_clock::duration(waited_.load(std::memory_order_relaxed));
+  }
 
  private:
   const int threads_;
   alignas(64) std::atomic<int> arrived_{0};
   alignas(64) std::atomic<uint32_t> phase_{0};
+  std::atomic<std::chrono::steady_clock::rep> waited_{0};
 };
 
-/// CPUs this process may run on (its affinity mask, not the machine's count); at least 1.
+/// CPUs this process may run on: its affinity mask's, not the machine's count, or as many as the environment's
+/// HETNN_CPUS says; at least 1. Throws InvalidModel when that is no number from 1 to 4096.
 int usable_cpus();
 
 /// How many threads a region gets when `requested` are asked for: 1 <= result <= usable_cpus(). 0 or less asks for all.
@@ -49,8 +56,8 @@ void parallel_region(int threads, Function&& function) {
 }
 
 /// As parallel_region, with function(thread, barrier) on as many threads up to `most` as are idle: all callers of the
-/// process together keep no more threads busy than there are CPUs, and themselves. The barrier is for those threads,
-/// and knows how many they are.
+/// process together keep no more threads busy than there are CPUs, and themselves, and fewer while other processes take
+/// the cores. The barrier is for those threads, and knows how many they are.
 template <typename Function>
 void parallel_region_up_to(int most, Function&& function) {
   using F = std::remove_reference_t<Function>;

@@ -17,18 +17,21 @@
 #define HETNN_EXTERN
 #endif
 
+/* Any number may come from C, so C++ must not take an enumeration for less than an int. */
 #ifdef __cplusplus
 extern "C" {
 #define HETNN_NOEXCEPT noexcept
+#define HETNN_INT_ENUM : int
 #else
 #define HETNN_NOEXCEPT
+#define HETNN_INT_ENUM
 #endif
 
 typedef struct hetnn_executable hetnn_executable;
 typedef struct hetnn_session hetnn_session;
 typedef struct hetnn_run_handle hetnn_run_handle;
 
-typedef enum hetnn_status {
+typedef enum hetnn_status HETNN_INT_ENUM {
   HETNN_OK = 0,
   HETNN_INVALID_MODEL = 1, /* the file or an argument is wrong */
   HETNN_UNSUPPORTED = 2,   /* valid, but not something that can be done here */
@@ -38,7 +41,7 @@ typedef enum hetnn_status {
   HETNN_CANCELLED = 6      /* hetnn_cancel was called */
 } hetnn_status;
 
-typedef enum hetnn_dtype {
+typedef enum hetnn_dtype HETNN_INT_ENUM {
   HETNN_F32 = 0,
   HETNN_F64 = 1,
   HETNN_F16 = 2,

@@ -64,16 +64,13 @@ Given checked(const hetnn_tensor* tensor, bool output, size_t index, std::pmr::m
   const auto called = [&] { return text(output ? "output " : "input ", index); };
   const hetnn_tensor t = taken(tensor, kFirstTensor_bytes, "hetnn_tensor");
   if (output && !t.data) return {{}, nullptr, 0};
-  int dtype_number = 0;  // C lets an enumeration hold any integer, C++ does not
-  static_assert(sizeof dtype_number == sizeof t.dtype);
-  std::memcpy(&dtype_number, &t.dtype, sizeof dtype_number);
-  if (dtype_number < HETNN_F32 || dtype_number > HETNN_U2)
-    throw InvalidModel(text(called(), ": there is no element type ", dtype_number, "."));
+  if (t.dtype < HETNN_F32 || t.dtype > HETNN_U2)
+    throw InvalidModel(text(called(), ": there is no element type ", static_cast<int>(t.dtype), "."));
   if (t.rank < 0 || t.rank > kMostRank || (t.rank > 0 && !t.dims)) {
     throw InvalidModel(text(called(), ": its rank is ", t.rank, " and its dims are ", t.dims ? "there" : "null",
                             "; wanted are a rank of 0 to ", kMostRank, " and as many dims."));
   }
-  const auto dtype = static_cast<DType>(dtype_number);
+  const auto dtype = static_cast<DType>(t.dtype);
   int64_t bytes = dtype_bytes(dtype);
   for (int32_t d = 0; d < t.rank; ++d) {
     if (t.dims[d] < 0 || __builtin_mul_overflow(bytes, t.dims[d], &bytes))

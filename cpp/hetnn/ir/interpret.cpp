@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "hetnn/base/affine_dim.h"
 #include "hetnn/base/error.h"
 #include "hetnn/ir/symbols.h"
 #include "hetnn/ops/quantized.h"
@@ -29,6 +30,12 @@ Bindings bind(const Graph& graph, std::span<const Tensor> inputs) {
       for (size_t d = 0; d < shape.size(); ++d) {
         if (shape[d] == Dim::symbol(symbol.name)) out.emplace(symbol.name, inputs[k].shape()[d]);
       }
+    }
+  }
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const Shape& shape = declared[k]->shape();
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (const auto found = solved(shape[d], inputs[k].shape()[d])) out.insert(*found);
     }
   }
   for (const Symbol& symbol : free_symbols(graph)) {

@@ -1,8 +1,8 @@
 // Buffers with lifetimes that share one memory, and an assignment of offsets to them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,12 +26,6 @@ constexpr bool conflict(const Buffer& a, const Buffer& b) {
 
 /// Pairs of buffers, by index, that must not share bytes though their lifetimes are disjoint.
 using Meetings = std::vector<std::pair<int, int>>;
-
-/// Named buffers: what the CSV form of a problem holds. ids[k] names buffers[k].
-struct Problem {
-  std::vector<std::string> ids;
-  std::vector<Buffer> buffers;
-};
 
 /// offsets[k] is the first byte of buffer k; the peak is the end of the highest buffer.
 struct Fit {

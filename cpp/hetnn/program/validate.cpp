@@ -2,6 +2,7 @@
 #include "hetnn/program/validate.h"
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/truths.h"
 
 namespace hetnn::program {
 namespace {
@@ -63,7 +64,7 @@ class Validator {
       references_.in_weights(b.offset_bytes, b.size_bytes, field);
       check(is_static(b.shape), field, "a constant's shape holds symbols");
       check(b.layout == Layout::plain, field, "a constant is not plain");
-      if (!b.packed) holds(b.size_bytes, b.shape, b.dtype, field);
+      if (!b.packed) holds(b.offset_bytes, b.size_bytes, b.shape, b.dtype, field);
     } else {
       check(!b.packed, field, "it is packed and no constant; only constants are packed, when compiling");
       check(b.place == Place::arena || b.layout == Layout::plain, field,
@@ -75,10 +76,13 @@ class Validator {
             text("it has ", scales, " scales for ", to_string(b.shape)));
     }
   }
-  // `bytes` are those of the elements, whose number may be any.
-  void holds(int64_t bytes, const Shape& shape, DType dtype, const std::string& field) const {
+  // A range of the weights is the elements, whose number may be any.
+  void holds(int64_t offset_bytes, int64_t bytes, const Shape& shape, DType dtype, const std::string& field) const {
     check(bytes % dtype_bytes(dtype) == 0 && elements(shape) == Dim(bytes / dtype_bytes(dtype)), field,
           text("its ", bytes, " bytes do not hold ", to_string(shape)));
+    if (dtype != DType::boolean) return;
+    const auto untrue = first_untrue(program_.weights.at(offset_bytes, bytes));
+    check(!untrue, field, text("element ", untrue.value_or(0), " of a bool is neither 0 nor 1"));
   }
   void ports(const std::vector<Port>& ports, Place place, const std::string& field) {
     std::set<int32_t> seen;
@@ -105,7 +109,7 @@ class Validator {
       check(in.dtype == out.dtype && in.shape == out.shape && is_static(in.shape), field,
             "its input and output are not of one type of fixed shape");
       references_.in_weights(s.offset_bytes, s.size_bytes, field);
-      holds(s.size_bytes, in.shape, in.dtype, field);
+      holds(s.offset_bytes, s.size_bytes, in.shape, in.dtype, field);
     }
   }
   void subprogram(size_t index) {

@@ -41,7 +41,7 @@ void Event::set() {
 
 void Event::wait(const Stop* stop) const {
   // As barriers do: a device that is in balance with another is waited for without sleep.
-  spin_until([&] { return is_set(); });
+  if (!spin_until([&] { return is_set(); })) yield_until([&] { return is_set(); });
   const bool polls = stop && stop->polls_here();
   while (!is_set()) {
     uint32_t expected = kUnset;

@@ -6,9 +6,11 @@
 #include <new>
 #include <set>
 
+#include "hetnn/base/affine_dim.h"
 #include "hetnn/base/aligned_buffer.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/sizes.h"
+#include "hetnn/base/truths.h"
 #include "hetnn/ops/sizes.h"
 #include "hetnn/program/pack.h"
 #include "hetnn/program/validate.h"
@@ -80,6 +82,17 @@ class Made final : public ops::Results {
 
   std::vector<Tensor> tensors;
 };
+
+void check_truths(const program::Program& program, std::span<const ops::View> inputs) {
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    if (inputs[k].dtype != DType::boolean) continue;
+    const std::span bytes(inputs[k].data, static_cast<size_t>(inputs[k].elems()));
+    if (const auto untrue = first_untrue(bytes)) {
+      throw InvalidModel(text("input '", program.inputs[k].name, "': element ", *untrue, " of a bool is the byte ",
+                              static_cast<int>(bytes[*untrue]), "; expected 0 or 1. Compare with 0 to make bools."));
+    }
+  }
+}
 
 }  // namespace
 
@@ -172,9 +185,24 @@ Bindings Executable::bindings_of(std::span<const ops::View> arguments) const {
         refuse(k, text(": ", symbol, " is ", at->second, " elsewhere."));
     }
   }
+  // Sizes like 4*h say h where no axis is h itself. All are compared with what is given below.
+  for (size_t k = 0; k < arguments.size(); ++k) {
+    const Shape& shape = program->buffers[static_cast<size_t>(program->inputs[k].buffer)].shape;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (const auto found = solved(shape[d], arguments[k].shape[d])) out.insert(*found);
+    }
+  }
   for (const Symbol& symbol : program->symbols) {
     auto at = out.find(symbol.name);
     if (at == out.end() && defined_by_run(*program, symbol.name)) continue;
+    for (size_t k = 0; at == out.end() && k < arguments.size(); ++k) {
+      const Shape& shape = program->buffers[static_cast<size_t>(program->inputs[k].buffer)].shape;
+      for (size_t d = 0; d < shape.size(); ++d) {
+        std::set<std::string> symbols;
+        shape[d].collect_symbols(symbols);
+        if (symbols.contains(symbol.name)) refuse(k, text(": dimension ", d, " must be ", shape[d], "."));
+      }
+    }
     if (at == out.end())
       throw InvalidModel(
           text("no input's shape gives the symbol '", symbol.name, "' a value. Export the model again."));
@@ -332,6 +360,7 @@ Turn Executable::admit(const RunOptions& options) {
 void Executable::run(std::span<const ops::View> inputs, ops::Results& outputs, const RunOptions& options) {
   const Turn turn = admit(options);
   std::unique_ptr<Context> context = context_for(inputs, options);
+  check_truths(context->first()->program(), inputs);
   if (options.session && !options.session->fits(context->first()->program()))
     throw InvalidModel("the session has the states of another executable. Take one from this executable's session().");
   Session& session = options.session ? *options.session : own_;

@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> Answer:
         tokens = tuple(line.strip() for line in Path(args.token_file).read_text().splitlines() if line.strip())
         if not tokens:
             raise BadUse(f"'{args.token_file}' holds no token; nobody could ask")
-    missing = [name for name in ("uvicorn", "httptools", "grpc", "google.protobuf") if not _is_there(name)]
+    missing = [name for name in ("uvicorn", "httptools", "grpc", "google.protobuf", "ml_dtypes") if not _is_there(name)]
     if missing:
         raise Unsupported(f"serving needs {', '.join(missing)}. Install them with `pip install 'hetnn[serve]'`.")
     settings = Settings(

@@ -23,7 +23,7 @@ from hetnn.importers.sizes import MOST, likely_size
 from hetnn.importers.symbols import Symbols, own_name
 from hetnn.importers.torch_reading import expanded, in_place, is_readable, sharing
 from hetnn.importers.torch_rules import DTYPES, Call
-from hetnn.importers.torch_rules.call import TORCH
+from hetnn.importers.torch_rules.call import TORCH, found_symbols
 from hetnn.importers.torch_rules.complexes import COMPLEX, PARTS, Complex, complex_call, is_complex
 from hetnn.importers.torch_rules.movement import DROPOUTS
 from hetnn.importers.torch_signature import Signature, fixed
@@ -210,21 +210,23 @@ class _Importer:
     # Symbols and inputs
 
     def _declare_symbols(self) -> None:
-        taken: set[str] = set()
-        for node in self._program.graph.nodes:
-            value = node.meta.get("val") if node.op == "placeholder" else None
-            if not isinstance(value, torch.Tensor):
-                continue
-            for size in value.shape:
-                if not isinstance(size, torch.SymInt):
-                    continue
-                symbol = size.node.expr
-                if not symbol.is_Symbol or str(symbol) in taken:
-                    continue
-                taken.add(str(symbol))
+        """The symbols that are the size of an axis; then those of which sizes are only a multiple, `4*h`."""
+        taken: set[Any] = set()
+        inputs = [node.meta.get("val") for node in self._program.graph.nodes if node.op == "placeholder"]
+        sized: list[tuple[torch.Tensor, Any]] = [
+            (value, size)
+            for value in inputs
+            if isinstance(value, torch.Tensor)
+            for size in value.shape
+            if isinstance(size, torch.SymInt)
+        ]
+        for value, size in sorted(sized, key=lambda one: not one[1].node.expr.is_Symbol):
+            for symbol in sorted(size.node.expr.free_symbols - taken, key=str):
+                taken.add(symbol)
                 low, high = self._range(symbol, 1, 2**31 - 1)
                 low, high = max(low, 0), min(high, 2**31 - 1)
-                hint = size.node.hint if size.node.has_hint() else None
+                itself = symbol == size.node.expr
+                hint = size.node.hint if itself and size.node.has_hint() else None
                 name = own_name(symbol, value)
                 if name in self._names_of_symbols:
                     name = str(symbol)
@@ -247,7 +249,7 @@ class _Importer:
 
     def _declare_found(self, node: torch.fx.Node) -> None:
         """The sizes that come out of the values that a node reads. Costs are predicted at their bounds."""
-        for symbol in node.meta.get("unbacked_bindings") or ():
+        for symbol in found_symbols(node):
             low, high = self._range(symbol, -MOST, MOST)
             if "masked_select" in str(node.target):  # torch forgets that the mask may be larger
                 high = MOST

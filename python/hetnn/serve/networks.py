@@ -96,6 +96,7 @@ class Networks:
     def close(self) -> None:
         for runner in [*self._versions.values()]:
             runner.close()
+        self._deliveries.close()
 
     async def index(self) -> list[dict[str, str]]:
         """Rows of the repository's index."""

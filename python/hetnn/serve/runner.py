@@ -1,4 +1,4 @@
-"""One loaded version of a network: a queue by priority, and the threads that run what stands in it, in batches.
+"""One loaded version of a network, and the way of its requests to the threads that run them, which are not Python's.
 
 The event loop hands jobs in and gets their answers back as futures; it never runs a network itself.
 """
@@ -6,20 +6,18 @@ The event loop hands jobs in and gets their answers back as futures; it never ru
 from __future__ import annotations
 
 import asyncio
-import heapq
+import contextlib
 import itertools
-import threading
-import time
-from collections import deque
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from hetnn.errors import Error, InternalError
+from hetnn import _runtime
+from hetnn.errors import Error, InternalError, Unsupported
 from hetnn.executable import Array, Executable, Session
 from hetnn.serve.statistics import Counters
+from hetnn.serve.tensors import DATATYPES
 
 _DEFAULT_PRIORITY = 1 << 20  # of a request that names none: after every one that does
 
@@ -44,13 +42,14 @@ class Result:
 
 @dataclass(slots=True)
 class Job:
-    """A request that waits. A future that is done already, cancelled or timed out, is not run."""
+    """A request that waits."""
 
     arrays: list[Array]
     future: asyncio.Future[Result]
     arrived_ns: int
     rows: int = 1
     session: Sequence_ | None = None
+    number: int = -1
 
 
 @dataclass(slots=True)
@@ -63,29 +62,50 @@ class Sequence_:  # noqa: N801 - the protocol's word, beside typing's
 
 
 class Deliveries:
-    """Brings results from runners' threads to the event loop, many with one waking."""
+    """Brings what ended on other threads to the event loop, much of it with one waking."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._ready: deque[tuple[asyncio.Future[Result], Result | BaseException]] = deque()
-        self._called = False
+        self._descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self.ends = _runtime.Ends(self._descriptor)
+        self._numbers = itertools.count()
+        self._jobs: dict[int, tuple[Runner, Job]] = {}
+        loop.add_reader(self._descriptor, self._deliver)
 
-    def post(self, future: asyncio.Future[Result], result: Result | BaseException) -> None:
-        self._ready.append((future, result))
-        if not self._called:
-            self._called = True
-            self._loop.call_soon_threadsafe(self._deliver)
+    def register(self, runner: Runner, job: Job) -> None:
+        """Gives the job its number; it is kept until it ends."""
+        job.number = next(self._numbers)
+        self._jobs[job.number] = (runner, job)
+
+    def forget(self, job: Job) -> None:
+        del self._jobs[job.number]
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._descriptor)
 
     def _deliver(self) -> None:
-        self._called = False
-        while self._ready:
-            future, result = self._ready.popleft()
-            if future.done():
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._descriptor)
+        for number, outputs, started_ns, run_ns, run_rows, busy_us in self.ends.take():
+            runner, job = self._jobs.pop(number)
+            if run_rows:
+                runner.counters.executed(run_rows, run_ns, busy_us)
+            if job.future.done() or outputs is None:
                 continue
-            if isinstance(result, BaseException):
-                future.set_exception(result)
+            if isinstance(outputs, _runtime.Failure):
+                job.future.set_exception(_exception_of(outputs, runner.name))
             else:
-                future.set_result(result)
+                job.future.set_result(Result(outputs, started_ns, run_ns, job.rows))
+
+
+def _exception_of(failure: _runtime.Failure, name: str) -> Exception:
+    try:
+        failure.throw()
+    except Error as error:
+        return error
+    except Exception as error:
+        return InternalError(f"running '{name}' failed: {type(error).__name__}: {error}")
+    raise AssertionError("a failure throws")
 
 
 def batch_symbol(executable: Executable) -> str | None:
@@ -115,125 +135,51 @@ class Runner:
         self.executable = executable
         self.inputs = executable.inputs
         self.outputs = executable.outputs
+        for port in (*self.inputs, *self.outputs):
+            if port.dtype not in DATATYPES:
+                raise Unsupported(f"'{port.name}' of '{name}' is {port.dtype}, which the protocol has no name for.")
         self.stateful = bool(executable.states)
         self.batches = batching.most > 1 and batch_symbol(executable) is not None
         self.counters = Counters()
-        self._batching = batching
         self._deliveries = deliveries
-        self._queue: list[tuple[int, int, Job]] = []
-        self._numbers = itertools.count()
-        self._wake = threading.Condition(threading.Lock())
-        self._closed = False
-        self._threads: list[threading.Thread] = []
         # A second thread lets one request's accelerator work beside another's part on the cpu.
         accelerated = any(device["kind"] not in ("cpu", "reference") for device in executable.target["devices"])
-        self._most_threads = 2 if accelerated and not self.stateful else 1
+        self._queue = _runtime.RunQueue(
+            executable._engine,
+            deliveries.ends,
+            threads=2 if accelerated and not self.stateful else 1,
+            most_rows=batching.most if self.batches else 1,
+            delay_us=batching.delay_us,
+            own_states=self.stateful,
+        )
 
     def submit(self, job: Job, priority: int = 0) -> bool:
         """Takes the job in; false when the runner is closed, and another one should be asked. Sequences stay."""
         if self.stateful or priority == 0:
             priority = _DEFAULT_PRIORITY  # steps of a sequence keep their order
-        with self._wake:
-            if self._closed and job.session is None:
-                return False
-            heapq.heappush(self._queue, (priority, next(self._numbers), job))
-            if len(self._threads) < self._most_threads:
-                thread = threading.Thread(target=self._serve, name=f"{self.name}:{self.version}", daemon=True)
-                self._threads.append(thread)
-                thread.start()
-            self._wake.notify()
-        return True
+        session = self._session(job)
+        self._deliveries.register(self, job)
+        taken = self._queue.submit(
+            job.number, job.arrays, priority, job.arrived_ns, job.rows, None if session is None else session._states
+        )
+        if not taken:
+            self._deliveries.forget(job)
+        return taken
+
+    def drop(self, job: Job) -> None:
+        """Takes back a job that still waits."""
+        self._queue.drop(job.number)
 
     def close(self) -> None:
         """Takes no more jobs but those of sequences that have begun; those that wait are still run."""
-        with self._wake:
-            self._closed = True
-            self._wake.notify_all()
-
-    def _serve(self) -> None:
-        while jobs := self._take():
-            self._run(jobs)
-
-    def _take(self) -> list[Job]:
-        """The next job, and with it those that fit into one run; none once the runner is closed and empty."""
-        with self._wake:
-            while True:
-                while not self._queue:
-                    if self._closed:
-                        self._threads.remove(threading.current_thread())
-                        return []
-                    self._wake.wait()
-                job = heapq.heappop(self._queue)[2]
-                if not job.future.done():
-                    break
-            jobs = [job]
-            if not self.batches:
-                return jobs
-            rows, last_ns = job.rows, job.arrived_ns + self._batching.delay_us * 1000
-            while rows < self._batching.most:
-                if self._queue:
-                    other = self._queue[0][2]
-                    if other.future.done():
-                        heapq.heappop(self._queue)
-                        continue
-                    if rows + other.rows > self._batching.most or not _alike(job, other):
-                        break
-                    heapq.heappop(self._queue)
-                    jobs.append(other)
-                    rows += other.rows
-                    continue
-                left_ns = last_ns - time.perf_counter_ns()
-                if left_ns <= 0 or self._closed or not self._wake.wait(left_ns * 1e-9):
-                    break
-            return jobs
-
-    def _run(self, jobs: list[Job]) -> None:
-        if len(jobs) > 1:
-            try:
-                self._run_batch(jobs)
-                return
-            except Error:  # one at a time tells whose fault it is
-                pass
-        for job in jobs:
-            started_ns = time.perf_counter_ns()
-            result: Result | BaseException
-            try:
-                outputs = self.executable.run(job.arrays, session=self._session(job))
-                run_ns = time.perf_counter_ns() - started_ns
-                self.counters.executed(job.rows, run_ns, self.executable.last_times)
-                result = Result(outputs, started_ns, run_ns, job.rows)
-            except Error as error:
-                result = error
-            except Exception as error:
-                result = InternalError(f"running '{self.name}' failed: {type(error).__name__}: {error}")
-            self._deliveries.post(job.future, result)
-
-    def _run_batch(self, jobs: list[Job]) -> None:
-        started_ns = time.perf_counter_ns()
-        arrays = [np.concatenate(parts) for parts in zip(*(job.arrays for job in jobs), strict=True)]
-        outputs = self.executable.run(arrays)
-        run_ns = time.perf_counter_ns() - started_ns
-        rows = sum(job.rows for job in jobs)
-        self.counters.executed(rows, run_ns, self.executable.last_times)
-        begin = 0
-        for job in jobs:
-            parts = [output[begin : begin + job.rows] for output in outputs]
-            begin += job.rows
-            self._deliveries.post(job.future, Result(parts, started_ns, run_ns, job.rows))
+        self._queue.close()
 
     def _session(self, job: Job) -> Session | None:
-        if not self.stateful:
+        if not self.stateful or job.session is None:
             return None
-        if job.session is None:
-            return self.executable.session()
         if job.session.session is None:
             job.session.session = self.executable.session()
         return job.session.session
-
-
-def _alike(a: Job, b: Job) -> bool:
-    """Whether two jobs' inputs differ in their first sizes only."""
-    return all(x.shape[1:] == y.shape[1:] and x.dtype == y.dtype for x, y in zip(a.arrays, b.arrays, strict=True))
 
 
 def job_rows(arrays: Sequence[Any]) -> int:

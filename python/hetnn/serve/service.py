@@ -188,6 +188,9 @@ class Service:
             self._waiting[future] = (deadline_ns, receive)
             try:
                 result = await future
+            except BaseException:
+                runner.drop(job)
+                raise
             finally:
                 del self._waiting[future]
                 if request.sequence_end:

@@ -69,16 +69,15 @@ class Counters:
             row[1] += ns
             self._request.add(ns * 1e-9)
 
-    def executed(self, batch: int, ns: int, times: Iterable[Mapping[str, Any]]) -> None:
-        """One run, of that many inferences, and its subprograms' times."""
+    def executed(self, batch: int, ns: int, busy_us: Iterable[tuple[str, float]]) -> None:
+        """One run, of that many inferences, and how long its devices worked."""
         with self._lock:
             row = self._batches.setdefault(batch, [0, 0])
             row[0] += 1
             row[1] += ns
             self._sizes.add(batch)
-            for part in times:
-                busy_us = part["finish_us"] - part["start_us"] if "finish_us" in part else part["wall_us"]
-                self._devices[part["device"]] = self._devices.get(part["device"], 0.0) + busy_us * 1e-6
+            for device, us in busy_us:
+                self._devices[device] = self._devices.get(device, 0.0) + us * 1e-6
 
     def snapshot(self) -> dict[str, Any]:
         """Everything, as JSON."""

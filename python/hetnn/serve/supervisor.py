@@ -66,18 +66,33 @@ def _bound(host: str, port: int, *, listening: bool) -> socket.socket:
 
 
 class _Worker:
-    """One worker's process and the pipe on which it says that it is ready."""
+    """One worker's process, which has imported all it needs when it is told its number, and the pipe on which it says
+    that it is ready."""
 
-    def __init__(self, index: int, settings: dict[str, Any], kept_fds: list[int]) -> None:
-        self.index = index
+    def __init__(self, settings: dict[str, Any], kept_fds: list[int]) -> None:
         self.started_s = time.monotonic()
         self.ready_fd, said_fd = os.pipe()
-        settings = {**settings, "index": index, "ready_fd": said_fd}
-        command = [sys.executable, "-m", "hetnn.serve.worker", json.dumps(settings)]
+        command = [sys.executable, "-m", "hetnn.serve.worker", json.dumps({**settings, "ready_fd": said_fd})]
         self.process = subprocess.Popen(
-            command, pass_fds=[*kept_fds, said_fd], stdin=subprocess.DEVNULL, stdout=2, start_new_session=True
+            command, pass_fds=[*kept_fds, said_fd], stdin=subprocess.PIPE, stdout=2, start_new_session=True
         )
         os.close(said_fd)
+
+    def begin(self, index: int) -> _Worker:
+        """Makes it the worker of that number."""
+        self.started_s = time.monotonic()
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # a process that has died is noticed like any other
+            self.process.stdin.write(b"%d\n" % index)
+            self.process.stdin.close()
+        return self
+
+    def end(self) -> None:
+        """Lets it answer what it has, or leave where it was never told its number."""
+        if self.process.stdin is not None and not self.process.stdin.closed:
+            self.process.stdin.close()
+        with contextlib.suppress(ProcessLookupError):
+            self.process.terminate()
 
     def wait_ready(self) -> None:
         """Unavailable with the worker's own words when it does not become ready."""
@@ -138,7 +153,7 @@ class Supervisor:
             kept_fds = [memory_fd, parent_fd, http.fileno(), metrics.fileno()]
             workers: list[_Worker] = []
             try:
-                workers.extend(_Worker(k, shared, kept_fds) for k in range(settings.workers))
+                workers.extend(_Worker(shared, kept_fds).begin(k) for k in range(settings.workers))
                 for worker in workers:
                     worker.wait_ready()
                 line = {
@@ -162,23 +177,29 @@ class Supervisor:
         self._ending = True
 
     def _keep_alive(self, workers: list[_Worker], shared: dict[str, Any], kept_fds: list[int], memory_fd: int) -> None:
-        while not self._ending:
-            for k, worker in enumerate(workers):
-                if not worker.gone():
-                    continue
-                os.pwrite(memory_fd, struct.pack("q", 0), 8 * k)  # the requests that it held are gone
-                if time.monotonic() - worker.started_s < _AGAIN_S:
-                    time.sleep(_AGAIN_S)
-                sys.stderr.write(f"hetnn serve: worker {worker.process.pid} died; starting another\n")
-                if worker.ready_fd >= 0:
-                    os.close(worker.ready_fd)
-                workers[k] = _Worker(k, shared, kept_fds)
-            time.sleep(0.02)
+        """Puts a spare process, which has its imports behind it, in the place of a worker that has died."""
+        spare = _Worker(shared, kept_fds)
+        try:
+            while not self._ending:
+                for k, worker in enumerate(workers):
+                    if not worker.gone():
+                        continue
+                    os.pwrite(memory_fd, struct.pack("q", 0), 8 * k)  # the requests that it held are gone
+                    if time.monotonic() - worker.started_s < _AGAIN_S:
+                        time.sleep(_AGAIN_S)
+                    sys.stderr.write(f"hetnn serve: worker {worker.process.pid} died; another takes its place\n")
+                    if worker.ready_fd >= 0:
+                        os.close(worker.ready_fd)
+                    workers[k] = spare.begin(k)
+                    spare = _Worker(shared, kept_fds)
+                time.sleep(0.02)
+        finally:
+            spare.end()
+            spare.process.wait()
 
     def _stop(self, workers: list[_Worker]) -> None:
         for worker in workers:
-            with contextlib.suppress(ProcessLookupError):
-                worker.process.terminate()
+            worker.end()
         ends_s = time.monotonic() + self._settings.grace_s + 2
         for worker in workers:
             try:

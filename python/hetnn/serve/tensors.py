@@ -7,17 +7,18 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.executable import Array
 
-# The protocol's name of each element type of hetnn, and numpy's. bf16 travels as raw pairs of bytes.
+# The protocol's name of each element type of hetnn, and numpy's.
 _ROWS: list[tuple[str, str, np.dtype[Any]]] = [
     ("f32", "FP32", np.dtype(np.float32)),
     ("f64", "FP64", np.dtype(np.float64)),
     ("f16", "FP16", np.dtype(np.float16)),
-    ("bf16", "BF16", np.dtype("V2")),
+    ("bf16", "BF16", np.dtype(ml_dtypes.bfloat16)),
     ("i8", "INT8", np.dtype(np.int8)),
     ("i16", "INT16", np.dtype(np.int16)),
     ("i32", "INT32", np.dtype(np.int32)),
@@ -60,7 +61,8 @@ def from_raw(data: bytes | memoryview, datatype: str, shape: tuple[int, ...], el
         raise InvalidModel(
             f"{called}: {datatype}{list(shape)} takes {elements * dtype.itemsize} bytes; got {len(data)}."
         )
-    return np.frombuffer(data, dtype).reshape(shape)
+    out = np.frombuffer(data, dtype).reshape(shape)
+    return out if out.flags.aligned else out.copy()
 
 
 def _strings(data: bytes | memoryview, shape: tuple[int, ...], elements: int, called: str) -> Array:

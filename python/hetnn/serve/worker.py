@@ -1,7 +1,7 @@
 """One worker of a server: a process with the HTTP, gRPC and metrics sockets, answering until it is told to end.
 
-Started by `supervisor` with its settings as one argument; says on a pipe that it is ready, and ends when the pipe from
-the supervisor closes.
+Started by `supervisor` with its settings as one argument, and told its number on stdin when it is needed; says on a
+pipe that it is ready, and ends when the pipe from the supervisor closes.
 """
 
 from __future__ import annotations
@@ -203,6 +203,10 @@ async def _run(settings: dict[str, Any]) -> None:
 
 def main() -> int:
     settings = json.loads(sys.argv[1])
+    index = sys.stdin.readline()
+    if not index:  # not needed, or the supervisor is gone
+        return 0
+    settings["index"] = int(index)
     try:
         asyncio.run(_run(settings))
     except (Error, OSError) as error:

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "expect_error.h"
+
 namespace hetnn {
 namespace {
 
@@ -77,6 +79,21 @@ TEST(ParallelRegionUpTo, TakesNoMoreThreadsThanThereAreCpus) {
     barrier.arrive_and_wait();
   });
   EXPECT_GE(seen, 1);
+}
+
+TEST(UsableCpus, AreThoseThatTheEnvironmentSays) {
+  const int all = usable_cpus();
+  setenv("HETNN_CPUS", "7", 1);
+  EXPECT_EQ(usable_cpus(), 7);
+  EXPECT_EQ(usable_threads(0), 7);
+  EXPECT_EQ(usable_threads(3), 3);
+  for (const char* said : {"", "0", "-1", "2.5", "4097", "many", "99999999999999999999"}) {
+    setenv("HETNN_CPUS", said, 1);
+    EXPECT_ERROR(usable_cpus(), InvalidModel,
+                 "HETNN_CPUS says how many CPUs to use, from 1 to 4096; got '" + std::string(said));
+  }
+  unsetenv("HETNN_CPUS");
+  EXPECT_EQ(usable_cpus(), all);
 }
 
 // Runs in a child, which fails with another code or hangs until the alarm kills it.

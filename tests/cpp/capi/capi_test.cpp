@@ -116,6 +116,30 @@ TEST(C, WritesOutputsWhereTheyLieOrMakesThem) {
   hetnn_tensor_free(&made);
 }
 
+// C++ may make anything of a bool that is neither.
+TEST(C, RefusesBoolsThatAreNeither0Nor1) {
+  program::Program p = one_step(program::write_cpu_code({{{.op = &ops::OpTable::global().get("logical_not"),
+                                                           .attrs = {},
+                                                           .inputs = {0},
+                                                           .outputs = {1},
+                                                           .steps = {},
+                                                           .variant = "",
+                                                           .options = {},
+                                                           .node = "not"}}}),
+                                "cpu");
+  for (program::Buffer& buffer : p.buffers) buffer.dtype = DType::boolean;
+  const Loaded executable = load(p);
+  const int64_t dims[] = {1, 4};
+  uint8_t x[] = {0, 1, 0, 1}, y[] = {9, 9, 9, 9};
+  const hetnn_tensor in{sizeof in, x, HETNN_BOOL, 2, dims};
+  hetnn_tensor out{sizeof out, y, HETNN_BOOL, 2, dims};
+  ASSERT_EQ(hetnn_run(executable.get(), nullptr, &in, 1, &out, 1), HETNN_OK) << hetnn_error_message();
+  EXPECT_THAT(y, testing::ElementsAre(1, 0, 1, 0));
+  x[2] = 3;
+  EXPECT_EQ(hetnn_run(executable.get(), nullptr, &in, 1, &out, 1), HETNN_INVALID_MODEL);
+  EXPECT_THAT(hetnn_error_message(), HasSubstr("input 'x': element 2 of a bool is the byte 3; expected 0 or 1"));
+}
+
 TEST(C, ARunLikeTheLastAllocatesNothing) {
   const Loaded executable = load(relu());
   Arrays a(3);

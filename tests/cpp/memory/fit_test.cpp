@@ -1,4 +1,4 @@
-// The ladder of solvers: the exact search against brute force, proofs of infeasibility, the CSV form.
+// The ladder of solvers: the exact search against brute force, proofs of infeasibility.
 #include "hetnn/memory/fit.h"
 
 #include <gmock/gmock.h>
@@ -10,7 +10,6 @@
 #include <random>
 
 #include "expect_error.h"
-#include "hetnn/memory/csv.h"
 #include "hetnn/memory/exact.h"
 #include "hetnn/memory/validate.h"
 
@@ -119,28 +118,6 @@ TEST(Fit, HeuristicsAloneGiveASoundResult) {
   EXPECT_EQ(validate(buffers, result.fit.offsets, result.fit.peak_bytes), std::nullopt);
   EXPECT_EQ(result.fit.peak_bytes, result.lower_bound_bytes);
   EXPECT_EQ(result.lower_bound_bytes, 10);
-}
-
-TEST(Csv, ReadsWhatItWrites) {
-  const Problem problem = read_csv("id,lower,upper,size\n a , 0, 4, 16\r\nb,2,6,8\n\n", "x.csv");
-  EXPECT_EQ(problem.ids, (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(problem.buffers, (std::vector<Buffer>{{0, 4, 16}, {2, 6, 8}}));
-  EXPECT_EQ(write_csv(problem), "id,lower,upper,size\na,0,4,16\nb,2,6,8\n");
-  const std::string with_offsets = write_csv(problem, {8, 0});
-  EXPECT_EQ(with_offsets, "id,lower,upper,size,offset\na,0,4,16,8\nb,2,6,8,0\n");
-  EXPECT_EQ(read_csv(with_offsets, "y").buffers, problem.buffers);
-}
-
-TEST(Csv, NamesTheLineAndBothValues) {
-  auto message = [](std::string_view csv, std::string_view expected) {
-    EXPECT_ERROR(read_csv(csv, "p.csv"), InvalidModel, std::string(expected));
-  };
-  message("", "the text is empty");
-  message("id,lower,upper\n", "p.csv:1: expected a header with the columns id,lower,upper,size; 'size' is not in");
-  message("id,lower,upper,size\n1,2,3\n", "p.csv:2: expected 4 cells; got 3 in '1,2,3'");
-  message("id,lower,upper,size\n1,2,3,x\n", "p.csv:2: size must be an integer; got 'x'");
-  message("id,lower,upper,size\n1,4,3,1\n", "p.csv:2: expected lower <= upper and size >= 0; got '1,4,3,1'");
-  message("id,lower,upper,size\n1,2,3,1\n1,2,3,1\n", "p.csv:3: the id '1' stands twice");
 }
 
 }  // namespace

@@ -61,18 +61,6 @@ def test_equals_torch(module: type[nn.Module], retraced: int, decomposed: list[A
     assert len(decomposed) == retraced
 
 
-def test_a_slice_between_values_is_refused_with_its_line() -> None:
-    class Sliced(nn.Module):
-        def forward(self, x: Tensor, places: Tensor) -> Tensor:
-            return torch.tensor_split(x, places)[0] * 2
-
-    program = torch.export.export(Sliced(), (torch.ones(5), torch.tensor([2])), strict=False)
-    with pytest.raises(
-        hetnn.Unsupported, match=r"a slice between places that depend on values .*test_torch_reading.py"
-    ):
-        hetnn.compile(program)
-
-
 @pytest.mark.parametrize("layer", [nn.Dropout(0.3), nn.AlphaDropout(0.3)], ids=["dropout", "alpha dropout"])
 def test_dropout_in_evaluation_gives_its_very_input(layer: nn.Module) -> None:
     class Written(nn.Module):

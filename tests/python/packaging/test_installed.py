@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import torch
 from torch import nn
 
 import hetnn
+from serve.from_c import answer_where_there_is_no_python, save_services
 
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = ROOT / "build" / "release"
@@ -77,6 +79,13 @@ def printed(text: str) -> np.ndarray:
 @pytest.mark.parametrize("program", ["run_c", "run_cpp", "run_static"])
 def test_a_program_runs_a_saved_file(programs: Path, network: Path, program: str) -> None:
     np.testing.assert_array_equal(printed(run(programs / program, network, env={})), expected(network))
+
+
+@pytest.mark.slow
+def test_programs_run_the_services_where_there_is_no_python(programs: Path, tmp_path: Path) -> None:
+    for name, case in save_services(tmp_path).items():
+        for program in ("service_c", "service_cpp"):
+            assert answer_where_there_is_no_python(programs / program, case, tmp_path) == case.answers, (name, program)
 
 
 def for_another_device(path: Path, kind: str) -> None:
@@ -149,3 +158,19 @@ def test_an_absent_component_is_named(cmake_dir: Path, tmp_path: Path) -> None:
     )
     assert done.returncode != 0
     assert "installed here without the component 'nothing'" in done.stderr.replace("\n", " ").replace("  ", " ")
+
+
+@pytest.mark.slow
+def test_components_together_are_the_python_package(tmp_path: Path) -> None:
+    for component in ("runtime", "python"):
+        run("cmake", "--install", BUILD, "--prefix", tmp_path, "--component", component)
+    (package,) = tmp_path.rglob("hetnn/__init__.py")
+    assert not [*package.parent.glob("_core.*.so")]
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{package.parents[1]}:{Path(np.__file__).parents[1]}"}
+    code = "import hetnn, sys; print(hetnn.__file__, hetnn.load(sys.argv[1]).outputs)"
+    text = "graph @d {stage = imported} (%x: f32[2]) -> (%y) {\n  %y = add(%x, %x) : f32[2]\n}\n"
+    hetnn.compile(text).save(tmp_path / "double.hetnn")
+    assert str(package) in run(sys.executable, "-S", "-c", code, tmp_path / "double.hetnn", env=env)
+    run("cmake", "--install", BUILD, "--prefix", tmp_path, "--component", "compiler")
+    code = "import hetnn, sys; print(hetnn.compile(sys.argv[1]).run([hetnn.executable.np.ones(2, 'f4')]))"
+    assert "2." in run(sys.executable, "-S", "-c", code, text, env=env)

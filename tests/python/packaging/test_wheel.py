@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 import venv
@@ -9,6 +10,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+from serve.from_c import answer_where_there_is_no_python, save_services
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -89,3 +92,19 @@ def test_the_runtime_does_not_bring_the_compiler() -> None:
     loaded = modules_after("import hetnn._runtime")
     assert "hetnn._runtime" in loaded
     assert not loaded & {"torch", "hetnn._core", "hetnn.api"}
+
+
+def test_programs_built_from_the_wheel_run_the_services(fresh_python: Path, tmp_path: Path) -> None:
+    def config(flag: str) -> str:
+        asked = [fresh_python, "-m", "hetnn", "config", flag]
+        return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
+
+    build, source = tmp_path / "build", ROOT / "tests" / "installed"
+    subprocess.run(["cmake", "-S", source, "-B", build, f"-Dhetnn_DIR={config('--cmakedir')}"], check=True)
+    subprocess.run(["cmake", "--build", build], check=True)
+    by_flags = tmp_path / "by_flags"
+    flags = [*shlex.split(config("--includes")), *shlex.split(config("--libs"))]
+    subprocess.run(["cc", "-std=c99", source / "service.c", *flags, "-o", by_flags], check=True)
+    for name, case in save_services(tmp_path).items():
+        for program in (build / "service_c", build / "service_cpp", by_flags):
+            assert answer_where_there_is_no_python(program, case, tmp_path) == case.answers, (name, program)

@@ -295,3 +295,25 @@ def test_an_output_that_no_subprogram_declares_is_refused(npu: bytes) -> None:
 
     with pytest.raises(hetnn.InvalidModel, match=r"no subprogram writes buffer \d+, an output of the model"):
         use(altered(npu, alter))
+
+
+MASK = """graph @net {stage = imported} (%x: bool[4]) -> (%y) {
+  %m = constant() {value = bool[4] {1, 0, 1, 0}} : bool[4]
+  %y = logical_and(%x, %m) : bool[4]
+}
+"""
+
+
+def test_bools_that_are_neither_0_nor_1() -> None:
+    executable = hetnn.compile(MASK)
+    x = np.array([1, 1, 0, 0], np.uint8)
+    assert executable(x.view(bool)).tolist() == [True, False, False, False]
+    x[1] = 2
+    with pytest.raises(hetnn.InvalidModel, match="input 'x': element 1 of a bool is the byte 2; expected 0 or 1"):
+        executable(x.view(bool))
+    pieces = _runtime.take_apart(executable._engine.image())
+    at = buffer(json.loads(pieces["program"]), "constant")["offset_bytes"]
+    weights = bytearray(pieces["weights"])
+    weights[at + 2] = 7
+    with pytest.raises(hetnn.InvalidModel, match="element 2 of a bool is neither 0 nor 1"):
+        use(_runtime.put_together(**{**pieces, "weights": bytes(weights)}))

@@ -8,6 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import hetnn
+from faults import ROUNDS
 from hetnn.cli import main
 
 SIZES = (2, 3)
@@ -110,6 +112,7 @@ def test_a_model_is_compiled_for_the_target(capsys: pytest.CaptureFixture[str], 
 
 
 @pytest.mark.slow
+@pytest.mark.fault
 def test_damage_in_any_byte_is_no_wrong_answer(store: hetnn.Store, files: list[Path], tmp_path: Path) -> None:
     for file in files:
         store.add("net", file)
@@ -131,7 +134,7 @@ def test_damage_in_any_byte_is_no_wrong_answer(store: hetnn.Store, files: list[P
     )
     rng = random.Random(5)
     wrong = []
-    places = [path / "index.sqlite"] * 12 + [path / "files" / f"{kept['hash']}.hetnn"] * 3
+    places = [path / "index.sqlite"] * (3 * ROUNDS) + [path / "files" / f"{kept['hash']}.hetnn"] * ROUNDS
     for number, file in enumerate(places):
         copy = tmp_path / f"copy{number}"
         shutil.copytree(path, copy)
@@ -143,12 +146,14 @@ def test_damage_in_any_byte_is_no_wrong_answer(store: hetnn.Store, files: list[P
         done = python(code, copy, check=False)
         if done.returncode != 0:
             assert "hetnn.errors." in done.stderr, done.stderr  # refused when it was opened
+            shutil.rmtree(copy)
             continue
         association, answer, ok = json.loads(done.stdout)
         if association not in (None, kept) or answer not in (None, X.tolist()):
             wrong.append((file.name, at))
         if file.suffix == ".hetnn":
             assert ok is False
+        shutil.rmtree(copy)
     assert wrong == []
 
 
@@ -164,6 +169,7 @@ WRITE = (
 
 
 @pytest.mark.slow
+@pytest.mark.fault
 @pytest.mark.parametrize("how", ["kill", "full"])
 def test_a_write_that_ends_anywhere_leaves_what_was_there(tmp_path: Path, files: list[Path], how: str) -> None:
     """A limit on the size of files ends the process, or the write, at that byte of whichever file reaches it."""
@@ -171,7 +177,9 @@ def test_a_write_that_ends_anywhere_leaves_what_was_there(tmp_path: Path, files:
     hetnn.Store(path).add("net", files[0])
     size = files[1].stat().st_size
     codes = set()
-    for limit in [1, size // 2, size - 1, 8000, 30000, 60000, 90000, 200000]:
+    rng = random.Random(6)
+    limits = [1, size // 2, size - 1, 8000, 30000, 60000, 90000, 200000]
+    for limit in limits + [rng.randrange(1, 120_000) for _ in range(ROUNDS - len(limits))]:
         done = python(WRITE, path, files[1], limit, how, check=False)
         codes.add(done.returncode)
         if how == "full" and done.returncode != 0:
@@ -186,6 +194,37 @@ def test_a_write_that_ends_anywhere_leaves_what_was_there(tmp_path: Path, files:
         store.gc()
         assert len(os.listdir(path / "files")) == 1
     assert len(codes) > 1, "no limit let a write through, or none stopped one"
+
+
+@pytest.mark.slow
+@pytest.mark.fault
+def test_a_writer_that_is_killed_at_any_moment_leaves_what_was_there(tmp_path: Path, files: list[Path]) -> None:
+    path = tmp_path / "store"
+    hetnn.Store(path).add("net", files[0])
+    write = (
+        "import sys, hetnn\nstore = hetnn.Store(sys.argv[1])\nprint('open', flush=True)\n"
+        "while True:\n"
+        "    version = store.add('net', sys.argv[2]); store.deploy('net'); store.remove('net', version); store.gc()\n"
+    )
+    rng = random.Random(7)
+    for _ in range(ROUNDS):
+        command = [sys.executable, "-c", write, str(path), str(files[1])]
+        writer = subprocess.Popen(command, stdout=subprocess.PIPE)
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"open\n"
+        time.sleep(rng.random() * 0.05)
+        writer.kill()
+        writer.wait()
+        writer.stdout.close()
+        store = hetnn.Store(path)
+        assert store.verify() == {"ok": True, "damaged": []}
+        versions = store.list()["networks"][0]["versions"]
+        np.testing.assert_array_equal(store.run("net", {"x": X}, 1)["y"], X)
+        for version in versions[1:]:
+            np.testing.assert_array_equal(store.run("net", {"x": X}, version)["y"], 2 * X)
+            store.remove("net", version)
+        store.gc()
+        assert len(os.listdir(path / "files")) == 1
 
 
 def test_two_writers_take_turns_while_others_read(tmp_path: Path, files: list[Path]) -> None:

@@ -7,11 +7,18 @@
 namespace hetnn::ops {
 namespace {
 
+// What torch sorts by digits, which keeps the order of equals.
+bool is_sorted_by_digits(const View& x, bool descending) {
+  constexpr int64_t kMany = 32768;
+  return !descending && x.shape.size() == 1 && x.shape[0] >= kMany && is_integer(x.dtype);
+}
+
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result values = e.output(0), indices = e.output(1);
   const Lanes lanes = lanes_of(e.call, x.shape);
   const bool descending = e.call.flag("descending");
+  const bool stable = e.call.flag("stable") || is_sorted_by_digits(x, descending);
   visit_dtype(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     using W = Wide<T>;
@@ -25,9 +32,14 @@ void meaning(const Evaluation& e) {
         lane[k] = static_cast<W>(from[first + static_cast<int64_t>(k) * lanes.step]);
       std::iota(order.begin(), order.end(), 0);
       const auto at = [&](int64_t k) -> W { return lane[static_cast<size_t>(k)]; };
-      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      const auto comes_first = [&](int64_t a, int64_t b) {
         return descending ? less<W>(at(b), at(a)) : less<W>(at(a), at(b));
-      });
+      };
+      if (stable) {
+        std::stable_sort(order.begin(), order.end(), comes_first);
+      } else {
+        std::sort(order.begin(), order.end(), comes_first);
+      }
       for (int64_t k = 0; k < lanes.size; ++k) {
         const int64_t source = order[static_cast<size_t>(k)];
         to[first + k * lanes.step] = from[first + source * lanes.step];
@@ -40,19 +52,22 @@ void meaning(const Evaluation& e) {
 }  // namespace
 
 OpDef define_sort() {
-  return {.name = "sort",
-          .doc =
-              "The elements along an axis in order, equals in the order that they had, NaN as the largest; indices: "
-              "where each stood.",
-          .inputs = {{"x", "any shape"}},
-          .attrs = {{"axis", AttrKind::integer, Dim(-1), "the axis"},
-                    {"descending", AttrKind::boolean, false, "whether the largest comes first"}},
-          .outputs = {"values", "indices"},
-          .torch = {{"aten.sort.default", "x axis descending"}, {"aten.sort.stable", "x - axis descending"}},
-          .infer = [](const Call& call) { return infer_ordered(call, axis_size(call)); },
-          .meaning = meaning,
-          .tolerance = 0,
-          .samples = {"sort(f32[2,5,3]) {axis = 1}", "sort(f32[n,4]) {descending = true}", "sort(i64[6])"}};
+  return {
+      .name = "sort",
+      .doc =
+          "The elements along an axis in order, NaN as the largest; indices: where each stood. Equals stay in the "
+          "order that they had, or, if not stable, in the one in which torch leaves them on a CPU.",
+      .inputs = {{"x", "any shape"}},
+      .attrs = {{"axis", AttrKind::integer, Dim(-1), "the axis"},
+                {"descending", AttrKind::boolean, false, "whether the largest comes first"},
+                {"stable", AttrKind::boolean, true, "whether equals keep their order"}},
+      .outputs = {"values", "indices"},
+      .torch = {{"aten.sort.default", "x axis descending stable=false"}, {"aten.sort.stable", "x - axis descending"}},
+      .infer = [](const Call& call) { return infer_ordered(call, axis_size(call)); },
+      .meaning = meaning,
+      .tolerance = 0,
+      .samples = {"sort(f32[2,5,3]) {axis = 1}", "sort(f32[n,4]) {descending = true}", "sort(i64[6])",
+                  "sort(bool[40]) {stable = false}"}};
 }
 
 }  // namespace hetnn::ops

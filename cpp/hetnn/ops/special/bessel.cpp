@@ -44,14 +44,14 @@ double y_of(double order, double x) {
 }
 
 // p_n of p_{k+1} = next(k, p_k, p_{k-1}) from p_0 = 1 and p_1; 0 for n < 0.
-template <typename Next>
-double polynomial(double n, double first, Next next) {
+template <typename T, typename Next>
+T polynomial(T n, T first, Next next) {
   const auto degree = static_cast<int64_t>(n);
   if (degree < 0) return 0;
-  double before = 1, at = first;
+  T before = 1, at = first;
   if (degree == 0) return 1;
   for (int64_t k = 1; k < degree && !std::isnan(at); ++k) {
-    const double after = next(static_cast<double>(k), at, before);
+    const T after = next(static_cast<T>(k), at, before);
     before = at;
     at = after;
   }
@@ -105,6 +105,9 @@ double hermite_h(double x, double n) {
 }
 double hermite_he(double x, double n) {
   return polynomial(n, x, [x](double k, double at, double before) { return x * at - k * before; });
+}
+float hermite_he_f32(float x, float n) {
+  return polynomial(n, x, [x](float k, float at, float before) { return std::fma(x, at, -(k * before)); });
 }
 double laguerre_l(double x, double n) {
   return polynomial(n, 1 - x,

@@ -42,7 +42,8 @@ double spherical_bessel_j0(double x);  // sin(x) / x
 double zeta(double s, double q);    // sum over k >= 0 of (k + q)^-s
 double igamma(double a, double x);  // regularized lower incomplete gamma function
 double igammac(double a, double x);
-double polygamma(double n, double x);  // derivative n of digamma
+double polygamma(double n, double x);   // derivative n of digamma
+float polygamma_f32(float n, float x);  // every step of n = 1 rounded: near poles it is off by that of pi x
 
 // Orthogonal polynomials of a degree that is cut to an integer; 0 for negative ones.
 double chebyshev_t(double x, double n);
@@ -51,6 +52,7 @@ double chebyshev_v(double x, double n);
 double chebyshev_w(double x, double n);
 double hermite_h(double x, double n);
 double hermite_he(double x, double n);
+float hermite_he_f32(float x, float n);
 double laguerre_l(double x, double n);
 double legendre_p(double x, double n);
 

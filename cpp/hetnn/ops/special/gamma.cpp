@@ -75,6 +75,26 @@ double polygamma(double n, double x) {
   return (std::fmod(n, 2) == 0 ? -1 : 1) * std::exp(std::lgamma(n + 1)) * zeta(n + 1, x);
 }
 
+namespace {
+
+// The reflection at 1/2, recurrence up to x > 6, then the asymptotic series.
+float trigamma_f32(float x) {
+  if (x < 0.5F) {
+    const float size = std::numbers::pi_v<float> / std::sin(std::numbers::pi_v<float> * x);
+    return size * size - trigamma_f32(1 - x);
+  }
+  float sum = 0;
+  for (int k = 0; k < 6; ++k, x += 1) sum += 1 / (x * x);
+  const float square = 1 / (x * x);
+  return sum + (1 + 1 / (2 * x) + square * (1.0F / 6 - square * (1.0F / 30 - square / 42))) / x;
+}
+
+}  // namespace
+
+float polygamma_f32(float n, float x) {
+  return n == 1 ? trigamma_f32(x) : static_cast<float>(polygamma(static_cast<double>(n), static_cast<double>(x)));
+}
+
 // Euler and Maclaurin: the sum of the first terms, an integral, and its corrections by Bernoulli numbers.
 double zeta(double s, double q) {
   if (s == 1) return kInf;

@@ -11,13 +11,14 @@ struct Row {
   std::string_view name, torch;
   double (*function)(double, double);
   std::string_view scalars[2] = {"x_scalar", "n_scalar"};  // overloads with a number for a or b
+  float (*single)(float, float) = nullptr;  // where results of f32 show the rounding of every step, as in torch
 };
 
 constexpr Row kRows[] = {
     {"zeta", "special_zeta", special::zeta, {"self_scalar", "other_scalar"}},
     {"igamma", "igamma", special::igamma, {}},
     {"igammac", "igammac", special::igammac, {}},
-    {"polygamma", "", special::polygamma, {}},
+    {"polygamma", "", special::polygamma, {}, special::polygamma_f32},
     {"chebyshev_polynomial_t", "special_chebyshev_polynomial_t", special::chebyshev_t},
     {"chebyshev_polynomial_u", "special_chebyshev_polynomial_u", special::chebyshev_u},
     {"chebyshev_polynomial_v", "special_chebyshev_polynomial_v", special::chebyshev_v},
@@ -31,7 +32,11 @@ constexpr Row kRows[] = {
     {"shifted_chebyshev_polynomial_w", "special_shifted_chebyshev_polynomial_w",
      [](double x, double n) { return special::chebyshev_w(2 * x - 1, n); }},
     {"hermite_polynomial_h", "special_hermite_polynomial_h", special::hermite_h},
-    {"hermite_polynomial_he", "special_hermite_polynomial_he", special::hermite_he},
+    {"hermite_polynomial_he",
+     "special_hermite_polynomial_he",
+     special::hermite_he,
+     {"x_scalar", "n_scalar"},
+     special::hermite_he_f32},
     {"laguerre_polynomial_l", "special_laguerre_polynomial_l", special::laguerre_l},
     {"legendre_polynomial_p", "special_legendre_polynomial_p", special::legendre_p},
 };
@@ -47,7 +52,11 @@ std::vector<Type> infer(const Call& call) {
 
 void meaning(const Evaluation& e) {
   const auto function = row_of(e.call).function;
-  map_binary(e, [function](auto a, auto b) {
+  const auto single = row_of(e.call).single;
+  map_binary(e, [function, single](auto a, auto b) {
+    if constexpr (std::is_same_v<decltype(a), float>) {
+      if (single) return single(a, b);
+    }
     return static_cast<decltype(a)>(function(static_cast<double>(a), static_cast<double>(b)));
   });
 }

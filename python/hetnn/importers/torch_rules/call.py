@@ -27,6 +27,9 @@ DTYPES = {
     torch.int16: "i16",
     torch.int32: "i32",
     torch.int64: "i64",
+    torch.uint16: "u16",
+    torch.uint32: "u32",
+    torch.uint64: "u64",
     torch.bool: "bool",
 }
 
@@ -41,6 +44,14 @@ TORCH: Front[Call] = Front("torch")
 def rule(*overloads: str) -> Callable[[Rule[Call]], Rule[Call]]:
     """Registers a function for aten overloads."""
     return TORCH.rule(*(f"aten.{overload}" for overload in overloads))
+
+
+def found_symbols(node: torch.fx.Node) -> list[Any]:
+    """The sizes that come out of the values that a node reads, without places in memory, which nothing here has."""
+    bindings = node.meta.get("unbacked_bindings") or {}
+    return [
+        symbol for symbol, path in bindings.items() if not path or getattr(path[-1], "name", "") != "storage_offset"
+    ]
 
 
 class Importer(Protocol):
@@ -121,7 +132,7 @@ class Call(Building):
     def found_size(self) -> str:
         """The symbol of the one size that comes out of the values that the call reads. Where torch knows the size
         otherwise, a new symbol: what has it is reshaped to the shape that torch computed."""
-        found = [self._importer.symbols.expression(symbol) for symbol in self._node.meta.get("unbacked_bindings") or ()]
+        found = [self._importer.symbols.expression(symbol) for symbol in found_symbols(self._node)]
         return str(found[0]) if len(found) == 1 else self.new_size(0, MOST)
 
     def new_size(self, low: int, high: int) -> str:

@@ -10,8 +10,8 @@ import numpy as np
 
 from hetnn.errors import Unsupported
 from hetnn.importers import sizes
-from hetnn.importers.sizes import Size
-from hetnn.importers.torch_rules.call import Call, rule
+from hetnn.importers.sizes import MOST, Size
+from hetnn.importers.torch_rules.call import TORCH, Call, rule
 from hetnn.importers.torch_rules.sizes import compressed
 
 
@@ -51,11 +51,26 @@ def _flat_index(call: Call, indices: Sequence[Any], along: Sequence[Size]) -> tu
 
 
 def _given(call: Call) -> tuple[list[int], list[Any]]:
-    """The indexed axes and their indices."""
-    given = [(axis, index) for axis, index in enumerate(call["indices"]) if index is not None]
-    if any(index.dtype not in ("i64", "i32", "i16", "i8", "u8") for _, index in given):
-        raise Unsupported("indexing by a mask, whose result's size depends on values")
-    return [axis for axis, _ in given], [index for _, index in given]
+    """The indexed axes and their indices. A mask is the indices at which it is true, one row for each of its axes."""
+    axes: list[int] = []
+    indices: list[Any] = []
+    axis = 0
+    for index in call["indices"]:
+        if index is None:
+            axis += 1
+        elif index.dtype in ("bool", "u8"):
+            rank = len(index.shape)
+            count = call.found_size() if call.finds_sizes else call.new_size(0, MOST)
+            found = call.create("nonzero", [index], count=count)
+            columns = [call.create("slice", [found], axis=1, start=k, end=k + 1) for k in range(rank)]
+            indices += [call.reshape(column, [found.shape[0]]) for column in columns]
+            axes += range(axis, axis + rank)
+            axis += rank
+        else:
+            axes.append(axis)
+            indices.append(index)
+            axis += 1
+    return axes, indices
 
 
 @rule("index_select.default")
@@ -91,12 +106,12 @@ def _index(call: Call) -> Any:
         x, axes = call.create("permute", [x], perm=axes + rest), list(range(len(axes)))
     if len(axes) == 1:
         index = indices[0] if indices[0].dtype in ("i64", "i32") else call.cast(indices[0], "i64")
-        return call.create("gather", [x, index], axis=axes[0])
+        return call.reshape(call.create("gather", [x, index], axis=axes[0]), call.shape())
     along = list(x.shape)[axes[0] : axes[-1] + 1]
     flat, _ = _flat_index(call, indices, along)
     before, after = list(x.shape)[: axes[0]], list(x.shape)[axes[-1] + 1 :]
     merged = call.reshape(x, [*before, sizes.product(along), *after])
-    return call.create("gather", [merged, flat], axis=axes[0])
+    return call.reshape(call.create("gather", [merged, flat], axis=axes[0]), call.shape())
 
 
 @rule("index_put.default", "_unsafe_index_put.default")
@@ -110,11 +125,20 @@ def _index_put(call: Call) -> Any:
         added = call.create("add", [x, scalar]) if call["accumulate"] else scalar
         return call.create("where", [mask, added, x])
     axes, given = _given(call)
+    if not axes:
+        return call.create("add", [x, values]) if call["accumulate"] else _spread(call, values, x.shape)
     rest = [axis for axis in range(len(x.shape)) if axis not in axes]
     perm = axes + rest
     moved = call.create("permute", [x], perm=perm) if perm != sorted(perm) else x
     along, inner = [x.shape[axis] for axis in axes], [x.shape[axis] for axis in rest]
     flat, shape = _flat_index(call, given, along)
+    # As many values as a mask has true elements, whatever that number is called.
+    behind = len(inner) - axes[0] if axes == list(range(axes[0], axes[-1] + 1)) else len(inner)
+    for k in range(len(shape)):
+        at = len(values.shape) - behind - len(shape) + k
+        if not isinstance(shape[k], int) and at >= 0 and values.shape[at] != 1:
+            shape[k] = values.shape[at]
+    flat = call.reshape(flat, shape)
     # Where the indexed axes are neighbours, values have what they become in their place.
     if axes == list(range(axes[0], axes[-1] + 1)):
         first = axes[0]
@@ -338,7 +362,11 @@ def _diagonal_scatter(call: Call) -> Any:
 
 @rule("as_strided.default", "as_strided_copy.default")
 def _as_strided(call: Call) -> Any:
-    x = call["self"]
+    return _picked(call, call["self"], _strided_places(call, call["self"]))
+
+
+def _strided_places(call: Call, x: Any) -> np.ndarray[Any, Any]:
+    """Where the elements of a view by strides lie."""
     source = call._node.all_input_nodes[0].meta["val"]
     if not source.is_contiguous() or source.storage_offset() != 0:
         raise Unsupported("as_strided of a view")
@@ -348,7 +376,43 @@ def _as_strided(call: Call) -> Any:
         places += (np.arange(size) * step).reshape([-1 if k == axis else 1 for k in range(len(shape))])
     if places.size and places.max() >= math.prod(fixed(x.shape, "as_strided")):
         raise Unsupported("as_strided beyond its input")
-    return _picked(call, x, places)
+    return places
+
+
+@rule("as_strided_scatter.default")
+@TORCH.rule("prims.as_strided_scatter.default")
+def _as_strided_scatter(call: Call) -> Any:
+    x, source = call[call.names[0]], call["src"]
+    places = _strided_places(call, x)
+    flat = call.reshape(x, [sizes.product(x.shape)])
+    put = [flat, call.constant(places.reshape(-1), "i64"), call.reshape(source, [places.size])]
+    return call.reshape(call.create("scatter_elements", put, axis=0), x.shape)
+
+
+@rule("nonzero_static.default")
+def _nonzero_static(call: Call) -> Any:
+    """The places of the first `size` elements that are not 0; rows that none is left for hold one number."""
+    x, size = call["self"], call["size"]
+    count = sizes.product(x.shape)
+    if 0 in (count, size, len(x.shape)):
+        return call.filled(call["fill_value"])
+    flat = call.create("ne", [call.reshape(x, [count]), call.constant(0, x.dtype)])
+    number = call.cast(flat, "i64")
+    slot = call.create("cumsum", [number], axis=0, exclusive=True)
+    taken = call.create("logical_and", [flat, call.create("lt", [slot, call.constant(size, "i64")])])
+    slot = call.create("where", [taken, slot, call.constant(size, "i64")])
+    start = call.create("expand", [call.constant(-1, "i64")], shape=[size + 1])
+    put = [start, slot, call.create("arange", [], start=0, end=count)]
+    rows = call.create("scatter_elements", put, axis=0)
+    rows = call.reshape(call.create("slice", [rows], axis=0, start=0, end=size), [size, 1])
+    columns, width = [], count
+    for extent in x.shape:
+        width = sizes.divide(width, extent)
+        place = call.create("floor_divide", [rows, call.whole(width)])
+        columns.append(call.create("remainder", [place, call.whole(extent)]))
+    places = call.create("concat", columns, axis=1) if len(columns) > 1 else columns[0]
+    there = call.create("ge", [rows, call.constant(0, "i64")])
+    return call.create("where", [there, places, call.constant(call["fill_value"], "i64")])
 
 
 @rule("unfold.default", "unfold_copy.default")

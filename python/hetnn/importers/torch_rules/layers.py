@@ -323,3 +323,55 @@ def _grid_sampler(call: Call) -> Any:
         outside=("zeros", "border", "reflection")[call["padding_mode"]],
         align_corners=bool(call["align_corners"]),
     )
+
+
+def _triangle(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.asarray(np.maximum(1 - np.abs(x), 0))
+
+
+def _cubic(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Keys' kernel at a = -1/2."""
+    x = np.abs(x)
+    near, far = (1.5 * x - 2.5) * x * x + 1, ((-0.5 * x + 2.5) * x - 4) * x + 2
+    return np.where(x < 1, near, np.where(x < 2, far, 0))
+
+
+def _shares(size: int, wanted: int, align_corners: bool, scale: float | None, cubic: bool) -> np.ndarray[Any, Any]:
+    """What each of `size` pixels gives to each of `wanted`: a kernel as wide as a new pixel, its values summing to 1.
+
+    In f32, as torch rounds."""
+    one, half = np.float32(1), np.float32(0.5)
+    if align_corners:
+        step = np.float32(size - 1) / np.float32(wanted - 1) if wanted > 1 else np.float32(0)
+    else:
+        step = np.float32(1 / scale) if scale else np.float32(size) / np.float32(wanted)
+    support = np.float32(2 if cubic else 1) * max(step, one)
+    inverse = one / max(step, one)
+    out = np.zeros((wanted, size), np.float32)
+    for k in range(wanted):
+        centre = step * (np.float32(k) + half)
+        first = max(int(centre - support + half), 0)
+        pixels = np.arange(first, min(int(centre + support + half), size))
+        places = np.arange(len(pixels), dtype=np.float32) + (np.float32(first) - centre)
+        weights = (_cubic if cubic else _triangle)((places + half) * inverse)
+        total = np.add.accumulate(weights)[-1] if len(weights) else one
+        out[k, pixels] = weights / total if total else weights
+    return out
+
+
+@rule("_upsample_bilinear2d_aa.default", "_upsample_bicubic2d_aa.default")
+def _antialiased(call: Call) -> Any:
+    """Columns, then rows, each by a product with fixed shares."""
+    x = call["self"]
+    if not x.dtype.startswith(("f", "bf")):
+        raise Unsupported("antialiased resizing of integers")
+    corners, cubic = bool(call["align_corners"]), "bicubic" in call.target
+    height, width = fixed(x.shape[-2:], "an antialiased image")
+    rows, columns = fixed(call.shape()[-2:], "an antialiased image")
+    down = call.constant(_shares(height, rows, corners, call["scales_h"], cubic), x.dtype)
+    across = call.constant(_shares(width, columns, corners, call["scales_w"], cubic).T, x.dtype)
+    shape = list(x.shape)
+    flat = call.reshape(x, [sizes.product(shape[:-1]), width])
+    wide = call.reshape(call.create("matmul", [flat, across]), [sizes.product(shape[:-2]), height, columns])
+    lead = call.create("expand", [call.reshape(down, [1, rows, height])], shape=[wide.shape[0], rows, height])
+    return call.reshape(call.create("matmul", [lead, wide]), call.shape())

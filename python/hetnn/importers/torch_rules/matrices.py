@@ -232,6 +232,15 @@ def _svd(call: Call) -> list[Any]:
     return [None, call.create_all("svd", [call["A"]], {})[1], None]
 
 
+@rule("_linalg_eigh.default")
+def _eigh(call: Call) -> list[Any]:
+    """The values; a basis is refused, because each library has its own signs in it."""
+    if call["compute_v"] and call.reads(1):
+        raise Unsupported("eigenvectors are read, whose signs are not fixed")
+    lower = str(call["UPLO"]).upper() == "L"
+    return [call.create_all("eigh", [call["A"]], {"lower": lower})[0], None]
+
+
 @rule("linalg_pinv.atol_rtol_tensor")
 def _pseudoinverse(call: Call) -> Any:
     """V diag(1/s) U^T over the singular values above the tolerance."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.errors import Unsupported
+from hetnn.importers import sizes
 from hetnn.importers.torch_rules.call import Call, rule
 
 _WHOLE_END = 2**62
@@ -90,13 +91,47 @@ def _slice(call: Call) -> Any:
     if list(x.shape) == call.shape():
         return x
     if call.finds_sizes:
-        raise Unsupported("a slice between places that depend on values and may lie beyond the axis")
+        return _found_slice(call)
     start = 0 if call["start"] is None else call["start"]
     end = _WHOLE_END if call["end"] is None else call["end"]
     end = min(end, _WHOLE_END) if isinstance(end, int) else end
     # torch proves from the model's ranges that a symbolic end lies inside: its result then has just that size.
     inside = isinstance(end, str) and start == 0 and call["step"] == 1 and call.shape()[call["dim"]] == end
     return call.create("slice", [x], axis=call["dim"], start=start, end=end, step=call["step"], inside=inside)
+
+
+def _found_slice(call: Call) -> Any:
+    """A slice between places that depend on values, and so may lie beyond the axis: the elements in between."""
+    x, axis = call["self"], call["dim"] % len(call["self"].shape)
+    if call["step"] != 1:
+        raise Unsupported("a slice with steps between places that depend on values")
+    size = x.shape[axis]
+    place = call.create("arange", [], start=0, end=size)
+    mask = None
+    for given, op in ((call["start"], "ge"), (call["end"], "lt")):
+        if given is None:
+            continue
+        bound = call.from_the_front(call.whole(given), size)
+        side = call.create(op, [place, bound])
+        mask = side if mask is None else call.create("logical_and", [mask, side])
+    order = [axis, *(k for k in range(len(x.shape)) if k != axis)]
+    moved = call.create("permute", [x], perm=order) if axis else x
+    picked = call.create("compress", [moved, mask], count=call.found_size())
+    back = [order.index(k) for k in range(len(order))]
+    return call.reshape(call.create("permute", [picked], perm=back) if axis else picked, call.shape())
+
+
+@rule("resize.default")
+def _resize(call: Call) -> Any:
+    """The first elements, as they lie."""
+    x, shape = call["self"], call.shape()
+    given, wanted = sizes.product(x.shape), sizes.product(shape)
+    if not isinstance(given, int) or not isinstance(wanted, int) or wanted > given:
+        raise Unsupported(
+            "resizing to more elements, which torch leaves without values, or to a symbolic number of them"
+        )
+    flat = call.reshape(x, [given])
+    return call.reshape(call.create("slice", [flat], axis=0, start=0, end=wanted), shape)
 
 
 @rule("select.int", "select_copy.int")

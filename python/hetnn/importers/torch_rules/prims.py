@@ -31,6 +31,7 @@ _SAME_NAME = [
     "expm1",
     "floor",
     "fmod",
+    "gcd",
     "ge",
     "gt",
     "le",
@@ -146,3 +147,30 @@ def _iota(call: Call) -> Any:
     start, step = call["start"], call["step"]
     end = f"({start}) + ({call['length']})*({step})"
     return call.create("arange", [], start=start, end=end, step=step, dtype=call.dtype())
+
+
+@TORCH.rule("prims.frexp.default", "aten.frexp.Tensor")
+def _frexp(call: Call) -> list[Any]:
+    """m and e of x = m 2^e with |m| in [0.5, 1), by the bits of a double; 0, inf and NaN are themselves with e = 0."""
+    given = call["self"]
+    x = call.cast(given, "f64")
+    tiny = call.create("lt", [call.create("abs", [x]), call.constant(2.0**-1022, "f64")])
+    scaled = call.create("where", [tiny, call.create("mul", [x, call.constant(2.0**54, "f64")]), x])
+    bits = call.create("bitcast", [scaled], to="i64")
+    exponents = call.constant(0x7FF << 52, "i64")
+    shifted = call.create("shift_right", [call.create("bitwise_and", [bits, exponents]), call.constant(52, "i64")])
+    exponent = call.create("sub", [shifted, call.constant(1022, "i64")])
+    lower = call.create("sub", [exponent, call.constant(54, "i64")])
+    exponent = call.create("where", [tiny, lower, exponent])
+    rest = call.create("bitwise_and", [bits, call.create("bitwise_not", [exponents])])
+    mantissa = call.create("bitcast", [call.create("bitwise_or", [rest, call.constant(1022 << 52, "i64")])], to="f64")
+    plain = call.create("logical_or", [call.create("eq", [x, call.constant(0, "f64")]), _is_no_number(call, x)])
+    mantissa = call.create("where", [plain, x, mantissa])
+    exponent = call.create("where", [plain, call.constant(0, "i64"), exponent])
+    return [call.cast(mantissa, given.dtype), call.cast(exponent, "i32")]
+
+
+def _is_no_number(call: Call, x: Any) -> Any:
+    """Whether x is infinite or NaN."""
+    difference = call.create("sub", [x, x])
+    return call.create("ne", [difference, difference])

@@ -1,0 +1,241 @@
+"""How `hetnn serve` and the store behave at their limits, each figure beside its bar: overload, latency, start, lists.
+
+    python benchmarks/serve_limits.py [--seconds 10] [--json FILE]
+
+The network takes some milliseconds on one thread. Its capacity is what connections that are always busy get; then
+requests come evenly, 0.7 times as many, and at random moments, 4 times as many. Other work on the machine disturbs the
+figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+NAME = "net"
+
+
+@dataclass
+class Seen:
+    """Of requests that come at some rate: seconds of each that was answered or refused."""
+
+    answered: list[float] = field(default_factory=list)
+    refused: list[float] = field(default_factory=list)
+    health: list[float] = field(default_factory=list)
+
+
+def percentile(values: list[float], part: float) -> float:
+    return sorted(values)[min(int(len(values) * part), len(values) - 1)] if values else float("nan")
+
+
+def compile_network() -> Any:
+    import torch
+    from torch import nn
+
+    import hetnn
+
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(3, 32, 3), nn.ReLU(), *(nn.Conv2d(32, 32, 3, padding=1) for _ in range(4))]
+    x = torch.randn(1, 3, 48, 48)
+    return hetnn.compile(torch.export.export(nn.Sequential(*layers).eval(), (x,)), "cpu", threads=1)
+
+
+def request(executable: Any) -> bytes:
+    (port,) = executable.inputs
+    data = np.zeros(port.shape, np.float32).tobytes()
+    row = {"name": port.name, "datatype": "FP32", "shape": port.shape}
+    row["parameters"] = {"binary_data_size": len(data)}
+    head = json.dumps({"inputs": [row], "parameters": {"binary_data_output": True}}).encode()
+    lines = [
+        f"POST /v2/models/{NAME}/infer HTTP/1.1",
+        "Host: localhost",
+        f"Content-Length: {len(head) + len(data)}",
+        f"Inference-Header-Content-Length: {len(head)}",
+    ]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + head + data
+
+
+class Connections:
+    """Kept open, and used by one request after another."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+
+    async def ask(self, message: bytes) -> tuple[int, float]:
+        """The status, and the seconds until the answer was whole."""
+        pair = self._idle.pop() if self._idle else await asyncio.open_connection("127.0.0.1", self._port)
+        reader, writer = pair
+        begun = time.perf_counter()
+        writer.write(message)
+        head = await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(int(head.lower().split(b"content-length: ")[-1].split(b"\r\n")[0]))
+        took = time.perf_counter() - begun
+        self._idle.append(pair)
+        return int(head[9:12]), took
+
+
+async def busy(connections: Connections, message: bytes, count: int, seconds: float) -> float:
+    """Answers a second when `count` connections always have a request."""
+    ends, answers = time.perf_counter() + seconds, 0
+
+    async def one() -> None:
+        nonlocal answers
+        while time.perf_counter() < ends:
+            await connections.ask(message)
+            answers += 1
+
+    await asyncio.gather(*(one() for _ in range(count)))
+    return answers / seconds
+
+
+async def at_rate(connections: Connections, message: bytes, rate: float, seconds: float, evenly: bool) -> Seen:
+    """Requests at `rate` a second, whatever becomes of those before, and one for health every 20 ms."""
+    rng, seen, tasks = random.Random(0), Seen(), []
+    health = b"GET /v2/health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+    async def one() -> None:
+        status, took = await connections.ask(message)
+        (seen.answered if status == 200 else seen.refused).append(took)
+
+    async def look() -> None:
+        while True:
+            seen.health.append((await connections.ask(health))[1])
+            await asyncio.sleep(0.02)
+
+    looking = asyncio.ensure_future(look())
+    begun = at = time.perf_counter()
+    while at - begun < seconds:
+        at += 1 / rate if evenly else rng.expovariate(rate)
+        await asyncio.sleep(max(at - time.perf_counter(), 0))
+        tasks.append(asyncio.ensure_future(one()))
+    await asyncio.gather(*tasks)
+    looking.cancel()
+    return seen
+
+
+def resident_bytes(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@contextlib.contextmanager
+def serving(*arguments: str) -> Any:
+    """The server's ready line, and the seconds from the command to it."""
+    ports = [f"--{name}-port=0" for name in ("http", "grpc", "metrics")]
+    begun = time.perf_counter()
+    command = [sys.executable, "-m", "hetnn", "serve", *arguments, *ports]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield json.loads(process.stdout.readline()), time.perf_counter() - begun
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def fill(folder: Path, file: Path, count: int) -> None:
+    """A store of that many networks, which share one file; all rows but the first are copies of it."""
+    code = "import sys, hetnn; hetnn.Store(sys.argv[1]).add('n0', sys.argv[2])"
+    subprocess.run([sys.executable, "-c", code, str(folder), str(file)], check=True)
+    with contextlib.closing(sqlite3.connect(folder / "index.sqlite")) as database:
+        row = database.execute("SELECT * FROM versions").fetchone()
+        rows = [(f"n{k}", *row[1:]) for k in range(1, count)]
+        database.executemany(f"INSERT INTO versions VALUES ({','.join('?' * len(row))})", rows)
+        database.commit()
+
+
+_ASK_STORE = """
+import json, sys, time
+import hetnn
+store = hetnn.Store(sys.argv[1])
+store.association("n0")
+def best(call, rounds):
+    out = []
+    for _ in range(rounds):
+        begun = time.perf_counter(); call(); out.append(time.perf_counter() - begun)
+    return min(out)
+print(json.dumps([best(lambda: store.find("n0"), 200) * 1e6, best(lambda: store.association("n0"), 200) * 1e6,
+                  best(store.list, 5)]))
+"""
+
+
+def measure_store(folder: Path, file: Path) -> dict[str, tuple[float, str]]:
+    fill(folder / "large", file, 10_000)
+    said = subprocess.run(
+        [sys.executable, "-c", _ASK_STORE, str(folder / "large")], check=True, capture_output=True, text=True
+    ).stdout
+    find_us, association_us, list_s = json.loads(said)
+    return {
+        "version found among 10,000 networks, us": (find_us, "<= 100"),
+        "association found among 10,000 networks, us": (association_us, "<= 100"),
+        "10,000 networks listed, s": (list_s, "<= 0.2"),
+    }
+
+
+def measure_start(folder: Path, file: Path) -> dict[str, tuple[float, str]]:
+    fill(folder / "thousand", file, 1000)
+    with serving("--model", f"{NAME}={file}") as (_, alone_s):
+        pass
+    with serving("--store", str(folder / "thousand")) as (_, thousand_s):
+        pass
+    return {"ready after the command, s": (alone_s, "<= 1.5"), "with 1,000 networks, s": (thousand_s, "<= 3")}
+
+
+async def measure_load(file: Path, message: bytes, seconds: float) -> dict[str, tuple[float, str]]:
+    with serving("--model", f"{NAME}={file}", "--queue", "16") as (ready, _):
+        connections = Connections(ready["http"])
+        await busy(connections, message, 4, 1)
+        capacity = await busy(connections, message, 4, seconds / 2)
+        calm = await at_rate(connections, message, 0.7 * capacity, seconds, evenly=True)
+        (worker,) = ready["workers"]
+        before = resident_bytes(worker)
+        storm = await at_rate(connections, message, 4 * capacity, seconds, evenly=False)
+        grown = resident_bytes(worker) - before
+    ratio = percentile(calm.answered, 0.99) / percentile(calm.answered, 0.5)
+    return {
+        "capacity, requests/s": (capacity, ""),
+        "0.7 of it: p99 / p50": (ratio, "<= 1.5"),
+        "0.7 of it: p99 of health, ms": (percentile(calm.health, 0.99) * 1e3, "<= 10"),
+        "4 times: answered, of capacity": (len(storm.answered) / seconds / capacity, ">= 0.9"),
+        "4 times: p99 of refusals, ms": (percentile(storm.refused, 0.99) * 1e3, "<= 10"),
+        "4 times: p99 of health, ms": (percentile(storm.health, 0.99) * 1e3, "<= 10"),
+        "4 times: memory, MB more": (grown / 1e6, "<= 50"),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    os.environ["HETNN_VERIFY"] = "0"
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        file = folder / "net.hetnn"
+        executable = compile_network()
+        executable.save(file)
+        figures = measure_store(folder, file) | measure_start(folder, file)
+        figures |= asyncio.run(measure_load(file, request(executable), args.seconds))
+    for label, (figure, bar) in figures.items():
+        print(f"{label:<45} {figure:>10.4g}   {bar}")
+    if args.json is not None:
+        args.json.write_text(json.dumps({label: figure for label, (figure, _) in figures.items()}, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

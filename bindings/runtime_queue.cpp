@@ -1,0 +1,98 @@
+// _runtime.RunQueue and Ends: requests that run on threads of their own, which never need the GIL.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <optional>
+
+#include "bindings/arrays.h"
+#include "hetnn/runtime/run_queue.h"
+
+namespace py = pybind11;
+
+namespace hetnn {
+namespace {
+
+using runtime::Ends;
+using runtime::RunQueue;
+
+// Its threads may want the GIL before they end, for warnings.
+struct JoinedWithoutGil {
+  void operator()(RunQueue* queue) const {
+    const py::gil_scoped_release release;
+    delete queue;
+  }
+};
+
+// An exception to be raised where somebody waits for it.
+struct Failure {
+  std::exception_ptr error;
+};
+
+// The array that lies in the tensor's memory and keeps it alive.
+py::array array_in(const Tensor& tensor) {
+  const py::capsule owner(new Tensor(tensor), [](void* kept) { delete static_cast<Tensor*>(kept); });
+  return {numpy_dtype(tensor.dtype()), tensor.shape(), tensor.data(), owner};
+}
+
+py::list taken(Ends& ends) {
+  py::list out;
+  for (runtime::Ended& ended : ends.take()) {
+    py::object outputs = py::none();
+    if (ended.error) {
+      outputs = py::cast(Failure{ended.error});
+    } else if (!ended.dropped) {
+      py::list arrays;
+      for (const Tensor& tensor : ended.outputs) arrays.append(array_in(tensor));
+      outputs = std::move(arrays);
+    }
+    out.append(py::make_tuple(ended.request.number, std::move(outputs), ended.started_ns, ended.run_ns, ended.run_rows,
+                              ended.run_rows > 0 ? py::cast(ended.busy_us) : py::none()));
+  }
+  return out;
+}
+
+}  // namespace
+
+void bind_runtime_queue(py::module_& m) {
+  py::class_<Failure>(m, "Failure", "What a run threw.")
+      .def(
+          "throw", [](const Failure& failure) { std::rethrow_exception(failure.error); }, "Raises it.");
+  py::class_<Ends>(m, "Ends", "Where requests of queues end.")
+      .def(py::init<int>(), py::arg("descriptor"),
+           "Eight bytes are written to the descriptor when the first of some requests has ended.")
+      .def("take", &taken,
+           "(number, outputs, started_ns, run_ns, rows of the whole run or 0, (device, us)) of each since the last "
+           "call; the outputs of one that failed are a Failure, of one that was dropped None.");
+  py::class_<RunQueue, std::unique_ptr<RunQueue, JoinedWithoutGil>>(
+      m, "RunQueue", "Requests by priority, and the threads that run them.")
+      .def(py::init([](runtime::Executable& executable, Ends& ends, int threads, int64_t most_rows, int64_t delay_us,
+                       bool own_states) {
+             return std::unique_ptr<RunQueue, JoinedWithoutGil>(new RunQueue(
+                 executable, ends,
+                 {.threads = threads, .most_rows = most_rows, .delay_ns = delay_us * 1000, .own_states = own_states}));
+           }),
+           py::arg("executable"), py::arg("ends"), py::arg("threads"), py::arg("most_rows"), py::arg("delay_us"),
+           py::arg("own_states"), py::keep_alive<1, 2>(), py::keep_alive<1, 3>(),
+           "With most_rows above 1, requests share a run; own_states: one without a session begins with the initial "
+           "states.")
+      .def(
+          "submit",
+          [](RunQueue& queue, int64_t number, const std::vector<py::array>& arrays, int64_t priority,
+             int64_t arrived_ns, int64_t rows, std::optional<runtime::Session*> session) {
+            runtime::Request request{.number = number,
+                                     .priority = priority,
+                                     .arrived_ns = arrived_ns,
+                                     .rows = rows,
+                                     .session = session.value_or(nullptr)};
+            for (const py::array& array : arrays) request.inputs.push_back(tensor_of(array));
+            return queue.submit(std::move(request));
+          },
+          py::arg("number"), py::arg("arrays"), py::arg("priority"), py::arg("arrived_ns"), py::arg("rows") = 1,
+          py::arg("session") = py::none(), "False once it is closed, but for requests of a session.")
+      .def("drop", &RunQueue::drop, py::arg("number"), "Takes back a request that still waits.")
+      .def("close", &RunQueue::close, "Lets what waits be run, and takes no more.");
+}
+
+}  // namespace hetnn

@@ -1,0 +1,28 @@
+// Sizes of inputs that are a multiple of a symbol plus a number: what a given size makes of the symbol.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "hetnn/base/dim.h"
+
+namespace hetnn {
+
+/// The symbol of `dim`, where that has a single one, and the value at which `dim` is `size`; nullopt where none is
+/// found: `dim` is taken for a line, and the value is tried.
+inline std::optional<std::pair<std::string, int64_t>> solved(const Dim& dim, int64_t size) {
+  std::set<std::string> symbols;
+  dim.collect_symbols(symbols);
+  if (symbols.size() != 1) return std::nullopt;
+  const std::string& symbol = *symbols.begin();
+  const auto at = [&](int64_t value) { return dim.evaluate({{symbol, value}}); };
+  const int64_t slope = at(2) - at(1), start = at(1) - slope;
+  if (slope == 0 || (size - start) % slope != 0) return std::nullopt;
+  const int64_t value = (size - start) / slope;
+  if (at(value) != size) return std::nullopt;
+  return std::pair(symbol, value);
+}
+
+}  // namespace hetnn

@@ -1,0 +1,45 @@
+// Fewer threads while the cores are taken.
+#include "hetnn/base/contention.h"
+
+#include <algorithm>
+
+#if defined(__linux__)
+#include <sys/resource.h>
+#endif
+
+namespace hetnn {
+namespace {
+
+// A failed attempt costs about one time slice, some 3 ms; these pauses keep that below a twentieth of the time.
+constexpr Contention::Clock::duration kShortestPause = std::chrono::milliseconds(10);
+constexpr Contention::Clock::duration kLongestPause = std::chrono::milliseconds(100);
+// Threads that lose their cores so soon after a pause would have lost them during it.
+constexpr Contention::Clock::duration kSoon = std::chrono::milliseconds(20);
+
+}  // namespace
+
+int64_t lost_cores() {
+#if defined(__linux__)
+  rusage usage{};
+  if (getrusage(RUSAGE_THREAD, &usage) == 0) return usage.ru_nivcsw;
+#endif
+  return 0;
+}
+
+int Contention::worthwhile(int most, Clock::time_point now) const {
+  if (now.time_since_epoch().count() >= until_.load(std::memory_order_relaxed)) return most;
+  return std::max(1, most - fewer_.load(std::memory_order_relaxed));
+}
+
+void Contention::report(int lost, Clock::time_point now) {
+  const Clock::rep at = now.time_since_epoch().count();
+  const Clock::rep pause = pause_.load(std::memory_order_relaxed);
+  const bool again = at - until_.load(std::memory_order_relaxed) < kSoon.count();
+  const Clock::rep next =
+      again ? std::clamp(2 * pause, kShortestPause.count(), kLongestPause.count()) : kShortestPause.count();
+  fewer_.store(lost, std::memory_order_relaxed);
+  pause_.store(next, std::memory_order_relaxed);
+  until_.store(at + next, std::memory_order_relaxed);
+}
+
+}  // namespace hetnn

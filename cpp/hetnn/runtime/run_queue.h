@@ -1,0 +1,100 @@
+// Requests that wait for an executable, and the threads that run them: by priority, several in one run where they may.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "hetnn/base/export.h"
+#include "hetnn/base/tensor.h"
+#include "hetnn/runtime/executable.h"
+
+namespace hetnn::runtime {
+
+/// One request. `number` is the asker's name for it.
+struct Request {
+  int64_t number = 0;
+  int64_t priority = 0;    // less goes first; then who came first
+  int64_t arrived_ns = 0;  // of the steady clock
+  int64_t rows = 1;        // that it adds to a run
+  Session* session = nullptr;
+  std::vector<Tensor> inputs = {};
+};
+
+/// What became of a request, and its inputs, which die with it on the thread that takes it.
+struct Ended {
+  Request request;
+  std::vector<Tensor> outputs = {};
+  std::exception_ptr error = nullptr;  // null: it was run, or dropped
+  bool dropped = false;
+  int64_t started_ns = 0, run_ns = 0;
+  int64_t run_rows = 0;                                      // of the whole run, told with one of its requests
+  std::vector<std::pair<std::string, double>> busy_us = {};  // devices of that run
+};
+
+/// Where requests of any number of queues end. Where some end while none wait to be taken, eight bytes are written to
+/// a descriptor, so that one thread can wait for these and other things.
+class HETNN_EXPORT Ends {
+ public:
+  explicit Ends(int descriptor) : descriptor_(descriptor) {}
+  void add(std::vector<Ended> more);
+  std::vector<Ended> take();
+
+ private:
+  const int descriptor_;
+  std::mutex mutex_;
+  std::vector<Ended> ended_;
+};
+
+/// `executable` and `ends` outlive it.
+class HETNN_EXPORT RunQueue {
+ public:
+  struct Options {
+    int threads = 1;
+    int64_t most_rows = 1;    // more than 1: requests alike but for their first size share a run
+    int64_t delay_ns = 0;     // for how long after its arrival a request waits for others
+    bool own_states = false;  // a request without a session begins with the initial states
+  };
+  RunQueue(Executable& executable, Ends& ends, const Options& options);
+  ~RunQueue();
+  RunQueue(const RunQueue&) = delete;
+  RunQueue& operator=(const RunQueue&) = delete;
+
+  /// False once it is closed, but for requests of a session.
+  bool submit(Request request);
+  /// Takes back a request that still waits.
+  void drop(int64_t number);
+  /// Lets what waits be run, and takes no more.
+  void close();
+
+ private:
+  struct Waiting {
+    int64_t priority, order;
+    Request request;
+  };
+  static bool later(const Waiting& a, const Waiting& b);
+  Request pop();
+  void serve();
+  std::vector<Request> next();
+  void run(std::vector<Request> requests);
+  std::vector<Ended> run_together(std::vector<Request>& requests);
+  Ended run_alone(Request request);
+
+  Executable& executable_;
+  Ends& ends_;
+  const Options options_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<Waiting> waiting_;  // a heap
+  int64_t orders_ = 0;
+  int idle_ = 0, running_ = 0;  // threads
+  bool closed_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace hetnn::runtime

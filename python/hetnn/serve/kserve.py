@@ -1,0 +1,66 @@
+"""A class for KServe's model server: networks compiled by hetnn, asked by its protocol of version 2.
+
+kserve.ModelServer().start([HetnnModel("mlp", "mlp.hetnn")])
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from kserve import InferOutput, InferRequest, InferResponse, Model
+from kserve.errors import InvalidInput
+
+from hetnn.errors import InvalidModel, Unsupported
+from hetnn.executable import Executable, load
+from hetnn.serve.tensors import DATATYPES, datatype_of
+
+
+class HetnnModel(Model):  # type: ignore[misc]
+    """One network, from its file."""
+
+    def __init__(self, name: str, path: str, threads: int | None = None) -> None:
+        super().__init__(name)
+        self._path = path
+        self._threads = threads
+        self._executable: Executable | None = None
+        self.load()
+
+    def load(self) -> bool:
+        self._executable = load(self._path, self._threads)
+        self.ready = True
+        return True
+
+    async def predict(self, payload: Any, headers: Any = None, response_headers: Any = None) -> InferResponse:
+        """Runs beside the event loop; inputs go by their names."""
+        if not isinstance(payload, InferRequest):
+            raise InvalidInput("this network answers version 2 of the protocol; ask /v2/models/NAME/infer.")
+        assert self._executable is not None
+        try:
+            arrays = {given.name: given.as_numpy() for given in payload.inputs}
+            inputs = self._executable._by_name(0, arrays)
+            outputs = await asyncio.to_thread(self._executable.run, inputs)
+        except (InvalidModel, Unsupported) as error:
+            raise InvalidInput(str(error)) from None
+        answers = []
+        for port, array in zip(self._executable.outputs, outputs, strict=True):
+            answer = InferOutput(port.name, list(array.shape), datatype_of(array))
+            answer.set_data_from_numpy(array, binary_data=False)
+            answers.append(answer)
+        return InferResponse(payload.id, self.name, answers)
+
+    async def get_input_types(self) -> list[dict[str, Any]]:
+        return self._described("inputs")
+
+    async def get_output_types(self) -> list[dict[str, Any]]:
+        return self._described("outputs")
+
+    def _described(self, which: str) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": port.name,
+                "datatype": DATATYPES[port.dtype],
+                "shape": [size if isinstance(size, int) else -1 for size in port.shape],
+            }
+            for port in getattr(self._executable, which)
+        ]

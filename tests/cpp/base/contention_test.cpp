@@ -1,0 +1,54 @@
+// How many threads are asked for after some had no core.
+#include "hetnn/base/contention.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+namespace hetnn {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Contention::Clock::time_point kStart{1000s};
+
+TEST(Contention, AsksForAllUntilACoreWasLost) {
+  Contention contention;
+  EXPECT_EQ(contention.worthwhile(8, kStart), 8);
+  contention.report(2, kStart);
+  EXPECT_EQ(contention.worthwhile(8, kStart + 1ms), 6);
+  EXPECT_EQ(contention.worthwhile(2, kStart + 1ms), 1) << "the caller runs always";
+  EXPECT_EQ(contention.worthwhile(8, kStart + 11ms), 8);
+}
+
+TEST(Contention, WaitsLongerTheLongerTheCoresAreTaken) {
+  Contention contention;
+  auto now = kStart;
+  std::vector<Contention::Clock::duration> pauses;
+  for (int attempt = 0; attempt < 6; ++attempt) {
+    contention.report(1, now);
+    const auto begin = now;
+    while (contention.worthwhile(2, now) == 1) now += 1ms;
+    pauses.push_back(now - begin);
+    now += 3ms;
+  }
+  EXPECT_EQ(pauses, (std::vector<Contention::Clock::duration>{10ms, 20ms, 40ms, 80ms, 100ms, 100ms}));
+  now += 1s;
+  contention.report(1, now);
+  EXPECT_EQ(contention.worthwhile(2, now + 9ms), 1);
+  EXPECT_EQ(contention.worthwhile(2, now + 10ms), 2) << "after an undisturbed time the first pause is short again";
+}
+
+TEST(LostCores, AreCountedForTheThreadAlone) {
+  const int64_t before = lost_cores();
+  int64_t others = -1;
+  std::thread([&] { others = lost_cores(); }).join();
+  EXPECT_GE(before, 0);
+  EXPECT_GE(others, 0);
+  EXPECT_LE(others, 100) << "a thread that has just begun";
+  EXPECT_GE(lost_cores(), before);
+}
+
+}  // namespace
+}  // namespace hetnn

@@ -134,14 +134,13 @@ $(FUZZERS): fuzz-of-%: $(STAMPS)/fuzz-compiler
 # Each fault of servers and stores a hundred times: killed workers and writers, clients that leave, damage, full disks.
 fault: $(STAMPS)/install
 	HETNN_FAULT_ROUNDS=100 $(PY) -m pytest -q -m fault tests/python/serve tests/python/store
-# Ray, Dask and Spark, KServe and MLServer, in environments of their own.
+# Ray, Dask and Spark; KServe; MLServer: each of the three in an environment of its own.
 test-engines: $(STAMPS)/install
-	for name in engines servers; do \
-	  $(PYTHON) -m venv build/$$name && build/$$name/bin/pip install -q -r tests/engines/$$name.txt && \
-	  build/$$name/bin/pip install -q --force-reinstall --no-deps build/wheelhouse/hetnn-*.whl || exit 1; \
+	for name in batches kserve mlserver; do \
+	  $(PYTHON) -m venv build/engines/$$name && build/engines/$$name/bin/pip install -q -r tests/engines/$$name.txt && \
+	  build/engines/$$name/bin/pip install -q --force-reinstall --no-deps build/wheelhouse/hetnn-*.whl && \
+	  build/engines/$$name/bin/python -m pytest -q tests/engines/test_$$name.py || exit 1; \
 	done
-	build/engines/bin/python -m pytest -q tests/engines/test_batch_work.py
-	build/servers/bin/python -m pytest -q tests/engines/test_model_servers.py
 fuzz-long:
 	$(MAKE) -j $(words $(FUZZERS)) $(FUZZERS) FUZZ_SECONDS=0 FUZZ_FLAGS="-fork=1 -ignore_crashes=1 -ignore_ooms=1 -ignore_timeouts=1"
 

@@ -485,6 +485,8 @@ class CompileOptions(TypedDict, total=False):
     "nodes that an accelerator lacks are rewritten: where the plan gets cheaper, always, or never"
     disabled_rules: Iterable[str] | None
     "rewriting rules not to use"
+    inputs_within: Mapping[str, float] | None
+    "largest magnitude of an input's elements, which the caller vouches for: accelerators may then use cheaper forms of bounded functions that hold up to it, and the report says where"
     fusion: bool | Literal["on", "off"]
     "join elementwise nodes with the kernel before them, and sums, products and extremes of many values into one layer; without it every node is a kernel"
     deterministic: bool

@@ -79,6 +79,19 @@ void keep_states(ir::Graph& graph, const Words& states) {
   }
 }
 
+void check_inputs(const ir::Graph& graph, const Figures& inputs_within) {
+  std::set<std::string_view> known;
+  std::string names;
+  for (const ir::Value* input : graph.inputs()) {
+    known.insert(input->name());
+    names += text(names.empty() ? "" : ", ", input->name());
+  }
+  for (const auto& [name, largest] : inputs_within) {
+    if (!known.contains(name))
+      throw InvalidModel(text("inputs_within: the model has no input '", name, "'; it has ", names, "."));
+  }
+}
+
 }  // namespace
 
 Draft::Draft(ir::Graph model, const TargetSpec& to, const CompileOptions& how)
@@ -90,7 +103,14 @@ Draft::Draft(ir::Graph model, const TargetSpec& to, const CompileOptions& how)
       graph(std::move(model)) {
   keep_states(graph, options.states);
   ir::verify(graph);
+  check_inputs(graph, options.inputs_within);
   for (const Bindings& bindings : options.shapes) check_bindings(ir::free_symbols(graph), bindings);
+}
+
+passes::LegalizeOptions Draft::legalize_options() const {
+  return {.disabled_rules = options.disabled_rules,
+          .excluded_nodes = kept_as_written,
+          .inputs_within = options.inputs_within};
 }
 
 const backends::Backend& Draft::backend(const std::string& device) const {

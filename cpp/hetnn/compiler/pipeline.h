@@ -10,6 +10,7 @@
 
 #include "hetnn/backends/assembler.h"
 #include "hetnn/compiler/compile.h"
+#include "hetnn/passes/legalize.h"
 
 namespace hetnn::pipeline {
 
@@ -27,6 +28,8 @@ struct Draft {
   Draft& operator=(const Draft&) = delete;
 
   const backends::Backend& backend(const std::string& device) const;
+  /// What stays as it was written, is left out.
+  passes::LegalizeOptions legalize_options() const;
 
   TargetSpec spec;
   std::vector<std::shared_ptr<const backends::Backend>> backends;  // by device

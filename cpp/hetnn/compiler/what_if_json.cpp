@@ -62,8 +62,7 @@ std::string PlannedModel::what_if(const std::vector<std::string>& ops) const {
     plan::NetworkPlan other;
     if (rewritten) {
       legal = draft.canonical.clone();
-      passes::LegalizeOptions legalize{.disabled_rules = draft.options.disabled_rules,
-                                       .excluded_nodes = draft.kept_as_written};
+      passes::LegalizeOptions legalize = draft.legalize_options();
       for (const ir::Node* node : written.nodes) {
         if (node->op().name == op) legalize.excluded_nodes.insert(node->name());
       }

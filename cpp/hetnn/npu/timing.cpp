@@ -215,7 +215,9 @@ LayerTiming time_layer(const Spec& spec, const TopologyLayer& layer, double word
   }
   out.total_cycles = out.compute_cycles + out.stall_cycles;
   const double multipliers = static_cast<double>(systolic ? spec.mac.rows * spec.mac.cols : spec.mac.macs_per_cycle);
-  out.utilization = out.total_cycles > 0 ? out.macs / (static_cast<double>(out.total_cycles) * multipliers) : 0;
+  // SCALE-Sim's count is one below the cycles that pass, which shows where there are few.
+  out.utilization =
+      out.total_cycles > 0 ? std::min(1.0, out.macs / (static_cast<double>(out.total_cycles) * multipliers)) : 1;
   return out;
 }
 

@@ -246,8 +246,8 @@ void combine(ir::Graph& graph, const Oracle& oracle, const LegalizeOptions& opti
 }
 
 // Of every node the largest magnitude that its first input may have.
-std::map<std::string, double> largest_read(const ir::Graph& graph) {
-  const Ranges ranges = value_ranges(graph);
+std::map<std::string, double> largest_read(const ir::Graph& graph, const Magnitudes& inputs_within) {
+  const Ranges ranges = value_ranges(graph, inputs_within);
   std::map<std::string, double> out;
   for (const ir::Node* node : graph.nodes())
     out[node->name()] = node->input(0) ? ranges.at(node->input(0)->name()).largest() : 0;
@@ -307,7 +307,7 @@ std::vector<report::RewriteRow> legalize(ir::Graph& graph, const Oracle& oracle,
     check_interrupt();
     if (node->is_constant() || is_empty(*node) || options.excluded_nodes.contains(node->name())) continue;
     if (oracle.supports(*node)) continue;
-    if (known.empty()) known = largest_read(graph);
+    if (known.empty()) known = largest_read(graph, options.inputs_within);
     const double largest = known.at(node->name());
     const auto& [expansion, candidates] = search.run(*node, largest);
     if (!expansion) continue;

@@ -8,6 +8,7 @@
 
 #include "hetnn/ir/graph.h"
 #include "hetnn/passes/rule.h"
+#include "hetnn/passes/value_ranges.h"
 #include "hetnn/report/report.h"
 #include "hetnn/target/target.h"
 
@@ -28,6 +29,8 @@ struct LegalizeOptions {
   std::vector<std::string> disabled_rules = {};
   /// Names of nodes that stay as they are.
   std::set<std::string, std::less<>> excluded_nodes = {};
+  /// For forms that hold in a range alone.
+  Magnitudes inputs_within = {};
   /// Expansions within expansions at most.
   int max_depth = 6;
   /// Right sides tried for one node at most; beyond that the best one found so far is taken.

@@ -150,9 +150,13 @@ Range of_type(DType dtype) {
 
 double Range::largest() const { return std::max(std::abs(lo), std::abs(hi)); }
 
-Ranges value_ranges(const ir::Graph& graph) {
+Ranges value_ranges(const ir::Graph& graph, const Magnitudes& inputs_within) {
   Ranges out;
   for (const ir::Value* input : graph.inputs()) out[input->name()] = of_type(input->dtype());
+  for (const auto& [input, largest] : inputs_within) {
+    Range& known = out[input];
+    known = {std::max(known.lo, -largest), std::min(known.hi, largest)};
+  }
   for (const ir::Node* node : graph.nodes()) {
     for (const ir::Value* output : node->outputs()) out[output->name()] = of_type(output->dtype());
     const ir::Value& first = *node->output();

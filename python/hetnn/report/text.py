@@ -53,9 +53,8 @@ def _rewrite(row: Mapping[str, Any]) -> str:
 
 def _fusion(row: Mapping[str, Any]) -> str:
     line = f"  {' + '.join(row['nodes'])}: {row['bytes_before']:,.0f} → {row['bytes_after']:,.0f} bytes"
-    if row.get("predicted_us_after") is None:
-        return line
-    return line + f", {row['predicted_us_before']:,.1f} → {row['predicted_us_after']:,.1f} us"
+    before, after = row.get("predicted_us_before"), row.get("predicted_us_after")
+    return line if before is None or after is None else line + f", {before:,.1f} → {after:,.1f} us"
 
 
 def _fallbacks(report: Mapping[str, Any]) -> list[str]:

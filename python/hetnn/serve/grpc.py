@@ -7,15 +7,18 @@ import hmac
 import sys
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from hetnn.errors import Error, InternalError, InvalidModel, Unavailable, Unsupported
 from hetnn.serve import tensors
 from hetnn.serve.messages import (
     SHARED_KEYS,
     Answer,
+    Input,
     Request,
     apply_parameters,
     describe_input,
@@ -49,6 +52,9 @@ _CONTENTS = {
 }
 _LOG_KINDS = {bool: "bool_param", int: "uint32_param", str: "string_param"}
 _M = MESSAGES
+# Tags of fields of bytes, their numbers times eight plus how they are written.
+_BYTES = 2
+_ID, _RAW_INPUT, _RAW_OUTPUT, _STREAM_RESPONSE = (number << 3 | _BYTES for number in (3, 7, 6, 2))
 # A stream's requests that are answered at once; of a sequence, one after another.
 _MOST_AT_ONCE = 64
 
@@ -82,29 +88,115 @@ def _choices(messages: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _choice(value) for key, value in messages.items()}
 
 
-def read_request(message: Any) -> Request:
-    """The request in a ModelInferRequest; InvalidModel when contents disagree with what describes them."""
-    request = Request(message.model_name, message.model_version, message.id, binary=True)
+def _split(data: bytes) -> tuple[bytes, bytes, list[memoryview]]:
+    """A ModelInferRequest's other fields, its id, and its raw tensors where they lie. InvalidModel for what is none.
+
+    Every field of the message is one of bytes: a tag, their number, and they themselves.
+    """
+    view, head, raw = memoryview(data), [], []
+    id, at, size = b"", 0, len(data)
+    try:
+        while at < size:
+            begin, tag = at, data[at]
+            at += 1
+            length = shift = 0
+            while True:
+                byte = data[at]
+                at += 1
+                length |= (byte & 0x7F) << shift
+                if byte < 0x80:
+                    break
+                shift += 7
+            end = at + length
+            if tag & 7 != _BYTES or tag >= 0x80 or end > size or shift > 63:
+                raise IndexError
+            if tag == _RAW_INPUT:
+                raw.append(view[at:end])
+            elif tag == _ID:
+                id = data[at:end]
+            else:
+                head.append(data[begin:end])
+            at = end
+    except IndexError:
+        raise InvalidModel("the message is no ModelInferRequest: its fields do not fill it.") from None
+    return b"".join(head), id, raw
+
+
+def _field(tag: int, content: bytes | memoryview) -> bytes:
+    """A field of bytes, as messages have it."""
+    size, length = bytearray([tag]), len(content)
+    while length >= 0x80:
+        size.append(length & 0x7F | 0x80)
+        length >>= 7
+    size.append(length)
+    return bytes(size) + content
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """A message without its id and raw tensors, read. `called` says how messages call an input that wants raw bytes."""
+
+    request: Request
+    inputs: list[tuple[Input, str | None]]
+    typed: bool
+
+
+# Clients repeat themselves: heads with nothing but raw tensors, and answers without their id and tensors.
+_MOST_KEPT = 1024
+_MOST_KEPT_BYTES = 2048
+_heads: dict[bytes, _Head] = {}
+_answer_heads: dict[tuple[Any, ...], bytes] = {}
+
+
+def _parse_head(data: bytes, raw: bool) -> _Head:
+    try:
+        message = _M["ModelInferRequest"].FromString(data)
+    except DecodeError as error:
+        raise InvalidModel(f"the message is no ModelInferRequest: {error!s:.200}.") from None
+    request = Request(message.model_name, message.model_version, binary=True)
     apply_parameters(request, {**_choices(message.parameters), "binary_data_output": True})
-    raw = iter(message.raw_input_contents)
-    if message.raw_input_contents and any(row.HasField("contents") for row in message.inputs):
-        raise InvalidModel("inputs come as raw_input_contents or as typed contents, not as both.")
+    inputs: list[tuple[Input, str | None]] = []
     for row in message.inputs:
         made, called = describe_input(row.name, row.datatype, list(row.shape))
         made.shared = shared_place(_choices(row.parameters), called)
-        if made.shared is None and message.raw_input_contents:
-            data = next(raw, None)
-            if data is None:
-                raise InvalidModel(f"raw_input_contents has no bytes for {called}.")
-            made.array = tensors.from_raw(data, made.datatype, made.shape, made.elements, called)
-        elif made.shared is None:
-            made.array = _typed(row, made.datatype, made.shape, made.elements, called)
-        elif row.HasField("contents"):
+        if made.shared is not None and row.HasField("contents"):
             raise InvalidModel(f"{called} has contents and a shared memory region; it must have one.")
-        request.inputs.append(made)
+        if made.shared is None and not raw:
+            made.array = _typed(row, made.datatype, made.shape, made.elements, called)
+        inputs.append((made, called if made.shared is None and raw else None))
+    request.outputs = [wanted_output(row.name, _choices(row.parameters), True) for row in message.outputs]
+    return _Head(request, inputs, any(row.HasField("contents") for row in message.inputs))
+
+
+def read_request(data: bytes) -> Request:
+    """The request in a ModelInferRequest; InvalidModel when contents disagree with what describes them."""
+    text, id, contents = _split(data)
+    head = _heads.get(text) if contents else None
+    if head is None:
+        head = _parse_head(text, bool(contents))
+        if contents and len(text) <= _MOST_KEPT_BYTES and all(called is not None for _, called in head.inputs):
+            if len(_heads) >= _MOST_KEPT:
+                _heads.clear()
+            _heads[text] = head
+    if contents and head.typed:
+        raise InvalidModel("inputs come as raw_input_contents or as typed contents, not as both.")
+    request = replace(head.request, inputs=[], outputs=[*head.request.outputs])
+    try:
+        request.id = id.decode()
+    except UnicodeDecodeError:
+        raise InvalidModel("the request's id must be a text in UTF-8.") from None
+    raw = iter(contents)
+    for made, called in head.inputs:
+        if called is None:
+            request.inputs.append(made)
+            continue
+        part = next(raw, None)
+        if part is None:
+            raise InvalidModel(f"raw_input_contents has no bytes for {called}.")
+        array = tensors.from_raw(part, made.datatype, made.shape, made.elements, called)
+        request.inputs.append(Input(made.name, made.datatype, made.shape, made.elements, array))
     if next(raw, None) is not None:
         raise InvalidModel("raw_input_contents has more items than there are inputs that want one.")
-    request.outputs = [wanted_output(row.name, _choices(row.parameters), True) for row in message.outputs]
     return request
 
 
@@ -117,20 +209,34 @@ def _typed(row: Any, datatype: str, shape: tuple[int, ...], elements: int, calle
     return tensors.from_values(list(getattr(row.contents, key)), datatype, shape, elements, called)
 
 
-def write_answer(answer: Answer) -> Any:
+def write_answer(answer: Answer) -> bytes:
     """The ModelInferResponse of an answer; its tensors are raw."""
-    out = _M["ModelInferResponse"](model_name=answer.model, model_version=answer.version, id=answer.request.id)
+    key = (answer.model, answer.version, *((wanted, array.dtype, array.shape) for wanted, array in answer.outputs))
+    head = _answer_heads.get(key)
+    if head is None:
+        head = _write_head(answer)
+        if len(head) <= _MOST_KEPT_BYTES:
+            if len(_answer_heads) >= _MOST_KEPT:
+                _answer_heads.clear()
+            _answer_heads[key] = head
+    parts = [head]
+    if answer.request.id:
+        parts.append(_field(_ID, answer.request.id.encode()))
+    for wanted, array in answer.outputs:
+        parts.append(_field(_RAW_OUTPUT, tensors.to_raw(array) if wanted.shared is None else b""))
+    return b"".join(parts)
+
+
+def _write_head(answer: Answer) -> bytes:
+    out = _M["ModelInferResponse"](model_name=answer.model, model_version=answer.version)
     for wanted, array in answer.outputs:
         row = out.outputs.add(name=wanted.name, datatype=tensors.datatype_of(array), shape=array.shape)
-        if wanted.shared is None:
-            out.raw_output_contents.append(bytes(tensors.to_raw(array)))
-        else:
+        if wanted.shared is not None:
             region, offset, size = SHARED_KEYS
             row.parameters[region].string_param = wanted.shared.region
             row.parameters[offset].int64_param = wanted.shared.offset
             row.parameters[size].int64_param = wanted.shared.byte_size
-            out.raw_output_contents.append(b"")
-    return out
+    return bytes(out.SerializeToString())
 
 
 class _Methods:
@@ -160,7 +266,7 @@ class _Methods:
     async def ModelStatistics(self, request: Any) -> Any:  # noqa: N802
         return _M["ModelStatisticsResponse"](**await self._service.statistics(request.name, request.version))
 
-    async def ModelInfer(self, request: Any) -> Any:  # noqa: N802
+    async def ModelInfer(self, request: bytes) -> bytes:  # noqa: N802
         return write_answer(await self._service.infer(read_request(request)))
 
     async def RepositoryIndex(self, request: Any) -> Any:  # noqa: N802
@@ -252,27 +358,36 @@ class _Guard:
     def stream(self, service: Service) -> Callable[[AsyncIterator[Any], Any], AsyncIterator[Any]]:
         """ModelStreamInfer: answers in the order of the requests, which run at once but for those of one sequence."""
 
-        async def one(message: Any, before: asyncio.Task[Any] | None) -> Any:
+        async def one(request: Request, before: asyncio.Task[Any] | None) -> bytes:
             if before is not None:
                 await asyncio.wait([before])
             try:
-                answer = write_answer(await service.infer(read_request(message)))
-                return _M["ModelStreamInferResponse"](infer_response=answer)
+                return _field(_STREAM_RESPONSE, write_answer(await service.infer(request)))
             except Exception as error:
-                out = _M["ModelStreamInferResponse"](error_message=_text_of(error))
-                out.infer_response.id = message.id
-                return out
+                return refused(request.id, error)
 
-        async def answers(requests: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
+        def refused(id: str, error: Exception) -> bytes:
+            out = _M["ModelStreamInferResponse"](error_message=_text_of(error))
+            out.infer_response.id = id
+            return bytes(out.SerializeToString())
+
+        async def unread(error: Exception) -> bytes:
+            return refused("", error)
+
+        async def answers(requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
             await self.check("ModelStreamInfer", context)
-            running: asyncio.Queue[asyncio.Task[Any] | None] = asyncio.Queue(_MOST_AT_ONCE)
+            running: asyncio.Queue[asyncio.Task[bytes] | None] = asyncio.Queue(_MOST_AT_ONCE)
 
             async def read() -> None:
-                last: dict[Any, asyncio.Task[Any]] = {}
-                async for message in requests:
-                    sequence = _choice(message.parameters["sequence_id"]) if "sequence_id" in message.parameters else 0
-                    key = (message.model_name, sequence) if sequence else None
-                    task = asyncio.ensure_future(one(message, last.get(key) if key else None))
+                last: dict[Any, asyncio.Task[bytes]] = {}
+                async for data in requests:
+                    try:
+                        request = read_request(data)
+                    except Exception as error:
+                        await running.put(asyncio.ensure_future(unread(error)))
+                        continue
+                    key = (request.model, request.sequence) if request.sequence else None
+                    task = asyncio.ensure_future(one(request, last.get(key) if key else None))
                     if key:
                         last[key] = task
                         task.add_done_callback(lambda t, k=key: last.pop(k) if last.get(k) is t else None)  # type: ignore[misc]
@@ -306,9 +421,7 @@ def servicer(service: Service, tokens: tuple[str, ...] = ()) -> grpc.GenericRpcH
             request_deserializer=_M[f"{name}Request"].FromString,
             response_serializer=_M[f"{name}Response"].SerializeToString,
         )
-    handlers["ModelStreamInfer"] = grpc.stream_stream_rpc_method_handler(
-        guard.stream(service),
-        request_deserializer=_M["ModelInferRequest"].FromString,
-        response_serializer=_M["ModelStreamInferResponse"].SerializeToString,
-    )
+    # Inference takes and gives bytes.
+    handlers["ModelInfer"] = grpc.unary_unary_rpc_method_handler(guard.unary("ModelInfer", methods.ModelInfer))
+    handlers["ModelStreamInfer"] = grpc.stream_stream_rpc_method_handler(guard.stream(service))
     return grpc.method_handlers_generic_handler(SERVICE, handlers)

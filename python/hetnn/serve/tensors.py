@@ -61,7 +61,8 @@ def from_raw(data: bytes | memoryview, datatype: str, shape: tuple[int, ...], el
         raise InvalidModel(
             f"{called}: {datatype}{list(shape)} takes {elements * dtype.itemsize} bytes; got {len(data)}."
         )
-    return np.frombuffer(data, dtype).reshape(shape)
+    out = np.frombuffer(data, dtype).reshape(shape)
+    return out if out.flags.aligned else out.copy()
 
 
 def _strings(data: bytes | memoryview, shape: tuple[int, ...], elements: int, called: str) -> Array:

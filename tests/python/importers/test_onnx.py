@@ -468,6 +468,12 @@ def compare(mine: Any, theirs: Any, case: Any) -> None:
             compare(x, y, case)
         return
     assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
+    if mine.dtype == object:
+        assert mine.tolist() == theirs.tolist()
+        return
+    if "bernoulli" in case.name:  # any draw is right: the standard says so, and that its own is an example
+        assert set(mine.tolist()) <= {0, 1}
+        return
     if mine.dtype.kind == "V":  # of ml_dtypes
         mine, theirs = mine.astype(np.float64), theirs.astype(np.float64)
     np.testing.assert_allclose(mine, theirs, rtol=case.rtol, atol=case.atol)

@@ -227,6 +227,18 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_what_was_there(tmp_path: P
         assert len(os.listdir(path / "files")) == 1
 
 
+def test_a_store_of_a_newer_hetnn_is_refused(tmp_path: Path, files: list[Path]) -> None:
+    path = tmp_path / "store"
+    code = (
+        "import sys, sqlite3\n"
+        "db = sqlite3.connect(sys.argv[1] + '/index.sqlite'); db.execute('PRAGMA user_version = 99'); db.commit()\n"
+    )
+    python("import sys, hetnn; hetnn.Store(sys.argv[1]).add('net', sys.argv[2])", path, files[0])
+    python(code, path)
+    with pytest.raises(hetnn.Unsupported, match="is of version 99; this hetnn knows versions up to"):
+        hetnn.Store(path).list()
+
+
 def test_two_writers_take_turns_while_others_read(tmp_path: Path, files: list[Path]) -> None:
     path = tmp_path / "store"
     hetnn.Store(path).add("net", files[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -43,9 +44,9 @@ def between_identities(activation: nn.Module) -> nn.Module:
     return nn.Sequential(first, activation, last).eval()
 
 
-def on_npu(net: nn.Module, x: Tensor) -> hetnn.Executable:
+def on_npu(net: nn.Module, x: Tensor, **options: Any) -> hetnn.Executable:
     program = torch.export.export(net, (x,), strict=False)
-    exe = hetnn.compile(program, "cpu+relu-only", rewrite="always", strategy="take-all")
+    exe = hetnn.compile(program, "cpu+relu-only", rewrite="always", strategy="take-all", **options)
     assert exe.report("dict")["nodes_on"]["cpu"] == 0
     return exe
 
@@ -70,3 +71,28 @@ def test_a_known_range_gives_the_form_that_keeps_every_digit_and_the_report_says
     first, second = on_npu(net, x).report("dict")["rewrites"]
     assert (first["rule"], second["rule"]) == ("clamp_from_minimum_and_maximum", "clamp_from_zero")
     assert "holds since no |x| is above 6" in second["why"]
+
+
+def test_a_caller_may_vouch_for_a_range_and_the_report_says_where_it_counts() -> None:
+    net = between_identities(nn.ReLU6())
+    x = torch.tensor([8.0, 5.9999995, -8.0, 0.0]).reshape(1, 1, 1, -1)
+    (careful,) = on_npu(net, x).report("dict")["rewrites"]
+    exe = on_npu(net, x, inputs_within={"input": 8.0})
+    (cheap,) = exe.report("dict")["rewrites"]
+    assert (careful["rule"], cheap["rule"]) == ("clamp_from_minimum_and_maximum", "clamp_from_zero")
+    assert "holds since no |x| is above 8.0" in cheap["why"]
+    torch.testing.assert_close(exe(x), net(x), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("within", "message"),
+    [
+        ({"x": 1.0}, "inputs_within: the model has no input 'x'; it has input"),
+        ({"input": -1.0}, "inputs_within"),
+        ({"input": "8"}, "inputs_within"),
+        (8.0, "inputs_within"),
+    ],
+)
+def test_ranges_that_make_no_sense_are_refused(within: Any, message: str) -> None:
+    with pytest.raises(hetnn.InvalidModel, match=message):
+        on_npu(between_identities(nn.ReLU6()), torch.zeros(1, 1, 1, 4), inputs_within=within)

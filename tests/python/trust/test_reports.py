@@ -46,6 +46,16 @@ def test_fallbacks_of_one_subgraph_and_one_reason_are_one_line() -> None:
     assert "at test_reports.py:" in text
 
 
+def test_times_that_no_device_predicts_are_left_out() -> None:
+    report = report_of(1)
+    row = {"into": "a", "nodes": ["a", "b"], "bytes_before": 9, "bytes_after": 5}
+    times = {"predicted_us_before": 2.5, "predicted_us_after": 1.5}
+    report["fusions"] = [{**row, **times}, *({**row, **times, key: None} for key in times)]
+    text = as_text(report)
+    assert text.count("a + b: 9 → 5 bytes\n") == 2
+    assert text.count("a + b: 9 → 5 bytes, 2.5 → 1.5 us\n") == 1
+
+
 def test_what_is_lost_is_not_fewer() -> None:
     report = report_of(1)
     report["rewriting"] = {**report["rewriting"], "bytes_avoided": -20, "launches_avoided": 1}

@@ -38,12 +38,10 @@ void choose_rewrites(Draft& draft) {
   if (draft.target.devices.size() > 1 && draft.options.rewrite != passes::RewriteMode::off) {
     draft.kept_as_written = pinned_to_general(draft);
     keep_sizes_from_values(draft.graph, draft.kept_as_written);
-    const passes::LegalizeOptions legalize{.disabled_rules = draft.options.disabled_rules,
-                                           .excluded_nodes = draft.kept_as_written};
     passes::ChosenRewrites chosen = passes::choose_rewrites(
         draft.graph, passes::accelerators(draft.target, draft.graph.hints()), draft.options.rewrite,
         [&](const ir::Graph& legal) { return plan::plan_network(legal, draft.target, draft.network).result.cost_us; },
-        legalize);
+        draft.legalize_options());
     for (const report::RewriteRow& rewrite : chosen.refused) draft.kept_as_written.insert(rewrite.node);
     draft.rewrites = std::move(chosen.taken);
     draft.graph = std::move(chosen.graph);

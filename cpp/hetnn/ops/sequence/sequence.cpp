@@ -35,8 +35,9 @@ std::vector<Type> sequence_types(DType dtype, const Dim& elems, const Dim& count
 }
 
 void Tensors::add(std::vector<int64_t> shape) {
-  int64_t elems = 1;
-  for (const int64_t size : shape) elems *= size;
+  // Beside a size of 0 the others may be any.
+  int64_t elems = std::ranges::count(shape, 0) > 0 ? 0 : 1;
+  for (const int64_t size : shape) elems = elems == 0 ? 0 : elems * size;
   shapes.push_back(std::move(shape));
   begins.push_back(begins.back() + elems);
 }

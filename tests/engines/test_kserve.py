@@ -1,9 +1,8 @@
-"""The classes for KServe and MLServer: the answers are those of the direct call, errors are theirs."""
+"""The class for KServe: the answers are those of the direct call, errors are its own."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 
 import numpy as np
@@ -47,25 +46,3 @@ def test_kserve(path: Path) -> None:
     np.testing.assert_array_equal(outputs[1].as_numpy(), 2 * B)
     with pytest.raises(InvalidInput, match="after 0 by position those by name must be a, b"):
         asyncio.run(model(kserve.InferRequest("net", inputs[:1])))
-
-
-def test_mlserver(path: Path) -> None:
-    pytest.importorskip("mlserver")
-    from mlserver.codecs import NumpyCodec
-    from mlserver.errors import InferenceError
-    from mlserver.settings import ModelSettings
-    from mlserver.types import InferenceRequest
-
-    from hetnn.serve.mlserver import HetnnRuntime
-
-    document = {"name": "net", "implementation": HetnnRuntime, "parameters": {"uri": str(path)}}
-    runtime = HetnnRuntime(ModelSettings(**document))
-    assert asyncio.run(runtime.load())
-    inputs = [NumpyCodec.encode_input("a", A), NumpyCodec.encode_input("b", B)]
-    sent = json.loads(InferenceRequest(id="r", inputs=inputs).model_dump_json())
-    answer = asyncio.run(runtime.predict(InferenceRequest(**sent)))
-    assert (answer.model_name, answer.id) == ("net", "r")
-    np.testing.assert_array_equal(NumpyCodec.decode_output(answer.outputs[0]), np.maximum(A, 0))
-    np.testing.assert_array_equal(NumpyCodec.decode_output(answer.outputs[1]), 2 * B)
-    with pytest.raises(InferenceError, match="must be a, b"):
-        asyncio.run(runtime.predict(InferenceRequest(inputs=inputs[:1])))

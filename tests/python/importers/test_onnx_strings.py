@@ -226,8 +226,8 @@ def test_patterns_match_what_pythons_do(pattern: str, data: st.DataObject) -> No
         st.one_of(st.text("abcxyz@._- 09日äü\n", max_size=8), st.from_regex(own, fullmatch=True)), max_size=12
     )
     x = data.draw(some)
-    # A `$` of RE2 is the very end, one of Python also before a last newline.
-    x = [each for each in x if "\n" not in each]
+    # A `$` of RE2 is the very end, one of Python also before a last newline; `\s` of RE2 is no vertical tab.
+    x = [each for each in x if "\n" not in each and "\v" not in each]
     assert matches(pattern, np.array(x, object)).tolist() == [own.fullmatch(each) is not None for each in x]
 
 

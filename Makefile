@@ -16,14 +16,14 @@ CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 .PHONY: help setup build demo test tiny cpp-test python-test lint tidy asan ubsan tsan fuzz fuzz-long fuzz-plan fuzz-serve bench bench-plan \
-        bench-compile bench-runtime bench-serve fault test-engines docs stubs wheel new-op new-pass notebooks stories clean
+        bench-compile bench-runtime bench-serve fault test-engines conformance docs stubs wheel new-op new-pass notebooks stories clean
 
 help:
 	@echo "make demo       detect faces on a photo, three networks compiled for cpu+relu-only"
 	@echo "make test       lint, C++ tests, Python tests"
 	@echo "make tiny       the quick part of the tests, under a minute"
 	@echo "also: setup build lint tidy asan ubsan tsan fuzz fuzz-long fuzz-plan fuzz-serve bench bench-plan bench-compile bench-runtime bench-serve fault test-engines"
-	@echo "      docs stubs wheel notebooks stories new-op new-pass"
+	@echo "      conformance docs stubs wheel notebooks stories new-op new-pass"
 
 # Set-up, in steps that are done once each.
 $(STAMPS)/system: tools/install_system_packages.sh
@@ -175,6 +175,9 @@ $(STAMPS)/wheel: $(STAMPS)/install
 # Generated files.
 stubs: $(STAMPS)/install
 	$(PY) tools/generate_stubs.py
+# Every overload of core ATen alone, on every element type, against torch: what runs, and what does not and why.
+conformance: $(STAMPS)/install
+	$(PY) tools/core_aten.py
 docs: $(STAMPS)/install
 	$(PY) tools/generate_docs.py
 

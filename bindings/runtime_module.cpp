@@ -5,6 +5,7 @@
 
 namespace hetnn {
 void bind_runtime_executable(pybind11::module_& m);
+void bind_runtime_images(pybind11::module_& m);
 void bind_runtime_pieces(pybind11::module_& m);
 void bind_runtime_queue(pybind11::module_& m);
 }  // namespace hetnn
@@ -13,6 +14,7 @@ PYBIND11_MODULE(_runtime, m) {
   m.doc() = "The runtime of hetnn: loads and runs executables.";
   hetnn::register_errors();
   hetnn::bind_runtime_executable(m);
+  hetnn::bind_runtime_images(m);
   hetnn::bind_runtime_pieces(m);
   hetnn::bind_runtime_queue(m);
   m.attr("version") = HETNN_VERSION;

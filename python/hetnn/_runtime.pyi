@@ -20,6 +20,7 @@ __all__: list[str] = [
     "Session",
     "Stop",
     "put_together",
+    "set_image_decoder",
     "take_apart",
     "usable_cpus",
     "verify",
@@ -221,6 +222,11 @@ class RunQueue:
 def put_together(program: str, report: str, target: str, weights: bytes) -> bytes:
     """
     The image of these pieces, with fitting hashes; nothing else is checked.
+    """
+
+def set_image_decoder(decode: typing.Any) -> None:
+    """
+    From now on images are read by `decode(bytes, format)`, which gives an array of bytes [height,width,channels].
     """
 
 def take_apart(image: bytes, called: str = "the executable") -> dict[str, typing.Any]:

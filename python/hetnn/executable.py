@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from hetnn import _runtime
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.images import decode_image
 from hetnn.structure import Signature
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 _DLPACK_CPU = 1
+_runtime.set_image_decoder(decode_image)
 MAX_THREADS = 4096
 
 

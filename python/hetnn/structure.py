@@ -3,7 +3,8 @@
 A tree is JSON: `{"value": k}` is port k, `{"size": k}` the number that port k holds, `{"fixed": x}` what the model was
 exported with (a number, a text, a truth or null), `{"complex": [j, k]}` complex numbers, whose parts two ports hold;
 `{"sequence": [tree, k]}` a list of arrays, whose elements the tree holds one array after another, and port k a row of
-their rank and sizes each; `{"optional": [k, tree]}` what the tree holds where the truth in port k says so, else None;
+their rank and sizes each; `{"text": [j, k]}` an array of texts, with UTF-8 in port j and their spans in it in k (begin
+times 2^32, plus length); `{"optional": [k, tree]}` what the tree holds where the truth in port k says so, else None;
 `{"tuple": [...]}`, `{"list": [...]}`, `{"dict": [[key, tree], ...]}` and `{"record": "module:class", "fields": [[name,
 tree], ...]}` hold others. A signature is `{"args": [tree, ...], "names": [name, ...], "kwargs": [[name, tree], ...],
 "outputs": tree, "written": [[j, k], ...]}`: the model writes output k into the array that is input j.
@@ -26,6 +27,7 @@ from hetnn.element_types import numpy_type
 from hetnn.errors import InvalidModel
 
 Tree = dict[str, Any]
+_SPAN = 1 << 32  # of a text: where it begins, times this, plus its length
 
 
 class Record(dict[str, Any]):
@@ -99,6 +101,8 @@ class Signature:
             flat[what[0]], flat[what[1]] = _parts(value, path)
         elif kind == "sequence":
             self._fill_sequence(what, value, path, flat)
+        elif kind == "text":
+            flat[what[0]], flat[what[1]] = _coded(value, path)
         elif kind == "optional":
             flat[what[0]] = np.array(value is not None)
             if value is None:
@@ -148,8 +152,8 @@ class Signature:
         kind, what = _kind(tree)
         if kind == "sequence":
             self._fill_absent(what[0], flat)
-        port = what[1] if kind == "sequence" else what
-        flat[port] = self._empty(port)
+        for port in [what[1]] if kind == "sequence" else what if kind == "text" else [what]:
+            flat[port] = self._empty(port)
 
     def _empty(self, port: int) -> Any:
         _, dtype, shape = self._inputs[port]
@@ -166,6 +170,8 @@ class Signature:
         if kind == "sequence":
             elements = self._maker(what[0])
             return lambda outputs: _cut(elements(outputs), outputs[what[1]])
+        if kind == "text":
+            return lambda outputs: _decoded(outputs[what[0]], outputs[what[1]])
         if kind == "optional":
             inner = self._maker(what[1])
             return lambda outputs: inner(outputs) if outputs[what[0]].item() else None
@@ -212,6 +218,37 @@ def _joined(real: Any, imaginary: Any) -> Any:
     joined = np.empty(real.shape, np.result_type(real.dtype, np.complex64))
     joined.real, joined.imag = real, imaginary
     return joined
+
+
+def _coded(value: Any, path: str) -> tuple[Any, Any]:
+    """The UTF-8 of an array of texts, and their spans. InvalidModel where it holds anything else."""
+    array = np.asarray(value)
+    texts = array.reshape(-1).tolist()
+    if not texts or array.dtype.kind in "OUST":
+        try:
+            coded = [text if isinstance(text, bytes) else str.encode(text, "utf-8") for text in texts]
+        except (TypeError, UnicodeEncodeError) as error:
+            raise InvalidModel(f"input '{path}' must hold texts: {error}.") from error
+        ends = np.cumsum([0, *map(len, coded)], dtype=np.int64)
+        if int(ends[-1]) < _SPAN // 2:
+            spans = ends[:-1] * _SPAN + np.diff(ends)
+            return np.frombuffer(b"".join(coded), np.uint8), spans.reshape(array.shape)
+        raise InvalidModel(f"input '{path}' holds {int(ends[-1])} bytes of text; there may be {_SPAN // 2 - 1}.")
+    raise InvalidModel(f"input '{path}' must be an array of texts; got {array.dtype}.")
+
+
+def _decoded(coded: Any, spans: Any) -> Any:
+    """An array of texts. InvalidModel for spans outside the bytes, and for what is no UTF-8."""
+    data, out = coded.tobytes(), np.empty(spans.shape, object)
+    for k, span in enumerate(spans.reshape(-1).tolist()):
+        begin, length = divmod(span, _SPAN)
+        if span < 0 or begin + length > len(data):
+            raise InvalidModel(f"the model gives a text at {begin} to {begin + length} of {len(data)} bytes.")
+        try:
+            out.flat[k] = data[begin : begin + length].decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InvalidModel(f"the model gives a text that is no UTF-8: {error}.") from error
+    return out
 
 
 def _cut(elements: Any, rows: Any) -> list[Any]:

@@ -12,10 +12,11 @@ import numpy as np
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_body import Body, BodyInput
 from hetnn.importers.onnx_model import dtype_name
-from hetnn.importers.onnx_rules.call import Call, Either, Items, Maybe, Nothing, Tensors
+from hetnn.importers.onnx_rules.call import Call, Either, Items, Maybe, Nothing, Tensors, Text
 from hetnn.importers.onnx_rules.late import is_late
 from hetnn.importers.onnx_rules.movement import slice_axis
 from hetnn.importers.onnx_rules.sequence import common, known_sizes, packed
+from hetnn.importers.onnx_rules.text import joined
 
 # Of rounds, where only a condition ends them.
 _ANY_NUMBER = 2**63 - 1
@@ -55,6 +56,9 @@ def _chosen(call: Call, a: Any, b: Any) -> Any:
         both = [packed(call, x) for x in (a, b)]
         values, shapes = (_one_of(call, *pair) for pair in ([x.values for x in both], [x.shapes for x in both]))
         return Tensors(values, shapes, common([x.sizes for x in both]))
+    if isinstance(a, Text) and isinstance(b, Text) and len(a.shape) == len(b.shape):
+        data, spans = joined(call, [a, b])
+        return Text(data, _one_of(call, *spans))
     a, b = call.value(a), call.value(b)
     inner = [list(itertools.dropwhile(lambda size: size == 1, x.shape)) for x in (a, b)]
     if a.dtype == b.dtype and len(a.shape) != len(b.shape) and inner[0] == inner[1]:
@@ -203,6 +207,8 @@ def _flattened(call: Call, found: Any) -> _Flat:
         return _Flat([there, *inner.values], [[], *inner.changing], optional)
     if isinstance(found, Nothing):
         raise Unsupported("a Loop of an unknown number of rounds that carries a value that is always absent at first")
+    if isinstance(found, Text):
+        return _Flat([found.bytes, found.spans], [[0], []], lambda values, _: Text(*values))
     return _Flat([call.value(found)], [[]], lambda values, _: values[0])
 
 

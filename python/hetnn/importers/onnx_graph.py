@@ -21,10 +21,12 @@ from hetnn.importers import Imported
 from hetnn.importers.onnx_body import Body, BodyInput
 from hetnn.importers.onnx_control import CONTROL
 from hetnn.importers.onnx_model import NUMBERS, Weights, check_model, dtype_name, read_model
-from hetnn.importers.onnx_rules import NESTED, Call, Either, Items, Maybe, Nothing, Sizes, Tensors
+from hetnn.importers.onnx_rules import NESTED, Call, Either, Items, Maybe, Nothing, Sizes, Tensors, Text
 from hetnn.importers.onnx_rules.call import LONGEST, ONNX
+from hetnn.importers.onnx_rules.gradient import GRADIENT, gradient
 from hetnn.importers.onnx_rules.sequence import MOST_AXES
 from hetnn.importers.onnx_rules.shape import computes_sizes, of_sizes, on_sizes
+from hetnn.importers.onnx_rules.text import MEASURES, MOVES, SPAN, constant_texts, equal, moved
 from hetnn.importers.sizes import likely_size
 from hetnn.structure import Tree
 
@@ -64,6 +66,7 @@ class _Scope:
     values: ChainMap[str, Any] = field(default_factory=ChainMap)
     shapes: dict[str, list[int | str | None]] = field(default_factory=dict)  # that the model declares
     whole: bool = False  # what the body lacks makes the operator missing, not the node in it
+    nodes: list[onnx.NodeProto] = field(default_factory=list)  # that have been converted, in order
 
 
 class _Missing(Exception):
@@ -89,6 +92,7 @@ class _Importer:
         self._trees: list[Tree] = []  # of the model's inputs
         self._taken_inputs = 0  # inputs of the graph
         self._given = 0  # outputs of the graph
+        self._generators: list[tuple[Any, str, np.ndarray[Any, Any]]] = []  # the next state, the input, the first state
         self._bodies: list[Body] = []  # of loops, each in the one before, that are imported now
         self._missing = object()  # stands for what a node that cannot be imported would give
 
@@ -115,6 +119,8 @@ class _Importer:
     # Inputs and constants
 
     def _weight(self, tensor: onnx.TensorProto) -> Any:
+        if tensor.data_type == onnx.TensorProto.STRING:
+            return self.texts(*constant_texts(tensor))
         try:
             return self.constant(self._weights.array(tensor), tensor.name)
         except Unsupported as error:
@@ -145,6 +151,10 @@ class _Importer:
         if not tensor.HasField("shape"):
             raise InvalidModel(f"the input '{name}' has no shape. Export the model with the input's rank.")
         shape = [self._size(name, axis, dim, alone) for axis, dim in enumerate(tensor.shape.dim)]
+        if tensor.elem_type == onnx.TensorProto.STRING:
+            data = self._input(f"{name}.bytes", "u8", [self._new_symbol(f"{name}_bytes", 0, _HINTS[1])])
+            spans = self._input(f"{name}.spans", "i64", shape)
+            return Text(data, spans), {"text": [self._taken_inputs - 2, self._taken_inputs - 1]}
         return self._input(name, self._dtype(name, tensor), shape), {"value": self._taken_inputs - 1}
 
     def _lift_sequence(self, name: str, given: onnx.TypeProto) -> tuple[Any, Tree]:
@@ -234,6 +244,30 @@ class _Importer:
         value = self._builder.constant(np.ascontiguousarray(array).reshape(array.shape), name)
         self._known[value.name] = array
         return value
+
+    def texts(self, texts: Sequence[bytes], shape: Sequence[int]) -> Text:
+        """Texts as constants of the graph."""
+        ends = np.cumsum([0, *(len(text) for text in texts)], dtype=np.int64)
+        if int(ends[-1]) >= SPAN // 2:
+            raise Unsupported(f"constant strings of {int(ends[-1])} bytes; there may be {SPAN // 2 - 1}")
+        lengths = np.diff(ends)
+        spans = np.where(lengths > 0, ends[:-1] * SPAN + lengths, 0).reshape(list(shape))
+        return Text(self.constant(np.frombuffer(b"".join(texts), np.uint8)), self.constant(spans))
+
+    def random(self, shape: Sequence[int | str], seed: float | None, node: onnx.NodeProto) -> Any:
+        """Numbers drawn from a generator whose state the graph keeps. A seed that is no integer counts by its bits."""
+        if self._bodies:
+            raise Unsupported("random numbers in the body of a loop")
+        name = self._new_name(f"generator{len(self._generators)}")
+        seed = float(len(self._generators)) if seed is None else seed
+        whole = seed.is_integer() and 0 <= seed < 1 << 32
+        number = int(seed) if whole else int(np.float32(seed).view(np.uint32))
+        state = np.random.RandomState(number).get_state(legacy=False)["state"]
+        initial = np.array([*state["key"], state["pos"]], np.uint32)
+        before = self._builder.add_input(name, "u32", list(initial.shape))
+        made = self._builder.create("draw", [before], {"shape": list(shape)}, node.name or node.output[0], node.name)
+        self._generators.append((made[1], name, initial))
+        return made[0]
 
     def tensor(self, tensor: onnx.TensorProto) -> np.ndarray[Any, Any]:
         return self._weights.array(tensor)
@@ -329,6 +363,7 @@ class _Importer:
             if scope.whole or str(error).startswith("the node '"):
                 raise
             raise InvalidModel(f"the node '{where}': {name}: {error}") from error
+        scope.nodes.append(node)
         for output, value in zip(node.output, outputs, strict=False):
             if output:
                 scope.values[output] = self._missing if value is None else value
@@ -361,8 +396,17 @@ class _Importer:
         call = Call(self, node, schema.since_version, inputs, told, scope.shapes)
         if name in CONTROL:
             return CONTROL[name](call, lambda graph, prefix, given: self._inline(graph, prefix, given, scope))
+        if name == GRADIENT:
+            if len(scope.values.maps) > 1:
+                raise Unsupported("a Gradient in the body of another node")
+            return gradient(call, scope.nodes, scope.values)
         if name == "Identity" and isinstance(inputs[0], (*NESTED, Either)):
             return inputs
+        if any(isinstance(value, Text) for value in inputs):
+            if name in MOVES or name in MEASURES:
+                return moved(call, lambda given: self._outputs(node, name, given, scope))
+            if name == "Equal":
+                return [equal(call)]
         known = on_sizes(call)
         if known is not None:
             return known
@@ -459,6 +503,9 @@ class _Importer:
                 raise Unsupported(f"hetnn does not compute the output '{output.name}'. Leave it out of the model.")
             nested |= isinstance(value, NESTED)
             outputs.append(self._give(value, output.name))
+        for value, name, initial in self._generators:
+            self._builder.output(value, f"{name}.next")
+            self._builder.mutation(name, f"{name}.next", initial)
         graph = self._builder.finish()
         if not nested and all("value" in tree for tree in self._trees):
             return Imported(graph)
@@ -476,6 +523,9 @@ class _Importer:
         if isinstance(value, Maybe):
             there = self._give(value.there, f"{name}.given")["value"]
             return {"optional": [there, self._give(value.value, name)]}
+        if isinstance(value, Text):
+            parts = [self._give(value.bytes, f"{name}.bytes"), self._give(value.spans, f"{name}.spans")]
+            return {"text": [part["value"] for part in parts]}
         if isinstance(value, Tensors):
             values = self._give(value.values, f"{name}.values")
             return {"sequence": [values, self._give(value.shapes, f"{name}.shapes")["value"]]}
@@ -582,6 +632,9 @@ def _type(call: Call, value: Any) -> onnx.TypeProto:
     if isinstance(value, Tensors):
         item = onnx.helper.make_tensor_type_proto(NUMBERS[value.values.dtype], value.sizes)
         return onnx.helper.make_sequence_type_proto(item)
+    if isinstance(value, Text):
+        sizes = [size if isinstance(size, int) else str(size) for size in value.shape]
+        return onnx.helper.make_tensor_type_proto(onnx.TensorProto.STRING, sizes)
     if isinstance(value, Maybe):
         return onnx.helper.make_optional_type_proto(_type(call, value.value))
     shape = [size if isinstance(size, int) else str(size) for size in value.shape]

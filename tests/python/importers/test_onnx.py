@@ -291,18 +291,20 @@ def test_a_branch_is_taken_where_the_condition_is_known() -> None:
 
 def test_everything_that_is_lacking_is_named_at_once() -> None:
     text = """agraph (float[3] x, int64[1] k) => (float[a] v, float[b] y) {
-      v = RandomNormalLike(x)
+      v = ai.onnx.ml.Scaler(x)
       y = Reshape(v, k)
-      w = ImageDecoder(k)
+      w = ai.onnx.ml.Imputer(k)
     }"""
+    model = model_of(text, 20)
+    model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 4))
     with pytest.raises(hetnn.Unsupported) as caught:
-        hetnn.compile(model_of(text, 20))
+        hetnn.compile(model)
     assert str(caught.value).splitlines()[0] == (
         "the model uses operators that hetnn lacks. Replace them or run those parts elsewhere:"
     )
     assert [line.strip() for line in str(caught.value).splitlines()[1:]] == [
-        "RandomNormalLike (1 times) at v",
-        "ImageDecoder (1 times) at w",
+        "ai.onnx.ml.Scaler (1 times) at v",
+        "ai.onnx.ml.Imputer (1 times) at w",
     ]
 
 
@@ -468,6 +470,12 @@ def compare(mine: Any, theirs: Any, case: Any) -> None:
             compare(x, y, case)
         return
     assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
+    if mine.dtype == object:
+        assert mine.tolist() == theirs.tolist()
+        return
+    if "bernoulli" in case.name:  # any draw is right: the standard says so, and that its own is an example
+        assert set(mine.tolist()) <= {0, 1}
+        return
     if mine.dtype.kind == "V":  # of ml_dtypes
         mine, theirs = mine.astype(np.float64), theirs.astype(np.float64)
     np.testing.assert_allclose(mine, theirs, rtol=case.rtol, atol=case.atol)

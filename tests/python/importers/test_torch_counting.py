@@ -99,3 +99,12 @@ def test_sizes_that_are_a_multiple_of_a_symbol() -> None:
     assert run(torch.ones(20)).tolist() == [4.0] * 5
     with pytest.raises(hetnn.InvalidModel, match=r"dimension 0 must be 4\*"):
         run(torch.ones(10))
+
+
+def test_a_number_that_is_read_from_a_real_is_no_size() -> None:
+    module = Wrapped(lambda x, y: (x * y.item(), y.item()))
+    scaled, number = hetnn.compile(torch.export.export(module, (torch.ones(2), torch.tensor(0.5)), strict=False))(
+        torch.ones(2), torch.tensor(0.75)
+    )
+    assert scaled.tolist() == [0.75, 0.75]
+    assert number == 0.75

@@ -14,16 +14,18 @@ from hetnn.importers.onnx_rules import (
     pool,
     product,
     quant,
+    random,
     recurrent,
     reduce,
     resize,
     sequence,
     shape,
     signal,
+    text,
     training,
     vision,
 )
-from hetnn.importers.onnx_rules.call import NESTED, Call, Either, Items, Maybe, Nothing, Sizes, Tensors
+from hetnn.importers.onnx_rules.call import NESTED, Call, Either, Items, Maybe, Nothing, Sizes, Tensors, Text
 
 __all__ = [
     "NESTED",
@@ -34,6 +36,7 @@ __all__ = [
     "Nothing",
     "Sizes",
     "Tensors",
+    "Text",
     "conv",
     "elementwise",
     "found",
@@ -45,12 +48,14 @@ __all__ = [
     "pool",
     "product",
     "quant",
+    "random",
     "recurrent",
     "reduce",
     "resize",
     "sequence",
     "shape",
     "signal",
+    "text",
     "training",
     "vision",
 ]

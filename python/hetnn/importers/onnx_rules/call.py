@@ -84,8 +84,20 @@ class Nothing:
     """An optional value that is absent."""
 
 
-# What is no tensor.
-NESTED = (Items, Tensors, Maybe, Nothing)
+@dataclass(frozen=True)
+class Text:
+    """A tensor of texts, as two values (ops/text/text.h)."""
+
+    bytes: Any
+    spans: Any
+
+    @property
+    def shape(self) -> list[Size]:
+        return list(self.spans.shape)
+
+
+# What is no tensor of numbers.
+NESTED = (Items, Tensors, Maybe, Nothing, Text)
 
 
 class Importer(Protocol):
@@ -95,6 +107,8 @@ class Importer(Protocol):
 
     def constant(self, array: Array, name: str = "") -> Any: ...
 
+    def texts(self, texts: Sequence[bytes], shape: Sequence[int]) -> Text: ...
+
     def known(self, value: Any) -> Array | None: ...
 
     def read(self, value: Any) -> Array | None: ...
@@ -102,6 +116,8 @@ class Importer(Protocol):
     def found_size(self, low: int, high: int) -> str: ...
 
     def tensor(self, tensor: onnx.TensorProto) -> Array: ...
+
+    def random(self, shape: Sequence[Size], seed: float | None, node: onnx.NodeProto) -> Any: ...
 
     def new_size(self) -> str: ...
 
@@ -266,6 +282,8 @@ class Call(Building):
         """Sizes as a value that nodes can read; values as they are."""
         if isinstance(found, Either):
             raise Unsupported("a value whose rank depends on a condition computed when the model runs")
+        if isinstance(found, Text):
+            raise Unsupported(f"{self.node.op_type} of texts")
         if isinstance(found, NESTED):
             what = "a sequence" if isinstance(found, (Items, Tensors)) else "an optional value"
             raise InvalidModel(f"{self.node.op_type} needs a tensor; got {what}")
@@ -278,11 +296,22 @@ class Call(Building):
     def create_all(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
         return self._importer.create(op, inputs, attrs, self.node)
 
+    def random(self, shape: Sequence[Size], seed: float | None) -> Any:
+        """Numbers drawn evenly from [0, 1), by a generator of this node's own."""
+        return self._importer.random(shape, seed, self.node)
+
     def constant(self, value: Any, dtype: str) -> Any:
         return self._importer.constant(self.array(value, dtype))
 
+    def texts(self, texts: Sequence[str | bytes], shape: Sequence[int] | None = None) -> Text:
+        """Texts as a constant, of rank 1 unless a shape is given."""
+        coded = [text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text for text in texts]
+        return self._importer.texts(coded, [len(texts)] if shape is None else shape)
+
     def tensor(self, tensor: onnx.TensorProto) -> Any:
         """A tensor of an attribute as a constant."""
+        if tensor.data_type == onnx.TensorProto.STRING:
+            return self.texts(list(tensor.string_data), list(tensor.dims))
         return self._importer.constant(self._importer.tensor(tensor))
 
     def tensor_attr(self, name: str) -> Array:

@@ -8,7 +8,6 @@ from typing import Any
 
 from onnx import TensorProto
 
-from hetnn.errors import Unsupported
 from hetnn.importers.onnx_model import dtype_name
 from hetnn.importers.onnx_rules.call import Call, Either, is_float, rule
 from hetnn.importers.onnx_rules.late import is_late
@@ -149,19 +148,3 @@ def _one_hot(call: Call) -> Any:
     hot = call.create("eq", [index, places])
     off, on = (call.create("slice", [values], axis=0, start=k, end=k + 1) for k in (0, 1))
     return call.create("where", [hot, on, off])
-
-
-@rule("Dropout")
-def _dropout(call: Call) -> Any:
-    """In inference: the input, and a mask that keeps all."""
-    if call.given(2) and call.known(2) is None:
-        raise Unsupported("Dropout whose training mode is computed when the model runs")
-    if call.given(2) and bool(call.number(2, "training_mode")) and call.known(1) is not None:
-        if float(call.number(1, "ratio")) != 0:
-            raise Unsupported("Dropout in training mode")
-    elif call.given(2) and bool(call.number(2, "training_mode")):
-        raise Unsupported("Dropout in training mode")
-    if call.outputs_used() < 2:
-        return call[0]
-    mask_dtype = "bool" if call.version >= 10 else call[0].dtype
-    return [call[0], call.broadcast_to(call.constant(1, mask_dtype), call[0].shape)]

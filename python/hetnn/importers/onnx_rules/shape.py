@@ -24,9 +24,13 @@ def _constant(call: Call) -> Any:
     for name, dtype in (("value_float", "f32"), ("value_floats", "f32"), ("value_int", "i64"), ("value_ints", "i64")):
         if call.attr(name) is not None:
             return call.constant(call.attr(name), dtype)
+    if call.attr("value_string") is not None:
+        return [call.texts([call.attr("value_string")], [])]
+    if call.attr("value_strings") is not None:
+        return [call.texts(call.attr("value_strings"))]
     if call.attr("value") is None:
-        raise Unsupported("a Constant of strings or a sparse one")
-    return call.tensor(call.attr("value"))
+        raise Unsupported("a sparse Constant")
+    return [call.tensor(call.attr("value"))]
 
 
 @rule("ConstantOfShape")

@@ -6,7 +6,7 @@ from typing import Any
 
 from hetnn.errors import Unsupported
 from hetnn.importers.onnx_rules.call import Call, rule
-from hetnn.importers.onnx_rules.late import late, length_of
+from hetnn.importers.onnx_rules.late import found_shape, late, length_of
 
 
 @rule("DeformConv")
@@ -68,3 +68,8 @@ def _col2im(call: Call) -> Any:
 @rule("MelWeightMatrix")
 def _mel_weights(call: Call) -> Any:
     return late(call, "mel_weights", call.values(), 2, dtype=call.dtype_attr("output_datatype"))
+
+
+@rule("ImageDecoder")
+def _decode(call: Call) -> Any:
+    return call.create("image_decode", [call[0]], format=call.attr("pixel_format", "RGB"), sizes=found_shape(call, 3))

@@ -50,7 +50,9 @@ def found_symbols(node: torch.fx.Node) -> list[Any]:
     """The sizes that come out of the values that a node reads, without places in memory, which nothing here has."""
     bindings = node.meta.get("unbacked_bindings") or {}
     return [
-        symbol for symbol, path in bindings.items() if not path or getattr(path[-1], "name", "") != "storage_offset"
+        symbol
+        for symbol, path in bindings.items()
+        if symbol.is_integer and not (path and getattr(path[-1], "name", "") == "storage_offset")
     ]
 
 
@@ -127,7 +129,7 @@ class Call(Building):
     @property
     def finds_sizes(self) -> bool:
         """Whether sizes come out of the values that the call reads."""
-        return bool(self._node.meta.get("unbacked_bindings"))
+        return bool(found_symbols(self._node))
 
     def found_size(self) -> str:
         """The symbol of the one size that comes out of the values that the call reads. Where torch knows the size

@@ -21,7 +21,8 @@ def _item(call: Call) -> Any:
     x = call.reshape(call["self"], [])
     if not call.finds_sizes:  # a real or a truth value
         return x
-    return call.create("read_size", [call.cast(x, "i64")], sizes=[call.found_size()])
+    number = call.create("read_size", [call.cast(x, "i64")], sizes=[call.found_size()])
+    return x if x.dtype == "bool" else number  # of a truth torch makes a comparison of a size
 
 
 @rule("nonzero.default")

@@ -1,0 +1,42 @@
+// text_equal: whether texts are the same.
+#include "hetnn/ops/nest.h"
+#include "hetnn/ops/text/text.h"
+
+namespace hetnn::ops {
+namespace {
+
+std::vector<Type> infer(const Call& call) {
+  check_text(call, 0);
+  check_text(call, 2);
+  const auto shape = broadcast(call.input(1).shape, call.input(3).shape);
+  if (!shape) {
+    fail(call, "text_equal_c4",
+         text("the spans must broadcast; got ", to_string(call.input(1)), " and ", to_string(call.input(3)), "."));
+  }
+  return {{DType::boolean, *shape}};
+}
+
+void meaning(const Evaluation& e) {
+  const std::vector<std::string_view> a = texts_of(e, 0), b = texts_of(e, 2);
+  const Result y = e.output();
+  bool* to = y.values<bool>();
+  nest<2>(y.shape, {broadcast_strides(e.input(1).shape, y.shape), broadcast_strides(e.input(3).shape, y.shape)},
+          [&](int64_t i, int64_t j) { *to++ = a[static_cast<size_t>(i)] == b[static_cast<size_t>(j)]; });
+}
+
+}  // namespace
+
+OpDef define_text_equal() {
+  std::vector<InputDef> inputs = text_inputs("a_bytes", "a_spans"), more = text_inputs("b_bytes", "b_spans");
+  inputs.insert(inputs.end(), more.begin(), more.end());
+  return {.name = "text_equal",
+          .doc = "Whether texts are the same, byte for byte; shapes broadcast.",
+          .inputs = inputs,
+          .infer = infer,
+          .meaning = meaning,
+          .tolerance = 0,
+          .samples = {"text_equal(u8[4], i64[2] {2, 4294967297}, u8[4], i64[] {2})",
+                      "text_equal(u8[n], i64[2] {0, 0}, u8[4], i64[2] {2, 1})"}};
+}
+
+}  // namespace hetnn::ops

@@ -1,0 +1,53 @@
+"""ONNX' Gradient, against differences of the function itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import ModelProto, helper
+
+import hetnn
+from importers.onnx_models import model_of
+
+
+def model(body: str, y: str = "y") -> ModelProto:
+    made = model_of(
+        f"""agraph (double[3] a, double[2,3] b, double[2,1] c) => (double[2,3] y, double[3] da, double[2,1] dc) {{
+          {body}
+          da, dc = ai.onnx.preview.training.Gradient<xs = ["a", "c"], zs = ["b"], y = "{y}">(a, c, b)
+        }}"""
+    )
+    made.opset_import.append(helper.make_opsetid("ai.onnx.preview.training", 1))
+    return made
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "t = Mul(a, b)\n u = Add(t, c)\n y = Mul(u, u)",
+        "t = Div(c, a)\n u = Sub(b, t)\n y = Tanh(u)",
+        "t = Exp(c)\n u = Neg(a)\n v = Sigmoid(u)\n w = Mul(v, t)\n x = Add(w, b)\n y = Log(x)",
+        "t = Identity(a)\n y = Mul(t, b)",
+    ],
+)
+def test_equals_differences(body: str) -> None:
+    rng = np.random.default_rng(0)
+    a, b, c = rng.uniform(1, 2, 3), rng.uniform(1, 2, (2, 3)), rng.uniform(1, 2, (2, 1))
+    exe = hetnn.compile(model(body))
+    _, da, dc = exe(a, b, c)
+    step = 1e-6
+    for x, found in ((a, da), (c, dc)):
+        for k in range(x.size):
+            sums = []
+            for side in (step, -step):
+                x.flat[k] += side
+                sums.append(exe(a, b, c)[0].sum())
+                x.flat[k] -= side
+            assert abs((sums[0] - sums[1]) / (2 * step) - found.flat[k]) < 1e-6 * max(1, abs(found.flat[k]))
+
+
+def test_what_it_cannot_pass_is_named() -> None:
+    with pytest.raises(hetnn.Unsupported, match="a Gradient through Erf; it passes Identity, Add"):
+        hetnn.compile(model("t = Mul(a, b)\n y = Erf(t)"))
+    with pytest.raises(hetnn.InvalidModel, match="a Gradient of 'z' by"):
+        hetnn.compile(model("y = Mul(a, b)", "z"))

@@ -39,7 +39,9 @@ def _any_or_all(call: Call) -> Any:
     op = "any" if ".any." in f".{call.target.removeprefix('aten')}" else "all"
     axes = call.args.get("dim")
     axes = [] if axes is None else [axes] if isinstance(axes, int) else axes
-    return call.create(op, [call.cast(call["self"], "bool")], axes=axes, keepdim=bool(call.args.get("keepdim", False)))
+    truths = call.cast(call["self"], "bool")
+    found = call.create(op, [truths], axes=axes, keepdim=bool(call.args.get("keepdim", False)))
+    return call.cast(found, call.dtype())  # of u8 torch makes u8
 
 
 def _is_real(x: Any) -> bool:

@@ -51,8 +51,7 @@ def _batch_norm(call: Call) -> Any:
         eps=float(call["eps"]),
     )
     # Without training there are no statistics to save.
-    nothing = call.constant(np.zeros(0), "f32" if call["input"].dtype in ("f16", "bf16") else call["input"].dtype)
-    return [out, nothing, nothing] if call.is_tuple() else out
+    return [out, *(call.constant(np.zeros(0), call.dtype(k)) for k in (1, 2))] if call.is_tuple() else out
 
 
 @rule("layer_norm.default", "native_layer_norm.default")

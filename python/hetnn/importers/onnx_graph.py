@@ -395,12 +395,13 @@ class _Importer:
         told = {key: _attribute(attr) for key, attr in attrs.items()}
         call = Call(self, node, schema.since_version, inputs, told, scope.shapes)
         if name in CONTROL:
+            _check_bodies(node, schema, attrs)
             return CONTROL[name](call, lambda graph, prefix, given: self._inline(graph, prefix, given, scope))
         if name == GRADIENT:
             if len(scope.values.maps) > 1:
                 raise Unsupported("a Gradient in the body of another node")
             return gradient(call, scope.nodes, scope.values)
-        if name == "Identity" and isinstance(inputs[0], (*NESTED, Either)):
+        if name == "Identity" and inputs and isinstance(inputs[0], (*NESTED, Either)):
             return inputs
         if any(isinstance(value, Text) for value in inputs):
             if name in MOVES or name in MEASURES:
@@ -573,6 +574,14 @@ def _check(node: onnx.NodeProto, opsets: Mapping[str, int]) -> None:
         onnx.checker.check_node(node, context)
     except onnx.checker.ValidationError as error:
         raise InvalidModel(str(error).split("\n")[0]) from error
+
+
+def _check_bodies(node: onnx.NodeProto, schema: Any, attrs: Mapping[str, AttributeProto]) -> None:
+    """InvalidModel for a node that lacks a body, or has something else in its place."""
+    for key, wanted in schema.attributes.items():
+        if wanted.required and (key not in attrs or int(attrs[key].type) != int(wanted.type.value)):
+            kind = AttributeProto.AttributeType.Name(int(wanted.type.value)).lower()
+            raise InvalidModel(f"{node.op_type} needs the attribute {key}, a {kind}. Export the model again")
 
 
 def _attribute(attr: AttributeProto) -> Any:

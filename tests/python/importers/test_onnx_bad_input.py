@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 
 import hetnn
 from hetnn.importers import import_model
+from importers.onnx_models import model_of as text_model
 
 
 def value(name: str, shape: list[Any] | None, dtype: int = TensorProto.FLOAT) -> onnx.ValueInfoProto:
@@ -199,4 +200,28 @@ def test_a_loop_without_end() -> None:
     loop = helper.make_node("Loop", ["", "c0"], [], name="endless", body=going)
     model = model_of([loop, node("Relu", ["x"], ["y"])], [X], ["y"], initializer=[condition])
     with pytest.raises(hetnn.Unsupported, match=r"Loop: a Loop of more than 4096 rounds .*at endless"):
+        hetnn.compile(model)
+
+
+def test_nodes_with_bodies_that_lack_them() -> None:
+    text = """agraph (bool c, float x) => (float y) {
+      y = If(c) <then_branch = t () => (float a) { a = Identity(x) }, else_branch = e () => (float b) { b = Neg(x) }>
+    }"""
+    model = text_model(text)
+    node = model.graph.node[0]
+    del node.attribute[1]
+    with pytest.raises(hetnn.InvalidModel, match="If needs the attribute else_branch, a graph"):
+        hetnn.compile(model)
+    node.attribute.append(onnx.helper.make_attribute("else_branch", 3))
+    with pytest.raises(hetnn.InvalidModel, match="If needs the attribute else_branch, a graph"):
+        hetnn.compile(model)
+
+
+def test_an_identity_of_nothing_in_a_body() -> None:
+    text = """agraph (bool c, float x) => (float y) {
+      y = If(c) <then_branch = t () => (float a) { a = Identity(x) }, else_branch = e () => (float b) { b = Neg(x) }>
+    }"""
+    model = text_model(text)
+    del model.graph.node[0].attribute[0].g.node[0].input[:]
+    with pytest.raises(hetnn.InvalidModel, match="Identity"):
         hetnn.compile(model)

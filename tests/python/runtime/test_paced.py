@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -61,11 +62,12 @@ class Layers(nn.Module):
 def placed(layers: Layers, choose: Any) -> hetnn.Executable:
     """Compiled with each convolution, and the sums before it, on the device that `choose` says."""
     places: dict[str, str] = {}
-    names = {op: (op if k == 0 else f"{op}_{k}" for k in range(99)) for op in ("conv2d", "add")}
+    made: Counter[str] = Counter()
     for read in layers.inputs:
         device = choose()
         for op in ("conv2d", *("add" for _ in read[1:])):
-            places[next(names[op])] = device
+            places[f"{op}_{made[op]}" if made[op] else op] = device
+            made[op] += 1
     return compile_on(layers, places)
 
 

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 NAME = "mlp"
 _BARE = """
@@ -107,13 +108,13 @@ def save_networks(folder: Path) -> str:
     return executable.inputs[0].name
 
 
-def request(name: str) -> bytes:
+def request(name: str, array: npt.NDArray[np.float32], network: str = NAME) -> bytes:
     """One inference as bytes on a connection."""
-    data = np.linspace(-1, 1, 16, dtype=np.float32).tobytes()
-    row = {"name": name, "datatype": "FP32", "shape": [1, 16], "parameters": {"binary_data_size": len(data)}}
+    data = array.tobytes()
+    row = {"name": name, "datatype": "FP32", "shape": array.shape, "parameters": {"binary_data_size": len(data)}}
     head = json.dumps({"inputs": [row], "parameters": {"binary_data_output": True}}).encode()
     lines = [
-        f"POST /v2/models/{NAME}/infer HTTP/1.1",
+        f"POST /v2/models/{network}/infer HTTP/1.1",
         "Host: localhost",
         f"Content-Length: {len(head) + len(data)}",
         f"Inference-Header-Content-Length: {len(head)}",
@@ -160,7 +161,8 @@ async def _rate(asker: Any, port: int, connections: int, seconds: float) -> floa
 
 
 async def _ask_http(port: int, name: str, connections: int, seconds: float) -> float:
-    return await _rate(lambda: _Asker(request(name)), port, connections, seconds)
+    message = request(name, np.linspace(-1, 1, 16, dtype=np.float32).reshape(1, 16))
+    return await _rate(lambda: _Asker(message), port, connections, seconds)
 
 
 class _GrpcAsker(asyncio.Protocol):

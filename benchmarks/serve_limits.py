@@ -26,6 +26,8 @@ from typing import Any
 
 import numpy as np
 
+from serve import request
+
 NAME = "net"
 
 
@@ -52,21 +54,6 @@ def compile_network() -> Any:
     layers = [nn.Conv2d(3, 32, 3), nn.ReLU(), *(nn.Conv2d(32, 32, 3, padding=1) for _ in range(4))]
     x = torch.randn(1, 3, 48, 48)
     return hetnn.compile(torch.export.export(nn.Sequential(*layers).eval(), (x,)), "cpu", threads=1)
-
-
-def request(executable: Any) -> bytes:
-    (port,) = executable.inputs
-    data = np.zeros(port.shape, np.float32).tobytes()
-    row = {"name": port.name, "datatype": "FP32", "shape": port.shape}
-    row["parameters"] = {"binary_data_size": len(data)}
-    head = json.dumps({"inputs": [row], "parameters": {"binary_data_output": True}}).encode()
-    lines = [
-        f"POST /v2/models/{NAME}/infer HTTP/1.1",
-        "Host: localhost",
-        f"Content-Length: {len(head) + len(data)}",
-        f"Inference-Header-Content-Length: {len(head)}",
-    ]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + head + data
 
 
 class Connections:
@@ -229,7 +216,9 @@ def main() -> int:
         executable = compile_network()
         executable.save(file)
         figures = measure_store(folder, file) | measure_start(folder, file)
-        figures |= asyncio.run(measure_load(file, request(executable), args.seconds))
+        (port,) = executable.inputs
+        message = request(port.name, np.zeros(port.shape, np.float32), NAME)
+        figures |= asyncio.run(measure_load(file, message, args.seconds))
     for label, (figure, bar) in figures.items():
         print(f"{label:<45} {figure:>10.4g}   {bar}")
     if args.json is not None:

@@ -9,23 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import hetnn
-
-NETWORK = """
-graph @net {stage = imported} (%a: f32[2,3], %b: i64[2,3]) -> (%y, %z) {
-  %y = relu(%a) : f32[2,3]
-  %z = add(%b, %b) : i64[2,3]
-}
-"""
 A = np.array([[-1, 2, -3], [4, -5, 6]], np.float32)
 B = np.arange(6, dtype=np.int64).reshape(2, 3)
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("network") / "net.hetnn"
-    hetnn.compile(NETWORK).save(made)
-    return made
 
 
 def test_mlserver(path: Path) -> None:

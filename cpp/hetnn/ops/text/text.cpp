@@ -34,6 +34,12 @@ std::vector<InputDef> text_inputs(std::string_view bytes, std::string_view spans
           {spans, "i64, any shape: of each text where it begins, times 2^32, plus its length"}};
 }
 
+std::vector<InputDef> two_texts() {
+  std::vector<InputDef> out = text_inputs("a_bytes", "a_spans"), b = text_inputs("b_bytes", "b_spans");
+  out.insert(out.end(), b.begin(), b.end());
+  return out;
+}
+
 AttrDef text_total() { return found_size("total", "how many bytes the texts have"); }
 
 void check_text(const Call& call, size_t at) {
@@ -42,6 +48,17 @@ void check_text(const Call& call, size_t at) {
     fail(call, text(call.op->name, "_c1"),
          text("texts must be bytes u8[n] and spans of i64; got ", to_string(bytes), " and ", to_string(spans), "."));
   }
+}
+
+Shape shape_of_two_texts(const Call& call) {
+  check_text(call, 0);
+  check_text(call, 2);
+  const auto shape = broadcast(call.input(1).shape, call.input(3).shape);
+  if (!shape) {
+    fail(call, text(call.op->name, "_c4"),
+         text("the spans must broadcast; got ", to_string(call.input(1)), " and ", to_string(call.input(3)), "."));
+  }
+  return *shape;
 }
 
 std::vector<Type> text_types(const Call& call, Shape shape) {

@@ -13,11 +13,15 @@ namespace hetnn::ops {
 
 /// The inputs that hold texts, called so.
 std::vector<InputDef> text_inputs(std::string_view bytes = "bytes", std::string_view spans = "spans");
+/// Those of two, a and b.
+std::vector<InputDef> two_texts();
 /// The attribute that says how many bytes the resulting texts have.
 AttrDef text_total();
 
 /// Fails with `<op>_c1` unless inputs `at` and `at + 1` can hold texts.
 void check_text(const Call& call, size_t at = 0);
+/// The shape of two texts together. Fails unless both can hold texts, and with `<op>_c4` unless their shapes broadcast.
+Shape shape_of_two_texts(const Call& call);
 /// The types of texts of this shape, as many bytes long as `total` says.
 std::vector<Type> text_types(const Call& call, Shape shape);
 

@@ -5,16 +5,7 @@
 namespace hetnn::ops {
 namespace {
 
-std::vector<Type> infer(const Call& call) {
-  check_text(call, 0);
-  check_text(call, 2);
-  const auto shape = broadcast(call.input(1).shape, call.input(3).shape);
-  if (!shape) {
-    fail(call, "text_concat_c4",
-         text("the spans must broadcast; got ", to_string(call.input(1)), " and ", to_string(call.input(3)), "."));
-  }
-  return text_types(call, *shape);
-}
+std::vector<Type> infer(const Call& call) { return text_types(call, shape_of_two_texts(call)); }
 
 void meaning(const Evaluation& e) {
   const std::vector<std::string_view> a = texts_of(e, 0), b = texts_of(e, 2);
@@ -34,11 +25,9 @@ void meaning(const Evaluation& e) {
 }  // namespace
 
 OpDef define_text_concat() {
-  std::vector<InputDef> inputs = text_inputs("a_bytes", "a_spans"), more = text_inputs("b_bytes", "b_spans");
-  inputs.insert(inputs.end(), more.begin(), more.end());
   return {.name = "text_concat",
           .doc = "Each text of a with one of b behind it; shapes broadcast.",
-          .inputs = inputs,
+          .inputs = two_texts(),
           .attrs = {text_total()},
           .outputs = {"bytes", "spans"},
           .onnx = {{"StringConcat"}},

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from hetnn.errors import InvalidModel
 
-if TYPE_CHECKING:
-    from hetnn.executable import Array, Executable
+Array = npt.NDArray[Any]
+
+
+class Runs(Protocol):
+    """What is asked of an executable."""
+
+    @property
+    def states(self) -> list[str]: ...
+    @property
+    def inputs(self) -> Sequence[Any]: ...
+    @property
+    def outputs(self) -> Sequence[Any]: ...
+    def run(self, inputs: Sequence[Array], /) -> Sequence[Array]: ...
 
 
 class OnBatches:
@@ -20,9 +32,7 @@ class OnBatches:
     many and the last piece is filled up with zeros, whose answers are dropped; where it is open, `batch` bounds it.
     """
 
-    def __init__(
-        self, executable: Executable, columns: Mapping[str, str] | None = None, batch: int | None = None
-    ) -> None:
+    def __init__(self, executable: Runs, columns: Mapping[str, str] | None = None, batch: int | None = None) -> None:
         if executable.states:
             raise InvalidModel(
                 f"the model keeps '{executable.states[0]}' from run to run, so that answers would depend on how rows "

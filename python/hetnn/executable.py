@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetnn import _runtime
+from hetnn.batches import OnBatches
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.images import decode_image
 from hetnn.structure import Signature
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from hetnn.background import Run
-    from hetnn.batches import OnBatches
 
 Array = npt.NDArray[Any]
 _DLPACK_CPU = 1
@@ -330,8 +330,6 @@ class Executable:
         `columns` says which column each input is, where that is not its name; `batch` bounds the rows of a run where
         the model leaves their number open.
         """
-        from hetnn.batches import OnBatches
-
         return OnBatches(self, columns, batch)
 
     def make_predict_fn(self) -> Callable[..., Any]:

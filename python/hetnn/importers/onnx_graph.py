@@ -38,7 +38,7 @@ _HINTS = (1, 64)
 _MOST_SIZES = 8
 # Bodies in bodies and nodes in all that no sensible model has.
 _DEEPEST = 64
-_MOST_NODES = 1 << 20
+_MOST_NODES = 1 << 18
 
 
 def import_onnx(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> Imported:

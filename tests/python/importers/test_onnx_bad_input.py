@@ -158,7 +158,7 @@ def test_a_number_that_is_no_type() -> None:
 
 
 def test_functions_that_double_have_a_bound() -> None:
-    with pytest.raises(hetnn.InvalidModel, match="the model has more than 1048576 nodes"):
+    with pytest.raises(hetnn.InvalidModel, match="the model has more than 262144 nodes"):
         hetnn.compile(doubling(60))
 
 

@@ -10,11 +10,11 @@
 namespace hetnn {
 namespace {
 
-// A failed attempt costs about one time slice, some 3 ms; these pauses keep that below a twentieth of the time.
-constexpr Contention::Clock::duration kShortestPause = std::chrono::milliseconds(10);
-constexpr Contention::Clock::duration kLongestPause = std::chrono::milliseconds(100);
+// A failed attempt costs about one time slice, some 3 ms; the longest pause keeps that to a fiftieth of the time.
+constexpr Contention::Clock::duration kShortestPause = std::chrono::milliseconds(20);
+constexpr Contention::Clock::duration kLongestPause = std::chrono::milliseconds(240);
 // Threads that lose their cores so soon after a pause would have lost them during it.
-constexpr Contention::Clock::duration kSoon = std::chrono::milliseconds(20);
+constexpr Contention::Clock::duration kSoon = std::chrono::milliseconds(60);
 
 }  // namespace
 

@@ -19,7 +19,7 @@ TEST(Contention, AsksForAllUntilACoreWasLost) {
   contention.report(2, kStart);
   EXPECT_EQ(contention.worthwhile(8, kStart + 1ms), 6);
   EXPECT_EQ(contention.worthwhile(2, kStart + 1ms), 1) << "the caller runs always";
-  EXPECT_EQ(contention.worthwhile(8, kStart + 11ms), 8);
+  EXPECT_EQ(contention.worthwhile(8, kStart + 21ms), 8);
 }
 
 TEST(Contention, WaitsLongerTheLongerTheCoresAreTaken) {
@@ -33,11 +33,11 @@ TEST(Contention, WaitsLongerTheLongerTheCoresAreTaken) {
     pauses.push_back(now - begin);
     now += 3ms;
   }
-  EXPECT_EQ(pauses, (std::vector<Contention::Clock::duration>{10ms, 20ms, 40ms, 80ms, 100ms, 100ms}));
+  EXPECT_EQ(pauses, (std::vector<Contention::Clock::duration>{20ms, 40ms, 80ms, 160ms, 240ms, 240ms}));
   now += 1s;
   contention.report(1, now);
-  EXPECT_EQ(contention.worthwhile(2, now + 9ms), 1);
-  EXPECT_EQ(contention.worthwhile(2, now + 10ms), 2) << "after an undisturbed time the first pause is short again";
+  EXPECT_EQ(contention.worthwhile(2, now + 19ms), 1);
+  EXPECT_EQ(contention.worthwhile(2, now + 20ms), 2) << "after an undisturbed time the first pause is short again";
 }
 
 TEST(LostCores, AreCountedForTheThreadAlone) {

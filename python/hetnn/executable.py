@@ -116,7 +116,8 @@ def _open_again(path: str, header_hash: str, threads: int, limits: tuple[int | N
                 _opened[header_hash, threads] = opened._engine
             return opened
     out = Executable(engine)
-    out._file = _File.of(path)
+    file = _File.of(path)
+    out._file = file if file is not None and file.header_hash == header_hash else None
     return out
 
 

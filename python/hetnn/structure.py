@@ -25,9 +25,9 @@ import numpy as np
 
 from hetnn.element_types import numpy_type
 from hetnn.errors import InvalidModel
+from hetnn.texts import SPAN, packed
 
 Tree = dict[str, Any]
-_SPAN = 1 << 32  # of a text: where it begins, times this, plus its length
 
 
 class Record(dict[str, Any]):
@@ -229,11 +229,7 @@ def _coded(value: Any, path: str) -> tuple[Any, Any]:
             coded = [text if isinstance(text, bytes) else str.encode(text, "utf-8") for text in texts]
         except (TypeError, UnicodeEncodeError) as error:
             raise InvalidModel(f"input '{path}' must hold texts: {error}.") from error
-        ends = np.cumsum([0, *map(len, coded)], dtype=np.int64)
-        if int(ends[-1]) < _SPAN // 2:
-            spans = ends[:-1] * _SPAN + np.diff(ends)
-            return np.frombuffer(b"".join(coded), np.uint8), spans.reshape(array.shape)
-        raise InvalidModel(f"input '{path}' holds {int(ends[-1])} bytes of text; there may be {_SPAN // 2 - 1}.")
+        return packed(coded, array.shape, f"input '{path}'")
     raise InvalidModel(f"input '{path}' must be an array of texts; got {array.dtype}.")
 
 
@@ -241,7 +237,7 @@ def _decoded(coded: Any, spans: Any) -> Any:
     """An array of texts. InvalidModel for spans outside the bytes, and for what is no UTF-8."""
     data, out = coded.tobytes(), np.empty(spans.shape, object)
     for k, span in enumerate(spans.reshape(-1).tolist()):
-        begin, length = divmod(span, _SPAN)
+        begin, length = divmod(span, SPAN)
         if span < 0 or begin + length > len(data):
             raise InvalidModel(f"the model gives a text at {begin} to {begin + length} of {len(data)} bytes.")
         try:

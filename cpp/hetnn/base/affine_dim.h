@@ -1,6 +1,7 @@
 // Sizes of inputs that are a multiple of a symbol plus a number: what a given size makes of the symbol.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -18,9 +19,12 @@ inline std::optional<std::pair<std::string, int64_t>> solved(const Dim& dim, int
   if (symbols.size() != 1) return std::nullopt;
   const std::string& symbol = *symbols.begin();
   const auto at = [&](int64_t value) { return dim.evaluate({{symbol, value}}); };
-  const int64_t slope = at(2) - at(1), start = at(1) - slope;
-  if (slope == 0 || (size - start) % slope != 0) return std::nullopt;
-  const int64_t value = (size - start) / slope;
+  int64_t slope = 0, start = 0, above = 0;
+  if (__builtin_sub_overflow(at(2), at(1), &slope) || __builtin_sub_overflow(at(1), slope, &start) ||
+      __builtin_sub_overflow(size, start, &above) || slope == 0 || (slope == -1 && above == INT64_MIN) ||
+      above % slope != 0)
+    return std::nullopt;
+  const int64_t value = above / slope;
   if (at(value) != size) return std::nullopt;
   return std::pair(symbol, value);
 }

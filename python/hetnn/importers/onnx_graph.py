@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, defs
+from onnx import AttributeProto
 
 from hetnn import _core
 from hetnn.element_types import numpy_type
@@ -20,15 +20,26 @@ from hetnn.errors import DoesNotFit, InvalidModel, Unsupported
 from hetnn.importers import Imported
 from hetnn.importers.onnx_body import Body, BodyInput
 from hetnn.importers.onnx_control import CONTROL
-from hetnn.importers.onnx_model import NUMBERS, Weights, check_model, dtype_name, read_model
+from hetnn.importers.onnx_model import Weights, check_model, dtype_name, read_model
 from hetnn.importers.onnx_rules import NESTED, Call, Either, Items, Maybe, Nothing, Sizes, Tensors, Text
 from hetnn.importers.onnx_rules.call import LONGEST, ONNX
 from hetnn.importers.onnx_rules.gradient import GRADIENT, gradient
 from hetnn.importers.onnx_rules.sequence import MOST_AXES
 from hetnn.importers.onnx_rules.shape import computes_sizes, of_sizes, on_sizes
-from hetnn.importers.onnx_rules.text import MEASURES, MOVES, SPAN, constant_texts, equal, moved
+from hetnn.importers.onnx_rules.text import MEASURES, MOVES, constant_texts, equal, moved
+from hetnn.importers.onnx_schema import (
+    body_of,
+    check_bodies,
+    check_node,
+    has_body,
+    schema_of,
+    type_of,
+    value_of,
+    with_attributes,
+)
 from hetnn.importers.sizes import likely_size
 from hetnn.structure import Tree
+from hetnn.texts import packed
 
 # Nodes of constants that are no larger are computed while importing, because shapes may be made from them.
 _FOLDED_ELEMS = 1 << 16
@@ -247,12 +258,8 @@ class _Importer:
 
     def texts(self, texts: Sequence[bytes], shape: Sequence[int]) -> Text:
         """Texts as constants of the graph."""
-        ends = np.cumsum([0, *(len(text) for text in texts)], dtype=np.int64)
-        if int(ends[-1]) >= SPAN // 2:
-            raise Unsupported(f"constant strings of {int(ends[-1])} bytes; there may be {SPAN // 2 - 1}")
-        lengths = np.diff(ends)
-        spans = np.where(lengths > 0, ends[:-1] * SPAN + lengths, 0).reshape(list(shape))
-        return Text(self.constant(np.frombuffer(b"".join(texts), np.uint8)), self.constant(spans))
+        data, spans = packed(texts, shape, "a constant")
+        return Text(self.constant(data), self.constant(spans))
 
     def random(self, shape: Sequence[int | str], seed: float | None, node: onnx.NodeProto) -> Any:
         """Numbers drawn from a generator whose state the graph keeps. A seed that is no integer counts by its bits."""
@@ -374,7 +381,7 @@ class _Importer:
             return self._open(function, node, inputs, scope, whole=scope.whole)
         domain = "" if node.domain == "ai.onnx" else node.domain
         opset = scope.opsets.get(domain, scope.opsets.get("ai.onnx", 1) if not domain else 1)
-        schema = _schema(node.op_type, domain, opset)
+        schema = schema_of(node.op_type, domain, opset)
         if schema is None:
             raise Unsupported("")
         attrs = {attr.name: attr for attr in node.attribute}
@@ -386,16 +393,16 @@ class _Importer:
         preset = {key: attr.default_value for key, attr in schema.attributes.items() if attr.default_value.name}
         attrs = {**preset, **attrs}
         if not scope.whole and not scope.attrs:
-            _check(node, scope.opsets)
+            check_node(node, scope.opsets)
         row, rule = _meaning(name, schema.since_version)
         if any(value is self._missing for value in inputs):
-            if row is None and rule is None and not _has_body(schema):
+            if row is None and rule is None and not has_body(schema):
                 raise Unsupported("")
             return [self._missing] * len(node.output)
-        told = {key: _attribute(attr) for key, attr in attrs.items()}
+        told = {key: value_of(attr) for key, attr in attrs.items()}
         call = Call(self, node, schema.since_version, inputs, told, scope.shapes)
         if name in CONTROL:
-            _check_bodies(node, schema, attrs)
+            check_bodies(node, schema, attrs)
             return CONTROL[name](call, lambda graph, prefix, given: self._inline(graph, prefix, given, scope))
         if name == GRADIENT:
             if len(scope.values.maps) > 1:
@@ -419,11 +426,11 @@ class _Importer:
             else:
                 raise Unsupported("")
         except Unsupported as reason:
-            body = _body(schema, _with_attributes(node, attrs), opset, [_type(call, value) for value in inputs])
+            body = body_of(schema, with_attributes(node, attrs), opset, [type_of(value) for value in inputs])
             if body is None:
                 raise
             try:
-                return self._open(body, _with_attributes(node, attrs), inputs, scope, whole=True)
+                return self._open(body, with_attributes(node, attrs), inputs, scope, whole=True)
             except _Missing:
                 if str(reason):
                     raise reason from None
@@ -548,106 +555,12 @@ def _meaning(name: str, version: int) -> tuple[Any, Any]:
     return None, ONNX.rules.get(name)
 
 
-def _schema(op_type: str, domain: str, opset: int) -> Any:
-    try:
-        return defs.get_schema(op_type, opset, domain)
-    except defs.SchemaError:
-        return None
-
-
 def _may_be_sizes(value: Any) -> bool:
     """Whether a value is few integers, or sizes."""
     if not isinstance(value, _core.Value):
         return value is None or isinstance(value, Sizes)
     few = len(value.shape) == 0 or (len(value.shape) == 1 and value.shape[0] in range(1, _MOST_SIZES + 1))
     return few and value.dtype in ("i32", "i64")
-
-
-def _check(node: onnx.NodeProto, opsets: Mapping[str, int]) -> None:
-    """InvalidModel for inputs or attributes that the operator does not have, or lacks."""
-    if any(attr.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for attr in node.attribute):
-        return  # reads names of the graph around it
-    context = type(onnx.checker.DEFAULT_CONTEXT)()
-    context.ir_version = onnx.IR_VERSION
-    context.opset_imports = {**opsets}
-    try:
-        onnx.checker.check_node(node, context)
-    except onnx.checker.ValidationError as error:
-        raise InvalidModel(str(error).split("\n")[0]) from error
-
-
-def _check_bodies(node: onnx.NodeProto, schema: Any, attrs: Mapping[str, AttributeProto]) -> None:
-    """InvalidModel for a node that lacks a body, or has something else in its place."""
-    for key, wanted in schema.attributes.items():
-        if wanted.required and (key not in attrs or int(attrs[key].type) != int(wanted.type.value)):
-            kind = AttributeProto.AttributeType.Name(int(wanted.type.value)).lower()
-            raise InvalidModel(f"{node.op_type} needs the attribute {key}, a {kind}. Export the model again")
-
-
-def _attribute(attr: AttributeProto) -> Any:
-    """An attribute's value; tensors and graphs as protos."""
-    if attr.type == AttributeProto.STRING:
-        return attr.s.decode("utf-8", "replace")
-    if attr.type == AttributeProto.STRINGS:
-        return [text.decode("utf-8", "replace") for text in attr.strings]
-    value = onnx.helper.get_attribute_value(attr)
-    return list(value) if attr.type in (AttributeProto.INTS, AttributeProto.FLOATS) else value
-
-
-def _with_attributes(node: onnx.NodeProto, attrs: Mapping[str, AttributeProto]) -> onnx.NodeProto:
-    """The node with what its attributes refer to in their place."""
-    made = onnx.NodeProto()
-    made.CopyFrom(node)
-    del made.attribute[:]
-    for name, attr in attrs.items():
-        own = made.attribute.add()
-        own.CopyFrom(attr)
-        own.name = name
-    return made
-
-
-def _has_body(schema: Any) -> bool:
-    return bool(schema.has_function or schema.has_context_dependent_function)
-
-
-def _body(schema: Any, node: onnx.NodeProto, opset: int, types: Sequence[onnx.TypeProto]) -> onnx.FunctionProto | None:
-    """The operator's definition by others: that of this operator set, else of the first one that has any."""
-    versions = sorted({*schema.function_opset_versions, *schema.context_dependent_function_opset_versions})
-    if not versions:
-        return None
-    version = max((v for v in versions if v <= opset), default=versions[0])
-    body = onnx.FunctionProto()
-    if version in schema.function_opset_versions:
-        body.ParseFromString(schema.get_function_with_opset_version(version))
-        return body
-    data = schema.get_context_dependent_function_with_opset_version(
-        version, node.SerializeToString(), [entry.SerializeToString() for entry in types]
-    )
-    if not data:
-        return None
-    body.ParseFromString(data)
-    return body
-
-
-def _type(call: Call, value: Any) -> onnx.TypeProto:
-    """The type of a value as ONNX says it; none where it is absent."""
-    if value is None or isinstance(value, Nothing):
-        return onnx.TypeProto()
-    if isinstance(value, Either):
-        return _type(call, value.value)
-    if isinstance(value, Items):
-        empty = onnx.helper.make_tensor_type_proto(NUMBERS[value.dtype], None)
-        return onnx.helper.make_sequence_type_proto(_type(call, value.values[0]) if value.values else empty)
-    if isinstance(value, Tensors):
-        item = onnx.helper.make_tensor_type_proto(NUMBERS[value.values.dtype], value.sizes)
-        return onnx.helper.make_sequence_type_proto(item)
-    if isinstance(value, Text):
-        sizes = [size if isinstance(size, int) else str(size) for size in value.shape]
-        return onnx.helper.make_tensor_type_proto(onnx.TensorProto.STRING, sizes)
-    if isinstance(value, Maybe):
-        return onnx.helper.make_optional_type_proto(_type(call, value.value))
-    shape = [size if isinstance(size, int) else str(size) for size in value.shape]
-    return onnx.helper.make_tensor_type_proto(NUMBERS[value.dtype], shape)
 
 
 def _fold(

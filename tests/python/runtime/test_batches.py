@@ -59,6 +59,20 @@ def test_what_cannot_be_cut_is_said() -> None:
             call()
 
 
+def test_a_copy_of_what_lies_there_no_more_carries_it(tmp_path: Path) -> None:
+    path = tmp_path / "fixed.hetnn"
+    hetnn.compile(FIXED).save(path)
+    kept = pickle.dumps(hetnn.load(path))
+    first = pickle.loads(kept)
+    hetnn.compile(OPEN).save(path)  # another model in its place
+    again = pickle.loads(kept)
+    assert again._engine is first._engine
+    copied = pickle.dumps(again)
+    assert len(copied) > 1000
+    x = np.ones((4, 3), np.float32)
+    np.testing.assert_array_equal(pickle.loads(copied)(x, x)[0], 2 * x)
+
+
 def test_a_pickle_names_the_file(tmp_path: Path) -> None:
     path = tmp_path / "fixed.hetnn"
     hetnn.compile(FIXED).save(path)

@@ -22,7 +22,10 @@ std::vector<Type> infer(const Call& call) {
 
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
-  std::copy_n(x.data, x.elems() * dtype_bytes(x.dtype), e.output().data);
+  const Result y = e.output();
+  if (!std::ranges::equal(x.shape, y.shape))
+    fail(e.call, "match_shape_c1", "x has another shape than it must have. Check the sizes that meet here.");
+  std::copy_n(x.data, x.elems() * dtype_bytes(x.dtype), y.data);
 }
 
 }  // namespace

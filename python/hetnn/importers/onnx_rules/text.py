@@ -10,9 +10,7 @@ import onnx
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_rules.call import ONNX, Call, Text, rule
-
-# A span is where a text begins, times this, plus its length.
-SPAN = 1 << 32
+from hetnn.texts import SPAN
 
 # Operators that move elements: of texts their spans, whatever those mean.
 MOVES = frozenset(

@@ -81,8 +81,9 @@ def models_page() -> str:
 
 {NOTICE}
 
-`hetnn.compile`, `plan` and `check` take a `torch.export.ExportedProgram`, a `.pt2` file, an ONNX model (path, bytes or
-a `ModelProto`), or hetnn's IR text. What a model uses beyond the lists below is named in one error, with the places.
+`hetnn.compile`, `plan` and `check` take a `torch.export.ExportedProgram`, a torch module or a function with `args=`, a
+`.pt2` file, an ONNX model (path, bytes or a `ModelProto`), or hetnn's IR text. What a model uses beyond the
+lists below is named in one error, with the places.
 
 ## torch
 

@@ -166,7 +166,9 @@ bench-runtime: $(STAMPS)/install
 bench-compile: $(STAMPS)/install
 	$(PY) benchmarks/compile.py
 bench-serve: $(STAMPS)/install
-	$(PY) benchmarks/serve.py
+	test -x build/triton/bin/python || $(PYTHON) -m venv build/triton
+	build/triton/bin/python -m pip install -q -r benchmarks/triton.txt || echo "Triton is not to be had here" >&2
+	$(PY) benchmarks/serve.py --triton build/triton/bin/python
 	$(PY) benchmarks/serve_limits.py
 
 # Distribution.

@@ -57,6 +57,8 @@ def load(
     `max_concurrent_runs` bounds the runs at one time: more wait for their turn, or are refused with Unavailable.
     InvalidModel when the file is none, is cut short or was altered.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidModel(f"load reads the path of a .hetnn file; got {type(path).__name__}.")
     file = None if copy else _File.of(os.path.abspath(os.fspath(path)))
     loaded = Executable(_runtime.Executable.load(os.fspath(path), _thread_count(threads), copy))
     loaded.limit_runs(max_concurrent_runs, refuse_when_full)
@@ -440,7 +442,10 @@ def _as_array(value: Any, called: Callable[[], str]) -> Array:
                 raise Unsupported(f"{called()} is bf16, which numpy lacks. Install ml_dtypes.") from error
             bits: Array = plain.view(sys.modules["torch"].int16).numpy()
             return bits.view(ml_dtypes.bfloat16)
-        array: Array = plain.numpy()
+        try:
+            array: Array = plain.resolve_conj().resolve_neg().numpy()
+        except (RuntimeError, TypeError) as error:  # fake tensors, element types that numpy lacks
+            raise InvalidModel(f"{called()} has no array: {error} Make it a plain tensor.") from error
         return array
     if hasattr(value, "__dlpack__"):
         device = value.__dlpack_device__()[0] if hasattr(value, "__dlpack_device__") else _DLPACK_CPU

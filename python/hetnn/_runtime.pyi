@@ -25,6 +25,8 @@ __all__: list[str] = [
     "Session",
     "Signature",
     "Stop",
+    "numpy_type",
+    "numpy_types",
     "put_together",
     "set_image_decoder",
     "shared_outputs",
@@ -314,6 +316,16 @@ class RunQueue:
         """
         False once it is closed, but for requests of a session.
         """
+
+def numpy_type(name: str) -> numpy.dtype[typing.Any]:
+    """
+    The numpy dtype of an element type. Unsupported where ml_dtypes, which has it, is absent.
+    """
+
+def numpy_types() -> dict[str, numpy.dtype[typing.Any]]:
+    """
+    The element types that numpy has itself, by hetnn's names.
+    """
 
 def put_together(program: str, report: str, target: str, weights: bytes) -> bytes:
     """

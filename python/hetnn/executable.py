@@ -20,6 +20,7 @@ import numpy.typing as npt
 from hetnn import _runtime
 from hetnn.batches import OnBatches
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.files import open_file
 from hetnn.images import decode_image
 from hetnn.structure import Signature
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 _DLPACK_CPU = 1
+_MOST_HEADER_BYTES = 1 << 28
 _runtime.set_image_decoder(decode_image)
 MAX_THREADS = 4096
 
@@ -78,10 +80,10 @@ class _File:
     def of(cls, path: str) -> _File | None:
         """None for what is no file of an executable."""
         try:
-            with open(path, "rb") as file:
+            with open_file(path) as file:
                 status = os.fstat(file.fileno())
                 length = file.read(8)
-                if int.from_bytes(length, "little") > status.st_size:
+                if int.from_bytes(length, "little") > min(status.st_size, _MOST_HEADER_BYTES):
                     return None
                 header = file.read(int.from_bytes(length, "little"))
         except (OSError, ValueError):

@@ -15,14 +15,14 @@ CPP_FORMATTED := $(shell find cpp bindings tests/cpp tests/fuzz benchmarks -name
 CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
-.PHONY: help setup build demo test tiny cpp-test python-test lint tidy asan ubsan tsan fuzz fuzz-long fuzz-plan fuzz-serve fuzz-onnx bench bench-plan \
+.PHONY: help setup build demo test tiny cpp-test python-test lint tidy asan ubsan tsan fuzz fuzz-long fuzz-plan fuzz-serve fuzz-onnx fuzz-models bench bench-plan \
         bench-compile bench-runtime bench-serve fault test-engines conformance docs stubs wheel new-op new-pass notebooks stories clean
 
 help:
 	@echo "make demo       detect faces on a photo, three networks compiled for cpu+relu-only"
 	@echo "make test       lint, C++ tests, Python tests"
 	@echo "make tiny       the quick part of the tests, under a minute"
-	@echo "also: setup build lint tidy asan ubsan tsan fuzz fuzz-long fuzz-plan fuzz-serve fuzz-onnx bench bench-plan bench-compile bench-runtime bench-serve fault test-engines"
+	@echo "also: setup build lint tidy asan ubsan tsan fuzz fuzz-long fuzz-plan fuzz-serve fuzz-onnx fuzz-models bench bench-plan bench-compile bench-runtime bench-serve fault test-engines"
 	@echo "      conformance docs stubs wheel notebooks stories new-op new-pass"
 
 # Set-up, in steps that are done once each.
@@ -110,10 +110,13 @@ FUZZ_REQUESTS ?= 2000000
 fuzz-plan: $(STAMPS)/install
 	cmake --build $(BUILD) -j $(JOBS) --target plan_test
 	HETNN_FUZZ_GRAPHS=$(FUZZ_GRAPHS) $(BUILD)/tests/cpp/plan_test --gtest_filter='PlanFuzz.*'
-# ONNX models altered in their bytes and inside: FUZZ_MODELS of them.
+# ONNX models altered in their bytes and inside, FUZZ_MODELS of them.
 FUZZ_MODELS ?= 100000
 fuzz-onnx: $(STAMPS)/install
 	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_onnx.py --models $(FUZZ_MODELS)
+# Models made from the operator table, on every device, by their meaning, by ONNX Runtime and by torch.
+fuzz-models: $(STAMPS)/install
+	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_models.py --models $(FUZZ_MODELS)
 fuzz-serve: $(STAMPS)/install
 	$(PY) tests/python/fuzz/fuzz_serve.py --requests $(FUZZ_REQUESTS)
 fuzz: $(STAMPS)/install

@@ -27,6 +27,8 @@ __all__: list[str] = [
     "Session",
     "Signature",
     "Stop",
+    "numpy_type",
+    "numpy_types",
     "prometheus",
     "put_together",
     "set_image_decoder",
@@ -366,6 +368,16 @@ class RunQueue:
         """
         False once it is closed, but for requests of a session.
         """
+
+def numpy_type(name: str) -> numpy.dtype[typing.Any]:
+    """
+    The numpy dtype of an element type. Unsupported where ml_dtypes, which has it, is absent.
+    """
+
+def numpy_types() -> dict[str, numpy.dtype[typing.Any]]:
+    """
+    The element types that numpy has itself, by hetnn's names.
+    """
 
 def prometheus(
     counted: collections.abc.Mapping[tuple[str, str], Counted], pending: typing.SupportsInt | typing.SupportsIndex

@@ -4,7 +4,7 @@
 
 The network is an MLP 16→64→4 on one thread; the client is a process of its own that keeps every connection busy with
 binary tensors. Servers are asked in turns, and a figure is the best over rounds, since other work only takes away.
-`--triton` names the Python of an environment with Triton (`benchmarks/triton.txt`), without which no ratios are printed.
+`--triton` names the Python of an environment with Triton (`benchmarks/triton.txt`); without it no ratios are printed.
 """
 
 from __future__ import annotations

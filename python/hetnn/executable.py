@@ -20,6 +20,7 @@ import numpy.typing as npt
 from hetnn import _runtime
 from hetnn.batches import OnBatches
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.files import open_file
 from hetnn.images import decode_image
 from hetnn.structure import Signature
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 _DLPACK_CPU = 1
+_MOST_HEADER_BYTES = 1 << 28
 _runtime.set_image_decoder(decode_image)
 MAX_THREADS = 4096
 
@@ -78,10 +80,10 @@ class _File:
     def of(cls, path: str) -> _File | None:
         """None for what is no file of an executable."""
         try:
-            with open(path, "rb") as file:
+            with open_file(path) as file:
                 status = os.fstat(file.fileno())
                 length = file.read(8)
-                if int.from_bytes(length, "little") > status.st_size:
+                if int.from_bytes(length, "little") > min(status.st_size, _MOST_HEADER_BYTES):
                     return None
                 header = file.read(int.from_bytes(length, "little"))
         except (OSError, ValueError):
@@ -209,6 +211,10 @@ class Executable:
         """
         arrays = _as_arrays(inputs, self._called)
         given = None if out is None else _as_arrays(out, "out[{}]".format)
+        if session is not None and not isinstance(session, Session):
+            raise InvalidModel(f"session must be what the executable's session() gave; got {type(session).__name__}.")
+        if overlap is not True and overlap is not False:
+            raise InvalidModel(f"overlap must be True or False; found {overlap!r}.")
         states = None if session is None else session._states
         outputs: list[Any]
         outputs, self._of_thread.times = self._engine.run(arrays, given, False, states, overlap, _stop)
@@ -413,6 +419,8 @@ def _is_torch(value: Any) -> bool:
 
 
 def _as_arrays(values: Sequence[Any], called: Callable[[int], str]) -> list[Array]:
+    if not hasattr(values, "__iter__"):
+        raise InvalidModel(f"the arrays of a run must be a list; got {type(values).__name__}. Write [x].")
     return [
         value if type(value) is np.ndarray else _as_array(value, partial(called, k)) for k, value in enumerate(values)
     ]

@@ -9,8 +9,8 @@ from typing import Any
 
 from hetnn import _core
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.files import read_text
 from hetnn.importers.model_file import kind_of
-from hetnn.text_file import read_text
 
 _ACCEPTED = (
     "a torch.export.ExportedProgram, a torch module with args=, an ONNX model (its path, bytes or ModelProto), the "

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.onnx_body import Body, BodyInput
+from hetnn.importers.loop_body import Body, BodyInput
 from hetnn.importers.onnx_model import dtype_name
 from hetnn.importers.onnx_rules.call import Call, Either, Items, Maybe, Nothing, Tensors, Text
 from hetnn.importers.onnx_rules.late import is_late

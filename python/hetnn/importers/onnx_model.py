@@ -13,6 +13,9 @@ from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.files import read_bytes
+
+_MOST_BYTES = (1 << 31) - 1  # of a message, as protobuf has it; larger models keep weights in files of their own
 
 # Element types by number.
 DTYPES: dict[int, str] = {
@@ -62,10 +65,7 @@ def read_model(source: str | os.PathLike[str] | bytes) -> tuple[onnx.ModelProto,
     else:
         path = Path(source)
         called = f"'{path}'"
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise InvalidModel(f"{called} cannot be read: {error.strerror}. Check the path.") from error
+        data = read_bytes(path, _MOST_BYTES)
         folder = path.parent
     model = onnx.ModelProto()
     try:

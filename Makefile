@@ -153,11 +153,17 @@ bench: $(STAMPS)/install
 	$(PY) benchmarks/nary.py --fan-ins
 bench-plan: $(STAMPS)/install
 	$(PY) benchmarks/partition.py
-# A tiny network's runs a second through the C interface and from Python, and the library's size.
-bench-runtime: $(STAMPS)/install
+# A tiny network's runs a second through the C interface and from Python, the library's size and start, beside those of
+# ExecuTorch and LiteRT, which have an environment of their own.
+$(STAMPS)/peers: $(STAMPS)/system
+	$(PYTHON) -m venv build/peers
+	build/peers/bin/pip install -q torch==2.13.0
+	build/peers/bin/pip install -q executorch==1.5.1 ai-edge-litert==2.3.0
+	@touch $@
+bench-runtime: $(STAMPS)/install $(STAMPS)/peers
 	cmake -S . -B $(BUILD) -DHETNN_BUILD_BENCHMARKS=ON
 	cmake --build $(BUILD) -j $(JOBS) --target bench_capi_runs hetnn_shared
-	$(PY) benchmarks/runtime.py $(BUILD)
+	$(PY) benchmarks/runtime.py $(BUILD) build/peers/bin/python
 # Seconds and memory of hetnn.compile, a row a network and target.
 bench-compile: $(STAMPS)/install
 	$(PY) benchmarks/compile.py

@@ -15,15 +15,16 @@ CPP_FORMATTED := $(shell find cpp bindings tests/cpp tests/fuzz benchmarks -name
 CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
-.PHONY: help setup build demo test tiny cpp-test python-test lint tidy asan ubsan tsan fuzz fuzz-long fuzz-plan fuzz-serve bench bench-plan \
-        bench-compile bench-runtime bench-serve fault test-engines conformance docs stubs wheel new-op new-pass notebooks stories clean
+ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve \
+        fuzz-onnx bench bench-plan bench-compile bench-runtime bench-serve fault test-engines conformance docs stubs wheel \
+        notebooks stories new-op new-pass clean
+.PHONY: help demo test tiny $(ALSO)
 
 help:
 	@echo "make demo       detect faces on a photo, three networks compiled for cpu+relu-only"
 	@echo "make test       lint, C++ tests, Python tests"
 	@echo "make tiny       the quick part of the tests, under a minute"
-	@echo "also: setup build lint tidy asan ubsan tsan fuzz fuzz-long fuzz-plan fuzz-serve bench bench-plan bench-compile bench-runtime bench-serve fault test-engines"
-	@echo "      conformance docs stubs wheel notebooks stories new-op new-pass"
+	@echo "also: $(ALSO)"
 
 # Set-up, in steps that are done once each.
 $(STAMPS)/system: tools/install_system_packages.sh
@@ -74,6 +75,10 @@ python-test: $(STAMPS)/install
 tiny: $(STAMPS)/install
 	$(PY) -m pytest -q -m "not slow" tests/python/tiny tests/python/house tests/python/errors
 
+# What takes minutes a test: large models on simulators.
+test-long: $(STAMPS)/install
+	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n $(JOBS) -m long
+
 # How many files it takes to add an operator, a device, a pass, a rule; on a copy of the tree under build/stories.
 stories: $(STAMPS)/requirements
 	$(PY) tools/stories.py
@@ -97,6 +102,13 @@ asan ubsan: $(STAMPS)/requirements $(STAMPS)/fuzz-compiler
 	cmake --preset fuzz
 	cmake --build --preset fuzz -j $(JOBS)
 	ctest --test-dir build/fuzz --output-on-failure
+# Of that build the part that reads files and runs what they say.
+SANITIZED := base memory npu program sim runtime capi
+SANITIZED_FUZZERS := fuzz_buffers fuzz_container fuzz_npu_words fuzz_topology
+asan-sample: $(STAMPS)/requirements $(STAMPS)/fuzz-compiler
+	cmake --preset fuzz
+	cmake --build --preset fuzz -j $(JOBS) --target $(SANITIZED:=_test) $(SANITIZED_FUZZERS)
+	ctest --test-dir build/fuzz --output-on-failure -j $(JOBS) -R '^($(subst $() ,|,$(SANITIZED) $(SANITIZED_FUZZERS)))$$'
 tsan: $(STAMPS)/requirements
 	cmake --preset tsan
 	cmake --build --preset tsan -j $(JOBS)
@@ -110,6 +122,10 @@ FUZZ_REQUESTS ?= 2000000
 fuzz-plan: $(STAMPS)/install
 	cmake --build $(BUILD) -j $(JOBS) --target plan_test
 	HETNN_FUZZ_GRAPHS=$(FUZZ_GRAPHS) $(BUILD)/tests/cpp/plan_test --gtest_filter='PlanFuzz.*'
+# ONNX models altered in their bytes and inside: FUZZ_MODELS of them.
+FUZZ_MODELS ?= 100000
+fuzz-onnx: $(STAMPS)/install
+	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_onnx.py --models $(FUZZ_MODELS)
 fuzz-serve: $(STAMPS)/install
 	$(PY) tests/python/fuzz/fuzz_serve.py --requests $(FUZZ_REQUESTS)
 fuzz: $(STAMPS)/install
@@ -168,7 +184,9 @@ bench-runtime: $(STAMPS)/install $(STAMPS)/peers
 bench-compile: $(STAMPS)/install
 	$(PY) benchmarks/compile.py
 bench-serve: $(STAMPS)/install
-	$(PY) benchmarks/serve.py
+	test -x build/triton/bin/python || $(PYTHON) -m venv build/triton
+	build/triton/bin/python -m pip install -q -r benchmarks/triton.txt || echo "Triton is not to be had here" >&2
+	$(PY) benchmarks/serve.py --triton build/triton/bin/python
 	$(PY) benchmarks/serve_limits.py
 
 # Distribution.

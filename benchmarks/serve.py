@@ -1,10 +1,10 @@
-"""Requests a second of `hetnn serve` beside a bare uvicorn around ONNX Runtime and, where it is there, Triton.
+"""Requests a second of `hetnn serve` beside Triton and a bare uvicorn around ONNX Runtime.
 
-    python benchmarks/serve.py [--seconds 3] [--connections 8] [--rounds 3] [--json FILE]
+    python benchmarks/serve.py [--seconds 3] [--connections 8] [--rounds 3] [--triton PYTHON] [--json FILE]
 
 The network is an MLP 16→64→4 on one thread; the client is a process of its own that keeps every connection busy with
-binary tensors. Servers are asked in turns, and a figure is the median over rounds. Triton is run from nvidia-pytriton
-with ONNX Runtime in its Python backend.
+binary tensors. Servers are asked in turns, and a figure is the median over rounds. `--triton` names the Python of an
+environment with Triton (`benchmarks/triton.txt`); without it there are no ratios to it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from triton_server import Absent, Triton
 
 NAME = "mlp"
+_BARS = [("hetnn http, workers 1", "Triton http", 1.5), ("hetnn grpc, workers 2", "Triton grpc", 1.0)]
 _BARE = """
 import json, sys
 import numpy, onnxruntime, uvicorn
@@ -52,24 +54,6 @@ async def app(scope, receive, send):
     await send({"type": "http.response.body", "body": head + y.tobytes()})
 
 uvicorn.run(app, port=int(sys.argv[2]), http="httptools", loop="asyncio", log_level="error", access_log=False)
-"""
-_TRITON = """
-import sys
-import numpy, onnxruntime
-from pytriton.decorators import batch
-from pytriton.model_config import ModelConfig, Tensor
-from pytriton.triton import Triton, TritonConfig
-session = onnxruntime.InferenceSession(sys.argv[1])
-name = session.get_inputs()[0].name
-
-@batch
-def infer(x):
-    return [session.run(None, {name: x})[0]]
-
-with Triton(config=TritonConfig(http_port=int(sys.argv[2]), grpc_port=int(sys.argv[3]))) as triton:
-    triton.bind("mlp", infer, [Tensor(name="input", dtype=numpy.float32, shape=(16,))],
-                [Tensor(name="y", dtype=numpy.float32, shape=(4,))], ModelConfig(max_batch_size=8))
-    triton.serve()
 """
 
 
@@ -247,9 +231,9 @@ async def _ask_grpc(port: int, name: str, connections: int, seconds: float) -> f
 
 
 @contextlib.contextmanager
-def running(command: list[str], port: int) -> Iterator[None]:
+def running(command: list[str], port: int, environment: dict[str, str] | None = None) -> Iterator[None]:
     """A server's process, from when its port answers."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True, env=environment)
     try:
         for _ in range(1200):
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.1):
@@ -267,7 +251,7 @@ def running(command: list[str], port: int) -> Iterator[None]:
             process.wait()
 
 
-def measure(folder: Path, name: str, connections: int, seconds: float) -> dict[str, float]:
+def measure(folder: Path, name: str, triton: Triton | None, connections: int, seconds: float) -> dict[str, float]:
     """One round: every server and protocol in turn."""
 
     def ask(kind: str, port: int, input_name: str) -> float:
@@ -287,12 +271,11 @@ def measure(folder: Path, name: str, connections: int, seconds: float) -> dict[s
         port = free_port()
         with running([sys.executable, "-c", _BARE, onnx, str(port)], port):
             out["uvicorn around ONNX Runtime"] = ask("http", port, "input")
-        if importlib.util.find_spec("pytriton") is not None:
-            port, remote = free_port(), free_port()
-            with running([sys.executable, "-c", _TRITON, onnx, str(port), str(remote)], port):
-                time.sleep(5)  # the port is open before the model is
-                out["Triton http"] = ask("http", port, "input")
-                out["Triton grpc"] = ask("grpc", remote, "input")
+    if triton is not None:
+        port, remote = free_port(), free_port()
+        with running(triton.command(port, remote), port, triton.environment):
+            out["Triton http"] = ask("http", port, "input")
+            out["Triton grpc"] = ask("grpc", remote, "input")
     return out
 
 
@@ -301,6 +284,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--connections", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--triton", type=Path, metavar="PYTHON")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--ask", nargs=5, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -310,12 +294,24 @@ def main() -> int:
         print(asyncio.run(asking(int(port), name, int(connections), float(seconds))))
         return 0
     os.environ["HETNN_VERIFY"] = "0"
-    with tempfile.TemporaryDirectory() as folder:
-        name = save_networks(Path(folder))
-        rounds = [measure(Path(folder), name, args.connections, args.seconds) for _ in range(args.rounds)]
-    result = {key: round(statistics.median(row[key] for row in rounds)) for key in rounds[0]}
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        name = save_networks(folder)
+        triton = None
+        try:
+            triton = Triton(args.triton, folder / "mlp.onnx", folder / "triton", NAME)
+        except Absent as why:
+            print(f"not beside Triton: {why}", file=sys.stderr)
+        rounds = [measure(folder, name, triton, args.connections, args.seconds) for _ in range(args.rounds)]
+    result = {key: statistics.median(row[key] for row in rounds) for key in rounds[0]}
     for key, rate in result.items():
-        print(f"{key:<30} {rate:>8,} requests/s")
+        print(f"{key:<45} {rate:>10,.0f} requests/s")
+    if triton is not None:
+        for ours, theirs, bar in _BARS:
+            # Both of one round, so that what else the machine does meets both.
+            ratio = statistics.median(row[ours] / row[theirs] for row in rounds)
+            result[f"{ours} / {theirs}"] = ratio
+            print(f"{f'{ours} / {theirs}':<45} {ratio:>10.2f}   >= {bar:g}")
     if args.json is not None:
         args.json.write_text(json.dumps(result, indent=1))
     return 0

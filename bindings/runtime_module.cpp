@@ -8,6 +8,7 @@ void bind_runtime_executable(pybind11::module_& m);
 void bind_runtime_images(pybind11::module_& m);
 void bind_runtime_pieces(pybind11::module_& m);
 void bind_runtime_queue(pybind11::module_& m);
+void bind_runtime_serve(pybind11::module_& m);
 }  // namespace hetnn
 
 PYBIND11_MODULE(_runtime, m) {
@@ -16,6 +17,7 @@ PYBIND11_MODULE(_runtime, m) {
   hetnn::bind_runtime_executable(m);
   hetnn::bind_runtime_images(m);
   hetnn::bind_runtime_pieces(m);
+  hetnn::bind_runtime_serve(m);
   hetnn::bind_runtime_queue(m);
   m.attr("version") = HETNN_VERSION;
 }

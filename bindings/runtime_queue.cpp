@@ -1,12 +1,11 @@
 // _runtime.RunQueue and Ends: requests that run on threads of their own, which never need the GIL.
-#include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <memory>
 #include <optional>
 
-#include "bindings/arrays.h"
+#include "bindings/runtime_serve.h"
 #include "hetnn/runtime/run_queue.h"
 
 namespace py = pybind11;
@@ -30,12 +29,6 @@ struct Failure {
   std::exception_ptr error;
 };
 
-// The array that lies in the tensor's memory and keeps it alive.
-py::array array_in(const Tensor& tensor) {
-  const py::capsule owner(new Tensor(tensor), [](void* kept) { delete static_cast<Tensor*>(kept); });
-  return {numpy_dtype(tensor.dtype()), tensor.shape(), tensor.data(), owner};
-}
-
 py::list taken(Ends& ends) {
   py::list out;
   for (runtime::Ended& ended : ends.take()) {
@@ -43,9 +36,7 @@ py::list taken(Ends& ends) {
     if (ended.error) {
       outputs = py::cast(Failure{ended.error});
     } else if (!ended.dropped) {
-      py::list arrays;
-      for (const Tensor& tensor : ended.outputs) arrays.append(array_in(tensor));
-      outputs = std::move(arrays);
+      outputs = py::cast(Outputs{std::move(ended.outputs)});
     }
     out.append(py::make_tuple(ended.request.number, std::move(outputs), ended.started_ns, ended.run_ns, ended.run_rows,
                               ended.run_rows > 0 ? py::cast(ended.busy_us) : py::none()));
@@ -79,17 +70,16 @@ void bind_runtime_queue(py::module_& m) {
            "states.")
       .def(
           "submit",
-          [](RunQueue& queue, int64_t number, const std::vector<py::array>& arrays, int64_t priority,
-             int64_t arrived_ns, int64_t rows, std::optional<runtime::Session*> session) {
-            runtime::Request request{.number = number,
-                                     .priority = priority,
-                                     .arrived_ns = arrived_ns,
-                                     .rows = rows,
-                                     .session = session.value_or(nullptr)};
-            for (const py::array& array : arrays) request.inputs.push_back(tensor_of(array));
-            return queue.submit(std::move(request));
+          [](RunQueue& queue, int64_t number, const serve::Bound& bound, int64_t priority, int64_t arrived_ns,
+             int64_t rows, std::optional<runtime::Session*> session) {
+            return queue.submit({.number = number,
+                                 .priority = priority,
+                                 .arrived_ns = arrived_ns,
+                                 .rows = rows,
+                                 .session = session.value_or(nullptr),
+                                 .inputs = bound.inputs});
           },
-          py::arg("number"), py::arg("arrays"), py::arg("priority"), py::arg("arrived_ns"), py::arg("rows") = 1,
+          py::arg("number"), py::arg("bound"), py::arg("priority"), py::arg("arrived_ns"), py::arg("rows"),
           py::arg("session") = py::none(), "False once it is closed, but for requests of a session.")
       .def("drop", &RunQueue::drop, py::arg("number"), "Takes back a request that still waits.")
       .def("close", &RunQueue::close, "Lets what waits be run, and takes no more.");

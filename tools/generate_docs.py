@@ -81,8 +81,9 @@ def models_page() -> str:
 
 {NOTICE}
 
-`hetnn.compile`, `plan` and `check` take a `torch.export.ExportedProgram`, a `.pt2` file, an ONNX model (path, bytes or
-a `ModelProto`), or hetnn's IR text. What a model uses beyond the lists below is named in one error, with the places.
+`hetnn.compile`, `plan` and `check` take a `torch.export.ExportedProgram`, a torch module or a function with `args=`, a
+`.pt2` file, an ONNX model (path, bytes or a `ModelProto`), or hetnn's IR text. What a model uses beyond the
+lists below is named in one error, with the places.
 
 ## torch
 
@@ -237,8 +238,8 @@ def json_page() -> str:
     ]
     head = "| key | value | when absent | meaning |\n|---|---|---|---|\n"
     for row in formats:
-        if row["name"] in ("executable's header", "executable's report", "program.json of hetnn unpack"):
-            continue  # described in format.md and report-schema.json
+        if row["name"] in ("executable's header", "executable's report", "program.json of hetnn unpack", "inference"):
+            continue  # described in format.md, report-schema.json and by the Open Inference Protocol
         for strategy in ("cost", "topological", "merge", "depth") if row["name"] == "strategy options" else ("cost",):
             schema = json.loads(_core.json_schema(row["name"], strategy))
             parts += [f"## {schema['title']}", head + "\n".join(_field_rows(schema))]

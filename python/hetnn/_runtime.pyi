@@ -12,15 +12,22 @@ import numpy
 import typing_extensions
 
 __all__: list[str] = [
+    "DATATYPES",
+    "Bound",
     "Ends",
     "Executable",
     "Failure",
+    "Inference",
+    "Outputs",
+    "Place",
     "RunQueue",
     "RunTimes",
     "Session",
+    "Signature",
     "Stop",
     "put_together",
     "set_image_decoder",
+    "shared_outputs",
     "take_apart",
     "usable_cpus",
     "verify",
@@ -160,6 +167,95 @@ class Executable:
     @property
     def threads(self) -> int: ...
 
+class Outputs:
+    """
+    What a run made, in the network's order.
+    """
+
+class Place:
+    """
+    Where a tensor lies in a registered region of shared memory.
+    """
+    @property
+    def byte_size(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def region(self) -> str: ...
+
+class Bound:
+    """
+    A request's inputs in a network's order, and the outputs that it wants.
+    """
+    @property
+    def rows(self) -> int:
+        """
+        The first size of its inputs.
+        """
+
+class Inference:
+    """
+    A request, read from either form of the protocol. A pickle has its bytes.
+    """
+    @staticmethod
+    def from_grpc(message: bytes) -> Inference:
+        """
+        From the bytes of a ModelInferRequest.
+        """
+    @staticmethod
+    def from_http(
+        body: bytes, model: str, version: str = "", head_bytes: typing.SupportsInt | typing.SupportsIndex | None = None
+    ) -> Inference:
+        """
+        With head_bytes, raw tensors follow that many bytes of JSON. InvalidModel when sizes or contents disagree with what describes them.
+        """
+    def __getstate__(self) -> tuple[bool, bytes, int | None, str, str]: ...
+    def __setstate__(self, arg0: tuple[typing.Any, ...]) -> None: ...
+    def give(self, input: typing.SupportsInt | typing.SupportsIndex, data: bytes) -> None:
+        """
+        The values of an input that lay in shared memory.
+        """
+    def shared_inputs(self) -> list[typing.Any]:
+        """
+        (number, Place) of inputs whose values are still to be given.
+        """
+    def write(self, version: str, bound: Bound, outputs: Outputs) -> tuple[typing.Any, ...]:
+        """
+        The answer's bytes in the request's form, and how many of them are JSON where raw tensors follow.
+        """
+    @property
+    def id(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def priority(self) -> int: ...
+    @property
+    def sequence(self) -> typing.Any:
+        """
+        A number or a text; None when it belongs to no sequence.
+        """
+    @property
+    def sequence_end(self) -> bool: ...
+    @property
+    def sequence_start(self) -> bool: ...
+    @property
+    def timeout_us(self) -> int: ...
+    @property
+    def version(self) -> str: ...
+
+class Signature:
+    """
+    Names and types of a network's inputs and outputs.
+    """
+    def __init__(self, network: str, executable: Executable) -> None:
+        """
+        Unsupported when the protocol has no name for a type.
+        """
+    def bind(self, request: Inference) -> Bound:
+        """
+        InvalidModel when the request does not fit.
+        """
+
 class Failure:
     """
     What a run threw.
@@ -209,10 +305,10 @@ class RunQueue:
     def submit(
         self,
         number: typing.SupportsInt | typing.SupportsIndex,
-        arrays: collections.abc.Sequence[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]],
+        bound: Bound,
         priority: typing.SupportsInt | typing.SupportsIndex,
         arrived_ns: typing.SupportsInt | typing.SupportsIndex,
-        rows: typing.SupportsInt | typing.SupportsIndex = 1,
+        rows: typing.SupportsInt | typing.SupportsIndex,
         session: Session | None = None,
     ) -> bool:
         """
@@ -227,6 +323,11 @@ def put_together(program: str, report: str, target: str, weights: bytes) -> byte
 def set_image_decoder(decode: typing.Any) -> None:
     """
     From now on images are read by `decode(bytes, format)`, which gives an array of bytes [height,width,channels].
+    """
+
+def shared_outputs(bound: Bound, outputs: Outputs) -> list[typing.Any]:
+    """
+    (Place, bytes) of outputs that are wanted in shared memory.
     """
 
 def take_apart(image: bytes, called: str = "the executable") -> dict[str, typing.Any]:
@@ -244,4 +345,19 @@ def verify(path: str) -> None:
     Raises what is wrong with a file: reads all of it, and plans runs for the sizes there is code for.
     """
 
+DATATYPES: dict[str, typing.Any] = {
+    "f32": "FP32",
+    "f64": "FP64",
+    "f16": "FP16",
+    "bf16": "BF16",
+    "i8": "INT8",
+    "i16": "INT16",
+    "i32": "INT32",
+    "i64": "INT64",
+    "u8": "UINT8",
+    "u16": "UINT16",
+    "u32": "UINT32",
+    "u64": "UINT64",
+    "bool": "BOOL",
+}
 version: str = "0.1.0"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hetnn import _core
 from hetnn.calibration import Tuning, find_speeds, measure_nodes
 from hetnn.errors import Unsupported
 from hetnn.executable import Executable
-from hetnn.importers import import_model
+from hetnn.importers import Imported, import_model
 from hetnn.json_text import dump_json, load_json
 from hetnn.options import read_options, with_options
 from hetnn.planning import Plan
@@ -27,14 +27,19 @@ def compile(
     model: Any,
     target: Any = "cpu",
     *,
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
     progress: Callable[[str], None] | None = None,
     **options: Unpack[CompileOptions],
 ) -> Executable:
     """Compiles `model` for `target` into an executable.
 
-    model: a torch ExportedProgram, the path of a .pt2 file, an ONNX model (path, bytes or ModelProto), IR text or a
-        path of it.
+    model: a torch ExportedProgram, a torch module or function with what it is called with, the path of a .pt2 file, an
+        ONNX model (path, bytes or ModelProto), IR text or a path of it.
     target: "cpu", "cpu+NAME" with the name of an NPU preset or the path of its JSON file, a dict of such a file.
+    args, kwargs: what a module is called with; it is exported in evaluation mode, with `dynamic_shapes` as
+        torch.export.export takes them.
     progress: called with the name of each step.
     Errors: InvalidModel, Unsupported and DoesNotFit, with the model's own source lines.
     """
@@ -43,7 +48,7 @@ def compile(
     settings = read_options(options)
     threads = settings.get("threads")
     step("import")
-    imported = import_model(model)
+    imported = _imported(model, args, kwargs, dynamic_shapes)
     if settings["states"] and imported.signature:
         raise Unsupported("states are named for models whose arguments are a list; a torch module keeps its buffers.")
     described = _with_speeds(resolve_target(target), settings)
@@ -66,25 +71,54 @@ def compile(
 
 
 @with_options
-def plan(model: Any, target: Any = "cpu", **options: Unpack[CompileOptions]) -> Plan:
+def plan(
+    model: Any,
+    target: Any = "cpu",
+    *,
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
+    **options: Unpack[CompileOptions],
+) -> Plan:
     """What `compile` would decide, without compiling: the dry run. Arguments as there."""
     settings = read_options(options)
-    graph = import_model(model).graph
+    graph = _imported(model, args, kwargs, dynamic_shapes).graph
     described = _with_speeds(resolve_target(target), settings)
     if settings["calibrate"]:
         settings["measured_us"] = _measured_us(graph, described, settings)
     return Plan(_core.plan(graph, dump_json(described, "target"), dump_json(settings, "options")))
 
 
-def check(model: Any, target: Any = "cpu") -> list[dict[str, Any]]:
+def check(
+    model: Any,
+    target: Any = "cpu",
+    *,
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
+) -> list[dict[str, Any]]:
     """Every node that no accelerator of the target takes as it stands, with all reasons of each and source lines.
 
     The rows are those of the report's `not_on_preferred`, before any rewriting; `device` is None where the general
     processor does not take the node either.
     """
     described = dump_json(resolve_target(target), "target")
-    rows: list[dict[str, Any]] = load_json(_core.check(import_model(model).graph, described), "the answer")
+    graph = _imported(model, args, kwargs, dynamic_shapes).graph
+    rows: list[dict[str, Any]] = load_json(_core.check(graph, described), "the answer")
     return rows
+
+
+def _imported(
+    model: Any, args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None, dynamic_shapes: Any
+) -> Imported:
+    """The model's graph; a module that comes with what it is called with is exported first."""
+    if args is None and kwargs is None and dynamic_shapes is None:
+        return import_model(model)
+    try:
+        from hetnn.importers.torch_module import export
+    except ModuleNotFoundError as error:
+        raise Unsupported(f"exporting a module needs {error.name}. Install hetnn[torch].") from error
+    return import_model(export(model, args, kwargs, dynamic_shapes))
 
 
 def _with_speeds(target: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:

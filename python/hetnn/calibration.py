@@ -14,6 +14,7 @@ import numpy as np
 from hetnn import _core
 from hetnn.errors import InternalError, InvalidModel
 from hetnn.executable import Executable
+from hetnn.files import read_text
 from hetnn.machine import OFF, cache_file, cpu_name, default_threads, kept_file, usable_threads, write_whole
 
 # Where plans look for speeds and kernels for choices, if not in the cache: the path of a file, or "off" for none.
@@ -47,9 +48,7 @@ def find_speeds(calibration: Any = None, threads: int | None = None) -> dict[str
     else:
         raise InvalidModel(f'calibration is "off", a path or a data sheet; got {calibration!r}.')
     try:
-        sheet = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidModel(f"the calibration '{path}' cannot be read: {error.strerror}. Check the path.") from error
+        sheet = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         raise InvalidModel(
             f"the calibration '{path}' is no JSON: {error}. Write it anew with `hetnn calibrate`."

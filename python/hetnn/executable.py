@@ -20,6 +20,7 @@ import numpy.typing as npt
 from hetnn import _runtime
 from hetnn.batches import OnBatches
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.files import open_file
 from hetnn.images import decode_image
 from hetnn.structure import Signature
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 _DLPACK_CPU = 1
+_MOST_HEADER_BYTES = 1 << 28
 _runtime.set_image_decoder(decode_image)
 MAX_THREADS = 4096
 
@@ -57,6 +59,8 @@ def load(
     `max_concurrent_runs` bounds the runs at one time: more wait for their turn, or are refused with Unavailable.
     InvalidModel when the file is none, is cut short or was altered.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidModel(f"load reads the path of a .hetnn file; got {type(path).__name__}.")
     file = None if copy else _File.of(os.path.abspath(os.fspath(path)))
     loaded = Executable(_runtime.Executable.load(os.fspath(path), _thread_count(threads), copy))
     loaded.limit_runs(max_concurrent_runs, refuse_when_full)
@@ -76,10 +80,10 @@ class _File:
     def of(cls, path: str) -> _File | None:
         """None for what is no file of an executable."""
         try:
-            with open(path, "rb") as file:
+            with open_file(path) as file:
                 status = os.fstat(file.fileno())
                 length = file.read(8)
-                if int.from_bytes(length, "little") > status.st_size:
+                if int.from_bytes(length, "little") > min(status.st_size, _MOST_HEADER_BYTES):
                     return None
                 header = file.read(int.from_bytes(length, "little"))
         except (OSError, ValueError):
@@ -440,7 +444,10 @@ def _as_array(value: Any, called: Callable[[], str]) -> Array:
                 raise Unsupported(f"{called()} is bf16, which numpy lacks. Install ml_dtypes.") from error
             bits: Array = plain.view(sys.modules["torch"].int16).numpy()
             return bits.view(ml_dtypes.bfloat16)
-        array: Array = plain.numpy()
+        try:
+            array: Array = plain.resolve_conj().resolve_neg().numpy()
+        except (RuntimeError, TypeError) as error:  # fake tensors, element types that numpy lacks
+            raise InvalidModel(f"{called()} has no array: {error} Make it a plain tensor.") from error
         return array
     if hasattr(value, "__dlpack__"):
         device = value.__dlpack_device__()[0] if hasattr(value, "__dlpack_device__") else _DLPACK_CPU

@@ -24,7 +24,7 @@ def dump_json(value: Any, where: str) -> str:
     """The JSON text of a value. InvalidModel naming the place of what cannot be written."""
     try:
         return json.dumps(value, allow_nan=False, default=_plain)
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, RuntimeError) as error:  # of which recursion without end is one
         _name_the_odd_one(value, where)
         raise InvalidModel(f"{where}: cannot be written as JSON: {error}.") from error
 
@@ -37,8 +37,8 @@ def _plain(value: Any) -> Any:
         return float(value)
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    if hasattr(value, "item"):
-        return value.item()
+    if hasattr(value, "tolist"):  # of numpy and torch, also numbers
+        return value.tolist()
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, (set, frozenset)):

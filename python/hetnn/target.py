@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hetnn.errors import InvalidModel
+from hetnn.files import read_text
 from hetnn.json_text import load_json
-from hetnn.text_file import read_text
 
 # Kinds that need no data sheet.
 _PLAIN = ("cpu", "null", "reference")

@@ -16,6 +16,7 @@ import hetnn
 from fuzz.fuzz_calls import NUMPY, TYPE, read_attrs
 from fuzz.fuzz_executables import CONVOLUTION, DYNAMIC, QUANTIZED, STATE, make_bases
 from hetnn import _core, _runtime
+from hetnn.serve.proto import MESSAGES
 from hetnn.target import resolve_target
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -120,6 +121,33 @@ def arrays() -> None:
     write("arrays", "given", b"\0" + inputs + given)
 
 
+def requests() -> None:
+    """Both forms with raw and written tensors; the first byte says how many bytes behind the JSON are raw."""
+    values = np.ones(6, np.float32).tobytes()
+    row = {"name": "a", "datatype": "FP32", "shape": [2, 3]}
+    small = {"name": "b", "datatype": "INT8", "shape": [2], "data": [[1], [-2]]}
+    shared = {"shared_memory_region": "r", "shared_memory_offset": 4, "shared_memory_byte_size": 8}
+    outputs = [{"name": "b", "parameters": {"binary_data": False}}, {"name": "a", "parameters": shared}]
+    parameters = {"sequence_id": "s", "sequence_start": True, "priority": 1, "timeout": 5, "binary_data_output": True}
+    written = {"inputs": [{**row, "data": [1, 2, float("nan"), 4, 5, 6]}, small], "outputs": outputs, "id": "i"}
+    raw = {"inputs": [{**row, "parameters": {"binary_data_size": 24}}, small], "parameters": parameters}
+    write("requests", "http_written", b"\0" + json.dumps(written).encode())
+    write("requests", "http_raw", bytes([len(values) << 2]) + json.dumps(raw).encode() + values)
+    message = MESSAGES["ModelInferRequest"](model_name="two", model_version="1", id="i")
+    message.parameters["sequence_id"].int64_param = 3
+    message.parameters["sequence_end"].bool_param = True
+    for name, datatype, shape, content in (("a", "FP32", [2, 3], values), ("b", "INT8", [2], b"\1\2")):
+        message.inputs.add(name=name, datatype=datatype, shape=shape)
+        message.raw_input_contents.append(content)
+    write("requests", "grpc_raw", b"\1" + message.SerializeToString())
+    del message.raw_input_contents[:]
+    message.inputs[0].contents.fp32_contents.extend(range(6))
+    message.inputs[1].contents.int_contents.extend((1, -2))
+    message.outputs.add(name="a").parameters["shared_memory_region"].string_param = "r"
+    message.outputs[0].parameters["shared_memory_byte_size"].uint64_param = 8
+    write("requests", "grpc_typed", b"\1" + message.SerializeToString())
+
+
 def dictionary(name: str, words: set[str]) -> None:
     """A line a word; libFuzzer inserts them."""
     lines = sorted('"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"' for word in words if word)
@@ -142,4 +170,5 @@ if __name__ == "__main__":
     topologies()
     buffers()
     arrays()
+    requests()
     dictionaries()

@@ -31,8 +31,11 @@ inline constexpr JsonFormat kReportJson = {"executable's report", "the report", 
 inline constexpr JsonFormat kCpuCodeJson = {"code of a CPU", "the code", 8, 20'000'000, 1 << 16};
 inline constexpr JsonFormat kNpuCodeJson = {"code of an NPU", "the code", 8, 20'000'000, 1 << 20};
 
-inline constexpr const JsonFormat* kJsonFormats[] = {&kNpuSheetJson, &kCpuSheetJson, &kTargetJson,  &kOptionsJson,
-                                                     &kStrategyJson, &kProblemJson,  &kHeaderJson,  &kProgramJson,
-                                                     &kPiecesJson,   &kReportJson,   &kCpuCodeJson, &kNpuCodeJson};
+// Of an HTTP request to a server, without the raw tensors behind it.
+inline constexpr JsonFormat kInferenceJson = {"inference", "an inference", 72, 1 << 26, 1 << 20};
+
+inline constexpr const JsonFormat* kJsonFormats[] = {
+    &kNpuSheetJson, &kCpuSheetJson, &kTargetJson, &kOptionsJson, &kStrategyJson, &kProblemJson,  &kHeaderJson,
+    &kProgramJson,  &kPiecesJson,   &kReportJson, &kCpuCodeJson, &kNpuCodeJson,  &kInferenceJson};
 
 }  // namespace hetnn

@@ -29,7 +29,8 @@ struct Descriptor {
 }  // namespace
 
 HETNN_EXPORT Blob map_file(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Without waiting for someone to write into a pipe.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.fd < 0)
     throw InvalidModel(text("'", path, "' cannot be opened: ", std::strerror(errno), ". Check the path."));
   struct stat status {};

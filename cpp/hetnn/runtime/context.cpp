@@ -42,8 +42,10 @@ struct Context::Run final : FoundSizes {
                               " follows from its sizes. Check the model's shapes."));
     }
     const auto port = std::ranges::find(program.outputs, buffer, &program::Port::buffer);
-    if (port != program.outputs.end())
-      return outputs.allocate(static_cast<size_t>(port - program.outputs.begin()), wanted.dtype, shape);
+    if (port != program.outputs.end()) {
+      return context.addresses_[static_cast<size_t>(buffer)] =
+                 outputs.allocate(static_cast<size_t>(port - program.outputs.begin()), wanted.dtype, shape);
+    }
     return context.keep(buffer, ops::View(wanted.dtype, shape, nullptr).elems() * dtype_bytes(wanted.dtype));
   }
 

@@ -19,7 +19,7 @@ int64_t now_ns() {
 
 bool alike(const Request& a, const Request& b) {
   return std::ranges::equal(a.inputs, b.inputs, [](const Tensor& x, const Tensor& y) {
-    return x.dtype() == y.dtype() && x.rank() == y.rank() &&
+    return x.dtype() == y.dtype() && x.rank() == y.rank() && x.rank() > 0 &&
            std::equal(x.shape().begin() + 1, x.shape().end(), y.shape().begin() + 1);
   });
 }

@@ -11,7 +11,7 @@ from hetnn import _core
 from hetnn.cli.answer import CHECK_FAILED, DONE, Answer, BadUse
 from hetnn.cli.progress import Progress
 from hetnn.errors import InvalidModel
-from hetnn.text_file import read_text
+from hetnn.files import read_text
 
 _COLUMNS = ["id", "lower", "upper", "size"]
 _MOST = 2**62  # of a moment, a size or the capacity

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hetnn import _runtime
 from hetnn.cli.answer import Answer
-from hetnn.errors import InvalidModel
+from hetnn.files import read_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,16 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="FILE.hetnn")
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode()
-    except UnicodeDecodeError as error:
-        raise InvalidModel(f"'{path}' is no UTF-8 at byte {error.start}. Write it as UTF-8.") from None
-
-
 def run(args: argparse.Namespace) -> Answer:
     folder = Path(args.folder)
-    texts = {name: _text(folder / f"{name}.json") for name in ("program", "report", "target")}
+    texts = {name: read_text(folder / f"{name}.json") for name in ("program", "report", "target")}
     image = _runtime.put_together(**texts, weights=(folder / "weights.bin").read_bytes())
     Path(args.output).write_bytes(image)
     return Answer({"file": args.output, "bytes": len(image)}, f"{args.output}: {len(image)} bytes")

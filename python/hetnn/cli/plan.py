@@ -12,9 +12,9 @@ import hetnn
 import hetnn.planning
 from hetnn.cli.answer import Answer, BadUse
 from hetnn.cli.model import add_compile_arguments, compile_options, load_model, parse_pairs
+from hetnn.files import read_text
 from hetnn.json_text import load_json
 from hetnn.report.text import table
-from hetnn.text_file import read_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

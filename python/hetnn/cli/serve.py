@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from hetnn.cli.answer import Answer, BadUse
 from hetnn.errors import Unsupported
+from hetnn.files import read_text
 from hetnn.serve.supervisor import Settings, Supervisor
 
 
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> Answer:
         models[name] = path
     tokens: tuple[str, ...] = ()
     if args.token_file is not None:
-        tokens = tuple(line.strip() for line in Path(args.token_file).read_text().splitlines() if line.strip())
+        tokens = tuple(line.strip() for line in read_text(args.token_file).splitlines() if line.strip())
         if not tokens:
             raise BadUse(f"'{args.token_file}' holds no token; nobody could ask")
     missing = [name for name in ("uvicorn", "httptools", "grpc", "google.protobuf", "ml_dtypes") if not _is_there(name)]

@@ -10,8 +10,8 @@ from typing import Any
 from hetnn import _core
 from hetnn.cli.answer import Answer, BadUse
 from hetnn.cli.npu import npu_spec
+from hetnn.files import read_text
 from hetnn.report.text import table
-from hetnn.text_file import read_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

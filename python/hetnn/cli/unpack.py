@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hetnn import _runtime
 from hetnn.cli.answer import Answer
+from hetnn.files import open_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,7 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Answer:
-    pieces = _runtime.take_apart(Path(args.file).read_bytes(), f"'{args.file}'")
+    with open_file(args.file) as file:
+        pieces = _runtime.take_apart(file.read(), f"'{args.file}'")
     folder = Path(args.folder)
     folder.mkdir(parents=True, exist_ok=True)
     sizes = {}

@@ -9,12 +9,12 @@ from typing import Any
 
 from hetnn import _core
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.files import read_text
 from hetnn.importers.model_file import kind_of
-from hetnn.text_file import read_text
 
 _ACCEPTED = (
-    "a torch.export.ExportedProgram, an ONNX model (its path, bytes or ModelProto), the path of a .pt2 file, "
-    "or IR text (or a path of it)"
+    "a torch.export.ExportedProgram, a torch module with args=, an ONNX model (its path, bytes or ModelProto), the "
+    "path of a .pt2 file, or IR text (or a path of it)"
 )
 
 
@@ -46,8 +46,8 @@ def import_model(model: Any) -> Imported:
         return Imported(_core.Graph.parse(model)) if is_text else _import_path(model)
     if any(base.__module__.startswith("torch.nn.modules") for base in type(model).__mro__):
         raise InvalidModel(
-            f"got the torch module {type(model).__name__}; export it first: "
-            "torch.export.export(model.eval(), (example_input,))."
+            f"got the torch module {type(model).__name__} without what it is called with: give that too, "
+            "args=(example_input,), or torch.export.export(model.eval(), (example_input,))."
         )
     if isinstance(model, bytes) or kind.split(".")[0] == "onnx":
         return _import_onnx(model)

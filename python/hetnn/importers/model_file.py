@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 
 from hetnn.errors import InvalidModel
+from hetnn.files import open_file
 
 EXPECTED = "a .pt2 (torch.export.save), an .onnx, a .hetnn or a text of hetnn's IR"
 
@@ -24,7 +25,7 @@ def kind_of(path: str) -> str:
     """`pt2`, `onnx`, `hetnn` or `ir`. InvalidModel says what another file is; OSError where it cannot be read."""
     if not path:
         raise InvalidModel(f"the path of the model is empty; expected {EXPECTED}.")
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         head = file.read(256)
     if not head:
         raise InvalidModel(f"'{path}' is empty; expected {EXPECTED}.")

@@ -98,6 +98,7 @@ def loop(call: Call, inline: Inline) -> list[Any]:
     trips = int(call.number(0, "the number of rounds")) if call.given(0) else None
     going = bool(call.number(1, "the condition")) if call.given(1) else True
     state = call.inputs[2:]
+    _check_outputs(body, 1 + len(state), len(body.output))
     gathered: list[list[Any]] = [[] for _ in range(len(body.output) - 1 - len(state))]
     count = 0
     while going and (trips is None or count < trips):
@@ -112,6 +113,20 @@ def loop(call: Call, inline: Inline) -> list[Any]:
             return _late_loop(call, inline)
         going, count = bool(known.reshape(-1)[0]), count + 1
     return [*state, *(_stacked(call, row, 0, body.output[k - len(gathered)]) for k, row in enumerate(gathered))]
+
+
+def _check_outputs(body: Any, least: int, most: int) -> None:
+    """InvalidModel for a body that gives fewer values than are carried, or more than the node has."""
+    if not least <= len(body.output) <= most:
+        raise InvalidModel(f"a body with {len(body.output)} outputs, of which there must be {least} to {most}")
+
+
+def _each(call: Call, name: str, count: int) -> list[int]:
+    """An attribute of one integer for each of so many values; zeros where it is not given."""
+    given = [int(n) for n in call.attr(name) or [0] * count]
+    if len(given) != count:
+        raise InvalidModel(f"{name} {given}, of which there must be {count}")
+    return given
 
 
 def _is_open(call: Call, index: int) -> bool:
@@ -253,23 +268,30 @@ def scan(call: Call, inline: Inline) -> list[Any]:
     """A Scan over axes of fixed size, unrolled."""
     if call.version < 9:
         return _batches(call, inline)
-    parts = int(call.attr("num_scan_inputs"))
+    parts = _scanned(call, len(call.inputs))
     state, sequences = call.inputs[: len(call.inputs) - parts], [call.value(x) for x in call.inputs[-parts:]]
     axes = [
-        call.axis(axis, len(x.shape))
-        for axis, x in zip(call.attr("scan_input_axes") or [0] * parts, sequences, strict=True)
+        call.axis(axis, len(x.shape)) for axis, x in zip(_each(call, "scan_input_axes", parts), sequences, strict=True)
     ]
-    backwards = call.attr("scan_input_directions") or [0] * parts
+    backwards = _each(call, "scan_input_directions", parts)
     body = call.attr("body")
+    _check_outputs(body, len(state), len(body.output))
     results = len(body.output) - len(state)
     state, rows = _scan(call, inline, body, state, sequences, axes, backwards, call.node.name or "Scan")
-    turned = call.attr("scan_output_directions") or [0] * results
-    out_axes = call.attr("scan_output_axes") or [0] * results
+    turned, out_axes = (_each(call, f"scan_output_{what}", results) for what in ("directions", "axes"))
     stacked = [
         _stacked(call, row[::-1] if back else row, axis, body.output[len(state) + k])
         for k, (row, back, axis) in enumerate(zip(rows, turned, out_axes, strict=True))
     ]
     return [*state, *stacked]
+
+
+def _scanned(call: Call, inputs: int) -> int:
+    """How many of the inputs, the last ones, are scanned."""
+    parts = int(call.attr("num_scan_inputs"))
+    if not 1 <= parts <= inputs:
+        raise InvalidModel(f"a Scan over {parts} of {inputs} inputs")
+    return parts
 
 
 def _scan(
@@ -307,9 +329,10 @@ def _batches(call: Call, inline: Inline) -> list[Any]:
     """Operator set 8: a scan of axis 1 for each index of axis 0."""
     if call.given(0):
         raise Unsupported("a Scan over sequences unlike in length")
-    parts, body = int(call.attr("num_scan_inputs")), call.attr("body")
+    parts, body = _scanned(call, len(call.inputs) - 1), call.attr("body")
     inputs = [call.value(x) for x in call.inputs[1:]]
-    backwards = call.attr("directions") or [0] * parts
+    backwards = _each(call, "directions", parts)
+    _check_outputs(body, len(inputs) - parts, len(body.output))
     batches = inputs[0].shape[0]
     if not isinstance(batches, int):
         raise Unsupported(f"a Scan over a symbolic number of batches, {batches}")

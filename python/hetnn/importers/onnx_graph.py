@@ -29,9 +29,11 @@ from hetnn.importers.onnx_rules.shape import computes_sizes, of_sizes, on_sizes
 from hetnn.importers.onnx_rules.text import MEASURES, MOVES, constant_texts, equal, moved
 from hetnn.importers.onnx_schema import (
     body_of,
-    check_bodies,
+    check_attributes,
     check_node,
     has_body,
+    presets_of,
+    refusal,
     schema_of,
     type_of,
     value_of,
@@ -370,18 +372,33 @@ class _Importer:
             if scope.whole or str(error).startswith("the node '"):
                 raise
             raise InvalidModel(f"the node '{where}': {name}: {error}") from error
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            why = self._refusal(node, inputs, scope)
+            if not why:
+                raise
+            raise InvalidModel(f"the node '{where}': {name}: {why}. Export the model again.") from error
         scope.nodes.append(node)
         for output, value in zip(node.output, outputs, strict=False):
             if output:
                 scope.values[output] = self._missing if value is None else value
 
+    def _refusal(self, node: onnx.NodeProto, inputs: Sequence[Any], scope: _Scope) -> str:
+        """Why the standard does not have a node that no rule took."""
+        schema, _ = self._standard(node, scope)
+        open_to_none = schema is None or any(value is self._missing for value in inputs)
+        return "" if open_to_none else refusal(node, schema, scope.opsets, inputs)
+
+    def _standard(self, node: onnx.NodeProto, scope: _Scope) -> tuple[Any, int]:
+        """What the standard says of the node's operator, if it has it, and in which operator set."""
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        opset = scope.opsets.get(domain, scope.opsets.get("ai.onnx", 1) if not domain else 1)
+        return schema_of(node.op_type, domain, opset), opset
+
     def _outputs(self, node: onnx.NodeProto, name: str, inputs: list[Any], scope: _Scope) -> list[Any]:
         function = self._functions.get((node.domain, node.op_type))
         if function is not None:
             return self._open(function, node, inputs, scope, whole=scope.whole)
-        domain = "" if node.domain == "ai.onnx" else node.domain
-        opset = scope.opsets.get(domain, scope.opsets.get("ai.onnx", 1) if not domain else 1)
-        schema = schema_of(node.op_type, domain, opset)
+        schema, opset = self._standard(node, scope)
         if schema is None:
             raise Unsupported("")
         attrs = {attr.name: attr for attr in node.attribute}
@@ -390,10 +407,10 @@ class _Importer:
             for key, attr in attrs.items()
             if not attr.ref_attr_name or attr.ref_attr_name in scope.attrs
         }
-        preset = {key: attr.default_value for key, attr in schema.attributes.items() if attr.default_value.name}
-        attrs = {**preset, **attrs}
+        attrs = {**presets_of(schema), **attrs}
         if not scope.whole and not scope.attrs:
             check_node(node, scope.opsets)
+        check_attributes(node, schema, attrs)
         row, rule = _meaning(name, schema.since_version)
         if any(value is self._missing for value in inputs):
             if row is None and rule is None and not has_body(schema):
@@ -402,7 +419,6 @@ class _Importer:
         told = {key: value_of(attr) for key, attr in attrs.items()}
         call = Call(self, node, schema.since_version, inputs, told, scope.shapes)
         if name in CONTROL:
-            check_bodies(node, schema, attrs)
             return CONTROL[name](call, lambda graph, prefix, given: self._inline(graph, prefix, given, scope))
         if name == GRADIENT:
             if len(scope.values.maps) > 1:
@@ -494,6 +510,8 @@ class _Importer:
         values = ChainMap[str, Any]({}, *scope.values.maps)
         inner = _Scope(scope.opsets, scope.prefix + prefix, scope.attrs, values, self._declared(graph), scope.whole)
         values.update((tensor.name, self._weight(tensor)) for tensor in graph.initializer)
+        if len(graph.input) != len(inputs):
+            raise InvalidModel(f"a body with {len(graph.input)} inputs, which is given {len(inputs)}")
         values.update((given.name, value) for given, value in zip(graph.input, inputs, strict=True))
         self._add_nodes(graph.node, inner)
         lacking = [output.name for output in graph.output if values.get(output.name, self._missing) is self._missing]

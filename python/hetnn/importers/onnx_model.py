@@ -13,6 +13,9 @@ from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.files import read_bytes
+
+_MOST_BYTES = (1 << 31) - 1  # of a message, as protobuf has it; larger models keep weights in files of their own
 
 # Element types by number.
 DTYPES: dict[int, str] = {
@@ -42,6 +45,8 @@ DTYPES: dict[int, str] = {
 }
 # Of those that tensors hold several of in a byte.
 _PACKED_BITS = {"f4e2m1": 4, "i4": 4, "u4": 4, "i2": 2, "u2": 2}
+# Messages in messages, as many as protobuf reads.
+_DEEPEST = 100
 NUMBERS = {name: number for number, name in DTYPES.items()}
 
 
@@ -60,10 +65,7 @@ def read_model(source: str | os.PathLike[str] | bytes) -> tuple[onnx.ModelProto,
     else:
         path = Path(source)
         called = f"'{path}'"
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise InvalidModel(f"{called} cannot be read: {error.strerror}. Check the path.") from error
+        data = read_bytes(path, _MOST_BYTES)
         folder = path.parent
     model = onnx.ModelProto()
     try:
@@ -79,18 +81,23 @@ def check_model(model: onnx.ModelProto) -> None:
         raise InvalidModel("the ONNX model has no graph. Export it again.")
     if not model.opset_import:
         raise InvalidModel("the ONNX model names no operator set. Export it again.")
-    for text in _texts(model):
+    for entry in model.opset_import:
+        if not 1 <= entry.version < 1 << 31:
+            raise InvalidModel(f"the ONNX model names the operator set {entry.version}; they begin with 1.")
+    for text in _texts(model, _DEEPEST):
         if isinstance(text, bytes):  # what protobuf hands out for text that is not UTF-8
             raise InvalidModel(f"the ONNX model has a name that is no UTF-8: {text[:40]!r}. Export it again.")
 
 
-def _texts(message: Any) -> Iterator[str | bytes]:
-    """Every name in a proto."""
+def _texts(message: Any, deepest: int) -> Iterator[str | bytes]:
+    """Every name in a proto. InvalidModel where its messages lie deeper in one another."""
+    if not deepest:
+        raise InvalidModel(f"the ONNX model holds messages more than {_DEEPEST} deep in one another. Nest less.")
     for descriptor, value in message.ListFields():
         if descriptor.type in (descriptor.TYPE_STRING, descriptor.TYPE_MESSAGE):
             lone = isinstance(value, (str, bytes)) or hasattr(value, "ListFields")
             for part in [value] if lone else value:
-                yield from _texts(part) if hasattr(part, "ListFields") else [part]
+                yield from _texts(part, deepest - 1) if hasattr(part, "ListFields") else [part]
 
 
 class Weights:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import onnx
@@ -13,6 +14,7 @@ from hetnn.importers.onnx_model import NUMBERS
 from hetnn.importers.onnx_rules import Either, Items, Maybe, Nothing, Tensors, Text
 
 
+@cache
 def schema_of(op_type: str, domain: str, opset: int) -> Any:
     try:
         return defs.get_schema(op_type, opset, domain)
@@ -33,12 +35,40 @@ def check_node(node: onnx.NodeProto, opsets: Mapping[str, int]) -> None:
         raise InvalidModel(str(error).split("\n")[0]) from error
 
 
-def check_bodies(node: onnx.NodeProto, schema: Any, attrs: Mapping[str, AttributeProto]) -> None:
-    """InvalidModel for a node that lacks a body, or has something else in its place."""
-    for key, wanted in schema.attributes.items():
-        if wanted.required and (key not in attrs or int(attrs[key].type) != int(wanted.type.value)):
-            kind = AttributeProto.AttributeType.Name(int(wanted.type.value)).lower()
-            raise InvalidModel(f"{node.op_type} needs the attribute {key}, a {kind}. Export the model again")
+@cache
+def presets_of(schema: Any) -> dict[str, AttributeProto]:
+    """What attributes are that a node does not give."""
+    return {key: attr.default_value for key, attr in schema.attributes.items() if attr.default_value.name}
+
+
+@cache
+def _kinds_of(schema: Any) -> dict[str, tuple[int, bool]]:
+    """Every attribute's kind, and whether it must be there."""
+    return {key: (int(attr.type.value), attr.required) for key, attr in schema.attributes.items()}
+
+
+def check_attributes(node: onnx.NodeProto, schema: Any, attrs: Mapping[str, AttributeProto]) -> None:
+    """InvalidModel for a node that lacks an attribute, or has one of another kind in its place."""
+    for key, (kind, required) in _kinds_of(schema).items():
+        if key in attrs and attrs[key].type == kind:
+            continue
+        if key in attrs or required:
+            found = AttributeProto.AttributeType.Name(attrs[key].type).lower() if key in attrs else "none"
+            wanted = AttributeProto.AttributeType.Name(kind).lower()
+            raise InvalidModel(
+                f"{node.op_type} needs the attribute {key}, a {wanted}; got {found}. Export the model again"
+            )
+
+
+def refusal(node: onnx.NodeProto, schema: Any, opsets: Mapping[str, int], inputs: Sequence[Any]) -> str:
+    """Why the standard has no such node: what its own inference says of these inputs. Empty where it takes it."""
+    types = {name: type_of(value) for name, value in zip(node.input, inputs, strict=True) if value is not None}
+    imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    try:
+        onnx.shape_inference.infer_node_outputs(schema, node, types, opset_imports=imports, ir_version=onnx.IR_VERSION)
+    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError, TypeError) as error:
+        return " ".join(str(error).split()).removeprefix("[ShapeInferenceError] ")
+    return ""
 
 
 def value_of(attr: AttributeProto) -> Any:

@@ -7,26 +7,13 @@ import hmac
 import sys
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import grpc
-from google.protobuf.message import DecodeError
 
-from hetnn.errors import Error, InternalError, InvalidModel, Unavailable, Unsupported
-from hetnn.serve import tensors
-from hetnn.serve.messages import (
-    SHARED_KEYS,
-    Answer,
-    Input,
-    Request,
-    apply_parameters,
-    describe_input,
-    shared_place,
-    wanted_output,
-)
+from hetnn.errors import Error, InternalError, Unavailable, Unsupported
 from hetnn.serve.proto import MESSAGES, PACKAGE
-from hetnn.serve.service import Service
+from hetnn.serve.service import Inference, Service
 from hetnn.store import UnknownNetwork
 
 SERVICE = f"{PACKAGE}.GRPCInferenceService"
@@ -36,25 +23,10 @@ OPTIONS = [
     ("grpc.so_reuseport", 1),
 ]
 _OPEN = {"ServerLive", "ServerReady", "ModelReady"}
-_CONTENTS = {
-    "BOOL": "bool_contents",
-    "INT8": "int_contents",
-    "INT16": "int_contents",
-    "INT32": "int_contents",
-    "INT64": "int64_contents",
-    "UINT8": "uint_contents",
-    "UINT16": "uint_contents",
-    "UINT32": "uint_contents",
-    "UINT64": "uint64_contents",
-    "FP32": "fp32_contents",
-    "FP64": "fp64_contents",
-    "BYTES": "bytes_contents",
-}
 _LOG_KINDS = {bool: "bool_param", int: "uint32_param", str: "string_param"}
 _M = MESSAGES
-# Tags of fields of bytes, their numbers times eight plus how they are written.
-_BYTES = 2
-_ID, _RAW_INPUT, _RAW_OUTPUT, _STREAM_RESPONSE = (number << 3 | _BYTES for number in (3, 7, 6, 2))
+_STREAM_RESPONSE = 2 << 3 | 2  # the tag of a stream's field with an answer, which is one of bytes
+_APART_BYTES = 1 << 20  # of a message that is read beside the event loop
 # A stream's requests that are answered at once; of a sequence, one after another.
 _MOST_AT_ONCE = 64
 
@@ -88,41 +60,14 @@ def _choices(messages: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _choice(value) for key, value in messages.items()}
 
 
-def _split(data: bytes) -> tuple[bytes, bytes, list[memoryview]]:
-    """A ModelInferRequest's other fields, its id, and its raw tensors where they lie. InvalidModel for what is none.
-
-    Every field of the message is one of bytes: a tag, their number, and they themselves.
-    """
-    view, head, raw = memoryview(data), [], []
-    id, at, size = b"", 0, len(data)
-    try:
-        while at < size:
-            begin, tag = at, data[at]
-            at += 1
-            length = shift = 0
-            while True:
-                byte = data[at]
-                at += 1
-                length |= (byte & 0x7F) << shift
-                if byte < 0x80:
-                    break
-                shift += 7
-            end = at + length
-            if tag & 7 != _BYTES or tag >= 0x80 or end > size or shift > 63:
-                raise IndexError
-            if tag == _RAW_INPUT:
-                raw.append(view[at:end])
-            elif tag == _ID:
-                id = data[at:end]
-            else:
-                head.append(data[begin:end])
-            at = end
-    except IndexError:
-        raise InvalidModel("the message is no ModelInferRequest: its fields do not fill it.") from None
-    return b"".join(head), id, raw
+async def _read(message: bytes) -> Inference:
+    """The request in a ModelInferRequest; typed contents of a large one take long."""
+    if len(message) < _APART_BYTES:
+        return Inference.from_grpc(message)
+    return await asyncio.to_thread(Inference.from_grpc, message)
 
 
-def _field(tag: int, content: bytes | memoryview) -> bytes:
+def _field(tag: int, content: bytes) -> bytes:
     """A field of bytes, as messages have it."""
     size, length = bytearray([tag]), len(content)
     while length >= 0x80:
@@ -130,113 +75,6 @@ def _field(tag: int, content: bytes | memoryview) -> bytes:
         length >>= 7
     size.append(length)
     return bytes(size) + content
-
-
-@dataclass(frozen=True, slots=True)
-class _Head:
-    """A message without its id and raw tensors, read. `called` says how messages call an input that wants raw bytes."""
-
-    request: Request
-    inputs: list[tuple[Input, str | None]]
-    typed: bool
-
-
-# Clients repeat themselves: heads with nothing but raw tensors, and answers without their id and tensors.
-_MOST_KEPT = 1024
-_MOST_KEPT_BYTES = 2048
-_heads: dict[bytes, _Head] = {}
-_answer_heads: dict[tuple[Any, ...], bytes] = {}
-
-
-def _parse_head(data: bytes, raw: bool) -> _Head:
-    try:
-        message = _M["ModelInferRequest"].FromString(data)
-    except DecodeError as error:
-        raise InvalidModel(f"the message is no ModelInferRequest: {error!s:.200}.") from None
-    request = Request(message.model_name, message.model_version, binary=True)
-    apply_parameters(request, {**_choices(message.parameters), "binary_data_output": True})
-    inputs: list[tuple[Input, str | None]] = []
-    for row in message.inputs:
-        made, called = describe_input(row.name, row.datatype, list(row.shape))
-        made.shared = shared_place(_choices(row.parameters), called)
-        if made.shared is not None and row.HasField("contents"):
-            raise InvalidModel(f"{called} has contents and a shared memory region; it must have one.")
-        if made.shared is None and not raw:
-            made.array = _typed(row, made.datatype, made.shape, made.elements, called)
-        inputs.append((made, called if made.shared is None and raw else None))
-    request.outputs = [wanted_output(row.name, _choices(row.parameters), True) for row in message.outputs]
-    return _Head(request, inputs, any(row.HasField("contents") for row in message.inputs))
-
-
-def read_request(data: bytes) -> Request:
-    """The request in a ModelInferRequest; InvalidModel when contents disagree with what describes them."""
-    text, id, contents = _split(data)
-    head = _heads.get(text) if contents else None
-    if head is None:
-        head = _parse_head(text, bool(contents))
-        if contents and len(text) <= _MOST_KEPT_BYTES and all(called is not None for _, called in head.inputs):
-            if len(_heads) >= _MOST_KEPT:
-                _heads.clear()
-            _heads[text] = head
-    if contents and head.typed:
-        raise InvalidModel("inputs come as raw_input_contents or as typed contents, not as both.")
-    request = replace(head.request, inputs=[], outputs=[*head.request.outputs])
-    try:
-        request.id = id.decode()
-    except UnicodeDecodeError:
-        raise InvalidModel("the request's id must be a text in UTF-8.") from None
-    raw = iter(contents)
-    for made, called in head.inputs:
-        if called is None:
-            request.inputs.append(made)
-            continue
-        part = next(raw, None)
-        if part is None:
-            raise InvalidModel(f"raw_input_contents has no bytes for {called}.")
-        array = tensors.from_raw(part, made.datatype, made.shape, made.elements, called)
-        request.inputs.append(Input(made.name, made.datatype, made.shape, made.elements, array))
-    if next(raw, None) is not None:
-        raise InvalidModel("raw_input_contents has more items than there are inputs that want one.")
-    return request
-
-
-def _typed(row: Any, datatype: str, shape: tuple[int, ...], elements: int, called: str) -> Any:
-    key = _CONTENTS.get(datatype)
-    if key is None:
-        raise Unsupported(f"{called}: {datatype} has no typed contents. Send it as raw_input_contents.")
-    if strange := [field.name for field, _ in row.contents.ListFields() if field.name != key]:
-        raise InvalidModel(f"{called}: {datatype} comes as {key}; got {strange[0]}.")
-    return tensors.from_values(list(getattr(row.contents, key)), datatype, shape, elements, called)
-
-
-def write_answer(answer: Answer) -> bytes:
-    """The ModelInferResponse of an answer; its tensors are raw."""
-    key = (answer.model, answer.version, *((wanted, array.dtype, array.shape) for wanted, array in answer.outputs))
-    head = _answer_heads.get(key)
-    if head is None:
-        head = _write_head(answer)
-        if len(head) <= _MOST_KEPT_BYTES:
-            if len(_answer_heads) >= _MOST_KEPT:
-                _answer_heads.clear()
-            _answer_heads[key] = head
-    parts = [head]
-    if answer.request.id:
-        parts.append(_field(_ID, answer.request.id.encode()))
-    for wanted, array in answer.outputs:
-        parts.append(_field(_RAW_OUTPUT, tensors.to_raw(array) if wanted.shared is None else b""))
-    return b"".join(parts)
-
-
-def _write_head(answer: Answer) -> bytes:
-    out = _M["ModelInferResponse"](model_name=answer.model, model_version=answer.version)
-    for wanted, array in answer.outputs:
-        row = out.outputs.add(name=wanted.name, datatype=tensors.datatype_of(array), shape=array.shape)
-        if wanted.shared is not None:
-            region, offset, size = SHARED_KEYS
-            row.parameters[region].string_param = wanted.shared.region
-            row.parameters[offset].int64_param = wanted.shared.offset
-            row.parameters[size].int64_param = wanted.shared.byte_size
-    return bytes(out.SerializeToString())
 
 
 class _Methods:
@@ -267,7 +105,7 @@ class _Methods:
         return _M["ModelStatisticsResponse"](**await self._service.statistics(request.name, request.version))
 
     async def ModelInfer(self, request: bytes) -> bytes:  # noqa: N802
-        return write_answer(await self._service.infer(read_request(request)))
+        return (await self._service.infer(await _read(request)))[0]
 
     async def RepositoryIndex(self, request: Any) -> Any:  # noqa: N802
         rows = await self._service.networks.index()
@@ -358,11 +196,11 @@ class _Guard:
     def stream(self, service: Service) -> Callable[[AsyncIterator[Any], Any], AsyncIterator[Any]]:
         """ModelStreamInfer: answers in the order of the requests, which run at once but for those of one sequence."""
 
-        async def one(request: Request, before: asyncio.Task[Any] | None) -> bytes:
+        async def one(request: Inference, before: asyncio.Task[Any] | None) -> bytes:
             if before is not None:
                 await asyncio.wait([before])
             try:
-                return _field(_STREAM_RESPONSE, write_answer(await service.infer(request)))
+                return _field(_STREAM_RESPONSE, (await service.infer(request))[0])
             except Exception as error:
                 return refused(request.id, error)
 
@@ -382,11 +220,11 @@ class _Guard:
                 last: dict[Any, asyncio.Task[bytes]] = {}
                 async for data in requests:
                     try:
-                        request = read_request(data)
+                        request = await _read(data)
                     except Exception as error:
                         await running.put(asyncio.ensure_future(unread(error)))
                         continue
-                    key = (request.model, request.sequence) if request.sequence else None
+                    key = None if request.sequence is None else (request.model, request.sequence)
                     task = asyncio.ensure_future(one(request, last.get(key) if key else None))
                     if key:
                         last[key] = task

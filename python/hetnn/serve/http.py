@@ -15,8 +15,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from hetnn.errors import Error, InternalError, InvalidModel, Unavailable, Unsupported
-from hetnn.serve.messages import answer_body, integer, parameters_of, parse_json, parse_request
-from hetnn.serve.service import ClientGone, Service
+from hetnn.serve.service import ClientGone, Inference, Service
 from hetnn.store import UnknownNetwork
 
 Message = MutableMapping[str, Any]
@@ -29,7 +28,8 @@ _JSON = (b"content-type", b"application/json")
 _RAW = (b"content-type", b"application/octet-stream")
 _OPEN = {("v2", "health", "live"), ("v2", "health", "ready")}
 _MOST_ROUTES = 4096
-_UNPACK_APART_BYTES = 1 << 16
+# What takes longer than this is read, packed and unpacked beside the event loop.
+_APART_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,8 @@ class _Http:
             return body
         if encoding not in (b"gzip", b"deflate"):
             raise Unsupported(f"Content-Encoding {encoding.decode('latin-1')!r:.50} is unknown; send gzip or deflate.")
-        if len(body) < _UNPACK_APART_BYTES:
-            unpacked = _unpacked(body, encoding, min(most, 16 * _UNPACK_APART_BYTES))
+        if len(body) < _APART_BYTES:
+            unpacked = _unpacked(body, encoding, min(most, 16 * _APART_BYTES))
             if unpacked is not None:
                 return unpacked
         return await asyncio.to_thread(_unpacked_whole, body, encoding, most)
@@ -204,15 +204,18 @@ class _Http:
             given = headers.get(b"inference-header-content-length")
             if given is not None and not given.isdigit():
                 raise InvalidModel("Inference-Header-Content-Length must be a number.")
-            request = parse_request(*place, body, None if given is None else int(given))
-            answer = await self._service.infer(request, receive)
-            parts, head_bytes = answer_body(answer)
-            status, content = 200, parts[0] if len(parts) == 1 else b"".join(parts)
+            length = None if given is None else int(given[:18])
+            if (len(body) if length is None else length) < _APART_BYTES:
+                request = Inference.from_http(body, *place, length)
+            else:
+                request = await asyncio.to_thread(Inference.from_http, body, *place, length)
+            content, head_bytes = await self._service.infer(request, receive)
+            status = 200
             if head_bytes is not None:
                 extra.append((b"inference-header-content-length", str(head_bytes).encode()))
             accepted = headers.get(b"accept-encoding")
             if accepted is not None:
-                content, encoding = await _packed(bytes(content), accepted)
+                content, encoding = await _packed(content, accepted)
                 if encoding:
                     extra.append((b"content-encoding", encoding))
             extra.append(_JSON if head_bytes is None else _RAW)
@@ -274,7 +277,9 @@ class _Http:
                 only = _json_object(body).get("ready", False)
                 return 200, [row for row in rows if not only or row["state"] == "READY"]
             case "POST", "v2", "repository", "models", name, "load" | "unload" as action:
-                parameters = parameters_of(_json_object(body).get("parameters"), "the request")
+                parameters = _json_object(body).get("parameters") or {}
+                if not isinstance(parameters, dict):
+                    raise InvalidModel("the request's parameters must be an object.")
                 arguments = {"name": name, "parameters": parameters} if action == "load" else {"name": name}
                 return 200, await service.change(action, arguments)
             case _, "v2", "systemsharedmemory", *rest:
@@ -313,7 +318,7 @@ class _Http:
                 key = given.get("key")
                 if not isinstance(key, str):
                     raise InvalidModel(f"the key of a shared memory region must be a text; got {key!r:.100}.")
-                offset, size = (integer(given.get(k, 0), k) for k in ("offset", "byte_size"))
+                offset, size = (_size(given.get(k, 0), k) for k in ("offset", "byte_size"))
                 arguments = {"name": "/".join(name), "key": key, "offset": offset, "byte_size": size}
                 return await self._service.change("register", arguments)
         raise NotFound(f"{method:.20} systemsharedmemory/{'/'.join(rest):.200} is not answered here.")
@@ -321,10 +326,19 @@ class _Http:
 
 def _json_object(body: bytes) -> dict[str, Any]:
     """The object in a body; an empty body is an empty object."""
-    document = parse_json(body) if body else {}
+    try:
+        document = json.loads(body) if body else {}
+    except (ValueError, RecursionError) as error:
+        raise InvalidModel(f"the request is no JSON: {error!s:.200}.") from None
     if not isinstance(document, dict):
         raise InvalidModel(f"the request must be an object; got {type(document).__name__}.")
     return document
+
+
+def _size(value: Any, called: str) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise InvalidModel(f"{called} must be an integer that is not negative; got {value!r:.100}.")
+    return value
 
 
 def _unpacked(body: bytes, encoding: bytes, most: int) -> bytes | None:
@@ -358,7 +372,7 @@ async def _packed(content: bytes, accepted: bytes) -> tuple[bytes, bytes]:
         pack, encoding = zlib.compress, b"deflate"
     else:
         return content, b""
-    apart = len(content) >= _UNPACK_APART_BYTES
+    apart = len(content) >= _APART_BYTES
     return (await asyncio.to_thread(pack, content, 1) if apart else pack(content, 1)), encoding
 
 

@@ -11,9 +11,9 @@ from typing import Any
 from kserve import InferOutput, InferRequest, InferResponse, Model
 from kserve.errors import InvalidInput
 
+from hetnn._runtime import DATATYPES
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.executable import Executable, load
-from hetnn.serve.tensors import DATATYPES, datatype_of
 
 
 class HetnnModel(Model):  # type: ignore[misc]
@@ -44,7 +44,7 @@ class HetnnModel(Model):  # type: ignore[misc]
             raise InvalidInput(str(error)) from None
         answers = []
         for port, array in zip(self._executable.outputs, outputs, strict=True):
-            answer = InferOutput(port.name, list(array.shape), datatype_of(array))
+            answer = InferOutput(port.name, list(array.shape), DATATYPES[port.dtype])
             answer.set_data_from_numpy(array, binary_data=False)
             answers.append(answer)
         return InferResponse(payload.id, self.name, answers)

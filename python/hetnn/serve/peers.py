@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hetnn.errors import Error, InternalError, Unavailable
-from hetnn.serve.messages import Answer, Request, Wanted
-from hetnn.serve.service import Service
+from hetnn.serve.service import Answer, Inference, Service
 
 _LENGTH = struct.Struct("<Q")
 
@@ -63,15 +62,11 @@ class UnixPeers:
                 raise answer
         return [answer for answer in answers if not isinstance(answer, BaseException)]
 
-    async def forward(self, request: Request, owner: int) -> Answer:
-        shared = request.outputs
-        request.outputs = [Wanted(one.name, one.binary) for one in shared]
+    async def forward(self, request: Inference, owner: int) -> Answer:
         try:
             answer: Answer = await self._call(owner, "infer", {"request": request})
         except (OSError, EOFError):
             raise Unavailable("the worker that keeps this sequence is gone. Begin the sequence again.") from None
-        if shared:
-            answer.outputs = [(one, array) for one, (_, array) in zip(shared, answer.outputs, strict=True)]
         return answer
 
     async def _call(self, index: int, action: str, arguments: Mapping[str, Any]) -> Any:

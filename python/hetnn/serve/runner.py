@@ -9,15 +9,12 @@ import asyncio
 import contextlib
 import itertools
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from hetnn import _runtime
-from hetnn.errors import Error, InternalError, Unsupported
-from hetnn.executable import Array, Executable, Session
+from hetnn.errors import Error, InternalError
+from hetnn.executable import Executable, Session
 from hetnn.serve.statistics import Counters
-from hetnn.serve.tensors import DATATYPES
 
 _DEFAULT_PRIORITY = 1 << 20  # of a request that names none: after every one that does
 
@@ -34,7 +31,7 @@ class Batching:
 class Result:
     """Outputs of one request, when its run began, how long it took, and of how many requests' inferences it was."""
 
-    outputs: Sequence[Array]
+    outputs: _runtime.Outputs
     started_ns: int
     run_ns: int
     rows: int
@@ -44,7 +41,7 @@ class Result:
 class Job:
     """A request that waits."""
 
-    arrays: list[Array]
+    bound: _runtime.Bound
     future: asyncio.Future[Result]
     arrived_ns: int
     rows: int = 1
@@ -135,9 +132,7 @@ class Runner:
         self.executable = executable
         self.inputs = executable.inputs
         self.outputs = executable.outputs
-        for port in (*self.inputs, *self.outputs):
-            if port.dtype not in DATATYPES:
-                raise Unsupported(f"'{port.name}' of '{name}' is {port.dtype}, which the protocol has no name for.")
+        self.signature = _runtime.Signature(name, executable._engine)
         self.stateful = bool(executable.states)
         self.batches = batching.most > 1 and batch_symbol(executable) is not None
         self.counters = Counters()
@@ -160,7 +155,7 @@ class Runner:
         session = self._session(job)
         self._deliveries.register(self, job)
         taken = self._queue.submit(
-            job.number, job.arrays, priority, job.arrived_ns, job.rows, None if session is None else session._states
+            job.number, job.bound, priority, job.arrived_ns, job.rows, None if session is None else session._states
         )
         if not taken:
             self._deliveries.forget(job)
@@ -180,8 +175,3 @@ class Runner:
         if job.session.session is None:
             job.session.session = self.executable.session()
         return job.session.session
-
-
-def job_rows(arrays: Sequence[Any]) -> int:
-    """Inferences of a request whose inputs have them as first size."""
-    return int(arrays[0].shape[0]) if arrays and arrays[0].ndim else 1

@@ -16,12 +16,10 @@ from functools import partial
 from typing import Any, Protocol
 
 import hetnn
+from hetnn import _runtime
 from hetnn.errors import DoesNotFit, Error, InternalError, InvalidModel, Unavailable, Unsupported
-from hetnn.executable import Array
-from hetnn.serve import tensors
-from hetnn.serve.messages import Answer, Request, Wanted
 from hetnn.serve.networks import Networks
-from hetnn.serve.runner import Job, Result, Runner, Sequence_, job_rows
+from hetnn.serve.runner import Job, Result, Runner, Sequence_
 from hetnn.serve.shared_memory import Regions
 from hetnn.serve.statistics import add, model_statistics, prometheus
 from hetnn.store import UnknownNetwork
@@ -58,6 +56,11 @@ _LOG: dict[str, Any] = {
 }
 
 
+Inference = _runtime.Inference
+# An answer's bytes, and how many of them are JSON where raw tensors follow.
+Answer = tuple[bytes, int | None]
+
+
 class ClientGone(Exception):
     """Nobody waits for the answer any more."""
 
@@ -81,7 +84,7 @@ class Peers(Protocol):
         """Who keeps a sequence; None for this worker."""
         ...
 
-    async def forward(self, request: Request, owner: int) -> Answer: ...
+    async def forward(self, request: Inference, owner: int) -> Answer: ...
 
     def pids(self) -> list[int]:
         """Of all workers, this one among them, by their numbers."""
@@ -156,30 +159,29 @@ class Service:
         if self.pending >= self._limits.queue:
             raise Unavailable(f"{self._limits.queue} requests wait or run already, as many as may. Try again later.")
 
-    async def infer(self, request: Request, receive: Any = None, local: bool = False) -> Answer:
+    async def infer(self, request: Inference, receive: Any = None, local: bool = False) -> Answer:
         """Answers one request. Where `receive` says that the client has left, its place is freed."""
         begun_ns = time.perf_counter_ns()
-        if request.sequence and self._peers is not None and not local:
-            owner = self._peers.owner(request.sequence)
+        key = None if request.sequence is None else (request.model, request.sequence)
+        if key is not None and self._peers is not None and not local:
+            owner = self._peers.owner(key[1])
             if owner is not None:
-                answer = await self._peers.forward(self._with_arrays(request), owner)
-                self._write_shared(answer.outputs)
-                return answer
+                return await self._peers.forward(request, owner)
         self.admit()
         slot = self._limits.slot
         self._slots[slot] += 1
         runner: Runner | None = None
         try:
-            sequence = self._sequence(request)
+            sequence = None if key is None or request.sequence_start else self._sequence(key, request.version)
             for _ in range(3):  # a runner may close between being found and being asked
                 runner = sequence.runner if sequence else await self.networks.runner(request.model, request.version)
-                arrays = self._arrays(request, runner)
-                wanted = self._wanted(request, runner)
-                if request.sequence_start:
-                    sequence = self._begin(request, runner)
+                for number, place in request.shared_inputs():
+                    request.give(number, self.regions.read(place))
+                bound = runner.signature.bind(request)
+                if key is not None and request.sequence_start:
+                    sequence = self._begin(key, runner)
                 future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-                rows = job_rows(arrays) if runner.batches else 1
-                job = Job(arrays, future, begun_ns, rows, sequence)
+                job = Job(bound, future, begun_ns, bound.rows if runner.batches else 1, sequence)
                 if runner.submit(job, request.priority):
                     break
             else:
@@ -193,9 +195,11 @@ class Service:
                 raise
             finally:
                 del self._waiting[future]
-                if request.sequence_end:
-                    self._sequences.pop((request.model, request.sequence), None)
-            answer = self._answer(request, runner, wanted, result)
+                if key is not None and request.sequence_end:
+                    self._sequences.pop(key, None)
+            for place, data in _runtime.shared_outputs(bound, result.outputs):
+                self.regions.write(place, data)
+            answer = request.write(runner.version, bound, result.outputs)
             runner.counters.answered(begun_ns, result.started_ns - begun_ns, result.run_ns, result.rows)
             if self._trace_level(request.model) != ["OFF"]:
                 self._write_trace(request, runner, begun_ns, result)
@@ -227,87 +231,23 @@ class Service:
             if now - sequence.used_ns > _SEQUENCE_IDLE_NS:
                 del self._sequences[key]
 
-    def _sequence(self, request: Request) -> Sequence_ | None:
-        if not request.sequence:
-            if request.sequence_start or request.sequence_end:
-                raise InvalidModel("sequence_start and sequence_end need a sequence_id that is not 0 or empty.")
-            return None
-        if request.sequence_start:
-            return None
-        found = self._sequences.get((request.model, request.sequence))
+    def _sequence(self, key: tuple[str, int | str], version: str) -> Sequence_:
+        found = self._sequences.get(key)
         if found is None:
             raise InvalidModel(
-                f"the sequence {request.sequence!r:.100} of '{request.model:.100}' has not begun here. Its first "
+                f"the sequence {key[1]!r:.100} of '{key[0]:.100}' has not begun here. Its first "
                 "request must have sequence_start."
             )
-        if request.version and request.version != found.runner.version:
-            raise InvalidModel(f"the sequence {request.sequence!r:.100} runs on version {found.runner.version}.")
+        if version and version != found.runner.version:
+            raise InvalidModel(f"the sequence {key[1]!r:.100} runs on version {found.runner.version}.")
         found.used_ns = time.perf_counter_ns()
         return found
 
-    def _begin(self, request: Request, runner: Runner) -> Sequence_:
-        key = (request.model, request.sequence)
+    def _begin(self, key: tuple[str, int | str], runner: Runner) -> Sequence_:
         if key not in self._sequences and len(self._sequences) >= _MOST_SEQUENCES:
             raise Unavailable(f"{_MOST_SEQUENCES} sequences are open already, as many as may. Try again later.")
         made = self._sequences[key] = Sequence_(runner, None, time.perf_counter_ns())
         return made
-
-    def _with_arrays(self, request: Request) -> Request:
-        """The request with what it has in shared memory as arrays, for a worker elsewhere."""
-        for given in request.inputs:
-            if given.shared is not None:
-                called = f"input '{given.name}'"
-                data = self.regions.read(given.shared)
-                given.array = tensors.from_raw(data, given.datatype, given.shape, given.elements, called)
-                given.shared = None
-        return request
-
-    def _arrays(self, request: Request, runner: Runner) -> list[Array]:
-        """The inputs in the model's order."""
-        self._with_arrays(request)
-        by_name = {given.name: given for given in request.inputs}
-        if len(by_name) != len(request.inputs):
-            names = [given.name for given in request.inputs]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise InvalidModel(f"the input '{twice:.100}' is there twice.")
-        arrays: list[Array] = []
-        for port in runner.inputs:
-            given = by_name.pop(port.name, None)
-            if given is None or given.array is None:
-                raise InvalidModel(f"the input '{port.name}' of '{request.model}' is missing.")
-            datatype = tensors.DATATYPES[port.dtype]
-            if given.datatype != datatype:
-                raise InvalidModel(f"input '{port.name}' must be {datatype}; got {given.datatype}.")
-            arrays.append(given.array)
-        if by_name:
-            known = ", ".join(port.name for port in runner.inputs)
-            raise InvalidModel(f"'{request.model}' has no input '{next(iter(by_name)):.100}'; it takes {known}.")
-        return arrays
-
-    def _wanted(self, request: Request, runner: Runner) -> list[tuple[int, Wanted]]:
-        """The outputs asked for, with their places among the model's."""
-        if not request.outputs:
-            return [(k, Wanted(port.name, request.binary)) for k, port in enumerate(runner.outputs)]
-        places = {port.name: k for k, port in enumerate(runner.outputs)}
-        out: list[tuple[int, Wanted]] = []
-        for wanted in request.outputs:
-            if wanted.name not in places:
-                known = ", ".join(port.name for port in runner.outputs)
-                raise InvalidModel(f"'{request.model}' has no output '{wanted.name:.100}'; it gives {known}.")
-            if any(wanted.name == other.name for _, other in out):
-                raise InvalidModel(f"the output '{wanted.name}' is asked for twice.")
-            out.append((places[wanted.name], wanted))
-        return out
-
-    def _answer(self, request: Request, runner: Runner, wanted: list[tuple[int, Wanted]], result: Result) -> Answer:
-        outputs = [(one, result.outputs[k]) for k, one in wanted]
-        self._write_shared(outputs)
-        return Answer(request, request.model, runner.version, outputs)
-
-    def _write_shared(self, outputs: list[tuple[Wanted, Array]]) -> None:
-        for one, array in outputs:
-            if one.shared is not None:
-                self.regions.write(one.shared, tensors.to_raw(array))
 
     # Description.
 
@@ -318,7 +258,7 @@ class Service:
         runner = await self.networks.runner(name, version)
 
         def rows(ports: Any) -> list[dict[str, Any]]:
-            return [{"name": p.name, "datatype": tensors.DATATYPES[p.dtype], "shape": _sizes(p.shape)} for p in ports]
+            return [{"name": p.name, "datatype": _runtime.DATATYPES[p.dtype], "shape": _sizes(p.shape)} for p in ports]
 
         versions = await self.networks.versions(name)
         return {
@@ -334,9 +274,12 @@ class Service:
         batches = self.networks.batching.most if runner.batches else 0
 
         def row(port: Any) -> dict[str, Any]:
-            datatype = tensors.DATATYPES[port.dtype]
-            kind = "TYPE_STRING" if datatype == "BYTES" else f"TYPE_{datatype}"
-            return {"name": port.name, "data_type": kind, "dims": _sizes(port.shape)[1 if batches else 0 :]}
+            datatype = _runtime.DATATYPES[port.dtype]
+            return {
+                "name": port.name,
+                "data_type": f"TYPE_{datatype}",
+                "dims": _sizes(port.shape)[1 if batches else 0 :],
+            }
 
         out: dict[str, Any] = {
             "name": name,
@@ -527,7 +470,7 @@ class Service:
         self._trace[name] = changed
         return self.trace_settings(name)
 
-    def _write_trace(self, request: Request, runner: Runner, begun_ns: int, result: Result) -> None:
+    def _write_trace(self, request: Inference, runner: Runner, begun_ns: int, result: Result) -> None:
         """A line on stderr for a request that is traced."""
         settings = self.trace_settings(request.model)
         scope = self._trace[request.model if request.model in self._trace else ""]

@@ -10,8 +10,8 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
+from hetnn._runtime import Place
 from hetnn.errors import InvalidModel
-from hetnn.serve.messages import SharedPlace
 
 _KEY = re.compile(r"/?[^/\0]{1,254}")
 _FOLDER = "/dev/shm"
@@ -71,7 +71,7 @@ class Regions:
                 if not name or key == name
             ]
 
-    def read(self, place: SharedPlace) -> bytes:
+    def read(self, place: Place) -> bytes:
         """A copy of the bytes at a place."""
         with self._lock:
             region = self._at(place)
@@ -84,7 +84,7 @@ class Regions:
                 data += part
             return bytes(data)
 
-    def write(self, place: SharedPlace, data: bytes | memoryview) -> None:
+    def write(self, place: Place, data: bytes | memoryview) -> None:
         if len(data) > place.byte_size:
             raise InvalidModel(
                 f"an output takes {len(data)} bytes; shared memory region '{place.region}' has room for "
@@ -100,7 +100,7 @@ class Regions:
                 wrote = os.pwrite(region.descriptor, view, at)
                 view, at = view[wrote:], at + wrote
 
-    def _at(self, place: SharedPlace) -> _Region:
+    def _at(self, place: Place) -> _Region:
         region = self._regions.get(place.region)
         if region is None:
             raise InvalidModel(f"there is no shared memory region '{place.region:.100}'. Register it first.")

@@ -134,6 +134,16 @@ TEST_F(RunQueues, OneThatFailsFailsAlone) {
   EXPECT_EQ(failed, 1);
 }
 
+TEST_F(RunQueues, ScalarsHaveNoRowsToJoin) {
+  RunQueue queue(*executable_, ends_, {.most_rows = 20, .delay_ns = 50'000'000});
+  for (const int64_t number : {1, 2})
+    queue.submit({.number = number, .arrived_ns = now_ns(), .inputs = {Tensor::scalar(1.0F)}});
+  for (const Ended& one : wait_for(2)) {
+    EXPECT_THAT([&] { std::rethrow_exception(one.error); },
+                testing::ThrowsMessage<InvalidModel>(testing::HasSubstr("rank")));
+  }
+}
+
 // A run that goes on until it is let go.
 struct Held final : ops::Results {
   std::byte* allocate(size_t, DType, std::span<const int64_t>) override {

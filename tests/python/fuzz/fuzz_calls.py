@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import multiprocessing
 import random
 import re
-import resource
 import sys
 from collections.abc import Iterator
-from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -23,6 +21,9 @@ import numpy as np
 
 import hetnn
 from hetnn import _core
+
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
+from fuzz.workers import Found, try_each  # noqa: E402
 
 DTYPES = ["f32", "f32", "f32", "f64", "f16", "i64", "i32", "i16", "i8", "u8", "bool"]
 NUMPY = {
@@ -34,8 +35,6 @@ INTEGERS = [-(2**63), -(2**31), -7, -2, -1, 0, 0, 1, 1, 2, 3, 4, 7, 100, 2**31, 
 REALS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1e-5, 1e30, -1e30, float("inf"), float("-inf"), float("nan")]
 TYPE = re.compile(r"_|(\w+)\[([\d,a-z]*)\]")
 MOST_ELEMENTS = 1 << 16
-SECONDS = 12
-BYTES = 3 << 30
 
 
 def random_shape(rng: random.Random) -> list[int]:
@@ -216,45 +215,21 @@ def close(mine: np.ndarray, right: np.ndarray, tolerance: float) -> bool:
     return bool(np.all(np.abs(mine[finite] - right[finite]) <= 10 * tolerance * max(largest, 1.0)))
 
 
-def work(pipe: Connection, begin: int, end: int, name: str) -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
-    ops = [op for op in _core.operators() if name in ("", op["name"])]
-    for seed in range(begin, end):
-        try:
-            for told in try_call(seed, ops):
-                pipe.send((seed, told))
-        except Exception as error:
-            pipe.send((seed, f"{type(error).__name__}: {error}"))
-    pipe.send((end, "done"))
-
-
 def fuzz(calls: int, first: int = 0, name: str = "") -> list[str]:
     """Tries that many calls; returns a line for each finding."""
-    context, findings, at = multiprocessing.get_context("fork"), [], first
-    while at < first + calls:
-        here, there = context.Pipe(duplex=False)
-        worker = context.Process(target=work, args=(there, at, first + calls, name))
-        worker.start()
-        there.close()
-        last = ""
-        while True:
-            try:
-                seed, told = here.recv() if here.poll(SECONDS) else (at, "hangs")
-            except EOFError:
-                seed, told = at, "crashes"
-            if told.startswith("seed "):
-                at, last = seed, told
-                continue
-            if told == "done":
-                at = seed
-                break
-            findings.append(f"{last}: {told}")
-            if told in ("hangs", "crashes"):
-                worker.kill()
-                at += 1
-                break
-        worker.join()
-    return findings
+    ops = [op for op in _core.operators() if name in ("", op["name"])]
+
+    def attempt(seed: int) -> str:
+        _, *wrong = list(try_call(seed, ops)) or [""]
+        if wrong:
+            raise Found("; ".join(wrong))
+        return "tried"
+
+    def describe(seed: int) -> str:
+        return next(try_call(seed, ops), f"seed {seed}")
+
+    _, findings = try_each(attempt, first, calls, describe=describe, batch=500)
+    return [f"{describe(finding.index)}: {finding.what}" for finding in findings]
 
 
 def main() -> int:
@@ -264,8 +239,6 @@ def main() -> int:
     parser.add_argument("--op", default="")
     args = parser.parse_args()
     findings = fuzz(args.calls, args.seed, args.op)
-    for finding in findings:
-        print(finding)
     print(f"{args.calls} calls, {len(findings)} findings", file=sys.stderr)
     return 1 if findings else 0
 

@@ -11,21 +11,14 @@ from __future__ import annotations
 import argparse
 import copy
 import json
-import multiprocessing
-import os
 import random
 import re
-import resource
-import select
-import signal
 import struct
 import sys
 import tempfile
-import time
-import traceback
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +27,8 @@ import numpy as np
 import hetnn
 from hetnn import _core, _runtime
 
-BATCH = 50
-FILE_SECONDS = 12.0  # of the processor; a machine that is busy may take longer
-MEMORY_BYTES = 3 << 30
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
+from fuzz.workers import Finding, in_a_process, try_each  # noqa: E402
 
 CONVOLUTION = """graph @net {stage = imported} (%x: f32[1,3,8,8]) -> (%y) {
   %w = constant() {value = f32[4,3,3,3] {WEIGHTS}} : f32[4,3,3,3]
@@ -84,8 +76,7 @@ def image_of(source: str, target: str = "cpu", **options: Any) -> bytes:
 
 def make_bases() -> dict[str, bytes]:
     """Small executables of every kind, compiled in a process of their own: workers are forked before threads exist."""
-    with multiprocessing.get_context("fork").Pool(1) as pool:
-        return pool.apply(_bases)
+    return in_a_process(_bases)
 
 
 def _bases() -> dict[str, bytes]:
@@ -334,103 +325,24 @@ def use(image: bytes, rng: random.Random, folder: Path, tries: int = 16) -> str:
     return "ran"
 
 
-@dataclass
-class Finding:
-    """A file that was neither refused nor run."""
-
-    name: str
-    base: str
-    what: str
-
-
 def _file(seed: int, index: int, bases: dict[str, bytes]) -> tuple[str, bytes, random.Random]:
     rng = random.Random(f"{seed}:{index}")
     base = rng.choice(sorted(bases))
     return base, bases[base], rng
 
 
-def _work(seed: int, first: int, count: int, bases: dict[str, bytes], pipe: int) -> None:
-    """In a worker: a line before and after every file."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    with tempfile.TemporaryDirectory() as folder:
-        for index in range(first, first + count):
-            os.write(pipe, f"begin {index}\n".encode())
-            _, image, rng = _file(seed, index, bases)
-            try:
-                outcome = use(alter(rng, image), rng, Path(folder))
-            except BaseException as error:  # whatever it is, it is a finding
-                text = "".join(traceback.format_exception(error)[-4:])
-                outcome = "error " + json.dumps(f"{type(error).__name__}: {text}"[:1500])
-            os.write(pipe, f"end {index} {outcome}\n".encode())
-
-
-def _cpu_seconds(pid: int) -> float:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _batch(seed: int, first: int, count: int, bases: dict[str, bytes], counts: dict[str, int]) -> list[Finding]:
-    findings = []
-    end = first + count
-    while first < end:
-        reading, writing = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            os.close(reading)
-            with open(os.devnull, "wb") as null:
-                os.dup2(null.fileno(), 2)
-            _work(seed, first, end - first, bases, writing)
-            os._exit(0)
-        os.close(writing)
-        current, died, pending = first, "", b""
-        begin_cpu = 0.0
-        while True:
-            ready, _, _ = select.select([reading], [], [], 1.0)
-            if ready:
-                data = os.read(reading, 1 << 16)
-                if not data:
-                    break
-                *lines, pending = (pending + data).split(b"\n")
-                for line in lines:
-                    word, _, rest = line.decode().partition(" ")
-                    if word == "begin":
-                        current, begin_cpu = int(rest), _cpu_seconds(pid)
-                        continue
-                    _, _, outcome = rest.partition(" ")
-                    counts[outcome.split()[0]] = counts.get(outcome.split()[0], 0) + 1
-                    if outcome.startswith("error"):
-                        base = _file(seed, current, bases)[0]
-                        findings.append(Finding(f"{seed}:{current}", base, json.loads(outcome[6:])))
-                    first = current + 1
-            elif _cpu_seconds(pid) - begin_cpu > FILE_SECONDS:
-                died = f"hangs: {FILE_SECONDS} s"
-                os.kill(pid, signal.SIGKILL)
-        os.close(reading)
-        _, status = os.waitpid(pid, 0)
-        if first < end:
-            if os.WIFSIGNALED(status) and not died:
-                died = f"dies of {signal.Signals(os.WTERMSIG(status)).name}"
-            findings.append(Finding(f"{seed}:{current}", _file(seed, current, bases)[0], died or f"exits: {status}"))
-            counts["died"] = counts.get("died", 0) + 1
-            first = current + 1
-    return findings
-
-
-def fuzz(files: int, seconds: float, seed: int, bases: dict[str, bytes]) -> tuple[dict[str, int], list[Finding]]:
+def fuzz(files: int, seconds: float, seed: int, bases: dict[str, bytes]) -> tuple[Counter[str], list[Finding]]:
     """Tries altered files until there were enough or the time is over; how they ended, and what was found."""
-    counts: dict[str, int] = {}
-    findings: list[Finding] = []
-    end = time.monotonic() + seconds
-    for first in range(0, files, BATCH):
-        if time.monotonic() > end:
-            break
-        for finding in _batch(seed, first, min(BATCH, files - first), bases, counts):
-            print(f"{finding.name} ({finding.base}): {finding.what}", file=sys.stderr, flush=True)
-            findings.append(finding)
-    return counts, findings
+    with tempfile.TemporaryDirectory() as folder:
+
+        def attempt(index: int) -> str:
+            _, image, rng = _file(seed, index, bases)
+            return use(alter(rng, image), rng, Path(folder))
+
+        def describe(index: int) -> str:
+            return f"{seed}:{index} ({_file(seed, index, bases)[0]})"
+
+        return try_each(attempt, 0, files, seconds=seconds, describe=describe)
 
 
 def main() -> int:

@@ -22,12 +22,12 @@ import grpc
 import numpy as np
 
 import hetnn
-from hetnn.serve.grpc import code_of, read_request, write_answer
+from hetnn.serve.grpc import code_of
 from hetnn.serve.http import HttpLimits, application
 from hetnn.serve.networks import Networks
 from hetnn.serve.proto import MESSAGES
 from hetnn.serve.runner import Batching
-from hetnn.serve.service import Limits, Service
+from hetnn.serve.service import Inference, Limits, Service
 
 TEXT = "graph @two {stage = imported} (%a: f32[2,3], %b: f32[2,3]) -> (%y) {\n  %y = add(%a, %b) : f32[2,3]\n}\n"
 EXPECTED = {200, 400, 404, 501, 503}
@@ -113,7 +113,7 @@ def sound_message() -> Any:
 async def ask_grpc(service: Service, data: bytes, rng: random.Random) -> str | None:
     """One changed message; the text of a bug, if it met one."""
     try:
-        write_answer(await service.infer(read_request(changed_bytes(data, rng))))
+        await service.infer(Inference.from_grpc(changed_bytes(data, rng)))
     except Exception as error:
         if code_of(error) == grpc.StatusCode.INTERNAL:
             return f"{type(error).__name__}: {error}"

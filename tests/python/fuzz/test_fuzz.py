@@ -6,6 +6,7 @@ from fuzz.fuzz_calls import fuzz as fuzz_calls
 from fuzz.fuzz_executables import fuzz as fuzz_executables
 from fuzz.fuzz_executables import make_bases
 from fuzz.fuzz_inputs import fuzz
+from fuzz.fuzz_onnx import fuzz as fuzz_onnx
 
 
 def test_damaged_inputs_raise_errors_of_our_own() -> None:
@@ -16,6 +17,13 @@ def test_damaged_inputs_raise_errors_of_our_own() -> None:
 
 def test_random_calls_are_refused_or_computed_alike_by_kernels_and_meanings() -> None:
     assert fuzz_calls(2500, first=7_000_000) == []
+
+
+def test_altered_onnx_models_are_refused_or_run() -> None:
+    counts, findings = fuzz_onnx(models=300, seconds=30, seed=5)
+    assert not findings
+    assert counts["refused"] > 20
+    assert counts["ran"] > 5
 
 
 def test_executables_altered_inside_are_refused_or_run() -> None:

@@ -225,3 +225,101 @@ def test_an_identity_of_nothing_in_a_body() -> None:
     del model.graph.node[0].attribute[0].g.node[0].input[:]
     with pytest.raises(hetnn.InvalidModel, match="Identity"):
         hetnn.compile(model)
+
+
+def nested(field: str) -> onnx.ModelProto:
+    """Ten thousand optional types, or bodies of branches, in one another."""
+    model = model_of([node("Relu", ["x"], ["y"])], [X, value("c", [], TensorProto.BOOL)], ["y"])
+    graph: Any = model.graph
+    given: Any = model.graph.input[1].type
+    for _ in range(10_000):
+        if field == "type":
+            given = given.optional_type.elem_type
+        else:
+            graph = graph.node.add(op_type="If", input=["c"], output=["z"]).attribute.add(name="then_branch", type=5).g
+    given.tensor_type.elem_type = TensorProto.FLOAT
+    return model
+
+
+@pytest.mark.parametrize("field", ["type", "body"])
+def test_what_lies_ten_thousand_deep(field: str) -> None:
+    model = nested(field)
+    with pytest.raises(hetnn.InvalidModel, match="messages more than 100 deep"):
+        hetnn.compile(model)
+    with pytest.raises(hetnn.InvalidModel, match="no ONNX model"):
+        hetnn.compile(model.SerializeToString())
+
+
+def test_a_loop_whose_rounds_are_an_input_and_have_no_end() -> None:
+    text = """agraph (float[2] x, bool c, int64 n) => (y) {
+      y = Loop (n, c, x) <body = b (int64 i, bool g, float[2] s) => (bool h, float[2] t) {
+        h = Identity (g) t = Relu (s) }>
+    }"""
+    exe = hetnn.compile(text_model(text))
+    x, there = np.ones(2, np.float32), np.array(True)
+    assert np.array_equal(exe(x, there, np.array(5)), x)
+    with pytest.raises(hetnn.InvalidModel, match=r"more than 1048576 rounds\. Does it end"):
+        exe(x, there, np.array(2**63 - 1))
+
+
+# What the fuzzer of altered models found: each was an error of Python, or worse. A pattern of the error's text.
+REFUSED = {
+    "Pad: 3 amounts of padding for 2 axes": """agraph (float[2,3] x) => (y) <int64[3] p = {1, 1, 1}> {
+      y = Pad (x, p) }""",
+    "Pad: mode must be one of constant, reflect, edge, wrap; got 'NOTSET'": """agraph (float[2,3] x) => (y)
+      <int64[4] p = {1, 1, 1, 1}> { y = Pad <mode = "NOTSET"> (x, p) }""",
+    "Gemm: Input 1 expected to have rank 2": "agraph (float[2,3] x, float[3] w) => (y) { y = Gemm (x, w) }",
+    "TopK: input 0 of TopK has the shape": """agraph (float x) => (v, i) <int64[1] k = {1}> {
+      v, i = TopK <axis = 0> (x, k) }""",
+    "Resize: 1 sizes or scales for 2 axes": """agraph (float[2,3] x) => (y) <int64[1] s = {4}> {
+      y = Resize (x, "", "", s) }""",
+    "Resize: an axis of 2 elements resized by inf": """agraph (float[2,3] x) => (y) <float[2] s = {inf, 1}> {
+      y = Resize (x, "", s) }""",
+    "SpaceToDepth: input 0 of SpaceToDepth has the shape .*; its rank must be 4": """agraph (float[2,4,4] x) => (y) {
+      y = SpaceToDepth <blocksize = 2> (x) }""",
+    "Scan: a Scan over 3 of 2 inputs": """agraph (float[2] s, float[4,2] x) => (y, z) {
+      y, z = Scan <num_scan_inputs = 3, body = b (float[2] a, float[2] e) => (float[2] c, float[2] d) {
+        c = Add (a, e) d = Relu (c) }> (s, x) }""",
+    r"Scan: scan_input_axes \[0, 0\], of which there must be 1": """agraph (float[2] s, float[4,2] x) => (y, z) {
+      y, z = Scan <num_scan_inputs = 1, scan_input_axes = [0, 0],
+                   body = b (float[2] a, float[2] e) => (float[2] c, float[2] d) { c = Add (a, e) d = Relu (c) }> (s, x)
+    }""",
+    "Loop: a body with 2 inputs, which is given 3": """agraph (float[2] x) => (y) <int64 n = {3}, bool c = {1}> {
+      y = Loop (n, c, x) <body = b (int64 i, bool g) => (bool h, float[2] t) { h = Identity (g) t = Relu (x) }> }""",
+    "Loop: a body with 1 outputs, of which there": """agraph (float[2] x) => (y) <int64 n = {3}, bool c = {1}> {
+      y = Loop (n, c, x) <body = b (int64 i, bool g, float[2] s) => (bool h) { h = Identity (g) }> }""",
+    "Mismatched attribute type .* Expected: 'INT', actual: 'INTS'": """agraph (float[2,3] x) => (y) {
+      y = Softmax <axis = [1]> (x) }""",
+    "Mismatched attribute type .* Expected: 'GRAPH', actual: 'INT'": """agraph (float[2] x) => (y) {
+      y = Loop <body = 3> ("", "", x) }""",
+    "ReverseSequence of batches on axis 1 and time on axis 1": """agraph (float[2,3] x, int64[3] n) => (y) {
+      y = ReverseSequence <batch_axis = 1, time_axis = 1> (x, n) }""",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_models_that_were_altered_inside(text: str) -> None:
+    with pytest.raises(hetnn.Error, match=text):
+        hetnn.compile(text_model(REFUSED[text]))
+
+
+def test_operator_sets_that_are_none() -> None:
+    for version in (0, -1, 2**31):
+        model = text_model("agraph (float[2] x) => (y) { y = Relu (x) }")
+        model.opset_import[0].version = version
+        with pytest.raises(hetnn.InvalidModel, match=f"operator set {version}; they begin with 1"):
+            hetnn.compile(model)
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu+relu-only"])
+def test_an_output_as_large_as_values_say_that_is_read_further(target: str) -> None:
+    """Beside others: its memory is the caller's, and what runs behind it must find it there."""
+    text = """agraph (float[n,8] x, int64[1] starts, int64[1] ends) => (y, e, q) {
+      y = Slice (x, starts, ends) e = Exp (x) q = Neg (y) }"""
+    exe = hetnn.compile(text_model(text), target)
+    for rows in (3, 1, 5):
+        x = np.arange(rows * 8, dtype=np.float32).reshape(rows, 8)
+        y, e, q = exe(x, np.array([0]), np.array([2]))
+        assert np.array_equal(y, x[:2])
+        assert np.array_equal(q, -x[:2])
+        np.testing.assert_allclose(e, np.exp(x), rtol=1e-6)

@@ -46,8 +46,10 @@ def test_json_in_json_out(server: Server) -> None:
 
 
 BAD = [
-    (b"{", "the request is no JSON"),
-    (b"[" * 1_000_000, "the request is no JSON"),
+    (b"{", "the request: not JSON"),
+    (b"\xff", "the request: not JSON"),
+    (b"[" * 1_000_000, "is nested too deep"),
+    (b'{"id": "a", "id": "b"}', "has the key 'id' twice"),
     (b"[]", "the request must be an object; got list"),
     ({}, "must have a list 'inputs'"),
     ({"inputs": [], "x": 1}, "unknown key 'x'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import re
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import pytest
 import hetnn
 from hetnn import _core
 from hetnn.cli import main
+from hetnn.files import MOST_TEXT_BYTES
 from hetnn.target import resolve_target
 
 HEAD = "graph @g {stage = imported} "
@@ -280,3 +282,29 @@ def test_target_json_that_is_no_object_is_refused(
     status, _, err = call(capsys, "targets", str(path))
     assert status == 2
     assert "data sheet must be an object" in err
+
+
+@pytest.mark.parametrize("use", [hetnn.load, hetnn.compile, lambda path: hetnn.load(path, copy=True)])
+def test_a_pipe_is_no_file_and_nobody_waits_for_it(use: Callable[[Path], Any], tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(hetnn.InvalidModel, match="is no file"):
+        use(pipe)
+
+
+@pytest.mark.parametrize(
+    ("name", "begins", "bytes_", "use"),
+    [
+        ("graph.txt", b"graph @g", MOST_TEXT_BYTES, hetnn.compile),
+        ("target.json", b"{", MOST_TEXT_BYTES, lambda path: hetnn.compile(RELU, str(path))),
+        ("model.onnx", b"\x08\x08", 1 << 31, hetnn.compile),
+    ],
+)
+def test_a_file_beyond_every_limit_is_not_read(
+    name: str, begins: bytes, bytes_: int, use: Callable[[Path], Any], tmp_path: Path
+) -> None:
+    with (tmp_path / name).open("wb") as file:
+        file.write(begins)
+        file.truncate(bytes_ + 1)
+    with pytest.raises(hetnn.InvalidModel, match="is larger than"):
+        use(tmp_path / name)

@@ -8,7 +8,7 @@ namespace hetnn::ops {
 namespace {
 
 // More rounds than that have no end.
-constexpr int64_t kMostRounds = 1 << 24;
+constexpr int64_t kMostRounds = 1 << 20;
 // Inputs before the values, and what of the body's inputs and outputs stands before them.
 constexpr size_t kOwnInputs = 2, kBodyInputs = 2, kBodyOutputs = 1;
 

@@ -166,6 +166,14 @@ class Call(Building):
     def optional(self, index: int) -> Any:
         return self[index] if self.given(index) else None
 
+    def shape(self, index: int, least: int, most: int | None = None) -> list[Size]:
+        """The shape of an input whose rank must lie within a range; `most`: as `least` where it is not given."""
+        shape, most = list(self[index].shape), least if most is None else most
+        if not least <= len(shape) <= most:
+            wanted = str(least) if least == most else f"at least {least}" if most > 99 else f"{least} to {most}"
+            raise InvalidModel(f"input {index} of {self.node.op_type} has the shape {shape}; its rank must be {wanted}")
+        return shape
+
     def all_inputs(self) -> list[Any]:
         """All inputs, None where one is absent."""
         return [self.optional(k) for k in range(len(self.inputs))]
@@ -201,6 +209,8 @@ class Call(Building):
         array = self.read(index)
         if array is None:
             raise Unsupported(f"{called} is computed when the model runs; it must be known when compiling")
+        if array.dtype.kind not in "iuO":
+            raise InvalidModel(f"{called} must be integers; got {array.dtype}")
         return [x if isinstance(x, str) else int(x) for x in array.reshape(-1).tolist()]
 
     def integers(self, index: int, called: str) -> list[int]:
@@ -250,6 +260,13 @@ class Call(Building):
 
     def dtype_attr(self, name: str) -> str:
         return dtype_name(int(self.attr(name)))
+
+    def one_of(self, name: str, ours: Mapping[str, str], preset: str) -> str:
+        """What hetnn calls the word in an attribute."""
+        word = self.attr(name, preset)
+        if word not in ours:
+            raise InvalidModel(f"{name} must be one of {', '.join(ours)}; got {word!r}")
+        return ours[word]
 
     def declared(self, output: int = 0) -> list[Size | None] | None:
         """The shape that the model declares for an output, if any; None for sizes that it leaves open."""
@@ -418,5 +435,7 @@ def wider(a: str, b: str) -> str:
         return "f32"
     if reals:
         return max(reals, key=_FLOATS.index)
+    if not {a, b} <= NUMPY.keys():
+        raise Unsupported(f"operands of {a} and {b}")
     common = np.promote_types(NUMPY[a], NUMPY[b])
     return next(name for name, dtype in NUMPY.items() if common == dtype)

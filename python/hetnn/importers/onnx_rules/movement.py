@@ -176,19 +176,21 @@ def _pad(call: Call) -> Any:
         axes = None
     elif any(is_late(call, k) for k in range(1, 4)):
         fill = call.reshape(call[2], []) if call.given(2) else None
-        mode = _MODES[call.attr("mode", "constant")]
+        mode = call.one_of("mode", _MODES, "constant")
         return late(call, "pad_over", [x, call[1], fill, call.optional(3)], rank, mode=mode)
     else:
         amounts = call.integers(1, "the padding")
         value = float(call.number(2, "the padding's value")) if call.given(2) else 0.0
         axes = call.axes(3, rank)
     axes = list(range(rank)) if axes is None else axes
+    if len(amounts) != 2 * len(axes):
+        raise InvalidModel(f"{len(amounts)} amounts of padding for {len(axes)} axes; there must be two for each")
     padding = [0] * 2 * rank
     for k, axis in enumerate(axes):
         padding[axis], padding[rank + axis] = amounts[k], amounts[len(axes) + k]
     if x.dtype == "bool":
         return call.cast(call.create("pad", [call.cast(x, "u8")], padding=padding, value=value), "bool")
-    return call.create("pad", [x], padding=padding, mode=_MODES[call.attr("mode", "constant")], value=value)
+    return call.create("pad", [x], padding=padding, mode=call.one_of("mode", _MODES, "constant"), value=value)
 
 
 @rule("Tile")
@@ -254,7 +256,7 @@ def _depth_to_space(call: Call) -> Any:
 
 @rule("SpaceToDepth")
 def _space_to_depth(call: Call) -> Any:
-    n, c, h, w = call[0].shape
+    n, c, h, w = call.shape(0, 4)
     block = int(call.attr("blocksize"))
     rows, columns = divide(h, block), divide(w, block)
     turned = call.create(
@@ -266,6 +268,7 @@ def _space_to_depth(call: Call) -> Any:
 @rule("Trilu")
 def _triangle(call: Call) -> Any:
     x = call[0]
+    call.shape(0, 2, 99)
     shape = call.static_shape(x, "Trilu")
     rows, columns = np.indices(shape[-2:])
     if is_late(call, 1):

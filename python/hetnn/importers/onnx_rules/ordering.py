@@ -18,7 +18,7 @@ def _top_k(call: Call) -> list[Any]:
     x, rank = call[0], len(call[0].shape)
     axis, largest = call.axis(int(call.attr("axis")), rank), bool(call.attr("largest", 1))
     ordered = call.create_all("sort", [x], {"axis": axis, "descending": largest})
-    size = x.shape[axis]
+    size = call.shape(0, 1, 99)[axis]
     count: Size = (
         int(call.attr("k")) if call.version < 10 else call.size(1, "k", 0, size if isinstance(size, int) else LONGEST)
     )
@@ -61,13 +61,15 @@ _JOINED = {"none": "none", "add": "add", "mul": "mul", "max": "max", "min": "min
 @rule("Scatter", "ScatterElements")
 def _scatter_elements(call: Call) -> Any:
     axis = call.axis(int(call.attr("axis")), len(call[0].shape))
-    return call.create("scatter_elements", call.values(), axis=axis, reduce=_JOINED[call.attr("reduction", "none")])
+    reduce = call.one_of("reduction", _JOINED, "none")
+    return call.create("scatter_elements", call.values(), axis=axis, reduce=reduce)
 
 
 @rule("ScatterND")
 def _scatter_nd(call: Call) -> Any:
     """Slices of the trailing axes as rows, which one flat index picks."""
     x, indices, updates = call.values()
+    call.shape(1, 1, 99)
     depth = call.static_shape(indices, "ScatterND")[-1]
     if not 1 <= depth <= len(x.shape):
         raise InvalidModel(f"indices {list(indices.shape)} into {list(x.shape)}")
@@ -83,7 +85,7 @@ def _scatter_nd(call: Call) -> Any:
         "scatter_elements",
         [call.reshape(x, [rows, width]), call.reshape(flat, [count, 1]), call.reshape(updates, [count, width])],
         axis=0,
-        reduce=_JOINED[call.attr("reduction", "none")],
+        reduce=call.one_of("reduction", _JOINED, "none"),
     )
     return call.reshape(out, list(x.shape))
 
@@ -95,6 +97,9 @@ def _max_unpool(call: Call) -> Any:
     kernel = [int(k) for k in call.attr("kernel_shape")]
     stride, pads = call.attr("strides") or [1] * len(kernel), call.attr("pads") or [0] * 2 * len(kernel)
     sizes = call.static_shape(x, "MaxUnpool")
+    call.shape(0, len(kernel) + 2)
+    if len(stride) != len(kernel) or len(pads) != 2 * len(kernel):
+        raise InvalidModel(f"strides {list(stride)} and pads {list(pads)} of a kernel over {len(kernel)} axes")
     shape = sizes[:2]
     for k, size in enumerate(sizes[2:]):
         shape.append((size - 1) * stride[k] - pads[k] - pads[len(kernel) + k] + kernel[k])
@@ -122,7 +127,9 @@ def _reverse_sequence(call: Call) -> Any:
     """Along the time axis, the first lengths[b] entries of batch b backwards."""
     x = call[0]
     batch, time = int(call.attr("batch_axis")), int(call.attr("time_axis"))
-    shape = list(x.shape)
+    shape = call.shape(0, 2, 99)
+    if {batch, time} != {0, 1}:
+        raise InvalidModel(f"ReverseSequence of batches on axis {batch} and time on axis {time}; these are 0 and 1")
     steps = call.create("arange", [], start=0, end=shape[time])
     lengths = call.reshape(call.cast(call[1], "i64"), [shape[batch], 1])
     backwards = call.create("sub", [call.create("sub", [lengths, call.constant(1, "i64")]), steps])

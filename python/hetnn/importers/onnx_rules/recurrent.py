@@ -74,6 +74,7 @@ def _unroll(call: Call, gates: int, preset: list[str], make: Callable[[_Layer, i
     turned = bool(call.attr("layout", 0))
     if turned:
         x = call.create("permute", [x], perm=[1, 0, 2])
+    call.shape(0, 3)
     steps, batch = x.shape[0], x.shape[1]
     if not isinstance(steps, int):
         raise Unsupported(f"a recurrent layer over the symbolic length {steps}")

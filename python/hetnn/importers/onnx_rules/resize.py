@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hetnn.errors import Unsupported
-from hetnn.importers.onnx_rules.call import Array, Call, is_float, rule
+from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.onnx_rules.call import LONGEST, Array, Call, is_float, rule
 from hetnn.importers.onnx_rules.late import is_late, late
 
 
@@ -20,8 +20,8 @@ def _upsample(call: Call) -> Any:
         return _late_resize(call, call[1], None)
     shape = call.static_shape(x, "Upsample")
     scales = _reals(call, 1) if call.given(1) else [float(s) for s in call.attr("scales")]
-    for axis, scale in enumerate(scales):
-        size = math.floor(shape[axis] * scale)
+    for scale, axis in _each(scales, list(range(len(shape)))):
+        size = _scaled(shape[axis], scale)
         place = _places("asymmetric", shape[axis], size, scale)
         x = _along(call, x, axis, shape[axis], size, scale, place, "floor", call.attr("mode"))
     return x
@@ -57,6 +57,18 @@ def _late_resize(call: Call, scales: Any, goals: Any) -> Any:
     )
 
 
+def _each(given: list[Any], axes: list[int]) -> list[tuple[Any, int]]:
+    if len(given) != len(axes):
+        raise InvalidModel(f"{len(given)} sizes or scales for {len(axes)} axes")
+    return list(zip(given, axes, strict=True))
+
+
+def _scaled(size: int, scale: float, half: float = 0.0) -> int:
+    if not 0 <= size * scale <= LONGEST:
+        raise InvalidModel(f"an axis of {size} elements resized by {scale}")
+    return math.floor(size * scale + half)
+
+
 @rule("Resize")
 def _resize(call: Call) -> Any:
     x = call[0]
@@ -72,15 +84,15 @@ def _resize(call: Call) -> Any:
     shape = call.static_shape(x, "Resize")
     if by_goals:
         goals = call.integers(first + 1, "the sizes")
-        scales = [goal / shape[axis] for goal, axis in zip(goals, axes, strict=True)]
+        scales = [goal / max(shape[axis], 1) for goal, axis in _each(goals, axes)]
         policy = call.attr("keep_aspect_ratio_policy", "stretch")
         if policy != "stretch":
             scale = min(scales) if policy == "not_larger" else max(scales)
-            goals = [math.floor(scale * shape[axis] + 0.5) for axis in axes]
+            goals = [_scaled(shape[axis], scale, 0.5) for axis in axes]
             scales = [scale] * len(axes)
     else:
         scales = _reals(call, first)
-        goals = [math.floor(shape[axis] * scale) for scale, axis in zip(scales, axes, strict=True)]
+        goals = [_scaled(shape[axis], scale) for scale, axis in _each(scales, axes)]
     nearest = call.attr("nearest_mode", "round_prefer_floor") if call.version >= 11 else "floor"
     for axis, goal, scale in zip(axes, goals, scales, strict=True):
         place = _places(kind, shape[axis], goal, scale)

@@ -157,6 +157,8 @@ def _last(items: Sequence[Any]) -> int:
 
 @rule("ConcatFromSequence")
 def _concat(call: Call) -> Any:
+    if call.attr("axis") is None:
+        raise InvalidModel("ConcatFromSequence needs the attribute axis, which is absent")
     found, stacks = _sequence(call, 0), bool(call.attr("new_axis", 0))
     if isinstance(found, Tensors):
         rank = len(_declared(call)) if found.sizes is None else len(found.sizes) + stacks

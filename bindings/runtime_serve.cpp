@@ -1,0 +1,189 @@
+// _runtime.Inference and what goes with it: requests that are read, fitted to a network and answered.
+#include "bindings/runtime_serve.h"
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "hetnn/runtime/executable.h"
+#include "hetnn/serve/grpc_form.h"
+#include "hetnn/serve/http_form.h"
+
+namespace py = pybind11;
+
+namespace hetnn {
+namespace {
+
+using serve::Bound;
+using serve::Bytes;
+using serve::Inference;
+using serve::Place;
+using serve::Signature;
+
+// Below so many bytes, handing the GIL over and back takes longer than the work.
+constexpr size_t kWorthReleasing = 1 << 16;
+
+// A request with the form that it came in and will be answered in, and its bytes, from which another process reads it.
+struct Request : Inference {
+  bool grpc = false;
+  py::bytes body;
+  std::optional<int64_t> head_bytes;
+};
+
+Bytes bytes_of(const py::bytes& object) {
+  const std::string_view data(object);
+  // The last to let go may be a thread without the GIL.
+  std::shared_ptr<const void> owner(new py::object(object), [](const void* kept) {
+    const py::gil_scoped_acquire gil;
+    delete static_cast<const py::object*>(kept);
+  });
+  return {std::move(owner), {reinterpret_cast<const std::byte*>(data.data()), data.size()}};
+}
+
+template <typename Work>
+auto without_gil(size_t bytes, Work&& work) {
+  std::optional<py::gil_scoped_release> release;
+  if (bytes >= kWorthReleasing) release.emplace();
+  return work();
+}
+
+std::unique_ptr<Request> read_http(const py::bytes& body, std::string model, std::string version,
+                                   std::optional<int64_t> head_bytes) {
+  const Bytes bytes = bytes_of(body);
+  auto out = std::make_unique<Request>();
+  static_cast<Inference&>(*out) = without_gil(
+      bytes.data.size(), [&] { return serve::read_http(std::move(model), std::move(version), bytes, head_bytes); });
+  out->body = body;
+  out->head_bytes = head_bytes;
+  return out;
+}
+
+std::unique_ptr<Request> read_grpc(const py::bytes& message) {
+  const Bytes bytes = bytes_of(message);
+  auto out = std::make_unique<Request>();
+  static_cast<Inference&>(*out) = without_gil(bytes.data.size(), [&] { return serve::read_grpc(bytes); });
+  out->grpc = true;
+  out->body = message;
+  return out;
+}
+
+py::object sequence_of(const Request& request) {
+  if (request.sequence.empty()) return py::none();
+  if (!request.sequence_is_number) return py::str(request.sequence);
+  return py::reinterpret_steal<py::object>(PyLong_FromString(request.sequence.c_str(), nullptr, 10));
+}
+
+py::list shared_inputs(const Request& request) {
+  py::list out;
+  for (size_t k = 0; k < request.inputs.size(); ++k) {
+    if (request.inputs[k].shared) out.append(py::make_tuple(k, *request.inputs[k].shared));
+  }
+  return out;
+}
+
+// The answer's bytes, and those of its JSON where raw tensors follow.
+py::tuple write(const Request& request, const std::string& version, const Bound& bound, const Outputs& outputs) {
+  const serve::Written written = request.grpc ? serve::write_grpc(request, version, bound, outputs.tensors)
+                                              : serve::write_http(request, version, bound, outputs.tensors);
+  size_t size = 0;
+  for (const auto& piece : written.pieces) size += piece.text.size() + piece.values.size();
+  auto out = py::reinterpret_steal<py::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<py::ssize_t>(size)));
+  if (!out) throw py::error_already_set();
+  char* to = PyBytes_AS_STRING(out.ptr());
+  without_gil(size, [&] {
+    for (const auto& piece : written.pieces) {
+      to = std::copy(piece.text.begin(), piece.text.end(), to);
+      if (!piece.values.empty()) std::memcpy(to, piece.values.data(), piece.values.size());
+      to += piece.values.size();
+    }
+  });
+  return py::make_tuple(std::move(out), written.head_bytes);
+}
+
+// Where outputs go that are wanted in shared memory, and their bytes.
+py::list shared_outputs(const Bound& bound, const Outputs& outputs) {
+  py::list out;
+  for (const auto& [k, wanted] : bound.outputs) {
+    if (!wanted.shared) continue;
+    const Tensor& tensor = outputs.tensors[k];
+    out.append(py::make_tuple(
+        *wanted.shared, py::bytes(reinterpret_cast<const char*>(tensor.data()), static_cast<size_t>(tensor.bytes()))));
+  }
+  return out;
+}
+
+Signature signature_of(std::string network, const runtime::Executable& executable) {
+  const auto program = executable.program();
+  const auto rows = [&](const std::vector<program::Port>& ports) {
+    std::vector<Signature::Port> out;
+    for (const program::Port& port : ports) {
+      const DType dtype = program->buffers[static_cast<size_t>(port.buffer)].dtype;
+      if (!serve::datatype_name(dtype))
+        throw Unsupported(text("'", port.name, "' of '", network, "' is ", dtype_name(dtype),
+                               ", which the protocol has no name for."));
+      out.push_back({port.name, dtype});
+    }
+    return out;
+  };
+  auto inputs = rows(program->inputs);
+  auto outputs = rows(program->outputs);
+  return {std::move(network), std::move(inputs), std::move(outputs)};
+}
+
+}  // namespace
+
+void bind_runtime_serve(py::module_& m) {
+  py::class_<Outputs>(m, "Outputs", "What a run made, in the network's order.");
+  py::class_<Place>(m, "Place", "Where a tensor lies in a registered region of shared memory.")
+      .def_readonly("region", &Place::region)
+      .def_readonly("offset", &Place::offset)
+      .def_readonly("byte_size", &Place::bytes);
+  py::class_<Bound>(m, "Bound", "A request's inputs in a network's order, and the outputs that it wants.")
+      .def_readonly("rows", &Bound::rows, "The first size of its inputs.");
+  py::class_<Request>(m, "Inference", "A request, read from either form of the protocol. A pickle has its bytes.")
+      .def_static("from_http", &read_http, py::arg("body"), py::arg("model"), py::arg("version") = "",
+                  py::arg("head_bytes") = py::none(),
+                  "With head_bytes, raw tensors follow that many bytes of JSON. InvalidModel when sizes or contents "
+                  "disagree with what describes them.")
+      .def_static("from_grpc", &read_grpc, py::arg("message"), "From the bytes of a ModelInferRequest.")
+      .def_readonly("model", &Request::model)
+      .def_readonly("version", &Request::version)
+      .def_readonly("id", &Request::id)
+      .def_readonly("sequence_start", &Request::sequence_start)
+      .def_readonly("sequence_end", &Request::sequence_end)
+      .def_readonly("priority", &Request::priority)
+      .def_readonly("timeout_us", &Request::timeout_us)
+      .def_property_readonly("sequence", &sequence_of, "A number or a text; None when it belongs to no sequence.")
+      .def("shared_inputs", &shared_inputs, "(number, Place) of inputs whose values are still to be given.")
+      .def(
+          "give", [](Request& own, size_t input, const py::bytes& data) { own.give(input, bytes_of(data)); },
+          py::arg("input"), py::arg("data"), "The values of an input that lay in shared memory.")
+      .def("write", &write, py::arg("version"), py::arg("bound"), py::arg("outputs"),
+           "The answer's bytes in the request's form, and how many of them are JSON where raw tensors follow.")
+      .def(py::pickle(
+          [](const Request& own) { return py::make_tuple(own.grpc, own.body, own.head_bytes, own.model, own.version); },
+          [](const py::tuple& state) {
+            const auto body = state[1].cast<py::bytes>();
+            if (state[0].cast<bool>()) return read_grpc(body);
+            return read_http(body, state[3].cast<std::string>(), state[4].cast<std::string>(),
+                             state[2].cast<std::optional<int64_t>>());
+          }));
+  py::class_<Signature>(m, "Signature", "Names and types of a network's inputs and outputs.")
+      .def(py::init(&signature_of), py::arg("network"), py::arg("executable"),
+           "Unsupported when the protocol has no name for a type.")
+      .def(
+          "bind", [](const Signature& own, const Request& request) { return serve::bind(request, own); },
+          py::arg("request"), "InvalidModel when the request does not fit.");
+  m.def("shared_outputs", &shared_outputs, py::arg("bound"), py::arg("outputs"),
+        "(Place, bytes) of outputs that are wanted in shared memory.");
+  py::dict names;
+  for (const serve::Datatype& each : serve::kDatatypes) {
+    names[py::str(std::string(dtype_name(each.dtype)))] = py::str(std::string(each.name));
+  }
+  m.attr("DATATYPES") = names;
+}
+
+}  // namespace hetnn

@@ -1,0 +1,301 @@
+// What both forms of the protocol have in common: types, shapes, parameters, values, and their fit to a network.
+#include "hetnn/serve/inference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "hetnn/base/error.h"
+#include "hetnn/base/narrow_float.h"
+#include "hetnn/base/truths.h"
+#include "hetnn/base/visit_dtype.h"
+
+namespace hetnn::serve {
+namespace {
+
+constexpr int64_t kMostElems = int64_t{1} << 40;
+
+std::string short_name(std::string_view name) { return std::string(name.substr(0, 100)); }
+
+template <typename Items, typename Name>
+std::string listed(const Items& items, Name name) {
+  std::string out;
+  for (const auto& item : items) out += text(out.empty() ? "" : ", ", name(item));
+  return out;
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  constexpr size_t kFew = 8;
+  const std::span few(shape.data(), std::min(shape.size(), kFew));
+  return text("[", listed(few, [](int64_t size) { return size; }), shape.size() > kFew ? ", ..." : "", "]");
+}
+
+std::string datatype_of(const Given& given) {
+  return std::string(given.dtype ? datatype_name(*given.dtype).value_or("") : kTexts);
+}
+
+// The last of that name counts, as in protobuf's maps.
+const Parameter* find(const Parameters& parameters, std::string_view key) {
+  const auto at =
+      std::find_if(parameters.rbegin(), parameters.rend(), [&](const auto& row) { return row.first == key; });
+  return at == parameters.rend() ? nullptr : &at->second;
+}
+
+// What stands there, as messages show it.
+std::string shown(const Parameter& parameter) {
+  return std::visit(
+      [&](const auto& value) -> std::string {
+        using T = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<T, std::monostate>) {
+          return std::string(parameter.found);
+        } else if constexpr (std::is_same_v<T, bool>) {
+          return value ? "true" : "false";
+        } else if constexpr (std::is_same_v<T, std::string>) {
+          return text("'", short_name(value), "'");
+        } else {
+          return text(value);
+        }
+      },
+      parameter.value);
+}
+
+bool truth(const Parameters& parameters, std::string_view key, std::string_view called, bool otherwise) {
+  const Parameter* found = find(parameters, key);
+  if (!found) return otherwise;
+  if (const bool* value = std::get_if<bool>(&found->value)) return *value;
+  throw InvalidModel(text(called, key, " must be true or false; got ", shown(*found), "."));
+}
+
+}  // namespace
+
+std::optional<std::string_view> datatype_name(DType dtype) {
+  const auto* row = std::ranges::find(kDatatypes, dtype, &Datatype::dtype);
+  return row == std::end(kDatatypes) ? std::nullopt : std::optional(row->name);
+}
+
+std::string Given::called() const { return text("input '", short_name(name), "'"); }
+
+void Inference::give(size_t input, Bytes bytes) {
+  Given& to = inputs.at(input);
+  to.tensor = from_raw(to, bytes);
+  to.shared.reset();
+}
+
+int64_t size_of(const Parameter& parameter, std::string_view called) {
+  if (const auto* value = std::get_if<int64_t>(&parameter.value); value && *value >= 0) return *value;
+  if (const auto* value = std::get_if<uint64_t>(&parameter.value); value && *value <= uint64_t{INT64_MAX})
+    return static_cast<int64_t>(*value);
+  throw InvalidModel(text(called, " must be an integer that is not negative; got ", shown(parameter), "."));
+}
+
+void take_parameters(const Parameters& parameters, Inference& to) {
+  if (const Parameter* id = find(parameters, "sequence_id")) {
+    if (const auto* name = std::get_if<std::string>(&id->value)) {
+      to.sequence = *name;
+    } else if (std::holds_alternative<int64_t>(id->value) || std::holds_alternative<uint64_t>(id->value)) {
+      to.sequence = shown(*id);
+      to.sequence_is_number = true;
+      if (to.sequence == "0") to.sequence.clear();
+    } else {
+      throw InvalidModel(text("sequence_id must be a number or a text; got ", shown(*id), "."));
+    }
+  }
+  to.sequence_start = truth(parameters, "sequence_start", "", false);
+  to.sequence_end = truth(parameters, "sequence_end", "", false);
+  if (to.sequence.empty() && (to.sequence_start || to.sequence_end))
+    throw InvalidModel("sequence_start and sequence_end need a sequence_id that is not 0 or empty.");
+  if (const Parameter* found = find(parameters, "priority")) to.priority = size_of(*found, "priority");
+  if (const Parameter* found = find(parameters, "timeout")) to.timeout_us = size_of(*found, "timeout");
+  to.binary = truth(parameters, "binary_data_output", "", to.binary);
+}
+
+std::optional<Place> place_of(const Parameters& parameters, std::string_view called) {
+  const Parameter* region = find(parameters, kRegion);
+  const Parameter* offset = find(parameters, kOffset);
+  const Parameter* bytes = find(parameters, kBytes);
+  if (!region) {
+    if (!offset && !bytes) return std::nullopt;
+    throw InvalidModel(text(called, ": ", kRegion, " is missing beside the other keys of shared memory."));
+  }
+  const auto* name = std::get_if<std::string>(&region->value);
+  if (!name) throw InvalidModel(text(called, ": ", kRegion, " must be a text; got ", shown(*region), "."));
+  return Place{*name, offset ? size_of(*offset, text(called, ": ", kOffset)) : 0,
+               size_of(bytes ? *bytes : Parameter{}, text(called, ": ", kBytes))};
+}
+
+Given given(std::string name, std::string_view datatype, std::vector<int64_t> shape) {
+  Given out{.name = std::move(name), .dtype = {}, .shape = std::move(shape), .elems = 1, .tensor = {}, .shared = {}};
+  const auto* row = std::ranges::find(kDatatypes, datatype, &Datatype::name);
+  if (row != std::end(kDatatypes)) {
+    out.dtype = row->dtype;
+  } else if (datatype != kTexts) {
+    throw InvalidModel(text(out.called(), ": unknown datatype '", datatype.substr(0, 50), "'; there are ",
+                            listed(kDatatypes, [](const Datatype& each) { return each.name; }), ", ", kTexts, "."));
+  }
+  const bool empty = std::ranges::find(out.shape, 0) != out.shape.end();
+  // What a size of 0 is multiplied with is bounded too.
+  for (const int64_t size : out.shape) {
+    if (size < 0)
+      throw InvalidModel(text(out.called(), ": its shape must be a list of integers, none negative; got ",
+                              shape_text(out.shape), "."));
+    if (size == 0) continue;
+    if (out.elems > kMostElems / size)
+      throw InvalidModel(
+          text(out.called(), ": its shape ", shape_text(out.shape), " has more elements than any request may."));
+    out.elems *= size;
+  }
+  if (empty) out.elems = 0;
+  return out;
+}
+
+Wanted wanted(std::string name, const Parameters& parameters, bool binary) {
+  const std::string called = text("output '", short_name(name), "'");
+  if (const Parameter* classes = find(parameters, "classification");
+      classes && classes->value != decltype(classes->value)(int64_t{0}) &&
+      classes->value != decltype(classes->value)(uint64_t{0}))
+    throw Unsupported(text(called, ": the classification extension is not served. Ask for the tensor."));
+  binary = truth(parameters, "binary_data", called + ": ", binary);
+  return {std::move(name), binary, place_of(parameters, called)};
+}
+
+Tensor from_raw(const Given& given, const Bytes& bytes) {
+  if (!given.dtype) return {};
+  const int64_t needed = given.elems * dtype_bytes(*given.dtype);
+  if (static_cast<int64_t>(bytes.data.size()) != needed)
+    throw InvalidModel(text(given.called(), ": ", datatype_of(given), shape_text(given.shape), " takes ", needed,
+                            " bytes; got ", bytes.data.size(), "."));
+  if (*given.dtype == DType::boolean && first_untrue(bytes.data))
+    throw InvalidModel(text(given.called(), ": a byte of BOOL is neither 0 nor 1."));
+  const auto at = reinterpret_cast<uintptr_t>(bytes.data.data());
+  if (at % static_cast<uintptr_t>(dtype_bytes(*given.dtype)) == 0)
+    return {*given.dtype, given.shape, bytes.owner, bytes.data.data()};
+  std::byte* to = nullptr;
+  Tensor out = Tensor::zeros(*given.dtype, given.shape, &to);
+  if (needed > 0) std::memcpy(to, bytes.data.data(), static_cast<size_t>(needed));
+  return out;
+}
+
+WrittenValues::WrittenValues(const Given& given)
+    : given_(given), dtype_(given.dtype.value_or(DType::f32)), step_(dtype_bytes(dtype_)) {
+  HETNN_ASSERT(given.dtype, "texts are not kept");
+  tensor_ = Tensor::zeros(dtype_, given.shape, &data_);
+}
+
+void WrittenValues::refuse(std::string_view kind) const {
+  throw InvalidModel(text(given_.called(), ": its data must be values of ", datatype_of(given_), "; got ", kind, "."));
+}
+
+std::byte* WrittenValues::next() {
+  if (count_ == given_.elems) {
+    throw InvalidModel(text(given_.called(), ": ", datatype_of(given_), shape_text(given_.shape), " takes ",
+                            given_.elems, " values; got more."));
+  }
+  return data_ + step_ * count_++;
+}
+
+template <typename T>
+void WrittenValues::put(T value) {
+  std::memcpy(next(), &value, sizeof value);
+}
+
+void WrittenValues::real(double value) {
+  if (dtype_ == DType::f32) return put(static_cast<float>(value));
+  if (dtype_ == DType::f64) return put(value);
+  put(narrow_float(dtype_, static_cast<float>(value)));
+}
+
+template <typename Written>
+void WrittenValues::add_integer(Written value) {
+  const auto whole = [&]<typename T>(T) {
+    if (!std::in_range<T>(value))
+      throw InvalidModel(text(given_.called(), ": its data holds values beyond ", datatype_of(given_), "."));
+    put(static_cast<T>(value));
+  };
+  switch (dtype_) {
+    case DType::i8:
+      return whole(int8_t{});
+    case DType::i16:
+      return whole(int16_t{});
+    case DType::i32:
+      return whole(int32_t{});
+    case DType::i64:
+      return whole(int64_t{});
+    case DType::u8:
+      return whole(uint8_t{});
+    case DType::u16:
+      return whole(uint16_t{});
+    case DType::u32:
+      return whole(uint32_t{});
+    case DType::u64:
+      return whole(uint64_t{});
+    case DType::boolean:
+      refuse("int");
+    default:
+      return real(static_cast<double>(value));
+  }
+}
+
+void WrittenValues::add(int64_t value) { add_integer(value); }
+void WrittenValues::add(uint64_t value) { add_integer(value); }
+void WrittenValues::add(double value) {
+  if (!is_float(dtype_)) refuse("float");
+  real(value);
+}
+void WrittenValues::add(bool value) {
+  if (dtype_ != DType::boolean) refuse("bool");
+  put(static_cast<uint8_t>(value));
+}
+
+Tensor WrittenValues::take() {
+  if (count_ != given_.elems) {
+    throw InvalidModel(text(given_.called(), ": ", datatype_of(given_), shape_text(given_.shape), " takes ",
+                            given_.elems, " values; got ", count_, "."));
+  }
+  return std::move(tensor_);
+}
+
+Bound bind(const Inference& inference, const Signature& signature) {
+  const auto name_of = [](const auto& each) -> const std::string& { return each.name; };
+  for (auto at = inference.inputs.begin(); at != inference.inputs.end(); ++at) {
+    // The first that no port bears ends the search, so that many inputs cost no more than there are ports.
+    if (std::ranges::find(signature.inputs, at->name, name_of) == signature.inputs.end()) break;
+    if (std::ranges::find(inference.inputs.begin(), at, at->name, name_of) != at)
+      throw InvalidModel(text("the input '", short_name(at->name), "' is there twice."));
+  }
+  Bound out;
+  for (const Signature::Port& port : signature.inputs) {
+    const auto found = std::ranges::find(inference.inputs, port.name, name_of);
+    if (found == inference.inputs.end())
+      throw InvalidModel(text("the input '", port.name, "' of '", signature.network, "' is missing."));
+    if (found->dtype != port.dtype)
+      throw InvalidModel(text("input '", port.name, "' must be ", datatype_name(port.dtype).value_or(""), "; got ",
+                              datatype_of(*found), "."));
+    HETNN_ASSERT(!found->shared, "shared memory is read before");
+    out.inputs.push_back(found->tensor);
+  }
+  for (const Given& each : inference.inputs) {
+    if (std::ranges::find(signature.inputs, each.name, name_of) == signature.inputs.end())
+      throw InvalidModel(text("'", signature.network, "' has no input '", short_name(each.name), "'; it takes ",
+                              listed(signature.inputs, name_of), "."));
+  }
+  if (!out.inputs.empty() && out.inputs.front().rank() > 0) out.rows = out.inputs.front().shape()[0];
+  if (inference.outputs.empty()) {
+    for (size_t k = 0; k < signature.outputs.size(); ++k)
+      out.outputs.emplace_back(k, Wanted{signature.outputs[k].name, inference.binary, {}});
+  }
+  for (const Wanted& each : inference.outputs) {
+    const auto port = std::ranges::find(signature.outputs, each.name, name_of);
+    if (port == signature.outputs.end())
+      throw InvalidModel(text("'", signature.network, "' has no output '", short_name(each.name), "'; it gives ",
+                              listed(signature.outputs, name_of), "."));
+    const auto place = static_cast<size_t>(port - signature.outputs.begin());
+    if (std::ranges::find(out.outputs, place, [](const auto& row) { return row.first; }) != out.outputs.end())
+      throw InvalidModel(text("the output '", each.name, "' is asked for twice."));
+    out.outputs.emplace_back(place, each);
+  }
+  return out;
+}
+
+}  // namespace hetnn::serve

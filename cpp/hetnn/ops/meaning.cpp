@@ -90,8 +90,9 @@ void evaluate_converted(const Call& call, std::span<const View> inputs, Results&
   for (size_t k = 0; k < call.inputs.size(); ++k) {
     if (!call.has(k)) continue;
     const Type& type = call.input(k);
-    computing.inputs[k] = {computed(type), nullptr};
-    if (is_converted(*call.op, type)) views[k] = made[k] = converted(views[k], type, computing.input(k).dtype);
+    // For messages the call keeps the model's element types; quantized inputs are reals from here on.
+    computing.inputs[k] = {type.quant ? computed(type) : &type, nullptr};
+    if (is_converted(*call.op, type)) views[k] = made[k] = converted(views[k], type, computed_as(*call.op, type).dtype);
   }
   for (const Type*& output : computing.outputs) output = computed(*output);
   ConvertedResults kept(call, results);

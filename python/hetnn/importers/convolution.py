@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from hetnn.errors import Unsupported
 from hetnn.importers import sizes
 from hetnn.importers.building import Building
@@ -30,48 +32,73 @@ def convolve(call: Building, x: Any, weight: Any, bias: Any, window: dict[str, A
 
 
 def _convolve_deep(call: Building, x: Any, weight: Any, bias: Any, window: dict[str, Any], transposed: bool) -> Any:
-    """Over depth as more channels: every tap of the kernel along it reads a shifted copy of the input.
-
-    y[n,m,d] = sum over r of conv2d(x[n,:,d s + r t - p], w[m,:,r]); images d of n are the batch of one convolution of
-    C kd channels. Transposed: the same over the input with s - 1 zeros between its slices and with flipped taps.
-    """
-    op = "conv_transpose2d" if transposed else "conv2d"
-    n, c, depth, h, w = x.shape
-    taps = weight.shape[2]
+    """A convolution of images for each tap of the kernel along depth."""
     half = len(window["padding"]) // 2 if len(window["padding"]) == 6 else 0
     before, after = window["padding"][0], window["padding"][half]
-    stride, dilation = window["stride"][0], window["dilation"][0]
-    reach = (taps - 1) * dilation
+    flat = {k: v if k == "groups" else list(v)[1:] for k, v in window.items()}
+    if half:
+        flat["padding"] = [*window["padding"][1:half], *window["padding"][half + 1 :]]
     if transposed:
-        if stride > 1:
-            x = call.reshape(x, [n, c, depth, 1, h, w])
-            x = call.create("pad", [x], padding=[0] * 6 + [0, 0, 0, stride - 1, 0, 0])
-            x = call.reshape(x, [n, c, sizes.multiply(depth, stride), h, w])
-            depth = sizes.subtract(sizes.multiply(depth, stride), stride - 1)
-            x = call.create("slice", [x], axis=2, start=0, end=depth)
-        before, after = reach - before, reach - after + window["output_padding"][0]
-        stride = 1
+        return _spread_deep(call, x, weight, bias, window, flat, (before, after))
+    return _gather_deep(call, x, weight, bias, window, flat, (before, after))
+
+
+def _gather_deep(
+    call: Building, x: Any, weight: Any, bias: Any, window: dict[str, Any], flat: dict[str, Any], pad: tuple[int, int]
+) -> Any:
+    """Depth as more channels: every tap of the kernel along it reads a shifted copy of the input.
+
+    y[n,m,d] = sum over r of conv2d(x[n,:,d s + r t - p], w[m,:,r]); images d of n are the batch of one convolution of
+    C kd channels.
+    """
+    n, c, depth, h, w = x.shape
+    taps = weight.shape[2]
+    before, after = pad
+    stride, dilation = window["stride"][0], window["dilation"][0]
     if before or after:
         x = call.create("pad", [x], padding=[0, 0, before, 0, 0, 0, 0, after, 0, 0])
     depth = sizes.add(depth, before + after)
-    count = sizes.add(sizes.divide(sizes.subtract(depth, reach + 1), stride), 1)
+    count = sizes.add(sizes.divide(sizes.subtract(depth, (taps - 1) * dilation + 1), stride), 1)
     copies = []
     for r in range(taps):
-        start = ((taps - 1 - r) if transposed else r) * dilation
+        start = r * dilation
         end = sizes.add(sizes.multiply(sizes.subtract(count, 1), stride), start + 1)
         part = call.create("slice", [x], axis=2, start=start, end=end, step=stride, inside=True)
         copies.append(call.reshape(part, [n, c, 1, count, h, w]))
     stacked = copies[0] if taps == 1 else call.create("concat", copies, axis=2)
     images = call.create("permute", [stacked], perm=[0, 3, 1, 2, 4, 5])
     images = call.reshape(images, [sizes.multiply(n, count), c * taps, h, w])
-    if transposed:
-        kernel = call.create("permute", [weight], perm=[0, 2, 1, 3, 4])
-        kernel = call.reshape(kernel, [c * taps, weight.shape[1], *weight.shape[3:]])
-    else:
-        kernel = call.reshape(weight, [weight.shape[0], weight.shape[1] * taps, *weight.shape[3:]])
-    flat = {k: v if k == "groups" else list(v)[1:] for k, v in window.items()}
-    if half:
-        flat["padding"] = [*window["padding"][1:half], *window["padding"][half + 1 :]]
-    out = call.create(op, [images, kernel, bias], **flat)
+    kernel = call.reshape(weight, [weight.shape[0], weight.shape[1] * taps, *weight.shape[3:]])
+    out = call.create("conv2d", [images, kernel, bias], **flat)
     out = call.reshape(out, [n, count, out.shape[1], out.shape[2], out.shape[3]])
     return call.create("permute", [out], perm=[0, 2, 1, 3, 4])
+
+
+def _spread_deep(
+    call: Building, x: Any, weight: Any, bias: Any, window: dict[str, Any], flat: dict[str, Any], pad: tuple[int, int]
+) -> Any:
+    """Transposed: image d of the input, with tap r of the kernel along depth, adds to image d s + r t - p of the
+    result. One convolution makes the images of all taps, as more channels; another, whose taps pick one channel each,
+    adds those that fall on each other.
+    """
+    n, c, depth, h, w = x.shape
+    channels, taps = weight.shape[1], weight.shape[2]
+    images = call.create("permute", [x], perm=[0, 2, 1, 3, 4])
+    images = call.reshape(images, [sizes.multiply(n, depth), c, h, w])
+    kernel = call.reshape(weight, [c, channels * taps, *weight.shape[3:]])
+    out = call.create("conv_transpose2d", [images, kernel, None], **flat)
+    m, height, width = channels * window["groups"], out.shape[2], out.shape[3]
+    pixels = sizes.multiply(height, width)
+    out = call.reshape(out, [n, depth, m, taps, pixels])
+    out = call.create("permute", [out], perm=[0, 2, 3, 1, 4])
+    out = call.reshape(out, [sizes.multiply(n, m), taps, depth, pixels])
+    out = call.create(
+        "conv_transpose2d",
+        [out, call.constant(np.eye(taps).reshape(taps, 1, taps, 1), x.dtype), None],
+        stride=[window["stride"][0], 1],
+        padding=[pad[0], 0, pad[1], 0],
+        dilation=[window["dilation"][0], 1],
+        output_padding=[window["output_padding"][0], 0],
+    )
+    out = call.reshape(out, [n, m, out.shape[2], height, width])
+    return out if bias is None else call.create("add", [out, call.reshape(bias, [m, 1, 1, 1])])

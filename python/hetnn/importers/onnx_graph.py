@@ -18,7 +18,8 @@ from hetnn import _core
 from hetnn.element_types import numpy_type
 from hetnn.errors import DoesNotFit, InvalidModel, Unsupported
 from hetnn.importers import Imported
-from hetnn.importers.onnx_body import Body, BodyInput
+from hetnn.importers.chance import initial_state
+from hetnn.importers.loop_body import Body, BodyInput
 from hetnn.importers.onnx_control import CONTROL
 from hetnn.importers.onnx_model import Weights, check_model, dtype_name, read_model
 from hetnn.importers.onnx_rules import NESTED, Call, Either, Items, Maybe, Nothing, Sizes, Tensors, Text
@@ -271,8 +272,7 @@ class _Importer:
         seed = float(len(self._generators)) if seed is None else seed
         whole = seed.is_integer() and 0 <= seed < 1 << 32
         number = int(seed) if whole else int(np.float32(seed).view(np.uint32))
-        state = np.random.RandomState(number).get_state(legacy=False)["state"]
-        initial = np.array([*state["key"], state["pos"]], np.uint32)
+        initial = initial_state(number)
         before = self._builder.add_input(name, "u32", list(initial.shape))
         made = self._builder.create("draw", [before], {"shape": list(shape)}, node.name or node.output[0], node.name)
         self._generators.append((made[1], name, initial))

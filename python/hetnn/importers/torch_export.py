@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 import operator
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch._decomp import decomposition_table
 from torch.export import ExportedProgram
@@ -19,13 +20,15 @@ from hetnn import _core
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.executable import odd_kind
 from hetnn.importers import Imported
-from hetnn.importers.sizes import MOST, likely_size
+from hetnn.importers.chance import initial_state
+from hetnn.importers.loop_body import Body, BodyInput, Recording
+from hetnn.importers.sizes import MOST, Size, likely_size
 from hetnn.importers.symbols import Symbols, own_name
 from hetnn.importers.torch_reading import expanded, in_place, is_readable, sharing
 from hetnn.importers.torch_rules import DTYPES, Call
 from hetnn.importers.torch_rules.call import TORCH, found_symbols
 from hetnn.importers.torch_rules.complexes import COMPLEX, PARTS, Complex, complex_call, is_complex
-from hetnn.importers.torch_rules.movement import DROPOUTS
+from hetnn.importers.torch_rules.random import DROPOUTS
 from hetnn.importers.torch_signature import Signature, fixed
 from hetnn.structure import Tree
 
@@ -47,29 +50,21 @@ _TORCH = str(Path(torch.__file__).parent)
 
 
 def _refuse_training(program: ExportedProgram) -> None:
-    """InvalidModel for a model with layers that behave as in training: dropout, batch norm.
+    """InvalidModel for a layer of batch norm that behaves as in training.
 
-    What works so on given tensors, or draws nothing, is no layer: it is computed.
+    What works so on given tensors, and dropout, is computed.
     """
     buffers = program.graph_signature.inputs_to_buffers
     for node in program.graph.nodes:
         schema = getattr(node.target, "_schema", None)
-        given = schema.arguments if schema else ()
-        values = {a.name: node.args[k] if k < len(node.args) else node.kwargs.get(a.name) for k, a in enumerate(given)}
-        value = node.meta.get("val")
-        empty = isinstance(value, torch.Tensor) and any(isinstance(size, int) and size == 0 for size in value.shape)
-        if empty or values.get("p") in (0, 1) or "lower" in values:  # of rrelu the rule says what it lacks
-            continue
+        names = [argument.name for argument in schema.arguments] if schema else []
+        values = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
         statistics = values.get("running_mean")
-        if "running_mean" in values and getattr(statistics, "name", None) not in buffers:
-            continue
-        for k, argument in enumerate(schema.arguments if schema else ()):
-            given = node.args[k] if k < len(node.args) else node.kwargs.get(argument.name)
-            if argument.name in ("train", "training") and given is True:
-                raise InvalidModel(
-                    f"{str(node.target).split('.')[1]} '{node.name}' works as in training, so the model was "
-                    "exported in that mode; call model.eval() before torch.export.export."
-                )
+        if getattr(statistics, "name", None) in buffers and True in (values.get("train"), values.get("training")):
+            raise InvalidModel(
+                f"{str(node.target).split('.')[1]} '{node.name}' works as in training, so the model was "
+                "exported in that mode; call model.eval() before torch.export.export."
+            )
 
 
 def import_exported_program(program: ExportedProgram) -> Imported:
@@ -169,7 +164,7 @@ class _Importer:
         self._program = program
         self._signature = signature
         self._inputs: list[Tree] = []
-        self.builder = _core.GraphBuilder("main")
+        self.builder: Any = _core.GraphBuilder("main")
         self.symbols = Symbols()
         self._values: dict[torch.fx.Node, Any] = {}
         self._problems: dict[str, list[str]] = {}
@@ -179,6 +174,7 @@ class _Importer:
         self._inputs_so_far = 0
         self._states: dict[str, tuple[str, Any]] = {}  # of a buffer: its input, its initial value
         self._ports: dict[str, int] = {}  # of an input: its place
+        self._generators: list[tuple[Any, np.ndarray[Any, Any]]] = []  # the next state of each, and its first one
         self._written: list[list[int]] = []  # an input and the output that is written into it
         self._missing: set[torch.fx.Node] = set()  # not imported, or read from what is not
         self.refused: set[str] = set()  # overloads in calls that their rules do not take
@@ -261,6 +257,14 @@ class _Importer:
         name = f"found{self._new_sizes}"
         self.builder.add_symbol(name, low, high, likely_size(low, high))
         return name
+
+    def random(self, shape: Sequence[Size], node: torch.fx.Node) -> Any:
+        """Numbers drawn from a generator whose state the graph keeps, seeded by its place among them."""
+        name, initial = f"generator{len(self._generators)}", initial_state(len(self._generators))
+        before = self.builder.add_input(name, "u32", list(initial.shape))
+        drawn, after = self.builder.create("draw", [before], {"shape": list(shape)}, node.name, *self.loc(node))
+        self._generators.append((after, initial))
+        return drawn
 
     def _lift_inputs(self) -> list[Tree]:
         """The leaves of what a caller passes. Inputs come before constants, which give way where names are the same."""
@@ -464,6 +468,7 @@ class _Importer:
         for node in module.graph.nodes:
             if node.op == "placeholder":
                 self._values[node] = next(given)
+                self._name_size(node)
             elif node.op == "call_function":
                 self._convert(node)
         (results,) = module.graph.output_node().args
@@ -471,6 +476,28 @@ class _Importer:
         if any(node in self._missing for node in made):
             raise Unsupported("its body uses them")
         return [self.argument(node) for node in made]
+
+    def _name_size(self, node: torch.fx.Node) -> None:
+        """A number that a body is given as a tensor, and reads as a size."""
+        size, value = node.meta.get("val"), self._values[node]
+        if isinstance(size, torch.SymInt) and hasattr(value, "dtype"):
+            symbol = size.node.expr
+            self._declare(symbol, self._own_size(str(symbol)), *self._range(symbol, -MOST, MOST), 1)
+            self.builder.create("read_size", [value], {"sizes": [self.symbols.dim(size)]}, node.name)
+
+    def _own_size(self, name: str) -> str:
+        self._new_sizes += 1
+        return f"{name}_{self._new_sizes}"
+
+    def loop_body(
+        self, inputs: Sequence[BodyInput], build: Callable[[Sequence[Any]], list[Any]]
+    ) -> tuple[Body, list[Any]]:
+        body, around = Body(inputs), self.builder
+        self.builder = Recording(body, around)
+        try:
+            return body, [body.take(value, None) for value in build(body.inputs)]
+        finally:
+            self.builder = around
 
     def loc(self, node: torch.fx.Node) -> tuple[str, str, int]:
         scope = ""
@@ -499,6 +526,9 @@ class _Importer:
     def _finish(self) -> list[Tree]:
         """The leaves of what a caller gets. A value that stands there twice is one output."""
         output_node = next(node for node in self._program.graph.nodes if node.op == "output")
+        for k, (after, initial) in enumerate(self._generators):
+            self.builder.output(after, f"generator{k}.next")
+            self.builder.mutation(f"generator{k}", f"generator{k}.next", initial)
         leaves: list[Tree] = []
         ports: dict[torch.fx.Node, int] = {}
         made = 0

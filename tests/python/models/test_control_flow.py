@@ -1,10 +1,13 @@
-"""torch.cond, map and scan: their bodies become nodes; results are those of eager torch."""
+"""torch.cond, while_loop, map and scan: results are those of eager torch."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._higher_order_ops.associative_scan import associative_scan
 from torch._higher_order_ops.map import map as torch_map
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
@@ -80,7 +83,87 @@ def test_bodies_run_once_for_every_part() -> None:
             torch.testing.assert_close(a, b)
 
 
-def test_a_loop_without_a_known_end_is_refused() -> None:
-    exported = torch.export.export(Endless(), (torch.randn(3), torch.tensor(3)))
-    with pytest.raises(hetnn.Unsupported, match="a loop whose number of rounds depends on values"):
-        hetnn.compile(exported)
+class Joined(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = associative_scan(lambda a, b: a * b + b, x, 0, combine_mode="generic")
+        return result
+
+
+class Cut(nn.Module):
+    """Branches whose results differ in size."""
+
+    def forward(self, x: Tensor, short: Tensor) -> Tensor:
+        return torch.cond(short, lambda x: (x[:2] * 2,), lambda x: (x + 1,), (x,))[0] + 1
+
+
+class Counting(nn.Module):
+    """A plain number is carried."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        rounds, y = while_loop(lambda i, x: x.sum() < 100, lambda i, x: (i + 1, x * 2 + i), (0, x))
+        return y, torch.arange(3) + rounds
+
+
+class Inner(nn.Module):
+    """A loop in the body of a loop."""
+
+    def forward(self, x: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
+        def body(i: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+            zero = torch.zeros((), dtype=torch.int64)
+            _, y = while_loop(lambda j, y: j < i, lambda j, y: (j + 1, y * 0.5 + 1), (zero, x + 0.25))
+            return i + 1, y
+
+        return while_loop(lambda i, x: i < n, body, (torch.zeros((), dtype=torch.int64), x))
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu+relu-only"])
+@pytest.mark.parametrize("bounds", [0, 1, 7])
+def test_a_loop_runs_as_often_as_values_say(bounds: int, target: str, tmp_path: Path) -> None:
+    x = torch.randn(3, generator=torch.Generator().manual_seed(1))
+    for model in (Endless(), Inner()):
+        exe = hetnn.compile(torch.export.export(model, (x, torch.tensor(3))), target)
+        exe.save(tmp_path / "loop.hetnn")
+        for run in (exe, hetnn.load(tmp_path / "loop.hetnn")):
+            torch.testing.assert_close(run(x, torch.tensor(bounds)), model(x, torch.tensor(bounds)))
+
+
+def test_a_number_that_a_loop_carries_may_be_a_size() -> None:
+    exe = hetnn.compile(torch.export.export(Counting(), (torch.ones(3),), strict=False))
+    for first in (0.5, 1.0, 500.0):
+        x = torch.full((3,), first)
+        torch.testing.assert_close(exe(x), Counting()(x))
+
+
+def test_bodies_run_for_any_number_of_parts() -> None:
+    """More than become nodes, and as many as the input has."""
+    torch.manual_seed(5)
+    length = torch.export.Dim("length", min=2, max=5000)
+    for model in (Mapped().eval(), Scanned().eval()):
+        x, other = torch.randn(400, 3), torch.randn(3)
+        fixed = hetnn.compile(torch.export.export(model, (x, other), strict=False))
+        dims = ({0: length}, None)
+        any_size = hetnn.compile(torch.export.export(model, (x, other), dynamic_shapes=dims, strict=False))
+        with torch.no_grad():
+            torch.testing.assert_close(fixed(x, other), model(x, other))
+            for count in (2, 400, 1001):
+                x = torch.randn(count, 3)
+                torch.testing.assert_close(any_size(x, other), model(x, other))
+
+
+def test_branches_may_differ_in_size_and_scans_may_join() -> None:
+    x = torch.randn(4, 3, generator=torch.Generator().manual_seed(1))
+    exe = hetnn.compile(torch.export.export(Cut(), (x, torch.tensor(True)), strict=False))
+    for short in (torch.tensor(True), torch.tensor(False)):
+        torch.testing.assert_close(exe(x, short), Cut()(x, short))
+    joined = hetnn.compile(torch.export.export(Joined(), (x,), strict=False))
+    torch.testing.assert_close(joined(x), Joined()(x))
+
+
+def test_random_numbers_in_a_loop_are_refused() -> None:
+    class Noisy(nn.Module):
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            zero = torch.zeros((), dtype=torch.int64)
+            return while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x + torch.rand(3)), (zero, x))
+
+    with pytest.raises(hetnn.Unsupported, match=r"rand.*random numbers in the body of a loop"):
+        hetnn.compile(torch.export.export(Noisy(), (torch.zeros(3),), strict=False))

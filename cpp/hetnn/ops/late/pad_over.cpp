@@ -1,5 +1,6 @@
 // pad_over: a border as wide as an input says.
 #include "hetnn/base/convert.h"
+#include "hetnn/base/stored.h"
 #include "hetnn/ops/late/late.h"
 
 namespace hetnn::ops {
@@ -38,7 +39,11 @@ void meaning(const Evaluation& e) {
     padding[axis] = amounts[k];
     padding[axis + x.shape.size()] = amounts[k + axes.size()];
   }
-  const double value = e.has(2) ? values_as<double>(e.input(2))[0] : 0;
+  double value = 0;
+  if (e.has(2)) {
+    value = is_stored(x.dtype) ? static_cast<double>(stored_value(x.dtype, static_cast<uint8_t>(e.input(2).data[0])))
+                               : values_as<double>(e.input(2))[0];
+  }
   evaluate_as(e, "pad", {{"padding", padding}, {"mode", e.call.string("mode")}, {"value", value}});
 }
 

@@ -12,7 +12,7 @@ import onnx
 from hetnn.element_types import NUMPY
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.building import Building
-from hetnn.importers.onnx_body import Body, BodyInput
+from hetnn.importers.loop_body import Body, BodyInput
 from hetnn.importers.onnx_model import dtype_name
 from hetnn.importers.registry import Front, Row, Rule
 from hetnn.importers.sizes import Size

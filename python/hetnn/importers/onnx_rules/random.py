@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from hetnn.errors import Unsupported
+from hetnn.importers.chance import normal, on
 from hetnn.importers.onnx_rules.call import Call, rule
 from hetnn.importers.sizes import Size
 
@@ -27,27 +27,18 @@ def _dtype(call: Call) -> str:
     return str(call[0].dtype) if call.inputs else "f32"
 
 
-def _on(call: Call, op: str, a: Any, b: Any) -> Any:
-    return call.create(op, [a, call.like(b, a) if isinstance(b, (int, float)) else b])
-
-
 @rule("RandomUniform", "RandomUniformLike")
 def _uniform(call: Call) -> Any:
     low, high = float(call.attr("low", 0.0)), float(call.attr("high", 1.0))
-    y = _on(call, "mul", drawn(call, _shape(call)), high - low)
-    return call.cast(_on(call, "add", y, low), _dtype(call))
+    y = on(call, "mul", drawn(call, _shape(call)), high - low)
+    return call.cast(on(call, "add", y, low), _dtype(call))
 
 
 @rule("RandomNormal", "RandomNormalLike")
 def _normal(call: Call) -> Any:
-    """By the method of Box and Muller: sqrt(-2 ln(1 - u)) cos(2 pi v)."""
     shape = _shape(call)
-    pairs = drawn(call, [2, *shape])
-    u, v = (call.reshape(call.create("slice", [pairs], axis=0, start=k, end=k + 1), shape) for k in range(2))
-    inner = call.create("log", [_on(call, "add", _on(call, "mul", u, -1.0), 1.0)])
-    size = call.create("sqrt", [_on(call, "mul", inner, -2.0)])
-    y = call.create("mul", [size, call.create("cos", [_on(call, "mul", v, 2 * math.pi)])])
-    y = _on(call, "add", _on(call, "mul", y, float(call.attr("scale", 1.0))), float(call.attr("mean", 0.0)))
+    y = normal(call, drawn(call, [2, *shape]), shape)
+    y = on(call, "add", on(call, "mul", y, float(call.attr("scale", 1.0))), float(call.attr("mean", 0.0)))
     return call.cast(y, _dtype(call))
 
 
@@ -81,8 +72,8 @@ def _dropout(call: Call) -> Any:
         return _kept(call, x, call.constant(True, "bool"))
     ratio = call.cast(call[1], "f64") if call.given(1) else call.constant(0.5, "f64")
     kept = call.create("ge", [drawn(call, x.shape), call.reshape(ratio, [])])
-    rest = _on(call, "add", _on(call, "mul", call.reshape(ratio, []), -1.0), 1.0)
-    scale = call.create("reciprocal", [call.create("where", [_on(call, "gt", rest, 0.0), rest, call.like(1.0, rest)])])
+    rest = on(call, "add", on(call, "mul", call.reshape(ratio, []), -1.0), 1.0)
+    scale = call.create("reciprocal", [call.create("where", [on(call, "gt", rest, 0.0), rest, call.like(1.0, rest)])])
     training = call.reshape(call[2], [])
     scaled = call.create("mul", [call.create("mul", [x, call.cast(scale, x.dtype)]), call.cast(kept, x.dtype)])
     y = call.create("where", [training, scaled, x])

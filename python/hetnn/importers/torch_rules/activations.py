@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hetnn.errors import Unsupported
 from hetnn.importers.torch_rules.call import Call, rule
 
 
@@ -53,16 +52,6 @@ def _threshold(call: Call) -> Any:
         return call.create("relu", [x])
     below = call.create("le", [x, call.constant(call["threshold"], dtype)])  # NaN stays
     return call.create("where", [below, call.constant(call["value"], dtype), x])
-
-
-@rule("rrelu.default", "rrelu_with_noise.default", "rrelu_with_noise_functional.default")
-def _rrelu(call: Call) -> Any:
-    """In evaluation: one slope, the mean of its bounds."""
-    if call["training"] and call["lower"] != call["upper"] and 0 not in call["self"].shape:
-        raise Unsupported("rrelu in training mode, whose slopes are random; call model.eval() before exporting")
-    slope = (float(call["lower"]) + float(call["upper"])) / 2
-    out = call.create("leaky_relu", [call["self"]], negative_slope=slope)
-    return [out, None] if isinstance(call._node.meta["val"], (tuple, list)) else out
 
 
 @rule("_safe_softmax.default")

@@ -11,10 +11,11 @@ import torch
 from hetnn.element_types import NUMPY
 from hetnn.importers.building import Building
 from hetnn.importers.registry import Front, Row, Rule
-from hetnn.importers.sizes import MOST, broadcast
+from hetnn.importers.sizes import MOST, Size, broadcast
 
 if TYPE_CHECKING:
     from hetnn import _core
+    from hetnn.importers.loop_body import Body, BodyInput
     from hetnn.importers.symbols import Symbols
 
 DTYPES = {
@@ -66,11 +67,17 @@ class Importer(Protocol):
 
     def new_size(self, low: int, high: int) -> str: ...
 
+    def random(self, shape: Sequence[Size], node: torch.fx.Node) -> Any: ...
+
     def loc(self, node: torch.fx.Node) -> tuple[str, str, int]: ...
 
     def argument(self, value: Any) -> Any: ...
 
     def body(self, module: torch.fx.GraphModule, values: Sequence[Any]) -> list[Any]: ...
+
+    def loop_body(
+        self, inputs: Sequence[BodyInput], build: Callable[[Sequence[Any]], list[Any]]
+    ) -> tuple[Body, list[Any]]: ...
 
 
 class Call(Building):
@@ -97,6 +104,21 @@ class Call(Building):
     def body(self, module: torch.fx.GraphModule, values: Sequence[Any]) -> list[Any]:
         """What a body of control flow makes of its inputs, as nodes of the graph."""
         return self._importer.body(module, values)
+
+    def loop_body(
+        self, inputs: Sequence[BodyInput], build: Callable[[Sequence[Any]], list[Any]]
+    ) -> tuple[Body, list[Any]]:
+        """What `build` makes of inputs of these types, as a body, and the values that it gives."""
+        return self._importer.loop_body(inputs, build)
+
+    def number(self, index: int) -> str | None:
+        """The symbol of an output that is no tensor but a size."""
+        value = self._node.meta["val"][index]
+        return str(self._importer.symbols.dim(value)) if isinstance(value, torch.SymInt) else None
+
+    def is_found(self, size: str) -> bool:
+        """Whether a size is one that comes out of the values that the call reads."""
+        return size in (str(self._importer.symbols.expression(symbol)) for symbol in found_symbols(self._node))
 
     def _meta(self, index: int = 0) -> torch.Tensor:
         value = self._node.meta["val"]
@@ -140,6 +162,10 @@ class Call(Building):
     def new_size(self, low: int, high: int) -> str:
         return self._importer.new_size(low, high)
 
+    def random(self, shape: Sequence[Size]) -> Any:
+        """f64 drawn evenly from [0, 1), by a generator of the call's own."""
+        return self._importer.random(shape, self._node)
+
     def broadcast(self, *values: Any) -> list[Any]:
         """The values expanded to the shape to which all broadcast."""
         shape: list[Any] = []
@@ -169,6 +195,10 @@ class Call(Building):
         shape = self.shape()
         one = self.constant(value, self.dtype())
         return self.create("expand", [one], shape=shape) if shape else one
+
+    def filled_part(self, value: Any) -> Any:
+        """Of complex numbers one part that holds one value."""
+        return self.part({}).filled(value)
 
     def by_row(self, row: Row) -> Any:
         """What a one-to-one name means: arguments in order become inputs and attributes."""

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hetnn.errors import Unsupported
+from hetnn.importers import sizes
 from hetnn.importers.torch_rules.call import PARTS, TORCH, Call
 
-__all__ = ["COMPLEX", "PARTS", "Complex", "complex_call", "is_complex"]
+__all__ = ["COMPLEX", "PARTS", "Complex", "complex_call", "is_complex", "paired", "size_of"]
 
 
 @dataclass(frozen=True)
@@ -37,16 +38,68 @@ _BY_PARTS = {
     for overload, names in {
         "default": "neg sum mean view reshape _unsafe_view squeeze unsqueeze permute t expand cat flip roll "
         "index_select gather clone alias detach contiguous split_with_sizes stack lift_fresh_copy repeat "
-        "diagonal constant_pad_nd triu tril",
-        "Tensor": "add sub slice index split",
-        "int": "transpose select unbind",
+        "diagonal constant_pad_nd triu tril as_strided copy full full_like zeros zeros_like new_zeros new_full "
+        "scalar_tensor empty_strided empty_like cumsum index_put _unsafe_index_put scatter_add masked_scatter "
+        "slice_scatter select_scatter diagonal_scatter index_add index_copy embedding resize unfold diag_embed "
+        "reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d "
+        "broadcast_to new_empty narrow movedim",
+        "Tensor": "add sub slice index split _unsafe_index fill masked_fill",
+        "Scalar": "add sub fill masked_fill",
+        "int": "transpose select unbind unflatten",
         "dim": "squeeze mean",
         "dims": "squeeze",
         "using_ints": "flatten",
         "dim_IntList": "sum",
         "self": "where",
+        "src": "scatter",
+        "value": "scatter",
+        "two": "scatter_reduce",
+        "memory_format": "empty",
     }.items()
     for name in names.split()
+} | {
+    f"prims.{name}.default"
+    for name in [
+        "add",
+        "sub",
+        "neg",
+        "sum",
+        "where",
+        "broadcast_in_dim",
+        "collapse_view",
+        "collapse",
+        "split_dim",
+        "squeeze",
+        "reshape",
+        "view_of",
+        "clone",
+        "transpose",
+        "empty_strided",
+    ]
+}
+
+# What stands beside a complex number in such a call and belongs to both parts.
+_OF_BOTH = {"index", "indices", "condition", "pred", "mask"}
+
+# Numbers that are values of elements: of a real one the imaginary part is 0.
+_ELEMENTS = {"value", "fill_value", "s", "other"}
+
+# Linear in two arguments each: (a + ib)(c + id) = ac - bd + i(ad + bc), with what is added once.
+_PRODUCTS = {
+    "aten.mm.default": ("self", "mat2"),
+    "aten.bmm.default": ("self", "mat2"),
+    "aten.matmul.default": ("self", "other"),
+    "aten.mv.default": ("self", "vec"),
+    "aten.dot.default": ("self", "tensor"),
+    "aten.linear.default": ("input", "weight"),
+    "aten.convolution.default": ("input", "weight"),
+}
+
+# Of which only matters whether an element is 0.
+_TRUTHS = {
+    *(f"aten.{name}.{kind}" for name in ("any", "all") for kind in ("default", "dim", "dims")),
+    *(f"aten.logical_{name}.default" for name in ("and", "or", "xor", "not")),
+    *("aten.nonzero.default", "aten.nonzero_static.default"),
 }
 
 
@@ -71,27 +124,59 @@ def complex_call(call: Call, target: str) -> Any:
     """The result of a call with complex numbers. Unsupported where no rule says what it is."""
     if target in COMPLEX:
         return COMPLEX[target](call)
-    if target not in _BY_PARTS or call.args.get("alpha", 1) != 1 or call.args.get("value"):
+    if target in _TRUTHS:
+        return _of_reals(call, {name: truth(call, value) for name, value in call.args.items()})
+    if target in _PRODUCTS:
+        return _product(call, *_PRODUCTS[target])
+    adds = call.args.get("reduce") in (None, "sum", "add", "mean")
+    if target not in _BY_PARTS or not adds or isinstance(call.args.get("alpha"), complex) or call.finds_sizes:
         raise Unsupported("it computes with complex numbers")
-    row = TORCH.rows.get(target)
-    made = []
-    for k in (0, 1):
-        part = call.part({name: _part(call, value, k) for name, value in call.args.items()})
-        made.append(part.by_row(row) if row else TORCH.rules[target](part))
+    made = [_of_reals(call, {name: _part(call, value, k, name) for name, value in call.args.items()}) for k in (0, 1)]
     if isinstance(made[0], (list, tuple)):
         return [Complex(*pair) for pair in zip(*made, strict=True)]
     return Complex(*made)
 
 
-def _part(call: Call, value: Any, k: int) -> Any:
+def _of_reals(call: Call, args: dict[str, Any]) -> Any:
+    """The same call on reals."""
+    row = TORCH.rows.get(call.target)
+    real = call.part(args)
+    return real.by_row(row) if row else TORCH.rules[call.target](real)
+
+
+def _product(call: Call, left: str, right: str) -> Complex:
+    a, b = (paired(call, call[name], _dtype(call)) for name in (left, right))
+    bias = call.args.get("bias")
+
+    def of(x: Any, y: Any, added: Any = None) -> Any:
+        given = {"bias": added} if "bias" in call.args else {}
+        return _of_reals(call, {**call.args, left: x, right: y, **given})
+
+    both = (None, None) if bias is None else paired(call, bias, _dtype(call)).parts
+    real = call.create("sub", [of(a.real, b.real, both[0]), of(a.imag, b.imag)])
+    return Complex(real, call.create("add", [of(a.real, b.imag, both[1]), of(a.imag, b.real)]))
+
+
+def truth(call: Call, value: Any) -> Any:
+    """Whether elements are not 0; what is no complex number stays."""
+    if not isinstance(value, Complex):
+        return value
+    return call.create("logical_or", [call.create("ne", [x, call.constant(0, x.dtype)]) for x in value.parts])
+
+
+def _part(call: Call, value: Any, k: int, name: str = "") -> Any:
     """Of an argument: of reals the imaginary part is 0."""
     if isinstance(value, Complex):
         return value.parts[k]
     if isinstance(value, complex):
         return (value.real, value.imag)[k]
     if isinstance(value, (list, tuple)):
-        return [_part(call, item, k) for item in value]
-    if k and getattr(value, "dtype", "") in ("f16", "bf16", "f32", "f64"):
+        return [_part(call, item, k, name) for item in value]
+    if not k or name in _OF_BOTH:
+        return value
+    if isinstance(value, (int, float)) and name in _ELEMENTS:
+        return 0
+    if hasattr(value, "dtype"):
         zero = call.constant(0, value.dtype)
         return call.create("expand", [zero], shape=list(value.shape)) if value.shape else zero
     return value
@@ -102,7 +187,7 @@ def _dtype(call: Call) -> str:
     return call.part({}).dtype()
 
 
-def _pair(call: Call, value: Any, dtype: str) -> Complex:
+def paired(call: Call, value: Any, dtype: str) -> Complex:
     """A tensor or a number as complex numbers."""
     if isinstance(value, Complex):
         return Complex(call.cast(value.real, dtype), call.cast(value.imag, dtype))
@@ -112,10 +197,7 @@ def _pair(call: Call, value: Any, dtype: str) -> Complex:
     return Complex(call.cast(value, dtype), _part(call, call.cast(value, dtype), 1))
 
 
-@_rule("aten.mul.Tensor")
-def _mul(call: Call) -> Complex:
-    a, b = (_pair(call, call[name], _dtype(call)) for name in ("self", "other"))
-
+def _times(call: Call, a: Complex, b: Complex) -> Complex:
     def mul(x: Any, y: Any) -> Any:
         return call.create("mul", [x, y])
 
@@ -123,11 +205,80 @@ def _mul(call: Call) -> Complex:
     return Complex(real, call.create("add", [mul(a.real, b.imag), mul(a.imag, b.real)]))
 
 
+@_rule("aten.mul.Tensor", "aten.mul.Scalar", "prims.mul.default")
+def _mul(call: Call) -> Complex:
+    a, b = (paired(call, call[name], _dtype(call)) for name in call.names[:2])
+    return _times(call, a, b)
+
+
+@_rule("aten.prod.default", "aten.prod.dim_int", "prims.prod.default")
+def _prod(call: Call) -> Complex:
+    """Halves multiplied until one is left."""
+    z = paired(call, call[call.names[0]], _dtype(call))
+    rank = len(z.shape)
+    given = call.args.get("dims", call.args.get("dim"))
+    axes = list(range(rank)) if given is None else [given] if isinstance(given, int) else list(given)
+    axes = sorted(axis % rank for axis in axes) if rank else []
+    rest = [axis for axis in range(rank) if axis not in axes]
+    shape = [z.shape[axis] for axis in rest]
+    count = sizes.product([z.shape[axis] for axis in axes])
+    if not isinstance(count, int):
+        raise Unsupported("a product of a symbolic number of complex numbers")
+    if count == 0:
+        return Complex(call.filled_part(1), call.filled_part(0))
+
+    def each(function: Callable[[Any], Any], z: Complex) -> Complex:
+        return Complex(function(z.real), function(z.imag))
+
+    def cut(z: Complex, start: int, end: int) -> Complex:
+        return each(lambda x: call.create("slice", [x], axis=0, start=start, end=end), z)
+
+    perm = [*axes, *rest]
+    z = each(lambda x: call.create("permute", [x], perm=perm) if perm != sorted(perm) else x, z)
+    z = each(lambda x: call.reshape(x, [count, *shape]), z)
+    while count > 1:
+        half = count // 2
+        joined = _times(call, cut(z, 0, half), cut(z, half, 2 * half))
+        if count % 2:
+            odd = cut(z, 2 * half, count)
+            pairs = zip(joined.parts, odd.parts, strict=True)
+            joined = Complex(*(call.create("concat", list(pair), axis=0) for pair in pairs))
+        z, count = joined, half + count % 2
+    return each(lambda x: call.reshape(x, call.shape()), z)
+
+
+@_rule("aten.var.correction", "aten.var.dim", "aten.var.default")
+def _var(call: Call) -> Any:
+    """That of the real parts and that of the imaginary ones together."""
+    return call.create("add", [_of_reals(call, {**call.args, "self": part}) for part in call["self"].parts])
+
+
+@_rule("aten.ones.default", "aten.ones_like.default", "aten.new_ones.default")
+def _ones(call: Call) -> Complex:
+    return Complex(call.filled_part(1), call.filled_part(0))
+
+
+@_rule("aten.eq.Tensor", "aten.eq.Scalar", "prims.eq.default", "aten.ne.Tensor", "aten.ne.Scalar", "prims.ne.default")
+def _equal(call: Call) -> Any:
+    op, joined = ("eq", "logical_and") if ".eq." in call.target else ("ne", "logical_or")
+    a, b = (call[name] for name in call.names[:2])
+    dtype = (a if isinstance(a, Complex) else b).real.dtype
+    pairs = zip(paired(call, a, dtype).parts, paired(call, b, dtype).parts, strict=True)
+    return call.create(joined, [call.create(op, list(pair)) for pair in pairs])
+
+
+@_rule("aten.isnan.default")
+def _isnan(call: Call) -> Any:
+    return call.create("logical_or", [call.create("ne", [x, x]) for x in call["self"].parts])
+
+
 @_rule("aten._to_copy.default", "aten.to.dtype", "prims.convert_element_type.default", "aten.to.dtype_layout")
 def _convert(call: Call) -> Any:
-    if not call.makes_complex:
-        raise Unsupported("complex numbers are made reals")
-    return _pair(call, call[call.names[0]], _dtype(call))
+    z = call[call.names[0]]
+    if call.makes_complex:
+        return paired(call, z, _dtype(call))
+    # As a truth whether it is not 0; as a real its real part.
+    return truth(call, z) if call.dtype() == "bool" else call.cast(z.real, call.dtype())
 
 
 @_rule("aten.complex.default")
@@ -162,10 +313,14 @@ def _imag(call: Call) -> Any:
     return call["self"].imag
 
 
-@_rule("aten.abs.default")
+@_rule("aten.abs.default", "prims.abs.default")
 def _abs(call: Call) -> Any:
+    return size_of(call, call["self"])
+
+
+def size_of(call: Call, z: Complex) -> Any:
     """By the larger part, so that no square overflows."""
-    a, b = (call.create("abs", [part]) for part in call["self"].parts)
+    a, b = (call.create("abs", [part]) for part in z.parts)
     high, low = call.create("maximum", [a, b]), call.create("minimum", [a, b])
     ratio = call.create("div", [low, high])
     one = call.constant(1, high.dtype)

@@ -13,7 +13,10 @@ def _full(call: Call) -> Any:
     return call.filled(call["fill_value"])
 
 
-@rule("zeros.default", "zeros_like.default", "new_zeros.default", "empty.memory_format", "empty_like.default")
+@rule(
+    *("zeros.default", "zeros_like.default", "new_zeros.default"),
+    *("empty.memory_format", "empty_like.default", "empty_strided.default"),
+)
 def _zeros(call: Call) -> Any:
     """Zeros; also for memory whose content the model does not rely on, as the noise of rrelu in evaluation."""
     return call.filled(0)

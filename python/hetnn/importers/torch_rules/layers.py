@@ -99,7 +99,7 @@ def _rms_norm(call: Call) -> Any:
 # Windows: one or three axes are two, with the others of size 1 or in the batch
 
 
-def _pair(value: Any, count: int) -> list[Any]:
+def paired_window(value: Any, count: int) -> list[Any]:
     """One number for each of so many axes."""
     values = list(value) if isinstance(value, (list, tuple)) else [value]
     return values * count if len(values) == 1 else values
@@ -124,10 +124,10 @@ def _on_images(call: Call, axes: int, op: Callable[[Any], Any]) -> Any:
 def _max_pool(call: Call) -> Any:
     axes = int(call.target.split("pool")[1][0])
     window = {
-        "kernel": _pair(call["kernel_size"], axes),
-        "stride": _pair(call["stride"] or call["kernel_size"], axes),
-        "padding": _pair(call["padding"], axes),
-        "dilation": _pair(call["dilation"], axes),
+        "kernel": paired_window(call["kernel_size"], axes),
+        "stride": paired_window(call["stride"] or call["kernel_size"], axes),
+        "padding": paired_window(call["padding"], axes),
+        "dilation": paired_window(call["dilation"], axes),
     }
     ceil_mode = bool(call["ceil_mode"])
     out = None
@@ -162,9 +162,9 @@ def _pool_axes(call: Call, axes: int, op: str, window: dict[str, list[int]], **a
 def _avg_pool(call: Call) -> Any:
     axes = int(call.target.split("pool")[1][0])
     window = {
-        "kernel": _pair(call["kernel_size"], axes),
-        "stride": _pair(call["stride"] or call["kernel_size"], axes),
-        "padding": _pair(call["padding"], axes),
+        "kernel": paired_window(call["kernel_size"], axes),
+        "stride": paired_window(call["stride"] or call["kernel_size"], axes),
+        "padding": paired_window(call["padding"], axes),
     }
     attrs = {"ceil_mode": bool(call["ceil_mode"]), "count_include_pad": bool(call["count_include_pad"])}
     divisor = call.args.get("divisor_override") or 0
@@ -237,20 +237,20 @@ def _convolution_of(call: Call, padding: list[int], transposed: bool) -> Any:
     axes = len(call["weight"].shape) - 2
     x, made = _batched(call, axes)
     window = {
-        "stride": _pair(call["stride"], axes),
+        "stride": paired_window(call["stride"], axes),
         "padding": padding,
-        "dilation": _pair(call["dilation"], axes),
+        "dilation": paired_window(call["dilation"], axes),
         "groups": call["groups"],
     }
     if transposed:
-        window["output_padding"] = _pair(call["output_padding"], axes)
+        window["output_padding"] = paired_window(call["output_padding"], axes)
     out = convolve(call, x, call["weight"], call["bias"], window, transposed)
     return call.reshape(out, out.shape[1:]) if made else out
 
 
 @rule("conv1d.default", "conv2d.default", "conv3d.default")
 def _conv(call: Call) -> Any:
-    return _convolution_of(call, _pair(call["padding"], len(call["weight"].shape) - 2), False)
+    return _convolution_of(call, paired_window(call["padding"], len(call["weight"].shape) - 2), False)
 
 
 @rule("conv1d.padding", "conv2d.padding", "conv3d.padding")
@@ -258,19 +258,21 @@ def _conv_same(call: Call) -> Any:
     kernel = call["weight"].shape[2:]
     if call["padding"] == "valid":
         return _convolution_of(call, [0] * len(kernel), False)
-    total = [(k - 1) * d for k, d in zip(kernel, _pair(call["dilation"], len(kernel)), strict=True)]
+    total = [(k - 1) * d for k, d in zip(kernel, paired_window(call["dilation"], len(kernel)), strict=True)]
     return _convolution_of(call, [t // 2 for t in total] + [t - t // 2 for t in total], False)
 
 
 @rule("conv_transpose1d.default", "conv_transpose2d.input", "conv_transpose3d.input")
 def _conv_transpose(call: Call) -> Any:
-    return _convolution_of(call, _pair(call["padding"], len(call["weight"].shape) - 2), True)
+    return _convolution_of(call, paired_window(call["padding"], len(call["weight"].shape) - 2), True)
 
 
 @rule("convolution.default")
 def _convolution(call: Call) -> Any:
     """What torch makes of a convolution of any kind when it is asked to decompose all of them."""
-    return _convolution_of(call, _pair(call["padding"], len(call["weight"].shape) - 2), bool(call["transposed"]))
+    return _convolution_of(
+        call, paired_window(call["padding"], len(call["weight"].shape) - 2), bool(call["transposed"])
+    )
 
 
 def _upsampled(call: Call, op: str, scales: list[float], **attrs: Any) -> Any:

@@ -24,23 +24,6 @@ def _pass(call: Call) -> Any:
     return call.args[call.names[0]]
 
 
-# In evaluation the result is the very input.
-DROPOUTS = ("dropout.default", "feature_dropout.default", "alpha_dropout.default", "feature_alpha_dropout.default")
-
-
-@rule(*DROPOUTS, "native_dropout.default")
-def _dropout(call: Call) -> Any:
-    """Nothing in evaluation; the mask, of a native one, is true everywhere."""
-    x, drops = call["input"], call["p"] if call["train"] else 0
-    if drops == 1 and not call.is_tuple():
-        return call.create("mul", [x, call.constant(0, x.dtype)])
-    if drops and 0 not in x.shape:
-        raise Unsupported("dropout in training mode; call model.eval() before exporting")
-    if not call.is_tuple():
-        return x
-    return [x, call.create("expand", [call.constant(True, "bool")], shape=call.shape(1)) if call.reads(1) else None]
-
-
 @rule("_to_copy.default", "to.dtype", "to.dtype_layout")
 def _cast(call: Call) -> Any:
     return call.cast(call.args[call.names[0]], call.dtype())

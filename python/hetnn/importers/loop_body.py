@@ -113,3 +113,25 @@ def _text(kind: str, value: Any) -> str:
     if kind == "tensor":
         raise Unsupported("a constant in the body of a loop")
     return str(value)
+
+
+class Recording:
+    """Stands in for a graph's builder while the nodes of a loop's body are made."""
+
+    def __init__(self, body: Body, around: Any) -> None:
+        self._body, self._around = body, around
+        self._found: list[str] = []
+
+    def create(self, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any], *_: Any) -> list[Any]:
+        found, self._found = self._found, []
+        return self._body.create(op, [self._body.take(value, None) for value in inputs], attrs, found)
+
+    def constant(self, array: np.ndarray[Any, Any], name: str = "") -> Any:
+        return self._around.constant(array, name)
+
+    def add_symbol(self, name: str, *_: int) -> None:
+        """A size to which the next node gives a value."""
+        self._found.append(name)
+
+    def add_input(self, *_: Any) -> Any:
+        raise Unsupported("random numbers in the body of a loop")

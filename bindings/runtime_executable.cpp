@@ -4,7 +4,9 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <optional>
 
@@ -214,8 +216,12 @@ void bind_runtime_executable(py::module_& m) {
       .def(py::init([](std::optional<double> timeout_s) {
              std::optional<Stop::Clock::time_point> deadline;
              if (timeout_s) {
-               deadline = Stop::Clock::now() +
-                          std::chrono::duration_cast<Stop::Clock::duration>(std::chrono::duration<double>(*timeout_s));
+               if (std::isnan(*timeout_s))
+                 throw InvalidModel("timeout_s must be a number of seconds; found nan. Leave it out for no limit.");
+               constexpr double kMost = 1e9;  // some thirty years
+               deadline =
+                   Stop::Clock::now() + std::chrono::duration_cast<Stop::Clock::duration>(
+                                            std::chrono::duration<double>(std::clamp(*timeout_s, -kMost, kMost)));
              }
              return std::make_unique<Stop>(deadline);
            }),

@@ -211,6 +211,10 @@ class Executable:
         """
         arrays = _as_arrays(inputs, self._called)
         given = None if out is None else _as_arrays(out, "out[{}]".format)
+        if session is not None and not isinstance(session, Session):
+            raise InvalidModel(f"session must be what the executable's session() gave; got {type(session).__name__}.")
+        if overlap is not True and overlap is not False:
+            raise InvalidModel(f"overlap must be True or False; found {overlap!r}.")
         states = None if session is None else session._states
         outputs: list[Any]
         outputs, self._of_thread.times = self._engine.run(arrays, given, False, states, overlap, _stop)
@@ -415,6 +419,8 @@ def _is_torch(value: Any) -> bool:
 
 
 def _as_arrays(values: Sequence[Any], called: Callable[[int], str]) -> list[Array]:
+    if not hasattr(values, "__iter__"):
+        raise InvalidModel(f"the arrays of a run must be a list; got {type(values).__name__}. Write [x].")
     return [
         value if type(value) is np.ndarray else _as_array(value, partial(called, k)) for k, value in enumerate(values)
     ]

@@ -335,3 +335,28 @@ def test_division_of_integers_by_zero_is_refused_as_in_torch() -> None:
             function(x, y)
         with pytest.raises(hetnn.InvalidModel, match=r"zero|0"):
             exe(x, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"overlap": "no"}, "overlap must be True or False; found 'no'."),
+        ({"overlap": None}, "overlap must be True or False; found None."),
+        ({"session": 3}, "session must be what the executable's session() gave; got int."),
+        ({"out": 3}, "the arrays of a run must be a list; got int. Write [x]."),
+    ],
+)
+def test_options_of_a_run_that_make_no_sense_are_refused(
+    relu: hetnn.Executable, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(hetnn.InvalidModel, match=re.escape(message)):
+        relu.run([np.zeros(4, np.float32)], **options)
+
+
+def test_a_deadline_is_a_number_of_seconds(relu: hetnn.Executable) -> None:
+    inputs = [np.zeros(4, np.float32)]
+    with pytest.raises(hetnn.InvalidModel, match="timeout_s must be a number of seconds; found nan"):
+        relu.run_async(inputs, timeout_s=float("nan"))
+    assert len(relu.run_async(inputs, timeout_s=1e300).result()) == 1
+    with pytest.raises(hetnn.Unavailable, match="deadline passed"):
+        relu.run_async(inputs, timeout_s=float("-inf")).result()

@@ -16,7 +16,7 @@ CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve \
-        fuzz-onnx bench bench-plan bench-compile bench-runtime bench-serve fault test-engines conformance docs stubs wheel \
+        fuzz-onnx fuzz-models bench bench-plan bench-compile bench-runtime bench-serve fault test-engines conformance docs stubs wheel \
         notebooks stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
 
@@ -122,10 +122,13 @@ FUZZ_REQUESTS ?= 2000000
 fuzz-plan: $(STAMPS)/install
 	cmake --build $(BUILD) -j $(JOBS) --target plan_test
 	HETNN_FUZZ_GRAPHS=$(FUZZ_GRAPHS) $(BUILD)/tests/cpp/plan_test --gtest_filter='PlanFuzz.*'
-# ONNX models altered in their bytes and inside: FUZZ_MODELS of them.
+# ONNX models altered in their bytes and inside, FUZZ_MODELS of them.
 FUZZ_MODELS ?= 100000
 fuzz-onnx: $(STAMPS)/install
 	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_onnx.py --models $(FUZZ_MODELS)
+# Models made from the operator table, on every device, by their meaning, by ONNX Runtime and by torch.
+fuzz-models: $(STAMPS)/install
+	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_models.py --models $(FUZZ_MODELS)
 fuzz-serve: $(STAMPS)/install
 	$(PY) tests/python/fuzz/fuzz_serve.py --requests $(FUZZ_REQUESTS)
 fuzz: $(STAMPS)/install
@@ -193,8 +196,10 @@ $(STAMPS)/wheel: $(STAMPS)/install
 # Generated files.
 stubs: $(STAMPS)/install
 	$(PY) tools/generate_stubs.py
-# Every overload of core ATen alone, on every element type, against torch: what runs, and what does not and why.
+# ONNX's backend tests and PyTorch's operator samples, then every overload of core ATen alone on every element type: how
+# many pass, and what fails and why.
 conformance: $(STAMPS)/install
+	-OMP_NUM_THREADS=1 $(PY) tools/conformance.py
 	$(PY) tools/core_aten.py
 docs: $(STAMPS)/install
 	$(PY) tools/generate_docs.py

@@ -1,5 +1,6 @@
 // pad_over: a border as wide as an input says.
 #include "hetnn/base/convert.h"
+#include "hetnn/base/stored.h"
 #include "hetnn/ops/late/late.h"
 
 namespace hetnn::ops {
@@ -39,7 +40,9 @@ void meaning(const Evaluation& e) {
     padding[axis + x.shape.size()] = amounts[k + axes.size()];
   }
   double value = 0;
-  if (e.has(2)) {
+  if (e.has(2) && is_stored(x.dtype)) {
+    value = stored_value(x.dtype, static_cast<uint8_t>(e.input(2).data[0]));
+  } else if (e.has(2)) {
     visit_dtype(x.dtype, [&](auto zero) { value = convert<double>(e.input(2).values<decltype(zero)>()[0]); });
   }
   evaluate_as(e, "pad", {{"padding", padding}, {"mode", e.call.string("mode")}, {"value", value}});

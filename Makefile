@@ -203,10 +203,11 @@ $(STAMPS)/wheel: $(STAMPS)/install
 stubs: $(STAMPS)/install
 	$(PY) tools/generate_stubs.py
 # ONNX's backend tests and PyTorch's operator samples, then every overload of core ATen alone on every element type: how
-# many pass, and what fails and why.
+# many pass, and what fails and why. And every operator on every element type and device.
 conformance: $(STAMPS)/install
 	-OMP_NUM_THREADS=1 $(PY) tools/conformance.py
 	$(PY) tools/core_aten.py
+	$(PY) tools/operator_types.py
 docs: $(STAMPS)/install
 	$(PY) tools/generate_docs.py
 

@@ -16,7 +16,7 @@ CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve \
-        fuzz-onnx bench bench-plan bench-compile bench-runtime bench-serve fault test-engines conformance docs stubs wheel \
+        fuzz-onnx fuzz-models bench bench-plan bench-compile bench-runtime bench-serve fault test-engines conformance docs stubs wheel \
         notebooks stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
 
@@ -122,10 +122,13 @@ FUZZ_REQUESTS ?= 2000000
 fuzz-plan: $(STAMPS)/install
 	cmake --build $(BUILD) -j $(JOBS) --target plan_test
 	HETNN_FUZZ_GRAPHS=$(FUZZ_GRAPHS) $(BUILD)/tests/cpp/plan_test --gtest_filter='PlanFuzz.*'
-# ONNX models altered in their bytes and inside: FUZZ_MODELS of them.
+# ONNX models altered in their bytes and inside, FUZZ_MODELS of them.
 FUZZ_MODELS ?= 100000
 fuzz-onnx: $(STAMPS)/install
 	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_onnx.py --models $(FUZZ_MODELS)
+# Models made from the operator table, on every device, by their meaning, by ONNX Runtime and by torch.
+fuzz-models: $(STAMPS)/install
+	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_models.py --models $(FUZZ_MODELS)
 fuzz-serve: $(STAMPS)/install
 	$(PY) tests/python/fuzz/fuzz_serve.py --requests $(FUZZ_REQUESTS)
 fuzz: $(STAMPS)/install
@@ -169,11 +172,17 @@ bench: $(STAMPS)/install
 	$(PY) benchmarks/nary.py --fan-ins
 bench-plan: $(STAMPS)/install
 	$(PY) benchmarks/partition.py
-# A tiny network's runs a second through the C interface and from Python, and the library's size.
-bench-runtime: $(STAMPS)/install
+# A tiny network's runs a second through the C interface and from Python, the library's size and start, beside those of
+# ExecuTorch and LiteRT, which have an environment of their own.
+$(STAMPS)/peers: $(STAMPS)/system
+	$(PYTHON) -m venv build/peers
+	build/peers/bin/pip install -q torch==2.13.0
+	build/peers/bin/pip install -q executorch==1.5.1 ai-edge-litert==2.3.0
+	@touch $@
+bench-runtime: $(STAMPS)/install $(STAMPS)/peers
 	cmake -S . -B $(BUILD) -DHETNN_BUILD_BENCHMARKS=ON
 	cmake --build $(BUILD) -j $(JOBS) --target bench_capi_runs hetnn_shared
-	$(PY) benchmarks/runtime.py $(BUILD)
+	$(PY) benchmarks/runtime.py $(BUILD) build/peers/bin/python
 # Seconds and memory of hetnn.compile, a row a network and target.
 bench-compile: $(STAMPS)/install
 	$(PY) benchmarks/compile.py
@@ -193,9 +202,12 @@ $(STAMPS)/wheel: $(STAMPS)/install
 # Generated files.
 stubs: $(STAMPS)/install
 	$(PY) tools/generate_stubs.py
-# Every overload of core ATen alone, on every element type, against torch: what runs, and what does not and why.
+# ONNX's backend tests and PyTorch's operator samples, then every overload of core ATen alone on every element type: how
+# many pass, and what fails and why. And every operator on every element type and device.
 conformance: $(STAMPS)/install
+	-OMP_NUM_THREADS=1 $(PY) tools/conformance.py
 	$(PY) tools/core_aten.py
+	$(PY) tools/operator_types.py
 docs: $(STAMPS)/install
 	$(PY) tools/generate_docs.py
 

@@ -4,6 +4,9 @@
 
 The exported program is given and everything is imported: a tiny network was compiled before. `peak` is what compiling
 adds to the process at most and `kept` what remains when the executable stands, beside the size of the saved file.
+
+Files of ONNX follow, a row each: seconds of importing and of importing and compiling, and what importing adds to the
+process at most. Those of `onnx-mapped` are 10^9 parameters in a file beside the model, which nothing reads.
 """
 
 from __future__ import annotations
@@ -16,6 +19,11 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "python")]
@@ -23,6 +31,7 @@ sys.path[:0] = [str(ROOT / "tests" / "python")]
 import torch  # noqa: E402
 
 import hetnn  # noqa: E402
+from hetnn.importers import import_model  # noqa: E402
 from models import nets  # noqa: E402
 
 
@@ -38,6 +47,85 @@ MODELS: dict[str, Callable[[], nets.Case]] = {
     "maxvit": lambda: nets.vision("maxvit_t"),
     "bert": bert,
 }
+
+
+def chain(folder: Path, nodes: int = 20_000) -> Path:
+    """Convolutions, norms, sums and functions of one element, one behind another."""
+    makers = [
+        lambda v, w: ("Conv", [v, "w"]),
+        lambda v, w: ("BatchNormalization", [v, "c", "c", "c", "c"]),
+        lambda v, w: ("Relu", [v]),
+        lambda v, w: ("Add", [v, w]),
+        lambda v, w: ("Sigmoid", [v]),
+        lambda v, w: ("Mul", [v, w]),
+    ]
+    made, names = [], ["x", "x"]
+    for k in range(nodes):
+        op, inputs = makers[k % len(makers)](names[-1], names[-2])
+        made.append(helper.make_node(op, inputs, [f"v{k}"], name=f"n{k}"))
+        names.append(f"v{k}")
+    weights = {"w": np.eye(4, dtype=np.float32).reshape(4, 4, 1, 1), "c": np.ones(4, np.float32)}
+    constants = [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    return _written(folder, made, constants, [1, 4, 4, 4])
+
+
+def mapped(folder: Path, layers: int = 60, width: int = 4096) -> Path:
+    """Products with 10^9 parameters, which lie in one sparse file."""
+    size = 4 * width * width
+    with open(folder / "weights.bin", "wb") as file:
+        file.truncate(layers * size)
+    made, weights = [], []
+    for k in range(layers):
+        tensor = onnx.TensorProto(name=f"w{k}", data_type=onnx.TensorProto.FLOAT, dims=[width, width])
+        tensor.data_location = onnx.TensorProto.EXTERNAL
+        for key, value in (("location", "weights.bin"), ("offset", k * size), ("length", size)):
+            tensor.external_data.add(key=key, value=str(value))
+        weights.append(tensor)
+        made.append(helper.make_node("MatMul", [f"v{k - 1}" if k else "x", f"w{k}"], [f"v{k}"]))
+    return _written(folder, made, weights, [1, width])
+
+
+def resnet50(folder: Path) -> Path:
+    """A residual network of 50 layers, its weights in the model."""
+    rng, nodes, constants = np.random.default_rng(0), [], []
+
+    def weight(name: str, *shape: int) -> str:
+        constants.append(numpy_helper.from_array(rng.random(shape, np.float32) * np.float32(0.02), name))
+        return name
+
+    def add(op: str, inputs: list[str], name: str, **attrs: Any) -> str:
+        nodes.append(helper.make_node(op, inputs, [name], name=name, **attrs))
+        return name
+
+    def layer(x: str, channels: int, filters: int, kernel: int, stride: int, name: str, act: bool = True) -> str:
+        window = {"kernel_shape": [kernel] * 2, "strides": [stride] * 2, "pads": [kernel // 2] * 4}
+        y = add("Conv", [x, weight(f"{name}.w", filters, channels, kernel, kernel)], name, **window)
+        y = add("BatchNormalization", [y, *(weight(f"{name}.{k}", filters) for k in range(4))], f"{name}.norm")
+        return add("Relu", [y], f"{name}.relu") if act else y
+
+    x, channels = layer("x", 3, 64, 7, 2, "stem"), 64
+    x = add("MaxPool", [x], "pool", kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
+    for stage, (width, blocks) in enumerate([(64, 3), (128, 4), (256, 6), (512, 3)]):
+        for k in range(blocks):
+            name, stride = f"s{stage}.{k}", 2 if stage and not k else 1
+            y = layer(layer(x, channels, width, 1, 1, f"{name}.a"), width, width, 3, stride, f"{name}.b")
+            y = layer(y, width, 4 * width, 1, 1, f"{name}.c", act=False)
+            x = x if k else layer(x, channels, 4 * width, 1, stride, f"{name}.d", act=False)
+            x, channels = add("Relu", [add("Add", [y, x], f"{name}.sum")], f"{name}.out"), 4 * width
+    x = add("Flatten", [add("GlobalAveragePool", [x], "mean")], "flat")
+    add("Gemm", [x, weight("fc.w", 1000, channels), weight("fc.b", 1000)], "y", transB=1)
+    return _written(folder, nodes, constants, [1, 3, 224, 224])
+
+
+def _written(folder: Path, nodes: list[Any], weights: list[Any], shape: list[int]) -> Path:
+    given = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)
+    graph = helper.make_graph(nodes, "g", [given], [onnx.ValueInfoProto(name=nodes[-1].output[0])], weights)
+    path = folder / "model.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString())
+    return path
+
+
+FILES: dict[str, Callable[[Path], Path]] = {"onnx-20000": chain, "onnx-resnet50": resnet50, "onnx-mapped": mapped}
 
 
 def memory_mb(row: str) -> float:
@@ -67,22 +155,57 @@ def measure(name: str, target: str, repeat: int) -> None:
     print(f"{name:14}{target:16}{min(took):8.2f}{took[0]:8.2f}{size:9.1f}{peak:9.0f}{kept:9.0f}", flush=True)
 
 
+def measure_file(name: str, repeat: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = FILES[name](Path(folder))
+        path_size = sum(file.stat().st_size for file in Path(folder).iterdir()) / 1e6
+        hetnn.compile(_written(Path(tempfile.mkdtemp(dir=folder)), [helper.make_node("Relu", ["x"], ["y"])], [], [2]))
+        imports, compiles = [], []
+        for k in range(repeat):
+            gc.collect()
+            before = memory_mb("VmRSS")
+            Path("/proc/self/clear_refs").write_text("5")
+            began = time.perf_counter()
+            import_model(path)
+            imports.append(time.perf_counter() - began)
+            if k == 0:
+                peak = memory_mb("VmHWM") - before
+            if name == "onnx-mapped":
+                continue
+            began = time.perf_counter()
+            hetnn.compile(path)
+            compiles.append(time.perf_counter() - began)
+    took = f"{min(compiles):10.2f}" if compiles else f"{'':10}"
+    print(f"{name:14}{min(imports):10.2f}{took}{path_size:9.1f}{peak:9.0f}", flush=True)
+
+
+def run_alone(call: Callable[..., None], *args: object) -> None:
+    """In a process of its own."""
+    process = multiprocessing.get_context("spawn").Process(target=call, args=args)
+    process.start()
+    process.join()
+    if process.exitcode:
+        sys.exit(f"{args[0]} ended with code {process.exitcode}.")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--targets", default="cpu,cpu+relu-only")
-    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--models", default=",".join([*MODELS, *FILES]))
     parser.add_argument("--repeat", type=int, default=3)
     asked = parser.parse_args()
     print(
         f"{'network':14}{'target':16}{'best s':>8}{'first s':>8}{'file MB':>9}{'peak MB':>9}{'kept MB':>9}", flush=True
     )
-    for name in asked.models.split(","):
-        for target in asked.targets.split(","):
-            process = multiprocessing.get_context("spawn").Process(target=measure, args=(name, target, asked.repeat))
-            process.start()
-            process.join()
-            if process.exitcode:
-                sys.exit(f"{name} on {target} ended with code {process.exitcode}.")
+    names = asked.models.split(",")
+    for name in names:
+        for target in asked.targets.split(",") if name in MODELS else []:
+            run_alone(measure, name, target, asked.repeat)
+    if any(name in FILES for name in names):
+        print(f"{'file':14}{'import s':>10}{'compile s':>10}{'file MB':>9}{'peak MB':>9}", flush=True)
+    for name in names:
+        if name in FILES:
+            run_alone(measure_file, name, asked.repeat)
 
 
 if __name__ == "__main__":

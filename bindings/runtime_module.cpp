@@ -4,6 +4,7 @@
 #include "bindings/errors.h"
 
 namespace hetnn {
+void bind_runtime_counters(pybind11::module_& m);
 void bind_runtime_element_types(pybind11::module_& m);
 void bind_runtime_executable(pybind11::module_& m);
 void bind_runtime_images(pybind11::module_& m);
@@ -15,6 +16,7 @@ void bind_runtime_serve(pybind11::module_& m);
 PYBIND11_MODULE(_runtime, m) {
   m.doc() = "The runtime of hetnn: loads and runs executables.";
   hetnn::register_errors();
+  hetnn::bind_runtime_counters(m);
   hetnn::bind_runtime_element_types(m);
   hetnn::bind_runtime_executable(m);
   hetnn::bind_runtime_images(m);

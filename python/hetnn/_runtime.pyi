@@ -14,6 +14,8 @@ import typing_extensions
 __all__: list[str] = [
     "DATATYPES",
     "Bound",
+    "Counted",
+    "Counters",
     "Ends",
     "Executable",
     "Failure",
@@ -27,6 +29,7 @@ __all__: list[str] = [
     "Stop",
     "numpy_type",
     "numpy_types",
+    "prometheus",
     "put_together",
     "set_image_decoder",
     "shared_outputs",
@@ -35,6 +38,55 @@ __all__: list[str] = [
     "verify",
     "version",
 ]
+
+class Counted:
+    """
+    Counts, which can be summed and sent to other processes.
+    """
+    def __getstate__(self) -> tuple[typing.Any, ...]: ...
+    def __init__(self) -> None: ...
+    def __setstate__(self, arg0: tuple[typing.Any, ...]) -> None: ...
+    def add(self, more: Counted) -> None:
+        """
+        Sums; the last time is the latest.
+        """
+    def statistics_json(self, network: str, version: str) -> str:
+        """
+        A row of the statistics extension.
+        """
+
+class Counters:
+    """
+    Of one version in one process. Times are those of time.perf_counter_ns.
+    """
+    def __init__(self) -> None: ...
+    def answered(
+        self,
+        begun_ns: typing.SupportsInt | typing.SupportsIndex,
+        queue_ns: typing.SupportsInt | typing.SupportsIndex,
+        run_ns: typing.SupportsInt | typing.SupportsIndex,
+        inferences: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None:
+        """
+        A request that succeeded now.
+        """
+    def counted(self) -> Counted:
+        """
+        A copy of what was counted.
+        """
+    def executed(
+        self,
+        inferences: typing.SupportsInt | typing.SupportsIndex,
+        run_ns: typing.SupportsInt | typing.SupportsIndex,
+        busy_us: collections.abc.Sequence[tuple[str, typing.SupportsFloat | typing.SupportsIndex]],
+    ) -> None:
+        """
+        One run, and how long its devices worked.
+        """
+    def refused(self, begun_ns: typing.SupportsInt | typing.SupportsIndex, outcome: str) -> None:
+        """
+        A request that ended otherwise now.
+        """
 
 class RunTimes:
     """
@@ -325,6 +377,13 @@ def numpy_type(name: str) -> numpy.dtype[typing.Any]:
 def numpy_types() -> dict[str, numpy.dtype[typing.Any]]:
     """
     The element types that numpy has itself, by hetnn's names.
+    """
+
+def prometheus(
+    counted: collections.abc.Mapping[tuple[str, str], Counted], pending: typing.SupportsInt | typing.SupportsIndex
+) -> str:
+    """
+    All in Prometheus' text format, by (network, version).
     """
 
 def put_together(program: str, report: str, target: str, weights: bytes) -> bytes:

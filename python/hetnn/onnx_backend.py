@@ -25,7 +25,8 @@ class OnnxRep(BackendRep):
             values = [inputs[port.name] for port in self.executable.inputs]
         else:
             values = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
-        return namedtupledict("Outputs", self._outputs)(*self.executable.run(values))
+        found = self.executable(*values)
+        return namedtupledict("Outputs", self._outputs)(*(found if len(self._outputs) != 1 else (found,)))
 
 
 class OnnxBackend(Backend):

@@ -130,14 +130,16 @@ constexpr double kMostElems = 0x1p59;
 
 std::vector<Type> infer_types(const Call& call) {
   const bool moves = call.op->has(Trait::movement) || call.op->has(Trait::conversion) || call.op->has(Trait::constant);
+  const auto check = [&](const Type& type, std::string_view advice) {
+    if (moves || !is_stored(type.dtype)) return;
+    fail(call, "stored_c1",
+         text("nothing is computed in ", dtype_name(type.dtype), "; got ", to_string(type), ". ", advice));
+  };
   for (const Operand& input : call.inputs) {
-    if (!moves && input.type && is_stored(input.type->dtype)) {
-      fail(call, "stored_c1",
-           text("nothing is computed in ", dtype_name(input.type->dtype), "; got ", to_string(*input.type),
-                ". Cast it first."));
-    }
+    if (input.type) check(*input.type, "Cast it first.");
   }
   std::vector<Type> types = call.op->infer(call);
+  for (const Type& type : types) check(type, "Cast the result.");
   const bool stated = call.attrs.contains(kQuantScale);
   for (Type& type : types) {
     double elems = 1;  // of the sizes that are known, nothing counting as one

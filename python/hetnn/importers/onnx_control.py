@@ -17,6 +17,7 @@ from hetnn.importers.onnx_rules.late import is_late
 from hetnn.importers.onnx_rules.movement import slice_axis
 from hetnn.importers.onnx_rules.sequence import common, known_sizes, packed
 from hetnn.importers.onnx_rules.text import joined
+from hetnn.importers.sizes import Size
 
 # Of rounds, where only a condition ends them.
 _ANY_NUMBER = 2**63 - 1
@@ -94,7 +95,7 @@ def loop(call: Call, inline: Inline) -> list[Any]:
     """A Loop: unrolled where its number of rounds and conditions are known, else a node with a body."""
     body, name = call.attr("body"), call.node.name or "Loop"
     if any(_is_open(call, k) for k in (0, 1)):
-        return _late_loop(call, inline)
+        return _of_values(call, inline)
     trips = int(call.number(0, "the number of rounds")) if call.given(0) else None
     going = bool(call.number(1, "the condition")) if call.given(1) else True
     state = call.inputs[2:]
@@ -110,7 +111,7 @@ def loop(call: Call, inline: Inline) -> list[Any]:
             row.append(value)
         known = call.known_of(condition)
         if known is None:
-            return _late_loop(call, inline)
+            return _of_values(call, inline)
         going, count = bool(known.reshape(-1)[0]), count + 1
     return [*state, *(_stacked(call, row, 0, body.output[k - len(gathered)]) for k, row in enumerate(gathered))]
 
@@ -135,22 +136,41 @@ def _is_open(call: Call, index: int) -> bool:
     return is_late(call, index) or (known is not None and known.dtype == object)
 
 
-def _late_loop(call: Call, inline: Inline) -> list[Any]:
-    """A node with a body, which runs as often as values say.
+def _of_values(call: Call, inline: Inline) -> list[Any]:
+    """A Loop that goes on as long as values say."""
+    trips = call.reshape(call.cast(call[0], "i64"), []) if call.given(0) else call.constant(_ANY_NUMBER, "i64")
+    going = call.reshape(call[1], []) if call.given(1) else None
+    body, name = call.attr("body"), call.node.name or "Loop"
+    return _late_loop(
+        call, trips, going, call.inputs[2:], body.output[1:], lambda given: inline(body, f"{name}/", given)
+    )
 
-    It is built again where it turns out that a carried value changes its shape.
+
+def _late_loop(
+    call: Call,
+    trips: Any,
+    going: Any,
+    carried: Sequence[Any],
+    declared: Sequence[Any],
+    round_of: Callable[[Sequence[Any]], list[Any]],
+) -> list[Any]:
+    """A node with a body, which runs as often as values say: what is carried behind the last round, and the stacked.
+
+    `round_of` adds the nodes of a round, of its number, whether it goes on and what is carried; it gives whether there
+    is another round, what is carried and what is stacked. `declared` is what the model says of these. The node is built
+    again where it turns out that a carried value changes its shape.
     """
-    state = [_flattened(call, value) for value in call.inputs[2:]]
-    said = [_declared_sizes(output) for output in call.attr("body").output[1 : 1 + len(state)]]
+    state = [_flattened(call, value) for value in carried]
+    said = [_declared_sizes(output) for output in declared[: len(state)]]
     changing = [[list(axes) for axes in each.changing] for each in state]
     while True:
-        body, given, rebuilt = _loop_body(call, inline, state, changing)
+        body, given, rebuilt = _loop_body(call, round_of, state, changing)
         flat = [value for each in state for value in each.values]
         behind = given[1 : 1 + len(flat)]
         rows = [row for each in changing for row in each]
-        fixed = [declared for each, declared in zip(state, said, strict=True) for _ in each.values]
+        fixed = [sizes_said for each, sizes_said in zip(state, said, strict=True) for _ in each.values]
         found = False
-        for before, after, axes, declared in zip(flat, behind, rows, fixed, strict=True):
+        for before, after, axes, sizes_said in zip(flat, behind, rows, fixed, strict=True):
             if before.dtype != after.dtype or len(before.shape) != len(after.shape):
                 raise Unsupported(
                     f"a Loop that changes a carried value from {before.dtype}{list(before.shape)} to "
@@ -159,7 +179,7 @@ def _late_loop(call: Call, inline: Inline) -> list[Any]:
             unlike = [
                 k
                 for k, size in enumerate(before.shape)
-                if k not in axes and size not in (after.shape[k], declared.get(k))
+                if k not in axes and size not in (after.shape[k], sizes_said.get(k))
             ]
             axes.extend(unlike)
             found |= bool(unlike)
@@ -173,8 +193,6 @@ def _late_loop(call: Call, inline: Inline) -> list[Any]:
     ]
     stacked = given[1 + len(flat) :]
     sizes += [size if isinstance(size, int) else call.found_size() for value in stacked for size in value.shape]
-    trips = call.reshape(call.cast(call[0], "i64"), []) if call.given(0) else call.constant(_ANY_NUMBER, "i64")
-    going = call.reshape(call[1], []) if call.given(1) else None
     told = {"body": body.text(given), "carried": len(flat), "count": call.found_size(), "sizes": sizes}
     made = [*call.create_all("loop", [trips, going, *flat, *body.captured], {**told, "outer": list(body.outer)})]
     out = []
@@ -237,10 +255,12 @@ def _like(call: Call, found: Any, before: Any) -> Any:
 
 
 def _loop_body(
-    call: Call, inline: Inline, state: list[_Flat], changing: list[list[list[int]]]
+    call: Call,
+    round_of: Callable[[Sequence[Any]], list[Any]],
+    state: list[_Flat],
+    changing: list[list[list[int]]],
 ) -> tuple[Body, list[Any], list[Any]]:
     """The body, the values that it gives, and what it carries in the form of the model."""
-    graph, name = call.attr("body"), call.node.name or "Loop"
     types = [BodyInput("i64", []), BodyInput("bool", [])]
     for each, rows in zip(state, changing, strict=True):
         types += [
@@ -255,7 +275,7 @@ def _loop_body(
         for each in state:
             carried.append(each.build(rest[: len(each.values)], None))
             del rest[: len(each.values)]
-        condition, *found = inline(graph, f"{name}/", [*inputs[:2], *carried])
+        condition, *found = round_of([*inputs[:2], *carried])
         rebuilt[:] = [_like(call, value, before) for value, before in zip(found, carried, strict=False)]
         flat = [part for value in rebuilt for part in _flattened(call, value).values]
         return [call.value(condition), *flat, *(call.value(value) for value in found[len(state) :])]
@@ -265,7 +285,7 @@ def _loop_body(
 
 
 def scan(call: Call, inline: Inline) -> list[Any]:
-    """A Scan over axes of fixed size, unrolled."""
+    """A Scan: unrolled over axes of fixed size, else a loop over a symbolic one."""
     if call.version < 9:
         return _batches(call, inline)
     parts = _scanned(call, len(call.inputs))
@@ -277,13 +297,53 @@ def scan(call: Call, inline: Inline) -> list[Any]:
     body = call.attr("body")
     _check_outputs(body, len(state), len(body.output))
     results = len(body.output) - len(state)
-    state, rows = _scan(call, inline, body, state, sequences, axes, backwards, call.node.name or "Scan")
     turned, out_axes = (_each(call, f"scan_output_{what}", results) for what in ("directions", "axes"))
+    count = _length(sequences, axes)
+    if not isinstance(count, int):
+        behind = _late_scan(call, inline, state, sequences, axes, backwards)
+        late = [_placed(call, *each) for each in zip(behind[len(state) :], turned, out_axes, strict=True)]
+        return [*behind[: len(state)], *late]
+    state, rows = _scan(call, inline, body, state, sequences, axes, backwards, call.node.name or "Scan")
     stacked = [
         _stacked(call, row[::-1] if back else row, axis, body.output[len(state) + k])
         for k, (row, back, axis) in enumerate(zip(rows, turned, out_axes, strict=True))
     ]
     return [*state, *stacked]
+
+
+def _length(sequences: list[Any], axes: list[int]) -> Size:
+    """The size of the axes that are scanned."""
+    sizes: set[Size] = {x.shape[axis] for x, axis in zip(sequences, axes, strict=True)}
+    if len(sizes) != 1:
+        raise InvalidModel(f"a Scan over axes of sizes {sorted(map(str, sizes))}, which must be equal")
+    return sizes.pop()
+
+
+def _late_scan(
+    call: Call, inline: Inline, state: list[Any], sequences: list[Any], axes: list[int], backwards: list[int]
+) -> list[Any]:
+    """A loop of as many rounds as the axes are long, each of which picks its entries."""
+    body, name = call.attr("body"), call.node.name or "Scan"
+    rows = [
+        call.create("flip", [x], axes=[axis]) if back else x
+        for x, axis, back in zip(sequences, axes, backwards, strict=True)
+    ]
+
+    def round_of(given: Sequence[Any]) -> list[Any]:
+        number, going, *carried = given
+        entries = [call.create("gather", [x, number], axis=axis) for x, axis in zip(rows, axes, strict=True)]
+        return [going, *inline(body, f"{name}/", [*carried, *entries])]
+
+    trips = call.reshape(call.whole(_length(sequences, axes)), [])
+    return _late_loop(call, trips, None, state, body.output, round_of)
+
+
+def _placed(call: Call, stacked: Any, turned: int, axis: int) -> Any:
+    """Values that are stacked along the first axis, from the last to the first where turned, along another axis."""
+    stacked = call.create("flip", [stacked], axes=[0]) if turned else stacked
+    rank = len(stacked.shape)
+    at = call.axis(axis, rank)
+    return stacked if at == 0 else call.create("permute", [stacked], perm=[*range(1, at + 1), 0, *range(at + 1, rank)])
 
 
 def _scanned(call: Call, inputs: int) -> int:
@@ -305,10 +365,7 @@ def _scan(
     name: str,
 ) -> tuple[list[Any], list[list[Any]]]:
     """The state behind the last step, and what every step adds to each result."""
-    sizes = {x.shape[axis] for x, axis in zip(sequences, axes, strict=True)}
-    if len(sizes) != 1:
-        raise InvalidModel(f"a Scan over axes of sizes {sorted(map(str, sizes))}, which must be equal")
-    (count,) = sizes
+    count = _length(sequences, axes)
     if not isinstance(count, int):
         raise Unsupported(f"a Scan over an axis of symbolic size {count}")
     _rounds(count, "Scan")

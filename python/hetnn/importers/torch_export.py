@@ -152,7 +152,8 @@ def _without_dropout(program: ExportedProgram) -> ExportedProgram:
 
 def _run_decompositions(program: ExportedProgram, table: dict[Any, Any]) -> ExportedProgram:
     program = _without_dropout(program)
-    with warnings.catch_warnings():
+    # Where a written buffer would need a gradient, torch traces for training unless it is told not to.
+    with warnings.catch_warnings(), torch.no_grad():
         # torch 2.13 warns of its own use of a deprecated check, once for every copy it makes.
         warnings.filterwarnings("ignore", message=".isinstance.treespec, LeafSpec", category=FutureWarning)
         decomposed: ExportedProgram = program.run_decompositions(table)

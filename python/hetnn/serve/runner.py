@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from hetnn import _runtime
 from hetnn.errors import Error, InternalError
 from hetnn.executable import Executable, Session
-from hetnn.serve.statistics import Counters
 
 _DEFAULT_PRIORITY = 1 << 20  # of a request that names none: after every one that does
 
@@ -135,7 +134,7 @@ class Runner:
         self.signature = _runtime.Signature(name, executable._engine)
         self.stateful = bool(executable.states)
         self.batches = batching.most > 1 and batch_symbol(executable) is not None
-        self.counters = Counters()
+        self.counters = _runtime.Counters()
         self._deliveries = deliveries
         # A second thread lets one request's accelerator work beside another's part on the cpu.
         accelerated = any(device["kind"] not in ("cpu", "reference") for device in executable.target["devices"])

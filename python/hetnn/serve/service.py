@@ -21,7 +21,6 @@ from hetnn.errors import DoesNotFit, Error, InternalError, InvalidModel, Unavail
 from hetnn.serve.networks import Networks
 from hetnn.serve.runner import Job, Result, Runner, Sequence_
 from hetnn.serve.shared_memory import Regions
-from hetnn.serve.statistics import add, model_statistics, prometheus
 from hetnn.store import UnknownNetwork
 
 EXTENSIONS = [
@@ -305,36 +304,31 @@ class Service:
 
     # Statistics.
 
-    def counted(self) -> list[list[Any]]:
-        """Rows of network, version and what was counted here."""
-        totals: dict[tuple[str, str], Any] = {}
-        for runner in self.networks.runners():
-            key, counted = (runner.name, runner.version), runner.counters.snapshot()
-            totals[key] = add(totals[key], counted) if key in totals else counted
-        return [[name, version, counted] for (name, version), counted in totals.items()]
+    def counted(self) -> list[tuple[tuple[str, str], _runtime.Counted]]:
+        """Network and version, and what was counted here."""
+        return [((runner.name, runner.version), runner.counters.counted()) for runner in self.networks.runners()]
 
-    async def _counted_everywhere(self) -> dict[tuple[str, str], Any]:
+    async def _counted_everywhere(self) -> dict[tuple[str, str], _runtime.Counted]:
         answers = await self._peers.broadcast("counted", {}) if self._peers else []
-        totals: dict[tuple[str, str], Any] = {}
-        for name, version, counted in [*self.counted(), *(row for answer in answers for row in answer)]:
-            key = (name, version)
-            totals[key] = add(totals[key], counted) if key in totals else counted
+        totals: dict[tuple[str, str], _runtime.Counted] = {}
+        for key, counted in [*self.counted(), *(row for answer in answers for row in answer)]:
+            totals.setdefault(key, _runtime.Counted()).add(counted)
         return totals
 
     async def statistics(self, name: str, version: str) -> dict[str, Any]:
         if name:
             await self.networks.runner(name, version)
-        rows = (await self._counted_everywhere()).items()
+        rows = sorted((await self._counted_everywhere()).items(), key=lambda row: row[0])
         return {
             "model_stats": [
-                model_statistics(*key, counted)
-                for key, counted in sorted(rows, key=lambda row: row[0])
+                json.loads(counted.statistics_json(*key))
+                for key, counted in rows
                 if name in ("", key[0]) and version in ("", key[1])
             ]
         }
 
     async def metrics(self) -> str:
-        return prometheus(await self._counted_everywhere(), self.pending)
+        return _runtime.prometheus(await self._counted_everywhere(), self.pending)
 
     # What changes the server: done here, then by the other workers.
 

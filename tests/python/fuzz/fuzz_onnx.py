@@ -443,7 +443,7 @@ def use(model: bytes | onnx.ModelProto, rng: random.Random, folder: Path) -> str
         source.write_bytes(model)
     target = rng.choice(["cpu", "cpu", "cpu", "reference", "cpu+relu-only"])
     try:
-        executable = hetnn.compile(source, target, progress=False)
+        executable = hetnn.compile(source, target)
     except (hetnn.InvalidModel, hetnn.Unsupported, hetnn.DoesNotFit) as error:
         return f"refused by {type(error).__name__}"
     numbers = np.random.default_rng(rng.randrange(1 << 32))

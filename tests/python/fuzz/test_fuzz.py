@@ -6,6 +6,7 @@ from fuzz.fuzz_calls import fuzz as fuzz_calls
 from fuzz.fuzz_executables import fuzz as fuzz_executables
 from fuzz.fuzz_executables import make_bases
 from fuzz.fuzz_inputs import fuzz
+from fuzz.fuzz_models import fuzz as fuzz_models
 from fuzz.fuzz_onnx import fuzz as fuzz_onnx
 
 
@@ -17,6 +18,14 @@ def test_damaged_inputs_raise_errors_of_our_own() -> None:
 
 def test_random_calls_are_refused_or_computed_alike_by_kernels_and_meanings() -> None:
     assert fuzz_calls(2500, first=7_000_000) == []
+
+
+def test_random_models_give_what_they_mean_on_every_device() -> None:
+    counts, findings = fuzz_models(models=500, seed=6)
+    assert not findings
+    assert counts["agree"] > 100
+    assert sum(count for told, count in counts.items() if "runtime" in told) > 30
+    assert sum(count for told, count in counts.items() if "torch" in told) > 30
 
 
 def test_altered_onnx_models_are_refused_or_run() -> None:

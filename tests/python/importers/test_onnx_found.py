@@ -321,3 +321,36 @@ def test_a_tree_whose_nodes_loop_is_refused() -> None:
     model.graph.node[0].attribute[6].ints[0] = 1  # the other side of the node is a leaf, too
     assert model.graph.node[0].attribute[6].name == "nodes_trueleafs"
     assert hetnn.compile(model)(np.array([[0.0], [1.0]], np.float32)).tolist() == [[2], [2]]
+
+
+SCAN = """agraph (float[2] s, float[n,2] x, float[2,n] w) => (y, z, q) {
+  y, z, q = Scan <num_scan_inputs = 2, scan_input_axes = [0, 1], scan_input_directions = [0, BACK],
+                  scan_output_directions = [0, BACK], scan_output_axes = [0, AXIS],
+                  body = step (float[2] a, float[2] b, float[2] c) => (float[2] d, float[2] e, float[2] f) {
+    d = Add (a, b) h = Mul (d, c) e = Relu (h) f = Sub (c, s)
+  }> (s, x, w)
+}"""
+
+
+@pytest.mark.parametrize("back", ["0", "1"])
+@pytest.mark.parametrize("axis", ["0", "1"])
+def test_scans_over_axes_of_any_length(back: str, axis: str) -> None:
+    """Backwards, along inner axes, reading values of the graph around, and over nothing at all."""
+    exe = hetnn.compile(model_of(SCAN.replace("BACK", back).replace("AXIS", axis)))
+    for count in (3, 1, 8, 0):
+        s, x, w = f32(2), f32(count, 2), f32(2, count)
+        columns = w.T[::-1] if back == "1" else w.T
+        sums = s + np.cumsum(x, axis=0)
+        y, z, q = exe(s, x, w)
+        np.testing.assert_allclose(y, sums[-1] if count else s, rtol=1e-5)
+        np.testing.assert_allclose(z.reshape(count, 2), np.maximum(sums * columns, 0), rtol=1e-5)
+        wanted = (columns - s)[::-1] if back == "1" else columns - s
+        if count:
+            np.testing.assert_allclose(q, np.moveaxis(wanted, 0, int(axis)), rtol=1e-5)
+        assert q.size == 2 * count
+
+
+def test_scans_of_which_the_axes_differ() -> None:
+    text = SCAN.replace("BACK", "0").replace("AXIS", "0").replace("float[2,n] w", "float[2,m] w")
+    with pytest.raises(hetnn.InvalidModel, match=r"a Scan over axes of sizes \['m', 'n'\], which must be equal"):
+        hetnn.compile(model_of(text))

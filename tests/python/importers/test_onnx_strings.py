@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
 
 import hetnn
 from importers.onnx_models import f32, model_of
@@ -254,3 +255,60 @@ def test_patterns_that_are_none_say_why(pattern: str, message: str) -> None:
 
 def test_a_pattern_that_backtracking_would_not_end() -> None:
     assert not matches("(a*)*(a*)*(a|aa)+b", texts("a" * 3000)).item()
+
+
+POOL = """pool_strings = ["the", "cat", "the", "cat", "cat", "sat"], ngram_counts = [0, 2],
+  ngram_indexes = [3, 0, 1, 2], min_gram_length = 1, max_gram_length = 2, max_skip_count = 1"""
+
+
+@pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_counts_of_n_grams_of_texts(mode: str, rows: int) -> None:
+    """As ONNX' reference counts those of the same words as numbers; a word that is not in the pool is none."""
+    words = ["the", "cat", "sat", "on", "the", "cat", "cat"] * rows
+    numbers = [["the", "cat", "sat", "on"].index(word) for word in words]
+    shape = [7] if rows == 1 else [rows, 7]
+    weights = "weights = [0.5, 2.0, 3.0, 5.0]"
+    size = ",".join(map(str, shape))
+
+    def text(pool: str, kind: str) -> str:
+        return f'agraph ({kind}[{size}] x) => (y) {{ y = TfIdfVectorizer <mode = "{mode}", {weights}, {pool}> (x) }}'
+
+    counted = POOL.replace("pool_strings", "pool_int64s")
+    for k, word in enumerate(["the", "cat", "sat"]):
+        counted = counted.replace(f'"{word}"', str(k))
+    wanted = ReferenceEvaluator(model_of(text(counted, "int64"))).run(None, {"x": np.array(numbers).reshape(shape)})
+    given = np.array(words, object).reshape(shape)
+    np.testing.assert_allclose(compiled(text(POOL, "string"))(given), wanted[0], rtol=1e-6)
+    np.testing.assert_allclose(compiled(text(counted, "int64"))(np.array(numbers).reshape(shape)), wanted[0], rtol=1e-6)
+
+
+def test_n_grams_that_do_not_fit_their_pool() -> None:
+    text = 'agraph (string[4] x) => (y) {{ y = TfIdfVectorizer <mode = "TF", {}> (x) }}'
+    for told, why in {
+        POOL.replace("[0, 2]", "[0, 3]"): "3 items of the pool for 2-grams",
+        POOL.replace("[3, 0, 1, 2]", "[3, 0]"): "2 columns for more n-grams",
+        POOL.replace("[3, 0, 1, 2]", "[3, 0, -1, 2]"): "ngram_indexes",
+        POOL.replace("[0, 2]", "[2, 0]"): "ngram_counts",
+    }.items():
+        with pytest.raises(hetnn.InvalidModel, match=why):
+            compiled(text.format(told))
+
+
+def test_sequences_of_texts() -> None:
+    """Of a known length: built, grown, shortened, read, joined, and given back as lists."""
+    exe = compiled("""agraph (string[2] a, string[n] b) => (s, last, length, joined) {
+      first = SequenceConstruct(a, b)
+      longer = SequenceInsert(first, a)
+      zero = Constant <value = int64 {0}> ()
+      s = SequenceErase(longer, zero)
+      one = Constant <value = int64 {1}> ()
+      last = SequenceAt(s, one)
+      length = SequenceLength(s)
+      joined = ConcatFromSequence <axis = 0> (s)
+    }""")
+    s, last, length, joined = exe(texts("é", ""), texts("x", "yz", "w"))
+    assert [part.tolist() for part in s] == [["x", "yz", "w"], ["é", ""]]
+    assert last.tolist() == ["é", ""]
+    assert length == 2
+    assert joined.tolist() == ["x", "yz", "w", "é", ""]

@@ -139,3 +139,16 @@ def test_nothing_is_computed_in_what_is_only_stored() -> None:
     model = one_node("Add", [TensorProto.INT4, TensorProto.INT4], TensorProto.INT4)
     with pytest.raises(hetnn.InvalidModel, match="nothing is computed in i4; got i4"):
         hetnn.compile(model)
+
+
+def test_a_border_as_wide_as_an_input_says_of_what_is_only_stored() -> None:
+    text = "agraph (int4[3] x, int64[2] pads, int4 v) => (y) { y = Pad (x, pads, v) }"
+    x, v = np.array([1, -2, 3], ml_dtypes.int4), np.array(-5, ml_dtypes.int4)
+    y = hetnn.compile(model_of(text, 21))(x, np.array([1, 2]), v)
+    assert y.dtype == ml_dtypes.int4
+    assert y.astype(int).tolist() == [-5, 1, -2, 3, -5, -5]
+
+
+def test_no_numbers_are_made_in_what_is_only_stored() -> None:
+    with pytest.raises(hetnn.InvalidModel, match=r"nothing is computed in i4; got i4\[3\]. Cast the result"):
+        hetnn.compile("graph @g {stage = imported} () -> (%y) {\n  %y = arange() {end = 3, dtype = i4} : i4[3]\n}\n")

@@ -10,9 +10,10 @@ import numpy as np
 from hetnn.element_types import numpy_type
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_model import dtype_name
-from hetnn.importers.onnx_rules.call import Call, Items, Maybe, Nothing, Sizes, Tensors, rule
+from hetnn.importers.onnx_rules.call import Call, Items, Maybe, Nothing, Sizes, Tensors, Text, rule
 from hetnn.importers.onnx_rules.late import is_late
 from hetnn.importers.onnx_rules.movement import late_part, slice_axis
+from hetnn.importers.onnx_rules.text import joined
 from hetnn.importers.sizes import Size, product
 
 # Sizes in a row of a sequence's shapes, behind the rank.
@@ -75,7 +76,13 @@ def _empty(call: Call) -> Any:
 
 @rule("SequenceConstruct")
 def _construct(call: Call) -> Any:
-    return [Items(tuple(call.values()))]
+    return [Items(tuple(_item(call, k) for k in range(len(call.inputs))))]
+
+
+def _item(call: Call, index: int) -> Any:
+    """An input that goes into a sequence: a tensor, of texts too."""
+    found = call.inputs[index] if call.given(index) else None
+    return found if isinstance(found, Text) else call[index]
 
 
 @rule("SequenceAt")
@@ -127,7 +134,7 @@ def _insert(call: Call) -> Any:
             if not -len(items) <= place <= len(items):
                 raise InvalidModel(f"place {place} for an entry of a sequence of {len(items)}")
             place = place + len(items) if place < 0 else place
-        items.insert(place, call[1])
+        items.insert(place, _item(call, 1))
         return [Items(tuple(items))]
     row, x = packed(call, found), call[1]
     parts = call.create_all("sequence_insert", [row.values, row.shapes, x, call.optional(2)], {})
@@ -164,12 +171,21 @@ def _concat(call: Call) -> Any:
         rank = len(_declared(call)) if found.sizes is None else len(found.sizes) + stacks
         told = {"axis": int(call.attr("axis")), "new_axis": stacks, "sizes": [call.found_size() for _ in range(rank)]}
         return call.create_all("sequence_concat", [found.values, found.shapes], told)[0]
-    items = [call.value(item) for item in found.values]
+    items = list(found.values)
     if not items:
         raise InvalidModel("ConcatFromSequence of an empty sequence")
+    if all(isinstance(item, Text) for item in items):
+        data, spans = joined(call, items)
+        return Text(data, _joined(call, spans, stacks))
+    return _joined(call, [call.value(item) for item in items], stacks)
+
+
+def _joined(call: Call, items: list[Any], stacks: bool) -> Any:
+    """Tensors one behind the other along an axis, or along a new one."""
+    axis = int(call.attr("axis"))
     if stacks:
-        return call.stacked(items, int(call.attr("axis")))
-    return call.create("concat", items, axis=call.axis(int(call.attr("axis")), len(items[0].shape)))
+        return call.stacked(items, axis)
+    return call.create("concat", items, axis=call.axis(axis, len(items[0].shape)))
 
 
 @rule("SplitToSequence")

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from hetnn.errors import Unsupported
-from hetnn.importers.onnx_rules.call import Array, Call, rule
+from hetnn.errors import InvalidModel
+from hetnn.importers.onnx_rules.call import Array, Call, Text, rule
 from hetnn.importers.sizes import add, subtract
 
 
@@ -54,19 +54,38 @@ def _counts(call: Call, x: Any, size: int, skips: int, grams: Array) -> Any:
     return call.constant(np.zeros((rows, len(grams))), "f32") if total is None else total
 
 
+def _coded(call: Call) -> tuple[Any, Array]:
+    """The input and the pool as integers: texts by their places among those of the pool."""
+    words = call.attr("pool_strings")
+    if not words:
+        return call[0], np.array(call.attr("pool_int64s") or [], np.int64)
+    text = call.inputs[0]
+    if not isinstance(text, Text):
+        raise InvalidModel("TfIdfVectorizer with pool_strings and an input of numbers; give pool_int64s")
+    known = list(dict.fromkeys(words))
+    table, places = call.texts(known), {word: k for k, word in enumerate(known)}
+    found = call.create("text_find", [text.bytes, text.spans, table.bytes, table.spans])
+    return found, np.array([places[word] for word in words], np.int64)
+
+
 @rule("TfIdfVectorizer")
 def _tf_idf(call: Call) -> Any:
-    x = call[0]
-    if call.attr("pool_int64s") is None:
-        raise Unsupported("TfIdfVectorizer of strings")
-    pool = np.array(call.attr("pool_int64s"), np.int64)
+    x, pool = _coded(call)
     begins, columns = [*call.attr("ngram_counts"), len(pool)], list(call.attr("ngram_indexes"))
-    width, shape = max(columns) + 1, list(x.shape)
+    if min(columns, default=-1) < 0 or begins != sorted(begins) or begins[0] < 0:
+        raise InvalidModel(f"TfIdfVectorizer with ngram_counts {begins[:-1]} and ngram_indexes {columns[:9]}")
+    width, shape = max(columns) + 1, call.static_shape(x, "TfIdfVectorizer")
+    if len(shape) not in (1, 2):
+        raise InvalidModel(f"TfIdfVectorizer of an input {shape}, which must be [C] or [N,C]")
     least, most = int(call.attr("min_gram_length")), int(call.attr("max_gram_length"))
     rows = call.reshape(x, [1, shape[0]]) if len(shape) == 1 else x
     total, first = call.constant(np.zeros((rows.shape[0], width)), "f32"), 0
     for size, (begin, end) in enumerate(itertools.pairwise(begins), 1):
+        if (end - begin) % size:
+            raise InvalidModel(f"TfIdfVectorizer with {end - begin} items of the pool for {size}-grams")
         grams = pool[begin:end].reshape(-1, size)
+        if first + len(grams) > len(columns):
+            raise InvalidModel(f"TfIdfVectorizer with {len(columns)} columns for more n-grams than that")
         if least <= size <= most and len(grams):
             goals = np.zeros((len(grams), width))
             goals[np.arange(len(grams)), columns[first : first + len(grams)]] = 1
@@ -76,5 +95,8 @@ def _tf_idf(call: Call) -> Any:
     if call.attr("mode") == "IDF":
         total = call.cast(call.create("gt", [total, call.constant(0, "f32")]), "f32")
     if call.attr("mode") != "TF" and call.attr("weights"):
-        total = call.create("mul", [total, call.constant(call.attr("weights"), "f32")])
+        weights = call.attr("weights")  # of the columns, as the standard's reference has it
+        if len(weights) != width:
+            raise InvalidModel(f"TfIdfVectorizer with {len(weights)} weights for {width} columns")
+        total = call.create("mul", [total, call.constant(weights, "f32")])
     return call.reshape(total, [width] if len(shape) == 1 else [shape[0], width])

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.onnx_rules.call import ONNX, Call, Text, rule
+from hetnn.importers.onnx_rules.call import LONGEST, ONNX, Call, Text, rule
 from hetnn.texts import SPAN
 
 # Operators that move elements: of texts their spans, whatever those mean.
@@ -209,7 +209,11 @@ def _picked(call: Call, values: Any, default: Any, place: Any) -> Any:
 def constant_texts(tensor: onnx.TensorProto) -> tuple[list[bytes], list[int]]:
     """The texts of a tensor and its shape. InvalidModel where they do not fit."""
     shape = [int(size) for size in tensor.dims]
-    if min(shape, default=0) < 0 or int(np.prod(shape, dtype=object)) != len(tensor.string_data):
+    if (
+        min(shape, default=0) < 0
+        or max(shape, default=0) > LONGEST
+        or int(np.prod(shape, dtype=object)) != len(tensor.string_data)
+    ):
         raise InvalidModel(
             f"the tensor '{tensor.name}' of strings has the shape {shape}, but {len(tensor.string_data)} strings."
         )

@@ -18,6 +18,7 @@ from hetnn.importers.torch_rules import (
     movement,
     ordering,
     prims,
+    quantized,
     random,
     sizes,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "movement",
     "ordering",
     "prims",
+    "quantized",
     "random",
     "sizes",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import sympy
 import torch
 
 from hetnn.element_types import NUMPY
@@ -147,6 +148,25 @@ class Call(Building):
     def shape(self, index: int = 0) -> list[int | str]:
         """The shape that torch computed for an output, as dims."""
         return [self._importer.symbols.dim(size) for size in self._meta(index).shape]
+
+    def spans(self, start: str, end: str, axis: int) -> bool:
+        """Whether the result is as long along an axis as from one argument to the other: torch proves from the model's
+        ranges that a symbolic end lies inside."""
+        low, high = (self._size_given(name) for name in (start, end))
+        made = self._size_of(self._meta().shape[axis])
+        return (
+            low is not None and high is not None and bool(low.is_nonnegative) and sympy.expand(high - low - made) == 0
+        )
+
+    def _size_given(self, name: str) -> Any:
+        """A size among the arguments as torch has it, 0 where it is left out; None where it is no size."""
+        place = self.names.index(name)
+        given = self._node.args[place] if place < len(self._node.args) else self._node.kwargs.get(name)
+        given = given.meta.get("val") if isinstance(given, torch.fx.Node) else 0 if given is None else given
+        return self._size_of(given) if isinstance(given, (int, torch.SymInt)) else None
+
+    def _size_of(self, size: Any) -> Any:
+        return size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(int(size))
 
     @property
     def finds_sizes(self) -> bool:

@@ -78,8 +78,8 @@ def _slice(call: Call) -> Any:
     start = 0 if call["start"] is None else call["start"]
     end = _WHOLE_END if call["end"] is None else call["end"]
     end = min(end, _WHOLE_END) if isinstance(end, int) else end
-    # torch proves from the model's ranges that a symbolic end lies inside: its result then has just that size.
-    inside = isinstance(end, str) and start == 0 and call["step"] == 1 and call.shape()[call["dim"]] == end
+    symbolic = isinstance(end, str) or isinstance(x.shape[call["dim"]], str)
+    inside = symbolic and call["step"] == 1 and call.spans("start", "end", call["dim"])
     return call.create("slice", [x], axis=call["dim"], start=start, end=end, step=call["step"], inside=inside)
 
 

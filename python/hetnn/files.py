@@ -36,14 +36,27 @@ def read_bytes(path: str | os.PathLike[str], most_bytes: int) -> bytes:
     """What a file or a pipe holds. InvalidModel when it cannot be read or is larger than `most_bytes`."""
     try:
         with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            data = file.read(most_bytes + 1) if size <= most_bytes else b""
+            status = os.fstat(file.fileno())
+            if stat.S_ISREG(status.st_mode):
+                data = file.read(status.st_size) if status.st_size <= most_bytes else None
+            else:
+                data = _drain(file, most_bytes)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise InvalidModel(f"'{os.fspath(path)}' cannot be read: {why}. Check the path.") from error
-    if max(size, len(data)) > most_bytes:
+    if data is None:
         raise InvalidModel(f"'{os.fspath(path)}' is larger than {most_bytes} bytes, the most that is read of its kind.")
     return data
+
+
+def _drain(file: BinaryIO, most_bytes: int) -> bytes | None:
+    """All that comes out of a pipe; None when that is more than `most_bytes`."""
+    data = bytearray()
+    while part := file.read(1 << 20):  # memory for a whole part is taken before any of it has come
+        data += part
+        if len(data) > most_bytes:
+            return None
+    return bytes(data)
 
 
 def read_text(path: str | os.PathLike[str]) -> str:

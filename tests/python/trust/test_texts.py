@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import re
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 import hetnn
 from hetnn import _core
 from hetnn.cli import main
-from hetnn.files import MOST_TEXT_BYTES
+from hetnn.files import MOST_TEXT_BYTES, read_bytes, read_text
 from hetnn.target import resolve_target
 
 HEAD = "graph @g {stage = imported} "
@@ -308,3 +309,18 @@ def test_a_file_beyond_every_limit_is_not_read(
         file.truncate(bytes_ + 1)
     with pytest.raises(hetnn.InvalidModel, match="is larger than"):
         use(tmp_path / name)
+
+
+def test_a_text_may_come_out_of_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "target.json"
+    os.mkfifo(pipe)
+    text = json.dumps(resolve_target("cpu"))
+    writer = threading.Thread(target=pipe.write_text, args=[text])
+    writer.start()
+    assert read_text(pipe) == text
+    writer.join()
+
+
+def test_a_pipe_that_never_ends_is_refused() -> None:
+    with pytest.raises(hetnn.InvalidModel, match="'/dev/zero' is larger than 5000000 bytes"):
+        read_bytes("/dev/zero", 5_000_000)

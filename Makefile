@@ -172,11 +172,17 @@ bench: $(STAMPS)/install
 	$(PY) benchmarks/nary.py --fan-ins
 bench-plan: $(STAMPS)/install
 	$(PY) benchmarks/partition.py
-# A tiny network's runs a second through the C interface and from Python, and the library's size.
-bench-runtime: $(STAMPS)/install
+# A tiny network's runs a second through the C interface and from Python, the library's size and start, beside those of
+# ExecuTorch and LiteRT, which have an environment of their own.
+$(STAMPS)/peers: $(STAMPS)/system
+	$(PYTHON) -m venv build/peers
+	build/peers/bin/pip install -q torch==2.13.0
+	build/peers/bin/pip install -q executorch==1.5.1 ai-edge-litert==2.3.0
+	@touch $@
+bench-runtime: $(STAMPS)/install $(STAMPS)/peers
 	cmake -S . -B $(BUILD) -DHETNN_BUILD_BENCHMARKS=ON
 	cmake --build $(BUILD) -j $(JOBS) --target bench_capi_runs hetnn_shared
-	$(PY) benchmarks/runtime.py $(BUILD)
+	$(PY) benchmarks/runtime.py $(BUILD) build/peers/bin/python
 # Seconds and memory of hetnn.compile, a row a network and target.
 bench-compile: $(STAMPS)/install
 	$(PY) benchmarks/compile.py
@@ -197,10 +203,11 @@ $(STAMPS)/wheel: $(STAMPS)/install
 stubs: $(STAMPS)/install
 	$(PY) tools/generate_stubs.py
 # ONNX's backend tests and PyTorch's operator samples, then every overload of core ATen alone on every element type: how
-# many pass, and what fails and why.
+# many pass, and what fails and why. And every operator on every element type and device.
 conformance: $(STAMPS)/install
 	-OMP_NUM_THREADS=1 $(PY) tools/conformance.py
 	$(PY) tools/core_aten.py
+	$(PY) tools/operator_types.py
 docs: $(STAMPS)/install
 	$(PY) tools/generate_docs.py
 

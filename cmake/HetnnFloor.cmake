@@ -60,10 +60,17 @@ function(hetnn_floor name)
                                       PRIVATE nlohmann_json::nlohmann_json ${floor_PRIVATE})
 endfunction()
 
-# hetnn_compile_small(<floor> <pattern>...): in a release, the sources of a floor that match are compiled for size.
+# hetnn_compile_small(<floor> <pattern>... [BUT <pattern>...]): in a release, the sources of a floor that match, and match
+# none of the later patterns, are compiled for size.
 function(hetnn_compile_small floor)
-  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/cpp/hetnn/${floor}/)
-  file(GLOB sources CONFIGURE_DEPENDS ${ARGN})
+  cmake_parse_arguments(small "" "" "BUT" ${ARGN})
+  list(TRANSFORM small_UNPARSED_ARGUMENTS PREPEND ${PROJECT_SOURCE_DIR}/cpp/hetnn/${floor}/)
+  file(GLOB sources CONFIGURE_DEPENDS ${small_UNPARSED_ARGUMENTS})
+  if(small_BUT)
+    list(TRANSFORM small_BUT PREPEND ${PROJECT_SOURCE_DIR}/cpp/hetnn/${floor}/)
+    file(GLOB fast CONFIGURE_DEPENDS ${small_BUT})
+    list(REMOVE_ITEM sources ${fast})
+  endif()
   set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>")
 endfunction()
 

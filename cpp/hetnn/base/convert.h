@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -38,5 +39,16 @@ To convert(From x) {
     return static_cast<To>(x);  // NOLINT(bugprone-signed-char-misuse): i8 is a number
   }
 }
+
+/// Elements of one type that is computed in, side by side, to another.
+class ConvertElements {
+ public:
+  ConvertElements(DType from, DType to);
+  /// y[i] = x[i] converted, for `count` elements.
+  void operator()(const std::byte* x, std::byte* y, int64_t count) const { row_(x, y, count); }
+
+ private:
+  void (*row_)(const std::byte* x, std::byte* y, int64_t count);
+};
 
 }  // namespace hetnn

@@ -1,9 +1,11 @@
 // The error kinds of hetnn. Throw one when a call cannot complete; an expected answer is a return value.
 #pragma once
 
-#include <sstream>
+#include <initializer_list>
+#include <ostream>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 namespace hetnn {
 
@@ -49,12 +51,32 @@ class InternalError : public Error {
   using Error::Error;
 };
 
+namespace detail {
+
+/// A value to be printed, and how.
+struct Printed {
+  const void* value;
+  void (*print)(std::ostream& out, const void* value);
+};
+void print_characters(std::ostream& out, const void* value);
+std::string join(std::initializer_list<Printed> parts);
+
+/// One function a type: messages are many, and each prints what no other does.
+template <typename T>
+Printed printed(const T& value) {
+  if constexpr (std::is_array_v<T>) {
+    return {&value, print_characters};
+  } else {
+    return {&value, [](std::ostream& out, const void* given) { out << *static_cast<const T*>(given); }};
+  }
+}
+
+}  // namespace detail
+
 /// Joins its arguments into one string, as `<<` prints them.
 template <typename... Args>
 std::string text(const Args&... args) {
-  std::ostringstream out;
-  static_cast<void>((out << ... << args));
-  return out.str();
+  return detail::join({detail::printed(args)...});
 }
 
 [[noreturn]] void throw_internal_error(const char* file, int line, const char* condition, const std::string& message);

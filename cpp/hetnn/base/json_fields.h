@@ -213,83 +213,106 @@ Convert<V> unless_empty(Convert<V> convert) {
 /// Whether a key must be there; where it need not, the member keeps its default. `nullable`: null is as if absent.
 enum class Presence : uint8_t { required, optional, nullable };
 
-/// One row: a key of the objects that hold a T.
-template <typename T>
-struct Field {
+/// One row of a table for objects of any type: where in an object its value lies, and how it is converted.
+class Row {
+ public:
+  template <typename V>
+  Row(std::string_view key, std::string_view sentence, Presence present, Convert<V> convert, ptrdiff_t offset)
+      : name(key),
+        doc(sentence),
+        presence(present),
+        schema(std::move(convert.schema)),
+        convert_(std::make_shared<const Convert<V>>(std::move(convert))),
+        offset_(offset),
+        read_([](const void* as, const At& at, void* into) {
+          static_cast<const Convert<V>*>(as)->read(at, *static_cast<V*>(into));
+        }),
+        write_([](const void* as, const void* from) {
+          return static_cast<const Convert<V>*>(as)->write(*static_cast<const V*>(from));
+        }) {}
+
   std::string_view name;
   std::string_view doc;
   Presence presence;
-  Convert<T> convert;  // of the member alone
+  Json schema;
+
+  void read(const At& at, void* owner) const { read_(convert_.get(), at, static_cast<std::byte*>(owner) + offset_); }
+  Json write(const void* owner) const { return write_(convert_.get(), static_cast<const std::byte*>(owner) + offset_); }
+
+ private:
+  std::shared_ptr<const void> convert_;
+  ptrdiff_t offset_;
+  void (*read_)(const void* as, const At& at, void* into);
+  Json (*write_)(const void* as, const void* from);
+};
+
+/// The table of an object. Rows are read in their order, whatever the order of the keys.
+class Rows {
+ public:
+  explicit Rows(std::vector<Row> rows);
+
+  void read(const At& at, void* into) const;
+  Json write(const void* from) const;
+  Json schema() const;
+  const std::vector<Row>& list() const { return rows_; }
+
+ private:
+  std::vector<Row> rows_;
+  std::vector<std::string_view> names_;
+};
+
+/// One row: a key of the objects that hold a T.
+template <typename T>
+struct Field {
+  Row row;
 
   template <typename V, typename Owner>
   Field(std::string_view key, V Owner::*member, Convert<V> as, std::string_view sentence,
         Presence present = Presence::required)
-      : name(key),
-        doc(sentence),
-        presence(present),
-        convert{[member, read = std::move(as.read)](const At& at, T& into) { read(at, into.*member); },
-                [member, write = as.write](const T& from) { return write(from.*member); }, std::move(as.schema)} {
-    if (presence == Presence::required) return;
-    // On the heap, where GCC 12 does not warn falsely about members of `T{}`.
-    static const auto defaults = std::make_unique<const T>();
-    if (Json preset = as.write((*defaults).*member); !preset.is_null()) convert.schema["default"] = std::move(preset);
+      : row(key, sentence, present, as, offset_of(member)) {
+    if (present == Presence::required) return;
+    if (Json preset = as.write(defaults().*member); !preset.is_null()) row.schema["default"] = std::move(preset);
   }
   /// A key that stands for no member of its own.
   Field(std::string_view key, Convert<T> whole, std::string_view sentence, Presence present = Presence::required)
-      : name(key), doc(sentence), presence(present), convert(std::move(whole)) {}
+      : row(key, sentence, present, std::move(whole), 0) {}
+  Field(const Row& of_another_table) : row(of_another_table) {}  // NOLINT(google-explicit-constructor): rows are listed
+
+ private:
+  // On the heap, where GCC 12 does not warn falsely about members of `T{}`.
+  static const T& defaults() {
+    static const auto made = std::make_unique<const T>();
+    return *made;
+  }
+  template <typename V, typename Owner>
+  static ptrdiff_t offset_of(V Owner::*member) {
+    return reinterpret_cast<const std::byte*>(&(defaults().*member)) - reinterpret_cast<const std::byte*>(&defaults());
+  }
 };
 
-/// The table of an object. Rows are read in their order, whatever the order of the keys.
+/// The table of Ts.
 template <typename T>
 class Fields {
  public:
-  Fields(std::initializer_list<Field<T>> rows) : rows_(rows) {
-    for (const Field<T>& row : rows_) names_.push_back(row.name);
-    HETNN_ASSERT(rows_.size() <= kMostRows);
-  }
+  Fields(std::initializer_list<Field<T>> rows)
+      : rows_([&] {
+          std::vector<Row> out;
+          for (const Field<T>& field : rows) out.push_back(field.row);
+          return out;
+        }()) {}
 
-  const std::vector<Field<T>>& rows() const { return rows_; }
-
-  void read(const At& at, T& into) const {
-    std::array<const Json*, kMostRows> found;
-    at.find(names_, std::span(found).first(names_.size()));
-    for (size_t k = 0; k < rows_.size(); ++k) {
-      const Field<T>& row = rows_[k];
-      if (found[k] && !(row.presence == Presence::nullable && found[k]->is_null())) {
-        row.convert.read(at.child(row.name, *found[k]), into);
-      } else if (row.presence == Presence::required) {
-        at.fail(text("lacks '", row.name, "', ", row.doc));
-      }
-    }
-  }
+  void read(const At& at, T& into) const { rows_.read(at, &into); }
   T value(const At& at) const {
     T out{};
     read(at, out);
     return out;
   }
-  Json write(const T& from) const {
-    Json out = Json::object();
-    for (const Field<T>& row : rows_) {
-      if (Json value = row.convert.write(from); !value.is_null()) out[std::string(row.name)] = std::move(value);
-    }
-    return out;
-  }
-  Json schema() const {
-    Json properties = Json::object(), required = Json::array();
-    for (const Field<T>& row : rows_) {
-      Json& property = properties[std::string(row.name)] = row.convert.schema;
-      property["description"] = row.doc;
-      if (row.presence == Presence::required) required.push_back(row.name);
-    }
-    Json out = {{"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
-    if (!required.empty()) out["required"] = std::move(required);
-    return out;
-  }
+  Json write(const T& from) const { return rows_.write(&from); }
+  Json schema() const { return rows_.schema(); }
+  const std::vector<Row>& rows() const { return rows_.list(); }
 
  private:
-  static constexpr size_t kMostRows = 64;
-  std::vector<Field<T>> rows_;
-  std::vector<std::string_view> names_;
+  Rows rows_;
 };
 
 /// An object by its table.

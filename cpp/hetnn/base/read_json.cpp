@@ -403,4 +403,46 @@ std::string schema_text(std::string_view title, Json schema) {
   return out.dump(2) + "\n";
 }
 
+namespace {
+constexpr size_t kMostRows = 64;
+}  // namespace
+
+Rows::Rows(std::vector<Row> rows) : rows_(std::move(rows)) {
+  for (const Row& row : rows_) names_.push_back(row.name);
+  HETNN_ASSERT(rows_.size() <= kMostRows);
+}
+
+void Rows::read(const At& at, void* into) const {
+  std::array<const Json*, kMostRows> found;
+  at.find(names_, std::span(found).first(names_.size()));
+  for (size_t k = 0; k < rows_.size(); ++k) {
+    const Row& row = rows_[k];
+    if (found[k] && !(row.presence == Presence::nullable && found[k]->is_null())) {
+      row.read(at.child(row.name, *found[k]), into);
+    } else if (row.presence == Presence::required) {
+      at.fail(text("lacks '", row.name, "', ", row.doc));
+    }
+  }
+}
+
+Json Rows::write(const void* from) const {
+  Json out = Json::object();
+  for (const Row& row : rows_) {
+    if (Json value = row.write(from); !value.is_null()) out[std::string(row.name)] = std::move(value);
+  }
+  return out;
+}
+
+Json Rows::schema() const {
+  Json properties = Json::object(), required = Json::array();
+  for (const Row& row : rows_) {
+    Json& property = properties[std::string(row.name)] = row.schema;
+    property["description"] = row.doc;
+    if (row.presence == Presence::required) required.push_back(row.name);
+  }
+  Json out = {{"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
+  if (!required.empty()) out["required"] = std::move(required);
+  return out;
+}
+
 }  // namespace hetnn::json

@@ -72,6 +72,48 @@ decltype(auto) visit_dtype(DType dtype, F&& f) {
   }
 }
 
+/// What the elements of a type that is computed in are converted to by what is not made anew for each type: f16 and
+/// bf16 to f32, integers to i64, which wraps back to fewer bits as they do; f32, f64, u64 and bool stay.
+inline DType wide_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+    case DType::bf16:
+      return DType::f32;
+    case DType::i8:
+    case DType::u8:
+    case DType::i16:
+    case DType::u16:
+    case DType::i32:
+    case DType::u32:
+      return DType::i64;
+    default:
+      return dtype;
+  }
+}
+
+/// Calls f(T{}) with the C++ type of `dtype`, a wide one of reals.
+template <typename F>
+decltype(auto) visit_wide_reals(DType dtype, F&& f) {
+  if (dtype == DType::f32) return f(float{});
+  if (dtype == DType::f64) return f(double{});
+  throw InternalError(text("reals are not computed in ", dtype_name(dtype)));
+}
+
+/// Calls f(T{}) with the C++ type of `dtype`, a wide one of integers, or bool.
+template <typename F>
+decltype(auto) visit_wide_integers(DType dtype, F&& f) {
+  if (dtype == DType::i64) return f(int64_t{});
+  if (dtype == DType::u64) return f(uint64_t{});
+  if (dtype == DType::boolean) return f(bool{});
+  throw InternalError(text("integers are not computed in ", dtype_name(dtype)));
+}
+
+/// Calls f(T{}) with the C++ type of `dtype`, a wide one.
+template <typename F>
+decltype(auto) visit_wide(DType dtype, F&& f) {
+  return is_float(dtype) ? visit_wide_reals(dtype, f) : visit_wide_integers(dtype, f);
+}
+
 /// Calls f(U{}) with an unsigned integer as wide as the element, for what only moves elements.
 template <typename F>
 decltype(auto) visit_width(DType dtype, F&& f) {

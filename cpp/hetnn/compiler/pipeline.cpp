@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iomanip>
+#include <sstream>
 
 #include "hetnn/base/error.h"
 #include "hetnn/base/interrupt.h"

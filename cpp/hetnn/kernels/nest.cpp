@@ -90,4 +90,24 @@ void Nest::locate(int64_t row, int64_t* offsets) const {
   }
 }
 
+void Nest::each_tile(int thread, int threads, int64_t max_elems, void (*call)(void* body, const Tile& tile),
+                     void* body) const {
+  if (elems_ == 0) return;
+  const int64_t tile_cols = std::min(cols(), max_elems);
+  const int64_t tile_rows = std::clamp<int64_t>(max_elems / tile_cols, 1, rows());
+  const int64_t col_tiles = (cols() + tile_cols - 1) / tile_cols;
+  const int64_t row_tiles = (rows() + tile_rows - 1) / tile_rows;
+  const int64_t planes = elems_ / (rows() * cols());
+  NestOffsets offsets(operand_count());
+  const Share share = share_of(planes * row_tiles * col_tiles, thread, threads);
+  for (int64_t item = share.begin; item < share.end; ++item) {
+    const int64_t col = item % col_tiles * tile_cols;
+    const int64_t row = item / col_tiles % row_tiles * tile_rows;
+    const int64_t plane = item / (col_tiles * row_tiles);
+    locate(plane * rows() + row, offsets.data());
+    for (size_t i = 0; i < offsets.size(); ++i) offsets[i] += col * col_stride(i);
+    call(body, {std::min(tile_rows, rows() - row), std::min(tile_cols, cols() - col), offsets.data()});
+  }
+}
+
 }  // namespace hetnn::kernels

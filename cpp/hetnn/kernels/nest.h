@@ -75,25 +75,15 @@ class Nest {
   /// cut does not depend on the number of threads.
   template <typename F>
   void for_tiles(int thread, int threads, int64_t max_elems, F f) const {
-    if (elems_ == 0) return;
-    const int64_t tile_cols = std::min(cols(), max_elems);
-    const int64_t tile_rows = std::clamp<int64_t>(max_elems / tile_cols, 1, rows());
-    const int64_t col_tiles = (cols() + tile_cols - 1) / tile_cols;
-    const int64_t row_tiles = (rows() + tile_rows - 1) / tile_rows;
-    const int64_t planes = elems_ / (rows() * cols());
-    NestOffsets offsets(operand_count());
-    const Share share = share_of(planes * row_tiles * col_tiles, thread, threads);
-    for (int64_t item = share.begin; item < share.end; ++item) {
-      const int64_t col = item % col_tiles * tile_cols;
-      const int64_t row = item / col_tiles % row_tiles * tile_rows;
-      const int64_t plane = item / (col_tiles * row_tiles);
-      locate(plane * rows() + row, offsets.data());
-      for (size_t i = 0; i < offsets.size(); ++i) offsets[i] += col * col_stride(i);
-      f(Tile{std::min(tile_rows, rows() - row), std::min(tile_cols, cols() - col), offsets.data()});
-    }
+    each_tile(
+        thread, threads, max_elems, [](void* body, const Tile& tile) { (*static_cast<F*>(body))(tile); }, &f);
   }
 
  private:
+  // One loop over tiles for all bodies.
+  void each_tile(int thread, int threads, int64_t max_elems, void (*call)(void* body, const Tile& tile),
+                 void* body) const;
+
   int64_t elems_ = 1;
   std::vector<int64_t> dims_;                  // at least two, outermost first
   std::vector<std::vector<int64_t>> strides_;  // per operand, per axis

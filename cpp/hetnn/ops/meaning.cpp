@@ -1,6 +1,9 @@
-// Running meanings: bound calls, and quantized values by way of the reals that they stand for.
+// Running meanings: bound calls, and values that are computed in another type than they are kept in.
 #include "hetnn/ops/meaning.h"
 
+#include <algorithm>
+
+#include "hetnn/base/convert.h"
 #include "hetnn/base/error.h"
 #include "hetnn/ops/quantized.h"
 #include "hetnn/ops/sizes.h"
@@ -26,44 +29,76 @@ class TensorResults final : public FoundResults {
   std::vector<Tensor> tensors_;
 };
 
-bool has_quantized(const Call& call) {
-  const auto quantized = [](const Type* type) { return type != nullptr && type->quant.has_value(); };
-  return std::any_of(call.inputs.begin(), call.inputs.end(), [&](const Operand& o) { return quantized(o.type); }) ||
-         std::any_of(call.outputs.begin(), call.outputs.end(), quantized);
+// What a value is computed as: quantized integers as the reals that they stand for, in f32, and by operators that are
+// wide all others in a wide type.
+Type computed_as(const OpDef& op, const Type& type) {
+  if (type.quant) return op.has(Trait::integral) ? type : Type{DType::f32, type.shape};
+  return {op.has(Trait::wide) ? wide_dtype(type.dtype) : type.dtype, type.shape};
 }
 
-void evaluate_on_reals(const Call& call, std::span<const View> inputs, Results& results) {
+bool is_converted(const OpDef& op, const Type& type) {
+  return type.quant ? !op.has(Trait::integral) : op.has(Trait::wide) && wide_dtype(type.dtype) != type.dtype;
+}
+
+Tensor converted(const View& from, const Type& type, DType to) {
+  if (type.quant) return dequantize(from, *type.quant);
+  std::byte* data = nullptr;
+  Tensor out = Tensor::zeros(to, {from.shape.begin(), from.shape.end()}, &data);
+  ConvertElements(from.dtype, to)(from.data, data, from.elems());
+  return out;
+}
+
+// Results that are computed in another type than the call's: kept until they are converted.
+class ConvertedResults final : public FoundResults {
+ public:
+  ConvertedResults(const Call& call, Results& results) : call_(call), results_(results), made_(call.outputs.size()) {}
+  void define(std::string_view symbol, int64_t value) override {
+    dynamic_cast<FoundResults&>(results_).define(symbol, value);
+  }
+  std::byte* allocate(size_t index, DType dtype, std::span<const int64_t> shape) override {
+    if (!is_converted(*call_.op, call_.output(index))) return results_.allocate(index, dtype, shape);
+    std::byte* data = nullptr;
+    made_.at(index) = Tensor::zeros(dtype, {shape.begin(), shape.end()}, &data);
+    return data;
+  }
+  void write() {
+    for (size_t k = 0; k < made_.size(); ++k) {
+      if (!made_[k]) continue;
+      const Type& type = call_.output(k);
+      std::byte* to = results_.allocate(k, type.dtype, made_[k]->shape());
+      if (type.quant) {
+        quantize(*made_[k], type, to);
+      } else {
+        ConvertElements(made_[k]->dtype(), type.dtype)(made_[k]->data(), to, made_[k]->elems());
+      }
+    }
+  }
+
+ private:
+  const Call& call_;
+  Results& results_;
+  std::vector<std::optional<Tensor>> made_;
+};
+
+void evaluate_converted(const Call& call, std::span<const View> inputs, Results& results) {
   std::vector<Type> types;
   types.reserve(call.inputs.size() + call.outputs.size());
-  const auto real = [&](const Type& type) -> const Type* {
-    types.push_back(type.quant ? Type{DType::f32, type.shape} : type);
-    return &types.back();
-  };
-  Call on_reals = call;
-  std::vector<Tensor> widened(inputs.size());
+  const auto computed = [&](const Type& type) { return &types.emplace_back(computed_as(*call.op, type)); };
+  Call computing = call;
+  std::vector<Tensor> made(inputs.size());
   std::vector<View> views(inputs.begin(), inputs.end());
   for (size_t k = 0; k < call.inputs.size(); ++k) {
     if (!call.has(k)) continue;
-    on_reals.inputs[k] = {real(call.input(k)), nullptr};
-    if (!call.input(k).quant) continue;
-    widened[k] = dequantize(views[k], *call.input(k).quant);
-    views[k] = widened[k];
+    const Type& type = call.input(k);
+    // For messages the call keeps the model's element types; quantized inputs are reals from here on.
+    computing.inputs[k] = {type.quant ? computed(type) : &type, nullptr};
+    if (is_converted(*call.op, type)) views[k] = made[k] = converted(views[k], type, computed_as(*call.op, type).dtype);
   }
-  for (const Type*& output : on_reals.outputs) output = real(*output);
-  TensorResults reals(call.outputs.size());
-  if (call.op->check) call.op->check(on_reals, views);
-  call.op->meaning({on_reals, views, reals});
-  for (const auto& [symbol, value] : reals.defined) dynamic_cast<FoundResults&>(results).define(symbol, value);
-  const std::vector<Tensor> made = reals.take();
-  for (size_t k = 0; k < made.size(); ++k) {
-    const Type& type = call.output(k);
-    std::byte* to = results.allocate(k, type.dtype, made[k].shape());
-    if (type.quant) {
-      quantize(made[k], type, to);
-    } else if (made[k].bytes() > 0) {
-      std::memcpy(to, made[k].data(), static_cast<size_t>(made[k].bytes()));
-    }
-  }
+  for (const Type*& output : computing.outputs) output = computed(*output);
+  ConvertedResults kept(call, results);
+  if (call.op->check) call.op->check(computing, views);
+  call.op->meaning({computing, views, kept});
+  kept.write();
 }
 
 }  // namespace
@@ -118,8 +153,10 @@ BoundCall::BoundCall(const Call& call, const Bindings& bindings)
 }
 
 void evaluate(const Call& call, std::span<const View> inputs, Results& results) {
-  if (!call.inputs.empty() && has_quantized(call) && !call.op->has(Trait::integral)) {
-    evaluate_on_reals(call, inputs, results);
+  const auto converts = [&](const Type* type) { return type && is_converted(*call.op, *type); };
+  if (std::ranges::any_of(call.inputs, converts, &Operand::type) ||
+      (!call.inputs.empty() && std::ranges::any_of(call.outputs, converts))) {
+    evaluate_converted(call, inputs, results);
   } else {
     if (call.op->check) call.op->check(call, inputs);
     call.op->meaning({call, inputs, results});

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "hetnn/base/convert.h"
 #include "hetnn/base/tensor.h"
 #include "hetnn/base/visit_dtype.h"
 #include "hetnn/ops/call.h"
@@ -33,6 +34,14 @@ struct View {
   }
 };
 
+/// The elements of a view, converted.
+template <typename V>
+std::vector<V> values_as(const View& view) {
+  std::vector<V> out(static_cast<size_t>(view.elems()));
+  ConvertElements(view.dtype, DTypeOf<V>::value)(view.data, reinterpret_cast<std::byte*>(out.data()), view.elems());
+  return out;
+}
+
 /// Memory for an output, dense and row-major.
 struct Result {
   DType dtype = DType::f32;
@@ -46,6 +55,12 @@ struct Result {
     return reinterpret_cast<T*>(data);
   }
 };
+
+/// Writes all elements of a result, converted.
+template <typename V>
+void write_as(const Result& y, std::span<const V> values) {
+  ConvertElements(DTypeOf<V>::value, y.dtype)(reinterpret_cast<const std::byte*>(values.data()), y.data, y.elems());
+}
 
 /// Where results go. The meaning asks for each output once, with the shape that it comes out with, so that sizes may
 /// depend on values.

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+
+#include "hetnn/base/convert.h"
 
 namespace hetnn::ops {
 namespace {
@@ -37,7 +40,71 @@ void simplify(std::vector<int64_t>& shape, std::span<Strides> strides) {
   for (Strides& s : strides) s.resize(kept);
 }
 
+// Few enough that those of all operands stay in the first-level cache.
+constexpr int64_t kBlock = 512;
+
+// A block of elements as they are kept, gathered, and converted.
+struct Block {
+  alignas(64) std::byte kept[kBlock * sizeof(uint64_t)];
+  alignas(64) std::byte converted[kBlock * sizeof(uint64_t)];
+};
+
+// `count` elements, `step` apart, as a block of the type of `convert`, none where they have it: themselves where they
+// lie as they are wanted.
+const void* load(const std::byte* from, DType dtype, int64_t step, int64_t count,
+                 const std::optional<ConvertElements>& convert, Block& block) {
+  if (step != 1) {
+    visit_width(dtype, [&](auto zero) {
+      using U = decltype(zero);
+      const auto* x = reinterpret_cast<const U*>(from);
+      auto* to = reinterpret_cast<U*>(block.kept);
+      for (int64_t k = 0; k < count; ++k) to[k] = x[k * step];
+    });
+    from = block.kept;
+  }
+  if (!convert) return from;
+  (*convert)(from, block.converted, count);
+  return block.converted;
+}
+
 }  // namespace
+
+void detail::map_blocks(std::span<const View> inputs, const Result& y, DType in, DType out, MapBlock block,
+                        const void* f) {
+  const auto unless_same = [](DType from, DType to) {
+    return from == to ? std::nullopt : std::optional(ConvertElements(from, to));
+  };
+  Block blocks[3];
+  struct Body {
+    std::span<const View> inputs;
+    const Result& y;
+    MapBlock block;
+    const void* f;
+    std::optional<ConvertElements> convert_in, convert_out;
+    Block* blocks;
+  } body{inputs, y, block, f, unless_same(inputs[0].dtype, in), unless_same(out, y.dtype), blocks};
+  std::array<Strides, 3> strides = {strides_of(y.shape)};
+  for (size_t k = 0; k < inputs.size(); ++k) strides[k + 1] = broadcast_strides(inputs[k].shape, y.shape);
+  nest_rows(
+      y.shape, std::span(strides).first(inputs.size() + 1),
+      [](void* given, const int64_t* at, const int64_t* step, int64_t count) {
+        Body& b = *static_cast<Body*>(given);
+        for (int64_t begin = 0; begin < count; begin += kBlock) {
+          const int64_t some = std::min(kBlock, count - begin);
+          const void* operands[2] = {};
+          for (size_t k = 0; k < b.inputs.size(); ++k) {
+            const View& x = b.inputs[k];
+            const int64_t first = at[k + 1] + begin * step[k + 1];
+            operands[k] =
+                load(x.data + first * dtype_bytes(x.dtype), x.dtype, step[k + 1], some, b.convert_in, b.blocks[k]);
+          }
+          std::byte* to = b.y.data + (at[0] + begin) * dtype_bytes(b.y.dtype);
+          b.block(b.f, operands, b.convert_out ? b.blocks[2].converted : to, some);
+          if (b.convert_out) (*b.convert_out)(b.blocks[2].converted, to, some);
+        }
+      },
+      &body);
+}
 
 void detail::nest_rows(std::span<const int64_t> shape, std::span<Strides> strides, Row row, void* body) {
   std::vector<int64_t> dims(shape.begin(), shape.end());

@@ -68,43 +68,52 @@ void copy(const View& x, const Result& y);
 /// y[index] = x's element number first + Σ index · strides, for every index of y's shape; any element type.
 void copy_strided(const View& x, int64_t first, const Strides& strides, const Result& y);
 
-/// y[i] = f(x[i]), f generic over the wide type of the elements; y's element type is x's.
-template <typename F>
-void map_unary(const Evaluation& e, F f) {
-  const View& x = e.input(0);
-  const Result y = e.output();
-  visit_dtype(x.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    const T* from = x.values<T>().data();
-    T* to = y.values<T>();
-    const int64_t count = x.elems();
-    for (int64_t k = 0; k < count; ++k) to[k] = static_cast<T>(f(static_cast<Wide<T>>(from[k])));
-  });
+namespace detail {
+
+/// Blocks of elements, side by side, of one or two operands and of the result.
+using MapBlock = void (*)(const void* f, const void* const* in, void* out, int64_t count);
+/// Calls `block` for the elements of y and those of the inputs that broadcast to them, converted to the type `in`, a
+/// few hundred at once; what it writes, of the type `out`, is converted to y's.
+void map_blocks(std::span<const View> inputs, const Result& y, DType in, DType out, MapBlock block, const void* f);
+
+template <size_t kInputs, typename V, typename F>
+void map_as(const Evaluation& e, const Result& y, const F& f) {
+  const auto of = [](const F& each, [[maybe_unused]] V a, [[maybe_unused]] V b) {
+    if constexpr (kInputs == 1) return each(a);
+    if constexpr (kInputs == 2) return each(a, b);
+  };
+  using Out = decltype(of(f, V(), V()));
+  map_blocks(
+      e.inputs.first(kInputs), y, DTypeOf<V>::value, DTypeOf<Out>::value,
+      [](const void* each, const void* const* in, void* out, int64_t count) {
+        const auto *a = static_cast<const V*>(in[0]), *b = static_cast<const V*>(in[kInputs - 1]);
+        const F own = *static_cast<const F*>(each);
+        for (int64_t k = 0; k < count; ++k) static_cast<Out*>(out)[k] = decltype(of)()(own, a[k], b[k]);
+      },
+      &f);
 }
 
-/// y[i] = f(a[i], b[i]) with broadcasting, in the wide type of a's and b's elements; y is of the inferred type (bool
-/// for comparisons).
-template <typename F>
-void map_binary(const Evaluation& e, F f) {
-  const View &a = e.input(0), &b = e.input(1);
+}  // namespace detail
+
+/// y[i] = f(x[i]) or f(a[i], b[i]) with broadcasting, f generic over the wide types; what it returns is converted to
+/// y's element type.
+template <size_t kInputs, typename F>
+void map_elements(const Evaluation& e, F f) {
   const Result y = e.output();
-  const std::array<Strides, 3> strides = {strides_of(y.shape), broadcast_strides(a.shape, y.shape),
-                                          broadcast_strides(b.shape, y.shape)};
-  visit_dtype(a.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    const T *va = a.values<T>().data(), *vb = b.values<T>().data();
-    const auto into = [&](auto* to) {
-      using To = std::remove_pointer_t<decltype(to)>;
-      nest<3>(y.shape, strides, [=](int64_t at, int64_t left, int64_t right) {
-        to[at] = static_cast<To>(f(static_cast<Wide<T>>(va[left]), static_cast<Wide<T>>(vb[right])));
-      });
-    };
-    if (y.dtype == a.dtype) {  // NOLINT(bugprone-branch-clone): the branches differ unless T is bool
-      into(y.values<T>());
-    } else {
-      into(y.values<bool>());
-    }
-  });
+  visit_wide(wide_dtype(e.input(0).dtype), [&](auto zero) { detail::map_as<kInputs, decltype(zero)>(e, y, f); });
+}
+/// The same, f generic over the wide reals alone.
+template <size_t kInputs, typename F>
+void map_reals(const Evaluation& e, F f) {
+  const Result y = e.output();
+  visit_wide_reals(wide_dtype(e.input(0).dtype), [&](auto zero) { detail::map_as<kInputs, decltype(zero)>(e, y, f); });
+}
+/// The same, f generic over the wide integers and bool alone.
+template <size_t kInputs, typename F>
+void map_integers(const Evaluation& e, F f) {
+  const Result y = e.output();
+  visit_wide_integers(wide_dtype(e.input(0).dtype),
+                      [&](auto zero) { detail::map_as<kInputs, decltype(zero)>(e, y, f); });
 }
 
 }  // namespace hetnn::ops

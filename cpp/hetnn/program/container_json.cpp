@@ -74,9 +74,9 @@ const Fields<Header>& header_fields() {
 // Over all texts of the metadata, each with its length so that none can flow into the next.
 std::string metadata_hash(const Metadata& metadata) {
   std::string all;
-  for (const auto& row : metadata_fields().rows()) {
+  for (const json::Row& row : metadata_fields().rows()) {
     if (row.name == "metadata_hash") continue;
-    const std::string value = row.convert.write(metadata).get<std::string>();
+    const std::string value = row.write(&metadata).get<std::string>();
     all += text(row.name, ":", value.size(), ":") + value;
   }
   return content_hash(std::as_bytes(std::span(all)));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace hetnn {
@@ -84,6 +85,32 @@ TEST(Convert, RealsAreRoundedToNearestEven) {
   EXPECT_EQ(convert<Float16>(int64_t{2049}).bits, Float16(2048.0f).bits);
   EXPECT_EQ(convert<BFloat16>(Float16(1.0f)).bits, 0x3f80);
   EXPECT_TRUE(std::signbit(convert<double>(-0.0f)));
+}
+
+// Every number of elements up to two vectors and a rest, of every two types.
+TEST(Convert, ManyElementsAsEachAlone) {
+  constexpr size_t kMost = 40;
+  for (const DType from : kComputedDTypes) {
+    for (const DType to : kComputedDTypes) {
+      visit_dtype(from, [&](auto x) {
+        visit_dtype(to, [&](auto y) {
+          using From = decltype(x);
+          using To = decltype(y);
+          From in[kMost];
+          for (size_t k = 0; k < kMost; ++k) in[k] = convert<From>(static_cast<double>(k) * 37.5 - 700);
+          for (size_t count = 0; count < kMost; ++count) {
+            To out[kMost + 1], alone[kMost + 1];
+            std::memset(out, 1, sizeof out);
+            std::memset(alone, 1, sizeof alone);
+            for (size_t k = 0; k < count; ++k) alone[k] = convert<To>(in[k]);
+            ConvertElements(from, to)(reinterpret_cast<const std::byte*>(in), reinterpret_cast<std::byte*>(out),
+                                      static_cast<int64_t>(count));
+            EXPECT_EQ(std::memcmp(out, alone, sizeof out), 0) << dtype_name(from) << dtype_name(to) << count;
+          }
+        });
+      });
+    }
+  }
 }
 
 }  // namespace

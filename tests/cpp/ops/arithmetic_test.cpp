@@ -31,6 +31,42 @@ std::vector<double> numbers(const Tensor& tensor) {
   return {values.begin(), values.end()};
 }
 
+// Longer than the blocks in which elements are converted, along both axes of a broadcast and in either order of memory.
+template <typename T>
+void expect_sums_of(int64_t rows, int64_t columns) {
+  const Tensor a = whole_numbers<T>({rows, 1}, 1), b = whole_numbers<T>({1, columns}, 2);
+  const Tensor y = run_meaning("add", {a, b});
+  ASSERT_EQ(y.shape(), (std::vector<int64_t>{rows, columns}));
+  const auto av = a.values<T>(), bv = b.values<T>(), yv = y.values<T>();
+  for (int64_t k = 0; k < y.elems(); ++k) {
+    const auto row = static_cast<size_t>(k / columns), column = static_cast<size_t>(k % columns);
+    const auto sum = static_cast<T>(static_cast<double>(av[row]) + static_cast<double>(bv[column]));
+    ASSERT_EQ(static_cast<double>(yv[static_cast<size_t>(k)]), static_cast<double>(sum)) << k;
+  }
+}
+
+TEST(Blocks, HoldElementsOfEveryTypeAndPlace) {
+  expect_sums_of<float>(3, 1300);
+  expect_sums_of<Float16>(3, 1300);
+  expect_sums_of<int8_t>(1300, 3);
+  expect_sums_of<int32_t>(1, 513);
+  expect_sums_of<int64_t>(513, 1);
+}
+
+TEST(Blocks, IntegersHaveTheirOwnRange) {
+  const Tensor x = tensor_of<int8_t>({4}, {-128, -1, 5, 127});
+  EXPECT_EQ(run_meaning("clamp", {x}, {{"min", -300.0}, {"max", 300.0}}), x);
+  EXPECT_EQ(run_meaning("neg", {x}), tensor_of<int8_t>({4}, {-128, 1, -5, -127}));
+  EXPECT_EQ(run_meaning("div", {x, tensor_of<int8_t>({1}, {-1})}), tensor_of<int8_t>({4}, {-128, 1, -5, -127}));
+  EXPECT_EQ(run_meaning("shift_left", {x, tensor_of<int8_t>({4}, {1, 7, 8, 9})}),
+            tensor_of<int8_t>({4}, {0, -128, 0, 0}));
+  EXPECT_EQ(run_meaning("shift_right", {tensor_of<uint8_t>({2}, {255, 255}), tensor_of<uint8_t>({2}, {4, 200})}),
+            tensor_of<uint8_t>({2}, {15, 0}));
+  EXPECT_EQ(run_meaning("sub", {tensor_of<uint32_t>({1}, {1}), tensor_of<uint32_t>({1}, {2})}),
+            tensor_of<uint32_t>({1}, {4294967295}));
+  EXPECT_EQ(run_meaning("bitwise_not", {tensor_of<uint16_t>({2}, {0, 65535})}), tensor_of<uint16_t>({2}, {65535, 0}));
+}
+
 TEST(Products, IntegersWrapAndKeepEveryBit) {
   EXPECT_EQ(run_meaning("matmul", {tensor_of<int8_t>({1, 2}, {127, 127}), tensor_of<int8_t>({2, 1}, {127, 127})}),
             tensor_of<int8_t>({1, 1}, {2}));

@@ -28,9 +28,10 @@ from onnx import helper
 
 import hetnn
 from hetnn import _core
-from hetnn.element_types import ML_DTYPES, NUMPY, numpy_type
+from hetnn.element_types import NUMPY, numpy_type
 from hetnn.importers.onnx_model import NUMBERS
 from hetnn.importers.registry import Row
+from hetnn.samples import INPUT, SAMPLE, attributes, random_array
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 from fuzz.fuzz_calls import typed  # noqa: E402
@@ -39,10 +40,8 @@ from fuzz.workers import Finding, Found, try_each  # noqa: E402
 Array = np.ndarray[Any, Any]
 OPERATORS = [op for op in _core.operators() if op["name"] not in ("constant", "draw", "image_decode")]
 TARGETS = ["cpu", "cpu+relu-only", "reference"]
-DTYPES = ["f32"] * 6 + [*NUMPY, *NUMPY, *ML_DTYPES]
-SAMPLE = re.compile(r"\w+\((.*?)\)(?: \{(.*)\})?$", re.DOTALL)
-INPUT = re.compile(r"_(?=,|$)|(\w+)\[([^\]]*)\](?: \{([^}]*)\})?")
-ATTR = re.compile(r'(\w+) = (\[[^\]]*\]|"[^"]*"|[\w.+-]+)')
+NAMES = {np.dtype(numpy_type(name)): name for name in NUMBERS}
+DTYPES = ["f32"] * 6 + [*sorted(NUMPY.keys() & NUMBERS.keys()), *NUMBERS]
 MOST_ELEMENTS = 1 << 14
 LARGEST = 1e3
 TWINS = 3
@@ -89,6 +88,10 @@ class Model:
     declared: set[str] = field(default_factory=set)  # symbols of inputs
     found: int = 0
 
+    def size(self, name: str) -> int | str | None:
+        """What a symbol of a sample is here; None for one that the sample's node defines."""
+        return name if name in self.declared else self.sizes.get(name)
+
 
 def is_real(array: Array) -> bool:
     return array.dtype.kind == "f" or array.dtype.name == "bfloat16"
@@ -99,18 +102,6 @@ def _apart(a: Array, b: Array) -> float:
         return 0.0
     with np.errstate(all="ignore"):
         return float(np.abs(a.astype(np.float64) - b.astype(np.float64)).max())
-
-
-def random_array(numbers: np.random.Generator, dtype: str, shape: Sequence[int]) -> Array:
-    """Reals of the normal distribution; integers small enough to be indices now and then, and so that sums fit."""
-    kind = np.dtype(numpy_type(dtype))
-    if dtype == "bool":
-        return np.asarray(numbers.random(shape) < 0.5)
-    if kind.kind in "iu" or dtype in ("i4", "u4", "i2", "u2"):
-        signed = not dtype.startswith("u") and numbers.random() < 0.5
-        return np.asarray(numbers.integers(-2 if signed else 0, 2 if dtype.endswith("2") else 4, shape)).astype(kind)
-    values = numbers.standard_normal(shape) if numbers.random() < 0.7 else numbers.random(shape)
-    return np.asarray(values).astype(kind)
 
 
 # Growing a model
@@ -159,37 +150,6 @@ def _choose(model: Model, rng: random.Random, numbers: np.random.Generator, dtyp
     if like and rng.random() < 0.4:
         return rng.choice(like)
     return _fresh(model, rng, numbers, dtype, dims)
-
-
-def _attrs(model: Model, op: dict[str, Any], text: str, like: dict[str, str]) -> tuple[dict[str, Any], list[str]]:
-    """What a sample says of attributes, with element types as its inputs have them; and the symbols it defines."""
-    kinds = {attr["name"]: attr["kind"] for attr in op["attrs"]}
-    out: dict[str, Any] = {}
-    found: list[str] = []
-
-    def size(word: str) -> int | str:
-        if re.fullmatch(r"-?\d+", word):
-            return int(word)
-        if word in model.sizes:
-            return word if word in model.declared else model.sizes[word]
-        model.found += 1
-        found.append(f"found{model.found}")
-        return found[-1]
-
-    for name, value in ATTR.findall(text):
-        parts = [part.strip() for part in value.strip("[]").split(",") if part.strip()]
-        kind = kinds[name]
-        if kind in ("integer", "integers"):
-            out[name] = size(value) if kind == "integer" else [size(part) for part in parts]
-        elif kind in ("real", "reals"):
-            out[name] = float(value) if kind == "real" else [float(part) for part in parts]
-        elif kind == "bool":
-            out[name] = value == "true"
-        elif kind == "dtype":
-            out[name] = like.get(value, value)
-        else:
-            out[name] = value.strip('"')
-    return out, found
 
 
 def _computed(
@@ -247,7 +207,8 @@ def grow(model: Model, rng: random.Random, numbers: np.random.Generator, operato
         if numpy_type(dtype) is None or np.prod(_concrete(model, dims), dtype=float) > MOST_ELEMENTS:
             return
         inputs.append(_choose(model, rng, numbers, dtype, dims))
-    attrs, found = _attrs(model, op, match[2] or "", like)
+    attrs, found = attributes(op, match[2] or "", like, model.size, model.found)
+    model.found += len(found)
     concrete = {name: _without_symbols(value, model.sizes) for name, value in attrs.items()}
     arrays, refused = typed(lambda: _computed(op["name"], inputs, concrete, found, None))
     if refused:
@@ -281,7 +242,7 @@ def _beside(array: Array, twin: Array, op: dict[str, Any], numbers: np.random.Ge
         if not largest <= LARGEST or ("norm" in op["name"] and not array.any()):
             return None
         if "movement" not in op["traits"]:
-            off = OFF.get(_name(array.dtype), 0.2) * largest
+            off = OFF.get(NAMES[array.dtype], 0.2) * largest
             twin = (twin.astype(np.float64) + numbers.uniform(-off, off, twin.shape)).astype(twin.dtype)
         return twin if _apart(array, twin) <= 0.2 * max(largest, 1e-3) else None
 
@@ -290,11 +251,6 @@ def _without_symbols(value: Any, sizes: dict[str, int]) -> Any:
     if isinstance(value, list):
         return [_without_symbols(part, sizes) for part in value]
     return sizes.get(value, value) if isinstance(value, str) else value
-
-
-def _name(dtype: np.dtype[Any]) -> str:
-    names = {np.dtype(kind): name for name, kind in NUMPY.items()}
-    return names.get(dtype) or next(name for name, own in ML_DTYPES.items() if own == dtype.name)
 
 
 def make(rng: random.Random, numbers: np.random.Generator) -> Model:

@@ -21,6 +21,7 @@ from serve.from_c import answer_where_there_is_no_python, save_services
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = ROOT / "build" / "release"
 PROGRAMS = ROOT / "tests" / "installed"
+MOST_BYTES = 4_000_000  # of the stripped runtime library
 
 
 def run(*command: str | Path, env: dict[str, str] | None = None) -> str:
@@ -146,6 +147,12 @@ def test_the_library_needs_little(prefix: Path) -> None:
     needed = [line.split("[")[1].rstrip("]") for line in run("readelf", "-d", library).splitlines() if "NEEDED" in line]
     allowed = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
     assert set(needed) <= allowed
+
+
+def test_the_library_is_small(prefix: Path, tmp_path: Path) -> None:
+    (library,) = prefix.rglob("libhetnn_runtime.so.1")
+    run("strip", "-o", tmp_path / "stripped", library)
+    assert (tmp_path / "stripped").stat().st_size <= MOST_BYTES
 
 
 def test_an_absent_component_is_named(cmake_dir: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +71,19 @@ def test_a_worker_is_killed_in_mid_request(networks: dict[str, Path]) -> None:
             return time.monotonic(), connection.recv(12)
         return time.monotonic(), b""
 
+    asked: list[Future[tuple[float, bytes]]] = []
+
+    def are_seen(server: Server, pool: ThreadPoolExecutor) -> bool:
+        if all(one.done() for one in asked):  # they may come and go between two looks
+            asked[:] = [pool.submit(ask, server) for _ in range(3)]
+        return pending(server) > 0
+
     with serving("--model", f"slow={networks['slow']}") as server, ThreadPoolExecutor(3) as pool:
         took = []
         for _ in range(ROUNDS):
             (worker,) = [row["pid"] for row in json.loads(server.ask("GET", "/v2/hetnn/workers")[2])["workers"]]
-            asked = [pool.submit(ask, server) for _ in range(3)]
-            wait_for(lambda: pending(server) > 0, 10)
+            asked.clear()
+            wait_for(lambda: are_seen(server, pool), 30)
             os.kill(worker, signal.SIGKILL)
             killed = time.monotonic()
             for one in asked:

@@ -48,6 +48,56 @@ class ConvertKernel final : public Kernel {
   Convert convert_;
 };
 
+// The same for any two element types: rows side by side are converted where they lie, others are gathered and scattered
+// a block at a time.
+class CastKernel final : public Kernel {
+ public:
+  CastKernel(const TensorView& x, const TensorView& y)
+      : nest_(y.shape(), {{strides_of(y), 0}, broadcast_operand(x, y.shape(), "cast")}),
+        from_(x.dtype),
+        to_(y.dtype),
+        convert_(from_, to_) {}
+
+  bool serial() const override { return nest_.elems() <= kSerialElems; }
+
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    const int64_t from_bytes = dtype_bytes(from_), to_bytes = dtype_bytes(to_);
+    nest_.for_tiles(context.thread, context.threads, kTileElems, [&](const Nest::Tile& tile) {
+      for (int64_t row = 0; row < tile.rows; ++row) {
+        convert_row(inputs[0] + (tile.offsets[1] + row * nest_.row_stride(1)) * from_bytes,
+                    outputs[0] + (tile.offsets[0] + row * nest_.row_stride(0)) * to_bytes, tile.cols);
+      }
+    });
+  }
+
+ private:
+  static constexpr int64_t kBlock = 256;
+
+  void convert_row(const std::byte* x, std::byte* y, int64_t count) const {
+    const int64_t dx = nest_.col_stride(1), dy = nest_.col_stride(0);
+    if (dx == 1 && dy == 1) return convert_(x, y, count);
+    alignas(64) std::byte from[kBlock * 8], to[kBlock * 8];
+    for (int64_t begin = 0; begin < count; begin += kBlock) {
+      const int64_t some = std::min(kBlock, count - begin);
+      visit_width(from_, [&](auto zero) {
+        using U = decltype(zero);
+        const U* in = reinterpret_cast<const U*>(x) + begin * dx;
+        for (int64_t k = 0; k < some; ++k) reinterpret_cast<U*>(from)[k] = in[k * dx];
+      });
+      convert_(from, to, some);
+      visit_width(to_, [&](auto zero) {
+        using U = decltype(zero);
+        U* out = reinterpret_cast<U*>(y) + begin * dy;
+        for (int64_t k = 0; k < some; ++k) out[k * dy] = reinterpret_cast<const U*>(to)[k];
+      });
+    }
+  }
+
+  Nest nest_;
+  DType from_, to_;
+  ConvertElements convert_;
+};
+
 template <typename From, typename To, typename Convert>
 std::unique_ptr<Kernel> make(const KernelCall& call, std::string_view name, Convert convert) {
   return std::make_unique<ConvertKernel<From, To, Convert>>(call.inputs[0], call.outputs[0], name, std::move(convert));
@@ -102,13 +152,7 @@ std::unique_ptr<Kernel> make_cast(const KernelCall& call) {
   for (const DType dtype : {call.inputs[0].dtype, call.outputs[0].dtype}) {
     if (is_stored(dtype)) throw Unsupported(text("cast of ", dtype_name(dtype), ". Use the operator's meaning."));
   }
-  return visit_dtype(call.inputs[0].dtype, [&](auto from) {
-    return visit_dtype(call.outputs[0].dtype, [&](auto to) {
-      using From = decltype(from);
-      using To = decltype(to);
-      return make<From, To>(call, "cast", [](From x) { return convert<To>(x); });
-    });
-  });
+  return std::make_unique<CastKernel>(call.inputs[0], call.outputs[0]);
 }
 
 std::span<const Variant> quant_variants() {

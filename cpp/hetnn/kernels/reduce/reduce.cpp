@@ -116,35 +116,45 @@ bool is_nan(T value) {
 }
 
 /// Any type, one output at a time. Floats add in double, integers in int64.
-template <typename T, typename Out>
+template <typename T>
 class PlainReduce final : public Kernel {
  public:
-  PlainReduce(ReduceOp op, ReduceSpace space) : op_(op), space_(std::move(space)) {}
+  PlainReduce(ReduceOp op, ReduceSpace space, DType out) : op_(op), space_(std::move(space)), out_(out) {}
 
   bool serial() const override { return space_.outputs.elems() * space_.count < 4096; }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     const auto* x = reinterpret_cast<const T*>(inputs[0]);
-    auto* y = reinterpret_cast<Out*>(outputs[0]);
-    for_outputs(space_.outputs, context, [&](int64_t to, int64_t from) { y[to] = reduce(x + from); });
+    const int64_t bytes = dtype_bytes(out_);
+    for_outputs(space_.outputs, context, [&](int64_t to, int64_t from) { reduce(x + from, outputs[0] + to * bytes); });
   }
 
  private:
   using Sum = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
 
-  Out reduce(const T* x) const {
+  template <typename Out>
+  static void write(std::byte* y, Out value) {
+    *reinterpret_cast<Out*>(y) = value;
+  }
+  // Sums may be of a wider type than the elements.
+  void write_sum(std::byte* y, Sum sum) const {
+    if (out_ == DTypeOf<T>::value) return write(y, static_cast<T>(sum));
+    write(y, static_cast<int64_t>(sum));
+  }
+
+  void reduce(const T* x, std::byte* y) const {
     switch (op_) {
       case ReduceOp::sum:
       case ReduceOp::mean: {
         Sum sum{};
         for_inputs(space_.inputs, [&](int64_t at) { sum += static_cast<Sum>(x[at]); });
-        if (op_ == ReduceOp::sum) return static_cast<Out>(sum);
-        return static_cast<Out>(static_cast<double>(sum) / static_cast<double>(space_.count));
+        if (op_ == ReduceOp::sum) return write_sum(y, sum);
+        return write(y, static_cast<T>(static_cast<double>(sum) / static_cast<double>(space_.count)));
       }
       case ReduceOp::prod: {
         Sum product = 1;
         for_inputs(space_.inputs, [&](int64_t at) { product *= static_cast<Sum>(x[at]); });
-        return static_cast<Out>(product);
+        return write_sum(y, product);
       }
       case ReduceOp::any:
       case ReduceOp::all: {
@@ -153,7 +163,7 @@ class PlainReduce final : public Kernel {
           any = any || x[at] != T(0);
           all = all && x[at] != T(0);
         });
-        return static_cast<Out>(op_ == ReduceOp::any ? any : all);
+        return write(y, op_ == ReduceOp::any ? any : all);
       }
       case ReduceOp::max:
       case ReduceOp::min: {
@@ -163,7 +173,7 @@ class PlainReduce final : public Kernel {
         for_inputs(space_.inputs, [&](int64_t at) {
           if (better(x[at], best)) best = x[at];
         });
-        return static_cast<Out>(best);
+        return write(y, best);
       }
       case ReduceOp::argmax:
       case ReduceOp::argmin: {
@@ -178,10 +188,9 @@ class PlainReduce final : public Kernel {
           first = false;
           ++index;
         });
-        return static_cast<Out>(best);
+        return write(y, best);
       }
     }
-    return Out{};
   }
 
   // NaN beats every number and keeps its place.
@@ -193,6 +202,7 @@ class PlainReduce final : public Kernel {
 
   ReduceOp op_;
   ReduceSpace space_;
+  DType out_;
 };
 
 /// f32 where the reduced elements of an output form dense rows, or where outputs lie side by side.
@@ -321,9 +331,7 @@ std::unique_ptr<Kernel> make_reduce(const KernelCall& call) {
     if constexpr (kIsNarrowFloat<T>) {
       throw Unsupported(text("reduce does not compute ", dtype_name(in), ". Use the operator's meaning."));
     } else {
-      if (arg || widens) return std::make_unique<PlainReduce<T, int64_t>>(*op, std::move(space));
-      if (logical) return std::make_unique<PlainReduce<T, bool>>(*op, std::move(space));
-      return std::make_unique<PlainReduce<T, T>>(*op, std::move(space));
+      return std::make_unique<PlainReduce<T>>(*op, std::move(space), out);
     }
   });
 }

@@ -3,7 +3,6 @@
 
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
-#include "hetnn/ops/widened.h"
 
 namespace hetnn::ops {
 namespace {
@@ -56,9 +55,9 @@ void meaning(const Evaluation& e) {
   const int64_t filters = y.shape[1], rows = y.shape[2], columns = y.shape[3];
   const int64_t channels = w.shape[1], kernel_h = w.shape[2], kernel_w = w.shape[3];  // of one group
   const int64_t per_group = filters / fixed_integer(e.call, "groups");
-  visit_dtype(x.dtype, [&](auto zero) {
+  visit_wide(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    const Widened<T> in(x), weight(w);
+    const T *in = x.values<T>().data(), *weight = w.values<T>().data();
     std::vector<Sum<T>> sums(static_cast<size_t>(columns));
     T* to = y.values<T>();
     for (int64_t row = 0; row < y.shape[0] * filters * rows; ++row) {
@@ -72,7 +71,7 @@ void meaning(const Evaluation& e) {
         for (int64_t r = inner.begin; r < inner.end; ++r) {
           for (int64_t s = 0; s < kernel_w; ++s) {
             const int64_t left = s * dilation[1] - pad[1];
-            add_row(in.data() + (plane * x.shape[2] + top + r * dilation[0]) * x.shape[3] + left, stride[1],
+            add_row(in + (plane * x.shape[2] + top + r * dilation[0]) * x.shape[3] + left, stride[1],
                     static_cast<Sum<T>>(weight[((m * channels + c) * kernel_h + r) * kernel_w + s]),
                     inside(left, stride[1], columns, x.shape[3]), sums.data());
           }
@@ -115,7 +114,7 @@ OpDef define_conv2d() {
                 {"padding", AttrKind::integers, std::vector<Dim>{0, 0}, "height, width; or top, left, bottom, right"},
                 {"dilation", AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
                 {"groups", AttrKind::integer, Dim(1), "channel groups; C for depthwise"}},
-      .traits = static_cast<uint32_t>(Trait::compute),
+      .traits = Trait::compute | Trait::wide,
       .primitive = Primitive::convolution,
       .torch = {},
       .onnx = {"Conv"},

@@ -3,7 +3,6 @@
 
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
-#include "hetnn/ops/widened.h"
 
 namespace hetnn::ops {
 namespace {
@@ -49,9 +48,9 @@ void meaning(const Evaluation& e) {
   const int64_t filters = y.shape[1], rows = y.shape[2], columns = y.shape[3], height = x.shape[2], width = x.shape[3];
   const int64_t per_group = w.shape[1], kernel_h = w.shape[2], kernel_w = w.shape[3];
   const int64_t channels = x.shape[1] / fixed_integer(e.call, "groups");  // of one group
-  visit_dtype(x.dtype, [&](auto zero) {
+  visit_wide(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    const Widened<T> in(x), weight(w);
+    const T *in = x.values<T>().data(), *weight = w.values<T>().data();
     std::vector<Sum<T>> sums(static_cast<size_t>(columns));
     T* to = y.values<T>();
     for (int64_t row = 0; row < y.shape[0] * filters * rows; ++row) {
@@ -65,7 +64,7 @@ void meaning(const Evaluation& e) {
           const int64_t left = s * dilation[1] - pad[1];
           const Interval read = inside(left, stride[1], width, columns);
           for (int64_t c = first; c < first + channels; ++c) {
-            const Wide<T>* from = in.data() + ((n * x.shape[1] + c) * height + at / stride[0]) * width;
+            const T* from = in + ((n * x.shape[1] + c) * height + at / stride[0]) * width;
             const auto factor =
                 static_cast<Sum<T>>(weight[((c * per_group + m % per_group) * kernel_h + r) * kernel_w + s]);
             for (int64_t j = read.begin; j < read.end; ++j)
@@ -100,7 +99,7 @@ OpDef define_conv_transpose2d() {
                      "rows and columns more at the bottom and the right"},
                     {"dilation", AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
                     {"groups", AttrKind::integer, Dim(1), "channel groups"}},
-          .traits = static_cast<uint32_t>(Trait::compute),
+          .traits = Trait::compute | Trait::wide,
           .torch = {},
           .onnx = {"ConvTranspose"},
           .infer = infer,

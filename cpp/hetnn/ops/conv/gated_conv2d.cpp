@@ -1,7 +1,6 @@
 // gated_conv2d: a 1x1 convolution whose input is first multiplied by a gate, as squeeze and excitation does.
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/product.h"
-#include "hetnn/ops/widened.h"
 
 namespace hetnn::ops {
 namespace {
@@ -25,20 +24,19 @@ void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result y = e.output();
   const int64_t channels = x.shape[1], filters = y.shape[1], pixels = x.shape[2] * x.shape[3];
-  visit_dtype(x.dtype, [&](auto zero) {
+  visit_wide(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    const Widened<T> in(x), weight(e.input(1)), gate(e.input(2));
+    const T *in = x.values<T>().data(), *weight = e.input(1).values<T>().data(), *gate = e.input(2).values<T>().data();
     std::vector<Sum<T>> gated(static_cast<size_t>(channels * pixels));
     for (int64_t n = 0; n < x.shape[0]; ++n) {
       for (int64_t k = 0; k < channels * pixels; ++k) {
         gated[static_cast<size_t>(k)] =
-            static_cast<Wide<T>>(static_cast<Sum<T>>(in[n * channels * pixels + k]) *
-                                 static_cast<Sum<T>>(gate[n * channels + k / pixels]));  // rounded
+            static_cast<T>(static_cast<Sum<T>>(in[n * channels * pixels + k]) *
+                           static_cast<Sum<T>>(gate[n * channels + k / pixels]));  // rounded
       }
       T* to = y.values<T>() + n * filters * pixels;
       multiply<Sum<T>>(
-          filters, pixels, channels, Matrix<Wide<T>>{weight.data(), channels, 1},
-          Matrix<Sum<T>>{gated.data(), pixels, 1},
+          filters, pixels, channels, Matrix<T>{weight, channels, 1}, Matrix<Sum<T>>{gated.data(), pixels, 1},
           [&](int64_t m, int64_t) {
             return e.has(3) ? static_cast<Sum<T>>(e.input(3).values<T>()[static_cast<size_t>(m)]) : Sum<T>(0);
           },
@@ -54,7 +52,7 @@ OpDef define_gated_conv2d() {
           .doc = "1x1 convolution of a gated image: y[n,m,i,j] = bias[m] + sum x[n,c,i,j] * gate[n,c] * weight[m,c].",
           .inputs = {{"x", "[N,C,H,W]"}, {"weight", "[M,C,1,1]"}, {"gate", "[N,C,1,1]"}, {"bias", "[M]", true}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(Trait::compute),
+          .traits = Trait::compute | Trait::wide,
           .torch = {},
           .onnx = {},
           .infer = infer,

@@ -1,8 +1,6 @@
 // What operators on the bits of integers share.
 #pragma once
 
-#include <type_traits>
-
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
 
@@ -15,20 +13,6 @@ inline std::vector<Type> infer_bitwise(const Call& call) {
          text("its inputs must be integers or bool; got ", to_string(call.input(0)), ". Cast them."));
   }
   return broadcast_inputs(call);
-}
-
-/// y[i] = f(a[i], b[i]) with broadcasting, for integers and bool.
-template <typename F>
-void map_integers(const Evaluation& e, F f) {
-  map_binary(e, [f](auto a, auto b) {
-    using V = decltype(a);
-    if constexpr (std::is_integral_v<V>) {
-      return static_cast<V>(f(a, b));
-    } else {
-      HETNN_ASSERT(false, "inference lets integers pass alone");
-      return a;
-    }
-  });
 }
 
 /// Whether a T has a bit number `place`.

@@ -11,7 +11,7 @@ OpDef define_bitwise_xor() {
                  {"aten.bitwise_xor.Scalar", "a b"},
                  {"aten.bitwise_xor.Scalar_Tensor", "a b"}},
        .onnx = {{"BitwiseXor", 18, "a b"}},
-       .meaning = [](const Evaluation& e) { map_integers(e, [](auto a, auto b) { return a ^ b; }); },
+       .meaning = [](const Evaluation& e) { map_integers<2>(e, [](auto a, auto b) { return a ^ b; }); },
        .samples = {"bitwise_xor(i64[2,3], i64[3])", "bitwise_xor(u8[n], u8[n])", "bitwise_xor(bool[3], bool[3])"}});
 }
 

@@ -46,8 +46,12 @@ class Constants {
  public:
   Constants(const Call& call, const FunctionDef& def) {
     for (int k = 0; k < def.constant_count(); ++k) reals_[k] = call.real(def.constants[static_cast<size_t>(k)]);
-    integers_[0] = saturated(std::ceil(reals_[0]));
-    integers_[1] = saturated(std::floor(reals_[1]));
+    visit_dtype(call.input(0).dtype, [&](auto zero) {
+      using T = decltype(zero);
+      using Limits = std::numeric_limits<std::conditional_t<std::is_integral_v<T> && sizeof(T) < 8, T, int64_t>>;
+      integers_[0] = std::clamp<int64_t>(saturated(std::ceil(reals_[0])), Limits::min(), Limits::max());
+      integers_[1] = std::clamp<int64_t>(saturated(std::floor(reals_[1])), Limits::min(), Limits::max());
+    });
   }
 
   template <typename V>
@@ -59,8 +63,7 @@ class Constants {
       if (!(whole > 0)) return 0;
       return whole < 0x1p64 ? static_cast<V>(whole) : std::numeric_limits<V>::max();
     } else {
-      using Limits = std::numeric_limits<V>;
-      return static_cast<V>(std::clamp<int64_t>(integers_[k], Limits::min(), Limits::max()));
+      return static_cast<V>(integers_[k]);
     }
   }
 
@@ -74,22 +77,19 @@ class Constants {
   int64_t integers_[2] = {};
 };
 
-template <int kOperands, Domain kDomain, typename F>
-void map(const Evaluation& e, Constants constants, F formula) {
-  const auto f = [=](auto x, auto y) {
-    using V = decltype(x);
-    if constexpr (kDomain == Domain::numbers || std::is_floating_point_v<V>) {
-      return formula(x, y, constants.at<V>(0), constants.at<V>(1));
-    } else {
-      HETNN_ASSERT(false, "inference lets integers pass");
-      return x;
-    }
+template <size_t kOperands, Domain kDomain, typename F>
+void map(const Evaluation& e, const Constants& constants, F formula) {
+  const auto f = [constants, formula]<typename V>(V x, auto... y) {
+    const V operands[] = {x, y...};
+    return formula(x, operands[kOperands - 1], constants.template at<V>(0), constants.template at<V>(1));
   };
-  if constexpr (kOperands == 1) {
-    map_unary(e, [=](auto x) { return f(x, x); });
+  if constexpr (kDomain == Domain::reals) {
+    map_reals<kOperands>(e, f);
+  } else if constexpr (kOperands == 1) {
+    map_elements<1>(e, f);
   } else {
     try {
-      map_binary(e, f);
+      map_elements<2>(e, f);
     } catch (const vocabulary::DivisionByZero&) {
       fail(e.call, text(e.call.op->name, "_c3"),
            "the divisor holds a 0, by which integers cannot be divided. Keep zeros out of it, or cast to a real type.");

@@ -19,7 +19,7 @@ OpDef define_gcd() {
                   .torch = {{"aten.gcd.default", "a b"}},
                   .meaning =
                       [](const Evaluation& e) {
-                        map_integers(e, [](auto a, auto b) {
+                        map_integers<2>(e, [](auto a, auto b) {
                           return static_cast<decltype(a)>(std::gcd(magnitude(a), magnitude(b)));
                         });
                       },

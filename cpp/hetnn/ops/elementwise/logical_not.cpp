@@ -1,21 +1,8 @@
 // logical_not: y = x is zero.
+#include "hetnn/ops/nest.h"
 #include "hetnn/ops/op_def.h"
 
 namespace hetnn::ops {
-namespace {
-
-void evaluate_not(const Evaluation& e) {
-  const View& x = e.input(0);
-  bool* y = e.output().values<bool>();
-  visit_dtype(x.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    const auto from = x.values<T>();
-    for (size_t k = 0; k < from.size(); ++k) y[k] = static_cast<Wide<T>>(from[k]) == Wide<T>(0);
-  });
-}
-
-}  // namespace
-
 OpDef define_logical_not() {
   return {.name = "logical_not",
           .doc = "Whether x is false or zero.",
@@ -27,7 +14,7 @@ OpDef define_logical_not() {
               [](const Call& call) {
                 return std::vector<Type>{{DType::boolean, call.input(0).shape}};
               },
-          .meaning = evaluate_not,
+          .meaning = [](const Evaluation& e) { map_elements<1>(e, [](auto x) { return x == decltype(x)(0); }); },
           .tolerance = 0,
           .samples = {"logical_not(bool[2,3])"}};
 }

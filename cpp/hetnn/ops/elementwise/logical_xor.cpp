@@ -11,7 +11,8 @@ OpDef define_logical_xor() {
                     .onnx = {{"Xor", 1, "a b"}},
                     .meaning =
                         [](const Evaluation& e) {
-                          map_binary(e, [](auto a, auto b) { return static_cast<bool>(a) != static_cast<bool>(b); });
+                          map_elements<2>(e,
+                                          [](auto a, auto b) { return static_cast<bool>(a) != static_cast<bool>(b); });
                         },
                     .samples = {"logical_xor(bool[2,3], bool[3])"}});
 }

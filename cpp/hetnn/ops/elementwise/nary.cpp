@@ -1,6 +1,5 @@
 // nary: a sum with coefficients, a product or an extreme of any number of values, as one layer.
 #include <algorithm>
-#include <memory>
 
 #include "hetnn/ops/elementwise/vocabulary.h"
 #include "hetnn/ops/infer.h"
@@ -30,44 +29,40 @@ std::vector<Type> infer(const Call& call) {
   return types;
 }
 
-// One input after the other joins the result so far, which is rounded to the elements' type at the end.
-template <typename T, typename Join>
+// One input after the other joins the result so far.
+template <typename V, typename Join>
 void fold(const Evaluation& e, const Result& y, Join join) {
-  using V = Wide<T>;
   const std::vector<double>& coefficients = e.call.reals("coefficients");
   const auto elems = static_cast<size_t>(y.elems());
-  std::unique_ptr<V[]> wide(std::is_same_v<T, V> ? nullptr : new V[elems]);
-  V* so_far = wide ? wide.get() : reinterpret_cast<V*>(y.data);
+  V* so_far = y.values<V>();
   bool first = true;
   for (size_t k = 0; k < e.inputs.size(); ++k) {
     const double c = coefficients.empty() ? 1 : coefficients[k];
     if (c == 0 && !e.call.flag("deterministic")) continue;
-    const T* x = e.input(k).values<T>().data();
+    const V* x = e.input(k).values<V>().data();
     nest<2>(y.shape, {strides_of(y.shape), broadcast_strides(e.input(k).shape, y.shape)},
             [=](int64_t at, int64_t from) {
-              const auto term = vocabulary::Mul(static_cast<V>(x[from]), static_cast<V>(c));
+              const auto term = vocabulary::Mul(x[from], static_cast<V>(c));
               so_far[at] = first ? term : join(so_far[at], term);
             });
     first = false;
   }
   if (first) std::fill_n(so_far, elems, V(0));
-  if (wide) std::transform(so_far, so_far + elems, y.values<T>(), [](V value) { return static_cast<T>(value); });
 }
 
 void evaluate_nary(const Evaluation& e) {
   const std::string& op = e.call.string("op");
   const Result y = e.output();
-  visit_dtype(y.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    using V = Wide<T>;
+  visit_wide(y.dtype, [&](auto zero) {
+    using V = decltype(zero);
     if (op == "add") {
-      fold<T>(e, y, vocabulary::Add<V>);
+      fold<V>(e, y, vocabulary::Add<V>);
     } else if (op == "mul") {
-      fold<T>(e, y, vocabulary::Mul<V>);
+      fold<V>(e, y, vocabulary::Mul<V>);
     } else if (op == "maximum") {
-      fold<T>(e, y, vocabulary::MaxNan<V>);
+      fold<V>(e, y, vocabulary::MaxNan<V>);
     } else {
-      fold<T>(e, y, vocabulary::MinNan<V>);
+      fold<V>(e, y, vocabulary::MinNan<V>);
     }
   });
 }
@@ -84,7 +79,7 @@ OpDef define_nary() {
                     {"coefficients", AttrKind::reals, std::vector<double>{}, "of a sum, one an input; none: all 1"},
                     {"deterministic", AttrKind::boolean, false,
                      "round every product and sum, in this order; else an input with coefficient 0 is not read"}},
-          .traits = Trait::elementwise | Trait::compute,
+          .traits = Trait::elementwise | Trait::compute | Trait::wide,
           .onnx = {"Sum"},
           .infer = infer,
           .meaning = evaluate_nary,

@@ -13,7 +13,7 @@ OpDef define_shift_left() {
                             {"aten.__lshift__.Scalar", "a b"}},
                   .meaning =
                       [](const Evaluation& e) {
-                        map_integers(e, [](auto a, auto b) {
+                        map_integers<2>(e, [](auto a, auto b) {
                           using T = decltype(a);
                           return within<T>(b) ? static_cast<T>(static_cast<uint64_t>(a) << b) : T(0);
                         });

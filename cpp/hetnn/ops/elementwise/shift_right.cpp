@@ -14,7 +14,7 @@ OpDef define_shift_right() {
                  {"aten.__rshift__.Scalar", "a b"}},
        .meaning =
            [](const Evaluation& e) {
-             map_integers(e, [](auto a, auto b) {
+             map_integers<2>(e, [](auto a, auto b) {
                using T = decltype(a);
                return within<T>(b) ? static_cast<T>(a >> b) : static_cast<int64_t>(a) < 0 ? static_cast<T>(-1) : T(0);
              });

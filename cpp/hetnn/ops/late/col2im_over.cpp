@@ -1,7 +1,6 @@
 // col2im_over: patches summed where they overlap in an image.
 #include "hetnn/ops/late/late.h"
 #include "hetnn/ops/nest.h"
-#include "hetnn/ops/widened.h"
 
 namespace hetnn::ops {
 namespace {
@@ -26,7 +25,7 @@ std::vector<int64_t> of_axes(const Call& call, std::string_view name, size_t cou
 
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
-  const std::vector<int64_t> image = integers_of(e.input(1)), block = integers_of(e.input(2));
+  const std::vector<int64_t> image = values_as<int64_t>(e.input(1)), block = values_as<int64_t>(e.input(2));
   const size_t rank = image.size();
   const std::vector<int64_t> stride = of_axes(e.call, "stride", rank, 1),
                              dilation = of_axes(e.call, "dilation", rank, 1),
@@ -53,9 +52,9 @@ void meaning(const Evaluation& e) {
   std::vector<int64_t> shape = {x.shape[0], x.shape[1] / taps};
   shape.insert(shape.end(), image.begin(), image.end());
   const Result y = late_output(e, std::move(shape));
-  visit_dtype(x.dtype, [&](auto zero) {
+  visit_wide(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    const Widened<T> in(x);
+    const T* in = x.values<T>().data();
     std::vector<Sum<T>> sums(static_cast<size_t>(pixels));
     int64_t from = 0;
     for (int64_t plane = 0; plane < planes; ++plane) {
@@ -73,7 +72,7 @@ void meaning(const Evaluation& e) {
         }
       }
       for (int64_t k = 0; k < pixels; ++k) {
-        y.values<T>()[plane * pixels + k] = static_cast<T>(static_cast<Wide<T>>(sums[static_cast<size_t>(k)]));
+        y.values<T>()[plane * pixels + k] = static_cast<T>(sums[static_cast<size_t>(k)]);
       }
     }
   });
@@ -91,6 +90,7 @@ OpDef define_col2im_over() {
                     {"padding", AttrKind::integers, std::vector<Dim>{}, "before every axis, then behind; none: 0"},
                     {"dilation", AttrKind::integers, std::vector<Dim>{}, "of every axis; none: 1"},
                     sizes_attr()},
+          .traits = static_cast<uint32_t>(Trait::wide),
           .onnx = {"Col2Im"},
           .infer = infer,
           .meaning = meaning,

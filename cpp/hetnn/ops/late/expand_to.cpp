@@ -7,7 +7,7 @@ namespace {
 
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
-  const std::vector<int64_t> shape = integers_of(e.input(1));
+  const std::vector<int64_t> shape = values_as<int64_t>(e.input(1));
   const auto both = broadcast(Shape(x.shape.begin(), x.shape.end()), Shape(shape.begin(), shape.end()));
   if (!both) {
     fail(e.call, "expand_to_c2",

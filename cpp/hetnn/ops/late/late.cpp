@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "hetnn/base/convert.h"
 #include "hetnn/ops/sizes.h"
 
 namespace hetnn::ops {
@@ -24,18 +23,10 @@ void check_integers(const Call& call, size_t first) {
   }
 }
 
-std::vector<int64_t> integers_of(const View& view) {
-  std::vector<int64_t> out;
-  visit_dtype(view.dtype, [&](auto zero) {
-    for (const auto value : view.values<decltype(zero)>()) out.push_back(convert<int64_t>(value));
-  });
-  return out;
-}
-
 std::vector<int64_t> axes_of(const Evaluation& e, size_t input, int64_t rank) {
   std::vector<int64_t> out;
   if (!e.has(input)) return out;
-  for (const int64_t given : integers_of(e.input(input))) {
+  for (const int64_t given : values_as<int64_t>(e.input(input))) {
     const int64_t axis = given < 0 ? given + rank : given;
     if (axis < 0 || axis >= rank || std::find(out.begin(), out.end(), axis) != out.end()) {
       fail(e.call, "", text("axis ", given, " of rank ", rank, " is none, or is named twice. Check the axes."));
@@ -59,7 +50,7 @@ void evaluate_as(const Evaluation& e, std::string_view op, Attrs attrs) {
   define(e, "sizes", values(types[0].shape));
   std::vector<View> views(call.inputs.size());
   views[0] = e.input(0);
-  call.op->meaning({call, views, e.results});
+  evaluate(call, views, e.results);
 }
 
 }  // namespace hetnn::ops

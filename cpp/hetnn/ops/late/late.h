@@ -20,9 +20,6 @@ std::vector<Type> infer_late(const Call& call);
 /// rank 0 or 1.
 void check_integers(const Call& call, size_t first);
 
-/// The integers of an input.
-std::vector<int64_t> integers_of(const View& view);
-
 /// The axes in an input of a value of that rank, in [0, rank), each once. Fails
 /// when they are not; absent or empty: none.
 std::vector<int64_t> axes_of(const Evaluation& e, size_t input, int64_t rank);

@@ -22,11 +22,7 @@ std::vector<Type> infer(const Call& call) {
 }
 
 void meaning(const Evaluation& e) {
-  const auto number = [&](size_t k) {
-    double out = 0;
-    visit_dtype(e.input(k).dtype, [&](auto zero) { out = convert<double>(e.input(k).values<decltype(zero)>()[0]); });
-    return out;
-  };
+  const auto number = [&](size_t k) { return values_as<double>(e.input(k))[0]; };
   const double bands = number(0), length = number(1), rate = number(2);
   if (!(bands >= 1 && length >= 1 && rate >= 1 && bands * length < 1e9)) {
     fail(e.call, "mel_weights_c2",
@@ -41,23 +37,19 @@ void meaning(const Evaluation& e) {
     edges.push_back(std::clamp<int64_t>(convert<int64_t>(std::floor((length + 1) * hertz / rate)), 0, rows - 1));
   }
   const Result y = late_output(e, {rows, columns});
-  visit_dtype(y.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    T* to = y.template values<T>();
-    std::fill_n(to, rows * columns, convert<T>(0.0));
-    for (int64_t k = 0; k < columns; ++k) {
-      const auto at = static_cast<size_t>(k);
-      const int64_t first = edges[at], middle = edges[at + 1], last = edges[at + 2];
-      for (int64_t row = first; row <= middle; ++row) {
-        const int64_t rise = middle - first;
-        to[row * columns + k] =
-            convert<T>(rise == 0 ? 1.0 : static_cast<double>(row - first) / static_cast<double>(rise));
-      }
-      for (int64_t row = middle; row < last; ++row) {
-        to[row * columns + k] = convert<T>(static_cast<double>(last - row) / static_cast<double>(last - middle));
-      }
+  std::vector<double> weights(static_cast<size_t>(rows * columns), 0.0);
+  for (int64_t k = 0; k < columns; ++k) {
+    const auto at = static_cast<size_t>(k);
+    const int64_t first = edges[at], middle = edges[at + 1], last = edges[at + 2];
+    double* to = weights.data() + k;
+    for (int64_t row = first; row <= middle; ++row) {
+      const int64_t rise = middle - first;
+      to[row * columns] = rise == 0 ? 1.0 : static_cast<double>(row - first) / static_cast<double>(rise);
     }
-  });
+    for (int64_t row = middle; row < last; ++row)
+      to[row * columns] = static_cast<double>(last - row) / static_cast<double>(last - middle);
+  }
+  write_as<double>(y, weights);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ std::vector<Type> infer(const Call& call) {
 
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
-  const std::vector<int64_t> amounts = integers_of(e.input(1));
+  const std::vector<int64_t> amounts = values_as<int64_t>(e.input(1));
   std::vector<int64_t> axes = axes_of(e, 3, x.rank());
   if (!e.has(3)) {
     for (int64_t k = 0; k < x.rank(); ++k) axes.push_back(k);
@@ -40,10 +40,9 @@ void meaning(const Evaluation& e) {
     padding[axis + x.shape.size()] = amounts[k + axes.size()];
   }
   double value = 0;
-  if (e.has(2) && is_stored(x.dtype)) {
-    value = stored_value(x.dtype, static_cast<uint8_t>(e.input(2).data[0]));
-  } else if (e.has(2)) {
-    visit_dtype(x.dtype, [&](auto zero) { value = convert<double>(e.input(2).values<decltype(zero)>()[0]); });
+  if (e.has(2)) {
+    value = is_stored(x.dtype) ? static_cast<double>(stored_value(x.dtype, static_cast<uint8_t>(e.input(2).data[0])))
+                               : values_as<double>(e.input(2))[0];
   }
   evaluate_as(e, "pad", {{"padding", padding}, {"mode", e.call.string("mode")}, {"value", value}});
 }

@@ -23,19 +23,18 @@ std::vector<Type> infer(const Call& call) {
 }
 
 void meaning(const Evaluation& e) {
-  visit_dtype(e.input(0).dtype, [&](auto zero) {
+  visit_wide(e.input(0).dtype, [&](auto zero) {
     using T = decltype(zero);
-    using W = Wide<T>;
-    const auto read = [&](size_t k) { return static_cast<W>(e.input(k).values<T>()[0]); };
-    const W start = read(0), end = read(1), step = read(2);
+    const auto read = [&](size_t k) { return e.input(k).values<T>()[0]; };
+    const T start = read(0), end = read(1), step = read(2);
     const double count = std::ceil((static_cast<double>(end) - static_cast<double>(start)) / static_cast<double>(step));
-    if (step == W(0) || !(count <= kMost)) {
+    if (step == T(0) || !(count <= kMost)) {
       fail(e.call, "range_over_c2",
            text("a range from ", +start, " to ", +end, " by ", +step, " has no end or more than ", kMost, " numbers."));
     }
     const auto size = static_cast<int64_t>(std::max(count, 0.0));
     T* y = late_output(e, {size}).template values<T>();
-    for (int64_t k = 0; k < size; ++k) y[k] = static_cast<T>(static_cast<W>(start + static_cast<W>(k) * step));
+    for (int64_t k = 0; k < size; ++k) y[k] = static_cast<T>(start + static_cast<T>(k) * step);
   });
 }
 
@@ -48,6 +47,7 @@ OpDef define_range_over() {
               "bounds that are known at run time.",
           .inputs = {{"start", "one number"}, {"end", "one number"}, {"step", "one number, not 0"}},
           .attrs = {sizes_attr()},
+          .traits = static_cast<uint32_t>(Trait::wide),
           .infer = infer,
           .meaning = meaning,
           .tolerance = 0,

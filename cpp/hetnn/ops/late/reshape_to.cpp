@@ -6,7 +6,7 @@ namespace {
 
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
-  std::vector<int64_t> shape = integers_of(e.input(1));
+  std::vector<int64_t> shape = values_as<int64_t>(e.input(1));
   int64_t open = -1, rest = 1;
   for (size_t k = 0; k < shape.size(); ++k) {
     if (shape[k] == 0 && !e.call.flag("allow_zero") && k < x.shape.size()) shape[k] = x.shape[k];

@@ -4,7 +4,6 @@
 
 #include "hetnn/base/convert.h"
 #include "hetnn/ops/late/late.h"
-#include "hetnn/ops/widened.h"
 
 namespace hetnn::ops {
 namespace {
@@ -34,14 +33,6 @@ std::vector<Type> infer(const Call& call) {
   }
   if (call.input(0).dtype == DType::boolean) fail(call, "resize_over_c4", "bools are not resampled. Cast them.");
   return {{call.input(0).dtype, call.integers("sizes")}};
-}
-
-std::vector<double> reals_of(const View& view) {
-  std::vector<double> out;
-  visit_dtype(view.dtype, [&](auto zero) {
-    for (const auto value : view.values<decltype(zero)>()) out.push_back(convert<double>(value));
-  });
-  return out;
 }
 
 // How one axis is resampled.
@@ -116,9 +107,9 @@ std::vector<Axis> axes_to_resample(const Evaluation& e, std::vector<size_t>& nam
   if (named.empty()) {
     for (size_t k = 0; k < x.shape.size(); ++k) named.push_back(k);
   }
-  std::vector<double> scales = e.has(2) ? reals_of(e.input(2)) : std::vector<double>();
-  std::vector<int64_t> goals = e.has(3) ? integers_of(e.input(3)) : std::vector<int64_t>();
-  const std::vector<double> region = e.has(1) ? reals_of(e.input(1)) : std::vector<double>();
+  std::vector<double> scales = e.has(2) ? values_as<double>(e.input(2)) : std::vector<double>();
+  std::vector<int64_t> goals = e.has(3) ? values_as<int64_t>(e.input(3)) : std::vector<int64_t>();
+  const std::vector<double> region = e.has(1) ? values_as<double>(e.input(1)) : std::vector<double>();
   if (std::max(scales.size(), goals.size()) != named.size() || (!region.empty() && region.size() != 2 * named.size())) {
     fail(e.call, "resize_over_c5",
          text("there must be a scale or goal, and two edges of a region, for "
@@ -184,25 +175,20 @@ void meaning(const Evaluation& e) {
   std::vector<size_t> named;
   const std::vector<Axis> axes = axes_to_resample(e, named);
   std::vector<int64_t> shape(x.shape.begin(), x.shape.end());
-  std::vector<double> values = reals_of(x);
+  std::vector<double> values = values_as<double>(x);
   for (size_t k = 0; k < axes.size(); ++k) {
     const bool same = axes[k].goal == axes[k].size && axes[k].scale == 1 && axes[k].begin == 0 && axes[k].end == 1;
     if (!same) values = resampled(e.call, values, shape, named[k], axes[k]);
   }
   const Result y = late_output(e, std::move(shape));
-  visit_dtype(x.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    using Limits = std::numeric_limits<Wide<T>>;
-    T* to = y.values<T>();
-    for (const double value : values) {
-      if constexpr (kIsFloat<T>) {
-        *to++ = convert<T>(value);
-      } else {  // rounded, and kept in the type's range
-        *to++ = convert<T>(std::clamp(std::nearbyint(value), static_cast<double>(Limits::lowest()),
-                                      static_cast<double>(Limits::max())));
-      }
-    }
-  });
+  if (!is_float(x.dtype)) {  // rounded, and kept in the type's range
+    visit_dtype(x.dtype, [&](auto zero) {
+      using Limits = std::numeric_limits<decltype(zero)>;
+      const auto least = static_cast<double>(Limits::lowest()), most = static_cast<double>(Limits::max());
+      for (double& value : values) value = std::clamp(std::nearbyint(value), least, most);
+    });
+  }
+  write_as<double>(y, values);
 }
 
 }  // namespace

@@ -9,12 +9,12 @@ namespace {
 
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
-  const std::vector<int64_t> starts = integers_of(e.input(1)), ends = integers_of(e.input(2));
+  const std::vector<int64_t> starts = values_as<int64_t>(e.input(1)), ends = values_as<int64_t>(e.input(2));
   std::vector<int64_t> axes = axes_of(e, 3, x.rank());
   if (!e.has(3)) {
     for (size_t k = 0; k < starts.size(); ++k) axes.push_back(static_cast<int64_t>(k));
   }
-  const std::vector<int64_t> steps = e.has(4) ? integers_of(e.input(4)) : std::vector<int64_t>(starts.size(), 1);
+  const std::vector<int64_t> steps = e.has(4) ? values_as<int64_t>(e.input(4)) : std::vector<int64_t>(starts.size(), 1);
   if (starts.size() != ends.size() || starts.size() != axes.size() || starts.size() != steps.size() ||
       starts.size() > x.shape.size()) {
     fail(e.call, "slice_over_c2",

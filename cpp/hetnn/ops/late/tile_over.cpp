@@ -7,7 +7,7 @@ namespace {
 
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
-  const std::vector<int64_t> repeats = integers_of(e.input(1));
+  const std::vector<int64_t> repeats = values_as<int64_t>(e.input(1));
   if (repeats.size() != x.shape.size()) {
     fail(e.call, "tile_over_c2",
          text("repeats must hold a count for each of ", x.rank(), " axes; got ", repeats.size(), "."));

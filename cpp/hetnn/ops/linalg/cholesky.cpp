@@ -31,21 +31,18 @@ int32_t factor(const Matrix& a, Matrix& lower) {
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result y = e.output(0), broken = e.output(1);
-  visit_real(x.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    for (int64_t k = 0; k < count_of(x.shape); ++k) {
-      const Matrix a = Matrix::read<T>(x, k);
-      Matrix lower(a.rows(), a.rows());
-      const int32_t order = factor(a, lower);
-      if (order != 0 && e.call.flag("checked")) {
-        fail(e.call, "cholesky_c2",
-             text("matrix ", k, " is not positive definite: its minor of order ", order,
-                  " is not positive. Give one that is, or add a little to its diagonal."));
-      }
-      broken.values<int32_t>()[k] = order;
-      lower.write<T>(y, k);
+  for (int64_t k = 0; k < count_of(x.shape); ++k) {
+    const Matrix a = Matrix::read(x, k);
+    Matrix lower(a.rows(), a.rows());
+    const int32_t order = factor(a, lower);
+    if (order != 0 && e.call.flag("checked")) {
+      fail(e.call, "cholesky_c2",
+           text("matrix ", k, " is not positive definite: its minor of order ", order,
+                " is not positive. Give one that is, or add a little to its diagonal."));
     }
-  });
+    broken.values<int32_t>()[k] = order;
+    lower.write(y, k);
+  }
 }
 
 }  // namespace

@@ -49,27 +49,25 @@ void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result values = e.output(0), vectors = e.output(1);
   const bool lower = e.call.flag("lower");
-  visit_real(x.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    for (int64_t which = 0; which < count_of(x.shape); ++which) {
-      Matrix a = Matrix::read<T>(x, which);
-      const int64_t n = a.rows();
-      for (int64_t row = 0; row < n; ++row)
-        for (int64_t column = row + 1; column < n; ++column)
-          (lower ? a(row, column) : a(column, row)) = lower ? a(column, row) : a(row, column);
-      Matrix basis(n, n), sorted(n, n);
-      diagonalize(a, basis);
-      std::vector<int64_t> order(static_cast<size_t>(n));
-      std::iota(order.begin(), order.end(), 0);
-      std::ranges::stable_sort(order, [&](int64_t p, int64_t q) { return a(p, p) < a(q, q); });
-      for (int64_t k = 0; k < n; ++k) {
-        const int64_t from = order[static_cast<size_t>(k)];
-        values.values<T>()[which * n + k] = static_cast<T>(a(from, from));
-        for (int64_t row = 0; row < n; ++row) sorted(row, k) = basis(row, from);
-      }
-      sorted.write<T>(vectors, which);
+  for (int64_t which = 0; which < count_of(x.shape); ++which) {
+    Matrix a = Matrix::read(x, which);
+    const int64_t n = a.rows();
+    for (int64_t row = 0; row < n; ++row)
+      for (int64_t column = row + 1; column < n; ++column)
+        (lower ? a(row, column) : a(column, row)) = lower ? a(column, row) : a(row, column);
+    Matrix basis(n, n), sorted(n, n), diagonal(1, n);
+    diagonalize(a, basis);
+    std::vector<int64_t> order(static_cast<size_t>(n));
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, [&](int64_t p, int64_t q) { return a(p, p) < a(q, q); });
+    for (int64_t k = 0; k < n; ++k) {
+      const int64_t from = order[static_cast<size_t>(k)];
+      diagonal(0, k) = a(from, from);
+      for (int64_t row = 0; row < n; ++row) sorted(row, k) = basis(row, from);
     }
-  });
+    diagonal.write(values, which);
+    sorted.write(vectors, which);
+  }
 }
 
 }  // namespace

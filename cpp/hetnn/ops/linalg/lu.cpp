@@ -48,20 +48,17 @@ void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result factors = e.output(0), pivots = e.output(1), order = e.output(2), broken = e.output(3);
   const int64_t rows = factors.shape[factors.shape.size() - 2], steps = pivots.shape.back();
-  visit_real(x.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    for (int64_t k = 0; k < count_of(x.shape); ++k) {
-      Matrix a = Matrix::read<T>(x, k);
-      const int32_t place =
-          factor(a, e.call.flag("pivot"), pivots.values<int32_t>() + k * steps, order.values<int64_t>() + k * rows);
-      if (place != 0 && e.call.flag("checked")) {
-        fail(e.call, "lu_c2",
-             text("matrix ", k, " is singular: pivot ", place, " of its factors is 0. Give one that has an inverse."));
-      }
-      broken.values<int32_t>()[k] = place;
-      a.write<T>(factors, k);
+  for (int64_t k = 0; k < count_of(x.shape); ++k) {
+    Matrix a = Matrix::read(x, k);
+    const int32_t place =
+        factor(a, e.call.flag("pivot"), pivots.values<int32_t>() + k * steps, order.values<int64_t>() + k * rows);
+    if (place != 0 && e.call.flag("checked")) {
+      fail(e.call, "lu_c2",
+           text("matrix ", k, " is singular: pivot ", place, " of its factors is 0. Give one that has an inverse."));
     }
-  });
+    broken.values<int32_t>()[k] = place;
+    a.write(factors, k);
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "hetnn/base/convert.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/meaning.h"
 
@@ -38,19 +39,17 @@ class Matrix {
       : rows_(rows), columns_(columns), values_(static_cast<size_t>(rows * columns)) {}
 
   /// Number `which` of the stack.
-  template <typename T>
   static Matrix read(const View& stack, int64_t which) {
     const size_t rank = stack.shape.size();
     Matrix out(stack.shape[rank - 2], stack.shape[rank - 1]);
-    const T* from = stack.values<T>().data() + which * out.rows_ * out.columns_;
-    for (double& value : out.values_) value = static_cast<double>(*from++);
+    ConvertElements(stack.dtype, DType::f64)(stack.data + which * out.bytes_of(stack.dtype),
+                                             reinterpret_cast<std::byte*>(out.values_.data()), out.elems());
     return out;
   }
-  /// Writes it as number `which` of a stack.
-  template <typename T>
+  /// Writes it as number `which` of a stack of matrices, or of vectors where it has one row.
   void write(const Result& stack, int64_t which) const {
-    T* to = stack.values<T>() + which * rows_ * columns_;
-    for (const double value : values_) *to++ = static_cast<T>(value);
+    ConvertElements(DType::f64, stack.dtype)(reinterpret_cast<const std::byte*>(values_.data()),
+                                             stack.data + which * bytes_of(stack.dtype), elems());
   }
 
   int64_t rows() const { return rows_; }
@@ -59,6 +58,9 @@ class Matrix {
   double operator()(int64_t row, int64_t column) const { return values_[static_cast<size_t>(row * columns_ + column)]; }
 
  private:
+  int64_t elems() const { return rows_ * columns_; }
+  int64_t bytes_of(DType dtype) const { return elems() * dtype_bytes(dtype); }
+
   int64_t rows_, columns_;
   std::vector<double> values_;
 };
@@ -68,14 +70,6 @@ inline int64_t count_of(std::span<const int64_t> shape) {
   int64_t count = 1;
   for (const int64_t dim : shape.first(shape.size() - 2)) count *= dim;
   return count;
-}
-
-/// Calls f(T{}) with the real type of the elements.
-template <typename F>
-void visit_real(DType dtype, F f) {
-  visit_dtype(dtype, [&](auto zero) {
-    if constexpr (kIsFloat<decltype(zero)>) f(zero);
-  });
 }
 
 }  // namespace hetnn::ops

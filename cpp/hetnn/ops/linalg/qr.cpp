@@ -54,16 +54,12 @@ void factor(Matrix a, Matrix& q, Matrix& r) {
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result q = e.output(0), r = e.output(1);
-  visit_real(x.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    for (int64_t k = 0; k < count_of(x.shape); ++k) {
-      Matrix orthogonal(q.shape[q.shape.size() - 2], q.shape.back()),
-          upper(r.shape[r.shape.size() - 2], r.shape.back());
-      factor(Matrix::read<T>(x, k), orthogonal, upper);
-      orthogonal.write<T>(q, k);
-      upper.write<T>(r, k);
-    }
-  });
+  for (int64_t k = 0; k < count_of(x.shape); ++k) {
+    Matrix orthogonal(q.shape[q.shape.size() - 2], q.shape.back()), upper(r.shape[r.shape.size() - 2], r.shape.back());
+    factor(Matrix::read(x, k), orthogonal, upper);
+    orthogonal.write(q, k);
+    upper.write(r, k);
+  }
 }
 
 }  // namespace

@@ -66,38 +66,35 @@ void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result u = e.output(0), s = e.output(1), vh = e.output(2);
   const int64_t rows = u.shape[u.shape.size() - 2], columns = vh.shape.back(), inner = s.shape.back();
-  visit_real(x.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    for (int64_t which = 0; which < count_of(x.shape); ++which) {
-      // The taller of the matrix and its transpose.
-      const Matrix given = Matrix::read<T>(x, which);
-      const bool tall = rows >= columns;
-      Matrix a = tall ? given : transposed(given), v(inner, inner);
-      orthogonalize(a, v);
-      std::vector<double> lengths(static_cast<size_t>(inner), 0);
-      for (int64_t k = 0; k < inner; ++k) {
-        double square = 0;
-        for (int64_t row = 0; row < a.rows(); ++row) square += a(row, k) * a(row, k);
-        lengths[static_cast<size_t>(k)] = std::sqrt(square);
-      }
-      std::vector<int64_t> order(lengths.size());
-      std::iota(order.begin(), order.end(), 0);
-      std::ranges::stable_sort(order, [&](int64_t p, int64_t q) {
-        return lengths[static_cast<size_t>(p)] > lengths[static_cast<size_t>(q)];
-      });
-      Matrix left(rows, inner), right(inner, columns);
-      for (int64_t k = 0; k < inner; ++k) {
-        const int64_t from = order[static_cast<size_t>(k)];
-        const double length = lengths[static_cast<size_t>(from)];
-        s.values<T>()[which * inner + k] = static_cast<T>(length);
-        const auto unit = [&](int64_t row) { return length > 0 ? a(row, from) / length : 0; };
-        for (int64_t row = 0; row < rows; ++row) left(row, k) = tall ? unit(row) : v(row, from);
-        for (int64_t column = 0; column < columns; ++column) right(k, column) = tall ? v(column, from) : unit(column);
-      }
-      left.write<T>(u, which);
-      right.write<T>(vh, which);
+  for (int64_t which = 0; which < count_of(x.shape); ++which) {
+    // The taller of the matrix and its transpose.
+    const Matrix given = Matrix::read(x, which);
+    const bool tall = rows >= columns;
+    Matrix a = tall ? given : transposed(given), v(inner, inner);
+    orthogonalize(a, v);
+    std::vector<double> lengths(static_cast<size_t>(inner), 0);
+    for (int64_t k = 0; k < inner; ++k) {
+      double square = 0;
+      for (int64_t row = 0; row < a.rows(); ++row) square += a(row, k) * a(row, k);
+      lengths[static_cast<size_t>(k)] = std::sqrt(square);
     }
-  });
+    std::vector<int64_t> order(lengths.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(
+        order, [&](int64_t p, int64_t q) { return lengths[static_cast<size_t>(p)] > lengths[static_cast<size_t>(q)]; });
+    Matrix left(rows, inner), right(inner, columns), sizes(1, inner);
+    for (int64_t k = 0; k < inner; ++k) {
+      const int64_t from = order[static_cast<size_t>(k)];
+      const double length = lengths[static_cast<size_t>(from)];
+      sizes(0, k) = length;
+      const auto unit = [&](int64_t row) { return length > 0 ? a(row, from) / length : 0; };
+      for (int64_t row = 0; row < rows; ++row) left(row, k) = tall ? unit(row) : v(row, from);
+      for (int64_t column = 0; column < columns; ++column) right(k, column) = tall ? v(column, from) : unit(column);
+    }
+    left.write(u, which);
+    sizes.write(s, which);
+    right.write(vh, which);
+  }
 }
 
 }  // namespace

@@ -20,23 +20,20 @@ void meaning(const Evaluation& e) {
   const View &a = e.input(0), &b = e.input(1);
   const Result y = e.output();
   const bool upper = e.call.flag("upper"), unit = e.call.flag("unit");
-  visit_real(a.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    for (int64_t k = 0; k < count_of(a.shape); ++k) {
-      const Matrix m = Matrix::read<T>(a, k);
-      Matrix x = Matrix::read<T>(b, k);
-      const int64_t n = m.rows();
-      for (int64_t step = 0; step < n; ++step) {
-        const int64_t row = upper ? n - 1 - step : step;
-        for (int64_t column = 0; column < x.columns(); ++column) {
-          double value = x(row, column);
-          for (int64_t j = upper ? row + 1 : 0; j < (upper ? n : row); ++j) value -= m(row, j) * x(j, column);
-          x(row, column) = unit ? value : value / m(row, row);
-        }
+  for (int64_t k = 0; k < count_of(a.shape); ++k) {
+    const Matrix m = Matrix::read(a, k);
+    Matrix x = Matrix::read(b, k);
+    const int64_t n = m.rows();
+    for (int64_t step = 0; step < n; ++step) {
+      const int64_t row = upper ? n - 1 - step : step;
+      for (int64_t column = 0; column < x.columns(); ++column) {
+        double value = x(row, column);
+        for (int64_t j = upper ? row + 1 : 0; j < (upper ? n : row); ++j) value -= m(row, j) * x(j, column);
+        x(row, column) = unit ? value : value / m(row, row);
       }
-      x.write<T>(y, k);
     }
-  });
+    x.write(y, k);
+  }
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // linear: y = x * weight^T + bias over the last axis.
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/product.h"
-#include "hetnn/ops/widened.h"
 
 namespace hetnn::ops {
 namespace {
@@ -28,12 +27,12 @@ void meaning(const Evaluation& e) {
   const View &x = e.input(0), &w = e.input(1);
   const Result y = e.output();
   const int64_t n = w.shape[0], k = w.shape[1], rows = n == 0 ? 0 : y.elems() / n;
-  visit_dtype(x.dtype, [&](auto zero) {
+  visit_wide(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    const Widened<T> in(x), weight(w);
+    const T *in = x.values<T>().data(), *weight = w.values<T>().data();
     T* to = y.values<T>();
     multiply<Sum<T>>(
-        rows, n, k, Matrix<Wide<T>>{in.data(), k, 1}, Matrix<Wide<T>>{weight.data(), 1, k},
+        rows, n, k, Matrix<T>{in, k, 1}, Matrix<T>{weight, 1, k},
         [&](int64_t, int64_t j) {
           return e.has(2) ? static_cast<Sum<T>>(e.input(2).values<T>()[static_cast<size_t>(j)]) : Sum<T>(0);
         },
@@ -58,7 +57,7 @@ OpDef define_linear() {
           .doc = "Matrix product with a weight: y[...,n] = bias[n] + sum over k of x[...,k] * weight[n,k].",
           .inputs = {{"x", "[...,K]"}, {"weight", "[N,K]"}, {"bias", "[N]", true}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(Trait::compute),
+          .traits = Trait::compute | Trait::wide,
           .primitive = Primitive::convolution,
           .torch = {{"aten.linear.default", "x weight bias"}},
           .onnx = {},

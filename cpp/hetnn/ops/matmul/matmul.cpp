@@ -2,7 +2,6 @@
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
 #include "hetnn/ops/product.h"
-#include "hetnn/ops/widened.h"
 
 namespace hetnn::ops {
 namespace {
@@ -36,15 +35,15 @@ void meaning(const Evaluation& e) {
   const size_t axes = y.shape.size() - 2;  // of the batch
   const int64_t m = y.shape[axes], n = y.shape[axes + 1], k = a.shape.back();
   const std::vector<int64_t> batch(y.shape.begin(), y.shape.end() - 2);
-  visit_dtype(a.dtype, [&](auto zero) {
+  visit_wide(a.dtype, [&](auto zero) {
     using T = decltype(zero);
-    const Widened<T> left(a), right(b);
+    const T *left = a.values<T>().data(), *right = b.values<T>().data();
     const auto strides = [&](const View& of) { return broadcast_strides(of.shape.first(of.shape.size() - 2), batch); };
     nest<3>(batch, {strides_of(batch), strides(a), strides(b)}, [&](int64_t at, int64_t from_a, int64_t from_b) {
       T* to = y.values<T>() + at * m * n;
       multiply<Sum<T>>(
-          m, n, k, Matrix<Wide<T>>{left.data() + from_a * m * k, k, 1},
-          Matrix<Wide<T>>{right.data() + from_b * k * n, n, 1}, [](int64_t, int64_t) { return Sum<T>(0); },
+          m, n, k, Matrix<T>{left + from_a * m * k, k, 1}, Matrix<T>{right + from_b * k * n, n, 1},
+          [](int64_t, int64_t) { return Sum<T>(0); },
           [=](int64_t i, int64_t j, Sum<T> sum) { to[i * n + j] = static_cast<T>(sum); });
     });
   });
@@ -59,7 +58,7 @@ OpDef define_matmul() {
           .doc = "Batched matrix product with broadcasting of the leading dimensions: y = a * b.",
           .inputs = {{"a", "[...,M,K]"}, {"b", "[...,K,N]"}},
           .attrs = {},
-          .traits = static_cast<uint32_t>(Trait::compute),
+          .traits = Trait::compute | Trait::wide,
           .primitive = Primitive::product,
           .torch = {{"aten.mm.default", "a b"}, {"aten.bmm.default", "a b"}},
           .onnx = {},

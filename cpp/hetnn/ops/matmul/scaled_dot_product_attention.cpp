@@ -7,7 +7,6 @@
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
 #include "hetnn/ops/product.h"
-#include "hetnn/ops/widened.h"
 
 namespace hetnn::ops {
 namespace {
@@ -57,11 +56,9 @@ class Mask {
     const std::vector<int64_t> scores = {q.shape[0], q.shape[1], q.shape[2], k.shape[2]};
     strides_ = broadcast_strides(mask.shape, scores);
     heads_ = q.shape[1];
-    visit_dtype(mask.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      for (const T value : mask.values<T>())
-        added_.push_back(std::is_same_v<T, bool> ? (value ? 0 : kNone) : static_cast<double>(value));
-    });
+    added_ = values_as<double>(mask);
+    if (mask.dtype != DType::boolean) return;
+    for (double& value : added_) value = value != 0 ? 0 : kNone;
   }
   double operator()(int64_t head, int64_t i, int64_t j) const {
     if (strides_.empty()) return 0;
@@ -97,17 +94,15 @@ void meaning(const Evaluation& e) {
   const Mask mask(e);
   constexpr int64_t kRows = 64;  // of scores that are kept at a time
   std::vector<double> scores(static_cast<size_t>(kRows * keys)), sums(kRows);
-  visit_dtype(q.dtype, [&](auto zero) {
+  visit_wide_reals(q.dtype, [&](auto zero) {
     using T = decltype(zero);
-    using W = Wide<T>;
-    const Widened<T> queries(q), keyed(k), valued(v);
+    const T *queries = q.values<T>().data(), *keyed = k.values<T>().data(), *valued = v.values<T>().data();
     const auto none = [](int64_t, int64_t) { return 0.0; };
     for (int64_t head = 0; head < heads; ++head) {
       for (int64_t first = 0; first < rows; first += kRows) {
         const int64_t count = std::min(kRows, rows - first);
-        multiply<double>(count, keys, depth, Matrix<W>{queries.data() + (head * rows + first) * depth, depth, 1},
-                         Matrix<W>{keyed.data() + head * keys * depth, 1, depth}, none,
-                         [&](int64_t i, int64_t j, double dot) {
+        multiply<double>(count, keys, depth, Matrix<T>{queries + (head * rows + first) * depth, depth, 1},
+                         Matrix<T>{keyed + head * keys * depth, 1, depth}, none, [&](int64_t i, int64_t j, double dot) {
                            scores[static_cast<size_t>(i * keys + j)] =
                                causal && j > first + i ? kNone : dot * scale + mask(head, first + i, j);
                          });
@@ -117,7 +112,7 @@ void meaning(const Evaluation& e) {
         }
         T* to = y.values<T>() + (head * rows + first) * width;
         multiply<double>(count, width, keys, Matrix<double>{scores.data(), keys, 1},
-                         Matrix<W>{valued.data() + head * keys * width, width, 1}, none,
+                         Matrix<T>{valued + head * keys * width, width, 1}, none,
                          [&](int64_t i, int64_t j, double sum) {
                            to[i * width + j] = static_cast<T>(keys > 0 ? sum / sums[static_cast<size_t>(i)] : 0);
                          });
@@ -138,7 +133,7 @@ OpDef define_scaled_dot_product_attention() {
                  {"mask", "bool or real, broadcasts to [B,H,L,S]", true}},
       .attrs = {{"is_causal", AttrKind::boolean, false, "whether row i attends to keys up to i only"},
                 {"scale", AttrKind::real, 0.0, "factor of the scores; 0: 1/sqrt(D)"}},
-      .traits = static_cast<uint32_t>(Trait::compute),
+      .traits = Trait::compute | Trait::wide,
       .torch = {},
       .onnx = {},
       .infer = infer,

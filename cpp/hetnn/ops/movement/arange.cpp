@@ -1,5 +1,4 @@
 // arange: evenly spaced integers or reals.
-#include "hetnn/base/convert.h"
 #include "hetnn/ops/infer.h"
 
 namespace hetnn::ops {
@@ -20,12 +19,9 @@ void meaning(const Evaluation& e) {
   const auto start = static_cast<uint64_t>(e.call.integer("start").value()),
              step = static_cast<uint64_t>(e.call.integer("step").value());
   const Result y = e.output();
-  visit_dtype(y.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    T* to = y.values<T>();
-    const auto count = static_cast<uint64_t>(y.elems());
-    for (uint64_t k = 0; k < count; ++k) to[k] = convert<T>(static_cast<int64_t>(start + k * step));
-  });
+  std::vector<int64_t> values(static_cast<size_t>(y.elems()));
+  for (uint64_t k = 0; k < values.size(); ++k) values[k] = static_cast<int64_t>(start + k * step);
+  write_as<int64_t>(y, values);
 }
 
 }  // namespace

@@ -20,42 +20,37 @@ std::vector<Type> infer(const Call& call) {
   return {{call.dtype("to"), call.input(0).shape}};
 }
 
-// The elements of a view of Ts as y's type.
-template <typename T>
-void write(const Call& call, std::span<const T> in, const Result& y) {
-  if (is_stored(y.dtype)) {
-    const bool saturate = call.flag("saturate");
-    const PowerRounding rounding = *power_rounding(call.string("round_mode"));
-    const bool integer = !is_stored_float(y.dtype);
-    auto* out = reinterpret_cast<uint8_t*>(y.data);
-    for (const T x : in) {
-      if constexpr (std::is_integral_v<T>) {
-        *out++ = integer ? stored_bits(y.dtype, static_cast<int64_t>(x))
-                         : stored_bits(y.dtype, static_cast<double>(x), saturate, rounding);
-      } else {
-        *out++ = stored_bits(y.dtype, static_cast<double>(static_cast<Wide<T>>(x)), saturate, rounding);
-      }
+// The elements of a view as those of a stored type.
+template <typename V>
+void store(const Call& call, const View& x, const Result& y) {
+  const bool saturate = call.flag("saturate");
+  const PowerRounding rounding = *power_rounding(call.string("round_mode"));
+  auto* out = reinterpret_cast<uint8_t*>(y.data);
+  for (const V value : values_as<V>(x)) {
+    if constexpr (std::is_same_v<V, int64_t>) {
+      *out++ = stored_bits(y.dtype, value);
+    } else {
+      *out++ = stored_bits(y.dtype, value, saturate, rounding);
     }
-    return;
   }
-  visit_dtype(y.dtype, [&](auto zero) {
-    using To = decltype(zero);
-    To* out = y.values<To>();
-    for (const T x : in) *out++ = convert<To>(x);
-  });
 }
 
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result y = e.output();
+  std::vector<float> numbers;
+  View from = x;
   if (is_stored(x.dtype)) {
-    std::vector<float> numbers(static_cast<size_t>(x.elems()));
-    for (size_t k = 0; k < numbers.size(); ++k) {
-      numbers[k] = stored_value(x.dtype, static_cast<uint8_t>(x.data[k]));
-    }
-    return write(e.call, std::span<const float>(numbers), y);
+    for (int64_t k = 0; k < x.elems(); ++k) numbers.push_back(stored_value(x.dtype, static_cast<uint8_t>(x.data[k])));
+    from = {DType::f32, x.shape, reinterpret_cast<const std::byte*>(numbers.data())};
   }
-  visit_dtype(x.dtype, [&](auto zero) { write(e.call, x.values<decltype(zero)>(), y); });
+  if (!is_stored(y.dtype)) {
+    ConvertElements(from.dtype, y.dtype)(from.data, y.data, y.elems());
+  } else if (!is_float(from.dtype) && !is_stored_float(y.dtype)) {
+    store<int64_t>(e.call, from, y);
+  } else {
+    store<double>(e.call, from, y);
+  }
 }
 
 }  // namespace

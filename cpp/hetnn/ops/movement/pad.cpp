@@ -1,5 +1,4 @@
 // pad: a border of a value, or of mirrored or repeated elements.
-#include "hetnn/base/convert.h"
 #include "hetnn/base/stored.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
@@ -82,14 +81,16 @@ void meaning(const Evaluation& e) {
   const Result y = e.output();
   const auto axes = sources(e.call, x.shape, y);
   const double value = e.call.real("value");
+  uint64_t bits = 0;  // of the constant
   if (is_stored(x.dtype)) {
-    const auto* from = reinterpret_cast<const uint8_t*>(x.data);
-    pad_axis<uint8_t>(axes, from, 0, stored_bits(x.dtype, value), reinterpret_cast<uint8_t*>(y.data));
-    return;
+    bits = stored_bits(x.dtype, value);
+  } else {
+    write_as<double>({x.dtype, {1}, reinterpret_cast<std::byte*>(&bits)}, {&value, 1});
   }
-  visit_dtype(x.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    pad_axis<T>(axes, x.values<T>().data(), 0, convert<T>(value), y.values<T>());
+  visit_width(x.dtype, [&](auto zero) {
+    using U = decltype(zero);
+    const U constant = *reinterpret_cast<const U*>(&bits);
+    pad_axis<U>(axes, reinterpret_cast<const U*>(x.data), 0, constant, reinterpret_cast<U*>(y.data));
   });
 }
 

@@ -21,7 +21,7 @@ void meaning(const Evaluation& e) {
   const int64_t images = x.shape[0], channels = x.shape[1];
   int64_t inner = 1;
   for (const int64_t dim : x.shape.subspan(2)) inner *= dim;
-  visit_dtype(x.dtype, [&](auto zero) {
+  visit_wide(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     const T* from = x.values<T>().data();
     T* to = y.values<T>();
@@ -47,7 +47,7 @@ OpDef define_batch_norm() {
       .inputs =
           {{"x", "[N,C,...]"}, {"weight", "[C]", true}, {"bias", "[C]", true}, {"mean", "[C]"}, {"variance", "[C]"}},
       .attrs = {{"eps", AttrKind::real, 1e-5, "added to the variance"}},
-      .traits = static_cast<uint32_t>(Trait::channelwise),
+      .traits = Trait::channelwise | Trait::wide,
       .torch = {},
       .onnx = {"BatchNormalization"},
       .infer = infer,

@@ -36,7 +36,7 @@ void evaluate_exponentials(const Evaluation& e, Normalize normalize) {
   const int64_t groups = last ? 1 : x.elems() / (n * inner), lines = x.elems() / (n * groups);
   const int64_t block = std::max<int64_t>(last ? 1 : 16, 2048 / n);
   std::vector<double> rows;
-  visit_dtype(x.dtype, [&](auto zero) {
+  visit_wide_reals(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     for (int64_t group = 0; group < groups; ++group) {
       for (int64_t first = 0; first < lines; first += block) {

@@ -25,7 +25,7 @@ void meaning(const Evaluation& e) {
   if (x.elems() == 0) return;
   const int64_t pixels = x.elems() / (x.shape[0] * channels), count = of_group * pixels;
   const double eps = e.call.real("eps");
-  visit_dtype(x.dtype, [&](auto zero) {
+  visit_wide_reals(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     const auto entry = [&](size_t input, int64_t channel, double absent) {
       return e.has(input) ? static_cast<double>(e.input(input).values<T>()[static_cast<size_t>(channel)]) : absent;
@@ -60,6 +60,7 @@ OpDef define_group_norm() {
           .inputs = {{"x", "[N,C,...]"}, {"weight", "[C]", true}, {"bias", "[C]", true}},
           .attrs = {{"groups", AttrKind::integer, std::nullopt, "how many groups the channels are in"},
                     {"eps", AttrKind::real, 1e-5, "added to the variance"}},
+          .traits = static_cast<uint32_t>(Trait::wide),
           .infer = infer,
           .meaning = meaning,
           .work = [](const Call& call) { return Work{.macs = 0, .flops = elements(call.output().shape) * 6}; },

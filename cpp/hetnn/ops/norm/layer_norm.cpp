@@ -16,7 +16,7 @@ void meaning(const Evaluation& e) {
   if (x.elems() == 0) return;
   const auto count = static_cast<double>(n);
   const double eps = e.call.real("eps");
-  visit_dtype(x.dtype, [&](auto zero) {
+  visit_wide_reals(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     // Absent: what changes nothing, the sign of zero included.
     const auto wide = [&](size_t input, double absent) {
@@ -47,7 +47,7 @@ OpDef define_layer_norm() {
       .inputs = {{"x", "any shape"}, {"weight", "the last axes' shape", true}, {"bias", "the last axes' shape", true}},
       .attrs = {{"axes", AttrKind::integer, Dim(1), "how many axes at the end are normalized together"},
                 {"eps", AttrKind::real, 1e-5, "added to the variance"}},
-      .traits = 0,
+      .traits = static_cast<uint32_t>(Trait::wide),
       .torch = {},
       .onnx = {"LayerNormalization"},
       .infer = infer,

@@ -23,7 +23,7 @@ OpDef define_log_softmax() {
           .doc = "y = x - log(sum of exp(x)) along an axis.",
           .inputs = {{"x", "any shape"}},
           .attrs = {{"axis", AttrKind::integer, Dim(-1), "the axis; negative counts from the back"}},
-          .traits = 0,
+          .traits = static_cast<uint32_t>(Trait::wide),
           .torch = {},
           .onnx = {{"LogSoftmax", 13, "x axis"}},
           .infer = infer_exponentials,

@@ -13,7 +13,7 @@ void meaning(const Evaluation& e) {
   const Result y = e.output();
   const int64_t n = elems_together(e);
   const double eps = e.call.real("eps");
-  visit_dtype(x.dtype, [&](auto zero) {
+  visit_wide_reals(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     const T* from = x.values<T>().data();
     const T* weight = e.has(1) ? e.input(1).values<T>().data() : nullptr;
@@ -41,6 +41,7 @@ OpDef define_rms_norm() {
           .inputs = {{"x", "any shape"}, {"weight", "the last axes' shape", true}},
           .attrs = {{"axes", AttrKind::integer, Dim(1), "how many axes at the end are scaled together"},
                     {"eps", AttrKind::real, 1e-5, "added to the mean square"}},
+          .traits = static_cast<uint32_t>(Trait::wide),
           .infer = infer,
           .meaning = meaning,
           .work = [](const Call& call) { return Work{.macs = 0, .flops = elements(call.output().shape) * 4}; },

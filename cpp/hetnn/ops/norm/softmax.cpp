@@ -18,7 +18,7 @@ OpDef define_softmax() {
           .doc = "y = exp(x) / sum of exp(x) along an axis.",
           .inputs = {{"x", "any shape"}},
           .attrs = {{"axis", AttrKind::integer, Dim(-1), "the axis; negative counts from the back"}},
-          .traits = 0,
+          .traits = static_cast<uint32_t>(Trait::wide),
           .torch = {},
           .onnx = {{"Softmax", 13, "x axis"}},
           .infer = infer_exponentials,

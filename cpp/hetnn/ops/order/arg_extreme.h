@@ -29,15 +29,14 @@ void find_extremes(const Evaluation& e, Before before) {
   auto* to = e.output().values<int64_t>();
   if (lanes.size == 0 && lanes.count() > 0)
     fail(e.call, text(e.call.op->name, "_c1"), "no elements have no extreme. Give elements along the axis.");
-  visit_dtype(x.dtype, [&](auto zero) {
+  visit_wide(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    using W = Wide<T>;
     const T* from = x.values<T>().data();
     lanes.visit([&](int64_t lane, int64_t first) {
       int64_t best = 0;
-      auto kept = static_cast<W>(from[first]);
+      T kept = from[first];
       for (int64_t k = 1; k < lanes.size && kept == kept; ++k) {
-        const auto value = static_cast<W>(from[first + k * lanes.step]);
+        const T value = from[first + k * lanes.step];
         if (value == value && !before(value, kept)) continue;
         best = k;
         kept = value;
@@ -50,6 +49,7 @@ void find_extremes(const Evaluation& e, Before before) {
 /// The operator: attributes `axis` and `keepdim`, one flop an element.
 inline OpDef arg_extreme(OpDef def) {
   def.inputs = {{"x", "any shape"}};
+  def.traits |= static_cast<uint32_t>(Trait::wide);
   def.attrs = {{"axis", AttrKind::integer, Dim(0), "the axis"},
                {"keepdim", AttrKind::boolean, false, "whether the axis stays, as 1"}};
   def.infer = infer_arg_extreme;

@@ -27,14 +27,13 @@ void meaning(const Evaluation& e) {
   const int64_t width =
       rows.rank() == 1 ? std::max<int64_t>(values.elems(), 1) : std::max<int64_t>(values.shape.back(), 1);
   const bool right = e.call.flag("right");
-  visit_dtype(values.dtype, [&](auto zero) {
+  visit_wide(values.dtype, [&](auto zero) {
     using T = decltype(zero);
-    using W = Wide<T>;
     const T *row = rows.values<T>().data(), *wanted = values.values<T>().data();
-    const auto before = [](W a, W b) { return less<W>(a, b); };
+    const auto before = [](T a, T b) { return less<T>(a, b); };
     for (int64_t k = 0; k < values.elems(); ++k) {
       const T* begin = row + k / width * (rows.rank() == 1 ? 0 : size);
-      const auto value = static_cast<W>(wanted[k]);
+      const T value = wanted[k];
       to[k] = (right ? std::upper_bound(begin, begin + size, value, before)
                      : std::lower_bound(begin, begin + size, value, before)) -
               begin;
@@ -49,6 +48,7 @@ OpDef define_searchsorted() {
           .doc = "How many elements of a sorted row are smaller than each value; NaN is the largest.",
           .inputs = {{"sorted", "one row, or the values' shape but for the last axis"}, {"values", "any shape"}},
           .attrs = {{"right", AttrKind::boolean, false, "how many are smaller or equal"}},
+          .traits = static_cast<uint32_t>(Trait::wide),
           .infer = infer,
           .meaning = meaning,
           .tolerance = 0,

@@ -19,21 +19,19 @@ void meaning(const Evaluation& e) {
   const Lanes lanes = lanes_of(e.call, x.shape);
   const bool descending = e.call.flag("descending");
   const bool stable = e.call.flag("stable") || is_sorted_by_digits(x, descending);
-  visit_dtype(x.dtype, [&](auto zero) {
+  visit_wide(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    using W = Wide<T>;
     const T* from = x.values<T>().data();
     T* to = values.values<T>();
     auto* where = indices.values<int64_t>();
     std::vector<int64_t> order(static_cast<size_t>(lanes.size));
-    std::vector<W> lane(order.size());
+    std::vector<T> lane(order.size());
     lanes.visit([&](int64_t, int64_t first) {
-      for (size_t k = 0; k < lane.size(); ++k)
-        lane[k] = static_cast<W>(from[first + static_cast<int64_t>(k) * lanes.step]);
+      for (size_t k = 0; k < lane.size(); ++k) lane[k] = from[first + static_cast<int64_t>(k) * lanes.step];
       std::iota(order.begin(), order.end(), 0);
-      const auto at = [&](int64_t k) -> W { return lane[static_cast<size_t>(k)]; };
+      const auto at = [&](int64_t k) -> T { return lane[static_cast<size_t>(k)]; };
       const auto comes_first = [&](int64_t a, int64_t b) {
-        return descending ? less<W>(at(b), at(a)) : less<W>(at(a), at(b));
+        return descending ? less<T>(at(b), at(a)) : less<T>(at(a), at(b));
       };
       if (stable) {
         std::stable_sort(order.begin(), order.end(), comes_first);
@@ -62,6 +60,7 @@ OpDef define_sort() {
                 {"descending", AttrKind::boolean, false, "whether the largest comes first"},
                 {"stable", AttrKind::boolean, true, "whether equals keep their order"}},
       .outputs = {"values", "indices"},
+      .traits = static_cast<uint32_t>(Trait::wide),
       .torch = {{"aten.sort.default", "x axis descending stable=false"}, {"aten.sort.stable", "x - axis descending"}},
       .infer = [](const Call& call) { return infer_ordered(call, axis_size(call)); },
       .meaning = meaning,

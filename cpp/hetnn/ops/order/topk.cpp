@@ -23,19 +23,17 @@ void meaning(const Evaluation& e) {
   if (kept.size > lanes.size)
     fail(e.call, "topk_c1", text("k must be in [0, ", lanes.size, "], the size of the axis; got ", kept.size, "."));
   if (kept.size == 0) return;
-  visit_dtype(x.dtype, [&](auto zero) {
+  visit_wide(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    using W = Wide<T>;
     const T* from = x.values<T>().data();
     T* to = values.values<T>();
     auto* where = indices.values<int64_t>();
-    std::vector<std::pair<W, int64_t>> lane(static_cast<size_t>(lanes.size));
+    std::vector<std::pair<T, int64_t>> lane(static_cast<size_t>(lanes.size));
     const auto before = [&](const auto& a, const auto& b) {
-      return largest ? less<W>(b.first, a.first) : less<W>(a.first, b.first);
+      return largest ? less<T>(b.first, a.first) : less<T>(a.first, b.first);
     };
     lanes.visit([&](int64_t number, int64_t first) {
-      for (int64_t k = 0; k < lanes.size; ++k)
-        lane[static_cast<size_t>(k)] = {static_cast<W>(from[first + k * lanes.step]), k};
+      for (int64_t k = 0; k < lanes.size; ++k) lane[static_cast<size_t>(k)] = {from[first + k * lanes.step], k};
       // Which of equal elements is taken is the library's choice; so few of so many pay for no partition.
       if (kept.size * 64 <= lanes.size) {
         std::partial_sort(lane.begin(), lane.begin() + kept.size, lane.end(), before);
@@ -64,6 +62,7 @@ OpDef define_topk() {
                     {"largest", AttrKind::boolean, true, "the largest, or the smallest"},
                     {"sorted", AttrKind::boolean, true, "whether they come in order"}},
           .outputs = {"values", "indices"},
+          .traits = static_cast<uint32_t>(Trait::wide),
           .torch = {{"aten.topk.default", "x k axis largest sorted"}},
           .infer = infer,
           .meaning = meaning,

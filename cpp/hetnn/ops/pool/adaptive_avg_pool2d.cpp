@@ -1,7 +1,6 @@
 // adaptive_avg_pool2d: means over a grid of a given size.
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/mean.h"
-#include "hetnn/ops/widened.h"
 
 namespace hetnn::ops {
 namespace {
@@ -22,9 +21,9 @@ void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result y = e.output();
   const int64_t height = x.shape[2], width = x.shape[3], rows = y.shape[2], columns = y.shape[3];
-  visit_dtype(x.dtype, [&](auto zero) {
+  visit_wide(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    const Widened<T> in(x);
+    const T* in = x.values<T>().data();
     T* to = y.values<T>();
     for (int64_t plane = 0; plane < x.shape[0] * x.shape[1]; ++plane) {
       for (int64_t row = 0; row < rows; ++row) {
@@ -48,7 +47,7 @@ OpDef define_adaptive_avg_pool2d() {
           .doc = "Means over a grid of output_size windows; [1,1] is the global mean.",
           .inputs = {{"x", "[N,C,H,W]"}},
           .attrs = {{"output_size", AttrKind::integers, std::nullopt, "height, width of the output"}},
-          .traits = static_cast<uint32_t>(Trait::compute),
+          .traits = Trait::compute | Trait::wide,
           .primitive = Primitive::pool,
           .torch = {},
           .onnx = {},

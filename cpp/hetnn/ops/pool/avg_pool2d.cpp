@@ -1,7 +1,6 @@
 // avg_pool2d: the mean of every window.
 #include "hetnn/ops/mean.h"
 #include "hetnn/ops/pool/window.h"
-#include "hetnn/ops/widened.h"
 
 namespace hetnn::ops {
 namespace {
@@ -19,9 +18,9 @@ void meaning(const Evaluation& e) {
   const Result y = e.output();
   const int64_t divisor = fixed_integer(e.call, "divisor_override");
   const bool count_padding = e.call.flag("count_include_pad");
-  visit_dtype(x.dtype, [&](auto zero) {
+  visit_wide(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    const Widened<T> in(x);
+    const T* in = x.values<T>().data();
     T* to = y.values<T>();
     for_each_window(window_of(e.call), x, y, [&](int64_t out, const Taps& taps) {
       MeanSum<T> sum = 0;
@@ -39,7 +38,7 @@ OpDef define_avg_pool2d() {
           .inputs = {{"x", "[N,C,H,W]"}},
           .attrs = pool_attrs({{"count_include_pad", AttrKind::boolean, true, "whether padding counts in the divisor"},
                                {"divisor_override", AttrKind::integer, Dim(0), "the divisor; 0: the window's size"}}),
-          .traits = static_cast<uint32_t>(Trait::compute),
+          .traits = Trait::compute | Trait::wide,
           .primitive = Primitive::pool,
           .torch = {},
           .onnx = {"AveragePool"},

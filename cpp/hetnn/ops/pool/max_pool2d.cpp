@@ -2,7 +2,6 @@
 #include <limits>
 
 #include "hetnn/ops/pool/window.h"
-#include "hetnn/ops/widened.h"
 
 namespace hetnn::ops {
 namespace {
@@ -13,12 +12,12 @@ void meaning(const Evaluation& e) {
   visit_dtype(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     using Limits = std::numeric_limits<Wide<T>>;
-    const Widened<T> in(x);
+    const T* in = x.values<T>().data();
     T* to = y.values<T>();
     for_each_window(window_of(e.call), x, y, [&](int64_t out, const Taps& taps) {
       Wide<T> best = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
       taps.visit([&](int64_t at) {
-        const Wide<T> value = in[at];
+        const auto value = static_cast<Wide<T>>(in[at]);
         if (value > best || value != value) best = value;
       });
       to[out] = static_cast<T>(best);

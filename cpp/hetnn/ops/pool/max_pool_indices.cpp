@@ -3,7 +3,6 @@
 
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
-#include "hetnn/ops/widened.h"
 
 namespace hetnn::ops {
 namespace {
@@ -46,9 +45,9 @@ void meaning(const Evaluation& e) {
   const Strides step = strides_of(size);
   int64_t plane = 1;
   for (const int64_t n : size) plane *= n;
-  visit_dtype(x.dtype, [&](auto zero) {
+  visit_wide(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    const Widened<T> in(x);
+    const T* in = x.values<T>().data();
     auto* to = y.values<int64_t>();
     std::vector<int64_t> at(size.size()), tap(size.size());
     for (int64_t k = 0, planes = x.shape[0] * x.shape[1]; k < y.elems(); ++k) {
@@ -66,7 +65,7 @@ void meaning(const Evaluation& e) {
       }
       int64_t best = start;
       nest<1>(taps, {walk}, [&](int64_t offset) {
-        const Wide<T> value = in[first + start + offset], kept = in[first + best];
+        const T value = in[first + start + offset], kept = in[first + best];
         if (value > kept || value != value) best = start + offset;
       });
       to[k] = best;
@@ -85,6 +84,7 @@ OpDef define_max_pool_indices() {
                     {"padding", AttrKind::integers, std::vector<Dim>{0}, "on both sides of each axis"},
                     {"dilation", AttrKind::integers, std::vector<Dim>{1}, "one for each axis"},
                     {"ceil_mode", AttrKind::boolean, false, "whether a last, partial window counts"}},
+          .traits = static_cast<uint32_t>(Trait::wide),
           .infer = infer,
           .meaning = meaning,
           .tolerance = 0,

@@ -9,11 +9,11 @@ namespace {
 void meaning(const Evaluation& e) {
   const Result y = e.output();
   const int64_t count = y.elems() == 0 ? 0 : e.input(0).elems() / y.elems();
-  visit_dtype(y.dtype, [&](auto zero) {
+  visit_wide(y.dtype, [&](auto zero) {
     using T = decltype(zero);
     using S = MeanSum<T>;
     fold<T>(
-        e, S(0), [](S so_far, Wide<T> x) { return so_far + static_cast<S>(x); },
+        e, S(0), [](S so_far, T x) { return so_far + static_cast<S>(x); },
         [&, to = y.values<T>()](int64_t k, S sum) { to[k] = mean_of<T>(e.call, sum, count); });
   });
 }

@@ -18,7 +18,7 @@ OpDef reduction(const Reduction& of, std::vector<Type> (*infer)(const Call&)) {
           .inputs = {{"x", "any shape"}},
           .attrs = {{"axes", AttrKind::integers, std::vector<Dim>{}, "the axes; empty: all"},
                     {"keepdim", AttrKind::boolean, false, "whether reduced axes stay, as 1"}},
-          .traits = static_cast<uint32_t>(Trait::compute),
+          .traits = Trait::compute | Trait::wide,
           .torch = of.torch,
           .onnx = of.onnx,
           .infer = infer,

@@ -41,7 +41,7 @@ void fold(const Evaluation& e, A initial, Step step, Write write) {
   const T* from = x.values<T>().data();
   A* to = folded.get();
   nest<2>(x.shape, {strides_of(x.shape), broadcast_strides(kept, x.shape)},
-          [=](int64_t at, int64_t into) { to[into] = step(to[into], static_cast<Wide<T>>(from[at])); });
+          [=](int64_t at, int64_t into) { to[into] = step(to[into], from[at]); });
   for (int64_t k = 0; k < count; ++k) write(k, folded[static_cast<size_t>(k)]);
 }
 
@@ -49,11 +49,11 @@ void fold(const Evaluation& e, A initial, Step step, Write write) {
 template <typename Step>
 void reduce_sums(const Evaluation& e, int initial, Step step) {
   const Result y = e.output();
-  visit_dtype(y.dtype, [&](auto zero) {
+  visit_wide(y.dtype, [&](auto zero) {
     using T = decltype(zero);
     using S = Sum<T>;
     fold<T>(
-        e, static_cast<S>(initial), [step](S so_far, Wide<T> x) { return step(so_far, static_cast<S>(x)); },
+        e, static_cast<S>(initial), [step](S so_far, T x) { return step(so_far, static_cast<S>(x)); },
         [to = y.values<T>()](int64_t k, S sum) { to[k] = static_cast<T>(sum); });
   });
 }
@@ -66,16 +66,15 @@ template <typename Before>
 void reduce_extremes(const Evaluation& e, Before before) {
   const Result y = e.output();
   check_not_empty(e, y);
-  visit_dtype(y.dtype, [&](auto zero) {
+  visit_wide(y.dtype, [&](auto zero) {
     using T = decltype(zero);
-    using W = Wide<T>;
-    using Limits = std::numeric_limits<W>;
-    const W high = Limits::has_infinity ? Limits::infinity() : Limits::max();
-    const W low = Limits::has_infinity ? static_cast<W>(-Limits::infinity()) : Limits::lowest();
+    using Limits = std::numeric_limits<T>;
+    const T high = Limits::has_infinity ? Limits::infinity() : Limits::max();
+    const T low = Limits::has_infinity ? static_cast<T>(-Limits::infinity()) : Limits::lowest();
     fold<T>(
         e, before(high, low) ? low : high,
-        [before](W so_far, W x) { return so_far != so_far || before(so_far, x) ? so_far : x; },
-        [to = y.values<T>()](int64_t k, W extreme) { to[k] = static_cast<T>(extreme); });
+        [before](T so_far, T x) { return so_far != so_far || before(so_far, x) ? so_far : x; },
+        [to = y.values<T>()](int64_t k, T extreme) { to[k] = extreme; });
   });
 }
 
@@ -83,10 +82,10 @@ void reduce_extremes(const Evaluation& e, Before before) {
 template <typename Join>
 void reduce_truths(const Evaluation& e, bool initial, Join join) {
   bool* to = e.output().values<bool>();
-  visit_dtype(e.input(0).dtype, [&](auto zero) {
+  visit_wide(e.input(0).dtype, [&](auto zero) {
     using T = decltype(zero);
     fold<T>(
-        e, initial, [join](bool so_far, Wide<T> x) { return join(so_far, x != Wide<T>(0)); },
+        e, initial, [join](bool so_far, T x) { return join(so_far, x != T(0)); },
         [to](int64_t k, bool truth) { to[k] = truth; });
   });
 }

@@ -30,7 +30,7 @@ void meaning(const Evaluation& e) {
   const Result y = e.output();
   const std::vector<Tap> rows = taps_of(e.call, 0, x.shape[2], y.shape[2]),
                          columns = taps_of(e.call, 1, x.shape[3], y.shape[3]);
-  visit_dtype(x.dtype, [&](auto zero) {
+  visit_wide_reals(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     const T* from = x.values<T>().data();
     T* to = y.values<T>();
@@ -56,7 +56,7 @@ OpDef define_upsample_bilinear2d() {
                    .doc = "An image in another size: every pixel a mean of its four neighbours, by distance.",
                    .attrs = {{"align_corners", AttrKind::boolean, false,
                               "whether the corners of both images lie on each other, or their edges"}},
-                   .traits = static_cast<uint32_t>(Trait::compute),
+                   .traits = Trait::compute | Trait::wide,
                    .infer =
                        [](const Call& call) {
                          if (!is_real(call.input(0)))

@@ -15,12 +15,10 @@ double join(double a, double b) {
 }
 
 void meaning(const Evaluation& e) {
-  visit_dtype(e.input(0).dtype, [&](auto zero) {
+  visit_wide_reals(e.input(0).dtype, [&](auto zero) {
     using T = decltype(zero);
-    if constexpr (kIsFloat<T>) {
-      scan<T>(e, -std::numeric_limits<double>::infinity(),
-              [](double so_far, Wide<T> x) { return join(so_far, static_cast<double>(x)); });
-    }
+    scan<T>(e, -std::numeric_limits<double>::infinity(),
+            [](double so_far, T x) { return join(so_far, static_cast<double>(x)); });
   });
 }
 

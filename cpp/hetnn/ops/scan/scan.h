@@ -21,7 +21,7 @@ void scan(const Evaluation& e, A initial, Step step) {
     for (int64_t k = 0; k < lanes.size; ++k) {
       const int64_t at = first + (reverse ? lanes.size - 1 - k : k) * lanes.step;
       if (exclusive) to[at] = static_cast<T>(so_far);
-      so_far = step(so_far, static_cast<Wide<T>>(from[at]));
+      so_far = step(so_far, from[at]);
       if (!exclusive) to[at] = static_cast<T>(so_far);
     }
   });
@@ -30,10 +30,10 @@ void scan(const Evaluation& e, A initial, Step step) {
 /// The same for sums and products, joined in Sum<T>.
 template <typename Step>
 void scan_sums(const Evaluation& e, int initial, Step step) {
-  visit_dtype(e.input(0).dtype, [&](auto zero) {
+  visit_wide(e.input(0).dtype, [&](auto zero) {
     using T = decltype(zero);
     using S = Sum<T>;
-    scan<T>(e, static_cast<S>(initial), [step](S so_far, Wide<T> x) { return step(so_far, static_cast<S>(x)); });
+    scan<T>(e, static_cast<S>(initial), [step](S so_far, T x) { return step(so_far, static_cast<S>(x)); });
   });
 }
 
@@ -43,7 +43,7 @@ void scan_extremes(const Evaluation& e, Before before) {
   const View& x = e.input(0);
   const Result values = e.output(0), indices = e.output(1);
   const Lanes lanes = lanes_of(e.call, x.shape);
-  visit_dtype(x.dtype, [&](auto zero) {
+  visit_wide(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     const T* from = x.values<T>().data();
     T* to = values.values<T>();
@@ -52,7 +52,7 @@ void scan_extremes(const Evaluation& e, Before before) {
       int64_t best = 0;
       for (int64_t k = 0; k < lanes.size; ++k) {
         const int64_t at = first + k * lanes.step;
-        const auto value = static_cast<Wide<T>>(from[at]), kept = static_cast<Wide<T>>(from[first + best * lanes.step]);
+        const T value = from[at], kept = from[first + best * lanes.step];
         if (value != value || (kept == kept && !before(kept, value))) best = k;
         to[at] = from[first + best * lanes.step];
         where[at] = best;
@@ -64,6 +64,7 @@ void scan_extremes(const Evaluation& e, Before before) {
 /// The operator: attributes `axis`, `exclusive`, `reverse`; one flop an element.
 inline OpDef scan_op(OpDef def) {
   def.inputs = {{"x", "any shape"}};
+  def.traits |= static_cast<uint32_t>(Trait::wide);
   def.attrs = {{"axis", AttrKind::integer, Dim(0), "the axis"},
                {"exclusive", AttrKind::boolean, false, "whether an element leaves itself out"},
                {"reverse", AttrKind::boolean, false, "whether it runs from the end"}};
@@ -78,6 +79,7 @@ inline OpDef scan_op(OpDef def) {
 /// The operator with the values and their places.
 inline OpDef extreme_scan_op(OpDef def) {
   def.inputs = {{"x", "any shape"}};
+  def.traits |= static_cast<uint32_t>(Trait::wide);
   def.attrs = {{"axis", AttrKind::integer, Dim(0), "the axis"}};
   def.outputs = {"values", "indices"};
   def.infer = [](const Call& call) {

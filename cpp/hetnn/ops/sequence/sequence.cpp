@@ -74,7 +74,7 @@ Tensors tensors_of(const Evaluation& e) {
 
 int64_t place_of(const Evaluation& e, size_t place, int64_t count, int64_t most, int64_t missing) {
   if (!e.has(place)) return missing;
-  const int64_t given = integers_of(e.input(place))[0];
+  const int64_t given = values_as<int64_t>(e.input(place))[0];
   if (given < -count || given >= most) {
     fail(e.call, text(e.call.op->name, "_c4"),
          text("the place in a sequence of ", count, " must be in [", -count, ",", most, "); got ", given, "."));

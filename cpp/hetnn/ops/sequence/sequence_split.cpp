@@ -20,8 +20,9 @@ std::vector<Type> infer(const Call& call) {
 
 // The sizes of the parts.
 std::vector<int64_t> parts_of(const Evaluation& e, int64_t size) {
-  const int64_t each = e.has(1) && e.input(1).rank() == 0 ? integers_of(e.input(1))[0] : 1;
-  std::vector<int64_t> parts = e.has(1) && e.input(1).rank() == 1 ? integers_of(e.input(1)) : std::vector<int64_t>();
+  const int64_t each = e.has(1) && e.input(1).rank() == 0 ? values_as<int64_t>(e.input(1))[0] : 1;
+  std::vector<int64_t> parts =
+      e.has(1) && e.input(1).rank() == 1 ? values_as<int64_t>(e.input(1)) : std::vector<int64_t>();
   if (each < 1) fail(e.call, "sequence_split_c3", text("the size of a part must be positive; got ", each, "."));
   if (!e.has(1) || e.input(1).rank() == 0) {
     for (int64_t at = 0; at < size; at += std::min(each, size - at)) parts.push_back(std::min(each, size - at));

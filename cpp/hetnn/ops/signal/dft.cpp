@@ -58,11 +58,9 @@ void meaning(const Evaluation& e) {
   int64_t outer = 1, inner = 1;
   for (size_t k = 0; k < axis; ++k) outer *= x.shape[k];
   for (size_t k = axis + 1; k + 1 < x.shape.size(); ++k) inner *= x.shape[k];
-  visit_dtype(x.dtype, [&](auto zero) {
+  visit_wide_reals(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    // The operator takes reals alone.
-    using Real = std::conditional_t<kIsFloat<T>, Wide<T>, double>;
-    using Complex = std::complex<Real>;
+    using Complex = std::complex<T>;
     const auto from = x.values<T>();
     T* to = y.values<T>();
     std::vector<Complex> line(static_cast<size_t>(length));
@@ -72,8 +70,8 @@ void meaning(const Evaluation& e) {
       for (int64_t k = 0; k < std::min(in, length); ++k) {
         const auto at = static_cast<size_t>(((o * in + k) * inner + i) * parts);
         Complex& value = line[static_cast<size_t>(k)];
-        value.real(static_cast<Real>(from[at]));
-        if (parts == 2) value.imag(static_cast<Real>(from[at + 1]));
+        value.real(from[at]);
+        if (parts == 2) value.imag(from[at + 1]);
       }
       if (half && inverse) {  // the other half are conjugates of this one
         line[0].imag(0);
@@ -87,12 +85,12 @@ void meaning(const Evaluation& e) {
         turned[0].imag(0);
         if (length % 2 == 0) turned[static_cast<size_t>(length / 2)].imag(0);
       }
-      const Real scale = inverse ? Real(1) / static_cast<Real>(length) : Real(1);
+      const T scale = inverse ? T(1) / static_cast<T>(length) : T(1);
       for (int64_t k = 0; k < out; ++k) {
         const Complex value = turned[static_cast<size_t>(k)] * scale;
         T* at = to + ((o * out + k) * inner + i) * y.shape.back();
-        at[0] = static_cast<T>(value.real());
-        if (y.shape.back() == 2) at[1] = static_cast<T>(value.imag());
+        at[0] = value.real();
+        if (y.shape.back() == 2) at[1] = value.imag();
       }
     }
   });
@@ -112,6 +110,7 @@ OpDef define_dft() {
                 {"inverse", AttrKind::boolean, false, "whether the inverse"},
                 {"onesided", AttrKind::boolean, false,
                  "whether only the frequencies up to half the length are given, or, of the inverse, read"}},
+      .traits = static_cast<uint32_t>(Trait::wide),
       .onnx = {"DFT"},
       .infer = infer,
       .meaning = meaning,

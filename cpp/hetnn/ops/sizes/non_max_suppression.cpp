@@ -59,8 +59,7 @@ std::vector<Box> boxes_of(const T* values, int64_t count, bool centered) {
 template <typename R>
 R number(const Evaluation& e, size_t index, R otherwise) {
   if (!e.has(index)) return otherwise;
-  return visit_dtype(e.input(index).dtype,
-                     [&](auto zero) { return convert<R>(e.input(index).values<decltype(zero)>()[0]); });
+  return values_as<R>(e.input(index))[0];
 }
 
 void meaning(const Evaluation& e) {
@@ -69,16 +68,16 @@ void meaning(const Evaluation& e) {
   const auto most = number<int64_t>(e, 2, std::numeric_limits<int64_t>::max());
   const auto most_overlap = number<double>(e, 3, 0), least = number<double>(e, 4, 0);
   std::vector<int64_t> rows;
-  visit_dtype(boxes.dtype, [&](auto zero) {
-    using T = Wide<decltype(zero)>;
-    const auto* corners = boxes.values<decltype(zero)>().data();
-    const auto* score = scores.values<decltype(zero)>().data();
+  visit_wide_reals(boxes.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const auto* corners = boxes.values<T>().data();
+    const auto* score = scores.values<T>().data();
     for (int64_t image = 0; image < images; ++image) {
       const std::vector<Box> all = boxes_of(corners + image * size * 4, size, e.call.flag("centered"));
       for (int64_t c = 0; c < classes; ++c, score += size) {
         std::vector<int64_t> order;
         for (int64_t k = 0; k < size; ++k) {
-          if (!e.has(4) || static_cast<double>(static_cast<T>(score[k])) > least) order.push_back(k);
+          if (!e.has(4) || static_cast<double>(score[k]) > least) order.push_back(k);
         }
         // The best first; NaN is no good.
         const auto better = [&](int64_t a, int64_t b) {
@@ -118,6 +117,7 @@ OpDef define_non_max_suppression() {
                  {"least", "boxes of no better score are left out; absent: none is", true}},
       .attrs = {{"centered", AttrKind::boolean, false, "whether boxes are x, y, width, height about their center"},
                 found_size("count", "the number of rows")},
+      .traits = static_cast<uint32_t>(Trait::wide),
       .torch = {},
       .onnx = {},
       .infer = infer,

@@ -11,11 +11,11 @@ std::vector<Type> infer(const Call& call) { return {{DType::i64, {call.integer("
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   std::vector<int64_t> found;  // positions in row-major order
-  visit_dtype(x.dtype, [&](auto zero) {
-    using T = Wide<decltype(zero)>;
-    const auto values = x.values<decltype(zero)>();
+  visit_wide(x.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const auto values = x.values<T>();
     for (size_t k = 0; k < values.size(); ++k) {
-      if (static_cast<T>(values[k]) != T(0)) found.push_back(static_cast<int64_t>(k));
+      if (values[k] != T(0)) found.push_back(static_cast<int64_t>(k));
     }
   });
   const auto count = static_cast<int64_t>(found.size());
@@ -38,6 +38,7 @@ OpDef define_nonzero() {
           .doc = "The indices of the elements that are not 0, a row each, in row-major order.",
           .inputs = {{"x", "any shape"}},
           .attrs = {found_size("count", "the number of those elements")},
+          .traits = static_cast<uint32_t>(Trait::wide),
           .torch = {},
           .onnx = {},
           .infer = infer,

@@ -1,5 +1,4 @@
 // read_size: integers of a tensor as sizes.
-#include "hetnn/base/convert.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
 #include "hetnn/ops/sizes.h"
@@ -20,11 +19,7 @@ std::vector<Type> infer(const Call& call) {
 
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
-  std::vector<int64_t> sizes;
-  visit_dtype(x.dtype, [&](auto zero) {
-    for (const auto value : x.values<decltype(zero)>()) sizes.push_back(convert<int64_t>(value));
-  });
-  define(e, "sizes", sizes);
+  define(e, "sizes", values_as<int64_t>(x));
   copy(x, e.output());
 }
 

@@ -27,13 +27,11 @@ struct Slices {
     for (size_t k = axis + 1; k < x.shape.size(); ++k) inner *= x.shape[k];
     for (size_t k = 0; k < axis; ++k) outer *= x.shape[k];
   }
-  Wide<T> at(int64_t slice, int64_t elem) const {
-    return static_cast<Wide<T>>(values[((elem / inner) * size + slice) * inner + elem % inner]);
-  }
+  T at(int64_t slice, int64_t elem) const { return values[((elem / inner) * size + slice) * inner + elem % inner]; }
   // NaN stands behind all numbers.
   int compare(int64_t a, int64_t b) const {
     for (int64_t e = 0; e < outer * inner; ++e) {
-      const Wide<T> x = at(a, e), y = at(b, e);
+      const T x = at(a, e), y = at(b, e);
       if (x < y || (x == x && y != y)) return -1;
       if (y < x || (y == y && x != x)) return 1;
     }
@@ -94,7 +92,7 @@ Groups groups_of(const Slices<T>& slices, bool neighbours, bool sorted) {
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const auto axis = static_cast<size_t>(axis_of(e.call, e.call.integer("axis"), x.rank()));
-  visit_dtype(x.dtype, [&](auto zero) {
+  visit_wide(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     const Slices<T> slices(x, axis);
     const Groups groups = groups_of(slices, e.call.flag("neighbours"), e.call.flag("sorted"));
@@ -127,6 +125,7 @@ OpDef define_unique() {
                      "slices are alike only where no other lies between; they stay in their order"},
                     found_size("count", "how many differ")},
           .outputs = {"y", "first", "inverse", "counts"},
+          .traits = static_cast<uint32_t>(Trait::wide),
           .torch = {},
           .onnx = {},
           .infer = infer,

@@ -1,6 +1,7 @@
 // special: functions of one real that few models have, by name.
 #include <cmath>
 
+#include "hetnn/ops/nest.h"
 #include "hetnn/ops/special/functions.h"
 
 namespace hetnn::ops {
@@ -45,15 +46,8 @@ std::vector<Type> infer(const Call& call) {
 }
 
 void meaning(const Evaluation& e) {
-  const View& x = e.input(0);
-  const Result y = e.output();
-  const auto function = row_of(e.call).function;
-  visit_dtype(x.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    if constexpr (kIsFloat<T>) {
-      T* to = y.values<T>();
-      for (const T v : x.values<T>()) *to++ = static_cast<T>(function(static_cast<double>(v)));
-    }
+  map_reals<1>(e, [function = row_of(e.call).function](auto x) {
+    return static_cast<decltype(x)>(function(static_cast<double>(x)));
   });
 }
 

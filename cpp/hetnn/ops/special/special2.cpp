@@ -53,7 +53,7 @@ std::vector<Type> infer(const Call& call) {
 void meaning(const Evaluation& e) {
   const auto function = row_of(e.call).function;
   const auto single = row_of(e.call).single;
-  map_binary(e, [function, single](auto a, auto b) {
+  map_reals<2>(e, [function, single](auto a, auto b) {
     if constexpr (std::is_same_v<decltype(a), float>) {
       if (single) return single(a, b);
     }

@@ -1,7 +1,6 @@
 // deform_conv2d: a convolution whose taps are moved by offsets.
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/vision/bilinear.h"
-#include "hetnn/ops/widened.h"
 
 namespace hetnn::ops {
 namespace {
@@ -46,23 +45,24 @@ std::vector<Type> infer(const Call& call) {
 
 template <typename T>
 void compute(const Evaluation& e, T* y) {
-  const Widened<T> x(e.input(0)), weight(e.input(1)), offset(e.input(2));
+  const T *x = e.input(0).values<T>().data(), *weight = e.input(1).values<T>().data(),
+          *offset = e.input(2).values<T>().data();
   const std::vector<int64_t> stride = per_axis(e.call, "stride", 2), padding = padding_of(e.call),
                              dilation = per_axis(e.call, "dilation", 2);
   const int64_t groups = e.call.integer("groups").value(), offset_groups = e.call.integer("offset_groups").value();
   const auto in = e.input(0).shape, filter = e.input(1).shape;
   const int64_t height = e.input(2).shape[2], width = e.input(2).shape[3], taps = filter[2] * filter[3];
-  const Widened<T> bias(e.has(3) ? e.input(3) : View(e.input(0).dtype, {}, e.input(0).data));
-  const Widened<T> mask(e.has(4) ? e.input(4) : View(e.input(0).dtype, {}, e.input(0).data));
+  const T* bias = e.has(3) ? e.input(3).values<T>().data() : nullptr;
+  const T* mask = e.has(4) ? e.input(4).values<T>().data() : nullptr;
   const int64_t channels_of_offset = in[1] / offset_groups, filters_of_group = filter[0] / groups;
   for (int64_t n = 0; n < in[0]; ++n) {
     for (int64_t o = 0; o < filter[0]; ++o) {
       for (int64_t i = 0; i < height; ++i) {
         for (int64_t j = 0; j < width; ++j) {
-          double sum = e.has(3) ? static_cast<double>(bias[o]) : 0.0;
+          double sum = bias ? static_cast<double>(bias[o]) : 0.0;
           for (int64_t c = 0; c < filter[1]; ++c) {
             const int64_t channel = o / filters_of_group * filter[1] + c, part = channel / channels_of_offset;
-            const auto* plane = x.data() + (n * in[1] + channel) * in[2] * in[3];
+            const auto* plane = x + (n * in[1] + channel) * in[2] * in[3];
             for (int64_t t = 0; t < taps; ++t) {
               const int64_t place = ((n * offset_groups + part) * taps + t) * 2;
               const auto moved = [&](int64_t axis) {
@@ -72,12 +72,12 @@ void compute(const Evaluation& e, T* y) {
                   static_cast<double>(i * stride[0] - padding[0] + t / filter[3] * dilation[0]) + moved(0);
               const double column =
                   static_cast<double>(j * stride[1] - padding[1] + t % filter[3] * dilation[1]) + moved(1);
-              const double scale = e.has(4) ? static_cast<double>(mask[(place / 2 * height + i) * width + j]) : 1.0;
+              const double scale = mask ? static_cast<double>(mask[(place / 2 * height + i) * width + j]) : 1.0;
               sum += scale * static_cast<double>(weight[(o * filter[1] + c) * taps + t]) *
                      bilinear(plane, in[2], in[3], row, column);
             }
           }
-          *y++ = static_cast<T>(static_cast<Wide<T>>(sum));
+          *y++ = static_cast<T>(sum);
         }
       }
     }
@@ -86,9 +86,9 @@ void compute(const Evaluation& e, T* y) {
 
 void meaning(const Evaluation& e) {
   const Result y = e.output();
-  visit_dtype(y.dtype, [&](auto zero) {
+  visit_wide_reals(y.dtype, [&](auto zero) {
     using T = decltype(zero);
-    if constexpr (kIsFloat<T>) compute<T>(e, y.values<T>());
+    compute<T>(e, y.values<T>());
   });
 }
 
@@ -110,6 +110,7 @@ OpDef define_deform_conv2d() {
                 {"dilation", AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
                 {"groups", AttrKind::integer, Dim(1), "groups of channels and filters"},
                 {"offset_groups", AttrKind::integer, Dim(1), "groups of channels with offsets of their own"}},
+      .traits = static_cast<uint32_t>(Trait::wide),
       .onnx = {"DeformConv"},
       .infer = infer,
       .meaning = meaning,

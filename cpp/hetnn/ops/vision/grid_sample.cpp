@@ -4,7 +4,6 @@
 
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
-#include "hetnn/ops/widened.h"
 
 namespace hetnn::ops {
 namespace {
@@ -117,23 +116,21 @@ void meaning(const Evaluation& e) {
   for (const int64_t n : size) plane *= n;
   for (size_t k = 2; k < y.shape.size(); ++k) points *= y.shape[k];
   if (plane == 0 && y.elems() > 0) fail(e.call, "grid_sample_c4", "there is nothing to read: an axis of x is empty.");
-  visit_dtype(x.dtype, [&](auto zero) {
+  visit_wide_reals(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    if constexpr (kIsFloat<T>) {
-      const Widened<T> in(x), grid(e.input(1));
-      std::vector<Taps> taps(size.size());
-      for (int64_t n = 0; n < x.shape[0]; ++n) {
-        for (int64_t point = 0; point < points; ++point) {
-          const auto axes = static_cast<int64_t>(size.size());
-          for (int64_t k = 0; k < axes; ++k) {  // the grid names the last axis first
-            const auto place = static_cast<double>(grid[(n * points + point) * axes + axes - 1 - k]);
-            taps[static_cast<size_t>(k)] = sampler.taps(place, size[static_cast<size_t>(k)]);
-          }
-          for (int64_t c = 0; c < x.shape[1]; ++c) {
-            const double value = weighed(std::span<const Taps>(taps), std::span<const int64_t>(strides),
-                                         in.data() + (n * x.shape[1] + c) * plane);
-            y.values<T>()[(n * x.shape[1] + c) * points + point] = static_cast<T>(static_cast<Wide<T>>(value));
-          }
+    const T *in = x.values<T>().data(), *grid = e.input(1).values<T>().data();
+    std::vector<Taps> taps(size.size());
+    for (int64_t n = 0; n < x.shape[0]; ++n) {
+      for (int64_t point = 0; point < points; ++point) {
+        const auto axes = static_cast<int64_t>(size.size());
+        for (int64_t k = 0; k < axes; ++k) {  // the grid names the last axis first
+          const auto place = static_cast<double>(grid[(n * points + point) * axes + axes - 1 - k]);
+          taps[static_cast<size_t>(k)] = sampler.taps(place, size[static_cast<size_t>(k)]);
+        }
+        for (int64_t c = 0; c < x.shape[1]; ++c) {
+          const double value = weighed(std::span<const Taps>(taps), std::span<const int64_t>(strides),
+                                       in + (n * x.shape[1] + c) * plane);
+          y.values<T>()[(n * x.shape[1] + c) * points + point] = static_cast<T>(value);
         }
       }
     }
@@ -153,6 +150,7 @@ OpDef define_grid_sample() {
                      "what stands outside of x: zeros, the border, or its reflection"},
                     {"align_corners", AttrKind::boolean, false,
                      "whether -1 and 1 are the centres of the outermost entries, not their edges"}},
+          .traits = static_cast<uint32_t>(Trait::wide),
           .onnx = {"GridSample"},
           .infer = infer,
           .meaning = meaning,

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/widened.h"
 
 namespace hetnn::ops {
 namespace {
@@ -52,7 +51,7 @@ Corners corners(double y, double x, int64_t height, int64_t width) {
 
 template <typename T>
 void compute(const Evaluation& e, T* y) {
-  const Widened<T> x(e.input(0)), regions(e.input(1));
+  const T *x = e.input(0).values<T>().data(), *regions = e.input(1).values<T>().data();
   const auto batches = e.input(2).values<int64_t>();
   const auto in = e.input(0).shape;
   const std::vector<int64_t> size = per_axis(e.call, "output_size", 2);
@@ -76,7 +75,7 @@ void compute(const Evaluation& e, T* y) {
       points[axis] = sampling > 0 ? sampling : static_cast<int64_t>(std::ceil(step[axis]));
     }
     for (int64_t c = 0; c < in[1]; ++c) {
-      const auto* plane = x.data() + (batches[r] * in[1] + c) * in[2] * in[3];
+      const auto* plane = x + (batches[r] * in[1] + c) * in[2] * in[3];
       for (int64_t i = 0; i < size[0]; ++i) {
         for (int64_t j = 0; j < size[1]; ++j) {
           double found = 0;
@@ -96,7 +95,7 @@ void compute(const Evaluation& e, T* y) {
             }
           }
           if (average) found /= static_cast<double>(std::max<int64_t>(points[0] * points[1], 1));
-          *y++ = static_cast<T>(static_cast<Wide<T>>(found));
+          *y++ = static_cast<T>(found);
         }
       }
     }
@@ -105,9 +104,9 @@ void compute(const Evaluation& e, T* y) {
 
 void meaning(const Evaluation& e) {
   const Result y = e.output();
-  visit_dtype(y.dtype, [&](auto zero) {
+  visit_wide_reals(y.dtype, [&](auto zero) {
     using T = decltype(zero);
-    if constexpr (kIsFloat<T>) compute<T>(e, y.values<T>());
+    compute<T>(e, y.values<T>());
   });
 }
 
@@ -124,6 +123,7 @@ OpDef define_roi_align() {
                     {"sampling_ratio", AttrKind::integer, Dim(0), "points a bin along each axis; 0: as many as pixels"},
                     {"aligned", AttrKind::boolean, true, "whether coordinates are of pixels' corners, not centres"},
                     {"mode", AttrKind::string, std::string("avg"), "avg or max"}},
+          .traits = static_cast<uint32_t>(Trait::wide),
           .onnx = {"RoiAlign"},
           .infer = infer,
           .meaning = meaning,

@@ -136,7 +136,9 @@ Signature signature_of(std::string network, const runtime::Executable& executabl
 }  // namespace
 
 void bind_runtime_serve(py::module_& m) {
-  py::class_<Outputs>(m, "Outputs", "What a run made, in the network's order.");
+  py::class_<Outputs>(m, "Outputs", "What a run made, in the network's order.").def("__len__", [](const Outputs& own) {
+    return own.tensors.size();
+  });
   py::class_<Place>(m, "Place", "Where a tensor lies in a registered region of shared memory.")
       .def_readonly("region", &Place::region)
       .def_readonly("offset", &Place::offset)

@@ -225,6 +225,7 @@ class Outputs:
     """
     What a run made, in the network's order.
     """
+    def __len__(self) -> int: ...
 
 class Place:
     """

@@ -109,9 +109,12 @@ def body_of(
     if version in schema.function_opset_versions:
         body.ParseFromString(schema.get_function_with_opset_version(version))
         return body
-    data = schema.get_context_dependent_function_with_opset_version(
-        version, node.SerializeToString(), [entry.SerializeToString() for entry in types]
-    )
+    try:
+        data = schema.get_context_dependent_function_with_opset_version(
+            version, node.SerializeToString(), [entry.SerializeToString() for entry in types]
+        )
+    except ValueError as error:  # a node that the standard does not have
+        raise InvalidModel(f"{node.op_type}: {error}. Export the model again") from error
     if not data:
         return None
     body.ParseFromString(data)

@@ -54,6 +54,25 @@ def _batch_norm(call: Call) -> Any:
     return [out, *(call.constant(np.zeros(0), call.dtype(k)) for k in (1, 2))] if call.is_tuple() else out
 
 
+@rule("_native_batch_norm_legit.no_stats")
+def _batch_norm_of_the_batch(call: Call) -> list[Any]:
+    """By the mean and variance of the input itself, in f32 at least, both rounded to the type of what torch keeps."""
+    x = call.cast(call["input"], "f64" if call["input"].dtype == "f64" else "f32")
+    over = [axis for axis in range(len(x.shape)) if axis != 1]
+    mean = call.create("mean", [x], axes=over, keepdim=True)
+    away = call.create("sub", [x, mean])
+    variance = call.create("mean", [call.create("mul", [away, away])], axes=over, keepdim=True)
+    scale = call.create("rsqrt", [call.create("add", [variance, call.constant(float(call["eps"]), x.dtype)])])
+    mean, scale = (call.cast(value, call.dtype(k)) for k, value in ((1, mean), (2, scale)))
+    away = call.create("sub", [x, call.cast(mean, x.dtype)])
+    out = call.create("mul", [away, call.cast(scale, x.dtype)])
+    along = [1 if axis in over else size for axis, size in enumerate(x.shape)]
+    for name, op in (("weight", "mul"), ("bias", "add")):
+        if call[name] is not None:
+            out = call.create(op, [out, call.cast(call.reshape(call[name], along), x.dtype)])
+    return [call.cast(out, call.dtype()), call.reshape(mean, call.shape(1)), call.reshape(scale, call.shape(2))]
+
+
 @rule("layer_norm.default", "native_layer_norm.default")
 def _layer_norm(call: Call) -> Any:
     x, axes, eps = call["input"], len(call["normalized_shape"]), float(call["eps"])
@@ -279,19 +298,70 @@ def _upsampled(call: Call, op: str, scales: list[float], **attrs: Any) -> Any:
     return call.create(op, [call[call.names[0]]], size=call.shape()[-2:], scales=scales, **attrs)
 
 
+# Bits of a share of a byte, such that it fits into 16.
+_MOST_SHARE_BITS = 22
+
+
+def _byte_shares(size: int, wanted: int, align_corners: bool, scale: float | None) -> tuple[np.ndarray[Any, Any], int]:
+    """What each of `size` bytes gives to each of `wanted`, [size, wanted], as integers of so many bits behind the
+    point, as torch resizes bytes."""
+    corner = 0.5 if align_corners else 0.0
+    if align_corners:
+        step = (size - 1) / (wanted - 1) if wanted > 1 else 0.0
+    else:
+        step = 1 / scale if scale else size / wanted
+    shares = np.zeros((size, wanted))
+    for k in range(wanted):
+        centre = step * (k + 0.5 - corner)
+        first = math.floor(centre - 0.5 + corner)
+        for place in (first, first + 1):
+            shares[min(max(place, 0), size - 1), k] += max(0.0, 1 - abs(place - centre + 0.5 - corner))
+    bits = 0
+    while bits < _MOST_SHARE_BITS and int(0.5 + shares.max() * (1 << (bits + 1))) < 1 << 15:
+        bits += 1
+    return np.floor(shares * (1 << bits) + 0.5).astype(np.int64), bits
+
+
+def _resized_bytes(call: Call, scales: list[float]) -> Any:
+    """Columns, then rows, each rounded to a byte."""
+    x = call[call.names[0]]
+    size, wanted = fixed(x.shape[-2:], "an image of bytes"), fixed(call.shape()[-2:], "an image of bytes")
+    lead = list(x.shape[:-2])
+    x = call.cast(x, "i32")
+    for axis in (1, 0):
+        corners = bool(call["align_corners"])
+        shares, bits = _byte_shares(size[axis], wanted[axis], corners, scales[axis] if scales else None)
+        if axis == 0:
+            x = call.create("permute", [x], perm=[*range(len(lead)), len(lead) + 1, len(lead)])
+        rows = sizes.multiply(sizes.product(lead), x.shape[-2])
+        flat = call.create("matmul", [call.reshape(x, [rows, size[axis]]), call.constant(shares, "i32")])
+        total = call.create("add", [flat, call.constant(1 << (bits - 1), "i32")])
+        total = call.create("shift_right", [total, call.constant(bits, "i32")])
+        total = call.create("clamp", [total], min=0.0, max=255.0)
+        x = call.reshape(total, [*lead, x.shape[-2], wanted[axis]])
+    x = call.create("permute", [x], perm=[*range(len(lead)), len(lead) + 1, len(lead)])
+    return call.cast(x, "u8")
+
+
 @rule("upsample_nearest2d.vec", "upsample_bilinear2d.vec")
 def _upsample_by(call: Call) -> Any:
     op = call.target.split(".")[1]
     corners = {"align_corners": bool(call["align_corners"])} if "align_corners" in call.args else {}
-    return _upsampled(call, op, [float(scale) for scale in call["scale_factors"] or []], **corners)
+    scales = [float(scale) for scale in call["scale_factors"] or []]
+    if corners and call["input"].dtype == "u8":
+        return _resized_bytes(call, scales)
+    return _upsampled(call, op, scales, **corners)
 
 
 @rule("upsample_nearest2d.default", "upsample_bilinear2d.default")
 def _upsample_to(call: Call) -> Any:
     op = call.target.split(".")[1]
     corners = {"align_corners": bool(call["align_corners"])} if "align_corners" in call.args else {}
-    scales = [call["scales_h"], call["scales_w"]]
-    return _upsampled(call, op, [] if None in scales else [float(scale) for scale in scales], **corners)
+    given = [call["scales_h"], call["scales_w"]]
+    scales = [] if None in given else [float(scale) for scale in given]
+    if corners and call["self"].dtype == "u8":
+        return _resized_bytes(call, scales)
+    return _upsampled(call, op, scales, **corners)
 
 
 @rule("scaled_dot_product_attention.default")

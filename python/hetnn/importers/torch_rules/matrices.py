@@ -9,6 +9,7 @@ import numpy as np
 
 from hetnn.errors import Unsupported
 from hetnn.importers import sizes
+from hetnn.importers.chance import on
 from hetnn.importers.sizes import Size
 from hetnn.importers.torch_rules.call import Call, rule
 from hetnn.importers.torch_rules.indexing import fixed
@@ -247,6 +248,8 @@ def _pseudoinverse(call: Call) -> Any:
     x = call["self"]
     if 0 in x.shape:
         return call.filled(0)
+    if call["hermitian"] and x.dtype != "f64":
+        raise Unsupported(f"a pseudoinverse by eigenvalues in {x.dtype}, whose small ones torch's library leaves open")
     if call["hermitian"]:  # of which torch reads the lower half
         below = call.create("sub", [x, _half(call, x, upper=True)])
         x = call.create("add", [_half(call, x, upper=False), _transposed(call, below)])
@@ -275,3 +278,68 @@ def _pseudoinverse(call: Call) -> Any:
     inverse = call.create("where", [kept, call.create("reciprocal", [s]), call.constant(0, s.dtype)])
     scaled = call.create("mul", [_transposed(call, vh), call.reshape(inverse, [*lead, 1, min(rows, columns)])])
     return call.create("matmul", [scaled, _transposed(call, u)])
+
+
+def _reflected(call: Call, a: Any, tau: Any, c: Any, adjoint: bool) -> Any:
+    """H_1 ... H_k C, or its transpose times C: H_i = I - tau_i v v^T, whose v is column i of A below the diagonal and 1
+    on it."""
+    rows, columns = fixed([a.shape[-2], tau.shape[-1]], "reflections")
+    for i in range(columns) if adjoint else reversed(range(columns)):
+        below, unit = np.arange(rows) > i, np.arange(rows) == i
+        column = call.create("slice", [a], axis=-1, start=i, end=i + 1)
+        v = call.create("where", [call.constant(below[:, None], "bool"), column, call.constant(unit[:, None], a.dtype)])
+        factor = call.create("slice", [tau], axis=-1, start=i, end=i + 1)
+        factor = call.create("mul", [v, call.reshape(factor, [*factor.shape, 1])])
+        c = call.create("sub", [c, call.create("mul", [factor, call.create("matmul", [_transposed(call, v), c])])])
+    return c
+
+
+@rule("linalg_householder_product.default")
+def _householder_product(call: Call) -> Any:
+    a, tau = (call.cast(call[name], "f64") for name in ("input", "tau"))
+    if 0 in call.shape():
+        return call.filled(0)
+    rows, columns = fixed(a.shape[-2:], "a product of reflections")
+    start = _spread(call, call.constant(np.eye(rows, columns), "f64"), a.shape)
+    return call.cast(_reflected(call, a, tau, start, adjoint=False), call.dtype())
+
+
+@rule("ormqr.default")
+def _ormqr(call: Call) -> Any:
+    a, tau, c = (call.cast(call[name], "f64") for name in ("self", "input2", "input3"))
+    if 0 in call.shape():
+        return call.filled(0)
+    transpose = bool(call["transpose"])
+    if call["left"]:
+        return call.cast(_reflected(call, a, tau, c, transpose), call.dtype())
+    turned = _reflected(call, a, tau, _transposed(call, c), not transpose)
+    return call.cast(_transposed(call, turned), call.dtype())
+
+
+# Terms of the series of e^X for |X| <= 1/2, and how often a result is squared at most.
+_TERMS, _SQUARINGS = 14, 24
+
+
+@rule("linalg_matrix_exp.default", "matrix_exp.default")
+def _matrix_exp(call: Call) -> Any:
+    """e^A = (e^(A / 2^s))^(2^s), with the s that makes the norm of A / 2^s at most 1/2."""
+    if call.dtype() != "f64":
+        raise Unsupported(
+            f"an exponential of matrices of {call.dtype()}, in which torch's squarings lose digits; use f64"
+        )
+    a = call["self"]
+    if 0 in a.shape:
+        return call["self"]
+    identity = _identity(call, a)
+    sums = call.create("sum", [call.create("abs", [a])], axes=[-2], keepdim=True)
+    norm = call.create("reduce_max", [sums], axes=[-1], keepdim=True)
+    times = call.create("ceil", [call.create("log2", [on(call, "maximum", norm, 0.5)])])
+    times = call.create("clamp", [on(call, "add", times, 1.0)], min=0.0, max=float(_SQUARINGS))
+    x = call.create("div", [a, call.create("exp2", [times])])
+    out = identity
+    for term in range(_TERMS, 0, -1):
+        share = on(call, "div", call.create("matmul", [x, out]), float(term))
+        out = call.create("add", [identity, share])
+    for k in range(_SQUARINGS):
+        out = call.create("where", [on(call, "gt", times, float(k)), call.create("matmul", [out, out]), out])
+    return call.cast(out, call.dtype())

@@ -50,21 +50,29 @@ _TORCH = str(Path(torch.__file__).parent)
 
 
 def _refuse_training(program: ExportedProgram) -> None:
-    """InvalidModel for a layer of batch norm that behaves as in training.
+    """InvalidModel for a layer of dropout or batch norm that behaves as in training, which somebody forgot to end.
 
-    What works so on given tensors, and dropout, is computed.
+    What a model asks for by itself, dropout by a function and statistics of given tensors, is computed.
     """
     buffers = program.graph_signature.inputs_to_buffers
     for node in program.graph.nodes:
         schema = getattr(node.target, "_schema", None)
         names = [argument.name for argument in schema.arguments] if schema else []
         values = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+        if True not in (values.get("train"), values.get("training")):
+            continue
         statistics = values.get("running_mean")
-        if getattr(statistics, "name", None) in buffers and True in (values.get("train"), values.get("training")):
+        drops = values.get("p") != 0 and _is_layer_of_dropout(node)
+        if drops or getattr(statistics, "name", None) in buffers:
             raise InvalidModel(
                 f"{str(node.target).split('.')[1]} '{node.name}' works as in training, so the model was "
                 "exported in that mode; call model.eval() before torch.export.export."
             )
+
+
+def _is_layer_of_dropout(node: torch.fx.Node) -> bool:
+    stack = list(node.meta.get("nn_module_stack", {}).values())
+    return bool(stack) and str(stack[-1][1]).startswith("torch.nn.modules.dropout.")
 
 
 def import_exported_program(program: ExportedProgram) -> Imported:

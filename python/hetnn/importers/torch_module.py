@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -55,8 +56,17 @@ def _as_module(model: Any) -> torch.nn.Module:
             "What is exported already goes in alone."
         )
     module = torch.nn.Module()
-    module.forward = model
+    module.forward = model if _has_signature(model) else lambda *args, **kwargs: model(*args, **kwargs)
     return module
+
+
+def _has_signature(function: Callable[..., Any]) -> bool:
+    """Not so of torch's own functions that are built in."""
+    try:
+        inspect.signature(function)
+    except ValueError:
+        return False
+    return True
 
 
 @contextmanager

@@ -12,19 +12,8 @@ from torch import Tensor, nn
 import hetnn
 
 
-class Of(nn.Module):
-    """A function as a module."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *inputs: Tensor) -> Any:
-        return self.function(*inputs)
-
-
 def equal(function: Callable[..., Any], *inputs: Tensor) -> None:
-    exe = hetnn.compile(torch.export.export(Of(function), inputs, strict=False))
+    exe = hetnn.compile(function, args=inputs)
     torch.testing.assert_close(exe(*inputs), function(*inputs))
 
 
@@ -51,7 +40,7 @@ def test_what_torch_leaves_open_is_refused() -> None:
         (lambda x: torch.linalg.pinv(x, hermitian=True), "a pseudoinverse by eigenvalues in f32"),
     ):
         with pytest.raises(hetnn.Unsupported, match=why):
-            hetnn.compile(torch.export.export(Of(function), (x,), strict=False))
+            hetnn.compile(function, args=(x,))
 
 
 @pytest.mark.parametrize("corners", [True, False])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,11 @@ def test_a_function_of_tensors_is_a_model() -> None:
     exe = hetnn.compile(lambda a, b: {"sum": a + b}, args=[torch.ones(3), torch.ones(3)])
     assert [port.name for port in exe.inputs] == ["a", "b"]
     np.testing.assert_array_equal(exe(np.ones(3, "f4"), np.ones(3, "f4"))["sum"], 2 * np.ones(3, "f4"))
+
+
+@pytest.mark.parametrize("function", [torch.cos, torch.nn.functional.relu, torch.Tensor.exp])
+def test_a_function_of_torch_is_a_model(function: Callable[[Tensor], Tensor]) -> None:
+    torch.testing.assert_close(hetnn.compile(function, args=(X,))(X), function(X), rtol=1e-5, atol=1e-6)
 
 
 def test_what_torch_compile_wraps_is_unwrapped() -> None:

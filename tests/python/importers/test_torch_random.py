@@ -12,22 +12,6 @@ from torch import Tensor, nn
 
 import hetnn
 
-
-class Of(nn.Module):
-    """A function as a module."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *inputs: Tensor) -> Any:
-        return self.function(*inputs)
-
-
-def compiled(function: Callable[..., Any], *inputs: Tensor) -> hetnn.Executable:
-    return hetnn.compile(torch.export.export(Of(function), inputs, strict=False))
-
-
 # By name: what draws 10,000 numbers, their mean and their standard deviation.
 DRAWS: dict[str, tuple[Callable[[Tensor], Tensor], float, float]] = {
     "rand": (lambda x: torch.rand(100, 100), 0.5, 12**-0.5),
@@ -57,11 +41,11 @@ DRAWS: dict[str, tuple[Callable[[Tensor], Tensor], float, float]] = {
 def test_draws_of_the_right_distribution(name: str) -> None:
     function, mean, deviation = DRAWS[name]
     x = torch.ones(100, 100)
-    want, exe = function(x), compiled(function, x)
+    want, exe = function(x), hetnn.compile(function, args=(x,))
     first, second = exe(x), exe(x)
     assert (first.dtype, first.shape) == (want.dtype, want.shape)
     assert not torch.equal(first, second)
-    torch.testing.assert_close(first, compiled(function, x)(x), rtol=0, atol=0)
+    torch.testing.assert_close(first, hetnn.compile(function, args=(x,))(x), rtol=0, atol=0)
     for drawn in (first.double(), second.double()):  # of 10,000 numbers a mean errs by a hundredth of the deviation
         assert drawn.mean().item() == pytest.approx(mean, abs=0.05 * deviation)
         assert drawn.std().item() == pytest.approx(deviation, rel=0.06)
@@ -69,7 +53,7 @@ def test_draws_of_the_right_distribution(name: str) -> None:
 
 def test_numbers_stay_below_one_in_every_type() -> None:
     for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
-        y = compiled(lambda x, d=dtype: torch.rand(200, 200, dtype=d), torch.zeros(1))(torch.zeros(1))
+        y = hetnn.compile(lambda x, d=dtype: torch.rand(200, 200, dtype=d), args=(torch.zeros(1),))(torch.zeros(1))
         assert y.dtype == dtype
         assert 0 <= y.min() < 0.01
         assert 0.98 < y.max() < 1
@@ -80,7 +64,7 @@ def test_orders_and_places_are_drawn_without_repetition() -> None:
         return torch.randperm(50), torch.multinomial(x, 3)
 
     x = torch.tensor([[1.0, 0.0, 2.0, 3.0]] * 20)
-    order, places = compiled(call, x)(x)
+    order, places = hetnn.compile(call, args=(x,))(x)
     assert sorted(order.tolist()) == list(range(50))
     assert order.tolist() != list(range(50))
     assert all(sorted(row) == [0, 2, 3] for row in places.tolist())
@@ -92,7 +76,7 @@ def test_a_mask_is_that_of_the_result_and_channels_fall_out_whole() -> None:
         return y, mask, nn.functional.dropout2d(x, 0.5, training=True)
 
     x = torch.ones(8, 8, 4, 4)
-    y, mask, channels = compiled(call, x)(x)
+    y, mask, channels = hetnn.compile(call, args=(x,))(x)
     torch.testing.assert_close(y, mask * 2.0)
     sums = channels.sum((2, 3))
     assert set(sums.unique().tolist()) == {0.0, 32.0}
@@ -100,13 +84,15 @@ def test_a_mask_is_that_of_the_result_and_channels_fall_out_whole() -> None:
 
 def test_dropout_of_nothing_and_of_everything_needs_no_chance() -> None:
     x = torch.randn(3, 4)
-    exe = compiled(lambda y: (nn.functional.dropout(y, 0.0), nn.functional.dropout(y, 1.0, training=True)), x)
+    exe = hetnn.compile(
+        lambda y: (nn.functional.dropout(y, 0.0), nn.functional.dropout(y, 1.0, training=True)), args=(x,)
+    )
     torch.testing.assert_close(exe(x), (x, torch.zeros(3, 4)))
 
 
 def test_a_saved_executable_draws_the_same_numbers(tmp_path: Path) -> None:
     x = torch.zeros(5)
-    exe = compiled(lambda x: (torch.rand(5) + x, torch.rand(5) + x), x)
+    exe = hetnn.compile(lambda x: (torch.rand(5) + x, torch.rand(5) + x), args=(x,))
     exe.save(tmp_path / "random.hetnn")
     first, second = exe(x)
     assert not torch.equal(first, second)  # each call has a generator of its own

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from concurrent.futures import CancelledError
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -114,7 +115,10 @@ def test_ctrl_c_ends_a_run_within_a_second(slow: Path) -> None:
         "except KeyboardInterrupt:\n"
         "    print('stopped', flush=True)\n"
     )
-    with subprocess.Popen([sys.executable, "-c", code, slow], stdout=subprocess.PIPE, text=True) as process:
+    # Whoever runs the tests in the background may have told their processes to ignore it.
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    command = [sys.executable, "-c", code, slow]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=heed) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         time.sleep(0.3)

@@ -62,10 +62,14 @@ def changed(path: list[Any], value: Any) -> dict[str, Any]:
     return sheet
 
 
-@pytest.mark.parametrize("size", [1, 16, 63, 64, 65, 128])
+COPY = HEAD + "(%a: f32[1,4,2,2]) -> (%y) {\n  %y = reshape(%a) {shape = [1,16]} : f32[1,16]\n}\n"
+
+
+@pytest.mark.parametrize("size", [1, 3, 16, 63, 64, 65, 128])
 def test_a_scratchpad_of_a_few_bytes_is_no_trap(size: int) -> None:
     began = time.monotonic()
     hetnn.compile(CONV, changed(["sram", 0, "bytes"], size), rewrite="always", strategy="take-all")
+    hetnn.compile(COPY, changed(["sram", 0, "bytes"], size), rewrite="always", strategy="take-all")
     assert time.monotonic() - began < 10
 
 

@@ -162,7 +162,8 @@ void Generator::rearrange_rows(const ir::Node& node, bool part, int64_t first, i
     to.offset_bytes += first * (bytes / count);
   }
   if (steps.empty()) {  // a plain copy, in pieces
-    const int64_t tile = spec_.scratchpad().bytes / 64 * 64;
+    const int64_t tile = spec_.scratchpad().bytes / kAlignment * kAlignment;
+    if (tile == 0) does_not_fit(node, kAlignment);
     for (int64_t at = 0; at < bytes; at += tile) {
       const int64_t piece = std::min(tile, bytes - at);
       load({from.region, from.offset_bytes + at}, 0, piece);

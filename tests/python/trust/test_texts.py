@@ -62,7 +62,7 @@ def changed(path: list[Any], value: Any) -> dict[str, Any]:
     return sheet
 
 
-COPY = HEAD + "(%a: f32[1,4,2,2]) -> (%y) {\n  %y = reshape(%a) {shape = [1,16]} : f32[1,16]\n}\n"
+COPY = HEAD + "(%a: f32[4,16]) -> (%y) {\n  %y = reshape(%a) {shape = [16,4]} : f32[16,4]\n}\n"
 
 
 @pytest.mark.parametrize("size", [1, 3, 16, 63, 64, 65, 128])

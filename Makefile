@@ -16,8 +16,8 @@ CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve \
-        fuzz-onnx fuzz-models bench bench-plan bench-compile bench-runtime bench-serve fault test-engines conformance docs stubs wheel \
-        notebooks stories new-op new-pass clean
+        fuzz-onnx fuzz-models bench bench-plan bench-compile bench-runtime bench-busy bench-serve fault test-engines conformance \
+        docs stubs wheel notebooks stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
 
 help:
@@ -183,6 +183,9 @@ bench-runtime: $(STAMPS)/install $(STAMPS)/peers
 	cmake -S . -B $(BUILD) -DHETNN_BUILD_BENCHMARKS=ON
 	cmake --build $(BUILD) -j $(JOBS) --target bench_capi_runs hetnn_shared
 	$(PY) benchmarks/runtime.py $(BUILD) build/peers/bin/python
+# What two threads lose beside one busy process, beside XNNPACK's loss.
+bench-busy: $(STAMPS)/install $(STAMPS)/peers
+	$(PY) benchmarks/beside_busy.py build/peers/bin/python
 # Seconds and memory of hetnn.compile, a row a network and target.
 bench-compile: $(STAMPS)/install
 	$(PY) benchmarks/compile.py

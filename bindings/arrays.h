@@ -8,6 +8,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -18,7 +19,7 @@
 
 namespace hetnn {
 
-/// Element types and what numpy, or ml_dtypes for those from bf16 on, calls them.
+/// Element types and what numpy, or ml_dtypes for those behind numpy's own, calls them.
 inline constexpr std::pair<DType, const char*> kNumpyNames[] = {
     {DType::f32, "float32"},
     {DType::f64, "float64"},
@@ -45,12 +46,17 @@ inline constexpr std::pair<DType, const char*> kNumpyNames[] = {
     {DType::u2, "uint2"},
 };
 
+/// The rows of types that numpy has itself.
+inline constexpr std::span kNumpysOwn(
+    kNumpyNames, std::find_if(std::begin(kNumpyNames), std::end(kNumpyNames), [](const auto& row) {
+      return row.first == DType::bf16;
+    }) - std::begin(kNumpyNames));
+
 /// Of numpy's own types, by the number that it gives them: asking for names takes longer than a small network runs.
 inline const auto& dtypes_by_number() {
   static const auto rows = [] {
     std::array<std::optional<DType>, 32> out;
-    for (const auto& [ours, theirs] : kNumpyNames) {
-      if (ours == DType::bf16) break;
+    for (const auto& [ours, theirs] : kNumpysOwn) {
       out.at(static_cast<size_t>(pybind11::dtype(theirs).num())) = ours;
     }
     return out;
@@ -85,9 +91,7 @@ inline DType dtype_of(const pybind11::dtype& dtype) {
 inline pybind11::dtype numpy_dtype(DType dtype) {
   const auto* row = std::find_if(std::begin(kNumpyNames), std::end(kNumpyNames),
                                  [&](const auto& each) { return each.first == dtype; });
-  const auto* first_of_ml = std::find_if(std::begin(kNumpyNames), std::end(kNumpyNames),
-                                         [](const auto& each) { return each.first == DType::bf16; });
-  if (row < first_of_ml) {
+  if (row - std::begin(kNumpyNames) < std::ssize(kNumpysOwn)) {
     const auto& numbers = dtypes_by_number();
     return pybind11::dtype(static_cast<int>(std::find(numbers.begin(), numbers.end(), dtype) - numbers.begin()));
   }

@@ -13,10 +13,7 @@ void bind_runtime_element_types(pybind11::module_& m) {
       "numpy_types",
       [] {
         std::map<std::string, pybind11::dtype> out;
-        for (const auto& row : kNumpyNames) {
-          if (row.first == DType::bf16) break;
-          out.emplace(dtype_name(row.first), numpy_dtype(row.first));
-        }
+        for (const auto& row : kNumpysOwn) out.emplace(dtype_name(row.first), numpy_dtype(row.first));
         return out;
       },
       "The element types that numpy has itself, by hetnn's names.");

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 _DLPACK_CPU = 1
-_MOST_HEADER_BYTES = 1 << 28
+_PIECE_BYTES = 1 << 20
 _runtime.set_image_decoder(decode_image)
 MAX_THREADS = 4096
 
@@ -83,13 +83,16 @@ class _File:
             with open_file(path) as file:
                 status = os.fstat(file.fileno())
                 length = file.read(8)
-                if int.from_bytes(length, "little") > min(status.st_size, _MOST_HEADER_BYTES):
+                hash = hashlib.sha256(length)
+                left = int.from_bytes(length, "little")
+                if left > status.st_size:
                     return None
-                header = file.read(int.from_bytes(length, "little"))
+                while left > 0 and (piece := file.read(min(left, _PIECE_BYTES))):
+                    hash.update(piece)
+                    left -= len(piece)
         except (OSError, ValueError):
             return None
-        found = hashlib.sha256(length + header).hexdigest()
-        return cls(path, found, (status.st_ino, status.st_mtime_ns, status.st_size))
+        return cls(path, hash.hexdigest(), (status.st_ino, status.st_mtime_ns, status.st_size))
 
     def is_there(self) -> bool:
         """Whether nobody has written the path since."""

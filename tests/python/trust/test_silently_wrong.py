@@ -75,7 +75,10 @@ SIGNED_ZEROS: dict[str, Callable[[Tensor], Tensor]] = {
 @pytest.mark.parametrize("target", ["cpu", "reference"])
 @pytest.mark.parametrize("name", SIGNED_ZEROS)
 def test_zeros_have_the_sign_that_torch_gives_them(name: str, target: str) -> None:
-    want, got = run_eagerly_and_compiled(SIGNED_ZEROS[name], torch.tensor([0.0, -0.0] * 33), target)
+    x = torch.tensor([0.0, -0.0] * 33)
+    _, got = run_eagerly_and_compiled(SIGNED_ZEROS[name], x, target)
+    # In f64, since torch's gelu in f32 loses the sign on processors without AVX-512 and keeps it on others.
+    want = SIGNED_ZEROS[name](x.double())
     np.testing.assert_array_equal(got, want)
     np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
 

@@ -13,13 +13,14 @@ std::vector<Type> infer(const Call& call) {
 
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
+  const Result factors = e.output(0), tau = e.output(1);
   for (int64_t which = 0; which < count_of(x.shape); ++which) {
     Matrix a = Matrix::read(x, which);
     const std::vector<double> taus = triangularize(a);
     Matrix row(1, static_cast<int64_t>(taus.size()));
     for (size_t k = 0; k < taus.size(); ++k) row(0, static_cast<int64_t>(k)) = taus[k];
-    a.write(e.output(0), which);
-    row.write(e.output(1), which);
+    a.write(factors, which);
+    row.write(tau, which);
   }
 }
 

@@ -94,6 +94,7 @@ class Deliveries:
         self.ends = _runtime.Ends(self._descriptor)
         self._numbers = itertools.count()
         self.jobs: dict[int, Job] = {}
+        self.soon = loop.call_soon
         loop.add_reader(self._descriptor, self._deliver)
 
     def register(self, job: Job) -> None:
@@ -164,6 +165,7 @@ class Runner:
         self.batches = batching.most > 1 and batch_symbol(executable) is not None
         self.counters = _runtime.Counters()
         self._deliveries = deliveries
+        self._wakes = False
         # A second thread lets one request's accelerator work beside another's part on the cpu.
         accelerated = any(device["kind"] not in ("cpu", "reference") for device in executable.target["devices"])
         self._queue = _runtime.RunQueue(
@@ -191,7 +193,14 @@ class Runner:
         )
         if not taken:
             self._deliveries.forget(job)
+        elif not self._wakes:  # once for all that this turn of the loop brings
+            self._wakes = True
+            self._deliveries.soon(self._wake)
         return taken
+
+    def _wake(self) -> None:
+        self._wakes = False
+        self._queue.wake()
 
     def drop(self, job: Job) -> None:
         """Takes back a job that still waits."""

@@ -367,7 +367,11 @@ class RunQueue:
         session: Session | None = None,
     ) -> bool:
         """
-        False once it is closed, but for requests of a session.
+        False once it is closed, but for requests of a session. A thread that sleeps takes it at the next wake().
+        """
+    def wake(self) -> None:
+        """
+        For the requests that were submitted since the last one.
         """
 
 def numpy_type(name: str) -> numpy.dtype[typing.Any]:

@@ -166,9 +166,8 @@ def main() -> int:
     ms = {key: statistics.median(rows) for key, rows in took.items()}
     losses = {name: ms[name, True] / ms[name, False] for name in engines}
     for name, loss in losses.items():
-        print(
-            f"{name:<8} idle {ms[name, False]:6.2f} ms, beside a busy process {ms[name, True]:6.2f} ms: {loss:.2f} times"
-        )
+        idle, beside = ms[name, False], ms[name, True]
+        print(f"{name:<8} idle {idle:6.2f} ms, beside a busy process {beside:6.2f} ms: {loss:.2f} times")
     if "xnnpack" not in losses:
         return 0
     over = losses["hetnn"] / losses["xnnpack"]

@@ -7,7 +7,7 @@ times as many requests come: evenly, which the bar is for, since what is above p
 random moments, where even a server that adds nothing lets them wait for each other, as the figure beside says. Last, 4
 times as many come at random moments.
 
-Two more networks are asked by connections that are always busy: ResNet-18 of timm, beside runs without a server, and
+Two more networks are asked by connections that are always busy: ResNet-18, beside runs without a server, and
 wide layers whose rows share runs (at most 16 of them), beside runs of the best fixed number of rows. Other work on the
 machine disturbs the figures.
 """
@@ -88,17 +88,17 @@ def rate_of(call: Callable[[], object], seconds: float) -> float:
 
 
 def resnet(folder: Path, seconds: float) -> Case:
-    import timm
-    import torch
-
     import hetnn
 
-    torch.manual_seed(0)
-    x = torch.randn(1, 3, 224, 224)
-    executable = hetnn.compile(timm.create_model("resnet18").eval(), args=(x,))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python"))
+    from models import nets
+
+    module, args = nets.vision("resnet18")
+    executable = hetnn.compile(module, args=args)
     executable.save(folder / "resnet.hetnn")
-    message = request(executable.inputs[0].name, x.numpy(), NAME)
-    return Case(folder / "resnet.hetnn", message, 3, (), rate_of(lambda: executable(x.numpy()), seconds))
+    x = args[0].numpy()
+    message = request(executable.inputs[0].name, x, NAME)
+    return Case(folder / "resnet.hetnn", message, 3, (), rate_of(lambda: executable(x), seconds))
 
 
 def wide_layers(folder: Path, seconds: float) -> Case:

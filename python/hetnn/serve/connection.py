@@ -8,6 +8,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from hetnn.errors import InvalidModel
 from hetnn.serve.http import Front, Route
 
 KEEP_ALIVE_S = 75
@@ -75,8 +76,9 @@ class _Ask:
         self.keep_alive = True
         self.more_body = False
         self.message_event = asyncio.Event()
-        self.route: Route | None = None
-        self.body = b""
+        self.route = Route("", "", 0, None)
+        self.body: bytes | bytearray = b""
+        self.got = 0  # of the body
         self.leave: Callable[[], None] | None = None
 
 
@@ -124,28 +126,34 @@ class InferenceConnection(Connection):
         if route is None or not self.parser.should_keep_alive() or self.parser.get_http_version() != "1.1":
             return False
         ask = self._ask
-        ask.route, ask.body, ask.response_complete, ask.keep_alive = route, b"", False, True
+        ask.route, ask.got, ask.response_complete, ask.keep_alive = route, 0, False, True
         return True
 
     def on_body(self, body: bytes) -> None:
         if not self._short:
             return super().on_body(body)
         ask = self._ask
-        ask.body = ask.body + body if ask.body else body
+        if len(body) == ask.route.length:
+            ask.body = body
+        else:
+            if ask.got == 0:
+                ask.body = bytearray(ask.route.length)
+            ask.body[ask.got : ask.got + len(body)] = body  # type: ignore[index]
+        ask.got += len(body)
 
     def on_message_complete(self) -> None:
         if not self._short:
             return super().on_message_complete()
         ask = self._ask
         self._in_body = False
-        assert ask.route is not None
-        ask.leave = self._front.ask(ask.route, ask.body, self._answered)
+        body, ask.body = ask.body if ask.got else b"", b""
+        ask.leave = self._front.ask(ask.route, body, self._answered)
         if ask.response_complete:
             ask.leave = None
 
     def _answered(self, response: bytes) -> None:
         ask = self._ask
-        ask.leave, ask.body, ask.response_complete = None, b"", True
+        ask.leave, ask.response_complete = None, True
         if self.transport.is_closing():
             return
         if ask.keep_alive:
@@ -159,8 +167,15 @@ class InferenceConnection(Connection):
             self.server_state.total_requests += 1
 
     def sweep(self, now_s: float) -> None:
-        """Also ends it where nothing has come since an inference for as long as uvicorn waits after others."""
+        """Also ends it where a body is late, and where nothing has come since an inference for as long as uvicorn waits
+        after others."""
         super().sweep(now_s)
-        done = self._short and self._ask.response_complete
-        if done and self._head_bytes == 0 and now_s - self._begun_s > KEEP_ALIVE_S:
+        if not self._short:
+            return
+        if self._in_body:
+            if now_s - self._begun_s > self._front.body_s:
+                late = InvalidModel(f"the body did not arrive within {self._front.body_s:g} s.")
+                self._ask.keep_alive = False
+                self._answered(self._front.failed(late))
+        elif self._ask.response_complete and self._head_bytes == 0 and now_s - self._begun_s > KEEP_ALIVE_S:
             self.transport.close()

@@ -32,8 +32,8 @@ _OPEN = {("v2", "health", "live"), ("v2", "health", "ready")}
 _MOST_ROUTES = 4096
 # Headers of requests that are more than a body.
 _UNUSUAL = frozenset((b"accept-encoding", b"content-encoding", b"transfer-encoding", b"expect", b"upgrade"))
-# A network, a version and how many of the body's bytes are JSON.
-Route = tuple[str, str, int | None]
+# The longest body that is gathered before anything else is done.
+_SHORT_BYTES = 1 << 24
 # What takes longer than this is read, packed and unpacked beside the event loop.
 _APART_BYTES = 1 << 16
 
@@ -45,6 +45,16 @@ class HttpLimits:
     body_bytes: int = 1 << 30
     body_s: float = 60.0
     tokens: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where an inference goes, and how long its body and the JSON in it are."""
+
+    model: str
+    version: str
+    length: int
+    head_bytes: int | None  # None: all of the body
 
 
 class NotFound(InvalidModel):
@@ -81,7 +91,6 @@ class Front:
         self._service = service
         self._limits = limits
         self._tokens = [token.encode() for token in limits.tokens]
-        self._bytes_at_once = 0 if self._tokens else min(_APART_BYTES, limits.body_bytes)
         self._infer_routes: dict[bytes, tuple[str, str]] = {}
 
     async def protocol(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -110,10 +119,10 @@ class Front:
         await _send(send, status, [_JSON, *extra], content)
 
     def route(self, path: bytes, headers: Iterable[tuple[bytes, bytes]]) -> Route | None:
-        """What `ask` takes for a POST with a brief body that asks for an inference and nothing unusual; None for what
-        the applications answer."""
+        """What `ask` takes for a POST that asks for an inference and nothing unusual; None for what the applications
+        answer."""
         place = self._infer_routes.get(path)
-        if place is None:
+        if place is None or self._tokens:
             return None
         head_bytes, length = None, None
         for name, value in headers:
@@ -125,23 +134,42 @@ class Front:
                 if not value.isdigit():
                     return None
                 head_bytes = int(value[:18])
-        if length is None or length >= self._bytes_at_once:
+        if length is None or length > min(_SHORT_BYTES, self._limits.body_bytes):
             return None
-        return *place, head_bytes
+        return Route(*place, length, head_bytes)
 
-    def ask(self, route: Route, body: bytes, answered: Callable[[bytes], None]) -> Callable[[], None]:
+    def ask(self, route: Route, body: bytes | bytearray, answered: Callable[[bytes], None]) -> Callable[[], None]:
         """Begins an inference; `answered` gets the response's bytes, once. What it returns is called when the client
         has left."""
 
         def wrap(answer: Answer | Exception) -> None:
-            answered(_failed(*self._failure(answer)) if isinstance(answer, Exception) else _answered(*answer))
+            answered(self.failed(answer) if isinstance(answer, Exception) else _answered(*answer))
 
-        model, version, head_bytes = route
         try:
-            return self._service.ask(Inference.from_http(body, model, version, head_bytes), wrap)
+            if (route.length if route.head_bytes is None else route.head_bytes) < _APART_BYTES:
+                request = Inference.from_http(body, route.model, route.version, route.head_bytes)
+                return self._service.ask(request, wrap)
+            return self._service.ask_apart(self._infer_apart(route, body), wrap)
         except Exception as error:
             wrap(error)
             return _nothing
+
+    async def _infer_apart(self, route: Route, body: bytes | bytearray) -> Answer:
+        self._service.admit()
+        request = await asyncio.to_thread(Inference.from_http, body, route.model, route.version, route.head_bytes)
+        return await self._service.infer(request)
+
+    def failed(self, error: Exception) -> bytes:
+        """The whole response."""
+        status, content, extra = self._failure(error)
+        lines = b"".join(b"%b: %b\r\n" % header for header in (_JSON, *extra))
+        phrase = HTTPStatus(status).phrase.encode()
+        return b"HTTP/1.1 %d %b\r\n%bcontent-length: %d\r\n\r\n%b" % (status, phrase, lines, len(content), content)
+
+    @property
+    def body_s(self) -> float:
+        """How long a body may take to arrive."""
+        return self._limits.body_s
 
     async def metrics(self, scope: Message, receive: Receive, send: Send) -> None:
         """An application with `/metrics` alone, for a port of its own."""
@@ -434,9 +462,3 @@ def _answered(content: bytes, head_bytes: int | None) -> bytes:
     if head_bytes is not None:
         kind = b"inference-header-content-length: %d\r\ncontent-type: application/octet-stream\r\n" % head_bytes
     return b"HTTP/1.1 200 OK\r\n%bcontent-length: %d\r\n\r\n%b" % (kind, len(content), content)
-
-
-def _failed(status: int, content: bytes, extra: list[tuple[bytes, bytes]]) -> bytes:
-    lines = b"".join(b"%b: %b\r\n" % header for header in (_JSON, *extra))
-    phrase = HTTPStatus(status).phrase.encode()
-    return b"HTTP/1.1 %d %b\r\n%bcontent-length: %d\r\n\r\n%b" % (status, phrase, lines, len(content), content)

@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -159,7 +159,7 @@ class Service:
         when the client has left, and frees the request's place."""
         runner = None if request.sequence is not None else self.networks.opened(request.model, request.version)
         if runner is None:
-            return self._ask_apart(request, answered)
+            return self.ask_apart(self.infer(request), answered)
         self.admit()
         begun_ns = time.perf_counter_ns()
 
@@ -170,16 +170,18 @@ class Service:
         try:
             job = self._job(request, runner, ended, begun_ns)
             if not runner.submit(job):
-                return self._ask_apart(request, answered)
+                return self.ask_apart(self.infer(request), answered)
         except Exception as error:
             runner.counters.refused(begun_ns, _outcome(error))
             raise
         self._slots[self._limits.slot] += 1
         return job.leave
 
-    def _ask_apart(self, request: Inference, answered: Callable[[Answer | Exception], None]) -> Callable[[], None]:
-        """For what may have to wait before it can be begun."""
-        task = asyncio.ensure_future(self.infer(request))
+    def ask_apart(
+        self, answer: Coroutine[Any, Any, Answer], answered: Callable[[Answer | Exception], None]
+    ) -> Callable[[], None]:
+        """As `ask`, of an answer that may have to wait before it can be begun."""
+        task = asyncio.ensure_future(answer)
 
         def ended(task: asyncio.Task[Answer]) -> None:
             error = ClientGone() if task.cancelled() else task.exception()

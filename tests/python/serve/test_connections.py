@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hetnn
 from serve.server import Server, serving
 
 TWO = {
@@ -169,3 +170,29 @@ def test_an_end_waits_for_what_was_asked(networks: dict[str, Path]) -> None:
             assert server.end() == 0
             assert client.answer()[0] == 200
             assert client.is_closed()
+
+
+def test_long_bodies(tmp_path: Path) -> None:
+    hetnn.compile(
+        "graph @l {stage = imported, symbols = [n: 1..4194304 = 4]} (%x: f32[n]) -> (%y) {\n"
+        "  %y = relu(%x) : f32[n]\n}\n"
+    ).save(tmp_path / "relu.hetnn")
+    x = np.linspace(-1, 1, 300_000, dtype=np.float32)
+    row = {"name": "x", "datatype": "FP32", "shape": x.shape}
+    head = json.dumps({"inputs": [{**row, "parameters": {"binary_data_size": x.nbytes}}]}).encode()
+    raw = post(head + x.tobytes(), f"Inference-Header-Content-Length: {len(head)}", network="relu")
+    written = post({"inputs": [{**row, "data": x.tolist()}]}, network="relu")
+    with serving("--model", f"relu={tmp_path / 'relu.hetnn'}") as server:
+        client = Client(server)
+        with client.socket:
+            for message in (raw, raw, written, LIVE + raw + LIVE):  # from the second on, the route is known
+                client.socket.sendall(message)
+                answers = [client.answer() for _ in range(3 if message.startswith(LIVE) else 1)]
+                assert [status for status, _, _ in answers] == [200] * len(answers)
+                got = answers[len(answers) // 2][2]["outputs"][0]["data"]
+                np.testing.assert_array_equal(np.float32(got), np.maximum(x, 0))
+            client.socket.sendall(
+                post(head + x[:-1].tobytes(), f"Inference-Header-Content-Length: {len(head)}", network="relu")
+            )
+            status, _, answer = client.answer()
+            assert (status, "bytes" in answer["error"]) == (400, True)

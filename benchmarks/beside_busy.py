@@ -1,5 +1,5 @@
-"""What two threads lose beside one busy process, for MNASNet 1.0 (Tan et al. 2019, figure 7; random weights): hetnn, and
-XNNPACK where PEERS is an interpreter with ExecuTorch.
+"""What two threads lose beside one busy process, for MNASNet 1.0 (Tan et al. 2019, figure 7; random weights): hetnn,
+and XNNPACK where PEERS is an interpreter with ExecuTorch.
 
 python benchmarks/beside_busy.py [PEERS] [--rounds N]
 
@@ -51,7 +51,14 @@ def mnasnet() -> nn.Module:
 
     layers = [*block(3, 32, 3, 2), nn.ReLU(), *block(32, 32, 3, 1, 32), nn.ReLU(), *block(32, 16)]
     inside = 16
-    stages = [(3, 24, 3, 2, 3), (3, 40, 5, 2, 3), (3, 80, 5, 2, 6), (2, 96, 3, 1, 6), (4, 192, 5, 2, 6), (1, 320, 3, 1, 6)]
+    stages = [
+        (3, 24, 3, 2, 3),
+        (3, 40, 5, 2, 3),
+        (3, 80, 5, 2, 6),
+        (2, 96, 3, 1, 6),
+        (4, 192, 5, 2, 6),
+        (1, 320, 3, 1, 6),
+    ]
     for count, outside, kernel, stride, wider in stages:
         for k in range(count):
             layers.append(Inverted(inside, outside, kernel, stride if k == 0 else 1, wider))
@@ -159,7 +166,8 @@ def main() -> int:
     ms = {key: statistics.median(rows) for key, rows in took.items()}
     losses = {name: ms[name, True] / ms[name, False] for name in engines}
     for name, loss in losses.items():
-        print(f"{name:<8} idle {ms[name, False]:6.2f} ms, beside a busy process {ms[name, True]:6.2f} ms: {loss:.2f} times")
+        idle, beside = ms[name, False], ms[name, True]
+        print(f"{name:<8} idle {idle:6.2f} ms, beside a busy process {beside:6.2f} ms: {loss:.2f} times")
     if "xnnpack" not in losses:
         return 0
     over = losses["hetnn"] / losses["xnnpack"]

@@ -1,11 +1,15 @@
 """How `hetnn serve` and the store behave at their limits, each figure beside its bar: overload, latency, start, lists.
 
-    python benchmarks/serve_limits.py [--seconds 10] [--json FILE]
+    python benchmarks/serve_limits.py [--seconds 10] [--storm-seconds 600] [--json FILE]
 
 The network takes some milliseconds on one thread. Its capacity is what connections that are always busy get. Then 0.7
 times as many requests come: evenly, which the bar is for, since what is above p50 then is the server's doing; and at
 random moments, where even a server that adds nothing lets them wait for each other, as the figure beside says. Last, 4
-times as many come at random moments. Other work on the machine disturbs the figures.
+times as many come at random moments.
+
+Two more networks are asked by connections that are always busy: ResNet-18, beside runs without a server, and
+wide layers whose rows share runs (at most 16 of them), beside runs of the best fixed number of rows. Other work on the
+machine disturbs the figures.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import contextlib
 import gc
 import json
 import os
+import pickle
 import random
 import sqlite3
 import subprocess
@@ -28,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from serve import request
 
@@ -42,6 +48,19 @@ class Seen:
     answered: list[float] = field(default_factory=list)
     refused: list[float] = field(default_factory=list)
     health: list[float] = field(default_factory=list)
+
+
+@dataclass
+class Case:
+    """A network that connections keep busy. `counts`: of rows in a run without a server; the best one counts."""
+
+    file: Path
+    message: bytes
+    row: npt.NDArray[np.float32]
+    connections: int
+    counts: tuple[int, ...] = (1,)
+    threads: int | None = None
+    arguments: tuple[str, ...] = ()
 
 
 def percentile(values: list[float], part: float) -> float:
@@ -59,6 +78,46 @@ def compile_network() -> Any:
     layers += [nn.AdaptiveAvgPool2d(1)]
     x = torch.randn(1, 3, 48, 48)
     return hetnn.compile(torch.export.export(nn.Sequential(*layers).eval(), (x,)), "cpu", threads=1)
+
+
+def rate_of(call: Callable[[], object], seconds: float) -> float:
+    """Calls a second."""
+    call()
+    begun, count = time.perf_counter(), 0
+    while time.perf_counter() - begun < seconds:
+        call()
+        count += 1
+    return count / (time.perf_counter() - begun)
+
+
+def resnet(folder: Path) -> Case:
+    import hetnn
+
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python"))
+    from models import nets
+
+    module, args = nets.vision("resnet18")
+    executable = hetnn.compile(module, args=args)
+    executable.save(folder / "resnet.hetnn")
+    x = args[0].numpy()
+    return Case(folder / "resnet.hetnn", request(executable.inputs[0].name, x, NAME), x, connections=3)
+
+
+def wide_layers(folder: Path) -> Case:
+    import torch
+    from torch import nn
+
+    import hetnn
+
+    torch.manual_seed(0)
+    model = nn.Sequential(*(nn.Linear(2048, 2048) for _ in range(4))).eval()
+    rows = torch.export.Dim("rows", min=1, max=64)
+    executable = hetnn.compile(model, args=(torch.randn(2, 2048),), dynamic_shapes=({0: rows},), threads=1)
+    executable.save(folder / "wide.hetnn")
+    row = np.zeros((1, 2048), np.float32)
+    message = request(executable.inputs[0].name, row, NAME)
+    counts, batches = (1, 2, 4, 8, 12, 16), ("--max-batch", "16")
+    return Case(folder / "wide.hetnn", message, row, 33, counts, threads=1, arguments=batches)
 
 
 class Connections:
@@ -218,7 +277,40 @@ def measure_start(folder: Path, file: Path) -> dict[str, tuple[float, str]]:
     return {"ready after the command, s": (alone_s, "<= 1.5"), "with 1,000 networks, s": (thousand_s, "<= 3")}
 
 
-async def measure_load(file: Path, message: bytes, seconds: float) -> dict[str, tuple[float, str]]:
+async def measure_busy(case: Case, seconds: float) -> float:
+    """Answers a second, of the inferences a second without the server: both in turn, the middle of five rounds."""
+    import hetnn
+
+    executable = hetnn.load(case.file, threads=case.threads)
+
+    def alone() -> float:
+        batches = [np.repeat(case.row, count, 0) for count in case.counts]
+        return max(len(x) * rate_of(lambda x=x: executable(x), seconds / 5 / len(batches)) for x in batches)  # type: ignore[misc]
+
+    shares = []
+    with serving("--model", f"{NAME}={case.file}", *case.arguments) as (ready, _):
+        connections = Connections(ready["http"])
+        await busy(connections, case.message, case.connections, 0.5)
+        for _ in range(5):
+            before = alone()
+            answers = await busy(connections, case.message, case.connections, seconds / 5)
+            shares.append(2 * answers / (before + alone()))
+    return sorted(shares)[2]
+
+
+async def resident_most(pid: int) -> int:
+    """The most bytes that it had until this is cancelled."""
+    most = 0
+    with contextlib.suppress(asyncio.CancelledError):
+        while True:
+            most = max(most, resident_bytes(pid))
+            await asyncio.sleep(0.5)
+    return most
+
+
+async def measure_load(
+    file: Path, message: bytes, seconds: float, storm_seconds: float
+) -> dict[str, tuple[float, str]]:
     with serving("--model", f"{NAME}={file}", "--queue", "16") as (ready, _):
         connections = Connections(ready["http"])
         await busy(connections, message, 4, 1)
@@ -229,8 +321,10 @@ async def measure_load(file: Path, message: bytes, seconds: float) -> dict[str, 
         random_ = await at_rate(connections, message, 0.7 * capacity, seconds, evenly=False)
         (worker,) = ready["workers"]
         before = resident_bytes(worker)
-        storm = await at_rate(connections, message, 4 * capacity, seconds, evenly=False)
-        grown = resident_bytes(worker) - before
+        watching = asyncio.ensure_future(resident_most(worker))
+        storm = await at_rate(connections, message, 4 * capacity, storm_seconds, evenly=False)
+        watching.cancel()
+        grown = await watching - before
     alone = sorted(spread(paced(file, 0.7 * capacity, seconds / 4)) for _ in range(7))[3]
     return {
         "capacity, requests/s": (capacity, ""),
@@ -240,12 +334,12 @@ async def measure_load(file: Path, message: bytes, seconds: float) -> dict[str, 
         "0.7 of it, at random: p99 / p50": (spread(random_.answered), ""),
         "the same of one that adds nothing": (spread(ideal(random_.came, 1 / capacity)), ""),
         "0.7 of it: p99 of health, ms": (percentile(calm.health, 0.99) * 1e3, "<= 10"),
-        "4 times: answered, of capacity": (len(storm.answered) / seconds / capacity, ">= 0.9"),
+        "4 times: answered, of capacity": (len(storm.answered) / storm_seconds / capacity, ">= 0.9"),
         "4 times: refused, of those that came": (len(storm.refused) / len(storm.came), ""),
         "4 times: p50 of refusals, ms": (percentile(storm.refused, 0.5) * 1e3, ""),
         "4 times: p99 of refusals, ms": (percentile(storm.refused, 0.99) * 1e3, "<= 10"),
         "4 times: p99 of health, ms": (percentile(storm.health, 0.99) * 1e3, "<= 10"),
-        "4 times: memory, MB more": (grown / 1e6, "<= 50"),
+        f"4 times, {storm_seconds:g} s: memory, MB more": (grown / 1e6, "<= 50"),
     }
 
 
@@ -258,13 +352,19 @@ def _seconds(call: Callable[[], object]) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--storm-seconds", type=float)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--busy", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--load", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.load is not None:
         gc.disable()
         message = (args.load / "request").read_bytes()
-        print(json.dumps(asyncio.run(measure_load(args.load / "net.hetnn", message, args.seconds))))
+        measuring = measure_load(args.load / "net.hetnn", message, args.seconds, args.storm_seconds or args.seconds)
+        print(json.dumps(asyncio.run(measuring)))
+        return 0
+    if args.busy is not None:
+        print(asyncio.run(measure_busy(pickle.loads(args.busy.read_bytes()), args.seconds)))
         return 0
     os.environ["HETNN_VERIFY"] = "0"
     with tempfile.TemporaryDirectory() as name:
@@ -279,11 +379,21 @@ def main() -> int:
         figures["a run without a server, ms"] = (runs[50] * 1e3, "")
         # Torch stays out of the client, whose own pauses would count as the server's.
         (folder / "request").write_bytes(request(port.name, inputs, NAME))
-        asked = [sys.executable, __file__, "--load", str(folder), "--seconds", str(args.seconds)]
-        said = subprocess.run(asked, check=True, stdout=subprocess.PIPE, text=True).stdout
-        figures |= {label: (figure, bar) for label, (figure, bar) in json.loads(said).items()}
+        asked = [sys.executable, __file__, "--seconds", str(args.seconds)]
+
+        def ask(*options: str) -> Any:
+            return json.loads(subprocess.run([*asked, *options], check=True, stdout=subprocess.PIPE, text=True).stdout)
+
+        for label, bar, make in (
+            ("ResNet-18 by HTTP, of runs without a server", ">= 0.95", resnet),
+            ("rows that share runs, of the best fixed number", ">= 0.9", wide_layers),
+        ):
+            (folder / "case").write_bytes(pickle.dumps(make(folder)))
+            figures[label] = (ask("--busy", str(folder / "case")), bar)
+        said = ask("--load", str(folder), *(["--storm-seconds", str(args.storm_seconds)] if args.storm_seconds else []))
+        figures |= {label: (figure, bar) for label, (figure, bar) in said.items()}
     for label, (figure, bar) in figures.items():
-        print(f"{label:<45} {figure:>10.4g}   {bar}")
+        print(f"{label:<48} {figure:>10.4g}   {bar}")
     if args.json is not None:
         args.json.write_text(json.dumps({label: figure for label, (figure, _) in figures.items()}, indent=1))
     return 0

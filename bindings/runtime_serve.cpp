@@ -29,12 +29,18 @@ constexpr size_t kWorthReleasing = 1 << 16;
 // A request with the form that it came in and will be answered in, and its bytes, from which another process reads it.
 struct Request : Inference {
   bool grpc = false;
-  py::bytes body;
+  py::object body;  // bytes or a bytearray
   std::optional<int64_t> head_bytes;
 };
 
-Bytes bytes_of(const py::bytes& object) {
-  const std::string_view data(object);
+// Of bytes, or of a bytearray that nobody changes any more.
+Bytes bytes_of(const py::object& object) {
+  std::string_view data;
+  if (PyByteArray_Check(object.ptr())) {
+    data = {PyByteArray_AS_STRING(object.ptr()), static_cast<size_t>(PyByteArray_GET_SIZE(object.ptr()))};
+  } else {
+    data = py::cast<std::string_view>(py::cast<py::bytes>(object));
+  }
   // The last to let go may be a thread without the GIL.
   std::shared_ptr<const void> owner(new py::object(object), [](const void* kept) {
     const py::gil_scoped_acquire gil;
@@ -50,7 +56,7 @@ auto without_gil(size_t bytes, Work&& work) {
   return work();
 }
 
-std::unique_ptr<Request> read_http(const py::bytes& body, std::string model, std::string version,
+std::unique_ptr<Request> read_http(const py::object& body, std::string model, std::string version,
                                    std::optional<int64_t> head_bytes) {
   const Bytes bytes = bytes_of(body);
   auto out = std::make_unique<Request>();
@@ -168,8 +174,8 @@ void bind_runtime_serve(py::module_& m) {
       .def(py::pickle(
           [](const Request& own) { return py::make_tuple(own.grpc, own.body, own.head_bytes, own.model, own.version); },
           [](const py::tuple& state) {
-            const auto body = state[1].cast<py::bytes>();
-            if (state[0].cast<bool>()) return read_grpc(body);
+            const auto body = state[1].cast<py::object>();
+            if (state[0].cast<bool>()) return read_grpc(py::cast<py::bytes>(body));
             return read_http(body, state[3].cast<std::string>(), state[4].cast<std::string>(),
                              state[2].cast<std::optional<int64_t>>());
           }));

@@ -20,7 +20,7 @@ import hetnn
 from hetnn import _core, _runtime
 from hetnn.element_types import numpy_type
 from hetnn.importers.onnx_model import NUMBERS
-from hetnn.samples import INPUT, SAMPLE, attributes, random_array
+from samples import INPUT, SAMPLE, attributes, random_array
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "operator-types.md"
 DTYPES = [*NUMBERS]

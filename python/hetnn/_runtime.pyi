@@ -259,12 +259,15 @@ class Inference:
         """
     @staticmethod
     def from_http(
-        body: bytes, model: str, version: str = "", head_bytes: typing.SupportsInt | typing.SupportsIndex | None = None
+        body: typing.Any,
+        model: str,
+        version: str = "",
+        head_bytes: typing.SupportsInt | typing.SupportsIndex | None = None,
     ) -> Inference:
         """
         With head_bytes, raw tensors follow that many bytes of JSON. InvalidModel when sizes or contents disagree with what describes them.
         """
-    def __getstate__(self) -> tuple[bool, bytes, int | None, str, str]: ...
+    def __getstate__(self) -> tuple[bool, typing.Any, int | None, str, str]: ...
     def __setstate__(self, arg0: tuple[typing.Any, ...]) -> None: ...
     def give(self, input: typing.SupportsInt | typing.SupportsIndex, data: bytes) -> None:
         """
@@ -367,7 +370,11 @@ class RunQueue:
         session: Session | None = None,
     ) -> bool:
         """
-        False once it is closed, but for requests of a session.
+        False once it is closed, but for requests of a session. A thread that sleeps takes it at the next wake().
+        """
+    def wake(self) -> None:
+        """
+        For the requests that were submitted since the last one.
         """
 
 def numpy_type(name: str) -> numpy.dtype[typing.Any]:

@@ -87,23 +87,28 @@ bool RunQueue::later(const Waiting& a, const Waiting& b) {
 }
 
 bool RunQueue::submit(Request request) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (closed_ && !request.session) return false;
-    waiting_.push_back({request.priority, orders_++, std::move(request)});
-    std::ranges::push_heap(waiting_, later);
-    if (static_cast<int>(waiting_.size()) > idle_ && running_ < options_.threads) {
-      if (running_ == 0) {  // those of a queue that was closed have ended
-        for (std::thread& thread : threads_) thread.join();
-        threads_.clear();
-      }
-      threads_.emplace_back([this] { serve(); });
-      ++running_;
+  const bool taken = submit_asleep(std::move(request));
+  if (taken) wake_.notify_one();
+  return taken;
+}
+
+bool RunQueue::submit_asleep(Request request) {
+  const std::lock_guard lock(mutex_);
+  if (closed_ && !request.session) return false;
+  waiting_.push_back({request.priority, orders_++, std::move(request)});
+  std::ranges::push_heap(waiting_, later);
+  if (static_cast<int>(waiting_.size()) > idle_ && running_ < options_.threads) {
+    if (running_ == 0) {  // those of a queue that was closed have ended
+      for (std::thread& thread : threads_) thread.join();
+      threads_.clear();
     }
+    threads_.emplace_back([this] { serve(); });
+    ++running_;
   }
-  wake_.notify_one();
   return true;
 }
+
+void RunQueue::wake() { wake_.notify_all(); }
 
 void RunQueue::drop(int64_t number) {
   std::vector<Ended> out;

@@ -67,6 +67,9 @@ class HETNN_EXPORT RunQueue {
 
   /// False once it is closed, but for requests of a session.
   bool submit(Request request);
+  /// The same for requests that come together: threads that sleep take them at the next `wake`.
+  bool submit_asleep(Request request);
+  void wake();
   /// Takes back a request that still waits.
   void drop(int64_t number);
   /// Lets what waits be run, and takes no more.

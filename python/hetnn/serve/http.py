@@ -9,13 +9,15 @@ import json
 import sys
 import traceback
 import zlib
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote
 
 from hetnn.errors import Error, InternalError, InvalidModel, Unavailable, Unsupported
-from hetnn.serve.service import ClientGone, Inference, Service
+from hetnn.serve.runner import ClientGone
+from hetnn.serve.service import Answer, Inference, Service
 from hetnn.store import UnknownNetwork
 
 Message = MutableMapping[str, Any]
@@ -28,6 +30,10 @@ _JSON = (b"content-type", b"application/json")
 _RAW = (b"content-type", b"application/octet-stream")
 _OPEN = {("v2", "health", "live"), ("v2", "health", "ready")}
 _MOST_ROUTES = 4096
+# Headers of requests that are more than a body.
+_UNUSUAL = frozenset((b"accept-encoding", b"content-encoding", b"transfer-encoding", b"expect", b"upgrade"))
+# The longest body that is gathered before anything else is done.
+_SHORT_BYTES = 1 << 24
 # What takes longer than this is read, packed and unpacked beside the event loop.
 _APART_BYTES = 1 << 16
 
@@ -39,6 +45,16 @@ class HttpLimits:
     body_bytes: int = 1 << 30
     body_s: float = 60.0
     tokens: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where an inference goes, and how long its body and the JSON in it are."""
+
+    model: str
+    version: str
+    length: int
+    head_bytes: int | None  # None: all of the body
 
 
 class NotFound(InvalidModel):
@@ -64,11 +80,13 @@ def status_of(error: BaseException) -> int:
 
 def application(service: Service, limits: HttpLimits | None = None, *, metrics_only: bool = False) -> Application:
     """The ASGI application of a started service."""
-    http = _Http(service, limits or HttpLimits())
-    return http.metrics if metrics_only else http.protocol
+    front = Front(service, limits or HttpLimits())
+    return front.metrics if metrics_only else front.protocol
 
 
-class _Http:
+class Front:
+    """What answers HTTP: two ASGI applications, and a short way for plain inferences."""
+
     def __init__(self, service: Service, limits: HttpLimits) -> None:
         self._service = service
         self._limits = limits
@@ -99,6 +117,59 @@ class _Http:
         except Exception as error:
             status, content, extra = self._failure(error)
         await _send(send, status, [_JSON, *extra], content)
+
+    def route(self, path: bytes, headers: Iterable[tuple[bytes, bytes]]) -> Route | None:
+        """What `ask` takes for a POST that asks for an inference and nothing unusual; None for what the applications
+        answer."""
+        place = self._infer_routes.get(path)
+        if place is None or self._tokens:
+            return None
+        head_bytes, length = None, None
+        for name, value in headers:
+            if name in _UNUSUAL:
+                return None
+            if name == b"content-length":
+                length = int(value)
+            elif name == b"inference-header-content-length":
+                if not value.isdigit():
+                    return None
+                head_bytes = int(value[:18])
+        if length is None or length > min(_SHORT_BYTES, self._limits.body_bytes):
+            return None
+        return Route(*place, length, head_bytes)
+
+    def ask(self, route: Route, body: bytes | bytearray, answered: Callable[[bytes], None]) -> Callable[[], None]:
+        """Begins an inference; `answered` gets the response's bytes, once. What it returns is called when the client
+        has left."""
+
+        def wrap(answer: Answer | Exception) -> None:
+            answered(self.failed(answer) if isinstance(answer, Exception) else _answered(*answer))
+
+        try:
+            if (route.length if route.head_bytes is None else route.head_bytes) < _APART_BYTES:
+                request = Inference.from_http(body, route.model, route.version, route.head_bytes)
+                return self._service.ask(request, wrap)
+            return self._service.ask_apart(self._infer_apart(route, body), wrap)
+        except Exception as error:
+            wrap(error)
+            return _nothing
+
+    async def _infer_apart(self, route: Route, body: bytes | bytearray) -> Answer:
+        self._service.admit()
+        request = await asyncio.to_thread(Inference.from_http, body, route.model, route.version, route.head_bytes)
+        return await self._service.infer(request)
+
+    def failed(self, error: Exception) -> bytes:
+        """The whole response."""
+        status, content, extra = self._failure(error)
+        lines = b"".join(b"%b: %b\r\n" % header for header in (_JSON, *extra))
+        phrase = HTTPStatus(status).phrase.encode()
+        return b"HTTP/1.1 %d %b\r\n%bcontent-length: %d\r\n\r\n%b" % (status, phrase, lines, len(content), content)
+
+    @property
+    def body_s(self) -> float:
+        """How long a body may take to arrive."""
+        return self._limits.body_s
 
     async def metrics(self, scope: Message, receive: Receive, send: Send) -> None:
         """An application with `/metrics` alone, for a port of its own."""
@@ -380,3 +451,14 @@ async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], con
     headers.append((b"content-length", str(len(content)).encode()))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": content})
+
+
+def _nothing() -> None:
+    pass
+
+
+def _answered(content: bytes, head_bytes: int | None) -> bytes:
+    kind = b"content-type: application/json\r\n"
+    if head_bytes is not None:
+        kind = b"inference-header-content-length: %d\r\ncontent-type: application/octet-stream\r\n" % head_bytes
+    return b"HTTP/1.1 200 OK\r\n%bcontent-length: %d\r\n\r\n%b" % (kind, len(content), content)

@@ -11,7 +11,7 @@ from typing import Any
 from hetnn import _store
 from hetnn.errors import InvalidModel
 from hetnn.executable import load
-from hetnn.serve.runner import Batching, Deliveries, Runner
+from hetnn.serve.runner import Batching, Deliveries, Job, Runner
 from hetnn.store import Store, UnknownNetwork
 
 
@@ -41,6 +41,10 @@ class Networks:
     def deliver_to(self, loop: asyncio.AbstractEventLoop) -> None:
         """The loop whose requests are answered; called once, before any network is opened."""
         self._deliveries = Deliveries(loop)
+
+    def jobs(self) -> list[Job]:
+        """What waits or runs."""
+        return [*self._deliveries.jobs.values()]
 
     def opened(self, name: str, version: str) -> Runner | None:
         """The runner, if it was opened already; version '' is the current one."""

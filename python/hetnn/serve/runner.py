@@ -9,7 +9,9 @@ import asyncio
 import contextlib
 import itertools
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from hetnn import _runtime
 from hetnn.errors import Error, InternalError
@@ -28,24 +30,50 @@ class Batching:
 
 @dataclass(slots=True)
 class Result:
-    """Outputs of one request, when its run began, how long it took, and of how many requests' inferences it was."""
+    """Outputs of one request, when its run began and how long it took."""
 
     outputs: _runtime.Outputs
     started_ns: int
     run_ns: int
-    rows: int
 
 
-@dataclass(slots=True)
+class ClientGone(Exception):
+    """Nobody waits for the answer any more."""
+
+
+@dataclass(slots=True, eq=False)
 class Job:
-    """A request that waits."""
+    """A request that waits. `ended` gets its result, or why there is none, once and on the loop's thread."""
 
+    request: _runtime.Inference
     bound: _runtime.Bound
-    future: asyncio.Future[Result]
-    arrived_ns: int
-    rows: int = 1
+    runner: Runner
+    ended: Callable[[Result | Exception], None]
+    begun_ns: int
+    deadline_ns: int = 0
     session: Sequence_ | None = None
+    receive: Any = None  # an ASGI server's, which says when the client has left
     number: int = -1
+    done: bool = False
+
+    @property
+    def rows(self) -> int:
+        return self.bound.rows if self.runner.batches else 1
+
+    def end(self, result: Result | Exception) -> None:
+        if not self.done:
+            self.done = True
+            self.ended(result)
+
+    def give_up(self, why: Exception) -> None:
+        """Ends it without a result; where it still waits, its place is free."""
+        if not self.done:
+            self.runner.drop(self)
+            self.end(why)
+
+    def leave(self) -> None:
+        """Nobody waits for it any more."""
+        self.give_up(ClientGone())
 
 
 @dataclass(slots=True)
@@ -65,16 +93,17 @@ class Deliveries:
         self._descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.ends = _runtime.Ends(self._descriptor)
         self._numbers = itertools.count()
-        self._jobs: dict[int, tuple[Runner, Job]] = {}
+        self.jobs: dict[int, Job] = {}
+        self.soon = loop.call_soon
         loop.add_reader(self._descriptor, self._deliver)
 
-    def register(self, runner: Runner, job: Job) -> None:
+    def register(self, job: Job) -> None:
         """Gives the job its number; it is kept until it ends."""
         job.number = next(self._numbers)
-        self._jobs[job.number] = (runner, job)
+        self.jobs[job.number] = job
 
     def forget(self, job: Job) -> None:
-        del self._jobs[job.number]
+        del self.jobs[job.number]
 
     def close(self) -> None:
         self._loop.remove_reader(self._descriptor)
@@ -83,15 +112,15 @@ class Deliveries:
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._descriptor)
         for number, outputs, started_ns, run_ns, run_rows, busy_us in self.ends.take():
-            runner, job = self._jobs.pop(number)
+            job = self.jobs.pop(number)
             if run_rows:
-                runner.counters.executed(run_rows, run_ns, busy_us)
-            if job.future.done() or outputs is None:
+                job.runner.counters.executed(run_rows, run_ns, busy_us)
+            if job.done or outputs is None:
                 continue
             if isinstance(outputs, _runtime.Failure):
-                job.future.set_exception(_exception_of(outputs, runner.name))
+                job.end(_exception_of(outputs, job.runner.name))
             else:
-                job.future.set_result(Result(outputs, started_ns, run_ns, job.rows))
+                job.end(Result(outputs, started_ns, run_ns))
 
 
 def _exception_of(failure: _runtime.Failure, name: str) -> Exception:
@@ -136,6 +165,7 @@ class Runner:
         self.batches = batching.most > 1 and batch_symbol(executable) is not None
         self.counters = _runtime.Counters()
         self._deliveries = deliveries
+        self._wakes = False
         # A second thread lets one request's accelerator work beside another's part on the cpu.
         accelerated = any(device["kind"] not in ("cpu", "reference") for device in executable.target["devices"])
         self._queue = _runtime.RunQueue(
@@ -147,18 +177,30 @@ class Runner:
             own_states=self.stateful,
         )
 
-    def submit(self, job: Job, priority: int = 0) -> bool:
+    def submit(self, job: Job) -> bool:
         """Takes the job in; false when the runner is closed, and another one should be asked. Sequences stay."""
-        if self.stateful or priority == 0:
-            priority = _DEFAULT_PRIORITY  # steps of a sequence keep their order
+        # Steps of a sequence keep their order.
+        priority = 0 if self.stateful else job.request.priority
         session = self._session(job)
-        self._deliveries.register(self, job)
+        self._deliveries.register(job)
         taken = self._queue.submit(
-            job.number, job.bound, priority, job.arrived_ns, job.rows, None if session is None else session._states
+            job.number,
+            job.bound,
+            priority or _DEFAULT_PRIORITY,
+            job.begun_ns,
+            job.rows,
+            None if session is None else session._states,
         )
         if not taken:
             self._deliveries.forget(job)
+        elif not self._wakes:  # once for all that this turn of the loop brings
+            self._wakes = True
+            self._deliveries.soon(self._wake)
         return taken
+
+    def _wake(self) -> None:
+        self._wakes = False
+        self._queue.wake()
 
     def drop(self, job: Job) -> None:
         """Takes back a job that still waits."""

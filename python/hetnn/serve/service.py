@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -19,7 +19,7 @@ import hetnn
 from hetnn import _runtime
 from hetnn.errors import DoesNotFit, Error, InternalError, InvalidModel, Unavailable, Unsupported
 from hetnn.serve.networks import Networks
-from hetnn.serve.runner import Job, Result, Runner, Sequence_
+from hetnn.serve.runner import ClientGone, Job, Result, Runner, Sequence_
 from hetnn.serve.shared_memory import Regions
 from hetnn.store import UnknownNetwork
 
@@ -58,10 +58,6 @@ _LOG: dict[str, Any] = {
 Inference = _runtime.Inference
 # An answer's bytes, and how many of them are JSON where raw tensors follow.
 Answer = tuple[bytes, int | None]
-
-
-class ClientGone(Exception):
-    """Nobody waits for the answer any more."""
 
 
 class Slots(Protocol):
@@ -120,8 +116,8 @@ class Service:
         self._allow_compile = allow_compile
         self._target = target
         self._sequences: dict[tuple[str, int | str], Sequence_] = {}
-        self._waiting: dict[asyncio.Future[Result], tuple[int, Any]] = {}  # deadline in ns or 0, receive
         self._trace: dict[str, dict[str, Any]] = {"": dict(_TRACE)}
+        self._tracing = False  # whether anybody changed them
         self._log = dict(_LOG)
 
     async def start(self) -> None:
@@ -158,6 +154,46 @@ class Service:
         if self.pending >= self._limits.queue:
             raise Unavailable(f"{self._limits.queue} requests wait or run already, as many as may. Try again later.")
 
+    def ask(self, request: Inference, answered: Callable[[Answer | Exception], None]) -> Callable[[], None]:
+        """Begins one request; `answered` gets the answer or an error, once, now or later. What it returns is called
+        when the client has left, and frees the request's place."""
+        runner = None if request.sequence is not None else self.networks.opened(request.model, request.version)
+        if runner is None:
+            return self.ask_apart(self.infer(request), answered)
+        self.admit()
+        begun_ns = time.perf_counter_ns()
+
+        def ended(result: Result | Exception) -> None:
+            self._slots[self._limits.slot] -= 1
+            answered(self._answer(job, result))
+
+        try:
+            job = self._job(request, runner, ended, begun_ns)
+            if not runner.submit(job):
+                return self.ask_apart(self.infer(request), answered)
+        except Exception as error:
+            runner.counters.refused(begun_ns, _outcome(error))
+            raise
+        self._slots[self._limits.slot] += 1
+        return job.leave
+
+    def ask_apart(
+        self, answer: Coroutine[Any, Any, Answer], answered: Callable[[Answer | Exception], None]
+    ) -> Callable[[], None]:
+        """As `ask`, of an answer that may have to wait before it can be begun."""
+        task = asyncio.ensure_future(answer)
+
+        def ended(task: asyncio.Task[Answer]) -> None:
+            error = ClientGone() if task.cancelled() else task.exception()
+            answered(task.result() if error is None else error if isinstance(error, Exception) else ClientGone())
+
+        task.add_done_callback(ended)
+
+        def leave() -> None:
+            task.cancel()
+
+        return leave
+
     async def infer(self, request: Inference, receive: Any = None, local: bool = False) -> Answer:
         """Answers one request. Where `receive` says that the client has left, its place is freed."""
         begun_ns = time.perf_counter_ns()
@@ -169,46 +205,65 @@ class Service:
         self.admit()
         slot = self._limits.slot
         self._slots[slot] += 1
+        future: asyncio.Future[Result | Exception] = asyncio.get_running_loop().create_future()
         runner: Runner | None = None
+        job: Job | None = None
         try:
             sequence = None if key is None or request.sequence_start else self._sequence(key, request.version)
             for _ in range(3):  # a runner may close between being found and being asked
                 runner = sequence.runner if sequence else await self.networks.runner(request.model, request.version)
-                for number, place in request.shared_inputs():
-                    request.give(number, self.regions.read(place))
-                bound = runner.signature.bind(request)
+                made = self._job(request, runner, partial(_settle, future), begun_ns)
                 if key is not None and request.sequence_start:
                     sequence = self._begin(key, runner)
-                future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-                job = Job(bound, future, begun_ns, bound.rows if runner.batches else 1, sequence)
-                if runner.submit(job, request.priority):
+                made.session, made.receive = sequence, receive
+                if runner.submit(made):
+                    job = made
                     break
             else:
                 raise Unavailable(f"the network '{request.model}' is being replaced. Try again.")
-            deadline_ns = begun_ns + request.timeout_us * 1000 if request.timeout_us else 0
-            self._waiting[future] = (deadline_ns, receive)
             try:
                 result = await future
             except BaseException:
                 runner.drop(job)
                 raise
             finally:
-                del self._waiting[future]
                 if key is not None and request.sequence_end:
                     self._sequences.pop(key, None)
-            for place, data in _runtime.shared_outputs(bound, result.outputs):
-                self.regions.write(place, data)
-            answer = request.write(runner.version, bound, result.outputs)
-            runner.counters.answered(begun_ns, result.started_ns - begun_ns, result.run_ns, result.rows)
-            if self._trace_level(request.model) != ["OFF"]:
-                self._write_trace(request, runner, begun_ns, result)
-            return answer
         except BaseException as error:
             if runner is not None:
                 runner.counters.refused(begun_ns, _outcome(error))
             raise
         finally:
             self._slots[slot] -= 1
+        answer = self._answer(job, result)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _job(
+        self, request: Inference, runner: Runner, ended: Callable[[Result | Exception], None], begun_ns: int
+    ) -> Job:
+        for number, place in request.shared_inputs():
+            request.give(number, self.regions.read(place))
+        deadline_ns = begun_ns + request.timeout_us * 1000 if request.timeout_us else 0
+        return Job(request, runner.signature.bind(request), runner, ended, begun_ns, deadline_ns)
+
+    def _answer(self, job: Job, result: Result | Exception) -> Answer | Exception:
+        """What the client is told; counted."""
+        counters = job.runner.counters
+        try:
+            if isinstance(result, Exception):
+                raise result
+            for place, data in _runtime.shared_outputs(job.bound, result.outputs):
+                self.regions.write(place, data)
+            answer = job.request.write(job.runner.version, job.bound, result.outputs)
+        except Exception as error:
+            counters.refused(job.begun_ns, _outcome(error))
+            return error
+        counters.answered(job.begun_ns, result.started_ns - job.begun_ns, result.run_ns, job.rows)
+        if self._tracing and self._trace_level(job.request.model) != ["OFF"]:
+            self._write_trace(job, result)
+        return answer
 
     async def _watch_for_ever(self) -> None:
         while True:
@@ -219,13 +274,13 @@ class Service:
         """Ends waits whose deadline passed, looks for clients that left, forgets
         sequences that nobody continues."""
         now = time.perf_counter_ns()
-        for future, (deadline_ns, receive) in [*self._waiting.items()]:
-            if deadline_ns and now > deadline_ns and not future.done():
-                future.set_exception(Unavailable("the request's timeout passed before it was answered. Try again."))
-            elif receive is not None:
-                self._waiting[future] = (deadline_ns, None)
-                watching = asyncio.ensure_future(_cancel_when_gone(receive, future))
-                future.add_done_callback(partial(_end, watching))
+        for job in self.networks.jobs():
+            if job.deadline_ns and now > job.deadline_ns:
+                job.give_up(Unavailable("the request's timeout passed before it was answered. Try again."))
+            elif job.receive is not None and not job.done:
+                watching = asyncio.ensure_future(_give_up_when_gone(job.receive, job))
+                job.receive = None
+                job.ended = partial(_ended_and_watched, job.ended, watching)
         for key, sequence in [*self._sequences.items()] if len(self._sequences) else []:
             if now - sequence.used_ns > _SEQUENCE_IDLE_NS:
                 del self._sequences[key]
@@ -381,7 +436,7 @@ class Service:
             except InvalidModel:  # the client has removed it; its next use says so
                 continue
         self.networks.restore_unloaded(state["unloaded"])
-        self._trace, self._log = dict(state["trace"]), dict(state["log"])
+        self._trace, self._log, self._tracing = dict(state["trace"]), dict(state["log"]), True
 
     async def _take_network(self, name: str, parameters: Mapping[str, Any]) -> None:
         """Compiles and keeps the network that a client sent: one parameter `file:…` with its bytes."""
@@ -462,10 +517,12 @@ class Service:
                     raise InvalidModel(f"{key} must be a number; got {value!r:.100}.")
                 changed[key] = texts[0]
         self._trace[name] = changed
+        self._tracing = True
         return self.trace_settings(name)
 
-    def _write_trace(self, request: Inference, runner: Runner, begun_ns: int, result: Result) -> None:
+    def _write_trace(self, job: Job, result: Result) -> None:
         """A line on stderr for a request that is traced."""
+        request = job.request
         settings = self.trace_settings(request.model)
         scope = self._trace[request.model if request.model in self._trace else ""]
         seen = scope["seen"] = int(scope.get("seen", 0)) + 1
@@ -478,9 +535,9 @@ class Service:
             scope["trace_count"] = str(count - 1)
         row = {
             "model": request.model,
-            "version": runner.version,
+            "version": job.runner.version,
             "id": request.id,
-            "request_start_ns": begun_ns,
+            "request_start_ns": job.begun_ns,
             "compute_start_ns": result.started_ns,
             "compute_end_ns": result.started_ns + result.run_ns,
             "request_end_ns": time.perf_counter_ns(),
@@ -504,15 +561,22 @@ class Service:
         return dict(self._log)
 
 
-def _end(task: asyncio.Task[None], _: object) -> None:
-    task.cancel()
+def _settle(future: asyncio.Future[Result | Exception], result: Result | Exception) -> None:
+    if not future.done():
+        future.set_result(result)
 
 
-async def _cancel_when_gone(receive: Any, future: asyncio.Future[Result]) -> None:
+def _ended_and_watched(
+    ended: Callable[[Result | Exception], None], watching: asyncio.Task[None], result: Result | Exception
+) -> None:
+    watching.cancel()
+    ended(result)
+
+
+async def _give_up_when_gone(receive: Any, job: Job) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-    if not future.done():
-        future.set_exception(ClientGone())
+    job.leave()
 
 
 def _outcome(error: BaseException) -> str:

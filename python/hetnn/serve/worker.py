@@ -15,75 +15,24 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import grpc.aio
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hetnn.errors import Error
+from hetnn.serve.connection import KEEP_ALIVE_S, Connection, InferenceConnection
 from hetnn.serve.grpc import OPTIONS, servicer
-from hetnn.serve.http import Application, HttpLimits, application
+from hetnn.serve.http import Application, Front, HttpLimits
 from hetnn.serve.networks import Networks
 from hetnn.serve.peers import Shared, UnixPeers
 from hetnn.serve.runner import Batching
 from hetnn.serve.service import Limits, Service
 from hetnn.store import Store
 
-_HEAD_BYTES = 1 << 16
-_HEAD_S = 20.0
-_KEEP_ALIVE_S = 75
-_CONNECTIONS = 4096
 _SWEEP_S = 1.0
-
-
-class _Protocol(HttpToolsProtocol):
-    """uvicorn's, with bounds on the bytes and the time of a request's head and on the number of connections."""
-
-    _heads = 0  # that were read to their end
-    _head_bytes = 0  # of one that was not
-    _in_body = False
-    _begun_s = 0.0
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._begun_s = self.loop.time()
-        if len(self.connections) > _CONNECTIONS:
-            transport.abort()
-
-    def data_received(self, data: bytes) -> None:
-        if self._in_body:
-            return super().data_received(data)
-        if self._head_bytes == 0:
-            self._begun_s = self.loop.time()
-        heads = self._heads
-        super().data_received(data)
-        if self._heads == heads:
-            self._head_bytes += len(data)
-            if self._head_bytes > _HEAD_BYTES:
-                self.transport.abort()
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if len(self.headers) >= 256 or len(name) + len(value) > _HEAD_BYTES:
-            self.transport.abort()
-            return
-        super().on_header(name, value)
-
-    def on_headers_complete(self) -> None:
-        self._in_body = True
-        self._heads += 1
-        self._head_bytes = 0
-        super().on_headers_complete()
-
-    def on_message_complete(self) -> None:
-        self._in_body = False
-        super().on_message_complete()
-
-    def drips(self, now_s: float) -> bool:
-        """Whether a head has been on its way for too long, or a new connection has said nothing."""
-        silent = self._head_bytes == 0 and self.cycle is None
-        return (silent or (self._head_bytes > 0 and not self._in_body)) and now_s - self._begun_s > _HEAD_S
 
 
 class _Server(uvicorn.Server):
@@ -94,20 +43,20 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _http_server(app: Application, settings: dict[str, Any]) -> _Server:
+def _http_server(app: Application, connection: Callable[..., Connection], settings: dict[str, Any]) -> _Server:
     config = uvicorn.Config(
         app,
         interface="asgi3",
         proxy_headers=False,
         loop="asyncio",
-        http=_Protocol,
+        http=connection,  # type: ignore[arg-type]  # it is called as a class is
         ws="none",
         lifespan="off",
         access_log=False,
         log_level="error",
         server_header=False,
         date_header=False,
-        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=int(settings["grace_s"]) + 1,
         ssl_certfile=settings["tls_cert"],
         ssl_keyfile=settings["tls_key"],
@@ -121,8 +70,8 @@ async def _sweep(servers: list[_Server]) -> None:
         now_s = asyncio.get_running_loop().time()
         for server in servers:
             for connection in [*server.server_state.connections]:
-                if isinstance(connection, _Protocol) and connection.drips(now_s):
-                    connection.transport.abort()
+                if isinstance(connection, Connection):
+                    connection.sweep(now_s)
 
 
 def _service(settings: dict[str, Any]) -> tuple[Service, UnixPeers | None]:
@@ -172,10 +121,10 @@ async def _run(settings: dict[str, Any]) -> None:
         for state in (await peers.broadcast("state", {}))[:1]:
             service.restore(state)
     await service.start()
-    limits = HttpLimits(tokens=tuple(settings["tokens"]))
+    front = Front(service, HttpLimits(tokens=tuple(settings["tokens"])))
     servers = [
-        _http_server(application(service, limits), settings),
-        _http_server(application(service, limits, metrics_only=True), settings),
+        _http_server(front.protocol, partial(InferenceConnection, front), settings),
+        _http_server(front.metrics, Connection, settings),
     ]
     sockets = [socket.socket(fileno=settings[name]) for name in ("http_fd", "metrics_fd")]
     among_workers = await peers.serve(service) if peers is not None else None

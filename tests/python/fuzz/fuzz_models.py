@@ -9,7 +9,6 @@ there, or grows beyond bounds, says nothing and is left out, and how far the twi
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
 import sys
@@ -31,11 +30,12 @@ from hetnn import _core
 from hetnn.element_types import NUMPY, numpy_type
 from hetnn.importers.onnx_model import NUMBERS
 from hetnn.importers.registry import Row
-from hetnn.samples import INPUT, SAMPLE, attributes, random_array
 
-sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
+_TESTS = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(_TESTS), str(_TESTS.parent.parent / "tools")]
 from fuzz.fuzz_calls import typed  # noqa: E402
-from fuzz.workers import Finding, Found, try_each  # noqa: E402
+from fuzz.workers import Finding, Found, command_line, tell, try_each  # noqa: E402
+from samples import INPUT, SAMPLE, attributes, random_array  # noqa: E402
 
 Array = np.ndarray[Any, Any]
 OPERATORS = [op for op in _core.operators() if op["name"] not in ("constant", "draw", "image_decode")]
@@ -452,18 +452,11 @@ def fuzz(models: int, seed: int, seconds: float = float("inf")) -> tuple[Counter
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", type=int, default=100_000)
-    parser.add_argument("--seconds", type=float, default=float("inf"))
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", help="SEED:INDEX of one model to try here, without a worker")
-    args = parser.parse_args()
+    args = command_line(__doc__).parse_args()
     if args.only:
         print(attempt(random.Random(args.only), print))
         return 0
-    counts, findings = fuzz(args.models, args.seed, args.seconds)
-    print(f"{counts.total()} models: {dict(counts)}; {len(findings)} findings")
-    return 1 if findings else 0
+    return tell("models", *fuzz(args.models, args.seed, args.seconds))
 
 
 if __name__ == "__main__":

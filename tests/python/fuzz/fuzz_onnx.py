@@ -8,7 +8,6 @@ on memory and on the time of each model.
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import sys
@@ -27,7 +26,7 @@ from hetnn.element_types import numpy_type
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 from fuzz.fuzz_inputs import ONNX_MODELS, damage_bytes  # noqa: E402
-from fuzz.workers import Finding, try_each  # noqa: E402
+from fuzz.workers import Finding, command_line, tell, try_each  # noqa: E402
 
 # Loops, branches, functions, sizes from values: of the standard's own models most are one node.
 WRITTEN = [
@@ -500,11 +499,7 @@ def fuzz(models: int, seconds: float, seed: int) -> tuple[Counter[str], list[Fin
 
 
 def main() -> int:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--models", type=int, default=1 << 40)
-    arguments.add_argument("--seconds", type=float, default=float("inf"))
-    arguments.add_argument("--seed", type=int, default=0)
-    arguments.add_argument("--only", help="SEED:INDEX of one model to try here, without a worker")
+    arguments = command_line(__doc__)
     arguments.add_argument("--keep", help="with --only: where to write the model")
     args = arguments.parse_args()
     if args.only:
@@ -517,9 +512,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             print(use(model, rng, make_folder(Path(folder))))
         return 0
-    counts, findings = fuzz(args.models, args.seconds, args.seed)
-    print(f"{counts.total()} altered ONNX models: {dict(counts)}; {len(findings)} findings")
-    return 1 if findings else 0
+    return tell("altered ONNX models", *fuzz(args.models, args.seconds, args.seed))
 
 
 if __name__ == "__main__":

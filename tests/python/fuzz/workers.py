@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import multiprocessing
 import os
@@ -32,6 +33,22 @@ class Finding:
 
     index: int
     what: str
+
+
+def command_line(description: str | None) -> argparse.ArgumentParser:
+    """Of a fuzzer of models."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", type=int, default=100_000)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", help="SEED:INDEX of one model to try here, without a worker")
+    return parser
+
+
+def tell(what: str, counts: Counter[str], findings: list[Finding]) -> int:
+    """Prints how the tries ended; the exit code."""
+    print(f"{counts.total()} {what}: {dict(counts)}; {len(findings)} findings")
+    return 1 if findings else 0
 
 
 def try_each(

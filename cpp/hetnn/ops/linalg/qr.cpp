@@ -1,8 +1,5 @@
 // qr: an orthogonal and an upper triangular factor of matrices.
-#include <algorithm>
-#include <cmath>
-
-#include "hetnn/ops/linalg/matrices.h"
+#include "hetnn/ops/linalg/reflections.h"
 
 namespace hetnn::ops {
 namespace {
@@ -15,40 +12,12 @@ std::vector<Type> infer(const Call& call) {
   return {{x.dtype, stacked(x.shape, {rows, inner})}, {x.dtype, stacked(x.shape, {inner, columns})}};
 }
 
-// Reflects the columns of m from `first` on: those I - tau v v^T, v 0 above `row`.
-void reflect(Matrix& m, const std::vector<double>& v, double tau, int64_t row, int64_t first) {
-  for (int64_t column = first; column < m.columns(); ++column) {
-    double product = 0;
-    for (int64_t k = row; k < m.rows(); ++k) product += v[static_cast<size_t>(k)] * m(k, column);
-    for (int64_t k = row; k < m.rows(); ++k) m(k, column) -= tau * product * v[static_cast<size_t>(k)];
-  }
-}
-
-// Householder: each reflection makes a column's part below the diagonal 0 and its diagonal of the sign that loses no
-// digits.
 void factor(Matrix a, Matrix& q, Matrix& r) {
-  const int64_t steps = std::min(a.rows(), a.columns());
-  std::vector<std::vector<double>> vectors;
-  std::vector<double> taus;
-  for (int64_t k = 0; k < steps; ++k) {
-    double rest = 0;
-    for (int64_t row = k + 1; row < a.rows(); ++row) rest += a(row, k) * a(row, k);
-    std::vector<double> v(static_cast<size_t>(a.rows()), 0);
-    double tau = 0;
-    if (rest > 0) {
-      const double alpha = a(k, k), beta = -std::copysign(std::sqrt(alpha * alpha + rest), alpha);
-      tau = (beta - alpha) / beta;
-      v[static_cast<size_t>(k)] = 1;
-      for (int64_t row = k + 1; row < a.rows(); ++row) v[static_cast<size_t>(row)] = a(row, k) / (alpha - beta);
-      reflect(a, v, tau, k, k);
-    }
-    vectors.push_back(std::move(v));
-    taus.push_back(tau);
-  }
+  const std::vector<double> taus = reflect_to_upper(a);
   for (int64_t row = 0; row < r.rows(); ++row)
     for (int64_t column = row; column < r.columns(); ++column) r(row, column) = a(row, column);
   for (int64_t k = 0; k < q.columns(); ++k) q(k, k) = 1;
-  for (int64_t k = steps; k-- > 0;) reflect(q, vectors[static_cast<size_t>(k)], taus[static_cast<size_t>(k)], k, 0);
+  for (auto k = static_cast<int64_t>(taus.size()); k-- > 0;) reflect(q, a, taus[static_cast<size_t>(k)], k, 0);
 }
 
 void meaning(const Evaluation& e) {

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
-
-import numpy as np
 
 from hetnn.errors import Unsupported
 from hetnn.importers import sizes
 from hetnn.importers.building import Building
+from hetnn.importers.sizes import Size
 
 
 def convolve(call: Building, x: Any, weight: Any, bias: Any, window: dict[str, Any], transposed: bool) -> Any:
@@ -27,25 +27,11 @@ def convolve(call: Building, x: Any, weight: Any, bias: Any, window: dict[str, A
         out = call.create(op, [image, kernel, bias], **flat)
         return call.reshape(out, [out.shape[0], out.shape[1], out.shape[3]])
     if axes == 3:
-        return _convolve_deep(call, x, weight, bias, window, transposed)
+        return (_spread_deep if transposed else _gather_deep)(call, x, weight, bias, window)
     raise Unsupported(f"a convolution over {axes} axes")
 
 
-def _convolve_deep(call: Building, x: Any, weight: Any, bias: Any, window: dict[str, Any], transposed: bool) -> Any:
-    """A convolution of images for each tap of the kernel along depth."""
-    half = len(window["padding"]) // 2 if len(window["padding"]) == 6 else 0
-    before, after = window["padding"][0], window["padding"][half]
-    flat = {k: v if k == "groups" else list(v)[1:] for k, v in window.items()}
-    if half:
-        flat["padding"] = [*window["padding"][1:half], *window["padding"][half + 1 :]]
-    if transposed:
-        return _spread_deep(call, x, weight, bias, window, flat, (before, after))
-    return _gather_deep(call, x, weight, bias, window, flat, (before, after))
-
-
-def _gather_deep(
-    call: Building, x: Any, weight: Any, bias: Any, window: dict[str, Any], flat: dict[str, Any], pad: tuple[int, int]
-) -> Any:
+def _gather_deep(call: Building, x: Any, weight: Any, bias: Any, window: dict[str, Any]) -> Any:
     """Depth as more channels: every tap of the kernel along it reads a shifted copy of the input.
 
     y[n,m,d] = sum over r of conv2d(x[n,:,d s + r t - p], w[m,:,r]); images d of n are the batch of one convolution of
@@ -53,7 +39,11 @@ def _gather_deep(
     """
     n, c, depth, h, w = x.shape
     taps = weight.shape[2]
-    before, after = pad
+    half = len(window["padding"]) // 2 if len(window["padding"]) == 6 else 0
+    before, after = window["padding"][0], window["padding"][half]
+    flat = {k: v if k == "groups" else list(v)[1:] for k, v in window.items()}
+    if half:
+        flat["padding"] = [*window["padding"][1:half], *window["padding"][half + 1 :]]
     stride, dilation = window["stride"][0], window["dilation"][0]
     if before or after:
         x = call.create("pad", [x], padding=[0, 0, before, 0, 0, 0, 0, after, 0, 0])
@@ -74,31 +64,32 @@ def _gather_deep(
     return call.create("permute", [out], perm=[0, 2, 1, 3, 4])
 
 
-def _spread_deep(
-    call: Building, x: Any, weight: Any, bias: Any, window: dict[str, Any], flat: dict[str, Any], pad: tuple[int, int]
-) -> Any:
-    """Transposed: image d of the input, with tap r of the kernel along depth, adds to image d s + r t - p of the
-    result. One convolution makes the images of all taps, as more channels; another, whose taps pick one channel each,
-    adds those that fall on each other.
-    """
+def _spread_deep(call: Building, x: Any, weight: Any, bias: Any, window: dict[str, Any]) -> Any:
+    """Transposed: what every tap of the kernel makes of every element, as more channels; then those sums that fall on
+    each other, in the order of torch."""
     n, c, depth, h, w = x.shape
-    channels, taps = weight.shape[1], weight.shape[2]
-    images = call.create("permute", [x], perm=[0, 2, 1, 3, 4])
-    images = call.reshape(images, [sizes.multiply(n, depth), c, h, w])
-    kernel = call.reshape(weight, [c, channels * taps, *weight.shape[3:]])
-    out = call.create("conv_transpose2d", [images, kernel, None], **flat)
-    m, height, width = channels * window["groups"], out.shape[2], out.shape[3]
-    pixels = sizes.multiply(height, width)
-    out = call.reshape(out, [n, depth, m, taps, pixels])
-    out = call.create("permute", [out], perm=[0, 2, 3, 1, 4])
-    out = call.reshape(out, [sizes.multiply(n, m), taps, depth, pixels])
+    groups, kernel = window["groups"], weight.shape[2:]
+    axes, pad = range(3), window["padding"] if len(window["padding"]) == 6 else [*window["padding"]] * 2
+    rows = weight.shape[1] * math.prod(kernel)
+    products = call.reshape(weight, [groups, sizes.divide(c, groups), rows])
+    products = call.create("permute", [products], perm=[0, 2, 1])
+    pixels = call.reshape(x, [n, groups, sizes.divide(c, groups), sizes.product([depth, h, w])])
+    patches = call.create("matmul", [products, pixels])
+    patches = call.reshape(patches, [n, groups * rows, pixels.shape[-1]])
+
+    def reach(k: int) -> Size:
+        moved = sizes.multiply(sizes.subtract(x.shape[2 + k], 1), window["stride"][k])
+        return sizes.add(moved, window["dilation"][k] * (kernel[k] - 1) + 1 - pad[k] - pad[3 + k])
+
+    # Rows and columns more at the end see no patch: they are padding that is less, or even negative.
+    extra = window["output_padding"]
     out = call.create(
-        "conv_transpose2d",
-        [out, call.constant(np.eye(taps).reshape(taps, 1, taps, 1), x.dtype), None],
-        stride=[window["stride"][0], 1],
-        padding=[pad[0], 0, pad[1], 0],
-        dilation=[window["dilation"][0], 1],
-        output_padding=[window["output_padding"][0], 0],
+        "fold",
+        [patches],
+        image=[sizes.add(reach(k), extra[k]) for k in axes],
+        block=list(kernel),
+        stride=list(window["stride"]),
+        dilation=list(window["dilation"]),
+        padding=[*pad[:3], *(pad[3 + k] - extra[k] for k in axes)],
     )
-    out = call.reshape(out, [n, m, out.shape[2], height, width])
-    return out if bias is None else call.create("add", [out, call.reshape(bias, [m, 1, 1, 1])])
+    return out if bias is None else call.create("add", [out, call.reshape(bias, [bias.shape[0], 1, 1, 1])])

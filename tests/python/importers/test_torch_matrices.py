@@ -27,10 +27,12 @@ def test_products_of_reflections() -> None:
             equal(lambda a, t, c, w=(left, transpose): torch.ormqr(a, t, c, *w), factors, tau, other)
 
 
-@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (2, 4, 4), (1, 1), (0, 3)], ids=str)
-def test_reflections_of_matrices(shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_reflections_that_make_matrices_triangular(dtype: torch.dtype) -> None:
     torch.manual_seed(1)
-    equal(torch.geqrf, torch.randn(shape))
+    for shape in ((2, 5, 3), (3, 5), (1, 1)):
+        equal(torch.geqrf, torch.randn(shape, dtype=dtype))
+    equal(torch.geqrf, torch.zeros(3, 3, dtype=dtype))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 17])
@@ -74,10 +76,17 @@ def test_what_torch_leaves_open_is_refused() -> None:
     x = torch.eye(3)
     for function, why in (
         (torch.linalg.matrix_exp, "an exponential of matrices of f32"),
+        (torch.linalg.cond, "a condition number of matrices of f32"),
+        (lambda x: torch.linalg.cond(x, p=-2), "a condition number of matrices of f32"),
         (lambda x: torch.linalg.pinv(x, hermitian=True), "a pseudoinverse by eigenvalues in f32"),
     ):
         with pytest.raises(hetnn.Unsupported, match=why):
             hetnn.compile(function, args=(x,))
+
+
+def test_condition_numbers_of_f64() -> None:
+    torch.manual_seed(1)
+    equal(torch.linalg.cond, torch.randn(2, 5, 5, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("corners", [True, False])

@@ -12,22 +12,19 @@ std::vector<Type> infer(const Call& call) {
   return {{x.dtype, stacked(x.shape, {rows, inner})}, {x.dtype, stacked(x.shape, {inner, columns})}};
 }
 
-void factor(Matrix a, Matrix& q, Matrix& r) {
-  const std::vector<double> taus = reflect_to_upper(a);
-  for (int64_t row = 0; row < r.rows(); ++row)
-    for (int64_t column = row; column < r.columns(); ++column) r(row, column) = a(row, column);
-  for (int64_t k = 0; k < q.columns(); ++k) q(k, k) = 1;
-  for (auto k = static_cast<int64_t>(taus.size()); k-- > 0;) reflect(q, a, taus[static_cast<size_t>(k)], k, 0);
-}
-
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result q = e.output(0), r = e.output(1);
-  for (int64_t k = 0; k < count_of(x.shape); ++k) {
+  for (int64_t which = 0; which < count_of(x.shape); ++which) {
     Matrix orthogonal(q.shape[q.shape.size() - 2], q.shape.back()), upper(r.shape[r.shape.size() - 2], r.shape.back());
-    factor(Matrix::read(x, k), orthogonal, upper);
-    orthogonal.write(q, k);
-    upper.write(r, k);
+    Matrix a = Matrix::read(x, which);
+    const std::vector<double> taus = triangularize(a);
+    for (int64_t row = 0; row < upper.rows(); ++row)
+      for (int64_t column = row; column < upper.columns(); ++column) upper(row, column) = a(row, column);
+    for (int64_t k = 0; k < orthogonal.columns(); ++k) orthogonal(k, k) = 1;
+    reflect_all(orthogonal, a, taus);
+    orthogonal.write(q, which);
+    upper.write(r, which);
   }
 }
 

@@ -1,4 +1,4 @@
-// Householder's reflections, which make matrices upper triangular.
+// Reflections that make matrices upper triangular: what qr and geqrf share.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,12 @@
 
 namespace hetnn::ops {
 
-/// Makes `a` its upper triangular factor, and below the diagonal leaves in column k the vector of reflection k, which
-/// is I - tau v v^T with v 1 on the diagonal and 0 above. Returns each tau.
-std::vector<double> reflect_to_upper(Matrix& a);
+/// Turns `a` into R on and above its diagonal, and below it the vectors of the reflections H = I - tau v v^T, whose v
+/// is 1 on the diagonal and 0 above: A = H_1 ... H_k R. Gives the taus. LAPACK's signs: each reflection makes the
+/// diagonal of the sign that loses no digits.
+std::vector<double> triangularize(Matrix& a);
 
-/// Applies reflection `k` of `factors` to the columns of `m` from `first` on.
-void reflect(Matrix& m, const Matrix& factors, double tau, int64_t k, int64_t first);
+/// Puts H_1 ... H_k, of vectors below the diagonal of `a`, before `m`.
+void reflect_all(Matrix& m, const Matrix& a, const std::vector<double>& taus);
 
 }  // namespace hetnn::ops

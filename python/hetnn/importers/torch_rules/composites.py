@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -109,9 +110,8 @@ def _repeat_interleave(call: Call) -> Any:
 
 @rule("_embedding_bag_forward_only.default", "_embedding_bag.default")
 def _embedding_bag(call: Call) -> list[Any]:
-    """Rows of the weight, joined bag by bag."""
-    if any(call.reads(k) for k in (1, 2, 3)):
-        raise Unsupported("what an embedding bag keeps for training is read")
+    """Rows of the weight, joined bag by bag; and what training keeps: the bag of each row, the rows of each bag that
+    count, and where each maximum was, as far as the mode needs them."""
     weight, offsets = call["weight"], call.cast(call["offsets"], "i64")
     indices = call.cast(call["indices"], "i64")
     bags, width = call.shape()
@@ -124,6 +124,7 @@ def _embedding_bag(call: Call) -> list[Any]:
     places = call.create("arange", [], start=0, end=count)
     bag = call.create("searchsorted", [offsets, places], right=True)
     bag = call.create("sub", [bag, call.constant(1, "i64")])
+    bag_of_row = bag
     padding = call["padding_idx"]
     if padding >= 0:
         # What is padding goes into a bag of its own behind the others.
@@ -132,12 +133,43 @@ def _embedding_bag(call: Call) -> list[Any]:
     extra = 1 if padding >= 0 else 0
     start = call.create("expand", [call.constant(0, weight.dtype)], shape=[sizes.add(bags, extra), width])
     reduce, include = ("add", True) if mode == 0 else ("mean", False) if mode == 1 else ("max", False)
-    out = call.create(
-        "scatter_elements",
-        [start, call.reshape(bag, [count, 1]), rows],
-        axis=0,
-        reduce=reduce,
-        include_self=include,
-    )
-    out = call.create("slice", [out], axis=0, start=0, end=bags) if extra else out
-    return [out, None, None, None]
+    bags_of_rows = call.reshape(bag, [count, 1])
+
+    def by_bag(start: Any, values: Any, **how: Any) -> Any:
+        return call.create("scatter_elements", [start, bags_of_rows, values], axis=0, **how)
+
+    def without_extra(values: Any) -> Any:
+        return call.create("slice", [values], axis=0, start=0, end=bags) if extra else values
+
+    joined = by_bag(start, rows, reduce=reduce, include_self=include)
+
+    def bag_sizes() -> Any:
+        zeros = call.create("expand", [call.constant(0, "i64")], shape=[sizes.add(bags, extra), 1])
+        ones = call.create("expand", [call.constant(1, "i64")], shape=[count, 1])
+        return without_extra(by_bag(zeros, ones, reduce="add"))
+
+    def largest() -> Any:
+        """The index of the first row that holds a bag's maximum, 0 for a bag without rows."""
+        is_largest = call.create("eq", [rows, call.create("gather", [joined, bag], axis=0)])
+        behind = call.reshape(call.whole(count), [])
+        place = call.create("where", [is_largest, call.reshape(places, [count, 1]), behind])
+        none = call.create("expand", [behind], shape=[sizes.add(bags, extra), width])
+        first = without_extra(by_bag(none, place, reduce="min"))
+        return call.create("gather", [call.create("pad", [indices], padding=[0, 1]), first], axis=0)
+
+    def kept(output: int, make: Callable[[], Any]) -> Any:
+        if not call.reads(output):
+            return None
+        shape, dtype = call.shape(output), call.dtype(output)
+        if output == 1 and mode == 0 and weight.dtype == "bf16" and padding < 0:
+            raise Unsupported("the bags of rows in bf16, of which torch.export tells another shape than torch gives")
+        zeros = call.constant(0, dtype)
+        idle = 0 in shape or (mode == 0 and output > 1)
+        return call.create("expand", [zeros], shape=shape) if idle else call.reshape(call.cast(make(), dtype), shape)
+
+    return [
+        without_extra(joined),
+        kept(1, lambda: bag_of_row),
+        kept(2, bag_sizes),
+        kept(3, largest if mode == 2 else bag_sizes),
+    ]

@@ -11,7 +11,7 @@ from hetnn.importers import sizes
 from hetnn.importers.convolution import convolve
 from hetnn.importers.torch_rules.call import Call, rule
 from hetnn.importers.torch_rules.indexing import fixed
-from hetnn.importers.torch_rules.layers import paired_window
+from hetnn.importers.torch_rules.pooling import paired_window
 
 _Windows = list[tuple[int, int]]
 

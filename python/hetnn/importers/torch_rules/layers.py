@@ -1,9 +1,8 @@
-"""Torch overloads of layers: products, convolutions, pooling, norms, attention."""
+"""Torch overloads of layers: products, convolutions, norms, attention."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from hetnn.importers import sizes
 from hetnn.importers.convolution import convolve
 from hetnn.importers.torch_rules.call import Call, rule
 from hetnn.importers.torch_rules.indexing import fixed
+from hetnn.importers.torch_rules.pooling import batched, paired_window
 
 
 @rule("addmm.default")
@@ -115,146 +115,9 @@ def _rms_norm(call: Call) -> Any:
     return call.create("rms_norm", [x, call["weight"]], axes=len(call["normalized_shape"]), eps=eps)
 
 
-# Windows: one or three axes are two, with the others of size 1 or in the batch
-
-
-def paired_window(value: Any, count: int) -> list[Any]:
-    """One number for each of so many axes."""
-    values = list(value) if isinstance(value, (list, tuple)) else [value]
-    return values * count if len(values) == 1 else values
-
-
-def _batched(call: Call, axes: int) -> tuple[Any, bool]:
-    """The input with a batch in front of its channels and axes, and whether that had to be made."""
-    x = call[call.names[0]]
-    made = len(x.shape) == axes + 1
-    return (call.reshape(x, [1, *x.shape]) if made else x), made
-
-
-def _on_images(call: Call, axes: int, op: Callable[[Any], Any]) -> Any:
-    """An operation on [N,C,H,W] applied to one or two axes, batched or not; its result has the call's shape."""
-    x, _ = _batched(call, axes)
-    if axes == 1:
-        x = call.reshape(x, [x.shape[0], x.shape[1], 1, x.shape[2]])
-    return call.reshape(op(x), call.shape())
-
-
-@rule("max_pool1d.default", "max_pool2d.default", "max_pool2d_with_indices.default", "max_pool3d_with_indices.default")
-def _max_pool(call: Call) -> Any:
-    axes = int(call.target.split("pool")[1][0])
-    window = {
-        "kernel": paired_window(call["kernel_size"], axes),
-        "stride": paired_window(call["stride"] or call["kernel_size"], axes),
-        "padding": paired_window(call["padding"], axes),
-        "dilation": paired_window(call["dilation"], axes),
-    }
-    ceil_mode = bool(call["ceil_mode"])
-    out = None
-    if not call.is_tuple() or call.reads(0):
-        out = _pool_axes(call, axes, "max_pool2d", window, ceil_mode=ceil_mode)
-    if not call.is_tuple():
-        return out
-    places = None
-    if call.reads(1):
-        x, _ = _batched(call, axes)
-        places = call.create("max_pool_indices", [x], **window, ceil_mode=ceil_mode)
-        places = call.reshape(places, call.shape(1))
-    return [out, places]
-
-
-def _pool_axes(call: Call, axes: int, op: str, window: dict[str, list[int]], **attrs: Any) -> Any:
-    """Pooling that is separable: over the last two axes, then over the one before them."""
-    neutral = {"kernel": 1, "stride": 1, "padding": 0, "dilation": 1}
-    if axes < 3:
-        lone = {name: [neutral[name], *values] if axes == 1 else values for name, values in window.items()}
-        return _on_images(call, axes, lambda x: call.create(op, [x], **lone, **attrs))
-    x, _ = _batched(call, axes)
-    n, c, d, h, w = x.shape
-    rows = call.reshape(x, [sizes.multiply(n, c), d, h, w])
-    rows = call.create(op, [rows], **{name: values[1:] for name, values in window.items()}, **attrs)
-    columns = call.reshape(rows, [n, c, d, sizes.multiply(rows.shape[2], rows.shape[3])])
-    deep = {name: [values[0], neutral[name]] for name, values in window.items()}
-    return call.reshape(call.create(op, [columns], **deep, **attrs), call.shape())
-
-
-@rule("avg_pool1d.default", "avg_pool2d.default", "avg_pool3d.default")
-def _avg_pool(call: Call) -> Any:
-    axes = int(call.target.split("pool")[1][0])
-    window = {
-        "kernel": paired_window(call["kernel_size"], axes),
-        "stride": paired_window(call["stride"] or call["kernel_size"], axes),
-        "padding": paired_window(call["padding"], axes),
-    }
-    attrs = {"ceil_mode": bool(call["ceil_mode"]), "count_include_pad": bool(call["count_include_pad"])}
-    divisor = call.args.get("divisor_override") or 0
-    # Integers round once: a mean over three axes is one of the sum.
-    if axes < 3 or not (divisor or call.dtype().startswith(("i", "u"))):
-        return _pool_axes(
-            call, axes, "avg_pool2d", window, **attrs, **({"divisor_override": divisor} if divisor else {})
-        )
-    if not divisor and (attrs["ceil_mode"] or (any(window["padding"]) and not attrs["count_include_pad"])):
-        raise Unsupported("pooling of integers over windows that count fewer elements at an edge")
-    divisor = divisor or math.prod(window["kernel"])
-    total = _pool_axes(call, axes, "avg_pool2d", window, **attrs, divisor_override=1)
-    return call.create("div", [total, call.constant(divisor, total.dtype)])
-
-
-@rule(
-    "adaptive_avg_pool1d.default",
-    "adaptive_avg_pool2d.default",
-    "_adaptive_avg_pool2d.default",
-    "adaptive_avg_pool3d.default",
-    "_adaptive_avg_pool3d.default",
-)
-def _adaptive_avg_pool(call: Call) -> Any:
-    size = list(call.shape())
-    axes = int(call.target.split("pool")[1][0])
-    grid = size[-axes:]
-    if axes < 3:
-        lone = [1, *grid] if axes == 1 else grid
-        return _on_images(call, axes, lambda x: call.create("adaptive_avg_pool2d", [x], output_size=lone))
-    x, _ = _batched(call, axes)
-    n, c, d, h, w = x.shape
-    rows = call.reshape(x, [sizes.multiply(n, c), d, h, w])
-    rows = call.create("adaptive_avg_pool2d", [rows], output_size=grid[1:])
-    area = sizes.multiply(grid[1], grid[2])
-    columns = call.reshape(rows, [n, c, d, area])
-    return call.reshape(call.create("adaptive_avg_pool2d", [columns], output_size=[grid[0], area]), size)
-
-
-@rule(
-    "adaptive_max_pool1d.default",
-    "adaptive_max_pool2d.default",
-    "adaptive_max_pool3d.default",
-)
-def _adaptive_max_pool(call: Call) -> list[Any]:
-    """Window i of n over a size s spans [floor(i s / n), ceil((i + 1) s / n)); shorter ones repeat their last index."""
-    axes = int(call.target.split("pool")[1][0])
-    x, _ = _batched(call, axes)
-    size = fixed(x.shape[2:], "adaptive pooling of an image")
-    grid = fixed(call.shape()[-axes:], "adaptive pooling to a grid")
-    flat, widths = np.zeros((), np.int64), []
-    for axis, (s, n) in enumerate(zip(size, grid, strict=True)):
-        begin, end = np.arange(n) * s // n, -(-(np.arange(n) + 1) * s // n)
-        widths.append(int((end - begin).max()))
-        taps = np.minimum(begin[:, None] + np.arange(widths[-1]), end[:, None] - 1)
-        # Axes n, k of each axis of the image, one behind the other.
-        flat = flat[..., None, None] * s + taps.reshape([1] * (2 * axis) + list(taps.shape))
-    order = [*range(0, 2 * axes, 2), *range(1, 2 * axes, 2)]
-    taps = np.ascontiguousarray(flat.transpose(order)).reshape([*grid, math.prod(widths)])
-    plane = call.reshape(x, [x.shape[0], x.shape[1], math.prod(size)])
-    windows = call.create("gather", [plane, call.constant(taps, "i64")], axis=2)
-    values = call.reshape(call.create("reduce_max", [windows], axes=[-1]), call.shape(0)) if call.reads(0) else None
-    if not call.reads(1):
-        return [values, None]
-    best = call.create("argmax", [windows], axis=-1, keepdim=True)
-    table = call.create("expand", [call.constant(taps, "i64")], shape=list(windows.shape))
-    return [values, call.reshape(call.create("gather_elements", [table, best], axis=-1), call.shape(1))]
-
-
 def _convolution_of(call: Call, padding: list[int], transposed: bool) -> Any:
     axes = len(call["weight"].shape) - 2
-    x, made = _batched(call, axes)
+    x, made = batched(call, axes)
     window = {
         "stride": paired_window(call["stride"], axes),
         "padding": padding,

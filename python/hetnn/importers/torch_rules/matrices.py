@@ -225,9 +225,11 @@ def _qr(call: Call) -> list[Any]:
     return call.create_all("qr", [call["A"]], {"complete": mode == "complete"})
 
 
-@rule("geqrf.default")
-def _reflections_of(call: Call) -> list[Any]:
-    return call.create_all("householder", [call["self"]], {})
+def _is_condition(call: Call) -> bool:
+    """Whether the largest singular value is divided by the smallest, or the other way round."""
+    parts = {part for values in call._node.users if values.args[1] == 1 for part in values.users}
+    quotients = [reader for part in parts for reader in part.users if "div" in str(reader.target)]
+    return any(parts.issuperset(reader.all_input_nodes) for reader in quotients)
 
 
 @rule("linalg_ldl_factor_ex.default")
@@ -249,6 +251,11 @@ def _svd(call: Call) -> list[Any]:
     """The values; bases are refused, because each library has its own signs in them."""
     if call["compute_uv"] and (call.reads(0) or call.reads(2)):
         raise Unsupported("singular vectors are read, whose signs are not fixed")
+    if call.dtype(1) != "f64" and _is_condition(call):
+        raise Unsupported(
+            f"a condition number of matrices of {call.dtype(1)}, whose smallest singular value torch's library leaves "
+            "open; use f64"
+        )
     return [None, call.create_all("svd", [call["A"]], {})[1], None]
 
 

@@ -129,9 +129,9 @@ FILES: dict[str, Callable[[Path], Path]] = {"onnx-20000": chain, "onnx-resnet50"
 
 
 def memory_mb(row: str) -> float:
-    """Of this process, as the system sees it: VmRSS now, VmHWM at its peak."""
+    """Of this process, in 10^6 bytes, as the system sees it: VmRSS now, VmHWM at its peak."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(row))
+    return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith(row))
 
 
 def measure(name: str, target: str, repeat: int) -> None:

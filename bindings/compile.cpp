@@ -102,6 +102,17 @@ void bind_compile(py::module_& m) {
           },
           "The executable's bytes.")
       .def(
+          "take_image",
+          [](Compilation& c) {
+            HeldImage image;
+            {
+              const py::gil_scoped_release release;
+              image.bytes = c.take_image();
+            }
+            return py::memoryview(py::cast(std::move(image)));
+          },
+          "The executable's bytes; the compilation is spent.")
+      .def(
           "report", [](const Compilation& c) { return c.model().report(); }, "The report as JSON text.")
       .def_property_readonly(
           "passes", [](const Compilation& c) { return pass_rows(c.model()); },

@@ -233,6 +233,10 @@ class Compilation:
         """
         add_variant, then the image of what it adds to an executable with so many bytes of weights.
         """
+    def take_image(self) -> memoryview:
+        """
+        The executable's bytes; the compilation is spent.
+        """
     @property
     def passes(self) -> list[typing.Any]:
         """

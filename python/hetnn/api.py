@@ -62,10 +62,13 @@ def compile(
         compilation = _core.compile(
             imported.graph, dump_json(described, "target"), dump_json(settings, "options"), signature
         )
-    executable = Executable.from_image(compilation.image(), threads, imported.classes)
-    if executable.is_dynamic and len(described["devices"]) > 1:
+    passes = compilation.passes
+    for_more_shapes = bool(imported.graph.symbols) and len(described["devices"]) > 1
+    image = compilation.image() if for_more_shapes else compilation.take_image()
+    executable = Executable.from_image(image, threads, imported.classes)
+    if executable.is_dynamic and for_more_shapes:
         executable._engine.set_specializer(compilation.specialize)
-    executable.passes = compilation.passes
+    executable.passes = passes
     executable.compile_s = time.perf_counter() - began
     return executable
 

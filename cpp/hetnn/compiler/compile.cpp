@@ -2,6 +2,7 @@
 #include "hetnn/compiler/compile.h"
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/free_memory.h"
 #include "hetnn/compiler/pipeline.h"
 #include "hetnn/ir/verify.h"
 #include "hetnn/passes/canonicalize.h"
@@ -66,14 +67,25 @@ std::unique_ptr<Compilation> Compilation::on_general_processor(const PlannedMode
 
 void Compilation::add_variant(const Bindings& bindings) { pipeline::add_variant(*model_->draft_, bindings); }
 
-program::Image Compilation::image(int64_t weights_begin_bytes) const {
+program::Program Compilation::program() const {
   const pipeline::Draft& draft = *model_->draft_;
-  program::Program program = draft.assembler.program();
-  program.signature_json = signature_json_;
-  program.report_json = model_->report();
-  program.target_json = draft.spec.json;
-  program.hetnn_version = HETNN_VERSION;
-  return program::pack(program, weights_begin_bytes);
+  program::Program out = draft.assembler.program();
+  out.signature_json = signature_json_;
+  out.report_json = model_->report();
+  out.target_json = draft.spec.json;
+  out.hetnn_version = HETNN_VERSION;
+  return out;
+}
+
+program::Image Compilation::image(int64_t weights_begin_bytes) const {
+  return program::pack(program(), weights_begin_bytes);
+}
+
+program::Image Compilation::take_image() {
+  const program::Program made = program();
+  model_.reset();
+  return_free_memory();
+  return program::pack(made);
 }
 
 }  // namespace hetnn

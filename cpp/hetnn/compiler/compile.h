@@ -120,8 +120,12 @@ class Compilation {
   const PlannedModel& model() const { return *model_; }
   /// The executable image, or what is to be added to an executable that has the weights before `weights_begin_bytes`.
   program::Image image(int64_t weights_begin_bytes = 0) const;
+  /// The executable image, made when the compiler's graphs and constants are gone: nothing can be asked afterwards.
+  program::Image take_image();
 
  private:
+  program::Program program() const;
+
   std::unique_ptr<PlannedModel> model_;
   std::string signature_json_;
 };

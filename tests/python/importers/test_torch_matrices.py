@@ -35,6 +35,37 @@ def test_reflections_that_make_matrices_triangular(dtype: torch.dtype) -> None:
     equal(torch.geqrf, torch.zeros(3, 3, dtype=dtype))
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 17])
+def test_symmetric_factors_and_their_systems(size: int) -> None:
+    """Zeros among the elements call for pivots of two rows."""
+    torch.manual_seed(size)
+    for kept in (1.0, 0.5):
+        x = torch.randn(2, size, size) * (torch.rand(2, size, size) <= kept)
+        x = x + x.mT + torch.diag_embed(torch.full((2, size), 0.01))
+        factors, pivots, broken = torch.linalg.ldl_factor_ex(x)
+        exe = hetnn.compile(torch.linalg.ldl_factor_ex, args=(x,))
+        mine = exe(x)
+        torch.testing.assert_close(mine[1], pivots)
+        torch.testing.assert_close(mine[2], broken)
+        torch.testing.assert_close(mine[0], factors, rtol=1e-4, atol=1e-4)
+        # Whatever the factors, of matrices that are no worse than these.
+        b = torch.randn(2, size, 3, dtype=torch.float64)
+        equal(torch.linalg.ldl_solve, factors.double(), pivots, b)
+
+
+def test_pivots_that_no_factors_have_are_refused() -> None:
+    factors, b = torch.eye(3), torch.ones(3, 1)
+    exe = hetnn.compile(torch.linalg.ldl_solve, args=(factors, torch.tensor([1, 2, 3], dtype=torch.int32), b))
+    for pivots in ([0, 2, 3], [1, 2, 4], [1, 2, -3], [-2, -2, -3], [1, -2, -3]):
+        with pytest.raises(hetnn.InvalidModel, match="a pivot must be in"):
+            exe(factors, torch.tensor(pivots, dtype=torch.int32), b)
+
+
+def test_a_matrix_without_factors_is_refused() -> None:
+    with pytest.raises(hetnn.InvalidModel, match="a block of 0"):
+        hetnn.compile(torch.linalg.ldl_factor, args=(torch.eye(2),))(torch.zeros(2, 2))
+
+
 def test_exponentials_of_matrices_small_and_large() -> None:
     torch.manual_seed(1)
     scale = torch.tensor([0.0, 1e-6, 1.0, 5.0, 30.0], dtype=torch.float64)

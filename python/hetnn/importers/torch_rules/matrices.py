@@ -232,6 +232,20 @@ def _is_condition(call: Call) -> bool:
     return any(parts.issuperset(reader.all_input_nodes) for reader in quotients)
 
 
+@rule("linalg_ldl_factor_ex.default")
+def _ldl(call: Call) -> list[Any]:
+    return call.create_all("ldl", [call["self"]], {"checked": _is_checked(call)})
+
+
+@rule("linalg_ldl_solve.default")
+def _ldl_solve(call: Call) -> Any:
+    factors, pivots, b = call["LD"], call["pivots"], call["B"]
+    lead = sizes.broadcast(factors.shape[:-2], b.shape[:-2])
+    n = factors.shape[-1]
+    factors, pivots = _spread(call, factors, [*lead, n, n]), _spread(call, pivots, [*lead, n])
+    return call.create("ldl_solve", [factors, pivots, _spread(call, b, [*lead, *b.shape[-2:]])])
+
+
 @rule("_linalg_svd.default")
 def _svd(call: Call) -> list[Any]:
     """The values; bases are refused, because each library has its own signs in them."""

@@ -21,11 +21,11 @@ from hetnn.importers import Imported
 from hetnn.importers.chance import initial_state
 from hetnn.importers.loop_body import Body, BodyInput
 from hetnn.importers.onnx_control import CONTROL
-from hetnn.importers.onnx_model import Weights, check_model, dtype_name, read_model
-from hetnn.importers.onnx_rules import NESTED, Call, Either, Items, Maybe, Nothing, Sizes, Tensors, Text
+from hetnn.importers.onnx_model import Weights, check_model, read_model
+from hetnn.importers.onnx_ports import HINTS, Ports
+from hetnn.importers.onnx_rules import NESTED, Call, Either, Sizes, Text
 from hetnn.importers.onnx_rules.call import LONGEST, ONNX
 from hetnn.importers.onnx_rules.gradient import GRADIENT, gradient
-from hetnn.importers.onnx_rules.sequence import MOST_AXES
 from hetnn.importers.onnx_rules.shape import computes_sizes, of_sizes, on_sizes
 from hetnn.importers.onnx_rules.text import MEASURES, MOVES, constant_texts, equal, moved
 from hetnn.importers.onnx_schema import (
@@ -46,8 +46,6 @@ from hetnn.texts import packed
 
 # Nodes of constants that are no larger are computed while importing, because shapes may be made from them.
 _FOLDED_ELEMS = 1 << 16
-# Examples of sizes that a model leaves open: of the first axis, and of the others.
-_HINTS = (1, 64)
 # Integers that are computed like a shape, at most.
 _MOST_SIZES = 8
 # Bodies in bodies and nodes in all that no sensible model has.
@@ -104,8 +102,7 @@ class _Importer:
         self._sizes: dict[str, np.ndarray[Any, Any]] = {}  # of values that were read as such
         self._found = 0
         self._trees: list[Tree] = []  # of the model's inputs
-        self._taken_inputs = 0  # inputs of the graph
-        self._given = 0  # outputs of the graph
+        self._ports = Ports(self._builder, self._symbols, self._new_symbol, self._settled)
         self._generators: list[tuple[Any, str, np.ndarray[Any, Any]]] = []  # the next state, the input, the first state
         self._bodies: list[Body] = []  # of loops, each in the one before, that are imported now
         self._missing = object()  # stands for what a node that cannot be imported would give
@@ -144,68 +141,12 @@ class _Importer:
         for given in self._model.graph.input:
             if given.name in scope.values:
                 continue  # an initializer with a type
-            scope.values[given.name], tree = self._lift(given.name, given.type)
+            scope.values[given.name], tree = self._ports.lift(given.name, given.type)
             self._trees.append(tree)
 
-    def _lift(self, name: str, given: onnx.TypeProto, alone: bool = False) -> tuple[Any, Tree]:
-        """An input, and how the model's caller passes it; `alone`: no size of it is another's."""
-        kind = given.WhichOneof("value")
-        if kind == "optional_type":
-            port, there = self._taken_inputs, self._input(f"{name}.given", "bool", [])
-            value, tree = self._lift(name, given.optional_type.elem_type, alone=True)
-            return Maybe(there, value), {"optional": [port, tree]}
-        if kind == "sequence_type":
-            return self._lift_sequence(name, given.sequence_type.elem_type)
-        if kind != "tensor_type":
-            raise Unsupported(
-                f"the input '{name}' is a {kind or 'value of no type'}; hetnn takes tensors, sequences and optional "
-                "values. Give its elements as inputs of their own."
-            )
-        tensor = given.tensor_type
-        if not tensor.HasField("shape"):
-            raise InvalidModel(f"the input '{name}' has no shape. Export the model with the input's rank.")
-        shape = [self._size(name, axis, dim, alone) for axis, dim in enumerate(tensor.shape.dim)]
-        if tensor.elem_type == onnx.TensorProto.STRING:
-            data = self._input(f"{name}.bytes", "u8", [self._new_symbol(f"{name}_bytes", 0, _HINTS[1])])
-            spans = self._input(f"{name}.spans", "i64", shape)
-            return Text(data, spans), {"text": [self._taken_inputs - 2, self._taken_inputs - 1]}
-        return self._input(name, self._dtype(name, tensor), shape), {"value": self._taken_inputs - 1}
-
-    def _lift_sequence(self, name: str, given: onnx.TypeProto) -> tuple[Any, Tree]:
-        if given.WhichOneof("value") != "tensor_type":
-            raise Unsupported(f"the input '{name}' is a sequence of {given.WhichOneof('value')}; hetnn takes tensors.")
-        total, count = (self._new_symbol(f"{name}_{what}", 0, hint) for what, hint in (("elements", 64), ("length", 4)))
-        values = self._input(f"{name}.values", self._dtype(name, given.tensor_type), [total])
-        shapes = self._input(f"{name}.shapes", "i64", [count, MOST_AXES + 1])
-        sizes: tuple[int | str | None, ...] | None = None
-        if given.tensor_type.HasField("shape"):
-            dims = given.tensor_type.shape.dim
-            sizes = tuple(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in dims)
-        tree = {"sequence": [{"value": self._taken_inputs - 2}, self._taken_inputs - 1]}
-        return Tensors(values, shapes, sizes), tree
-
-    def _dtype(self, name: str, tensor: onnx.TypeProto.Tensor) -> str:
-        try:
-            return dtype_name(tensor.elem_type)
-        except Unsupported as error:
-            raise Unsupported(f"the input '{name}' has {error}.") from error
-
-    def _input(self, name: str, dtype: str, shape: list[int | str]) -> Any:
-        self._taken_inputs += 1
-        return self._builder.add_input(name, dtype, shape)
-
-    def _size(self, name: str, axis: int, dim: Any, alone: bool = False) -> int | str:
-        """A fixed size, or the symbol of a named or unnamed one; `alone`: of none that other values have."""
-        if dim.HasField("dim_value"):
-            if dim.dim_value < 0:
-                raise InvalidModel(f"the input '{name}' has the size {dim.dim_value} on axis {axis}.")
-            return int(dim.dim_value)
-        if alone:
-            return self._new_symbol(f"{name}_{axis}", 0, _HINTS[min(axis, 1)])
-        given = dim.dim_param or f"{name}_{axis}"
-        if given not in self._symbols:
-            self._symbols[given] = self._new_symbol(given, 0, _HINTS[min(axis, 1)])
-        return self._symbols[given]
+    def _settled(self, value: Any, name: str) -> Any:
+        """A tensor of sizes, or of what one of two branches gives."""
+        return Call(self, onnx.NodeProto(name=name), 1, [value], {})[0]
 
     def _new_symbol(self, called: str, least: int, hint: int) -> str:
         symbol = self._new_name(called)
@@ -299,7 +240,7 @@ class _Importer:
         if self._bodies:
             return self._record(len(self._bodies), op, inputs, attrs, list(found))
         for symbol, (low, high) in found.items():
-            self._builder.add_symbol(symbol, low, high, likely_size(low, min(high, _HINTS[1])))
+            self._builder.add_symbol(symbol, low, high, likely_size(low, min(high, HINTS[1])))
         return list(self._builder.create(op, list(inputs), attrs, node.name or node.output[0], node.name))
 
     def _array(self, value: Any) -> np.ndarray[Any, Any] | None:
@@ -528,7 +469,7 @@ class _Importer:
             if value is self._missing:
                 raise Unsupported(f"hetnn does not compute the output '{output.name}'. Leave it out of the model.")
             nested |= isinstance(value, NESTED)
-            outputs.append(self._give(value, output.name))
+            outputs.append(self._ports.give(value, output.name))
         for value, name, initial in self._generators:
             self._builder.output(value, f"{name}.next")
             self._builder.mutation(name, f"{name}.next", initial)
@@ -539,27 +480,6 @@ class _Importer:
         names = [given.name for given in self._model.graph.input if given.name not in initialized]
         made = outputs[0] if len(outputs) == 1 else {"tuple": outputs}
         return Imported(graph, {"args": self._trees, "names": names, "kwargs": [], "outputs": made})
-
-    def _give(self, value: Any, name: str) -> Tree:
-        """An output of the graph, or several where a value holds others; where they are, as hetnn.structure says."""
-        if isinstance(value, Nothing):
-            return {"fixed": None}
-        if isinstance(value, Items):
-            return {"list": [self._give(item, f"{name}.{k}") for k, item in enumerate(value.values)]}
-        if isinstance(value, Maybe):
-            there = self._give(value.there, f"{name}.given")["value"]
-            return {"optional": [there, self._give(value.value, name)]}
-        if isinstance(value, Text):
-            parts = [self._give(value.bytes, f"{name}.bytes"), self._give(value.spans, f"{name}.spans")]
-            return {"text": [part["value"] for part in parts]}
-        if isinstance(value, Tensors):
-            values = self._give(value.values, f"{name}.values")
-            return {"sequence": [values, self._give(value.shapes, f"{name}.shapes")["value"]]}
-        if isinstance(value, (Sizes, Either)):
-            value = Call(self, onnx.NodeProto(name=name), 1, [value], {})[0]
-        self._builder.output(value, name)
-        self._given += 1
-        return {"value": self._given - 1}
 
 
 def _meaning(name: str, version: int) -> tuple[Any, Any]:

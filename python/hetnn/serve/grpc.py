@@ -147,14 +147,14 @@ class _Methods:
         settings = (
             await self._service.change("trace", arguments)
             if given
-            else self._service.trace_settings(request.model_name)
+            else self._service.settings.trace(request.model_name)
         )
         lists = {key: value if isinstance(value, list) else [value] for key, value in settings.items()}
         return _M["TraceSettingResponse"](settings={key: {"value": value} for key, value in lists.items()})
 
     async def LogSettings(self, request: Any) -> Any:  # noqa: N802
         given = _choices(request.settings)
-        settings = await self._service.change("log", {"settings": given}) if given else self._service.log_settings()
+        settings = await self._service.change("log", {"settings": given}) if given else self._service.settings.log()
         out = _M["LogSettingsResponse"]()
         for key, value in settings.items():
             setattr(out.settings[key], _LOG_KINDS[type(value)], value)

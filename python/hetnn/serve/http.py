@@ -336,11 +336,11 @@ class Front:
                 await service.networks.runner(name)
                 return 200, await service.change("trace", {"name": name, "settings": _json_object(body)})
             case "GET", "v2", "trace", "setting":
-                return 200, service.trace_settings("")
+                return 200, service.settings.trace("")
             case "POST", "v2", "trace", "setting":
                 return 200, await service.change("trace", {"name": "", "settings": _json_object(body)})
             case "GET", "v2", "logging":
-                return 200, service.log_settings()
+                return 200, service.settings.log()
             case "POST", "v2", "logging":
                 return 200, await service.change("log", {"settings": _json_object(body)})
             case "POST", "v2", "repository", "index":
@@ -371,7 +371,7 @@ class Front:
                 return 200, await self._service.statistics(name, version)
             case ["trace", "setting"] if not version:
                 await self._service.networks.runner(name)
-                return 200, self._service.trace_settings(name)
+                return 200, self._service.settings.trace(name)
         raise NotFound(f"GET /v2/models/{name:.100}/{'/'.join(rest):.100} is not answered here.")
 
     async def _shared_memory(self, method: str, rest: list[str], body: bytes) -> Any:

@@ -20,6 +20,7 @@ from hetnn import _runtime
 from hetnn.errors import DoesNotFit, Error, InternalError, InvalidModel, Unavailable, Unsupported
 from hetnn.serve.networks import Networks
 from hetnn.serve.runner import ClientGone, Job, Result, Runner, Sequence_
+from hetnn.serve.settings import Settings
 from hetnn.serve.shared_memory import Regions
 from hetnn.store import UnknownNetwork
 
@@ -37,22 +38,6 @@ EXTENSIONS = [
 _WATCH_S = 0.02
 _MOST_SEQUENCES = 10_000
 _SEQUENCE_IDLE_NS = 600 * 10**9
-_TRACE = {
-    "trace_file": "",
-    "trace_level": ["OFF"],
-    "trace_rate": "1000",
-    "trace_count": "-1",
-    "log_frequency": "0",
-    "trace_mode": "triton",
-}
-_LOG: dict[str, Any] = {
-    "log_file": "",
-    "log_info": True,
-    "log_warning": True,
-    "log_error": True,
-    "log_verbose_level": 0,
-    "log_format": "default",
-}
 
 
 Inference = _runtime.Inference
@@ -116,9 +101,7 @@ class Service:
         self._allow_compile = allow_compile
         self._target = target
         self._sequences: dict[tuple[str, int | str], Sequence_] = {}
-        self._trace: dict[str, dict[str, Any]] = {"": dict(_TRACE)}
-        self._tracing = False  # whether anybody changed them
-        self._log = dict(_LOG)
+        self.settings = Settings()
 
     async def start(self) -> None:
         """Begins to answer, on the running loop: what is deployed is opened first."""
@@ -261,8 +244,8 @@ class Service:
             counters.refused(job.begun_ns, _outcome(error))
             return error
         counters.answered(job.begun_ns, result.started_ns - job.begun_ns, result.run_ns, job.rows)
-        if self._tracing and self._trace_level(job.request.model) != ["OFF"]:
-            self._write_trace(job, result)
+        if self.settings.is_traced(job.request.model):
+            self.settings.write_trace(job, result)
         return answer
 
     async def _watch_for_ever(self) -> None:
@@ -411,9 +394,9 @@ class Service:
         if action == "unregister":
             return self.regions.unregister(arguments["name"])
         if action == "trace":
-            return self._change_trace(arguments["name"], arguments["settings"])
+            return self.settings.change_trace(arguments["name"], arguments["settings"])
         if action == "log":
-            return self._change_log(arguments["settings"])
+            return self.settings.change_log(arguments["settings"])
         if action == "counted":
             return self.counted()
         if action == "state":
@@ -425,8 +408,7 @@ class Service:
         return {
             "regions": self.regions.status(""),
             "unloaded": self.networks.unloaded(),
-            "trace": self._trace,
-            "log": self._log,
+            "settings": self.settings.state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -436,7 +418,7 @@ class Service:
             except InvalidModel:  # the client has removed it; its next use says so
                 continue
         self.networks.restore_unloaded(state["unloaded"])
-        self._trace, self._log, self._tracing = dict(state["trace"]), dict(state["log"]), True
+        self.settings.restore(state["settings"])
 
     async def _take_network(self, name: str, parameters: Mapping[str, Any]) -> None:
         """Compiles and keeps the network that a client sent: one parameter `file:…` with its bytes."""
@@ -483,82 +465,6 @@ class Service:
             kinds = {"Unsupported": Unsupported, "DoesNotFit": DoesNotFit, "InternalError": InternalError}
             raise kinds.get(answer["error"]["kind"], InvalidModel)(answer["error"]["message"])
         await asyncio.to_thread(store.deploy, name, (), answer["version"])
-
-    # Trace and log settings.
-
-    def trace_settings(self, name: str) -> dict[str, Any]:
-        settings = {**self._trace[""], **self._trace.get(name, {})}
-        return {key: settings[key] for key in _TRACE}
-
-    def _trace_level(self, name: str) -> list[str]:
-        return list(self._trace[name if name in self._trace else ""].get("trace_level", self._trace[""]["trace_level"]))
-
-    def _change_trace(self, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-        if name:
-            hetnn._store.check_id(name)
-        changed = dict(self._trace.get(name, {}))
-        for key, value in settings.items():
-            if key not in _TRACE:
-                raise InvalidModel(f"there is no trace setting '{key:.100}'; there are {', '.join(_TRACE)}.")
-            if key in ("trace_file", "trace_mode"):
-                raise Unsupported(f"the trace setting '{key}' cannot be changed by clients.")
-            if value is None or value == []:
-                changed.pop(key, None)
-                if not name:
-                    changed[key] = _TRACE[key]
-                continue
-            texts = [str(one) for one in value] if isinstance(value, list) else [str(value)]
-            if key == "trace_level":
-                if not set(texts) <= {"OFF", "TIMESTAMPS", "TENSORS"}:
-                    raise InvalidModel(f"trace_level takes OFF, TIMESTAMPS and TENSORS; got {texts!r:.100}.")
-                changed[key] = texts
-            else:
-                if not (texts[0].lstrip("-").isdecimal() and len(texts) == 1):
-                    raise InvalidModel(f"{key} must be a number; got {value!r:.100}.")
-                changed[key] = texts[0]
-        self._trace[name] = changed
-        self._tracing = True
-        return self.trace_settings(name)
-
-    def _write_trace(self, job: Job, result: Result) -> None:
-        """A line on stderr for a request that is traced."""
-        request = job.request
-        settings = self.trace_settings(request.model)
-        scope = self._trace[request.model if request.model in self._trace else ""]
-        seen = scope["seen"] = int(scope.get("seen", 0)) + 1
-        if seen % max(int(settings["trace_rate"]), 1) != 0:
-            return
-        count = int(settings["trace_count"])
-        if count == 0:
-            return
-        if count > 0:
-            scope["trace_count"] = str(count - 1)
-        row = {
-            "model": request.model,
-            "version": job.runner.version,
-            "id": request.id,
-            "request_start_ns": job.begun_ns,
-            "compute_start_ns": result.started_ns,
-            "compute_end_ns": result.started_ns + result.run_ns,
-            "request_end_ns": time.perf_counter_ns(),
-        }
-        sys.stderr.write(f"trace {json.dumps(row)}\n")
-
-    def log_settings(self) -> dict[str, Any]:
-        return dict(self._log)
-
-    def _change_log(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        for key, value in settings.items():
-            if key not in _LOG:
-                raise InvalidModel(f"there is no log setting '{key:.100}'; there are {', '.join(_LOG)}.")
-            if key == "log_file":
-                raise Unsupported("the log setting 'log_file' cannot be changed by clients.")
-            if type(value) is not type(_LOG[key]):
-                raise InvalidModel(f"{key} must be {type(_LOG[key]).__name__}; got {value!r:.100}.")
-            if key == "log_format" and value not in ("default", "ISO8601"):
-                raise InvalidModel(f"log_format must be default or ISO8601; got {value!r:.100}.")
-        self._log |= settings
-        return dict(self._log)
 
 
 def _settle(future: asyncio.Future[Result | Exception], result: Result | Exception) -> None:

@@ -47,10 +47,10 @@ inline constexpr std::pair<DType, const char*> kNumpyNames[] = {
 };
 
 /// The rows of types that numpy has itself.
-inline constexpr std::span kNumpysOwn(
-    kNumpyNames, std::find_if(std::begin(kNumpyNames), std::end(kNumpyNames), [](const auto& row) {
-      return row.first == DType::bf16;
-    }) - std::begin(kNumpyNames));
+inline constexpr std::span kNumpysOwn(kNumpyNames,
+                                      std::find_if(std::begin(kNumpyNames), std::end(kNumpyNames), [](const auto& row) {
+                                        return row.first == DType::bf16;
+                                      }) - std::begin(kNumpyNames));
 
 /// Of numpy's own types, by the number that it gives them: asking for names takes longer than a small network runs.
 inline const auto& dtypes_by_number() {

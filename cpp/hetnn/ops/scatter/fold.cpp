@@ -138,7 +138,7 @@ OpDef define_fold() {
       .meaning = meaning,
       .tolerance = 1e-5,
       .samples = {"fold(f32[1,8,9]) {image = [4,4], block = [2,2]}",
-                  "fold(f32[2,6,4]) {image = [7], block = [3], stride = [2], padding = [1,1], dilation = [2]}",
+                  "fold(f32[2,6,3]) {image = [7], block = [3], stride = [2], padding = [1,1], dilation = [2]}",
                   "fold(i64[1,12,8]) {image = [3,3,5], block = [2,2,3], dilation = [1,1,2], padding = [0,0,0,0,0,1]}",
                   "fold(f32[n,4,m]) {image = [m+3], block = [4]}"}};
 }

@@ -72,19 +72,27 @@ void Micro(const MicroTile& t) {
       const int64_t end = HWY_MIN(t.k, k + kMostSteps - steps);
       steps += end - k;
       for (; k < end; ++k) {
-        VF w[kVectors];
+        const auto weights = [&](int v) HWY_ATTR {
+          return hn::Load(d, b + (v / kVectorsPerPanel) * panel_stride + (v % kVectorsPerPanel) * kLanes);
+        };
+        if constexpr (kRows == 1) {  // nothing reads a weight again that would be worth a register
+          const VF x = hn::Set(d, a[0][k]);
 #pragma GCC unroll 16
-        for (int v = 0; v < kVectors; ++v)
-          w[v] = hn::Load(d, b + (v / kVectorsPerPanel) * panel_stride + (v % kVectorsPerPanel) * kLanes);
+          for (int v = 0; v < kVectors; ++v) acc[0][v] = hn::MulAdd(x, weights(v), acc[0][v]);
+        } else {
+          VF w[kVectors];
+#pragma GCC unroll 16
+          for (int v = 0; v < kVectors; ++v) w[v] = weights(v);
+#pragma GCC unroll 16
+          for (int r = 0; r < kRows; ++r) {
+            const VF x = hn::Set(d, a[r][k]);
+#pragma GCC unroll 16
+            for (int v = 0; v < kVectors; ++v) acc[r][v] = hn::MulAdd(x, w[v], acc[r][v]);
+          }
+        }
         b += kPanel;
         __builtin_prefetch(prefetch, 0, 2);
         prefetch += t.prefetch_step;
-#pragma GCC unroll 16
-        for (int r = 0; r < kRows; ++r) {
-          const VF x = hn::Set(d, a[r][k]);
-#pragma GCC unroll 16
-          for (int v = 0; v < kVectors; ++v) acc[r][v] = hn::MulAdd(x, w[v], acc[r][v]);
-        }
       }
     }
   }
@@ -146,6 +154,10 @@ constexpr MicroTable MakeTable() {
   Fill<4>(table, std::make_integer_sequence<int, 6>());
 #elif HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
   Fill<1>(table, std::make_integer_sequence<int, 6>());
+#if HWY_TARGET == HWY_AVX2
+  Fill<2>(table, std::make_integer_sequence<int, 1>());
+  Fill<4>(table, std::make_integer_sequence<int, 1>());
+#endif
 #else
   Fill<1>(table, std::make_integer_sequence<int, 2>());
 #endif

@@ -22,28 +22,28 @@ int32_t Assembler::port_buffer(const std::string& name, const ops::Type& type, p
   return add({.name = name, .dtype = type.dtype, .shape = type.shape, .quant = type.quant, .place = place});
 }
 
-int32_t Assembler::constant_buffer(const std::string& name, const ops::Type& type, std::span<const std::byte> bytes,
-                                   bool packed) {
-  const int64_t offset = blob(bytes);
+int32_t Assembler::constant_buffer(const std::string& name, const ops::Type& type, program::Blob bytes, bool packed) {
+  const auto size_bytes = static_cast<int64_t>(bytes.bytes.size());
+  const int64_t offset = blob(std::move(bytes));
   return add({.name = name,
               .dtype = type.dtype,
               .shape = type.shape,
               .quant = type.quant,
               .place = program::Place::constant,
               .offset_bytes = offset,
-              .size_bytes = static_cast<int64_t>(bytes.size()),
+              .size_bytes = size_bytes,
               .packed = packed});
 }
 
-int64_t Assembler::blob(std::span<const std::byte> bytes) {
+int64_t Assembler::blob(program::Blob blob) {
+  const std::span<const std::byte> bytes = blob.bytes;
   const size_t hash = std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   auto [first, last] = known_.equal_range(hash);
   for (auto at = first; at != last; ++at) {
     const auto [offset, size] = at->second;
     if (std::ranges::equal(bytes, program_.weights.at(offset, size))) return offset;
   }
-  auto copy = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
-  const int64_t offset = program_.weights.append({copy, *copy});
+  const int64_t offset = program_.weights.append(std::move(blob));
   known_.emplace(hash, std::pair{offset, static_cast<int64_t>(bytes.size())});
   return offset;
 }

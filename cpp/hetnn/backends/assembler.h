@@ -24,10 +24,9 @@ class Assembler {
   /// A buffer for an input or output of the model: plain.
   int32_t port_buffer(const std::string& name, const ops::Type& type, program::Place place);
   /// Bytes in the weights, 64-byte aligned; equal bytes are kept once. `type` is the constant's, unpacked.
-  int32_t constant_buffer(const std::string& name, const ops::Type& type, std::span<const std::byte> bytes,
-                          bool packed = false);
+  int32_t constant_buffer(const std::string& name, const ops::Type& type, program::Blob bytes, bool packed = false);
   /// Offset of bytes that belong to no buffer (an accelerator's words), 64-byte aligned; equal bytes are kept once.
-  int64_t blob(std::span<const std::byte> bytes);
+  int64_t blob(program::Blob blob);
 
   /// The buffer through which a value passes between subprograms, or in and out of the model.
   void set_boundary(const std::string& value, int32_t buffer) { boundary_[value] = buffer; }

@@ -9,6 +9,7 @@
 
 #include "hetnn/base/dtype.h"
 #include "hetnn/base/error.h"
+#include "hetnn/base/pages.h"
 
 namespace hetnn {
 
@@ -24,10 +25,14 @@ class Tensor {
   static Tensor zeros(DType dtype, std::vector<int64_t> shape, std::byte** mutable_data = nullptr) {
     int64_t count = 1;
     for (int64_t d : shape) count *= d;
-    auto bytes = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(count * dtype_bytes(dtype)));
-    std::byte* data = bytes->data();
-    if (mutable_data) *mutable_data = data;
-    return Tensor(dtype, std::move(shape), std::move(bytes), data);
+    const auto size_bytes = static_cast<size_t>(count * dtype_bytes(dtype));
+    const auto made = [&](auto bytes) {
+      std::byte* const data = bytes->data();
+      if (mutable_data) *mutable_data = data;
+      return Tensor(dtype, std::move(shape), std::move(bytes), data);
+    };
+    return size_bytes < kOwnPages_bytes ? made(std::make_shared<std::vector<std::byte>>(size_bytes))
+                                        : made(std::make_shared<Pages>(size_bytes));
   }
   template <typename T>
   static Tensor of(std::vector<int64_t> shape, std::span<const T> values) {
@@ -56,6 +61,8 @@ class Tensor {
   }
   int64_t bytes() const { return elems() * dtype_bytes(dtype_); }
   const std::byte* data() const { return data_; }
+  std::span<const std::byte> span() const { return {data_, static_cast<size_t>(bytes())}; }
+  const std::shared_ptr<const void>& owner() const { return owner_; }
   /// The values as T; InternalError when T is not the element type.
   template <typename T>
   std::span<const T> values() const {
@@ -76,6 +83,9 @@ class Tensor {
   }
 
  private:
+  // From this size on memory of its own goes back to the system as soon as nobody needs it.
+  static constexpr size_t kOwnPages_bytes = size_t{1} << 20;
+
   DType dtype_ = DType::f32;
   std::vector<int64_t> shape_ = {0};
   std::shared_ptr<const void> owner_;

@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "hetnn/base/tensor.h"
+
 namespace hetnn::program {
 
 inline constexpr int64_t kAlignment = 64;
@@ -17,6 +19,16 @@ constexpr int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAl
 struct Blob {
   std::shared_ptr<const void> owner;
   std::span<const std::byte> bytes;
+
+  Blob() = default;
+  Blob(std::shared_ptr<const void> owned_by, std::span<const std::byte> at) : owner(std::move(owned_by)), bytes(at) {}
+  template <typename T>
+  explicit Blob(std::vector<T> made) : Blob(std::make_shared<const std::vector<T>>(std::move(made))) {}
+  explicit Blob(const Tensor& tensor) : Blob(tensor.owner(), tensor.span()) {}
+
+ private:
+  template <typename T>
+  explicit Blob(const std::shared_ptr<const std::vector<T>>& made) : Blob(made, std::as_bytes(std::span(*made))) {}
 };
 
 /// One space of bytes made of blobs, each beginning at a multiple of the alignment. Copies share the bytes. What

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <tuple>
 
 #include "hetnn/base/error.h"
@@ -16,15 +17,12 @@ namespace hetnn::sim {
 using namespace hetnn::npu;  // NOLINT(google-build-using-namespace): the instructions' own names
 
 Memory::Memory(int64_t bytes, std::string_view called) {
-  if (bytes == 0) return;
-  void* mapped = ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED)
+  try {
+    pages_ = Pages(static_cast<size_t>(bytes), /*sparse=*/true);
+  } catch (const std::bad_alloc&) {
     throw DoesNotFit(text(called, " of the simulated NPU takes ", bytes, " bytes, which this process cannot have."));
-  data_ = {static_cast<std::byte*>(mapped), Unmap{static_cast<size_t>(bytes)}};
+  }
 }
-
-void Memory::Unmap::operator()(std::byte* data) const { ::munmap(data, bytes); }
 
 void Memory::clear() {
   // Beyond a few pages it costs less to give them back.

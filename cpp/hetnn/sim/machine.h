@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hetnn/base/pages.h"
 #include "hetnn/base/stop.h"
 #include "hetnn/npu/isa.h"
 #include "hetnn/npu/requantize.h"
@@ -22,19 +23,13 @@ class Memory {
  public:
   /// DoesNotFit when there is none.
   Memory(int64_t bytes, std::string_view called);
-  std::byte* data() const { return data_.get(); }
-  size_t size() const { return data_.get_deleter().bytes; }
+  std::byte* data() const { return pages_.data(); }
+  size_t size() const { return pages_.size_bytes(); }
   /// Makes it zeros again.
   void clear();
 
  private:
-  struct Unmap {
-    size_t bytes;
-    Unmap() : bytes(0) {}
-    explicit Unmap(size_t size) : bytes(size) {}
-    void operator()(std::byte* data) const;
-  };
-  std::unique_ptr<std::byte, Unmap> data_;
+  Pages pages_;
 };
 
 /// One device with a program loaded. Values are those of the engines' arithmetic; cycles come from the same clock that

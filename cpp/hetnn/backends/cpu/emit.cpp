@@ -116,23 +116,20 @@ class Emitter {
     HETNN_ASSERT(value.producer() && value.producer()->is_constant(), "'", value.name(),
                  "' is read before it is written");
     const Tensor& tensor = value.producer()->tensor("value");
-    const int32_t id =
-        assembler_.constant_buffer(value.name(), value.type(), {tensor.data(), static_cast<size_t>(tensor.bytes())});
+    const int32_t id = assembler_.constant_buffer(value.name(), value.type(), program::Blob(tensor));
     buffers_.emplace(&value, id);
     return id;
   }
 
   int32_t shaped_constant(const ir::Value& value, const Shape& shape) {
     const Tensor& tensor = value.producer()->tensor("value");
-    return assembler_.constant_buffer(value.name() + ".operand", {tensor.dtype(), shape},
-                                      {tensor.data(), static_cast<size_t>(tensor.bytes())});
+    return assembler_.constant_buffer(value.name() + ".operand", {tensor.dtype(), shape}, program::Blob(tensor));
   }
 
   int32_t packed(const kernels::Variant& variant, const ConcreteLaunch& launch, int input, const ir::Value& value) {
     const Tensor& tensor = value.producer()->tensor("value");
-    const std::vector<std::byte> bytes =
-        variant.pack(launch.call(), input, {tensor.data(), static_cast<size_t>(tensor.bytes())});
-    return assembler_.constant_buffer(value.name() + ".packed", value.type(), bytes, true);
+    program::Blob bytes(variant.pack(launch.call(), input, tensor.span()));
+    return assembler_.constant_buffer(value.name() + ".packed", value.type(), std::move(bytes), true);
   }
 
   int32_t plain_copy(const ir::Value& value, int32_t from) {

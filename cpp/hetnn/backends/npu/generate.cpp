@@ -121,9 +121,7 @@ Place Generator::factors(const ir::Node& node, std::span<const double> reals) {
   return constant(Tensor::of<int32_t>({count}, words));
 }
 
-Place Generator::constant(const Tensor& stored) {
-  return {Region::weights, keep_ ? keep_({stored.data(), static_cast<size_t>(stored.bytes())}) : 0};
-}
+Place Generator::constant(const Tensor& stored) { return {Region::weights, keep_ ? keep_(stored) : 0}; }
 
 Place Generator::place_of(const ir::Value& value) {
   if (auto at = places_->find(&value); at != places_->end()) return at->second;

@@ -37,7 +37,7 @@ int64_t zero_of(const ir::Value& value);
 Layout layout_of(const ir::Value& value);
 
 /// Keeps a constant for the device, and returns where it begins in the device's read-only region.
-using KeepConstant = std::function<int64_t(std::span<const std::byte>)>;
+using KeepConstant = std::function<int64_t(const Tensor&)>;
 
 /// Collects the instructions of one stream.
 class Generator {

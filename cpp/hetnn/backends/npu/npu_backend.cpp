@@ -30,8 +30,8 @@ class SharedConstants {
       : constants_(constants), assembler_(assembler) {}
 
   // Returns where the constant begins in the region.
-  int64_t keep(std::span<const std::byte> bytes) {
-    const hetnn::npu::Constant wanted{assembler_.blob(bytes), static_cast<int64_t>(bytes.size())};
+  int64_t keep(const Tensor& tensor) {
+    const hetnn::npu::Constant wanted{assembler_.blob(program::Blob(tensor)), tensor.bytes()};
     int64_t begin = 0;
     for (const hetnn::npu::Constant& constant : constants_) {
       if (constant == wanted) return begin;
@@ -140,7 +140,7 @@ class NpuBackend final : public Backend {
     const std::map<const ir::Value*, npu::Place> places = place_values(graph, layers, all, variant.dram_bytes);
 
     SharedConstants constants(code.constants, assembler);
-    npu::Generator generator(spec_, all, [&](std::span<const std::byte> bytes) { return constants.keep(bytes); });
+    npu::Generator generator(spec_, all, [&](const Tensor& tensor) { return constants.keep(tensor); });
     hetnn::npu::Clock clock(spec_);
     std::vector<uint64_t> words;
     size_t coded = 0;
@@ -169,7 +169,7 @@ class NpuBackend final : public Backend {
     hetnn::npu::encode(hetnn::npu::End{}, words);
     variant.cycles = clock.now_cycles();
     variant.word_count = static_cast<int64_t>(words.size());
-    variant.words_offset_bytes = assembler.blob(std::as_bytes(std::span(words)));
+    variant.words_offset_bytes = assembler.blob(program::Blob(std::move(words)));
     refuse_above_memory(variant, constants.size_bytes(), all);
     auto ports = [&](const std::vector<ir::Value*>& values) {
       std::vector<hetnn::npu::Port> out;

@@ -44,10 +44,9 @@ void declare_boundaries(Draft& draft) {
     return std::find_if(ports.begin(), ports.end(), [&](const auto& port) { return port.name == name; })->buffer;
   };
   for (const ir::Mutation& mutation : model.mutations) {
-    const std::span bytes(mutation.initial.data(), static_cast<size_t>(mutation.initial.bytes()));
     program.states.push_back({mutation.input, buffer_of(state_inputs, mutation.input),
-                              buffer_of(state_outputs, mutation.output), assembler.blob(bytes),
-                              mutation.initial.bytes()});
+                              buffer_of(state_outputs, mutation.output),
+                              assembler.blob(program::Blob(mutation.initial)), mutation.initial.bytes()});
   }
   for (const plan::Subgraph& subgraph : plan::subgraphs_of(model)) {
     for (const ir::Value* output : subgraph.outputs) {

@@ -10,15 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import hetnn
-
-
-class Wrapped(nn.Module):
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *given: Tensor) -> Any:
-        return self.function(*given)
+from functions import Function
 
 
 def masked(x: Tensor, mask: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -63,7 +55,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_equals_eager(name: str) -> None:
     function, given = PROGRAMS[name]
-    module = Wrapped(function)
+    module = Function(function)
     got = hetnn.compile(torch.export.export(module, given, strict=False))(*given)
     torch.testing.assert_close(_plain(got), _plain(module(*given)), equal_nan=True)
 
@@ -73,7 +65,7 @@ def _plain(value: Any) -> Any:
 
 
 def test_each_run_finds_its_own_sizes() -> None:
-    module = Wrapped(lambda x, at: (torch.bincount(x, minlength=2), torch.tensor_split(x, at)[1]))
+    module = Function(lambda x, at: (torch.bincount(x, minlength=2), torch.tensor_split(x, at)[1]))
     given = (torch.tensor([3, 0, 1, 1]), torch.tensor([1, 3]))
     run = hetnn.compile(torch.export.export(module, given, strict=False))
     for other in (given, (torch.tensor([0, 0, 0, 9]), torch.tensor([-3, 9]))):
@@ -84,7 +76,7 @@ def test_each_run_finds_its_own_sizes() -> None:
 
 def test_eigenvectors_are_refused_because_their_signs_are_open() -> None:
     with pytest.raises(hetnn.Unsupported, match="eigenvectors are read, whose signs are not fixed"):
-        hetnn.compile(torch.export.export(Wrapped(torch.linalg.eigh), (torch.eye(3),), strict=False))
+        hetnn.compile(torch.export.export(Function(torch.linalg.eigh), (torch.eye(3),), strict=False))
 
 
 def test_sizes_that_are_a_multiple_of_a_symbol() -> None:
@@ -102,7 +94,7 @@ def test_sizes_that_are_a_multiple_of_a_symbol() -> None:
 
 
 def test_a_number_that_is_read_from_a_real_is_no_size() -> None:
-    module = Wrapped(lambda x, y: (x * y.item(), y.item()))
+    module = Function(lambda x, y: (x * y.item(), y.item()))
     scaled, number = hetnn.compile(torch.export.export(module, (torch.ones(2), torch.tensor(0.5)), strict=False))(
         torch.ones(2), torch.tensor(0.75)
     )

@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import hetnn  # noqa: E402
+from functions import Function  # noqa: E402
 
 F = torch.nn.functional
 
@@ -338,13 +339,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_equals_eager(name: str) -> None:
     function, inputs = CASES[name]
-
-    class Module(torch.nn.Module):  # type: ignore[misc]
-        def forward(self, *given: Any) -> Any:
-            return function(*given)
-
     wanted = function(*inputs)
-    program = torch.export.export(Module(), inputs, strict=False)
+    program = torch.export.export(Function(function), inputs, strict=False)
     got = hetnn.compile(program)(*inputs)
     wanted = wanted if isinstance(wanted, (tuple, list)) else (wanted,)
     got = got if isinstance(got, tuple) else (got,)

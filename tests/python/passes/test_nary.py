@@ -14,23 +14,15 @@ import pytest
 import torch
 
 import hetnn
+from functions import Function
 
-Function = Callable[..., torch.Tensor]
-
-
-class Net(torch.nn.Module):
-    def __init__(self, function: Function) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-        return self.function(*inputs)
+Computation = Callable[..., torch.Tensor]
 
 
-def compiled(function: Function, inputs: list[torch.Tensor], **options: Any) -> hetnn.Executable:
+def compiled(function: Computation, inputs: list[torch.Tensor], **options: Any) -> hetnn.Executable:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
-        return hetnn.compile(torch.export.export(Net(function), tuple(inputs)), "cpu", **options)
+        return hetnn.compile(torch.export.export(Function(function), tuple(inputs)), "cpu", **options)
 
 
 def kernels(executable: hetnn.Executable, inputs: list[torch.Tensor]) -> list[str]:
@@ -77,7 +69,7 @@ def largest(*xs: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("count", [3, 4, 17, 100])
 @pytest.mark.parametrize("function", [chain, tree, product, largest])
-def test_many_values_are_one_kernel(function: Function, count: int) -> None:
+def test_many_values_are_one_kernel(function: Computation, count: int) -> None:
     inputs = random(count, 3, 171)
     executable = compiled(function, inputs)
     assert kernels(executable, inputs) == ["nary"]
@@ -106,7 +98,7 @@ def test_coefficients_and_steps_behind_the_layer() -> None:
 
 
 @pytest.mark.parametrize("function", [chain, tree, weighted, product, largest])
-def test_deterministic_equals_torch_to_the_last_bit(function: Function) -> None:
+def test_deterministic_equals_torch_to_the_last_bit(function: Computation) -> None:
     inputs = random(4, 5, 67)
     for k, special in enumerate([float("nan"), float("inf"), -float("inf"), -0.0, 1e-41]):
         inputs[k % 4][k] = special

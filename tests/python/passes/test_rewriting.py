@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from functions import Function
 from hetnn import _core
 from hetnn.importers import import_model
 
@@ -25,17 +26,6 @@ LITTLE = {
     "reshape": 0.01,
     "identity": 0.1,
 }
-
-
-class Function(nn.Module):
-    """A function of one tensor as a module."""
-
-    def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.function(x)
 
 
 def between(activation: nn.Module, channels: int = 6) -> nn.Module:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 import hetnn
+from functions import Function
 from hetnn import _core
 from hetnn.cli import main
 
@@ -55,7 +56,7 @@ def test_masked_arrays_are_refused(relu: hetnn.Executable, place: str) -> None:
 
 
 def run_eagerly_and_compiled(function: Callable[..., Tensor], x: Tensor, target: str = "cpu") -> tuple[Tensor, Tensor]:
-    module = Function(function).eval()
+    module = Function(function)
     return module(x), hetnn.compile(torch.export.export(module, (x,), strict=False), target)(x)
 
 
@@ -101,7 +102,7 @@ def test_a_threshold_keeps_nan(target: str) -> None:
 @pytest.mark.parametrize("target", ["cpu", "reference"])
 @pytest.mark.parametrize("number", [4, -1])
 def test_one_hot_refuses_numbers_that_are_no_class(number: int, target: str) -> None:
-    module = Function(lambda x: nn.functional.one_hot(x, 4)).eval()
+    module = Function(lambda x: nn.functional.one_hot(x, 4))
     x = torch.tensor([[0, 3], [1, 2]])
     executable = hetnn.compile(torch.export.export(module, (x,), strict=False), target)
     assert executable(x).dtype == torch.int64
@@ -119,15 +120,6 @@ def test_one_hot_of_onnx_leaves_rows_of_numbers_that_are_no_class_off() -> None:
     want = np.full((6, 3), 5.0)
     want[[0, 4], 0] = want[[1, 3], 2] = 7
     np.testing.assert_array_equal(got, want)
-
-
-class Function(nn.Module):
-    def __init__(self, function: Callable[..., Tensor]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *inputs: Tensor) -> Tensor:
-        return self.function(*inputs)
 
 
 BIG = 2**53 + 1
@@ -178,7 +170,7 @@ SAME: dict[str, tuple[Callable[..., Tensor], tuple[Tensor, ...]]] = {
 @pytest.mark.parametrize("name", SAME)
 def test_the_answer_is_that_of_torch(name: str) -> None:
     function, inputs = SAME[name]
-    module = Function(function).eval()
+    module = Function(function)
     got = hetnn.compile(torch.export.export(module, inputs, strict=False))(*inputs)
     want = module(*inputs)
     assert got.dtype == want.dtype
@@ -188,7 +180,7 @@ def test_the_answer_is_that_of_torch(name: str) -> None:
 
 def test_alpha_of_f16_is_as_near_as_two_roundings() -> None:
     """torch's own vector loop and its rest round differently here."""
-    module = Function(lambda x: torch.add(x, x, alpha=1.1)).eval()
+    module = Function(lambda x: torch.add(x, x, alpha=1.1))
     got = hetnn.compile(torch.export.export(module, (HALF,), strict=False))(HALF)
     torch.testing.assert_close(got, module(HALF), rtol=2**-9, atol=0)
 
@@ -235,7 +227,7 @@ def test_memory_below_nothing_is_refused(relu: hetnn.Executable) -> None:
 
 
 def exported(function: Callable[..., Any], *inputs: Tensor) -> torch.export.ExportedProgram:
-    return torch.export.export(Function(function).eval(), inputs, strict=False)
+    return torch.export.export(Function(function), inputs, strict=False)
 
 
 SINGULAR = torch.tensor([[1.0, 2.0], [2.0, 4.0]])
@@ -286,7 +278,7 @@ def test_denormals_count_as_zeros_unless_they_are_kept(threads: int) -> None:
     net = nn.Conv2d(3, 8, 3).eval()
     x = torch.full((1, 3, 32, 32), TINY)
     program = torch.export.export(nn.Sequential(net, nn.Sigmoid(), nn.Conv2d(8, 1, 1)).eval(), (x,), strict=False)
-    scaled = torch.export.export(Function(lambda x: x * 0.5).eval(), (x,), strict=False)
+    scaled = torch.export.export(Function(lambda x: x * 0.5), (x,), strict=False)
     flushed, kept = (hetnn.compile(scaled, threads=threads, denormals=how) for how in ("flush", "keep"))
     assert not flushed(x).any()
     assert torch.equal(kept(x), x * 0.5)

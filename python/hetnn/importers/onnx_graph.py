@@ -165,6 +165,9 @@ class _Importer:
         self._found += 1
         return self._new_name(f"u{self._found}")
 
+    def is_named(self, symbol: str) -> bool:
+        return symbol in self._symbols.values()
+
     def found_size(self, low: int, high: int) -> str:
         """A symbol to which the next node that names it gives a value when the model runs."""
         symbol = self.new_size()

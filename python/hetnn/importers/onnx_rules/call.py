@@ -14,6 +14,7 @@ from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.building import Building
 from hetnn.importers.loop_body import Body, BodyInput
 from hetnn.importers.onnx_model import dtype_name
+from hetnn.importers.onnx_rules.meeting import met
 from hetnn.importers.registry import Front, Row, Rule
 from hetnn.importers.sizes import Size
 
@@ -120,6 +121,8 @@ class Importer(Protocol):
     def random(self, shape: Sequence[Size], seed: float | None, node: onnx.NodeProto) -> Any: ...
 
     def new_size(self) -> str: ...
+
+    def is_named(self, symbol: str) -> bool: ...
 
     def named_size(self, name: str) -> str | None: ...
 
@@ -237,6 +240,10 @@ class Call(Building):
         symbol = self.found_size(low, high)
         self.create("read_size", [self.reshape(self.cast(self[index], "i64"), [])], sizes=[symbol])
         return symbol
+
+    def is_named(self, symbol: str) -> bool:
+        """Whether a symbol is one that the model speaks of."""
+        return self._importer.is_named(symbol)
 
     def found_size(self, low: int = 0, high: int = LONGEST) -> str:
         """A symbol to which the next node that names it gives a value of that range when the model runs."""
@@ -362,6 +369,10 @@ class Call(Building):
         for name in row.inputs:
             found = fills.get(name)
             inputs.extend(found if isinstance(found, list) else [found])
+        if row.elementwise and None not in inputs:
+            inputs = met(self, inputs, broadcast=True)
+        elif row.op["name"] == "concat":
+            inputs = met(self, inputs, apart=[self.axis(attrs["axis"], len(inputs[0].shape))])
         return self._of_one_type(row, inputs, attrs)
 
     def _settle(self, row: Row) -> None:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.loop_body import Body, BodyInput
 from hetnn.importers.onnx_model import dtype_name
 from hetnn.importers.onnx_rules.call import Call, Either, Items, Maybe, Nothing, Tensors, Text
 from hetnn.importers.onnx_rules.late import is_late
+from hetnn.importers.onnx_rules.looping import is_there, late_loop
 from hetnn.importers.onnx_rules.movement import slice_axis
-from hetnn.importers.onnx_rules.sequence import common, known_sizes, packed
+from hetnn.importers.onnx_rules.sequence import common, packed
 from hetnn.importers.onnx_rules.text import joined
 from hetnn.importers.sizes import Size
 
@@ -45,7 +44,7 @@ def _chosen(call: Call, a: Any, b: Any) -> Any:
     if isinstance(a, Nothing) and isinstance(b, Nothing):
         return a
     if isinstance(a, (Maybe, Nothing)) or isinstance(b, (Maybe, Nothing)):
-        there = _chosen(call, *(_is_there(call, x) for x in (a, b)))
+        there = _chosen(call, *(is_there(call, x) for x in (a, b)))
         values = [x.value if isinstance(x, Maybe) else x for x in (a, b) if not isinstance(x, Nothing)]
         return Maybe(there, values[0] if len(values) == 1 else _chosen(call, *values))
     if isinstance(a, Items) and isinstance(b, Items) and len(a.values) == len(b.values):
@@ -78,12 +77,6 @@ def _one_of(call: Call, a: Any, b: Any) -> Any:
         return call.create("where", [call.reshape(call[0], []), a, b])
     sizes = [x if x == y and isinstance(x, int) else call.found_size() for x, y in zip(a.shape, b.shape, strict=True)]
     return call.create("choose", [call[0], a, b], sizes=sizes)
-
-
-def _is_there(call: Call, found: Any) -> Any:
-    if isinstance(found, Maybe):
-        return call.reshape(found.there, [])
-    return call.constant(not isinstance(found, Nothing), "bool")
 
 
 def _rounds(count: int, what: str) -> None:
@@ -141,147 +134,15 @@ def _of_values(call: Call, inline: Inline) -> list[Any]:
     trips = call.reshape(call.cast(call[0], "i64"), []) if call.given(0) else call.constant(_ANY_NUMBER, "i64")
     going = call.reshape(call[1], []) if call.given(1) else None
     body, name = call.attr("body"), call.node.name or "Loop"
-    return _late_loop(
-        call, trips, going, call.inputs[2:], body.output[1:], lambda given: inline(body, f"{name}/", given)
-    )
-
-
-def _late_loop(
-    call: Call,
-    trips: Any,
-    going: Any,
-    carried: Sequence[Any],
-    declared: Sequence[Any],
-    round_of: Callable[[Sequence[Any]], list[Any]],
-) -> list[Any]:
-    """A node with a body, which runs as often as values say: what is carried behind the last round, and the stacked.
-
-    `round_of` adds the nodes of a round, of its number, whether it goes on and what is carried; it gives whether there
-    is another round, what is carried and what is stacked. `declared` is what the model says of these. The node is built
-    again where it turns out that a carried value changes its shape.
-    """
-    state = [_flattened(call, value) for value in carried]
-    said = [_declared_sizes(output) for output in declared[: len(state)]]
-    changing = [[list(axes) for axes in each.changing] for each in state]
-    while True:
-        body, given, rebuilt = _loop_body(call, round_of, state, changing)
-        flat = [value for each in state for value in each.values]
-        behind = given[1 : 1 + len(flat)]
-        rows = [row for each in changing for row in each]
-        fixed = [sizes_said for each, sizes_said in zip(state, said, strict=True) for _ in each.values]
-        found = False
-        for before, after, axes, sizes_said in zip(flat, behind, rows, fixed, strict=True):
-            if before.dtype != after.dtype or len(before.shape) != len(after.shape):
-                raise Unsupported(
-                    f"a Loop that changes a carried value from {before.dtype}{list(before.shape)} to "
-                    f"{after.dtype}{list(after.shape)}"
-                )
-            unlike = [
-                k
-                for k, size in enumerate(before.shape)
-                if k not in axes and size not in (after.shape[k], sizes_said.get(k))
-            ]
-            axes.extend(unlike)
-            found |= bool(unlike)
-        if not found:
-            break
-    sizes = [
-        call.found_size() if axis in axes else size
-        for value, axes in zip(flat, rows, strict=True)
-        for axis, size in enumerate(value.shape)
-        if axes
-    ]
-    stacked = given[1 + len(flat) :]
-    sizes += [size if isinstance(size, int) else call.found_size() for value in stacked for size in value.shape]
-    told = {"body": body.text(given), "carried": len(flat), "count": call.found_size(), "sizes": sizes}
-    made = [*call.create_all("loop", [trips, going, *flat, *body.captured], {**told, "outer": list(body.outer)})]
-    out = []
-    for each, after in zip(state, rebuilt, strict=True):
-        out.append(each.build(made[: len(each.values)], after))
-        del made[: len(each.values)]
-    return [*out, *made]
+    state = call.inputs[2:]
+    said = [_declared_sizes(output) for output in body.output[1 : 1 + len(state)]]
+    return late_loop(call, trips, going, state, said, lambda given: inline(body, f"{name}/", given))
 
 
 def _declared_sizes(output: Any) -> dict[int, int]:
     """The fixed sizes that a model declares for a tensor, by their axes: a run is checked for them."""
     dims = output.type.tensor_type.shape.dim
     return {axis: int(dim.dim_value) for axis, dim in enumerate(dims) if dim.HasField("dim_value")}
-
-
-@dataclass(frozen=True)
-class _Flat:
-    """What a loop carries as tensors: those, of each the axes that change, and what they are together again.
-
-    The second argument of `build` is a value of the same kind, of which it takes what is known of shapes.
-    """
-
-    values: list[Any]
-    changing: list[list[int]]
-    build: Callable[[Sequence[Any], Any], Any]
-
-
-def _flattened(call: Call, found: Any) -> _Flat:
-    if isinstance(found, (Items, Tensors)):
-        row = packed(call, found)
-        empty = isinstance(found, Items) and not found.values
-
-        def sequence(values: Sequence[Any], like: Any) -> Any:
-            sizes = row.sizes if like is None else like.sizes if empty else common([row.sizes, like.sizes])
-            return Tensors(values[0], values[1], None if sizes is None else known_sizes(sizes))
-
-        return _Flat([row.values, row.shapes], [[0], [0]], sequence)
-    if isinstance(found, Maybe):
-        inner = _flattened(call, found.value)
-        there = call.reshape(found.there, [])
-
-        def optional(values: Sequence[Any], like: Any) -> Any:
-            return Maybe(values[0], inner.build(values[1:], None if like is None else like.value))
-
-        return _Flat([there, *inner.values], [[], *inner.changing], optional)
-    if isinstance(found, Nothing):
-        raise Unsupported("a Loop of an unknown number of rounds that carries a value that is always absent at first")
-    if isinstance(found, Text):
-        return _Flat([found.bytes, found.spans], [[0], []], lambda values, _: Text(*values))
-    return _Flat([call.value(found)], [[]], lambda values, _: values[0])
-
-
-def _like(call: Call, found: Any, before: Any) -> Any:
-    """What a round gives in the form of what it got."""
-    if isinstance(before, Maybe) and not isinstance(found, (Maybe, Nothing)):
-        return Maybe(_is_there(call, found), _like(call, found, before.value))
-    if isinstance(found, Nothing) and isinstance(before, Maybe):
-        return Maybe(_is_there(call, found), before.value)
-    return packed(call, found) if isinstance(found, Items) else found
-
-
-def _loop_body(
-    call: Call,
-    round_of: Callable[[Sequence[Any]], list[Any]],
-    state: list[_Flat],
-    changing: list[list[list[int]]],
-) -> tuple[Body, list[Any], list[Any]]:
-    """The body, the values that it gives, and what it carries in the form of the model."""
-    types = [BodyInput("i64", []), BodyInput("bool", [])]
-    for each, rows in zip(state, changing, strict=True):
-        types += [
-            BodyInput(value.dtype, [call.new_size() if k in axes else n for k, n in enumerate(value.shape)], axes)
-            for value, axes in zip(each.values, rows, strict=True)
-        ]
-    rebuilt: list[Any] = []
-
-    def build(inputs: Sequence[Any]) -> list[Any]:
-        rest = list(inputs[2:])
-        carried = []
-        for each in state:
-            carried.append(each.build(rest[: len(each.values)], None))
-            del rest[: len(each.values)]
-        condition, *found = round_of([*inputs[:2], *carried])
-        rebuilt[:] = [_like(call, value, before) for value, before in zip(found, carried, strict=False)]
-        flat = [part for value in rebuilt for part in _flattened(call, value).values]
-        return [call.value(condition), *flat, *(call.value(value) for value in found[len(state) :])]
-
-    body, given = call.body(types, build)
-    return body, given, rebuilt
 
 
 def scan(call: Call, inline: Inline) -> list[Any]:
@@ -335,7 +196,8 @@ def _late_scan(
         return [going, *inline(body, f"{name}/", [*carried, *entries])]
 
     trips = call.reshape(call.whole(_length(sequences, axes)), [])
-    return _late_loop(call, trips, None, state, body.output, round_of)
+    said = [_declared_sizes(output) for output in body.output[: len(state)]]
+    return late_loop(call, trips, None, state, said, round_of)
 
 
 def _placed(call: Call, stacked: Any, turned: int, axis: int) -> Any:

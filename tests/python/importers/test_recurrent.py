@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx
 import pytest
@@ -15,7 +17,7 @@ import hetnn
 LAYERS = {"RNN": (nn.RNN, [0]), "GRU": (nn.GRU, [1, 0, 2]), "LSTM": (nn.LSTM, [0, 3, 1, 2])}
 
 
-def model_of(kind: str, layer: nn.RNNBase, order: list[int], lengths: bool, steps: int) -> onnx.ModelProto:
+def model_of(kind: str, layer: nn.RNNBase, order: list[int], lengths: bool, steps: int | str) -> onnx.ModelProto:
     """The layer as ONNX says it: gates in another order, both biases in one tensor."""
     hidden, directions = layer.hidden_size, 2 if layer.bidirectional else 1
 
@@ -46,24 +48,34 @@ def model_of(kind: str, layer: nn.RNNBase, order: list[int], lengths: bool, step
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
 
 
-@pytest.mark.parametrize("kind", list(LAYERS))
-@pytest.mark.parametrize("bidirectional", [False, True])
-def test_a_layer_is_unrolled(kind: str, bidirectional: bool) -> None:
-    torch.manual_seed(0)
-    make, order = LAYERS[kind]
-    layer = make(3, 4, bidirectional=bidirectional).eval()
-    x = torch.randn(5, 2, 3)
-    with torch.no_grad():
-        y, last = layer(x)
-    found = hetnn.compile(model_of(kind, layer, order, lengths=False, steps=5))(x.numpy())
-    directions = 2 if bidirectional else 1
-    wanted = [y.reshape(5, 2, directions, 4).permute(0, 2, 1, 3), *(last if kind == "LSTM" else [last])]
-    for mine, theirs in zip(found, wanted, strict=True):
+def same(found: Sequence[np.ndarray], wanted: Sequence[torch.Tensor]) -> None:
+    """ONNX keeps directions apart: [steps, directions, batch, hidden]."""
+    y = wanted[0]
+    y = y.reshape(*y.shape[:2], len(wanted[1]), -1).permute(0, 2, 1, 3)
+    for mine, theirs in zip(found, [y, *wanted[1:]], strict=True):
+        assert mine.shape == theirs.shape
         np.testing.assert_allclose(mine, theirs.numpy(), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("steps", [5, "steps"])
+@pytest.mark.parametrize("kind", list(LAYERS))
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_sequences_end_at_their_lengths(bidirectional: bool) -> None:
+def test_a_layer_of_known_and_of_any_length(kind: str, bidirectional: bool, steps: int | str) -> None:
+    torch.manual_seed(0)
+    make, order = LAYERS[kind]
+    layer = make(3, 4, bidirectional=bidirectional).eval()
+    exe = hetnn.compile(model_of(kind, layer, order, lengths=False, steps=steps))
+    assert exe.outputs[0].shape == (steps, 2 if bidirectional else 1, "batch", 4)
+    for length, batch in [(5, 2)] if steps == 5 else [(5, 2), (1, 1), (9, 3)]:
+        x = torch.randn(length, batch, 3)
+        with torch.no_grad():
+            y, last = layer(x)
+        same(exe(x.numpy()), [y, *(last if kind == "LSTM" else [last])])
+
+
+@pytest.mark.parametrize("steps", [5, "steps"])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_sequences_end_at_their_lengths(bidirectional: bool, steps: int | str) -> None:
     torch.manual_seed(0)
     layer = nn.LSTM(3, 4, bidirectional=bidirectional).eval()
     x, lengths = torch.randn(5, 2, 3), torch.tensor([3, 5])
@@ -71,16 +83,13 @@ def test_sequences_end_at_their_lengths(bidirectional: bool) -> None:
     with torch.no_grad():
         y, (state, cell) = layer(packed)
     y, _ = nn.utils.rnn.pad_packed_sequence(y)
-    model = model_of("LSTM", layer, LAYERS["LSTM"][1], lengths=True, steps=5)
-    found = hetnn.compile(model)(x.numpy(), lengths.numpy().astype(np.int32))
-    directions = 2 if bidirectional else 1
-    for mine, theirs in zip(found, [y.reshape(5, 2, directions, 4).permute(0, 2, 1, 3), state, cell], strict=True):
-        np.testing.assert_allclose(mine, theirs.numpy(), rtol=1e-5, atol=1e-6)
+    model = model_of("LSTM", layer, LAYERS["LSTM"][1], lengths=True, steps=steps)
+    same(hetnn.compile(model)(x.numpy(), lengths.numpy().astype(np.int32)), [y, state, cell])
 
 
-def test_what_cannot_be_unrolled_is_named() -> None:
+def test_sequences_without_a_step_have_no_outputs() -> None:
     layer = nn.GRU(3, 4).eval()
-    model = model_of("GRU", layer, [1, 0, 2], lengths=False, steps=5)
-    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "steps"
-    with pytest.raises(hetnn.Unsupported, match="GRU: a recurrent layer over the symbolic length steps"):
-        hetnn.compile(model)
+    exe = hetnn.compile(model_of("GRU", layer, LAYERS["GRU"][1], lengths=False, steps="steps"))
+    y, last = exe(np.zeros((0, 2, 3), np.float32))
+    assert y.shape == (0, 1, 2, 4)
+    np.testing.assert_array_equal(last, np.zeros((1, 2, 4)))

@@ -1,13 +1,17 @@
-"""ONNX recurrent layers, step by step over a sequence of fixed length."""
+"""ONNX recurrent layers, step by step over a sequence: one after another, or in a loop where its length is a symbol."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from hetnn.errors import Unsupported
 from hetnn.importers.onnx_rules.call import Call, rule
+from hetnn.importers.onnx_rules.late import late
+from hetnn.importers.onnx_rules.looping import late_loop
 from hetnn.importers.onnx_rules.product import linear
+from hetnn.importers.sizes import Size, subtract
 
 # [batch, gates · hidden] of the input, the state before, and what comes of them: the next state and its companion.
 _Step = Callable[[Any, Any, Any], "tuple[Any, Any]"]
@@ -67,7 +71,63 @@ class _Layer:
         return linear(self.call, x, weight, bias)
 
 
-def _unroll(call: Call, gates: int, preset: list[str], make: Callable[[_Layer, int], _Step], cells: bool) -> list[Any]:
+@dataclass(frozen=True)
+class _Direction:
+    """One direction over a whole sequence."""
+
+    call: Call
+    layer: _Layer
+    step: _Step
+    whole: Any  # [steps, batch, gates · hidden]
+    backwards: bool
+
+    def round(self, row: Any, place: Any, state: Any, cell: Any) -> tuple[Any, Any, Any]:
+        """What a place of the sequence gives, the next state and its companion."""
+        call = self.call
+        new_state, new_cell = self.step(row, state, cell)
+        if not call.given(4):
+            return new_state, new_state, new_cell
+        # Behind the end of a sequence the state stays, and the output is 0.
+        lengths = call.reshape(call.cast(call[4], "i64"), [self.whole.shape[1], 1])
+        inside = call.create("gt", [lengths, place])
+        output = call.create("where", [inside, new_state, call.like(0, state)])
+        new_state = call.create("where", [inside, new_state, state])
+        return output, new_state, None if cell is None else call.create("where", [inside, new_cell, cell])
+
+    def unrolled(self, steps: int, state: Any, cell: Any) -> tuple[Any, Any, Any]:
+        """All outputs, [steps, 1, batch, hidden], and what comes last."""
+        call = self.call
+        at: list[Any] = [None] * steps
+        for t in reversed(range(steps)) if self.backwards else range(steps):
+            row = self.layer.part(self.whole, t)
+            at[t], state, cell = self.round(row, call.constant(t, "i64"), state, cell)
+        rows = [call.reshape(value, [1, 1, *state.shape]) for value in at]
+        return call.create("concat", rows, axis=0), state, cell
+
+    def looped(self, steps: Size, state: Any, cell: Any) -> tuple[Any, Any, Any]:
+        """The same where the number of steps is a symbol."""
+        call = self.call
+        count, last = (call.reshape(call.whole(size), []) for size in (steps, subtract(steps, 1)))
+
+        def round_of(given: Sequence[Any]) -> list[Any]:
+            number, going, *carried = given
+            place = call.create("sub", [last, number]) if self.backwards else number
+            row = call.create("gather", [self.whole, place], axis=0)
+            output, *behind = self.round(row, place, *carried, *[None] * (2 - len(carried)))
+            return [going, *(value for value in behind if value is not None), output]
+
+        carried = [state] if cell is None else [state, cell]
+        *behind, rows = late_loop(call, count, None, carried, [{}] * len(carried), round_of)
+        shape = [steps, *state.shape]
+        # Of no rounds nobody knows how large they would be.
+        whole = call.create("concat", [call.reshape(call.whole(size), [1]) for size in shape], axis=0)
+        rows = late(call, "reshape_to", [rows, whole], len(shape), allow_zero=True)
+        rows = call.create("match_shape", [rows], shape=shape)
+        rows = call.create("flip", [rows], axes=[0]) if self.backwards else rows
+        return call.reshape(rows, [steps, 1, *state.shape]), behind[0], behind[1] if len(behind) > 1 else None
+
+
+def _layers(call: Call, gates: int, preset: list[str], make: Callable[[_Layer, int], _Step], cells: bool) -> list[Any]:
     if call.attr("clip"):
         raise Unsupported("clipping inside a recurrent layer")
     x = call[0]
@@ -76,38 +136,23 @@ def _unroll(call: Call, gates: int, preset: list[str], make: Callable[[_Layer, i
         x = call.create("permute", [x], perm=[1, 0, 2])
     call.shape(0, 3)
     steps, batch = x.shape[0], x.shape[1]
-    if not isinstance(steps, int):
-        raise Unsupported(f"a recurrent layer over the symbolic length {steps}")
     kind = call.attr("direction", "forward")
     outputs, last_states, last_cells = [], [], []
     for direction in range(2 if kind == "bidirectional" else 1):
         layer = _Layer(call, direction, gates, preset)
         shape = [batch, layer.hidden]
-        zero = call.broadcast_to(call.like(0, x), shape)
 
-        def initial(index: int, layer: _Layer = layer, direction: int = direction, zero: Any = zero) -> Any:
+        def initial(index: int, layer: _Layer = layer, direction: int = direction, shape: list[Size] = shape) -> Any:
             if not call.given(index):
-                return zero
+                return call.broadcast_to(call.like(0, x), shape)
             given = call.create("permute", [call[index]], perm=[1, 0, 2]) if turned else call[index]
             return layer.part(given, direction)
 
-        state, cell = initial(5), initial(6) if cells else None
-        step = make(layer, direction)
         whole = layer.product(x, layer.weight, layer.input_bias)
-        at: list[Any] = [None] * steps
-        backwards = kind == "reverse" or direction == 1
-        for t in reversed(range(steps)) if backwards else range(steps):
-            new_state, new_cell = step(layer.part(whole, t), state, cell)
-            at[t] = new_state
-            if call.given(4):  # behind the end of a sequence the state stays, and the output is 0
-                lengths = call.reshape(call.cast(call[4], "i64"), [batch, 1])
-                inside = call.create("gt", [lengths, call.constant(t, "i64")])
-                at[t] = call.create("where", [inside, new_state, zero])
-                new_state = call.create("where", [inside, new_state, state])
-                new_cell = call.create("where", [inside, new_cell, cell]) if cells else None
-            state, cell = new_state, new_cell
-        rows = [call.reshape(value, [1, 1, *shape]) for value in at]
-        outputs.append(call.create("concat", rows, axis=0))
+        over = _Direction(call, layer, make(layer, direction), whole, kind == "reverse" or direction == 1)
+        first = initial(5), initial(6) if cells else None
+        y, state, cell = over.unrolled(steps, *first) if isinstance(steps, int) else over.looped(steps, *first)
+        outputs.append(y)
         last_states.append(call.reshape(state, [1, *shape]))
         last_cells.append(call.reshape(cell, [1, *shape]) if cells else None)
     y = (
@@ -126,7 +171,7 @@ def _rnn(call: Call) -> list[Any]:
         (f,) = layer.activations
         return lambda x, h, _: (f(layer.add(x, layer.product(h, layer.recurrence, layer.state_bias))), None)
 
-    return _unroll(call, 1, ["Tanh"], make, cells=False)
+    return _layers(call, 1, ["Tanh"], make, cells=False)
 
 
 @rule("GRU")
@@ -154,7 +199,7 @@ def _gru(call: Call) -> list[Any]:
 
         return step
 
-    return _unroll(call, 3, ["Sigmoid", "Tanh"], make, cells=False)
+    return _layers(call, 3, ["Sigmoid", "Tanh"], make, cells=False)
 
 
 @rule("LSTM")
@@ -179,4 +224,4 @@ def _lstm(call: Call) -> list[Any]:
 
         return step
 
-    return _unroll(call, 4, ["Sigmoid", "Tanh", "Tanh"], make, cells=True)
+    return _layers(call, 4, ["Sigmoid", "Tanh", "Tanh"], make, cells=True)

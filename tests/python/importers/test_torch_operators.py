@@ -271,6 +271,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
             F.pad(x, (1, 2, 3, 1), "reflect"),
             F.pad(x, (2, 2, 0, 1), "replicate"),
             F.pad(x, (1, 1, 1, 1), "circular"),
+            F.pad(x, (-2, 2, 1, -1), "circular"),
         ),
         (IMAGE[:, :, :8],),
     ),

@@ -105,7 +105,7 @@ void multiply(const MicroTable& micro, const float* const* rows, int64_t count, 
   tile.panel_stride = panel_elems;
   tile.ld_out = ld_out;
   for (int64_t col = 0; col < cols;) {
-    const int width = micro.max_rows[2] > 0 && cols - col > kPanel ? 2 : 1;
+    const int width = micro.panels_for(count, (cols - col + kPanel - 1) / kPanel, 2);
     const int64_t tiles = (count + micro.max_rows[width] - 1) / micro.max_rows[width];
     tile.panel = panels + col / kPanel * panel_elems;
     tile.cols = std::min(cols - col, width * kPanel);

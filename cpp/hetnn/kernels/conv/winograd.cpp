@@ -51,7 +51,7 @@ class WinogradConv final : public Kernel {
     block_tiles_ = ceil_div(tiles_, ceil_div(tiles_, fitting));
     shared_ = kWinogradPoints * panels_ * kPanel * g.channels * 4 > kSharedWeights_bytes;
     if (shared_) block_tiles_ = std::min(tiles_, std::max<int64_t>(block_tiles_, 64));
-    width_ = panels_ >= 2 && micro_->max_rows[2] > 0 ? 2 : 1;
+    width_ = micro_->panels_for(block_tiles_, panels_, 2);
   }
 
   int64_t scratch_bytes(int threads) const override {

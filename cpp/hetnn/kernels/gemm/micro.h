@@ -43,6 +43,19 @@ using MicroFunction = void (*)(const MicroTile&);
 struct MicroTable {
   int max_rows[kMaxTilePanels + 1];                         // by panels; 0: no such tile
   MicroFunction run[kMaxTilePanels + 1][kMaxTileRows + 1];  // by panels, then rows
+
+  /// How many panels, at most `most`, a tile of a product of so many rows with so many panels is to have. Of few rows
+  /// many: the weights are read once either way, and more accumulators hide the latency. Else those of the tile of most
+  /// accumulators.
+  int panels_for(int64_t rows, int64_t panels, int most = kMaxTilePanels) const {
+    int largest = 1;
+    for (int wide = most; wide > 1; wide /= 2) {
+      if (panels <= wide / 2) continue;
+      if (rows <= max_rows[wide]) return wide;
+      if (max_rows[wide] * wide > max_rows[largest] * largest) largest = wide;
+    }
+    return largest;
+  }
 };
 
 const MicroTable& micro_table();

@@ -22,18 +22,6 @@ int64_t begin_of(int64_t total, int64_t part, int64_t parts) {
   return parts == 1 ? total * part : total * part / parts;
 }
 
-// Few rows: wide tiles, since the weights are read once either way and more accumulators hide the latency. Many: the
-// tile of most accumulators.
-int64_t tile_panels_for(const MicroTable& micro, int64_t rows, int64_t panels) {
-  int64_t most = 1;
-  for (const int64_t wide : {4, 2}) {
-    if (panels <= wide / 2) continue;
-    if (rows <= micro.max_rows[wide]) return wide;
-    if (micro.max_rows[wide] * wide > micro.max_rows[most] * most) most = wide;
-  }
-  return most;
-}
-
 }  // namespace
 
 PanelProduct::PanelProduct(const PanelShape& shape, EpiloguePlan epilogue)
@@ -42,7 +30,7 @@ PanelProduct::PanelProduct(const PanelShape& shape, EpiloguePlan epilogue)
       registers_(epilogue_.take_register_part()),
       micro_(&micro_table()) {
   const int64_t panels = shape_.panels_per_group();
-  tile_panels_ = tile_panels_for(*micro_, shape_.rows, panels);
+  tile_panels_ = micro_->panels_for(shape_.rows, panels);
   tile_rows_ = micro_->max_rows[tile_panels_];
   units_per_group_ = ceil_div(panels, tile_panels_);
   const int64_t by_table = kTableEntries / std::max<int64_t>(1, shape_.taps);

@@ -170,7 +170,12 @@ def _padded(call: Call, pad: Any, mode: str, value: Any) -> Any:
     before, after = [0] * rank, [0] * rank
     for k in range(len(pad) // 2):
         before[rank - 1 - k], after[rank - 1 - k] = pad[2 * k], pad[2 * k + 1]
-    return call.create("pad", [call["self"]], padding=before + after, mode=mode, value=float(value))
+    x, sides = call["self"], before + after
+    less = [min(side, 0) if isinstance(side, int) else 0 for side in sides]
+    if mode == "circular" and any(less):  # what is cropped does not come round again
+        x = call.create("pad", [x], padding=less, mode="constant")
+        sides = [side if cut == 0 else 0 for side, cut in zip(sides, less, strict=True)]
+    return call.create("pad", [x], padding=sides, mode=mode, value=float(value))
 
 
 @rule("constant_pad_nd.default", "pad.default")

@@ -26,13 +26,33 @@ def met(call: Call, values: Sequence[Any], *, broadcast: bool = False, apart: Co
             continue
         here = [k for k, shape in enumerate(shapes) if -len(shape) <= axis < len(shape)]
         sizes = {shapes[k][axis] for k in here if not broadcast or shapes[k][axis] != 1}
-        if len(sizes) > 1 and sum(isinstance(size, int) for size in sizes) <= 1:
-            one = min(sizes, key=lambda size: _rank(call, size))
-            for k in here:
-                if shapes[k][axis] in sizes:
-                    shapes[k][axis] = one
-    pairs = zip(values, shapes, strict=True)
-    return [v if list(v.shape) == shape else call.create("match_shape", [v], shape=shape) for v, shape in pairs]
+        one = _one_of(call, sizes)
+        for k in here:
+            if one is not None and shapes[k][axis] in sizes:
+                shapes[k][axis] = one
+    return [_as(call, value, shape) for value, shape in zip(values, shapes, strict=True)]
+
+
+def met_by_shape(call: Call, value: Any, shape: Sequence[Size]) -> tuple[Any, list[Size]]:
+    """A value and a shape that broadcast with each other, with one text for sizes that meet."""
+    own, wanted = list(value.shape), list(shape)
+    for axis in range(-min(len(own), len(wanted)), 0):
+        if 1 not in (own[axis], wanted[axis]):
+            one = _one_of(call, {own[axis], wanted[axis]})
+            if one is not None:
+                own[axis] = wanted[axis] = one
+    return _as(call, value, own), wanted
+
+
+def _as(call: Call, value: Any, shape: list[Size]) -> Any:
+    return value if list(value.shape) == shape else call.create("match_shape", [value], shape=shape)
+
+
+def _one_of(call: Call, sizes: set[Size]) -> Size | None:
+    """As what different sizes are taken; None where they are one, or cannot be equal."""
+    if len(sizes) < 2 or sum(isinstance(size, int) for size in sizes) > 1:
+        return None
+    return min(sizes, key=lambda size: _rank(call, size))
 
 
 def _rank(call: Call, size: Size) -> tuple[bool, int, int, str]:

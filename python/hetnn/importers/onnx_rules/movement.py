@@ -11,7 +11,8 @@ import numpy as np
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_rules.call import LONGEST, WHOLE_END, Call, rule
 from hetnn.importers.onnx_rules.late import found_shape, is_late, late, length_of
-from hetnn.importers.sizes import Size, add, broadcast, divide, multiply, product
+from hetnn.importers.onnx_rules.meeting import met_by_shape
+from hetnn.importers.sizes import Size, add, broadcast, divide, maximum, minimum, multiply, product
 
 
 @rule("Transpose")
@@ -83,7 +84,8 @@ def _unsqueeze(call: Call) -> Any:
 def _expand(call: Call) -> Any:
     if is_late(call, 1) and call.read(1) is None:
         return late(call, "expand_to", call.values(), max(len(call[0].shape), length_of(call, 1, "the shape")))
-    return call.broadcast_to(call[0], broadcast(call[0].shape, call.sizes(1, "the shape")))
+    x, shape = met_by_shape(call, call[0], call.sizes(1, "the shape"))
+    return call.broadcast_to(x, broadcast(x.shape, shape))
 
 
 @rule("Slice")
@@ -119,6 +121,10 @@ def slice_axis(call: Call, x: Any, axis: int, start: Size, end: Size, step: int)
         start, end = (places.start, places.stop) if places else (0, 0)
     elif step < 0:
         raise Unsupported(f"Slice backwards along an axis of symbolic size {size}")
+    elif isinstance(start, str):
+        start = minimum(start, size)
+        end = size if isinstance(end, int) and end > LONGEST else end
+        end = maximum(start, end if isinstance(end, str) or end >= 0 else add(size, end))
     if isinstance(end, int):
         end = WHOLE_END if end > LONGEST and str(size).isidentifier() else min(end, WHOLE_END)
     if (start == 0 and step == 1) and end in (size, WHOLE_END):

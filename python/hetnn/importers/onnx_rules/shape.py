@@ -191,6 +191,10 @@ _ON_SIZES: dict[str, _OnSizes] = {
 }
 
 
+# Of these the inputs behind the first one say which of its numbers go where.
+_PLACING = ("Expand", "Reshape", "Slice", "Split", "Squeeze", "Unsqueeze")
+
+
 def computes_sizes(call: Call) -> bool:
     """Whether the operator can be computed on sizes."""
     return call.node.domain in ("", "ai.onnx") and call.node.op_type in _ON_SIZES
@@ -198,7 +202,11 @@ def computes_sizes(call: Call) -> bool:
 
 def of_sizes(call: Call, given: list[Array]) -> list[Array] | None:
     """What the node gives for inputs of sizes and numbers; None where nodes of the graph compute it."""
-    found = _ON_SIZES[call.node.op_type](call, [np.asarray(array.tolist(), dtype=object) for array in given])
+    arrays = [np.asarray(array.tolist(), dtype=object) for array in given]
+    placing = arrays[1:] if call.node.op_type in _PLACING else []
+    if any(isinstance(size, str) for array in placing for size in array.reshape(-1)):
+        return None
+    found = _ON_SIZES[call.node.op_type](call, arrays)
     if found is None:
         return None
     outputs = found if isinstance(found, list) else [found]

@@ -35,6 +35,14 @@ int32_t Assembler::constant_buffer(const std::string& name, const ops::Type& typ
               .packed = packed});
 }
 
+int32_t Assembler::turned_constant(const std::string& name, const ops::Type& type, program::Blob bytes) {
+  const int32_t id = constant_buffer(name, type, std::move(bytes));
+  program::Buffer& buffer = program_.buffers[static_cast<size_t>(id)];
+  buffer.layout = Layout::nhwc;
+  buffer.pitch = type.shape[1];
+  return id;
+}
+
 int64_t Assembler::blob(program::Blob blob) {
   const std::span<const std::byte> bytes = blob.bytes;
   const size_t hash = std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes.data()), bytes.size()});

@@ -25,6 +25,8 @@ class Assembler {
   int32_t port_buffer(const std::string& name, const ops::Type& type, program::Place place);
   /// Bytes in the weights, 64-byte aligned; equal bytes are kept once. `type` is the constant's, unpacked.
   int32_t constant_buffer(const std::string& name, const ops::Type& type, program::Blob bytes, bool packed = false);
+  /// As constant_buffer, of bytes that lie nhwc without gaps.
+  int32_t turned_constant(const std::string& name, const ops::Type& type, program::Blob bytes);
   /// Offset of bytes that belong to no buffer (an accelerator's words), 64-byte aligned; equal bytes are kept once.
   int64_t blob(program::Blob blob);
 

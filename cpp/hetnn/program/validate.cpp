@@ -63,7 +63,8 @@ class Validator {
     if (b.place == Place::constant) {
       references_.in_weights(b.offset_bytes, b.size_bytes, field);
       check(is_static(b.shape), field, "a constant's shape holds symbols");
-      check(b.layout == Layout::plain, field, "a constant is not plain");
+      check(b.layout == Layout::plain || (!b.packed && b.pitch == b.shape[1]), field,
+            "a constant is neither plain nor nhwc without gaps");
       if (!b.packed) holds(b.offset_bytes, b.size_bytes, b.shape, b.dtype, field);
     } else {
       check(!b.packed, field, "it is packed and no constant; only constants are packed, when compiling");

@@ -65,12 +65,12 @@ class Emitter {
       const ir::Value& input = *launch.inputs[k];
       if (variant && variant->is_weight && variant->is_weight(concrete->call(), concrete->position(k))) {
         command.inputs.push_back(packed(*variant, *concrete, concrete->position(k), input));
-      } else if (launch.operand_shapes.contains(k) && input.producer() && input.producer()->is_constant()) {
+      } else if (launch.operand_shapes.contains(k) && is_constant(input)) {
         command.inputs.push_back(shaped_constant(input, launch.operand_shapes.at(k)));
       } else {
-        const int32_t id = buffer(input);
-        command.inputs.push_back(reads_plain && assembler_.buffer(id).layout != Layout::plain ? plain_copy(input, id)
-                                                                                              : id);
+        const bool turned =
+            concrete && concrete->inputs[static_cast<size_t>(concrete->position(k))].layout == Layout::nhwc;
+        command.inputs.push_back(lying(input, turned, reads_plain));
       }
     }
     for (const ir::Value* output : launch.outputs) {
@@ -113,8 +113,7 @@ class Emitter {
 
   int32_t buffer(const ir::Value& value) {
     if (auto at = buffers_.find(&value); at != buffers_.end()) return at->second;
-    HETNN_ASSERT(value.producer() && value.producer()->is_constant(), "'", value.name(),
-                 "' is read before it is written");
+    HETNN_ASSERT(is_constant(value), "'", value.name(), "' is read before it is written");
     const Tensor& tensor = value.producer()->tensor("value");
     const int32_t id = assembler_.constant_buffer(value.name(), value.type(), program::Blob(tensor));
     buffers_.emplace(&value, id);
@@ -141,6 +140,43 @@ class Emitter {
     return at->second;
   }
 
+  // The buffer of a value as a launch reads it: with its channels last, plain, or as it lies.
+  int32_t lying(const ir::Value& value, bool turned, bool plain) {
+    if (turned && is_constant(value)) return turned_constant(value);
+    const int32_t id = buffer(value);
+    const bool lies_plain = assembler_.buffer(id).layout == Layout::plain;
+    if (turned && lies_plain) return turned_copy(value, id);
+    return plain && !lies_plain ? plain_copy(value, id) : id;
+  }
+
+  int32_t turned_copy(const ir::Value& value, int32_t from) {
+    auto [at, fresh] = turned_.try_emplace(&value, 0);
+    if (fresh) {
+      const auto [layout, pitch] = turned_layout(value);
+      at->second = assembler_.arena_buffer(value.name() + ".turned", value.type(), layout, pitch);
+      commands_.push_back(copy(from, at->second, value.name()));
+    }
+    return at->second;
+  }
+
+  int32_t turned_constant(const ir::Value& value) {
+    auto [at, fresh] = turned_.try_emplace(&value, 0);
+    if (fresh) at->second = assembler_.turned_constant(value.name() + ".turned", value.type(), turned_values(value));
+    return at->second;
+  }
+
+  static program::Blob turned_values(const ir::Value& value) {
+    const std::span<const float> from = value.producer()->tensor("value").values<float>();
+    const std::vector<int64_t> shape = evaluate(value.shape(), {});
+    const auto batch = static_cast<size_t>(shape[0]), channels = static_cast<size_t>(shape[1]);
+    const size_t pixels = from.empty() ? 0 : from.size() / (batch * channels);
+    std::vector<float> to(from.size());
+    for (size_t n = 0; n < batch; ++n)
+      for (size_t c = 0; c < channels; ++c)
+        for (size_t p = 0; p < pixels; ++p) to[(n * pixels + p) * channels + c] = from[(n * channels + c) * pixels + p];
+    return program::Blob(std::move(to));
+  }
+
   const ir::Graph& graph_;
   Assembler& assembler_;
   const Bindings hints_;
@@ -148,6 +184,7 @@ class Emitter {
   Layouts layouts_;
   std::map<const ir::Value*, int32_t> buffers_;
   std::map<int32_t, int32_t> plain_copies_;
+  std::map<const ir::Value*, int32_t> turned_;
   std::vector<program::Command> commands_;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "hetnn/base/error.h"
+#include "hetnn/kernels/row_view.h"
 #include "hetnn/passes/fuse.h"
 
 namespace hetnn::backends::cpu {
@@ -40,7 +41,7 @@ int channel_axis_of(const kernels::Variant& variant, const ir::Value& output) {
 bool operand_fits(const ir::Node& follower, const ir::Value& operand, const Shape& output, int channel_axis) {
   if (operand.shape() == output || elements(operand.shape()) == Dim(1)) return true;
   if (follower.op().has(ops::Trait::channelwise)) return channel_axis == 1;
-  if (!operand.producer() || !operand.producer()->is_constant() || operand.shape().size() > output.size()) return false;
+  if (!is_constant(operand) || operand.shape().size() > output.size()) return false;
   for (size_t k = 0; k < operand.shape().size(); ++k) {
     const size_t axis = output.size() - operand.shape().size() + k;
     if (operand.shape()[k] != Dim(1) && static_cast<int>(axis) != channel_axis) return false;
@@ -66,9 +67,19 @@ kernels::TensorView view_of(const ir::Value& value, const Layouts& layouts, cons
   return kernels::TensorView::nhwc(value.dtype(), shape, at->second.pitch.evaluate(bindings));
 }
 
+}  // namespace
+
 bool is_constant(const ir::Value& value) { return value.producer() && value.producer()->is_constant(); }
 
-}  // namespace
+ValueLayout channels_last(const ir::Value& value) {
+  Dim pitch = ceil_div(value.shape()[1], kVectorElems) * kVectorElems;
+  if (pitch.is_static() && pitch.value() * dtype_bytes(value.dtype()) % 4096 == 0) pitch = pitch + kVectorElems;
+  return {Layout::nhwc, pitch};
+}
+
+ValueLayout turned_layout(const ir::Value& value) {
+  return is_constant(value) ? ValueLayout{Layout::nhwc, value.shape()[1]} : channels_last(value);
+}
 
 ConcreteLaunch::ConcreteLaunch(const Launch& launch, const Layouts& layouts, const Bindings& bindings)
     : bound(launch.anchor->call(), bindings), params(kernels::params_of(bound.call())) {
@@ -79,7 +90,14 @@ ConcreteLaunch::ConcreteLaunch(const Launch& launch, const Layouts& layouts, con
   for (const ir::Value* output : launch.outputs) outputs.push_back(view_of(*output, layouts, bindings));
   for (const LaunchStep& step : launch.steps) {
     steps.push_back(*kernels::function_of(step.node->call()));
-    if (step.operand >= 0) steps.back().input = positions[static_cast<size_t>(step.operand)];
+    if (step.operand < 0) continue;
+    steps.back().input = positions[static_cast<size_t>(step.operand)];
+    kernels::TensorView& view = inputs[static_cast<size_t>(steps.back().input)];
+    if (outputs[0].layout != Layout::nhwc || !std::ranges::equal(view.shape(), outputs[0].shape()) ||
+        kernels::as_nhwc(view))
+      continue;
+    const ValueLayout turned = turned_layout(*launch.inputs[static_cast<size_t>(step.operand)]);
+    view = kernels::TensorView::nhwc(view.dtype, view.shape(), turned.pitch.evaluate(bindings));
   }
 }
 
@@ -105,12 +123,6 @@ const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindin
     return nullptr;  // the operator takes the call, or there would be no node
   }
   return variant;
-}
-
-ValueLayout channels_last(const ir::Value& value) {
-  Dim pitch = ceil_div(value.shape()[1], kVectorElems) * kVectorElems;
-  if (pitch.is_static() && pitch.value() * dtype_bytes(value.dtype()) % 4096 == 0) pitch = pitch + kVectorElems;
-  return {Layout::nhwc, pitch};
 }
 
 bool can_follow(std::span<const ir::Node* const> launch, const ir::Node& follower, const Bindings& bindings) {

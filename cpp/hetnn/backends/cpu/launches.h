@@ -40,7 +40,7 @@ struct Launch {
   kernels::LayoutWish layout_wish() const { return variant ? variant->layout : kernels::LayoutWish::plain; }
 };
 
-/// A launch with a value for every symbol: what kernels are asked with.
+/// A launch with a value for every symbol: what kernels are asked with. Operands of steps lie as the result does.
 struct ConcreteLaunch {
   ConcreteLaunch(const Launch& launch, const Layouts& layouts, const Bindings& bindings);
   kernels::KernelCall call() const { return {inputs, outputs, params, steps}; }
@@ -67,6 +67,12 @@ std::vector<Launch> launches_of(const ir::Graph& graph, bool variants);
 
 /// Layouts for every value that `launches` touch. Those of `fixed` (the graph's inputs and outputs) stay as they are.
 Layouts choose_layouts(const std::vector<Launch>& launches, const Layouts& fixed);
+
+bool is_constant(const ir::Value& value);
+
+/// How a step behind channels-last results takes a plain value of their shape: a constant dense, since it is turned
+/// when compiling, others as channels_last.
+ValueLayout turned_layout(const ir::Value& value);
 
 /// Dense nhwc with the channel pitch padded to whole vectors, and no multiple of 4096 bytes.
 ValueLayout channels_last(const ir::Value& value);

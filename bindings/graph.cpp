@@ -11,6 +11,7 @@
 #include "hetnn/base/error.h"
 #include "hetnn/ir/interpret.h"
 #include "hetnn/ir/rewriter.h"
+#include "hetnn/ir/symbols.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/ir/verify.h"
 
@@ -107,6 +108,7 @@ class GraphBuilder {
   }
   std::shared_ptr<ir::Graph> finish() {
     rewriter_.erase_dead();
+    ir::raise_hints(*graph_);
     ir::verify(*graph_);
     return graph_;
   }

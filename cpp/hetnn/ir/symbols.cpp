@@ -1,6 +1,9 @@
 // Where the symbols of a graph have their values from.
 #include "hetnn/ir/symbols.h"
 
+#include <algorithm>
+#include <set>
+
 namespace hetnn::ir {
 
 std::map<std::string, Node*, std::less<>> definers(const Graph& graph) {
@@ -16,6 +19,37 @@ std::vector<Symbol> free_symbols(const Graph& graph) {
   const auto defined = definers(graph);
   std::erase_if(out, [&](const Symbol& symbol) { return defined.contains(symbol.name); });
   return out;
+}
+
+namespace {
+
+// The symbols of sizes that are negative under the hints.
+std::set<std::string> symbols_too_small(const Graph& graph) {
+  const Bindings hints = graph.hints();
+  std::set<std::string> out;
+  for (const Node* node : graph.nodes()) {
+    for (const Value* value : node->outputs()) {
+      for (const Dim& dim : value->shape()) {
+        if (!dim.is_static() && dim.evaluate(hints) < 0) dim.collect_symbols(out);
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void raise_hints(Graph& graph) {
+  constexpr int kMostDoublings = 24;
+  const std::vector<Symbol> before = graph.symbols;
+  for (int k = 0; k < kMostDoublings; ++k) {
+    const std::set<std::string> small = symbols_too_small(graph);
+    if (small.empty()) return;
+    for (Symbol& symbol : graph.symbols) {
+      if (small.contains(symbol.name)) symbol.hint = std::min(symbol.max, std::max<int64_t>(2 * symbol.hint, 1));
+    }
+  }
+  graph.symbols = before;
 }
 
 }  // namespace hetnn::ir

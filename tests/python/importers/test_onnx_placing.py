@@ -27,3 +27,38 @@ def test_numbers_are_placed_by_sizes(name: str) -> None:
     exe = agrees(model, f32(2, 3))
     same_as_reference(exe, model, f32(1, 1))
     assert exe(f32(3, 4)).dtype == np.int64
+
+
+def test_a_shape_with_an_open_size_cancels_what_both_have() -> None:
+    """The quotient of b (t - 2) 8 and b (t - 2) 4 is 2."""
+    cut = "zero = Constant<value_ints = [0]>() two = Constant<value_ints = [2]>() one = Constant<value_ints = [1]>()"
+    text = f"""agraph (float[b,t,8] x) => (float[b,q,2,4] y) {{ {cut}
+      end = Constant<value_ints = [9223372036854775807]>() less = Slice(x, two, end, one)
+      sizes = Shape<end = 2>(less) tail = Constant<value_ints = [-1, 4]>()
+      shape = Concat<axis = 0>(sizes, tail) y = Reshape(less, shape) }}"""
+    exe = agrees(model_of(text), f32(2, 5, 8))
+    assert exe.outputs[0].shape[2:] == (2, 4)
+
+
+def test_rows_are_picked_and_placed_by_indices_of_any_number() -> None:
+    inputs = "float[b,t,3] x, int64[n,2] at, float[n,3] rows"
+    text = f"agraph ({inputs}) => (float[b,t,3] y, float[n,3] z) {{ y = ScatterND(x, at, rows) z = GatherND(x, at) }}"
+    model = model_of(text)
+    exe = agrees(model, f32(2, 4, 3), np.array([[0, 1], [1, 3]]), f32(2, 3))
+    same_as_reference(exe, model, f32(3, 2, 3), np.array([[2, 0], [0, 1], [1, 1]]), f32(3, 3))
+    text = "agraph (float[b,t,3] x, int64[b,n,1] at) => (float[b,n,3] z) { z = GatherND<batch_dims = 1>(x, at) }"
+    agrees(model_of(text), f32(2, 4, 3), np.array([[[1], [0], [3]], [[2], [2], [0]]]))
+
+
+def test_windows_that_leave_little_of_an_axis_choose_a_longer_example() -> None:
+    """A width of 64, which stands for any, would be less than nothing behind the convolution."""
+    convolve = "y = Conv<strides = [4], dilations = [9]>(x, w)"
+    weight = "<float[1,1,9] w = {1, 1, 1, 1, 1, 1, 1, 1, 1}>"
+    agrees(model_of(f"agraph (float[b,1,t] x) => (float[b,1,q] y) {weight} {{ {convolve} }}"), f32(2, 1, 100))
+
+
+def test_a_late_slice_keeps_the_sizes_of_other_axes() -> None:
+    text = "agraph (float[b,t,3] x, int64[1] s, int64[1] e) => (float[b,q,3] y) { a = Constant<value_ints = [1]>() "
+    exe = agrees(model_of(text + "y = Slice(x, s, e, a) }"), f32(2, 4, 3), np.array([1]), np.array([3]))
+    assert exe.outputs[0].shape[0] == "b"
+    assert exe.outputs[0].shape[2] == 3

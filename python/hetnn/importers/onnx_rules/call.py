@@ -425,10 +425,12 @@ class Call(Building):
     def broadcast_to(self, value: Any, shape: Sequence[Size]) -> Any:
         return value if list(value.shape) == list(shape) else self.create("expand", [value], shape=list(shape))
 
-    def static_shape(self, value: Any, what: str) -> list[int]:
-        if not all(isinstance(size, int) for size in value.shape):
+    def static_shape(self, value: Any, what: str, axes: slice = slice(None)) -> list[int]:
+        """The sizes of these axes. Unsupported where one is a symbol."""
+        sizes = list(value.shape)[axes]
+        if not all(isinstance(size, int) for size in sizes):
             raise Unsupported(f"{what} of symbolic size {list(value.shape)}")
-        return list(value.shape)
+        return sizes
 
     def in_f32(self, value: Any) -> Any:
         """Numbers in a type in which reals compute."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hetnn.errors import Unsupported
@@ -31,6 +31,22 @@ def found_shape(call: Call, rank: int, output: int = 0) -> list[Size]:
     return [size if isinstance(size, int) else call.found_size() for size in declared]
 
 
-def late(call: Call, op: str, inputs: Sequence[Any], rank: int, output: int = 0, **attrs: Any) -> Any:
-    """An operator whose values give the shape of what it computes; it checks sizes that the model declares."""
-    return call.create(op, inputs, sizes=found_shape(call, rank, output), **attrs)
+def late(
+    call: Call,
+    op: str,
+    inputs: Sequence[Any],
+    rank: int,
+    output: int = 0,
+    kept: Mapping[int, Size] | None = None,
+    **attrs: Any,
+) -> Any:
+    """An operator whose values give the shape of what it computes; it checks sizes that the model declares.
+
+    `kept` are sizes by axis that values do not change.
+    """
+    kept = kept or {}
+    sizes = found_shape(call, rank, output)
+    sizes = [kept[axis] if isinstance(kept.get(axis), int) else size for axis, size in enumerate(sizes)]
+    y = call.create(op, inputs, sizes=sizes, **attrs)
+    shape = [kept.get(axis, size) for axis, size in enumerate(sizes)]
+    return y if shape == sizes else call.create("match_shape", [y], shape=shape)

@@ -33,6 +33,14 @@ def met(call: Call, values: Sequence[Any], *, broadcast: bool = False, apart: Co
     return [_as(call, value, shape) for value, shape in zip(values, shapes, strict=True)]
 
 
+def met_inside(call: Call, a: Any, b: Any) -> tuple[Any, Any]:
+    """Two stacks of matrices with one text for the size that their product sums over."""
+    one = _one_of(call, {a.shape[-1], b.shape[-2]})
+    if one is None:
+        return a, b
+    return _as(call, a, [*a.shape[:-1], one]), _as(call, b, [*b.shape[:-2], one, b.shape[-1]])
+
+
 def met_by_shape(call: Call, value: Any, shape: Sequence[Size]) -> tuple[Any, list[Size]]:
     """A value and a shape that broadcast with each other, with one text for sizes that meet."""
     own, wanted = list(value.shape), list(shape)

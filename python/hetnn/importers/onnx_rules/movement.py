@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,8 +44,14 @@ def filled(shape: Sequence[Size], old: Sequence[Size]) -> list[Size]:
     """The shape with -1 replaced by what is left of the elements of the old shape."""
     if -1 not in shape:
         return list(shape)
-    rest = product(size for size in shape if size != -1)
-    return [divide(product(old), rest) if size == -1 and rest != 0 else 0 if size == -1 else size for size in shape]
+    given, left = [size for size in shape if size != -1], list(old)
+    # What stands in both is cancelled as it is: quotients of products of sums are long.
+    for size in [size for size in given if size != 0]:
+        if size in left:
+            given.remove(size)
+            left.remove(size)
+    rest = product(given)
+    return [divide(product(left), rest) if size == -1 and rest != 0 else 0 if size == -1 else size for size in shape]
 
 
 @rule("Flatten")
@@ -93,7 +98,9 @@ def _slice(call: Call) -> Any:
     x = call[0]
     rank = len(x.shape)
     if call.version >= 10 and any(is_late(call, k) for k in range(1, 5)):
-        return late(call, "slice_over", [x, *(call.optional(k) for k in range(1, 5))], rank)
+        axes = None if is_late(call, 3) else call.axes(3, rank) or list(range(length_of(call, 1, "starts")))
+        kept = {} if axes is None else {axis: size for axis, size in enumerate(x.shape) if axis not in axes}
+        return late(call, "slice_over", [x, *(call.optional(k) for k in range(1, 5))], rank, kept=kept)
     if call.version < 10:
         starts, ends = call.attr("starts"), call.attr("ends")
         axes, steps = call.axes(None, rank), None
@@ -218,29 +225,35 @@ def _tile(call: Call) -> Any:
 
 def _gathered(call: Call, x: Any, places: Sequence[Any]) -> Any:
     """x[places], one array of places, counted from the front, for each of the leading axes."""
-    leading = call.static_shape(x, call.node.op_type)[: len(places)]
+    leading = list(x.shape[: len(places)])
     flat = None
     for place, size in zip(places, leading, strict=True):
-        scaled = place if flat is None else call.create("mul", [flat, call.constant(size, "i64")])
+        scaled = place if flat is None else call.create("mul", [flat, call.whole(size)])
         flat = place if flat is None else call.create("add", [scaled, place])
-    return call.create("gather", [call.reshape(x, [math.prod(leading), *x.shape[len(leading) :]]), flat], axis=0)
+    return call.create("gather", [call.reshape(x, [product(leading), *x.shape[len(leading) :]]), flat], axis=0)
 
 
-def _own_places(call: Call, shape: Sequence[int], axis: int) -> Any:
+def _own_places(call: Call, shape: Sequence[Size], axis: int) -> Any:
     """Along one axis its indices, for broadcasting to the shape."""
-    places = np.arange(shape[axis]).reshape([shape[axis] if k == axis else 1 for k in range(len(shape))])
-    return call.constant(places, "i64")
+    places = call.create("arange", [], start=0, end=shape[axis])
+    return call.reshape(places, [shape[axis] if k == axis else 1 for k in range(len(shape))])
+
+
+def indexed_axes(call: Call, indices: Any) -> int:
+    """Into how many axes the rows of an array point."""
+    (depth,) = call.static_shape(indices, call.node.op_type, slice(-1, None)) or (0,)
+    return depth
 
 
 @rule("GatherND")
 def _gather_nd(call: Call) -> Any:
     x, indices = call[0], call[1]
-    shape, shared = call.static_shape(indices, "GatherND"), int(call.attr("batch_dims", 0))
-    sizes = call.static_shape(x, "GatherND")
-    if not shape or not 1 <= shape[-1] <= len(sizes) - shared:
+    shape, sizes, shared = list(indices.shape), list(x.shape), int(call.attr("batch_dims", 0))
+    depth = indexed_axes(call, indices)
+    if not 1 <= depth <= len(sizes) - shared:
         raise InvalidModel(f"indices {shape} into {sizes} behind {shared} shared axes")
     places = [_own_places(call, shape[:-1], k) for k in range(shared)]
-    for k in range(shape[-1]):
+    for k in range(depth):
         part = call.create("slice", [indices], axis=len(shape) - 1, start=k, end=k + 1)
         index = call.reshape(call.cast(part, "i64"), shape[:-1])
         places.append(call.places(index, sizes[shared + k]))

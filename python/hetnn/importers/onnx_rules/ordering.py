@@ -8,7 +8,7 @@ from typing import Any
 from hetnn.errors import InvalidModel
 from hetnn.importers.onnx_rules.call import LONGEST, Call, rule
 from hetnn.importers.onnx_rules.late import is_late, late, length_of
-from hetnn.importers.onnx_rules.movement import slice_axis
+from hetnn.importers.onnx_rules.movement import indexed_axes, slice_axis
 from hetnn.importers.sizes import Size, product
 
 
@@ -70,7 +70,7 @@ def _scatter_nd(call: Call) -> Any:
     """Slices of the trailing axes as rows, which one flat index picks."""
     x, indices, updates = call.values()
     call.shape(1, 1, 99)
-    depth = call.static_shape(indices, "ScatterND")[-1]
+    depth = indexed_axes(call, indices)
     if not 1 <= depth <= len(x.shape):
         raise InvalidModel(f"indices {list(indices.shape)} into {list(x.shape)}")
     flat = None

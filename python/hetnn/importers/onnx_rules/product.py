@@ -8,7 +8,7 @@ import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_rules.call import Call, rule
-from hetnn.importers.onnx_rules.meeting import met
+from hetnn.importers.onnx_rules.meeting import met, met_inside
 from hetnn.importers.sizes import Size
 from hetnn.importers.sizes import product as size_product
 
@@ -21,6 +21,7 @@ def multiply(call: Call, a: Any, b: Any) -> Any:
     if right:
         b = call.reshape(b, [*b.shape, 1])
     a, b = met(call, [a, b], broadcast=True, apart=(-2, -1))
+    a, b = met_inside(call, a, b)
     y = call.create("matmul", [a, b])
     shape = list(y.shape)
     if right:

@@ -42,7 +42,7 @@ def _reduce(call: Call, meaning: Callable[[_Reduce, Any], Any]) -> Any:
     if is_late(call, 1):
         count = length_of(call, 1, "axes")
         rank = len(x.shape) if keep or (noop and not count) else max(len(x.shape) - count, 0) if count else 0
-        told = {"keepdim": keep, "none_if_empty": noop}
+        told: dict[str, Any] = {"keepdim": keep, "none_if_empty": noop}
 
         def over_late(op: str, value: Any) -> Any:
             if op in _EXTREMES and 0 in value.shape:  # the least of all numbers, or the greatest

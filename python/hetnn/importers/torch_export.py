@@ -233,6 +233,8 @@ class _Importer:
                 itself = symbol == size.node.expr
                 hint = size.node.hint if itself and size.node.has_hint() else None
                 name = own_name(symbol, value)
+                if low == 2 and name == str(symbol):
+                    low = 0  # torch notes 2 where nobody gave an axis a range, and lets any pass
                 if name in self._names_of_symbols:
                     name = str(symbol)
                 self._names_of_symbols.add(name)

@@ -1,0 +1,44 @@
+"""Sizes that a torch program runs, whatever it was exported with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hetnn
+
+Dim = torch.export.Dim
+
+
+class Rows(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution, self.line = nn.Conv2d(3, 8, 3, padding=1), nn.Linear(8, 5)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        y = self.convolution(x).relu().mean((2, 3))
+        return self.line(y).softmax(-1), x.flatten(1) + x.shape[0]
+
+
+@pytest.mark.parametrize("dim", [Dim.AUTO, Dim.DYNAMIC, Dim("batch"), Dim("batch", min=1)], ids=str)
+@pytest.mark.parametrize("target", ["cpu", "cpu+relu-only"])
+def test_a_batch_of_one_and_of_none(dim: Any, target: str) -> None:
+    """For an axis that varies torch notes [2, inf) and runs any."""
+    torch.manual_seed(0)
+    program = torch.export.export(Rows().eval(), (torch.randn(4, 3, 6, 6),), dynamic_shapes=({0: dim},), strict=False)
+    exe = hetnn.compile(program, target)
+    for batch in (1, 2, 7) if "min=1" in str(dim) or getattr(dim, "min", 0) == 1 else (0, 1, 2, 7):
+        x = torch.randn(batch, 3, 6, 6)
+        torch.testing.assert_close(exe(x), program.module()(x), rtol=1e-4, atol=1e-5)
+
+
+def test_limits_that_torch_keeps_are_kept() -> None:
+    dim = Dim("batch", min=3, max=9)
+    program = torch.export.export(Rows().eval(), (torch.randn(4, 3, 6, 6),), dynamic_shapes=({0: dim},), strict=False)
+    exe = hetnn.compile(program)
+    for batch in (2, 10):
+        with pytest.raises(hetnn.InvalidModel, match=r"must be in \[3, 9\]"):
+            exe(torch.randn(batch, 3, 6, 6))

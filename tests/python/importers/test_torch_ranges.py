@@ -35,6 +35,24 @@ def test_a_batch_of_one_and_of_none(dim: Any, target: str) -> None:
         torch.testing.assert_close(exe(x), program.module()(x), rtol=1e-4, atol=1e-5)
 
 
+class Written(nn.Module):
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        part = x[:, : x.shape[1] // 2]
+        first = torch.slice_scatter(x, part * 2, 1, 0, x.shape[1] // 2)
+        last = torch.slice_scatter(x, part * 3, 1, -(x.shape[1] // 2))
+        every = torch.slice_scatter(x, x[:, ::2] * 4, 1, 0, None, 2)
+        return first, last, every, torch.ops.prims.cat([x, x], 1)
+
+
+def test_parts_of_an_axis_of_any_size_are_written() -> None:
+    shapes = ({1: 2 * Dim("half", min=1, max=64)},)
+    program = torch.export.export(Written(), (torch.randn(3, 8),), dynamic_shapes=shapes, strict=False)
+    exe = hetnn.compile(program)
+    for length in (2, 8, 14):
+        x = torch.randn(3, length)
+        torch.testing.assert_close(exe(x), Written()(x))
+
+
 def test_limits_that_torch_keeps_are_kept() -> None:
     dim = Dim("batch", min=3, max=9)
     program = torch.export.export(Rows().eval(), (torch.randn(4, 3, 6, 6),), dynamic_shapes=({0: dim},), strict=False)

@@ -360,6 +360,23 @@ def _diagonal_scatter(call: Call) -> Any:
     return call.create("permute", [call.reshape(out, moved.shape)], perm=back)
 
 
+@rule("slice_scatter.default")
+def _slice_scatter(call: Call) -> Any:
+    x, values = call["self"], call.cast(call["src"], call["self"].dtype)
+    rank = len(x.shape)
+    axis = call["dim"] % rank
+    size, count, step = x.shape[axis], values.shape[axis], call["step"]
+    start = call["start"] or 0
+    if isinstance(start, int) and start < 0:
+        start = sizes.maximum(sizes.add(size, start), 0)
+    if count == 0 or (start == 0 and count == size):
+        return values if count == size else x
+    end = sizes.add(sizes.add(start, sizes.multiply(sizes.subtract(count, 1), step)), 1)
+    places = call.create("arange", [], start=start, end=end, step=step)
+    places = call.reshape(places, [count if k == axis else 1 for k in range(rank)])
+    return call.create("scatter_elements", [x, places, values], axis=axis)
+
+
 @rule("as_strided.default", "as_strided_copy.default")
 def _as_strided(call: Call) -> Any:
     return _picked(call, call["self"], _strided_places(call, call["self"]))

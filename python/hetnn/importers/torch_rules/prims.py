@@ -102,6 +102,11 @@ def _zeta(call: Call) -> Any:
     return call.create("special2", call.tensors(), function="zeta")
 
 
+@TORCH.rule("prims.cat.default")
+def _cat(call: Call) -> Any:
+    return call.create("concat", list(call["tensors"]), axis=call["dim"])
+
+
 @TORCH.rule("prims.convert_element_type.default")
 def _convert(call: Call) -> Any:
     return call.cast(call["a"], call.dtype())

@@ -38,10 +38,11 @@ def test_a_batch_of_one_and_of_none(dim: Any, target: str) -> None:
 class Written(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         part = x[:, : x.shape[1] // 2]
+        inside = torch.arange(9).clamp(1, x.shape[1] - 2), x.clamp(max=x.shape[1] // 8), x.clamp(x.shape[1] - 3, None)
         first = torch.slice_scatter(x, part * 2, 1, 0, x.shape[1] // 2)
         last = torch.slice_scatter(x, part * 3, 1, -(x.shape[1] // 2))
         every = torch.slice_scatter(x, x[:, ::2] * 4, 1, 0, None, 2)
-        return first, last, every, torch.ops.prims.cat([x, x], 1)
+        return *inside, first, last, every, torch.ops.prims.cat([x, x], 1)
 
 
 def test_parts_of_an_axis_of_any_size_are_written() -> None:

@@ -11,6 +11,13 @@ from hetnn.importers.torch_rules.call import Call, rule
 @rule("clamp.default", "clip.default", "clamp_min.default", "clamp_max.default")
 def _clamp(call: Call) -> Any:
     low, high = call.args.get("min"), call.args.get("max")
+    if isinstance(low, str) or isinstance(high, str):
+        x = call.cast(call["self"], call.dtype())
+        for op, size in (("maximum", low), ("minimum", high)):
+            if size is not None:
+                bound = call.whole(size) if isinstance(size, str) else call.constant(size, call.dtype())
+                x = call.create(op, [x, call.reshape(call.cast(bound, call.dtype()), [])])
+        return x
     if any(isinstance(bound, int) and int(float(bound)) != bound for bound in (low, high)):
         x = call.cast(call["self"], call.dtype())  # bounds of more digits than a real has
         x = x if low is None else call.create("maximum", [x, call.constant(low, call.dtype())])

@@ -54,6 +54,22 @@ def test_parts_of_an_axis_of_any_size_are_written() -> None:
         torch.testing.assert_close(exe(x), Written()(x))
 
 
+class Moved(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([x, nn.functional.pad(x[:, 1:], (0, 0, 0, 1)), nn.functional.pad(x[:, :-1], (0, 0, 1, 0))], 2)
+
+
+def test_what_is_cut_off_an_axis_of_any_size_is_there() -> None:
+    varying = ({0: Dim.AUTO, 1: Dim.AUTO},)
+    program = torch.export.export(Moved(), (torch.randn(2, 5, 3),), dynamic_shapes=varying, strict=False)
+    exe = hetnn.compile(program)
+    for batch, length in ((2, 5), (1, 1), (3, 9)):
+        x = torch.randn(batch, length, 3)
+        torch.testing.assert_close(exe(x), Moved()(x))
+    with pytest.raises(hetnn.InvalidModel, match="the shape"):
+        exe(torch.randn(2, 0, 3))
+
+
 def test_limits_that_torch_keeps_are_kept() -> None:
     dim = Dim("batch", min=3, max=9)
     program = torch.export.export(Rows().eval(), (torch.randn(4, 3, 6, 6),), dynamic_shapes=({0: dim},), strict=False)

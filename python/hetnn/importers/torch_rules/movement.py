@@ -80,7 +80,9 @@ def _slice(call: Call) -> Any:
     end = min(end, _WHOLE_END) if isinstance(end, int) else end
     symbolic = isinstance(end, str) or isinstance(x.shape[call["dim"]], str)
     inside = symbolic and call["step"] == 1 and call.spans("start", "end", call["dim"])
-    return call.create("slice", [x], axis=call["dim"], start=start, end=end, step=call["step"], inside=inside)
+    part = call.create("slice", [x], axis=call["dim"], start=start, end=end, step=call["step"], inside=inside)
+    # Torch takes it that an axis is not shorter than what is cut off; a run in which it is ends.
+    return part if list(part.shape) == call.shape() else call.create("match_shape", [part], shape=call.shape())
 
 
 def _found_slice(call: Call) -> Any:

@@ -176,16 +176,29 @@ def _computed(
     return _core.interpret(builder.finish(), feeds)
 
 
+def _drawn(
+    model: Model, rng: random.Random, operators: Sequence[dict[str, Any]]
+) -> tuple[dict[str, Any], Value | None]:
+    """An operator, and the value that it is to read: often what was computed last, which devices fuse with it."""
+    drawn = rng.random()
+    elementwise = [op for op in operators if "elementwise" in op["traits"]]
+    if model.nodes and elementwise and drawn < 0.3:
+        return rng.choice(elementwise), rng.choice(model.nodes[-1].outputs)
+    heavy = [op for op in operators if "compute" in op["traits"]]
+    op = rng.choice(heavy if heavy and drawn < 0.5 else operators)
+    reads_any = model.pool and "elementwise" in op["traits"] and rng.random() < 0.7
+    return op, rng.choice(model.pool) if reads_any else None
+
+
 def grow(model: Model, rng: random.Random, numbers: np.random.Generator, operators: Sequence[dict[str, Any]]) -> None:
     """Adds a node, if what was drawn is one."""
-    op = rng.choice(operators)
+    op, same = _drawn(model, rng, operators)
     match = SAMPLE.match(rng.choice(op["samples"])) if op["samples"] else None
     if match is None or "q_scale" in match[0] or re.search(r"\w\{[^}]*\}\[|\w\*\w", match[0]):
         return  # quantized: its scales belong together; or sizes that are computed of symbols
     like = {}
     if rng.random() < 0.5:
         like = {dtype: rng.choice(DTYPES) for dtype in ("f32", "i64")}
-    same = rng.choice(model.pool) if model.pool and "elementwise" in op["traits"] and rng.random() < 0.7 else None
     inputs: list[Value | None] = []
     for given in INPUT.finditer(match[1]):
         if given[1] is None:

@@ -94,7 +94,21 @@ void Generator::layer(const ir::Node& node, const Epilogue& epilogue, const std:
   if (dtype_ != DType::f32 && dtype_ != DType::f16 && !quantized)
     throw Unsupported(text(ir::describe(node), ": the NPU's engines compute f32, f16 and quantized i8; the result is ",
                            ops::to_string(node.output()->type()), "."));
+  refuse_empty(node);
   emit(node, epilogue);
+}
+
+// Of nothing there are no tiles. Without a batch there are no rows, and no instruction.
+void Generator::refuse_empty(const ir::Node& node) const {
+  std::vector<const ir::Value*> values(node.inputs().begin(), node.inputs().end());
+  values.push_back(node.output());
+  for (const ir::Value* value : values) {
+    if (!value) continue;
+    const Map map = map_of(*value);
+    if (map.c == 0 || (value->rank() == 4 && map.h * map.w == 0))
+      throw Unsupported(text(ir::describe(node), ": '", value->name(), "' is empty, ", to_string(value->shape()),
+                             "; the NPU's instructions compute one element at least."));
+  }
 }
 
 int64_t zero_of(const ir::Value& value) { return value.type().quant ? value.type().quant->zero_point : 0; }

@@ -88,6 +88,7 @@ class Generator {
   /// Those of a product's accumulators: one for each of `count` filters or columns.
   Place product_factors(const ir::Node& node, int64_t count);
   Place elementwise_factors(const ir::Node& node, const ir::Value& a, const ir::Value& b, hetnn::npu::ElementwiseOp op);
+  void refuse_empty(const ir::Node& node) const;
   /// Unsupported unless the result is quantized as the inputs are.
   void keeps_scale(const ir::Node& node) const;
   /// Bias in the type of the sums: f32 for f16.

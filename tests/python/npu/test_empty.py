@@ -23,7 +23,8 @@ def test_elementwise(target: str, op: str, shape: tuple[int, ...]) -> None:
     sizes = ",".join(map(str, shape))
     operands = "%x, %x" if op in SAME else "%x"
     attrs = " {axis = -1}" if op == "softmax" else ""
-    text = f"graph @g {{stage = imported}} (%x: f32[{sizes}]) -> (%y) {{\n  %y = {op}({operands}){attrs} : f32[{sizes}]\n}}\n"
+    node = f"%y = {op}({operands}){attrs} : f32[{sizes}]"
+    text = f"graph @g {{stage = imported}} (%x: f32[{sizes}]) -> (%y) {{\n  {node}\n}}\n"
     assert run(target, text, np.zeros(shape, np.float32)).shape == shape
 
 

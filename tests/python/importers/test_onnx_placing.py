@@ -62,3 +62,22 @@ def test_a_late_slice_keeps_the_sizes_of_other_axes() -> None:
     exe = agrees(model_of(text + "y = Slice(x, s, e, a) }"), f32(2, 4, 3), np.array([1]), np.array([3]))
     assert exe.outputs[0].shape[0] == "b"
     assert exe.outputs[0].shape[2] == 3
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect"])
+def test_padding_follows_sizes(mode: str) -> None:
+    """The amounts are turned round as exporters do: from the last axis to the first, pairs apart."""
+    turn = """
+      sizes = Shape<start = 1>(x) two = Constant<value_ints = [2]>() less = Sub(sizes, two)
+      none = Constant<value_ints = [0, 0]>() one = Constant<value_ints = [1]>()
+      amounts = Concat<axis = 0>(less, one, none)
+      pairs = Constant<value_ints = [-1, 2]>() flat = Constant<value_ints = [-1]>() zero = Constant<value_ints = [0]>()
+      far = Constant<value_ints = [-9223372036854775807]>() rows = Reshape(amounts, pairs)
+      back = Slice(rows, flat, far, zero, flat) both = Transpose<perm = [1, 0]>(back) pads = Reshape(both, flat)"""
+    pad = f'y = Pad<mode = "{mode}">(x, pads)'
+    model = model_of(f"agraph (float[b,t] x) => (float[b,q] y) {{ {turn} {pad} }}")
+    exe = agrees(model, f32(2, 6))
+    assert exe.outputs[0].shape == ("b", "2*t - 1")
+    same_as_reference(exe, model, f32(1, 4))
+    if mode == "constant":
+        same_as_reference(exe, model, f32(3, 2))

@@ -192,7 +192,7 @@ def _pad(call: Call) -> Any:
         mode = call.one_of("mode", _MODES, "constant")
         return late(call, "pad_over", [x, call[1], fill, call.optional(3)], rank, mode=mode)
     else:
-        amounts = call.integers(1, "the padding")
+        amounts = call.sizes(1, "the padding")
         value = float(call.number(2, "the padding's value")) if call.given(2) else 0.0
         axes = call.axes(3, rank)
     axes = list(range(rank)) if axes is None else axes

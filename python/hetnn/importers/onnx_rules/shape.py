@@ -186,6 +186,7 @@ _ON_SIZES: dict[str, _OnSizes] = {
     "Where": _chosen,
     "ReduceProd": _reduced(sizes.product),
     "ReduceSum": _reduced(sizes.total),
+    "Transpose": lambda call, arrays: arrays[0].transpose(call.attr("perm")),
     "Shape": lambda call, arrays: np.array(arrays[0].shape, dtype=object),
     "Size": lambda call, arrays: np.array(arrays[0].size, dtype=object),
 }

@@ -21,8 +21,8 @@ std::map<std::string, Node*, std::less<>> definers(const Graph& graph);
 /// The symbols that no node defines: those of the inputs' shapes.
 std::vector<Symbol> free_symbols(const Graph& graph);
 
-/// Doubles the sizes that are taken as an example where a value would have a negative size: of what windows cut off an
-/// axis too little may be left. They stay where that does not help.
+/// Doubles the sizes that are taken as an example where a value would be empty, or else where one would have a negative
+/// size: of what windows cut off an axis too little may be left. They stay where that does not help.
 void raise_hints(Graph& graph);
 
 }  // namespace hetnn::ir

@@ -49,7 +49,7 @@ std::optional<Term> multiple(const ir::Graph& graph, ir::Node* node, bool determ
 // A number is no operand to be read: as a step of its own it costs less.
 bool has_number(const ir::Node& node) {
   return std::any_of(node.inputs().begin(), node.inputs().end(), [](const ir::Value* input) {
-    return input->producer() && input->producer()->is_constant() && elements(input->shape()) == Dim(1);
+    return input && input->producer() && input->producer()->is_constant() && elements(input->shape()) == Dim(1);
   });
 }
 

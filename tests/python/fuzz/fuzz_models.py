@@ -237,7 +237,9 @@ def grow(model: Model, rng: random.Random, numbers: np.random.Generator, operato
         model.builder.add_symbol(symbol, 0, 1 << 20, 8)
     made, refused = typed(lambda: model.builder.create(op["name"], [v and v.value for v in inputs], attrs))
     if refused:
-        if any(isinstance(size, str) for v in inputs if v is not None for size in v.value.shape):
+        sizes = [size for v in inputs if v is not None for size in v.value.shape]
+        sizes += [part for value in attrs.values() if isinstance(value, list) for part in value]
+        if any(isinstance(size, str) for size in sizes):
             model.spoiled |= bool(found)  # its symbols are declared
             return  # takes numbers only
         raise Found(f"{op['name']} of {[v and v.array.shape for v in inputs]} {attrs} is {refused} in a graph alone")

@@ -198,3 +198,17 @@ def test_groups_are_measured_once_and_kept(tmp_path: Path, monkeypatch: pytest.M
     assert {f"add 9 x 2^12 by {threads}", f"add 7 x 2^12 by {threads}"} <= json.loads(cache.read_text()).keys()
     compiled(chain, inputs, threads=1)
     assert "add 9 x 2^12 by 1" in json.loads(cache.read_text())
+
+
+@pytest.mark.parametrize("op", ["add", "mul", "maximum", "minimum"])
+def test_terms_may_lack_inputs(op: str) -> None:
+    """What is summed, or compared, comes out of an operator whose second and third input are absent."""
+    text = f"""graph @g {{stage = imported}} (%x: f32[1,1,2,2], %z: f32[1,1,4,4]) -> (%y) {{
+  %goal = constant() {{value = i64[2] {{4, 4}}}} : i64[2]
+  %r = resize_over(%x, _, _, %goal) {{axes = [2,3], sizes = [1,1,4,4]}} : f32[1,1,4,4]
+  %y = {op}(%r, %z) : f32[1,1,4,4]
+}}
+"""
+    x, z = np.ones((1, 1, 2, 2), np.float32), np.full((1, 1, 4, 4), 3, np.float32)
+    combined = {"add": 4.0, "mul": 3.0, "maximum": 3.0, "minimum": 1.0}[op]
+    np.testing.assert_array_equal(hetnn.compile(text)(x, z), np.full((1, 1, 4, 4), combined))

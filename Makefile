@@ -16,7 +16,7 @@ CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve \
-        fuzz-onnx fuzz-models bench bench-plan bench-compile bench-runtime bench-busy bench-serve fault test-engines conformance \
+        fuzz-onnx fuzz-models bench bench-plan bench-compile bench-operators bench-runtime bench-busy bench-serve fault test-engines conformance \
         docs stubs wheel notebooks stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
 
@@ -189,6 +189,10 @@ bench-busy: $(STAMPS)/install $(STAMPS)/peers
 # Seconds and memory of hetnn.compile, a row a network and target.
 bench-compile: $(STAMPS)/install
 	$(PY) benchmarks/compile.py
+# Single operators beside eager torch, on one thread and on two.
+bench-operators: $(STAMPS)/install
+	OMP_NUM_THREADS=1 $(PY) benchmarks/operators.py --threads 1
+	OMP_NUM_THREADS=2 $(PY) benchmarks/operators.py --threads 2
 bench-serve: $(STAMPS)/install
 	test -x build/triton/bin/python || $(PYTHON) -m venv build/triton
 	build/triton/bin/python -m pip install -q -r benchmarks/triton.txt || echo "Triton is not to be had here" >&2

@@ -14,7 +14,6 @@ import sys
 import wave
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,18 +32,8 @@ def published() -> Path:
     return Path(found.origin).parent / "data" / "silero_vad.onnx"
 
 
-def model() -> Any:
-    """The model for one frame of 16 kHz, behind the last samples of the frame before."""
-    import onnx
-
-    loaded = onnx.load(published())
-    sizes = {"input": [1, CONTEXT + SAMPLES], "state": [2, 1, 128]}
-    for given in loaded.graph.input:
-        for dim, size in zip(given.type.tensor_type.shape.dim, sizes.get(given.name, []), strict=False):
-            dim.Clear()
-            dim.dim_value = size
-    loaded.graph.initializer.append(onnx.numpy_helper.from_array(np.array(RATE, np.int64), "sr"))
-    return loaded
+# One frame of 16 kHz, behind the last samples of the frame before; the model names none of its sizes.
+FRAME = {"input_0": 1, "input_1": CONTEXT + SAMPLES, "state_1": 1, "sr": RATE}
 
 
 def keep(store_path: str, target: str = "cpu+relu-only") -> None:
@@ -52,7 +41,7 @@ def keep(store_path: str, target: str = "cpu+relu-only") -> None:
     import hetnn
 
     store = hetnn.Store(store_path)
-    store.add(ID, hetnn.compile(model(), target, states={"state": "stateN"}))
+    store.add(ID, hetnn.compile(published(), target, fix=FRAME, states={"state": "stateN"}))
     store.deploy(ID)
 
 

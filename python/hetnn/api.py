@@ -30,6 +30,7 @@ def compile(
     args: Sequence[Any] | None = None,
     kwargs: Mapping[str, Any] | None = None,
     dynamic_shapes: Any = None,
+    fix: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] | None = None,
     **options: Unpack[CompileOptions],
 ) -> Executable:
@@ -40,6 +41,8 @@ def compile(
     target: "cpu", "cpu+NAME" with the name of an NPU preset or the path of its JSON file, a dict of such a file.
     args, kwargs: what a module is called with; it is exported in evaluation mode, with `dynamic_shapes` as
         torch.export.export takes them.
+    fix: of an ONNX model, numbers for sizes that it leaves open, by its names for them (an unnamed one is that of its
+        input, `_` and the axis), and values for inputs, which are inputs no longer: {"sequence": 576, "sr": 16000}.
     progress: called with the name of each step.
     Errors: InvalidModel, Unsupported and DoesNotFit, with the model's own source lines.
     """
@@ -48,7 +51,7 @@ def compile(
     settings = read_options(options)
     threads = settings.get("threads")
     step("import")
-    imported = _imported(model, args, kwargs, dynamic_shapes)
+    imported = _imported(model, args, kwargs, dynamic_shapes, fix)
     if settings["states"] and imported.signature:
         raise Unsupported("states are named for models whose arguments are a list; a torch module keeps its buffers.")
     described = _with_speeds(resolve_target(target), settings)
@@ -81,11 +84,12 @@ def plan(
     args: Sequence[Any] | None = None,
     kwargs: Mapping[str, Any] | None = None,
     dynamic_shapes: Any = None,
+    fix: Mapping[str, Any] | None = None,
     **options: Unpack[CompileOptions],
 ) -> Plan:
     """What `compile` would decide, without compiling: the dry run. Arguments as there."""
     settings = read_options(options)
-    graph = _imported(model, args, kwargs, dynamic_shapes).graph
+    graph = _imported(model, args, kwargs, dynamic_shapes, fix).graph
     described = _with_speeds(resolve_target(target), settings)
     if settings["calibrate"]:
         settings["measured_us"] = _measured_us(graph, described, settings)
@@ -99,6 +103,7 @@ def check(
     args: Sequence[Any] | None = None,
     kwargs: Mapping[str, Any] | None = None,
     dynamic_shapes: Any = None,
+    fix: Mapping[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
     """Every node that no accelerator of the target takes as it stands, with all reasons of each and source lines.
 
@@ -106,22 +111,26 @@ def check(
     processor does not take the node either.
     """
     described = dump_json(resolve_target(target), "target")
-    graph = _imported(model, args, kwargs, dynamic_shapes).graph
+    graph = _imported(model, args, kwargs, dynamic_shapes, fix).graph
     rows: list[dict[str, Any]] = load_json(_core.check(graph, described), "the answer")
     return rows
 
 
 def _imported(
-    model: Any, args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None, dynamic_shapes: Any
+    model: Any,
+    args: Sequence[Any] | None,
+    kwargs: Mapping[str, Any] | None,
+    dynamic_shapes: Any,
+    fix: Mapping[str, Any] | None,
 ) -> Imported:
     """The model's graph; a module that comes with what it is called with is exported first."""
     if args is None and kwargs is None and dynamic_shapes is None:
-        return import_model(model)
+        return import_model(model, fix)
     try:
         from hetnn.importers.torch_module import export
     except ModuleNotFoundError as error:
         raise Unsupported(f"exporting a module needs {error.name}. Install hetnn[torch].") from error
-    return import_model(export(model, args, kwargs, dynamic_shapes))
+    return import_model(export(model, args, kwargs, dynamic_shapes), fix)
 
 
 def _with_speeds(target: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:

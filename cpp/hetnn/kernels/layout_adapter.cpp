@@ -5,25 +5,14 @@
 #include <array>
 
 #include "hetnn/base/error.h"
+#include "hetnn/kernels/move/transpose.h"
 #include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
 namespace {
 
-// A square of this side stays in the first-level cache on both sides of a transposition.
+// Pixels of a share: whole squares of a transposition.
 constexpr int64_t kBlock = 16;
-
-// to[j * to_ld + i] = from[i * from_ld + j] for i < rows, j < cols.
-void transpose(const float* from, int64_t from_ld, float* to, int64_t to_ld, int64_t rows, int64_t cols) {
-  for (int64_t i0 = 0; i0 < rows; i0 += kBlock) {
-    const int64_t i1 = std::min(rows, i0 + kBlock);
-    for (int64_t j0 = 0; j0 < cols; j0 += kBlock) {
-      const int64_t j1 = std::min(cols, j0 + kBlock);
-      for (int64_t j = j0; j < j1; ++j)
-        for (int64_t i = i0; i < i1; ++i) to[j * to_ld + i] = from[i * from_ld + j];
-    }
-  }
-}
 
 struct Conversion {
   int operand = 0;

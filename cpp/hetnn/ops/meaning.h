@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hetnn/base/convert.h"
+#include "hetnn/base/stop.h"
 #include "hetnn/base/tensor.h"
 #include "hetnn/base/visit_dtype.h"
 #include "hetnn/ops/call.h"
@@ -76,6 +77,7 @@ struct Evaluation {
   const Call& call;
   std::span<const View> inputs;
   Results& results;
+  const Stop* stop = nullptr;  // what takes long asks it whether to go on, if it is there
 
   bool has(size_t index) const { return call.has(index); }
   /// A present input. InternalError when it is absent.
@@ -102,8 +104,9 @@ class BoundCall {
 };
 
 /// What the call writes for these inputs, by its operator's meaning; calls on quantized values compute on the reals
-/// that they stand for, in f32, and round each result once to its scale. Absent inputs are views without data.
-void evaluate(const Call& call, std::span<const View> inputs, Results& results);
+/// that they stand for, in f32, and round each result once to its scale. Absent inputs are views without data. Throws
+/// what `stop` does, which may be null.
+void evaluate(const Call& call, std::span<const View> inputs, Results& results, const Stop* stop = nullptr);
 
 /// The same into tensors, for a call that may hold symbols.
 std::vector<Tensor> evaluate(const Call& call, std::span<const std::optional<Tensor>> inputs, const Bindings& bindings);

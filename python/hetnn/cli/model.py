@@ -32,6 +32,13 @@ def add_target_argument(parser: argparse.ArgumentParser) -> None:
 def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of every command that may plan or compile. Defaults are those of the Python functions."""
     add_target_argument(parser)
+    parser.add_argument(
+        "--fix",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="of an ONNX model: a number for a size that it leaves open, or a value for an input; may be repeated",
+    )
     add_option_arguments(parser)
 
 
@@ -51,7 +58,8 @@ def parse_pairs(option: str, pairs: list[str]) -> dict[str, Any]:
 
 def compile_options(args: argparse.Namespace) -> dict[str, Any]:
     """The keyword arguments of `hetnn.compile` that were given."""
-    return given_options(args, parse_pairs)
+    options = given_options(args, parse_pairs)
+    return {**options, "fix": parse_pairs("--fix", args.fix)} if args.fix else options
 
 
 def compile_model(args: argparse.Namespace, progress: Progress) -> Executable:

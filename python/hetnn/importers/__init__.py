@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,34 +28,37 @@ class Imported:
     classes: dict[str, type] = field(default_factory=dict)
 
 
-def import_model(model: Any) -> Imported:
+def import_model(model: Any, fix: Mapping[str, Any] | None = None) -> Imported:
     """The graph of `model`: an ExportedProgram, an ONNX model, a path, IR text, or a graph itself.
+
+    `fix` has numbers for open sizes of an ONNX model, and values for its inputs.
 
     InvalidModel for anything else, saying what was found; Unsupported with all operators that hetnn lacks.
     """
+    kind = f"{type(model).__module__}.{type(model).__qualname__}"
+    is_text = isinstance(model, str) and (model.lstrip().startswith("graph @") or "\n" in model)
+    if isinstance(model, (str, os.PathLike)) and not is_text:
+        return _import_path(os.fspath(model), fix)
+    if isinstance(model, bytes) or kind.split(".")[0] == "onnx":
+        return _import_onnx(model, fix)
+    _need_no(fix)
     if isinstance(model, _core.Graph):
         return Imported(model)
-    kind = f"{type(model).__module__}.{type(model).__qualname__}"
+    if is_text:
+        return Imported(_core.Graph.parse(model))
     if kind == "torch.export.exported_program.ExportedProgram":
         from hetnn.importers.torch_export import import_exported_program
 
         return import_exported_program(model)
-    if isinstance(model, os.PathLike):
-        return _import_path(os.fspath(model))
-    if isinstance(model, str):
-        is_text = model.lstrip().startswith("graph @") or "\n" in model
-        return Imported(_core.Graph.parse(model)) if is_text else _import_path(model)
     if any(base.__module__.startswith("torch.nn.modules") for base in type(model).__mro__):
         raise InvalidModel(
             f"got the torch module {type(model).__name__} without what it is called with: give that too, "
             "args=(example_input,), or torch.export.export(model.eval(), (example_input,))."
         )
-    if isinstance(model, bytes) or kind.split(".")[0] == "onnx":
-        return _import_onnx(model)
     raise InvalidModel(f"a model must be {_ACCEPTED}; got {kind}.")
 
 
-def _import_path(path: str) -> Imported:
+def _import_path(path: str, fix: Mapping[str, Any] | None) -> Imported:
     if not path:
         raise InvalidModel(f"the path of the model is empty. A model must be {_ACCEPTED}.")
     if not _is_there(Path(path)):
@@ -66,7 +70,8 @@ def _import_path(path: str) -> Imported:
     if kind == "hetnn":
         raise InvalidModel(f"'{path}' is compiled already. hetnn.load reads it.")
     if kind == "onnx":
-        return _import_onnx(Path(path))
+        return _import_onnx(Path(path), fix)
+    _need_no(fix)
     if kind == "pt2":
         return _import_pt2(path)
     return Imported(_core.Graph.parse(read_text(path)))
@@ -88,12 +93,19 @@ def _import_pt2(path: str) -> Imported:
     return import_exported_program(program)
 
 
-def _import_onnx(model: Any) -> Imported:
+def _import_onnx(model: Any, fix: Mapping[str, Any] | None) -> Imported:
     try:
         from hetnn.importers.onnx_graph import import_onnx
     except ModuleNotFoundError as error:
         raise Unsupported(f"reading ONNX models needs {error.name}. Install hetnn[onnx].") from error
-    return import_onnx(model)
+    return import_onnx(model, fix)
+
+
+def _need_no(fix: Mapping[str, Any] | None) -> None:
+    if fix:
+        raise InvalidModel(
+            "fix is for ONNX models. Export a torch model with the sizes and values that stay as they are."
+        )
 
 
 def _is_there(path: Path) -> bool:

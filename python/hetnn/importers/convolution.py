@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hetnn.errors import Unsupported
+from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers import sizes
 from hetnn.importers.building import Building
 from hetnn.importers.sizes import Size
@@ -15,6 +15,8 @@ def convolve(call: Building, x: Any, weight: Any, bias: Any, window: dict[str, A
     """A convolution of [N,C,...] over one, two or three axes."""
     op = "conv_transpose2d" if transposed else "conv2d"
     axes = len(weight.shape) - 2
+    if len(x.shape) != len(weight.shape):
+        raise InvalidModel(f"an input {list(x.shape)} and weights {list(weight.shape)} of different ranks")
     if axes == 2:
         return call.create(op, [x, weight, bias], **window)
     if axes == 1:

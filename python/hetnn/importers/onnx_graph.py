@@ -21,6 +21,7 @@ from hetnn.importers import Imported
 from hetnn.importers.chance import initial_state
 from hetnn.importers.loop_body import Body, BodyInput
 from hetnn.importers.onnx_control import CONTROL
+from hetnn.importers.onnx_fixed import Fixed, read_fixed
 from hetnn.importers.onnx_model import Weights, check_model, read_model
 from hetnn.importers.onnx_ports import HINTS, Ports
 from hetnn.importers.onnx_rules import NESTED, Call, Either, Sizes, Text
@@ -53,17 +54,20 @@ _DEEPEST = 64
 _MOST_NODES = 1 << 18
 
 
-def import_onnx(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> Imported:
+def import_onnx(
+    model: str | os.PathLike[str] | bytes | onnx.ModelProto, fix: Mapping[str, Any] | None = None
+) -> Imported:
     """The graph of an ONNX model: initializers as constants, named sizes as symbols, functions opened.
 
-    Unsupported lists every operator that hetnn lacks with the names of its nodes, in one error.
+    `fix` has numbers for sizes that the model leaves open, and values for inputs. Unsupported lists every operator that
+    hetnn lacks with the names of its nodes, in one error.
     """
     folder: Path | None = None
     if not isinstance(model, onnx.ModelProto):
         model, folder = read_model(model)
     check_model(model)
     try:
-        return _Importer(model, folder).run()
+        return _Importer(model, folder, read_fixed(model.graph, fix or {})).run()
     except MemoryError as error:
         raise DoesNotFit(f"the constants of the model do not fit into memory: {error}. Check its sizes.") from error
 
@@ -86,8 +90,8 @@ class _Missing(Exception):
 
 
 class _Importer:
-    def __init__(self, model: onnx.ModelProto, folder: Path | None) -> None:
-        self._model = model
+    def __init__(self, model: onnx.ModelProto, folder: Path | None, fixed: Fixed) -> None:
+        self._model, self._fixed = model, fixed
         self._weights = Weights(folder)
         self._builder = _core.GraphBuilder("main")
         self._known: dict[str, np.ndarray[Any, Any]] = {}
@@ -102,7 +106,7 @@ class _Importer:
         self._sizes: dict[str, np.ndarray[Any, Any]] = {}  # of values that were read as such
         self._found = 0
         self._trees: list[Tree] = []  # of the model's inputs
-        self._ports = Ports(self._builder, self._symbols, self._new_symbol, self._settled)
+        self._ports = Ports(self._builder, self._symbols, self._new_symbol, self._settled, fixed.sizes)
         self._generators: list[tuple[Any, str, np.ndarray[Any, Any]]] = []  # the next state, the input, the first state
         self._bodies: list[Body] = []  # of loops, each in the one before, that are imported now
         self._missing = object()  # stands for what a node that cannot be imported would give
@@ -141,6 +145,9 @@ class _Importer:
         for given in self._model.graph.input:
             if given.name in scope.values:
                 continue  # an initializer with a type
+            if given.name in self._fixed.inputs:
+                scope.values[given.name] = self.constant(self._fixed.inputs[given.name], given.name)
+                continue
             scope.values[given.name], tree = self._ports.lift(given.name, given.type)
             self._trees.append(tree)
 
@@ -190,7 +197,9 @@ class _Importer:
         for value in (*graph.value_info, *graph.output):
             tensor = value.type.tensor_type
             sizes = [
-                int(dim.dim_value) if dim.HasField("dim_value") else self._symbols.get(dim.dim_param)
+                int(dim.dim_value)
+                if dim.HasField("dim_value")
+                else self._fixed.sizes.get(dim.dim_param, self._symbols.get(dim.dim_param))
                 for dim in tensor.shape.dim
             ]
             if tensor.HasField("shape"):
@@ -398,7 +407,8 @@ class _Importer:
         outputs = found if isinstance(found, list) else [found]
         if computes_sizes(call) and not self._bodies and all(map(_may_be_sizes, inputs)):
             for k, value in enumerate(outputs):
-                if isinstance(value, _core.Value) and _may_be_sizes(value):
+                passed = any(value is x or getattr(value, "name", None) == getattr(x, "name", 0) for x in inputs)
+                if isinstance(value, _core.Value) and _may_be_sizes(value) and not passed:
                     self._origins[value.name] = call, k
         return outputs
 
@@ -406,15 +416,29 @@ class _Importer:
         """The integers of a value that nodes compute from others as from sizes; None where it is none."""
         if isinstance(value, Sizes):
             return value.array
-        if value.name not in self._sizes and value.name in self._origins:
-            call, k = self._origins[value.name]
+        # Step by step: chains of nodes may be longer than calls may be deep.
+        todo: list[Any] = [value]
+        seen: set[str] = set()
+        while todo:
+            name = todo[-1].name
+            call, k = self._origins.get(name, (None, 0))
+            if call is None or name in self._sizes:
+                todo.pop()
+                continue
+            before = [x for x in call.inputs if x is not None and not isinstance(x, Sizes) and x.name not in seen]
+            before = [x for x in before if x.name in self._origins and self.known(x) is None]
+            seen.update(x.name for x in before)
+            if before:
+                todo.extend(before)
+                continue
+            todo.pop()
             given = [self._read_or_found(x) for x in call.inputs if x is not None]
             try:
                 outputs = of_sizes(call, given)
             except Unsupported:
                 outputs = None
             if outputs is not None:
-                self._sizes[value.name] = outputs[k]
+                self._sizes[name] = outputs[k]
         return self._sizes.get(value.name)
 
     def _read_or_found(self, value: Any) -> np.ndarray[Any, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import onnx
 
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.onnx_fixed import size_name
 from hetnn.importers.onnx_model import dtype_name
 from hetnn.importers.onnx_rules import Either, Items, Maybe, Nothing, Sizes, Tensors, Text
 from hetnn.importers.onnx_rules.sequence import MOST_AXES
@@ -21,7 +22,8 @@ class Ports:
     """Adds inputs and outputs to a graph, and says in trees (hetnn.structure) how callers pass them.
 
     `symbols` has the sizes by the model's names, and grows; `new_symbol` declares one, given what it is called, the
-    least and an example; `settled` makes a tensor of sizes, or of what one of two branches gives.
+    least and an example; `settled` makes a tensor of sizes, or of what one of two branches gives; `fixed` has sizes
+    that the caller knows, by the model's names.
     """
 
     def __init__(
@@ -30,9 +32,10 @@ class Ports:
         symbols: dict[str, str],
         new_symbol: Callable[[str, int, int], str],
         settled: Callable[[Any, str], Any],
+        fixed: Mapping[str, int],
     ) -> None:
         self._builder, self._symbols = builder, symbols
-        self._new_symbol, self._settled = new_symbol, settled
+        self._new_symbol, self._settled, self._fixed = new_symbol, settled, fixed
         self._inputs = 0
         self._outputs = 0
 
@@ -85,13 +88,15 @@ class Ports:
 
     def _size(self, name: str, axis: int, dim: Any, alone: bool = False) -> int | str:
         """A fixed size, or the symbol of a named or unnamed one; `alone`: of none that other values have."""
+        given = size_name(name, axis, dim)
+        if not dim.HasField("dim_value") and given in self._fixed:
+            return self._fixed[given]
         if dim.HasField("dim_value"):
             if dim.dim_value < 0:
                 raise InvalidModel(f"the input '{name}' has the size {dim.dim_value} on axis {axis}.")
             return int(dim.dim_value)
         if alone:
             return self._new_symbol(f"{name}_{axis}", 0, HINTS[min(axis, 1)])
-        given = dim.dim_param or f"{name}_{axis}"
         if given not in self._symbols:
             self._symbols[given] = self._new_symbol(given, 0, HINTS[min(axis, 1)])
         return self._symbols[given]

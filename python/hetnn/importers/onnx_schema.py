@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 from onnx import AttributeProto, defs
 
-from hetnn.errors import InvalidModel
+from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_model import NUMBERS
 from hetnn.importers.onnx_rules import Either, Items, Maybe, Nothing, Tensors, Text
 
@@ -115,6 +115,8 @@ def body_of(
         )
     except ValueError as error:  # a node that the standard does not have
         raise InvalidModel(f"{node.op_type}: {error}. Export the model again") from error
+    except RuntimeError as error:  # a name that the text of a definition cannot hold
+        raise Unsupported(f"the standard's definition cannot be made: {str(error).splitlines()[-1]}") from error
     if not data:
         return None
     body.ParseFromString(data)

@@ -43,7 +43,7 @@ def save_services(folder: Path) -> dict[str, Case]:
         ),
         "text": (hetnn.compile(text, "cpu+relu-only"), [[value.numpy() for value in example]]),
         "speech": (
-            hetnn.compile(speech.model(), "cpu+relu-only", states={"state": "stateN"}),
+            hetnn.compile(speech.published(), "cpu+relu-only", fix=speech.FRAME, states={"state": "stateN"}),
             [[frame] for frame in speech.frames(voice(12))],
         ),
     }

@@ -7,6 +7,7 @@
 #include "hetnn/base/error.h"
 #include "hetnn/base/visit_dtype.h"
 #include "hetnn/kernels/layout_adapter.h"
+#include "hetnn/kernels/move/transpose.h"
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/row_view.h"
 
@@ -26,6 +27,18 @@ void check_counts(std::string_view op, const KernelCall& call, size_t inputs) {
                               dtype_name(call.outputs[0].dtype), ". Use cast."));
 }
 
+/// Every second element, as of pairs, with strides that the compiler knows.
+template <typename T>
+void copy_row(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t count) {
+  if (from_step == 2 && to_step == 1) {
+    for (int64_t k = 0; k < count; ++k) to[k] = from[2 * k];
+  } else if (from_step == 1 && to_step == 2) {
+    for (int64_t k = 0; k < count; ++k) to[2 * k] = from[k];
+  } else {
+    for (int64_t k = 0; k < count; ++k) to[k * to_step] = from[k * from_step];
+  }
+}
+
 /// Elements of operand 1 moved to where operand 0 says, over one nest.
 template <typename T>
 void copy_nest(const Nest& nest, int thread, int threads, const std::byte* from_bytes, std::byte* to_bytes) {
@@ -40,6 +53,16 @@ void copy_nest(const Nest& nest, int thread, int threads, const std::byte* from_
       for (int64_t r = 0; r < tile.rows; ++r)
         std::memcpy(out + r * to_row, in + r * from_row, static_cast<size_t>(tile.cols) * sizeof(T));
       return;
+    }
+    if (to_row >= to_col && from_row >= from_col) {
+      for (int64_t r = 0; r < tile.rows; ++r)
+        copy_row(in + r * from_row, from_col, out + r * to_row, to_col, tile.cols);
+      return;
+    }
+    if constexpr (sizeof(T) == sizeof(float)) {
+      if (to_col == 1 && from_row == 1)
+        return transpose(reinterpret_cast<const float*>(in), from_col, reinterpret_cast<float*>(out), to_row, tile.cols,
+                         tile.rows);
     }
     // Squares, so that a transposition uses whole cache lines on both sides.
     constexpr int64_t kSquare = 16;
@@ -271,6 +294,16 @@ std::span<const Variant> move_variants() {
       {.name = "slice", .op = "slice", .speed = "move", .create = make_slice},
       {.name = "pad", .op = "pad", .speed = "move", .create = make_pad},
       {.name = "gather", .op = "gather", .speed = "move", .create = make_gather, .layout = LayoutWish::plain},
+      {.name = "gather_elements",
+       .op = "gather_elements",
+       .speed = "move",
+       .create = make_gather_elements,
+       .layout = LayoutWish::plain},
+      {.name = "scatter_elements",
+       .op = "scatter_elements",
+       .speed = "move",
+       .create = make_scatter_elements,
+       .layout = LayoutWish::plain},
       {.name = "expand", .op = "expand", .speed = "move", .create = make_expand, .layout = LayoutWish::written_plain},
       {.name = "arange", .op = "arange", .speed = "move", .create = make_arange, .layout = LayoutWish::plain},
       {.name = "upsample_nearest2d", .op = "upsample_nearest2d", .speed = "move", .create = make_upsample_nearest2d},

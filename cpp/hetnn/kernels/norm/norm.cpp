@@ -230,7 +230,7 @@ class GroupNorm final : public Kernel {
     }
     for (int64_t c = 0; c < width; ++c) {
       const int64_t at = (n * c_.channels + c0 + c) * c_.pixels;
-      for (int64_t p = 0; p < c_.pixels; ++p) y[at + p] = std::fma(x[at + p], scale[c], shift[c]);
+      ops_->scaled(x + at, y + at, c_.pixels, scale[c], shift[c]);
       if (!epilogue_.empty() && c_.pixels % rows_.cols == 0)
         epilogue_.apply(y + at, rows_.cols, c_.pixels / rows_.cols, rows_.cols, at / rows_.cols, 0, inputs);
     }

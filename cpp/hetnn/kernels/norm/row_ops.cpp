@@ -100,6 +100,17 @@ void Normalize(const float* x, float* y, int64_t n, float mean, float scale, con
   if (i < n) step(i, static_cast<size_t>(n - i), true);
 }
 
+void Scaled(const float* x, float* y, int64_t n, float scale, float shift) {
+  const DF d;
+  const VF factor = hn::Set(d, scale), summand = hn::Set(d, shift);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) hn::StoreU(hn::MulAdd(hn::LoadU(d, x + i), factor, summand), d, y + i);
+  if (i < n) {
+    const auto rest = static_cast<size_t>(n - i);
+    StoreFirst(hn::MulAdd(LoadFirst(x + i, rest), factor, summand), y + i, rest);
+  }
+}
+
 void Affine(const float* x, int64_t ld_x, float* y, int64_t ld_y, int64_t rows, int64_t cols, const float* scale,
             const float* shift) {
   const DF d;
@@ -255,8 +266,8 @@ void SoftmaxMasked(float* x, int64_t n, float scale, const float* mask) {
 }
 
 const RowOps* Table() {
-  static constexpr RowOps kTable = {&Sum,     &Squares,        &Max,          &Min, &Normalize, &Affine, &ColumnSums,
-                                    &Softmax, &SoftmaxColumns, &SoftmaxMasked};
+  static constexpr RowOps kTable = {
+      &Sum, &Squares, &Max, &Min, &Normalize, &Scaled, &Affine, &ColumnSums, &Softmax, &SoftmaxColumns, &SoftmaxMasked};
   return &kTable;
 }
 

@@ -18,6 +18,8 @@ struct RowOps {
   /// y = (x - mean) * scale * weight + bias; weight and bias may be null. y may be x.
   void (*normalize)(const float* x, float* y, int64_t n, float mean, float scale, const float* weight,
                     const float* bias);
+  /// y = x * scale + shift. y may be x.
+  void (*scaled)(const float* x, float* y, int64_t n, float scale, float shift);
   /// y[r][c] = x[r][c] * scale[c] + shift[c], rows ld apart.
   void (*affine)(const float* x, int64_t ld_x, float* y, int64_t ld_y, int64_t rows, int64_t cols, const float* scale,
                  const float* shift);

@@ -203,7 +203,7 @@ std::vector<Type> infer_body(const Call& call, const Body& body, std::span<const
   return given(call, body, types);
 }
 
-std::vector<Tensor> run_body(const Call& call, const Body& body, std::span<const Tensor> inputs) {
+std::vector<Tensor> run_body(const Call& call, const Body& body, std::span<const Tensor> inputs, const Stop* stop) {
   std::deque<Tensor> values(inputs.begin(), inputs.end());
   std::deque<Type> types;
   const auto type_of = [](const Tensor& each) {
@@ -222,7 +222,7 @@ std::vector<Tensor> run_body(const Call& call, const Body& body, std::span<const
       operands.push_back(k < 0 ? std::nullopt : std::optional(values[static_cast<size_t>(k)]));
     }
     operands.resize(own.inputs.size());
-    for (Tensor& each : evaluate(own, operands, Bindings(defined), defined)) {
+    for (Tensor& each : evaluate(own, operands, Bindings(defined), defined, stop)) {
       types.push_back(type_of(each));
       values.push_back(std::move(each));
     }

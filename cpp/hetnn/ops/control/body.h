@@ -36,6 +36,6 @@ Body read_body(const Call& call, std::string_view attr);
 std::vector<Type> infer_body(const Call& call, const Body& body, std::span<const Type> inputs);
 
 /// What the body gives.
-std::vector<Tensor> run_body(const Call& call, const Body& body, std::span<const Tensor> inputs);
+std::vector<Tensor> run_body(const Call& call, const Body& body, std::span<const Tensor> inputs, const Stop* stop);
 
 }  // namespace hetnn::ops

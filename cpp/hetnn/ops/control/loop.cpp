@@ -86,9 +86,10 @@ void meaning(const Evaluation& e) {
   int64_t count = 0;
   for (; going && count < trips; ++count) {
     if (count == kMostRounds) fail(e.call, "loop_c6", text("it has more than ", kMostRounds, " rounds. Does it end?"));
+    if (e.stop) e.stop->check();
     given[0] = Tensor::scalar(count);
     given[1] = Tensor::scalar(going);
-    std::vector<Tensor> made = run_body(e.call, body, given);
+    std::vector<Tensor> made = run_body(e.call, body, given, e.stop);
     going = made[0].values<bool>()[0];
     for (size_t k = 0; k < carried; ++k) {
       Tensor& value = given[kBodyInputs + k];

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "hetnn/ops/infer.h"
+#include "hetnn/ops/scatter/positions.h"
 
 namespace hetnn::ops {
 namespace {
@@ -27,16 +28,8 @@ void visit_indices(const View& indices, const Body& body) {
 
 void check(const Call& call, std::span<const View> inputs) {
   const View& x = inputs[0];
-  const int64_t size = x.shape[static_cast<size_t>(axis_of(call, call.integer("axis"), x.rank()))];
-  const int64_t least = call.flag("from_end") ? -size : 0;
-  visit_indices(inputs[1], [&](const auto values) {
-    for (const int64_t at : values) {
-      if (at >= least && at < size) continue;
-      fail(call, "gather_c2",
-           text("index ", at, " is outside an axis of ", size, "; it must be in [", least, ",", size,
-                "). Check the indices."));
-    }
-  });
+  const auto axis = static_cast<size_t>(axis_of(call, call.integer("axis"), x.rank()));
+  check_positions(call, "gather_c2", inputs[1], x.shape[axis]);
 }
 
 void meaning(const Evaluation& e) {
@@ -71,7 +64,8 @@ OpDef define_gather() {
       .meaning = meaning,
       .constraints = {},
       .tolerance = 0,
-      .samples = {"gather(f32[5,3], i64[2] {4, 0})", "gather(f32[2,5,3], i64[1,2] {1, -1}) {axis = 1}"}};
+      .samples = {"gather(f32[5,3], i64[2] {4, 0})", "gather(f32[2,5,3], i64[1,2] {1, -1}) {axis = 1}",
+                  "gather(i32[2,5], i32[3] {4, 0, -1}) {axis = 1}", "gather(i64[5], i64[2] {3, 1})"}};
 }
 
 }  // namespace hetnn::ops

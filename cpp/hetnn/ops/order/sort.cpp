@@ -1,7 +1,5 @@
 // sort: the elements along an axis in order, and where they stood.
-#include <algorithm>
-#include <numeric>
-
+#include "hetnn/ops/order/lane_order.h"
 #include "hetnn/ops/order/order.h"
 
 namespace hetnn::ops {
@@ -24,22 +22,16 @@ void meaning(const Evaluation& e) {
     const T* from = x.values<T>().data();
     T* to = values.values<T>();
     auto* where = indices.values<int64_t>();
-    std::vector<int64_t> order(static_cast<size_t>(lanes.size));
-    std::vector<T> lane(order.size());
+    LaneOrder<T> order(lanes.size, descending);
     lanes.visit([&](int64_t, int64_t first) {
-      for (size_t k = 0; k < lane.size(); ++k) lane[k] = from[first + static_cast<int64_t>(k) * lanes.step];
-      std::iota(order.begin(), order.end(), 0);
-      const auto at = [&](int64_t k) -> T { return lane[static_cast<size_t>(k)]; };
-      const auto comes_first = [&](int64_t a, int64_t b) {
-        return descending ? less<T>(at(b), at(a)) : less<T>(at(a), at(b));
-      };
-      if (stable) {
-        std::stable_sort(order.begin(), order.end(), comes_first);
-      } else {
-        std::sort(order.begin(), order.end(), comes_first);
+      order.load(from + first, lanes.step);
+      order.sort();
+      if (!stable && order.has_equals()) {
+        order.load(from + first, lanes.step);
+        order.sort_as_library();
       }
       for (int64_t k = 0; k < lanes.size; ++k) {
-        const int64_t source = order[static_cast<size_t>(k)];
+        const int64_t source = order.place(k);
         to[first + k * lanes.step] = from[first + source * lanes.step];
         where[first + k * lanes.step] = source;
       }
@@ -66,7 +58,8 @@ OpDef define_sort() {
       .meaning = meaning,
       .tolerance = 0,
       .samples = {"sort(f32[2,5,3]) {axis = 1}", "sort(f32[n,4]) {descending = true}", "sort(i64[6])",
-                  "sort(bool[40]) {stable = false}"}};
+                  "sort(bool[40]) {stable = false}", "sort(f32[2,70])",
+                  "sort(i64[100]) {descending = true, stable = false}"}};
 }
 
 }  // namespace hetnn::ops

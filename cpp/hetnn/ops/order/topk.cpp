@@ -1,7 +1,5 @@
 // topk: the largest or smallest elements along an axis, and where they stood.
-#include <algorithm>
-#include <utility>
-
+#include "hetnn/ops/order/lane_order.h"
 #include "hetnn/ops/order/order.h"
 
 namespace hetnn::ops {
@@ -28,22 +26,13 @@ void meaning(const Evaluation& e) {
     const T* from = x.values<T>().data();
     T* to = values.values<T>();
     auto* where = indices.values<int64_t>();
-    std::vector<std::pair<T, int64_t>> lane(static_cast<size_t>(lanes.size));
-    const auto before = [&](const auto& a, const auto& b) {
-      return largest ? less<T>(b.first, a.first) : less<T>(a.first, b.first);
-    };
+    LaneOrder<T> order(lanes.size, largest);
     lanes.visit([&](int64_t number, int64_t first) {
-      for (int64_t k = 0; k < lanes.size; ++k) lane[static_cast<size_t>(k)] = {from[first + k * lanes.step], k};
-      // Which of equal elements is taken is the library's choice; so few of so many pay for no partition.
-      if (kept.size * 64 <= lanes.size) {
-        std::partial_sort(lane.begin(), lane.begin() + kept.size, lane.end(), before);
-      } else {
-        std::nth_element(lane.begin(), lane.begin() + kept.size - 1, lane.end(), before);
-        if (sorted) std::sort(lane.begin(), lane.begin() + kept.size - 1, before);
-      }
+      order.load(from + first, lanes.step);
+      order.select(kept.size, sorted);
       const int64_t start = number / lanes.step * kept.size * lanes.step + number % lanes.step;
       for (int64_t k = 0; k < kept.size; ++k) {
-        const int64_t source = lane[static_cast<size_t>(k)].second;
+        const int64_t source = order.place(k);
         to[start + k * lanes.step] = from[first + source * lanes.step];
         where[start + k * lanes.step] = source;
       }

@@ -16,7 +16,8 @@ OpDef define_cumsum() {
                   .meaning = meaning,
                   .tolerance = 1e-5,
                   .samples = {"cumsum(f32[2,5,3]) {axis = 1}", "cumsum(f32[n,4])", "cumsum(i64[6])",
-                              "cumsum(f32[2,5]) {axis = -1, exclusive = true, reverse = true}"}});
+                              "cumsum(f32[2,5]) {axis = -1, exclusive = true, reverse = true}",
+                              "cumsum(f32[19,5]) {axis = 1}", "cumsum(f32[2,4,10]) {axis = 1, reverse = true}"}});
 }
 
 }  // namespace hetnn::ops

@@ -5,6 +5,7 @@
 
 #include "hetnn/ops/lanes.h"
 #include "hetnn/ops/nest.h"
+#include "hetnn/ops/scatter/positions.h"
 
 namespace hetnn::ops {
 
@@ -15,21 +16,23 @@ inline void check_indices(const Call& call) {
   fail(call, text(call.op->name, "_c1"), text("indices must be i64 or i32; got ", dtype_name(dtype), ". Cast them."));
 }
 
-/// The indices, each in [0, size): negative ones count from the end where the call says so. Fails with `<op>_c3` for
-/// one that is outside.
-inline std::vector<int64_t> positions_in(const Call& call, const View& indices, int64_t size) {
-  const int64_t least = call.flag("from_end") ? -size : 0;
+/// Elements of x along attribute `axis`; 1 for rank 0.
+inline int64_t size_along(const Call& call, const View& x) {
+  const int axis = axis_of(call, call.integer("axis"), x.rank());
+  return x.rank() == 0 ? 1 : x.shape[static_cast<size_t>(axis)];
+}
+
+/// Fails with `<op>_c3` for an index outside the axis.
+inline void check_elements(const Call& call, std::span<const View> inputs) {
+  check_positions(call, text(call.op->name, "_c3"), inputs[1], size_along(call, inputs[0]));
+}
+
+/// The indices, which were checked, each in [0, size).
+inline std::vector<int64_t> positions_in(const View& indices, int64_t size) {
   std::vector<int64_t> out;
   const auto read = [&](const auto values) {
     out.reserve(values.size());
-    for (const int64_t at : values) {
-      if (at < least || at >= size) {
-        fail(call, text(call.op->name, "_c3"),
-             text("index ", at, " is outside an axis of ", size, "; it must be in [", least, ",", size,
-                  "). Check the indices."));
-      }
-      out.push_back(at < 0 ? at + size : at);
-    }
+    for (const int64_t at : values) out.push_back(at < 0 ? at + size : at);
   };
   indices.dtype == DType::i64 ? read(indices.values<int64_t>()) : read(indices.values<int32_t>());
   return out;

@@ -26,8 +26,8 @@ void meaning(const Evaluation& e) {
   const Result y = e.output();
   const int axis = axis_of(e.call, e.call.integer("axis"), x.rank());
   const auto at_axis = static_cast<size_t>(axis);
-  const int64_t size = x.rank() == 0 ? 1 : x.shape[at_axis], step = x.rank() == 0 ? 1 : strides_of(x.shape)[at_axis];
-  const std::vector<int64_t> picked = positions_in(e.call, indices, size);
+  const int64_t size = size_along(e.call, x), step = x.rank() == 0 ? 1 : strides_of(x.shape)[at_axis];
+  const std::vector<int64_t> picked = positions_in(indices, size);
   visit_width(x.dtype, [&](auto zero) {
     using U = decltype(zero);
     const U* from = reinterpret_cast<const U*>(x.data);
@@ -49,10 +49,12 @@ OpDef define_gather_elements() {
       .traits = static_cast<uint32_t>(Trait::movement),
       .onnx = {{"GatherElements", 11, "x indices axis"}},
       .infer = infer,
+      .check = check_elements,
       .meaning = meaning,
       .tolerance = 0,
       .samples = {"gather_elements(f32[2,3], i64[2,2] {0, 2, 1, -1}) {axis = 1}",
-                  "gather_elements(f32[4,2], i64[1,2] {3, 0})"}};
+                  "gather_elements(f32[4,2], i64[1,2] {3, 0})",
+                  "gather_elements(f32[2,5,3], i32[2,1,3] {0, 4, -1, 2, 1, 3}) {axis = 1}"}};
 }
 
 }  // namespace hetnn::ops

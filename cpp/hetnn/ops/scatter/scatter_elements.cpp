@@ -80,8 +80,8 @@ void meaning(const Evaluation& e) {
   const Join join = join_of(e.call);
   const int axis = axis_of(e.call, e.call.integer("axis"), x.rank());
   const auto at_axis = static_cast<size_t>(axis);
-  const int64_t size = x.rank() == 0 ? 1 : x.shape[at_axis], step = x.rank() == 0 ? 1 : strides_of(x.shape)[at_axis];
-  const std::vector<int64_t> places = positions_in(e.call, indices, size);
+  const int64_t size = size_along(e.call, x), step = x.rank() == 0 ? 1 : strides_of(x.shape)[at_axis];
+  const std::vector<int64_t> places = positions_in(indices, size);
   copy(x, y);
   const auto each = [&](auto body) {
     nest<3>(updates.shape,
@@ -126,12 +126,15 @@ OpDef define_scatter_elements() {
                 {"include_self", AttrKind::boolean, true, "whether the element of x is joined too"},
                 {"from_end", AttrKind::boolean, true, "negative indices count from the back; else they are refused"}},
       .infer = infer,
+      .check = check_elements,
       .meaning = meaning,
       .tolerance = 1e-5,
       .samples = {"scatter_elements(f32[2,3], i64[2,2] {0, 2, 1, -1}, f32[2,2]) {axis = 1}",
                   "scatter_elements(f32[4,2], i64[3,1] {3, 0, 3}, f32[3,2]) {reduce = add}",
                   "scatter_elements(f32[4,2], i64[3,1] {3, 0, 3}, f32[3,2]) {reduce = mean, include_self = false}",
-                  "scatter_elements(i64[4], i64[3] {3, 0, 3}, i64[3]) {reduce = max}"}};
+                  "scatter_elements(i64[4], i64[3] {3, 0, 3}, i64[3]) {reduce = max}",
+                  "scatter_elements(f32[2,3,2], i64[2,1,2] {0, 2, 1, 0}, f32[2,1,2]) {axis = 1, reduce = mul}",
+                  "scatter_elements(f32[5,3], i32[2,1] {4, -2}, f32[2,3])"}};
 }
 
 }  // namespace hetnn::ops

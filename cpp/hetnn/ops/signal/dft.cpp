@@ -115,9 +115,11 @@ OpDef define_dft() {
       .infer = infer,
       .meaning = meaning,
       .tolerance = 1e-5,
-      .samples = {"dft(f32[2,12,1])", "dft(f32[1,7,2]) {inverse = true}",
-                  "dft(f32[3,n,1]) {onesided = true, length = 8}",
-                  "dft(f32[2,5,3,2]) {axis = 1, inverse = true, onesided = true}"}};
+      .samples = {
+          "dft(f32[2,12,1])", "dft(f32[1,7,2]) {inverse = true}", "dft(f32[3,n,1]) {onesided = true, length = 8}",
+          "dft(f32[2,5,3,2]) {axis = 1, inverse = true, onesided = true}", "dft(f32[9,30,1]) {onesided = true}",
+          "dft(f32[17,16,2])", "dft(f32[3,20,3,1]) {axis = 1}", "dft(f32[9,16,2]) {inverse = true, onesided = true}",
+          "dft(f32[9,9,2]) {inverse = true, onesided = true, length = 21}"}};
 }
 
 }  // namespace hetnn::ops

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "hetnn/ops/infer.h"
+#include "hetnn/ops/order/lane_order.h"
 #include "hetnn/ops/sizes.h"
 
 namespace hetnn::ops {
@@ -59,7 +60,12 @@ Groups groups_of(const Slices<T>& slices, bool neighbours, bool sorted) {
   const auto size = static_cast<size_t>(slices.size);
   std::vector<int64_t> order(size);
   std::iota(order.begin(), order.end(), 0);
-  if (!neighbours) {
+  if (!neighbours && slices.outer * slices.inner == 1) {
+    LaneOrder<T> lane(slices.size, false);
+    lane.load(slices.values, 1);
+    lane.sort();
+    for (size_t k = 0; k < size; ++k) order[k] = lane.place(static_cast<int64_t>(k));
+  } else if (!neighbours) {
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return slices.compare(a, b) < 0; });
   }
   Groups out;

@@ -141,6 +141,22 @@ Rule reduce_three_axes() {
       }};
 }
 
+// Its inputs are slices of x along its own axis, one behind another from the first index to the last.
+bool joins_what_was_cut(const Match& m) {
+  const ir::Node& concat = *m.root();
+  const ir::Value* x = m.value("x");
+  const int axis = ops::axis_of(concat.call(), concat.integer("axis"), x->rank());
+  Dim at = 0;
+  for (const ir::Value* input : concat.inputs()) {
+    const ir::Node* part = input->producer();
+    if (!part || part->op().name != "slice" || part->input(0) != x || part->integer("step") != Dim(1)) return false;
+    if (ops::axis_of(part->call(), part->integer("axis"), x->rank()) != axis || part->integer("start") != at)
+      return false;
+    at = at + input->shape()[static_cast<size_t>(axis)];
+  }
+  return true;
+}
+
 bool step_is_one(const Match& m) { return m.root()->integer("step") == Dim(1); }
 
 }  // namespace
@@ -159,6 +175,8 @@ const RuleSet& movement() {
        nothing("pad_nothing", "pad(x; 0) = x", op("pad", {any("x")}), {{"every width is 0", pads_nothing}}),
        nothing("concat_of_one", "concat(x) = x", op("concat", {any("x")}),
                {{"there is one input", [](const Match& m) { return m.root()->inputs().size() == 1; }}}),
+       nothing("concat_of_slices", "concat(x[:a], x[a:b], x[b:]) = x", op("concat", {op("slice", {any("x")})}),
+               {{"the parts follow one another", joins_what_was_cut}, kKeepsType}),
        reshape_of_view(), permute_of_permute(), permute_as_reshape(), pad_into_convolution(), reduce_three_axes()}};
   return set;
 }

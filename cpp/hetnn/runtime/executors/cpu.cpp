@@ -73,7 +73,7 @@ class CpuVisit final : public Visit {
   };
   template <typename Body>
   void guarded(const Body& body);
-  void run_alone(size_t index);
+  void run_alone(size_t index, const Stop* stop);
   void run_share(int thread, SpinBarrier& barrier, const Launch& launch);
 
   const CpuBound& bound_;
@@ -258,14 +258,14 @@ void CpuVisit::guarded(const Body& body) {
   }
 }
 
-void CpuVisit::run_alone(size_t index) {
+void CpuVisit::run_alone(size_t index, const Stop* stop) {
   const BoundCommand& command = bound_.commands()[index];
   Pointers& pointers = pointers_[index];
   guarded([&] {
     const ops::Call& call = command.call->call();
     if (!command.kernel) {
       InPlace results(command, pointers.outputs, bound_.program(), found_);
-      return ops::evaluate(call, pointers.views, results);
+      return ops::evaluate(call, pointers.views, results, stop);
     }
     if (call.op->check) call.op->check(call, pointers.views);
     SpinBarrier alone(1);
@@ -294,7 +294,7 @@ void CpuVisit::run_share(int thread, SpinBarrier& barrier, const Launch& launch)
     if (thread == 0 && launch.stop && !stops) stops = launch.stop->asked();
     const auto begin = times ? Clock::now() : Clock::time_point();
     if (command.serial) {
-      if (thread == 0 && !stops) run_alone(k);
+      if (thread == 0 && !stops) run_alone(k, launch.stop);
       all_here = false;
     } else {
       if (!all_here && !meet()) return;

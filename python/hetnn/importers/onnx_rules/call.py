@@ -235,8 +235,10 @@ class Call(Building):
     def size(self, index: int, called: str, low: int = 0, high: int = LONGEST) -> Size:
         """The one integer of an input as a size: a symbol where it is computed when the model runs."""
         if self.known(index) is not None:
-            (size,) = self.sizes(index, called)
-            return size
+            found = self.sizes(index, called)
+            if len(found) != 1:
+                raise InvalidModel(f"{called} must be one integer; got {len(found)}")
+            return found[0]
         symbol = self.found_size(low, high)
         self.create("read_size", [self.reshape(self.cast(self[index], "i64"), [])], sizes=[symbol])
         return symbol
@@ -264,6 +266,14 @@ class Call(Building):
         if not -bound <= axis < bound:
             raise InvalidModel(f"axis {axis} of a tensor of rank {rank}")
         return axis % bound
+
+    def ranked(self, index: int, least: int, most: int | None = None) -> Any:
+        """An input that has at least `least` axes, and at most `most`."""
+        value, rank = self[index], len(self[index].shape)
+        if rank < least or (most is not None and rank > most):
+            wanted = str(least) if most == least else f"{least} or more" if most is None else f"{least} to {most}"
+            raise InvalidModel(f"input {index} has {rank} axes, {list(value.shape)}; there must be {wanted}")
+        return value
 
     def dtype_attr(self, name: str) -> str:
         return dtype_name(int(self.attr(name)))
@@ -372,6 +382,8 @@ class Call(Building):
         if row.elementwise and None not in inputs:
             inputs = met(self, inputs, broadcast=True)
         elif row.op["name"] == "concat":
+            if None in inputs:
+                raise InvalidModel("an input is not given; Concat joins all that it names")
             inputs = met(self, inputs, apart=[self.axis(attrs["axis"], len(inputs[0].shape))])
         return self._of_one_type(row, inputs, attrs)
 

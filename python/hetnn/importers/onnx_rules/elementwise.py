@@ -8,6 +8,7 @@ from typing import Any
 
 from onnx import TensorProto
 
+from hetnn.errors import InvalidModel
 from hetnn.importers.onnx_model import dtype_name
 from hetnn.importers.onnx_rules.call import Call, Either, is_float, rule
 from hetnn.importers.onnx_rules.late import is_late
@@ -44,6 +45,8 @@ def _clip_by_attributes(call: Call) -> Any:
 def _clip(call: Call) -> Any:
     x, low, high = call[0], call.known(1), call.known(2)
     bounds = [b for b in (low, high) if b is not None]
+    if any(b.size != 1 for b in bounds):
+        raise InvalidModel(f"bounds of {[b.size for b in bounds]} elements; each must be one number")
     fixed = all(call.given(k) == (b is not None) for k, b in ((1, low), (2, high)))
     if is_float(x.dtype) and fixed and all(math.isfinite(float(b.reshape(-1)[0])) for b in bounds):
         first = -math.inf if low is None else float(low.reshape(-1)[0])

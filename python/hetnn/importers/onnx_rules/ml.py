@@ -80,6 +80,13 @@ def _leaves(call: Call, nodes: int) -> tuple[Array, Array]:
     ids = {side: call.attr(f"nodes_{side}nodeids") for side in ("true", "false")}
     ends = {side: call.attr(f"nodes_{side}leafs") for side in ("true", "false")}
     targets, amounts = call.attr("leaf_targetids"), call.tensor_attr("leaf_weights")
+    width = int(call.attr("n_targets"))
+    for called, places, most in (
+        *((f"nodes_{side}nodeids", ids[side], max(nodes, len(targets))) for side in ids),
+        ("leaf_targetids", targets, width),
+    ):
+        if any(not 0 <= place < most for place in places):
+            raise InvalidModel(f"a TreeEnsemble with a place outside [0,{most}) in {called}")
     ways: list[Array] = []
     weights: list[Array] = []
     todo = [(root, np.zeros(nodes)) for root in call.attr("tree_roots")]
@@ -94,7 +101,9 @@ def _leaves(call: Call, nodes: int) -> tuple[Array, Array]:
             if not ends[side][node]:
                 todo.append((goal, behind))
                 continue
-            weight = np.zeros(int(call.attr("n_targets")))
+            if goal >= len(targets):
+                raise InvalidModel(f"a TreeEnsemble with {len(targets)} leaves that points to leaf {goal}")
+            weight = np.zeros(width)
             weight[targets[goal]] = amounts[goal]
             ways.append(behind)
             weights.append(weight)

@@ -250,7 +250,7 @@ def _gather_nd(call: Call) -> Any:
     x, indices = call[0], call[1]
     shape, sizes, shared = list(indices.shape), list(x.shape), int(call.attr("batch_dims", 0))
     depth = indexed_axes(call, indices)
-    if not 1 <= depth <= len(sizes) - shared:
+    if not 0 <= shared < len(shape) or not 1 <= depth <= len(sizes) - shared:
         raise InvalidModel(f"indices {shape} into {sizes} behind {shared} shared axes")
     places = [_own_places(call, shape[:-1], k) for k in range(shared)]
     for k in range(depth):

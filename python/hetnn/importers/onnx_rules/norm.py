@@ -82,14 +82,14 @@ def _by_channel(call: Call, y: Any, weight: Any, bias: Any) -> Any:
 
 @rule("InstanceNormalization")
 def _instance_norm(call: Call) -> Any:
-    y = _in_groups(call, call[0].shape[1], float(call.attr("epsilon")))
-    return _by_channel(call, y, call[1], call[2])
+    y = _in_groups(call, call.ranked(0, 2).shape[1], float(call.attr("epsilon")))
+    return _by_channel(call, y, call.ranked(1, 1, 1), call.ranked(2, 1, 1))
 
 
 @rule("GroupNormalization")
 def _group_norm(call: Call) -> Any:
-    groups, x = int(call.attr("num_groups")), call[0]
-    weight, bias = call[1], call[2]
+    groups, x = int(call.attr("num_groups")), call.ranked(0, 2)
+    weight, bias = call.ranked(1, 1, 1), call.ranked(2, 1, 1)
     if call.version < 21:  # one a group
         n, shape = x.shape[0], list(x.shape)
         flat = call.reshape(x, [n, groups, _rest(call, shape, groups)])
@@ -101,7 +101,7 @@ def _group_norm(call: Call) -> Any:
 @rule("LRN")
 def _local_response(call: Call) -> Any:
     """x / (bias + alpha/size Σ x²)^beta over a window of channels: an average pool over an axis turned outwards."""
-    x, size = call[0], int(call.attr("size"))
+    x, size = call.ranked(0, 2), int(call.attr("size"))
     n, c, *image = x.shape
     square = call.reshape(call.create("mul", [x, x]), [n, 1, c, product(image)])
     before, after = (size - 1) // 2, size // 2

@@ -48,7 +48,7 @@ def _scan(call: Call) -> Any:
 def _place(call: Call) -> Any:
     x, op = call[0], call.node.op_type.lower()
     axis, keep = call.axis(call.attr("axis"), len(x.shape)), bool(call.attr("keepdims"))
-    if not call.attr("select_last_index", 0):
+    if not call.attr("select_last_index", 0) or not x.shape:
         return call.create(op, [x], axis=axis, keepdim=keep)
     from_behind = call.create(op, [call.create("flip", [x], axes=[axis])], axis=axis, keepdim=keep)
     last = call.create("sub", [call.whole(x.shape[axis]), call.constant(1, "i64")])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hetnn.element_types import NUMPY
-from hetnn.errors import Unsupported
+from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.convolution import convolve
 from hetnn.importers.onnx_rules.call import Call, is_float, rule
 from hetnn.importers.onnx_rules.conv import as_image, of_image, window_padding
@@ -147,6 +147,8 @@ def _average_pool(call: Call) -> Any:
 def _lp_pool(call: Call) -> Any:
     """(Σ |x|ᵖ)^(1/p) over every window."""
     x, p = call[0], float(call.attr("p", 2))
+    if p == 0:
+        raise InvalidModel("a norm of order 0; p must be another number")
     powers = call.create("pow", [call.create("abs", [x]), call.like(p, x)])
     sums = _pool(call, powers, "avg_pool2d", 0.0, count_include_pad=True, divisor_override=1)
     return call.create("pow", [sums, call.like(1 / p, x)])

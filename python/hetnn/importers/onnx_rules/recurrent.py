@@ -30,7 +30,10 @@ class _Layer:
 
     def __init__(self, call: Call, direction: int, gates: int, preset: list[str]) -> None:
         self.call = call
-        self.hidden = int(call.attr("hidden_size") or call[2].shape[2])
+        for index, least in ((0, 3), (1, 3), (2, 3)):
+            call.ranked(index, least, least)
+        (hidden,) = call.static_shape(call[2], "a recurrent layer's recurrence", slice(2, 3))
+        self.hidden = int(call.attr("hidden_size") or hidden)
         self.gates = gates
         activations = call.attr("activations") or preset * 2
         count = len(preset)

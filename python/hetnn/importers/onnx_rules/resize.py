@@ -237,6 +237,8 @@ _NEAREST: dict[str, Callable[[Array], Array]] = {
 def _along(call: Call, x: Any, change: Change, places: Places) -> Any:
     axis, goal, size = change.axis, int(change.goal), int(x.shape[change.axis])
     scale = goal / max(size, 1) if change.scale is None else change.scale
+    if goal > LONGEST or scale == 0:
+        raise Unsupported(f"an axis of {size} resized to {goal} by {scale:g}; a size is at most {LONGEST}")
     at = _places(places.kind, size, goal, scale)(np.arange(goal, dtype=np.float64))
     if places.mode == "nearest":
         picked = np.clip(_NEAREST[places.nearest](at), 0, size - 1)

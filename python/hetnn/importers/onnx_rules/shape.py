@@ -55,6 +55,8 @@ def _range(call: Call) -> Any:
     limit = call.known(1) if start is None or step is None else call.read(1)
     if start is None or limit is None or step is None:
         return late(call, "range_over", call.values(), 1)
+    if any(x.size != 1 for x in (start, limit, step)):
+        raise InvalidModel("a Range whose start, limit and step are not a number each")
     if object in (start.dtype, limit.dtype, step.dtype):
         first, pace = start.item(), step.item()
         if not isinstance(pace, int) or pace == 0:
@@ -115,6 +117,10 @@ def _cut(call: Call, arrays: list[Array]) -> Array | None:
     )
     axes = call.axes(3 if call.version >= 10 else None, arrays[0].ndim) or list(range(len(starts)))
     steps = call.integers(4, "steps") if call.given(4) else [1] * len(starts)
+    if not len(axes) == len(starts) == len(ends) == len(steps):
+        raise InvalidModel(
+            f"a Slice of {len(axes)} axes with {len(starts)} starts, {len(ends)} ends and {len(steps)} steps"
+        )
     cuts = [slice(None)] * arrays[0].ndim
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         cuts[axis] = slice(start, end if step > 0 or end >= -arrays[0].shape[axis] else None, step)
@@ -131,6 +137,9 @@ def _reduced(function: Callable[[list[Any]], Any]) -> _OnSizes:
 
 
 def _taken(call: Call, arrays: list[Array]) -> Array:
+    size = arrays[0].shape[call.axis(call.attr("axis", 0), arrays[0].ndim)] if arrays[0].ndim else 1
+    if any(not -size <= place < size for place in arrays[1].reshape(-1).tolist()):
+        raise InvalidModel(f"a Gather of {arrays[1].tolist()} from {size}")
     return np.asarray(np.take(arrays[0], arrays[1].astype(np.int64), axis=call.attr("axis", 0)), dtype=object)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from hetnn.errors import InvalidModel
-from hetnn.importers.onnx_rules.call import Array, Call, Text, rule
+from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.onnx_rules.call import LONGEST, Array, Call, Text, rule
 from hetnn.importers.sizes import add, subtract
 
 
@@ -74,6 +74,8 @@ def _tf_idf(call: Call) -> Any:
     begins, columns = [*call.attr("ngram_counts"), len(pool)], list(call.attr("ngram_indexes"))
     if min(columns, default=-1) < 0 or begins != sorted(begins) or begins[0] < 0:
         raise InvalidModel(f"TfIdfVectorizer with ngram_counts {begins[:-1]} and ngram_indexes {columns[:9]}")
+    if max(columns) >= LONGEST:
+        raise Unsupported(f"TfIdfVectorizer of {max(columns) + 1} columns; there may be {LONGEST}")
     width, shape = max(columns) + 1, call.static_shape(x, "TfIdfVectorizer")
     if len(shape) not in (1, 2):
         raise InvalidModel(f"TfIdfVectorizer of an input {shape}, which must be [C] or [N,C]")

@@ -1,0 +1,11 @@
+// The transposition of elements of four bytes, vectorized.
+#pragma once
+
+#include <cstdint>
+
+namespace hetnn::kernels {
+
+/// to[j * to_ld + i] = from[i * from_ld + j] for i < rows, j < cols.
+void transpose(const float* from, int64_t from_ld, float* to, int64_t to_ld, int64_t rows, int64_t cols);
+
+}  // namespace hetnn::kernels

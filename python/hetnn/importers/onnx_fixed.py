@@ -1,0 +1,72 @@
+"""Sizes and inputs of an ONNX model that its caller fixes when compiling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+
+from hetnn.errors import InvalidModel
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Sizes by the model's names of them, and values by the names of inputs, which are inputs no longer."""
+
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    inputs: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+
+
+def size_name(name: str, axis: int, dim: Any) -> str:
+    """What an open size of an input is called: as the model does, or by the input and the axis."""
+    return str(dim.dim_param) or f"{name}_{axis}"
+
+
+def read_fixed(graph: onnx.GraphProto, given: Mapping[str, Any]) -> Fixed:
+    """What is given, checked against the model. InvalidModel for other names, and for values that do not fit."""
+    weights = {tensor.name for tensor in graph.initializer}
+    inputs = {value.name: value.type.tensor_type for value in graph.input if value.name not in weights}
+    sizes = {
+        size_name(name, axis, dim)
+        for name, tensor in inputs.items()
+        for axis, dim in enumerate(tensor.shape.dim)
+        if not dim.HasField("dim_value")
+    }
+    out = Fixed({}, {})
+    for name, value in given.items():
+        if name in inputs:
+            out.inputs[name] = _value(name, inputs[name], value)  # type: ignore[index]
+        elif name in sizes:
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+                raise InvalidModel(f"fix: the size '{name}' must be a number that is not negative; got {value!r}.")
+            out.sizes[name] = int(value)  # type: ignore[index]
+        else:
+            raise InvalidModel(
+                f"fix: the model has no input and no open size '{name}'. Its inputs are {', '.join(inputs) or 'none'}; "
+                f"its open sizes {', '.join(sorted(sizes)) or 'none'}."
+            )
+    return out
+
+
+def _value(name: str, tensor: onnx.TypeProto.Tensor, value: Any) -> np.ndarray[Any, Any]:
+    try:
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        array = np.asarray(value)
+        fits = array.dtype == dtype or (
+            not isinstance(value, np.ndarray) and np.can_cast(array.dtype, dtype, "same_kind")
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidModel(f"fix: the input '{name}' is no tensor of numbers that could be fixed: {error}.") from error
+    dims = tensor.shape.dim
+    fits = fits and array.ndim == len(dims)
+    fits = fits and all(not d.HasField("dim_value") or d.dim_value == n for d, n in zip(dims, array.shape, strict=True))
+    if not fits:
+        wanted = [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in dims]
+        raise InvalidModel(
+            f"fix: the input '{name}' must be {dtype}{wanted}; got {array.dtype}{list(array.shape)}. "
+            "Give an array of that type and shape."
+        )
+    return array.astype(dtype)

@@ -34,6 +34,13 @@ const Cases& movement_cases() {
   %y = pad(%x) {padding = [0,0,0,0]} : f32[2,3]
 })",
            ""},
+          {"concat_of_slices", R"(graph @g {stage = imported} (%x: f32[2,7]) -> (%y) {
+  %a = slice(%x) {axis = 1, end = 3} : f32[2,3]
+  %b = slice(%x) {axis = -1, start = 3, end = 4} : f32[2,1]
+  %c = slice(%x) {axis = 1, start = 4} : f32[2,3]
+  %y = concat(%a, %b, %c) {axis = 1} : f32[2,7]
+})",
+           ""},
           {"concat_of_one", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
   %y = concat(%x) {axis = 1} : f32[2,3]
 })",
@@ -94,6 +101,16 @@ const Cases& movement_cases() {
 })"},
           {"pad_nothing", "every width is 0", R"(graph @g {stage = imported} (%x: f32[3]) -> (%y) {
   %y = pad(%x) {padding = [1,-1]} : f32[3]
+})"},
+          {"concat_of_slices", "the parts follow one another", R"(graph @g {stage = imported} (%x: f32[2,6]) -> (%y) {
+  %a = slice(%x) {axis = 1, end = 3} : f32[2,3]
+  %b = slice(%x) {axis = 1, start = 3} : f32[2,3]
+  %y = concat(%b, %a) {axis = 1} : f32[2,6]
+})"},
+          {"concat_of_slices", "the result has the type of x", R"(graph @g {stage = imported} (%x: f32[2,6]) -> (%y) {
+  %a = slice(%x) {axis = 1, end = 3} : f32[2,3]
+  %b = slice(%x) {axis = 1, start = 3, end = 5} : f32[2,2]
+  %y = concat(%a, %b) {axis = 1} : f32[2,5]
 })"},
           {"concat_of_one", "there is one input", R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
   %y = concat(%x, %x) {axis = 0} : f32[4]

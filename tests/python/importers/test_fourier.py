@@ -50,6 +50,25 @@ def test_lines_may_lie_across_and_be_cut_or_filled_up(length: int) -> None:
     close(lambda x: torch.fft.irfft(torch.complex(x, 2 * x), n=2 * length + 3, dim=1), x)
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.view_as_real(torch.fft.rfft(x)),
+        lambda x: torch.fft.fft2(torch.complex(x, x), norm="ortho").real,
+        lambda x: torch.fft.ifft(torch.complex(x, x), norm="forward").imag,
+        lambda x: torch.stft(x, 64, 16, window=torch.hann_window(64, dtype=x.dtype), return_complex=True).abs(),
+    ],
+)
+def test_lengths_may_be_known_when_it_runs(function: Callable[..., torch.Tensor]) -> None:
+    batch, length = torch.export.Dim("batch", max=50), torch.export.Dim("length", min=100, max=900)
+    shapes = (({0: batch, 1: length},),)
+    exe = hetnn.compile(Function(function), args=(torch.randn(3, 130),), dynamic_shapes=shapes)
+    for shape in ((3, 130), (5, 201), (1, 777)):
+        x = torch.randn(*shape)
+        wanted = function(x.double()).numpy()
+        assert np.abs(exe(x.numpy()) - wanted).max() <= 1e-6 * np.abs(wanted).max()
+
+
 def test_threads_change_nothing() -> None:
     x = torch.randn(100, 400)
     function = Function(lambda x: torch.view_as_real(torch.fft.rfft(x)))

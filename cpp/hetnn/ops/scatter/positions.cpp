@@ -19,13 +19,13 @@ bool all_within(std::span<const T> indices, int64_t least, int64_t most) {
 
 }  // namespace
 
-void check_positions(const Call& call, std::string_view constraint, const View& indices, int64_t size) {
+void check_positions(const Call& call, int constraint, const View& indices, int64_t size) {
   const int64_t least = call.flag("from_end") ? -size : 0;
   const auto check = [&](const auto values) {
     if (all_within(values, least, size - 1)) return;
     for (const int64_t at : values) {
       if (at >= least && at < size) continue;
-      fail(call, std::string(constraint),
+      fail(call, text(call.op->name, "_c", constraint),
            text("index ", at, " is outside an axis of ", size, "; it must be in [", least, ",", size,
                 "). Check the indices."));
     }

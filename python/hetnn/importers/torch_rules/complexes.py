@@ -9,6 +9,7 @@ from typing import Any
 
 from hetnn.errors import Unsupported
 from hetnn.importers import sizes
+from hetnn.importers.sizes import Size
 from hetnn.importers.torch_rules.call import PARTS, TORCH, Call
 
 __all__ = ["COMPLEX", "PARTS", "Complex", "complex_call", "is_complex", "paired", "size_of"]
@@ -366,16 +367,19 @@ def _joined(call: Call, x: Complex) -> Any:
 
 def _transformed(call: Call, pairs: Any, axes: Sequence[int], mode: int, **attrs: Any) -> Any:
     """Scaled by 1, 1/sqrt(n) or 1/n of all axes as modes 0, 1 and 2 say; of pairs [...,1 or 2]."""
-    inverse, rank = bool(attrs.get("inverse")), len(pairs.shape) - 1
-    count = 1.0
+    rank = len(pairs.shape) - 1
+    count: Size = 1
     for axis in axes:
-        size = attrs.get("length") or pairs.shape[axis % rank]
-        if not isinstance(size, int):
-            raise Unsupported("a Fourier transform of symbolic size")
-        count *= size
+        count = sizes.product([count, attrs.get("length") or pairs.shape[axis % rank]])
         pairs = call.create("dft", [pairs], axis=axis % rank, **attrs)
-    scale = {0: 1.0, 1: count**-0.5, 2: 1 / count}[mode] * (count if inverse else 1.0)
-    return pairs if scale == 1 else call.create("mul", [pairs, call.constant(scale, pairs.dtype)])
+    # The operator's own inverse is divided by n.
+    power = {0: 0.0, 1: -0.5, 2: -1.0}[mode] + bool(attrs.get("inverse"))
+    if power == 0 or count == 1:
+        return pairs
+    if isinstance(count, int):
+        return call.create("mul", [pairs, call.constant(float(count) ** power, pairs.dtype)])
+    number = call.cast(call.whole(count), pairs.dtype)
+    return call.create("mul", [pairs, call.create("pow", [number, call.constant(power, pairs.dtype)])])
 
 
 def _axes(call: Call) -> list[int]:
@@ -403,8 +407,6 @@ def _fft_c2c(call: Call) -> Any:
 @_rule("aten._fft_c2r.default")
 def _fft_c2r(call: Call) -> Any:
     x, axes, size = call["self"], _axes(call), call["last_dim_size"]
-    if not isinstance(size, int):
-        raise Unsupported("a Fourier transform of symbolic size")
     pairs, mode = _joined(call, x), call["normalization"]
     pairs = _transformed(call, pairs, axes[:-1], mode, inverse=True)
     out = _transformed(call, pairs, axes[-1:], mode, inverse=True, onesided=True, length=size)

@@ -379,14 +379,28 @@ def _slice_scatter(call: Call) -> Any:
 
 @rule("as_strided.default", "as_strided_copy.default")
 def _as_strided(call: Call) -> Any:
-    return _picked(call, call["self"], _strided_places(call, call["self"]))
+    x = call["self"]
+    if all(isinstance(size, int) for size in (*x.shape, *call["size"], *call["stride"])):
+        return _picked(call, x, _strided_places(call, x))
+    _need_whole(call)
+    rank, offset = len(call["size"]), call["storage_offset"] or 0
+    places = call.whole(offset)
+    for axis, (size, step) in enumerate(zip(call["size"], call["stride"], strict=True)):
+        along = call.create("mul", [call.create("arange", [], start=0, end=size), call.whole(step)])
+        along = call.reshape(along, [size if k == axis else 1 for k in range(rank)])
+        places = along if axis == 0 and offset == 0 else call.create("add", [places, along])
+    return call.create("gather", [call.reshape(x, [sizes.product(x.shape)]), places], axis=0)
+
+
+def _need_whole(call: Call) -> None:
+    source = call._node.all_input_nodes[0].meta["val"]
+    if not source.is_contiguous() or source.storage_offset() != 0:
+        raise Unsupported("as_strided of a view")
 
 
 def _strided_places(call: Call, x: Any) -> np.ndarray[Any, Any]:
     """Where the elements of a view by strides lie."""
-    source = call._node.all_input_nodes[0].meta["val"]
-    if not source.is_contiguous() or source.storage_offset() != 0:
-        raise Unsupported("as_strided of a view")
+    _need_whole(call)
     shape, stride = fixed(call["size"], "as_strided"), fixed(call["stride"], "as_strided")
     places = np.full(shape, call["storage_offset"] or 0, dtype=np.int64)
     for axis, (size, step) in enumerate(zip(shape, stride, strict=True)):

@@ -161,8 +161,8 @@ def try_call(seed: int, ops: list[dict[str, Any]]) -> Iterator[str]:
     constant = rng.random() < 0.2
     feeds, values = [], []
     for k, t in enumerate(types):
-        # A kernel may multiply an infinity with a zero: of padding, of a probability, of what is normalized.
-        products = "compute" in op["traits"] or "norm" in op["name"]
+        # A kernel may multiply an infinity with a zero: of padding, of a probability, of what is normalized, of a root.
+        products = "compute" in op["traits"] or "norm" in op["name"] or op["name"] == "dft"
         array = random_array(arrays, *t, infinities=not products) if t else None
         if t is None:
             values.append(None)

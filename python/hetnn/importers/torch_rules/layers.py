@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hetnn.element_types import NUMPY
 from hetnn.errors import Unsupported
 from hetnn.importers import sizes
 from hetnn.importers.convolution import convolve
@@ -263,10 +264,10 @@ def _triangle(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.asarray(np.maximum(1 - np.abs(x), 0))
 
 
-def _cubic(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Keys' kernel at a = -1/2."""
+def _cubic(x: np.ndarray[Any, Any], a: float = -0.5) -> np.ndarray[Any, Any]:
+    """Keys' kernel."""
     x = np.abs(x)
-    near, far = (1.5 * x - 2.5) * x * x + 1, ((-0.5 * x + 2.5) * x - 4) * x + 2
+    near, far = ((a + 2) * x - (a + 3)) * x * x + 1, ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
     return np.where(x < 1, near, np.where(x < 2, far, 0))
 
 
@@ -309,3 +310,38 @@ def _antialiased(call: Call) -> Any:
     wide = call.reshape(call.create("matmul", [flat, across]), [sizes.product(shape[:-2]), height, columns])
     lead = call.create("expand", [call.reshape(down, [1, rows, height])], shape=[wide.shape[0], rows, height])
     return call.reshape(call.create("matmul", [lead, wide]), call.shape())
+
+
+@rule("upsample_bicubic2d.vec", "upsample_bicubic2d.default")
+def _bicubic(call: Call) -> Any:
+    """Along the width, then along the height, each by a product with fixed shares."""
+    x = call[call.names[0]]
+    if x.dtype not in ("f32", "f64"):
+        raise Unsupported("bicubic resizing of other than f32 and f64")
+    goals, given = fixed(call.shape()[-2:], "a bicubic image"), fixed(x.shape[-2:], "a bicubic image")
+    scales = call["scale_factors"] if "scale_factors" in call.args else [call["scales_h"], call["scales_w"]]
+    corners = bool(call["align_corners"])
+    for axis in (3, 2):
+        size, goal, scale = given[axis - 2], goals[axis - 2], (scales or [None, None])[axis - 2]
+        weights = call.constant(_cubic_shares(size, goal, corners, scale, NUMPY[x.dtype].type).T, x.dtype)
+        swap = list(range(4)) if axis == 3 else [0, 1, 3, 2]
+        turned = call.create("matmul", [call.create("permute", [x], perm=swap), weights])
+        x = call.create("permute", [turned], perm=swap)
+    return x
+
+
+def _cubic_shares(
+    size: int, goal: int, align_corners: bool, scale: float | None, real: type[np.floating[Any]]
+) -> np.ndarray[Any, Any]:
+    """[goal, size]: what each pixel gives to each of the result; at the border the last one repeats."""
+    places = np.arange(goal).astype(real)
+    if align_corners:
+        at = places * (real(size - 1) / real(goal - 1) if goal > 1 else real(0))
+    else:
+        step = real(1 / scale) if scale else real(size) / real(goal)
+        at = step * (places + real(0.5)) - real(0.5)
+    first, taps = np.floor(at), np.arange(-1, 3)
+    shares = _cubic((at - first)[:, None] - taps.astype(real), -0.75)
+    out = np.zeros((goal, size), real)
+    np.add.at(out, (np.arange(goal)[:, None], np.clip(first[:, None] + taps, 0, size - 1).astype(np.int64)), shares)
+    return out

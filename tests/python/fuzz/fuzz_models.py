@@ -420,11 +420,11 @@ def by_torch(model: Model) -> list[Any] | None:
             found = getattr(getattr(torch.ops.aten, packet), overload)(*given)
             for value, result in zip(node.outputs, found if isinstance(found, (tuple, list)) else [found], strict=True):
                 made[id(value)] = result
-        arrays = [made[id(value)].numpy() for value in model.outputs]
+                if result.numpy().dtype != value.array.dtype:  # where an operator promotes, the importer says it
+                    return None
+        return [made[id(value)].numpy() for value in model.outputs]
     except (StopIteration, RuntimeError, TypeError, ValueError, NotImplementedError, IndexError, KeyError):
         return None
-    # Where an operator promotes, that is for the importer to say.
-    return arrays if all(a.dtype == v.array.dtype for a, v in zip(arrays, model.outputs, strict=True)) else None
 
 
 def attempt(rng: random.Random, show: Callable[[str], None] = lambda text: None) -> str:

@@ -161,8 +161,9 @@ def try_call(seed: int, ops: list[dict[str, Any]]) -> Iterator[str]:
     constant = rng.random() < 0.2
     feeds, values = [], []
     for k, t in enumerate(types):
-        # A kernel may multiply an infinity with a zero: of padding, of a probability, of what is normalized, of a root.
-        products = "compute" in op["traits"] or "norm" in op["name"] or op["name"] == "dft"
+        # A kernel may multiply an infinity with a zero: of padding, of a probability, of what is normalized, of a root
+        # of a transform, of a gate.
+        products = "compute" in op["traits"] or "norm" in op["name"] or op["name"] in ("dft", "lstm", "gru")
         array = random_array(arrays, *t, infinities=not products) if t else None
         if t is None:
             values.append(None)

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
 import hetnn
+from hetnn.importers import import_model
 
 # For each kind: torch's layer, and where ONNX' gates stand among torch's.
 LAYERS = {"RNN": (nn.RNN, [0]), "GRU": (nn.GRU, [1, 0, 2]), "LSTM": (nn.LSTM, [0, 3, 1, 2])}
@@ -93,3 +94,27 @@ def test_sequences_without_a_step_have_no_outputs() -> None:
     y, last = exe(np.zeros((0, 2, 3), np.float32))
     assert y.shape == (0, 1, 2, 4)
     np.testing.assert_array_equal(last, np.zeros((1, 2, 4)))
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_layers_of_any_length_are_one_operator_that_threads_share(kind: str) -> None:
+    torch.manual_seed(0)
+    make, order = LAYERS[kind]
+    layer = make(40, 130, bidirectional=True).eval()
+    model = model_of(kind, layer, order, lengths=False, steps="steps")
+    runs = []
+    for threads in (1, 2):
+        exe = hetnn.compile(model, threads=threads)
+        assert kind.lower() in {node["op"] for node in import_model(model).graph.nodes()}
+        for length, batch in ((0, 2), (1, 1), (30, 3)):
+            x = torch.randn(length, batch, 40, generator=torch.Generator().manual_seed(length))
+            found = exe(x.numpy())
+            runs.append(found)
+            if not length:
+                continue
+            with torch.no_grad():
+                y, last = layer(x)
+            same(found, [y, *(last if kind == "LSTM" else [last])])
+    for one, two in zip(runs[:3], runs[3:], strict=True):
+        for a, b in zip(one, two, strict=True):
+            np.testing.assert_array_equal(a, b)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hetnn.errors import Unsupported
-from hetnn.importers.onnx_rules.call import Call, rule
+from hetnn.importers.onnx_rules.call import Call, is_float, rule
 from hetnn.importers.onnx_rules.late import late
 from hetnn.importers.onnx_rules.looping import late_loop
 from hetnn.importers.onnx_rules.product import linear
@@ -130,6 +130,32 @@ class _Direction:
         return call.reshape(rows, [steps, 1, *state.shape]), behind[0], behind[1] if len(behind) > 1 else None
 
 
+def _by_operator(layer: _Layer, op: str, x: Any, state: Any, cell: Any, backwards: bool) -> tuple[Any, Any, Any]:
+    """What `looped` gives, of a layer that is an operator."""
+    call, biases = layer.call, [layer.input_bias, layer.state_bias]
+    own: list[Any] = [cell]
+    if op == "gru":  # the bias of the last product is scaled with it
+        own = [None]
+        if layer.state_bias is not None:
+            own = [layer.gate(layer.state_bias, 2)]
+            none = call.broadcast_to(call.like(0, x), [layer.hidden])
+            biases[1] = call.create("concat", [layer.gate(layer.state_bias, 0, 2), none], axis=0)
+    whole = layer.product(x, layer.weight, None if biases[0] is None else layer.add(*biases))
+    y, *last = call.create_all(op, [whole, layer.recurrence, state, *own], {"reverse": backwards})
+    steps, batch, hidden = y.shape
+    return call.reshape(y, [steps, 1, batch, hidden]), last[0], last[1] if len(last) > 1 else None
+
+
+def _operator_of(call: Call, preset: list[str]) -> str:
+    """The operator that the layer is; nothing where it has other functions, peepholes or lengths of its own."""
+    op = call.node.op_type.lower()
+    named = list(call.attr("activations") or preset)
+    plain = named in (preset, preset * 2) and not call.given(4)
+    plain = plain and is_float(call[0].dtype)
+    plain = plain and (op != "lstm" or not call.given(7)) and (op != "gru" or bool(call.attr("linear_before_reset", 0)))
+    return op if plain and op in ("lstm", "gru") else ""
+
+
 def _layers(call: Call, gates: int, preset: list[str], make: Callable[[_Layer, int], _Step], cells: bool) -> list[Any]:
     if call.attr("clip"):
         raise Unsupported("clipping inside a recurrent layer")
@@ -151,10 +177,14 @@ def _layers(call: Call, gates: int, preset: list[str], make: Callable[[_Layer, i
             given = call.create("permute", [call[index]], perm=[1, 0, 2]) if turned else call[index]
             return layer.part(given, direction)
 
-        whole = layer.product(x, layer.weight, layer.input_bias)
-        over = _Direction(call, layer, make(layer, direction), whole, kind == "reverse" or direction == 1)
-        first = initial(5), initial(6) if cells else None
-        y, state, cell = over.unrolled(steps, *first) if isinstance(steps, int) else over.looped(steps, *first)
+        first, backwards = (initial(5), initial(6) if cells else None), kind == "reverse" or direction == 1
+        op = "" if isinstance(steps, int) else _operator_of(call, preset)
+        if op:
+            y, state, cell = _by_operator(layer, op, x, *first, backwards)
+        else:
+            whole = layer.product(x, layer.weight, layer.input_bias)
+            over = _Direction(call, layer, make(layer, direction), whole, backwards)
+            y, state, cell = over.unrolled(steps, *first) if isinstance(steps, int) else over.looped(steps, *first)
         outputs.append(y)
         last_states.append(call.reshape(state, [1, *shape]))
         last_cells.append(call.reshape(cell, [1, *shape]) if cells else None)

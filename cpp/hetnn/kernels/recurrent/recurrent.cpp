@@ -1,0 +1,114 @@
+// Layers whose threads have units of their own, and meet after every step.
+#include "hetnn/kernels/recurrent/recurrent.h"
+
+#include <algorithm>
+
+#include "hetnn/base/error.h"
+#include "hetnn/kernels/recurrent/cells.h"
+#include "hetnn/kernels/row_view.h"
+
+namespace hetnn::kernels {
+namespace {
+
+enum class Cell : uint8_t { lstm, gru };
+
+class Recurrent final : public Kernel {
+ public:
+  Recurrent(const KernelCall& call, Cell cell)
+      : cell_(cell),
+        gates_(cell == Cell::lstm ? 4 : 3),
+        reverse_(call.params.integer("reverse", 0) != 0),
+        steps_(call.inputs[0].dims[0]),
+        batch_(call.inputs[0].dims[1]),
+        units_(call.inputs[1].dims[1]),
+        biased_(cell == Cell::gru && call.inputs.size() > 3) {}
+
+  int64_t scratch_bytes(int threads) const override {
+    // The gates' sums of all units, and of the last gate of a gru once more.
+    return threads * sums_floats() * static_cast<int64_t>(sizeof(float));
+  }
+  bool serial() const override { return batch_ * gates_ * units_ * units_ < 65536; }
+
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    const auto in = [&](size_t k) { return reinterpret_cast<const float*>(inputs[k]); };
+    const auto out = [&](size_t k) { return reinterpret_cast<float*>(outputs[k]); };
+    const Share share = share_of(units_, context.thread, context.threads, 16);
+    const int64_t first = share.begin, count = share.end - share.begin, layer = batch_ * units_;
+    float* sums = reinterpret_cast<float*>(context.scratch) + context.thread * sums_floats();
+    const auto each_row = [&](auto f) {
+      for (int64_t b = 0; b < batch_; ++b) f(b * units_ + first);
+    };
+    if (cell_ == Cell::lstm) each_row([&](int64_t at) { std::copy_n(in(3) + at, count, out(2) + at); });
+    const float* before = in(2);
+    for (int64_t step = 0; step < steps_; ++step) {
+      const int64_t t = reverse_ ? steps_ - 1 - step : step;
+      float* next = out(0) + t * layer;
+      for (int64_t b = 0; count > 0 && b < batch_; ++b) {
+        const float* x = in(0) + (t * batch_ + b) * gates_ * units_ + first;
+        const float* h = before + b * units_;
+        const int64_t at = b * units_ + first;
+        const auto gate = [&](int64_t g) { return sums + g * count; };
+        for (int64_t g = 0; g < gates_; ++g) {
+          const bool apart = cell_ == Cell::gru && g == 2;  // its product is scaled before it is added
+          if (!apart) {
+            std::copy_n(x + g * units_, count, gate(g));
+          } else if (biased_) {
+            std::copy_n(in(3) + first, count, gate(g));
+          } else {
+            std::fill_n(gate(g), count, 0.0f);
+          }
+          ops_->add_products(in(1) + (g * units_ + first) * units_, h, units_, count, gate(g));
+        }
+        if (cell_ == Cell::lstm) {
+          ops_->lstm(gate(0), gate(1), gate(2), gate(3), count, out(2) + at, next + at);
+        } else {
+          ops_->gru(gate(0), gate(1), x + 2 * units_, gate(2), before + at, count, next + at);
+        }
+      }
+      context.barrier.arrive_and_wait();
+      before = next;
+    }
+    each_row([&](int64_t at) { std::copy_n(before + at, count, out(1) + at); });
+  }
+
+ private:
+  int64_t sums_floats() const { return (gates_ * units_ + 15) / 16 * 16; }
+
+  Cell cell_;
+  int64_t gates_;
+  bool reverse_;
+  int64_t steps_, batch_, units_;
+  bool biased_;
+  const CellOps* ops_ = &cell_ops();
+};
+
+std::unique_ptr<Kernel> make_recurrent(std::string_view op, const KernelCall& call, Cell cell) {
+  const size_t least = cell == Cell::lstm ? 4 : 3, outputs = cell == Cell::lstm ? 3 : 2;
+  if (call.inputs.size() < least || call.outputs.size() != outputs)
+    throw InvalidModel(text(op, " takes ", least, " inputs or more and gives ", outputs, " outputs; got ",
+                            call.inputs.size(), " and ", call.outputs.size(), ". Check the call."));
+  for (const std::span<const TensorView> side : {call.inputs, call.outputs}) {
+    for (const TensorView& view : side) {
+      require_f32(view, op);
+      if (view.layout != Layout::plain)
+        throw Unsupported(text(op, " reads and writes plain tensors; got ", view_text(view), ". Insert a copy."));
+    }
+  }
+  return std::make_unique<Recurrent>(call, cell);
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_lstm(const KernelCall& call) { return make_recurrent("lstm", call, Cell::lstm); }
+
+std::unique_ptr<Kernel> make_gru(const KernelCall& call) { return make_recurrent("gru", call, Cell::gru); }
+
+std::span<const Variant> recurrent_variants() {
+  static constexpr Variant kVariants[] = {
+      {.name = "lstm", .op = "lstm", .speed = "product", .create = make_lstm, .layout = LayoutWish::plain},
+      {.name = "gru", .op = "gru", .speed = "product", .create = make_gru, .layout = LayoutWish::plain},
+  };
+  return kVariants;
+}
+
+}  // namespace hetnn::kernels

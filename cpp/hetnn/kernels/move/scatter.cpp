@@ -14,7 +14,7 @@ namespace {
 
 // Integers wrap.
 template <typename T>
-using Wrapping = std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
+using Wrapping = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
 
 struct Put {
   template <typename T>

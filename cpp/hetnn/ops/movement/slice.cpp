@@ -31,9 +31,21 @@ Range range_of(const Call& call) {
   return {axis, bound(call.integer("start"), size), bound(call.integer("end"), size), fixed_integer(call, "step")};
 }
 
+// Bounds that were said to lie inside, where that can be seen.
+void check_inside(const Call& call, const Range& range) {
+  const Dim& size = call.input(0).shape[static_cast<size_t>(range.axis)];
+  if (!range.begin.is_static() || !range.end.is_static() || !size.is_static()) return;
+  const int64_t begin = range.begin.value(), end = range.end.value();
+  if (begin >= 0 && end <= size.value()) return;
+  fail(call, "slice_c3",
+       text("start and end must lie in the axis, as the node says they do; got [", begin, ",", end, ") of ", size,
+            ". Check the sizes, or leave 'inside' out."));
+}
+
 std::vector<Type> infer(const Call& call) {
   const Range range = range_of(call);
   if (range.step < 1) fail(call, "slice_c2", text("step must be positive; got ", range.step, "."));
+  check_inside(call, range);
   Shape y = call.input(0).shape;
   const Dim length = ceil_div(range.end - range.begin, range.step);
   y[static_cast<size_t>(range.axis)] = length.is_static() ? Dim(std::max<int64_t>(length.value(), 0)) : length;
@@ -45,13 +57,8 @@ void meaning(const Evaluation& e) {
   const Range range = range_of(e.call);
   Strides strides = strides_of(x.shape);
   int64_t& stride = strides[static_cast<size_t>(range.axis)];
-  const int64_t size = x.shape[static_cast<size_t>(range.axis)], begin = range.begin.value(), end = range.end.value();
-  if (begin < 0 || end > size) {
-    fail(e.call, "slice_c3",
-         text("start and end must lie in the axis, as the node says they do; got [", begin, ",", end, ") of ", size,
-              ". Check the sizes, or leave 'inside' out."));
-  }
-  const int64_t first = begin * stride;
+  check_inside(e.call, range);
+  const int64_t first = range.begin.value() * stride;
   stride *= range.step;
   copy_strided(x, first, strides, e.output());
 }

@@ -1,6 +1,8 @@
 // The roof: a model through the pipeline, and what can be asked of it then.
 #include "hetnn/compiler/compile.h"
 
+#include <optional>
+
 #include "hetnn/base/error.h"
 #include "hetnn/base/free_memory.h"
 #include "hetnn/compiler/pipeline.h"
@@ -82,10 +84,13 @@ program::Image Compilation::image(int64_t weights_begin_bytes) const {
 }
 
 program::Image Compilation::take_image() {
-  const program::Program made = program();
+  std::optional<program::Program> made = program();
   model_.reset();
   return_free_memory();
-  return program::pack(made);
+  program::Image image = program::pack(*made);
+  made.reset();
+  return_free_memory();  // of the packed weights, whose blocks the allocator may keep
+  return image;
 }
 
 }  // namespace hetnn

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -73,6 +74,12 @@ struct RunContext {
   int threads;           // how many threads call run
   SpinBarrier& barrier;  // of those threads
   std::byte* scratch;    // scratch_bytes(threads) bytes shared by the threads, 64-byte aligned
+  /// Set where inputs hold what the operator's `check` refuses, which then says why; the outputs are of no account.
+  std::atomic<bool>* refused = nullptr;
+
+  void refuse() const {
+    if (refused) refused->store(true, std::memory_order_relaxed);
+  }
 };
 
 class Kernel {
@@ -86,14 +93,14 @@ class Kernel {
   virtual bool serial() const { return false; }
 
   /// Called by all threads of one parallel region. Does not throw. Pointers are aligned to their element size at least.
-  /// Outputs do not overlap inputs, unless `in_place` says they may. When run returns, this thread's share is written:
-  /// the caller sets a barrier before anything that reads the outputs or reuses the inputs or the scratch. Results do
-  /// not depend on the number of threads.
+  /// Outputs do not overlap inputs. When run returns, this thread's share is written: the caller sets a barrier before
+  /// anything that reads the outputs or reuses the inputs or the scratch. Results do not depend on the number of
+  /// threads. Of an operator with a `check`, run refuses what that would.
   virtual void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const = 0;
 
-  /// True when output 0 may be the very buffer of that input (same view, same address), provided that no other input
-  /// is.
-  virtual bool in_place(int /*input*/) const { return false; }
+  /// Where in input 0 the bytes of output 0 stand, one after another; nullopt where the kernel computes. Whoever lets
+  /// the output lie there need not run it.
+  virtual std::optional<int64_t> view() const { return std::nullopt; }
 };
 
 using KernelFactory = std::unique_ptr<Kernel> (*)(const KernelCall&);

@@ -57,7 +57,8 @@ class AdaptedKernel final : public Kernel {
     }
     for (const Conversion& c : outputs_) out[static_cast<size_t>(c.operand)] = context.scratch + c.offset_bytes;
     context.barrier.arrive_and_wait();
-    const RunContext inner{context.thread, context.threads, context.barrier, context.scratch + copies_bytes_};
+    const RunContext inner{context.thread, context.threads, context.barrier, context.scratch + copies_bytes_,
+                           context.refused};
     if (!inner_->serial()) {
       inner_->run(inner, in.data(), out.data());
     } else if (context.thread == 0) {

@@ -44,6 +44,13 @@ std::string view_text(const TensorView& view) {
   return out.str();
 }
 
+size_t checked_axis(std::string_view op, int64_t axis, int rank) {
+  const int64_t out = axis < 0 ? axis + rank : axis;
+  if (out < 0 || out >= rank)
+    throw InvalidModel(text(op, ": axis must lie in [", -rank, ", ", rank, "); got ", axis, ". Check the attribute."));
+  return static_cast<size_t>(out);
+}
+
 void require_f32(const TensorView& view, std::string_view what) {
   if (view.dtype != DType::f32)
     throw Unsupported(text(what, " must be f32 on the CPU; got ", dtype_name(view.dtype), ". Insert a cast to f32."));

@@ -27,6 +27,10 @@ std::optional<TensorView> as_nhwc(const TensorView& view);
 /// "[1,3,224,224] nhwc", for messages.
 std::string view_text(const TensorView& view);
 
+/// An axis of a tensor of that rank counted from the front, of one counted from either end. InvalidModel where there is
+/// none such; `op` names the kernel.
+size_t checked_axis(std::string_view op, int64_t axis, int rank);
+
 /// Throws Unsupported unless the operand is f32; `what` names kernel and operand.
 void require_f32(const TensorView& view, std::string_view what);
 

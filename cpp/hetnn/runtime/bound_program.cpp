@@ -13,6 +13,7 @@
 #include "hetnn/memory/fit.h"
 #include "hetnn/memory/liveness.h"
 #include "hetnn/program/validate.h"
+#include "hetnn/runtime/views.h"
 
 namespace hetnn::runtime {
 namespace {
@@ -180,7 +181,16 @@ std::vector<int> kept_until(const program::Program& program, const std::vector<P
 // Places what lives within the phase in the arena.
 void place(const std::vector<std::vector<int>>& waits_for, BoundPhase& out) {
   const Phase& phase = out.phase();
-  const std::vector<int>& kept = out.loaded->kept_until;
+  const auto lives_on = [&](int32_t id) {
+    return out.program().buffers[static_cast<size_t>(id)].place != Place::arena ||
+           out.loaded->kept_until[static_cast<size_t>(id)] >= 0;
+  };
+  Views views(out.buffers, lives_on);
+  for (size_t k = phase.begin; k < phase.end; ++k) {
+    if (!out.code(k)) continue;
+    for (const BufferView& view : out.code(k)->views()) views.add(view);
+  }
+  out.views = views.all();
   memory::Liveness liveness(waits_for);
   int64_t moments = 0;
   std::set<int32_t> used;
@@ -189,9 +199,9 @@ void place(const std::vector<std::vector<int>>& waits_for, BoundPhase& out) {
     for (const Moment& moment : out.executors[k - phase.begin]->moments()) {
       for (const auto ids : {moment.inputs, moment.outputs}) {
         for (const int32_t id : ids) {
-          if (id < 0 || kept[static_cast<size_t>(id)] >= 0) continue;
-          liveness.use(id, static_cast<int>(k - phase.begin), moments);
-          used.insert(id);
+          if (id < 0 || lives_on(views.holder(id))) continue;
+          liveness.use(views.holder(id), static_cast<int>(k - phase.begin), moments);
+          used.insert(views.holder(id));
         }
       }
       ++moments;
@@ -200,7 +210,6 @@ void place(const std::vector<std::vector<int>>& waits_for, BoundPhase& out) {
   out.overlaps = !liveness.total();
   std::vector<memory::Buffer> arena;
   for (const int32_t id : used) {
-    if (out.program().buffers[static_cast<size_t>(id)].place != Place::arena) continue;
     out.in_arena.push_back(id);
     arena.push_back(liveness.lifetime(id, out.buffers[static_cast<size_t>(id)].size_bytes));
   }

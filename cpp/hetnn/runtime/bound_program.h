@@ -57,7 +57,8 @@ struct BoundPhase {
   std::vector<Turns*> queues;  // of the subprograms' devices; null: it serves many visits at once
   bool overlaps = false;       // some subprograms of different devices may run at once
   int64_t arena_bytes = 0;
-  std::vector<int32_t> in_arena;  // buffers that live within the phase
+  std::vector<int32_t> in_arena;  // buffers that live within the phase, in memory of their own
+  std::vector<BufferView> views;  // buffers that lie in others
   std::vector<int32_t> kept;      // buffers that it writes and later phases read, of sizes that are known
   std::vector<size_t> outputs;    // ports that it writes, of sizes that are known
 

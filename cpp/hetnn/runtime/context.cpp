@@ -130,6 +130,8 @@ void Context::enter(const BoundPhase& phase, Run& run) {
     const auto id = static_cast<size_t>(phase.program().outputs[port].buffer);
     addresses_[id] = run.outputs.allocate(port, phase.buffers[id].view.dtype, phase.buffers[id].shape);
   }
+  for (const BufferView& view : phase.views)
+    addresses_[static_cast<size_t>(view.buffer)] = addresses_[static_cast<size_t>(view.of)] + view.offset_bytes;
 }
 
 std::byte* Context::keep(int32_t buffer, int64_t size_bytes) {

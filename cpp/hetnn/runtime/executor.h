@@ -78,10 +78,19 @@ struct Moment {
   std::span<const int32_t> inputs, outputs;
 };
 
+/// A buffer whose bytes stand in another's, from an offset on.
+struct BufferView {
+  int32_t buffer, of;
+  int64_t offset_bytes;
+};
+
 /// Code for fixed sizes. Immutable; serves many visits at once.
 class BoundCode {
  public:
   virtual ~BoundCode() = default;
+  /// Buffers that it would only copy out of others, in its order. Those that lie there when it runs it leaves as they
+  /// are.
+  virtual std::vector<BufferView> views() const { return {}; }
   /// Memory that visits to one device instance share, one visit after another.
   virtual int64_t scratch_bytes() const { return 0; }
   virtual std::unique_ptr<Visit> open(std::span<std::byte> scratch) const = 0;

@@ -29,26 +29,27 @@ def read_fixed(graph: onnx.GraphProto, given: Mapping[str, Any]) -> Fixed:
     """What is given, checked against the model. InvalidModel for other names, and for values that do not fit."""
     weights = {tensor.name for tensor in graph.initializer}
     inputs = {value.name: value.type.tensor_type for value in graph.input if value.name not in weights}
-    sizes = {
+    open_sizes = {
         size_name(name, axis, dim)
         for name, tensor in inputs.items()
         for axis, dim in enumerate(tensor.shape.dim)
         if not dim.HasField("dim_value")
     }
-    out = Fixed({}, {})
+    sizes: dict[str, int] = {}
+    values: dict[str, np.ndarray[Any, Any]] = {}
     for name, value in given.items():
         if name in inputs:
-            out.inputs[name] = _value(name, inputs[name], value)  # type: ignore[index]
-        elif name in sizes:
+            values[name] = _value(name, inputs[name], value)
+        elif name in open_sizes:
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
                 raise InvalidModel(f"fix: the size '{name}' must be a number that is not negative; got {value!r}.")
-            out.sizes[name] = int(value)  # type: ignore[index]
+            sizes[name] = int(value)
         else:
             raise InvalidModel(
                 f"fix: the model has no input and no open size '{name}'. Its inputs are {', '.join(inputs) or 'none'}; "
-                f"its open sizes {', '.join(sorted(sizes)) or 'none'}."
+                f"its open sizes {', '.join(sorted(open_sizes)) or 'none'}."
             )
-    return out
+    return Fixed(sizes, values)
 
 
 def _value(name: str, tensor: onnx.TypeProto.Tensor, value: Any) -> np.ndarray[Any, Any]:

@@ -406,9 +406,9 @@ class _Importer:
                 raise
         outputs = found if isinstance(found, list) else [found]
         if computes_sizes(call) and not self._bodies and all(map(_may_be_sizes, inputs)):
+            passed = {getattr(x, "name", None) for x in inputs}
             for k, value in enumerate(outputs):
-                passed = any(value is x or getattr(value, "name", None) == getattr(x, "name", 0) for x in inputs)
-                if isinstance(value, _core.Value) and _may_be_sizes(value) and not passed:
+                if isinstance(value, _core.Value) and _may_be_sizes(value) and value.name not in passed:
                     self._origins[value.name] = call, k
         return outputs
 

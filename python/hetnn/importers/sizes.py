@@ -32,6 +32,16 @@ def multiply(a: Size, b: Size) -> Size:
     return a * b if isinstance(a, int) and isinstance(b, int) else _canonical(f"({a})*({b})")
 
 
+def dense_strides(shape: Iterable[Size]) -> list[Size]:
+    """Elements from one index of each axis to the next, the last axis' lying one behind another."""
+    out: list[Size] = []
+    step: Size = 1
+    for size in reversed(list(shape)):
+        out.append(step)
+        step = multiply(step, size)
+    return out[::-1]
+
+
 def divide(a: Size, b: Size) -> Size:
     """The quotient, cut downwards."""
     if b == 0:

@@ -346,11 +346,35 @@ def test_everything_that_is_lacking_is_named_at_once() -> None:
             hetnn.InvalidModel,
             "the node 'y' reads 'z', which nothing gives",
         ),
+        (
+            "(float[4,2] x) => (seq(float[2,2]) y) <int64[2,1] k = {2, 2}> { y = SplitToSequence(x, k) }",
+            hetnn.InvalidModel,
+            r"SplitToSequence of an axis of 4 into parts of \[2, 2\]",
+        ),
+        (
+            "(int64[4] x, float[2] v) => (float[4,2] y) { d = Constant<value_float = inf>() y = OneHot(x, d, v) }",
+            hetnn.InvalidModel,
+            "OneHot with a depth of inf",
+        ),
     ],
 )
 def test_what_is_refused_says_why(text: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         hetnn.compile(model_of(f"agraph {text}", 4 if "shape =" in text else 18))
+
+
+def test_windows_with_gaps_are_as_large_as_a_constant_may_be() -> None:
+    pooled = "AveragePool<kernel_shape = [100000, 100000], dilations = [2, 2]>"
+    with pytest.raises(hetnn.Unsupported, match="averages of 2 channels over windows"):
+        hetnn.compile(model_of(f"agraph (float[1,2,8,8] x) => (float[1,2,a,b] y) {{ y = {pooled}(x) }}", 19))
+
+
+@pytest.mark.parametrize("k", [0, 1, -2, 2**40])
+def test_identity_matrices_of_any_size(k: int) -> None:
+    exe = hetnn.compile(model_of(f"agraph (float[m,n] x) => (float[m,n] y) {{ y = EyeLike<k = {k}>(x) }}", 9))
+    for rows, columns in ((3, 4), (5, 2), (1, 1)):
+        wanted = np.eye(rows, columns, min(k, 99), dtype=np.float32)
+        np.testing.assert_array_equal(exe(np.zeros((rows, columns), np.float32)), wanted)
 
 
 # What depends on values, and loops

@@ -100,3 +100,16 @@ def test_a_number_that_is_read_from_a_real_is_no_size() -> None:
     )
     assert scaled.tolist() == [0.75, 0.75]
     assert number == 0.75
+
+
+def test_windows_and_diagonals_of_any_size() -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.unfold(1, 3, 2), x.unfold(0, 2, 1), torch.diagonal(x, 1), torch.diagonal(x, -1)
+
+    batch = torch.export.Dim("batch", min=3)
+    x = torch.randn(5, 8)
+    exe = hetnn.compile(Function(function), args=(x,), dynamic_shapes=(({0: batch},),))
+    for rows in (3, 5, 8):
+        given = torch.randn(rows, 8)
+        for mine, wanted in zip(exe.run([given.numpy()]), function(given), strict=True):
+            torch.testing.assert_close(torch.from_numpy(mine), wanted, rtol=0, atol=0)

@@ -20,16 +20,10 @@ void check_counts(std::string_view op, const KernelCall& call, size_t inputs) {
                             call.outputs.size(), ". Check the call against kernels/elementwise/elementwise.h."));
 }
 
-bool same_view(const TensorView& a, const TensorView& b) {
-  return a.dtype == b.dtype && a.layout == b.layout && (a.layout == Layout::plain || a.pitch_elems == b.pitch_elems) &&
-         std::ranges::equal(a.shape(), b.shape());
-}
-
 /// f32: a first operation and steps, run tile by tile.
 class Chain final : public Kernel {
  public:
   Chain(const KernelCall& call, std::string_view what, const std::string& op, bool binary) {
-    const TensorView& y = call.outputs[0];
     ElementwiseBuilder builder(call, what);
     builder.add_operand(0);
     const int second = !binary ? -1 : op == "prelu" ? builder.add_channel_operand(1, true) : builder.add_operand(1);
@@ -37,14 +31,9 @@ class Chain final : public Kernel {
     builder.add_steps();
     nest_ = builder.nest();
     steps_ = builder.steps();
-    for (int input = 0; input < (binary ? 2 : 1); ++input)
-      in_place_[input] = same_view(call.inputs[static_cast<size_t>(input)], y);
-    // A first operand that must be spread into the output beforehand would overwrite the second.
-    if (nest_.col_stride(1) != 1 || nest_.col_stride(0) != 1) in_place_[1] = false;
   }
 
   bool serial() const override { return nest_.elems() < kSerialBelow; }
-  bool in_place(int input) const override { return input < 2 && in_place_[input]; }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     auto* y = reinterpret_cast<float*>(outputs[0]);
@@ -70,7 +59,6 @@ class Chain final : public Kernel {
  private:
   ElementwiseSteps steps_;
   Nest nest_;
-  bool in_place_[2] = {false, false};
 };
 
 /// Any types, any strides, one element at a time: y = f(first input's element, second's, ...).

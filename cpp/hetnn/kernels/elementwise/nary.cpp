@@ -45,23 +45,17 @@ constexpr int kSoFar = -1;
 class Nary final : public Kernel {
  public:
   Nary(const KernelCall& call, size_t count) : deterministic_(call.params.integer("deterministic", 0) != 0) {
-    const TensorView& y = call.outputs[0];
     ElementwiseBuilder builder(call, "nary");
     for (size_t i = 0; i < count; ++i) builder.add_operand(static_cast<int>(i));
     builder.add_steps();
     nest_ = builder.nest();
     steps_ = builder.steps();
     build_passes(call, count);
-    // Input 0 may be overwritten when nothing reads it after the first pass.
-    in_place_ = call.inputs[0].layout == y.layout && call.inputs[0].pitch_elems == y.pitch_elems &&
-                std::ranges::equal(call.inputs[0].shape(), y.shape()) && !passes_.empty() &&
-                std::ranges::find(passes_[0].inputs, 0) != passes_[0].inputs.end();
     tile_elems_ = nary_tile_elems(nest_.elems());
     streams_ = nest_.col_stride(0) == 1 && nest_.elems() * 4 * static_cast<int64_t>(count + 1) >= kStream_bytes;
   }
 
   bool serial() const override { return nest_.elems() * static_cast<int64_t>(nest_.operand_count()) < 16384; }
-  bool in_place(int input) const override { return input == 0 && in_place_; }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     auto* y = reinterpret_cast<float*>(outputs[0]);
@@ -180,7 +174,6 @@ class Nary final : public Kernel {
   std::vector<Pass> passes_;
   NaryFunction copy_ = nary_table().add[1];
   int64_t tile_elems_ = kTileElems;
-  bool in_place_ = false;
   bool streams_ = false;
 };
 

@@ -13,51 +13,49 @@ namespace {
 
 class Gather final : public Kernel {
  public:
-  Gather(const KernelCall& call, size_t axis) : wide_(call.inputs[1].dtype == DType::i64) {
+  Gather(const KernelCall& call, size_t axis) {
     const TensorView& x = call.inputs[0];
     for (size_t a = 0; a < axis; ++a) outer_ *= x.dims[a];
     slice_bytes_ = dtype_bytes(x.dtype);
     for (size_t a = axis + 1; a < static_cast<size_t>(x.rank); ++a) slice_bytes_ *= x.dims[a];
     size_ = x.dims[axis];
     count_ = call.inputs[1].elems();
+    indices_ = index_reading(call, size_);
   }
 
   bool serial() const override { return outer_ * count_ * slice_bytes_ < 32768; }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
-    wide_ ? run_with(context, reinterpret_cast<const int64_t*>(inputs[1]), inputs[0], outputs[0])
-          : run_with(context, reinterpret_cast<const int32_t*>(inputs[1]), inputs[0], outputs[0]);
+    visit_indices(indices_, inputs[1], [&](const auto indices) {
+      const Share share = share_of(outer_ * count_, context.thread, context.threads);
+      for (int64_t item = share.begin; item < share.end;) {
+        const int64_t outer = item / count_, begin = item % count_;
+        const int64_t end = std::min({count_, begin + share.end - item, begin + kIndexBlock});
+        if (!indices.within(begin, end)) return context.refuse();
+        take(indices, begin, end, inputs[0] + outer * size_ * slice_bytes_, outputs[0] + outer * count_ * slice_bytes_);
+        item += end - begin;
+      }
+    });
   }
 
  private:
-  template <typename Index>
-  void run_with(const RunContext& context, const Index* indices, const std::byte* x, std::byte* y) const {
-    const Share share = share_of(outer_ * count_, context.thread, context.threads);
-    for (int64_t item = share.begin; item < share.end;) {
-      const int64_t outer = item / count_, begin = item % count_, end = std::min(count_, begin + share.end - item);
-      take(indices, begin, end, x + outer * size_ * slice_bytes_, y + outer * count_ * slice_bytes_);
-      item += end - begin;
-    }
-  }
-
   // Slices as small as a number are copied as one.
-  template <typename Index>
-  void take(const Index* indices, int64_t begin, int64_t end, const std::byte* x, std::byte* y) const {
+  template <typename Indices>
+  void take(const Indices& indices, int64_t begin, int64_t end, const std::byte* x, std::byte* y) const {
     if (slice_bytes_ == sizeof(uint32_t)) return take_numbers<uint32_t>(indices, begin, end, x, y);
     if (slice_bytes_ == sizeof(uint64_t)) return take_numbers<uint64_t>(indices, begin, end, x, y);
     for (int64_t i = begin; i < end; ++i)
-      std::memcpy(y + i * slice_bytes_, x + position(indices[i], size_) * slice_bytes_,
-                  static_cast<size_t>(slice_bytes_));
+      std::memcpy(y + i * slice_bytes_, x + indices[i] * slice_bytes_, static_cast<size_t>(slice_bytes_));
   }
 
-  template <typename U, typename Index>
-  void take_numbers(const Index* indices, int64_t begin, int64_t end, const std::byte* x, std::byte* y) const {
+  template <typename U, typename Indices>
+  void take_numbers(const Indices& indices, int64_t begin, int64_t end, const std::byte* x, std::byte* y) const {
     const auto* from = reinterpret_cast<const U*>(x);
     auto* to = reinterpret_cast<U*>(y);
-    for (int64_t i = begin; i < end; ++i) to[i] = from[position(indices[i], size_)];
+    for (int64_t i = begin; i < end; ++i) to[i] = from[indices[i]];
   }
 
-  bool wide_;
+  IndexReading indices_;
   int64_t outer_ = 1, size_ = 0, count_ = 0, slice_bytes_ = 0;
 };
 
@@ -65,36 +63,36 @@ class Gather final : public Kernel {
 class GatherElements final : public Kernel {
  public:
   GatherElements(const KernelCall& call, const AxisSplit& split)
-      : split_(split), dtype_(call.inputs[0].dtype), wide_(call.inputs[1].dtype == DType::i64) {}
+      : split_(split), dtype_(call.inputs[0].dtype), indices_(index_reading(call, split.size)) {}
 
   bool serial() const override { return split_.outer * split_.count * split_.inner < 16384; }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     visit_width(dtype_, [&](auto zero) {
       using U = decltype(zero);
-      const auto* x = reinterpret_cast<const U*>(inputs[0]);
-      auto* y = reinterpret_cast<U*>(outputs[0]);
-      wide_ ? pick(context, reinterpret_cast<const int64_t*>(inputs[1]), x, y)
-            : pick(context, reinterpret_cast<const int32_t*>(inputs[1]), x, y);
+      visit_indices(indices_, inputs[1], [&](const auto indices) {
+        pick(context, indices, reinterpret_cast<const U*>(inputs[0]), reinterpret_cast<U*>(outputs[0]));
+      });
     });
   }
 
  private:
-  template <typename Index, typename U>
-  void pick(const RunContext& context, const Index* indices, const U* x, U* y) const {
+  template <typename Indices, typename U>
+  void pick(const RunContext& context, const Indices& indices, const U* x, U* y) const {
     const AxisSplit split = split_;  // what is written is none of it
+    const int64_t most_rows = std::max<int64_t>(1, kIndexBlock / std::max<int64_t>(split.inner, 1));
     const Share share = share_of(split.outer * split.count, context.thread, context.threads);
     for (int64_t item = share.begin; item < share.end;) {
       const int64_t outer = item / split.count, first = item % split.count;
-      const int64_t rows = std::min(split.count - first, share.end - item);
+      const int64_t rows = std::min({split.count - first, share.end - item, most_rows});
+      const int64_t begin = item * split.inner, end = begin + rows * split.inner;
+      if (!indices.within(begin, end)) return context.refuse();
       const U* from = x + outer * split.size * split.inner;
-      const Index* at = indices + item * split.inner;
-      U* to = y + item * split.inner;
       if (split.inner == 1) {
-        for (int64_t k = 0; k < rows; ++k) to[k] = from[position(at[k], split.size)];
+        for (int64_t k = begin; k < end; ++k) y[k] = from[indices[k]];
       } else {
-        for (int64_t k = 0; k < rows; ++k, at += split.inner, to += split.inner)
-          for (int64_t i = 0; i < split.inner; ++i) to[i] = from[position(at[i], split.size) * split.inner + i];
+        for (int64_t row = begin; row < end; row += split.inner)
+          for (int64_t i = 0; i < split.inner; ++i) y[row + i] = from[indices[row + i] * split.inner + i];
       }
       item += rows;
     }
@@ -102,7 +100,7 @@ class GatherElements final : public Kernel {
 
   AxisSplit split_;
   DType dtype_;
-  bool wide_;
+  IndexReading indices_;
 };
 
 }  // namespace
@@ -113,23 +111,19 @@ std::unique_ptr<Kernel> make_gather(const KernelCall& call) {
   const TensorView& x = call.inputs[0];
   const TensorView& indices = call.inputs[1];
   const TensorView& y = call.outputs[0];
-  const int64_t given = call.params.integer("axis", 0);
-  const int64_t axis = given < 0 ? given + x.rank : given;
-  if (axis < 0 || axis >= x.rank)
-    throw InvalidModel(
-        text("gather: axis must lie in [", -x.rank, ", ", x.rank, "); got ", given, ". Check the attribute."));
+  const size_t axis = checked_axis("gather", call.params.integer("axis", 0), x.rank);
   if (indices.dtype != DType::i64 && indices.dtype != DType::i32)
     throw InvalidModel(text("gather: indices must be i64 or i32; got ", dtype_name(indices.dtype), ". Insert a cast."));
   if (x.layout != Layout::plain || y.layout != Layout::plain || indices.layout != Layout::plain)
     throw Unsupported(text("gather reads and writes plain tensors; got ", view_text(x), " and ", view_text(y),
                            ". Insert a copy to the plain layout."));
-  const int64_t size = x.dims[static_cast<size_t>(axis)];
+  const int64_t size = x.dims[axis];
   if (x.dtype != y.dtype || (size == 0 && indices.elems() > 0) ||
       (size > 0 && y.elems() != x.elems() / size * indices.elems()))
     throw InvalidModel(text("gather: the output must be x with axis ", axis, " replaced by the indices' axes; got ",
                             view_text(x), ", indices ", view_text(indices), ", output ", view_text(y),
                             ". Infer the output's shape."));
-  return std::make_unique<Gather>(call, static_cast<size_t>(axis));
+  return std::make_unique<Gather>(call, axis);
 }
 
 std::unique_ptr<Kernel> make_gather_elements(const KernelCall& call) {

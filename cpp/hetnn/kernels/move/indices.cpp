@@ -1,4 +1,4 @@
-// Tensors split at an axis.
+// Tensors split at an axis; comparing indices with their bounds, vectorized.
 #include "hetnn/kernels/move/indices.h"
 
 #include <algorithm>
@@ -6,7 +6,59 @@
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/row_view.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "hetnn/kernels/move/indices.cpp"
+#include "hetnn/kernels/isa.h"
+#include "hetnn/kernels/simd_targets.h"
+// After simd_targets.h, which it reads.
+#include "hwy/foreach_target.h"
+// After foreach_target.h, which sets the target.
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
 namespace hetnn::kernels {
+namespace HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// A number is within the bounds where neither distance from them is negative.
+bool AllWithin(const int64_t* numbers, int64_t count, int64_t least, int64_t most) {
+  const hn::ScalableTag<int64_t> d;
+  const auto low = hn::Set(d, least), high = hn::Set(d, most);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto signs = hn::Zero(d);
+  int64_t k = 0;
+  for (; k + lanes <= count; k += lanes) {
+    const auto v = hn::LoadU(d, numbers + k);
+    signs = hn::Or(signs, hn::Or(hn::Sub(v, low), hn::Sub(high, v)));
+  }
+  uint64_t rest = 0;
+  for (; k < count; ++k) {
+    const auto v = static_cast<uint64_t>(numbers[k]);
+    rest |= (v - static_cast<uint64_t>(least)) | (static_cast<uint64_t>(most) - v);
+  }
+  return static_cast<int64_t>(rest) >= 0 && hn::AllFalse(d, hn::Lt(signs, hn::Zero(d)));
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace hetnn::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace hetnn::kernels {
+
+bool all_within(const int64_t* numbers, int64_t count, int64_t least, int64_t most) {
+  return HETNN_CHOSEN(AllWithin)(numbers, count, least, most);
+}
+
+bool all_within(const int32_t* numbers, int64_t count, int64_t least, int64_t most) {
+  return std::all_of(numbers, numbers + count, [&](int64_t at) { return at >= least && at <= most; });
+}
+
+IndexReading index_reading(const KernelCall& call, int64_t size) {
+  return {call.inputs[1].dtype == DType::i64, call.params.integer("from_end", 1) != 0, size};
+}
 
 AxisSplit axis_split(std::string_view op, const KernelCall& call, const TensorView& x, const TensorView& part) {
   const auto plain = [](const TensorView& view) { return view.layout == Layout::plain; };
@@ -15,10 +67,10 @@ AxisSplit axis_split(std::string_view op, const KernelCall& call, const TensorVi
       (index != DType::i64 && index != DType::i32))
     throw Unsupported(text(op, " reads and writes plain tensors, with indices of i64 or i32; got ", view_text(x),
                            " and ", dtype_name(index), ". Insert a copy."));
-  const int64_t given = call.params.integer("axis", 0), axis = given < 0 ? given + x.rank : given;
-  if (axis < 0 || axis >= std::max(x.rank, 1) || x.rank != part.rank)
-    throw InvalidModel(text(op, ": axis ", given, " must be one of x, whose rank the other operand has; got ",
-                            view_text(x), " and ", view_text(part), ". Check the call."));
+  const auto axis = static_cast<int>(checked_axis(op, call.params.integer("axis", 0), std::max(x.rank, 1)));
+  if (x.rank != part.rank)
+    throw InvalidModel(text(op, ": x and the other operand must have one rank; got ", view_text(x), " and ",
+                            view_text(part), ". Check the call."));
   AxisSplit out;
   for (int k = 0; k < x.rank; ++k) {
     const int64_t size = x.dims[static_cast<size_t>(k)], count = part.dims[static_cast<size_t>(k)];
@@ -36,3 +88,4 @@ AxisSplit axis_split(std::string_view op, const KernelCall& call, const TensorVi
 }
 
 }  // namespace hetnn::kernels
+#endif  // HWY_ONCE

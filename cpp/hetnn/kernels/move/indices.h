@@ -7,8 +7,45 @@
 
 namespace hetnn::kernels {
 
-/// An index that was checked: negative ones count from the end.
-inline int64_t position(int64_t index, int64_t size) { return index < 0 ? index + size : index; }
+/// Indices that are looked at at once, before any is used: they stay in the first-level cache.
+inline constexpr int64_t kIndexBlock = 1024;
+
+/// Whether all numbers lie in [least, most], of which neither is as large as to overflow.
+bool all_within(const int64_t* numbers, int64_t count, int64_t least, int64_t most);
+bool all_within(const int32_t* numbers, int64_t count, int64_t least, int64_t most);
+
+/// How a call's indices, its second input, are read: i64 or i32, those below 0 from the end of an axis of `size`, or
+/// not at all.
+struct IndexReading {
+  bool wide = true, from_end = true;
+  int64_t size = 0;
+};
+
+IndexReading index_reading(const KernelCall& call, int64_t size);
+
+/// Indices as positions along their axis.
+template <typename Index, bool kFromEnd>
+struct Indices {
+  const Index* values;
+  int64_t size;
+
+  bool within(int64_t begin, int64_t end) const {
+    return all_within(values + begin, end - begin, kFromEnd ? -size : 0, size - 1);
+  }
+  int64_t operator[](int64_t k) const {
+    const int64_t at = values[k];
+    return kFromEnd && at < 0 ? at + size : at;
+  }
+};
+
+/// f(Indices) of the reading.
+template <typename F>
+void visit_indices(const IndexReading& reading, const std::byte* bytes, const F& f) {
+  const auto of = [&]<typename Index>(const Index* values) {
+    reading.from_end ? f(Indices<Index, true>{values, reading.size}) : f(Indices<Index, false>{values, reading.size});
+  };
+  reading.wide ? of(reinterpret_cast<const int64_t*>(bytes)) : of(reinterpret_cast<const int32_t*>(bytes));
+}
 
 /// Tensors seen as [outer, along the axis, inner]: `size` elements of x along it, `count` of what is picked or put.
 struct AxisSplit {

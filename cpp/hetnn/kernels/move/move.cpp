@@ -74,23 +74,39 @@ void copy_nest(const Nest& nest, int thread, int threads, const std::byte* from_
   });
 }
 
+/// Two elements of four bytes that lie side by side on both sides, as the parts of a complex number.
+using Pair = std::array<uint32_t, 2>;
+
 class StridedCopy final : public Kernel {
  public:
   struct Part {
     int input;
     Nest nest;
   };
-  StridedCopy(DType dtype, std::vector<Part> parts) : dtype_(dtype), parts_(std::move(parts)) {
+  /// `pairs`: the nests count pairs of elements.
+  StridedCopy(DType dtype, std::vector<Part> parts, bool pairs = false)
+      : dtype_(dtype), parts_(std::move(parts)), pairs_(pairs) {
     for (const Part& part : parts_) elems_ += part.nest.elems();
   }
 
   bool serial() const override { return elems_ < kSerialBelow; }
 
+  std::optional<int64_t> view() const override {
+    if (parts_.size() != 1) return std::nullopt;
+    const Nest& nest = parts_[0].nest;
+    const bool one_row = nest.elems() == nest.cols() && nest.col_stride(0) == 1 && nest.col_stride(1) == 1;
+    if (nest.elems() != 1 && !one_row) return std::nullopt;
+    int64_t offsets[2];
+    nest.locate(0, offsets);
+    return offsets[1] * dtype_bytes(dtype_) * (pairs_ ? 2 : 1);
+  }
+
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     for (const Part& part : parts_) {
-      visit_width(dtype_, [&](auto zero) {
+      const auto copy = [&](auto zero) {
         copy_nest<decltype(zero)>(part.nest, context.thread, context.threads, inputs[part.input], outputs[0]);
-      });
+      };
+      pairs_ ? copy(Pair()) : visit_width(dtype_, copy);
     }
   }
 
@@ -98,13 +114,39 @@ class StridedCopy final : public Kernel {
   DType dtype_;
   int64_t elems_ = 0;
   std::vector<Part> parts_;
+  bool pairs_;
 };
+
+/// The axis whose two elements lie side by side on both sides, where all else is a whole number of such pairs away.
+std::optional<size_t> axis_of_pairs(std::span<const int64_t> shape, const NestOperand& to, const NestOperand& from) {
+  std::optional<size_t> out;
+  bool whole = to.offset % 2 == 0 && from.offset % 2 == 0;
+  for (size_t k = 0; k < shape.size(); ++k) {
+    if (!out && shape[k] == 2 && to.strides[k] == 1 && from.strides[k] == 1) {
+      out = k;
+    } else {
+      whole = whole && to.strides[k] % 2 == 0 && from.strides[k] % 2 == 0;
+    }
+  }
+  return whole ? out : std::nullopt;
+}
 
 std::unique_ptr<Kernel> one_copy(const KernelCall& call, std::span<const int64_t> shape, NestOperand to,
                                  NestOperand from) {
+  std::vector<int64_t> dims(shape.begin(), shape.end());
+  const DType dtype = call.outputs[0].dtype;
+  const std::optional<size_t> pairs = dtype_bytes(dtype) == 4 ? axis_of_pairs(shape, to, from) : std::nullopt;
+  if (pairs) {
+    dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(*pairs));
+    for (NestOperand* operand : {&to, &from}) {
+      std::copy(operand->strides.begin() + *pairs + 1, operand->strides.end(), operand->strides.begin() + *pairs);
+      for (int64_t& stride : operand->strides) stride /= 2;
+      operand->offset /= 2;
+    }
+  }
   std::vector<StridedCopy::Part> parts;
-  parts.push_back({0, Nest(shape, {to, from})});
-  return std::make_unique<StridedCopy>(call.outputs[0].dtype, std::move(parts));
+  parts.push_back({0, Nest(dims, {to, from})});
+  return std::make_unique<StridedCopy>(dtype, std::move(parts), pairs.has_value());
 }
 
 NestOperand whole(const TensorView& view) { return {strides_of(view), 0}; }
@@ -113,13 +155,6 @@ void require_same_shape(std::string_view op, const TensorView& x, const TensorVi
   if (!std::ranges::equal(x.shape(), y.shape()))
     throw InvalidModel(text(op, ": x and the output must have one shape; got ", view_text(x), " and ", view_text(y),
                             ". Use reshape or expand."));
-}
-
-int64_t normalized_axis(std::string_view op, int64_t axis, int rank) {
-  const int64_t result = axis < 0 ? axis + rank : axis;
-  if (result < 0 || result >= rank)
-    throw InvalidModel(text(op, ": axis must lie in [", -rank, ", ", rank, "); got ", axis, ". Check the attribute."));
-  return result;
 }
 
 /// Two nhwc or plain tensors of one shape and of 4-byte elements, by the blocked transposition.
@@ -230,7 +265,7 @@ std::unique_ptr<Kernel> make_concat(const KernelCall& call) {
   check_counts("concat", call, call.inputs.size());
   if (call.inputs.empty()) throw InvalidModel("concat takes at least one input; got none. Check the call.");
   const TensorView& y = call.outputs[0];
-  const auto axis = static_cast<size_t>(normalized_axis("concat", call.params.integer("axis"), y.rank));
+  const auto axis = checked_axis("concat", call.params.integer("axis"), y.rank);
   std::vector<StridedCopy::Part> parts;
   int64_t at = 0;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
@@ -255,7 +290,7 @@ std::unique_ptr<Kernel> make_slice(const KernelCall& call) {
   check_counts("slice", call, 1);
   const TensorView& x = call.inputs[0];
   const TensorView& y = call.outputs[0];
-  const auto axis = static_cast<size_t>(normalized_axis("slice", call.params.integer("axis", 0), x.rank));
+  const auto axis = checked_axis("slice", call.params.integer("axis", 0), x.rank);
   const int64_t step = call.params.integer("step", 1), size = x.dims[axis];
   if (step < 1) throw Unsupported(text("slice: step must be at least 1; got ", step, ". Reverse with gather."));
   const auto clamped = [&](int64_t index) { return std::clamp<int64_t>(index < 0 ? index + size : index, 0, size); };
@@ -275,6 +310,26 @@ std::unique_ptr<Kernel> make_expand(const KernelCall& call) {
   check_counts("expand", call, 1);
   const TensorView& y = call.outputs[0];
   return one_copy(call, y.shape(), whole(y), broadcast_operand(call.inputs[0], y.shape(), "expand: x"));
+}
+
+std::unique_ptr<Kernel> make_as_strided(const KernelCall& call) {
+  check_counts("as_strided", call, 1);
+  const TensorView &x = call.inputs[0], &y = call.outputs[0];
+  const std::vector<int64_t> strides = call.params.integers("strides");
+  if (x.layout != Layout::plain)
+    throw Unsupported(text("as_strided reads plain tensors; got ", view_text(x), ". Insert a copy."));
+  NestOperand from{.strides = {}, .offset = call.params.integer("offset", 0)};
+  int64_t last = from.offset;
+  bool fits = static_cast<int>(strides.size()) == y.rank && from.offset >= 0;
+  for (size_t k = 0; fits && k < strides.size(); ++k) {
+    from.strides[k] = strides[k];
+    last += (y.dims[k] - 1) * strides[k];
+    fits = strides[k] >= 0;
+  }
+  if (!fits || (y.elems() > 0 && last >= x.elems()))
+    throw InvalidModel(text("as_strided: a stride for each axis of the output must stay within x; got x ", view_text(x),
+                            " and output ", view_text(y), ". Check the attributes."));
+  return one_copy(call, y.shape(), whole(y), from);
 }
 
 std::span<const Variant> move_variants() {
@@ -305,6 +360,11 @@ std::span<const Variant> move_variants() {
        .create = make_scatter_elements,
        .layout = LayoutWish::plain},
       {.name = "expand", .op = "expand", .speed = "move", .create = make_expand, .layout = LayoutWish::written_plain},
+      {.name = "as_strided",
+       .op = "as_strided",
+       .speed = "move",
+       .create = make_as_strided,
+       .layout = LayoutWish::plain},
       {.name = "arange", .op = "arange", .speed = "move", .create = make_arange, .layout = LayoutWish::plain},
       {.name = "upsample_nearest2d", .op = "upsample_nearest2d", .speed = "move", .create = make_upsample_nearest2d},
       {.name = "upsample_bilinear2d", .op = "upsample_bilinear2d", .speed = "move", .create = make_upsample_bilinear2d},

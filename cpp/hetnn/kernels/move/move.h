@@ -10,12 +10,13 @@
 //                     reflect replicate circular, value (0).
 // gather              x, indices (i64 or i32, any rank): y = x taken along param axis (torch index_select, embedding).
 // Negative
-//                     indices count from the end; indices out of range are clamped to the nearest valid one.
+//                     indices count from the end (param from_end 0: they are refused, as those beyond the axis are).
 // gather_elements     x, indices of the output's shape: y[i,j,k] = x[i, indices[i,j,k], k] of param axis 1 (0).
 // scatter_elements    x, indices, updates -> x with y[i, indices[i,j,k], k] replaced by updates[i,j,k], or joined with
 //                     it: param reduce none add mul max min (the joins in f32 and i64); indices of the updates' shape,
 //                     or of 1 along all axes but param axis (0).
 // expand              x broadcast to y's shape.
+// as_strided          params shape, strides, offset (0): y[i,j] = element offset + i strides[0] + j strides[1] of x.
 // arange              no input -> y [n]: start + k * step. params start (0), step (1), whole numbers.
 // upsample_nearest2d  x [N,C,H,W] -> [N,C,OH,OW]. params scales [h,w] ([] = by the sizes).
 // upsample_bilinear2d params align_corners (0), scales ([]).
@@ -35,6 +36,7 @@ std::unique_ptr<Kernel> make_gather(const KernelCall& call);
 std::unique_ptr<Kernel> make_gather_elements(const KernelCall& call);
 std::unique_ptr<Kernel> make_scatter_elements(const KernelCall& call);
 std::unique_ptr<Kernel> make_expand(const KernelCall& call);
+std::unique_ptr<Kernel> make_as_strided(const KernelCall& call);
 std::unique_ptr<Kernel> make_arange(const KernelCall& call);
 std::unique_ptr<Kernel> make_upsample_nearest2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_upsample_bilinear2d(const KernelCall& call);

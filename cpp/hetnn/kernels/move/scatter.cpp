@@ -53,53 +53,81 @@ class ScatterElements final : public Kernel {
  public:
   ScatterElements(const KernelCall& call, const AxisSplit& split)
       : split_(split),
-        wide_(call.inputs[1].dtype == DType::i64),
+        indices_(index_reading(call, split.size)),
         by_row_(call.inputs[1].elems() == split.count && call.inputs[1].elems() != call.inputs[2].elems()) {}
 
   bool serial() const override { return split_.outer * std::max(split_.count, split_.size) * split_.inner < 32768; }
-  bool in_place(int input) const override { return input == 0; }
 
   // Each thread has whole lanes, so that later updates of an element come later.
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    const auto* x = reinterpret_cast<const T*>(inputs[0]);
+    const auto* updates = reinterpret_cast<const T*>(inputs[2]);
+    auto* y = reinterpret_cast<T*>(outputs[0]);
     const bool by_outer = split_.outer >= context.threads;
     const Share share = share_of(by_outer ? split_.outer : split_.inner, context.thread, context.threads);
     const Share outers = by_outer ? share : Share{0, split_.outer}, inners = by_outer ? Share{0, split_.inner} : share;
-    wide_ ? put(outers, inners, reinterpret_cast<const int64_t*>(inputs[1]), inputs, outputs[0])
-          : put(outers, inners, reinterpret_cast<const int32_t*>(inputs[1]), inputs, outputs[0]);
+    visit_indices(indices_, inputs[1], [&](const auto indices) {
+      const bool all_within = by_row_             ? put_rows(indices, inners, x, updates, y)
+                              : split_.inner == 1 ? put_lanes(indices, outers, x, updates, y)
+                                                  : put(indices, outers, inners, x, updates, y);
+      if (!all_within) context.refuse();
+    });
   }
 
  private:
-  template <typename Index>
-  void put(Share outers, Share inners, const Index* indices, const std::byte* const* inputs, std::byte* output) const {
+  // The rest of x, of one index along the outer axes.
+  void copy(int64_t outer, Share inners, const T* x, T* y) const {
+    const int64_t begin = outer * split_.size * split_.inner, width = inners.end - inners.begin;
+    if (width == split_.inner) {
+      std::copy_n(x + begin, split_.size * width, y + begin);
+      return;
+    }
+    for (int64_t at = begin + inners.begin; at < begin + split_.size * split_.inner; at += split_.inner)
+      std::copy_n(x + at, width, y + at);
+  }
+
+  template <typename Indices>
+  bool put_rows(const Indices& indices, Share inners, const T* x, const T* updates, T* y) const {
+    copy(0, inners, x, y);
+    if (!indices.within(0, split_.count)) return false;
+    for (int64_t k = 0; k < split_.count; ++k)
+      join_row(y + indices[k] * split_.inner + inners.begin, updates + k * split_.inner + inners.begin,
+               inners.end - inners.begin);
+    return true;
+  }
+
+  // Along the last axis.
+  template <typename Indices>
+  bool put_lanes(const Indices& indices, Share outers, const T* x, const T* updates, T* y) const {
     const AxisSplit split = split_;  // what is written is none of it
-    const auto* x = reinterpret_cast<const T*>(inputs[0]);
-    const auto* updates = reinterpret_cast<const T*>(inputs[2]);
-    auto* y = reinterpret_cast<T*>(output);
-    const int64_t width = inners.end - inners.begin;
-    const auto each_row = [&](int64_t rows, auto f) {  // whole rows lie one behind another
-      if (width == split.inner) return f(int64_t{0}, rows * width);
-      for (int64_t k = 0; k < rows; ++k) f(k * split.inner + inners.begin, width);
-    };
     for (int64_t o = outers.begin; o < outers.end; ++o) {
-      const T* from = x + o * split.size * split.inner;
-      T* to = y + o * split.size * split.inner;
-      if (from != to) each_row(split.size, [&](int64_t at, int64_t count) { std::copy_n(from + at, count, to + at); });
-      const int64_t first = o * split.count;
-      if (by_row_) {
-        for (int64_t k = 0; k < split.count; ++k)
-          join_row(to + position(indices[k], split.size) * split.inner + inners.begin,
-                   updates + (first + k) * split.inner + inners.begin, width);
-        continue;
+      copy(o, {0, 1}, x, y);
+      T* to = y + o * split.size;
+      for (int64_t begin = o * split.count, last = begin + split.count; begin < last; begin += kIndexBlock) {
+        const int64_t end = std::min(last, begin + kIndexBlock);
+        if (!indices.within(begin, end)) return false;
+        for (int64_t k = begin; k < end; ++k) to[indices[k]] = Join()(to[indices[k]], updates[k]);
       }
+    }
+    return true;
+  }
+
+  template <typename Indices>
+  bool put(const Indices& indices, Share outers, Share inners, const T* x, const T* updates, T* y) const {
+    const AxisSplit split = split_;
+    for (int64_t o = outers.begin; o < outers.end; ++o) {
+      copy(o, inners, x, y);
+      T* to = y + o * split.size * split.inner;
       for (int64_t k = 0; k < split.count; ++k) {
-        const Index* at = indices + (first + k) * split.inner;
-        const T* update = updates + (first + k) * split.inner;
+        const int64_t row = (o * split.count + k) * split.inner;
+        if (!indices.within(row + inners.begin, row + inners.end)) return false;
         for (int64_t i = inners.begin; i < inners.end; ++i) {
-          T& element = to[position(at[i], split.size) * split.inner + i];
-          element = Join()(element, update[i]);
+          T& element = to[indices[row + i] * split.inner + i];
+          element = Join()(element, updates[row + i]);
         }
       }
     }
+    return true;
   }
 
   static void join_row(T* to, const T* update, int64_t width) {
@@ -107,7 +135,8 @@ class ScatterElements final : public Kernel {
   }
 
   AxisSplit split_;
-  bool wide_, by_row_;
+  IndexReading indices_;
+  bool by_row_;
 };
 
 template <typename T>

@@ -79,13 +79,11 @@ std::unique_ptr<Kernel> make(const KernelCall& call, std::string_view op, bool l
   const TensorView& x = call.inputs[0];
   require_f32(x, text(op, ": x"));
   require_f32(call.outputs[0], text(op, ": the output"));
-  const int64_t given = call.params.integer("axis", -1);
-  const int64_t axis = given < 0 ? given + x.rank : given;
-  if (axis < 0 || axis >= x.rank || !std::ranges::equal(x.shape(), call.outputs[0].shape()))
-    throw InvalidModel(text(op, ": axis must lie in [", -x.rank, ", ", x.rank,
-                            ") and the output have the shape of x; got axis ", given, ", x ", view_text(x), ", output ",
-                            view_text(call.outputs[0]), ". Check the attribute."));
-  return std::make_unique<Softmax>(call, static_cast<size_t>(axis), log);
+  const size_t axis = checked_axis(op, call.params.integer("axis", -1), x.rank);
+  if (!std::ranges::equal(x.shape(), call.outputs[0].shape()))
+    throw InvalidModel(text(op, ": the output must have the shape of x; got x ", view_text(x), ", output ",
+                            view_text(call.outputs[0]), ". Check the call."));
+  return std::make_unique<Softmax>(call, axis, log);
 }
 
 }  // namespace

@@ -41,13 +41,7 @@ ReduceSpace reduce_space(const KernelCall& call, bool logical_order) {
   std::vector<int64_t> axes = call.params.integers("axes", {});
   if (x.rank == 0) axes.clear();  // one number, whichever axis it is said to lie on
   std::vector<bool> reduced(static_cast<size_t>(x.rank), axes.empty());
-  for (const int64_t given : axes) {
-    const int64_t axis = given < 0 ? given + x.rank : given;
-    if (axis < 0 || axis >= x.rank)
-      throw InvalidModel(
-          text("reduce: axes must lie in [", -x.rank, ", ", x.rank, "); got ", given, ". Check the attribute."));
-    reduced[static_cast<size_t>(axis)] = true;
-  }
+  for (const int64_t axis : axes) reduced[checked_axis("reduce", axis, x.rank)] = true;
   const auto reduced_count = static_cast<int>(std::count(reduced.begin(), reduced.end(), true));
   const bool keeps = y.rank == x.rank;
   if (!keeps && y.rank != x.rank - reduced_count)

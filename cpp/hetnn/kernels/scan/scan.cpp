@@ -60,8 +60,6 @@ class Scan final : public Kernel {
     }
   }
 
-  bool in_place(int) const override { return true; }
-
  private:
   bool exclusive_, reverse_;
   int64_t outer_ = 1, size_ = 1, step_ = 1;
@@ -77,11 +75,10 @@ std::unique_ptr<Kernel> make_scan(std::string_view op, const KernelCall& call) {
   require_f32(y, text(op, ": the output"));
   if (x.layout != Layout::plain || y.layout != Layout::plain)
     throw Unsupported(text(op, " reads and writes plain tensors; got ", view_text(x), ". Insert a copy."));
-  const int64_t given = call.params.integer("axis", 0), axis = given < 0 ? given + x.rank : given;
-  if (!std::ranges::equal(x.shape(), y.shape()) || axis < 0 || axis >= std::max(x.rank, 1))
-    throw InvalidModel(text(op, ": x and the output must have one shape with axis ", given, "; got ", view_text(x),
-                            " and ", view_text(y), ". Check the call."));
-  return std::make_unique<Scan<kProduct>>(call, static_cast<size_t>(axis));
+  if (!std::ranges::equal(x.shape(), y.shape()))
+    throw InvalidModel(text(op, ": x and the output must have one shape; got ", view_text(x), " and ", view_text(y),
+                            ". Check the call."));
+  return std::make_unique<Scan<kProduct>>(call, checked_axis(op, call.params.integer("axis", 0), std::max(x.rank, 1)));
 }
 
 }  // namespace

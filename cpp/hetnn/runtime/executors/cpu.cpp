@@ -26,6 +26,7 @@ struct BoundCommand {
   const program::Command& command;
   std::unique_ptr<const ops::BoundCall> call;
   std::unique_ptr<const kernels::Kernel> kernel;  // null: the meaning computes it
+  std::optional<int64_t> view = {};               // the kernel's
   bool serial = true;
 };
 
@@ -73,14 +74,17 @@ class CpuVisit final : public Visit {
   };
   template <typename Body>
   void guarded(const Body& body);
+  bool lies_there(size_t index) const;
   void run_alone(size_t index, const Stop* stop);
+  void tell_refused(size_t index);
   void run_share(int thread, SpinBarrier& barrier, const Launch& launch);
 
   const CpuBound& bound_;
   std::byte* const scratch_;
   std::vector<Pointers> pointers_;  // of every command
   FoundSizes* found_ = nullptr;     // of the visit under way
-  std::exception_ptr failure_;      // of a meaning
+  std::exception_ptr failure_;      // of a meaning or a check
+  std::atomic<bool> refused_;       // by a kernel of the visit under way
   std::atomic<int> last_barrier_;   // that the threads meet at, once the visit is to stop
 };
 
@@ -103,6 +107,13 @@ class CpuBound final : public BoundCode {
   }
   const std::vector<BoundCommand>& commands() const { return commands_; }
   const BoundBuffer& buffer(int32_t id) const { return buffers_[static_cast<size_t>(id)]; }
+  std::vector<BufferView> views() const override {
+    std::vector<BufferView> out;
+    for (const BoundCommand& c : commands_) {
+      if (c.view) out.push_back({c.command.outputs[0], c.command.inputs[0], *c.view});
+    }
+    return out;
+  }
   int threads() const { return all_serial_ ? 1 : threads_; }
   bool keep_denormals() const { return keep_denormals_; }
   const program::Program& program() const { return program_; }
@@ -197,6 +208,7 @@ class CpuBound final : public BoundCode {
         at_fault(text("reads a packed weight of ", packed[k], " bytes where ", packed_bytes, " are wanted"));
     }
     out.serial = out.kernel->serial();
+    out.view = out.kernel->view();
     return out;
   }
 
@@ -241,6 +253,7 @@ void CpuVisit::upload(Addresses addresses) {
 void CpuVisit::start(const Launch& launch, Event& done) {
   found_ = launch.found;
   last_barrier_.store(kNever, std::memory_order_relaxed);
+  refused_.store(false, std::memory_order_relaxed);
   parallel_region_up_to(bound_.threads(),
                         [&](int thread, SpinBarrier& barrier) { run_share(thread, barrier, launch); });
   if (last_barrier_.load(std::memory_order_relaxed) != kNever) launch.stop->check();
@@ -258,6 +271,23 @@ void CpuVisit::guarded(const Body& body) {
   }
 }
 
+// Whether a view was placed where it would be copied from.
+bool CpuVisit::lies_there(size_t index) const {
+  const std::optional<int64_t>& view = bound_.commands()[index].view;
+  const Pointers& pointers = pointers_[index];
+  return view && pointers.inputs[0] + *view == pointers.outputs[0];
+}
+
+// A kernel that refused has a check that says why.
+void CpuVisit::tell_refused(size_t index) {
+  if (!refused_.load(std::memory_order_relaxed)) return;
+  guarded([&] {
+    const ops::Call& call = bound_.commands()[index].call->call();
+    call.op->check(call, pointers_[index].views);
+    HETNN_ASSERT(false, ops::describe(call), " was refused by its kernel and is right by its check");
+  });
+}
+
 void CpuVisit::run_alone(size_t index, const Stop* stop) {
   const BoundCommand& command = bound_.commands()[index];
   Pointers& pointers = pointers_[index];
@@ -267,10 +297,10 @@ void CpuVisit::run_alone(size_t index, const Stop* stop) {
       InPlace results(command, pointers.outputs, bound_.program(), found_);
       return ops::evaluate(call, pointers.views, results, stop);
     }
-    if (call.op->check) call.op->check(call, pointers.views);
     SpinBarrier alone(1);
-    command.kernel->run({0, 1, alone, scratch_}, pointers.inputs.data(), pointers.outputs.data());
+    command.kernel->run({0, 1, alone, scratch_, &refused_}, pointers.inputs.data(), pointers.outputs.data());
   });
+  tell_refused(index);
 }
 
 // A thread's share of every command. A serial command is thread 0's alone, and needs a barrier only towards commands
@@ -293,20 +323,20 @@ void CpuVisit::run_share(int thread, SpinBarrier& barrier, const Launch& launch)
     const BoundCommand& command = bound_.commands()[k];
     if (thread == 0 && launch.stop && !stops) stops = launch.stop->asked();
     const auto begin = times ? Clock::now() : Clock::time_point();
+    if (lies_there(k)) {
+      if (times && thread == 0) times->push_back({command.command.node, "view", us(begin - visit_begin), 0});
+      continue;
+    }
     if (command.serial) {
       if (thread == 0 && !stops) run_alone(k, launch.stop);
       all_here = false;
     } else {
       if (!all_here && !meet()) return;
       all_here = true;
-      if (const ops::Call& call = command.call->call(); call.op->check) {
-        if (thread == 0) guarded([&] { call.op->check(call, pointers_[k].views); });
-        if (!meet()) return;
-        if (failure_) continue;
-      }
-      command.kernel->run({thread, barrier.threads(), barrier, scratch_}, pointers_[k].inputs.data(),
+      command.kernel->run({thread, barrier.threads(), barrier, scratch_, &refused_}, pointers_[k].inputs.data(),
                           pointers_[k].outputs.data());
       if (!meet()) return;
+      if (thread == 0) tell_refused(k);
     }
     if (times && thread == 0) {
       times->push_back({command.command.node,

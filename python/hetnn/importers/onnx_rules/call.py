@@ -23,6 +23,8 @@ Array = np.ndarray[Any, Any]
 WHOLE_END = 2**62
 # No axis that a model leaves open is longer: some exporters write 10^9 for the end of any.
 LONGEST = 10**9 - 1
+# Numbers of a constant that a rule makes.
+MOST_NUMBERS = 1 << 28
 _FLOATS = ("f16", "bf16", "f32", "f64")
 ONNX: Front[Call] = Front("onnx")
 

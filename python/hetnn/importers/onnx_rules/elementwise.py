@@ -138,12 +138,19 @@ def _is_inf(call: Call) -> Any:
     return reduce(lambda a, b: call.create("logical_or", [a, b]), found)
 
 
+def _depth(call: Call) -> int:
+    depth = call.number(1, "depth")
+    if not math.isfinite(depth):
+        raise InvalidModel(f"OneHot with a depth of {depth}")
+    return int(depth)
+
+
 @rule("OneHot")
 def _one_hot(call: Call) -> Any:
     """values[1] where the index, counted from the front, is the place along the new axis."""
     indices, values = call[0], call[2]
     axis = call.axis(call.attr("axis"), len(indices.shape) + 1)
-    depth: Size = call.size(1, "depth") if is_late(call, 1) else int(call.number(1, "depth"))
+    depth: Size = call.size(1, "depth") if is_late(call, 1) else _depth(call)
     counted = call.create("arange", [], end=depth)
     index = call.from_the_front(call.cast(indices, "i64"), depth)
     index = call.reshape(index, [*indices.shape[:axis], 1, *indices.shape[axis:]])

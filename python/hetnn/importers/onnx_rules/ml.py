@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.onnx_rules.call import ONNX, Array, Call
+from hetnn.importers.onnx_rules.call import MOST_NUMBERS, ONNX, Array, Call
 
 _ML = "ai.onnx.ml."
 
@@ -80,7 +80,11 @@ def _leaves(call: Call, nodes: int) -> tuple[Array, Array]:
     ids = {side: call.attr(f"nodes_{side}nodeids") for side in ("true", "false")}
     ends = {side: call.attr(f"nodes_{side}leafs") for side in ("true", "false")}
     targets, amounts = call.attr("leaf_targetids"), call.tensor_attr("leaf_weights")
-    width = int(call.attr("n_targets"))
+    width = call.attr("n_targets")
+    if width is None:
+        raise InvalidModel("a TreeEnsemble without n_targets")
+    if width * len(targets) > MOST_NUMBERS:
+        raise Unsupported(f"a TreeEnsemble of {len(targets)} leaves for {width} targets")
     for called, places, most in (
         *((f"nodes_{side}nodeids", ids[side], max(nodes, len(targets))) for side in ids),
         ("leaf_targetids", targets, width),

@@ -10,7 +10,7 @@ import numpy as np
 from hetnn.element_types import NUMPY
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.convolution import convolve
-from hetnn.importers.onnx_rules.call import Call, is_float, rule
+from hetnn.importers.onnx_rules.call import MOST_NUMBERS, Call, is_float, rule
 from hetnn.importers.onnx_rules.conv import as_image, of_image, window_padding
 from hetnn.importers.sizes import multiply, product
 
@@ -18,7 +18,7 @@ from hetnn.importers.sizes import multiply, product
 def _mean_of_inside(call: Call, x: Any) -> Any:
     """The sum of every window over how many of its places lie inside the input."""
     sizes = call.static_shape(x, "averages without so wide a padding")[2:]
-    ones = call.constant(np.ones([1, 1, *sizes]), x.dtype)
+    ones = call.broadcast_to(call.like(1, x), [1, 1, *sizes])
     sums, counts = (
         _pool(call, part, "avg_pool2d", 0.0, count_include_pad=True, divisor_override=1) for part in (x, ones)
     )
@@ -92,20 +92,19 @@ def _dilated(
     window = {"stride": stride, "dilation": dilation, "groups": sizes[1], "padding": [*padding[:count], *behind]}
 
     def summed(value: Any) -> Any:
+        if math.prod([sizes[1], *kernel]) > MOST_NUMBERS:
+            raise Unsupported(f"averages of {sizes[1]} channels over windows {kernel} with gaps")
         ones = call.constant(np.ones([sizes[1], 1, *kernel]), x.dtype)
         return convolve(call, value, ones, None, window, transposed=False)
 
     if divisor_override or (count_include_pad and behind == padding[count:]):
         return call.create("div", [summed(x), call.like(divisor_override or math.prod(kernel), x)])
-    counted = np.ones([1, *sizes[1:]])
+    counted = sizes[2:]
     if count_include_pad:
-        widths = [(padding[k], padding[count + k]) for k in range(count)]
-        counted = np.pad(counted, [(0, 0), (0, 0), *widths], constant_values=1)
+        counted = [size + padding[k] + padding[count + k] for k, size in enumerate(counted)]
         window["padding"] = [0] * count + [behind[k] - padding[count + k] for k in range(count)]
-        counts = summed(call.constant(counted, x.dtype))
-        window["padding"] = [*padding[:count], *behind]
-    else:
-        counts = summed(call.constant(counted, x.dtype))
+    counts = summed(call.broadcast_to(call.like(1, x), [1, sizes[1], *counted]))
+    window["padding"] = [*padding[:count], *behind]
     return call.create("div", [summed(x), counts])
 
 

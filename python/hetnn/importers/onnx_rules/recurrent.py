@@ -30,8 +30,8 @@ class _Layer:
 
     def __init__(self, call: Call, direction: int, gates: int, preset: list[str]) -> None:
         self.call = call
-        for index, least in ((0, 3), (1, 3), (2, 3)):
-            call.ranked(index, least, least)
+        for index in range(3):
+            call.ranked(index, 3, 3)
         (hidden,) = call.static_shape(call[2], "a recurrent layer's recurrence", slice(2, 3))
         self.hidden = int(call.attr("hidden_size") or hidden)
         self.gates = gates
@@ -148,12 +148,10 @@ def _by_operator(layer: _Layer, op: str, x: Any, state: Any, cell: Any, backward
 
 def _operator_of(call: Call, preset: list[str]) -> str:
     """The operator that the layer is; nothing where it has other functions, peepholes or lengths of its own."""
-    op = call.node.op_type.lower()
-    named = list(call.attr("activations") or preset)
-    plain = named in (preset, preset * 2) and not call.given(4)
-    plain = plain and is_float(call[0].dtype)
-    plain = plain and (op != "lstm" or not call.given(7)) and (op != "gru" or bool(call.attr("linear_before_reset", 0)))
-    return op if plain and op in ("lstm", "gru") else ""
+    own = {"LSTM": not call.given(7), "GRU": bool(call.attr("linear_before_reset", 0))}
+    preset_only = list(call.attr("activations") or preset) in (preset, preset * 2)
+    plain = own.get(call.node.op_type, False) and preset_only and not call.given(4) and is_float(call[0].dtype)
+    return str(call.node.op_type).lower() if plain else ""
 
 
 def _layers(call: Call, gates: int, preset: list[str], make: Callable[[_Layer, int], _Step], cells: bool) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers import sizes
 from hetnn.importers.onnx_rules.call import LONGEST, Array, Call, is_float, rule
 from hetnn.importers.onnx_rules.late import late
+from hetnn.importers.resampling import along, cubic, interpolation, triangle
 from hetnn.importers.sizes import Size
 
 
@@ -243,30 +245,7 @@ def _along(call: Call, x: Any, change: Change, places: Places) -> Any:
     if places.mode == "nearest":
         picked = np.clip(_NEAREST[places.nearest](at), 0, size - 1)
         return call.create("gather", [x, call.constant(picked, "i64")], axis=axis)
-    weights = _weights(call, at, size, places.mode)
-    rank = len(x.shape)
-    perm = [k for k in range(rank) if k != axis] + [axis]
-    y = call.create("matmul", [call.create("permute", [x], perm=perm), call.constant(weights.T, x.dtype)])
-    return call.create("permute", [y], perm=[perm.index(k) for k in range(rank)])
-
-
-def _weights(call: Call, at: Array, size: int, mode: str) -> Array:
-    """[goal, size]: what each entry of the input adds to each of the result; at the border the last entry repeats."""
-    outside = bool(call.attr("exclude_outside", 0))
-    first = np.floor(at)
-    taps = np.arange(0, 2) if mode in ("linear", "bilinear") else np.arange(-1, 3)
-    apart = np.abs(at[:, None] - first[:, None] - taps)
-    if mode in ("linear", "bilinear"):
-        amount = 1 - apart
-    else:
-        a = float(call.attr("cubic_coeff_a", -0.75))
-        near = ((a + 2) * apart - (a + 3)) * apart * apart + 1
-        far = ((a * apart - 5 * a) * apart + 8 * a) * apart - 4 * a
-        amount = np.where(apart <= 1, near, np.where(apart < 2, far, 0))
-    column = (first[:, None] + taps).astype(np.int64)
-    if outside:
-        amount = np.where((column < 0) | (column >= size), 0, amount)
-        amount = amount / amount.sum(axis=1, keepdims=True)
-    weights = np.zeros((len(at), size))
-    np.add.at(weights, (np.arange(len(at))[:, None], np.clip(column, 0, size - 1)), amount)
-    return weights
+    linear = places.mode in ("linear", "bilinear")
+    kernel = triangle if linear else partial(cubic, a=float(call.attr("cubic_coeff_a", -0.75)))
+    shares = interpolation(at, size, kernel, 1 if linear else 2, bool(call.attr("exclude_outside", 0)))
+    return along(call, x, axis, shares)

@@ -211,8 +211,8 @@ def _split(call: Call) -> Any:
             raise InvalidModel(f"SplitToSequence into parts of {step}")
         parts = [min(step, size - at) for at in range(0, size, step)]
     else:
-        parts = [int(part) for part in known]
-        if min(parts, default=0) < 0 or sum(parts) != size:
+        parts = [int(part) for part in known.reshape(-1)]
+        if known.ndim > 1 or min(parts, default=0) < 0 or sum(parts) != size:
             raise InvalidModel(f"SplitToSequence of an axis of {size} into parts of {parts}")
     items, at = [], 0
     for part in parts:

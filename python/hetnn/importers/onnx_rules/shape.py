@@ -11,12 +11,9 @@ from hetnn.element_types import NUMPY
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers import sizes
 from hetnn.importers.onnx_model import dtype_name
-from hetnn.importers.onnx_rules.call import Array, Call, Sizes, is_float, rule
+from hetnn.importers.onnx_rules.call import LONGEST, MOST_NUMBERS, Array, Call, Sizes, is_float, rule
 from hetnn.importers.onnx_rules.late import is_late, late, length_of
 from hetnn.importers.onnx_rules.movement import filled
-
-# Longer ranges are a mistake.
-_MOST_NUMBERS = 1 << 28
 
 
 @rule("Constant")
@@ -45,8 +42,11 @@ def _constant_of_shape(call: Call) -> Any:
 @rule("EyeLike")
 def _eye_like(call: Call) -> Any:
     dtype = call.dtype_attr("dtype") if call.attr("dtype") else call[0].dtype
-    rows, columns = call.static_shape(call[0], "EyeLike")
-    return call.constant(np.eye(rows, columns, int(call.attr("k", 0))), dtype)
+    rows, columns = call.shape(0, 2)
+    first = max(-LONGEST - 1, min(int(call.attr("k", 0)), LONGEST + 1))  # beyond these no matrix has a diagonal
+    ones = call.create("arange", [], start=first, end=sizes.add(rows, first))
+    places = call.create("arange", [], end=columns)
+    return call.cast(call.create("eq", [call.reshape(ones, [rows, 1]), places]), dtype)
 
 
 @rule("Range")
@@ -68,8 +68,8 @@ def _range(call: Call) -> Any:
     if step.item() == 0:
         raise InvalidModel("a Range with a step of 0")
     count = (limit.item() - start.item()) / step.item()
-    if count > _MOST_NUMBERS:
-        raise Unsupported(f"a Range of {count:.0f} numbers; the most is {_MOST_NUMBERS}")
+    if count > MOST_NUMBERS:
+        raise Unsupported(f"a Range of {count:.0f} numbers; the most is {MOST_NUMBERS}")
     return call.constant(np.arange(start.item(), limit.item(), step.item()), call[0].dtype)
 
 

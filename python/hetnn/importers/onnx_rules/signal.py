@@ -9,7 +9,7 @@ import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_rules.call import LONGEST, Array, Call, Text, rule
-from hetnn.importers.sizes import add, subtract
+from hetnn.importers.sizes import add, divide, multiply, subtract
 
 
 @rule("DFT")
@@ -25,13 +25,12 @@ def _dft(call: Call) -> Any:
 @rule("STFT")
 def _short_time(call: Call) -> Any:
     """The transforms of windows of the signal, a step apart."""
-    signal, window = call[0], call.optional(2)
+    signal, window = call.ranked(0, 3, 3), call.optional(2)
     length = window.shape[0] if window is not None else call.size(3, "the frames' length", 1)
-    last = add(subtract(signal.shape[1], length), 1)
-    starts = call.create("arange", [], start=0, end=last, step=call.size(1, "the step", 1))
-    own = call.create("arange", [], end=length)
-    places = call.create("add", [call.reshape(starts, [*starts.shape, 1]), own])
-    framed = call.create("gather", [signal, places], axis=1)
+    step, (rows, size, parts) = call.size(1, "the step", 1), signal.shape
+    frames = add(divide(subtract(size, length), step), 1)
+    strides = [multiply(size, parts), multiply(step, parts), parts, 1]
+    framed = call.create("as_strided", [signal], shape=[rows, frames, length, parts], strides=strides)
     if window is not None:
         framed = call.create("mul", [framed, call.reshape(window, [length, 1])])
     return call.create("dft", [framed], axis=2, onesided=bool(call.attr("onesided", 1)))
@@ -45,8 +44,7 @@ def _counts(call: Call, x: Any, size: int, skips: int, grams: Array) -> Any:
         places = length - skip * (size - 1)
         if places < 1:
             break
-        where = np.arange(places)[:, None] + skip * np.arange(size)
-        windows = call.create("gather", [x, call.constant(where, "i64")], axis=1)  # [rows, places, size]
+        windows = call.create("as_strided", [x], shape=[rows, places, size], strides=[length, 1, skip])
         same = call.create("eq", [call.reshape(windows, [rows, places, 1, size]), call.constant(grams, x.dtype)])
         found = call.cast(call.create("all", [same], axes=[3]), "f32")  # [rows, places, count]
         count = call.create("sum", [found], axes=[1])
@@ -81,7 +79,7 @@ def _tf_idf(call: Call) -> Any:
         raise InvalidModel(f"TfIdfVectorizer of an input {shape}, which must be [C] or [N,C]")
     least, most = int(call.attr("min_gram_length")), int(call.attr("max_gram_length"))
     rows = call.reshape(x, [1, shape[0]]) if len(shape) == 1 else x
-    total, first = call.constant(np.zeros((rows.shape[0], width)), "f32"), 0
+    total, first = call.broadcast_to(call.constant(0, "f32"), [rows.shape[0], width]), 0
     for size, (begin, end) in enumerate(itertools.pairwise(begins), 1):
         if (end - begin) % size:
             raise InvalidModel(f"TfIdfVectorizer with {end - begin} items of the pool for {size}-grams")

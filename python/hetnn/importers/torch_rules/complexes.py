@@ -21,6 +21,7 @@ class Complex:
 
     real: Any
     imag: Any
+    pairs: Any = None  # both as reals [...,2], where they came from there
 
     @property
     def parts(self) -> tuple[Any, Any]:
@@ -135,7 +136,24 @@ def complex_call(call: Call, target: str) -> Any:
     made = [_of_reals(call, {name: _part(call, value, k, name) for name, value in call.args.items()}) for k in (0, 1)]
     if isinstance(made[0], (list, tuple)):
         return [Complex(*pair) for pair in zip(*made, strict=True)]
-    return Complex(*made)
+    return Complex(made[0], made[1], _permuted_pairs(call, target))
+
+
+def _permuted_pairs(call: Call, target: str) -> Any:
+    """Where axes of pairs change places, so that these need not be joined again."""
+    z = call.args.get("self")
+    if not isinstance(z, Complex) or z.pairs is None:
+        return None
+    rank = len(z.shape)
+    perm = list(range(rank))
+    if target == "aten.permute.default":
+        perm = [axis % rank for axis in call["dims"]]
+    elif target == "aten.transpose.int" and rank:
+        a, b = call["dim0"] % rank, call["dim1"] % rank
+        perm[a], perm[b] = b, a
+    else:
+        return None
+    return call.create("permute", [z.pairs], perm=[*perm, rank])
 
 
 def _of_reals(call: Call, args: dict[str, Any]) -> Any:
@@ -350,15 +368,16 @@ def _view_as_real(call: Call) -> Any:
 
 def _split(call: Call, pairs: Any) -> Complex:
     """Of reals [...,2]."""
-    return Complex(
-        *(
-            call.reshape(call.create("slice", [pairs], axis=-1, start=k, end=k + 1), list(pairs.shape)[:-1])
-            for k in (0, 1)
-        )
-    )
+
+    def part(k: int) -> Any:
+        return call.reshape(call.create("slice", [pairs], axis=-1, start=k, end=k + 1), list(pairs.shape)[:-1])
+
+    return Complex(part(0), part(1), pairs)
 
 
 def _joined(call: Call, x: Complex) -> Any:
+    if x.pairs is not None:
+        return x.pairs
     return call.create("concat", [call.reshape(part, [*part.shape, 1]) for part in x.parts], axis=-1)
 
 

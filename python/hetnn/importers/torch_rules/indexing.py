@@ -318,26 +318,16 @@ def _masked_scatter(call: Call) -> Any:
 # Views by constant indices
 
 
-def _picked(call: Call, x: Any, places: np.ndarray[Any, Any]) -> Any:
-    """Elements of the flattened x."""
-    flat = call.reshape(x, [sizes.product(x.shape)])
-    return call.create("gather", [flat, call.constant(places, "i64")], axis=0)
-
-
 @rule("diagonal.default", "diagonal_copy.default")
 def _diagonal(call: Call) -> Any:
     x = call["self"]
     rank = len(x.shape)
     a, b = call["dim1"] % rank, call["dim2"] % rank
-    rest = [axis for axis in range(rank) if axis not in (a, b)]
-    moved = call.create("permute", [x], perm=[*rest, a, b])
-    rows, columns = fixed([x.shape[a], x.shape[b]], "the diagonal of a matrix")
-    (count,) = fixed(call.shape()[-1:], "a diagonal")
+    steps = sizes.dense_strides(x.shape)
+    strides = [*(steps[axis] for axis in range(rank) if axis not in (a, b)), sizes.add(steps[a], steps[b])]
     offset = call["offset"]
-    first = offset if offset >= 0 else -offset * columns
-    places = first + np.arange(count, dtype=np.int64) * (columns + 1)
-    flat = call.reshape(moved, [*moved.shape[:-2], rows * columns])
-    return call.create("gather", [flat, call.constant(places, "i64")], axis=-1)
+    first = sizes.multiply(abs(offset), steps[b] if offset >= 0 else steps[a])
+    return call.create("as_strided", [x], shape=call.shape(), strides=strides, offset=first)
 
 
 @rule("diagonal_scatter.default")
@@ -379,20 +369,12 @@ def _slice_scatter(call: Call) -> Any:
 
 @rule("as_strided.default", "as_strided_copy.default")
 def _as_strided(call: Call) -> Any:
-    x = call["self"]
-    if all(isinstance(size, int) for size in (*x.shape, *call["size"], *call["stride"])):
-        return _picked(call, x, _strided_places(call, x))
-    _need_whole(call)
-    rank, offset = len(call["size"]), call["storage_offset"] or 0
-    places = call.whole(offset)
-    for axis, (size, step) in enumerate(zip(call["size"], call["stride"], strict=True)):
-        along = call.create("mul", [call.create("arange", [], start=0, end=size), call.whole(step)])
-        along = call.reshape(along, [size if k == axis else 1 for k in range(rank)])
-        places = along if axis == 0 and offset == 0 else call.create("add", [places, along])
-    return call.create("gather", [call.reshape(x, [sizes.product(x.shape)]), places], axis=0)
+    _refuse_view(call)
+    offset = call["storage_offset"] or 0
+    return call.create("as_strided", [call["self"]], shape=call["size"], strides=call["stride"], offset=offset)
 
 
-def _need_whole(call: Call) -> None:
+def _refuse_view(call: Call) -> None:
     source = call._node.all_input_nodes[0].meta["val"]
     if not source.is_contiguous() or source.storage_offset() != 0:
         raise Unsupported("as_strided of a view")
@@ -400,7 +382,7 @@ def _need_whole(call: Call) -> None:
 
 def _strided_places(call: Call, x: Any) -> np.ndarray[Any, Any]:
     """Where the elements of a view by strides lie."""
-    _need_whole(call)
+    _refuse_view(call)
     shape, stride = fixed(call["size"], "as_strided"), fixed(call["stride"], "as_strided")
     places = np.full(shape, call["storage_offset"] or 0, dtype=np.int64)
     for axis, (size, step) in enumerate(zip(shape, stride, strict=True)):
@@ -448,13 +430,10 @@ def _nonzero_static(call: Call) -> Any:
 
 @rule("unfold.default", "unfold_copy.default")
 def _unfold(call: Call) -> Any:
-    x, size, step = call["self"], call["size"], call["step"]
+    x, step = call["self"], call["step"]
     if not x.shape:
         return call.reshape(x, call.shape())
     axis = call["dimension"] % len(x.shape)
-    (count,) = fixed([call.shape()[axis]], "unfolding into windows")
-    places = np.arange(count)[:, None] * step + np.arange(size)
-    windows = call.create("gather", [x, call.constant(places, "i64")], axis=axis)
-    rank = len(x.shape) + 1
-    inner = axis + 1
-    return call.create("permute", [windows], perm=[k for k in range(rank) if k != inner] + [inner])
+    strides = sizes.dense_strides(x.shape)
+    windows = [*strides[:axis], sizes.multiply(strides[axis], step), *strides[axis + 1 :], strides[axis]]
+    return call.create("as_strided", [x], shape=call.shape(), strides=windows)

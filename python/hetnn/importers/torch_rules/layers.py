@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hetnn.element_types import NUMPY
 from hetnn.errors import Unsupported
 from hetnn.importers import sizes
 from hetnn.importers.convolution import convolve
+from hetnn.importers.resampling import along, cubic, interpolation, triangle
 from hetnn.importers.torch_rules.call import Call, rule
 from hetnn.importers.torch_rules.indexing import fixed
 from hetnn.importers.torch_rules.pooling import batched, paired_window
@@ -260,18 +262,7 @@ def _grid_sampler(call: Call) -> Any:
     )
 
 
-def _triangle(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return np.asarray(np.maximum(1 - np.abs(x), 0))
-
-
-def _cubic(x: np.ndarray[Any, Any], a: float = -0.5) -> np.ndarray[Any, Any]:
-    """Keys' kernel."""
-    x = np.abs(x)
-    near, far = ((a + 2) * x - (a + 3)) * x * x + 1, ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-    return np.where(x < 1, near, np.where(x < 2, far, 0))
-
-
-def _shares(size: int, wanted: int, align_corners: bool, scale: float | None, cubic: bool) -> np.ndarray[Any, Any]:
+def _shares(size: int, wanted: int, align_corners: bool, scale: float | None, of_cubes: bool) -> np.ndarray[Any, Any]:
     """What each of `size` pixels gives to each of `wanted`: a kernel as wide as a new pixel, its values summing to 1.
 
     In f32, as torch rounds."""
@@ -280,7 +271,7 @@ def _shares(size: int, wanted: int, align_corners: bool, scale: float | None, cu
         step = np.float32(size - 1) / np.float32(wanted - 1) if wanted > 1 else np.float32(0)
     else:
         step = np.float32(1 / scale) if scale else np.float32(size) / np.float32(wanted)
-    support = np.float32(2 if cubic else 1) * max(step, one)
+    support = np.float32(2 if of_cubes else 1) * max(step, one)
     inverse = one / max(step, one)
     out = np.zeros((wanted, size), np.float32)
     for k in range(wanted):
@@ -288,7 +279,8 @@ def _shares(size: int, wanted: int, align_corners: bool, scale: float | None, cu
         first = max(int(centre - support + half), 0)
         pixels = np.arange(first, min(int(centre + support + half), size))
         places = np.arange(len(pixels), dtype=np.float32) + (np.float32(first) - centre)
-        weights = (_cubic if cubic else _triangle)((places + half) * inverse)
+        apart = (places + half) * inverse
+        weights = cubic(apart, -0.5) if of_cubes else triangle(apart)
         total = np.add.accumulate(weights)[-1] if len(weights) else one
         out[k, pixels] = weights / total if total else weights
     return out
@@ -300,16 +292,13 @@ def _antialiased(call: Call) -> Any:
     x = call["self"]
     if not x.dtype.startswith(("f", "bf")):
         raise Unsupported("antialiased resizing of integers")
-    corners, cubic = bool(call["align_corners"]), "bicubic" in call.target
-    height, width = fixed(x.shape[-2:], "an antialiased image")
-    rows, columns = fixed(call.shape()[-2:], "an antialiased image")
-    down = call.constant(_shares(height, rows, corners, call["scales_h"], cubic), x.dtype)
-    across = call.constant(_shares(width, columns, corners, call["scales_w"], cubic).T, x.dtype)
-    shape = list(x.shape)
-    flat = call.reshape(x, [sizes.product(shape[:-1]), width])
-    wide = call.reshape(call.create("matmul", [flat, across]), [sizes.product(shape[:-2]), height, columns])
-    lead = call.create("expand", [call.reshape(down, [1, rows, height])], shape=[wide.shape[0], rows, height])
-    return call.reshape(call.create("matmul", [lead, wide]), call.shape())
+    given, goals = (fixed(shape[-2:], "an antialiased image") for shape in (x.shape, call.shape()))
+    scales = [call["scales_h"], call["scales_w"]]
+    for axis in (3, 2):
+        at = axis - 2
+        corners, of_cubes = bool(call["align_corners"]), "bicubic" in call.target
+        x = along(call, x, axis, _shares(given[at], goals[at], corners, scales[at], of_cubes))
+    return x
 
 
 @rule("upsample_bicubic2d.vec", "upsample_bicubic2d.default")
@@ -322,26 +311,17 @@ def _bicubic(call: Call) -> Any:
     scales = call["scale_factors"] if "scale_factors" in call.args else [call["scales_h"], call["scales_w"]]
     corners = bool(call["align_corners"])
     for axis in (3, 2):
-        size, goal, scale = given[axis - 2], goals[axis - 2], (scales or [None, None])[axis - 2]
-        weights = call.constant(_cubic_shares(size, goal, corners, scale, NUMPY[x.dtype].type).T, x.dtype)
-        swap = list(range(4)) if axis == 3 else [0, 1, 3, 2]
-        turned = call.create("matmul", [call.create("permute", [x], perm=swap), weights])
-        x = call.create("permute", [turned], perm=swap)
+        at = _places(given[axis - 2], goals[axis - 2], corners, (scales or [None, None])[axis - 2], NUMPY[x.dtype].type)
+        x = along(call, x, axis, interpolation(at, given[axis - 2], partial(cubic, a=-0.75), reach=2))
     return x
 
 
-def _cubic_shares(
+def _places(
     size: int, goal: int, align_corners: bool, scale: float | None, real: type[np.floating[Any]]
 ) -> np.ndarray[Any, Any]:
-    """[goal, size]: what each pixel gives to each of the result; at the border the last one repeats."""
-    places = np.arange(goal).astype(real)
+    """Where each pixel of the result lies in the image, rounded as torch rounds."""
+    numbers = np.arange(goal).astype(real)
     if align_corners:
-        at = places * (real(size - 1) / real(goal - 1) if goal > 1 else real(0))
-    else:
-        step = real(1 / scale) if scale else real(size) / real(goal)
-        at = step * (places + real(0.5)) - real(0.5)
-    first, taps = np.floor(at), np.arange(-1, 3)
-    shares = _cubic((at - first)[:, None] - taps.astype(real), -0.75)
-    out = np.zeros((goal, size), real)
-    np.add.at(out, (np.arange(goal)[:, None], np.clip(first[:, None] + taps, 0, size - 1).astype(np.int64)), shares)
-    return out
+        return np.asarray(numbers * (real(size - 1) / real(goal - 1) if goal > 1 else real(0)))
+    step = real(1 / scale) if scale else real(size) / real(goal)
+    return np.asarray(step * (numbers + real(0.5)) - real(0.5))

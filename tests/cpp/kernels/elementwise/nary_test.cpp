@@ -115,14 +115,6 @@ TEST(Nary, BroadcastsMixesLayoutsAndRunsAnEpilogue) {
                  {{"op", "add"}}, {expected}, 1e-6, "mixed", {{"mul", 4, {}}, {"relu", -1, {}}});
 }
 
-TEST(Nary, WorksInPlaceOfItsFirstInput) {
-  const auto inputs = inputs_of(12, {5000});
-  const auto apart = run_kernel("nary", inputs, {inputs[0].view}, {{"fan_in", int64_t{3}}});
-  const auto in_place =
-      run_kernel("nary", inputs, {inputs[0].view}, {{"fan_in", int64_t{3}}}, {.threads = 2, .in_place = true});
-  expect_same(in_place[0], apart[0], "in place");
-}
-
 TEST(Nary, RefusesTooManyInputsAndForeignFanIns) {
   const auto refuse = [](int count, int64_t fan_in, const std::string& message) {
     const auto inputs = inputs_of(count, {3});

@@ -26,6 +26,7 @@ from torch.utils import _pytree as pytree
 import hetnn
 from forked import Result, run_forked
 
+SETS = ("onnx", "opinfo")
 DTYPES = ("float32", "int64", "bool")
 # Results of these are whatever lay in memory.
 UNFIXED = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
@@ -222,7 +223,7 @@ def score(title: str, jobs: tuple[Job, list[str]], options: argparse.Namespace) 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sets", nargs="*", choices=["onnx", "opinfo"], default=["onnx", "opinfo"])
+    parser.add_argument("sets", nargs="*", metavar="onnx|opinfo", help="both where none is named")
     parser.add_argument("--target", default="cpu")
     parser.add_argument("--samples", type=int, default=4)
     parser.add_argument("--part", default="0/1", help="every n-th of the sorted tests, from i on")
@@ -230,10 +231,13 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=120)
     options = parser.parse_args()
+    sets = options.sets or list(SETS)
+    if unknown := set(sets) - set(SETS):
+        parser.error(f"there is no set {', '.join(sorted(unknown))}; there are {' and '.join(SETS)}")
     sound = True
-    if "onnx" in options.sets:
+    if "onnx" in sets:
         sound &= score("ONNX", onnx_jobs(options.target), options)
-    if "opinfo" in options.sets:
+    if "opinfo" in sets:
         torch.export.export(torch.nn.ReLU(), (torch.zeros(2),)).run_decompositions()  # imports, before processes fork
         sound &= score("OpInfo", opinfo_jobs(options.target, options.samples), options)
     return int(not sound)

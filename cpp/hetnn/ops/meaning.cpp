@@ -80,7 +80,7 @@ class ConvertedResults final : public FoundResults {
   std::vector<std::optional<Tensor>> made_;
 };
 
-void evaluate_converted(const Call& call, std::span<const View> inputs, Results& results, const Stop* stop) {
+void evaluate_converted(const Call& call, std::span<const View> inputs, Results& results, const Host& host) {
   std::vector<Type> types;
   types.reserve(call.inputs.size() + call.outputs.size());
   const auto computed = [&](const Type& type) { return &types.emplace_back(computed_as(*call.op, type)); };
@@ -97,7 +97,7 @@ void evaluate_converted(const Call& call, std::span<const View> inputs, Results&
   for (const Type*& output : computing.outputs) output = computed(*output);
   ConvertedResults kept(call, results);
   if (call.op->check) call.op->check(computing, views);
-  call.op->meaning({computing, views, kept, stop});
+  call.op->meaning({computing, views, kept, host});
   kept.write();
 }
 
@@ -152,14 +152,14 @@ BoundCall::BoundCall(const Call& call, const Bindings& bindings)
   point();
 }
 
-void evaluate(const Call& call, std::span<const View> inputs, Results& results, const Stop* stop) {
+void evaluate(const Call& call, std::span<const View> inputs, Results& results, const Host& host) {
   const auto converts = [&](const Type* type) { return type && is_converted(*call.op, *type); };
   if (std::ranges::any_of(call.inputs, converts, &Operand::type) ||
       (!call.inputs.empty() && std::ranges::any_of(call.outputs, converts))) {
-    evaluate_converted(call, inputs, results, stop);
+    evaluate_converted(call, inputs, results, host);
   } else {
     if (call.op->check) call.op->check(call, inputs);
-    call.op->meaning({call, inputs, results, stop});
+    call.op->meaning({call, inputs, results, host});
   }
 }
 
@@ -170,15 +170,20 @@ std::vector<Tensor> evaluate(const Call& call, std::span<const std::optional<Ten
 }
 
 std::vector<Tensor> evaluate(const Call& call, std::span<const std::optional<Tensor>> inputs, const Bindings& bindings,
-                             Bindings& defined, const Stop* stop) {
+                             Bindings& defined) {
   const BoundCall bound(call, bindings);
   std::vector<View> views(inputs.size());
   for (size_t k = 0; k < inputs.size(); ++k) {
     if (inputs[k]) views[k] = *inputs[k];
   }
+  return evaluate(bound, views, defined, {});
+}
+
+std::vector<Tensor> evaluate(const BoundCall& bound, std::span<const View> inputs, Bindings& defined,
+                             const Host& host) {
   TensorResults results(bound.call().outputs.size());
-  evaluate(bound.call(), views, results, stop);
-  defined.merge(results.defined);
+  evaluate(bound.call(), inputs, results, host);
+  for (const auto& [symbol, value] : results.defined) defined.insert_or_assign(symbol, value);
   return results.take();
 }
 

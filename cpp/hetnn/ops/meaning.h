@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -72,12 +73,35 @@ class Results {
   virtual std::byte* allocate(size_t index, DType dtype, std::span<const int64_t> shape) = 0;
 };
 
+/// A call without symbols made ready by a floor above, which computes it faster than its meaning does.
+class FastCall {
+ public:
+  virtual ~FastCall() = default;
+  /// Throws what the operator's check does. `outputs` have memory for what the call infers.
+  virtual void run(std::span<const View> inputs, std::span<std::byte* const> outputs) = 0;
+};
+
+/// Makes calls ready.
+class FastCalls {
+ public:
+  virtual ~FastCalls() = default;
+  /// Null where the meaning is all there is. Inputs with data in `constants` are the same in every run; the call
+  /// outlives what is made.
+  virtual std::unique_ptr<FastCall> make(const Call& call, std::span<const View> constants) const = 0;
+};
+
+/// What whoever runs meanings gives those that take long; all may be null.
+struct Host {
+  const Stop* stop = nullptr;       // asked whether to go on
+  const FastCalls* fast = nullptr;  // for calls inside a call
+};
+
 /// What a meaning gets. The call's attributes and types hold no symbols (see bind); no input overlaps a result.
 struct Evaluation {
   const Call& call;
   std::span<const View> inputs;
   Results& results;
-  const Stop* stop = nullptr;  // what takes long asks it whether to go on, if it is there
+  Host host = {};
 
   bool has(size_t index) const { return call.has(index); }
   /// A present input. InternalError when it is absent.
@@ -105,8 +129,8 @@ class BoundCall {
 
 /// What the call writes for these inputs, by its operator's meaning; calls on quantized values compute on the reals
 /// that they stand for, in f32, and round each result once to its scale. Absent inputs are views without data. Throws
-/// what `stop` does, which may be null.
-void evaluate(const Call& call, std::span<const View> inputs, Results& results, const Stop* stop = nullptr);
+/// what the host's `stop` does.
+void evaluate(const Call& call, std::span<const View> inputs, Results& results, const Host& host = {});
 
 /// The same into tensors, for a call that may hold symbols.
 std::vector<Tensor> evaluate(const Call& call, std::span<const std::optional<Tensor>> inputs, const Bindings& bindings);

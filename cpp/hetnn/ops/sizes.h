@@ -49,6 +49,7 @@ void check_range(const Call& call, const Symbol& symbol, int64_t value);
 
 /// As evaluate, and adds what the call defines to `defined`.
 std::vector<Tensor> evaluate(const Call& call, std::span<const std::optional<Tensor>> inputs, const Bindings& bindings,
-                             Bindings& defined, const Stop* stop = nullptr);
+                             Bindings& defined);
+std::vector<Tensor> evaluate(const BoundCall& bound, std::span<const View> inputs, Bindings& defined, const Host& host);
 
 }  // namespace hetnn::ops

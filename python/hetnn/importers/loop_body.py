@@ -12,6 +12,10 @@ import numpy as np
 from hetnn import _core
 from hetnn.errors import Unsupported
 
+# Operators that refuse an index outside an axis, and those that refuse to divide an integer by 0.
+PICKS = {"gather", "gather_elements", "scatter_elements"}
+DIVIDES = {"div", "floor_divide", "remainder", "fmod"}
+
 _OPS = {op["name"]: op for op in _core.operators()}
 _FUNCTIONS = {"floordiv", "mod", "max", "min"}
 
@@ -23,6 +27,17 @@ class BodyInput:
     dtype: str
     shape: Sequence[int | str]
     changing: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A call of a body, and the sizes to which it gives values."""
+
+    op: str
+    inputs: list[Any]
+    attrs: str
+    outputs: list[Any]
+    found: list[str]
 
 
 class Body:
@@ -43,7 +58,7 @@ class Body:
         self._own: dict[int, Any] = {id(value): value for value in self.inputs}
         self._inside: dict[int, Any] = {}  # of values outside, by which they are kept alive
         self._outside: dict[int, Any] = {}
-        self._calls: list[tuple[str, list[Any], str, list[Any]]] = []
+        self._calls: list[_Made] = []
         self._symbols = {str(x.shape[axis]) for x in inputs for axis in x.changing}
 
     def owns(self, value: Any) -> bool:
@@ -66,7 +81,7 @@ class Body:
         self._symbols.update(found)
         outputs = list(self.builder.create(op, list(inputs), dict(attrs)))
         self._own.update((id(value), value) for value in outputs)
-        self._calls.append((op, list(inputs), self._attributes(op, attrs), outputs))
+        self._calls.append(_Made(op, list(inputs), self._attributes(op, attrs), outputs, list(found)))
         return outputs
 
     def _attributes(self, op: str, attrs: Mapping[str, Any]) -> str:
@@ -88,15 +103,27 @@ class Body:
             self.outer.append(symbol)
         return f"outer{self.outer.index(symbol)}"
 
+    def _needed(self, outputs: Sequence[Any]) -> list[_Made]:
+        """The calls that the outputs follow from, by their values or by the sizes that they find."""
+        values, words = {id(value) for value in outputs}, set[str]()
+        out = []
+        for call in reversed(self._calls):
+            if words.isdisjoint(call.found) and values.isdisjoint(map(id, call.outputs)):
+                continue
+            out.append(call)
+            values.update(map(id, call.inputs))
+            words.update(re.findall(r"[A-Za-z_]\w*", call.attrs))
+        return out[::-1]
+
     def text(self, outputs: Sequence[Any]) -> str:
         """The calls with every value's number, and what the body gives."""
         values = [*self.inputs, *(self._inside[id(value)] for value in self.captured)]
         numbers = {id(value): k for k, value in enumerate(values)}
         lines = [" ".join(["take", str(k), *sizes]) for k, sizes in self._taken.items()]
-        for op, inputs, attrs, made in self._calls:
-            words = ["_" if value is None else str(numbers[id(value)]) for value in inputs]
-            lines.append(" ".join([op, *words, "{" + attrs + "}"]))
-            for value in made:
+        for call in self._needed(outputs):
+            words = ["_" if value is None else str(numbers[id(value)]) for value in call.inputs]
+            lines.append(" ".join([call.op, *words, "{" + call.attrs + "}"]))
+            for value in call.outputs:
                 numbers[id(value)] = len(numbers)
         lines.append(" ".join(["give", *(str(numbers[id(value)]) for value in outputs)]))
         return " | ".join(lines)
@@ -106,7 +133,7 @@ def _text(kind: str, value: Any) -> str:
     if kind in ("integers", "reals"):
         parts = value if isinstance(value, (list, tuple)) else [value]
         return "[" + ",".join(_text(kind[:-1], part) for part in parts) + "]"
-    if kind == "boolean":
+    if kind == "bool":
         return "true" if value else "false"
     if kind == "real":
         return repr(float(value))

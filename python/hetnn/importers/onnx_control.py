@@ -35,8 +35,33 @@ def branch(call: Call, inline: Inline) -> list[Any]:
     if condition is not None and condition.size == 1:
         side = sides[0 if bool(condition.reshape(-1)[0]) else 1]
         return inline(call.attr(f"{side}_branch"), f"{name}/{side}/", [])
+    doubts = call.doubts()
     taken, other = (inline(call.attr(f"{side}_branch"), f"{name}/{side}/", []) for side in sides)
+    whole = (Items, Tensors, Maybe, Nothing, Text, Either)
+    if call.doubts() > doubts and not any(isinstance(x, whole) for x in (*taken, *other)):
+        return _taken_alone(call, inline, name)
     return [_chosen(call, a, b) for a, b in zip(taken, other, strict=True)]
+
+
+def _taken_alone(call: Call, inline: Inline, name: str) -> list[Any]:
+    """Branches of which the other one must not run, since it may refuse what it meets: loops of one round or none."""
+    condition = call.reshape(call[0], [])
+    rows = []
+    for side, runs in (("then", condition), ("else", call.create("logical_not", [condition]))):
+
+        def round_of(given: Sequence[Any], side: str = side) -> list[Any]:
+            found = inline(call.attr(f"{side}_branch"), f"{name}/{side}/", [])
+            return [given[1], *(call.value(x) for x in found)]
+
+        rows.append(late_loop(call, call.cast(runs, "i64"), None, [], [], round_of))
+    out = []
+    for a, b in zip(*rows, strict=True):
+        if a.dtype != b.dtype or len(a.shape) != len(b.shape):
+            raise Unsupported(f"branches that give {a.dtype}{list(a.shape)[1:]} and {b.dtype}{list(b.shape)[1:]}")
+        pairs = zip(a.shape[1:], b.shape[1:], strict=True)
+        shape = [m if m == n and isinstance(m, int) else call.found_size() for m, n in pairs]
+        out.append(call.reshape(call.create("choose", [condition, a, b], sizes=[1, *shape]), shape))
+    return out
 
 
 def _chosen(call: Call, a: Any, b: Any) -> Any:

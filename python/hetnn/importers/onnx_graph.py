@@ -19,13 +19,13 @@ from hetnn.element_types import numpy_type
 from hetnn.errors import DoesNotFit, InvalidModel, Unsupported
 from hetnn.importers import Imported
 from hetnn.importers.chance import initial_state
-from hetnn.importers.loop_body import Body, BodyInput
+from hetnn.importers.loop_body import DIVIDES, PICKS, Body, BodyInput
 from hetnn.importers.onnx_control import CONTROL
 from hetnn.importers.onnx_fixed import Fixed, read_fixed
 from hetnn.importers.onnx_model import Weights, check_model, read_model
 from hetnn.importers.onnx_ports import HINTS, Ports
 from hetnn.importers.onnx_rules import NESTED, Call, Either, Sizes, Text
-from hetnn.importers.onnx_rules.call import LONGEST, ONNX
+from hetnn.importers.onnx_rules.call import LONGEST, ONNX, is_float
 from hetnn.importers.onnx_rules.gradient import GRADIENT, gradient
 from hetnn.importers.onnx_rules.shape import computes_sizes, of_sizes, on_sizes
 from hetnn.importers.onnx_rules.text import MEASURES, MOVES, constant_texts, equal, moved
@@ -108,6 +108,7 @@ class _Importer:
         self._trees: list[Tree] = []  # of the model's inputs
         self._ports = Ports(self._builder, self._symbols, self._new_symbol, self._settled, fixed.sizes)
         self._generators: list[tuple[Any, str, np.ndarray[Any, Any]]] = []  # the next state, the input, the first state
+        self.doubts = 0  # nodes so far that may refuse the values that they meet, or never end
         self._bodies: list[Body] = []  # of loops, each in the one before, that are imported now
         self._missing = object()  # stands for what a node that cannot be imported would give
 
@@ -249,6 +250,7 @@ class _Importer:
             folded = _fold(op, arrays, attrs, found)
             if folded is not None:
                 return [self.constant(array) for array in folded]
+        self.doubts += bool(found) or _may_refuse(op, inputs, arrays)
         if self._bodies:
             return self._record(len(self._bodies), op, inputs, attrs, list(found))
         for symbol, (low, high) in found.items():
@@ -526,6 +528,13 @@ def _may_be_sizes(value: Any) -> bool:
         return value is None or isinstance(value, Sizes)
     few = len(value.shape) == 0 or (len(value.shape) == 1 and value.shape[0] in range(1, _MOST_SIZES + 1))
     return few and value.dtype in ("i32", "i64")
+
+
+def _may_refuse(op: str, inputs: Sequence[Any], arrays: Sequence[Any]) -> bool:
+    """Whether a node takes some values only, which are not known: indices of an axis, divisors of integers."""
+    if op in PICKS:
+        return len(arrays) > 1 and arrays[1] is None
+    return op in ("loop", "match_shape") or (op in DIVIDES and arrays[1] is None and not is_float(inputs[1].dtype))
 
 
 def _fold(

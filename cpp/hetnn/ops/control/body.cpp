@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <deque>
+#include <set>
 
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/sizes.h"
@@ -87,6 +87,7 @@ Attr attr_of(const Line& line, const AttrDef& def, std::string_view source) {
   };
   switch (def.kind) {
     case AttrKind::boolean:
+      if (source != "true" && source != "false") line.fail(text("'", source, "' is neither true nor false"));
       return source == "true";
     case AttrKind::integer:
       return size_of(line, source);
@@ -203,31 +204,74 @@ std::vector<Type> infer_body(const Call& call, const Body& body, std::span<const
   return given(call, body, types);
 }
 
-std::vector<Tensor> run_body(const Call& call, const Body& body, std::span<const Tensor> inputs, const Stop* stop) {
+RunningBody::RunningBody(const Call& call, const Body& body, size_t fixed_from, const Host& host)
+    : call_(call), body_(body), inputs_fixed_from_(fixed_from), host_(host), ready_(body.steps.size()) {}
+
+RunningBody::Ready& RunningBody::ready(size_t step, const std::deque<Type>& types, const std::deque<Tensor>& values,
+                                       const Bindings& sizes) {
+  const Body::Step& wanted = body_.steps[step];
+  Ready& out = ready_[step];
+  std::vector<std::optional<Type>> now;
+  for (const int64_t k : wanted.inputs) {
+    if (k >= static_cast<int64_t>(types.size())) fail(call_, "", text("its body: there is no value ", k, " yet."));
+    now.push_back(k < 0 ? std::nullopt : std::optional(types[static_cast<size_t>(k)]));
+  }
+  const auto same = [&](const auto& size) {
+    const auto at = sizes.find(size.first);
+    return at != sizes.end() && at->second == size.second;
+  };
+  if (out.bound && out.types == now && std::ranges::all_of(out.sizes, same)) return out;
+  const Call call = call_of(call_, wanted, types);
+  std::set<std::string> needed;
+  collect_needed_symbols(call, needed);
+  out = {std::move(now), {}, std::make_unique<BoundCall>(call, sizes), nullptr};
+  for (const std::string& symbol : needed) out.sizes[symbol] = sizes.at(symbol);
+  if (!host_.fast || !defined_symbols(call).empty()) return out;
+  std::vector<View> constants(wanted.inputs.size());
+  for (size_t k = 0; k < constants.size(); ++k) {
+    const auto value = static_cast<size_t>(wanted.inputs[k]);
+    if (wanted.inputs[k] >= 0 && value >= inputs_fixed_from_ && value < inputs_) constants[k] = values[value];
+  }
+  out.fast = host_.fast->make(out.bound->call(), constants);
+  return out;
+}
+
+std::vector<Tensor> RunningBody::run(std::span<const Tensor> inputs) {
   std::deque<Tensor> values(inputs.begin(), inputs.end());
   std::deque<Type> types;
   const auto type_of = [](const Tensor& each) {
     return Type{each.dtype(), {each.shape().begin(), each.shape().end()}};
   };
   for (const Tensor& each : inputs) types.push_back(type_of(each));
+  inputs_ = inputs.size();
   Bindings defined;
-  for (const auto& [input, sizes] : body.taken) {
+  for (const auto& [input, sizes] : body_.taken) {
     const std::vector<int64_t>& shape = inputs[static_cast<size_t>(input)].shape();
     for (size_t axis = 0; axis < shape.size(); ++axis) defined[sizes[axis]] = shape[axis];
   }
-  for (const Body::Step& step : body.steps) {
-    std::vector<std::optional<Tensor>> operands;
-    Call own = call_of(call, step, types);
-    for (const int64_t k : step.inputs) {
-      operands.push_back(k < 0 ? std::nullopt : std::optional(values[static_cast<size_t>(k)]));
+  for (size_t k = 0; k < body_.steps.size(); ++k) {
+    const Ready& step = ready(k, types, values, defined);
+    const Call& own = step.bound->call();
+    std::vector<View> operands(own.inputs.size());
+    for (size_t i = 0; i < body_.steps[k].inputs.size(); ++i) {
+      const int64_t value = body_.steps[k].inputs[i];
+      if (value >= 0) operands[i] = values[static_cast<size_t>(value)];
     }
-    operands.resize(own.inputs.size());
-    for (Tensor& each : evaluate(own, operands, Bindings(defined), defined, stop)) {
+    std::vector<Tensor> made;
+    if (step.fast) {
+      std::vector<std::byte*> memory(own.outputs.size());
+      for (size_t i = 0; i < memory.size(); ++i)
+        made.push_back(Tensor::zeros(own.output(i).dtype, hetnn::values(own.output(i).shape), &memory[i]));
+      step.fast->run(operands, memory);
+    } else {
+      made = evaluate(*step.bound, operands, defined, host_);
+    }
+    for (Tensor& each : made) {
       types.push_back(type_of(each));
       values.push_back(std::move(each));
     }
   }
-  return given(call, body, values);
+  return given(call_, body_, values);
 }
 
 }  // namespace hetnn::ops

@@ -8,12 +8,16 @@
 // `outer1`, ... stand for the sizes that the call's attribute `outer` holds.
 #pragma once
 
+#include <deque>
 #include <map>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "hetnn/ops/meaning.h"
 #include "hetnn/ops/op_def.h"
 
 namespace hetnn::ops {
@@ -35,7 +39,30 @@ Body read_body(const Call& call, std::string_view attr);
 /// Types of what the body gives for inputs of these types. Fails where calls do not fit together.
 std::vector<Type> infer_body(const Call& call, const Body& body, std::span<const Type> inputs);
 
-/// What the body gives.
-std::vector<Tensor> run_body(const Call& call, const Body& body, std::span<const Tensor> inputs, const Stop* stop);
+/// A body that runs round after round. What depends on shapes alone is made anew only where they change.
+class RunningBody {
+ public:
+  /// Inputs from number `fixed_from` on are the same values in every round. Call and body outlive this.
+  RunningBody(const Call& call, const Body& body, size_t fixed_from, const Host& host);
+  /// What the body gives.
+  std::vector<Tensor> run(std::span<const Tensor> inputs);
+
+ private:
+  /// A step as it was last run.
+  struct Ready {
+    std::vector<std::optional<Type>> types;  // of its inputs
+    Bindings sizes;                          // that its attributes name
+    std::unique_ptr<BoundCall> bound;
+    std::unique_ptr<FastCall> fast;  // null: its meaning computes it
+  };
+  Ready& ready(size_t step, const std::deque<Type>& types, const std::deque<Tensor>& values, const Bindings& sizes);
+
+  const Call& call_;
+  const Body& body_;
+  const size_t inputs_fixed_from_;
+  size_t inputs_ = 0;
+  const Host host_;
+  std::vector<Ready> ready_;
+};
 
 }  // namespace hetnn::ops

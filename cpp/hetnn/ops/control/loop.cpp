@@ -83,13 +83,14 @@ void meaning(const Evaluation& e) {
   std::vector<Tensor> given(kBodyInputs);
   for (size_t k = kOwnInputs; k < e.inputs.size(); ++k) given.push_back(copy_of(e.input(k)));
   std::vector<std::vector<Tensor>> rounds(e.call.outputs.size() - carried);  // of every stacked value
+  RunningBody running(e.call, body, kBodyInputs + carried, e.host);
   int64_t count = 0;
   for (; going && count < trips; ++count) {
     if (count == kMostRounds) fail(e.call, "loop_c6", text("it has more than ", kMostRounds, " rounds. Does it end?"));
-    if (e.stop) e.stop->check();
+    if (e.host.stop) e.host.stop->check();
     given[0] = Tensor::scalar(count);
     given[1] = Tensor::scalar(going);
-    std::vector<Tensor> made = run_body(e.call, body, given, e.stop);
+    std::vector<Tensor> made = running.run(given);
     going = made[0].values<bool>()[0];
     for (size_t k = 0; k < carried; ++k) {
       Tensor& value = given[kBodyInputs + k];

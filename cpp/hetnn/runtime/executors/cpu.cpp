@@ -9,6 +9,7 @@
 #include "hetnn/base/denormals.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/parallel.h"
+#include "hetnn/kernels/lone_kernel.h"
 #include "hetnn/ops/sizes.h"
 #include "hetnn/program/cpu_code.h"
 #include "hetnn/runtime/executor.h"
@@ -17,6 +18,7 @@ namespace hetnn::runtime {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+const kernels::LoneKernels kLoneKernels;
 constexpr int kNever = std::numeric_limits<int>::max();
 
 double us(Clock::duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
@@ -295,7 +297,7 @@ void CpuVisit::run_alone(size_t index, const Stop* stop) {
     const ops::Call& call = command.call->call();
     if (!command.kernel) {
       InPlace results(command, pointers.outputs, bound_.program(), found_);
-      return ops::evaluate(call, pointers.views, results, stop);
+      return ops::evaluate(call, pointers.views, results, {stop, &kLoneKernels});
     }
     SpinBarrier alone(1);
     command.kernel->run({0, 1, alone, scratch_, &refused_}, pointers.inputs.data(), pointers.outputs.data());

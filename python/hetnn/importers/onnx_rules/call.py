@@ -106,6 +106,8 @@ NESTED = (Items, Tensors, Maybe, Nothing, Text)
 class Importer(Protocol):
     """What a call needs of the importer that makes it."""
 
+    doubts: int
+
     def create(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any], node: onnx.NodeProto) -> list[Any]: ...
 
     def constant(self, array: Array, name: str = "") -> Any: ...
@@ -153,6 +155,10 @@ class Call(Building):
         self.inputs = list(inputs)
         self.attrs = attrs
         self._shapes = shapes or {}
+
+    def doubts(self) -> int:
+        """How many nodes so far may refuse the values that they meet, or never end."""
+        return self._importer.doubts
 
     # Inputs and attributes
 

@@ -1,15 +1,23 @@
-"""Torch's control flow. Of branches both are computed and one is chosen; a loop whose rounds are known and few becomes
-nodes, another a node with a body."""
+"""Torch's control flow. Of branches both are computed and one is chosen, unless one may refuse what the other was meant
+for; a loop whose rounds are known and few becomes nodes, another a node with a body."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from hetnn.errors import Unsupported
-from hetnn.importers.loop_body import BodyInput
+from hetnn.importers.loop_body import DIVIDES, BodyInput
 from hetnn.importers.sizes import MOST, Size
-from hetnn.importers.torch_rules.call import TORCH, Call
+from hetnn.importers.torch_rules.call import TORCH, Call, found_symbols
+
+# Overloads that refuse an index outside an axis, or may never end.
+_PICKING = {
+    "index", "index_put", "index_select", "index_add", "index_copy", "index_fill", "index_reduce", "gather", "scatter",
+    "scatter_add", "scatter_reduce", "take", "put", "embedding", "one_hot", "while_loop",
+}  # fmt: skip
 
 # Rounds of a loop that become nodes, each a copy of its body.
 _MOST_ROUNDS = 256
@@ -21,8 +29,44 @@ _ANY_NUMBER = 2**63 - 1
 def _cond(call: Call) -> list[Any]:
     predicate, yes, no, operands = call.arguments
     chosen = call.cast(_value(call, predicate), "bool")
+    if any(map(_may_refuse, (yes, no))):
+        return _taken_alone(call, call.reshape(chosen, []), yes, no, operands)
     pairs = zip(call.body(yes, operands), call.body(no, operands), strict=True)
     return [_choose(call, chosen, k, a, b) for k, (a, b) in enumerate(pairs)]
+
+
+def _may_refuse(body: torch.fx.GraphModule) -> bool:
+    """Whether a node takes some values only, or may never end; none that finds sizes, which have one owner."""
+    bodies = [each for each in body.modules() if isinstance(each, torch.fx.GraphModule)]
+    nodes = [node for each in bodies for node in each.graph.nodes if node.op == "call_function"]
+    if any(found_symbols(node) for node in nodes):
+        return False
+    names = {str(node.target).removeprefix("aten.").split(".")[0] for node in nodes}
+    whole = (str(node.target) for node in nodes if not _is_float(node.meta.get("val")))
+    return bool(names & _PICKING) or any(name.removeprefix("aten.").split(".")[0] in DIVIDES for name in whole)
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
+
+
+def _taken_alone(call: Call, chosen: Any, yes: Any, no: Any, operands: Sequence[Any]) -> list[Any]:
+    """Each branch as a loop of one round or none."""
+    rows = []
+    for body, runs in ((yes, chosen), (no, call.create("logical_not", [chosen]))):
+
+        def build(inputs: Sequence[Any], body: Any = body) -> list[Any]:
+            return [inputs[1], *(_value(call, x) for x in call.body(body, operands))]
+
+        rows.append(_looped(call, call.cast(runs, "i64"), None, [], build))
+    out = []
+    for k, (a, b) in enumerate(zip(*rows, strict=True)):
+        if a.dtype != b.dtype or len(a.shape) != len(b.shape):
+            raise Unsupported("branches whose results differ in type or rank")
+        sizes = [m if m == n else call.new_size(0, MOST) for m, n in zip(a.shape[1:], b.shape[1:], strict=True)]
+        one = call.create("choose", [chosen, a, b], sizes=[1, *sizes])
+        out.append(_named(call, k, call.reshape(one, sizes), sizes))
+    return out
 
 
 def _choose(call: Call, condition: Any, k: int, a: Any, b: Any) -> Any:
@@ -33,10 +77,14 @@ def _choose(call: Call, condition: Any, k: int, a: Any, b: Any) -> Any:
         raise Unsupported("branches whose results differ in type or rank")
     if list(a.shape) == list(b.shape):
         return call.create("where", [condition, a, b])
-    wanted = call.shape(k)
     found = [m if m == n else call.new_size(0, MOST) for m, n in zip(a.shape, b.shape, strict=True)]
-    chosen = call.create("choose", [condition, a, b], sizes=found)
-    for axis, size in enumerate(wanted):  # torch's own names for the sizes
+    return _named(call, k, call.create("choose", [condition, a, b], sizes=found), found)
+
+
+def _named(call: Call, k: int, chosen: Any, found: Sequence[Size]) -> Any:
+    """Output `k`, with torch's own names for its sizes."""
+    wanted = call.shape(k)
+    for axis, size in enumerate(wanted):
         if isinstance(size, str) and size != found[axis] and call.is_found(size):
             call.create("read_size", [call.whole(found[axis])], sizes=[size])
     return call.reshape(chosen, wanted)

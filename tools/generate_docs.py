@@ -98,7 +98,8 @@ By a rule ({len(TORCH.rules)}): {listed(TORCH.rules)}.
 All operator sets, of the default domain. Named sizes are symbols; shapes computed from shapes are computed when
 importing. Axes, bounds and shapes that are values of the model are taken where the model declares the shape of what
 they give, which is checked when it runs. Weights may lie in files of the model's folder. Functions of a model are
-opened, and so is an `If` whose condition is known; of another, both branches are computed. `Loop`, `Scan` and
+opened, and so is an `If` whose condition is known; of another, both branches are computed and one is chosen, or only
+the one that is taken where a branch may refuse values (picks by indices, divides integers, loops). `Loop`, `Scan` and
 sequences are unrolled where the number of rounds and the lengths are known. `hetnn.OnnxBackend` is an
 `onnx.backend.base.Backend`.
 

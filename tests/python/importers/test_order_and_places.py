@@ -52,6 +52,15 @@ def test_the_largest_are_torchs(k: int) -> None:
         same(lambda x, big=largest: x.topk(k, largest=big).values, x)
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_lanes_shared_among_threads_are_torchs(dtype: torch.dtype, axis: int) -> None:
+    x = lanes(dtype, 33, 311)
+    for descending in (False, True):
+        same(lambda x, d=descending: torch.sort(x, dim=axis, descending=d, stable=True), x, threads=2)
+        same(lambda x, d=descending: x.topk(7, dim=axis, largest=d).values, x, threads=2)
+
+
 def test_unique_numbers_are_torchs() -> None:
     same(lambda x: torch.unique(x, return_inverse=True, return_counts=True), torch.randint(-50, 50, (500,)))
     same(lambda x: torch.unique(x, return_inverse=True), lanes(torch.float32, 1, 200)[0].round(decimals=1))

@@ -52,7 +52,7 @@ class Gather final : public Kernel {
   void take_numbers(const Indices& indices, int64_t begin, int64_t end, const std::byte* x, std::byte* y) const {
     const auto* from = reinterpret_cast<const U*>(x);
     auto* to = reinterpret_cast<U*>(y);
-    for (int64_t i = begin; i < end; ++i) to[i] = from[indices[i]];
+    each_index(begin, end, [&](int64_t i) { to[i] = from[indices[i]]; });
   }
 
   IndexReading indices_;
@@ -89,7 +89,7 @@ class GatherElements final : public Kernel {
       if (!indices.within(begin, end)) return context.refuse();
       const U* from = x + outer * split.size * split.inner;
       if (split.inner == 1) {
-        for (int64_t k = begin; k < end; ++k) y[k] = from[indices[k]];
+        each_index(begin, end, [&](int64_t k) { y[k] = from[indices[k]]; });
       } else {
         for (int64_t row = begin; row < end; row += split.inner)
           for (int64_t i = 0; i < split.inner; ++i) y[row + i] = from[indices[row + i] * split.inner + i];

@@ -106,7 +106,7 @@ class ScatterElements final : public Kernel {
       for (int64_t begin = o * split.count, last = begin + split.count; begin < last; begin += kIndexBlock) {
         const int64_t end = std::min(last, begin + kIndexBlock);
         if (!indices.within(begin, end)) return false;
-        for (int64_t k = begin; k < end; ++k) to[indices[k]] = Join()(to[indices[k]], updates[k]);
+        each_index(begin, end, [&](int64_t k) { to[indices[k]] = Join()(to[indices[k]], updates[k]); });
       }
     }
     return true;

@@ -21,10 +21,10 @@ size_t digit(Key key, size_t number) {
 }  // namespace
 
 template <typename Key>
-KeyOrder<Key>::KeyOrder(int64_t size) {
+KeyOrder<Key>::KeyOrder(int64_t size, std::byte* memory)
+    : lane_(reinterpret_cast<Placed*>(memory), static_cast<size_t>(size)), spare_(lane_.data() + size, lane_.size()) {
   if (static_cast<uint64_t>(size) > std::numeric_limits<Key>::max())
     throw Unsupported(text("a lane of ", size, " elements cannot be ordered; at most 2^32 - 1. Split it."));
-  lane_.resize(static_cast<size_t>(size));
 }
 
 template <typename Key>
@@ -66,13 +66,12 @@ void KeyOrder<Key>::sort_by_digits() {
   for (const Placed& each : lane_) {
     for (size_t d = 0; d < kDigits; ++d) ++counts[d][digit(each.key, d)];
   }
-  spare_.resize(lane_.size());
   for (size_t d = 0; d < kDigits; ++d) {
     if (counts[d][digit(lane_[0].key, d)] == lane_.size()) continue;
     size_t start = 0;
     for (size_t& count : counts[d]) start += std::exchange(count, start);
     for (const Placed& each : lane_) spare_[counts[d][digit(each.key, d)]++] = each;
-    lane_.swap(spare_);
+    std::swap(lane_, spare_);
   }
 }
 

@@ -4,8 +4,10 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <type_traits>
-#include <vector>
+
+#include "hetnn/ops/lanes.h"
 
 namespace hetnn::ops {
 
@@ -28,7 +30,7 @@ auto ordered_bits(T x) {
   }
 }
 
-/// Keys of one lane with the places where their elements stood, to be ordered. Buffers serve lane after lane.
+/// Keys of one lane with the places where their elements stood, to be ordered. Memory serves lane after lane.
 template <typename Key>
 class KeyOrder {
  public:
@@ -37,8 +39,10 @@ class KeyOrder {
     Key place;
   };
 
+  /// Of the memory that lanes of that size need, aligned to keys.
+  static int64_t bytes(int64_t size) { return 2 * size * static_cast<int64_t>(sizeof(Placed)); }
   /// Unsupported where a place does not fit in a key: 2^32 elements of 32 bits.
-  explicit KeyOrder(int64_t size);
+  KeyOrder(int64_t size, std::byte* memory);
 
   int64_t place(int64_t rank) const { return static_cast<int64_t>(lane_[static_cast<size_t>(rank)].place); }
 
@@ -52,11 +56,11 @@ class KeyOrder {
   void select(int64_t count, bool sorted);
 
  protected:
-  std::vector<Placed> lane_;
+  std::span<Placed> lane_;
 
  private:
   void sort_by_digits();
-  std::vector<Placed> spare_;
+  std::span<Placed> spare_;
 };
 
 extern template class KeyOrder<uint32_t>;
@@ -68,7 +72,8 @@ class LaneOrder : public KeyOrder<decltype(ordered_bits(T()))> {
  public:
   using Key = decltype(ordered_bits(T()));
 
-  LaneOrder(int64_t size, bool descending) : KeyOrder<Key>(size), flip_(descending ? static_cast<Key>(~Key{0}) : 0) {}
+  LaneOrder(int64_t size, bool descending, std::byte* memory)
+      : KeyOrder<Key>(size, memory), flip_(descending ? static_cast<Key>(~Key{0}) : 0) {}
 
   void load(const T* from, int64_t step) {
     for (size_t k = 0; k < this->lane_.size(); ++k) {
@@ -80,5 +85,41 @@ class LaneOrder : public KeyOrder<decltype(ordered_bits(T()))> {
  private:
   Key flip_;
 };
+
+/// What sort and topk do with lanes.
+struct Ordering {
+  Lanes lanes;
+  int64_t kept;     // of each lane; what sort keeps are all
+  bool descending;  // the largest first
+  bool selects;     // topk: whichever of equals the library's selection leaves
+  bool strict;      // sort: equals keep their order; topk: what is kept is in order
+};
+
+/// Writes what is kept of lanes [begin, end), and where each element stood. `memory` has LaneOrder<T>::bytes.
+template <typename T>
+void order_lanes(const Ordering& o, int64_t begin, int64_t end, const T* from, T* to, int64_t* where,
+                 std::byte* memory) {
+  LaneOrder<T> order(o.lanes.size, o.descending, memory);
+  const int64_t step = o.lanes.step;
+  for (int64_t lane = begin; lane < end; ++lane) {
+    const int64_t first = lane / step * o.lanes.size * step + lane % step,
+                  start = lane / step * o.kept * step + lane % step;
+    order.load(from + first, step);
+    if (o.selects) {
+      order.select(o.kept, o.strict);
+    } else {
+      order.sort();
+      if (!o.strict && order.has_equals()) {
+        order.load(from + first, step);
+        order.sort_as_library();
+      }
+    }
+    for (int64_t k = 0; k < o.kept; ++k) {
+      const int64_t source = order.place(k);
+      to[start + k * step] = from[first + source * step];
+      where[start + k * step] = source;
+    }
+  }
+}
 
 }  // namespace hetnn::ops

@@ -5,37 +5,18 @@
 namespace hetnn::ops {
 namespace {
 
-// What torch sorts by digits, which keeps the order of equals.
-bool is_sorted_by_digits(const View& x, bool descending) {
-  constexpr int64_t kMany = 32768;
-  return !descending && x.shape.size() == 1 && x.shape[0] >= kMany && is_integer(x.dtype);
-}
-
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result values = e.output(0), indices = e.output(1);
   const Lanes lanes = lanes_of(e.call, x.shape);
   const bool descending = e.call.flag("descending");
-  const bool stable = e.call.flag("stable") || is_sorted_by_digits(x, descending);
+  const bool stable = e.call.flag("stable") || is_sorted_by_digits(x.dtype, x.shape, descending);
+  const Ordering ordering{lanes, lanes.size, descending, false, stable};
   visit_wide(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    const T* from = x.values<T>().data();
-    T* to = values.values<T>();
-    auto* where = indices.values<int64_t>();
-    LaneOrder<T> order(lanes.size, descending);
-    lanes.visit([&](int64_t, int64_t first) {
-      order.load(from + first, lanes.step);
-      order.sort();
-      if (!stable && order.has_equals()) {
-        order.load(from + first, lanes.step);
-        order.sort_as_library();
-      }
-      for (int64_t k = 0; k < lanes.size; ++k) {
-        const int64_t source = order.place(k);
-        to[first + k * lanes.step] = from[first + source * lanes.step];
-        where[first + k * lanes.step] = source;
-      }
-    });
+    std::vector<std::byte> memory(static_cast<size_t>(LaneOrder<T>::bytes(lanes.size)));
+    order_lanes(ordering, 0, lanes.count(), x.values<T>().data(), values.values<T>(), indices.values<int64_t>(),
+                memory.data());
   });
 }
 

@@ -17,26 +17,15 @@ void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result values = e.output(0), indices = e.output(1);
   const Lanes lanes = lanes_of(e.call, x.shape), kept = lanes_of(e.call, values.shape);
-  const bool largest = e.call.flag("largest"), sorted = e.call.flag("sorted");
   if (kept.size > lanes.size)
     fail(e.call, "topk_c1", text("k must be in [0, ", lanes.size, "], the size of the axis; got ", kept.size, "."));
   if (kept.size == 0) return;
+  const Ordering ordering{lanes, kept.size, e.call.flag("largest"), true, e.call.flag("sorted")};
   visit_wide(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    const T* from = x.values<T>().data();
-    T* to = values.values<T>();
-    auto* where = indices.values<int64_t>();
-    LaneOrder<T> order(lanes.size, largest);
-    lanes.visit([&](int64_t number, int64_t first) {
-      order.load(from + first, lanes.step);
-      order.select(kept.size, sorted);
-      const int64_t start = number / lanes.step * kept.size * lanes.step + number % lanes.step;
-      for (int64_t k = 0; k < kept.size; ++k) {
-        const int64_t source = order.place(k);
-        to[start + k * lanes.step] = from[first + source * lanes.step];
-        where[start + k * lanes.step] = source;
-      }
-    });
+    std::vector<std::byte> memory(static_cast<size_t>(LaneOrder<T>::bytes(lanes.size)));
+    order_lanes(ordering, 0, lanes.count(), x.values<T>().data(), values.values<T>(), indices.values<int64_t>(),
+                memory.data());
   });
 }
 

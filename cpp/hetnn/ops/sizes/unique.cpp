@@ -61,7 +61,8 @@ Groups groups_of(const Slices<T>& slices, bool neighbours, bool sorted) {
   std::vector<int64_t> order(size);
   std::iota(order.begin(), order.end(), 0);
   if (!neighbours && slices.outer * slices.inner == 1) {
-    LaneOrder<T> lane(slices.size, false);
+    std::vector<std::byte> memory(static_cast<size_t>(LaneOrder<T>::bytes(slices.size)));
+    LaneOrder<T> lane(slices.size, false, memory.data());
     lane.load(slices.values, 1);
     lane.sort();
     for (size_t k = 0; k < size; ++k) order[k] = lane.place(static_cast<int64_t>(k));

@@ -62,8 +62,8 @@ py::dict describe(const ops::OpDef& op) {
   return py::dict(py::arg("name") = op.name, py::arg("doc") = op.doc, py::arg("inputs") = inputs,
                   py::arg("attrs") = attrs, py::arg("outputs") = op.outputs, py::arg("traits") = traits,
                   py::arg("torch") = torch, py::arg("onnx") = onnx, py::arg("constraints") = constraints,
-                  py::arg("kernels") = kernels_of(op), py::arg("tolerance") = op.tolerance,
-                  py::arg("samples") = op.samples);
+                  py::arg("kernels") = kernels_of(op), py::arg("checks") = op.check != nullptr,
+                  py::arg("tolerance") = op.tolerance, py::arg("samples") = op.samples);
 }
 
 }  // namespace
@@ -76,7 +76,8 @@ void bind_operators(py::module_& m) {
         for (const ops::OpDef* op : ops::OpTable::global().all()) rows.append(describe(*op));
         return rows;
       },
-      "Every operator by name: inputs, attributes, traits, names in torch and ONNX, constraints, tolerance, samples.");
+      "Every operator by name: inputs, attributes, traits, names in torch and ONNX, whether it checks values, "
+      "constraints, tolerance, samples.");
 }
 
 }  // namespace hetnn

@@ -440,7 +440,7 @@ def on_general_processor(plan: NetworkPlan, fusion: bool) -> Compilation:
 
 def operators() -> list[typing.Any]:
     """
-    Every operator by name: inputs, attributes, traits, names in torch and ONNX, constraints, tolerance, samples.
+    Every operator by name: inputs, attributes, traits, names in torch and ONNX, whether it checks values, constraints, tolerance, samples.
     """
 
 def plan(graph: Graph, target: str, options: str) -> NetworkPlan:

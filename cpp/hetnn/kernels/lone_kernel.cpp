@@ -2,12 +2,12 @@
 #include "hetnn/kernels/lone_kernel.h"
 
 #include <algorithm>
-#include <array>
+#include <atomic>
 
 #include "hetnn/base/aligned_buffer.h"
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/kernel.h"
-#include "hetnn/ops/op_def.h"
+#include "hetnn/kernels/refusal.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -53,12 +53,12 @@ class LoneKernel final : public ops::FastCall {
     SpinBarrier alone(1);
     std::atomic<bool> refused = false;
     kernel_->run({0, 1, alone, scratch_.data(), &refused}, pointers_.data(), outputs.data());
-    if (refused) call_.op->check(call_, inputs);
+    if (refused) tell_refused(call_, inputs);
   }
 
  private:
   static TensorView view_of(const ops::Type& type) {
-    if (type.quant || type.rank() > 8) throw Unsupported("a value that kernels alone do not read");
+    if (type.quant) throw Unsupported("a value that kernels alone do not read");
     return TensorView::plain(type.dtype, hetnn::values(type.shape));
   }
 

@@ -12,11 +12,10 @@ import numpy as np
 from hetnn import _core
 from hetnn.errors import Unsupported
 
-# Operators that refuse an index outside an axis, and those that refuse to divide an integer by 0.
-PICKS = {"gather", "gather_elements", "scatter_elements"}
-DIVIDES = {"div", "floor_divide", "remainder", "fmod"}
-
 _OPS = {op["name"]: op for op in _core.operators()}
+# Operators that refuse an index outside an axis, and those that refuse to divide an integer by 0.
+PICKS = {name for name, op in _OPS.items() if op["checks"]}
+DIVIDES = {"div", "floor_divide", "remainder", "fmod"}
 _FUNCTIONS = {"floordiv", "mod", "max", "min"}
 
 

@@ -67,23 +67,30 @@ def both(op: dict[str, Any], sample: str) -> Any:
     inside = body.create(op["name"], [body.take(value, None) for value in values], attrs, [])
     sizes = [size for value in inside for size in value.shape]
     told = {"body": body.text([body.inputs[1], *inside]), "count": 1, "sizes": sizes, "outer": list(body.outer)}
-    looped = builder.create("loop", [builder.constant(np.array(1)), None, *body.captured], told)
+    try:
+        looped = builder.create("loop", [builder.constant(np.array(1)), None, *body.captured], told)
+    except hetnn.InvalidModel:
+        return None
     for k, value in enumerate([*outside, *looped]):
         builder.output(value, f"y{k}")
     return builder.finish(), feeds
 
 
-@pytest.mark.parametrize("name", sorted(OPERATORS.keys() - LEFT_OUT))
+CASES = {
+    name: made
+    for name in sorted(OPERATORS.keys() - LEFT_OUT)
+    if (made := [(sample, *pair) for sample in OPERATORS[name]["samples"] if (pair := both(OPERATORS[name], sample))])
+}
+
+
+def test_nearly_every_operator_is_tried() -> None:
+    assert {"arange", "conv2d", "gather", "sort"} <= CASES.keys()
+    assert len(CASES) >= 0.9 * len(OPERATORS)
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_a_call_means_the_same_inside(name: str) -> None:
-    op, tried = OPERATORS[name], 0
-    for sample in op["samples"]:
-        try:
-            made = both(op, sample)
-        except (hetnn.InvalidModel, hetnn.Unsupported):
-            continue  # a weight that must be a constant
-        if made is None:
-            continue
-        graph, feeds = made
+    for sample, graph, feeds in CASES[name]:
         for target in ("cpu", "reference"):
             exe = hetnn.compile(graph.print(), target, denormals="keep", progress=False)
             outputs = exe.run(feeds)
@@ -95,6 +102,3 @@ def test_a_call_means_the_same_inside(name: str) -> None:
                     np.testing.assert_allclose(inside[0], outside, rtol=1e-4, atol=2e-5 * scale, err_msg=sample)
                 else:
                     np.testing.assert_array_equal(inside[0], outside, err_msg=sample)
-        tried += 1
-    if not tried:
-        pytest.skip("no sample without sizes that are found, quantized types or constants")

@@ -1,4 +1,6 @@
 // loop: calls repeated as long as a condition holds.
+#include <algorithm>
+
 #include "hetnn/base/convert.h"
 #include "hetnn/ops/control/body.h"
 #include "hetnn/ops/infer.h"
@@ -14,9 +16,9 @@ constexpr size_t kOwnInputs = 2, kBodyInputs = 2, kBodyOutputs = 1;
 
 size_t carried_of(const Call& call) {
   const int64_t carried = fixed_integer(call, "carried");
-  if (carried < 0 || carried > static_cast<int64_t>(call.inputs.size() - kOwnInputs)) {
-    fail(call, "loop_c1",
-         text("carried must be a part of its ", call.inputs.size() - kOwnInputs, " values; got ", carried, "."));
+  const size_t values = std::max(call.inputs.size(), kOwnInputs) - kOwnInputs;  // absent inputs at the end are left out
+  if (carried < 0 || carried > static_cast<int64_t>(values)) {
+    fail(call, "loop_c1", text("carried must be a part of its ", values, " values; got ", carried, "."));
   }
   return static_cast<size_t>(carried);
 }

@@ -10,6 +10,7 @@
 #include "hetnn/base/error.h"
 #include "hetnn/base/parallel.h"
 #include "hetnn/kernels/lone_kernel.h"
+#include "hetnn/kernels/refusal.h"
 #include "hetnn/ops/sizes.h"
 #include "hetnn/program/cpu_code.h"
 #include "hetnn/runtime/executor.h"
@@ -283,11 +284,7 @@ bool CpuVisit::lies_there(size_t index) const {
 // A kernel that refused has a check that says why.
 void CpuVisit::tell_refused(size_t index) {
   if (!refused_.load(std::memory_order_relaxed)) return;
-  guarded([&] {
-    const ops::Call& call = bound_.commands()[index].call->call();
-    call.op->check(call, pointers_[index].views);
-    HETNN_ASSERT(false, ops::describe(call), " was refused by its kernel and is right by its check");
-  });
+  guarded([&] { kernels::tell_refused(bound_.commands()[index].call->call(), pointers_[index].views); });
 }
 
 void CpuVisit::run_alone(size_t index, const Stop* stop) {

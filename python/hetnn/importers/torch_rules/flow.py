@@ -16,7 +16,8 @@ from hetnn.importers.torch_rules.call import TORCH, Call, found_symbols
 # Overloads that refuse an index outside an axis, or may never end.
 _PICKING = {
     "index", "index_put", "index_select", "index_add", "index_copy", "index_fill", "index_reduce", "gather", "scatter",
-    "scatter_add", "scatter_reduce", "take", "put", "embedding", "one_hot", "while_loop",
+    "scatter_add", "scatter_reduce", "take", "put", "embedding", "one_hot", "_unsafe_index", "_unsafe_index_put",
+    "while_loop",
 }  # fmt: skip
 
 # Rounds of a loop that become nodes, each a copy of its body.

@@ -3,10 +3,27 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "hetnn/base/error.h"
 
 namespace hetnn::backends {
+
+Assembler Assembler::body() const {
+  Assembler out;
+  out.program_.weights = program_.weights;
+  out.program_.bodies = program_.bodies;
+  out.known_ = known_;
+  return out;
+}
+
+int32_t Assembler::add_body(Assembler made) {
+  program_.weights = std::exchange(made.program_.weights, {});
+  program_.bodies = std::exchange(made.program_.bodies, {});
+  known_ = std::move(made.known_);
+  program_.bodies.push_back(std::move(made.program_));
+  return static_cast<int32_t>(program_.bodies.size()) - 1;
+}
 
 int32_t Assembler::add(program::Buffer buffer) {
   program_.buffers.push_back(std::move(buffer));

@@ -19,6 +19,11 @@ class Assembler {
  public:
   Assembler() = default;
 
+  /// The beginning of a body's program, which goes on with the weights and the bodies of this one.
+  Assembler body() const;
+  /// Adds what was made of it; returns its number among the bodies.
+  int32_t add_body(Assembler made);
+
   /// A new buffer of the arena for a value (or for a value's copy in another layout, under another name).
   int32_t arena_buffer(const std::string& name, const ops::Type& type, Layout layout, const Dim& pitch);
   /// A buffer for an input or output of the model: plain.

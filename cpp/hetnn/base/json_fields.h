@@ -333,7 +333,7 @@ Convert<T> constant(Json value) {
 }
 
 /// Fails unless the value is as the schema says, of which `type`, `required`, `properties`, `additionalProperties`,
-/// `items` and `enum` are understood.
+/// `items`, `enum` and a `$ref` to the whole are understood.
 void check_schema(const At& at, const Json& schema);
 
 /// As bytes of UTF-8, in one line; what is none in texts is replaced.

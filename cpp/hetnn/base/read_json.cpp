@@ -364,7 +364,9 @@ bool is_of(const Json& value, std::string_view type) {
 
 }  // namespace
 
-void check_schema(const At& at, const Json& schema) {
+namespace {
+void check_against(const At& at, const Json& schema, const Json& whole) {
+  if (schema.value("$ref", "") == "#") return check_against(at, whole, whole);
   if (const auto type = schema.find("type"); type != schema.end()) {
     const Json types = type->is_array() ? *type : Json::array({*type});
     if (std::none_of(types.begin(), types.end(),
@@ -376,7 +378,7 @@ void check_schema(const At& at, const Json& schema) {
       at.wrong(text("one of ", choices->dump()));
   }
   if (at.json.is_array() && schema.contains("items"))
-    at.each_item([&](const At& item) { check_schema(item, schema["items"]); });
+    at.each_item([&](const At& item) { check_against(item, schema["items"], whole); });
   if (!at.json.is_object()) return;
   for (const Json& key : schema.value("required", Json::array())) {
     if (!at.json.contains(key)) at.fail(text("lacks ", key.dump()));
@@ -386,14 +388,18 @@ void check_schema(const At& at, const Json& schema) {
   const Json& others = schema.contains("additionalProperties") ? schema["additionalProperties"] : none;
   at.each_entry([&](const std::string& key, const At& entry) {
     if (const auto own = properties.find(key); own != properties.end()) {
-      check_schema(entry, *own);
+      check_against(entry, *own, whole);
     } else if (others.is_object()) {
-      check_schema(entry, others);
+      check_against(entry, others, whole);
     } else if (others == false) {
       at.fail(text("has the unknown key '", shortened(key), "'"));
     }
   });
 }
+
+}  // namespace
+
+void check_schema(const At& at, const Json& schema) { check_against(at, schema, schema); }
 
 std::string to_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 

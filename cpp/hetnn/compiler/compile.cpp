@@ -1,12 +1,16 @@
 // The roof: a model through the pipeline, and what can be asked of it then.
 #include "hetnn/compiler/compile.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "hetnn/base/error.h"
 #include "hetnn/base/free_memory.h"
 #include "hetnn/compiler/pipeline.h"
+#include "hetnn/ir/body_graph.h"
 #include "hetnn/ir/verify.h"
+#include "hetnn/ops/control/loop.h"
 #include "hetnn/passes/canonicalize.h"
 #include "hetnn/program/pack.h"
 
@@ -26,18 +30,26 @@ const ir::Graph& PlannedModel::graph() const { return draft_->graph; }
 const plan::NetworkPlan& PlannedModel::plan() const { return draft_->plan; }
 const std::vector<PassTime>& PlannedModel::passes() const { return draft_->passes; }
 
-std::string PlannedModel::report() const {
-  report::Report out = plan::report_of(draft_->plan, draft_->graph, draft_->options.strategy);
-  out.rewrites = draft_->rewrites;
-  out.rewriting = draft_->rewriting;
-  out.fusions = draft_->fusions;
-  return report::report_json(out);
-}
+std::string PlannedModel::report() const { return report::report_json(draft_->report()); }
 
-std::string check_json(ir::Graph graph, const TargetSpec& target) {
+namespace {
+
+// Those of bodies behind those of the graph around them.
+std::vector<report::NodeRow> unsupported(ir::Graph graph, const TargetSpec& target) {
   pipeline::Draft draft(std::move(graph), target, {});
   passes::canonicalize(draft.graph);
-  return report::nodes_json(plan::unsupported_nodes(plan::describe_network(draft.graph, draft.target, {})));
+  std::vector<report::NodeRow> out = plan::unsupported_nodes(plan::describe_network(draft.graph, draft.target, {}));
+  for (const ir::Node* node : draft.graph.nodes()) {
+    if (ops::is_loop(node->call()))
+      std::ranges::move(unsupported(ir::body_graph(draft.graph, *node), target), std::back_inserter(out));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string check_json(ir::Graph graph, const TargetSpec& target) {
+  return report::nodes_json(unsupported(std::move(graph), target));
 }
 
 std::unique_ptr<Compilation> Compilation::make(ir::Graph graph, const TargetSpec& target, const CompileOptions& options,

@@ -1,11 +1,13 @@
 // Walks the list of passes; times, checks and dumps what each leaves.
 #include "hetnn/compiler/pipeline.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iomanip>
+#include <iterator>
 #include <sstream>
 
 #include "hetnn/base/error.h"
@@ -106,6 +108,20 @@ Draft::Draft(ir::Graph model, const TargetSpec& to, const CompileOptions& how)
   ir::verify(graph);
   check_inputs(graph, options.inputs_within);
   for (const Bindings& bindings : options.shapes) check_bindings(ir::free_symbols(graph), bindings);
+}
+
+report::Report Draft::report() const {
+  report::Report out = plan::report_of(plan, graph, options.strategy);
+  out.rewrites = rewrites;
+  out.rewriting = rewriting;
+  out.fusions = fusions;
+  for (const auto& [node, body] : bodies) {
+    report::Report inner = body->report();
+    std::ranges::move(inner.bodies, std::back_inserter(out.bodies));
+    inner.bodies.clear();
+    out.bodies.push_back({node, std::move(inner)});
+  }
+  return out;
 }
 
 passes::LegalizeOptions Draft::legalize_options() const {

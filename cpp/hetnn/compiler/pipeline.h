@@ -1,6 +1,7 @@
 // The pipeline: a model on its way through the compiler, and the list of passes that take it there.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -28,6 +29,7 @@ struct Draft {
   Draft& operator=(const Draft&) = delete;
 
   const backends::Backend& backend(const std::string& device) const;
+  report::Report report() const;
   /// What stays as it was written, is left out.
   passes::LegalizeOptions legalize_options() const;
 
@@ -49,6 +51,7 @@ struct Draft {
   backends::Assembler assembler;
   std::vector<Subgraph> subgraphs;  // by number
   std::vector<report::FusionRow> fusions;
+  std::map<std::string, std::unique_ptr<Draft>, std::less<>> bodies;  // of loops, by name
 
   std::vector<PassTime> passes;  // done so far
 };

@@ -73,27 +73,26 @@ class Results {
   virtual std::byte* allocate(size_t index, DType dtype, std::span<const int64_t> shape) = 0;
 };
 
-/// A call without symbols made ready by a floor above, which computes it faster than its meaning does.
-class FastCall {
+/// A body of calls, made ready to run round after round.
+class RunningBody {
  public:
-  virtual ~FastCall() = default;
-  /// Throws what the operator's check does. `outputs` have memory for what the call infers.
-  virtual void run(std::span<const View> inputs, std::span<std::byte* const> outputs) = 0;
+  virtual ~RunningBody() = default;
+  /// What the body gives for its inputs; those that are the same in every round may be without data.
+  virtual std::vector<Tensor> run(std::span<const View> inputs) = 0;
 };
 
-/// Makes calls ready.
-class FastCalls {
+/// Makes bodies ready that a floor above has compiled.
+class CompiledBodies {
  public:
-  virtual ~FastCalls() = default;
-  /// Null where the meaning is all there is. Inputs with data in `constants` are the same in every run; the call
-  /// outlives what is made.
-  virtual std::unique_ptr<FastCall> make(const Call& call, std::span<const View> constants) const = 0;
+  virtual ~CompiledBodies() = default;
+  /// The body of a call that names a program; the call outlives it.
+  virtual std::unique_ptr<RunningBody> open(const Call& call) const = 0;
 };
 
 /// What whoever runs meanings gives those that take long; all may be null.
 struct Host {
-  const Stop* stop = nullptr;       // asked whether to go on
-  const FastCalls* fast = nullptr;  // for calls inside a call
+  const Stop* stop = nullptr;                // asked whether to go on
+  const CompiledBodies* compiled = nullptr;  // for calls that run others
 };
 
 /// What a meaning gets. The call's attributes and types hold no symbols (see bind); no input overlaps a result.

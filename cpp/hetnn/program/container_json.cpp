@@ -162,7 +162,7 @@ std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Calls `each` with the subprograms' objects that say of code, in the order of that code.
+// Calls `each` with the subprograms' objects that say of code, in the order of that code: those of bodies come last.
 void for_codes(Json& structure, const std::function<void(Json&)>& each) {
   if (!structure.is_object() || !structure.contains("subprograms") || !structure["subprograms"].is_array()) return;
   for (Json& subprogram : structure["subprograms"]) {
@@ -170,6 +170,8 @@ void for_codes(Json& structure, const std::function<void(Json&)>& each) {
     each(subprogram);
     if (const auto at = subprogram.find("fallback"); at != subprogram.end() && at->is_object()) each(*at);
   }
+  if (!structure.contains("bodies") || !structure["bodies"].is_array()) return;
+  for (Json& body : structure["bodies"]) for_codes(body, each);
 }
 
 // Code as part of the structure, and back; false where the structure says no such thing.
@@ -261,10 +263,14 @@ HETNN_EXPORT Image put_together(const Pieces& pieces, const std::string& hetnn_v
 Image pack(const Program& program, int64_t weights_begin_bytes) {
   const int64_t begin = aligned(weights_begin_bytes);
   std::vector<std::byte> all_code;
-  for (const Subprogram& s : program.subprograms) {
-    all_code.insert(all_code.end(), s.code.bytes.begin(), s.code.bytes.end());
-    if (s.fallback) all_code.insert(all_code.end(), s.fallback->bytes.begin(), s.fallback->bytes.end());
-  }
+  const auto add_code = [&](const Program& of) {
+    for (const Subprogram& s : of.subprograms) {
+      all_code.insert(all_code.end(), s.code.bytes.begin(), s.code.bytes.end());
+      if (s.fallback) all_code.insert(all_code.end(), s.fallback->bytes.begin(), s.fallback->bytes.end());
+    }
+  };
+  add_code(program);
+  for (const Program& body : program.bodies) add_code(body);
   return assemble({.format = std::string(kFormat),
                    .hetnn_version = program.hetnn_version,
                    .program = structure_json(program),
@@ -300,6 +306,7 @@ Program unpack(const Blob& image, const std::string& called, const Weights& befo
   out.report_json = metadata.report;
   out.target_json = metadata.target;
   out.hetnn_version = metadata.hetnn_version;
+  for (Program& body : out.bodies) body.weights = out.weights;
   validate(out, called);
   check_report(out.report_json, called);
   check_target(out.target_json, called);

@@ -85,6 +85,9 @@ struct Program {
   std::vector<Port> outputs;
   std::vector<State> states;
   std::vector<Subprogram> subprograms;  // in run order
+  /// Programs of what calls repeat, each behind those that it runs itself. They read the weights of the program that
+  /// holds them, and have neither bodies nor states of their own.
+  std::vector<Program> bodies;
   Weights weights;
   /// How the model's own caller passes inputs and gets outputs, as JSON (docs/format.md); empty where as lists.
   std::string signature_json;

@@ -28,8 +28,11 @@ struct StoredCode {
 struct Stored : Subprogram, StoredCode {
   std::optional<StoredCode> stored_fallback;
 };
-struct Structure : Program {
+struct StoredProgram : Program {
   std::vector<Stored> stored;
+};
+struct Structure : StoredProgram {
+  std::vector<StoredProgram> stored_bodies;
 };
 
 const Fields<Symbol>& symbol_fields() {
@@ -108,33 +111,71 @@ const Fields<Stored>& subprogram_fields() {
   return fields;
 }
 
-const Fields<Structure>& structure_fields() {
-  static const Fields<Structure> fields = {
+const Fields<StoredProgram>& program_fields() {
+  static const Fields<StoredProgram> fields = {
       {"symbols", &Program::symbols, json::list_of(object(symbol_fields)), "sizes that are open until a run"},
       {"buffers", &Program::buffers, json::list_of(object(buffer_fields)), "memory of one value each"},
-      {"inputs", &Program::inputs, json::list_of(object(port_fields)), "the model's inputs"},
-      {"outputs", &Program::outputs, json::list_of(object(port_fields)), "the model's outputs"},
+      {"inputs", &Program::inputs, json::list_of(object(port_fields)), "the inputs"},
+      {"outputs", &Program::outputs, json::list_of(object(port_fields)), "the outputs"},
+      {"subprograms", &StoredProgram::stored, json::list_of(object(subprogram_fields)),
+       "visits to devices, in run order"}};
+  return fields;
+}
+
+const Fields<Structure>& structure_fields() {
+  const std::vector<json::Row>& common = program_fields().rows();
+  static const Fields<Structure> fields = {
+      common[0],
+      common[1],
+      common[2],
+      common[3],
+      common[4],
       {"signature", &Program::signature_json, json::any_value(),
        "how the model's own caller passes inputs and gets outputs", Presence::nullable},
       {"states", &Program::states, json::list_of(object(state_fields)), "what the model keeps from run to run"},
-      {"subprograms", &Structure::stored, json::list_of(object(subprogram_fields)), "visits to devices, in run order"}};
+      {"bodies", &Structure::stored_bodies, json::unless_empty(json::list_of(object(program_fields))),
+       "programs of what calls repeat, each behind those that it runs", Presence::optional}};
   return fields;
+}
+
+void store(const Program& program, StoredProgram& out) {
+  out.symbols = program.symbols;
+  out.buffers = program.buffers;
+  out.inputs = program.inputs;
+  out.outputs = program.outputs;
+  for (const Subprogram& s : program.subprograms) {
+    out.stored.push_back({s, StoredCode(s.code), {}});
+    if (s.fallback) out.stored.back().stored_fallback.emplace(*s.fallback);
+  }
+}
+
+// Takes the code of every subprogram off the front of what is left.
+void take_code(StoredProgram& program, std::span<const std::byte>& left, const std::string& called) {
+  for (Stored& stored : program.stored) {
+    const auto take = [&](const StoredCode& from, std::string_view field) {
+      const auto bytes = static_cast<size_t>(from.code_bytes);
+      if (bytes > left.size()) {
+        throw InvalidModel(text(called, ": subprograms[", program.subprograms.size(), "]", field, ".code_bytes is ",
+                                bytes, "; ", left.size(), " bytes of code are left."));
+      }
+      Code out{from.kind, from.version, {left.begin(), left.begin() + from.code_bytes}};
+      left = left.subspan(bytes);
+      return out;
+    };
+    stored.code = take(stored, "");
+    if (stored.stored_fallback) stored.fallback = take(*stored.stored_fallback, ".fallback");
+    program.subprograms.push_back(std::move(stored));
+  }
 }
 
 }  // namespace
 
 std::string structure_json(const Program& program) {
   Structure structure;
-  structure.symbols = program.symbols;
-  structure.buffers = program.buffers;
-  structure.inputs = program.inputs;
-  structure.outputs = program.outputs;
+  store(program, structure);
   structure.signature_json = program.signature_json;
   structure.states = program.states;
-  for (const Subprogram& s : program.subprograms) {
-    structure.stored.push_back({s, StoredCode(s.code), {}});
-    if (s.fallback) structure.stored.back().stored_fallback.emplace(*s.fallback);
-  }
+  for (const Program& body : program.bodies) store(body, structure.stored_bodies.emplace_back());
   return json::to_text(structure_fields().write(structure));
 }
 
@@ -146,21 +187,10 @@ Program parse_structure(std::string_view json, std::span<const std::byte> code, 
   const json::Json document = json::parse(json, kProgramJson, called);
   Structure structure = structure_fields().value({document, kProgramJson, called});
   auto left = code;
-  for (Stored& stored : structure.stored) {
-    const auto take = [&](const StoredCode& from, std::string_view field) {
-      const auto bytes = static_cast<size_t>(from.code_bytes);
-      if (bytes > left.size()) {
-        throw InvalidModel(text(called, ": the program: subprograms[", structure.subprograms.size(), "]", field,
-                                ".code_bytes is ", bytes, "; of the ", code.size(), " bytes of code ", left.size(),
-                                " are left."));
-      }
-      Code out{from.kind, from.version, {left.begin(), left.begin() + from.code_bytes}};
-      left = left.subspan(bytes);
-      return out;
-    };
-    stored.code = take(stored, "");
-    if (stored.stored_fallback) stored.fallback = take(*stored.stored_fallback, ".fallback");
-    structure.subprograms.push_back(std::move(stored));
+  take_code(structure, left, text(called, ": the program"));
+  for (StoredProgram& body : structure.stored_bodies) {
+    take_code(body, left, text(called, ": bodies[", structure.bodies.size(), "]"));
+    structure.bodies.push_back(std::move(body));
   }
   if (!left.empty()) {
     throw InvalidModel(text(called, ": its subprograms take ", code.size() - left.size(), " bytes of code; there are ",

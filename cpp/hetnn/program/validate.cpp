@@ -220,7 +220,10 @@ void References::written(int32_t buffer, const std::string& field) const {
         text("buffer ", buffer, " is an input or a constant and is written"));
 }
 
-void validate(const Program& program, const std::string& called) { Validator(program, called).run(); }
+void validate(const Program& program, const std::string& called) {
+  Validator(program, called).run();
+  for (size_t k = 0; k < program.bodies.size(); ++k) validate(program.bodies[k], text(called, ": bodies[", k, "]"));
+}
 
 Code Code::of_text(std::string kind, int64_t version, std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text.data(), text.size()));

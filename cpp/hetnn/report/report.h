@@ -107,6 +107,8 @@ struct GraphRow {
   int32_t subgraph = 0;
 };
 
+struct BodyRow;
+
 /// docs/report.md says what each key means.
 struct Report {
   std::string target, strategy;
@@ -125,6 +127,13 @@ struct Report {
   std::vector<NodeRow> not_on_preferred;
   std::vector<NoteRow> notes;
   std::vector<GraphRow> graph;
+  std::vector<BodyRow> bodies;
+};
+
+/// What a loop repeats, planned for itself.
+struct BodyRow {
+  std::string node;
+  Report report;
 };
 
 /// The report in the keys of docs/report-schema.json.

@@ -86,7 +86,9 @@ static void to_json(Json& out, const GraphRow& row) {
       {"node", row.node}, {"op", row.op}, {"inputs", row.inputs}, {"device", row.device}, {"subgraph", row.subgraph}};
 }
 
-std::string report_json(const Report& report) {
+namespace {
+
+Json json_of(const Report& report) {
   int64_t nodes = 0;
   Json nodes_on = Json::object(), macs_on = Json::object(), bounds = Json::object();
   for (const DeviceRow& device : report.devices) {
@@ -97,35 +99,42 @@ std::string report_json(const Report& report) {
   }
   double crossing_bytes = 0;
   for (const CrossingRow& crossing : report.crossings) crossing_bytes += crossing.bytes;
+  Json bodies = Json::array();
+  for (const BodyRow& body : report.bodies) bodies.push_back({{"node", body.node}, {"report", json_of(body.report)}});
   const Json parts = {
       {"node_us", report.node_us}, {"launch_us", report.launch_us}, {"transfer_us", report.transfer_us}};
-  const Json out = {{"version", kReportVersion},
-                    {"target", report.target},
-                    {"strategy", report.strategy},
-                    {"nodes", nodes},
-                    {"nodes_on", nodes_on},
-                    {"macs_on", macs_on},
-                    {"subgraphs", report.subgraphs},
-                    {"crossings", report.crossings},
-                    {"crossing_bytes", count(crossing_bytes)},
-                    {"predicted_us", report.predicted_us},
-                    {"measured_nodes", report.measured_nodes},
-                    {"parts", parts},
-                    {"makespan_us", report.makespan_us},
-                    {"cut_us", or_null(report.cut_us)},
-                    {"lower_bound_us", or_null(report.lower_bound_us)},
-                    {"gap", or_null(report.gap)},
-                    {"lower_bound_subgraphs", bounds},
-                    {"candidates", report.candidates},
-                    {"margin_us", or_null(report.margin_us)},
-                    {"rewriting", or_null(report.rewriting)},
-                    {"rewrites", report.rewrites},
-                    {"fusions", report.fusions},
-                    {"not_on_preferred", report.not_on_preferred},
-                    {"notes", report.notes},
-                    {"graph", report.graph}};
-  return out.dump();
+  Json out = {{"version", kReportVersion},
+              {"target", report.target},
+              {"strategy", report.strategy},
+              {"nodes", nodes},
+              {"nodes_on", nodes_on},
+              {"macs_on", macs_on},
+              {"subgraphs", report.subgraphs},
+              {"crossings", report.crossings},
+              {"crossing_bytes", count(crossing_bytes)},
+              {"predicted_us", report.predicted_us},
+              {"measured_nodes", report.measured_nodes},
+              {"parts", parts},
+              {"makespan_us", report.makespan_us},
+              {"cut_us", or_null(report.cut_us)},
+              {"lower_bound_us", or_null(report.lower_bound_us)},
+              {"gap", or_null(report.gap)},
+              {"lower_bound_subgraphs", bounds},
+              {"candidates", report.candidates},
+              {"margin_us", or_null(report.margin_us)},
+              {"rewriting", or_null(report.rewriting)},
+              {"rewrites", report.rewrites},
+              {"fusions", report.fusions},
+              {"not_on_preferred", report.not_on_preferred},
+              {"notes", report.notes},
+              {"graph", report.graph},
+              {"bodies", std::move(bodies)}};
+  return out;
 }
+
+}  // namespace
+
+std::string report_json(const Report& report) { return json_of(report).dump(); }
 
 std::string nodes_json(const std::vector<NodeRow>& rows) { return Json(rows).dump(); }
 

@@ -234,21 +234,24 @@ void check_memory(int64_t bytes, std::string_view what) {
   }
 }
 
-std::shared_ptr<const LoadedProgram> load(program::Program program, const std::string& called,
-                                          const LoadedProgram* before) {
+namespace {
+
+std::shared_ptr<const LoadedProgram> load_one(program::Program program, const std::string& called,
+                                              const LoadedBodies& bodies, Queues& queues) {
   auto out = std::make_shared<LoadedProgram>();
-  if (before) out->queues = before->queues;
   out->program = std::move(program);
+  out->bodies = bodies;
   for (size_t k = 0; k < out->program.subprograms.size(); ++k) {
     const program::Subprogram& subprogram = out->program.subprograms[k];
     const std::string name = text(called, ": subprograms[", k, "]");
-    out->executors.push_back(load_executor({out->program, subprogram, name}));
-    out->fallbacks.push_back(
-        subprogram.fallback ? load_executor({out->program, subprogram, text(name, ".fallback"), *subprogram.fallback})
-                            : nullptr);
-    auto& queue = out->queues[subprogram.device];
+    out->executors.push_back(load_executor({out->program, subprogram, name, subprogram.code, out->bodies}));
+    out->fallbacks.push_back(subprogram.fallback ? load_executor({out->program, subprogram, text(name, ".fallback"),
+                                                                  *subprogram.fallback, out->bodies})
+                                                 : nullptr);
+    auto& queue = queues[subprogram.device];
     if (!queue && out->executors.back()->one_at_a_time()) queue = std::make_shared<Turns>(1);
   }
+  out->queues = queues;
   Flow flow(out->program, called), falling_back(out->program, called);
   for (size_t k = 0; k < out->executors.size(); ++k) {
     flow.add(static_cast<int32_t>(k), out->executors[k]->moments());
@@ -258,6 +261,17 @@ std::shared_ptr<const LoadedProgram> load(program::Program program, const std::s
   out->phases = phases_of(out->program);
   out->kept_until = kept_until(out->program, out->phases);
   return out;
+}
+
+}  // namespace
+
+std::shared_ptr<const LoadedProgram> load(program::Program program, const std::string& called,
+                                          const LoadedProgram* before) {
+  Queues queues = before ? before->queues : Queues();
+  LoadedBodies bodies;
+  for (const program::Program& body : program.bodies)
+    bodies.push_back(load_one(body, text(called, ": bodies[", bodies.size(), "]"), bodies, queues));
+  return load_one(std::move(program), called, bodies, queues);
 }
 
 std::shared_ptr<const BoundPhase> bind(std::shared_ptr<const LoadedProgram> loaded, size_t number,

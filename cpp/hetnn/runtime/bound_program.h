@@ -21,16 +21,20 @@ struct Phase {
 /// Whether code for sizes that a device's own does not serve is taken.
 enum class Fallback : uint8_t { never, where_needed, always };
 
+/// Device instances that serve one run at a time.
+using Queues = std::map<std::string, std::shared_ptr<Turns>, std::less<>>;
+
 /// A program, the executors of its subprograms, in order, and its phases, which run one after another.
 struct LoadedProgram {
   program::Program program;
+  LoadedBodies bodies;
   std::vector<std::unique_ptr<const Executor>> executors;
   std::vector<std::unique_ptr<const Executor>> fallbacks;  // of the subprograms; null where one has none
   std::vector<Phase> phases;                               // one at least
   /// Of every buffer of the arena that is read in a later phase than it is written in, or whose size comes out of
   /// values: the last phase that uses it. -1 for the others, which live within one phase.
   std::vector<int> kept_until;
-  std::map<std::string, std::shared_ptr<Turns>, std::less<>> queues;  // of device instances that serve one at a time
+  Queues queues;
 };
 
 /// Reads and checks all code. InvalidModel naming `called` and the field. The devices are those of `before`, which may

@@ -24,7 +24,16 @@ struct Context::Run final : FoundSizes {
         outputs(to),
         timed(options.times || options.may_wait),
         time_commands(options.times && options.time_commands),
-        stop(options.stop) {}
+        stop(options.stop),
+        held(options.held) {}
+
+  // Whether a run around this one has the device's turn.
+  bool holds(const Turns* queue) const {
+    for (const Held* at = held; at; at = at->others) {
+      if (at->queue == queue) return true;
+    }
+    return false;
+  }
 
   double now_us() const { return timed ? std::chrono::duration<double, std::micro>(Clock::now() - begin).count() : 0; }
 
@@ -53,6 +62,7 @@ struct Context::Run final : FoundSizes {
   ops::Results& outputs;
   const bool timed, time_commands;
   const Stop* const stop;
+  const Held* const held;
   const Clock::time_point begin = timed ? Clock::now() : Clock::time_point();
   const BoundPhase* phase = nullptr;  // that runs
   Bindings bindings = {};             // so far, where the program defines symbols
@@ -169,7 +179,8 @@ void Context::leave(size_t number) {
 }
 
 void Context::run_step(size_t k, Run& run) {
-  Turns* const queue = run.phase->queues[k - run.phase->phase().begin];
+  Turns* queue = run.phase->queues[k - run.phase->phase().begin];
+  if (run.holds(queue)) queue = nullptr;
   Step& step = steps_[k];
   if (run.stop) run.stop->check();
   const double ready_us = run.now_us();
@@ -180,7 +191,9 @@ void Context::run_step(size_t k, Run& run) {
   step.computed.clear();
   step.visit->upload(addresses_);
   const bool defines = !run.phase->program().subprograms[k].defines.empty();
-  step.visit->start({run.time_commands ? &step.commands : nullptr, run.stop, defines ? &run : nullptr}, step.computed);
+  const Held held{queue, run.held};
+  step.visit->start({run.time_commands ? &step.commands : nullptr, run.stop, defines ? &run : nullptr, &held},
+                    step.computed);
   step.computed.wait(run.stop);
   step.visit->download(addresses_);
   step.finish_us = run.now_us();

@@ -103,8 +103,11 @@ std::unique_ptr<Executable> Executable::load(const std::string& path, int thread
 }
 
 Executable::Executable(program::Blob image, int threads, const std::string& called)
-    : threads_(usable_threads(threads)),
-      loaded_(runtime::load(program::unpack(aligned(std::move(image)), called), called)),
+    : Executable(runtime::load(program::unpack(aligned(std::move(image)), called), called), usable_threads(threads)) {}
+
+Executable::Executable(std::shared_ptr<const LoadedProgram> loaded, int threads)
+    : threads_(threads),
+      loaded_(std::move(loaded)),
       output_count_(loaded_->program.outputs.size()),
       own_(program()),
       bound_(loaded_->phases.size()),
@@ -379,8 +382,12 @@ void Executable::run(std::span<const ops::View> inputs, ops::Results& outputs, c
 
 std::vector<Tensor> Executable::run(std::span<const Tensor> inputs, const RunOptions& options) {
   const std::vector<ops::View> views(inputs.begin(), inputs.end());
+  return run(views, options);
+}
+
+std::vector<Tensor> Executable::run(std::span<const ops::View> inputs, const RunOptions& options) {
   Made made(output_count_);
-  run(views, made, options);
+  run(inputs, made, options);
   return std::move(made.tensors);
 }
 

@@ -43,6 +43,7 @@ struct RunOptions {
   const Stop* stop = nullptr;  // ends the run early where it asks to; null: nothing does
   RunTimes* times = nullptr;
   bool time_commands = false;
+  const Held* held = nullptr;  // by a run around this one
   /// Called, maybe more than once, before the run does what takes long or waits for others, so that the caller can let
   /// go a lock that it holds. Empty: it holds none.
   std::function<void()> may_wait = {};
@@ -62,6 +63,7 @@ class HETNN_EXPORT Executable {
   static std::unique_ptr<Executable> load(const std::string& path, int threads, bool copy = false);
   /// `image` stays alive by its owner.
   Executable(program::Blob image, int threads, const std::string& called = "the executable");
+  Executable(std::shared_ptr<const LoadedProgram> loaded, int threads);
   ~Executable();
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
@@ -90,6 +92,7 @@ class HETNN_EXPORT Executable {
   void run(std::span<const ops::View> inputs, ops::Results& outputs, const RunOptions& options = {});
   /// Runs on tensors and returns the outputs, with their shapes.
   std::vector<Tensor> run(std::span<const Tensor> inputs, const RunOptions& options = {});
+  std::vector<Tensor> run(std::span<const ops::View> inputs, const RunOptions& options = {});
   /// What a run does before it reads a value: throws what is wrong with the types and shapes of the inputs, and asks
   /// for the outputs whose shapes they give.
   void prepare(std::span<const ops::View> inputs, ops::Results& outputs);

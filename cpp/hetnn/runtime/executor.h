@@ -10,6 +10,7 @@
 
 #include "hetnn/base/stop.h"
 #include "hetnn/base/tensor.h"
+#include "hetnn/base/turns.h"
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/program/program.h"
 #include "hetnn/runtime/event.h"
@@ -50,11 +51,18 @@ class FoundSizes {
   virtual std::byte* allocate(int32_t buffer, std::span<const int64_t> shape) = 0;
 };
 
+/// Devices whose turn a run has, that a run inside it need not wait for.
+struct Held {
+  const Turns* queue;
+  const Held* others;  // null: there are no more
+};
+
 /// What a visit is started with.
 struct Launch {
   std::vector<CommandTime>* commands = nullptr;  // null: commands are not timed
   const Stop* stop = nullptr;                    // asked between commands; null: the visit is not to be stopped
   FoundSizes* found = nullptr;                   // null: the subprogram defines no symbols
+  const Held* held = nullptr;                    // for runs inside the visit
 };
 
 /// A subprogram's memory on its device and all else that a visit needs, so that visits allocate nothing. Serves one
@@ -118,12 +126,17 @@ class Executor {
   virtual bool one_at_a_time() const { return true; }
 };
 
+struct LoadedProgram;
+/// Those that calls repeat, by number.
+using LoadedBodies = std::vector<std::shared_ptr<const LoadedProgram>>;
+
 /// What an executor is loaded from. The program outlives the executor.
 struct Load {
   const program::Program& program;
   const program::Subprogram& subprogram;
   std::string called;  // how messages call the subprogram
   const program::Code& code = subprogram.code;
+  const LoadedBodies& bodies = {};  // that it may run
 };
 
 /// The executor of the kind that the code names; InvalidModel naming what is wrong with the code, or listing the kinds

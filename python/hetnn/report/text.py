@@ -79,6 +79,15 @@ def _fallbacks(report: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def _body(row: Mapping[str, Any]) -> list[str]:
+    """What a loop repeats: where its nodes are, and why not elsewhere."""
+    report = row["report"]
+    places = ", ".join(f"{count} on {device}" for device, count in report["nodes_on"].items())
+    subgraphs = _count(len(report["subgraphs"]), "subgraph")
+    reasons = ["  " + line for line in _fallbacks(report)]
+    return [f"  '{row['node']}': {places}; {subgraphs}, {report['predicted_us']:,.1f} us a round", *reasons]
+
+
 def explanation(report: Mapping[str, Any]) -> str:
     """The report as text, and with it the schedule, the other plans that were weighed, and the bound on their cost."""
     parts, serial = report["parts"], report["predicted_us"]
@@ -142,4 +151,6 @@ def as_text(report: Mapping[str, Any]) -> str:
         parts += [_fusion(row) for row in report["fusions"]]
     if report["not_on_preferred"]:
         parts += ["not on the accelerator:", *_fallbacks(report)]
+    if report.get("bodies"):
+        parts += ["repeated:", *(line for row in report["bodies"] for line in _body(row))]
     return "\n".join(parts)

@@ -62,7 +62,7 @@ class Dsp final : public runtime::Executor {
  public:
   explicit Dsp(const Load& load) : subprogram_(load.subprogram), as_cpu_(load.subprogram) {
     as_cpu_.code.kind = "cpu";
-    by_ = runtime::load_executor({load.program, as_cpu_, load.called});
+    by_ = runtime::load_executor({load.program, as_cpu_, load.called, as_cpu_.code, load.bodies});
   }
   std::vector<Moment> moments() const override { return by_->moments(); }
   std::unique_ptr<const runtime::BoundCode> bind(const runtime::Sizes& sizes) const override {

@@ -306,7 +306,7 @@ TEST(Pack, NamesKeysThatAreUnknownOrMissingAndValuesOfAnotherKind) {
            {R"("place":"arena")", R"("place":"attic")",
             "place must be one of input, output, arena, constant; found \"attic\"."},
            {R"("dtype":"f32")", R"("dtype":"f33")", "found \"f33\"."},
-           {R"("code_bytes":11)", R"("code_bytes":12000)", "subprograms[1].code_bytes is 12000; of the"},
+           {R"("code_bytes":11)", R"("code_bytes":12000)", "subprograms[1].code_bytes is 12000; "},
            {R"("code_bytes":11)", R"("code_bytes":10)", "bytes of code; there are"},
            {R"("kind":"dsp")", R"("kind":"")", "subprograms[1].kind must be a text that is not empty"},
            {R"("offset_bytes":64)", R"("offset_bytes":-64)", "offset_bytes must be an integer in [0, 281474976710656]"},

@@ -13,7 +13,7 @@ TEST(Report, OfNothingHasEveryKey) {
       R"("crossing_bytes":0,"predicted_us":0.0,"measured_nodes":0,)"
       R"("parts":{"node_us":0.0,"launch_us":0.0,"transfer_us":0.0},"makespan_us":0.0,"cut_us":null,)"
       R"("lower_bound_us":null,"gap":null,"lower_bound_subgraphs":{},"candidates":[],"margin_us":null,)"
-      R"("rewriting":null,"rewrites":[],"fusions":[],"not_on_preferred":[],"notes":[],"graph":[]})");
+      R"("rewriting":null,"rewrites":[],"fusions":[],"not_on_preferred":[],"notes":[],"graph":[],"bodies":[]})");
 }
 
 TEST(Report, AddsUpNodesAndBytes) {

@@ -57,6 +57,15 @@ QUANTIZED = """graph @net {stage = imported} (%x: i8{0.05:-3}[1,4,6,6]) -> (%y) 
   %y = relu(%c) {q_scale = [0.1], q_zero = 2} : i8{0.1:2}[1,4,6,6]
 }
 """
+SIZES = "symbols = [n: 1..64 = 4, rounds: 0..9 = 3, m: 0..64 = 4]"
+BODY = "conv2d 2 3 _ {} | relu 5 {} | expand 4 {shape=[2,outer0]} | give 1 6 7"
+FOUND = "count = rounds, sizes = [2,m], outer = [n]"
+LOOP = f"""graph @net {{stage = imported, {SIZES}}} (%x: f32[1,3,4,4], %t: f32[n]) -> (%y, %s) {{
+  %k = constant() {{value = i64[] {{3}}}} : i64[]
+  %w = constant() {{value = f32[3,3,1,1] {{WEIGHTS}}}} : f32[3,3,1,1]
+  %y, %s = loop(%k, _, %x, %w, %t) {{body = "{BODY}", carried = 1, {FOUND}}} : f32[1,3,4,4], f32[rounds,2,m]
+}}
+"""
 STATE = """graph @net {stage = imported} (%x: f32[1,8], %s: f32[1,8]) -> (%y, %t) {
   %w = constant() {value = f32[8,8] {SQUARE}} : f32[8,8]
   %a = add(%x, %s) : f32[1,8]
@@ -92,6 +101,8 @@ def _bases() -> dict[str, bytes]:
         "dynamic npu": image_of(dynamic, target="cpu+relu-mul", shapes=[{"n": 3}, {"n": 4}]),
         "int8": image_of(quantized),
         "int8 npu": image_of(quantized, target="cpu+relu-only"),
+        "loop": image_of(LOOP.replace("WEIGHTS", _listed(9))),
+        "loop npu": image_of(LOOP.replace("WEIGHTS", _listed(9)), target="cpu+relu-mul"),
         "states": _with_a_state(image_of(STATE.replace("SQUARE", _listed(64)))),
         "signature": _with_a_signature(image_of(STATE.replace("SQUARE", _listed(64)))),
     }

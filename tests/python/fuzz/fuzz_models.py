@@ -28,6 +28,7 @@ from onnx import helper
 import hetnn
 from hetnn import _core
 from hetnn.element_types import NUMPY, numpy_type
+from hetnn.importers.loop_body import Body, BodyInput, Recording
 from hetnn.importers.onnx_model import NUMBERS
 from hetnn.importers.registry import Row
 
@@ -73,6 +74,7 @@ class Node:
     inputs: list[Value | None]
     attrs: dict[str, Any]
     outputs: list[Value]
+    found: list[str]  # symbols to which it gives values
 
 
 @dataclass
@@ -244,7 +246,7 @@ def grow(model: Model, rng: random.Random, numbers: np.random.Generator, operato
             return  # takes numbers only
         raise Found(f"{op['name']} of {[v and v.array.shape for v in inputs]} {attrs} is {refused} in a graph alone")
     outputs = [Value(*each, list(beside)) for *each, beside in zip(made, arrays, zip(*twins, strict=True), strict=True)]
-    model.nodes.append(Node(op, inputs, attrs, outputs))
+    model.nodes.append(Node(op, inputs, attrs, outputs, found))
     model.pool += [value for value in outputs if value.array.size <= MOST_ELEMENTS]
 
 
@@ -285,6 +287,75 @@ def make(rng: random.Random, numbers: np.random.Generator) -> Model:
     for k, value in enumerate(model.outputs):
         model.builder.output(value.value, f"y{k}")
     return model
+
+
+# Branches and loops
+
+
+def in_a_loop(model: Model, first: int) -> Any:
+    """The model with its nodes from one on in the body of a loop, whose number of rounds is one more input.
+
+    Also the outputs that it stacks, round by round. None where the body would hold tensors as attributes.
+    """
+    builder = _core.GraphBuilder("loop")
+    for name in model.declared:
+        builder.add_symbol(name, 1, 64, model.sizes[name])
+    there: dict[int, Any] = {}
+    for k, value in enumerate(model.fed):
+        there[id(value)] = builder.add_input(f"x{k}", value.value.dtype, list(value.value.shape))
+    rounds = builder.add_input("rounds", "i64", [])
+    body = Body([BodyInput("i64", []), BodyInput("bool", [])])
+    inside = Recording(body, builder)
+
+    def of(value: Value | None, by: Any) -> Any:
+        if value is not None and id(value) not in there:
+            there[id(value)] = by.constant(np.ascontiguousarray(value.array).reshape(value.array.shape))
+        return None if value is None else there[id(value)]
+
+    for k, node in enumerate(model.nodes):
+        by = builder if k < first else inside
+        for symbol in node.found:
+            by.add_symbol(symbol, 0, 1 << 20, 8)
+        try:
+            made = by.create(node.op["name"], [of(value, builder) for value in node.inputs], node.attrs)
+        except hetnn.Unsupported:
+            return None
+        there.update(zip(map(id, node.outputs), made, strict=True))
+    stacked = [value for value in model.outputs if body.owns(there[id(value)])]
+    sizes: list[Any] = []
+    for value in stacked:
+        sizes += [size if isinstance(size, int) else f"s{len(sizes) + k}" for k, size in enumerate(value.value.shape)]
+    for symbol in ["count", *(size for size in sizes if isinstance(size, str))]:
+        builder.add_symbol(symbol, 0, 1 << 20, 8)
+    told = {"body": body.text([body.inputs[1], *(there[id(value)] for value in stacked)]), "count": "count"}
+    attrs = {**told, "sizes": sizes, "outer": list(body.outer)}
+    out = dict(zip(map(id, stacked), builder.create("loop", [rounds, None, *body.captured], attrs), strict=True))
+    for k, value in enumerate(model.outputs):
+        builder.output(out.get(id(value), there[id(value)]), f"y{k}")
+    return builder.finish(), [id(value) in out for value in model.outputs]
+
+
+def compare_rounds(model: Model, rng: random.Random, feeds: list[Array]) -> bool:
+    """Whether some of the nodes could be computed in a loop, in every round alike."""
+    made = in_a_loop(model, rng.randrange(len(model.nodes)))
+    if made is None:
+        return False
+    graph, stacked = made
+    rounds = rng.choice([0, 1, 1, 2, 3])
+    for target in TARGETS[:2]:
+        exe, refused = typed(lambda target=target: hetnn.compile(graph.print(), target, denormals="keep"))
+        if refused:
+            raise Found(f"{target} refuses the model in a loop by {refused}")
+        results = exe.run([*feeds, np.array(rounds)])
+        rewritten = [exe.report(format="dict")] + [row["report"] for row in exe.report(format="dict")["bodies"]]
+        may_err = FORMS if any(report["rewrites"] for report in rewritten) else 0.0
+        for given, inside in zip(results, stacked, strict=True):
+            if inside and given.shape[:1] != (rounds,):
+                raise Found(f"{target}: {rounds} rounds give {given.shape}")
+        for k in range(rounds):
+            each = [given[k] if inside else given for given, inside in zip(results, stacked, strict=True)]
+            compare(model, each, f"round {k} on {target}", may_err)
+    return True
 
 
 # Comparing
@@ -443,6 +514,8 @@ def attempt(rng: random.Random, show: Callable[[str], None] = lambda text: None)
         rewritten = bool(exe.report(format="dict")["rewrites"])
         compare(model, results if isinstance(results, tuple) else [results], target, FORMS if rewritten else 0.0)
     told = "agree"
+    if rng.random() < 0.5 and compare_rounds(model, rng, feeds):
+        told += "+loop"
     proto = in_onnx(model)
     if proto is not None:
         again = hetnn.compile(proto)(*feeds)

@@ -22,6 +22,11 @@ NET = """graph @net {stage = imported, symbols = [n: 1..64 = 4]} (%x: f32[n,3,8,
   %y = permute(%r) {perm = [0,2,3,1]} : f32[n,5,5,2]
 }
 """
+LOOP = """graph @net {stage = imported, symbols = [rounds: 0..9 = 2]} (%x: f32[4], %n: i64[]) -> (%y) {
+  %two = constant() {value = f32[4] {2, 3, 4, 5}} : f32[4]
+  %y = loop(%n, _, %x, %two) {body = "mul 2 3 {} | give 1 4", carried = 1, count = rounds, sizes = []} : f32[4]
+}
+"""
 STATIC = NET.replace(", symbols = [n: 1..64 = 4]", "").replace("[n,", "[1,")
 
 Program = dict[str, Any]
@@ -119,6 +124,38 @@ def test_a_buffer_placed_as_input_or_output_that_no_port_names(dynamic: bytes, p
     image = altered(dynamic, lambda p: buffer(p, "arena").update(place=place, layout="plain"))
     with pytest.raises(hetnn.InvalidModel, match="that no port and no state names"):
         use(image)
+
+
+@pytest.fixture(scope="module")
+def loop() -> bytes:
+    return hetnn.compile(LOOP)._engine.image()
+
+
+def repeat(image: bytes) -> Any:
+    return hetnn.Executable.from_image(image).run([np.ones(4, np.float32), np.array(2)])[0]
+
+
+def test_a_body_is_the_loops_own(loop: bytes) -> None:
+    def attrs(program: Program) -> dict[str, Any]:
+        found: dict[str, Any] = next(c for c in commands(program) if c["op"] == "loop")["attrs"]
+        return found
+
+    assert repeat(altered(loop, lambda program: None)).tolist() == [4, 9, 16, 25]
+    cases: list[tuple[Callable[[Program], object], str]] = [
+        (lambda p: attrs(p).update(program=7), "it is number 7 of the 1 there are"),
+        (lambda p: p.pop("bodies"), "it is number 0 of the 0 there are"),
+        (lambda p: p["bodies"][0]["inputs"].pop(), "that no port and no state names"),
+        (lambda p: p["bodies"][0]["outputs"].reverse(), r"it gives a f32\[4\] where bool\[\] is wanted"),
+        (lambda p: attrs(p).update(body="mul 2 3 {} | give 4 4"), "must give one bool"),
+        (lambda p: p["bodies"][0]["buffers"][0].update(shape=[5]), r"its inputs are not those of the loop"),
+        (lambda p: buffer(p["bodies"][0], "constant").update(offset_bytes=1 << 40), r"bodies\[0\].* lie outside the"),
+    ]
+    for alter, message in cases:
+        with pytest.raises(hetnn.InvalidModel, match=message):
+            repeat(altered(loop, alter))
+    # Without its program the loop lacks what the program had of it.
+    with pytest.raises(hetnn.InvalidModel, match="is computed by its meaning on memory that is not plain"):
+        repeat(altered(loop, lambda p: attrs(p).update(program=-1)))
 
 
 def test_no_inputs(dynamic: bytes) -> None:

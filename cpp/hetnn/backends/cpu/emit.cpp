@@ -6,7 +6,10 @@
 
 #include "hetnn/backends/cpu/launches.h"
 #include "hetnn/base/error.h"
+#include "hetnn/ir/body_graph.h"
 #include "hetnn/kernels/kernel.h"
+#include "hetnn/ops/control/loop.h"
+#include "hetnn/ops/infer.h"
 
 namespace hetnn::backends::cpu {
 namespace {
@@ -63,7 +66,9 @@ class Emitter {
         continue;
       }
       const ir::Value& input = *launch.inputs[k];
-      if (variant && variant->is_weight && variant->is_weight(concrete->call(), concrete->position(k))) {
+      if (has_body(*launch.anchor) && ir::is_constant_of_body(*launch.anchor, k)) {
+        command.inputs.push_back(assembler_.constant_buffer(input.name(), input.type(), {}, true));
+      } else if (variant && variant->is_weight && variant->is_weight(concrete->call(), concrete->position(k))) {
         command.inputs.push_back(packed(*variant, *concrete, concrete->position(k), input));
       } else if (launch.operand_shapes.contains(k) && is_constant(input)) {
         command.inputs.push_back(shaped_constant(input, launch.operand_shapes.at(k)));
@@ -96,6 +101,11 @@ class Emitter {
     }
     commands_.push_back(std::move(command));
     for (program::Command& made : after) commands_.push_back(std::move(made));
+  }
+
+  // Whether what it repeats is a program, which has the constants that it reads.
+  static bool has_body(const ir::Node& node) {
+    return ops::is_loop(node.call()) && ops::fixed_integer(node.call(), "program") >= 0;
   }
 
   // Between layouts only a kernel copies: a meaning reads and writes plain memory.

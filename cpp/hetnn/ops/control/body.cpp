@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <deque>
 #include <set>
 
 #include "hetnn/ops/infer.h"
@@ -153,17 +154,24 @@ void check_taken(const Call& call, int64_t input, const std::vector<std::string>
   }
 }
 
-template <typename T>
-std::vector<T> given(const Call& call, const Body& body, const std::deque<T>& values) {
-  std::vector<T> out;
+// Where what the body gives stands among its values.
+std::vector<size_t> given(const Call& call, const Body& body, size_t values) {
+  std::vector<size_t> out;
   for (const int64_t k : body.outputs) {
-    if (k < 0 || k >= static_cast<int64_t>(values.size())) fail(call, "", text("its body gives no value ", k, "."));
-    out.push_back(values[static_cast<size_t>(k)]);
+    if (k < 0 || k >= static_cast<int64_t>(values)) fail(call, "", text("its body gives no value ", k, "."));
+    out.push_back(static_cast<size_t>(k));
   }
   return out;
 }
 
 }  // namespace
+
+Tensor copy_of(const View& view) {
+  std::byte* to = nullptr;
+  Tensor out = Tensor::zeros(view.dtype, {view.shape.begin(), view.shape.end()}, &to);
+  std::copy_n(view.data, out.bytes(), to);
+  return out;
+}
 
 Body read_body(const Call& call, std::string_view attr) {
   Body out;
@@ -188,90 +196,105 @@ Body read_body(const Call& call, std::string_view attr) {
   return out;
 }
 
-std::vector<Type> infer_body(const Call& call, const Body& body, std::span<const Type> inputs) {
-  std::deque<Type> types(inputs.begin(), inputs.end());
+std::vector<Type> taken_types(const Call& call, const Body& body, std::vector<Type> inputs) {
   for (const auto& [input, sizes] : body.taken) {
     check_taken(call, input, sizes, inputs);
-    Shape& shape = types[static_cast<size_t>(input)].shape;
+    Shape& shape = inputs[static_cast<size_t>(input)].shape;
     for (size_t axis = 0; axis < sizes.size(); ++axis) {
       if (sizes[axis] != "_") shape[axis] = Dim::symbol(sizes[axis]);
     }
   }
+  return inputs;
+}
+
+std::vector<Type> infer_body(const Call& call, const Body& body, std::span<const Type> inputs) {
+  std::deque<Type> types(inputs.begin(), inputs.end());
   for (const Body::Step& step : body.steps) {
     std::vector<Type> made = infer_types(call_of(call, step, types));
     types.insert(types.end(), made.begin(), made.end());
   }
-  return given(call, body, types);
-}
-
-RunningBody::RunningBody(const Call& call, const Body& body, size_t fixed_from, const Host& host)
-    : call_(call), body_(body), inputs_fixed_from_(fixed_from), host_(host), ready_(body.steps.size()) {}
-
-RunningBody::Ready& RunningBody::ready(size_t step, const std::deque<Type>& types, const std::deque<Tensor>& values,
-                                       const Bindings& sizes) {
-  const Body::Step& wanted = body_.steps[step];
-  Ready& out = ready_[step];
-  std::vector<std::optional<Type>> now;
-  for (const int64_t k : wanted.inputs) {
-    if (k >= static_cast<int64_t>(types.size())) fail(call_, "", text("its body: there is no value ", k, " yet."));
-    now.push_back(k < 0 ? std::nullopt : std::optional(types[static_cast<size_t>(k)]));
-  }
-  const auto same = [&](const auto& size) {
-    const auto at = sizes.find(size.first);
-    return at != sizes.end() && at->second == size.second;
-  };
-  if (out.bound && out.types == now && std::ranges::all_of(out.sizes, same)) return out;
-  const Call call = call_of(call_, wanted, types);
-  std::set<std::string> needed;
-  collect_needed_symbols(call, needed);
-  out = {std::move(now), {}, std::make_unique<BoundCall>(call, sizes), nullptr};
-  for (const std::string& symbol : needed) out.sizes[symbol] = sizes.at(symbol);
-  if (!host_.fast || !defined_symbols(call).empty()) return out;
-  std::vector<View> constants(wanted.inputs.size());
-  for (size_t k = 0; k < constants.size(); ++k) {
-    const auto value = static_cast<size_t>(wanted.inputs[k]);
-    if (wanted.inputs[k] >= 0 && value >= inputs_fixed_from_ && value < inputs_) constants[k] = values[value];
-  }
-  out.fast = host_.fast->make(out.bound->call(), constants);
+  std::vector<Type> out;
+  for (const size_t k : given(call, body, types.size())) out.push_back(types[k]);
   return out;
 }
 
-std::vector<Tensor> RunningBody::run(std::span<const Tensor> inputs) {
-  std::deque<Tensor> values(inputs.begin(), inputs.end());
-  std::deque<Type> types;
-  const auto type_of = [](const Tensor& each) {
-    return Type{each.dtype(), {each.shape().begin(), each.shape().end()}};
+namespace {
+
+// What depends on shapes alone is made anew only where they change.
+class Meanings final : public RunningBody {
+ public:
+  Meanings(const Call& call, const Body& body, const Host& host)
+      : call_(call), body_(body), host_(host), ready_(body.steps.size()) {}
+
+  std::vector<Tensor> run(std::span<const View> inputs) override {
+    std::deque<Tensor> made;  // behind the inputs
+    std::vector<View> values(inputs.begin(), inputs.end());
+    std::deque<Type> types;
+    for (const View& each : inputs) types.push_back(type_of(each));
+    Bindings defined;
+    for (const auto& [input, sizes] : body_.taken) {
+      const View& taken = inputs[static_cast<size_t>(input)];
+      for (size_t axis = 0; axis < taken.shape.size(); ++axis) defined[sizes[axis]] = taken.shape[axis];
+    }
+    for (size_t k = 0; k < body_.steps.size(); ++k) {
+      const BoundCall& own = ready(k, types, defined);
+      std::vector<View> operands(own.call().inputs.size());
+      for (size_t i = 0; i < body_.steps[k].inputs.size(); ++i) {
+        const int64_t value = body_.steps[k].inputs[i];
+        if (value >= 0) operands[i] = values[static_cast<size_t>(value)];
+      }
+      for (Tensor& each : evaluate(own, operands, defined, host_)) {
+        values.emplace_back(made.emplace_back(std::move(each)));
+        types.push_back(type_of(values.back()));
+      }
+    }
+    std::vector<Tensor> out;
+    for (const size_t k : given(call_, body_, values.size()))
+      out.push_back(k < inputs.size() ? copy_of(values[k]) : made[k - inputs.size()]);
+    return out;
+  }
+
+ private:
+  // A step as it was last run.
+  struct Ready {
+    std::vector<std::optional<Type>> types;  // of its inputs
+    Bindings sizes;                          // that its attributes name
+    std::unique_ptr<BoundCall> bound;
   };
-  for (const Tensor& each : inputs) types.push_back(type_of(each));
-  inputs_ = inputs.size();
-  Bindings defined;
-  for (const auto& [input, sizes] : body_.taken) {
-    const std::vector<int64_t>& shape = inputs[static_cast<size_t>(input)].shape();
-    for (size_t axis = 0; axis < shape.size(); ++axis) defined[sizes[axis]] = shape[axis];
+
+  static Type type_of(const View& view) { return {view.dtype, {view.shape.begin(), view.shape.end()}}; }
+
+  const BoundCall& ready(size_t step, const std::deque<Type>& types, const Bindings& sizes) {
+    const Body::Step& wanted = body_.steps[step];
+    Ready& out = ready_[step];
+    std::vector<std::optional<Type>> now;
+    for (const int64_t k : wanted.inputs) {
+      if (k >= static_cast<int64_t>(types.size())) fail(call_, "", text("its body: there is no value ", k, " yet."));
+      now.push_back(k < 0 ? std::nullopt : std::optional(types[static_cast<size_t>(k)]));
+    }
+    const auto same = [&](const auto& size) {
+      const auto at = sizes.find(size.first);
+      return at != sizes.end() && at->second == size.second;
+    };
+    if (out.bound && out.types == now && std::ranges::all_of(out.sizes, same)) return *out.bound;
+    const Call call = call_of(call_, wanted, types);
+    std::set<std::string> needed;
+    collect_needed_symbols(call, needed);
+    out = {std::move(now), {}, std::make_unique<BoundCall>(call, sizes)};
+    for (const std::string& symbol : needed) out.sizes[symbol] = sizes.at(symbol);
+    return *out.bound;
   }
-  for (size_t k = 0; k < body_.steps.size(); ++k) {
-    const Ready& step = ready(k, types, values, defined);
-    const Call& own = step.bound->call();
-    std::vector<View> operands(own.inputs.size());
-    for (size_t i = 0; i < body_.steps[k].inputs.size(); ++i) {
-      const int64_t value = body_.steps[k].inputs[i];
-      if (value >= 0) operands[i] = values[static_cast<size_t>(value)];
-    }
-    std::vector<Tensor> made;
-    if (step.fast) {
-      std::vector<std::byte*> memory(own.outputs.size());
-      for (size_t i = 0; i < memory.size(); ++i)
-        made.push_back(Tensor::zeros(own.output(i).dtype, hetnn::values(own.output(i).shape), &memory[i]));
-      step.fast->run(operands, memory);
-    } else {
-      made = evaluate(*step.bound, operands, defined, host_);
-    }
-    for (Tensor& each : made) {
-      types.push_back(type_of(each));
-      values.push_back(std::move(each));
-    }
-  }
-  return given(call_, body_, values);
+
+  const Call& call_;
+  const Body& body_;
+  const Host host_;
+  std::vector<Ready> ready_;
+};
+
+}  // namespace
+
+std::unique_ptr<RunningBody> run_by_meanings(const Call& call, const Body& body, const Host& host) {
+  return std::make_unique<Meanings>(call, body, host);
 }
 
 }  // namespace hetnn::ops

@@ -8,10 +8,8 @@
 // `outer1`, ... stand for the sizes that the call's attribute `outer` holds.
 #pragma once
 
-#include <deque>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,36 +31,18 @@ struct Body {
   std::vector<int64_t> outputs;
 };
 
+Tensor copy_of(const View& view);
+
 /// The body in the attribute `attr`. Fails where it is none.
 Body read_body(const Call& call, std::string_view attr);
 
-/// Types of what the body gives for inputs of these types. Fails where calls do not fit together.
+/// The types of the body's inputs with the sizes that it names.
+std::vector<Type> taken_types(const Call& call, const Body& body, std::vector<Type> inputs);
+
+/// Types of what the body gives for inputs of these types, taken. Fails where calls do not fit together.
 std::vector<Type> infer_body(const Call& call, const Body& body, std::span<const Type> inputs);
 
-/// A body that runs round after round. What depends on shapes alone is made anew only where they change.
-class RunningBody {
- public:
-  /// Inputs from number `fixed_from` on are the same values in every round. Call and body outlive this.
-  RunningBody(const Call& call, const Body& body, size_t fixed_from, const Host& host);
-  /// What the body gives.
-  std::vector<Tensor> run(std::span<const Tensor> inputs);
-
- private:
-  /// A step as it was last run.
-  struct Ready {
-    std::vector<std::optional<Type>> types;  // of its inputs
-    Bindings sizes;                          // that its attributes name
-    std::unique_ptr<BoundCall> bound;
-    std::unique_ptr<FastCall> fast;  // null: its meaning computes it
-  };
-  Ready& ready(size_t step, const std::deque<Type>& types, const std::deque<Tensor>& values, const Bindings& sizes);
-
-  const Call& call_;
-  const Body& body_;
-  const size_t inputs_fixed_from_;
-  size_t inputs_ = 0;
-  const Host host_;
-  std::vector<Ready> ready_;
-};
+/// The calls' body as it stands in the attribute `attr`, each by its meaning. Call and body outlive it.
+std::unique_ptr<RunningBody> run_by_meanings(const Call& call, const Body& body, const Host& host);
 
 }  // namespace hetnn::ops

@@ -1,8 +1,9 @@
 // loop: calls repeated as long as a condition holds.
+#include "hetnn/ops/control/loop.h"
+
 #include <algorithm>
 
 #include "hetnn/base/convert.h"
-#include "hetnn/ops/control/body.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/sizes.h"
 
@@ -11,28 +12,25 @@ namespace {
 
 // More rounds than that have no end.
 constexpr int64_t kMostRounds = 1 << 20;
-// Inputs before the values, and what of the body's inputs and outputs stands before them.
-constexpr size_t kOwnInputs = 2, kBodyInputs = 2, kBodyOutputs = 1;
-
-size_t carried_of(const Call& call) {
-  const int64_t carried = fixed_integer(call, "carried");
-  const size_t values = std::max(call.inputs.size(), kOwnInputs) - kOwnInputs;  // absent inputs at the end are left out
-  if (carried < 0 || carried > static_cast<int64_t>(values)) {
-    fail(call, "loop_c1", text("carried must be a part of its ", values, " values; got ", carried, "."));
-  }
-  return static_cast<size_t>(carried);
-}
+// What the body gives before the values: whether there is another round.
+constexpr size_t kBodyOutputs = 1;
 
 // Whether a carried value may change its shape from round to round.
 bool changes(const Body& body, size_t carried) {
-  return body.taken.contains(static_cast<int64_t>(kBodyInputs + carried));
+  return body.taken.contains(static_cast<int64_t>(kBeforeValues + carried));
+}
+
+// Of the body; what changes has the sizes that it begins with.
+std::vector<Type> types_of_inputs(const Call& call) {
+  std::vector<Type> out = {{DType::i64, {}}, {DType::boolean, {}}};
+  for (size_t k = kBeforeValues; k < call.inputs.size(); ++k) out.push_back(call.input(k));
+  return out;
 }
 
 std::vector<Type> infer(const Call& call) {
-  const size_t carried = carried_of(call);
-  std::vector<Type> given = {{DType::i64, {}}, {DType::boolean, {}}};
-  for (size_t k = kOwnInputs; k < call.inputs.size(); ++k) given.push_back(call.input(k));
-  for (size_t k = 0; k < kOwnInputs; ++k) {
+  const size_t carried = carried_values(call);
+  const std::vector<Type> given = types_of_inputs(call);
+  for (size_t k = 0; k < kBeforeValues; ++k) {
     if (call.has(k) && (call.input(k).dtype != given[k].dtype || elements(call.input(k).shape) != Dim(1))) {
       fail(call, "loop_c2",
            text("'", call.op->inputs[k].name, "' must be one ", dtype_name(given[k].dtype), "; got ",
@@ -40,7 +38,7 @@ std::vector<Type> infer(const Call& call) {
     }
   }
   const Body body = read_body(call, "body");
-  const std::vector<Type> made = infer_body(call, body, given);
+  const std::vector<Type> made = infer_body(call, body, taken_types(call, body, given));
   if (made.size() < carried + kBodyOutputs || made[0].dtype != DType::boolean || elements(made[0].shape) != Dim(1)) {
     fail(call, "loop_c3", text("its body must give one bool, then the ", carried, " values that are carried."));
   }
@@ -54,7 +52,7 @@ std::vector<Type> infer(const Call& call) {
   };
   std::vector<Type> out;
   for (size_t k = 0; k < carried; ++k) {
-    const Type &before = given[kBodyInputs + k], &behind = made[kBodyOutputs + k];
+    const Type &before = given[kBeforeValues + k], &behind = made[kBodyOutputs + k];
     if (before.dtype != behind.dtype || before.rank() != behind.rank()) {
       fail(call, "loop_c4",
            text("a carried value must keep its type; got ", to_string(before), " and ", to_string(behind), "."));
@@ -70,44 +68,44 @@ std::vector<Type> infer(const Call& call) {
   return out;
 }
 
-Tensor copy_of(const View& view) {
-  std::byte* to = nullptr;
-  Tensor out = Tensor::zeros(view.dtype, {view.shape.begin(), view.shape.end()}, &to);
-  std::copy_n(view.data, out.bytes(), to);
-  return out;
+std::unique_ptr<RunningBody> open(const Evaluation& e, const Body& body) {
+  if (e.host.compiled && fixed_integer(e.call, "program") >= 0) return e.host.compiled->open(e.call);
+  return run_by_meanings(e.call, body, e.host);
 }
 
 void meaning(const Evaluation& e) {
   const Body body = read_body(e.call, "body");
-  const size_t carried = carried_of(e.call);
+  const size_t carried = carried_values(e.call);
   const int64_t trips = e.input(0).values<int64_t>()[0];
   bool going = !e.has(1) || e.input(1).values<bool>()[0];
-  std::vector<Tensor> given(kBodyInputs);
-  for (size_t k = kOwnInputs; k < e.inputs.size(); ++k) given.push_back(copy_of(e.input(k)));
+  std::vector<Tensor> values(kBeforeValues + carried);  // that earlier rounds made
+  std::vector<View> given(kBeforeValues);
+  for (size_t k = kBeforeValues; k < e.inputs.size(); ++k) given.push_back(e.inputs[k]);
   std::vector<std::vector<Tensor>> rounds(e.call.outputs.size() - carried);  // of every stacked value
-  RunningBody running(e.call, body, kBodyInputs + carried, e.host);
+  const std::unique_ptr<RunningBody> running = open(e, body);
   int64_t count = 0;
   for (; going && count < trips; ++count) {
     if (count == kMostRounds) fail(e.call, "loop_c6", text("it has more than ", kMostRounds, " rounds. Does it end?"));
     if (e.host.stop) e.host.stop->check();
-    given[0] = Tensor::scalar(count);
-    given[1] = Tensor::scalar(going);
-    std::vector<Tensor> made = running.run(given);
+    given[0] = values[0] = Tensor::scalar(count);
+    given[1] = values[1] = Tensor::scalar(going);
+    std::vector<Tensor> made = running->run(given);
     going = made[0].values<bool>()[0];
     for (size_t k = 0; k < carried; ++k) {
-      Tensor& value = given[kBodyInputs + k];
-      if (!changes(body, k) && value.shape() != made[kBodyOutputs + k].shape()) {
+      View& before = given[kBeforeValues + k];
+      Tensor& now = made[kBodyOutputs + k];
+      if (!changes(body, k) && !std::ranges::equal(before.shape, now.shape())) {
         fail(e.call, "loop_c4",
              text("a carried value must keep its shape; that of value ", k, " changes in round ", count, "."));
       }
-      value = std::move(made[kBodyOutputs + k]);
+      before = values[kBeforeValues + k] = std::move(now);
     }
     for (size_t k = 0; k < rounds.size(); ++k) rounds[k].push_back(std::move(made[kBodyOutputs + carried + k]));
   }
   std::vector<std::vector<int64_t>> shapes;
   std::vector<int64_t> sizes;
   for (size_t k = 0; k < carried; ++k) {
-    const std::vector<int64_t>& shape = given[kBodyInputs + k].shape();
+    const std::span<const int64_t> shape = given[kBeforeValues + k].shape;
     if (changes(body, k)) sizes.insert(sizes.end(), shape.begin(), shape.end());
   }
   for (size_t k = 0; k < rounds.size(); ++k) {
@@ -127,8 +125,9 @@ void meaning(const Evaluation& e) {
   define(e, "count", count);
   define(e, "sizes", sizes);
   for (size_t k = 0; k < carried; ++k) {
-    const Tensor& value = given[kBodyInputs + k];
-    std::copy_n(value.data(), value.bytes(), e.output(k, value.shape()).data);
+    const View& value = given[kBeforeValues + k];
+    std::byte* const to = e.output(k, {value.shape.begin(), value.shape.end()}).data;
+    std::copy_n(value.data, value.elems() * dtype_bytes(value.dtype), to);
   }
   for (size_t k = 0; k < rounds.size(); ++k) {
     std::byte* to = e.output(carried + k, shapes[k]).data;
@@ -142,6 +141,24 @@ void meaning(const Evaluation& e) {
 }
 
 }  // namespace
+
+bool is_loop(const Call& call) {
+  static const OpDef& loop = OpTable::global().get("loop");
+  return call.op == &loop;
+}
+
+size_t carried_values(const Call& loop) {
+  const int64_t carried = fixed_integer(loop, "carried");
+  const size_t values = std::max(loop.inputs.size(), kBeforeValues) - kBeforeValues;  // absent ones may be left out
+  if (carried < 0 || carried > static_cast<int64_t>(values)) {
+    fail(loop, "loop_c1", text("carried must be a part of its ", values, " values; got ", carried, "."));
+  }
+  return static_cast<size_t>(carried);
+}
+
+std::vector<Type> body_inputs(const Call& loop, const Body& body) {
+  return taken_types(loop, body, types_of_inputs(loop));
+}
 
 OpDef define_loop() {
   return {
@@ -160,8 +177,9 @@ OpDef define_loop() {
                 found_sizes("sizes",
                             "those of every carried value that changes its shape, and of a round of every stacked one, "
                             "in order"),
-                {"outer", AttrKind::integers, std::vector<Dim>{},
-                 "sizes of the graph around it, which the body reads"}},
+                {"outer", AttrKind::integers, std::vector<Dim>{}, "sizes of the graph around it, which the body reads"},
+                {"program", AttrKind::integer, Dim(-1),
+                 "the number of the program that the body was compiled into; -1: its calls run by their meanings"}},
       .outputs = {"carried", "stacked"},
       .infer = infer,
       .meaning = meaning,

@@ -9,17 +9,16 @@
 #include "hetnn/base/denormals.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/parallel.h"
-#include "hetnn/kernels/lone_kernel.h"
 #include "hetnn/kernels/refusal.h"
 #include "hetnn/ops/sizes.h"
 #include "hetnn/program/cpu_code.h"
 #include "hetnn/runtime/executor.h"
+#include "hetnn/runtime/loop_body.h"
 
 namespace hetnn::runtime {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-const kernels::LoneKernels kLoneKernels;
 constexpr int kNever = std::numeric_limits<int>::max();
 
 double us(Clock::duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
@@ -29,6 +28,7 @@ struct BoundCommand {
   const program::Command& command;
   std::unique_ptr<const ops::BoundCall> call;
   std::unique_ptr<const kernels::Kernel> kernel;  // null: the meaning computes it
+  std::unique_ptr<const LoopBody> body = {};      // of a loop that was compiled
   std::optional<int64_t> view = {};               // the kernel's
   bool serial = true;
 };
@@ -78,9 +78,14 @@ class CpuVisit final : public Visit {
   template <typename Body>
   void guarded(const Body& body);
   bool lies_there(size_t index) const;
-  void run_alone(size_t index, const Stop* stop);
+  void run_alone(size_t index, const Launch& launch);
   void tell_refused(size_t index);
-  void run_share(int thread, SpinBarrier& barrier, const Launch& launch);
+  // Commands [from, to) of a visit that began at `begin`.
+  struct Stretch {
+    size_t from, to;
+    Clock::time_point begin;
+  };
+  void run_share(int thread, SpinBarrier& barrier, const Stretch& stretch, const Launch& launch);
 
   const CpuBound& bound_;
   std::byte* const scratch_;
@@ -93,9 +98,13 @@ class CpuVisit final : public Visit {
 
 class CpuBound final : public BoundCode {
  public:
-  CpuBound(const program::Program& program, const program::CpuCode& code, const Sizes& sizes)
+  CpuBound(const program::Program& program, const program::CpuCode& code, const LoadedBodies& bodies,
+           const Sizes& sizes)
       : threads_(sizes.threads), keep_denormals_(code.keep_denormals), program_(program), buffers_(sizes.buffers) {
-    for (const program::Command& command : code.commands) commands_.push_back(bound(command, sizes));
+    for (const program::Command& command : code.commands) {
+      const int64_t body = body_of(command);
+      commands_.push_back(bound(command, body < 0 ? nullptr : bodies[static_cast<size_t>(body)], sizes));
+    }
     for (const BoundCommand& made : commands_) {
       all_serial_ = all_serial_ && made.serial;
       // A visit gets as many threads as are idle.
@@ -109,6 +118,13 @@ class CpuBound final : public BoundCode {
     return std::make_unique<CpuVisit>(*this, scratch);
   }
   const std::vector<BoundCommand>& commands() const { return commands_; }
+  // A body uses the threads itself, so that it runs by itself.
+  size_t end_of_stretch(size_t from) const {
+    const auto runs_body = [](const BoundCommand& command) { return command.body != nullptr; };
+    const auto begin = commands_.begin() + static_cast<ptrdiff_t>(from);
+    if (runs_body(*begin)) return from + 1;
+    return static_cast<size_t>(std::find_if(begin, commands_.end(), runs_body) - commands_.begin());
+  }
   const BoundBuffer& buffer(int32_t id) const { return buffers_[static_cast<size_t>(id)]; }
   std::vector<BufferView> views() const override {
     std::vector<BufferView> out;
@@ -139,7 +155,8 @@ class CpuBound final : public BoundCode {
     return steps;
   }
 
-  BoundCommand bound(const program::Command& command, const Sizes& sizes) const {
+  BoundCommand bound(const program::Command& command, const std::shared_ptr<const LoadedProgram>& body,
+                     const Sizes& sizes) const {
     std::vector<ops::Type> types;
     types.reserve(command.inputs.size());
     ops::Call call{
@@ -176,11 +193,12 @@ class CpuBound final : public BoundCode {
     if (command.variant.empty()) {
       for (const auto& list : {inputs, outputs}) {
         for (const kernels::TensorView& view : list) {
-          if (view.packed || view.layout != Layout::plain)
+          if ((view.packed && !body) || view.layout != Layout::plain)
             at_fault("is computed by its meaning on memory that is not plain");
         }
       }
       if (!command.steps.empty()) at_fault("is computed by its meaning and has steps");
+      if (body) out.body = std::make_unique<const LoopBody>(command, out.call->call(), body, sizes);
       return out;
     }
     const kernels::Variant* variant = kernels::find_kernel(command.variant);
@@ -257,10 +275,15 @@ void CpuVisit::start(const Launch& launch, Event& done) {
   found_ = launch.found;
   last_barrier_.store(kNever, std::memory_order_relaxed);
   refused_.store(false, std::memory_order_relaxed);
-  parallel_region_up_to(bound_.threads(),
-                        [&](int thread, SpinBarrier& barrier) { run_share(thread, barrier, launch); });
-  if (last_barrier_.load(std::memory_order_relaxed) != kNever) launch.stop->check();
-  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  const auto begin = launch.commands ? Clock::now() : Clock::time_point();
+  for (size_t from = 0, to = 0; from < pointers_.size(); from = to) {
+    to = bound_.end_of_stretch(from);
+    parallel_region_up_to(bound_.commands()[from].body ? 1 : bound_.threads(), [&](int thread, SpinBarrier& barrier) {
+      run_share(thread, barrier, {from, to, begin}, launch);
+    });
+    if (last_barrier_.load(std::memory_order_relaxed) != kNever) launch.stop->check();
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
   done.set();
 }
 
@@ -287,14 +310,16 @@ void CpuVisit::tell_refused(size_t index) {
   guarded([&] { kernels::tell_refused(bound_.commands()[index].call->call(), pointers_[index].views); });
 }
 
-void CpuVisit::run_alone(size_t index, const Stop* stop) {
+void CpuVisit::run_alone(size_t index, const Launch& launch) {
   const BoundCommand& command = bound_.commands()[index];
   Pointers& pointers = pointers_[index];
   guarded([&] {
     const ops::Call& call = command.call->call();
     if (!command.kernel) {
       InPlace results(command, pointers.outputs, bound_.program(), found_);
-      return ops::evaluate(call, pointers.views, results, {stop, &kLoneKernels});
+      if (!command.body) return ops::evaluate(call, pointers.views, results, {launch.stop, nullptr});
+      const BodyOfVisit body(*command.body, launch);
+      return ops::evaluate(call, pointers.views, results, {launch.stop, &body});
     }
     SpinBarrier alone(1);
     command.kernel->run({0, 1, alone, scratch_, &refused_}, pointers.inputs.data(), pointers.outputs.data());
@@ -304,7 +329,7 @@ void CpuVisit::run_alone(size_t index, const Stop* stop) {
 
 // A thread's share of every command. A serial command is thread 0's alone, and needs a barrier only towards commands
 // that the others take part in. Thread 0 asks whether to stop, and at the next barrier all leave.
-void CpuVisit::run_share(int thread, SpinBarrier& barrier, const Launch& launch) {
+void CpuVisit::run_share(int thread, SpinBarrier& barrier, const Stretch& stretch, const Launch& launch) {
   const DenormalsAsZeros denormals(!bound_.keep_denormals());
   std::vector<CommandTime>* const times = launch.commands;
   bool stops = false;
@@ -316,18 +341,17 @@ void CpuVisit::run_share(int thread, SpinBarrier& barrier, const Launch& launch)
     // Thread 0 may be ahead, and have named a later one.
     return met < last_barrier_.load(std::memory_order_relaxed);
   };
-  const auto visit_begin = times ? Clock::now() : Clock::time_point();
   bool all_here = true;  // every thread has seen what was written so far
-  for (size_t k = 0; k < pointers_.size(); ++k) {
+  for (size_t k = stretch.from; k < stretch.to; ++k) {
     const BoundCommand& command = bound_.commands()[k];
     if (thread == 0 && launch.stop && !stops) stops = launch.stop->asked();
     const auto begin = times ? Clock::now() : Clock::time_point();
     if (lies_there(k)) {
-      if (times && thread == 0) times->push_back({command.command.node, "view", us(begin - visit_begin), 0});
+      if (times && thread == 0) times->push_back({command.command.node, "view", us(begin - stretch.begin), 0});
       continue;
     }
     if (command.serial) {
-      if (thread == 0 && !stops) run_alone(k, launch.stop);
+      if (thread == 0 && !stops) run_alone(k, launch);
       all_here = false;
     } else {
       if (!all_here && !meet()) return;
@@ -339,8 +363,10 @@ void CpuVisit::run_share(int thread, SpinBarrier& barrier, const Launch& launch)
     }
     if (times && thread == 0) {
       times->push_back({command.command.node,
-                        command.kernel ? command.command.variant : text("meaning of ", command.command.op->name),
-                        us(begin - visit_begin), us(Clock::now() - begin)});
+                        command.kernel ? command.command.variant
+                        : command.body ? std::string("body")
+                                       : text("meaning of ", command.command.op->name),
+                        us(begin - stretch.begin), us(Clock::now() - begin)});
     }
   }
   if (stops) last_barrier_.store(met, std::memory_order_relaxed);
@@ -349,20 +375,25 @@ void CpuVisit::run_share(int thread, SpinBarrier& barrier, const Launch& launch)
 class CpuExecutor final : public Executor {
  public:
   explicit CpuExecutor(const Load& load)
-      : program_(load.program), code_(program::read_cpu_code(load.code, load.subprogram, load.program, load.called)) {}
+      : program_(load.program),
+        code_(program::read_cpu_code(load.code, load.subprogram, load.program, load.called)),
+        bodies_(load.bodies) {
+    for (const program::Command& command : code_.commands) check_body(command, load.program, bodies_, load.called);
+  }
   std::vector<Moment> moments() const override {
     std::vector<Moment> out;
     for (const program::Command& command : code_.commands) out.push_back({command.inputs, command.outputs});
     return out;
   }
   std::unique_ptr<const BoundCode> bind(const Sizes& sizes) const override {
-    return std::make_unique<CpuBound>(program_, code_, sizes);
+    return std::make_unique<CpuBound>(program_, code_, bodies_, sizes);
   }
   bool one_at_a_time() const override { return false; }  // the pool of threads bounds what runs at once
 
  private:
   const program::Program& program_;
   const program::CpuCode code_;
+  const LoadedBodies bodies_;
 };
 
 }  // namespace

@@ -1,0 +1,116 @@
+// Bodies of loops: programs that a command of the general processor runs round after round.
+#include "hetnn/runtime/loop_body.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "hetnn/base/error.h"
+#include "hetnn/ops/control/loop.h"
+#include "hetnn/program/validate.h"
+
+namespace hetnn::runtime {
+namespace {
+
+ops::Call call_of(const program::Command& command, const std::deque<ops::Type>& types) {
+  ops::Call out{command.op, {}, {}, command.attrs, command.node, {}};
+  size_t next = 0;
+  for (const int32_t id : command.inputs) out.inputs.push_back({id < 0 ? nullptr : &types[next++], nullptr});
+  ops::complete(out);
+  return out;
+}
+
+// Constants of the body were left out: it has them itself.
+bool is_kept_by_body(const program::Program& program, const program::Command& command, size_t carried, size_t input) {
+  if (input >= command.inputs.size() || input < ops::kBeforeValues + carried || command.inputs[input] < 0) return false;
+  return program.buffers[static_cast<size_t>(command.inputs[input])].packed;
+}
+
+const program::Buffer& buffer_of(const program::Program& program, const program::Port& port) {
+  return program.buffers[static_cast<size_t>(port.buffer)];
+}
+
+}  // namespace
+
+int64_t body_of(const program::Command& command) {
+  const auto number = command.attrs.find("program");
+  if (number == command.attrs.end()) return -1;
+  const Dim* dim = std::get_if<Dim>(&number->second);
+  return dim && dim->is_static() ? dim->value() : -1;
+}
+
+void check_body(const program::Command& command, const program::Program& program, const LoadedBodies& bodies,
+                const std::string& called) {
+  const int64_t number = body_of(command);
+  if (number < 0) return;
+  const program::References references(program, called);
+  const std::string field = text("the body of '", command.node, "'");
+  references.check(number < static_cast<int64_t>(bodies.size()), field,
+                   text("it is number ", number, " of the ", bodies.size(), " there are"));
+  const program::Program& body = bodies[static_cast<size_t>(number)]->program;
+  std::deque<ops::Type> types;
+  for (const int32_t id : command.inputs) {
+    if (id >= 0) types.push_back(program::type_of(program.buffers[static_cast<size_t>(id)]));
+  }
+  const ops::Call loop = call_of(command, types);
+  const ops::Body calls = ops::read_body(loop, "body");
+  const std::vector<ops::Type> given = ops::body_inputs(loop, calls), made = ops::infer_body(loop, calls, given);
+  const size_t carried = ops::carried_values(loop);
+  auto port = body.inputs.begin();
+  for (size_t k = 0; k < given.size(); ++k) {
+    if (is_kept_by_body(program, command, carried, k)) continue;
+    references.check(port != body.inputs.end() && program::type_of(buffer_of(body, *port)) == given[k], field,
+                     text("its inputs are not those of the loop, which hands it ", to_string(given[k])));
+    ++port;
+  }
+  for (; port != body.inputs.end(); ++port) {
+    const program::Buffer& size = buffer_of(body, *port);
+    references.check(size.dtype == DType::i8 && size.shape.size() == 1, field,
+                     text("'", port->name, "' is neither a value of the loop nor a size"));
+    references.known(size.shape[0], field);
+  }
+  references.check(body.outputs.size() == made.size(), field,
+                   text("it gives ", body.outputs.size(), " values where ", made.size(), " are wanted"));
+  for (size_t k = 0; k < made.size(); ++k) {
+    const program::Buffer& output = buffer_of(body, body.outputs[k]);
+    references.check(output.dtype == made[k].dtype && output.shape.size() == made[k].shape.size(), field,
+                     text("it gives a ", dtype_name(output.dtype), to_string(output.shape), " where ",
+                          to_string(made[k]), " is wanted"));
+  }
+}
+
+LoopBody::LoopBody(const program::Command& command, const ops::Call& loop,
+                   const std::shared_ptr<const LoadedProgram>& body, const Sizes& sizes)
+    : executable_(std::make_unique<Executable>(body, sizes.threads)) {
+  const size_t carried = ops::carried_values(loop);
+  for (size_t k = 0; k < std::max(loop.inputs.size(), ops::kBeforeValues); ++k) {
+    const bool kept =
+        k >= ops::kBeforeValues + carried && sizes.buffers[static_cast<size_t>(command.inputs[k])].view.packed;
+    if (!kept) values_.push_back(k);
+  }
+  const std::vector<program::Port>& inputs = body->program.inputs;
+  for (size_t k = values_.size(); k < inputs.size(); ++k)
+    sizes_.push_back(evaluate(buffer_of(body->program, inputs[k]).shape, sizes.bindings));
+}
+
+std::vector<Tensor> LoopBody::run(std::span<const ops::View> round, const RunOptions& options) const {
+  std::vector<ops::View> given;
+  for (const size_t k : values_) given.push_back(round[k]);
+  for (const std::vector<int64_t>& size : sizes_) given.emplace_back(DType::i8, size, nullptr);
+  return executable_->run(given, options);
+}
+
+std::unique_ptr<ops::RunningBody> BodyOfVisit::open(const ops::Call&) const {
+  class Running final : public ops::RunningBody {
+   public:
+    Running(const LoopBody& body, const Launch& launch)
+        : body_(body), options_{.stop = launch.stop, .held = launch.held} {}
+    std::vector<Tensor> run(std::span<const ops::View> inputs) override { return body_.run(inputs, options_); }
+
+   private:
+    const LoopBody& body_;
+    const RunOptions options_;
+  };
+  return std::make_unique<Running>(body_, launch_);
+}
+
+}  // namespace hetnn::runtime

@@ -1,0 +1,120 @@
+"""What loops repeat is a program of its own: planned, placed, saved and shared as the model is."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import hetnn
+from importers.onnx_models import model_of
+
+WIDTH = 256
+
+
+class Rounds(torch.nn.Module):
+    """A loop around a layer of each kind of device."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.linear = torch.nn.Linear(WIDTH, WIDTH)
+        self.conv = torch.nn.Conv2d(8, 8, 3, padding=1)
+
+    def forward(self, x: torch.Tensor, image: torch.Tensor, n: torch.Tensor) -> Any:
+        def body(k: torch.Tensor, x: torch.Tensor, image: torch.Tensor) -> Any:
+            return k + 1, torch.softmax(self.linear(x), -1), torch.relu(self.conv(image))
+
+        return torch._higher_order_ops.while_loop(lambda k, x, image: k < n, body, (torch.tensor(0), x, image))  # type: ignore[attr-defined]
+
+
+def compiled(target: str, rounds: int = 4) -> tuple[hetnn.Executable, tuple[torch.Tensor, ...], list[torch.Tensor]]:
+    model, args = Rounds().eval(), (torch.randn(4, WIDTH), torch.randn(1, 8, 12, 12), torch.tensor(rounds))
+    with torch.no_grad():
+        return hetnn.compile(model, args=args, target=target), args, list(model(*args))
+
+
+def agree(found: Any, wanted: Any) -> None:
+    for a, b in zip(found, wanted, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_accelerators_compute_their_part_of_a_body() -> None:
+    exe, args, wanted = compiled("cpu+relu-only")
+    (body,) = exe.report(format="dict")["bodies"]
+    assert body["report"]["nodes_on"]["relu-only"] >= 2  # the convolution and what follows it
+    assert body["report"]["nodes_on"]["cpu"] >= 1  # the softmax
+    reasons = {row["op"]: row["reasons"][0]["label"] for row in body["report"]["not_on_preferred"]}
+    assert "softmax" in reasons
+    text = exe.report()
+    assert f"repeated:\n  '{body['node']}':" in text
+    assert "on relu-only" in text.split("repeated:")[1]
+    agree(exe(*args), wanted)
+    planned = hetnn.plan(Rounds().eval(), "cpu+relu-only", args=args).report(format="dict")["bodies"]
+    assert [row["report"]["nodes_on"] for row in planned] == [body["report"]["nodes_on"]]
+
+
+def test_what_an_accelerator_lacks_in_a_body_is_told() -> None:
+    rows = hetnn.check(
+        Rounds().eval(), "cpu+relu-only", args=(torch.randn(4, WIDTH), torch.randn(1, 8, 12, 12), torch.tensor(2))
+    )
+    assert "softmax" in {row["op"] for row in rows}
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu+relu-only"])
+def test_bodies_are_saved(target: str, tmp_path: Path) -> None:
+    exe, args, wanted = compiled(target)
+    path = tmp_path / "rounds.hetnn"
+    exe.save(path)
+    weights = 4 * WIDTH * WIDTH
+    assert weights < path.stat().st_size < 1.5 * weights  # which stand there once
+    loaded = hetnn.load(path)
+    agree(loaded(*args), wanted)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for each in pool.map(lambda _: loaded(*args), range(8)):
+            agree(each, wanted)
+
+
+def test_bodies_take_sizes_from_around_them() -> None:
+    text = """agraph (int64 n, float[k, 3] x, float[m] s) => (float[m] y) {
+      z = Shape(x)
+      y = Loop(n, , s) <body = b (int64 i, bool g, float[m] t) => (bool h, float[m] u) {
+        h = Identity(g)
+        zero = Constant<value_ints = [0]>()
+        one = Constant<value_ints = [1]>()
+        rows = Slice(z, zero, one)
+        many = ConstantOfShape(rows)
+        add = Exp(many)
+        sum = ReduceSum<keepdims = 0>(add)
+        u = Add(t, sum)
+      }>
+    }"""
+    exe = hetnn.compile(model_of(text, 18))
+    assert len(exe.report(format="dict")["bodies"]) == 1
+    for k, m in ((2, 4), (5, 1), (0, 3)):
+        found = exe(np.array(3), np.zeros((k, 3), np.float32), np.arange(m, dtype=np.float32))
+        np.testing.assert_array_equal(found, np.arange(m, dtype=np.float32) + 3 * k)
+
+
+def test_loops_in_loops_stand_before_those_around_them() -> None:
+    text = """agraph (int64 n, int64 m, float[4] x) => (float[4] y) {
+      y = Loop(n, , x) <body = b (int64 i, bool g, float[4] t) => (bool h, float[4] u) {
+        h = Identity(g)
+        v = Loop(m, , t) <body = c (int64 j, bool p, float[4] r) => (bool q, float[4] w) {
+          q = Identity(p)
+          w = Add(r, x)
+        }>
+        u = Neg(v)
+      }>
+    }"""
+    exe = hetnn.compile(model_of(text, 18), "cpu+relu-only")
+    nodes = [[row["op"] for row in body["report"]["graph"]] for body in exe.report(format="dict")["bodies"]]
+    assert len(nodes) == 2
+    assert "loop" not in nodes[0]
+    assert "loop" in nodes[1]
+    x = np.array([1, -2, 0.5, 3], np.float32)
+    np.testing.assert_array_equal(exe(np.array(3), np.array(2), x), -(-(-(x + 2 * x) + 2 * x) + 2 * x))

@@ -129,7 +129,8 @@ void complete(Call& call) {
 constexpr double kMostElems = 0x1p59;
 
 std::vector<Type> infer_types(const Call& call) {
-  const bool moves = call.op->has(Trait::movement) || call.op->has(Trait::conversion) || call.op->has(Trait::constant);
+  constexpr uint32_t kMoves = Trait::movement | Trait::conversion | Trait::constant | Trait::control;
+  const bool moves = (call.op->traits & kMoves) != 0;
   const auto check = [&](const Type& type, std::string_view advice) {
     if (moves || !is_stored(type.dtype)) return;
     fail(call, "stored_c1",

@@ -39,7 +39,7 @@ class Building(ABC):
 
     def places(self, index: Any, size: Size) -> Any:
         """As from_the_front; a run with an index outside the axis ends."""
-        return self.create("gather", [self.create("arange", [], start=0, end=size), index], axis=0)
+        return self.create("flat_index", [index], sizes=[size])
 
     def from_the_front(self, index: Any, size: Size) -> Any:
         """Indices along an axis of that size, those that count from its end made to count from its start."""

@@ -16,6 +16,8 @@ _OPS = {op["name"]: op for op in _core.operators()}
 # Operators that refuse an index outside an axis, and those that refuse to divide an integer by 0.
 PICKS = {name for name, op in _OPS.items() if op["checks"]}
 DIVIDES = {"div", "floor_divide", "remainder", "fmod"}
+# Those that take long.
+HEAVY = {name for name, op in _OPS.items() if "compute" in op["traits"]}
 _FUNCTIONS = {"floordiv", "mod", "max", "min"}
 
 

@@ -44,7 +44,7 @@ def branch(call: Call, inline: Inline) -> list[Any]:
 
 
 def _taken_alone(call: Call, inline: Inline, name: str) -> list[Any]:
-    """Branches of which the other one must not run, since it may refuse what it meets: loops of one round or none."""
+    """Branches of which the other one is not to run, since it may refuse or takes long: loops of one round or none."""
     condition = call.reshape(call[0], [])
     rows = []
     for side, runs in (("then", condition), ("else", call.create("logical_not", [condition]))):

@@ -118,3 +118,15 @@ def test_scans_are_torchs(axis: int) -> None:
     same(lambda x: x.cumsum(axis), x, threads=2)
     same(lambda x: torch.flip(torch.cumsum(torch.flip(x, [axis]), axis), [axis]), x)
     same(lambda x: x.sign().cumprod(axis), x)
+
+
+@pytest.mark.parametrize("threads", [2, 3, 4])
+def test_one_lane_is_not_joined_by_two_threads(threads: int) -> None:
+    generator = torch.Generator().manual_seed(7)
+    x = torch.randint(-99, 99, (100_000,), generator=generator)
+    places = torch.randint(0, len(x), (60_000,), generator=generator)
+    updates = torch.randint(-99, 99, places.shape, generator=generator)
+    exe = hetnn.compile(Function(lambda x, i, u: x.scatter_add(0, i, u)), args=(x, places, updates), threads=threads)
+    wanted = x.scatter_add(0, places, updates)
+    for _ in range(100):
+        assert torch.equal(exe(x, places, updates), wanted)

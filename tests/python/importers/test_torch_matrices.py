@@ -17,6 +17,27 @@ def equal(function: Callable[..., Any], *inputs: Tensor) -> None:
     torch.testing.assert_close(exe(*inputs), function(*inputs))
 
 
+@pytest.mark.parametrize("ends", [[2, 5, 5, 9], [0, 0, 9, 9], [9, 9, 9, 9], [1, 2, 3, 4]])
+@pytest.mark.parametrize("width", [8, 48])
+def test_groups_of_rows_by_their_own_matrices(ends: list[int], width: int) -> None:
+    torch.manual_seed(1)
+    weights, offsets = torch.randn(4, width, 40), torch.tensor(ends, dtype=torch.int32)
+
+    def grouped(x: Tensor, offsets: Tensor) -> Tensor:
+        return torch._grouped_mm(x.bfloat16(), weights.bfloat16(), offsets)
+
+    x = torch.randn(9, width)
+    exe = hetnn.compile(grouped, args=(x, offsets))
+    wanted, begin = torch.zeros(9, 40), 0
+    for weight, end in zip(weights.bfloat16().float(), ends, strict=True):
+        wanted[begin:end] = x[begin:end].bfloat16().float() @ weight
+        begin = end
+    torch.testing.assert_close(exe(x, offsets).float(), wanted, rtol=1e-2, atol=1e-2)
+    for wrong in ([2, 1, 5, 9], [2, 5, 9, 10]):
+        with pytest.raises(hetnn.InvalidModel, match="groups must end one behind the other"):
+            exe(x, torch.tensor(wrong, dtype=torch.int32))
+
+
 def test_products_of_reflections() -> None:
     torch.manual_seed(1)
     factors, tau = torch.geqrf(torch.randn(2, 5, 3))

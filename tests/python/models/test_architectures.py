@@ -50,6 +50,11 @@ def _llama(t: Any) -> nn.Module:
     return t.LlamaModel(t.LlamaConfig(vocab_size=100, use_cache=False, num_key_value_heads=2, **SMALL))
 
 
+def _mixtral(t: Any) -> nn.Module:
+    experts = {"num_local_experts": 4, "num_experts_per_tok": 2, "num_key_value_heads": 2}
+    return t.MixtralModel(t.MixtralConfig(vocab_size=100, use_cache=False, **experts, **SMALL))
+
+
 def _t5(t: Any) -> nn.Module:
     return t.T5EncoderModel(t.T5Config(vocab_size=100, d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4))
 
@@ -64,6 +69,7 @@ NETWORKS: dict[str, tuple[Callable[[Any], nn.Module], Callable[[], torch.Tensor]
     "gpt2": (_gpt2, _words),
     "llama": (_llama, _words),
     "t5": (_t5, _words),
+    "mixtral": (_mixtral, _words),
     "whisper": (_whisper, lambda: torch.randn(1, 80, 100)),
     "wav2vec2": (lambda t: t.Wav2Vec2Model(t.Wav2Vec2Config(**SMALL)), lambda: torch.randn(1, 4000)),
     "vit": (lambda t: t.ViTModel(t.ViTConfig(image_size=64, **SMALL)), _image),
@@ -79,6 +85,7 @@ SIZES: dict[str, tuple[int, tuple[int, int], tuple[int, ...]] | None] = {
     "bert": (1, (2, 64), (9, 30, 2)),
     "distilbert": (1, (2, 64), (9, 30, 2)),
     "t5": (1, (2, 64), (9, 30, 2)),
+    "mixtral": (1, (2, 64), (9, 30, 2)),
     "wav2vec2": (1, (1000, 16000), (4000, 5321, 1500)),
     "detr": (2, (64, 128), (64, 96, 128)),
     "whisper": None,

@@ -7,6 +7,9 @@
 // operand
 //          counts as a row (a) or a column (b). output [..., M, N] plain.
 //          params transpose_a (0), transpose_b (0): the operand's last two axes are stored the other way round;
+// grouped_matmul  inputs x [M, K] plain; weights [E, K, N] packed; ends [E] i64 or i32: the row behind each group's
+// last.
+//          output [M, N] plain, zeros behind the last group. It refuses ends that fall or lie behind row M.
 //
 // f32; f64 and integers run in matmul through plain loops.
 #pragma once
@@ -17,6 +20,9 @@ namespace hetnn::kernels {
 
 std::unique_ptr<Kernel> make_linear(const KernelCall& call);
 std::unique_ptr<Kernel> make_matmul(const KernelCall& call);
+std::unique_ptr<Kernel> make_grouped_matmul(const KernelCall& call);
+int64_t packed_grouped_bytes(const KernelCall& call, int input);
+std::vector<std::byte> pack_grouped(const KernelCall& call, int input, std::span<const std::byte> weight);
 bool is_linear_weight(const KernelCall& call, int input);
 std::vector<std::byte> pack_linear(const KernelCall& call, int input, std::span<const std::byte> weight);
 

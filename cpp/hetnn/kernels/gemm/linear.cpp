@@ -115,6 +115,14 @@ std::span<const Variant> gemm_variants() {
        .create = make_matmul,
        .layout = LayoutWish::plain,
        .takes_steps = true},
+      {.name = "grouped_matmul",
+       .op = "grouped_matmul",
+       .speed = "product",
+       .create = make_grouped_matmul,
+       .layout = LayoutWish::plain,
+       .is_weight = is_linear_weight,
+       .pack = pack_grouped,
+       .packed_bytes = packed_grouped_bytes},
   };
   return kVariants;
 }

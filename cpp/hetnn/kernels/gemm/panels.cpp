@@ -90,6 +90,12 @@ void PanelProduct::run(const PanelRun& run, int thread, int threads, std::byte* 
     run_rows(run, rows.begin, rows.end, units.begin, units.end, scratch);
 }
 
+void PanelProduct::run_group(const PanelRun& run, Share rows, int thread, int threads, std::byte* scratch) const {
+  const Share units = share_of(shape_.groups * units_per_group_, thread, threads);
+  if (rows.begin < rows.end && units.begin < units.end)
+    run_rows(run, rows.begin, rows.end, units.begin, units.end, scratch);
+}
+
 void PanelProduct::run_rows(const PanelRun& run, int64_t row_begin, int64_t row_end, int64_t unit_begin,
                             int64_t unit_end, std::byte* scratch) const {
   const auto** table = reinterpret_cast<const float**>(scratch);

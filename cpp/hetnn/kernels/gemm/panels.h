@@ -77,6 +77,8 @@ class PanelProduct {
 
   /// This thread's share. `scratch` is this thread's own.
   void run(const PanelRun& run, int thread, int threads, std::byte* scratch) const;
+  /// The same of some of the rows, few as a rule: threads share the columns.
+  void run_group(const PanelRun& run, Share rows, int thread, int threads, std::byte* scratch) const;
 
  private:
   struct Grid {

@@ -24,27 +24,25 @@ struct IndexReading {
 IndexReading index_reading(const KernelCall& call, int64_t size);
 
 /// Indices as positions along their axis.
-template <typename Index, bool kFromEnd>
+template <typename Index>
 struct Indices {
   const Index* values;
   int64_t size;
+  int64_t behind;  // how far before 0 they may lie: the size, or 0
 
-  bool within(int64_t begin, int64_t end) const {
-    return all_within(values + begin, end - begin, kFromEnd ? -size : 0, size - 1);
-  }
+  bool within(int64_t begin, int64_t end) const { return all_within(values + begin, end - begin, -behind, size - 1); }
   int64_t operator[](int64_t k) const {
     const int64_t at = values[k];
-    return kFromEnd && at < 0 ? at + size : at;
+    return at < 0 ? at + behind : at;
   }
 };
 
 /// f(Indices) of the reading.
 template <typename F>
 void visit_indices(const IndexReading& reading, const std::byte* bytes, const F& f) {
-  const auto of = [&]<typename Index>(const Index* values) {
-    reading.from_end ? f(Indices<Index, true>{values, reading.size}) : f(Indices<Index, false>{values, reading.size});
-  };
-  reading.wide ? of(reinterpret_cast<const int64_t*>(bytes)) : of(reinterpret_cast<const int32_t*>(bytes));
+  const int64_t behind = reading.from_end ? reading.size : 0;
+  reading.wide ? f(Indices<int64_t>{reinterpret_cast<const int64_t*>(bytes), reading.size, behind})
+               : f(Indices<int32_t>{reinterpret_cast<const int32_t*>(bytes), reading.size, behind});
 }
 
 /// f(k) of begin <= k < end, four in a round: as short a loop alone takes twice as long where its code lies across two

@@ -366,6 +366,11 @@ std::span<const Variant> move_variants() {
        .create = make_as_strided,
        .layout = LayoutWish::plain},
       {.name = "arange", .op = "arange", .speed = "move", .create = make_arange, .layout = LayoutWish::plain},
+      {.name = "flat_index",
+       .op = "flat_index",
+       .speed = "move",
+       .create = make_flat_index,
+       .layout = LayoutWish::plain},
       {.name = "upsample_nearest2d", .op = "upsample_nearest2d", .speed = "move", .create = make_upsample_nearest2d},
       {.name = "upsample_bilinear2d", .op = "upsample_bilinear2d", .speed = "move", .create = make_upsample_bilinear2d},
   };

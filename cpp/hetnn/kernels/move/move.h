@@ -18,6 +18,8 @@
 // expand              x broadcast to y's shape.
 // as_strided          params shape, strides, offset (0): y[i,j] = element offset + i strides[0] + j strides[1] of x.
 // arange              no input -> y [n]: start + k * step. params start (0), step (1), whole numbers.
+// flat_index          indices of one shape -> y i64: (i_0 s_1 + i_1) s_2 + ... of param sizes s, those below 0 counted
+//                     from the end; it refuses those outside.
 // upsample_nearest2d  x [N,C,H,W] -> [N,C,OH,OW]. params scales [h,w] ([] = by the sizes).
 // upsample_bilinear2d params align_corners (0), scales ([]).
 #pragma once
@@ -38,6 +40,7 @@ std::unique_ptr<Kernel> make_scatter_elements(const KernelCall& call);
 std::unique_ptr<Kernel> make_expand(const KernelCall& call);
 std::unique_ptr<Kernel> make_as_strided(const KernelCall& call);
 std::unique_ptr<Kernel> make_arange(const KernelCall& call);
+std::unique_ptr<Kernel> make_flat_index(const KernelCall& call);
 std::unique_ptr<Kernel> make_upsample_nearest2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_upsample_bilinear2d(const KernelCall& call);
 

@@ -63,7 +63,14 @@ class ScatterElements final : public Kernel {
     const auto* x = reinterpret_cast<const T*>(inputs[0]);
     const auto* updates = reinterpret_cast<const T*>(inputs[2]);
     auto* y = reinterpret_cast<T*>(outputs[0]);
-    const bool by_outer = split_.outer >= context.threads;
+    // Of fewer lanes all threads copy the rest of x, and some then put.
+    if (std::max(split_.outer, split_.inner) < context.threads) {
+      const Share part = share_of(split_.outer * split_.size * split_.inner, context.thread, context.threads);
+      std::copy(x + part.begin, x + part.end, y + part.begin);
+      context.barrier.arrive_and_wait();
+      x = nullptr;
+    }
+    const bool by_outer = split_.outer >= context.threads || split_.inner == 1;
     const Share share = share_of(by_outer ? split_.outer : split_.inner, context.thread, context.threads);
     const Share outers = by_outer ? share : Share{0, split_.outer}, inners = by_outer ? Share{0, split_.inner} : share;
     visit_indices(indices_, inputs[1], [&](const auto indices) {
@@ -75,8 +82,9 @@ class ScatterElements final : public Kernel {
   }
 
  private:
-  // The rest of x, of one index along the outer axes.
+  // The rest of x, of one index along the outer axes; null where it is there.
   void copy(int64_t outer, Share inners, const T* x, T* y) const {
+    if (!x) return;
     const int64_t begin = outer * split_.size * split_.inner, width = inners.end - inners.begin;
     if (width == split_.inner) {
       std::copy_n(x + begin, split_.size * width, y + begin);

@@ -32,6 +32,7 @@ OpDef define_choose() {
           .doc = "a where the condition holds, else b: whole values, whose shapes may differ.",
           .inputs = {{"condition", "one bool"}, {"a", "any shape"}, {"b", "of a's element type and rank"}},
           .attrs = {sizes_attr()},
+          .traits = static_cast<uint32_t>(Trait::control),
           .infer = infer,
           .meaning = meaning,
           .tolerance = 0,

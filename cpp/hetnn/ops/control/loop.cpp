@@ -181,6 +181,7 @@ OpDef define_loop() {
                 {"program", AttrKind::integer, Dim(-1),
                  "the number of the program that the body was compiled into; -1: its calls run by their meanings"}},
       .outputs = {"carried", "stacked"},
+      .traits = static_cast<uint32_t>(Trait::control),
       .infer = infer,
       .meaning = meaning,
       .tolerance = 0,

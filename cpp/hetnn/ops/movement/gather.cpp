@@ -29,7 +29,7 @@ void visit_indices(const View& indices, const Body& body) {
 void check(const Call& call, std::span<const View> inputs) {
   const View& x = inputs[0];
   const auto axis = static_cast<size_t>(axis_of(call, call.integer("axis"), x.rank()));
-  check_positions(call, 2, inputs[1], x.shape[axis]);
+  check_positions(call, 2, inputs[1], x.shape[axis], call.flag("from_end"));
 }
 
 void meaning(const Evaluation& e) {

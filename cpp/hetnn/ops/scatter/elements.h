@@ -24,7 +24,7 @@ inline int64_t size_along(const Call& call, const View& x) {
 
 /// Fails with `<op>_c3` for an index outside the axis.
 inline void check_elements(const Call& call, std::span<const View> inputs) {
-  check_positions(call, 3, inputs[1], size_along(call, inputs[0]));
+  check_positions(call, 3, inputs[1], size_along(call, inputs[0]), call.flag("from_end"));
 }
 
 /// The indices, which were checked, each in [0, size).

@@ -157,7 +157,7 @@ class Call(Building):
         self._shapes = shapes or {}
 
     def doubts(self) -> int:
-        """How many nodes so far may refuse the values that they meet, or never end."""
+        """How many nodes so far may refuse the values that they meet, or take long."""
         return self._importer.doubts
 
     # Inputs and attributes

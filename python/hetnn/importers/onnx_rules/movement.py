@@ -223,20 +223,11 @@ def _tile(call: Call) -> Any:
     return call.reshape(call.create("expand", [call.reshape(x, pairs)], shape=many), shape)
 
 
-def _gathered(call: Call, x: Any, places: Sequence[Any]) -> Any:
-    """x[places], one array of places, counted from the front, for each of the leading axes."""
-    leading = list(x.shape[: len(places)])
-    flat = None
-    for place, size in zip(places, leading, strict=True):
-        scaled = place if flat is None else call.create("mul", [flat, call.whole(size)])
-        flat = place if flat is None else call.create("add", [scaled, place])
-    return call.create("gather", [call.reshape(x, [product(leading), *x.shape[len(leading) :]]), flat], axis=0)
-
-
 def _own_places(call: Call, shape: Sequence[Size], axis: int) -> Any:
-    """Along one axis its indices, for broadcasting to the shape."""
+    """Its own index along one axis, at every place of the shape."""
     places = call.create("arange", [], start=0, end=shape[axis])
-    return call.reshape(places, [shape[axis] if k == axis else 1 for k in range(len(shape))])
+    row = call.reshape(places, [shape[axis] if k == axis else 1 for k in range(len(shape))])
+    return call.create("expand", [row], shape=list(shape))
 
 
 def indexed_axes(call: Call, indices: Any) -> int:
@@ -255,9 +246,10 @@ def _gather_nd(call: Call) -> Any:
     places = [_own_places(call, shape[:-1], k) for k in range(shared)]
     for k in range(depth):
         part = call.create("slice", [indices], axis=len(shape) - 1, start=k, end=k + 1)
-        index = call.reshape(call.cast(part, "i64"), shape[:-1])
-        places.append(call.places(index, sizes[shared + k]))
-    return _gathered(call, x, places)
+        places.append(call.reshape(call.cast(part, "i64"), shape[:-1]))
+    leading = sizes[: len(places)]
+    flat = call.create("flat_index", places, sizes=leading)
+    return call.create("gather", [call.reshape(x, [product(leading), *sizes[len(leading) :]]), flat], axis=0)
 
 
 @rule("DepthToSpace")

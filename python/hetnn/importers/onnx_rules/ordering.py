@@ -73,12 +73,9 @@ def _scatter_nd(call: Call) -> Any:
     depth = indexed_axes(call, indices)
     if not 1 <= depth <= len(x.shape):
         raise InvalidModel(f"indices {list(indices.shape)} into {list(x.shape)}")
-    flat = None
-    for k in range(depth):
-        part = call.create("slice", [indices], axis=len(indices.shape) - 1, start=k, end=k + 1)
-        index = call.places(call.cast(part, "i64"), x.shape[k])
-        scaled = index if flat is None else call.create("mul", [flat, call.whole(x.shape[k])])
-        flat = index if flat is None else call.create("add", [scaled, index])
+    last = len(indices.shape) - 1
+    parts = [call.create("slice", [indices], axis=last, start=k, end=k + 1) for k in range(depth)]
+    flat = call.create("flat_index", parts, sizes=list(x.shape[:depth]))
     rows, width = product(x.shape[:depth]), product(x.shape[depth:])
     count = product(indices.shape[:-1])
     out = call.create(

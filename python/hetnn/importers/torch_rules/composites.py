@@ -10,7 +10,7 @@ import numpy as np
 
 from hetnn.errors import Unsupported
 from hetnn.importers import sizes
-from hetnn.importers.torch_rules.call import Call, rule
+from hetnn.importers.torch_rules.call import TORCH, Call, rule
 from hetnn.importers.torch_rules.indexing import fixed
 
 
@@ -72,6 +72,20 @@ def _addbmm(call: Call) -> Any:
     if call["beta"] != 1:
         bias = call.create("mul", [bias, call.constant(call["beta"], dtype)])
     return call.create("add", [bias, product])
+
+
+@rule("_grouped_mm.default")
+def _grouped_mm(call: Call) -> Any:
+    """Rows of experts, one behind the other, each group times its own matrix."""
+    x, weights, ends = call["self"], call["mat2"], call["offs"]
+    if (len(x.shape), len(weights.shape)) != (2, 3) or ends is None or call["bias"] is not None:
+        raise Unsupported("grouped products but of rows [M,K] and matrices [E,K,N] between offsets")
+    return call.cast(call.create("grouped_matmul", [x, weights, ends]), call.dtype())
+
+
+@TORCH.rule("transformers.grouped_mm_fallback.default")
+def _grouped_mm_fallback(call: Call) -> Any:
+    return call.create("grouped_matmul", [call["input"], call["weight"], call["offs"]])
 
 
 @rule("_trilinear.default")

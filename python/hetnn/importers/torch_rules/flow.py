@@ -1,5 +1,6 @@
-"""Torch's control flow. Of branches both are computed and one is chosen, unless one may refuse what the other was meant
-for; a loop whose rounds are known and few becomes nodes, another a node with a body."""
+"""Torch's control flow. Of branches both are computed and one is chosen, unless one takes long or may refuse what the
+other was meant for: then only the one that is taken runs. A loop whose rounds are known and few becomes nodes, another
+a node with a body."""
 
 from __future__ import annotations
 
@@ -20,6 +21,12 @@ _PICKING = {
     "while_loop",
 }  # fmt: skip
 
+# Those that take long.
+_HEAVY = {
+    "convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "linear",
+    "mm", "bmm", "addmm", "baddbmm", "matmul", "scaled_dot_product_attention", "lstm", "gru", "_grouped_mm",
+}  # fmt: skip
+
 # Rounds of a loop that become nodes, each a copy of its body.
 _MOST_ROUNDS = 256
 # Rounds of a loop that only its condition ends.
@@ -30,21 +37,21 @@ _ANY_NUMBER = 2**63 - 1
 def _cond(call: Call) -> list[Any]:
     predicate, yes, no, operands = call.arguments
     chosen = call.cast(_value(call, predicate), "bool")
-    if any(map(_may_refuse, (yes, no))):
+    if any(map(_is_for_one, (yes, no))):
         return _taken_alone(call, call.reshape(chosen, []), yes, no, operands)
     pairs = zip(call.body(yes, operands), call.body(no, operands), strict=True)
     return [_choose(call, chosen, k, a, b) for k, (a, b) in enumerate(pairs)]
 
 
-def _may_refuse(body: torch.fx.GraphModule) -> bool:
-    """Whether a node takes some values only, or may never end; none that finds sizes, which have one owner."""
+def _is_for_one(body: torch.fx.GraphModule) -> bool:
+    """Whether a node takes some values only, or long, or may never end; none that finds sizes, which have one owner."""
     bodies = [each for each in body.modules() if isinstance(each, torch.fx.GraphModule)]
     nodes = [node for each in bodies for node in each.graph.nodes if node.op == "call_function"]
     if any(found_symbols(node) for node in nodes):
         return False
-    names = {str(node.target).removeprefix("aten.").split(".")[0] for node in nodes}
-    whole = (str(node.target) for node in nodes if not _is_float(node.meta.get("val")))
-    return bool(names & _PICKING) or any(name.removeprefix("aten.").split(".")[0] in DIVIDES for name in whole)
+    names = [str(node.target).removeprefix("aten.").split(".")[0] for node in nodes]
+    whole = (name for name, node in zip(names, nodes, strict=True) if not _is_float(node.meta.get("val")))
+    return not (_PICKING | _HEAVY).isdisjoint(names) or not DIVIDES.isdisjoint(whole)
 
 
 def _is_float(value: Any) -> bool:

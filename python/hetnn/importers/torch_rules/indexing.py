@@ -40,14 +40,11 @@ def _cut(call: Call, value: Any, shape: Sequence[Size]) -> Any:
 
 def _flat_index(call: Call, indices: Sequence[Any], along: Sequence[Size]) -> tuple[Any, list[Size]]:
     """Indices into axes of sizes `along` as one index into all of them, and its shape."""
-    flat: Any = None
-    for index, size in zip(indices, along, strict=True):
-        entry = call.places(call.cast(index, "i64"), size)
-        flat = entry if flat is None else call.create("add", [call.create("mul", [flat, call.whole(size)]), entry])
     shape: list[Size] = []
     for index in indices:
         shape = sizes.broadcast(shape, index.shape)
-    return call.reshape(flat, shape), shape
+    spread = [_spread(call, call.cast(index, "i64"), shape) for index in indices]
+    return call.create("flat_index", spread, sizes=list(along)), shape
 
 
 def _given(call: Call) -> tuple[list[int], list[Any]]:

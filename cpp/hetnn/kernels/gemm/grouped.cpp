@@ -1,0 +1,87 @@
+// grouped_matmul: groups of rows, each times a packed matrix of its own.
+#include <algorithm>
+
+#include "hetnn/base/error.h"
+#include "hetnn/kernels/gemm/gemm.h"
+#include "hetnn/kernels/gemm/panels.h"
+
+namespace hetnn::kernels {
+namespace {
+
+// Of all groups in one; which rows belong to which comes with the run.
+PanelShape geometry_of(const KernelCall& call) {
+  const TensorView &x = call.inputs[0], &weights = call.inputs[1], &y = call.outputs[0];
+  for (const TensorView* view : {&x, &weights, &y}) require_f32(*view, "grouped_matmul");
+  if (x.rank != 2 || weights.rank != 3 || y.rank != 2 || x.dims[1] != weights.dims[1] || x.dims[0] != y.dims[0] ||
+      weights.dims[2] != y.dims[1])
+    throw InvalidModel(text("grouped_matmul takes x [M,K] and weights [E,K,N] and gives [M,N]; got x ", view_text(x),
+                            ", weights ", view_text(weights), ", output ", view_text(y), "."));
+  if (x.layout != Layout::plain || y.layout != Layout::plain)
+    throw Unsupported("grouped_matmul reads and writes plain tensors. Insert a copy to the plain layout.");
+  return {.rows = x.dims[0], .k = weights.dims[1], .cols = weights.dims[2], .a_bytes = x.elems() * 4};
+}
+
+class GroupedMatmul final : public Kernel {
+ public:
+  explicit GroupedMatmul(const KernelCall& call)
+      : product_(geometry_of(call), EpiloguePlan(call, call.outputs[0])),
+        groups_(call.inputs[1].dims[0]),
+        wide_(call.inputs[2].dtype == DType::i64) {}
+
+  int64_t scratch_bytes(int threads) const override { return threads * product_.scratch_bytes_per_thread(); }
+
+  bool serial() const override {
+    const PanelShape& s = product_.shape();
+    return s.rows * s.cols * s.k < 32768;
+  }
+
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    const PanelShape& s = product_.shape();
+    const DenseRows rows(reinterpret_cast<const float*>(inputs[0]), s.k);
+    PanelRun run = product_.run_on(inputs, inputs[1], nullptr, outputs[0], s.cols);
+    run.source = &rows;
+    std::byte* const scratch = context.scratch + context.thread * product_.scratch_bytes_per_thread();
+    Share group{0, 0};
+    for (int64_t k = 0; k < groups_; ++k, run.panels += s.packed_elems()) {
+      group.end =
+          wide_ ? reinterpret_cast<const int64_t*>(inputs[2])[k] : reinterpret_cast<const int32_t*>(inputs[2])[k];
+      if (group.end < group.begin || group.end > s.rows) return context.refuse();
+      product_.run_group(run, group, context.thread, context.threads, scratch);
+      group.begin = group.end;
+    }
+    const Share rest = share_of(s.rows - group.end, context.thread, context.threads);
+    std::fill_n(run.out + (group.end + rest.begin) * s.cols, (rest.end - rest.begin) * s.cols, 0.0f);
+  }
+
+ private:
+  PanelProduct product_;
+  int64_t groups_;
+  bool wide_;
+};
+
+PanelShape weight_shape(const KernelCall& call) {
+  return {.k = call.inputs[1].dims[1], .cols = call.inputs[1].dims[2]};
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_grouped_matmul(const KernelCall& call) { return std::make_unique<GroupedMatmul>(call); }
+
+int64_t packed_grouped_bytes(const KernelCall& call, int /*input*/) {
+  return call.inputs[1].dims[0] * weight_shape(call).packed_elems() * 4;
+}
+
+std::vector<std::byte> pack_grouped(const KernelCall& call, int input, std::span<const std::byte> weight) {
+  const TensorView& view = call.inputs[1];
+  require_f32(view, "grouped_matmul: the weights");
+  HETNN_ASSERT(input == 1 && static_cast<int64_t>(weight.size()) == view.elems() * 4);
+  const PanelShape shape = weight_shape(call);
+  std::vector<std::byte> packed(static_cast<size_t>(packed_grouped_bytes(call, input)));
+  const auto* from = reinterpret_cast<const float*>(weight.data());
+  auto* to = reinterpret_cast<float*>(packed.data());
+  for (int64_t k = 0; k < view.dims[0]; ++k, from += shape.k * shape.cols, to += shape.packed_elems())
+    pack_panels(shape, from, {0, 1, 0, shape.cols}, to);
+  return packed;
+}
+
+}  // namespace hetnn::kernels

@@ -65,14 +65,21 @@ py::dict allocate(const std::vector<std::tuple<std::string, int64_t, int64_t, in
                   py::arg("proven_infeasible") = result.proven_infeasible);
 }
 
-// Calls f(subprogram, code, variant) for every command stream of a .hetnn file.
+// Calls f(subprogram, code, variant) for every command stream of a .hetnn file; those of bodies come once, as they
+// stand, and say whose they are.
 template <typename F>
 void each_stream(const program::Program& program, F f) {
-  for (const program::Subprogram& subprogram : program.subprograms) {
-    if (subprogram.code.kind != "npu") continue;
-    const npu::Code code = npu::read_code(subprogram.code.as_text(npu::kCodeVersion, subprogram.name), subprogram.name);
-    for (const npu::Variant& variant : code.variants) f(subprogram, code, variant);
-  }
+  const auto each = [&](const program::Program& of, const std::string& prefix) {
+    for (program::Subprogram subprogram : of.subprograms) {
+      if (subprogram.code.kind != "npu") continue;
+      subprogram.name.insert(0, prefix);
+      const npu::Code code =
+          npu::read_code(subprogram.code.as_text(npu::kCodeVersion, subprogram.name), subprogram.name);
+      for (const npu::Variant& variant : code.variants) f(subprogram, code, variant);
+    }
+  };
+  each(program, "");
+  for (size_t k = 0; k < program.bodies.size(); ++k) each(program.bodies[k], text("body ", k, ": "));
 }
 
 std::vector<uint64_t> words_of(const program::Program& program, const npu::Variant& variant) {

@@ -11,9 +11,11 @@ import pytest
 import torch
 
 import hetnn
+from hetnn import _core
 from importers.onnx_models import model_of
 
 WIDTH = 256
+KINDS = {"cpu": ["cpu"], "cpu+relu-only": ["cpu", "npu"]}
 
 
 class Rounds(torch.nn.Module):
@@ -65,13 +67,15 @@ def test_what_an_accelerator_lacks_in_a_body_is_told() -> None:
     assert "softmax" in {row["op"] for row in rows}
 
 
-@pytest.mark.parametrize("target", ["cpu", "cpu+relu-only"])
+@pytest.mark.parametrize("target", KINDS)
 def test_bodies_are_saved(target: str, tmp_path: Path) -> None:
     exe, args, wanted = compiled(target)
     path = tmp_path / "rounds.hetnn"
     exe.save(path)
     weights = 4 * WIDTH * WIDTH
     assert weights < path.stat().st_size < 1.5 * weights  # which stand there once
+    streams = _core.command_streams(str(path))
+    assert [each["name"] for each in streams] == (["body 0: relu-only.0"] if "npu" in KINDS[target] else [])
     loaded = hetnn.load(path)
     agree(loaded(*args), wanted)
     with concurrent.futures.ThreadPoolExecutor(4) as pool:

@@ -30,10 +30,7 @@ class GroupedMatmul final : public Kernel {
 
   int64_t scratch_bytes(int threads) const override { return threads * product_.scratch_bytes_per_thread(); }
 
-  bool serial() const override {
-    const PanelShape& s = product_.shape();
-    return s.rows * s.cols * s.k < 32768;
-  }
+  bool serial() const override { return product_.shape().is_small(); }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     const PanelShape& s = product_.shape();

@@ -46,6 +46,8 @@ struct PanelShape {
 
   int64_t panels_per_group() const { return (cols + kPanel - 1) / kPanel; }
   int64_t packed_elems() const { return groups * panels_per_group() * taps * k * kPanel; }
+  /// Whether sharing it among threads takes longer than it does.
+  bool is_small() const { return rows * cols * k < 32768; }
 };
 
 /// Pointers and strides of one run.

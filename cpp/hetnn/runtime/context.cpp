@@ -19,13 +19,14 @@ constexpr double kBrief_us = 50;
 }  // namespace
 
 struct Context::Run final : FoundSizes {
-  Run(Context& owner, ops::Results& to, const RunOptions& options)
+  Run(Context& owner, ops::Results& to, const RunOptions& options, const Executable& outermost)
       : context(owner),
         outputs(to),
         timed(options.times || options.may_wait),
         time_commands(options.times && options.time_commands),
         stop(options.stop),
-        held(options.held) {}
+        held(options.held),
+        around(outermost) {}
 
   // Whether a run around this one has the device's turn.
   bool holds(const Turns* queue) const {
@@ -63,6 +64,7 @@ struct Context::Run final : FoundSizes {
   const bool timed, time_commands;
   const Stop* const stop;
   const Held* const held;
+  const Executable& around;
   const Clock::time_point begin = timed ? Clock::now() : Clock::time_point();
   const BoundPhase* phase = nullptr;  // that runs
   Bindings bindings = {};             // so far, where the program defines symbols
@@ -192,8 +194,9 @@ void Context::run_step(size_t k, Run& run) {
   step.visit->upload(addresses_);
   const bool defines = !run.phase->program().subprograms[k].defines.empty();
   const Held held{queue, run.held};
-  step.visit->start({run.time_commands ? &step.commands : nullptr, run.stop, defines ? &run : nullptr, &held},
-                    step.computed);
+  step.visit->start(
+      {run.time_commands ? &step.commands : nullptr, run.stop, defines ? &run : nullptr, &held, &run.around},
+      step.computed);
   step.computed.wait(run.stop);
   step.visit->download(addresses_);
   step.finish_us = run.now_us();
@@ -222,7 +225,7 @@ void Context::run_lane(const Lane& lane, Run& run) {
 }
 
 void Context::run(std::span<const ops::View> inputs, ops::Results& outputs, std::span<StateMemory> states,
-                  const RunOptions& options, const Bind& bind) {
+                  const RunOptions& options, const Executable& around, const Bind& bind) {
   const program::Program& program = first()->program();
   for (size_t k = 0; k < inputs.size(); ++k)
     addresses_[static_cast<size_t>(program.inputs[k].buffer)] = const_cast<std::byte*>(inputs[k].data);
@@ -230,7 +233,7 @@ void Context::run(std::span<const ops::View> inputs, ops::Results& outputs, std:
     addresses_[static_cast<size_t>(program.states[k].input)] = states[k].now.data();
     addresses_[static_cast<size_t>(program.states[k].output)] = states[k].next.data();
   }
-  Run run(*this, outputs, options);
+  Run run(*this, outputs, options, around);
   if (finds_) run.bindings = first()->bindings;
   for (Step& step : steps_) step.commands.clear();
   leave(phases_.size());  // what a run that failed has left

@@ -26,8 +26,9 @@ class Context {
   /// Runs every subprogram once all that it depends on are done; with `options.overlap` those of different devices at
   /// once. `outputs` is asked for each output when its size is known, and `options.may_wait` is called after it was
   /// asked for the first ones, unless the last run was brief. `states` are in the program's order.
+  /// `around` tells the notices of what is run inside.
   void run(std::span<const ops::View> inputs, ops::Results& outputs, std::span<StateMemory> states,
-           const RunOptions& options, const Bind& bind);
+           const RunOptions& options, const Executable& around, const Bind& bind);
   /// Whether it is bound to inputs of these types and shapes.
   bool serves(std::span<const ops::View> inputs) const;
   const std::shared_ptr<const BoundPhase>& first() const { return phases_.front().bound; }

@@ -225,7 +225,9 @@ Bindings Executable::bindings_of(std::span<const ops::View> arguments) const {
 }
 
 // The phase with fallbacks where devices have no code for its sizes. Unsupported where one has no fallback either.
-std::shared_ptr<const BoundPhase> Executable::fallen_back(const BoundPhase& incomplete) const {
+std::shared_ptr<const BoundPhase> Executable::fallen_back(const BoundPhase& incomplete,
+                                                          const Executable* around) const {
+  const Executable& teller = around ? *around : *this;
   const std::string sizes = bindings_text(incomplete.bindings);
   auto out = bind(incomplete.loaded, incomplete.number, incomplete.bindings, threads_, Fallback::where_needed);
   if (const std::string missing = missing_code(*out); !missing.empty()) {
@@ -234,8 +236,8 @@ std::shared_ptr<const BoundPhase> Executable::fallen_back(const BoundPhase& inco
   }
   std::shared_ptr<const Notice> notice;
   {
-    const std::lock_guard lock(mutex_);
-    notice = notice_;
+    const std::lock_guard lock(teller.mutex_);
+    notice = teller.notice_;
   }
   if (notice && *notice) {
     (*notice)(text("there is no accelerator code for {", sizes, "}, so the general processor computes in its place.",
@@ -245,7 +247,8 @@ std::shared_ptr<const BoundPhase> Executable::fallen_back(const BoundPhase& inco
   return out;
 }
 
-std::shared_ptr<const BoundPhase> Executable::bound_for(size_t phase, const Bindings& bindings) {
+std::shared_ptr<const BoundPhase> Executable::bound_for(size_t phase, const Bindings& bindings,
+                                                        const Executable* around) {
   auto& ready = bound_[phase];
   auto find = [&]() -> std::shared_ptr<const BoundPhase> {
     for (auto at = ready.begin(); at != ready.end(); ++at) {
@@ -281,7 +284,7 @@ std::shared_ptr<const BoundPhase> Executable::bound_for(size_t phase, const Bind
       const std::lock_guard lock(mutex_);
       loaded_.swap(grown);
     } else {
-      bound = fallen_back(*bound);
+      bound = fallen_back(*bound, around);
     }
   }
   std::list<std::shared_ptr<const BoundPhase>> evicted;
@@ -295,7 +298,7 @@ std::shared_ptr<const BoundPhase> Executable::bound_for(size_t phase, const Bind
 std::unique_ptr<Context> Executable::context_for(std::span<const ops::View> inputs, const RunOptions& options) {
   if (auto idle = pool_->take(inputs)) return idle;
   if (options.may_wait) options.may_wait();
-  const std::shared_ptr<const BoundPhase> first = bound_for(0, bindings_of(inputs));
+  const std::shared_ptr<const BoundPhase> first = bound_for(0, bindings_of(inputs), options.around);
   try {
     return std::make_unique<Context>(first);
   } catch (const std::bad_alloc&) {
@@ -367,14 +370,15 @@ void Executable::run(std::span<const ops::View> inputs, ops::Results& outputs, c
   if (options.session && !options.session->fits(context->first()->program()))
     throw InvalidModel("the session has the states of another executable. Take one from this executable's session().");
   Session& session = options.session ? *options.session : own_;
-  const auto later = [this](size_t phase, const Bindings& known) { return bound_for(phase, known); };
+  const Executable* const around = options.around ? options.around : this;
+  const auto later = [&](size_t phase, const Bindings& known) { return bound_for(phase, known, around); };
   if (session.states_.empty()) {
-    context->run(inputs, outputs, {}, options, later);
+    context->run(inputs, outputs, {}, options, *around, later);
   } else {
     if (options.may_wait) options.may_wait();
     session.turns_.enter(options.stop);
     const Turn one_run(&session.turns_);
-    context->run(inputs, outputs, session.states_, options, later);
+    context->run(inputs, outputs, session.states_, options, *around, later);
     for (StateMemory& state : session.states_) std::swap(state.now, state.next);
   }
   pool_->give_back(std::move(context));

@@ -43,7 +43,8 @@ struct RunOptions {
   const Stop* stop = nullptr;  // ends the run early where it asks to; null: nothing does
   RunTimes* times = nullptr;
   bool time_commands = false;
-  const Held* held = nullptr;  // by a run around this one
+  const Held* held = nullptr;          // by a run around this one
+  const Executable* around = nullptr;  // that run's, which tells the notices of this one
   /// Called, maybe more than once, before the run does what takes long or waits for others, so that the caller can let
   /// go a lock that it holds. Empty: it holds none.
   std::function<void()> may_wait = {};
@@ -112,8 +113,10 @@ class HETNN_EXPORT Executable {
   std::shared_ptr<const LoadedProgram> loaded() const;
   /// The symbols' values from the inputs' shapes.
   Bindings bindings_of(std::span<const ops::View> inputs) const;
-  std::shared_ptr<const BoundPhase> bound_for(size_t phase, const Bindings& bindings);
-  std::shared_ptr<const BoundPhase> fallen_back(const BoundPhase& incomplete) const;
+  /// `around` null: this executable tells its notices itself.
+  std::shared_ptr<const BoundPhase> bound_for(size_t phase, const Bindings& bindings,
+                                              const Executable* around = nullptr);
+  std::shared_ptr<const BoundPhase> fallen_back(const BoundPhase& incomplete, const Executable* around) const;
   std::unique_ptr<Context> context_for(std::span<const ops::View> inputs, const RunOptions& options);
   Turn admit(const RunOptions& options);
 

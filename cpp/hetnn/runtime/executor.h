@@ -57,12 +57,15 @@ struct Held {
   const Held* others;  // null: there are no more
 };
 
+class Executable;
+
 /// What a visit is started with.
 struct Launch {
   std::vector<CommandTime>* commands = nullptr;  // null: commands are not timed
   const Stop* stop = nullptr;                    // asked between commands; null: the visit is not to be stopped
   FoundSizes* found = nullptr;                   // null: the subprogram defines no symbols
   const Held* held = nullptr;                    // for runs inside the visit
+  const Executable* around = nullptr;            // which tells the notices of these
 };
 
 /// A subprogram's memory on its device and all else that a visit needs, so that visits allocate nothing. Serves one

@@ -103,7 +103,7 @@ std::unique_ptr<ops::RunningBody> BodyOfVisit::open(const ops::Call&) const {
   class Running final : public ops::RunningBody {
    public:
     Running(const LoopBody& body, const Launch& launch)
-        : body_(body), options_{.stop = launch.stop, .held = launch.held} {}
+        : body_(body), options_{.stop = launch.stop, .held = launch.held, .around = launch.around} {}
     std::vector<Tensor> run(std::span<const ops::View> inputs) override { return body_.run(inputs, options_); }
 
    private:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,32 @@ def test_bodies_are_saved(target: str, tmp_path: Path) -> None:
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         for each in pool.map(lambda _: loaded(*args), range(8)):
             agree(each, wanted)
+
+
+def test_a_body_without_code_for_some_sizes_says_so() -> None:
+    class Wide(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = torch.nn.Conv2d(8, 8, 3, padding=1)
+
+        def forward(self, image: torch.Tensor, n: torch.Tensor) -> Any:
+            def body(k: torch.Tensor, image: torch.Tensor) -> Any:
+                return k + 1, torch.relu(self.conv(image))
+
+            return torch._higher_order_ops.while_loop(lambda k, image: k < n, body, (torch.tensor(0), image))[1]  # type: ignore[attr-defined]
+
+    torch.manual_seed(5)
+    model, n = Wide().eval(), torch.tensor(2)
+    sizes = ({0: torch.export.Dim("batch", min=1, max=8)}, None)
+    exe = hetnn.compile(model, "cpu+relu-only", args=(torch.randn(3, 8, 6, 6), n), dynamic_shapes=sizes)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x = torch.randn(3, 8, 6, 6)
+        torch.testing.assert_close(exe(x, n), model(x, n), rtol=1e-4, atol=1e-5)
+    x = torch.randn(5, 8, 6, 6)
+    with torch.no_grad(), pytest.warns(RuntimeWarning, match=r"no accelerator code for \{.* = 5\}") as told:
+        torch.testing.assert_close(exe(x, n), model(x, n), rtol=1e-4, atol=1e-5)
+    assert len(told) == 1
 
 
 def test_bodies_take_sizes_from_around_them() -> None:

@@ -35,11 +35,16 @@ def branch(call: Call, inline: Inline) -> list[Any]:
     if condition is not None and condition.size == 1:
         side = sides[0 if bool(condition.reshape(-1)[0]) else 1]
         return inline(call.attr(f"{side}_branch"), f"{name}/{side}/", [])
-    doubts = call.doubts()
+    doubts, layers = call.doubts(), call.layers()
     taken, other = (inline(call.attr(f"{side}_branch"), f"{name}/{side}/", []) for side in sides)
     whole = (Items, Tensors, Maybe, Nothing, Text, Either)
-    if call.doubts() > doubts and not any(isinstance(x, whole) for x in (*taken, *other)):
-        return _taken_alone(call, inline, name)
+    refuses, takes_long = call.doubts() > doubts, call.layers() > layers
+    if (refuses or takes_long) and not any(isinstance(x, whole) for x in (*taken, *other)):
+        try:
+            return _taken_alone(call, inline, name)
+        except Unsupported:  # of results unlike in rank
+            if refuses:
+                raise
     return [_chosen(call, a, b) for a, b in zip(taken, other, strict=True)]
 
 

@@ -108,7 +108,8 @@ class _Importer:
         self._trees: list[Tree] = []  # of the model's inputs
         self._ports = Ports(self._builder, self._symbols, self._new_symbol, self._settled, fixed.sizes)
         self._generators: list[tuple[Any, str, np.ndarray[Any, Any]]] = []  # the next state, the input, the first state
-        self.doubts = 0  # nodes so far that may refuse the values that they meet, or take long
+        self.doubts = 0  # nodes so far that may refuse the values that they meet
+        self.layers = 0  # and those that take long
         self._bodies: list[Body] = []  # of loops, each in the one before, that are imported now
         self._missing = object()  # stands for what a node that cannot be imported would give
 
@@ -250,7 +251,8 @@ class _Importer:
             folded = _fold(op, arrays, attrs, found)
             if folded is not None:
                 return [self.constant(array) for array in folded]
-        self.doubts += bool(found) or _is_for_one(op, inputs, arrays)
+        self.doubts += bool(found) or _may_refuse(op, inputs, arrays)
+        self.layers += op in HEAVY
         if self._bodies:
             return self._record(len(self._bodies), op, inputs, attrs, list(found))
         for symbol, (low, high) in found.items():
@@ -530,14 +532,11 @@ def _may_be_sizes(value: Any) -> bool:
     return few and value.dtype in ("i32", "i64")
 
 
-def _is_for_one(op: str, inputs: Sequence[Any], arrays: Sequence[Any]) -> bool:
-    """Whether a node belongs to the branch that is taken alone: one that takes long, or some values only, which are not
-    known: indices of an axis, divisors of integers."""
+def _may_refuse(op: str, inputs: Sequence[Any], arrays: Sequence[Any]) -> bool:
+    """Whether a node takes some values only, which are not known: indices of an axis, divisors of integers."""
     if op in PICKS:
         return any(array is None for array in arrays[1:] or arrays)
-    if op in HEAVY or op in ("loop", "match_shape"):
-        return True
-    return op in DIVIDES and arrays[1] is None and not is_float(inputs[1].dtype)
+    return op in ("loop", "match_shape") or (op in DIVIDES and arrays[1] is None and not is_float(inputs[1].dtype))
 
 
 def _fold(

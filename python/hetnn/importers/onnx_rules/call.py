@@ -107,6 +107,7 @@ class Importer(Protocol):
     """What a call needs of the importer that makes it."""
 
     doubts: int
+    layers: int
 
     def create(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any], node: onnx.NodeProto) -> list[Any]: ...
 
@@ -157,8 +158,12 @@ class Call(Building):
         self._shapes = shapes or {}
 
     def doubts(self) -> int:
-        """How many nodes so far may refuse the values that they meet, or take long."""
+        """How many nodes so far may refuse the values that they meet."""
         return self._importer.doubts
+
+    def layers(self) -> int:
+        """How many nodes so far take long."""
+        return self._importer.layers
 
     # Inputs and attributes
 

@@ -129,11 +129,19 @@ class Connections:
 
     async def ask(self, message: bytes) -> tuple[int, float]:
         """The status, and the seconds until the answer was whole."""
-        pair = self._idle.pop() if self._idle else await asyncio.open_connection("127.0.0.1", self._port)
-        reader, writer = pair
         begun = time.perf_counter()
-        writer.write(message)
-        head = await reader.readuntil(b"\r\n\r\n")
+        while True:
+            kept = bool(self._idle)
+            pair = self._idle.pop() if kept else await asyncio.open_connection("127.0.0.1", self._port)
+            reader, writer = pair
+            try:
+                writer.write(message)
+                head = await reader.readuntil(b"\r\n\r\n")
+                break
+            except (asyncio.IncompleteReadError, ConnectionResetError):
+                writer.close()
+                if not kept:  # else it was idle for long, and closed before the request came
+                    raise
         await reader.readexactly(int(head.lower().split(b"content-length: ")[-1].split(b"\r\n")[0]))
         took = time.perf_counter() - begun
         self._idle.append(pair)

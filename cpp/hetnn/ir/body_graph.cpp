@@ -43,7 +43,8 @@ class Builder {
       rewriter_.add_output(values_.at(static_cast<size_t>(body_.outputs[k])), text("out", k));
     }
     rewriter_.erase_dead();
-    std::erase_if(graph_.symbols, [&](const Symbol& symbol) { return !is_used(symbol.name); });
+    const std::set<std::string> used = used_symbols();
+    std::erase_if(graph_.symbols, [&](const Symbol& symbol) { return !used.contains(symbol.name); });
     raise_hints(graph_);
     return std::move(graph_);
   }
@@ -72,13 +73,13 @@ class Builder {
     values_.insert(values_.end(), node->outputs().begin(), node->outputs().end());
   }
 
-  bool is_used(const std::string& symbol) const {
+  std::set<std::string> used_symbols() const {
     std::set<std::string> used;
     for (const Value* input : graph_.inputs()) {
       for (const Dim& dim : input->shape()) dim.collect_symbols(used);
     }
     for (const Node* node : graph_.nodes()) ops::collect_symbols(node->call(), used);
-    return used.contains(symbol);
+    return used;
   }
 
   const Graph& around_;

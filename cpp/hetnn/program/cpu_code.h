@@ -31,6 +31,14 @@ struct Command {
   bool operator==(const Command&) const = default;
 };
 
+/// How many of a command's inputs are the operator's; those behind them are operands of the steps, one each. Negative
+/// where there are not so many.
+int64_t own_inputs(const Command& command);
+
+/// The call that a command is: on inputs of the types that the program's buffers have, which outlive it. What it writes
+/// is not inferred yet.
+ops::Call call_of(const Command& command, const std::vector<ops::Type>& buffers);
+
 /// Of the text that write_cpu_code makes.
 inline constexpr int64_t kCpuCodeVersion = 2;
 
@@ -42,6 +50,8 @@ struct CpuCode {
 
 /// The type of the value in a buffer.
 ops::Type type_of(const Buffer& buffer);
+/// Of every buffer of a program.
+std::vector<ops::Type> types_of_buffers(const Program& program);
 
 /// As bytes of kind "cpu".
 Code write_cpu_code(const CpuCode& code);

@@ -134,23 +134,17 @@ class Checker {
   Checker(const Program& program, const Subprogram& subprogram, const std::string& called)
       : references_(program, called),
         called_(called),
+        types_(types_of_buffers(program)),
         known_(symbols_before(program, subprogram)),
-        undefined_(subprogram.defines.begin(), subprogram.defines.end()) {
-    for (const Buffer& buffer : program.buffers) types_.push_back(type_of(buffer));
-  }
+        undefined_(subprogram.defines.begin(), subprogram.defines.end()) {}
 
   void check(const Command& command, const std::string& at) {
-    const size_t operands =
-        static_cast<size_t>(std::ranges::count_if(command.steps, [](const Step& step) { return step.operand >= 0; }));
-    if (operands > command.inputs.size()) wrong(at, "has more operands of steps than inputs");
-    const size_t own = command.inputs.size() - operands;
+    if (own_inputs(command) < 0) wrong(at, "has more operands of steps than inputs");
     for (const int32_t id : command.inputs) {
       if (id >= 0) references_.read(id, at);
     }
     for (const int32_t id : command.outputs) references_.written(id, at);
-    ops::Call call{
-        .op = command.op, .inputs = {}, .outputs = {}, .attrs = command.attrs, .name = command.node, .loc = {}};
-    for (size_t k = 0; k < own; ++k) call.inputs.push_back({type(command.inputs[k]), nullptr});
+    ops::Call call = call_of(command, types_);
     const std::vector<ops::Type> made = inferred(call, at);
     for (const std::string& symbol : defined_symbols(call)) {
       if (undefined_.erase(symbol) == 0) wrong(at, text("gives a value to ", symbol, ", which is not its to define"));
@@ -161,7 +155,7 @@ class Checker {
       const ops::Type& written = *type(command.outputs[k]);
       if (made[k] != written) wrong(at, text("writes ", to_string(made[k]), " into a buffer of ", to_string(written)));
     }
-    size_t next = own;
+    size_t next = call.inputs.size();
     for (const Step& step : command.steps) {
       if (step.operand >= 0 && static_cast<size_t>(step.operand) != next++)
         wrong(at, "has a step whose operand is not the next of its inputs");
@@ -211,14 +205,34 @@ class Checker {
 
   const References references_;
   const std::string& called_;
-  const std::set<std::string> known_;  // symbols that have values when the code begins
-  std::set<std::string> undefined_;    // those of the subprogram's that no command so far defines
-  std::vector<ops::Type> types_;
+  const std::vector<ops::Type> types_;  // of the program's buffers
+  const std::set<std::string> known_;   // symbols that have values when the code begins
+  std::set<std::string> undefined_;     // those of the subprogram's that no command so far defines
 };
 
 }  // namespace
 
 ops::Type type_of(const Buffer& buffer) { return {buffer.dtype, buffer.shape, buffer.quant}; }
+
+std::vector<ops::Type> types_of_buffers(const Program& program) {
+  std::vector<ops::Type> out;
+  for (const Buffer& buffer : program.buffers) out.push_back(type_of(buffer));
+  return out;
+}
+
+int64_t own_inputs(const Command& command) {
+  return static_cast<int64_t>(command.inputs.size()) -
+         std::ranges::count_if(command.steps, [](const Step& step) { return step.operand >= 0; });
+}
+
+ops::Call call_of(const Command& command, const std::vector<ops::Type>& buffers) {
+  ops::Call out{command.op, {}, {}, command.attrs, command.node, {}};
+  for (int64_t k = 0; k < own_inputs(command); ++k) {
+    const int32_t id = command.inputs[static_cast<size_t>(k)];
+    out.inputs.push_back({id < 0 ? nullptr : &buffers[static_cast<size_t>(id)], nullptr});
+  }
+  return out;
+}
 
 Code write_cpu_code(const CpuCode& code) {
   return Code::of_text("cpu", kCpuCodeVersion, json::to_text(code_fields().write(code)));

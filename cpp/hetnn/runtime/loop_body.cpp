@@ -2,7 +2,6 @@
 #include "hetnn/runtime/loop_body.h"
 
 #include <algorithm>
-#include <deque>
 
 #include "hetnn/base/error.h"
 #include "hetnn/ops/control/loop.h"
@@ -11,18 +10,15 @@
 namespace hetnn::runtime {
 namespace {
 
-ops::Call call_of(const program::Command& command, const std::deque<ops::Type>& types) {
-  ops::Call out{command.op, {}, {}, command.attrs, command.node, {}};
-  size_t next = 0;
-  for (const int32_t id : command.inputs) out.inputs.push_back({id < 0 ? nullptr : &types[next++], nullptr});
-  ops::complete(out);
+// Of the inputs that a round takes, those that the body is handed: what was left out of the program, which packed
+// buffers are, it has itself.
+std::vector<size_t> handed_inputs(const program::Command& command, const program::Program& program) {
+  std::vector<size_t> out;
+  for (size_t k = 0; k < std::max(command.inputs.size(), ops::kBeforeValues); ++k) {
+    const int32_t id = k < command.inputs.size() ? command.inputs[k] : -1;
+    if (id < 0 || !program.buffers[static_cast<size_t>(id)].packed) out.push_back(k);
+  }
   return out;
-}
-
-// Constants of the body were left out: it has them itself.
-bool is_kept_by_body(const program::Program& program, const program::Command& command, size_t carried, size_t input) {
-  if (input >= command.inputs.size() || input < ops::kBeforeValues + carried || command.inputs[input] < 0) return false;
-  return program.buffers[static_cast<size_t>(command.inputs[input])].packed;
 }
 
 const program::Buffer& buffer_of(const program::Program& program, const program::Port& port) {
@@ -47,17 +43,19 @@ void check_body(const program::Command& command, const program::Program& program
   references.check(number < static_cast<int64_t>(bodies.size()), field,
                    text("it is number ", number, " of the ", bodies.size(), " there are"));
   const program::Program& body = bodies[static_cast<size_t>(number)]->program;
-  std::deque<ops::Type> types;
-  for (const int32_t id : command.inputs) {
-    if (id >= 0) types.push_back(program::type_of(program.buffers[static_cast<size_t>(id)]));
-  }
-  const ops::Call loop = call_of(command, types);
+  const std::vector<ops::Type> types = program::types_of_buffers(program);
+  ops::Call loop = program::call_of(command, types);
+  ops::complete(loop);
   const ops::Body calls = ops::read_body(loop, "body");
   const std::vector<ops::Type> given = ops::body_inputs(loop, calls), made = ops::infer_body(loop, calls, given);
-  const size_t carried = ops::carried_values(loop);
+  const std::vector<size_t> handed = handed_inputs(command, program);
+  // Those before are read by the loop itself.
+  for (size_t k = 0, next = 0; k < ops::kBeforeValues + ops::carried_values(loop); ++k) {
+    references.check(next < handed.size() && handed[next++] == k, field,
+                     text("input ", k, " of the loop has no data, and may change from round to round"));
+  }
   auto port = body.inputs.begin();
-  for (size_t k = 0; k < given.size(); ++k) {
-    if (is_kept_by_body(program, command, carried, k)) continue;
+  for (const size_t k : handed) {
     references.check(port != body.inputs.end() && program::type_of(buffer_of(body, *port)) == given[k], field,
                      text("its inputs are not those of the loop, which hands it ", to_string(given[k])));
     ++port;
@@ -78,15 +76,9 @@ void check_body(const program::Command& command, const program::Program& program
   }
 }
 
-LoopBody::LoopBody(const program::Command& command, const ops::Call& loop,
+LoopBody::LoopBody(const program::Command& command, const program::Program& program,
                    const std::shared_ptr<const LoadedProgram>& body, const Sizes& sizes)
-    : executable_(std::make_unique<Executable>(body, sizes.threads)) {
-  const size_t carried = ops::carried_values(loop);
-  for (size_t k = 0; k < std::max(loop.inputs.size(), ops::kBeforeValues); ++k) {
-    const bool kept =
-        k >= ops::kBeforeValues + carried && sizes.buffers[static_cast<size_t>(command.inputs[k])].view.packed;
-    if (!kept) values_.push_back(k);
-  }
+    : executable_(std::make_unique<Executable>(body, sizes.threads)), values_(handed_inputs(command, program)) {
   const std::vector<program::Port>& inputs = body->program.inputs;
   for (size_t k = values_.size(); k < inputs.size(); ++k)
     sizes_.push_back(evaluate(buffer_of(body->program, inputs[k]).shape, sizes.bindings));

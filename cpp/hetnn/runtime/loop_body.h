@@ -22,15 +22,15 @@ void check_body(const program::Command& command, const program::Program& program
 /// A body ready for one command; runs of the command share it.
 class LoopBody {
  public:
-  /// `loop` is the command's call, bound to `sizes`.
-  LoopBody(const program::Command& command, const ops::Call& loop, const std::shared_ptr<const LoadedProgram>& body,
-           const Sizes& sizes);
+  /// Of a command of `program`, bound to `sizes`.
+  LoopBody(const program::Command& command, const program::Program& program,
+           const std::shared_ptr<const LoadedProgram>& body, const Sizes& sizes);
   /// What the body gives for the values of a round.
   std::vector<Tensor> run(std::span<const ops::View> round, const RunOptions& options) const;
 
  private:
   const std::unique_ptr<Executable> executable_;
-  std::vector<size_t> values_;               // of the loop, that the body's inputs are
+  const std::vector<size_t> values_;         // of the loop, that the body's inputs are
   std::vector<std::vector<int64_t>> sizes_;  // of its inputs behind those, which hold nothing
 };
 

@@ -140,6 +140,13 @@ def test_a_body_is_the_loops_own(loop: bytes) -> None:
         found: dict[str, Any] = next(c for c in commands(program) if c["op"] == "loop")["attrs"]
         return found
 
+    def without_data(program: Program, position: int) -> None:
+        inputs = next(c for c in commands(program) if c["op"] == "loop")["inputs"]
+        kept = next(k for k in inputs if k >= 0 and program["buffers"][k].get("packed"))
+        read = program["buffers"][inputs[position]]
+        program["buffers"].append({**program["buffers"][kept], "dtype": read["dtype"], "shape": read["shape"]})
+        inputs[position] = len(program["buffers"]) - 1
+
     assert repeat(altered(loop, lambda program: None)).tolist() == [4, 9, 16, 25]
     cases: list[tuple[Callable[[Program], object], str]] = [
         (lambda p: attrs(p).update(program=7), "it is number 7 of the 1 there are"),
@@ -149,6 +156,8 @@ def test_a_body_is_the_loops_own(loop: bytes) -> None:
         (lambda p: attrs(p).update(body="mul 2 3 {} | give 4 4"), "must give one bool"),
         (lambda p: p["bodies"][0]["buffers"][0].update(shape=[5]), r"its inputs are not those of the loop"),
         (lambda p: buffer(p["bodies"][0], "constant").update(offset_bytes=1 << 40), r"bodies\[0\].* lie outside the"),
+        (lambda p: without_data(p, 0), "input 0 of the loop has no data"),
+        (lambda p: without_data(p, 2), "input 2 of the loop has no data"),
     ]
     for alter, message in cases:
         with pytest.raises(hetnn.InvalidModel, match=message):

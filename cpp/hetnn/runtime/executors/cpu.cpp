@@ -100,7 +100,11 @@ class CpuBound final : public BoundCode {
  public:
   CpuBound(const program::Program& program, const program::CpuCode& code, const LoadedBodies& bodies,
            const Sizes& sizes)
-      : threads_(sizes.threads), keep_denormals_(code.keep_denormals), program_(program), buffers_(sizes.buffers) {
+      : threads_(sizes.threads),
+        keep_denormals_(code.keep_denormals),
+        program_(program),
+        types_(program::types_of_buffers(program)),
+        buffers_(sizes.buffers) {
     for (const program::Command& command : code.commands) {
       const int64_t body = body_of(command);
       commands_.push_back(bound(command, body < 0 ? nullptr : bodies[static_cast<size_t>(body)], sizes));
@@ -157,26 +161,17 @@ class CpuBound final : public BoundCode {
 
   BoundCommand bound(const program::Command& command, const std::shared_ptr<const LoadedProgram>& body,
                      const Sizes& sizes) const {
-    std::vector<ops::Type> types;
-    types.reserve(command.inputs.size());
-    ops::Call call{
-        .op = command.op, .inputs = {}, .outputs = {}, .attrs = command.attrs, .name = command.node, .loc = {}};
     std::vector<kernels::TensorView> inputs, outputs;
     std::vector<int> positions;   // among the kernel's inputs
     std::vector<int64_t> packed;  // bytes, where an input is
-    const size_t own = command.inputs.size() - static_cast<size_t>(std::ranges::count_if(
-                                                   command.steps, [](const auto& step) { return step.operand >= 0; }));
-    for (size_t k = 0; k < command.inputs.size(); ++k) {
-      const int32_t id = command.inputs[k];
+    for (const int32_t id : command.inputs) {
       positions.push_back(id < 0 ? -1 : static_cast<int>(inputs.size()));
-      if (id >= 0) {
-        inputs.push_back(buffer(id).view);
-        packed.push_back(buffer(id).size_bytes);
-        types.push_back(program::type_of(program_.buffers[static_cast<size_t>(id)]));
-      }
-      if (k < own) call.inputs.push_back({id < 0 ? nullptr : &types.back(), nullptr});
+      if (id < 0) continue;
+      inputs.push_back(buffer(id).view);
+      packed.push_back(buffer(id).size_bytes);
     }
     for (int32_t id : command.outputs) outputs.push_back(buffer(id).view);
+    ops::Call call = program::call_of(command, types_);
     ops::complete(call);
     BoundCommand out{command, std::make_unique<const ops::BoundCall>(call, sizes.bindings), nullptr};
     const auto at_fault = [&](std::string_view what) {
@@ -198,7 +193,7 @@ class CpuBound final : public BoundCode {
         }
       }
       if (!command.steps.empty()) at_fault("is computed by its meaning and has steps");
-      if (body) out.body = std::make_unique<const LoopBody>(command, out.call->call(), body, sizes);
+      if (body) out.body = std::make_unique<const LoopBody>(command, program_, body, sizes);
       return out;
     }
     const kernels::Variant* variant = kernels::find_kernel(command.variant);
@@ -236,6 +231,7 @@ class CpuBound final : public BoundCode {
   const int threads_;
   const bool keep_denormals_;
   const program::Program& program_;
+  const std::vector<ops::Type> types_;  // of the program's buffers
   const std::vector<BoundBuffer>& buffers_;
   bool all_serial_ = true;
   int64_t scratch_bytes_ = 0;

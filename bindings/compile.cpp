@@ -117,20 +117,23 @@ void bind_compile(py::module_& m) {
       .def_property_readonly(
           "passes", [](const Compilation& c) { return pass_rows(c.model()); },
           "The passes that were run: name, stage and ms of each.")
-      .def("add_variant", &Compilation::add_variant, py::arg("bindings"), py::call_guard<py::gil_scoped_release>(),
-           "Compiles the accelerator subgraphs for further values of the model's symbols.")
+      .def("add_variant", &Compilation::add_variant, py::arg("bindings"), py::arg("body") = -1,
+           py::call_guard<py::gil_scoped_release>(),
+           "Compiles the accelerator subgraphs for further values of the model's symbols, or of a body's.")
+      .def_property_readonly("has_variants", &Compilation::has_variants,
+                             "Whether some accelerator's code is made for sizes that stay open.")
       .def(
           "specialize",
-          [](Compilation& c, const Bindings& bindings, int64_t weights_bytes) {
+          [](Compilation& c, const Bindings& bindings, int32_t body, int64_t weights_bytes) {
             program::Image out;
             {
               const LongCall call;
-              c.add_variant(bindings);
+              c.add_variant(bindings, body);
               out = c.image(weights_bytes);
             }
             return py::bytes(reinterpret_cast<const char*>(out.data()), out.size());
           },
-          py::arg("bindings"), py::arg("weights_bytes"),
+          py::arg("bindings"), py::arg("body"), py::arg("weights_bytes"),
           "add_variant, then the image of what it adds to an executable with so many bytes of weights.");
 
   m.def("on_general_processor", &Compilation::on_general_processor, py::arg("plan"), py::arg("fusion"),

@@ -213,9 +213,13 @@ class Compilation:
     """
     A compiled model: its image, and the compiler kept for further shapes.
     """
-    def add_variant(self, bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex]) -> None:
+    def add_variant(
+        self,
+        bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex],
+        body: typing.SupportsInt | typing.SupportsIndex = -1,
+    ) -> None:
         """
-        Compiles the accelerator subgraphs for further values of the model's symbols.
+        Compiles the accelerator subgraphs for further values of the model's symbols, or of a body's.
         """
     def image(self) -> memoryview:
         """
@@ -228,6 +232,7 @@ class Compilation:
     def specialize(
         self,
         bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex],
+        body: typing.SupportsInt | typing.SupportsIndex,
         weights_bytes: typing.SupportsInt | typing.SupportsIndex,
     ) -> bytes:
         """
@@ -236,6 +241,11 @@ class Compilation:
     def take_image(self) -> memoryview:
         """
         The executable's bytes; the compilation is spent.
+        """
+    @property
+    def has_variants(self) -> bool:
+        """
+        Whether some accelerator's code is made for sizes that stay open.
         """
     @property
     def passes(self) -> list[typing.Any]:

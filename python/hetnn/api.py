@@ -66,10 +66,10 @@ def compile(
             imported.graph, dump_json(described, "target"), dump_json(settings, "options"), signature
         )
     passes = compilation.passes
-    for_more_shapes = bool(imported.graph.symbols) and len(described["devices"]) > 1
+    for_more_shapes = compilation.has_variants
     image = compilation.image() if for_more_shapes else compilation.take_image()
     executable = Executable.from_image(image, threads, imported.classes)
-    if executable.is_dynamic and for_more_shapes:
+    if for_more_shapes:
         executable._engine.set_specializer(compilation.specialize)
     executable.passes = passes
     executable.compile_s = time.perf_counter() - began

@@ -9,20 +9,29 @@
 
 namespace hetnn::backends {
 
-Assembler Assembler::body() const {
-  Assembler out;
-  out.program_.weights = program_.weights;
-  out.program_.bodies = program_.bodies;
-  out.known_ = known_;
-  return out;
+void Assembler::swap_weights(Assembler& other) {
+  std::swap(program_.weights, other.program_.weights);
+  std::swap(program_.bodies, other.program_.bodies);
+  known_.swap(other.known_);
 }
 
-int32_t Assembler::add_body(Assembler made) {
-  program_.weights = std::exchange(made.program_.weights, {});
-  program_.bodies = std::exchange(made.program_.bodies, {});
-  known_ = std::move(made.known_);
-  program_.bodies.push_back(std::move(made.program_));
+int32_t Assembler::add_body(Assembler& body, const std::function<void()>& work) {
+  swap_weights(body);
+  work();
+  swap_weights(body);
+  program_.bodies.push_back(std::exchange(body.program_, {}));
   return static_cast<int32_t>(program_.bodies.size()) - 1;
+}
+
+void Assembler::add_to_body(int32_t number, Assembler& body, const std::function<void()>& work) {
+  program::Program& made = program_.bodies[static_cast<size_t>(number)];
+  std::swap(made, body.program_);
+  std::swap(program_.weights, body.program_.weights);
+  known_.swap(body.known_);
+  work();
+  std::swap(program_.weights, body.program_.weights);
+  known_.swap(body.known_);
+  std::swap(made, body.program_);
 }
 
 int32_t Assembler::add(program::Buffer buffer) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -19,10 +20,11 @@ class Assembler {
  public:
   Assembler() = default;
 
-  /// The beginning of a body's program, which goes on with the weights and the bodies of this one.
-  Assembler body() const;
-  /// Adds what was made of it; returns its number among the bodies.
-  int32_t add_body(Assembler made);
+  /// `work` on the assembler of a body's program, which goes on with the weights and the bodies of this one. What it
+  /// makes is added to the bodies; returns its number.
+  int32_t add_body(Assembler& body, const std::function<void()>& work);
+  /// `work` on the assembler that a body was made with, so that more is added to it.
+  void add_to_body(int32_t number, Assembler& body, const std::function<void()>& work);
 
   /// A new buffer of the arena for a value (or for a value's copy in another layout, under another name).
   int32_t arena_buffer(const std::string& name, const ops::Type& type, Layout layout, const Dim& pitch);
@@ -45,6 +47,7 @@ class Assembler {
 
  private:
   int32_t add(program::Buffer buffer);
+  void swap_weights(Assembler& other);
 
   program::Program program_;
   std::map<std::string, int32_t> boundary_;

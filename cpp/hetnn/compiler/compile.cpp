@@ -79,7 +79,15 @@ std::unique_ptr<Compilation> Compilation::on_general_processor(const PlannedMode
   return make(std::move(graph), alone, options);
 }
 
-void Compilation::add_variant(const Bindings& bindings) { pipeline::add_variant(*model_->draft_, bindings); }
+void Compilation::add_variant(const Bindings& bindings, int32_t body) {
+  pipeline::Draft& model = *model_->draft_;
+  if (body < 0) return pipeline::add_variant(model, bindings);
+  pipeline::Draft* draft = pipeline::find_body(model, body);
+  if (!draft) throw InvalidModel(text("the model has no body of number ", body, "."));
+  model.assembler.add_to_body(body, draft->assembler, [&] { pipeline::add_variant(*draft, bindings); });
+}
+
+bool Compilation::has_variants() const { return pipeline::has_variants(*model_->draft_); }
 
 program::Program Compilation::program() const {
   const pipeline::Draft& draft = *model_->draft_;

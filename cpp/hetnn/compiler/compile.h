@@ -110,8 +110,11 @@ class Compilation {
                                            std::string signature_json = {});
 
   /// Compiles the accelerator subgraphs for further values of the model's symbols; every symbol must have one in its
-  /// range. What is compiled already is left alone. Not thread-safe.
-  void add_variant(const Bindings& bindings);
+  /// range. What is compiled already is left alone. `body`: of that body's symbols, where it is not -1. Not
+  /// thread-safe.
+  void add_variant(const Bindings& bindings, int32_t body = -1);
+  /// Whether some accelerator's code is made for sizes that stay open.
+  bool has_variants() const;
 
   /// The planned graph on the general processor alone, what measures the nodes' times: without fusion one kernel for
   /// each node. Nodes keep their names where canonicalizing does not change them.

@@ -52,6 +52,7 @@ struct Draft {
   std::vector<Subgraph> subgraphs;  // by number
   std::vector<report::FusionRow> fusions;
   std::map<std::string, std::unique_ptr<Draft>, std::less<>> bodies;  // of loops, by name
+  int32_t number = -1;                                                // among the bodies of the model; -1: the model
 
   std::vector<PassTime> passes;  // done so far
 };
@@ -81,6 +82,10 @@ std::vector<report::FusionRow> fuse(ir::Graph& subgraph, const backends::Backend
 /// Compiles the lowered accelerator subgraphs for further values of the model's symbols. InvalidModel unless each has
 /// one in its range.
 void add_variant(Draft& draft, const Bindings& bindings);
+/// Whether there is more to compile for other sizes, in it or in its bodies.
+bool has_variants(const Draft& draft);
+/// The draft of that number, itself or one of its bodies; null where there is none.
+Draft* find_body(Draft& draft, int32_t number);
 void check_bindings(const std::vector<Symbol>& symbols, const Bindings& bindings);
 
 }  // namespace hetnn::pipeline

@@ -19,7 +19,7 @@ constexpr double kBrief_us = 50;
 }  // namespace
 
 struct Context::Run final : FoundSizes {
-  Run(Context& owner, ops::Results& to, const RunOptions& options, const Executable& outermost)
+  Run(Context& owner, ops::Results& to, const RunOptions& options, Executable& outermost)
       : context(owner),
         outputs(to),
         timed(options.times || options.may_wait),
@@ -64,7 +64,7 @@ struct Context::Run final : FoundSizes {
   const bool timed, time_commands;
   const Stop* const stop;
   const Held* const held;
-  const Executable& around;
+  Executable& around;
   const Clock::time_point begin = timed ? Clock::now() : Clock::time_point();
   const BoundPhase* phase = nullptr;  // that runs
   Bindings bindings = {};             // so far, where the program defines symbols
@@ -225,7 +225,7 @@ void Context::run_lane(const Lane& lane, Run& run) {
 }
 
 void Context::run(std::span<const ops::View> inputs, ops::Results& outputs, std::span<StateMemory> states,
-                  const RunOptions& options, const Executable& around, const Bind& bind) {
+                  const RunOptions& options, Executable& around, const Bind& bind) {
   const program::Program& program = first()->program();
   for (size_t k = 0; k < inputs.size(); ++k)
     addresses_[static_cast<size_t>(program.inputs[k].buffer)] = const_cast<std::byte*>(inputs[k].data);

@@ -28,7 +28,7 @@ class Context {
   /// asked for the first ones, unless the last run was brief. `states` are in the program's order.
   /// `around` tells the notices of what is run inside.
   void run(std::span<const ops::View> inputs, ops::Results& outputs, std::span<StateMemory> states,
-           const RunOptions& options, const Executable& around, const Bind& bind);
+           const RunOptions& options, Executable& around, const Bind& bind);
   /// Whether it is bound to inputs of these types and shapes.
   bool serves(std::span<const ops::View> inputs) const;
   const std::shared_ptr<const BoundPhase>& first() const { return phases_.front().bound; }

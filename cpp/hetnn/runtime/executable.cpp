@@ -105,8 +105,9 @@ std::unique_ptr<Executable> Executable::load(const std::string& path, int thread
 Executable::Executable(program::Blob image, int threads, const std::string& called)
     : Executable(runtime::load(program::unpack(aligned(std::move(image)), called), called), usable_threads(threads)) {}
 
-Executable::Executable(std::shared_ptr<const LoadedProgram> loaded, int threads)
+Executable::Executable(std::shared_ptr<const LoadedProgram> loaded, int threads, int32_t body)
     : threads_(threads),
+      body_(body),
       loaded_(std::move(loaded)),
       output_count_(loaded_->program.outputs.size()),
       own_(program()),
@@ -226,8 +227,7 @@ Bindings Executable::bindings_of(std::span<const ops::View> arguments) const {
 
 // The phase with fallbacks where devices have no code for its sizes. Unsupported where one has no fallback either.
 std::shared_ptr<const BoundPhase> Executable::fallen_back(const BoundPhase& incomplete,
-                                                          const Executable* around) const {
-  const Executable& teller = around ? *around : *this;
+                                                          const Executable& teller) const {
   const std::string sizes = bindings_text(incomplete.bindings);
   auto out = bind(incomplete.loaded, incomplete.number, incomplete.bindings, threads_, Fallback::where_needed);
   if (const std::string missing = missing_code(*out); !missing.empty()) {
@@ -247,8 +247,35 @@ std::shared_ptr<const BoundPhase> Executable::fallen_back(const BoundPhase& inco
   return out;
 }
 
-std::shared_ptr<const BoundPhase> Executable::bound_for(size_t phase, const Bindings& bindings,
-                                                        const Executable* around) {
+// The program or its body with code for these sizes; null where nothing can make it.
+std::shared_ptr<const LoadedProgram> Executable::specialized(int32_t body, size_t phase, const Bindings& bindings) {
+  const auto part = [body](std::shared_ptr<const LoadedProgram> whole) {
+    return body < 0 ? std::move(whole) : whole->bodies[static_cast<size_t>(body)];
+  };
+  const auto serves = [&](const std::shared_ptr<const LoadedProgram>& whole) {
+    return missing_code(*bind(part(whole), phase, bindings, threads_)).empty();
+  };
+  const std::lock_guard one_at_a_time(specializing_);
+  std::shared_ptr<const Specializer> specializer;
+  {
+    const std::lock_guard lock(mutex_);
+    specializer = specializer_;
+  }
+  if (!specializer || !*specializer) return nullptr;
+  const std::shared_ptr<const LoadedProgram> before = loaded();
+  if (serves(before)) return part(before);  // another run had it compiled
+  const program::Weights& weights = before->program.weights;
+  auto bytes = std::make_shared<const program::Image>((*specializer)(bindings, body, weights.size_bytes()));
+  const std::string called = "the specialized executable";
+  auto grown = runtime::load(program::unpack(aligned({bytes, *bytes}), called, weights), called, before.get());
+  HETNN_ASSERT(serves(grown), "specializing gave no code for {", bindings_text(bindings), "}");
+  auto out = part(grown);
+  const std::lock_guard lock(mutex_);
+  loaded_.swap(grown);
+  return out;
+}
+
+std::shared_ptr<const BoundPhase> Executable::bound_for(size_t phase, const Bindings& bindings, Executable* around) {
   auto& ready = bound_[phase];
   auto find = [&]() -> std::shared_ptr<const BoundPhase> {
     for (auto at = ready.begin(); at != ready.end(); ++at) {
@@ -266,25 +293,13 @@ std::shared_ptr<const BoundPhase> Executable::bound_for(size_t phase, const Bind
   }
   std::shared_ptr<const BoundPhase> bound = bind(loaded, phase, bindings, threads_);
   if (!missing_code(*bound).empty()) {
-    const std::lock_guard one_at_a_time(specializing_);
-    std::shared_ptr<const Specializer> specializer;
-    {
-      const std::lock_guard lock(mutex_);
-      if (auto found = find()) return found;
-      specializer = specializer_;
-    }
-    if (specializer && *specializer) {
-      const program::Weights before = this->program()->weights;
-      auto bytes = std::make_shared<const program::Image>((*specializer)(bindings, before.size_bytes()));
-      const std::string called = "the specialized executable";
-      auto grown =
-          runtime::load(program::unpack(aligned({bytes, *bytes}), called, before), called, this->loaded().get());
+    Executable& outermost = around ? *around : *this;
+    if (auto grown = outermost.specialized(body_, phase, bindings)) {
       bound = bind(grown, phase, bindings, threads_);
-      HETNN_ASSERT(missing_code(*bound).empty(), "specializing gave no code for {", bindings_text(bindings), "}");
       const std::lock_guard lock(mutex_);
-      loaded_.swap(grown);
+      if (body_ >= 0) loaded_.swap(grown);
     } else {
-      bound = fallen_back(*bound, around);
+      bound = fallen_back(*bound, outermost);
     }
   }
   std::list<std::shared_ptr<const BoundPhase>> evicted;
@@ -370,7 +385,7 @@ void Executable::run(std::span<const ops::View> inputs, ops::Results& outputs, c
   if (options.session && !options.session->fits(context->first()->program()))
     throw InvalidModel("the session has the states of another executable. Take one from this executable's session().");
   Session& session = options.session ? *options.session : own_;
-  const Executable* const around = options.around ? options.around : this;
+  Executable* const around = options.around ? options.around : this;
   const auto later = [&](size_t phase, const Bindings& known) { return bound_for(phase, known, around); };
   if (session.states_.empty()) {
     context->run(inputs, outputs, {}, options, *around, later);

@@ -43,8 +43,8 @@ struct RunOptions {
   const Stop* stop = nullptr;  // ends the run early where it asks to; null: nothing does
   RunTimes* times = nullptr;
   bool time_commands = false;
-  const Held* held = nullptr;          // by a run around this one
-  const Executable* around = nullptr;  // that run's, which tells the notices of this one
+  const Held* held = nullptr;    // by a run around this one
+  Executable* around = nullptr;  // that run's, which compiles for this one, and tells its notices
   /// Called, maybe more than once, before the run does what takes long or waits for others, so that the caller can let
   /// go a lock that it holds. Empty: it holds none.
   std::function<void()> may_wait = {};
@@ -56,15 +56,17 @@ class ContextPool;
 /// Immutable but for code that is compiled later for further sizes; what it keeps ready between runs is bounded.
 class HETNN_EXPORT Executable {
  public:
-  /// Compiles accelerator code for further shapes and returns the image of an addition to the weights that there are.
-  using Specializer = std::function<program::Image(const Bindings&, int64_t weights_bytes)>;
+  /// Compiles accelerator code for further sizes, of the program (-1) or of one of its bodies, and returns the image of
+  /// an addition to the weights that there are.
+  using Specializer = std::function<program::Image(const Bindings&, int32_t body, int64_t weights_bytes)>;
 
   /// Maps the file, whose weights are not copied and must not change, or copies it. InvalidModel when it is no sound
   /// executable.
   static std::unique_ptr<Executable> load(const std::string& path, int threads, bool copy = false);
   /// `image` stays alive by its owner.
   Executable(program::Blob image, int threads, const std::string& called = "the executable");
-  Executable(std::shared_ptr<const LoadedProgram> loaded, int threads);
+  /// `body`: its number, where it is one of a program's.
+  Executable(std::shared_ptr<const LoadedProgram> loaded, int threads, int32_t body = -1);
   ~Executable();
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
@@ -114,13 +116,14 @@ class HETNN_EXPORT Executable {
   /// The symbols' values from the inputs' shapes.
   Bindings bindings_of(std::span<const ops::View> inputs) const;
   /// `around` null: this executable tells its notices itself.
-  std::shared_ptr<const BoundPhase> bound_for(size_t phase, const Bindings& bindings,
-                                              const Executable* around = nullptr);
-  std::shared_ptr<const BoundPhase> fallen_back(const BoundPhase& incomplete, const Executable* around) const;
+  std::shared_ptr<const BoundPhase> bound_for(size_t phase, const Bindings& bindings, Executable* around = nullptr);
+  std::shared_ptr<const BoundPhase> fallen_back(const BoundPhase& incomplete, const Executable& teller) const;
+  std::shared_ptr<const LoadedProgram> specialized(int32_t body, size_t phase, const Bindings& bindings);
   std::unique_ptr<Context> context_for(std::span<const ops::View> inputs, const RunOptions& options);
   Turn admit(const RunOptions& options);
 
   const int threads_;
+  const int32_t body_;
   std::unique_ptr<Turns> turns_;  // null: no bound
   bool refuse_ = false;
   // Never held while a specializer, a notice or an image's owner is copied or dies: those may wait for a lock of the

@@ -65,7 +65,7 @@ struct Launch {
   const Stop* stop = nullptr;                    // asked between commands; null: the visit is not to be stopped
   FoundSizes* found = nullptr;                   // null: the subprogram defines no symbols
   const Held* held = nullptr;                    // for runs inside the visit
-  const Executable* around = nullptr;            // which tells the notices of these
+  Executable* around = nullptr;                  // which compiles for these, and tells their notices
 };
 
 /// A subprogram's memory on its device and all else that a visit needs, so that visits allocate nothing. Serves one

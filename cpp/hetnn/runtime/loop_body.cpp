@@ -78,7 +78,8 @@ void check_body(const program::Command& command, const program::Program& program
 
 LoopBody::LoopBody(const program::Command& command, const program::Program& program,
                    const std::shared_ptr<const LoadedProgram>& body, const Sizes& sizes)
-    : executable_(std::make_unique<Executable>(body, sizes.threads)), values_(handed_inputs(command, program)) {
+    : executable_(std::make_unique<Executable>(body, sizes.threads, static_cast<int32_t>(body_of(command)))),
+      values_(handed_inputs(command, program)) {
   const std::vector<program::Port>& inputs = body->program.inputs;
   for (size_t k = values_.size(); k < inputs.size(); ++k)
     sizes_.push_back(evaluate(buffer_of(body->program, inputs[k]).shape, sizes.bindings));

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+import onnx.numpy_helper
 import pytest
 import torch
 
 import hetnn
 from hetnn import _core
-from importers.onnx_models import model_of
+from importers.onnx_models import model_of, same_as_reference
 
 WIDTH = 256
 KINDS = {"cpu": ["cpu"], "cpu+relu-only": ["cpu", "npu"]}
@@ -84,7 +86,7 @@ def test_bodies_are_saved(target: str, tmp_path: Path) -> None:
             agree(each, wanted)
 
 
-def test_a_body_without_code_for_some_sizes_says_so() -> None:
+def test_code_of_a_body_is_made_for_further_sizes(tmp_path: Path) -> None:
     class Wide(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -100,14 +102,48 @@ def test_a_body_without_code_for_some_sizes_says_so() -> None:
     model, n = Wide().eval(), torch.tensor(2)
     sizes = ({0: torch.export.Dim("batch", min=1, max=8)}, None)
     exe = hetnn.compile(model, "cpu+relu-only", args=(torch.randn(3, 8, 6, 6), n), dynamic_shapes=sizes)
-    with torch.no_grad(), warnings.catch_warnings():
+
+    def check(exe: hetnn.Executable, batch: int) -> None:
+        x = torch.randn(batch, 8, 6, 6)
+        with torch.no_grad():
+            torch.testing.assert_close(exe(x, n), model(x, n), rtol=1e-4, atol=1e-5)
+
+    path = tmp_path / "wide.hetnn"
+    with warnings.catch_warnings():
         warnings.simplefilter("error")
-        x = torch.randn(3, 8, 6, 6)
-        torch.testing.assert_close(exe(x, n), model(x, n), rtol=1e-4, atol=1e-5)
-    x = torch.randn(5, 8, 6, 6)
-    with torch.no_grad(), pytest.warns(RuntimeWarning, match=r"no accelerator code for \{.* = 5\}") as told:
-        torch.testing.assert_close(exe(x, n), model(x, n), rtol=1e-4, atol=1e-5)
+        check(exe, 3)
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda batch: check(exe, batch), [5, 1, 5, 6, 1, 5, 3, 6]))
+        exe.save(path)
+        loaded = hetnn.load(path)
+        for batch in (6, 1, 3, 5):
+            check(loaded, batch)
+    with pytest.warns(RuntimeWarning, match=r"no accelerator code for \{.* = 7\}") as told:
+        for _ in range(2):
+            check(loaded, 7)
     assert len(told) == 1
+
+
+def test_code_is_made_for_sizes_that_change_from_round_to_round() -> None:
+    w = np.random.default_rng(3).standard_normal((4, 4, 3)).astype(np.float32) / 4
+    text = """agraph (int64 n, bool going, float[1, 4, 6] x) => (float[1, 4, m] y) {
+      y = Loop(n, going, x) <body = b (int64 i, bool g, float[1, 4, k] t) => (bool h, float[1, 4, l] u) {
+        h = Identity(g)
+        c = Conv<pads = [1, 1]>(t, w)
+        r = Relu(c)
+        u = Concat<axis = 2>(r, x)
+      }>
+    }"""
+    model = model_of(text)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(w, "w"))
+    exe = hetnn.compile(model, "cpu+relu-only")
+    (body,) = exe.report(format="dict")["bodies"]
+    assert {row["device"] for row in body["report"]["graph"]} == {"cpu", "relu-only"}
+    x = np.random.default_rng(4).standard_normal((1, 4, 6)).astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for rounds in (3, 1, 5):
+            same_as_reference(exe, model, np.array(rounds), np.array(True), x)
 
 
 def test_bodies_take_sizes_from_around_them() -> None:

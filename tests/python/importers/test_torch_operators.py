@@ -244,6 +244,14 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         ),
         (VOLUME,),
     ),
+    "pools of volumes of integers": (
+        lambda x: (
+            F.avg_pool3d(x, 3, 2, 1, ceil_mode=True),
+            F.avg_pool3d(x, (2, 3, 2), (2, 1, 3), 1, count_include_pad=False),
+            F.avg_pool3d(x, (2, 3, 2), (2, 1, 3), 1, ceil_mode=True, count_include_pad=False),
+        ),
+        (_whole(1, 4, 5, 6, 7),),
+    ),
     "adaptive_max_pool": (lambda x: (F.adaptive_max_pool2d(x, (4, 3)), F.adaptive_max_pool1d(x[:, 0], 3)), (IMAGE,)),
     "resizing": (
         lambda x: (

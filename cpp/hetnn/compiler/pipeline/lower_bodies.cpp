@@ -11,10 +11,8 @@ void lower_bodies(Draft& draft) {
       const auto body = draft.bodies.find(node->name());
       if (body == draft.bodies.end()) continue;
       Draft& inner = *body->second;
-      inner.assembler = draft.assembler.body();
-      run_passes(inner, ir::Stage::planned);
-      const int32_t number = draft.assembler.add_body(std::move(inner.assembler));
-      ir::Rewriter(subgraph.graph).set_attr(node, "program", Dim(number));
+      inner.number = draft.assembler.add_body(inner.assembler, [&] { run_passes(inner, ir::Stage::planned); });
+      ir::Rewriter(subgraph.graph).set_attr(node, "program", Dim(inner.number));
     }
   }
 }

@@ -38,6 +38,21 @@ void add_variant(Draft& draft, const Bindings& bindings) {
   }
 }
 
+bool has_variants(const Draft& draft) {
+  const auto of_device = [&](const Subgraph& subgraph) { return draft.backend(subgraph.device).has_variants(); };
+  const bool open = !ir::free_symbols(draft.graph).empty();
+  return (open && std::ranges::any_of(draft.subgraphs, of_device)) ||
+         std::ranges::any_of(draft.bodies, [](const auto& body) { return has_variants(*body.second); });
+}
+
+Draft* find_body(Draft& draft, int32_t number) {
+  if (draft.number == number) return &draft;
+  for (const auto& [name, body] : draft.bodies) {
+    if (Draft* found = find_body(*body, number)) return found;
+  }
+  return nullptr;
+}
+
 void specialize(Draft& draft) {
   Bindings hints;  // of sizes that a caller gives, not of those that come out of values
   for (const Symbol& symbol : ir::free_symbols(draft.graph))

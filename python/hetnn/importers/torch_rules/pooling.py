@@ -92,11 +92,30 @@ def _avg_pool(call: Call) -> Any:
         own = {"divisor_override": abs(divisor)} if divisor else {}
         out = _pool_axes(call, axes, "avg_pool2d", window, **attrs, **own)
         return call.create("neg", [out]) if divisor < 0 else out
-    if not divisor and (attrs["ceil_mode"] or (any(window["padding"]) and not attrs["count_include_pad"])):
-        raise Unsupported("pooling of integers over windows that count fewer elements at an edge")
-    divisor = divisor or math.prod(window["kernel"])
     total = _pool_axes(call, axes, "avg_pool2d", window, **attrs, divisor_override=1)
-    return call.create("div", [total, call.constant(divisor, total.dtype)])
+    divisors = (
+        call.constant(divisor, total.dtype) if divisor else _counts(call, window, total, attrs["count_include_pad"])
+    )
+    return call.create("div", [total, divisors])
+
+
+def _counts(call: Call, window: dict[str, list[int]], pooled: Any, include_pad: bool) -> Any:
+    """How many elements each window of a pooling counts, as `pooled` has them: fewer at the edges."""
+    axes = len(window["kernel"])
+    if include_pad and not call["ceil_mode"]:
+        return call.constant(math.prod(window["kernel"]), pooled.dtype)
+    counts = np.ones((1,) * axes, np.int64)
+    found, made = call[call.names[0]].shape[-axes:], pooled.shape[-axes:]
+    if not all(isinstance(size, int) for size in (*found, *made)):
+        raise Unsupported("pooling of integers over windows that count fewer elements at an edge, of an open size")
+    for axis, (size, windows) in enumerate(zip(found, made, strict=True)):
+        padding = window["padding"][axis]
+        begin = np.arange(windows) * window["stride"][axis] - padding
+        end = np.minimum(begin + window["kernel"][axis], size + padding)
+        if not include_pad:
+            begin, end = np.maximum(begin, 0), np.minimum(end, size)
+        counts = counts * (end - begin).reshape([-1 if k == axis else 1 for k in range(axes)])
+    return call.constant(counts, pooled.dtype)
 
 
 @rule(

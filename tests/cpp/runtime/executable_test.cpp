@@ -309,7 +309,7 @@ TEST(Executable, ProvesFallbacksWhenLoading) {
 TEST(Executable, AsksItsSpecializerOncePerSize) {
   const auto executable = load(on_an_npu_for(8));
   int calls = 0;
-  executable->set_specializer([&](const Bindings& bindings, int64_t weights_bytes) {
+  executable->set_specializer([&](const Bindings& bindings, int32_t, int64_t weights_bytes) {
     ++calls;
     EXPECT_EQ(bindings, (Bindings{{"n", 2}}));
     return program::pack(add_relu(), weights_bytes);  // here it needs no accelerator
@@ -326,7 +326,7 @@ TEST(Executable, AsksItsSpecializerOncePerSize) {
 TEST(Executable, ASpecializerThatFailsLeavesItUsable) {
   const auto executable = load(on_an_npu_for(8));
   bool fails = true;
-  executable->set_specializer([&](const Bindings&, int64_t weights_bytes) {
+  executable->set_specializer([&](const Bindings&, int32_t, int64_t weights_bytes) {
     if (fails) throw Unsupported("not today");
     return program::pack(add_relu(), weights_bytes);
   });
@@ -346,7 +346,7 @@ TEST(Executable, HoldsNoLockWhileASpecializerIsCopiedOrDies) {
     ~Locked() { const std::lock_guard lock(callers); }
   };
   const auto executable = load(on_an_npu_for(8));
-  executable->set_specializer([kept = Locked()](const Bindings&, int64_t weights_bytes) {
+  executable->set_specializer([kept = Locked()](const Bindings&, int32_t, int64_t weights_bytes) {
     const std::lock_guard lock(callers);
     return program::pack(on_an_npu_for(8), weights_bytes);
   });

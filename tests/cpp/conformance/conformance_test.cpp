@@ -336,7 +336,7 @@ TEST(Compile, AnUnseenSizeTakesTheCompilerOrFallsBack) {
   alone.set_notice([&](const std::string& said) { notice = said; });
   EXPECT_LE(largest_difference(alone.run(std::vector{x})[0], want), 1e-6);
   EXPECT_THAT(notice, testing::AllOf(testing::HasSubstr("{h = 6}"), testing::HasSubstr("{h = 8}")));
-  executable.set_specializer([&](const Bindings& wanted, int64_t weights_bytes) {
+  executable.set_specializer([&](const Bindings& wanted, int32_t, int64_t weights_bytes) {
     compilation->add_variant(wanted);
     return compilation->image(weights_bytes);
   });
@@ -363,7 +363,7 @@ TEST(Compile, AFurtherSizeCopiesNoConstants) {
   EXPECT_LT(image_bytes, 2 * kWeightBytes + 100'000);
   runtime::Executable executable({image, *image}, 1);
   const std::byte* weights = executable.program()->weights.at(0, kWeightBytes).data();
-  executable.set_specializer([&](const Bindings& wanted, int64_t weights_bytes) {
+  executable.set_specializer([&](const Bindings& wanted, int32_t, int64_t weights_bytes) {
     compilation->add_variant(wanted);
     return compilation->image(weights_bytes);
   });

@@ -7,6 +7,7 @@
 #include "hetnn/kernels/row_view.h"
 #include "hetnn/kernels/signal/fft.h"
 #include "hetnn/kernels/signal/signal.h"
+#include "hetnn/ops/signal/fourier.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -29,6 +30,10 @@ class Dft final : public Kernel {
     const int64_t stated = call.params.integer("length", 0);
     length_ = stated > 0 ? stated : onesided_ && inverse_ ? 2 * (from_.size - 1) : from_.size;
     if (length_ < 1) throw Unsupported("dft: a line has no element. Its meaning computes that.");
+    const std::string norm = call.params.text("norm", "backward");
+    const std::optional<double> scale = ops::fourier_scale(norm, inverse_, length_);
+    if (!scale) throw InvalidModel(text("dft: norm must be backward, ortho or forward; got '", norm, "'."));
+    scale_ = static_cast<float>(*scale);
     // Reals of an even length are the parts of half as many complex numbers.
     const bool even = length_ % 2 == 0;
     from_halves_ = even && !inverse_ && from_.parts == 1;
@@ -43,7 +48,7 @@ class Dft final : public Kernel {
     from_rows_ =
         rows && from_.size * from_.parts == floats && (from_halves_ || (from_.parts == 2 && !(inverse_ && onesided_)));
     to_rows_ =
-        rows && to_.size * to_.parts == floats && (to_halves_ || (to_.parts == 2 && from_.parts == 2 && !inverse_));
+        rows && to_.size * to_.parts == floats && (to_halves_ || (to_.parts == 2 && from_.parts == 2 && scale_ == 1));
   }
 
   int64_t scratch_bytes(int threads) const override {
@@ -118,7 +123,7 @@ class Dft final : public Kernel {
     if (from_halves_) return read_reals(block, x, lines);
     if (to_halves_) {
       read_elements(block, x, length_ / 2 + 1, spare);
-      return ops_->split_halves(plan_, spare, 1.0f / static_cast<float>(length_), lines);
+      return ops_->split_halves(plan_, spare, scale_, lines);
     }
     if (!onesided_ || !inverse_) return read_elements(block, x, length_, lines);
     read_elements(block, x, length_ / 2 + 1, lines);
@@ -168,14 +173,19 @@ class Dft final : public Kernel {
     if (to_halves_) return write_reals(block, turned, y);
     if (from_halves_) {
       ops_->join_halves(plan_, turned, free);
+      scale(length_ / 2 + 1, free);
       return write_elements(block, free, length_ / 2 + 1, y);
     }
-    if (inverse_) ops_->scale(turned, 2 * length_ * ops_->lanes, 1.0f / static_cast<float>(length_));
+    scale(length_, turned);
     // Of reals these frequencies have no phase.
     for (const int64_t k : {int64_t{0}, length_ / 2}) {
       if (from_.parts == 1 && 2 * k % length_ == 0) std::fill_n(turned + (2 * k + 1) * ops_->lanes, ops_->lanes, 0.0f);
     }
     write_elements(block, turned, length_, y);
+  }
+
+  void scale(int64_t elements, float* lines) const {
+    if (scale_ != 1) ops_->scale(lines, 2 * elements * ops_->lanes, scale_);
   }
 
   // The elements that there are, and behind them the conjugates of those before the middle.
@@ -211,6 +221,7 @@ class Dft final : public Kernel {
 
   bool inverse_, onesided_, from_halves_ = false, to_halves_ = false, from_rows_ = false, to_rows_ = false;
   int64_t outer_ = 1, inner_ = 1, length_ = 1;
+  float scale_ = 1;
   LineShape from_, to_;
   FftPlan plan_;
   int64_t lines_floats_ = 0, part_floats_ = 0;

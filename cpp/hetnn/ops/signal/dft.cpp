@@ -21,6 +21,9 @@ std::vector<Type> infer(const Call& call) {
     fail(call, "dft_c1", text("x must be real or complex numbers, [...,1] or [...,2]; got ", to_string(x), "."));
   }
   const bool half = call.flag("onesided"), inverse = call.flag("inverse");
+  if (!fourier_scale(call.string("norm"), inverse, 1)) {
+    fail(call, "dft_c4", text("norm must be backward, ortho or forward; got '", call.string("norm"), "'."));
+  }
   const Dim length = call.integer("length"), axis = call.integer("axis");
   const auto turned = [&](const Dim& size) {
     const Dim whole = length != Dim(0) ? length : half && inverse ? 2 * (size - 1) : size;
@@ -63,6 +66,7 @@ void meaning(const Evaluation& e) {
     using Complex = std::complex<T>;
     const auto from = x.values<T>();
     T* to = y.values<T>();
+    const auto scale = static_cast<T>(fourier_scale(e.call.string("norm"), inverse, length).value());
     std::vector<Complex> line(static_cast<size_t>(length));
     for (int64_t row = 0; row < outer * inner; ++row) {
       const int64_t o = row / inner, i = row % inner;
@@ -85,7 +89,6 @@ void meaning(const Evaluation& e) {
         turned[0].imag(0);
         if (length % 2 == 0) turned[static_cast<size_t>(length / 2)].imag(0);
       }
-      const T scale = inverse ? T(1) / static_cast<T>(length) : T(1);
       for (int64_t k = 0; k < out; ++k) {
         const Complex value = turned[static_cast<size_t>(k)] * scale;
         T* at = to + ((o * out + k) * inner + i) * y.shape.back();
@@ -102,14 +105,15 @@ OpDef define_dft() {
   return {
       .name = "dft",
       .doc =
-          "The discrete Fourier transform along an axis of complex numbers, the pairs of the last axis, or of "
-          "reals; the inverse is divided by its length.",
+          "The discrete Fourier transform along an axis of complex numbers, the pairs of the last axis, or of reals.",
       .inputs = {{"x", "[...,1] or [...,2]"}},
       .attrs = {{"axis", AttrKind::integer, Dim(-2), "the axis, not the last"},
                 {"length", AttrKind::integer, Dim(0), "cut or filled up with 0 to so many; 0: as many as there are"},
                 {"inverse", AttrKind::boolean, false, "whether the inverse"},
                 {"onesided", AttrKind::boolean, false,
-                 "whether only the frequencies up to half the length are given, or, of the inverse, read"}},
+                 "whether only the frequencies up to half the length are given, or, of the inverse, read"},
+                {"norm", AttrKind::string, std::string("backward"),
+                 "backward: the inverse is divided by the length; forward: the other is; ortho: both by its root"}},
       .traits = static_cast<uint32_t>(Trait::wide),
       .onnx = {"DFT"},
       .infer = infer,
@@ -119,7 +123,10 @@ OpDef define_dft() {
           "dft(f32[2,12,1])", "dft(f32[1,7,2]) {inverse = true}", "dft(f32[3,n,1]) {onesided = true, length = 8}",
           "dft(f32[2,5,3,2]) {axis = 1, inverse = true, onesided = true}", "dft(f32[9,30,1]) {onesided = true}",
           "dft(f32[17,16,2])", "dft(f32[3,20,3,1]) {axis = 1}", "dft(f32[9,16,2]) {inverse = true, onesided = true}",
-          "dft(f32[9,9,2]) {inverse = true, onesided = true, length = 21}"}};
+          "dft(f32[9,9,2]) {inverse = true, onesided = true, length = 21}",
+          "dft(f32[9,9,2]) {inverse = true, onesided = true, norm = \"forward\"}",
+          "dft(f32[17,16,2]) {norm = \"ortho\"}", "dft(f32[9,30,1]) {onesided = true, norm = \"forward\"}",
+          "dft(f32[3,5,2]) {inverse = true, norm = \"ortho\"}"}};
 }
 
 }  // namespace hetnn::ops

@@ -1,6 +1,7 @@
 // Transforms split by the factors of their length, decimated in frequency (Gentleman and Sande, 1966).
 #include "hetnn/ops/signal/fourier.h"
 
+#include <cmath>
 #include <cstddef>
 #include <numbers>
 
@@ -88,6 +89,13 @@ std::vector<std::complex<Real>> fourier(const std::vector<std::complex<Real>>& x
   Transform<Real> transform(x.size(), inverse);
   transform.run(x, 0, 1);
   return transform.take();
+}
+
+std::optional<double> fourier_scale(std::string_view norm, bool inverse, int64_t length) {
+  if (norm != "backward" && norm != "forward" && norm != "ortho") return std::nullopt;
+  const auto elements = static_cast<double>(length);
+  if (norm == "ortho") return 1 / std::sqrt(elements);
+  return (norm == "backward") == inverse ? 1 / elements : 1;
 }
 
 template std::vector<std::complex<float>> fourier(const std::vector<std::complex<float>>&, bool);

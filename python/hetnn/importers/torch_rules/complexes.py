@@ -9,7 +9,6 @@ from typing import Any
 
 from hetnn.errors import Unsupported
 from hetnn.importers import sizes
-from hetnn.importers.sizes import Size
 from hetnn.importers.torch_rules.call import PARTS, TORCH, Call
 
 __all__ = ["COMPLEX", "PARTS", "Complex", "complex_call", "is_complex", "paired", "size_of"]
@@ -385,20 +384,13 @@ def _joined(call: Call, x: Complex) -> Any:
 
 
 def _transformed(call: Call, pairs: Any, axes: Sequence[int], mode: int, **attrs: Any) -> Any:
-    """Scaled by 1, 1/sqrt(n) or 1/n of all axes as modes 0, 1 and 2 say; of pairs [...,1 or 2]."""
+    """Divided by 1, sqrt(n) or n of all axes as modes 0, 1 and 2 say; of pairs [...,1 or 2]."""
     rank = len(pairs.shape) - 1
-    count: Size = 1
+    divided, other = ("backward", "forward") if attrs.get("inverse") else ("forward", "backward")
+    norm = (other, "ortho", divided)[mode]
     for axis in axes:
-        count = sizes.product([count, attrs.get("length") or pairs.shape[axis % rank]])
-        pairs = call.create("dft", [pairs], axis=axis % rank, **attrs)
-    # The operator's own inverse is divided by n.
-    power = {0: 0.0, 1: -0.5, 2: -1.0}[mode] + bool(attrs.get("inverse"))
-    if power == 0 or count == 1:
-        return pairs
-    if isinstance(count, int):
-        return call.create("mul", [pairs, call.constant(float(count) ** power, pairs.dtype)])
-    number = call.cast(call.whole(count), pairs.dtype)
-    return call.create("mul", [pairs, call.create("pow", [number, call.constant(power, pairs.dtype)])])
+        pairs = call.create("dft", [pairs], axis=axis % rank, norm=norm, **attrs)
+    return pairs
 
 
 def _axes(call: Call) -> list[int]:

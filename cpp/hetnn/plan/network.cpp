@@ -37,7 +37,8 @@ bool matches(const PinRule& pin, const std::regex& expression, const ir::Node& n
 void add_pins(const NetworkOptions& options, const target::Target& target, NetworkPlan& plan) {
   if (options.pins.empty()) return;
   plan.problem.pins.resize(plan.nodes.size());
-  for (const PinRule& pin : options.pins) {
+  for (size_t rule = 0; rule < options.pins.size(); ++rule) {
+    const PinRule& pin = options.pins[rule];
     const size_t device = target.device_index(pin.device);
     std::regex expression;
     if (pin.by == PinRule::By::regex) {
@@ -47,14 +48,11 @@ void add_pins(const NetworkOptions& options, const target::Target& target, Netwo
         throw InvalidModel(text("pin '", pin.pattern, "' is no regular expression: ", error.what(), "."));
       }
     }
-    bool found = false;
     for (size_t k = 0; k < plan.nodes.size(); ++k) {
       if (!matches(pin, expression, *plan.nodes[k])) continue;
       plan.problem.pins[k] = {static_cast<int32_t>(device), pin.hard};
-      found = true;
+      plan.pins_met.insert(rule);
     }
-    if (!found)
-      throw InvalidModel(text("pin '", pin.pattern, "' matches no node. `hetnn plan --json` lists the nodes' names."));
   }
 }
 
@@ -180,6 +178,14 @@ size_t NetworkPlan::index_of(std::string_view node) const {
     if (nodes[k]->is_called(node)) return k;
   }
   throw InvalidModel(text("the plan has no node '", node, "'. `report()` lists the nodes of every subgraph."));
+}
+
+void require_pins(const NetworkOptions& options, const std::set<size_t>& met) {
+  for (size_t rule = 0; rule < options.pins.size(); ++rule) {
+    if (met.contains(rule)) continue;
+    throw InvalidModel(
+        text("pin '", options.pins[rule].pattern, "' matches no node. `hetnn plan --json` lists the nodes' names."));
+  }
 }
 
 NetworkPlan describe_network(const ir::Graph& graph, const target::Target& target, const NetworkOptions& options) {

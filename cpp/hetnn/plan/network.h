@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,13 +46,17 @@ struct NetworkPlan {
   Problem problem;
   PartitionResult result;
   int64_t measured_nodes = 0;  // with a measured time on some device
+  std::set<size_t> pins_met;   // numbers of the rules that a node matches
 
   /// The index of the node of that name. InvalidModel naming the closest when there is none.
   size_t index_of(std::string_view node) const;
 };
 
-/// The planning problem of `graph` (canonical or legal) with every device's answers, and no plan yet. InvalidModel for
-/// a pin that matches no node, and where a pin or a budget names no device.
+/// InvalidModel for the first rule that no node matches.
+void require_pins(const NetworkOptions& options, const std::set<size_t>& met);
+
+/// The planning problem of `graph` (canonical or legal) with every device's answers, and no plan yet. InvalidModel
+/// where a pin or a budget names no device.
 NetworkPlan describe_network(const ir::Graph& graph, const target::Target& target, const NetworkOptions& options);
 
 /// What a device's backend says of one subgraph: nothing, or the reason why it refuses it, and the node at fault (empty
@@ -64,7 +69,7 @@ struct SubgraphRefusal {
 using SubgraphTrial = std::function<std::optional<SubgraphRefusal>(const Subgraph&)>;
 
 /// Plans `graph` (canonical or legal). Throws Unsupported with every node that no device takes and all reasons, and
-/// whatever `partition` throws. InvalidModel for a pin that matches no node or names no device. With a `trial` the plan
+/// whatever `partition` throws. InvalidModel for a pin that names no device. With a `trial` the plan
 /// is repaired until every accelerator subgraph passes: a node at fault leaves the device, and its answer about the
 /// node becomes a no with that reason; a subgraph refused as a whole is split. The notes say what was done. DoesNotFit
 /// when a refused node can run nowhere else.

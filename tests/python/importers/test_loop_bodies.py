@@ -63,6 +63,23 @@ def test_accelerators_compute_their_part_of_a_body() -> None:
     assert [row["report"]["nodes_on"] for row in planned] == [body["report"]["nodes_on"]]
 
 
+def nodes_on(**options: Any) -> dict[str, int]:
+    args = (torch.randn(4, WIDTH), torch.randn(1, 8, 12, 12), torch.tensor(2))
+    planned = hetnn.plan(Rounds().eval(), "cpu+relu-only", args=args, **options)
+    (body,) = planned.report(format="dict")["bodies"]
+    found: dict[str, int] = body["report"]["nodes_on"]
+    return found
+
+
+def test_wishes_and_bounds_hold_for_bodies() -> None:
+    assert nodes_on()["relu-only"] >= 2
+    assert nodes_on(pin=[{"op": "conv2d", "device": "cpu"}, {"op": "relu", "device": "cpu"}]).get("relu-only", 0) == 0
+    assert nodes_on(memory_budget={"relu-only": 1e9}) == nodes_on()
+    assert nodes_on(memory_budget={"relu-only": 100})["cpu"] > nodes_on()["cpu"]
+    with pytest.raises(hetnn.InvalidModel, match="pin 'gru' matches no node"):
+        nodes_on(pin=[{"op": "gru", "device": "cpu"}])
+
+
 def test_what_an_accelerator_lacks_in_a_body_is_told() -> None:
     rows = hetnn.check(
         Rounds().eval(), "cpu+relu-only", args=(torch.randn(4, WIDTH), torch.randn(1, 8, 12, 12), torch.tensor(2))

@@ -7,6 +7,7 @@ import re
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -244,8 +245,7 @@ class _Importer:
     # Nodes
 
     def create(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any], node: onnx.NodeProto) -> list[Any]:
-        named = (part for value in attrs.values() for part in (value if isinstance(value, list) else [value]))
-        found = {part: self._undefined.pop(part) for part in named if isinstance(part, str) and part in self._undefined}
+        found = self._found_by(attrs) if self._undefined else {}
         arrays = [None if value is None else self._array(value) for value in inputs]
         if inputs and all(a is not None or v is None for a, v in zip(arrays, inputs, strict=True)):
             folded = _fold(op, arrays, attrs, found)
@@ -258,6 +258,11 @@ class _Importer:
         for symbol, (low, high) in found.items():
             self._builder.add_symbol(symbol, low, high, likely_size(low, min(high, HINTS[1])))
         return list(self._builder.create(op, list(inputs), attrs, node.name or node.output[0], node.name))
+
+    def _found_by(self, attrs: dict[str, Any]) -> dict[str, tuple[int, int]]:
+        """The symbols that a node's attributes name, which have no value so far, with their ranges."""
+        named = (part for value in attrs.values() for part in (value if isinstance(value, list) else [value]))
+        return {part: self._undefined.pop(part) for part in named if isinstance(part, str) and part in self._undefined}
 
     def _array(self, value: Any) -> np.ndarray[Any, Any] | None:
         """What is known of a value, whether of the graph or of a body."""
@@ -518,10 +523,14 @@ def _meaning(name: str, version: int) -> tuple[Any, Any]:
     row = ONNX.rows.get(name)
     if row is not None and version >= row.since:
         return row, None
-    older = [key for key in ONNX.rules if key.startswith(f"{name}<") and version < int(key.partition("<")[2])]
-    if older:
-        return None, ONNX.rules[min(older, key=lambda key: int(key.partition("<")[2]))]
-    return None, ONNX.rules.get(name)
+    older = [below for below in _older_forms(name, len(ONNX.rules)) if version < below]
+    return None, ONNX.rules.get(f"{name}<{min(older)}" if older else name)
+
+
+@cache
+def _older_forms(name: str, _rules: int) -> list[int]:
+    """The operator sets below which an operator has rules of its own, among so many rules."""
+    return [int(key.partition("<")[2]) for key in ONNX.rules if key.startswith(f"{name}<")]
 
 
 def _may_be_sizes(value: Any) -> bool:

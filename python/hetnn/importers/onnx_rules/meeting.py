@@ -20,6 +20,8 @@ def met(call: Call, values: Sequence[Any], *, broadcast: bool = False, apart: Co
     cannot be equal stay as they are, for the operator to refuse.
     """
     shapes = [list(value.shape) for value in values]
+    if all(shape == shapes[0] for shape in shapes[1:]):
+        return list(values)
     rank = max(map(len, shapes), default=0)
     for axis in range(-rank, 0) if broadcast else range(rank):
         if axis in apart:

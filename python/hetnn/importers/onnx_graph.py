@@ -29,7 +29,7 @@ from hetnn.importers.onnx_rules import NESTED, Call, Either, Sizes, Text
 from hetnn.importers.onnx_rules.call import LONGEST, ONNX, is_float
 from hetnn.importers.onnx_rules.gradient import GRADIENT, gradient
 from hetnn.importers.onnx_rules.shape import computes_sizes, of_sizes, on_sizes
-from hetnn.importers.onnx_rules.text import MEASURES, MOVES, constant_texts, equal, moved
+from hetnn.importers.onnx_rules.text import CASTS, MEASURES, MOVES, cast_of_texts, constant_texts, equal, moved
 from hetnn.importers.onnx_schema import (
     body_of,
     check_attributes,
@@ -388,6 +388,10 @@ class _Importer:
             return gradient(call, scope.nodes, scope.values)
         if name == "Identity" and inputs and isinstance(inputs[0], (*NESTED, Either)):
             return inputs
+        if name in CASTS:
+            made = cast_of_texts(call)
+            if made is not None:
+                return [made]
         if any(isinstance(value, Text) for value in inputs):
             if name in MOVES or name in MEASURES:
                 return moved(call, lambda given: self._outputs(node, name, given, scope))

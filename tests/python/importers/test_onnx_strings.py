@@ -312,3 +312,60 @@ def test_sequences_of_texts() -> None:
     assert last.tolist() == ["é", ""]
     assert length == 2
     assert joined.tolist() == ["x", "yz", "w", "é", ""]
+
+
+@pytest.mark.parametrize("dtype", ["float", "double", "int64", "uint64", "int8", "float16", "bool"])
+def test_numbers_written_out_are_read_back(dtype: str) -> None:
+    kind = np.dtype({"float": np.float32, "double": np.float64}.get(dtype, dtype))
+    if kind.kind == "f":
+        bits = np.random.default_rng(3).integers(0, 256, 4000, np.uint8)
+        x = np.concatenate([bits.view(kind), np.array([0, -0.0, np.inf, -np.inf, np.nan, 0.1], kind)])
+    elif kind.kind == "b":
+        x = np.array([True, False])
+    else:
+        limits = np.iinfo(kind)
+        x = np.array([limits.min, limits.max, 0, 1], kind)
+    number = helper.np_dtype_to_tensor_dtype(kind)
+    text = f"""agraph ({dtype}[n] x) => (string[n] s, {dtype}[n] y, {dtype}[n] z) {{
+      s = Cast <to = 8> (x)
+      y = Cast <to = {number}> (s)
+      z = CastLike(s, x)
+    }}"""
+    exe = hetnn.compile(model_of(text, 21), denormals="keep")
+    s, y, z = exe(x)
+    np.testing.assert_array_equal(y, x)
+    np.testing.assert_array_equal(z, x)
+    if kind.kind in "iu":
+        assert s.tolist() == [str(number) for number in x.tolist()]
+    if kind == np.float32:
+        assert s[-6:].tolist() == ["0", "-0", "INF", "-INF", "NaN", "0.1"]
+        assert not any("e" in each for each in s.tolist())
+
+
+def test_what_texts_spell() -> None:
+    spelled = {
+        "1e-5": 1e-5,
+        "1E8": 1e8,
+        "+3.5": 3.5,
+        " -2 ": -2.0,
+        "+INF": np.inf,
+        "-inf": -np.inf,
+        "nan": np.nan,
+        "1e99": np.inf,
+        "-1e-99": -0.0,
+        ".5": 0.5,
+    }
+    exe = compiled("agraph (string[n] s) => (float[n] y) { y = Cast <to = 1> (s) }")
+    np.testing.assert_array_equal(exe(texts(*spelled)), np.array([*spelled.values()], np.float32))
+    whole = compiled("agraph (string[n] s) => (int64[n] y) { y = Cast <to = 7> (s) }")
+    assert whole(texts("100.5", "-7", "1e3", "9223372036854775807", "-0.9")).tolist() == [100, -7, 1000, 2**63 - 1, 0]
+    for run, wrong in (
+        (exe, "Hello"),
+        (exe, ""),
+        (exe, "1.5x"),
+        (exe, "+-1"),
+        (whole, "9223372036854775808"),
+        (whole, "INF"),
+    ):
+        with pytest.raises(hetnn.InvalidModel, match=re.escape(f"'{wrong}' is no number of ")):
+            run(texts("1", wrong))

@@ -65,6 +65,10 @@ std::vector<Type> text_types(const Call& call, Shape shape) {
   return {{DType::u8, {call.integer("total")}}, {DType::i64, std::move(shape)}};
 }
 
+bool is_wide_number(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::i64 || dtype == DType::u64;
+}
+
 std::vector<std::string_view> texts_of(const Evaluation& e, size_t at) {
   const View &bytes = e.input(at), &spans = e.input(at + 1);
   const std::string_view all(reinterpret_cast<const char*>(bytes.data), static_cast<size_t>(bytes.elems()));

@@ -25,6 +25,14 @@ Shape shape_of_two_texts(const Call& call);
 /// The types of texts of this shape, as many bytes long as `total` says.
 std::vector<Type> text_types(const Call& call, Shape shape);
 
+/// Whether texts are made of numbers of that type, and read as such.
+bool is_wide_number(DType dtype);
+/// Calls f(T{}) with its C++ type.
+template <typename F>
+decltype(auto) visit_wide_number(DType dtype, F&& f) {
+  return is_float(dtype) ? visit_wide_reals(dtype, f) : dtype == DType::u64 ? f(uint64_t{}) : f(int64_t{});
+}
+
 /// The texts that inputs `at` and `at + 1` hold. Fails unless each lies within the bytes.
 std::vector<std::string_view> texts_of(const Evaluation& e, size_t at = 0);
 /// Writes texts to outputs 0 and 1. Fails where they have 2^31 bytes or more.

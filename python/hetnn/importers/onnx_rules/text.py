@@ -9,7 +9,8 @@ import numpy as np
 import onnx
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.onnx_rules.call import LONGEST, ONNX, Call, Text, rule
+from hetnn.importers.onnx_model import dtype_name
+from hetnn.importers.onnx_rules.call import LONGEST, ONNX, Call, Text, is_float, rule
 from hetnn.texts import SPAN
 
 # Operators that move elements: of texts their spans, whatever those mean.
@@ -39,6 +40,7 @@ MOVES = frozenset(
 )
 # Operators that do not look at elements at all.
 MEASURES = frozenset(("Shape", "Size"))
+CASTS = frozenset(("Cast", "CastLike"))
 
 
 def joined(call: Call, texts: Sequence[Text]) -> tuple[Any, list[Any]]:
@@ -78,6 +80,28 @@ def _text(call: Call, index: int) -> Text:
 def _made(call: Call, op: str, inputs: Sequence[Any], **attrs: Any) -> Text:
     data, spans = call.create_all(op, list(inputs), {**attrs, "total": call.found_size()})
     return Text(data, spans)
+
+
+def cast_of_texts(call: Call) -> Any | None:
+    """What a cast from or to strings gives; None where it is one of numbers."""
+    x, like = call.inputs[0], call.inputs[1] if call.node.op_type == "CastLike" else None
+    to_text = isinstance(like, Text) or (like is None and call.attr("to") == onnx.TensorProto.STRING)
+    if isinstance(x, Text) and to_text:
+        return x
+    if to_text:
+        return _made(call, "numbers_to_text", [call.cast(call[0], _spelled(call[0].dtype))])
+    if isinstance(x, Text):
+        dtype = dtype_name(call.attr("to")) if like is None else call[1].dtype
+        numbers = call.create("text_to_numbers", [x.bytes, x.spans], to=_spelled(dtype))
+        return call.cast(numbers, dtype)
+    return None
+
+
+def _spelled(dtype: str) -> str:
+    """The type as which numbers of this one are read and written."""
+    if is_float(dtype):
+        return "f64" if dtype == "f64" else "f32"
+    return "u64" if dtype == "u64" else "i64"
 
 
 def equal(call: Call) -> Any:

@@ -42,6 +42,7 @@ template <typename T>
 T taken(const T* given, size_t least, const char* called) {
   require(given, called);
   const size_t size = given->size;
+  if (size == sizeof(T)) return *given;
   if (size < least || size > kMostStruct_bytes) {
     throw InvalidModel(text(called, ".size is ", size, "; it must be sizeof(", called, "), which is ", sizeof(T),
                             " in this version and was never less than ", least, "."));

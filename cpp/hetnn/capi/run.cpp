@@ -52,18 +52,13 @@ class Made {
   std::byte* data_;
 };
 
-// A tensor as it was given, once checked for itself.
-struct Given {
-  ops::View view;
-  std::byte* data;
-  int64_t bytes;
-};
-
-// `memory` takes a copy of the dims.
-Given checked(const hetnn_tensor* tensor, bool output, size_t index, std::pmr::memory_resource& memory) {
+// Fills `view` with a tensor, once it was checked for itself, and gives its memory. `kept` takes a copy of the dims,
+// where there is one.
+runtime::Memory check(const hetnn_tensor* tensor, bool output, size_t index, std::pmr::memory_resource* kept,
+                      ops::View& view) {
   const auto called = [&] { return text(output ? "output " : "input ", index); };
   const hetnn_tensor t = taken(tensor, kFirstTensor_bytes, "hetnn_tensor");
-  if (output && !t.data) return {{}, nullptr, 0};
+  if (output && !t.data) return {nullptr, 0};
   if (t.dtype < HETNN_F32 || t.dtype > HETNN_U2)
     throw InvalidModel(text(called(), ": there is no element type ", static_cast<int>(t.dtype), "."));
   if (t.rank < 0 || t.rank > kMostRank || (t.rank > 0 && !t.dims)) {
@@ -71,19 +66,25 @@ Given checked(const hetnn_tensor* tensor, bool output, size_t index, std::pmr::m
                             "; wanted are a rank of 0 to ", kMostRank, " and as many dims."));
   }
   const auto dtype = static_cast<DType>(t.dtype);
-  int64_t bytes = dtype_bytes(dtype);
-  for (int32_t d = 0; d < t.rank; ++d) {
-    if (t.dims[d] < 0 || __builtin_mul_overflow(bytes, t.dims[d], &bytes))
-      throw InvalidModel(text(called(), ": no memory holds its dims; dimension ", d, " is ", t.dims[d], "."));
+  const int64_t element_bytes = dtype_bytes(dtype);
+  int64_t bytes = element_bytes;
+  std::span<const int64_t> dims(t.dims, static_cast<size_t>(t.rank));
+  if (kept) {
+    auto* const copy = static_cast<int64_t*>(kept->allocate(std::max<size_t>(dims.size_bytes(), 1)));
+    std::ranges::copy(dims, copy);
+    dims = {copy, dims.size()};
+  }
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] < 0 || __builtin_mul_overflow(bytes, dims[d], &bytes))
+      throw InvalidModel(text(called(), ": no memory holds its dims; dimension ", d, " is ", dims[d], "."));
   }
   if (bytes > 0 && !t.data) throw InvalidModel(text(called(), ": its data is null, and should be ", bytes, " bytes."));
-  if (reinterpret_cast<uintptr_t>(t.data) % static_cast<uintptr_t>(dtype_bytes(dtype)) != 0)
-    throw InvalidModel(text(called(), ": its data must begin at a multiple of ", dtype_bytes(dtype), " bytes."));
-  const auto rank = static_cast<size_t>(t.rank);
-  auto* const dims = static_cast<int64_t*>(memory.allocate(std::max<size_t>(rank, 1) * sizeof(int64_t)));
-  std::copy_n(t.dims, rank, dims);
-  auto* const data = static_cast<std::byte*>(t.data);
-  return {{dtype, {dims, rank}, data}, data, bytes};
+  if ((reinterpret_cast<uintptr_t>(t.data) & static_cast<uintptr_t>(element_bytes - 1)) != 0)  // a power of two
+    throw InvalidModel(text(called(), ": its data must begin at a multiple of ", element_bytes, " bytes."));
+  view.dtype = dtype;
+  view.shape = dims;
+  view.data = static_cast<const std::byte*>(t.data);
+  return {view.data, bytes};
 }
 
 // The i-th struct of an array whose structs are as large as the caller says.
@@ -95,32 +96,31 @@ T* element(T* first, size_t index) {
   return reinterpret_cast<T*>(reinterpret_cast<Byte*>(first) + index * first->size);
 }
 
+// What becomes of the caller's dims: they outlive the run, or are copied.
+enum class Dims : uint8_t { stay, kept };
+
 // The tensors of one run, checked for themselves; all that is kept of them but values lies in `memory`.
 class Tensors final : public ops::Results {
  public:
   Tensors(const hetnn_executable& executable, const hetnn_tensor* inputs, size_t input_count,
-          const hetnn_tensor* outputs, size_t output_count, std::pmr::memory_resource& memory)
+          const hetnn_tensor* outputs, size_t output_count, std::pmr::memory_resource& memory, Dims dims)
       : ports_(executable.outputs), inputs_(&memory), outputs_(&memory) {
     if (input_count > 0) require(inputs, "inputs");
     if (output_count > 0) require(outputs, "outputs");
     if (output_count != ports_.size())
       throw InvalidModel(text("the model gives ", ports_.size(), " outputs; room was given for ", output_count, "."));
     input_count = std::min(input_count, executable.inputs.size() + 1);  // one too many is too many as well
-    std::pmr::vector<runtime::Memory> read(&memory), written(&memory);
+    std::pmr::vector<runtime::Memory> all(&memory);                     // what is read, then what is written
     inputs_.reserve(input_count);
     outputs_.reserve(output_count);
-    read.reserve(input_count);
-    written.reserve(output_count);
-    for (size_t k = 0; k < input_count; ++k) {
-      const Given given = checked(element(inputs, k), false, k, memory);
-      inputs_.push_back(given.view);
-      read.push_back({given.data, given.bytes});
-    }
-    for (size_t k = 0; k < output_count; ++k) {
-      const Output& output = outputs_.emplace_back(checked(element(outputs, k), true, k, memory));
-      if (output.given.data) written.push_back({output.given.data, output.given.bytes});
-    }
-    runtime::refuse_overlap(written, read);
+    all.reserve(input_count + output_count);
+    std::pmr::memory_resource* const kept = dims == Dims::kept ? &memory : nullptr;
+    for (size_t k = 0; k < input_count; ++k)
+      all.push_back(check(element(inputs, k), false, k, kept, inputs_.emplace_back()));
+    for (size_t k = 0; k < output_count; ++k)
+      all.push_back(check(element(outputs, k), true, k, kept, outputs_.emplace_back().given));
+    const std::span<const runtime::Memory> memories = all;
+    runtime::refuse_overlap(memories.subspan(input_count), memories.first(input_count));
   }
 
   std::byte* allocate(size_t index, DType dtype, std::span<const int64_t> shape) override {
@@ -129,12 +129,12 @@ class Tensors final : public ops::Results {
       if (!made) made.emplace(dtype, shape);
       return made->data();
     }
-    if (given.view.dtype != dtype || !std::ranges::equal(given.view.shape, shape)) {
+    if (given.dtype != dtype || !std::ranges::equal(given.shape, shape)) {
       const auto dims = [](std::span<const int64_t> all) { return to_string(Shape(all.begin(), all.end())); };
       throw InvalidModel(text("output '", ports_[index].name, "' is ", dtype_name(dtype), dims(shape),
-                              "; room was given for ", dtype_name(given.view.dtype), dims(given.view.shape), "."));
+                              "; room was given for ", dtype_name(given.dtype), dims(given.shape), "."));
     }
-    return given.data;
+    return const_cast<std::byte*>(given.data);
   }
 
   std::span<const ops::View> inputs() const { return inputs_; }
@@ -147,10 +147,8 @@ class Tensors final : public ops::Results {
 
  private:
   struct Output {
-    Given given;
+    ops::View given = {};  // without data: the run makes it
     std::optional<Made> made = {};
-
-    explicit Output(const Given& room) : given(room) {}
   };
 
   const std::vector<Port>& ports_;
@@ -208,7 +206,7 @@ hetnn_status hetnn_run(hetnn_executable* executable, hetnn_session* session, con
     require(executable, "executable");
     std::array<std::byte, 1024> room;
     std::pmr::monotonic_buffer_resource memory(room.data(), room.size());
-    hetnn::capi::Tensors(*executable, inputs, input_count, outputs, output_count, memory)
+    hetnn::capi::Tensors(*executable, inputs, input_count, outputs, output_count, memory, hetnn::capi::Dims::stay)
         .run(*executable, session, outputs, nullptr);
   });
 }
@@ -230,14 +228,15 @@ hetnn_status hetnn_run_async(hetnn_executable* executable, hetnn_session* sessio
                 : hetnn_run_options{};
     auto memory = std::make_unique<std::pmr::monotonic_buffer_resource>();
     std::pmr::monotonic_buffer_resource& kept = *memory;
-    std::shared_ptr<hetnn_run_handle> run(new hetnn_run_handle{
-        .executable = *executable,
-        .session = session,
-        .outputs = outputs,
-        .memory = std::move(memory),
-        .tensors = hetnn::capi::Tensors(*executable, inputs, input_count, outputs, output_count, kept),
-        .options = taken,
-        .stop = hetnn::Stop(hetnn::capi::deadline_of(taken))});
+    std::shared_ptr<hetnn_run_handle> run(
+        new hetnn_run_handle{.executable = *executable,
+                             .session = session,
+                             .outputs = outputs,
+                             .memory = std::move(memory),
+                             .tensors = hetnn::capi::Tensors(*executable, inputs, input_count, outputs, output_count,
+                                                             kept, hetnn::capi::Dims::kept),
+                             .options = taken,
+                             .stop = hetnn::Stop(hetnn::capi::deadline_of(taken))});
     executable->runtime.prepare(run->tensors.inputs(), run->tensors);
     hetnn::run_in_background([run] { run->run(); });
     if (!handle) return;

@@ -21,6 +21,9 @@ constexpr int kVectorsPerPanel = static_cast<int>(kPanel) / kLanes;
 // instead of that of all. Rarely enough to cost about a hundredth of the time.
 constexpr int64_t kMostSteps = 256;
 
+// Sums under way that hide how long a multiply-add takes.
+constexpr int kChains = 8;
+
 template <int kRows, int kVectors>
 HWY_INLINE void AddTo(const VF (&acc)[kRows][kVectors], float* HWY_RESTRICT sums, bool has_sums) {
   const DF d;
@@ -35,18 +38,32 @@ HWY_INLINE void AddTo(const VF (&acc)[kRows][kVectors], float* HWY_RESTRICT sums
 }
 
 // The accumulators must stay in registers: every loop over rows and vectors has constant bounds and is unrolled in
-// full.
-template <int kRows, int kPanels>
+// full. Every kParts-th step of k has a sum of its own.
+template <int kRows, int kPanels, int kParts = 1>
 void Micro(const MicroTile& t) {
   constexpr int kVectors = kPanels * kVectorsPerPanel;
   const DF d;
-  VF acc[kRows][kVectors];
+  VF parts[kParts][kRows][kVectors];
+  VF(&acc)[kRows][kVectors] = parts[0];
   const auto columns_of = [&](int v) { return t.cols - static_cast<int64_t>(v) * kLanes; };
   const auto clear = [&]() HWY_ATTR {
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
 #pragma GCC unroll 16
-      for (int r = 0; r < kRows; ++r) acc[r][v] = hn::Zero(d);
+      for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+        for (int p = 0; p < kParts; ++p) parts[p][r][v] = hn::Zero(d);
+      }
+    }
+  };
+  const auto join = [&]() HWY_ATTR {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+        for (int p = 1; p < kParts; ++p) parts[0][r][v] = hn::Add(parts[0][r][v], parts[p][r][v]);
+      }
     }
   };
   clear();
@@ -64,6 +81,7 @@ void Micro(const MicroTile& t) {
     for (int r = 0; r < kRows; ++r) a[r] = t.rows[tap * t.rows_stride + r] + t.row_offset;
     for (int64_t k = 0; k < t.k;) {
       if (steps == kMostSteps) {
+        join();
         AddTo<kRows, kVectors>(acc, sums, has_sums);
         clear();
         has_sums = true;
@@ -71,18 +89,31 @@ void Micro(const MicroTile& t) {
       }
       const int64_t end = HWY_MIN(t.k, k + kMostSteps - steps);
       steps += end - k;
+      const auto weights = [&](int part, int v) HWY_ATTR {
+        return hn::Load(d, b + part * kPanel + (v / kVectorsPerPanel) * panel_stride + (v % kVectorsPerPanel) * kLanes);
+      };
+      if constexpr (kParts > 1) {
+        static_assert(kRows == 1);
+#pragma GCC unroll 1
+        for (; end - k >= kParts; k += kParts) {
+#pragma GCC unroll 16
+          for (int p = 0; p < kParts; ++p) {
+            const VF x = hn::Set(d, a[0][k + p]);
+#pragma GCC unroll 16
+            for (int v = 0; v < kVectors; ++v) parts[p][0][v] = hn::MulAdd(x, weights(p, v), parts[p][0][v]);
+          }
+          b += kParts * kPanel;
+        }
+      }
       for (; k < end; ++k) {
-        const auto weights = [&](int v) HWY_ATTR {
-          return hn::Load(d, b + (v / kVectorsPerPanel) * panel_stride + (v % kVectorsPerPanel) * kLanes);
-        };
         if constexpr (kRows == 1) {  // nothing reads a weight again that would be worth a register
           const VF x = hn::Set(d, a[0][k]);
 #pragma GCC unroll 16
-          for (int v = 0; v < kVectors; ++v) acc[0][v] = hn::MulAdd(x, weights(v), acc[0][v]);
+          for (int v = 0; v < kVectors; ++v) acc[0][v] = hn::MulAdd(x, weights(0, v), acc[0][v]);
         } else {
           VF w[kVectors];
 #pragma GCC unroll 16
-          for (int v = 0; v < kVectors; ++v) w[v] = weights(v);
+          for (int v = 0; v < kVectors; ++v) w[v] = weights(0, v);
 #pragma GCC unroll 16
           for (int r = 0; r < kRows; ++r) {
             const VF x = hn::Set(d, a[r][k]);
@@ -96,6 +127,7 @@ void Micro(const MicroTile& t) {
       }
     }
   }
+  join();
   if (has_sums) {
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
@@ -142,6 +174,7 @@ template <int kPanels, int... kRow>
 constexpr void Fill(MicroTable& table, std::integer_sequence<int, kRow...>) {
   table.max_rows[kPanels] = static_cast<int>(sizeof...(kRow));
   ((table.run[kPanels][kRow + 1] = &Micro<kRow + 1, kPanels>), ...);
+  table.run_lone[kPanels] = &Micro<1, kPanels, HWY_MAX(1, kChains / (kPanels * kVectorsPerPanel))>;
 }
 
 // As many accumulators as leave registers for one row of weights and one broadcast: 32 registers of 16 lanes, 16 of 8,

@@ -32,23 +32,29 @@ PanelProduct::PanelProduct(const PanelShape& shape, EpiloguePlan epilogue)
   const int64_t panels = shape_.panels_per_group();
   tile_panels_ = micro_->panels_for(shape_.rows, panels);
   tile_rows_ = micro_->max_rows[tile_panels_];
-  units_per_group_ = ceil_div(panels, tile_panels_);
+  for (int64_t group = 0; group < shape_.groups; ++group) {
+    for (int64_t panel = 0, wide = 0; panel < panels; panel += wide) {
+      wide = std::min<int64_t>(panels - panel, tile_panels_);
+      while (micro_->max_rows[wide] == 0) --wide;
+      const int64_t col = panel * kPanel;
+      strips_.push_back({.panel = group * panels + panel,
+                         .panels = wide,
+                         .col = group * shape_.cols + col,
+                         .cols = std::min(shape_.cols - col, wide * kPanel),
+                         .row_offset = group * shape_.k});
+    }
+  }
   const int64_t by_table = kTableEntries / std::max<int64_t>(1, shape_.taps);
   const int64_t by_bytes = kRowBlock_bytes / std::max<int64_t>(4, shape_.k * 4);
   const int64_t block = std::min({by_table, by_bytes, kRowBlockMax});
   row_block_ = std::max<int64_t>(1, block / tile_rows_) * tile_rows_;
+  const int64_t entries = block_rows() * std::max<int64_t>(1, shape_.taps);
+  scratch_bytes_per_thread_ = ceil_div(entries * static_cast<int64_t>(sizeof(const float*)), 64) * 64;
 }
 
 int64_t PanelProduct::block_rows() const { return std::min(row_block_, std::max<int64_t>(1, shape_.rows)); }
 
-int64_t PanelProduct::scratch_bytes_per_thread() const {
-  const int64_t entries = block_rows() * std::max<int64_t>(1, shape_.taps);
-  return ceil_div(entries * static_cast<int64_t>(sizeof(const float*)), 64) * 64;
-}
-
 PanelProduct::Grid PanelProduct::grid_for(int threads) const {
-  if (threads == 1) return {1, 1};
-  const int64_t units = shape_.groups * units_per_group_;
   const double weight_bytes = 4.0 * static_cast<double>(shape_.packed_elems());
   Grid best{threads, 1};
   double best_cost = 0;
@@ -56,7 +62,7 @@ PanelProduct::Grid PanelProduct::grid_for(int threads) const {
     if (threads % col_parts != 0) continue;
     const int row_parts = threads / col_parts;
     const double rows = static_cast<double>(ceil_div(shape_.rows, row_parts));
-    const double tiles_cols = static_cast<double>(ceil_div(units, col_parts) * tile_panels_ * kPanel);
+    const double tiles_cols = static_cast<double>(ceil_div(strips(), col_parts) * tile_panels_ * kPanel);
     // Cycles at 32 multiply-adds each, and bytes at a rate between the second and the third cache level.
     const double compute = rows * tiles_cols * static_cast<double>(shape_.k * shape_.taps) / 32;
     const double traffic = (weight_bytes / col_parts + static_cast<double>(shape_.a_bytes) / row_parts) / 16;
@@ -83,27 +89,20 @@ PanelRun PanelProduct::run_on(const std::byte* const* inputs, const std::byte* p
 }
 
 void PanelProduct::run(const PanelRun& run, int thread, int threads, std::byte* scratch) const {
+  if (threads == 1) return run_share(run, {0, shape_.rows}, {0, strips()}, scratch);
   const Grid grid = grid_for(threads);
-  const Share rows = share_of(shape_.rows, thread % grid.row_parts, grid.row_parts);
-  const Share units = share_of(shape_.groups * units_per_group_, thread / grid.row_parts, grid.col_parts);
-  if (rows.begin < rows.end && units.begin < units.end)
-    run_rows(run, rows.begin, rows.end, units.begin, units.end, scratch);
+  run_share(run, share_of(shape_.rows, thread % grid.row_parts, grid.row_parts),
+            share_of(strips(), thread / grid.row_parts, grid.col_parts), scratch);
 }
 
 void PanelProduct::run_group(const PanelRun& run, Share rows, int thread, int threads, std::byte* scratch) const {
-  const Share units = share_of(shape_.groups * units_per_group_, thread, threads);
-  if (rows.begin < rows.end && units.begin < units.end)
-    run_rows(run, rows.begin, rows.end, units.begin, units.end, scratch);
+  run_share(run, rows, share_of(strips(), thread, threads), scratch);
 }
 
-void PanelProduct::run_rows(const PanelRun& run, int64_t row_begin, int64_t row_end, int64_t unit_begin,
-                            int64_t unit_end, std::byte* scratch) const {
+void PanelProduct::run_share(const PanelRun& run, Share rows, Share strips, std::byte* scratch) const {
+  if (strips.begin == strips.end) return;
   const auto** table = reinterpret_cast<const float**>(scratch);
-  const int64_t panels_per_group = shape_.panels_per_group();
   const int64_t panel_elems = shape_.taps * shape_.k * kPanel;
-  const auto panel_of = [&](int64_t group, int64_t unit) {
-    return run.panels + (group * panels_per_group + unit * tile_panels_) * panel_elems;
-  };
   alignas(64) float sums[kMaxTileElems];
   MicroTile tile(sums);
   tile.taps = shape_.taps;
@@ -114,55 +113,37 @@ void PanelProduct::run_rows(const PanelRun& run, int64_t row_begin, int64_t row_
   tile.lo = registers_.lo;
   tile.hi = registers_.hi;
   // Blocks of equal size, so that the last one is not a sliver.
-  const int64_t blocks = parts_of(row_end - row_begin, row_block_);
+  const int64_t blocks = parts_of(rows.end - rows.begin, row_block_);
   for (int64_t block = 0; block < blocks; ++block) {
-    const int64_t block_begin = row_begin + begin_of(row_end - row_begin, block, blocks);
-    const int64_t block_end = row_begin + begin_of(row_end - row_begin, block + 1, blocks);
+    const int64_t block_begin = rows.begin + begin_of(rows.end - rows.begin, block, blocks);
+    const int64_t block_end = rows.begin + begin_of(rows.end - rows.begin, block + 1, blocks);
     const int64_t block_rows = block_end - block_begin;
     const int64_t tiles = parts_of(block_rows, tile_rows_);
     run.source->fill(block_begin, block_rows, table, block_rows);
     tile.rows_stride = block_rows;
-    int64_t group = unit_begin / units_per_group_, of_group = unit_begin % units_per_group_;
-    for (int64_t unit = unit_begin; unit < unit_end; ++unit) {
-      const int64_t first_panel = of_group * tile_panels_;
-      const int64_t col = group * shape_.cols + first_panel * kPanel;
-      tile.cols = std::min(shape_.cols - first_panel * kPanel, tile_panels_ * kPanel);
-      tile.panel = panel_of(group, of_group);
-      tile.row_offset = group * shape_.k;
-      tile.bias = run.bias == nullptr ? nullptr : run.bias + col;
-      // Columns may need fewer panels than the tile is wide; there is no tile of three panels.
-      const int64_t panels = parts_of(tile.cols, kPanel);
-      const int64_t cols = tile.cols;
-      if (++of_group == units_per_group_) of_group = 0, ++group;
-      for (int64_t panel = 0; panel < panels;) {
-        int64_t width = std::min<int64_t>(panels - panel, tile_panels_);
-        while (micro_->max_rows[width] == 0) --width;
-        const int64_t part_cols = std::min(cols - panel * kPanel, width * kPanel);
-        const float* part_panel = tile.panel + panel * panel_elems;
-        const float* next = panel + width < panels ? part_panel + width * panel_elems
-                            : unit + 1 < unit_end  ? panel_of(group, of_group)
-                                                   : nullptr;
-        for (int64_t i = 0; i < tiles; ++i) {
-          const int64_t begin = begin_of(block_rows, i, tiles);
-          const int64_t end = begin_of(block_rows, i + 1, tiles);
-          MicroTile part = tile;
-          part.cols = part_cols;
-          part.panel = part_panel;
-          part.bias = tile.bias == nullptr ? nullptr : tile.bias + panel * kPanel;
-          part.rows = table + begin;
-          const int64_t row = block_begin + begin;
-          const int64_t part_col = col + panel * kPanel;
-          part.out = run.out + row * run.ld_out + part_col;
-          part.addend = run.addend == nullptr ? nullptr : run.addend + row * run.ld_addend + part_col;
-          // The next panels are fetched while the first tiles run, one panel a tile.
-          const bool fetch = next != nullptr && i < width;
-          part.prefetch = fetch ? next + i * panel_elems : part_panel;
-          part.prefetch_step = fetch ? kPanel : 0;
-          micro_->run[width][end - begin](part);
-          if (!epilogue_.empty())
-            epilogue_.apply(part.out, run.ld_out, end - begin, part_cols, run.first_row + row, part_col, run.inputs);
+    const Strip* const end_of_strips = strips_.data() + strips.end;
+    for (const Strip* strip = strips_.data() + strips.begin; strip != end_of_strips; ++strip) {
+      tile.cols = strip->cols;
+      tile.panel = run.panels + strip->panel * panel_elems;
+      tile.row_offset = strip->row_offset;
+      tile.bias = run.bias == nullptr ? nullptr : run.bias + strip->col;
+      const float* next = strip + 1 == end_of_strips ? nullptr : run.panels + strip[1].panel * panel_elems;
+      const MicroFunction* const run_tile = micro_->run[strip->panels];
+      for (int64_t i = 0; i < tiles; ++i) {
+        const int64_t begin = begin_of(block_rows, i, tiles);
+        const int64_t end = begin_of(block_rows, i + 1, tiles);
+        const int64_t row = block_begin + begin;
+        tile.rows = table + begin;
+        tile.out = run.out + row * run.ld_out + strip->col;
+        tile.addend = run.addend == nullptr ? nullptr : run.addend + row * run.ld_addend + strip->col;
+        // The next panels are fetched while the first tiles run, one panel a tile.
+        const bool fetch = next != nullptr && i < strip->panels;
+        tile.prefetch = fetch ? next + i * panel_elems : tile.panel;
+        tile.prefetch_step = fetch ? kPanel : 0;
+        (shape_.rows == 1 ? micro_->run_lone[strip->panels] : run_tile[end - begin])(tile);
+        if (!epilogue_.empty()) {
+          epilogue_.apply(tile.out, run.ld_out, end - begin, tile.cols, run.first_row + row, strip->col, run.inputs);
         }
-        panel += width;
       }
     }
   }

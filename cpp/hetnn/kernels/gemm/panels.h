@@ -70,7 +70,7 @@ class PanelProduct {
 
   const PanelShape& shape() const { return shape_; }
   const RegisterPart& register_part() const { return registers_; }
-  int64_t scratch_bytes_per_thread() const;
+  int64_t scratch_bytes_per_thread() const { return scratch_bytes_per_thread_; }
   /// A run on these pointers, the addend of the register part among them; its source is still to be set.
   PanelRun run_on(const std::byte* const* inputs, const std::byte* panels, const std::byte* bias, std::byte* out,
                   int64_t ld_out) const;
@@ -88,8 +88,14 @@ class PanelProduct {
     int col_parts;
   };
   Grid grid_for(int threads) const;
-  void run_rows(const PanelRun& run, int64_t row_begin, int64_t row_end, int64_t unit_begin, int64_t unit_end,
-                std::byte* scratch) const;
+  // Columns of one group that a tile computes at once.
+  struct Strip {
+    int64_t panel, panels;  // the first, counted over all groups, and how many
+    int64_t col, cols;
+    int64_t row_offset;  // of the group's elements in a row
+  };
+  int64_t strips() const { return static_cast<int64_t>(strips_.size()); }
+  void run_share(const PanelRun& run, Share rows, Share strips, std::byte* scratch) const;
 
   PanelShape shape_;
   EpiloguePlan epilogue_;
@@ -98,7 +104,8 @@ class PanelProduct {
   int tile_panels_ = 1;
   int tile_rows_ = 1;
   int64_t row_block_ = 1;
-  int64_t units_per_group_ = 1;  // a unit: tile_panels_ panels of one group (fewer in the last)
+  int64_t scratch_bytes_per_thread_ = 0;
+  std::vector<Strip> strips_;
 };
 
 /// Packs weight[groups * cols][k] per tap into [groups][panels][taps][k][16], zeros behind the last column. The element

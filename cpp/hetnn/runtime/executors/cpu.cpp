@@ -90,10 +90,18 @@ class CpuVisit final : public Visit {
   const CpuBound& bound_;
   std::byte* const scratch_;
   std::vector<Pointers> pointers_;  // of every command
-  FoundSizes* found_ = nullptr;     // of the visit under way
-  std::exception_ptr failure_;      // of a meaning or a check
-  std::atomic<bool> refused_;       // by a kernel of the visit under way
-  std::atomic<int> last_barrier_;   // that the threads meet at, once the visit is to stop
+  // Which of them are whose.
+  template <typename Pointer>
+  struct Place {
+    int32_t buffer;
+    Pointer* at;
+  };
+  std::vector<Place<const std::byte*>> read_;
+  std::vector<Place<std::byte*>> written_;
+  FoundSizes* found_ = nullptr;    // of the visit under way
+  std::exception_ptr failure_;     // of a meaning or a check
+  std::atomic<bool> refused_;      // by a kernel of the visit under way
+  std::atomic<int> last_barrier_;  // that the threads meet at, once the visit is to stop
 };
 
 class CpuBound final : public BoundCode {
@@ -238,33 +246,31 @@ class CpuBound final : public BoundCode {
   std::vector<BoundCommand> commands_;
 };
 
-CpuVisit::CpuVisit(const CpuBound& bound, std::span<std::byte> scratch) : bound_(bound), scratch_(scratch.data()) {
-  for (const BoundCommand& c : bound.commands()) {
-    Pointers& made = pointers_.emplace_back();
-    made.outputs.resize(c.command.outputs.size());
-    for (const int32_t id : c.command.inputs) {
-      if (id >= 0) made.inputs.push_back(nullptr);
-      if (!c.kernel || c.command.op->check)
-        made.views.push_back(id < 0 ? ops::View()
-                                    : ops::View(bound.buffer(id).view.dtype, bound.buffer(id).shape, nullptr));
+CpuVisit::CpuVisit(const CpuBound& bound, std::span<std::byte> scratch)
+    : bound_(bound), scratch_(scratch.data()), pointers_(bound.commands().size()) {
+  for (size_t c = 0; c < pointers_.size(); ++c) {
+    const BoundCommand& bound_command = bound.commands()[c];
+    const program::Command& command = bound_command.command;
+    Pointers& made = pointers_[c];
+    made.outputs.resize(command.outputs.size());
+    for (size_t k = 0; k < command.outputs.size(); ++k) written_.push_back({command.outputs[k], &made.outputs[k]});
+    made.inputs.resize(static_cast<size_t>(std::ranges::count_if(command.inputs, [](int32_t id) { return id >= 0; })));
+    if (!bound_command.kernel || command.op->check) made.views.resize(command.inputs.size());
+    size_t present = 0;
+    for (size_t k = 0; k < command.inputs.size(); ++k) {
+      const int32_t id = command.inputs[k];
+      if (id < 0) continue;
+      read_.push_back({id, &made.inputs[present++]});
+      if (made.views.empty()) continue;
+      made.views[k] = ops::View(bound.buffer(id).view.dtype, bound.buffer(id).shape, nullptr);
+      read_.push_back({id, &made.views[k].data});
     }
   }
 }
 
 void CpuVisit::upload(Addresses addresses) {
-  for (size_t c = 0; c < pointers_.size(); ++c) {
-    const program::Command& command = bound_.commands()[c].command;
-    Pointers& pointers = pointers_[c];
-    size_t present = 0;
-    for (size_t k = 0; k < command.inputs.size(); ++k) {
-      if (command.inputs[k] < 0) continue;
-      const std::byte* from = addresses[static_cast<size_t>(command.inputs[k])];
-      pointers.inputs[present++] = from;
-      if (!pointers.views.empty()) pointers.views[k].data = from;
-    }
-    for (size_t k = 0; k < command.outputs.size(); ++k)
-      pointers.outputs[k] = addresses[static_cast<size_t>(command.outputs[k])];
-  }
+  for (const auto& [buffer, at] : read_) *at = addresses[static_cast<size_t>(buffer)];
+  for (const auto& [buffer, at] : written_) *at = addresses[static_cast<size_t>(buffer)];
 }
 
 void CpuVisit::start(const Launch& launch, Event& done) {

@@ -164,9 +164,11 @@ py::array plain(const py::array& array) {
   return out;
 }
 
-// Runs on arrays in the model's order; makes the outputs, or writes those given.
-py::tuple run(Executable& executable, std::vector<py::array> inputs, const py::object& out, bool time_commands,
-              std::optional<runtime::Session*> session, bool overlap, std::optional<Stop*> stop) {
+// Runs on arrays in the model's order; makes the outputs, or writes those given. The times are the caller's to keep, so
+// that a run makes none.
+std::vector<py::array> run(Executable& executable, std::vector<py::array> inputs, const py::object& out,
+                           runtime::RunTimes& times, bool time_commands, std::optional<runtime::Session*> session,
+                           bool overlap, std::optional<Stop*> stop) {
   Arrays outputs(executable.output_count(), out);
   std::vector<ops::View> views = views_of(inputs);
   if (!std::all_of(inputs.begin(), inputs.end(), is_plain)) {
@@ -179,14 +181,13 @@ py::tuple run(Executable& executable, std::vector<py::array> inputs, const py::o
     views = views_of(inputs);
   }
   if (!out.is_none()) runtime::refuse_overlap(memory_of(outputs.arrays()), memory_of(inputs));
-  auto times = std::make_unique<runtime::RunTimes>();
   run_interruptibly(executable, views, outputs,
                     {.session = session.value_or(nullptr),
                      .overlap = overlap,
                      .stop = stop.value_or(nullptr),
-                     .times = times.get(),
+                     .times = &times,
                      .time_commands = time_commands});
-  return py::make_tuple(outputs.arrays(), std::move(times));
+  return outputs.arrays();
 }
 
 const std::string& told(const std::string& json, std::string_view what) {
@@ -209,7 +210,8 @@ py::list ports(const program::Program& program, const std::vector<program::Port>
 }  // namespace
 
 void bind_runtime_executable(py::module_& m) {
-  py::class_<runtime::RunTimes>(m, "RunTimes", "The times of one run, in us from its start.")
+  py::class_<runtime::RunTimes>(m, "RunTimes", "The times of the last run that filled it, in us from its start.")
+      .def(py::init<>())
       .def("subprograms", &times_of, "A row a subprogram.")
       .def("commands", &commands_of, "A row a kernel of the cpu, where they were timed.");
   py::class_<Stop>(m, "Stop", "Ends runs early: when it is asked to, or when the time is up.")
@@ -241,9 +243,9 @@ void bind_runtime_executable(py::module_& m) {
             return warning(Executable::load(path, threads, copy));
           },
           py::arg("path"), py::arg("threads") = 0, py::arg("copy") = false, "Maps a .hetnn file, or copies it.")
-      .def("run", &run, py::arg("inputs"), py::arg("out") = py::none(), py::arg("time_commands") = false,
+      .def("run", &run, py::arg("inputs"), py::arg("out"), py::arg("times"), py::arg("time_commands") = false,
            py::arg("session") = py::none(), py::arg("overlap") = true, py::arg("stop") = py::none(),
-           "(outputs, times) for contiguous arrays in the model's order.")
+           "The outputs for contiguous arrays in the model's order. Fills `times`.")
       .def(
           "save", [](const Executable& e, const std::string& path) { program::write_file(path, e.image()); },
           py::arg("path"), py::call_guard<py::gil_scoped_release>(),

@@ -90,8 +90,9 @@ class Counters:
 
 class RunTimes:
     """
-    The times of one run, in us from its start.
+    The times of the last run that filled it, in us from its start.
     """
+    def __init__(self) -> None: ...
     def commands(self) -> list[typing.Any]:
         """
         A row a kernel of the cpu, where they were timed.
@@ -163,14 +164,15 @@ class Executable:
     def run(
         self,
         inputs: collections.abc.Sequence[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]],
-        out: typing.Any = None,
+        out: typing.Any,
+        times: RunTimes,
         time_commands: bool = False,
         session: Session | None = None,
         overlap: bool = True,
         stop: Stop | None = None,
-    ) -> tuple[typing.Any, ...]:
+    ) -> list[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]]:
         """
-        (outputs, times) for contiguous arrays in the model's order.
+        The outputs for contiguous arrays in the model's order. Fills `times`.
         """
     def save(self, path: str) -> None:
         """

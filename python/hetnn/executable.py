@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import numbers
-import operator
 import os
 import sys
 import threading
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from hetnn.background import Run
 
 Array = npt.NDArray[Any]
+_ARRAYS = frozenset([np.ndarray])
 _DLPACK_CPU = 1
 _PIECE_BYTES = 1 << 20
 _runtime.set_image_decoder(decode_image)
@@ -138,6 +138,13 @@ def _thread_count(threads: int | None) -> int:
     return int(threads)
 
 
+class _OfThread(threading.local):
+    """What each thread's runs fill."""
+
+    def __init__(self) -> None:
+        self.times = _runtime.RunTimes()
+
+
 class Executable:
     """One program for all of a target's devices. Thread-safe, re-entrant and picklable."""
 
@@ -148,7 +155,7 @@ class Executable:
         # When it was compiled in this process: how long that took, and each pass: name, stage, ms.
         self.compile_s: float | None = None
         self.passes: list[dict[str, Any]] = []
-        self._of_thread = threading.local()
+        self._of_thread = _OfThread()
         self._file: _File | None = None  # that holds all of it
         self._limits: tuple[int | None, bool] = (None, False)
 
@@ -212,18 +219,18 @@ class Executable:
         other, unless `overlap` is off; results are the same. InvalidModel for another number, element type, shape or
         device.
         """
-        arrays = _as_arrays(inputs, self._called)
-        given = None if out is None else _as_arrays(out, "out[{}]".format)
+        # Of arrays nothing needs be made, and small networks take less time than a look at each would.
+        arrays = inputs if _are_arrays(inputs) else _as_arrays(inputs, self._called)
+        given = out if out is None or _are_arrays(out) else _as_arrays(out, "out[{}]".format)
         if session is not None and not isinstance(session, Session):
             raise InvalidModel(f"session must be what the executable's session() gave; got {type(session).__name__}.")
         if overlap is not True and overlap is not False:
             raise InvalidModel(f"overlap must be True or False; found {overlap!r}.")
         states = None if session is None else session._states
-        outputs: list[Any]
-        outputs, self._of_thread.times = self._engine.run(arrays, given, False, states, overlap, _stop)
+        outputs: list[Any] = self._engine.run(arrays, given, self._of_thread.times, False, states, overlap, _stop)
         if out is not None:
             return list(out)
-        if not all(map(operator.is_, arrays, inputs)) and any(map(_is_torch, inputs)):
+        if arrays is not inputs and any(map(_is_torch, inputs)):
             torch = sys.modules["torch"]
             return [
                 torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
@@ -236,8 +243,7 @@ class Executable:
     @property
     def last_times(self) -> list[dict[str, Any]]:
         """Of the calling thread's last run: one row a subprogram, in µs from the run's start."""
-        times = getattr(self._of_thread, "times", None)
-        return [] if times is None else list(times.subprograms())
+        return list(self._of_thread.times.subprograms())
 
     def session(self) -> Session:
         """States for one more user of a model that keeps any: runs of different sessions share nothing."""
@@ -299,8 +305,8 @@ class Executable:
 
     def profile(self, *inputs: Any) -> list[dict[str, Any]]:
         """Runs once and returns a row a CPU kernel: node, kernel, start_us, wall_us."""
-        _, times = self._engine.run(_as_arrays(inputs, self._called), None, True)
-        self._of_thread.times = times
+        times = self._of_thread.times
+        self._engine.run(_as_arrays(inputs, self._called), None, times, True)
         return list(times.commands())
 
     def trace(self, path: str | os.PathLike[str], *inputs: Any) -> None:
@@ -419,6 +425,11 @@ class Session:
 def _is_torch(value: Any) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _are_arrays(values: Any) -> bool:
+    """Whether they are plain arrays in a list."""
+    return type(values) is list and {*map(type, values)} <= _ARRAYS
 
 
 def _as_arrays(values: Sequence[Any], called: Callable[[int], str]) -> list[Array]:

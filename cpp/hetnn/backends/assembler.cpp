@@ -2,10 +2,12 @@
 #include "hetnn/backends/assembler.h"
 
 #include <algorithm>
-#include <string_view>
+#include <functional>
+#include <string>
 #include <utility>
 
 #include "hetnn/base/error.h"
+#include "hetnn/program/hash.h"
 
 namespace hetnn::backends {
 
@@ -71,7 +73,7 @@ int32_t Assembler::turned_constant(const std::string& name, const ops::Type& typ
 
 int64_t Assembler::blob(program::Blob blob) {
   const std::span<const std::byte> bytes = blob.bytes;
-  const size_t hash = std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const size_t hash = std::hash<std::string>{}(program::quick_sum(bytes));
   auto [first, last] = known_.equal_range(hash);
   for (auto at = first; at != last; ++at) {
     const auto [offset, size] = at->second;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <utility>
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -41,7 +42,7 @@ inline void* aligned_memory(std::size_t size_bytes) {
   return out;
 }
 
-/// For vectors that lie as buffers do.
+/// For vectors that lie as buffers do, and whose elements are made without a value where none is given.
 template <typename T>
 struct AlignedAllocator {
   using value_type = T;
@@ -50,6 +51,14 @@ struct AlignedAllocator {
   AlignedAllocator(const AlignedAllocator<U>&) {}  // NOLINT(google-explicit-constructor): the standard's form
   T* allocate(std::size_t count) { return static_cast<T*>(aligned_memory(count * sizeof(T))); }
   void deallocate(T* memory, std::size_t count) { ::operator delete(memory, alignment_of(count * sizeof(T))); }
+  template <typename U>
+  void construct(U* at) {
+    ::new (static_cast<void*>(at)) U;
+  }
+  template <typename U, typename... Args>
+  void construct(U* at, Args&&... args) {
+    ::new (static_cast<void*>(at)) U(std::forward<Args>(args)...);
+  }
   bool operator==(const AlignedAllocator&) const = default;
 };
 

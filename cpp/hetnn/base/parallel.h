@@ -66,6 +66,15 @@ void parallel_region_up_to(int most, Function&& function) {
       const_cast<void*>(static_cast<const void*>(std::addressof(function))));
 }
 
+/// function(k) for every 0 <= k < count, in any order, by the threads that are idle.
+template <typename Function>
+void parallel_each(int64_t count, const Function& function) {
+  std::atomic<int64_t> next = 0;
+  parallel_region_up_to(count < 2 ? 1 : usable_threads(0), [&](int, SpinBarrier&) {
+    for (int64_t k = next++; k < count; k = next++) function(k);
+  });
+}
+
 /// The half-open share [begin, end) of `total` items that falls to one thread, in multiples of `step` where possible.
 struct Share {
   int64_t begin;

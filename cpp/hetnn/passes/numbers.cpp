@@ -47,6 +47,27 @@ Tensor from_doubles(DType dtype, std::vector<int64_t> shape, std::span<const dou
   return ops::narrow(Tensor::of(std::move(shape), rounded), {dtype, {}});
 }
 
+Tensor scaled(const Tensor& tensor, std::span<const double> scale) {
+  const auto rows = static_cast<int64_t>(scale.size()), each = tensor.elems() / std::max<int64_t>(rows, 1);
+  const auto multiply = [&](const auto* from, auto* to) {
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t k = row * each; k < (row + 1) * each; ++k) {
+        to[k] = static_cast<std::remove_reference_t<decltype(*to)>>(static_cast<double>(from[k]) *
+                                                                    scale[static_cast<size_t>(row)]);
+      }
+    }
+  };
+  if (tensor.dtype() == DType::f32) {  // weights are, and may take most of the memory there is
+    std::byte* data = nullptr;
+    Tensor out = Tensor::zeros(DType::f32, tensor.shape(), &data);
+    multiply(tensor.values<float>().data(), reinterpret_cast<float*>(data));
+    return out;
+  }
+  std::vector<double> values = to_doubles(tensor);
+  multiply(values.data(), values.data());
+  return from_doubles(tensor.dtype(), tensor.shape(), values);
+}
+
 std::optional<AxisConstant> along_one_axis(const Tensor& constant, const Shape& x, int preferred_axis) {
   if (x.empty() || constant.elems() == 0) return std::nullopt;
   const int rank = static_cast<int>(x.size()), offset = rank - constant.rank();

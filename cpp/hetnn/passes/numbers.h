@@ -18,6 +18,9 @@ std::vector<double> to_doubles(const Tensor& tensor);
 /// The reverse, rounded to a real type (through f32 to narrower ones); Unsupported for other types.
 Tensor from_doubles(DType dtype, std::vector<int64_t> shape, std::span<const double> values);
 
+/// The tensor of a real type with its values times `scale`, one for each index of axis 0, computed as by the two above.
+Tensor scaled(const Tensor& tensor, std::span<const double> scale);
+
 /// A constant operand of an elementwise node seen along one axis of the other operand.
 struct AxisConstant {
   int axis = 0;

@@ -6,6 +6,7 @@
 
 #include "hetnn/base/export.h"
 #include "hetnn/base/json_fields.h"
+#include "hetnn/base/parallel.h"
 #include "hetnn/program/describe.h"
 #include "hetnn/program/hash.h"
 #include "hetnn/program/pack.h"
@@ -89,20 +90,26 @@ std::string header_text(const Metadata& metadata, int64_t weights_bytes, int64_t
   return out;
 }
 
-// The image of what has these texts; its hashes are made here.
-Image assemble(Metadata metadata, int64_t weights_bytes, int64_t code_bytes,
-               const std::function<void(std::byte* weights, std::byte* code)>& fill) {
-  // The data is hashed where it will stand, so the header is written twice: hashes are all of one length.
+// The image of what has these texts, the weights from a beginning on, and the code; its hashes are made here.
+Image assemble(Metadata metadata, const Weights& weights, int64_t begin_bytes, std::span<const std::byte> code) {
+  const auto runs = weights.runs_from(begin_bytes);
+  const int64_t weights_bytes = std::max<int64_t>(weights.size_bytes() - begin_bytes, 0), code_bytes = std::ssize(code);
+  // Hashes are all of one length, so that these tell where the data will stand.
   metadata.weights_sum = quick_sum({});
-  metadata.weights_hash = metadata.code_hash = metadata.metadata_hash = content_hash({});
+  metadata.weights_hash = metadata.metadata_hash = content_hash(std::span<const std::byte>());
+  metadata.code_hash = content_hash(code);
   const uint64_t length = header_text(metadata, weights_bytes, code_bytes).size();
   Image out(kLengthBytes + length + static_cast<size_t>(weights_bytes + code_bytes));
-  const std::span data = std::span(out).subspan(kLengthBytes + length);
-  const std::span weights = data.first(static_cast<size_t>(weights_bytes)), code = data.subspan(weights.size());
-  fill(weights.data(), code.data());
-  metadata.weights_sum = quick_sum(weights);
-  metadata.weights_hash = content_hash(weights);
-  metadata.code_hash = content_hash(code);
+  std::byte* const data = out.data() + kLengthBytes + length;
+  // SHA-256 takes as long as all else together.
+  parallel_region_up_to(2, [&](int thread, const SpinBarrier& barrier) {
+    if (thread == barrier.threads() - 1) metadata.weights_hash = content_hash(runs);
+    if (thread > 0) return;
+    std::byte* to = data;
+    for (const auto& run : runs) to = std::copy_n(run.data(), run.size(), to);
+    metadata.weights_sum = quick_sum({data, to});
+    std::ranges::copy(code, to);
+  });
   metadata.metadata_hash = metadata_hash(metadata);
   std::memcpy(out.data(), &length, kLengthBytes);
   std::memcpy(out.data() + kLengthBytes, header_text(metadata, weights_bytes, code_bytes).data(), length);
@@ -253,11 +260,7 @@ HETNN_EXPORT Image put_together(const Pieces& pieces, const std::string& hetnn_v
                    .weights_hash = {},
                    .code_hash = {},
                    .metadata_hash = {}},
-                  static_cast<int64_t>(pieces.weights.size()), static_cast<int64_t>(code.size()),
-                  [&](std::byte* weights, std::byte* to) {
-                    std::ranges::copy(pieces.weights, weights);
-                    std::ranges::copy(std::as_bytes(std::span(code)), to);
-                  });
+                  Weights({nullptr, pieces.weights}), 0, std::as_bytes(std::span(code)));
 }
 
 Image pack(const Program& program, int64_t weights_begin_bytes) {
@@ -281,11 +284,7 @@ Image pack(const Program& program, int64_t weights_begin_bytes) {
                    .weights_hash = {},
                    .code_hash = {},
                    .metadata_hash = {}},
-                  std::max<int64_t>(program.weights.size_bytes() - begin, 0), static_cast<int64_t>(all_code.size()),
-                  [&](std::byte* weights, std::byte* code) {
-                    program.weights.copy_from(begin, weights);
-                    std::ranges::copy(all_code, code);
-                  });
+                  program.weights, begin, all_code);
 }
 
 Program unpack(const Blob& image, const std::string& called, const Weights& before) {

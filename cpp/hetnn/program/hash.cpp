@@ -6,7 +6,6 @@
 #include <openssl/sha.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <string_view>
@@ -61,10 +60,12 @@ uint64_t sum_of(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-std::string content_hash(std::span<const std::byte> bytes) {
+std::string content_hash(std::span<const std::byte> bytes) { return content_hash(std::span(&bytes, 1)); }
+
+std::string content_hash(std::span<const std::span<const std::byte>> pieces) {
   SHA256_CTX state;
   SHA256_Init(&state);
-  SHA256_Update(&state, bytes.data(), bytes.size());
+  for (const std::span<const std::byte> bytes : pieces) SHA256_Update(&state, bytes.data(), bytes.size());
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
   SHA256_Final(digest.data(), &state);
   std::string out;
@@ -76,17 +77,10 @@ std::string content_hash(std::span<const std::byte> bytes) {
 
 std::string quick_sum(std::span<const std::byte> bytes) {
   std::vector<uint64_t> sums((bytes.size() + kPiece_bytes - 1) / kPiece_bytes);
-  const auto piece = [&](size_t k) {
-    sums[k] = sum_of(bytes.subspan(k * kPiece_bytes, std::min(kPiece_bytes, bytes.size() - k * kPiece_bytes)));
-  };
-  if (sums.size() < 2) {
-    for (size_t k = 0; k < sums.size(); ++k) piece(k);
-  } else {
-    std::atomic<size_t> next = 0;
-    parallel_region_up_to(usable_threads(0), [&](int, SpinBarrier&) {
-      for (size_t k = next++; k < sums.size(); k = next++) piece(k);
-    });
-  }
+  parallel_each(std::ssize(sums), [&](int64_t k) {
+    const size_t begin = static_cast<size_t>(k) * kPiece_bytes;
+    sums[static_cast<size_t>(k)] = sum_of(bytes.subspan(begin, std::min(kPiece_bytes, bytes.size() - begin)));
+  });
   char out[17];
   std::snprintf(out, sizeof out, "%016llx",
                 static_cast<unsigned long long>(sum_of(std::as_bytes(std::span<const uint64_t>(sums)))));

@@ -9,6 +9,8 @@ namespace hetnn::program {
 
 /// The name of these bytes among all others: SHA-256 (FIPS 180-4) as 64 hexadecimal digits.
 std::string content_hash(std::span<const std::byte> bytes);
+/// Of all of these, one after another.
+std::string content_hash(std::span<const std::span<const std::byte>> pieces);
 
 /// 16 hexadecimal digits that follow from every byte and the length, the same on every machine of little-endian order;
 /// as fast as memory. Computed by the threads that are idle.

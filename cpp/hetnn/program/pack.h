@@ -11,7 +11,7 @@
 
 namespace hetnn::program {
 
-/// An executable's bytes, where kernels can read weights without a copy.
+/// An executable's bytes, where kernels can read weights without a copy. Made of a size alone, they have no values yet.
 using Image = std::vector<std::byte, AlignedAllocator<std::byte>>;
 
 /// The executable image of a program. With a beginning of its weights it is an addition to an executable that has the

@@ -2,7 +2,7 @@
 #include "hetnn/program/weights.h"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
 
 #include "hetnn/base/error.h"
 
@@ -39,11 +39,17 @@ std::span<const std::byte> Weights::at(int64_t offset_bytes, int64_t bytes) cons
   return piece->blob.bytes.subspan(static_cast<size_t>(offset_bytes - piece->offset_bytes), static_cast<size_t>(bytes));
 }
 
-void Weights::copy_from(int64_t begin_bytes, std::byte* to) const {
+std::vector<std::span<const std::byte>> Weights::runs_from(int64_t begin_bytes) const {
+  static constexpr std::array<std::byte, kAlignment> kZeros = {};
+  std::vector<std::span<const std::byte>> out;
+  int64_t at = begin_bytes;
   for (const Piece& piece : pieces_) {
-    if (piece.offset_bytes >= begin_bytes)
-      std::memcpy(to + (piece.offset_bytes - begin_bytes), piece.blob.bytes.data(), piece.blob.bytes.size());
+    if (piece.offset_bytes < begin_bytes) continue;
+    out.push_back(std::span(kZeros).first(static_cast<size_t>(piece.offset_bytes - at)));
+    out.push_back(piece.blob.bytes);
+    at = piece.offset_bytes + static_cast<int64_t>(piece.blob.bytes.size());
   }
+  return out;
 }
 
 }  // namespace hetnn::program

@@ -394,10 +394,10 @@ TEST(Hash, EveryBitAndTheLengthCount) {
     }
   }
   // Zeros of another number are told apart as well, also where threads share the work.
-  EXPECT_NE(quick_sum(Image(31)), quick_sum(Image(32)));
-  Image pieces(5 << 20);
+  EXPECT_NE(quick_sum(Image(31, std::byte())), quick_sum(Image(32, std::byte())));
+  Image pieces(5 << 20, std::byte());
   const std::string zeros = quick_sum(pieces);
-  EXPECT_NE(zeros, quick_sum(Image(4 << 20)));
+  EXPECT_NE(zeros, quick_sum(Image(4 << 20, std::byte())));
   pieces[4 << 20] = std::byte{1};
   EXPECT_NE(zeros, quick_sum(pieces));
 }

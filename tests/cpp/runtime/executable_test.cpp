@@ -57,7 +57,7 @@ program::Program add_relu() {
   p.outputs = {{"y", 3}};
   p.subprograms = {{"cpu0", "cpu", {0}, {3}, {}, program::write_cpu_code(add_relu_code())}};
   const float w[16] = {1, -1, 2, -2};
-  program::Image weights(128);
+  program::Image weights(128, std::byte());
   std::memcpy(weights.data(), w, sizeof w);
   p.weights = program::Weights(blob_of(weights));
   p.hetnn_version = "0.1.0";
@@ -374,7 +374,7 @@ program::Program counter() {
   p.inputs = {{"x", 0}};
   p.outputs = {{"y", 3}};
   p.states = {{"s", 1, 2, 0, 16}};
-  p.weights = program::Weights(blob_of(program::Image(64)));
+  p.weights = program::Weights(blob_of(program::Image(64, std::byte())));
   p.subprograms = {{"cpu0",
                     "cpu",
                     {0, 1},

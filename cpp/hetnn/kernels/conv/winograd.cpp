@@ -7,6 +7,7 @@
 
 #include "hetnn/base/aligned_buffer.h"
 #include "hetnn/base/error.h"
+#include "hetnn/base/parallel.h"
 #include "hetnn/kernels/conv/winograd_transform.h"
 #include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/gemm/micro.h"
@@ -250,7 +251,7 @@ std::vector<std::byte> pack_winograd(const WindowGeometry& g, const float* weigh
   const int64_t point_elems = panels * g.channels * kPanel;
   std::vector<std::byte> packed(static_cast<size_t>(packed_winograd_bytes(g)));
   auto* to = reinterpret_cast<float*>(packed.data());
-  for (int64_t o = 0; o < g.out_channels; ++o) {
+  const auto pack = [&](int64_t o) {
     for (int64_t c = 0; c < g.channels; ++c) {
       const float* w = weight + (o * g.channels + c) * 9;
       double half[kWinogradInput][3];
@@ -263,7 +264,10 @@ std::vector<std::byte> pack_winograd(const WindowGeometry& g, const float* weigh
           at[(i * kWinogradInput + j) * point_elems] = static_cast<float>(
               half[i][0] * transform[j][0] + half[i][1] * transform[j][1] + half[i][2] * transform[j][2]);
     }
-  }
+  };
+  parallel_each(panels, [&](int64_t panel) {
+    for (int64_t o = panel * kPanel; o < std::min(g.out_channels, (panel + 1) * kPanel); ++o) pack(o);
+  });
   return packed;
 }
 

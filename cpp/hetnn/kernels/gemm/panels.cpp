@@ -14,6 +14,9 @@ constexpr int64_t kTableEntries = 8192;
 constexpr int64_t kRowBlock_bytes = 768 << 10;
 constexpr int64_t kRowBlockMax = 1024;
 
+// Elements that one thread packs before it asks for more.
+constexpr int64_t kPackedAtOnce = 1 << 17;
+
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Of most products there is one part each, and divisions take longer than the smallest products.
@@ -150,19 +153,25 @@ void PanelProduct::run_share(const PanelRun& run, Share rows, Share strips, std:
 }
 
 void pack_panels(const PanelShape& shape, const float* weight, const PackStrides& strides, float* packed) {
-  const int64_t panels = shape.panels_per_group();
-  for (int64_t group = 0; group < shape.groups; ++group) {
-    for (int64_t panel = 0; panel < panels; ++panel) {
-      const int64_t cols = std::min(kPanel, shape.cols - panel * kPanel);
-      for (int64_t tap = 0; tap < shape.taps; ++tap) {
-        const float* from = weight + group * strides.group + panel * kPanel * strides.col + tap * strides.tap;
-        for (int64_t k = 0; k < shape.k; ++k, packed += kPanel) {
-          for (int64_t c = 0; c < cols; ++c) packed[c] = from[c * strides.col + k * strides.k];
-          std::fill(packed + cols, packed + kPanel, 0.0f);
-        }
+  const int64_t panels = shape.panels_per_group(), panel_elems = shape.taps * shape.k * kPanel;
+  const auto pack = [&](int64_t number) {
+    const int64_t group = number / panels, panel = number % panels;
+    const int64_t cols = std::min(kPanel, shape.cols - panel * kPanel);
+    float* to = packed + number * panel_elems;
+    for (int64_t tap = 0; tap < shape.taps; ++tap) {
+      const float* from = weight + group * strides.group + panel * kPanel * strides.col + tap * strides.tap;
+      for (int64_t k = 0; k < shape.k; ++k, to += kPanel) {
+        for (int64_t c = 0; c < cols; ++c) to[c] = from[c * strides.col + k * strides.k];
+        std::fill(to + cols, to + kPanel, 0.0f);
       }
     }
-  }
+  };
+  // Few numbers are packed before another thread has woken.
+  const int64_t at_once = std::max<int64_t>(1, kPackedAtOnce / std::max<int64_t>(1, panel_elems));
+  const int64_t all = shape.groups * panels;
+  parallel_each(ceil_div(all, at_once), [&](int64_t k) {
+    for (int64_t number = k * at_once; number < std::min(all, (k + 1) * at_once); ++number) pack(number);
+  });
 }
 
 }  // namespace hetnn::kernels

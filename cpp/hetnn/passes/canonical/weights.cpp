@@ -22,18 +22,13 @@ int filter_axis(const ir::Node& layer) { return layer.input(1)->rank() == 2 ? la
 // y = layer(x)·scale + shift, filter by filter. Weights hold the filters on axis 0.
 ir::Value* fold_affine(const Match& m, Build& build, std::span<const double> scale, std::span<const double> shift) {
   const Tensor& w = *m.tensor("w");
-  std::vector<double> weight = to_doubles(w), bias(scale.size(), 0);
+  std::vector<double> bias(scale.size(), 0);
   if (const Tensor* b = m.tensor("b")) bias = to_doubles(*b);
-  const size_t filters = scale.size(), each = weight.size() / std::max<size_t>(filters, 1);
-  for (size_t f = 0; f < filters; ++f) {
-    for (size_t k = 0; k < each; ++k) weight[f * each + k] *= scale[f];
-    bias[f] = bias[f] * scale[f] + shift[f];
-  }
-  ir::Value* scaled = std::all_of(scale.begin(), scale.end(), [](double s) { return s == 1; })
+  for (size_t f = 0; f < scale.size(); ++f) bias[f] = bias[f] * scale[f] + shift[f];
+  ir::Value* weight = std::all_of(scale.begin(), scale.end(), [](double s) { return s == 1; })
                           ? m.value("w")
-                          : build.constant(w.dtype(), w.shape(), weight);
-  return build.like(*m.node("layer"),
-                    {m.value("x"), scaled, build.constant(w.dtype(), {static_cast<int64_t>(filters)}, bias)});
+                          : build.constant(scaled(w, scale));
+  return build.like(*m.node("layer"), {m.value("x"), weight, build.constant(w.dtype(), {std::ssize(bias)}, bias)});
 }
 
 bool weights_have_arithmetic(const Match& m) { return has_arithmetic(m.tensor("w")->dtype()); }

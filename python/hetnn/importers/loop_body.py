@@ -18,6 +18,10 @@ PICKS = {name for name, op in _OPS.items() if op["checks"]}
 DIVIDES = {"div", "floor_divide", "remainder", "fmod"}
 # Those that take long.
 HEAVY = {name for name, op in _OPS.items() if "compute" in op["traits"]}
+# Whose attributes may be sizes, with the names of those.
+SIZED = {
+    name: [attr["name"] for attr in op["attrs"] if attr["kind"] in ("integer", "integers")] for name, op in _OPS.items()
+}
 _FUNCTIONS = {"floordiv", "mod", "max", "min"}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_model import dtype_name
-from hetnn.importers.onnx_rules.call import Call, Either, Items, Maybe, Nothing, Tensors, Text
+from hetnn.importers.onnx_rules.call import NESTED, Call, Complex, Either, Items, Maybe, Nothing, Tensors, Text
 from hetnn.importers.onnx_rules.late import is_late
 from hetnn.importers.onnx_rules.looping import is_there, late_loop
 from hetnn.importers.onnx_rules.movement import slice_axis
@@ -37,7 +37,7 @@ def branch(call: Call, inline: Inline) -> list[Any]:
         return inline(call.attr(f"{side}_branch"), f"{name}/{side}/", [])
     doubts, layers = call.doubts(), call.layers()
     taken, other = (inline(call.attr(f"{side}_branch"), f"{name}/{side}/", []) for side in sides)
-    whole = (Items, Tensors, Maybe, Nothing, Text, Either)
+    whole = (*NESTED, Either)
     refuses, takes_long = call.doubts() > doubts, call.layers() > layers
     if (refuses or takes_long) and not any(isinstance(x, whole) for x in (*taken, *other)):
         try:
@@ -89,6 +89,8 @@ def _chosen(call: Call, a: Any, b: Any) -> Any:
     if isinstance(a, Text) and isinstance(b, Text) and len(a.shape) == len(b.shape):
         data, spans = joined(call, [a, b])
         return Text(data, _one_of(call, *spans))
+    if isinstance(a, Complex) and isinstance(b, Complex) and len(a.shape) == len(b.shape):
+        return Complex(_chosen(call, a.real, b.real), _chosen(call, a.imag, b.imag))
     a, b = call.value(a), call.value(b)
     inner = [list(itertools.dropwhile(lambda size: size == 1, x.shape)) for x in (a, b)]
     if a.dtype == b.dtype and len(a.shape) != len(b.shape) and inner[0] == inner[1]:

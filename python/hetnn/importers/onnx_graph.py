@@ -20,13 +20,14 @@ from hetnn.element_types import numpy_type
 from hetnn.errors import DoesNotFit, InvalidModel, Unsupported
 from hetnn.importers import Imported
 from hetnn.importers.chance import initial_state
-from hetnn.importers.loop_body import DIVIDES, HEAVY, PICKS, Body, BodyInput
+from hetnn.importers.loop_body import DIVIDES, HEAVY, PICKS, SIZED, Body, BodyInput
 from hetnn.importers.onnx_control import CONTROL
 from hetnn.importers.onnx_fixed import Fixed, read_fixed
 from hetnn.importers.onnx_model import Weights, check_model, read_model
 from hetnn.importers.onnx_ports import HINTS, Ports
-from hetnn.importers.onnx_rules import NESTED, Call, Either, Sizes, Text
+from hetnn.importers.onnx_rules import NESTED, Call, Complex, Either, Sizes, Text
 from hetnn.importers.onnx_rules.call import LONGEST, ONNX, is_float
+from hetnn.importers.onnx_rules.complexes import BY_PARTS, moved_parts
 from hetnn.importers.onnx_rules.gradient import GRADIENT, gradient
 from hetnn.importers.onnx_rules.shape import computes_sizes, of_sizes, on_sizes
 from hetnn.importers.onnx_rules.text import CASTS, MEASURES, MOVES, cast_of_texts, constant_texts, equal, moved
@@ -211,6 +212,8 @@ class _Importer:
 
     def constant(self, array: np.ndarray[Any, Any], name: str = "") -> Any:
         """A constant of the graph; bodies of loops read it as any other value from outside."""
+        if array.dtype.kind == "c":
+            return Complex(self.constant(array.real, f"{name}.real"), self.constant(array.imag, f"{name}.imag"))
         value = self._builder.constant(np.ascontiguousarray(array).reshape(array.shape), name)
         self._known[value.name] = array
         return value
@@ -247,7 +250,8 @@ class _Importer:
     def create(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any], node: onnx.NodeProto) -> list[Any]:
         found = self._found_by(attrs) if self._undefined else {}
         arrays = [None if value is None else self._array(value) for value in inputs]
-        if inputs and all(a is not None or v is None for a, v in zip(arrays, inputs, strict=True)):
+        known = inputs and all(a is not None or v is None for a, v in zip(arrays, inputs, strict=True))
+        if known and _is_fixed(op, attrs, found):
             folded = _fold(op, arrays, attrs, found)
             if folded is not None:
                 return [self.constant(array) for array in folded]
@@ -397,6 +401,8 @@ class _Importer:
                 return moved(call, lambda given: self._outputs(node, name, given, scope))
             if name == "Equal":
                 return [equal(call)]
+        if name in BY_PARTS and any(isinstance(value, Complex) for value in inputs):
+            return moved_parts(call, lambda given: self._outputs(node, name, given, scope))
         known = on_sizes(call)
         if known is not None:
             return known
@@ -550,6 +556,16 @@ def _may_refuse(op: str, inputs: Sequence[Any], arrays: Sequence[Any]) -> bool:
     if op in PICKS:
         return any(array is None for array in arrays[1:] or arrays)
     return op in ("loop", "match_shape") or (op in DIVIDES and arrays[1] is None and not is_float(inputs[1].dtype))
+
+
+def _is_fixed(op: str, attrs: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+    """Whether no attribute depends on a symbol but those that the node finds."""
+    for name in SIZED[op]:
+        value = attrs.get(name)
+        parts = value if isinstance(value, list) else [value]
+        if any(isinstance(part, str) and part not in found for part in parts):
+            return False
+    return True
 
 
 def _fold(

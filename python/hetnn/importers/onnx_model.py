@@ -43,6 +43,8 @@ DTYPES: dict[int, str] = {
     onnx.TensorProto.INT2: "i2",
     onnx.TensorProto.UINT2: "u2",
 }
+# Those of complex numbers, by what their parts are.
+PARTS: dict[int, str] = {onnx.TensorProto.COMPLEX64: "f32", onnx.TensorProto.COMPLEX128: "f64"}
 # Of those that tensors hold several of in a byte.
 _PACKED_BITS = {"f4e2m1": 4, "i4": 4, "u4": 4, "i2": 2, "u2": 2}
 # Messages in messages, as many as protobuf reads.
@@ -109,12 +111,13 @@ class Weights:
 
     def array(self, tensor: onnx.TensorProto) -> np.ndarray[Any, Any]:
         """The tensor's values. InvalidModel where data and shape disagree, or a file lies elsewhere."""
-        dtype_name(tensor.data_type)
+        if tensor.data_type not in PARTS:
+            dtype_name(tensor.data_type)
         if any(size < 0 for size in tensor.dims):
             raise InvalidModel(f"the tensor '{tensor.name}' has the shape {list(tensor.dims)}. Sizes are not negative.")
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            return self._external(tensor)
         try:
-            if tensor.data_location == onnx.TensorProto.EXTERNAL:
-                return self._external(tensor)
             return np.asarray(numpy_helper.to_array(tensor))
         except (ValueError, TypeError) as error:
             raise InvalidModel(
@@ -127,7 +130,7 @@ class Weights:
         dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
         offset = int(entries.get("offset", 0))
         elems = int(np.prod(list(tensor.dims), dtype=np.int64))
-        bits = _PACKED_BITS.get(DTYPES[tensor.data_type])
+        bits = _PACKED_BITS.get(DTYPES.get(tensor.data_type, ""))
         wanted_bytes = elems * dtype.itemsize if bits is None else -(-elems * bits // 8)
         length = int(entries.get("length", wanted_bytes))
         if offset < 0 or length != wanted_bytes or offset + length > file.size:

@@ -9,8 +9,8 @@ import onnx
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_fixed import size_name
-from hetnn.importers.onnx_model import dtype_name
-from hetnn.importers.onnx_rules import Either, Items, Maybe, Nothing, Sizes, Tensors, Text
+from hetnn.importers.onnx_model import PARTS, dtype_name
+from hetnn.importers.onnx_rules import Complex, Either, Items, Maybe, Nothing, Sizes, Tensors, Text
 from hetnn.importers.onnx_rules.sequence import MOST_AXES
 from hetnn.structure import Tree
 
@@ -61,6 +61,9 @@ class Ports:
             data = self._input(f"{name}.bytes", "u8", [self._new_symbol(f"{name}_bytes", 0, HINTS[1])])
             spans = self._input(f"{name}.spans", "i64", shape)
             return Text(data, spans), {"text": [self._inputs - 2, self._inputs - 1]}
+        if tensor.elem_type in PARTS:
+            parts = [self._input(f"{name}.{part}", PARTS[tensor.elem_type], shape) for part in ("real", "imag")]
+            return Complex(*parts), {"complex": [self._inputs - 2, self._inputs - 1]}
         return self._input(name, self._dtype(name, tensor), shape), {"value": self._inputs - 1}
 
     def _lift_sequence(self, name: str, given: onnx.TypeProto) -> tuple[Any, Tree]:
@@ -113,6 +116,9 @@ class Ports:
         if isinstance(value, Text):
             parts = [self.give(value.bytes, f"{name}.bytes"), self.give(value.spans, f"{name}.spans")]
             return {"text": [part["value"] for part in parts]}
+        if isinstance(value, Complex):
+            parts = [self.give(value.real, f"{name}.real"), self.give(value.imag, f"{name}.imag")]
+            return {"complex": [part["value"] for part in parts]}
         if isinstance(value, Tensors):
             values = self.give(value.values, f"{name}.values")
             return {"sequence": [values, self.give(value.shapes, f"{name}.shapes")["value"]]}

@@ -10,8 +10,8 @@ import onnx
 from onnx import AttributeProto, defs
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.onnx_model import NUMBERS
-from hetnn.importers.onnx_rules import Either, Items, Maybe, Nothing, Tensors, Text
+from hetnn.importers.onnx_model import NUMBERS, PARTS
+from hetnn.importers.onnx_rules import Complex, Either, Items, Maybe, Nothing, Tensors, Text
 
 
 @cache
@@ -138,6 +138,10 @@ def type_of(value: Any) -> onnx.TypeProto:
     if isinstance(value, Text):
         sizes = [size if isinstance(size, int) else str(size) for size in value.shape]
         return onnx.helper.make_tensor_type_proto(onnx.TensorProto.STRING, sizes)
+    if isinstance(value, Complex):
+        sizes = [size if isinstance(size, int) else str(size) for size in value.shape]
+        number = next(number for number, part in PARTS.items() if part == value.real.dtype)
+        return onnx.helper.make_tensor_type_proto(number, sizes)
     if isinstance(value, Maybe):
         return onnx.helper.make_optional_type_proto(type_of(value.value))
     shape = [size if isinstance(size, int) else str(size) for size in value.shape]

@@ -296,13 +296,16 @@ def alter(rng: random.Random, image: bytes) -> bytes:
 
 def _with_cycles(image: bytes, error: str) -> bytes | None:
     """The executable with the cycles that the error says its stream takes, so that the stream is tried after all."""
-    found = re.search(r"subprograms\[(\d+)\].*variants\[(\d+)\]: its stream takes (\d+) cycles", error)
+    stream = r"(?:bodies\[(\d+)\]: )?subprograms\[(\d+)\].*variants\[(\d+)\]: its stream takes (\d+) cycles"
+    found = re.search(stream, error)
     if not found:
         return None
     pieces = _runtime.take_apart(image)
     program = json.loads(pieces["program"])
-    subprogram, variant, cycles = map(int, found.groups())
-    program["subprograms"][subprogram]["code"]["variants"][variant]["cycles"] = cycles
+    body, *numbers = found.groups()
+    subprogram, variant, cycles = map(int, numbers)
+    part = program if body is None else program["bodies"][int(body)]
+    part["subprograms"][subprogram]["code"]["variants"][variant]["cycles"] = cycles
     return _runtime.put_together(**{**pieces, "program": json.dumps(program)})
 
 

@@ -60,6 +60,69 @@ def test_stacks_of_matrices_meet() -> None:
         exe(f32(5, 2, 3), f32(4, 3, 4))
 
 
+# Every size of every input is open, and a run shows them.
+OPEN = {
+    "Max": ("float[a,b] x, float[c,d] z", "y = Max(x, z, x)", [(3, 4), (3, 4)]),
+    "Mod": ("float[a,b] x, float[d] z", "y = Mod<fmod = 1>(x, z)", [(3, 4), (4,)]),
+    "Sum": ("float[a] x, float[b] z", "y = Sum(x, z)", [(4,), (4,)]),
+    "Gemm": (
+        "float[a,b] x, float[c,d] z, float[e] w",
+        "y = Gemm<transB = 1, alpha = 2.0>(x, z, w)",
+        [(3, 4), (5, 4), (5,)],
+    ),
+    "Einsum": ("float[a,b] x, float[c,d] z", 'y = Einsum<equation = "ij,jk->ik">(x, z)', [(3, 4), (4, 2)]),
+    "LayerNormalization": (
+        "float[a,b,c] x, float[d] z, float[e] w",
+        "y = LayerNormalization(x, z, w)",
+        [(2, 3, 4), (4,), (4,)],
+    ),
+    "BatchNormalization": (
+        "float[a,b,c] x, float[d] p, float[e] q, float[f] r, float[g] s",
+        "t = Mul(s, s) y = BatchNormalization(x, p, q, r, t)",
+        [(2, 3, 4), (3,), (3,), (3,), (3,)],
+    ),
+    "GridSample": (
+        "float[a,b,c,d] x, float[e,f,g,h] z",
+        'y = GridSample<padding_mode = "border">(x, z)',
+        [(2, 3, 4, 5), (2, 3, 3, 2)],
+    ),
+    "Trilu": ("float[a,b] x", "y = Trilu(x)", [(4, 6)]),
+    "Trilu below": ("float[a,b,c] x", "k = Constant<value_int = -1>() y = Trilu<upper = 0>(x, k)", [(2, 5, 3)]),
+    "ScatterND": (
+        "float[a,b] x, float[c,d] z",
+        "i = Constant<value_ints = [1, 0]>() s = Constant<value_ints = [2, 1]>() "
+        "j = Reshape(i, s) y = ScatterND(x, j, z)",
+        [(4, 3), (2, 3)],
+    ),
+    "DequantizeLinear": (
+        "float[a,b] x, float[c,d] z",
+        "q = QuantizeLinear<axis = 1, block_size = 2, output_dtype = 3>(x, z) "
+        "y = DequantizeLinear<axis = 1, block_size = 2>(q, z)",
+        [(3, 4), (3, 2)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_inputs_whose_sizes_are_all_open_meet(name: str) -> None:
+    inputs, body, shapes = OPEN[name]
+    model = model_of(f"agraph ({inputs}) => (float y) {{ {body} }}", opset=21)
+    exe = agrees(model, *(np.abs(f32(*shape)) + 0.5 for shape in shapes))
+    if len(shapes) > 1:
+        longer = [tuple(size + 2 * (k == len(shapes) - 1) for size in shape) for k, shape in enumerate(shapes)]
+        with pytest.raises(hetnn.InvalidModel, match="must have the shape"):
+            exe(*(f32(*shape) for shape in longer))
+
+
+def test_a_loop_of_which_one_size_changes_keeps_the_others() -> None:
+    body = """y = Loop(n, , x) <body = g (int64 i, bool c, float[k, m] a) => (bool d, float[l, m] b) {
+      d = Identity(c) b = Concat<axis = 0>(a, x) }>  z = Add(y, w)"""
+    model = model_of(f"agraph (int64 n, float[p,q] x, float[q] w) => (float z) {{ {body} }}", opset=21)
+    exe, x, w = hetnn.compile(model), f32(2, 3), f32(3)
+    for rounds in (0, 3):
+        np.testing.assert_array_equal(exe(np.array(rounds), x, w), np.concatenate([x] * (rounds + 1)) + w)
+
+
 def test_sizes_that_cannot_be_equal_are_refused() -> None:
     with pytest.raises(hetnn.InvalidModel, match="must broadcast"):
         hetnn.compile(model_of("agraph (float[a,2] x, float[b,3] z) => (float[c,3] y) { y = Add(x, z) }"))

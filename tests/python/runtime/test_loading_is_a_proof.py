@@ -158,6 +158,7 @@ def test_a_body_is_the_loops_own(loop: bytes) -> None:
         (lambda p: buffer(p["bodies"][0], "constant").update(offset_bytes=1 << 40), r"bodies\[0\].* lie outside the"),
         (lambda p: without_data(p, 0), "input 0 of the loop has no data"),
         (lambda p: without_data(p, 2), "input 2 of the loop has no data"),
+        (lambda p: next(c for c in commands(p) if c["op"] == "loop")["inputs"].__setitem__(2, -1), "value 0 is absent"),
     ]
     for alter, message in cases:
         with pytest.raises(hetnn.InvalidModel, match=message):

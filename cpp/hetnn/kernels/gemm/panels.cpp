@@ -115,6 +115,8 @@ void PanelProduct::run_share(const PanelRun& run, Share rows, Share strips, std:
   tile.ld_out = run.ld_out;
   tile.lo = registers_.lo;
   tile.hi = registers_.hi;
+  // Elsewhere columns of equal weights would not be equal.
+  const bool lone = shape_.rows == 1 && strips_.size() == 1;
   // Blocks of equal size, so that the last one is not a sliver.
   const int64_t blocks = parts_of(rows.end - rows.begin, row_block_);
   for (int64_t block = 0; block < blocks; ++block) {
@@ -143,7 +145,7 @@ void PanelProduct::run_share(const PanelRun& run, Share rows, Share strips, std:
         const bool fetch = next != nullptr && i < strip->panels;
         tile.prefetch = fetch ? next + i * panel_elems : tile.panel;
         tile.prefetch_step = fetch ? kPanel : 0;
-        (shape_.rows == 1 ? micro_->run_lone[strip->panels] : run_tile[end - begin])(tile);
+        (lone ? micro_->run_lone[strip->panels] : run_tile[end - begin])(tile);
         if (!epilogue_.empty()) {
           epilogue_.apply(tile.out, run.ld_out, end - begin, tile.cols, run.first_row + row, strip->col, run.inputs);
         }

@@ -23,7 +23,10 @@ bool changes(const Body& body, size_t carried) {
 // Of the body; what changes has the sizes that it begins with.
 std::vector<Type> types_of_inputs(const Call& call) {
   std::vector<Type> out = {{DType::i64, {}}, {DType::boolean, {}}};
-  for (size_t k = kBeforeValues; k < call.inputs.size(); ++k) out.push_back(call.input(k));
+  for (size_t k = kBeforeValues; k < call.inputs.size(); ++k) {
+    if (!call.has(k)) fail(call, "loop_c8", text("value ", k - kBeforeValues, " is absent; the body reads them all."));
+    out.push_back(call.input(k));
+  }
   return out;
 }
 

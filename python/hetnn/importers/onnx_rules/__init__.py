@@ -25,11 +25,12 @@ from hetnn.importers.onnx_rules import (
     training,
     vision,
 )
-from hetnn.importers.onnx_rules.call import NESTED, Call, Either, Items, Maybe, Nothing, Sizes, Tensors, Text
+from hetnn.importers.onnx_rules.call import NESTED, Call, Complex, Either, Items, Maybe, Nothing, Sizes, Tensors, Text
 
 __all__ = [
     "NESTED",
     "Call",
+    "Complex",
     "Either",
     "Items",
     "Maybe",

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import onnx
 
+from hetnn import _core
 from hetnn.element_types import NUMPY
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.building import Building
@@ -26,6 +27,10 @@ LONGEST = 10**9 - 1
 # Numbers of a constant that a rule makes.
 MOST_NUMBERS = 1 << 28
 _FLOATS = ("f16", "bf16", "f32", "f64")
+# Whose inputs broadcast with one another.
+_BROADCASTING = frozenset(
+    op["name"] for op in _core.operators() if "elementwise" in op["traits"] and "channelwise" not in op["traits"]
+)
 ONNX: Front[Call] = Front("onnx")
 
 
@@ -99,8 +104,20 @@ class Text:
         return list(self.spans.shape)
 
 
-# What is no tensor of numbers.
-NESTED = (Items, Tensors, Maybe, Nothing, Text)
+@dataclass(frozen=True)
+class Complex:
+    """A tensor of complex numbers, as two values."""
+
+    real: Any
+    imag: Any
+
+    @property
+    def shape(self) -> list[Size]:
+        return list(self.real.shape)
+
+
+# What is no tensor of real numbers.
+NESTED = (Items, Tensors, Maybe, Nothing, Text, Complex)
 
 
 class Importer(Protocol):
@@ -329,8 +346,9 @@ class Call(Building):
         """Sizes as a value that nodes can read; values as they are."""
         if isinstance(found, Either):
             raise Unsupported("a value whose rank depends on a condition computed when the model runs")
-        if isinstance(found, Text):
-            raise Unsupported(f"{self.node.op_type} of texts")
+        if isinstance(found, (Text, Complex)):
+            what = "texts" if isinstance(found, Text) else "complex numbers"
+            raise Unsupported(f"{self.node.op_type} of {what}")
         if isinstance(found, NESTED):
             what = "a sequence" if isinstance(found, (Items, Tensors)) else "an optional value"
             raise InvalidModel(f"{self.node.op_type} needs a tensor; got {what}")
@@ -341,6 +359,8 @@ class Call(Building):
         return self.cast(self.reshape(flat, found.shape), found.dtype)
 
     def create_all(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
+        if len(inputs) > 1 and op in _BROADCASTING and None not in inputs:
+            inputs = met(self, inputs, broadcast=True)
         return self._importer.create(op, inputs, attrs, self.node)
 
     def random(self, shape: Sequence[Size], seed: float | None) -> Any:
@@ -392,9 +412,7 @@ class Call(Building):
         for name in row.inputs:
             found = fills.get(name)
             inputs.extend(found if isinstance(found, list) else [found])
-        if row.elementwise and None not in inputs:
-            inputs = met(self, inputs, broadcast=True)
-        elif row.op["name"] == "concat":
+        if row.op["name"] == "concat":
             if None in inputs:
                 raise InvalidModel("an input is not given; Concat joins all that it names")
             inputs = met(self, inputs, apart=[self.axis(attrs["axis"], len(inputs[0].shape))])

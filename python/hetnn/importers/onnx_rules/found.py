@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.importers.onnx_rules.call import LONGEST, Call, rule
+from hetnn.importers.onnx_rules.meeting import met_as
 from hetnn.importers.sizes import Size, product
 
 
@@ -40,7 +41,10 @@ def _unique(call: Call) -> list[Any]:
 
 @rule("NonMaxSuppression")
 def _non_max_suppression(call: Call) -> Any:
-    most = call[2] if call.given(2) else call.constant(0, "i64")
-    inputs = [call[0], call[1], most, call.optional(3), call.optional(4)]
+    most = met_as(call, call[2], [1]) if call.given(2) else call.constant(0, "i64")
+    boxes = met_as(call, call[0], [None, None, 4])
+    scores = met_as(call, call[1], [boxes.shape[0], None, boxes.shape[1]]) if len(boxes.shape) == 3 else call[1]
+    least = [None if value is None else met_as(call, value, [1]) for value in (call.optional(3), call.optional(4))]
+    inputs = [boxes, scores, most, *least]
     centered = bool(call.attr("center_point_box"))
     return call.create("non_max_suppression", inputs, centered=centered, count=call.found_size())

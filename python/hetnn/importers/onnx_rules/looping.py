@@ -8,7 +8,8 @@ from typing import Any
 
 from hetnn.errors import Unsupported
 from hetnn.importers.loop_body import Body, BodyInput
-from hetnn.importers.onnx_rules.call import Call, Items, Maybe, Nothing, Tensors, Text
+from hetnn.importers.onnx_rules.call import Call, Complex, Items, Maybe, Nothing, Tensors, Text
+from hetnn.importers.onnx_rules.meeting import met_as
 from hetnn.importers.onnx_rules.sequence import common, known_sizes, packed
 
 
@@ -50,8 +51,9 @@ def late_loop(
             found |= bool(unlike)
         if not found:
             break
+    # Sizes that stay are found too where they are symbols, and then taken as what they were.
     sizes = [
-        call.found_size() if axis in axes else size
+        call.found_size() if axis in axes or isinstance(size, str) else size
         for value, axes in zip(flat, rows, strict=True)
         for axis, size in enumerate(value.shape)
         if axes
@@ -60,6 +62,10 @@ def late_loop(
     sizes += [size if isinstance(size, int) else call.found_size() for value in stacked for size in value.shape]
     told = {"body": body.text(given), "carried": len(flat), "count": call.found_size(), "sizes": sizes}
     made = [*call.create_all("loop", [trips, going, *flat, *body.captured], {**told, "outer": list(body.outer)})]
+    for k, (value, axes) in enumerate(zip(flat, rows, strict=True)):
+        if axes:
+            stays = [None if axis in axes else size for axis, size in enumerate(value.shape)]
+            made[k] = met_as(call, made[k], stays)
     out = []
     for each, after in zip(state, rebuilt, strict=True):
         out.append(each.build(made[: len(each.values)], after))
@@ -101,6 +107,8 @@ def _flattened(call: Call, found: Any) -> _Flat:
         raise Unsupported("a Loop of an unknown number of rounds that carries a value that is always absent at first")
     if isinstance(found, Text):
         return _Flat([found.bytes, found.spans], [[0], []], lambda values, _: Text(*values))
+    if isinstance(found, Complex):
+        return _Flat([found.real, found.imag], [[], []], lambda values, _: Complex(*values))
     return _Flat([call.value(found)], [[]], lambda values, _: values[0])
 
 

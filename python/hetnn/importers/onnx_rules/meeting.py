@@ -35,12 +35,25 @@ def met(call: Call, values: Sequence[Any], *, broadcast: bool = False, apart: Co
     return [_as(call, value, shape) for value, shape in zip(values, shapes, strict=True)]
 
 
-def met_inside(call: Call, a: Any, b: Any) -> tuple[Any, Any]:
-    """Two stacks of matrices with one text for the size that their product sums over."""
-    one = _one_of(call, {a.shape[-1], b.shape[-2]})
+def met_inside(call: Call, a: Any, b: Any, *, turned: bool = False) -> tuple[Any, Any]:
+    """Two stacks of matrices with one text for the size that their product sums over; `turned`: the second's last."""
+    shape, summed = list(b.shape), -1 if turned else -2
+    one = _one_of(call, {a.shape[-1], shape[summed]})
     if one is None:
         return a, b
-    return _as(call, a, [*a.shape[:-1], one]), _as(call, b, [*b.shape[:-2], one, b.shape[-1]])
+    shape[summed] = one
+    return _as(call, a, [*a.shape[:-1], one]), _as(call, b, shape)
+
+
+def met_as(call: Call, value: Any, shape: Sequence[Size | None]) -> Any:
+    """The value with these sizes where its own are symbols; None: as it is. Each run checks them."""
+    own = list(value.shape)
+    if len(own) != len(shape):
+        return value
+    for axis, size in enumerate(shape):
+        if size is not None and isinstance(own[axis], str):
+            own[axis] = size
+    return _as(call, value, own)
 
 
 def met_by_shape(call: Call, value: Any, shape: Sequence[Size]) -> tuple[Any, list[Size]]:

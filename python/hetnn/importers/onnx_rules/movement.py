@@ -280,12 +280,12 @@ def _space_to_depth(call: Call) -> Any:
 def _triangle(call: Call) -> Any:
     x = call[0]
     call.shape(0, 2, 99)
-    shape = call.static_shape(x, "Trilu")
-    rows, columns = np.indices(shape[-2:])
-    if is_late(call, 1):
-        apart, k = call.constant(columns - rows, "i64"), call.reshape(call[1], [])
-        kept = call.create("ge" if call.attr("upper", 1) else "le", [apart, k])
-        return call.create("where", [kept, x, call.like(0, x)])
-    k = int(call.number(1, "k")) if call.given(1) else 0
-    kept = columns - rows >= k if call.attr("upper", 1) else columns - rows <= k
-    return call.create("where", [call.constant(kept, "bool"), x, call.like(0, x)])
+    height, width = x.shape[-2:]
+    if isinstance(height, int) and isinstance(width, int):
+        apart = call.constant(np.arange(width) - np.arange(height)[:, None], "i64")
+    else:
+        rows, columns = (call.create("arange", [], start=0, end=size) for size in (height, width))
+        apart = call.create("sub", [columns, call.reshape(rows, [height, 1])])
+    k = call.reshape(call.cast(call[1], "i64"), []) if call.given(1) else call.constant(0, "i64")
+    kept = call.create("ge" if call.attr("upper", 1) else "le", [apart, k])
+    return call.create("where", [kept, x, call.like(0, x)])

@@ -6,15 +6,19 @@ from typing import Any
 
 from hetnn.errors import Unsupported
 from hetnn.importers.onnx_rules.call import Call, rule
+from hetnn.importers.onnx_rules.meeting import met_as
 from hetnn.importers.sizes import Size, divide, product
 
 
 @rule("BatchNormalization")
 def _batch_norm(call: Call) -> Any:
-    x, weight, bias, mean, variance = call.values()
+    x, *of_channels = call.values()
+    for value in of_channels:
+        x = met_as(call, x, [None, *value.shape, *[None] * (len(x.shape) - 2)])
+    weight, bias, mean, variance = (met_as(call, value, list(x.shape[1:2])) for value in of_channels)
     trains = bool(call.attr("training_mode", 0)) or (call.version < 7 and not call.attr("is_test", 0))
     if trains and call.version >= 14:
-        return _trained_batch_norm(call)
+        return _trained_batch_norm(call, [x, weight, bias, mean, variance])
     if trains or (call.version >= 14 and call.outputs_used() > 1):
         raise Unsupported("BatchNormalization in training mode; export the model for inference")
     if call.version < 9 and not call.attr("spatial", 1):
@@ -22,9 +26,9 @@ def _batch_norm(call: Call) -> Any:
     return call.create("batch_norm", [x, weight, bias, mean, variance], eps=float(call.attr("epsilon")))
 
 
-def _trained_batch_norm(call: Call) -> list[Any]:
+def _trained_batch_norm(call: Call, inputs: list[Any]) -> list[Any]:
     """By the batch's own statistics, and the running ones moved towards them."""
-    x, weight, bias, *running = call.values()
+    x, weight, bias, *running = inputs
     axes = [k for k in range(len(x.shape)) if k != 1]
     mean = call.create("mean", [x], axes=axes, keepdim=True)
     apart = call.create("sub", [x, mean])
@@ -52,7 +56,9 @@ def _layer_norm(call: Call) -> Any:
     x, weight, bias = call[0], call[1], call.optional(2)
     rank = len(x.shape)
     axis = call.axis(int(call.attr("axis")), rank)
+    x = met_as(call, x, [*[None] * axis, *weight.shape])
     tail = list(x.shape[axis:])
+    weight, bias = met_as(call, weight, tail), None if bias is None else met_as(call, bias, tail)
     eps = float(call.attr("epsilon"))
     fits = list(weight.shape) == tail and (bias is None or list(bias.shape) == tail)
     if fits and call.outputs_used() == 1:

@@ -8,6 +8,7 @@ from typing import Any
 from hetnn.errors import InvalidModel
 from hetnn.importers.onnx_rules.call import LONGEST, Call, rule
 from hetnn.importers.onnx_rules.late import is_late, late, length_of
+from hetnn.importers.onnx_rules.meeting import met_as
 from hetnn.importers.onnx_rules.movement import indexed_axes, slice_axis
 from hetnn.importers.sizes import Size, product
 
@@ -62,7 +63,10 @@ _JOINED = {"none": "none", "add": "add", "mul": "mul", "max": "max", "min": "min
 def _scatter_elements(call: Call) -> Any:
     axis = call.axis(int(call.attr("axis")), len(call[0].shape))
     reduce = call.one_of("reduction", _JOINED, "none")
-    return call.create("scatter_elements", call.values(), axis=axis, reduce=reduce)
+    x, places, updates = call.values()
+    return call.create(
+        "scatter_elements", [x, places, met_as(call, updates, list(places.shape))], axis=axis, reduce=reduce
+    )
 
 
 @rule("ScatterND")
@@ -73,6 +77,7 @@ def _scatter_nd(call: Call) -> Any:
     depth = indexed_axes(call, indices)
     if not 1 <= depth <= len(x.shape):
         raise InvalidModel(f"indices {list(indices.shape)} into {list(x.shape)}")
+    updates = met_as(call, updates, [*indices.shape[:-1], *x.shape[depth:]])
     last = len(indices.shape) - 1
     parts = [call.create("slice", [indices], axis=last, start=k, end=k + 1) for k in range(depth)]
     flat = call.create("flat_index", parts, sizes=list(x.shape[:depth]))

@@ -8,7 +8,7 @@ import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_rules.call import Call, rule
-from hetnn.importers.onnx_rules.meeting import met, met_inside
+from hetnn.importers.onnx_rules.meeting import met, met_as, met_inside
 from hetnn.importers.sizes import Size
 from hetnn.importers.sizes import product as size_product
 
@@ -52,6 +52,7 @@ def _gemm(call: Call) -> Any:
     if call.attr("transA"):
         a = call.create("permute", [a], perm=[1, 0])
     turned = bool(call.attr("transB"))
+    a, b = met_inside(call, a, b, turned=turned)
     filters = b.shape[0 if turned else 1]
     layer = alpha == 1 and (c is None or (beta == 1 and list(c.shape) in ([filters], [1, filters])))
     if layer and call.known(1) is not None:
@@ -132,6 +133,9 @@ def _joined(
 ) -> tuple[Any, str]:
     """The product of two operands, summed over what both have and nothing needs."""
     (a, in_a), (b, in_b) = left, right
+    known = {letter: size for letter, size in zip(in_b, b.shape, strict=True) if isinstance(size, int)}
+    a = met_as(call, a, [known.get(letter) for letter in in_a])
+    b = met_as(call, b, [dict(zip(in_a, a.shape, strict=True)).get(letter) for letter in in_b])
     sizes: dict[str, Size] = {}
     for letter, size in (*zip(in_a, a.shape, strict=True), *zip(in_b, b.shape, strict=True)):
         if sizes.setdefault(letter, size) != size:

@@ -8,6 +8,7 @@ from hetnn.errors import Unsupported
 from hetnn.importers.onnx_rules.call import Call, rule
 from hetnn.importers.onnx_rules.conv import convolve_node
 from hetnn.importers.onnx_rules.product import multiply
+from hetnn.importers.sizes import product as size_product
 
 # Of integers that f32 rounds to exactly.
 _MOST_BITS = 16
@@ -26,7 +27,7 @@ def _along(call: Call, value: Any, x: Any) -> Any:
         shape = list(value.shape)
         pairs = call.reshape(value, [*shape[: axis + 1], 1, *shape[axis + 1 :]])
         many = call.create("expand", [pairs], shape=[*shape[: axis + 1], block, *shape[axis + 1 :]])
-        whole = call.reshape(many, [*shape[:axis], shape[axis] * block, *shape[axis + 1 :]])
+        whole = call.reshape(many, [*shape[:axis], size_product([shape[axis], block]), *shape[axis + 1 :]])
         return call.create("slice", [whole], axis=axis, start=0, end=x.shape[axis])
     return value
 

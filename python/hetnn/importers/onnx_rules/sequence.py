@@ -10,7 +10,7 @@ import numpy as np
 from hetnn.element_types import numpy_type
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_model import dtype_name
-from hetnn.importers.onnx_rules.call import Call, Items, Maybe, Nothing, Sizes, Tensors, Text, rule
+from hetnn.importers.onnx_rules.call import Call, Complex, Items, Maybe, Nothing, Sizes, Tensors, Text, rule
 from hetnn.importers.onnx_rules.late import is_late
 from hetnn.importers.onnx_rules.movement import late_part, slice_axis
 from hetnn.importers.onnx_rules.text import joined
@@ -80,9 +80,9 @@ def _construct(call: Call) -> Any:
 
 
 def _item(call: Call, index: int) -> Any:
-    """An input that goes into a sequence: a tensor, of texts too."""
+    """An input that goes into a sequence: a tensor, of texts or complex numbers too."""
     found = call.inputs[index] if call.given(index) else None
-    return found if isinstance(found, Text) else call[index]
+    return found if isinstance(found, (Text, Complex)) else call[index]
 
 
 @rule("SequenceAt")
@@ -177,6 +177,9 @@ def _concat(call: Call) -> Any:
     if all(isinstance(item, Text) for item in items):
         data, spans = joined(call, items)
         return Text(data, _joined(call, spans, stacks))
+    if all(isinstance(item, Complex) for item in items):
+        parts = ([item.real for item in items], [item.imag for item in items])
+        return Complex(*(_joined(call, part, stacks) for part in parts))
     return _joined(call, [call.value(item) for item in items], stacks)
 
 

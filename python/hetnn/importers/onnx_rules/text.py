@@ -11,6 +11,7 @@ import onnx
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_model import dtype_name
 from hetnn.importers.onnx_rules.call import LONGEST, ONNX, Call, Text, is_float, rule
+from hetnn.importers.onnx_rules.meeting import met
 from hetnn.texts import SPAN
 
 # Operators that move elements: of texts their spans, whatever those mean.
@@ -106,13 +107,15 @@ def _spelled(dtype: str) -> str:
 
 def equal(call: Call) -> Any:
     a, b = _text(call, 0), _text(call, 1)
-    return call.create("text_equal", [a.bytes, a.spans, b.bytes, b.spans])
+    spans = met(call, [a.spans, b.spans], broadcast=True)
+    return call.create("text_equal", [a.bytes, spans[0], b.bytes, spans[1]])
 
 
 @rule("StringConcat")
 def _concat(call: Call) -> Any:
     a, b = _text(call, 0), _text(call, 1)
-    return [_made(call, "text_concat", [a.bytes, a.spans, b.bytes, b.spans])]
+    spans = met(call, [a.spans, b.spans], broadcast=True)
+    return [_made(call, "text_concat", [a.bytes, spans[0], b.bytes, spans[1]])]
 
 
 @rule("RegexFullMatch")

@@ -7,6 +7,7 @@ from typing import Any
 from hetnn.errors import Unsupported
 from hetnn.importers.onnx_rules.call import Call, rule
 from hetnn.importers.onnx_rules.late import found_shape, late, length_of
+from hetnn.importers.onnx_rules.meeting import met_as
 
 
 @rule("DeformConv")
@@ -31,15 +32,18 @@ _SAMPLES = {"bilinear": "linear", "bicubic": "cubic"}
 def _grid_sample(call: Call) -> Any:
     mode = call.attr("mode")
     told = {"outside": call.attr("padding_mode"), "align_corners": bool(call.attr("align_corners"))}
-    return call.create("grid_sample", call.values(), mode=_SAMPLES.get(mode, mode), **told)
+    x, grid = call.values()
+    grid = met_as(call, grid, [x.shape[0], *[None] * (len(x.shape) - 2), len(x.shape) - 2])
+    return call.create("grid_sample", [x, grid], mode=_SAMPLES.get(mode, mode), **told)
 
 
 @rule("RoiAlign")
 def _roi_align(call: Call) -> Any:
     aligned = call.version >= 16 and call.attr("coordinate_transformation_mode", "half_pixel") == "half_pixel"
+    x, regions, images = call.values()
     return call.create(
         "roi_align",
-        call.values(),
+        [x, met_as(call, regions, [None, 4]), met_as(call, images, list(regions.shape[:1]))],
         output_size=[int(call.attr("output_height")), int(call.attr("output_width"))],
         spatial_scale=float(call.attr("spatial_scale")),
         sampling_ratio=int(call.attr("sampling_ratio")),

@@ -61,14 +61,36 @@ double relative_difference(const std::vector<double>& found, const std::vector<d
 
 // Summed one by one, 5000 products are 1e-6 off.
 TEST(Linear, LongSumsStayAccurate) {
-  const int64_t m = 9, n = 40, k = 5000;
-  const Tensor x = random_plain({m, k}, 1), w = random_plain({n, k}, 2);
-  const auto expected = meaning("linear", {x, w});
-  const TensorView y = TensorView::plain(DType::f32, std::vector<int64_t>{m, n});
-  for (const std::string& isa : available_isas()) {
-    restrict_isa(isa);
-    EXPECT_LT(relative_difference(run_kernel("linear", {x, w}, {y}, {})[0], expected), 4e-7) << isa;
-  }
+  for (const int64_t m : {1, 9})
+    for (const int64_t n : {32, 40}) {
+      const int64_t k = 5000;
+      const Tensor x = random_plain({m, k}, 1), w = random_plain({n, k}, 2);
+      const auto expected = meaning("linear", {x, w});
+      const TensorView y = TensorView::plain(DType::f32, std::vector<int64_t>{m, n});
+      for (const std::string& isa : available_isas()) {
+        restrict_isa(isa);
+        EXPECT_LT(relative_difference(run_kernel("linear", {x, w}, {y}, {})[0], expected), 4e-7) << isa;
+      }
+    }
+  restrict_isa("");
+}
+
+TEST(Linear, ColumnsOfEqualWeightsAreEqual) {
+  for (const int64_t m : {1, 2, 7})
+    for (const int64_t n : {5, 16, 40, 100, 1000}) {
+      const int64_t k = 777;
+      const Tensor x = random_plain({m, k}, 1);
+      Tensor w = random_plain({n, k}, 2);
+      for (int64_t i = k; i < n * k; ++i) w.values[static_cast<size_t>(i)] = w.values[static_cast<size_t>(i % k)];
+      const TensorView y = TensorView::plain(DType::f32, std::vector<int64_t>{m, n});
+      for (const std::string& isa : available_isas()) {
+        restrict_isa(isa);
+        const std::vector<double> found = run_kernel("linear", {x, w}, {y}, {})[0];
+        for (size_t i = 0; i < found.size(); ++i)
+          ASSERT_EQ(found[i], found[i / static_cast<size_t>(n) * static_cast<size_t>(n)])
+              << m << "x" << n << " " << isa;
+      }
+    }
   restrict_isa("");
 }
 

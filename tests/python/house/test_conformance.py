@@ -23,6 +23,13 @@ def test_scores_count_what_ran() -> None:
     assert "ONNX: 3 of 3 pass" in _run("onnx", "--names", names, "--jobs", "1")
 
 
+def test_sizes_of_inputs_are_left_open() -> None:
+    names = "test_add,test_matmul_2d,test_resnet50,test_reduce_sum_keepdims_example"
+    out = _run("onnx-open", "--names", names, "--jobs", "1")
+    assert "test_reduce_sum_keepdims_example: unsupported" in out
+    assert "ONNX with open sizes: 3 of 4 pass" in out
+
+
 def test_operators_that_draw_are_not_counted() -> None:
     pytest.importorskip("expecttest")
     out = _run("--names", "test_add,eq,svd,rand_like", "--samples", "1", "--jobs", "1")

@@ -312,7 +312,7 @@ def test_everything_that_is_lacking_is_named_at_once() -> None:
     ("text", "error", "message"),
     [
         (
-            "(complex64[3] x) => (complex64[3] y) { y = Identity(x) }",
+            "(seq(complex64) x) => (int64 y) { y = SequenceLength(x) }",
             hetnn.Unsupported,
             "'x' has the element type COMPLEX64",
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnxruntime
 import pytest
 
 import hetnn
@@ -112,6 +113,29 @@ def test_inputs_whose_sizes_are_all_open_meet(name: str) -> None:
         longer = [tuple(size + 2 * (k == len(shapes) - 1) for size in shape) for k, shape in enumerate(shapes)]
         with pytest.raises(hetnn.InvalidModel, match="must have the shape"):
             exe(*(f32(*shape) for shape in longer))
+
+
+WEIGHTS = ", ".join(str(k % 7 - 3) for k in range(72))
+SAME = [
+    "Conv<auto_pad = 'SAME_UPPER', strides = [2, 2]>(x, w)",
+    "Conv<auto_pad = 'SAME_LOWER', strides = [2, 3]>(x, w)",
+    "MaxPool<auto_pad = 'SAME_UPPER', kernel_shape = [3, 3], strides = [2, 2]>(x)",
+    "AveragePool<auto_pad = 'SAME_UPPER', kernel_shape = [3, 3], strides = [2, 2]>(x)",
+    "AveragePool<auto_pad = 'SAME_LOWER', kernel_shape = [3, 3], strides = [2, 2], count_include_pad = 1>(x)",
+]
+
+
+@pytest.mark.parametrize("window", SAME)
+def test_windows_over_images_of_any_size_are_padded_as_the_size_asks(window: str) -> None:
+    body = f"<float[4,2,3,3] w = {{{WEIGHTS}}}> {{ y = {window} }}".replace("'", '"')
+    model = model_of(f"agraph (float[n,c,h,k] x) => (float[o,p,q,r] y) {body}", opset=19)
+    exe = hetnn.compile(model)
+    reference = onnxruntime.InferenceSession(model.SerializeToString())  # ONNX' own pads a convolution too little
+    for height, width in ((5, 7), (6, 8), (9, 4), (1, 1)):
+        x = f32(2, 2, height, width)
+        (wanted,) = reference.run(None, {"x": x})
+        assert exe(x).shape == wanted.shape
+        np.testing.assert_allclose(exe(x), wanted, rtol=1e-4, atol=1e-5)
 
 
 def test_a_loop_of_which_one_size_changes_keeps_the_others() -> None:

@@ -43,7 +43,7 @@ using MicroFunction = void (*)(const MicroTile&);
 struct MicroTable {
   int max_rows[kMaxTilePanels + 1];                         // by panels; 0: no such tile
   MicroFunction run[kMaxTilePanels + 1][kMaxTileRows + 1];  // by panels, then rows
-  MicroFunction run_lone[kMaxTilePanels + 1];  // by panels: of all columns of a product of one row
+  MicroFunction run_lone[kMaxTilePanels + 1];               // by panels: of all columns of a product of one row
 
   /// How many panels, at most `most`, a tile of a product of so many rows with so many panels is to have. Of few rows
   /// many: the weights are read once either way, and more accumulators hide the latency. Else those of the tile of most

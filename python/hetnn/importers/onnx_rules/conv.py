@@ -8,12 +8,13 @@ from typing import Any
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.convolution import convolve
 from hetnn.importers.onnx_rules.call import Call, rule
-from hetnn.importers.sizes import Size, ceil_divide, maximum, multiply, subtract
+from hetnn.importers.onnx_rules.meeting import met_as
+from hetnn.importers.sizes import Size, ceil_divide, divide, maximum, multiply, subtract
 
 
 def window_padding(
     call: Call, sizes: Sequence[Size], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
-) -> list[int]:
+) -> Sequence[Size]:
     """Elements before every axis, then behind every axis, as `auto_pad` or `pads` say."""
     mode = call.attr("auto_pad", "NOTSET")
     if mode in ("NOTSET", ""):
@@ -22,16 +23,28 @@ def window_padding(
         return [0] * 2 * len(kernel)
     if mode not in ("SAME_UPPER", "SAME_LOWER"):
         raise InvalidModel(f"auto_pad '{mode}'")
-    before, after = [], []
+    before: list[Size] = []
+    after: list[Size] = []
     for size, k, s, d in zip(sizes, kernel, stride, dilation, strict=True):
         spans = multiply(subtract(ceil_divide(size, s), 1), s)
         total = maximum(subtract((k - 1) * d + 1, subtract(size, spans)), 0)
-        if not isinstance(total, int):
-            raise Unsupported(f"auto_pad {mode} of the symbolic size {size} with stride {s}")
-        small, large = total // 2, total - total // 2
+        small = divide(total, 2)
+        large = subtract(total, small)
         before.append(small if mode == "SAME_UPPER" else large)
         after.append(large if mode == "SAME_UPPER" else small)
     return before + after
+
+
+def fixed(padding: Sequence[Size]) -> list[int] | None:
+    """The padding; None where it depends on symbols."""
+    numbers = [p for p in padding if isinstance(p, int)]
+    return numbers if len(numbers) == len(padding) else None
+
+
+def padded(call: Call, x: Any, padding: Sequence[Size], value: float) -> Any:
+    """Images with so much of a value around them."""
+    count = len(padding) // 2
+    return call.create("pad", [x], padding=[0, 0, *padding[:count], 0, 0, *padding[count:]], value=value)
 
 
 def _windows(call: Call, weight: Any) -> tuple[list[int], list[int], list[int]]:
@@ -54,8 +67,13 @@ def of_image(call: Call, y: Any, rank: int) -> Any:
 
 def convolve_node(call: Call, x: Any, weight: Any, bias: Any) -> Any:
     kernel, stride, dilation = _windows(call, weight)
-    padding = window_padding(call, x.shape[2:], kernel, stride, dilation)
-    window = {"stride": stride, "padding": padding, "dilation": dilation, "groups": int(call.attr("group"))}
+    groups = int(call.attr("group"))
+    x = met_as(call, x, [None, weight.shape[1] * groups, *[None] * len(kernel)])
+    asked = window_padding(call, x.shape[2:], kernel, stride, dilation)
+    padding = fixed(asked)
+    if padding is None:
+        x, padding = padded(call, x, asked, 0), [0] * len(asked)
+    window = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     return convolve(call, x, weight, bias, window, transposed=False)
 
 
@@ -66,8 +84,9 @@ def _conv(call: Call) -> Any:
 
 @rule("ConvTranspose")
 def _conv_transpose(call: Call) -> Any:
-    x, weight = call[0], call[1]
+    weight = call[1]
     kernel, stride, dilation = _windows(call, weight)
+    x = met_as(call, call[0], [None, weight.shape[0], *[None] * len(kernel)])
     extra = [int(p) for p in call.attr("output_padding") or [0] * len(kernel)]
     padding = _transposed_padding(call, x, kernel, stride, dilation, extra)
     window = {

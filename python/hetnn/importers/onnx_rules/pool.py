@@ -11,14 +11,13 @@ from hetnn.element_types import NUMPY
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.convolution import convolve
 from hetnn.importers.onnx_rules.call import MOST_NUMBERS, Call, is_float, rule
-from hetnn.importers.onnx_rules.conv import as_image, of_image, window_padding
+from hetnn.importers.onnx_rules.conv import as_image, fixed, of_image, padded, window_padding
 from hetnn.importers.sizes import multiply, product
 
 
 def _mean_of_inside(call: Call, x: Any) -> Any:
     """The sum of every window over how many of its places lie inside the input."""
-    sizes = call.static_shape(x, "averages without so wide a padding")[2:]
-    ones = call.broadcast_to(call.like(1, x), [1, 1, *sizes])
+    ones = call.broadcast_to(call.like(1, x), [1, 1, *x.shape[2:]])
     sums, counts = (
         _pool(call, part, "avg_pool2d", 0.0, count_include_pad=True, divisor_override=1) for part in (x, ones)
     )
@@ -32,15 +31,14 @@ def _pool(call: Call, x: Any, op: str, outside: float, **attrs: Any) -> Any:
     stride, dilation = call.attr("strides") or ones, call.attr("dilations") or ones
     if op == "avg_pool2d" and any(d != 1 for d in dilation):
         return _dilated(call, x, kernel, stride, dilation, **attrs)
-    padding = window_padding(call, x.shape[2:], kernel, stride, dilation)
-    if any(2 * p > k for p, k in zip(padding, [*kernel, *kernel], strict=True)):
+    asked = window_padding(call, x.shape[2:], kernel, stride, dilation)
+    padding = fixed(asked)
+    if padding is None or any(2 * p > k for p, k in zip(padding, [*kernel, *kernel], strict=True)):
         if op == "avg_pool2d" and not attrs["count_include_pad"]:
             return _mean_of_inside(call, x)
         if not math.isfinite(outside) and not is_float(x.dtype):
             outside = float(np.iinfo(NUMPY[x.dtype]).min)
-        around = [0, 0, *padding[: len(kernel)], 0, 0, *padding[len(kernel) :]]
-        x = call.create("pad", [x], padding=around, value=outside)
-        padding = [0] * len(padding)
+        x, padding = padded(call, x, asked, outside), [0] * len(asked)
     window = {"kernel": kernel, "stride": stride, "dilation": dilation}
     if op != "max_pool2d":
         del window["dilation"]
@@ -80,7 +78,7 @@ def _dilated(
 ) -> Any:
     """Means or sums of windows with gaps, by a convolution of every channel with ones."""
     sizes = call.static_shape(x, "dilated windows of averages")
-    padding = window_padding(call, sizes[2:], kernel, stride, dilation)
+    padding = [int(p) for p in window_padding(call, sizes[2:], kernel, stride, dilation)]
     count = len(kernel)
     behind = padding[count:]  # as far as the last window reaches
     for k, size in enumerate(sizes[2:] if call.attr("ceil_mode", 0) else []):
@@ -119,7 +117,9 @@ def _places(call: Call, x: Any) -> Any:
     kernel = [int(k) for k in call.attr("kernel_shape")]
     ones = [1] * len(kernel)
     stride, dilation = call.attr("strides") or ones, call.attr("dilations") or ones
-    padding = window_padding(call, x.shape[2:], kernel, stride, dilation)
+    padding = fixed(window_padding(call, x.shape[2:], kernel, stride, dilation))
+    if padding is None:
+        raise Unsupported(f"the places of the greatest values of the symbolic sizes {list(x.shape[2:])}")
     if padding[: len(kernel)] != padding[len(kernel) :]:
         raise Unsupported("the places of the greatest values with more padding on one side")
     window = {"kernel": kernel, "stride": stride, "dilation": dilation, "padding": padding[: len(kernel)]}

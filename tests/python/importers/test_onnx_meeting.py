@@ -115,6 +115,16 @@ def test_inputs_whose_sizes_are_all_open_meet(name: str) -> None:
             exe(*(f32(*shape) for shape in longer))
 
 
+def test_what_meets_may_be_one_element_that_is_repeated() -> None:
+    model = model_of("agraph (float[a,b] x, float[c,d] z) => (float[e,f] y) { y = Add(x, z) }")
+    exe = agrees(model, f32(3, 4), f32(3, 4))
+    for shape in ((1, 4), (3, 1), (1, 1)):
+        same_as_reference(exe, model, f32(3, 4), f32(*shape))
+    assert [row["kernel"] for row in exe.profile(f32(3, 4), f32(3, 4))] == ["view", "binary"]
+    with pytest.raises(hetnn.InvalidModel, match=r"must have the shape \[3,4\]; got f32\[2,4\]"):
+        exe(f32(3, 4), f32(2, 4))
+
+
 WEIGHTS = ", ".join(str(k % 7 - 3) for k in range(72))
 SAME = [
     "Conv<auto_pad = 'SAME_UPPER', strides = [2, 2]>(x, w)",

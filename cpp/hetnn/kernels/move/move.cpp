@@ -307,7 +307,7 @@ std::unique_ptr<Kernel> make_slice(const KernelCall& call) {
 }
 
 std::unique_ptr<Kernel> make_expand(const KernelCall& call) {
-  check_counts("expand", call, 1);
+  check_counts("expand or match_shape", call, 1);
   const TensorView& y = call.outputs[0];
   return one_copy(call, y.shape(), whole(y), broadcast_operand(call.inputs[0], y.shape(), "expand: x"));
 }
@@ -360,6 +360,12 @@ std::span<const Variant> move_variants() {
        .create = make_scatter_elements,
        .layout = LayoutWish::plain},
       {.name = "expand", .op = "expand", .speed = "move", .create = make_expand, .layout = LayoutWish::written_plain},
+      // Whoever makes it has inferred its shape, so that it is an expansion, of no axis as a rule.
+      {.name = "match_shape",
+       .op = "match_shape",
+       .speed = "move",
+       .create = make_expand,
+       .layout = LayoutWish::written_plain},
       {.name = "as_strided",
        .op = "as_strided",
        .speed = "move",

@@ -17,7 +17,7 @@ def met(call: Call, values: Sequence[Any], *, broadcast: bool = False, apart: Co
 
     Axes are counted from the back, from -1, where values broadcast, and ones meet nothing; else from the front. A
     known size goes before a symbol, and a symbol of the model before one that a node gives its value. Sizes that
-    cannot be equal stay as they are, for the operator to refuse.
+    cannot be equal stay as they are, for the operator to refuse. Where a run shows a one in their place, it broadcasts.
     """
     shapes = [list(value.shape) for value in values]
     if all(shape == shapes[0] for shape in shapes[1:]):
@@ -32,7 +32,7 @@ def met(call: Call, values: Sequence[Any], *, broadcast: bool = False, apart: Co
         for k in here:
             if one is not None and shapes[k][axis] in sizes:
                 shapes[k][axis] = one
-    return [_as(call, value, shape) for value, shape in zip(values, shapes, strict=True)]
+    return [_as(call, value, shape, repeats=broadcast) for value, shape in zip(values, shapes, strict=True)]
 
 
 def met_inside(call: Call, a: Any, b: Any, *, turned: bool = False) -> tuple[Any, Any]:
@@ -67,8 +67,10 @@ def met_by_shape(call: Call, value: Any, shape: Sequence[Size]) -> tuple[Any, li
     return _as(call, value, own), wanted
 
 
-def _as(call: Call, value: Any, shape: list[Size]) -> Any:
-    return value if list(value.shape) == shape else call.create("match_shape", [value], shape=shape)
+def _as(call: Call, value: Any, shape: list[Size], repeats: bool = False) -> Any:
+    if list(value.shape) == shape:
+        return value
+    return call.create("match_shape", [value], shape=shape, repeats=repeats)
 
 
 def _one_of(call: Call, sizes: set[Size]) -> Size | None:

@@ -115,10 +115,12 @@ class Weights:
             dtype_name(tensor.data_type)
         if any(size < 0 for size in tensor.dims):
             raise InvalidModel(f"the tensor '{tensor.name}' has the shape {list(tensor.dims)}. Sizes are not negative.")
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            return self._external(tensor)
         try:
+            if tensor.data_location == onnx.TensorProto.EXTERNAL:
+                return self._external(tensor)
             return np.asarray(numpy_helper.to_array(tensor))
+        except InvalidModel:
+            raise
         except (ValueError, TypeError) as error:
             raise InvalidModel(
                 f"the tensor '{tensor.name}' cannot be read: {error}. Its data must fill its shape {list(tensor.dims)}."

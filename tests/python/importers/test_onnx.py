@@ -97,9 +97,10 @@ def test_weights_lie_in_files_of_the_models_folder(tmp_path: Path) -> None:
         ("none.bin", 12, r"'w' lies in 'none\.bin', which must be a file"),
         ("short.bin", 12, "'w' of 12 bytes lies at 4 to 16 of a file of 8 bytes"),
         ("short.bin", 4, "'w' of 12 bytes lies at 4 to 8 of a file of 8 bytes"),
+        ("short.bin", "1e3", "'w' cannot be read: invalid literal"),
     ],
 )
-def test_weights_that_lie_elsewhere(tmp_path: Path, location: str, length: int, message: str) -> None:
+def test_weights_that_lie_elsewhere(tmp_path: Path, location: str, length: int | str, message: str) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
     for file in (tmp_path / "w.bin", folder / "short.bin"):

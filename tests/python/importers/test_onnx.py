@@ -73,7 +73,7 @@ def test_what_is_no_model(data: bytes, message: str) -> None:
         hetnn.compile(data)
 
 
-def outside_model(location: str, length: int = 12) -> onnx.ModelProto:
+def outside_model(location: str, length: int | str = 12) -> onnx.ModelProto:
     weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[3], data_location=TensorProto.EXTERNAL)
     for key, value in (("location", location), ("offset", "4"), ("length", str(length))):
         weight.external_data.add(key=key, value=value)

@@ -11,9 +11,9 @@ namespace hetnn {
 int64_t lost_cores();
 
 /// How many threads are worth asking for. A thread without a core makes all others wait for a time slice, so after
-/// that was seen fewer are asked for, for a while that grows as long as the cores stay taken. Short waits that are a
-/// small part of the time, as for a server's own work between runs, cost less than fewer threads would. Any thread may
-/// call.
+/// that was seen fewer are asked for, for a while that grows as long as the cores stay taken. Of n threads that do as
+/// much as n - k alone once they wait k/n of the time, less is borne: a region on fewer threads is the dearer one. Any
+/// thread may call.
 class Contention {
  public:
   using Clock = std::chrono::steady_clock;
@@ -21,16 +21,16 @@ class Contention {
   /// 1 <= result <= most.
   int worthwhile(int most, Clock::time_point now) const;
 
-  /// A region was waited for, for so long, because `lost` of its threads had no core.
-  void report(int lost, Clock::duration waited, Clock::time_point now);
+  /// In a region that took so long `threads` waited for one another, added up, because `lost` of them had no core.
+  void report(int lost, int threads, Clock::duration waited, Clock::duration took, Clock::time_point now);
 
  private:
   std::atomic<int> fewer_{0};
   std::atomic<Clock::rep> until_{0};  // since the clock's epoch
   std::atomic<Clock::rep> pause_{0};  // the last one
-  // Of the time that was waited, what is above a share of all time since.
-  std::atomic<Clock::rep> waited_{0};
-  std::atomic<Clock::rep> waited_at_{0};
+  // By how much regions of late were slower than they would have been on fewer threads.
+  std::atomic<Clock::rep> lost_{0};
+  std::atomic<Clock::rep> reported_at_{0};
 };
 
 }  // namespace hetnn

@@ -208,7 +208,8 @@ void parallel_region_impl(int threads, bool all, void (*call)(void*, int, SpinBa
     call(function, 0, alone);
     return;
   }
-  Helper* const helpers = pool().take(all ? threads - 1 : pool().contention.worthwhile(threads, Clock::now()) - 1, all);
+  const Clock::time_point begin = Clock::now();
+  Helper* const helpers = pool().take(all ? threads - 1 : pool().contention.worthwhile(threads, begin) - 1, all);
   int taken = 0;
   for (Helper* helper = helpers; helper; helper = helper->next) helper->thread = ++taken;
   if (all && taken < threads - 1) {
@@ -234,7 +235,7 @@ void parallel_region_impl(int threads, bool all, void (*call)(void*, int, SpinBa
     thread_local LostCores cores;
     const Clock::time_point now = Clock::now();
     const int lost = region.lost.load(std::memory_order_relaxed) + (cores.any() ? 1 : 0);
-    if (lost > 0) pool().contention.report(lost, waited, now);
+    if (lost > 0) pool().contention.report(lost, taken + 1, waited, now - begin, now);
   }
   pool().give_back(helpers);
   if (region.error) std::rethrow_exception(region.error);

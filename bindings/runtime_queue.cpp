@@ -58,15 +58,19 @@ void bind_runtime_queue(py::module_& m) {
            "call; the outputs of one that failed are a Failure, of one that was dropped None.");
   py::class_<RunQueue, std::unique_ptr<RunQueue, JoinedWithoutGil>>(
       m, "RunQueue", "Requests by priority, and the threads that run them.")
-      .def(py::init([](runtime::Executable& executable, Ends& ends, int threads, int64_t most_rows, int64_t delay_us,
-                       bool own_states) {
-             return std::unique_ptr<RunQueue, JoinedWithoutGil>(new RunQueue(
-                 executable, ends,
-                 {.threads = threads, .most_rows = most_rows, .delay_ns = delay_us * 1000, .own_states = own_states}));
+      .def(py::init([](runtime::Executable& executable, Ends& ends, int threads, int cores, int64_t most_rows,
+                       int64_t delay_us, bool own_states) {
+             return std::unique_ptr<RunQueue, JoinedWithoutGil>(new RunQueue(executable, ends,
+                                                                             {.threads = threads,
+                                                                              .cores = cores,
+                                                                              .most_rows = most_rows,
+                                                                              .delay_ns = delay_us * 1000,
+                                                                              .own_states = own_states}));
            }),
-           py::arg("executable"), py::arg("ends"), py::arg("threads"), py::arg("most_rows"), py::arg("delay_us"),
-           py::arg("own_states"), py::keep_alive<1, 2>(), py::keep_alive<1, 3>(),
-           "With most_rows above 1, requests share a run; own_states: one without a session begins with the initial "
+           py::arg("executable"), py::arg("ends"), py::arg("threads"), py::arg("cores"), py::arg("most_rows"),
+           py::arg("delay_us"), py::arg("own_states"), py::keep_alive<1, 2>(), py::keep_alive<1, 3>(),
+           "As many threads run requests, and share so many cores (0: each run has all that its executable has). With "
+           "most_rows above 1, requests share a run; own_states: one without a session begins with the initial "
            "states.")
       .def(
           "submit",

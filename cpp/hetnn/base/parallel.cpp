@@ -165,6 +165,14 @@ Pool& pool() {
 
 }  // namespace
 
+namespace {
+thread_local int most_threads = kMostCpus;
+}
+
+ThreadsAtMost::ThreadsAtMost(int threads) : before_(std::exchange(most_threads, threads)) {}
+
+ThreadsAtMost::~ThreadsAtMost() { most_threads = before_; }
+
 void SpinBarrier::arrive_and_wait() {
   if (threads_ == 1) return;
   const uint32_t phase = phase_.load(std::memory_order_relaxed);
@@ -203,6 +211,7 @@ int usable_threads(int requested) {
 namespace detail {
 
 void parallel_region_impl(int threads, bool all, void (*call)(void*, int, SpinBarrier&), void* function) {
+  if (!all) threads = std::min(threads, most_threads);
   if (threads <= 1) {
     SpinBarrier alone(1);
     call(function, 0, alone);

@@ -55,6 +55,18 @@ void parallel_region(int threads, Function&& function) {
       const_cast<void*>(static_cast<const void*>(std::addressof(function))));
 }
 
+/// While it lives, regions that this thread begins by parallel_region_up_to have at most so many threads.
+class ThreadsAtMost {
+ public:
+  explicit ThreadsAtMost(int threads);
+  ~ThreadsAtMost();
+  ThreadsAtMost(const ThreadsAtMost&) = delete;
+  ThreadsAtMost& operator=(const ThreadsAtMost&) = delete;
+
+ private:
+  const int before_;
+};
+
 /// As parallel_region, with function(thread, barrier) on as many threads up to `most` as are idle: all callers of the
 /// process together keep no more threads busy than there are CPUs, and themselves, and fewer while other processes take
 /// the cores. The barrier is for those threads, and knows how many they are.

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <span>
 
+#include "hetnn/base/parallel.h"
+
 namespace hetnn::runtime {
 namespace {
 
@@ -75,7 +77,7 @@ std::vector<Ended> Ends::take() {
 }
 
 RunQueue::RunQueue(Executable& executable, Ends& ends, const Options& options)
-    : executable_(executable), ends_(ends), options_(options) {}
+    : executable_(executable), ends_(ends), options_(options), free_cores_(options.cores) {}
 
 RunQueue::~RunQueue() {
   close();
@@ -139,20 +141,38 @@ Request RunQueue::pop() {
 }
 
 void RunQueue::serve() {
-  for (std::vector<Request> requests = next(); !requests.empty(); requests = next()) run(std::move(requests));
+  for (Turn turn = next(); !turn.requests.empty(); turn = next()) {
+    if (turn.cores == 0) {
+      run(std::move(turn.requests));
+      continue;
+    }
+    {
+      const ThreadsAtMost bound(turn.cores);
+      run(std::move(turn.requests));
+    }
+    bool others = false;
+    {
+      const std::lock_guard lock(mutex_);
+      free_cores_ += turn.cores;
+      others = closed_ || (turn.cores > 1 && waiting_.size() > 1);
+    }
+    if (others) wake_.notify_all();
+  }
 }
 
 // The next request, and with it those that fit into its run; none once the queue is closed and empty.
-std::vector<Request> RunQueue::next() {
+RunQueue::Turn RunQueue::next() {
   std::unique_lock lock(mutex_);
+  const auto may_run = [&] { return options_.cores == 0 || free_cores_ > 0; };
   ++idle_;
-  wake_.wait(lock, [&] { return !waiting_.empty() || closed_; });
+  wake_.wait(lock, [&] { return waiting_.empty() ? closed_ : may_run(); });
   --idle_;
   if (waiting_.empty()) {
     --running_;
     return {};
   }
-  std::vector<Request> out;
+  Turn turn;
+  std::vector<Request>& out = turn.requests;
   out.push_back(pop());
   int64_t rows = out.front().rows;
   const Clock::time_point last{std::chrono::nanoseconds(out.front().arrived_ns + options_.delay_ns)};
@@ -167,7 +187,11 @@ std::vector<Request> RunQueue::next() {
       break;
     }
   }
-  return out;
+  if (options_.cores > 0) {
+    turn.cores = std::max(1, free_cores_ / static_cast<int>(1 + waiting_.size()));
+    free_cores_ -= turn.cores;
+  }
+  return turn;
 }
 
 void RunQueue::run(std::vector<Request> requests) {

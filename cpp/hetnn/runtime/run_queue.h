@@ -55,9 +55,11 @@ class HETNN_EXPORT Ends {
 class HETNN_EXPORT RunQueue {
  public:
   struct Options {
-    int threads = 1;
-    int64_t most_rows = 1;    // more than 1: requests alike but for their first size share a run
-    int64_t delay_ns = 0;     // for how long after its arrival a request waits for others
+    int threads = 1;        // that run requests
+    int cores = 0;          // that runs share: one begins where one is free, with as many as each that waits can have;
+                            // 0: each run has all that its executable has
+    int64_t most_rows = 1;  // more than 1: requests alike but for their first size share a run
+    int64_t delay_ns = 0;   // for how long after its arrival a request waits for others
     bool own_states = false;  // a request without a session begins with the initial states
   };
   RunQueue(Executable& executable, Ends& ends, const Options& options);
@@ -81,9 +83,14 @@ class HETNN_EXPORT RunQueue {
     Request request;
   };
   static bool later(const Waiting& a, const Waiting& b);
+  struct Turn {
+    std::vector<Request> requests = {};
+    int cores = 0;
+  };
+
   Request pop();
   void serve();
-  std::vector<Request> next();
+  Turn next();
   void run(std::vector<Request> requests);
   std::vector<Ended> run_together(std::vector<Request>& requests);
   Ended run_alone(Request request);
@@ -96,6 +103,7 @@ class HETNN_EXPORT RunQueue {
   std::vector<Waiting> waiting_;  // a heap
   int64_t orders_ = 0;
   int idle_ = 0, running_ = 0;  // threads
+  int free_cores_;
   bool closed_ = false;
   std::vector<std::thread> threads_;
 };

@@ -168,10 +168,14 @@ class Runner:
         self._wakes = False
         # A second thread lets one request's accelerator work beside another's part on the cpu.
         accelerated = any(device["kind"] not in ("cpu", "reference") for device in executable.target["devices"])
+        # Of requests that wait for one another each is run on a core of its own: threads in step with one another
+        # would wait for every core that the server itself needs.
+        cores = 0 if accelerated or self.stateful or executable.threads == 1 else executable.threads
         self._queue = _runtime.RunQueue(
             executable._engine,
             deliveries.ends,
-            threads=2 if accelerated and not self.stateful else 1,
+            threads=cores or (2 if accelerated and not self.stateful else 1),
+            cores=cores,
             most_rows=batching.most if self.batches else 1,
             delay_us=batching.delay_us,
             own_states=self.stateful,

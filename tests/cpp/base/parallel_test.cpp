@@ -69,6 +69,29 @@ TEST(ParallelRegion, RethrowsTheFirstErrorAndStaysUsable) {
   meet(2, 10);
 }
 
+TEST(ParallelRegionUpTo, TakesNoMoreThreadsThanItsCallerMay) {
+  // The most of some regions: of one the cores may be taken.
+  const auto most_threads = [] {
+    int seen = 0;
+    for (int round = 0; round < 200 && seen < std::min(2, usable_cpus()); ++round) {
+      parallel_region_up_to(2, [&](int thread, const SpinBarrier& barrier) {
+        if (thread == 0) seen = std::max(seen, barrier.threads());
+      });
+      std::this_thread::sleep_for(std::chrono::milliseconds(seen < 2 ? 2 : 0));
+    }
+    return seen;
+  };
+  {
+    const ThreadsAtMost outer(2);
+    {
+      const ThreadsAtMost inner(1);
+      EXPECT_EQ(most_threads(), 1);
+      std::thread([&] { EXPECT_EQ(most_threads(), std::min(2, usable_cpus())) << "another caller's"; }).join();
+    }
+    EXPECT_EQ(most_threads(), std::min(2, usable_cpus()));
+  }
+}
+
 TEST(ParallelRegionUpTo, TakesNoMoreThreadsThanThereAreCpus) {
   // The first region's threads are held while a second one asks: it gets what is left, at least its caller.
   std::atomic<int> seen{0};

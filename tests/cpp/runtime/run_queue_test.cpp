@@ -108,6 +108,29 @@ TEST_F(RunQueues, RowsThatArriveTogetherShareARun) {
   EXPECT_EQ(run_rows, 8);
 }
 
+// A run that is alone has all cores; of those that wait for it each gets its own.
+TEST_F(RunQueues, RunsShareCores) {
+  for (int round = 0; round < 20; ++round) {
+    RunQueue queue(*executable_, ends_, {.threads = 3, .cores = 2});
+    for (int64_t number = 0; number < 50; ++number) EXPECT_TRUE(queue.submit(request(number, 1)));
+    std::vector<bool> seen(50);
+    for (const Ended& one : wait_for(50)) {
+      expect_rectified(one);
+      seen[static_cast<size_t>(one.request.number)] = true;
+    }
+    EXPECT_THAT(seen, testing::Each(true));
+  }  // and threads that wait for a core end with the queue
+}
+
+TEST_F(RunQueues, AClosedQueueEndsThreadsThatWaitForACore) {
+  for (int round = 0; round < 50; ++round) {
+    RunQueue queue(*executable_, ends_, {.threads = 4, .cores = 1});
+    for (int64_t number = 0; number < 20; ++number) queue.submit(request(number, 1));
+    queue.close();
+    wait_for(20);
+  }
+}
+
 TEST_F(RunQueues, ARunTakesNoMoreRowsThanItMay) {
   RunQueue queue(*executable_, ends_, {.most_rows = 8, .delay_ns = 50'000'000});
   for (const int64_t rows : {5, 4}) queue.submit(request(rows, rows));

@@ -6,6 +6,7 @@ PYTHONPATH=tests/python python tests/fuzz/make_corpus.py
 from __future__ import annotations
 
 import json
+import random
 import re
 import struct
 from pathlib import Path
@@ -121,6 +122,12 @@ def arrays() -> None:
     write("arrays", "given", b"\0" + inputs + given)
 
 
+def calls() -> None:
+    """Any bytes choose a call."""
+    for seed in range(64):
+        write("calls", str(seed), random.Random(seed).randbytes(96))
+
+
 def requests() -> None:
     """Both forms with raw and written tensors; the first byte says how many bytes behind the JSON are raw."""
     values = np.ones(6, np.float32).tobytes()
@@ -170,5 +177,6 @@ if __name__ == "__main__":
     topologies()
     buffers()
     arrays()
+    calls()
     requests()
     dictionaries()

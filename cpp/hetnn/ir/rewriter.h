@@ -17,6 +17,7 @@ class Rewriter {
 
   Graph& graph() { return graph_; }
 
+  /// InvalidModel where the type does not say soundly what its integers stand for.
   Value* add_input(std::string_view name, Type type);
   /// Appends an output; an empty name takes the value's.
   void add_output(Value* value, std::string_view name = {});

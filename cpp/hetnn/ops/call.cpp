@@ -15,21 +15,8 @@ Quant quant_of(const Call& call, const Type& type) {
   const auto& scales = std::get<std::vector<double>>(call.attrs.find(kQuantScale)->second);
   const auto zero = call.attrs.find(kQuantZero);
   Quant out{scales, zero == call.attrs.end() ? 0 : static_cast<int32_t>(std::get<Dim>(zero->second).value())};
-  const bool positive =
-      !scales.empty() && std::all_of(scales.begin(), scales.end(), [](double s) { return s > 0 && std::isfinite(s); });
-  if (!positive || (type.dtype != DType::i8 && type.dtype != DType::i32)) {
-    fail(call, "quant_c1",
-         text("a quantized result must be i8 or i32 with finite positive scales; got ", dtype_name(type.dtype), " and ",
-              scales.size(), " scales", scales.empty() ? std::string() : text(" from ", scales[0]), "."));
-  }
-  if (scales.size() > 1 &&
-      (type.shape.empty() || type.shape[0] != Dim(static_cast<int64_t>(scales.size())) || out.zero_point != 0)) {
-    fail(call, "quant_c2",
-         text("several scales must be one for each index of axis 0, with zero point 0; got ", scales.size(),
-              " scales and zero point ", out.zero_point, " for ", to_string(type.shape), "."));
-  }
-  if (type.dtype == DType::i8 && (out.zero_point < -128 || out.zero_point > 127))
-    fail(call, "quant_c3", text("the zero point of i8 must be in [-128, 127]; got ", out.zero_point, "."));
+  if (const auto fault = quant_fault({type.dtype, type.shape, out}))
+    fail(call, fault->label, "a quantized result " + fault->text + ".");
   return out;
 }
 

@@ -1,7 +1,11 @@
 // Types as text, and quantization as attributes.
 #include "hetnn/ops/type.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
+
+#include "hetnn/base/error.h"
 
 namespace hetnn::ops {
 namespace {
@@ -17,6 +21,26 @@ Attrs quant_attrs(const Quant& quant) {
   Attrs out{{std::string(kQuantScale), quant.scales}};
   if (quant.zero_point != 0) out.emplace(kQuantZero, Dim(quant.zero_point));
   return out;
+}
+
+std::optional<QuantFault> quant_fault(const Type& type) {
+  if (!type.quant) return {};
+  const auto& [scales, zero_point] = *type.quant;
+  const bool positive =
+      !scales.empty() && std::ranges::all_of(scales, [](double s) { return s > 0 && std::isfinite(s); });
+  if (!positive || (type.dtype != DType::i8 && type.dtype != DType::i32)) {
+    return {{"quant_c1", text("must be i8 or i32 with finite positive scales; got ", dtype_name(type.dtype), " and ",
+                              scales.size(), " scales", scales.empty() ? std::string() : text(" from ", scales[0]))}};
+  }
+  if (scales.size() > 1 &&
+      (type.shape.empty() || type.shape[0] != Dim(static_cast<int64_t>(scales.size())) || zero_point != 0)) {
+    return {
+        {"quant_c2", text("must have one scale, or one for each index of axis 0 and zero point 0; got ", scales.size(),
+                          " scales and zero point ", zero_point, " for ", hetnn::to_string(type.shape))}};
+  }
+  if (type.dtype == DType::i8 && (zero_point < -128 || zero_point > 127))
+    return {{"quant_c3", text("must have a zero point in [-128, 127]; got ", zero_point)}};
+  return {};
 }
 
 std::string to_string(const Type& type) {

@@ -32,6 +32,15 @@ struct Type {
 /// `f32[1,3,h,w]`, `i8{0.05:-3}[1,8,h,w]`, `i8{0.1,0.2}[2,8]`.
 std::string to_string(const Type& type);
 
+/// What is wrong with how a type says what its integers stand for: the broken constraint's label, what there must be
+/// and what was found.
+struct QuantFault {
+  std::string_view label;
+  std::string text;
+};
+/// None for a sound type. Integers are i8 or i32, scales finite and positive.
+std::optional<QuantFault> quant_fault(const Type& type);
+
 /// Whether values of this type stand for reals.
 inline bool is_real(const Type& type) { return is_float(type.dtype) || type.quant.has_value(); }
 

@@ -71,11 +71,7 @@ class Validator {
       check(b.place == Place::arena || b.layout == Layout::plain, field,
             "an input or output of the model is not plain");
     }
-    if (b.quant) {
-      const size_t scales = b.quant->scales.size();
-      check(scales == 1 || (!b.shape.empty() && b.shape[0] == Dim(static_cast<int64_t>(scales))), field,
-            text("it has ", scales, " scales for ", to_string(b.shape)));
-    }
+    if (const auto fault = ops::quant_fault({b.dtype, b.shape, b.quant})) check(false, field, "it " + fault->text);
   }
   // A range of the weights is the elements, whose number may be any.
   void holds(int64_t offset_bytes, int64_t bytes, const Shape& shape, DType dtype, const std::string& field) const {

@@ -119,6 +119,26 @@ def test_a_packed_constants_size_offset_or_shape(dynamic: bytes, change: Program
         use(altered(dynamic, lambda p: buffer(p, "constant", packed=True).update(change)))
 
 
+QUANTIZED = """graph @net {stage = imported} (%x: i8{0.1:2}[4,3]) -> (%y) {
+  %y = dequantize(%x) : f32[4,3]
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dtype": "bool"}, "it must be i8 or i32 with finite positive scales; got bool"),
+        ({"quant": {"scales": [0.1] * 3, "zero_point": 0}}, "it must have one scale, or one for each index of axis 0"),
+        ({"quant": {"scales": [0.1] * 4, "zero_point": 1}}, "got 4 scales and zero point 1"),
+    ],
+)
+def test_integers_that_stand_for_nothing(change: Program, message: str) -> None:
+    image = hetnn.compile(QUANTIZED)._engine.image()
+    with pytest.raises(hetnn.InvalidModel, match=message):
+        use(altered(image, lambda p: buffer(p, "input").update(change)))
+
+
 @pytest.mark.parametrize("place", ["input", "output"])
 def test_a_buffer_placed_as_input_or_output_that_no_port_names(dynamic: bytes, place: str) -> None:
     image = altered(dynamic, lambda p: buffer(p, "arena").update(place=place, layout="plain"))

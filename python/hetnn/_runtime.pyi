@@ -93,6 +93,10 @@ class RunTimes:
     The times of the last run that filled it, in us from its start.
     """
     def __init__(self) -> None: ...
+    def bodies(self) -> list[typing.Any]:
+        """
+        A row a subprogram that loops repeated, called LOOP/body NAME, for all of its rounds.
+        """
     def commands(self) -> list[typing.Any]:
         """
         A row a kernel of the cpu, where they were timed.
@@ -347,12 +351,13 @@ class RunQueue:
         executable: Executable,
         ends: Ends,
         threads: typing.SupportsInt | typing.SupportsIndex,
+        cores: typing.SupportsInt | typing.SupportsIndex,
         most_rows: typing.SupportsInt | typing.SupportsIndex,
         delay_us: typing.SupportsInt | typing.SupportsIndex,
         own_states: bool,
     ) -> None:
         """
-        With most_rows above 1, requests share a run; own_states: one without a session begins with the initial states.
+        As many threads run requests, and share so many cores (0: each run has all that its executable has). With most_rows above 1, requests share a run; own_states: one without a session begins with the initial states.
         """
     def close(self) -> None:
         """

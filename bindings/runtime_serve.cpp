@@ -26,13 +26,6 @@ using serve::Signature;
 // Below so many bytes, handing the GIL over and back takes longer than the work.
 constexpr size_t kWorthReleasing = 1 << 16;
 
-// A request with the form that it came in and will be answered in, and its bytes, from which another process reads it.
-struct Request : Inference {
-  bool grpc = false;
-  py::object body;  // bytes or a bytearray
-  std::optional<int64_t> head_bytes;
-};
-
 // Of bytes, or of a bytearray that nobody changes any more.
 Bytes bytes_of(const py::object& object) {
   std::string_view data;
@@ -41,12 +34,7 @@ Bytes bytes_of(const py::object& object) {
   } else {
     data = py::cast<std::string_view>(py::cast<py::bytes>(object));
   }
-  // The last to let go may be a thread without the GIL.
-  std::shared_ptr<const void> owner(new py::object(object), [](const void* kept) {
-    const py::gil_scoped_acquire gil;
-    delete static_cast<const py::object*>(kept);
-  });
-  return {std::move(owner), {reinterpret_cast<const std::byte*>(data.data()), data.size()}};
+  return {kept_alive(object), {reinterpret_cast<const std::byte*>(data.data()), data.size()}};
 }
 
 template <typename Work>
@@ -140,6 +128,14 @@ Signature signature_of(std::string network, const runtime::Executable& executabl
 }
 
 }  // namespace
+
+std::shared_ptr<const void> kept_alive(const py::object& object) {
+  // The last to let go may be a thread without the GIL.
+  return {new py::object(object), [](const void* kept) {
+            const py::gil_scoped_acquire gil;
+            delete static_cast<const py::object*>(kept);
+          }};
+}
 
 void bind_runtime_serve(py::module_& m) {
   py::class_<Outputs>(m, "Outputs", "What a run made, in the network's order.").def("__len__", [](const Outputs& own) {

@@ -20,10 +20,12 @@ __all__: list[str] = [
     "Executable",
     "Failure",
     "Inference",
+    "OpenSequence",
     "Outputs",
     "Place",
     "RunQueue",
     "RunTimes",
+    "Sequences",
     "Session",
     "Signature",
     "Stop",
@@ -320,6 +322,52 @@ class Signature:
         InvalidModel when the request does not fit.
         """
 
+class OpenSequence:
+    """
+    A client's sequence, and its states.
+    """
+    @property
+    def runner(self) -> typing.Any:
+        """
+        What it began with.
+        """
+
+class Sequences:
+    """
+    Those that have begun, by network and name. Times are of time.perf_counter_ns.
+    """
+
+    idle_us: typing.ClassVar[int] = 600000000
+    def __init__(self) -> None: ...
+    def __len__(self) -> int: ...
+    def begin(
+        self,
+        request: Inference,
+        runner: typing.Any,
+        version: str,
+        executable: Executable,
+        now_ns: typing.SupportsInt | typing.SupportsIndex,
+    ) -> OpenSequence:
+        """
+        The request's sequence anew. Unavailable when as many as may are open.
+        """
+    def end(self, request: Inference) -> None:
+        """
+        Forgets the request's sequence.
+        """
+    def find(self, request: Inference, now_ns: typing.SupportsInt | typing.SupportsIndex) -> OpenSequence:
+        """
+        InvalidModel when it has not begun here, or runs on another version than is asked for.
+        """
+    def forget(self, network: str) -> None:
+        """
+        Forgets all of a network.
+        """
+    def forget_idle(self, now_ns: typing.SupportsInt | typing.SupportsIndex) -> None:
+        """
+        Forgets those that nobody continues.
+        """
+
 class Failure:
     """
     What a run threw.
@@ -374,10 +422,10 @@ class RunQueue:
         priority: typing.SupportsInt | typing.SupportsIndex,
         arrived_ns: typing.SupportsInt | typing.SupportsIndex,
         rows: typing.SupportsInt | typing.SupportsIndex,
-        session: Session | None = None,
+        sequence: OpenSequence | None = None,
     ) -> bool:
         """
-        False once it is closed, but for requests of a session. A thread that sleeps takes it at the next wake().
+        False once it is closed, but for steps of a sequence with states, which outlives them. A thread that sleeps takes it at the next wake().
         """
     def wake(self) -> None:
         """

@@ -22,7 +22,7 @@ __all__: list[str] = [
     "Inference",
     "OpenSequence",
     "Outputs",
-    "Place",
+    "Regions",
     "RunQueue",
     "RunTimes",
     "Sequences",
@@ -34,7 +34,6 @@ __all__: list[str] = [
     "prometheus",
     "put_together",
     "set_image_decoder",
-    "shared_outputs",
     "take_apart",
     "usable_cpus",
     "verify",
@@ -235,17 +234,6 @@ class Outputs:
     """
     def __len__(self) -> int: ...
 
-class Place:
-    """
-    Where a tensor lies in a registered region of shared memory.
-    """
-    @property
-    def byte_size(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
-    @property
-    def region(self) -> str: ...
-
 class Bound:
     """
     A request's inputs in a network's order, and the outputs that it wants.
@@ -277,14 +265,6 @@ class Inference:
         """
     def __getstate__(self) -> tuple[bool, typing.Any, int | None, str, str]: ...
     def __setstate__(self, arg0: tuple[typing.Any, ...]) -> None: ...
-    def give(self, input: typing.SupportsInt | typing.SupportsIndex, data: bytes) -> None:
-        """
-        The values of an input that lay in shared memory.
-        """
-    def shared_inputs(self) -> list[typing.Any]:
-        """
-        (number, Place) of inputs whose values are still to be given.
-        """
     def write(self, version: str, bound: Bound, outputs: Outputs) -> tuple[typing.Any, ...]:
         """
         The answer's bytes in the request's form, and how many of them are JSON where raw tensors follow.
@@ -320,6 +300,38 @@ class Signature:
     def bind(self, request: Inference) -> Bound:
         """
         InvalidModel when the request does not fit.
+        """
+
+class Regions:
+    """
+    Registered regions of shared memory, by name.
+    """
+    def __init__(self) -> None: ...
+    def read_inputs(self, request: Inference) -> None:
+        """
+        Gives it the inputs that lie here.
+        """
+    def register(
+        self,
+        name: str,
+        key: str,
+        offset: typing.SupportsInt | typing.SupportsIndex,
+        byte_size: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None:
+        """
+        InvalidModel when the name is taken, or the memory is not there or shorter.
+        """
+    def status(self, name: str) -> list[typing.Any]:
+        """
+        `name`, `key`, `offset`, `byte_size` of a region, or of all for the name ''.
+        """
+    def unregister(self, name: str) -> None:
+        """
+        Forgets a region, or all for the name ''. A name that is not there is no error.
+        """
+    def write_outputs(self, bound: Bound, outputs: Outputs) -> None:
+        """
+        Writes those that are wanted here.
         """
 
 class OpenSequence:
@@ -457,11 +469,6 @@ def put_together(program: str, report: str, target: str, weights: bytes) -> byte
 def set_image_decoder(decode: typing.Any) -> None:
     """
     From now on images are read by `decode(bytes, format)`, which gives an array of bytes [height,width,channels].
-    """
-
-def shared_outputs(bound: Bound, outputs: Outputs) -> list[typing.Any]:
-    """
-    (Place, bytes) of outputs that are wanted in shared memory.
     """
 
 def take_apart(image: bytes, called: str = "the executable") -> dict[str, typing.Any]:

@@ -21,7 +21,6 @@ from hetnn.errors import DoesNotFit, Error, InternalError, InvalidModel, Unavail
 from hetnn.serve.networks import Networks
 from hetnn.serve.runner import ClientGone, Job, Result, Runner
 from hetnn.serve.settings import Settings
-from hetnn.serve.shared_memory import Regions
 from hetnn.store import UnknownNetwork
 
 EXTENSIONS = [
@@ -91,7 +90,7 @@ class Service:
         target: str = "cpu",
     ) -> None:
         self.networks = networks
-        self.regions = Regions()
+        self.regions = _runtime.Regions()
         self.ready = False
         self._limits = limits
         self._slots: Slots = [0] if slots is None else slots
@@ -227,8 +226,7 @@ class Service:
     def _job(
         self, request: Inference, runner: Runner, ended: Callable[[Result | Exception], None], begun_ns: int
     ) -> Job:
-        for number, place in request.shared_inputs():
-            request.give(number, self.regions.read(place))
+        self.regions.read_inputs(request)
         deadline_ns = begun_ns + request.timeout_us * 1000 if request.timeout_us else 0
         return Job(request, runner.signature.bind(request), runner, ended, begun_ns, deadline_ns)
 
@@ -238,8 +236,7 @@ class Service:
         try:
             if isinstance(result, Exception):
                 raise result
-            for place, data in _runtime.shared_outputs(job.bound, result.outputs):
-                self.regions.write(place, data)
+            self.regions.write_outputs(job.bound, result.outputs)
             answer = job.request.write(job.runner.version, job.bound, result.outputs)
         except Exception as error:
             counters.refused(job.begun_ns, _outcome(error))

@@ -31,7 +31,7 @@ std::unique_ptr<runtime::Executable> network(bool states) {
   if (states) {
     p.buffers.push_back({.name = "s", .shape = {4}, .place = Place::input});
     p.buffers.push_back({.name = "s_next", .shape = {4}, .place = Place::output});
-    const auto zeros = std::make_shared<const program::Image>(64);
+    const auto zeros = std::make_shared<const program::Image>(64, std::byte());
     p.weights.append({zeros, *zeros});
     p.states = {{"s", 2, 3, 0, 16}};
     const program::Code code =

@@ -49,20 +49,23 @@ Json supports(const Json& report, const Json& subgraph, const std::vector<std::s
 }
 
 // Of every subgraph, the earlier ones that it reads from.
-Indices order_of(const Json& graph) {
+Indices order_of(const Json& report, const std::string& called) {
+  std::vector<std::set<int32_t>> found(report.at("subgraphs").size());
   std::map<std::string, int32_t> writers;
-  std::map<int32_t, std::set<int32_t>> found;
-  for (const Json& node : graph) {
+  for (const Json& node : report.at("graph")) {
     const auto own = node.at("subgraph").get<int32_t>();
-    found[own];
+    if (own < 0 || static_cast<size_t>(own) >= found.size()) {
+      throw InvalidModel(
+          text(called, ": its report names the subgraph ", own, " of ", found.size(), ". Compile the model again."));
+    }
     for (const Json& input : node.at("inputs")) {
       const auto at = writers.find(input.get<std::string>());
-      if (at != writers.end() && at->second != own) found[own].insert(at->second);
+      if (at != writers.end() && at->second != own) found[static_cast<size_t>(own)].insert(at->second);
     }
     writers[node.at("node").get<std::string>()] = own;
   }
   Indices out;
-  for (const auto& [own, earlier] : found) out.emplace_back(earlier.begin(), earlier.end());
+  for (const std::set<int32_t>& earlier : found) out.emplace_back(earlier.begin(), earlier.end());
   return out;
 }
 
@@ -89,11 +92,11 @@ Json subgraphs_json(const Json& report, const Indices& depends_on, const std::ve
 Json bodies_json(const Json& report, const std::vector<std::string>& devices, const std::string& called) {
   Json out = Json::array();
   for (const Json& body : report.value("bodies", Json::array())) {
-    const Json &of = body.at("node"), &inner = body.at("report");
-    out.push_back({{"of", of},
+    const Json& inner = body.at("report");
+    const std::string within = text(called, ": the body of '", body.at("node").get<std::string>(), "'");
+    out.push_back({{"of", body.at("node")},
                    {"nodes", nodes_json(inner.at("graph"))},
-                   {"subgraphs", subgraphs_json(inner, order_of(inner.at("graph")), devices,
-                                                text(called, ": the body of '", of.get<std::string>(), "'"))}});
+                   {"subgraphs", subgraphs_json(inner, order_of(inner, within), devices, within)}});
   }
   return out;
 }

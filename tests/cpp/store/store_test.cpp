@@ -114,7 +114,7 @@ TEST_F(StoreTest, TheAssociationHasWhatLoopsRepeat) {
   store.deploy("net", {}, {});
   EXPECT_THAT(store.association("net").deployed_on, testing::ElementsAre("cpu", "dsp", "npu"));
   EXPECT_ERROR(store.add("damaged", image(2, body(report(subgraph("dsp", R"("k")"), "", graph, "")))), InvalidModel,
-               "the body of 'c': its report describes 1 subgraphs, and it has 2");
+               "the body of 'c': its report names the subgraph 1 of 1");
 }
 
 TEST_F(StoreTest, AVersionIsNeverAnotherExecutable) {

@@ -57,9 +57,9 @@ std::vector<ops::View> views_of(const std::vector<py::array>& inputs) {
   return out;
 }
 
-py::list times_of(const runtime::RunTimes& times) {
+py::list times_of(const std::vector<runtime::SubprogramTime>& times) {
   py::list rows;
-  for (const auto& row : times.subprograms) {
+  for (const runtime::SubprogramTime& row : times) {
     rows.append(py::dict(py::arg("name") = row.name, py::arg("device") = row.device, py::arg("at") = "local",
                          py::arg("start_us") = row.start_us, py::arg("finish_us") = row.finish_us,
                          py::arg("queue_us") = row.queue_us, py::arg("cycles") = row.cycles,
@@ -212,7 +212,12 @@ py::list ports(const program::Program& program, const std::vector<program::Port>
 void bind_runtime_executable(py::module_& m) {
   py::class_<runtime::RunTimes>(m, "RunTimes", "The times of the last run that filled it, in us from its start.")
       .def(py::init<>())
-      .def("subprograms", &times_of, "A row a subprogram.")
+      .def(
+          "subprograms", [](const runtime::RunTimes& times) { return times_of(times.subprograms); },
+          "A row a subprogram.")
+      .def(
+          "bodies", [](const runtime::RunTimes& times) { return times_of(times.bodies); },
+          "A row a subprogram that loops repeated, called LOOP/body NAME, for all of its rounds.")
       .def("commands", &commands_of, "A row a kernel of the cpu, where they were timed.");
   py::class_<Stop>(m, "Stop", "Ends runs early: when it is asked to, or when the time is up.")
       .def(py::init([](std::optional<double> timeout_s) {

@@ -10,6 +10,8 @@ void bind_runtime_executable(pybind11::module_& m);
 void bind_runtime_images(pybind11::module_& m);
 void bind_runtime_pieces(pybind11::module_& m);
 void bind_runtime_queue(pybind11::module_& m);
+void bind_runtime_regions(pybind11::module_& m);
+void bind_runtime_sequences(pybind11::module_& m);
 void bind_runtime_serve(pybind11::module_& m);
 }  // namespace hetnn
 
@@ -22,6 +24,8 @@ PYBIND11_MODULE(_runtime, m) {
   hetnn::bind_runtime_images(m);
   hetnn::bind_runtime_pieces(m);
   hetnn::bind_runtime_serve(m);
+  hetnn::bind_runtime_regions(m);
+  hetnn::bind_runtime_sequences(m);
   hetnn::bind_runtime_queue(m);
   m.attr("version") = HETNN_VERSION;
 }

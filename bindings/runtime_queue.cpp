@@ -7,6 +7,7 @@
 
 #include "bindings/runtime_serve.h"
 #include "hetnn/runtime/run_queue.h"
+#include "hetnn/serve/sequences.h"
 
 namespace py = pybind11;
 
@@ -75,17 +76,18 @@ void bind_runtime_queue(py::module_& m) {
       .def(
           "submit",
           [](RunQueue& queue, int64_t number, const serve::Bound& bound, int64_t priority, int64_t arrived_ns,
-             int64_t rows, std::optional<runtime::Session*> session) {
+             int64_t rows, std::optional<serve::Sequence*> sequence) {
             return queue.submit_asleep({.number = number,
                                         .priority = priority,
                                         .arrived_ns = arrived_ns,
                                         .rows = rows,
-                                        .session = session.value_or(nullptr),
+                                        .session = sequence ? (*sequence)->session.get() : nullptr,
                                         .inputs = bound.inputs});
           },
           py::arg("number"), py::arg("bound"), py::arg("priority"), py::arg("arrived_ns"), py::arg("rows"),
-          py::arg("session") = py::none(),
-          "False once it is closed, but for requests of a session. A thread that sleeps takes it at the next wake().")
+          py::arg("sequence") = py::none(),
+          "False once it is closed, but for steps of a sequence with states, which outlives them. A thread that sleeps "
+          "takes it at the next wake().")
       .def("wake", &RunQueue::wake, "For the requests that were submitted since the last one.")
       .def("drop", &RunQueue::drop, py::arg("number"), "Takes back a request that still waits.")
       .def("close", &RunQueue::close, "Lets what waits be run, and takes no more.");

@@ -20,18 +20,10 @@ namespace {
 using serve::Bound;
 using serve::Bytes;
 using serve::Inference;
-using serve::Place;
 using serve::Signature;
 
 // Below so many bytes, handing the GIL over and back takes longer than the work.
 constexpr size_t kWorthReleasing = 1 << 16;
-
-// A request with the form that it came in and will be answered in, and its bytes, from which another process reads it.
-struct Request : Inference {
-  bool grpc = false;
-  py::object body;  // bytes or a bytearray
-  std::optional<int64_t> head_bytes;
-};
 
 // Of bytes, or of a bytearray that nobody changes any more.
 Bytes bytes_of(const py::object& object) {
@@ -41,12 +33,7 @@ Bytes bytes_of(const py::object& object) {
   } else {
     data = py::cast<std::string_view>(py::cast<py::bytes>(object));
   }
-  // The last to let go may be a thread without the GIL.
-  std::shared_ptr<const void> owner(new py::object(object), [](const void* kept) {
-    const py::gil_scoped_acquire gil;
-    delete static_cast<const py::object*>(kept);
-  });
-  return {std::move(owner), {reinterpret_cast<const std::byte*>(data.data()), data.size()}};
+  return {kept_alive(object), {reinterpret_cast<const std::byte*>(data.data()), data.size()}};
 }
 
 template <typename Work>
@@ -82,14 +69,6 @@ py::object sequence_of(const Request& request) {
   return py::reinterpret_steal<py::object>(PyLong_FromString(request.sequence.c_str(), nullptr, 10));
 }
 
-py::list shared_inputs(const Request& request) {
-  py::list out;
-  for (size_t k = 0; k < request.inputs.size(); ++k) {
-    if (request.inputs[k].shared) out.append(py::make_tuple(k, *request.inputs[k].shared));
-  }
-  return out;
-}
-
 // The answer's bytes, and those of its JSON where raw tensors follow.
 py::tuple write(const Request& request, const std::string& version, const Bound& bound, const Outputs& outputs) {
   const serve::Written written = request.grpc ? serve::write_grpc(request, version, bound, outputs.tensors)
@@ -107,18 +86,6 @@ py::tuple write(const Request& request, const std::string& version, const Bound&
     }
   });
   return py::make_tuple(std::move(out), written.head_bytes);
-}
-
-// Where outputs go that are wanted in shared memory, and their bytes.
-py::list shared_outputs(const Bound& bound, const Outputs& outputs) {
-  py::list out;
-  for (const auto& [k, wanted] : bound.outputs) {
-    if (!wanted.shared) continue;
-    const Tensor& tensor = outputs.tensors[k];
-    out.append(py::make_tuple(
-        *wanted.shared, py::bytes(reinterpret_cast<const char*>(tensor.data()), static_cast<size_t>(tensor.bytes()))));
-  }
-  return out;
 }
 
 Signature signature_of(std::string network, const runtime::Executable& executable) {
@@ -141,14 +108,18 @@ Signature signature_of(std::string network, const runtime::Executable& executabl
 
 }  // namespace
 
+std::shared_ptr<const void> kept_alive(const py::object& object) {
+  // The last to let go may be a thread without the GIL.
+  return {new py::object(object), [](const void* kept) {
+            const py::gil_scoped_acquire gil;
+            delete static_cast<const py::object*>(kept);
+          }};
+}
+
 void bind_runtime_serve(py::module_& m) {
   py::class_<Outputs>(m, "Outputs", "What a run made, in the network's order.").def("__len__", [](const Outputs& own) {
     return own.tensors.size();
   });
-  py::class_<Place>(m, "Place", "Where a tensor lies in a registered region of shared memory.")
-      .def_readonly("region", &Place::region)
-      .def_readonly("offset", &Place::offset)
-      .def_readonly("byte_size", &Place::bytes);
   py::class_<Bound>(m, "Bound", "A request's inputs in a network's order, and the outputs that it wants.")
       .def_readonly("rows", &Bound::rows, "The first size of its inputs.");
   py::class_<Request>(m, "Inference", "A request, read from either form of the protocol. A pickle has its bytes.")
@@ -165,10 +136,6 @@ void bind_runtime_serve(py::module_& m) {
       .def_readonly("priority", &Request::priority)
       .def_readonly("timeout_us", &Request::timeout_us)
       .def_property_readonly("sequence", &sequence_of, "A number or a text; None when it belongs to no sequence.")
-      .def("shared_inputs", &shared_inputs, "(number, Place) of inputs whose values are still to be given.")
-      .def(
-          "give", [](Request& own, size_t input, const py::bytes& data) { own.give(input, bytes_of(data)); },
-          py::arg("input"), py::arg("data"), "The values of an input that lay in shared memory.")
       .def("write", &write, py::arg("version"), py::arg("bound"), py::arg("outputs"),
            "The answer's bytes in the request's form, and how many of them are JSON where raw tensors follow.")
       .def(py::pickle(
@@ -185,8 +152,6 @@ void bind_runtime_serve(py::module_& m) {
       .def(
           "bind", [](const Signature& own, const Request& request) { return serve::bind(request, own); },
           py::arg("request"), "InvalidModel when the request does not fit.");
-  m.def("shared_outputs", &shared_outputs, py::arg("bound"), py::arg("outputs"),
-        "(Place, bytes) of outputs that are wanted in shared memory.");
   py::dict names;
   for (const serve::Datatype& each : serve::kDatatypes) {
     names[py::str(std::string(dtype_name(each.dtype)))] = py::str(std::string(each.name));

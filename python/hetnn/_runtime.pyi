@@ -20,10 +20,12 @@ __all__: list[str] = [
     "Executable",
     "Failure",
     "Inference",
+    "OpenSequence",
     "Outputs",
-    "Place",
+    "Regions",
     "RunQueue",
     "RunTimes",
+    "Sequences",
     "Session",
     "Signature",
     "Stop",
@@ -32,7 +34,6 @@ __all__: list[str] = [
     "prometheus",
     "put_together",
     "set_image_decoder",
-    "shared_outputs",
     "take_apart",
     "usable_cpus",
     "verify",
@@ -93,6 +94,10 @@ class RunTimes:
     The times of the last run that filled it, in us from its start.
     """
     def __init__(self) -> None: ...
+    def bodies(self) -> list[typing.Any]:
+        """
+        A row a subprogram that loops repeated, called LOOP/body NAME, for all of its rounds.
+        """
     def commands(self) -> list[typing.Any]:
         """
         A row a kernel of the cpu, where they were timed.
@@ -229,17 +234,6 @@ class Outputs:
     """
     def __len__(self) -> int: ...
 
-class Place:
-    """
-    Where a tensor lies in a registered region of shared memory.
-    """
-    @property
-    def byte_size(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
-    @property
-    def region(self) -> str: ...
-
 class Bound:
     """
     A request's inputs in a network's order, and the outputs that it wants.
@@ -271,14 +265,6 @@ class Inference:
         """
     def __getstate__(self) -> tuple[bool, typing.Any, int | None, str, str]: ...
     def __setstate__(self, arg0: tuple[typing.Any, ...]) -> None: ...
-    def give(self, input: typing.SupportsInt | typing.SupportsIndex, data: bytes) -> None:
-        """
-        The values of an input that lay in shared memory.
-        """
-    def shared_inputs(self) -> list[typing.Any]:
-        """
-        (number, Place) of inputs whose values are still to be given.
-        """
     def write(self, version: str, bound: Bound, outputs: Outputs) -> tuple[typing.Any, ...]:
         """
         The answer's bytes in the request's form, and how many of them are JSON where raw tensors follow.
@@ -314,6 +300,84 @@ class Signature:
     def bind(self, request: Inference) -> Bound:
         """
         InvalidModel when the request does not fit.
+        """
+
+class Regions:
+    """
+    Registered regions of shared memory, by name.
+    """
+    def __init__(self) -> None: ...
+    def read_inputs(self, request: Inference) -> None:
+        """
+        Gives it the inputs that lie here.
+        """
+    def register(
+        self,
+        name: str,
+        key: str,
+        offset: typing.SupportsInt | typing.SupportsIndex,
+        byte_size: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None:
+        """
+        InvalidModel when the name is taken, or the memory is not there or shorter.
+        """
+    def status(self, name: str) -> list[typing.Any]:
+        """
+        `name`, `key`, `offset`, `byte_size` of a region, or of all for the name ''.
+        """
+    def unregister(self, name: str) -> None:
+        """
+        Forgets a region, or all for the name ''. A name that is not there is no error.
+        """
+    def write_outputs(self, bound: Bound, outputs: Outputs) -> None:
+        """
+        Writes those that are wanted here.
+        """
+
+class OpenSequence:
+    """
+    A client's sequence, and its states.
+    """
+    @property
+    def runner(self) -> typing.Any:
+        """
+        What it began with.
+        """
+
+class Sequences:
+    """
+    Those that have begun, by network and name. Times are of time.perf_counter_ns.
+    """
+
+    idle_us: typing.ClassVar[int] = 600000000
+    def __init__(self) -> None: ...
+    def __len__(self) -> int: ...
+    def begin(
+        self,
+        request: Inference,
+        runner: typing.Any,
+        version: str,
+        executable: Executable,
+        now_ns: typing.SupportsInt | typing.SupportsIndex,
+    ) -> OpenSequence:
+        """
+        The request's sequence anew. Unavailable when as many as may are open.
+        """
+    def end(self, request: Inference) -> None:
+        """
+        Forgets the request's sequence.
+        """
+    def find(self, request: Inference, now_ns: typing.SupportsInt | typing.SupportsIndex) -> OpenSequence:
+        """
+        InvalidModel when it has not begun here, or runs on another version than is asked for.
+        """
+    def forget(self, network: str) -> None:
+        """
+        Forgets all of a network.
+        """
+    def forget_idle(self, now_ns: typing.SupportsInt | typing.SupportsIndex) -> None:
+        """
+        Forgets those that nobody continues.
         """
 
 class Failure:
@@ -370,10 +434,10 @@ class RunQueue:
         priority: typing.SupportsInt | typing.SupportsIndex,
         arrived_ns: typing.SupportsInt | typing.SupportsIndex,
         rows: typing.SupportsInt | typing.SupportsIndex,
-        session: Session | None = None,
+        sequence: OpenSequence | None = None,
     ) -> bool:
         """
-        False once it is closed, but for requests of a session. A thread that sleeps takes it at the next wake().
+        False once it is closed, but for steps of a sequence with states, which outlives them. A thread that sleeps takes it at the next wake().
         """
     def wake(self) -> None:
         """
@@ -405,11 +469,6 @@ def put_together(program: str, report: str, target: str, weights: bytes) -> byte
 def set_image_decoder(decode: typing.Any) -> None:
     """
     From now on images are read by `decode(bytes, format)`, which gives an array of bytes [height,width,channels].
-    """
-
-def shared_outputs(bound: Bound, outputs: Outputs) -> list[typing.Any]:
-    """
-    (Place, bytes) of outputs that are wanted in shared memory.
     """
 
 def take_apart(image: bytes, called: str = "the executable") -> dict[str, typing.Any]:

@@ -242,8 +242,13 @@ class Executable:
 
     @property
     def last_times(self) -> list[dict[str, Any]]:
-        """Of the calling thread's last run: one row a subprogram, in µs from the run's start."""
-        return list(self._of_thread.times.subprograms())
+        """Of the calling thread's last run: one row a subprogram, in µs from the run's start.
+
+        Behind them one row a subprogram that a loop repeated, as `LOOP/body NAME`, however many rounds there were: the
+        first start, the last finish, and `queue_us` and `cycles` of all rounds.
+        """
+        times = self._of_thread.times
+        return [*times.subprograms(), *times.bodies()]
 
     def session(self) -> Session:
         """States for one more user of a model that keeps any: runs of different sessions share nothing."""
@@ -312,22 +317,27 @@ class Executable:
     def trace(self, path: str | os.PathLike[str], *inputs: Any) -> None:
         """Runs once and writes a timeline that Perfetto and chrome://tracing open.
 
-        A lane a device; arrows lead from each subgraph to those that waited for it.
+        A lane a device; arrows lead from each subgraph to those that waited for it. Under the lane of the cpu, which
+        runs loops, stands one a subgraph that a loop repeats: its rounds cross those of others.
         """
         commands = self.profile(*inputs)
-        parts = self.last_times
-        lanes = {device: k for k, device in enumerate(dict.fromkeys(row["device"] for row in parts))}
-        cpu = lanes.setdefault("cpu", len(lanes))
+        times = self._of_thread.times
+        parts, bodies = times.subprograms(), times.bodies()
+        names: list[str] = []
+        for device in dict.fromkeys([*(row["device"] for row in parts), "cpu"]):
+            names += [device, *(row["name"] for row in bodies)] if device == "cpu" else [device]
+        lanes = {name: k for k, name in enumerate(names)}
         events: list[dict[str, Any]] = [
-            {"name": "thread_name", "ph": "M", "pid": 0, "tid": lane, "args": {"name": device}}
-            for device, lane in lanes.items()
+            {"name": "thread_name", "ph": "M", "pid": 0, "tid": lane, "args": {"name": name}}
+            for name, lane in lanes.items()
         ]
-        for row in parts:
-            span = {"name": row["name"], "cat": "subprogram", "ph": "X", "pid": 0, "tid": lanes[row["device"]]}
-            took_us = row["finish_us"] - row["start_us"]
-            events.append(span | {"ts": row["start_us"], "dur": took_us, "args": {"queue_us": row["queue_us"]}})
+        placed = [(row, "subprogram", row["device"]) for row in parts] + [(row, "body", row["name"]) for row in bodies]
+        for row, category, lane in placed:
+            span = {"name": row["name"], "cat": category, "ph": "X", "pid": 0, "tid": lanes[lane]}
+            span |= {"ts": row["start_us"], "dur": row["finish_us"] - row["start_us"]}
+            events.append(span | {"args": {key: row[key] for key in ("device", "queue_us", "cycles")}})
         for row in commands:
-            span = {"name": row["node"], "cat": row["kernel"], "ph": "X", "pid": 0, "tid": cpu}
+            span = {"name": row["node"], "cat": row["kernel"], "ph": "X", "pid": 0, "tid": lanes["cpu"]}
             events.append(span | {"ts": row["start_us"], "dur": row["wall_us"]})
         arrows = [(earlier, k) for k, earliers in enumerate(self._engine.depends_on) for earlier in earliers]
         for number, (earlier, later) in enumerate(arrows):

@@ -47,12 +47,17 @@ class Store:
         return {"networks": self._kept.networks()}
 
     def association(self, id: str, version: int | None = None) -> dict[str, Any]:
-        """The nodes of a network, its subgraphs in run order, and the device of each; the newest version by default."""
+        """The nodes of a network, its subgraphs in run order, and the device of each; the newest version by default.
+
+        Where it has loops whose bodies are programs of their own, `bodies` has `{"of", "nodes", "subgraphs"}` of each:
+        `of` is the loop, the rest as of a network. A body inside another stands before that one.
+        """
         self.find(id, version)
         row, document, deployed = self._kept.association(id, version)
         described = json.loads(document)
-        for subgraph in described["subgraphs"]:
-            subgraph["deployed_on"] = [name for name in (subgraph["device"],) if name in deployed]
+        for part in (described, *described.get("bodies", [])):
+            for subgraph in part["subgraphs"]:
+                subgraph["deployed_on"] = [name for name in (subgraph["device"],) if name in deployed]
         del row["bytes"]
         return {**row, **described}
 

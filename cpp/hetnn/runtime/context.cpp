@@ -23,6 +23,7 @@ struct Context::Run final : FoundSizes {
       : context(owner),
         outputs(to),
         timed(options.times || options.may_wait),
+        time_bodies(options.times),
         time_commands(options.times && options.time_commands),
         stop(options.stop),
         held(options.held),
@@ -61,7 +62,7 @@ struct Context::Run final : FoundSizes {
 
   Context& context;
   ops::Results& outputs;
-  const bool timed, time_commands;
+  const bool timed, time_bodies, time_commands;
   const Stop* const stop;
   const Held* const held;
   Executable& around;
@@ -199,9 +200,9 @@ void Context::run_step(size_t k, Run& run) {
   step.visit->upload(addresses_);
   const bool defines = !run.phase->program().subprograms[k].defines.empty();
   const Held held{queue, run.held};
-  step.visit->start(
-      {run.time_commands ? &step.commands : nullptr, run.stop, defines ? &run : nullptr, &held, &run.around},
-      step.computed);
+  step.visit->start({run.time_commands ? &step.commands : nullptr, run.stop, defines ? &run : nullptr, &held,
+                     &run.around, run.time_bodies ? &step.bodies : nullptr, run.begin},
+                    step.computed);
   step.computed.wait(run.stop);
   step.visit->download(addresses_);
   step.finish_us = run.now_us();
@@ -240,7 +241,10 @@ void Context::run(std::span<const ops::View> inputs, ops::Results& outputs, std:
   }
   Run run(*this, outputs, options, around);
   if (finds_) run.bindings = first()->bindings;
-  for (Step& step : steps_) step.commands.clear();
+  for (Step& step : steps_) {
+    step.commands.clear();
+    step.bodies.clear();
+  }
   leave(phases_.size());  // what a run that failed has left
   for (size_t number = 0; number < phases_.size(); ++number) {
     if (number > 0) {
@@ -277,12 +281,21 @@ bool Context::falls_back(size_t subprogram) const {
 void Context::report(RunTimes& times) const {
   const program::Program& program = first()->program();
   times.subprograms.clear();
+  times.bodies.clear();
   times.commands.clear();
   for (size_t k = 0; k < steps_.size(); ++k) {
     const Step& step = steps_[k];
     const DeviceTimes own = step.visit->times();
     times.subprograms.push_back({program.subprograms[k].name, program.subprograms[k].device, step.start_us,
-                                 step.finish_us, step.queue_us, own.cycles, own.simulated_us, falls_back(k)});
+                                 step.finish_us, step.queue_us, own.cycles, own.simulated_us, falls_back(k),
+                                 step.finish_us - step.start_us});
+    for (const BodyTimes& body : step.bodies) {
+      times.subprograms.back().busy_us -= body.took_us;
+      for (const SubprogramTime& row : body.rows) {
+        times.bodies.push_back(row);
+        times.bodies.back().name = text(body.loop, "/body ", row.name);
+      }
+    }
     for (const CommandTime& command : step.commands) {
       times.commands.push_back(command);
       times.commands.back().start_us += step.start_us;

@@ -42,6 +42,7 @@ class Context {
     std::unique_ptr<Visit> visit;  // dies before the events
     double start_us = 0, finish_us = 0, queue_us = 0;
     std::vector<CommandTime> commands;
+    std::vector<BodyTimes> bodies;
   };
   struct PhaseState {
     std::shared_ptr<const BoundPhase> bound;

@@ -20,22 +20,6 @@
 
 namespace hetnn::runtime {
 
-/// When a subprogram ran, in us after the run's start.
-struct SubprogramTime {
-  std::string name;
-  std::string device;
-  double start_us = 0, finish_us = 0;
-  double queue_us = 0;      // before the start, while its inputs were there and its device was not free
-  int64_t cycles = 0;       // of an accelerator
-  double simulated_us = 0;  // of an accelerator
-  bool fallback = false;    // the device had no code for the sizes, and another ran what it has for this case
-};
-/// Times of one run; commands only when asked for.
-struct RunTimes {
-  std::vector<SubprogramTime> subprograms;
-  std::vector<CommandTime> commands;
-};
-
 /// How a run is done. `session` null: on the states that the executable keeps for runs without one.
 struct RunOptions {
   Session* session = nullptr;

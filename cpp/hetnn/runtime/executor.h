@@ -1,6 +1,7 @@
 // What a kind of device brings to the runtime: reading its code, binding it to sizes, and visits to the device.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <span>
@@ -14,6 +15,7 @@
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/program/program.h"
 #include "hetnn/runtime/event.h"
+#include "hetnn/runtime/run_times.h"
 
 namespace hetnn::runtime {
 
@@ -22,13 +24,6 @@ struct BoundBuffer {
   kernels::TensorView view;
   int64_t size_bytes = 0;
   int64_t arena_offset_bytes = -1;  // arena buffers only
-};
-
-struct CommandTime {
-  std::string node;
-  std::string kernel;
-  double start_us = 0;  // after the visit's start
-  double wall_us = 0;
 };
 
 /// What a device says of its last visit.
@@ -61,11 +56,13 @@ class Executable;
 
 /// What a visit is started with.
 struct Launch {
-  std::vector<CommandTime>* commands = nullptr;  // null: commands are not timed
-  const Stop* stop = nullptr;                    // asked between commands; null: the visit is not to be stopped
-  FoundSizes* found = nullptr;                   // null: the subprogram defines no symbols
-  const Held* held = nullptr;                    // for runs inside the visit
-  Executable* around = nullptr;                  // which compiles for these, and tells their notices
+  std::vector<CommandTime>* commands = nullptr;      // null: commands are not timed
+  const Stop* stop = nullptr;                        // asked between commands; null: the visit is not to be stopped
+  FoundSizes* found = nullptr;                       // null: the subprogram defines no symbols
+  const Held* held = nullptr;                        // for runs inside the visit
+  Executable* around = nullptr;                      // which compiles for these, and tells their notices
+  std::vector<BodyTimes>* bodies = nullptr;          // one for each loop that repeats a body; null: these are not timed
+  std::chrono::steady_clock::time_point begin = {};  // of the run, which their times count from
 };
 
 /// A subprogram's memory on its device and all else that a visit needs, so that visits allocate nothing. Serves one

@@ -2,6 +2,7 @@
 #include "hetnn/runtime/loop_body.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "hetnn/base/error.h"
 #include "hetnn/ops/control/loop.h"
@@ -92,18 +93,37 @@ std::vector<Tensor> LoopBody::run(std::span<const ops::View> round, const RunOpt
   return executable_->run(given, options);
 }
 
-std::unique_ptr<ops::RunningBody> BodyOfVisit::open(const ops::Call&) const {
+std::unique_ptr<ops::RunningBody> BodyOfVisit::open(const ops::Call& loop) const {
   class Running final : public ops::RunningBody {
    public:
-    Running(const LoopBody& body, const Launch& launch)
-        : body_(body), options_{.stop = launch.stop, .held = launch.held, .around = launch.around} {}
-    std::vector<Tensor> run(std::span<const ops::View> inputs) override { return body_.run(inputs, options_); }
+    Running(const LoopBody& body, const Launch& launch, const std::string& loop)
+        : body_(body),
+          launch_(launch),
+          options_{.stop = launch.stop,
+                   .times = launch.bodies ? &round_ : nullptr,
+                   .held = launch.held,
+                   .around = launch.around} {
+      if (launch.bodies) launch.bodies->push_back({.loop = loop});
+    }
+    std::vector<Tensor> run(std::span<const ops::View> inputs) override {
+      if (!launch_.bodies) return body_.run(inputs, options_);
+      const Clock::time_point begin = Clock::now();
+      std::vector<Tensor> out = body_.run(inputs, options_);
+      // A visit runs one loop after another, so that the last is this one.
+      launch_.bodies->back().add(round_, us(begin - launch_.begin), us(Clock::now() - begin));
+      return out;
+    }
 
    private:
+    using Clock = std::chrono::steady_clock;
+    static double us(Clock::duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
+
     const LoopBody& body_;
+    const Launch& launch_;
+    RunTimes round_;
     const RunOptions options_;
   };
-  return std::make_unique<Running>(body_, launch_);
+  return std::make_unique<Running>(body_, launch_, loop.name);
 }
 
 }  // namespace hetnn::runtime

@@ -51,8 +51,10 @@ Tensor part_of(const Tensor& whole, int64_t begin, int64_t rows) {
 
 std::vector<std::pair<std::string, double>> busy_us(const RunTimes& times) {
   std::vector<std::pair<std::string, double>> out;
-  out.reserve(times.subprograms.size());
-  for (const SubprogramTime& row : times.subprograms) out.emplace_back(row.device, row.finish_us - row.start_us);
+  out.reserve(times.subprograms.size() + times.bodies.size());
+  for (const auto* rows : {&times.subprograms, &times.bodies}) {
+    for (const SubprogramTime& row : *rows) out.emplace_back(row.device, row.busy_us);
+  }
   return out;
 }
 

@@ -17,8 +17,6 @@ namespace {
 
 constexpr int64_t kMostElems = int64_t{1} << 40;
 
-std::string short_name(std::string_view name) { return std::string(name.substr(0, 100)); }
-
 template <typename Items, typename Name>
 std::string listed(const Items& items, Name name) {
   std::string out;
@@ -70,12 +68,18 @@ bool truth(const Parameters& parameters, std::string_view key, std::string_view 
 
 }  // namespace
 
+std::string short_name(std::string_view name) { return std::string(name.substr(0, 100)); }
+
 std::optional<std::string_view> datatype_name(DType dtype) {
   const auto* row = std::ranges::find(kDatatypes, dtype, &Datatype::dtype);
   return row == std::end(kDatatypes) ? std::nullopt : std::optional(row->name);
 }
 
 std::string Given::called() const { return text("input '", short_name(name), "'"); }
+
+std::string Inference::sequence_called() const {
+  return sequence_is_number ? sequence : text("'", short_name(sequence), "'");
+}
 
 void Inference::give(size_t input, Bytes bytes) {
   Given& to = inputs.at(input);

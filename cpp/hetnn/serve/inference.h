@@ -33,6 +33,9 @@ inline constexpr std::string_view kTexts = "BYTES";
 /// None for a type that the protocol has no name for.
 std::optional<std::string_view> datatype_name(DType dtype);
 
+/// As much of a client's name for something as messages show.
+std::string short_name(std::string_view name);
+
 /// Bytes of a request, and what keeps them alive.
 struct Bytes {
   std::shared_ptr<const void> owner;
@@ -82,6 +85,7 @@ struct Inference {
 
   /// The input's values, which lay in shared memory.
   void give(size_t input, Bytes bytes);
+  std::string sequence_called() const;  // in messages
 };
 
 // What both forms have in common when they are read. All throw InvalidModel with what was found and what was expected.

@@ -11,6 +11,7 @@ namespace hetnn::store {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using Indices = std::vector<std::vector<int32_t>>;
 
 // The longest way to the node from one that depends on none; nodes stand in an order in which they can run.
 Json nodes_json(const Json& graph) {
@@ -47,6 +48,59 @@ Json supports(const Json& report, const Json& subgraph, const std::vector<std::s
   return out;
 }
 
+// Of every subgraph, the earlier ones that it reads from.
+Indices order_of(const Json& report, const std::string& called) {
+  std::vector<std::set<int32_t>> found(report.at("subgraphs").size());
+  std::map<std::string, int32_t> writers;
+  for (const Json& node : report.at("graph")) {
+    const auto own = node.at("subgraph").get<int32_t>();
+    if (own < 0 || static_cast<size_t>(own) >= found.size()) {
+      throw InvalidModel(
+          text(called, ": its report names the subgraph ", own, " of ", found.size(), ". Compile the model again."));
+    }
+    for (const Json& input : node.at("inputs")) {
+      const auto at = writers.find(input.get<std::string>());
+      if (at != writers.end() && at->second != own) found[static_cast<size_t>(own)].insert(at->second);
+    }
+    writers[node.at("node").get<std::string>()] = own;
+  }
+  Indices out;
+  for (const std::set<int32_t>& earlier : found) out.emplace_back(earlier.begin(), earlier.end());
+  return out;
+}
+
+Json subgraphs_json(const Json& report, const Indices& depends_on, const std::vector<std::string>& devices,
+                    const std::string& called) {
+  const Json& rows = report.at("subgraphs");
+  if (rows.size() != depends_on.size()) {
+    throw InvalidModel(text(called, ": its report describes ", rows.size(), " subgraphs, and it has ",
+                            depends_on.size(), ". Compile the model again."));
+  }
+  Json out = Json::array();
+  for (size_t k = 0; k < rows.size(); ++k) {
+    const Json& row = rows.at(k);
+    out.push_back({{"index", k},
+                   {"device", row.at("device")},
+                   {"supports", supports(report, row, devices)},
+                   {"nodes", row.at("nodes")},
+                   {"depends_on", depends_on[k]}});
+  }
+  return out;
+}
+
+// What loops repeat, each as a network of its own; an empty list where there are none.
+Json bodies_json(const Json& report, const std::vector<std::string>& devices, const std::string& called) {
+  Json out = Json::array();
+  for (const Json& body : report.value("bodies", Json::array())) {
+    const Json& inner = body.at("report");
+    const std::string within = text(called, ": the body of '", body.at("node").get<std::string>(), "'");
+    out.push_back({{"of", body.at("node")},
+                   {"nodes", nodes_json(inner.at("graph"))},
+                   {"subgraphs", subgraphs_json(inner, order_of(inner, within), devices, within)}});
+  }
+  return out;
+}
+
 }  // namespace
 
 Description describe(const program::Program& program, const std::string& called) {
@@ -56,21 +110,12 @@ Description describe(const program::Program& program, const std::string& called)
     for (const Json& device : target.at("devices")) out.devices.push_back(device.at("name").get<std::string>());
     if (out.devices.empty()) throw InvalidModel(text(called, " names no devices. Compile the model again."));
     out.target = report.at("target").get<std::string>();
-    Json subgraphs = Json::array();
-    if (report.at("subgraphs").size() != program.subprograms.size()) {
-      throw InvalidModel(text(called, ": its report describes ", report.at("subgraphs").size(),
-                              " subgraphs, and it has ", program.subprograms.size(), ". Compile the model again."));
-    }
-    for (size_t k = 0; k < program.subprograms.size(); ++k) {
-      const Json& row = report.at("subgraphs").at(k);
-      subgraphs.push_back({{"index", k},
-                           {"device", program.subprograms[k].device},
-                           {"supports", supports(report, row, out.devices)},
-                           {"nodes", row.at("nodes")},
-                           {"depends_on", program.subprograms[k].depends_on}});
-    }
-    out.document = Json{{"nodes", nodes_json(report.at("graph"))}, {"subgraphs", subgraphs}}.dump(
-        -1, ' ', false, Json::error_handler_t::replace);
+    Indices depends_on;
+    for (const program::Subprogram& subprogram : program.subprograms) depends_on.push_back(subprogram.depends_on);
+    Json document = {{"nodes", nodes_json(report.at("graph"))},
+                     {"subgraphs", subgraphs_json(report, depends_on, out.devices, called)}};
+    if (Json bodies = bodies_json(report, out.devices, called); !bodies.empty()) document["bodies"] = std::move(bodies);
+    out.document = document.dump(-1, ' ', false, Json::error_handler_t::replace);
     return out;
   } catch (const Json::exception& error) {
     throw InvalidModel(text(called, ": its report does not describe its subgraphs: ", error.what(),
@@ -80,8 +125,12 @@ Description describe(const program::Program& program, const std::string& called)
 
 std::vector<std::string> devices_of(const std::string& document) {
   std::set<std::string> out;
+  const auto add = [&](const Json& network) {
+    for (const Json& subgraph : network.at("subgraphs")) out.insert(subgraph.at("device").get<std::string>());
+  };
   const Json parsed = Json::parse(document);
-  for (const Json& subgraph : parsed.at("subgraphs")) out.insert(subgraph.at("device").get<std::string>());
+  add(parsed);
+  for (const Json& body : parsed.value("bodies", Json::array())) add(body);
   return {out.begin(), out.end()};
 }
 

@@ -67,16 +67,18 @@ def _list(store: Store, args: argparse.Namespace) -> Answer:
 
 def _show(store: Store, args: argparse.Namespace) -> Answer:
     document = store.association(*_named(args.id))
+    parts = [("", document), *((f"{body['of']}/body ", body) for body in document.get("bodies", []))]
     rows = [
         [
-            str(row["index"]),
+            f"{of}{row['index']}",
             row["device"],
             ", ".join(row["supports"]),
             ", ".join(row["deployed_on"]),
             ", ".join(map(str, row["depends_on"])),
             str(len(row["nodes"])),
         ]
-        for row in document["subgraphs"]
+        for of, part in parts
+        for row in part["subgraphs"]
     ]
     head = f"{document['network']} version {document['version']}, {document['hash']}, for {document['target']}"
     return Answer(document, f"{head}\n{table(['subgraph', 'device', 'supports', 'deployed', 'after', 'nodes'], rows)}")

@@ -15,7 +15,7 @@ from typing import Any
 
 from hetnn import _runtime
 from hetnn.errors import Error, InternalError
-from hetnn.executable import Executable, Session
+from hetnn.executable import Executable
 
 _DEFAULT_PRIORITY = 1 << 20  # of a request that names none: after every one that does
 
@@ -51,7 +51,7 @@ class Job:
     ended: Callable[[Result | Exception], None]
     begun_ns: int
     deadline_ns: int = 0
-    session: Sequence_ | None = None
+    sequence: _runtime.OpenSequence | None = None  # whose states must outlive it
     receive: Any = None  # an ASGI server's, which says when the client has left
     number: int = -1
     done: bool = False
@@ -74,15 +74,6 @@ class Job:
     def leave(self) -> None:
         """Nobody waits for it any more."""
         self.give_up(ClientGone())
-
-
-@dataclass(slots=True)
-class Sequence_:  # noqa: N801 - the protocol's word, beside typing's
-    """A client's sequence: its states, made by the first step."""
-
-    runner: Runner
-    session: Session | None = None
-    used_ns: int = 0
 
 
 class Deliveries:
@@ -185,7 +176,6 @@ class Runner:
         """Takes the job in; false when the runner is closed, and another one should be asked. Sequences stay."""
         # Steps of a sequence keep their order.
         priority = 0 if self.stateful else job.request.priority
-        session = self._session(job)
         self._deliveries.register(job)
         taken = self._queue.submit(
             job.number,
@@ -193,7 +183,7 @@ class Runner:
             priority or _DEFAULT_PRIORITY,
             job.begun_ns,
             job.rows,
-            None if session is None else session._states,
+            job.sequence,
         )
         if not taken:
             self._deliveries.forget(job)
@@ -213,10 +203,3 @@ class Runner:
     def close(self) -> None:
         """Takes no more jobs but those of sequences that have begun; those that wait are still run."""
         self._queue.close()
-
-    def _session(self, job: Job) -> Session | None:
-        if not self.stateful or job.session is None:
-            return None
-        if job.session.session is None:
-            job.session.session = self.executable.session()
-        return job.session.session

@@ -19,9 +19,8 @@ import hetnn
 from hetnn import _runtime
 from hetnn.errors import DoesNotFit, Error, InternalError, InvalidModel, Unavailable, Unsupported
 from hetnn.serve.networks import Networks
-from hetnn.serve.runner import ClientGone, Job, Result, Runner, Sequence_
+from hetnn.serve.runner import ClientGone, Job, Result, Runner
 from hetnn.serve.settings import Settings
-from hetnn.serve.shared_memory import Regions
 from hetnn.store import UnknownNetwork
 
 EXTENSIONS = [
@@ -36,8 +35,6 @@ EXTENSIONS = [
     "logging",
 ]
 _WATCH_S = 0.02
-_MOST_SEQUENCES = 10_000
-_SEQUENCE_IDLE_NS = 600 * 10**9
 
 
 Inference = _runtime.Inference
@@ -93,14 +90,14 @@ class Service:
         target: str = "cpu",
     ) -> None:
         self.networks = networks
-        self.regions = Regions()
+        self.regions = _runtime.Regions()
         self.ready = False
         self._limits = limits
         self._slots: Slots = [0] if slots is None else slots
         self._peers = peers
         self._allow_compile = allow_compile
         self._target = target
-        self._sequences: dict[tuple[str, int | str], Sequence_] = {}
+        self._sequences = _runtime.Sequences()
         self.settings = Settings()
 
     async def start(self) -> None:
@@ -180,9 +177,9 @@ class Service:
     async def infer(self, request: Inference, receive: Any = None, local: bool = False) -> Answer:
         """Answers one request. Where `receive` says that the client has left, its place is freed."""
         begun_ns = time.perf_counter_ns()
-        key = None if request.sequence is None else (request.model, request.sequence)
-        if key is not None and self._peers is not None and not local:
-            owner = self._peers.owner(key[1])
+        name = request.sequence
+        if name is not None and self._peers is not None and not local:
+            owner = self._peers.owner(name)
             if owner is not None:
                 return await self._peers.forward(request, owner)
         self.admit()
@@ -192,13 +189,16 @@ class Service:
         runner: Runner | None = None
         job: Job | None = None
         try:
-            sequence = None if key is None or request.sequence_start else self._sequence(key, request.version)
+            sequence = None
+            if name is not None and not request.sequence_start:
+                sequence = self._sequences.find(request, time.perf_counter_ns())
             for _ in range(3):  # a runner may close between being found and being asked
                 runner = sequence.runner if sequence else await self.networks.runner(request.model, request.version)
                 made = self._job(request, runner, partial(_settle, future), begun_ns)
-                if key is not None and request.sequence_start:
-                    sequence = self._begin(key, runner)
-                made.session, made.receive = sequence, receive
+                if name is not None and request.sequence_start:
+                    engine, now_ns = runner.executable._engine, time.perf_counter_ns()
+                    sequence = self._sequences.begin(request, runner, runner.version, engine, now_ns)
+                made.sequence, made.receive = sequence, receive
                 if runner.submit(made):
                     job = made
                     break
@@ -210,8 +210,8 @@ class Service:
                 runner.drop(job)
                 raise
             finally:
-                if key is not None and request.sequence_end:
-                    self._sequences.pop(key, None)
+                if request.sequence_end:
+                    self._sequences.end(request)
         except BaseException as error:
             if runner is not None:
                 runner.counters.refused(begun_ns, _outcome(error))
@@ -226,8 +226,7 @@ class Service:
     def _job(
         self, request: Inference, runner: Runner, ended: Callable[[Result | Exception], None], begun_ns: int
     ) -> Job:
-        for number, place in request.shared_inputs():
-            request.give(number, self.regions.read(place))
+        self.regions.read_inputs(request)
         deadline_ns = begun_ns + request.timeout_us * 1000 if request.timeout_us else 0
         return Job(request, runner.signature.bind(request), runner, ended, begun_ns, deadline_ns)
 
@@ -237,8 +236,7 @@ class Service:
         try:
             if isinstance(result, Exception):
                 raise result
-            for place, data in _runtime.shared_outputs(job.bound, result.outputs):
-                self.regions.write(place, data)
+            self.regions.write_outputs(job.bound, result.outputs)
             answer = job.request.write(job.runner.version, job.bound, result.outputs)
         except Exception as error:
             counters.refused(job.begun_ns, _outcome(error))
@@ -264,27 +262,7 @@ class Service:
                 watching = asyncio.ensure_future(_give_up_when_gone(job.receive, job))
                 job.receive = None
                 job.ended = partial(_ended_and_watched, job.ended, watching)
-        for key, sequence in [*self._sequences.items()] if len(self._sequences) else []:
-            if now - sequence.used_ns > _SEQUENCE_IDLE_NS:
-                del self._sequences[key]
-
-    def _sequence(self, key: tuple[str, int | str], version: str) -> Sequence_:
-        found = self._sequences.get(key)
-        if found is None:
-            raise InvalidModel(
-                f"the sequence {key[1]!r:.100} of '{key[0]:.100}' has not begun here. Its first "
-                "request must have sequence_start."
-            )
-        if version and version != found.runner.version:
-            raise InvalidModel(f"the sequence {key[1]!r:.100} runs on version {found.runner.version}.")
-        found.used_ns = time.perf_counter_ns()
-        return found
-
-    def _begin(self, key: tuple[str, int | str], runner: Runner) -> Sequence_:
-        if key not in self._sequences and len(self._sequences) >= _MOST_SEQUENCES:
-            raise Unavailable(f"{_MOST_SEQUENCES} sequences are open already, as many as may. Try again later.")
-        made = self._sequences[key] = Sequence_(runner, None, time.perf_counter_ns())
-        return made
+        self._sequences.forget_idle(now)
 
     # Description.
 
@@ -330,7 +308,7 @@ class Service:
         if batches:
             out["dynamic_batching"] = {"max_queue_delay_microseconds": self.networks.batching.delay_us}
         if runner.stateful:
-            out["sequence_batching"] = {"max_sequence_idle_microseconds": _SEQUENCE_IDLE_NS // 1000}
+            out["sequence_batching"] = {"max_sequence_idle_microseconds": _runtime.Sequences.idle_us}
         return out
 
     async def model_ready(self, name: str, version: str) -> bool:
@@ -386,8 +364,7 @@ class Service:
             return await self.networks.load(arguments["name"])
         if action == "unload":
             await self.networks.unload(arguments["name"])
-            for key in [key for key in self._sequences if key[0] == arguments["name"]]:
-                del self._sequences[key]
+            self._sequences.forget(arguments["name"])
             return None
         if action == "register":
             return self.regions.register(**arguments)

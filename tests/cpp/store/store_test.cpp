@@ -27,8 +27,26 @@ class StoreTest : public testing::Test {
   const fs::path folder_;
 };
 
-// Two subgraphs, the second after the first; `weight` makes executables differ.
-program::Blob image(uint8_t weight) {
+// A report, as the compiler writes it, with these rows.
+std::string report(const std::string& subgraphs, const std::string& not_on_preferred, const std::string& graph,
+                   const std::string& bodies) {
+  return R"({"version": 2, "target": "cpu+npu", "strategy": "cost", "nodes": 3, "nodes_on": {"cpu": 1, "npu": 2},
+      "macs_on": {"cpu": 0, "npu": 0}, "subgraphs": [)" +
+         subgraphs +
+         R"(], "crossings": [], "crossing_bytes": 0, "predicted_us": 2, "measured_nodes": 0,
+      "parts": {"node_us": 2, "launch_us": 0, "transfer_us": 0}, "makespan_us": 2, "cut_us": null,
+      "lower_bound_us": null, "gap": null, "lower_bound_subgraphs": {}, "candidates": [], "margin_us": null,
+      "rewriting": null, "rewrites": [], "fusions": [], "not_on_preferred": [)" +
+         not_on_preferred + R"(], "notes": [], "graph": [)" + graph + R"(], "bodies": [)" + bodies + "]}";
+}
+
+std::string subgraph(const std::string& device, const std::string& nodes) {
+  return R"({"device": ")" + device + R"(", "nodes": [)" + nodes +
+         R"(], "macs": 0, "inputs": [], "outputs": [], "predicted_us": 1, "start_us": 0, "finish_us": 1})";
+}
+
+// Two subgraphs, the second after the first; `weight` makes executables differ. `bodies`: rows of its report.
+program::Blob image(uint8_t weight, const std::string& bodies = "") {
   program::Program p;
   p.buffers = {{.name = "x", .shape = {2}, .place = program::Place::input},
                {.name = "t", .shape = {2}},
@@ -40,22 +58,13 @@ program::Blob image(uint8_t weight) {
   auto bytes = std::make_shared<program::Image>(64, std::byte{weight});
   p.weights.append({bytes, *bytes});
   p.target_json = R"({"devices": [{"kind": "cpu", "name": "cpu"}, {"kind": "npu", "name": "npu"}]})";
-  p.report_json =
-      R"({"version": 2, "target": "cpu+npu", "strategy": "cost", "nodes": 3, "nodes_on": {"cpu": 1, "npu": 2},
-      "macs_on": {"cpu": 0, "npu": 0}, "subgraphs": [
-        {"device": "npu", "nodes": ["a", "b"], "macs": 0, "inputs": ["x"], "outputs": ["b"], "predicted_us": 1,
-         "start_us": 0, "finish_us": 1},
-        {"device": "cpu", "nodes": ["c"], "macs": 0, "inputs": ["b"], "outputs": ["c"], "predicted_us": 1,
-         "start_us": 1, "finish_us": 2}],
-      "crossings": [], "crossing_bytes": 0, "predicted_us": 2, "measured_nodes": 0,
-      "parts": {"node_us": 2, "launch_us": 0, "transfer_us": 0}, "makespan_us": 2, "cut_us": null,
-      "lower_bound_us": null, "gap": null, "lower_bound_subgraphs": {}, "candidates": [], "margin_us": null,
-      "rewriting": null, "rewrites": [], "fusions": [], "not_on_preferred": [
-        {"node": "c", "op": "one", "device": "cpu", "loc": "", "module": "",
-         "reasons": [{"device": "npu", "label": "one_c1", "found": "", "wanted": "", "text": "no"}]}], "notes": [],
-      "graph": [{"node": "a", "op": "one", "inputs": [], "device": "npu", "subgraph": 0},
+  p.report_json = report(subgraph("npu", R"("a", "b")") + "," + subgraph("cpu", R"("c")"),
+                         R"({"node": "c", "op": "one", "device": "cpu", "loc": "", "module": "",
+         "reasons": [{"device": "npu", "label": "one_c1", "found": "", "wanted": "", "text": "no"}]})",
+                         R"({"node": "a", "op": "one", "inputs": [], "device": "npu", "subgraph": 0},
         {"node": "b", "op": "two", "inputs": ["a"], "device": "npu", "subgraph": 0},
-        {"node": "c", "op": "one", "inputs": ["a", "b"], "device": "cpu", "subgraph": 1}]})";
+        {"node": "c", "op": "one", "inputs": ["a", "b"], "device": "cpu", "subgraph": 1})",
+                         bodies);
   auto packed = std::make_shared<const program::Image>(program::pack(p));
   return {packed, *packed};
 }
@@ -83,6 +92,29 @@ TEST_F(StoreTest, TheAssociationHasDepthsOrderAndSupport) {
             R"({"node":"c","op":"one","depth":2,"depends_on":["a","b"]}],"subgraphs":[)"
             R"({"index":0,"device":"npu","supports":["npu","cpu"],"nodes":["a","b"],"depends_on":[]},)"
             R"({"index":1,"device":"cpu","supports":["cpu"],"nodes":["c"],"depends_on":[0]}]})");
+}
+
+TEST_F(StoreTest, TheAssociationHasWhatLoopsRepeat) {
+  const std::string graph = R"({"node": "k", "op": "one", "inputs": [], "device": "dsp", "subgraph": 0},
+      {"node": "l", "op": "two", "inputs": ["k"], "device": "cpu", "subgraph": 1},
+      {"node": "m", "op": "two", "inputs": ["k", "l"], "device": "cpu", "subgraph": 1})";
+  const std::string subgraphs = subgraph("dsp", R"("k")") + "," + subgraph("cpu", R"("l", "m")");
+  const auto body = [](const std::string& told) { return R"({"node": "c", "report": )" + told + "}"; };
+  Store store(folder_.string());
+  store.add("net", image(1, body(report(subgraphs, "", graph, ""))));
+  EXPECT_THAT(store.association("net").document,
+              testing::EndsWith(R"("bodies":[{"of":"c","nodes":[{"node":"k","op":"one","depth":0,"depends_on":[]},)"
+                                R"({"node":"l","op":"two","depth":1,"depends_on":["k"]},)"
+                                R"({"node":"m","op":"two","depth":2,"depends_on":["k","l"]}],"subgraphs":[)"
+                                R"({"index":0,"device":"dsp","supports":["dsp","cpu"],"nodes":["k"],"depends_on":[]},)"
+                                R"({"index":1,"device":"cpu","supports":["cpu","npu"],"nodes":["l","m"],)"
+                                R"("depends_on":[0]}]}]})"));
+  store.deploy("net", {}, {"dsp"});
+  EXPECT_THAT(store.association("net").deployed_on, testing::ElementsAre("dsp"));
+  store.deploy("net", {}, {});
+  EXPECT_THAT(store.association("net").deployed_on, testing::ElementsAre("cpu", "dsp", "npu"));
+  EXPECT_ERROR(store.add("damaged", image(2, body(report(subgraph("dsp", R"("k")"), "", graph, "")))), InvalidModel,
+               "the body of 'c': its report names the subgraph 1 of 1");
 }
 
 TEST_F(StoreTest, AVersionIsNeverAnotherExecutable) {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import concurrent.futures
+import json
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,11 +16,23 @@ import pytest
 import torch
 
 import hetnn
-from hetnn import _core
+from hetnn import _core, _runtime
+from hetnn.cli import main
 from importers.onnx_models import model_of, same_as_reference
 
 WIDTH = 256
 KINDS = {"cpu": ["cpu"], "cpu+relu-only": ["cpu", "npu"]}
+
+NESTED = """agraph (int64 n, int64 m, float[4] x) => (float[4] y) {
+  y = Loop(n, , x) <body = b (int64 i, bool g, float[4] t) => (bool h, float[4] u) {
+    h = Identity(g)
+    v = Loop(m, , t) <body = c (int64 j, bool p, float[4] r) => (bool q, float[4] w) {
+      q = Identity(p)
+      w = Add(r, x)
+    }>
+    u = Neg(v)
+  }>
+}"""
 
 
 class Rounds(torch.nn.Module):
@@ -185,20 +199,121 @@ def test_bodies_take_sizes_from_around_them() -> None:
 
 
 def test_loops_in_loops_stand_before_those_around_them() -> None:
-    text = """agraph (int64 n, int64 m, float[4] x) => (float[4] y) {
-      y = Loop(n, , x) <body = b (int64 i, bool g, float[4] t) => (bool h, float[4] u) {
-        h = Identity(g)
-        v = Loop(m, , t) <body = c (int64 j, bool p, float[4] r) => (bool q, float[4] w) {
-          q = Identity(p)
-          w = Add(r, x)
-        }>
-        u = Neg(v)
-      }>
-    }"""
-    exe = hetnn.compile(model_of(text, 18), "cpu+relu-only")
+    exe = hetnn.compile(model_of(NESTED, 18), "cpu+relu-only")
     nodes = [[row["op"] for row in body["report"]["graph"]] for body in exe.report(format="dict")["bodies"]]
     assert len(nodes) == 2
     assert "loop" not in nodes[0]
     assert "loop" in nodes[1]
     x = np.array([1, -2, 0.5, 3], np.float32)
     np.testing.assert_array_equal(exe(np.array(3), np.array(2), x), -(-(-(x + 2 * x) + 2 * x) + 2 * x))
+
+
+def test_times_tell_of_the_parts_of_a_body(tmp_path: Path) -> None:
+    exe, args, _ = compiled("cpu+relu-only")
+    (body,) = exe.report(format="dict")["bodies"]
+
+    def rows(rounds: int) -> dict[str, Any]:
+        exe(*args[:2], torch.tensor(rounds))
+        return {row["name"]: row for row in exe.last_times}
+
+    once, often = rows(1), rows(6)
+    names = [f"{body['node']}/body {part['device']}.{k}" for k, part in enumerate(body["report"]["subgraphs"])]
+    assert [*often][-len(names) :] == names
+    assert [*rows(0)] == [*often][: -len(names)]
+    keys = {"name", "device", "at", "start_us", "finish_us", "queue_us", "cycles", "fallback"}
+    assert all(set(row) == keys for row in often.values())
+    (npu,) = (name for name in names if often[name]["device"] == "relu-only")
+    assert often[npu]["cycles"] == 6 * once[npu]["cycles"] > 0
+    loops = [row for row in often.values() if row["name"] not in names and row["device"] == "cpu"]
+    for name in names:
+        part = often[name]
+        assert any(row["start_us"] <= part["start_us"] <= part["finish_us"] <= row["finish_us"] for row in loops)
+
+    exe.trace(tmp_path / "trace.json", *args)
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    lanes = {event["tid"]: event["args"]["name"] for event in events if event["ph"] == "M"}
+    spans = [event for event in events if event["ph"] == "X"]
+    (loop,) = (span for span in spans if span["cat"] == "body" and span["name"] == body["node"])
+    below = [*lanes.values()]
+    below = below[below.index("cpu") + 1 :]
+    assert below[: len(names)] == names
+    for name in names:
+        (span,) = (span for span in spans if span["name"] == name)
+        assert lanes[span["tid"]] == name
+        assert span["args"]["device"] == often[name]["device"]
+        assert loop["ts"] - 1 <= span["ts"] <= span["ts"] + span["dur"] <= loop["ts"] + loop["dur"] + 1
+    arrows = sum(len(earlier) for earlier in exe._engine.depends_on)
+    assert [sum(event["ph"] == phase for event in events) for phase in "sf"] == [arrows, arrows]
+    devices = {event["tid"] for event in events if event["ph"] in "sf"}
+    assert all("/body" not in lanes[lane] for lane in devices)
+
+
+def test_loops_in_loops_are_named_by_all_of_them() -> None:
+    exe = hetnn.compile(model_of(NESTED, 18), "cpu")
+    inner, outer = (body["node"] for body in exe.report(format="dict")["bodies"])
+    exe(np.array(3), np.array(2), np.ones(4, np.float32))
+    names = [row["name"] for row in exe.last_times]
+    assert [name for name in names if "/body" in name] == [
+        f"{outer}/body cpu.0",
+        f"{outer}/body {inner}/body cpu.0",
+    ]
+
+
+def test_devices_are_busy_once_at_a_time() -> None:
+    """What a server adds to hetnn_device_busy_seconds_total."""
+    exe, args, _ = compiled("cpu+relu-only", rounds=30)
+    request = json.dumps(
+        {
+            "inputs": [
+                {
+                    "name": port.name,
+                    "shape": list(value.shape),
+                    "datatype": _runtime.DATATYPES[port.dtype],
+                    "data": value.flatten().tolist(),
+                }
+                for port, value in zip(exe.inputs, args, strict=True)
+            ]
+        }
+    )
+    descriptor = os.eventfd(0)
+    ends = _runtime.Ends(descriptor)
+    queue = _runtime.RunQueue(exe._engine, ends, threads=1, cores=0, most_rows=1, delay_us=0, own_states=False)
+    bound = _runtime.Signature("rounds", exe._engine).bind(_runtime.Inference.from_http(request.encode(), "rounds"))
+    queue.submit(0, bound, 0, 0, 1)
+    queue.wake()
+    os.eventfd_read(descriptor)
+    ((_, _, _, run_ns, _, busy_us),) = ends.take()
+    os.close(descriptor)
+    totals: dict[str, float] = {}
+    for device, us in busy_us:
+        totals[device] = totals.get(device, 0) + us
+    assert set(totals) == {"cpu", "relu-only"}
+    assert all(us > 0 for us in totals.values())
+    assert all(us <= run_ns / 1000 for us in totals.values())
+
+
+def test_a_store_shows_what_loops_repeat(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exe, _, _ = compiled("cpu+relu-only")
+    store = hetnn.Store(tmp_path / "store")
+    store.add("rounds", exe)
+    store.deploy("rounds", ["relu-only"])
+    shown = store.association("rounds")
+    (body,) = shown["bodies"]
+    (reported,) = exe.report(format="dict")["bodies"]
+    assert list(body) == ["of", "nodes", "subgraphs"]
+    assert body["of"] == reported["node"]
+    assert body["of"] in [node["node"] for node in shown["nodes"]]
+    assert [list(node) for node in body["nodes"]] == [["node", "op", "depth", "depends_on"]] * len(body["nodes"])
+    assert [node["node"] for node in body["nodes"]] == [row["node"] for row in reported["report"]["graph"]]
+    keys = ["index", "device", "supports", "nodes", "depends_on", "deployed_on"]
+    assert [list(row) for row in body["subgraphs"]] == [keys] * len(body["subgraphs"])
+    assert [row["device"] for row in body["subgraphs"]] == [row["device"] for row in reported["report"]["subgraphs"]]
+    assert [row["deployed_on"] for row in body["subgraphs"] if row["device"] == "relu-only"] == [["relu-only"]]
+    store.undeploy("rounds")
+    store.deploy("rounds")
+    assert {name for row in store.association("rounds")["bodies"][0]["subgraphs"] for name in row["deployed_on"]} == {
+        "cpu",
+        "relu-only",
+    }
+    assert main(["store", "--path", str(tmp_path / "store"), "show", "rounds"]) == 0
+    assert f"{body['of']}/body 0" in capsys.readouterr().out

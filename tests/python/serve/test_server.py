@@ -10,6 +10,7 @@ import socket
 import struct
 import threading
 import time
+import uuid
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -126,6 +127,39 @@ def test_raw_tensors_follow_the_json(server: Server) -> None:
     assert struct.unpack("<6f", body[size : size + 24]) == (6, 8, 10, 12, 14, 16)
     assert [row["parameters"]["binary_data_size"] for row in json.loads(body[:size])["outputs"]] == [24, 24]
     assert "follow the last tensor" in server.error("POST", INFER, head + tensors + b"x", headers)[1]
+
+
+def test_a_region_that_its_client_cuts_short_is_an_error(server: Server) -> None:
+    memory = Path("/dev/shm") / f"hetnn-{uuid.uuid4().hex}"
+    place = {"shared_memory_region": "cut", "shared_memory_byte_size": 24}
+    rows = [
+        {"name": name, "datatype": "FP32", "shape": [2, 3], "parameters": {**place, "shared_memory_offset": offset}}
+        for name, offset in (("a", 0), ("b", 24))
+    ]
+    name = json.loads(server.ask("GET", "/v2/models/two")[2])["outputs"][0]["name"]
+    wanted = [{"name": name, "parameters": {**place, "shared_memory_offset": 48}}]
+    region = "/v2/systemsharedmemory/region/cut"
+    try:
+        memory.write_bytes(struct.pack("<18f", *range(18)))
+        asked = {"key": memory.name, "byte_size": 72}
+        assert server.ask("POST", f"{region}/register", asked)[0] == 200
+        assert server.ask("POST", INFER, {"inputs": rows, "outputs": wanted})[0] == 200
+        assert struct.unpack("<18f", memory.read_bytes())[12:] == (6, 8, 10, 12, 14, 16)
+        os.truncate(memory, 50)
+        assert server.error("POST", INFER, {"inputs": rows, "outputs": wanted}) == (
+            400,
+            "shared memory region 'cut' was cut short.",
+        )
+        assert memory.stat().st_size == 50
+        os.truncate(memory, 40)
+        assert server.error("POST", INFER, {"inputs": rows}) == (400, "shared memory region 'cut' was cut short.")
+        assert server.ask("POST", f"{region}/unregister")[0] == 200
+        assert "no shared memory region" in server.error("POST", INFER, {"inputs": rows})[1]
+        half = server.error("POST", f"{region}/register", {"key": "\ud800", "byte_size": 1})
+        assert half[0] == 400
+        assert "half of a surrogate pair" in half[1]
+    finally:
+        memory.unlink()
 
 
 def test_metrics_have_the_names_that_are_scraped(server: Server) -> None:

@@ -2,7 +2,9 @@
 # Sources are globbed, so that adding a file to a floor touches no CMake file.
 find_program(HETNN_CCACHE ccache)
 if(HETNN_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${HETNN_CCACHE})
+  # By paths within the checkout, so that what one clone has compiled serves the others.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+                                  ${HETNN_CCACHE})
 endif()
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)

@@ -347,12 +347,13 @@ class RunQueue:
         executable: Executable,
         ends: Ends,
         threads: typing.SupportsInt | typing.SupportsIndex,
+        cores: typing.SupportsInt | typing.SupportsIndex,
         most_rows: typing.SupportsInt | typing.SupportsIndex,
         delay_us: typing.SupportsInt | typing.SupportsIndex,
         own_states: bool,
     ) -> None:
         """
-        With most_rows above 1, requests share a run; own_states: one without a session begins with the initial states.
+        As many threads run requests, and share so many cores (0: each run has all that its executable has). With most_rows above 1, requests share a run; own_states: one without a session begins with the initial states.
         """
     def close(self) -> None:
         """

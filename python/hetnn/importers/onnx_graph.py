@@ -44,7 +44,7 @@ from hetnn.importers.onnx_schema import (
     value_of,
     with_attributes,
 )
-from hetnn.importers.sizes import likely_size, product
+from hetnn.importers.sizes import Size, likely_size, product
 from hetnn.structure import Tree
 from hetnn.texts import packed
 
@@ -114,6 +114,7 @@ class _Importer:
         self.doubts = 0  # nodes so far that may refuse the values that they meet
         self.layers = 0  # and those that take long
         self.forks = Forks()
+        self.broadcast_sizes: dict[str, set[Size]] = {}
         self._bodies: list[Body] = []  # of loops, each in the one before, that are imported now
         self._missing = object()  # stands for what a node that cannot be imported would give
 

@@ -56,6 +56,7 @@ SIZES = [(2, 1, 4), (2, 3, 4), (1, 1, 4), (0, 1, 4), (0, 2, 4)]
         "=> (float y) {BEGIN y = ReduceSum<keepdims = 0>(s) }",
         "=> (float[k,4] y) {BEGIN h = Sin(s) shape = Constant<value_ints = [-1,4]>() y = Reshape(h, shape) }",
         "=> (float[a,b,4] y) {BEGIN h = Exp(s) z = Shape(x) y = Reshape(h, z) }",
+        "=> (float[a,b,c] y) {BEGIN h = Exp(s) y = Add(x, h) }",
         "=> (int64[k] y) {BEGIN h = Exp(s) y = Shape(h) }",
         "=> (float[a,b,4] y) {BEGIN two = Constant<value_int = 2>() ranks = Shape(s) rank = Size(ranks)"
         " is_two = Equal(rank, two) h = Exp(s) y = If(is_two) <"
@@ -100,9 +101,9 @@ def test_a_shape_that_does_not_fit_is_refused_where_it_is_taken(other: str) -> N
       s = If(c) <then_branch = t () => (p) { p = Reshape(x, shape) }, else_branch = e () => (q) { OTHER }>
       y = ReduceSum<keepdims = 0>(s)
     }""".replace("OTHER", other)
-    agrees(text, [true(True), f32(6)], [true(False), f32(5)], [true(True), f32(5)])
+    agrees(text, [true(True), f32(6)], [true(False), f32(5)], [true(True), f32(5)], [true(False), f32(1)])
     alike = text.replace("[2,3]", "[6]").replace("[5,1]", "[5]")
-    agrees(alike, [true(True), f32(6)], [true(False), f32(5)], [true(True), f32(5)])
+    agrees(alike, [true(True), f32(6)], [true(False), f32(5)], [true(True), f32(5)], [true(False), f32(1)])
 
 
 NESTED = """agraph (bool c, bool d, float[n,m,4] x, float[4,5] w) => (float[k,5] y) {

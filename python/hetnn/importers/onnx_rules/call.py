@@ -151,6 +151,7 @@ class Importer(Protocol):
     doubts: int
     layers: int
     forks: Forks
+    broadcast_sizes: dict[str, set[Size]]
 
     def is_inner(self, value: Any) -> bool: ...
 
@@ -213,6 +214,11 @@ class Call(Building):
     @property
     def forks(self) -> Forks:
         return self._importer.forks
+
+    @property
+    def broadcast_sizes(self) -> dict[str, set[Size]]:
+        """Of sizes that others broadcast to, by their text, those others."""
+        return self._importer.broadcast_sizes
 
     def is_inner(self, value: Any) -> bool:
         """Whether a value, or a size, comes from the body that is made now."""

@@ -69,6 +69,10 @@ class Body:
     def owns(self, value: Any) -> bool:
         return id(value) in self._own
 
+    def finds(self, size: str) -> bool:
+        """Whether a size has its value from the body."""
+        return not self._symbols.isdisjoint(re.findall(r"[A-Za-z_]\w*", size))
+
     def take(self, value: Any, array: np.ndarray[Any, Any] | None) -> Any:
         """A value of the body, or one from outside as an input of it; `array` is what is known of it there."""
         if value is None or self.owns(value):

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_model import dtype_name
-from hetnn.importers.onnx_rules.call import NESTED, Call, Complex, Either, Items, Maybe, Nothing, Tensors, Text
+from hetnn.importers.onnx_rules.call import Call
 from hetnn.importers.onnx_rules.late import is_late
-from hetnn.importers.onnx_rules.looping import is_there, late_loop
+from hetnn.importers.onnx_rules.looping import late_loop
 from hetnn.importers.onnx_rules.movement import slice_axis
-from hetnn.importers.onnx_rules.sequence import common, packed
-from hetnn.importers.onnx_rules.text import joined
 from hetnn.importers.sizes import Size
 
 # Of rounds, where only a condition ends them.
@@ -30,85 +28,17 @@ Inline = Callable[[Any, str, "Sequence[Any]"], "list[Any]"]
 def branch(call: Call, inline: Inline) -> list[Any]:
     """The branch that an If takes; where that is not known, both, and a choice between what they give."""
     name = call.node.name or "If"
-    sides = ("then", "else")
-    condition = call.known(0)
-    if condition is not None and condition.size == 1:
-        side = sides[0 if bool(condition.reshape(-1)[0]) else 1]
-        return inline(call.attr(f"{side}_branch"), f"{name}/{side}/", [])
-    doubts, layers = call.doubts(), call.layers()
-    taken, other = (inline(call.attr(f"{side}_branch"), f"{name}/{side}/", []) for side in sides)
-    whole = (*NESTED, Either)
-    refuses, takes_long = call.doubts() > doubts, call.layers() > layers
-    if (refuses or takes_long) and not any(isinstance(x, whole) for x in (*taken, *other)):
-        try:
-            return _taken_alone(call, inline, name)
-        except Unsupported:  # of results unlike in rank
-            if refuses:
-                raise
-    return [_chosen(call, a, b) for a, b in zip(taken, other, strict=True)]
+    known = call.known(0)
 
+    def side(holds: bool) -> list[Any]:
+        called = "then" if holds else "else"
+        return inline(call.attr(f"{called}_branch"), f"{name}/{called}/", [])
 
-def _taken_alone(call: Call, inline: Inline, name: str) -> list[Any]:
-    """Branches of which the other one is not to run, since it may refuse or takes long: loops of one round or none."""
+    if known is not None and known.size == 1:
+        return side(bool(known.reshape(-1)[0]))
     condition = call.reshape(call[0], [])
-    rows = []
-    for side, runs in (("then", condition), ("else", call.create("logical_not", [condition]))):
-
-        def round_of(given: Sequence[Any], side: str = side) -> list[Any]:
-            found = inline(call.attr(f"{side}_branch"), f"{name}/{side}/", [])
-            return [given[1], *(call.value(x) for x in found)]
-
-        rows.append(late_loop(call, call.cast(runs, "i64"), None, [], [], round_of))
-    out = []
-    for a, b in zip(*rows, strict=True):
-        if a.dtype != b.dtype or len(a.shape) != len(b.shape):
-            raise Unsupported(f"branches that give {a.dtype}{list(a.shape)[1:]} and {b.dtype}{list(b.shape)[1:]}")
-        pairs = zip(a.shape[1:], b.shape[1:], strict=True)
-        shape = [m if m == n and isinstance(m, int) else call.found_size() for m, n in pairs]
-        out.append(call.reshape(call.create("choose", [condition, a, b], sizes=[1, *shape]), shape))
-    return out
-
-
-def _chosen(call: Call, a: Any, b: Any) -> Any:
-    """What the condition picks of what the two branches give."""
-    if isinstance(a, Nothing) and isinstance(b, Nothing):
-        return a
-    if isinstance(a, (Maybe, Nothing)) or isinstance(b, (Maybe, Nothing)):
-        there = _chosen(call, *(is_there(call, x) for x in (a, b)))
-        values = [x.value if isinstance(x, Maybe) else x for x in (a, b) if not isinstance(x, Nothing)]
-        return Maybe(there, values[0] if len(values) == 1 else _chosen(call, *values))
-    if isinstance(a, Items) and isinstance(b, Items) and len(a.values) == len(b.values):
-        try:
-            return Items(tuple(_chosen(call, x, y) for x, y in zip(a.values, b.values, strict=True)), a.dtype)
-        except Unsupported:  # of tensors unlike in rank: as those of any rank
-            pass
-    if isinstance(a, (Items, Tensors)) and isinstance(b, (Items, Tensors)):
-        both = [packed(call, x) for x in (a, b)]
-        values, shapes = (_one_of(call, *pair) for pair in ([x.values for x in both], [x.shapes for x in both]))
-        return Tensors(values, shapes, common([x.sizes for x in both]))
-    if isinstance(a, Text) and isinstance(b, Text) and len(a.shape) == len(b.shape):
-        data, spans = joined(call, [a, b])
-        return Text(data, _one_of(call, *spans))
-    if isinstance(a, Complex) and isinstance(b, Complex) and len(a.shape) == len(b.shape):
-        return Complex(_chosen(call, a.real, b.real), _chosen(call, a.imag, b.imag))
-    a, b = call.value(a), call.value(b)
-    inner = [list(itertools.dropwhile(lambda size: size == 1, x.shape)) for x in (a, b)]
-    if a.dtype == b.dtype and len(a.shape) != len(b.shape) and inner[0] == inner[1]:
-        return Either(call.create("where", [call.reshape(call[0], []), a, b]))
-    if a.dtype != b.dtype or len(a.shape) != len(b.shape):
-        raise Unsupported(
-            "a condition computed when the model runs that chooses between values of different types: "
-            f"{a.dtype}{list(a.shape)} and {b.dtype}{list(b.shape)}"
-        )
-    return _one_of(call, a, b)
-
-
-def _one_of(call: Call, a: Any, b: Any) -> Any:
-    """One of two tensors of one rank."""
-    if list(a.shape) == list(b.shape):
-        return call.create("where", [call.reshape(call[0], []), a, b])
-    sizes = [x if x == y and isinstance(x, int) else call.found_size() for x, y in zip(a.shape, b.shape, strict=True)]
-    return call.create("choose", [call[0], a, b], sizes=sizes)
+    taken, other = (call.forks.side(call, condition, holds, partial(side, holds)) for holds in (True, False))
+    return [call.forks.joined(call, condition, a, b) for a, b in zip(taken, other, strict=True)]
 
 
 def _rounds(count: int, what: str) -> None:

@@ -23,9 +23,10 @@ from hetnn.importers.chance import initial_state
 from hetnn.importers.loop_body import DIVIDES, HEAVY, PICKS, SIZED, Body, BodyInput
 from hetnn.importers.onnx_control import CONTROL
 from hetnn.importers.onnx_fixed import Fixed, read_fixed
+from hetnn.importers.onnx_fork import Forks
 from hetnn.importers.onnx_model import Weights, check_model, read_model
 from hetnn.importers.onnx_ports import HINTS, Ports
-from hetnn.importers.onnx_rules import NESTED, Call, Complex, Either, Sizes, Text
+from hetnn.importers.onnx_rules import NESTED, ONE_SIDED, Call, Complex, Sizes, Text
 from hetnn.importers.onnx_rules.call import LONGEST, ONNX, is_float
 from hetnn.importers.onnx_rules.complexes import BY_PARTS, moved_parts
 from hetnn.importers.onnx_rules.gradient import GRADIENT, gradient
@@ -43,7 +44,7 @@ from hetnn.importers.onnx_schema import (
     value_of,
     with_attributes,
 )
-from hetnn.importers.sizes import likely_size
+from hetnn.importers.sizes import Size, likely_size, product
 from hetnn.structure import Tree
 from hetnn.texts import packed
 
@@ -112,6 +113,8 @@ class _Importer:
         self._generators: list[tuple[Any, str, np.ndarray[Any, Any]]] = []  # the next state, the input, the first state
         self.doubts = 0  # nodes so far that may refuse the values that they meet
         self.layers = 0  # and those that take long
+        self.forks = Forks()
+        self.broadcast_sizes: dict[str, set[Size]] = {}
         self._bodies: list[Body] = []  # of loops, each in the one before, that are imported now
         self._missing = object()  # stands for what a node that cannot be imported would give
 
@@ -255,7 +258,7 @@ class _Importer:
             folded = _fold(op, arrays, attrs, found)
             if folded is not None:
                 return [self.constant(array) for array in folded]
-        self.doubts += bool(found) or _may_refuse(op, inputs, arrays)
+        self.doubts += bool(found) or _may_refuse(op, inputs, arrays, attrs)
         self.layers += op in HEAVY
         if self._bodies:
             return self._record(len(self._bodies), op, inputs, attrs, list(found))
@@ -288,6 +291,15 @@ class _Importer:
             if value is not None and not any(inner.owns(value) for inner in self._bodies[k + 1 : depth]):
                 value = body.take(value, array)
         return value
+
+    def is_inner(self, value: Any) -> bool:
+        """Whether a value, sizes or a size come from the body that is made now."""
+        if not self._bodies:
+            return False
+        sizes = value.array.reshape(-1).tolist() if isinstance(value, Sizes) else [value]
+        if isinstance(value, (Sizes, int, str)):
+            return any(isinstance(size, str) and self._bodies[-1].finds(size) for size in sizes)
+        return self._bodies[-1].owns(value)
 
     def body(self, inputs: Sequence[BodyInput], build: Callable[[Sequence[Any]], list[Any]]) -> tuple[Body, list[Any]]:
         """What `build` makes of inputs of these types, as a body, and the values that it gives."""
@@ -384,14 +396,16 @@ class _Importer:
             return [self._missing] * len(node.output)
         told = {key: value_of(attr) for key, attr in attrs.items()}
         call = Call(self, node, schema.since_version, inputs, told, scope.shapes)
+        if name == "Identity" and inputs and isinstance(inputs[0], (*NESTED, *ONE_SIDED)):
+            return inputs
+        if any(isinstance(value, ONE_SIDED) for value in inputs):
+            return self.forks.converted(call, lambda given: self._outputs(node, name, given, scope))
         if name in CONTROL:
             return CONTROL[name](call, lambda graph, prefix, given: self._inline(graph, prefix, given, scope))
         if name == GRADIENT:
             if len(scope.values.maps) > 1:
                 raise Unsupported("a Gradient in the body of another node")
             return gradient(call, scope.nodes, scope.values)
-        if name == "Identity" and inputs and isinstance(inputs[0], (*NESTED, Either)):
-            return inputs
         if name in CASTS:
             made = cast_of_texts(call)
             if made is not None:
@@ -438,10 +452,13 @@ class _Importer:
         # Step by step: chains of nodes may be longer than calls may be deep.
         todo: list[Any] = [value]
         seen: set[str] = set()
+        # What a body or a side of a condition reads, others do not have.
+        shared = not self._bodies and not self.forks.is_open()
+        sizes = self._sizes if shared else dict(self._sizes)
         while todo:
             name = todo[-1].name
             call, k = self._origins.get(name, (None, 0))
-            if call is None or name in self._sizes:
+            if call is None or name in sizes:
                 todo.pop()
                 continue
             before = [x for x in call.inputs if x is not None and not isinstance(x, Sizes) and x.name not in seen]
@@ -451,23 +468,23 @@ class _Importer:
                 todo.extend(before)
                 continue
             todo.pop()
-            given = [self._read_or_found(x) for x in call.inputs if x is not None]
+            given = [self._read_or_found(x, sizes) for x in call.inputs if x is not None]
             try:
                 outputs = of_sizes(call, given)
             except Unsupported:
                 outputs = None
             if outputs is not None:
-                self._sizes[name] = outputs[k]
-        return self._sizes.get(value.name)
+                sizes[name] = outputs[k]
+        return sizes.get(value.name)
 
-    def _read_or_found(self, value: Any) -> np.ndarray[Any, Any]:
+    def _read_or_found(self, value: Any, sizes: dict[str, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
         """The integers of a value: known, computed from others, or symbols that stand for them."""
         array = value.array if isinstance(value, Sizes) else self.known(value)
-        array = self.read(value) if array is None else array
+        array = sizes.get(value.name) if array is None else array
         if array is None:
             symbols = [self.found_size(0, LONGEST) for _ in range(int(np.prod(value.shape)))]
             self.create("read_size", [value], {"sizes": symbols}, onnx.NodeProto(output=[f"{value.name}_sizes"]))
-            array = self._sizes[value.name] = np.array(symbols, dtype=object).reshape(value.shape)
+            array = sizes[value.name] = np.array(symbols, dtype=object).reshape(value.shape)
         return array
 
     def _open(
@@ -551,10 +568,15 @@ def _may_be_sizes(value: Any) -> bool:
     return few and value.dtype in ("i32", "i64")
 
 
-def _may_refuse(op: str, inputs: Sequence[Any], arrays: Sequence[Any]) -> bool:
-    """Whether a node takes some values only, which are not known: indices of an axis, divisors of integers."""
+def _may_refuse(op: str, inputs: Sequence[Any], arrays: Sequence[Any], attrs: Mapping[str, Any]) -> bool:
+    """Whether a node takes some values and sizes only: indices of an axis, divisors of integers, sizes that fit."""
     if op in PICKS:
         return any(array is None for array in arrays[1:] or arrays)
+    if op == "reshape":
+        return product(inputs[0].shape) != product(attrs["shape"])
+    if op == "expand":
+        pairs = zip(reversed(inputs[0].shape), reversed(attrs["shape"]), strict=False)
+        return any(size not in (1, wanted) for size, wanted in pairs)
     return op in ("loop", "match_shape") or (op in DIVIDES and arrays[1] is None and not is_float(inputs[1].dtype))
 
 

@@ -10,7 +10,7 @@ import onnx
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_fixed import size_name
 from hetnn.importers.onnx_model import PARTS, dtype_name
-from hetnn.importers.onnx_rules import Complex, Either, Items, Maybe, Nothing, Sizes, Tensors, Text
+from hetnn.importers.onnx_rules import Complex, Fork, Items, Maybe, Nothing, Sizes, Tensors, Text
 from hetnn.importers.onnx_rules.sequence import MOST_AXES
 from hetnn.structure import Tree
 
@@ -122,7 +122,7 @@ class Ports:
         if isinstance(value, Tensors):
             values = self.give(value.values, f"{name}.values")
             return {"sequence": [values, self.give(value.shapes, f"{name}.shapes")["value"]]}
-        if isinstance(value, (Sizes, Either)):
+        if isinstance(value, (Sizes, Fork)):
             value = self._settled(value, name)
         self._builder.output(value, name)
         self._outputs += 1

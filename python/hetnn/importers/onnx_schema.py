@@ -11,7 +11,7 @@ from onnx import AttributeProto, defs
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_model import NUMBERS, PARTS
-from hetnn.importers.onnx_rules import Complex, Either, Items, Maybe, Nothing, Tensors, Text
+from hetnn.importers.onnx_rules import Complex, Fork, Items, Maybe, Nothing, Refused, Rows, Tensors, Text
 
 
 @cache
@@ -125,10 +125,12 @@ def body_of(
 
 def type_of(value: Any) -> onnx.TypeProto:
     """The type of a value as ONNX says it; none where it is absent."""
-    if value is None or isinstance(value, Nothing):
+    if value is None or isinstance(value, (Nothing, Refused)):
         return onnx.TypeProto()
-    if isinstance(value, Either):
-        return type_of(value.value)
+    if isinstance(value, Fork):
+        return type_of(value.sides[0])
+    if isinstance(value, Rows):
+        return onnx.helper.make_tensor_type_proto(NUMBERS[value.rows.dtype], [str(size) for size in value.sizes])
     if isinstance(value, Items):
         empty = onnx.helper.make_tensor_type_proto(NUMBERS[value.dtype], None)
         return onnx.helper.make_sequence_type_proto(type_of(value.values[0]) if value.values else empty)

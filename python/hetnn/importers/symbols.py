@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import sympy
@@ -10,17 +11,26 @@ from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from hetnn.errors import Unsupported
 
+# Integers up to here are f64, and so is what comes of them by sums, products and halves.
+_EXACT = 2**53
+
 
 class Symbols:
-    """Names and expressions of one exported program's symbolic sizes."""
+    """Names and expressions of one exported program's symbolic sizes.
 
-    def __init__(self) -> None:
+    `found` gives a symbol to a size that comes out of rounded reals: its expression, its bounds and a likely value.
+    """
+
+    def __init__(self, found: Callable[[sympy.Expr, int, int, int], str]) -> None:
+        self._found = found
         self._names: dict[sympy.Symbol, str] = {}
         self._ranges: dict[sympy.Symbol, ValueRanges[sympy.Expr]] = {}
+        self._hints: dict[sympy.Symbol, int] = {}
 
-    def declare(self, symbol: sympy.Symbol, name: str, low: int, high: int) -> None:
+    def declare(self, symbol: sympy.Symbol, name: str, low: int, high: int, hint: int) -> None:
         self._names[symbol] = name
         self._ranges[symbol] = ValueRanges(low, high)
+        self._hints[symbol] = hint
 
     def dim(self, size: Any) -> int | str:
         """`size` (an int or a SymInt) as a dimension."""
@@ -49,17 +59,22 @@ class Symbols:
             return f"floordiv({self._text(expr.args[0])}, {self._text(expr.args[1])})"
         if kind in ("Mod", "PythonMod"):
             return f"mod({self._text(expr.args[0])}, {self._text(expr.args[1])})"
-        if isinstance(expr, sympy.floor) or kind in ("FloorToInt", "TruncToInt"):
-            return self._quotient(expr.args[0], upward=False)
-        if isinstance(expr, sympy.ceiling) or kind in ("CeilToInt", "CeilDiv"):
-            if len(expr.args) == 2:
-                return f"(-floordiv(-{self._text(expr.args[0])}, {self._text(expr.args[1])}))"
-            return self._quotient(expr.args[0], upward=True)
+        if kind == "CeilDiv":
+            return f"(-floordiv(-{self._text(expr.args[0])}, {self._text(expr.args[1])}))"
+        if isinstance(expr, (sympy.floor, sympy.ceiling)) or kind in (
+            "FloorToInt",
+            "TruncToInt",
+            "CeilToInt",
+            "RoundToInt",
+        ):
+            return self._rounded(expr)
         if kind in ("Max", "Min"):
             text, *others = (self._text(arg) for arg in self._deciding(expr))
             for other in others:
                 text = f"{kind.lower()}({text}, {other})"
             return text
+        if expr.is_integer:
+            return self._computed(expr)
         raise Unsupported(f"the size {expr} uses {kind}, which hetnn's dimensions cannot say.")
 
     def _deciding(self, expr: sympy.Expr) -> list[sympy.Expr]:
@@ -80,13 +95,73 @@ class Symbols:
         # A quotient of sizes that torch knows to be whole.
         return f"floordiv({self._text(numerator)}, {self._text(denominator)})"
 
-    def _quotient(self, expr: sympy.Expr, upward: bool) -> str:
-        if type(expr).__name__ == "IntTrueDiv":
-            numerator, denominator = expr.args
-        else:
-            numerator, denominator = sympy.together(expr).as_numer_denom()
-        top, bottom = self._text(numerator), self._text(denominator)
-        return f"(-floordiv(-{top}, {bottom}))" if upward else f"floordiv({top}, {bottom})"
+    def _rounded(self, expr: sympy.Expr) -> str:
+        """A real made whole: floor(2 n / 3) where that is what reals give for all sizes, else what nodes compute."""
+        kind, (real,) = type(expr).__name__, expr.args
+        quotient = self._quotient(real)
+        if quotient is not None and kind != "RoundToInt":
+            top, bottom = (self._text(part) for part in quotient)
+            down, up = f"floordiv({top}, {bottom})", f"(-floordiv(-{top}, {bottom}))"
+            if kind == "TruncToInt":
+                return down if self._is_bounded(quotient[0], 0, sympy.oo) else f"(max({down}, 0) + min({up}, 0))"
+            return up if kind in ("CeilToInt", "ceiling") else down
+        return self._computed(expr)
+
+    def _computed(self, expr: sympy.Expr) -> str:
+        """A size that nodes give."""
+        bounds = bound_sympy(expr, self._ranges)
+        low, high = (int(n) if n.is_Integer else preset for n, preset in ((bounds.lower, 0), (bounds.upper, 2**62)))
+        likely = expr.subs(self._hints)
+        return self._found(expr, low, high, int(likely) if likely.is_Integer else max(low, 1))
+
+    def _quotient(self, real: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr] | None:
+        """Integers that a real is the quotient of; None where rounding decides what it is next to an integer.
+
+        Of integers below 2^53 with a power of two beneath them reals round none. A last division by anything may
+        round, but to no integer that its quotient does not reach: they are further apart than it rounds.
+        """
+        if type(real).__name__ in ("IntTrueDiv", "FloatTrueDiv"):
+            parts = [self._exact(part) for part in real.args]
+            if None not in parts:
+                (a, b), (c, d) = parts  # type: ignore[misc]
+                return (a * d, c * b) if self._is_bounded(c, 1, _EXACT) else None
+        if not real.has(sympy.Float) and not any(
+            type(part).__name__ in ("ToFloat", "IntTrueDiv", "FloatTrueDiv") for part in sympy.preorder_traversal(real)
+        ):
+            top, bottom = sympy.together(real).as_numer_denom()  # of rationals, which are not rounded
+            return top, bottom
+        return self._exact(real)
+
+    def _exact(self, real: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr] | None:
+        """An integer and a power of two whose quotient a real is, without any rounding; None where it is none."""
+        kind, one = type(real).__name__, sympy.Integer(1)
+        found: tuple[sympy.Expr, sympy.Expr] | None = None
+        if kind == "ToFloat" or real.is_Symbol or real.is_Integer or kind in ("FloorDiv", "Mod", "PythonMod"):
+            found = (real.args[0] if kind == "ToFloat" else real, one)
+        elif real.is_Number:
+            whole = sympy.Rational(float(real))
+            found = sympy.Integer(whole.p), sympy.Integer(whole.q)
+        elif kind in ("Add", "Mul", "IntTrueDiv", "FloatTrueDiv"):
+            parts = [self._exact(part) for part in real.args]
+            if None in parts:
+                return None
+            pairs: list[Any] = list(parts)
+            if kind == "Add":
+                below = max(q for _, q in pairs)
+                found = sum(p * (below / q) for p, q in pairs), below
+            elif kind == "Mul":
+                found = sympy.prod([p for p, _ in pairs]), sympy.prod([q for _, q in pairs])
+            else:
+                (a, b), (c, d) = pairs
+                halves = c.is_Integer and c > 0 and int(c).bit_count() == 1
+                found = (a * d, b * c) if halves else None
+        if found is None or not self._is_bounded(found[0], -_EXACT, _EXACT) or found[1] > _EXACT:
+            return None
+        return found
+
+    def _is_bounded(self, expr: sympy.Expr, low: Any, high: Any) -> bool:
+        bounds = bound_sympy(expr, self._ranges)
+        return bool(bounds.lower >= low and bounds.upper <= high)
 
 
 def own_name(symbol: sympy.Symbol, value: torch.Tensor) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import operator
 import warnings
+from collections import ChainMap
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,7 @@ from hetnn.importers.chance import initial_state
 from hetnn.importers.loop_body import Body, BodyInput, Recording
 from hetnn.importers.sizes import MOST, Size, likely_size
 from hetnn.importers.symbols import Symbols, own_name
+from hetnn.importers.torch_numbers import Numbers
 from hetnn.importers.torch_reading import expanded, in_place, is_readable, sharing
 from hetnn.importers.torch_rules import DTYPES, Call
 from hetnn.importers.torch_rules.call import TORCH, found_symbols
@@ -47,6 +49,10 @@ _VANISH = {
 
 
 _TORCH = str(Path(torch.__file__).parent)
+
+
+def _is_number_of_sizes(node: torch.fx.Node) -> bool:
+    return isinstance(node.meta.get("val"), torch.SymFloat)
 
 
 def _refuse_training(program: ExportedProgram) -> None:
@@ -174,7 +180,10 @@ class _Importer:
         self._signature = signature
         self._inputs: list[Tree] = []
         self.builder: Any = _core.GraphBuilder("main")
-        self.symbols = Symbols()
+        self.symbols = Symbols(self._computed_size)
+        self._computed: ChainMap[Any, str] = ChainMap()  # sizes that nodes compute, by their expressions
+        self._reals: dict[Any, Any] = {}  # values of the symbols of reals
+        self._at: torch.fx.Node | None = None  # that is converted now
         self._values: dict[torch.fx.Node, Any] = {}
         self._problems: dict[str, list[str]] = {}
         self._names_of_symbols: set[str] = set()
@@ -241,7 +250,7 @@ class _Importer:
                 self._declare(symbol, name, low, high, int(hint) if hint is not None else max(low, 1))
 
     def _declare(self, symbol: Any, name: str, low: int, high: int, hint: int) -> None:
-        self.symbols.declare(symbol, name, low, high)
+        self.symbols.declare(symbol, name, low, high, hint)
         self.builder.add_symbol(name, low, high, hint)
 
     def _range(self, symbol: Any, low: int, high: int) -> tuple[int, int]:
@@ -262,12 +271,25 @@ class _Importer:
                 high = MOST
             self._declare(symbol, str(symbol), low, high, likely_size(low, high))
 
-    def new_size(self, low: int, high: int) -> str:
+    def new_size(self, low: int, high: int, likely: int | None = None) -> str:
         """A symbol of a size that comes out of values and has no name in torch."""
         self._new_sizes += 1
         name = f"found{self._new_sizes}"
-        self.builder.add_symbol(name, low, high, likely_size(low, high))
+        self.builder.add_symbol(name, low, high, likely_size(low, high) if likely is None else likely)
         return name
+
+    def _computed_size(self, expr: Any, low: int, high: int, likely: int) -> str:
+        """A size that nodes compute as torch does, in reals."""
+        if expr not in self._computed:
+            value = self._number(expr)
+            self._computed[expr] = self.new_size(low, high, likely)
+            self.builder.create("read_size", [value], {"sizes": [self._computed[expr]]}, "size")
+        return self._computed[expr]
+
+    def _number(self, expr: Any) -> Any:
+        """A number or truth that depends on sizes, as a value of rank 0."""
+        assert self._at is not None
+        return Numbers(Call(self, self._at, "", [], {}), self.symbols.expression, self._reals).value(expr)
 
     def random(self, shape: Sequence[Size], node: torch.fx.Node) -> Any:
         """Numbers drawn from a generator whose state the graph keeps, seeded by its place among them."""
@@ -358,7 +380,7 @@ class _Importer:
     # Nodes
 
     def _convert(self, node: torch.fx.Node) -> None:
-        target = str(node.target)
+        self._at, target = node, str(node.target)
         if node.target is torch.ops.higher_order.with_effects and str(node.args[1]) in _VANISH:
             self._values[node] = (None,) * len(node.meta["val"])
             return
@@ -393,8 +415,15 @@ class _Importer:
                 if row is None and target not in TORCH.rules:
                     raise Unsupported("it is known for complex numbers alone")
                 self._values[node] = call.by_row(row) if row else TORCH.rules[target](call)
+            if _is_number_of_sizes(node):
+                self._reals[node.meta["val"].node.expr] = self._values[node]
             if written is not None:
                 self._values.update(dict.fromkeys(sharing(node), self._values[node]))
+        except TypeError:
+            if not any(_is_number_of_sizes(value) for value in node.all_input_nodes):
+                raise
+            self.refused.add(target)
+            self._note(node, target, "a number that depends on sizes, which must be known when compiling")
         except (Unsupported, InvalidModel) as error:
             self.refused.add(target)
             self._note(node, target, str(error).split("\n")[0])
@@ -464,7 +493,7 @@ class _Importer:
         if isinstance(value, torch.SymInt):
             return self.symbols.dim(value)
         if isinstance(value, (torch.SymFloat, torch.SymBool)):
-            raise Unsupported(f"the number {value}, which depends on sizes")
+            return self._number(value.node.expr)
         if isinstance(value, (list, tuple)):
             return [self.argument(item) for item in value]
         return value
@@ -504,11 +533,11 @@ class _Importer:
         self, inputs: Sequence[BodyInput], build: Callable[[Sequence[Any]], list[Any]]
     ) -> tuple[Body, list[Any]]:
         body, around = Body(inputs), self.builder
-        self.builder = Recording(body, around)
+        self.builder, self._computed = Recording(body, around), self._computed.new_child()
         try:
             return body, [body.take(value, None) for value in build(body.inputs)]
         finally:
-            self.builder = around
+            self.builder, self._computed = around, self._computed.parents
 
     def loc(self, node: torch.fx.Node) -> tuple[str, str, int]:
         scope = ""
@@ -527,12 +556,6 @@ class _Importer:
         return scope, file, line
 
     # Outputs
-
-    def _number(self, node: torch.fx.Node) -> Any:
-        """A size as an i64."""
-        size = self.symbols.dim(node.meta["val"])
-        (counted,) = self.builder.create("arange", [], {"start": size, "end": f"({size}) + 1"}, node.name)
-        return self.builder.create("reshape", [counted], {"shape": []}, node.name)[0]
 
     def _finish(self) -> list[Tree]:
         """The leaves of what a caller gets. A value that stands there twice is one output."""
@@ -565,8 +588,6 @@ class _Importer:
                 leaves.append(fixed(value))
                 continue
             meta = value.meta.get("val")
-            if isinstance(meta, (torch.SymFloat, torch.SymBool)) and self._values[value] is None:
-                raise Unsupported(f"the output '{value.name}' is a number and no tensor. Return it as a tensor.")
             if not isinstance(meta, (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)):
                 leaves.append(fixed(meta))
                 continue
@@ -581,6 +602,7 @@ class _Importer:
             kind = "value" if isinstance(meta, torch.Tensor) else "size"
             if value not in ports:
                 ports[value], made = made, made + 1
-                self.builder.output(self._number(value) if found is None else found, value.name)
+                expr = None if isinstance(meta, torch.Tensor) else meta.node.expr
+                self.builder.output(self._number(expr) if found is None else found, value.name)
             leaves.append({kind: ports[value]})
         return leaves

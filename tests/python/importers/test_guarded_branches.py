@@ -152,11 +152,10 @@ HEAVY = """agraph (bool c, float[2,3] x, float[3,3] w, float[1,2,3] t) => (float
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("alike", [True, False])
 def test_of_branches_that_take_long_one_runs(target: str, alike: bool) -> None:
-    """Of branches unlike in rank both."""
     branch = "r = Neg(x)" if alike else "zero = Constant<value_ints = [0]>() q = Neg(x) r = Unsqueeze(q, zero)"
     text = HEAVY.replace("BRANCH", branch).replace("OTHER", "2,3" if alike else "1,2,3")
     exe = hetnn.compile(model_of(text, 18), target)
-    assert bool(exe.report(format="dict")["bodies"]) == alike
+    assert exe.report(format="dict")["bodies"]
     x, w = np.arange(6, dtype=np.float32).reshape(2, 3), np.full((3, 3), 2, np.float32)
     t = np.ones((1, 2, 3), np.float32)
     np.testing.assert_allclose(exe(np.array(True), x, w, t), (x @ w)[None] + 1)

@@ -136,7 +136,7 @@ def test_branches_that_differ_by_an_axis_of_one_element_broadcast() -> None:
     np.testing.assert_array_equal(exe(np.array(True), x), 2 * x)
     np.testing.assert_array_equal(exe(np.array(False), x), 5 * x)
     direct = text.replace("float[3] y", "float y").replace("y = Mul(x, z)", "y = Relu(z)")
-    with pytest.raises(hetnn.Unsupported, match="a value whose rank depends on a condition"):
+    with pytest.raises(hetnn.Unsupported, match="a value whose rank or element type depends on a condition"):
         hetnn.compile(model_of(direct))
 
 

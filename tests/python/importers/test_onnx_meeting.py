@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import onnxruntime
 import pytest
@@ -116,13 +118,66 @@ def test_inputs_whose_sizes_are_all_open_meet(name: str) -> None:
 
 
 def test_what_meets_may_be_one_element_that_is_repeated() -> None:
+    """On either side, on each axis another; a look at both costs no copy."""
     model = model_of("agraph (float[a,b] x, float[c,d] z) => (float[e,f] y) { y = Add(x, z) }")
     exe = agrees(model, f32(3, 4), f32(3, 4))
-    for shape in ((1, 4), (3, 1), (1, 1)):
-        same_as_reference(exe, model, f32(3, 4), f32(*shape))
-    assert [row["kernel"] for row in exe.profile(f32(3, 4), f32(3, 4))] == ["view", "binary"]
+    for x, z in itertools.product([(3, 4), (1, 4), (3, 1), (1, 1)], repeat=2):
+        same_as_reference(exe, model, f32(*x), f32(*z))
+    for x, z in (((0, 4), (1, 1)), ((1, 4), (0, 1)), ((0, 1), (0, 4))):
+        same_as_reference(exe, model, f32(*x), f32(*z))
+    assert [row["kernel"] for row in exe.profile(f32(3, 4), f32(3, 4))] == ["view", "view", "binary"]
     with pytest.raises(hetnn.InvalidModel, match=r"must have the shape \[3,4\]; got f32\[2,4\]"):
         exe(f32(3, 4), f32(2, 4))
+    with pytest.raises(hetnn.InvalidModel, match="the shape"):
+        exe(f32(3, 4), f32(3, 0))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "sum = Add(x, z) more = Mul(sum, x) y = Sub(z, more)",
+        "less = Less(x, z) y = Where(less, x, z)",
+        "sum = Sum(x, z, x) y = Concat<axis = 0>(sum, sum)",
+        "sum = Max(x, z) shape = Shape(sum) wide = Expand(x, shape) y = Mul(wide, sum)",
+    ],
+)
+def test_sizes_that_others_broadcast_to_meet_again(body: str) -> None:
+    model = model_of(f"agraph (float[a,b] x, float[c,d] z) => (float[e,f] y) {{ {body} }}")
+    exe = hetnn.compile(model)
+    for x, z in itertools.product([(3, 4), (1, 4), (3, 1), (1, 1)], repeat=2):
+        same_as_reference(exe, model, f32(*x), f32(*z))
+
+
+def test_three_values_broadcast_with_one_another() -> None:
+    text = "agraph (float[a] x, float[b] z, float[c] w) => (float[e] y) {"
+    model = model_of(text + " sum = Add(x, z) more = Mul(sum, w) y = Sub(more, x) }")
+    exe = hetnn.compile(model)
+    for sizes in itertools.product((1, 3), repeat=3):
+        same_as_reference(exe, model, *(f32(n) for n in sizes))
+    with pytest.raises(hetnn.InvalidModel, match="the shape"):
+        exe(f32(1), f32(2), f32(3))
+
+
+def test_stacks_of_matrices_broadcast() -> None:
+    model = model_of("agraph (float[a,b,i,j] x, float[c,d,k,l] z) => (float[e,f,g,h] y) { y = MatMul(x, z) }")
+    exe = hetnn.compile(model)
+    for x, z in itertools.product([(2, 3), (1, 3), (2, 1), (1, 1)], repeat=2):
+        same_as_reference(exe, model, f32(*x, 4, 5), f32(*z, 5, 6))
+
+
+def test_a_shape_that_is_given_meets_a_size() -> None:
+    """Either may be one."""
+    model = model_of("agraph (float[a] x, float[c] z) => (float[e] y) { shape = Shape(z) y = Expand(x, shape) }")
+    exe = hetnn.compile(model)
+    for x, z in ((3, 3), (1, 3), (3, 1), (1, 1), (0, 1), (1, 0)):
+        same_as_reference(exe, model, f32(x), f32(z))
+    for x, z in ((3, 2), (2, 3), (3, 0), (0, 3)):
+        with pytest.raises(hetnn.InvalidModel, match="the shape"):
+            exe(f32(x), f32(z))
+    fixed = model_of("agraph (float[a] x) => (float[5] y) { five = Constant<value_ints = [5]>() y = Expand(x, five) }")
+    exe = hetnn.compile(fixed)
+    for n in (1, 5):
+        same_as_reference(exe, fixed, f32(n))
 
 
 WEIGHTS = ", ".join(str(k % 7 - 3) for k in range(72))

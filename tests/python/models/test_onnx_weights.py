@@ -77,6 +77,30 @@ def test_speech_is_found_where_the_reference_finds_it(name: str, fix: dict[str, 
     assert max(mine for mine, _ in found) > 2 * min(mine for mine, _ in found)
 
 
+@pytest.mark.parametrize("name", ["silero_vad.onnx", "silero_vad_16k_op15.onnx"])
+def test_speech_of_every_rate_and_number_of_voices_without_a_size_fixed(name: str) -> None:
+    """Of what these models call conditions, one is how many frames there are: of more than one they give nothing."""
+    path = folder_of("silero_vad") / "data" / name
+    exe, reference = hetnn.compile(path), onnxruntime.InferenceSession(str(path))
+    order = [port.name for port in exe.inputs]
+    taken = {port.name for port in reference.get_inputs()}
+    rng = np.random.default_rng(0)
+
+    def feeds(batch: int, samples: int, rate: int) -> dict[str, Array]:
+        sound = 0.1 * rng.standard_normal((batch, samples)).astype(np.float32)
+        state = rng.standard_normal((2, batch, 128)).astype(np.float32)
+        return {"input": sound, "state": state, "sr": np.array(rate)}
+
+    rates = [(1, 576, 16000), (3, 512, 16000), *([(1, 288, 8000), (2, 256, 8000)] if name == "silero_vad.onnx" else [])]
+    for row in rates:
+        given = feeds(*row)
+        theirs = reference.run(None, {part: x for part, x in given.items() if part in taken})
+        for a, b in zip(exe(*(given[part] for part in order)), theirs, strict=True):
+            close(a, b)
+    with pytest.raises(hetnn.InvalidModel, match="match_shape_c1"):
+        exe(*(feeds(1, 1216, 16000)[part] for part in order))
+
+
 # Types of files by their first and last 1024 bytes.
 
 

@@ -2,6 +2,8 @@
 #include "hetnn/ops/control/loop.h"
 
 #include <algorithm>
+#include <ranges>
+#include <sstream>
 
 #include "hetnn/base/convert.h"
 #include "hetnn/ops/infer.h"
@@ -30,6 +32,40 @@ std::vector<Type> types_of_inputs(const Call& call) {
   return out;
 }
 
+// What the attribute `stacks` says of a round's values, each as f32:2: one bool, those carried, those stacked.
+std::vector<Type> declared_types(const Call& call, const std::vector<Type>& given, size_t carried) {
+  std::vector<Type> out = {{DType::boolean, {}}};
+  out.insert(out.end(), given.begin() + kBeforeValues, given.begin() + static_cast<ptrdiff_t>(kBeforeValues + carried));
+  std::istringstream words(call.string("stacks"));
+  for (std::string word; words >> word;) {
+    const size_t colon = std::min(word.find(':'), word.size());
+    const std::optional<DType> dtype = dtype_from_name(word.substr(0, colon));
+    const size_t rank = colon + 2 == word.size() ? static_cast<size_t>(word.back() - '0') : 10;
+    if (!dtype || rank > 9) fail(call, "loop_c9", text("stacks must hold words as f32:2; got '", word, "'."));
+    out.push_back({*dtype, Shape(rank, Dim::symbol("_"))});
+  }
+  return out;
+}
+
+bool same_kind(const Type& a, const Type& b) { return a.dtype == b.dtype && a.rank() == b.rank(); }
+
+// Where it is said what a body gives, one that does not fit the sizes of a run may still run no round.
+std::vector<Type> types_of_body(const Call& call, const std::vector<Type>& given, size_t carried) {
+  const Body body = read_body(call, "body");
+  if (call.string("stacks").empty()) return infer_body(call, body, taken_types(call, body, given));
+  std::vector<Type> declared = declared_types(call, given, carried), made;
+  try {
+    made = infer_body(call, body, taken_types(call, body, given));
+  } catch (const InvalidModel&) {
+    return declared;
+  }
+  if (!std::ranges::equal(made | std::views::drop(kBodyOutputs + carried),
+                          declared | std::views::drop(kBodyOutputs + carried), same_kind)) {
+    fail(call, "loop_c9", text("its body does not give what stacks says, '", call.string("stacks"), "'."));
+  }
+  return made;
+}
+
 std::vector<Type> infer(const Call& call) {
   const size_t carried = carried_values(call);
   const std::vector<Type> given = types_of_inputs(call);
@@ -41,7 +77,7 @@ std::vector<Type> infer(const Call& call) {
     }
   }
   const Body body = read_body(call, "body");
-  const std::vector<Type> made = infer_body(call, body, taken_types(call, body, given));
+  const std::vector<Type> made = types_of_body(call, given, carried);
   if (made.size() < carried + kBodyOutputs || made[0].dtype != DType::boolean || elements(made[0].shape) != Dim(1)) {
     fail(call, "loop_c3", text("its body must give one bool, then the ", carried, " values that are carried."));
   }
@@ -56,7 +92,7 @@ std::vector<Type> infer(const Call& call) {
   std::vector<Type> out;
   for (size_t k = 0; k < carried; ++k) {
     const Type &before = given[kBeforeValues + k], &behind = made[kBodyOutputs + k];
-    if (before.dtype != behind.dtype || before.rank() != behind.rank()) {
+    if (!same_kind(before, behind)) {
       fail(call, "loop_c4",
            text("a carried value must keep its type; got ", to_string(before), " and ", to_string(behind), "."));
     }
@@ -103,7 +139,13 @@ void meaning(const Evaluation& e) {
       }
       before = values[kBeforeValues + k] = std::move(now);
     }
-    for (size_t k = 0; k < rounds.size(); ++k) rounds[k].push_back(std::move(made[kBodyOutputs + carried + k]));
+    for (size_t k = 0; k < rounds.size(); ++k) {
+      const Type& type = e.call.output(carried + k);
+      Tensor& now = made[kBodyOutputs + carried + k];
+      if (now.dtype() != type.dtype || now.shape().size() + 1 != type.shape.size())
+        fail(e.call, "loop_c9", text("its body does not give what stacks says, '", e.call.string("stacks"), "'."));
+      rounds[k].push_back(std::move(now));
+    }
   }
   std::vector<std::vector<int64_t>> shapes;
   std::vector<int64_t> sizes;
@@ -181,6 +223,9 @@ OpDef define_loop() {
                             "those of every carried value that changes its shape, and of a round of every stacked one, "
                             "in order"),
                 {"outer", AttrKind::integers, std::vector<Dim>{}, "sizes of the graph around it, which the body reads"},
+                {"stacks", AttrKind::string, std::string(),
+                 "element type and rank of a round of every stacked value, as f32:2; where it says them, a body that "
+                 "does not fit the sizes of a run ends only a run that has a round"},
                 {"program", AttrKind::integer, Dim(-1),
                  "the number of the program that the body was compiled into; -1: its calls run by their meanings"}},
       .outputs = {"carried", "stacked"},
@@ -193,7 +238,9 @@ OpDef define_loop() {
           "count = rounds, sizes = [2]}",
           "loop(i64[] {3}, _, f32[n], f32[m]) {body = \"take 2 k | concat 2 3 {axis=0} | expand 0 {shape=[outer0]} | "
           "give 1 4 5\", carried = 1, count = rounds, sizes = [a,b], outer = [m]}",
-          "loop(i64[] {0}, _, f32[2]) {body = \"add 2 2 {} | give 1 3\", carried = 1, count = 0, sizes = []}"}};
+          "loop(i64[] {0}, _, f32[2]) {body = \"add 2 2 {} | give 1 3\", carried = 1, count = 0, sizes = []}",
+          "loop(i64[] {0}, _, f32[n], f32[m]) {body = \"concat 2 3 {axis=0} | give 1 4\", carried = 0, count = rounds, "
+          "sizes = [a], stacks = \"f32:1\"}"}};
 }
 
 }  // namespace hetnn::ops

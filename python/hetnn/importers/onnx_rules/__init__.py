@@ -25,16 +25,33 @@ from hetnn.importers.onnx_rules import (
     training,
     vision,
 )
-from hetnn.importers.onnx_rules.call import NESTED, Call, Complex, Either, Items, Maybe, Nothing, Sizes, Tensors, Text
+from hetnn.importers.onnx_rules.call import (
+    NESTED,
+    ONE_SIDED,
+    Call,
+    Complex,
+    Fork,
+    Items,
+    Maybe,
+    Nothing,
+    Refused,
+    Rows,
+    Sizes,
+    Tensors,
+    Text,
+)
 
 __all__ = [
     "NESTED",
+    "ONE_SIDED",
     "Call",
     "Complex",
-    "Either",
+    "Fork",
     "Items",
     "Maybe",
     "Nothing",
+    "Refused",
+    "Rows",
     "Sizes",
     "Tensors",
     "Text",

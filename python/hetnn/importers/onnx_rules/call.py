@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import onnx
@@ -18,6 +18,9 @@ from hetnn.importers.onnx_model import dtype_name
 from hetnn.importers.onnx_rules.meeting import met
 from hetnn.importers.registry import Front, Row, Rule
 from hetnn.importers.sizes import Size
+
+if TYPE_CHECKING:
+    from hetnn.importers.onnx_fork import Forks
 
 Array = np.ndarray[Any, Any]
 # A number that stands for "to the end" in slices.
@@ -81,13 +84,6 @@ class Maybe:
 
 
 @dataclass(frozen=True)
-class Either:
-    """A value of which a condition decides how many leading axes of one element it has; `value` has them all."""
-
-    value: Any
-
-
-@dataclass(frozen=True)
 class Nothing:
     """An optional value that is absent."""
 
@@ -116,6 +112,35 @@ class Complex:
         return list(self.real.shape)
 
 
+@dataclass(frozen=True)
+class Fork:
+    """One of two values that are unlike in rank: the first where the condition holds. Each may be a Fork in turn."""
+
+    condition: Any
+    sides: tuple[Any, Any]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A value that is computed only where the conditions of `path` hold, or do not: of one row there, else of none.
+
+    `sizes` are those of a row, None where only `rows` says them.
+    """
+
+    rows: Any
+    sizes: Sequence[Size | None]
+    path: tuple[tuple[Any, bool], ...]
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What a node gives on a side of a Fork where the standard has no such node, and why."""
+
+    reason: str
+
+
+# What one side of a condition has.
+ONE_SIDED = (Fork, Rows, Refused)
 # What is no tensor of real numbers.
 NESTED = (Items, Tensors, Maybe, Nothing, Text, Complex)
 
@@ -125,6 +150,10 @@ class Importer(Protocol):
 
     doubts: int
     layers: int
+    forks: Forks
+    broadcast_sizes: dict[str, set[Size]]
+
+    def is_inner(self, value: Any) -> bool: ...
 
     def create(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any], node: onnx.NodeProto) -> list[Any]: ...
 
@@ -182,6 +211,19 @@ class Call(Building):
         """How many nodes so far take long."""
         return self._importer.layers
 
+    @property
+    def forks(self) -> Forks:
+        return self._importer.forks
+
+    @property
+    def broadcast_sizes(self) -> dict[str, set[Size]]:
+        """Of sizes that others broadcast to, by their text, those others."""
+        return self._importer.broadcast_sizes
+
+    def is_inner(self, value: Any) -> bool:
+        """Whether a value, or a size, comes from the body that is made now."""
+        return self._importer.is_inner(value)
+
     # Inputs and attributes
 
     def attr(self, name: str, default: Any = None) -> Any:
@@ -222,7 +264,7 @@ class Call(Building):
         return self.known_of(self.inputs[index])
 
     def known_of(self, value: Any) -> Array | None:
-        if isinstance(value, (*NESTED, Either)):
+        if isinstance(value, (*NESTED, *ONE_SIDED)):
             return None
         return value.array if isinstance(value, Sizes) else self._importer.known(value)
 
@@ -344,8 +386,12 @@ class Call(Building):
 
     def value(self, found: Any) -> Any:
         """Sizes as a value that nodes can read; values as they are."""
-        if isinstance(found, Either):
-            raise Unsupported("a value whose rank depends on a condition computed when the model runs")
+        if isinstance(found, Fork):
+            found = self.forks.settled(self, found)
+        if isinstance(found, Rows):
+            found = self.forks.read(self, found)
+        if isinstance(found, Refused):
+            raise InvalidModel(found.reason)
         if isinstance(found, (Text, Complex)):
             what = "texts" if isinstance(found, Text) else "complex numbers"
             raise Unsupported(f"{self.node.op_type} of {what}")
@@ -389,7 +435,6 @@ class Call(Building):
 
     def by_row(self, row: Row) -> Any:
         """What a one-to-one name means."""
-        self._settle(row)
         given = self.aligned() if row.elementwise else self.all_inputs()
         fills: dict[str, Any] = {}
         attrs: dict[str, Any] = {}
@@ -417,13 +462,6 @@ class Call(Building):
                 raise InvalidModel("an input is not given; Concat joins all that it names")
             inputs = met(self, inputs, apart=[self.axis(attrs["axis"], len(inputs[0].shape))])
         return self._of_one_type(row, inputs, attrs)
-
-    def _settle(self, row: Row) -> None:
-        """Takes values of one of several ranks where they broadcast with one of no lower rank."""
-        ranks = [len(x.shape) for x in self.inputs if x is not None and not isinstance(x, (*NESTED, Either))]
-        for k, x in enumerate(self.inputs):
-            if isinstance(x, Either) and row.elementwise and max(ranks, default=-1) >= len(x.value.shape):
-                self.inputs[k] = x.value
 
     def _of_one_type(self, row: Row, inputs: list[Any], attrs: dict[str, Any]) -> Any:
         wanted = inputs[0].dtype if inputs and inputs[0] is not None else ""

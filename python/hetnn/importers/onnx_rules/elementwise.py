@@ -10,7 +10,7 @@ from onnx import TensorProto
 
 from hetnn.errors import InvalidModel
 from hetnn.importers.onnx_model import dtype_name
-from hetnn.importers.onnx_rules.call import Call, Either, is_float, rule
+from hetnn.importers.onnx_rules.call import Call, is_float, rule
 from hetnn.importers.onnx_rules.late import is_late
 from hetnn.importers.sizes import Size
 
@@ -23,9 +23,7 @@ def _cast_by_name(call: Call) -> Any:
 @rule("CastLike")
 def _cast_like(call: Call) -> Any:
     told = {"saturate": bool(call.attr("saturate", 1)), "round_mode": call.attr("round_mode", "up")}
-    like = call.inputs[1]
-    dtype = like.value.dtype if isinstance(like, Either) else call[1].dtype
-    return call.create("cast", [call[0]], to=dtype, **told)
+    return call.create("cast", [call[0]], to=call[1].dtype, **told)
 
 
 @rule("Max", "Min", "Sum", "Mean")

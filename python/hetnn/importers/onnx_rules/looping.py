@@ -8,7 +8,7 @@ from typing import Any
 
 from hetnn.errors import Unsupported
 from hetnn.importers.loop_body import Body, BodyInput
-from hetnn.importers.onnx_rules.call import Call, Complex, Items, Maybe, Nothing, Tensors, Text
+from hetnn.importers.onnx_rules.call import LONGEST, Call, Complex, Items, Maybe, Nothing, Tensors, Text
 from hetnn.importers.onnx_rules.meeting import met_as
 from hetnn.importers.onnx_rules.sequence import common, known_sizes, packed
 
@@ -20,12 +20,14 @@ def late_loop(
     carried: Sequence[Any],
     said: Sequence[Mapping[int, int]],
     round_of: Callable[[Sequence[Any]], list[Any]],
+    most: int = LONGEST,
 ) -> list[Any]:
     """A node with a body, which runs as often as values say: what is carried behind the last round, and the stacked.
 
     `round_of` adds the nodes of a round, of its number, whether it goes on and what is carried; it gives whether there
     is another round, what is carried and what is stacked. `said` are the sizes by axis that the model declares for what
-    is carried. The node is built again where it turns out that a carried value changes its shape.
+    is carried. The node is built again where it turns out that a carried value changes its shape. There are at most
+    `most` rounds.
     """
     state = [_flattened(call, value) for value in carried]
     changing = [[list(axes) for axes in each.changing] for each in state]
@@ -60,8 +62,10 @@ def late_loop(
     ]
     stacked = given[1 + len(flat) :]
     sizes += [size if isinstance(size, int) else call.found_size() for value in stacked for size in value.shape]
-    told = {"body": body.text(given), "carried": len(flat), "count": call.found_size(), "sizes": sizes}
-    made = [*call.create_all("loop", [trips, going, *flat, *body.captured], {**told, "outer": list(body.outer)})]
+    told = {"body": body.text(given), "carried": len(flat), "count": call.found_size(0, most), "sizes": sizes}
+    kinds = " ".join(f"{value.dtype}:{len(value.shape)}" for value in stacked)
+    told |= {"outer": list(body.outer), "stacks": kinds}
+    made = [*call.create_all("loop", [trips, going, *flat, *body.captured], told)]
     for k, (value, axes) in enumerate(zip(flat, rows, strict=True)):
         if axes:
             stays = [None if axis in axes else size for axis, size in enumerate(value.shape)]

@@ -1,12 +1,13 @@
-"""Symbolic sizes that must be equal for a node to mean anything: taken as one, which each run checks."""
+"""Symbolic sizes that must be equal, or 1, for a node to mean anything: taken as one, which each run checks."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from hetnn.importers.sizes import Size
+from hetnn.importers.sizes import Size, maximum, minimum, multiply, subtract
 
 if TYPE_CHECKING:
     from hetnn.importers.onnx_rules.call import Call
@@ -17,7 +18,8 @@ def met(call: Call, values: Sequence[Any], *, broadcast: bool = False, apart: Co
 
     Axes are counted from the back, from -1, where values broadcast, and ones meet nothing; else from the front. A
     known size goes before a symbol, and a symbol of the model before one that a node gives its value. Sizes that
-    cannot be equal stay as they are, for the operator to refuse. Where a run shows a one in their place, it broadcasts.
+    cannot be equal stay as they are, for the operator to refuse. Where values broadcast, a run may show a one in the
+    place of either.
     """
     shapes = [list(value.shape) for value in values]
     if all(shape == shapes[0] for shape in shapes[1:]):
@@ -28,7 +30,7 @@ def met(call: Call, values: Sequence[Any], *, broadcast: bool = False, apart: Co
             continue
         here = [k for k, shape in enumerate(shapes) if -len(shape) <= axis < len(shape)]
         sizes = {shapes[k][axis] for k in here if not broadcast or shapes[k][axis] != 1}
-        one = _one_of(call, sizes)
+        one = _broadcast(call, sizes) if broadcast else _one_of(call, sizes)
         for k in here:
             if one is not None and shapes[k][axis] in sizes:
                 shapes[k][axis] = one
@@ -61,10 +63,10 @@ def met_by_shape(call: Call, value: Any, shape: Sequence[Size]) -> tuple[Any, li
     own, wanted = list(value.shape), list(shape)
     for axis in range(-min(len(own), len(wanted)), 0):
         if 1 not in (own[axis], wanted[axis]):
-            one = _one_of(call, {own[axis], wanted[axis]})
+            one = _stretched(call, own[axis], wanted[axis])
             if one is not None:
                 own[axis] = wanted[axis] = one
-    return _as(call, value, own), wanted
+    return _as(call, value, own, repeats=True), wanted
 
 
 def _as(call: Call, value: Any, shape: list[Size], repeats: bool = False) -> Any:
@@ -80,9 +82,42 @@ def _one_of(call: Call, sizes: set[Size]) -> Size | None:
     return min(sizes, key=lambda size: _rank(call, size))
 
 
+def _broadcast(call: Call, sizes: set[Size]) -> Size | None:
+    """As _one_of, where any of the sizes may be 1: the others' then, of independent symbols the greatest or nothing.
+
+    Sizes that are computed from the same symbols are meant to be equal; no known size is 1.
+    """
+    if len(sizes) < 2 or any(isinstance(size, int) for size in sizes):
+        return _one_of(call, sizes)
+    alike: dict[frozenset[str], set[Size]] = {}
+    for size in {part for whole in sizes for part in call.broadcast_sizes.get(str(whole), {whole})}:
+        alike.setdefault(_symbols(str(size)), set()).add(size)
+    parts = sorted((min(each, key=lambda size: _rank(call, size)) for each in alike.values()), key=str)
+    if len(parts) == 1:
+        return parts[0]
+    found = multiply(reduce(maximum, parts), minimum(1, reduce(minimum, parts)))
+    call.broadcast_sizes[str(found)] = set(parts)
+    return found
+
+
+def _stretched(call: Call, own: Size, wanted: Size) -> Size | None:
+    """The size that is wanted, or where a run wants 1 the own one."""
+    one = _one_of(call, {own, wanted})
+    if one is None or isinstance(own, int) or isinstance(wanted, int) or _symbols(own) == _symbols(wanted):
+        return one
+    if own in call.broadcast_sizes.get(wanted, ()):
+        return wanted
+    away = maximum(subtract(wanted, 1), subtract(1, wanted))  # from 1
+    factor = maximum(minimum(1, away), multiply(own, maximum(0, subtract(1, away))))  # own where wanted is 1, else 1
+    return multiply(wanted, factor)
+
+
+def _symbols(size: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[A-Za-z_]\w*(?!\w*\()", size))
+
+
 def _rank(call: Call, size: Size) -> tuple[bool, int, int, str]:
     """Smaller is what others are taken as."""
     if isinstance(size, int):
         return False, 0, 0, ""
-    symbols = set(re.findall(r"[A-Za-z_]\w*(?!\w*\()", size))
-    return True, len([s for s in symbols if not call.is_named(s)]), len(size), size
+    return True, len([s for s in _symbols(size) if not call.is_named(s)]), len(size), size

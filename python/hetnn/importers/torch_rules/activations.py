@@ -11,18 +11,16 @@ from hetnn.importers.torch_rules.call import Call, rule
 @rule("clamp.default", "clip.default", "clamp_min.default", "clamp_max.default")
 def _clamp(call: Call) -> Any:
     low, high = call.args.get("min"), call.args.get("max")
-    if isinstance(low, str) or isinstance(high, str):
-        x = call.cast(call["self"], call.dtype())
-        for op, size in (("maximum", low), ("minimum", high)):
-            if size is not None:
-                bound = call.whole(size) if isinstance(size, str) else call.constant(size, call.dtype())
-                x = call.create(op, [x, call.reshape(call.cast(bound, call.dtype()), [])])
-        return x
-    if any(isinstance(bound, int) and int(float(bound)) != bound for bound in (low, high)):
-        x = call.cast(call["self"], call.dtype())  # bounds of more digits than a real has
-        x = x if low is None else call.create("maximum", [x, call.constant(low, call.dtype())])
-        return x if high is None else call.create("minimum", [x, call.constant(high, call.dtype())])
+    if not all(bound is None or _is_real(bound) for bound in (low, high)):
+        x, low, high = call.promote([call["self"], low, high])
+        x = x if low is None else call.create("maximum", [x, low])
+        return x if high is None else call.create("minimum", [x, high])
     return _limits(call, -math.inf if low is None else float(low), math.inf if high is None else float(high))
+
+
+def _is_real(bound: Any) -> bool:
+    """Whether a bound is a number, and has no more digits than a real."""
+    return isinstance(bound, float) or (isinstance(bound, int) and int(float(bound)) == bound)
 
 
 def _limits(call: Call, low: float, high: float) -> Any:

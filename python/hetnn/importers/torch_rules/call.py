@@ -10,6 +10,7 @@ import sympy
 import torch
 
 from hetnn.element_types import NUMPY
+from hetnn.errors import Unsupported
 from hetnn.importers.building import Building
 from hetnn.importers.registry import Front, Row, Rule
 from hetnn.importers.sizes import MOST, Size, broadcast
@@ -213,7 +214,7 @@ class Call(Building):
     def filled(self, value: Any) -> Any:
         """A tensor of the result's type and shape that holds one value."""
         shape = self.shape()
-        one = self.constant(value, self.dtype())
+        one = self.cast(value, self.dtype()) if hasattr(value, "dtype") else self.constant(value, self.dtype())
         return self.create("expand", [one], shape=shape) if shape else one
 
     def filled_part(self, value: Any) -> Any:
@@ -233,6 +234,8 @@ class Call(Building):
             if name == "-" or value is None:
                 continue
             if name in kinds:
+                if hasattr(value, "dtype"):
+                    raise Unsupported(f"'{name}' is a number that depends on sizes; it must be known when compiling")
                 attrs[name] = self.type_name(value) if kinds[name] == "dtype" else value
             else:
                 inputs[name] = value
@@ -258,11 +261,15 @@ class Call(Building):
             and not sizes
             and op not in ("add", "sub")
             and self.dtype() in _HALVES
-            and any(self._is_rounded(value) for value in values)
+            and (any(self._is_rounded(value) for value in values) or self._reads_real())
         ):
             wide = [self.constant(v, "f32") if isinstance(v, _NUMBERS) else self.cast(v, "f32") for v in values]
             return self.cast(self.create(op, wide, **(attrs or {})), self.dtype())
         return self.create(op, self.promote(values, compare), **(attrs or {}))
+
+    def _reads_real(self) -> bool:
+        """Whether an argument is a real that depends on sizes."""
+        return any(isinstance(node.meta.get("val"), torch.SymFloat) for node in self._node.all_input_nodes)
 
     def _is_rounded(self, value: Any) -> bool:
         if not isinstance(value, _NUMBERS):

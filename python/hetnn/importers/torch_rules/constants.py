@@ -29,7 +29,7 @@ def _ones(call: Call) -> Any:
 
 @rule("scalar_tensor.default")
 def _scalar(call: Call) -> Any:
-    return call.constant(call["s"], call.dtype())
+    return call.filled(call["s"])
 
 
 @rule("arange.default", "arange.start", "arange.start_step")

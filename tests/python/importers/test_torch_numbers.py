@@ -1,0 +1,135 @@
+"""Reals, truths and sizes that torch computes from open sizes, for many of them, as the exported program has them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.export import Dim, export
+
+import hetnn
+
+SIZES = [*range(6, 34), 99, 100, 101, 999, 1000, 1001, 1024, 4096]
+
+
+class Applies(torch.nn.Module):
+    def __init__(self, function: Callable[[torch.Tensor], Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.function(x)
+
+
+def agrees(function: Callable[[torch.Tensor], Any], sizes: Sequence[int] = SIZES) -> hetnn.Executable:
+    program = export(Applies(function), (torch.randn(2, 12),), dynamic_shapes={"x": {1: Dim.AUTO}})
+    exe, eager = hetnn.compile(program), program.module()
+    for n in sizes:
+        x = torch.randn(2, n)
+        mine, theirs = exe(x.numpy()), eager(x)
+        for a, b in zip(
+            mine if isinstance(mine, tuple) else [mine],
+            theirs if isinstance(theirs, tuple) else [theirs],
+            strict=True,
+        ):
+            if isinstance(b, torch.Tensor):
+                torch.testing.assert_close(torch.from_numpy(a), b, msg=lambda text, n=n: f"{n}: {text}")
+            else:
+                assert a == b
+    return exe
+
+
+def zeros(size: Callable[[int], int]) -> Callable[[torch.Tensor], torch.Tensor]:
+    return lambda x: torch.zeros(size(x.shape[1])) + x.mean()
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        lambda n: math.ceil(n / 3),
+        lambda n: math.floor(n * 1.5),
+        lambda n: math.ceil((n - 5) / 4 + 1) * 4,
+        lambda n: 20 + math.trunc((10 - n) / 1000),
+    ],
+)
+def test_sizes_that_reals_give_exactly_are_expressions(size: Callable[[int], int]) -> None:
+    exe = agrees(zeros(size))
+    assert "found" not in repr(exe)
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        lambda n: math.floor(n * 0.7),
+        lambda n: math.ceil(n * 0.3),
+        lambda n: math.floor(n / 3 * 3),
+        lambda n: math.ceil(n / 3 * 1.1 + 0.3) + 1,
+        lambda n: round(n / 2),
+        lambda n: math.floor(torch._sym_sqrt(n)),
+        lambda n: torch.sym_ite(n > 10, 4, 5),
+        lambda n: math.floor(n * 0.3) * 2 + math.floor(n * 0.3),
+    ],
+)
+def test_sizes_that_depend_on_rounding_are_computed_as_torch_does(size: Callable[[int], int]) -> None:
+    assert "found" in repr(agrees(zeros(size)))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * (x.shape[1] / 2),
+        lambda x: x / (x.shape[1] / 3),
+        lambda x: (x.half() * (x.shape[1] / 3)).float(),
+        lambda x: (10 * x).int() * (x.shape[1] / 3),
+        lambda x: x + torch.sym_float(x.shape[1]) / 7,
+        lambda x: x.clamp(max=x.shape[1] / 30),
+        lambda x: torch.full((x.shape[1],), x.shape[1] * 0.5) + x,
+        lambda x: torch.tensor(x.shape[1] / 3) + x,
+        lambda x: torch.full_like(x, 1.5) ** (x.shape[1] / 3000),
+        lambda x: x.where(x > x.shape[1] / 30, 0.0),
+        lambda x: F.leaky_relu(x, x.shape[1] / 30),
+        lambda x: F.hardtanh(x, max_val=x.shape[1] / 30),
+        lambda x: F.elu(x, alpha=x.shape[1] / 30),
+        lambda x: F.softplus(x, beta=x.shape[1] / 30),
+        lambda x: torch.lerp(x, x * 2, x.shape[1] / 300),
+        lambda x: torch.add(x, x, alpha=x.shape[1] / 300),
+    ],
+)
+def test_reals_that_depend_on_sizes_are_operands(function: Callable[[torch.Tensor], Any]) -> None:
+    agrees(function)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * (x.shape[1] > 10),
+        lambda x: x * torch.sym_not(x.shape[1] > 10),
+        lambda x: torch.cond(x.shape[1] > 10, lambda x: x + 1, lambda x: x - 1, (x,)),
+        lambda x: torch.cond(x.shape[1] / 3 > 4.5, lambda x: x + 1, lambda x: x * (x.shape[1] / 3), (x,)),
+    ],
+)
+def test_truths_of_sizes(function: Callable[[torch.Tensor], Any]) -> None:
+    agrees(function)
+
+
+def test_numbers_as_outputs() -> None:
+    program = export(
+        Applies(lambda x: (x * 2, x.shape[1] / 3, x.shape[1] > 7)),
+        (torch.randn(2, 12),),
+        dynamic_shapes={"x": {1: Dim.AUTO}},
+    )
+    exe = hetnn.compile(program)
+    for n in (6, 7, 8, 100):
+        _, third, many = exe(np.zeros((2, n), np.float32))
+        assert (third, many) == (n / 3, n > 7)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_images_that_grow_by_a_real_factor(mode: str) -> None:
+    """Places between pixels are f32, so that far from the first pixel they are less exact."""
+    agrees(lambda x: F.interpolate(x[:, None], scale_factor=1.5, mode=mode), range(6, 80))

@@ -16,6 +16,8 @@ _OPS = {op["name"]: op for op in _core.operators()}
 # Operators that refuse an index outside an axis, and those that refuse to divide an integer by 0.
 PICKS = {name for name, op in _OPS.items() if op["checks"]}
 DIVIDES = {"div", "floor_divide", "remainder", "fmod"}
+# Those that refuse an axis of no element.
+NEEDS_ONE = {"reduce_max", "reduce_min", "argmax", "argmin"}
 # Those that take long.
 HEAVY = {name for name, op in _OPS.items() if "compute" in op["traits"]}
 # Whose attributes may be sizes, with the names of those.

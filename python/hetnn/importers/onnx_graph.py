@@ -20,7 +20,7 @@ from hetnn.element_types import numpy_type
 from hetnn.errors import DoesNotFit, InvalidModel, Unsupported
 from hetnn.importers import Imported
 from hetnn.importers.chance import initial_state
-from hetnn.importers.loop_body import DIVIDES, HEAVY, PICKS, SIZED, Body, BodyInput
+from hetnn.importers.loop_body import DIVIDES, HEAVY, NEEDS_ONE, PICKS, SIZED, Body, BodyInput
 from hetnn.importers.onnx_control import CONTROL
 from hetnn.importers.onnx_fixed import Fixed, read_fixed
 from hetnn.importers.onnx_fork import Forks
@@ -570,8 +570,14 @@ def _may_be_sizes(value: Any) -> bool:
 
 def _may_refuse(op: str, inputs: Sequence[Any], arrays: Sequence[Any], attrs: Mapping[str, Any]) -> bool:
     """Whether a node takes some values and sizes only: indices of an axis, divisors of integers, sizes that fit."""
+    is_open = any(isinstance(size, str) for size in [*inputs[0].shape, *attrs.get("sizes", [])]) if inputs else False
     if op in PICKS:
-        return any(array is None for array in arrays[1:] or arrays)
+        return is_open or any(array is None for array in arrays[1:] or arrays)
+    if op in NEEDS_ONE:
+        return is_open
+    if op == "pad":
+        only_grows = all(isinstance(size, int) and size >= 0 for size in attrs["padding"])
+        return is_open and not (only_grows and attrs.get("mode", "constant") == "constant")
     if op == "reshape":
         return product(inputs[0].shape) != product(attrs["shape"])
     if op == "expand":

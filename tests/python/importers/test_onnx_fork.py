@@ -106,6 +106,29 @@ def test_a_shape_that_does_not_fit_is_refused_where_it_is_taken(other: str) -> N
     agrees(alike, [true(True), f32(6)], [true(False), f32(5)], [true(True), f32(5)], [true(False), f32(1)])
 
 
+@pytest.mark.parametrize("rank", ["q = Neg(x)", "front = Constant<value_ints = [0]>() q = Unsqueeze(x, front)"])
+@pytest.mark.parametrize(
+    ("node", "sizes"),
+    [
+        ("long = Constant<value_ints = [0,0,-2,0,0,-3]>() p = Pad(x, long)", [(1, 2, 3), (2, 3, 8)]),
+        ('long = Constant<value_ints = [0,0,2,0,0,3]>() p = Pad<mode = "reflect">(x, long)', [(1, 1, 1), (2, 3, 8)]),
+        ("third = Constant<value_ints = [2]>() p = Gather<axis = 2>(x, third)", [(1, 1, 1), (2, 3, 4)]),
+        ("p = MaxPool<kernel_shape = [11]>(x)", [(1, 2, 3), (1, 2, 20)]),
+        ("p = ReduceMax(x)", [(2, 3, 4)]),
+    ],
+)
+def test_what_a_size_is_too_small_for_is_refused_where_it_is_taken(
+    node: str, sizes: list[tuple[int, ...]], rank: str
+) -> None:
+    text = """agraph (bool c, float[n,m,k] x) => (float y) {
+      s = If(c) <then_branch = t () => (p) { NODE }, else_branch = e () => (q) { RANK }>
+      y = ReduceSum<keepdims = 0>(s)
+    }"""
+    text = text.replace("NODE", node).replace("RANK", rank)
+    agrees(text, *([true(c), f32(*size)] for c in (True, False) for size in sizes))
+    agrees(text, [true(False), f32(0, 2, 4)])
+
+
 NESTED = """agraph (bool c, bool d, float[n,m,4] x, float[4,5] w) => (float[k,5] y) {
   one = Constant<value_ints = [1]>()
   zero = Constant<value_ints = [0]>()

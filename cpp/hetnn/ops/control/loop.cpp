@@ -2,7 +2,7 @@
 #include "hetnn/ops/control/loop.h"
 
 #include <algorithm>
-#include <ranges>
+#include <span>
 #include <sstream>
 
 #include "hetnn/base/convert.h"
@@ -59,8 +59,10 @@ std::vector<Type> types_of_body(const Call& call, const std::vector<Type>& given
   } catch (const InvalidModel&) {
     return declared;
   }
-  if (!std::ranges::equal(made | std::views::drop(kBodyOutputs + carried),
-                          declared | std::views::drop(kBodyOutputs + carried), same_kind)) {
+  const auto stacked = [&](const std::vector<Type>& types) {
+    return std::span(types).subspan(std::min(types.size(), kBodyOutputs + carried));
+  };
+  if (!std::ranges::equal(stacked(made), stacked(declared), same_kind)) {
     fail(call, "loop_c9", text("its body does not give what stacks says, '", call.string("stacks"), "'."));
   }
   return made;

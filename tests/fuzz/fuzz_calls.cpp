@@ -93,10 +93,11 @@ Tensor random_values(DType dtype, const std::vector<int64_t>& shape, Choices& fr
   const bool edges = from.one_in(3);
   visit_dtype(dtype, [&](auto zero) {
     using T = decltype(zero);
+    const int least = edges && !std::is_unsigned_v<T> ? -4 : 0;
     auto* values = reinterpret_cast<T*>(data);
     for (int64_t k = 0; k < out.elems(); ++k) {
       const bool read = k < 32;
-      const double small = (read ? static_cast<int>(from.byte()) : static_cast<int>(k * 7)) % 9 - (edges ? 4 : 0);
+      const double small = (read ? static_cast<int>(from.byte()) : static_cast<int>(k * 7)) % 9 + least;
       values[k] = static_cast<T>(static_cast<float>(dtype == DType::boolean ? std::fmod(small, 2) != 0 : small));
       if (!edges || !read || !from.one_in(4)) continue;
       if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -123,3 +125,19 @@ def test_batch_norm_by_the_batch_itself(dtype: torch.dtype) -> None:
     x, weight, bias = torch.randn(4, 3, 5).to(dtype), torch.randn(3).to(dtype), torch.randn(3).to(dtype)
     norm = torch.ops.aten._native_batch_norm_legit.no_stats
     equal(lambda x, w, b: norm(x, w, b, True, 0.1, 1e-5), x, weight, bias)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_symmetric_factors_of_what_is_no_number(size: int) -> None:
+    """A pivot that is NaN is exchanged with none: the row behind the last one was read."""
+    for row in range(size):
+        for column in range(row + 1):
+            x = torch.eye(size) * 3 + 1
+            x[row, column] = x[column, row] = math.nan
+            factors, pivots, broken = hetnn.compile(lambda x: tuple(torch.linalg.ldl_factor_ex(x)), args=(x,))(x)
+            assert torch.isnan(torch.tril(factors)).any()
+            assert ((pivots.abs() >= 1) & (pivots.abs() <= size)).all()
+            if (row, column) == (0, 0):
+                assert broken == 1
+            with pytest.raises(hetnn.InvalidModel, match="no number") if broken > 0 else contextlib.nullcontext():
+                hetnn.compile(lambda x: tuple(torch.linalg.ldl_factor(x)), args=(x,))(x)

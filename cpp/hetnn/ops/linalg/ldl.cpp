@@ -29,7 +29,7 @@ std::pair<int64_t, int64_t> pivot_of(Matrix& a, int64_t k) {
     if (std::abs(a(i, k)) > column) column = std::abs(a(largest = i, k));
   }
   const double own = std::abs(a(k, k));
-  if (own >= kShare * column) return {k, 1};
+  if (!(own < kShare * column)) return {k, 1};  // no number has no other one to be exchanged with
   double row = 0;
   for (int64_t j = k; j < n; ++j) {
     if (j != largest) row = std::max(row, std::abs(at(a, largest, j)));
@@ -66,7 +66,7 @@ void take_two(Matrix& a, int64_t k) {
   }
 }
 
-// The first pivot that is 0, from 1; or 0.
+// The first pivot that is 0 or no number, from 1; or 0.
 int32_t factor(Matrix& a, int32_t* pivots) {
   int32_t broken = 0;
   for (int64_t k = 0, size = 1; k < a.rows(); k += size) {
@@ -79,7 +79,7 @@ int32_t factor(Matrix& a, int32_t* pivots) {
       continue;
     }
     pivots[k] = static_cast<int32_t>(row) + 1;
-    if (a(k, k) != 0) {
+    if (a(k, k) != 0 && !std::isnan(a(k, k))) {
       take_one(a, k);
     } else if (broken == 0) {
       broken = static_cast<int32_t>(k) + 1;
@@ -97,7 +97,8 @@ void meaning(const Evaluation& e) {
     for (int64_t i = 0; i < n; ++i) std::fill_n(&a(i, i) + 1, n - i - 1, 0.0);
     broken.values<int32_t>()[which] = factor(a, pivots.values<int32_t>() + which * n);
     if (broken.values<int32_t>()[which] != 0 && e.call.flag("checked"))
-      fail(e.call, "ldl_c3", text("matrix ", which, " has a block of 0 among its factors. Give one that is regular."));
+      fail(e.call, "ldl_c3",
+           text("matrix ", which, " has a block of 0, or of no number, among its factors. Give one that is regular."));
     a.write(factors, which);
   }
 }
@@ -109,7 +110,7 @@ OpDef define_ldl() {
           .doc =
               "Symmetric matrices, whose lower halves are read, as P L D L^T P^T: below the diagonal L, on it D, whose "
               "blocks have one or two rows. pivots: the row, from 1, that each was exchanged with; of a block of two, "
-              "both have the second row's, negative. broken: the first block that is 0, from 1, or 0.",
+              "both have the second row's, negative. broken: the first block that is 0 or no number, from 1, or 0.",
           .inputs = {{"x", "[...,N,N]"}},
           .attrs = {{"checked", AttrKind::boolean, false, "whether a block of 0 ends the run"}},
           .outputs = {"factors", "pivots", "broken"},

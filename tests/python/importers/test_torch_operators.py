@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -356,3 +357,11 @@ def test_equals_eager(name: str) -> None:
     assert len(got) == len(wanted)
     for one, other in zip(got, wanted, strict=True):
         torch.testing.assert_close(one, other, rtol=2e-5, atol=2e-5, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["chebyshev_polynomial_t", "hermite_polynomial_h", "laguerre_polynomial_l"])
+def test_polynomials_of_degrees_that_no_integer_holds(name: str) -> None:
+    x = torch.tensor([0.5, 0.5, 0.5, 0.5, 0.5, 2.0])
+    degree = torch.tensor([math.nan, -1.0, -0.5, -1e30, -math.inf, 3.0])
+    function = getattr(torch.special, name)
+    torch.testing.assert_close(hetnn.compile(function, args=(x, degree))(x, degree), function(x, degree))

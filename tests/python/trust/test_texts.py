@@ -69,6 +69,12 @@ def test_inputs_whose_integers_stand_for_nothing_are_refused(type_: str, message
             hetnn.compile(text, target)
 
 
+def test_integers_are_not_normalized() -> None:
+    text = HEAD + "(%a: i64[2,3], %m: i64[3]) -> (%y) {\n  %y = batch_norm(%a, _, _, %m, %m) : i64[2,3]\n}\n"
+    with pytest.raises(hetnn.InvalidModel, match=re.escape("must be reals, [N,C,...]; got i64[2,3]")):
+        hetnn.compile(text)
+
+
 SHEET: dict[str, Any] = resolve_target("relu-only")["devices"][1]["spec"]
 WEIGHTS = ",".join(["0.5"] * 108)
 CONV = (

@@ -41,6 +41,7 @@ class Scan final : public Kernel {
   bool serial() const override { return outer_ * size_ * step_ < 16384; }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    if (size_ == 0) return;
     const auto* x = reinterpret_cast<const float*>(inputs[0]);
     auto* y = reinterpret_cast<float*>(outputs[0]);
     // Lanes that follow one another where the axis is the last, else those that lie side by side.

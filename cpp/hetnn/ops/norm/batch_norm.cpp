@@ -8,8 +8,8 @@ namespace {
 
 std::vector<Type> infer(const Call& call) {
   const Type& x = call.input(0);
-  if (x.shape.size() < 2)
-    fail(call, "batch_norm_c1", text("the input must be [N,C,...]; got ", to_string(x.shape), "."));
+  if (x.shape.size() < 2 || !is_real(x))
+    fail(call, "batch_norm_c1", text("the input must be reals, [N,C,...]; got ", to_string(x), "."));
   check_parameters(call, 1, 5, {x.shape[1]}, "batch_norm_c2");
   return {x};
 }

@@ -99,6 +99,7 @@ struct Ordering {
 template <typename T>
 void order_lanes(const Ordering& o, int64_t begin, int64_t end, const T* from, T* to, int64_t* where,
                  std::byte* memory) {
+  if (o.lanes.size == 0) return;
   LaneOrder<T> order(o.lanes.size, o.descending, memory);
   const int64_t step = o.lanes.step;
   for (int64_t lane = begin; lane < end; ++lane) {

@@ -46,8 +46,9 @@ double y_of(double order, double x) {
 // p_n of p_{k+1} = next(k, p_k, p_{k-1}) from p_0 = 1 and p_1; 0 for n < 0.
 template <typename T, typename Next>
 T polynomial(T n, T first, Next next) {
+  // No number, and what no integer holds, is as below 0; as in torch.
+  if (!(n > -1 && n < static_cast<T>(0x1p63))) return 0;
   const auto degree = static_cast<int64_t>(n);
-  if (degree < 0) return 0;
   T before = 1, at = first;
   if (degree == 0) return 1;
   for (int64_t k = 1; k < degree && !std::isnan(at); ++k) {

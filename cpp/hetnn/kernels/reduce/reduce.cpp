@@ -120,7 +120,9 @@ class PlainReduce final : public Kernel {
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     const auto* x = reinterpret_cast<const T*>(inputs[0]);
     const int64_t bytes = dtype_bytes(out_);
-    for_outputs(space_.outputs, context, [&](int64_t to, int64_t from) { reduce(x + from, outputs[0] + to * bytes); });
+    // What has no elements may have no memory either.
+    for_outputs(space_.outputs, context,
+                [&](int64_t to, int64_t from) { reduce(space_.count > 0 ? x + from : x, outputs[0] + to * bytes); });
   }
 
  private:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import hetnn
@@ -69,10 +70,19 @@ def test_inputs_whose_integers_stand_for_nothing_are_refused(type_: str, message
             hetnn.compile(text, target)
 
 
-def test_integers_are_not_normalized() -> None:
-    text = HEAD + "(%a: i64[2,3], %m: i64[3]) -> (%y) {\n  %y = batch_norm(%a, _, _, %m, %m) : i64[2,3]\n}\n"
-    with pytest.raises(hetnn.InvalidModel, match=re.escape("must be reals, [N,C,...]; got i64[2,3]")):
-        hetnn.compile(text)
+def test_normalized_integers_are_cut_towards_zero_and_no_number_gives_the_least() -> None:
+    text = (
+        HEAD
+        + """(%a: i64[2,2], %m: i64[2], %v: i64[2]) -> (%y) {
+  %y = batch_norm(%a, _, _, %m, %v) {eps = 0.0} : i64[2,2]
+}
+"""
+    )
+    run = hetnn.compile(text)
+    values = np.array([[9, 1], [-9, 2]], np.int64)
+    got = run(values, np.array([0, 1], np.int64), np.array([16, 0], np.int64))
+    least = np.iinfo(np.int64).min  # 0 / 0 and 1 / 0
+    np.testing.assert_array_equal(got, [[2, least], [-2, least]])
 
 
 SHEET: dict[str, Any] = resolve_target("relu-only")["devices"][1]["spec"]

@@ -323,6 +323,27 @@ def test_a_tree_whose_nodes_loop_is_refused() -> None:
     assert hetnn.compile(model)(np.array([[0.0], [1.0]], np.float32)).tolist() == [[2], [2]]
 
 
+def test_a_tree_with_fewer_sets_of_members_than_nodes_that_ask_is_refused() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18, "ai.onnx.ml" : 5]>
+    agraph (float[n,1] x) => (float[n,1] y) {
+      y = ai.onnx.ml.TreeEnsemble<n_targets = 1, tree_roots = [0], nodes_modes = uint8[1] {6},
+        nodes_splits = float[1] {0.5}, nodes_featureids = [0], nodes_truenodeids = [0], nodes_trueleafs = [1],
+        nodes_falsenodeids = [0], nodes_falseleafs = [1], leaf_targetids = [0], leaf_weights = float[1] {2.0},
+        membership_values = float[2] {1.0, 2.0}>(x)
+    }"""
+    with pytest.raises(hetnn.InvalidModel, match="with 1 nodes of mode 6 and 0 sets of members"):
+        hetnn.compile(parser.parse_model(text))
+
+
+def test_sizes_are_split_as_values_are() -> None:
+    text = """agraph (float[a,b,c] x) => (y, z) { s = Shape (x) PARTS y = Identity (p) z = Identity (q) }"""
+    exe = hetnn.compile(model_of(text.replace("PARTS", "p, q = Split <num_outputs = 2> (s)")))
+    assert [value.tolist() for value in exe(f32(4, 5, 6))] == [[4, 5], [6]]
+    sizes = "k = Constant <value_ints = [2, 2]> () p, q = Split (s, k)"
+    with pytest.raises(hetnn.InvalidModel, match=r"an axis of 3 into parts of \[2, 2\], which are 4 in all"):
+        hetnn.compile(model_of(text.replace("PARTS", sizes)))
+
+
 SCAN = """agraph (float[2] s, float[n,2] x, float[2,n] w) => (y, z, q) {
   y, z, q = Scan <num_scan_inputs = 2, scan_input_axes = [0, 1], scan_input_directions = [0, BACK],
                   scan_output_directions = [0, BACK], scan_output_axes = [0, AXIS],

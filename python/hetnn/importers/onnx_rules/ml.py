@@ -57,6 +57,9 @@ def _conditions(call: Call, x: Any, features: Array) -> Any:
     if (modes == _MEMBER).any():  # their values end with NaN each
         members = np.array(call.tensor_attr("membership_values"))
         ends = np.flatnonzero(np.isnan(members))
+        asking = int((modes == _MEMBER).sum())
+        if len(ends) != asking:
+            raise InvalidModel(f"a TreeEnsemble with {asking} nodes of mode {_MEMBER} and {len(ends)} sets of members")
         sets = [part[~np.isnan(part)] for part in np.split(members, ends + 1)]
     columns = []
     for k, mode in enumerate(modes.tolist()):

@@ -161,6 +161,8 @@ def _split(call: Call) -> list[Any]:
         end = add(at, part)
         out.append(slice_axis(call, x, axis, at, end, 1))
         at = end
+    if isinstance(at, int) and isinstance(x.shape[axis], int) and at != x.shape[axis]:
+        raise InvalidModel(f"Split of an axis of {x.shape[axis]} into parts of {parts}, which are {at} in all")
     return out
 
 

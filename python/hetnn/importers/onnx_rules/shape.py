@@ -166,10 +166,18 @@ def _expanded(call: Call, arrays: list[Array]) -> Array:
     return np.broadcast_to(arrays[0], wanted)
 
 
-def _parts(call: Call, arrays: list[Array]) -> list[Array]:
-    count, axis = len(call.node.output), call.attr("axis", 0)
+def _parts(call: Call, arrays: list[Array]) -> list[Array] | None:
+    count, axis = int(call.attr("num_outputs") or len(call.node.output)), call.attr("axis", 0)
     given = call.integers(1, "the parts' sizes") if call.given(1) else call.attr("split")
-    return np.split(arrays[0], np.cumsum(given)[:-1] if given else count, axis=axis)
+    if arrays[0].ndim != 1 or axis not in (0, -1):
+        return None
+    size = len(arrays[0])
+    if not given:
+        part = -(-size // count)
+        given = [*[part] * (count - 1), size - part * (count - 1)]
+    if sum(given) != size or min(given) < 0:
+        return None
+    return np.split(arrays[0], np.cumsum(given)[:-1])
 
 
 _ON_SIZES: dict[str, _OnSizes] = {

@@ -344,6 +344,42 @@ def test_sizes_are_split_as_values_are() -> None:
         hetnn.compile(model_of(text.replace("PARTS", sizes)))
 
 
+def test_a_split_has_a_part_for_each_output_and_they_add_up() -> None:
+    text = "agraph (float[SIZE,3] x) => (y, z) { PARTS y = Identity (p) z = Identity (q) }"
+
+    def split(size: str, parts: str, opset: int = 18) -> hetnn.Executable:
+        return hetnn.compile(model_of(text.replace("SIZE", size).replace("PARTS", parts), opset))
+
+    for size, parts, message in (
+        ("4", "p, q = Split <num_outputs = 9223372036854775807> (x)", "num_outputs = 9223372036854775807 and 2 outputs"),
+        ("4", "p, q = Split <num_outputs = -1> (x)", "num_outputs = -1 and 2 outputs"),
+        ("n", "k = Constant <value_ints = [1, 1, 2]> () p, q = Split (x, k)", r"parts of \[1, 1, 2\] with 2 outputs"),
+        ("4", "k = Constant <value_ints = [5, -1]> () p, q = Split (x, k)", "no part is smaller than 0"),
+        ("5", "k = Constant <value_ints = [2, 2]> () p, q = Split (x, k)", "an axis of 5 .* 4 in all"),
+    ):
+        with pytest.raises(hetnn.InvalidModel, match=message):
+            split(size, parts)
+    exe = split("n", "k = Constant <value_ints = [1, 3]> () p, q = Split (x, k)")
+    assert [part.shape for part in exe(f32(4, 3))] == [(1, 3), (3, 3)]
+    for n in (3, 5):
+        with pytest.raises(hetnn.InvalidModel):
+            exe(f32(n, 3))
+    halves = split("n", "p, q = Split <num_outputs = 2> (x)")
+    assert [[part.shape[0] for part in halves(f32(n, 3))] for n in (4, 5)] == [[2, 2], [3, 2]]
+    assert "match_shape" not in str(halves.report)
+
+
+def test_parts_whose_sizes_are_values_add_up_when_they_run() -> None:
+    text = "agraph (float[4,n] x, int64[2] k) => (y, z) { y, z = Split (x, k) }"
+    exe = hetnn.compile(model_of(text))
+    x = f32(4, 3)
+    for sizes in ([1, 3], [0, 4], [4, 0]):
+        np.testing.assert_array_equal(np.concatenate(exe(x, np.array(sizes))), x)
+    for sizes in ([2, 1], [2, 3], [5, -1], [-1, 5], [2**63 - 1, 2**63 - 1]):
+        with pytest.raises(hetnn.InvalidModel, match="must add up to 4"):
+            exe(x, np.array(sizes))
+
+
 SCAN = """agraph (float[2] s, float[n,2] x, float[2,n] w) => (y, z, q) {
   y, z, q = Scan <num_scan_inputs = 2, scan_input_axes = [0, 1], scan_input_directions = [0, BACK],
                   scan_output_directions = [0, BACK], scan_output_axes = [0, AXIS],
@@ -363,11 +399,11 @@ def test_scans_over_axes_of_any_length(back: str, axis: str) -> None:
         columns = w.T[::-1] if back == "1" else w.T
         sums = s + np.cumsum(x, axis=0)
         y, z, q = exe(s, x, w)
-        np.testing.assert_allclose(y, sums[-1] if count else s, rtol=1e-5)
-        np.testing.assert_allclose(z.reshape(count, 2), np.maximum(sums * columns, 0), rtol=1e-5)
+        np.testing.assert_allclose(y, sums[-1] if count else s, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(z.reshape(count, 2), np.maximum(sums * columns, 0), rtol=1e-5, atol=1e-6)
         wanted = (columns - s)[::-1] if back == "1" else columns - s
         if count:
-            np.testing.assert_allclose(q, np.moveaxis(wanted, 0, int(axis)), rtol=1e-5)
+            np.testing.assert_allclose(q, np.moveaxis(wanted, 0, int(axis)), rtol=1e-5, atol=1e-6)
         assert q.size == 2 * count
 
 

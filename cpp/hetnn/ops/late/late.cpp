@@ -36,6 +36,18 @@ std::vector<int64_t> axes_of(const Evaluation& e, size_t input, int64_t rank) {
   return out;
 }
 
+void check_parts(const Evaluation& e, std::string_view contract, const std::vector<int64_t>& parts, int64_t size) {
+  int64_t left = size;
+  for (const int64_t part : parts) {
+    left = part < 0 || part > left ? -1 : left - part;
+    if (left < 0) break;
+  }
+  if (left != 0) {
+    fail(e.call, contract,
+         text("the parts' sizes must add up to ", size, "; got ", to_string(Shape(parts.begin(), parts.end())), "."));
+  }
+}
+
 Result late_output(const Evaluation& e, std::vector<int64_t> shape) {
   define(e, "sizes", shape);
   return e.output(0, std::move(shape));

@@ -24,6 +24,10 @@ void check_integers(const Call& call, size_t first);
 /// when they are not; absent or empty: none.
 std::vector<int64_t> axes_of(const Evaluation& e, size_t input, int64_t rank);
 
+/// Fails with `contract` unless the sizes of parts are none below 0 and add up to
+/// the size of what is split.
+void check_parts(const Evaluation& e, std::string_view contract, const std::vector<int64_t>& parts, int64_t size);
+
 /// Output 0 of that shape, whose sizes get it as their values. Fails when there
 /// are more or fewer of them.
 Result late_output(const Evaluation& e, std::vector<int64_t> shape);

@@ -27,16 +27,7 @@ std::vector<int64_t> parts_of(const Evaluation& e, int64_t size) {
   if (!e.has(1) || e.input(1).rank() == 0) {
     for (int64_t at = 0; at < size; at += std::min(each, size - at)) parts.push_back(std::min(each, size - at));
   }
-  int64_t left = size;
-  for (const int64_t part : parts) {
-    if (part < 0 || part > left) left = -1;
-    if (left < 0) break;
-    left -= part;
-  }
-  if (left != 0) {
-    fail(e.call, "sequence_split_c3",
-         text("the parts' sizes must add up to ", size, "; got ", to_string(Shape(parts.begin(), parts.end())), "."));
-  }
+  check_parts(e, "sequence_split_c3", parts, size);
   return parts;
 }
 

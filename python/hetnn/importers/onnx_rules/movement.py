@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -142,41 +144,39 @@ def slice_axis(call: Call, x: Any, axis: int, start: Size, end: Size, step: int)
 @rule("Split")
 def _split(call: Call) -> list[Any]:
     x = call[0]
-    axis, count = call.axis(call.attr("axis", 0), len(x.shape)), len(call.node.output)
-    parts: list[Size]
+    axis = call.axis(call.attr("axis", 0), len(x.shape))
     if is_late(call, 1):
+        count = len(call.node.output)
         return [late_part(call, axis, k, found_shape(call, len(x.shape), k)[axis]) for k in range(count)]
-    if call.given(1):
-        parts = call.sizes(1, "the parts' sizes")
-    elif call.attr("split"):
-        parts = call.attr("split")
-    else:
-        count = int(call.attr("num_outputs") or count)
-        part = divide(add(x.shape[axis], count - 1), count)
-        last = add(x.shape[axis], multiply(part, 1 - count))
-        parts = [*[part] * (count - 1), last]
-    out: list[Any] = []
-    at: Size = 0
-    for part in parts:
-        end = add(at, part)
-        out.append(slice_axis(call, x, axis, at, end, 1))
-        at = end
-    if isinstance(at, int) and isinstance(x.shape[axis], int) and at != x.shape[axis]:
-        raise InvalidModel(f"Split of an axis of {x.shape[axis]} into parts of {parts}, which are {at} in all")
-    return out
+    parts = split_sizes(call, x.shape[axis])
+    ends = list(accumulate(parts, add))
+    if ends[-1] != x.shape[axis]:
+        x = call.create("match_shape", [x], shape=[ends[-1] if k == axis else own for k, own in enumerate(x.shape)])
+    return [slice_axis(call, x, axis, start, end, 1) for start, end in pairwise([0, *ends])]
+
+
+def split_sizes(call: Call, size: Size) -> list[Size]:
+    """The sizes of a Split's parts of an axis of that size, one for each output; known ones add up to a known size."""
+    count, told = len(call.node.output), call.attr("num_outputs")
+    if told not in (None, count):
+        raise InvalidModel(f"Split with num_outputs = {told} and {count} outputs; they must be the same")
+    parts: list[Size] = call.sizes(1, "the parts' sizes") if call.given(1) else list(call.attr("split") or [])
+    if not parts and not call.given(1):
+        part = divide(add(size, count - 1), count)
+        parts = [*[part] * (count - 1), add(size, multiply(part, 1 - count))]
+    if len(parts) != count:
+        raise InvalidModel(f"Split into parts of {parts} with {count} outputs; each part is an output")
+    whole = reduce(add, parts, 0)
+    if isinstance(whole, int) and isinstance(size, int) and whole != size:
+        raise InvalidModel(f"Split of an axis of {size} into parts of {parts}, which are {whole} in all")
+    if any(isinstance(part, int) and part < 0 for part in parts):
+        raise InvalidModel(f"Split of an axis of {size} into parts of {parts}; no part is smaller than 0")
+    return parts
 
 
 def late_part(call: Call, axis: int, index: int, size: Size) -> Any:
-    """A part of that size between sums of the parts' sizes."""
-    sums = [
-        call.create("sum", [call.create("slice", [call[1]], axis=0, start=0, end=k)], axes=[0], keepdim=True)
-        for k in (index, index + 1)
-    ]
-    inputs = [call[0], *sums, call.constant([axis], "i64"), None]
-    shape = [size if k == axis else own for k, own in enumerate(call[0].shape)]
-    if not all(isinstance(own, int) for k, own in enumerate(shape) if k != axis):
-        raise Unsupported(f"parts of sizes that are computed when the model runs, of {list(call[0].shape)}")
-    return call.create("slice_over", inputs, sizes=shape)
+    """A part of that size, where the parts' sizes are values of the model."""
+    return call.create("split_over", [call[0], call[1]], axis=axis, index=index, size=size)
 
 
 _MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}

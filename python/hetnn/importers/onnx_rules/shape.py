@@ -13,7 +13,7 @@ from hetnn.importers import sizes
 from hetnn.importers.onnx_model import dtype_name
 from hetnn.importers.onnx_rules.call import LONGEST, MOST_NUMBERS, Array, Call, Sizes, is_float, rule
 from hetnn.importers.onnx_rules.late import is_late, late, length_of
-from hetnn.importers.onnx_rules.movement import filled
+from hetnn.importers.onnx_rules.movement import filled, split_sizes
 
 
 @rule("Constant")
@@ -167,17 +167,10 @@ def _expanded(call: Call, arrays: list[Array]) -> Array:
 
 
 def _parts(call: Call, arrays: list[Array]) -> list[Array] | None:
-    count, axis = int(call.attr("num_outputs") or len(call.node.output)), call.attr("axis", 0)
-    given = call.integers(1, "the parts' sizes") if call.given(1) else call.attr("split")
-    if arrays[0].ndim != 1 or axis not in (0, -1):
+    if arrays[0].ndim != 1 or call.attr("axis", 0) not in (0, -1):
         return None
-    size = len(arrays[0])
-    if not given:
-        part = -(-size // count)
-        given = [*[part] * (count - 1), size - part * (count - 1)]
-    if sum(given) != size or min(given) < 0:
-        return None
-    return np.split(arrays[0], np.cumsum(given)[:-1])
+    parts = split_sizes(call, len(arrays[0]))
+    return np.split(arrays[0], np.cumsum(parts)[:-1]) if all(isinstance(part, int) for part in parts) else None
 
 
 _ON_SIZES: dict[str, _OnSizes] = {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/own_core.h"
 #include "hetnn/base/parallel.h"
 
 #if defined(__linux__)
@@ -40,6 +41,7 @@ class Background {
   // Whether the system gives another thread.
   bool make() {
     try {
+      OwnCore::release_mine();
       std::thread([this] { serve(); }).detach();
     } catch (const std::exception&) {
       return false;

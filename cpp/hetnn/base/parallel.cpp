@@ -12,6 +12,7 @@
 
 #include "hetnn/base/contention.h"
 #include "hetnn/base/error.h"
+#include "hetnn/base/own_core.h"
 #include "hetnn/base/spin.h"
 
 #if defined(__linux__)
@@ -131,6 +132,7 @@ class Pool {
   void make() {
     try {
       auto helper = std::make_unique<Helper>();
+      OwnCore::release_mine();
       std::thread([made = helper.get()] { made->serve(); }).detach();
       helper->next = idle_;
       idle_ = helper.release();

@@ -8,12 +8,16 @@
 #include <cstring>
 #include <span>
 
+#include "hetnn/base/own_core.h"
 #include "hetnn/base/parallel.h"
 
 namespace hetnn::runtime {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// Such a run is over before a thread beside it is awake.
+constexpr int64_t kShortRunNs = 200'000;
 
 int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
@@ -79,7 +83,7 @@ std::vector<Ended> Ends::take() {
 }
 
 RunQueue::RunQueue(Executable& executable, Ends& ends, const Options& options)
-    : executable_(executable), ends_(ends), options_(options), free_cores_(options.cores) {}
+    : executable_(executable), ends_(ends), options_(options), shares_(options.cores) {}
 
 RunQueue::~RunQueue() {
   close();
@@ -143,20 +147,30 @@ Request RunQueue::pop() {
 }
 
 void RunQueue::serve() {
+  OwnCore core;
   for (Turn turn = next(); !turn.requests.empty(); turn = next()) {
     if (turn.cores == 0) {
       run(std::move(turn.requests));
       continue;
     }
+    if (turn.apart) {
+      core.begin();
+    } else {
+      core.release();
+    }
+    const int64_t begun_ns = now_ns();
     {
       const ThreadsAtMost bound(turn.cores);
       run(std::move(turn.requests));
     }
+    const int64_t took_ns = now_ns() - begun_ns;
+    if (turn.apart) core.end();
     bool others = false;
     {
       const std::lock_guard lock(mutex_);
-      free_cores_ += turn.cores;
-      others = closed_ || (turn.cores > 1 && waiting_.size() > 1);
+      shares_.give_back(turn.cores);
+      short_runs_ = took_ns < kShortRunNs;
+      others = closed_ || (!short_runs_ && turn.cores > 1 && waiting_.size() > 1);
     }
     if (others) wake_.notify_all();
   }
@@ -165,7 +179,7 @@ void RunQueue::serve() {
 // The next request, and with it those that fit into its run; none once the queue is closed and empty.
 RunQueue::Turn RunQueue::next() {
   std::unique_lock lock(mutex_);
-  const auto may_run = [&] { return options_.cores == 0 || free_cores_ > 0; };
+  const auto may_run = [&] { return options_.cores == 0 || shares_.any_free(); };
   ++idle_;
   wake_.wait(lock, [&] { return waiting_.empty() ? closed_ : may_run(); });
   --idle_;
@@ -190,8 +204,8 @@ RunQueue::Turn RunQueue::next() {
     }
   }
   if (options_.cores > 0) {
-    turn.cores = std::max(1, free_cores_ / static_cast<int>(1 + waiting_.size()));
-    free_cores_ -= turn.cores;
+    turn.cores = short_runs_ ? shares_.take_free() : shares_.take(static_cast<int64_t>(waiting_.size()), now_ns());
+    turn.apart = !short_runs_ && turn.cores == 1;
   }
   return turn;
 }

@@ -12,6 +12,7 @@
 
 #include "hetnn/base/export.h"
 #include "hetnn/base/tensor.h"
+#include "hetnn/runtime/core_shares.h"
 #include "hetnn/runtime/executable.h"
 
 namespace hetnn::runtime {
@@ -55,11 +56,10 @@ class HETNN_EXPORT Ends {
 class HETNN_EXPORT RunQueue {
  public:
   struct Options {
-    int threads = 1;        // that run requests
-    int cores = 0;          // that runs share: one begins where one is free, with as many as each that waits can have;
-                            // 0: each run has all that its executable has
-    int64_t most_rows = 1;  // more than 1: requests alike but for their first size share a run
-    int64_t delay_ns = 0;   // for how long after its arrival a request waits for others
+    int threads = 1;          // that run requests
+    int cores = 0;            // that runs share (CoreShares); 0: each run has all that its executable has
+    int64_t most_rows = 1;    // more than 1: requests alike but for their first size share a run
+    int64_t delay_ns = 0;     // for how long after its arrival a request waits for others
     bool own_states = false;  // a request without a session begins with the initial states
   };
   RunQueue(Executable& executable, Ends& ends, const Options& options);
@@ -85,7 +85,8 @@ class HETNN_EXPORT RunQueue {
   static bool later(const Waiting& a, const Waiting& b);
   struct Turn {
     std::vector<Request> requests = {};
-    int cores = 0;
+    int cores = 0;       // 0: as many as the executable has
+    bool apart = false;  // on a core of its own
   };
 
   Request pop();
@@ -103,7 +104,8 @@ class HETNN_EXPORT RunQueue {
   std::vector<Waiting> waiting_;  // a heap
   int64_t orders_ = 0;
   int idle_ = 0, running_ = 0;  // threads
-  int free_cores_;
+  CoreShares shares_;
+  bool short_runs_ = false;  // the last one was
   bool closed_ = false;
   std::vector<std::thread> threads_;
 };

@@ -40,19 +40,18 @@ void meaning(const Evaluation& e) {
 }  // namespace
 
 OpDef define_split_over() {
-  return {
-      .name = "split_over",
-      .doc = "One of the parts of an axis, whose sizes are known at run time and add up to the axis.",
-      .inputs = {{"x", "rank 1 or more"}, {"parts", "integers: the size of each part"}},
-      .attrs = {{"axis", AttrKind::integer, Dim(0), "the axis"},
-                {"index", AttrKind::integer, Dim(0), "which part"},
-                found_size("size", "the part's size")},
-      .traits = static_cast<uint32_t>(Trait::movement),
-      .infer = infer,
-      .meaning = meaning,
-      .tolerance = 0,
-      .samples = {"split_over(f32[2,5], i64[2] {4, 1}) {axis = 1, index = 1, size = 1}",
-                  "split_over(f32[7,n], i64[3] {1, 4, 2}) {index = 1, size = part}"}};
+  return {.name = "split_over",
+          .doc = "One of the parts of an axis, whose sizes are known at run time and add up to the axis.",
+          .inputs = {{"x", "rank 1 or more"}, {"parts", "integers: the size of each part"}},
+          .attrs = {{"axis", AttrKind::integer, Dim(0), "the axis"},
+                    {"index", AttrKind::integer, Dim(0), "which part"},
+                    found_size("size", "the part's size")},
+          .traits = static_cast<uint32_t>(Trait::movement),
+          .infer = infer,
+          .meaning = meaning,
+          .tolerance = 0,
+          .samples = {"split_over(f32[2,5], i64[2] {4, 1}) {axis = 1, index = 1, size = 1}",
+                      "split_over(f32[7,n], i64[3] {1, 4, 2}) {index = 1, size = part}"}};
 }
 
 }  // namespace hetnn::ops

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -166,7 +165,7 @@ def split_sizes(call: Call, size: Size) -> list[Size]:
         parts = [*[part] * (count - 1), add(size, multiply(part, 1 - count))]
     if len(parts) != count:
         raise InvalidModel(f"Split into parts of {parts} with {count} outputs; each part is an output")
-    whole = reduce(add, parts, 0)
+    whole = list(accumulate(parts, add))[-1]
     if isinstance(whole, int) and isinstance(size, int) and whole != size:
         raise InvalidModel(f"Split of an axis of {size} into parts of {parts}, which are {whole} in all")
     if any(isinstance(part, int) and part < 0 for part in parts):

@@ -48,6 +48,8 @@ LARGEST = 1e3
 TWINS = 8  # so many that a result beside a jump is hardly ever on the same side in all
 # How far, beside the largest value, a twin's reals are off: a hundred roundings.
 OFF = {"f64": 1e-10, "f32": 1e-5, "f16": 1e-2, "bf16": 5e-2}
+# How many roundings an operator's inputs may be off, where its result is as exact as can be.
+ROUNDINGS = 4
 # What forms that an NPU computes instead of an activation may err by, beside the largest value.
 FORMS = 2e-3
 # And what other engines may, some of which compute functions of f64 in f32, and ONNX, whose attributes are of f32.
@@ -155,18 +157,17 @@ def _choose(model: Model, rng: random.Random, numbers: np.random.Generator, dtyp
 
 
 def _computed(
-    op: str, inputs: Sequence[Value | None], attrs: dict[str, Any], found: list[str], twin: int | None
+    op: str, inputs: Sequence[Value | None], attrs: dict[str, Any], found: list[str], arrays: Sequence[Array | None]
 ) -> Any:
-    """What a node of these arrays gives by its meaning; or of those of one twin."""
+    """What a node of these arrays gives by its meaning."""
     builder = _core.GraphBuilder("node")
     values, feeds = [], []
     for symbol in found:
         builder.add_symbol(symbol, 0, 1 << 20, 8)
-    for k, given in enumerate(inputs):
+    for k, (given, array) in enumerate(zip(inputs, arrays, strict=True)):
         if given is None:
             values.append(None)
             continue
-        array = given.array if twin is None else given.twins[twin]
         array = np.ascontiguousarray(array).reshape(given.array.shape)
         if given.known:
             values.append(builder.constant(array))
@@ -225,16 +226,23 @@ def grow(model: Model, rng: random.Random, numbers: np.random.Generator, operato
     attrs, found = attributes(op, match[2] or "", like, model.size, model.found)
     model.found += len(found)
     concrete = {name: _without_symbols(value, model.sizes) for name, value in attrs.items()}
-    arrays, refused = typed(lambda: _computed(op["name"], inputs, concrete, found, None))
+    given = [v and v.array for v in inputs]
+    arrays, refused = typed(lambda: _computed(op["name"], inputs, concrete, found, given))
     if refused:
         return
     twins: list[list[Array]] = []
     for k in range(TWINS):
-        made, refused = typed(lambda k=k: _computed(op["name"], inputs, concrete, found, k))
+        twin_of = [v and v.twins[k] for v in inputs]
+        made, refused = typed(lambda twin_of=twin_of: _computed(op["name"], inputs, concrete, found, twin_of))
         made = None if refused else [_beside(*pair, op, numbers) for pair in zip(arrays, made, strict=True)]
         if made is None or any(twin is None for twin in made):
             return
         twins.append(made)
+    # What cancels inside the node errs by roundings of what it reads, however small the result is.
+    rounded = [v and _rounded(v.array, numbers) for v in inputs]
+    made, refused = typed(lambda: _computed(op["name"], inputs, concrete, found, rounded))
+    if not refused:
+        twins.append([y if _is_near(x, y) else x for x, y in zip(arrays, made, strict=True)])
     for symbol in found:
         model.builder.add_symbol(symbol, 0, 1 << 20, 8)
     made, refused = typed(lambda: model.builder.create(op["name"], [v and v.value for v in inputs], attrs))
@@ -261,7 +269,24 @@ def _beside(array: Array, twin: Array, op: dict[str, Any], numbers: np.random.Ge
         if "movement" not in op["traits"]:
             off = OFF.get(NAMES[array.dtype], 0.2) * largest
             twin = (twin.astype(np.float64) + numbers.uniform(-off, off, twin.shape)).astype(twin.dtype)
-        return twin if _apart(array, twin) <= 0.2 * max(largest, 1e-3) else None
+        return twin if _is_near(array, twin) or not array.size else None
+
+
+def _rounded(array: Array, numbers: np.random.Generator) -> Array:
+    """The array with every real some roundings off."""
+    if not is_real(array):
+        return array
+    roundings = ROUNDINGS * float(ml_dtypes.finfo(array.dtype).eps)
+    with np.errstate(all="ignore"):
+        wide = array.astype(np.float64)
+        return (wide * (1 + roundings * numbers.uniform(-1, 1, array.shape))).astype(array.dtype)
+
+
+def _is_near(array: Array, other: Array) -> bool:
+    if array.shape != other.shape or not is_real(array) or not array.size:
+        return False
+    with np.errstate(all="ignore"):
+        return _apart(array, other) <= 0.2 * max(float(np.abs(array.astype(np.float64)).max()), 1e-3)
 
 
 def _without_symbols(value: Any, sizes: dict[str, int]) -> Any:

@@ -9,6 +9,7 @@
 #include "hetnn/base/free_memory.h"
 #include "hetnn/compiler/pipeline.h"
 #include "hetnn/ir/body_graph.h"
+#include "hetnn/ir/symbols.h"
 #include "hetnn/ir/verify.h"
 #include "hetnn/ops/control/loop.h"
 #include "hetnn/passes/canonicalize.h"
@@ -82,10 +83,12 @@ std::unique_ptr<Compilation> Compilation::on_general_processor(const PlannedMode
 
 void Compilation::add_variant(const Bindings& bindings, int32_t body) {
   pipeline::Draft& model = *model_->draft_;
-  if (body < 0) return pipeline::add_variant(model, bindings);
-  pipeline::Draft* draft = pipeline::find_body(model, body);
+  pipeline::Draft* draft = body < 0 ? &model : pipeline::find_body(model, body);
   if (!draft) throw InvalidModel(text("the model has no body of number ", body, "."));
-  model.assembler.add_to_body(body, draft->assembler, [&] { pipeline::add_variant(*draft, bindings); });
+  Bindings free = bindings;  // a run that is part of the way through also knows sizes that nodes have defined
+  for (const auto& [symbol, node] : ir::definers(draft->graph)) free.erase(symbol);
+  if (body < 0) return pipeline::add_variant(model, free);
+  model.assembler.add_to_body(body, draft->assembler, [&] { pipeline::add_variant(*draft, free); });
 }
 
 bool Compilation::has_variants() const { return pipeline::has_variants(*model_->draft_); }

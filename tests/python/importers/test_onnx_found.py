@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import parser
+import torch
+from onnx import numpy_helper, parser
 
 import hetnn
 from importers.onnx_models import agrees, f32, model_of, same_as_reference
@@ -333,6 +334,59 @@ def test_a_tree_with_fewer_sets_of_members_than_nodes_that_ask_is_refused() -> N
     }"""
     with pytest.raises(hetnn.InvalidModel, match="with 1 nodes of mode 6 and 0 sets of members"):
         hetnn.compile(parser.parse_model(text))
+
+
+def test_a_tree_without_roots_is_refused() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18, "ai.onnx.ml" : 5]>
+    agraph (float[n,1] x) => (float[n,1] y) {
+      y = ai.onnx.ml.TreeEnsemble<n_targets = 1, tree_roots = ROOTS, nodes_modes = uint8[1] {0},
+        nodes_splits = float[1] {0.5}, nodes_featureids = [0], nodes_truenodeids = [0], nodes_trueleafs = [1],
+        nodes_falsenodeids = [0], nodes_falseleafs = [1], leaf_targetids = [0], leaf_weights = float[1] {2.0}>(x)
+    }"""
+    whole = parser.parse_model(text.replace("ROOTS", "[0]"))
+    hetnn.compile(whole)
+    (roots,) = [attr for attr in whole.graph.node[0].attribute if attr.name == "tree_roots"]
+    del roots.ints[:]
+    with pytest.raises(hetnn.InvalidModel, match="without n_targets or tree_roots"):
+        hetnn.compile(whole)
+
+
+def test_frames_of_a_window_that_has_no_length_are_refused() -> None:
+    text = "agraph (float[1,64,1] x, float w) => (y) { s = Constant <value_int = 8> () y = STFT (x, s, w) }"
+    with pytest.raises(hetnn.InvalidModel, match="input 2 has 0 axes"):
+        hetnn.compile(model_of(text))
+
+
+def test_an_accelerator_may_work_behind_sizes_that_a_loop_finds() -> None:
+    """For sizes that were not compiled for, from where a node inside the loop has defined another one."""
+    model = model_of("""agraph (float[n,128,16,16] x, float[4] w, int64 rounds) => (y, c) <bool on = {1}> {
+      y, c = Loop (rounds, on) <body = round (int64 i, bool go) => (bool still, float[n,128,16,16] z, int64 count) {
+        still = Identity (go)
+        found = NonZero (w) d = Cast <to = 1> (found) s = ReduceMax <keepdims = 0> (d)
+        m = Mul (x, s) z = Conv <pads = [1,1,1,1]> (m, k) count = Size (found)
+      }>
+    }""")
+    kernel = f32(128, 128, 3, 3)
+    model.graph.initializer.append(numpy_helper.from_array(kernel, "k"))
+    exe = hetnn.compile(model, "cpu+relu-only")
+    (body,) = exe.report(format="dict")["bodies"]
+    assert body["report"]["nodes_on"].get("relu-only")
+    for n in (1, 3, 5):
+        x = f32(n, 128, 16, 16)
+        y, counts = exe(x, np.array([1, 0, 1, 0], np.float32), np.array(2))
+        expected = torch.nn.functional.conv2d(torch.from_numpy(2 * x), torch.from_numpy(kernel), padding=1)
+        for z in y:
+            np.testing.assert_allclose(z, expected.numpy(), rtol=1e-4, atol=3e-3)
+        assert counts.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(("op", "of"), [("Max", max), ("Min", min)])
+def test_the_largest_and_least_of_any_number_of_sizes(op: str, of: Any) -> None:
+    sizes = " ".join(f"{name} = Shape <start = {k}, end = {k + 1}> (x)" for k, name in enumerate("stu"))
+    for names in ("s", "s, t", "s, t, u"):
+        exe = hetnn.compile(model_of(f"agraph (float[a,b,c] x) => (y) {{ {sizes} y = {op} ({names}) }}"))
+        for shape in ((2, 3, 5), (5, 3, 2), (3, 5, 2)):
+            assert exe(f32(*shape)).tolist() == [of(shape[: names.count(",") + 1])]
 
 
 def test_sizes_are_split_as_values_are() -> None:

@@ -84,8 +84,8 @@ def _leaves(call: Call, nodes: int) -> tuple[Array, Array]:
     ends = {side: call.attr(f"nodes_{side}leafs") for side in ("true", "false")}
     targets, amounts = call.attr("leaf_targetids"), call.tensor_attr("leaf_weights")
     width = call.attr("n_targets")
-    if width is None:
-        raise InvalidModel("a TreeEnsemble without n_targets")
+    if width is None or not call.attr("tree_roots"):
+        raise InvalidModel("a TreeEnsemble without n_targets or tree_roots")
     if width * len(targets) > MOST_NUMBERS:
         raise Unsupported(f"a TreeEnsemble of {len(targets)} leaves for {width} targets")
     for called, places, most in (

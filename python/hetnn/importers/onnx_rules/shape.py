@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -97,8 +98,9 @@ _OnSizes = Callable[[Call, "list[Array]"], "Array | list[Array] | None"]
 
 
 def _each(function: Callable[[Any, Any], Any]) -> _OnSizes:
+    """Of two arrays, or of as many as there are one after another (Max, Min)."""
     ufunc = np.frompyfunc(function, 2, 1)
-    return lambda call, arrays: np.asarray(ufunc(arrays[0], arrays[1]), dtype=object)
+    return lambda call, arrays: np.asarray(reduce(ufunc, arrays), dtype=object)
 
 
 def _equal(a: Any, b: Any) -> Any:

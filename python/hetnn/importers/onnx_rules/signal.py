@@ -25,7 +25,7 @@ def _dft(call: Call) -> Any:
 @rule("STFT")
 def _short_time(call: Call) -> Any:
     """The transforms of windows of the signal, a step apart."""
-    signal, window = call.ranked(0, 3, 3), call.optional(2)
+    signal, window = call.ranked(0, 3, 3), call.ranked(2, 1, 1) if call.given(2) else None
     length = window.shape[0] if window is not None else call.size(3, "the frames' length", 1)
     step, (rows, size, parts) = call.size(1, "the step", 1), signal.shape
     frames = add(divide(subtract(size, length), step), 1)

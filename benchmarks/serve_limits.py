@@ -122,32 +122,68 @@ def wide_layers(folder: Path) -> Case:
     return Case(folder / "wide.hetnn", message, row, 33, counts, threads=1, arguments=batches)
 
 
+class Connection(asyncio.Protocol):
+    """One request at a time, as cheap as it can be: what the client takes of the cores counts as the server's."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport
+        self._answer: asyncio.Future[tuple[int, float]]
+        self._begun = 0.0
+        self._got, self._whole = b"", 0  # bytes; how long the answer is, once its head has come
+        self.closed = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def ask(self, message: bytes) -> asyncio.Future[tuple[int, float]]:
+        self._answer = asyncio.get_running_loop().create_future()
+        self._begun = time.perf_counter()
+        self._transport.write(message)
+        return self._answer
+
+    def data_received(self, data: bytes) -> None:
+        self._got += data
+        end = self._got.find(b"\r\n\r\n") if not self._whole else -1
+        if end >= 0:
+            head = self._got[:end].lower()
+            self._whole = end + 4 + int(head.split(b"content-length: ")[-1].split(b"\r\n")[0])
+        if self._whole and len(self._got) >= self._whole:
+            answer = int(self._got[9:12]), time.perf_counter() - self._begun
+            self._got, self._whole = b"", 0
+            self._answer.set_result(answer)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed = True
+        if hasattr(self, "_answer") and not self._answer.done():
+            self._answer.set_exception(exc or ConnectionResetError("the server closed the connection"))
+
+
 class Connections:
     """Kept open, and used by one request after another."""
 
     def __init__(self, port: int) -> None:
         self._port = port
-        self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+        self._idle: list[Connection] = []
 
     async def ask(self, message: bytes) -> tuple[int, float]:
         """The status, and the seconds until the answer was whole."""
-        begun = time.perf_counter()
-        while True:
-            kept = bool(self._idle)
-            pair = self._idle.pop() if kept else await asyncio.open_connection("127.0.0.1", self._port)
-            reader, writer = pair
+        while self._idle:
+            kept = self._idle.pop()
+            if kept.closed:  # it was idle for long
+                continue
             try:
-                writer.write(message)
-                head = await reader.readuntil(b"\r\n\r\n")
-                break
-            except (asyncio.IncompleteReadError, ConnectionResetError):
-                writer.close()
-                if not kept:  # else it was idle for long, and closed before the request came
-                    raise
-        await reader.readexactly(int(head.lower().split(b"content-length: ")[-1].split(b"\r\n")[0]))
-        took = time.perf_counter() - begun
-        self._idle.append(pair)
-        return int(head[9:12]), took
+                answer = await kept.ask(message)
+            except ConnectionError:  # as the request came
+                continue
+            self._idle.append(kept)
+            return answer
+        begun = time.perf_counter()
+        _, made = await asyncio.get_running_loop().create_connection(Connection, "127.0.0.1", self._port)
+        opened = time.perf_counter() - begun
+        status, took = await made.ask(message)
+        self._idle.append(made)
+        return status, opened + took
 
 
 async def busy(connections: Connections, message: bytes, count: int, seconds: float) -> float:

@@ -79,6 +79,9 @@ void compute_in_f32(ir::Graph& subgraph, const backends::Backend& backend);
 std::vector<report::FusionRow> fuse(ir::Graph& subgraph, const backends::Backend& backend,
                                     const backends::LowerOptions& options);
 
+/// Makes outputs that are inputs, constants or one value twice copies of them: a program writes each output once.
+void copy_outputs(Draft& draft);
+
 /// Compiles the lowered accelerator subgraphs for further values of the model's symbols. InvalidModel unless each has
 /// one in its range.
 void add_variant(Draft& draft, const Bindings& bindings);

@@ -389,6 +389,17 @@ def test_the_largest_and_least_of_any_number_of_sizes(op: str, of: Any) -> None:
             assert exe(f32(*shape)).tolist() == [of(shape[: names.count(",") + 1])]
 
 
+def test_axes_that_sizes_and_values_do_not_have_are_refused() -> None:
+    for body in (
+        "s = Shape (x) y = Concat <axis = 9223372036854775807> (s, s)",
+        "s = Shape (x) y = Concat <axis = 1> (s, s)",
+        "k = Constant <value_ints = [0, 0, 0]> () y = Slice (x, k, k)",
+        "k = Constant <value_ints = [0]> () r = ReduceSum <keepdims = 0> (x) y = Slice (r, k, k)",
+    ):
+        with pytest.raises(hetnn.InvalidModel):
+            hetnn.compile(model_of(f"agraph (float[n,3] x) => (y) {{ {body} }}"))
+
+
 def test_sizes_are_split_as_values_are() -> None:
     text = """agraph (float[a,b,c] x) => (y, z) { s = Shape (x) PARTS y = Identity (p) z = Identity (q) }"""
     exe = hetnn.compile(model_of(text.replace("PARTS", "p, q = Split <num_outputs = 2> (s)")))

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+import hetnn
 from functions import Function
 from hetnn import _core
 from hetnn.importers import import_model
@@ -188,3 +189,20 @@ def test_every_rule_is_documented() -> None:
     assert {rule["pass"] for rule in rules} == {"canonicalize", "legalize", "fuse"}
     for rule in rules:
         assert all(rule[key] for key in ("equation", "pattern", "exactness")), rule["name"]
+
+
+def test_a_form_that_is_the_input_itself_is_copied_out() -> None:
+    """prelu(x, 1) = x, beside an output that is a constant, and twice."""
+    text = """graph @g {stage = imported} (%x: f32[2,3,5,7]) -> (%a as "a", %y as "y", %z as "z") {
+  %a = constant() {value = f32[3] {1, 1, 1}} : f32[3]
+  %y = prelu(%x, %a) : f32[2,3,5,7]
+  %z = prelu(%x, %a) : f32[2,3,5,7]
+}
+"""
+    x = np.random.default_rng(0).standard_normal((2, 3, 5, 7)).astype(np.float32)
+    for rewrite in ("auto", "always", "off"):
+        exe = hetnn.compile(text, "cpu+relu-only", rewrite=rewrite)
+        a, y, z = exe(x)
+        assert a.tolist() == [1, 1, 1]
+        np.testing.assert_array_equal(y, x)
+        np.testing.assert_array_equal(z, x)

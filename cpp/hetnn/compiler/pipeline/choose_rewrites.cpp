@@ -45,6 +45,7 @@ void choose_rewrites(Draft& draft) {
     for (const report::RewriteRow& rewrite : chosen.refused) draft.kept_as_written.insert(rewrite.node);
     draft.rewrites = std::move(chosen.taken);
     draft.graph = std::move(chosen.graph);
+    copy_outputs(draft);  // a form may be an input itself, as where all slopes are 1
   }
   draft.graph.stage = ir::Stage::legal;
 }

@@ -112,11 +112,13 @@ def _slice(call: Call) -> Any:
     for axis, start, end, step in zip(
         axes or range(len(starts)), starts, ends, steps or [1] * len(starts), strict=False
     ):
-        x = slice_axis(call, x, axis, start, end, step)
+        x = slice_axis(call, x, call.axis(axis, rank), start, end, step)
     return x
 
 
 def slice_axis(call: Call, x: Any, axis: int, start: Size, end: Size, step: int) -> Any:
+    if not x.shape:
+        raise InvalidModel(f"{call.node.op_type} of a tensor of rank 0, which has no axis")
     size = x.shape[axis]
     if step == 0:
         raise InvalidModel("Slice with a step of 0")

@@ -219,7 +219,10 @@ def of_sizes(call: Call, given: list[Array]) -> list[Array] | None:
     placing = arrays[1:] if call.node.op_type in _PLACING else []
     if any(isinstance(size, str) for array in placing for size in array.reshape(-1)):
         return None
-    found = _ON_SIZES[call.node.op_type](call, arrays)
+    try:
+        found = _ON_SIZES[call.node.op_type](call, arrays)
+    except (IndexError, ValueError, OverflowError):  # numpy's, of shapes and axes: the operator says what is wrong
+        return None
     if found is None:
         return None
     outputs = found if isinstance(found, list) else [found]

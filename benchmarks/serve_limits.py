@@ -151,7 +151,8 @@ class Connection(asyncio.Protocol):
         if self._whole and len(self._got) >= self._whole:
             answer = int(self._got[9:12]), time.perf_counter() - self._begun
             self._got, self._whole = b"", 0
-            self._answer.set_result(answer)
+            if not self._answer.done():  # nobody waits for it any more
+                self._answer.set_result(answer)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True

@@ -325,6 +325,27 @@ Dim operator*(const Dim& a, const Dim& b) {
 }
 
 // Divides by a monomial c·m (m a product of atoms, perhaps empty), pulling out of the floor all that divides exactly.
+bool Dim::never_negative() const {
+  const auto atom_is = [](const auto& atom) {
+    switch (atom->kind) {
+      case Atom::Kind::symbol:
+        return true;
+      case Atom::Kind::floor_div:
+      case Atom::Kind::min:
+        return atom->a.never_negative() && atom->b.never_negative();
+      case Atom::Kind::mod:
+        return atom->b.never_negative();
+      case Atom::Kind::max:
+        return atom->a.never_negative() || atom->b.never_negative();
+    }
+    return false;
+  };
+  const auto term_is = [&](const Term& term) {
+    return term.coefficient > 0 && std::ranges::all_of(term.atoms, atom_is);
+  };
+  return constant_ >= 0 && (!terms_ || std::ranges::all_of(*terms_, term_is));
+}
+
 Dim floor_div(const Dim& a, const Dim& b) {
   if (a.is_static() && b.is_static()) return floor_div64(a.constant_, b.constant_);
   if (b == Dim(1)) return a;

@@ -35,6 +35,8 @@ class Dim {
   /// The value under `bindings`; InvalidModel when a symbol is missing.
   int64_t evaluate(const Bindings& bindings) const;
   void collect_symbols(std::set<std::string>& into) const;
+  /// Whether the form shows that no symbols of at least 0 make it negative; false where it does not show it.
+  bool never_negative() const;
   std::string to_string() const;
 
   friend Dim operator+(const Dim& a, const Dim& b);

@@ -29,6 +29,13 @@ TEST(Dim, DivisionPullsOutWhatDividesExactly) {
   EXPECT_EQ(max(h + 1, h), h + 1);
 }
 
+TEST(Dim, ShowsWhatSizesCannotMakeNegative) {
+  for (const Dim& shown : {Dim(0), h, h * w + 2, floor_div(h, 2) + min(h, w), mod(h - 9, 4), max(h - 3, 0)})
+    EXPECT_TRUE(shown.never_negative()) << shown;
+  for (const Dim& open : {Dim(-1), h - 1, h - w, -h, floor_div(h - 1, 2), min(h - 1, w), max(h - 3, w - 3)})
+    EXPECT_FALSE(open.never_negative()) << open;
+}
+
 TEST(Dim, EveryFormEvaluatesAsTheIntegersDo) {
   std::mt19937 random(7);
   auto draw = [&](int lo, int hi) { return static_cast<int64_t>(std::uniform_int_distribution<int>(lo, hi)(random)); };

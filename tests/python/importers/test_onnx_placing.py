@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hetnn import InvalidModel
 from importers.onnx_models import agrees, f32, model_of, same_as_reference
 
 SIZE = " ".join(f"{name} = Constant<value_ints = [{n}]>()" for name, n in (("one", 1), ("two", 2), ("zero", 0)))
@@ -81,3 +82,35 @@ def test_padding_follows_sizes(mode: str) -> None:
     same_as_reference(exe, model, f32(1, 4))
     if mode == "constant":
         same_as_reference(exe, model, f32(3, 2))
+
+
+CUTS = [
+    (-3, 2**62, 1), (-5, -2, 1), (2, 5, 1), (5, 2, 1), (1, -1, 1), (2, -3, 2), (-4, 3, 1), (-4, 3, 2), (0, -2, 1),
+    (-5, -1, 2), (-(2**62), 2, 1), (-(2**62), -2, 1), (1, -(2**62), 1), (2**62, 3, 1), (-2, -5, 1),
+    (-1, -(2**63), -1), (-1, -5, -1), (3, 0, -1), (4, -3, -2), (-2, 1, -1), (2**62, -(2**63), -2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("start", "end", "step"), CUTS)
+def test_an_open_axis_is_cut_as_short_ones_are(start: int, end: int, step: int) -> None:
+    """Also where fewer elements are there than the bounds name."""
+    numbers = " ".join(
+        f"{name} = Constant<value_ints = [{n}]>()"
+        for name, n in (("s", start), ("e", end), ("axis", 0), ("step", step))
+    )
+    exe = agrees(
+        model_of(f"agraph (float[n,2] x) => (float[m,2] y) {{ {numbers} y = Slice(x, s, e, axis, step) }}"), f32(7, 2)
+    )
+    for size in range(10):
+        x = f32(size, 2)
+        np.testing.assert_array_equal(exe(x), x[start:end:step], strict=True)
+
+
+def test_cutting_by_sizes_says_where_they_do_not_hold() -> None:
+    """Bounds that are sizes less something, from the back where they fall below zero."""
+    text = """agraph (float[n] x) => (float[m] y) { three = Constant<value_ints = [3]>() n = Shape(x)
+      start = Sub(n, three) end = Constant<value_ints = [100]>() y = Slice(x, start, end) }"""
+    exe = agrees(model_of(text), f32(5))
+    with pytest.raises(InvalidModel, match=r"where n = 2, sizes that the model does not hold for") as refused:
+        exe(f32(2))
+    assert "damaged: compile" in str(refused.value)

@@ -8,12 +8,30 @@
 namespace hetnn::ops {
 namespace {
 
-// A bound counted from the back when it is a negative integer, and kept within [0, size] where that can be known.
+constexpr int64_t kPastAnyEnd = int64_t{1} << 40;
+
+// How much `count` elements take of an axis of `size`, which may have fewer.
+Dim taken(int64_t count, const Dim& size) { return (size - count).never_negative() ? count : min(count, size); }
+
+// Where a bound lies within [0, size]; negative integers count from the back.
 Dim bound(const Dim& given, const Dim& size) {
-  Dim at = given.is_static() && given.value() < 0 ? size + given : given;
-  if (at.is_static() && size.is_static()) return std::clamp<int64_t>(at.value(), 0, size.value());
-  if (at.is_static() && at.value() >= (int64_t{1} << 40)) return size;
-  return at == size ? size : (at - size).is_static() || at == Dim(0) ? at : min(at, size);
+  if (given.is_static()) {
+    const int64_t at = given.value();
+    if (size.is_static()) return std::clamp<int64_t>(at < 0 ? at + size.value() : at, 0, size.value());
+    if (at >= kPastAnyEnd) return size;
+    if (at <= -kPastAnyEnd) return 0;
+    return at < 0 ? size - taken(-at, size) : taken(at, size);
+  }
+  return given == size ? size : (given - size).is_static() ? given : min(given, size);
+}
+
+bool is_far(int64_t at) { return at >= kPastAnyEnd || at <= -kPastAnyEnd; }
+
+// The end of what lies between two integers along an axis of symbolic size, which may cross.
+Dim end_between(int64_t start, int64_t end, const Dim& begin, const Dim& size) {
+  if ((start < 0) == (end < 0)) return start > end ? begin : bound(end, size);
+  if (start < 0) return is_far(start) || is_far(end) ? bound(end, size) : max(begin, bound(end, size));
+  return is_far(start) || is_far(end) ? begin : begin + size - taken(start - end, size);
 }
 
 struct Range {
@@ -27,8 +45,12 @@ Range range_of(const Call& call) {
   const int axis = axis_of(call, call.integer("axis"), call.input(0).rank());
   if (x.empty()) fail(call, "slice_c1", "the input has rank 0, so there is no axis to cut.");
   const Dim& size = x[static_cast<size_t>(axis)];
-  if (call.flag("inside")) return {axis, call.integer("start"), call.integer("end"), fixed_integer(call, "step")};
-  return {axis, bound(call.integer("start"), size), bound(call.integer("end"), size), fixed_integer(call, "step")};
+  const Dim start = call.integer("start"), end = call.integer("end");
+  const int64_t step = fixed_integer(call, "step");
+  if (call.flag("inside")) return {axis, start, end, step};
+  const Dim begin = bound(start, size);
+  const bool may_cross = start.is_static() && end.is_static() && !size.is_static();
+  return {axis, begin, may_cross ? end_between(start.value(), end.value(), begin, size) : bound(end, size), step};
 }
 
 // Bounds that were said to lie inside, where that can be seen.

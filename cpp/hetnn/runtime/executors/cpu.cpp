@@ -190,8 +190,14 @@ class CpuBound final : public BoundCode {
       const Shape made = out.call->call().output(k).shape,
                   planned(outputs[k].shape().begin(), outputs[k].shape().end());
       // A size that comes out of values is compared when it does.
-      if (is_static(made) && made != planned)
-        at_fault(text("writes ", to_string(made), " into a buffer of ", to_string(planned)));
+      if (!is_static(made) || made == planned) continue;
+      const std::string wrong = text("writes ", to_string(made), " into a buffer of ", to_string(planned));
+      if (sizes.bindings.empty()) at_fault(wrong);
+      std::string at;
+      for (const auto& [symbol, size] : sizes.bindings) at += text(at.empty() ? "" : ", ", symbol, " = ", size);
+      throw InvalidModel(text(ops::describe(call), " ", wrong, " where ", at,
+                              ", sizes that the model does not hold for. Run it on other sizes; if it should hold for "
+                              "these, the file is damaged: compile the model again."));
     }
     if (command.variant.empty()) {
       for (const auto& list : {inputs, outputs}) {

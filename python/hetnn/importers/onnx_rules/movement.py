@@ -130,11 +130,16 @@ def slice_axis(call: Call, x: Any, axis: int, start: Size, end: Size, step: int)
             return x
         start, end = (places.start, places.stop) if places else (0, 0)
     elif step < 0:
-        raise Unsupported(f"Slice backwards along an axis of symbolic size {size}")
+        if isinstance(start, str) or isinstance(end, str):
+            raise Unsupported(f"Slice backwards along {size} elements from {start} to {end}, which are symbolic sizes")
+        x = call.create("flip", [x], axes=[axis])
+        # Counted from the other side, the last element is the first.
+        return slice_axis(call, x, axis, -1 - start, -1 - end, -step)
     elif isinstance(start, str):
         start = minimum(start, size)
         end = size if isinstance(end, int) and end > LONGEST else end
         end = maximum(start, end if isinstance(end, str) or end >= 0 else add(size, end))
+    start = max(start, -WHOLE_END) if isinstance(start, int) else start
     if isinstance(end, int):
         end = WHOLE_END if end > LONGEST and str(size).isidentifier() else min(end, WHOLE_END)
     if (start == 0 and step == 1) and end in (size, WHOLE_END):

@@ -151,20 +151,25 @@ class Call(Building):
         return [self._importer.symbols.dim(size) for size in self._meta(index).shape]
 
     def spans(self, start: str, end: str, axis: int) -> bool:
-        """Whether the result is as long along an axis as from one argument to the other: torch proves from the model's
-        ranges that a symbolic end lies inside."""
-        low, high = (self._size_given(name) for name in (start, end))
+        """Whether the result is as long along an axis as from one argument to the other, negative integers counted
+        from the back: torch proves from the model's ranges that both lie inside."""
+        size = self._size_of(self._node.args[0].meta["val"].shape[axis])
+        low, high = (self._size_given(name, size) for name in (start, end))
         made = self._size_of(self._meta().shape[axis])
-        return (
-            low is not None and high is not None and bool(low.is_nonnegative) and sympy.expand(high - low - made) == 0
-        )
+        if low is None or high is None or sympy.expand(high - low - made) != 0:
+            return False
+        return bool(low.is_nonnegative) or sympy.expand(low - size).is_Integer
 
-    def _size_given(self, name: str) -> Any:
-        """A size among the arguments as torch has it, 0 where it is left out; None where it is no size."""
+    def _size_given(self, name: str, size: Any) -> Any:
+        """A place along an axis of a size among the arguments, 0 where it is left out; None where it is no size."""
         place = self.names.index(name)
         given = self._node.args[place] if place < len(self._node.args) else self._node.kwargs.get(name)
         given = given.meta.get("val") if isinstance(given, torch.fx.Node) else 0 if given is None else given
-        return self._size_of(given) if isinstance(given, (int, torch.SymInt)) else None
+        if not isinstance(given, (int, torch.SymInt)):
+            return None
+        if isinstance(given, int) and given >= 2**62:
+            return size
+        return size + given if isinstance(given, int) and given < 0 else self._size_of(given)
 
     def _size_of(self, size: Any) -> Any:
         return size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(int(size))

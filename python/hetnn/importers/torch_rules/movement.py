@@ -78,8 +78,12 @@ def _slice(call: Call) -> Any:
     start = 0 if call["start"] is None else call["start"]
     end = _WHOLE_END if call["end"] is None else call["end"]
     end = min(end, _WHOLE_END) if isinstance(end, int) else end
-    symbolic = isinstance(end, str) or isinstance(x.shape[call["dim"]], str)
+    size = x.shape[call["dim"]]
+    symbolic = isinstance(end, str) or isinstance(size, str)
     inside = symbolic and call["step"] == 1 and call.spans("start", "end", call["dim"])
+    if inside:
+        start, end = (sizes.add(size, at) if isinstance(at, int) and at < 0 else at for at in (start, end))
+        end = size if end == _WHOLE_END else end
     part = call.create("slice", [x], axis=call["dim"], start=start, end=end, step=call["step"], inside=inside)
     # Torch takes it that an axis is not shorter than what is cut off; a run in which it is ends.
     return part if list(part.shape) == call.shape() else call.create("match_shape", [part], shape=call.shape())

@@ -194,6 +194,8 @@ bench-operators: $(STAMPS)/install
 	OMP_NUM_THREADS=1 $(PY) benchmarks/operators.py --threads 1
 	OMP_NUM_THREADS=2 $(PY) benchmarks/operators.py --threads 2
 bench-serve: $(STAMPS)/install
+	cmake -S . -B $(BUILD) -DHETNN_BUILD_BENCHMARKS=ON
+	cmake --build $(BUILD) -j $(JOBS) --target http_load
 	test -x build/triton/bin/python || $(PYTHON) -m venv build/triton
 	build/triton/bin/python -m pip install -q -r benchmarks/triton.txt || echo "Triton is not to be had here" >&2
 	$(PY) benchmarks/serve.py --triton build/triton/bin/python

@@ -15,17 +15,15 @@ machine disturbs the figures.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
-import gc
 import json
 import os
 import pickle
-import random
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -39,6 +37,7 @@ import numpy.typing as npt
 from serve import request
 
 NAME = "net"
+PROGRAM = Path(__file__).resolve().parents[1] / "build/release/benchmarks/load/http_load"
 STRETCHES = 15
 
 
@@ -122,109 +121,19 @@ def wide_layers(folder: Path) -> Case:
     return Case(folder / "wide.hetnn", message, row, 33, counts, threads=1, arguments=batches)
 
 
-class Connection(asyncio.Protocol):
-    """One request at a time, as cheap as it can be: what the client takes of the cores counts as the server's."""
+class Load:
+    """The program that asks a server over HTTP, which takes little of the cores: that would count as the server's."""
 
-    def __init__(self) -> None:
-        self._transport: asyncio.Transport
-        self._answer: asyncio.Future[tuple[int, float]]
-        self._begun = 0.0
-        self._got, self._whole = b"", 0  # bytes; how long the answer is, once its head has come
-        self.closed = False
+    def __init__(self, port: int, message: Path) -> None:
+        self._begin = [str(PROGRAM), str(port), str(message)]
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+    def __call__(self, kind: str, count: float, seconds: float) -> Seen:
+        command = [*self._begin, kind, f"{count}", f"{seconds}"]
+        return Seen(**json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout))
 
-    def ask(self, message: bytes) -> asyncio.Future[tuple[int, float]]:
-        self._answer = asyncio.get_running_loop().create_future()
-        self._begun = time.perf_counter()
-        self._transport.write(message)
-        return self._answer
-
-    def data_received(self, data: bytes) -> None:
-        self._got += data
-        end = self._got.find(b"\r\n\r\n") if not self._whole else -1
-        if end >= 0:
-            head = self._got[:end].lower()
-            self._whole = end + 4 + int(head.split(b"content-length: ")[-1].split(b"\r\n")[0])
-        if self._whole and len(self._got) >= self._whole:
-            answer = int(self._got[9:12]), time.perf_counter() - self._begun
-            self._got, self._whole = b"", 0
-            if not self._answer.done():  # nobody waits for it any more
-                self._answer.set_result(answer)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.closed = True
-        if hasattr(self, "_answer") and not self._answer.done():
-            self._answer.set_exception(exc or ConnectionResetError("the server closed the connection"))
-
-
-class Connections:
-    """Kept open, and used by one request after another."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._idle: list[Connection] = []
-
-    async def ask(self, message: bytes) -> tuple[int, float]:
-        """The status, and the seconds until the answer was whole."""
-        while self._idle:
-            kept = self._idle.pop()
-            if kept.closed:  # it was idle for long
-                continue
-            try:
-                answer = await kept.ask(message)
-            except ConnectionError:  # as the request came
-                continue
-            self._idle.append(kept)
-            return answer
-        begun = time.perf_counter()
-        _, made = await asyncio.get_running_loop().create_connection(Connection, "127.0.0.1", self._port)
-        opened = time.perf_counter() - begun
-        status, took = await made.ask(message)
-        self._idle.append(made)
-        return status, opened + took
-
-
-async def busy(connections: Connections, message: bytes, count: int, seconds: float) -> float:
-    """Answers a second when `count` connections always have a request."""
-    ends, answers = time.perf_counter() + seconds, 0
-
-    async def one() -> None:
-        nonlocal answers
-        while time.perf_counter() < ends:
-            await connections.ask(message)
-            answers += 1
-
-    await asyncio.gather(*(one() for _ in range(count)))
-    return answers / seconds
-
-
-async def at_rate(connections: Connections, message: bytes, rate: float, seconds: float, evenly: bool) -> Seen:
-    """Requests at `rate` a second, whatever becomes of those before, and one for health every 20 ms."""
-    rng, seen, tasks = random.Random(0), Seen(), []
-    health = b"GET /v2/health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n"
-
-    async def one() -> None:
-        status, took = await connections.ask(message)
-        (seen.answered if status == 200 else seen.refused).append(took)
-
-    async def look() -> None:
-        while True:
-            seen.health.append((await connections.ask(health))[1])
-            await asyncio.sleep(0.02)
-
-    looking = asyncio.ensure_future(look())
-    begun = at = time.perf_counter()
-    while at - begun < seconds:
-        at += 1 / rate if evenly else rng.expovariate(rate)
-        seen.came.append(at - begun)
-        await asyncio.sleep(max(at - time.perf_counter(), 0))
-        tasks.append(asyncio.ensure_future(one()))
-    await asyncio.gather(*tasks)
-    looking.cancel()
-    return seen
+    def busy(self, connections: int, seconds: float) -> float:
+        """Answers a second when `connections` always have a request."""
+        return len(self("busy", connections, seconds).answered) / seconds
 
 
 def spread(values: list[float]) -> float:
@@ -333,7 +242,7 @@ def measure_start(folder: Path, file: Path) -> dict[str, tuple[float, str]]:
     return {"ready after the command, s": (alone_s, "<= 1.5"), "with 1,000 networks, s": (thousand_s, "<= 3")}
 
 
-async def measure_busy(case: Case, seconds: float) -> float:
+def measure_busy(case: Case, message: Path, seconds: float) -> float:
     """Answers a second, of the inferences a second without the server: both in turn, the middle of five rounds."""
     import hetnn
 
@@ -345,45 +254,51 @@ async def measure_busy(case: Case, seconds: float) -> float:
 
     shares = []
     with serving("--model", f"{NAME}={case.file}", *case.arguments) as (ready, _):
-        connections = Connections(ready["http"])
-        await busy(connections, case.message, case.connections, 0.5)
+        load = Load(ready["http"], message)
+        load.busy(case.connections, 0.5)
         for _ in range(5):
             before = alone()
-            answers = await busy(connections, case.message, case.connections, seconds / 5)
+            answers = load.busy(case.connections, seconds / 5)
             shares.append(2 * answers / (before + alone()))
     return sorted(shares)[2]
 
 
-async def resident_most(pid: int) -> int:
-    """The most bytes that it had until this is cancelled."""
-    most = 0
-    with contextlib.suppress(asyncio.CancelledError):
-        while True:
-            most = max(most, resident_bytes(pid))
-            await asyncio.sleep(0.5)
-    return most
+class Watching:
+    """The most bytes that a process has while this goes on."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid, self._over = pid, threading.Event()
+        self.most = resident_bytes(pid)
+
+    def __enter__(self) -> Watching:
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.5):
+            self.most = max(self.most, resident_bytes(self._pid))
 
 
-async def measure_load(
-    file: Path, message: bytes, seconds: float, storm_seconds: float
-) -> dict[str, tuple[float, str]]:
+def measure_load(file: Path, message: Path, seconds: float, storm_seconds: float) -> dict[str, tuple[float, str]]:
     with serving("--model", f"{NAME}={file}", "--queue", "16") as (ready, _):
-        connections = Connections(ready["http"])
-        await busy(connections, message, 4, 1)
-        capacity = await busy(connections, message, 4, seconds / 2)
+        load = Load(ready["http"], message)
+        load.busy(4, 1)
+        capacity = load.busy(4, seconds / 2)
         # Other work, and other guests of the machine, come in bursts of a tenth of a second: of many stretches, the one
         # in the middle counts.
-        stretches = [
-            await at_rate(connections, message, 0.7 * capacity, seconds / 8, evenly=True) for _ in range(STRETCHES)
-        ]
+        stretches = [load("evenly", 0.7 * capacity, seconds / 8) for _ in range(STRETCHES)]
         calm = sorted(stretches, key=lambda seen: spread(seen.answered))[STRETCHES // 2]
-        random_ = await at_rate(connections, message, 0.7 * capacity, seconds, evenly=False)
+        random_ = load("random", 0.7 * capacity, seconds)
         (worker,) = ready["workers"]
         before = resident_bytes(worker)
-        watching = asyncio.ensure_future(resident_most(worker))
-        storm = await at_rate(connections, message, 4 * capacity, storm_seconds, evenly=False)
-        watching.cancel()
-        grown = await watching - before
+        with Watching(worker) as watching:
+            storm = load("random", 4 * capacity, storm_seconds)
+        grown = watching.most - before
     alone = sorted(spread(paced(file, 0.7 * capacity, seconds / 8)) for _ in range(STRETCHES))[STRETCHES // 2]
     return {
         "capacity, requests/s": (capacity, ""),
@@ -416,14 +331,17 @@ def main() -> int:
     parser.add_argument("--busy", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--load", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if not PROGRAM.exists():
+        raise SystemExit(f"{PROGRAM} is missing: build the target http_load.")
     if args.load is not None:
-        gc.disable()
-        message = (args.load / "request").read_bytes()
-        measuring = measure_load(args.load / "net.hetnn", message, args.seconds, args.storm_seconds or args.seconds)
-        print(json.dumps(asyncio.run(measuring)))
+        file, message = args.load / "net.hetnn", args.load / "request"
+        print(json.dumps(measure_load(file, message, args.seconds, args.storm_seconds or args.seconds)))
         return 0
     if args.busy is not None:
-        print(asyncio.run(measure_busy(pickle.loads(args.busy.read_bytes()), args.seconds)))
+        case = pickle.loads(args.busy.read_bytes())
+        message = args.busy.with_name("message")
+        message.write_bytes(case.message)
+        print(measure_busy(case, message, args.seconds))
         return 0
     os.environ["HETNN_VERIFY"] = "0"
     with tempfile.TemporaryDirectory() as name:
@@ -436,7 +354,7 @@ def main() -> int:
         inputs = np.zeros(port.shape, np.float32)
         runs = sorted(_seconds(lambda: executable(inputs)) for _ in range(100))
         figures["a run without a server, ms"] = (runs[50] * 1e3, "")
-        # Torch stays out of the client, whose own pauses would count as the server's.
+        # Torch stays out of what measures.
         (folder / "request").write_bytes(request(port.name, inputs, NAME))
         asked = [sys.executable, __file__, "--seconds", str(args.seconds)]
 

@@ -92,6 +92,7 @@ class Front:
         self._limits = limits
         self._tokens = [token.encode() for token in limits.tokens]
         self._infer_routes: dict[bytes, tuple[str, str]] = {}
+        self._full = self.failed(service.full())  # made once: what costs most of a refusal else
 
     async def protocol(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -141,6 +142,9 @@ class Front:
     def ask(self, route: Route, body: bytes | bytearray, answered: Callable[[bytes], None]) -> Callable[[], None]:
         """Begins an inference; `answered` gets the response's bytes, once. What it returns is called when the client
         has left."""
+        if self._service.is_full:
+            answered(self._full)
+            return _nothing
 
         def wrap(answer: Answer | Exception) -> None:
             answered(self.failed(answer) if isinstance(answer, Exception) else _answered(*answer))

@@ -129,10 +129,19 @@ class Service:
         slots = self._slots
         return slots[0] if len(slots) == 1 else sum(slots[k] for k in range(len(slots)))
 
+    @property
+    def is_full(self) -> bool:
+        """As many requests as may are there already."""
+        return self.pending >= self._limits.queue
+
+    def full(self) -> Unavailable:
+        """What those are told that come then."""
+        return Unavailable(f"{self._limits.queue} requests wait or run already, as many as may. Try again later.")
+
     def admit(self) -> None:
         """Unavailable when as many requests as may are there already."""
-        if self.pending >= self._limits.queue:
-            raise Unavailable(f"{self._limits.queue} requests wait or run already, as many as may. Try again later.")
+        if self.is_full:
+            raise self.full()
 
     def ask(self, request: Inference, answered: Callable[[Answer | Exception], None]) -> Callable[[], None]:
         """Begins one request; `answered` gets the answer or an error, once, now or later. What it returns is called

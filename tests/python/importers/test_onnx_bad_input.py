@@ -157,6 +157,12 @@ def test_a_number_that_is_no_type() -> None:
         hetnn.compile(STRAY_TYPE.SerializeToString())
 
 
+def test_a_number_of_elements_beyond_64_bits() -> None:
+    model = text_model("agraph (float[2,4611686018427387904] x) => (int64 y) { y = Size(x) }")
+    with pytest.raises(hetnn.InvalidModel, match=r"Size of sizes gives \[9223372036854775808\], beyond 64 bits"):
+        hetnn.compile(model.SerializeToString())
+
+
 def test_functions_that_double_have_a_bound() -> None:
     with pytest.raises(hetnn.InvalidModel, match="the model has more than 262144 nodes"):
         hetnn.compile(doubling(60))

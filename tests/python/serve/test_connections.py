@@ -97,6 +97,32 @@ def test_many_at_once_are_answered_in_turn(server: Server) -> None:
         assert client.sums() == SUMS
 
 
+def test_a_head_that_comes_again_is_taken_with_its_own_body(server: Server) -> None:
+    """Between others, behind cut ones, and several in a piece."""
+    asked = [post({**TWO, "id": f"{k:03}"}) for k in range(12)]
+    head = len(asked[0]) - len(json.dumps({**TWO, "id": "000"}))
+    assert len({message[:head] for message in asked}) == 1
+    cut = head - 9
+    pieces = [
+        asked[0], asked[1],                                 # one by one
+        LIVE, asked[2], asked[3],                           # behind another request
+        asked[4] + asked[5][:cut], asked[5][cut:],          # a head that is cut behind a message
+        asked[6] + asked[7][:cut], asked[7][cut:],          # and again
+        asked[8], asked[9][: head + 5], asked[9][head + 5 :],  # a body that is cut
+        asked[10] + asked[11],
+    ]  # fmt: skip
+    ids = iter(f"{k:03}" for k in range(12))
+    with connected(server) as client:
+        for piece in pieces:
+            client.socket.sendall(piece)
+            for _ in range(piece.count(b'"id"') if b'"id"' in piece else int(piece is LIVE)):
+                status, _, answer = client.answer()
+                assert status == 200
+                assert piece is LIVE or answer["id"] == next(ids)
+            time.sleep(0.02)
+    assert next(ids, None) is None
+
+
 def test_errors_name_themselves_and_the_connection_goes_on(server: Server) -> None:
     with connected(server) as client:
         client.socket.sendall(post(b"{"))

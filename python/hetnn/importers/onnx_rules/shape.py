@@ -88,9 +88,14 @@ def _size(call: Call) -> Any:
 
 def as_sizes(call: Call, array: Array, dtype: str) -> Any:
     """A constant where no symbol is left."""
-    if all(not isinstance(size, str) for size in array.reshape(-1)):
+    if any(isinstance(size, str) for size in array.reshape(-1)):
+        return Sizes(array, dtype)
+    try:
         return call.constant(array.astype(NUMPY[dtype]), dtype)
-    return Sizes(array, dtype)
+    except OverflowError:
+        raise InvalidModel(
+            f"{call.node.op_type} of sizes gives {list(array.reshape(-1))!s:.100}, beyond 64 bits"
+        ) from None
 
 
 # What operators do with arrays of sizes; None: it cannot be said, so a node does it.

@@ -153,7 +153,8 @@ class Call(Building):
     def spans(self, start: str, end: str, axis: int) -> bool:
         """Whether the result is as long along an axis as from one argument to the other, negative integers counted
         from the back: torch proves from the model's ranges that both lie inside."""
-        size = self._size_of(self._node.args[0].meta["val"].shape[axis])
+        cut: Any = self._node.args[0]
+        size = self._size_of(cut.meta["val"].shape[axis])
         low, high = (self._size_given(name, size) for name in (start, end))
         made = self._size_of(self._meta().shape[axis])
         if low is None or high is None or sympy.expand(high - low - made) != 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,15 @@ def test_splits_whose_parts_are_inputs(split: Array) -> None:
 
 def test_a_split_of_a_symbolic_axis_without_parts() -> None:
     agrees("agraph (float[2,m] x) => (seq(float[2]) y) { y = SplitToSequence<axis = 1, keepdims = 0>(x) }", f32(2, 3))
+
+
+def test_splits_into_many_parts_are_made_when_they_run() -> None:
+    agrees("agraph (float[9000] x) => (seq(float[k]) y) <int64 two = {2}> { y = SplitToSequence(x, two) }", f32(9000))
+    agrees("agraph (float[5000,2] x) => (seq(float[2]) y) { y = SplitToSequence<keepdims = 0>(x) }", f32(5000, 2))
+    vast = "agraph (float[3,1099511627776] x) => (seq(float) y) <int64 four = {4}> { y = SplitToSequence"
+    for given in ("<axis = 1>(x, four) }", "<axis = 1>(x) }"):
+        with contextlib.suppress(hetnn.Error):  # at once, whatever is said of its size
+            hetnn.compile(model_of(vast + given))
 
 
 LOOP = """agraph (int64 rounds, seq(float) s, float[4] x) => (seq(float) y, int64 n) {

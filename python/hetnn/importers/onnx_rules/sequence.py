@@ -18,6 +18,8 @@ from hetnn.importers.sizes import Size, product
 
 # Sizes in a row of a sequence's shapes, behind the rank.
 MOST_AXES = 8
+# Parts that are values of their own; of more a node makes a sequence.
+_MOST_ITEMS = 4096
 
 
 def packed(call: Call, found: Any) -> Tensors:
@@ -199,20 +201,20 @@ def _split(call: Call) -> Any:
     late = call.given(1) and (known is None or known.dtype == object)
     if late and len(call[1].shape) == 1 and all(isinstance(n, int) for n in (*x.shape, *call[1].shape)):
         return [Items(tuple(late_part(call, axis, k, call.found_size()) for k in range(int(call[1].shape[0]))))]
-    if late or not isinstance(size, int):
+    step = None if late or known is None or known.ndim else int(known)
+    if step is not None and step < 1:
+        raise InvalidModel(f"SplitToSequence into parts of {step}")
+    each = step if call.given(1) else 1
+    if late or not isinstance(size, int) or (each is not None and size > each * _MOST_ITEMS):
         told = {"axis": axis, "keepdim": keeps, "count": call.found_size()}
         values, shapes = call.create_all("sequence_split", [x, call.optional(1)], told)
         sizes = [None if k == axis else size for k, size in enumerate(known_sizes(x.shape))]
         if not call.given(1):
             sizes[axis : axis + 1] = [1] if keeps else []
         return [Tensors(values, shapes, tuple(sizes))]
-    if known is None:
-        parts = [1] * size
-    elif known.ndim == 0:
-        step = int(known)
-        if step < 1:
-            raise InvalidModel(f"SplitToSequence into parts of {step}")
-        parts = [min(step, size - at) for at in range(0, size, step)]
+    if known is None or each is not None:
+        each = each or 1
+        parts = [min(each, size - at) for at in range(0, size, each)]
     else:
         parts = [int(part) for part in known.reshape(-1)]
         if known.ndim > 1 or min(parts, default=0) < 0 or sum(parts) != size:

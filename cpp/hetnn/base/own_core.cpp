@@ -1,10 +1,10 @@
 // Cores by the scheduler's affinity masks, and slices by its attributes.
 #include "hetnn/base/own_core.h"
 
+#include "hetnn/base/time_slices.h"
+
 #if defined(__linux__)
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <bit>
@@ -21,15 +21,6 @@ constexpr uint64_t kLongSliceNs = 20'000'000;
 // A core is shared where more of the time than one in so many was not the thread's.
 constexpr int64_t kMostLost = 3;
 
-// What sched_getattr and sched_setattr take, in its first version.
-struct Scheduling {
-  uint32_t size = sizeof(Scheduling), policy = 0;
-  uint64_t flags = 0;
-  int32_t nice = 0;
-  uint32_t priority = 0;
-  uint64_t runtime_ns = 0, deadline_ns = 0, period_ns = 0;
-};
-
 // CPUs on which threads of this process work.
 std::array<std::atomic<bool>, CPU_SETSIZE> taken;
 
@@ -41,14 +32,6 @@ int64_t clock_ns(clockid_t clock) {
   timespec time{};
   clock_gettime(clock, &time);
   return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
-}
-
-void ask_for_long_slices() {
-  Scheduling scheduling;
-  if (syscall(SYS_sched_getattr, 0, &scheduling, sizeof scheduling, 0) != 0) return;
-  if (scheduling.policy != SCHED_OTHER || scheduling.runtime_ns == 0) return;  // of a system without such slices
-  scheduling.runtime_ns = kLongSliceNs;
-  static_cast<void>(syscall(SYS_sched_setattr, 0, &scheduling, 0));
 }
 
 }  // namespace
@@ -70,7 +53,7 @@ bool OwnCore::keep(int cpu) {
 }
 
 void OwnCore::begin() {
-  if (!std::exchange(patient_, true)) ask_for_long_slices();
+  if (!std::exchange(patient_, true)) ask_for_slices(kLongSliceNs);
   begun_ns_ = clock_ns(CLOCK_MONOTONIC);
   begun_cpu_ns_ = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   cpu_set_t cpus;

@@ -77,6 +77,11 @@ void Ends::add(std::vector<Ended> more) {
     const auto written = ::write(descriptor_, &one, sizeof one);
 }
 
+void Ends::add_and_leave(std::vector<Ended> more) {
+  const WaitingThread::Here here(taker_);
+  add(std::move(more));
+}
+
 std::vector<Ended> Ends::take() {
   const std::lock_guard lock(mutex_);
   return std::exchange(ended_, {});
@@ -150,7 +155,7 @@ void RunQueue::serve() {
   OwnCore core;
   for (Turn turn = next(); !turn.requests.empty(); turn = next()) {
     if (turn.cores == 0) {
-      run(std::move(turn.requests));
+      ends_.add(run(std::move(turn.requests)));
       continue;
     }
     if (turn.apart) {
@@ -159,9 +164,15 @@ void RunQueue::serve() {
       core.release();
     }
     const int64_t begun_ns = now_ns();
+    std::vector<Ended> ended;
     {
       const ThreadsAtMost bound(turn.cores);
-      run(std::move(turn.requests));
+      ended = run(std::move(turn.requests));
+    }
+    if (turn.apart && !any_waits()) {
+      ends_.add_and_leave(std::move(ended));
+    } else {
+      ends_.add(std::move(ended));
     }
     const int64_t took_ns = now_ns() - begun_ns;
     if (turn.apart) core.end();
@@ -210,7 +221,12 @@ RunQueue::Turn RunQueue::next() {
   return turn;
 }
 
-void RunQueue::run(std::vector<Request> requests) {
+bool RunQueue::any_waits() {
+  const std::lock_guard lock(mutex_);
+  return !waiting_.empty();
+}
+
+std::vector<Ended> RunQueue::run(std::vector<Request> requests) {
   std::vector<Ended> out;
   if (requests.size() > 1) {
     try {
@@ -221,7 +237,7 @@ void RunQueue::run(std::vector<Request> requests) {
   if (out.empty()) {
     for (Request& request : requests) out.push_back(run_alone(std::move(request)));
   }
-  ends_.add(std::move(out));
+  return out;
 }
 
 std::vector<Ended> RunQueue::run_together(std::vector<Request>& requests) {

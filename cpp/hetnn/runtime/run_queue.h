@@ -12,6 +12,7 @@
 
 #include "hetnn/base/export.h"
 #include "hetnn/base/tensor.h"
+#include "hetnn/base/waiting_thread.h"
 #include "hetnn/runtime/core_shares.h"
 #include "hetnn/runtime/executable.h"
 
@@ -39,15 +40,18 @@ struct Ended {
 };
 
 /// Where requests of any number of queues end. Where some end while none wait to be taken, eight bytes are written to
-/// a descriptor, so that one thread can wait for these and other things.
+/// a descriptor, so that one thread can wait for these and other things: the one that makes this.
 class HETNN_EXPORT Ends {
  public:
   explicit Ends(int descriptor) : descriptor_(descriptor) {}
   void add(std::vector<Ended> more);
+  /// The same from a thread that is about to leave its core to whoever waits.
+  void add_and_leave(std::vector<Ended> more);
   std::vector<Ended> take();
 
  private:
   const int descriptor_;
+  WaitingThread taker_;
   std::mutex mutex_;
   std::vector<Ended> ended_;
 };
@@ -92,7 +96,8 @@ class HETNN_EXPORT RunQueue {
   Request pop();
   void serve();
   Turn next();
-  void run(std::vector<Request> requests);
+  bool any_waits();
+  std::vector<Ended> run(std::vector<Request> requests);
   std::vector<Ended> run_together(std::vector<Request>& requests);
   Ended run_alone(Request request);
 

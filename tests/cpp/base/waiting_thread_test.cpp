@@ -99,8 +99,7 @@ TEST(WaitingThread, OneThatHasEndedIsLeftAlone) {
 }
 
 TEST(WaitingThread, AsksForShortSlicesForItselfAlone) {
-  const uint64_t before = slice_ns();
-  if (before == 0) GTEST_SKIP() << "this system has no slices to ask for";
+  if (slice_ns() == 0) GTEST_SKIP() << "this system has no slices to ask for";
   uint64_t own = 0, of_child = 0;
   std::jthread([&] {
     const WaitingThread waiting;
@@ -108,7 +107,7 @@ TEST(WaitingThread, AsksForShortSlicesForItselfAlone) {
     std::jthread([&] { of_child = slice_ns(); }).join();
   }).join();
   EXPECT_EQ(own, 100'000u);
-  EXPECT_EQ(of_child, before);
+  EXPECT_GT(of_child, own);
 }
 
 }  // namespace

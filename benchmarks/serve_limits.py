@@ -5,7 +5,8 @@
 The network takes some milliseconds on one thread. Its capacity is what connections that are always busy get. Then 0.7
 times as many requests come: evenly, which the bar is for, since what is above p50 then is the server's doing; and at
 random moments, where even a server that adds nothing lets them wait for each other, as the figure beside says. Last, 4
-times as many come at random moments.
+times as many come at random moments, in turn with what connections that are always busy get, and for a while. Requests
+come from a program of its own (`benchmarks/load`), since what a client takes of the cores counts as the server's.
 
 Two more networks are asked by connections that are always busy: ResNet-18, beside runs without a server, and
 wide layers whose rows share runs (at most 16 of them), beside runs of the best fixed number of rows. Other work on the
@@ -49,6 +50,11 @@ class Seen:
     answered: list[float] = field(default_factory=list)
     refused: list[float] = field(default_factory=list)
     health: list[float] = field(default_factory=list)
+    late: int = 0  # of those answered, after the time was over
+
+    def rate(self, seconds: float) -> float:
+        """Answers a second."""
+        return (len(self.answered) - self.late) / seconds
 
 
 @dataclass
@@ -133,7 +139,7 @@ class Load:
 
     def busy(self, connections: int, seconds: float) -> float:
         """Answers a second when `connections` always have a request."""
-        return len(self("busy", connections, seconds).answered) / seconds
+        return self("busy", connections, seconds).rate(seconds)
 
 
 def spread(values: list[float]) -> float:
@@ -294,6 +300,11 @@ def measure_load(file: Path, message: Path, seconds: float, storm_seconds: float
         stretches = [load("evenly", 0.7 * capacity, seconds / 8) for _ in range(STRETCHES)]
         calm = sorted(stretches, key=lambda seen: spread(seen.answered))[STRETCHES // 2]
         random_ = load("random", 0.7 * capacity, seconds)
+        shares = []
+        for _ in range(5):  # in turn with what it can, whose middle counts as above
+            first = load.busy(4, seconds / 10)
+            storm = load("random", 4 * first, seconds / 5)
+            shares.append(2 * storm.rate(seconds / 5) / (first + load.busy(4, seconds / 10)))
         (worker,) = ready["workers"]
         before = resident_bytes(worker)
         with Watching(worker) as watching:
@@ -308,7 +319,7 @@ def measure_load(file: Path, message: Path, seconds: float, storm_seconds: float
         "0.7 of it, at random: p99 / p50": (spread(random_.answered), ""),
         "the same of one that adds nothing": (spread(ideal(random_.came, 1 / capacity)), ""),
         "0.7 of it: p99 of health, ms": (percentile(calm.health, 0.99) * 1e3, "<= 10"),
-        "4 times: answered, of capacity": (len(storm.answered) / storm_seconds / capacity, ">= 0.9"),
+        "4 times: answered, of capacity": (sorted(shares)[2], ">= 0.9"),
         "4 times: refused, of those that came": (len(storm.refused) / len(storm.came), ""),
         "4 times: p50 of refusals, ms": (percentile(storm.refused, 0.5) * 1e3, ""),
         "4 times: p99 of refusals, ms": (percentile(storm.refused, 0.99) * 1e3, "<= 10"),

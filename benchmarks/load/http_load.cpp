@@ -4,8 +4,8 @@
 //   http_load PORT MESSAGE evenly|random RATE SECONDS        requests at a rate, whatever becomes of those before
 //
 // MESSAGE is a file with one whole request. Prints JSON: seconds from the first to when each came, and how many each
-// took from its sending to the end of its answer, by whether it was answered or refused; at a rate also of requests for
-// health, of which one begins 20 ms after the last was answered.
+// took from its sending to the end of its answer, by whether it was answered or refused, and how many were answered
+// after the time; at a rate also of requests for health, of which one begins 20 ms after the last was answered.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -71,30 +71,31 @@ class Load {
   }
 
   void busy(int connections, double seconds) {
-    const int64_t ends_ns = now_ns() + static_cast<int64_t>(seconds * kSecondNs);
+    ends_ns_ = now_ns() + static_cast<int64_t>(seconds * kSecondNs);
     for (int k = 0; k < connections; ++k) ask(message_);
     while (asked_ > 0)
       wait([&](Connection& done) {
-        if (now_ns() < ends_ns) begin(done, message_);
+        if (now_ns() < ends_ns_) begin(done, message_);
       });
   }
 
   void at_rate(double rate, double seconds, bool evenly) {
     std::mt19937_64 random(0);
     std::exponential_distribution<double> gap(rate);
-    const int64_t begun_ns = now_ns(), ends_ns = begun_ns + static_cast<int64_t>(seconds * kSecondNs);
+    const int64_t begun_ns = now_ns();
+    ends_ns_ = begun_ns + static_cast<int64_t>(seconds * kSecondNs);
     double due_s = evenly ? 1 / rate : gap(random);
     int64_t health_ns = begun_ns;
     bool looks = false;
     while (true) {
       int64_t due_ns = begun_ns + static_cast<int64_t>(due_s * kSecondNs);
       const int64_t now = now_ns();
-      for (; due_ns <= now && due_ns < ends_ns; due_ns = begun_ns + static_cast<int64_t>(due_s * kSecondNs)) {
+      for (; due_ns <= now && due_ns < ends_ns_; due_ns = begun_ns + static_cast<int64_t>(due_s * kSecondNs)) {
         came_.push_back(due_s);
         ask(message_);
         due_s += evenly ? 1 / rate : gap(random);
       }
-      const bool over = due_ns >= ends_ns;
+      const bool over = due_ns >= ends_ns_;
       if (over && asked_ == (looks ? 1 : 0)) return;
       if (!looks && !over && health_ns <= now) {
         looks = true;
@@ -116,7 +117,7 @@ class Load {
       std::printf(", \"%s\": ", name);
       print(*list);
     }
-    std::printf("}\n");
+    std::printf(", \"late\": %d}\n", late_);
   }
 
  private:
@@ -236,7 +237,9 @@ class Load {
       const bool good = connection->answer.compare(9, 3, "200") == 0;
       connection->waits = false;
       connection->answer.clear();
-      const double took_s = static_cast<double>(now_ns() - connection->begun_ns) / kSecondNs;
+      const int64_t ended_ns = now_ns();
+      const double took_s = static_cast<double>(ended_ns - connection->begun_ns) / kSecondNs;
+      if (good && !connection->asks_health && ended_ns > ends_ns_) ++late_;
       (connection->asks_health ? health_ : good ? answered_ : refused_).push_back(took_s);
       const int before = asked_;
       done(*connection);
@@ -247,7 +250,8 @@ class Load {
   uint16_t port_;
   std::string message_;
   int poll_, timer_;
-  int asked_ = 0;
+  int asked_ = 0, late_ = 0;
+  int64_t ends_ns_ = 0;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<Connection*> idle_;
   std::vector<double> came_, answered_, refused_, health_;

@@ -123,9 +123,10 @@ using ChooseFunction = ops::Attrs (*)(const KernelCall& call);
 /// `threads` threads. They change no result and no packed weight.
 using TuneFunction = ops::Attrs (*)(const KernelCall& call, int threads);
 
-/// Where feature maps (one vector of channels a pixel) are welcome: `same` writes the layout it reads; `plain` reads
-/// and writes plain memory; `written_plain` reads either and writes plain memory.
-enum class LayoutWish : uint8_t { plain, written_plain, same, channels_last };
+/// Where feature maps (one vector of channels a pixel) are welcome: `same` writes the layout it reads, and the other
+/// one where it has to; `kept` writes no other than that of its first input; `plain` reads and writes plain memory;
+/// `written_plain` reads either and writes plain memory.
+enum class LayoutWish : uint8_t { plain, written_plain, same, kept, channels_last };
 
 /// A fast way to compute an operator. Where no variant takes a call, the operator's meaning computes it.
 struct Variant {

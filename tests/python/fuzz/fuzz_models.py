@@ -50,7 +50,8 @@ TWINS = 8  # so many that a result beside a jump is hardly ever on the same side
 OFF = {"f64": 1e-10, "f32": 1e-5, "f16": 1e-2, "bf16": 5e-2}
 # How many roundings an operator's inputs may be off, where its result is as exact as can be.
 ROUNDINGS = 4
-# What forms that an NPU computes instead of an activation may err by, beside the largest value.
+# What forms that an NPU computes instead of an activation may err by, beside the largest value that it reads or gives:
+# they add what cancels.
 FORMS = 2e-3
 # And what other engines may, some of which compute functions of f64 in f32, and ONNX, whose attributes are of f32.
 THEIRS = 1e-6
@@ -399,12 +400,20 @@ def compare(model: Model, arrays: Sequence[Any], what: str, may_err: float = 0.0
                 raise Found(f"{what} gives y{k} {got.ravel()[:8]}, the meaning {right.ravel()[:8]}")
             continue
         largest = max(float(np.abs(right.astype(np.float64)).max()), 1e-3)
-        allowed = 4 * value.strays + (may_err + 8 * float(ml_dtypes.finfo(right.dtype).eps)) * largest
+        allowed = 4 * value.strays + 8 * float(ml_dtypes.finfo(right.dtype).eps) * largest
+        allowed += may_err * max(largest, _largest_read(model, value))
         if not _apart(got, right) <= allowed:
             raise Found(
                 f"{what} gives y{k} {got.ravel()[:6]}, the meaning {right.ravel()[:6]}: "
                 f"{_apart(got, right):.3g} apart, {allowed:.3g} allowed"
             )
+
+
+def _largest_read(model: Model, value: Value) -> float:
+    makers = [node for node in model.nodes if any(made is value for made in node.outputs)]
+    read = [given.array for node in makers for given in node.inputs if given is not None]
+    reals = [np.abs(array[np.isfinite(array)].astype(np.float64)) for array in read if array.size and is_real(array)]
+    return max((float(array.max()) for array in reals if array.size), default=0.0)
 
 
 def in_onnx(model: Model) -> onnx.ModelProto | None:

@@ -163,6 +163,18 @@ def test_a_number_of_elements_beyond_64_bits() -> None:
         hetnn.compile(model.SerializeToString())
 
 
+def test_products_of_scalars() -> None:
+    with pytest.raises(hetnn.InvalidModel, match=r"input 0 of Gemm has the shape \[\]; its rank must be 2"):
+        hetnn.compile(text_model("agraph (float x, float[2,2] w) => (float[2,2] y) { y = Gemm(x, w) }"))
+
+
+@pytest.mark.parametrize("sizes", ["4294967296,4294967296", "1048576,1048576"])
+def test_a_triangle_of_a_vast_tensor(sizes: str) -> None:
+    model = text_model(f"agraph (float[{sizes}] x) => (float[a,b] y) {{ y = Trilu(x) }}")
+    with pytest.raises((hetnn.InvalidModel, hetnn.DoesNotFit)):
+        hetnn.compile(model)(np.zeros((2, 2), np.float32))
+
+
 def test_functions_that_double_have_a_bound() -> None:
     with pytest.raises(hetnn.InvalidModel, match="the model has more than 262144 nodes"):
         hetnn.compile(doubling(60))

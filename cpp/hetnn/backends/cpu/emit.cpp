@@ -88,15 +88,18 @@ class Emitter {
       }
       command.outputs.push_back(at->second);
     }
-    // What writes plain memory only goes through a copy where the value's buffer is fixed as nhwc.
+    // What writes one layout only goes through a copy where the value's buffer is fixed with the other.
     std::vector<program::Command> after;
-    if (writes_plain) {
+    const bool keeps = launch.layout_wish() == kernels::LayoutWish::kept;
+    if (writes_plain || keeps) {
+      const Layout written = keeps ? concrete->inputs[0].layout : Layout::plain;
       for (size_t k = 0; k < command.outputs.size(); ++k) {
-        if (assembler_.buffer(command.outputs[k]).layout == Layout::plain) continue;
+        if (assembler_.buffer(command.outputs[k]).layout == written) continue;
         const ir::Value& output = *launch.outputs[k];
-        const int32_t plain = assembler_.arena_buffer(output.name() + ".plain", output.type(), Layout::plain, 0);
-        after.push_back(copy(plain, command.outputs[k], call.name));
-        command.outputs[k] = plain;
+        const ValueLayout layout = written == Layout::nhwc ? channels_last(output) : ValueLayout{};
+        const int32_t own = assembler_.arena_buffer(output.name() + ".own", output.type(), layout.layout, layout.pitch);
+        after.push_back(copy(own, command.outputs[k], call.name));
+        command.outputs[k] = own;
       }
     }
     commands_.push_back(std::move(command));

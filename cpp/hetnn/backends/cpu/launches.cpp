@@ -184,8 +184,9 @@ Layouts choose_layouts(const std::vector<Launch>& launches, const Layouts& fixed
           return at != out.end() && at->second.layout == Layout::nhwc;
         });
     for (const ir::Value* output : launch.outputs) {
+      const bool follows = wish == LayoutWish::same || wish == LayoutWish::kept;
       const bool channels = ops::is_feature_map(output->type()) &&
-                            (wish == LayoutWish::channels_last || (wish == LayoutWish::same && reads_channels_last));
+                            (wish == LayoutWish::channels_last || (follows && reads_channels_last));
       out.emplace(output, channels ? channels_last(*output) : ValueLayout{});
     }
   }

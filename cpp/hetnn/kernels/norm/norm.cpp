@@ -276,7 +276,11 @@ std::span<const Variant> norm_variants() {
        .create = make_rms_norm,
        .layout = LayoutWish::plain,
        .takes_steps = true},
-      {.name = "group_norm", .op = "group_norm", .speed = "norm", .create = make_group_norm},
+      {.name = "group_norm",
+       .op = "group_norm",
+       .speed = "norm",
+       .create = make_group_norm,
+       .layout = LayoutWish::kept},
       {.name = "softmax", .op = "softmax", .speed = "norm", .create = make_softmax},
       {.name = "log_softmax", .op = "log_softmax", .speed = "norm", .create = make_log_softmax},
   };

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.onnx_rules.call import LONGEST, WHOLE_END, Call, rule
+from hetnn.importers.onnx_rules.call import LONGEST, MOST_NUMBERS, WHOLE_END, Call, rule
 from hetnn.importers.onnx_rules.late import found_shape, is_late, late, length_of
 from hetnn.importers.onnx_rules.meeting import met_by_shape
 from hetnn.importers.sizes import Size, add, broadcast, divide, maximum, minimum, multiply, product
@@ -289,7 +289,7 @@ def _triangle(call: Call) -> Any:
     x = call[0]
     call.shape(0, 2, 99)
     height, width = x.shape[-2:]
-    if isinstance(height, int) and isinstance(width, int):
+    if isinstance(height, int) and isinstance(width, int) and height * width <= MOST_NUMBERS:
         apart = call.constant(np.arange(width) - np.arange(height)[:, None], "i64")
     else:
         rows, columns = (call.create("arange", [], start=0, end=size) for size in (height, width))

@@ -48,6 +48,8 @@ def _matmul(call: Call) -> Any:
 def _gemm(call: Call) -> Any:
     """alpha A B + beta C; a linear layer where it is one."""
     a, b, c = call[0], call[1], call.optional(2)
+    for k in (0, 1):
+        call.shape(k, 2)
     alpha, beta = float(call.attr("alpha")), float(call.attr("beta"))
     if call.attr("transA"):
         a = call.create("permute", [a], perm=[1, 0])

@@ -168,6 +168,19 @@ def test_products_of_scalars() -> None:
         hetnn.compile(text_model("agraph (float x, float[2,2] w) => (float[2,2] y) { y = Gemm(x, w) }"))
 
 
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        ("LpPool(x)", "LpPool without its kernel_shape"),
+        ('Resize<nearest_mode = "linear">(x, , , s)', "Resize by the nearest_mode 'linear'; there are round_prefer"),
+    ],
+)
+def test_attributes_that_the_schema_lets_pass(node: str, message: str) -> None:
+    text = f"agraph (float[1,1,4,4] x) => (float[a,b,c,d] y) <int64[4] s = {{1, 1, 2, 2}}> {{ y = {node} }}"
+    with pytest.raises(hetnn.InvalidModel, match=message):
+        hetnn.compile(text_model(text, 1 if node.startswith("Lp") else 18))
+
+
 @pytest.mark.parametrize("sizes", ["4294967296,4294967296", "1048576,1048576"])
 def test_a_triangle_of_a_vast_tensor(sizes: str) -> None:
     model = text_model(f"agraph (float[{sizes}] x) => (float[a,b] y) {{ y = Trilu(x) }}")

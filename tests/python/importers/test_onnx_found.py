@@ -477,3 +477,13 @@ def test_scans_of_which_the_axes_differ() -> None:
     text = SCAN.replace("BACK", "0").replace("AXIS", "0").replace("float[2,n] w", "float[2,m] w")
     with pytest.raises(hetnn.InvalidModel, match=r"a Scan over axes of sizes \['m', 'n'\], which must be equal"):
         hetnn.compile(model_of(text))
+
+
+def test_orders_of_what_may_be_empty() -> None:
+    """Of as many elements as a condition keeps."""
+    text = """agraph (float[n] x) => (float[k] y, int64[k] i) {
+      zero = Constant<value_float = 0.0>() keep = Greater(x, zero) kept = Compress<axis = 0>(x, keep)
+      k = Shape(kept) y, i = TopK(kept, k) }"""
+    exe = agrees(model_of(text), np.float32([1, -1, 3, 2]))
+    y, i = exe(np.float32([-1, -2]))
+    assert y.shape == i.shape == (0,)

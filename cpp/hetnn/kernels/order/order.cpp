@@ -21,6 +21,7 @@ class OrderLanes final : public Kernel {
   bool serial() const override { return ordering_.lanes.count() * ordering_.lanes.size < 4096; }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    if (ordering_.kept == 0) return;
     const Share share = share_of(ordering_.lanes.count(), context.thread, context.threads);
     ops::order_lanes(ordering_, share.begin, share.end, reinterpret_cast<const T*>(inputs[0]),
                      reinterpret_cast<T*>(outputs[0]), reinterpret_cast<int64_t*>(outputs[1]),
@@ -43,9 +44,9 @@ std::unique_ptr<Kernel> make(std::string_view op, const KernelCall& call, ops::O
   if (values.dtype != x.dtype || indices.dtype != DType::i64 || !std::ranges::equal(values.shape(), indices.shape()))
     throw InvalidModel(text(op, ": values must be of x's type, and indices i64 of their shape; got ", view_text(values),
                             " and ", view_text(indices), ". Infer the outputs' types."));
-  if (ordering.lanes.size >= std::numeric_limits<uint32_t>::max() || ordering.kept < 1)
-    throw Unsupported(text(op, " orders lanes of 1 to 2^32 - 2 elements; got ", ordering.lanes.size, "."));
-  if (ordering.kept > ordering.lanes.size)
+  if (ordering.lanes.size >= std::numeric_limits<uint32_t>::max())
+    throw Unsupported(text(op, " orders lanes of at most 2^32 - 2 elements; got ", ordering.lanes.size, "."));
+  if (ordering.kept < 0 || ordering.kept > ordering.lanes.size)
     throw InvalidModel(text(op, ": ", ordering.kept, " of ", ordering.lanes.size, " elements. Check k."));
   if (x.dtype == DType::f32) return std::make_unique<OrderLanes<float>>(ordering);
   if (x.dtype == DType::i64) return std::make_unique<OrderLanes<int64_t>>(ordering);

@@ -26,6 +26,8 @@ def _mean_of_inside(call: Call, x: Any) -> Any:
 
 def _pool(call: Call, x: Any, op: str, outside: float, **attrs: Any) -> Any:
     """A pooling operator over the axes of a node; `outside` is what padding stands for."""
+    if call.attr("kernel_shape") is None:
+        raise InvalidModel(f"{call.node.op_type} without its kernel_shape")
     kernel = [int(k) for k in call.attr("kernel_shape")]
     ones = [1] * len(kernel)
     stride, dilation = call.attr("strides") or ones, call.attr("dilations") or ones

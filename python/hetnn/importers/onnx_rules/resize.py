@@ -53,6 +53,8 @@ def _resize(call: Call) -> Any:
         "floor" if old else call.attr("nearest_mode", "round_prefer_floor"),
         call.attr("mode", "nearest"),
     )
+    if places.nearest not in _NEAREST:
+        raise InvalidModel(f"Resize by the nearest_mode '{places.nearest:.100}'; there are {', '.join(_NEAREST)}")
     axes = call.axes(None, rank) or list(range(rank))
     if call.given(first + 1) and not old:
         goals = None if call.read(first + 1) is None else call.sizes(first + 1, "the sizes")

@@ -299,7 +299,8 @@ REFUSED = {
       y = Pad (x, p) }""",
     "Pad: mode must be one of constant, reflect, edge, wrap; got 'NOTSET'": """agraph (float[2,3] x) => (y)
       <int64[4] p = {1, 1, 1, 1}> { y = Pad <mode = "NOTSET"> (x, p) }""",
-    "Gemm: input 1 of Gemm has the shape .3.; its rank must be 2": "agraph (float[2,3] x, float[3] w) => (y) { y = Gemm (x, w) }",
+    "Gemm: input 1 of Gemm has the shape .3.; its rank must be 2": """agraph (float[2,3] x, float[3] w) => (y) {
+      y = Gemm (x, w) }""",
     "TopK: input 0 of TopK has the shape": """agraph (float x) => (v, i) <int64[1] k = {1}> {
       v, i = TopK <axis = 0> (x, k) }""",
     "Resize: 1 sizes or scales for 2 axes": """agraph (float[2,3] x) => (y) <int64[1] s = {4}> {

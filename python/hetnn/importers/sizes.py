@@ -13,6 +13,8 @@ Size: TypeAlias = "int | str"
 
 # Beyond it no integer is a size.
 MOST = 2**62
+# Stands for "to the end" in slices.
+WHOLE_END = MOST
 
 
 def likely_size(low: int, high: int) -> int:

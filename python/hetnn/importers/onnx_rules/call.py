@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from hetnn.importers.onnx_fork import Forks
 
 Array = np.ndarray[Any, Any]
-# A number that stands for "to the end" in slices.
-WHOLE_END = 2**62
 # No axis that a model leaves open is longer: some exporters write 10^9 for the end of any.
 LONGEST = 10**9 - 1
 # Numbers of a constant that a rule makes.

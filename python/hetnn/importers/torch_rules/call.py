@@ -13,7 +13,7 @@ from hetnn.element_types import NUMPY
 from hetnn.errors import Unsupported
 from hetnn.importers.building import Building
 from hetnn.importers.registry import Front, Row, Rule
-from hetnn.importers.sizes import MOST, Size, broadcast
+from hetnn.importers.sizes import MOST, WHOLE_END, Size, broadcast
 
 if TYPE_CHECKING:
     from hetnn import _core
@@ -168,7 +168,7 @@ class Call(Building):
         given = given.meta.get("val") if isinstance(given, torch.fx.Node) else 0 if given is None else given
         if not isinstance(given, (int, torch.SymInt)):
             return None
-        if isinstance(given, int) and given >= 2**62:
+        if isinstance(given, int) and given >= WHOLE_END:
             return size
         return size + given if isinstance(given, int) and given < 0 else self._size_of(given)
 

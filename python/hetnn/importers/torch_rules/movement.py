@@ -6,9 +6,8 @@ from typing import Any
 
 from hetnn.errors import Unsupported
 from hetnn.importers import sizes
+from hetnn.importers.sizes import WHOLE_END
 from hetnn.importers.torch_rules.call import Call, rule
-
-_WHOLE_END = 2**62
 
 
 @rule(
@@ -76,14 +75,14 @@ def _slice(call: Call) -> Any:
     if call.finds_sizes:
         return _found_slice(call)
     start = 0 if call["start"] is None else call["start"]
-    end = _WHOLE_END if call["end"] is None else call["end"]
-    end = min(end, _WHOLE_END) if isinstance(end, int) else end
+    end = WHOLE_END if call["end"] is None else call["end"]
+    end = min(end, WHOLE_END) if isinstance(end, int) else end
     size = x.shape[call["dim"]]
     symbolic = isinstance(end, str) or isinstance(size, str)
     inside = symbolic and call["step"] == 1 and call.spans("start", "end", call["dim"])
     if inside:
         start, end = (sizes.add(size, at) if isinstance(at, int) and at < 0 else at for at in (start, end))
-        end = size if end == _WHOLE_END else end
+        end = size if end == WHOLE_END else end
     part = call.create("slice", [x], axis=call["dim"], start=start, end=end, step=call["step"], inside=inside)
     # Torch takes it that an axis is not shorter than what is cut off; a run in which it is ends.
     return part if list(part.shape) == call.shape() else call.create("match_shape", [part], shape=call.shape())
@@ -126,7 +125,7 @@ def _resize(call: Call) -> Any:
 @rule("select.int", "select_copy.int")
 def _select(call: Call) -> Any:
     x, axis, index = call["self"], call["dim"], call["index"]
-    end = _WHOLE_END if index == -1 else index + 1 if isinstance(index, int) else f"{index} + 1"
+    end = WHOLE_END if index == -1 else index + 1 if isinstance(index, int) else f"{index} + 1"
     part = call.create("slice", [x], axis=axis, start=index, end=end)
     return call.reshape(part, call.shape())
 

@@ -122,10 +122,11 @@ FUZZ_REQUESTS ?= 2000000
 fuzz-plan: $(STAMPS)/install
 	cmake --build $(BUILD) -j $(JOBS) --target plan_test
 	HETNN_FUZZ_GRAPHS=$(FUZZ_GRAPHS) $(BUILD)/tests/cpp/plan_test --gtest_filter='PlanFuzz.*'
-# ONNX models altered in their bytes and inside, FUZZ_MODELS of them.
+# ONNX models altered in their bytes and inside, FUZZ_MODELS of them; then extreme numbers in every place of each.
 FUZZ_MODELS ?= 100000
 fuzz-onnx: $(STAMPS)/install
 	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_onnx.py --models $(FUZZ_MODELS)
+	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/sweep_onnx.py
 # Models made from the operator table, on every device, by their meaning, by ONNX Runtime and by torch.
 fuzz-models: $(STAMPS)/install
 	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_models.py --models $(FUZZ_MODELS)

@@ -13,7 +13,6 @@ namespace hetnn::ir {
 namespace {
 
 // Beyond any memory, and small enough that a few factors more stay in 64 bits.
-constexpr int64_t kMostElems = int64_t{1} << 48;
 
 class Reader {
  public:
@@ -349,13 +348,7 @@ class Reader {
     Type out{dtype(), {}};
     if (peek('{')) out.quant = quant();
     out.shape = shape();
-    int64_t elems = 1;
-    for (const Dim& size : out.shape) {
-      if (!size.is_static()) continue;
-      if (size.value() < 0) fail(text("a size is at least 0; found ", size.value()));
-      if (__builtin_mul_overflow(elems, std::max<int64_t>(size.value(), 1), &elems) || elems > kMostElems)
-        fail(text("a value has at most 2^48 elements; found more in ", to_string(out.shape)));
-    }
+    if (const auto fault = ops::shape_fault(out.shape)) fail(*fault);
     return out;
   }
   Quant quant() {

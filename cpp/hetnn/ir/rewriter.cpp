@@ -10,6 +10,8 @@
 
 namespace hetnn::ir {
 Value* Rewriter::add_input(std::string_view name, Type type) {
+  if (const auto fault = ops::shape_fault(type.shape))
+    throw InvalidModel(text("the input '", name, "': ", *fault, ". Check its sizes."));
   if (const auto fault = ops::quant_fault(type)) throw InvalidModel(text("the input '", name, "' ", fault->text, "."));
   auto value = std::unique_ptr<Value>(new Value(graph_.unique_name(name), std::move(type), nullptr));
   Value* pointer = value.get();

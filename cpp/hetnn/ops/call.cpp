@@ -112,9 +112,6 @@ void complete(Call& call) {
   check_defined(call);
 }
 
-// Bytes and strides of any type then fit into 63 bits.
-constexpr double kMostElems = 0x1p59;
-
 std::vector<Type> infer_types(const Call& call) {
   constexpr uint32_t kMoves = Trait::movement | Trait::conversion | Trait::constant | Trait::control;
   const bool moves = (call.op->traits & kMoves) != 0;
@@ -130,15 +127,7 @@ std::vector<Type> infer_types(const Call& call) {
   for (const Type& type : types) check(type, "Cast the result.");
   const bool stated = call.attrs.contains(kQuantScale);
   for (Type& type : types) {
-    double elems = 1;  // of the sizes that are known, nothing counting as one
-    for (const Dim& size : type.shape) {
-      if (!size.is_static()) continue;
-      if (size.value() < 0)
-        fail(call, "size", text("the result would be ", to_string(type.shape), "; sizes must be 0 or more."));
-      elems *= static_cast<double>(std::max<int64_t>(size.value(), 1));
-    }
-    if (elems > kMostElems)
-      fail(call, "size", text("the result would be ", to_string(type.shape), "; its sizes may multiply to 2^59."));
+    if (const auto fault = shape_fault(type.shape)) fail(call, "size", text("the result cannot be: ", *fault, "."));
     type.quant.reset();  // a copy of an input's type says nothing of the result's scale
     if (!is_integer(type.dtype)) continue;
     if (stated) {

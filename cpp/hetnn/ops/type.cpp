@@ -43,6 +43,18 @@ std::optional<QuantFault> quant_fault(const Type& type) {
   return {};
 }
 
+std::optional<std::string> shape_fault(const Shape& shape) {
+  constexpr int64_t kMostElems = int64_t{1} << 48;
+  int64_t elems = 1;  // nothing counting as one
+  for (const Dim& size : shape) {
+    if (!size.is_static()) continue;
+    if (size.value() < 0) return text("a size is at least 0; found ", size.value(), " in ", hetnn::to_string(shape));
+    if (__builtin_mul_overflow(elems, std::max<int64_t>(size.value(), 1), &elems) || elems > kMostElems)
+      return text("a value has at most 2^48 elements; found more in ", hetnn::to_string(shape));
+  }
+  return {};
+}
+
 std::string to_string(const Type& type) {
   std::string out(dtype_name(type.dtype));
   if (type.quant) {

@@ -41,6 +41,10 @@ struct QuantFault {
 /// None for a sound type. Integers are i8 or i32, scales finite and positive.
 std::optional<QuantFault> quant_fault(const Type& type);
 
+/// Why no value has the shape, of the sizes that are known: one below 0, or so many elements that bytes and strides of
+/// some type no longer fit into 63 bits, and no memory holds them. None for a sound one.
+std::optional<std::string> shape_fault(const Shape& shape);
+
 /// Whether values of this type stand for reals.
 inline bool is_real(const Type& type) { return is_float(type.dtype) || type.quant.has_value(); }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "hetnn/base/own_core.h"
@@ -64,7 +65,9 @@ std::vector<std::pair<std::string, double>> busy_us(const RunTimes& times) {
 
 }  // namespace
 
-void Ends::add(std::vector<Ended> more) {
+void Ends::add(std::vector<Ended> more, bool leaves) {
+  std::optional<WaitingThread::Here> here;
+  if (leaves) here.emplace(taker_);
   bool first = false;
   {
     const std::lock_guard lock(mutex_);
@@ -75,11 +78,6 @@ void Ends::add(std::vector<Ended> more) {
   // A descriptor that is full has been written to and not read yet.
   if (first) [[maybe_unused]]
     const auto written = ::write(descriptor_, &one, sizeof one);
-}
-
-void Ends::add_and_leave(std::vector<Ended> more) {
-  const WaitingThread::Here here(taker_);
-  add(std::move(more));
 }
 
 std::vector<Ended> Ends::take() {
@@ -169,11 +167,7 @@ void RunQueue::serve() {
       const ThreadsAtMost bound(turn.cores);
       ended = run(std::move(turn.requests));
     }
-    if (turn.apart && !any_waits()) {
-      ends_.add_and_leave(std::move(ended));
-    } else {
-      ends_.add(std::move(ended));
-    }
+    ends_.add(std::move(ended), turn.apart && !any_waits());
     const int64_t took_ns = now_ns() - begun_ns;
     if (turn.apart) core.end();
     bool others = false;

@@ -44,9 +44,8 @@ struct Ended {
 class HETNN_EXPORT Ends {
  public:
   explicit Ends(int descriptor) : descriptor_(descriptor) {}
-  void add(std::vector<Ended> more);
-  /// The same from a thread that is about to leave its core to whoever waits.
-  void add_and_leave(std::vector<Ended> more);
+  /// `leaves`: this thread is about to leave its core to whoever waits.
+  void add(std::vector<Ended> more, bool leaves = false);
   std::vector<Ended> take();
 
  private:

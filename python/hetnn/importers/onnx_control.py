@@ -10,8 +10,8 @@ import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_model import dtype_name
-from hetnn.importers.onnx_rules.call import Call
-from hetnn.importers.onnx_rules.late import is_late
+from hetnn.importers.onnx_rules.call import LONGEST, Call
+from hetnn.importers.onnx_rules.late import MOST_AXES, is_late
 from hetnn.importers.onnx_rules.looping import late_loop
 from hetnn.importers.onnx_rules.movement import slice_axis
 from hetnn.importers.sizes import Size
@@ -242,7 +242,10 @@ def _stacked(call: Call, rows: list[Any], axis: int, declared: Any) -> Any:
     """Values of one shape along a new axis."""
     if not rows:
         tensor = declared.type.tensor_type
-        return call.constant(np.zeros([0, *(dim.dim_value for dim in tensor.shape.dim)]), dtype_name(tensor.elem_type))
+        sizes = [dim.dim_value for dim in tensor.shape.dim]
+        if not all(0 <= size <= LONGEST for size in sizes) or len(sizes) > MOST_AXES:
+            raise InvalidModel(f"'{declared.name}' of {sizes[:9]}")
+        return call.create("expand", [call.constant(np.zeros(1), dtype_name(tensor.elem_type))], shape=[0, *sizes])
     return call.stacked([call.value(row) for row in rows], axis)
 
 

@@ -118,9 +118,13 @@ TEST(Movement, NothingIsMovedWithoutComplaint) {
   EXPECT_EQ(run_meaning("reshape", {none}, {{"shape", dims({0})}}).shape(), (std::vector<int64_t>{0}));
   EXPECT_EQ(run_meaning("concat", {none, none}, {{"axis", Dim(1)}}).elems(), 0);
   EXPECT_EQ(run_meaning("gather", {none, Tensor::zeros(DType::i32, {0})}, {{"axis", Dim(1)}}).elems(), 0);
-  const Tensor padded = run_meaning("pad", {Tensor::zeros(DType::f32, {0})},
-                                    {{"padding", dims({1, 1})}, {"mode", std::string("reflect")}, {"value", 4.0}});
-  EXPECT_EQ(padded, Tensor::of<float>({2}, {4, 4}));
+  const auto padded = [&](std::string mode, std::vector<Dim> padding) {
+    return run_meaning("pad", {none}, {{"padding", std::move(padding)}, {"mode", std::move(mode)}, {"value", 4.0}});
+  };
+  EXPECT_EQ(padded("constant", dims({0, 1, 0, 0, 0, 0})).elems(), 6);
+  EXPECT_EQ(padded("reflect", dims({1, 0, 0, 0, 0, 2})).elems(), 0);
+  for (const char* mode : {"reflect", "replicate", "circular"})
+    EXPECT_ERROR(padded(mode, dims({0, 1, 0, 0, 0, 0})), InvalidModel, "axis 1 of x is empty", "pad_c3");
 }
 
 TEST(Movement, GatherCountsFromTheBackAndRefusesWhatIsOutside) {

@@ -84,19 +84,22 @@ MOST_BYTES = 1 << 24
 LONGEST_RUN_S = 5.0
 
 
+def written() -> list[onnx.ModelProto]:
+    head = '<ir_version: 9, opset_import: ["" : 18]>\n'
+    return [parser.parse_model(head + text) for text in WRITTEN] + [parser.parse_model(FUNCTIONS)]
+
+
 def bases() -> list[bytes]:
     """What is altered: every model of the standard's tests of nodes, and those that hold others, as often."""
-    head = '<ir_version: 9, opset_import: ["" : 18]>\n'
-    written = [parser.parse_model(head + text) for text in WRITTEN] + [parser.parse_model(FUNCTIONS)]
     sound = [path.read_bytes() for path in ONNX_MODELS]
     controls = [data for data in sound if any(word in data for word in (b"Loop", b"If", b"Scan", b"Sequence", b"Opt"))]
-    return [*sound, *controls * 2, *[model.SerializeToString() for model in written] * 40]
+    return [*sound, *controls * 2, *[model.SerializeToString() for model in written()] * 40]
 
 
 # What is in a model
 
 
-def _graphs(model: Any) -> Iterator[Any]:
+def graphs_of(model: Any) -> Iterator[Any]:
     """The graph and those in attributes, and the bodies of functions."""
     waiting = [model.graph, *model.functions]
     while waiting:
@@ -116,27 +119,27 @@ def _pick(rng: random.Random, messages: Any) -> Any:
 
 
 def _node(rng: random.Random, model: Any) -> Any:
-    return _pick(rng, (node for graph in _graphs(model) for node in graph.node))
+    return _pick(rng, (node for graph in graphs_of(model) for node in graph.node))
 
 
 def _attribute(rng: random.Random, model: Any) -> Any:
-    return _pick(rng, (attr for graph in _graphs(model) for node in graph.node for attr in node.attribute))
+    return _pick(rng, (attr for graph in graphs_of(model) for node in graph.node for attr in node.attribute))
 
 
 def _types(rng: random.Random, model: Any) -> Any:
-    graph = _pick(rng, (graph for graph in _graphs(model) if hasattr(graph, "initializer")))
+    graph = _pick(rng, (graph for graph in graphs_of(model) if hasattr(graph, "initializer")))
     value = _pick(rng, [*graph.input, *graph.input, *graph.input, *graph.output, *graph.value_info])
     return None if value is None else value.type
 
 
 def _names(model: Any) -> list[str]:
-    return [name for graph in _graphs(model) for node in graph.node for name in (*node.input, *node.output)]
+    return [name for graph in graphs_of(model) for node in graph.node for name in (*node.input, *node.output)]
 
 
 def _tensors(model: Any) -> list[Any]:
-    found = [tensor for graph in _graphs(model) for tensor in getattr(graph, "initializer", ())]
+    found = [tensor for graph in graphs_of(model) for tensor in getattr(graph, "initializer", ())]
     found += [
-        attr.t for graph in _graphs(model) for node in graph.node for attr in node.attribute if attr.HasField("t")
+        attr.t for graph in graphs_of(model) for node in graph.node for attr in node.attribute if attr.HasField("t")
     ]
     return found
 
@@ -267,7 +270,7 @@ def alter_edges(rng: random.Random, model: Any) -> None:
 
 def alter_nodes(rng: random.Random, model: Any) -> None:
     """Nodes in another order, twice, not at all, of another operator, with what was beside them in their place."""
-    graph = _pick(rng, (graph for graph in _graphs(model) if graph.node))
+    graph = _pick(rng, (graph for graph in graphs_of(model) if graph.node))
     if graph is None:
         return
     at, what = rng.randrange(len(graph.node)), rng.randrange(6)

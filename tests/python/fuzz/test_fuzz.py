@@ -8,6 +8,7 @@ from fuzz.fuzz_executables import make_bases
 from fuzz.fuzz_inputs import fuzz
 from fuzz.fuzz_models import fuzz as fuzz_models
 from fuzz.fuzz_onnx import fuzz as fuzz_onnx
+from fuzz.sweep_onnx import sweep
 
 
 def test_damaged_inputs_raise_errors_of_our_own() -> None:
@@ -33,6 +34,13 @@ def test_altered_onnx_models_are_refused_or_run() -> None:
     assert not findings
     assert counts["refused"] > 20
     assert counts["ran"] > 5
+
+
+def test_extreme_sizes_and_numbers_of_onnx_models_are_refused_or_run() -> None:
+    counts, findings = sweep(part=(11, 300))
+    assert not findings
+    assert counts["refused"] > 100
+    assert counts["ran"] > 100
 
 
 def test_executables_altered_inside_are_refused_or_run() -> None:

@@ -74,6 +74,18 @@ def test_a_layer_of_known_and_of_any_length(kind: str, bidirectional: bool, step
         same(exe(x.numpy()), [y, *(last if kind == "LSTM" else [last])])
 
 
+@pytest.mark.parametrize("kind", list(LAYERS))
+def test_a_layer_of_more_steps_than_are_unrolled(kind: str) -> None:
+    torch.manual_seed(0)
+    make, order = LAYERS[kind]
+    layer, x = make(3, 4, bidirectional=True).eval(), torch.randn(1100, 2, 3)
+    exe = hetnn.compile(model_of(kind, layer, order, lengths=False, steps=1100))
+    assert exe.report(format="dict")["nodes_on"]["cpu"] < 100
+    with torch.no_grad():
+        y, last = layer(x)
+    same(exe(x.numpy()), [y, *(last if kind == "LSTM" else [last])])
+
+
 @pytest.mark.parametrize("steps", [5, "steps"])
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_sequences_end_at_their_lengths(bidirectional: bool, steps: int | str) -> None:

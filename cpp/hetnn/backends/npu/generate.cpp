@@ -86,6 +86,8 @@ void Generator::emit(const ir::Node& node, const Epilogue& epilogue) {
 
 void Generator::layer(const ir::Node& node, const Epilogue& epilogue, const std::map<const ir::Value*, Place>& places) {
   places_ = &places;
+  node_ = &node;
+  begin_ = code_.size();
   if (node.op().primitive == ops::Primitive::none)
     throw Unsupported(text(ir::describe(node), ": the NPU's instructions have no form for ", node.op().name, "."));
   dtype_ = node.output()->dtype();
@@ -194,6 +196,10 @@ void Generator::store_runs(int64_t sram, const Place& to, int64_t stride, int64_
 }
 
 void Generator::then(Engine from, Engine engine) {
+  if (code_.size() - begin_ > kMostInstructions)
+    throw NodeDoesNotFit(text(ir::describe(*node_), ": its tiles take more than ", kMostInstructions,
+                              " instructions. Cut the layer into smaller ones, or pin the node to the cpu."),
+                         std::string(node_->name()));
   code_.push_back(hetnn::npu::Signal{.from = static_cast<int64_t>(from), .to = static_cast<int64_t>(engine)});
   code_.push_back(hetnn::npu::Wait{.at = static_cast<int64_t>(engine), .from = static_cast<int64_t>(from)});
 }

@@ -23,6 +23,9 @@ struct Place {
   int64_t offset_bytes = 0;
 };
 
+/// Of one layer: more would take longer to plan than a model is worth.
+inline constexpr size_t kMostInstructions = size_t{1} << 18;
+
 /// Where operands may begin in the scratchpad, and the first such place from `bytes` on.
 inline constexpr int64_t kAlignment = 64;
 static_assert(kAlignment == hetnn::npu::kConstantAlignment);
@@ -105,6 +108,8 @@ class Generator {
   const Bindings& bindings_;
   const KeepConstant keep_;
   const std::map<const ir::Value*, Place>* places_ = nullptr;
+  const ir::Node* node_ = nullptr;  // whose layer it is, and where that begins
+  size_t begin_ = 0;
   DType dtype_ = DType::f32;  // of the layer, and its bytes
   int64_t elem_ = 4;
   std::vector<hetnn::npu::Instruction> code_;

@@ -75,8 +75,8 @@ AttentionGeometry attention_geometry(const KernelCall& call) {
   g.kv_heads = p.integer("kv_heads", k.rank == 4 ? k.dims[1] : g.heads);
   g.dim = p.integer("head_dim", q.rank == 4 ? q.dims[3] : 0);
   g.value_dim = p.integer("value_dim", v.rank == 4 ? v.dims[3] : g.dim);
-  if (g.heads < 1 || g.kv_heads < 1 || g.heads % g.kv_heads != 0 || g.dim < 1 || g.value_dim < 1)
-    throw InvalidModel(text("attention: heads must be a multiple of kv_heads and head sizes at least 1; got heads ",
+  if (g.heads < 0 || g.dim < 0 || g.value_dim < 0 || (g.heads > 0 && (g.kv_heads < 1 || g.heads % g.kv_heads != 0)))
+    throw InvalidModel(text("attention: heads must be a multiple of kv_heads and head sizes at least 0; got heads ",
                             g.heads, ", kv_heads ", g.kv_heads, ", head_dim ", g.dim, ", value_dim ", g.value_dim,
                             ". Rank-3 operands need these parameters."));
   g.batch = q.dims[0];
@@ -89,7 +89,8 @@ AttentionGeometry attention_geometry(const KernelCall& call) {
     throw InvalidModel(text("attention: batches and lengths must match; got q ", view_text(q), ", k ", view_text(k),
                             ", v ", view_text(v), ", output ", view_text(call.outputs[0]), ". Check the shapes."));
   const double scale = p.real("scale", 0.0);
-  g.scale = static_cast<float>(scale == 0.0 ? 1.0 / std::sqrt(static_cast<double>(g.dim)) : scale);
+  g.scale =
+      static_cast<float>(scale == 0.0 ? 1.0 / std::sqrt(static_cast<double>(std::max<int64_t>(g.dim, 1))) : scale);
   g.causal = p.integer("is_causal", 0) != 0;
   return g;
 }

@@ -1,4 +1,6 @@
 // pad: constant, reflect, replicate and circular, by an index table per axis.
+#include "hetnn/ops/movement/pad.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -12,44 +14,15 @@
 namespace hetnn::kernels {
 namespace {
 
-enum class PadMode { constant, reflect, replicate, circular };
-
-PadMode pad_mode(const std::string& name) {
-  if (name == "constant") return PadMode::constant;
-  if (name == "reflect") return PadMode::reflect;
-  if (name == "replicate") return PadMode::replicate;
-  if (name == "circular") return PadMode::circular;
-  throw InvalidModel(
-      text("pad: mode must be constant, reflect, replicate or circular; got ", name, ". Check the attribute."));
-}
-
-// The input index that output index `at - begin` takes, or -1 for the constant.
-int64_t source_index(PadMode mode, int64_t index, int64_t size) {
-  if (index >= 0 && index < size) return index;
-  switch (mode) {
-    case PadMode::constant:
-      return -1;
-    case PadMode::replicate:
-      return index < 0 ? 0 : size - 1;
-    case PadMode::reflect:
-      return index < 0 ? -index : 2 * (size - 1) - index;
-    case PadMode::circular:
-      return (index % size + size) % size;
-  }
-  return -1;
-}
+using ops::PadMode;
 
 class Pad final : public Kernel {
  public:
   Pad(const KernelCall& call, PadMode mode, const std::vector<int64_t>& begin, uint64_t fill)
       : y_(call.outputs[0]), fill_(fill), x_strides_(strides_of(call.inputs[0])), y_strides_(strides_of(y_)) {
     for (size_t axis = 0; axis < begin.size(); ++axis) {
-      std::vector<int64_t> offsets;
-      for (int64_t i = 0; i < y_.dims[axis]; ++i) {
-        const int64_t from = source_index(mode, i - begin[axis], call.inputs[0].dims[axis]);
-        offsets.push_back(from < 0 ? -1 : from * x_strides_[axis]);
-      }
-      offsets_.push_back(std::move(offsets));
+      offsets_.push_back(ops::pad_sources(mode, call.inputs[0].dims[axis], begin[axis], y_.dims[axis]));
+      for (int64_t& from : offsets_.back()) from = from < 0 ? -1 : from * x_strides_[axis];
     }
     // Axes in the output's storage order, the densest last.
     for (size_t axis = 0; axis < begin.size(); ++axis) order_.push_back(axis);
@@ -110,7 +83,11 @@ std::unique_ptr<Kernel> make_pad(const KernelCall& call) {
     throw InvalidModel("pad takes x and gives one output. Check the call against kernels/move/move.h.");
   const TensorView& x = call.inputs[0];
   const TensorView& y = call.outputs[0];
-  const PadMode mode = pad_mode(call.params.text("mode", "constant"));
+  const std::string name = call.params.text("mode", "constant");
+  const std::optional<PadMode> mode = ops::pad_mode_of(name);
+  if (!mode)
+    throw InvalidModel(
+        text("pad: mode must be constant, reflect, replicate or circular; got ", name, ". Check the attribute."));
   const std::vector<int64_t> padding = call.params.integers("padding");
   const auto rank = static_cast<size_t>(x.rank);
   if (x.rank == 0 || y.rank != x.rank || padding.size() != 2 * rank || x.dtype != y.dtype)
@@ -122,12 +99,9 @@ std::unique_ptr<Kernel> make_pad(const KernelCall& call) {
     if (y.dims[axis] != size + begin + end)
       throw InvalidModel(text("pad: axis ", axis, " of the output must be ", size + begin + end, "; got ", y.dims[axis],
                               ". Infer the output's shape from the padding."));
-    const bool too_far = (mode == PadMode::reflect && std::max(begin, end) >= size) ||
-                         (mode == PadMode::circular && std::max(begin, end) > size) ||
-                         (mode == PadMode::replicate && size == 0);
-    if (too_far && y.elems() > 0 && (begin > 0 || end > 0))
-      throw InvalidModel(text("pad: axis ", axis, " of size ", size, " is too short for this padding; got ", begin,
-                              " and ", end, ". Pad less, or with a constant."));
+    if (ops::pads_nothing(*mode, size, y.elems()))
+      throw InvalidModel(
+          text("pad: axis ", axis, " is empty: there is nothing to repeat. Pad with a constant, or give elements."));
   }
   const double value = call.params.real("value", 0.0);
   if (is_stored(x.dtype)) throw Unsupported(text("pad of ", dtype_name(x.dtype), ". Use the operator's meaning."));
@@ -137,7 +111,7 @@ std::unique_ptr<Kernel> make_pad(const KernelCall& call) {
     std::memcpy(&bits, &element, sizeof(element));
     return bits;
   });
-  return std::make_unique<Pad>(call, mode, std::vector<int64_t>(padding.begin(), padding.begin() + x.rank), fill);
+  return std::make_unique<Pad>(call, *mode, std::vector<int64_t>(padding.begin(), padding.begin() + x.rank), fill);
 }
 
 }  // namespace hetnn::kernels

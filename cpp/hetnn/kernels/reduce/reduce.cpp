@@ -318,7 +318,7 @@ std::unique_ptr<Kernel> make_reduce(const KernelCall& call) {
   ReduceSpace space = reduce_space(call, arg);
   if (*op == ReduceOp::mean && !is_float(in))
     throw Unsupported(text("reduce does not compute means of ", dtype_name(in), ". Use the operator's meaning."));
-  if (space.count == 0 && (arg || *op == ReduceOp::max || *op == ReduceOp::min))
+  if (space.count == 0 && space.outputs.elems() > 0 && (arg || *op == ReduceOp::max || *op == ReduceOp::min))
     throw InvalidModel(
         text("reduce ", name, " needs at least one element; got ", view_text(call.inputs[0]), ". Check the shape."));
   if (in == DType::f32 && FastReduce::serves(*op, space)) return std::make_unique<FastReduce>(*op, std::move(space));

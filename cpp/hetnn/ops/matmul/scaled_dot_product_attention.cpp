@@ -89,7 +89,8 @@ void meaning(const Evaluation& e) {
   const Result y = e.output();
   const int64_t heads = q.shape[0] * q.shape[1], rows = q.shape[2], depth = q.shape[3], keys = k.shape[2],
                 width = v.shape[3];
-  const double given = e.call.real("scale"), scale = given != 0 ? given : 1 / std::sqrt(static_cast<double>(depth));
+  const double given = e.call.real("scale"),
+               scale = given != 0 ? given : 1 / std::sqrt(static_cast<double>(std::max<int64_t>(depth, 1)));
   const bool causal = e.call.flag("is_causal");
   const Mask mask(e);
   constexpr int64_t kRows = 64;  // of scores that are kept at a time

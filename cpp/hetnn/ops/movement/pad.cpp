@@ -1,4 +1,6 @@
 // pad: a border of a value, or of mirrored or repeated elements.
+#include "hetnn/ops/movement/pad.h"
+
 #include "hetnn/base/stored.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
@@ -20,9 +22,8 @@ std::vector<Dim> padding_dims(const Call& call) {
 }
 
 std::vector<Type> infer(const Call& call) {
-  const std::string& mode = call.string("mode");
-  if (mode != "constant" && mode != "reflect" && mode != "replicate" && mode != "circular") {
-    fail(call, "pad_c1", text("mode must be constant, reflect, replicate or circular; got ", mode, "."));
+  if (!pad_mode_of(call.string("mode"))) {
+    fail(call, "pad_c1", text("mode must be constant, reflect, replicate or circular; got ", call.string("mode"), "."));
   }
   const std::vector<Dim> pad = padding_dims(call);
   Shape y = call.input(0).shape;
@@ -36,27 +37,17 @@ std::vector<Type> infer(const Call& call) {
   return {{call.input(0).dtype, y}};
 }
 
-// The input's index for index `at` beyond its border; -1: the constant.
-int64_t source_index(int64_t at, int64_t size, const std::string& mode) {
-  if (at >= 0 && at < size) return at;
-  if (mode == "constant" || size == 0) return -1;
-  if (mode == "replicate") return at < 0 ? 0 : size - 1;
-  if (mode == "circular") return (at % size + size) % size;
-  const int64_t period = size > 1 ? 2 * (size - 1) : 1, folded = (at % period + period) % period;
-  return folded < size ? folded : period - folded;
-}
-
 // For every index of each axis of y what it adds to the position in x; -1: the constant.
 std::vector<std::vector<int64_t>> sources(const Call& call, std::span<const int64_t> in, const Result& y) {
   const auto pad = padding(call);
-  const std::string& mode = call.string("mode");
+  const PadMode mode = *pad_mode_of(call.string("mode"));
   const Strides strides = strides_of(in);
-  std::vector<std::vector<int64_t>> out(in.size());
+  std::vector<std::vector<int64_t>> out;
   for (size_t axis = 0; axis < in.size(); ++axis) {
-    for (int64_t k = 0; k < y.shape[axis]; ++k) {
-      const int64_t at = source_index(k - pad[axis], in[axis], mode);
-      out[axis].push_back(at < 0 ? -1 : at * strides[axis]);
-    }
+    if (pads_nothing(mode, in[axis], y.elems()))
+      fail(call, "pad_c3", text("axis ", axis, " of x is empty: there is nothing to repeat. Pad with a constant."));
+    out.push_back(pad_sources(mode, in[axis], pad[axis], y.shape[axis]));
+    for (int64_t& at : out.back()) at = at < 0 ? -1 : at * strides[axis];
   }
   return out;
 }

@@ -50,7 +50,7 @@ bool channels_are_fixed(const Match& m) {
   const ir::Value& x = *m.root()->input(0);
   if (!has_arithmetic(x.dtype()) || x.rank() == 0) return false;
   const Dim& channels = x.shape()[static_cast<size_t>(channel_axis(x))];
-  return channels.is_static() && channels.value() > 0;
+  return channels.is_static() && channels.value() > 0 && channels.value() <= kMostChannels;
 }
 
 const std::vector<const RuleSet*>& rule_sets() {

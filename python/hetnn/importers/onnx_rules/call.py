@@ -332,10 +332,9 @@ class Call(Building):
         return [self.axis(axis, rank) for axis in ([found] if isinstance(found, int) else found)]
 
     def axis(self, axis: int, rank: int) -> int:
-        bound = max(rank, 1)
-        if not -bound <= axis < bound:
+        if not -rank <= axis < rank:
             raise InvalidModel(f"axis {axis} of a tensor of rank {rank}")
-        return axis % bound
+        return axis % rank
 
     def ranked(self, index: int, least: int, most: int | None = None) -> Any:
         """An input that has at least `least` axes, and at most `most`."""

@@ -10,7 +10,7 @@ from hetnn.importers.sizes import Size, product
 
 
 def _most(size: Size) -> int:
-    return size if isinstance(size, int) else LONGEST
+    return min(size, LONGEST) if isinstance(size, int) else LONGEST
 
 
 @rule("NonZero")

@@ -10,6 +10,10 @@ from hetnn.importers.onnx_rules.call import Call
 from hetnn.importers.sizes import Size
 
 
+# Of a tensor whose shape is a value of the model; of numpy.
+MOST_AXES = 64
+
+
 def is_late(call: Call, index: int) -> bool:
     """Whether an input is given and not known when compiling."""
     return call.given(index) and call.known(index) is None
@@ -20,7 +24,10 @@ def length_of(call: Call, index: int, called: str) -> int:
     shape = call.static_shape(call[index], called)
     if len(shape) > 1:
         raise Unsupported(f"{called} of rank {len(shape)}")
-    return shape[0] if shape else 1
+    count = shape[0] if shape else 1
+    if count > MOST_AXES:
+        raise Unsupported(f"{called} of {count} numbers, one an axis; there may be {MOST_AXES} axes")
+    return count
 
 
 def found_shape(call: Call, rank: int, output: int = 0) -> list[Size]:

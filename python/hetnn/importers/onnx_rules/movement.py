@@ -124,11 +124,11 @@ def slice_axis(call: Call, x: Any, axis: int, start: Size, end: Size, step: int)
         raise InvalidModel("Slice with a step of 0")
     if isinstance(size, int) and isinstance(start, int) and isinstance(end, int):
         places = range(*slice(start, end if step > 0 or end > -size - 1 else None, step).indices(size))
-        if step < 0:
-            return call.create("gather", [x, call.constant(list(places), "i64")], axis=axis)
+        if step < 0 and places:
+            return call.create("flip", [slice_axis(call, x, axis, places[-1], places[0] + 1, -step)], axes=[axis])
         if len(places) == size:
             return x
-        start, end = (places.start, places.stop) if places else (0, 0)
+        start, end, step = (places.start, places.stop, step) if places else (0, 0, 1)
     elif step < 0:
         if isinstance(start, str) or isinstance(end, str):
             raise Unsupported(f"Slice backwards along {size} elements from {start} to {end}, which are symbolic sizes")
@@ -289,7 +289,7 @@ def _triangle(call: Call) -> Any:
     x = call[0]
     call.shape(0, 2, 99)
     height, width = x.shape[-2:]
-    if isinstance(height, int) and isinstance(width, int) and height * width <= MOST_NUMBERS:
+    if all(isinstance(n, int) for n in (height, width)) and max(height, 1) * max(width, 1) <= MOST_NUMBERS:
         apart = call.constant(np.arange(width) - np.arange(height)[:, None], "i64")
     else:
         rows, columns = (call.create("arange", [], start=0, end=size) for size in (height, width))

@@ -168,7 +168,7 @@ def _determinant(call: Call) -> Any:
     factors, pivots, *_ = call.create_all("lu", [x], {})
     flat = call.reshape(factors, [*batch, n * n])
     diagonal = call.create("slice", [flat], axis=len(batch), start=0, end=n * n, step=n + 1)
-    own = call.constant(np.arange(1, n + 1), pivots.dtype)
+    own = call.cast(call.create("arange", [], start=1, end=n + 1), pivots.dtype)
     exchanged = call.create("ne", [pivots, own])
     signs = call.create("where", [exchanged, call.like(-1, x), call.like(1, x)])
     return call.create("prod", [call.create("mul", [diagonal, signs])], axes=[len(batch)])

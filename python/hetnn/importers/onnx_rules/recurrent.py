@@ -1,4 +1,4 @@
-"""ONNX recurrent layers, step by step over a sequence: one after another, or in a loop where its length is a symbol."""
+"""ONNX recurrent layers, step by step over a sequence: one after another, or in a loop where it is long or its length a symbol."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from hetnn.importers.onnx_rules.looping import late_loop
 from hetnn.importers.onnx_rules.product import linear
 from hetnn.importers.sizes import Size, subtract
 
+# More steps are rounds of a loop, as an unknown number of them are.
+_MOST_UNROLLED = 1024
 # [batch, gates · hidden] of the input, the state before, and what comes of them: the next state and its companion.
 _Step = Callable[[Any, Any, Any], "tuple[Any, Any]"]
 
@@ -163,6 +165,7 @@ def _layers(call: Call, gates: int, preset: list[str], make: Callable[[_Layer, i
         x = call.create("permute", [x], perm=[1, 0, 2])
     call.shape(0, 3)
     steps, batch = x.shape[0], x.shape[1]
+    unrolls = isinstance(steps, int) and steps <= _MOST_UNROLLED
     kind = call.attr("direction", "forward")
     outputs, last_states, last_cells = [], [], []
     for direction in range(2 if kind == "bidirectional" else 1):
@@ -176,13 +179,13 @@ def _layers(call: Call, gates: int, preset: list[str], make: Callable[[_Layer, i
             return layer.part(given, direction)
 
         first, backwards = (initial(5), initial(6) if cells else None), kind == "reverse" or direction == 1
-        op = "" if isinstance(steps, int) else _operator_of(call, preset)
+        op = "" if unrolls else _operator_of(call, preset)
         if op:
             y, state, cell = _by_operator(layer, op, x, *first, backwards)
         else:
             whole = layer.product(x, layer.weight, layer.input_bias)
             over = _Direction(call, layer, make(layer, direction), whole, backwards)
-            y, state, cell = over.unrolled(steps, *first) if isinstance(steps, int) else over.looped(steps, *first)
+            y, state, cell = over.unrolled(steps, *first) if unrolls else over.looped(steps, *first)
         outputs.append(y)
         last_states.append(call.reshape(state, [1, *shape]))
         last_cells.append(call.reshape(cell, [1, *shape]) if cells else None)

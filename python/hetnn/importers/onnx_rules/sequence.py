@@ -193,40 +193,44 @@ def _joined(call: Call, items: list[Any], stacks: bool) -> Any:
     return call.create("concat", items, axis=call.axis(axis, len(items[0].shape)))
 
 
+def _parts(call: Call, size: Any) -> list[int] | None:
+    """The sizes of the parts of an axis; None: they are found when the model runs, or are too many to name."""
+    known = call.known(1)
+    if call.given(1) and (known is None or known.dtype == object):
+        return None
+    if known is not None and known.ndim > 0:
+        parts = [int(part) for part in known.reshape(-1)]
+        if isinstance(size, int) and (known.ndim > 1 or min(parts, default=0) < 0 or sum(parts) != size):
+            raise InvalidModel(f"SplitToSequence of an axis of {size} into parts of {parts}")
+        return parts if isinstance(size, int) else None
+    each = 1 if known is None else int(known)
+    if each < 1:
+        raise InvalidModel(f"SplitToSequence into parts of {each}")
+    if not isinstance(size, int) or size > each * _MOST_ITEMS:
+        return None
+    return [min(each, size - at) for at in range(0, size, each)]
+
+
 @rule("SplitToSequence")
 def _split(call: Call) -> Any:
     x = call[0]
-    axis, keeps = call.axis(call.attr("axis", 0), len(x.shape)), bool(call.attr("keepdims", 1))
-    size, known = x.shape[axis], call.known(1)
-    late = call.given(1) and (known is None or known.dtype == object)
-    if late and len(call[1].shape) == 1 and all(isinstance(n, int) for n in (*x.shape, *call[1].shape)):
-        return [Items(tuple(late_part(call, axis, k, call.found_size()) for k in range(int(call[1].shape[0]))))]
-    step = None if late or known is None or known.ndim else int(known)
-    if step is not None and step < 1:
-        raise InvalidModel(f"SplitToSequence into parts of {step}")
-    each = step if call.given(1) else 1
-    if late or not isinstance(size, int) or (each is not None and size > each * _MOST_ITEMS):
-        told = {"axis": axis, "keepdim": keeps, "count": call.found_size()}
-        values, shapes = call.create_all("sequence_split", [x, call.optional(1)], told)
-        sizes = [None if k == axis else size for k, size in enumerate(known_sizes(x.shape))]
-        if not call.given(1):
-            sizes[axis : axis + 1] = [1] if keeps else []
-        return [Tensors(values, shapes, tuple(sizes))]
-    if known is None or each is not None:
-        each = each or 1
-        parts = [min(each, size - at) for at in range(0, size, each)]
-    else:
-        parts = [int(part) for part in known.reshape(-1)]
-        if known.ndim > 1 or min(parts, default=0) < 0 or sum(parts) != size:
-            raise InvalidModel(f"SplitToSequence of an axis of {size} into parts of {parts}")
-    items, at = [], 0
-    for part in parts:
-        item = slice_axis(call, x, axis, at, at + part, 1)
-        if known is None and not keeps:
-            item = call.reshape(item, [n for k, n in enumerate(x.shape) if k != axis])
-        items.append(item)
-        at += part
-    return [Items(tuple(items), x.dtype)]
+    axis, keeps = call.axis(call.attr("axis", 0), len(x.shape)), bool(call.attr("keepdims", 1)) or call.given(1)
+    parts = _parts(call, x.shape[axis])
+    if parts is not None:
+        items, at = [], 0
+        for part in parts:
+            item = slice_axis(call, x, axis, at, at + part, 1)
+            items.append(item if keeps else call.reshape(item, [n for k, n in enumerate(x.shape) if k != axis]))
+            at += part
+        return [Items(tuple(items), x.dtype)]
+    sizes = known_sizes(x.shape)
+    counted = call[1].shape[0] if call.given(1) and len(call[1].shape) == 1 else None
+    if isinstance(counted, int) and counted <= _MOST_ITEMS and None not in sizes:
+        return [Items(tuple(late_part(call, axis, k, call.found_size()) for k in range(counted)))]
+    told = {"axis": axis, "keepdim": keeps, "count": call.found_size()}
+    values, shapes = call.create_all("sequence_split", [x, call.optional(1)], told)
+    part = [None] if call.given(1) else [1] * keeps
+    return [Tensors(values, shapes, (*sizes[:axis], *part, *sizes[axis + 1 :]))]
 
 
 @rule("Optional")

@@ -69,9 +69,10 @@ def _range(call: Call) -> Any:
     if step.item() == 0:
         raise InvalidModel("a Range with a step of 0")
     count = (limit.item() - start.item()) / step.item()
-    if count > MOST_NUMBERS:
+    if not count <= MOST_NUMBERS:  # NaN, too
         raise Unsupported(f"a Range of {count:.0f} numbers; the most is {MOST_NUMBERS}")
-    return call.constant(np.arange(start.item(), limit.item(), step.item()), call[0].dtype)
+    numbers = np.arange(start.item(), limit.item(), step.item()) if count > 0 else np.zeros(0)
+    return call.constant(numbers, call[0].dtype)
 
 
 @rule("Shape")
@@ -210,7 +211,7 @@ _ON_SIZES: dict[str, _OnSizes] = {
 
 
 # Of these the inputs behind the first one say which of its numbers go where.
-_PLACING = ("Expand", "Reshape", "Slice", "Split", "Squeeze", "Unsqueeze")
+_PLACING = ("Expand", "Gather", "Reshape", "Slice", "Split", "Squeeze", "Unsqueeze")
 
 
 def computes_sizes(call: Call) -> bool:

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.onnx_rules.call import LONGEST, Array, Call, Text, rule
+from hetnn.importers.onnx_rules.call import LONGEST, MOST_NUMBERS, Array, Call, Text, rule
 from hetnn.importers.sizes import add, divide, multiply, subtract
+
+_MOST_APART = 1024
 
 
 @rule("DFT")
@@ -40,16 +42,17 @@ def _counts(call: Call, x: Any, size: int, skips: int, grams: Array) -> Any:
     """How often each of n-grams of one size, [count, size], stands in rows of x, with up to `skips` items between."""
     rows, length = call.static_shape(x, "TfIdfVectorizer")
     total = None
-    for skip in range(1, 2 if size == 1 else skips + 2):
+    apart = 1 if size == 1 else min(skips + 1, (length - 1) // (size - 1))  # the farthest that two neighbours lie
+    if apart > _MOST_APART:
+        raise Unsupported(f"TfIdfVectorizer with up to {skips} items between; there may be {_MOST_APART - 1}")
+    for skip in range(1, apart + 1):
         places = length - skip * (size - 1)
-        if places < 1:
-            break
         windows = call.create("as_strided", [x], shape=[rows, places, size], strides=[length, 1, skip])
         same = call.create("eq", [call.reshape(windows, [rows, places, 1, size]), call.constant(grams, x.dtype)])
         found = call.cast(call.create("all", [same], axes=[3]), "f32")  # [rows, places, count]
         count = call.create("sum", [found], axes=[1])
         total = count if total is None else call.create("add", [total, count])
-    return call.constant(np.zeros((rows, len(grams))), "f32") if total is None else total
+    return call.broadcast_to(call.constant(0, "f32"), [rows, len(grams)]) if total is None else total
 
 
 def _coded(call: Call) -> tuple[Any, Array]:
@@ -87,6 +90,8 @@ def _tf_idf(call: Call) -> Any:
         if first + len(grams) > len(columns):
             raise InvalidModel(f"TfIdfVectorizer with {len(columns)} columns for more n-grams than that")
         if least <= size <= most and len(grams):
+            if len(grams) * width > MOST_NUMBERS:
+                raise Unsupported(f"TfIdfVectorizer of {len(grams)} n-grams in {width} columns")
             goals = np.zeros((len(grams), width))
             goals[np.arange(len(grams)), columns[first : first + len(grams)]] = 1
             counts = _counts(call, rows, size, int(call.attr("max_skip_count")), grams)

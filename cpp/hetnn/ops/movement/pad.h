@@ -1,0 +1,45 @@
+// Where the elements of a border come from: for the meaning of pad and for its kernel.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace hetnn::ops {
+
+enum class PadMode { constant, reflect, replicate, circular };
+
+/// Nothing for other names.
+inline std::optional<PadMode> pad_mode_of(std::string_view name) {
+  if (name == "constant") return PadMode::constant;
+  if (name == "reflect") return PadMode::reflect;
+  if (name == "replicate") return PadMode::replicate;
+  if (name == "circular") return PadMode::circular;
+  return std::nullopt;
+}
+
+/// The element of an axis of `size` that stands at `at`, before, in or behind it; -1: the constant. A border that is
+/// longer than the axis goes on as it began, as numpy's does.
+inline int64_t pad_source(PadMode mode, int64_t at, int64_t size) {
+  if (at >= 0 && at < size) return at;
+  if (mode == PadMode::constant) return -1;
+  if (mode == PadMode::replicate) return at < 0 ? 0 : size - 1;
+  if (mode == PadMode::circular) return (at % size + size) % size;
+  const int64_t period = size > 1 ? 2 * (size - 1) : 1, folded = (at % period + period) % period;
+  return folded < size ? folded : period - folded;
+}
+
+/// For each of the `count` elements that an axis of `size` has with `begin` more before it, where it comes from.
+inline std::vector<int64_t> pad_sources(PadMode mode, int64_t size, int64_t begin, int64_t count) {
+  std::vector<int64_t> out;
+  for (int64_t k = 0; k < count; ++k) out.push_back(pad_source(mode, k - begin, size));
+  return out;
+}
+
+/// Whether elements are asked for that an empty axis would have to give.
+inline bool pads_nothing(PadMode mode, int64_t size, int64_t elems) {
+  return mode != PadMode::constant && size == 0 && elems > 0;
+}
+
+}  // namespace hetnn::ops

@@ -87,7 +87,7 @@ std::optional<AxisConstant> along_one_axis(const Tensor& constant, const Shape& 
   if (varying >= 0) return AxisConstant{varying, to_doubles(constant)};
   const int axis = std::min(preferred_axis, rank - 1);
   const Dim& size = x[static_cast<size_t>(axis)];
-  if (!size.is_static()) return std::nullopt;
+  if (!size.is_static() || size.value() > kMostChannels) return std::nullopt;
   return AxisConstant{axis, std::vector<double>(static_cast<size_t>(size.value()), to_doubles(constant)[0])};
 }
 

@@ -229,7 +229,7 @@ def grow(model: Model, rng: random.Random, numbers: np.random.Generator, operato
     concrete = {name: _without_symbols(value, model.sizes) for name, value in attrs.items()}
     given = [v and v.array for v in inputs]
     arrays, refused = typed(lambda: _computed(op["name"], inputs, concrete, found, given))
-    if refused:
+    if refused or (not any(map(is_real, arrays)) and _nearly_meet([x for x in given if x is not None and is_real(x)])):
         return
     twins: list[list[Array]] = []
     for k in range(TWINS):
@@ -257,6 +257,21 @@ def grow(model: Model, rng: random.Random, numbers: np.random.Generator, operato
     outputs = [Value(*each, list(beside)) for *each, beside in zip(made, arrays, zip(*twins, strict=True), strict=True)]
     model.nodes.append(Node(op, inputs, attrs, outputs, found))
     model.pool += [value for value in outputs if value.array.size <= MOST_ELEMENTS]
+
+
+def _broadcast(a: Sequence[int], b: Sequence[int]) -> bool:
+    return all(m == n or 1 in (m, n) for m, n in zip(a[::-1], b[::-1], strict=False))
+
+
+def _nearly_meet(reals: Sequence[Array]) -> bool:
+    """Whether elements of the first two differ by so little that they may be the same elsewhere: no twin's are."""
+    if len(reals) < 2 or not _broadcast(reals[0].shape, reals[1].shape):
+        return False
+    with np.errstate(all="ignore"):
+        a, b = (x.astype(np.float64) for x in reals[:2])
+        off = OFF.get(NAMES[reals[0].dtype], 0.2) * max(float(np.abs(x).max(initial=0)) for x in (a, b))
+        apart = np.abs(a - b)
+        return bool(((apart > 0) & (apart <= off)).any())
 
 
 def _beside(array: Array, twin: Array, op: dict[str, Any], numbers: np.random.Generator) -> Array | None:

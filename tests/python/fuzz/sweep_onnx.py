@@ -1,4 +1,4 @@
-"""Every size and number of the standard's ONNX models, each alone replaced by extreme ones: refused, or compiled and run.
+"""Every size and number of the standard's ONNX models, each alone replaced by extreme ones: refused, or run.
 
     python tests/python/fuzz/sweep_onnx.py [--part 0/1] [--seed 0] [--only PLACE]
 

@@ -215,7 +215,7 @@ def test_layers_of_vast_tensors_are_planned_in_time(target: str) -> None:
 
 
 def test_items_of_an_n_gram_far_apart() -> None:
-    attrs = "max_gram_length = 2, min_gram_length = 2, max_skip_count = {skips}, mode = \"TF\", ngram_counts = [0, 0], "
+    attrs = 'max_gram_length = 2, min_gram_length = 2, max_skip_count = {skips}, mode = "TF", ngram_counts = [0, 0], '
     attrs += "ngram_indexes = [0], pool_int64s = [1, 2]"
     text = f"agraph (int64[100000] x) => (y) {{{{ y = TfIdfVectorizer<{attrs}>(x) }}}}"
     with pytest.raises(hetnn.Unsupported, match="with up to 99999999 items between; there may be 1023"):

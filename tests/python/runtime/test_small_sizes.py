@@ -1,4 +1,4 @@
-"""Operators whose sizes turn out to be 0 or 1 when they run: the CPU gives what their meanings give, or refuses alike."""
+"""Operators whose sizes turn out to be 0 or 1 when they run: the CPU gives what they mean, or refuses alike."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def sizes_of(sample: str) -> list[str]:
     return sorted({size for text in given for size in text.replace(" ", "").split(",") if size})
 
 
-def graph_of(op: dict[str, Any], sample: str, sizes: Mapping[str, int | str]) -> tuple[Any, list[tuple[str, list[Any]]]]:
+def graph_of(
+    op: dict[str, Any], sample: str, sizes: Mapping[str, int | str]
+) -> tuple[Any, list[tuple[str, list[Any]]]]:
     """The sample with other sizes, texts being symbols; its inputs' types and shapes."""
     match = SAMPLE.match(sample)
     assert match is not None

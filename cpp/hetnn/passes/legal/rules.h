@@ -43,8 +43,6 @@ ir::Value* quantized_depthwise(Build& build, ir::Value* x, int axis, const std::
 /// y = x·scale along `axis` as a full 1×1 convolution whose kernels form a diagonal matrix.
 ir::Value* dense_diagonal(Build& build, ir::Value* x, int axis, std::span<const double> scale);
 
-/// Rules make constants with a number for each channel.
-inline constexpr int64_t kMostChannels = int64_t{1} << 20;
 /// The root's first input x has real values, rank 1 or more and a fixed size along axis 1 (axis 0 at rank 1), of at most
 /// kMostChannels.
 bool channels_are_fixed(const Match& m);

@@ -9,7 +9,6 @@ from hetnn.errors import Unsupported
 from hetnn.importers.onnx_rules.call import Call
 from hetnn.importers.sizes import Size
 
-
 # Of a tensor whose shape is a value of the model; of numpy.
 MOST_AXES = 64
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_rules.call import Call, rule
 from hetnn.importers.onnx_rules.meeting import met, met_as, met_inside

@@ -1,4 +1,4 @@
-"""ONNX recurrent layers, step by step over a sequence: one after another, or in a loop where it is long or its length a symbol."""
+"""ONNX recurrent layers, step by step over a sequence: one after another, or a loop where it is long or of any length."""
 
 from __future__ import annotations
 

@@ -229,8 +229,8 @@ def _split(call: Call) -> Any:
         return [Items(tuple(late_part(call, axis, k, call.found_size()) for k in range(counted)))]
     told = {"axis": axis, "keepdim": keeps, "count": call.found_size()}
     values, shapes = call.create_all("sequence_split", [x, call.optional(1)], told)
-    part = [None] if call.given(1) else [1] * keeps
-    return [Tensors(values, shapes, (*sizes[:axis], *part, *sizes[axis + 1 :]))]
+    own = [None] if call.given(1) else [1] * keeps
+    return [Tensors(values, shapes, (*sizes[:axis], *own, *sizes[axis + 1 :]))]
 
 
 @rule("Optional")

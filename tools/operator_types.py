@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 import hetnn
+import samples
 from hetnn import _core, _runtime
-from hetnn.element_types import numpy_type
 from hetnn.importers.onnx_model import NUMBERS
-from samples import INPUT, SAMPLE, attributes, random_array
+from samples import INPUT, as_input, call_of, random_array
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "operator-types.md"
 DTYPES = [*NUMBERS]
@@ -40,33 +40,21 @@ those by which [torch and ONNX](models.md) reach the operator; others reach it b
 
 def graph_of(op: dict[str, Any], sample: str, dtype: str) -> str | None:
     """A sample with its first input's type, and those that are like it, replaced; None where it is no such call."""
-    match = SAMPLE.match(sample)
-    if match is None or "q_scale" in sample:
-        return None
-    given = [part for part in INPUT.finditer(match[1]) if part[1]]
-    first = given[0][1] if given else dtype
-    builder = _core.GraphBuilder("sample")
+    match = call_of(sample)
+    first = next((part[1] for part in INPUT.finditer(match[1]) if part[1]), dtype) if match else dtype
     numbers = np.random.default_rng(0)
-    inputs: list[Any] = []
-    for part in INPUT.finditer(match[1]):
-        if part[1] is None:
-            inputs.append(None)
-            continue
-        kind = dtype if part[1] == first else part[1]
-        shape = [int(size) if size.isdigit() else SIZE for size in part[2].replace(" ", "").split(",") if size]
-        if part[3]:
-            values = np.array([float(number) for number in part[3].split(",")])
-            inputs.append(builder.constant(values.astype(numpy_type(kind)).reshape(shape)))
-        elif len(inputs) > 0 and "compute" in op["traits"] and "elementwise" not in op["traits"]:
-            inputs.append(builder.constant(np.ascontiguousarray(random_array(numbers, kind, shape))))  # a weight
-        else:
-            inputs.append(builder.add_input(f"x{len(inputs)}", kind, shape))
-    told, found = attributes(op, match[2] or "", {first: dtype}, lambda name: SIZE if len(name) == 1 else None)
-    for symbol in found:
-        builder.add_symbol(symbol, 0, 1 << 20, 8)
-    for value in builder.create(op["name"], inputs, told):
-        builder.output(value)
-    return str(builder.finish().print())
+
+    def given(builder: Any, number: int, kind: str, shape: Any) -> Any:
+        if number > 0 and "compute" in op["traits"] and "elementwise" not in op["traits"]:
+            return builder.constant(np.ascontiguousarray(random_array(numbers, kind, shape)))  # a weight
+        return as_input(builder, number, kind, shape)
+
+    made = samples.graph_of(op, sample, lambda size: int(size) if size.isdigit() else SIZE, {first: dtype}, given)
+    if made is None:
+        return None
+    for value in made[1]:
+        made[0].output(value)
+    return str(made[0].finish().print())
 
 
 def typed(call: Callable[..., Any], *arguments: Any) -> tuple[Any, str]:

@@ -10,7 +10,6 @@ there, or grows beyond bounds, says nothing and is left out, and how far the twi
 from __future__ import annotations
 
 import random
-import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -36,7 +35,7 @@ _TESTS = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(_TESTS), str(_TESTS.parent.parent / "tools")]
 from fuzz.fuzz_calls import typed  # noqa: E402
 from fuzz.workers import Finding, Found, command_line, tell, try_each  # noqa: E402
-from samples import INPUT, SAMPLE, attributes, random_array  # noqa: E402
+from samples import INPUT, attributes, call_of, random_array  # noqa: E402
 
 Array = np.ndarray[Any, Any]
 OPERATORS = [op for op in _core.operators() if op["name"] not in ("constant", "draw", "image_decode")]
@@ -197,9 +196,9 @@ def _drawn(
 def grow(model: Model, rng: random.Random, numbers: np.random.Generator, operators: Sequence[dict[str, Any]]) -> None:
     """Adds a node, if what was drawn is one."""
     op, same = _drawn(model, rng, operators)
-    match = SAMPLE.match(rng.choice(op["samples"])) if op["samples"] else None
-    if match is None or "q_scale" in match[0] or re.search(r"\w\{[^}]*\}\[|\w\*\w", match[0]):
-        return  # quantized: its scales belong together; or sizes that are computed of symbols
+    match = call_of(rng.choice(op["samples"])) if op["samples"] else None
+    if match is None:
+        return
     like = {}
     if rng.random() < 0.5:
         like = {dtype: rng.choice(DTYPES) for dtype in ("f32", "i64")}

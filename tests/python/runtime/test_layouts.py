@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +14,10 @@ import torch.nn.functional as F
 from torch import nn
 
 import hetnn
+from hetnn import _core
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[3] / "tools")]
+from samples import as_input, graph_of, random_array  # noqa: E402
 
 OPERATORS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "group_norm": lambda x: F.group_norm(x, 3, torch.arange(6.0), torch.ones(6)),
@@ -63,3 +70,55 @@ def test_every_mixture(name: str, target: str) -> None:
         wanted = model(x)
         for mine, theirs in zip(got if isinstance(got, tuple) else (got,), wanted, strict=True):
             np.testing.assert_allclose(mine, theirs.detach().numpy(), rtol=2e-5, atol=2e-5)
+
+
+def is_map(dtype: str, shape: Any) -> bool:
+    return dtype == "f32" and len(shape) == 4 and all(isinstance(n, int) and n > 0 for n in shape)
+
+
+def convolved(builder: Any, value: Any) -> Any:
+    channels = value.shape[1]
+    weight = np.random.default_rng(2).standard_normal((channels, channels, 1, 1)) / channels
+    return builder.create("conv2d", [value, builder.constant(weight.astype(np.float32))], {})[0]
+
+
+def between(op: dict[str, Any], sample: str, before: bool, behind: bool) -> tuple[Any, list[Any]] | None:
+    """The sample's graph with convolutions before its feature maps, or behind, and inputs; None where it has none."""
+    feeds: list[Any] = []
+    numbers = np.random.default_rng(1)
+    maps = 0
+
+    def given(builder: Any, number: int, dtype: str, shape: Any) -> Any:
+        nonlocal maps
+        value = as_input(builder, number, dtype, shape)
+        feeds.append(random_array(numbers, dtype, shape))
+        maps += is_map(dtype, shape)
+        return convolved(builder, value) if before and is_map(dtype, shape) else value
+
+    found = graph_of(op, sample, lambda size: int(size) if size.isdigit() else 2, given=given)
+    if found is None or maps == 0:
+        return None
+    builder, values = found
+    for value in values:
+        builder.output(value)
+        if behind and is_map(value.dtype, value.shape):
+            builder.output(convolved(builder, builder.create("relu", [value], {})[0]))
+    return builder.finish(), feeds
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu+relu-only"])
+def test_every_operator_on_feature_maps(target: str) -> None:
+    tried = 0
+    for op in _core.operators():
+        for sample in op["samples"] if op["name"] not in ("constant", "draw", "image_decode") else ():
+            for before, behind in ((True, False), (False, True), (True, True)):
+                made = between(op, sample, before, behind)
+                if made is None:
+                    continue
+                graph, feeds = made
+                got = hetnn.compile(str(graph.print()), target)(*feeds)
+                wanted = _core.interpret(graph, feeds)
+                for mine, theirs in zip(got if isinstance(got, list | tuple) else [got], wanted, strict=True):
+                    np.testing.assert_allclose(mine, theirs, rtol=1e-3, atol=1e-3, err_msg=sample)
+                tried += 1
+    assert tried > 200

@@ -14,56 +14,39 @@ import pytest
 
 import hetnn
 from hetnn import _core
-from hetnn.element_types import numpy_type
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[3] / "tools")]
-from samples import INPUT, SAMPLE, attributes, random_array  # noqa: E402
+from samples import INPUT, as_input, call_of, graph_of, random_array  # noqa: E402
 
 OPERATORS = [op for op in _core.operators() if op["name"] not in ("constant", "draw", "image_decode")]
 SIZE = 2  # of samples' symbols
 TOGETHER = 3  # sizes that are replaced at once, at most
 
 
-def sizes_of(sample: str) -> list[str]:
-    """As a sample writes them, of all inputs that are no constants."""
-    given = [part[2] for part in INPUT.finditer(SAMPLE.match(sample)[1]) if part[1] and not part[3]]  # type: ignore[index]
-    return sorted({size for text in given for size in text.replace(" ", "").split(",") if size})
+def replaced(sample: str) -> Iterator[tuple[str, ...]]:
+    """Sizes of inputs that are no constants, as the sample writes them: some at a time."""
+    match = call_of(sample)
+    given = [part[2] for part in INPUT.finditer(match[1]) if part[1] and not part[3]] if match else []
+    sizes = sorted({size for text in given for size in text.replace(" ", "").split(",") if size})
+    for count in range(1, min(len(sizes), TOGETHER) + 1):
+        yield from combinations(sizes, count)
 
 
-def graph_of(
-    op: dict[str, Any], sample: str, sizes: Mapping[str, int | str]
-) -> tuple[Any, list[tuple[str, list[Any]]]]:
-    """The sample with other sizes, texts being symbols; its inputs' types and shapes."""
-    match = SAMPLE.match(sample)
-    assert match is not None
-    builder, declared = _core.GraphBuilder("sample"), set()
+def made(op: dict[str, Any], sample: str, sizes: Mapping[str, int | str]) -> tuple[Any, list[Any]] | None:
+    """The sample's graph with other sizes, texts being symbols, and its inputs where those are numbers."""
+    feeds: list[Any] = []
+    numbers = np.random.default_rng(1)
 
-    def size(text: str) -> int | str:
-        out = sizes.get(text, int(text) if text.isdigit() else SIZE)
-        if isinstance(out, str) and out not in declared:
-            declared.add(out)
-            builder.add_symbol(out, 0, 64, SIZE)
-        return out
+    def given(builder: Any, number: int, dtype: str, shape: Any) -> Any:
+        feeds.append(None if any(isinstance(n, str) for n in shape) else random_array(numbers, dtype, shape))
+        return as_input(builder, number, dtype, shape)
 
-    inputs: list[Any] = []
-    shapes = []
-    for part in INPUT.finditer(match[1]):
-        if part[1] is None:
-            inputs.append(None)
-            continue
-        dims = [text for text in part[2].replace(" ", "").split(",") if text]
-        if part[3]:
-            values = np.array([float(number) for number in part[3].split(",")]).astype(numpy_type(part[1]))
-            inputs.append(builder.constant(values.reshape([int(n) if n.isdigit() else SIZE for n in dims])))
-        else:
-            shapes.append((part[1], [size(text) for text in dims]))
-            inputs.append(builder.add_input(f"x{len(inputs)}", *shapes[-1]))
-    told, found = attributes(op, match[2] or "", {}, lambda name: size(name) if len(name) == 1 else None)
-    for symbol in found:
-        builder.add_symbol(symbol, 0, 1 << 20, 8)
-    for value in builder.create(op["name"], inputs, told):
-        builder.output(value)
-    return builder.finish(), shapes
+    found = graph_of(op, sample, lambda size: sizes.get(size, int(size) if size.isdigit() else SIZE), given=given)
+    if found is None:
+        return None
+    for value in found[1]:
+        found[0].output(value)
+    return found[0].finish(), feeds
 
 
 def typed(call: Callable[[], Any]) -> Any:
@@ -74,35 +57,31 @@ def typed(call: Callable[[], Any]) -> Any:
         return None
 
 
-def cases(sample: str) -> Iterator[tuple[str, ...]]:
-    sizes = sizes_of(sample)
-    for count in range(1, min(len(sizes), TOGETHER) + 1):
-        yield from combinations(sizes, count)
+def compare(got: Any, want: Any, where: str) -> None:
+    assert (got is None) == (want is None), where
+    if got is None:
+        return
+    for mine, theirs in zip(got if isinstance(got, list | tuple) else [got], want, strict=True):
+        assert np.shape(mine) == theirs.shape, where
+        wide = np.complex128 if theirs.dtype.kind == "c" else np.float64
+        near = np.isclose(np.asarray(mine).astype(wide), theirs.astype(wide), 1e-4, 1e-4, equal_nan=True)
+        assert near.all(), where
 
 
 def try_sample(op: dict[str, Any], sample: str, size: int) -> Iterator[str]:
-    for chosen in cases(sample):
-        made = typed(lambda chosen=chosen: graph_of(op, sample, dict.fromkeys(chosen, size)))
-        if made is None:
+    for chosen in replaced(sample):
+        known = typed(lambda chosen=chosen: made(op, sample, dict.fromkeys(chosen, size)))
+        if known is None:
             continue
-        graph, shapes = made
-        feeds = [random_array(np.random.default_rng(1), *shape) for shape in shapes]
+        graph, feeds = known
         want = typed(lambda graph=graph, feeds=feeds: _core.interpret(graph, feeds))
         symbols = {text: f"s{k}" for k, text in enumerate(chosen)}
-        left_open = typed(lambda symbols=symbols: graph_of(op, sample, symbols)[0])
-        for kind, tried in (("known", graph), ("open", left_open)):
+        for kind, tried in (("known", known), ("open", typed(lambda symbols=symbols: made(op, sample, symbols)))):
             if tried is None:
                 continue
-            exe = typed(lambda tried=tried: hetnn.compile(str(tried.print())))
+            exe = typed(lambda tried=tried: hetnn.compile(str(tried[0].print())))
             got = None if exe is None else typed(lambda exe=exe, feeds=feeds: exe(*feeds))
-            where = f"{sample} with {chosen} of {size}, {kind}"
-            assert (got is None) == (want is None), where
-            if got is not None:
-                for mine, theirs in zip(got if isinstance(got, list | tuple) else [got], want, strict=True):
-                    assert np.shape(mine) == theirs.shape, where
-                    wide = np.result_type(theirs.dtype, np.float64) if theirs.dtype.kind in "fciu" else np.float64
-                    near = np.isclose(np.asarray(mine).astype(wide), theirs.astype(wide), 1e-4, 1e-4, equal_nan=True)
-                    assert near.all(), where
+            compare(got, want, f"{sample} with {chosen} of {size}, {kind}")
             yield kind if got is not None else "refused"
 
 
@@ -111,8 +90,7 @@ def try_sample(op: dict[str, Any], sample: str, size: int) -> Iterator[str]:
 def test_every_sample(part: int, size: int) -> None:
     counts = Counter[str]()
     for op in OPERATORS[part::4]:
-        for sample in filter(SAMPLE.match, op["samples"]):
-            if "q_scale" not in sample:
-                counts.update(try_sample(op, sample, size))
+        for sample in op["samples"]:
+            counts.update(try_sample(op, sample, size))
     assert counts["known"] > 200
     assert counts["open"] > 150

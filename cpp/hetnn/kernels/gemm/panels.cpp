@@ -35,6 +35,7 @@ PanelProduct::PanelProduct(const PanelShape& shape, EpiloguePlan epilogue)
   const int64_t panels = shape_.panels_per_group();
   tile_panels_ = micro_->panels_for(shape_.rows, panels);
   tile_rows_ = micro_->max_rows[tile_panels_];
+  strips_.reserve(static_cast<size_t>(shape_.groups * ceil_div(panels, tile_panels_)));
   for (int64_t group = 0; group < shape_.groups; ++group) {
     for (int64_t panel = 0, wide = 0; panel < panels; panel += wide) {
       wide = std::min<int64_t>(panels - panel, tile_panels_);

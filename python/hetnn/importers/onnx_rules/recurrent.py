@@ -1,4 +1,4 @@
-"""ONNX recurrent layers, step by step over a sequence: one after another, or a loop where it is long or of any length."""
+"""ONNX recurrent layers, step by step over a sequence: one after another, or in a loop where it is long or a symbol."""
 
 from __future__ import annotations
 

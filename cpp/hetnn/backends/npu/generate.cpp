@@ -96,18 +96,15 @@ void Generator::layer(const ir::Node& node, const Epilogue& epilogue, const std:
   if (dtype_ != DType::f32 && dtype_ != DType::f16 && !quantized)
     throw Unsupported(text(ir::describe(node), ": the NPU's engines compute f32, f16 and quantized i8; the result is ",
                            ops::to_string(node.output()->type()), "."));
+  if (map_of(*node.output()).elems() == 0) return;
   refuse_empty(node);
   emit(node, epilogue);
 }
 
-// Of nothing there are no tiles. Without a batch there are no rows, and no instruction.
+// Of nothing there are no tiles; what is joined may have parts without elements.
 void Generator::refuse_empty(const ir::Node& node) const {
-  std::vector<const ir::Value*> values(node.inputs().begin(), node.inputs().end());
-  values.push_back(node.output());
-  for (const ir::Value* value : values) {
-    if (!value) continue;
-    const Map map = map_of(*value);
-    if (map.c == 0 || (value->rank() == 4 && map.h * map.w == 0))
+  for (const ir::Value* value : node.inputs()) {
+    if (value && map_of(*value).elems() == 0 && node.op().primitive != ops::Primitive::concat)
       throw Unsupported(text(ir::describe(node), ": '", value->name(), "' is empty, ", to_string(value->shape()),
                              "; the NPU's instructions compute one element at least."));
   }

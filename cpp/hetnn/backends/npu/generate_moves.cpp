@@ -48,6 +48,7 @@ void Generator::concat(const ir::Node& node) {
   int64_t at = 0;
   for (const ir::Value* input : node.inputs()) {
     const int64_t run = stored_shape(*input)[axis] * inner;
+    if (run == 0) continue;
     const Place from = place_of(*input);
     const int64_t tile = std::min(outer, spec_.scratchpad().bytes / std::max<int64_t>(run, 1));
     if (tile < 1) does_not_fit(node, run);

@@ -62,9 +62,10 @@ Rule average_as_depthwise() {
 
 bool is_two_dimensional(const Match& m) {
   const Pair kernel = pair_of(*m.root(), "kernel");
-  return kernel[0] > 1 && kernel[1] > 1;
+  // Of an empty axis that is padded, the other axis alone would have no window.
+  return kernel[0] > 1 && kernel[1] > 1 && !std::ranges::count(m.value("x")->shape(), Dim(0));
 }
-constexpr Guard kTwoDimensional = {"the window is larger than 1 both ways", is_two_dimensional};
+constexpr Guard kTwoDimensional = {"the window is larger than 1 both ways, and no axis is empty", is_two_dimensional};
 
 // The same pooling of rows first, of columns then.
 ir::Value* rows_then_columns(const Match& m, Build& build, std::string_view name, const ops::Attrs& rows_extra,

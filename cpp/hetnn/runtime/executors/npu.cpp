@@ -183,7 +183,7 @@ class NpuExecutor final : public Executor {
     // Values of other ranks are copied as one block, so both sides must be dense.
     references.check(shape.size() == 4 || (p.layout == Layout::plain && b.layout == Layout::plain), field,
                      text("'", b.name, "' has layout nhwc with rank ", shape.size()));
-    int64_t bytes = dtype_bytes(p.dtype);
+    int64_t bytes = std::ranges::count(shape, 0) > 0 ? 0 : dtype_bytes(p.dtype);
     for (const int64_t dim : shape) {
       references.check(dim >= 0 && (dim == 0 || bytes <= v.dram_bytes / dim), field,
                        text("'", b.name, "' is larger than the accelerator's memory"));

@@ -114,7 +114,7 @@ const Cases& arithmetic_cases() {
   %c = constant() {value = f32[2] {1, 2}} : f32[2]
   %y = mul(%x, %c) : f32[2]
 })"},
-          {"negate_as_depthwise", "x is real and its number of channels is fixed",
+          {"negate_as_depthwise", "x is real and its number of channels is fixed, 2^20 at most",
            R"(graph @g {stage = canonical} (%x: i32[2,3]) -> (%y) {
   %y = neg(%x) : i32[2,3]
 })"},

@@ -132,7 +132,7 @@ const Cases& piecewise_cases() {
            "slice slice minimum reshape"},
       },
       {
-          {"clamp_from_zero", "x is real and its number of channels is fixed",
+          {"clamp_from_zero", "x is real and its number of channels is fixed, 2^20 at most",
            R"(graph @g {stage = canonical} (%x: i32[2,3]) -> (%y) {
   %y = clamp(%x) {min = 0, max = 1} : i32[2,3]
 })"},
@@ -144,7 +144,7 @@ const Cases& piecewise_cases() {
            R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
   %y = clamp(%x) {min = 0} : f32[2,3,4,3]
 })"},
-          {"clamp_from_relu", "x is real and its number of channels is fixed",
+          {"clamp_from_relu", "x is real and its number of channels is fixed, 2^20 at most",
            R"(graph @g {stage = canonical} (%x: i32[2,3]) -> (%y) {
   %y = clamp(%x) {min = 1, max = 2} : i32[2,3]
 })"},
@@ -168,7 +168,7 @@ const Cases& piecewise_cases() {
            R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
   %y = clamp(%x) {max = 65504} : f32[2,3,4,3]
 })"},
-          {"clamp_below_from_relu", "x is real and its number of channels is fixed",
+          {"clamp_below_from_relu", "x is real and its number of channels is fixed, 2^20 at most",
            R"(graph @g {stage = canonical} (%x: i32[2,3]) -> (%y) {
   %y = clamp(%x) {min = 0} : i32[2,3]
 })"},
@@ -176,7 +176,7 @@ const Cases& piecewise_cases() {
            R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
   %y = clamp(%x) {min = 0, max = 1} : f32[2,3,4,3]
 })"},
-          {"clamp_above_from_relu", "x is real and its number of channels is fixed",
+          {"clamp_above_from_relu", "x is real and its number of channels is fixed, 2^20 at most",
            R"(graph @g {stage = canonical} (%x: i32[2,3]) -> (%y) {
   %y = clamp(%x) {max = 0} : i32[2,3]
 })"},
@@ -187,7 +187,7 @@ const Cases& piecewise_cases() {
           {"clamp_from_minimum_and_maximum", "x is real", R"(graph @g {stage = canonical} (%x: i32[2,3]) -> (%y) {
   %y = clamp(%x) {max = 0} : i32[2,3]
 })"},
-          {"hardsigmoid_from_clamp", "x is real and its number of channels is fixed",
+          {"hardsigmoid_from_clamp", "x is real and its number of channels is fixed, 2^20 at most",
            R"(graph @g {stage = canonical} (%x: f32[]) -> (%y) {
   %y = hardsigmoid(%x) : f32[]
 })"},

@@ -56,7 +56,7 @@ const Cases& pooling_cases() {
            "linear", 1e-6},
       },
       {
-          {"average_as_depthwise", "x is real and its number of channels is fixed",
+          {"average_as_depthwise", "x is real and its number of channels is fixed, 2^20 at most",
            R"(graph @g {stage = canonical, symbols = [c: 1..4 = 2]} (%x: f32[1,c,2,2]) -> (%y) {
   %y = avg_pool2d(%x) {kernel = [2,2]} : f32[1,c,1,1]
 })"},
@@ -68,7 +68,7 @@ const Cases& pooling_cases() {
            R"(graph @g {stage = canonical} (%x: f32[1,1,3,3]) -> (%y) {
   %y = avg_pool2d(%x) {kernel = [2,2], padding = [1,1], count_include_pad = false} : f32[1,1,2,2]
 })"},
-          {"average_rows_then_columns", "the window is larger than 1 both ways",
+          {"average_rows_then_columns", "the window is larger than 1 both ways, and no axis is empty",
            R"(graph @g {stage = canonical} (%x: f32[1,1,3,3]) -> (%y) {
   %y = avg_pool2d(%x) {kernel = [2,1]} : f32[1,1,1,3]
 })"},
@@ -76,7 +76,7 @@ const Cases& pooling_cases() {
            R"(graph @g {stage = canonical} (%x: f32[1,1,3,3]) -> (%y) {
   %y = avg_pool2d(%x) {kernel = [2,2], divisor_override = 3} : f32[1,1,1,1]
 })"},
-          {"maximum_rows_then_columns", "the window is larger than 1 both ways",
+          {"maximum_rows_then_columns", "the window is larger than 1 both ways, and no axis is empty",
            R"(graph @g {stage = canonical} (%x: f32[1,1,3,3]) -> (%y) {
   %y = max_pool2d(%x) {kernel = [2,1]} : f32[1,1,1,3]
 })"},

@@ -55,7 +55,7 @@ constexpr std::string_view kNan = R"(graph @g {stage = canonical} (%x: f32[2,2])
 }  // namespace
 
 const Cases& prelu_cases() {
-  constexpr std::string_view kFixed = "x is real and its number of channels is fixed";
+  constexpr std::string_view kFixed = "x is real and its number of channels is fixed, 2^20 at most";
   constexpr std::string_view kFinite = "the slopes are finite";
   constexpr double kUlp = 2e-7;
   static const Cases cases = {

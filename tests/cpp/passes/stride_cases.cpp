@@ -106,7 +106,7 @@ const Cases& stride_cases() {
   %k = constant() {value = f32[1,1,2,2] {1, 2, 3, 4}} : f32[1,1,2,2]
   %y = conv2d(%x, %k) {stride = [2,1]} : f32[1,1,1,w - 1]
 })"},
-          {"pad_as_depthwise", "x is real and its number of channels is fixed",
+          {"pad_as_depthwise", "x is real and its number of channels is fixed, 2^20 at most",
            R"(graph @g {stage = canonical} (%x: i32[1,1,2,2]) -> (%y) {
   %y = pad(%x) {padding = [0,0,1,0,0,0,2,3]} : i32[1,1,5,5]
 })"},

@@ -72,6 +72,27 @@ def test_every_mixture(name: str, target: str) -> None:
             np.testing.assert_allclose(mine, theirs.detach().numpy(), rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.parametrize("op", ["mul", "floor_divide", "maximum"])
+@pytest.mark.parametrize("anchor", ["matmul", "group_norm", "expand"])
+def test_steps_read_what_lies_as_the_result_is_written(anchor: str, op: str) -> None:
+    """A convolution on an accelerator alone reads it, and there it lies with its channels last."""
+    builder = _core.GraphBuilder("g")
+    shape = [2, 6, 6, 6]
+    x, w, c = (builder.add_input(name, "f32", size) for name, size in (("x", shape), ("w", shape[1:]), ("c", shape)))
+    made = {
+        "matmul": lambda: builder.create("matmul", [x, w], {}),
+        "group_norm": lambda: builder.create("group_norm", [x], {"groups": 3}),
+        "expand": lambda: builder.create("expand", [w], {"shape": shape}),
+    }[anchor]()
+    made = builder.create(op, [made[0], c], {})
+    builder.output(convolved(builder, made[0]))
+    graph = builder.finish()
+    exe = hetnn.compile(str(graph.print()), "cpu+relu-only", pin={"conv2d": "relu-only"})
+    assert exe.report(format="dict")["nodes_on"]["relu-only"] > 0
+    feeds = [random_array(np.random.default_rng(k), port.dtype, port.shape) for k, port in enumerate(exe.inputs)]
+    np.testing.assert_allclose(exe(*feeds), _core.interpret(graph, feeds)[0], rtol=1e-4, atol=1e-4)
+
+
 def is_map(dtype: str, shape: Any) -> bool:
     return dtype == "f32" and len(shape) == 4 and all(isinstance(n, int) and n > 0 for n in shape)
 

@@ -60,6 +60,10 @@ class Emitter {
     }
     const bool reads_plain = launch.layout_wish() == kernels::LayoutWish::plain;
     const bool writes_plain = reads_plain || launch.layout_wish() == kernels::LayoutWish::written_plain;
+    const bool keeps = launch.layout_wish() == kernels::LayoutWish::kept;
+    const Layout written = keeps          ? concrete->inputs[0].layout
+                           : writes_plain ? Layout::plain
+                                          : layouts_.at(launch.outputs[0]).layout;
     for (size_t k = 0; k < launch.inputs.size(); ++k) {
       if (!launch.inputs[k]) {
         command.inputs.push_back(-1);
@@ -73,9 +77,12 @@ class Emitter {
       } else if (launch.operand_shapes.contains(k) && is_constant(input)) {
         command.inputs.push_back(shaped_constant(input, launch.operand_shapes.at(k)));
       } else {
+        // What a step reads lies as the result is written.
+        const bool beside = launch.is_operand(k) && input.shape() == launch.outputs[0]->shape();
         const bool turned =
             concrete && concrete->inputs[static_cast<size_t>(concrete->position(k))].layout == Layout::nhwc;
-        command.inputs.push_back(lying(input, turned, reads_plain));
+        command.inputs.push_back(
+            lying(input, beside ? written == Layout::nhwc : turned, beside ? written == Layout::plain : reads_plain));
       }
     }
     for (const ir::Value* output : launch.outputs) {
@@ -90,9 +97,7 @@ class Emitter {
     }
     // What writes one layout only goes through a copy where the value's buffer is fixed with the other.
     std::vector<program::Command> after;
-    const bool keeps = launch.layout_wish() == kernels::LayoutWish::kept;
     if (writes_plain || keeps) {
-      const Layout written = keeps ? concrete->inputs[0].layout : Layout::plain;
       for (size_t k = 0; k < command.outputs.size(); ++k) {
         if (assembler_.buffer(command.outputs[k]).layout == written) continue;
         const ir::Value& output = *launch.outputs[k];

@@ -1,6 +1,7 @@
 // From fused nodes to launches over values, with a layout for every value.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <span>
 #include <string>
@@ -37,6 +38,9 @@ struct Launch {
   // Constants of one value or one a channel, with the shape in which a step takes them.
   std::map<size_t, Shape> operand_shapes = {};
 
+  bool is_operand(size_t input) const {
+    return std::ranges::any_of(steps, [&](const LaunchStep& step) { return step.operand == static_cast<int>(input); });
+  }
   kernels::LayoutWish layout_wish() const { return variant ? variant->layout : kernels::LayoutWish::plain; }
 };
 

@@ -103,41 +103,55 @@ def convolved(builder: Any, value: Any) -> Any:
     return builder.create("conv2d", [value, builder.constant(weight.astype(np.float32))], {})[0]
 
 
-def between(op: dict[str, Any], sample: str, before: bool, behind: bool) -> tuple[Any, list[Any]] | None:
-    """The sample's graph with convolutions before its feature maps, or behind, and inputs; None where it has none."""
-    feeds: list[Any] = []
-    numbers = np.random.default_rng(1)
-    maps = 0
+def between(op: dict[str, Any], sample: str, before: bool, step: bool, also: bool) -> tuple[Any, list[Any], list[str]]:
+    """The sample's graph with convolutions behind its feature maps, its inputs, and the names of the convolutions.
 
-    def given(builder: Any, number: int, dtype: str, shape: Any) -> Any:
-        nonlocal maps
-        value = as_input(builder, number, dtype, shape)
+    `before`: some are before, too; `step`: it is multiplied first; `also`: it is an output, too.
+    """
+    feeds: list[Any] = []
+    names: list[str] = []
+    numbers = np.random.default_rng(1)
+
+    def give(builder: Any, dtype: str, shape: Any) -> Any:
         feeds.append(random_array(numbers, dtype, shape))
-        maps += is_map(dtype, shape)
-        return convolved(builder, value) if before and is_map(dtype, shape) else value
+        return as_input(builder, len(feeds), dtype, shape)
+
+    def convolve(builder: Any, value: Any) -> Any:
+        value = convolved(builder, value)
+        names.append(value.name)
+        return value
+
+    def given(builder: Any, _: int, dtype: str, shape: Any) -> Any:
+        value = give(builder, dtype, shape)
+        return convolve(builder, value) if before and is_map(dtype, shape) else value
 
     found = graph_of(op, sample, lambda size: int(size) if size.isdigit() else 2, given=given)
-    if found is None or maps == 0:
-        return None
+    if found is None:
+        return None, [], []
     builder, values = found
     for value in values:
-        builder.output(value)
-        if behind and is_map(value.dtype, value.shape):
-            builder.output(convolved(builder, builder.create("relu", [value], {})[0]))
-    return builder.finish(), feeds
+        behind = is_map(value.dtype, value.shape)
+        if behind and step:
+            (value,) = builder.create("mul", [value, give(builder, "f32", value.shape)], {})
+        if also or not behind:
+            builder.output(value)
+        if behind:
+            builder.output(convolve(builder, value))
+    return builder.finish(), feeds, names
 
 
 @pytest.mark.parametrize("target", ["cpu", "cpu+relu-only"])
-def test_every_operator_on_feature_maps(target: str) -> None:
+@pytest.mark.parametrize("before", [False, True])
+def test_every_operator_on_feature_maps(before: bool, target: str) -> None:
     tried = 0
     for op in _core.operators():
         for sample in op["samples"] if op["name"] not in ("constant", "draw", "image_decode") else ():
-            for before, behind in ((True, False), (False, True), (True, True)):
-                made = between(op, sample, before, behind)
-                if made is None:
+            for step, also in ((False, False), (True, False), (True, True)):
+                graph, feeds, names = between(op, sample, before, step, also)
+                if not names:
                     continue
-                graph, feeds = made
-                got = hetnn.compile(str(graph.print()), target)(*feeds)
+                pins = dict.fromkeys(names, "relu-only") if target != "cpu" else {}
+                got = hetnn.compile(str(graph.print()), target, pin=pins)(*feeds)
                 wanted = _core.interpret(graph, feeds)
                 for mine, theirs in zip(got if isinstance(got, list | tuple) else [got], wanted, strict=True):
                     np.testing.assert_allclose(mine, theirs, rtol=1e-3, atol=1e-3, err_msg=sample)

@@ -43,8 +43,8 @@ ir::Value* quantized_depthwise(Build& build, ir::Value* x, int axis, const std::
 /// y = x·scale along `axis` as a full 1×1 convolution whose kernels form a diagonal matrix.
 ir::Value* dense_diagonal(Build& build, ir::Value* x, int axis, std::span<const double> scale);
 
-/// The root's first input x has real values, rank 1 or more and a fixed size along axis 1 (axis 0 at rank 1), of at most
-/// kMostChannels.
+/// The root's first input x has real values, rank 1 or more and a fixed size along axis 1 (axis 0 at rank 1), of at
+/// most kMostChannels.
 bool channels_are_fixed(const Match& m);
 inline constexpr Guard kChannelsFixed = {"x is real and its number of channels is fixed, 2^20 at most",
                                          channels_are_fixed};

@@ -79,8 +79,9 @@ std::optional<AxisConstant> along_one_axis(const Tensor& constant, const Shape& 
   for (int k = std::max(0, -offset); k < constant.rank(); ++k) {
     const int64_t size = constant.shape()[static_cast<size_t>(k)];
     if (size == 1) continue;
-    if (varying >= 0 || x[static_cast<size_t>(offset + k)] != Dim(size)) return std::nullopt;
-    if (!uniform) varying = offset + k;
+    const int axis = offset + k;
+    if (varying >= 0 || x[static_cast<size_t>(axis)] != Dim(size)) return std::nullopt;
+    if (!uniform) varying = axis;
   }
   // A constant of more dims than x would make the result longer than x.
   if (offset < 0) return std::nullopt;

@@ -165,40 +165,44 @@ void Generator::load(const Place& from, int64_t sram, int64_t bytes) { load_runs
 void Generator::load_runs(const Place& from, int64_t stride, int64_t sram, int64_t run_bytes, int64_t runs) {
   join_runs(stride, run_bytes, runs);
   if (run_bytes * runs == 0) return;
-  code_.push_back(DmaLoad{.region = static_cast<int64_t>(from.region),
-                          .dram_addr = from.offset_bytes,
-                          .sram_addr = sram,
-                          .size0 = run_bytes,
-                          .size1 = runs,
-                          .size2 = 1,
-                          .dram_stride1 = runs > 1 ? stride : 0,
-                          .dram_stride2 = 0,
-                          .sram_stride1 = runs > 1 ? run_bytes : 0,
-                          .sram_stride2 = 0});
+  add(DmaLoad{.region = static_cast<int64_t>(from.region),
+              .dram_addr = from.offset_bytes,
+              .sram_addr = sram,
+              .size0 = run_bytes,
+              .size1 = runs,
+              .size2 = 1,
+              .dram_stride1 = runs > 1 ? stride : 0,
+              .dram_stride2 = 0,
+              .sram_stride1 = runs > 1 ? run_bytes : 0,
+              .sram_stride2 = 0});
 }
 
 void Generator::store_runs(int64_t sram, const Place& to, int64_t stride, int64_t run_bytes, int64_t runs) {
   join_runs(stride, run_bytes, runs);
   if (run_bytes * runs == 0) return;
-  code_.push_back(DmaStore{.region = static_cast<int64_t>(to.region),
-                           .dram_addr = to.offset_bytes,
-                           .sram_addr = sram,
-                           .size0 = run_bytes,
-                           .size1 = runs,
-                           .size2 = 1,
-                           .dram_stride1 = runs > 1 ? stride : 0,
-                           .dram_stride2 = 0,
-                           .sram_stride1 = runs > 1 ? run_bytes : 0,
-                           .sram_stride2 = 0});
+  add(DmaStore{.region = static_cast<int64_t>(to.region),
+               .dram_addr = to.offset_bytes,
+               .sram_addr = sram,
+               .size0 = run_bytes,
+               .size1 = runs,
+               .size2 = 1,
+               .dram_stride1 = runs > 1 ? stride : 0,
+               .dram_stride2 = 0,
+               .sram_stride1 = runs > 1 ? run_bytes : 0,
+               .sram_stride2 = 0});
 }
 
-void Generator::then(Engine from, Engine engine) {
-  if (code_.size() - begin_ > kMostInstructions)
+void Generator::add(hetnn::npu::Instruction instruction) {
+  if (code_.size() - begin_ == kMostInstructions)
     throw NodeDoesNotFit(text(ir::describe(*node_), ": its tiles take more than ", kMostInstructions,
                               " instructions. Cut the layer into smaller ones, or pin the node to the cpu."),
                          std::string(node_->name()));
-  code_.push_back(hetnn::npu::Signal{.from = static_cast<int64_t>(from), .to = static_cast<int64_t>(engine)});
-  code_.push_back(hetnn::npu::Wait{.at = static_cast<int64_t>(engine), .from = static_cast<int64_t>(from)});
+  code_.push_back(std::move(instruction));
+}
+
+void Generator::then(Engine from, Engine engine) {
+  add(hetnn::npu::Signal{.from = static_cast<int64_t>(from), .to = static_cast<int64_t>(engine)});
+  add(hetnn::npu::Wait{.at = static_cast<int64_t>(engine), .from = static_cast<int64_t>(from)});
 }
 
 void Generator::does_not_fit(const ir::Node& node, int64_t needed_bytes) const {
@@ -249,26 +253,26 @@ void Generator::elementwise(const ir::Node& node, ElementwiseOp op, const Epilog
     load({pa.region, pa.offset_bytes + r * row_bytes}, at_a, count * row_bytes);
     if (!row) load({pb.region, pb.offset_bytes + r * row_bytes}, at_b, count * row_bytes);
     then(Engine::dma, Engine::vector);
-    code_.push_back(hetnn::npu::Elementwise{.dtype = static_cast<int64_t>(dtype_),
-                                            .op = static_cast<int64_t>(op),
-                                            .b_kind = row,
-                                            .act = static_cast<int64_t>(epilogue.act),
-                                            .a_zero = zero_of(*a),
-                                            .b_zero = zero_of(*b),
-                                            .out_zero = zero_of(*node.output()),
-                                            .rows = count,
-                                            .channels = out.c,
-                                            .a_addr = at_a,
-                                            .a_pitch = row_bytes,
-                                            .b_addr = at_b,
-                                            .b_pitch = row_bytes,
-                                            .out_addr = at_out,
-                                            .out_pitch = row_bytes,
-                                            .scale_a = hetnn::npu::float_bits(1),
-                                            .scale_b = hetnn::npu::float_bits(1),
-                                            .quant_addr = at_factors,
-                                            .clamp_lo = epilogue.clamp_lo,
-                                            .clamp_hi = epilogue.clamp_hi});
+    add(hetnn::npu::Elementwise{.dtype = static_cast<int64_t>(dtype_),
+                                .op = static_cast<int64_t>(op),
+                                .b_kind = row,
+                                .act = static_cast<int64_t>(epilogue.act),
+                                .a_zero = zero_of(*a),
+                                .b_zero = zero_of(*b),
+                                .out_zero = zero_of(*node.output()),
+                                .rows = count,
+                                .channels = out.c,
+                                .a_addr = at_a,
+                                .a_pitch = row_bytes,
+                                .b_addr = at_b,
+                                .b_pitch = row_bytes,
+                                .out_addr = at_out,
+                                .out_pitch = row_bytes,
+                                .scale_a = hetnn::npu::float_bits(1),
+                                .scale_b = hetnn::npu::float_bits(1),
+                                .quant_addr = at_factors,
+                                .clamp_lo = epilogue.clamp_lo,
+                                .clamp_hi = epilogue.clamp_hi});
     then(Engine::vector, Engine::dma);
     store_runs(at_out, {po.region, po.offset_bytes + r * row_bytes}, 0, count * row_bytes, 1);
   }
@@ -298,7 +302,7 @@ void Generator::activation(const ir::Node& node, const Epilogue& activation) {
     code.rows = std::min(tile, rows - r);
     load({from.region, from.offset_bytes + r * row_bytes}, at_in, code.rows * row_bytes);
     then(Engine::dma, Engine::vector);
-    code_.push_back(code);
+    add(code);
     then(Engine::vector, Engine::dma);
     store_runs(at_out, {to.region, to.offset_bytes + r * row_bytes}, 0, code.rows * row_bytes, 1);
   }

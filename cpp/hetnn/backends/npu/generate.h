@@ -100,6 +100,8 @@ class Generator {
   void load(const Place& from, int64_t sram, int64_t bytes);
   void load_runs(const Place& from, int64_t stride, int64_t sram, int64_t run_bytes, int64_t runs);
   void store_runs(int64_t sram, const Place& to, int64_t stride, int64_t run_bytes, int64_t runs);
+  /// One more of the layer; throws DoesNotFit beyond kMostInstructions.
+  void add(hetnn::npu::Instruction instruction);
   /// `engine` waits for what `from` was given so far.
   void then(hetnn::npu::Engine from, hetnn::npu::Engine engine);
   [[noreturn]] void does_not_fit(const ir::Node& node, int64_t needed_bytes) const;

@@ -117,18 +117,18 @@ void Generator::move(const Loops& loops, int64_t here, int64_t there) {
   ops::nest<2>(std::span(extents).first(inner),
                {ops::Strides(a.begin(), a.begin() + outer), ops::Strides(b.begin(), b.begin() + outer)},
                [&](int64_t read, int64_t write) {
-                 code_.push_back(hetnn::npu::Move{.elem_bytes = elem_,
-                                                  .size0 = extents[inner + 2],
-                                                  .size1 = extents[inner + 1],
-                                                  .size2 = extents[inner],
-                                                  .in_addr = here + read,
-                                                  .in_stride0 = a[inner + 2],
-                                                  .in_stride1 = a[inner + 1],
-                                                  .in_stride2 = a[inner],
-                                                  .out_addr = there + write,
-                                                  .out_stride0 = b[inner + 2],
-                                                  .out_stride1 = b[inner + 1],
-                                                  .out_stride2 = b[inner]});
+                 add(hetnn::npu::Move{.elem_bytes = elem_,
+                                      .size0 = extents[inner + 2],
+                                      .size1 = extents[inner + 1],
+                                      .size2 = extents[inner],
+                                      .in_addr = here + read,
+                                      .in_stride0 = a[inner + 2],
+                                      .in_stride1 = a[inner + 1],
+                                      .in_stride2 = a[inner],
+                                      .out_addr = there + write,
+                                      .out_stride0 = b[inner + 2],
+                                      .out_stride1 = b[inner + 1],
+                                      .out_stride2 = b[inner]});
                });
 }
 

@@ -57,9 +57,11 @@ void meaning(const Evaluation& e) {
       const int64_t n = row / (filters * rows), m = row / rows % filters, first = m / per_group * channels;
       std::fill(sums.begin(), sums.end(),
                 e.has(2) ? static_cast<Sum<T>>(e.input(2).values<T>()[static_cast<size_t>(m)]) : Sum<T>(0));
-      for (int64_t r = 0; r < kernel_h; ++r) {
-        const int64_t at = row % rows + pad[0] - r * dilation[0];  // the row of x, times the stride
-        if (at < 0 || at % stride[0] != 0 || at / stride[0] >= height) continue;
+      // The taps that meet a row of x.
+      const int64_t top = row % rows + pad[0], below = std::max<int64_t>(top - (height - 1) * stride[0], 0);
+      for (int64_t r = (below + dilation[0] - 1) / dilation[0]; r < kernel_h && r * dilation[0] <= top; ++r) {
+        const int64_t at = top - r * dilation[0];  // the row of x, times the stride
+        if (at % stride[0] != 0 || at / stride[0] >= height) continue;
         for (int64_t s = 0; s < kernel_w; ++s) {
           const int64_t left = s * dilation[1] - pad[1];
           const Interval read = inside(left, stride[1], width, columns);

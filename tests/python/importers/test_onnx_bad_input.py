@@ -214,6 +214,16 @@ def test_layers_of_vast_tensors_are_planned_in_time(target: str) -> None:
     assert time.process_time() - begun < 10
 
 
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_a_transposed_convolution_by_a_tall_kernel(target: str) -> None:
+    text = "agraph (double[1,1,3,3] x, double[1,1,100000,2] w) => (y) { y = ConvTranspose<dilations = [2, 1]>(x, w) }"
+    begun = time.process_time()
+    y = hetnn.compile(text_model(text), target)(np.ones((1, 1, 3, 3)), np.ones((1, 1, 100_000, 2)))
+    assert y.shape == (1, 1, 200_001, 4)
+    assert y.sum() == 9 * 200_000
+    assert time.process_time() - begun < 10
+
+
 def test_items_of_an_n_gram_far_apart() -> None:
     attrs = 'max_gram_length = 2, min_gram_length = 2, max_skip_count = {skips}, mode = "TF", ngram_counts = [0, 0], '
     attrs += "ngram_indexes = [0], pool_int64s = [1, 2]"

@@ -105,9 +105,12 @@ TEST(Movement, PadsByEveryMode) {
   };
   EXPECT_EQ(padded("constant", {2, 1}), (std::vector<int64_t>{7, 7, 1, 2, 3, 7}));
   EXPECT_EQ(padded("reflect", {2, 2}), (std::vector<int64_t>{3, 2, 1, 2, 3, 2, 1}));
-  EXPECT_EQ(padded("reflect", {5, 0}), (std::vector<int64_t>{2, 1, 2, 3, 2, 1, 2, 3}));
+  EXPECT_ERROR(padded("reflect", {3, 0}), InvalidModel, "axis 0 of size 3 is too short for a border of 3 and 0",
+               "pad_c3");
   EXPECT_EQ(padded("replicate", {2, 2}), (std::vector<int64_t>{1, 1, 1, 2, 3, 3, 3}));
   EXPECT_EQ(padded("circular", {2, 2}), (std::vector<int64_t>{2, 3, 1, 2, 3, 1, 2}));
+  EXPECT_EQ(padded("circular", {3, 0}), (std::vector<int64_t>{1, 2, 3, 1, 2, 3}));
+  EXPECT_ERROR(padded("circular", {0, 4}), InvalidModel, "too short for a border of 0 and 4");
   EXPECT_EQ(padded("constant", {-1, -1}), (std::vector<int64_t>{2}));
   EXPECT_EQ(run_meaning("pad", {Tensor::scalar<float>(5)}, {{"padding", dims({})}}), Tensor::scalar<float>(5));
 }
@@ -124,7 +127,7 @@ TEST(Movement, NothingIsMovedWithoutComplaint) {
   EXPECT_EQ(padded("constant", dims({0, 1, 0, 0, 0, 0})).elems(), 6);
   EXPECT_EQ(padded("reflect", dims({1, 0, 0, 0, 0, 2})).elems(), 0);
   for (const char* mode : {"reflect", "replicate", "circular"})
-    EXPECT_ERROR(padded(mode, dims({0, 1, 0, 0, 0, 0})), InvalidModel, "axis 1 of x is empty", "pad_c3");
+    EXPECT_ERROR(padded(mode, dims({0, 1, 0, 0, 0, 0})), InvalidModel, "axis 1 of size 0 is too short", "pad_c3");
 }
 
 TEST(Movement, GatherCountsFromTheBackAndRefusesWhatIsOutside) {

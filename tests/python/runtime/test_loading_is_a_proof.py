@@ -212,16 +212,20 @@ def test_strides_and_pads_near_2_to_60(dynamic: bytes, attribute: str, value: in
         use(image)
 
 
-def test_output_shapes_of_2_to_50_elements() -> None:
+def test_output_shapes_of_2_to_48_elements_and_more() -> None:
     image = hetnn.compile("graph @g {stage = imported} (%x: f32[1,4]) -> (%y) {%y = relu(%x) : f32[1,4]}")
 
-    def enlarge(program: Program) -> None:
-        for each in program["buffers"]:
-            each["shape"] = [1 << 25, 1 << 25]
+    def enlarged(size: int) -> hetnn.Executable:
+        def enlarge(program: Program) -> None:
+            for each in program["buffers"]:
+                each["shape"] = [size, size]
 
-    executable = hetnn.Executable.from_image(altered(image._engine.image(), enlarge))
-    with pytest.raises(hetnn.DoesNotFit, match="would take 33554432 x 33554432 x 4; at most"):
-        executable.run([np.broadcast_to(np.float32(0), (1 << 25, 1 << 25))])
+        return hetnn.Executable.from_image(altered(image._engine.image(), enlarge))
+
+    with pytest.raises(hetnn.DoesNotFit, match="would take 16777216 x 16777216 x 4; at most"):
+        enlarged(1 << 24).run([np.broadcast_to(np.float32(0), (1 << 24, 1 << 24))])
+    with pytest.raises(hetnn.InvalidModel, match=r"at most 2\^48 elements; found more in \[33554432,33554432\]"):
+        enlarged(1 << 25)
 
 
 @pytest.mark.parametrize("divide", ["floordiv", "mod"])

@@ -61,9 +61,7 @@ class Emitter {
     const bool reads_plain = launch.layout_wish() == kernels::LayoutWish::plain;
     const bool writes_plain = reads_plain || launch.layout_wish() == kernels::LayoutWish::written_plain;
     const bool keeps = launch.layout_wish() == kernels::LayoutWish::kept;
-    const Layout written = keeps          ? concrete->inputs[0].layout
-                           : writes_plain ? Layout::plain
-                                          : layouts_.at(launch.outputs[0]).layout;
+    const Layout written = keeps ? concrete->inputs[0].layout : Layout::plain;
     for (size_t k = 0; k < launch.inputs.size(); ++k) {
       if (!launch.inputs[k]) {
         command.inputs.push_back(-1);
@@ -77,8 +75,9 @@ class Emitter {
       } else if (launch.operand_shapes.contains(k) && is_constant(input)) {
         command.inputs.push_back(shaped_constant(input, launch.operand_shapes.at(k)));
       } else {
-        // What a step reads lies as the result is written.
-        const bool beside = launch.is_operand(k) && input.shape() == launch.outputs[0]->shape();
+        // Where one layout only is written, what a step reads lies so, too.
+        const bool beside =
+            (keeps || writes_plain) && launch.is_operand(k) && input.shape() == launch.outputs[0]->shape();
         const bool turned =
             concrete && concrete->inputs[static_cast<size_t>(concrete->position(k))].layout == Layout::nhwc;
         command.inputs.push_back(

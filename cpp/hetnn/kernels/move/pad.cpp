@@ -99,9 +99,9 @@ std::unique_ptr<Kernel> make_pad(const KernelCall& call) {
     if (y.dims[axis] != size + begin + end)
       throw InvalidModel(text("pad: axis ", axis, " of the output must be ", size + begin + end, "; got ", y.dims[axis],
                               ". Infer the output's shape from the padding."));
-    if (ops::pads_nothing(*mode, size, y.elems()))
-      throw InvalidModel(
-          text("pad: axis ", axis, " is empty: there is nothing to repeat. Pad with a constant, or give elements."));
+    if (ops::pads_too_far(*mode, size, begin, end, y.elems()))
+      throw InvalidModel(text("pad: axis ", axis, " of size ", size, " is too short for this padding; got ", begin,
+                              " and ", end, ". Pad less, or with a constant."));
   }
   const double value = call.params.real("value", 0.0);
   if (is_stored(x.dtype)) throw Unsupported(text("pad of ", dtype_name(x.dtype), ". Use the operator's meaning."));

@@ -44,8 +44,10 @@ std::vector<std::vector<int64_t>> sources(const Call& call, std::span<const int6
   const Strides strides = strides_of(in);
   std::vector<std::vector<int64_t>> out;
   for (size_t axis = 0; axis < in.size(); ++axis) {
-    if (pads_nothing(mode, in[axis], y.elems()))
-      fail(call, "pad_c3", text("axis ", axis, " of x is empty: there is nothing to repeat. Pad with a constant."));
+    if (pads_too_far(mode, in[axis], pad[axis], pad[axis + in.size()], y.elems()))
+      fail(call, "pad_c3",
+           text("axis ", axis, " of size ", in[axis], " is too short for a border of ", pad[axis], " and ",
+                pad[axis + in.size()], ". Pad less, or with a constant."));
     out.push_back(pad_sources(mode, in[axis], pad[axis], y.shape[axis]));
     for (int64_t& at : out.back()) at = at < 0 ? -1 : at * strides[axis];
   }

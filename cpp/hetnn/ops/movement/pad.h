@@ -1,6 +1,7 @@
 // Where the elements of a border come from: for the meaning of pad and for its kernel.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -19,15 +20,13 @@ inline std::optional<PadMode> pad_mode_of(std::string_view name) {
   return std::nullopt;
 }
 
-/// The element of an axis of `size` that stands at `at`, before, in or behind it; -1: the constant. A border that is
-/// longer than the axis goes on as it began, as numpy's does.
+/// The element of an axis of `size` that stands at `at`, before, in or behind it; -1: the constant.
 inline int64_t pad_source(PadMode mode, int64_t at, int64_t size) {
   if (at >= 0 && at < size) return at;
   if (mode == PadMode::constant) return -1;
   if (mode == PadMode::replicate) return at < 0 ? 0 : size - 1;
   if (mode == PadMode::circular) return (at % size + size) % size;
-  const int64_t period = size > 1 ? 2 * (size - 1) : 1, folded = (at % period + period) % period;
-  return folded < size ? folded : period - folded;
+  return at < 0 ? -at : 2 * (size - 1) - at;
 }
 
 /// For each of the `count` elements that an axis of `size` has with `begin` more before it, where it comes from.
@@ -37,9 +36,12 @@ inline std::vector<int64_t> pad_sources(PadMode mode, int64_t size, int64_t begi
   return out;
 }
 
-/// Whether elements are asked for that an empty axis would have to give.
-inline bool pads_nothing(PadMode mode, int64_t size, int64_t elems) {
-  return mode != PadMode::constant && size == 0 && elems > 0;
+/// Whether an axis has too few elements to repeat for a border, as torch and ONNX Runtime count them. Of a result
+/// without elements nothing is asked.
+inline bool pads_too_far(PadMode mode, int64_t size, int64_t begin, int64_t end, int64_t result_elems) {
+  const int64_t most = std::max(begin, end);
+  if (mode == PadMode::constant || most <= 0 || result_elems == 0) return false;
+  return mode == PadMode::reflect ? most >= size : mode == PadMode::circular ? most > size : size == 0;
 }
 
 }  // namespace hetnn::ops

@@ -11,10 +11,11 @@ import numpy as np
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_model import dtype_name
 from hetnn.importers.onnx_rules.call import LONGEST, Call
-from hetnn.importers.onnx_rules.late import MOST_AXES, is_late
+from hetnn.importers.onnx_rules.late import is_late
 from hetnn.importers.onnx_rules.looping import late_loop
 from hetnn.importers.onnx_rules.movement import slice_axis
 from hetnn.importers.sizes import Size
+from hetnn.texts import MOST_AXES
 
 # Of rounds, where only a condition ends them.
 _ANY_NUMBER = 2**63 - 1

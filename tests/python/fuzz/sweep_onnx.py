@@ -1,6 +1,6 @@
 """Every size and number of the standard's ONNX models, each alone replaced by extreme ones: refused, or run.
 
-    python tests/python/fuzz/sweep_onnx.py [--part 0/1] [--seed 0] [--only PLACE]
+    python tests/python/fuzz/sweep_onnx.py [--part 0/1] [--seed 0] [--only SEED:PLACE]
 
 Where `fuzz_onnx.py` draws, this has no chance to miss: sizes of inputs, outputs and values, attributes, and inputs of a
 few numbers, which become constants. The seed chooses devices and inputs. Of `--part 2/5` it is every fifth from the

@@ -8,9 +8,7 @@ from typing import Any
 from hetnn.errors import Unsupported
 from hetnn.importers.onnx_rules.call import Call
 from hetnn.importers.sizes import Size
-
-# Of a tensor whose shape is a value of the model; of numpy.
-MOST_AXES = 64
+from hetnn.texts import MOST_AXES
 
 
 def is_late(call: Call, index: int) -> bool:

@@ -8,6 +8,7 @@
 
 #include "bindings/interrupt.h"
 #include "hetnn/backends/cpu/roofline.h"
+#include "hetnn/base/free_memory.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/kernels/elementwise/nary.h"
 #include "hetnn/plan/partition/explain/explain.h"
@@ -156,6 +157,8 @@ void bind_compile(py::module_& m) {
         return rows;
       },
       py::arg("graph"), "What each node does on the general processor: family of kernels, macs, flops, bytes.");
+  m.def("return_free_memory", &return_free_memory, py::call_guard<py::gil_scoped_release>(),
+        "Gives back to the system what the process has freed and the C library keeps.");
   m.def("known_tuning", &kernels::known_fan_ins, "What kernels measured on this machine, by the kind of layer.");
   m.def("learn_tuning", &kernels::learn_fan_ins, py::arg("known"), "Takes over what another process measured.");
   m.def("compile", &make<Compilation, std::string>, py::arg("graph"), py::arg("target"), py::arg("options"),

@@ -46,6 +46,7 @@ __all__: list[str] = [
     "operators",
     "plan",
     "read_options",
+    "return_free_memory",
     "rules",
     "simulate_model",
     "simulate_topology",
@@ -461,6 +462,11 @@ def plan(graph: Graph, target: str, options: str) -> NetworkPlan:
 def read_options(options: str) -> str:
     """
     Checks options given as JSON text and returns all of them, defaults included.
+    """
+
+def return_free_memory() -> None:
+    """
+    Gives back to the system what the process has freed and the C library keeps.
     """
 
 def rules() -> list[typing.Any]:

@@ -71,6 +71,7 @@ def compile(
     executable = Executable.from_image(image, threads, imported.classes)
     if for_more_shapes:
         executable._engine.set_specializer(compilation.specialize)
+    _core.return_free_memory()  # of reading the image
     executable.passes = passes
     executable.compile_s = time.perf_counter() - began
     return executable

@@ -35,25 +35,38 @@ PanelProduct::PanelProduct(const PanelShape& shape, EpiloguePlan epilogue)
   const int64_t panels = shape_.panels_per_group();
   tile_panels_ = micro_->panels_for(shape_.rows, panels);
   tile_rows_ = micro_->max_rows[tile_panels_];
-  strips_.reserve(static_cast<size_t>(shape_.groups * ceil_div(panels, tile_panels_)));
-  for (int64_t group = 0; group < shape_.groups; ++group) {
-    for (int64_t panel = 0, wide = 0; panel < panels; panel += wide) {
-      wide = std::min<int64_t>(panels - panel, tile_panels_);
-      while (micro_->max_rows[wide] == 0) --wide;
-      const int64_t col = panel * kPanel;
-      strips_.push_back({.panel = group * panels + panel,
-                         .panels = wide,
-                         .col = group * shape_.cols + col,
-                         .cols = std::min(shape_.cols - col, wide * kPanel),
-                         .row_offset = group * shape_.k});
-    }
+  const int rest = static_cast<int>(panels % tile_panels_);
+  last_panels_.push_back(0);
+  for (int panel = 0, wide = 0; panel < rest; panel += wide) {
+    wide = rest - panel;
+    while (micro_->max_rows[wide] == 0) --wide;
+    last_panels_.push_back(panel + wide);
   }
+  strips_per_group_ = panels / tile_panels_ + static_cast<int64_t>(last_panels_.size()) - 1;
   const int64_t by_table = kTableEntries / std::max<int64_t>(1, shape_.taps);
   const int64_t by_bytes = kRowBlock_bytes / std::max<int64_t>(4, shape_.k * 4);
   const int64_t block = std::min({by_table, by_bytes, kRowBlockMax});
   row_block_ = std::max<int64_t>(1, block / tile_rows_) * tile_rows_;
   const int64_t entries = block_rows() * std::max<int64_t>(1, shape_.taps);
   scratch_bytes_per_thread_ = ceil_div(entries * static_cast<int64_t>(sizeof(const float*)), 64) * 64;
+}
+
+PanelProduct::Strip PanelProduct::strip(int64_t number) const {
+  const int64_t group = shape_.groups == 1 ? 0 : number / strips_per_group_;
+  const int64_t in_group = number - group * strips_per_group_;
+  const int64_t wide = strips_per_group_ - static_cast<int64_t>(last_panels_.size()) + 1;
+  int64_t panel = in_group * tile_panels_, count = tile_panels_;
+  if (in_group >= wide) {
+    const int* const last = last_panels_.data() + (in_group - wide);
+    panel = wide * tile_panels_ + last[0];
+    count = last[1] - last[0];
+  }
+  const int64_t col = panel * kPanel;
+  return {.panel = group * shape_.panels_per_group() + panel,
+          .panels = count,
+          .col = group * shape_.cols + col,
+          .cols = std::min(shape_.cols - col, count * kPanel),
+          .row_offset = group * shape_.k};
 }
 
 int64_t PanelProduct::block_rows() const { return std::min(row_block_, std::max<int64_t>(1, shape_.rows)); }
@@ -117,7 +130,7 @@ void PanelProduct::run_share(const PanelRun& run, Share rows, Share strips, std:
   tile.lo = registers_.lo;
   tile.hi = registers_.hi;
   // Elsewhere columns of equal weights would not be equal.
-  const bool lone = shape_.rows == 1 && strips_.size() == 1;
+  const bool lone = shape_.rows == 1 && this->strips() == 1;
   // Blocks of equal size, so that the last one is not a sliver.
   const int64_t blocks = parts_of(rows.end - rows.begin, row_block_);
   for (int64_t block = 0; block < blocks; ++block) {
@@ -127,28 +140,31 @@ void PanelProduct::run_share(const PanelRun& run, Share rows, Share strips, std:
     const int64_t tiles = parts_of(block_rows, tile_rows_);
     run.source->fill(block_begin, block_rows, table, block_rows);
     tile.rows_stride = block_rows;
-    const Strip* const end_of_strips = strips_.data() + strips.end;
-    for (const Strip* strip = strips_.data() + strips.begin; strip != end_of_strips; ++strip) {
-      tile.cols = strip->cols;
-      tile.panel = run.panels + strip->panel * panel_elems;
-      tile.row_offset = strip->row_offset;
-      tile.bias = run.bias == nullptr ? nullptr : run.bias + strip->col;
-      const float* next = strip + 1 == end_of_strips ? nullptr : run.panels + strip[1].panel * panel_elems;
-      const MicroFunction* const run_tile = micro_->run[strip->panels];
+    Strip following = strip(strips.begin);
+    for (int64_t number = strips.begin; number < strips.end; ++number) {
+      const Strip now = following;
+      const bool is_last = number + 1 == strips.end;
+      if (!is_last) following = strip(number + 1);
+      tile.cols = now.cols;
+      tile.panel = run.panels + now.panel * panel_elems;
+      tile.row_offset = now.row_offset;
+      tile.bias = run.bias == nullptr ? nullptr : run.bias + now.col;
+      const float* next = is_last ? nullptr : run.panels + following.panel * panel_elems;
+      const MicroFunction* const run_tile = micro_->run[now.panels];
       for (int64_t i = 0; i < tiles; ++i) {
         const int64_t begin = begin_of(block_rows, i, tiles);
         const int64_t end = begin_of(block_rows, i + 1, tiles);
         const int64_t row = block_begin + begin;
         tile.rows = table + begin;
-        tile.out = run.out + row * run.ld_out + strip->col;
-        tile.addend = run.addend == nullptr ? nullptr : run.addend + row * run.ld_addend + strip->col;
+        tile.out = run.out + row * run.ld_out + now.col;
+        tile.addend = run.addend == nullptr ? nullptr : run.addend + row * run.ld_addend + now.col;
         // The next panels are fetched while the first tiles run, one panel a tile.
-        const bool fetch = next != nullptr && i < strip->panels;
+        const bool fetch = next != nullptr && i < now.panels;
         tile.prefetch = fetch ? next + i * panel_elems : tile.panel;
         tile.prefetch_step = fetch ? kPanel : 0;
-        (lone ? micro_->run_lone[strip->panels] : run_tile[end - begin])(tile);
+        (lone ? micro_->run_lone[now.panels] : run_tile[end - begin])(tile);
         if (!epilogue_.empty()) {
-          epilogue_.apply(tile.out, run.ld_out, end - begin, tile.cols, run.first_row + row, strip->col, run.inputs);
+          epilogue_.apply(tile.out, run.ld_out, end - begin, tile.cols, run.first_row + row, now.col, run.inputs);
         }
       }
     }

@@ -94,7 +94,8 @@ class PanelProduct {
     int64_t col, cols;
     int64_t row_offset;  // of the group's elements in a row
   };
-  int64_t strips() const { return static_cast<int64_t>(strips_.size()); }
+  int64_t strips() const { return shape_.groups * strips_per_group_; }
+  Strip strip(int64_t number) const;
   void run_share(const PanelRun& run, Share rows, Share strips, std::byte* scratch) const;
 
   PanelShape shape_;
@@ -105,7 +106,9 @@ class PanelProduct {
   int tile_rows_ = 1;
   int64_t row_block_ = 1;
   int64_t scratch_bytes_per_thread_ = 0;
-  std::vector<Strip> strips_;
+  // A group's strips are as wide as a tile, but for the last: of these, where they begin behind the wide ones and end.
+  int64_t strips_per_group_ = 0;
+  std::vector<int> last_panels_;
 };
 
 /// Packs weight[groups * cols][k] per tap into [groups][panels][taps][k][16], zeros behind the last column. The element

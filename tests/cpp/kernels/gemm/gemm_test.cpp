@@ -1,5 +1,6 @@
 // linear and matmul against their meanings.
 #include "../kernel_runner.h"
+#include "hetnn/kernels/gemm/panels.h"
 
 namespace hetnn::kernels::testing {
 namespace {
@@ -141,6 +142,11 @@ std::vector<double> matmul_meaning(const Tensor& a, const Tensor& b, bool ta, bo
     return plain({shape[0], shape[2], shape[1]}, meaning("permute", {t}, {{"perm", dims({0, 2, 1})}}));
   };
   return meaning("matmul", {straight(a, ta), straight(b, tb)});
+}
+
+TEST(PanelProduct, TakesNoMemoryByItsColumns) {
+  const PanelProduct product({.rows = 1, .k = 4, .cols = int64_t{1} << 40}, EpiloguePlan{});
+  EXPECT_LE(product.scratch_bytes_per_thread(), 1 << 20);
 }
 
 TEST(Matmul, MatchesItsMeaningInEveryOrientation) {

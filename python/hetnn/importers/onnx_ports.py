@@ -11,7 +11,7 @@ from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx_fixed import size_name
 from hetnn.importers.onnx_model import PARTS, dtype_name
 from hetnn.importers.onnx_rules import Complex, Fork, Items, Maybe, Nothing, Sizes, Tensors, Text
-from hetnn.importers.onnx_rules.sequence import MOST_AXES
+from hetnn.importers.onnx_rules.sequence import MOST_ITEM_AXES
 from hetnn.structure import Tree
 
 # Examples of sizes that a model leaves open: of the first axis, and of the others.
@@ -71,7 +71,7 @@ class Ports:
             raise Unsupported(f"the input '{name}' is a sequence of {given.WhichOneof('value')}; hetnn takes tensors.")
         total, count = (self._new_symbol(f"{name}_{what}", 0, hint) for what, hint in (("elements", 64), ("length", 4)))
         values = self._input(f"{name}.values", self._dtype(name, given.tensor_type), [total])
-        shapes = self._input(f"{name}.shapes", "i64", [count, MOST_AXES + 1])
+        shapes = self._input(f"{name}.shapes", "i64", [count, MOST_ITEM_AXES + 1])
         sizes: tuple[int | str | None, ...] | None = None
         if given.tensor_type.HasField("shape"):
             dims = given.tensor_type.shape.dim

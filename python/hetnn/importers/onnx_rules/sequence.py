@@ -17,7 +17,7 @@ from hetnn.importers.onnx_rules.text import joined
 from hetnn.importers.sizes import Size, product
 
 # Sizes in a row of a sequence's shapes, behind the rank.
-MOST_AXES = 8
+MOST_ITEM_AXES = 8
 # Parts that are values of their own; of more a node makes a sequence.
 _MOST_ITEMS = 4096
 
@@ -31,10 +31,10 @@ def packed(call: Call, found: Any) -> Tensors:
     items = [call.value(item) for item in found.values]
     if not items:
         empty = np.zeros(0, numpy_type(found.dtype))
-        return Tensors(call.constant(empty, found.dtype), call.constant(np.zeros((0, MOST_AXES + 1)), "i64"), None)
-    if any(item.dtype != items[0].dtype or len(item.shape) > MOST_AXES for item in items):
-        raise Unsupported(f"a sequence of several element types, or of tensors of more than {MOST_AXES} axes")
-    rows = [[len(x.shape), *x.shape, *[0] * (MOST_AXES - len(x.shape))] for x in items]
+        return Tensors(call.constant(empty, found.dtype), call.constant(np.zeros((0, MOST_ITEM_AXES + 1)), "i64"), None)
+    if any(item.dtype != items[0].dtype or len(item.shape) > MOST_ITEM_AXES for item in items):
+        raise Unsupported(f"a sequence of several element types, or of tensors of more than {MOST_ITEM_AXES} axes")
+    rows = [[len(x.shape), *x.shape, *[0] * (MOST_ITEM_AXES - len(x.shape))] for x in items]
     fixed = all(isinstance(size, int) for row in rows for size in row)
     shapes = call.constant(rows, "i64") if fixed else call.value(Sizes(np.array(rows, dtype=object)))
     flat = [call.reshape(x, [product(x.shape)]) for x in items]

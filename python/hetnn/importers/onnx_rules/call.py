@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import onnx
@@ -18,9 +18,6 @@ from hetnn.importers.onnx_model import dtype_name
 from hetnn.importers.onnx_rules.meeting import met
 from hetnn.importers.registry import Front, Row, Rule
 from hetnn.importers.sizes import Size
-
-if TYPE_CHECKING:
-    from hetnn.importers.onnx_fork import Forks
 
 Array = np.ndarray[Any, Any]
 # No axis that a model leaves open is longer: some exporters write 10^9 for the end of any.
@@ -143,13 +140,27 @@ ONE_SIDED = (Fork, Rows, Refused)
 NESTED = (Items, Tensors, Maybe, Nothing, Text, Complex)
 
 
+class Sides(Protocol):
+    """The two sides of a condition that is not known: what each gives, and one value of both."""
+
+    def side(self, call: Call, condition: Any, holds: bool, convert: Callable[[], list[Any]]) -> list[Any]: ...
+
+    def joined(self, call: Call, condition: Any, a: Any, b: Any) -> Any: ...
+
+    def read(self, call: Call, x: Rows) -> Any: ...
+
+    def settled(self, call: Call, fork: Fork) -> Any: ...
+
+
 class Importer(Protocol):
     """What a call needs of the importer that makes it."""
 
     doubts: int
     layers: int
-    forks: Forks
     broadcast_sizes: dict[str, set[Size]]
+
+    @property
+    def forks(self) -> Sides: ...
 
     def is_inner(self, value: Any) -> bool: ...
 
@@ -210,7 +221,7 @@ class Call(Building):
         return self._importer.layers
 
     @property
-    def forks(self) -> Forks:
+    def forks(self) -> Sides:
         return self._importer.forks
 
     @property

@@ -5,15 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from hetnn.importers.sizes import Size, maximum, minimum, multiply, subtract
 
-if TYPE_CHECKING:
-    from hetnn.importers.onnx_rules.call import Call
+
+class Place(Protocol):
+    """What is needed of the call in which sizes meet."""
+
+    @property
+    def broadcast_sizes(self) -> dict[str, set[Size]]: ...
+
+    def is_named(self, symbol: str) -> bool: ...
+
+    def create(self, op: str, inputs: Sequence[Any], **attrs: Any) -> Any: ...
 
 
-def met(call: Call, values: Sequence[Any], *, broadcast: bool = False, apart: Collection[int] = ()) -> list[Any]:
+def met(call: Place, values: Sequence[Any], *, broadcast: bool = False, apart: Collection[int] = ()) -> list[Any]:
     """The values with one text for sizes that meet in an axis, all but those `apart`.
 
     Axes are counted from the back, from -1, where values broadcast, and ones meet nothing; else from the front. A
@@ -37,7 +45,7 @@ def met(call: Call, values: Sequence[Any], *, broadcast: bool = False, apart: Co
     return [_as(call, value, shape, repeats=broadcast) for value, shape in zip(values, shapes, strict=True)]
 
 
-def met_inside(call: Call, a: Any, b: Any, *, turned: bool = False) -> tuple[Any, Any]:
+def met_inside(call: Place, a: Any, b: Any, *, turned: bool = False) -> tuple[Any, Any]:
     """Two stacks of matrices with one text for the size that their product sums over; `turned`: the second's last."""
     shape, summed = list(b.shape), -1 if turned else -2
     one = _one_of(call, {a.shape[-1], shape[summed]})
@@ -47,7 +55,7 @@ def met_inside(call: Call, a: Any, b: Any, *, turned: bool = False) -> tuple[Any
     return _as(call, a, [*a.shape[:-1], one]), _as(call, b, shape)
 
 
-def met_as(call: Call, value: Any, shape: Sequence[Size | None]) -> Any:
+def met_as(call: Place, value: Any, shape: Sequence[Size | None]) -> Any:
     """The value with these sizes where its own are symbols; None: as it is. Each run checks them."""
     own = list(value.shape)
     if len(own) != len(shape):
@@ -58,7 +66,7 @@ def met_as(call: Call, value: Any, shape: Sequence[Size | None]) -> Any:
     return _as(call, value, own)
 
 
-def met_by_shape(call: Call, value: Any, shape: Sequence[Size]) -> tuple[Any, list[Size]]:
+def met_by_shape(call: Place, value: Any, shape: Sequence[Size]) -> tuple[Any, list[Size]]:
     """A value and a shape that broadcast with each other, with one text for sizes that meet."""
     own, wanted = list(value.shape), list(shape)
     for axis in range(-min(len(own), len(wanted)), 0):
@@ -69,20 +77,20 @@ def met_by_shape(call: Call, value: Any, shape: Sequence[Size]) -> tuple[Any, li
     return _as(call, value, own, repeats=True), wanted
 
 
-def _as(call: Call, value: Any, shape: list[Size], repeats: bool = False) -> Any:
+def _as(call: Place, value: Any, shape: list[Size], repeats: bool = False) -> Any:
     if list(value.shape) == shape:
         return value
     return call.create("match_shape", [value], shape=shape, repeats=repeats)
 
 
-def _one_of(call: Call, sizes: set[Size]) -> Size | None:
+def _one_of(call: Place, sizes: set[Size]) -> Size | None:
     """As what different sizes are taken; None where they are one, or cannot be equal."""
     if len(sizes) < 2 or sum(isinstance(size, int) for size in sizes) > 1:
         return None
     return min(sizes, key=lambda size: _rank(call, size))
 
 
-def _broadcast(call: Call, sizes: set[Size]) -> Size | None:
+def _broadcast(call: Place, sizes: set[Size]) -> Size | None:
     """As _one_of, where any of the sizes may be 1: the others' then, of independent symbols the greatest or nothing.
 
     Sizes that are computed from the same symbols are meant to be equal; no known size is 1.
@@ -100,7 +108,7 @@ def _broadcast(call: Call, sizes: set[Size]) -> Size | None:
     return found
 
 
-def _stretched(call: Call, own: Size, wanted: Size) -> Size | None:
+def _stretched(call: Place, own: Size, wanted: Size) -> Size | None:
     """The size that is wanted, or where a run wants 1 the own one."""
     one = _one_of(call, {own, wanted})
     if one is None or isinstance(own, int) or isinstance(wanted, int) or _symbols(own) == _symbols(wanted):
@@ -116,7 +124,7 @@ def _symbols(size: str) -> frozenset[str]:
     return frozenset(re.findall(r"[A-Za-z_]\w*(?!\w*\()", size))
 
 
-def _rank(call: Call, size: Size) -> tuple[bool, int, int, str]:
+def _rank(call: Place, size: Size) -> tuple[bool, int, int, str]:
     """Smaller is what others are taken as."""
     if isinstance(size, int):
         return False, 0, 0, ""

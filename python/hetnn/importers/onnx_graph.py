@@ -24,6 +24,7 @@ from hetnn.importers.loop_body import DIVIDES, HEAVY, NEEDS_ONE, PICKS, SIZED, B
 from hetnn.importers.onnx_control import CONTROL
 from hetnn.importers.onnx_fixed import Fixed, read_fixed
 from hetnn.importers.onnx_fork import Forks
+from hetnn.importers.onnx_functions import DEEPEST, MOST_NODES, TOO_MANY, count_nodes
 from hetnn.importers.onnx_model import Weights, check_model, read_model
 from hetnn.importers.onnx_ports import HINTS, Ports
 from hetnn.importers.onnx_rules import NESTED, ONE_SIDED, Call, Complex, Sizes, Text
@@ -52,9 +53,6 @@ from hetnn.texts import packed
 _FOLDED_ELEMS = 1 << 16
 # Integers that are computed like a shape, at most.
 _MOST_SIZES = 8
-# Bodies in bodies and nodes in all that no sensible model has.
-_DEEPEST = 64
-_MOST_NODES = 1 << 18
 
 
 def import_onnx(
@@ -123,6 +121,8 @@ class _Importer:
         scope = _Scope({entry.domain: entry.version for entry in self._model.opset_import})
         if graph.sparse_initializer:
             raise Unsupported("the model has sparse initializers. Make them dense.")
+        if count_nodes(self._model) > MOST_NODES:
+            raise InvalidModel(TOO_MANY)
         for tensor in graph.initializer:
             scope.values[tensor.name] = self._weight(tensor)
         self._lift_inputs(scope)
@@ -313,9 +313,9 @@ class _Importer:
 
     def _add_nodes(self, nodes: Iterable[onnx.NodeProto], scope: _Scope) -> None:
         """The nodes of a body. InvalidModel where bodies have no end."""
-        if self._depth == _DEEPEST:
+        if self._depth == DEEPEST:
             raise InvalidModel(
-                f"the node '{scope.prefix}': functions and bodies lie more than {_DEEPEST} deep in one another. "
+                f"the node '{scope.prefix}': functions and bodies lie more than {DEEPEST} deep in one another. "
                 "Does a function call itself?"
             )
         self._depth += 1
@@ -327,11 +327,8 @@ class _Importer:
 
     def _convert(self, node: onnx.NodeProto, scope: _Scope) -> None:
         self._nodes += 1
-        if self._nodes > _MOST_NODES:
-            raise InvalidModel(
-                f"the node '{scope.prefix}{node.name}': the model has more than {_MOST_NODES} nodes with what its "
-                "functions and loops repeat. Repeat less."
-            )
+        if self._nodes > MOST_NODES:
+            raise InvalidModel(f"the node '{scope.prefix}{node.name}': {TOO_MANY}")
         inputs = [scope.values.get(name) if name else None for name in node.input]
         unknown = [name for name in node.input if name and name not in scope.values]
         name = node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"

@@ -13,7 +13,8 @@ import pytest
 from onnx import TensorProto, helper
 
 import hetnn
-from hetnn.importers import import_model
+from hetnn.importers import import_model, onnx_graph
+from hetnn.importers.onnx_functions import count_nodes
 from importers.onnx_models import model_of as text_model
 
 
@@ -236,9 +237,27 @@ def test_items_of_an_n_gram_far_apart() -> None:
     assert hetnn.compile(text_model(text.format(skips=3)))(x).tolist() == [1]
 
 
-def test_functions_that_double_have_a_bound() -> None:
+@pytest.mark.parametrize("depth", [18, 60])
+def test_functions_that_double_have_a_bound(depth: int) -> None:
     with pytest.raises(hetnn.InvalidModel, match="the model has more than 262144 nodes"):
-        hetnn.compile(doubling(60))
+        hetnn.compile(doubling(depth))
+
+
+def test_functions_of_many_nodes() -> None:
+    assert count_nodes(doubling(17)) == 1 + sum(2**k for k in range(1, 18))
+    x = np.arange(-3, 3, dtype=np.float32).reshape(2, 3)
+    assert hetnn.compile(doubling(8))(x).tolist() == [[0, 0, 0], [0, 1, 2]]
+
+
+def test_loops_that_repeat_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnx_graph, "MOST_NODES", 300)
+    text = """agraph (float[2] x) => (y) <int64 n = {rounds}> {{
+        y = Loop(n, "", x) <body = b (int64 i, bool c, float[2] a) => (bool d, float[2] s) {{
+            d = Identity(c) s = Add(a, a) }}> }}"""
+    x = np.ones(2, np.float32)
+    assert hetnn.compile(text_model(text.format(rounds="{100}")))(x).tolist() == [2**100, 2**100]
+    with pytest.raises(hetnn.InvalidModel, match="the node .* nodes with what its functions and loops repeat"):
+        hetnn.compile(text_model(text.format(rounds="{160}")))
 
 
 def test_bodies_ten_thousand_deep() -> None:

@@ -1,0 +1,30 @@
+"""How many nodes an ONNX model has when the functions that it defines stand in place of their calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import onnx
+
+# Bodies in bodies and nodes in all that no sensible model has.
+DEEPEST = 64
+MOST_NODES = 1 << 18
+TOO_MANY = f"the model has more than {MOST_NODES} nodes with what its functions and loops repeat. Repeat less."
+
+
+def count_nodes(model: onnx.ModelProto) -> int:
+    """At least so many: of bodies, which may run never or often, nothing counts, nor of what calls itself."""
+    functions = {(function.domain, function.name): function for function in model.functions}
+    counts: dict[tuple[str, str], int] = {}
+
+    def count(nodes: Iterable[onnx.NodeProto], deepest: int) -> int:
+        return sum(1 + called(node, deepest) for node in nodes)
+
+    def called(node: onnx.NodeProto, deepest: int) -> int:
+        key = node.domain, node.op_type
+        if key in functions and key not in counts and deepest:
+            counts[key] = 0  # while it is counted
+            counts[key] = count(functions[key].node, deepest - 1)
+        return counts.get(key, 0)
+
+    return count(model.graph.node, DEEPEST)

@@ -256,7 +256,7 @@ def test_loops_that_repeat_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None
             d = Identity(c) s = Add(a, a) }}> }}"""
     x = np.ones(2, np.float32)
     assert hetnn.compile(text_model(text.format(rounds="{100}")))(x).tolist() == [2**100, 2**100]
-    with pytest.raises(hetnn.InvalidModel, match="the node .* nodes with what its functions and loops repeat"):
+    with pytest.raises(hetnn.InvalidModel, match=r"the node .* nodes with what its functions and loops repeat"):
         hetnn.compile(text_model(text.format(rounds="{160}")))
 
 

@@ -8,8 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from hetnn import _core
 from hetnn.element_types import numpy_type
 from hetnn.importers.sizes import Size
+
+# Whose inputs broadcast with one another.
+BROADCASTING = frozenset(
+    op["name"] for op in _core.operators() if "elementwise" in op["traits"] and "channelwise" not in op["traits"]
+)
 
 
 class Building(ABC):

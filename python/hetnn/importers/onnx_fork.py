@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.meeting import met_as
 from hetnn.importers.onnx_rules.call import (
     NESTED,
     Array,
@@ -29,7 +30,6 @@ from hetnn.importers.onnx_rules.call import (
     Text,
 )
 from hetnn.importers.onnx_rules.looping import is_there, late_loop
-from hetnn.importers.onnx_rules.meeting import met_as
 from hetnn.importers.onnx_rules.sequence import common, packed
 from hetnn.importers.onnx_rules.text import joined
 from hetnn.importers.sizes import Size, multiply

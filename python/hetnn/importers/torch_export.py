@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import operator
 import warnings
 from collections import ChainMap
@@ -26,11 +25,11 @@ from hetnn.importers.loop_body import Body, BodyInput, Recording
 from hetnn.importers.sizes import MOST, Size, likely_size
 from hetnn.importers.symbols import Symbols, own_name
 from hetnn.importers.torch_numbers import Numbers
+from hetnn.importers.torch_program import inlined, without_dropout
 from hetnn.importers.torch_reading import expanded, in_place, is_readable, sharing
 from hetnn.importers.torch_rules import DTYPES, Call
 from hetnn.importers.torch_rules.call import TORCH, found_symbols
 from hetnn.importers.torch_rules.complexes import COMPLEX, PARTS, Complex, complex_call, is_complex
-from hetnn.importers.torch_rules.random import DROPOUTS
 from hetnn.importers.torch_signature import Signature, fixed
 from hetnn.structure import Tree
 
@@ -86,10 +85,11 @@ def import_exported_program(program: ExportedProgram) -> Imported:
 
     Unsupported lists every operator that hetnn lacks with the model's own source lines, in one error.
     """
-    _refuse_training(program)
+    whole = inlined(program)
+    _refuse_training(whole)
     signature = Signature(program)
-    importer = _Importer(program, signature)
-    if is_readable(program, _knows) and importer.reads_all():
+    importer = _Importer(whole, signature)
+    if is_readable(whole, _knows) and importer.reads_all():
         return importer.finish()
     apart: set[str] = set()
     while True:
@@ -140,32 +140,8 @@ def _decomposed(program: ExportedProgram, apart: set[str]) -> ExportedProgram:
         raise InvalidModel(f"torch cannot decompose the exported program: {error}. Export the model again.") from error
 
 
-def _without_dropout(program: ExportedProgram) -> ExportedProgram:
-    """The program without dropout that does nothing: its result is its very input, of which torch would make a copy
-    that misses what is written later."""
-    names = {f"aten.{name}" for name in DROPOUTS}
-
-    def is_idle(node: torch.fx.Node) -> bool:
-        return str(node.target) in names and not node.args[2]
-
-    if not any(map(is_idle, program.graph.nodes)):
-        return program
-    graph = copy.deepcopy(program.graph)
-    output = graph.output_node()
-    for node in list(filter(is_idle, graph.nodes)):
-        node.replace_all_uses_with(node.args[0], delete_user_cb=lambda user: user is not output)
-        if node.users:
-            output.prepend(node)  # the program's signature names it
-        else:
-            graph.erase_node(node)
-    out = copy.copy(program)
-    out._graph_module = torch.fx.GraphModule(program.graph_module, graph)
-    out._graph_module.meta.update(program.graph_module.meta)
-    return out
-
-
 def _run_decompositions(program: ExportedProgram, table: dict[Any, Any]) -> ExportedProgram:
-    program = _without_dropout(program)
+    program = without_dropout(program)
     # Where a written buffer would need a gradient, torch traces for training unless it is told not to.
     with warnings.catch_warnings(), torch.no_grad():
         # torch 2.13 warns of its own use of a deprecated check, once for every copy it makes.

@@ -165,6 +165,19 @@ def test_a_number_of_elements_beyond_64_bits() -> None:
         hetnn.compile(model.SerializeToString())
 
 
+@pytest.mark.parametrize(
+    ("padding", "message"),
+    [
+        ('<auto_pad = "SAME_LOWER">', "a window of 1 axes over an input that has 2"),
+        ("", r"an input \[1, 1, 5, 5\] and weights \[1, 1, 3\] of different ranks"),
+    ],
+)
+def test_a_kernel_of_other_axes(padding: str, message: str) -> None:
+    text = f"agraph (float[1,1,5,5] x, float[1,1,3] w) => (float[a,b,c,d] y) {{ y = Conv{padding}(x, w) }}"
+    with pytest.raises(hetnn.InvalidModel, match=message):
+        hetnn.compile(text_model(text))
+
+
 def test_products_of_scalars() -> None:
     with pytest.raises(hetnn.InvalidModel, match=r"input 0 of Gemm has the shape \[\]; its rank must be 2"):
         hetnn.compile(text_model("agraph (float x, float[2,2] w) => (float[2,2] y) { y = Gemm(x, w) }"))

@@ -44,6 +44,52 @@ class Composite(nn.Module):
         return torch.einsum("ij,kj->ik", x, x.swapaxes(0, 1).swapaxes(0, 1)) + torch.einsum("ij,kj->ik", x, x)
 
 
+class WithoutGradients(nn.Module):
+    """As rotary embeddings are made: torch exports what stands in `no_grad` as a graph of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, generator=torch.Generator().manual_seed(2)))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.no_grad():
+            y = x * self.weight
+            with torch.autocast("cpu", enabled=False):
+                angles = torch.cat([y, x], -1).float()
+            sin, cos = angles.sin(), angles.cos()
+        return sin * x.sum() + cos, self.weight * cos[:, :4]
+
+
+class GivenWithoutGradients(nn.Module):
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.no_grad():
+            y, z = x + 1, x * 2
+        return y, z - y
+
+
+class BranchWithoutGradients(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.no_grad():
+            y = torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
+        return y * 2
+
+
+class GroupedQueries(nn.Module):
+    """Two heads of keys and values serve four of queries, or one all, or one batch all."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        q, k = x.reshape(2, 3, 2, 1).expand(2, 3, 2, 4).transpose(1, 2), x.reshape(1, 1, 3, 4)
+        q = torch.cat([q, q * 0.5], 1)
+        pair = torch.cat([k, k.flip(3)], 1).expand(2, 2, 3, 4)
+        attend = torch.nn.functional.scaled_dot_product_attention
+        return attend(q, pair, pair.sin(), enable_gqa=True), attend(q, k.expand(2, 1, 3, 4), k), attend(q, k, k.cos())
+
+
+class Squares(nn.Module):
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        return x.square(), x.int().square(), (x > 0).square()
+
+
 @pytest.fixture
 def decomposed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """One entry for every program that torch decomposes as a whole."""
@@ -53,7 +99,14 @@ def decomposed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return seen
 
 
-@pytest.mark.parametrize(("module", "retraced"), [(InPlace, 0), (OfAView, 1), (ThroughAnAlias, 1), (Composite, 0)])
+@pytest.mark.parametrize(
+    ("module", "retraced"),
+    [
+        *((InPlace, 0), (OfAView, 1), (ThroughAnAlias, 1), (Composite, 0)),
+        *((WithoutGradients, 0), (GivenWithoutGradients, 0), (BranchWithoutGradients, 1)),
+        *((GroupedQueries, 0), (Squares, 0)),
+    ],
+)
 def test_equals_torch(module: type[nn.Module], retraced: int, decomposed: list[Any]) -> None:
     model, x = module().eval(), torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
     exe = hetnn.compile(torch.export.export(model, (x,), strict=False))

@@ -61,6 +61,19 @@ class Item(nn.Module):
         return x[:k] * k, torch.arange(k), x.new_zeros(k, 3), x[k - 1]
 
 
+class Met(nn.Module):
+    """Each selection has a size of its own, which meets that of another, or is known though it is found."""
+
+    def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        mask, first = x > 0, torch.cat([y[y > 0], y[y <= 0]])
+        torch._check(first.shape[0] == 12)
+        return (
+            x[mask] + y[mask] * 2,
+            x.masked_scatter(mask, y[mask]),
+            torch.zeros(12).index_add(0, torch.arange(12), first),
+        )
+
+
 class Sizes(nn.Module):
     def forward(self, n: Tensor, x: Tensor) -> Tensor:
         rows, columns = n.tolist()
@@ -96,6 +109,15 @@ def test_layers_run_on_as_many_rows_as_are_picked(target: str, tmp_path: Path) -
             if target != "cpu+relu-only" or rows == 6:
                 same(loaded(x, mask), want)
             same(exe(x, mask), want)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_sizes_meet_that_come_from_values(target: str) -> None:
+    model = Met().eval()
+    exe = hetnn.compile(torch.export.export(model, (torch.randn(3, 4), torch.randn(3, 4))), target)
+    for x in (torch.randn(3, 4), -torch.ones(3, 4), torch.ones(3, 4)):
+        y = torch.randn(3, 4)
+        same(exe(x, y), model(x, y))
 
 
 @pytest.mark.parametrize("target", ["cpu", "reference"])

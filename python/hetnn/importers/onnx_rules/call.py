@@ -9,13 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 import onnx
 
-from hetnn import _core
 from hetnn.element_types import NUMPY
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.building import Building
+from hetnn.importers.building import BROADCASTING, Building
 from hetnn.importers.loop_body import Body, BodyInput
+from hetnn.importers.meeting import met
 from hetnn.importers.onnx_model import dtype_name
-from hetnn.importers.onnx_rules.meeting import met
 from hetnn.importers.registry import Front, Row, Rule
 from hetnn.importers.sizes import Size
 
@@ -25,10 +24,6 @@ LONGEST = 10**9 - 1
 # Numbers of a constant that a rule makes.
 MOST_NUMBERS = 1 << 28
 _FLOATS = ("f16", "bf16", "f32", "f64")
-# Whose inputs broadcast with one another.
-_BROADCASTING = frozenset(
-    op["name"] for op in _core.operators() if "elementwise" in op["traits"] and "channelwise" not in op["traits"]
-)
 ONNX: Front[Call] = Front("onnx")
 
 
@@ -413,7 +408,7 @@ class Call(Building):
         return self.cast(self.reshape(flat, found.shape), found.dtype)
 
     def create_all(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
-        if len(inputs) > 1 and op in _BROADCASTING and None not in inputs:
+        if len(inputs) > 1 and op in BROADCASTING and None not in inputs:
             inputs = met(self, inputs, broadcast=True)
         return self._importer.create(op, inputs, attrs, self.node)
 

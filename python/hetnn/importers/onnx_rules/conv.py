@@ -7,8 +7,8 @@ from typing import Any
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.convolution import convolve
+from hetnn.importers.meeting import met_as
 from hetnn.importers.onnx_rules.call import Call, rule
-from hetnn.importers.onnx_rules.meeting import met_as
 from hetnn.importers.sizes import Size, ceil_divide, divide, maximum, multiply, subtract
 
 
@@ -23,6 +23,8 @@ def window_padding(
         return [0] * 2 * len(kernel)
     if mode not in ("SAME_UPPER", "SAME_LOWER"):
         raise InvalidModel(f"auto_pad '{mode}'")
+    if len(sizes) != len(kernel):
+        raise InvalidModel(f"a window of {len(kernel)} axes over an input that has {len(sizes)}")
     before: list[Size] = []
     after: list[Size] = []
     for size, k, s, d in zip(sizes, kernel, stride, dilation, strict=True):

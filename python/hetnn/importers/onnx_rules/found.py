@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from hetnn.importers.meeting import met_as
 from hetnn.importers.onnx_rules.call import LONGEST, Call, rule
-from hetnn.importers.onnx_rules.meeting import met_as
 from hetnn.importers.sizes import Size, product
 
 

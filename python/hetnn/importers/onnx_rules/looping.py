@@ -8,8 +8,8 @@ from typing import Any
 
 from hetnn.errors import Unsupported
 from hetnn.importers.loop_body import Body, BodyInput
+from hetnn.importers.meeting import met_as
 from hetnn.importers.onnx_rules.call import LONGEST, Call, Complex, Items, Maybe, Nothing, Tensors, Text
-from hetnn.importers.onnx_rules.meeting import met_as
 from hetnn.importers.onnx_rules.sequence import common, known_sizes, packed
 
 

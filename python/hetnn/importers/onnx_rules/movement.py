@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.meeting import met_by_shape
 from hetnn.importers.onnx_rules.call import LONGEST, MOST_NUMBERS, Call, rule
 from hetnn.importers.onnx_rules.late import found_shape, is_late, late, length_of
-from hetnn.importers.onnx_rules.meeting import met_by_shape
 from hetnn.importers.sizes import WHOLE_END, Size, add, broadcast, divide, maximum, minimum, multiply, product
 
 

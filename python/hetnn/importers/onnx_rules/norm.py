@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.errors import Unsupported
+from hetnn.importers.meeting import met_as
 from hetnn.importers.onnx_rules.call import Call, rule
-from hetnn.importers.onnx_rules.meeting import met_as
 from hetnn.importers.sizes import Size, divide, product
 
 

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from hetnn.errors import InvalidModel
+from hetnn.importers.meeting import met_as
 from hetnn.importers.onnx_rules.call import LONGEST, Call, rule
 from hetnn.importers.onnx_rules.late import is_late, late, length_of
-from hetnn.importers.onnx_rules.meeting import met_as
 from hetnn.importers.onnx_rules.movement import indexed_axes, slice_axis
 from hetnn.importers.sizes import Size, product
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.meeting import met, met_as, met_inside
 from hetnn.importers.onnx_rules.call import Call, rule
-from hetnn.importers.onnx_rules.meeting import met, met_as, met_inside
 from hetnn.importers.sizes import Size
 from hetnn.importers.sizes import product as size_product
 

@@ -9,9 +9,9 @@ import numpy as np
 import onnx
 
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.meeting import met
 from hetnn.importers.onnx_model import dtype_name
 from hetnn.importers.onnx_rules.call import LONGEST, ONNX, Call, Text, is_float, rule
-from hetnn.importers.onnx_rules.meeting import met
 from hetnn.texts import SPAN
 
 # Operators that move elements: of texts their spans, whatever those mean.

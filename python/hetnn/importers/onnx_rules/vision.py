@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.errors import Unsupported
+from hetnn.importers.meeting import met_as
 from hetnn.importers.onnx_rules.call import Call, rule
 from hetnn.importers.onnx_rules.late import found_shape, late, length_of
-from hetnn.importers.onnx_rules.meeting import met_as
 
 
 @rule("DeformConv")

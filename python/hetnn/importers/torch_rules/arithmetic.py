@@ -25,6 +25,12 @@ def _rsub(call: Call) -> Any:
     return call.elementwise("sub", [call["other"], taken])
 
 
+@rule("square.default")
+def _square(call: Call) -> Any:
+    x = call.cast(call["self"], call.dtype())
+    return call.create("mul", [x, x])
+
+
 @rule("mean.default", "mean.dim", "sum.default", "sum.dim_IntList")
 def _mean_or_sum(call: Call) -> Any:
     op = "mean" if "mean" in call.target else "sum"

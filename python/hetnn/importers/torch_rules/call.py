@@ -11,7 +11,8 @@ import torch
 
 from hetnn.element_types import NUMPY
 from hetnn.errors import Unsupported
-from hetnn.importers.building import Building
+from hetnn.importers.building import BROADCASTING, Building
+from hetnn.importers.meeting import met_as
 from hetnn.importers.registry import Front, Row, Rule
 from hetnn.importers.sizes import MOST, WHOLE_END, Size, broadcast
 
@@ -252,8 +253,29 @@ class Call(Building):
         return outputs[0] if len(outputs) == 1 else outputs
 
     def create_all(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
+        if op in BROADCASTING and len(inputs) > 1:
+            inputs = self._met(inputs)
+        elif op == "expand":
+            inputs = [self._met_with(inputs[0], attrs["shape"])]
         scope, file, line = self._importer.loc(self._node)
         return list(self._importer.builder.create(op, list(inputs), attrs, self._node.name, scope, file, line))
+
+    def _met(self, values: Sequence[Any]) -> Sequence[Any]:
+        """The values with one text for sizes that meet, of which torch has checked or checks that they are equal."""
+        shapes = [list(value.shape) for value in values]
+        if all(shape == shapes[0] for shape in shapes[1:]):
+            return values
+        shape: list[Size] = [1] * max(map(len, shapes))
+        for axis in range(-len(shape), 0):
+            here = [sizes[axis] for sizes in shapes if -axis <= len(sizes) and sizes[axis] != 1]
+            known = [size for size in here if isinstance(size, int)]
+            shape[axis] = (known or here or [1])[0]
+        return [self._met_with(value, shape) for value in values]
+
+    def _met_with(self, value: Any, shape: Sequence[Size]) -> Any:
+        """The value with the sizes of a shape to which it broadcasts, where it has symbols for them."""
+        meeting = list(shape)[len(shape) - len(value.shape) :]
+        return met_as(self, value, [None if size == 1 else size for size in meeting])
 
     def elementwise(self, op: str, values: Sequence[Any], attrs: dict[str, Any] | None = None) -> Any:
         """An elementwise operator on operands in torch's common type. With a number that a half type would round, torch

@@ -304,6 +304,8 @@ def _masked_scatter(call: Call) -> Any:
     source = call.reshape(call["source"], [sizes.product(call["source"].shape)])
     if source.shape == [0] or 0 in shape:
         return x
+    if not isinstance(source.shape[0], int):  # nothing, where all are false
+        source = call.create("concat", [source, call.constant(np.zeros(1), source.dtype)], axis=0)
     flat = call.reshape(call.cast(mask, "i64"), [sizes.product(shape)])
     place = call.create("cumsum", [flat], axis=0, exclusive=True)
     # A false element reads what it does not use.

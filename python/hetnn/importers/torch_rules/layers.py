@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,7 @@ from hetnn.errors import Unsupported
 from hetnn.importers import sizes
 from hetnn.importers.convolution import convolve
 from hetnn.importers.resampling import along, cubic, interpolation, triangle
+from hetnn.importers.sizes import Size
 from hetnn.importers.torch_rules.call import Call, rule
 from hetnn.importers.torch_rules.indexing import fixed
 from hetnn.importers.torch_rules.pooling import batched, paired_window
@@ -230,15 +232,33 @@ def _upsample_to(call: Call) -> Any:
     return _upsampled(call, op, scales, **corners)
 
 
+def _for_heads(call: Call, x: Any, queries: Sequence[Size]) -> Any:
+    """Keys or values for each batch and head of the queries: those that serve several are repeated."""
+    if len(x.shape) != 4 or len(queries) != 4:
+        return x
+    batch, heads, length, depth = x.shape
+    wanted = [queries[0] if batch == 1 else batch, queries[1] if heads == 1 else heads, length, depth]
+    if wanted != list(x.shape):
+        x = call.create("expand", [x], shape=wanted)
+    if not call.args.get("enable_gqa") or wanted[1] == queries[1]:
+        return x
+    if not isinstance(wanted[1], int) or not isinstance(queries[1], int):
+        raise Unsupported("attention with grouped queries of a number of heads that is open")
+    groups = queries[1] // wanted[1]
+    x = call.create(
+        "expand", [call.reshape(x, [*wanted[:2], 1, length, depth])], shape=[*wanted[:2], groups, length, depth]
+    )
+    return call.reshape(x, [wanted[0], queries[1], length, depth])
+
+
 @rule("scaled_dot_product_attention.default")
 def _attention(call: Call) -> Any:
     scale = call["scale"]
     q, k, v, mask = call["query"], call["key"], call["value"], call["attn_mask"]
-    if call.args.get("enable_gqa"):
-        raise Unsupported("attention with grouped queries")
     shape = call.shape()
     if len(q.shape) == 3:
         q, k, v = (call.reshape(x, [1, *x.shape]) for x in (q, k, v))
+    k, v = (_for_heads(call, x, q.shape) for x in (k, v))
     out = call.create(
         "scaled_dot_product_attention",
         [q, k, v, mask],

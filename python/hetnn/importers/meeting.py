@@ -10,15 +10,19 @@ from typing import Any, Protocol
 from hetnn.importers.sizes import Size, maximum, minimum, multiply, subtract
 
 
-class Place(Protocol):
+class Maker(Protocol):
+    """What makes nodes."""
+
+    def create(self, op: str, inputs: Sequence[Any], **attrs: Any) -> Any: ...
+
+
+class Place(Maker, Protocol):
     """What is needed of the call in which sizes meet."""
 
     @property
     def broadcast_sizes(self) -> dict[str, set[Size]]: ...
 
     def is_named(self, symbol: str) -> bool: ...
-
-    def create(self, op: str, inputs: Sequence[Any], **attrs: Any) -> Any: ...
 
 
 def met(call: Place, values: Sequence[Any], *, broadcast: bool = False, apart: Collection[int] = ()) -> list[Any]:
@@ -55,7 +59,7 @@ def met_inside(call: Place, a: Any, b: Any, *, turned: bool = False) -> tuple[An
     return _as(call, a, [*a.shape[:-1], one]), _as(call, b, shape)
 
 
-def met_as(call: Place, value: Any, shape: Sequence[Size | None]) -> Any:
+def met_as(call: Maker, value: Any, shape: Sequence[Size | None]) -> Any:
     """The value with these sizes where its own are symbols; None: as it is. Each run checks them."""
     own = list(value.shape)
     if len(own) != len(shape):
@@ -77,7 +81,7 @@ def met_by_shape(call: Place, value: Any, shape: Sequence[Size]) -> tuple[Any, l
     return _as(call, value, own, repeats=True), wanted
 
 
-def _as(call: Place, value: Any, shape: list[Size], repeats: bool = False) -> Any:
+def _as(call: Maker, value: Any, shape: list[Size], repeats: bool = False) -> Any:
     if list(value.shape) == shape:
         return value
     return call.create("match_shape", [value], shape=shape, repeats=repeats)

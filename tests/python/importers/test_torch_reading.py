@@ -85,6 +85,21 @@ class GroupedQueries(nn.Module):
         return attend(q, pair, pair.sin(), enable_gqa=True), attend(q, k.expand(2, 1, 3, 4), k), attend(q, k, k.cos())
 
 
+class OfTheBatch(nn.Module):
+    """As weights are standardised; and the middles of pixels."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        norm = torch.nn.functional.batch_norm
+        wide = x.reshape(1, 3, 4)
+        middles = torch.arange(0.5, 4) / 4
+        return (
+            norm(wide, None, None, training=True, momentum=0.0, eps=1e-4),
+            norm(x[:, :, None], None, None, x[0], x[1], training=True),
+            x * middles,
+            torch.arange(1, 2, 0.3, dtype=torch.float16) + x.half(),
+        )
+
+
 class Squares(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         return x.square(), x.int().square(), (x > 0).square()
@@ -104,7 +119,7 @@ def decomposed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     [
         *((InPlace, 0), (OfAView, 1), (ThroughAnAlias, 1), (Composite, 0)),
         *((WithoutGradients, 0), (GivenWithoutGradients, 0), (BranchWithoutGradients, 1)),
-        *((GroupedQueries, 0), (Squares, 0)),
+        *((GroupedQueries, 0), (Squares, 0), (OfTheBatch, 0)),
     ],
 )
 def test_equals_torch(module: type[nn.Module], retraced: int, decomposed: list[Any]) -> None:

@@ -134,6 +134,10 @@ class Call(Building):
         dtype = self._meta(index).dtype
         return self._importer.dtype(PARTS.get(dtype, dtype) if self.of_part else dtype)
 
+    def torch_dtype(self, index: int = 0) -> torch.dtype:
+        """The element type of an output as torch calls it."""
+        return self._meta(index).dtype
+
     @property
     def makes_complex(self) -> bool:
         """Whether an output holds complex numbers."""

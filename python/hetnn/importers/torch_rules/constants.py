@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from hetnn.errors import Unsupported
 from hetnn.importers.torch_rules.call import Call, rule
+
+# Numbers that are no integers and are made when the model is imported.
+_MOST_FRACTIONS = 1 << 20
 
 
 @rule("full.default", "full_like.default", "new_full.default")
@@ -36,6 +41,9 @@ def _scalar(call: Call) -> Any:
 def _arange(call: Call) -> Any:
     numbers = [call.args.get("start") or 0, call["end"], call.args.get("step") or 1]
     if any(isinstance(number, float) and not number.is_integer() for number in numbers):
-        raise Unsupported("arange over fractions")
+        count = call.shape()[0]
+        if any(isinstance(number, str) for number in numbers) or isinstance(count, str) or count > _MOST_FRACTIONS:
+            raise Unsupported(f"arange over fractions to a size that is open, or of more than {_MOST_FRACTIONS}")
+        return call.constant(torch.arange(*numbers, dtype=call.torch_dtype()).double().numpy(), call.dtype())
     start, end, step = (int(number) if isinstance(number, float) else number for number in numbers)
     return call.create("arange", [], start=start, end=end, step=step, dtype=call.dtype())

@@ -49,7 +49,9 @@ def _matmul(call: Call) -> Any:
 )
 def _batch_norm(call: Call) -> Any:
     if call.args.get("training"):
-        raise Unsupported("batch_norm in training mode; call model.eval() before exporting")
+        if call.is_tuple() or call["running_mean"] is not None or call["running_var"] is not None:
+            raise Unsupported("batch_norm in training mode; call model.eval() before exporting")
+        return _by_the_batch(call, None)[0]
     out = call.create(
         "batch_norm",
         [call["input"], call["weight"], call["bias"], call["running_mean"], call["running_var"]],
@@ -60,22 +62,29 @@ def _batch_norm(call: Call) -> Any:
 
 
 @rule("_native_batch_norm_legit.no_stats")
-def _batch_norm_of_the_batch(call: Call) -> list[Any]:
-    """By the mean and variance of the input itself, in f32 at least, both rounded to the type of what torch keeps."""
+def _native_batch_norm(call: Call) -> list[Any]:
+    out, mean, scale = _by_the_batch(call, [call.dtype(k) for k in (1, 2)])
+    return [out, call.reshape(mean, call.shape(1)), call.reshape(scale, call.shape(2))]
+
+
+def _by_the_batch(call: Call, kept: Sequence[str] | None) -> list[Any]:
+    """The norm by the mean and variance of the input itself, in f32 at least, the mean, and what away from it is
+    multiplied by; both rounded to the types in which torch keeps them, if it does."""
     x = call.cast(call["input"], "f64" if call["input"].dtype == "f64" else "f32")
     over = [axis for axis in range(len(x.shape)) if axis != 1]
     mean = call.create("mean", [x], axes=over, keepdim=True)
     away = call.create("sub", [x, mean])
     variance = call.create("mean", [call.create("mul", [away, away])], axes=over, keepdim=True)
     scale = call.create("rsqrt", [call.create("add", [variance, call.constant(float(call["eps"]), x.dtype)])])
-    mean, scale = (call.cast(value, call.dtype(k)) for k, value in ((1, mean), (2, scale)))
+    if kept is not None:
+        mean, scale = (call.cast(value, dtype) for dtype, value in zip(kept, (mean, scale), strict=True))
     away = call.create("sub", [x, call.cast(mean, x.dtype)])
     out = call.create("mul", [away, call.cast(scale, x.dtype)])
     along = [1 if axis in over else size for axis, size in enumerate(x.shape)]
     for name, op in (("weight", "mul"), ("bias", "add")):
         if call[name] is not None:
             out = call.create(op, [out, call.cast(call.reshape(call[name], along), x.dtype)])
-    return [call.cast(out, call.dtype()), call.reshape(mean, call.shape(1)), call.reshape(scale, call.shape(2))]
+    return [call.cast(out, call.dtype()), mean, scale]
 
 
 @rule("layer_norm.default", "native_layer_norm.default")

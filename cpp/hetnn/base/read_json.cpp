@@ -1,10 +1,9 @@
 // Reading JSON: limits and keys that stand twice are checked before a tree exists; the wording of what is wrong.
-#include "hetnn/base/json_fields.h"
-
 #include <algorithm>
 #include <cmath>
 #include <unordered_set>
 
+#include "hetnn/base/json_fields.h"
 #include "hetnn/base/nearest_names.h"
 
 namespace hetnn::json {

@@ -223,11 +223,33 @@ std::string explain(const ir::Node& node, const Expansion& best, std::vector<Can
 // The rules that fold neighbours together after every node has been expanded.
 std::vector<const RuleSet*> combining_rule_sets() { return {&canonical::weights(), &legal::merging()}; }
 
+// What was found of one graph serves all its copies.
+struct Memory {
+  std::map<std::string, double> largest_read;
+  std::set<std::string> dearer;  // folds, by fold_text
+};
+
+// A fold by the names and types of what it replaces: by these it is priced.
+std::string fold_text(const Rule& rule, const Match& m) {
+  std::string out(rule.name);
+  std::vector<const ir::Node*> nodes = {m.root()};
+  for (const ir::Node* inner : m.inner_nodes()) nodes.push_back(inner);
+  for (const ir::Node* node : nodes) {
+    out += text("\n", ir::describe(*node));
+    for (const ir::Value* input : node->inputs()) {
+      if (input) out += text(", ", input->name(), ": ", to_string(input->type()));
+    }
+  }
+  return out;
+}
+
 // Folds what the expansions left beside convolutions into them, as long as that stays legal and is not dearer.
-void combine(ir::Graph& graph, const Oracle& oracle, const LegalizeOptions& options) {
+void combine(ir::Graph& graph, const Oracle& oracle, const LegalizeOptions& options, std::set<std::string>& dearer) {
   ApplyOptions apply;
-  apply.allow = [&](const Rule& rule, const Match&) { return !is_disabled(options, rule); };
-  apply.accept = [&](const Rule&, const Match& m, const std::vector<ir::Node*>& created) {
+  apply.allow = [&](const Rule& rule, const Match& m) {
+    return !is_disabled(options, rule) && !dearer.contains(fold_text(rule, m));
+  };
+  const auto is_cheaper = [&](const Match& m, const std::vector<ir::Node*>& created) {
     double before = 0, after = 0;
     std::vector<const ir::Node*> gone = {m.root()};
     for (const ir::Node* inner : m.inner_nodes()) gone.push_back(inner);
@@ -241,6 +263,11 @@ void combine(ir::Graph& graph, const Oracle& oracle, const LegalizeOptions& opti
       after += oracle.time_us(*node);
     }
     return after < before;
+  };
+  apply.accept = [&](const Rule& rule, const Match& m, const std::vector<ir::Node*>& created) {
+    const bool cheaper = is_cheaper(m, created);
+    if (!cheaper) dearer.insert(fold_text(rule, m));
+    return cheaper;
   };
   apply_rules(graph, combining_rule_sets(), apply);
 }
@@ -296,9 +323,9 @@ Oracle accelerators(const target::Target& target, const Bindings& bindings) {
 
 namespace {
 
-// As the public one. `search` and `known`, of largest_read, serve all copies of one graph; `known` may begin empty.
+// As the public one. `search` and `memory` serve all copies of one graph; `memory` may begin empty.
 std::vector<report::RewriteRow> legalize(ir::Graph& graph, const Oracle& oracle, const LegalizeOptions& options,
-                                         Search& search, std::map<std::string, double>& known) {
+                                         Search& search, Memory& memory) {
   std::vector<report::RewriteRow> rewrites;
   const ir::Graph::Nodes nodes = graph.nodes();
   for (auto at = nodes.begin(); at != nodes.end();) {
@@ -307,8 +334,8 @@ std::vector<report::RewriteRow> legalize(ir::Graph& graph, const Oracle& oracle,
     check_interrupt();
     if (node->is_constant() || is_empty(*node) || options.excluded_nodes.contains(node->name())) continue;
     if (oracle.supports(*node)) continue;
-    if (known.empty()) known = largest_read(graph, options.inputs_within);
-    const double largest = known.at(node->name());
+    if (memory.largest_read.empty()) memory.largest_read = largest_read(graph, options.inputs_within);
+    const double largest = memory.largest_read.at(node->name());
     const auto& [expansion, candidates] = search.run(*node, largest);
     if (!expansion) continue;
     report::RewriteRow rewrite{.rule = std::string(expansion->rule->name),
@@ -324,7 +351,7 @@ std::vector<report::RewriteRow> legalize(ir::Graph& graph, const Oracle& oracle,
   }
   if (!rewrites.empty()) {
     fold_constants(graph, {.outputs = false});
-    combine(graph, oracle, options);
+    combine(graph, oracle, options, memory.dearer);
     ir::Rewriter(graph).erase_dead();
   }
   if (graph.stage < ir::Stage::legal) graph.stage = ir::Stage::legal;
@@ -336,8 +363,8 @@ std::vector<report::RewriteRow> legalize(ir::Graph& graph, const Oracle& oracle,
 std::vector<report::RewriteRow> legalize(ir::Graph& graph, const Oracle& oracle, const LegalizeOptions& options) {
   check_disabled_rules(options.disabled_rules);
   Search search(oracle, options, graph.symbols);
-  std::map<std::string, double> known;
-  return legalize(graph, oracle, options, search, known);
+  Memory memory;
+  return legalize(graph, oracle, options, search, memory);
 }
 
 std::optional<RewriteMode> rewrite_mode_from_name(std::string_view name) {
@@ -358,11 +385,11 @@ ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle,
 
   check_disabled_rules(options.disabled_rules);
   Search search(oracle, options, canonical.symbols);
-  std::map<std::string, double> known;
+  Memory memory;
   int plans = 0;
   auto attempt = [&] {
     ChosenRewrites out{canonical.clone(), {}, {}, plain_cost, 0};
-    out.taken = legalize(out.graph, oracle, options, search, known);
+    out.taken = legalize(out.graph, oracle, options, search, memory);
     out.cost_us = plan_cost_us(out.graph);
     ++plans;
     return out;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "hetnn/base/stored.h"
 #include "hetnn/base/visit_dtype.h"
@@ -17,6 +18,29 @@ std::vector<double> widen(const Tensor& tensor) {
   out.reserve(static_cast<size_t>(tensor.elems()));
   for (T value : tensor.values<T>()) out.push_back(static_cast<double>(value));
   return out;
+}
+
+// Rows, as many as there are factors, each times its own, computed in double; `to` may be where they lie.
+template <typename T>
+void multiply_rows(std::span<const T> rows, std::span<const double> factors, T* to) {
+  const size_t each = rows.size() / std::max<size_t>(factors.size(), 1);
+  for (size_t row = 0; row < factors.size(); ++row) {
+    for (size_t k = row * each; k < (row + 1) * each; ++k)
+      to[k] = static_cast<T>(static_cast<double>(rows[k]) * factors[row]);
+  }
+}
+
+// Whether all elements have the same bits.
+bool repeats_one(const Tensor& tensor) {
+  const auto bytes = static_cast<size_t>(tensor.bytes()), each = static_cast<size_t>(dtype_bytes(tensor.dtype()));
+  return bytes <= each || std::memcmp(tensor.data(), tensor.data() + each, bytes - each) == 0;
+}
+
+double first_value(const Tensor& tensor) {
+  std::byte* data = nullptr;
+  const Tensor first = Tensor::zeros(tensor.dtype(), {1}, &data);
+  std::memcpy(data, tensor.data(), static_cast<size_t>(first.bytes()));
+  return to_doubles(first)[0];
 }
 
 }  // namespace
@@ -48,24 +72,30 @@ Tensor from_doubles(DType dtype, std::vector<int64_t> shape, std::span<const dou
 }
 
 Tensor scaled(const Tensor& tensor, std::span<const double> scale) {
-  const auto rows = static_cast<int64_t>(scale.size()), each = tensor.elems() / std::max<int64_t>(rows, 1);
-  const auto multiply = [&](const auto* from, auto* to) {
-    for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t k = row * each; k < (row + 1) * each; ++k) {
-        to[k] = static_cast<std::remove_reference_t<decltype(*to)>>(static_cast<double>(from[k]) *
-                                                                    scale[static_cast<size_t>(row)]);
-      }
-    }
-  };
   if (tensor.dtype() == DType::f32) {  // weights are, and may take most of the memory there is
     std::byte* data = nullptr;
     Tensor out = Tensor::zeros(DType::f32, tensor.shape(), &data);
-    multiply(tensor.values<float>().data(), reinterpret_cast<float*>(data));
+    multiply_rows(tensor.values<float>(), scale, reinterpret_cast<float*>(data));
     return out;
   }
   std::vector<double> values = to_doubles(tensor);
-  multiply(values.data(), values.data());
+  multiply_rows<double>(values, scale, values.data());
   return from_doubles(tensor.dtype(), tensor.shape(), values);
+}
+
+Tensor with_scaled(const Tensor& tensor, std::span<const double> scale) {
+  HETNN_ASSERT(tensor.rank() > 0);
+  std::vector<int64_t> shape = tensor.shape();
+  shape[0] *= 2;
+  std::byte* data = nullptr;
+  Tensor out = Tensor::zeros(tensor.dtype(), std::move(shape), &data);
+  std::byte* const behind = std::ranges::copy(tensor.span(), data).out;
+  if (tensor.dtype() == DType::f32) {
+    multiply_rows(tensor.values<float>(), scale, reinterpret_cast<float*>(behind));
+  } else {
+    std::ranges::copy(scaled(tensor, scale).span(), behind);
+  }
+  return out;
 }
 
 std::optional<AxisConstant> along_one_axis(const Tensor& constant, const Shape& x, int preferred_axis) {
@@ -74,7 +104,7 @@ std::optional<AxisConstant> along_one_axis(const Tensor& constant, const Shape& 
   for (int k = 0; k < -offset; ++k) {
     if (constant.shape()[static_cast<size_t>(k)] != 1) return std::nullopt;
   }
-  const bool uniform = all_equal(constant, to_doubles(constant)[0]);
+  const bool uniform = repeats_one(constant) && !std::isnan(first_value(constant));
   int varying = -1;
   for (int k = std::max(0, -offset); k < constant.rank(); ++k) {
     const int64_t size = constant.shape()[static_cast<size_t>(k)];
@@ -89,19 +119,19 @@ std::optional<AxisConstant> along_one_axis(const Tensor& constant, const Shape& 
   const int axis = std::min(preferred_axis, rank - 1);
   const Dim& size = x[static_cast<size_t>(axis)];
   if (!size.is_static() || size.value() > kMostChannels) return std::nullopt;
-  return AxisConstant{axis, std::vector<double>(static_cast<size_t>(size.value()), to_doubles(constant)[0])};
+  return AxisConstant{axis, std::vector<double>(static_cast<size_t>(size.value()), first_value(constant))};
 }
 
 std::optional<double> single_value(const Tensor& constant) {
   if (constant.elems() != 1) return std::nullopt;
-  return to_doubles(constant)[0];
+  return first_value(constant);
 }
 
 bool all_equal(const Tensor& constant, double value) {
-  const std::vector<double> values = to_doubles(constant);
-  return std::all_of(values.begin(), values.end(), [&](double v) {
-    return v == value && (!is_float(constant.dtype()) || std::signbit(v) == std::signbit(value));
-  });
+  if (constant.elems() == 0) return true;
+  if (!repeats_one(constant)) return false;
+  const double found = first_value(constant);
+  return found == value && (!is_float(constant.dtype()) || std::signbit(found) == std::signbit(value));
 }
 
 }  // namespace hetnn::passes

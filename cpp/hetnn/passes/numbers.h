@@ -21,6 +21,9 @@ Tensor from_doubles(DType dtype, std::vector<int64_t> shape, std::span<const dou
 /// The tensor of a real type with its values times `scale`, one for each index of axis 0, computed as by the two above.
 Tensor scaled(const Tensor& tensor, std::span<const double> scale);
 
+/// The rows of the tensor, then those of `scaled`.
+Tensor with_scaled(const Tensor& tensor, std::span<const double> scale);
+
 /// Of so many channels rules make constants with a number for each, where one for all would do.
 inline constexpr int64_t kMostChannels = int64_t{1} << 20;
 

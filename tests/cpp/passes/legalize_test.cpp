@@ -246,6 +246,30 @@ TEST_F(Legalize, TheBranchGoesIntoTheProducerWhereThatIsCheaper) {
   EXPECT_EQ(operators_of(legal(below, arithmetic)), "conv2d conv2d relu add conv2d");
 }
 
+TEST_F(Legalize, AFoldThatIsDearerIsBuiltOnceForAllPlans) {
+  const std::string two =
+      net("%p = leaky_relu(%c) {negative_slope = 0.1} : f32[1,3,5,4]\n"
+          "%q = leaky_relu(%c) {negative_slope = 0.3} : f32[1,3,5,4]\n"
+          "%m = add(%p, %q) : f32[1,3,5,4]");
+  int built = 0, plans = 0;
+  Oracle arithmetic = relu_only();
+  arithmetic.time_us = [&built](const ir::Node& node) {
+    if (node.op().name == "conv2d" && node.output()->shape()[1] == Dim(6)) ++built;
+    return target::work_of(node, {}).macs + (node.op().has(ops::Trait::movement) ? 1e6 : 1);
+  };
+  legal(two, arithmetic);
+  const int of_one = built;
+  EXPECT_EQ(of_one, 2);
+  built = 0;
+  const auto plan = [&plans](const ir::Graph& graph) {
+    ++plans;
+    return 100.0 - static_cast<double>(graph.node_count());
+  };
+  choose_rewrites(ir::parse(two), arithmetic, RewriteMode::automatic, plan);
+  EXPECT_EQ(plans, 4);
+  EXPECT_EQ(built, of_one);
+}
+
 TEST_F(Legalize, NeighboursFoldIntoConvolutions) {
   // lo of the clamp goes into the first convolution's bias, hi and the reflection into the second.
   EXPECT_EQ(operators_of(legal(net("%m = clamp(%c) {min = 0.3, max = 0.7} : f32[1,3,5,4]"), relu_only())),

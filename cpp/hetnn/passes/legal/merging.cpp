@@ -34,23 +34,16 @@ Rule depthwise_into_producer() {
             const Tensor& w = *m.tensor("w");
             const std::vector<double> scale = to_doubles(*m.tensor("d"));
             const size_t filters = scale.size();
-            std::vector<double> weight = to_doubles(w), bias(filters, 0), shift(filters, 0);
+            std::vector<double> bias(filters, 0), shift(filters, 0);
             if (const Tensor* b = m.tensor("b")) bias = to_doubles(*b);
             if (const Tensor* e = m.tensor("e")) shift = to_doubles(*e);
-            const size_t each = weight.size() / filters;
-            weight.resize(2 * weight.size());
             bias.resize(2 * filters);
-            for (size_t f = 0; f < filters; ++f) {
-              for (size_t k = 0; k < each; ++k) weight[(filters + f) * each + k] = weight[f * each + k] * scale[f];
-              bias[filters + f] = bias[f] * scale[f] + shift[f];
-            }
+            for (size_t f = 0; f < filters; ++f) bias[filters + f] = bias[f] * scale[f] + shift[f];
             const ir::Node& layer = *m.node("layer");
             build.insert_after(&layer);
-            std::vector<int64_t> shape = w.shape();
-            shape[0] *= 2;
-            ir::Value* both = build.like(layer, {m.value("x"), build.constant(w.dtype(), shape, weight),
-                                                 build.constant(w.dtype(), {shape[0]}, bias)});
             const auto half = static_cast<int64_t>(filters);
+            ir::Value* both = build.like(layer, {m.value("x"), build.constant(with_scaled(w, scale)),
+                                                 build.constant(w.dtype(), {2 * half}, bias)});
             const auto part = [&](int64_t first) {
               return build.op("slice", {both}, {{"axis", Dim(1)}, {"start", Dim(first)}, {"end", Dim(first + half)}});
             };

@@ -1,4 +1,4 @@
-"""Recurrent layers of ONNX against those of torch."""
+"""Recurrent layers of ONNX and of exported programs against torch's own."""
 
 from __future__ import annotations
 
@@ -130,3 +130,56 @@ def test_layers_of_any_length_are_one_operator_that_threads_share(kind: str) -> 
     for one, two in zip(runs[:3], runs[3:], strict=True):
         for a, b in zip(one, two, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+class Recurrent(nn.Module):
+    def __init__(self, layer: nn.RNNBase) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: torch.Tensor, states: object = None) -> object:
+        return self.layer(x, states)
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu+relu-only"])
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+@pytest.mark.parametrize(
+    ("options", "given"),
+    [
+        ({}, False),
+        ({"bidirectional": True, "num_layers": 2}, True),
+        ({"batch_first": True, "num_layers": 3, "dropout": 0.5}, True),
+        ({"bidirectional": True, "batch_first": True, "bias": False}, False),
+    ],
+)
+def test_an_exported_layer_stays_whole(
+    kind: type[nn.RNNBase], options: dict[str, object], given: bool, target: str
+) -> None:
+    torch.manual_seed(4)
+    layer = kind(6, 5, **options).eval()
+    count = layer.num_layers * (2 if layer.bidirectional else 1)
+
+    def arguments(steps: int) -> tuple[object, ...]:
+        x = torch.randn(3, steps, 6) if layer.batch_first else torch.randn(steps, 3, 6)
+        h, c = torch.randn(2, count, 3, 5)
+        return (x, (h, c) if kind is nn.LSTM else h) if given else (x,)
+
+    for steps in (1, 40):
+        program = torch.export.export(Recurrent(layer), arguments(steps), strict=False)
+        assert import_model(program).graph.print().count(f" {kind.__name__.lower()}(") == count
+        exe = hetnn.compile(program, target)
+        passed = arguments(steps)
+        with torch.no_grad():
+            found, wanted = (torch.utils._pytree.tree_leaves(f(*passed)) for f in (exe, Recurrent(layer)))
+        for mine, theirs in zip(found, wanted, strict=True):
+            torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_layers_with_projected_states_are_taken_apart() -> None:
+    torch.manual_seed(5)
+    layer = Recurrent(nn.LSTM(6, 5, proj_size=3)).eval()
+    x = torch.randn(4, 2, 6)
+    with torch.no_grad():
+        wanted = torch.utils._pytree.tree_leaves(layer(x))
+    for mine, theirs in zip(torch.utils._pytree.tree_leaves(hetnn.compile(layer, args=(x,))(x)), wanted, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-6)

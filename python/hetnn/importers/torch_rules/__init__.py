@@ -21,6 +21,7 @@ from hetnn.importers.torch_rules import (
     prims,
     quantized,
     random,
+    recurrent,
     sizes,
 )
 from hetnn.importers.torch_rules.call import DTYPES, Call
@@ -46,5 +47,6 @@ __all__ = [
     "prims",
     "quantized",
     "random",
+    "recurrent",
     "sizes",
 ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from hetnn.errors import Unsupported
 from hetnn.importers.torch_rules.call import Call, rule
 
@@ -68,7 +70,7 @@ def _one(
         of_state = params[3]
         if op == "gru":  # that of n stands beside the product with the state
             last = [gates(of_state, [2])]
-            zero = call.create("mul", [last[0], call.constant(0, of_state.dtype)])
+            zero = call.constant(np.zeros(units), of_state.dtype)
             of_state = call.create("concat", [gates(of_state, [0, 1]), zero], axis=0)
         bias = gates(call.create("add", [params[2], of_state]), order)
     elif op == "gru":

@@ -64,10 +64,10 @@ def models_page() -> str:
     """What is taken of torch and ONNX: by a row of an operator's file, by a rule, by the standard's own definition."""
     from onnx import defs
 
-    import hetnn.importers.onnx_rules
-    import hetnn.importers.torch_rules  # noqa: F401
-    from hetnn.importers.onnx_rules.call import ONNX
-    from hetnn.importers.torch_rules.call import TORCH
+    import hetnn.importers.onnx.rules
+    import hetnn.importers.torch.rules  # noqa: F401
+    from hetnn.importers.onnx.rules.call import ONNX
+    from hetnn.importers.torch.rules.call import TORCH
 
     taken = {name.partition("<")[0] for name in (*ONNX.rows, *ONNX.rules)}
     schemas: Any = defs.get_all_schemas()

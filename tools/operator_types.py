@@ -19,7 +19,7 @@ import numpy as np
 import hetnn
 import samples
 from hetnn import _core, _runtime
-from hetnn.importers.onnx_model import NUMBERS
+from hetnn.importers.onnx.model import NUMBERS
 from samples import INPUT, as_input, call_of, random_array
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "operator-types.md"

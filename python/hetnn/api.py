@@ -128,7 +128,7 @@ def _imported(
     if args is None and kwargs is None and dynamic_shapes is None:
         return import_model(model, fix)
     try:
-        from hetnn.importers.torch_module import export
+        from hetnn.importers.torch.module import export
     except ModuleNotFoundError as error:
         raise Unsupported(f"exporting a module needs {error.name}. Install hetnn[torch].") from error
     return import_model(export(model, args, kwargs, dynamic_shapes), fix)

@@ -47,7 +47,7 @@ def import_model(model: Any, fix: Mapping[str, Any] | None = None) -> Imported:
     if is_text:
         return Imported(_core.Graph.parse(model))
     if kind == "torch.export.exported_program.ExportedProgram":
-        from hetnn.importers.torch_export import import_exported_program
+        from hetnn.importers.torch.graph import import_exported_program
 
         return import_exported_program(model)
     if any(base.__module__.startswith("torch.nn.modules") for base in type(model).__mro__):
@@ -81,7 +81,7 @@ def _import_pt2(path: str) -> Imported:
     try:
         import torch
 
-        from hetnn.importers.torch_export import import_exported_program
+        from hetnn.importers.torch.graph import import_exported_program
     except ModuleNotFoundError as error:
         raise Unsupported(f"reading '{path}' needs {error.name}. Install hetnn[torch].") from error
     try:
@@ -95,7 +95,7 @@ def _import_pt2(path: str) -> Imported:
 
 def _import_onnx(model: Any, fix: Mapping[str, Any] | None) -> Imported:
     try:
-        from hetnn.importers.onnx_graph import import_onnx
+        from hetnn.importers.onnx.graph import import_onnx
     except ModuleNotFoundError as error:
         raise Unsupported(f"reading ONNX models needs {error.name}. Install hetnn[onnx].") from error
     return import_onnx(model, fix)

@@ -27,8 +27,8 @@ from onnx import helper
 import hetnn
 from hetnn import _core
 from hetnn.element_types import NUMPY, numpy_type
-from hetnn.importers.loop_body import Body, BodyInput, Recording
-from hetnn.importers.onnx_model import NUMBERS
+from hetnn.importers.lowering.loop_body import Body, BodyInput, Recording
+from hetnn.importers.onnx.model import NUMBERS
 from hetnn.importers.registry import Row
 
 _TESTS = Path(__file__).resolve().parent.parent

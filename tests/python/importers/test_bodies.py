@@ -13,7 +13,7 @@ import pytest
 import hetnn
 from hetnn import _core
 from hetnn.element_types import numpy_type
-from hetnn.importers.loop_body import Body, BodyInput
+from hetnn.importers.lowering.loop_body import Body, BodyInput
 
 sys.path.append(str(Path(__file__).parents[3] / "tools"))
 from samples import INPUT, SAMPLE, attributes, random_array

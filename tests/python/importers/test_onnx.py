@@ -17,12 +17,12 @@ import hetnn
 from hetnn import OnnxBackend
 from hetnn.cli import main
 from hetnn.importers import import_model
-from hetnn.importers.onnx_rules.call import ONNX
+from hetnn.importers.onnx.rules.call import ONNX
 from importers.onnx_models import agrees, f32, model_of
 
 
 def test_no_rule_shadows_a_row() -> None:
-    import hetnn.importers.onnx_rules as rules
+    import hetnn.importers.onnx.rules as rules
 
     assert rules.Call
     assert len(ONNX.rows) >= 38

@@ -13,8 +13,9 @@ import pytest
 from onnx import TensorProto, helper
 
 import hetnn
-from hetnn.importers import import_model, onnx_graph
-from hetnn.importers.onnx_functions import count_nodes
+from hetnn.importers import import_model
+from hetnn.importers.onnx import graph as onnx_graph
+from hetnn.importers.onnx.functions import count_nodes
 from importers.onnx_models import model_of as text_model
 
 

@@ -12,13 +12,13 @@ import torch.ao.quantization.fx._decomposed  # registers operators of quantized 
 from torch import nn
 
 import hetnn
-import hetnn.importers.onnx_graph  # registers the rules
+import hetnn.importers.onnx.graph  # registers the rules
 from hetnn.errors import InternalError
 from hetnn.importers import import_model
-from hetnn.importers.onnx_rules.call import ONNX
+from hetnn.importers.onnx.rules.call import ONNX
 from hetnn.importers.registry import Front
-from hetnn.importers.torch_rules import DTYPES
-from hetnn.importers.torch_rules.call import TORCH
+from hetnn.importers.torch.rules import DTYPES
+from hetnn.importers.torch.rules.call import TORCH
 
 
 def test_no_rule_shadows_a_row() -> None:

@@ -1,0 +1,1 @@
+"""What the importers of several fronts lower alike stands here once."""

@@ -1,0 +1,43 @@
+"""Random numbers of any front: states of generators, and distributions from numbers that are even in [0, 1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hetnn.importers.lowering.building import Building
+from hetnn.importers.lowering.sizes import Size
+
+# Bits of the fractions that each type takes without rounding up to 1.
+_BITS = {"f16": 11, "bf16": 8, "f32": 24}
+
+
+def initial_state(seed: int) -> np.ndarray[Any, Any]:
+    """What the operator `draw` starts from: the words of a Mersenne Twister with that seed, and how many are used."""
+    state = np.random.RandomState(seed).get_state(legacy=False)["state"]
+    return np.array([*state["key"], state["pos"]], np.uint32)
+
+
+def on(call: Building, op: str, a: Any, b: Any) -> Any:
+    """An operator on a value and a value or number of its type."""
+    return call.create(op, [a, call.constant(b, a.dtype) if isinstance(b, (int, float)) else b])
+
+
+def fraction(call: Building, u: Any, dtype: str) -> Any:
+    """Numbers of [0, 1) in a type of fewer digits, in which none becomes 1."""
+    if dtype in _BITS:
+        scale = 2.0 ** _BITS[dtype]
+        u = on(call, "div", call.create("floor", [on(call, "mul", u, scale)]), scale)
+    return call.cast(u, dtype)
+
+
+def normal(call: Building, pairs: Any, shape: Sequence[Size]) -> Any:
+    """Of mean 0 and variance 1 from even numbers [2, *shape], by the method of Box and Muller:
+    sqrt(-2 ln(1 - u)) cos(2 pi v)."""
+    u, v = (call.reshape(call.create("slice", [pairs], axis=0, start=k, end=k + 1), shape) for k in range(2))
+    inner = call.create("log", [on(call, "add", on(call, "mul", u, -1.0), 1.0)])
+    size = call.create("sqrt", [on(call, "mul", inner, -2.0)])
+    return call.create("mul", [size, call.create("cos", [on(call, "mul", v, 2 * math.pi)])])

@@ -1,0 +1,129 @@
+"""The inputs and outputs of an ONNX model as those of a graph: what holds other values becomes several tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import onnx
+
+from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.onnx.fixed import size_name
+from hetnn.importers.onnx.model import PARTS, dtype_name
+from hetnn.importers.onnx.rules import Complex, Fork, Items, Maybe, Nothing, Sizes, Tensors, Text
+from hetnn.importers.onnx.rules.sequence import MOST_ITEM_AXES
+from hetnn.structure import Tree
+
+# Examples of sizes that a model leaves open: of the first axis, and of the others.
+HINTS = (1, 64)
+
+
+class Ports:
+    """Adds inputs and outputs to a graph, and says in trees (hetnn.structure) how callers pass them.
+
+    `symbols` has the sizes by the model's names, and grows; `new_symbol` declares one, given what it is called, the
+    least and an example; `settled` makes a tensor of sizes, or of what one of two branches gives; `fixed` has sizes
+    that the caller knows, by the model's names.
+    """
+
+    def __init__(
+        self,
+        builder: Any,
+        symbols: dict[str, str],
+        new_symbol: Callable[[str, int, int], str],
+        settled: Callable[[Any, str], Any],
+        fixed: Mapping[str, int],
+    ) -> None:
+        self._builder, self._symbols = builder, symbols
+        self._new_symbol, self._settled, self._fixed = new_symbol, settled, fixed
+        self._inputs = 0
+        self._outputs = 0
+
+    def lift(self, name: str, given: onnx.TypeProto, alone: bool = False) -> tuple[Any, Tree]:
+        """An input, and how the model's caller passes it; `alone`: no size of it is another's."""
+        kind = given.WhichOneof("value")
+        if kind == "optional_type":
+            port, there = self._inputs, self._input(f"{name}.given", "bool", [])
+            value, tree = self.lift(name, given.optional_type.elem_type, alone=True)
+            return Maybe(there, value), {"optional": [port, tree]}
+        if kind == "sequence_type":
+            return self._lift_sequence(name, given.sequence_type.elem_type)
+        if kind != "tensor_type":
+            raise Unsupported(
+                f"the input '{name}' is a {kind or 'value of no type'}; hetnn takes tensors, sequences and optional "
+                "values. Give its elements as inputs of their own."
+            )
+        tensor = given.tensor_type
+        if not tensor.HasField("shape"):
+            raise InvalidModel(f"the input '{name}' has no shape. Export the model with the input's rank.")
+        shape = [self._size(name, axis, dim, alone) for axis, dim in enumerate(tensor.shape.dim)]
+        if tensor.elem_type == onnx.TensorProto.STRING:
+            data = self._input(f"{name}.bytes", "u8", [self._new_symbol(f"{name}_bytes", 0, HINTS[1])])
+            spans = self._input(f"{name}.spans", "i64", shape)
+            return Text(data, spans), {"text": [self._inputs - 2, self._inputs - 1]}
+        if tensor.elem_type in PARTS:
+            parts = [self._input(f"{name}.{part}", PARTS[tensor.elem_type], shape) for part in ("real", "imag")]
+            return Complex(*parts), {"complex": [self._inputs - 2, self._inputs - 1]}
+        return self._input(name, self._dtype(name, tensor), shape), {"value": self._inputs - 1}
+
+    def _lift_sequence(self, name: str, given: onnx.TypeProto) -> tuple[Any, Tree]:
+        if given.WhichOneof("value") != "tensor_type":
+            raise Unsupported(f"the input '{name}' is a sequence of {given.WhichOneof('value')}; hetnn takes tensors.")
+        total, count = (self._new_symbol(f"{name}_{what}", 0, hint) for what, hint in (("elements", 64), ("length", 4)))
+        values = self._input(f"{name}.values", self._dtype(name, given.tensor_type), [total])
+        shapes = self._input(f"{name}.shapes", "i64", [count, MOST_ITEM_AXES + 1])
+        sizes: tuple[int | str | None, ...] | None = None
+        if given.tensor_type.HasField("shape"):
+            dims = given.tensor_type.shape.dim
+            sizes = tuple(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in dims)
+        tree = {"sequence": [{"value": self._inputs - 2}, self._inputs - 1]}
+        return Tensors(values, shapes, sizes), tree
+
+    def _dtype(self, name: str, tensor: onnx.TypeProto.Tensor) -> str:
+        try:
+            return dtype_name(tensor.elem_type)
+        except Unsupported as error:
+            raise Unsupported(f"the input '{name}' has {error}.") from error
+
+    def _input(self, name: str, dtype: str, shape: list[int | str]) -> Any:
+        self._inputs += 1
+        return self._builder.add_input(name, dtype, shape)
+
+    def _size(self, name: str, axis: int, dim: Any, alone: bool = False) -> int | str:
+        """A fixed size, or the symbol of a named or unnamed one; `alone`: of none that other values have."""
+        given = size_name(name, axis, dim)
+        if not dim.HasField("dim_value") and given in self._fixed:
+            return self._fixed[given]
+        if dim.HasField("dim_value"):
+            if dim.dim_value < 0:
+                raise InvalidModel(f"the input '{name}' has the size {dim.dim_value} on axis {axis}.")
+            return int(dim.dim_value)
+        if alone:
+            return self._new_symbol(f"{name}_{axis}", 0, HINTS[min(axis, 1)])
+        if given not in self._symbols:
+            self._symbols[given] = self._new_symbol(given, 0, HINTS[min(axis, 1)])
+        return self._symbols[given]
+
+    def give(self, value: Any, name: str) -> Tree:
+        """An output of the graph, or several where a value holds others; where they are, as hetnn.structure says."""
+        if isinstance(value, Nothing):
+            return {"fixed": None}
+        if isinstance(value, Items):
+            return {"list": [self.give(item, f"{name}.{k}") for k, item in enumerate(value.values)]}
+        if isinstance(value, Maybe):
+            there = self.give(value.there, f"{name}.given")["value"]
+            return {"optional": [there, self.give(value.value, name)]}
+        if isinstance(value, Text):
+            parts = [self.give(value.bytes, f"{name}.bytes"), self.give(value.spans, f"{name}.spans")]
+            return {"text": [part["value"] for part in parts]}
+        if isinstance(value, Complex):
+            parts = [self.give(value.real, f"{name}.real"), self.give(value.imag, f"{name}.imag")]
+            return {"complex": [part["value"] for part in parts]}
+        if isinstance(value, Tensors):
+            values = self.give(value.values, f"{name}.values")
+            return {"sequence": [values, self.give(value.shapes, f"{name}.shapes")["value"]]}
+        if isinstance(value, (Sizes, Fork)):
+            value = self._settled(value, name)
+        self._builder.output(value, name)
+        self._outputs += 1
+        return {"value": self._outputs - 1}

@@ -1,0 +1,121 @@
+"""ONNX convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.lowering.convolution import convolve
+from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.sizes import Size, ceil_divide, divide, maximum, multiply, subtract
+from hetnn.importers.onnx.rules.call import Call, rule
+
+
+def window_padding(
+    call: Call, sizes: Sequence[Size], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> Sequence[Size]:
+    """Elements before every axis, then behind every axis, as `auto_pad` or `pads` say."""
+    mode = call.attr("auto_pad", "NOTSET")
+    if mode in ("NOTSET", ""):
+        return [int(p) for p in call.attr("pads") or [0] * 2 * len(kernel)]
+    if mode == "VALID":
+        return [0] * 2 * len(kernel)
+    if mode not in ("SAME_UPPER", "SAME_LOWER"):
+        raise InvalidModel(f"auto_pad '{mode}'")
+    if len(sizes) != len(kernel):
+        raise InvalidModel(f"a window of {len(kernel)} axes over an input that has {len(sizes)}")
+    before: list[Size] = []
+    after: list[Size] = []
+    for size, k, s, d in zip(sizes, kernel, stride, dilation, strict=True):
+        spans = multiply(subtract(ceil_divide(size, s), 1), s)
+        total = maximum(subtract((k - 1) * d + 1, subtract(size, spans)), 0)
+        small = divide(total, 2)
+        large = subtract(total, small)
+        before.append(small if mode == "SAME_UPPER" else large)
+        after.append(large if mode == "SAME_UPPER" else small)
+    return before + after
+
+
+def fixed(padding: Sequence[Size]) -> list[int] | None:
+    """The padding; None where it depends on symbols."""
+    numbers = [p for p in padding if isinstance(p, int)]
+    return numbers if len(numbers) == len(padding) else None
+
+
+def padded(call: Call, x: Any, padding: Sequence[Size], value: float) -> Any:
+    """Images with so much of a value around them."""
+    count = len(padding) // 2
+    return call.create("pad", [x], padding=[0, 0, *padding[:count], 0, 0, *padding[count:]], value=value)
+
+
+def _windows(call: Call, weight: Any) -> tuple[list[int], list[int], list[int]]:
+    """Kernel, stride and dilation along each axis."""
+    kernel = call.static_shape(weight, "a kernel")[2:]
+    if len(kernel) not in (1, 2, 3):
+        raise Unsupported(f"a convolution over {len(kernel)} axes")
+    ones = [1] * len(kernel)
+    return kernel, call.attr("strides") or ones, call.attr("dilations") or ones
+
+
+def as_image(call: Call, x: Any) -> Any:
+    """[N,C,W] as [N,C,1,W]; [N,C,H,W] as it is."""
+    return call.reshape(x, [*x.shape[:2], 1, x.shape[2]]) if len(x.shape) == 3 else x
+
+
+def of_image(call: Call, y: Any, rank: int) -> Any:
+    return call.reshape(y, [*y.shape[:2], y.shape[3]]) if rank == 3 else y
+
+
+def convolve_node(call: Call, x: Any, weight: Any, bias: Any) -> Any:
+    kernel, stride, dilation = _windows(call, weight)
+    groups = int(call.attr("group"))
+    x = met_as(call, x, [None, weight.shape[1] * groups, *[None] * len(kernel)])
+    asked = window_padding(call, x.shape[2:], kernel, stride, dilation)
+    padding = fixed(asked)
+    if padding is None:
+        x, padding = padded(call, x, asked, 0), [0] * len(asked)
+    window = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    return convolve(call, x, weight, bias, window, transposed=False)
+
+
+@rule("Conv")
+def _conv(call: Call) -> Any:
+    return convolve_node(call, call[0], call[1], call.optional(2))
+
+
+@rule("ConvTranspose")
+def _conv_transpose(call: Call) -> Any:
+    weight = call[1]
+    kernel, stride, dilation = _windows(call, weight)
+    x = met_as(call, call[0], [None, weight.shape[0], *[None] * len(kernel)])
+    extra = [int(p) for p in call.attr("output_padding") or [0] * len(kernel)]
+    padding = _transposed_padding(call, x, kernel, stride, dilation, extra)
+    window = {
+        "stride": stride,
+        "padding": padding,
+        "output_padding": extra,
+        "dilation": dilation,
+        "groups": int(call.attr("group")),
+    }
+    return convolve(call, x, weight, call.optional(2), window, transposed=True)
+
+
+def _transposed_padding(
+    call: Call, x: Any, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], extra: list[int]
+) -> list[int]:
+    """What is cut from the result; where more is asked than there is, `extra` grows instead."""
+    mode, wanted = call.attr("auto_pad", "NOTSET"), call.attr("output_shape")
+    if not wanted and mode not in ("SAME_UPPER", "SAME_LOWER"):
+        return [int(p) for p in call.attr("pads") or [0] * 2 * len(kernel)]
+    sizes = call.static_shape(x, "a transposed convolution to a given shape")[2:]
+    before, after = [], []
+    for k, size in enumerate(sizes):
+        goal = wanted[k] if wanted else size * stride[k]
+        total = stride[k] * (size - 1) + extra[k] + (kernel[k] - 1) * dilation[k] + 1 - goal
+        if total < 0:
+            extra[k], total = extra[k] - total, 0
+        small, large = total // 2, total - total // 2
+        before.append(small if mode == "SAME_UPPER" else large)
+        after.append(large if mode == "SAME_UPPER" else small)
+    return before + after

@@ -1,0 +1,56 @@
+"""Where axes, bounds or shapes are values of the model: operators that give symbols their values when they run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hetnn.errors import Unsupported
+from hetnn.importers.lowering.sizes import Size
+from hetnn.importers.onnx.rules.call import Call
+from hetnn.texts import MOST_AXES
+
+
+def is_late(call: Call, index: int) -> bool:
+    """Whether an input is given and not known when compiling."""
+    return call.given(index) and call.known(index) is None
+
+
+def length_of(call: Call, index: int, called: str) -> int:
+    """How many numbers an input of rank 0 or 1 holds."""
+    shape = call.static_shape(call[index], called)
+    if len(shape) > 1:
+        raise Unsupported(f"{called} of rank {len(shape)}")
+    count = shape[0] if shape else 1
+    if count > MOST_AXES:
+        raise Unsupported(f"{called} of {count} numbers, one an axis; there may be {MOST_AXES} axes")
+    return count
+
+
+def found_shape(call: Call, rank: int, output: int = 0) -> list[Size]:
+    """The sizes that the model declares for an output, and symbols that a node gives values where it declares none."""
+    declared = call.declared(output)
+    if declared is None or len(declared) != rank:
+        declared = [None] * rank
+    return [size if isinstance(size, int) else call.found_size() for size in declared]
+
+
+def late(
+    call: Call,
+    op: str,
+    inputs: Sequence[Any],
+    rank: int,
+    output: int = 0,
+    kept: Mapping[int, Size] | None = None,
+    **attrs: Any,
+) -> Any:
+    """An operator whose values give the shape of what it computes; it checks sizes that the model declares.
+
+    `kept` are sizes by axis that values do not change.
+    """
+    kept = kept or {}
+    sizes = found_shape(call, rank, output)
+    sizes = [kept[axis] if isinstance(kept.get(axis), int) else size for axis, size in enumerate(sizes)]
+    y = call.create(op, inputs, sizes=sizes, **attrs)
+    shape = [kept.get(axis, size) for axis, size in enumerate(sizes)]
+    return y if shape == sizes else call.create("match_shape", [y], shape=shape)

@@ -1,0 +1,299 @@
+"""ONNX operators that move, pick and repeat elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+
+from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.lowering.equal_sizes import met_by_shape
+from hetnn.importers.lowering.sizes import WHOLE_END, Size, add, broadcast, divide, maximum, minimum, multiply, product
+from hetnn.importers.onnx.rules.call import LONGEST, MOST_NUMBERS, Call, rule
+from hetnn.importers.onnx.rules.late import found_shape, is_late, late, length_of
+
+
+@rule("Transpose")
+def _transpose(call: Call) -> Any:
+    x = call[0]
+    perm = call.attr("perm") or list(range(len(x.shape)))[::-1]
+    return call.create("permute", [x], perm=perm)
+
+
+@rule("Concat", before=4)
+def _concat(call: Call) -> Any:
+    return call.create("concat", call.values(), axis=int(call.attr("axis", 1)))
+
+
+@rule("Reshape")
+def _reshape(call: Call) -> Any:
+    x = call[0]
+    if is_late(call, 1) and call.read(1) is None:
+        rank = length_of(call, 1, "the shape")
+        return late(call, "reshape_to", [x, call[1]], rank, allow_zero=bool(call.attr("allowzero", 0)))
+    given: list[Size] = call.sizes(1, "the shape") if call.given(1) else list(call.attr("shape") or [])
+    shape = [
+        x.shape[k] if size == 0 and not call.attr("allowzero", 0) and k < len(x.shape) else size
+        for k, size in enumerate(given)
+    ]
+    return call.reshape(x, filled(shape, x.shape))
+
+
+def filled(shape: Sequence[Size], old: Sequence[Size]) -> list[Size]:
+    """The shape with -1 replaced by what is left of the elements of the old shape."""
+    if -1 not in shape:
+        return list(shape)
+    given, left = [size for size in shape if size != -1], list(old)
+    # What stands in both is cancelled as it is: quotients of products of sums are long.
+    for size in [size for size in given if size != 0]:
+        if size in left:
+            given.remove(size)
+            left.remove(size)
+    rest = product(given)
+    return [divide(product(left), rest) if size == -1 and rest != 0 else 0 if size == -1 else size for size in shape]
+
+
+@rule("Flatten")
+def _flatten(call: Call) -> Any:
+    shape, axis = call[0].shape, call.attr("axis")
+    axis = axis + len(shape) if axis < 0 else axis
+    return call.reshape(call[0], [product(shape[:axis]), product(shape[axis:])])
+
+
+@rule("Squeeze")
+def _squeeze(call: Call) -> Any:
+    shape = call[0].shape
+    if is_late(call, 1):
+        rank = len(shape) - length_of(call, 1, "axes")
+        return late(call, "unit_axes", call.values(), rank, add=False)
+    axes = call.axes(1, len(shape))
+    axes = [k for k, size in enumerate(shape) if size == 1] if axes is None else axes
+    if any(shape[axis] != 1 and isinstance(shape[axis], int) for axis in axes):
+        raise InvalidModel(f"Squeeze of axes {axes} of {list(shape)}, which are not all 1")
+    return call.reshape(call[0], [size for k, size in enumerate(shape) if k not in axes])
+
+
+@rule("Unsqueeze")
+def _unsqueeze(call: Call) -> Any:
+    shape = list(call[0].shape)
+    if is_late(call, 1):
+        return late(call, "unit_axes", call.values(), len(shape) + length_of(call, 1, "axes"))
+    given = call.integers(1, "axes") if call.given(1) else call.attr("axes")
+    for axis in sorted(call.axis(axis, len(shape) + len(given)) for axis in given):
+        shape.insert(axis, 1)
+    return call.reshape(call[0], shape)
+
+
+@rule("Expand")
+def _expand(call: Call) -> Any:
+    if is_late(call, 1) and call.read(1) is None:
+        return late(call, "expand_to", call.values(), max(len(call[0].shape), length_of(call, 1, "the shape")))
+    x, shape = met_by_shape(call, call[0], call.sizes(1, "the shape"))
+    return call.broadcast_to(x, broadcast(x.shape, shape))
+
+
+@rule("Slice")
+def _slice(call: Call) -> Any:
+    x = call[0]
+    rank = len(x.shape)
+    if call.version >= 10 and any(is_late(call, k) for k in range(1, 5)):
+        axes = None if is_late(call, 3) else call.axes(3, rank) or list(range(length_of(call, 1, "starts")))
+        kept = {} if axes is None else {axis: size for axis, size in enumerate(x.shape) if axis not in axes}
+        return late(call, "slice_over", [x, *(call.optional(k) for k in range(1, 5))], rank, kept=kept)
+    if call.version < 10:
+        starts, ends = call.attr("starts"), call.attr("ends")
+        axes, steps = call.axes(None, rank), None
+    else:
+        starts, ends = call.sizes(1, "starts"), call.sizes(2, "ends")
+        axes = call.axes(3, rank)
+        steps = call.integers(4, "steps") if call.given(4) else None
+    for axis, start, end, step in zip(
+        axes or range(len(starts)), starts, ends, steps or [1] * len(starts), strict=False
+    ):
+        x = slice_axis(call, x, call.axis(axis, rank), start, end, step)
+    return x
+
+
+def slice_axis(call: Call, x: Any, axis: int, start: Size, end: Size, step: int) -> Any:
+    if not x.shape:
+        raise InvalidModel(f"{call.node.op_type} of a tensor of rank 0, which has no axis")
+    size = x.shape[axis]
+    if step == 0:
+        raise InvalidModel("Slice with a step of 0")
+    if isinstance(size, int) and isinstance(start, int) and isinstance(end, int):
+        places = range(*slice(start, end if step > 0 or end > -size - 1 else None, step).indices(size))
+        if step < 0 and places:
+            return call.create("flip", [slice_axis(call, x, axis, places[-1], places[0] + 1, -step)], axes=[axis])
+        if len(places) == size:
+            return x
+        start, end, step = (places.start, places.stop, step) if places else (0, 0, 1)
+    elif step < 0:
+        if isinstance(start, str) or isinstance(end, str):
+            raise Unsupported(f"Slice backwards along {size} elements from {start} to {end}, which are symbolic sizes")
+        x = call.create("flip", [x], axes=[axis])
+        # Counted from the other side, the last element is the first.
+        return slice_axis(call, x, axis, -1 - start, -1 - end, -step)
+    elif isinstance(start, str):
+        start = minimum(start, size)
+        end = size if isinstance(end, int) and end > LONGEST else end
+        end = maximum(start, end if isinstance(end, str) or end >= 0 else add(size, end))
+    start = max(start, -WHOLE_END) if isinstance(start, int) else start
+    if isinstance(end, int):
+        end = WHOLE_END if end > LONGEST and str(size).isidentifier() else min(end, WHOLE_END)
+    if (start == 0 and step == 1) and end in (size, WHOLE_END):
+        return x
+    return call.create("slice", [x], axis=axis, start=start, end=end, step=step)
+
+
+@rule("Split")
+def _split(call: Call) -> list[Any]:
+    x = call[0]
+    axis = call.axis(call.attr("axis", 0), len(x.shape))
+    if is_late(call, 1):
+        count = len(call.node.output)
+        return [late_part(call, axis, k, found_shape(call, len(x.shape), k)[axis]) for k in range(count)]
+    parts = split_sizes(call, x.shape[axis])
+    ends = list(accumulate(parts, add))
+    if ends[-1] != x.shape[axis]:
+        x = call.create("match_shape", [x], shape=[ends[-1] if k == axis else own for k, own in enumerate(x.shape)])
+    return [slice_axis(call, x, axis, start, end, 1) for start, end in pairwise([0, *ends])]
+
+
+def split_sizes(call: Call, size: Size) -> list[Size]:
+    """The sizes of a Split's parts of an axis of that size, one for each output; known ones add up to a known size."""
+    count, told = len(call.node.output), call.attr("num_outputs")
+    if told not in (None, count):
+        raise InvalidModel(f"Split with num_outputs = {told} and {count} outputs; they must be the same")
+    parts: list[Size] = call.sizes(1, "the parts' sizes") if call.given(1) else list(call.attr("split") or [])
+    if not parts and not call.given(1):
+        part = divide(add(size, count - 1), count)
+        parts = [*[part] * (count - 1), add(size, multiply(part, 1 - count))]
+    if len(parts) != count:
+        raise InvalidModel(f"Split into parts of {parts} with {count} outputs; each part is an output")
+    whole = list(accumulate(parts, add))[-1]
+    if isinstance(whole, int) and isinstance(size, int) and whole != size:
+        raise InvalidModel(f"Split of an axis of {size} into parts of {parts}, which are {whole} in all")
+    if any(isinstance(part, int) and part < 0 for part in parts):
+        raise InvalidModel(f"Split of an axis of {size} into parts of {parts}; no part is smaller than 0")
+    return parts
+
+
+def late_part(call: Call, axis: int, index: int, size: Size) -> Any:
+    """A part of that size, where the parts' sizes are values of the model."""
+    return call.create("split_over", [call[0], call[1]], axis=axis, index=index, size=size)
+
+
+_MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}
+
+
+@rule("Pad")
+def _pad(call: Call) -> Any:
+    x = call[0]
+    rank = len(x.shape)
+    if call.version < 11:
+        amounts, value = call.attr("pads") or call.attr("paddings"), float(call.attr("value", 0.0))
+        axes = None
+    elif any(is_late(call, k) for k in range(1, 4)):
+        fill = call.reshape(call[2], []) if call.given(2) else None
+        mode = call.one_of("mode", _MODES, "constant")
+        return late(call, "pad_over", [x, call[1], fill, call.optional(3)], rank, mode=mode)
+    else:
+        amounts = call.sizes(1, "the padding")
+        value = float(call.number(2, "the padding's value")) if call.given(2) else 0.0
+        axes = call.axes(3, rank)
+    axes = list(range(rank)) if axes is None else axes
+    if len(amounts) != 2 * len(axes):
+        raise InvalidModel(f"{len(amounts)} amounts of padding for {len(axes)} axes; there must be two for each")
+    padding = [0] * 2 * rank
+    for k, axis in enumerate(axes):
+        padding[axis], padding[rank + axis] = amounts[k], amounts[len(axes) + k]
+    if x.dtype == "bool":
+        return call.cast(call.create("pad", [call.cast(x, "u8")], padding=padding, value=value), "bool")
+    return call.create("pad", [x], padding=padding, mode=call.one_of("mode", _MODES, "constant"), value=value)
+
+
+@rule("Tile")
+def _tile(call: Call) -> Any:
+    """Each axis as a pair, of which the first is repeated."""
+    x = call[0]
+    if is_late(call, 1):
+        return late(call, "tile_over", call.values(), len(x.shape))
+    repeats = call.sizes(1, "the repeats")
+    if len(repeats) != len(x.shape):
+        raise Unsupported("Tile before operator set 6")
+    if all(count == 1 for count in repeats):
+        return x
+    pairs = [part for size in x.shape for part in (1, size)]
+    many = [part for count, size in zip(repeats, x.shape, strict=True) for part in (count, size)]
+    shape = [multiply(count, size) for count, size in zip(repeats, x.shape, strict=True)]
+    return call.reshape(call.create("expand", [call.reshape(x, pairs)], shape=many), shape)
+
+
+def _own_places(call: Call, shape: Sequence[Size], axis: int) -> Any:
+    """Its own index along one axis, at every place of the shape."""
+    places = call.create("arange", [], start=0, end=shape[axis])
+    row = call.reshape(places, [shape[axis] if k == axis else 1 for k in range(len(shape))])
+    return call.create("expand", [row], shape=list(shape))
+
+
+def indexed_axes(call: Call, indices: Any) -> int:
+    """Into how many axes the rows of an array point."""
+    (depth,) = call.static_shape(indices, call.node.op_type, slice(-1, None)) or (0,)
+    return depth
+
+
+@rule("GatherND")
+def _gather_nd(call: Call) -> Any:
+    x, indices = call[0], call[1]
+    shape, sizes, shared = list(indices.shape), list(x.shape), int(call.attr("batch_dims", 0))
+    depth = indexed_axes(call, indices)
+    if not 0 <= shared < len(shape) or not 1 <= depth <= len(sizes) - shared:
+        raise InvalidModel(f"indices {shape} into {sizes} behind {shared} shared axes")
+    places = [_own_places(call, shape[:-1], k) for k in range(shared)]
+    for k in range(depth):
+        part = call.create("slice", [indices], axis=len(shape) - 1, start=k, end=k + 1)
+        places.append(call.reshape(call.cast(part, "i64"), shape[:-1]))
+    leading = sizes[: len(places)]
+    flat = call.create("flat_index", places, sizes=leading)
+    return call.create("gather", [call.reshape(x, [product(leading), *sizes[len(leading) :]]), flat], axis=0)
+
+
+@rule("DepthToSpace")
+def _depth_to_space(call: Call) -> Any:
+    n, c, h, w = call[0].shape
+    block = int(call.attr("blocksize"))
+    depth = divide(c, block * block)
+    rows, columns = multiply(h, block), multiply(w, block)
+    if call.attr("mode", "DCR") == "CRD":
+        split, perm = [n, depth, block, block, h, w], [0, 1, 4, 2, 5, 3]
+    else:
+        split, perm = [n, block, block, depth, h, w], [0, 3, 4, 1, 5, 2]
+    return call.reshape(call.create("permute", [call.reshape(call[0], split)], perm=perm), [n, depth, rows, columns])
+
+
+@rule("SpaceToDepth")
+def _space_to_depth(call: Call) -> Any:
+    n, c, h, w = call.shape(0, 4)
+    block = int(call.attr("blocksize"))
+    rows, columns = divide(h, block), divide(w, block)
+    turned = call.create(
+        "permute", [call.reshape(call[0], [n, c, rows, block, columns, block])], perm=[0, 3, 5, 1, 2, 4]
+    )
+    return call.reshape(turned, [n, multiply(c, block * block), rows, columns])
+
+
+@rule("Trilu")
+def _triangle(call: Call) -> Any:
+    x = call[0]
+    call.shape(0, 2, 99)
+    height, width = x.shape[-2:]
+    if all(isinstance(n, int) for n in (height, width)) and max(height, 1) * max(width, 1) <= MOST_NUMBERS:
+        apart = call.constant(np.arange(width) - np.arange(height)[:, None], "i64")
+    else:
+        rows, columns = (call.create("arange", [], start=0, end=size) for size in (height, width))
+        apart = call.create("sub", [columns, call.reshape(rows, [height, 1])])
+    k = call.reshape(call.cast(call[1], "i64"), []) if call.given(1) else call.constant(0, "i64")
+    kept = call.create("ge" if call.attr("upper", 1) else "le", [apart, k])
+    return call.create("where", [kept, x, call.like(0, x)])

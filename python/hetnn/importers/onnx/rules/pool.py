@@ -1,0 +1,176 @@
+"""ONNX pooling."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from hetnn.element_types import NUMPY
+from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.lowering.convolution import convolve
+from hetnn.importers.lowering.sizes import multiply, product
+from hetnn.importers.onnx.rules.call import MOST_NUMBERS, Call, is_float, rule
+from hetnn.importers.onnx.rules.conv import as_image, fixed, of_image, padded, window_padding
+
+
+def _mean_of_inside(call: Call, x: Any) -> Any:
+    """The sum of every window over how many of its places lie inside the input."""
+    ones = call.broadcast_to(call.like(1, x), [1, 1, *x.shape[2:]])
+    sums, counts = (
+        _pool(call, part, "avg_pool2d", 0.0, count_include_pad=True, divisor_override=1) for part in (x, ones)
+    )
+    return call.create("div", [sums, counts])
+
+
+def _pool(call: Call, x: Any, op: str, outside: float, **attrs: Any) -> Any:
+    """A pooling operator over the axes of a node; `outside` is what padding stands for."""
+    if call.attr("kernel_shape") is None:
+        raise InvalidModel(f"{call.node.op_type} without its kernel_shape")
+    kernel = [int(k) for k in call.attr("kernel_shape")]
+    ones = [1] * len(kernel)
+    stride, dilation = call.attr("strides") or ones, call.attr("dilations") or ones
+    if op == "avg_pool2d" and any(d != 1 for d in dilation):
+        return _dilated(call, x, kernel, stride, dilation, **attrs)
+    asked = window_padding(call, x.shape[2:], kernel, stride, dilation)
+    padding = fixed(asked)
+    if padding is None or any(2 * p > k for p, k in zip(padding, [*kernel, *kernel], strict=True)):
+        if op == "avg_pool2d" and not attrs["count_include_pad"]:
+            return _mean_of_inside(call, x)
+        if not math.isfinite(outside) and not is_float(x.dtype):
+            outside = float(np.iinfo(NUMPY[x.dtype]).min)
+        x, padding = padded(call, x, asked, outside), [0] * len(asked)
+    window = {"kernel": kernel, "stride": stride, "dilation": dilation}
+    if op != "max_pool2d":
+        del window["dilation"]
+    return _pool_axes(call, x, op, window, padding, ceil_mode=bool(call.attr("ceil_mode", 0)), **attrs)
+
+
+def _pool_axes(call: Call, x: Any, op: str, window: dict[str, list[int]], padding: list[int], **attrs: Any) -> Any:
+    """Over one or two axes; over three, which is separable, the last two and then the one before them."""
+    count = len(window["kernel"])
+    if count == 1:
+        image = {name: [1, *values] for name, values in window.items()}
+        y = call.create(op, [as_image(call, x)], **image, padding=[0, padding[0], 0, padding[1]], **attrs)
+        return of_image(call, y, 3)
+    if count == 2:
+        return call.create(op, [x], **window, padding=padding, **attrs)
+    if count != 3:
+        raise Unsupported(f"pooling over {count} axes")
+    n, c, depth, height, width = x.shape
+    planes = call.reshape(x, [n, multiply(c, depth), height, width])
+    last = {name: values[1:] for name, values in window.items()}
+    planes = call.create(op, [planes], **last, padding=[*padding[1:3], *padding[4:]], **attrs)
+    height, width = planes.shape[2:]
+    columns = call.reshape(planes, [n, c, depth, multiply(height, width)])
+    first = {name: [values[0], 1] for name, values in window.items()}
+    columns = call.create(op, [columns], **first, padding=[padding[0], 0, padding[3], 0], **attrs)
+    return call.reshape(columns, [n, c, columns.shape[2], height, width])
+
+
+def _dilated(
+    call: Call,
+    x: Any,
+    kernel: list[int],
+    stride: list[int],
+    dilation: list[int],
+    count_include_pad: bool,
+    divisor_override: int = 0,
+) -> Any:
+    """Means or sums of windows with gaps, by a convolution of every channel with ones."""
+    sizes = call.static_shape(x, "dilated windows of averages")
+    padding = [int(p) for p in window_padding(call, sizes[2:], kernel, stride, dilation)]
+    count = len(kernel)
+    behind = padding[count:]  # as far as the last window reaches
+    for k, size in enumerate(sizes[2:] if call.attr("ceil_mode", 0) else []):
+        room = size + padding[k] + padding[count + k] - dilation[k] * (kernel[k] - 1) - 1
+        windows = -(-room // stride[k]) + 1
+        if (windows - 1) * stride[k] >= size + padding[k]:
+            windows -= 1
+        behind[k] += max((windows - 1) * stride[k] - room, 0)
+    window = {"stride": stride, "dilation": dilation, "groups": sizes[1], "padding": [*padding[:count], *behind]}
+
+    def summed(value: Any) -> Any:
+        if math.prod([sizes[1], *kernel]) > MOST_NUMBERS:
+            raise Unsupported(f"averages of {sizes[1]} channels over windows {kernel} with gaps")
+        ones = call.constant(np.ones([sizes[1], 1, *kernel]), x.dtype)
+        return convolve(call, value, ones, None, window, transposed=False)
+
+    if divisor_override or (count_include_pad and behind == padding[count:]):
+        return call.create("div", [summed(x), call.like(divisor_override or math.prod(kernel), x)])
+    counted = sizes[2:]
+    if count_include_pad:
+        counted = [size + padding[k] + padding[count + k] for k, size in enumerate(counted)]
+        window["padding"] = [0] * count + [behind[k] - padding[count + k] for k in range(count)]
+    counts = summed(call.broadcast_to(call.like(1, x), [1, sizes[1], *counted]))
+    window["padding"] = [*padding[:count], *behind]
+    return call.create("div", [summed(x), counts])
+
+
+@rule("MaxPool")
+def _max_pool(call: Call) -> Any:
+    y = _pool(call, call[0], "max_pool2d", -math.inf)
+    return y if call.outputs_used() < 2 else [y, _places(call, call[0])]
+
+
+def _places(call: Call, x: Any) -> Any:
+    """Where in the whole tensor the greatest values stand."""
+    kernel = [int(k) for k in call.attr("kernel_shape")]
+    ones = [1] * len(kernel)
+    stride, dilation = call.attr("strides") or ones, call.attr("dilations") or ones
+    padding = fixed(window_padding(call, x.shape[2:], kernel, stride, dilation))
+    if padding is None:
+        raise Unsupported(f"the places of the greatest values of the symbolic sizes {list(x.shape[2:])}")
+    if padding[: len(kernel)] != padding[len(kernel) :]:
+        raise Unsupported("the places of the greatest values with more padding on one side")
+    window = {"kernel": kernel, "stride": stride, "dilation": dilation, "padding": padding[: len(kernel)]}
+    places = call.create("max_pool_indices", [x], **window, ceil_mode=bool(call.attr("ceil_mode", 0)))
+    if call.attr("storage_order", 0):
+        if len(kernel) != 2:
+            raise Unsupported("column by column counted places of other than images")
+        width, height = call.whole(x.shape[3]), call.whole(x.shape[2])
+        row = call.create("floor_divide", [places, width])
+        column = call.create("remainder", [places, width])
+        places = call.create("add", [call.create("mul", [column, height]), row])
+    planes = call.reshape(
+        call.create("arange", [], start=0, end=multiply(x.shape[0], x.shape[1])), [*x.shape[:2], *[1] * len(kernel)]
+    )
+    return call.create("add", [places, call.create("mul", [planes, call.whole(product(x.shape[2:]))])])
+
+
+@rule("AveragePool")
+def _average_pool(call: Call) -> Any:
+    return _pool(call, call[0], "avg_pool2d", 0.0, count_include_pad=bool(call.attr("count_include_pad", 0)))
+
+
+@rule("LpPool")
+def _lp_pool(call: Call) -> Any:
+    """(Σ |x|ᵖ)^(1/p) over every window."""
+    x, p = call[0], float(call.attr("p", 2))
+    if p == 0:
+        raise InvalidModel("a norm of order 0; p must be another number")
+    powers = call.create("pow", [call.create("abs", [x]), call.like(p, x)])
+    sums = _pool(call, powers, "avg_pool2d", 0.0, count_include_pad=True, divisor_override=1)
+    return call.create("pow", [sums, call.like(1 / p, x)])
+
+
+@rule("GlobalAveragePool")
+def _global_average(call: Call) -> Any:
+    x = call[0]
+    if len(x.shape) == 4:
+        return call.create("adaptive_avg_pool2d", [x], output_size=[1, 1])
+    return call.create("mean", [x], axes=list(range(2, len(x.shape))), keepdim=True)
+
+
+@rule("GlobalMaxPool")
+def _global_max(call: Call) -> Any:
+    return call.create("reduce_max", [call[0]], axes=list(range(2, len(call[0].shape))), keepdim=True)
+
+
+@rule("GlobalLpPool")
+def _global_lp(call: Call) -> Any:
+    x, p = call[0], float(call.attr("p", 2))
+    powers = call.create("pow", [call.create("abs", [x]), call.like(p, x)])
+    sums = call.create("sum", [powers], axes=list(range(2, len(x.shape))), keepdim=True)
+    return call.create("pow", [sums, call.like(1 / p, x)])

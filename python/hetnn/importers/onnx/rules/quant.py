@@ -1,0 +1,115 @@
+"""ONNX quantization: steps between reals and integers as arithmetic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hetnn.errors import Unsupported
+from hetnn.importers.lowering.sizes import product as size_product
+from hetnn.importers.onnx.rules.call import Call, rule
+from hetnn.importers.onnx.rules.conv import convolve_node
+from hetnn.importers.onnx.rules.product import multiply
+
+# Of integers that f32 rounds to exactly.
+_MOST_BITS = 16
+
+
+def _along(call: Call, value: Any, x: Any) -> Any:
+    """A scale or zero point shaped to meet the input: one number, one for each index of an axis, or one a block."""
+    rank = len(x.shape)
+    if len(value.shape) == 0 or list(value.shape) == [1]:
+        return call.reshape(value, [])
+    axis = call.axis(call.attr("axis", 1), rank)
+    if len(value.shape) == 1:
+        return call.reshape(value, [value.shape[0] if k == axis else 1 for k in range(rank)])
+    block = int(call.attr("block_size", 0))
+    if len(value.shape) == rank and block > 1:
+        shape = list(value.shape)
+        pairs = call.reshape(value, [*shape[: axis + 1], 1, *shape[axis + 1 :]])
+        many = call.create("expand", [pairs], shape=[*shape[: axis + 1], block, *shape[axis + 1 :]])
+        whole = call.reshape(many, [*shape[:axis], size_product([shape[axis], block]), *shape[axis + 1 :]])
+        return call.create("slice", [whole], axis=axis, start=0, end=x.shape[axis])
+    return value
+
+
+def _quantized(call: Call, x: Any, scale: Any, zero: Any, dtype: str) -> Any:
+    """clamp(round(x / scale) + zero) in an integer type."""
+    y = call.create("div", [call.cast(x, "f32"), call.cast(scale, "f32")])
+    if dtype.startswith("f"):
+        return call.create("cast", [y], to=dtype, saturate=bool(call.attr("saturate", 1)))
+    bits = int(dtype[1:])
+    if bits > _MOST_BITS:
+        raise Unsupported(f"quantizing to {dtype}")
+    y = call.create("round", [y])
+    if zero is not None:
+        y = call.create("add", [y, call.cast(zero, "f32")])
+    least = -(2 ** (bits - 1)) if dtype.startswith("i") else 0
+    return call.cast(call.create("clamp", [y], min=float(least), max=float(least + 2**bits - 1)), dtype)
+
+
+def _centred(call: Call, x: Any, zero: Any, dtype: str) -> Any:
+    """x - zero as numbers that cannot overflow."""
+    x = call.cast(x, dtype)
+    return x if zero is None else call.create("sub", [x, call.cast(zero, dtype)])
+
+
+@rule("QuantizeLinear")
+def _quantize(call: Call) -> Any:
+    x, scale, zero = call[0], call[1], call.optional(2)
+    dtype = zero.dtype if zero is not None else call.dtype_attr("output_dtype") if call.attr("output_dtype") else "u8"
+    return _quantized(call, x, _along(call, scale, x), None if zero is None else _along(call, zero, x), dtype)
+
+
+@rule("DequantizeLinear")
+def _dequantize(call: Call) -> Any:
+    x, scale, zero = call[0], call[1], call.optional(2)
+    numbers = _centred(call, x, None if zero is None else _along(call, zero, x), "f32")
+    reals = call.create("mul", [numbers, call.cast(_along(call, scale, x), "f32")])
+    return call.cast(reals, call.dtype_attr("output_dtype") if call.attr("output_dtype") else scale.dtype)
+
+
+@rule("MatMulInteger")
+def _integer_matmul(call: Call) -> Any:
+    """Exact in f64, which holds every sum of so short products."""
+    a, b = (_centred(call, call[k], _rows(call, call.optional(2 + k), k), "f64") for k in (0, 1))
+    return call.cast(multiply(call, a, b), "i32")
+
+
+def _rows(call: Call, zero: Any, operand: int) -> Any:
+    """Zero points of the left operand belong to its rows, those of the right one to its columns."""
+    if zero is None or operand == 1 or len(zero.shape) != 1 or zero.shape[0] == 1:
+        return zero
+    return call.reshape(zero, [zero.shape[0], 1])
+
+
+@rule("QLinearMatMul")
+def _quantized_matmul(call: Call) -> Any:
+    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = call.values()
+    left = _centred(call, a, _rows(call, a_zero, 0), "f64")
+    y = call.cast(multiply(call, left, _centred(call, b, b_zero, "f64")), "f32")
+    scale = call.create("mul", [call.cast(_rows(call, a_scale, 0), "f32"), call.cast(b_scale, "f32")])
+    return _quantized(call, call.create("mul", [y, scale]), y_scale, y_zero, y_zero.dtype)
+
+
+def _of_filters(call: Call, value: Any, rank: int) -> Any:
+    if value is None or not value.shape or value.shape[0] == 1:
+        return value
+    return call.reshape(value, [value.shape[0], *[1] * (rank - 1)])
+
+
+@rule("ConvInteger")
+def _integer_conv(call: Call) -> Any:
+    x = _centred(call, call[0], call.optional(2), "f32")
+    weight = _centred(call, call[1], _of_filters(call, call.optional(3), len(call[1].shape)), "f32")
+    return call.cast(convolve_node(call, x, weight, None), "i32")
+
+
+@rule("QLinearConv")
+def _quantized_conv(call: Call) -> Any:
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = [call[k] for k in range(8)]
+    weight = _centred(call, w, _of_filters(call, w_zero, len(w.shape)), "f32")
+    bias = None if not call.given(8) else call.cast(call[8], "f32")
+    y = convolve_node(call, _centred(call, x, x_zero, "f32"), weight, bias)
+    by_filter = _of_filters(call, call.cast(w_scale, "f32"), len(w.shape) - 1)
+    scale = call.create("mul", [call.cast(x_scale, "f32"), by_filter])
+    return _quantized(call, call.create("mul", [y, scale]), y_scale, y_zero, y_zero.dtype)

@@ -1,0 +1,261 @@
+"""ONNX recurrent layers, step by step over a sequence: one after another, or in a loop where it is long or a symbol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hetnn.errors import Unsupported
+from hetnn.importers.lowering.sizes import Size, subtract
+from hetnn.importers.onnx.rules.call import Call, is_float, rule
+from hetnn.importers.onnx.rules.late import late
+from hetnn.importers.onnx.rules.looping import late_loop
+from hetnn.importers.onnx.rules.product import linear
+
+# More steps are rounds of a loop, as an unknown number of them are.
+_MOST_UNROLLED = 1024
+# [batch, gates · hidden] of the input, the state before, and what comes of them: the next state and its companion.
+_Step = Callable[[Any, Any, Any], "tuple[Any, Any]"]
+
+
+def _activation(call: Call, name: str) -> Callable[[Any], Any]:
+    known = {"sigmoid": "sigmoid", "tanh": "tanh", "relu": "relu"}
+    op = known.get(name.lower())
+    if op is None:
+        raise Unsupported(f"the activation {name} of a recurrent layer")
+    return lambda x: call.create(op, [x])
+
+
+class _Layer:
+    """One direction of a recurrent layer: its weights, and the sequence as one product with them."""
+
+    def __init__(self, call: Call, direction: int, gates: int, preset: list[str]) -> None:
+        self.call = call
+        for index in range(3):
+            call.ranked(index, 3, 3)
+        (hidden,) = call.static_shape(call[2], "a recurrent layer's recurrence", slice(2, 3))
+        self.hidden = int(call.attr("hidden_size") or hidden)
+        self.gates = gates
+        activations = call.attr("activations") or preset * 2
+        count = len(preset)
+        self.activations = [_activation(call, a) for a in activations[direction * count : (direction + 1) * count]]
+        self.recurrence = self.part(call[2], direction)
+        bias = self.part(call[3], direction) if call.given(3) else None
+        half = gates * self.hidden
+        self.input_bias = None if bias is None else self.cut(bias, 0, half)
+        self.state_bias = None if bias is None else self.cut(bias, half, 2 * half)
+        self.weight = self.part(call[1], direction)
+
+    def part(self, value: Any, direction: int) -> Any:
+        """What belongs to a direction."""
+        return self.call.reshape(
+            self.call.create("slice", [value], axis=0, start=direction, end=direction + 1), list(value.shape[1:])
+        )
+
+    def cut(self, value: Any, start: int, end: int) -> Any:
+        return self.call.create("slice", [value], axis=len(value.shape) - 1, start=start, end=end)
+
+    def gate(self, value: Any, index: int, count: int = 1) -> Any:
+        return self.cut(value, index * self.hidden, (index + count) * self.hidden)
+
+    def add(self, *values: Any) -> Any:
+        out = values[0]
+        for value in values[1:]:
+            out = self.call.create("add", [out, value])
+        return out
+
+    def mul(self, a: Any, b: Any) -> Any:
+        return self.call.create("mul", [a, b])
+
+    def mix(self, gate: Any, new: Any, old: Any) -> Any:
+        """new + gate (old - new)"""
+        return self.add(new, self.mul(gate, self.call.create("sub", [old, new])))
+
+    def product(self, x: Any, weight: Any, bias: Any) -> Any:
+        return linear(self.call, x, weight, bias)
+
+
+@dataclass(frozen=True)
+class _Direction:
+    """One direction over a whole sequence."""
+
+    call: Call
+    layer: _Layer
+    step: _Step
+    whole: Any  # [steps, batch, gates · hidden]
+    backwards: bool
+
+    def round(self, row: Any, place: Any, state: Any, cell: Any) -> tuple[Any, Any, Any]:
+        """What a place of the sequence gives, the next state and its companion."""
+        call = self.call
+        new_state, new_cell = self.step(row, state, cell)
+        if not call.given(4):
+            return new_state, new_state, new_cell
+        # Behind the end of a sequence the state stays, and the output is 0.
+        lengths = call.reshape(call.cast(call[4], "i64"), [self.whole.shape[1], 1])
+        inside = call.create("gt", [lengths, place])
+        output = call.create("where", [inside, new_state, call.like(0, state)])
+        new_state = call.create("where", [inside, new_state, state])
+        return output, new_state, None if cell is None else call.create("where", [inside, new_cell, cell])
+
+    def unrolled(self, steps: int, state: Any, cell: Any) -> tuple[Any, Any, Any]:
+        """All outputs, [steps, 1, batch, hidden], and what comes last."""
+        call = self.call
+        at: list[Any] = [None] * steps
+        for t in reversed(range(steps)) if self.backwards else range(steps):
+            row = self.layer.part(self.whole, t)
+            at[t], state, cell = self.round(row, call.constant(t, "i64"), state, cell)
+        rows = [call.reshape(value, [1, 1, *state.shape]) for value in at]
+        return call.create("concat", rows, axis=0), state, cell
+
+    def looped(self, steps: Size, state: Any, cell: Any) -> tuple[Any, Any, Any]:
+        """The same where the number of steps is a symbol."""
+        call = self.call
+        count, last = (call.reshape(call.whole(size), []) for size in (steps, subtract(steps, 1)))
+
+        def round_of(given: Sequence[Any]) -> list[Any]:
+            number, going, *carried = given
+            place = call.create("sub", [last, number]) if self.backwards else number
+            row = call.create("gather", [self.whole, place], axis=0)
+            output, *behind = self.round(row, place, *carried, *[None] * (2 - len(carried)))
+            return [going, *(value for value in behind if value is not None), output]
+
+        carried = [state] if cell is None else [state, cell]
+        *behind, rows = late_loop(call, count, None, carried, [{}] * len(carried), round_of)
+        shape = [steps, *state.shape]
+        # Of no rounds nobody knows how large they would be.
+        whole = call.create("concat", [call.reshape(call.whole(size), [1]) for size in shape], axis=0)
+        rows = late(call, "reshape_to", [rows, whole], len(shape), allow_zero=True)
+        rows = call.create("match_shape", [rows], shape=shape)
+        rows = call.create("flip", [rows], axes=[0]) if self.backwards else rows
+        return call.reshape(rows, [steps, 1, *state.shape]), behind[0], behind[1] if len(behind) > 1 else None
+
+
+def _by_operator(layer: _Layer, op: str, x: Any, state: Any, cell: Any, backwards: bool) -> tuple[Any, Any, Any]:
+    """What `looped` gives, of a layer that is an operator."""
+    call, biases = layer.call, [layer.input_bias, layer.state_bias]
+    own: list[Any] = [cell]
+    if op == "gru":  # the bias of the last product is scaled with it
+        own = [None]
+        if layer.state_bias is not None:
+            own = [layer.gate(layer.state_bias, 2)]
+            none = call.broadcast_to(call.like(0, x), [layer.hidden])
+            biases[1] = call.create("concat", [layer.gate(layer.state_bias, 0, 2), none], axis=0)
+    whole = layer.product(x, layer.weight, None if biases[0] is None else layer.add(*biases))
+    y, *last = call.create_all(op, [whole, layer.recurrence, state, *own], {"reverse": backwards})
+    steps, batch, hidden = y.shape
+    return call.reshape(y, [steps, 1, batch, hidden]), last[0], last[1] if len(last) > 1 else None
+
+
+def _operator_of(call: Call, preset: list[str]) -> str:
+    """The operator that the layer is; nothing where it has other functions, peepholes or lengths of its own."""
+    own = {"LSTM": not call.given(7), "GRU": bool(call.attr("linear_before_reset", 0))}
+    preset_only = list(call.attr("activations") or preset) in (preset, preset * 2)
+    plain = own.get(call.node.op_type, False) and preset_only and not call.given(4) and is_float(call[0].dtype)
+    return str(call.node.op_type).lower() if plain else ""
+
+
+def _layers(call: Call, gates: int, preset: list[str], make: Callable[[_Layer, int], _Step], cells: bool) -> list[Any]:
+    if call.attr("clip"):
+        raise Unsupported("clipping inside a recurrent layer")
+    x = call[0]
+    turned = bool(call.attr("layout", 0))
+    if turned:
+        x = call.create("permute", [x], perm=[1, 0, 2])
+    call.shape(0, 3)
+    steps, batch = x.shape[0], x.shape[1]
+    unrolls = isinstance(steps, int) and steps <= _MOST_UNROLLED
+    kind = call.attr("direction", "forward")
+    outputs, last_states, last_cells = [], [], []
+    for direction in range(2 if kind == "bidirectional" else 1):
+        layer = _Layer(call, direction, gates, preset)
+        shape = [batch, layer.hidden]
+
+        def initial(index: int, layer: _Layer = layer, direction: int = direction, shape: list[Size] = shape) -> Any:
+            if not call.given(index):
+                return call.broadcast_to(call.like(0, x), shape)
+            given = call.create("permute", [call[index]], perm=[1, 0, 2]) if turned else call[index]
+            return layer.part(given, direction)
+
+        first, backwards = (initial(5), initial(6) if cells else None), kind == "reverse" or direction == 1
+        op = "" if unrolls else _operator_of(call, preset)
+        if op:
+            y, state, cell = _by_operator(layer, op, x, *first, backwards)
+        else:
+            whole = layer.product(x, layer.weight, layer.input_bias)
+            over = _Direction(call, layer, make(layer, direction), whole, backwards)
+            y, state, cell = over.unrolled(steps, *first) if unrolls else over.looped(steps, *first)
+        outputs.append(y)
+        last_states.append(call.reshape(state, [1, *shape]))
+        last_cells.append(call.reshape(cell, [1, *shape]) if cells else None)
+    y = (
+        outputs[0] if len(outputs) == 1 else call.create("concat", outputs, axis=1)
+    )  # [steps, directions, batch, hidden]
+    found = [call.create("permute", [y], perm=[2, 0, 1, 3]) if turned else y]
+    for parts in (last_states, last_cells) if cells else (last_states,):
+        value = parts[0] if len(parts) == 1 else call.create("concat", parts, axis=0)
+        found.append(call.create("permute", [value], perm=[1, 0, 2]) if turned else value)
+    return found
+
+
+@rule("RNN")
+def _rnn(call: Call) -> list[Any]:
+    def make(layer: _Layer, _: int) -> _Step:
+        (f,) = layer.activations
+        return lambda x, h, _: (f(layer.add(x, layer.product(h, layer.recurrence, layer.state_bias))), None)
+
+    return _layers(call, 1, ["Tanh"], make, cells=False)
+
+
+@rule("GRU")
+def _gru(call: Call) -> list[Any]:
+    def make(layer: _Layer, _: int) -> _Step:
+        f, g = layer.activations
+        after = bool(call.attr("linear_before_reset", 0))
+        last = 2 * layer.hidden
+        rows = [
+            call.create("slice", [layer.recurrence], axis=0, start=a, end=b)
+            for a, b in ((0, last), (last, 3 * layer.hidden))
+        ]
+        biases = [None, None]
+        if layer.state_bias is not None:
+            biases = [layer.gate(layer.state_bias, 0, 2), layer.gate(layer.state_bias, 2)]
+
+        def step(x: Any, h: Any, _: Any) -> tuple[Any, Any]:
+            both = f(layer.add(layer.gate(x, 0, 2), layer.product(h, rows[0], biases[0])))
+            update, reset = layer.gate(both, 0), layer.gate(both, 1)
+            if after:
+                recurrent = layer.mul(reset, layer.product(h, rows[1], biases[1]))
+            else:
+                recurrent = layer.product(layer.mul(reset, h), rows[1], biases[1])
+            return layer.mix(update, g(layer.add(layer.gate(x, 2), recurrent)), h), None
+
+        return step
+
+    return _layers(call, 3, ["Sigmoid", "Tanh"], make, cells=False)
+
+
+@rule("LSTM")
+def _lstm(call: Call) -> list[Any]:
+    if call.attr("input_forget"):
+        raise Unsupported("an LSTM whose input and forget gates are coupled")
+
+    def make(layer: _Layer, direction: int) -> _Step:
+        f, g, h_of = layer.activations
+        peephole = layer.part(call[7], direction) if call.given(7) else None
+
+        def peeped(gate: Any, cell: Any, index: int) -> Any:
+            return gate if peephole is None else layer.add(gate, layer.mul(cell, layer.gate(peephole, index)))
+
+        def step(x: Any, h: Any, cell: Any) -> tuple[Any, Any]:
+            gates = layer.add(x, layer.product(h, layer.recurrence, layer.state_bias))
+            admitted = f(peeped(layer.gate(gates, 0), cell, 0))
+            kept = f(peeped(layer.gate(gates, 2), cell, 2))
+            new = layer.add(layer.mul(kept, cell), layer.mul(admitted, g(layer.gate(gates, 3))))
+            shown = f(peeped(layer.gate(gates, 1), new, 1))
+            return layer.mul(shown, h_of(new)), new
+
+        return step
+
+    return _layers(call, 4, ["Sigmoid", "Tanh", "Tanh"], make, cells=True)

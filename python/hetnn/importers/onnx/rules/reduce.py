@@ -1,0 +1,115 @@
+"""ONNX operators that reduce axes: sums, norms, extremes and where they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hetnn.element_types import NUMPY
+from hetnn.errors import Unsupported
+from hetnn.importers.onnx.rules.call import Call, is_float, rule
+from hetnn.importers.onnx.rules.late import is_late, late, length_of
+
+_Reduce = Callable[[str, Any], Any]
+
+
+_EXTREMES = ("reduce_max", "reduce_min")
+
+
+def _limit(dtype: str, least: bool) -> float:
+    """The least number of a type, or the greatest: what the extreme of nothing is."""
+    if is_float(dtype):
+        return -math.inf if least else math.inf
+    limits = np.iinfo(NUMPY[dtype])
+    return int(limits.min if least else limits.max)
+
+
+def _declared(call: Call, rank: int) -> list[int]:
+    declared = call.declared() or []
+    sizes = [size for size in declared if isinstance(size, int)]
+    if len(sizes) != rank or len(declared) != rank:
+        raise Unsupported("axes of an empty tensor that are computed when the model runs, to an open shape")
+    return sizes
+
+
+def _reduce(call: Call, meaning: Callable[[_Reduce, Any], Any]) -> Any:
+    """`meaning` of a function that reduces a value by an operator over the node's axes."""
+    x = call[0]
+    keep, noop = bool(call.attr("keepdims", 1)), bool(call.attr("noop_with_empty_axes", 0))
+    if is_late(call, 1):
+        count = length_of(call, 1, "axes")
+        rank = len(x.shape) if keep or (noop and not count) else max(len(x.shape) - count, 0) if count else 0
+        told: dict[str, Any] = {"keepdim": keep, "none_if_empty": noop}
+
+        def over_late(op: str, value: Any) -> Any:
+            if op in _EXTREMES and 0 in value.shape:  # the least of all numbers, or the greatest
+                least = call.like(_limit(value.dtype, op == "reduce_max"), value)
+                return call.broadcast_to(least, _declared(call, rank))
+            return late(call, "reduce_over", [value, call[1]], rank, reduction=op, **told)
+
+        return meaning(over_late, x)
+    axes = call.axes(1, len(x.shape))
+    nothing = not axes and noop
+
+    def over(op: str, value: Any) -> Any:
+        return value if nothing or not value.shape else call.create(op, [value], axes=axes or [], keepdim=keep)
+
+    return meaning(over, x)
+
+
+@rule("ReduceSum", "ReduceMean", "ReduceProd")
+def _plain(call: Call) -> Any:
+    op = {"ReduceSum": "sum", "ReduceMean": "mean", "ReduceProd": "prod"}[call.node.op_type]
+    return _reduce(call, lambda over, x: over(op, x))
+
+
+@rule("ReduceMax", "ReduceMin")
+def _extreme(call: Call) -> Any:
+    greatest = call.node.op_type == "ReduceMax"
+    of_bools = "any" if greatest else "all"
+    of_numbers = "reduce_max" if greatest else "reduce_min"
+    return _reduce(call, lambda over, x: over(of_bools if x.dtype == "bool" else of_numbers, x))
+
+
+@rule("ReduceL1")
+def _l1(call: Call) -> Any:
+    return _reduce(call, lambda over, x: over("sum", call.create("abs", [x])))
+
+
+@rule("ReduceL2")
+def _l2(call: Call) -> Any:
+    return _reduce(call, lambda over, x: call.create("sqrt", [over("sum", call.create("mul", [x, x]))]))
+
+
+@rule("ReduceSumSquare")
+def _sum_square(call: Call) -> Any:
+    return _reduce(call, lambda over, x: over("sum", call.create("mul", [x, x])))
+
+
+@rule("ReduceLogSum")
+def _log_sum(call: Call) -> Any:
+    return _reduce(call, lambda over, x: call.create("log", [over("sum", x)]))
+
+
+@rule("ReduceLogSumExp")
+def _log_sum_exp(call: Call) -> Any:
+    return _reduce(call, lambda over, x: call.create("log", [over("sum", call.create("exp", [x]))]))
+
+
+@rule("Hardmax")
+def _hardmax(call: Call) -> Any:
+    x = call[0]
+    shape = list(x.shape)
+    axis = call.axis(call.attr("axis"), len(shape))
+    if call.version < 13:  # over all axes from this one on
+        static = call.static_shape(x, "Hardmax")
+        x = call.reshape(x, [int(np.prod(static[:axis])), int(np.prod(static[axis:]))])
+        axis = 1
+    place = call.create("argmax", [x], axis=axis, keepdim=True)
+    size = x.shape[axis]
+    places = call.reshape(call.create("arange", [], start=0, end=size), [size, *[1] * (len(x.shape) - axis - 1)])
+    hot = call.cast(call.create("eq", [places, place]), x.dtype)
+    return call.reshape(hot, shape)

@@ -1,0 +1,150 @@
+"""What the ONNX standard says of a node and of a value: schema, attributes, definition by others, type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import onnx
+from onnx import AttributeProto, defs
+
+from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.onnx.model import NUMBERS, PARTS
+from hetnn.importers.onnx.rules import Complex, Fork, Items, Maybe, Nothing, Refused, Rows, Tensors, Text
+
+
+@cache
+def schema_of(op_type: str, domain: str, opset: int) -> Any:
+    try:
+        return defs.get_schema(op_type, opset, domain)
+    except defs.SchemaError:
+        return None
+
+
+def check_node(node: onnx.NodeProto, opsets: Mapping[str, int]) -> None:
+    """InvalidModel for inputs or attributes that the operator does not have, or lacks."""
+    if any(attr.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for attr in node.attribute):
+        return  # reads names of the graph around it
+    context = type(onnx.checker.DEFAULT_CONTEXT)()
+    context.ir_version = onnx.IR_VERSION
+    context.opset_imports = {**opsets}
+    try:
+        onnx.checker.check_node(node, context)
+    except onnx.checker.ValidationError as error:
+        raise InvalidModel(str(error).split("\n")[0]) from error
+
+
+@cache
+def presets_of(schema: Any) -> dict[str, AttributeProto]:
+    """What attributes are that a node does not give."""
+    return {key: attr.default_value for key, attr in schema.attributes.items() if attr.default_value.name}
+
+
+@cache
+def _kinds_of(schema: Any) -> dict[str, tuple[int, bool]]:
+    """Every attribute's kind, and whether it must be there."""
+    return {key: (int(attr.type.value), attr.required) for key, attr in schema.attributes.items()}
+
+
+def check_attributes(node: onnx.NodeProto, schema: Any, attrs: Mapping[str, AttributeProto]) -> None:
+    """InvalidModel for a node that lacks an attribute, or has one of another kind in its place."""
+    for key, (kind, required) in _kinds_of(schema).items():
+        if key in attrs and attrs[key].type == kind:
+            continue
+        if key in attrs or required:
+            found = AttributeProto.AttributeType.Name(attrs[key].type).lower() if key in attrs else "none"
+            wanted = AttributeProto.AttributeType.Name(kind).lower()
+            raise InvalidModel(
+                f"{node.op_type} needs the attribute {key}, a {wanted}; got {found}. Export the model again"
+            )
+
+
+def refusal(node: onnx.NodeProto, schema: Any, opsets: Mapping[str, int], inputs: Sequence[Any]) -> str:
+    """Why the standard has no such node: what its own inference says of these inputs. Empty where it takes it."""
+    types = {name: type_of(value) for name, value in zip(node.input, inputs, strict=True) if value is not None}
+    imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    try:
+        onnx.shape_inference.infer_node_outputs(schema, node, types, opset_imports=imports, ir_version=onnx.IR_VERSION)
+    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError, TypeError) as error:
+        return " ".join(str(error).split()).removeprefix("[ShapeInferenceError] ")
+    return ""
+
+
+def value_of(attr: AttributeProto) -> Any:
+    """An attribute's value; tensors and graphs as protos."""
+    if attr.type == AttributeProto.STRING:
+        return attr.s.decode("utf-8", "replace")
+    if attr.type == AttributeProto.STRINGS:
+        return [text.decode("utf-8", "replace") for text in attr.strings]
+    value = onnx.helper.get_attribute_value(attr)
+    return list(value) if attr.type in (AttributeProto.INTS, AttributeProto.FLOATS) else value
+
+
+def with_attributes(node: onnx.NodeProto, attrs: Mapping[str, AttributeProto]) -> onnx.NodeProto:
+    """The node with what its attributes refer to in their place."""
+    made = onnx.NodeProto()
+    made.CopyFrom(node)
+    del made.attribute[:]
+    for name, attr in attrs.items():
+        own = made.attribute.add()
+        own.CopyFrom(attr)
+        own.name = name
+    return made
+
+
+def has_body(schema: Any) -> bool:
+    return bool(schema.has_function or schema.has_context_dependent_function)
+
+
+def body_of(
+    schema: Any, node: onnx.NodeProto, opset: int, types: Sequence[onnx.TypeProto]
+) -> onnx.FunctionProto | None:
+    """The operator's definition by others: that of this operator set, else of the first one that has any."""
+    versions = sorted({*schema.function_opset_versions, *schema.context_dependent_function_opset_versions})
+    if not versions:
+        return None
+    version = max((v for v in versions if v <= opset), default=versions[0])
+    body = onnx.FunctionProto()
+    if version in schema.function_opset_versions:
+        body.ParseFromString(schema.get_function_with_opset_version(version))
+        return body
+    try:
+        data = schema.get_context_dependent_function_with_opset_version(
+            version, node.SerializeToString(), [entry.SerializeToString() for entry in types]
+        )
+    except ValueError as error:  # a node that the standard does not have
+        raise InvalidModel(f"{node.op_type}: {error}. Export the model again") from error
+    except RuntimeError as error:  # a name that the text of a definition cannot hold
+        raise Unsupported(f"the standard's definition cannot be made: {str(error).splitlines()[-1]}") from error
+    if not data:
+        return None
+    body.ParseFromString(data)
+    return body
+
+
+def type_of(value: Any) -> onnx.TypeProto:
+    """The type of a value as ONNX says it; none where it is absent."""
+    if value is None or isinstance(value, (Nothing, Refused)):
+        return onnx.TypeProto()
+    if isinstance(value, Fork):
+        return type_of(value.sides[0])
+    if isinstance(value, Rows):
+        return onnx.helper.make_tensor_type_proto(NUMBERS[value.rows.dtype], [str(size) for size in value.sizes])
+    if isinstance(value, Items):
+        empty = onnx.helper.make_tensor_type_proto(NUMBERS[value.dtype], None)
+        return onnx.helper.make_sequence_type_proto(type_of(value.values[0]) if value.values else empty)
+    if isinstance(value, Tensors):
+        item = onnx.helper.make_tensor_type_proto(NUMBERS[value.values.dtype], value.sizes)
+        return onnx.helper.make_sequence_type_proto(item)
+    if isinstance(value, Text):
+        sizes = [size if isinstance(size, int) else str(size) for size in value.shape]
+        return onnx.helper.make_tensor_type_proto(onnx.TensorProto.STRING, sizes)
+    if isinstance(value, Complex):
+        sizes = [size if isinstance(size, int) else str(size) for size in value.shape]
+        number = next(number for number, part in PARTS.items() if part == value.real.dtype)
+        return onnx.helper.make_tensor_type_proto(number, sizes)
+    if isinstance(value, Maybe):
+        return onnx.helper.make_optional_type_proto(type_of(value.value))
+    shape = [size if isinstance(size, int) else str(size) for size in value.shape]
+    return onnx.helper.make_tensor_type_proto(NUMBERS[value.dtype], shape)

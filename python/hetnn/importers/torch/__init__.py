@@ -1,0 +1,1 @@
+"""From exported programs of torch to graphs."""

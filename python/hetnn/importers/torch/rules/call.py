@@ -1,0 +1,336 @@
+"""A call of a torch overload: its arguments, and what its rule builds with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import sympy
+import torch
+
+from hetnn.element_types import NUMPY
+from hetnn.errors import Unsupported
+from hetnn.importers.lowering.building import BROADCASTING, Building
+from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.sizes import MOST, WHOLE_END, Size, broadcast
+from hetnn.importers.registry import Front, Row, Rule
+
+if TYPE_CHECKING:
+    from hetnn import _core
+    from hetnn.importers.lowering.loop_body import Body, BodyInput
+    from hetnn.importers.torch.symbols import Symbols
+
+DTYPES = {
+    torch.float32: "f32",
+    torch.float64: "f64",
+    torch.float16: "f16",
+    torch.bfloat16: "bf16",
+    torch.int8: "i8",
+    torch.uint8: "u8",
+    torch.int16: "i16",
+    torch.int32: "i32",
+    torch.int64: "i64",
+    torch.uint16: "u16",
+    torch.uint32: "u32",
+    torch.uint64: "u64",
+    torch.bool: "bool",
+}
+
+# The types of complex numbers, by that of their parts.
+PARTS = {torch.complex32: torch.float16, torch.complex64: torch.float32, torch.complex128: torch.float64}
+
+_HALVES = ("f16", "bf16")
+_NUMBERS = (bool, int, float)
+TORCH: Front[Call] = Front("torch")
+
+
+def rule(*overloads: str) -> Callable[[Rule[Call]], Rule[Call]]:
+    """Registers a function for aten overloads."""
+    return TORCH.rule(*(f"aten.{overload}" for overload in overloads))
+
+
+def found_symbols(node: torch.fx.Node) -> list[Any]:
+    """The sizes that come out of the values that a node reads, without places in memory, which nothing here has."""
+    bindings = node.meta.get("unbacked_bindings") or {}
+    return [
+        symbol
+        for symbol, path in bindings.items()
+        if symbol.is_integer and not (path and getattr(path[-1], "name", "") == "storage_offset")
+    ]
+
+
+class Importer(Protocol):
+    """What a call needs of the importer that makes it."""
+
+    builder: _core.GraphBuilder
+    symbols: Symbols
+
+    def dtype(self, dtype: torch.dtype) -> str: ...
+
+    def new_size(self, low: int, high: int) -> str: ...
+
+    def random(self, shape: Sequence[Size], node: torch.fx.Node) -> Any: ...
+
+    def loc(self, node: torch.fx.Node) -> tuple[str, str, int]: ...
+
+    def argument(self, value: Any) -> Any: ...
+
+    def body(self, module: torch.fx.GraphModule, values: Sequence[Any]) -> list[Any]: ...
+
+    def loop_body(
+        self, inputs: Sequence[BodyInput], build: Callable[[Sequence[Any]], list[Any]]
+    ) -> tuple[Body, list[Any]]: ...
+
+
+class Call(Building):
+    """One node of the exported program: its arguments by name (values, numbers, dims), and what to build with."""
+
+    def __init__(
+        self, importer: Importer, node: torch.fx.Node, target: str, names: Sequence[str], args: dict[str, Any]
+    ) -> None:
+        self._importer = importer
+        self._node = node
+        self.target = target
+        self.names = names
+        self.args = args
+        self.of_part = False  # of complex numbers: their real or imaginary parts alone
+
+    def __getitem__(self, name: str) -> Any:
+        return self.args[name]
+
+    @property
+    def arguments(self) -> list[Any]:
+        """Those of an operator without names: values, dims and bodies in their places."""
+        return [self._importer.argument(argument) for argument in self._node.args]
+
+    def body(self, module: torch.fx.GraphModule, values: Sequence[Any]) -> list[Any]:
+        """What a body of control flow makes of its inputs, as nodes of the graph."""
+        return self._importer.body(module, values)
+
+    def loop_body(
+        self, inputs: Sequence[BodyInput], build: Callable[[Sequence[Any]], list[Any]]
+    ) -> tuple[Body, list[Any]]:
+        """What `build` makes of inputs of these types, as a body, and the values that it gives."""
+        return self._importer.loop_body(inputs, build)
+
+    def number(self, index: int) -> str | None:
+        """The symbol of an output that is no tensor but a size."""
+        value = self._node.meta["val"][index]
+        return str(self._importer.symbols.dim(value)) if isinstance(value, torch.SymInt) else None
+
+    def is_found(self, size: str) -> bool:
+        """Whether a size is one that comes out of the values that the call reads."""
+        return size in (str(self._importer.symbols.expression(symbol)) for symbol in found_symbols(self._node))
+
+    def _meta(self, index: int = 0) -> torch.Tensor:
+        value = self._node.meta["val"]
+        found = value[index] if isinstance(value, (tuple, list)) else value
+        assert isinstance(found, torch.Tensor)
+        return found
+
+    def dtype(self, index: int = 0) -> str:
+        """The element type that torch computed for an output; of complex numbers that of their parts."""
+        dtype = self._meta(index).dtype
+        return self._importer.dtype(PARTS.get(dtype, dtype) if self.of_part else dtype)
+
+    def torch_dtype(self, index: int = 0) -> torch.dtype:
+        """The element type of an output as torch calls it."""
+        return self._meta(index).dtype
+
+    @property
+    def makes_complex(self) -> bool:
+        """Whether an output holds complex numbers."""
+        value = self._node.meta.get("val")
+        found = value if isinstance(value, (tuple, list)) else [value]
+        return any(isinstance(one, torch.Tensor) and one.is_complex() for one in found)
+
+    def part(self, args: dict[str, Any]) -> Call:
+        """The same call on one part of complex numbers."""
+        part = Call(self._importer, self._node, self.target, self.names, args)
+        part.of_part = True
+        return part
+
+    def shape(self, index: int = 0) -> list[int | str]:
+        """The shape that torch computed for an output, as dims."""
+        return [self._importer.symbols.dim(size) for size in self._meta(index).shape]
+
+    def spans(self, start: str, end: str, axis: int) -> bool:
+        """Whether the result is as long along an axis as from one argument to the other, negative integers counted
+        from the back: torch proves from the model's ranges that both lie inside."""
+        cut: Any = self._node.args[0]
+        size = self._size_of(cut.meta["val"].shape[axis])
+        low, high = (self._size_given(name, size) for name in (start, end))
+        made = self._size_of(self._meta().shape[axis])
+        if low is None or high is None or sympy.expand(high - low - made) != 0:
+            return False
+        return bool(low.is_nonnegative) or sympy.expand(low - size).is_Integer
+
+    def _size_given(self, name: str, size: Any) -> Any:
+        """A place along an axis of a size among the arguments, 0 where it is left out; None where it is no size."""
+        place = self.names.index(name)
+        given = self._node.args[place] if place < len(self._node.args) else self._node.kwargs.get(name)
+        given = given.meta.get("val") if isinstance(given, torch.fx.Node) else 0 if given is None else given
+        if not isinstance(given, (int, torch.SymInt)):
+            return None
+        if isinstance(given, int) and given >= WHOLE_END:
+            return size
+        return size + given if isinstance(given, int) and given < 0 else self._size_of(given)
+
+    def _size_of(self, size: Any) -> Any:
+        return size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(int(size))
+
+    @property
+    def finds_sizes(self) -> bool:
+        """Whether sizes come out of the values that the call reads."""
+        return bool(found_symbols(self._node))
+
+    def found_size(self) -> str:
+        """The symbol of the one size that comes out of the values that the call reads. Where torch knows the size
+        otherwise, a new symbol: what has it is reshaped to the shape that torch computed."""
+        found = [self._importer.symbols.expression(symbol) for symbol in found_symbols(self._node)]
+        return str(found[0]) if len(found) == 1 else self.new_size(0, MOST)
+
+    def new_size(self, low: int, high: int) -> str:
+        return self._importer.new_size(low, high)
+
+    def random(self, shape: Sequence[Size]) -> Any:
+        """f64 drawn evenly from [0, 1), by a generator of the call's own."""
+        return self._importer.random(shape, self._node)
+
+    def broadcast(self, *values: Any) -> list[Any]:
+        """The values expanded to the shape to which all broadcast."""
+        shape: list[Any] = []
+        for value in values:
+            shape = broadcast(shape, value.shape)
+        return [v if list(v.shape) == shape else self.create("expand", [v], shape=shape) for v in values]
+
+    def type_name(self, dtype: torch.dtype) -> str:
+        return self._importer.dtype(dtype)
+
+    def is_tuple(self) -> bool:
+        """Whether the call has several outputs, or one in a tuple."""
+        return isinstance(self._node.meta["val"], (tuple, list))
+
+    def reads(self, index: int) -> bool:
+        """Whether anything reads that one of several outputs."""
+        return any(user.args[1] == index for user in self._node.users)
+
+    def tensors(self) -> list[Any]:
+        """The arguments, numbers as tensors of the last tensor's type."""
+        given = list(self.args.values())
+        dtype = [x.dtype for x in given if hasattr(x, "dtype")][-1]
+        return [x if hasattr(x, "dtype") else self.constant(x, dtype) for x in given]
+
+    def filled(self, value: Any) -> Any:
+        """A tensor of the result's type and shape that holds one value."""
+        shape = self.shape()
+        one = self.cast(value, self.dtype()) if hasattr(value, "dtype") else self.constant(value, self.dtype())
+        return self.create("expand", [one], shape=shape) if shape else one
+
+    def filled_part(self, value: Any) -> Any:
+        """Of complex numbers one part that holds one value."""
+        return self.part({}).filled(value)
+
+    def by_row(self, row: Row) -> Any:
+        """What a one-to-one name means: arguments in order become inputs and attributes."""
+        inputs: dict[str, Any] = {}
+        attrs: dict[str, Any] = {}
+        kinds = row.attr_kinds
+        for name, text in (entry.split("=") for entry in row.arguments if "=" in entry):
+            attrs[name] = text == "true" if kinds[name] == "bool" else text
+        places = [entry for entry in row.arguments if "=" not in entry]
+        for place, name in zip(self.names, places, strict=False):
+            value = self.args[place]
+            if name == "-" or value is None:
+                continue
+            if name in kinds:
+                if hasattr(value, "dtype"):
+                    raise Unsupported(f"'{name}' is a number that depends on sizes; it must be known when compiling")
+                attrs[name] = self.type_name(value) if kinds[name] == "dtype" else value
+            else:
+                inputs[name] = value
+        given = [inputs.get(name) for name in row.inputs]
+        if row.elementwise:
+            return self.elementwise(row.op["name"], given, attrs)
+        outputs = self.create_all(row.op["name"], given, attrs)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def create_all(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
+        if op in BROADCASTING and len(inputs) > 1:
+            inputs = self._met(inputs)
+        elif op == "expand":
+            inputs = [self._met_with(inputs[0], attrs["shape"])]
+        scope, file, line = self._importer.loc(self._node)
+        return list(self._importer.builder.create(op, list(inputs), attrs, self._node.name, scope, file, line))
+
+    def _met(self, values: Sequence[Any]) -> Sequence[Any]:
+        """The values with one text for sizes that meet, of which torch has checked or checks that they are equal."""
+        shapes = [list(value.shape) for value in values]
+        if all(shape == shapes[0] for shape in shapes[1:]):
+            return values
+        shape: list[Size] = [1] * max(map(len, shapes))
+        for axis in range(-len(shape), 0):
+            here = [sizes[axis] for sizes in shapes if -axis <= len(sizes) and sizes[axis] != 1]
+            known = [size for size in here if isinstance(size, int)]
+            shape[axis] = (known or here or [1])[0]
+        return [self._met_with(value, shape) for value in values]
+
+    def _met_with(self, value: Any, shape: Sequence[Size]) -> Any:
+        """The value with the sizes of a shape to which it broadcasts, where it has symbols for them."""
+        meeting = list(shape)[len(shape) - len(value.shape) :]
+        return met_as(self, value, [None if size == 1 else size for size in meeting])
+
+    def elementwise(self, op: str, values: Sequence[Any], attrs: dict[str, Any] | None = None) -> Any:
+        """An elementwise operator on operands in torch's common type. With a number that a half type would round, torch
+        computes in f32 and rounds the result alone; for sums and differences it rounds the number."""
+        compare = self.dtype() == "bool"
+        if compare and op.startswith("bitwise_"):  # of truths, which rewrites know by the logical operators
+            op = op.replace("bitwise", "logical")
+        sizes = any(isinstance(value, str) for value in values)
+        if (
+            not compare
+            and not sizes
+            and op not in ("add", "sub")
+            and self.dtype() in _HALVES
+            and (any(self._is_rounded(value) for value in values) or self._reads_real())
+        ):
+            wide = [self.constant(v, "f32") if isinstance(v, _NUMBERS) else self.cast(v, "f32") for v in values]
+            return self.cast(self.create(op, wide, **(attrs or {})), self.dtype())
+        return self.create(op, self.promote(values, compare), **(attrs or {}))
+
+    def _reads_real(self) -> bool:
+        """Whether an argument is a real that depends on sizes."""
+        return any(isinstance(node.meta.get("val"), torch.SymFloat) for node in self._node.all_input_nodes)
+
+    def _is_rounded(self, value: Any) -> bool:
+        if not isinstance(value, _NUMBERS):
+            return False
+        return self.dtype() not in NUMPY or float(np.float64(value).astype(NUMPY[self.dtype()])) != float(value)
+
+    def constant(self, value: Any, dtype: str) -> Any:
+        return self._importer.builder.constant(self.array(value, dtype))
+
+    def promote(self, values: Sequence[Any], compare: bool = False) -> list[Any]:
+        """Operands in one element type: torch's promotion for comparisons, else the result's own type."""
+        wanted = self.common(values) if compare else self.dtype()
+        out = []
+        for value in values:
+            if isinstance(value, _NUMBERS):
+                out.append(self.constant(value, wanted))
+            elif isinstance(value, str):
+                out.append(self.cast(self.reshape(self.whole(value), []), wanted))
+            elif value is None:
+                out.append(value)
+            else:
+                out.append(self.cast(value, wanted))
+        return out
+
+    def common(self, values: Sequence[Any]) -> str:
+        names = {name: dtype for dtype, name in DTYPES.items()}
+        tensors = [torch.empty((1,) * len(v.shape), dtype=names[v.dtype]) for v in values if hasattr(v, "dtype")]
+        scalars = [v for v in values if isinstance(v, _NUMBERS)]
+        result = tensors[0].dtype
+        for other in [*tensors[1:], *scalars]:
+            result = torch.result_type(torch.empty((1,), dtype=result), other)
+        return self.type_name(result)

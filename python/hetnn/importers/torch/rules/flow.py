@@ -1,0 +1,213 @@
+"""Torch's control flow. Of branches both are computed and one is chosen, unless one takes long or may refuse what the
+other was meant for: then only the one that is taken runs. A loop whose rounds are known and few becomes nodes, another
+a node with a body."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from hetnn.errors import Unsupported
+from hetnn.importers.lowering.loop_body import DIVIDES, BodyInput
+from hetnn.importers.lowering.sizes import MOST, Size
+from hetnn.importers.torch.rules.call import TORCH, Call, found_symbols
+
+# Overloads that refuse an index outside an axis, or may never end.
+_PICKING = {
+    "index", "index_put", "index_select", "index_add", "index_copy", "index_fill", "index_reduce", "gather", "scatter",
+    "scatter_add", "scatter_reduce", "take", "put", "embedding", "one_hot", "_unsafe_index", "_unsafe_index_put",
+    "while_loop",
+}  # fmt: skip
+
+# Those that take long.
+_HEAVY = {
+    "convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "linear",
+    "mm", "bmm", "addmm", "baddbmm", "matmul", "scaled_dot_product_attention", "lstm", "gru", "_grouped_mm",
+}  # fmt: skip
+
+# Rounds of a loop that become nodes, each a copy of its body.
+_MOST_ROUNDS = 256
+# Rounds of a loop that only its condition ends.
+_ANY_NUMBER = 2**63 - 1
+
+
+@TORCH.rule("cond")
+def _cond(call: Call) -> list[Any]:
+    predicate, yes, no, operands = call.arguments
+    chosen = call.cast(_value(call, predicate), "bool")
+    if any(map(_is_for_one, (yes, no))):
+        return _taken_alone(call, call.reshape(chosen, []), yes, no, operands)
+    pairs = zip(call.body(yes, operands), call.body(no, operands), strict=True)
+    return [_choose(call, chosen, k, a, b) for k, (a, b) in enumerate(pairs)]
+
+
+def _is_for_one(body: torch.fx.GraphModule) -> bool:
+    """Whether a node takes some values only, or long, or may never end; none that finds sizes, which have one owner."""
+    bodies = [each for each in body.modules() if isinstance(each, torch.fx.GraphModule)]
+    nodes = [node for each in bodies for node in each.graph.nodes if node.op == "call_function"]
+    if any(found_symbols(node) for node in nodes):
+        return False
+    names = [str(node.target).removeprefix("aten.").split(".")[0] for node in nodes]
+    whole = (name for name, node in zip(names, nodes, strict=True) if not _is_float(node.meta.get("val")))
+    return not (_PICKING | _HEAVY).isdisjoint(names) or not DIVIDES.isdisjoint(whole)
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
+
+
+def _taken_alone(call: Call, chosen: Any, yes: Any, no: Any, operands: Sequence[Any]) -> list[Any]:
+    """Each branch as a loop of one round or none."""
+    rows = []
+    for body, runs in ((yes, chosen), (no, call.create("logical_not", [chosen]))):
+
+        def build(inputs: Sequence[Any], body: Any = body) -> list[Any]:
+            return [inputs[1], *(_value(call, x) for x in call.body(body, operands))]
+
+        rows.append(_looped(call, call.cast(runs, "i64"), None, [], build))
+    out = []
+    for k, (a, b) in enumerate(zip(*rows, strict=True)):
+        if a.dtype != b.dtype or len(a.shape) != len(b.shape):
+            raise Unsupported("branches whose results differ in type or rank")
+        sizes = [m if m == n else call.new_size(0, MOST) for m, n in zip(a.shape[1:], b.shape[1:], strict=True)]
+        one = call.create("choose", [chosen, a, b], sizes=[1, *sizes])
+        out.append(_named(call, k, call.reshape(one, sizes), sizes))
+    return out
+
+
+def _choose(call: Call, condition: Any, k: int, a: Any, b: Any) -> Any:
+    if a is None and b is None:
+        return None
+    a, b = _value(call, a), _value(call, b)
+    if a.dtype != b.dtype or len(a.shape) != len(b.shape):
+        raise Unsupported("branches whose results differ in type or rank")
+    if list(a.shape) == list(b.shape):
+        return call.create("where", [condition, a, b])
+    found = [m if m == n else call.new_size(0, MOST) for m, n in zip(a.shape, b.shape, strict=True)]
+    return _named(call, k, call.create("choose", [condition, a, b], sizes=found), found)
+
+
+def _named(call: Call, k: int, chosen: Any, found: Sequence[Size]) -> Any:
+    """Output `k`, with torch's own names for its sizes."""
+    wanted = call.shape(k)
+    for axis, size in enumerate(wanted):
+        if isinstance(size, str) and size != found[axis] and call.is_found(size):
+            call.create("read_size", [call.whole(found[axis])], sizes=[size])
+    return call.reshape(chosen, wanted)
+
+
+def _value(call: Call, found: Any) -> Any:
+    """A tensor, or a number as one."""
+    if hasattr(found, "dtype"):
+        return found
+    if isinstance(found, bool):
+        return call.constant(found, "bool")
+    if isinstance(found, (int, str)):
+        return call.reshape(call.whole(found), [])
+    if isinstance(found, float):
+        return call.constant(found, "f32")
+    raise Unsupported(f"control flow over a {type(found).__name__}")
+
+
+@TORCH.rule("map_impl")
+def _map(call: Call) -> list[Any]:
+    body, sequences, rest = call.arguments
+    return _rounds(call, body, [], sequences, rest)
+
+
+@TORCH.rule("scan")
+def _scan(call: Call) -> list[Any]:
+    body, carried, sequences, rest = call.arguments
+    return _rounds(call, body, carried, sequences, rest)
+
+
+def _rounds(call: Call, body: Any, carried: Sequence[Any], sequences: Sequence[Any], rest: Sequence[Any]) -> list[Any]:
+    """The body for every part of the sequences in turn: what is carried at the end, and what each adds, stacked."""
+    count = sequences[0].shape[0]
+    if not isinstance(count, int) or not 0 < count <= _MOST_ROUNDS:
+        return _loop_over(call, body, carried, sequences, rest, count)
+    rows: list[list[Any]] = []
+    for k in range(count):
+        values = call.body(body, [*carried, *(_part(call, x, k) for x in sequences), *rest])
+        carried, made = values[: len(carried)], values[len(carried) :]
+        rows.append(made)
+    return [*carried, *(_stacked(call, values) for values in zip(*rows, strict=True))]
+
+
+def _part(call: Call, sequence: Any, index: int) -> Any:
+    part = call.create("slice", [sequence], axis=0, start=index, end=index + 1)
+    return call.reshape(part, list(sequence.shape)[1:])
+
+
+def _stacked(call: Call, values: tuple[Any, ...]) -> Any:
+    parts = [call.reshape(value, [1, *value.shape]) for value in values]
+    return parts[0] if len(parts) == 1 else call.create("concat", parts, axis=0)
+
+
+def _loop_over(
+    call: Call, body: Any, carried: Sequence[Any], sequences: Sequence[Any], rest: Sequence[Any], count: Size
+) -> list[Any]:
+    """As a node: a round takes the part of each sequence at its number."""
+    state = [_value(call, x) for x in carried]
+
+    def build(inputs: Sequence[Any]) -> list[Any]:
+        number, going, *given = inputs
+        parts = [call.create("gather", [x, number], axis=0) for x in sequences]
+        return [going, *(_value(call, x) for x in call.body(body, [*given, *parts, *rest]))]
+
+    trips = call.reshape(call.whole(count), [])
+    made = _looped(call, trips, None, state, build)
+    return [*made[: len(state)], *(call.reshape(x, [count, *x.shape[1:]]) for x in made[len(state) :])]
+
+
+def _looped(call: Call, trips: Any, going: Any, state: Sequence[Any], build: Any) -> list[Any]:
+    """A loop: what it carries, then what its rounds add, along an axis of their number."""
+    types = [BodyInput("i64", []), BodyInput("bool", []), *(BodyInput(x.dtype, list(x.shape)) for x in state)]
+    body, given = call.loop_body(types, build)
+    stacked = given[1 + len(state) :]
+    told = {
+        "body": body.text(given),
+        "carried": len(state),
+        "count": call.new_size(0, MOST),
+        "sizes": [size for x in stacked for size in x.shape],
+        "outer": list(body.outer),
+    }
+    return call.create_all("loop", [trips, going, *state, *body.captured], told)
+
+
+@TORCH.rule("while_loop")
+def _while(call: Call) -> list[Any]:
+    """The condition of what is carried says whether there is another round."""
+    condition, body, carried, rest = call.arguments
+    state = [_value(call, x) for x in carried]
+
+    def goes_on(values: Sequence[Any]) -> Any:
+        (found,) = call.body(condition, [*values, *rest])
+        return call.reshape(call.cast(_value(call, found), "bool"), [])
+
+    def build(inputs: Sequence[Any]) -> list[Any]:
+        made = [_value(call, x) for x in call.body(body, [*inputs[2:], *rest])]
+        made = [x if x.dtype == like.dtype else call.cast(x, like.dtype) for x, like in zip(made, state, strict=True)]
+        return [goes_on(made), *made]
+
+    out = _looped(call, call.constant(_ANY_NUMBER, "i64"), goes_on(state), state, build)
+    for k, x in enumerate(out):
+        size = call.number(k)
+        if size is not None:  # of a number that torch reads as a size
+            call.create("read_size", [x], sizes=[size])
+    return out
+
+
+@TORCH.rule("associative_scan")
+def _associative(call: Call) -> list[Any]:
+    """Each element joined with all before it, one after another."""
+    body, sequences, rest = call.arguments
+    count = sequences[0].shape[0]
+    if not isinstance(count, int) or not 0 < count <= _MOST_ROUNDS:
+        raise Unsupported(f"an associative scan over {count} parts; there must be 1 to {_MOST_ROUNDS}")
+    rows = [[_part(call, x, 0) for x in sequences]]
+    for k in range(1, count):
+        rows.append(call.body(body, [*rows[-1], *(_part(call, x, k) for x in sequences), *rest]))
+    return [_stacked(call, values) for values in zip(*rows, strict=True)]

@@ -1,0 +1,356 @@
+"""Torch overloads of layers: products, convolutions, norms, attention."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from hetnn.element_types import NUMPY
+from hetnn.errors import Unsupported
+from hetnn.importers.lowering import sizes
+from hetnn.importers.lowering.convolution import convolve
+from hetnn.importers.lowering.resampling import along, cubic, interpolation, triangle
+from hetnn.importers.lowering.sizes import Size
+from hetnn.importers.torch.rules.call import Call, rule
+from hetnn.importers.torch.rules.indexing import fixed
+from hetnn.importers.torch.rules.pooling import batched, paired_window
+
+
+@rule("addmm.default")
+def _addmm(call: Call) -> Any:
+    product = call.create("matmul", [call["mat1"], call["mat2"]])
+    if call["alpha"] != 1:
+        product = call.create("mul", [product, call.constant(call["alpha"], call.dtype())])
+    bias = call["self"]
+    if call["beta"] != 1:
+        bias = call.create("mul", [bias, call.constant(call["beta"], call.dtype())])
+    return call.create("add", [product, bias])
+
+
+@rule("matmul.default")
+def _matmul(call: Call) -> Any:
+    a, b = call["self"], call["other"]
+    if len(a.shape) == 1:
+        a = call.reshape(a, [1, *a.shape])
+    if len(b.shape) == 1:
+        b = call.reshape(b, [*b.shape, 1])
+    return call.reshape(call.create("matmul", [a, b]), call.shape())
+
+
+@rule(
+    "_native_batch_norm_legit_no_training.default",
+    "batch_norm.default",
+    "native_batch_norm.default",
+    "cudnn_batch_norm.default",
+)
+def _batch_norm(call: Call) -> Any:
+    if call.args.get("training"):
+        if call.is_tuple() or call["running_mean"] is not None or call["running_var"] is not None:
+            raise Unsupported("batch_norm in training mode; call model.eval() before exporting")
+        return _by_the_batch(call, None)[0]
+    out = call.create(
+        "batch_norm",
+        [call["input"], call["weight"], call["bias"], call["running_mean"], call["running_var"]],
+        eps=float(call["eps"]),
+    )
+    # Without training there are no statistics to save.
+    return [out, *(call.constant(np.zeros(0), call.dtype(k)) for k in (1, 2))] if call.is_tuple() else out
+
+
+@rule("_native_batch_norm_legit.no_stats")
+def _native_batch_norm(call: Call) -> list[Any]:
+    out, mean, scale = _by_the_batch(call, [call.dtype(k) for k in (1, 2)])
+    return [out, call.reshape(mean, call.shape(1)), call.reshape(scale, call.shape(2))]
+
+
+def _by_the_batch(call: Call, kept: Sequence[str] | None) -> list[Any]:
+    """The norm by the mean and variance of the input itself, in f32 at least, the mean, and what away from it is
+    multiplied by; both rounded to the types in which torch keeps them, if it does."""
+    x = call.cast(call["input"], "f64" if call["input"].dtype == "f64" else "f32")
+    over = [axis for axis in range(len(x.shape)) if axis != 1]
+    mean = call.create("mean", [x], axes=over, keepdim=True)
+    away = call.create("sub", [x, mean])
+    variance = call.create("mean", [call.create("mul", [away, away])], axes=over, keepdim=True)
+    scale = call.create("rsqrt", [call.create("add", [variance, call.constant(float(call["eps"]), x.dtype)])])
+    if kept is not None:
+        mean, scale = (call.cast(value, dtype) for dtype, value in zip(kept, (mean, scale), strict=True))
+    away = call.create("sub", [x, call.cast(mean, x.dtype)])
+    out = call.create("mul", [away, call.cast(scale, x.dtype)])
+    along = [1 if axis in over else size for axis, size in enumerate(x.shape)]
+    for name, op in (("weight", "mul"), ("bias", "add")):
+        if call[name] is not None:
+            out = call.create(op, [out, call.cast(call.reshape(call[name], along), x.dtype)])
+    return [call.cast(out, call.dtype()), mean, scale]
+
+
+@rule("layer_norm.default", "native_layer_norm.default")
+def _layer_norm(call: Call) -> Any:
+    x, axes, eps = call["input"], len(call["normalized_shape"]), float(call["eps"])
+    out = call.create("layer_norm", [x, call["weight"], call["bias"]], axes=axes, eps=eps)
+    if not call.is_tuple():
+        return out
+    statistics = [None, None]
+    if call.reads(1) or call.reads(2):
+        over = list(range(len(x.shape) - axes, len(x.shape)))
+        mean = call.create("mean", [x], axes=over, keepdim=True)
+        away = call.create("sub", [x, mean])
+        variance = call.create("mean", [call.create("mul", [away, away])], axes=over, keepdim=True)
+        spread = call.create("add", [variance, call.constant(eps, x.dtype)])
+        statistics = [mean, call.create("rsqrt", [spread])]
+    return [out, *statistics]
+
+
+@rule("group_norm.default")
+def _group_norm(call: Call) -> Any:
+    return call.create(
+        "group_norm",
+        [call["input"], call["weight"], call["bias"]],
+        groups=call["num_groups"],
+        eps=float(call["eps"]),
+    )
+
+
+@rule("native_group_norm.default")
+def _native_group_norm(call: Call) -> Any:
+    if call.reads(1) or call.reads(2):
+        raise Unsupported("the statistics of a group norm are read")
+    inputs = [call["input"], call["weight"], call["bias"]]
+    return [call.create("group_norm", inputs, groups=call["group"], eps=float(call["eps"])), None, None]
+
+
+@rule("rms_norm.default")
+def _rms_norm(call: Call) -> Any:
+    x, eps = call["input"], call["eps"]
+    eps = {"f64": 2.0**-52, "f16": 2.0**-10, "bf16": 2.0**-7}.get(x.dtype, 2.0**-23) if eps is None else float(eps)
+    return call.create("rms_norm", [x, call["weight"]], axes=len(call["normalized_shape"]), eps=eps)
+
+
+def _convolution_of(call: Call, padding: list[int], transposed: bool) -> Any:
+    axes = len(call["weight"].shape) - 2
+    x, made = batched(call, axes)
+    window = {
+        "stride": paired_window(call["stride"], axes),
+        "padding": padding,
+        "dilation": paired_window(call["dilation"], axes),
+        "groups": call["groups"],
+    }
+    if transposed:
+        window["output_padding"] = paired_window(call["output_padding"], axes)
+    out = convolve(call, x, call["weight"], call["bias"], window, transposed)
+    return call.reshape(out, out.shape[1:]) if made else out
+
+
+@rule("conv1d.default", "conv2d.default", "conv3d.default")
+def _conv(call: Call) -> Any:
+    return _convolution_of(call, paired_window(call["padding"], len(call["weight"].shape) - 2), False)
+
+
+@rule("conv1d.padding", "conv2d.padding", "conv3d.padding")
+def _conv_same(call: Call) -> Any:
+    kernel = call["weight"].shape[2:]
+    if call["padding"] == "valid":
+        return _convolution_of(call, [0] * len(kernel), False)
+    total = [(k - 1) * d for k, d in zip(kernel, paired_window(call["dilation"], len(kernel)), strict=True)]
+    return _convolution_of(call, [t // 2 for t in total] + [t - t // 2 for t in total], False)
+
+
+@rule("conv_transpose1d.default", "conv_transpose2d.input", "conv_transpose3d.input")
+def _conv_transpose(call: Call) -> Any:
+    return _convolution_of(call, paired_window(call["padding"], len(call["weight"].shape) - 2), True)
+
+
+@rule("convolution.default")
+def _convolution(call: Call) -> Any:
+    """What torch makes of a convolution of any kind when it is asked to decompose all of them."""
+    return _convolution_of(
+        call, paired_window(call["padding"], len(call["weight"].shape) - 2), bool(call["transposed"])
+    )
+
+
+def _upsampled(call: Call, op: str, scales: list[float], **attrs: Any) -> Any:
+    return call.create(op, [call[call.names[0]]], size=call.shape()[-2:], scales=scales, **attrs)
+
+
+# Bits of a share of a byte, such that it fits into 16.
+_MOST_SHARE_BITS = 22
+
+
+def _byte_shares(size: int, wanted: int, align_corners: bool, scale: float | None) -> tuple[np.ndarray[Any, Any], int]:
+    """What each of `size` bytes gives to each of `wanted`, [size, wanted], as integers of so many bits behind the
+    point, as torch resizes bytes."""
+    corner = 0.5 if align_corners else 0.0
+    if align_corners:
+        step = (size - 1) / (wanted - 1) if wanted > 1 else 0.0
+    else:
+        step = 1 / scale if scale else size / wanted
+    shares = np.zeros((size, wanted))
+    for k in range(wanted):
+        centre = step * (k + 0.5 - corner)
+        first = math.floor(centre - 0.5 + corner)
+        for place in (first, first + 1):
+            shares[min(max(place, 0), size - 1), k] += max(0.0, 1 - abs(place - centre + 0.5 - corner))
+    bits = 0
+    while bits < _MOST_SHARE_BITS and int(0.5 + shares.max() * (1 << (bits + 1))) < 1 << 15:
+        bits += 1
+    return np.floor(shares * (1 << bits) + 0.5).astype(np.int64), bits
+
+
+def _resized_bytes(call: Call, scales: list[float]) -> Any:
+    """Columns, then rows, each rounded to a byte."""
+    x = call[call.names[0]]
+    size, wanted = fixed(x.shape[-2:], "an image of bytes"), fixed(call.shape()[-2:], "an image of bytes")
+    lead = list(x.shape[:-2])
+    x = call.cast(x, "i32")
+    for axis in (1, 0):
+        corners = bool(call["align_corners"])
+        shares, bits = _byte_shares(size[axis], wanted[axis], corners, scales[axis] if scales else None)
+        if axis == 0:
+            x = call.create("permute", [x], perm=[*range(len(lead)), len(lead) + 1, len(lead)])
+        rows = sizes.multiply(sizes.product(lead), x.shape[-2])
+        flat = call.create("matmul", [call.reshape(x, [rows, size[axis]]), call.constant(shares, "i32")])
+        total = call.create("add", [flat, call.constant(1 << (bits - 1), "i32")])
+        total = call.create("shift_right", [total, call.constant(bits, "i32")])
+        total = call.create("clamp", [total], min=0.0, max=255.0)
+        x = call.reshape(total, [*lead, x.shape[-2], wanted[axis]])
+    x = call.create("permute", [x], perm=[*range(len(lead)), len(lead) + 1, len(lead)])
+    return call.cast(x, "u8")
+
+
+@rule("upsample_nearest2d.vec", "upsample_bilinear2d.vec")
+def _upsample_by(call: Call) -> Any:
+    op = call.target.split(".")[1]
+    corners = {"align_corners": bool(call["align_corners"])} if "align_corners" in call.args else {}
+    scales = [float(scale) for scale in call["scale_factors"] or []]
+    if corners and call["input"].dtype == "u8":
+        return _resized_bytes(call, scales)
+    return _upsampled(call, op, scales, **corners)
+
+
+@rule("upsample_nearest2d.default", "upsample_bilinear2d.default")
+def _upsample_to(call: Call) -> Any:
+    op = call.target.split(".")[1]
+    corners = {"align_corners": bool(call["align_corners"])} if "align_corners" in call.args else {}
+    given = [call["scales_h"], call["scales_w"]]
+    scales = [] if None in given else [float(scale) for scale in given]
+    if corners and call["self"].dtype == "u8":
+        return _resized_bytes(call, scales)
+    return _upsampled(call, op, scales, **corners)
+
+
+def _for_heads(call: Call, x: Any, queries: Sequence[Size]) -> Any:
+    """Keys or values for each batch and head of the queries: those that serve several are repeated."""
+    if len(x.shape) != 4 or len(queries) != 4:
+        return x
+    batch, heads, length, depth = x.shape
+    wanted = [queries[0] if batch == 1 else batch, queries[1] if heads == 1 else heads, length, depth]
+    if wanted != list(x.shape):
+        x = call.create("expand", [x], shape=wanted)
+    if not call.args.get("enable_gqa") or wanted[1] == queries[1]:
+        return x
+    if not isinstance(wanted[1], int) or not isinstance(queries[1], int):
+        raise Unsupported("attention with grouped queries of a number of heads that is open")
+    groups = queries[1] // wanted[1]
+    x = call.create(
+        "expand", [call.reshape(x, [*wanted[:2], 1, length, depth])], shape=[*wanted[:2], groups, length, depth]
+    )
+    return call.reshape(x, [wanted[0], queries[1], length, depth])
+
+
+@rule("scaled_dot_product_attention.default")
+def _attention(call: Call) -> Any:
+    scale = call["scale"]
+    q, k, v, mask = call["query"], call["key"], call["value"], call["attn_mask"]
+    shape = call.shape()
+    if len(q.shape) == 3:
+        q, k, v = (call.reshape(x, [1, *x.shape]) for x in (q, k, v))
+    k, v = (_for_heads(call, x, q.shape) for x in (k, v))
+    out = call.create(
+        "scaled_dot_product_attention",
+        [q, k, v, mask],
+        is_causal=bool(call["is_causal"]),
+        scale=0.0 if scale is None else float(scale),
+    )
+    return call.reshape(out, shape)
+
+
+@rule("grid_sampler_2d.default", "grid_sampler_3d.default")
+def _grid_sampler(call: Call) -> Any:
+    x, mode = call["input"], call["interpolation_mode"]
+    if mode != 0 and len(x.shape) == 4:
+        raise Unsupported("sampling of images other than by means of neighbours")  # in f32, as torch rounds
+    return call.create(
+        "grid_sample",
+        [x, call["grid"]],
+        mode=("linear", "nearest", "cubic")[mode],
+        outside=("zeros", "border", "reflection")[call["padding_mode"]],
+        align_corners=bool(call["align_corners"]),
+    )
+
+
+def _shares(size: int, wanted: int, align_corners: bool, scale: float | None, of_cubes: bool) -> np.ndarray[Any, Any]:
+    """What each of `size` pixels gives to each of `wanted`: a kernel as wide as a new pixel, its values summing to 1.
+
+    In f32, as torch rounds."""
+    one, half = np.float32(1), np.float32(0.5)
+    if align_corners:
+        step = np.float32(size - 1) / np.float32(wanted - 1) if wanted > 1 else np.float32(0)
+    else:
+        step = np.float32(1 / scale) if scale else np.float32(size) / np.float32(wanted)
+    support = np.float32(2 if of_cubes else 1) * max(step, one)
+    inverse = one / max(step, one)
+    out = np.zeros((wanted, size), np.float32)
+    for k in range(wanted):
+        centre = step * (np.float32(k) + half)
+        first = max(int(centre - support + half), 0)
+        pixels = np.arange(first, min(int(centre + support + half), size))
+        places = np.arange(len(pixels), dtype=np.float32) + (np.float32(first) - centre)
+        apart = (places + half) * inverse
+        weights = cubic(apart, -0.5) if of_cubes else triangle(apart)
+        total = np.add.accumulate(weights)[-1] if len(weights) else one
+        out[k, pixels] = weights / total if total else weights
+    return out
+
+
+@rule("_upsample_bilinear2d_aa.default", "_upsample_bicubic2d_aa.default")
+def _antialiased(call: Call) -> Any:
+    """Columns, then rows, each by a product with fixed shares."""
+    x = call["self"]
+    if not x.dtype.startswith(("f", "bf")):
+        raise Unsupported("antialiased resizing of integers")
+    given, goals = (fixed(shape[-2:], "an antialiased image") for shape in (x.shape, call.shape()))
+    scales = [call["scales_h"], call["scales_w"]]
+    for axis in (3, 2):
+        at = axis - 2
+        corners, of_cubes = bool(call["align_corners"]), "bicubic" in call.target
+        x = along(call, x, axis, _shares(given[at], goals[at], corners, scales[at], of_cubes))
+    return x
+
+
+@rule("upsample_bicubic2d.vec", "upsample_bicubic2d.default")
+def _bicubic(call: Call) -> Any:
+    """Along the width, then along the height, each by a product with fixed shares."""
+    x = call[call.names[0]]
+    if x.dtype not in ("f32", "f64"):
+        raise Unsupported("bicubic resizing of other than f32 and f64")
+    goals, given = fixed(call.shape()[-2:], "a bicubic image"), fixed(x.shape[-2:], "a bicubic image")
+    scales = call["scale_factors"] if "scale_factors" in call.args else [call["scales_h"], call["scales_w"]]
+    corners = bool(call["align_corners"])
+    for axis in (3, 2):
+        at = _places(given[axis - 2], goals[axis - 2], corners, (scales or [None, None])[axis - 2], NUMPY[x.dtype].type)
+        x = along(call, x, axis, interpolation(at, given[axis - 2], partial(cubic, a=-0.75), reach=2))
+    return x
+
+
+def _places(
+    size: int, goal: int, align_corners: bool, scale: float | None, real: type[np.floating[Any]]
+) -> np.ndarray[Any, Any]:
+    """Where each pixel of the result lies in the image, rounded as torch rounds."""
+    numbers = np.arange(goal).astype(real)
+    if align_corners:
+        return np.asarray(numbers * (real(size - 1) / real(goal - 1) if goal > 1 else real(0)))
+    step = real(1 / scale) if scale else real(size) / real(goal)
+    return np.asarray(step * (numbers + real(0.5)) - real(0.5))

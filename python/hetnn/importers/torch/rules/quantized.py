@@ -1,0 +1,70 @@
+"""Graphs that PT2E quantized: steps between reals and integers as arithmetic, rounded where eager torch rounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hetnn.importers.lowering.random_numbers import on
+from hetnn.importers.torch.rules.call import TORCH, Call
+
+_NAMES = "quantized_decomposed."
+
+
+def _meeting(call: Call, value: Any, x: Any) -> Any:
+    """A scale or zero point of one number, or one for each index of the axis."""
+    if not hasattr(value, "dtype") or "axis" not in call.args:
+        return call.reshape(value, []) if hasattr(value, "dtype") else value
+    axis = call["axis"] % len(x.shape)
+    return call.reshape(value, [n if k == axis else 1 for k, n in enumerate(x.shape)])
+
+
+def _given(call: Call, name: str) -> Any:
+    """The argument, in the plural where there is one for each channel."""
+    return call.args.get(name, call.args.get(f"{name}s"))
+
+
+@TORCH.rule(
+    *(f"{_NAMES}quantize_per_tensor.{kind}" for kind in ("default", "tensor", "tensor2")),
+    f"{_NAMES}quantize_per_channel.default",
+)
+def _quantize(call: Call) -> Any:
+    """clamp(round(x (1 / scale)) + zero point): a number's reciprocal is in double, that of a channel in its type."""
+    x = call.cast(call["input"], "f32")
+    scale, zero = (_meeting(call, _given(call, name), x) for name in ("scale", "zero_point"))
+    if hasattr(scale, "dtype"):
+        scale = scale if "axis" in call.args else call.cast(scale, "f64")
+        inverse = call.cast(on(call, "div", call.constant(1.0, scale.dtype), scale), "f32")
+    else:
+        inverse = float(1.0 / scale)
+    y = call.create("round", [on(call, "mul", x, inverse)])
+    y = on(call, "add", y, call.cast(zero, "f32") if hasattr(zero, "dtype") else float(zero))
+    bounds = {"min": float(call["quant_min"]), "max": float(call["quant_max"])}
+    return call.cast(call.create("clamp", [y], **bounds), call.dtype())
+
+
+@TORCH.rule(
+    *(f"{_NAMES}dequantize_per_tensor.{kind}" for kind in ("default", "tensor", "tensor2")),
+    f"{_NAMES}dequantize_per_channel.default",
+)
+def _dequantize(call: Call) -> Any:
+    """(q - zero point) scale."""
+    q = call["input"]
+    scale, zero = (_meeting(call, _given(call, name), q) for name in ("scale", "zero_point"))
+    y = call.cast(q, "f32" if call.dtype() != "f64" else "f64")
+    if zero is not None:
+        y = on(call, "sub", y, call.cast(zero, y.dtype) if hasattr(zero, "dtype") else float(zero))
+    y = on(call, "mul", y, call.cast(scale, y.dtype) if hasattr(scale, "dtype") else float(scale))
+    return call.cast(y, call.dtype())
+
+
+@TORCH.rule(f"{_NAMES}choose_qparams.tensor")
+def _choose(call: Call) -> list[Any]:
+    """The scale and zero point with which the integers span the values and 0."""
+    x, low, high = call["input"], float(call["quant_min"]), float(call["quant_max"])
+    least = on(call, "minimum", call.create("reduce_min", [x], axes=[]), 0.0)
+    most = on(call, "maximum", call.create("reduce_max", [x], axes=[]), 0.0)
+    scale = on(call, "div", call.create("sub", [most, least]), high - low)
+    scale = on(call, "maximum", scale, float(call["eps"]))
+    zero = on(call, "add", call.create("neg", [call.create("round", [call.create("div", [least, scale])])]), low)
+    zero = call.create("clamp", [zero], min=low, max=high)
+    return [call.reshape(call.cast(value, dtype), [1]) for value, dtype in ((scale, "f64"), (zero, "i64"))]

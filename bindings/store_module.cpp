@@ -61,7 +61,7 @@ void bind_store(py::module_& m) {
             return out;
           },
           py::arg("id"), py::arg("version") = py::none(),
-          "A version, the newest unless named, and where its file is; None when there is none.")
+          "A version, the one that runs unless named, and where its file is; None when there is none.")
       .def(
           "networks",
           [](Store& s) {
@@ -93,7 +93,7 @@ void bind_store(py::module_& m) {
       .def("remove", &Store::remove, py::arg("id"), py::arg("version") = py::none(), unlocked,
            "Forgets a version, or all.")
       .def("deploy", &Store::deploy, py::arg("id"), py::arg("version"), py::arg("devices"), unlocked,
-           "Marks devices, all when none is named, as those to make ready ahead of requests.")
+           "Makes the version, by default the newest, the one that runs.")
       .def("undeploy", &Store::undeploy, py::arg("id"), py::arg("version"), unlocked, "Takes the marks away.")
       .def(
           "deployed",

@@ -37,7 +37,7 @@ class Store:
         self, id: str, version: typing.SupportsInt | typing.SupportsIndex | None, devices: collections.abc.Sequence[str]
     ) -> None:
         """
-        Marks devices, all when none is named, as those to make ready ahead of requests.
+        Makes the version, by default the newest, the one that runs.
         """
     def deployed(self) -> list[typing.Any]:
         """
@@ -45,7 +45,7 @@ class Store:
         """
     def find(self, id: str, version: typing.SupportsInt | typing.SupportsIndex | None = None) -> typing.Any:
         """
-        A version, the newest unless named, and where its file is; None when there is none.
+        A version, the one that runs unless named, and where its file is; None when there is none.
         """
     def gc(self) -> dict[str, typing.Any]:
         """

@@ -23,6 +23,14 @@ class UnknownNetwork(InvalidModel):
         return InvalidModel.__name__
 
 
+class DamagedNetwork(InvalidModel):
+    """A network that is kept and cannot be opened: its row or its file was altered or is gone."""
+
+    @property
+    def kind(self) -> str:
+        return InvalidModel.__name__
+
+
 class Store:
     """A folder of executables by network id and version. Thread-safe; several processes may share it.
 
@@ -47,7 +55,7 @@ class Store:
         return {"networks": self._kept.networks()}
 
     def association(self, id: str, version: int | None = None) -> dict[str, Any]:
-        """The nodes of a network, its subgraphs in run order, and the device of each; the newest version by default.
+        """The nodes of a network, its subgraphs in run order, and the device of each, by default of what runs.
 
         Where it has loops whose bodies are programs of their own, `bodies` has `{"of", "nodes", "subgraphs"}` of each:
         `of` is the loop, the rest as of a network. A body inside another stands before that one.
@@ -62,7 +70,10 @@ class Store:
         return {**row, **described}
 
     def find(self, id: str, version: int | None = None) -> dict[str, Any]:
-        """`network`, `version`, `hash`, `target`, `bytes` and `path`. UnknownNetwork when there is none."""
+        """`network`, `version`, `hash`, `target`, `bytes` and `path`. UnknownNetwork when there is none.
+
+        Unless one is named it is the version that runs: the newest of those that are deployed, else the newest.
+        """
         found = self._kept.find(id, version)
         if found is None:
             named = f"'{id}'" if version is None else f"'{id}' version {version}"
@@ -89,7 +100,10 @@ class Store:
         self._kept.remove(id, version)
 
     def deploy(self, id: str, devices: Iterable[str] = (), version: int | None = None) -> None:
-        """Marks devices, all of the target's when none is named, as those to make ready ahead of requests."""
+        """Makes a version, by default the newest, the one that runs, ready ahead of requests; other versions' marks go.
+
+        A network is deployed whole. InvalidModel where `devices` are named and are not all that the version runs on.
+        """
         self._kept.deploy(id, version, [*devices])
 
     def undeploy(self, id: str, version: int | None = None) -> None:

@@ -73,15 +73,23 @@ Row row_of(const std::vector<Cell>& row) {
   }
 }
 
+// The newest that is deployed, else the newest.
+constexpr std::string_view kCurrent =
+    "SELECT v.network, v.version, v.hash, v.target, v.bytes, v.row_hash, v.document FROM versions v WHERE v.network = "
+    "? "
+    "ORDER BY EXISTS (SELECT 1 FROM deployments d WHERE d.network = v.network AND d.version = v.version) DESC, "
+    "v.version DESC LIMIT 1";
 constexpr std::string_view kNewest =
     "SELECT network, version, hash, target, bytes, row_hash, document FROM versions WHERE network = ? ORDER BY version "
     "DESC LIMIT 1";
 constexpr std::string_view kNamed =
     "SELECT network, version, hash, target, bytes, row_hash, document FROM versions WHERE network = ? AND version = ?";
 
-std::optional<Row> look_up(Database& database, const std::string& id, std::optional<int64_t> version) {
+// Without a version the one that `otherwise` selects.
+std::optional<Row> look_up(Database& database, const std::string& id, std::optional<int64_t> version,
+                           std::string_view otherwise = kCurrent) {
   check_id(id);
-  const auto rows = version ? database.run(kNamed, {id, *version}) : database.run(kNewest, {id});
+  const auto rows = version ? database.run(kNamed, {id, *version}) : database.run(otherwise, {id});
   if (rows.empty()) return std::nullopt;
   Row out = row_of(rows[0]);
   const bool asked = out.version.network == id && (!version || out.version.version == *version);
@@ -90,8 +98,9 @@ std::optional<Row> look_up(Database& database, const std::string& id, std::optio
   return out;
 }
 
-Row find_row(Database& database, const std::string& id, std::optional<int64_t> version) {
-  auto out = look_up(database, id, version);
+Row find_row(Database& database, const std::string& id, std::optional<int64_t> version,
+             std::string_view otherwise = kCurrent) {
+  auto out = look_up(database, id, version, otherwise);
   if (!out) throw InvalidModel(text("the store holds no network ", called(id, version), ". Add it first."));
   return *std::move(out);
 }
@@ -227,16 +236,20 @@ void Store::deploy(const std::string& id, std::optional<int64_t> version, std::v
   const std::lock_guard lock(mutex_);
   Database& db = database();
   Transaction writing(db);
-  const Row row = find_row(db, id, version);
+  const Row row = find_row(db, id, version, kNewest);
   const std::vector<std::string> known = devices_of(row.document);
-  if (devices.empty()) devices = known;
-  for (const std::string& device : devices) {
-    if (std::find(known.begin(), known.end(), device) == known.end()) {
-      std::string names;
-      for (const std::string& one : known) names += text(names.empty() ? "" : ", ", one);
-      throw InvalidModel(text(called(id, row.version.version), " runs on ", names, "; got '", device,
-                              "'. Name one of those, or none for all."));
-    }
+  // A part would mean nothing: the whole executable is opened, on every device that it runs on.
+  if (!devices.empty() && std::set(devices.begin(), devices.end()) != std::set(known.begin(), known.end())) {
+    const auto names = [](const std::vector<std::string>& each) {
+      std::string out;
+      for (const std::string& one : each) out += text(out.empty() ? "" : ", ", one);
+      return out;
+    };
+    throw InvalidModel(text(called(id, row.version.version), " runs on ", names(known), "; got ", names(devices),
+                            ". A network is deployed whole: name all of its devices, or none."));
+  }
+  db.run("DELETE FROM deployments WHERE network = ?", {id});
+  for (const std::string& device : known) {
     db.run("INSERT OR IGNORE INTO deployments (network, version, device) VALUES (?, ?, ?)",
            {id, row.version.version, device});
   }

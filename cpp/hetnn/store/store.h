@@ -63,8 +63,8 @@ class Store {
   /// Keeps the image under the id; by default as the version after the newest. InvalidModel when it is no sound
   /// executable or when the version holds another one. Keeping the same twice changes nothing.
   Version add(const std::string& id, const program::Blob& image, std::optional<int64_t> version = {});
-  /// The newest version unless one is named, where there is one. Everything below throws InvalidModel where there is
-  /// none.
+  /// The version that runs unless one is named: the newest that is deployed, else the newest; nothing where there is
+  /// none. Everything below throws InvalidModel where there is none.
   std::optional<Version> find(const std::string& id, std::optional<int64_t> version = {});
   /// Where the executable's file is.
   std::string file(const Version& version) const;
@@ -73,7 +73,8 @@ class Store {
   /// Forgets one version, or all. Their files go with `gc`.
   void remove(const std::string& id, std::optional<int64_t> version = {});
 
-  /// Marks devices, by default all of the version's target, as those to make ready ahead of requests.
+  /// Makes the version, by default the newest, the one that runs, ready ahead of requests, on all of its devices; no
+  /// other version stays deployed. InvalidModel where `devices` are some and are not all that it runs on.
   void deploy(const std::string& id, std::optional<int64_t> version, std::vector<std::string> devices);
   void undeploy(const std::string& id, std::optional<int64_t> version);
   /// Every version that is deployed.

@@ -23,7 +23,7 @@ class Store {
     check(hetnn_store_open(folder.c_str(), &made, said, sizeof said), said);
     handle_.reset(made);
   }
-  /// The executable of a network, opened once; version 0 is the newest. InvalidModel when there is none.
+  /// The executable of a network, opened once; version 0 is the one that runs. InvalidModel when there is none.
   Executable& load(const std::string& id, std::int64_t version = 0) {
     char path[4096] = "", said[1024] = "";
     const std::lock_guard lock(mutex_);

@@ -1,4 +1,4 @@
-"""`hetnn store`: keeps executables by network id, shows what each is made of, and marks what to make ready ahead."""
+"""`hetnn store`: keeps executables by network id, shows what each is made of, and says which version runs."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     action("rm", "forget a network, or one version of it").add_argument("id", metavar="ID[:N]")
     action("verify", "read every byte and list what is damaged; exit code 1 when anything is")
     action("gc", "delete the files that no version names")
-    deploy = action("deploy", "mark devices, by default all, as those to make ready ahead of requests")
+    deploy = action("deploy", "make a version, by default the newest, the one that runs, ready ahead of requests")
     deploy.add_argument("id", metavar="ID[:N]")
     deploy.add_argument("devices", nargs="*", metavar="DEVICE")
-    action("undeploy", "take those marks away").add_argument("id", metavar="ID[:N]")
+    action("undeploy", "let the newest version run again").add_argument("id", metavar="ID[:N]")
 
 
 def run(args: argparse.Namespace) -> Answer:

@@ -296,7 +296,7 @@ def test_a_store_shows_what_loops_repeat(tmp_path: Path, capsys: pytest.CaptureF
     exe, _, _ = compiled("cpu+relu-only")
     store = hetnn.Store(tmp_path / "store")
     store.add("rounds", exe)
-    store.deploy("rounds", ["relu-only"])
+    store.deploy("rounds", ["relu-only", "cpu"])
     shown = store.association("rounds")
     (body,) = shown["bodies"]
     (reported,) = exe.report(format="dict")["bodies"]

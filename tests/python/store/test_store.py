@@ -104,6 +104,36 @@ def test_the_commands_print_what_the_class_returns(
     assert call(capsys, "--path", path, "show", "net:x")[1]["error"]["message"].startswith("a version is a number")
 
 
+def test_the_deployed_version_is_the_one_that_runs(store: hetnn.Store, files: list[Path]) -> None:
+    for file in files:
+        store.add("net", file)
+    assert store.find("net")["version"] == 3
+    store.deploy("net", version=1)
+    np.testing.assert_array_equal(store.run("net", {"x": X})["y"], X)
+    np.testing.assert_array_equal(store.run("net", {"x": X}, version=2)["y"], 2 * X)
+    assert store.association("net")["version"] == 1
+    store.deploy("net", ["cpu"], version=2)
+    assert [row["version"] for row in store.deployed()] == [2]
+    store.deploy("net")
+    assert [row["version"] for row in store.deployed()] == [3]
+    store.undeploy("net")
+    assert [*store.deployed()] == []
+
+
+def test_a_network_is_deployed_whole(store: hetnn.Store) -> None:
+    text = "graph @r {stage = imported} (%x: f32[1,3,8,8]) -> (%y) {\n  %a = relu(%x) : f32[1,3,8,8]\n"
+    text += "  %y = erf(%a) : f32[1,3,8,8]\n}\n"
+    store.add("r", hetnn.compile(text, "cpu+relu-only", strategy="take-all"))
+    known = {row["device"] for row in store.association("r")["subgraphs"]}
+    assert known == {"cpu", "relu-only"}
+    for devices in (["cpu"], ["relu-only"], ["tpu"], ["cpu", "relu-only", "tpu"]):
+        with pytest.raises(hetnn.InvalidModel, match=r"runs on cpu, relu-only; got .*is deployed whole"):
+            store.deploy("r", devices)
+    assert [*store.deployed()] == []
+    store.deploy("r", known)
+    assert {row["deployed_on"][0] for row in store.association("r")["subgraphs"]} == known
+
+
 def test_a_model_is_compiled_for_the_target(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     model = tmp_path / "net.ir"
     model.write_text("graph @r {stage = imported} (%x: f32[1,3,8,8]) -> (%y) {\n  %y = relu(%x) : f32[1,3,8,8]\n}\n")

@@ -14,7 +14,7 @@ import grpc
 from hetnn.errors import Error, InternalError, Unavailable, Unsupported
 from hetnn.serve.proto import MESSAGES, PACKAGE
 from hetnn.serve.service import Inference, Service
-from hetnn.store import UnknownNetwork
+from hetnn.store import DamagedNetwork, UnknownNetwork
 
 SERVICE = f"{PACKAGE}.GRPCInferenceService"
 OPTIONS = [
@@ -39,6 +39,8 @@ def code_of(error: BaseException) -> grpc.StatusCode:
         return grpc.StatusCode.UNAVAILABLE
     if isinstance(error, Unsupported):
         return grpc.StatusCode.UNIMPLEMENTED
+    if isinstance(error, DamagedNetwork):
+        return grpc.StatusCode.DATA_LOSS
     known = isinstance(error, Error) and not isinstance(error, InternalError)
     return grpc.StatusCode.INVALID_ARGUMENT if known else grpc.StatusCode.INTERNAL
 

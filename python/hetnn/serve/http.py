@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import hmac
 import json
+import re
 import sys
 import traceback
 import zlib
@@ -18,17 +19,18 @@ from urllib.parse import unquote
 from hetnn.errors import Error, InternalError, InvalidModel, Unavailable, Unsupported
 from hetnn.serve.runner import ClientGone
 from hetnn.serve.service import Answer, Inference, Service
-from hetnn.store import UnknownNetwork
+from hetnn.store import DamagedNetwork, UnknownNetwork
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Headers = Mapping[bytes, bytes]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
+Answering = Callable[..., Awaitable[tuple[int, Any]]]
 
 _JSON = (b"content-type", b"application/json")
 _RAW = (b"content-type", b"application/octet-stream")
-_OPEN = {("v2", "health", "live"), ("v2", "health", "ready")}
+_ANY = "*"  # of a route that answers every method
 _MOST_ROUTES = 4096
 # Headers of requests that are more than a body.
 _UNUSUAL = frozenset((b"accept-encoding", b"content-encoding", b"transfer-encoding", b"expect", b"upgrade"))
@@ -61,6 +63,14 @@ class NotFound(InvalidModel):
     """A path that the protocol does not have."""
 
 
+class NotAllowed(InvalidModel):
+    """A method that the protocol does not have for a path; `allow` are those that it has."""
+
+    def __init__(self, method: str, path: str, allow: Iterable[str]) -> None:
+        self.allow = ", ".join(allow)
+        super().__init__(f"{method:.20} {path:.200} is not answered here; ask by {self.allow}.")
+
+
 class _Refused(Exception):
     """A client without a token."""
 
@@ -69,12 +79,16 @@ def status_of(error: BaseException) -> int:
     """The HTTP status for an error."""
     if isinstance(error, (UnknownNetwork, NotFound)):
         return 404
+    if isinstance(error, NotAllowed):
+        return 405
     if isinstance(error, Unavailable):
         return 503
     if isinstance(error, Unsupported):
         return 501
     if isinstance(error, _Refused):
         return 401
+    if isinstance(error, DamagedNetwork):
+        return 500
     return 400 if isinstance(error, Error) and not isinstance(error, InternalError) else 500
 
 
@@ -92,6 +106,7 @@ class Front:
         self._limits = limits
         self._tokens = [token.encode() for token in limits.tokens]
         self._infer_routes: dict[bytes, tuple[str, str]] = {}
+        self._router = Router(self._routes())
         self._full = self.failed(service.full())  # made once: what costs most of a refusal else
 
     async def protocol(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -103,17 +118,17 @@ class Front:
             raw_path = scope.get("raw_path") or scope["path"].encode()
             place = self._infer_routes.get(raw_path)
             if place is None:
-                segments = tuple(unquote(part, errors="replace") for part in raw_path.decode("latin-1").split("/")[1:])
-                place = self._infer_place(segments)
+                path = raw_path.decode("latin-1")
+                place = _infer_place(path)
                 if place is not None and len(self._infer_routes) < _MOST_ROUTES:
                     self._infer_routes[raw_path] = place
             if place is not None:
                 self._check_token(headers)
                 return await self._infer(place, scope, headers, receive, send)
-            if segments not in _OPEN and segments[-1:] != ("ready",):
+            if path != "/v2/health/live" and not path.endswith("/ready"):
                 self._check_token(headers)
             body = await self._body(headers, receive)
-            status, document = await self._answer(scope["method"], segments, body)
+            status, document = await self._answer(scope["method"], path, body)
             content = b"" if document is None else json.dumps(document, allow_nan=False).encode()
         except Exception as error:
             status, content, extra = self._failure(error)
@@ -183,6 +198,8 @@ class Front:
             self._check_token(dict(scope["headers"]))
             if scope["path"] != "/metrics":
                 raise NotFound(f"there is nothing at {scope['path']!r:.100}; ask for /metrics.")
+            if scope["method"] != "GET":
+                raise NotAllowed(scope["method"], "/metrics", ["GET"])
             content = (await self._service.metrics()).encode()
         except Exception as error:
             status, content, extra = self._failure(error)
@@ -204,15 +221,6 @@ class Front:
             else:
                 await self._service.stop()
                 return await send({"type": "lifespan.shutdown.complete"})
-
-    @staticmethod
-    def _infer_place(segments: tuple[str, ...]) -> tuple[str, str] | None:
-        """The network and version of `v2/models/ID[/versions/N]/infer`."""
-        if segments[:2] != ("v2", "models") or segments[-1:] != ("infer",):
-            return None
-        if len(segments) == 4:
-            return segments[2], ""
-        return (segments[2], segments[4]) if len(segments) == 6 and segments[3] == "versions" else None
 
     def _check_token(self, headers: Headers) -> None:
         if not self._tokens:
@@ -273,7 +281,7 @@ class Front:
         extra: list[tuple[bytes, bytes]] = []
         try:
             if scope["method"] != "POST":
-                raise NotFound(f"{scope['method']:.20} is not answered here; POST an inference.")
+                raise NotAllowed(scope["method"], scope["path"], ["POST"])
             self._service.admit()
             body = await self._body(headers, receive)
             given = headers.get(b"inference-header-content-length")
@@ -305,7 +313,9 @@ class Front:
         status = status_of(error)
         extra: list[tuple[bytes, bytes]] = []
         text = str(error)
-        if status == 503:
+        if isinstance(error, NotAllowed):
+            extra.append((b"allow", error.allow.encode()))
+        elif status == 503:
             extra.append((b"retry-after", b"1"))
         elif status == 401:
             extra.append((b"www-authenticate", b"Bearer"))
@@ -317,86 +327,165 @@ class Front:
             text = f"{type(error).__name__}: {error}. This is a bug in hetnn; please report it."
         return status, json.dumps({"error": text}).encode(), extra
 
-    async def _answer(self, method: str, segments: tuple[str, ...], body: bytes) -> tuple[int, Any]:
+    async def _answer(self, method: str, path: str, body: bytes) -> tuple[int, Any]:
         """Everything but inference: the status and the document."""
+        found = self._router.find(path)
+        if found is None:
+            raise NotFound(f"{method:.20} {path:.200} is not answered here.")
+        answers, values = found
+        answer = answers.get(method) or answers.get(_ANY)
+        if answer is None:
+            raise NotAllowed(method, path, answers)
+        return await answer(body, **values)
+
+    def _routes(self) -> Iterable[tuple[str, str, Answering]]:
+        """Every method and path with what answers it. Inferences take a way of their own, `_infer`."""
         service = self._service
-        match method, *segments:
-            case "GET", "v2", "health", "live":
-                return 200, None
-            case "GET", "v2", "health", "ready":
-                return (200 if service.ready else 400), None
-            case "GET", "v2" | "v2/":
-                return 200, service.server_metadata()
-            case "GET", "v2", "":
-                return 200, service.server_metadata()
-            case "GET", "v2", "hetnn", "workers":
-                return 200, {"workers": service.workers()}
-            case "GET", "v2", "models", "stats":
-                return 200, await service.statistics("", "")
-            case "GET", "v2", "models", name, *rest:
-                version, rest = (rest[1], rest[2:]) if len(rest) > 1 and rest[0] == "versions" else ("", rest)
-                return await self._model(name, version, rest)
-            case "POST", "v2", "models", name, "trace", "setting":
+        regions = service.regions
+
+        async def live(body: bytes) -> tuple[int, Any]:
+            return 200, None
+
+        async def ready(body: bytes) -> tuple[int, Any]:
+            return (200 if service.ready else 400), None
+
+        async def server(body: bytes) -> tuple[int, Any]:
+            return 200, service.server_metadata()
+
+        async def workers(body: bytes) -> tuple[int, Any]:
+            return 200, {"workers": service.workers()}
+
+        async def metadata(body: bytes, name: str, version: str = "") -> tuple[int, Any]:
+            return 200, await service.metadata(name, version)
+
+        async def model_ready(body: bytes, name: str, version: str = "") -> tuple[int, Any]:
+            return (200 if await service.model_ready(name, version) else 404), None
+
+        async def config(body: bytes, name: str, version: str = "") -> tuple[int, Any]:
+            return 200, await service.config(name, version)
+
+        async def statistics(body: bytes, name: str = "", version: str = "") -> tuple[int, Any]:
+            return 200, await service.statistics(name, version)
+
+        async def trace(body: bytes, name: str = "") -> tuple[int, Any]:
+            if name:
                 await service.networks.runner(name)
-                return 200, await service.change("trace", {"name": name, "settings": _json_object(body)})
-            case "GET", "v2", "trace", "setting":
-                return 200, service.settings.trace("")
-            case "POST", "v2", "trace", "setting":
-                return 200, await service.change("trace", {"name": "", "settings": _json_object(body)})
-            case "GET", "v2", "logging":
-                return 200, service.settings.log()
-            case "POST", "v2", "logging":
-                return 200, await service.change("log", {"settings": _json_object(body)})
-            case "POST", "v2", "repository", "index":
-                rows = await service.networks.index()
-                only = _json_object(body).get("ready", False)
-                return 200, [row for row in rows if not only or row["state"] == "READY"]
-            case "POST", "v2", "repository", "models", name, "load" | "unload" as action:
-                parameters = _json_object(body).get("parameters") or {}
-                if not isinstance(parameters, dict):
-                    raise InvalidModel("the request's parameters must be an object.")
-                arguments = {"name": name, "parameters": parameters} if action == "load" else {"name": name}
-                return 200, await service.change(action, arguments)
-            case _, "v2", "systemsharedmemory", *rest:
-                return 200, await self._shared_memory(method, rest, body)
-            case _, "v2", "cudasharedmemory", *_:
-                raise Unsupported("CUDA shared memory is not served: no network runs on a CUDA device here.")
-        raise NotFound(f"{method:.20} /{'/'.join(segments)!s:.200} is not answered here.")
+            return 200, service.settings.trace(name)
 
-    async def _model(self, name: str, version: str, rest: list[str]) -> tuple[int, Any]:
-        match rest:
-            case []:
-                return 200, await self._service.metadata(name, version)
-            case ["ready"]:
-                return (200 if await self._service.model_ready(name, version) else 404), None
-            case ["config"]:
-                return 200, await self._service.config(name, version)
-            case ["stats"]:
-                return 200, await self._service.statistics(name, version)
-            case ["trace", "setting"] if not version:
-                await self._service.networks.runner(name)
-                return 200, self._service.settings.trace(name)
-        raise NotFound(f"GET /v2/models/{name:.100}/{'/'.join(rest):.100} is not answered here.")
+        async def change_trace(body: bytes, name: str = "") -> tuple[int, Any]:
+            if name:
+                await service.networks.runner(name)
+            return 200, await service.change("trace", {"name": name, "settings": _json_object(body)})
 
-    async def _shared_memory(self, method: str, rest: list[str], body: bytes) -> Any:
-        match method, *rest:
-            case "GET", "status":
-                return self._service.regions.status("")
-            case "GET", "region", *name, "status":
-                return self._service.regions.status("/".join(name))
-            case "POST", "unregister":
-                return await self._service.change("unregister", {"name": ""})
-            case "POST", "region", *name, "unregister":
-                return await self._service.change("unregister", {"name": "/".join(name)})
-            case "POST", "region", *name, "register":  # clients leave a slash in a name as it is
-                given = _json_object(body)
-                key = given.get("key")
-                if not isinstance(key, str):
-                    raise InvalidModel(f"the key of a shared memory region must be a text; got {key!r:.100}.")
-                offset, size = (_size(given.get(k, 0), k) for k in ("offset", "byte_size"))
-                arguments = {"name": "/".join(name), "key": key, "offset": offset, "byte_size": size}
-                return await self._service.change("register", arguments)
-        raise NotFound(f"{method:.20} systemsharedmemory/{'/'.join(rest):.200} is not answered here.")
+        async def log(body: bytes) -> tuple[int, Any]:
+            return 200, service.settings.log()
+
+        async def change_log(body: bytes) -> tuple[int, Any]:
+            return 200, await service.change("log", {"settings": _json_object(body)})
+
+        async def index(body: bytes) -> tuple[int, Any]:
+            rows = await service.networks.index()
+            only = _json_object(body).get("ready", False)
+            return 200, [row for row in rows if not only or row["state"] == "READY"]
+
+        async def load(body: bytes, name: str) -> tuple[int, Any]:
+            return 200, await service.change("load", {"name": name, "parameters": _parameters(body)})
+
+        async def unload(body: bytes, name: str) -> tuple[int, Any]:
+            _parameters(body)
+            return 200, await service.change("unload", {"name": name})
+
+        async def shared(body: bytes, name: str = "") -> tuple[int, Any]:
+            return 200, regions.status(name)
+
+        async def unregister(body: bytes, name: str = "") -> tuple[int, Any]:
+            return 200, await service.change("unregister", {"name": name})
+
+        async def register(body: bytes, name: str) -> tuple[int, Any]:
+            given = _json_object(body)
+            key = given.get("key")
+            if not isinstance(key, str):
+                raise InvalidModel(f"the key of a shared memory region must be a text; got {key!r:.100}.")
+            offset, size = (_size(given.get(k, 0), k) for k in ("offset", "byte_size"))
+            arguments = {"name": name, "key": key, "offset": offset, "byte_size": size}
+            return 200, await service.change("register", arguments)
+
+        async def no_cuda(body: bytes, rest: str = "") -> tuple[int, Any]:
+            raise Unsupported("CUDA shared memory is not served: no network runs on a CUDA device here.")
+
+        return (
+            ("GET", "/v2", server),
+            ("GET", "/v2/", server),
+            ("GET", "/v2/health/live", live),
+            ("GET", "/v2/health/ready", ready),
+            ("GET", "/v2/hetnn/workers", workers),
+            ("GET", "/v2/models/stats", statistics),
+            ("GET", "/v2/models/{name}[/versions/{version}]", metadata),
+            ("GET", "/v2/models/{name}[/versions/{version}]/ready", model_ready),
+            ("GET", "/v2/models/{name}[/versions/{version}]/config", config),
+            ("GET", "/v2/models/{name}[/versions/{version}]/stats", statistics),
+            ("GET", "/v2/models/{name}/trace/setting", trace),
+            ("POST", "/v2/models/{name}/trace/setting", change_trace),
+            ("GET", "/v2/trace/setting", trace),
+            ("POST", "/v2/trace/setting", change_trace),
+            ("GET", "/v2/logging", log),
+            ("POST", "/v2/logging", change_log),
+            ("POST", "/v2/repository/index", index),
+            ("POST", "/v2/repository/models/{name}/load", load),
+            ("POST", "/v2/repository/models/{name}/unload", unload),
+            ("GET", "/v2/systemsharedmemory/status", shared),
+            ("POST", "/v2/systemsharedmemory/unregister", unregister),
+            # Clients leave a slash in a region's name as it is.
+            ("GET", "/v2/systemsharedmemory/region/{name+}/status", shared),
+            ("POST", "/v2/systemsharedmemory/region/{name+}/register", register),
+            ("POST", "/v2/systemsharedmemory/region/{name+}/unregister", unregister),
+            (_ANY, "/v2/cudasharedmemory[/{rest+}]", no_cuda),
+        )
+
+
+class Router:
+    """Paths and what answers each of their methods. In a path `{x}` is one segment, `{x+}` one or more, and what stands
+    in brackets may be absent. The first path that fits counts."""
+
+    def __init__(self, routes: Iterable[tuple[str, str, Answering]]) -> None:
+        answers: dict[str, dict[str, Answering]] = {}
+        for method, path, answer in routes:
+            answers.setdefault(path, {})[method] = answer
+        self._rows = [(_pattern(path), methods) for path, methods in answers.items()]
+
+    def find(self, path: str) -> tuple[dict[str, Answering], dict[str, str]] | None:
+        """What answers the methods of a path as a client sent it, and the values in it, unquoted; None for no path."""
+        for pattern, methods in self._rows:
+            found = pattern.fullmatch(path)
+            if found is not None:
+                values = {k: unquote(value, errors="replace") for k, value in found.groupdict().items() if value}
+                return methods, values
+        return None
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    absent = path.replace("[", "(?:").replace("]", ")?")
+    several = re.sub(r"\{(\w+)\+\}", r"(?P<\1>.+)", absent)
+    return re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", several))
+
+
+def _parameters(body: bytes) -> dict[str, Any]:
+    """Those of a request to load or unload."""
+    parameters = _json_object(body).get("parameters") or {}
+    if not isinstance(parameters, dict):
+        raise InvalidModel("the request's parameters must be an object.")
+    return parameters
+
+
+_INFER = _pattern("/v2/models/{name}[/versions/{version}]/infer")
+
+
+def _infer_place(path: str) -> tuple[str, str] | None:
+    """The network and version of a path that takes inferences."""
+    found = _INFER.fullmatch(path)
+    if found is None:
+        return None
+    return unquote(found["name"], errors="replace"), unquote(found["version"] or "", errors="replace")
 
 
 def _json_object(body: bytes) -> dict[str, Any]:

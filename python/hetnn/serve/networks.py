@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from hetnn import _store
-from hetnn.errors import InvalidModel
+from hetnn.errors import DoesNotFit, InvalidModel
 from hetnn.executable import load
 from hetnn.serve.runner import Batching, Deliveries, Job, Runner
-from hetnn.store import Store, UnknownNetwork
+from hetnn.store import DamagedNetwork, Store, UnknownNetwork
+
+_T = TypeVar("_T")
+
+
+def _opened(name: str, open: Callable[[], _T]) -> _T:
+    """What `open` gives. A client who asked for a network is not to blame where what is kept of it is damaged."""
+    try:
+        return open()
+    except UnknownNetwork:
+        raise
+    except (InvalidModel, DoesNotFit) as error:
+        raise DamagedNetwork(f"the kept network '{name}' cannot be opened: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -66,7 +79,7 @@ class Networks:
             return found
 
     async def load(self, name: str) -> None:
-        """Makes the newest version ready, then lets it take over."""
+        """Makes the deployed version ready, the newest where none is, then lets it take over."""
         self._check(name, "", unloaded=True)
         async with self._opening.setdefault(name, asyncio.Lock()):
             newest = await self._open(name, None)
@@ -144,11 +157,11 @@ class Networks:
         return _Found(str(found["version"]), found["hash"], found["path"])
 
     async def _open(self, name: str, number: int | None) -> Runner:
-        found = await asyncio.to_thread(self._find, name, number)
+        found = await asyncio.to_thread(_opened, name, partial(self._find, name, number))
         kept = self._versions.get((name, found.version))
         if kept is not None and kept.hash == found.hash:
             return kept
-        executable = await asyncio.to_thread(load, found.path, self._threads)
+        executable = await asyncio.to_thread(_opened, name, partial(load, found.path, self._threads))
         made = Runner(name, found.version, found.hash, executable, self.batching, self._deliveries)
         if kept is not None:
             self._retire(kept)

@@ -21,7 +21,7 @@ from hetnn.errors import DoesNotFit, Error, InternalError, InvalidModel, Unavail
 from hetnn.serve.networks import Networks
 from hetnn.serve.runner import ClientGone, Job, Result, Runner
 from hetnn.serve.settings import Settings
-from hetnn.store import UnknownNetwork
+from hetnn.store import DamagedNetwork, UnknownNetwork
 
 EXTENSIONS = [
     "binary_tensor_data",
@@ -476,6 +476,8 @@ def _outcome(error: BaseException) -> str:
         return "unavailable"
     if isinstance(error, (ClientGone, asyncio.CancelledError)):
         return "cancelled"
+    if isinstance(error, DamagedNetwork):
+        return "failed"
     return "invalid" if isinstance(error, Error) and not isinstance(error, InternalError) else "failed"
 
 

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tritonclient.grpc
+import tritonclient.utils
 
 import hetnn
 from serve.server import Server, serving
@@ -89,7 +91,6 @@ def test_bad_requests_are_400_and_say_why(server: Server, body: Any, words: str)
 
 def test_bad_paths_and_encodings(server: Server) -> None:
     assert server.error("GET", "/v3")[0] == 404
-    assert server.error("GET", INFER)[0] == 404
     assert server.error("GET", "/v2/models/..%2Ftwo")[0] == 400
     assert server.error("GET", "/v2/models/" + "a" * 10_000)[0] == 400
     assert server.error("GET", "/v2/models/two/versions/x") == (400, "a version is a number; got 'x'.")
@@ -103,6 +104,34 @@ def test_bad_paths_and_encodings(server: Server) -> None:
     assert server.error("POST", INFER, b"{}", {"Inference-Header-Content-Length": "x"})[0] == 400
     # A percent-encoded name is the same name.
     assert server.ask("GET", "/v2/models/%74wo")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "allow"),
+    [
+        ("/v2", "GET"),
+        ("/v2/health/live", "GET"),
+        ("/v2/hetnn/workers", "GET"),
+        ("/v2/models/stats", "GET"),
+        ("/v2/models/two", "GET"),
+        ("/v2/models/two/versions/1", "GET"),
+        ("/v2/models/two/versions/1/config", "GET"),
+        (INFER, "POST"),
+        ("/v2/models/two/versions/1/infer", "POST"),
+        ("/v2/models/nobody/infer", "POST"),
+        ("/v2/models/two/trace/setting", "GET, POST"),
+        ("/v2/logging", "GET, POST"),
+        ("/v2/repository/index", "POST"),
+        ("/v2/repository/models/two/unload", "POST"),
+        ("/v2/systemsharedmemory/region/a/b/register", "POST"),
+        ("/v2/systemsharedmemory/status", "GET"),
+    ],
+)
+def test_methods_that_a_path_does_not_have_are_405(server: Server, path: str, allow: str) -> None:
+    for method in {"GET", "POST", "PUT", "DELETE"} - {*allow.split(", ")}:
+        status, headers, body = server.ask(method, path, b"{}")
+        assert (status, headers["allow"]) == (405, allow)
+        assert f"is not answered here; ask by {allow}." in json.loads(body)["error"]
 
 
 def test_a_header_without_end_and_a_client_that_leaves_cost_nothing(server: Server) -> None:
@@ -340,6 +369,56 @@ def test_sigterm_lets_requests_end(networks: dict[str, Path]) -> None:
                 pending = json.loads(server.ask("GET", "/v2/hetnn/workers")[2])["workers"][0]["pending"]
         assert server.end() == 0
         assert asked.result()[0] == 200
+
+
+def test_the_deployed_version_runs(tmp_path: Path) -> None:
+    """y = x + N in version N."""
+    store = hetnn.Store(tmp_path / "store")
+    for number in (1, 2, 3):
+        terms = ["  %y0 = relu(%x) : f32[2]\n", *(f"  %y{k} = add(%x, %y{k - 1}) : f32[2]\n" for k in range(1, number))]
+        body = f"{''.join(terms)}  %y = relu(%y{number - 1}) : f32[2]\n"
+        store.add("net", hetnn.compile(f"graph @g {{stage = imported}} (%x: f32[2]) -> (%y) {{\n{body}}}\n"))
+    store.deploy("net", version=1)
+    inputs = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [2], "data": [1, 1]}]}
+    with serving("--store", store.path) as server:
+
+        def answered(path: str = "/v2/models/net/infer") -> tuple[str, float]:
+            document = json.loads(server.ask("POST", path, inputs)[2])
+            return document["model_version"], document["outputs"][0]["data"][0]
+
+        # The deployed version alone was opened.
+        statistics = json.loads(server.ask("GET", "/v2/models/stats")[2])["model_stats"]
+        assert [row["version"] for row in statistics] == ["1"]
+        assert answered() == ("1", 1)
+        assert answered("/v2/models/net/versions/3/infer") == ("3", 3)
+        store.deploy("net", version=2)
+        assert answered() == ("1", 1)
+        server.ask("POST", "/v2/repository/models/net/load")
+        assert answered() == ("2", 2)
+        store.undeploy("net")
+        server.ask("POST", "/v2/repository/models/net/load")
+        assert answered() == ("3", 3)
+
+
+def test_a_damaged_network_is_no_fault_of_the_client(tmp_path: Path) -> None:
+    store = hetnn.Store(tmp_path / "store")
+    for name in ("cut", "gone"):
+        text = f"graph @{name} {{stage = imported}} (%x: f32[2]) -> (%y) {{\n  %y = relu(%x) : f32[2]\n}}\n"
+        store.add(name, hetnn.compile(text))
+    cut, gone = (Path(store.find(name)["path"]) for name in ("cut", "gone"))
+    cut.write_bytes(cut.read_bytes()[:-100])
+    gone.unlink()
+    with serving("--store", store.path) as server:
+        for name in ("cut", "gone"):
+            for ask in (("POST", f"/v2/models/{name}/infer", ONES), ("GET", f"/v2/models/{name}")):
+                status, text = server.error(*ask)
+                assert (status, f"the kept network '{name}' cannot be opened: " in text) == (500, True)
+            with (
+                tritonclient.grpc.InferenceServerClient(server.grpc) as client,
+                pytest.raises(tritonclient.utils.InferenceServerException, match="DATA_LOSS"),
+            ):
+                client.get_model_metadata(name)
+        assert server.error("GET", "/v2/models/other")[0] == 404
 
 
 def test_a_client_may_send_a_network_where_that_is_allowed(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from hetnn import _runtime
 from hetnn.batches import OnBatches
+from hetnn.element_types import array_of, tensor_of
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.files import open_file
 from hetnn.images import decode_image
@@ -231,13 +232,7 @@ class Executable:
         if out is not None:
             return list(out)
         if arrays is not inputs and any(map(_is_torch, inputs)):
-            torch = sys.modules["torch"]
-            return [
-                torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-                if array.dtype.name == "bfloat16"
-                else torch.from_numpy(array)
-                for array in outputs
-            ]
+            return list(map(tensor_of, outputs))
         return outputs
 
     @property
@@ -466,19 +461,12 @@ def _as_array(value: Any, called: Callable[[], str]) -> Array:
         odd = odd_kind(value)
         if odd is not None:
             raise InvalidModel(f"{called()} is a {odd[0]} tensor; hetnn takes dense ones. {odd[1]}")
-        plain = value.detach() if value.requires_grad else value
-        if value.dtype == sys.modules["torch"].bfloat16:  # numpy's own types lack it
-            try:
-                import ml_dtypes
-            except ModuleNotFoundError as error:
-                raise Unsupported(f"{called()} is bf16, which numpy lacks. Install ml_dtypes.") from error
-            bits: Array = plain.view(sys.modules["torch"].int16).numpy()
-            return bits.view(ml_dtypes.bfloat16)
         try:
-            array: Array = plain.resolve_conj().resolve_neg().numpy()
+            return array_of(value)
+        except Unsupported as error:
+            raise Unsupported(f"{called()} has no array: {error}") from error
         except (RuntimeError, TypeError) as error:  # fake tensors, element types that numpy lacks
             raise InvalidModel(f"{called()} has no array: {error} Make it a plain tensor.") from error
-        return array
     if hasattr(value, "__dlpack__"):
         device = value.__dlpack_device__()[0] if hasattr(value, "__dlpack_device__") else _DLPACK_CPU
         if device != _DLPACK_CPU:

@@ -148,3 +148,46 @@ def test_dropout_in_evaluation_gives_its_very_input(layer: nn.Module) -> None:
     exe = hetnn.compile(torch.export.export(model, (x,)), "cpu")
     for got, want in zip(exe(x), model(x), strict=True):
         torch.testing.assert_close(got, want, rtol=0, atol=0)
+
+
+class _TwoStates(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("first", torch.zeros(2, 3))
+        self.register_buffer("second", torch.ones(2, 3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x + self.first - self.second
+        self.first.copy_(y)
+        self.second.copy_(y)
+        return y * 2
+
+
+def test_one_value_is_written_into_two_states() -> None:
+    program = torch.export.export(_TwoStates(), (torch.randn(2, 3),), strict=False)
+    eager, executable = program.module(), hetnn.compile(program)
+    for step in range(3):
+        x = torch.full((2, 3), float(step))
+        assert torch.equal(executable(x), eager(x))
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu+relu-only"])
+def test_parameters_in_bfloat16(target: str) -> None:
+    torch.manual_seed(0)
+    layer, x = torch.nn.Linear(16, 8).bfloat16().eval(), torch.randn(4, 16).bfloat16()
+    y = hetnn.compile(torch.export.export(layer, (x,)), target)(x)
+    assert y.dtype == torch.bfloat16
+    torch.testing.assert_close(y, layer(x), rtol=2**-7, atol=2**-7)
+
+
+def test_a_derived_size_keeps_its_least() -> None:
+    class Plus(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + 1
+
+    half = torch.export.Dim("half", min=2, max=50)
+    program = torch.export.export(Plus(), (torch.zeros(8),), dynamic_shapes=({0: 2 * half},))
+    executable = hetnn.compile(program)
+    assert executable(torch.zeros(4)).shape == (4,)
+    with pytest.raises(hetnn.InvalidModel):
+        executable(torch.zeros(2))

@@ -17,6 +17,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 
 from hetnn import _core
+from hetnn.element_types import array_of
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.executable import odd_kind
 from hetnn.importers import Imported
@@ -24,7 +25,7 @@ from hetnn.importers.lowering.loop_body import Body, BodyInput, Recording
 from hetnn.importers.lowering.random_numbers import initial_state
 from hetnn.importers.lowering.sizes import MOST, Size, likely_size
 from hetnn.importers.torch.numbers import Numbers
-from hetnn.importers.torch.program import inlined, without_dropout
+from hetnn.importers.torch.program import inlined, with_values_apart, without_dropout
 from hetnn.importers.torch.reading import expanded, in_place, is_readable, sharing
 from hetnn.importers.torch.rules import DTYPES, Call
 from hetnn.importers.torch.rules.call import TORCH, found_symbols
@@ -141,7 +142,7 @@ def _decomposed(program: ExportedProgram, apart: set[str]) -> ExportedProgram:
 
 
 def _run_decompositions(program: ExportedProgram, table: dict[Any, Any]) -> ExportedProgram:
-    program = without_dropout(program)
+    program = with_values_apart(without_dropout(program))
     # Where a written buffer would need a gradient, torch traces for training unless it is told not to.
     with warnings.catch_warnings(), torch.no_grad():
         # torch 2.13 warns of its own use of a deprecated check, once for every copy it makes.
@@ -219,7 +220,7 @@ class _Importer:
                 hint = size.node.hint if itself and size.node.has_hint() else None
                 name = own_name(symbol, value)
                 if low == 2 and name == str(symbol):
-                    low = 0  # torch notes 2 where nobody gave an axis a range, and lets any pass
+                    low = self._least(symbol)  # torch notes 2 where nobody gave an axis a range, and lets any pass
                 if name in self._names_of_symbols:
                     name = str(symbol)
                 self._names_of_symbols.add(name)
@@ -238,6 +239,17 @@ class _Importer:
             int(bounds.lower) if bounds.lower.is_Integer else low,
             int(bounds.upper) if bounds.upper.is_Integer else high,
         )
+
+    def _least(self, symbol: Any) -> int:
+        """Of a symbol that is no axis by itself: what the bounds of the sizes leave that it makes, as `2*k >= 4`."""
+        least = 0
+        for size, bounds in self._program.range_constraints.items():
+            if size.free_symbols != {symbol} or size == symbol or not bounds.lower.is_Integer:
+                continue
+            factor, offset = size.coeff(symbol), size.subs(symbol, 0)
+            if factor.is_Integer and factor > 0 and size == factor * symbol + offset:
+                least = max(least, -((int(offset) - int(bounds.lower)) // int(factor)))
+        return least
 
     def _declare_found(self, node: torch.fx.Node) -> None:
         """The sizes that come out of the values that a node reads. Costs are predicted at their bounds."""
@@ -279,7 +291,8 @@ class _Importer:
         """The leaves of what a caller passes. Inputs come before constants, which give way where names are the same."""
         signature = self._program.graph_signature
         kinds = {spec.arg.name: spec for spec in signature.input_specs}
-        mutated = set(signature.buffers_to_mutate.values())
+        # By the outputs, not by their values: one value may be written into several buffers.
+        mutated = {spec.target for spec in signature.output_specs if spec.kind == OutputKind.BUFFER_MUTATION}
         leaves: list[Tree] = []
         constants: list[tuple[torch.fx.Node, Any]] = []
         for node in self._program.graph.nodes:
@@ -300,7 +313,7 @@ class _Importer:
 
     def _lift_state(self, node: torch.fx.Node, spec: Any) -> None:
         """A buffer that the model updates is an input with an initial value; its new value becomes an output."""
-        initial = self._lifted(spec).detach().cpu().contiguous().numpy()
+        initial = array_of(self._lifted(spec))
         self._values[node] = self.builder.add_input(
             spec.target, self.dtype(node.meta["val"].dtype), list(initial.shape)
         )
@@ -346,7 +359,7 @@ class _Importer:
             plain = tensor.detach().cpu().resolve_conj()
             return Complex(self._constant(plain.real, f"{name}.real"), self._constant(plain.imag, f"{name}.imag"))
         self.dtype(tensor.dtype)
-        return self.builder.constant(tensor.detach().cpu().contiguous().numpy(), name)
+        return self.builder.constant(array_of(tensor), name)
 
     def dtype(self, dtype: torch.dtype) -> str:
         if dtype not in DTYPES:

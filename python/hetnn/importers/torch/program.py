@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import operator
+from collections import Counter
 from typing import Any
 
 import torch
@@ -33,6 +34,27 @@ def without_dropout(program: ExportedProgram) -> ExportedProgram:
             output.prepend(node)  # the program's signature names it
         else:
             graph.erase_node(node)
+    return _with_graph(program, graph)
+
+
+def with_values_apart(program: ExportedProgram) -> ExportedProgram:
+    """The program with a copy of each value that is written into a state or an input, of which torch's functional
+    form names one output each: a value that is written into two of them, or is an input itself, has no name there."""
+    copies = [
+        node
+        for node in program.graph.nodes
+        if node.target is torch.ops.aten.copy_.default and node.args[0].op == "placeholder"
+    ]
+    sources = Counter(node.args[1] for node in copies)
+    if not any(times > 1 or source.op == "placeholder" for source, times in sources.items()):
+        return program
+    graph = copy.deepcopy(program.graph)
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default):
+        if node.args[0].op == "placeholder":
+            with graph.inserting_before(node):
+                apart = graph.call_function(torch.ops.aten.clone.default, (node.args[1],))
+            apart.meta.update({**node.meta, "val": node.args[1].meta["val"]})
+            node.replace_input_with(node.args[1], apart)
     return _with_graph(program, graph)
 
 

@@ -35,6 +35,11 @@ DTYPES = {
     torch.uint32: "u32",
     torch.uint64: "u64",
     torch.bool: "bool",
+    torch.float8_e4m3fn: "f8e4m3fn",
+    torch.float8_e4m3fnuz: "f8e4m3fnuz",
+    torch.float8_e5m2: "f8e5m2",
+    torch.float8_e5m2fnuz: "f8e5m2fnuz",
+    torch.float8_e8m0fnu: "f8e8m0",
 }
 
 # The types of complex numbers, by that of their parts.

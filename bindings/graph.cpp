@@ -226,6 +226,9 @@ void bind_graph(py::module_& m) {
       "canonical_dim", [](const std::string& source) { return shape_list({Dim::parse(source)})[0].cast<py::object>(); },
       py::arg("source"), "An expression of symbols in canonical form: an integer, or text.");
   m.def(
+      "never_negative", [](const std::string& source) { return Dim::parse(source).never_negative(); },
+      py::arg("source"), "Whether an expression's form shows that it is at least 0 where its symbols are.");
+  m.def(
       "interpret",
       [](const ir::Graph& graph, const std::vector<py::array>& inputs) {
         std::vector<Tensor> tensors;

@@ -42,6 +42,7 @@ __all__: list[str] = [
     "known_tuning",
     "learn_tuning",
     "legalize",
+    "never_negative",
     "on_general_processor",
     "operators",
     "plan",
@@ -442,6 +443,11 @@ def legalize(
 ) -> tuple[typing.Any, ...]:
     """
     (graph, rewrites) of a canonical graph made legal for a device that has the operators of `prices_us`.
+    """
+
+def never_negative(source: str) -> bool:
+    """
+    Whether an expression's form shows that it is at least 0 where its symbols are.
     """
 
 def on_general_processor(plan: NetworkPlan, fusion: bool) -> Compilation:

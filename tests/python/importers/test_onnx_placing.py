@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from hetnn import InvalidModel
+import hetnn
 from importers.onnx_models import agrees, f32, model_of, same_as_reference
 
 SIZE = " ".join(f"{name} = Constant<value_ints = [{n}]>()" for name, n in (("one", 1), ("two", 2), ("zero", 0)))
@@ -106,11 +108,34 @@ def test_an_open_axis_is_cut_as_short_ones_are(start: int, end: int, step: int) 
         np.testing.assert_array_equal(exe(x), x[start:end:step], strict=True)
 
 
-def test_cutting_by_sizes_says_where_they_do_not_hold() -> None:
-    """Bounds that are sizes less something, from the back where they fall below zero."""
-    text = """agraph (float[n] x) => (float[m] y) { three = Constant<value_ints = [3]>() n = Shape(x)
-      start = Sub(n, three) end = Constant<value_ints = [100]>() y = Slice(x, start, end) }"""
-    exe = agrees(model_of(text), f32(5))
-    with pytest.raises(InvalidModel, match=r"where n = 2, sizes that the model does not hold for") as refused:
-        exe(f32(2))
-    assert "damaged: compile" in str(refused.value)
+def test_cutting_by_sizes_counts_from_the_back_below_zero() -> None:
+    model = model_of("""agraph (float[n] x) => (float[m] y) { three = Constant<value_ints = [3]>() n = Shape(x)
+      start = Sub(n, three) end = Constant<value_ints = [100]>() y = Slice(x, start, end) }""")
+    exe = hetnn.compile(model)
+    for n in (5, 3, 2, 1, 0):
+        same_as_reference(exe, model, f32(n))
+
+
+@pytest.mark.parametrize(
+    ("step", "dtype", "wanted"),
+    [
+        ("y = Div(d, two)", "int64", lambda n: np.trunc((n - 7) / 2).astype(np.int64)),
+        ("y = Mod<fmod = 1>(d, two)", "int64", lambda n: np.fmod(n - 7, 2)),
+        ("y = Mod(d, two)", "int64", lambda n: np.mod(n - 7, 2)),
+        ("y = Equal(d, minus)", "bool", lambda n: n - 7 == -2),
+        ("b = Cast<to = 9>(d) y = Where(b, two, n)", "int64", lambda n: np.where(n != 7, 2, n)),
+        ("y = Cast<to = 3>(d)", "int8", lambda n: (n - 7).astype(np.int8)),
+        ("y = Abs(d)", "int64", lambda n: np.abs(n - 7)),
+        ("y = Sign(d)", "int64", lambda n: np.sign(n - 7)),
+        ("y = Less(d, minus)", "bool", lambda n: n - 7 < -2),
+        ("y = ReduceSum<noop_with_empty_axes = 1>(n)", "int64", lambda n: n),
+    ],
+)
+def test_arithmetic_of_open_sizes_is_that_of_integers(step: str, dtype: str, wanted: Any) -> None:
+    text = "agraph (float[n,m] x) => (" + dtype + "[2] y) { n = Shape(x) seven = Constant<value_int = 7>()"
+    text += " two = Constant<value_int = 2>() minus = Constant<value_int = -2>() d = Sub(n, seven) " + step + " }"
+    exe = hetnn.compile(model_of(text))
+    for sizes in ((3, 4), (7, 5), (12, 1), (2, 0), (300, 2)):
+        y = exe(f32(*sizes))
+        assert y.dtype == dtype.removesuffix("ean")
+        np.testing.assert_array_equal(y, wanted(np.array(sizes)))

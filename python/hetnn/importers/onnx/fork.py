@@ -54,6 +54,11 @@ class Forks:
     def __init__(self) -> None:
         self._path: list[tuple[Any, bool]] = []
         self._checked = 0
+        self._reasons: dict[str, str] = {}
+
+    def explain(self, condition: Any, reason: str) -> None:
+        """What a condition decides, for refusals of what depends on it."""
+        self._reasons[condition.name] = reason
 
     def is_open(self) -> bool:
         """Whether nodes that are made now run even where their side is not taken."""
@@ -164,7 +169,13 @@ class Forks:
             x = self._picked(x)
             sides.append(self.settled(call, x) if isinstance(x, Fork) else x)
             self._path.pop()
-        return self._one(call, fork.condition, *sides)
+        try:
+            return self._one(call, fork.condition, *sides)
+        except Unsupported as error:
+            reason = self._reasons.get(fork.condition.name)
+            if reason is None or reason in str(error):
+                raise
+            raise Unsupported(f"{reason}: {error}") from None
 
     def _one(self, call: Call, condition: Any, a: Any, b: Any) -> Any:
         if self.is_open() and any(isinstance(x, (Rows, Refused)) for x in (a, b)):

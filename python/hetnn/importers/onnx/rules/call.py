@@ -146,6 +146,8 @@ class Sides(Protocol):
 
     def settled(self, call: Call, fork: Fork) -> Any: ...
 
+    def explain(self, condition: Any, reason: str) -> None: ...
+
 
 class Importer(Protocol):
     """What a call needs of the importer that makes it."""

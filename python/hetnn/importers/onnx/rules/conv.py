@@ -8,7 +8,7 @@ from typing import Any
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.convolution import convolve
 from hetnn.importers.lowering.equal_sizes import met_as
-from hetnn.importers.lowering.sizes import Size, ceil_divide, divide, maximum, multiply, subtract
+from hetnn.importers.lowering.sizes import Size, add, ceil_divide, divide, maximum, multiply, negate, subtract
 from hetnn.importers.onnx.rules.call import Call, rule
 
 
@@ -89,33 +89,40 @@ def _conv_transpose(call: Call) -> Any:
     weight = call[1]
     kernel, stride, dilation = _windows(call, weight)
     x = met_as(call, call[0], [None, weight.shape[0], *[None] * len(kernel)])
-    extra = [int(p) for p in call.attr("output_padding") or [0] * len(kernel)]
-    padding = _transposed_padding(call, x, kernel, stride, dilation, extra)
-    window = {
-        "stride": stride,
-        "padding": padding,
-        "output_padding": extra,
-        "dilation": dilation,
-        "groups": int(call.attr("group")),
-    }
-    return convolve(call, x, weight, call.optional(2), window, transposed=True)
+    extra: list[Size] = [int(p) for p in call.attr("output_padding") or [0] * len(kernel)]
+    groups, bias = int(call.attr("group")), call.optional(2)
+    window = {"stride": stride, "dilation": dilation, "groups": groups}
+    asked = _transposed_padding(call, x, kernel, stride, dilation, extra)
+    padding, more = fixed(asked), fixed(extra)
+    if padding is not None and more is not None:
+        window.update(padding=padding, output_padding=more)
+        return convolve(call, x, weight, bias, window, transposed=True)
+    # Whole, then cut, or grown behind.
+    none = [0] * len(kernel)
+    window.update(padding=[0] * 2 * len(kernel), output_padding=none)
+    cut = [negate(p) for p in asked]
+    cut[len(kernel) :] = [add(p, e) for p, e in zip(cut[len(kernel) :], extra, strict=True)]
+    y = padded(call, convolve(call, x, weight, None, window, transposed=True), cut, 0)
+    return y if bias is None else call.create("add", [y, call.reshape(bias, [bias.shape[0], *[1] * len(kernel)])])
 
 
 def _transposed_padding(
-    call: Call, x: Any, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], extra: list[int]
-) -> list[int]:
+    call: Call, x: Any, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], extra: list[Size]
+) -> list[Size]:
     """What is cut from the result; where more is asked than there is, `extra` grows instead."""
     mode, wanted = call.attr("auto_pad", "NOTSET"), call.attr("output_shape")
     if not wanted and mode not in ("SAME_UPPER", "SAME_LOWER"):
         return [int(p) for p in call.attr("pads") or [0] * 2 * len(kernel)]
-    sizes = call.static_shape(x, "a transposed convolution to a given shape")[2:]
-    before, after = [], []
-    for k, size in enumerate(sizes):
-        goal = wanted[k] if wanted else size * stride[k]
-        total = stride[k] * (size - 1) + extra[k] + (kernel[k] - 1) * dilation[k] + 1 - goal
-        if total < 0:
-            extra[k], total = extra[k] - total, 0
-        small, large = total // 2, total - total // 2
+    before: list[Size] = []
+    after: list[Size] = []
+    for k, size in enumerate(x.shape[2:]):
+        goal = wanted[k] if wanted else multiply(size, stride[k])
+        whole = add(multiply(stride[k], subtract(size, 1)), add(extra[k], (kernel[k] - 1) * dilation[k] + 1))
+        total = subtract(whole, goal)
+        if total != (cut := maximum(total, 0)):
+            extra[k] = add(extra[k], maximum(negate(total), 0))
+        small = divide(cut, 2)
+        large = subtract(cut, small)
         before.append(small if mode == "SAME_UPPER" else large)
         after.append(large if mode == "SAME_UPPER" else small)
     return before + after

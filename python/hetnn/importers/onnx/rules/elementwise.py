@@ -12,7 +12,6 @@ from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.model import dtype_name
 from hetnn.importers.onnx.rules.call import Call, is_float, rule
-from hetnn.importers.onnx.rules.late import is_late
 
 
 @rule("Cast", before=6)
@@ -148,7 +147,8 @@ def _one_hot(call: Call) -> Any:
     """values[1] where the index, counted from the front, is the place along the new axis."""
     indices, values = call[0], call[2]
     axis = call.axis(call.attr("axis"), len(indices.shape) + 1)
-    depth: Size = call.size(1, "depth") if is_late(call, 1) else _depth(call)
+    told = call.known(1)
+    depth: Size = call.size(1, "depth") if told is None or told.dtype == object else _depth(call)
     counted = call.create("arange", [], end=depth)
     index = call.from_the_front(call.cast(indices, "i64"), depth)
     index = call.reshape(index, [*indices.shape[:axis], 1, *indices.shape[axis:]])

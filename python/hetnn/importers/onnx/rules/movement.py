@@ -10,8 +10,21 @@ import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.equal_sizes import met_by_shape
-from hetnn.importers.lowering.sizes import WHOLE_END, Size, add, broadcast, divide, maximum, minimum, multiply, product
-from hetnn.importers.onnx.rules.call import LONGEST, MOST_NUMBERS, Call, rule
+from hetnn.importers.lowering.sizes import (
+    WHOLE_END,
+    Size,
+    add,
+    broadcast,
+    divide,
+    equal,
+    maximum,
+    multiply,
+    never_negative,
+    place_within,
+    product,
+    subtract,
+)
+from hetnn.importers.onnx.rules.call import LONGEST, MOST_NUMBERS, Call, Refused, rule
 from hetnn.importers.onnx.rules.late import found_shape, is_late, late, length_of
 
 
@@ -69,10 +82,41 @@ def _squeeze(call: Call) -> Any:
         rank = len(shape) - length_of(call, 1, "axes")
         return late(call, "unit_axes", call.values(), rank, add=False)
     axes = call.axes(1, len(shape))
-    axes = [k for k, size in enumerate(shape) if size == 1] if axes is None else axes
+    if axes is None:
+        return _without_all_ones(call, call[0])
     if any(shape[axis] != 1 and isinstance(shape[axis], int) for axis in axes):
         raise InvalidModel(f"Squeeze of axes {axes} of {list(shape)}, which are not all 1")
     return call.reshape(call[0], [size for k, size in enumerate(shape) if k not in axes])
+
+
+def _without_all_ones(call: Call, x: Any) -> Any:
+    """Without each axis that is 1 when it runs: of open sizes each run decides, so the rank is forked."""
+    x = call.reshape(x, [size for size in x.shape if size != 1])
+    axis = next((k for k, size in enumerate(x.shape) if isinstance(size, str) and equal(size, 1) != 0), None)
+    return x if axis is None else _without_ones_from(call, x, axis)
+
+
+def _without_ones_from(call: Call, x: Any, axis: int) -> Any:
+    """As _without_all_ones, of the axes from this one on."""
+    axis = next((k for k in range(axis, len(x.shape)) if equal(x.shape[k], 1) != 0), len(x.shape))
+    if axis == len(x.shape):
+        declared = call.declared()
+        if declared is not None and len(declared) != len(x.shape):
+            return Refused(
+                f"Squeeze without axes leaves {len(x.shape)} axes of {list(x.shape)}, not {len(declared)} as declared"
+            )
+        return x
+    size = x.shape[axis]
+    is_one = call.reshape(call.create("eq", [call.whole(size), call.constant(1, "i64")]), [])
+    call.forks.explain(is_one, f"Squeeze without axes drops an axis of {size} where it is 1")
+
+    def dropped() -> Any:
+        one = call.create("match_shape", [x], shape=[1 if k == axis else own for k, own in enumerate(x.shape)])
+        return call.reshape(one, [own for k, own in enumerate(x.shape) if k != axis])
+
+    a = call.forks.side(call, is_one, True, lambda: [_without_ones_from(call, dropped(), axis)])[0]
+    b = call.forks.side(call, is_one, False, lambda: [_without_ones_from(call, x, axis + 1)])[0]
+    return call.forks.joined(call, is_one, a, b)
 
 
 @rule("Unsqueeze")
@@ -109,9 +153,13 @@ def _slice(call: Call) -> Any:
         starts, ends = call.sizes(1, "starts"), call.sizes(2, "ends")
         axes = call.axes(3, rank)
         steps = call.integers(4, "steps") if call.given(4) else None
-    for axis, start, end, step in zip(
-        axes or range(len(starts)), starts, ends, steps or [1] * len(starts), strict=False
-    ):
+    cuts = list(zip(axes or range(len(starts)), starts, ends, steps or [1] * len(starts), strict=False))
+    if any(step < 0 and (isinstance(start, str) or isinstance(end, str)) for _, start, end, step in cuts):
+        kept = {
+            axis: size for axis, size in enumerate(x.shape) if axis not in [call.axis(cut[0], rank) for cut in cuts]
+        }
+        return late(call, "slice_over", [x, *(call.optional(k) for k in range(1, 5))], rank, kept=kept)
+    for axis, start, end, step in cuts:
         x = slice_axis(call, x, call.axis(axis, rank), start, end, step)
     return x
 
@@ -135,10 +183,13 @@ def slice_axis(call: Call, x: Any, axis: int, start: Size, end: Size, step: int)
         x = call.create("flip", [x], axes=[axis])
         # Counted from the other side, the last element is the first.
         return slice_axis(call, x, axis, -1 - start, -1 - end, -step)
-    elif isinstance(start, str):
-        start = minimum(start, size)
-        end = size if isinstance(end, int) and end > LONGEST else end
-        end = maximum(start, end if isinstance(end, str) or end >= 0 else add(size, end))
+    elif isinstance(start, str) or isinstance(end, str):
+        start = 0 if isinstance(start, int) and start < -LONGEST else place_within(start, size)
+        end = size if isinstance(end, int) and end > LONGEST else place_within(end, size)
+        end = end if never_negative(subtract(end, start)) else maximum(start, end)
+        if start == 0 and step == 1 and end == size:
+            return x
+        return call.create("slice", [x], axis=axis, start=start, end=end, step=step, inside=True)
     start = max(start, -WHOLE_END) if isinstance(start, int) else start
     if isinstance(end, int):
         end = WHOLE_END if end > LONGEST and str(size).isidentifier() else min(end, WHOLE_END)

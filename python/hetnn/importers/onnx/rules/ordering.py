@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
+
+import numpy as np
 
 from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.equal_sizes import met_as
-from hetnn.importers.lowering.sizes import Size, product
-from hetnn.importers.onnx.rules.call import LONGEST, Call, rule
+from hetnn.importers.lowering.sizes import Size, add, multiply, product, subtract
+from hetnn.importers.onnx.rules.call import LONGEST, Call, Sizes, rule
 from hetnn.importers.onnx.rules.late import is_late, late, length_of
 from hetnn.importers.onnx.rules.movement import indexed_axes, slice_axis
 
@@ -98,24 +99,24 @@ def _max_unpool(call: Call) -> Any:
     x, places = call[0], call[1]
     kernel = [int(k) for k in call.attr("kernel_shape")]
     stride, pads = call.attr("strides") or [1] * len(kernel), call.attr("pads") or [0] * 2 * len(kernel)
-    sizes = call.static_shape(x, "MaxUnpool")
-    call.shape(0, len(kernel) + 2)
+    sizes = call.shape(0, len(kernel) + 2)
     if len(stride) != len(kernel) or len(pads) != 2 * len(kernel):
         raise InvalidModel(f"strides {list(stride)} and pads {list(pads)} of a kernel over {len(kernel)} axes")
     shape = sizes[:2]
     for k, size in enumerate(sizes[2:]):
-        shape.append((size - 1) * stride[k] - pads[k] - pads[len(kernel) + k] + kernel[k])
-    zeros = call.broadcast_to(call.like(0, x), [math.prod(shape)])
-    flat = [call.reshape(part, [math.prod(sizes)]) for part in (places, x)]
+        spread = multiply(subtract(size, 1), stride[k])
+        shape.append(add(spread, kernel[k] - pads[k] - pads[len(kernel) + k]))
+    zeros = call.broadcast_to(call.like(0, x), [product(shape)])
+    flat = [call.reshape(part, [product(sizes)]) for part in (places, x)]
     y = call.reshape(call.create("scatter_elements", [zeros, *flat], axis=0), shape)
     if not call.given(2):
         return y
     if is_late(call, 2):
-        room = call.create("sub", [call.cast(call[2], "i64"), call.constant(shape, "i64")])
+        room = call.create("sub", [call.cast(call[2], "i64"), call.value(Sizes(np.array(shape, dtype=object)))])
         padding = call.create("concat", [call.constant([0] * len(shape), "i64"), room], axis=0)
         return late(call, "pad_over", [y, padding, None, None], length_of(call, 2, "the shape"))
-    wanted = call.integers(2, "the shape")
-    room = [goal - size for goal, size in zip(wanted, shape, strict=True)]
+    wanted = call.sizes(2, "the shape")
+    room = [subtract(goal, size) for goal, size in zip(wanted, shape, strict=True)]
     return call.create("pad", [y], padding=[*[0] * len(shape), *room])
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from hetnn.element_types import NUMPY
 from hetnn.errors import Unsupported
+from hetnn.importers.lowering.sizes import product
 from hetnn.importers.onnx.rules.call import Call, is_float, rule
 from hetnn.importers.onnx.rules.late import is_late, late, length_of
 
@@ -105,8 +106,7 @@ def _hardmax(call: Call) -> Any:
     shape = list(x.shape)
     axis = call.axis(call.attr("axis"), len(shape))
     if call.version < 13:  # over all axes from this one on
-        static = call.static_shape(x, "Hardmax")
-        x = call.reshape(x, [int(np.prod(static[:axis])), int(np.prod(static[axis:]))])
+        x = call.reshape(x, [product(shape[:axis]), product(shape[axis:])])
         axis = 1
     place = call.create("argmax", [x], axis=axis, keepdim=True)
     size = x.shape[axis]

@@ -109,8 +109,7 @@ TEST_F(StoreTest, TheAssociationHasWhatLoopsRepeat) {
                                 R"({"index":0,"device":"dsp","supports":["dsp","cpu"],"nodes":["k"],"depends_on":[]},)"
                                 R"({"index":1,"device":"cpu","supports":["cpu","npu"],"nodes":["l","m"],)"
                                 R"("depends_on":[0]}]}]})"));
-  store.deploy("net", {}, {"dsp"});
-  EXPECT_THAT(store.association("net").deployed_on, testing::ElementsAre("dsp"));
+  EXPECT_ERROR(store.deploy("net", {}, {"dsp"}), InvalidModel, "runs on cpu, dsp, npu; got dsp");
   store.deploy("net", {}, {});
   EXPECT_THAT(store.association("net").deployed_on, testing::ElementsAre("cpu", "dsp", "npu"));
   EXPECT_ERROR(store.add("damaged", image(2, body(report(subgraph("dsp", R"("k")"), "", graph, "")))), InvalidModel,
@@ -147,10 +146,12 @@ TEST_F(StoreTest, EqualExecutablesAreOneFile) {
 TEST_F(StoreTest, DeploymentsNameDevicesOfTheVersion) {
   Store store(folder_.string());
   store.add("net", image(1));
-  EXPECT_ERROR(store.deploy("net", {}, {"gpu"}), InvalidModel, "runs on cpu, npu; got 'gpu'");
+  EXPECT_ERROR(store.deploy("net", {}, {"gpu"}), InvalidModel, "runs on cpu, npu; got gpu");
+  EXPECT_ERROR(store.deploy("net", {}, {"npu"}), InvalidModel, "A network is deployed whole");
   EXPECT_TRUE(store.deployed().empty());
-  store.deploy("net", {}, {"npu"});
-  EXPECT_THAT(store.association("net").deployed_on, testing::ElementsAre("npu"));
+  store.deploy("net", {}, {"npu", "cpu"});
+  EXPECT_THAT(store.association("net").deployed_on, testing::ElementsAre("cpu", "npu"));
+  store.undeploy("net", {});
   store.deploy("net", 1, {});
   EXPECT_THAT(store.association("net").deployed_on, testing::ElementsAre("cpu", "npu"));
   EXPECT_EQ(store.deployed().size(), 1u);

@@ -191,3 +191,42 @@ def test_a_derived_size_keeps_its_least() -> None:
     assert executable(torch.zeros(4)).shape == (4,)
     with pytest.raises(hetnn.InvalidModel):
         executable(torch.zeros(2))
+
+
+@pytest.mark.parametrize("name", ["e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0fnu"])
+def test_casts_to_float8_are_those_of_torch(name: str) -> None:
+    class Rounded(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.to(getattr(torch, f"float8_{name}")).float()
+
+    x = torch.tensor([0.1, 0.75, 1.5, 3.3, 6.0, 449.0, 500.0, 1e5, -1e6, torch.inf, torch.nan])
+    got = hetnn.compile(torch.export.export(Rounded(), (x,)))(x)
+    torch.testing.assert_close(got, Rounded()(x), rtol=0, atol=0, equal_nan=True)
+
+
+def test_a_state_keeps_its_type_and_may_be_complex() -> None:
+    class Kept(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("waves", torch.zeros(3, dtype=torch.complex64))
+            self.register_buffer("wide", torch.zeros(3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.waves.copy_(torch.complex(x, 2 * x) + self.waves)
+            self.wide.copy_(x.half())
+            return self.waves.imag + self.wide
+
+    x = torch.tensor([1.0, 2.5, 0.3])
+    eager, executable = Kept(), hetnn.compile(torch.export.export(Kept(), (x,)))
+    for _ in range(3):
+        torch.testing.assert_close(executable(x), eager(x), rtol=0, atol=0)
+
+
+def test_products_of_bytes_are_summed_in_i32() -> None:
+    class Product(torch.nn.Module):
+        def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            return torch._int_mm(a, b)
+
+    a, b = (torch.arange(-64, 64, dtype=torch.int8).reshape(shape) for shape in ((16, 8), (8, 16)))
+    a = a.repeat(2, 1)
+    assert torch.equal(hetnn.compile(torch.export.export(Product(), (a, b)))(a, b), Product()(a, b))

@@ -28,7 +28,7 @@ from hetnn.importers.torch.numbers import Numbers
 from hetnn.importers.torch.program import inlined, with_values_apart, without_dropout
 from hetnn.importers.torch.reading import expanded, in_place, is_readable, sharing
 from hetnn.importers.torch.rules import DTYPES, Call
-from hetnn.importers.torch.rules.call import TORCH, found_symbols
+from hetnn.importers.torch.rules.call import TORCH, cast_attributes, found_symbols
 from hetnn.importers.torch.rules.complexes import COMPLEX, PARTS, Complex, complex_call, is_complex
 from hetnn.importers.torch.signature import Signature, fixed
 from hetnn.importers.torch.symbols import Symbols, own_name
@@ -167,7 +167,8 @@ class _Importer:
         self._bodies: dict[Any, torch.fx.GraphModule | None] = {}  # of decomposed calls
         self._new_sizes = 0
         self._inputs_so_far = 0
-        self._states: dict[str, tuple[str, Any]] = {}  # of a buffer: its input, its initial value
+        self._states: dict[str, Any] = {}  # of a buffer: its value before
+        self._initial: dict[str, np.ndarray[Any, Any]] = {}  # of an input that is a state
         self._ports: dict[str, int] = {}  # of an input: its place
         self._generators: list[tuple[Any, np.ndarray[Any, Any]]] = []  # the next state of each, and its first one
         self._written: list[list[int]] = []  # an input and the output that is written into it
@@ -313,11 +314,20 @@ class _Importer:
 
     def _lift_state(self, node: torch.fx.Node, spec: Any) -> None:
         """A buffer that the model updates is an input with an initial value; its new value becomes an output."""
-        initial = array_of(self._lifted(spec))
-        self._values[node] = self.builder.add_input(
-            spec.target, self.dtype(node.meta["val"].dtype), list(initial.shape)
-        )
-        self._states[spec.target] = (self._values[node].name, initial)
+        tensor = self._lifted(spec)
+        if tensor.is_complex():
+            plain = tensor.detach().cpu().resolve_conj()
+            self._values[node] = Complex(
+                self._state(plain.real, f"{spec.target}.real"), self._state(plain.imag, f"{spec.target}.imag")
+            )
+        else:
+            self._values[node] = self._state(tensor, spec.target)
+        self._states[spec.target] = self._values[node]
+
+    def _state(self, tensor: torch.Tensor, name: str) -> Any:
+        value = self.builder.add_input(name, self.dtype(tensor.dtype), list(tensor.shape))
+        self._initial[value.name] = array_of(tensor)
+        return value
 
     def _lift_user_input(self, node: torch.fx.Node) -> Tree:
         value, port = node.meta.get("val"), self._inputs_so_far
@@ -560,14 +570,13 @@ class _Importer:
             if spec.kind == OutputKind.TOKEN:
                 continue
             if spec.kind == OutputKind.BUFFER_MUTATION:
-                name = f"{spec.target}.next"
-                self.builder.output(self._values[value], name)
-                self.builder.mutation(self._states[spec.target][0], name, self._states[spec.target][1])
+                self._keep(self._states[spec.target], self._values[value])
                 continue
             if spec.kind == OutputKind.USER_INPUT_MUTATION:
                 if spec.target not in self._ports:
                     raise Unsupported(f"the model writes into its complex input '{spec.target}'. Return the new value.")
-                self.builder.output(self._values[value], f"{spec.target}.next")
+                before = self._values[self._place_of(spec.target)]
+                self.builder.output(self._written_into(before, self._values[value]), f"{spec.target}.next")
                 self._written.append([self._ports[spec.target], made])
                 made += 1
                 continue
@@ -595,3 +604,30 @@ class _Importer:
                 self.builder.output(self._number(expr) if found is None else found, value.name)
             leaves.append({kind: ports[value]})
         return leaves
+
+    def _place_of(self, name: str) -> torch.fx.Node:
+        found: torch.fx.Node = next(
+            node for node in self._program.graph.find_nodes(op="placeholder") if node.name == name
+        )
+        return found
+
+    def _keep(self, before: Any, after: Any) -> None:
+        """Makes a value what a state holds in the next run."""
+        if isinstance(before, Complex):
+            if not isinstance(after, Complex):  # a real value has no imaginary part
+                zero = np.zeros((1,) * len(before.imag.shape), self._initial[before.imag.name].dtype)
+                after = Complex(after, self.builder.constant(zero))
+            self._keep(before.real, after.real)
+            self._keep(before.imag, after.imag)
+            return
+        name = f"{before.name}.next"
+        self.builder.output(self._written_into(before, after), name)
+        self.builder.mutation(before.name, name, self._initial[before.name])
+
+    def _written_into(self, before: Any, after: Any) -> Any:
+        """As copy_ writes: in the type and the shape of what it overwrites, which torch's functional form drops."""
+        if after.dtype != before.dtype:
+            (after,) = self.builder.create("cast", [after], cast_attributes(before.dtype), "")
+        if list(after.shape) != list(before.shape):
+            (after,) = self.builder.create("expand", [after], {"shape": list(before.shape)}, "")
+        return after

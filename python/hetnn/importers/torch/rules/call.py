@@ -88,6 +88,14 @@ class Importer(Protocol):
     ) -> tuple[Body, list[Any]]: ...
 
 
+def cast_attributes(dtype: str) -> dict[str, Any]:
+    """How torch casts: of the floats of 8 bits e4m3fn alone keeps what is too large at its greatest, the others make it
+    inf or NaN; e8m0 rounds to the nearest."""
+    if not dtype.startswith("f8"):
+        return {"to": dtype}
+    return {"to": dtype, "saturate": dtype == "f8e4m3fn", "round_mode": "nearest"}
+
+
 class Call(Building):
     """One node of the exported program: its arguments by name (values, numbers, dims), and what to build with."""
 
@@ -100,6 +108,9 @@ class Call(Building):
         self.names = names
         self.args = args
         self.of_part = False  # of complex numbers: their real or imaginary parts alone
+
+    def cast(self, value: Any, dtype: str) -> Any:
+        return value if value.dtype == dtype else self.create("cast", [value], **cast_attributes(dtype))
 
     def __getitem__(self, name: str) -> Any:
         return self.args[name]

@@ -369,3 +369,9 @@ def _matrix_exp(call: Call) -> Any:
     for k in range(_SQUARINGS):
         out = call.create("where", [on(call, "gt", times, float(k)), call.create("matmul", [out, out]), out])
     return call.cast(out, call.dtype())
+
+
+@rule("_int_mm.default")
+def _int_mm(call: Call) -> Any:
+    """A product of bytes, summed in i32."""
+    return call.create("matmul", [call.cast(call.args[name], "i32") for name in ("self", "mat2")])

@@ -23,6 +23,7 @@ from hetnn.importers.onnx.rules import (
     signal,
     text,
     training,
+    trees,
     vision,
 )
 from hetnn.importers.onnx.rules.call import (
@@ -75,5 +76,6 @@ __all__ = [
     "signal",
     "text",
     "training",
+    "trees",
     "vision",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.sizes import Size
+from hetnn.importers.onnx.fixed import read_size
 from hetnn.importers.onnx.model import dtype_name
 from hetnn.importers.onnx.rules.call import LONGEST, Call
 from hetnn.importers.onnx.rules.late import is_late
@@ -104,8 +105,8 @@ def _of_values(call: Call, inline: Inline) -> list[Any]:
 
 def _declared_sizes(output: Any) -> dict[int, int]:
     """The fixed sizes that a model declares for a tensor, by their axes: a run is checked for them."""
-    dims = output.type.tensor_type.shape.dim
-    return {axis: int(dim.dim_value) for axis, dim in enumerate(dims) if dim.HasField("dim_value")}
+    sizes = [read_size(dim) for dim in output.type.tensor_type.shape.dim]
+    return {axis: size for axis, size in enumerate(sizes) if isinstance(size, int)}
 
 
 def scan(call: Call, inline: Inline) -> list[Any]:
@@ -243,7 +244,7 @@ def _stacked(call: Call, rows: list[Any], axis: int, declared: Any) -> Any:
     """Values of one shape along a new axis."""
     if not rows:
         tensor = declared.type.tensor_type
-        sizes = [dim.dim_value for dim in tensor.shape.dim]
+        sizes = [size if isinstance(size, int) else 0 for size in map(read_size, tensor.shape.dim)]
         if not all(0 <= size <= LONGEST for size in sizes) or len(sizes) > MOST_AXES:
             raise InvalidModel(f"'{declared.name}' of {sizes[:9]}")
         return call.create("expand", [call.constant(np.zeros(1), dtype_name(tensor.elem_type))], shape=[0, *sizes])

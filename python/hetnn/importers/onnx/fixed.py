@@ -20,9 +20,20 @@ class Fixed:
     inputs: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
 
 
+# What exporters write where a size is open and has no name: two of them may differ.
+_NO_NAMES = frozenset({"", "?", "*", "None", "-1"})
+
+
+def read_size(dim: Any) -> int | str | None:
+    """A size as a model declares it: a number, or what the model calls it; None where it is open without a name."""
+    if dim.HasField("dim_value"):
+        return int(dim.dim_value) if dim.dim_value >= 0 else None
+    return None if dim.dim_param.strip() in _NO_NAMES else str(dim.dim_param)
+
+
 def size_name(name: str, axis: int, dim: Any) -> str:
     """What an open size of an input is called: as the model does, or by the input and the axis."""
-    return str(dim.dim_param) or f"{name}_{axis}"
+    return str(read_size(dim) or f"{name}_{axis}")
 
 
 def read_fixed(graph: onnx.GraphProto, given: Mapping[str, Any]) -> Fixed:
@@ -33,7 +44,7 @@ def read_fixed(graph: onnx.GraphProto, given: Mapping[str, Any]) -> Fixed:
         size_name(name, axis, dim)
         for name, tensor in inputs.items()
         for axis, dim in enumerate(tensor.shape.dim)
-        if not dim.HasField("dim_value")
+        if not isinstance(read_size(dim), int)
     }
     sizes: dict[str, int] = {}
     values: dict[str, np.ndarray[Any, Any]] = {}
@@ -61,11 +72,11 @@ def _value(name: str, tensor: onnx.TypeProto.Tensor, value: Any) -> np.ndarray[A
         )
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidModel(f"fix: the input '{name}' is no tensor of numbers that could be fixed: {error}.") from error
-    dims = tensor.shape.dim
-    fits = fits and array.ndim == len(dims)
-    fits = fits and all(not d.HasField("dim_value") or d.dim_value == n for d, n in zip(dims, array.shape, strict=True))
+    sizes = [read_size(dim) for dim in tensor.shape.dim]
+    fits = fits and array.ndim == len(sizes)
+    fits = fits and all(size == n for size, n in zip(sizes, array.shape, strict=True) if isinstance(size, int))
     if not fits:
-        wanted = [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in dims]
+        wanted = ["?" if size is None else size for size in sizes]
         raise InvalidModel(
             f"fix: the input '{name}' must be {dtype}{wanted}; got {array.dtype}{list(array.shape)}. "
             "Give an array of that type and shape."

@@ -23,9 +23,9 @@ from hetnn.importers.lowering.loop_body import DIVIDES, HEAVY, NEEDS_ONE, PICKS,
 from hetnn.importers.lowering.random_numbers import initial_state
 from hetnn.importers.lowering.sizes import Size, likely_size, product
 from hetnn.importers.onnx.control import CONTROL
-from hetnn.importers.onnx.fixed import Fixed, read_fixed
+from hetnn.importers.onnx.fixed import Fixed, read_fixed, read_size
 from hetnn.importers.onnx.fork import Forks
-from hetnn.importers.onnx.functions import DEEPEST, MOST_NODES, TOO_MANY, count_nodes
+from hetnn.importers.onnx.functions import DEEPEST, MOST_NODES, TOO_MANY, called_by, count_nodes, functions_of
 from hetnn.importers.onnx.model import Weights, check_model, read_model
 from hetnn.importers.onnx.ports import HINTS, Ports
 from hetnn.importers.onnx.rules import NESTED, ONE_SIDED, Call, Complex, Sizes, Text
@@ -96,11 +96,11 @@ class _Importer:
         self._weights = Weights(folder)
         self._builder = _core.GraphBuilder("main")
         self._known: dict[str, np.ndarray[Any, Any]] = {}
-        self._functions = {(f.domain, f.name): f for f in model.functions}
+        self._functions = functions_of(model)
         self._depth = 0
         self._nodes = 0
         self._problems: dict[str, list[str]] = {}
-        self._symbols: dict[str, str] = {}  # of hetnn, by the name in the model
+        self._symbols: dict[str | tuple[str, int], str] = {}  # of hetnn, by the model's name, or the input and axis
         self._taken: set[str] = set()
         self._undefined: dict[str, tuple[int, int]] = {}  # symbols that no node gives a value yet, with their ranges
         self._origins: dict[str, tuple[Call, int]] = {}  # which output of which node a value is that may be sizes
@@ -203,14 +203,12 @@ class _Importer:
         found: dict[str, list[int | str | None]] = {}
         for value in (*graph.value_info, *graph.output):
             tensor = value.type.tensor_type
-            sizes = [
-                int(dim.dim_value)
-                if dim.HasField("dim_value")
-                else self._fixed.sizes.get(dim.dim_param, self._symbols.get(dim.dim_param))
-                for dim in tensor.shape.dim
-            ]
+            sizes = [read_size(dim) for dim in tensor.shape.dim]
             if tensor.HasField("shape"):
-                found[value.name] = [None if isinstance(size, int) and size < 0 else size for size in sizes]
+                found[value.name] = [
+                    self._fixed.sizes.get(size, self._symbols.get(size)) if isinstance(size, str) else size
+                    for size in sizes
+                ]
         return found
 
     def constant(self, array: np.ndarray[Any, Any], name: str = "") -> Any:
@@ -370,9 +368,11 @@ class _Importer:
         return schema_of(node.op_type, domain, opset), opset
 
     def _outputs(self, node: onnx.NodeProto, name: str, inputs: list[Any], scope: _Scope) -> list[Any]:
-        function = self._functions.get((node.domain, node.op_type))
+        function = self._functions.get(called_by(node))
         if function is not None:
             return self._open(function, node, inputs, scope, whole=scope.whole)
+        if node.overload:
+            raise InvalidModel(f"the model has no function of that name and the overload '{node.overload}'")
         schema, opset = self._standard(node, scope)
         if schema is None:
             raise Unsupported("")

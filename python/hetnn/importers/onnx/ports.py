@@ -8,7 +8,7 @@ from typing import Any
 import onnx
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.onnx.fixed import size_name
+from hetnn.importers.onnx.fixed import read_size, size_name
 from hetnn.importers.onnx.model import PARTS, dtype_name
 from hetnn.importers.onnx.rules import Complex, Fork, Items, Maybe, Nothing, Sizes, Tensors, Text
 from hetnn.importers.onnx.rules.sequence import MOST_ITEM_AXES
@@ -21,15 +21,15 @@ HINTS = (1, 64)
 class Ports:
     """Adds inputs and outputs to a graph, and says in trees (hetnn.structure) how callers pass them.
 
-    `symbols` has the sizes by the model's names, and grows; `new_symbol` declares one, given what it is called, the
-    least and an example; `settled` makes a tensor of sizes, or of what one of two branches gives; `fixed` has sizes
-    that the caller knows, by the model's names.
+    `symbols` has the sizes by the model's names, or by the input and axis of those without a name, and grows;
+    `new_symbol` declares one, given what it is called, the least and an example; `settled` makes a tensor of sizes, or
+    of what one of two branches gives; `fixed` has sizes that the caller knows, by the model's names.
     """
 
     def __init__(
         self,
         builder: Any,
-        symbols: dict[str, str],
+        symbols: dict[str | tuple[str, int], str],
         new_symbol: Callable[[str, int, int], str],
         settled: Callable[[Any, str], Any],
         fixed: Mapping[str, int],
@@ -74,8 +74,7 @@ class Ports:
         shapes = self._input(f"{name}.shapes", "i64", [count, MOST_ITEM_AXES + 1])
         sizes: tuple[int | str | None, ...] | None = None
         if given.tensor_type.HasField("shape"):
-            dims = given.tensor_type.shape.dim
-            sizes = tuple(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in dims)
+            sizes = tuple(read_size(dim) for dim in given.tensor_type.shape.dim)
         tree = {"sequence": [{"value": self._inputs - 2}, self._inputs - 1]}
         return Tensors(values, shapes, sizes), tree
 
@@ -91,18 +90,18 @@ class Ports:
 
     def _size(self, name: str, axis: int, dim: Any, alone: bool = False) -> int | str:
         """A fixed size, or the symbol of a named or unnamed one; `alone`: of none that other values have."""
-        given = size_name(name, axis, dim)
-        if not dim.HasField("dim_value") and given in self._fixed:
-            return self._fixed[given]
-        if dim.HasField("dim_value"):
-            if dim.dim_value < 0:
-                raise InvalidModel(f"the input '{name}' has the size {dim.dim_value} on axis {axis}.")
-            return int(dim.dim_value)
+        size = read_size(dim)
+        if isinstance(size, int):
+            return size
+        called = size_name(name, axis, dim)
+        if called in self._fixed:
+            return self._fixed[called]
         if alone:
             return self._new_symbol(f"{name}_{axis}", 0, HINTS[min(axis, 1)])
-        if given not in self._symbols:
-            self._symbols[given] = self._new_symbol(given, 0, HINTS[min(axis, 1)])
-        return self._symbols[given]
+        key = size or (name, axis)
+        if key not in self._symbols:
+            self._symbols[key] = self._new_symbol(called, 0, HINTS[min(axis, 1)])
+        return self._symbols[key]
 
     def give(self, value: Any, name: str) -> Tree:
         """An output of the graph, or several where a value holds others; where they are, as hetnn.structure says."""

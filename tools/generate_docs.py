@@ -67,9 +67,13 @@ def models_page() -> str:
     import hetnn.importers.onnx.rules
     import hetnn.importers.torch.rules  # noqa: F401
     from hetnn.importers.onnx.rules.call import ONNX
+    from hetnn.importers.onnx.rules.contrib.declare import ADDED, REFUSED
     from hetnn.importers.torch.rules.call import TORCH
 
-    taken = {name.partition("<")[0] for name in (*ONNX.rows, *ONNX.rules)}
+    every = {name.partition("<")[0] for name in (*ONNX.rows, *ONNX.rules)}
+    added = {f"{domain}.{name}" if domain else name for domain, name in ADDED}
+    taken = every - added
+    refusals = {why: [name for (_, name), reason in REFUSED.items() if reason == why] for why in REFUSED.values()}
     schemas: Any = defs.get_all_schemas()
     bodies = [s.name for s in schemas if not s.domain and (s.has_function or s.has_context_dependent_function)]
     defined = set(bodies) - taken
@@ -111,6 +115,10 @@ One operator each ({len(ONNX.rows)}): {listed(ONNX.rows)}.
 By a rule ({len(taken - ONNX.rows.keys())}): {listed(taken - ONNX.rows.keys())}.
 
 As the standard defines them by others, as far as those are there ({len(defined)}): {listed(defined)}.
+
+What ONNX Runtime adds, equal to its CPU provider ({len(added)}): {listed(added)}.
+
+Of those not{"".join(f"{chr(10)}- {why}: {listed(those)}" for why, those in refusals.items()) or " one"}.
 """
 
 

@@ -31,6 +31,7 @@ from hetnn.importers.onnx.ports import HINTS, Ports
 from hetnn.importers.onnx.rules import NESTED, ONE_SIDED, Call, Complex, Sizes, Text
 from hetnn.importers.onnx.rules.call import LONGEST, ONNX, is_float
 from hetnn.importers.onnx.rules.complexes import BY_PARTS, moved_parts
+from hetnn.importers.onnx.rules.contrib.declare import REFUSED
 from hetnn.importers.onnx.rules.gradient import GRADIENT, gradient
 from hetnn.importers.onnx.rules.shape import computes_sizes, of_sizes, on_sizes
 from hetnn.importers.onnx.rules.text import CASTS, MEASURES, MOVES, cast_of_texts, constant_texts, equal, moved
@@ -241,6 +242,19 @@ class _Importer:
     def tensor(self, tensor: onnx.TensorProto) -> np.ndarray[Any, Any]:
         return self._weights.array(tensor)
 
+    def standard(
+        self, op_type: str, inputs: Sequence[Any], attrs: dict[str, Any], node: onnx.NodeProto, outputs: int
+    ) -> list[Any]:
+        """What a node of the standard gives in the place of another one."""
+        read = ["" if value is None else f"input{k}" for k, value in enumerate(inputs)]
+        given = [f"{node.output[0]}/{op_type}{k}" for k in range(outputs)]
+        made = onnx.helper.make_node(op_type, read, given, name=node.name, **attrs)
+        scope = _Scope({"": onnx.defs.onnx_opset_version()}, f"{node.name}/", whole=True)
+        try:
+            return self._outputs(made, op_type, list(inputs), scope)
+        except _Missing as error:
+            raise Unsupported(str(error)) from error
+
     def known(self, value: Any) -> np.ndarray[Any, Any] | None:
         if 0 in value.shape and all(isinstance(size, int) for size in value.shape):
             return np.zeros(value.shape, numpy_type(value.dtype))
@@ -375,7 +389,7 @@ class _Importer:
             raise InvalidModel(f"the model has no function of that name and the overload '{node.overload}'")
         schema, opset = self._standard(node, scope)
         if schema is None:
-            raise Unsupported("")
+            raise Unsupported(REFUSED.get((node.domain, node.op_type), ""))
         attrs = {attr.name: attr for attr in node.attribute}
         attrs = {
             key: attr if not attr.ref_attr_name else scope.attrs[attr.ref_attr_name]

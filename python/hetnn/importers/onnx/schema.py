@@ -12,20 +12,26 @@ from onnx import AttributeProto, defs
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx.model import NUMBERS, PARTS
 from hetnn.importers.onnx.rules import Complex, Fork, Items, Maybe, Nothing, Refused, Rows, Tensors, Text
+from hetnn.importers.onnx.rules.contrib.declare import ADDED
 
 
 @cache
 def schema_of(op_type: str, domain: str, opset: int) -> Any:
+    """The standard's schema, or that of an operator that ONNX Runtime adds to it; None for any other."""
     try:
         return defs.get_schema(op_type, opset, domain)
     except defs.SchemaError:
-        return None
+        return ADDED.get((domain, op_type))
 
 
 def check_node(node: onnx.NodeProto, opsets: Mapping[str, int]) -> None:
     """InvalidModel for inputs or attributes that the operator does not have, or lacks."""
     if any(attr.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for attr in node.attribute):
         return  # reads names of the graph around it
+    added = ADDED.get((node.domain, node.op_type))
+    if added is not None and schema_of(node.op_type, node.domain, opsets.get(node.domain, 1)) is added:
+        _check_added(node, added)
+        return
     context = type(onnx.checker.DEFAULT_CONTEXT)()
     context.ir_version = onnx.IR_VERSION
     context.opset_imports = {**opsets}
@@ -33,6 +39,19 @@ def check_node(node: onnx.NodeProto, opsets: Mapping[str, int]) -> None:
         onnx.checker.check_node(node, context)
     except onnx.checker.ValidationError as error:
         raise InvalidModel(str(error).split("\n")[0]) from error
+
+
+def _check_added(node: onnx.NodeProto, schema: Any) -> None:
+    """The same for an operator that the standard lacks; Unsupported for attributes that are newer than this."""
+    unknown = [attr.name for attr in node.attribute if attr.name not in schema.attributes]
+    if unknown:
+        raise Unsupported(f"the attribute {unknown[0]}, which hetnn does not know")
+    must = [k for k, each in enumerate(schema.inputs) if each.option == defs.OpSchema.FormalParameterOption.Single]
+    absent = [schema.inputs[k].name for k in must if k >= len(node.input) or not node.input[k]]
+    if absent:
+        raise InvalidModel(f"{node.op_type} needs the input {absent[0]}, which is absent. Export the model again")
+    if len(node.input) > schema.max_input:
+        raise InvalidModel(f"{node.op_type} has {schema.max_input} inputs at most; got {len(node.input)}")
 
 
 @cache

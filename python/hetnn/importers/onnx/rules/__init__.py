@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hetnn.importers.onnx.rules import (
+    contrib,
     conv,
     elementwise,
     found,
@@ -56,6 +57,7 @@ __all__ = [
     "Sizes",
     "Tensors",
     "Text",
+    "contrib",
     "conv",
     "elementwise",
     "found",

@@ -175,6 +175,10 @@ class Importer(Protocol):
 
     def tensor(self, tensor: onnx.TensorProto) -> Array: ...
 
+    def standard(
+        self, op_type: str, inputs: Sequence[Any], attrs: dict[str, Any], node: onnx.NodeProto, outputs: int
+    ) -> list[Any]: ...
+
     def random(self, shape: Sequence[Size], seed: float | None, node: onnx.NodeProto) -> Any: ...
 
     def new_size(self) -> str: ...
@@ -413,6 +417,15 @@ class Call(Building):
         if len(inputs) > 1 and op in BROADCASTING and None not in inputs:
             inputs = met(self, inputs, broadcast=True)
         return self._importer.create(op, inputs, attrs, self.node)
+
+    def standard(self, op_type: str, inputs: Sequence[Any], **attrs: Any) -> Any:
+        """What an operator of the standard, as the newest operator set has it, makes of values in this node's place."""
+        return self.standard_all(op_type, inputs, attrs)[0]
+
+    def standard_all(self, op_type: str, inputs: Sequence[Any], attrs: dict[str, Any], outputs: int = 1) -> list[Any]:
+        """The same, with all outputs up to a number. Attributes that are None are left out."""
+        told = {name: value for name, value in attrs.items() if value is not None}
+        return self._importer.standard(op_type, inputs, told, self.node, outputs)
 
     def random(self, shape: Sequence[Size], seed: float | None) -> Any:
         """Numbers drawn evenly from [0, 1), by a generator of this node's own."""

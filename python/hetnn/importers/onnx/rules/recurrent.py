@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hetnn.errors import Unsupported
+from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import Size, subtract
+from hetnn.importers.onnx.rules.activations import activate, numbers_of
 from hetnn.importers.onnx.rules.call import Call, is_float, rule
 from hetnn.importers.onnx.rules.late import late
 from hetnn.importers.onnx.rules.looping import late_loop
@@ -19,12 +21,16 @@ _MOST_UNROLLED = 1024
 _Step = Callable[[Any, Any, Any], "tuple[Any, Any]"]
 
 
-def _activation(call: Call, name: str) -> Callable[[Any], Any]:
-    known = {"sigmoid": "sigmoid", "tanh": "tanh", "relu": "relu"}
-    op = known.get(name.lower())
-    if op is None:
-        raise Unsupported(f"the activation {name} of a recurrent layer")
-    return lambda x: call.create(op, [x])
+def _activations(call: Call, preset: list[str]) -> list[Callable[[Any], Any]]:
+    """The functions of all directions; each takes the next of the node's numbers of those names that it needs."""
+    given = {key: iter(call.attr(f"activation_{key}") or []) for key in ("alpha", "beta")}
+
+    def of(name: str) -> Callable[[Any], Any]:
+        taken = {key: next(given[key], None) for key in numbers_of(name) if key in given}
+        numbers = {key: number for key, number in taken.items() if number is not None}
+        return lambda x: activate(call, name, x, numbers)
+
+    return [of(name) for name in call.attr("activations") or preset * 2]
 
 
 class _Layer:
@@ -37,9 +43,8 @@ class _Layer:
         (hidden,) = call.static_shape(call[2], "a recurrent layer's recurrence", slice(2, 3))
         self.hidden = int(call.attr("hidden_size") or hidden)
         self.gates = gates
-        activations = call.attr("activations") or preset * 2
         count = len(preset)
-        self.activations = [_activation(call, a) for a in activations[direction * count : (direction + 1) * count]]
+        self.activations = _activations(call, preset)[direction * count : (direction + 1) * count]
         self.recurrence = self.part(call[2], direction)
         bias = self.part(call[3], direction) if call.given(3) else None
         half = gates * self.hidden
@@ -164,6 +169,7 @@ def _layers(call: Call, gates: int, preset: list[str], make: Callable[[_Layer, i
     if turned:
         x = call.create("permute", [x], perm=[1, 0, 2])
     call.shape(0, 3)
+    x = met_as(call, x, [None, None, *call.shape(1, 3)[2:]])
     steps, batch = x.shape[0], x.shape[1]
     unrolls = isinstance(steps, int) and steps <= _MOST_UNROLLED
     kind = call.attr("direction", "forward")

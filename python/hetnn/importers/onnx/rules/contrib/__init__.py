@@ -1,0 +1,5 @@
+"""Operators that ONNX Runtime adds to the standard, by family. What a node of each holds stands beside its rule."""
+
+from hetnn.importers.onnx.rules.contrib import fused, norms
+
+__all__ = ["fused", "norms"]

@@ -1,0 +1,89 @@
+"""Names beyond the standard: what a node of each holds, and either its rule or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import onnx
+from onnx import defs
+
+from hetnn.importers.onnx.rules.call import ONNX, Call
+from hetnn.importers.registry import Rule
+
+MICROSOFT = "com.microsoft"
+_Type = defs.OpSchema.AttrType
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The kind of an attribute that is nothing where a node does not give it."""
+
+    type: defs.OpSchema.AttrType
+    required: bool = False
+
+
+INT, FLOAT, STRING = Kind(_Type.INT), Kind(_Type.FLOAT), Kind(_Type.STRING)
+INTS, FLOATS, STRINGS = Kind(_Type.INTS), Kind(_Type.FLOATS), Kind(_Type.STRINGS)
+SOME_INT, SOME_INTS = Kind(_Type.INT, required=True), Kind(_Type.INTS, required=True)
+
+# By domain and name: what a node of the operator holds, in the words in which the standard says it of its own.
+ADDED: dict[tuple[str, str], defs.OpSchema] = {}
+# By domain and name: why hetnn does not read an operator.
+REFUSED: dict[tuple[str, str], str] = {}
+
+_OPTIONS = {"?": defs.OpSchema.FormalParameterOption.Optional, "*": defs.OpSchema.FormalParameterOption.Variadic}
+
+# Rules look at types by themselves.
+_ANY = "tensor(float)"
+
+
+def contrib(
+    name: str, inputs: str, *, domain: str = MICROSOFT, like: str = "", **attributes: Any
+) -> Callable[[Rule[Call]], Rule[Call]]:
+    """Registers the rule of an operator, and what its nodes hold.
+
+    `inputs` by name, '?' behind those that may be absent and '*' behind one that repeats. An attribute is given as what
+    it is where a node does not have it, or as its kind where it is nothing then; those of the standard's operator
+    `like` come with them.
+    """
+    _declare(domain, name, inputs, like, attributes)
+    return ONNX.rule(f"{domain}.{name}" if domain else name)
+
+
+def _declare(domain: str, name: str, inputs: str, like: str, attributes: dict[str, Any]) -> None:
+    single = defs.OpSchema.FormalParameterOption.Single
+    known = {attr.name: attr for attr in defs.get_schema(like).attributes.values()} if like else {}
+    known.update((key, _attribute(key, preset)) for key, preset in attributes.items())
+    ADDED[domain, name] = defs.OpSchema(
+        name,
+        domain,
+        1,
+        inputs=[
+            defs.OpSchema.FormalParameter(word.rstrip("?*"), _ANY, param_option=_OPTIONS.get(word[-1], single))
+            for word in inputs.split()
+        ],
+        outputs=[defs.OpSchema.FormalParameter("Y", _ANY, param_option=_OPTIONS["*"])],
+        attributes=list(known.values()),
+    )
+
+
+def _attribute(name: str, preset: Any) -> defs.OpSchema.Attribute:
+    if isinstance(preset, Kind):
+        return defs.OpSchema.Attribute(name, preset.type, "", required=preset.required)
+    return defs.OpSchema.Attribute(name, onnx.helper.make_attribute(name, preset))
+
+
+def as_standard(name: str, inputs: str, *, like: str = "", **attributes: Any) -> None:
+    """An operator of ONNX Runtime's domain that means what the standard's operator of that name, or `like`, does."""
+
+    def rule(call: Call) -> Any:
+        return call.standard_all(like or name, call.inputs, dict(call.attrs), call.outputs_used())
+
+    contrib(name, inputs, like=like or name, **attributes)(rule)
+
+
+def refuse(reason: str, *names: str, domain: str = MICROSOFT) -> None:
+    """Operators that no rule reads, and why. Their nodes are Unsupported with that reason."""
+    REFUSED.update(((domain, name), reason) for name in names)

@@ -1,0 +1,86 @@
+"""Products and convolutions with what ONNX Runtime's optimizer joins to them, and its forms of GELU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hetnn.importers.onnx.rules.activations import activate, numbers_of
+from hetnn.importers.onnx.rules.call import Call
+from hetnn.importers.onnx.rules.contrib.declare import FLOAT, FLOATS, STRING, contrib
+
+
+def _activated(call: Call, y: Any) -> Any:
+    """What the attributes `activation…` make of a value."""
+    name = call.attr("activation")
+    if not name:
+        return y
+    listed = call.attr("activation_params") or []
+    numbers = dict(zip(numbers_of(name), listed, strict=False))
+    named = {key: call.attr(f"activation_{key}") for key in numbers_of(name)}
+    return activate(call, name, y, {**numbers, **{key: number for key, number in named.items() if number is not None}})
+
+
+@contrib("FusedConv", "X W B? Z?", like="Conv", activation=STRING, activation_params=FLOATS)
+def _fused_conv(call: Call) -> Any:
+    """activation(Conv(X, W, B) + Z)"""
+    own = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+    y = call.standard("Conv", call.inputs[:3], **{name: call.attr(name) for name in own})
+    return _activated(call, call.create("add", [y, call[3]]) if call.given(3) else y)
+
+
+@contrib(
+    "FusedGemm",
+    "A B C?",
+    like="Gemm",
+    activation=STRING,
+    activation_alpha=FLOAT,
+    activation_beta=FLOAT,
+    activation_gamma=FLOAT,
+)
+def _fused_gemm(call: Call) -> Any:
+    own = ("alpha", "beta", "transA", "transB")
+    return _activated(call, call.standard("Gemm", call.inputs, **{name: call.attr(name) for name in own}))
+
+
+def _turned(call: Call, x: Any, side: str) -> Any:
+    """A stack of matrices as its attributes turn it: its first axis goes behind the others, then the last two swap."""
+    rank = len(x.shape)
+    order = list(range(rank))
+    if rank > 1:
+        if call.attr(f"transBatch{side}", 0):
+            order = [*range(1, rank - 1), 0, rank - 1]
+        if call.attr(f"trans{side}"):
+            order[-2:] = reversed(order[-2:])
+    return x if order == sorted(order) else call.create("permute", [x], perm=order)
+
+
+@contrib("FusedMatMul", "A B", alpha=1.0, transA=0, transB=0, transBatchA=0, transBatchB=0)
+@contrib("TransposeMatMul", "A B", alpha=1.0, transA=0, transB=0)
+def _fused_matmul(call: Call) -> Any:
+    y = call.standard("MatMul", [_turned(call, call[0], "A"), _turned(call, call[1], "B")])
+    alpha = float(call.attr("alpha"))
+    return y if alpha == 1 else call.create("mul", [y, call.like(alpha, y)])
+
+
+def _sum(call: Call) -> Any:
+    """All inputs that are given."""
+    first, *rest = [value for value in call.all_inputs() if value is not None]
+    for value in rest:
+        first = call.create("add", [first, value])
+    return first
+
+
+@contrib("Gelu", "X")
+@contrib("BiasGelu", "A B")
+def _gelu(call: Call) -> Any:
+    return call.standard("Gelu", [_sum(call)])
+
+
+@contrib("FastGelu", "X bias?")
+def _fast_gelu(call: Call) -> Any:
+    return call.standard("Gelu", [_sum(call)], approximate="tanh")
+
+
+@contrib("QuickGelu", "X", alpha=1.702)
+def _quick_gelu(call: Call) -> Any:
+    return call.standard("Swish", [call[0]], alpha=call.attr("alpha"))

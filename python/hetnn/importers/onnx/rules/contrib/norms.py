@@ -1,0 +1,76 @@
+"""Normalizations of a sum, as ONNX Runtime's optimizer joins them, and embeddings that are normalized."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hetnn.importers.onnx.rules.call import Call
+from hetnn.importers.onnx.rules.contrib.declare import INT, contrib
+
+
+def _rms_norm(call: Call, x: Any, scale: Any, axis: int) -> list[Any]:
+    """x scale / sqrt(mean(x²) + epsilon) over the axes from `axis` on, and that factor where it is asked for."""
+    y = call.standard("RMSNormalization", [x, scale], axis=axis, epsilon=call.attr("epsilon"))
+    if call.outputs_used() < 2:
+        return [y]
+    wide = call.in_f32(call.cast(x, "f32") if x.dtype in ("f16", "bf16") else x)
+    axes = list(range(call.axis(axis, len(x.shape)), len(x.shape)))
+    mean = call.create("mean", [call.create("mul", [wide, wide])], axes=axes, keepdim=True)
+    return [y, call.create("rsqrt", [call.create("add", [mean, call.like(float(call.attr("epsilon")), wide)])])]
+
+
+@contrib("SimplifiedLayerNormalization", "X scale", domain="", axis=-1, epsilon=1e-5, stash_type=1)
+def _simplified_layer_norm(call: Call) -> list[Any]:
+    return _rms_norm(call, call[0], call[1], int(call.attr("axis")))
+
+
+def _joined(call: Call, bias: Any) -> Any:
+    """The input, what was skipped and a bias."""
+    both = call.create("add", [call[0], call[1]])
+    return both if bias is None else call.create("add", [both, bias])
+
+
+@contrib("SkipLayerNormalization", "input skip gamma beta? bias?", epsilon=1e-12)
+def _skip_layer_norm(call: Call) -> list[Any]:
+    x = _joined(call, call.optional(4))
+    found = call.standard_all(
+        "LayerNormalization",
+        [x, call[2], call.optional(3)],
+        {"axis": -1, "epsilon": call.attr("epsilon")},
+        min(call.outputs_used(), 3),
+    )
+    return [*found, *[None] * (3 - len(found)), x]
+
+
+@contrib("SkipSimplifiedLayerNormalization", "input skip gamma bias?", epsilon=1e-12)
+def _skip_rms_norm(call: Call) -> list[Any]:
+    x = _joined(call, call.optional(3))
+    y, *factor = _rms_norm(call, x, call[2], -1)
+    return [y, None, *(factor or [None]), x]
+
+
+@contrib(
+    "EmbedLayerNormalization",
+    "input_ids segment_ids? word_embedding position_embedding segment_embedding? gamma beta mask? position_ids?",
+    epsilon=1e-12,
+    mask_index_type=INT,
+)
+def _embed_layer_norm(call: Call) -> list[Any]:
+    """LayerNormalization of the sum of a word's, its place's and its segment's embeddings; and how many words count."""
+    words, positions = call[2], call[3]
+    batch, length = call.shape(0, 2)
+    x = call.create("gather", [words, call[0]], axis=0)
+    if call.given(8):
+        placed = call.create("gather", [positions, call[8]], axis=0)
+    else:
+        placed = call.create("slice", [positions], axis=0, start=0, end=length, inside=True)
+    x = call.create("add", [x, placed])
+    if call.given(1):
+        x = call.create("add", [x, call.create("gather", [call[4], call[1]], axis=0)])
+    y = call.standard("LayerNormalization", [x, call[5], call[6]], axis=-1, epsilon=call.attr("epsilon"))
+    if call.given(7):
+        is_word = call.create("eq", [call[7], call.constant(1, call[7].dtype)])
+        count = call.cast(call.create("sum", [call.cast(is_word, "i32")], axes=[1], keepdim=False), "i32")
+    else:
+        count = call.broadcast_to(call.constant([0], "i32"), [batch])
+    return [y, count, x]

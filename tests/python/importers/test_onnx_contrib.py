@@ -1,0 +1,269 @@
+"""Operators that ONNX Runtime adds to the standard, each beside ONNX Runtime itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import helper, numpy_helper, parser
+
+import hetnn
+
+MICROSOFT = "com.microsoft"
+RNG = np.random.default_rng(0)
+Array = np.ndarray[Any, Any]
+
+
+def f32(*shape: int) -> Array:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def i32(*values: Any) -> Array:
+    return np.array(values, np.int32)
+
+
+class Node:
+    """A model of one node; inputs are arrays, None where one is absent, or a constant of the model."""
+
+    def __init__(self, op: str, *inputs: Any, outputs: int = 1, domain: str = MICROSOFT, **attrs: Any) -> None:
+        attrs = {key: value for key, value in attrs.items() if value != []}
+        self.op, self.tolerance, self.steps = op, 1e-5, 0
+        names = ["" if value is None else f"x{k}" for k, value in enumerate(inputs)]
+        given = {name: value for name, value in zip(names, inputs, strict=True) if name}
+        self.feeds = {name: value for name, value in given.items() if not isinstance(value, Fixed)}
+        results = outputs if isinstance(outputs, (list, tuple)) else range(outputs)
+        made = [f"y{k}" if k in results else "" for k in range(max(results) + 1)]
+        node = helper.make_node(op, names, made, domain=domain, **attrs)
+        graph = helper.make_graph(
+            [node],
+            "g",
+            [self.port(name, value) for name, value in self.feeds.items()],
+            [onnx.ValueInfoProto(name=name) for name in made if name],
+            [numpy_helper.from_array(value.array, name) for name, value in given.items() if isinstance(value, Fixed)],
+        )
+        sets = [helper.make_opsetid("", 21), helper.make_opsetid(MICROSOFT, 1)]
+        self.model = helper.make_model(graph, opset_imports=sets, ir_version=10)
+
+    def port(self, name: str, value: Array) -> onnx.ValueInfoProto:
+        kind = helper.np_dtype_to_tensor_dtype(value.dtype)
+        return helper.make_tensor_value_info(name, kind, [f"{name}_{k}" for k in range(value.ndim)])
+
+    def within(self, tolerance: float = 1e-5, steps: int = 0) -> Node:
+        """How far reals, and how many steps integers, may lie apart."""
+        self.tolerance, self.steps = tolerance, steps
+        return self
+
+    def fixed_sizes(self) -> onnx.ModelProto:
+        """The model with the sizes that its inputs have."""
+        model = onnx.ModelProto()
+        model.CopyFrom(self.model)
+        for port in model.graph.input:
+            for size, dim in zip(self.feeds[port.name].shape, port.type.tensor_type.shape.dim, strict=True):
+                dim.dim_value = size
+        return model
+
+    def __repr__(self) -> str:
+        return self.op
+
+
+class Fixed:
+    """A constant of the model."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = np.asarray(array)
+
+
+def of_runtime(model: onnx.ModelProto, feeds: dict[str, Array]) -> list[Array]:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    found: list[Array] = onnxruntime.InferenceSession(model.SerializeToString(), options).run(None, feeds)
+    return found
+
+
+def same(mine: Array, theirs: Array, tolerance: float, steps: int) -> None:
+    assert mine.dtype == theirs.dtype
+    assert mine.shape == theirs.shape
+    if theirs.dtype.kind in "iu":
+        assert np.abs(mine.astype(np.int64) - theirs.astype(np.int64)).max(initial=0) <= steps
+    else:
+        np.testing.assert_allclose(mine, theirs, rtol=tolerance, atol=tolerance)
+
+
+def agrees(case: Node, model: onnx.ModelProto) -> None:
+    given = hetnn.compile(model)(*case.feeds.values())
+    wanted = of_runtime(model, case.feeds)
+    for mine, theirs in zip(given if isinstance(given, tuple) else [given], wanted, strict=True):
+        same(mine, theirs, case.tolerance, case.steps)
+
+
+IMAGES, FILTERS = f32(2, 4, 6, 7), Fixed(f32(6, 4, 3, 3))
+ACTIVATIONS = {
+    "Relu": [],
+    "Tanh": [],
+    "Sigmoid": [],
+    "LeakyRelu": [0.25],
+    "Clip": [-0.5, 1.5],
+    "HardSigmoid": [0.3, 0.4],
+}
+RNN: dict[str, Any] = {"hidden_size": 5, "domain": "", "outputs": 2}
+NUMBERS: dict[str, Any] = {**RNN, "activation_alpha": [0.3, 0.5, 2.0], "activation_beta": [0.4, 0.5]}
+
+FUSED = [
+    *(
+        Node("FusedConv", IMAGES, FILTERS, Fixed(f32(6)), activation=name, activation_params=numbers)
+        for name, numbers in ACTIVATIONS.items()
+    ),
+    Node("FusedConv", IMAGES, FILTERS, Fixed(f32(6)), f32(2, 6, 6, 7), activation="Relu", pads=[1, 1, 1, 1]),
+    Node("FusedConv", IMAGES, Fixed(f32(4, 2, 3, 3)), None, group=2, strides=[2, 1], activation="Relu"),
+    Node("FusedConv", IMAGES, FILTERS, dilations=[2, 1], activation="Relu"),
+    Node("FusedConv", IMAGES, FILTERS, auto_pad="SAME_LOWER", activation="Relu"),
+    Node("FusedGemm", f32(3, 4), Fixed(f32(5, 4)), Fixed(f32(5)), transB=1, activation="Relu"),
+    Node("FusedGemm", f32(4, 3), f32(4, 5), f32(3, 1), transA=1, alpha=0.5, beta=2.0, activation="Tanh"),
+    Node("FusedGemm", f32(3, 4), f32(4, 5), activation="LeakyRelu", activation_alpha=0.25),
+    Node("FusedGemm", f32(3, 4), f32(4, 5), activation="HardSigmoid", activation_alpha=0.3, activation_beta=0.4),
+    Node("FusedGemm", f32(3, 4), f32(4, 5), activation="Elu", activation_alpha=0.5),
+    Node("FusedGemm", f32(3, 4), f32(4, 5), activation="Softplus"),
+    Node("FusedMatMul", f32(2, 3, 4), f32(2, 4, 5), alpha=0.125),
+    Node("FusedMatMul", f32(2, 4, 3), f32(2, 5, 4), transA=1, transB=1),
+    Node("FusedMatMul", f32(3, 2, 4), f32(2, 4, 5), transBatchA=1),
+    Node("FusedMatMul", f32(4, 2, 3), f32(5, 2, 4), transBatchA=1, transBatchB=1, transA=1, transB=1, alpha=2.0),
+    Node("FusedMatMul", f32(4, 2, 3, 5), f32(2, 3, 5, 4), transBatchA=1),
+    Node("FusedMatMul", f32(4), f32(2, 5, 4), transB=1),
+    Node("TransposeMatMul", f32(4, 3), f32(5, 4), transA=1, transB=1, alpha=0.5),
+    Node("Gelu", f32(3, 4)),
+    Node("BiasGelu", f32(2, 3, 4), f32(4)),
+    Node("FastGelu", f32(2, 3, 4), f32(4)),
+    Node("FastGelu", f32(2, 3, 4)),
+    Node("QuickGelu", f32(3, 4)),
+    Node("QuickGelu", f32(3, 4), alpha=1.0),
+    Node(
+        "LSTM",
+        f32(3, 2, 4),
+        Fixed(f32(1, 20, 4)),
+        Fixed(f32(1, 20, 5)),
+        activations=["HardSigmoid", "Elu", "Affine"],
+        **NUMBERS,
+    ),
+    Node(
+        "RNN",
+        f32(3, 2, 4),
+        Fixed(f32(1, 5, 4)),
+        Fixed(f32(1, 5, 5)),
+        activations=["LeakyRelu"],
+        activation_alpha=[0.2],
+        **RNN,
+    ),
+]
+
+X, SKIP, GAMMA, BETA, BIAS = f32(2, 3, 8), f32(2, 3, 8), Fixed(f32(8)), Fixed(f32(8)), Fixed(f32(8))
+IDS, SEGMENTS, MASK = (
+    RNG.integers(0, 9, (2, 5), np.int32),
+    RNG.integers(0, 2, (2, 5), np.int32),
+    i32([1] * 5, [1] * 3 + [0] * 2),
+)
+TABLES = [Fixed(f32(9, 8)), Fixed(f32(7, 8)), Fixed(f32(2, 8)), GAMMA, BETA]
+
+NORMS = [
+    Node("SimplifiedLayerNormalization", X, GAMMA, domain=""),
+    Node("SimplifiedLayerNormalization", X, GAMMA, domain="", outputs=2, epsilon=1e-2),
+    Node("SimplifiedLayerNormalization", X, Fixed(f32(3, 8)), domain="", axis=1, epsilon=1e-2),
+    Node("SkipLayerNormalization", X, SKIP, GAMMA, BETA, BIAS, epsilon=1e-3),
+    Node("SkipLayerNormalization", X, SKIP, GAMMA),
+    Node("SkipLayerNormalization", X, f32(3, 8), GAMMA, BETA, outputs=[0, 3]),
+    Node("SkipLayerNormalization", X, f32(1, 3, 8), GAMMA, BETA, BIAS, outputs=[0, 3]),
+    Node("SkipLayerNormalization", f32(5, 8), f32(5, 8), GAMMA, BETA),
+    Node("SkipSimplifiedLayerNormalization", X, SKIP, GAMMA),
+    Node("SkipSimplifiedLayerNormalization", X, f32(1, 3, 8), GAMMA, BIAS, outputs=[0, 3], epsilon=1e-2),
+    Node("EmbedLayerNormalization", IDS, SEGMENTS, *TABLES, MASK, outputs=3),
+    Node("EmbedLayerNormalization", IDS, None, *TABLES[:2], None, *TABLES[3:], outputs=2, epsilon=1e-2),
+    Node("EmbedLayerNormalization", IDS, SEGMENTS, *TABLES, MASK, i32([4, 3, 2, 1, 0]), outputs=3),
+]
+
+
+@pytest.mark.parametrize("case", [*FUSED, *NORMS], ids=str)
+def test_equals_onnx_runtime(case: Node) -> None:
+    agrees(case, case.fixed_sizes())
+
+
+@pytest.mark.parametrize("case", {case.op: case for case in [*FUSED, *NORMS]}.values(), ids=str)
+def test_equals_onnx_runtime_where_sizes_are_open(case: Node) -> None:
+    agrees(case, case.model)
+
+
+def saved_by_runtime(model: onnx.ModelProto, folder: Path, level: str = "EXTENDED") -> onnx.ModelProto:
+    """What ONNX Runtime's optimizer makes of a model."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, f"ORT_ENABLE_{level}")
+    options.optimized_model_filepath = str(folder / "optimized.onnx")
+    onnxruntime.InferenceSession(model.SerializeToString(), options)
+    return onnx.load(options.optimized_model_filepath)
+
+
+def model_of(text: str, **constants: Array) -> onnx.ModelProto:
+    sets = '["" : 17, "com.microsoft" : 1]'
+    model = parser.parse_model(f"<ir_version: 8, opset_import: {sets}>\n{text}")
+    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in constants.items())
+    return model
+
+
+CONV = """g (float[N,3,8,8] x) => (float[N,4,4,4] z) {
+    a = Conv <pads = [1,1,1,1]> (x, v)
+    b = Relu(a)
+    c = Conv <pads = [1,1,1,1]> (b, w)
+    d = Conv <pads = [1,1,1,1]> (b, u)
+    e = Add(c, d)
+    f = LeakyRelu <alpha = 0.25> (e)
+    z = MaxPool <kernel_shape = [2,2], strides = [2,2]> (f)
+}"""
+CONV_WEIGHTS = {"v": f32(4, 3, 3, 3), "w": f32(4, 4, 3, 3), "u": f32(4, 4, 3, 3)}
+BLOCK = """g (float[N,5,8] x, float[N,5,8] skip) => (float[N,5,8] z) {
+    s = Add(x, skip)
+    n = LayerNormalization <axis = -1, epsilon = 1e-5> (s, gamma, beta)
+    m = MatMul(n, w)
+    b = Add(m, bias)
+    r = Div(b, root)
+    e = Erf(r)
+    o = Add(e, one)
+    p = Mul(b, o)
+    g = Mul(p, half)
+    t = Transpose <perm = [0,2,1]> (g)
+    q = MatMul(g, t)
+    c = Mul(q, half)
+    k = Softmax <axis = -1> (c)
+    z = MatMul(k, v)
+}"""
+BLOCK_WEIGHTS = {
+    "gamma": f32(8),
+    "beta": f32(8),
+    "w": f32(8, 16),
+    "bias": f32(16),
+    "v": f32(5, 8),
+    "root": np.float32(2**0.5),
+    "one": np.float32(1),
+    "half": np.float32(0.5),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "weights", "shapes", "written"),
+    [
+        (CONV, CONV_WEIGHTS, [(2, 3, 8, 8)], {"FusedConv"}),
+        (BLOCK, BLOCK_WEIGHTS, [(2, 5, 8), (2, 5, 8)], {"SkipLayerNormalization", "BiasGelu", "FusedMatMul"}),
+    ],
+    ids=["conv", "block"],
+)
+def test_what_the_optimizer_of_onnx_runtime_writes(
+    text: str, weights: dict[str, Array], shapes: list[tuple[int, ...]], written: set[str], tmp_path: Path
+) -> None:
+    model = model_of(text, **weights)
+    saved = saved_by_runtime(model, tmp_path)
+    assert written <= {node.op_type for node in saved.graph.node}
+    inputs = [f32(*shape) for shape in shapes]
+    wanted = of_runtime(model, dict(zip([port.name for port in model.graph.input], inputs, strict=True)))
+    same(hetnn.compile(saved)(*inputs), wanted[0], 1e-4, 0)

@@ -120,22 +120,24 @@ void bind_compile(py::module_& m) {
           "The passes that were run: name, stage and ms of each.")
       .def("add_variant", &Compilation::add_variant, py::arg("bindings"), py::arg("body") = -1,
            py::call_guard<py::gil_scoped_release>(),
-           "Compiles the accelerator subgraphs for further values of the model's symbols, or of a body's.")
+           "Compiles the accelerator subgraphs for further values of the model's symbols, or of a body's; returns why "
+           "devices cannot run some at these sizes, or empty text.")
       .def_property_readonly("has_variants", &Compilation::has_variants,
                              "Whether some accelerator's code is made for sizes that stay open.")
       .def(
           "specialize",
           [](Compilation& c, const Bindings& bindings, int32_t body, int64_t weights_bytes) {
+            std::string refused;
             program::Image out;
             {
               const LongCall call;
-              c.add_variant(bindings, body);
+              refused = c.add_variant(bindings, body);
               out = c.image(weights_bytes);
             }
-            return py::bytes(reinterpret_cast<const char*>(out.data()), out.size());
+            return py::make_tuple(py::bytes(reinterpret_cast<const char*>(out.data()), out.size()), refused);
           },
           py::arg("bindings"), py::arg("body"), py::arg("weights_bytes"),
-          "add_variant, then the image of what it adds to an executable with so many bytes of weights.");
+          "add_variant: the image of what it adds to an executable with so many bytes of weights, and its result.");
 
   m.def("on_general_processor", &Compilation::on_general_processor, py::arg("plan"), py::arg("fusion"),
         "The graph of a plan on the general processor alone, to measure its nodes; without fusion, one kernel a node.");

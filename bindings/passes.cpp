@@ -40,13 +40,14 @@ std::shared_ptr<ir::Graph> canonicalize(const ir::Graph& graph) {
 
 // A device that has exactly the operators named, each at its price.
 py::tuple legalize(const ir::Graph& graph, const std::map<std::string, double>& prices_us,
-                   const std::vector<std::string>& disabled_rules) {
+                   const std::vector<std::string>& disabled_rules, const passes::Magnitudes& inputs_within) {
   auto out = std::make_shared<ir::Graph>(graph.clone());
   const passes::Oracle oracle{
       .supports = [&](const ir::Node& node) { return prices_us.contains(std::string(node.op().name)); },
       .time_us = [&](const ir::Node& node) { return prices_us.at(std::string(node.op().name)); }};
   py::list rewrites;
-  for (const report::RewriteRow& rewrite : passes::legalize(*out, oracle, {.disabled_rules = disabled_rules})) {
+  const passes::LegalizeOptions options{.disabled_rules = disabled_rules, .inputs_within = inputs_within};
+  for (const report::RewriteRow& rewrite : passes::legalize(*out, oracle, options)) {
     rewrites.append(py::dict(py::arg("rule") = rewrite.rule, py::arg("node") = rewrite.node, py::arg("op") = rewrite.op,
                              py::arg("form") = rewrite.form, py::arg("why") = rewrite.why,
                              py::arg("expansion_us") = rewrite.predicted_us_after));
@@ -61,7 +62,7 @@ void bind_passes(py::module_& m) {
   m.def("rules", &rules, "Every rewrite rule in the order of application, as dicts.");
   m.def("canonicalize", &canonicalize, py::arg("graph"), "The canonical form of a graph.");
   m.def("legalize", &legalize, py::arg("graph"), py::arg("prices_us"),
-        py::arg("disabled_rules") = std::vector<std::string>(),
+        py::arg("disabled_rules") = std::vector<std::string>(), py::arg("inputs_within") = passes::Magnitudes(),
         "(graph, rewrites) of a canonical graph made legal for a device that has the operators of `prices_us`.");
 }
 

@@ -264,18 +264,19 @@ void bind_runtime_executable(py::module_& m) {
           "The image as bytes.")
       .def(
           "set_specializer",
-          [](Executable& e, const std::function<py::bytes(const Bindings&, int32_t, int64_t)>& compile) {
+          [](Executable& e,
+             const std::function<std::pair<py::bytes, std::string>(const Bindings&, int32_t, int64_t)>& compile) {
             e.set_specializer([compile](const Bindings& bindings, int32_t body, int64_t weights_bytes) {
               const py::gil_scoped_acquire gil;
-              const py::bytes image = compile(bindings, body, weights_bytes);
+              const auto [image, refused] = compile(bindings, body, weights_bytes);
               const std::string_view view(image);
               const auto bytes = std::as_bytes(std::span(view.data(), view.size()));
-              return program::Image(bytes.begin(), bytes.end());
+              return Executable::Specialized{program::Image(bytes.begin(), bytes.end()), refused};
             });
           },
           py::arg("compile"),
           "`compile(bindings, body, weights_bytes)` returns the image of what code for those sizes, of the model (-1) "
-          "or of a body, adds to the weights there are.")
+          "or of a body, adds to the weights there are, and why devices cannot run some of it, or empty text.")
       .def("session", &Executable::session, "States for one more user.")
       .def("reset", &Executable::reset, py::call_guard<py::gil_scoped_release>(),
            "Gives every state of the runs without a session its initial value again.")

@@ -219,9 +219,9 @@ class Compilation:
         self,
         bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex],
         body: typing.SupportsInt | typing.SupportsIndex = -1,
-    ) -> None:
+    ) -> str:
         """
-        Compiles the accelerator subgraphs for further values of the model's symbols, or of a body's.
+        Compiles the accelerator subgraphs for further values of the model's symbols, or of a body's; returns why devices cannot run some at these sizes, or empty text.
         """
     def image(self) -> memoryview:
         """
@@ -236,9 +236,9 @@ class Compilation:
         bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex],
         body: typing.SupportsInt | typing.SupportsIndex,
         weights_bytes: typing.SupportsInt | typing.SupportsIndex,
-    ) -> bytes:
+    ) -> tuple[bytes, str]:
         """
-        add_variant, then the image of what it adds to an executable with so many bytes of weights.
+        add_variant: the image of what it adds to an executable with so many bytes of weights, and its result.
         """
     def take_image(self) -> memoryview:
         """
@@ -440,6 +440,7 @@ def legalize(
     graph: Graph,
     prices_us: collections.abc.Mapping[str, typing.SupportsFloat | typing.SupportsIndex],
     disabled_rules: collections.abc.Sequence[str] = [],
+    inputs_within: collections.abc.Mapping[str, typing.SupportsFloat | typing.SupportsIndex] = {},
 ) -> tuple[typing.Any, ...]:
     """
     (graph, rewrites) of a canonical graph made legal for a device that has the operators of `prices_us`.

@@ -187,9 +187,9 @@ class Executable:
         """
         States for one more user.
         """
-    def set_specializer(self, compile: collections.abc.Callable[[dict[str, int], int, int], bytes]) -> None:
+    def set_specializer(self, compile: collections.abc.Callable[[dict[str, int], int, int], tuple[bytes, str]]) -> None:
         """
-        `compile(bindings, body, weights_bytes)` returns the image of what code for those sizes, of the model (-1) or of a body, adds to the weights there are.
+        `compile(bindings, body, weights_bytes)` returns the image of what code for those sizes, of the model (-1) or of a body, adds to the weights there are, and why devices cannot run some of it, or empty text.
         """
     @property
     def depends_on(self) -> list[list[int]]:

@@ -81,14 +81,20 @@ std::unique_ptr<Compilation> Compilation::on_general_processor(const PlannedMode
   return make(std::move(graph), alone, options);
 }
 
-void Compilation::add_variant(const Bindings& bindings, int32_t body) {
+std::string Compilation::add_variant(const Bindings& bindings, int32_t body) {
   pipeline::Draft& model = *model_->draft_;
   pipeline::Draft* draft = body < 0 ? &model : pipeline::find_body(model, body);
   if (!draft) throw InvalidModel(text("the model has no body of number ", body, "."));
   Bindings free = bindings;  // a run that is part of the way through also knows sizes that nodes have defined
   for (const auto& [symbol, node] : ir::definers(draft->graph)) free.erase(symbol);
-  if (body < 0) return pipeline::add_variant(model, free);
-  model.assembler.add_to_body(body, draft->assembler, [&] { pipeline::add_variant(*draft, free); });
+  std::string refused;
+  const auto add = [&] { pipeline::add_variant(*draft, free, &refused); };
+  if (body < 0) {
+    add();
+  } else {
+    model.assembler.add_to_body(body, draft->assembler, add);
+  }
+  return refused;
 }
 
 bool Compilation::has_variants() const { return pipeline::has_variants(*model_->draft_); }

@@ -110,9 +110,9 @@ class Compilation {
                                            std::string signature_json = {});
 
   /// Compiles the accelerator subgraphs for further values of the model's symbols; every symbol must have one in its
-  /// range. What is compiled already is left alone. `body`: of that body's symbols, where it is not -1. Not
-  /// thread-safe.
-  void add_variant(const Bindings& bindings, int32_t body = -1);
+  /// range. What is compiled already is left alone. `body`: of that body's symbols, where it is not -1. Why devices
+  /// cannot run subgraphs at these sizes, a line each; empty where all can. Not thread-safe.
+  std::string add_variant(const Bindings& bindings, int32_t body = -1);
   /// Whether some accelerator's code is made for sizes that stay open.
   bool has_variants() const;
 

@@ -83,8 +83,8 @@ std::vector<report::FusionRow> fuse(ir::Graph& subgraph, const backends::Backend
 void copy_outputs(Draft& draft);
 
 /// Compiles the lowered accelerator subgraphs for further values of the model's symbols. InvalidModel unless each has
-/// one in its range.
-void add_variant(Draft& draft, const Bindings& bindings);
+/// one in its range. What a device cannot run at these sizes is thrown, or goes to `refused`, a line a subgraph.
+void add_variant(Draft& draft, const Bindings& bindings, std::string* refused = nullptr);
 /// Whether there is more to compile for other sizes, in it or in its bodies.
 bool has_variants(const Draft& draft);
 /// The draft of that number, itself or one of its bodies; null where there is none.

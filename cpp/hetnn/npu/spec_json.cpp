@@ -148,7 +148,7 @@ const Fields<OpEntry>& op_fields() {
 const Fields<Energy>& energy_fields() {
   static const Fields<Energy> fields = {
       {"mac", &Energy::mac, json::unless_empty(json::map_of<Limits>(number(0))),
-       "pJ of one multiply-accumulate by element type", kOptional},
+       "pJ of one multiply-accumulate by element type; one that is left out counts 0", kOptional},
       {"sram_byte", &Energy::sram_byte, number(0), "pJ of one byte of scratchpad traffic", kOptional},
       {"dram_byte", &Energy::dram_byte, number(0), "pJ of one byte of DRAM traffic", kOptional},
       {"vector_op", &Energy::vector_op, number(0), "pJ of one vector element", kOptional},

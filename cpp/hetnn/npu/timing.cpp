@@ -72,7 +72,9 @@ struct CostOf {
   Cost transfer(const I& i, bool store) const {
     return {.cycles = dma_cycles(spec, i.size0, i.size1 * i.size2, store), .dma_bytes = i.size0 * i.size1 * i.size2};
   }
-  Cost product(const MacWork& work) const { return {.cycles = mac_cycles(spec, work), .macs = work.macs()}; }
+  Cost product(const MacWork& work) const {
+    return {.cycles = mac_cycles(spec, work), .macs = work.macs(), .mac_dtype = work.dtype};
+  }
   Cost vector(double elems, double each) const {
     return {.cycles = vector_cycles(spec, elems, each), .vector_elems = elems};
   }
@@ -180,7 +182,7 @@ void Clock::step(const Instruction& instruction) {
   totals_.busy_cycles[at] = std::min(totals_.busy_cycles[at] + cost.cycles, kMost_cycles);
   totals_.dma_bytes += cost.dma_bytes;
   totals_.macs += cost.macs;
-  auto energy = spec_.energy_pj.mac.find(dtype_name(DType::f32));
+  auto energy = spec_.energy_pj.mac.find(dtype_name(cost.mac_dtype));
   totals_.energy_nj +=
       1e-3 * (cost.macs * (energy == spec_.energy_pj.mac.end() ? 0 : energy->second) +
               static_cast<double>(cost.dma_bytes) * (spec_.energy_pj.dram_byte + spec_.energy_pj.sram_byte) +

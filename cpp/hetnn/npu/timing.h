@@ -43,6 +43,7 @@ struct Cost {
   int64_t cycles = 0;
   int64_t dma_bytes = 0;
   double macs = 0;
+  DType mac_dtype = DType::f32;  // of the products
   double vector_elems = 0;
 };
 Cost cost_of(const Spec& spec, const Instruction& instruction);

@@ -78,7 +78,8 @@ bool stays_narrow(const ir::Node& node) {
   // By its meaning: what is converted behind it would need a size that its own subgraph finds.
   if (!ops::defined_symbols(node.call()).empty()) return true;
   if (node.op().find_attr("body")) return true;  // whose calls give what types they give
-  if (node.op().has(ops::Trait::integral) || node.op().name == ops::kIdentity) return true;
+  if (node.op().name == ops::kIdentity) return node.input(0)->type() == node.output()->type();  // else it rescales
+  if (node.op().has(ops::Trait::integral)) return true;
   if (!node.op().has(ops::Trait::conversion)) return false;
   return node.input(0)->dtype() == DType::f32 || node.output()->dtype() == DType::f32;
 }

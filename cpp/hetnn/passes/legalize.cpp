@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "hetnn/base/error.h"
 #include "hetnn/base/interrupt.h"
@@ -58,6 +59,29 @@ const legal::RangedRule* range_of(const Rule& rule) {
   return at == rules.end() ? nullptr : &*at;
 }
 
+// Of each input of a node the largest magnitude that an element may have.
+using Largest = std::vector<double>;
+
+Largest largest_read(const ir::Node& node, const Ranges& ranges) {
+  Largest out;
+  for (const ir::Value* input : node.inputs()) out.push_back(input ? ranges.at(input->name()).largest() : 0);
+  return out;
+}
+
+double most(const Largest& largest) { return largest.empty() ? 0 : *std::max_element(largest.begin(), largest.end()); }
+
+// The ranges in a graph that `isolate` made of a node that reads so much.
+Ranges ranges_alone(const ir::Graph& alone, const ir::Node& node, const Largest& largest) {
+  Magnitudes within;
+  size_t next = 0;
+  std::set<const ir::Value*> seen;
+  for (size_t k = 0; k < node.inputs().size(); ++k) {
+    if (!node.input(k) || node.constant_input(k) || !seen.insert(node.input(k)).second) continue;
+    within.emplace(alone.inputs()[next++]->name(), largest[k]);
+  }
+  return value_ranges(alone, within);
+}
+
 class Search {
  public:
   Search(const Oracle& oracle, const LegalizeOptions& options, const std::vector<Symbol>& symbols)
@@ -77,19 +101,16 @@ class Search {
     std::vector<Candidate> candidates;
   };
 
-  /// For an unsupported node. `largest`: of the elements of its first input. A node like one before is not searched
-  /// again.
-  const Found& run(const ir::Node& node, double largest) {
+  /// For an unsupported node, and what it reads. A node like one before is not searched again.
+  const Found& run(const ir::Node& node, const Largest& largest) {
     std::vector<Asked>& asked = asked_[node.op().name];
     const auto same = [&](const Asked& other) { return other.is_like(node, largest); };
     const auto known = std::find_if(asked.begin(), asked.end(), same);
     if (known != asked.end()) return *known->found;
     trials_ = 0;
-    largest_ = largest;
-    replaced_.clear();
     path_.clear();
     auto found = std::make_unique<Found>();
-    found->best = expand(node, options_.max_depth, kNoLimit, &found->candidates);
+    found->best = expand(node, largest, options_.max_depth, kNoLimit, &found->candidates);
     return *asked.emplace_back(node, largest, std::move(found)).found;
   }
 
@@ -98,16 +119,16 @@ class Search {
 
   // A node that was searched. Constants are the same where they lie at one place, which the copies keep.
   struct Asked {
-    Asked(const ir::Node& node, double most, std::unique_ptr<Found> result)
-        : attrs(node.attrs()), largest(most), found(std::move(result)) {
+    Asked(const ir::Node& node, const Largest& read, std::unique_ptr<Found> result)
+        : attrs(node.attrs()), largest(read), found(std::move(result)) {
       for (size_t k = 0; k < node.inputs().size(); ++k) {
         const ir::Value* input = node.input(k);
         types.push_back(input ? std::optional(input->type()) : std::nullopt);
         constants.push_back(node.constant_input(k) ? *node.constant_input(k) : Tensor());
       }
     }
-    bool is_like(const ir::Node& node, double most) const {
-      if (largest != most || types.size() != node.inputs().size() || !ops::same(attrs, node.attrs())) return false;
+    bool is_like(const ir::Node& node, const Largest& read) const {
+      if (largest != read || types.size() != node.inputs().size() || !ops::same(attrs, node.attrs())) return false;
       for (size_t k = 0; k < types.size(); ++k) {
         const ir::Value* input = node.input(k);
         const Tensor* constant = node.constant_input(k);
@@ -120,44 +141,43 @@ class Search {
     ops::Attrs attrs;
     std::vector<std::optional<ops::Type>> types;
     std::vector<Tensor> constants;
-    double largest;
+    Largest largest;
     std::unique_ptr<Found> found;
   };
 
   // Forms that take `limit_us` or longer are of no use.
-  std::optional<Expansion> best(const ir::Node& node, int depth, double limit_us) {
-    if (reads_constants_only(node)) return Expansion{};
-    if (oracle_.supports(node)) return Expansion{.cost_us = oracle_.time_us(node), .rule = nullptr, .children = {}};
-    return expand(node, depth, limit_us, nullptr);
-  }
-
-  std::optional<Expansion> expand(const ir::Node& node, int depth, double limit_us,
+  std::optional<Expansion> expand(const ir::Node& node, const Largest& largest, int depth, double limit_us,
                                   std::vector<Candidate>* candidates) {
     const auto rules = by_root_.find(node.op().name);
     if (depth == 0 || rules == by_root_.end()) return std::nullopt;
     std::optional<Expansion> found;
     double second_us = kNoLimit;  // of the candidates, which are told with the next best
+    const size_t replaced_before = replaced_.size();
     for (const Rule* rule : rules->second) {
       if (std::find(path_.begin(), path_.end(), rule) != path_.end() || trials_ >= options_.max_trials) continue;
       if (std::find(replaced_.begin(), replaced_.end(), rule->name) != replaced_.end()) continue;
+      const legal::RangedRule* ranged = range_of(*rule);
+      const bool replaces = ranged && !ranged->instead_of.empty();
       // What a ranged rule replaces depends on whether it works, not on its price.
-      const double limit = range_of(*rule) ? kNoLimit : candidates ? second_us : found ? found->cost_us : limit_us;
-      std::optional<Expansion> trial = try_rule(node, *rule, depth, limit);
+      const double limit = replaces ? kNoLimit : candidates ? second_us : found ? found->cost_us : limit_us;
+      std::optional<Expansion> trial = try_rule(node, largest, *rule, depth, limit);
       if (!trial) continue;
       if (found) second_us = std::min(second_us, std::max(trial->cost_us, found->cost_us));
-      if (const legal::RangedRule* ranged = range_of(*rule)) replaced_ = ranged->instead_of;
+      if (replaces) replaced_.insert(replaced_.end(), ranged->instead_of.begin(), ranged->instead_of.end());
       if (candidates) candidates->push_back({rule, trial->cost_us});
       if (!found || trial->cost_us < found->cost_us) found = std::move(trial);
     }
+    replaced_.resize(replaced_before);
     return found;
   }
 
-  std::optional<Expansion> try_rule(const ir::Node& node, const Rule& rule, int depth, double limit_us) {
+  std::optional<Expansion> try_rule(const ir::Node& node, const Largest& largest, const Rule& rule, int depth,
+                                    double limit_us) {
     ir::Graph scratch = isolate(node, symbols_);
     ir::Node* root = scratch.outputs().front()->producer();
     if (const legal::RangedRule* ranged = range_of(rule)) {
       const std::optional<Match> found = match(rule, root, scratch);
-      if (!found || !path_.empty() || !(largest_ <= ranged->within(*found))) return std::nullopt;
+      if (!found || !(most(largest) <= ranged->within(*found))) return std::nullopt;
     }
     ApplyOptions quiet;
     quiet.count = false;
@@ -169,9 +189,16 @@ class Search {
     ++trials_;
     path_.push_back(&rule);
     std::optional<Expansion> out = Expansion{.cost_us = 0, .rule = &rule, .children = {}};
+    std::optional<Ranges> ranges;  // of the right side, once a node of it asks
+    const auto best = [&](const ir::Node& made, double limit) -> std::optional<Expansion> {
+      if (reads_constants_only(made)) return Expansion{};
+      if (oracle_.supports(made)) return Expansion{.cost_us = oracle_.time_us(made), .rule = nullptr, .children = {}};
+      if (!ranges) ranges = ranges_alone(scratch, node, largest);
+      return expand(made, largest_read(made, *ranges), depth - 1, limit, nullptr);
+    };
     for (const ir::Node* made : *created) {
       if (made->is_constant()) continue;
-      std::optional<Expansion> child = best(*made, depth - 1, limit_us - out->cost_us);
+      std::optional<Expansion> child = best(*made, limit_us - out->cost_us);
       if (!child || out->cost_us + child->cost_us >= limit_us) {
         out.reset();
         break;
@@ -189,8 +216,7 @@ class Search {
   std::map<std::string_view, std::vector<const Rule*>> by_root_;
   std::map<std::string_view, std::vector<Asked>> asked_;
   std::vector<const Rule*> path_;
-  std::vector<std::string_view> replaced_;  // rules that another does better at the node of the graph
-  double largest_ = 0;                      // of what that node reads
+  std::vector<std::string_view> replaced_;  // rules that another does better where the search is
   int trials_ = 0;
 };
 
@@ -225,7 +251,7 @@ std::vector<const RuleSet*> combining_rule_sets() { return {&canonical::weights(
 
 // What was found of one graph serves all its copies.
 struct Memory {
-  std::map<std::string, double> largest_read;
+  std::map<std::string, Largest> largest_read;
   std::set<std::string> dearer;  // folds, by fold_text
 };
 
@@ -272,12 +298,10 @@ void combine(ir::Graph& graph, const Oracle& oracle, const LegalizeOptions& opti
   apply_rules(graph, combining_rule_sets(), apply);
 }
 
-// Of every node the largest magnitude that its first input may have.
-std::map<std::string, double> largest_read(const ir::Graph& graph, const Magnitudes& inputs_within) {
+std::map<std::string, Largest> all_read(const ir::Graph& graph, const Magnitudes& inputs_within) {
   const Ranges ranges = value_ranges(graph, inputs_within);
-  std::map<std::string, double> out;
-  for (const ir::Node* node : graph.nodes())
-    out[node->name()] = node->input(0) ? ranges.at(node->input(0)->name()).largest() : 0;
+  std::map<std::string, Largest> out;
+  for (const ir::Node* node : graph.nodes()) out[node->name()] = largest_read(*node, ranges);
   return out;
 }
 
@@ -334,15 +358,15 @@ std::vector<report::RewriteRow> legalize(ir::Graph& graph, const Oracle& oracle,
     check_interrupt();
     if (node->is_constant() || is_empty(*node) || options.excluded_nodes.contains(node->name())) continue;
     if (oracle.supports(*node)) continue;
-    if (memory.largest_read.empty()) memory.largest_read = largest_read(graph, options.inputs_within);
-    const double largest = memory.largest_read.at(node->name());
+    if (memory.largest_read.empty()) memory.largest_read = all_read(graph, options.inputs_within);
+    const Largest& largest = memory.largest_read.at(node->name());
     const auto& [expansion, candidates] = search.run(*node, largest);
     if (!expansion) continue;
     report::RewriteRow rewrite{.rule = std::string(expansion->rule->name),
                                .node = node->name(),
                                .op = std::string(node->op().name),
                                .form = {},
-                               .why = explain(*node, *expansion, candidates, largest),
+                               .why = explain(*node, *expansion, candidates, most(largest)),
                                .predicted_us_after = expansion->cost_us};
     std::vector<std::string_view> used;
     replay(graph, node, *expansion, used);

@@ -134,6 +134,9 @@ report::Report report_of(const NetworkPlan& plan, const ir::Graph& graph, std::s
   for (const PartitionCrossing& crossing : result.crossings) out.crossings.push_back(crossing_row(plan, crossing));
   for (PartitionCandidate& candidate : account.candidates)
     out.candidates.push_back({std::move(candidate.name), candidate.cost_us});
+  for (const auto& device : plan.target->devices) {
+    for (std::string& note : device->notes()) out.notes.push_back({"", std::move(note)});
+  }
   for (const PartitionNote& note : result.notes) {
     out.notes.push_back({note.node < 0 ? "" : plan.nodes[static_cast<size_t>(note.node)]->name(), note.text});
   }

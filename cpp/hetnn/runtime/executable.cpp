@@ -226,11 +226,13 @@ Bindings Executable::bindings_of(std::span<const ops::View> arguments) const {
 }
 
 // The phase with fallbacks where devices have no code for its sizes. Unsupported where one has no fallback either.
-std::shared_ptr<const BoundPhase> Executable::fallen_back(const BoundPhase& incomplete,
-                                                          const Executable& teller) const {
+// `refused`: why the compiler could make none; empty where it is not at hand.
+std::shared_ptr<const BoundPhase> Executable::fallen_back(const BoundPhase& incomplete, const Executable& teller,
+                                                          const std::string& refused) const {
   const std::string sizes = bindings_text(incomplete.bindings);
   auto out = bind(incomplete.loaded, incomplete.number, incomplete.bindings, threads_, Fallback::where_needed);
   if (const std::string missing = missing_code(*out); !missing.empty()) {
+    if (!refused.empty()) throw Unsupported(text("an accelerator cannot run {", sizes, "}:", refused));
     throw Unsupported(text("there is no accelerator code for {", sizes, "}, and the compiler is not at hand.", missing,
                            "\nCompile with shapes=[...] that names it, or run it once before saving."));
   }
@@ -239,16 +241,21 @@ std::shared_ptr<const BoundPhase> Executable::fallen_back(const BoundPhase& inco
     const std::lock_guard lock(teller.mutex_);
     notice = teller.notice_;
   }
-  if (notice && *notice) {
+  if (!notice || !*notice) return out;
+  if (refused.empty()) {
     (*notice)(text("there is no accelerator code for {", sizes, "}, so the general processor computes in its place.",
                    missing_code(incomplete),
                    "\nWhere it is to be fast, compile with shapes=[...] that names it, or run it once before saving."));
+  } else {
+    (*notice)(
+        text("an accelerator cannot run {", sizes, "}, so the general processor computes in its place:", refused));
   }
   return out;
 }
 
-// The program or its body with code for these sizes; null where nothing can make it.
-std::shared_ptr<const LoadedProgram> Executable::specialized(int32_t body, size_t phase, const Bindings& bindings) {
+// The program or its body with code for these sizes, but for what devices `refused`; null where nothing can make it.
+std::shared_ptr<const LoadedProgram> Executable::specialized(int32_t body, size_t phase, const Bindings& bindings,
+                                                             std::string& refused) {
   const auto part = [body](std::shared_ptr<const LoadedProgram> whole) {
     return body < 0 ? std::move(whole) : whole->bodies[static_cast<size_t>(body)];
   };
@@ -265,10 +272,12 @@ std::shared_ptr<const LoadedProgram> Executable::specialized(int32_t body, size_
   const std::shared_ptr<const LoadedProgram> before = loaded();
   if (serves(before)) return part(before);  // another run had it compiled
   const program::Weights& weights = before->program.weights;
-  auto bytes = std::make_shared<const program::Image>((*specializer)(bindings, body, weights.size_bytes()));
+  Specialized made = (*specializer)(bindings, body, weights.size_bytes());
+  refused = std::move(made.refused);
+  auto bytes = std::make_shared<const program::Image>(std::move(made.image));
   const std::string called = "the specialized executable";
   auto grown = runtime::load(program::unpack(aligned({bytes, *bytes}), called, weights), called, before.get());
-  HETNN_ASSERT(serves(grown), "specializing gave no code for {", bindings_text(bindings), "}");
+  HETNN_ASSERT(!refused.empty() || serves(grown), "specializing gave no code for {", bindings_text(bindings), "}");
   auto out = part(grown);
   const std::lock_guard lock(mutex_);
   loaded_.swap(grown);
@@ -294,13 +303,13 @@ std::shared_ptr<const BoundPhase> Executable::bound_for(size_t phase, const Bind
   std::shared_ptr<const BoundPhase> bound = bind(loaded, phase, bindings, threads_);
   if (!missing_code(*bound).empty()) {
     Executable& outermost = around ? *around : *this;
-    if (auto grown = outermost.specialized(body_, phase, bindings)) {
+    std::string refused;
+    if (auto grown = outermost.specialized(body_, phase, bindings, refused)) {
       bound = bind(grown, phase, bindings, threads_);
       const std::lock_guard lock(mutex_);
       if (body_ >= 0) loaded_.swap(grown);
-    } else {
-      bound = fallen_back(*bound, outermost);
     }
+    if (!missing_code(*bound).empty()) bound = fallen_back(*bound, outermost, refused);
   }
   std::list<std::shared_ptr<const BoundPhase>> evicted;
   const std::lock_guard lock(mutex_);

@@ -40,9 +40,14 @@ class ContextPool;
 /// Immutable but for code that is compiled later for further sizes; what it keeps ready between runs is bounded.
 class HETNN_EXPORT Executable {
  public:
-  /// Compiles accelerator code for further sizes, of the program (-1) or of one of its bodies, and returns the image of
-  /// an addition to the weights that there are.
-  using Specializer = std::function<program::Image(const Bindings&, int32_t body, int64_t weights_bytes)>;
+  /// The image of an addition to the weights that there are, and why devices cannot run subgraphs at those sizes, a
+  /// line each.
+  struct Specialized {
+    program::Image image;
+    std::string refused;
+  };
+  /// Compiles accelerator code for further sizes, of the program (-1) or of one of its bodies.
+  using Specializer = std::function<Specialized(const Bindings&, int32_t body, int64_t weights_bytes)>;
 
   /// Maps the file, whose weights are not copied and must not change, or copies it. InvalidModel when it is no sound
   /// executable.
@@ -74,8 +79,8 @@ class HETNN_EXPORT Executable {
   /// Runs on dense row-major memory of the caller. `outputs` is asked for each output when its shape is known: at the
   /// start where the inputs give it, else during the run and on any thread. InvalidModel naming the input, what was
   /// found and what is expected: count, element type, rank, a dimension, a symbol out of its range or with two values.
-  /// An accelerator without code for these shapes, where nothing can make it, gives way to the fallback that the file
-  /// has for it; Unsupported where it has none. The same bits whatever the options are.
+  /// An accelerator without code for these shapes, where nothing can make it or it cannot run them, gives way to the
+  /// fallback that the file has for it; Unsupported where it has none. The same bits whatever the options are.
   void run(std::span<const ops::View> inputs, ops::Results& outputs, const RunOptions& options = {});
   /// Runs on tensors and returns the outputs, with their shapes.
   std::vector<Tensor> run(std::span<const Tensor> inputs, const RunOptions& options = {});
@@ -101,8 +106,10 @@ class HETNN_EXPORT Executable {
   Bindings bindings_of(std::span<const ops::View> inputs) const;
   /// `around` null: this executable tells its notices itself.
   std::shared_ptr<const BoundPhase> bound_for(size_t phase, const Bindings& bindings, Executable* around = nullptr);
-  std::shared_ptr<const BoundPhase> fallen_back(const BoundPhase& incomplete, const Executable& teller) const;
-  std::shared_ptr<const LoadedProgram> specialized(int32_t body, size_t phase, const Bindings& bindings);
+  std::shared_ptr<const BoundPhase> fallen_back(const BoundPhase& incomplete, const Executable& teller,
+                                                const std::string& refused) const;
+  std::shared_ptr<const LoadedProgram> specialized(int32_t body, size_t phase, const Bindings& bindings,
+                                                   std::string& refused);
   std::unique_ptr<Context> context_for(std::span<const ops::View> inputs, const RunOptions& options);
   Turn admit(const RunOptions& options);
 

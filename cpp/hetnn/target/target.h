@@ -49,6 +49,8 @@ class Device {
   virtual bool connected() const { return false; }
   /// Bytes of constants that fit; negative: no bound.
   virtual int64_t constant_budget_bytes() const { return -1; }
+  /// What whoever wrote the data sheet should know: claims that nothing here makes true. A sentence each.
+  virtual std::vector<std::string> notes() const { return {}; }
   /// The data sheet as JSON text, kept with a saved executable.
   virtual std::string spec_json() const { return "{}"; }
 };

@@ -337,8 +337,8 @@ TEST(Compile, AnUnseenSizeTakesTheCompilerOrFallsBack) {
   EXPECT_LE(largest_difference(alone.run(std::vector{x})[0], want), 1e-6);
   EXPECT_THAT(notice, testing::AllOf(testing::HasSubstr("{h = 6}"), testing::HasSubstr("{h = 8}")));
   executable.set_specializer([&](const Bindings& wanted, int32_t, int64_t weights_bytes) {
-    compilation->add_variant(wanted);
-    return compilation->image(weights_bytes);
+    std::string refused = compilation->add_variant(wanted);
+    return runtime::Executable::Specialized{compilation->image(weights_bytes), std::move(refused)};
   });
   runtime::RunTimes times;
   EXPECT_LE(largest_difference(executable.run(std::vector{x}, {.times = &times})[0], want), 1e-6);
@@ -364,8 +364,8 @@ TEST(Compile, AFurtherSizeCopiesNoConstants) {
   runtime::Executable executable({image, *image}, 1);
   const std::byte* weights = executable.program()->weights.at(0, kWeightBytes).data();
   executable.set_specializer([&](const Bindings& wanted, int32_t, int64_t weights_bytes) {
-    compilation->add_variant(wanted);
-    return compilation->image(weights_bytes);
+    std::string refused = compilation->add_variant(wanted);
+    return runtime::Executable::Specialized{compilation->image(weights_bytes), std::move(refused)};
   });
   const int64_t before = live_bytes();
   for (const int64_t n : {1, 2, 3, 4, 5, 6}) {

@@ -82,6 +82,8 @@ std::string net(const std::string& middle) {
 })";
 }
 
+const LegalizeOptions kWithinTwo = {.inputs_within = {{"x", 2}}};
+
 class Legalize : public testing::Test {
  protected:
   // Legalizes and checks the result against the original.
@@ -118,8 +120,6 @@ TEST_F(Legalize, EveryPiecewiseLinearActivationBecomesConvolutionsAndRelu) {
       "%n = neg(%c) : f32[1,3,5,4]\n %r = relu(%n) : f32[1,3,5,4]\n %m = add(%r, %c) : f32[1,3,5,4]",
       "%s = constant() {value = f32[] {0.3}} : f32[]\n %t = mul(%c, %s) : f32[1,3,5,4]\n %m = maximum(%c, %t) : "
       "f32[1,3,5,4]",
-      "%r = relu(%c) : f32[1,3,5,4]\n %d = sub(%c, %r) : f32[1,3,5,4]\n %m = maximum(%d, %r) : f32[1,3,5,4]",
-      "%r = relu(%c) : f32[1,3,5,4]\n %d = add(%c, %r) : f32[1,3,5,4]\n %m = minimum(%d, %r) : f32[1,3,5,4]",
       "%s = constant() {value = f32[3,1,1] {0.3, 1, 2}} : f32[3,1,1]\n %m = maximum(%c, %s) : f32[1,3,5,4]",
       "%g = constant() {value = f32[3] {0.3, 1, 2}} : f32[3]\n %r = relu(%c) : f32[1,3,5,4]\n"
       " %m = batch_norm(%r, %g, %g, %g, %g) : f32[1,3,5,4]",
@@ -132,6 +132,18 @@ TEST_F(Legalize, EveryPiecewiseLinearActivationBecomesConvolutionsAndRelu) {
   }
 }
 
+TEST_F(Legalize, FormsThatLoseWhatIsSmallBesideWhatIsLargeNeedAKnownRange) {
+  const char* const middles[] = {
+      "%r = relu(%c) : f32[1,3,5,4]\n %d = sub(%c, %r) : f32[1,3,5,4]\n %m = maximum(%d, %r) : f32[1,3,5,4]",
+      "%r = relu(%c) : f32[1,3,5,4]\n %d = add(%c, %r) : f32[1,3,5,4]\n %m = minimum(%d, %r) : f32[1,3,5,4]",
+  };
+  for (const char* middle : middles) {
+    SCOPED_TRACE(middle);
+    EXPECT_THAT(unsupported(legal(net(middle), relu_only()), relu_only()), ElementsAre("m"));
+    EXPECT_THAT(unsupported(legal(net(middle), relu_only(), kWithinTwo), relu_only()), ElementsAre());
+  }
+}
+
 TEST_F(Legalize, NodesAlikeAreSearchedOnce) {
   const auto trials_of = [&](const std::string& middle) {
     int trials = 0;
@@ -141,7 +153,7 @@ TEST_F(Legalize, NodesAlikeAreSearchedOnce) {
       if (node.constant_input(1) && node.constant_input(1)->shape() == std::vector<int64_t>{3, 3, 1, 1}) ++trials;
       return plain(node);
     };
-    legal(net(middle), counted);
+    legal(net(middle), counted, kWithinTwo);
     return trials;
   };
   const int once = trials_of("%m = leaky_relu(%c) {negative_slope = 0.1} : f32[1,3,5,4]");
@@ -188,7 +200,7 @@ TEST_F(Legalize, WhatTheDeviceHasStaysAsItIs) {
 TEST_F(Legalize, TheCheapestFormIsTakenAndSaysWhy) {
   const std::string below =
       net("%a = constant() {value = f32[3] {0.1, 0.25, 1}} : f32[3]\n %m = prelu(%c, %a) : f32[1,3,5,4]");
-  LegalizeOptions apart;
+  LegalizeOptions apart = kWithinTwo;
   apart.disabled_rules = {"branch_into_producer"};
   EXPECT_EQ(operators_of(legal(below, relu_only(), apart)), "conv2d conv2d relu add conv2d");
   ASSERT_EQ(rewrites.size(), 1U);
@@ -215,12 +227,28 @@ TEST_F(Legalize, TheCheapestFormIsTakenAndSaysWhy) {
   EXPECT_EQ(rewrites[0].form, "prelu_maximum + multiply_as_depthwise");
 }
 
+TEST_F(Legalize, OfUnknownMagnitudesTheFormsKeepInfinities) {
+  LegalizeOptions apart;
+  apart.disabled_rules = {"branch_into_producer"};
+  const auto form_of = [&](const char* slopes, const Oracle& oracle) {
+    legal(net(std::string("%a = constant() {value = f32[3] ") + slopes +
+              "} : f32[3]\n %m = prelu(%c, %a) : f32[1,3,5,4]"),
+          oracle, apart);
+    return rewrites.at(0).form;
+  };
+  EXPECT_EQ(form_of("{0.1, 0.25, 0.5}", relu_only()), "prelu_scaled_and_rest");
+  EXPECT_EQ(form_of("{0.1, 0.25, 1}", with({"sub"})), "prelu_two_relus");
+  EXPECT_EQ(form_of("{-0.1, -2, -1}", relu_only()), "prelu_two_relus");
+  EXPECT_EQ(form_of("{1.5, 2, 3}", with({"sub"})), "prelu_depthwise_branches");
+  EXPECT_EQ(form_of("{-2, 0, 1.5}", relu_only()), "prelu_two_sides");
+}
+
 TEST_F(Legalize, WithoutDepthwiseTheBranchesAreFullConvolutions) {
   Oracle plain = relu_only();
   plain.supports = [](const ir::Node& node) {
     return relu_only().supports(node) && !(node.attrs().contains("groups") && node.integer("groups") != Dim(1));
   };
-  LegalizeOptions options;
+  LegalizeOptions options = kWithinTwo;
   options.disabled_rules = {"grouped_as_plain", "branch_into_producer"};
   const std::string below =
       net("%a = constant() {value = f32[3] {0.1, 0.25, 1}} : f32[3]\n %m = prelu(%c, %a) : f32[1,3,5,4]");
@@ -230,6 +258,8 @@ TEST_F(Legalize, WithoutDepthwiseTheBranchesAreFullConvolutions) {
   options.disabled_rules.push_back("prelu_dense_branches");
   legal(below, plain, options);
   EXPECT_EQ(rewrites.at(0).rule, "prelu_four_convolutions");
+  options.inputs_within.clear();  // then 0 * inf might spread
+  EXPECT_THAT(unsupported(legal(below, plain, options), plain), ElementsAre("m"));
 }
 
 TEST_F(Legalize, TheBranchGoesIntoTheProducerWhereThatIsCheaper) {
@@ -238,12 +268,12 @@ TEST_F(Legalize, TheBranchGoesIntoTheProducerWhereThatIsCheaper) {
   Oracle launches = relu_only();
   // Every node costs the same but movement, which is free: one convolution less is worth it.
   launches.time_us = [](const ir::Node& node) { return node.op().has(ops::Trait::movement) ? 0.0 : 1.0; };
-  EXPECT_EQ(operators_of(legal(below, launches)), "conv2d slice slice relu add conv2d");
+  EXPECT_EQ(operators_of(legal(below, launches, kWithinTwo)), "conv2d slice slice relu add conv2d");
   Oracle arithmetic = relu_only();
   arithmetic.time_us = [](const ir::Node& node) {
     return target::work_of(node, {}).macs + (node.op().has(ops::Trait::movement) ? 1e6 : 1);
   };
-  EXPECT_EQ(operators_of(legal(below, arithmetic)), "conv2d conv2d relu add conv2d");
+  EXPECT_EQ(operators_of(legal(below, arithmetic, kWithinTwo)), "conv2d conv2d relu add conv2d");
 }
 
 TEST_F(Legalize, AFoldThatIsDearerIsBuiltOnceForAllPlans) {
@@ -257,7 +287,7 @@ TEST_F(Legalize, AFoldThatIsDearerIsBuiltOnceForAllPlans) {
     if (node.op().name == "conv2d" && node.output()->shape()[1] == Dim(6)) ++built;
     return target::work_of(node, {}).macs + (node.op().has(ops::Trait::movement) ? 1e6 : 1);
   };
-  legal(two, arithmetic);
+  legal(two, arithmetic, kWithinTwo);
   const int of_one = built;
   EXPECT_EQ(of_one, 2);
   built = 0;
@@ -265,7 +295,7 @@ TEST_F(Legalize, AFoldThatIsDearerIsBuiltOnceForAllPlans) {
     ++plans;
     return 100.0 - static_cast<double>(graph.node_count());
   };
-  choose_rewrites(ir::parse(two), arithmetic, RewriteMode::automatic, plan);
+  choose_rewrites(ir::parse(two), arithmetic, RewriteMode::automatic, plan, kWithinTwo);
   EXPECT_EQ(plans, 4);
   EXPECT_EQ(built, of_one);
 }
@@ -322,7 +352,7 @@ TEST_F(Legalize, DisabledRulesMustBeThere) {
   EXPECT_THAT([&] { legal(net("%m = abs(%c) : f32[1,3,5,4]"), relu_only(), options); },
               testing::ThrowsMessage<InvalidModel>("disabled_rules: legalization has no rule 'prelu_two_branches'; the "
                                                    "nearest names are prelu_one_branch, prelu_dense_branches, "
-                                                   "prelu_two_sides. docs/rules.md lists all of them."));
+                                                   "prelu_two_relus. docs/rules.md lists all of them."));
   // Rules that always run cannot be left out; rules that fold neighbours together can.
   EXPECT_ERROR(check_disabled_rules({"relu_twice"}), InvalidModel, "legalization has no rule 'relu_twice'");
   check_disabled_rules({"depthwise_into_layer", "branch_into_producer"});

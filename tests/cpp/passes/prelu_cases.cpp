@@ -12,6 +12,10 @@ constexpr std::string_view kBelowOne = R"(graph @g {stage = canonical} (%x: f32[
   %a = constant() {value = f32[3] {0.1, 0.5, 1}} : f32[3]
   %y = prelu(%x, %a) : f32[2,3,5]
 })";
+constexpr std::string_view kBelow = R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
+  %a = constant() {value = f32[3] {0.1, 0.5, 0.999}} : f32[3]
+  %y = prelu(%x, %a) : f32[2,3,4,3]
+})";
 constexpr std::string_view kAboveOne = R"(graph @g {stage = canonical} (%x: f32[2,3,2,2,2]) -> (%y) {
   %a = constant() {value = f32[3] {1.5, 2, 4}} : f32[3]
   %y = prelu(%x, %a) : f32[2,3,2,2,2]
@@ -88,7 +92,12 @@ const Cases& prelu_cases() {
           {"prelu_two_sides", kAllZero, "conv2d relu relu conv2d add", 0, Values::special},
           {"prelu_maximum", kBelowOne, "mul maximum", 0, Values::special},
           {"prelu_maximum", kOneSlope, "mul maximum", 0, Values::special},
-          {"prelu_maximum", kAllZero, "mul maximum", 0, Values::edge},
+          {"prelu_two_relus", kOneSlope, "reshape conv2d reshape relu relu sub", 0, Values::special},
+          {"prelu_two_relus", kAboveOne, "reshape conv2d reshape relu relu sub", 0, Values::special},
+          {"prelu_two_relus", kVector, "reshape conv2d reshape relu relu add", 0, Values::special},
+          {"prelu_scaled_and_rest", kOneSlope, "reshape conv2d reshape relu reshape conv2d reshape add", kUlp,
+           Values::special},
+          {"prelu_scaled_and_rest", kBelow, "conv2d relu conv2d add", kUlp, Values::special},
           {"leaky_relu_as_prelu", R"(graph @g {stage = canonical} (%x: f32[2,3,2]) -> (%y) {
   %y = leaky_relu(%x) {negative_slope = 0.3} : f32[2,3,2]
 })",
@@ -106,8 +115,15 @@ const Cases& prelu_cases() {
           {"prelu_two_sides", kFixed, kUnknownChannels},
           {"prelu_two_sides", kFinite, kInfinite},
           {"prelu_maximum", kFixed, kUnknownChannels},
-          {"prelu_maximum", "0 <= a <= 1 for all slopes", kMixed},
-          {"prelu_maximum", "0 <= a <= 1 for all slopes", kNan},
+          {"prelu_two_relus", kFixed, kUnknownChannels},
+          {"prelu_two_relus", kFinite, kInfinite},
+          {"prelu_two_relus", "all slopes are above 0, or all below", kMixed},
+          {"prelu_two_relus", "all slopes are above 0, or all below", kAllZero},
+          {"prelu_scaled_and_rest", kFixed, kUnknownChannels},
+          {"prelu_scaled_and_rest", "0 < a < 1 for all slopes", kBelowOne},
+          {"prelu_maximum", "0 < a <= 1 for all slopes", kMixed},
+          {"prelu_maximum", "0 < a <= 1 for all slopes", kAllZero},
+          {"prelu_maximum", "0 < a <= 1 for all slopes", kNan},
           {"leaky_relu_as_prelu", kFixed, R"(graph @g {stage = canonical} (%x: f32[]) -> (%y) {
   %y = leaky_relu(%x) {negative_slope = 0.3} : f32[]
 })"},

@@ -312,7 +312,7 @@ TEST(Executable, AsksItsSpecializerOncePerSize) {
   executable->set_specializer([&](const Bindings& bindings, int32_t, int64_t weights_bytes) {
     ++calls;
     EXPECT_EQ(bindings, (Bindings{{"n", 2}}));
-    return program::pack(add_relu(), weights_bytes);  // here it needs no accelerator
+    return Executable::Specialized{program::pack(add_relu(), weights_bytes), ""};  // here it needs no accelerator
   });
   const std::vector<float> x = numbers(2, 1);
   EXPECT_EQ(run(*executable, x), expected(x));
@@ -328,7 +328,7 @@ TEST(Executable, ASpecializerThatFailsLeavesItUsable) {
   bool fails = true;
   executable->set_specializer([&](const Bindings&, int32_t, int64_t weights_bytes) {
     if (fails) throw Unsupported("not today");
-    return program::pack(add_relu(), weights_bytes);
+    return Executable::Specialized{program::pack(add_relu(), weights_bytes), ""};
   });
   const std::vector<float> x = numbers(2, 1);
   EXPECT_EQ(message<Unsupported>([&] { run(*executable, x); }), "not today");
@@ -348,7 +348,7 @@ TEST(Executable, HoldsNoLockWhileASpecializerIsCopiedOrDies) {
   const auto executable = load(on_an_npu_for(8));
   executable->set_specializer([kept = Locked()](const Bindings&, int32_t, int64_t weights_bytes) {
     const std::lock_guard lock(callers);
-    return program::pack(on_an_npu_for(8), weights_bytes);
+    return Executable::Specialized{program::pack(on_an_npu_for(8), weights_bytes), ""};
   });
   std::atomic<bool> stop{false};
   std::thread asker([&] {

@@ -117,8 +117,12 @@ def test_it_is_one_subgraph_of_the_npu(name: str) -> None:
     make, channels, target = CASES[name]
     torch.manual_seed(4)
     net = nn.Sequential(nn.Conv2d(3, CHANNELS, 3), make(), nn.Conv2d(channels, 4, 1)).eval()
-    x = torch.randn(2, 3, 16, 14)
-    exe = hetnn.compile(torch.export.export(net, (x,), strict=False), target, rewrite="always", strategy="take-all")
+    x = torch.randn(2, 3, 16, 14).clamp(-2, 2)
+    known = (
+        {"input": 2.0} if name.startswith("maxout") else {}
+    )  # a + relu(b - a) loses what is small beside what is large
+    program = torch.export.export(net, (x,), strict=False)
+    exe = hetnn.compile(program, target, rewrite="always", strategy="take-all", inputs_within=known)
     report = exe.report(format="dict")
     assert report["nodes_on"]["cpu"] == 0
     assert len(report["subgraphs"]) == 1

@@ -82,12 +82,14 @@ def operators(graph: _core.Graph) -> list[str]:
     return [node["op"] for node in graph.nodes()]
 
 
-def legal_and_right(module: nn.Module, x: torch.Tensor) -> tuple[_core.Graph, list[dict[str, object]]]:
+def legal_and_right(
+    module: nn.Module, x: torch.Tensor, inputs_within: dict[str, float] | None = None
+) -> tuple[_core.Graph, list[dict[str, object]]]:
     """The legal graph and its rewrites, after checking that every node is the device's and the results are torch's."""
     torch.manual_seed(3)
     randomize(module)
     graph = import_model(torch.export.export(module, (x,), strict=False)).graph
-    legal, rewrites = _core.legalize(_core.canonicalize(graph), LITTLE)
+    legal, rewrites = _core.legalize(_core.canonicalize(graph), LITTLE, [], inputs_within or {})
     assert set(operators(legal)) <= set(LITTLE)
     with torch.no_grad():
         want = module(x).numpy()
@@ -97,10 +99,10 @@ def legal_and_right(module: nn.Module, x: torch.Tensor) -> tuple[_core.Graph, li
 
 
 ACTIVATIONS: dict[str, tuple[Callable[[], nn.Module], str]] = {
-    "prelu, mixed slopes": (lambda: prelu(-2.0, 0.0, 0.25, 1.0, 1.5, 1e-6), "prelu_one_branch"),
-    "prelu, slopes below one": (lambda: prelu(-1.0, 0.0, 0.1, 0.25, 0.5, 1.0), "prelu_depthwise_branches"),
+    "prelu, mixed slopes": (lambda: prelu(-2.0, 0.0, 0.25, 1.0, 1.5, 1e-6), "prelu_two_sides"),
+    "prelu, slopes below one": (lambda: prelu(-1.0, 0.0, 0.1, 0.25, 0.5, 1.0), "prelu_two_sides"),
     "prelu, slopes above one": (lambda: prelu(1.5, 2.0, 3.0, 4.0, 5.0, 6.0), "prelu_depthwise_branches"),
-    "prelu, one slope": (lambda: nn.PReLU(1), "prelu_depthwise_branches"),
+    "prelu, one slope": (lambda: nn.PReLU(1), "prelu_scaled_and_rest"),
     "leaky relu": (lambda: nn.LeakyReLU(0.2), "leaky_relu_as_prelu"),
     "rrelu": (nn.RReLU, "leaky_relu_as_prelu"),
     "relu6": (nn.ReLU6, "clamp_from_relu"),
@@ -126,7 +128,8 @@ ACTIVATIONS: dict[str, tuple[Callable[[], nn.Module], str]] = {
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activations_become_convolutions_and_relu(name: str) -> None:
     make, rule = ACTIVATIONS[name]
-    _, rewrites = legal_and_right(between(make()), torch.randn(2, 3, 8, 10))
+    known = {"input": 1.0} if name.endswith("of two") else None  # of what may be large they would lose what is small
+    _, rewrites = legal_and_right(between(make()), torch.randn(2, 3, 8, 10).clamp(-1, 1), known)
     if rule:
         assert rule in [rewrite["rule"] for rewrite in rewrites]
     for rewrite in rewrites:
@@ -178,8 +181,9 @@ def test_prelu_of_dynamic_shapes() -> None:
 def test_disabled_rules_are_not_used() -> None:
     net = between(prelu(*[0.25] * 6)).eval()
     graph = _core.canonicalize(import_model(torch.export.export(net, (torch.randn(1, 3, 8, 8),), strict=False)).graph)
-    disabled = ["prelu_depthwise_branches", "prelu_one_branch", "prelu_two_sides"]
-    _, rewrites = _core.legalize(graph, LITTLE, disabled)
+    depthwise = "depthwise_branches", "one_branch", "two_sides", "two_relus", "scaled_and_rest"
+    disabled = [f"prelu_{form}" for form in depthwise]
+    _, rewrites = _core.legalize(graph, LITTLE, disabled, {"input": 1.0})
     assert [rewrite["rule"] for rewrite in rewrites] == ["prelu_dense_branches"]
 
 
@@ -206,3 +210,39 @@ def test_a_form_that_is_the_input_itself_is_copied_out() -> None:
         assert a.tolist() == [1, 1, 1]
         np.testing.assert_array_equal(y, x)
         np.testing.assert_array_equal(z, x)
+
+
+@pytest.mark.parametrize("target", ["cpu+relu-only", "cpu+relu-only+systolic-16x16"])
+@pytest.mark.parametrize("slopes", [(0.25,), (-0.5,), (1.5,), (0.5, 0.0, -2.0, 1.5, 1.0, 0.9)], ids=str)
+def test_infinities_stay_where_they_are(target: str, slopes: tuple[float, ...]) -> None:
+    x = torch.randn(1, 6, 4, 4)
+    x[0, 0, 0, 0], x[0, 3, 1, 1], x[0, 4, 2, 2], x[0, 5, 3, 3] = torch.inf, -torch.inf, -torch.inf, torch.nan
+    module = prelu(*slopes)
+    got = hetnn.compile(module, target, args=(x,), strategy="take-all")(x)
+    with torch.no_grad():
+        torch.testing.assert_close(got, module(x), equal_nan=True)
+
+
+@pytest.mark.parametrize("low", [-1e9, -torch.inf])
+def test_a_maximum_beside_a_mask_is_right(low: float) -> None:
+    class Masked(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 4, 3)
+
+        def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            return torch.maximum(mask, self.conv(x))
+
+    x, mask = torch.randn(1, 3, 6, 6), torch.full((1, 4, 4, 4), low)
+    module = Masked().eval()
+    got = hetnn.compile(module, "cpu+relu-only", args=(x, mask), strategy="take-all")(x, mask)
+    with torch.no_grad():
+        torch.testing.assert_close(got, module(x, mask))
+
+
+@pytest.mark.parametrize("options", [{"strict": "relu-only"}, {"pin": {"1": "relu-only"}}], ids=str)
+def test_demands_speak_of_the_rewritten_graph(options: dict[str, object]) -> None:
+    module, x = between(nn.PReLU(6)).eval(), torch.randn(1, 3, 8, 8)
+    report = hetnn.compile(module, "cpu+relu-only", args=(x,), **options).report(format="dict")
+    assert report["nodes_on"]["cpu"] == 0
+    assert report["rewriting"]["predicted_us_after"] > 0

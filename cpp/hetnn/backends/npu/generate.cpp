@@ -49,6 +49,12 @@ std::vector<int64_t> Generator::stored_shape(const ir::Value& value) const {
   return shape;
 }
 
+bool has_instruction(const ops::OpDef& op, DType dtype) {
+  if (op.primitive == ops::Primitive::none) return false;
+  if (op.primitive == ops::Primitive::table) return dtype == DType::i8;
+  return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::i8;
+}
+
 void Generator::emit(const ir::Node& node, const Epilogue& epilogue) {
   using ops::Primitive;
   switch (node.op().primitive) {
@@ -88,7 +94,7 @@ void Generator::layer(const ir::Node& node, const Epilogue& epilogue, const std:
   places_ = &places;
   node_ = &node;
   begin_ = code_.size();
-  if (node.op().primitive == ops::Primitive::none)
+  if (!has_instruction(node.op(), DType::i8))
     throw Unsupported(text(ir::describe(node), ": the NPU's instructions have no form for ", node.op().name, "."));
   dtype_ = node.output()->dtype();
   elem_ = dtype_bytes(dtype_);

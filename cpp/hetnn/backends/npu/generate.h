@@ -39,6 +39,9 @@ int64_t zero_of(const ir::Value& value);
 /// The stored order of a value: rank 4 as N,H,W,C.
 Layout layout_of(const ir::Value& value);
 
+/// Whether some instruction computes the operator with results of a type.
+bool has_instruction(const ops::OpDef& op, DType dtype);
+
 /// Keeps a constant for the device, and returns where it begins in the device's read-only region.
 using KeepConstant = std::function<int64_t(const Tensor&)>;
 

@@ -76,6 +76,21 @@ class NpuBackend final : public Backend {
     return out;
   }
 
+  std::vector<std::string> notes() const override {
+    std::vector<std::string> out;
+    for (const auto& [name, entry] : spec_.ops) {
+      const ops::OpDef* op = ops::OpTable::global().find(name);
+      std::string idle;
+      for (const DType dtype : entry.dtypes) {
+        if (!op || !npu::has_instruction(*op, dtype)) idle += text(idle.empty() ? "" : ", ", dtype_name(dtype));
+      }
+      if (!idle.empty())
+        out.push_back(text(this->name(), ": its sheet lists ", name, " in ", idle,
+                           ", for which the NPU has no instruction; such nodes run on other devices."));
+    }
+    return out;
+  }
+
   double time_us(const ir::Node& node, const Bindings& bindings) const override { return layer_us(node, {}, bindings); }
 
   double least_us(int64_t constant_bytes) const override {

@@ -1,5 +1,6 @@
 // Rewrites nodes that accelerators lack, where that makes the whole plan cheaper (or as the options say).
 #include <algorithm>
+#include <limits>
 
 #include "hetnn/compiler/pipeline.h"
 #include "hetnn/ir/symbols.h"
@@ -31,6 +32,15 @@ void keep_sizes_from_values(const ir::Graph& graph, std::set<std::string, std::l
   }
 }
 
+// Of the best plan; infinite where pins or a strict device leave none, which a rewriting may mend.
+double plan_cost_us(const Draft& draft, const ir::Graph& graph) {
+  try {
+    return plan::plan_network(graph, draft.target, draft.network).result.cost_us;
+  } catch (const Unsupported&) {
+    return std::numeric_limits<double>::infinity();
+  }
+}
+
 }  // namespace
 
 void choose_rewrites(Draft& draft) {
@@ -40,8 +50,7 @@ void choose_rewrites(Draft& draft) {
     keep_sizes_from_values(draft.graph, draft.kept_as_written);
     passes::ChosenRewrites chosen = passes::choose_rewrites(
         draft.graph, passes::accelerators(draft.target, draft.graph.hints()), draft.options.rewrite,
-        [&](const ir::Graph& legal) { return plan::plan_network(legal, draft.target, draft.network).result.cost_us; },
-        draft.legalize_options());
+        [&](const ir::Graph& legal) { return plan_cost_us(draft, legal); }, draft.legalize_options());
     for (const report::RewriteRow& rewrite : chosen.refused) draft.kept_as_written.insert(rewrite.node);
     draft.rewrites = std::move(chosen.taken);
     draft.graph = std::move(chosen.graph);

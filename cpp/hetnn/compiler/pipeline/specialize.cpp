@@ -26,7 +26,7 @@ void check_bindings(const std::vector<Symbol>& symbols, const Bindings& bindings
   }
 }
 
-void add_variant(Draft& draft, const Bindings& bindings) {
+void add_variant(Draft& draft, const Bindings& bindings, std::string* refused) {
   program::Program& program = draft.assembler.program();
   const std::vector<Symbol> symbols = ir::free_symbols(draft.graph);
   check_bindings(symbols, bindings);
@@ -34,7 +34,20 @@ void add_variant(Draft& draft, const Bindings& bindings) {
   for (const Symbol& symbol : symbols) given.emplace(symbol.name, bindings.at(symbol.name));
   for (size_t k = 0; k < draft.subgraphs.size(); ++k) {
     const Subgraph& subgraph = draft.subgraphs[k];
-    draft.backend(subgraph.device).add_variant(subgraph.graph, given, program.subprograms[k], draft.assembler);
+    const auto add = [&] {
+      draft.backend(subgraph.device).add_variant(subgraph.graph, given, program.subprograms[k], draft.assembler);
+    };
+    if (!refused) {
+      add();
+      continue;
+    }
+    try {
+      add();
+    } catch (const DoesNotFit& error) {
+      *refused += text("\n  ", subgraph.name, ": ", error.what());
+    } catch (const Unsupported& error) {
+      *refused += text("\n  ", subgraph.name, ": ", error.what());
+    }
   }
 }
 

@@ -219,7 +219,7 @@ Rule maximum() {
           .equation = "max(a, b) = a + relu(b - a)",
           .pattern = op("maximum", {any("a"), any("b")}),
           .guards = {kAlike, kNoBound},
-          .exactness = "exact in real arithmetic, within roundings of max(|a|, |b|); equal infinities give NaN",
+          .exactness = "exact in real arithmetic, within roundings of 16; both operands must be known to be within 16",
           .rewrite = [](const Match& m, Build& build) {
             ir::Value* a = m.value("a");
             return build.add(a, build.relu(build.sub(m.value("b"), a)));
@@ -231,7 +231,7 @@ Rule minimum() {
           .equation = "min(a, b) = a - relu(a - b)",
           .pattern = op("minimum", {any("a"), any("b")}),
           .guards = {kAlike, kNoBound},
-          .exactness = "exact in real arithmetic, within roundings of max(|a|, |b|); equal infinities give NaN",
+          .exactness = "exact in real arithmetic, within roundings of 16; both operands must be known to be within 16",
           .rewrite = [](const Match& m, Build& build) {
             ir::Value* a = m.value("a");
             return build.sub(a, build.relu(build.sub(a, m.value("b"))));
@@ -326,11 +326,23 @@ bool has_no_bound(const Match& m) {
   return !bounds || (!root.constant_input(0) && !root.constant_input(1));
 }
 
+double greatest(DType dtype) {
+  const int bits = dtype == DType::f64 ? 1024 : dtype == DType::f16 ? 16 : 128;
+  return std::ldexp(1 - unit_of(dtype) / 2, bits);
+}
+
 const std::vector<RangedRule>& ranged_rules() {
+  constexpr auto ordinary = [](const Match&) { return kOrdinary; };
   static const std::vector<RangedRule> rules = {
       {"clamp_from_zero",
        [](const Match& m) { return exact_up_to(m.value("x")->dtype(), hi_of(m)); },
-       {"clamp_from_relu", "maximum_with_constant", "minimum_with_constant"}}};
+       {"clamp_from_relu", "maximum_with_constant", "minimum_with_constant"}},
+      {"maximum_from_relu", ordinary, {}},
+      {"minimum_from_relu", ordinary, {}},
+      {"prelu_depthwise_branches", branches_within, {}},
+      {"prelu_one_branch", finite_products, {}},
+      {"prelu_dense_branches", finite_products, {}},
+      {"prelu_four_convolutions", finite_products, {}}};
   return rules;
 }
 

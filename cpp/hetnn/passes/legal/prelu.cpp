@@ -5,7 +5,9 @@
 // Where a device adds, K3 is not executed; where it subtracts, K4 neither. The other forms say the same with less.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "hetnn/passes/legal/bounds.h"
 #include "hetnn/passes/legal/rules.h"
 
 namespace hetnn::passes::legal {
@@ -59,9 +61,13 @@ ir::Value* branches(const Match& m, Build& build, Diagonal diagonal) {
 }
 
 constexpr std::string_view kCancels =
-    "exact in real arithmetic; NaN stays NaN, -inf gives NaN where a < 1; errors are of the rounding of x, not of a x";
+    "exact in real arithmetic for finite x, which must be known unless all slopes are above 1; errors are of the "
+    "rounding of x, not of a x";
+constexpr std::string_view kOneCancels =
+    "exact in real arithmetic for finite x, which must be known; errors are of the rounding of x, not of a x";
 constexpr std::string_view kCancelsAndSpreads =
-    "exact in real arithmetic for finite inputs; NaN and inf spread over the channels of their pixel through 0 * inf";
+    "exact in real arithmetic for finite x, which must be known: NaN and inf would spread over the channels of their "
+    "pixel through 0 * inf";
 
 Rule four_convolutions() {
   return {.name = "prelu_four_convolutions",
@@ -109,7 +115,7 @@ Rule one_branch() {
           .equation = "prelu(x, a) = x + (1 - a) relu(-x), depthwise 1x1 convolutions: any slopes, one branch",
           .pattern = prelu_pattern(),
           .guards = {kChannelsFixed, kFinite},
-          .exactness = kCancels,
+          .exactness = kOneCancels,
           .rewrite = [](const Match& m, Build& build) {
             ir::Value* x = m.value("x");
             const int axis = channel_axis(*x);
@@ -135,17 +141,60 @@ Rule two_sides() {
           }};
 }
 
+bool slopes_have_one_sign(const Match& m) {
+  const std::vector<double> slopes = to_doubles(*m.tensor("a"));
+  const auto all = [&](bool (*holds)(double)) { return std::all_of(slopes.begin(), slopes.end(), holds); };
+  return all([](double a) { return a > 0; }) || all([](double a) { return a < 0; });
+}
+
+Rule two_relus() {
+  return {.name = "prelu_two_relus",
+          .equation =
+              "prelu(x, a) = relu(x) - relu(-a x) where a > 0, relu(x) + relu(a x) where a < 0, a depthwise 1x1 "
+              "convolution",
+          .pattern = prelu_pattern(),
+          .guards = {kChannelsFixed, kFinite, {"all slopes are above 0, or all below", slopes_have_one_sign}},
+          .exactness = "bit for bit (one side is 0), NaN and inf included; a zero may change its sign",
+          .rewrite = [](const Match& m, Build& build) {
+            ir::Value* x = m.value("x");
+            const std::vector<double> slopes = slopes_of(m);
+            ir::Value* below =
+                build.relu(depthwise(build, x, channel_axis(*x), map(slopes, [](double a) { return -std::abs(a); })));
+            return slopes.front() > 0 ? build.sub(build.relu(x), below) : build.add(build.relu(x), below);
+          }};
+}
+
+bool slopes_between(const Match& m) {
+  const std::vector<double> slopes = to_doubles(*m.tensor("a"));
+  return std::all_of(slopes.begin(), slopes.end(), [](double a) { return a > 0 && a < 1; });
+}
+
+Rule scaled_and_rest() {
+  return {.name = "prelu_scaled_and_rest",
+          .equation = "prelu(x, a) = a x + relu((1 - a) x), depthwise 1x1 convolutions",
+          .pattern = prelu_pattern(),
+          .guards = {kChannelsFixed, {"0 < a < 1 for all slopes", slopes_between}},
+          .exactness = "within a few roundings, bit for bit where x < 0; NaN and inf as in the original",
+          .rewrite = [](const Match& m, Build& build) {
+            ir::Value* x = m.value("x");
+            const int axis = channel_axis(*x);
+            const std::vector<double> slopes = slopes_of(m);
+            ir::Value* rest = build.relu(depthwise(build, x, axis, map(slopes, [](double a) { return 1 - a; })));
+            return build.add(depthwise(build, x, axis, slopes), rest);
+          }};
+}
+
 bool slopes_at_most_one(const Match& m) {
   const std::vector<double> slopes = to_doubles(*m.tensor("a"));
-  return std::all_of(slopes.begin(), slopes.end(), [](double a) { return a >= 0 && a <= 1; });
+  return std::all_of(slopes.begin(), slopes.end(), [](double a) { return a > 0 && a <= 1; });
 }
 
 Rule maximum() {
   return {.name = "prelu_maximum",
           .equation = "prelu(x, a) = max(x, a x)",
           .pattern = prelu_pattern(),
-          .guards = {kChannelsFixed, {"0 <= a <= 1 for all slopes", slopes_at_most_one}},
-          .exactness = "bit for bit; inf gives NaN where a = 0",
+          .guards = {kChannelsFixed, {"0 < a <= 1 for all slopes", slopes_at_most_one}},
+          .exactness = "bit for bit, NaN and inf included",
           .rewrite = [](const Match& m, Build& build) {
             ir::Value* x = m.value("x");
             const std::vector<double> slopes = slopes_of(m);
@@ -170,11 +219,23 @@ Rule leaky_relu() {
 
 }  // namespace
 
+double branches_within(const Match& m) {
+  const std::vector<double> slopes = to_doubles(*m.tensor("a"));
+  const bool grows = std::all_of(slopes.begin(), slopes.end(), [](double a) { return a > 1; });
+  return grows ? std::numeric_limits<double>::infinity() : finite_products(m);
+}
+
+double finite_products(const Match& m) {
+  double factor = 2;
+  for (double a : to_doubles(*m.tensor("a"))) factor = std::max(factor, 2 * (1 + std::abs(a)));
+  return greatest(m.value("x")->dtype()) / factor;
+}
+
 const RuleSet& prelu() {
   static const RuleSet set = {"prelu",
                               "PReLU and LeakyReLU from convolutions, relu and addition, or a maximum.",
-                              {leaky_relu(), maximum(), depthwise_branches(), one_branch(), two_sides(),
-                               dense_branches(), four_convolutions()}};
+                              {leaky_relu(), maximum(), depthwise_branches(), two_relus(), scaled_and_rest(),
+                               one_branch(), two_sides(), dense_branches(), four_convolutions()}};
   return set;
 }
 

@@ -1,0 +1,71 @@
+"""Figures and claims of data sheets: what is counted, and what nothing here makes true."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import hetnn
+from hetnn.cli import main
+from hetnn.target import resolve_target
+
+
+def target_with(**changes: Any) -> dict[str, Any]:
+    """cpu and an NPU as relu-only, its sheet changed."""
+    devices = resolve_target("cpu+relu-only")["devices"]
+    return {"name": "changed", "devices": [devices[0], {**devices[1], "spec": {**devices[1]["spec"], **changes}}]}
+
+
+@pytest.mark.parametrize(("figures", "per_mac"), [({"f32": 4.0, "i8": 0.25}, 0.25), ({"f32": 4.0}, 0.0)])
+def test_energy_of_products_is_that_of_their_type(
+    figures: dict[str, float], per_mac: float, tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    energy = {"mac": figures, "sram_byte": 0, "dram_byte": 0, "vector_op": 0, "source": "a test"}
+    graph = """graph @q {stage = imported} (%x: i8{0.05}[1,8,16,16]) -> (%y) {
+  %w = constant() {value = i8[8,8,1,1] {ONES}, q_scale = [0.01]} : i8{0.01}[8,8,1,1]
+  %y = conv2d(%x, %w) {q_scale = [0.3]} : i8{0.3}[1,8,16,16]
+}""".replace("ONES", ", ".join(["1"] * 64))
+    path = tmp_path / "net.hetnn"
+    hetnn.compile(graph, target_with(energy_pj=energy), strategy="take-all").save(path)
+    capsys.readouterr()
+    assert main(["simulate", str(path), "--json"]) == 0
+    layers = [row for part in json.loads(capsys.readouterr().out)["subgraphs"] for row in part["layers"]]
+    assert sum(row["energy_nj"] for row in layers) == pytest.approx(8 * 8 * 16 * 16 * per_mac / 1000)
+
+
+def test_operators_without_an_instruction_are_noted() -> None:
+    ops = resolve_target("cpu+relu-only")["devices"][1]["spec"]["ops"]
+    target = target_with(ops={**ops, "softmax": {"dtypes": ["f32"]}, "conv2d": {"dtypes": ["f32", "i16"]}})
+    notes = hetnn.compile(nn.ReLU(), target, args=(torch.randn(1, 2, 3, 3),)).report(format="dict")["notes"]
+    for note, listed in zip(notes, ("conv2d in i16", "softmax in f32"), strict=True):
+        assert note["text"].startswith(f"relu-only: its sheet lists {listed}, for which the NPU has no instruction")
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu+relu-mul"])
+def test_identity_between_scales_rescales(target: str) -> None:
+    graph = """graph @q {stage = imported} (%x: i8{0.1:3}[1,4,8,8]) -> (%y) {
+  %y = identity(%x) {q_scale = [0.05], q_zero = -7} : i8{0.05:-7}[1,4,8,8]
+}"""
+    x = np.arange(-128, 128, dtype=np.int8).reshape(1, 4, 8, 8)
+    want = np.clip(np.rint((x.astype(float) - 3) * 2) - 7, -128, 127)
+    np.testing.assert_array_equal(hetnn.compile(graph, target, strategy="take-all")(x), want)
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu+relu-only"])
+def test_constants_of_equal_bytes_and_other_scales_stay_apart(target: str) -> None:
+    graph = """graph @q {stage = imported} (%x: i8{0.05}[1,2,4,4]) -> (%y, %z) {
+  %w = constant() {value = i8[2,2,1,1] {1, 2, 3, 4}, q_scale = [0.01]} : i8{0.01}[2,2,1,1]
+  %v = constant() {value = i8[2,2,1,1] {1, 2, 3, 4}, q_scale = [0.02]} : i8{0.02}[2,2,1,1]
+  %y = conv2d(%x, %w) {q_scale = [0.01]} : i8{0.01}[1,2,4,4]
+  %z = conv2d(%x, %v) {q_scale = [0.01]} : i8{0.01}[1,2,4,4]
+}"""
+    x = np.arange(-16, 16, dtype=np.int8).reshape(1, 2, 4, 4)
+    sums = np.einsum("oc,nchw->nohw", np.array([[1, 2], [3, 4]]), x.astype(int))
+    y, z = hetnn.compile(graph, target, strategy="take-all")(x)
+    np.testing.assert_array_less(np.abs(y - np.clip(sums * 0.05, -128, 127)), 0.51)
+    np.testing.assert_array_less(np.abs(z - np.clip(sums * 0.1, -128, 127)), 0.51)

@@ -159,10 +159,14 @@ class Reader {
     }
     return value;
   }
+  // Of any script: what UTF-8 writes in several bytes counts as letters.
+  static bool is_letter(char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return std::isalnum(byte) || c == '_' || byte >= 0x80;
+  }
   std::string_view identifier() {
     const size_t begin = at_;
-    while (at_ < source_.size() && (std::isalnum(static_cast<unsigned char>(source_[at_])) || source_[at_] == '_'))
-      ++at_;
+    while (at_ < source_.size() && is_letter(source_[at_])) ++at_;
     if (at_ == begin) fail();
     return source_.substr(begin, at_ - begin);
   }

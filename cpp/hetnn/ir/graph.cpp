@@ -71,11 +71,8 @@ Value* Graph::find_value(std::string_view name) const {
 }
 
 std::string Graph::unique_name(std::string_view wanted) {
-  std::string name(wanted);
-  for (char& c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.') c = '_';
-  }
-  if (name.empty()) name = "v";
+  std::string name(wanted.empty() ? "v" : wanted);
+  std::replace(name.begin(), name.end(), '\0', '_');  // C programs read names too
   if (!names_.contains(name)) return name;
   for (size_t k = ++suffixes_[name];; k = ++suffixes_[name]) {
     std::string numbered = name + "_" + std::to_string(k);

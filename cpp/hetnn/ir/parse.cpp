@@ -46,8 +46,7 @@ class Reader {
     Rewriter rewriter(graph);
     expect("(");
     while (!take(")")) {
-      expect("%");
-      const std::string name(value_name());
+      const std::string name = value_name();
       expect(":");
       if (!values_.emplace(name, rewriter.add_input(name, type())).second) fail(text("the name '", name, "' is taken"));
       take(",");
@@ -59,8 +58,7 @@ class Reader {
     std::vector<Output> outputs;
     expect("(");
     while (!take(")")) {
-      expect("%");
-      Output output{std::string(value_name()), {}};
+      Output output{value_name(), {}};
       if (take("as")) output.name = quoted();
       outputs.push_back(std::move(output));
       take(",");
@@ -114,7 +112,7 @@ class Reader {
     expect("[");
     while (!take("]")) {
       Symbol symbol;
-      symbol.name = word();
+      symbol.name = symbol_name();
       expect(":");
       symbol.min = integer();
       expect("..");
@@ -127,11 +125,18 @@ class Reader {
     }
   }
 
+  std::string symbol_name() {
+    const Dim read = Dim::parse(until(":"));
+    std::set<std::string> names;
+    read.collect_symbols(names);
+    if (names.size() != 1 || read != Dim::symbol(*names.begin())) fail("expected a symbol");
+    return *names.begin();
+  }
+
   void node(Rewriter& rewriter) {
     std::vector<std::string> names;
     do {
-      expect("%");
-      names.emplace_back(value_name());
+      names.push_back(value_name());
       if (values_.contains(names.back())) fail(text("the name '", names.back(), "' is taken"));
     } while (take(","));
     expect("=");
@@ -150,7 +155,6 @@ class Reader {
       if (take("_")) {
         inputs.push_back(nullptr);
       } else {
-        expect("%");
         inputs.push_back(value(value_name()));
       }
       take(",");
@@ -162,7 +166,7 @@ class Reader {
     while (take(","));
     std::string device;
     int subgraph = -1, launch = -1;
-    if (take("on")) device = value_name();
+    if (take("on")) device = run(kNameMarks, "a name");
     if (take("in")) subgraph = static_cast<int>(integer());
     if (take("launch")) launch = static_cast<int>(integer());
     Loc loc;
@@ -419,12 +423,15 @@ class Reader {
     while (!out.empty() && out.back() == ' ') out.remove_suffix(1);
     return out;
   }
-  std::string_view word() { return run("", "a word"); }
-  std::string_view value_name() { return run(".+-", "a name"); }
+  std::string_view word() { return run("_", "a word"); }
+  std::string value_name() {
+    expect("%");
+    return peek('"') ? quoted() : std::string(run(kNameMarks, "a name"));
+  }
   std::string_view run(std::string_view extra, std::string_view wanted) {
     skip_space();
     const size_t begin = at_;
-    while (at_ < source_.size() && (std::isalnum(static_cast<unsigned char>(source_[at_])) || source_[at_] == '_' ||
+    while (at_ < source_.size() && (std::isalnum(static_cast<unsigned char>(source_[at_])) ||
                                     extra.find(source_[at_]) != std::string_view::npos)) {
       ++at_;
     }
@@ -483,9 +490,13 @@ class Reader {
       column = source_[k] == '\n' ? 1 : column + 1;
       line += source_[k] == '\n';
     }
-    const std::string_view rest = source_.substr(std::min(at_, source_.size()), 24);
-    throw InvalidModel(text("IR text, line ", line, ", column ", column, ": ", message, "; got '",
-                            rest.substr(0, rest.find('\n')), "'."));
+    std::string_view rest = source_.substr(std::min(at_, source_.size()));
+    rest = rest.substr(0, rest.find('\n'));
+    size_t shown = std::min<size_t>(rest.size(), 24);
+    while (shown < rest.size() && (static_cast<unsigned char>(rest[shown]) & 0xC0U) == 0x80)
+      ++shown;  // whole characters
+    throw InvalidModel(
+        text("IR text, line ", line, ", column ", column, ": ", message, "; got '", rest.substr(0, shown), "'."));
   }
 
   std::string_view source_;

@@ -1,4 +1,5 @@
 // Graph to text.
+#include <algorithm>
 #include <charconv>
 
 #include "hetnn/base/error.h"
@@ -39,6 +40,14 @@ bool is_word(std::string_view source) {
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') return false;
   }
   return true;
+}
+
+std::string percent(const Value& value) {
+  const auto stands = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || kNameMarks.find(c) != std::string_view::npos;
+  };
+  const std::string& name = value.name();
+  return "%" + (std::all_of(name.begin(), name.end(), stands) ? name : quoted(name));
 }
 
 std::string base64(const std::byte* data, int64_t bytes) {
@@ -133,11 +142,11 @@ std::string also(const std::vector<std::string>& aliases) {
 
 std::string node_text(const Node& node, const PrintOptions& options) {
   std::string out = "  ";
-  for (size_t k = 0; k < node.outputs().size(); ++k) out += (k ? ", %" : "%") + node.output(k)->name();
+  for (size_t k = 0; k < node.outputs().size(); ++k) out += (k ? ", " : "") + percent(*node.output(k));
   out += text(" = ", node.op().name, "(");
   for (size_t k = 0; k < node.inputs().size(); ++k) {
     out += k ? ", " : "";
-    out += node.input(k) ? "%" + node.input(k)->name() : "_";
+    out += node.input(k) ? percent(*node.input(k)) : "_";
   }
   out += ")";
   std::string attrs;
@@ -181,10 +190,10 @@ std::string print(const Graph& graph, const PrintOptions& options) {
   out += "} (";
   const std::vector<Value*> inputs = graph.inputs();
   for (size_t k = 0; k < inputs.size(); ++k)
-    out += text(k ? ", %" : "%", inputs[k]->name(), ": ", to_string(inputs[k]->type()));
+    out += text(k ? ", " : "", percent(*inputs[k]), ": ", to_string(inputs[k]->type()));
   out += ") -> (";
   for (size_t k = 0; k < graph.outputs().size(); ++k) {
-    out += (k ? ", %" : "%") + graph.outputs()[k]->name();
+    out += (k ? ", " : "") + percent(*graph.outputs()[k]);
     if (graph.output_names[k] != graph.outputs()[k]->name()) out += " as " + quoted(graph.output_names[k]);
   }
   out += ") {\n";

@@ -8,6 +8,9 @@
 
 namespace hetnn::ir {
 
+/// Characters of a value's name that stands without quotes, beside letters and digits.
+inline constexpr std::string_view kNameMarks = "_.+-";
+
 struct PrintOptions {
   /// Write the values of large constants; without them the text is for reading and does not parse back.
   bool constants = true;
@@ -19,6 +22,7 @@ struct PrintOptions {
 ///     %w = constant() {value = f32[10,784] "base64 of little-endian values"}
 ///     %y = linear(%x, %w, _) : f32[n,10] on cpu in 0 launch 2 loc("fc1", "model.py":12) also("bn1")
 ///   }
+/// A name of other characters than letters, digits, `_`, `.`, `+` and `-` is quoted: `%"input:0"`.
 /// Attributes at their default are left out; a constant of at most 16 values is written as numbers.
 std::string print(const Graph& graph, const PrintOptions& options = {});
 

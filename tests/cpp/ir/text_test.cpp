@@ -69,6 +69,18 @@ TEST(Text, KeepsEveryPart) {
   EXPECT_EQ(graph.mutations[0], (Mutation{"s", "next", Tensor::of<float>({1, 2, 1, 1}, {1, 2})}));
 }
 
+TEST(Text, NamesAreOfAnyCharacters) {
+  const std::string source =
+      "graph @main {stage = imported, symbols = [\u6570: 0..64 = 8]} (%\"\u5165\u529b\": f32[\u6570,2*\u6570], "
+      "%\"input:0\": f32[\u6570,1]) -> (%\"a \\\"b\\\"\\n\\\\\" as \"out/0\") {\n"
+      "  %\"a \\\"b\\\"\\n\\\\\" = add(%\"\u5165\u529b\", %\"input:0\") : f32[\u6570,2*\u6570]\n}\n";
+  const Graph graph = parse(source);
+  EXPECT_EQ(print(graph), source);
+  EXPECT_EQ(graph.inputs()[0]->name(), "\u5165\u529b");
+  EXPECT_EQ(graph.outputs()[0]->name(), "a \"b\"\n\\");
+  EXPECT_EQ(graph.symbols[0].name, "\u6570");
+}
+
 TEST(Text, NamesLineAndColumnOfWhatItCannotRead) {
   auto refuses = [](const char* source, const char* words) {
     EXPECT_ERROR(parse(source), InvalidModel, words) << source;
@@ -79,6 +91,12 @@ TEST(Text, NamesLineAndColumnOfWhatItCannotRead) {
   refuses("graph @g {stage = imported} (%x: f32[2]) -> (%x) {\n  %y = relu(%x) : f32[3]\n}", "but infers f32[2]");
   refuses("graph @g {stage = soon} () -> () {}", "no stage 'soon'");
   refuses("graph @g {stage = imported} (%x: f99[2]) -> () {}", "no element type 'f99'");
+  refuses("graph @g {stage = imported, symbols = [2*h: 0..2 = 1]} () -> () {}", "expected a symbol");
+  refuses("graph @g {stage = imported} (%\"x: f32[2]) -> () {}", "a quoted text has no end");
+  refuses(
+      "graph @g {stage = imported} (%x\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9) "
+      "-> () {}",
+      "got '\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9'");
   refuses("", "expected 'graph'");
 }
 

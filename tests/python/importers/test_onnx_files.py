@@ -10,6 +10,8 @@ import pytest
 from onnx import helper
 
 import hetnn
+from hetnn import _core
+from hetnn.importers.onnx.graph import import_onnx
 from importers.onnx_models import f32, model_of
 
 FLOAT = onnx.TensorProto.FLOAT
@@ -100,3 +102,79 @@ def test_a_loop_whose_state_has_an_unnamed_size(unnamed: Any) -> None:
     x = f32(3)
     given = hetnn.compile(model)(np.int64(2), np.bool_(True), x)
     np.testing.assert_array_equal(given, np.tile(x, 4))
+
+
+# Names
+
+NAMES = ["入力", "input:0", "a b/c", 'a"b\\c\n<d>&%s{0}', "it's", " v", "a-b", "constant"]
+
+
+def model_of_names() -> onnx.ModelProto:
+    """((入力 + input:0) * a b/c - ...) and its relu, with a size, nodes and outputs that are named alike."""
+    nodes, before = [helper.make_node("Identity", [NAMES[0]], ["前:0"])], "前:0"
+    for k, name in enumerate(NAMES[1:]):
+        op = "Mul" if k % 2 else "Add"
+        nodes.append(helper.make_node(op, [before, name], [f"→ {k}"], name=f'ノード "{k}"'))
+        before = f"→ {k}"
+    nodes += [
+        helper.make_node("MatMul", [before, "重み:0"], ["出力:0"]),
+        helper.make_node("Relu", ["出力:0"], ["出力 2"]),
+    ]
+    weight = onnx.numpy_helper.from_array(np.eye(4, dtype=np.float32), "重み:0")
+    unnamed = onnx.numpy_helper.from_array(np.ones(4, np.float32), "")
+    inputs = [value(name, "バッチ", 4) for name in NAMES]
+    return file_of(nodes, inputs, ["出力:0", "出力 2"], initializer=[unnamed, weight])
+
+
+def outputs_of_names(given: dict[str, Any]) -> list[Any]:
+    found, *others = given.values()
+    for k, other in enumerate(others):
+        found = found * other if k % 2 else found + other
+    return [found, np.maximum(found, 0)]
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu+relu-only"])
+def test_names_are_the_models_own(target: str, tmp_path: Any) -> None:
+    exe = hetnn.compile(model_of_names(), target)
+    exe.save(tmp_path / "names.hetnn")
+    given = {name: f32(3, 4) for name in NAMES}
+    for one in (exe, hetnn.load(tmp_path / "names.hetnn")):
+        assert [port.name for port in one.inputs] == NAMES
+        assert [port.name for port in one.outputs] == ["出力:0", "出力 2"]
+        assert one.inputs[0].shape == ("バッチ", 4)
+        for mine, wanted in zip(one(**given), outputs_of_names(given), strict=True):
+            np.testing.assert_allclose(mine, wanted, rtol=1e-5)
+    assert 'ノード "0"' in exe.report()
+    with pytest.raises(hetnn.InvalidModel, match="input 'input:0' must be"):
+        exe(*[f32(2, 4), f32(3, 4), *[f32(2, 4)] * 6])
+
+
+def test_ir_text_keeps_names() -> None:
+    graph = import_onnx(model_of_names()).graph
+    text = graph.print()
+    assert _core.Graph.parse(text).print() == text
+    exe = hetnn.compile(text)
+    assert [port.name for port in exe.inputs] == NAMES
+    given = {name: f32(2, 4) for name in NAMES}
+    np.testing.assert_allclose(exe(**given)[0], outputs_of_names(given)[0], rtol=1e-5)
+
+
+def test_a_node_is_pinned_by_its_name() -> None:
+    exe = hetnn.compile(model_of_names(), "cpu+relu-only", pin={'ノード "0"': "cpu"})
+    assert 'ノード "0"' in str(exe.report("dict"))
+
+
+def test_sizes_of_every_script_meet() -> None:
+    text = """agraph (float[a,n] x, float[a,m] z) => (float[k,l] y) {
+      c = Concat <axis = 1> (x, z)  s = Shape(c)  f = Reshape(c, minus)  y = Reshape(f, s)
+    }"""
+    model = model_of(text)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.int64([-1]), "minus"))
+    for axis, (one, other) in enumerate([("数", "数"), ("宽 度", "höhe")]):
+        model.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = one
+        model.graph.input[1].type.tensor_type.shape.dim[axis].dim_param = other
+    exe = hetnn.compile(model)
+    assert [port.shape for port in exe.inputs] == [("数", "宽_度"), ("数", "höhe")]
+    x, z = f32(2, 3), f32(2, 5)
+    np.testing.assert_array_equal(exe(x, z), np.concatenate([x, z], 1))
+    assert hetnn.compile(model, fix={"宽 度": 3}).inputs[0].shape == ("数", 3)

@@ -29,6 +29,8 @@ GRAPHS = {
         "  %y = reshape(%x) {shape = [2,2]} : f8e4m3fn[2,2]\n}\n"
     ),
     "bf16": "graph @b {stage = imported} (%x: bf16[4]) -> (%y) {\n  %y = relu(%x) : bf16[4]\n}\n",
+    "names": 'graph @n {stage = imported} (%"入力:0": f32[2], %"a \\"b\\"/c": f32[2]) -> (%"和") {\n'
+    '  %"和" = sub(%"入力:0", %"a \\"b\\"/c") : f32[2]\n}\n',
 }
 
 
@@ -43,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def plain(folder: Path) -> Iterator[Server]:
     hetnn.Store(folder / "store").add("f8", folder / "f8.hetnn")
-    models = [f"--model={name}={folder / name}.hetnn" for name in ("large", "bf16")]
+    models = [f"--model={name}={folder / name}.hetnn" for name in ("large", "bf16", "names")]
     with serving("--store", folder / "store", *models) as running:
         yield running
 
@@ -74,6 +76,16 @@ def test_bf16_travels_as_raw_bytes(plain: Server) -> None:
         wanted = tritonclient.http.InferRequestedOutput("y", binary_data=False)
         with pytest.raises(InferenceServerException, match="BF16 has no form in JSON"):
             http.infer("bf16", [other], outputs=[wanted])
+
+
+@pytest.mark.parametrize("kind", ["http", "grpc"])
+def test_names_of_every_script(plain: Server, kind: str) -> None:
+    module = tritonclient.http if kind == "http" else tritonclient.grpc
+    with module.InferenceServerClient(plain.http if kind == "http" else plain.grpc) as client:
+        given = [module.InferInput(name, [2], "FP32") for name in ('a "b"/c', "入力:0")]
+        for one, numbers in zip(given, ([1, 2], [5, 7]), strict=True):
+            one.set_data_from_numpy(np.float32(numbers))
+        np.testing.assert_array_equal(client.infer("names", given).as_numpy("和"), np.float32([4, 5]))
 
 
 def test_strings_for_a_network_of_numbers_are_refused(plain: Server) -> None:

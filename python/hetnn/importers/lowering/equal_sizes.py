@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from functools import reduce
 from typing import Any, Protocol
 
-from hetnn.importers.lowering.sizes import Size, maximum, minimum, multiply, subtract
+from hetnn.importers.lowering.sizes import SYMBOL, Size, maximum, minimum, multiply, subtract
 
 
 class Maker(Protocol):
@@ -125,7 +125,7 @@ def _stretched(call: Place, own: Size, wanted: Size) -> Size | None:
 
 
 def _symbols(size: str) -> frozenset[str]:
-    return frozenset(re.findall(r"[A-Za-z_]\w*(?!\w*\()", size))
+    return frozenset(re.findall(rf"{SYMBOL.pattern}(?!\w*\()", size))
 
 
 def _rank(call: Place, size: Size) -> tuple[bool, int, int, str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from hetnn import _core
 from hetnn.errors import Unsupported
+from hetnn.importers.lowering.sizes import SYMBOL
 
 _OPS = {op["name"]: op for op in _core.operators()}
 # Operators that refuse an index outside an axis, and those that refuse to divide an integer by 0.
@@ -73,7 +74,7 @@ class Body:
 
     def finds(self, size: str) -> bool:
         """Whether a size has its value from the body."""
-        return not self._symbols.isdisjoint(re.findall(r"[A-Za-z_]\w*", size))
+        return not self._symbols.isdisjoint(SYMBOL.findall(size))
 
     def take(self, value: Any, array: np.ndarray[Any, Any] | None) -> Any:
         """A value of the body, or one from outside as an input of it; `array` is what is known of it there."""
@@ -101,7 +102,7 @@ class Body:
         for name, value in attrs.items():
             text = _text(kinds[name], value)
             if kinds[name] in ("integer", "integers"):
-                text = re.sub(r"[A-Za-z_]\w*", self._size, text)
+                text = SYMBOL.sub(self._size, text)
             texts.append(f"{name}={text}")
         return ";".join(texts)
 
@@ -123,7 +124,7 @@ class Body:
                 continue
             out.append(call)
             values.update(map(id, call.inputs))
-            words.update(re.findall(r"[A-Za-z_]\w*", call.attrs))
+            words.update(SYMBOL.findall(call.attrs))
         return out[::-1]
 
     def text(self, outputs: Sequence[Any]) -> str:

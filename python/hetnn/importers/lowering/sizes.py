@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from hetnn import _core
 from hetnn.errors import InvalidModel
+
+# A name in the text of a size: of a symbol, or of a function.
+SYMBOL = re.compile(r"[^\W\d]\w*")
 
 # In canonical form, so that equal texts are equal sizes.
 Size: TypeAlias = "int | str"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -124,9 +123,9 @@ class _Importer:
             raise Unsupported("the model has sparse initializers. Make them dense.")
         if count_nodes(self._model) > MOST_NODES:
             raise InvalidModel(TOO_MANY)
+        self._lift_inputs(scope)  # first, so that their names are theirs
         for tensor in graph.initializer:
             scope.values[tensor.name] = self._weight(tensor)
-        self._lift_inputs(scope)
         scope.shapes = self._declared(graph)
         self._add_nodes(graph.node, scope)
         if self._problems:
@@ -149,10 +148,13 @@ class _Importer:
         except Unsupported as error:
             raise Unsupported(f"the initializer '{tensor.name}' has {error}.") from error
 
+    def _inputs(self) -> list[onnx.ValueInfoProto]:
+        """The model's inputs, without the initializers that older models list among them."""
+        initialized = {tensor.name for tensor in self._model.graph.initializer}
+        return [given for given in self._model.graph.input if given.name not in initialized]
+
     def _lift_inputs(self, scope: _Scope) -> None:
-        for given in self._model.graph.input:
-            if given.name in scope.values:
-                continue  # an initializer with a type
+        for given in self._inputs():
             if given.name in self._fixed.inputs:
                 scope.values[given.name] = self.constant(self._fixed.inputs[given.name], given.name)
                 continue
@@ -169,8 +171,8 @@ class _Importer:
         return symbol
 
     def _new_name(self, called: str) -> str:
-        symbol = re.sub(r"\W", "_", called, flags=re.ASCII)
-        symbol = symbol if re.match(r"[A-Za-z_]", symbol) else f"s{symbol}"
+        symbol = "".join(c if c.isalnum() and f"_{c}".isidentifier() else "_" for c in called)
+        symbol = symbol if symbol.isidentifier() else f"s{symbol}"
         while symbol in self._taken:
             symbol += "_"
         self._taken.add(symbol)
@@ -550,8 +552,7 @@ class _Importer:
         graph = self._builder.finish()
         if not nested and all("value" in tree for tree in self._trees):
             return Imported(graph)
-        initialized = {tensor.name for tensor in self._model.graph.initializer}
-        names = [given.name for given in self._model.graph.input if given.name not in initialized]
+        names = [given.name for given in self._inputs()]
         made = outputs[0] if len(outputs) == 1 else {"tuple": outputs}
         return Imported(graph, {"args": self._trees, "names": names, "kwargs": [], "outputs": made})
 

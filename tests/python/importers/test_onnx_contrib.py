@@ -30,6 +30,7 @@ class Node:
     """A model of one node; inputs are arrays, None where one is absent, or a constant of the model."""
 
     def __init__(self, op: str, *inputs: Any, outputs: int = 1, domain: str = MICROSOFT, **attrs: Any) -> None:
+        types = attrs.pop("types", {})  # of outputs whose types nothing else says
         attrs = {key: value for key, value in attrs.items() if value != []}
         self.op, self.tolerance, self.steps = op, 1e-5, 0
         names = ["" if value is None else f"x{k}" for k, value in enumerate(inputs)]
@@ -42,7 +43,7 @@ class Node:
             [node],
             "g",
             [self.port(name, value) for name, value in self.feeds.items()],
-            [onnx.ValueInfoProto(name=name) for name in made if name],
+            [self.result(name, types.get(k)) for k, name in enumerate(made) if name],
             [numpy_helper.from_array(value.array, name) for name, value in given.items() if isinstance(value, Fixed)],
         )
         sets = [helper.make_opsetid("", 21), helper.make_opsetid(MICROSOFT, 1)]
@@ -51,6 +52,9 @@ class Node:
     def port(self, name: str, value: Array) -> onnx.ValueInfoProto:
         kind = helper.np_dtype_to_tensor_dtype(value.dtype)
         return helper.make_tensor_value_info(name, kind, [f"{name}_{k}" for k in range(value.ndim)])
+
+    def result(self, name: str, kind: int | None) -> onnx.ValueInfoProto:
+        return onnx.ValueInfoProto(name=name) if kind is None else helper.make_tensor_value_info(name, kind, None)
 
     def within(self, tolerance: float = 1e-5, steps: int = 0) -> Node:
         """How far reals, and how many steps integers, may lie apart."""
@@ -184,13 +188,116 @@ NORMS = [
     Node("EmbedLayerNormalization", IDS, SEGMENTS, *TABLES, MASK, i32([4, 3, 2, 1, 0]), outputs=3),
 ]
 
+B, S, P, N, H = 2, 3, 4, 2, 4  # batch, rows, rows before, heads, size of a head
+INPUT, TO_QKV, QKV_BIAS, PAST = f32(B, S, 6), Fixed(f32(6, 24)), Fixed(f32(24)), f32(2, B, N, P, H)
+ENDS, STARTS = i32(2, 3), i32(0, 1)
+ROWS = RNG.integers(0, 2, (B, S, S), np.int32) | np.eye(S, dtype=np.int32)
+TWO: dict[str, Any] = {"num_heads": N}
+Q, K, V, KEYS = f32(B, S, N * H), f32(B, 5, N * H), f32(B, 5, N * 3), i32([1, 1, 1, 0, 0], [1, 0, 1, 1, 1])
+BEFORE = [f32(B, N, P, H), f32(B, N, P, H)]
+CACHE = [f32(B, N, 8, H), f32(B, N, 8, H)]
+ONE = f32(B, 1, N * H)
+SHARED: dict[str, Any] = {**TWO, "outputs": 3, "past_present_share_buffer": 1}
 
-@pytest.mark.parametrize("case", [*FUSED, *NORMS], ids=str)
+ATTENTION = [
+    Node("Attention", INPUT, TO_QKV, QKV_BIAS, **TWO),
+    Node("Attention", INPUT, TO_QKV, None, unidirectional=1, scale=0.3, **TWO),
+    Node("Attention", INPUT, TO_QKV, QKV_BIAS, ENDS, **TWO),
+    Node("Attention", INPUT, TO_QKV, QKV_BIAS, np.concatenate([ENDS, STARTS]), **TWO),
+    Node("Attention", INPUT, TO_QKV, QKV_BIAS, i32(*ENDS, *[0] * 6), **TWO),
+    Node("Attention", INPUT, TO_QKV, QKV_BIAS, i32([1, 1, 0], [0, 1, 1]), mask_filter_value=-50.0, **TWO),
+    Node("Attention", INPUT, TO_QKV, QKV_BIAS, i32([1, 1, 0], [0, 1, 1]), unidirectional=1, **TWO),
+    Node("Attention", INPUT, TO_QKV, QKV_BIAS, ROWS, **TWO),
+    Node("Attention", INPUT, TO_QKV, QKV_BIAS, None, PAST, outputs=2, unidirectional=1, **TWO),
+    Node("Attention", INPUT, TO_QKV, QKV_BIAS, RNG.integers(0, 2, (B, P + S), np.int32), PAST, outputs=2, **TWO),
+    Node("Attention", INPUT, TO_QKV, QKV_BIAS, None, None, f32(1, N, S, S), outputs=2, **TWO),
+    Node("Attention", INPUT, TO_QKV, QKV_BIAS, None, None, f32(B, 1, S, S), **TWO),
+    Node("Attention", INPUT, Fixed(f32(6, 22)), Fixed(f32(22)), qkv_hidden_sizes=[8, 8, 6], **TWO),
+    Node("MultiHeadAttention", Q, K, V, **TWO),
+    Node("MultiHeadAttention", Q, K, V, f32(2 * N * H + N * 3), scale=0.3, outputs=3, **TWO),
+    Node("MultiHeadAttention", Q, K, V, None, KEYS, f32(B, N, S, 5), **TWO),
+    Node("MultiHeadAttention", Q, K, V, None, i32(4, 2), f32(1, 1, S, 5), **TWO),
+    Node("MultiHeadAttention", Q, K, V, None, RNG.integers(0, 2, (B, S, 5), np.int32), **TWO),
+    Node("MultiHeadAttention", Q, Q, Q, None, None, None, *BEFORE, unidirectional=1, outputs=3, **TWO),
+    Node("MultiHeadAttention", Q, Q, Q, f32(24), None, f32(B, N, S, P + S), *BEFORE, outputs=3, **TWO),
+    Node("MultiHeadAttention", Q, K, V, outputs=4, types={3: onnx.TensorProto.FLOAT}, **TWO),
+    Node("MultiHeadAttention", Q, K, V, None, KEYS, outputs=4, types={3: onnx.TensorProto.FLOAT}, **TWO).within(1e-3),
+    Node("MultiHeadAttention", Q, Q, Q, None, None, f32(B, N, S, P + S), *CACHE, i32(P), outputs=3, **TWO),
+    Node("MultiHeadAttention", Q, Q, Q, None, None, None, *CACHE, i32(P), unidirectional=1, outputs=3, **TWO),
+    Node("MultiHeadAttention", Q, f32(B, N, 5, H), f32(B, N, 5, H), **TWO),
+    Node("DecoderMaskedMultiHeadAttention", ONE, *CACHE, i32([1] * 5 + [0] * 3, [0] * 2 + [1] * 6), **TWO),
+    Node("DecoderMaskedMultiHeadAttention", ONE, *CACHE, scale=0.3, **TWO),
+    Node("DecoderMaskedMultiHeadAttention", ONE, ONE, ONE, None, None, *CACHE, i32(P), **SHARED),
+    Node(
+        "DecoderMaskedMultiHeadAttention", ONE, ONE, ONE, i32([1] * 5, [0, 1] * 2 + [1]), None, *CACHE, i32(P), **SHARED
+    ),
+    Node("DecoderMaskedMultiHeadAttention", ONE, ONE, ONE, None, None, *CACHE, i32(P), None, None, f32(24), **SHARED),
+]
+
+TABLES_OF_2 = [np.cos(f32(16, 2)), np.sin(f32(16, 2))]
+AT = np.array([[0, 1, 2], [5, 3, 9]])
+AT_3 = RNG.integers(0, 16, (3, B, S))
+TABLES_OF_8 = [np.cos(f32(16, 8)), np.sin(f32(16, 8))]
+SECTIONS: dict[str, Any] = {"mrope_section": [4, 2, 2]}
+
+ROTARY = [
+    Node("RotaryEmbedding", f32(B, S, 8), np.array([2]), *TABLES_OF_2),
+    Node("RotaryEmbedding", f32(B, S, 8), AT, *TABLES_OF_2, interleaved=1),
+    Node("RotaryEmbedding", f32(B, S, 16), AT, *TABLES_OF_2, num_heads=2, rotary_embedding_dim=4),
+    Node("RotaryEmbedding", f32(B, N, S, 8), AT, *TABLES_OF_2, num_heads=2, rotary_embedding_dim=4, interleaved=1),
+    Node("RotaryEmbedding", f32(B, N, S, 4), AT, *map(Fixed, TABLES_OF_2)),
+    Node("MRotaryEmbedding", f32(B, N, S, 16), AT_3, *TABLES_OF_8, mrope_layout=1, **SECTIONS),
+    Node("MRotaryEmbedding", f32(B, S, 32), AT_3, *TABLES_OF_8, interleaved=1, num_heads=2, **SECTIONS),
+    Node("MRotaryEmbedding", f32(B, N, S, 16), AT_3, *map(Fixed, TABLES_OF_8), **SECTIONS),
+]
+
+GQ, GK, GV = f32(B, S, 4 * 16), f32(B, S, 2 * 16), f32(B, S, 2 * 16)
+GQ1, GK1, GV1 = (x[:, :1] for x in (GQ, GK, GV))
+FIRST = [None, None, i32(S - 1, S - 1), i32(S)]
+LONG = [f32(B, 2, 10, 16), f32(B, 2, 10, 16)]
+LATER = [*LONG, i32(6, 4), i32(7)]
+GROW = [*(x[:, :, :6] for x in LONG), i32(6, 4), i32(7)]
+CHUNK = [*(x[:1] for x in LONG), i32(6), i32(7)]
+GROUPS: dict[str, Any] = {"num_heads": 4, "kv_num_heads": 2, "outputs": 3}
+ROTATED: dict[str, Any] = {**GROUPS, "do_rotary": 1}
+SHOWN: dict[str, Any] = {**GROUPS, "outputs": 4, "types": {3: onnx.TensorProto.FLOAT}}
+
+GROUP = [
+    Node("GroupQueryAttention", GQ, GK, GV, *FIRST, **GROUPS),
+    Node("GroupQueryAttention", np.concatenate([GQ, GK, GV], 2), None, None, *FIRST, **GROUPS),
+    Node("GroupQueryAttention", GQ1, GK1, GV1, *GROW, scale=0.3, **GROUPS),
+    Node("GroupQueryAttention", GQ1, GK1, GV1, *LATER, **GROUPS),
+    Node("GroupQueryAttention", GQ, GK, GV, *LONG, i32(S - 1, S - 1), i32(S), **GROUPS),
+    Node("GroupQueryAttention", GQ[:1], GK[:1], GV[:1], *CHUNK, *TABLES_OF_8, **ROTATED),
+    Node("GroupQueryAttention", GQ[:1], GK[:1], GV[:1], *CHUNK, *TABLES_OF_8, np.array([[4, 0, 7]]), **ROTATED),
+    Node("GroupQueryAttention", GQ, GK, GV, *FIRST, *TABLES_OF_8, rotary_interleaved=1, **ROTATED),
+    Node("GroupQueryAttention", GQ, GK, GV, *FIRST, *TABLES_OF_8, np.array([[2, 5, 7], [0, 1, 2]]), **ROTATED),
+    Node("GroupQueryAttention", GQ1, GK1, GV1, *LATER, *TABLES_OF_8, np.array([[3], [9]]), **ROTATED),
+    Node("GroupQueryAttention", GQ, GK, GV, *FIRST, local_window_size=2, **GROUPS),
+    Node("GroupQueryAttention", GQ1, GK1, GV1, *LATER, local_window_size=3, **GROUPS),
+    Node("GroupQueryAttention", GQ, GK, GV, *FIRST, softcap=2.0, **GROUPS),
+    Node("GroupQueryAttention", GQ, GK, GV, *FIRST, smooth_softmax=1, **GROUPS),
+    Node("GroupQueryAttention", GQ, GK, GV, *FIRST, None, None, None, f32(B, 4, S, S), f32(4), **GROUPS),
+    Node("GroupQueryAttention", GQ, GK, GV, *FIRST, None, None, None, f32(1, 1, S, S), f32(4), softcap=1.5, **GROUPS),
+    Node("GroupQueryAttention", GQ1, GK1, GV1, *LATER, None, None, None, f32(B, 1, 1, 7), **GROUPS),
+    Node("GroupQueryAttention", GQ, GK, GV, *FIRST, causal=0, **GROUPS),
+    Node("GroupQueryAttention", GQ, GK, GV, *FIRST, qk_output=1, **SHOWN),
+    Node("GroupQueryAttention", GQ, GK, GV, *FIRST, None, None, None, f32(B, 4, S, S), qk_output=2, **SHOWN),
+    Node(
+        "GroupQueryAttention", GQ, GK, GV, *FIRST, None, None, None, f32(B, 4, S, S), qk_output=1, softcap=1.5, **SHOWN
+    ),
+    Node("GroupQueryAttention", GQ, GK, GV, *LONG, i32(6, 4), i32(9), *[None] * 9, i32(S, S), **GROUPS),
+    Node("GroupQueryAttention", GQ, GK, GV, *LATER, *map(Fixed, TABLES_OF_8), *[None] * 7, i32(S, S), **ROTATED),
+]
+CASES = [*FUSED, *NORMS, *ATTENTION, *ROTARY, *GROUP]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_equals_onnx_runtime(case: Node) -> None:
     agrees(case, case.fixed_sizes())
 
 
-@pytest.mark.parametrize("case", {case.op: case for case in [*FUSED, *NORMS]}.values(), ids=str)
+@pytest.mark.parametrize("case", {case.op: case for case in CASES}.values(), ids=str)
 def test_equals_onnx_runtime_where_sizes_are_open(case: Node) -> None:
     agrees(case, case.model)
 

@@ -1,5 +1,5 @@
 """Operators that ONNX Runtime adds to the standard, by family. What a node of each holds stands beside its rule."""
 
-from hetnn.importers.onnx.rules.contrib import fused, norms
+from hetnn.importers.onnx.rules.contrib import attention, fused, group_attention, norms, rotary
 
-__all__ = ["fused", "norms"]
+__all__ = ["attention", "fused", "group_attention", "norms", "rotary"]

@@ -1,0 +1,217 @@
+"""Attention of groups of query heads that share a head of keys, with a cache of what was seen before."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.sizes import Size, divide, maximum, multiply, subtract
+from hetnn.importers.onnx.rules.call import Call
+from hetnn.importers.onnx.rules.contrib.attention import (
+    added_where_not,
+    heads_of,
+    joined_heads,
+    part,
+    places,
+    scores,
+    total,
+    weighed,
+)
+from hetnn.importers.onnx.rules.contrib.declare import FLOAT, INT, SOME_INT, contrib
+from hetnn.importers.onnx.rules.contrib.rotary import of_places, rotated
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where the rows of this run stand behind those before: all i64 that broadcast to [batch, heads, rows, keys]."""
+
+    is_first: Any  # whether nothing was before
+    before: Any  # rows of each sequence in the cache, [batch, 1, 1, 1]
+    ends: Any  # rows with those of this run
+    keys: Size  # the longest sequence's
+
+
+def step_of(call: Call, ends: Any, keys: Size, rows: Size, counted: Any = None) -> Step:
+    """`ends`: rows of each sequence with those of this run; `counted`: how many of its rows count, if not all."""
+    shape = [ends.shape[0], 1, 1, 1]
+    ends = call.reshape(call.cast(ends, "i64"), shape)
+    if counted is not None:
+        before = call.create("sub", [ends, call.reshape(call.cast(counted, "i64"), shape)])
+        return Step(call.constant(False, "bool"), before, ends, keys)
+    new = call.reshape(call.whole(rows), [])
+    is_first = call.create("eq", [new, call.reshape(call.whole(keys), [])])
+    before = call.create("where", [is_first, call.constant(0, "i64"), call.create("sub", [ends, new])])
+    return Step(is_first, before, ends, keys)
+
+
+def cached(call: Call, past: Any, new: Any, step: Step) -> Any:
+    """The cache after this run: rows before, rows of this run, then zeros."""
+    batch, heads, rows, size = new.shape
+    if past is None:
+        behind = subtract(step.keys, rows)
+        return call.create("pad", [new], padding=[0, 0, 0, 0, 0, 0, behind, 0], value=0.0) if behind != 0 else new
+    past = met_as(call, past, [batch, heads, None, size])
+    longest = maximum(past.shape[2], step.keys)
+    behind = subtract(longest, past.shape[2])
+    if behind != 0:
+        past = call.create("pad", [past], padding=[0, 0, 0, 0, 0, 0, behind, 0], value=0.0)
+        past = met_as(call, past, [None, None, longest, None])
+    was = call.create("lt", [places(call, longest, 4, 2), step.before])
+    kept = call.create("where", [was, past, call.like(0, past)])
+    at = call.broadcast_to(call.reshape(step.before, [step.before.shape[0]]), [batch])
+    return call.create("tensor_scatter", [kept, new, at], axis=2)
+
+
+def _positions(call: Call, given: Any, step: Step, batch: Size, rows: Size) -> Any:
+    """The places of rows, [batch, rows]. Where nothing was before, only the first number that is given counts."""
+    first = call.reshape(step.before, [step.before.shape[0], 1])
+    counted = call.broadcast_to(places(call, rows, 2, 1, first), [batch, rows])
+    if given is None:
+        return counted
+    given = met_as(call, call.cast(given, "i64"), [batch, rows])
+    start = part(call, part(call, given, 0, 1, 0), 0, 1, 1)
+    return call.create("where", [step.is_first, call.create("add", [counted, start]), given])
+
+
+def repeated(call: Call, x: Any, times: int) -> Any:
+    """[batch, heads, rows, size] with each head so many times."""
+    batch, heads, rows, size = x.shape
+    if times == 1:
+        return x
+    many = call.broadcast_to(call.reshape(x, [batch, heads, 1, rows, size]), [batch, heads, times, rows, size])
+    return call.reshape(many, [batch, multiply(heads, times), rows, size])
+
+
+def queries_keys_values(call: Call, heads: int, groups: int) -> list[Any]:
+    """[batch, heads, rows, size] of each; without keys and values all three lie side by side in the first input."""
+    batch, rows, width = call.shape(0, 3)
+    if call.given(1) and call.given(2):
+        size = divide(width, heads)
+        keys = [met_as(call, call[k], [batch, None, multiply(size, groups)]) for k in (1, 2)]
+        return [heads_of(call, x, n) for x, n in zip((call[0], *keys), (heads, groups, groups), strict=True)]
+    size = divide(width, heads + 2 * groups)
+    ends = [0, *(multiply(size, heads + n * groups) for n in range(3))]
+    return [heads_of(call, part(call, call[0], ends[n], ends[n + 1]), (heads, groups, groups)[n]) for n in range(3)]
+
+
+def turned(call: Call, q: Any, k: Any, cos: int, at: Any) -> list[Any]:
+    """Queries and keys, rotated as far as the node says; which input has the cosines, the sines lie behind."""
+    if not call.attr("do_rotary"):
+        return [q, k]
+    tables = [of_places(call, call[index], at) for index in (cos, cos + 1)]
+    return [rotated(call, x, *tables, interleaved=bool(call.attr("rotary_interleaved"))) for x in (q, k)]
+
+
+@contrib(
+    "GroupQueryAttention",
+    "query key? value? past_key? past_value? seqlens_k total_sequence_length cos_cache? sin_cache? position_ids? "
+    "attention_bias? head_sink? k_scale? v_scale? q_norm_weight? k_norm_weight? query_seqlens?",
+    num_heads=SOME_INT,
+    kv_num_heads=SOME_INT,
+    causal=1,
+    do_rotary=INT,
+    k_norm_epsilon=FLOAT,
+    k_quant_type="NONE",
+    kv_cache_bit_width=INT,
+    local_window_size=-1,
+    q_norm_epsilon=FLOAT,
+    qk_norm_epsilon=1e-6,
+    qk_output=0,
+    rotary_interleaved=INT,
+    scale=FLOAT,
+    sliding_window_cache=0,
+    smooth_softmax=-1,
+    softcap=FLOAT,
+    v_quant_type="NONE",
+)
+def _group_query_attention(call: Call) -> list[Any]:
+    if "NONE" not in (call.attr("k_quant_type"), call.attr("v_quant_type")) or call.given(12):
+        raise Unsupported("a cache of integers")
+    if call.attr("sliding_window_cache"):
+        raise Unsupported("a cache that holds a window")
+    heads, groups = int(call.attr("num_heads")), int(call.attr("kv_num_heads"))
+    if groups < 1 or heads % groups:
+        raise InvalidModel(f"{heads} heads of queries in groups for {groups} heads of keys")
+    q, k, v = queries_keys_values(call, heads, groups)
+    if call.given(14):
+        q, k = (
+            call.standard("RMSNormalization", [x, call[14 + n]], axis=-1, epsilon=_eps(call, n))
+            for n, x in enumerate((q, k))
+        )
+    batch, rows = q.shape[0], q.shape[2]
+    ends = met_as(call, call.reshape(call[5], [call[5].shape[0]]), [batch])
+    ends = call.create("add", [call.cast(ends, "i64"), call.constant(1, "i64")])
+    step = step_of(call, ends, call.size(6, "total_sequence_length", 1), rows, call.optional(16))
+    q, k = turned(call, q, k, 7, _positions(call, call.optional(9), step, batch, rows))
+    present = [cached(call, call.optional(3 + n), x, step) for n, x in enumerate((k, v))]
+    k, v = (repeated(call, part(call, x, 0, step.keys, 2), heads // groups) for x in present)
+    bias = call.optional(10)
+    if bias is not None:
+        k, v = (met_as(call, x, [None, None, bias.shape[3], None]) for x in (k, v))
+        bias = met_as(
+            call,
+            bias,
+            [None if own == 1 else size for own, size in zip(bias.shape, [batch, heads, rows, None], strict=True)],
+        )
+        step = replace(step, keys=k.shape[2])
+    kept = _kept(call, step, rows)
+    added = added_where_not(call, kept, -math.inf, q)
+    y, weights = _weighed(call, q, k, v, kept, total(call, bias, added))
+    return [joined_heads(call, y), *present, weights]
+
+
+def _eps(call: Call, index: int) -> float:
+    own = call.attr(("q_norm_epsilon", "k_norm_epsilon")[index])
+    return float(call.attr("qk_norm_epsilon") if own is None else own)
+
+
+def _kept(call: Call, step: Step, rows: Size) -> Any:
+    """Which keys each query attends to."""
+    at = places(call, step.keys, 4, 3)
+    kept = call.create("lt", [at, step.ends])
+    own = places(call, rows, 4, 2, step.before)
+    if call.attr("causal"):
+        kept = call.create("logical_and", [kept, call.create("le", [at, own])])
+    window = int(call.attr("local_window_size"))
+    if window > 0:
+        first = call.create("sub", [own, call.constant(window, "i64")])
+        kept = call.create("logical_and", [kept, call.create("gt", [at, first])])
+    return kept
+
+
+def _weighed(call: Call, q: Any, k: Any, v: Any, kept: Any, added: Any) -> tuple[Any, Any]:
+    """Attention, perhaps with scores below a cap and a weight of each head for nothing; and scores if asked for."""
+    sink = call.optional(11)
+    if sink is None and int(call.attr("smooth_softmax")) == 1:
+        sink = call.like(0, q)
+    batch, heads, rows, size = q.shape
+    keys, cap = k.shape[2], float(call.attr("softcap") or 0)
+    shown = int(call.attr("qk_output")) if call.outputs_used() > 3 else 0
+    if not cap and not shown:
+        if sink is not None:  # is a key that is 0, of a value that is 0
+            k, v = (call.create("pad", [x], padding=[0, 0, 0, 0, 0, 0, 1, 0], value=0.0) for x in (k, v))
+            added = call.create("concat", _with_sink(call, added, sink, [batch, heads, rows], keys), axis=3)
+        return weighed(call, q, k, v, added), None
+    own = scores(call, q, k, None)
+    if cap:
+        own = call.create("tanh", [call.create("div", [own, call.like(cap, q)])])
+        own = call.create("mul", [own, call.like(cap, q)])
+    own = met_as(call, own, [None, None, None, keys])
+    masked = call.create("add", [own, added])
+    whole = [masked] if sink is None else _with_sink(call, masked, sink, [batch, heads, rows], keys)
+    whole = call.create("softmax", [whole[0] if len(whole) == 1 else call.create("concat", whole, axis=3)], axis=3)
+    weights = part(call, whole, 0, keys, 3)
+    y = call.create("matmul", [weights, v])
+    if shown == 1:
+        return y, call.create("where", [kept, masked, call.like(0, q)])
+    return y, weights if shown else None
+
+
+def _with_sink(call: Call, values: Any, sink: Any, shape: list[Size], keys: Size) -> list[Any]:
+    """Scores, and a column behind them of each head's own weight."""
+    own = call.cast(sink, values.dtype)
+    own = call.reshape(own, [1, sink.shape[0], 1, 1] if sink.shape else [1, 1, 1, 1])
+    return [call.broadcast_to(values, [*shape, keys]), call.broadcast_to(own, [*shape, 1])]

@@ -1,0 +1,91 @@
+"""Rotary embeddings: the standard's, of positions that ONNX Runtime's operators are given in ways of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hetnn.errors import InvalidModel
+from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.sizes import Size, divide
+from hetnn.importers.onnx.rules.call import Call
+from hetnn.importers.onnx.rules.contrib.attention import part, places
+from hetnn.importers.onnx.rules.contrib.declare import FLOAT, INT, SOME_INTS, contrib
+
+
+def rotated(call: Call, x: Any, cos: Any, sin: Any, *, interleaved: bool, heads: int | None = None) -> Any:
+    """[batch, heads, rows, size], or with `heads` [batch, rows, heads · size], by cosines of [batch, rows, half]."""
+    batch, rows = x.shape[0], x.shape[-2]
+    cos, sin = (met_as(call, table, [batch, rows, None]) for table in (cos, sin))
+    (half,) = call.static_shape(cos, "the table of rotations", slice(2, 3))
+    told = {"rotary_embedding_dim": 2 * half, "num_heads": heads, "interleaved": int(interleaved)}
+    return call.standard("RotaryEmbedding", [x, cos, sin], **told)
+
+
+def of_places(call: Call, table: Any, at: Any) -> Any:
+    """Rows of a table of cosines or sines."""
+    return call.create("gather", [table, at], axis=0)
+
+
+def _positions(call: Call, value: Any, batch: Size, rows: Size) -> Any:
+    """The places of rows, [batch, rows]: as they are given, or counted from one number on."""
+    if len(value.shape) == 2:
+        return met_as(call, value, [batch, rows])
+    if list(value.shape) not in ([1], []) and isinstance(value.shape[0], int):
+        raise InvalidModel(f"position_ids of the shape {list(value.shape)}; it must be [1] or [batch, rows]")
+    return call.broadcast_to(places(call, rows, 2, 1, call.reshape(value, [1, 1])), [batch, rows])
+
+
+def _rotated_input(call: Call, cos: Any, sin: Any) -> Any:
+    """The input, of three or four axes, by what belongs to each of its rows."""
+    x, heads = call.ranked(0, 3, 4), int(call.attr("num_heads") or 0)
+    if len(x.shape) == 4:
+        return rotated(call, x, cos, sin, interleaved=bool(call.attr("interleaved")))
+    (half,) = call.static_shape(cos, "the table of rotations", slice(2, 3))
+    if not heads:
+        (width,) = call.static_shape(x, "heads without their number", slice(2, 3))
+        heads = int(divide(width, 2 * half))
+    return rotated(call, x, cos, sin, interleaved=bool(call.attr("interleaved")), heads=heads)
+
+
+_ROTATION = {
+    "interleaved": INT,
+    "is_packed_batching": INT,
+    "num_heads": INT,
+    "rotary_embedding_dim": INT,
+    "scale": FLOAT,
+}
+
+
+@contrib("RotaryEmbedding", "input position_ids cos_cache sin_cache", **_ROTATION)
+def _rotary(call: Call) -> Any:
+    x = call.ranked(0, 3, 4)
+    at = _positions(call, call[1], x.shape[0], x.shape[-2])
+    return _rotated_input(call, of_places(call, call[2], at), of_places(call, call[3], at))
+
+
+@contrib(
+    "MRotaryEmbedding",
+    "input position_ids cos_cache sin_cache",
+    **_ROTATION,
+    mrope_layout=INT,
+    mrope_section=SOME_INTS,
+)
+def _multimodal_rotary(call: Call) -> Any:
+    """Each row has three places, for time, height and width; which of them a column of the tables follows is told."""
+    x, sections = call.ranked(0, 3, 4), [int(size) for size in call.attr("mrope_section")]
+    half = sum(sections)
+    if len(sections) != 3:
+        raise InvalidModel(f"mrope_section must be three sizes; got {sections}")
+    if call.attr("mrope_layout"):  # every third column in turn, as far as its section reaches
+        follows = [k % 3 if k % 3 and k < 3 * sections[k % 3] else 0 for k in range(half)]
+    else:
+        follows = [stream for stream, size in enumerate(sections) for _ in range(size)]
+    at = met_as(call, call[1], [3, x.shape[0], x.shape[-2]])
+    tables = []
+    for table in (call[2], call[3]):
+        rows = of_places(call, met_as(call, table, [None, half]), at)  # [3, batch, rows, half]
+        picks = [call.constant([stream == own for own in follows], "bool") for stream in range(3)]
+        parts = [call.reshape(part(call, rows, stream, stream + 1, 0), list(rows.shape[1:])) for stream in range(3)]
+        chosen = call.create("where", [picks[1], parts[1], parts[0]])
+        tables.append(call.create("where", [picks[2], parts[2], chosen]))
+    return _rotated_input(call, *tables)

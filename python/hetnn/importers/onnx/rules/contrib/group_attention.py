@@ -87,7 +87,7 @@ def repeated(call: Call, x: Any, times: int) -> Any:
 
 def queries_keys_values(call: Call, heads: int, groups: int) -> list[Any]:
     """[batch, heads, rows, size] of each; without keys and values all three lie side by side in the first input."""
-    batch, rows, width = call.shape(0, 3)
+    batch, _, width = call.shape(0, 3)
     if call.given(1) and call.given(2):
         size = divide(width, heads)
         keys = [met_as(call, call[k], [batch, None, multiply(size, groups)]) for k in (1, 2)]
@@ -187,7 +187,7 @@ def _weighed(call: Call, q: Any, k: Any, v: Any, kept: Any, added: Any) -> tuple
     sink = call.optional(11)
     if sink is None and int(call.attr("smooth_softmax")) == 1:
         sink = call.like(0, q)
-    batch, heads, rows, size = q.shape
+    batch, heads, rows, _ = q.shape
     keys, cap = k.shape[2], float(call.attr("softcap") or 0)
     shown = int(call.attr("qk_output")) if call.outputs_used() > 3 else 0
     if not cap and not shown:

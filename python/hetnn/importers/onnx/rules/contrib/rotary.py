@@ -47,7 +47,7 @@ def _rotated_input(call: Call, cos: Any, sin: Any) -> Any:
     return rotated(call, x, cos, sin, interleaved=bool(call.attr("interleaved")), heads=heads)
 
 
-_ROTATION = {
+_ROTATION: dict[str, Any] = {
     "interleaved": INT,
     "is_packed_batching": INT,
     "num_heads": INT,

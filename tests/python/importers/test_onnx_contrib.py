@@ -10,6 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import helper, numpy_helper, parser
+from onnxruntime import quantization
 
 import hetnn
 
@@ -82,8 +83,10 @@ class Fixed:
 
 
 def of_runtime(model: onnx.ModelProto, feeds: dict[str, Array]) -> list[Array]:
+    """On one thread: on more, it quantizes what a layer keeps in parts."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
+    options.intra_op_num_threads = 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     found: list[Array] = onnxruntime.InferenceSession(model.SerializeToString(), options).run(None, feeds)
     return found
@@ -289,7 +292,128 @@ GROUP = [
     Node("GroupQueryAttention", GQ, GK, GV, *LONG, i32(6, 4), i32(9), *[None] * 9, i32(S, S), **GROUPS),
     Node("GroupQueryAttention", GQ, GK, GV, *LATER, *map(Fixed, TABLES_OF_8), *[None] * 7, i32(S, S), **ROTATED),
 ]
-CASES = [*FUSED, *NORMS, *ATTENTION, *ROTARY, *GROUP]
+
+
+def u8(*shape: int) -> Array:
+    return RNG.integers(0, 256, shape, np.uint8)
+
+
+def i8(*shape: int) -> Array:
+    return RNG.integers(-128, 128, shape, np.int8)
+
+
+def i7(*shape: int) -> Array:
+    """Of whose products with unsigned bytes no processor's sums of pairs overflow, as ONNX Runtime's may."""
+    return RNG.integers(-64, 64, shape, np.int8)
+
+
+def step(number: float) -> Fixed:
+    return Fixed(np.float32(number))
+
+
+def zero(number: int, dtype: type = np.uint8) -> Fixed:
+    return Fixed(dtype(number))
+
+
+IN_U8, IN_I8 = [step(0.02), zero(120)], [step(0.03), zero(-5, np.int8)]
+OUT_U8, OUT_I8 = [step(0.05), zero(100)], [step(0.04), zero(9, np.int8)]
+POOL: dict[str, Any] = {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]}
+CONVOLVED = [step(0.01), zero(3, np.int8), step(2.0), zero(128)]
+CODED_TABLES = [Fixed(u8(9, 8)), Fixed(u8(7, 8)), Fixed(u8(2, 8)), Fixed(u8(8)), Fixed(u8(8))]
+TABLE_STEPS = [*(step(0.01 * k) for k in range(1, 6)), *(zero(100 + k) for k in range(5))]
+LSTM_STEPS = [Fixed(np.float32([0.01])), Fixed(np.uint8([120])), Fixed(np.float32([0.02])), Fixed(np.uint8([130]))]
+BY_GATE = [Fixed(np.full((2, 20), 0.01, np.float32)), Fixed(np.zeros((2, 20), np.int8))] * 2
+
+QUANTIZED = [
+    Node("QuantizeLinear", f32(3, 4), *OUT_U8),
+    Node("QuantizeLinear", f32(3, 4), step(2**-10), zero(-7, np.int16)),
+    Node("QuantizeLinear", f32(3, 4), Fixed(np.float32([0.1, 0.2, 0.3])), Fixed(np.int8([1, 2, 3])), axis=0),
+    Node("DequantizeLinear", u8(3, 4), *IN_U8),
+    Node("DequantizeLinear", i8(3, 4), Fixed(f32(4)), Fixed(i8(4)), axis=1),
+    Node("QLinearAdd", u8(2, 3, 4), *IN_U8, u8(3, 4), *IN_U8, *OUT_U8),
+    Node("QLinearAdd", i8(2, 3, 4), *IN_I8, i8(4), *IN_I8, *OUT_I8),
+    Node("QLinearMul", u8(2, 3, 4), *IN_U8, u8(2, 3, 1), *IN_U8, *OUT_U8),
+    Node("QLinearMul", i8(4), *IN_I8, i8(4), *IN_I8, *OUT_I8),
+    Node("QLinearSigmoid", u8(5, 7), *IN_U8, step(1 / 256), zero(0)),
+    Node("QLinearSigmoid", i8(5, 7), *IN_I8, step(1 / 256), zero(-128, np.int8)),
+    Node("QLinearLeakyRelu", u8(5, 7), *IN_U8, *OUT_U8, alpha=0.3),
+    Node("QLinearLeakyRelu", i8(5, 7), *IN_I8, *OUT_I8),
+    Node("QLinearSoftmax", u8(5, 7), *IN_U8, step(1 / 256), zero(0), opset=13).within(steps=1),
+    Node("QLinearSoftmax", i8(2, 3, 4), *IN_I8, step(1 / 256), zero(-128, np.int8), opset=11, axis=1).within(steps=1),
+    Node("QLinearSoftmax", i8(2, 3, 4), *IN_I8, step(1 / 256), zero(-128, np.int8), opset=13, axis=1).within(steps=1),
+    Node("QLinearGlobalAveragePool", u8(2, 3, 4, 5), *IN_U8, *OUT_U8).within(steps=1),
+    Node("QLinearGlobalAveragePool", i8(2, 4, 5, 3), *IN_I8, *OUT_I8, channels_last=1).within(steps=1),
+    Node("QLinearAveragePool", u8(2, 3, 8, 7), *IN_U8, *OUT_U8, **POOL),
+    Node("QLinearAveragePool", u8(2, 8, 7, 3), *IN_U8, *OUT_U8, channels_last=1, count_include_pad=1, **POOL),
+    Node("QLinearAveragePool", i8(2, 3, 8, 7), *IN_I8, *OUT_I8, kernel_shape=[3, 3], ceil_mode=1).within(steps=1),
+    Node("NhwcMaxPool", u8(2, 8, 7, 3), **POOL),
+    Node("NhwcMaxPool", i8(2, 8, 7, 3), kernel_shape=[2, 2], dilations=[2, 1], ceil_mode=1),
+    Node("QLinearConv", u8(2, 8, 7, 4), *IN_U8, Fixed(i7(6, 4, 3, 3)), *CONVOLVED, channels_last=1),
+    Node(
+        "QLinearConv", u8(2, 8, 7, 4), *IN_U8, Fixed(i7(4, 1, 3, 3)), *CONVOLVED, channels_last=1, group=4, pads=[1] * 4
+    ),
+    Node("QLinearConv", u8(2, 4, 8, 7), *IN_U8, Fixed(i7(6, 4, 3, 3)), *CONVOLVED, i32(*range(6)), strides=[2, 2]),
+    Node("QLinearConcat", *OUT_U8, u8(2, 3), *IN_U8, u8(2, 4), *OUT_U8, axis=1),
+    Node("QLinearConcat", *OUT_I8, i8(2, 3), *IN_I8, i8(1, 3), *IN_I8, i8(2, 3), *OUT_I8, axis=-2),
+    Node("QLinearWhere", RNG.integers(0, 2, (3, 4)) > 0, u8(3, 4), *IN_U8, u8(4), *OUT_U8, step(0.03), zero(110)),
+    Node("QLinearWhere", np.array([True, False, True, False]), i8(4), *IN_I8, i8(3, 4), *IN_I8, *OUT_I8),
+    Node("MatMulInteger16", RNG.integers(-999, 999, (3, 4), np.int16), RNG.integers(-999, 999, (4, 5), np.int16)),
+    Node("MatMulIntegerToFloat", u8(3, 4), i7(4, 5), step(0.1), step(0.2)),
+    Node("MatMulIntegerToFloat", u8(2, 3, 4), u8(4, 5), step(0.1), Fixed(f32(5)), zero(9), Fixed(u8(5)), f32(5)),
+    Node("MatMulIntegerToFloat", i7(3, 4), i7(4, 5), step(0.1), step(0.2), zero(9, np.int8)),
+    Node("DynamicQuantizeMatMul", f32(3, 4), Fixed(i7(4, 5)), step(0.1), zero(3, np.int8)),
+    Node("DynamicQuantizeMatMul", f32(2, 3, 4), Fixed(u8(4, 5)), Fixed(f32(5)), Fixed(u8(5)), f32(5)),
+    Node("QGemm", u8(3, 4), *IN_U8, u8(4, 5), *IN_U8, alpha=0.5),
+    Node("QGemm", u8(4, 3), *IN_U8, i7(5, 4), *IN_I8, i32(*range(5)), transA=1, transB=1, alpha=2.0),
+    Node("QGemm", u8(3, 4), *IN_U8, i7(4, 5), *IN_I8, i32([1], [2], [3]), *OUT_U8),
+    Node("QGemm", i7(3, 4), *IN_I8, i7(4, 5), Fixed(f32(5)), Fixed(i7(5)), None, *OUT_I8),
+    Node(
+        "QAttention", u8(B, S, 6), Fixed(u8(6, 24)), f32(24), step(0.02), step(0.01), ENDS, zero(120), zero(125), **TWO
+    ),
+    Node("QAttention", u8(B, S, 6), Fixed(i7(6, 24)), f32(24), step(0.02), Fixed(f32(24) / 50), None, zero(120), **TWO),
+    Node(
+        "QAttention",
+        u8(B, S, 6),
+        i7(6, 24),
+        f32(24),
+        step(0.02),
+        step(0.01),
+        None,
+        None,
+        None,
+        PAST,
+        unidirectional=1,
+        outputs=2,
+        **TWO,
+    ),
+    Node("QEmbedLayerNormalization", IDS, SEGMENTS, *CODED_TABLES, MASK, *TABLE_STEPS, outputs=2),
+    Node(
+        "DynamicQuantizeLSTM",
+        f32(3, 2, 4),
+        Fixed(i7(2, 4, 20)),
+        Fixed(i7(2, 5, 20)),
+        *[None] * 5,
+        *BY_GATE,
+        hidden_size=5,
+        direction="bidirectional",
+        outputs=3,
+    ),
+    Node(
+        "DynamicQuantizeLSTM",
+        f32(3, 2, 4),
+        Fixed(u8(1, 4, 20)),
+        Fixed(u8(1, 5, 20)),
+        Fixed(f32(1, 40)),
+        i32(2, 3),
+        f32(1, 2, 5),
+        f32(1, 2, 5),
+        None,
+        *LSTM_STEPS,
+        hidden_size=5,
+        outputs=3,
+    ),
+]
+CASES = [*FUSED, *NORMS, *ATTENTION, *ROTARY, *GROUP, *QUANTIZED]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -374,3 +498,75 @@ def test_what_the_optimizer_of_onnx_runtime_writes(
     inputs = [f32(*shape) for shape in shapes]
     wanted = of_runtime(model, dict(zip([port.name for port in model.graph.input], inputs, strict=True)))
     same(hetnn.compile(saved)(*inputs), wanted[0], 1e-4, 0)
+
+
+NET = """g (float[N,3,8,8] x) => (float[N,5] z) {
+    a = Conv <pads = [1,1,1,1]> (x, v)
+    b = Relu(a)
+    c = Conv <pads = [1,1,1,1]> (b, w)
+    d = Add(b, c)
+    e = LeakyRelu <alpha = 0.25> (d)
+    f = MaxPool <kernel_shape = [2,2], strides = [2,2]> (e)
+    g = Sigmoid(f)
+    h = Mul(f, g)
+    i = AveragePool <kernel_shape = [2,2], strides = [2,2]> (h)
+    j = Concat <axis = 1> (i, i)
+    k = GlobalAveragePool(j)
+    l = Flatten(k)
+    m = Gemm <transB = 1> (l, u, t)
+    z = Softmax <axis = -1> (m)
+}"""
+NET_WEIGHTS = {"v": f32(4, 3, 3, 3), "w": f32(4, 4, 3, 3) / 3, "u": f32(5, 8), "t": f32(5)}
+LAYER = """g (float[S,N,8] x) => (float[S,1,N,8] z) {
+    y, h, c = LSTM <hidden_size = 8> (x, w, r, b)
+    z = MatMul(y, v)
+}"""
+LAYER_WEIGHTS = {"w": f32(1, 32, 8), "r": f32(1, 32, 8), "b": f32(1, 64), "v": f32(8, 8)}
+
+
+class Samples(quantization.CalibrationDataReader):
+    """Inputs from which the quantizer takes its steps."""
+
+    def __init__(self, *samples: Array) -> None:
+        self.left = iter(samples)
+
+    def get_next(self) -> dict[str, Array] | None:
+        sample = next(self.left, None)
+        return None if sample is None else {"x": sample}
+
+
+@pytest.mark.parametrize("level", ["BASIC", "EXTENDED"])
+@pytest.mark.parametrize("form", ["QOperator", "QDQ"])
+@pytest.mark.parametrize("kind", ["QUInt8", "QInt8"])
+def test_what_the_quantizer_of_onnx_runtime_writes(form: str, kind: str, level: str, tmp_path: Path) -> None:
+    onnx.save(model_of(NET, **NET_WEIGHTS), tmp_path / "net.onnx")
+    x = f32(2, 3, 8, 8)
+    quantization.quantize_static(
+        tmp_path / "net.onnx",
+        tmp_path / "quantized.onnx",
+        Samples(x, f32(2, 3, 8, 8)),
+        quant_format=quantization.QuantFormat[form],
+        activation_type=quantization.QuantType[kind],
+        weight_type=quantization.QuantType.QInt8,
+        reduce_range=True,
+    )
+    written = onnx.load(tmp_path / "quantized.onnx")
+    wanted = of_runtime(written, {"x": x})[0]
+    for model in (written, saved_by_runtime(written, tmp_path, level)):
+        same(hetnn.compile(model)(x), wanted, 0.02, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "weights", "x"),
+    [(LAYER, LAYER_WEIGHTS, f32(4, 2, 8)), (NET, NET_WEIGHTS, f32(2, 3, 8, 8))],
+    ids=["lstm", "net"],
+)
+def test_what_the_quantizer_of_onnx_runtime_writes_without_samples(
+    text: str, weights: dict[str, Array], x: Array, tmp_path: Path
+) -> None:
+    onnx.save(model_of(text, **weights), tmp_path / "net.onnx")
+    quantization.quantize_dynamic(tmp_path / "net.onnx", tmp_path / "quantized.onnx", reduce_range=True)
+    written = onnx.load(tmp_path / "quantized.onnx")
+    wanted = of_runtime(written, {"x": x})[0]
+    for model in (written, saved_by_runtime(written, tmp_path)):
+        same(hetnn.compile(model)(x), wanted, 1e-4, 0)

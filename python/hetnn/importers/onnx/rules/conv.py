@@ -71,6 +71,7 @@ def convolve_node(call: Call, x: Any, weight: Any, bias: Any) -> Any:
     kernel, stride, dilation = _windows(call, weight)
     groups = int(call.attr("group"))
     x = met_as(call, x, [None, weight.shape[1] * groups, *[None] * len(kernel)])
+    bias = None if bias is None else met_as(call, bias, [weight.shape[0]])
     asked = window_padding(call, x.shape[2:], kernel, stride, dilation)
     padding = fixed(asked)
     if padding is None:

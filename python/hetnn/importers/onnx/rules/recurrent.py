@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.equal_sizes import met_as
@@ -33,14 +33,16 @@ def _activations(call: Call, preset: list[str]) -> list[Callable[[Any], Any]]:
     return [of(name) for name in call.attr("activations") or preset * 2]
 
 
-class _Layer:
+class Layer:
     """One direction of a recurrent layer: its weights, and the sequence as one product with them."""
+
+    inner: ClassVar[int] = 2  # the axis of weights that a product sums over
 
     def __init__(self, call: Call, direction: int, gates: int, preset: list[str]) -> None:
         self.call = call
         for index in range(3):
             call.ranked(index, 3, 3)
-        (hidden,) = call.static_shape(call[2], "a recurrent layer's recurrence", slice(2, 3))
+        (hidden,) = call.static_shape(call[2], "a recurrent layer's recurrence", slice(self.inner, self.inner + 1))
         self.hidden = int(call.attr("hidden_size") or hidden)
         self.gates = gates
         count = len(preset)
@@ -86,7 +88,7 @@ class _Direction:
     """One direction over a whole sequence."""
 
     call: Call
-    layer: _Layer
+    layer: Layer
     step: _Step
     whole: Any  # [steps, batch, gates · hidden]
     backwards: bool
@@ -137,7 +139,7 @@ class _Direction:
         return call.reshape(rows, [steps, 1, *state.shape]), behind[0], behind[1] if len(behind) > 1 else None
 
 
-def _by_operator(layer: _Layer, op: str, x: Any, state: Any, cell: Any, backwards: bool) -> tuple[Any, Any, Any]:
+def _by_operator(layer: Layer, op: str, x: Any, state: Any, cell: Any, backwards: bool) -> tuple[Any, Any, Any]:
     """What `looped` gives, of a layer that is an operator."""
     call, biases = layer.call, [layer.input_bias, layer.state_bias]
     own: list[Any] = [cell]
@@ -161,7 +163,14 @@ def _operator_of(call: Call, preset: list[str]) -> str:
     return str(call.node.op_type).lower() if plain else ""
 
 
-def _layers(call: Call, gates: int, preset: list[str], make: Callable[[_Layer, int], _Step], cells: bool) -> list[Any]:
+def _layers(
+    call: Call,
+    gates: int,
+    preset: list[str],
+    make: Callable[[Any, int], _Step],
+    cells: bool,
+    kind_of_layer: type[Layer] = Layer,
+) -> list[Any]:
     if call.attr("clip"):
         raise Unsupported("clipping inside a recurrent layer")
     x = call[0]
@@ -169,16 +178,16 @@ def _layers(call: Call, gates: int, preset: list[str], make: Callable[[_Layer, i
     if turned:
         x = call.create("permute", [x], perm=[1, 0, 2])
     call.shape(0, 3)
-    x = met_as(call, x, [None, None, *call.shape(1, 3)[2:]])
+    x = met_as(call, x, [None, None, call.shape(1, 3)[kind_of_layer.inner]])
     steps, batch = x.shape[0], x.shape[1]
     unrolls = isinstance(steps, int) and steps <= _MOST_UNROLLED
     kind = call.attr("direction", "forward")
     outputs, last_states, last_cells = [], [], []
     for direction in range(2 if kind == "bidirectional" else 1):
-        layer = _Layer(call, direction, gates, preset)
+        layer = kind_of_layer(call, direction, gates, preset)
         shape = [batch, layer.hidden]
 
-        def initial(index: int, layer: _Layer = layer, direction: int = direction, shape: list[Size] = shape) -> Any:
+        def initial(index: int, layer: Layer = layer, direction: int = direction, shape: list[Size] = shape) -> Any:
             if not call.given(index):
                 return call.broadcast_to(call.like(0, x), shape)
             given = call.create("permute", [call[index]], perm=[1, 0, 2]) if turned else call[index]
@@ -207,7 +216,7 @@ def _layers(call: Call, gates: int, preset: list[str], make: Callable[[_Layer, i
 
 @rule("RNN")
 def _rnn(call: Call) -> list[Any]:
-    def make(layer: _Layer, _: int) -> _Step:
+    def make(layer: Layer, _: int) -> _Step:
         (f,) = layer.activations
         return lambda x, h, _: (f(layer.add(x, layer.product(h, layer.recurrence, layer.state_bias))), None)
 
@@ -216,7 +225,7 @@ def _rnn(call: Call) -> list[Any]:
 
 @rule("GRU")
 def _gru(call: Call) -> list[Any]:
-    def make(layer: _Layer, _: int) -> _Step:
+    def make(layer: Layer, _: int) -> _Step:
         f, g = layer.activations
         after = bool(call.attr("linear_before_reset", 0))
         last = 2 * layer.hidden
@@ -244,10 +253,15 @@ def _gru(call: Call) -> list[Any]:
 
 @rule("LSTM")
 def _lstm(call: Call) -> list[Any]:
+    return lstm(call, Layer)
+
+
+def lstm(call: Call, kind_of_layer: type[Layer]) -> list[Any]:
+    """An LSTM, its weights as that kind of layer has them."""
     if call.attr("input_forget"):
         raise Unsupported("an LSTM whose input and forget gates are coupled")
 
-    def make(layer: _Layer, direction: int) -> _Step:
+    def make(layer: Layer, direction: int) -> _Step:
         f, g, h_of = layer.activations
         peephole = layer.part(call[7], direction) if call.given(7) else None
 
@@ -264,4 +278,4 @@ def _lstm(call: Call) -> list[Any]:
 
         return step
 
-    return _layers(call, 4, ["Sigmoid", "Tanh", "Tanh"], make, cells=True)
+    return _layers(call, 4, ["Sigmoid", "Tanh", "Tanh"], make, cells=True, kind_of_layer=kind_of_layer)

@@ -131,13 +131,13 @@ def _no(call: Call, *names: str) -> None:
 )
 def _attention(call: Call) -> list[Any]:
     """Queries, keys and values by one product, what was seen before in front of them, then attention."""
-    _no(call, "do_rotary", "past_present_share_buffer")
     y = call.standard("MatMul", [call[0], call[1]])
-    return attention_of(call, y if not call.given(2) else call.create("add", [y, call[2]]), 3, 4, 5)
+    return attention_of(call, y if not call.given(2) else call.create("add", [y, call[2]]), mask=3, past=4, bias=5)
 
 
-def attention_of(call: Call, y: Any, mask: int, past: int, bias: int) -> list[Any]:
+def attention_of(call: Call, y: Any, mask: int, past: int, bias: int = 0) -> list[Any]:
     """Attention of queries, keys and values that lie side by side; which inputs are the others."""
+    _no(call, "do_rotary", "past_present_share_buffer")
     width, heads = y.shape[2], int(call.attr("num_heads"))
     third = divide(width, 3)
     sizes = call.attr("qkv_hidden_sizes") or [third] * 3

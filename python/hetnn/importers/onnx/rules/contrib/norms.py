@@ -56,20 +56,27 @@ def _skip_rms_norm(call: Call) -> list[Any]:
     mask_index_type=INT,
 )
 def _embed_layer_norm(call: Call) -> list[Any]:
-    """LayerNormalization of the sum of a word's, its place's and its segment's embeddings; and how many words count."""
-    words, positions = call[2], call[3]
+    tables = [call.optional(2 + k) for k in range(5)]
+    return embedded(call, tables, call.optional(7), call.optional(8))
+
+
+def embedded(call: Call, tables: list[Any], mask: Any, positions: Any) -> list[Any]:
+    """LayerNormalization of the sum of a word's, its place's and its segment's embeddings; and how many words count.
+
+    `tables` are those of words, places and segments, then the factors and the biases.
+    """
     batch, length = call.shape(0, 2)
-    x = call.create("gather", [words, call[0]], axis=0)
-    if call.given(8):
-        placed = call.create("gather", [positions, call[8]], axis=0)
+    x = call.create("gather", [tables[0], call[0]], axis=0)
+    if positions is not None:
+        placed = call.create("gather", [tables[1], positions], axis=0)
     else:
-        placed = call.create("slice", [positions], axis=0, start=0, end=length, inside=True)
+        placed = call.create("slice", [tables[1]], axis=0, start=0, end=length, inside=True)
     x = call.create("add", [x, placed])
     if call.given(1):
-        x = call.create("add", [x, call.create("gather", [call[4], call[1]], axis=0)])
-    y = call.standard("LayerNormalization", [x, call[5], call[6]], axis=-1, epsilon=call.attr("epsilon"))
-    if call.given(7):
-        is_word = call.create("eq", [call[7], call.constant(1, call[7].dtype)])
+        x = call.create("add", [x, call.create("gather", [tables[2], call[1]], axis=0)])
+    y = call.standard("LayerNormalization", [x, *tables[3:]], axis=-1, epsilon=call.attr("epsilon"))
+    if mask is not None:
+        is_word = call.create("eq", [mask, call.constant(1, mask.dtype)])
         count = call.cast(call.create("sum", [call.cast(is_word, "i32")], axes=[1], keepdim=False), "i32")
     else:
         count = call.broadcast_to(call.constant([0], "i32"), [batch])

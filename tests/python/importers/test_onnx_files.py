@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import helper, parser
 
 import hetnn
 from hetnn import _core
@@ -178,3 +178,128 @@ def test_sizes_of_every_script_meet() -> None:
     x, z = f32(2, 3), f32(2, 5)
     np.testing.assert_array_equal(exe(x, z), np.concatenate([x, z], 1))
     assert hetnn.compile(model, fix={"宽 度": 3}).inputs[0].shape == ("数", 3)
+
+
+# Attributes
+
+
+def in_a_function(node: str) -> onnx.ModelProto:
+    """A function of one node of x and an attribute, which its caller gives: the checker of ONNX does not look at it."""
+    return parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 13, "own" : 1]>
+    agraph (float[a,b,c,d] x) => (float[e,f,g,h] y) {{ y = own.one <block = 2> (x) }}
+    <domain: "own", opset_import: ["" : 13]> one <block> (x) => (y) {{ y = {node} }}""")
+
+
+@pytest.mark.parametrize("mode", ["DCR", "CRD"])
+def test_blocks_become_depth_in_the_order_that_the_mode_says(mode: str) -> None:
+    there = in_a_function(f'SpaceToDepth <blocksize: int = @block, mode = "{mode}"> (x)')
+    x = f32(2, 3, 4, 6)
+    y = hetnn.compile(there)(x)
+    image = x.reshape(2, 3, 2, 2, 3, 2)
+    order = [0, 3, 5, 1, 2, 4] if mode == "DCR" else [0, 1, 3, 5, 2, 4]
+    np.testing.assert_array_equal(y, image.transpose(order).reshape(2, 12, 2, 3))
+    back = model_of(
+        f'agraph (float[2,12,2,3] y) => (float[2,3,4,6] x) {{ x = DepthToSpace <blocksize = 2, mode = "{mode}"> (y) }}'
+    )
+    np.testing.assert_array_equal(hetnn.compile(back)(y), x)
+
+
+@pytest.mark.parametrize(
+    "node",
+    ["Relu <slope: int = @block> (x)", "Softmax <axis = 1, slope: int = @block> (x)", "Size <slope: int = @block> (x)"],
+)
+def test_an_attribute_that_no_rule_reads_is_refused_by_its_name(node: str) -> None:
+    with pytest.raises(hetnn.Unsupported, match="the attribute slope, of which hetnn knows no meaning; got 2"):
+        hetnn.compile(in_a_function(node))
+
+
+def test_attributes_that_decide_nothing_are_taken() -> None:
+    text = """agraph (float[1,3,8,8] x, float[4,3,3,3] w) => (float[1,4,4,4] y, float[3] s) {
+      c = Conv <kernel_shape = [3,3], auto_pad = "SAME_UPPER"> (x, w)
+      d = Dropout <ratio = 0.4> (c)
+      y = MaxPool <kernel_shape = [2,2], strides = [2,2], storage_order = 1> (d)
+      f = Reshape (x, minus)
+      s, i = TopK <sorted = 0> (f, three)
+    }"""
+    model = model_of(text, 11)
+    model.graph.initializer.extend(
+        onnx.numpy_helper.from_array(np.int64([number]), name) for name, number in [("minus", -1), ("three", 3)]
+    )
+    x, w = f32(1, 3, 8, 8), f32(4, 3, 3, 3)
+    np.testing.assert_array_equal(hetnn.compile(model)(x, w)[1], np.sort(x.reshape(-1))[::-1][:3])
+
+
+def test_a_kernel_is_as_large_as_the_weights() -> None:
+    text = (
+        "agraph (float[1,3,8,8] x, float[4,3,3,3] w) => (float[1,4,a,b] y) { y = Conv <kernel_shape = [1,3]> (x, w) }"
+    )
+    with pytest.raises(hetnn.InvalidModel, match=r"kernel_shape \[1, 3\] for weights \[4, 3, 3, 3\]"):
+        hetnn.compile(model_of(text))
+
+
+def test_an_operator_set_that_the_package_does_not_know_yet() -> None:
+    newest = onnx.defs.onnx_opset_version()
+    model = file_of(
+        [helper.make_node("Relu", ["x"], ["y"], slope=2.0)], [value("x", 3)], ["y"], opsets={"": newest + 1}
+    )
+    with pytest.raises(hetnn.Unsupported, match=f"slope.*knows operator sets up to {newest}. Install a newer one"):
+        hetnn.compile(model)
+
+
+# Order and versions
+
+
+def test_nodes_are_put_in_order() -> None:
+    text = """agraph (float[n] x, bool go) => (float[n] y) {
+      y = Add(b, d)
+      b = If(no) <then_branch = t () => (float[n] b) { b = Neg(c)  c = Add(a, x) },
+                  else_branch = e () => (float[n] h) { h = Abs(g)  g = Sub(a, x) }>
+      no = Not(go)
+      a = own.twice(x)
+      d = Relu(a)
+    }
+    <domain: "own", opset_import: ["" : 18]> twice (v) => (w) { w = Neg(u)  u = Add(t, v)  t = Neg(s)  s = Relu(v) }"""
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18, "own" : 1]>\n{text}')
+    x, exe = f32(5), hetnn.compile(model)
+    a = -(x - np.maximum(x, 0))
+    for go in (True, False):
+        wanted = (np.abs(a - x) if go else -(a + x)) + np.maximum(a, 0)
+        np.testing.assert_allclose(exe(x, np.bool_(go)), wanted, rtol=1e-6)
+
+
+def test_a_chain_that_is_written_backwards() -> None:
+    nodes = [helper.make_node("Neg", [f"v{k}"], [f"v{k + 1}"]) for k in range(3000)]
+    parts = [helper.make_node("Concat", [f"v{k}" for k in range(0, 3000, 2)], ["y"], axis=0)]
+    x = f32(1)
+    exe = hetnn.compile(file_of([*parts, *nodes[::-1]], [value("v0", 1)], ["y"]))
+    np.testing.assert_array_equal(exe(x), np.repeat(x, 1500))
+
+
+def test_a_circle_in_a_body_is_named() -> None:
+    text = """agraph (float[2] x, bool go) => (float[2] y) {
+      y = If(go) <then_branch = t () => (float[2] a) { a = Add(c, x)  b = Neg(a)  c = Relu(b) },
+                  else_branch = e () => (float[2] d) { d = Abs(x) }>
+    }"""
+    with pytest.raises(
+        hetnn.InvalidModel,
+        match="the nodes 'If/then/a', 'If/then/c', 'If/then/b' read one another's results in a circle",
+    ):
+        hetnn.compile(model_of(text))
+
+
+@pytest.mark.parametrize(
+    ("node", "reference"),
+    [
+        (
+            "LayerNormalization <axis = 1> (x, s, s)",
+            lambda x, s: (x - x.mean(1, keepdims=True)) / x.std(1, keepdims=True) * s + s,
+        ),
+        ("HardSwish (x)", lambda x, _: x * np.clip(x / 6 + 0.5, 0, 1)),
+        ("Mish (x)", lambda x, _: x * np.tanh(np.log1p(np.exp(x)))),
+        ("Where (m, x, s)", lambda x, s: np.where(x < s, x, s)),
+    ],
+)
+def test_operators_of_a_newer_set_than_the_file_names(node: str, reference: Any) -> None:
+    text = f"agraph (float[n,4] x, float[4] s) => (float[n,4] y) {{ m = Less(x, s)  y = {node} }}"
+    x, s = f32(3, 4), f32(4)
+    np.testing.assert_allclose(hetnn.compile(model_of(text, 8))(x, s), reference(x, s), rtol=1e-3, atol=1e-4)

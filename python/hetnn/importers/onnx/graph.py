@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -26,6 +26,7 @@ from hetnn.importers.onnx.fixed import Fixed, read_fixed, read_size
 from hetnn.importers.onnx.fork import Forks
 from hetnn.importers.onnx.functions import DEEPEST, MOST_NODES, TOO_MANY, called_by, count_nodes, functions_of
 from hetnn.importers.onnx.model import Weights, check_model, read_model
+from hetnn.importers.onnx.node_order import in_order
 from hetnn.importers.onnx.ports import HINTS, Ports
 from hetnn.importers.onnx.rules import NESTED, ONE_SIDED, Call, Complex, Sizes, Text
 from hetnn.importers.onnx.rules.call import LONGEST, ONNX, is_float
@@ -38,6 +39,7 @@ from hetnn.importers.onnx.schema import (
     body_of,
     check_attributes,
     check_node,
+    check_read,
     has_body,
     presets_of,
     refusal,
@@ -325,7 +327,7 @@ class _Importer:
             self._bodies.pop()
         return body, outputs
 
-    def _add_nodes(self, nodes: Iterable[onnx.NodeProto], scope: _Scope) -> None:
+    def _add_nodes(self, nodes: Sequence[onnx.NodeProto], scope: _Scope) -> None:
         """The nodes of a body. InvalidModel where bodies have no end."""
         if self._depth == DEEPEST:
             raise InvalidModel(
@@ -334,7 +336,7 @@ class _Importer:
             )
         self._depth += 1
         try:
-            for node in nodes:
+            for node in in_order(nodes, scope.values, scope.prefix):
                 self._convert(node, scope)
         finally:
             self._depth -= 1
@@ -349,7 +351,9 @@ class _Importer:
         where = scope.prefix + (node.name or next(iter(node.output), ""))
         try:
             if unknown:
-                raise InvalidModel(f"the node '{where}' reads '{unknown[0]}', which nothing gives. Order the nodes.")
+                raise InvalidModel(
+                    f"the node '{where}' reads '{unknown[0]}', which nothing gives. Export the model again."
+                )
             outputs = self._outputs(node, name, inputs, scope)
         except (Unsupported, _Missing) as error:
             if scope.whole:
@@ -373,15 +377,16 @@ class _Importer:
 
     def _refusal(self, node: onnx.NodeProto, inputs: Sequence[Any], scope: _Scope) -> str:
         """Why the standard does not have a node that no rule took."""
-        schema, _ = self._standard(node, scope)
+        schema, opset = self._standard(node, scope)
         open_to_none = schema is None or any(value is self._missing for value in inputs)
-        return "" if open_to_none else refusal(node, schema, scope.opsets, inputs)
+        return "" if open_to_none else refusal(node, schema, {**scope.opsets, node.domain: opset}, inputs)
 
     def _standard(self, node: onnx.NodeProto, scope: _Scope) -> tuple[Any, int]:
         """What the standard says of the node's operator, if it has it, and in which operator set."""
         domain = "" if node.domain == "ai.onnx" else node.domain
         opset = scope.opsets.get(domain, scope.opsets.get("ai.onnx", 1) if not domain else 1)
-        return schema_of(node.op_type, domain, opset), opset
+        schema = schema_of(node.op_type, domain, opset)
+        return schema, opset if schema is None else max(opset, schema.since_version)
 
     def _outputs(self, node: onnx.NodeProto, name: str, inputs: list[Any], scope: _Scope) -> list[Any]:
         function = self._functions.get(called_by(node))
@@ -400,7 +405,7 @@ class _Importer:
         }
         attrs = {**presets_of(schema), **attrs}
         if not scope.whole and not scope.attrs:
-            check_node(node, scope.opsets)
+            check_node(node, {**scope.opsets, node.domain: opset})
         check_attributes(node, schema, attrs)
         row, rule = _meaning(name, schema.since_version)
         if any(value is self._missing for value in inputs):
@@ -430,19 +435,21 @@ class _Importer:
                 return [equal(call)]
         if name in BY_PARTS and any(isinstance(value, Complex) for value in inputs):
             return moved_parts(call, lambda given: self._outputs(node, name, given, scope))
-        known = on_sizes(call)
-        if known is not None:
-            return known
         try:
+            found = on_sizes(call)
+            if found is not None:
+                check_read(name, attrs, schema, call.attrs.asked)
+                return found
             if row is not None:
                 found = call.by_row(row)
             elif rule is not None:
                 found = rule(call)
             else:
                 raise Unsupported("")
+            check_read(name, attrs, schema, call.attrs.asked)
         except Unsupported as reason:
             body = body_of(schema, with_attributes(node, attrs), opset, [type_of(value) for value in inputs])
-            if body is None:
+            if body is None or not attrs.keys() <= schema.attributes.keys():
                 raise
             try:
                 return self._open(body, with_attributes(node, attrs), inputs, scope, whole=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -14,14 +14,54 @@ from hetnn.importers.onnx.model import NUMBERS, PARTS
 from hetnn.importers.onnx.rules import Complex, Fork, Items, Maybe, Nothing, Refused, Rows, Tensors, Text
 from hetnn.importers.onnx.rules.contrib.declare import ADDED
 
+# Attributes that decide nothing in a run, or nothing in some forms of their node: by name, or by operator and name.
+_UNREAD = frozenset(
+    {
+        "consumed_inputs",  # a hint for the memory of operator set 1
+        "output_sequence",  # so is it; the outputs that are named say it
+        "pads",  # where auto_pad stands
+        "storage_order",  # of a second output
+        "num_outputs",  # as many as are named
+        "allowzero",  # of shapes that have a 0
+        "BatchNormalization.momentum",  # of training, as the next ones
+        "Dropout.ratio",
+        "Dropout.seed",
+        "TopK.sorted",  # sorted is an order too
+        "Gemm.broadcast",  # as every operand
+        "Optional.type",  # as its element
+        "StringNormalizer.is_case_sensitive",  # of words to leave out
+        "TfIdfVectorizer.weights",  # of a mode
+        "QuantizeLinear.axis",  # of several scales, as the next ones
+        "QuantizeLinear.block_size",
+        "DequantizeLinear.axis",
+        "DequantizeLinear.block_size",
+        "QuantizeLinear.saturate",  # of floats of 8 bits
+        "QuantizeLinear.output_dtype",  # as the zero point
+        *(f"ai.onnx.ml.LabelEncoder.default_{kind}" for kind in ("float", "int64", "string", "tensor")),  # so has it
+        "nodes_hitrates",  # how often training came by
+        "past_present_share_buffer",  # of memory; rules that cannot take it ask
+        "rotary_embedding_dim",  # as wide as its tables
+    }
+)
+
 
 @cache
 def schema_of(op_type: str, domain: str, opset: int) -> Any:
-    """The standard's schema, or that of an operator that ONNX Runtime adds to it; None for any other."""
+    """The standard's schema, or that of an operator that ONNX Runtime adds to it; None for any other.
+
+    Where a file names an older operator set than has the operator, as ONNX Runtime takes it too: its first version.
+    """
     try:
         return defs.get_schema(op_type, opset, domain)
     except defs.SchemaError:
-        return ADDED.get((domain, op_type))
+        return ADDED.get((domain, op_type)) or _firsts().get((domain, op_type))
+
+
+@cache
+def _firsts() -> dict[tuple[str, str], Any]:
+    """Of every operator of the standard the version that introduced it, by domain and name."""
+    versions = sorted(defs.get_all_schemas_with_history(), key=lambda schema: -schema.since_version)
+    return {(schema.domain, schema.name): schema for schema in versions}
 
 
 def check_node(node: onnx.NodeProto, opsets: Mapping[str, int]) -> None:
@@ -38,7 +78,12 @@ def check_node(node: onnx.NodeProto, opsets: Mapping[str, int]) -> None:
     try:
         onnx.checker.check_node(node, context)
     except onnx.checker.ValidationError as error:
-        raise InvalidModel(str(error).split("\n")[0]) from error
+        why, known = str(error).split("\n")[0], defs.onnx_opset_version()
+        if not node.domain and opsets.get("", 1) > known:
+            raise Unsupported(
+                f"{why}: the package onnx {onnx.__version__} knows operator sets up to {known}. Install a newer one"
+            ) from error
+        raise InvalidModel(why) from error
 
 
 def _check_added(node: onnx.NodeProto, schema: Any) -> None:
@@ -77,6 +122,15 @@ def check_attributes(node: onnx.NodeProto, schema: Any, attrs: Mapping[str, Attr
             raise InvalidModel(
                 f"{node.op_type} needs the attribute {key}, a {wanted}; got {found}. Export the model again"
             )
+
+
+def check_read(name: str, attrs: Mapping[str, AttributeProto], schema: Any, asked: Container[str]) -> None:
+    """Unsupported for an attribute that says something else than the schema presets, and that no rule looked at."""
+    presets = presets_of(schema)
+    for key, attr in attrs.items():
+        is_preset = value_of(attr) == value_of(presets[key]) if key in presets else not value_of(attr)
+        if not (is_preset or key in asked or key in _UNREAD or f"{name}.{key}" in _UNREAD):
+            raise Unsupported(f"the attribute {key}, of which hetnn knows no meaning; got {value_of(attr)!r:.40}")
 
 
 def refusal(node: onnx.NodeProto, schema: Any, opsets: Mapping[str, int], inputs: Sequence[Any]) -> str:

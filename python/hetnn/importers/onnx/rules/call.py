@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import onnx
@@ -19,6 +19,7 @@ from hetnn.importers.onnx.model import dtype_name
 from hetnn.importers.registry import Front, Row, Rule
 
 Array = np.ndarray[Any, Any]
+Kind = TypeVar("Kind")
 # No axis that a model leaves open is longer: some exporters write 10^9 for the end of any.
 LONGEST = 10**9 - 1
 # Numbers of a constant that a rule makes.
@@ -149,6 +150,24 @@ class Sides(Protocol):
     def explain(self, condition: Any, reason: str) -> None: ...
 
 
+class Attributes(Mapping[str, Any]):
+    """What a node is told, and which of it was looked at."""
+
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        self._told = told
+        self.asked: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.asked.add(name)
+        return self._told[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._told)
+
+    def __len__(self) -> int:
+        return len(self._told)
+
+
 class Importer(Protocol):
     """What a call needs of the importer that makes it."""
 
@@ -210,7 +229,7 @@ class Call(Building):
         self.node = node
         self.version = version  # the operator set that defined the operator as it is used here
         self.inputs = list(inputs)
-        self.attrs = attrs
+        self.attrs = Attributes(attrs)
         self._shapes = shapes or {}
 
     def doubts(self) -> int:
@@ -359,8 +378,8 @@ class Call(Building):
     def dtype_attr(self, name: str) -> str:
         return dtype_name(int(self.attr(name)))
 
-    def one_of(self, name: str, ours: Mapping[str, str], preset: str) -> str:
-        """What hetnn calls the word in an attribute."""
+    def one_of(self, name: str, ours: Mapping[str, Kind], preset: str) -> Kind:
+        """What the word in an attribute is here."""
         word = self.attr(name, preset)
         if word not in ours:
             raise InvalidModel(f"{name} must be one of {', '.join(ours)}; got {word!r}")

@@ -52,6 +52,9 @@ def padded(call: Call, x: Any, padding: Sequence[Size], value: float) -> Any:
 def _windows(call: Call, weight: Any) -> tuple[list[int], list[int], list[int]]:
     """Kernel, stride and dilation along each axis."""
     kernel = call.static_shape(weight, "a kernel")[2:]
+    said = call.attr("kernel_shape")
+    if said is not None and list(said) != kernel:
+        raise InvalidModel(f"kernel_shape {list(said)} for weights {list(weight.shape)}")
     if len(kernel) not in (1, 2, 3):
         raise Unsupported(f"a convolution over {len(kernel)} axes")
     ones = [1] * len(kernel)

@@ -317,10 +317,14 @@ def _depth_to_space(call: Call) -> Any:
     block = int(call.attr("blocksize"))
     depth = divide(c, block * block)
     rows, columns = multiply(h, block), multiply(w, block)
-    if call.attr("mode", "DCR") == "CRD":
-        split, perm = [n, depth, block, block, h, w], [0, 1, 4, 2, 5, 3]
-    else:
-        split, perm = [n, block, block, depth, h, w], [0, 3, 4, 1, 5, 2]
+    split, perm = call.one_of(
+        "mode",
+        {
+            "DCR": ([n, block, block, depth, h, w], [0, 3, 4, 1, 5, 2]),
+            "CRD": ([n, depth, block, block, h, w], [0, 1, 4, 2, 5, 3]),
+        },
+        "DCR",
+    )
     return call.reshape(call.create("permute", [call.reshape(call[0], split)], perm=perm), [n, depth, rows, columns])
 
 
@@ -329,9 +333,8 @@ def _space_to_depth(call: Call) -> Any:
     n, c, h, w = call.shape(0, 4)
     block = int(call.attr("blocksize"))
     rows, columns = divide(h, block), divide(w, block)
-    turned = call.create(
-        "permute", [call.reshape(call[0], [n, c, rows, block, columns, block])], perm=[0, 3, 5, 1, 2, 4]
-    )
+    perm = call.one_of("mode", {"DCR": [0, 3, 5, 1, 2, 4], "CRD": [0, 1, 3, 5, 2, 4]}, "DCR")
+    turned = call.create("permute", [call.reshape(call[0], [n, c, rows, block, columns, block])], perm=perm)
     return call.reshape(turned, [n, multiply(c, block * block), rows, columns])
 
 

@@ -36,9 +36,16 @@ class Places(NamedTuple):
     mode: str
 
 
+def _own_scales(call: Call) -> list[float]:
+    """The scales that older operator sets have as attributes; the first one of height and width alone."""
+    if call.version == 1:
+        return [1, 1, float(call.attr("height_scale")), float(call.attr("width_scale"))]
+    return [float(scale) for scale in call.attr("scales")]
+
+
 @rule("Upsample")
 def _upsample(call: Call) -> Any:
-    scales = _reals(call, 1) if call.given(1) else [float(s) for s in call.attr("scales")]
+    scales = _reals(call, 1) if call.given(1) else _own_scales(call)
     changes = None if scales is None else _by_scales(call, scales, list(range(len(call[0].shape))))
     return _resampled(call, changes, Places("asymmetric", "floor", call.attr("mode")), scales=1)
 

@@ -156,6 +156,9 @@ def _normalize(call: Call) -> Any:
         kept = call.create("concat", [kept, none], axis=0)
         spans = call.create("concat", [x.spans, call.constant([0], "i64")], axis=0)
         x = Text(x.bytes, call.create("compress", [spans, kept], axis=0, count=call.found_size()))
+    locale = str(call.attr("locale") or "C")
+    if not locale.startswith(("C", "POSIX", "en")):
+        raise Unsupported(f"letters' case in the locale '{locale}'; hetnn has that of English")
     change = call.attr("case_change_action")
     if change in ("LOWER", "UPPER"):
         x = _made(call, "text_case", [x.bytes, x.spans], upper=change == "UPPER")

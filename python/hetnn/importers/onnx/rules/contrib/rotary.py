@@ -9,7 +9,7 @@ from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import Size, divide
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.attention import part, places
-from hetnn.importers.onnx.rules.contrib.declare import FLOAT, INT, SOME_INTS, contrib
+from hetnn.importers.onnx.rules.contrib.declare import INT, SOME_INTS, contrib
 
 
 def rotated(call: Call, x: Any, cos: Any, sin: Any, *, interleaved: bool, heads: int | None = None) -> Any:
@@ -49,10 +49,10 @@ def _rotated_input(call: Call, cos: Any, sin: Any) -> Any:
 
 _ROTATION: dict[str, Any] = {
     "interleaved": INT,
-    "is_packed_batching": INT,
+    "is_packed_batching": 0,
     "num_heads": INT,
     "rotary_embedding_dim": INT,
-    "scale": FLOAT,
+    "scale": 1.0,
 }
 
 

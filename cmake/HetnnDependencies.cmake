@@ -13,6 +13,14 @@ function(hetnn_dependency package target version url)
   endif()
   FetchContent_Declare(${package} URL ${url})
   FetchContent_MakeAvailable(${package})
+  # As of what is installed, warnings about its headers are not ours.
+  if(TARGET ${target})
+    get_target_property(fetched ${target} ALIASED_TARGET)
+    if(fetched)
+      set_target_properties(${fetched} PROPERTIES INTERFACE_SYSTEM_INCLUDE_DIRECTORIES
+                                                  $<TARGET_PROPERTY:${fetched},INTERFACE_INCLUDE_DIRECTORIES>)
+    endif()
+  endif()
 endfunction()
 
 set(HWY_ENABLE_TESTS OFF)

@@ -54,7 +54,7 @@ def _json_file(path: Path) -> bool:
 
 FENCES = [
     Fence("pybind11", re.compile(r"pybind11/"), _in_folder("bindings"), "bindings/"),
-    Fence("Eigen", re.compile(r"Eigen/"), _in_folder("cpp/hetnn/kernels", "tests/cpp/kernels"), "cpp/hetnn/kernels/"),
+    Fence("Eigen", re.compile(r"Eigen/"), _in_folder("cpp/hetnn/ops/linalg"), "cpp/hetnn/ops/linalg/"),
     Fence(
         "SIMD",
         re.compile(r"hwy/|\w*intrin\.h|arm_neon\.h"),

@@ -36,7 +36,7 @@ def test_the_runtime_tower_does_not_reach_the_compiler_tower() -> None:
         ("cpp/hetnn/base/a.h", "// A.\n#include <pybind11/stl.h>\n", "pybind11 belongs in bindings/"),
         ("cpp/hetnn/runtime/a.cpp", "// A.\n#include <hwy/highway.h>\n", "SIMD belongs in cpp/hetnn/kernels/"),
         ("cpp/hetnn/runtime/a.cpp", "// A.\n#include <immintrin.h>\n", "SIMD belongs in cpp/hetnn/kernels/"),
-        ("cpp/hetnn/runtime/a.cpp", "// A.\n#include <Eigen/Core>\n", "Eigen belongs in cpp/hetnn/kernels/"),
+        ("cpp/hetnn/runtime/a.cpp", "// A.\n#include <Eigen/Core>\n", "Eigen belongs in cpp/hetnn/ops/linalg/"),
         ("cpp/hetnn/runtime/a.cpp", "// A.\n#include <nlohmann/json.hpp>\n", "JSON belongs in files named *_json.cpp"),
         ("bindings/runtime_a.cpp", '// A.\n#include "hetnn/compiler/b.h"\n', "includes hetnn/compiler/b.h"),
         ("tests/cpp/base/a_test.cpp", '// A.\n#include "hetnn/runtime/b.h"\n', "includes hetnn/runtime/b.h"),

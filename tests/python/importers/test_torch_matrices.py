@@ -141,3 +141,102 @@ def test_symmetric_factors_of_what_is_no_number(size: int) -> None:
                 assert broken == 1
             with pytest.raises(hetnn.InvalidModel, match="no number") if broken > 0 else contextlib.nullcontext():
                 hetnn.compile(lambda x: tuple(torch.linalg.ldl_factor(x)), args=(x,))(x)
+
+
+def close(function: Callable[..., Any], *inputs: Tensor) -> None:
+    """Of both types as many digits as factors of random matrices have."""
+    tolerance = {"rtol": 1e-4, "atol": 1e-4} if inputs[0].dtype == torch.float32 else {"rtol": 1e-9, "atol": 1e-9}
+    exe = hetnn.compile(function, args=inputs)
+    torch.testing.assert_close(exe(*inputs), function(*inputs), **tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 6), (6, 1), (5, 3), (3, 5), (70, 30), (30, 70), (2, 0, 3), (3, 0)])
+def test_matrices_of_every_shape(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    """Tall and wide ones are turned, filled up and cut for their factors."""
+    torch.manual_seed(1)
+    close(
+        lambda x: (
+            torch.linalg.svdvals(x),
+            *torch.linalg.qr(x),
+            *torch.linalg.qr(x, mode="complete"),
+            torch.linalg.qr(x, mode="r")[1],
+            *torch.linalg.lu_factor_ex(x),
+            *torch.geqrf(x),
+        ),
+        torch.randn(shape, dtype=dtype),
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [1, 2, 17, 64])
+def test_values_and_factors_of_square_matrices(size: int, dtype: torch.dtype) -> None:
+    torch.manual_seed(size)
+    x = torch.randn(2, size, size, dtype=dtype)
+    close(
+        lambda x, positive, lower: (
+            torch.linalg.eigvalsh(x),
+            torch.linalg.eigvalsh(x, UPLO="U"),
+            torch.linalg.svdvals(x),
+            torch.linalg.cholesky(positive),
+            torch.linalg.solve_triangular(positive, x, upper=True),
+            torch.linalg.solve_triangular(lower, x, upper=False, unitriangular=True),
+        ),
+        x,
+        x @ x.mT + torch.eye(size, dtype=dtype),
+        torch.tril(x) / size,
+    )
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_matrices_whose_squares_are_no_numbers(scale: float) -> None:
+    torch.manual_seed(1)
+    x = torch.randn(5, 5)
+
+    def parts(x: Tensor) -> tuple[Tensor, ...]:
+        """What grows with the matrix, then what does not."""
+        (q, r), (factors, tau) = torch.linalg.qr(x), torch.geqrf(x)
+        values = torch.linalg.eigvalsh(x), torch.linalg.svdvals(x)
+        return *values, r, torch.triu(factors), q, torch.tril(factors, -1), tau
+
+    found = hetnn.compile(parts, args=(x,))(x * scale)
+    for k, (mine, wanted) in enumerate(zip(found, parts(x), strict=True)):
+        torch.testing.assert_close(mine / scale if k < 4 else mine, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("value", [0.0, math.nan, math.inf])
+@pytest.mark.parametrize("size", [1, 5, 60])
+def test_no_values_of_what_is_no_number(size: int, value: float) -> None:
+    x = torch.full((size, size), value)
+
+    def parts(x: Tensor) -> tuple[Tensor, ...]:
+        factors, broken = torch.linalg.cholesky_ex(x)
+        return (
+            torch.linalg.eigvalsh(x),
+            torch.linalg.svdvals(x),
+            torch.linalg.lu_factor_ex(x)[0],
+            torch.geqrf(x)[0],
+            torch.linalg.qr(x)[1],
+            factors / (broken == 0),
+        )
+
+    *found, factors = hetnn.compile(parts, args=(x,))(x)
+    assert not factors.isfinite().all()
+    for each in found:
+        assert (each == 0).all() if value == 0 else not each.isfinite().all()
+    if value != 0:
+        assert found[0].isnan().all()
+        assert found[1].isnan().all()
+
+
+def test_a_factor_is_found_as_far_as_minors_are_positive() -> None:
+    torch.manual_seed(1)
+    x = torch.randn(40, 40, dtype=torch.float64)
+    exe = hetnn.compile(lambda x: tuple(torch.linalg.cholesky_ex(x)), args=(x,))
+    for order in (1, 2, 20, 40):
+        broken = x @ x.T + torch.eye(40)
+        broken[order - 1, order - 1] = -1
+        factor, found = exe(broken)
+        assert found == order
+        first = broken[: order - 1, : order - 1]
+        torch.testing.assert_close(factor[: order - 1, : order - 1], torch.linalg.cholesky(first))

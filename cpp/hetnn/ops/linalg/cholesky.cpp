@@ -1,4 +1,5 @@
 // cholesky: the lower factor of positive definite matrices.
+#include <Eigen/Cholesky>
 #include <cmath>
 
 #include "hetnn/ops/linalg/matrices.h"
@@ -12,37 +13,48 @@ std::vector<Type> infer(const Call& call) {
   return {x, {DType::i32, stacked(x.shape, {})}};
 }
 
-// Of the lower half of a; the order of the first minor that is not positive, else 0.
-int32_t factor(const Matrix& a, Matrix& lower) {
-  for (int64_t column = 0; column < a.rows(); ++column) {
-    double square = a(column, column);
-    for (int64_t k = 0; k < column; ++k) square -= lower(column, k) * lower(column, k);
-    if (!(square > 0)) return static_cast<int32_t>(column) + 1;
-    lower(column, column) = std::sqrt(square);
-    for (int64_t row = column + 1; row < a.rows(); ++row) {
-      double value = a(row, column);
-      for (int64_t k = 0; k < column; ++k) value -= lower(row, k) * lower(column, k);
-      lower(row, column) = value / lower(column, column);
-    }
+// Column by column; the order of the first minor that is not positive, behind whose columns none is factored, else 0.
+template <typename T>
+int32_t factor_columns(const Matrix<T>& a, Matrix<T>& lower) {
+  lower.setZero();
+  for (int64_t k = 0; k < a.rows(); ++k) {
+    const int64_t below = a.rows() - k - 1;
+    const T square = a(k, k) - lower.row(k).head(k).squaredNorm();
+    if (!(square > 0)) return static_cast<int32_t>(k) + 1;
+    lower(k, k) = std::sqrt(square);
+    lower.col(k).tail(below) = a.col(k).tail(below);
+    lower.col(k).tail(below).noalias() -= lower.bottomLeftCorner(below, k) * lower.row(k).head(k).transpose();
+    lower.col(k).tail(below) /= lower(k, k);
   }
   return 0;
+}
+
+template <typename T>
+int32_t factor(const Matrix<T>& a, Matrix<T>& lower) {
+  const Eigen::LLT<Matrix<T>> llt(a);
+  lower = llt.matrixL();
+  if (llt.info() == Eigen::Success && (lower.diagonal().array() > 0).all()) return 0;
+  return factor_columns(a, lower);  // Eigen does not say where it ended
 }
 
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result y = e.output(0), broken = e.output(1);
-  for (int64_t k = 0; k < count_of(x.shape); ++k) {
-    const Matrix a = Matrix::read(x, k);
-    Matrix lower(a.rows(), a.rows());
-    const int32_t order = factor(a, lower);
-    if (order != 0 && e.call.flag("checked")) {
-      fail(e.call, "cholesky_c2",
-           text("matrix ", k, " is not positive definite: its minor of order ", order,
-                " is not positive. Give one that is, or add a little to its diagonal."));
+  visit_precision(x.dtype, [&](auto t) {
+    using T = decltype(t);
+    for (int64_t k = 0; k < count_of(x.shape); ++k) {
+      const Matrix<T> a = read<T>(x, k);
+      Matrix<T> lower(a.rows(), a.rows());
+      const int32_t order = factor(a, lower);
+      if (order != 0 && e.call.flag("checked")) {
+        fail(e.call, "cholesky_c2",
+             text("matrix ", k, " is not positive definite: its minor of order ", order,
+                  " is not positive. Give one that is, or add a little to its diagonal."));
+      }
+      broken.values<int32_t>()[k] = order;
+      write(lower, y, k);
     }
-    broken.values<int32_t>()[k] = order;
-    lower.write(y, k);
-  }
+  });
 }
 
 }  // namespace

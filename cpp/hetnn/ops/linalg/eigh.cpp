@@ -1,10 +1,8 @@
 // eigh: the eigenvalues of symmetric matrices, and an orthonormal basis that goes with them.
-#include <algorithm>
-#include <cmath>
+#include <Eigen/Eigenvalues>
 #include <limits>
-#include <numeric>
 
-#include "hetnn/ops/linalg/matrices.h"
+#include "hetnn/ops/linalg/tridiagonal.h"
 
 namespace hetnn::ops {
 namespace {
@@ -12,61 +10,48 @@ namespace {
 std::vector<Type> infer(const Call& call) {
   check_square(call);
   const Type& x = call.input(0);
-  return {{x.dtype, stacked(x.shape, {x.shape.back()})}, x};
+  const Dim &n = x.shape.back(), found = call.flag("vectors") ? n : Dim(0);
+  return {{x.dtype, stacked(x.shape, {n})}, {x.dtype, stacked(x.shape, {n, found})}};
 }
 
-// Cyclic Jacobi: rotations of rows and columns that make one pair of elements 0 each, until all beside the diagonal
-// are; `basis` collects them in its columns.
-void diagonalize(Matrix& a, Matrix& basis) {
-  const int64_t n = a.rows();
-  for (int64_t k = 0; k < n; ++k) basis(k, k) = 1;
-  for (int sweep = 0; sweep < 60; ++sweep) {
-    bool turned = false;
-    for (int64_t p = 0; p + 1 < n; ++p) {
-      for (int64_t q = p + 1; q < n; ++q) {
-        const double size = std::sqrt(std::abs(a(p, p))) * std::sqrt(std::abs(a(q, q)));
-        constexpr double kTiny = std::numeric_limits<double>::min();
-        if (!(std::abs(a(p, q)) > std::max(std::numeric_limits<double>::epsilon() / 8 * size, kTiny))) continue;
-        turned = true;
-        const double zeta = (a(q, q) - a(p, p)) / (2 * a(p, q));
-        const double t = std::copysign(1, zeta) / (std::abs(zeta) + std::sqrt(1 + zeta * zeta));
-        const double c = 1 / std::sqrt(1 + t * t), s = c * t;
-        const auto turn = [c, s](double& left, double& right) {
-          const double l = left, r = right;
-          left = c * l - s * r;
-          right = s * l + c * r;
-        };
-        for (int64_t k = 0; k < n; ++k) turn(a(k, p), a(k, q));
-        for (int64_t k = 0; k < n; ++k) turn(a(p, k), a(q, k));
-        for (int64_t k = 0; k < n; ++k) turn(basis(k, p), basis(k, q));
-      }
-    }
-    if (!turned) break;
-  }
+// Of the half below the diagonal.
+template <typename T>
+Vector<double> values_of(const Matrix<T>& a) {
+  if (a.rows() == 1) return a.template cast<double>();
+  const T scale = scale_of<T>(a.template triangularView<Eigen::Lower>());
+  const Eigen::Tridiagonalization<Matrix<T>> three(a / scale);
+  const Vector<double> found =
+      tridiagonal_eigenvalues(three.diagonal().template cast<double>(), three.subDiagonal().template cast<double>());
+  return found * static_cast<double>(scale);
 }
 
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result values = e.output(0), vectors = e.output(1);
-  const bool lower = e.call.flag("lower");
+  const bool lower = e.call.flag("lower"), with_vectors = e.call.flag("vectors");
+  if (x.elems() == 0) return;
+  const auto refuse = [&](int64_t which) {
+    fail(e.call, "eigh_c3", text("the eigenvalues of matrix ", which, " are not found by rotations. Scale it."));
+  };
   for (int64_t which = 0; which < count_of(x.shape); ++which) {
-    Matrix a = Matrix::read(x, which);
-    const int64_t n = a.rows();
-    for (int64_t row = 0; row < n; ++row)
-      for (int64_t column = row + 1; column < n; ++column)
-        (lower ? a(row, column) : a(column, row)) = lower ? a(column, row) : a(row, column);
-    Matrix basis(n, n), sorted(n, n), diagonal(1, n);
-    diagonalize(a, basis);
-    std::vector<int64_t> order(static_cast<size_t>(n));
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, [&](int64_t p, int64_t q) { return a(p, p) < a(q, q); });
-    for (int64_t k = 0; k < n; ++k) {
-      const int64_t from = order[static_cast<size_t>(k)];
-      diagonal(0, k) = a(from, from);
-      for (int64_t row = 0; row < n; ++row) sorted(row, k) = basis(row, from);
+    Matrix<double> a = read<double>(x, which);
+    if (!lower) a.transposeInPlace();
+    if (!Matrix<double>(a.triangularView<Eigen::Lower>()).allFinite()) {
+      const double none = std::numeric_limits<double>::quiet_NaN();
+      write(Vector<double>::Constant(a.rows(), none), values, which);
+      if (with_vectors) write(Matrix<double>::Constant(a.rows(), a.rows(), none), vectors, which);
+    } else if (with_vectors) {
+      const Eigen::SelfAdjointEigenSolver<Matrix<double>> found(a);
+      if (found.info() != Eigen::Success) refuse(which);
+      write(found.eigenvalues(), values, which);
+      write(found.eigenvectors(), vectors, which);
+    } else {
+      visit_precision(x.dtype, [&](auto t) {
+        const Vector<double> found = values_of<decltype(t)>(a.cast<decltype(t)>());
+        if (found.size() == 0) refuse(which);
+        write(found, values, which);
+      });
     }
-    diagonal.write(values, which);
-    sorted.write(vectors, which);
   }
 }
 
@@ -76,15 +61,17 @@ OpDef define_eigh() {
   return {.name = "eigh",
           .doc =
               "x = V diag(w) V^T for symmetric x, of which one half is read: w from small to large, the vectors in the "
-              "columns of V. The signs of the vectors are not fixed.",
+              "columns of V, whose signs are not fixed. Of a matrix with NaN or infinity all are NaN.",
           .inputs = {{"x", "[...,N,N]"}},
-          .attrs = {{"lower", AttrKind::boolean, true, "whether the half below the diagonal is read"}},
+          .attrs = {{"lower", AttrKind::boolean, true, "whether the half below the diagonal is read"},
+                    {"vectors", AttrKind::boolean, true, "whether V is found; else it has no columns"}},
           .outputs = {"w", "v"},
           .traits = static_cast<uint32_t>(Trait::compute),
           .infer = infer,
           .meaning = meaning,
           .tolerance = 1e-4,
-          .samples = {"eigh(f32[3,3] {2, 1, 0, 1, 3, 1, 0, 1, 5})", "eigh(f32[2,1,1])"}};
+          .samples = {"eigh(f32[3,3] {2, 1, 0, 1, 3, 1, 0, 1, 5})", "eigh(f32[2,1,1])",
+                      "eigh(f32[2,3,3]) {vectors = false}"}};
 }
 
 }  // namespace hetnn::ops

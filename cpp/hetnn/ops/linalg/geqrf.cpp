@@ -1,5 +1,7 @@
 // geqrf: the reflections that make matrices upper triangular, and what they leave.
-#include "hetnn/ops/linalg/reflections.h"
+#include <Eigen/QR>
+
+#include "hetnn/ops/linalg/matrices.h"
 
 namespace hetnn::ops {
 namespace {
@@ -14,14 +16,19 @@ std::vector<Type> infer(const Call& call) {
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result factors = e.output(0), tau = e.output(1);
-  for (int64_t which = 0; which < count_of(x.shape); ++which) {
-    Matrix a = Matrix::read(x, which);
-    const std::vector<double> taus = triangularize(a);
-    Matrix row(1, static_cast<int64_t>(taus.size()));
-    for (size_t k = 0; k < taus.size(); ++k) row(0, static_cast<int64_t>(k)) = taus[k];
-    a.write(factors, which);
-    row.write(tau, which);
-  }
+  if (x.elems() == 0) return;
+  visit_precision(x.dtype, [&](auto t) {
+    using T = decltype(t);
+    for (int64_t which = 0; which < count_of(x.shape); ++which) {
+      Matrix<T> a = read<T>(x, which);
+      const T scale = scale_of(a);
+      a /= scale;
+      const Eigen::HouseholderQR<Eigen::Ref<Matrix<T>>> qr(a);
+      a.template triangularView<Eigen::Upper>() *= scale;
+      write(a, factors, which);
+      write(qr.hCoeffs(), tau, which);
+    }
+  });
 }
 
 }  // namespace

@@ -18,10 +18,10 @@ std::vector<Type> infer(const Call& call) {
 }
 
 // Of what lies below the diagonal.
-double& at(Matrix& a, int64_t i, int64_t j) { return i >= j ? a(i, j) : a(j, i); }
+double& at(Matrix<double>& a, int64_t i, int64_t j) { return i >= j ? a(i, j) : a(j, i); }
 
 // The row that comes to `k`, or to `k` + 1 where the block that is taken out has two.
-std::pair<int64_t, int64_t> pivot_of(Matrix& a, int64_t k) {
+std::pair<int64_t, int64_t> pivot_of(Matrix<double>& a, int64_t k) {
   const int64_t n = a.rows();
   int64_t largest = k;
   double column = 0;
@@ -39,7 +39,7 @@ std::pair<int64_t, int64_t> pivot_of(Matrix& a, int64_t k) {
 }
 
 // Of the rows and columns from `k` on.
-void exchange(Matrix& a, int64_t k, int64_t one, int64_t other) {
+void exchange(Matrix<double>& a, int64_t k, int64_t one, int64_t other) {
   if (one == other) return;
   for (int64_t j = k; j < a.rows(); ++j) {
     if (j != one && j != other) std::swap(at(a, one, j), at(a, other, j));
@@ -47,7 +47,7 @@ void exchange(Matrix& a, int64_t k, int64_t one, int64_t other) {
   std::swap(a(one, one), a(other, other));
 }
 
-void take_one(Matrix& a, int64_t k) {
+void take_one(Matrix<double>& a, int64_t k) {
   for (int64_t j = k + 1; j < a.rows(); ++j) {
     const double ratio = a(j, k) / a(k, k);
     for (int64_t i = j; i < a.rows(); ++i) a(i, j) -= ratio * a(i, k);
@@ -55,7 +55,7 @@ void take_one(Matrix& a, int64_t k) {
   for (int64_t i = k + 1; i < a.rows(); ++i) a(i, k) /= a(k, k);
 }
 
-void take_two(Matrix& a, int64_t k) {
+void take_two(Matrix<double>& a, int64_t k) {
   const double off = a(k + 1, k), first = a(k + 1, k + 1) / off, second = a(k, k) / off;
   const double scale = 1 / (first * second - 1) / off;
   for (int64_t j = k + 2; j < a.rows(); ++j) {
@@ -67,7 +67,7 @@ void take_two(Matrix& a, int64_t k) {
 }
 
 // The first pivot that is 0 or no number, from 1; or 0.
-int32_t factor(Matrix& a, int32_t* pivots) {
+int32_t factor(Matrix<double>& a, int32_t* pivots) {
   int32_t broken = 0;
   for (int64_t k = 0, size = 1; k < a.rows(); k += size) {
     auto [row, count] = pivot_of(a, k);
@@ -93,13 +93,13 @@ void meaning(const Evaluation& e) {
   const Result factors = e.output(0), pivots = e.output(1), broken = e.output(2);
   const int64_t n = pivots.shape.back();
   for (int64_t which = 0; which < count_of(x.shape); ++which) {
-    Matrix a = Matrix::read(x, which);
-    for (int64_t i = 0; i < n; ++i) std::fill_n(&a(i, i) + 1, n - i - 1, 0.0);
+    Matrix<double> a = read<double>(x, which);
+    a.triangularView<Eigen::StrictlyUpper>().setZero();
     broken.values<int32_t>()[which] = factor(a, pivots.values<int32_t>() + which * n);
     if (broken.values<int32_t>()[which] != 0 && e.call.flag("checked"))
       fail(e.call, "ldl_c3",
            text("matrix ", which, " has a block of 0, or of no number, among its factors. Give one that is regular."));
-    a.write(factors, which);
+    write(a, factors, which);
   }
 }
 

@@ -25,11 +25,11 @@ class System {
  public:
   System(const Evaluation& e, int64_t which)
       : e_(e),
-        a_(Matrix::read(e.input(0), which)),
+        a_(read<double>(e.input(0), which)),
         pivots_(e.input(1).values<int32_t>().subspan(static_cast<size_t>(which * a_.rows()))) {}
 
   // x of P L D L^T P^T x = b, in b's place.
-  void solve(Matrix& b) const {
+  void solve(Matrix<double>& b) const {
     for (int64_t k = 0; k < a_.rows(); k += size_at(k)) {
       exchange(b, k + size_at(k) - 1, row_of(k));
       for (int64_t j = k; j < k + size_at(k); ++j) take_out(b, j, k + size_at(k));
@@ -57,20 +57,18 @@ class System {
          text("a pivot must be in [1,", a_.rows(), "], or twice one below 0; got ", pivot(k), " at ", k, "."));
   }
 
-  static void exchange(Matrix& b, int64_t one, int64_t other) {
-    for (int64_t c = 0; c < b.columns(); ++c) std::swap(b(one, c), b(other, c));
-  }
-  void take_out(Matrix& b, int64_t j, int64_t from) const {
+  static void exchange(Matrix<double>& b, int64_t one, int64_t other) { b.row(one).swap(b.row(other)); }
+  void take_out(Matrix<double>& b, int64_t j, int64_t from) const {
     for (int64_t i = from; i < a_.rows(); ++i)
-      for (int64_t c = 0; c < b.columns(); ++c) b(i, c) -= a_(i, j) * b(j, c);
+      for (int64_t c = 0; c < b.cols(); ++c) b(i, c) -= a_(i, j) * b(j, c);
   }
-  void take_in(Matrix& b, int64_t j, int64_t from) const {
+  void take_in(Matrix<double>& b, int64_t j, int64_t from) const {
     for (int64_t i = from; i < a_.rows(); ++i)
-      for (int64_t c = 0; c < b.columns(); ++c) b(j, c) -= a_(i, j) * b(i, c);
+      for (int64_t c = 0; c < b.cols(); ++c) b(j, c) -= a_(i, j) * b(i, c);
   }
-  void divide(Matrix& b, int64_t k) const {
+  void divide(Matrix<double>& b, int64_t k) const {
     const double off = size_at(k) == 2 ? a_(k + 1, k) : 0;
-    for (int64_t c = 0; c < b.columns(); ++c) {
+    for (int64_t c = 0; c < b.cols(); ++c) {
       if (size_at(k) == 1) {
         b(k, c) /= a_(k, k);
         continue;
@@ -83,16 +81,16 @@ class System {
   }
 
   const Evaluation& e_;
-  Matrix a_;
+  Matrix<double> a_;
   std::span<const int32_t> pivots_;
 };
 
 void meaning(const Evaluation& e) {
   const Result x = e.output();
   for (int64_t which = 0; which < count_of(e.input(0).shape); ++which) {
-    Matrix b = Matrix::read(e.input(2), which);
+    Matrix<double> b = read<double>(e.input(2), which);
     System(e, which).solve(b);
-    b.write(x, which);
+    write(b, x, which);
   }
 }
 

@@ -1,7 +1,8 @@
 // lu: the factors of matrices, rows exchanged for the largest pivots.
+#include <Eigen/LU>
 #include <algorithm>
-#include <cmath>
 #include <numeric>
+#include <span>
 
 #include "hetnn/ops/linalg/matrices.h"
 
@@ -18,47 +19,78 @@ std::vector<Type> infer(const Call& call) {
           {DType::i32, stacked(x.shape, {})}};
 }
 
-// Where a pivot is 0 its column is left as it is; the first such counts from 1.
-int32_t factor(Matrix& a, bool pivot, int32_t* pivots, int64_t* order) {
-  std::iota(order, order + a.rows(), 0);
-  int32_t broken = 0;
-  for (int64_t k = 0; k < std::min(a.rows(), a.columns()); ++k) {
-    int64_t best = k;
-    for (int64_t row = k + 1; pivot && row < a.rows(); ++row) {
-      if (std::abs(a(row, k)) > std::abs(a(best, k))) best = row;
-    }
-    pivots[k] = static_cast<int32_t>(best) + 1;
-    if (best != k) {
-      for (int64_t column = 0; column < a.columns(); ++column) std::swap(a(k, column), a(best, column));
-      std::swap(order[k], order[best]);
-    }
-    if (a(k, k) == 0) {
-      if (broken == 0) broken = static_cast<int32_t>(k) + 1;
-      continue;
-    }
-    for (int64_t row = k + 1; row < a.rows(); ++row) {
-      const double ratio = a(row, k) /= a(k, k);
-      for (int64_t column = k + 1; column < a.columns(); ++column) a(row, column) -= ratio * a(k, column);
-    }
+// Without exchanges; where a pivot is 0 its column is left as it is.
+template <typename T>
+void eliminate(Matrix<T>& a) {
+  for (int64_t k = 0; k < std::min(a.rows(), a.cols()); ++k) {
+    if (a(k, k) == 0) continue;
+    const int64_t below = a.rows() - k - 1, behind = a.cols() - k - 1;
+    a.col(k).tail(below) /= a(k, k);
+    a.bottomRightCorner(below, behind).noalias() -= a.col(k).tail(below) * a.row(k).tail(behind);
   }
-  return broken;
+}
+
+// The exchanges of rows, one after the other, that bring them into an order.
+void write_pivots(std::span<const int64_t> order, std::span<int32_t> pivots) {
+  std::vector<int64_t> at(order.size()), place(order.size());
+  std::iota(at.begin(), at.end(), 0);
+  std::iota(place.begin(), place.end(), 0);
+  for (size_t k = 0; k < pivots.size(); ++k) {
+    const int64_t from = place[static_cast<size_t>(order[k])];
+    pivots[k] = static_cast<int32_t>(from) + 1;
+    std::swap(at[k], at[static_cast<size_t>(from)]);
+    place[static_cast<size_t>(at[static_cast<size_t>(from)])] = from;
+  }
+}
+
+// Eigen factors square matrices: tall ones get columns of zeros; for what is right of the square of wide ones it
+// solves.
+template <typename T>
+void eliminate_exchanging(Matrix<T>& a, std::span<int64_t> order) {
+  const int64_t rows = a.rows(), columns = a.cols();
+  if (columns < rows) {
+    a.conservativeResize(Eigen::NoChange, rows);
+    a.rightCols(rows - columns).setZero();
+  }
+  Eigen::Ref<Matrix<T>> square = a.leftCols(rows);
+  const Eigen::PartialPivLU<Eigen::Ref<Matrix<T>>> lu(square);
+  if (columns > rows) {
+    auto rest = a.rightCols(columns - rows);
+    rest = lu.permutationP() * rest;
+    square.template triangularView<Eigen::UnitLower>().solveInPlace(rest);
+  }
+  a.conservativeResize(Eigen::NoChange, columns);
+  for (int64_t row = 0; row < rows; ++row) order[static_cast<size_t>(lu.permutationP().indices()[row])] = row;
 }
 
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result factors = e.output(0), pivots = e.output(1), order = e.output(2), broken = e.output(3);
-  const int64_t rows = factors.shape[factors.shape.size() - 2], steps = pivots.shape.back();
-  for (int64_t k = 0; k < count_of(x.shape); ++k) {
-    Matrix a = Matrix::read(x, k);
-    const int32_t place =
-        factor(a, e.call.flag("pivot"), pivots.values<int32_t>() + k * steps, order.values<int64_t>() + k * rows);
-    if (place != 0 && e.call.flag("checked")) {
-      fail(e.call, "lu_c2",
-           text("matrix ", k, " is singular: pivot ", place, " of its factors is 0. Give one that has an inverse."));
+  const auto rows = static_cast<size_t>(order.shape.back()), steps = static_cast<size_t>(pivots.shape.back());
+  visit_precision(x.dtype, [&](auto t) {
+    using T = decltype(t);
+    for (int64_t k = 0; k < count_of(x.shape); ++k) {
+      const std::span with(order.values<int64_t>() + static_cast<size_t>(k) * rows, rows);
+      std::iota(with.begin(), with.end(), 0);
+      Matrix<T> a = read<T>(x, k);
+      if (!e.call.flag("pivot")) {
+        eliminate(a);
+      } else if (a.size() > 0) {
+        eliminate_exchanging(a, with);
+      }
+      write_pivots(with, {pivots.values<int32_t>() + static_cast<size_t>(k) * steps, steps});
+      int32_t place = 0;
+      for (int64_t i = a.diagonal().size() - 1; i >= 0; --i) {
+        if (a(i, i) == 0) place = static_cast<int32_t>(i) + 1;
+      }
+      if (place != 0 && e.call.flag("checked")) {
+        fail(e.call, "lu_c2",
+             text("matrix ", k, " is singular: pivot ", place, " of its factors is 0. Give one that has an inverse."));
+      }
+      broken.values<int32_t>()[k] = place;
+      write(a, factors, k);
     }
-    broken.values<int32_t>()[k] = place;
-    a.write(factors, k);
-  }
+  });
 }
 
 }  // namespace

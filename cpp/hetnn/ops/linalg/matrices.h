@@ -1,7 +1,12 @@
-// What operators on stacks of matrices share: the last two axes are rows and columns, computed in double.
+// What operators on stacks of matrices share: the last two axes are rows and columns, computed by Eigen.
 #pragma once
 
-#include <vector>
+// Threads are shared among operators, not inside of them.
+#define EIGEN_DONT_PARALLELIZE
+#include <Eigen/Core>
+#include <cmath>
+#include <initializer_list>
+#include <span>
 
 #include "hetnn/base/convert.h"
 #include "hetnn/ops/infer.h"
@@ -32,44 +37,59 @@ inline Shape stacked(const Shape& matrices, std::initializer_list<Dim> last) {
   return out;
 }
 
-/// One matrix in double, row by row.
-class Matrix {
- public:
-  Matrix(int64_t rows, int64_t columns)
-      : rows_(rows), columns_(columns), values_(static_cast<size_t>(rows * columns)) {}
-
-  /// Number `which` of the stack.
-  static Matrix read(const View& stack, int64_t which) {
-    const size_t rank = stack.shape.size();
-    Matrix out(stack.shape[rank - 2], stack.shape[rank - 1]);
-    ConvertElements(stack.dtype, DType::f64)(stack.data + which * out.bytes_of(stack.dtype),
-                                             reinterpret_cast<std::byte*>(out.values_.data()), out.elems());
-    return out;
-  }
-  /// Writes it as number `which` of a stack of matrices, or of vectors where it has one row.
-  void write(const Result& stack, int64_t which) const {
-    ConvertElements(DType::f64, stack.dtype)(reinterpret_cast<const std::byte*>(values_.data()),
-                                             stack.data + which * bytes_of(stack.dtype), elems());
-  }
-
-  int64_t rows() const { return rows_; }
-  int64_t columns() const { return columns_; }
-  double& operator()(int64_t row, int64_t column) { return values_[static_cast<size_t>(row * columns_ + column)]; }
-  double operator()(int64_t row, int64_t column) const { return values_[static_cast<size_t>(row * columns_ + column)]; }
-
- private:
-  int64_t elems() const { return rows_ * columns_; }
-  int64_t bytes_of(DType dtype) const { return elems() * dtype_bytes(dtype); }
-
-  int64_t rows_, columns_;
-  std::vector<double> values_;
-};
-
 /// Number of matrices in a stack.
 inline int64_t count_of(std::span<const int64_t> shape) {
   int64_t count = 1;
   for (const int64_t dim : shape.first(shape.size() - 2)) count *= dim;
   return count;
+}
+
+template <typename T>
+using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
+template <typename T>
+using Vector = Eigen::Matrix<T, Eigen::Dynamic, 1>;
+
+template <typename T>
+using Rows = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+/// Number `which` of a stack of matrices, as T.
+template <typename T>
+Matrix<T> read(const View& stack, int64_t which) {
+  const int64_t rows = stack.shape[stack.shape.size() - 2], columns = stack.shape.back();
+  const std::byte* from = stack.data + which * rows * columns * dtype_bytes(stack.dtype);
+  if (stack.dtype == DTypeOf<T>::value)
+    return Eigen::Map<const Rows<T>>(reinterpret_cast<const T*>(from), rows, columns);
+  Rows<T> values(rows, columns);
+  ConvertElements(stack.dtype, DTypeOf<T>::value)(from, reinterpret_cast<std::byte*>(values.data()), values.size());
+  return values;
+}
+
+/// Writes a matrix, or vector, as number `which` of a stack of such.
+template <typename Dense>
+void write(const Dense& dense, const Result& stack, int64_t which) {
+  using T = typename Dense::Scalar;
+  std::byte* to = stack.data + which * dense.size() * dtype_bytes(stack.dtype);
+  if (stack.dtype == DTypeOf<T>::value) {
+    Eigen::Map<Rows<T>>(reinterpret_cast<T*>(to), dense.rows(), dense.cols()) = dense;
+    return;
+  }
+  const Rows<T> values = dense;
+  ConvertElements(DTypeOf<T>::value, stack.dtype)(reinterpret_cast<const std::byte*>(values.data()), to, values.size());
+}
+
+/// A power of two near the largest element, through which a matrix is divided so that no squares in it overflow, nor
+/// vanish beside others; 1 for one of zeros, or with NaN or infinity.
+template <typename T>
+T scale_of(const Matrix<T>& a) {
+  const T largest = a.size() > 0 ? a.cwiseAbs().maxCoeff() : 0;
+  return largest > 0 && std::isfinite(largest) ? std::ldexp(T{1}, std::ilogb(largest)) : 1;
+}
+
+/// Calls visit(T{}) with the type in which matrices of `dtype` are factored: double, or float for all narrower ones.
+template <typename Visit>
+void visit_precision(DType dtype, const Visit& visit) {
+  if (dtype == DType::f64) return visit(double{});
+  visit(float{});
 }
 
 }  // namespace hetnn::ops

@@ -1,5 +1,7 @@
 // qr: an orthogonal and an upper triangular factor of matrices.
-#include "hetnn/ops/linalg/reflections.h"
+#include <Eigen/QR>
+
+#include "hetnn/ops/linalg/matrices.h"
 
 namespace hetnn::ops {
 namespace {
@@ -15,17 +17,22 @@ std::vector<Type> infer(const Call& call) {
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result q = e.output(0), r = e.output(1);
-  for (int64_t which = 0; which < count_of(x.shape); ++which) {
-    Matrix orthogonal(q.shape[q.shape.size() - 2], q.shape.back()), upper(r.shape[r.shape.size() - 2], r.shape.back());
-    Matrix a = Matrix::read(x, which);
-    const std::vector<double> taus = triangularize(a);
-    for (int64_t row = 0; row < upper.rows(); ++row)
-      for (int64_t column = row; column < upper.columns(); ++column) upper(row, column) = a(row, column);
-    for (int64_t k = 0; k < orthogonal.columns(); ++k) orthogonal(k, k) = 1;
-    reflect_all(orthogonal, a, taus);
-    orthogonal.write(q, which);
-    upper.write(r, which);
-  }
+  const int64_t rows = x.shape[x.shape.size() - 2], inner = q.shape.back();
+  visit_precision(x.dtype, [&](auto t) {
+    using T = decltype(t);
+    for (int64_t which = 0; which < count_of(x.shape); ++which) {
+      Matrix<T> a = read<T>(x, which);
+      const T scale = scale_of(a);
+      a /= scale;
+      if (a.size() > 0) {
+        const Eigen::HouseholderQR<Eigen::Ref<Matrix<T>>> qr(a);
+        write(Matrix<T>(qr.householderQ() * Matrix<T>::Identity(rows, inner)), q, which);
+      } else {
+        write(Matrix<T>::Identity(rows, inner), q, which);
+      }
+      write(Matrix<T>(a.topRows(inner).template triangularView<Eigen::Upper>()) * scale, r, which);
+    }
+  });
 }
 
 }  // namespace

@@ -1,10 +1,8 @@
 // svd: the singular values of matrices, and bases that go with them.
-#include <algorithm>
-#include <cmath>
+#include <Eigen/SVD>
 #include <limits>
-#include <numeric>
 
-#include "hetnn/ops/linalg/matrices.h"
+#include "hetnn/ops/linalg/tridiagonal.h"
 
 namespace hetnn::ops {
 namespace {
@@ -13,105 +11,89 @@ std::vector<Type> infer(const Call& call) {
   check_matrices(call);
   const Type& x = call.input(0);
   const Dim &rows = x.shape[x.shape.size() - 2], &columns = x.shape[x.shape.size() - 1], inner = min(rows, columns);
-  return {{x.dtype, stacked(x.shape, {rows, inner})},
+  const Dim found = call.flag("vectors") ? inner : Dim(0);
+  return {{x.dtype, stacked(x.shape, {rows, found})},
           {x.dtype, stacked(x.shape, {inner})},
-          {x.dtype, stacked(x.shape, {inner, columns})}};
+          {x.dtype, stacked(x.shape, {found, columns})}};
 }
 
-// Turns two columns of m by a rotation.
-void rotate(Matrix& m, int64_t p, int64_t q, double c, double s) {
-  for (int64_t k = 0; k < m.rows(); ++k) {
-    const double left = m(k, p), right = m(k, q);
-    m(k, p) = c * left - s * right;
-    m(k, q) = s * left + c * right;
+// Of [0 B; B^T 0] the eigenvalues are the singular values of B and their negatives. With two diagonals in B, rows and
+// columns that alternate leave three. Where double has twice the digits wanted, B^T B is half as large.
+Vector<double> values_of(const Vector<double>& diagonal, const Vector<double>& above, bool squared) {
+  const int64_t n = diagonal.size();
+  if (squared) {
+    Vector<double> squares = diagonal.cwiseAbs2();
+    squares.tail(n - 1) += above.cwiseAbs2();
+    const Vector<double> found = tridiagonal_eigenvalues(squares, diagonal.head(n - 1).cwiseProduct(above));
+    return found.reverse().cwiseMax(0).cwiseSqrt();
   }
+  Vector<double> beside(2 * n - 1);
+  for (int64_t k = 0; k < 2 * n - 1; ++k) beside[k] = (k % 2 == 0 ? diagonal : above)[k / 2];
+  const Vector<double> found = tridiagonal_eigenvalues(Vector<double>::Zero(2 * n), beside);
+  return found.tail(std::min(n, found.size())).reverse().cwiseMax(0);
 }
 
-// One-sided Jacobi (Hestenes): rotations of pairs of columns until all are orthogonal; their lengths are the singular
-// values, and v collects the rotations: a of more rows than columns becomes U S.
-void orthogonalize(Matrix& a, Matrix& v) {
-  constexpr double kEps = std::numeric_limits<double>::epsilon();
-  for (int64_t k = 0; k < v.rows(); ++k) v(k, k) = 1;
-  for (int sweep = 0; sweep < 60; ++sweep) {
-    bool turned = false;
-    for (int64_t p = 0; p + 1 < a.columns(); ++p) {
-      for (int64_t q = p + 1; q < a.columns(); ++q) {
-        double pp = 0, qq = 0, pq = 0;
-        for (int64_t k = 0; k < a.rows(); ++k) {
-          pp += a(k, p) * a(k, p);
-          qq += a(k, q) * a(k, q);
-          pq += a(k, p) * a(k, q);
-        }
-        if (!(std::abs(pq) > kEps * std::sqrt(pp * qq))) continue;
-        turned = true;
-        const double zeta = (qq - pp) / (2 * pq);
-        const double t = std::copysign(1, zeta) / (std::abs(zeta) + std::sqrt(1 + zeta * zeta));
-        const double c = 1 / std::sqrt(1 + t * t);
-        rotate(a, p, q, c, c * t);
-        rotate(v, p, q, c, c * t);
-      }
-    }
-    if (!turned) break;
-  }
-}
-
-Matrix transposed(const Matrix& m) {
-  Matrix out(m.columns(), m.rows());
-  for (int64_t row = 0; row < m.rows(); ++row)
-    for (int64_t column = 0; column < m.columns(); ++column) out(column, row) = m(row, column);
-  return out;
+// Of a matrix that is not wide.
+template <typename T>
+Vector<double> values_of(const Matrix<T>& a) {
+  const T scale = scale_of(a);
+  const Eigen::internal::UpperBidiagonalization<Matrix<T>> two(a / scale);
+  auto diagonals = two.bidiagonal();
+  const Vector<double> found = values_of(diagonals.template diagonal<0>().template cast<double>(),
+                                         diagonals.template diagonal<1>().template cast<double>(), sizeof(T) == 4);
+  return found * static_cast<double>(scale);
 }
 
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result u = e.output(0), s = e.output(1), vh = e.output(2);
-  const int64_t rows = u.shape[u.shape.size() - 2], columns = vh.shape.back(), inner = s.shape.back();
+  const int64_t inner = s.shape.back();
+  const bool with_vectors = e.call.flag("vectors");
+  if (x.elems() == 0) return;
+  const auto refuse = [&](int64_t which) {
+    fail(e.call, "svd_c2", text("the singular values of matrix ", which, " are not found by rotations. Scale it."));
+  };
   for (int64_t which = 0; which < count_of(x.shape); ++which) {
-    // The taller of the matrix and its transpose.
-    const Matrix given = Matrix::read(x, which);
-    const bool tall = rows >= columns;
-    Matrix a = tall ? given : transposed(given), v(inner, inner);
-    orthogonalize(a, v);
-    std::vector<double> lengths(static_cast<size_t>(inner), 0);
-    for (int64_t k = 0; k < inner; ++k) {
-      double square = 0;
-      for (int64_t row = 0; row < a.rows(); ++row) square += a(row, k) * a(row, k);
-      lengths[static_cast<size_t>(k)] = std::sqrt(square);
+    const Matrix<double> a = read<double>(x, which);
+    if (!a.allFinite()) {
+      const double none = std::numeric_limits<double>::quiet_NaN();
+      write(Vector<double>::Constant(inner, none), s, which);
+      if (with_vectors) write(Matrix<double>::Constant(a.rows(), inner, none), u, which);
+      if (with_vectors) write(Matrix<double>::Constant(inner, a.cols(), none), vh, which);
+    } else if (with_vectors) {
+      const Eigen::BDCSVD<Matrix<double>> found(a, Eigen::ComputeThinU | Eigen::ComputeThinV);
+      if (found.info() != Eigen::Success) refuse(which);
+      write(found.matrixU(), u, which);
+      write(found.singularValues(), s, which);
+      write(Matrix<double>(found.matrixV().transpose()), vh, which);
+    } else {
+      visit_precision(x.dtype, [&](auto t) {
+        using T = decltype(t);
+        const Matrix<T> m = a.cast<T>();
+        const Vector<double> values = values_of<T>(m.rows() >= m.cols() ? m : Matrix<T>(m.transpose()));
+        if (values.size() == 0) refuse(which);
+        write(values, s, which);
+      });
     }
-    std::vector<int64_t> order(lengths.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(
-        order, [&](int64_t p, int64_t q) { return lengths[static_cast<size_t>(p)] > lengths[static_cast<size_t>(q)]; });
-    Matrix left(rows, inner), right(inner, columns), sizes(1, inner);
-    for (int64_t k = 0; k < inner; ++k) {
-      const int64_t from = order[static_cast<size_t>(k)];
-      const double length = lengths[static_cast<size_t>(from)];
-      sizes(0, k) = length;
-      const auto unit = [&](int64_t row) { return length > 0 ? a(row, from) / length : 0; };
-      for (int64_t row = 0; row < rows; ++row) left(row, k) = tall ? unit(row) : v(row, from);
-      for (int64_t column = 0; column < columns; ++column) right(k, column) = tall ? v(column, from) : unit(column);
-    }
-    left.write(u, which);
-    sizes.write(s, which);
-    right.write(vh, which);
   }
 }
 
 }  // namespace
 
 OpDef define_svd() {
-  return {
-      .name = "svd",
-      .doc =
-          "x = U diag(s) V^T with s from large to small; of a singular value 0 the vector in the longer basis is 0. "
-          "The signs of the vectors are not fixed.",
-      .inputs = {{"x", "[...,M,N]"}},
-      .outputs = {"u", "s", "vh"},
-      .traits = static_cast<uint32_t>(Trait::compute),
-      .infer = infer,
-      .meaning = meaning,
-      .tolerance = 1e-4,
-      .samples = {"svd(f32[4,3])", "svd(f32[2,3,4])"}};
+  return {.name = "svd",
+          .doc =
+              "x = U diag(s) V^T with s from large to small. The signs of the vectors are not fixed. Of a matrix with "
+              "NaN or "
+              "infinity all are NaN.",
+          .inputs = {{"x", "[...,M,N]"}},
+          .attrs = {{"vectors", AttrKind::boolean, true, "whether U and V are found; else they have no columns"}},
+          .outputs = {"u", "s", "vh"},
+          .traits = static_cast<uint32_t>(Trait::compute),
+          .infer = infer,
+          .meaning = meaning,
+          .tolerance = 1e-4,
+          .samples = {"svd(f32[4,3])", "svd(f32[2,3,4])", "svd(f64[2,4,3]) {vectors = false}"}};
 }
 
 }  // namespace hetnn::ops

@@ -16,24 +16,26 @@ std::vector<Type> infer(const Call& call) {
   return {b};
 }
 
+template <typename T>
+void solve(const Matrix<T>& a, Matrix<T>& x, bool upper, bool unit) {
+  if (upper && unit) return a.template triangularView<Eigen::UnitUpper>().solveInPlace(x);
+  if (upper) return a.template triangularView<Eigen::Upper>().solveInPlace(x);
+  if (unit) return a.template triangularView<Eigen::UnitLower>().solveInPlace(x);
+  a.template triangularView<Eigen::Lower>().solveInPlace(x);
+}
+
 void meaning(const Evaluation& e) {
   const View &a = e.input(0), &b = e.input(1);
   const Result y = e.output();
-  const bool upper = e.call.flag("upper"), unit = e.call.flag("unit");
-  for (int64_t k = 0; k < count_of(a.shape); ++k) {
-    const Matrix m = Matrix::read(a, k);
-    Matrix x = Matrix::read(b, k);
-    const int64_t n = m.rows();
-    for (int64_t step = 0; step < n; ++step) {
-      const int64_t row = upper ? n - 1 - step : step;
-      for (int64_t column = 0; column < x.columns(); ++column) {
-        double value = x(row, column);
-        for (int64_t j = upper ? row + 1 : 0; j < (upper ? n : row); ++j) value -= m(row, j) * x(j, column);
-        x(row, column) = unit ? value : value / m(row, row);
-      }
+  if (b.elems() == 0) return;
+  visit_precision(a.dtype, [&](auto t) {
+    using T = decltype(t);
+    for (int64_t k = 0; k < count_of(a.shape); ++k) {
+      Matrix<T> x = read<T>(b, k);
+      solve(read<T>(a, k), x, e.call.flag("upper"), e.call.flag("unit"));
+      write(x, y, k);
     }
-    x.write(y, k);
-  }
+  });
 }
 
 }  // namespace

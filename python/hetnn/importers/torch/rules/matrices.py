@@ -256,7 +256,7 @@ def _svd(call: Call) -> list[Any]:
             f"a condition number of matrices of {call.dtype(1)}, whose smallest singular value torch's library leaves "
             "open; use f64"
         )
-    return [None, call.create_all("svd", [call["A"]], {})[1], None]
+    return [None, call.create_all("svd", [call["A"]], {"vectors": False})[1], None]
 
 
 @rule("_linalg_eigh.default")
@@ -265,7 +265,7 @@ def _eigh(call: Call) -> list[Any]:
     if call["compute_v"] and call.reads(1):
         raise Unsupported("eigenvectors are read, whose signs are not fixed")
     lower = str(call["UPLO"]).upper() == "L"
-    return [call.create_all("eigh", [call["A"]], {"lower": lower})[0], None]
+    return [call.create_all("eigh", [call["A"]], {"lower": lower, "vectors": False})[0], None]
 
 
 @rule("linalg_pinv.atol_rtol_tensor")

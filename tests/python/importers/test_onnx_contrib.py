@@ -1,4 +1,4 @@
-"""Operators that ONNX Runtime adds to the standard, each beside ONNX Runtime itself."""
+"""What ONNX Runtime's optimizer joins, and its attention, each beside ONNX Runtime itself."""
 
 from __future__ import annotations
 
@@ -7,106 +7,22 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
-from onnx import helper, numpy_helper, parser
-from onnxruntime import quantization
 
 import hetnn
-
-MICROSOFT = "com.microsoft"
-RNG = np.random.default_rng(0)
-Array = np.ndarray[Any, Any]
-
-
-def f32(*shape: int) -> Array:
-    return RNG.standard_normal(shape).astype(np.float32)
-
-
-def i32(*values: Any) -> Array:
-    return np.array(values, np.int32)
-
-
-class Node:
-    """A model of one node; inputs are arrays, None where one is absent, or a constant of the model."""
-
-    def __init__(self, op: str, *inputs: Any, outputs: int = 1, domain: str = MICROSOFT, **attrs: Any) -> None:
-        types = attrs.pop("types", {})  # of outputs whose types nothing else says
-        attrs = {key: value for key, value in attrs.items() if value != []}
-        self.op, self.tolerance, self.steps = op, 1e-5, 0
-        names = ["" if value is None else f"x{k}" for k, value in enumerate(inputs)]
-        given = {name: value for name, value in zip(names, inputs, strict=True) if name}
-        self.feeds = {name: value for name, value in given.items() if not isinstance(value, Fixed)}
-        results = outputs if isinstance(outputs, (list, tuple)) else range(outputs)
-        made = [f"y{k}" if k in results else "" for k in range(max(results) + 1)]
-        node = helper.make_node(op, names, made, domain=domain, **attrs)
-        graph = helper.make_graph(
-            [node],
-            "g",
-            [self.port(name, value) for name, value in self.feeds.items()],
-            [self.result(name, types.get(k)) for k, name in enumerate(made) if name],
-            [numpy_helper.from_array(value.array, name) for name, value in given.items() if isinstance(value, Fixed)],
-        )
-        sets = [helper.make_opsetid("", 21), helper.make_opsetid(MICROSOFT, 1)]
-        self.model = helper.make_model(graph, opset_imports=sets, ir_version=10)
-
-    def port(self, name: str, value: Array) -> onnx.ValueInfoProto:
-        kind = helper.np_dtype_to_tensor_dtype(value.dtype)
-        return helper.make_tensor_value_info(name, kind, [f"{name}_{k}" for k in range(value.ndim)])
-
-    def result(self, name: str, kind: int | None) -> onnx.ValueInfoProto:
-        return onnx.ValueInfoProto(name=name) if kind is None else helper.make_tensor_value_info(name, kind, None)
-
-    def within(self, tolerance: float = 1e-5, steps: int = 0) -> Node:
-        """How far reals, and how many steps integers, may lie apart."""
-        self.tolerance, self.steps = tolerance, steps
-        return self
-
-    def fixed_sizes(self) -> onnx.ModelProto:
-        """The model with the sizes that its inputs have."""
-        model = onnx.ModelProto()
-        model.CopyFrom(self.model)
-        for port in model.graph.input:
-            for size, dim in zip(self.feeds[port.name].shape, port.type.tensor_type.shape.dim, strict=True):
-                dim.dim_value = size
-        return model
-
-    def __repr__(self) -> str:
-        return self.op
-
-
-class Fixed:
-    """A constant of the model."""
-
-    def __init__(self, array: Array) -> None:
-        self.array = np.asarray(array)
-
-
-def of_runtime(model: onnx.ModelProto, feeds: dict[str, Array]) -> list[Array]:
-    """On one thread: on more, it quantizes what a layer keeps in parts."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    found: list[Array] = onnxruntime.InferenceSession(model.SerializeToString(), options).run(None, feeds)
-    return found
-
-
-def same(mine: Array, theirs: Array, tolerance: float, steps: int) -> None:
-    assert mine.dtype == theirs.dtype
-    assert mine.shape == theirs.shape
-    if theirs.dtype.kind in "iu":
-        assert np.abs(mine.astype(np.int64) - theirs.astype(np.int64)).max(initial=0) <= steps
-    else:
-        np.testing.assert_allclose(mine, theirs, rtol=tolerance, atol=tolerance)
-
-
-def agrees(case: Node, model: onnx.ModelProto) -> None:
-    given = hetnn.compile(model)(*case.feeds.values())
-    wanted = of_runtime(model, case.feeds)
-    for mine, theirs in zip(given if isinstance(given, tuple) else [given], wanted, strict=True):
-        same(mine, theirs, case.tolerance, case.steps)
-
+from importers.onnx_runtime_nodes import (
+    RNG,
+    Array,
+    Fixed,
+    Node,
+    agrees,
+    f32,
+    i32,
+    model_of,
+    of_runtime,
+    same,
+    saved_by_runtime,
+)
 
 IMAGES, FILTERS = f32(2, 4, 6, 7), Fixed(f32(6, 4, 3, 3))
 ACTIVATIONS = {
@@ -216,7 +132,7 @@ ATTENTION = [
     Node("Attention", INPUT, TO_QKV, QKV_BIAS, None, None, f32(1, N, S, S), outputs=2, **TWO),
     Node("Attention", INPUT, TO_QKV, QKV_BIAS, None, None, f32(B, 1, S, S), **TWO),
     Node("Attention", INPUT, Fixed(f32(6, 22)), Fixed(f32(22)), qkv_hidden_sizes=[8, 8, 6], **TWO),
-    Node("MultiHeadAttention", Q, K, V, **TWO),
+    Node("MultiHeadAttention", Q, K, V, mask_filter_value=-5.0, **TWO),
     Node("MultiHeadAttention", Q, K, V, f32(2 * N * H + N * 3), scale=0.3, outputs=3, **TWO),
     Node("MultiHeadAttention", Q, K, V, None, KEYS, f32(B, N, S, 5), **TWO),
     Node("MultiHeadAttention", Q, K, V, None, i32(4, 2), f32(1, 1, S, 5), **TWO),
@@ -294,126 +210,26 @@ GROUP = [
 ]
 
 
-def u8(*shape: int) -> Array:
-    return RNG.integers(0, 256, shape, np.uint8)
+LAYOUT = [
+    Fixed(i32([0, 1, 3, 5], [0, 1, 2, 4])),
+    Fixed(i32([0, 0, 1, 1, 2], [0, 1, 0, 2, -1])),
+]
+SQ, SK, SV = f32(B, 40, 4 * 16), f32(B, 40, 2 * 16), f32(B, 40, 2 * 16)
+SPARSE: dict[str, Any] = {**GROUPS, "sparse_block_size": 16, "shared": {"y1": "x3", "y2": "x4"}}
+SPARSE_CACHE = [f32(B, 2, 48, 16), f32(B, 2, 48, 16)]
 
-
-def i8(*shape: int) -> Array:
-    return RNG.integers(-128, 128, shape, np.int8)
-
-
-def i7(*shape: int) -> Array:
-    """Of whose products with unsigned bytes no processor's sums of pairs overflow, as ONNX Runtime's may."""
-    return RNG.integers(-64, 64, shape, np.int8)
-
-
-def step(number: float) -> Fixed:
-    return Fixed(np.float32(number))
-
-
-def zero(number: int, dtype: type = np.uint8) -> Fixed:
-    return Fixed(dtype(number))
-
-
-IN_U8, IN_I8 = [step(0.02), zero(120)], [step(0.03), zero(-5, np.int8)]
-OUT_U8, OUT_I8 = [step(0.05), zero(100)], [step(0.04), zero(9, np.int8)]
-POOL: dict[str, Any] = {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]}
-CONVOLVED = [step(0.01), zero(3, np.int8), step(2.0), zero(128)]
-CODED_TABLES = [Fixed(u8(9, 8)), Fixed(u8(7, 8)), Fixed(u8(2, 8)), Fixed(u8(8)), Fixed(u8(8))]
-TABLE_STEPS = [*(step(0.01 * k) for k in range(1, 6)), *(zero(100 + k) for k in range(5))]
-LSTM_STEPS = [Fixed(np.float32([0.01])), Fixed(np.uint8([120])), Fixed(np.float32([0.02])), Fixed(np.uint8([130]))]
-BY_GATE = [Fixed(np.full((2, 20), 0.01, np.float32)), Fixed(np.zeros((2, 20), np.int8))] * 2
-
-QUANTIZED = [
-    Node("QuantizeLinear", f32(3, 4), *OUT_U8),
-    Node("QuantizeLinear", f32(3, 4), step(2**-10), zero(-7, np.int16)),
-    Node("QuantizeLinear", f32(3, 4), Fixed(np.float32([0.1, 0.2, 0.3])), Fixed(np.int8([1, 2, 3])), axis=0),
-    Node("DequantizeLinear", u8(3, 4), *IN_U8),
-    Node("DequantizeLinear", i8(3, 4), Fixed(f32(4)), Fixed(i8(4)), axis=1),
-    Node("QLinearAdd", u8(2, 3, 4), *IN_U8, u8(3, 4), *IN_U8, *OUT_U8),
-    Node("QLinearAdd", i8(2, 3, 4), *IN_I8, i8(4), *IN_I8, *OUT_I8),
-    Node("QLinearMul", u8(2, 3, 4), *IN_U8, u8(2, 3, 1), *IN_U8, *OUT_U8),
-    Node("QLinearMul", i8(4), *IN_I8, i8(4), *IN_I8, *OUT_I8),
-    Node("QLinearSigmoid", u8(5, 7), *IN_U8, step(1 / 256), zero(0)),
-    Node("QLinearSigmoid", i8(5, 7), *IN_I8, step(1 / 256), zero(-128, np.int8)),
-    Node("QLinearLeakyRelu", u8(5, 7), *IN_U8, *OUT_U8, alpha=0.3),
-    Node("QLinearLeakyRelu", i8(5, 7), *IN_I8, *OUT_I8),
-    Node("QLinearSoftmax", u8(5, 7), *IN_U8, step(1 / 256), zero(0), opset=13).within(steps=1),
-    Node("QLinearSoftmax", i8(2, 3, 4), *IN_I8, step(1 / 256), zero(-128, np.int8), opset=11, axis=1).within(steps=1),
-    Node("QLinearSoftmax", i8(2, 3, 4), *IN_I8, step(1 / 256), zero(-128, np.int8), opset=13, axis=1).within(steps=1),
-    Node("QLinearGlobalAveragePool", u8(2, 3, 4, 5), *IN_U8, *OUT_U8).within(steps=1),
-    Node("QLinearGlobalAveragePool", i8(2, 4, 5, 3), *IN_I8, *OUT_I8, channels_last=1).within(steps=1),
-    Node("QLinearAveragePool", u8(2, 3, 8, 7), *IN_U8, *OUT_U8, **POOL),
-    Node("QLinearAveragePool", u8(2, 8, 7, 3), *IN_U8, *OUT_U8, channels_last=1, count_include_pad=1, **POOL),
-    Node("QLinearAveragePool", i8(2, 3, 8, 7), *IN_I8, *OUT_I8, kernel_shape=[3, 3], ceil_mode=1).within(steps=1),
-    Node("NhwcMaxPool", u8(2, 8, 7, 3), **POOL),
-    Node("NhwcMaxPool", i8(2, 8, 7, 3), kernel_shape=[2, 2], dilations=[2, 1], ceil_mode=1),
-    Node("QLinearConv", u8(2, 8, 7, 4), *IN_U8, Fixed(i7(6, 4, 3, 3)), *CONVOLVED, channels_last=1),
+# Of sequences that are shorter than the longest, ONNX Runtime reads scores that it never computed.
+SPARSE_CASES = [
+    Node("SparseAttention", SQ, SK, SV, *SPARSE_CACHE, *LAYOUT, i32(40), i32(40, 40), **SPARSE),
+    Node("SparseAttention", GQ1, GK1, GV1, *SPARSE_CACHE, *LAYOUT, i32(35), i32(35, 35), scale=0.5, **SPARSE),
     Node(
-        "QLinearConv", u8(2, 8, 7, 4), *IN_U8, Fixed(i7(4, 1, 3, 3)), *CONVOLVED, channels_last=1, group=4, pads=[1] * 4
-    ),
-    Node("QLinearConv", u8(2, 4, 8, 7), *IN_U8, Fixed(i7(6, 4, 3, 3)), *CONVOLVED, i32(*range(6)), strides=[2, 2]),
-    Node("QLinearConcat", *OUT_U8, u8(2, 3), *IN_U8, u8(2, 4), *OUT_U8, axis=1),
-    Node("QLinearConcat", *OUT_I8, i8(2, 3), *IN_I8, i8(1, 3), *IN_I8, i8(2, 3), *OUT_I8, axis=-2),
-    Node("QLinearWhere", RNG.integers(0, 2, (3, 4)) > 0, u8(3, 4), *IN_U8, u8(4), *OUT_U8, step(0.03), zero(110)),
-    Node("QLinearWhere", np.array([True, False, True, False]), i8(4), *IN_I8, i8(3, 4), *IN_I8, *OUT_I8),
-    Node("MatMulInteger16", RNG.integers(-999, 999, (3, 4), np.int16), RNG.integers(-999, 999, (4, 5), np.int16)),
-    Node("MatMulIntegerToFloat", u8(3, 4), i7(4, 5), step(0.1), step(0.2)),
-    Node("MatMulIntegerToFloat", u8(2, 3, 4), u8(4, 5), step(0.1), Fixed(f32(5)), zero(9), Fixed(u8(5)), f32(5)),
-    Node("MatMulIntegerToFloat", i7(3, 4), i7(4, 5), step(0.1), step(0.2), zero(9, np.int8)),
-    Node("DynamicQuantizeMatMul", f32(3, 4), Fixed(i7(4, 5)), step(0.1), zero(3, np.int8)),
-    Node("DynamicQuantizeMatMul", f32(2, 3, 4), Fixed(u8(4, 5)), Fixed(f32(5)), Fixed(u8(5)), f32(5)),
-    Node("QGemm", u8(3, 4), *IN_U8, u8(4, 5), *IN_U8, alpha=0.5),
-    Node("QGemm", u8(4, 3), *IN_U8, i7(5, 4), *IN_I8, i32(*range(5)), transA=1, transB=1, alpha=2.0),
-    Node("QGemm", u8(3, 4), *IN_U8, i7(4, 5), *IN_I8, i32([1], [2], [3]), *OUT_U8),
-    Node("QGemm", i7(3, 4), *IN_I8, i7(4, 5), Fixed(f32(5)), Fixed(i7(5)), None, *OUT_I8),
-    Node(
-        "QAttention", u8(B, S, 6), Fixed(u8(6, 24)), f32(24), step(0.02), step(0.01), ENDS, zero(120), zero(125), **TWO
-    ),
-    Node("QAttention", u8(B, S, 6), Fixed(i7(6, 24)), f32(24), step(0.02), Fixed(f32(24) / 50), None, zero(120), **TWO),
-    Node(
-        "QAttention",
-        u8(B, S, 6),
-        i7(6, 24),
-        f32(24),
-        step(0.02),
-        step(0.01),
-        None,
-        None,
-        None,
-        PAST,
-        unidirectional=1,
-        outputs=2,
-        **TWO,
-    ),
-    Node("QEmbedLayerNormalization", IDS, SEGMENTS, *CODED_TABLES, MASK, *TABLE_STEPS, outputs=2),
-    Node(
-        "DynamicQuantizeLSTM",
-        f32(3, 2, 4),
-        Fixed(i7(2, 4, 20)),
-        Fixed(i7(2, 5, 20)),
-        *[None] * 5,
-        *BY_GATE,
-        hidden_size=5,
-        direction="bidirectional",
-        outputs=3,
-    ),
-    Node(
-        "DynamicQuantizeLSTM",
-        f32(3, 2, 4),
-        Fixed(u8(1, 4, 20)),
-        Fixed(u8(1, 5, 20)),
-        Fixed(f32(1, 40)),
-        i32(2, 3),
-        f32(1, 2, 5),
-        f32(1, 2, 5),
-        None,
-        *LSTM_STEPS,
-        hidden_size=5,
-        outputs=3,
+        "SparseAttention",
+        *(GQ1, GK1, GV1, *SPARSE_CACHE, *LAYOUT, i32(12), i32(12, 12), *map(Fixed, TABLES_OF_8)),
+        do_rotary=1,
+        **SPARSE,
     ),
 ]
-CASES = [*FUSED, *NORMS, *ATTENTION, *ROTARY, *GROUP, *QUANTIZED]
+CASES = [*SPARSE_CASES, *FUSED, *NORMS, *ATTENTION, *ROTARY, *GROUP]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -424,23 +240,6 @@ def test_equals_onnx_runtime(case: Node) -> None:
 @pytest.mark.parametrize("case", {case.op: case for case in CASES}.values(), ids=str)
 def test_equals_onnx_runtime_where_sizes_are_open(case: Node) -> None:
     agrees(case, case.model)
-
-
-def saved_by_runtime(model: onnx.ModelProto, folder: Path, level: str = "EXTENDED") -> onnx.ModelProto:
-    """What ONNX Runtime's optimizer makes of a model."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, f"ORT_ENABLE_{level}")
-    options.optimized_model_filepath = str(folder / "optimized.onnx")
-    onnxruntime.InferenceSession(model.SerializeToString(), options)
-    return onnx.load(options.optimized_model_filepath)
-
-
-def model_of(text: str, **constants: Array) -> onnx.ModelProto:
-    sets = '["" : 17, "com.microsoft" : 1]'
-    model = parser.parse_model(f"<ir_version: 8, opset_import: {sets}>\n{text}")
-    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in constants.items())
-    return model
 
 
 CONV = """g (float[N,3,8,8] x) => (float[N,4,4,4] z) {
@@ -498,75 +297,3 @@ def test_what_the_optimizer_of_onnx_runtime_writes(
     inputs = [f32(*shape) for shape in shapes]
     wanted = of_runtime(model, dict(zip([port.name for port in model.graph.input], inputs, strict=True)))
     same(hetnn.compile(saved)(*inputs), wanted[0], 1e-4, 0)
-
-
-NET = """g (float[N,3,8,8] x) => (float[N,5] z) {
-    a = Conv <pads = [1,1,1,1]> (x, v)
-    b = Relu(a)
-    c = Conv <pads = [1,1,1,1]> (b, w)
-    d = Add(b, c)
-    e = LeakyRelu <alpha = 0.25> (d)
-    f = MaxPool <kernel_shape = [2,2], strides = [2,2]> (e)
-    g = Sigmoid(f)
-    h = Mul(f, g)
-    i = AveragePool <kernel_shape = [2,2], strides = [2,2]> (h)
-    j = Concat <axis = 1> (i, i)
-    k = GlobalAveragePool(j)
-    l = Flatten(k)
-    m = Gemm <transB = 1> (l, u, t)
-    z = Softmax <axis = -1> (m)
-}"""
-NET_WEIGHTS = {"v": f32(4, 3, 3, 3), "w": f32(4, 4, 3, 3) / 3, "u": f32(5, 8), "t": f32(5)}
-LAYER = """g (float[S,N,8] x) => (float[S,1,N,8] z) {
-    y, h, c = LSTM <hidden_size = 8> (x, w, r, b)
-    z = MatMul(y, v)
-}"""
-LAYER_WEIGHTS = {"w": f32(1, 32, 8), "r": f32(1, 32, 8), "b": f32(1, 64), "v": f32(8, 8)}
-
-
-class Samples(quantization.CalibrationDataReader):
-    """Inputs from which the quantizer takes its steps."""
-
-    def __init__(self, *samples: Array) -> None:
-        self.left = iter(samples)
-
-    def get_next(self) -> dict[str, Array] | None:
-        sample = next(self.left, None)
-        return None if sample is None else {"x": sample}
-
-
-@pytest.mark.parametrize("level", ["BASIC", "EXTENDED"])
-@pytest.mark.parametrize("form", ["QOperator", "QDQ"])
-@pytest.mark.parametrize("kind", ["QUInt8", "QInt8"])
-def test_what_the_quantizer_of_onnx_runtime_writes(form: str, kind: str, level: str, tmp_path: Path) -> None:
-    onnx.save(model_of(NET, **NET_WEIGHTS), tmp_path / "net.onnx")
-    x = f32(2, 3, 8, 8)
-    quantization.quantize_static(
-        tmp_path / "net.onnx",
-        tmp_path / "quantized.onnx",
-        Samples(x, f32(2, 3, 8, 8)),
-        quant_format=quantization.QuantFormat[form],
-        activation_type=quantization.QuantType[kind],
-        weight_type=quantization.QuantType.QInt8,
-        reduce_range=True,
-    )
-    written = onnx.load(tmp_path / "quantized.onnx")
-    wanted = of_runtime(written, {"x": x})[0]
-    for model in (written, saved_by_runtime(written, tmp_path, level)):
-        same(hetnn.compile(model)(x), wanted, 0.02, 0)
-
-
-@pytest.mark.parametrize(
-    ("text", "weights", "x"),
-    [(LAYER, LAYER_WEIGHTS, f32(4, 2, 8)), (NET, NET_WEIGHTS, f32(2, 3, 8, 8))],
-    ids=["lstm", "net"],
-)
-def test_what_the_quantizer_of_onnx_runtime_writes_without_samples(
-    text: str, weights: dict[str, Array], x: Array, tmp_path: Path
-) -> None:
-    onnx.save(model_of(text, **weights), tmp_path / "net.onnx")
-    quantization.quantize_dynamic(tmp_path / "net.onnx", tmp_path / "quantized.onnx", reduce_range=True)
-    written = onnx.load(tmp_path / "quantized.onnx")
-    wanted = of_runtime(written, {"x": x})[0]
-    for model in (written, saved_by_runtime(written, tmp_path)):
-        same(hetnn.compile(model)(x), wanted, 1e-4, 0)

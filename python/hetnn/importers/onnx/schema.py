@@ -12,7 +12,7 @@ from onnx import AttributeProto, defs
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx.model import NUMBERS, PARTS
 from hetnn.importers.onnx.rules import Complex, Fork, Items, Maybe, Nothing, Refused, Rows, Tensors, Text
-from hetnn.importers.onnx.rules.contrib.declare import ADDED
+from hetnn.importers.onnx.rules.contrib.declare import ADDED, UNREAD
 
 # Attributes that decide nothing in a run, or nothing in some forms of their node: by name, or by operator and name.
 _UNREAD = frozenset(
@@ -129,12 +129,16 @@ def check_read(name: str, attrs: Mapping[str, AttributeProto], schema: Any, aske
     presets = presets_of(schema)
     for key, attr in attrs.items():
         is_preset = value_of(attr) == value_of(presets[key]) if key in presets else not value_of(attr)
-        if not (is_preset or key in asked or key in _UNREAD or f"{name}.{key}" in _UNREAD):
+        decides = not ({key, f"{name}.{key}"} & _UNREAD or f"{name}.{key}" in UNREAD)
+        if not is_preset and key not in asked and decides:
             raise Unsupported(f"the attribute {key}, of which hetnn knows no meaning; got {value_of(attr)!r:.40}")
 
 
 def refusal(node: onnx.NodeProto, schema: Any, opsets: Mapping[str, int], inputs: Sequence[Any]) -> str:
     """Why the standard has no such node: what its own inference says of these inputs. Empty where it takes it."""
+    if ADDED.get((node.domain, node.op_type)) is schema:
+        found = [str(getattr(value, "shape", "none")) for value in inputs]
+        return f"its inputs do not fit one another: they have the shapes {', '.join(found)}"
     types = {name: type_of(value) for name, value in zip(node.input, inputs, strict=True) if value is not None}
     imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,51 +9,9 @@ import numpy as np
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering import sizes
 from hetnn.importers.lowering.random_numbers import on
-from hetnn.importers.lowering.sizes import Size
+from hetnn.importers.lowering.solving import solved, spread, transposed, triangular, unit_matrices
 from hetnn.importers.torch.rules.call import Call, rule
 from hetnn.importers.torch.rules.indexing import fixed
-
-
-def _spread(call: Call, x: Any, shape: Sequence[Size]) -> Any:
-    return x if list(x.shape) == list(shape) else call.create("expand", [x], shape=list(shape))
-
-
-def _transposed(call: Call, x: Any) -> Any:
-    rank = len(x.shape)
-    return call.create("permute", [x], perm=[*range(rank - 2), rank - 1, rank - 2])
-
-
-def _identity(call: Call, like: Any) -> Any:
-    (n,) = fixed(like.shape[-1:], "an inverse")
-    return _spread(call, call.constant(np.eye(n), like.dtype), like.shape)
-
-
-def _triangular(call: Call, a: Any, b: Any, upper: bool, unit: bool = False, left: bool = True) -> Any:
-    """X of A X = B, or of X A = B; leading axes broadcast."""
-    lead = sizes.broadcast(a.shape[:-2], b.shape[:-2])
-    a, b = _spread(call, a, [*lead, *a.shape[-2:]]), _spread(call, b, [*lead, *b.shape[-2:]])
-    if left:
-        return call.create("triangular_solve", [a, b], upper=upper, unit=unit)
-    flipped = [_transposed(call, a), _transposed(call, b)]
-    return _transposed(call, call.create("triangular_solve", flipped, upper=not upper, unit=unit))
-
-
-def _in_order(call: Call, x: Any, order: Any) -> Any:
-    """The rows of matrices in the order that indices [...,M] give."""
-    rows = call.reshape(order, [*order.shape, 1])
-    return call.create("gather_elements", [x, _spread(call, rows, x.shape)], axis=-2)
-
-
-def _solved(call: Call, factors: Any, order: Any, b: Any, adjoint: bool = False) -> Any:
-    lead = sizes.broadcast(factors.shape[:-2], b.shape[:-2])
-    b = _spread(call, b, [*lead, *b.shape[-2:]])
-    order = _spread(call, order, [*lead, order.shape[-1]])
-    if adjoint:
-        x = _triangular(call, _transposed(call, factors), b, upper=False)
-        x = _triangular(call, _transposed(call, factors), x, upper=True, unit=True)
-        return _in_order(call, x, call.create_all("sort", [order], {"axis": -1})[1])
-    x = _triangular(call, factors, _in_order(call, b, order), upper=False, unit=True)
-    return _triangular(call, factors, x, upper=True)
 
 
 def _is_checked(call: Call) -> bool:
@@ -76,7 +33,7 @@ def _lu_factor(call: Call) -> list[Any]:
 @rule("linalg_inv_ex.default")
 def _inverse(call: Call) -> list[Any]:
     factors, _, order, broken = _lu(call, call["A"])
-    return [_solved(call, factors, order, _identity(call, call["A"])), broken]
+    return [solved(call, factors, order, unit_matrices(call, call["A"])), broken]
 
 
 @rule("_linalg_solve_ex.default")
@@ -86,9 +43,9 @@ def _solve(call: Call) -> list[Any]:
     vector = len(b.shape) == 1 or (len(b.shape) == len(a.shape) - 1 and list(b.shape) == list(a.shape[:-1]))
     matrix = call.reshape(b, [*b.shape, 1]) if vector else b
     if call["left"]:
-        x = _solved(call, factors, order, matrix)
+        x = solved(call, factors, order, matrix)
     else:
-        x = _transposed(call, _solved(call, factors, order, _transposed(call, matrix), adjoint=True))
+        x = transposed(call, solved(call, factors, order, transposed(call, matrix), adjoint=True))
     return [call.reshape(x, call.shape()), factors, pivots, broken]
 
 
@@ -97,8 +54,8 @@ def _lu_solve(call: Call) -> Any:
     factors, b = call["LU"], call["B"]
     order = call.create("permutation_of_pivots", [call["pivots"]], rows=factors.shape[-1])
     if call["left"]:
-        return _solved(call, factors, order, b, adjoint=bool(call["adjoint"]))
-    return _transposed(call, _solved(call, factors, order, _transposed(call, b), adjoint=not call["adjoint"]))
+        return solved(call, factors, order, b, adjoint=bool(call["adjoint"]))
+    return transposed(call, solved(call, factors, order, transposed(call, b), adjoint=not call["adjoint"]))
 
 
 def _diagonal(call: Call, x: Any) -> Any:
@@ -180,15 +137,15 @@ def _lu_unpack(call: Call) -> list[Any]:
 def _cholesky(call: Call) -> Any:
     x = call[call.names[0]]
     checked = not call.is_tuple() or _is_checked(call)
-    factor, broken = call.create_all("cholesky", [_transposed(call, x) if call["upper"] else x], {"checked": checked})
-    factor = _transposed(call, factor) if call["upper"] else factor
+    factor, broken = call.create_all("cholesky", [transposed(call, x) if call["upper"] else x], {"checked": checked})
+    factor = transposed(call, factor) if call["upper"] else factor
     return [factor, broken] if call.is_tuple() else factor
 
 
 def _by_cholesky(call: Call, factor: Any, b: Any) -> Any:
     upper = bool(call["upper"])
-    first, second = (_transposed(call, factor), factor) if upper else (factor, _transposed(call, factor))
-    return _triangular(call, second, _triangular(call, first, b, upper=False), upper=True)
+    first, second = (transposed(call, factor), factor) if upper else (factor, transposed(call, factor))
+    return triangular(call, second, triangular(call, first, b, upper=False), upper=True)
 
 
 @rule("cholesky_solve.default")
@@ -198,12 +155,12 @@ def _cholesky_solve(call: Call) -> Any:
 
 @rule("cholesky_inverse.default")
 def _cholesky_inverse(call: Call) -> Any:
-    return _by_cholesky(call, call["self"], _identity(call, call["self"]))
+    return _by_cholesky(call, call["self"], unit_matrices(call, call["self"]))
 
 
 @rule("linalg_solve_triangular.default")
 def _solve_triangular(call: Call) -> Any:
-    return _triangular(
+    return triangular(
         call, call["self"], call["B"], bool(call["upper"]), bool(call["unitriangular"]), bool(call["left"])
     )
 
@@ -212,9 +169,9 @@ def _solve_triangular(call: Call) -> Any:
 def _triangular_solve(call: Call) -> list[Any]:
     a, upper = call["A"], bool(call["upper"])
     if call["transpose"]:
-        a, upper = _transposed(call, a), not upper
-    solved = _triangular(call, a, call["self"], upper, bool(call["unitriangular"]))
-    return [solved, _spread(call, call["A"], call.shape(1)) if call.reads(1) else None]
+        a, upper = transposed(call, a), not upper
+    solved = triangular(call, a, call["self"], upper, bool(call["unitriangular"]))
+    return [solved, spread(call, call["A"], call.shape(1)) if call.reads(1) else None]
 
 
 @rule("linalg_qr.default")
@@ -242,8 +199,8 @@ def _ldl_solve(call: Call) -> Any:
     factors, pivots, b = call["LD"], call["pivots"], call["B"]
     lead = sizes.broadcast(factors.shape[:-2], b.shape[:-2])
     n = factors.shape[-1]
-    factors, pivots = _spread(call, factors, [*lead, n, n]), _spread(call, pivots, [*lead, n])
-    return call.create("ldl_solve", [factors, pivots, _spread(call, b, [*lead, *b.shape[-2:]])])
+    factors, pivots = spread(call, factors, [*lead, n, n]), spread(call, pivots, [*lead, n])
+    return call.create("ldl_solve", [factors, pivots, spread(call, b, [*lead, *b.shape[-2:]])])
 
 
 @rule("_linalg_svd.default")
@@ -278,7 +235,7 @@ def _pseudoinverse(call: Call) -> Any:
         raise Unsupported(f"a pseudoinverse by eigenvalues in {x.dtype}, whose small ones torch's library leaves open")
     if call["hermitian"]:  # of which torch reads the lower half
         below = call.create("sub", [x, _half(call, x, upper=True)])
-        x = call.create("add", [_half(call, x, upper=False), _transposed(call, below)])
+        x = call.create("add", [_half(call, x, upper=False), transposed(call, below)])
     u, s, vh = call.create_all("svd", [x], {})
     rows, columns = fixed(x.shape[-2:], "a pseudoinverse")
     largest = call.create("slice", [s], axis=-1, start=0, end=1)
@@ -302,8 +259,8 @@ def _pseudoinverse(call: Call) -> Any:
     least = call.create("maximum", [absolute, call.create("mul", [relative, largest])])
     kept = call.create("gt", [s, least])
     inverse = call.create("where", [kept, call.create("reciprocal", [s]), call.constant(0, s.dtype)])
-    scaled = call.create("mul", [_transposed(call, vh), call.reshape(inverse, [*lead, 1, min(rows, columns)])])
-    return call.create("matmul", [scaled, _transposed(call, u)])
+    scaled = call.create("mul", [transposed(call, vh), call.reshape(inverse, [*lead, 1, min(rows, columns)])])
+    return call.create("matmul", [scaled, transposed(call, u)])
 
 
 def _reflected(call: Call, a: Any, tau: Any, c: Any, adjoint: bool) -> Any:
@@ -316,7 +273,7 @@ def _reflected(call: Call, a: Any, tau: Any, c: Any, adjoint: bool) -> Any:
         v = call.create("where", [call.constant(below[:, None], "bool"), column, call.constant(unit[:, None], a.dtype)])
         factor = call.create("slice", [tau], axis=-1, start=i, end=i + 1)
         factor = call.create("mul", [v, call.reshape(factor, [*factor.shape, 1])])
-        c = call.create("sub", [c, call.create("mul", [factor, call.create("matmul", [_transposed(call, v), c])])])
+        c = call.create("sub", [c, call.create("mul", [factor, call.create("matmul", [transposed(call, v), c])])])
     return c
 
 
@@ -326,7 +283,7 @@ def _householder_product(call: Call) -> Any:
     if 0 in call.shape():
         return call.filled(0)
     rows, columns = fixed(a.shape[-2:], "a product of reflections")
-    start = _spread(call, call.constant(np.eye(rows, columns), "f64"), a.shape)
+    start = spread(call, call.constant(np.eye(rows, columns), "f64"), a.shape)
     return call.cast(_reflected(call, a, tau, start, adjoint=False), call.dtype())
 
 
@@ -338,8 +295,8 @@ def _ormqr(call: Call) -> Any:
     transpose = bool(call["transpose"])
     if call["left"]:
         return call.cast(_reflected(call, a, tau, c, transpose), call.dtype())
-    turned = _reflected(call, a, tau, _transposed(call, c), not transpose)
-    return call.cast(_transposed(call, turned), call.dtype())
+    turned = _reflected(call, a, tau, transposed(call, c), not transpose)
+    return call.cast(transposed(call, turned), call.dtype())
 
 
 # Terms of the series of e^X for |X| <= 1/2, and how often a result is squared at most.
@@ -356,7 +313,7 @@ def _matrix_exp(call: Call) -> Any:
     a = call["self"]
     if 0 in a.shape:
         return call["self"]
-    identity = _identity(call, a)
+    identity = unit_matrices(call, a)
     sums = call.create("sum", [call.create("abs", [a])], axes=[-2], keepdim=True)
     norm = call.create("reduce_max", [sums], axes=[-1], keepdim=True)
     times = call.create("ceil", [call.create("log2", [on(call, "maximum", norm, 0.5)])])

@@ -2,12 +2,34 @@
 
 from hetnn.importers.onnx.rules.contrib import (
     attention,
+    blocks,
+    early,
+    experts,
     fused,
+    gates,
     group_attention,
     norms,
+    plain,
     quantized,
     quantized_layers,
+    refused,
     rotary,
+    states,
 )
 
-__all__ = ["attention", "fused", "group_attention", "norms", "quantized", "quantized_layers", "rotary"]
+__all__ = [
+    "attention",
+    "blocks",
+    "early",
+    "experts",
+    "fused",
+    "gates",
+    "group_attention",
+    "norms",
+    "plain",
+    "quantized",
+    "quantized_layers",
+    "refused",
+    "rotary",
+    "states",
+]

@@ -120,6 +120,7 @@ def _no(call: Call, *names: str) -> None:
 @contrib(
     "Attention",
     "input weights bias? mask_index? past? attention_bias? past_sequence_length?",
+    unread="mask_filter_value",
     num_heads=SOME_INT,
     do_rotary=INT,
     mask_filter_value=FLOAT,
@@ -192,6 +193,7 @@ def _with_past(call: Call, k: Any, v: Any, past: int, length: int) -> tuple[Any,
     "MultiHeadAttention",
     "query key? value? bias? key_padding_mask? attention_bias? past_key? past_value? past_sequence_length? "
     "cache_indirection?",
+    unread="mask_filter_value",
     num_heads=SOME_INT,
     mask_filter_value=FLOAT,
     scale=FLOAT,
@@ -206,6 +208,7 @@ def _multi_head_attention(call: Call) -> list[Any]:
     "DecoderMaskedMultiHeadAttention",
     "query key? value? mask_index? attention_bias? past_key? past_value? past_sequence_length? beam_width? "
     "cache_indirection? bias?",
+    unread="mask_filter_value output_qk",
     num_heads=SOME_INT,
     mask_filter_value=FLOAT,
     output_qk=INT,

@@ -30,6 +30,8 @@ SOME_INT, SOME_INTS = Kind(_Type.INT, required=True), Kind(_Type.INTS, required=
 
 # By domain and name: what a node of the operator holds, in the words in which the standard says it of its own.
 ADDED: dict[tuple[str, str], defs.OpSchema] = {}
+# Attributes that decide nothing, or nothing in some forms of their node, behind the operator's name.
+UNREAD: set[str] = set()
 # By domain and name: why hetnn does not read an operator.
 REFUSED: dict[tuple[str, str], str] = {}
 
@@ -40,16 +42,18 @@ _ANY = "tensor(float)"
 
 
 def contrib(
-    name: str, inputs: str, *, domain: str = MICROSOFT, like: str = "", **attributes: Any
+    name: str, inputs: str, *, domain: str = MICROSOFT, like: str = "", unread: str = "", **attributes: Any
 ) -> Callable[[Rule[Call]], Rule[Call]]:
     """Registers the rule of an operator, and what its nodes hold.
 
     `inputs` by name, '?' behind those that may be absent and '*' behind one that repeats. An attribute is given as what
     it is where a node does not have it, or as its kind where it is nothing then; those of the standard's operator
-    `like` come with them.
+    `like` come with them. `unread`: those that decide nothing, or nothing in some forms of the node.
     """
     _declare(domain, name, inputs, like, attributes)
-    return ONNX.rule(f"{domain}.{name}" if domain else name)
+    key = f"{domain}.{name}" if domain else name
+    UNREAD.update(f"{key}.{attribute}" for attribute in unread.split())
+    return ONNX.rule(key)
 
 
 def _declare(domain: str, name: str, inputs: str, like: str, attributes: dict[str, Any]) -> None:
@@ -75,13 +79,13 @@ def _attribute(name: str, preset: Any) -> defs.OpSchema.Attribute:
     return defs.OpSchema.Attribute(name, onnx.helper.make_attribute(name, preset))
 
 
-def as_standard(name: str, inputs: str, *, like: str = "", **attributes: Any) -> None:
-    """An operator of ONNX Runtime's domain that means what the standard's operator of that name, or `like`, does."""
+def as_standard(name: str, inputs: str, *, domain: str = MICROSOFT, like: str = "", **attributes: Any) -> None:
+    """An operator that means what the standard's operator of that name, or `like`, does."""
 
     def rule(call: Call) -> Any:
         return call.standard_all(like or name, call.inputs, dict(call.attrs), call.outputs_used())
 
-    contrib(name, inputs, like=like or name, **attributes)(rule)
+    contrib(name, inputs, domain=domain, like=like or name, **attributes)(rule)
 
 
 def refuse(reason: str, *names: str, domain: str = MICROSOFT) -> None:

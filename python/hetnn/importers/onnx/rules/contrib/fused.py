@@ -20,7 +20,7 @@ def _activated(call: Call, y: Any) -> Any:
     return activate(call, name, y, {**numbers, **{key: number for key, number in named.items() if number is not None}})
 
 
-@contrib("FusedConv", "X W B? Z?", like="Conv", activation=STRING, activation_params=FLOATS)
+@contrib("FusedConv", "X W B? Z?", unread="activation_params", like="Conv", activation=STRING, activation_params=FLOATS)
 def _fused_conv(call: Call) -> Any:
     """activation(Conv(X, W, B) + Z)"""
     own = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
@@ -31,6 +31,7 @@ def _fused_conv(call: Call) -> Any:
 @contrib(
     "FusedGemm",
     "A B C?",
+    unread="activation_alpha activation_beta activation_gamma",
     like="Gemm",
     activation=STRING,
     activation_alpha=FLOAT,
@@ -54,8 +55,17 @@ def _turned(call: Call, x: Any, side: str) -> Any:
     return x if order == sorted(order) else call.create("permute", [x], perm=order)
 
 
-@contrib("FusedMatMul", "A B", alpha=1.0, transA=0, transB=0, transBatchA=0, transBatchB=0)
-@contrib("TransposeMatMul", "A B", alpha=1.0, transA=0, transB=0)
+@contrib(
+    "FusedMatMul",
+    "A B",
+    unread="transA transB transBatchA transBatchB",
+    alpha=1.0,
+    transA=0,
+    transB=0,
+    transBatchA=0,
+    transBatchB=0,
+)
+@contrib("TransposeMatMul", "A B", unread="transA transB", alpha=1.0, transA=0, transB=0)
 def _fused_matmul(call: Call) -> Any:
     y = call.standard("MatMul", [_turned(call, call[0], "A"), _turned(call, call[1], "B")])
     alpha = float(call.attr("alpha"))

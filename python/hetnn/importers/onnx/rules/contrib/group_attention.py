@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import Size, divide, maximum, multiply, subtract
@@ -60,9 +62,13 @@ def cached(call: Call, past: Any, new: Any, step: Step) -> Any:
         past = call.create("pad", [past], padding=[0, 0, 0, 0, 0, 0, behind, 0], value=0.0)
         past = met_as(call, past, [None, None, longest, None])
     was = call.create("lt", [places(call, longest, 4, 2), step.before])
-    kept = call.create("where", [was, past, call.like(0, past)])
-    at = call.broadcast_to(call.reshape(step.before, [step.before.shape[0]]), [batch])
-    return call.create("tensor_scatter", [kept, new, at], axis=2)
+    return _put(call, call.create("where", [was, past, call.like(0, past)]), new, step)
+
+
+def _put(call: Call, cache: Any, new: Any, step: Step) -> Any:
+    """The rows of this run behind those before."""
+    at = call.broadcast_to(call.reshape(step.before, [step.before.shape[0]]), [new.shape[0]])
+    return call.create("tensor_scatter", [cache, new, at], axis=2)
 
 
 def _positions(call: Call, given: Any, step: Step, batch: Size, rows: Size) -> Any:
@@ -109,6 +115,7 @@ def turned(call: Call, q: Any, k: Any, cos: int, at: Any) -> list[Any]:
     "GroupQueryAttention",
     "query key? value? past_key? past_value? seqlens_k total_sequence_length cos_cache? sin_cache? position_ids? "
     "attention_bias? head_sink? k_scale? v_scale? q_norm_weight? k_norm_weight? query_seqlens?",
+    unread="k_norm_epsilon q_norm_epsilon qk_norm_epsilon kv_cache_bit_width rotary_interleaved qk_output",
     num_heads=SOME_INT,
     kv_num_heads=SOME_INT,
     causal=1,
@@ -170,16 +177,19 @@ def _eps(call: Call, index: int) -> float:
 
 def _kept(call: Call, step: Step, rows: Size) -> Any:
     """Which keys each query attends to."""
-    at = places(call, step.keys, 4, 3)
-    kept = call.create("lt", [at, step.ends])
-    own = places(call, rows, 4, 2, step.before)
-    if call.attr("causal"):
-        kept = call.create("logical_and", [kept, call.create("le", [at, own])])
+    at, own = places(call, step.keys, 4, 3), places(call, rows, 4, 2, step.before)
+    kept = _before(call, step, rows) if call.attr("causal") else call.create("lt", [at, step.ends])
     window = int(call.attr("local_window_size"))
     if window > 0:
         first = call.create("sub", [own, call.constant(window, "i64")])
         kept = call.create("logical_and", [kept, call.create("gt", [at, first])])
     return kept
+
+
+def _before(call: Call, step: Step, rows: Size) -> Any:
+    """Which keys stand no later than each query, and before the end of their sequence."""
+    at, own = places(call, step.keys, 4, 3), places(call, rows, 4, 2, step.before)
+    return call.create("logical_and", [call.create("lt", [at, step.ends]), call.create("le", [at, own])])
 
 
 def _weighed(call: Call, q: Any, k: Any, v: Any, kept: Any, added: Any) -> tuple[Any, Any]:
@@ -215,3 +225,54 @@ def _with_sink(call: Call, values: Any, sink: Any, shape: list[Size], keys: Size
     own = call.cast(sink, values.dtype)
     own = call.reshape(own, [1, sink.shape[0], 1, 1] if sink.shape else [1, 1, 1, 1])
     return [call.broadcast_to(values, [*shape, keys]), call.broadcast_to(own, [*shape, 1])]
+
+
+@contrib(
+    "SparseAttention",
+    "query key? value? past_key past_value block_row_indices block_col_indices total_sequence_length "
+    "key_total_sequence_lengths cos_cache? sin_cache?",
+    unread="rotary_interleaved",
+    num_heads=SOME_INT,
+    kv_num_heads=SOME_INT,
+    do_rotary=INT,
+    rotary_interleaved=INT,
+    scale=FLOAT,
+    sparse_block_size=SOME_INT,
+)
+def _sparse_attention(call: Call) -> list[Any]:
+    """As GroupQueryAttention, of the blocks of keys that a layout names for a block of queries."""
+    heads, groups = int(call.attr("num_heads")), int(call.attr("kv_num_heads"))
+    if groups < 1 or heads % groups:
+        raise InvalidModel(f"{heads} heads of queries in groups for {groups} heads of keys")
+    q, k, v = queries_keys_values(call, heads, groups)
+    batch, rows = q.shape[0], q.shape[2]
+    step = step_of(call, met_as(call, call[8], [batch]), call.size(7, "total_sequence_length", 1), rows)
+    q, k = turned(call, q, k, 9, _positions(call, None, step, batch, rows))
+    present = [
+        _put(call, met_as(call, call[3 + n], [batch, groups, None, x.shape[3]]), x, step) for n, x in enumerate((k, v))
+    ]
+    k, v = (repeated(call, part(call, x, 0, step.keys, 2), heads // groups) for x in present)
+    kept = call.create("logical_and", [_in_blocks(call, step, batch, rows, heads), _before(call, step, rows)])
+    y = weighed(call, q, k, v, added_where_not(call, kept, -math.inf, q))
+    return [joined_heads(call, y), *present]
+
+
+def _in_blocks(call: Call, step: Step, batch: Size, rows: Size, heads: int) -> Any:
+    """Whether a head's layout has the block of a query and a key; heads take the layouts in turn."""
+    starts, columns = call.known(5), call.known(6)
+    if starts is None or columns is None:
+        raise Unsupported("blocks that are computed when the model runs")
+    layouts, blocks = starts.shape[0], starts.shape[1] - 1
+    table = np.zeros((layouts, blocks, blocks), bool)
+    for layout, row in np.ndindex(layouts, blocks):
+        table[layout, row, columns[layout, starts[layout, row] : starts[layout, row + 1]]] = True
+    size = call.constant(int(call.attr("sparse_block_size")), "i64")
+    own = call.create("floor_divide", [places(call, rows, 4, 2, step.before), size])
+    at = call.create("floor_divide", [places(call, step.keys, 4, 3), size])
+    place = call.create("add", [call.create("mul", [own, call.constant(blocks, "i64")]), at])
+    place = call.reshape(call.broadcast_to(place, [batch, 1, rows, step.keys]), [batch, rows, step.keys])
+    flat = call.constant(table.reshape(layouts, -1), "bool")
+    found = call.create("permute", [call.create("gather", [flat, place], axis=1)], perm=[1, 0, 2, 3])
+    found = call.reshape(found, [batch, 1, layouts, rows, step.keys])
+    many = call.broadcast_to(found, [batch, heads // layouts, layouts, rows, step.keys])
+    return call.reshape(many, [batch, heads, rows, step.keys])

@@ -52,6 +52,7 @@ def _skip_rms_norm(call: Call) -> list[Any]:
 @contrib(
     "EmbedLayerNormalization",
     "input_ids segment_ids? word_embedding position_embedding segment_embedding? gamma beta mask? position_ids?",
+    unread="mask_index_type",
     epsilon=1e-12,
     mask_index_type=INT,
 )

@@ -76,7 +76,7 @@ def _leaky_relu(call: Call) -> Any:
     return _of_one(call, lambda x: call.standard("LeakyRelu", [x], alpha=call.attr("alpha")))
 
 
-@contrib("QLinearSoftmax", _ONE, axis=-1, opset=SOME_INT)
+@contrib("QLinearSoftmax", "X X_scale x_zero_point? y_scale y_zero_point", axis=-1, opset=SOME_INT)
 def _softmax(call: Call) -> Any:
     """Before operator set 13 over all axes from `axis` on."""
     shape = list(call[0].shape)

@@ -15,6 +15,7 @@ from hetnn.importers.onnx.rules.recurrent import Layer, lstm
 @contrib(
     "QAttention",
     "input weight bias input_scale weight_scale mask_index? input_zero_point? weight_zero_point? past?",
+    unread="mask_filter_value",
     num_heads=SOME_INT,
     do_rotary=INT,
     mask_filter_value=FLOAT,

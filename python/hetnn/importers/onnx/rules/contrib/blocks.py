@@ -1,0 +1,197 @@
+"""Weights of few bits in blocks, each with a step of its own: they become reals, once where they are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.sizes import Size, multiply
+from hetnn.importers.onnx.rules.call import Array, Call
+from hetnn.importers.onnx.rules.contrib.attention import part
+from hetnn.importers.onnx.rules.contrib.declare import SOME_INT, contrib
+from hetnn.importers.onnx.rules.product import linear
+
+
+def _bits(call: Call, preset: int = 4) -> int:
+    bits = int(call.attr("bits", preset))
+    if bits not in (2, 4, 8):
+        raise Unsupported(f"weights of {bits} bits")
+    return bits
+
+
+def unpacked(call: Call, x: Any, bits: int) -> Any:
+    """Bytes as the numbers of so many bits that each holds along the last axis, those of the lowest bits first."""
+    if bits == 8:
+        return x
+    shifts = call.constant(np.arange(0, 8, bits), "u8")
+    apart = call.create("shift_right", [call.reshape(x, [*x.shape, 1]), shifts])
+    whole = call.create("bitwise_and", [apart, call.constant(2**bits - 1, "u8")])
+    return call.reshape(whole, [*x.shape[:-1], multiply(x.shape[-1], 8 // bits)])
+
+
+def _repeated(call: Call, value: Any, axis: int, block: int, size: Size) -> Any:
+    """What belongs to blocks along an axis, for each of `size` elements."""
+    shape = list(value.shape)
+    many = [*shape[: axis + 1], block, *shape[axis + 1 :]]
+    value = call.broadcast_to(call.reshape(value, [*shape[: axis + 1], 1, *shape[axis + 1 :]]), many)
+    whole = call.reshape(value, [*shape[:axis], multiply(shape[axis], block), *shape[axis + 1 :]])
+    return part(call, whole, 0, size, axis)
+
+
+def dequantized(call: Call, codes: Any, scales: Any, zeros: Any, axis: int, block: int) -> Any:
+    """(codes - zeros) scales, of blocks along an axis; `zeros` may be one number."""
+    size = codes.shape[axis]
+    scale = _repeated(call, scales, axis, block, size)
+    if not isinstance(zeros, (int, float)):
+        zero = _repeated(call, call.cast(zeros, scales.dtype), axis, block, size)
+    else:
+        zero = call.like(zeros, scales)
+    return call.create("mul", [call.create("sub", [call.cast(codes, scales.dtype), zero]), scale])
+
+
+def known_weight(call: Call, packed: int, scales: int, zeros: int, shape: Sequence[int], bits: int, block: int) -> Any:
+    """[rows, columns] of reals as a constant, from inputs that are known; None where one is not.
+
+    Codes are packed by row and block; what stands for 0 by row too, unless it is a real itself.
+    """
+    arrays = [call.known(k) for k in (packed, scales, zeros)]
+    if any(array is None and call.given(k) for array, k in zip(arrays, (packed, scales, zeros), strict=True)):
+        return None
+    rows, columns = shape
+    count = -(-columns // block)
+
+    def apart(array: Array) -> Array:
+        fields: Array = array.reshape(rows, -1, 1) >> np.arange(0, 8, bits, dtype=np.uint8) & np.uint8(2**bits - 1)
+        return fields.reshape(rows, -1)
+
+    codes, scale, zero = arrays
+    assert codes is not None
+    assert scale is not None
+    if codes.size * 8 // bits != rows * count * block or scale.size != rows * count:
+        raise InvalidModel(f"{codes.size} bytes and {scale.size} steps for weights of {rows} x {columns}")
+    step = scale.reshape(rows, count, 1)
+    nothing: Any = np.asarray(2 ** (bits - 1))
+    if zero is not None:
+        zero = apart(zero)[:, :count] if zero.dtype == np.uint8 else zero
+        nothing = zero.reshape(rows, count, 1)
+    reals = (apart(codes).reshape(rows, count, block).astype(step.dtype) - nothing.astype(step.dtype)) * step
+    return call.constant(reals.reshape(rows, -1)[:, :columns], call[scales].dtype)
+
+
+def _product(call: Call, weight: Any, bias: Any) -> Any:
+    """The input by weights [rows, columns]."""
+    x = call[0]
+    return linear(call, met_as(call, x, [*[None] * (len(x.shape) - 1), weight.shape[1]]), weight, bias)
+
+
+@contrib(
+    "MatMulNBits",
+    "A B scales zero_points? g_idx? bias?",
+    unread="accuracy_level",
+    K=SOME_INT,
+    N=SOME_INT,
+    accuracy_level=0,
+    bits=4,
+    block_size=SOME_INT,
+    weight_prepacked=0,
+)
+def _matmul(call: Call) -> Any:
+    if call.given(4) or call.attr("weight_prepacked"):
+        raise Unsupported("weights in an order of their own: g_idx or weight_prepacked")
+    rows, columns = int(call.attr("N")), int(call.attr("K"))
+    bits, block = _bits(call), int(call.attr("block_size"))
+    weight = known_weight(call, 1, 2, 3, [rows, columns], bits, block)
+    if weight is None:
+        count = -(-columns // block)
+        codes = call.reshape(unpacked(call, call[1], bits), [rows, count * block])
+        zeros: Any = 2 ** (bits - 1)
+        if call.given(3):
+            zeros = call[3]
+            if zeros.dtype == "u8":
+                zeros = call.reshape(zeros, [rows, -(-count * bits // 8)])
+                zeros = part(call, unpacked(call, zeros, bits), 0, count)
+            zeros = call.reshape(zeros, [rows, count])
+        weight = dequantized(call, codes, call.reshape(call[2], [rows, count]), zeros, 1, block)
+        weight = part(call, weight, 0, columns)
+    return _product(call, weight, call.optional(5))
+
+
+# What the numbers of four bits stand for: as floats of 4 bits, and evenly under a normal distribution.
+_OF_4_BITS = (
+    [sign * number for sign in (1, -1) for number in (0, 1 / 192, 2 / 3, 1, 1 / 3, 1 / 2, 1 / 6, 1 / 4)],
+    [
+        *(-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453),
+        *(-0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0),
+        *(0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224),
+        *(0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0),
+    ],
+)
+
+
+@contrib(
+    "MatMulBnb4",
+    "A B absmax",
+    unread="training_mode",
+    K=SOME_INT,
+    N=SOME_INT,
+    block_size=SOME_INT,
+    quant_type=SOME_INT,
+    training_mode=0,
+    transB=1,
+)
+def _table_matmul(call: Call) -> Any:
+    """Of weights that are looked up in a table; the higher half of a byte comes first."""
+    codes, steps, block = call.known(1), call.known(2), int(call.attr("block_size"))
+    if codes is None or steps is None:
+        raise Unsupported("weights of 4 bits that are computed when the model runs")
+    shape = rows, columns = int(call.attr("N")), int(call.attr("K"))
+    table = np.array(_OF_4_BITS[int(call.attr("quant_type"))], np.float32)
+    reals = table[np.stack([codes >> 4, codes & 15], -1).reshape(-1)[: rows * columns]]
+    reals = (reals * np.repeat(steps.reshape(-1), block)[: rows * columns]).reshape(shape)
+    return _product(call, call.constant(reals if call.attr("transB") else reals.T, call[0].dtype), None)
+
+
+@contrib(
+    "GatherBlockQuantized",
+    "data indices scales zero_points?",
+    unread="bits",
+    bits=4,
+    block_size=128,
+    gather_axis=0,
+    quantize_axis=1,
+)
+def _gather(call: Call) -> Any:
+    """What is taken becomes reals; an index outside takes zeros."""
+    data, indices, scales = call[0], call[1], call[2]
+    rank = len(data.shape)
+    at, axis = (call.axis(int(call.attr(name)), rank) for name in ("gather_axis", "quantize_axis"))
+    if data.dtype not in ("u8", "i4", "u4"):
+        raise Unsupported(f"blocks of {data.dtype}")
+    bits = _bits(call) if data.dtype == "u8" else 8
+    block, size = int(call.attr("block_size")), call.whole(data.shape[at])
+    index = call.from_the_front(call.cast(indices, "i64"), data.shape[at])
+    inside = call.create("lt", [index, size])
+    inside = call.create("logical_and", [inside, call.create("ge", [index, call.constant(0, "i64")])])
+    index = call.create("where", [inside, index, call.constant(0, "i64")])
+
+    def taken(x: Any) -> Any:
+        return call.create("gather", [x, index], axis=at) if at != axis else x
+
+    zeros: Any = 2 ** (bits - 1) if data.dtype == "u8" else 0
+    if call.given(3):
+        zeros = taken(call[3])
+        zeros = unpacked(call, zeros, bits) if data.dtype == "u8" else zeros
+    codes = unpacked(call, taken(data), bits) if data.dtype == "u8" else taken(data)
+    steps = taken(scales)
+    moved = axis + len(index.shape) - 1 if at < axis else axis
+    if bits < 8 and call.given(3):  # packed to whole bytes
+        zeros = part(call, zeros, 0, steps.shape[-1])
+    y = dequantized(call, codes, steps, zeros, moved, block)
+    if at == axis:
+        y = call.create("gather", [y, index], axis=at)
+    kept = call.reshape(inside, [*index.shape, *[1] * (len(y.shape) - at - len(index.shape))])
+    return call.create("where", [kept, y, call.like(0, y)])

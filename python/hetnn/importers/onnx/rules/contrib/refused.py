@@ -1,0 +1,49 @@
+"""What ONNX Runtime has and hetnn does not read, and why."""
+
+from hetnn.importers.onnx.rules.contrib.declare import refuse
+
+refuse(
+    "it runs a decoder for each word; give hetnn the decoder, and search around it",
+    *("BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"),
+)
+refuse(
+    "how long its sequences are stands in values; give each a batch of its own",
+    *("VarlenCausalConvWithState", "VarlenNGramHashMapping"),
+)
+refuse(
+    "it is a search whose steps follow from values; run it behind the model",
+    *("BifurcationDetector", "DynamicTimeWarping"),
+)
+refuse("it splits texts by expressions; split them before the model", "Tokenizer")
+refuse("it reads sparse tensors; make them dense", "SparseToDenseMatMul")
+refuse("its weights lie in an order of ONNX Runtime's own; export MatMulNBits", "GatherPacked", "MatMulFpQ4")
+refuse("it is for ONNX Runtime's own use, its definition says", "MaxpoolWithMask")
+refuse("it attends inside of each step; export a loop", "AttnLSTM")
+refuse(
+    "its images lie as one processor's vectors do; save the model at ORT_ENABLE_EXTENDED, not at ORT_ENABLE_ALL",
+    *("AveragePool", "Conv", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"),
+    *("ReorderInput", "ReorderOutput", "Upsample"),
+    domain="com.microsoft.nchwc",
+)
+refuse(
+    "ONNX Runtime has it on accelerators only; optimize the model for its CPU provider",
+    *("BiasAdd", "BiasDropout", "BiasSoftmax", "BiasSplitGelu", "BitmaskBiasDropout", "BitmaskDropout", "ComplexMul"),
+    *("ComplexMulConj", "ConvStateReplay", "DecoderAttention", "DecoderMaskedSelfAttention", "DequantizeBFP"),
+    *(
+        "DequantizeWithOrder",
+        "DynamicSparseAttention",
+        "EPContext",
+        "FusedMatMulActivation",
+        "GatedDeltaNetStateReplay",
+    ),
+    *("GatedRelativePositionBias", "GemmFastGelu", "GemmFloat8", "GemmaRotaryEmbedding", "GroupNorm"),
+    *("HyperConnectionLowRankMix", "Irfft", "IsAllFinite", "LongformerAttention", "Mamba2Verify"),
+    *("MatMulBlockQuantizedFp4Weight", "MatMulBlockQuantizedFp8Weight", "MatMulNBitsMlp", "MatMulNBitsQLoRA"),
+    *("MatMulNBitsQkv", "MatMulPacked", "MoEPacked", "MulInteger", "NhwcConv", "NhwcFusedConv", "PackedAttention"),
+    *("PackedMultiHeadAttention", "PackedSparseAttentionIndexer", "PackedSparseAttentionIndexerMerge"),
+    *("PagedAttention", "QLinearReduceMean", "QOrderedAttention", "QOrderedGelu", "QOrderedLayerNormalization"),
+    *("QOrderedLongformerAttention", "QOrderedMatMul", "QuantizeBFP", "QuantizeWithOrder", "RMSNormRotary"),
+    *("ReduceSumInteger", "RelativePositionBias", "RemovePadding", "RestorePadding", "Rfft", "RouterGateUpProj"),
+    *("SkipGroupNorm", "Snpe", "SparseAttentionIndexer", "SparsePagedAttention", "SpeculativePrefixCommit"),
+    *("SwiGLU", "TorchEmbedding"),
+)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import helper, parser
 
@@ -303,3 +305,25 @@ def test_operators_of_a_newer_set_than_the_file_names(node: str, reference: Any)
     text = f"agraph (float[n,4] x, float[4] s) => (float[n,4] y) {{ m = Less(x, s)  y = {node} }}"
     x, s = f32(3, 4), f32(4)
     np.testing.assert_allclose(hetnn.compile(model_of(text, 8))(x, s), reference(x, s), rtol=1e-3, atol=1e-4)
+
+
+# Transposed convolutions to a size
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        'auto_pad = "SAME_UPPER", strides = [2, 1, 2], kernel_shape = [3, 2, 4]',
+        'auto_pad = "SAME_LOWER", strides = [2, 3, 1], kernel_shape = [3, 4, 2]',
+        "output_shape = [9, 10, 8], strides = [2, 2, 2], kernel_shape = [5, 3, 4], dilations = [1, 2, 1]",
+        "output_shape = [6, 12, 8], strides = [1, 3, 2], kernel_shape = [4, 3, 3], output_padding = [0, 1, 0]",
+    ],
+)
+def test_transposed_convolutions_of_open_sizes_have_the_size_that_is_asked_for(window: str) -> None:
+    kernel = [int(k) for k in re.findall(r"kernel_shape = \[(.*?)\]", window)[0].split(",")]
+    inputs = f"float[n,2,d,h,w] x, float[2,3,{','.join(map(str, kernel))}] k, float[3] b"
+    model = model_of(f"agraph ({inputs}) => (float[n,3,e,f,g] y) {{ y = ConvTranspose <{window}> (x, k, b) }}")
+    exe, other = hetnn.compile(model), onnxruntime.InferenceSession(model.SerializeToString())
+    for sizes in ((2, 5, 4, 6), (1, 3, 7, 4)):
+        given = {"x": f32(sizes[0], 2, *sizes[1:]), "k": f32(2, 3, *kernel), "b": f32(3)}
+        np.testing.assert_allclose(exe(**given), other.run(None, given)[0], rtol=1e-4, atol=1e-4)

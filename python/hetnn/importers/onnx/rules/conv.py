@@ -104,23 +104,36 @@ def _conv_transpose(call: Call) -> Any:
     # Whole, then cut, or grown behind.
     none = [0] * len(kernel)
     window.update(padding=[0] * 2 * len(kernel), output_padding=none)
-    cut = [negate(p) for p in asked]
-    cut[len(kernel) :] = [add(p, e) for p, e in zip(cut[len(kernel) :], extra, strict=True)]
-    y = padded(call, convolve(call, x, weight, None, window, transposed=True), cut, 0)
+    y = convolve(call, x, weight, None, window, transposed=True)
+    count = len(kernel)
+    for k, goal in enumerate(_goals(call, x, stride) or []):
+        # Axis by axis: each then has the size that is asked for, which the terms of what is cut do not show.
+        cut: list[Size] = [0 for _ in asked]
+        cut[k], cut[count + k] = negate(asked[k]), subtract(extra[k], asked[count + k])
+        grown = padded(call, y, cut, 0)
+        y = met_as(call, grown, [goal if axis == 2 + k else None for axis in range(2 + count)])
     return y if bias is None else call.create("add", [y, call.reshape(bias, [bias.shape[0], *[1] * len(kernel)])])
+
+
+def _goals(call: Call, x: Any, stride: Sequence[int]) -> list[Size] | None:
+    """The sizes that the result is to have; None where its padding is given instead."""
+    if call.attr("output_shape"):
+        return [int(size) for size in call.attr("output_shape")]
+    if call.attr("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
+        return [multiply(size, s) for size, s in zip(x.shape[2:], stride, strict=True)]
+    return None
 
 
 def _transposed_padding(
     call: Call, x: Any, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], extra: list[Size]
 ) -> list[Size]:
     """What is cut from the result; where more is asked than there is, `extra` grows instead."""
-    mode, wanted = call.attr("auto_pad", "NOTSET"), call.attr("output_shape")
-    if not wanted and mode not in ("SAME_UPPER", "SAME_LOWER"):
+    mode, wanted = call.attr("auto_pad", "NOTSET"), _goals(call, x, stride)
+    if wanted is None:
         return [int(p) for p in call.attr("pads") or [0] * 2 * len(kernel)]
     before: list[Size] = []
     after: list[Size] = []
-    for k, size in enumerate(x.shape[2:]):
-        goal = wanted[k] if wanted else multiply(size, stride[k])
+    for k, (size, goal) in enumerate(zip(x.shape[2:], wanted, strict=True)):
         whole = add(multiply(stride[k], subtract(size, 1)), add(extra[k], (kernel[k] - 1) * dilation[k] + 1))
         total = subtract(whole, goal)
         if total != (cut := maximum(total, 0)):

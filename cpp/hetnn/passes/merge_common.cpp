@@ -1,8 +1,12 @@
-// Common subexpressions, found by operator and inputs and proved equal by attributes.
+// Common subexpressions, found by operator, inputs and hashes and proved equal by attributes.
 #include "hetnn/passes/merge_common.h"
 
 #include <map>
+#include <string>
 #include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
 
 #include "hetnn/ir/rewriter.h"
 
@@ -16,7 +20,7 @@ constexpr int64_t kCompareBytes = 1 << 16;
 struct Key {
   const ops::OpDef* op;
   std::vector<const ir::Value*> inputs;
-  uint64_t constant_hash;
+  uint64_t attrs_hash;
   auto operator<=>(const Key&) const = default;
 };
 
@@ -26,10 +30,30 @@ uint64_t hash_of(const Tensor& tensor) {
   return std::hash<std::string_view>()(bytes);
 }
 
+uint64_t hash_of(const Dim& dim) {
+  return dim.is_static() ? std::hash<int64_t>()(dim.value()) : std::hash<std::string>()(dim.to_string());
+}
+template <typename T>
+requires std::is_arithmetic_v<T> || std::is_enum_v<T> uint64_t hash_of(T value) { return std::hash<T>()(value); }
+uint64_t hash_of(const std::string& source) { return std::hash<std::string>()(source); }
+
+template <typename T>
+uint64_t hash_of(const std::vector<T>& values) {
+  uint64_t hash = values.size();
+  for (const T& value : values) hash = hash * 31 + hash_of(value);
+  return hash;
+}
+
+// Many nodes that differ by attributes alone may read one value: every step of an unrolled loop cuts out its own row.
+uint64_t hash_of(const ops::Attrs& attrs) {
+  uint64_t hash = 0;
+  for (const auto& [name, attr] : attrs)
+    hash = hash * 31 + std::visit([](const auto& value) { return hash_of(value); }, attr);
+  return hash;
+}
+
 Key key_of(const ir::Node& node) {
-  Key key{&node.op(), {node.inputs().begin(), node.inputs().end()}, 0};
-  if (node.is_constant()) key.constant_hash = hash_of(node.tensor("value"));
-  return key;
+  return {&node.op(), {node.inputs().begin(), node.inputs().end()}, hash_of(node.attrs())};
 }
 
 bool same_constant(const ir::Node& a, const ir::Node& b) {

@@ -20,9 +20,13 @@ from importers.onnx_runtime_nodes import (
     i32,
     model_of,
     of_runtime,
+    restart,
     same,
     saved_by_runtime,
+    u8,
 )
+
+restart()
 
 IMAGES, FILTERS = f32(2, 4, 6, 7), Fixed(f32(6, 4, 3, 3))
 ACTIVATIONS = {
@@ -92,6 +96,9 @@ IDS, SEGMENTS, MASK = (
 TABLES = [Fixed(f32(9, 8)), Fixed(f32(7, 8)), Fixed(f32(2, 8)), GAMMA, BETA]
 
 NORMS = [
+    Node("SimplifiedLayerNormalization", X, Fixed(f32(8).astype(np.float16)), domain="").within(2e-3),
+    Node("SimplifiedLayerNormalization", X.astype(np.float16), GAMMA, domain="", outputs=2).within(2e-3),
+    Node("SkipLayerNormalization", *(x.astype(np.float16) for x in (X, SKIP, f32(8), f32(8)))).within(2e-3),
     Node("SimplifiedLayerNormalization", X, GAMMA, domain=""),
     Node("SimplifiedLayerNormalization", X, GAMMA, domain="", outputs=2, epsilon=1e-2),
     Node("SimplifiedLayerNormalization", X, Fixed(f32(3, 8)), domain="", axis=1, epsilon=1e-2),
@@ -210,6 +217,32 @@ GROUP = [
 ]
 
 
+CODES = [RNG.integers(-90, 90, (B, 2, 10, 16), np.int8) for _ in range(2)]
+HALF_CODES = [u8(B, 2, 10, 8) for _ in range(2)]
+ONE_STEP, BY_CHANNEL = Fixed(np.float32([0.05])), Fixed(np.abs(f32(1, 2, 1, 16)) / 20)
+BY = {kind: {"k_quant_type": f"PER_{kind}", "v_quant_type": f"PER_{kind}"} for kind in ("TENSOR", "CHANNEL")}
+INTEGERS: dict[str, Any] = {**GROUPS, "kv_cache_bit_width": 8}
+HALVES: dict[str, Any] = {**GROUPS, "kv_cache_bit_width": 4}
+STEPS_BEHIND = [i32(6, 4), i32(7), *[None] * 5]
+WINDOW: dict[str, Any] = {**GROUPS, "sliding_window_cache": 1, "local_window_size": 3}
+
+CACHES = [
+    Node("GroupQueryAttention", GQ1, GK1, GV1, *CODES, *STEPS_BEHIND, ONE_STEP, ONE_STEP, **BY["TENSOR"], **INTEGERS),
+    Node("GroupQueryAttention", GQ1, GK1, GV1, *CODES, *STEPS_BEHIND, *[BY_CHANNEL] * 2, **BY["CHANNEL"], **INTEGERS),
+    Node(
+        "GroupQueryAttention", GQ1, GK1, GV1, *HALF_CODES, *STEPS_BEHIND, ONE_STEP, ONE_STEP, **BY["TENSOR"], **HALVES
+    ),
+    Node(
+        "GroupQueryAttention", GQ1, GK1, GV1, *HALF_CODES, *STEPS_BEHIND, *[BY_CHANNEL] * 2, **BY["CHANNEL"], **HALVES
+    ),
+    Node("GroupQueryAttention", GQ1, GK1, GV1, *(x[:, :, :3] for x in LONG), i32(8, 8), i32(9), **WINDOW),
+    Node("GroupQueryAttention", GQ1, GK1, GV1, *(x[:, :, :5] for x in LONG), i32(9, 4), i32(10), **WINDOW).rows(3),
+    Node("GroupQueryAttention", GQ1, GK1, GV1, *(x[:, :, :5] for x in LONG), i32(5, 5), i32(6), **WINDOW).rows(3),
+    Node("GroupQueryAttention", GQ[:1], GK[:1], GV[:1], *(x[:1, :, :4] for x in LONG), i32(9), i32(10), **WINDOW).rows(
+        3
+    ),
+]
+
 LAYOUT = [
     Fixed(i32([0, 1, 3, 5], [0, 1, 2, 4])),
     Fixed(i32([0, 0, 1, 1, 2], [0, 1, 0, 2, -1])),
@@ -229,7 +262,7 @@ SPARSE_CASES = [
         **SPARSE,
     ),
 ]
-CASES = [*SPARSE_CASES, *FUSED, *NORMS, *ATTENTION, *ROTARY, *GROUP]
+CASES = [*CACHES, *SPARSE_CASES, *FUSED, *NORMS, *ATTENTION, *ROTARY, *GROUP]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -297,3 +330,63 @@ def test_what_the_optimizer_of_onnx_runtime_writes(
     inputs = [f32(*shape) for shape in shapes]
     wanted = of_runtime(model, dict(zip([port.name for port in model.graph.input], inputs, strict=True)))
     same(hetnn.compile(saved)(*inputs), wanted[0], 1e-4, 0)
+
+
+DECODER = """g (
+    int64[batch,sequence] ids, int64[batch,total] mask, float[batch,2,past,16] keys, float[batch,2,past,16] values)
+=> (float[batch,sequence,40] logits, float[batch,2,total,16] next_keys, float[batch,2,total,16] next_values) {
+    count = ReduceSum <keepdims = 1> (mask, one)
+    less = Sub(count, one)
+    lengths = Cast <to = 6> (less)
+    shape = Shape(mask)
+    longest = Gather <axis = 0> (shape, one)
+    total = Cast <to = 6> (longest)
+    e = Gather(words, ids)
+    n = SimplifiedLayerNormalization <axis = -1, epsilon = 1e-5, stash_type = 1> (e, gamma)
+    q = com.microsoft.MatMulNBits <K = 32, N = 64, bits = 4, block_size = 16, accuracy_level = 1> (n, wq, sq)
+    k = MatMul(n, wk)
+    v = MatMul(n, wv)
+    a, next_keys, next_values = com.microsoft.GroupQueryAttention
+        <num_heads = 4, kv_num_heads = 2, do_rotary = 1, local_window_size = -1, softcap = 0.0>
+        (q, k, v, keys, values, lengths, total, cos, sin)
+    o = MatMul(a, wo)
+    s, , , r = com.microsoft.SkipSimplifiedLayerNormalization <epsilon = 1e-5> (e, o, gamma)
+    logits = MatMul(s, head)
+}"""
+
+
+def test_a_decoder_whose_cache_grows() -> None:
+    model = model_of(
+        DECODER,
+        **{"one": np.array([1]), "words": f32(40, 32), "gamma": f32(32), "wq": u8(64, 2, 8), "sq": f32(64, 2) / 20},
+        **{"wk": f32(32, 32) / 5, "wv": f32(32, 32) / 5, "wo": f32(64, 32) / 5, "head": f32(32, 40) / 5},
+        **{"cos": np.cos(f32(64, 8)), "sin": np.sin(f32(64, 8))},
+    )
+    exe = hetnn.compile(model)
+    cache = [np.zeros((2, 2, 0, 16), np.float32)] * 2
+    for ids, mask in (
+        (np.array([[1, 2, 3, 4], [5, 6, 7, 8]]), np.ones((2, 4), np.int64)),
+        (np.array([[9], [10]]), np.ones((2, 5), np.int64)),
+        (np.array([[9], [10]]), np.array([[1] * 6, [1] * 4 + [0] * 2])),
+    ):
+        feeds = dict(zip(("ids", "mask", "keys", "values"), (ids, mask, *cache), strict=True))
+        found = exe(*feeds.values())
+        for mine, theirs in zip(found, of_runtime(model, feeds), strict=True):
+            same(mine, theirs, 1e-4, 0)
+        cache = list(found[1:])
+
+
+def test_queries_and_keys_may_be_normalized_by_heads() -> None:
+    factors = f32(16), f32(16)
+    behind = [*[None] * 7, *map(Fixed, factors)]
+    exe = hetnn.compile(Node("GroupQueryAttention", GQ, GK, GV, *FIRST, *behind, qk_norm_epsilon=0.1, **GROUPS).model)
+
+    def normal(x: Array, factor: Array) -> Array:
+        heads = x.reshape(*x.shape[:2], -1, 16)
+        y: Array = heads / np.sqrt((heads**2).mean(-1, keepdims=True) + 0.1) * factor
+        return y.reshape(x.shape)
+
+    plain = Node("GroupQueryAttention", normal(GQ, factors[0]), normal(GK, factors[1]), GV, *FIRST, **GROUPS)
+    wanted = of_runtime(plain.model, plain.feeds)
+    for mine, theirs in zip(exe(GQ, GK, GV, *FIRST[2:]), wanted, strict=True):
+        same(mine, theirs, 1e-5, 0)

@@ -19,8 +19,11 @@ from importers.onnx_runtime_nodes import (
     agrees,
     f32,
     i32,
+    restart,
     u8,
 )
+
+restart()
 
 MATRIX = f32(3, 4, 4) + 3 * np.eye(4, dtype=np.float32)
 REGIONS = np.array([[0.1, 0.2, 0.9, 0.7], [0.5, 0.0, 0.2, 1.3], [-0.2, 0.4, 0.6, 0.4]], np.float32)
@@ -35,6 +38,8 @@ PLAIN = [
     Node("Pad", f32(3, 4), Fixed(np.array([1, 2, 2, 3])), mode="reflect"),
     Node("ExpandDims", f32(3, 4), Fixed(np.int32(-1))),
     Node("ExpandDims", f32(3, 4), Fixed(np.int32([1]))),
+    Node("ExpandDims", np.array(["a", "bc"], object), Fixed(np.int32(0))),
+    Node("GatherND", np.array(["a", "bc"], object), Fixed(np.array([[1]]))),
     Node("Range", Fixed(np.int64([1])), Fixed(np.int64([9])), Fixed(np.int64([3]))),
     Node("Range", Fixed(np.float32(0.5)), Fixed(np.float32(3))),
     Node("GatherND", f32(3, 4, 5), Fixed(i32([0, 1], [2, 3]))),

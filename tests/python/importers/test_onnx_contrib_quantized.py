@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -23,12 +24,15 @@ from importers.onnx_runtime_nodes import (
     i32,
     model_of,
     of_runtime,
+    restart,
     same,
     saved_by_runtime,
     step,
     u8,
     zero,
 )
+
+restart()
 
 B, S, P, N, H = 2, 3, 4, 2, 4  # batch, rows, rows before, heads, size of a head
 TWO: dict[str, Any] = {"num_heads": N}
@@ -43,6 +47,16 @@ CONVOLVED = [step(0.01), zero(3, np.int8), step(2.0), zero(128)]
 CODED_TABLES = [Fixed(u8(9, 8)), Fixed(u8(7, 8)), Fixed(u8(2, 8)), Fixed(u8(8)), Fixed(u8(8))]
 TABLE_STEPS = [*(step(0.01 * k) for k in range(1, 6)), *(zero(100 + k) for k in range(5))]
 LSTM_STEPS = [Fixed(np.float32([0.01])), Fixed(np.uint8([120])), Fixed(np.float32([0.02])), Fixed(np.uint8([130]))]
+
+
+def f16(*shape: int) -> Array:
+    return f32(*shape).astype(np.float16)
+
+
+def of_4_bits(*shape: int) -> Fixed:
+    return Fixed(RNG.integers(-8, 8, shape).astype(ml_dtypes.int4))
+
+
 BY_GATE = [Fixed(np.full((2, 20), 0.01, np.float32)), Fixed(np.zeros((2, 20), np.int8))] * 2
 
 QUANTIZED = [
@@ -71,11 +85,13 @@ QUANTIZED = [
     Node("QLinearAveragePool", i8(2, 3, 8, 7), *IN_I8, *OUT_I8, kernel_shape=[3, 3], ceil_mode=1).within(steps=1),
     Node("NhwcMaxPool", u8(2, 8, 7, 3), **POOL),
     Node("NhwcMaxPool", i8(2, 8, 7, 3), kernel_shape=[2, 2], dilations=[2, 1], ceil_mode=1),
-    Node("QLinearConv", u8(2, 8, 7, 4), *IN_U8, Fixed(i7(6, 4, 3, 3)), *CONVOLVED, channels_last=1),
+    Node("QLinearConv", u8(2, 8, 7, 4), *IN_U8, Fixed(i7(6, 4, 3, 3)), *CONVOLVED, channels_last=1).within(steps=1),
     Node(
         "QLinearConv", u8(2, 8, 7, 4), *IN_U8, Fixed(i7(4, 1, 3, 3)), *CONVOLVED, channels_last=1, group=4, pads=[1] * 4
-    ),
-    Node("QLinearConv", u8(2, 4, 8, 7), *IN_U8, Fixed(i7(6, 4, 3, 3)), *CONVOLVED, i32(*range(6)), strides=[2, 2]),
+    ).within(steps=1),
+    Node(
+        "QLinearConv", u8(2, 4, 8, 7), *IN_U8, Fixed(i7(6, 4, 3, 3)), *CONVOLVED, i32(*range(6)), strides=[2, 2]
+    ).within(steps=1),
     Node("QLinearConcat", *OUT_U8, u8(2, 3), *IN_U8, u8(2, 4), *OUT_U8, axis=1),
     Node("QLinearConcat", *OUT_I8, i8(2, 3), *IN_I8, i8(1, 3), *IN_I8, i8(2, 3), *OUT_I8, axis=-2),
     Node("QLinearWhere", RNG.integers(0, 2, (3, 4)) > 0, u8(3, 4), *IN_U8, u8(4), *OUT_U8, step(0.03), zero(110)),
@@ -92,7 +108,7 @@ QUANTIZED = [
     Node("QGemm", i7(3, 4), *IN_I8, i7(4, 5), Fixed(f32(5)), Fixed(i7(5)), None, *OUT_I8),
     Node(
         "QAttention", u8(B, S, 6), Fixed(u8(6, 24)), f32(24), step(0.02), step(0.01), ENDS, zero(120), zero(125), **TWO
-    ),
+    ).within(steps=1),
     Node("QAttention", u8(B, S, 6), Fixed(i7(6, 24)), f32(24), step(0.02), Fixed(f32(24) / 50), None, zero(120), **TWO),
     Node(
         "QAttention",
@@ -156,7 +172,20 @@ OF_4_BITS: dict[str, Any] = {"K": 32, "N": 5, "block_size": 16}
 TABLE_OF_8 = Fixed(RNG.integers(0, 256, (9, 64), np.uint8))
 PICKS = np.array([[0, 8, -1], [3, 20, 5]])
 
+FLOATS = [f32(9, 32).astype(dtype) for dtype in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)]
+HALF: dict[str, Any] = {"K": 32, "N": 5, "block_size": 16}
+
 BLOCKS = [
+    Node("MatMulNBits", f16(2, 32), Fixed(u8(5, 2, 8)), Fixed(f16(5, 2)), Fixed(u8(5, 1)), **HALF).within(1e-2),
+    Node("GatherBlockQuantized", of_4_bits(9, 32), PICKS, Fixed(f32(9, 2)), of_4_bits(9, 2), block_size=16),
+    Node(
+        "GatherBlockQuantized", of_4_bits(32, 9), PICKS, Fixed(f32(2, 9)), block_size=16, quantize_axis=0, gather_axis=1
+    ),
+    Node(
+        "GatherBlockQuantized", of_4_bits(32, 9), PICKS, Fixed(f16(2, 9)), block_size=16, quantize_axis=0, gather_axis=0
+    ),
+    Node("GatherBlockQuantized", Fixed(FLOATS[0]), PICKS, Fixed(f32(9, 2)), block_size=16),
+    Node("GatherBlockQuantized", Fixed(FLOATS[1]), PICKS, Fixed(f32(1, 1)), block_size=0),
     nbits(48, 4),
     nbits(40, 4, 16, None, Fixed(f32(5))),
     nbits(48, 4, zeros=None),

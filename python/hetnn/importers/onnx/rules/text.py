@@ -37,6 +37,8 @@ MOVES = frozenset(
         "Trilu",
         "Unsqueeze",
         "Where",
+        "com.microsoft.ExpandDims",
+        "com.microsoft.GatherND",
     ]
 )
 # Operators that do not look at elements at all.

@@ -3,6 +3,7 @@
 from hetnn.importers.onnx.rules.contrib import (
     attention,
     blocks,
+    cache,
     early,
     experts,
     fused,
@@ -20,6 +21,7 @@ from hetnn.importers.onnx.rules.contrib import (
 __all__ = [
     "attention",
     "blocks",
+    "cache",
     "early",
     "experts",
     "fused",

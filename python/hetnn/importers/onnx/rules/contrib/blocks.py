@@ -34,7 +34,9 @@ def unpacked(call: Call, x: Any, bits: int) -> Any:
 
 
 def _repeated(call: Call, value: Any, axis: int, block: int, size: Size) -> Any:
-    """What belongs to blocks along an axis, for each of `size` elements."""
+    """What belongs to blocks along an axis, for each of `size` elements; 0: to all of them."""
+    if not block:
+        return value
     shape = list(value.shape)
     many = [*shape[: axis + 1], block, *shape[axis + 1 :]]
     value = call.broadcast_to(call.reshape(value, [*shape[: axis + 1], 1, *shape[axis + 1 :]]), many)
@@ -169,27 +171,29 @@ def _gather(call: Call) -> Any:
     data, indices, scales = call[0], call[1], call[2]
     rank = len(data.shape)
     at, axis = (call.axis(int(call.attr(name)), rank) for name in ("gather_axis", "quantize_axis"))
-    if data.dtype not in ("u8", "i4", "u4"):
-        raise Unsupported(f"blocks of {data.dtype}")
-    bits = _bits(call) if data.dtype == "u8" else 8
-    block, size = int(call.attr("block_size")), call.whole(data.shape[at])
+    packs, block = data.dtype == "u8", int(call.attr("block_size"))
+    bits = _bits(call) if packs else 8
+    size = call.whole(data.shape[at])
     index = call.from_the_front(call.cast(indices, "i64"), data.shape[at])
     inside = call.create("lt", [index, size])
     inside = call.create("logical_and", [inside, call.create("ge", [index, call.constant(0, "i64")])])
     index = call.create("where", [inside, index, call.constant(0, "i64")])
 
     def taken(x: Any) -> Any:
-        return call.create("gather", [x, index], axis=at) if at != axis else x
+        if at == axis:
+            return x
+        if x.shape[at] == 1:  # one for all
+            return call.reshape(x, [*x.shape[:at], *[1] * len(index.shape), *x.shape[at + 1 :]])
+        return call.create("gather", [x, index], axis=at)
 
-    zeros: Any = 2 ** (bits - 1) if data.dtype == "u8" else 0
+    codes, steps = taken(data), taken(scales)
+    codes = unpacked(call, codes, bits) if packs else codes
+    zeros: Any = 2 ** (bits - 1) if packs else 0
     if call.given(3):
         zeros = taken(call[3])
-        zeros = unpacked(call, zeros, bits) if data.dtype == "u8" else zeros
-    codes = unpacked(call, taken(data), bits) if data.dtype == "u8" else taken(data)
-    steps = taken(scales)
+        if packs:  # to whole bytes
+            zeros = part(call, unpacked(call, zeros, bits), 0, steps.shape[-1])
     moved = axis + len(index.shape) - 1 if at < axis else axis
-    if bits < 8 and call.given(3):  # packed to whole bytes
-        zeros = part(call, zeros, 0, steps.shape[-1])
     y = dequantized(call, codes, steps, zeros, moved, block)
     if at == axis:
         y = call.create("gather", [y, index], axis=at)

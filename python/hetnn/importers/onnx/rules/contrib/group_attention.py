@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.equal_sizes import met_as
-from hetnn.importers.lowering.sizes import Size, divide, maximum, multiply, subtract
+from hetnn.importers.lowering.sizes import Size, divide, multiply
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.attention import (
     added_where_not,
@@ -22,53 +22,9 @@ from hetnn.importers.onnx.rules.contrib.attention import (
     total,
     weighed,
 )
+from hetnn.importers.onnx.rules.contrib.cache import Step, Window, cached, coding, put, step_of
 from hetnn.importers.onnx.rules.contrib.declare import FLOAT, INT, SOME_INT, contrib
 from hetnn.importers.onnx.rules.contrib.rotary import of_places, rotated
-
-
-@dataclass(frozen=True)
-class Step:
-    """Where the rows of this run stand behind those before: all i64 that broadcast to [batch, heads, rows, keys]."""
-
-    is_first: Any  # whether nothing was before
-    before: Any  # rows of each sequence in the cache, [batch, 1, 1, 1]
-    ends: Any  # rows with those of this run
-    keys: Size  # the longest sequence's
-
-
-def step_of(call: Call, ends: Any, keys: Size, rows: Size, counted: Any = None) -> Step:
-    """`ends`: rows of each sequence with those of this run; `counted`: how many of its rows count, if not all."""
-    shape = [ends.shape[0], 1, 1, 1]
-    ends = call.reshape(call.cast(ends, "i64"), shape)
-    if counted is not None:
-        before = call.create("sub", [ends, call.reshape(call.cast(counted, "i64"), shape)])
-        return Step(call.constant(False, "bool"), before, ends, keys)
-    new = call.reshape(call.whole(rows), [])
-    is_first = call.create("eq", [new, call.reshape(call.whole(keys), [])])
-    before = call.create("where", [is_first, call.constant(0, "i64"), call.create("sub", [ends, new])])
-    return Step(is_first, before, ends, keys)
-
-
-def cached(call: Call, past: Any, new: Any, step: Step) -> Any:
-    """The cache after this run: rows before, rows of this run, then zeros."""
-    batch, heads, rows, size = new.shape
-    if past is None:
-        behind = subtract(step.keys, rows)
-        return call.create("pad", [new], padding=[0, 0, 0, 0, 0, 0, behind, 0], value=0.0) if behind != 0 else new
-    past = met_as(call, past, [batch, heads, None, size])
-    longest = maximum(past.shape[2], step.keys)
-    behind = subtract(longest, past.shape[2])
-    if behind != 0:
-        past = call.create("pad", [past], padding=[0, 0, 0, 0, 0, 0, behind, 0], value=0.0)
-        past = met_as(call, past, [None, None, longest, None])
-    was = call.create("lt", [places(call, longest, 4, 2), step.before])
-    return _put(call, call.create("where", [was, past, call.like(0, past)]), new, step)
-
-
-def _put(call: Call, cache: Any, new: Any, step: Step) -> Any:
-    """The rows of this run behind those before."""
-    at = call.broadcast_to(call.reshape(step.before, [step.before.shape[0]]), [new.shape[0]])
-    return call.create("tensor_scatter", [cache, new, at], axis=2)
 
 
 def _positions(call: Call, given: Any, step: Step, batch: Size, rows: Size) -> Any:
@@ -135,10 +91,6 @@ def turned(call: Call, q: Any, k: Any, cos: int, at: Any) -> list[Any]:
     v_quant_type="NONE",
 )
 def _group_query_attention(call: Call) -> list[Any]:
-    if "NONE" not in (call.attr("k_quant_type"), call.attr("v_quant_type")) or call.given(12):
-        raise Unsupported("a cache of integers")
-    if call.attr("sliding_window_cache"):
-        raise Unsupported("a cache that holds a window")
     heads, groups = int(call.attr("num_heads")), int(call.attr("kv_num_heads"))
     if groups < 1 or heads % groups:
         raise InvalidModel(f"{heads} heads of queries in groups for {groups} heads of keys")
@@ -153,20 +105,37 @@ def _group_query_attention(call: Call) -> list[Any]:
     ends = call.create("add", [call.cast(ends, "i64"), call.constant(1, "i64")])
     step = step_of(call, ends, call.size(6, "total_sequence_length", 1), rows, call.optional(16))
     q, k = turned(call, q, k, 7, _positions(call, call.optional(9), step, batch, rows))
-    present = [cached(call, call.optional(3 + n), x, step) for n, x in enumerate((k, v))]
-    k, v = (repeated(call, part(call, x, 0, step.keys, 2), heads // groups) for x in present)
+    past = [call.optional(3 + n) for n in range(2)]
+    codings = [
+        coding(call, call.attr(f"{kind}_quant_type"), call.optional(12 + n), past[n], groups, q.shape[3])
+        for n, kind in enumerate("kv")
+    ]
+    new = [code.encoded(x) for code, x in zip(codings, (k, v), strict=True)]
     bias = call.optional(10)
-    if bias is not None:
-        k, v = (met_as(call, x, [None, None, bias.shape[3], None]) for x in (k, v))
-        bias = met_as(
-            call,
-            bias,
-            [None if own == 1 else size for own, size in zip(bias.shape, [batch, heads, rows, None], strict=True)],
-        )
-        step = replace(step, keys=k.shape[2])
-    kept = _kept(call, step, rows)
-    added = added_where_not(call, kept, -math.inf, q)
-    y, weights = _weighed(call, q, k, v, kept, total(call, bias, added))
+    if call.attr("sliding_window_cache"):
+        if bias is not None or any(cache is None for cache in past):
+            raise Unsupported("a cache that holds a window, with a bias of scores or without what was before")
+        window = Window(call, step, past[0].shape[2], int(call.attr("local_window_size")), rows)
+        past = [
+            met_as(call, cache, [batch, groups, window.room, x.shape[3]]) for cache, x in zip(past, new, strict=True)
+        ]
+        kept_rows = [call.create("concat", [cache, x], axis=2) for cache, x in zip(past, new, strict=True)]
+        present = [window.next(x) for x in kept_rows]
+        at, there = window.places()
+    else:
+        present = [cached(call, cache, x, step) for cache, x in zip(past, new, strict=True)]
+        kept_rows = [part(call, x, 0, step.keys, 2) for x in present]
+        if bias is not None:
+            kept_rows = [met_as(call, x, [None, None, bias.shape[3], None]) for x in kept_rows]
+            own = zip(bias.shape, [batch, heads, rows, None], strict=True)
+            bias = met_as(call, bias, [None if size == 1 else wanted for size, wanted in own])
+        at = places(call, kept_rows[0].shape[2], 4, 3)
+        there = call.create("lt", [at, step.ends])
+    k, v = (
+        repeated(call, code.decoded(x, q.dtype), heads // groups) for code, x in zip(codings, kept_rows, strict=True)
+    )
+    kept = _kept(call, step, rows, at, there)
+    y, weights = _weighed(call, q, k, v, kept, total(call, bias, added_where_not(call, kept, -math.inf, q)))
     return [joined_heads(call, y), *present, weights]
 
 
@@ -175,21 +144,16 @@ def _eps(call: Call, index: int) -> float:
     return float(call.attr("qk_norm_epsilon") if own is None else own)
 
 
-def _kept(call: Call, step: Step, rows: Size) -> Any:
-    """Which keys each query attends to."""
-    at, own = places(call, step.keys, 4, 3), places(call, rows, 4, 2, step.before)
-    kept = _before(call, step, rows) if call.attr("causal") else call.create("lt", [at, step.ends])
+def _kept(call: Call, step: Step, rows: Size, at: Any, there: Any) -> Any:
+    """Which keys each query attends to; where each key stands, and whether it is one."""
+    own = places(call, rows, 4, 2, step.before)
+    kept = [there]
+    if call.attr("causal"):
+        kept.append(call.create("le", [at, own]))
     window = int(call.attr("local_window_size"))
     if window > 0:
-        first = call.create("sub", [own, call.constant(window, "i64")])
-        kept = call.create("logical_and", [kept, call.create("gt", [at, first])])
-    return kept
-
-
-def _before(call: Call, step: Step, rows: Size) -> Any:
-    """Which keys stand no later than each query, and before the end of their sequence."""
-    at, own = places(call, step.keys, 4, 3), places(call, rows, 4, 2, step.before)
-    return call.create("logical_and", [call.create("lt", [at, step.ends]), call.create("le", [at, own])])
+        kept.append(call.create("gt", [at, call.create("sub", [own, call.constant(window, "i64")])]))
+    return reduce(lambda a, b: call.create("logical_and", [a, b]), kept)
 
 
 def _weighed(call: Call, q: Any, k: Any, v: Any, kept: Any, added: Any) -> tuple[Any, Any]:
@@ -249,10 +213,13 @@ def _sparse_attention(call: Call) -> list[Any]:
     step = step_of(call, met_as(call, call[8], [batch]), call.size(7, "total_sequence_length", 1), rows)
     q, k = turned(call, q, k, 9, _positions(call, None, step, batch, rows))
     present = [
-        _put(call, met_as(call, call[3 + n], [batch, groups, None, x.shape[3]]), x, step) for n, x in enumerate((k, v))
+        put(call, met_as(call, call[3 + n], [batch, groups, None, x.shape[3]]), x, step) for n, x in enumerate((k, v))
     ]
     k, v = (repeated(call, part(call, x, 0, step.keys, 2), heads // groups) for x in present)
-    kept = call.create("logical_and", [_in_blocks(call, step, batch, rows, heads), _before(call, step, rows)])
+    at = places(call, step.keys, 4, 3)
+    own = places(call, rows, 4, 2, step.before)
+    there = call.create("logical_and", [call.create("lt", [at, step.ends]), call.create("le", [at, own])])
+    kept = call.create("logical_and", [_in_blocks(call, step, batch, rows, heads), there])
     y = weighed(call, q, k, v, added_where_not(call, kept, -math.inf, q))
     return [joined_heads(call, y), *present]
 

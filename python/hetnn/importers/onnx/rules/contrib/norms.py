@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from hetnn.importers.onnx.rules.call import Call
+from hetnn.importers.onnx.rules.call import Call, wider
 from hetnn.importers.onnx.rules.contrib.declare import INT, contrib
 
 
 def _rms_norm(call: Call, x: Any, scale: Any, axis: int) -> list[Any]:
     """x scale / sqrt(mean(x²) + epsilon) over the axes from `axis` on, and that factor where it is asked for."""
-    y = call.standard("RMSNormalization", [x, scale], axis=axis, epsilon=call.attr("epsilon"))
+    dtype = wider(x.dtype, scale.dtype)  # the result is of the factor's
+    operands = [call.cast(value, dtype) for value in (x, scale)]
+    y = call.cast(call.standard("RMSNormalization", operands, axis=axis, epsilon=call.attr("epsilon")), scale.dtype)
     if call.outputs_used() < 2:
         return [y]
-    wide = call.in_f32(call.cast(x, "f32") if x.dtype in ("f16", "bf16") else x)
+    wide = call.cast(x, "f32") if x.dtype in ("f16", "bf16") else x
     axes = list(range(call.axis(axis, len(x.shape)), len(x.shape)))
     mean = call.create("mean", [call.create("mul", [wide, wide])], axes=axes, keepdim=True)
     return [y, call.create("rsqrt", [call.create("add", [mean, call.like(float(call.attr("epsilon")), wide)])])]

@@ -34,14 +34,11 @@ Vector<double> values_of(const Vector<double>& diagonal, const Vector<double>& a
 }
 
 // Of a matrix that is not wide.
-template <typename T>
-Vector<double> values_of(const Matrix<T>& a) {
-  const T scale = scale_of(a);
-  const Eigen::internal::UpperBidiagonalization<Matrix<T>> two(a / scale);
+Vector<double> values_of(const Matrix<double>& a, bool squared) {
+  const double scale = scale_of(a);
+  const Eigen::internal::UpperBidiagonalization<Matrix<double>> two(a / scale);
   auto diagonals = two.bidiagonal();
-  const Vector<double> found = values_of(diagonals.template diagonal<0>().template cast<double>(),
-                                         diagonals.template diagonal<1>().template cast<double>(), sizeof(T) == 4);
-  return found * static_cast<double>(scale);
+  return values_of(diagonals.diagonal<0>(), diagonals.diagonal<1>(), squared) * scale;
 }
 
 void meaning(const Evaluation& e) {
@@ -67,13 +64,10 @@ void meaning(const Evaluation& e) {
       write(found.singularValues(), s, which);
       write(Matrix<double>(found.matrixV().transpose()), vh, which);
     } else {
-      visit_precision(x.dtype, [&](auto t) {
-        using T = decltype(t);
-        const Matrix<T> m = a.cast<T>();
-        const Vector<double> values = values_of<T>(m.rows() >= m.cols() ? m : Matrix<T>(m.transpose()));
-        if (values.size() == 0) refuse(which);
-        write(values, s, which);
-      });
+      const bool wide = a.rows() < a.cols();
+      const Vector<double> values = values_of(wide ? Matrix<double>(a.transpose()) : a, x.dtype != DType::f64);
+      if (values.size() == 0) refuse(which);
+      write(values, s, which);
     }
   }
 }
@@ -81,19 +75,19 @@ void meaning(const Evaluation& e) {
 }  // namespace
 
 OpDef define_svd() {
-  return {.name = "svd",
-          .doc =
-              "x = U diag(s) V^T with s from large to small. The signs of the vectors are not fixed. Of a matrix with "
-              "NaN or "
-              "infinity all are NaN.",
-          .inputs = {{"x", "[...,M,N]"}},
-          .attrs = {{"vectors", AttrKind::boolean, true, "whether U and V are found; else they have no columns"}},
-          .outputs = {"u", "s", "vh"},
-          .traits = static_cast<uint32_t>(Trait::compute),
-          .infer = infer,
-          .meaning = meaning,
-          .tolerance = 1e-4,
-          .samples = {"svd(f32[4,3])", "svd(f32[2,3,4])", "svd(f64[2,4,3]) {vectors = false}"}};
+  return {
+      .name = "svd",
+      .doc =
+          "x = U diag(s) V^T with s from large to small. The signs of the vectors are not fixed. Of a matrix with NaN "
+          "or infinity all are NaN.",
+      .inputs = {{"x", "[...,M,N]"}},
+      .attrs = {{"vectors", AttrKind::boolean, true, "whether U and V are found; else they have no columns"}},
+      .outputs = {"u", "s", "vh"},
+      .traits = static_cast<uint32_t>(Trait::compute),
+      .infer = infer,
+      .meaning = meaning,
+      .tolerance = 1e-4,
+      .samples = {"svd(f32[4,3])", "svd(f32[2,3,4])", "svd(f64[2,4,3]) {vectors = false}"}};
 }
 
 }  // namespace hetnn::ops

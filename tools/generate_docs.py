@@ -108,6 +108,9 @@ integers, reshapes). Branches may give values unlike in rank: all that follows i
 alike, which they must be where they leave the model or a loop's round. `Loop`, `Scan` and sequences are unrolled where
 the number of rounds and the lengths are known. What a loop repeats, or one branch computes, is a program of its own,
 planned, placed and saved as the model is.
+Names of inputs, outputs, nodes and sizes are the file's own. Sizes of -1 or `?` are open, each one its own. Nodes may
+stand in any order that has no circle. An attribute that says something and that hetnn does not read is refused by name.
+`make sweep-files` runs the model files that packages ship beside ONNX Runtime.
 `hetnn.OnnxBackend` is an `onnx.backend.base.Backend`.
 
 One operator each ({len(ONNX.rows)}): {listed(ONNX.rows)}.

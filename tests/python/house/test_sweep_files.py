@@ -1,0 +1,56 @@
+"""The runner behind `make sweep-files`: files that are right leave no gap, and one that is not has its line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import parser
+
+TOOL = Path(__file__).parents[3] / "tools" / "sweep_files.py"
+
+
+def _saved(folder: Path, name: str, text: str) -> Path:
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 13, "ai.onnx.ml" : 1]>\n{text}')
+    onnx.save(model, folder / name)
+    return folder / name
+
+
+def _sweep(*arguments: Any) -> tuple[int, str]:
+    command = [sys.executable, str(TOOL), "--target", "cpu", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert not done.stderr, done.stderr
+    return done.returncode, done.stdout
+
+
+def test_files_that_are_right_leave_no_gap(tmp_path: Path) -> None:
+    plain = _saved(
+        tmp_path,
+        "plain.onnx",
+        "agraph (float[n,c,4] x, int64 k) => (float[n,c,4] y) { f = Cast<to = 1>(k) y = Mul(x, f) }",
+    )
+    ranks = _saved(
+        tmp_path,
+        "ranks.onnx",
+        "agraph (float[batch,4] x) => (y) { r = ReduceSum<keepdims = 1>(x) s = Squeeze(x) y = Add(s, s) }",
+    )
+    code, out = _sweep(plain, ranks)
+    assert code == 0, out
+    assert out.splitlines()[-1] == "2 of 2 are as ONNX Runtime has them"
+    assert "2x64x4 - ok" in out or "1x64x4 - ok" in out
+
+
+def test_what_is_lacking_is_a_gap(tmp_path: Path) -> None:
+    right = _saved(tmp_path, "right.onnx", "agraph (float[n] x) => (float[n] y) { y = Relu(x) }")
+    maps = "agraph (float[2,3] x) => (y) { y = ai.onnx.ml.ZipMap<classlabels_int64s = [0, 1, 2]>(x) }"
+    lacking = _saved(tmp_path, "lacking.onnx", maps)
+    broken = tmp_path / "broken.onnx"
+    broken.write_bytes(b"no model")
+    code, out = _sweep(right, lacking, broken)
+    assert code == 1
+    lines = out.splitlines()
+    assert "1 of 2 are as ONNX Runtime has them" in lines
+    assert any(line.startswith("  ") and "lacking.onnx cpu: refused: Unsupported" in line for line in lines)

@@ -119,7 +119,7 @@ By a rule ({len(taken - ONNX.rows.keys())}): {listed(taken - ONNX.rows.keys())}.
 
 As the standard defines them by others, as far as those are there ({len(defined)}): {listed(defined)}.
 
-What ONNX Runtime adds, equal to its CPU provider ({len(added)}): {listed(added)}.
+What ONNX Runtime adds, equal to its CPU provider where that has it ({len(added)}): {listed(added)}.
 
 Of those not{"".join(f"{chr(10)}- {why}: {listed(those)}" for why, those in refusals.items()) or " one"}.
 """

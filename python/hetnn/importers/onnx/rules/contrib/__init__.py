@@ -1,6 +1,7 @@
 """Operators that ONNX Runtime adds to the standard, by family. What a node of each holds stands beside its rule."""
 
 from hetnn.importers.onnx.rules.contrib import (
+    accelerated,
     attention,
     blocks,
     cache,
@@ -19,6 +20,7 @@ from hetnn.importers.onnx.rules.contrib import (
 )
 
 __all__ = [
+    "accelerated",
     "attention",
     "blocks",
     "cache",

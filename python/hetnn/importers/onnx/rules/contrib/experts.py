@@ -47,9 +47,8 @@ def _layer(call: Call, x: Any, weight: Any, bias: Any) -> Any:
     return y if bias is None else call.create("add", [y, call.reshape(bias, [bias.shape[0], 1, bias.shape[1]])])
 
 
-def _gated(call: Call, gate: Any, linear: Any) -> Any:
+def gated(call: Call, gate: Any, linear: Any, limit: float | None) -> Any:
     """G sigmoid(alpha G) (L + beta), both perhaps kept below a limit."""
-    limit = call.attr("swiglu_limit")
     if limit is not None:
         gate = call.create("minimum", [gate, call.like(limit, gate)])
         linear = call.create("clamp", [linear], min=-float(limit), max=float(limit))
@@ -77,7 +76,8 @@ def _mixed(call: Call, first: tuple[Any, Any], second: tuple[Any, Any], shares: 
     if call.attr("activation_type") == "swiglu":
         if int(call.attr("swiglu_fusion")) != 1:
             raise Unsupported("gates that do not lie alternately with what they gate: swiglu_fusion must be 1")
-        y = _gated(call, *_halves(call, y))
+        gate, up = _halves(call, y)
+        y = gated(call, gate, up, call.attr("swiglu_limit"))
     elif call.attr("activation_type") == "gelu":
         y = call.create("gelu", [y], approximate="tanh")
     else:

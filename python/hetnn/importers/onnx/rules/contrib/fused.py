@@ -6,10 +6,11 @@ from typing import Any
 
 from hetnn.importers.onnx.rules.activations import activate, numbers_of
 from hetnn.importers.onnx.rules.call import Call
+from hetnn.importers.onnx.rules.contrib.attention import total
 from hetnn.importers.onnx.rules.contrib.declare import FLOAT, FLOATS, STRING, contrib
 
 
-def _activated(call: Call, y: Any) -> Any:
+def activated(call: Call, y: Any) -> Any:
     """What the attributes `activation…` make of a value."""
     name = call.attr("activation")
     if not name:
@@ -23,9 +24,14 @@ def _activated(call: Call, y: Any) -> Any:
 @contrib("FusedConv", "X W B? Z?", unread="activation_params", like="Conv", activation=STRING, activation_params=FLOATS)
 def _fused_conv(call: Call) -> Any:
     """activation(Conv(X, W, B) + Z)"""
+    return activated(call, total(call, fused_conv(call, call[0]), call.optional(3)))
+
+
+def fused_conv(call: Call, x: Any) -> Any:
+    """The convolution of a value as the node says it, without what is joined to it."""
     own = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
-    y = call.standard("Conv", call.inputs[:3], **{name: call.attr(name) for name in own})
-    return _activated(call, call.create("add", [y, call[3]]) if call.given(3) else y)
+    inputs = [x, call[1], call.optional(2)]
+    return call.standard("Conv", inputs, **{name: call.attr(name) for name in own})
 
 
 @contrib(
@@ -40,7 +46,7 @@ def _fused_conv(call: Call) -> Any:
 )
 def _fused_gemm(call: Call) -> Any:
     own = ("alpha", "beta", "transA", "transB")
-    return _activated(call, call.standard("Gemm", call.inputs, **{name: call.attr(name) for name in own}))
+    return activated(call, call.standard("Gemm", call.inputs, **{name: call.attr(name) for name in own}))
 
 
 def _turned(call: Call, x: Any, side: str) -> Any:
@@ -66,29 +72,22 @@ def _turned(call: Call, x: Any, side: str) -> Any:
     transBatchB=0,
 )
 @contrib("TransposeMatMul", "A B", unread="transA transB", alpha=1.0, transA=0, transB=0)
-def _fused_matmul(call: Call) -> Any:
+def fused_matmul(call: Call) -> Any:
+    """alpha A B of stacks of matrices as the node turns them."""
     y = call.standard("MatMul", [_turned(call, call[0], "A"), _turned(call, call[1], "B")])
     alpha = float(call.attr("alpha"))
     return y if alpha == 1 else call.create("mul", [y, call.like(alpha, y)])
 
 
-def _sum(call: Call) -> Any:
-    """All inputs that are given."""
-    first, *rest = [value for value in call.all_inputs() if value is not None]
-    for value in rest:
-        first = call.create("add", [first, value])
-    return first
-
-
 @contrib("Gelu", "X")
 @contrib("BiasGelu", "A B")
 def _gelu(call: Call) -> Any:
-    return call.standard("Gelu", [_sum(call)])
+    return call.standard("Gelu", [total(call, *call.all_inputs())])
 
 
 @contrib("FastGelu", "X bias?")
 def _fast_gelu(call: Call) -> Any:
-    return call.standard("Gelu", [_sum(call)], approximate="tanh")
+    return call.standard("Gelu", [total(call, *call.all_inputs())], approximate="tanh")
 
 
 @contrib("QuickGelu", "X", alpha=1.702)

@@ -341,6 +341,20 @@ def test_older_operators_in_every_set(opset: int) -> None:
     assert hetnn.compile(model)(np.array([[-1], [1]], np.float32)).tolist() == [[1], [2]]
 
 
+def test_what_training_left_behind_is_not_read() -> None:
+    x = np.array([[-1], [1]], np.float32)
+    hits = numpy_helper.from_array(np.array([3.0, 1.0, 2.0]), "hits")
+    for given in ({"nodes_hitrates": [3.0, 1.0, 2.0]}, {"nodes_hitrates_as_tensor": hits}):
+        assert hetnn.compile(stump(**given))(x).tolist() == [[1], [2]]
+
+
+def test_an_empty_list_of_members_without_nodes_that_ask() -> None:
+    attrs = tree_ensemble(np.random.default_rng(0), np.float32, 1)
+    attrs["nodes_modes"] = numpy_helper.from_array(np.zeros(len(attrs["nodes_featureids"]), np.uint8), "modes")
+    attrs["membership_values"] = numpy_helper.from_array(np.zeros(0, np.float32), "members")
+    agrees(model_of("TreeEnsemble", attrs, [("y", 1, ["n", 1])], opset=5), features(np.random.default_rng(0), 1))
+
+
 TABLES = "%nodes: i32[2,4], %splits: f32[2], %roots: i32[2], %weights: f32[3], %columns: i32[3], %ends: i32[2]"
 
 

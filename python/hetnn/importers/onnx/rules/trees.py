@@ -191,7 +191,7 @@ def _trees(call: Call) -> Any:
         _tracked(call, len(modes)),
     )
     forest = _Forest(features, when, splits, children[0], children[1], roots, leaves)
-    if asked.any():
+    if asked.any() or call.attr("membership_values") is not None:
         forest = _asking_one_by_one(forest, asked, call.tensor_attr("membership_values").reshape(-1))
     forest = _ordered(forest)
     if kind != "f64":
@@ -324,7 +324,7 @@ def _mode_numbers(call: Call) -> Array:
     known = {mode: number for number, mode in enumerate([*_MODES, "LEAF"])}
     modes = call.attr("nodes_modes") or []
     try:
-        return np.fromiter((known[mode] for mode in modes), np.int64, len(modes))
+        return np.fromiter(map(known.__getitem__, modes), np.int64, len(modes))
     except KeyError as error:
         raise InvalidModel(f"nodes_modes must be of {', '.join(known)}; got {error.args[0]!r}") from error
 

@@ -48,6 +48,16 @@ def test_products_of_reflections() -> None:
         for transpose in (True, False):
             other = torch.randn(2, 5, 4) if left else torch.randn(2, 4, 5)
             equal(lambda a, t, c, w=(left, transpose): torch.ormqr(a, t, c, *w), factors, tau, other)
+    many, scales = torch.geqrf(torch.randn(90, 70, dtype=torch.float64))
+    equal(torch.linalg.householder_product, many, scales[:60])
+
+
+def test_more_reflections_than_columns_are_refused() -> None:
+    exe = hetnn.compile("""graph @g {stage = imported} (%a: f32[2,2], %t: f32[3], %c: f32[2,1]) -> (%y) {
+      %y = apply_reflections(%a, %t, %c) : f32[2,1]
+    }""")
+    with pytest.raises(hetnn.InvalidModel, match="3 reflections in a matrix of 2 rows and 2 columns"):
+        exe(torch.eye(2), torch.ones(3), torch.ones(2, 1))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

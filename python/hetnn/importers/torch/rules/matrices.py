@@ -263,40 +263,26 @@ def _pseudoinverse(call: Call) -> Any:
     return call.create("matmul", [scaled, transposed(call, u)])
 
 
-def _reflected(call: Call, a: Any, tau: Any, c: Any, adjoint: bool) -> Any:
-    """H_1 ... H_k C, or its transpose times C: H_i = I - tau_i v v^T, whose v is column i of A below the diagonal and 1
-    on it."""
-    rows, columns = fixed([a.shape[-2], tau.shape[-1]], "reflections")
-    for i in range(columns) if adjoint else reversed(range(columns)):
-        below, unit = np.arange(rows) > i, np.arange(rows) == i
-        column = call.create("slice", [a], axis=-1, start=i, end=i + 1)
-        v = call.create("where", [call.constant(below[:, None], "bool"), column, call.constant(unit[:, None], a.dtype)])
-        factor = call.create("slice", [tau], axis=-1, start=i, end=i + 1)
-        factor = call.create("mul", [v, call.reshape(factor, [*factor.shape, 1])])
-        c = call.create("sub", [c, call.create("mul", [factor, call.create("matmul", [transposed(call, v), c])])])
-    return c
-
-
 @rule("linalg_householder_product.default")
 def _householder_product(call: Call) -> Any:
-    a, tau = (call.cast(call[name], "f64") for name in ("input", "tau"))
+    a, tau = call["input"], call["tau"]
     if 0 in call.shape():
         return call.filled(0)
     rows, columns = fixed(a.shape[-2:], "a product of reflections")
-    start = spread(call, call.constant(np.eye(rows, columns), "f64"), a.shape)
-    return call.cast(_reflected(call, a, tau, start, adjoint=False), call.dtype())
+    start = spread(call, call.constant(np.eye(rows, columns), a.dtype), a.shape)
+    return call.create("apply_reflections", [a, tau, start])
 
 
 @rule("ormqr.default")
 def _ormqr(call: Call) -> Any:
-    a, tau, c = (call.cast(call[name], "f64") for name in ("self", "input2", "input3"))
+    a, tau, c = call["self"], call["input2"], call["input3"]
     if 0 in call.shape():
         return call.filled(0)
     transpose = bool(call["transpose"])
     if call["left"]:
-        return call.cast(_reflected(call, a, tau, c, transpose), call.dtype())
-    turned = _reflected(call, a, tau, transposed(call, c), not transpose)
-    return call.cast(transposed(call, turned), call.dtype())
+        return call.create("apply_reflections", [a, tau, c], transposed=transpose)
+    turned = call.create("apply_reflections", [a, tau, transposed(call, c)], transposed=not transpose)
+    return transposed(call, turned)
 
 
 # Terms of the series of e^X for |X| <= 1/2, and how often a result is squared at most.

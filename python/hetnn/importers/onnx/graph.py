@@ -253,7 +253,11 @@ class _Importer:
         read = ["" if value is None else f"input{k}" for k, value in enumerate(inputs)]
         given = [f"{node.output[0]}/{op_type}{k}" for k in range(outputs)]
         made = onnx.helper.make_node(op_type, read, given, name=node.name, **attrs)
-        scope = _Scope({"": onnx.defs.onnx_opset_version()}, f"{node.name}/", whole=True)
+        newest = onnx.defs.onnx_opset_version()
+        if schema_of(op_type, "", newest) is None:
+            why = f"it is the standard's {op_type}, which the package onnx {onnx.__version__} does not know"
+            raise Unsupported(f"{why}; install a newer one")
+        scope = _Scope({"": newest}, f"{node.name}/", whole=True)
         try:
             return self._outputs(made, op_type, list(inputs), scope)
         except _Missing as error:

@@ -108,7 +108,11 @@ def _thresholded_relu(call: Call) -> Any:
 
 @rule("Swish")
 def _swish(call: Call) -> Any:
-    x, alpha = call[0], float(call.attr("alpha"))
+    return swish(call, call[0], float(call.attr("alpha")))
+
+
+def swish(call: Call, x: Any, alpha: float) -> Any:
+    """x sigmoid(alpha x)"""
     if alpha == 1:
         return call.create("silu", [x])
     return call.create("mul", [x, call.create("sigmoid", [call.create("mul", [x, call.like(alpha, x)])])])

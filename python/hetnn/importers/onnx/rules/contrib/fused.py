@@ -8,6 +8,7 @@ from hetnn.importers.onnx.rules.activations import activate, numbers_of
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.attention import total
 from hetnn.importers.onnx.rules.contrib.declare import FLOAT, FLOATS, STRING, contrib
+from hetnn.importers.onnx.rules.elementwise import swish
 
 
 def activated(call: Call, y: Any) -> Any:
@@ -92,4 +93,4 @@ def _fast_gelu(call: Call) -> Any:
 
 @contrib("QuickGelu", "X", alpha=1.702)
 def _quick_gelu(call: Call) -> Any:
-    return call.standard("Swish", [call[0]], alpha=call.attr("alpha"))
+    return swish(call, call[0], float(call.attr("alpha")))

@@ -64,7 +64,7 @@ def turned(call: Call, q: Any, k: Any, cos: int, at: Any) -> list[Any]:
     if not call.attr("do_rotary"):
         return [q, k]
     tables = [of_places(call, call[index], at) for index in (cos, cos + 1)]
-    return [rotated(call, x, *tables, interleaved=bool(call.attr("rotary_interleaved"))) for x in (q, k)]
+    return [rotated(call, x, *tables) for x in (q, k)]
 
 
 @contrib(
@@ -96,10 +96,8 @@ def _group_query_attention(call: Call) -> list[Any]:
         raise InvalidModel(f"{heads} heads of queries in groups for {groups} heads of keys")
     q, k, v = queries_keys_values(call, heads, groups)
     if call.given(14):
-        q, k = (
-            call.standard("RMSNormalization", [x, call[14 + n]], axis=-1, epsilon=_eps(call, n))
-            for n, x in enumerate((q, k))
-        )
+        q, k = (met_as(call, x, [None, None, None, call[14 + n].shape[0]]) for n, x in enumerate((q, k)))
+        q, k = (call.create("rms_norm", [x, call[14 + n]], eps=_eps(call, n)) for n, x in enumerate((q, k)))
     batch, rows = q.shape[0], q.shape[2]
     ends = met_as(call, call.reshape(call[5], [call[5].shape[0]]), [batch])
     ends = call.create("add", [call.cast(ends, "i64"), call.constant(1, "i64")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.onnx.rules.call import Call, wider
 from hetnn.importers.onnx.rules.contrib.declare import INT, contrib
 
@@ -11,14 +12,17 @@ from hetnn.importers.onnx.rules.contrib.declare import INT, contrib
 def _rms_norm(call: Call, x: Any, scale: Any, axis: int) -> list[Any]:
     """x scale / sqrt(mean(x²) + epsilon) over the axes from `axis` on, and that factor where it is asked for."""
     dtype = wider(x.dtype, scale.dtype)  # the result is of the factor's
-    operands = [call.cast(value, dtype) for value in (x, scale)]
-    y = call.cast(call.standard("RMSNormalization", operands, axis=axis, epsilon=call.attr("epsilon")), scale.dtype)
+    first = call.axis(axis, len(x.shape))
+    x = met_as(call, x, [*[None] * first, *scale.shape])
+    scale = met_as(call, scale, list(x.shape[first:]))
+    eps, axes = float(call.attr("epsilon")), list(range(first, len(x.shape)))
+    y = call.create("rms_norm", [call.cast(x, dtype), call.cast(scale, dtype)], axes=len(axes), eps=eps)
+    y = call.cast(y, scale.dtype)
     if call.outputs_used() < 2:
         return [y]
     wide = call.cast(x, "f32") if x.dtype in ("f16", "bf16") else x
-    axes = list(range(call.axis(axis, len(x.shape)), len(x.shape)))
     mean = call.create("mean", [call.create("mul", [wide, wide])], axes=axes, keepdim=True)
-    return [y, call.create("rsqrt", [call.create("add", [mean, call.like(float(call.attr("epsilon")), wide)])])]
+    return [y, call.create("rsqrt", [call.create("add", [mean, call.like(eps, wide)])])]
 
 
 @contrib("SimplifiedLayerNormalization", "X scale", domain="", axis=-1, epsilon=1e-5, stash_type=1)

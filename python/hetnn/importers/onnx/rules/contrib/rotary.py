@@ -1,4 +1,4 @@
-"""Rotary embeddings: the standard's, of positions that ONNX Runtime's operators are given in ways of their own."""
+"""Rotary embeddings, of positions that ONNX Runtime's operators are given in ways of their own."""
 
 from __future__ import annotations
 
@@ -8,17 +8,26 @@ from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import Size, divide
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.attention import part, places
+from hetnn.importers.onnx.rules.contrib.attention import heads_of, joined_heads, part, places
 from hetnn.importers.onnx.rules.contrib.declare import INT, SOME_INTS, contrib
 
 
-def rotated(call: Call, x: Any, cos: Any, sin: Any, *, interleaved: bool, heads: int | None = None) -> Any:
-    """[batch, heads, rows, size], or with `heads` [batch, rows, heads · size], by cosines of [batch, rows, half]."""
-    batch, rows = x.shape[0], x.shape[-2]
+def rotated(call: Call, x: Any, cos: Any, sin: Any) -> Any:
+    """[batch, heads, rows, size], as far as the tables [batch, rows, half] reach: pairs of halves or of neighbours."""
+    batch, _, rows, size = x.shape
     cos, sin = (met_as(call, table, [batch, rows, None]) for table in (cos, sin))
     (half,) = call.static_shape(cos, "the table of rotations", slice(2, 3))
-    told = {"rotary_embedding_dim": 2 * half, "num_heads": heads, "interleaved": int(interleaved)}
-    return call.standard("RotaryEmbedding", [x, cos, sin], **told)
+    cos, sin = (call.reshape(table, [batch, 1, rows, half]) for table in (cos, sin))
+    first = part(call, x, 0, 2 * half)
+    apart = bool(call.attr("interleaved", call.attr("rotary_interleaved")))
+    shape = list(first.shape)
+    pairs = call.reshape(first, [*shape[:3], half, 2] if apart else [*shape[:3], 2, half])
+    axis = 4 if apart else 3
+    a, b = (call.reshape(part(call, pairs, k, k + 1, axis), [*shape[:3], half]) for k in range(2))
+    real = call.create("sub", [call.create("mul", [a, cos]), call.create("mul", [b, sin])])
+    imaginary = call.create("add", [call.create("mul", [a, sin]), call.create("mul", [b, cos])])
+    turned = call.reshape(call.stacked([real, imaginary], axis), shape)
+    return turned if size == 2 * half else call.create("concat", [turned, part(call, x, 2 * half, size)], axis=3)
 
 
 def of_places(call: Call, table: Any, at: Any) -> Any:
@@ -39,12 +48,12 @@ def _rotated_input(call: Call, cos: Any, sin: Any) -> Any:
     """The input, of three or four axes, by what belongs to each of its rows."""
     x, heads = call.ranked(0, 3, 4), int(call.attr("num_heads") or 0)
     if len(x.shape) == 4:
-        return rotated(call, x, cos, sin, interleaved=bool(call.attr("interleaved")))
-    (half,) = call.static_shape(cos, "the table of rotations", slice(2, 3))
+        return rotated(call, x, cos, sin)
     if not heads:
+        (half,) = call.static_shape(cos, "the table of rotations", slice(2, 3))
         (width,) = call.static_shape(x, "heads without their number", slice(2, 3))
         heads = int(divide(width, 2 * half))
-    return rotated(call, x, cos, sin, interleaved=bool(call.attr("interleaved")), heads=heads)
+    return joined_heads(call, rotated(call, heads_of(call, x, heads), cos, sin))
 
 
 _ROTATION: dict[str, Any] = {

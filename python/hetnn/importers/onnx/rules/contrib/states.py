@@ -17,8 +17,12 @@ from hetnn.importers.onnx.rules.contrib.declare import SOME_INT, contrib
     "LinearAttention",
     "query key value past_state? decay? beta?",
     unread="chunk_size",
-    like="LinearAttention",
+    chunk_size=64,
+    kv_num_heads=SOME_INT,
+    q_num_heads=SOME_INT,
+    scale=0.0,
     state_window=0,
+    update_rule="gated_delta",
 )
 def _linear_attention(call: Call) -> list[Any]:
     """The standard's; where there are more heads of keys than of queries, these serve several."""

@@ -7,11 +7,14 @@ from typing import Any
 
 from hetnn.errors import Unsupported
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.attention import total
 from hetnn.importers.onnx.rules.contrib.declare import FLOAT, FLOATS, INT, SOME_INT, SOME_INTS, STRING, contrib
 from hetnn.importers.onnx.rules.contrib.experts import gated
 from hetnn.importers.onnx.rules.contrib.fused import activated, fused_conv, fused_matmul
-from hetnn.importers.onnx.rules.contrib.quantized import channels_first, channels_last, integers, reals
+from hetnn.importers.onnx.rules.contrib.pieces import channels_first, channels_last, total
+from hetnn.importers.onnx.rules.contrib.quantized import (
+    integers,
+    reals,
+)
 
 
 @contrib("BiasDropout", "data bias residual? ratio? training_mode?", seed=INT)

@@ -10,6 +10,7 @@ from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import Size, add, divide, multiply
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.declare import FLOAT, INT, INTS, SOME_INT, contrib
+from hetnn.importers.onnx.rules.contrib.pieces import part, places, total
 
 _MASKED = -10000.0
 
@@ -27,29 +28,9 @@ def joined_heads(call: Call, y: Any) -> Any:
     return call.reshape(call.create("permute", [y], perm=[0, 2, 1, 3]), [batch, rows, multiply(heads, size)])
 
 
-def part(call: Call, x: Any, start: Size, end: Size, axis: int = -1) -> Any:
-    """Elements of an axis."""
-    return call.create("slice", [x], axis=call.axis(axis, len(x.shape)), start=start, end=end, inside=True)
-
-
-def places(call: Call, size: Size, rank: int, axis: int, first: Any = None) -> Any:
-    """0, 1, … along an axis of so many axes, each more by `first`."""
-    row = call.reshape(call.create("arange", [], end=size), [size if k == axis else 1 for k in range(rank)])
-    return row if first is None else call.create("add", [row, first])
-
-
 def added_where_not(call: Call, kept: Any, number: float, like: Any) -> Any:
     """What to add to scores so that only those that are kept count."""
     return call.create("where", [kept, call.like(0, like), call.like(number, like)])
-
-
-def total(call: Call, *parts: Any) -> Any:
-    """The sum of those that there are; None of none."""
-    there = [value for value in parts if value is not None]
-    out = there[0] if there else None
-    for value in there[1:]:
-        out = call.create("add", [out, value])
-    return out
 
 
 def attended(call: Call, q: Any, k: Any, v: Any, added: Any) -> Any:
@@ -84,7 +65,7 @@ def _masked(call: Call, index: int, q: Any, keys: Size) -> Any:
         kept = call.create("gt", [call.reshape(mask, shape), call.constant(0, mask.dtype)])
     else:
         raise Unsupported(f"a mask of rank {len(mask.shape)}")
-    return added_where_not(call, kept, float(call.attr("mask_filter_value") or _MASKED), q)
+    return added_where_not(call, kept, float(call.attr("mask_filter_value", _MASKED)), q)
 
 
 def _within(call: Call, mask: Any, batch: Size, keys: Size) -> Any:
@@ -102,7 +83,8 @@ def _within(call: Call, mask: Any, batch: Size, keys: Size) -> Any:
     return inside if begun is None else call.create("logical_and", [inside, begun])
 
 
-def _bias_of_scores(call: Call, index: int, q: Any, keys: Size) -> Any:
+def bias_of_scores(call: Call, index: int, q: Any, keys: Size) -> Any:
+    """An input that is added to scores, of the sizes that these have, or of ones."""
     if not call.given(index):
         return None
     bias = call[index]
@@ -156,7 +138,7 @@ def attention_of(call: Call, y: Any, mask: int, past: int, bias: int = 0) -> lis
         call,
         _masked(call, mask, q, k.shape[2]),
         causal(call, q, k, call.whole(first), -math.inf) if call.attr("unidirectional") else None,
-        _bias_of_scores(call, bias, q, k.shape[2]) if bias else None,
+        bias_of_scores(call, bias, q, k.shape[2]) if bias else None,
     )
     present = call.stacked([k, v], 0) if call.outputs_used() > 1 else None
     return [attended(call, q, k, v, added), present]
@@ -233,7 +215,7 @@ def _of_heads(call: Call, bias: int, mask: int, added: int, past: int, length: i
         call,
         _masked(call, mask, q, k.shape[2]),
         causal(call, q, k, call.whole(first), -math.inf) if call.attr("unidirectional") else None,
-        _bias_of_scores(call, added, q, k.shape[2]),
+        bias_of_scores(call, added, q, k.shape[2]),
     )
     outputs = [attended(call, q, k, v, added_scores), *kept]
     return [*outputs, scores(call, q, k, added_scores)] if call.outputs_used() > 3 else outputs

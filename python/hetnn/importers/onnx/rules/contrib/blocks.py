@@ -11,8 +11,8 @@ from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import Size, multiply
 from hetnn.importers.onnx.rules.call import Array, Call
-from hetnn.importers.onnx.rules.contrib.attention import part
 from hetnn.importers.onnx.rules.contrib.declare import SOME_INT, contrib
+from hetnn.importers.onnx.rules.contrib.pieces import part
 from hetnn.importers.onnx.rules.product import linear
 
 

@@ -9,8 +9,8 @@ from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import Size, add, divide, maximum, subtract
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.attention import places
 from hetnn.importers.onnx.rules.contrib.blocks import unpacked
+from hetnn.importers.onnx.rules.contrib.pieces import places
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Window:
         dropped = call.create("mul", [call.create("maximum", [dropped, call.constant(0, "i64")]), at_once])
         return call.create("sub", [count, dropped])
 
-    def places(self) -> tuple[Any, Any]:
+    def stands(self) -> tuple[Any, Any]:
         """Of its rows and then those of this run: where each stands in its sequence, and whether it is one of it."""
         call, step = self.call, self.step
         held = self.held(step.before)

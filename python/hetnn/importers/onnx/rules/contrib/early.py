@@ -8,8 +8,8 @@ from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.sizes import add, subtract
 from hetnn.importers.onnx.rules.activations import activate
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.attention import part
 from hetnn.importers.onnx.rules.contrib.declare import FLOAT, FLOATS, INTS, as_standard, contrib
+from hetnn.importers.onnx.rules.contrib.pieces import part
 
 as_standard("MemcpyFromHost", "X", domain="", like="Identity")
 as_standard("MemcpyToHost", "X", domain="", like="Identity")

@@ -14,16 +14,15 @@ from hetnn.importers.lowering.sizes import Size, divide, multiply
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.attention import (
     added_where_not,
+    bias_of_scores,
     heads_of,
     joined_heads,
-    part,
-    places,
     scores,
-    total,
     weighed,
 )
 from hetnn.importers.onnx.rules.contrib.cache import Step, Window, cached, coding, put, step_of
 from hetnn.importers.onnx.rules.contrib.declare import FLOAT, INT, SOME_INT, contrib
+from hetnn.importers.onnx.rules.contrib.pieces import part, places, total
 from hetnn.importers.onnx.rules.contrib.rotary import of_places, rotated
 
 
@@ -119,14 +118,13 @@ def _group_query_attention(call: Call) -> list[Any]:
         ]
         kept_rows = [call.create("concat", [cache, x], axis=2) for cache, x in zip(past, new, strict=True)]
         present = [window.next(x) for x in kept_rows]
-        at, there = window.places()
+        at, there = window.stands()
     else:
         present = [cached(call, cache, x, step) for cache, x in zip(past, new, strict=True)]
         kept_rows = [part(call, x, 0, step.keys, 2) for x in present]
         if bias is not None:
             kept_rows = [met_as(call, x, [None, None, bias.shape[3], None]) for x in kept_rows]
-            own = zip(bias.shape, [batch, heads, rows, None], strict=True)
-            bias = met_as(call, bias, [None if size == 1 else wanted for size, wanted in own])
+            bias = bias_of_scores(call, 10, q, kept_rows[0].shape[2])
         at = places(call, kept_rows[0].shape[2], 4, 3)
         there = call.create("lt", [at, step.ends])
     k, v = (

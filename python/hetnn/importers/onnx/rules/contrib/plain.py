@@ -12,8 +12,8 @@ from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import Size, add, divide, product, subtract
 from hetnn.importers.lowering.solving import solved, unit_matrices
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.attention import part
 from hetnn.importers.onnx.rules.contrib.declare import INT, SOME_INT, as_standard, contrib
+from hetnn.importers.onnx.rules.contrib.pieces import part
 
 as_standard("Trilu", "X k?")
 as_standard("SampleOp", "X", like="Identity")

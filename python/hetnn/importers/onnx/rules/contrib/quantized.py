@@ -8,6 +8,7 @@ from typing import Any
 from hetnn.importers.lowering.sizes import product
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.declare import INT, SOME_INT, contrib
+from hetnn.importers.onnx.rules.contrib.pieces import channels_first, channels_last
 
 
 @contrib("QuantizeLinear", "x y_scale y_zero_point?", axis=INT)
@@ -89,17 +90,6 @@ def _softmax(call: Call) -> Any:
         return call.reshape(call.standard("Softmax", [flat], axis=-1), shape)
 
     return _of_one(call, compute)
-
-
-def channels_first(call: Call, x: Any) -> Any:
-    """[batch, …, channels] as [batch, channels, …]."""
-    rank = len(x.shape)
-    return call.create("permute", [x], perm=[0, rank - 1, *range(1, rank - 1)])
-
-
-def channels_last(call: Call, y: Any) -> Any:
-    """The way back."""
-    return call.create("permute", [y], perm=[0, *range(2, len(y.shape)), 1])
 
 
 def _laid_out(call: Call, x: Any, compute: Callable[[Any], Any]) -> Any:

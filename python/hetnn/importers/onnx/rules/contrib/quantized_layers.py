@@ -5,10 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.attention import attention_of
+from hetnn.importers.onnx.rules.contrib.attention import (
+    attention_of,
+)
 from hetnn.importers.onnx.rules.contrib.declare import FLOAT, FLOATS, INT, SOME_INT, STRINGS, contrib
 from hetnn.importers.onnx.rules.contrib.norms import embedded
-from hetnn.importers.onnx.rules.contrib.quantized import dynamic_product, real_matmul, reals
+from hetnn.importers.onnx.rules.contrib.quantized import (
+    dynamic_product,
+    real_matmul,
+    reals,
+)
 from hetnn.importers.onnx.rules.recurrent import Layer, lstm
 
 

@@ -8,8 +8,12 @@ from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import Size, divide
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.attention import heads_of, joined_heads, part, places
+from hetnn.importers.onnx.rules.contrib.attention import (
+    heads_of,
+    joined_heads,
+)
 from hetnn.importers.onnx.rules.contrib.declare import INT, SOME_INTS, contrib
+from hetnn.importers.onnx.rules.contrib.pieces import part, places
 
 
 def rotated(call: Call, x: Any, cos: Any, sin: Any) -> Any:

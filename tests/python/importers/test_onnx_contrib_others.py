@@ -220,7 +220,20 @@ WORD_IDS, PRIMES = RNG.integers(0, 50, (2, 6)), np.array([11, 13, 17, 19])
 HASHES: dict[str, Any] = {"max_ngram_size": 3, "n_head_per_ngram": 2, "pad_id": 7, "outputs": 2}
 FACTORS, BEFORE = np.array([3, 5, 2**61 + 9]), RNG.integers(0, 9, (2, 2))
 
+PACKED = [f32(7, 4), f32(4, 1, 3), i32(0, 1, 5, 7)]
+
 STATES = [
+    Node("VarlenNGramHashMapping", np.array([1, 2, 3, 4, 5, 6, 7]), FACTORS, PRIMES, PACKED[2], **HASHES),
+    Node(
+        "VarlenNGramHashMapping",
+        *(np.array([1, 9, 3, 9, 5, 6, 7]), FACTORS, PRIMES, PACKED[2], RNG.integers(0, 9, (3, 2))),
+        *(np.array([0, 11, 24, 41]), np.array(9)),
+        reset_on_eos=1,
+        **HASHES,
+    ),
+    Node("VarlenCausalConvWithState", *PACKED, None, f32(3, 4, 2), outputs=2),
+    Node("VarlenCausalConvWithState", *PACKED, f32(4), f32(3, 4, 4), activation="silu", dilation=2, outputs=2),
+    Node("VarlenCausalConvWithState", PACKED[0], Fixed(PACKED[1]), PACKED[2], f32(4), f32(3, 4, 2), outputs=2),
     Node("GatedDeltaNet", *DELTA, None, SLOW, SHARE, outputs=2),
     Node("GatedDeltaNet", *DELTA, None, SLOW, SHARE, DELTA_STATE, outputs=2, qk_l2_norm=1, scale=0.5),
     Node("GatedDeltaNet", *DELTA, None, -np.abs(f32(2, 3, 4, 8)), None, DELTA_STATE, outputs=2, update_rule="gated"),

@@ -7,10 +7,6 @@ refuse(
     *("BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"),
 )
 refuse(
-    "how long its sequences are stands in values; give each a batch of its own",
-    *("VarlenCausalConvWithState", "VarlenNGramHashMapping"),
-)
-refuse(
     "it is a search whose steps follow from values; run it behind the model",
     *("BifurcationDetector", "DynamicTimeWarping"),
 )

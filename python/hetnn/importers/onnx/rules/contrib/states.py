@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.equal_sizes import met_as
@@ -199,6 +203,47 @@ def _decay(call: Call, decay: Any) -> Any:
     return call.create("mul", [gate, call.like(float(call.attr("gate_lower_bound")), gate)])
 
 
+@dataclass(frozen=True)
+class _Packed:
+    """Rows of several sequences, one behind the other; in front of them, of each sequence, those that it holds."""
+
+    call: Call
+    batch: Size
+    held: int
+    rows: Size
+    bounds: Any  # where sequences begin, and where the last one ends
+
+    def row_of(self, own: Any, start: Any, place: Any) -> Any:
+        """Which row a place of a sequence is: the sequence's number, its first row, and the place counted from it."""
+        call = self.call
+        end = call.create("mul", [call.create("add", [own, call.constant(1, "i64")]), call.constant(self.held, "i64")])
+        inside = call.create("ge", [place, call.constant(0, "i64")])
+        behind = call.create("add", [start, call.whole(multiply(self.batch, self.held))])
+        return call.create("add", [place, call.create("where", [inside, behind, end])])
+
+    def starts_and_ends(self) -> tuple[Any, Any]:
+        bounds = self.call.cast(met_as(self.call, self.bounds, [add(self.batch, 1)]), "i64")
+        return part(self.call, bounds, 0, self.batch), part(self.call, bounds, 1, add(self.batch, 1))
+
+    def before(self, by: int) -> Any:
+        """For each row, which lies so many places before it in its sequence."""
+        call = self.call
+        starts, ends = self.starts_and_ends()
+        at = call.create("arange", [], end=self.rows)
+        own = call.cast(call.create("searchsorted", [ends, at], right=True), "i64")
+        start = call.create("gather", [starts, own], axis=0)
+        place = call.create("sub", [at, call.create("add", [start, call.constant(by, "i64")])])
+        return self.row_of(own, start, place)
+
+    def last(self) -> Any:
+        """[batch, held]: the last rows of each sequence."""
+        call = self.call
+        starts, ends = (call.reshape(value, [self.batch, 1]) for value in self.starts_and_ends())
+        numbers = call.reshape(call.create("arange", [], end=self.batch), [self.batch, 1])
+        back = call.constant(np.arange(-self.held, 0).reshape(1, self.held), "i64")
+        return self.row_of(numbers, starts, call.create("add", [call.create("sub", [ends, starts]), back]))
+
+
 @contrib(
     "NGramHashMapping",
     "input_ids multipliers vocab_sizes past_ids? head_offsets? eos_token_id? segment_ids?",
@@ -210,30 +255,48 @@ def _decay(call: Call, decay: Any) -> Any:
 )
 def _run_hashes(call: Call) -> list[Any]:
     """Hashes of the runs of words that end at each, by the lengths of runs and several heads of each."""
-    ids, longest, heads = call.ranked(0, 2, 2), int(call.attr("max_ngram_size")), int(call.attr("n_head_per_ngram"))
+    ids, before = call.ranked(0, 2, 2), int(call.attr("max_ngram_size")) - 1
     batch, rows = ids.shape
-    before = longest - 1
-    none = call.reshape(call[5], []) if call.given(5) else call.like(int(call.attr("pad_id")), ids)
+    none = _no_word(call, 5)
     past = met_as(call, call[3], [batch, before]) if call.given(3) else call.broadcast_to(none, [batch, before])
     whole = call.create("concat", [past, ids], axis=1)
 
     def shifted(x: Any, by: int) -> Any:
         return part(call, x, before - by, add(before - by, rows), 1)
 
-    ends, starts = None, None
-    if call.given(5) and call.attr("reset_on_eos"):
-        ends = call.create("eq", [whole, none])
+    starts = None
     if call.given(6):
         segments = met_as(call, call[6], [batch, rows])
-        padded = call.create(
-            "concat", [part(call, segments, 0, 1, 1), part(call, segments, 0, add(rows, -1), 1)], axis=1
-        )
-        begun = call.create("ne", [segments, padded])
-        starts = call.create(
-            "concat", [call.broadcast_to(call.constant(False, "bool"), [batch, before]), begun], axis=1
-        )
-    cut, mix, mixes = None, None, []
-    for by in range(longest):
+        parts = [part(call, segments, 0, 1, 1), part(call, segments, 0, add(rows, -1), 1)]
+        begun = call.create("ne", [segments, call.create("concat", parts, axis=1)])
+        nowhere = call.broadcast_to(call.constant(False, "bool"), [batch, before])
+        starts = call.create("concat", [nowhere, begun], axis=1)
+    anew = call.given(5) and bool(call.attr("reset_on_eos"))
+    y = _hashes(call, whole, shifted, none, call.optional(4), starts, anew)
+    return [y, part(call, whole, rows, add(rows, before), 1)]
+
+
+def _no_word(call: Call, index: int) -> Any:
+    """What stands where no word is: the input that ends a text, or a number of the node."""
+    return call.reshape(call[index], []) if call.given(index) else call.like(int(call.attr("pad_id")), call[0])
+
+
+def _hashes(
+    call: Call,
+    whole: Any,
+    shifted: Callable[[Any, int], Any],
+    none: Any,
+    offsets: Any,
+    starts: Any = None,
+    starts_anew: bool = False,
+) -> Any:
+    """`shifted`: what lies so many places before each word; no word counts that lies before one of `starts`.
+
+    `starts_anew`: nor what lies before a word that ends a text.
+    """
+    ends = call.create("eq", [whole, none]) if starts_anew else None
+    heads, cut, mix, mixes = int(call.attr("n_head_per_ngram")), None, None, []
+    for by in range(int(call.attr("max_ngram_size"))):
         word = shifted(whole, by)
         for at, first in ((ends, by), (starts, by - 1)):
             if at is not None and by:
@@ -243,8 +306,71 @@ def _run_hashes(call: Call) -> list[Any]:
         word = call.create("mul", [word, call.reshape(part(call, call[1], by, by + 1), [])])
         mix = word if mix is None else call.create("bitwise_xor", [mix, word])
         if by:
-            mixes.append(call.broadcast_to(call.reshape(mix, [batch, rows, 1]), [batch, rows, heads]))
-    y = mixes[0] if len(mixes) == 1 else call.create("concat", mixes, axis=2)
-    y = call.create("remainder", [y, met_as(call, call[2], [y.shape[2]])])
-    y = call.create("add", [y, met_as(call, call[4], [y.shape[2]])]) if call.given(4) else y
-    return [y, part(call, whole, rows, add(rows, before), 1)]
+            mixes.append(call.broadcast_to(call.reshape(mix, [*mix.shape, 1]), [*mix.shape, heads]))
+    axis = len(mixes[0].shape) - 1
+    y = mixes[0] if len(mixes) == 1 else call.create("concat", mixes, axis=axis)
+    y = call.create("remainder", [y, met_as(call, call[2], [y.shape[axis]])])
+    return y if offsets is None else call.create("add", [y, met_as(call, offsets, [y.shape[axis]])])
+
+
+@contrib(
+    "VarlenCausalConvWithState",
+    "input weight cumulative_sequence_length bias? initial_state capture_count? kernel_delta? previous_mask?",
+    activation="none",
+    delta_offset=0,
+    dilation=1,
+    group_size=1,
+    state_update_capacity=0,
+)
+def _packed_conv(call: Call) -> list[Any]:
+    """A causal convolution of rows of several sequences, one behind the other, each with a state of its own."""
+    if call.attr("state_update_capacity") or call.given(6) or call.given(7):
+        raise Unsupported("updates of states, or filters that change")
+    x, state = call.ranked(0, 2, 2), call.ranked(4, 3, 3)
+    rows, (channels, _, taps) = x.shape[0], call.static_shape(call.ranked(1, 3, 3), "filters")
+    x, gap = met_as(call, x, [None, channels]), int(call.attr("dilation"))
+    batch, held = state.shape[0], (taps - 1) * gap
+    # The state's rows in front of all others: [batch · held + rows, channels].
+    before = call.reshape(call.create("permute", [state], perm=[0, 2, 1]), [multiply(batch, held), channels])
+    whole = call.create("concat", [before, x], axis=0) if held else x
+    packed, y = _Packed(call, batch, held, rows, call[2]), None
+    for tap in range(taps):
+        taken = call.create("gather", [whole, packed.before((taps - 1 - tap) * gap)], axis=0)
+        weight = call.reshape(part(call, call[1], tap, tap + 1), [channels])
+        term = call.create("mul", [call.cast(taken, "f32"), call.cast(weight, "f32")])
+        y = term if y is None else call.create("add", [y, term])
+    y = call.create("add", [y, call.cast(call[3], "f32")]) if call.given(3) else y
+    if call.one_of("activation", {"none": "", "silu": "silu", "swish": "silu"}, "none"):
+        y = call.create("silu", [y])
+    kept = call.create("gather", [whole, packed.last()], axis=0)
+    return [call.cast(y, x.dtype), call.create("permute", [kept], perm=[0, 2, 1])]
+
+
+@contrib(
+    "VarlenNGramHashMapping",
+    "input_ids multipliers vocab_sizes cumulative_sequence_length past_ids? head_offsets? eos_token_id? segment_ids? "
+    "past_segment_ids? capture_count?",
+    unread="pad_id reset_on_eos",
+    max_ngram_size=SOME_INT,
+    n_head_per_ngram=SOME_INT,
+    pad_id=SOME_INT,
+    reset_on_eos=0,
+    state_update_capacity=0,
+)
+def _packed_hashes(call: Call) -> list[Any]:
+    """As NGramHashMapping, of several sequences one behind the other."""
+    if call.attr("state_update_capacity") or call.given(7):
+        raise Unsupported("segments, or updates of states")
+    ids, before = call.ranked(0, 1, 1), int(call.attr("max_ngram_size")) - 1
+    batch = call[4].shape[0] if call.given(4) else add(call[3].shape[0], -1)
+    none = _no_word(call, 6)
+    past = met_as(call, call[4], [batch, before]) if call.given(4) else call.broadcast_to(none, [batch, before])
+    whole = call.create("concat", [call.reshape(past, [multiply(batch, before)]), ids], axis=0)
+    packed = _Packed(call, batch, before, ids.shape[0], call[3])
+
+    def shifted(x: Any, by: int) -> Any:
+        return call.create("gather", [x, packed.before(by)], axis=0)
+
+    anew = call.given(6) and bool(call.attr("reset_on_eos"))
+    y = _hashes(call, whole, shifted, none, call.optional(5), starts_anew=anew)
+    return [y, call.create("gather", [whole, packed.last()], axis=0)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hetnn import _core
 from hetnn.calibration import Tuning, find_speeds, measure_nodes
 from hetnn.errors import Unsupported
+from hetnn.example_sizes import sizes_of
 from hetnn.executable import Executable
 from hetnn.importers import Imported, import_model
 from hetnn.json_text import dump_json, load_json
@@ -31,6 +32,7 @@ def compile(
     kwargs: Mapping[str, Any] | None = None,
     dynamic_shapes: Any = None,
     fix: Mapping[str, Any] | None = None,
+    example: Sequence[Any] | Mapping[str, Any] | None = None,
     progress: Callable[[str], None] | None = None,
     **options: Unpack[CompileOptions],
 ) -> Executable:
@@ -43,6 +45,8 @@ def compile(
         torch.export.export takes them.
     fix: of an ONNX model, numbers for sizes that it leaves open, by its names for them (an unnamed one is that of its
         input, `_` and the axis), and values for inputs, which are inputs no longer: {"sequence": 576, "sr": 16000}.
+    example: inputs of the sizes that matter most, or their shapes, in order or by name: what a dynamic model is planned
+        for. Other sizes run as well.
     progress: called with the name of each step.
     Errors: InvalidModel, Unsupported and DoesNotFit, with the model's own source lines.
     """
@@ -52,6 +56,7 @@ def compile(
     threads = settings.get("threads")
     step("import")
     imported = _imported(model, args, kwargs, dynamic_shapes, fix)
+    _plan_for(example, imported.graph, settings)
     if settings["states"] and imported.signature:
         raise Unsupported("states are named for models whose arguments are a list; a torch module keeps its buffers.")
     described = _with_speeds(resolve_target(target), settings)
@@ -86,11 +91,13 @@ def plan(
     kwargs: Mapping[str, Any] | None = None,
     dynamic_shapes: Any = None,
     fix: Mapping[str, Any] | None = None,
+    example: Sequence[Any] | Mapping[str, Any] | None = None,
     **options: Unpack[CompileOptions],
 ) -> Plan:
     """What `compile` would decide, without compiling: the dry run. Arguments as there."""
     settings = read_options(options)
     graph = _imported(model, args, kwargs, dynamic_shapes, fix).graph
+    _plan_for(example, graph, settings)
     described = _with_speeds(resolve_target(target), settings)
     if settings["calibrate"]:
         settings["measured_us"] = _measured_us(graph, described, settings)
@@ -132,6 +139,12 @@ def _imported(
     except ModuleNotFoundError as error:
         raise Unsupported(f"exporting a module needs {error.name}. Install hetnn[torch].") from error
     return import_model(export(model, args, kwargs, dynamic_shapes), fix)
+
+
+def _plan_for(example: Sequence[Any] | Mapping[str, Any] | None, graph: _core.Graph, settings: dict[str, Any]) -> None:
+    """Puts an example's sizes before all other `shapes`: the first are what plans are made for."""
+    if example is not None:
+        settings["shapes"] = [sizes_of(example, graph), *(settings["shapes"] or [])]
 
 
 def _with_speeds(target: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:

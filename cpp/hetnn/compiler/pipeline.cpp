@@ -108,6 +108,11 @@ Draft::Draft(ir::Graph model, const TargetSpec& to, const CompileOptions& how)
   ir::verify(graph);
   check_inputs(graph, options.inputs_within);
   for (const Bindings& bindings : options.shapes) check_bindings(ir::free_symbols(graph), bindings);
+  // Plans are made for the sizes that the caller names first, not for an example's.
+  if (options.shapes.empty()) return;
+  for (Symbol& symbol : graph.symbols) {
+    if (auto at = options.shapes.front().find(symbol.name); at != options.shapes.front().end()) symbol.hint = at->second;
+  }
 }
 
 report::Report Draft::report() const {

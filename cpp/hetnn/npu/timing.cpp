@@ -36,7 +36,7 @@ MacWork work_of(const Conv2d& i) {
           .groups = i.groups};
 }
 MacWork work_of(const Matmul& i) {
-  return {.dtype = dtype_of(i.dtype), .out_h = 1, .out_w = i.m, .in_c = i.k, .out_c = i.n};
+  return {.dtype = dtype_of(i.dtype), .out_h = 1, .out_w = i.m, .in_c = i.k, .out_c = i.n, .is_rows = true};
 }
 
 struct CostOf {
@@ -133,7 +133,9 @@ int64_t mac_cycles(const Spec& spec, const MacWork& work) {
   }
   const int64_t block = mac.block_height * mac.block_width * mac.block_channels;
   const int64_t channels = std::max<int64_t>(mac.macs_per_cycle / block, 1);  // input channels of one step
-  const int64_t pixels = times(ceil_div64(work.out_h, mac.block_height), ceil_div64(work.out_w, mac.block_width));
+  const int64_t pixels = work.is_rows
+                             ? ceil_div64(work.out_w, mac.block_height * mac.block_width)
+                             : times(ceil_div64(work.out_h, mac.block_height), ceil_div64(work.out_w, mac.block_width));
   const bool depthwise = work.in_c == 1 && work.out_c == 1;
   // Depthwise groups fill the block's channels side by side, each with one input channel.
   const int64_t blocks = times(pixels, depthwise ? ceil_div64(work.groups, mac.block_channels)
@@ -204,9 +206,10 @@ LayerTiming time_layer(const Spec& spec, const TopologyLayer& layer, double word
       static_cast<double>(layer.pixels) * static_cast<double>(layer.products) * static_cast<double>(layer.filters);
   const bool systolic = spec.mac.kind == MacKind::systolic;
   demand_countable(most_cycles(spec.mac, layer), layer.name);
-  out.compute_cycles = systolic
-                           ? systolic_cycles(spec.mac, layer.pixels, layer.products, layer.filters)
-                           : mac_cycles(spec, {.out_w = layer.pixels, .in_c = layer.products, .out_c = layer.filters});
+  out.compute_cycles =
+      systolic
+          ? systolic_cycles(spec.mac, layer.pixels, layer.products, layer.filters)
+          : mac_cycles(spec, {.out_w = layer.pixels, .in_c = layer.products, .out_c = layer.filters, .is_rows = true});
   if (words_per_cycle > 0 && std::isfinite(words_per_cycle)) {
     // Each operand has a channel of its own; what the slowest needs beyond the compute time is a stall.
     const double weights = static_cast<double>(layer.products) * static_cast<double>(layer.filters);

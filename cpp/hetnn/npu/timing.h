@@ -25,6 +25,7 @@ struct MacWork {
   int64_t in_c = 1, out_c = 1;  // of one group
   int64_t kernel = 1;           // kernel positions
   int64_t groups = 1;
+  bool is_rows = false;  // the output is out_w rows of one pixel, with which blocks are filled one after another
   double macs() const {
     return static_cast<double>(out_h) * static_cast<double>(out_w) * static_cast<double>(in_c) *
            static_cast<double>(out_c) * static_cast<double>(kernel) * static_cast<double>(groups);

@@ -51,7 +51,8 @@ enum class Primitive : uint8_t {
   relu,
   clamp,
   table,  // any function of one byte
-  pool,
+  largest_pool,
+  mean_pool,
   concat,
   slice,
   rearrange,  // elements in another order, or none

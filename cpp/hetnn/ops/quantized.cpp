@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "hetnn/base/error.h"
 #include "hetnn/base/narrow_float.h"
+#include "hetnn/base/steps.h"
 
 namespace hetnn::ops {
 namespace {
@@ -19,20 +19,14 @@ int64_t run_of(int64_t elems, const Quant& quant) {
 template <typename T>
 void to_reals(const T* from, int64_t elems, const Quant& quant, float* to) {
   const int64_t run = run_of(elems, quant);
-  for (int64_t k = 0; k < elems; ++k) {
-    const double steps = static_cast<double>(from[k]) - quant.zero_point;
-    to[k] = static_cast<float>(quant.scales[static_cast<size_t>(k / run)] * steps);
-  }
+  for (int64_t k = 0; k < elems; ++k)
+    to[k] = real_of(from[k], quant.scales[static_cast<size_t>(k / run)], quant.zero_point);
 }
 
 template <typename T>
 void to_integers(std::span<const float> from, const Quant& quant, T* to) {
-  constexpr double kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
   const auto run = static_cast<size_t>(run_of(static_cast<int64_t>(from.size()), quant));
-  for (size_t k = 0; k < from.size(); ++k) {
-    const double real = std::isnan(from[k]) ? 0 : static_cast<double>(from[k]);
-    to[k] = static_cast<T>(std::clamp(std::nearbyint(real / quant.scales[k / run]) + quant.zero_point, kLow, kHigh));
-  }
+  for (size_t k = 0; k < from.size(); ++k) to[k] = integer_of<T>(from[k], quant.scales[k / run], quant.zero_point);
 }
 
 }  // namespace

@@ -12,6 +12,8 @@ namespace {
 
 bool is_foldable(const ir::Node& node, const FoldConstantsOptions& options) {
   if (node.is_constant() || !node.op().meaning) return false;
+  if (!options.dequantized && node.input(0) && node.input(0)->type().quant && !node.output()->type().quant)
+    return false;
   int64_t in_bytes = 0, out_bytes = 0;
   for (size_t k = 0; k < node.inputs().size(); ++k) {
     if (!node.input(k)) continue;

@@ -11,6 +11,8 @@ struct FoldConstantsOptions {
   int64_t max_bytes = ir::kFoldLimitBytes;
   /// Whether a node that writes a graph output may become a constant.
   bool outputs = true;
+  /// Whether integers that stand for reals become these.
+  bool dequantized = true;
 };
 
 /// Replaces every such node of static shape by constants. Nodes without a C++ counterpart of their element type stay.

@@ -17,6 +17,8 @@ from hetnn import _core
 from hetnn.targets import load_spec
 
 EVERY_OP = ("sub", "mul", "maximum", "minimum", "clamp")
+# Transfers that take so long to begin that a layer is one tile.
+ONE_TILE = {"read_latency_cycles": 20_000, "write_latency_cycles": 10_000}
 # What computes; the rest of a stream moves data and passes tokens.
 ENGINES = ("conv2d", "matmul", "elementwise", "pool", "activation", "reduce")
 

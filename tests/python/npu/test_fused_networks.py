@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from npu.programs import both, check_against_torch, export, target
+from npu.programs import ONE_TILE, both, check_against_torch, export, target
 
 # Layers larger than the scratchpad: kilobytes of it, and a producer of a result as large as its input.
 TILED: dict[str, tuple[int, nn.Module, tuple[int, ...]]] = {
@@ -68,7 +68,7 @@ def test_an_addend_that_costs_more_than_it_saves_stays_a_layer(tmp_path: Path) -
     assert programs[0].computes()[-1] == "elementwise act=1"
     assert not any("+old" in line for line in programs[0].computes())
     check_against_torch(module, inputs, programs)
-    fits = both(export(module, *inputs), target(sram={"bytes": 16 << 20}), tmp_path)
+    fits = both(export(module, *inputs), target(sram={"bytes": 16 << 20}, dram=ONE_TILE), tmp_path)
     assert fits[0].computes() == ["conv2d +old act=1"]
 
 
@@ -108,7 +108,7 @@ def test_a_residual_block_takes_one_layer_a_convolution(
 ) -> None:
     torch.manual_seed(9)
     module, x = BasicBlock(16, filters, stride).eval(), torch.randn(1, 16, 14, 14)
-    programs = both(export(module, x), target(()), tmp_path)
+    programs = both(export(module, x), target((), dram=ONE_TILE), tmp_path)
     assert sorted(programs[0].computes()) == sorted(want)
     check_against_torch(module, (x,), programs)
 
@@ -137,7 +137,7 @@ class InvertedResidual(nn.Module):
 def test_an_inverted_residual_takes_three_layers(tmp_path: Path) -> None:
     torch.manual_seed(9)
     module, x = InvertedResidual(8, 48).eval(), torch.randn(1, 8, 14, 14)
-    programs = both(export(module, x), target(("clamp",)), tmp_path)
+    programs = both(export(module, x), target(("clamp",), dram=ONE_TILE), tmp_path)
     assert programs[0].computes() == ["conv2d act=2", "conv2d act=2", "conv2d +old"]
     assert len(programs[1].computes()) == 6
     check_against_torch(module, (x,), programs)

@@ -21,8 +21,8 @@ class Ladder(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.first = nn.Conv2d(3, 4, 3, padding=1)
-        self.middle = nn.Conv2d(4, 24, 3, padding=1)
-        self.last = nn.Conv2d(24, 2, 1)
+        self.middle = nn.Conv2d(4, 8, (1, 64), padding=(0, 504), dilation=(1, 16))
+        self.last = nn.Conv2d(8, 2, 1)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.last(torch.relu(self.middle(torch.relu(self.first(x)))))
@@ -47,9 +47,8 @@ def ladder() -> tuple[nn.Module, torch.export.ExportedProgram]:
 
 
 Case = tuple[nn.Module, torch.export.ExportedProgram]
-# One row of the middle layer at width 2000 takes 3*2000*4 inputs and 2000*24 results of 4 bytes, 288 kB; of the last
-# layer 208 kB, of the first 104 kB. At width 64 all take little.
-SCRATCHPAD_BYTES = 250_000
+# One result of the middle layer reads as far as 1009 columns, 4 kB of one channel; at width 40 no more than there are.
+SCRATCHPAD_BYTES = 2048
 
 
 def assert_equals_torch(executable: hetnn.Executable, module: nn.Module, width: int) -> None:
@@ -62,7 +61,7 @@ def test_a_layer_that_does_not_fit_leaves_the_device(ladder: Case) -> None:
     module, exported = ladder
     target = small_npu(SCRATCHPAD_BYTES)
     symbol = hetnn.compile(exported, target).inputs[0].shape[3]
-    settings: dict[str, Any] = {"strategy": "take-all", "shapes": [{symbol: WIDE}]}
+    settings: dict[str, Any] = {"strategy": "take-all", "shapes": [{symbol: 40}, {symbol: WIDE}]}
     free = hetnn.plan(exported, target, strategy="take-all").report(format="dict")
     assert free["nodes_on"] == {"cpu": 0, "small": 5}
     plan = hetnn.plan(exported, target, **settings)
@@ -83,12 +82,12 @@ def test_a_layer_that_does_not_fit_leaves_the_device(ladder: Case) -> None:
         assert_equals_torch(executable, module, width)
 
 
-def test_without_that_size_the_layer_stays_and_the_size_is_refused_when_met(ladder: Case) -> None:
+def test_without_that_size_the_layer_stays_and_the_cpu_computes_the_size_when_met(ladder: Case) -> None:
     module, exported = ladder
     executable = hetnn.compile(exported, small_npu(SCRATCHPAD_BYTES), strategy="take-all")
     assert_equals_torch(executable, module, 50)
-    with pytest.raises(hetnn.DoesNotFit, match=r"conv2d 'middle': its smallest tile takes \d+ bytes of scratchpad"):
-        executable(torch.randn(1, 3, 6, WIDE))
+    with pytest.warns(RuntimeWarning, match=r"(?s)cannot run \{.*'middle': its smallest tile takes \d+ bytes"):
+        assert_equals_torch(executable, module, WIDE)
 
 
 class Chain(nn.Module):

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "hetnn/backends/backend.h"
 #include "hetnn/base/error.h"
 #include "hetnn/npu/requantize.h"
+#include "hetnn/npu/timing.h"
 
 namespace hetnn::backends::npu {
 
@@ -21,13 +23,6 @@ using hetnn::npu::Region;
 namespace {
 
 constexpr int64_t kTableBytes = 256;  // an entry for each value of i8
-
-// Runs that follow one another are one run: every run costs whole bursts.
-void join_runs(int64_t stride, int64_t& run_bytes, int64_t& runs) {
-  if (stride != run_bytes) return;
-  run_bytes *= runs;
-  runs = 1;
-}
 
 }  // namespace
 
@@ -79,7 +74,8 @@ void Generator::emit(const ir::Node& node, const Epilogue& epilogue) {
       return activation(node, *activation_of(node));
     case Primitive::table:
       return activation(node, {.act = Act::table});
-    case Primitive::pool:
+    case Primitive::largest_pool:
+    case Primitive::mean_pool:
       return pool(node);
     case Primitive::concat:
       return concat(node);
@@ -166,44 +162,113 @@ Place Generator::place_of(const ir::Value& value) {
   return loaded_constants_[&value] = constant(tensor);
 }
 
-void Generator::load(const Place& from, int64_t sram, int64_t bytes) { load_runs(from, bytes, sram, bytes, 1); }
+// Runs that touch in DRAM are one: every run costs whole bursts.
+Generator::Box Generator::joined(Box box) {
+  if (box.size1 == 1 || box.stride1 == box.size0) {
+    box = {box.size0 * box.size1, box.size2, 1, box.stride2, 0};
+    if (box.size1 == 1 || box.stride1 == box.size0) box = {box.size0 * box.size1, 1, 1, 0, 0};
+  } else if (box.size2 > 1 && box.stride2 == box.size1 * box.stride1) {
+    box = {box.size0, box.size1 * box.size2, 1, box.stride1, 0};
+  }
+  if (box.size1 == 1) box.stride1 = 0;
+  if (box.size2 == 1) box.stride2 = 0;
+  return box;
+}
 
-void Generator::load_runs(const Place& from, int64_t stride, int64_t sram, int64_t run_bytes, int64_t runs) {
-  join_runs(stride, run_bytes, runs);
-  if (run_bytes * runs == 0) return;
+Generator::Box Generator::box_of(int64_t rows, int64_t columns, int64_t channels, int64_t all_columns,
+                                 int64_t all_channels) const {
+  return {channels * elem_, columns, rows, all_channels * elem_, all_columns * all_channels * elem_};
+}
+
+void Generator::load(const Place& from, int64_t sram, Box box) {
+  box = joined(box);
+  if (box.size0 * box.size1 * box.size2 == 0) return;
   add(DmaLoad{.region = static_cast<int64_t>(from.region),
               .dram_addr = from.offset_bytes,
               .sram_addr = sram,
-              .size0 = run_bytes,
-              .size1 = runs,
-              .size2 = 1,
-              .dram_stride1 = runs > 1 ? stride : 0,
-              .dram_stride2 = 0,
-              .sram_stride1 = runs > 1 ? run_bytes : 0,
-              .sram_stride2 = 0});
+              .size0 = box.size0,
+              .size1 = box.size1,
+              .size2 = box.size2,
+              .dram_stride1 = box.stride1,
+              .dram_stride2 = box.stride2,
+              .sram_stride1 = box.size1 > 1 ? box.size0 : 0,
+              .sram_stride2 = box.size2 > 1 ? box.size0 * box.size1 : 0});
 }
 
-void Generator::store_runs(int64_t sram, const Place& to, int64_t stride, int64_t run_bytes, int64_t runs) {
-  join_runs(stride, run_bytes, runs);
-  if (run_bytes * runs == 0) return;
+void Generator::store(int64_t sram, const Place& to, Box box) {
+  box = joined(box);
+  if (box.size0 * box.size1 * box.size2 == 0) return;
   add(DmaStore{.region = static_cast<int64_t>(to.region),
                .dram_addr = to.offset_bytes,
                .sram_addr = sram,
-               .size0 = run_bytes,
-               .size1 = runs,
-               .size2 = 1,
-               .dram_stride1 = runs > 1 ? stride : 0,
-               .dram_stride2 = 0,
-               .sram_stride1 = runs > 1 ? run_bytes : 0,
-               .sram_stride2 = 0});
+               .size0 = box.size0,
+               .size1 = box.size1,
+               .size2 = box.size2,
+               .dram_stride1 = box.stride1,
+               .dram_stride2 = box.stride2,
+               .sram_stride1 = box.size1 > 1 ? box.size0 : 0,
+               .sram_stride2 = box.size2 > 1 ? box.size0 * box.size1 : 0});
+}
+
+void Generator::run(const Steps& steps) {
+  const auto load = [&](int64_t step) {
+    steps.load(step);
+    add(hetnn::npu::Signal{.from = static_cast<int64_t>(Engine::dma), .to = static_cast<int64_t>(steps.engine)});
+  };
+  const auto wait = [&](Engine at, Engine from) {
+    add(hetnn::npu::Wait{.at = static_cast<int64_t>(at), .from = static_cast<int64_t>(from)});
+  };
+  for (int64_t step = 0; step < steps.count; ++step) {
+    if (step == 0 || !steps.overlap) load(step);
+    if (steps.overlap && step + 1 < steps.count) load(step + 1);
+    wait(steps.engine, Engine::dma);
+    steps.compute(step);
+    add(hetnn::npu::Signal{.from = static_cast<int64_t>(steps.engine), .to = static_cast<int64_t>(Engine::dma)});
+    wait(Engine::dma, steps.engine);
+    steps.store(step);
+  }
+}
+
+// As many rows as take least: more steps hide more of the transfers, and each costs their latency.
+Generator::Rows Generator::rows_of(const ir::Node& node, int64_t rows, int64_t row_bytes, int64_t operands,
+                                   int64_t kept_bytes, double cycles_each) const {
+  const auto needed = [&](int64_t tile, int64_t buffers) {
+    return kept_bytes + (operands + 1) * buffers * aligned(tile * row_bytes);
+  };
+  const auto cycles = [&](int64_t tile, int64_t steps, bool overlaps) {
+    const auto load = static_cast<double>(hetnn::npu::dma_cycles(spec_, tile * row_bytes, 1, false) * operands),
+               store = static_cast<double>(hetnn::npu::dma_cycles(spec_, tile * row_bytes, 1, true)),
+               work = static_cast<double>(
+                   hetnn::npu::vector_cycles(spec_, static_cast<double>(tile * row_bytes / elem_), cycles_each));
+    return cycles_of_steps(load, work, store, static_cast<double>(steps), overlaps);
+  };
+  Rows best;
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t steps = 1;; steps = std::min(steps * 2, rows)) {
+    const int64_t tile = (rows + steps - 1) / steps;
+    for (const int64_t buffers : {steps > 1 ? 2 : 1, 1}) {
+      if (needed(tile, buffers) > spec_.scratchpad().bytes) continue;
+      const double each = cycles(tile, steps, buffers == 2);
+      if (each < least) {
+        least = each;
+        best = {tile, aligned(tile * row_bytes), buffers};
+      }
+    }
+    if (steps == rows) break;
+  }
+  if (best.tile == 0) does_not_fit(node, needed(1, 1));
+  return best;
 }
 
 void Generator::add(hetnn::npu::Instruction instruction) {
-  if (code_.size() - begin_ == kMostInstructions)
-    throw NodeDoesNotFit(text(ir::describe(*node_), ": its tiles take more than ", kMostInstructions,
-                              " instructions. Cut the layer into smaller ones, or pin the node to the cpu."),
-                         std::string(node_->name()));
+  if (code_.size() - begin_ == kMostInstructions) too_long(*node_);
   code_.push_back(std::move(instruction));
+}
+
+void Generator::too_long(const ir::Node& node) const {
+  throw NodeDoesNotFit(text(ir::describe(node), ": its tiles take more than ", kMostInstructions,
+                            " instructions. Cut the layer into smaller ones, or pin the node to the cpu."),
+                       std::string(node.name()));
 }
 
 void Generator::then(Engine from, Engine engine) {
@@ -246,72 +311,86 @@ void Generator::elementwise(const ir::Node& node, ElementwiseOp op, const Epilog
   }
   const bool quantized = dtype_ == DType::i8;
   const int64_t rows = out.n * out.h * out.w, row_bytes = out.c * elem_;
-  const int64_t at_factors = row ? aligned(row_bytes) : 0, at_a = at_factors + (quantized ? kAlignment : 0);
-  const int64_t budget = spec_.scratchpad().bytes - at_a - 2 * kAlignment;
-  const int64_t tile = std::min(rows, budget / (row_bytes * (row ? 2 : 3)));
-  if (tile < 1) does_not_fit(node, at_a + 2 * kAlignment + row_bytes * 3);
+  const int64_t at_factors = row ? aligned(row_bytes) : 0, kept = at_factors + (quantized ? kAlignment : 0);
+  const Rows tiles = rows_of(node, rows, row_bytes, row ? 1 : 2, kept, spec_.vector.elem_cycles);
   const Place pa = place_of(*a), pb = place_of(*b), po = place_of(*node.output());
-  const int64_t at_out = at_a + aligned(tile * row_bytes), at_b = row ? 0 : at_out + aligned(tile * row_bytes);
-  if (row) load(pb, at_b, row_bytes);
+  const auto at = [&](int64_t step, int64_t operand) {
+    return kept + (operand * tiles.buffers + step % tiles.buffers) * tiles.operand_bytes;
+  };
+  const auto count_of = [&](int64_t step) { return std::min(tiles.tile, rows - step * tiles.tile); };
+  const auto place_in = [&](const Place& place, int64_t step) {
+    return Place{place.region, place.offset_bytes + step * tiles.tile * row_bytes};
+  };
+  if (row) load(pb, 0, row_bytes);
   if (quantized) load(elementwise_factors(node, *a, *b, op), at_factors, 3 * kFactorBytes);
-  for (int64_t r = 0; r < rows; r += tile) {
-    const int64_t count = std::min(tile, rows - r);
-    load({pa.region, pa.offset_bytes + r * row_bytes}, at_a, count * row_bytes);
-    if (!row) load({pb.region, pb.offset_bytes + r * row_bytes}, at_b, count * row_bytes);
-    then(Engine::dma, Engine::vector);
-    add(hetnn::npu::Elementwise{.dtype = static_cast<int64_t>(dtype_),
-                                .op = static_cast<int64_t>(op),
-                                .b_kind = row,
-                                .act = static_cast<int64_t>(epilogue.act),
-                                .a_zero = zero_of(*a),
-                                .b_zero = zero_of(*b),
-                                .out_zero = zero_of(*node.output()),
-                                .rows = count,
-                                .channels = out.c,
-                                .a_addr = at_a,
-                                .a_pitch = row_bytes,
-                                .b_addr = at_b,
-                                .b_pitch = row_bytes,
-                                .out_addr = at_out,
-                                .out_pitch = row_bytes,
-                                .scale_a = hetnn::npu::float_bits(1),
-                                .scale_b = hetnn::npu::float_bits(1),
-                                .quant_addr = at_factors,
-                                .clamp_lo = epilogue.clamp_lo,
-                                .clamp_hi = epilogue.clamp_hi});
-    then(Engine::vector, Engine::dma);
-    store_runs(at_out, {po.region, po.offset_bytes + r * row_bytes}, 0, count * row_bytes, 1);
-  }
+  run({.count = (rows + tiles.tile - 1) / tiles.tile,
+       .overlap = tiles.buffers == 2,
+       .engine = Engine::vector,
+       .load =
+           [&](int64_t step) {
+             load(place_in(pa, step), at(step, 0), count_of(step) * row_bytes);
+             if (!row) load(place_in(pb, step), at(step, 2), count_of(step) * row_bytes);
+           },
+       .compute =
+           [&](int64_t step) {
+             add(hetnn::npu::Elementwise{.dtype = static_cast<int64_t>(dtype_),
+                                         .op = static_cast<int64_t>(op),
+                                         .b_kind = row,
+                                         .act = static_cast<int64_t>(epilogue.act),
+                                         .a_zero = zero_of(*a),
+                                         .b_zero = zero_of(*b),
+                                         .out_zero = zero_of(*node.output()),
+                                         .rows = count_of(step),
+                                         .channels = out.c,
+                                         .a_addr = at(step, 0),
+                                         .a_pitch = row_bytes,
+                                         .b_addr = row ? 0 : at(step, 2),
+                                         .b_pitch = row_bytes,
+                                         .out_addr = at(step, 1),
+                                         .out_pitch = row_bytes,
+                                         .scale_a = hetnn::npu::float_bits(1),
+                                         .scale_b = hetnn::npu::float_bits(1),
+                                         .quant_addr = at_factors,
+                                         .clamp_lo = epilogue.clamp_lo,
+                                         .clamp_hi = epilogue.clamp_hi});
+           },
+       .store = [&](int64_t step) { store(at(step, 1), place_in(po, step), count_of(step) * row_bytes); }});
 }
 
 void Generator::activation(const ir::Node& node, const Epilogue& activation) {
   const Map out = map_of(*node.output());
   const bool table = activation.act == Act::table;
   if (!table) keeps_scale(node);
-  const int64_t rows = out.n * out.h * out.w, row_bytes = out.c * elem_, at_in = table ? kTableBytes : 0,
-                tile = std::min(rows, (spec_.scratchpad().bytes - at_in - kAlignment) / (2 * row_bytes));
-  if (tile < 1) does_not_fit(node, at_in + kAlignment + 2 * row_bytes);
+  const int64_t rows = out.n * out.h * out.w, row_bytes = out.c * elem_, kept = table ? kTableBytes : 0;
+  const Rows tiles = rows_of(node, rows, row_bytes, 1, kept, spec_.vector.act_cycles);
   const Place from = place_of(*node.input(0)), to = place_of(*node.output());
-  const int64_t at_out = at_in + aligned(tile * row_bytes);
-  hetnn::npu::Activation code{.dtype = static_cast<int64_t>(dtype_),
-                              .act = static_cast<int64_t>(activation.act),
-                              .zero = zero_of(*node.output()),
-                              .channels = out.c,
-                              .in_addr = at_in,
-                              .in_pitch = row_bytes,
-                              .out_addr = at_out,
-                              .out_pitch = row_bytes,
-                              .clamp_lo = activation.clamp_lo,
-                              .clamp_hi = activation.clamp_hi};
+  const auto at = [&](int64_t step, int64_t operand) {
+    return kept + (operand * tiles.buffers + step % tiles.buffers) * tiles.operand_bytes;
+  };
+  const auto count_of = [&](int64_t step) { return std::min(tiles.tile, rows - step * tiles.tile); };
+  const auto place_in = [&](const Place& place, int64_t step) {
+    return Place{place.region, place.offset_bytes + step * tiles.tile * row_bytes};
+  };
   if (table) load(constant(node.tensor("table")), 0, kTableBytes);
-  for (int64_t r = 0; r < rows; r += tile) {
-    code.rows = std::min(tile, rows - r);
-    load({from.region, from.offset_bytes + r * row_bytes}, at_in, code.rows * row_bytes);
-    then(Engine::dma, Engine::vector);
-    add(code);
-    then(Engine::vector, Engine::dma);
-    store_runs(at_out, {to.region, to.offset_bytes + r * row_bytes}, 0, code.rows * row_bytes, 1);
-  }
+  run({.count = (rows + tiles.tile - 1) / tiles.tile,
+       .overlap = tiles.buffers == 2,
+       .engine = Engine::vector,
+       .load = [&](int64_t step) { load(place_in(from, step), at(step, 0), count_of(step) * row_bytes); },
+       .compute =
+           [&](int64_t step) {
+             add(hetnn::npu::Activation{.dtype = static_cast<int64_t>(dtype_),
+                                        .act = static_cast<int64_t>(activation.act),
+                                        .zero = zero_of(*node.output()),
+                                        .rows = count_of(step),
+                                        .channels = out.c,
+                                        .in_addr = at(step, 0),
+                                        .in_pitch = row_bytes,
+                                        .out_addr = at(step, 1),
+                                        .out_pitch = row_bytes,
+                                        .clamp_lo = activation.clamp_lo,
+                                        .clamp_hi = activation.clamp_hi});
+           },
+       .store = [&](int64_t step) { store(at(step, 1), place_in(to, step), count_of(step) * row_bytes); }});
 }
 
 }  // namespace hetnn::backends::npu

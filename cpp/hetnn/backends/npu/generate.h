@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hetnn/backends/npu/epilogue.h"
+#include "hetnn/backends/npu/tile.h"
 #include "hetnn/base/layout.h"
 #include "hetnn/ir/graph.h"
 #include "hetnn/npu/code.h"
@@ -72,6 +73,7 @@ class Generator {
 
   void emit(const ir::Node& node, const Epilogue& epilogue);
   void conv(const ir::Node& node, const Epilogue& epilogue);
+  void products(const ir::Node& node, const Epilogue& epilogue, const ProductShape& shape, const Tensor& weight);
   void pool(const ir::Node& node);
   void elementwise(const ir::Node& node, hetnn::npu::ElementwiseOp op, const Epilogue& epilogue);
   void activation(const ir::Node& node, const Epilogue& activation);
@@ -99,14 +101,38 @@ class Generator {
   void keeps_scale(const ir::Node& node) const;
   /// Bias in the type of the sums: f32 for f16.
   Place bias_of(const ir::Node& node);
-  int64_t pack_filters(const Tensor& weight, int64_t block);
-  void load(const Place& from, int64_t sram, int64_t bytes);
-  void load_runs(const Place& from, int64_t stride, int64_t sram, int64_t run_bytes, int64_t runs);
-  void store_runs(int64_t sram, const Place& to, int64_t stride, int64_t run_bytes, int64_t runs);
+  int64_t pack_filters(const Tensor& weight, int64_t block, int64_t channels);
+  /// Runs in DRAM, which lie dense in the scratchpad: `size2` groups of `size1` runs of `size0` bytes.
+  struct Box {
+    int64_t size0 = 0, size1 = 1, size2 = 1, stride1 = 0, stride2 = 0;
+  };
+  static Box joined(Box box);
+  /// Rows and columns of all or some channels of a feature map of so many columns and channels.
+  Box box_of(int64_t rows, int64_t columns, int64_t channels, int64_t all_columns, int64_t all_channels) const;
+  void load(const Place& from, int64_t sram, int64_t bytes) { load(from, sram, Box{.size0 = bytes}); }
+  void load(const Place& from, int64_t sram, Box box);
+  void store(int64_t sram, const Place& to, int64_t bytes) { store(sram, to, Box{.size0 = bytes}); }
+  void store(int64_t sram, const Place& to, Box box);
+  /// Steps that load, compute on `engine` and store. Where they overlap, the next step is loaded while one computes, so
+  /// what it loads must lie elsewhere; what a step stores is stored before the one after the next is loaded.
+  struct Steps {
+    int64_t count = 0;
+    bool overlap = false;
+    hetnn::npu::Engine engine = hetnn::npu::Engine::mac;
+    std::function<void(int64_t)> load, compute, store;
+  };
+  void run(const Steps& steps);
+  /// Rows of `row_bytes` through the vector engine, `operands` of them and a result beside `kept_bytes`.
+  struct Rows {
+    int64_t tile = 0, operand_bytes = 0, buffers = 1;
+  };
+  Rows rows_of(const ir::Node& node, int64_t rows, int64_t row_bytes, int64_t operands, int64_t kept_bytes,
+               double cycles_each) const;
   /// One more of the layer; throws DoesNotFit beyond kMostInstructions.
   void add(hetnn::npu::Instruction instruction);
   /// `engine` waits for what `from` was given so far.
   void then(hetnn::npu::Engine from, hetnn::npu::Engine engine);
+  [[noreturn]] void too_long(const ir::Node& node) const;
   [[noreturn]] void does_not_fit(const ir::Node& node, int64_t needed_bytes) const;
 
   const hetnn::npu::Spec& spec_;

@@ -55,7 +55,7 @@ void Generator::concat(const ir::Node& node) {
     for (int64_t first = 0; first < outer; first += tile) {
       const int64_t runs = std::min(tile, outer - first);
       load({from.region, from.offset_bytes + first * run}, 0, runs * run);
-      store_runs(0, {to.region, to.offset_bytes + first * out_run + at}, out_run, run, runs);
+      store(0, {to.region, to.offset_bytes + first * out_run + at}, {.size0 = run, .size1 = runs, .stride1 = out_run});
     }
     at += run;
   }
@@ -77,8 +77,9 @@ void Generator::slice(const ir::Node& node) {
   if (tile < 1) does_not_fit(node, run);
   for (int64_t first = 0; first < outer; first += tile) {
     const int64_t runs = std::min(tile, outer - first);
-    load_runs({from.region, from.offset_bytes + first * in_run + begin * inner}, in_run, 0, run, runs);
-    store_runs(0, {to.region, to.offset_bytes + first * run}, 0, runs * run, 1);
+    load({from.region, from.offset_bytes + first * in_run + begin * inner}, 0,
+         {.size0 = run, .size1 = runs, .stride1 = in_run});
+    store(0, {to.region, to.offset_bytes + first * run}, runs * run);
   }
 }
 
@@ -168,7 +169,7 @@ void Generator::rearrange_rows(const ir::Node& node, bool part, int64_t first, i
     for (int64_t at = 0; at < bytes; at += tile) {
       const int64_t piece = std::min(tile, bytes - at);
       load({from.region, from.offset_bytes + at}, 0, piece);
-      store_runs(0, {to.region, to.offset_bytes + at}, 0, piece, 1);
+      store(0, {to.region, to.offset_bytes + at}, piece);
     }
     return;
   }
@@ -181,7 +182,7 @@ void Generator::rearrange_rows(const ir::Node& node, bool part, int64_t first, i
     std::swap(here, there);
   }
   then(Engine::vector, Engine::dma);
-  store_runs(here, to, 0, bytes, 1);
+  store(here, to, bytes);
 }
 
 }  // namespace hetnn::backends::npu

@@ -8,6 +8,7 @@
 
 #include "hetnn/base/convert.h"
 #include "hetnn/base/error.h"
+#include "hetnn/base/steps.h"
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/row_view.h"
 
@@ -117,17 +118,14 @@ void check(std::string_view name, const KernelCall& call, DType from, DType to) 
 std::unique_ptr<Kernel> make_quantize(const KernelCall& call) {
   check("quantize", call, DType::f32, DType::i8);
   const double scale = call.params.real("scale");
-  const auto zero = static_cast<double>(call.params.integer("zero_point", 0));
-  return make<float, int8_t>(call, "quantize", [scale, zero](float x) {
-    const double steps = std::nearbyint((x != x ? 0.0 : static_cast<double>(x)) / scale) + zero;
-    return static_cast<int8_t>(std::clamp(steps, -128.0, 127.0));
-  });
+  const int64_t zero = call.params.integer("zero_point", 0);
+  return make<float, int8_t>(call, "quantize", [scale, zero](float x) { return integer_of<int8_t>(x, scale, zero); });
 }
 
 std::unique_ptr<Kernel> make_dequantize(const KernelCall& call) {
   const double scale = call.params.real("scale");
-  const auto zero = static_cast<double>(call.params.integer("zero_point", 0));
-  auto to_real = [scale, zero](auto q) { return static_cast<float>(scale * (static_cast<double>(q) - zero)); };
+  const int64_t zero = call.params.integer("zero_point", 0);
+  auto to_real = [scale, zero](auto q) { return real_of(q, scale, zero); };
   if (!call.inputs.empty() && call.inputs[0].dtype == DType::i32) {
     check("dequantize", call, DType::i32, DType::f32);
     return make<int32_t, float>(call, "dequantize", to_real);

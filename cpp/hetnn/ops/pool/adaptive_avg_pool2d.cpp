@@ -48,7 +48,7 @@ OpDef define_adaptive_avg_pool2d() {
           .inputs = {{"x", "[N,C,H,W]"}},
           .attrs = {{"output_size", AttrKind::integers, std::nullopt, "height, width of the output"}},
           .traits = Trait::compute | Trait::wide,
-          .primitive = Primitive::pool,
+          .primitive = Primitive::mean_pool,
           .torch = {},
           .onnx = {},
           .infer = infer,

@@ -39,7 +39,7 @@ OpDef define_avg_pool2d() {
           .attrs = pool_attrs({{"count_include_pad", AttrKind::boolean, true, "whether padding counts in the divisor"},
                                {"divisor_override", AttrKind::integer, Dim(0), "the divisor; 0: the window's size"}}),
           .traits = Trait::compute | Trait::wide,
-          .primitive = Primitive::pool,
+          .primitive = Primitive::mean_pool,
           .torch = {},
           .onnx = {"AveragePool"},
           .infer = infer,

@@ -33,7 +33,7 @@ OpDef define_max_pool2d() {
           .inputs = {{"x", "[N,C,H,W]"}},
           .attrs = pool_attrs({{"dilation", AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"}}),
           .traits = static_cast<uint32_t>(Trait::compute),
-          .primitive = Primitive::pool,
+          .primitive = Primitive::largest_pool,
           .torch = {},
           .onnx = {"MaxPool"},
           .infer = infer_pool,

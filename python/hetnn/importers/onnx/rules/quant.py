@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.errors import Unsupported
+from hetnn.importers.lowering.quantization import typed_reals
 from hetnn.importers.lowering.sizes import product as size_product
 from hetnn.importers.onnx.rules.call import Call, rule
 from hetnn.importers.onnx.rules.conv import convolve_node
@@ -60,12 +61,25 @@ def _quantize(call: Call) -> Any:
     return _quantized(call, x, _along(call, scale, x), None if zero is None else _along(call, zero, x), dtype)
 
 
+def _is_known(call: Call) -> bool:
+    """Whether the scale and the zero point, where there is one, are constants."""
+    return all(not call.given(k) or call.known(k) is not None for k in (1, 2))
+
+
 @rule("DequantizeLinear")
 def _dequantize(call: Call) -> Any:
     x, scale, zero = call[0], call[1], call.optional(2)
+    dtype = call.dtype_attr("output_dtype") if call.attr("output_dtype") else scale.dtype
+    along = _along(call, scale, x)
+    if _is_known(call) and scale.dtype == dtype == "f32" and len(scale.shape) <= 1:
+        scales = call.known(1)
+        axis = call.axis(call.attr("axis", 1), len(x.shape)) if scales is not None and scales.size > 1 else None
+        typed = typed_reals(call, x, scales, call.known(2), axis, call.known(0))
+        if typed is not None:
+            return typed
     numbers = _centred(call, x, None if zero is None else _along(call, zero, x), "f32")
-    reals = call.create("mul", [numbers, call.cast(_along(call, scale, x), "f32")])
-    return call.cast(reals, call.dtype_attr("output_dtype") if call.attr("output_dtype") else scale.dtype)
+    reals = call.create("mul", [numbers, call.cast(along, "f32")])
+    return call.cast(reals, dtype)
 
 
 @rule("MatMulInteger")

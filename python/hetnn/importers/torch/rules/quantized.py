@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hetnn.importers.lowering.quantization import typed_reals
 from hetnn.importers.lowering.random_numbers import on
 from hetnn.importers.torch.rules.call import TORCH, Call
 
@@ -16,6 +17,11 @@ def _meeting(call: Call, value: Any, x: Any) -> Any:
         return call.reshape(value, []) if hasattr(value, "dtype") else value
     axis = call["axis"] % len(x.shape)
     return call.reshape(value, [n if k == axis else 1 for k, n in enumerate(x.shape)])
+
+
+def _number(call: Call, value: Any) -> Any:
+    """A scale or zero point as an array where it is known, else None."""
+    return value.constant if hasattr(value, "dtype") else value
 
 
 def _given(call: Call, name: str) -> Any:
@@ -47,8 +53,14 @@ def _quantize(call: Call) -> Any:
     f"{_NAMES}dequantize_per_channel.default",
 )
 def _dequantize(call: Call) -> Any:
-    """(q - zero point) scale."""
+    """(q - zero point) scale: of integers whose scale is known, what their quantized type stands for."""
     q = call["input"]
+    given = [_number(call, _given(call, name)) for name in ("scale", "zero_point")]
+    axis = call["axis"] % len(q.shape) if "axis" in call.args else None
+    if given[0] is not None and (given[1] is not None or _given(call, "zero_point") is None) and call.dtype() == "f32":
+        stood = typed_reals(call, q, given[0], given[1], axis, getattr(q, "constant", None))
+        if stood is not None:
+            return stood
     scale, zero = (_meeting(call, _given(call, name), q) for name in ("scale", "zero_point"))
     y = call.cast(q, "f32" if call.dtype() != "f64" else "f64")
     if zero is not None:

@@ -1,0 +1,249 @@
+// Candidates for tiles by halving each axis, priced by closed forms of what their steps load, compute and store.
+#include "hetnn/backends/npu/tile.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "hetnn/backends/npu/generate.h"
+#include "hetnn/npu/requantize.h"
+#include "hetnn/npu/timing.h"
+
+namespace hetnn::backends::npu {
+namespace {
+
+int64_t pieces(int64_t whole, int64_t piece) { return (whole + piece - 1) / piece; }
+int64_t rounded_up(int64_t value, int64_t unit) { return pieces(value, unit) * unit; }
+
+// The whole and its halves, quarters ..., in units of what the engine computes at once.
+std::vector<int64_t> fractions(int64_t whole, int64_t unit) {
+  std::vector<int64_t> out = {whole};
+  for (int64_t parts = 2; out.back() > 1; parts *= 2) {
+    int64_t next = pieces(whole, parts);
+    if (next > unit) next = std::min(rounded_up(next, unit), whole);
+    if (next < out.back()) out.push_back(next);
+    if (next == 1) break;
+  }
+  return out;
+}
+
+struct Units {
+  int64_t rows = 1, columns = 1, filters = 1, channels = 1;
+};
+Units units_of(const hetnn::npu::Mac& mac, const ProductShape& shape) {
+  if (mac.kind == hetnn::npu::MacKind::systolic) return {1, 1, mac.cols, mac.rows};
+  const int64_t block = mac.block_height * mac.block_width * mac.block_channels;
+  const int64_t pixels = shape.is_rows || shape.whole_sums ? mac.block_height * mac.block_width : 0;
+  return {pixels ? pixels : mac.block_height, mac.block_width, mac.block_channels,
+          std::max<int64_t>(mac.macs_per_cycle / block, 1)};
+}
+
+int64_t most_read(const Window& w, size_t axis, int64_t count, int64_t in_size) {
+  return std::min(in_size, (count - 1) * w.stride[axis] + (w.kernel[axis] - 1) * w.dilation[axis] + 1);
+}
+
+int64_t filters_of_group(const ProductShape& s) { return s.out_c / s.groups; }
+int64_t channels_of_group(const ProductShape& s) { return s.in_c / s.groups; }
+// The input channels that a tile reads at once.
+int64_t channels_read(const ProductShape& s, const Tile& t) {
+  return s.groups == 1 ? t.channels : t.filters / filters_of_group(s) * channels_of_group(s);
+}
+
+double transfer(const hetnn::npu::Spec& spec, int64_t run_bytes, int64_t runs, bool store) {
+  return static_cast<double>(hetnn::npu::dma_cycles(spec, run_bytes, runs, store));
+}
+
+// Runs of a box of a feature map that lies in memory with all its columns and channels.
+double box_cycles(const hetnn::npu::Spec& spec, int64_t rows, int64_t columns, int64_t channels, int64_t all_columns,
+                  int64_t all_channels, int64_t elem, bool store) {
+  if (channels < all_channels) return transfer(spec, channels * elem, rows * columns, store);
+  if (columns < all_columns) return transfer(spec, columns * channels * elem, rows, store);
+  return transfer(spec, rows * columns * channels * elem, 1, store);
+}
+
+class Search {
+ public:
+  Search(const hetnn::npu::Spec& spec, const ProductShape& shape)
+      : spec_(spec), shape_(shape), elem_(dtype_bytes(shape.dtype)), units_(units_of(spec.mac, shape)) {}
+
+  std::optional<Tile> run(int64_t& needed_bytes) {
+    const std::vector<int64_t> channels =
+        shape_.groups == 1 && !shape_.whole_sums ? fractions(shape_.in_c, units_.channels) : std::vector{shape_.in_c};
+    for (const bool split : {false, true}) {
+      for (const int64_t part : channels) {
+        if ((part < shape_.in_c) != split) continue;
+        try_filters(part);
+        if (best_ && !is_integer()) break;
+      }
+      // Sums of integers are the same in any order.
+      if (best_ && !is_integer()) break;
+    }
+    needed_bytes = least_bytes_;
+    return best_;
+  }
+
+ private:
+  bool is_integer() const { return shape_.dtype == DType::i8; }
+
+  void try_filters(int64_t channels) {
+    const int64_t group = filters_of_group(shape_);
+    const std::vector<int64_t> blocks =
+        shape_.groups == 1 ? fractions(shape_.out_c, units_.filters) : fractions(shape_.groups, units_.filters);
+    for (const int64_t block : blocks) {
+      for (const int64_t columns : fractions(shape_.out_w, units_.columns)) {
+        bool fits = false;
+        for (const int64_t rows : fractions(shape_.out_h, units_.rows)) {
+          const Tile tile{.rows = rows,
+                          .columns = columns,
+                          .filters = shape_.groups == 1 ? block : block * group,
+                          .channels = channels};
+          fits |= consider(tile);
+        }
+        // Narrower pieces load more twice, and are of use only where no row of a wider one fits.
+        if (fits) break;
+      }
+    }
+  }
+
+  bool consider(Tile tile) {
+    bool fits = false;
+    for (const bool overlaps : {true, false}) {
+      tile.overlaps = overlaps;
+      const TileBuffers buffers = buffers_of(shape_, tile);
+      least_bytes_ = std::min(least_bytes_, buffers.total());
+      if (buffers.total() > spec_.scratchpad().bytes) continue;
+      fits = true;
+      for (const bool inside : {false, true}) {
+        tile.filters_inside = inside;
+        const double cycles = cycles_of(tile);
+        if (cycles < least_cycles_) {
+          least_cycles_ = cycles;
+          best_ = tile;
+        }
+      }
+      break;  // what overlaps is not slower
+    }
+    return fits;
+  }
+
+  double cycles_of(const Tile& t) const {
+    const Window& w = shape_.window;
+    const int64_t taps = w.kernel[0] * w.kernel[1];
+    const int64_t rows = pieces(shape_.out_h, t.rows), columns = pieces(shape_.out_w, t.columns),
+                  blocks = pieces(shape_.out_c, t.filters),
+                  parts = shape_.groups == 1 ? pieces(shape_.in_c, t.channels) : 1;
+    const int64_t places = shape_.batch * rows * columns, steps = places * blocks * parts;
+    int64_t weight_loads = steps;
+    if (blocks * parts == 1)
+      weight_loads = shape_.weights_differ ? shape_.batch : 1;
+    else if (parts == 1 && !t.filters_inside)
+      weight_loads = blocks * (shape_.weights_differ ? shape_.batch : 1);
+    int64_t input_loads = steps;
+    if (shape_.groups == 1 && places * parts == 1)
+      input_loads = 1;
+    else if (shape_.groups == 1 && parts == 1 && t.filters_inside)
+      input_loads = places;
+
+    const int64_t channels = channels_read(shape_, t);
+    const double input =
+        box_cycles(spec_, most_read(w, 0, t.rows, shape_.in_h), most_read(w, 1, t.columns, shape_.in_w), channels,
+                   shape_.in_w, shape_.in_c, elem_, false);
+    const int64_t depth = shape_.groups == 1 ? t.channels : channels_of_group(shape_);
+    double weights = transfer(spec_, taps * depth * t.filters * elem_, 1, false);
+    if (shape_.biased) weights += transfer(spec_, t.filters * kSumBytes, 1, false);
+    if (is_integer()) weights += transfer(spec_, t.filters * kFactorBytes, 1, false);
+    const double output = box_cycles(spec_, t.rows, t.columns, t.filters, shape_.out_w, shape_.out_c, elem_, true);
+    const double addend =
+        shape_.adds ? box_cycles(spec_, t.rows, t.columns, t.filters, shape_.out_w, shape_.out_c, elem_, false) : 0;
+
+    const int64_t last_rows = shape_.out_h - (rows - 1) * t.rows;
+    const double work = work_of(t, t.rows, depth),
+                 work_in_all = (work * static_cast<double>(rows - 1) + work_of(t, last_rows, depth)) *
+                               static_cast<double>(shape_.batch * columns * blocks * parts);
+    const double loads = input * static_cast<double>(input_loads) + weights * static_cast<double>(weight_loads) +
+                         addend * static_cast<double>(places * blocks);
+    const double stores = output * static_cast<double>(places * blocks);
+    if (!t.overlaps) return loads + work_in_all + stores;
+    return std::max(loads + stores + work, work_in_all + input + weights + output);
+  }
+
+  double work_of(const Tile& t, int64_t rows, int64_t depth) const {
+    if (shape_.whole_sums)
+      return static_cast<double>(hetnn::npu::mac_cycles(
+          spec_, {.dtype = shape_.dtype, .out_w = rows, .in_c = depth, .out_c = t.filters, .is_rows = true}));
+    Picture picture{rows, t.columns};
+    if (shape_.is_rows) picture = picture_of(spec_, shape_, rows, t.filters, depth);
+    const int64_t groups = shape_.groups == 1 ? 1 : t.filters / filters_of_group(shape_);
+    return static_cast<double>(
+        hetnn::npu::mac_cycles(spec_, {.dtype = shape_.dtype,
+                                       .out_h = picture.rows,
+                                       .out_w = picture.columns,
+                                       .in_c = depth,
+                                       .out_c = t.filters / groups,
+                                       .kernel = shape_.window.kernel[0] * shape_.window.kernel[1],
+                                       .groups = groups}));
+  }
+
+  const hetnn::npu::Spec& spec_;
+  const ProductShape& shape_;
+  const int64_t elem_;
+  const Units units_;
+  std::optional<Tile> best_;
+  double least_cycles_ = std::numeric_limits<double>::infinity();
+  int64_t least_bytes_ = std::numeric_limits<int64_t>::max();
+};
+
+}  // namespace
+
+Span positions_read(const Window& w, size_t axis, int64_t first, int64_t count, int64_t in_size) {
+  const int64_t from = first * w.stride[axis] - w.pad[axis];
+  const int64_t to = from + (count - 1) * w.stride[axis] + (w.kernel[axis] - 1) * w.dilation[axis] + 1;
+  const int64_t begin = std::clamp<int64_t>(from, 0, in_size), end = std::clamp<int64_t>(to, begin, in_size);
+  return {begin, end - begin, begin - from};
+}
+
+TileBuffers buffers_of(const ProductShape& s, const Tile& t) {
+  const int64_t elem = dtype_bytes(s.dtype), taps = s.window.kernel[0] * s.window.kernel[1];
+  const int64_t depth = s.groups == 1 ? t.channels : channels_of_group(s);
+  const int64_t places = s.batch * pieces(s.out_h, t.rows) * pieces(s.out_w, t.columns),
+                blocks = pieces(s.out_c, t.filters), parts = s.groups == 1 ? pieces(s.in_c, t.channels) : 1;
+  const auto buffers = [&](int64_t loads) { return t.overlaps && loads > 1 ? 2 : 1; };
+  TileBuffers out;
+  out.bias = aligned(taps * depth * t.filters * elem);
+  out.factors = aligned(out.bias + (s.biased ? t.filters * kSumBytes : 0));
+  out.weights = aligned(out.factors + (s.dtype == DType::i8 ? t.filters * kFactorBytes : 0));
+  out.input = aligned(most_read(s.window, 0, t.rows, s.in_h) * most_read(s.window, 1, t.columns, s.in_w) *
+                      channels_read(s, t) * elem);
+  out.output = aligned(t.rows * t.columns * t.filters * elem);
+  out.sums = parts > 1 ? aligned(t.rows * t.columns * t.filters * kSumBytes) : 0;
+  out.weight_buffers = buffers(blocks * parts * (s.weights_differ ? s.batch : 1));
+  out.input_buffers = buffers(places * parts * (s.groups > 1 ? blocks : 1));  // groups read channels of their own
+  out.output_buffers = buffers(places * blocks);
+  return out;
+}
+
+Picture picture_of(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t count, int64_t filters,
+                   int64_t channels) {
+  Picture best{count, 1};
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int64_t columns = 1; columns <= std::min<int64_t>(count, 64); ++columns) {
+    if (count % columns != 0) continue;
+    const int64_t cycles = hetnn::npu::mac_cycles(
+        spec, {.dtype = shape.dtype, .out_h = count / columns, .out_w = columns, .in_c = channels, .out_c = filters});
+    if (cycles < least) {
+      least = cycles;
+      best = {count / columns, columns};
+    }
+  }
+  return best;
+}
+
+std::optional<Tile> best_tile(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t& needed_bytes) {
+  return Search(spec, shape).run(needed_bytes);
+}
+
+double cycles_of_steps(double load, double work, double store, double steps, bool overlaps) {
+  if (!overlaps) return (load + work + store) * steps;
+  return std::max((load + store) * steps + work, work * steps + load + store);
+}
+
+}  // namespace hetnn::backends::npu

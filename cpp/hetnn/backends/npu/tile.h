@@ -1,0 +1,70 @@
+// How a layer of the product engine is cut into tiles: what fits the scratchpad, and what of that takes least.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "hetnn/base/dtype.h"
+#include "hetnn/npu/spec.h"
+
+namespace hetnn::backends::npu {
+
+/// Bytes of an accumulator and of a bias.
+inline constexpr int64_t kSumBytes = 4;
+
+/// The window of a layer along rows and columns; padding as before and behind of both.
+struct Window {
+  std::vector<int64_t> kernel = {1, 1}, stride = {1, 1}, dilation = {1, 1}, pad = {0, 0, 0, 0};
+};
+
+/// Input positions that output positions [first, first + count) of one axis read: those present, and the padding
+/// before.
+struct Span {
+  int64_t begin, count, pad;
+};
+Span positions_read(const Window& w, size_t axis, int64_t first, int64_t count, int64_t in_size);
+
+/// A layer of products: batch entries, output rows and columns, channels and filters of all groups.
+struct ProductShape {
+  DType dtype = DType::f32;
+  Window window;
+  int64_t batch = 1, in_h = 1, in_w = 1, out_h = 1, out_w = 1;
+  int64_t groups = 1, in_c = 1, out_c = 1;  // channels and filters in all
+  bool biased = false, adds = false;
+  bool is_rows = false;     // rows of one pixel, as of a linear layer: a tile of them may be laid out as any picture
+  bool whole_sums = false;  // the instruction keeps no sums between passes
+  bool weights_differ = false;  // each batch entry has its own
+};
+
+/// A tile of the output, and the input channels of one pass over it.
+struct Tile {
+  int64_t rows = 1, columns = 1, filters = 1, channels = 1;
+  bool filters_inside = false;  // a piece of the input meets all filters in turn; else filters meet all pieces
+  bool overlaps = false;        // transfers work beside the engine, on two buffers of each operand
+};
+
+/// Bytes of one buffer of each operand, and how many of each there are.
+struct TileBuffers {
+  int64_t weights = 0, bias = 0, factors = 0;  // where biases and factors begin, and `weights` where they end
+  int64_t input = 0, output = 0, sums = 0;
+  int64_t weight_buffers = 1, input_buffers = 1, output_buffers = 1;
+  int64_t total() const { return weights * weight_buffers + input * input_buffers + output * output_buffers + sums; }
+};
+TileBuffers buffers_of(const ProductShape& shape, const Tile& tile);
+
+/// Rows and columns as which the engine computes so many rows of one pixel fastest.
+struct Picture {
+  int64_t rows, columns;
+};
+Picture picture_of(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t count, int64_t filters,
+                   int64_t channels);
+
+/// The tile that takes least of those tried; none where the smallest does not fit, whose bytes `needed_bytes` then has.
+/// Sums of floats are split only where nothing else fits, as their order decides the last bits.
+std::optional<Tile> best_tile(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t& needed_bytes);
+
+/// Cycles of `steps` equal steps that load, compute and store, in turn or overlapping.
+double cycles_of_steps(double load, double work, double store, double steps, bool overlaps);
+
+}  // namespace hetnn::backends::npu

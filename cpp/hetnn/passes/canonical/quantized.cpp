@@ -1,0 +1,350 @@
+// Layers between conversions become layers of integers: what quantizers write around each layer of a model is brought
+// into the types of its values.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "hetnn/passes/canonical/rules.h"
+
+namespace hetnn::passes::canonical {
+namespace {
+
+const ops::Quant* quant_of(const ir::Value& value) { return value.type().quant ? &*value.type().quant : nullptr; }
+const ops::Quant& result_of(const Match& m) { return *quant_of(*m.root()->output()); }
+
+// The layer whose result is quantized and that nobody else reads; null where there is none.
+ir::Node* layer_of(const Match& m) {
+  const ir::Value& y = *m.value("y");
+  ir::Node* layer = y.producer();
+  return layer && layer->outputs().size() == 1 && y.uses().size() == 1 ? layer : nullptr;
+}
+
+// The integers that a value is the reals of; null where it is something else.
+ir::Value* integers_of(const ir::Value* value) {
+  const ir::Node* producer = value ? value->producer() : nullptr;
+  const bool stands = producer && producer->op().name == "dequantize";
+  return stands ? producer->input(0) : nullptr;
+}
+
+// A layer of products has a bias as its third input, which is no activation.
+bool has_bias(const ir::Node& layer) {
+  return layer.op().primitive == ops::Primitive::convolution && layer.inputs().size() == 3 && layer.input(2);
+}
+
+// Layers of which integers are known to stand for the reals: those that accelerators have, and functions of a value.
+bool computes(const ir::Node& layer) {
+  const ops::OpDef& op = layer.op();
+  if (layer.is_constant() || op.has(ops::Trait::conversion) || op.has(ops::Trait::control)) return false;
+  const bool of_one_value = op.has(ops::Trait::elementwise) && layer.inputs().size() == 1;
+  return op.primitive != ops::Primitive::none || of_one_value;
+}
+
+// The largest integers of a bias leave room for the sums.
+constexpr double kMostBias = 1 << 30;
+
+// A bias as integers at the scale of the sums, one scale for each filter; null where it has none.
+ir::Value* bias_of(const ir::Node& layer, Build& build) {
+  if (ir::Value* integers = integers_of(layer.input(2))) return integers->dtype() == DType::i32 ? integers : nullptr;
+  const Tensor* reals = layer.constant_input(2);
+  if (!reals || reals->dtype() != DType::f32) return nullptr;
+  const ops::Quant &x = *quant_of(*integers_of(layer.input(0))), &w = *quant_of(*integers_of(layer.input(1)));
+  ops::Quant quant;
+  for (double scale : w.scales) quant.scales.push_back(scale * x.scales[0]);
+  const auto from = reals->values<float>();
+  std::vector<int32_t> to(from.size());
+  for (size_t k = 0; k < to.size(); ++k) {
+    const double steps = std::nearbyint(from[k] / quant.scales[quant.scales.size() == 1 ? 0 : k]);
+    if (!(std::abs(steps) <= kMostBias)) return nullptr;
+    to[k] = static_cast<int32_t>(steps);
+  }
+  return build.constant(Tensor::of<int32_t>(reals->shape(), to), quant);
+}
+
+bool is_between_conversions(const Match& m) {
+  const ir::Node* layer = layer_of(m);
+  if (!layer || !computes(*layer)) return false;
+  const size_t operands = layer->inputs().size() - (has_bias(*layer) ? 1 : 0);
+  for (size_t k = 0; k < operands; ++k) {
+    const ir::Value* integers = integers_of(layer->input(k));
+    if (layer->input(k) && (!integers || integers->dtype() != DType::i8)) return false;
+  }
+  return operands > 0 && layer->input(0);
+}
+
+Rule layer() {
+  return {.name = "layer_of_integers",
+          .equation =
+              "quantize(f(dequantize(x), ...)) = f(x, ...) on the integers, a bias as integers at the scale of "
+              "the sums",
+          .pattern = op("quantize", {any("y")}),
+          .guards = {{"y is read by nothing else; f is a layer that accelerators have or a function of one value, and "
+                      "its operands are reals of i8",
+                      is_between_conversions}},
+          .exactness = "as quantized types mean it; a bias of reals moves by half a step of the sums at most",
+          .rewrite = [](const Match& m, Build& build) -> ir::Value* {
+            const ir::Node& layer = *layer_of(m);
+            std::vector<ir::Value*> inputs;
+            for (ir::Value* input : layer.inputs()) inputs.push_back(input ? integers_of(input) : nullptr);
+            if (has_bias(layer)) {
+              inputs[2] = bias_of(layer, build);
+              if (!inputs[2]) return nullptr;
+            }
+            ops::Attrs attrs = layer.attrs();
+            for (auto& [name, value] : ops::quant_attrs(result_of(m))) attrs.insert_or_assign(name, value);
+            return build.op(layer.op().name, std::move(inputs), std::move(attrs));
+          },
+          .quantized = true};
+}
+
+// Rounding keeps order, so a value may be bounded before or behind it.
+bool bounds(const ir::Node& layer) {
+  return layer.op().primitive == ops::Primitive::relu || layer.op().primitive == ops::Primitive::clamp;
+}
+
+Rule bounded() {
+  return {.name = "quantize_before_bounds",
+          .equation = "quantize(f(x)) = f(quantize(x)) where f is relu or clamp",
+          .pattern = op("quantize", {any("y")}),
+          .guards = {{"y is f's, and nothing else reads it",
+                      [](const Match& m) {
+                        const ir::Node* layer = layer_of(m);
+                        return layer && bounds(*layer);
+                      }}},
+          .exactness = "bit for bit",
+          .rewrite = [](const Match& m, Build& build) -> ir::Value* {
+            if (build.graph().is_output(m.value("y"))) return nullptr;
+            const ir::Node& layer = *layer_of(m);
+            const ops::Attrs quant = ops::quant_attrs(result_of(m));
+            ops::Attrs attrs = layer.attrs();
+            attrs.insert(quant.begin(), quant.end());
+            return build.op(layer.op().name, {build.op("quantize", {layer.input(0)}, quant)}, std::move(attrs));
+          },
+          .quantized = true};
+}
+
+// Movement of one value, the largest of windows too: what is moved is rounded before or behind.
+bool moves(const ir::Node& layer) {
+  const bool moved = layer.op().has(ops::Trait::movement) && layer.inputs().size() == 1;
+  return moved || layer.op().primitive == ops::Primitive::largest_pool;
+}
+
+Rule moved() {
+  return {.name = "quantize_before_movement",
+          .equation = "quantize(f(x)) = f(quantize(x)) where f moves values or takes the largest of windows",
+          .pattern = op("quantize", {any("y")}),
+          .guards = {{"y is f's, and nothing else reads it",
+                      [](const Match& m) {
+                        const ir::Node* layer = layer_of(m);
+                        return layer && moves(*layer);
+                      }}},
+          .exactness = "bit for bit; NaN, which integers lack, may have been the largest",
+          .rewrite = [](const Match& m, Build& build) -> ir::Value* {
+            if (build.graph().is_output(m.value("y"))) return nullptr;
+            const ir::Node& layer = *layer_of(m);
+            ir::Value* x = build.op("quantize", {layer.input(0)}, ops::quant_attrs(result_of(m)));
+            ops::Attrs attrs = layer.attrs();
+            if (!layer.op().has(ops::Trait::movement)) attrs.merge(ops::quant_attrs(result_of(m)));
+            return build.op(layer.op().name, {x}, std::move(attrs));
+          },
+          .quantized = true};
+}
+
+// Follows a node of one operator with one number as its other operand; null where there is something else.
+const ir::Value* behind(const ir::Value* value, std::string_view op, double& number) {
+  const ir::Node* node = value ? value->producer() : nullptr;
+  if (!node || node->op().name != op) return nullptr;
+  for (const size_t at : {size_t{1}, size_t{0}}) {
+    const Tensor* constant = node->constant_input(at);
+    const std::optional<double> one = constant ? single_value(*constant) : std::nullopt;
+    if (!one) continue;
+    number = *one;
+    return node->input(1 - at);
+  }
+  return nullptr;
+}
+const ir::Value* behind(const ir::Value* value, std::string_view op) {
+  const ir::Node* node = value ? value->producer() : nullptr;
+  return node && node->op().name == op ? node->input(0) : nullptr;
+}
+
+// What is written out as clamp(round(y / scale) + zero point), or with a product by 1 / scale as PT2E does it; integers
+// without a sign have their highest bit turned behind that.
+struct WrittenOut {
+  ir::Value* reals = nullptr;
+  bool exact = false;  // a quotient, as quantize means it
+};
+WrittenOut written_out_of(const Match& m) {
+  const ops::Quant& quant = result_of(m);
+  const ir::Value* cast = m.value("q");
+  double turn = 0, zero = 0, factor = 0;
+  const ir::Value* turned = behind(cast, "bitwise_xor", turn);
+  const bool is_unsigned = turned && turn == 128 && turned->dtype() == DType::u8;
+  if (is_unsigned) cast = turned;
+  const ir::Value* clamped = behind(cast, "cast");
+  const ir::Value* sum = behind(clamped, "clamp");
+  if (!sum || quant.scales.size() != 1 || cast->dtype() != (is_unsigned ? DType::u8 : DType::i8)) return {};
+  const double shift = is_unsigned ? 128 : 0;
+  const ir::Node& bounds = *clamped->producer();
+  if (bounds.real("min") != -128 + shift || bounds.real("max") != 127 + shift) return {};
+  const ir::Value* steps = behind(sum, "add", zero);
+  if (!steps) steps = sum;
+  const ir::Value* scaled = behind(steps, "round");
+  const ir::Value* y = behind(scaled, "div", factor);
+  const bool exact = y && scaled->producer()->input(0) == y;
+  const auto scale = static_cast<float>(quant.scales[0]);
+  if (!exact) y = behind(scaled, "mul", factor);
+  const float wanted = exact ? scale : static_cast<float>(1 / quant.scales[0]);
+  if (!y || y->dtype() != DType::f32 || zero != quant.zero_point + shift || static_cast<float>(factor) != wanted)
+    return {};
+  return {const_cast<ir::Value*>(y), exact};
+}
+
+// Whether a layer writes a value, maybe moved or bounded.
+bool comes_from_layer(const ir::Value* value) {
+  for (int depth = 0; depth < 8; ++depth) {
+    const ir::Node* node = value ? value->producer() : nullptr;
+    if (!node || node->outputs().size() != 1 || node->inputs().empty()) return false;
+    if (!bounds(*node) && !moves(*node)) return computes(*node);
+    value = node->input(0);
+  }
+  return false;
+}
+
+Rule written_out() {
+  return {.name = "quantize_from_arithmetic",
+          .equation = "bitcast(clamp(round(y / scale) + zero point)) = quantize(y), or with y (1 / scale)",
+          .pattern = op("bitcast", {any("q")}),
+          .guards = {{"scale and zero point are the result's; with a product y is what a layer computes",
+                      [](const Match& m) {
+                        if (!m.root()->output()->type().quant) return false;
+                        const WrittenOut found = written_out_of(m);
+                        return found.reals && (found.exact || comes_from_layer(found.reals));
+                      }}},
+          .exactness = "bit for bit; with a product a y between two integers to the last bit may go to the other",
+          .rewrite =
+              [](const Match& m, Build& build) {
+                return build.op("quantize", {written_out_of(m).reals}, ops::quant_attrs(result_of(m)));
+              },
+          .quantized = true};
+}
+
+Rule there_and_back() {
+  return {.name = "quantize_of_dequantize",
+          .equation = "quantize(dequantize(x)) = x at the scale of the result",
+          .pattern = op("quantize", {op("dequantize", {any("x")})}),
+          .guards = {{"x is of the result's element type",
+                      [](const Match& m) { return m.value("x")->dtype() == m.root()->output()->dtype(); }}},
+          .exactness = "bit for bit",
+          .rewrite = [](const Match& m, Build& build) -> ir::Value* {
+            ir::Value* x = m.value("x");
+            if (x->type() == m.root()->output()->type()) return x;
+            return build.op("identity", {x}, ops::quant_attrs(result_of(m)));
+          },
+          .quantized = true};
+}
+
+Rule bits_twice() {
+  return {
+      .name = "bitcast_twice",
+      .equation = "bitcast(bitcast(x)) = bitcast(x)",
+      .pattern = op("bitcast", {op("bitcast", {any("x")}, "inner")}),
+      .guards = {{"no type is bool, of which bits are lost",
+                  [](const Match& m) {
+                    return m.root()->output()->dtype() != DType::boolean &&
+                           m.node("inner")->output()->dtype() != DType::boolean;
+                  }}},
+      .exactness = "bit for bit",
+      .rewrite = [](const Match& m, Build& build) { return build.op("bitcast", {m.value("x")}, m.root()->attrs()); },
+      .quantized = true};
+}
+
+Rule bits_as_they_are() {
+  return {.name = "bitcast_to_own_type",
+          .equation = "bitcast(x) = x",
+          .pattern = op("bitcast", {any("x")}),
+          .guards = {kShapedLikeX},
+          .exactness = "bit for bit",
+          .rewrite = [](const Match& m, Build&) { return m.value("x"); },
+          .quantized = true};
+}
+
+Rule toggled_twice() {
+  return {.name = "bits_toggled_twice",
+          .equation = "(x xor c) xor c = x",
+          .pattern = op("bitwise_xor", {op("bitwise_xor", {any("x"), constant("c")}), constant("d")}),
+          .guards = {kShapedLikeX,
+                     {"c and d are one number",
+                      [](const Match& m) {
+                        const auto c = single_value(*m.tensor("c")), d = single_value(*m.tensor("d"));
+                        return c && d && *c == *d;
+                      }}},
+          .exactness = "bit for bit",
+          .rewrite = [](const Match& m, Build&) { return m.value("x"); }};
+}
+
+// Products with weights as layers, before folding makes reals of the weights.
+bool is_matrix(const Match& m) { return m.value("w")->rank() == 2 && m.value("x")->rank() >= 2; }
+constexpr Guard kMatrix = {"w is a matrix, and x has two axes or more", is_matrix};
+
+Rule linear_from_turned() {
+  return {.name = "linear_of_integers_turned",
+          .equation = "x permute(dequantize(w)) = linear(x, dequantize(w))",
+          .pattern = op("matmul", {any("x"), op("permute", {op("dequantize", {constant("w")}, "reals")})}),
+          .guards = {kMatrix},
+          .exactness = "the order of sums may differ",
+          .rewrite =
+              [](const Match& m, Build& build) {
+                return build.op("linear", {m.value("x"), m.value("reals")});
+              },
+          .quantized = true};
+}
+
+Rule linear_from_product() {
+  return {.name = "linear_of_integers",
+          .equation = "x dequantize(w) = linear(x, dequantize(permute(w)))",
+          .pattern = op("matmul", {any("x"), op("dequantize", {constant("w")})}),
+          .guards = {kMatrix,
+                     {"w has one scale", [](const Match& m) { return quant_of(*m.value("w"))->scales.size() == 1; }}},
+          .exactness = "the order of sums may differ",
+          .rewrite =
+              [](const Match& m, Build& build) {
+                ir::Value* turned = build.op("permute", {m.value("w")}, {{"perm", std::vector<Dim>{1, 0}}});
+                return build.op("linear", {m.value("x"), build.op("dequantize", {turned})});
+              },
+          .quantized = true};
+}
+
+Rule linear_with_bias() {
+  return {.name = "bias_of_integers",
+          .equation = "linear(x, dequantize(w)) + b = linear(x, dequantize(w), b)",
+          .pattern = op(
+              "add", {exclusive(op("linear", {any("x"), op("dequantize", {any("w")}, "reals")}, "layer")), any("b")}),
+          .guards = {{"the layer has no bias, and b is one for each of its filters, a constant or the reals of one",
+                      [](const Match& m) {
+                        const ir::Node& layer = *m.node("layer");
+                        const ir::Value& b = *m.value("b");
+                        const ir::Value* source = integers_of(&b) ? integers_of(&b) : &b;
+                        const bool fixed = source->producer() && source->producer()->is_constant();
+                        return fixed && (layer.inputs().size() < 3 || !layer.input(2)) && b.rank() == 1 &&
+                               b.shape()[0] == m.value("w")->shape()[0];
+                      }}},
+          .exactness = "one rounding less",
+          .rewrite =
+              [](const Match& m, Build& build) {
+                return build.op("linear", {m.value("x"), m.value("reals"), m.value("b")});
+              },
+          .quantized = true};
+}
+
+}  // namespace
+
+const RuleSet& quantized() {
+  static const RuleSet set = {
+      "quantized",
+      "Conversions around layers become the types of their values.",
+      {toggled_twice(), bits_twice(), bits_as_they_are(), written_out(), linear_from_turned(), linear_from_product(),
+       linear_with_bias(), there_and_back(), bounded(), moved(), layer()}};
+  return set;
+}
+
+}  // namespace hetnn::passes::canonical

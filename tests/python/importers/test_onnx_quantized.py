@@ -1,0 +1,121 @@
+"""Files in which a quantizer wrote steps to integers and back: integers on an NPU, equal to ONNX's meaning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.reference
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import hetnn
+from hetnn.target import resolve_target
+
+
+def integers_only() -> dict[str, Any]:
+    """cpu and an NPU as relu-only, of which every operator takes i8 alone."""
+    cpu, npu = resolve_target("cpu+relu-only")["devices"]
+    ops = {name: {**entry, "dtypes": ["i8"]} for name, entry in {**npu["spec"]["ops"], "clamp": {}}.items()}
+    return {"name": "integers", "devices": [cpu, {**npu, "name": "npu", "spec": {**npu["spec"], "ops": ops}}]}
+
+
+class Network:
+    """conv, relu, pool, conv, bounds, addition, mean and a linear layer, with steps between them."""
+
+    def __init__(self, signed: bool, shared_bias: bool) -> None:
+        self.rng = np.random.default_rng(5)
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+        self.integer: type[np.generic] = np.int8 if signed else np.uint8
+        self.turn = 0 if signed else 128
+        x = self.step("x", 0.02, 3)
+        a = self.step(self.conv(x, 3, 8, 0.02, shared_bias), 0.015, -128, "Relu")
+        a = self.step(self.node("MaxPool", [a], kernel_shape=[2, 2], strides=[2, 2]), 0.015, -128)
+        b = self.step(self.conv(a, 8, 8, 0.015, shared_bias), 0.02, -128, "Clip")
+        c = self.step(self.node("Add", [a, b]), 0.03, -128)
+        mean = self.step(self.node("GlobalAveragePool", [c]), 0.02, -128)
+        flat = self.step(self.node("Flatten", [mean]), 0.02, -128)
+        weight = self.weights((5, 8), 0.01)
+        y = self.step(self.node("Gemm", [flat, weight, self.bias(5, 0.02 * 0.01)], transB=1), 0.05, 7)
+        self.nodes[-1].output[0] = "y"
+        assert y
+        graph = helper.make_graph(
+            self.nodes,
+            "g",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, 12, 12])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 5])],
+            self.constants,
+        )
+        self.model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+    def node(self, op: str, inputs: list[str], **attrs: Any) -> str:
+        name = f"{op}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, inputs, [name], name, **attrs))
+        return name
+
+    def constant(self, array: Any) -> str:
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(array), name))
+        return name
+
+    def step(self, value: str, scale: float, zero: int, activation: str = "") -> str:
+        if activation == "Clip":
+            value = self.node("Clip", [value, self.constant(np.float32(0)), self.constant(np.float32(3))])
+        elif activation:
+            value = self.node(activation, [value])
+        given = [self.constant(np.float32(scale)), self.constant(self.integer(zero + self.turn))]
+        return self.node("DequantizeLinear", [self.node("QuantizeLinear", [value, *given]), *given])
+
+    def weights(self, shape: tuple[int, ...], scale: float) -> str:
+        q = self.constant(self.rng.integers(-127, 128, shape, np.int8))
+        scales, zeros = np.full(shape[0], scale, np.float32), np.zeros(shape[0], np.int8)
+        return self.node("DequantizeLinear", [q, self.constant(scales), self.constant(zeros)], axis=0)
+
+    def bias(self, count: int, scale: float) -> str:
+        q = self.constant(self.rng.integers(-900, 900, count, np.int32))
+        return self.node("DequantizeLinear", [q, self.constant(np.float32(scale)), self.constant(np.int32(0))])
+
+    def conv(self, x: str, channels: int, filters: int, scale: float, shared_bias: bool) -> str:
+        weight = self.weights((filters, channels, 3, 3), 0.004)
+        bias = self.node("Identity", [self.bias(filters, scale * 0.004)]) if shared_bias else ""
+        return self.node("Conv", [x, weight, *([bias] if bias else [])], pads=[1, 1, 1, 1])
+
+
+@pytest.mark.parametrize("signed", [True, False], ids=["i8", "u8"])
+@pytest.mark.parametrize("shared_bias", [True, False])
+def test_a_quantized_network_is_one_subgraph_of_integers(signed: bool, shared_bias: bool) -> None:
+    model = Network(signed, shared_bias).model
+    x = np.random.default_rng(8).standard_normal((2, 3, 12, 12), np.float32)
+    (want,) = onnx.reference.ReferenceEvaluator(model).run(None, {"x": x})
+    for target, most_steps in (("cpu", 1.01), (integers_only(), 2.01)):
+        executable = hetnn.compile(model, target, strategy="take-all", example=[(2, 3, 12, 12)])
+        assert float(np.abs(executable(x) - want).max()) <= most_steps * 0.05
+    report = executable.report(format="dict")
+    assert len(report["subgraphs"]) == 3  # to integers, the network, and back
+    assert report["macs_on"]["cpu"] == 0
+    assert {row["op"] for row in report["not_on_preferred"]} <= {"quantize", "dequantize"}
+
+
+def test_integers_that_others_read_are_those_of_onnx() -> None:
+    """The integers themselves are an output, beside what stands between them."""
+    network = Network(False, False)
+    first = next(node for node in network.nodes if node.op_type == "QuantizeLinear")
+    network.model.graph.output.append(
+        helper.make_tensor_value_info(first.output[0], TensorProto.UINT8, ["n", 3, 12, 12])
+    )
+    x = np.random.default_rng(8).standard_normal((1, 3, 12, 12), np.float32)
+    want = onnx.reference.ReferenceEvaluator(network.model).run(None, {"x": x})
+    got = hetnn.compile(network.model, integers_only(), strategy="take-all")(x)
+    np.testing.assert_array_equal(got[1], want[1])
+
+
+def test_an_example_decides_the_plan() -> None:
+    model = Network(True, False).model
+    plan = hetnn.plan(model, integers_only(), example={"x": np.zeros((64, 3, 12, 12), np.float32)})
+    small = hetnn.plan(model, integers_only(), example=[(1, 3, 12, 12)])
+    assert plan.report(format="dict")["predicted_us"] > 3 * small.report(format="dict")["predicted_us"]
+    for wrong in ([(1, 3, 12, 12)] * 2, [(1, 3, 12)], [(1, 4, 12, 12)], {"z": (1, 3, 12, 12)}):
+        with pytest.raises(hetnn.InvalidModel, match="example: "):
+            hetnn.plan(model, "cpu", example=wrong)

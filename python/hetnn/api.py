@@ -15,6 +15,7 @@ from hetnn.importers import Imported, import_model
 from hetnn.json_text import dump_json, load_json
 from hetnn.options import read_options, with_options
 from hetnn.planning import Plan
+from hetnn.sizes_apart import SizesApart
 from hetnn.target import resolve_target
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def compile(
     example: inputs of the sizes that matter most, or their shapes, in order or by name: what a dynamic model is planned
         for. Other sizes run as well.
     progress: called with the name of each step.
+    An ONNX model whose inputs share the name of a size is kept, to be compiled again for callers to whom they differ.
     Errors: InvalidModel, Unsupported and DoesNotFit, with the model's own source lines.
     """
     step = progress or _silent
@@ -79,6 +81,8 @@ def compile(
     _core.return_free_memory()  # of reading the image
     executable.passes = passes
     executable.compile_s = time.perf_counter() - began
+    again = imported.apart
+    executable._apart = None if again is None else SizesApart(lambda: compile(again(), target, **options))
     return executable
 
 

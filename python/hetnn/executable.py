@@ -22,6 +22,7 @@ from hetnn.element_types import array_of, tensor_of
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.files import open_file
 from hetnn.images import decode_image
+from hetnn.sizes_apart import SizesApart
 from hetnn.structure import Signature
 
 if TYPE_CHECKING:
@@ -158,6 +159,7 @@ class Executable:
         self.passes: list[dict[str, Any]] = []
         self._of_thread = _OfThread()
         self._file: _File | None = None  # that holds all of it
+        self._apart: SizesApart | None = None  # for inputs that do not share their sizes
         self._limits: tuple[int | None, bool] = (None, False)
 
     @classmethod
@@ -228,7 +230,16 @@ class Executable:
         if overlap is not True and overlap is not False:
             raise InvalidModel(f"overlap must be True or False; found {overlap!r}.")
         states = None if session is None else session._states
-        outputs: list[Any] = self._engine.run(arrays, given, self._of_thread.times, False, states, overlap, _stop)
+        try:
+            outputs: list[Any] = self._engine.run(arrays, given, self._of_thread.times, False, states, overlap, _stop)
+        except InvalidModel as error:
+            other = None if self._apart is None or self.states else self._apart.for_inputs(self.inputs, arrays)
+            if other is None:
+                raise
+            try:
+                return other.run(inputs, out, overlap=overlap, _stop=_stop)
+            except InvalidModel:
+                raise error from None  # they meet
         if out is not None:
             return list(out)
         if arrays is not inputs and any(map(_is_torch, inputs)):

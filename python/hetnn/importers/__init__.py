@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,13 @@ class Imported:
     graph: _core.Graph
     signature: dict[str, Any] = field(default_factory=dict)
     classes: dict[str, type] = field(default_factory=dict)
+    # Of a model whose inputs share the name of a size: imports it again, with a size of each input's own.
+    apart: Callable[[], Imported] | None = None
 
 
 def import_model(model: Any, fix: Mapping[str, Any] | None = None) -> Imported:
-    """The graph of `model`: an ExportedProgram, an ONNX model, a path, IR text, or a graph itself.
+    """The graph of `model`: an ExportedProgram, an ONNX model, a path, IR text, a graph itself,
+    or what was imported before.
 
     `fix` has numbers for open sizes of an ONNX model, and values for its inputs.
 
@@ -42,6 +45,8 @@ def import_model(model: Any, fix: Mapping[str, Any] | None = None) -> Imported:
     if isinstance(model, bytes) or kind.split(".")[0] == "onnx":
         return _import_onnx(model, fix)
     _need_no(fix)
+    if isinstance(model, Imported):
+        return model
     if isinstance(model, _core.Graph):
         return Imported(model)
     if is_text:

@@ -327,3 +327,30 @@ def test_transposed_convolutions_of_open_sizes_have_the_size_that_is_asked_for(w
     for sizes in ((2, 5, 4, 6), (1, 3, 7, 4)):
         given = {"x": f32(sizes[0], 2, *sizes[1:]), "k": f32(2, 3, *kernel), "b": f32(3)}
         np.testing.assert_allclose(exe(**given), other.run(None, given)[0], rtol=1e-4, atol=1e-4)
+
+
+# Names that inputs share
+
+
+SHARED = """agraph (float[batch,sequence,4] a, float[batch,sequence,4] b) => (float[batch,sequence,4] y) {
+  m = ReduceMean <axes = [1], keepdims = 1> (a)  y = Add (b, m)
+}"""
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu+relu-only"])
+def test_sizes_of_one_name_may_differ_where_no_node_needs_them_equal(target: str, tmp_path: Any) -> None:
+    exe = hetnn.compile(model_of(SHARED, 13), target)
+    a, b, longer = f32(2, 3, 4), f32(2, 3, 4), f32(2, 7, 4)
+    np.testing.assert_allclose(exe(a, b), b + a.mean(1, keepdims=True), rtol=1e-5, atol=1e-6)
+    with pytest.warns(RuntimeWarning, match="inputs differ in sequence, which the model gives one name"):
+        np.testing.assert_allclose(exe(longer, b), b + longer.mean(1, keepdims=True), rtol=1e-5, atol=1e-6)
+    out = np.zeros_like(longer)
+    exe.run([b, longer], [out])
+    np.testing.assert_allclose(out, longer + b.mean(1, keepdims=True), rtol=1e-5, atol=1e-6)
+    with pytest.raises(hetnn.InvalidModel, match="batch is 3 elsewhere"):
+        exe(f32(3, 2, 4), b)
+    with pytest.raises(hetnn.InvalidModel, match="'b' must be"):
+        exe(a, f32(2, 3, 5))
+    exe.save(tmp_path / "one.hetnn")
+    with pytest.raises(hetnn.InvalidModel, match="sequence is 7 elsewhere"):
+        hetnn.load(tmp_path / "one.hetnn")(longer, b)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -58,21 +58,25 @@ _MOST_SIZES = 8
 
 
 def import_onnx(
-    model: str | os.PathLike[str] | bytes | onnx.ModelProto, fix: Mapping[str, Any] | None = None
+    model: str | os.PathLike[str] | bytes | onnx.ModelProto, fix: Mapping[str, Any] | None = None, apart: bool = False
 ) -> Imported:
     """The graph of an ONNX model: initializers as constants, named sizes as symbols, functions opened.
 
-    `fix` has numbers for sizes that the model leaves open, and values for inputs. Unsupported lists every operator that
+    `fix` has numbers for sizes that the model leaves open, and values for inputs; with `apart`, sizes of one name are
+    one in an input only. Unsupported lists every operator that
     hetnn lacks with the names of its nodes, in one error.
     """
     folder: Path | None = None
+    again = partial(import_onnx, model, fix, apart=True)
     if not isinstance(model, onnx.ModelProto):
         model, folder = read_model(model)
     check_model(model)
     try:
-        return _Importer(model, folder, read_fixed(model.graph, fix or {})).run()
+        importer = _Importer(model, folder, read_fixed(model.graph, fix or {}), apart)
+        imported = importer.run()
     except MemoryError as error:
         raise DoesNotFit(f"the constants of the model do not fit into memory: {error}. Check its sizes.") from error
+    return replace(imported, apart=again) if importer.shares_sizes() else imported
 
 
 @dataclass
@@ -93,7 +97,7 @@ class _Missing(Exception):
 
 
 class _Importer:
-    def __init__(self, model: onnx.ModelProto, folder: Path | None, fixed: Fixed) -> None:
+    def __init__(self, model: onnx.ModelProto, folder: Path | None, fixed: Fixed, apart: bool) -> None:
         self._model, self._fixed = model, fixed
         self._weights = Weights(folder)
         self._builder = _core.GraphBuilder("main")
@@ -102,14 +106,16 @@ class _Importer:
         self._depth = 0
         self._nodes = 0
         self._problems: dict[str, list[str]] = {}
-        self._symbols: dict[str | tuple[str, int], str] = {}  # of hetnn, by the model's name, or the input and axis
+        self._symbols: dict[
+            str | tuple[str, int | str], str
+        ] = {}  # of hetnn, by the model's name, or the input and axis
         self._taken: set[str] = set()
         self._undefined: dict[str, tuple[int, int]] = {}  # symbols that no node gives a value yet, with their ranges
         self._origins: dict[str, tuple[Call, int]] = {}  # which output of which node a value is that may be sizes
         self._sizes: dict[str, np.ndarray[Any, Any]] = {}  # of values that were read as such
         self._found = 0
         self._trees: list[Tree] = []  # of the model's inputs
-        self._ports = Ports(self._builder, self._symbols, self._new_symbol, self._settled, fixed.sizes)
+        self._ports = Ports(self._builder, self._symbols, self._new_symbol, self._settled, fixed.sizes, apart)
         self._generators: list[tuple[Any, str, np.ndarray[Any, Any]]] = []  # the next state, the input, the first state
         self.doubts = 0  # nodes so far that may refuse the values that they meet
         self.layers = 0  # and those that take long
@@ -149,6 +155,10 @@ class _Importer:
             return self.constant(self._weights.array(tensor), tensor.name)
         except Unsupported as error:
             raise Unsupported(f"the initializer '{tensor.name}' has {error}.") from error
+
+    def shares_sizes(self) -> bool:
+        """Whether inputs have sizes of one name."""
+        return self._ports.shared
 
     def _inputs(self) -> list[onnx.ValueInfoProto]:
         """The model's inputs, without the initializers that older models list among them."""

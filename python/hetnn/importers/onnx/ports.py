@@ -23,21 +23,26 @@ class Ports:
 
     `symbols` has the sizes by the model's names, or by the input and axis of those without a name, and grows;
     `new_symbol` declares one, given what it is called, the least and an example; `settled` makes a tensor of sizes, or
-    of what one of two branches gives; `fixed` has sizes that the caller knows, by the model's names.
+    of what one of two branches gives; `fixed` has sizes that the caller knows, by the model's names; with `apart`, a
+    name speaks of one input's sizes alone.
     """
 
     def __init__(
         self,
         builder: Any,
-        symbols: dict[str | tuple[str, int], str],
+        symbols: dict[str | tuple[str, int | str], str],
         new_symbol: Callable[[str, int, int], str],
         settled: Callable[[Any, str], Any],
         fixed: Mapping[str, int],
+        apart: bool,
     ) -> None:
         self._builder, self._symbols = builder, symbols
         self._new_symbol, self._settled, self._fixed = new_symbol, settled, fixed
         self._inputs = 0
         self._outputs = 0
+        self._apart = apart
+        self._named_by: dict[str, str] = {}  # the first input that has a size of a name
+        self.shared = False  # whether another one has it too
 
     def lift(self, name: str, given: onnx.TypeProto, alone: bool = False) -> tuple[Any, Tree]:
         """An input, and how the model's caller passes it; `alone`: no size of it is another's."""
@@ -98,7 +103,9 @@ class Ports:
             return self._fixed[called]
         if alone:
             return self._new_symbol(f"{name}_{axis}", 0, HINTS[min(axis, 1)])
-        key = size or (name, axis)
+        if size is not None and self._named_by.setdefault(size, name) != name and not self._apart:
+            self.shared = True
+        key = (name, axis) if size is None else (name, size) if self._apart else size
         if key not in self._symbols:
             self._symbols[key] = self._new_symbol(called, 0, HINTS[min(axis, 1)])
         return self._symbols[key]

@@ -111,7 +111,8 @@ Draft::Draft(ir::Graph model, const TargetSpec& to, const CompileOptions& how)
   // Plans are made for the sizes that the caller names first, not for an example's.
   if (options.shapes.empty()) return;
   for (Symbol& symbol : graph.symbols) {
-    if (auto at = options.shapes.front().find(symbol.name); at != options.shapes.front().end()) symbol.hint = at->second;
+    if (auto at = options.shapes.front().find(symbol.name); at != options.shapes.front().end())
+      symbol.hint = at->second;
   }
 }
 

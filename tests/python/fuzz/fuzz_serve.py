@@ -30,7 +30,7 @@ from hetnn.serve.runner import Batching
 from hetnn.serve.service import Inference, Limits, Service
 
 TEXT = "graph @two {stage = imported} (%a: f32[2,3], %b: f32[2,3]) -> (%y) {\n  %y = add(%a, %b) : f32[2,3]\n}\n"
-EXPECTED = {200, 400, 404, 501, 503}
+EXPECTED = {200, 400, 404, 405, 501, 503}
 ODD: list[Any] = [
     -1, 0, 1, 2.5, 1 << 31, 1 << 63, 1e308, True, None, "", "a", "a" * 5000, [], {}, [[]], "\0", "../x", "FP32", "INT64"
 ]  # fmt: skip

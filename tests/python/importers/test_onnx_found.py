@@ -317,7 +317,7 @@ def test_a_tree_whose_nodes_loop_is_refused() -> None:
         nodes_falsenodeids = [0], nodes_falseleafs = [1], leaf_targetids = [0], leaf_weights = float[1] {2.0}>(x)
     }"""
     model = parser.parse_model(text)
-    with pytest.raises(hetnn.InvalidModel, match="a TreeEnsemble whose node 0 is none, or lies behind itself"):
+    with pytest.raises(hetnn.InvalidModel, match="a tree whose node 0 lies behind itself"):
         hetnn.compile(model)
     model.graph.node[0].attribute[6].ints[0] = 1  # the other side of the node is a leaf, too
     assert model.graph.node[0].attribute[6].name == "nodes_trueleafs"
@@ -332,8 +332,11 @@ def test_a_tree_with_fewer_sets_of_members_than_nodes_that_ask_is_refused() -> N
         nodes_falsenodeids = [0], nodes_falseleafs = [1], leaf_targetids = [0], leaf_weights = float[1] {2.0},
         membership_values = float[2] {1.0, 2.0}>(x)
     }"""
+    model = parser.parse_model(text)
+    (members,) = [attr for attr in model.graph.node[0].attribute if attr.name == "membership_values"]
+    members.t.CopyFrom(numpy_helper.from_array(np.array([], np.float32)))
     with pytest.raises(hetnn.InvalidModel, match="with 1 nodes of mode 6 and 0 sets of members"):
-        hetnn.compile(parser.parse_model(text))
+        hetnn.compile(model)
 
 
 def test_a_tree_without_roots_is_refused() -> None:

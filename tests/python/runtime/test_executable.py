@@ -17,7 +17,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 import hetnn
 
@@ -320,21 +319,3 @@ def test_a_static_executable_carries_no_fallback() -> None:
     static = hetnn.compile(torch.export.export(module, (torch.zeros(2, 3, 8, 8),), strict=False), "cpu+relu-only")
     assert b'\\"fallback\\"' not in static._engine.image()
     assert b'\\"fallback\\"' in dynamic("cpu+relu-only")._engine.image()
-
-
-def test_sizes_that_an_accelerator_cannot_run_are_computed_on_the_cpu() -> None:
-    """A row of a wide, dilated picture does not fit the scratchpad; of nothing the NPU has no tile."""
-    net = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 16, 3, padding=15, dilation=15)).eval()
-    auto = torch.export.Dim.AUTO
-    x = torch.randn(1, 3, 64, 64)
-    program = torch.export.export(net, (x,), dynamic_shapes=({2: auto, 3: auto},), strict=False)
-    executable = hetnn.compile(program, "cpu+relu-only")
-    assert executable.report(format="dict")["nodes_on"]["relu-only"] > 0
-    wide = torch.randn(1, 3, 40, 1200)
-    with pytest.warns(RuntimeWarning, match=r"(?s)cannot run \{.* = 1200\}, so .*bytes of scratchpad") as told:
-        got, _ = (executable(wide) for _ in range(2))
-    assert len(told) == 1
-    with torch.no_grad():
-        torch.testing.assert_close(got, net(wide), rtol=1e-4, atol=1e-4)
-        torch.testing.assert_close(executable(x), net(x), rtol=1e-4, atol=1e-4)
-    assert not any(row["fallback"] for row in executable.last_times)

@@ -78,6 +78,7 @@ void check_goal(const Call& call, const F& forest, const std::string& where, int
 }
 
 void check(const Call& call, std::span<const View> inputs) {
+  if (call.input(kX).shape[0] == Dim(0)) return;  // nothing walks
   visit_forest_of(call, inputs, [&](const auto& forest) {
     for (size_t k = 0; k < forest.nodes.size(); ++k) {
       const ForestNode& node = forest.nodes[k];

@@ -176,6 +176,8 @@ def _trees(call: Call) -> Any:
     features, true, false, true_leaf, false_leaf, modes, splits = tables.values()
     columns, numbers = of_leaves.values()
     roots, leaves = _integers(call, "tree_roots"), len(columns)
+    if len(roots) == 0:
+        raise InvalidModel("a TreeEnsemble without n_targets or tree_roots. Export the model again")
     _refuse_outside("a root", roots, len(features))
     children = []
     for called, goals, is_leaf in (("true", true, true_leaf != 0), ("false", false, false_leaf != 0)):

@@ -44,6 +44,7 @@ const Cases& stride_cases();
 const Cases& pooling_cases();
 const Cases& merging_cases();
 const Cases& quantized_cases();
+const Cases& conversion_cases();
 const Cases& combining_cases();
 
 }  // namespace hetnn::passes

@@ -50,8 +50,10 @@ using KeepConstant = std::function<int64_t(const Tensor&)>;
 class Generator {
  public:
   /// Without `keep` no constant is packed: enough to time a layer.
-  Generator(const hetnn::npu::Spec& spec, const Bindings& bindings, KeepConstant keep = nullptr)
-      : spec_(spec), bindings_(bindings), keep_(std::move(keep)) {}
+  /// `packed_for`: sizes for which weights are packed, so that streams for other sizes share them; null: for these.
+  Generator(const hetnn::npu::Spec& spec, const Bindings& bindings, KeepConstant keep = nullptr,
+            const Bindings* packed_for = nullptr)
+      : spec_(spec), bindings_(bindings), packed_for_(packed_for), keep_(std::move(keep)) {}
 
   /// Code for `node` with `epilogue`, as epilogue_of gives it; what comes out of that is stored at the place of the
   /// node's output. Throws Unsupported when the engines cannot say it and DoesNotFit when no tile fits the scratchpad;
@@ -73,6 +75,9 @@ class Generator {
 
   void emit(const ir::Node& node, const Epilogue& epilogue);
   void conv(const ir::Node& node, const Epilogue& epilogue);
+  ProductShape shape_of(const ir::Node& node, const Epilogue& epilogue) const;
+  std::optional<Tile> tile_of(const ir::Node& node, const Epilogue& epilogue, const ProductShape& shape,
+                              int64_t& needed_bytes) const;
   void products(const ir::Node& node, const Epilogue& epilogue, const ProductShape& shape, const Tensor& weight);
   void pool(const ir::Node& node);
   void elementwise(const ir::Node& node, hetnn::npu::ElementwiseOp op, const Epilogue& epilogue);
@@ -137,6 +142,7 @@ class Generator {
 
   const hetnn::npu::Spec& spec_;
   const Bindings& bindings_;
+  const Bindings* const packed_for_;
   const KeepConstant keep_;
   const std::map<const ir::Value*, Place>* places_ = nullptr;
   const ir::Node* node_ = nullptr;  // whose layer it is, and where that begins

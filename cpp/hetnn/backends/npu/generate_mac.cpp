@@ -72,37 +72,53 @@ Place Generator::product_factors(const ir::Node& node, int64_t count) {
   return factors(node, reals);
 }
 
+ProductShape Generator::shape_of(const ir::Node& node, const Epilogue& epilogue) const {
+  const Tensor* weight = node.constant_input(1);
+  const Map in = map_of(*node.input(0)), out = map_of(*node.output());
+  const bool windowed = weight->rank() == 4;
+  const Window w = windowed ? Window{{weight->shape()[2], weight->shape()[3]},
+                                     ops::per_axis(node.call(), "stride", 2),
+                                     ops::per_axis(node.call(), "dilation", 2),
+                                     ops::padding_of(node.call())}
+                            : Window();
+  return {.dtype = dtype_,
+          .window = w,
+          .batch = out.n,
+          .in_h = in.h,
+          .in_w = in.w,
+          .out_h = out.h,
+          .out_w = out.w,
+          .groups = windowed ? node.integer("groups").value() : 1,
+          .in_c = in.c,
+          .out_c = out.c,
+          .biased = node.input(2) != nullptr,
+          .adds = epilogue.addend != nullptr,
+          .is_rows = !windowed};
+}
+
+std::optional<Tile> Generator::tile_of(const ir::Node& node, const Epilogue& epilogue, const ProductShape& shape,
+                                       int64_t& needed_bytes) const {
+  if (packed_for_ && *packed_for_ != bindings_) {
+    const ProductShape other = Generator(spec_, *packed_for_).shape_of(node, epilogue);
+    const std::optional<Tile> packed = best_tile(spec_, other, needed_bytes);
+    const std::optional<Tile> alike = packed ? best_tile(spec_, shape, needed_bytes, &*packed) : std::nullopt;
+    if (alike) return alike;
+  }
+  return best_tile(spec_, shape, needed_bytes);
+}
+
 // A linear layer is a 1x1 convolution over rows of one pixel.
 void Generator::conv(const ir::Node& node, const Epilogue& epilogue) {
   const Tensor* weight = node.constant_input(1);
   if (!weight)
     throw Unsupported(
         text(ir::describe(node), ": its weight is computed at run time; the NPU packs weights when compiling."));
-  const Map in = map_of(*node.input(0)), out = map_of(*node.output());
   const bool windowed = weight->rank() == 4;
   if (!windowed && node.output()->rank() == 4) {
     throw Unsupported(text(ir::describe(node), ": the NPU's linear layers run over the last axis of up to 3; got ",
                            to_string(node.input(0)->shape()), "."));
   }
-  const Window w = windowed ? Window{{weight->shape()[2], weight->shape()[3]},
-                                     ops::per_axis(node.call(), "stride", 2),
-                                     ops::per_axis(node.call(), "dilation", 2),
-                                     ops::padding_of(node.call())}
-                            : Window();
-  const ProductShape shape{.dtype = dtype_,
-                           .window = w,
-                           .batch = out.n,
-                           .in_h = in.h,
-                           .in_w = in.w,
-                           .out_h = out.h,
-                           .out_w = out.w,
-                           .groups = windowed ? node.integer("groups").value() : 1,
-                           .in_c = in.c,
-                           .out_c = out.c,
-                           .biased = node.input(2) != nullptr,
-                           .adds = epilogue.addend != nullptr,
-                           .is_rows = !windowed};
-  products(node, epilogue, shape, *weight);
+  products(node, epilogue, shape_of(node, epilogue), *weight);
 }
 
 namespace {
@@ -178,7 +194,7 @@ std::vector<Step> steps_of(const ProductShape& s, const Tile& t, const TileBuffe
 
 void Generator::products(const ir::Node& node, const Epilogue& epilogue, const ProductShape& s, const Tensor& weight) {
   int64_t needed_bytes = 0;
-  const std::optional<Tile> best = best_tile(spec_, s, needed_bytes);
+  const std::optional<Tile> best = tile_of(node, epilogue, s, needed_bytes);
   if (!best) does_not_fit(node, needed_bytes);
   const Tile& t = *best;
   const int64_t places = s.batch * ((s.out_h + t.rows - 1) / t.rows) * ((s.out_w + t.columns - 1) / t.columns);

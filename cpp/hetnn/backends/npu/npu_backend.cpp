@@ -155,7 +155,9 @@ class NpuBackend final : public Backend {
     const std::map<const ir::Value*, npu::Place> places = place_values(graph, layers, all, variant.dram_bytes);
 
     SharedConstants constants(code.constants, assembler);
-    npu::Generator generator(spec_, all, [&](const Tensor& tensor) { return constants.keep(tensor); });
+    const Bindings hints = graph.hints();
+    npu::Generator generator(
+        spec_, all, [&](const Tensor& tensor) { return constants.keep(tensor); }, &hints);
     hetnn::npu::Clock clock(spec_);
     std::vector<uint64_t> words;
     size_t coded = 0;

@@ -65,6 +65,12 @@ class Search {
   Search(const hetnn::npu::Spec& spec, const ProductShape& shape)
       : spec_(spec), shape_(shape), elem_(dtype_bytes(shape.dtype)), units_(units_of(spec.mac, shape)) {}
 
+  std::optional<Tile> run_as(const Tile& packed, int64_t& needed_bytes) {
+    try_places(packed.filters, packed.channels);
+    needed_bytes = least_bytes_;
+    return best_;
+  }
+
   std::optional<Tile> run(int64_t& needed_bytes) {
     const std::vector<int64_t> channels =
         shape_.groups == 1 && !shape_.whole_sums ? fractions(shape_.in_c, units_.channels) : std::vector{shape_.in_c};
@@ -88,19 +94,16 @@ class Search {
     const int64_t group = filters_of_group(shape_);
     const std::vector<int64_t> blocks =
         shape_.groups == 1 ? fractions(shape_.out_c, units_.filters) : fractions(shape_.groups, units_.filters);
-    for (const int64_t block : blocks) {
-      for (const int64_t columns : fractions(shape_.out_w, units_.columns)) {
-        bool fits = false;
-        for (const int64_t rows : fractions(shape_.out_h, units_.rows)) {
-          const Tile tile{.rows = rows,
-                          .columns = columns,
-                          .filters = shape_.groups == 1 ? block : block * group,
-                          .channels = channels};
-          fits |= consider(tile);
-        }
-        // Narrower pieces load more twice, and are of use only where no row of a wider one fits.
-        if (fits) break;
-      }
+    for (const int64_t block : blocks) try_places(shape_.groups == 1 ? block : block * group, channels);
+  }
+
+  void try_places(int64_t filters, int64_t channels) {
+    for (const int64_t columns : fractions(shape_.out_w, units_.columns)) {
+      bool fits = false;
+      for (const int64_t rows : fractions(shape_.out_h, units_.rows))
+        fits |= consider({.rows = rows, .columns = columns, .filters = filters, .channels = channels});
+      // Narrower pieces load more twice, and are of use only where no row of a wider one fits.
+      if (fits) break;
     }
   }
 
@@ -237,8 +240,9 @@ Picture picture_of(const hetnn::npu::Spec& spec, const ProductShape& shape, int6
   return best;
 }
 
-std::optional<Tile> best_tile(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t& needed_bytes) {
-  return Search(spec, shape).run(needed_bytes);
+std::optional<Tile> best_tile(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t& needed_bytes,
+                              const Tile* packed) {
+  return packed ? Search(spec, shape).run_as(*packed, needed_bytes) : Search(spec, shape).run(needed_bytes);
 }
 
 double cycles_of_steps(double load, double work, double store, double steps, bool overlaps) {

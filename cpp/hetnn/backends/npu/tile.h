@@ -62,7 +62,9 @@ Picture picture_of(const hetnn::npu::Spec& spec, const ProductShape& shape, int6
 
 /// The tile that takes least of those tried; none where the smallest does not fit, whose bytes `needed_bytes` then has.
 /// Sums of floats are split only where nothing else fits, as their order decides the last bits.
-std::optional<Tile> best_tile(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t& needed_bytes);
+/// `packed`: its filters and channels are those of the tile, so that weights that are packed for it serve.
+std::optional<Tile> best_tile(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t& needed_bytes,
+                              const Tile* packed = nullptr);
 
 /// Cycles of `steps` equal steps that load, compute and store, in turn or overlapping.
 double cycles_of_steps(double load, double work, double store, double steps, bool overlaps);

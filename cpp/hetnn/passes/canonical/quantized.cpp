@@ -286,11 +286,16 @@ Rule toggled_twice() {
 bool is_matrix(const Match& m) { return m.value("w")->rank() == 2 && m.value("x")->rank() >= 2; }
 constexpr Guard kMatrix = {"w is a matrix, and x has two axes or more", is_matrix};
 
+bool is_turned(const Match& m) {
+  const std::vector<Dim>& perm = m.node("turned")->integers("perm");
+  return is_matrix(m) && perm.size() == 2 && perm[0] != Dim(0) && perm[0] != Dim(-2);
+}
+
 Rule linear_from_turned() {
   return {.name = "linear_of_integers_turned",
           .equation = "x permute(dequantize(w)) = linear(x, dequantize(w))",
-          .pattern = op("matmul", {any("x"), op("permute", {op("dequantize", {constant("w")}, "reals")})}),
-          .guards = {kMatrix},
+          .pattern = op("matmul", {any("x"), op("permute", {op("dequantize", {constant("w")}, "reals")}, "turned")}),
+          .guards = {{"w is a matrix whose axes the permutation turns, and x has two axes or more", is_turned}},
           .exactness = "the order of sums may differ",
           .rewrite =
               [](const Match& m, Build& build) {

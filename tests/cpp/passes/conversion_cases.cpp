@@ -1,0 +1,176 @@
+// Conversions around layers, as quantizers write them, and the types that they become.
+#include "rule_cases.h"
+
+namespace hetnn::passes {
+
+const Cases& conversion_cases() {
+  constexpr std::string_view kFollows = "y is f's, and nothing else reads it";
+  constexpr std::string_view kMatrix = "w is a matrix, and x has two axes or more";
+  static const Cases cases = {
+      {
+          {"bits_toggled_twice", R"(graph @g {stage = canonical} (%x: u8[4]) -> (%y) {
+  %c = constant() {value = u8[] {128}} : u8[]
+  %a = bitwise_xor(%x, %c) : u8[4]
+  %y = bitwise_xor(%a, %c) : u8[4]
+})",
+           "", 0, Values::random},
+          {"bitcast_twice", R"(graph @g {stage = canonical} (%x: i32[3]) -> (%y) {
+  %a = bitcast(%x) {to = u32} : u32[3]
+  %y = bitcast(%a) {to = i32} : i32[3]
+})",
+           "bitcast", 0, Values::random},
+          {"bitcast_to_own_type", R"(graph @g {stage = canonical} (%x: i8[3]) -> (%y) {
+  %y = bitcast(%x) {to = i8} : i8[3]
+})",
+           "", 0, Values::random},
+          {"quantize_from_arithmetic", R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
+  %s = constant() {value = f32[] {0.5}} : f32[]
+  %z = constant() {value = f32[] {3}} : f32[]
+  %d = div(%x, %s) : f32[2,3]
+  %r = round(%d) : f32[2,3]
+  %a = add(%r, %z) : f32[2,3]
+  %c = clamp(%a) {min = -128, max = 127} : f32[2,3]
+  %q = cast(%c) {to = i8} : i8[2,3]
+  %y = bitcast(%q) {to = i8, q_scale = [0.5], q_zero = 3} : i8{0.5:3}[2,3]
+})",
+           "quantize", 0, Values::random},
+          {"quantize_from_arithmetic", R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
+  %s = constant() {value = f32[] {0.5}} : f32[]
+  %z = constant() {value = f32[] {131}} : f32[]
+  %t = constant() {value = u8[] {128}} : u8[]
+  %d = div(%x, %s) : f32[2,3]
+  %r = round(%d) : f32[2,3]
+  %a = add(%r, %z) : f32[2,3]
+  %c = clamp(%a) {min = 0, max = 255} : f32[2,3]
+  %q = cast(%c) {to = u8} : u8[2,3]
+  %u = bitwise_xor(%q, %t) : u8[2,3]
+  %y = bitcast(%u) {to = i8, q_scale = [0.5], q_zero = 3} : i8{0.5:3}[2,3]
+})",
+           "quantize", 0, Values::random},
+          {"quantize_of_dequantize", R"(graph @g {stage = canonical} (%x: i8{0.1:3}[2,3]) -> (%y) {
+  %d = dequantize(%x) : f32[2,3]
+  %y = quantize(%d) {q_scale = [0.05], q_zero = -7} : i8{0.05:-7}[2,3]
+})",
+           "identity", 0, Values::random},
+          {"quantize_before_bounds", R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
+  %r = clamp(%x) {min = -0.33, max = 0.77} : f32[2,3]
+  %y = quantize(%r) {q_scale = [0.1], q_zero = 2} : i8{0.1:2}[2,3]
+})",
+           "quantize clamp", 0, Values::random},
+          {"quantize_before_movement", R"(graph @g {stage = canonical} (%x: f32[1,2,4,4]) -> (%y) {
+  %r = max_pool2d(%x) {kernel = [2,2]} : f32[1,2,2,2]
+  %y = quantize(%r) {q_scale = [0.1]} : i8{0.1}[1,2,2,2]
+})",
+           "quantize max_pool2d", 0, Values::random},
+          {"layer_of_integers", R"(graph @g {stage = canonical} (%x: i8{0.1:1}[1,2,3,3]) -> (%y) {
+  %w = constant() {value = i8[2,2,1,1] {1, -2, 3, 4}, q_scale = [0.02]} : i8{0.02}[2,2,1,1]
+  %d = dequantize(%x) : f32[1,2,3,3]
+  %v = dequantize(%w) : f32[2,2,1,1]
+  %c = conv2d(%d, %v) : f32[1,2,3,3]
+  %y = quantize(%c) {q_scale = [0.03], q_zero = -5} : i8{0.03:-5}[1,2,3,3]
+})",
+           "conv2d", 0, Values::random},
+          {"linear_of_integers_turned", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %w = constant() {value = i8[2,3] {1, -2, 3, 4, 5, -6}, q_scale = [0.25]} : i8{0.25}[2,3]
+  %d = dequantize(%w) : f32[2,3]
+  %p = permute(%d) {perm = [1,0]} : f32[3,2]
+  %y = matmul(%x, %p) : f32[2,2]
+})",
+           "dequantize linear", 1e-6, Values::random},
+          {"linear_of_integers", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %w = constant() {value = i8[3,2] {1, -2, 3, 4, 5, -6}, q_scale = [0.25]} : i8{0.25}[3,2]
+  %d = dequantize(%w) : f32[3,2]
+  %y = matmul(%x, %d) : f32[2,2]
+})",
+           "permute dequantize linear", 1e-6, Values::random},
+          {"bias_of_integers", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %w = constant() {value = i8[2,3] {1, -2, 3, 4, 5, -6}, q_scale = [0.25]} : i8{0.25}[2,3]
+  %b = constant() {value = f32[2] {0.5, -1.5}} : f32[2]
+  %d = dequantize(%w) : f32[2,3]
+  %l = linear(%x, %d) : f32[2,2]
+  %y = add(%l, %b) : f32[2,2]
+})",
+           "dequantize linear", 1e-6, Values::random},
+      },
+      {
+          {"bits_toggled_twice", "the result has the type of x",
+           R"(graph @g {stage = canonical} (%x: u8[1]) -> (%y) {
+  %c = constant() {value = u8[2] {1, 1}} : u8[2]
+  %a = bitwise_xor(%x, %c) : u8[2]
+  %y = bitwise_xor(%a, %c) : u8[2]
+})"},
+          {"bits_toggled_twice", "c and d are one number", R"(graph @g {stage = canonical} (%x: u8[4]) -> (%y) {
+  %c = constant() {value = u8[] {128}} : u8[]
+  %d = constant() {value = u8[] {64}} : u8[]
+  %a = bitwise_xor(%x, %c) : u8[4]
+  %y = bitwise_xor(%a, %d) : u8[4]
+})"},
+          {"bitcast_twice", "no type is bool, of which bits are lost",
+           R"(graph @g {stage = canonical} (%x: u8[3]) -> (%y) {
+  %a = bitcast(%x) {to = bool} : bool[3]
+  %y = bitcast(%a) {to = i8} : i8[3]
+})"},
+          {"bitcast_to_own_type", "the result has the type of x", R"(graph @g {stage = canonical} (%x: i8[3]) -> (%y) {
+  %y = bitcast(%x) {to = u8} : u8[3]
+})"},
+          {"quantize_from_arithmetic",
+           "scale and zero point are the result's; with a product y is what a layer computes",
+           R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
+  %s = constant() {value = f32[] {2}} : f32[]
+  %d = mul(%x, %s) : f32[2,3]
+  %r = round(%d) : f32[2,3]
+  %c = clamp(%r) {min = -128, max = 127} : f32[2,3]
+  %q = cast(%c) {to = i8} : i8[2,3]
+  %y = bitcast(%q) {to = i8, q_scale = [0.5]} : i8{0.5}[2,3]
+})"},
+          {"quantize_of_dequantize", "x is of the result's element type",
+           R"(graph @g {stage = canonical} (%x: i32{0.1}[3]) -> (%y) {
+  %d = dequantize(%x) : f32[3]
+  %y = quantize(%d) {q_scale = [0.05]} : i8{0.05}[3]
+})"},
+          {"quantize_before_bounds", kFollows, R"(graph @g {stage = canonical} (%x: f32[3]) -> (%y) {
+  %r = neg(%x) : f32[3]
+  %y = quantize(%r) {q_scale = [0.1]} : i8{0.1}[3]
+})"},
+          {"quantize_before_movement", kFollows, R"(graph @g {stage = canonical} (%x: f32[3]) -> (%y) {
+  %r = neg(%x) : f32[3]
+  %y = quantize(%r) {q_scale = [0.1]} : i8{0.1}[3]
+})"},
+          {"layer_of_integers",
+           "y is read by nothing else; f is a layer that accelerators have or a function of one value, and its "
+           "operands "
+           "are reals of i8",
+           R"(graph @g {stage = canonical} (%x: f32[3]) -> (%y) {
+  %r = neg(%x) : f32[3]
+  %y = quantize(%r) {q_scale = [0.1]} : i8{0.1}[3]
+})"},
+          {"linear_of_integers_turned", "w is a matrix whose axes the permutation turns, and x has two axes or more",
+           R"(graph @g {stage = canonical} (%x: f32[3,3]) -> (%y) {
+  %w = constant() {value = i8[3,3] {1, -2, 3, 4, 5, -6, 7, 8, 9}, q_scale = [0.25]} : i8{0.25}[3,3]
+  %d = dequantize(%w) : f32[3,3]
+  %p = permute(%d) {perm = [0,1]} : f32[3,3]
+  %y = matmul(%x, %p) : f32[3,3]
+})"},
+          {"linear_of_integers", kMatrix, R"(graph @g {stage = canonical} (%x: f32[2,1,3]) -> (%y) {
+  %w = constant() {value = i8[2,3,1] {1, -2, 3, 4, 5, -6}, q_scale = [0.25]} : i8{0.25}[2,3,1]
+  %d = dequantize(%w) : f32[2,3,1]
+  %y = matmul(%x, %d) : f32[2,1,1]
+})"},
+          {"linear_of_integers", "w has one scale", R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
+  %w = constant() {value = i8[3,1] {1, -2, 3}, q_scale = [0.25,0.5,1]} : i8{0.25,0.5,1}[3,1]
+  %d = dequantize(%w) : f32[3,1]
+  %y = matmul(%x, %d) : f32[2,1]
+})"},
+          {"bias_of_integers",
+           "the layer has no bias, and b is one for each of its filters, a constant or the reals of one",
+           R"(graph @g {stage = canonical} (%x: f32[2,3], %b: f32[2]) -> (%y) {
+  %w = constant() {value = i8[2,3] {1, -2, 3, 4, 5, -6}, q_scale = [0.25]} : i8{0.25}[2,3]
+  %d = dequantize(%w) : f32[2,3]
+  %l = linear(%x, %d) : f32[2,2]
+  %y = add(%l, %b) : f32[2,2]
+})"},
+      }};
+  return cases;
+}
+
+}  // namespace hetnn::passes

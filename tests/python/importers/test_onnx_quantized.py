@@ -119,3 +119,18 @@ def test_an_example_decides_the_plan() -> None:
     for wrong in ([(1, 3, 12, 12)] * 2, [(1, 3, 12)], [(1, 4, 12, 12)], {"z": (1, 3, 12, 12)}):
         with pytest.raises(hetnn.InvalidModel, match="example: "):
             hetnn.plan(model, "cpu", example=wrong)
+
+
+@pytest.mark.parametrize("op", ["conv2d", "linear"])
+def test_weights_with_a_zero_point_stay_on_the_cpu(op: str) -> None:
+    """The NPU's products take away the zero point of the input alone."""
+    x_shape, w_shape = ("1,2,3,3", "2,2,1,1") if op == "conv2d" else ("9,2", "2,2")
+    graph = f"""graph @q {{stage = imported}} (%x: i8{{0.05}}[{x_shape}]) -> (%y) {{
+  %w = constant() {{value = i8[{w_shape}] {{10, 20, 30, 40}}, q_scale = [0.01], q_zero = 5}} : i8{{0.01:5}}[{w_shape}]
+  %y = {op}(%x, %w) {{q_scale = [0.05]}} : i8{{0.05}}[{x_shape}]
+}}"""
+    x = np.arange(-90, 90, 10, dtype=np.int8).reshape([int(size) for size in x_shape.split(",")])
+    executable = hetnn.compile(graph, integers_only(), strategy="take-all")
+    np.testing.assert_array_equal(executable(x), hetnn.compile(graph)(x))
+    (row,) = executable.report(format="dict")["not_on_preferred"]
+    assert "'w' must have the zero point 0" in row["reasons"][0]["text"]

@@ -113,6 +113,11 @@ void Generator::conv(const ir::Node& node, const Epilogue& epilogue) {
   if (!weight)
     throw Unsupported(
         text(ir::describe(node), ": its weight is computed at run time; the NPU packs weights when compiling."));
+  for (size_t k = 1; k < node.inputs().size(); ++k) {
+    if (node.input(k) && zero_of(*node.input(k)) != 0)
+      throw Unsupported(text(ir::describe(node), ": '", node.input(k)->name(), "' must have the zero point 0; got ",
+                             ops::to_string(node.input(k)->type()), ". Quantize weights symmetrically."));
+  }
   const bool windowed = weight->rank() == 4;
   if (!windowed && node.output()->rank() == 4) {
     throw Unsupported(text(ir::describe(node), ": the NPU's linear layers run over the last axis of up to 3; got ",

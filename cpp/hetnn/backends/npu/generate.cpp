@@ -180,26 +180,12 @@ Generator::Box Generator::box_of(int64_t rows, int64_t columns, int64_t channels
   return {channels * elem_, columns, rows, all_channels * elem_, all_columns * all_channels * elem_};
 }
 
-void Generator::load(const Place& from, int64_t sram, Box box) {
+template <typename Transfer>
+void Generator::transfer(const Place& place, int64_t sram, Box box) {
   box = joined(box);
   if (box.size0 * box.size1 * box.size2 == 0) return;
-  add(DmaLoad{.region = static_cast<int64_t>(from.region),
-              .dram_addr = from.offset_bytes,
-              .sram_addr = sram,
-              .size0 = box.size0,
-              .size1 = box.size1,
-              .size2 = box.size2,
-              .dram_stride1 = box.stride1,
-              .dram_stride2 = box.stride2,
-              .sram_stride1 = box.size1 > 1 ? box.size0 : 0,
-              .sram_stride2 = box.size2 > 1 ? box.size0 * box.size1 : 0});
-}
-
-void Generator::store(int64_t sram, const Place& to, Box box) {
-  box = joined(box);
-  if (box.size0 * box.size1 * box.size2 == 0) return;
-  add(DmaStore{.region = static_cast<int64_t>(to.region),
-               .dram_addr = to.offset_bytes,
+  add(Transfer{.region = static_cast<int64_t>(place.region),
+               .dram_addr = place.offset_bytes,
                .sram_addr = sram,
                .size0 = box.size0,
                .size1 = box.size1,
@@ -209,6 +195,10 @@ void Generator::store(int64_t sram, const Place& to, Box box) {
                .sram_stride1 = box.size1 > 1 ? box.size0 : 0,
                .sram_stride2 = box.size2 > 1 ? box.size0 * box.size1 : 0});
 }
+
+void Generator::load(const Place& from, int64_t sram, Box box) { transfer<DmaLoad>(from, sram, box); }
+
+void Generator::store(int64_t sram, const Place& to, Box box) { transfer<DmaStore>(to, sram, box); }
 
 void Generator::run(const Steps& steps) {
   const auto load = [&](int64_t step) {

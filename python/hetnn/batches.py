@@ -17,12 +17,19 @@ class Runs(Protocol):
     """What is asked of an executable."""
 
     @property
-    def states(self) -> list[str]: ...
+    def states(self) -> list[str]:
+        """Names of what is kept from call to call; batches are cut only where there is none."""
+
     @property
-    def inputs(self) -> Sequence[Any]: ...
+    def inputs(self) -> Sequence[Any]:
+        """What a run takes: `name`, `dtype`, `shape` of each."""
+
     @property
-    def outputs(self) -> Sequence[Any]: ...
-    def run(self, inputs: Sequence[Array], /) -> Sequence[Array]: ...
+    def outputs(self) -> Sequence[Any]:
+        """What a run gives: `name`, `dtype`, `shape` of each."""
+
+    def run(self, inputs: Sequence[Array], /) -> Sequence[Array]:
+        """Outputs in order for inputs in order."""
 
 
 class OnBatches:

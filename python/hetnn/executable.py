@@ -282,10 +282,12 @@ class Executable:
 
     @property
     def inputs(self) -> list[Port]:
+        """What a run takes, in order; of values that are no tensors of numbers, the several ports they travel as."""
         return [Port(name, dtype, tuple(shape)) for name, dtype, shape in self._engine.inputs]
 
     @property
     def outputs(self) -> list[Port]:
+        """What a run gives, in order; of values that are no tensors of numbers, the several ports they travel as."""
         return [Port(name, dtype, tuple(shape)) for name, dtype, shape in self._engine.outputs]
 
     def example_shape(self, name: str) -> tuple[int, ...]:
@@ -294,6 +296,7 @@ class Executable:
 
     @property
     def threads(self) -> int:
+        """CPU threads of a run, at most."""
         return int(self._engine.threads)
 
     @property

@@ -21,6 +21,7 @@ class OnnxRep(BackendRep):
         self._outputs = list(outputs)
 
     def run(self, inputs: Any, **kwargs: Any) -> Any:
+        """The outputs as a named tuple of arrays; `inputs` by name, in the graph's order, or one array alone."""
         if isinstance(inputs, Mapping):
             values = [inputs[port.name] for port in self.executable.inputs]
         else:
@@ -34,12 +35,17 @@ class OnnxBackend(Backend):
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", target: Any = "cpu", **kwargs: Any) -> OnnxRep:
+        """Compiles a model; `target` and further keywords are those of `hetnn.compile`.
+
+        InvalidModel for a device that is not CPU: accelerators are named by `target`.
+        """
         if not cls.supports_device(device):
             raise InvalidModel(f"the device must be CPU; got '{device}'. Name accelerators by `target`.")
         return OnnxRep(compile(model, target, **kwargs), [output.name for output in model.graph.output])
 
     @classmethod
     def run_model(cls, model: onnx.ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> Any:
+        """Compiles a model and runs it once; arguments are those of `prepare` and `OnnxRep.run`."""
         return cls.prepare(model, device, **kwargs).run(inputs)
 
     @classmethod
@@ -67,4 +73,5 @@ class OnnxBackend(Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
+        """True of `CPU` and `CPU:0`; accelerators are part of a target."""
         return device.partition(":")[0] == "CPU"

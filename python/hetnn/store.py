@@ -20,6 +20,7 @@ class UnknownNetwork(InvalidModel):
 
     @property
     def kind(self) -> str:
+        """The kind that the command line prints: InvalidModel."""
         return InvalidModel.__name__
 
 
@@ -28,6 +29,7 @@ class DamagedNetwork(InvalidModel):
 
     @property
     def kind(self) -> str:
+        """The kind that the command line prints: InvalidModel."""
         return InvalidModel.__name__
 
 

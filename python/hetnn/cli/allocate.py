@@ -18,6 +18,7 @@ _MOST = 2**62  # of a moment, a size or the capacity
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The CSV file of buffers, the memory's size in bytes, and how long and by what to search."""
     parser.add_argument("file", metavar="FILE.csv", help="buffers: id,lower,upper,size with half-open lifetimes")
     parser.add_argument("--capacity", type=int, required=True, metavar="BYTES", help="bytes of the memory")
     parser.add_argument("--seconds", type=float, default=10.0, help="time limit of the search")
@@ -25,6 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Answer:
+    """Places the buffers: `feasible`, `peak` and `lower_bound` in bytes, `offsets` by id, `seconds`.
+
+    Exit code 1 where they do not fit; InvalidModel names the line of a fault.
+    """
     if not 0 <= args.capacity <= _MOST:
         raise BadUse(f"--capacity takes a number of bytes from 0 to 2^62; got {args.capacity}")
     if not args.seconds >= 0:

@@ -13,6 +13,7 @@ from hetnn.cli.progress import Progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The model, its inputs, the seconds to measure, and the options of compiling."""
     parser.add_argument("model", help=".hetnn, .pt2, .onnx or IR text")
     parser.add_argument("--inputs", metavar="FILE.npz", help="the inputs (default: seeded random)")
     parser.add_argument("--seconds", type=float, default=2.0, help="how long to measure (default: 2)")
@@ -20,6 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Answer:
+    """Times runs after one to warm up, five at least.
+
+    `median_us`, `min_us`, `p90_us`, `runs`, `compile_s`, `peak_bytes` of the process, `arena_bytes`.
+    """
     if not args.seconds >= 0:
         raise BadUse(f"--seconds takes a number of at least 0; got {args.seconds}")
     with Progress("bench", args.quiet) as progress:

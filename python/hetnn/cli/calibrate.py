@@ -12,11 +12,13 @@ from hetnn.report.text import table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where the file goes, and the threads to measure with."""
     parser.add_argument("-o", "--output", metavar="FILE", help="the file to write (default: in the user's cache)")
     parser.add_argument("--threads", type=int, metavar="N", help="CPU threads of a run (default: all)")
 
 
 def run(args: argparse.Namespace) -> Answer:
+    """Measures this machine's kernels: `output`, the file's path, and what it holds (`cpu`, `threads`, `families`)."""
     with Progress("calibrate", args.quiet) as progress:
         progress("measure the kernels")
         path = calibrate(args.output, args.threads)

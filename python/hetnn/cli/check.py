@@ -11,11 +11,16 @@ from hetnn.cli.model import add_target_argument, load_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The model and the target."""
     parser.add_argument("model", help=".pt2, .onnx or IR text")
     add_target_argument(parser)
 
 
 def run(args: argparse.Namespace) -> Answer:
+    """Lists the nodes that no accelerator of the target takes: `unsupported`, rows as `hetnn.check` gives them.
+
+    Exit code 1 where there are any.
+    """
     target = args.target or "cpu"
     rows = hetnn.check(load_model(args.model), target)
     lines = []

@@ -12,12 +12,14 @@ from hetnn.cli.progress import Progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The model, the file to write, and the options of compiling."""
     parser.add_argument("model", help=".pt2, .onnx or IR text")
     parser.add_argument("-o", "--output", required=True, metavar="OUT.hetnn", help="the file to write")
     add_compile_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> Answer:
+    """Compiles and saves: `output`, `bytes` of the file, `compile_s`, and the `report`."""
     began = time.perf_counter()
     with Progress("compile", args.quiet) as progress:
         executable = compile_model(args, progress)

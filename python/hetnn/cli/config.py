@@ -12,6 +12,7 @@ from hetnn.errors import Unsupported
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """At most one of the three things to print."""
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--cmakedir", action="store_true", help="the folder that -Dhetnn_DIR takes")
     chosen.add_argument("--includes", action="store_true", help="the compiler's flags")
@@ -19,6 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Answer:
+    """What C and C++ programs are built with: `cmakedir`, `includes`, `libs`, or the one asked for.
+
+    Unsupported where the package was not installed from a wheel.
+    """
     root = Path(hetnn.__file__).resolve().parent
     lib, include = root / "lib", root / "include"
     libraries = sorted(lib.glob("libhetnn_runtime.so.*"))

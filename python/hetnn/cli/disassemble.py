@@ -9,10 +9,12 @@ from hetnn.cli.answer import Answer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The .hetnn file."""
     parser.add_argument("model", metavar="MODEL.hetnn")
 
 
 def run(args: argparse.Namespace) -> Answer:
+    """The command streams as text: `streams`, `name`, `bindings` and `text` for each accelerator subgraph and sizes."""
     streams = _core.command_streams(args.model)
     texts = []
     for stream in streams:

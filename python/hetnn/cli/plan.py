@@ -18,6 +18,7 @@ from hetnn.report.text import table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The model or the problem, what to ask of its plan, and the options of compiling."""
     parser.add_argument("model", nargs="?", help=".pt2, .onnx or IR text")
     parser.add_argument("--problem", metavar="FILE", help="a planning problem as JSON, instead of a model")
     parser.add_argument("--svg", metavar="FILE", help="also draw the plan: the graph by device, and the schedule")
@@ -32,6 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Answer:
+    """Plans a model or a problem and compiles nothing: the plan, or the answer to `--why` or `--what-if`.
+
+    Plans are as docs/report-schema.json and docs/plan-schema.json say. BadUse for both a model and a problem, for
+    neither, and for two questions at once.
+    """
     if (args.model is None) == (args.problem is None):
         raise BadUse("give either a model or --problem FILE")
     if args.why is not None and args.what_if is not None:

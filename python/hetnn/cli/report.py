@@ -16,12 +16,17 @@ _FORMATS = (".html", ".svg", ".json", ".txt")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The model or .hetnn file, the file to write, and the options of compiling."""
     parser.add_argument("model", help=".hetnn, .pt2, .onnx or IR text")
     parser.add_argument("-o", "--output", metavar="FILE", help=f"write {', '.join(_FORMATS)} instead of printing")
     add_compile_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> Answer:
+    """The report (docs/report-schema.json).
+
+    With `--output` it is written too, as a page, a picture, JSON or text by the file's ending, and `output` names it.
+    """
     suffix = "" if args.output is None else Path(args.output).suffix
     if args.output is not None and suffix not in _FORMATS:
         raise BadUse(f"--output ends in one of {', '.join(_FORMATS)}; got '{args.output}'")

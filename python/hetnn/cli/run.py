@@ -18,6 +18,7 @@ from hetnn.report.text import table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The model, the files of inputs, outputs and expected outputs, and the options of compiling."""
     parser.add_argument("model", help=".hetnn, .pt2, .onnx or IR text")
     parser.add_argument("--inputs", metavar="FILE.npz", help="the inputs, by name or in order (default: seeded random)")
     parser.add_argument("--outputs", metavar="FILE.npz", help="where to write the outputs, by name")
@@ -27,6 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Answer:
+    """Runs once: `outputs`, of each `name`, `shape`, `dtype` and its extremes, and `run_us`.
+
+    With `--expect` also `difference`, relative to the largest value, and exit code 1 where it is above `--rtol`.
+    """
     with Progress("run", args.quiet) as progress:
         executable = load_or_compile(args, progress)
         if args.inputs is None:

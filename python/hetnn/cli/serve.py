@@ -26,6 +26,7 @@ def _amount(text: str) -> int:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to serve, where to listen, and the limits; defaults are those of `Settings`."""
     preset = Settings()
     parser.add_argument("--store", metavar="DIR", help="serve the networks of this store")
     parser.add_argument(
@@ -74,6 +75,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Answer:
+    """Serves until SIGTERM or SIGINT; one JSON line on stdout says when it is ready.
+
+    Unsupported where a package that it needs is not installed, InvalidModel for a network that cannot be opened.
+    """
     if args.store is None and not args.model:
         raise BadUse("name what to serve: --store DIR, --model ID=FILE.hetnn, or both")
     if (args.tls_cert is None) != (args.tls_key is None):

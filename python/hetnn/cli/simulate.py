@@ -15,6 +15,7 @@ from hetnn.report.text import table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A .hetnn file, or a topology and the NPU that runs it."""
     parser.add_argument("model", nargs="?", help="a .hetnn file")
     parser.add_argument("--topology", metavar="FILE.csv", help="layers as SCALE-Sim writes them, or name,M,N,K")
     parser.add_argument("--target", default="systolic-32x32", help="an NPU's name or JSON path (with --topology)")
@@ -23,6 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Answer:
+    """Counts cycles: of a topology `layers` and `total_cycles`, of a .hetnn file `subgraphs` with their layers,
+    `total_cycles` and `seconds`.
+    """
     if (args.model is None) == (args.topology is None):
         raise BadUse("name a .hetnn file or give --topology FILE.csv")
     if args.model is not None:

@@ -13,6 +13,7 @@ from hetnn.store import Store
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The store's folder, and one of the actions with arguments of its own."""
     parser.add_argument("--path", required=True, metavar="DIR", help="the store's folder; made when it is not there")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
@@ -39,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Answer:
+    """Does what the action says; each answers with a document of its own. Exit code 1 where `verify` finds damage."""
     return _ACTIONS[args.action](Store(args.path), args)
 
 

@@ -11,10 +11,12 @@ from hetnn.targets import preset_names
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The target to describe, if any."""
     parser.add_argument("name", nargs="?", help="a target to describe")
 
 
 def run(args: argparse.Namespace) -> Answer:
+    """`targets`, the names there are; or the target of a name, as `--target` takes it from a file."""
     if args.name is not None:
         target = resolve_target(args.name)
         return Answer(target, json.dumps(target, indent=1))

@@ -11,11 +11,13 @@ from hetnn.files import open_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The file, and the folder to write."""
     parser.add_argument("file", metavar="FILE.hetnn")
     parser.add_argument("folder", metavar="FOLDER", help="made where there is none")
 
 
 def run(args: argparse.Namespace) -> Answer:
+    """Writes program.json, report.json, target.json and weights.bin: `folder`, and `bytes` of each."""
     with open_file(args.file) as file:
         pieces = _runtime.take_apart(file.read(), f"'{args.file}'")
     folder = Path(args.folder)

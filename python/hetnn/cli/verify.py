@@ -9,9 +9,11 @@ from hetnn.cli.answer import Answer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The .hetnn file."""
     parser.add_argument("file", metavar="FILE.hetnn")
 
 
 def run(args: argparse.Namespace) -> Answer:
+    """Reads every byte and proves every size that is known: `file`, `sound`. InvalidModel says what is wrong."""
     _runtime.verify(args.file)
     return Answer({"file": args.file, "sound": True}, f"{args.file} is sound")

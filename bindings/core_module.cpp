@@ -5,6 +5,7 @@
 
 namespace hetnn {
 void bind_compile(pybind11::module_& m);
+void bind_dim(pybind11::module_& m);
 void bind_graph(pybind11::module_& m);
 void bind_npu_tools(pybind11::module_& m);
 void bind_options(pybind11::module_& m);
@@ -16,6 +17,7 @@ void bind_passes(pybind11::module_& m);
 PYBIND11_MODULE(_core, m) {
   m.doc() = "The compiler of hetnn and its tools.";
   hetnn::register_errors();
+  hetnn::bind_dim(m);
   hetnn::bind_graph(m);
   hetnn::bind_compile(m);
   hetnn::bind_npu_tools(m);

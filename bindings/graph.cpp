@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "bindings/arrays.h"
+#include "bindings/dims.h"
 #include "hetnn/base/error.h"
 #include "hetnn/ir/interpret.h"
 #include "hetnn/ir/rewriter.h"
@@ -20,22 +21,20 @@ namespace py = pybind11;
 namespace hetnn {
 namespace {
 
-Dim dim_of(const py::handle& object) {
-  if (py::isinstance<py::str>(object)) return Dim::parse(object.cast<std::string>());
-  if (!PyIndex_Check(object.ptr())) {
-    throw InvalidModel(
-        text("a dimension is an int or the text of an expression; got ", py::repr(object).cast<std::string>(), "."));
-  }
-  return object.cast<int64_t>();
-}
-
 Shape shape_of(const py::handle& object) {
   Shape out;
   for (const py::handle& item : object) out.push_back(dim_of(item));
   return out;
 }
 
-py::list shape_list(const Shape& shape) {
+py::typing::List<Size> sizes_of(const Shape& shape) {
+  py::typing::List<Size> out;
+  for (const Dim& dim : shape) out.append(size_of(dim));
+  return out;
+}
+
+// For what is written down: integers, and the texts of expressions.
+py::list texts_of(const Shape& shape) {
   py::list out;
   for (const Dim& dim : shape)
     out.append(dim.is_static() ? py::object(py::int_(dim.value())) : py::object(py::str(dim.to_string())));
@@ -121,7 +120,7 @@ class GraphBuilder {
 py::list typed_values(const std::vector<ir::Value*>& values) {
   py::list out;
   for (const ir::Value* value : values)
-    out.append(py::make_tuple(value->name(), std::string(dtype_name(value->dtype())), shape_list(value->shape())));
+    out.append(py::make_tuple(value->name(), std::string(dtype_name(value->dtype())), texts_of(value->shape())));
   return out;
 }
 
@@ -155,8 +154,8 @@ void bind_graph(py::module_& m) {
       .def_property_readonly("name", [](const ir::Value& v) { return v.name(); })
       .def_property_readonly("dtype", [](const ir::Value& v) { return std::string(dtype_name(v.dtype())); })
       .def_property_readonly(
-          "shape", [](const ir::Value& v) { return shape_list(v.shape()); },
-          "Integers, and texts for expressions of symbols.")
+          "shape", [](const ir::Value& v) { return sizes_of(v.shape()); },
+          "An int for each size that is known, a Dim for each that depends on symbols.")
       .def_property_readonly(
           "constant",
           [](const ir::Value& v) -> py::object {
@@ -222,12 +221,6 @@ void bind_graph(py::module_& m) {
            "The input is state: a run's output of that name is its next value.")
       .def("finish", &GraphBuilder::finish, "Drops what nobody reads, verifies, and returns the graph.");
 
-  m.def(
-      "canonical_dim", [](const std::string& source) { return shape_list({Dim::parse(source)})[0].cast<py::object>(); },
-      py::arg("source"), "An expression of symbols in canonical form: an integer, or text.");
-  m.def(
-      "never_negative", [](const std::string& source) { return Dim::parse(source).never_negative(); },
-      py::arg("source"), "Whether an expression's form shows that it is at least 0 where its symbols are.");
   m.def(
       "interpret",
       [](const ir::Graph& graph, const std::vector<py::array>& inputs) {

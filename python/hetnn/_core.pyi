@@ -15,6 +15,7 @@ import numpy
 
 __all__: list[str] = [
     "Compilation",
+    "Dim",
     "Graph",
     "GraphBuilder",
     "Image",
@@ -25,7 +26,6 @@ __all__: list[str] = [
     "allocate",
     "assemble",
     "builtin_spec",
-    "canonical_dim",
     "canonicalize",
     "check",
     "check_spec",
@@ -42,7 +42,6 @@ __all__: list[str] = [
     "known_tuning",
     "learn_tuning",
     "legalize",
-    "never_negative",
     "on_general_processor",
     "operators",
     "plan",
@@ -53,6 +52,58 @@ __all__: list[str] = [
     "simulate_topology",
     "version",
 ]
+
+class Dim:
+    """
+    A size that depends on symbols, in canonical form: equal expressions are equal and hash alike.
+
+    With ints and other sizes it adds, subtracts, multiplies and divides, the quotient cut downwards. What comes out is an int where no symbol is left. InvalidModel beyond 64 bits.
+    """
+    @staticmethod
+    def max(a: int | Dim, b: int | Dim) -> int | Dim: ...
+    @staticmethod
+    def min(a: int | Dim, b: int | Dim) -> int | Dim: ...
+    @staticmethod
+    def parse(source: str) -> int | Dim:
+        """
+        A size from the text that `str` gives. InvalidModel with the place that cannot be read.
+        """
+    @staticmethod
+    def symbol(name: str) -> Dim: ...
+    def __add__(self, other: int | Dim) -> int | Dim: ...
+    def __eq__(self, other: typing.Any) -> bool: ...
+    def __floordiv__(self, other: int | Dim) -> int | Dim: ...
+    def __hash__(self) -> int: ...
+    def __mod__(self, other: int | Dim) -> int | Dim: ...
+    def __mul__(self, other: int | Dim) -> int | Dim: ...
+    def __neg__(self) -> int | Dim: ...
+    def __radd__(self, other: int | Dim) -> int | Dim: ...
+    def __repr__(self) -> str: ...
+    def __rfloordiv__(self, other: int | Dim) -> int | Dim: ...
+    def __rmod__(self, other: int | Dim) -> int | Dim: ...
+    def __rmul__(self, other: int | Dim) -> int | Dim: ...
+    def __rsub__(self, other: int | Dim) -> int | Dim: ...
+    def __str__(self) -> str: ...
+    def __sub__(self, other: int | Dim) -> int | Dim: ...
+    def substitute(self, values: collections.abc.Mapping[str, int | Dim]) -> int | Dim:
+        """
+        With sizes in the place of symbols, by their names; the others stay.
+        """
+    @property
+    def name(self) -> str:
+        """
+        The symbol's name where the size is one symbol and nothing more, or "".
+        """
+    @property
+    def never_negative(self) -> bool:
+        """
+        Whether the form shows that it is at least 0 where its symbols are.
+        """
+    @property
+    def symbols(self) -> set[str]:
+        """
+        The names of all symbols in it.
+        """
 
 class Value:
     """
@@ -68,9 +119,9 @@ class Value:
     @property
     def name(self) -> str: ...
     @property
-    def shape(self) -> list[typing.Any]:
+    def shape(self) -> list[int | Dim]:
         """
-        Integers, and texts for expressions of symbols.
+        An int for each size that is known, a Dim for each that depends on symbols.
         """
 
 class Graph:
@@ -354,11 +405,6 @@ def builtin_spec(name: str) -> typing.Any:
     The data sheet of a member of a built-in family as JSON text, else None.
     """
 
-def canonical_dim(source: str) -> typing.Any:
-    """
-    An expression of symbols in canonical form: an integer, or text.
-    """
-
 def canonicalize(graph: Graph) -> Graph:
     """
     The canonical form of a graph.
@@ -444,11 +490,6 @@ def legalize(
 ) -> tuple[typing.Any, ...]:
     """
     (graph, rewrites) of a canonical graph made legal for a device that has the operators of `prices_us`.
-    """
-
-def never_negative(source: str) -> bool:
-    """
-    Whether an expression's form shows that it is at least 0 where its symbols are.
     """
 
 def on_general_processor(plan: NetworkPlan, fusion: bool) -> Compilation:

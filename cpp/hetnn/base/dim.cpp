@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "hetnn/base/dim_substitute.h"
 #include "hetnn/base/error.h"
 
 namespace hetnn {
@@ -96,10 +97,12 @@ std::string atom_text(const Atom& atom) {
   return {};
 }
 
+using Values = std::map<std::string, Dim, std::less<>>;
+
 // Recursive-descent reader of to_string's grammar; `*` binds tighter than `+` and `-`.
 class Reader {
  public:
-  explicit Reader(std::string_view source) : source_(source) {}
+  explicit Reader(std::string_view source, const Values* values = nullptr) : source_(source), values_(values) {}
 
   Dim whole() {
     Dim dim = sum();
@@ -141,7 +144,7 @@ class Reader {
     skip_space();
     if (at_ < source_.size() && std::isdigit(static_cast<unsigned char>(source_[at_]))) return number();
     const std::string_view name = identifier();
-    if (!take('(')) return Dim::symbol(name);
+    if (!take('(')) return symbol(name);
     Dim a = sum();
     expect(',');
     Dim b = sum();
@@ -151,6 +154,12 @@ class Reader {
     if (name == "max") return max(a, b);
     if (name == "min") return min(a, b);
     fail();
+  }
+  Dim symbol(std::string_view name) const {
+    if (values_ != nullptr) {
+      if (const auto at = values_->find(name); at != values_->end()) return at->second;
+    }
+    return Dim::symbol(name);
   }
   Dim number() {
     int64_t value = 0;
@@ -190,6 +199,7 @@ class Reader {
   }
 
   std::string_view source_;
+  const Values* values_;  // of symbols; null where they stay
   size_t at_ = 0;
   int depth_ = 0;
 };
@@ -223,6 +233,11 @@ Dim Dim::atom(Atom atom) {
 Dim Dim::symbol(std::string_view name) { return atom({Atom::Kind::symbol, std::string(name), {}, {}}); }
 
 Dim Dim::parse(std::string_view source) { return Reader(source).whole(); }
+
+// By the text: what an expression is made of, the reader makes again.
+Dim substitute(const Dim& dim, const std::map<std::string, Dim, std::less<>>& values) {
+  return Reader(dim.to_string(), &values).whole();
+}
 
 int64_t Dim::value() const {
   HETNN_ASSERT(is_static(), "the dimension ", *this, " has no fixed value");

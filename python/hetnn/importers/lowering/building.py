@@ -41,7 +41,7 @@ class Building(ABC):
         """A size as an i64 that nodes can compute with: [] when it is fixed, [1] when it depends on symbols."""
         if isinstance(size, int):
             return self.constant(size, "i64")
-        return self.create("arange", [], start=size, end=f"({size}) + 1")
+        return self.create("arange", [], start=size, end=size + 1)
 
     def places(self, index: Any, size: Size) -> Any:
         """As from_the_front; a run with an index outside the axis ends."""

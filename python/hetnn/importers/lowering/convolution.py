@@ -49,17 +49,17 @@ def _gather_deep(call: Building, x: Any, weight: Any, bias: Any, window: dict[st
     stride, dilation = window["stride"][0], window["dilation"][0]
     if before or after:
         x = call.create("pad", [x], padding=[0, 0, before, 0, 0, 0, 0, after, 0, 0])
-    depth = sizes.add(depth, before + after)
-    count = sizes.add(sizes.divide(sizes.subtract(depth, (taps - 1) * dilation + 1), stride), 1)
+    depth = depth + (before + after)
+    count = sizes.divide(depth - ((taps - 1) * dilation + 1), stride) + 1
     copies = []
     for r in range(taps):
         start = r * dilation
-        end = sizes.add(sizes.multiply(sizes.subtract(count, 1), stride), start + 1)
+        end = (count - 1) * stride + (start + 1)
         part = call.create("slice", [x], axis=2, start=start, end=end, step=stride, inside=True)
         copies.append(call.reshape(part, [n, c, 1, count, h, w]))
     stacked = copies[0] if taps == 1 else call.create("concat", copies, axis=2)
     images = call.create("permute", [stacked], perm=[0, 3, 1, 2, 4, 5])
-    images = call.reshape(images, [sizes.multiply(n, count), c * taps, h, w])
+    images = call.reshape(images, [n * count, c * taps, h, w])
     kernel = call.reshape(weight, [weight.shape[0], weight.shape[1] * taps, *weight.shape[3:]])
     out = call.create("conv2d", [images, kernel, bias], **flat)
     out = call.reshape(out, [n, count, out.shape[1], out.shape[2], out.shape[3]])
@@ -80,15 +80,16 @@ def _spread_deep(call: Building, x: Any, weight: Any, bias: Any, window: dict[st
     patches = call.reshape(patches, [n, groups * rows, pixels.shape[-1]])
 
     def reach(k: int) -> Size:
-        moved = sizes.multiply(sizes.subtract(x.shape[2 + k], 1), window["stride"][k])
-        return sizes.add(moved, window["dilation"][k] * (kernel[k] - 1) + 1 - pad[k] - pad[3 + k])
+        moved = (x.shape[2 + k] - 1) * window["stride"][k]
+        reached: Size = moved + (window["dilation"][k] * (kernel[k] - 1) + 1 - pad[k] - pad[3 + k])
+        return reached
 
     # Rows and columns more at the end see no patch: they are padding that is less, or even negative.
     extra = window["output_padding"]
     out = call.create(
         "fold",
         [patches],
-        image=[sizes.add(reach(k), extra[k]) for k in axes],
+        image=[reach(k) + extra[k] for k in axes],
         block=list(kernel),
         stride=list(window["stride"]),
         dilation=list(window["dilation"]),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from functools import reduce
 from typing import Any, Protocol
 
-from hetnn.importers.lowering.sizes import SYMBOL, Size, maximum, minimum, multiply, subtract
+from hetnn.importers.lowering.sizes import Size, maximum, minimum
 
 
 class Maker(Protocol):
@@ -20,13 +19,13 @@ class Place(Maker, Protocol):
     """What is needed of the call in which sizes meet."""
 
     @property
-    def broadcast_sizes(self) -> dict[str, set[Size]]: ...
+    def broadcast_sizes(self) -> dict[Size, set[Size]]: ...
 
     def is_named(self, symbol: str) -> bool: ...
 
 
 def met(call: Place, values: Sequence[Any], *, broadcast: bool = False, apart: Collection[int] = ()) -> list[Any]:
-    """The values with one text for sizes that meet in an axis, all but those `apart`.
+    """The values, sizes that meet in an axis made the same, in all axes but those `apart`.
 
     Axes are counted from the back, from -1, where values broadcast, and ones meet nothing; else from the front. A
     known size goes before a symbol, and a symbol of the model before one that a node gives its value. Sizes that
@@ -50,7 +49,7 @@ def met(call: Place, values: Sequence[Any], *, broadcast: bool = False, apart: C
 
 
 def met_inside(call: Place, a: Any, b: Any, *, turned: bool = False) -> tuple[Any, Any]:
-    """Two stacks of matrices with one text for the size that their product sums over; `turned`: the second's last."""
+    """Two stacks of matrices, the sizes that their product sums over made the same; `turned`: the second's last."""
     shape, summed = list(b.shape), -1 if turned else -2
     one = _one_of(call, {a.shape[-1], shape[summed]})
     if one is None:
@@ -65,13 +64,13 @@ def met_as(call: Maker, value: Any, shape: Sequence[Size | None]) -> Any:
     if len(own) != len(shape):
         return value
     for axis, size in enumerate(shape):
-        if size is not None and isinstance(own[axis], str):
+        if size is not None and not isinstance(own[axis], int):
             own[axis] = size
     return _as(call, value, own)
 
 
 def met_by_shape(call: Place, value: Any, shape: Sequence[Size]) -> tuple[Any, list[Size]]:
-    """A value and a shape that broadcast with each other, with one text for sizes that meet."""
+    """A value and a shape that broadcast with each other, sizes that meet made the same."""
     own, wanted = list(value.shape), list(shape)
     for axis in range(-min(len(own), len(wanted)), 0):
         if 1 not in (own[axis], wanted[axis]):
@@ -102,13 +101,13 @@ def _broadcast(call: Place, sizes: set[Size]) -> Size | None:
     if len(sizes) < 2 or any(isinstance(size, int) for size in sizes):
         return _one_of(call, sizes)
     alike: dict[frozenset[str], set[Size]] = {}
-    for size in {part for whole in sizes for part in call.broadcast_sizes.get(str(whole), {whole})}:
-        alike.setdefault(_symbols(str(size)), set()).add(size)
+    for size in {part for whole in sizes for part in call.broadcast_sizes.get(whole, {whole})}:
+        alike.setdefault(_symbols(size), set()).add(size)
     parts = sorted((min(each, key=lambda size: _rank(call, size)) for each in alike.values()), key=str)
     if len(parts) == 1:
         return parts[0]
-    found = multiply(reduce(maximum, parts), minimum(1, reduce(minimum, parts)))
-    call.broadcast_sizes[str(found)] = set(parts)
+    found = reduce(maximum, parts) * minimum(1, reduce(minimum, parts))
+    call.broadcast_sizes[found] = set(parts)
     return found
 
 
@@ -119,17 +118,18 @@ def _stretched(call: Place, own: Size, wanted: Size) -> Size | None:
         return one
     if own in call.broadcast_sizes.get(wanted, ()):
         return wanted
-    away = maximum(subtract(wanted, 1), subtract(1, wanted))  # from 1
-    factor = maximum(minimum(1, away), multiply(own, maximum(0, subtract(1, away))))  # own where wanted is 1, else 1
-    return multiply(wanted, factor)
+    away = maximum(wanted - 1, 1 - wanted)  # from 1
+    factor = maximum(minimum(1, away), own * maximum(0, 1 - away))  # own where wanted is 1, else 1
+    return wanted * factor
 
 
-def _symbols(size: str) -> frozenset[str]:
-    return frozenset(re.findall(rf"{SYMBOL.pattern}(?!\w*\()", size))
+def _symbols(size: Size) -> frozenset[str]:
+    return frozenset() if isinstance(size, int) else frozenset(size.symbols)
 
 
 def _rank(call: Place, size: Size) -> tuple[bool, int, int, str]:
     """Smaller is what others are taken as."""
     if isinstance(size, int):
         return False, 0, 0, ""
-    return True, len([s for s in _symbols(size) if not call.is_named(s)]), len(size), size
+    text = str(size)
+    return True, len([s for s in size.symbols if not call.is_named(s)]), len(text), text

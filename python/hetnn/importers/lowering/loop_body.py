@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hetnn import _core
+from hetnn._core import Dim
 from hetnn.errors import Unsupported
-from hetnn.importers.lowering.sizes import SYMBOL
+from hetnn.importers.lowering.sizes import Size
 
 _OPS = {op["name"]: op for op in _core.operators()}
 # Operators that refuse an index outside an axis, and those that refuse to divide an integer by 0.
@@ -25,7 +25,6 @@ HEAVY = {name for name, op in _OPS.items() if "compute" in op["traits"]}
 SIZED = {
     name: [attr["name"] for attr in op["attrs"] if attr["kind"] in ("integer", "integers")] for name, op in _OPS.items()
 }
-_FUNCTIONS = {"floordiv", "mod", "max", "min"}
 
 
 @dataclass(frozen=True)
@@ -33,19 +32,20 @@ class BodyInput:
     """What the body is handed: its element type and shape, and the axes whose sizes may differ from round to round."""
 
     dtype: str
-    shape: Sequence[int | str]
+    shape: Sequence[Size]
     changing: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
 class _Made:
-    """A call of a body, and the sizes to which it gives values."""
+    """A call of a body, the symbols of its attributes, and those to which it gives values."""
 
     op: str
     inputs: list[Any]
     attrs: str
+    symbols: set[str]
     outputs: list[Any]
-    found: list[str]
+    found: set[str]
 
 
 class Body:
@@ -55,8 +55,8 @@ class Body:
         self.builder = _core.GraphBuilder("body")
         self.known: dict[str, np.ndarray[Any, Any]] = {}  # constants from outside, by their names here
         self.captured: list[Any] = []
-        self.named: dict[str, str] = {}  # symbols, by what the model calls them
-        self.outer: list[str] = []  # sizes of the graph around it that nodes read
+        self.named: dict[str, Dim] = {}  # symbols, by what the model calls them
+        self.outer: list[Dim] = []  # sizes of the graph around it that nodes read
         self.inputs = [self.builder.add_input(f"in{k}", x.dtype, list(x.shape)) for k, x in enumerate(inputs)]
         self._taken = {
             k: [str(size) if axis in x.changing else "_" for axis, size in enumerate(x.shape)]
@@ -67,14 +67,14 @@ class Body:
         self._inside: dict[int, Any] = {}  # of values outside, by which they are kept alive
         self._outside: dict[int, Any] = {}
         self._calls: list[_Made] = []
-        self._symbols = {str(x.shape[axis]) for x in inputs for axis in x.changing}
+        self._symbols = names(x.shape[axis] for x in inputs for axis in x.changing)
 
     def owns(self, value: Any) -> bool:
         return id(value) in self._own
 
-    def finds(self, size: str) -> bool:
+    def finds(self, size: Size) -> bool:
         """Whether a size has its value from the body."""
-        return not self._symbols.isdisjoint(SYMBOL.findall(size))
+        return not self._symbols.isdisjoint(names([size]))
 
     def take(self, value: Any, array: np.ndarray[Any, Any] | None) -> Any:
         """A value of the body, or one from outside as an input of it; `array` is what is known of it there."""
@@ -88,32 +88,25 @@ class Body:
                 self.known[made.name] = array
         return self._inside[id(value)]
 
-    def create(self, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any], found: Sequence[str]) -> list[Any]:
+    def create(self, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any], found: Iterable[Dim]) -> list[Any]:
         """A node whose inputs the body has; `found` are the symbols to which it gives values."""
-        self._symbols.update(found)
+        given = names(found)
+        self._symbols |= given
         outputs = list(self.builder.create(op, list(inputs), dict(attrs)))
         self._own.update((id(value), value) for value in outputs)
-        self._calls.append(_Made(op, list(inputs), self._attributes(op, attrs), outputs, list(found)))
+        symbols = names(part for name in SIZED[op] for part in parts_of(attrs.get(name)))
+        outer = {name: self._outer(name) for name in sorted(symbols - self._symbols)}
+        kinds = {attr["name"]: attr["kind"] for attr in _OPS[op]["attrs"]}
+        told = ";".join(f"{name}={_text(kinds[name], value, outer)}" for name, value in attrs.items())
+        self._calls.append(_Made(op, list(inputs), told, symbols, outputs, given))
         return outputs
 
-    def _attributes(self, op: str, attrs: Mapping[str, Any]) -> str:
-        kinds = {attr["name"]: attr["kind"] for attr in _OPS[op]["attrs"]}
-        texts = []
-        for name, value in attrs.items():
-            text = _text(kinds[name], value)
-            if kinds[name] in ("integer", "integers"):
-                text = SYMBOL.sub(self._size, text)
-            texts.append(f"{name}={text}")
-        return ";".join(texts)
-
-    def _size(self, found: re.Match[str]) -> str:
-        """A symbol of the body as it is, one of the graph around it by its number among those."""
-        symbol = found.group()
-        if symbol in _FUNCTIONS or symbol in self._symbols:
-            return symbol
+    def _outer(self, name: str) -> Dim:
+        """A symbol of the graph around the body, as it is called here: by its number among those."""
+        symbol = Dim.symbol(name)
         if symbol not in self.outer:
             self.outer.append(symbol)
-        return f"outer{self.outer.index(symbol)}"
+        return Dim.symbol(f"outer{self.outer.index(symbol)}")
 
     def _needed(self, outputs: Sequence[Any]) -> list[_Made]:
         """The calls that the outputs follow from, by their values or by the sizes that they find."""
@@ -124,7 +117,7 @@ class Body:
                 continue
             out.append(call)
             values.update(map(id, call.inputs))
-            words.update(SYMBOL.findall(call.attrs))
+            words |= call.symbols
         return out[::-1]
 
     def text(self, outputs: Sequence[Any]) -> str:
@@ -141,17 +134,26 @@ class Body:
         return " | ".join(lines)
 
 
-def _text(kind: str, value: Any) -> str:
+def parts_of(value: Any) -> Sequence[Any]:
+    """What an attribute of one or of several values holds."""
+    return value if isinstance(value, (list, tuple)) else [value]
+
+
+def names(sizes: Iterable[Any]) -> set[str]:
+    """Of the symbols in sizes."""
+    return {name for size in sizes if isinstance(size, Dim) for name in size.symbols}
+
+
+def _text(kind: str, value: Any, outer: Mapping[str, Dim]) -> str:
     if kind in ("integers", "reals"):
-        parts = value if isinstance(value, (list, tuple)) else [value]
-        return "[" + ",".join(_text(kind[:-1], part) for part in parts) + "]"
+        return "[" + ",".join(_text(kind[:-1], part, outer) for part in parts_of(value)) + "]"
     if kind == "bool":
         return "true" if value else "false"
     if kind == "real":
         return repr(float(value))
     if kind == "tensor":
         raise Unsupported("a constant in the body of a loop")
-    return str(value)
+    return str(value.substitute(outer) if isinstance(value, Dim) else value)
 
 
 class Recording:
@@ -159,7 +161,7 @@ class Recording:
 
     def __init__(self, body: Body, around: Any) -> None:
         self._body, self._around = body, around
-        self._found: list[str] = []
+        self._found: list[Dim] = []
 
     def create(self, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any], *_: Any) -> list[Any]:
         found, self._found = self._found, []
@@ -170,7 +172,7 @@ class Recording:
 
     def add_symbol(self, name: str, *_: int) -> None:
         """A size to which the next node gives a value."""
-        self._found.append(name)
+        self._found.append(Dim.symbol(name))
 
     def add_input(self, *_: Any) -> Any:
         raise Unsupported("random numbers in the body of a loop")

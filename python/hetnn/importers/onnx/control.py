@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hetnn._core import Dim
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.fixed import read_size
@@ -36,7 +37,7 @@ def branch(call: Call, inline: Inline) -> list[Any]:
         called = "then" if holds else "else"
         return inline(call.attr(f"{called}_branch"), f"{name}/{called}/", [])
 
-    if known is not None and known.size == 1 and not isinstance(known.reshape(-1)[0], str):
+    if known is not None and known.size == 1 and not isinstance(known.reshape(-1)[0], Dim):
         return side(bool(known.reshape(-1)[0]))
     condition = call.reshape(call[0], [])
     taken, other = (call.forks.side(call, condition, holds, partial(side, holds)) for holds in (True, False))
@@ -67,7 +68,7 @@ def loop(call: Call, inline: Inline) -> list[Any]:
         for row, value in zip(gathered, found[len(state) :], strict=True):
             row.append(value)
         known = call.known_of(condition)
-        if known is None or isinstance(known.reshape(-1)[0], str):  # of open sizes, each run says
+        if known is None or isinstance(known.reshape(-1)[0], Dim):  # of open sizes, each run says
             return _of_values(call, inline)
         going, count = bool(known.reshape(-1)[0]), count + 1
     return [*state, *(_stacked(call, row, 0, body.output[k - len(gathered)]) for k, row in enumerate(gathered))]

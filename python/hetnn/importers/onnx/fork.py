@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from hetnn._core import Dim
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.equal_sizes import met_as
-from hetnn.importers.lowering.sizes import Size, multiply
+from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.rules.call import (
     NESTED,
     Array,
@@ -221,7 +222,7 @@ class _Hand:
         def build() -> Rows:
             each = row()
             count, inner, *shape = each.shape
-            flat = self._call.reshape(each, [multiply(count, inner), *shape])
+            flat = self._call.reshape(each, [count * inner, *shape])
             return Rows(flat, sizes, tuple((condition(), holds) for condition, holds in path))
 
         return build
@@ -237,7 +238,7 @@ class _Hand:
 
     def _outer(self, sizes: Sequence[Size | None]) -> list[Size | None]:
         """None for sizes that are found in the body."""
-        return [None if isinstance(size, str) and self._call.is_inner(size) else size for size in sizes]
+        return [None if isinstance(size, Dim) and self._call.is_inner(size) else size for size in sizes]
 
 
 def _first_fork(values: Sequence[Any]) -> Fork | None:

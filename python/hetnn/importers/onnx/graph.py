@@ -15,10 +15,11 @@ import onnx
 from onnx import AttributeProto
 
 from hetnn import _core
+from hetnn._core import Dim
 from hetnn.element_types import numpy_type
 from hetnn.errors import DoesNotFit, InvalidModel, Unsupported
 from hetnn.importers import Imported
-from hetnn.importers.lowering.loop_body import DIVIDES, HEAVY, NEEDS_ONE, PICKS, SIZED, Body, BodyInput
+from hetnn.importers.lowering.loop_body import DIVIDES, HEAVY, NEEDS_ONE, PICKS, SIZED, Body, BodyInput, parts_of
 from hetnn.importers.lowering.random_numbers import initial_state
 from hetnn.importers.lowering.sizes import Size, likely_size, product
 from hetnn.importers.onnx.control import CONTROL
@@ -87,7 +88,7 @@ class _Scope:
     prefix: str = ""
     attrs: Mapping[str, AttributeProto] = field(default_factory=dict)
     values: ChainMap[str, Any] = field(default_factory=ChainMap)
-    shapes: dict[str, list[int | str | None]] = field(default_factory=dict)  # that the model declares
+    shapes: dict[str, list[Size | None]] = field(default_factory=dict)  # that the model declares
     whole: bool = False  # what the body lacks makes the operator missing, not the node in it
     nodes: list[onnx.NodeProto] = field(default_factory=list)  # that have been converted, in order
 
@@ -106,11 +107,10 @@ class _Importer:
         self._depth = 0
         self._nodes = 0
         self._problems: dict[str, list[str]] = {}
-        self._symbols: dict[
-            str | tuple[str, int | str], str
-        ] = {}  # of hetnn, by the model's name, or the input and axis
+        # Of hetnn, by the model's name, or the input and axis.
+        self._symbols: dict[str | tuple[str, int | str], Dim] = {}
         self._taken: set[str] = set()
-        self._undefined: dict[str, tuple[int, int]] = {}  # symbols that no node gives a value yet, with their ranges
+        self._undefined: dict[Dim, tuple[int, int]] = {}  # symbols that no node gives a value yet, with their ranges
         self._origins: dict[str, tuple[Call, int]] = {}  # which output of which node a value is that may be sizes
         self._sizes: dict[str, np.ndarray[Any, Any]] = {}  # of values that were read as such
         self._found = 0
@@ -120,7 +120,7 @@ class _Importer:
         self.doubts = 0  # nodes so far that may refuse the values that they meet
         self.layers = 0  # and those that take long
         self.forks = Forks()
-        self.broadcast_sizes: dict[str, set[Size]] = {}
+        self.broadcast_sizes: dict[Size, set[Size]] = {}
         self._bodies: list[Body] = []  # of loops, each in the one before, that are imported now
         self._missing = object()  # stands for what a node that cannot be imported would give
 
@@ -177,10 +177,10 @@ class _Importer:
         """A tensor of sizes, or of what one of two branches gives."""
         return Call(self, onnx.NodeProto(name=name), 1, [value], {})[0]
 
-    def _new_symbol(self, called: str, least: int, hint: int) -> str:
-        symbol = self._new_name(called)
-        self._builder.add_symbol(symbol, least, LONGEST, hint)
-        return symbol
+    def _new_symbol(self, called: str, least: int, hint: int) -> Dim:
+        name = self._new_name(called)
+        self._builder.add_symbol(name, least, LONGEST, hint)
+        return Dim.symbol(name)
 
     def _new_name(self, called: str) -> str:
         symbol = "".join(c if c.isalnum() and f"_{c}".isidentifier() else "_" for c in called)
@@ -190,32 +190,32 @@ class _Importer:
         self._taken.add(symbol)
         return symbol
 
-    def new_size(self) -> str:
+    def new_size(self) -> Dim:
         self._found += 1
-        return self._new_name(f"u{self._found}")
+        return Dim.symbol(self._new_name(f"u{self._found}"))
 
     def is_named(self, symbol: str) -> bool:
-        return symbol in self._symbols.values()
+        return Dim.symbol(symbol) in self._symbols.values()
 
-    def found_size(self, low: int, high: int) -> str:
+    def found_size(self, low: int, high: int) -> Dim:
         """A symbol to which the next node that names it gives a value when the model runs."""
         symbol = self.new_size()
         self._undefined[symbol] = (low, high)
         return symbol
 
-    def named_size(self, name: str) -> str | None:
+    def named_size(self, name: str) -> Dim | None:
         """The symbol of what the model calls a size, where it has a value already."""
         for body in reversed(self._bodies):
             if name in body.named:
                 return body.named[name]
         return self._symbols.get(name)
 
-    def name_size(self, name: str, symbol: str) -> None:
+    def name_size(self, name: str, symbol: Dim) -> None:
         (self._bodies[-1].named if self._bodies else self._symbols)[name] = symbol
 
-    def _declared(self, graph: onnx.GraphProto) -> dict[str, list[int | str | None]]:
+    def _declared(self, graph: onnx.GraphProto) -> dict[str, list[Size | None]]:
         """The shapes that a graph declares for its values, in numbers and symbols of the inputs; None where open."""
-        found: dict[str, list[int | str | None]] = {}
+        found: dict[str, list[Size | None]] = {}
         for value in (*graph.value_info, *graph.output):
             tensor = value.type.tensor_type
             sizes = [read_size(dim) for dim in tensor.shape.dim]
@@ -239,7 +239,7 @@ class _Importer:
         data, spans = packed(texts, shape, "a constant")
         return Text(self.constant(data), self.constant(spans))
 
-    def random(self, shape: Sequence[int | str], seed: float | None, node: onnx.NodeProto) -> Any:
+    def random(self, shape: Sequence[Size], seed: float | None, node: onnx.NodeProto) -> Any:
         """Numbers drawn from a generator whose state the graph keeps. A seed that is no integer counts by its bits."""
         if self._bodies:
             raise Unsupported("random numbers in the body of a loop")
@@ -293,13 +293,13 @@ class _Importer:
         if self._bodies:
             return self._record(len(self._bodies), op, inputs, attrs, list(found))
         for symbol, (low, high) in found.items():
-            self._builder.add_symbol(symbol, low, high, likely_size(low, min(high, HINTS[1])))
+            self._builder.add_symbol(symbol.name, low, high, likely_size(low, min(high, HINTS[1])))
         return list(self._builder.create(op, list(inputs), attrs, node.name or node.output[0], node.name))
 
-    def _found_by(self, attrs: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    def _found_by(self, attrs: dict[str, Any]) -> dict[Dim, tuple[int, int]]:
         """The symbols that a node's attributes name, which have no value so far, with their ranges."""
-        named = (part for value in attrs.values() for part in (value if isinstance(value, list) else [value]))
-        return {part: self._undefined.pop(part) for part in named if isinstance(part, str) and part in self._undefined}
+        named = [part for value in attrs.values() for part in parts_of(value) if isinstance(part, Dim)]
+        return {part: self._undefined.pop(part) for part in named if part in self._undefined}
 
     def _array(self, value: Any) -> np.ndarray[Any, Any] | None:
         """What is known of a value, whether of the graph or of a body."""
@@ -309,7 +309,7 @@ class _Importer:
         return self._known.get(value.name)
 
     def _record(
-        self, depth: int, op: str, inputs: Sequence[Any], attrs: dict[str, Any], found: Sequence[str]
+        self, depth: int, op: str, inputs: Sequence[Any], attrs: dict[str, Any], found: Sequence[Dim]
     ) -> list[Any]:
         """A node of the body at that depth."""
         return self._bodies[depth - 1].create(op, [self._inside(depth, value) for value in inputs], attrs, found)
@@ -327,8 +327,8 @@ class _Importer:
         if not self._bodies:
             return False
         sizes = value.array.reshape(-1).tolist() if isinstance(value, Sizes) else [value]
-        if isinstance(value, (Sizes, int, str)):
-            return any(isinstance(size, str) and self._bodies[-1].finds(size) for size in sizes)
+        if isinstance(value, (Sizes, int, Dim)):
+            return any(map(self._bodies[-1].finds, sizes))
         return self._bodies[-1].owns(value)
 
     def body(self, inputs: Sequence[BodyInput], build: Callable[[Sequence[Any]], list[Any]]) -> tuple[Body, list[Any]]:
@@ -603,7 +603,7 @@ def _may_be_sizes(value: Any) -> bool:
 
 def _may_refuse(op: str, inputs: Sequence[Any], arrays: Sequence[Any], attrs: Mapping[str, Any]) -> bool:
     """Whether a node takes some values and sizes only: indices of an axis, divisors of integers, sizes that fit."""
-    is_open = any(isinstance(size, str) for size in [*inputs[0].shape, *attrs.get("sizes", [])]) if inputs else False
+    is_open = any(isinstance(size, Dim) for size in [*inputs[0].shape, *attrs.get("sizes", [])]) if inputs else False
     if op in PICKS:
         return is_open or any(array is None for array in arrays[1:] or arrays)
     if op in NEEDS_ONE:
@@ -619,25 +619,22 @@ def _may_refuse(op: str, inputs: Sequence[Any], arrays: Sequence[Any], attrs: Ma
     return op in ("loop", "match_shape") or (op in DIVIDES and arrays[1] is None and not is_float(inputs[1].dtype))
 
 
-def _is_fixed(op: str, attrs: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+def _is_fixed(op: str, attrs: Mapping[str, Any], found: Mapping[Dim, Any]) -> bool:
     """Whether no attribute depends on a symbol but those that the node finds."""
-    for name in SIZED[op]:
-        value = attrs.get(name)
-        parts = value if isinstance(value, list) else [value]
-        if any(isinstance(part, str) and part not in found for part in parts):
-            return False
-    return True
+    return not any(
+        isinstance(part, Dim) and part not in found for name in SIZED[op] for part in parts_of(attrs.get(name))
+    )
 
 
 def _fold(
-    op: str, arrays: Sequence[Any], attrs: dict[str, Any], found: Mapping[str, tuple[int, int]]
+    op: str, arrays: Sequence[Any], attrs: dict[str, Any], found: Mapping[Dim, tuple[int, int]]
 ) -> list[np.ndarray[Any, Any]] | None:
     """What a node of constants gives, by the operator's meaning; None where it is large or has none here."""
     if any(array is not None and array.size > _FOLDED_ELEMS for array in arrays):
         return None
     builder = _core.GraphBuilder("constants")
     for symbol, (low, high) in found.items():
-        builder.add_symbol(symbol, low, high, low)
+        builder.add_symbol(symbol.name, low, high, low)
     try:
         inputs: list[Any] = [array if array is None else builder.constant(array) for array in arrays]
         outputs = builder.create(op, inputs, attrs)

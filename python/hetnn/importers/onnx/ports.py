@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import onnx
 
+from hetnn._core import Dim
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.fixed import read_size, size_name
 from hetnn.importers.onnx.model import PARTS, dtype_name
 from hetnn.importers.onnx.rules import Complex, Fork, Items, Maybe, Nothing, Sizes, Tensors, Text
@@ -30,8 +32,8 @@ class Ports:
     def __init__(
         self,
         builder: Any,
-        symbols: dict[str | tuple[str, int | str], str],
-        new_symbol: Callable[[str, int, int], str],
+        symbols: dict[str | tuple[str, int | str], Dim],
+        new_symbol: Callable[[str, int, int], Dim],
         settled: Callable[[Any, str], Any],
         fixed: Mapping[str, int],
         apart: bool,
@@ -89,11 +91,11 @@ class Ports:
         except Unsupported as error:
             raise Unsupported(f"the input '{name}' has {error}.") from error
 
-    def _input(self, name: str, dtype: str, shape: list[int | str]) -> Any:
+    def _input(self, name: str, dtype: str, shape: Sequence[Size]) -> Any:
         self._inputs += 1
         return self._builder.add_input(name, dtype, shape)
 
-    def _size(self, name: str, axis: int, dim: Any, alone: bool = False) -> int | str:
+    def _size(self, name: str, axis: int, dim: Any, alone: bool = False) -> Size:
         """A fixed size, or the symbol of a named or unnamed one; `alone`: of none that other values have."""
         size = read_size(dim)
         if isinstance(size, int):

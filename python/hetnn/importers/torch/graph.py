@@ -17,6 +17,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 
 from hetnn import _core
+from hetnn._core import Dim
 from hetnn.element_types import array_of
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.executable import odd_kind
@@ -158,7 +159,7 @@ class _Importer:
         self._inputs: list[Tree] = []
         self.builder: Any = _core.GraphBuilder("main")
         self.symbols = Symbols(self._computed_size)
-        self._computed: ChainMap[Any, str] = ChainMap()  # sizes that nodes compute, by their expressions
+        self._computed: ChainMap[Any, Dim] = ChainMap()  # sizes that nodes compute, by their expressions
         self._reals: dict[Any, Any] = {}  # values of the symbols of reals
         self._at: torch.fx.Node | None = None  # that is converted now
         self._values: dict[torch.fx.Node, Any] = {}
@@ -260,14 +261,14 @@ class _Importer:
                 high = MOST
             self._declare(symbol, str(symbol), low, high, likely_size(low, high))
 
-    def new_size(self, low: int, high: int, likely: int | None = None) -> str:
+    def new_size(self, low: int, high: int, likely: int | None = None) -> Dim:
         """A symbol of a size that comes out of values and has no name in torch."""
         self._new_sizes += 1
         name = f"found{self._new_sizes}"
         self.builder.add_symbol(name, low, high, likely_size(low, high) if likely is None else likely)
-        return name
+        return Dim.symbol(name)
 
-    def _computed_size(self, expr: Any, low: int, high: int, likely: int) -> str:
+    def _computed_size(self, expr: Any, low: int, high: int, likely: int) -> Dim:
         """A size that nodes compute as torch does, in reals."""
         if expr not in self._computed:
             value = self._number(expr)

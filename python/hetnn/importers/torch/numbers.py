@@ -13,6 +13,7 @@ import sympy
 
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.building import Building
+from hetnn.importers.lowering.sizes import Size
 
 _RELATIONS = {
     "Equality": "eq",
@@ -36,9 +37,7 @@ class Numbers:
     `size` says an integer symbol as a dimension; `reals` are the values of other symbols.
     """
 
-    def __init__(
-        self, build: Building, size: Callable[[sympy.Expr], int | str], reals: Mapping[sympy.Symbol, Any]
-    ) -> None:
+    def __init__(self, build: Building, size: Callable[[sympy.Expr], Size], reals: Mapping[sympy.Symbol, Any]) -> None:
         self._build, self._size, self._reals = build, size, reals
 
     def value(self, expr: Any) -> Any:

@@ -1,18 +1,30 @@
-"""Symbolic sizes of torch (sympy expressions) as the text of hetnn's dimensions."""
+"""Symbolic sizes of torch (sympy expressions) as hetnn's dimensions."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import sympy
 import torch
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
+from hetnn._core import Dim
 from hetnn.errors import Unsupported
+from hetnn.importers.lowering.sizes import Size, ceil_divide, divide, maximum, minimum, modulo
 
 # Integers up to here are f64, and so is what comes of them by sums, products and halves.
 _EXACT = 2**53
+
+_DIVISIONS: dict[str, Callable[[Size, Size], Size]] = {
+    "FloorDiv": divide,
+    "CleanDiv": divide,
+    "CeilDiv": ceil_divide,
+    "Mod": modulo,
+    "PythonMod": modulo,
+}
 
 
 class Symbols:
@@ -21,46 +33,39 @@ class Symbols:
     `found` gives a symbol to a size that comes out of rounded reals: its expression, its bounds and a likely value.
     """
 
-    def __init__(self, found: Callable[[sympy.Expr, int, int, int], str]) -> None:
+    def __init__(self, found: Callable[[sympy.Expr, int, int, int], Dim]) -> None:
         self._found = found
-        self._names: dict[sympy.Symbol, str] = {}
+        self._names: dict[sympy.Symbol, Dim] = {}
         self._ranges: dict[sympy.Symbol, ValueRanges[sympy.Expr]] = {}
         self._hints: dict[sympy.Symbol, int] = {}
 
     def declare(self, symbol: sympy.Symbol, name: str, low: int, high: int, hint: int) -> None:
-        self._names[symbol] = name
+        self._names[symbol] = Dim.symbol(name)
         self._ranges[symbol] = ValueRanges(low, high)
         self._hints[symbol] = hint
 
-    def dim(self, size: Any) -> int | str:
+    def dim(self, size: Any) -> Size:
         """`size` (an int or a SymInt) as a dimension."""
         if isinstance(size, torch.SymInt):
             return self.expression(size.node.expr)
         return int(size)
 
-    def expression(self, expr: sympy.Expr) -> int | str:
-        return int(expr) if expr.is_Integer else self._text(expr)
-
-    def _text(self, expr: sympy.Expr) -> str:
+    def expression(self, expr: sympy.Expr) -> Size:
         if expr.is_Integer:
-            return f"({int(expr)})"
+            return int(expr)
         if isinstance(expr, sympy.Symbol):
             if expr not in self._names:
                 raise Unsupported(f"the size {expr} depends on values, not on the inputs' shapes alone.")
             return self._names[expr]
         kind = type(expr).__name__
         if isinstance(expr, sympy.Add):
-            return "(" + " + ".join(self._text(term) for term in expr.args) + ")"
+            return sum(map(self.expression, expr.args))
         if isinstance(expr, sympy.Mul):
             return self._product(expr)
         if isinstance(expr, sympy.Pow) and expr.exp.is_Integer and int(expr.exp) > 0:
-            return "(" + "*".join([self._text(expr.base)] * int(expr.exp)) + ")"
-        if kind in ("FloorDiv", "CleanDiv"):
-            return f"floordiv({self._text(expr.args[0])}, {self._text(expr.args[1])})"
-        if kind in ("Mod", "PythonMod"):
-            return f"mod({self._text(expr.args[0])}, {self._text(expr.args[1])})"
-        if kind == "CeilDiv":
-            return f"(-floordiv(-{self._text(expr.args[0])}, {self._text(expr.args[1])}))"
+            return math.prod([self.expression(expr.base)] * int(expr.exp))
+        if kind in _DIVISIONS:
+            return _DIVISIONS[kind](*map(self.expression, expr.args))
         if isinstance(expr, (sympy.floor, sympy.ceiling)) or kind in (
             "FloorToInt",
             "TruncToInt",
@@ -69,10 +74,7 @@ class Symbols:
         ):
             return self._rounded(expr)
         if kind in ("Max", "Min"):
-            text, *others = (self._text(arg) for arg in self._deciding(expr))
-            for other in others:
-                text = f"{kind.lower()}({text}, {other})"
-            return text
+            return reduce(maximum if kind == "Max" else minimum, map(self.expression, self._deciding(expr)))
         if expr.is_integer:
             return self._computed(expr)
         raise Unsupported(f"the size {expr} uses {kind}, which hetnn's dimensions cannot say.")
@@ -88,26 +90,26 @@ class Symbols:
         first = next(k for k, (least, _) in enumerate(bounds) if least == most)
         return [arg for k, (arg, _) in enumerate(ranges) if k == first or bounds[k][1] > most]
 
-    def _product(self, expr: sympy.Mul) -> str:
+    def _product(self, expr: sympy.Mul) -> Size:
         numerator, denominator = expr.as_numer_denom()
         if denominator == 1:
-            return "(" + "*".join(self._text(factor) for factor in expr.args) + ")"
+            return math.prod(map(self.expression, expr.args))
         # A quotient of sizes that torch knows to be whole.
-        return f"floordiv({self._text(numerator)}, {self._text(denominator)})"
+        return divide(self.expression(numerator), self.expression(denominator))
 
-    def _rounded(self, expr: sympy.Expr) -> str:
+    def _rounded(self, expr: sympy.Expr) -> Size:
         """A real made whole: floor(2 n / 3) where that is what reals give for all sizes, else what nodes compute."""
         kind, (real,) = type(expr).__name__, expr.args
         quotient = self._quotient(real)
         if quotient is not None and kind != "RoundToInt":
-            top, bottom = (self._text(part) for part in quotient)
-            down, up = f"floordiv({top}, {bottom})", f"(-floordiv(-{top}, {bottom}))"
+            top, bottom = map(self.expression, quotient)
+            down, up = divide(top, bottom), ceil_divide(top, bottom)
             if kind == "TruncToInt":
-                return down if self._is_bounded(quotient[0], 0, sympy.oo) else f"(max({down}, 0) + min({up}, 0))"
+                return down if self._is_bounded(quotient[0], 0, sympy.oo) else maximum(down, 0) + minimum(up, 0)
             return up if kind in ("CeilToInt", "ceiling") else down
         return self._computed(expr)
 
-    def _computed(self, expr: sympy.Expr) -> str:
+    def _computed(self, expr: sympy.Expr) -> Dim:
         """A size that nodes give."""
         bounds = bound_sympy(expr, self._ranges)
         low, high = (int(n) if n.is_Integer else preset for n, preset in ((bounds.lower, 0), (bounds.upper, 2**62)))

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import onnx
 
+from hetnn._core import Dim
 from hetnn.element_types import NUMPY
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.building import BROADCASTING, Building
@@ -35,7 +36,7 @@ def rule(*names: str, before: int = 0) -> Callable[[Rule[Call]], Rule[Call]]:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Integers that depend on the model's symbols, as shapes do: an array of ints and texts."""
+    """Integers that depend on the model's symbols, as shapes do: an array of sizes."""
 
     array: Array
     dtype: str = "i64"
@@ -63,7 +64,7 @@ class Tensors:
 
     values: Any
     shapes: Any
-    sizes: tuple[Size | None, ...] | None
+    sizes: tuple[int | str | None, ...] | None
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ class Importer(Protocol):
 
     doubts: int
     layers: int
-    broadcast_sizes: dict[str, set[Size]]
+    broadcast_sizes: dict[Size, set[Size]]
 
     @property
     def forks(self) -> Sides: ...
@@ -190,7 +191,7 @@ class Importer(Protocol):
 
     def read(self, value: Any) -> Array | None: ...
 
-    def found_size(self, low: int, high: int) -> str: ...
+    def found_size(self, low: int, high: int) -> Dim: ...
 
     def tensor(self, tensor: onnx.TensorProto) -> Array: ...
 
@@ -200,13 +201,13 @@ class Importer(Protocol):
 
     def random(self, shape: Sequence[Size], seed: float | None, node: onnx.NodeProto) -> Any: ...
 
-    def new_size(self) -> str: ...
+    def new_size(self) -> Dim: ...
 
     def is_named(self, symbol: str) -> bool: ...
 
-    def named_size(self, name: str) -> str | None: ...
+    def named_size(self, name: str) -> Dim | None: ...
 
-    def name_size(self, name: str, symbol: str) -> None: ...
+    def name_size(self, name: str, symbol: Dim) -> None: ...
 
     def body(
         self, inputs: Sequence[BodyInput], build: Callable[[Sequence[Any]], list[Any]]
@@ -245,8 +246,8 @@ class Call(Building):
         return self._importer.forks
 
     @property
-    def broadcast_sizes(self) -> dict[str, set[Size]]:
-        """Of sizes that others broadcast to, by their text, those others."""
+    def broadcast_sizes(self) -> dict[Size, set[Size]]:
+        """Of sizes that others broadcast to those others."""
         return self._importer.broadcast_sizes
 
     def is_inner(self, value: Any) -> bool:
@@ -315,7 +316,7 @@ class Call(Building):
             raise Unsupported(f"{called} is computed when the model runs; it must be known when compiling")
         if array.dtype.kind not in "iuO":
             raise InvalidModel(f"{called} must be integers; got {array.dtype}")
-        return [x if isinstance(x, str) else int(x) for x in array.reshape(-1).tolist()]
+        return [x if isinstance(x, Dim) else int(x) for x in array.reshape(-1).tolist()]
 
     def integers(self, index: int, called: str) -> list[int]:
         """As `sizes`, but no symbols."""
@@ -348,7 +349,7 @@ class Call(Building):
         """Whether a symbol is one that the model speaks of."""
         return self._importer.is_named(symbol)
 
-    def found_size(self, low: int = 0, high: int = LONGEST) -> str:
+    def found_size(self, low: int = 0, high: int = LONGEST) -> Dim:
         """A symbol to which the next node that names it gives a value of that range when the model runs."""
         return self._importer.found_size(low, high)
 
@@ -393,11 +394,11 @@ class Call(Building):
         """How many outputs are named, up to the last one."""
         return max((k + 1 for k, name in enumerate(self.node.output) if name), default=0)
 
-    def new_size(self) -> str:
-        """The name of a size that a body is handed anew each time."""
+    def new_size(self) -> Dim:
+        """The symbol of a size that a body is handed anew each time."""
         return self._importer.new_size()
 
-    def named(self, name: str) -> tuple[str, bool]:
+    def named(self, name: str) -> tuple[Dim, bool]:
         """The symbol of what the model calls a size, and whether it has a value already; else as found_size."""
         symbol = self._importer.named_size(name)
         if symbol is not None:
@@ -428,7 +429,7 @@ class Call(Building):
             raise InvalidModel(f"{self.node.op_type} needs a tensor; got {what}")
         if not isinstance(found, Sizes):
             return found
-        parts = [self.reshape(self.whole(x if isinstance(x, str) else int(x)), [1]) for x in found.array.reshape(-1)]
+        parts = [self.reshape(self.whole(x if isinstance(x, Dim) else int(x)), [1]) for x in found.array.reshape(-1)]
         flat = parts[0] if len(parts) == 1 else self.create("concat", parts, axis=0)
         return self.cast(self.reshape(flat, found.shape), found.dtype)
 

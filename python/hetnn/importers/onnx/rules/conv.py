@@ -8,7 +8,7 @@ from typing import Any
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.convolution import convolve
 from hetnn.importers.lowering.equal_sizes import met_as
-from hetnn.importers.lowering.sizes import Size, add, ceil_divide, divide, maximum, multiply, negate, subtract
+from hetnn.importers.lowering.sizes import Size, ceil_divide, divide, maximum
 from hetnn.importers.onnx.rules.call import Call, rule
 
 
@@ -28,10 +28,10 @@ def window_padding(
     before: list[Size] = []
     after: list[Size] = []
     for size, k, s, d in zip(sizes, kernel, stride, dilation, strict=True):
-        spans = multiply(subtract(ceil_divide(size, s), 1), s)
-        total = maximum(subtract((k - 1) * d + 1, subtract(size, spans)), 0)
+        spans = (ceil_divide(size, s) - 1) * s
+        total = maximum((k - 1) * d + 1 - (size - spans), 0)
         small = divide(total, 2)
-        large = subtract(total, small)
+        large = total - small
         before.append(small if mode == "SAME_UPPER" else large)
         after.append(large if mode == "SAME_UPPER" else small)
     return before + after
@@ -109,7 +109,7 @@ def _conv_transpose(call: Call) -> Any:
     for k, goal in enumerate(_goals(call, x, stride) or []):
         # Axis by axis: each then has the size that is asked for, which the terms of what is cut do not show.
         cut: list[Size] = [0 for _ in asked]
-        cut[k], cut[count + k] = negate(asked[k]), subtract(extra[k], asked[count + k])
+        cut[k], cut[count + k] = -asked[k], extra[k] - asked[count + k]
         grown = padded(call, y, cut, 0)
         y = met_as(call, grown, [goal if axis == 2 + k else None for axis in range(2 + count)])
     return y if bias is None else call.create("add", [y, call.reshape(bias, [bias.shape[0], *[1] * len(kernel)])])
@@ -120,7 +120,7 @@ def _goals(call: Call, x: Any, stride: Sequence[int]) -> list[Size] | None:
     if call.attr("output_shape"):
         return [int(size) for size in call.attr("output_shape")]
     if call.attr("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
-        return [multiply(size, s) for size, s in zip(x.shape[2:], stride, strict=True)]
+        return [size * s for size, s in zip(x.shape[2:], stride, strict=True)]
     return None
 
 
@@ -134,12 +134,12 @@ def _transposed_padding(
     before: list[Size] = []
     after: list[Size] = []
     for k, (size, goal) in enumerate(zip(x.shape[2:], wanted, strict=True)):
-        whole = add(multiply(stride[k], subtract(size, 1)), add(extra[k], (kernel[k] - 1) * dilation[k] + 1))
-        total = subtract(whole, goal)
+        whole = stride[k] * (size - 1) + (extra[k] + ((kernel[k] - 1) * dilation[k] + 1))
+        total = whole - goal
         if total != (cut := maximum(total, 0)):
-            extra[k] = add(extra[k], maximum(negate(total), 0))
+            extra[k] = extra[k] + maximum(-total, 0)
         small = divide(cut, 2)
-        large = subtract(cut, small)
+        large = cut - small
         before.append(small if mode == "SAME_UPPER" else large)
         after.append(large if mode == "SAME_UPPER" else small)
     return before + after

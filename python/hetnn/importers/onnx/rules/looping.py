@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hetnn._core import Dim
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.loop_body import Body, BodyInput
@@ -55,7 +56,7 @@ def late_loop(
             break
     # Sizes that stay are found too where they are symbols, and then taken as what they were.
     sizes = [
-        call.found_size() if axis in axes or isinstance(size, str) else size
+        call.found_size() if axis in axes or isinstance(size, Dim) else size
         for value, axes in zip(flat, rows, strict=True)
         for axis, size in enumerate(value.shape)
         if axes

@@ -8,21 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from hetnn._core import Dim
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.equal_sizes import met_by_shape
 from hetnn.importers.lowering.sizes import (
     WHOLE_END,
     Size,
-    add,
     broadcast,
     divide,
     equal,
     maximum,
-    multiply,
     never_negative,
     place_within,
     product,
-    subtract,
 )
 from hetnn.importers.onnx.rules.call import LONGEST, MOST_NUMBERS, Call, Refused, rule
 from hetnn.importers.onnx.rules.late import found_shape, is_late, late, length_of
@@ -92,7 +90,7 @@ def _squeeze(call: Call) -> Any:
 def _without_all_ones(call: Call, x: Any) -> Any:
     """Without each axis that is 1 when it runs: of open sizes each run decides, so the rank is forked."""
     x = call.reshape(x, [size for size in x.shape if size != 1])
-    axis = next((k for k, size in enumerate(x.shape) if isinstance(size, str) and equal(size, 1) != 0), None)
+    axis = next((k for k, size in enumerate(x.shape) if isinstance(size, Dim) and equal(size, 1) != 0), None)
     return x if axis is None else _without_ones_from(call, x, axis)
 
 
@@ -154,7 +152,7 @@ def _slice(call: Call) -> Any:
         axes = call.axes(3, rank)
         steps = call.integers(4, "steps") if call.given(4) else None
     cuts = list(zip(axes or range(len(starts)), starts, ends, steps or [1] * len(starts), strict=False))
-    if any(step < 0 and (isinstance(start, str) or isinstance(end, str)) for _, start, end, step in cuts):
+    if any(step < 0 and (isinstance(start, Dim) or isinstance(end, Dim)) for _, start, end, step in cuts):
         kept = {
             axis: size for axis, size in enumerate(x.shape) if axis not in [call.axis(cut[0], rank) for cut in cuts]
         }
@@ -178,21 +176,21 @@ def slice_axis(call: Call, x: Any, axis: int, start: Size, end: Size, step: int)
             return x
         start, end, step = (places.start, places.stop, step) if places else (0, 0, 1)
     elif step < 0:
-        if isinstance(start, str) or isinstance(end, str):
+        if isinstance(start, Dim) or isinstance(end, Dim):
             raise Unsupported(f"Slice backwards along {size} elements from {start} to {end}, which are symbolic sizes")
         x = call.create("flip", [x], axes=[axis])
         # Counted from the other side, the last element is the first.
         return slice_axis(call, x, axis, -1 - start, -1 - end, -step)
-    elif isinstance(start, str) or isinstance(end, str):
+    elif isinstance(start, Dim) or isinstance(end, Dim):
         start = 0 if isinstance(start, int) and start < -LONGEST else place_within(start, size)
         end = size if isinstance(end, int) and end > LONGEST else place_within(end, size)
-        end = end if never_negative(subtract(end, start)) else maximum(start, end)
+        end = end if never_negative(end - start) else maximum(start, end)
         if start == 0 and step == 1 and end == size:
             return x
         return call.create("slice", [x], axis=axis, start=start, end=end, step=step, inside=True)
     start = max(start, -WHOLE_END) if isinstance(start, int) else start
     if isinstance(end, int):
-        end = WHOLE_END if end > LONGEST and str(size).isidentifier() else min(end, WHOLE_END)
+        end = WHOLE_END if end > LONGEST and isinstance(size, Dim) and size.name else min(end, WHOLE_END)
     if (start == 0 and step == 1) and end in (size, WHOLE_END):
         return x
     return call.create("slice", [x], axis=axis, start=start, end=end, step=step)
@@ -206,7 +204,7 @@ def _split(call: Call) -> list[Any]:
         count = len(call.node.output)
         return [late_part(call, axis, k, found_shape(call, len(x.shape), k)[axis]) for k in range(count)]
     parts = split_sizes(call, x.shape[axis])
-    ends = list(accumulate(parts, add))
+    ends = list(accumulate(parts))
     if ends[-1] != x.shape[axis]:
         x = call.create("match_shape", [x], shape=[ends[-1] if k == axis else own for k, own in enumerate(x.shape)])
     return [slice_axis(call, x, axis, start, end, 1) for start, end in pairwise([0, *ends])]
@@ -219,11 +217,11 @@ def split_sizes(call: Call, size: Size) -> list[Size]:
         raise InvalidModel(f"Split with num_outputs = {told} and {count} outputs; they must be the same")
     parts: list[Size] = call.sizes(1, "the parts' sizes") if call.given(1) else list(call.attr("split") or [])
     if not parts and not call.given(1):
-        part = divide(add(size, count - 1), count)
-        parts = [*[part] * (count - 1), add(size, multiply(part, 1 - count))]
+        part = divide(size + (count - 1), count)
+        parts = [*[part] * (count - 1), size + part * (1 - count)]
     if len(parts) != count:
         raise InvalidModel(f"Split into parts of {parts} with {count} outputs; each part is an output")
-    whole = list(accumulate(parts, add))[-1]
+    whole = list(accumulate(parts))[-1]
     if isinstance(whole, int) and isinstance(size, int) and whole != size:
         raise InvalidModel(f"Split of an axis of {size} into parts of {parts}, which are {whole} in all")
     if any(isinstance(part, int) and part < 0 for part in parts):
@@ -278,7 +276,7 @@ def _tile(call: Call) -> Any:
         return x
     pairs = [part for size in x.shape for part in (1, size)]
     many = [part for count, size in zip(repeats, x.shape, strict=True) for part in (count, size)]
-    shape = [multiply(count, size) for count, size in zip(repeats, x.shape, strict=True)]
+    shape = [count * size for count, size in zip(repeats, x.shape, strict=True)]
     return call.reshape(call.create("expand", [call.reshape(x, pairs)], shape=many), shape)
 
 
@@ -316,7 +314,7 @@ def _depth_to_space(call: Call) -> Any:
     n, c, h, w = call[0].shape
     block = int(call.attr("blocksize"))
     depth = divide(c, block * block)
-    rows, columns = multiply(h, block), multiply(w, block)
+    rows, columns = h * block, w * block
     split, perm = call.one_of(
         "mode",
         {
@@ -335,7 +333,7 @@ def _space_to_depth(call: Call) -> Any:
     rows, columns = divide(h, block), divide(w, block)
     perm = call.one_of("mode", {"DCR": [0, 3, 5, 1, 2, 4], "CRD": [0, 1, 3, 5, 2, 4]}, "DCR")
     turned = call.create("permute", [call.reshape(call[0], [n, c, rows, block, columns, block])], perm=perm)
-    return call.reshape(turned, [n, multiply(c, block * block), rows, columns])
+    return call.reshape(turned, [n, c * (block * block), rows, columns])
 
 
 @rule("Trilu")

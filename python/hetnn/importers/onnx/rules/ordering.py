@@ -8,7 +8,7 @@ import numpy as np
 
 from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.equal_sizes import met_as
-from hetnn.importers.lowering.sizes import Size, add, multiply, product, subtract
+from hetnn.importers.lowering.sizes import Size, product
 from hetnn.importers.onnx.rules.call import LONGEST, Call, Sizes, rule
 from hetnn.importers.onnx.rules.late import is_late, late, length_of
 from hetnn.importers.onnx.rules.movement import indexed_axes, slice_axis
@@ -104,8 +104,8 @@ def _max_unpool(call: Call) -> Any:
         raise InvalidModel(f"strides {list(stride)} and pads {list(pads)} of a kernel over {len(kernel)} axes")
     shape = sizes[:2]
     for k, size in enumerate(sizes[2:]):
-        spread = multiply(subtract(size, 1), stride[k])
-        shape.append(add(spread, kernel[k] - pads[k] - pads[len(kernel) + k]))
+        spread = (size - 1) * stride[k]
+        shape.append(spread + (kernel[k] - pads[k] - pads[len(kernel) + k]))
     zeros = call.broadcast_to(call.like(0, x), [product(shape)])
     flat = [call.reshape(part, [product(sizes)]) for part in (places, x)]
     y = call.reshape(call.create("scatter_elements", [zeros, *flat], axis=0), shape)
@@ -116,7 +116,7 @@ def _max_unpool(call: Call) -> Any:
         padding = call.create("concat", [call.constant([0] * len(shape), "i64"), room], axis=0)
         return late(call, "pad_over", [y, padding, None, None], length_of(call, 2, "the shape"))
     wanted = call.sizes(2, "the shape")
-    room = [subtract(goal, size) for goal, size in zip(wanted, shape, strict=True)]
+    room = [goal - size for goal, size in zip(wanted, shape, strict=True)]
     return call.create("pad", [y], padding=[*[0] * len(shape), *room])
 
 

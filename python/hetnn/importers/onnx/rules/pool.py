@@ -10,7 +10,7 @@ import numpy as np
 from hetnn.element_types import NUMPY
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.convolution import convolve
-from hetnn.importers.lowering.sizes import multiply, product
+from hetnn.importers.lowering.sizes import product
 from hetnn.importers.onnx.rules.call import MOST_NUMBERS, Call, is_float, rule
 from hetnn.importers.onnx.rules.conv import as_image, fixed, of_image, padded, window_padding
 
@@ -59,11 +59,11 @@ def _pool_axes(call: Call, x: Any, op: str, window: dict[str, list[int]], paddin
     if count != 3:
         raise Unsupported(f"pooling over {count} axes")
     n, c, depth, height, width = x.shape
-    planes = call.reshape(x, [n, multiply(c, depth), height, width])
+    planes = call.reshape(x, [n, c * depth, height, width])
     last = {name: values[1:] for name, values in window.items()}
     planes = call.create(op, [planes], **last, padding=[*padding[1:3], *padding[4:]], **attrs)
     height, width = planes.shape[2:]
-    columns = call.reshape(planes, [n, c, depth, multiply(height, width)])
+    columns = call.reshape(planes, [n, c, depth, height * width])
     first = {name: [values[0], 1] for name, values in window.items()}
     columns = call.create(op, [columns], **first, padding=[padding[0], 0, padding[3], 0], **attrs)
     return call.reshape(columns, [n, c, columns.shape[2], height, width])
@@ -80,7 +80,7 @@ def _dilated(
 ) -> Any:
     """Means or sums of windows with gaps, by a convolution of every channel with ones."""
     sizes = call.static_shape(x, "dilated windows of averages")
-    padding = [int(p) for p in window_padding(call, sizes[2:], kernel, stride, dilation)]
+    padding = [p for p in window_padding(call, sizes[2:], kernel, stride, dilation) if isinstance(p, int)]
     count = len(kernel)
     behind = padding[count:]  # as far as the last window reaches
     for k, size in enumerate(sizes[2:] if call.attr("ceil_mode", 0) else []):
@@ -134,7 +134,7 @@ def _places(call: Call, x: Any) -> Any:
         column = call.create("remainder", [places, width])
         places = call.create("add", [call.create("mul", [column, height]), row])
     planes = call.reshape(
-        call.create("arange", [], start=0, end=multiply(x.shape[0], x.shape[1])), [*x.shape[:2], *[1] * len(kernel)]
+        call.create("arange", [], start=0, end=x.shape[0] * x.shape[1]), [*x.shape[:2], *[1] * len(kernel)]
     )
     return call.create("add", [places, call.create("mul", [planes, call.whole(product(x.shape[2:]))])])
 

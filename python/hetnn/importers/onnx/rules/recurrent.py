@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.equal_sizes import met_as
-from hetnn.importers.lowering.sizes import Size, subtract
+from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.rules.activations import activate, numbers_of
 from hetnn.importers.onnx.rules.call import Call, is_float, rule
 from hetnn.importers.onnx.rules.late import late
@@ -119,7 +119,7 @@ class _Direction:
     def looped(self, steps: Size, state: Any, cell: Any) -> tuple[Any, Any, Any]:
         """The same where the number of steps is a symbol."""
         call = self.call
-        count, last = (call.reshape(call.whole(size), []) for size in (steps, subtract(steps, 1)))
+        count, last = (call.reshape(call.whole(size), []) for size in (steps, steps - 1))
 
         def round_of(given: Sequence[Any]) -> list[Any]:
             number, going, *carried = given

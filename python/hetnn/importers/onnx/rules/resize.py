@@ -123,7 +123,7 @@ def _scaled(size: Any, scale: float, half: float = 0.0) -> int:
 def _scaled_symbol(size: Size, scale: float) -> Size | None:
     """A symbolic size times a whole number, or by one; None for other scales."""
     if scale >= 1 and scale == int(scale):
-        return sizes.multiply(size, int(scale))
+        return size * int(scale)
     return sizes.divide(size, int(1 / scale)) if 0 < scale < 1 and 1 / scale == int(1 / scale) else None
 
 
@@ -246,7 +246,8 @@ _NEAREST: dict[str, Callable[[Array], Array]] = {
 
 
 def _along(call: Call, x: Any, change: Change, places: Places) -> Any:
-    axis, goal, size = change.axis, int(change.goal), int(x.shape[change.axis])
+    axis, goal, size = change.axis, change.goal, x.shape[change.axis]
+    assert isinstance(goal, int)
     scale = goal / max(size, 1) if change.scale is None else change.scale
     if goal > LONGEST or scale == 0:
         raise Unsupported(f"an axis of {size} resized to {goal} by {scale:g}; a size is at most {LONGEST}")

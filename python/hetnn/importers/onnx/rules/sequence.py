@@ -42,11 +42,11 @@ def packed(call: Call, found: Any) -> Tensors:
     return Tensors(values, shapes, common([known_sizes(x.shape) for x in items]))
 
 
-def known_sizes(shape: Sequence[Size | None]) -> tuple[Size | None, ...]:
+def known_sizes(shape: Sequence[Any]) -> tuple[int | None, ...]:
     return tuple(size if isinstance(size, int) else None for size in shape)
 
 
-def common(shapes: Sequence[tuple[Size | None, ...] | None]) -> tuple[Size | None, ...] | None:
+def common(shapes: Sequence[tuple[int | str | None, ...] | None]) -> tuple[int | str | None, ...] | None:
     """What is true of all of these shapes."""
     first, *others = shapes
     for shape in others:

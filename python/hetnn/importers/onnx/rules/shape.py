@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from hetnn._core import Dim
 from hetnn.element_types import NUMPY
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering import sizes
@@ -45,7 +47,7 @@ def _eye_like(call: Call) -> Any:
     dtype = call.dtype_attr("dtype") if call.attr("dtype") else call[0].dtype
     rows, columns = call.shape(0, 2)
     first = max(-LONGEST - 1, min(int(call.attr("k", 0)), LONGEST + 1))  # beyond these no matrix has a diagonal
-    ones = call.create("arange", [], start=first, end=sizes.add(rows, first))
+    ones = call.create("arange", [], start=first, end=rows + first)
     places = call.create("arange", [], end=columns)
     return call.cast(call.create("eq", [call.reshape(ones, [rows, 1]), places]), dtype)
 
@@ -65,7 +67,7 @@ def _range(call: Call) -> Any:
         if pace == 0:
             raise InvalidModel("a Range with a step of 0")
         end = limit.item()
-        if first != 0 or pace < 0 or not str(end).isidentifier():  # no symbol is negative
+        if first != 0 or pace < 0 or not isinstance(end, Dim) or not end.name:  # no symbol is negative
             end = (sizes.maximum if pace > 0 else sizes.minimum)(end, first)
         return call.create("arange", [], start=first, end=end, step=pace, dtype=call[0].dtype)
     if step.item() == 0:
@@ -94,7 +96,7 @@ def _size(call: Call) -> Any:
 
 def as_sizes(call: Call, array: Array, dtype: str) -> Any:
     """A constant where no symbol is left."""
-    if any(isinstance(size, str) for size in array.reshape(-1)):
+    if any(isinstance(size, Dim) for size in array.reshape(-1)):
         return Sizes(array, dtype)
     try:
         return call.constant(array.astype(NUMPY[dtype]), dtype)
@@ -148,7 +150,7 @@ def _picked(condition: Any, a: Any, b: Any) -> Any:
         return a
     if not (sizes.never_negative(a) and sizes.never_negative(b)):
         return None
-    return sizes.add(b, sizes.multiply(condition, sizes.subtract(a, b)))
+    return b + condition * (a - b)
 
 
 def _summed(call: Call, arrays: list[Any]) -> Array | None:
@@ -161,7 +163,7 @@ def _summed(call: Call, arrays: list[Any]) -> Array | None:
     rows: list[Any] = []
     whole: Any = np.zeros(x.shape[1:], dtype=object)
     for row in x:
-        after = _each(sizes.add)(call, [whole, row])
+        after = _each(operator.add)(call, [whole, row])
         rows.append(whole if call.attr("exclusive") else after)
         whole = after
     if not rows:
@@ -256,23 +258,23 @@ def _expanded(call: Call, arrays: list[Any]) -> Array:
 def _parts(call: Call, arrays: list[Any]) -> list[Array] | None:
     if arrays[0].ndim != 1 or call.attr("axis", 0) not in (0, -1):
         return None
-    parts = split_sizes(call, len(arrays[0]))
-    return np.split(arrays[0], np.cumsum(parts)[:-1]) if all(isinstance(part, int) for part in parts) else None
+    parts = [part for part in split_sizes(call, len(arrays[0])) if isinstance(part, int)]
+    return np.split(arrays[0], np.cumsum(parts)[:-1]) if len(parts) == len(call.node.output) else None
 
 
 _INTEGERS = tuple(np.dtype(f"{kind}{width}") for kind in "iu" for width in (1, 2, 4, 8))
 
 _ON_SIZES: dict[str, _OnSizes] = {
-    "Add": _each(sizes.add),
-    "Sub": _each(sizes.subtract),
-    "Mul": _each(sizes.multiply),
+    "Add": _each(operator.add),
+    "Sub": _each(operator.sub),
+    "Mul": _each(operator.mul),
     "Div": _each(sizes.truncated_divide),
     "Mod": _remainder,
     "Pow": _each(_power),
     "Max": _each(sizes.maximum),
     "Min": _each(sizes.minimum),
     "Clip": _clipped,
-    "Neg": _each(sizes.negate, 1),
+    "Neg": _each(operator.neg, 1),
     "Abs": _each(sizes.magnitude, 1),
     "Sign": _each(sizes.sign, 1),
     "Equal": _each(sizes.equal),
@@ -283,7 +285,7 @@ _ON_SIZES: dict[str, _OnSizes] = {
     "Not": _each(sizes.denied, 1),
     "And": _each(sizes.minimum),
     "Or": _each(sizes.maximum),
-    "Xor": _each(lambda a, b: sizes.magnitude(sizes.subtract(a, b))),
+    "Xor": _each(lambda a, b: sizes.magnitude(a - b)),
     "Where": _each(_picked, 3),
     "Identity": lambda call, arrays: arrays[0],
     "Cast": _cast,
@@ -298,8 +300,8 @@ _ON_SIZES: dict[str, _OnSizes] = {
     "Tile": _repeated,
     "Split": _parts,
     "CumSum": _summed,
-    "ReduceProd": _reduced(sizes.multiply, 1),
-    "ReduceSum": _reduced(sizes.add, 0),
+    "ReduceProd": _reduced(operator.mul, 1),
+    "ReduceSum": _reduced(operator.add, 0),
     "ReduceMax": _reduced(sizes.maximum),
     "ReduceMin": _reduced(sizes.minimum),
     "Transpose": lambda call, arrays: arrays[0].transpose(call.attr("perm")),
@@ -326,7 +328,7 @@ def of_sizes(call: Call, given: list[Array]) -> list[Array] | None:
     filling = iter(given)
     arrays = [None if x is None else np.asarray(_integers(next(filling)), dtype=object) for x in call.inputs]
     placing = arrays[1:] if call.node.op_type in _PLACING else []
-    if any(isinstance(size, str) for array in placing if array is not None for size in array.reshape(-1)):
+    if any(isinstance(size, Dim) for array in placing if array is not None for size in array.reshape(-1)):
         return None
     try:
         found = _ON_SIZES[call.node.op_type](call, arrays)
@@ -340,7 +342,7 @@ def of_sizes(call: Call, given: list[Array]) -> list[Array] | None:
 
 
 def _integers(array: Array) -> Array:
-    flat = [x if isinstance(x, str) else int(x) for x in array.reshape(-1).tolist()]
+    flat = [x if isinstance(x, Dim) else int(x) for x in array.reshape(-1).tolist()]
     return np.asarray(np.array(flat, dtype=object).reshape(array.shape))
 
 
@@ -353,10 +355,10 @@ def _wrapped(array: Array, dtype: str) -> Array:
 
     def wrap(size: Any) -> Any:
         if size is None or (
-            isinstance(size, str) and ((bits == 32 and signed) or (bits >= 32 and sizes.never_negative(size)))
+            isinstance(size, Dim) and ((bits == 32 and signed) or (bits >= 32 and sizes.never_negative(size)))
         ):
             return size
-        return None if isinstance(size, str) and bits > 32 else sizes.wrapped(size, bits, signed)
+        return None if isinstance(size, Dim) and bits > 32 else sizes.wrapped(size, bits, signed)
 
     return np.asarray(np.frompyfunc(wrap, 1, 1)(array), dtype=object)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.lowering.sizes import add, divide, multiply, subtract
+from hetnn.importers.lowering.sizes import divide
 from hetnn.importers.onnx.rules.call import LONGEST, MOST_NUMBERS, Array, Call, Text, rule
 
 _MOST_APART = 1024
@@ -30,8 +30,8 @@ def _short_time(call: Call) -> Any:
     signal, window = call.ranked(0, 3, 3), call.ranked(2, 1, 1) if call.given(2) else None
     length = window.shape[0] if window is not None else call.size(3, "the frames' length", 1)
     step, (rows, size, parts) = call.size(1, "the step", 1), signal.shape
-    frames = add(divide(subtract(size, length), step), 1)
-    strides = [multiply(size, parts), multiply(step, parts), parts, 1]
+    frames = divide(size - length, step) + 1
+    strides = [size * parts, step * parts, parts, 1]
     framed = call.create("as_strided", [signal], shape=[rows, frames, length, parts], strides=strides)
     if window is not None:
         framed = call.create("mul", [framed, call.reshape(window, [length, 1])])

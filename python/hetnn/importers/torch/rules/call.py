@@ -9,6 +9,7 @@ import numpy as np
 import sympy
 import torch
 
+from hetnn._core import Dim
 from hetnn.element_types import NUMPY
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.building import BROADCASTING, Building
@@ -73,7 +74,7 @@ class Importer(Protocol):
 
     def dtype(self, dtype: torch.dtype) -> str: ...
 
-    def new_size(self, low: int, high: int) -> str: ...
+    def new_size(self, low: int, high: int) -> Dim: ...
 
     def random(self, shape: Sequence[Size], node: torch.fx.Node) -> Any: ...
 
@@ -130,14 +131,14 @@ class Call(Building):
         """What `build` makes of inputs of these types, as a body, and the values that it gives."""
         return self._importer.loop_body(inputs, build)
 
-    def number(self, index: int) -> str | None:
-        """The symbol of an output that is no tensor but a size."""
+    def number(self, index: int) -> Size | None:
+        """An output that is no tensor but a size."""
         value = self._node.meta["val"][index]
-        return str(self._importer.symbols.dim(value)) if isinstance(value, torch.SymInt) else None
+        return self._importer.symbols.dim(value) if isinstance(value, torch.SymInt) else None
 
-    def is_found(self, size: str) -> bool:
+    def is_found(self, size: Size) -> bool:
         """Whether a size is one that comes out of the values that the call reads."""
-        return size in (str(self._importer.symbols.expression(symbol)) for symbol in found_symbols(self._node))
+        return size in map(self._importer.symbols.expression, found_symbols(self._node))
 
     def _meta(self, index: int = 0) -> torch.Tensor:
         value = self._node.meta["val"]
@@ -167,7 +168,7 @@ class Call(Building):
         part.of_part = True
         return part
 
-    def shape(self, index: int = 0) -> list[int | str]:
+    def shape(self, index: int = 0) -> list[Size]:
         """The shape that torch computed for an output, as dims."""
         return [self._importer.symbols.dim(size) for size in self._meta(index).shape]
 
@@ -201,13 +202,13 @@ class Call(Building):
         """Whether sizes come out of the values that the call reads."""
         return bool(found_symbols(self._node))
 
-    def found_size(self) -> str:
+    def found_size(self) -> Size:
         """The symbol of the one size that comes out of the values that the call reads. Where torch knows the size
         otherwise, a new symbol: what has it is reshaped to the shape that torch computed."""
         found = [self._importer.symbols.expression(symbol) for symbol in found_symbols(self._node)]
-        return str(found[0]) if len(found) == 1 else self.new_size(0, MOST)
+        return found[0] if len(found) == 1 else self.new_size(0, MOST)
 
-    def new_size(self, low: int, high: int) -> str:
+    def new_size(self, low: int, high: int) -> Dim:
         return self._importer.new_size(low, high)
 
     def random(self, shape: Sequence[Size]) -> Any:
@@ -303,7 +304,7 @@ class Call(Building):
         compare = self.dtype() == "bool"
         if compare and op.startswith("bitwise_"):  # of truths, which rewrites know by the logical operators
             op = op.replace("bitwise", "logical")
-        sizes = any(isinstance(value, str) for value in values)
+        sizes = any(isinstance(value, Dim) for value in values)
         if (
             not compare
             and not sizes
@@ -334,7 +335,7 @@ class Call(Building):
         for value in values:
             if isinstance(value, _NUMBERS):
                 out.append(self.constant(value, wanted))
-            elif isinstance(value, str):
+            elif isinstance(value, Dim):
                 out.append(self.cast(self.reshape(self.whole(value), []), wanted))
             elif value is None:
                 out.append(value)

@@ -145,7 +145,7 @@ def _embedding_bag(call: Call) -> list[Any]:
         is_padding = call.create("eq", [indices, call.constant(padding, "i64")])
         bag = call.create("where", [is_padding, call.reshape(call.whole(bags), []), bag])
     extra = 1 if padding >= 0 else 0
-    start = call.create("expand", [call.constant(0, weight.dtype)], shape=[sizes.add(bags, extra), width])
+    start = call.create("expand", [call.constant(0, weight.dtype)], shape=[bags + extra, width])
     reduce, include = ("add", True) if mode == 0 else ("mean", False) if mode == 1 else ("max", False)
     bags_of_rows = call.reshape(bag, [count, 1])
 
@@ -158,7 +158,7 @@ def _embedding_bag(call: Call) -> list[Any]:
     joined = by_bag(start, rows, reduce=reduce, include_self=include)
 
     def bag_sizes() -> Any:
-        zeros = call.create("expand", [call.constant(0, "i64")], shape=[sizes.add(bags, extra), 1])
+        zeros = call.create("expand", [call.constant(0, "i64")], shape=[bags + extra, 1])
         ones = call.create("expand", [call.constant(1, "i64")], shape=[count, 1])
         return without_extra(by_bag(zeros, ones, reduce="add"))
 
@@ -167,7 +167,7 @@ def _embedding_bag(call: Call) -> list[Any]:
         is_largest = call.create("eq", [rows, call.create("gather", [joined, bag], axis=0)])
         behind = call.reshape(call.whole(count), [])
         place = call.create("where", [is_largest, call.reshape(places, [count, 1]), behind])
-        none = call.create("expand", [behind], shape=[sizes.add(bags, extra), width])
+        none = call.create("expand", [behind], shape=[bags + extra, width])
         first = without_extra(by_bag(none, place, reduce="min"))
         return call.create("gather", [call.create("pad", [indices], padding=[0, 1]), first], axis=0)
 

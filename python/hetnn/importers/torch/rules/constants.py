@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from hetnn._core import Dim
 from hetnn.errors import Unsupported
 from hetnn.importers.torch.rules.call import Call, rule
 
@@ -42,7 +43,7 @@ def _arange(call: Call) -> Any:
     numbers = [call.args.get("start") or 0, call["end"], call.args.get("step") or 1]
     if any(isinstance(number, float) and not number.is_integer() for number in numbers):
         count = call.shape()[0]
-        if any(isinstance(number, str) for number in numbers) or isinstance(count, str) or count > _MOST_FRACTIONS:
+        if any(isinstance(number, Dim) for number in numbers) or isinstance(count, Dim) or count > _MOST_FRACTIONS:
             raise Unsupported(f"arange over fractions to a size that is open, or of more than {_MOST_FRACTIONS}")
         return call.constant(torch.arange(*numbers, dtype=call.torch_dtype()).double().numpy(), call.dtype())
     start, end, step = (int(number) if isinstance(number, float) else number for number in numbers)

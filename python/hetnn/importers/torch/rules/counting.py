@@ -47,7 +47,7 @@ def _histogram(call: Call) -> list[Any]:
     count = sizes.product(x.shape)
     flat = call.reshape(x, [count])
     edges = _edges(call, flat) if isinstance(call["bins"], int) else call["bins"]
-    (number,) = fixed([sizes.subtract(edges.shape[0], 1)], "bins")
+    (number,) = fixed([edges.shape[0] - 1], "bins")
     first, last = (call.create("slice", [edges], axis=0, start=at, end=at + 1) for at in (0, number))
     place = call.create("searchsorted", [edges, flat], right=True)
     place = call.create("minimum", [place, call.constant(number, "i64")])
@@ -108,14 +108,14 @@ def _segment_reduce(call: Call) -> Any:
     out = call.create(
         "scatter_elements",
         # Rows behind the last segment fall into one more.
-        [call.create("expand", [start], shape=[*lead, sizes.add(number, 1), *inner]), segment, x],
+        [call.create("expand", [start], shape=[*lead, number + 1, *inner]), segment, x],
         axis=axis,
         reduce={"sum": "add", "mean": "add", "prod": "mul"}.get(kind, kind),
     )
     out = call.create("slice", [out], axis=axis, start=0, end=number)
     if kind != "mean":
         return out
-    before = call.create("slice", [ends], axis=axis, start=0, end=sizes.subtract(number, 1))
+    before = call.create("slice", [ends], axis=axis, start=0, end=number - 1)
     zero = _zeros(call, "i64", [*lead, 1])
     before = call.create("concat", [zero, before], axis=axis)
     length = call.cast(call.create("sub", [ends, before]), x.dtype)

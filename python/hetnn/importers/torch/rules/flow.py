@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from hetnn._core import Dim
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.loop_body import DIVIDES, BodyInput
 from hetnn.importers.lowering.sizes import MOST, Size
@@ -93,7 +94,7 @@ def _named(call: Call, k: int, chosen: Any, found: Sequence[Size]) -> Any:
     """Output `k`, with torch's own names for its sizes."""
     wanted = call.shape(k)
     for axis, size in enumerate(wanted):
-        if isinstance(size, str) and size != found[axis] and call.is_found(size):
+        if isinstance(size, Dim) and size != found[axis] and call.is_found(size):
             call.create("read_size", [call.whole(found[axis])], sizes=[size])
     return call.reshape(chosen, wanted)
 
@@ -104,7 +105,7 @@ def _value(call: Call, found: Any) -> Any:
         return found
     if isinstance(found, bool):
         return call.constant(found, "bool")
-    if isinstance(found, (int, str)):
+    if isinstance(found, (int, Dim)):
         return call.reshape(call.whole(found), [])
     if isinstance(found, float):
         return call.constant(found, "f32")

@@ -83,7 +83,7 @@ def _groups_in_front(call: Call, x: Any, groups: int) -> Any:
     (channels,) = fixed([c], "the channels of a convolution")
     parts = call.reshape(x, [n, groups, channels // groups, *rest])
     parts = call.create("permute", [parts], perm=[2, 1, 0, *range(3, 3 + len(rest))])
-    return call.reshape(parts, [channels // groups, sizes.multiply(n, groups), *rest])
+    return call.reshape(parts, [channels // groups, n * groups, *rest])
 
 
 def _of_kernel(call: Call, x: Any, grad: Any, kernel: list[int], window: dict[str, Any]) -> Any:

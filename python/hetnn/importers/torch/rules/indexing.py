@@ -323,9 +323,9 @@ def _diagonal(call: Call) -> Any:
     rank = len(x.shape)
     a, b = call["dim1"] % rank, call["dim2"] % rank
     steps = sizes.dense_strides(x.shape)
-    strides = [*(steps[axis] for axis in range(rank) if axis not in (a, b)), sizes.add(steps[a], steps[b])]
+    strides = [*(steps[axis] for axis in range(rank) if axis not in (a, b)), steps[a] + steps[b]]
     offset = call["offset"]
-    first = sizes.multiply(abs(offset), steps[b] if offset >= 0 else steps[a])
+    first = abs(offset) * (steps[b] if offset >= 0 else steps[a])
     return call.create("as_strided", [x], shape=call.shape(), strides=strides, offset=first)
 
 
@@ -357,10 +357,10 @@ def _slice_scatter(call: Call) -> Any:
     size, count, step = x.shape[axis], values.shape[axis], call["step"]
     start = call["start"] or 0
     if isinstance(start, int) and start < 0:
-        start = sizes.maximum(sizes.add(size, start), 0)
+        start = sizes.maximum(size + start, 0)
     if count == 0 or (start == 0 and count == size):
         return values if count == size else x
-    end = sizes.add(sizes.add(start, sizes.multiply(sizes.subtract(count, 1), step)), 1)
+    end = start + (count - 1) * step + 1
     places = call.create("arange", [], start=start, end=end, step=step)
     places = call.reshape(places, [count if k == axis else 1 for k in range(rank)])
     return call.create("scatter_elements", [x, places, values], axis=axis)
@@ -434,5 +434,5 @@ def _unfold(call: Call) -> Any:
         return call.reshape(x, call.shape())
     axis = call["dimension"] % len(x.shape)
     strides = sizes.dense_strides(x.shape)
-    windows = [*strides[:axis], sizes.multiply(strides[axis], step), *strides[axis + 1 :], strides[axis]]
+    windows = [*strides[:axis], strides[axis] * step, *strides[axis + 1 :], strides[axis]]
     return call.create("as_strided", [x], shape=call.shape(), strides=windows)

@@ -210,7 +210,7 @@ def _resized_bytes(call: Call, scales: list[float]) -> Any:
         shares, bits = _byte_shares(size[axis], wanted[axis], corners, scales[axis] if scales else None)
         if axis == 0:
             x = call.create("permute", [x], perm=[*range(len(lead)), len(lead) + 1, len(lead)])
-        rows = sizes.multiply(sizes.product(lead), x.shape[-2])
+        rows = sizes.product(lead) * x.shape[-2]
         flat = call.create("matmul", [call.reshape(x, [rows, size[axis]]), call.constant(shares, "i32")])
         total = call.create("add", [flat, call.constant(1 << (bits - 1), "i32")])
         total = call.create("shift_right", [total, call.constant(bits, "i32")])

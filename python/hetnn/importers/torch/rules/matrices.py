@@ -61,7 +61,7 @@ def _lu_solve(call: Call) -> Any:
 def _diagonal(call: Call, x: Any) -> Any:
     *batch, rows, columns = x.shape
     strides = sizes.dense_strides(x.shape)
-    shape, steps = [*batch, sizes.minimum(rows, columns)], [*strides[:-2], sizes.add(columns, 1)]
+    shape, steps = [*batch, sizes.minimum(rows, columns)], [*strides[:-2], columns + 1]
     return call.create("as_strided", [x], shape=shape, strides=steps)
 
 

@@ -78,10 +78,10 @@ def _slice(call: Call) -> Any:
     end = WHOLE_END if call["end"] is None else call["end"]
     end = min(end, WHOLE_END) if isinstance(end, int) else end
     size = x.shape[call["dim"]]
-    symbolic = isinstance(end, str) or isinstance(size, str)
+    symbolic = not isinstance(end, int) or not isinstance(size, int)
     inside = symbolic and call["step"] == 1 and call.spans("start", "end", call["dim"])
     if inside:
-        start, end = (sizes.add(size, at) if isinstance(at, int) and at < 0 else at for at in (start, end))
+        start, end = (size + at if isinstance(at, int) and at < 0 else at for at in (start, end))
         end = size if end == WHOLE_END else end
     part = call.create("slice", [x], axis=call["dim"], start=start, end=end, step=call["step"], inside=inside)
     # Torch takes it that an axis is not shorter than what is cut off; a run in which it is ends.
@@ -125,7 +125,7 @@ def _resize(call: Call) -> Any:
 @rule("select.int", "select_copy.int")
 def _select(call: Call) -> Any:
     x, axis, index = call["self"], call["dim"], call["index"]
-    end = WHOLE_END if index == -1 else index + 1 if isinstance(index, int) else f"{index} + 1"
+    end = WHOLE_END if index == -1 else index + 1
     part = call.create("slice", [x], axis=axis, start=index, end=end)
     return call.reshape(part, call.shape())
 

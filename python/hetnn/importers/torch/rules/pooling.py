@@ -10,7 +10,6 @@ import numpy as np
 
 from hetnn.element_types import NUMPY
 from hetnn.errors import Unsupported
-from hetnn.importers.lowering import sizes
 from hetnn.importers.lowering.random_numbers import on
 from hetnn.importers.torch.rules.call import Call, rule
 from hetnn.importers.torch.rules.indexing import fixed
@@ -70,9 +69,9 @@ def _pool_axes(call: Call, axes: int, op: str, window: dict[str, list[int]], **a
         return _on_images(call, axes, lambda x: call.create(op, [x], **lone, **attrs))
     x, _ = batched(call, axes)
     n, c, d, h, w = x.shape
-    rows = call.reshape(x, [sizes.multiply(n, c), d, h, w])
+    rows = call.reshape(x, [n * c, d, h, w])
     rows = call.create(op, [rows], **{name: values[1:] for name, values in window.items()}, **attrs)
-    columns = call.reshape(rows, [n, c, d, sizes.multiply(rows.shape[2], rows.shape[3])])
+    columns = call.reshape(rows, [n, c, d, rows.shape[2] * rows.shape[3]])
     deep = {name: [values[0], neutral[name]] for name, values in window.items()}
     return call.reshape(call.create(op, [columns], **deep, **attrs), call.shape())
 
@@ -134,9 +133,9 @@ def _adaptive_avg_pool(call: Call) -> Any:
         return _on_images(call, axes, lambda x: call.create("adaptive_avg_pool2d", [x], output_size=lone))
     x, _ = batched(call, axes)
     n, c, d, h, w = x.shape
-    rows = call.reshape(x, [sizes.multiply(n, c), d, h, w])
+    rows = call.reshape(x, [n * c, d, h, w])
     rows = call.create("adaptive_avg_pool2d", [rows], output_size=grid[1:])
-    area = sizes.multiply(grid[1], grid[2])
+    area = grid[1] * grid[2]
     columns = call.reshape(rows, [n, c, d, area])
     return call.reshape(call.create("adaptive_avg_pool2d", [columns], output_size=[grid[0], area]), size)
 

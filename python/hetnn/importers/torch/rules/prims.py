@@ -150,7 +150,7 @@ def _transpose(call: Call) -> Any:
 @TORCH.rule("prims.iota.default")
 def _iota(call: Call) -> Any:
     start, step = call["start"], call["step"]
-    end = f"({start}) + ({call['length']})*({step})"
+    end = start + call["length"] * step
     return call.create("arange", [], start=start, end=end, step=step, dtype=call.dtype())
 
 

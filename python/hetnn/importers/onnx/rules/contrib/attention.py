@@ -7,7 +7,7 @@ from typing import Any
 
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.equal_sizes import met_as
-from hetnn.importers.lowering.sizes import Size, add, divide, multiply
+from hetnn.importers.lowering.sizes import Size, divide
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.declare import FLOAT, INT, INTS, SOME_INT, contrib
 from hetnn.importers.onnx.rules.contrib.pieces import part, places, total
@@ -25,7 +25,7 @@ def heads_of(call: Call, x: Any, heads: int) -> Any:
 def joined_heads(call: Call, y: Any) -> Any:
     """The way back."""
     batch, heads, rows, size = y.shape
-    return call.reshape(call.create("permute", [y], perm=[0, 2, 1, 3]), [batch, rows, multiply(heads, size)])
+    return call.reshape(call.create("permute", [y], perm=[0, 2, 1, 3]), [batch, rows, heads * size])
 
 
 def added_where_not(call: Call, kept: Any, number: float, like: Any) -> Any:
@@ -71,8 +71,8 @@ def _masked(call: Call, index: int, q: Any, keys: Size) -> Any:
 def _within(call: Call, mask: Any, batch: Size, keys: Size) -> Any:
     """Whether a key lies before the end of its sequence, and behind its start where that is told."""
     at = call.cast(places(call, keys, 4, 3), mask.dtype)
-    if mask.shape[0] == multiply(2, batch):
-        starts = call.reshape(part(call, mask, batch, multiply(2, batch)), [batch, 1, 1, 1])
+    if mask.shape[0] == 2 * batch:
+        starts = call.reshape(part(call, mask, batch, 2 * batch), [batch, 1, 1, 1])
         begun = call.create("ge", [at, starts])
         mask = part(call, mask, 0, batch)
     elif isinstance(batch, int) and mask.shape[0] == 3 * batch + 2:
@@ -124,7 +124,7 @@ def attention_of(call: Call, y: Any, mask: int, past: int, bias: int = 0) -> lis
     width, heads = y.shape[2], int(call.attr("num_heads"))
     third = divide(width, 3)
     sizes = call.attr("qkv_hidden_sizes") or [third] * 3
-    ends = [0, sizes[0], add(sizes[0], sizes[1]), width]
+    ends = [0, sizes[0], sizes[0] + sizes[1], width]
     q, k, v = (heads_of(call, part(call, y, ends[n], ends[n + 1]), heads) for n in range(3))
     first: Size = 0
     if call.given(past):
@@ -156,7 +156,7 @@ def _written(call: Call, cache: Any, new: Any, first: Size) -> tuple[Any, Any]:
     cache = met_as(call, cache, [batch, heads, None, size])
     at = call.broadcast_to(call.reshape(call.whole(first), [1]), [batch])
     cache = call.create("tensor_scatter", [cache, new, at], axis=2)
-    return cache, part(call, cache, 0, add(first, rows), 2)
+    return cache, part(call, cache, 0, first + rows, 2)
 
 
 def _with_past(call: Call, k: Any, v: Any, past: int, length: int) -> tuple[Any, Any, Size, list[Any]]:
@@ -236,7 +236,7 @@ def _apart(call: Call, heads: int, index: int) -> list[Any]:
     batch, _, width = call.shape(0, 3)
     if not call.given(1) or not call.given(2):
         raise Unsupported("queries, keys and values packed into one input")
-    bias, size, ends = call.optional(index), divide(width, heads), [0, width, multiply(2, width)]
+    bias, size, ends = call.optional(index), divide(width, heads), [0, width, 2 * width]
     out = []
     for n in range(3):
         x = call[n]
@@ -245,6 +245,6 @@ def _apart(call: Call, heads: int, index: int) -> list[Any]:
             continue
         x = met_as(call, x, [batch, None, width if n == 1 else None])
         if bias is not None:
-            x = call.create("add", [x, part(call, bias, ends[n], add(ends[n], x.shape[2]))])
+            x = call.create("add", [x, part(call, bias, ends[n], ends[n] + x.shape[2])])
         out.append(heads_of(call, x, heads))
     return out

@@ -9,7 +9,7 @@ import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.equal_sizes import met_as
-from hetnn.importers.lowering.sizes import Size, multiply
+from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.rules.call import Array, Call
 from hetnn.importers.onnx.rules.contrib.declare import SOME_INT, contrib
 from hetnn.importers.onnx.rules.contrib.pieces import part
@@ -30,7 +30,7 @@ def unpacked(call: Call, x: Any, bits: int) -> Any:
     shifts = call.constant(np.arange(0, 8, bits), "u8")
     apart = call.create("shift_right", [call.reshape(x, [*x.shape, 1]), shifts])
     whole = call.create("bitwise_and", [apart, call.constant(2**bits - 1, "u8")])
-    return call.reshape(whole, [*x.shape[:-1], multiply(x.shape[-1], 8 // bits)])
+    return call.reshape(whole, [*x.shape[:-1], x.shape[-1] * (8 // bits)])
 
 
 def _repeated(call: Call, value: Any, axis: int, block: int, size: Size) -> Any:
@@ -40,7 +40,7 @@ def _repeated(call: Call, value: Any, axis: int, block: int, size: Size) -> Any:
     shape = list(value.shape)
     many = [*shape[: axis + 1], block, *shape[axis + 1 :]]
     value = call.broadcast_to(call.reshape(value, [*shape[: axis + 1], 1, *shape[axis + 1 :]]), many)
-    whole = call.reshape(value, [*shape[:axis], multiply(shape[axis], block), *shape[axis + 1 :]])
+    whole = call.reshape(value, [*shape[:axis], shape[axis] * block, *shape[axis + 1 :]])
     return part(call, whole, 0, size, axis)
 
 

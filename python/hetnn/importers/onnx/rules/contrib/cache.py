@@ -7,7 +7,7 @@ from typing import Any
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.equal_sizes import met_as
-from hetnn.importers.lowering.sizes import Size, add, divide, maximum, subtract
+from hetnn.importers.lowering.sizes import Size, divide, maximum
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.blocks import unpacked
 from hetnn.importers.onnx.rules.contrib.pieces import places
@@ -40,11 +40,11 @@ def cached(call: Call, past: Any, new: Any, step: Step) -> Any:
     """The cache after this run: rows before, rows of this run, then zeros."""
     batch, heads, rows, size = new.shape
     if past is None:
-        behind = subtract(step.keys, rows)
+        behind = step.keys - rows
         return call.create("pad", [new], padding=[0, 0, 0, 0, 0, 0, behind, 0], value=0.0) if behind != 0 else new
     past = met_as(call, past, [batch, heads, None, size])
     longest = maximum(past.shape[2], step.keys)
-    behind = subtract(longest, past.shape[2])
+    behind = longest - past.shape[2]
     if behind != 0:
         past = call.create("pad", [past], padding=[0, 0, 0, 0, 0, 0, behind, 0], value=0.0)
         past = met_as(call, past, [None, None, longest, None])
@@ -121,7 +121,7 @@ class Window:
     def held(self, count: Any) -> Any:
         """How many rows it holds of as many that there were."""
         call = self.call
-        room, at_once = call.whole(self.room), call.whole(add(subtract(self.room, self.window), 1))
+        room, at_once = call.whole(self.room), call.whole(self.room - self.window + 1)
         over = call.create("sub", [count, room])
         dropped = call.create("neg", [call.create("floor_divide", [call.create("neg", [over]), at_once])])
         dropped = call.create("mul", [call.create("maximum", [dropped, call.constant(0, "i64")]), at_once])
@@ -154,7 +154,7 @@ class Window:
         at = places(call, self.room, 4, 2, call.create("add", [dropped, held]))
         behind = call.create("sub", [call.whole(self.room), held])
         at = call.create("where", [call.create("lt", [at, held]), at, call.create("add", [at, behind])])
-        last = call.whole(subtract(add(self.room, self.rows), 1))
+        last = call.whole(self.room + self.rows - 1)
         at = call.create("minimum", [at, last])
         at = call.broadcast_to(at, [batch, heads, self.room, size])
         return call.create("gather_elements", [whole, at], axis=2)

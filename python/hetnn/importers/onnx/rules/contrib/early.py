@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.errors import InvalidModel
-from hetnn.importers.lowering.sizes import add, subtract
 from hetnn.importers.onnx.rules.activations import activate
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.declare import FLOAT, FLOATS, INTS, as_standard, contrib
@@ -50,7 +49,7 @@ def _crop(call: Call) -> Any:
     if len(border) != 4 or (size and len(size) != 2):
         raise InvalidModel(f"Crop needs four borders, and two sizes if any; got {border} and {size}")
     left, top, right, bottom = border
-    ends = [subtract(x.shape[2], bottom), subtract(x.shape[3], right)]
+    ends = [x.shape[2] - bottom, x.shape[3] - right]
     if size:
-        ends = [add(top, size[0]), add(left, size[1])]
+        ends = [top + size[0], left + size[1]]
     return part(call, part(call, x, top, ends[0], 2), left, ends[1], 3)

@@ -10,7 +10,7 @@ import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.equal_sizes import met_as
-from hetnn.importers.lowering.sizes import Size, divide, multiply
+from hetnn.importers.lowering.sizes import Size, divide
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.attention import (
     added_where_not,
@@ -43,7 +43,7 @@ def repeated(call: Call, x: Any, times: int) -> Any:
     if times == 1:
         return x
     many = call.broadcast_to(call.reshape(x, [batch, heads, 1, rows, size]), [batch, heads, times, rows, size])
-    return call.reshape(many, [batch, multiply(heads, times), rows, size])
+    return call.reshape(many, [batch, heads * times, rows, size])
 
 
 def queries_keys_values(call: Call, heads: int, groups: int) -> list[Any]:
@@ -51,10 +51,10 @@ def queries_keys_values(call: Call, heads: int, groups: int) -> list[Any]:
     batch, _, width = call.shape(0, 3)
     if call.given(1) and call.given(2):
         size = divide(width, heads)
-        keys = [met_as(call, call[k], [batch, None, multiply(size, groups)]) for k in (1, 2)]
+        keys = [met_as(call, call[k], [batch, None, size * groups]) for k in (1, 2)]
         return [heads_of(call, x, n) for x, n in zip((call[0], *keys), (heads, groups, groups), strict=True)]
     size = divide(width, heads + 2 * groups)
-    ends = [0, *(multiply(size, heads + n * groups) for n in range(3))]
+    ends = [0, *(size * (heads + n * groups) for n in range(3))]
     return [heads_of(call, part(call, call[0], ends[n], ends[n + 1]), (heads, groups, groups)[n]) for n in range(3)]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.equal_sizes import met_as
-from hetnn.importers.lowering.sizes import Size, add, divide, product, subtract
+from hetnn.importers.lowering.sizes import Size, divide, product
 from hetnn.importers.lowering.solving import solved, unit_matrices
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.declare import INT, SOME_INT, as_standard, contrib
@@ -66,7 +66,7 @@ def _unfold(call: Call) -> Any:
     """All runs of so many elements along an axis, which come to lie along a new last one."""
     x = call[0]
     axis, size, step = call.axis(int(call.attr("dim")), len(x.shape)), int(call.attr("size")), int(call.attr("step"))
-    runs = add(divide(subtract(x.shape[axis], size), step), 1)
+    runs = divide(x.shape[axis] - size, step) + 1
     starts = call.create("mul", [call.create("arange", [], end=runs), call.constant(step, "i64")])
     places = call.create("add", [call.reshape(starts, [runs, 1]), call.constant(np.arange(size), "i64")])
     y = call.create("gather", [x, places], axis=axis)
@@ -106,7 +106,7 @@ def _crop_and_resize(call: Call) -> Any:
     for axis, size in enumerate(call.sizes(3, "crop_size")):
         whole = x.shape[2 + axis]
         at = _places(call, regions, axis, size, whole)  # [regions, size, 1]
-        last = call.cast(call.whole(subtract(whole, 1)), "f32")
+        last = call.cast(call.whole(whole - 1), "f32")
         low, high = call.create("ge", [at, call.like(0, at)]), call.create("le", [at, last])
         inside.append(call.create("logical_and", [low, high]))
         own = call.cast(call.create("arange", [], end=whole), "f32")
@@ -130,11 +130,11 @@ def _crop_and_resize(call: Call) -> Any:
 def _places(call: Call, regions: Any, axis: int, size: Size, whole: Size) -> Any:
     """Where along an axis of an image a region's rows or columns lie; one alone lies in the middle."""
     start, end = (call.reshape(part(call, regions, k, k + 1, 1), [regions.shape[0], 1, 1]) for k in (axis, axis + 2))
-    last = call.cast(call.whole(subtract(whole, 1)), "f32")
+    last = call.cast(call.whole(whole - 1), "f32")
     if size == 1:
         middle = call.create("mul", [call.create("add", [start, end]), call.constant(0.5, "f32")])
         return call.create("mul", [middle, last])
-    gaps = call.cast(call.whole(subtract(size, 1)), "f32")
+    gaps = call.cast(call.whole(size - 1), "f32")
     gap = call.create("div", [call.create("mul", [call.create("sub", [end, start]), last]), gaps])
     number = call.reshape(call.cast(call.create("arange", [], end=size), "f32"), [1, size, 1])
     return call.create("add", [call.create("mul", [start, last]), call.create("mul", [number, gap])])
@@ -155,11 +155,11 @@ def _no_repeats(call: Call) -> Any:
     words, size = call[0], int(call.attr("ngram_size"))
     if size < 1:
         raise InvalidModel(f"ngram_size must be positive; got {size}")
-    runs = add(subtract(rows, size), 1)
+    runs = rows - size + 1
     hits = [call.constant(True, "bool")]
     for k in range(size - 1):
-        before = part(call, words, k, add(k, runs), 1)
-        last = part(call, words, add(runs, k), add(add(runs, k), 1), 1)
+        before = part(call, words, k, k + runs, 1)
+        last = part(call, words, runs + k, runs + k + 1, 1)
         hits.append(call.create("eq", [before, last]))
     hit = call.broadcast_to(reduce(lambda a, b: call.create("logical_and", [a, b]), hits), [batch, runs])
     scores = met_as(call, call[1], [batch, None])

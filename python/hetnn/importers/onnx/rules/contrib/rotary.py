@@ -56,7 +56,7 @@ def _rotated_input(call: Call, cos: Any, sin: Any) -> Any:
     if not heads:
         (half,) = call.static_shape(cos, "the table of rotations", slice(2, 3))
         (width,) = call.static_shape(x, "heads without their number", slice(2, 3))
-        heads = int(divide(width, 2 * half))
+        heads = divide(width, 2 * half)
     return joined_heads(call, rotated(call, heads_of(call, x, heads), cos, sin))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.equal_sizes import met_as
-from hetnn.importers.lowering.sizes import Size, add, divide, multiply, product
+from hetnn.importers.lowering.sizes import Size, divide, product
 from hetnn.importers.lowering.solving import transposed
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.declare import SOME_INT, contrib
@@ -181,7 +181,7 @@ def _each(call: Call, x: Any, times: int) -> Any:
     """[batch, rows, heads, size] with each head so many times, joined."""
     batch, rows, heads, size = x.shape
     many = call.broadcast_to(call.reshape(x, [batch, rows, heads, 1, size]), [batch, rows, heads, times, size])
-    return call.reshape(many, [batch, rows, multiply(multiply(heads, times), size)])
+    return call.reshape(many, [batch, rows, heads * times * size])
 
 
 def _decay(call: Call, decay: Any) -> Any:
@@ -218,12 +218,12 @@ class _Packed:
         call = self.call
         end = call.create("mul", [call.create("add", [own, call.constant(1, "i64")]), call.constant(self.held, "i64")])
         inside = call.create("ge", [place, call.constant(0, "i64")])
-        behind = call.create("add", [start, call.whole(multiply(self.batch, self.held))])
+        behind = call.create("add", [start, call.whole(self.batch * self.held)])
         return call.create("add", [place, call.create("where", [inside, behind, end])])
 
     def starts_and_ends(self) -> tuple[Any, Any]:
-        bounds = self.call.cast(met_as(self.call, self.bounds, [add(self.batch, 1)]), "i64")
-        return part(self.call, bounds, 0, self.batch), part(self.call, bounds, 1, add(self.batch, 1))
+        bounds = self.call.cast(met_as(self.call, self.bounds, [self.batch + 1]), "i64")
+        return part(self.call, bounds, 0, self.batch), part(self.call, bounds, 1, self.batch + 1)
 
     def before(self, by: int) -> Any:
         """For each row, which lies so many places before it in its sequence."""
@@ -262,18 +262,18 @@ def _run_hashes(call: Call) -> list[Any]:
     whole = call.create("concat", [past, ids], axis=1)
 
     def shifted(x: Any, by: int) -> Any:
-        return part(call, x, before - by, add(before - by, rows), 1)
+        return part(call, x, before - by, before - by + rows, 1)
 
     starts = None
     if call.given(6):
         segments = met_as(call, call[6], [batch, rows])
-        parts = [part(call, segments, 0, 1, 1), part(call, segments, 0, add(rows, -1), 1)]
+        parts = [part(call, segments, 0, 1, 1), part(call, segments, 0, rows - 1, 1)]
         begun = call.create("ne", [segments, call.create("concat", parts, axis=1)])
         nowhere = call.broadcast_to(call.constant(False, "bool"), [batch, before])
         starts = call.create("concat", [nowhere, begun], axis=1)
     anew = call.given(5) and bool(call.attr("reset_on_eos"))
     y = _hashes(call, whole, shifted, none, call.optional(4), starts, anew)
-    return [y, part(call, whole, rows, add(rows, before), 1)]
+    return [y, part(call, whole, rows, rows + before, 1)]
 
 
 def _no_word(call: Call, index: int) -> Any:
@@ -331,7 +331,7 @@ def _packed_conv(call: Call) -> list[Any]:
     x, gap = met_as(call, x, [None, channels]), int(call.attr("dilation"))
     batch, held = state.shape[0], (taps - 1) * gap
     # The state's rows in front of all others: [batch · held + rows, channels].
-    before = call.reshape(call.create("permute", [state], perm=[0, 2, 1]), [multiply(batch, held), channels])
+    before = call.reshape(call.create("permute", [state], perm=[0, 2, 1]), [batch * held, channels])
     whole = call.create("concat", [before, x], axis=0) if held else x
     packed, y = _Packed(call, batch, held, rows, call[2]), None
     for tap in range(taps):
@@ -362,10 +362,10 @@ def _packed_hashes(call: Call) -> list[Any]:
     if call.attr("state_update_capacity") or call.given(7):
         raise Unsupported("segments, or updates of states")
     ids, before = call.ranked(0, 1, 1), int(call.attr("max_ngram_size")) - 1
-    batch = call[4].shape[0] if call.given(4) else add(call[3].shape[0], -1)
+    batch = call[4].shape[0] if call.given(4) else call[3].shape[0] - 1
     none = _no_word(call, 6)
     past = met_as(call, call[4], [batch, before]) if call.given(4) else call.broadcast_to(none, [batch, before])
-    whole = call.create("concat", [call.reshape(past, [multiply(batch, before)]), ids], axis=0)
+    whole = call.create("concat", [call.reshape(past, [batch * before]), ids], axis=0)
     packed = _Packed(call, batch, before, ids.shape[0], call[3])
 
     def shifted(x: Any, by: int) -> Any:

@@ -90,7 +90,7 @@ std::vector<uint64_t> words_of(const program::Program& program, const npu::Varia
 }
 
 py::list command_streams(const std::string& path) {
-  const program::Program program = program::unpack(program::map_file(path), "'" + path + "'");
+  const program::Program program = program::read_program(path, "'" + path + "'");
   py::list out;
   each_stream(program, [&](const auto& subprogram, const auto&, const auto& variant) {
     const std::vector<uint64_t> words = words_of(program, variant);
@@ -103,7 +103,7 @@ py::list command_streams(const std::string& path) {
 
 // Layer by layer from the words themselves: what an engine waits beyond its own work is a stall.
 py::dict simulate_model(const std::string& path) {
-  const program::Program program = program::unpack(program::map_file(path), "'" + path + "'");
+  const program::Program program = program::read_program(path, "'" + path + "'");
   py::list subgraphs;
   int64_t total = 0;
   double seconds = 0;

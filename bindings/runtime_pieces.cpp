@@ -32,9 +32,8 @@ py::bytes put_together(const std::string& program, const std::string& report, co
 
 void verify(const std::string& path) {
   const std::string called = text("'", path, "'");
-  const program::Blob image = program::map_file(path);
-  const runtime::Executable executable(image, 1, called);
-  program::verify_weights(image, called);
+  const runtime::Executable executable(program::read_program(path, called), 1, called);
+  program::verify_weights(path, called);
   executable.verify();
 }
 

@@ -30,7 +30,7 @@ void bind_store(py::module_& m) {
             store::Version added;
             {
               const py::gil_scoped_release release;
-              added = s.add(id, program::map_file(path), version);
+              added = s.add_file(id, path, version);
             }
             return row_of(added);
           },

@@ -11,11 +11,13 @@ namespace {
 constexpr size_t kFirstOptions_bytes = offsetof(hetnn_options, refuse_when_full) + sizeof(int32_t);
 constexpr size_t kFirstPort_bytes = offsetof(hetnn_port, dims) + sizeof(const int64_t*);
 
-void load(program::Blob image, const std::string& called, const hetnn_options* given, hetnn_executable** to) {
+// From a program or its image.
+template <typename From>
+void load(From from, const std::string& called, const hetnn_options* given, hetnn_executable** to) {
   const hetnn_options options = given ? taken(given, kFirstOptions_bytes, "hetnn_options") : hetnn_options{};
   if (options.threads < 0 || options.max_concurrent_runs < 0)
     throw InvalidModel("hetnn_options: threads and max_concurrent_runs must be 0 or more.");
-  auto made = std::make_unique<hetnn_executable>(std::move(image), options.threads, called);
+  auto made = std::make_unique<hetnn_executable>(std::move(from), options.threads, called);
   made->runtime.limit_runs(options.max_concurrent_runs, options.refuse_when_full != 0);
   *to = made.release();
 }
@@ -40,8 +42,7 @@ Port port_of(const std::string& name, const program::Buffer& buffer) {
 using hetnn::capi::guard;
 using hetnn::capi::require;
 
-hetnn_executable::hetnn_executable(hetnn::program::Blob image, int threads, const std::string& called)
-    : runtime(std::move(image), threads, called) {
+void hetnn_executable::name_ports() {
   const auto program = runtime.program();
   const auto add = [&](const std::vector<hetnn::program::Port>& from, std::vector<hetnn::capi::Port>& to) {
     for (const hetnn::program::Port& port : from)
@@ -55,7 +56,8 @@ hetnn_status hetnn_load(const char* path, const hetnn_options* options, hetnn_ex
   return guard([&] {
     require(path, "path");
     require(executable, "executable");
-    hetnn::capi::load(hetnn::program::map_file(path), hetnn::text("'", path, "'"), options, executable);
+    const std::string called = hetnn::text("'", path, "'");
+    hetnn::capi::load(hetnn::program::read_program(path, called), called, options, executable);
   });
 }
 
@@ -66,7 +68,7 @@ hetnn_status hetnn_load_memory(const void* data, size_t bytes, const hetnn_optio
     require(executable, "executable");
     const auto* begin = static_cast<const std::byte*>(data);
     auto copy = std::make_shared<const std::vector<std::byte>>(begin, begin + bytes);
-    hetnn::capi::load({copy, *copy}, "the executable", options, executable);
+    hetnn::capi::load(hetnn::program::Blob(copy, *copy), "the executable", options, executable);
   });
 }
 

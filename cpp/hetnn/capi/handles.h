@@ -47,7 +47,14 @@ struct hetnn_executable {
   hetnn::runtime::Executable runtime;
   std::vector<hetnn::capi::Port> inputs, outputs;
 
-  explicit hetnn_executable(hetnn::program::Blob image, int threads, const std::string& called);
+  /// Of a program or its image.
+  template <typename From>
+  hetnn_executable(From from, int threads, const std::string& called) : runtime(std::move(from), threads, called) {
+    name_ports();
+  }
+
+ private:
+  void name_ports();
 };
 
 struct hetnn_session {

@@ -3,10 +3,12 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 
 #include "hetnn/base/export.h"
 #include "hetnn/base/json_fields.h"
 #include "hetnn/base/parallel.h"
+#include "hetnn/program/blobs.h"
 #include "hetnn/program/describe.h"
 #include "hetnn/program/hash.h"
 #include "hetnn/program/pack.h"
@@ -18,7 +20,8 @@ namespace {
 using json::Fields;
 using json::Json;
 
-constexpr std::string_view kFormat = "hetnn/3";
+constexpr std::string_view kFormat = "hetnn/4";
+constexpr std::string_view kFormatBefore = "hetnn/3";  // whose weights are one blob
 constexpr size_t kLengthBytes = 8;
 static_assert(std::endian::native == std::endian::little, "images are little-endian");
 
@@ -90,10 +93,12 @@ std::string header_text(const Metadata& metadata, int64_t weights_bytes, int64_t
   return out;
 }
 
-// The image of what has these texts, the weights from a beginning on, and the code; its hashes are made here.
-Image assemble(Metadata metadata, const Weights& weights, int64_t begin_bytes, std::span<const std::byte> code) {
-  const auto runs = weights.runs_from(begin_bytes);
-  const int64_t weights_bytes = std::max<int64_t>(weights.size_bytes() - begin_bytes, 0), code_bytes = std::ssize(code);
+// The image of what has these texts, these blobs of weights, and the code; its hashes are made here.
+Image assemble(Metadata metadata, const Blobs& blobs, std::span<const std::byte> code) {
+  const Blobs runs = in_a_row(blobs);
+  int64_t weights_bytes = 0;
+  for (const auto& run : runs) weights_bytes += std::ssize(run);
+  const int64_t code_bytes = std::ssize(code);
   // Hashes are all of one length, so that these tell where the data will stand.
   metadata.weights_sum = quick_sum({});
   metadata.weights_hash = metadata.metadata_hash = content_hash(std::span<const std::byte>());
@@ -139,9 +144,10 @@ Parts parts_of(std::span<const std::byte> bytes, const std::string& called) {
   const Json document = json::parse(header_bytes, kHeaderJson, called);
   // Of another version, other keys may stand there.
   const Json::json_pointer format("/__metadata__/format");
-  if (document.contains(format) && document[format] != kFormat) {
+  if (document.contains(format) && document[format] != kFormat && document[format] != kFormatBefore) {
     throw InvalidModel(text(called, " is of format ", json::to_text(document[format]),
-                            "; this version of hetnn reads \"", kFormat, "\". Compile the model again."));
+                            "; this version of hetnn reads \"", kFormatBefore, "\" and \"", kFormat,
+                            "\". Compile the model again."));
   }
   const Header header = header_fields().value({document, kHeaderJson, called});
   const std::span<const std::byte> data = bytes.subspan(kLengthBytes + length);
@@ -260,11 +266,13 @@ HETNN_EXPORT Image put_together(const Pieces& pieces, const std::string& hetnn_v
                    .weights_hash = {},
                    .code_hash = {},
                    .metadata_hash = {}},
-                  Weights({nullptr, pieces.weights}), 0, std::as_bytes(std::span(code)));
+                  {pieces.weights}, std::as_bytes(std::span(code)));
 }
 
-Image pack(const Program& program, int64_t weights_begin_bytes) {
-  const int64_t begin = aligned(weights_begin_bytes);
+namespace {
+
+// `rows` says of all blobs that the program needs, those in the image are `held`.
+Image image_of(const Program& program, int64_t begin_bytes, const std::vector<BlobRow>& rows, const Blobs& held) {
   std::vector<std::byte> all_code;
   const auto add_code = [&](const Program& of) {
     for (const Subprogram& s : of.subprograms) {
@@ -276,18 +284,18 @@ Image pack(const Program& program, int64_t weights_begin_bytes) {
   for (const Program& body : program.bodies) add_code(body);
   return assemble({.format = std::string(kFormat),
                    .hetnn_version = program.hetnn_version,
-                   .program = structure_json(program),
+                   .program = structure_json(program, rows),
                    .report = program.report_json,
                    .target = program.target_json,
-                   .weights_begin = std::to_string(begin),
+                   .weights_begin = std::to_string(begin_bytes),
                    .weights_sum = {},
                    .weights_hash = {},
                    .code_hash = {},
                    .metadata_hash = {}},
-                  program.weights, begin, all_code);
+                  held, all_code);
 }
 
-Program unpack(const Blob& image, const std::string& called, const Weights& before) {
+Program unpack_beside(const Blob& image, const std::string& called, const Weights& before, const Beside& beside) {
   Parts parts = parts_of(image.bytes, called);
   const Metadata& metadata = parts.metadata;
   check_hash(metadata.metadata_hash, metadata_hash(metadata), "metadata_hash", called);
@@ -299,9 +307,10 @@ Program unpack(const Blob& image, const std::string& called, const Weights& befo
                             expected == "0" ? "a whole executable" : "an addition to this executable", " begin at ",
                             expected, ". Compile the model again."));
   }
-  Program out = parse_structure(metadata.program, parts.code, called);
+  std::vector<BlobRow> rows;
+  Program out = parse_structure(metadata.program, parts.code, called, &rows);
   out.weights = before;
-  out.weights.append({image.owner, parts.weights});
+  append_blobs(out.weights, rows, {image.owner, parts.weights}, beside, called);
   out.report_json = metadata.report;
   out.target_json = metadata.target;
   out.hetnn_version = metadata.hetnn_version;
@@ -313,9 +322,60 @@ Program unpack(const Blob& image, const std::string& called, const Weights& befo
   return out;
 }
 
-HETNN_EXPORT void verify_weights(const Blob& image, const std::string& called) {
+}  // namespace
+
+Image pack(const Program& program, int64_t weights_begin_bytes) {
+  const int64_t begin = aligned(weights_begin_bytes);
+  const Blobs blobs = program.weights.blobs_from(begin);
+  std::vector<BlobRow> rows;
+  if (blobs.size() > 1) {
+    for (const auto& blob : blobs) rows.push_back({.bytes = std::ssize(blob), .hash = {}, .sum = {}});
+  }
+  return image_of(program, begin, rows, blobs);
+}
+
+Split split(const Program& program) {
+  Split out;
+  std::vector<BlobRow> rows;
+  Blobs held;
+  std::set<std::string> known;
+  for (const auto& blob : program.weights.blobs_from(0)) {
+    BlobRow& row = rows.emplace_back();
+    row.bytes = std::ssize(blob);
+    if (blob.size() < kPart_bytes) {
+      held.push_back(blob);
+      continue;
+    }
+    row.hash = content_hash(blob);
+    row.sum = quick_sum(blob);
+    if (known.insert(row.hash).second) out.parts.push_back({row.hash, blob});
+  }
+  if (rows.size() == 1 && held.size() == 1) rows.clear();
+  out.image = image_of(program, 0, rows, held);
+  return out;
+}
+
+Program unpack(const Blob& image, const std::string& called, const Weights& before) {
+  return unpack_beside(image, called, before, {});
+}
+
+HETNN_EXPORT Program read_program(const std::string& path, const std::string& called, bool copy) {
+  const Blob image = map_file(path);
+  return unpack_beside(copy ? copied(image) : image, called, {}, {folder_of(path), copy});
+}
+
+HETNN_EXPORT void verify_weights(const std::string& path, const std::string& called) {
+  verify_weights(map_file(path), called, folder_of(path));
+}
+
+void verify_weights(const Blob& image, const std::string& called, const std::string& folder) {
   const Parts parts = parts_of(image.bytes, called);
   check_hash(parts.metadata.weights_hash, content_hash(parts.weights), "weights_hash", called);
+  std::vector<BlobRow> rows;
+  parse_structure(parts.metadata.program, parts.code, called, &rows);
+  for (const BlobRow& row : rows) {
+    if (!row.hash.empty()) verify_part(row, folder, called);
+  }
 }
 
 }  // namespace hetnn::program

@@ -33,6 +33,7 @@ struct StoredProgram : Program {
 };
 struct Structure : StoredProgram {
   std::vector<StoredProgram> stored_bodies;
+  std::vector<BlobRow> blobs;
 };
 
 const Fields<Symbol>& symbol_fields() {
@@ -122,6 +123,37 @@ const Fields<StoredProgram>& program_fields() {
   return fields;
 }
 
+// As hash.h writes digests.
+Convert<std::string> digest(size_t digits) {
+  return {[=](const json::At& at, std::string& into) {
+            into = json::read_text(at, 0);
+            if (into.size() != digits || into.find_first_not_of("0123456789abcdef") != into.npos)
+              at.wrong(text(digits, " hexadecimal digits"));
+          },
+          [](const std::string& from) { return json::Json(from); },
+          {{"type", "string"}, {"pattern", text("^[0-9a-f]{", digits, "}$")}}};
+}
+
+Convert<int64_t> blob_bytes() { return json::integer(1, kMostBytes); }
+
+const Fields<BlobRow>& part_fields() {
+  static const Fields<BlobRow> fields = {
+      {"bytes", &BlobRow::bytes, blob_bytes(), "its bytes"},
+      {"hash", &BlobRow::hash, digest(64), "SHA-256 of its bytes, which names the file"},
+      {"sum", &BlobRow::sum, digest(16), "a fast sum of its bytes, which loading checks"}};
+  return fields;
+}
+
+Convert<BlobRow> blob_row() {
+  const Convert<int64_t> here = blob_bytes();
+  const Convert<BlobRow> apart = object(part_fields);
+  return {[=](const json::At& at, BlobRow& into) {
+            at.json.is_object() ? apart.read(at, into) : here.read(at, into.bytes);
+          },
+          [=](const BlobRow& from) { return from.hash.empty() ? here.write(from.bytes) : apart.write(from); },
+          {{"anyOf", {here.schema, apart.schema}}}};
+}
+
 const Fields<Structure>& structure_fields() {
   const std::vector<json::Row>& common = program_fields().rows();
   static const Fields<Structure> fields = {
@@ -134,7 +166,10 @@ const Fields<Structure>& structure_fields() {
        "how the model's own caller passes inputs and gets outputs", Presence::nullable},
       {"states", &Program::states, json::list_of(object(state_fields)), "what the model keeps from run to run"},
       {"bodies", &Structure::stored_bodies, json::unless_empty(json::list_of(object(program_fields))),
-       "programs of what calls repeat, each behind those that it runs", Presence::optional}};
+       "programs of what calls repeat, each behind those that it runs", Presence::optional},
+      {"blobs", &Structure::blobs, json::unless_empty(json::list_of(blob_row())),
+       "where the weights are several blobs: the bytes of each, or a file of its own beside the executable's",
+       Presence::optional}};
   return fields;
 }
 
@@ -170,8 +205,9 @@ void take_code(StoredProgram& program, std::span<const std::byte>& left, const s
 
 }  // namespace
 
-std::string structure_json(const Program& program) {
+std::string structure_json(const Program& program, const std::vector<BlobRow>& blobs) {
   Structure structure;
+  structure.blobs = blobs;
   store(program, structure);
   structure.signature_json = program.signature_json;
   structure.states = program.states;
@@ -183,7 +219,8 @@ std::string structure_schema() {
   return json::schema_text("The program of an executable", structure_fields().schema());
 }
 
-Program parse_structure(std::string_view json, std::span<const std::byte> code, const std::string& called) {
+Program parse_structure(std::string_view json, std::span<const std::byte> code, const std::string& called,
+                        std::vector<BlobRow>* blobs) {
   const json::Json document = json::parse(json, kProgramJson, called);
   Structure structure = structure_fields().value({document, kProgramJson, called});
   auto left = code;
@@ -196,6 +233,7 @@ Program parse_structure(std::string_view json, std::span<const std::byte> code, 
     throw InvalidModel(text(called, ": its subprograms take ", code.size() - left.size(), " bytes of code; there are ",
                             code.size(), ". The file is damaged."));
   }
+  if (blobs != nullptr) *blobs = std::move(structure.blobs);
   return structure;
 }
 

@@ -2,7 +2,6 @@
 #include "hetnn/program/weights.h"
 
 #include <algorithm>
-#include <array>
 
 #include "hetnn/base/error.h"
 
@@ -39,15 +38,10 @@ std::span<const std::byte> Weights::at(int64_t offset_bytes, int64_t bytes) cons
   return piece->blob.bytes.subspan(static_cast<size_t>(offset_bytes - piece->offset_bytes), static_cast<size_t>(bytes));
 }
 
-std::vector<std::span<const std::byte>> Weights::runs_from(int64_t begin_bytes) const {
-  static constexpr std::array<std::byte, kAlignment> kZeros = {};
+std::vector<std::span<const std::byte>> Weights::blobs_from(int64_t begin_bytes) const {
   std::vector<std::span<const std::byte>> out;
-  int64_t at = begin_bytes;
   for (const Piece& piece : pieces_) {
-    if (piece.offset_bytes < begin_bytes) continue;
-    out.push_back(std::span(kZeros).first(static_cast<size_t>(piece.offset_bytes - at)));
-    out.push_back(piece.blob.bytes);
-    at = piece.offset_bytes + static_cast<int64_t>(piece.blob.bytes.size());
+    if (piece.offset_bytes >= begin_bytes) out.push_back(piece.blob.bytes);
   }
   return out;
 }

@@ -45,8 +45,8 @@ class Weights {
   bool holds(int64_t offset_bytes, int64_t bytes) const;
   /// A range that is held.
   std::span<const std::byte> at(int64_t offset_bytes, int64_t bytes) const;
-  /// All bytes from `begin_bytes` on, which is where a blob begins, one run after another; zeros between blobs.
-  std::vector<std::span<const std::byte>> runs_from(int64_t begin_bytes) const;
+  /// The blobs from `begin_bytes` on, which is where one begins.
+  std::vector<std::span<const std::byte>> blobs_from(int64_t begin_bytes) const;
 
  private:
   struct Piece {

@@ -40,13 +40,8 @@ std::string missing_code(const BoundPhase& bound) {
 }
 
 // Kernels load whole vectors from weights, so an image that lies askew is copied; a mapped file never does.
-program::Blob copied(const program::Blob& image) {
-  auto copy = std::make_shared<AlignedBuffer>(image.bytes.size());
-  std::memcpy(copy->data(), image.bytes.data(), image.bytes.size());
-  return {copy, {copy->data(), image.bytes.size()}};
-}
 program::Blob aligned(program::Blob image) {
-  return reinterpret_cast<uintptr_t>(image.bytes.data()) % kBufferAlignment_bytes == 0 ? image : copied(image);
+  return reinterpret_cast<uintptr_t>(image.bytes.data()) % kBufferAlignment_bytes == 0 ? image : program::copied(image);
 }
 
 bool defined_by_run(const program::Program& program, const std::string& symbol) {
@@ -97,13 +92,15 @@ void check_truths(const program::Program& program, std::span<const ops::View> in
 }  // namespace
 
 std::unique_ptr<Executable> Executable::load(const std::string& path, int threads, bool copy) {
-  program::Blob image = program::map_file(path);
-  if (copy) image = copied(image);
-  return std::make_unique<Executable>(std::move(image), threads, text("'", path, "'"));
+  const std::string called = text("'", path, "'");
+  return std::make_unique<Executable>(program::read_program(path, called, copy), threads, called);
 }
 
+Executable::Executable(program::Program program, int threads, const std::string& called)
+    : Executable(runtime::load(std::move(program), called), usable_threads(threads)) {}
+
 Executable::Executable(program::Blob image, int threads, const std::string& called)
-    : Executable(runtime::load(program::unpack(aligned(std::move(image)), called), called), usable_threads(threads)) {}
+    : Executable(program::unpack(aligned(std::move(image)), called), threads, called) {}
 
 Executable::Executable(std::shared_ptr<const LoadedProgram> loaded, int threads, int32_t body)
     : threads_(threads),

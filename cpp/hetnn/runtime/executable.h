@@ -52,6 +52,7 @@ class HETNN_EXPORT Executable {
   /// Maps the file, whose weights are not copied and must not change, or copies it. InvalidModel when it is no sound
   /// executable.
   static std::unique_ptr<Executable> load(const std::string& path, int threads, bool copy = false);
+  Executable(program::Program program, int threads, const std::string& called);
   /// `image` stays alive by its owner.
   Executable(program::Blob image, int threads, const std::string& called = "the executable");
   /// `body`: its number, where it is one of a program's.

@@ -15,7 +15,7 @@ int64_t number(const std::vector<std::vector<Cell>>& rows) { return std::get<int
 
 }  // namespace
 
-Database::Database(std::string path, std::string_view schema, int schema_version) : path_(std::move(path)) {
+Database::Database(std::string path, std::span<const std::string_view> schema) : path_(std::move(path)) {
   try {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     if (sqlite3_open_v2(path_.c_str(), &connection_, flags, nullptr) != SQLITE_OK) fail();
@@ -24,24 +24,28 @@ Database::Database(std::string path, std::string_view schema, int schema_version
     run("PRAGMA journal_mode = WAL");
     run("PRAGMA synchronous = FULL");  // a commit that was answered outlives the machine
     run("PRAGMA foreign_keys = ON");
-    const auto check = [&] {
+    const int64_t newest = std::ssize(schema);
+    const auto version_of = [&] {
       const int64_t application = number(run("PRAGMA application_id")), version = number(run("PRAGMA user_version"));
-      if (application == 0 && version == 0 && number(run("SELECT count(*) FROM sqlite_schema")) == 0) return false;
+      if (application == 0 && version == 0 && number(run("SELECT count(*) FROM sqlite_schema")) == 0) return version;
       if (application != kApplication)
         throw InvalidModel(text("'", path_, "' is a database, but no store of hetnn. Name another folder."));
-      if (version > schema_version) {
+      if (version < 1) throw InvalidModel(text("the store '", path_, "' is damaged: it is of version ", version, "."));
+      if (version > newest) {
         throw Unsupported(text("the store '", path_, "' is of version ", version, "; this hetnn knows versions up to ",
-                               schema_version, ". Use a newer hetnn."));
+                               newest, ". Use a newer hetnn."));
       }
-      return true;
+      return version;
     };
-    if (check()) return;
+    if (version_of() == newest) return;
     Transaction writing(*this);
-    if (check()) return;  // another process was quicker
-    const std::string all(schema);
-    if (sqlite3_exec(connection_, all.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) fail();
+    // Another process may have been quicker.
+    for (int64_t k = version_of(); k < newest; ++k) {
+      const std::string step(schema[static_cast<size_t>(k)]);
+      if (sqlite3_exec(connection_, step.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) fail();
+    }
     run(text("PRAGMA application_id = ", kApplication));
-    run(text("PRAGMA user_version = ", schema_version));
+    run(text("PRAGMA user_version = ", newest));
     writing.commit();
   } catch (...) {
     close();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -20,8 +21,9 @@ using Cell = std::variant<int64_t, std::string>;
 /// Unsupported for a schema that is newer than this program.
 class Database {
  public:
-  /// Opens the file, or makes it and lays out `schema`, which is of version `schema_version`.
-  Database(std::string path, std::string_view schema, int schema_version);
+  /// Opens the file, or makes it. Step k of `schema` takes a file from version k to the next; those of an older file
+  /// that are missing are done.
+  Database(std::string path, std::span<const std::string_view> schema);
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;

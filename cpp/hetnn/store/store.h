@@ -1,5 +1,5 @@
 // Networks by id and version: what each is made of, where it runs, and its executable, in SQLite beside files named by
-// their hash.
+// their hash. Large weights are files of their own, which executables share.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ namespace hetnn::store {
 struct Version {
   std::string network;
   int64_t version = 0;
-  std::string hash;    // of the file, and its name
+  std::string hash;    // of the executable's file, and its name
   std::string target;  // that it was compiled for
-  int64_t bytes = 0;
+  int64_t bytes = 0;   // of that and of the weights' files that it names
   bool operator==(const Version&) const = default;
 };
 
@@ -60,13 +60,14 @@ class Store {
   explicit Store(std::string path);
   ~Store();
 
-  /// Keeps the image under the id; by default as the version after the newest. InvalidModel when it is no sound
-  /// executable or when the version holds another one. Keeping the same twice changes nothing.
+  /// Keeps the image, or the file's executable, under the id; by default as the version after the newest. InvalidModel
+  /// when it is no sound executable or when the version holds another one. Keeping the same twice changes nothing.
   Version add(const std::string& id, const program::Blob& image, std::optional<int64_t> version = {});
+  Version add_file(const std::string& id, const std::string& path, std::optional<int64_t> version = {});
   /// The version that runs unless one is named: the newest that is deployed, else the newest; nothing where there is
   /// none. Everything below throws InvalidModel where there is none.
   std::optional<Version> find(const std::string& id, std::optional<int64_t> version = {});
-  /// Where the executable's file is.
+  /// Where the executable's file is; the weights that it names stand beside it.
   std::string file(const Version& version) const;
   std::vector<Network> list();
   Association association(const std::string& id, std::optional<int64_t> version = {});
@@ -86,6 +87,11 @@ class Store {
   Freed gc();
 
  private:
+  Version keep(const std::string& id, const program::Program& program, const program::Blob& image,
+               const std::string& called, std::optional<int64_t> version);
+  /// Makes sure that the file is there and whole.
+  void keep_file(const std::string& path, const std::string& hash, std::span<const std::byte> bytes) const;
+  std::string part(const std::string& hash) const;
   Database& database();
 
   const std::string path_;

@@ -191,6 +191,85 @@ TEST(Pack, VerifyReadsAllWeights) {
   EXPECT_ERROR(verify_weights(blob_of(image), "image"), InvalidModel, "image: weights_hash does not fit its bytes");
 }
 
+// Blobs of 12 and 5000 bytes, the second one twice, and of 100.
+Program of_blobs() {
+  Program p = example();
+  p.weights = {};
+  for (const size_t size : {12, 5000, 5000, 100}) p.weights.append(blob_of(counting(size)));
+  p.buffers[1].offset_bytes = 0;
+  return p;
+}
+
+TEST(Blobs, AreWhatTheyWereBeforePacking) {
+  const Image image = pack(of_blobs());
+  const Program q = unpack(blob_of(image), "image");
+  ASSERT_EQ(q.weights.blobs_from(0).size(), 4);
+  EXPECT_EQ(q.weights.size_bytes(), of_blobs().weights.size_bytes());
+  EXPECT_TRUE(q.weights.holds(64, 5000));
+  EXPECT_FALSE(q.weights.holds(0, 100));  // beyond the first
+  EXPECT_EQ(pack(q), image);
+  EXPECT_EQ(put_together(take_apart(image, "image"), q.hetnn_version), image);
+}
+
+TEST(Blobs, TileTheWeights) {
+  const Image image = pack(of_blobs());
+  const auto with = [&](const std::string& blobs) {
+    Pieces pieces = take_apart(image, "image");
+    const size_t at = pieces.program.find("\"blobs\"");
+    pieces.program = pieces.program.substr(0, at) + "\"blobs\": " + blobs + "}";
+    return refusal(put_together(pieces, "0.1.0"));
+  };
+  EXPECT_EQ(with("[12, 5000, 5000, 100]"), "accepted");
+  EXPECT_THAT(with("[12, 5000, 5000]"), HasSubstr("image: its blobs take 10120 bytes of weights; there are 10276"));
+  EXPECT_THAT(with("[12, 5000, 5000, 101]"), HasSubstr("blobs[3] takes 101 bytes from byte 10176"));
+  EXPECT_THAT(with("[12, 5000, 5000, 100, 1]"), HasSubstr("blobs[4] takes 1 bytes"));
+  EXPECT_THAT(with("[12, 4900, 5000, 100]"), HasSubstr("there is something before blobs[2]"));
+  EXPECT_THAT(with("[12, 0, 5000, 5000, 100]"), HasSubstr("blobs[1] must be an integer"));
+  EXPECT_THAT(with(R"([{"bytes": 1, "hash": "../x", "sum": "0"}])"), HasSubstr("64 hexadecimal digits"));
+}
+
+class PartsTest : public testing::Test {
+ protected:
+  PartsTest() : folder_(std::filesystem::path(testing::TempDir()) / "parts") {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  ~PartsTest() override { std::filesystem::remove_all(folder_); }
+  std::string file() const { return (folder_ / "x.hetnn").string(); }
+
+  const std::filesystem::path folder_;
+};
+
+TEST_F(PartsTest, LargeBlobsAreFilesBesideTheImage) {
+  const Program p = of_blobs();
+  const Split made = split(p);
+  ASSERT_EQ(made.parts.size(), 1);
+  EXPECT_EQ(made.parts[0].hash, content_hash(counting(5000)));
+  EXPECT_LT(made.image.size(), pack(p).size() - 9000);
+  write_file(file(), made.image);
+  const std::string part = part_path(folder_.string(), made.parts[0].hash);
+  EXPECT_ERROR(read_program(file(), "image"), InvalidModel, "image: its weights in '" + part + "' are gone");
+  write_file(part, made.parts[0].bytes);
+  for (const bool copy : {false, true}) EXPECT_EQ(pack(read_program(file(), "image", copy)), pack(p));
+  EXPECT_EQ(split(read_program(file(), "image")).image, made.image);
+  EXPECT_THAT(refusal(made.image), HasSubstr("stand in a file of their own, which is sought beside the executable's"));
+  EXPECT_NO_THROW(verify_weights(file(), "image"));
+  std::vector<std::byte> altered(made.parts[0].bytes.begin(), made.parts[0].bytes.end());
+  altered[4999] ^= std::byte{1};
+  write_file(part, altered);
+  EXPECT_ERROR(read_program(file(), "image"), InvalidModel, "image: its weights in '" + part + "' were altered");
+  EXPECT_ERROR(verify_weights(file(), "image"), InvalidModel, "image: its weights in '" + part + "' were altered");
+  altered.pop_back();
+  write_file(part, altered);
+  EXPECT_ERROR(read_program(file(), "image"), InvalidModel, "' should take 5000 bytes; they have 4999.");
+}
+
+TEST_F(PartsTest, WithoutLargeBlobsTheImageIsWhole) {
+  const Split made = split(example());
+  EXPECT_TRUE(made.parts.empty());
+  EXPECT_EQ(made.image, pack(example()));
+}
+
 TEST(Pack, RandomDamageIsNoticed) {
   const Image image = pack(example());
   std::mt19937 random(1);

@@ -186,12 +186,14 @@ TEST_F(StoreTest, DatabasesOfOthersAndOfNewerVersions) {
   fs::create_directories(folder_);
   const std::string path = (folder_ / "index.sqlite").string();
   {
-    Database ours(path, "CREATE TABLE versions (a);", 9);
+    std::vector<std::string_view> steps(9, "");
+    steps[0] = "CREATE TABLE versions (a);";
+    Database ours(path, steps);
     ours.run("INSERT INTO versions VALUES (1)");
   }
-  EXPECT_ERROR(Store{folder_.string()}, Unsupported, "is of version 9; this hetnn knows versions up to 1");
+  EXPECT_ERROR(Store{folder_.string()}, Unsupported, "is of version 9; this hetnn knows versions up to 2");
   {
-    Database ours(path, "", 9);
+    Database ours(path, std::vector<std::string_view>(9, ""));
     ours.run("PRAGMA application_id = 5");
   }
   EXPECT_ERROR(Store{folder_.string()}, InvalidModel, "is a database, but no store of hetnn");
@@ -200,9 +202,25 @@ TEST_F(StoreTest, DatabasesOfOthersAndOfNewerVersions) {
   EXPECT_ERROR(Store{folder_.string()}, InvalidModel, "It is damaged");
 }
 
+TEST_F(StoreTest, ADatabaseOfBeforeGetsTheStepsThatItLacks) {
+  fs::create_directories(folder_);
+  const std::string path = (folder_ / "d").string();
+  const std::string_view steps[] = {"CREATE TABLE t (a);", "ALTER TABLE t ADD COLUMN b DEFAULT 7;"};
+  {
+    Database before(path, std::span(steps).first(1));
+    before.run("INSERT INTO t VALUES (1)");
+  }
+  for (int round = 0; round < 2; ++round)
+    EXPECT_EQ(Database(path, steps).run("SELECT a, b FROM t"), (std::vector<std::vector<Cell>>{{1, 7}}));
+  EXPECT_ERROR(Database(path, std::span(steps).first(1)), Unsupported, "is of version 2; this hetnn knows versions up");
+  Database(path, steps).run("PRAGMA user_version = 0");
+  EXPECT_ERROR(Database(path, steps), InvalidModel, "is damaged: it is of version 0");
+}
+
 TEST_F(StoreTest, WhatIsNotCommittedIsUndone) {
   fs::create_directories(folder_);
-  Database database((folder_ / "d").string(), "CREATE TABLE t (a);", 1);
+  const std::string_view schema[] = {"CREATE TABLE t (a);"};
+  Database database((folder_ / "d").string(), schema);
   {
     Transaction writing(database);
     database.run("INSERT INTO t VALUES (1)");

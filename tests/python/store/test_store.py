@@ -41,11 +41,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return out
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> hetnn.Store:
-    return hetnn.Store(tmp_path / "store")
-
-
 def call(capsys: pytest.CaptureFixture[str], *argv: str | Path) -> tuple[int, Any]:
     capsys.readouterr()
     status = main(["store", *map(str, argv), "--json"])

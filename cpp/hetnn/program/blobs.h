@@ -1,0 +1,41 @@
+// The blobs of a program's weights between an image and its parts, the files that several images may share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hetnn/program/weights.h"
+
+namespace hetnn::program {
+
+/// A blob of the weights as a structure tells of it. One that is no part stands in the image, behind those before it.
+struct BlobRow {
+  int64_t bytes = 0;
+  std::string hash;  // of a part, else empty
+  std::string sum;   // of a part: the fast one
+};
+
+using Blobs = std::vector<std::span<const std::byte>>;
+/// The blobs with zeros between them, so that each begins at a multiple of the alignment.
+Blobs in_a_row(const Blobs& blobs);
+
+/// Where parts are sought, and whether they are copied. No folder: the image must have none.
+struct Beside {
+  std::string folder;
+  bool copy = false;
+};
+/// The folder of a file.
+std::string folder_of(const std::string& path);
+Blob copied(const Blob& blob);
+
+/// All blobs behind one another, from the weights that stand in the image and from parts; no rows: what stands there is
+/// one. InvalidModel naming `called` where the sizes do not add up, and the part that is missing or damaged.
+void append_blobs(Weights& to, const std::vector<BlobRow>& rows, const Blob& here, const Beside& beside,
+                  const std::string& called);
+/// InvalidModel unless the part is there and has its hash.
+void verify_part(const BlobRow& row, const std::string& folder, const std::string& called);
+
+}  // namespace hetnn::program

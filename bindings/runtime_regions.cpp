@@ -62,7 +62,7 @@ void bind_runtime_regions(py::module_& m) {
       .def(
           "write_outputs",
           [](const Regions& own, const serve::Bound& bound, const Outputs& outputs) {
-            if (std::ranges::none_of(bound.outputs, [](const auto& each) { return each.second.shared.has_value(); }))
+            if (std::ranges::none_of(bound.outputs, [](const auto& each) { return each.wanted.shared.has_value(); }))
               return;
             const py::gil_scoped_release release;
             own.write_outputs(bound, outputs.tensors);

@@ -89,21 +89,17 @@ py::tuple write(const Request& request, const std::string& version, const Bound&
 }
 
 Signature signature_of(std::string network, const runtime::Executable& executable) {
-  const auto program = executable.program();
-  const auto rows = [&](const std::vector<program::Port>& ports) {
-    std::vector<Signature::Port> out;
-    for (const program::Port& port : ports) {
-      const DType dtype = program->buffers[static_cast<size_t>(port.buffer)].dtype;
-      if (!serve::datatype_name(dtype))
-        throw Unsupported(text("'", port.name, "' of '", network, "' is ", dtype_name(dtype),
-                               ", which the protocol has no name for."));
-      out.push_back({port.name, dtype});
-    }
-    return out;
-  };
-  auto inputs = rows(program->inputs);
-  auto outputs = rows(program->outputs);
-  return {std::move(network), std::move(inputs), std::move(outputs)};
+  return serve::signature_of(std::move(network), *executable.program());
+}
+
+// Name, datatype, and the numbers of the network's ports: the values, or the bytes and the spans of texts.
+py::list rows(const std::vector<Signature::Port>& ports) {
+  py::list out;
+  for (const Signature::Port& port : ports) {
+    const auto name = port.dtype ? serve::datatype_name(*port.dtype).value_or("") : serve::kTexts;
+    out.append(py::make_tuple(port.name, std::string(name), port.port, port.spans));
+  }
+  return out;
 }
 
 }  // namespace
@@ -146,9 +142,15 @@ void bind_runtime_serve(py::module_& m) {
             return read_http(body, state[3].cast<std::string>(), state[4].cast<std::string>(),
                              state[2].cast<std::optional<int64_t>>());
           }));
-  py::class_<Signature>(m, "Signature", "Names and types of a network's inputs and outputs.")
+  py::class_<Signature>(m, "Signature", "Names and types of a network's inputs and outputs, as clients see them.")
       .def(py::init(&signature_of), py::arg("network"), py::arg("executable"),
            "Unsupported when the protocol has no name for a type.")
+      .def_property_readonly(
+          "inputs", [](const Signature& own) { return rows(own.inputs); },
+          "Name, datatype, and the number of the executable's input, of each; of texts those of the bytes "
+          "and of the spans.")
+      .def_property_readonly(
+          "outputs", [](const Signature& own) { return rows(own.outputs); }, "The same of its outputs.")
       .def(
           "bind", [](const Signature& own, const Request& request) { return serve::bind(request, own); },
           py::arg("request"), "InvalidModel when the request does not fit.");

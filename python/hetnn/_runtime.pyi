@@ -291,7 +291,7 @@ class Inference:
 
 class Signature:
     """
-    Names and types of a network's inputs and outputs.
+    Names and types of a network's inputs and outputs, as clients see them.
     """
     def __init__(self, network: str, executable: Executable) -> None:
         """
@@ -300,6 +300,16 @@ class Signature:
     def bind(self, request: Inference) -> Bound:
         """
         InvalidModel when the request does not fit.
+        """
+    @property
+    def inputs(self) -> list[typing.Any]:
+        """
+        Name, datatype, and the number of the executable's input, of each; of texts those of the bytes and of the spans.
+        """
+    @property
+    def outputs(self) -> list[typing.Any]:
+        """
+        The same of its outputs.
         """
 
 class Regions:

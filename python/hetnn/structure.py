@@ -25,7 +25,7 @@ import numpy as np
 
 from hetnn.element_types import numpy_type
 from hetnn.errors import InvalidModel
-from hetnn.texts import SPAN, packed
+from hetnn.texts import coded, decoded
 
 Tree = dict[str, Any]
 
@@ -102,7 +102,7 @@ class Signature:
         elif kind == "sequence":
             self._fill_sequence(what, value, path, flat)
         elif kind == "text":
-            flat[what[0]], flat[what[1]] = _coded(value, path)
+            flat[what[0]], flat[what[1]] = coded(value, path)
         elif kind == "optional":
             flat[what[0]] = np.array(value is not None)
             if value is None:
@@ -171,7 +171,7 @@ class Signature:
             elements = self._maker(what[0])
             return lambda outputs: _cut(elements(outputs), outputs[what[1]])
         if kind == "text":
-            return lambda outputs: _decoded(outputs[what[0]], outputs[what[1]])
+            return lambda outputs: decoded(outputs[what[0]], outputs[what[1]])
         if kind == "optional":
             inner = self._maker(what[1])
             return lambda outputs: inner(outputs) if outputs[what[0]].item() else None
@@ -218,33 +218,6 @@ def _joined(real: Any, imaginary: Any) -> Any:
     joined = np.empty(real.shape, np.result_type(real.dtype, np.complex64))
     joined.real, joined.imag = real, imaginary
     return joined
-
-
-def _coded(value: Any, path: str) -> tuple[Any, Any]:
-    """The UTF-8 of an array of texts, and their spans. InvalidModel where it holds anything else."""
-    array = np.asarray(value)
-    texts = array.reshape(-1).tolist()
-    if not texts or array.dtype.kind in "OUST":
-        try:
-            coded = [text if isinstance(text, bytes) else str.encode(text, "utf-8") for text in texts]
-        except (TypeError, UnicodeEncodeError) as error:
-            raise InvalidModel(f"input '{path}' must hold texts: {error}.") from error
-        return packed(coded, array.shape, f"input '{path}'")
-    raise InvalidModel(f"input '{path}' must be an array of texts; got {array.dtype}.")
-
-
-def _decoded(coded: Any, spans: Any) -> Any:
-    """An array of texts. InvalidModel for spans outside the bytes, and for what is no UTF-8."""
-    data, out = coded.tobytes(), np.empty(spans.shape, object)
-    for k, span in enumerate(spans.reshape(-1).tolist()):
-        begin, length = divmod(span, SPAN)
-        if span < 0 or begin + length > len(data):
-            raise InvalidModel(f"the model gives a text at {begin} to {begin + length} of {len(data)} bytes.")
-        try:
-            out.flat[k] = data[begin : begin + length].decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise InvalidModel(f"the model gives a text that is no UTF-8: {error}.") from error
-    return out
 
 
 def _cut(elements: Any, rows: Any) -> list[Any]:

@@ -8,7 +8,9 @@ using namespace hetnn;  // NOLINT(google-build-using-namespace): all of this fil
 
 namespace {
 
-const serve::Signature kNetwork = {"two", {{"a", DType::f32}, {"b", DType::i8}}, {{"a", DType::f32}, {"b", DType::i8}}};
+const std::vector<serve::Signature::Port> kPorts = {
+    {"a", DType::f32, 0}, {"b", DType::i8, 1}, {"t", std::nullopt, 2, 3}};
+const serve::Signature kNetwork = {"two", kPorts, kPorts};
 
 void use(unsigned choice, std::string_view request) {
   const auto kept = std::make_shared<const std::string>(request);
@@ -18,7 +20,9 @@ void use(unsigned choice, std::string_view request) {
   if (choice >= 4) head = static_cast<int64_t>(request.size()) - (choice >> 2);
   serve::Inference read = http ? serve::read_http("two", "", bytes, head) : serve::read_grpc(bytes);
   for (serve::Given& given : read.inputs) {
-    if (!given.shared) HETNN_ASSERT(!given.dtype || given.tensor.elems() == given.elems, given.name);
+    const Tensor& shaped = given.dtype ? given.tensor : given.spans;
+    if (!given.shared) HETNN_ASSERT(shaped.elems() == given.elems, given.name);
+    if (given.shared && !given.dtype) given.spans = Tensor::zeros(DType::i64, {0});
     given.shared.reset();
     if (given.dtype) given.tensor = Tensor::zeros(*given.dtype, {1});
   }

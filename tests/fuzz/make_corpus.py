@@ -133,23 +133,31 @@ def requests() -> None:
     values = np.ones(6, np.float32).tobytes()
     row = {"name": "a", "datatype": "FP32", "shape": [2, 3]}
     small = {"name": "b", "datatype": "INT8", "shape": [2], "data": [[1], [-2]]}
+    words, coded = {"name": "t", "datatype": "BYTES", "shape": [2]}, b"\1\0\0\0a\0\0\0\0"
     shared = {"shared_memory_region": "r", "shared_memory_offset": 4, "shared_memory_byte_size": 8}
     outputs = [{"name": "b", "parameters": {"binary_data": False}}, {"name": "a", "parameters": shared}]
     parameters = {"sequence_id": "s", "sequence_start": True, "priority": 1, "timeout": 5, "binary_data_output": True}
-    written = {"inputs": [{**row, "data": [1, 2, float("nan"), 4, 5, 6]}, small], "outputs": outputs, "id": "i"}
-    raw = {"inputs": [{**row, "parameters": {"binary_data_size": 24}}, small], "parameters": parameters}
+    written = {
+        "inputs": [{**row, "data": [1, 2, float("nan"), 4, 5, 6]}, small, {**words, "data": ["a", ""]}],
+        "outputs": outputs,
+        "id": "i",
+    }
+    raw_row, raw_words = ({**one, "parameters": {"binary_data_size": size}} for one, size in ((row, 24), (words, 9)))
+    raw = {"inputs": [raw_row, small, raw_words], "parameters": parameters}
     write("requests", "http_written", b"\0" + json.dumps(written).encode())
-    write("requests", "http_raw", bytes([len(values) << 2]) + json.dumps(raw).encode() + values)
+    write("requests", "http_raw", bytes([len(values + coded) << 2]) + json.dumps(raw).encode() + values + coded)
     message = MESSAGES["ModelInferRequest"](model_name="two", model_version="1", id="i")
     message.parameters["sequence_id"].int64_param = 3
     message.parameters["sequence_end"].bool_param = True
-    for name, datatype, shape, content in (("a", "FP32", [2, 3], values), ("b", "INT8", [2], b"\1\2")):
+    rows = (("a", "FP32", [2, 3], values), ("b", "INT8", [2], b"\1\2"), ("t", "BYTES", [2], coded))
+    for name, datatype, shape, content in rows:
         message.inputs.add(name=name, datatype=datatype, shape=shape)
         message.raw_input_contents.append(content)
     write("requests", "grpc_raw", b"\1" + message.SerializeToString())
     del message.raw_input_contents[:]
     message.inputs[0].contents.fp32_contents.extend(range(6))
     message.inputs[1].contents.int_contents.extend((1, -2))
+    message.inputs[2].contents.bytes_contents.extend((b"a", b""))
     message.outputs.add(name="a").parameters["shared_memory_region"].string_param = "r"
     message.outputs[0].parameters["shared_memory_byte_size"].uint64_param = 8
     write("requests", "grpc_typed", b"\1" + message.SerializeToString())

@@ -37,26 +37,6 @@ enum class Wire { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
   throw InvalidModel(text("the message is no ModelInferRequest: ", why, "."));
 }
 
-bool is_utf8(std::string_view words) {
-  const auto* at = reinterpret_cast<const unsigned char*>(words.data());
-  const auto* const end = at + words.size();
-  while (at < end) {
-    const unsigned char first = *at++;
-    if (first < 0x80) continue;
-    const int more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1;
-    if (first < 0xC2 || first > 0xF4 || end - at < more) return false;
-    // The shortest form alone, no half of a pair, nothing beyond the last character.
-    const unsigned char second = *at;
-    if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) || (first == 0xF0 && second < 0x90) ||
-        (first == 0xF4 && second > 0x8F))
-      return false;
-    for (int k = 0; k < more; ++k) {
-      if ((*at++ & 0xC0) != 0x80) return false;
-    }
-  }
-  return true;
-}
-
 // Takes values off the front of a message.
 class Reader {
  public:
@@ -207,45 +187,51 @@ std::optional<ContentsField> contents_of(DType dtype) {
   }
 }
 
-Tensor typed(const Given& given, std::span<const std::byte> contents) {
-  if (!given.dtype) return {};
-  const auto field = contents_of(*given.dtype);
+void take_typed(Given& given, std::span<const std::byte> contents) {
+  const auto field = given.dtype ? contents_of(*given.dtype) : ContentsField::of_bytes;
   if (!field)
     throw Unsupported(text(given.called(), ": ", *datatype_name(*given.dtype),
                            " has no typed contents. Send it as raw_input_contents."));
   // No more memory than values are there for.
   if (static_cast<size_t>(given.elems) > contents.size())
     throw InvalidModel(text(given.called(), ": its shape takes ", given.elems, " values; its contents have fewer."));
-  WrittenValues into(given);
+  std::optional<WrittenValues> values;
+  std::optional<WrittenTexts> texts;
+  given.dtype ? void(values.emplace(given)) : void(texts.emplace(given));
   each_field(contents, [&](uint64_t number, Wire wire, Reader& reader) {
     if (number != static_cast<uint64_t>(*field)) {
       if (number == 0 || number >= std::size(kContents)) return false;
-      throw InvalidModel(text(given.called(), ": ", *datatype_name(*given.dtype), " comes as ",
+      throw InvalidModel(text(given.called(), ": ", given.datatype(), " comes as ",
                               kContents[static_cast<size_t>(*field)], "; got ", kContents[number], "."));
     }
     switch (*field) {
       case ContentsField::of_bool:
-        return each_number(wire, Wire::varint, reader, [&](Reader& r) { into.add(r.varint() != 0); });
+        return each_number(wire, Wire::varint, reader, [&](Reader& r) { values->add(r.varint() != 0); });
       case ContentsField::of_int:
         return each_number(wire, Wire::varint, reader,
-                           [&](Reader& r) { into.add(int64_t{static_cast<int32_t>(r.varint())}); });
+                           [&](Reader& r) { values->add(int64_t{static_cast<int32_t>(r.varint())}); });
       case ContentsField::of_int64:
-        return each_number(wire, Wire::varint, reader, [&](Reader& r) { into.add(static_cast<int64_t>(r.varint())); });
+        return each_number(wire, Wire::varint, reader,
+                           [&](Reader& r) { values->add(static_cast<int64_t>(r.varint())); });
       case ContentsField::of_uint:
         return each_number(wire, Wire::varint, reader,
-                           [&](Reader& r) { into.add(uint64_t{static_cast<uint32_t>(r.varint())}); });
+                           [&](Reader& r) { values->add(uint64_t{static_cast<uint32_t>(r.varint())}); });
       case ContentsField::of_uint64:
-        return each_number(wire, Wire::varint, reader, [&](Reader& r) { into.add(r.varint()); });
+        return each_number(wire, Wire::varint, reader, [&](Reader& r) { values->add(r.varint()); });
       case ContentsField::of_fp32:
-        return each_number(wire, Wire::fixed32, reader, [&](Reader& r) { into.add(double{r.fixed<float>()}); });
+        return each_number(wire, Wire::fixed32, reader, [&](Reader& r) { values->add(double{r.fixed<float>()}); });
       case ContentsField::of_fp64:
-        return each_number(wire, Wire::fixed64, reader, [&](Reader& r) { into.add(r.fixed<double>()); });
-      case ContentsField::of_bytes:
-        break;
+        return each_number(wire, Wire::fixed64, reader, [&](Reader& r) { values->add(r.fixed<double>()); });
+      case ContentsField::of_bytes: {
+        if (wire != Wire::bytes) return false;
+        const auto each = reader.bytes();
+        return texts->add({reinterpret_cast<const char*>(each.data()), each.size()}), true;
+      }
     }
     return false;
   });
-  return into.take();
+  if (texts) return texts->give(given);
+  given.tensor = values->take();
 }
 
 // An input, and its typed contents where it has some.
@@ -362,11 +348,11 @@ Inference read_grpc(const Bytes& message) {
       throw InvalidModel("inputs come as raw_input_contents or as typed contents, not as both.");
     if (given.shared) continue;
     if (raw.empty()) {
-      given.tensor = typed(given, contents[k].value_or(std::span<const std::byte>()));
+      take_typed(given, contents[k].value_or(std::span<const std::byte>()));
       continue;
     }
     if (next == raw.size()) throw InvalidModel(text("raw_input_contents has no bytes for ", given.called(), "."));
-    given.tensor = from_raw(given, {message.owner, raw[next++]});
+    take_raw(given, {message.owner, raw[next++]});
   }
   if (next != raw.size()) throw InvalidModel("raw_input_contents has more items than there are inputs that want one.");
   return out;
@@ -379,12 +365,12 @@ Written write_grpc(const Inference& inference, std::string_view version, const B
   put(head, ResponseField::model_name, std::string_view(inference.model));
   put(head, ResponseField::model_version, version);
   if (!inference.id.empty()) put(head, ResponseField::id, std::string_view(inference.id));
-  for (const auto& [k, wanted] : bound.outputs) {
-    const Tensor& tensor = outputs[k];
+  for (const Asked& each : bound.outputs) {
+    const Wanted& wanted = each.wanted;
     std::string row, shape;
     put(row, TensorField::name, std::string_view(wanted.name));
-    put(row, TensorField::datatype, datatype_name(tensor.dtype()).value_or(""));
-    for (const int64_t size : tensor.shape()) put_varint(shape, static_cast<uint64_t>(size));
+    put(row, TensorField::datatype, each.datatype(outputs));
+    for (const int64_t size : each.shape(outputs)) put_varint(shape, static_cast<uint64_t>(size));
     if (!shape.empty()) put(row, TensorField::shape, std::string_view(shape));
     if (wanted.shared) {
       put_parameter(row, kRegion, ParameterField::string_param, std::string_view(wanted.shared->region));
@@ -393,9 +379,13 @@ Written write_grpc(const Inference& inference, std::string_view version, const B
     }
     put(head, ResponseField::outputs, std::string_view(row));
   }
-  for (const auto& [k, wanted] : bound.outputs) {
-    const Tensor& tensor = outputs[k];
-    const size_t bytes = wanted.shared ? 0 : static_cast<size_t>(tensor.bytes());
+  for (const Asked& each : bound.outputs) {
+    if (each.spans) {
+      put(head, ResponseField::raw_output_contents, each.wanted.shared ? "" : each.raw_texts(outputs));
+      continue;
+    }
+    const Tensor& tensor = outputs[each.port];
+    const size_t bytes = each.wanted.shared ? 0 : static_cast<size_t>(tensor.bytes());
     put_size(head, ResponseField::raw_output_contents, bytes);
     out.pieces.push_back({std::exchange(head, {}), {tensor.data(), bytes}});
   }

@@ -138,7 +138,8 @@ bool has_bare_words(std::string_view document) {
 // Values that are written out: a list, flat or nested as regularly as a tensor is.
 class Values {
  public:
-  Values(const Given& given, const Json& data) : given_(given), into_(given) {
+  Values(Given& given, const Json& data) : given_(given) {
+    given.dtype ? void(values_.emplace(given)) : void(texts_.emplace(given));
     if (!data.is_array())
       throw InvalidModel(text(given.called(), ": its data must be a list; got ", kind_of(data), "."));
     for (const Json* list = &data; list->is_array(); list = &list->front()) {
@@ -147,7 +148,7 @@ class Values {
     }
     add(data, 0);
   }
-  Tensor take() { return into_.take(); }
+  void give() { texts_ ? texts_->give(given_) : void(given_.tensor = values_->take()); }
 
  private:
   void add(const Json& list, size_t depth) {
@@ -155,30 +156,34 @@ class Values {
     const bool regular = list.size() == sizes_[depth] &&
                          std::ranges::all_of(list, [&](const Json& each) { return each.is_array() != last; });
     if (!regular)
-      throw InvalidModel(
-          text(given_.called(), ": its data is no regular list of ", *datatype_name(*given_.dtype), "."));
+      throw InvalidModel(text(given_.called(), ": its data is no regular list of ", given_.datatype(), "."));
     for (const Json& each : list) last ? value(each) : add(each, depth + 1);
   }
   void value(const Json& each) {
+    if (texts_) {
+      if (!each.is_string()) refuse_values(given_, kind_of(each));
+      return texts_->add(each.get_ref<const std::string&>());
+    }
     switch (each.type()) {
       case Json::value_t::boolean:
-        return into_.add(each.get<bool>());
+        return values_->add(each.get<bool>());
       case Json::value_t::number_unsigned:
-        return into_.add(each.get<uint64_t>());
+        return values_->add(each.get<uint64_t>());
       case Json::value_t::number_integer:
-        return into_.add(each.get<int64_t>());
+        return values_->add(each.get<int64_t>());
       case Json::value_t::number_float:
-        return into_.add(each.get<double>());
+        return values_->add(each.get<double>());
       case Json::value_t::string:
-        if (const auto number = beyond_numbers(each.get_ref<const std::string&>())) return into_.add(*number);
+        if (const auto number = beyond_numbers(each.get_ref<const std::string&>())) return values_->add(*number);
         [[fallthrough]];
       default:
-        into_.refuse(kind_of(each));
+        refuse_values(given_, kind_of(each));
     }
   }
 
-  const Given& given_;
-  WrittenValues into_;
+  Given& given_;
+  std::optional<WrittenValues> values_;
+  std::optional<WrittenTexts> texts_;
   std::vector<size_t> sizes_;
 };
 
@@ -207,6 +212,18 @@ void write_values(std::string& out, const Tensor& tensor) {
     }
   }
   out += ']';
+}
+
+std::string texts_text(const std::vector<std::string_view>& texts, std::string_view name) {
+  Json out = Json::array();
+  for (const std::string_view each : texts) {
+    if (!is_utf8(each)) {
+      throw Unsupported(text("output '", name, "': its text ", out.size(), " is no UTF-8 and has no form in JSON. ",
+                             "Ask for it as binary data."));
+    }
+    out.push_back(each);
+  }
+  return json::to_text(out);
 }
 
 std::string values_text(const Tensor& tensor, std::string_view name) {
@@ -298,15 +315,15 @@ Inference read_http(std::string model, std::string version, const Bytes& body, s
       const size_t left = body.data.size() - at;
       if (bytes > left)
         throw InvalidModel(text(called, ": binary_data_size is ", bytes, "; ", left, " bytes are left."));
-      made.tensor = from_raw(made, body.part(at, bytes));
+      take_raw(made, body.part(at, bytes));
       at += bytes;
     } else if (data && made.dtype == DType::bf16) {
       throw Unsupported(text(called, ": BF16 has no form in JSON. Send it as binary data."));
-    } else if (data && made.dtype) {
+    } else if (data) {
       // No more memory than values are there for.
       if (static_cast<size_t>(made.elems) > written.size())
         throw InvalidModel(text(called, ": its shape takes ", made.elems, " values; the request has fewer."));
-      made.tensor = Values(made, *data).take();
+      Values(made, *data).give();
     }
     out.inputs.push_back(std::move(made));
   }
@@ -333,19 +350,23 @@ Written write_http(const Inference& inference, std::string_view version, const B
   head.pop_back();
   head += ",\"outputs\":[";
   bool first = true;
-  for (const auto& [k, wanted] : bound.outputs) {
-    const Tensor& tensor = outputs[k];
-    Json row = {
-        {"name", wanted.name}, {"datatype", datatype_name(tensor.dtype()).value_or("")}, {"shape", tensor.shape()}};
+  for (const Asked& each : bound.outputs) {
+    const Wanted& wanted = each.wanted;
+    const Tensor& tensor = outputs[each.port];
+    Json row = {{"name", wanted.name}, {"datatype", each.datatype(outputs)}, {"shape", each.shape(outputs)}};
     std::string values;
     if (wanted.shared) {
       row["parameters"] = {
           {kRegion, wanted.shared->region}, {kOffset, wanted.shared->offset}, {kBytes, wanted.shared->bytes}};
+    } else if (wanted.binary && each.spans) {
+      std::string raw = each.raw_texts(outputs);
+      row["parameters"] = {{"binary_data_size", raw.size()}};
+      out.pieces.push_back({std::move(raw), {}});
     } else if (wanted.binary) {
       row["parameters"] = {{"binary_data_size", tensor.bytes()}};
       out.pieces.push_back({{}, {tensor.data(), static_cast<size_t>(tensor.bytes())}});
     } else {
-      values = values_text(tensor, wanted.name);
+      values = each.spans ? texts_text(each.texts(outputs), wanted.name) : values_text(tensor, wanted.name);
     }
     std::string described = json::to_text(row);
     if (!values.empty()) {

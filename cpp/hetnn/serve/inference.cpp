@@ -16,6 +16,8 @@ namespace hetnn::serve {
 namespace {
 
 constexpr int64_t kMostElems = int64_t{1} << 40;
+constexpr int64_t kSpan = int64_t{1} << 32;  // a span is where a text begins, times this, plus its length
+constexpr size_t kMostTextBytes = (size_t{1} << 31) - 1;
 
 template <typename Items, typename Name>
 std::string listed(const Items& items, Name name) {
@@ -28,10 +30,6 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   constexpr size_t kFew = 8;
   const std::span few(shape.data(), std::min(shape.size(), kFew));
   return text("[", listed(few, [](int64_t size) { return size; }), shape.size() > kFew ? ", ..." : "", "]");
-}
-
-std::string datatype_of(const Given& given) {
-  return std::string(given.dtype ? datatype_name(*given.dtype).value_or("") : kTexts);
 }
 
 // The last of that name counts, as in protobuf's maps.
@@ -59,6 +57,34 @@ std::string shown(const Parameter& parameter) {
       parameter.value);
 }
 
+[[noreturn]] void refuse_count(const Given& given, std::string_view found) {
+  throw InvalidModel(text(given.called(), ": ", given.datatype(), shape_text(given.shape), " takes ", given.elems,
+                          " values; got ", found, "."));
+}
+
+void take_raw_texts(Given& given, std::string_view bytes) {
+  // No more memory than texts are there for.
+  if (static_cast<uint64_t>(given.elems) > bytes.size() / sizeof(uint32_t))
+    refuse_count(given, text("no more than ", bytes.size() / sizeof(uint32_t), " in ", bytes.size(), " bytes"));
+  WrittenTexts into(given);
+  for (int64_t k = 0; !bytes.empty(); ++k) {
+    uint32_t size = 0;
+    if (bytes.size() < sizeof size) {
+      throw InvalidModel(text(given.called(), ": a text of ", kTexts, " begins with its length in ", sizeof size,
+                              " bytes; before text ", k, " ", bytes.size(), " are left."));
+    }
+    std::memcpy(&size, bytes.data(), sizeof size);
+    bytes.remove_prefix(sizeof size);
+    if (size > bytes.size()) {
+      throw InvalidModel(text(given.called(), ": the length of text ", k, " of ", kTexts, " is ", size, "; ",
+                              bytes.size(), " bytes are left."));
+    }
+    into.add(bytes.substr(0, size));
+    bytes.remove_prefix(size);
+  }
+  into.give(given);
+}
+
 bool truth(const Parameters& parameters, std::string_view key, std::string_view called, bool otherwise) {
   const Parameter* found = find(parameters, key);
   if (!found) return otherwise;
@@ -77,13 +103,15 @@ std::optional<std::string_view> datatype_name(DType dtype) {
 
 std::string Given::called() const { return text("input '", short_name(name), "'"); }
 
+std::string_view Given::datatype() const { return dtype ? datatype_name(*dtype).value_or("") : kTexts; }
+
 std::string Inference::sequence_called() const {
   return sequence_is_number ? sequence : text("'", short_name(sequence), "'");
 }
 
 void Inference::give(size_t input, Bytes bytes) {
   Given& to = inputs.at(input);
-  to.tensor = from_raw(to, bytes);
+  take_raw(to, bytes);
   to.shared.reset();
 }
 
@@ -130,7 +158,13 @@ std::optional<Place> place_of(const Parameters& parameters, std::string_view cal
 }
 
 Given given(std::string name, std::string_view datatype, std::vector<int64_t> shape) {
-  Given out{.name = std::move(name), .dtype = {}, .shape = std::move(shape), .elems = 1, .tensor = {}, .shared = {}};
+  Given out{.name = std::move(name),
+            .dtype = {},
+            .shape = std::move(shape),
+            .elems = 1,
+            .tensor = {},
+            .spans = {},
+            .shared = {}};
   const auto* row = std::ranges::find(kDatatypes, datatype, &Datatype::name);
   if (row != std::end(kDatatypes)) {
     out.dtype = row->dtype;
@@ -164,38 +198,56 @@ Wanted wanted(std::string name, const Parameters& parameters, bool binary) {
   return {std::move(name), binary, place_of(parameters, called)};
 }
 
-Tensor from_raw(const Given& given, const Bytes& bytes) {
-  if (!given.dtype) return {};
+void take_raw(Given& given, const Bytes& bytes) {
+  if (!given.dtype) return take_raw_texts(given, bytes.text());
   const int64_t needed = given.elems * dtype_bytes(*given.dtype);
   if (static_cast<int64_t>(bytes.data.size()) != needed)
-    throw InvalidModel(text(given.called(), ": ", datatype_of(given), shape_text(given.shape), " takes ", needed,
+    throw InvalidModel(text(given.called(), ": ", given.datatype(), shape_text(given.shape), " takes ", needed,
                             " bytes; got ", bytes.data.size(), "."));
   if (*given.dtype == DType::boolean && first_untrue(bytes.data))
     throw InvalidModel(text(given.called(), ": a byte of BOOL is neither 0 nor 1."));
   const auto at = reinterpret_cast<uintptr_t>(bytes.data.data());
-  if (at % static_cast<uintptr_t>(dtype_bytes(*given.dtype)) == 0)
-    return {*given.dtype, given.shape, bytes.owner, bytes.data.data()};
+  if (at % static_cast<uintptr_t>(dtype_bytes(*given.dtype)) == 0) {
+    given.tensor = {*given.dtype, given.shape, bytes.owner, bytes.data.data()};
+    return;
+  }
   std::byte* to = nullptr;
-  Tensor out = Tensor::zeros(*given.dtype, given.shape, &to);
+  given.tensor = Tensor::zeros(*given.dtype, given.shape, &to);
   if (needed > 0) std::memcpy(to, bytes.data.data(), static_cast<size_t>(needed));
-  return out;
+}
+
+void refuse_values(const Given& given, std::string_view kind) {
+  throw InvalidModel(text(given.called(), ": its data must be values of ", given.datatype(), "; got ", kind, "."));
+}
+
+bool is_utf8(std::string_view text) {
+  const auto* at = reinterpret_cast<const unsigned char*>(text.data());
+  const auto* const end = at + text.size();
+  while (at < end) {
+    const unsigned char first = *at++;
+    if (first < 0x80) continue;
+    const int more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1;
+    if (first < 0xC2 || first > 0xF4 || end - at < more) return false;
+    // The shortest form alone, no half of a pair, nothing beyond the last character.
+    const unsigned char second = *at;
+    if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) || (first == 0xF0 && second < 0x90) ||
+        (first == 0xF4 && second > 0x8F))
+      return false;
+    for (int k = 0; k < more; ++k) {
+      if ((*at++ & 0xC0) != 0x80) return false;
+    }
+  }
+  return true;
 }
 
 WrittenValues::WrittenValues(const Given& given)
     : given_(given), dtype_(given.dtype.value_or(DType::f32)), step_(dtype_bytes(dtype_)) {
-  HETNN_ASSERT(given.dtype, "texts are not kept");
+  HETNN_ASSERT(given.dtype, "texts are written by WrittenTexts");
   tensor_ = Tensor::zeros(dtype_, given.shape, &data_);
 }
 
-void WrittenValues::refuse(std::string_view kind) const {
-  throw InvalidModel(text(given_.called(), ": its data must be values of ", datatype_of(given_), "; got ", kind, "."));
-}
-
 std::byte* WrittenValues::next() {
-  if (count_ == given_.elems) {
-    throw InvalidModel(text(given_.called(), ": ", datatype_of(given_), shape_text(given_.shape), " takes ",
-                            given_.elems, " values; got more."));
-  }
+  if (count_ == given_.elems) refuse_count(given_, "more");
   return data_ + step_ * count_++;
 }
 
@@ -214,7 +266,7 @@ template <typename Written>
 void WrittenValues::add_integer(Written value) {
   const auto whole = [&]<typename T>(T) {
     if (!std::in_range<T>(value))
-      throw InvalidModel(text(given_.called(), ": its data holds values beyond ", datatype_of(given_), "."));
+      throw InvalidModel(text(given_.called(), ": its data holds values beyond ", given_.datatype(), "."));
     put(static_cast<T>(value));
   };
   switch (dtype_) {
@@ -235,7 +287,7 @@ void WrittenValues::add_integer(Written value) {
     case DType::u64:
       return whole(uint64_t{});
     case DType::boolean:
-      refuse("int");
+      refuse_values(given_, "int");
     default:
       return real(static_cast<double>(value));
   }
@@ -244,20 +296,71 @@ void WrittenValues::add_integer(Written value) {
 void WrittenValues::add(int64_t value) { add_integer(value); }
 void WrittenValues::add(uint64_t value) { add_integer(value); }
 void WrittenValues::add(double value) {
-  if (!is_float(dtype_)) refuse("float");
+  if (!is_float(dtype_)) refuse_values(given_, "float");
   real(value);
 }
 void WrittenValues::add(bool value) {
-  if (dtype_ != DType::boolean) refuse("bool");
+  if (dtype_ != DType::boolean) refuse_values(given_, "bool");
   put(static_cast<uint8_t>(value));
 }
 
 Tensor WrittenValues::take() {
-  if (count_ != given_.elems) {
-    throw InvalidModel(text(given_.called(), ": ", datatype_of(given_), shape_text(given_.shape), " takes ",
-                            given_.elems, " values; got ", count_, "."));
-  }
+  if (count_ != given_.elems) refuse_count(given_, text(count_));
   return std::move(tensor_);
+}
+
+WrittenTexts::WrittenTexts(const Given& given) : given_(given) { spans_.reserve(static_cast<size_t>(given.elems)); }
+
+void WrittenTexts::add(std::string_view words) {
+  if (std::ssize(spans_) == given_.elems) refuse_count(given_, "more");
+  if (bytes_.size() + words.size() > kMostTextBytes) {
+    throw InvalidModel(text(given_.called(), " holds more than ", kMostTextBytes,
+                            " bytes of text, the most there may "
+                            "be. Send it in pieces."));
+  }
+  spans_.push_back(words.empty() ? 0 : static_cast<int64_t>(bytes_.size()) * kSpan + std::ssize(words));
+  bytes_ += words;
+}
+
+void WrittenTexts::give(Given& to) {
+  if (std::ssize(spans_) != given_.elems) refuse_count(given_, text(spans_.size()));
+  const auto owner = std::make_shared<const std::string>(std::move(bytes_));
+  to.tensor = {DType::u8, {std::ssize(*owner)}, owner, reinterpret_cast<const std::byte*>(owner->data())};
+  to.spans = Tensor::of(given_.shape, spans_);
+}
+
+std::string_view Asked::datatype(std::span<const Tensor> outputs) const {
+  return spans ? kTexts : datatype_name(outputs[port].dtype()).value_or("");
+}
+
+const std::vector<int64_t>& Asked::shape(std::span<const Tensor> outputs) const {
+  return outputs[spans.value_or(port)].shape();
+}
+
+std::vector<std::string_view> Asked::texts(std::span<const Tensor> outputs) const {
+  HETNN_ASSERT(spans, "'", wanted.name, "' holds no texts");
+  const std::span bytes = outputs[port].span();
+  const std::string_view all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::vector<std::string_view> out;
+  for (const int64_t span : outputs[*spans].values<int64_t>()) {
+    const auto begin = static_cast<size_t>(span / kSpan), size = static_cast<size_t>(span % kSpan);
+    if (span < 0 || begin > all.size() || size > all.size() - begin) {
+      throw InvalidModel(text("the model gives a text of '", wanted.name, "' at ", begin, " to ", begin + size, " of ",
+                              all.size(), " bytes."));
+    }
+    out.push_back(all.substr(begin, size));
+  }
+  return out;
+}
+
+std::string Asked::raw_texts(std::span<const Tensor> outputs) const {
+  std::string out;
+  for (const std::string_view words : texts(outputs)) {
+    const auto size = static_cast<uint32_t>(words.size());
+    out.append(reinterpret_cast<const char*>(&size), sizeof size);
+    out += words;
+  }
+  return out;
 }
 
 Bound bind(const Inference& inference, const Signature& signature) {
@@ -269,15 +372,20 @@ Bound bind(const Inference& inference, const Signature& signature) {
       throw InvalidModel(text("the input '", short_name(at->name), "' is there twice."));
   }
   Bound out;
+  size_t ports = 0;
+  for (const Signature::Port& port : signature.inputs) ports += port.spans ? 2 : 1;
+  out.inputs.resize(ports);
   for (const Signature::Port& port : signature.inputs) {
     const auto found = std::ranges::find(inference.inputs, port.name, name_of);
     if (found == inference.inputs.end())
       throw InvalidModel(text("the input '", port.name, "' of '", signature.network, "' is missing."));
     if (found->dtype != port.dtype)
-      throw InvalidModel(text("input '", port.name, "' must be ", datatype_name(port.dtype).value_or(""), "; got ",
-                              datatype_of(*found), "."));
+      throw InvalidModel(text("input '", port.name, "' must be ",
+                              port.dtype ? datatype_name(*port.dtype).value_or("") : kTexts, "; got ",
+                              found->datatype(), "."));
     HETNN_ASSERT(!found->shared, "shared memory is read before");
-    out.inputs.push_back(found->tensor);
+    out.inputs[port.port] = found->tensor;
+    if (port.spans) out.inputs[*port.spans] = found->spans;
   }
   for (const Given& each : inference.inputs) {
     if (std::ranges::find(signature.inputs, each.name, name_of) == signature.inputs.end())
@@ -285,19 +393,20 @@ Bound bind(const Inference& inference, const Signature& signature) {
                               listed(signature.inputs, name_of), "."));
   }
   if (!out.inputs.empty() && out.inputs.front().rank() > 0) out.rows = out.inputs.front().shape()[0];
+  const auto ask = [&](const Signature::Port& port, Wanted wanted) {
+    out.outputs.push_back({port.port, port.spans, std::move(wanted)});
+  };
   if (inference.outputs.empty()) {
-    for (size_t k = 0; k < signature.outputs.size(); ++k)
-      out.outputs.emplace_back(k, Wanted{signature.outputs[k].name, inference.binary, {}});
+    for (const Signature::Port& port : signature.outputs) ask(port, Wanted{port.name, inference.binary, {}});
   }
   for (const Wanted& each : inference.outputs) {
     const auto port = std::ranges::find(signature.outputs, each.name, name_of);
     if (port == signature.outputs.end())
       throw InvalidModel(text("'", signature.network, "' has no output '", short_name(each.name), "'; it gives ",
                               listed(signature.outputs, name_of), "."));
-    const auto place = static_cast<size_t>(port - signature.outputs.begin());
-    if (std::ranges::find(out.outputs, place, [](const auto& row) { return row.first; }) != out.outputs.end())
+    if (std::ranges::find(out.outputs, port->port, &Asked::port) != out.outputs.end())
       throw InvalidModel(text("the output '", each.name, "' is asked for twice."));
-    out.outputs.emplace_back(place, each);
+    ask(*port, each);
   }
   return out;
 }

@@ -15,6 +15,7 @@
 
 #include "hetnn/base/dtype.h"
 #include "hetnn/base/tensor.h"
+#include "hetnn/program/program.h"
 
 namespace hetnn::serve {
 
@@ -28,7 +29,8 @@ inline constexpr Datatype kDatatypes[] = {{DType::f32, "FP32"},    {DType::f64, 
                                           {DType::i32, "INT32"},   {DType::i64, "INT64"},  {DType::u8, "UINT8"},
                                           {DType::u16, "UINT16"},  {DType::u32, "UINT32"}, {DType::u64, "UINT64"},
                                           {DType::boolean, "BOOL"}};
-/// Texts, which clients may send and no network takes.
+/// What the protocol calls texts. A network has two ports for them, the bytes of all and a span for each
+/// (docs/format.md), of which clients see one.
 inline constexpr std::string_view kTexts = "BYTES";
 /// None for a type that the protocol has no name for.
 std::optional<std::string_view> datatype_name(DType dtype);
@@ -59,10 +61,12 @@ struct Given {
   std::optional<DType> dtype;  // none: texts
   std::vector<int64_t> shape;
   int64_t elems = 0;
-  Tensor tensor;
+  Tensor tensor;  // of texts their bytes
+  Tensor spans;   // of texts
   std::optional<Place> shared;
 
   std::string called() const;  // in messages
+  std::string_view datatype() const;
 };
 
 /// An output that a request asks for.
@@ -107,8 +111,13 @@ int64_t size_of(const Parameter& parameter, std::string_view called);
 Given given(std::string name, std::string_view datatype, std::vector<int64_t> shape);
 /// Unsupported where it asks for classes.
 Wanted wanted(std::string name, const Parameters& parameters, bool binary);
-/// The tensor whose values lie in `bytes`, row by row, little-endian; where they lie if they are aligned.
-Tensor from_raw(const Given& given, const Bytes& bytes);
+/// Gives it the values that lie in `bytes`, row by row, little-endian; where they lie if they are aligned. A text is
+/// its length, as u32, and its bytes.
+void take_raw(Given& given, const Bytes& bytes);
+/// Values that are written out are of another kind.
+[[noreturn]] void refuse_values(const Given& given, std::string_view kind);
+/// Whether every character has its shortest form and none is half of a pair.
+bool is_utf8(std::string_view text);
 
 /// A tensor of values that are written out, one by one. Nothing is rounded or cast but numbers to floats.
 class WrittenValues {
@@ -119,7 +128,6 @@ class WrittenValues {
   void add(int64_t value);
   void add(uint64_t value);
   void add(double value);
-  [[noreturn]] void refuse(std::string_view kind) const;
   /// Once there are as many as the shape takes.
   Tensor take();
 
@@ -139,22 +147,55 @@ class WrittenValues {
   int64_t count_ = 0;
 };
 
+/// Texts, one by one, as a network takes them. InvalidModel for 2^31 bytes or more.
+class WrittenTexts {
+ public:
+  /// The memory is that of the shape.
+  explicit WrittenTexts(const Given& given);
+  void add(std::string_view text);
+  /// Once there are as many as the shape takes.
+  void give(Given& to);
+
+ private:
+  const Given& given_;
+  std::string bytes_;
+  std::vector<int64_t> spans_;
+};
+
 // What a network makes of it.
 
-/// Names and types of a network's inputs and outputs.
+/// Names and types of a network's inputs and outputs as clients see them.
 struct Signature {
   struct Port {
     std::string name;
-    DType dtype;
+    std::optional<DType> dtype;  // none: texts
+    size_t port = 0;             // of the network: the values, or the texts' bytes
+    std::optional<size_t> spans = {};
   };
   std::string network;
   std::vector<Port> inputs, outputs;
+};
+/// Unsupported where the protocol has no name for a type.
+Signature signature_of(std::string network, const program::Program& program);
+
+/// An output that is wanted, and where it is among all of the network's, which the functions take.
+struct Asked {
+  size_t port = 0;
+  std::optional<size_t> spans;
+  Wanted wanted;
+
+  std::string_view datatype(std::span<const Tensor> outputs) const;
+  const std::vector<int64_t>& shape(std::span<const Tensor> outputs) const;
+  /// Of texts: each one's. InvalidModel where the network gives spans outside the bytes.
+  std::vector<std::string_view> texts(std::span<const Tensor> outputs) const;
+  /// Of texts: each one's length, as u32, and its bytes.
+  std::string raw_texts(std::span<const Tensor> outputs) const;
 };
 
 /// The inputs in the network's order, and which of its outputs are wanted, in the order asked for.
 struct Bound {
   std::vector<Tensor> inputs;
-  std::vector<std::pair<size_t, Wanted>> outputs;
+  std::vector<Asked> outputs;
   int64_t rows = 1;  // first size of the inputs
 };
 Bound bind(const Inference& inference, const Signature& signature);

@@ -163,8 +163,14 @@ void Regions::read_inputs(Inference& request) const {
 }
 
 void Regions::write_outputs(const Bound& bound, const std::vector<Tensor>& outputs) const {
-  for (const auto& [number, wanted] : bound.outputs) {
-    if (wanted.shared) write(*wanted.shared, outputs[number].span());
+  for (const Asked& each : bound.outputs) {
+    if (!each.wanted.shared) continue;
+    if (each.spans) {
+      const std::string raw = each.raw_texts(outputs);
+      write(*each.wanted.shared, std::as_bytes(std::span(raw)));
+    } else {
+      write(*each.wanted.shared, outputs[each.port].span());
+    }
   }
 }
 

@@ -11,9 +11,9 @@ from typing import Any
 from kserve import InferOutput, InferRequest, InferResponse, Model
 from kserve.errors import InvalidInput
 
-from hetnn._runtime import DATATYPES
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.executable import Executable, load
+from hetnn.executable import load
+from hetnn.serve.tensors import Tensors
 
 
 class HetnnModel(Model):  # type: ignore[misc]
@@ -23,11 +23,11 @@ class HetnnModel(Model):  # type: ignore[misc]
         super().__init__(name)
         self._path = path
         self._threads = threads
-        self._executable: Executable | None = None
+        self._tensors: Tensors | None = None
         self.load()
 
     def load(self) -> bool:
-        self._executable = load(self._path, self._threads)
+        self._tensors = Tensors(load(self._path, self._threads), self.name)
         self.ready = True
         return True
 
@@ -35,16 +35,16 @@ class HetnnModel(Model):  # type: ignore[misc]
         """Runs beside the event loop; inputs go by their names."""
         if not isinstance(payload, InferRequest):
             raise InvalidInput("this network answers version 2 of the protocol; ask /v2/models/NAME/infer.")
-        assert self._executable is not None
+        assert self._tensors is not None
         try:
             arrays = {given.name: given.as_numpy() for given in payload.inputs}
-            inputs = self._executable._by_name(0, arrays)
-            outputs = await asyncio.to_thread(self._executable.run, inputs)
+            outputs = await asyncio.to_thread(self._tensors.run, arrays)
         except (InvalidModel, Unsupported) as error:
             raise InvalidInput(str(error)) from None
         answers = []
-        for port, array in zip(self._executable.outputs, outputs, strict=True):
-            answer = InferOutput(port.name, list(array.shape), DATATYPES[port.dtype])
+        for tensor in self._tensors.outputs:
+            array = outputs[tensor.name]
+            answer = InferOutput(tensor.name, list(array.shape), tensor.datatype)
             answer.set_data_from_numpy(array, binary_data=False)
             answers.append(answer)
         return InferResponse(payload.id, self.name, answers)
@@ -56,11 +56,5 @@ class HetnnModel(Model):  # type: ignore[misc]
         return self._described("outputs")
 
     def _described(self, which: str) -> list[dict[str, Any]]:
-        return [
-            {
-                "name": port.name,
-                "datatype": DATATYPES[port.dtype],
-                "shape": [size if isinstance(size, int) else -1 for size in port.shape],
-            }
-            for port in getattr(self._executable, which)
-        ]
+        tensors = getattr(self._tensors, which)
+        return [{"name": one.name, "datatype": one.datatype, "shape": one.shape} for one in tensors]

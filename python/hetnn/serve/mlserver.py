@@ -16,23 +16,22 @@ from mlserver.utils import get_model_uri
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.executable import load
+from hetnn.serve.tensors import Tensors
 
 
 class HetnnRuntime(MLModel):  # type: ignore[misc]
     """One network, from the file that `parameters.uri` names."""
 
     async def load(self) -> bool:
-        self._executable = load(await get_model_uri(self._settings))
+        self._tensors = Tensors(load(await get_model_uri(self._settings)), self.name)
         return True
 
     async def predict(self, payload: InferenceRequest) -> InferenceResponse:
         """Runs beside the event loop; inputs go by their names."""
         try:
             arrays = {given.name: NumpyCodec.decode_input(given) for given in payload.inputs}
-            inputs = self._executable._by_name(0, arrays)
-            outputs = await asyncio.to_thread(self._executable.run, inputs)
+            outputs = await asyncio.to_thread(self._tensors.run, arrays)
         except (InvalidModel, Unsupported) as error:
             raise InferenceError(str(error)) from None
-        rows = zip(self._executable.outputs, outputs, strict=True)
-        answers = [NumpyCodec.encode_output(port.name, array) for port, array in rows]
+        answers = [NumpyCodec.encode_output(name, array) for name, array in outputs.items()]
         return InferenceResponse(model_name=self.name, model_version=self.version, id=payload.id, outputs=answers)

@@ -16,6 +16,7 @@ from typing import Any
 from hetnn import _runtime
 from hetnn.errors import Error, InternalError
 from hetnn.executable import Executable
+from hetnn.serve.tensors import Tensors
 
 _DEFAULT_PRIORITY = 1 << 20  # of a request that names none: after every one that does
 
@@ -149,9 +150,8 @@ class Runner:
         self.version = version
         self.hash = hash
         self.executable = executable
-        self.inputs = executable.inputs
-        self.outputs = executable.outputs
-        self.signature = _runtime.Signature(name, executable._engine)
+        self.tensors = Tensors(executable, name)
+        self.signature = self.tensors.signature
         self.stateful = bool(executable.states)
         self.batches = batching.most > 1 and batch_symbol(executable) is not None
         self.counters = _runtime.Counters()

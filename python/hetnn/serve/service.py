@@ -21,6 +21,7 @@ from hetnn.errors import DoesNotFit, Error, InternalError, InvalidModel, Unavail
 from hetnn.serve.networks import Networks
 from hetnn.serve.runner import ClientGone, Job, Result, Runner
 from hetnn.serve.settings import Settings
+from hetnn.serve.tensors import Tensor
 from hetnn.store import DamagedNetwork, UnknownNetwork
 
 EXTENSIONS = [
@@ -281,29 +282,25 @@ class Service:
     async def metadata(self, name: str, version: str) -> dict[str, Any]:
         runner = await self.networks.runner(name, version)
 
-        def rows(ports: Any) -> list[dict[str, Any]]:
-            return [{"name": p.name, "datatype": _runtime.DATATYPES[p.dtype], "shape": _sizes(p.shape)} for p in ports]
+        def rows(tensors: list[Tensor]) -> list[dict[str, Any]]:
+            return [{"name": one.name, "datatype": one.datatype, "shape": one.shape} for one in tensors]
 
         versions = await self.networks.versions(name)
         return {
             "name": name,
             "versions": versions if runner.version in versions else [*versions, runner.version],
             "platform": "hetnn",
-            "inputs": rows(runner.inputs),
-            "outputs": rows(runner.outputs),
+            "inputs": rows(runner.tensors.inputs),
+            "outputs": rows(runner.tensors.outputs),
         }
 
     async def config(self, name: str, version: str) -> dict[str, Any]:
         runner = await self.networks.runner(name, version)
         batches = self.networks.batching.most if runner.batches else 0
 
-        def row(port: Any) -> dict[str, Any]:
-            datatype = _runtime.DATATYPES[port.dtype]
-            return {
-                "name": port.name,
-                "data_type": f"TYPE_{datatype}",
-                "dims": _sizes(port.shape)[1 if batches else 0 :],
-            }
+        def row(tensor: Tensor) -> dict[str, Any]:
+            kind = "STRING" if tensor.spans is not None else tensor.datatype
+            return {"name": tensor.name, "data_type": f"TYPE_{kind}", "dims": tensor.shape[1 if batches else 0 :]}
 
         out: dict[str, Any] = {
             "name": name,
@@ -311,8 +308,8 @@ class Service:
             "backend": "hetnn",
             "version_policy": {"latest": {"num_versions": 1}},
             "max_batch_size": batches,
-            "input": [row(port) for port in runner.inputs],
-            "output": [row(port) for port in runner.outputs],
+            "input": [row(tensor) for tensor in runner.tensors.inputs],
+            "output": [row(tensor) for tensor in runner.tensors.outputs],
         }
         if batches:
             out["dynamic_batching"] = {"max_queue_delay_microseconds": self.networks.batching.delay_us}
@@ -479,7 +476,3 @@ def _outcome(error: BaseException) -> str:
     if isinstance(error, DamagedNetwork):
         return "failed"
     return "invalid" if isinstance(error, Error) and not isinstance(error, InternalError) else "failed"
-
-
-def _sizes(shape: tuple[int | str, ...]) -> list[int]:
-    return [size if isinstance(size, int) else -1 for size in shape]

@@ -46,7 +46,10 @@ std::string input(std::string_view more = {}) {
   return field(5, field(1, "x") + field(2, "FP32") + field(3, "\2") + std::string(more));
 }
 
-const Signature kNet = {"net", {{"x", DType::f32}}, {{"y", DType::f32}, {"z", DType::boolean}}};
+const Signature kNet = {"net", {{"x", DType::f32}}, {{"y", DType::f32}, {"z", DType::boolean, 1}}};
+// Two texts, then numbers; the network gives the texts back, behind the numbers.
+const Signature kTextNet = {
+    "net", {{"t", std::nullopt, 1, 0}, {"x", DType::f32, 2}}, {{"x", DType::f32}, {"t", std::nullopt, 1, 2}}};
 
 std::string joined(const Written& written) {
   std::string out;
@@ -225,9 +228,9 @@ TEST(Bind, PutsInputsInOrderAndFindsWhatIsWanted) {
   EXPECT_EQ(all.rows, 2);
   EXPECT_EQ(all.inputs.size(), 1);
   ASSERT_EQ(all.outputs.size(), 2);
-  EXPECT_EQ(all.outputs[1].second.name, "z");
+  EXPECT_EQ(all.outputs[1].wanted.name, "z");
   asked.outputs = {{"z", true, {}}};
-  EXPECT_EQ(bind(asked, kNet).outputs.at(0).first, 1);
+  EXPECT_EQ(bind(asked, kNet).outputs.at(0).port, 1);
   asked.outputs.push_back({"z", true, {}});
   EXPECT_ERROR(bind(asked, kNet), InvalidModel, "the output 'z' is asked for twice");
   asked.outputs = {{"w", true, {}}};
@@ -240,6 +243,113 @@ TEST(Bind, PutsInputsInOrderAndFindsWhatIsWanted) {
   EXPECT_ERROR(bind(asked, kNet), InvalidModel, "input 'x' must be FP32; got BYTES.");
   asked.inputs.clear();
   EXPECT_ERROR(bind(asked, kNet), InvalidModel, "the input 'x' of 'net' is missing.");
+}
+
+std::string text_raw(std::string_view words) {
+  return raw<uint32_t>({static_cast<uint32_t>(words.size())}) + std::string(words);
+}
+
+TEST(Texts, AreReadFromEveryForm) {
+  const std::string head = R"({"inputs":[{"name":"t","datatype":"BYTES","shape":[2,2],)";
+  const std::string words = text_raw("a") + text_raw("") + text_raw("b\n\xc3\xbc") + text_raw("c");
+  const std::string with_raw = head + R"("parameters":{"binary_data_size":)" + std::to_string(words.size()) + "}}]}";
+  const std::string described = field(1, "t") + field(2, "BYTES") + field(3, "\2\2");
+  const Inference forms[] = {
+      http(head + R"("data":[["a",""],["b\n\u00fc","c"]]}]})"), http(head + R"("data":["a","","b\nü","c"]}]})"),
+      http(with_raw + words, static_cast<int64_t>(with_raw.size())),
+      read_grpc(bytes_of(field(5, described) + field(7, words))),
+      read_grpc(bytes_of(
+          field(5, described + field(5, field(8, "a") + field(8, "") + field(8, "b\n\xc3\xbc") + field(8, "c")))))};
+  constexpr int64_t kSpan = int64_t{1} << 32;
+  for (const Inference& each : forms) {
+    const Given& given = each.inputs.at(0);
+    const auto bytes = values<uint8_t>(given.tensor);
+    EXPECT_EQ(std::string(bytes.begin(), bytes.end()),
+              "ab\n\xc3\xbc"
+              "c");
+    EXPECT_EQ(given.spans.shape(), (std::vector<int64_t>{2, 2}));
+    EXPECT_EQ(values<int64_t>(given.spans), (std::vector<int64_t>{1, 0, kSpan + 4, 5 * kSpan + 1}));
+  }
+}
+
+TEST(Texts, RefusesThoseThatAreMalformed) {
+  const auto raw_texts = [](const std::string& words, const char* shape) {
+    const std::string head = text(R"({"inputs":[{"name":"t","datatype":"BYTES","shape":)", shape,
+                                  R"(,"parameters":{"binary_data_size":)", words.size(), "}}]}");
+    return http(head + words, static_cast<int64_t>(head.size()));
+  };
+  EXPECT_EQ(raw_texts("", "[0]").inputs.at(0).spans.elems(), 0);
+  EXPECT_ERROR(raw_texts(raw<uint32_t>({7}) + "short", "[1]"), InvalidModel,
+               "input 't': the length of text 0 of BYTES is 7; 5 bytes are left.");
+  EXPECT_ERROR(raw_texts(text_raw("abcd") + "xyz", "[2]"), InvalidModel, "before text 1 3 are left");
+  EXPECT_ERROR(raw_texts(text_raw("abcd"), "[2]"), InvalidModel, "input 't': BYTES[2] takes 2 values; got 1.");
+  EXPECT_ERROR(raw_texts(text_raw("a") + text_raw("b"), "[1]"), InvalidModel, "takes 1 values; got more.");
+  EXPECT_ERROR(raw_texts(text_raw("a"), "[1000000]"), InvalidModel, "takes 1000000 values; got no more than 1 in 5");
+  const auto written = [](const char* data) {
+    return http(text(R"({"inputs":[{"name":"t","datatype":"BYTES","shape":[2],"data":)", data, "}]}"));
+  };
+  EXPECT_ERROR(written(R"(["a",1])"), InvalidModel, "input 't': its data must be values of BYTES; got int.");
+  EXPECT_ERROR(written(R"(["a"])"), InvalidModel, "BYTES[2] takes 2 values; got 1.");
+  EXPECT_ERROR(written(R"([["a"],"b"])"), InvalidModel, "its data is no regular list of BYTES");
+  EXPECT_ERROR(written("[\"a\",\"\xff\"]"), InvalidModel, "the request");
+  const std::string described = field(1, "t") + field(2, "BYTES") + field(3, "\1");
+  EXPECT_ERROR(read_grpc(bytes_of(field(5, described + field(5, number(2, 1))))), InvalidModel,
+               "BYTES comes as bytes_contents; got int_contents");
+  EXPECT_ERROR(read_grpc(bytes_of(input(field(5, field(8, "ab"))))), InvalidModel,
+               "FP32 comes as fp32_contents; got bytes_contents");
+}
+
+TEST(Texts, AreTwoPortsOfTheNetworkAndOneTensorOfTheAnswer) {
+  Inference asked = http(
+      R"({"inputs":[{"name":"x","datatype":"FP32","shape":[1],"data":[1]},{"name":"t","datatype":"BYTES","shape":[2],)"
+      R"("data":["né",""]}]})");
+  const Bound bound = bind(asked, kTextNet);
+  ASSERT_EQ(bound.inputs.size(), 3);
+  EXPECT_EQ(values<int64_t>(bound.inputs[0]), (std::vector<int64_t>{3, 0}));
+  EXPECT_EQ(bound.inputs[1].bytes(), 3);
+  const std::vector<Tensor> outputs = {bound.inputs[2], bound.inputs[1], bound.inputs[0]};
+  asked.outputs = {{"t", false, {}}};
+  EXPECT_EQ(joined(write_http(asked, "1", bind(asked, kTextNet), outputs)),
+            R"({"model_name":"net","model_version":"1","outputs":[{"name":"t","datatype":"BYTES","shape":[2],)"
+            R"("data":["né",""]}]})");
+  asked.outputs = {{"x", true, {}}, {"t", true, {}}};
+  const Written written = write_http(asked, "1", bind(asked, kTextNet), outputs);
+  EXPECT_EQ(joined(written).substr(static_cast<size_t>(written.head_bytes.value())),
+            raw<float>({1}) + text_raw("né") + text_raw(""));
+  EXPECT_EQ(joined(write_grpc(asked, "1", bind(asked, kTextNet), outputs)),
+            field(1, "net") + field(2, "1") + field(5, field(1, "x") + field(2, "FP32") + field(3, "\1")) +
+                field(5, field(1, "t") + field(2, "BYTES") + field(3, "\2")) + field(6, raw<float>({1})) +
+                field(6, text_raw("né") + text_raw("")));
+  const Tensor odd = Tensor::of<uint8_t>({1}, std::vector<uint8_t>{0xff});
+  const std::vector<Tensor> no_utf8 = {outputs[0], odd, Tensor::of<int64_t>({1}, std::vector<int64_t>{1})};
+  asked.outputs = {{"t", false, {}}};
+  EXPECT_ERROR(write_http(asked, "1", bind(asked, kTextNet), no_utf8), Unsupported,
+               "output 't': its text 0 is no UTF-8 and has no form in JSON");
+  for (const int64_t span : {int64_t{2}, (int64_t{1} << 32) + 1, int64_t{-1}}) {
+    const std::vector<Tensor> outside = {outputs[0], odd, Tensor::of<int64_t>({1}, std::vector<int64_t>{span})};
+    EXPECT_ERROR(write_http(asked, "1", bind(asked, kTextNet), outside), InvalidModel, "of 1 bytes.");
+  }
+}
+
+TEST(Texts, ASignatureSaysWhichPortsTheyAre) {
+  program::Program program;
+  program.buffers = {{.name = "s", .dtype = DType::i64, .shape = {}},
+                     {.name = "b", .dtype = DType::u8, .shape = {}},
+                     {.name = "x", .shape = {}}};
+  program.inputs = {{"x", 2}, {"t.bytes", 1}, {"t.spans", 0}};
+  program.outputs = {{"t.spans", 0}, {"t.bytes", 1}};
+  program.signature_json =
+      R"({"args":[{"optional":[0,{"text":[1,2]}]}],"names":["t"],"kwargs":[],"outputs":{"dict":[["k",{"text":[1,0]}]]}})";
+  const Signature made = signature_of("net", program);
+  ASSERT_EQ(made.inputs.size(), 2);
+  EXPECT_EQ(made.inputs[0].name, "x");
+  EXPECT_EQ(made.inputs[1].name, "t");
+  EXPECT_FALSE(made.inputs[1].dtype);
+  EXPECT_EQ(std::pair(made.inputs[1].port, made.inputs[1].spans), std::pair(size_t{1}, std::optional<size_t>(2)));
+  ASSERT_EQ(made.outputs.size(), 1);
+  EXPECT_EQ(std::pair(made.outputs[0].port, made.outputs[0].spans), std::pair(size_t{1}, std::optional<size_t>(0)));
+  program.signature_json.clear();
+  EXPECT_EQ(signature_of("net", program).inputs.size(), 3);
 }
 
 TEST(Write, AnswersInTheFormOfTheRequest) {

@@ -189,7 +189,7 @@ TEST(Regions, RequestsReadTheirInputsAndGetTheirOutputsThere) {
   EXPECT_FALSE(request.inputs[0].shared);
   EXPECT_EQ(request.inputs[0].tensor.values<float>()[1], 2);
   Bound bound;
-  bound.outputs = {{1, {"z", false, std::nullopt}}, {0, {"y", false, Place{"r", 8, 8}}}};
+  bound.outputs = {{1, {}, {"z", false, std::nullopt}}, {0, {}, {"y", false, Place{"r", 8, 8}}}};
   regions.write_outputs(bound, {Tensor::of<float>({2}, std::vector<float>{5, 6}), Tensor::scalar(7.f)});
   float found[4];
   std::memcpy(found, memory.content().data(), sizeof found);

@@ -25,14 +25,14 @@ BATCHES = {"face-refinement": 32, "face-output": 8}
 IDS = ("face-proposal", *BATCHES)
 
 
-def keep(store_path: str, target: str = "cpu+relu-only") -> None:
-    """Compiles the networks for the sizes that a photo of SIDE x SIDE leads to, which accelerators want to know."""
+def keep(store_path: str, target: str = "cpu+relu-only", side: int = SIDE) -> None:
+    """Compiles the networks for the sizes that a photo of side x side leads to, which accelerators want to know."""
     import hetnn
     from mtcnn import networks
 
     store = hetnn.Store(store_path)
-    scales = cascade.pyramid_scales(SIDE, SIDE)
-    levels = [math.floor(SIDE * scale + 1) for scale in scales]
+    scales = cascade.pyramid_scales(side, side)
+    levels = [math.floor(side * scale + 1) for scale in scales]
     sizes = [[(1, 3, level, level) for level in levels], [(32, 3, 24, 24)], [(8, 3, 48, 48)]]
     for id, exported, shapes in zip(IDS, networks.export_networks().values(), sizes, strict=True):
         executable = hetnn.compile(exported, target)
@@ -42,15 +42,19 @@ def keep(store_path: str, target: str = "cpu+relu-only") -> None:
         store.deploy(id)
 
 
+def remote(client: Any) -> list[cascade.Network]:
+    """The networks as functions, by tritonclient's client of their server."""
+    from services.remote import RemoteNetwork
+
+    return [RemoteNetwork(client, id, BATCHES.get(id)) for id in IDS]
+
+
 def ask(address: str, photo: NDArray[np.uint8]) -> cascade.Faces:
     """The faces in a photo, by the server at `address`."""
     import tritonclient.http
 
-    from services.remote import RemoteNetwork
-
     with tritonclient.http.InferenceServerClient(address) as client:
-        proposal, refinement, output = (RemoteNetwork(client, id, BATCHES.get(id)) for id in IDS)
-        return cascade.detect(photo, proposal, refinement, output)
+        return cascade.detect(photo, *remote(client))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

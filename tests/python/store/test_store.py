@@ -129,6 +129,20 @@ def test_a_network_is_deployed_whole(store: hetnn.Store) -> None:
     assert {row["deployed_on"][0] for row in store.association("r")["subgraphs"]} == known
 
 
+def test_sizes_may_depend_on_values(store: hetnn.Store) -> None:
+    """Such a subgraph is several subprograms, of which the association tells as of one."""
+    text = "graph @g {stage = imported, symbols = [u: 0..9 = 4]} (%x: f32[9]) -> (%y) {\n"
+    text += (
+        "  %i = nonzero(%x) {count = u} : i64[u,1]\n  %r = arange() {end = u} : i64[u]\n  %y = relu(%r) : i64[u]\n}\n"
+    )
+    store.add("found", hetnn.compile(text, "cpu"))
+    (subgraph,) = store.association("found")["subgraphs"]
+    assert subgraph["depends_on"] == []
+    assert {"i", "r", "y"} <= set(subgraph["nodes"])
+    x = np.array([0, 3, 0, 1, 0, 0, 2, 0, 0], np.float32)
+    np.testing.assert_array_equal(store.run("found", {"x": x})["y"], [0, 1, 2])
+
+
 def test_a_model_is_compiled_for_the_target(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     model = tmp_path / "net.ir"
     model.write_text("graph @r {stage = imported} (%x: f32[1,3,8,8]) -> (%y) {\n  %y = relu(%x) : f32[1,3,8,8]\n}\n")

@@ -1,15 +1,20 @@
 """What fusion is worth: networks with elementwise layers in their producers' launches, and with a launch for each.
 
-    python benchmarks/fusion.py [--nets resnet18,...] [--threads 2] [--rounds 9] [--json FILE]
+    python benchmarks/fusion.py [--nets resnet18,...] [--threads 2] [--rounds 9] [--sums] [--json FILE]
 
 One row a network: kernels that run, MB that they read and write by the report's table (`fusions`: the groups alone),
 and the least time, unfused and fused, measured in turns; the ratio of the times; the differences from torch relative to
 the largest value.
+
+--sums: instead, a sum of several values behind a producer, as `p + b + c` (plain) and as `p + 2 b + 3 c` (weighed),
+beside torch and ONNX Runtime on the weighed one, all in turns. `weighed / plain` is what the coefficients cost.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
 import os
 import sys
@@ -56,15 +61,92 @@ def measure(name: str, threads: int, rounds: int) -> dict[str, Any]:
     }
 
 
+# Producers with the shape of their input and of the operands behind them.
+PRODUCERS: dict[str, tuple[torch.nn.Module, tuple[int, ...], tuple[int, ...]]] = {
+    "conv2d 3x3": (torch.nn.Conv2d(64, 64, 3, padding=1), (1, 64, 56, 56), (1, 64, 56, 56)),
+    "conv2d 1x1": (torch.nn.Conv2d(64, 256, 1), (1, 64, 56, 56), (1, 256, 56, 56)),
+    "depthwise 3x3": (torch.nn.Conv2d(128, 128, 3, padding=1, groups=128), (1, 128, 56, 56), (1, 128, 56, 56)),
+    "linear": (torch.nn.Linear(512, 512), (256, 512), (256, 512)),
+    "max_pool 3x3": (torch.nn.MaxPool2d(3, 1, 1), (1, 128, 56, 56), (1, 128, 56, 56)),
+    "layer_norm": (torch.nn.LayerNorm(512), (512, 512), (512, 512)),
+    "softmax": (torch.nn.Softmax(-1), (512, 512), (512, 512)),
+}
+
+
+class Sum(torch.nn.Module):
+    """A producer's result and multiples of further operands, added up."""
+
+    def __init__(self, producer: torch.nn.Module, coefficients: tuple[float, ...]) -> None:
+        super().__init__()
+        self.producer, self.coefficients = producer, coefficients
+
+    def forward(self, x: torch.Tensor, *operands: torch.Tensor) -> torch.Tensor:
+        total: torch.Tensor = self.producer(x)
+        for c, operand in zip(self.coefficients, operands, strict=True):
+            total = total + (operand if c == 1 else c * operand)
+        return total
+
+
+def onnx_session(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...], threads: int) -> Any:
+    import onnxruntime
+
+    model = io.BytesIO()
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        torch.onnx.export(module, inputs, model, dynamo=False)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    return onnxruntime.InferenceSession(model.getvalue(), options, providers=["CPUExecutionProvider"])
+
+
+def measure_sum(name: str, threads: int, rounds: int) -> dict[str, Any]:
+    producer, shape, operand_shape = PRODUCERS[name]
+    inputs = (torch.randn(shape), torch.randn(operand_shape), torch.randn(operand_shape))
+    arrays = [x.numpy() for x in inputs]
+    runs: dict[str, Any] = {}
+    kernels = {}
+    weighed = Sum(producer.eval(), (2.0, 3.0))
+    for label, module in (("plain", Sum(producer.eval(), (1.0, 1.0))), ("weighed", weighed)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            executable = hetnn.compile(torch.export.export(module, inputs, strict=False), "cpu", threads=threads)
+        kernels[label] = [row["kernel"] for row in executable.profile(*arrays)]
+        runs[label] = partial(executable.run, arrays)
+    torch.set_num_threads(threads)
+
+    def eager() -> None:
+        with torch.inference_mode():
+            weighed(*inputs)
+
+    session = onnx_session(weighed, inputs, threads)
+    feed = dict(zip((each.name for each in session.get_inputs()), arrays, strict=True))
+    runs |= {"torch": eager, "onnxruntime": partial(session.run, None, feed)}
+    return {"producer": name, "kernels": kernels, "us": least_us(runs, rounds, block_s=0.1)}
+
+
+def print_sum(row: dict[str, Any]) -> None:
+    us = row["us"]
+    print(
+        f"{row['producer']:14} {'+'.join(row['kernels']['weighed']):24} plain {us['plain']:8.0f} us   "
+        f"weighed {us['weighed']:8.0f} us   weighed / plain {us['weighed'] / us['plain']:.3f}   "
+        f"torch x{us['torch'] / us['weighed']:.2f}   onnxruntime x{us['onnxruntime'] / us['weighed']:.2f}",
+        flush=True,
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nets", default=NETS)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--sums", action="store_true")
     parser.add_argument("--json", type=Path, metavar="FILE")
     args = parser.parse_args()
     rows = []
-    for name in args.nets.split(","):
+    for name in PRODUCERS if args.sums else ():
+        rows.append(measure_sum(name, args.threads, args.rounds))
+        print_sum(rows[-1])
+    for name in () if args.sums else args.nets.split(","):
         row = measure(name, args.threads, args.rounds)
         rows.append(row)
         print(

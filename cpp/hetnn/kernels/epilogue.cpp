@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "hetnn/base/error.h"
+#include "hetnn/kernels/elementwise/nary.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -23,8 +24,13 @@ std::string written(const Step& step) {
 }  // namespace
 
 EpiloguePlan::EpiloguePlan(const KernelCall& call, const TensorView& output) {
-  const RowView out = row_view(output);
   for (const Step& step : call.steps) {
+    if (is_sum(step)) {
+      Sum sum{SumStep(step, call.params.integer("fan_in", 0)), {}};
+      for (int k = 0; k < operand_count(step); ++k) sum.operands.push_back(resolve(call, step, step.input + k, output));
+      steps_.emplace_back(std::move(sum));
+      continue;
+    }
     const std::optional<ops::Function> function = ops::function_from_name(step.function);
     if (!function) refuse_step(step, "names no known operation");
     const ops::FunctionDef& def = ops::function_def(*function);
@@ -32,86 +38,97 @@ EpiloguePlan::EpiloguePlan(const KernelCall& call, const TensorView& output) {
       refuse_step(step, text("takes ", def.constant_count(), " constant(s) and has ", step.values.size()));
     const bool binary = def.operands == 2;
     if (binary != (step.input >= 0)) refuse_step(step, binary ? "needs an operand" : "takes no operand");
-    Resolved resolved{.function = *function,
-                      .map = block_function(*function),
-                      .input = step.input,
-                      .row_stride = 0,
-                      .row_group = 1,
-                      .col_step = 0,
-                      .c0 = step.values.empty() ? 0.0f : static_cast<float>(step.values[0]),
-                      .c1 = step.values.size() < 2 ? 0.0f : static_cast<float>(step.values[1])};
-    if (binary) {
-      if (static_cast<size_t>(step.input) >= call.inputs.size())
-        refuse_step(step, text("names an input beyond the call's ", call.inputs.size()));
-      const TensorView& view = call.inputs[static_cast<size_t>(step.input)];
-      require_f32(view, text("the operand of step '", written(step), "'"));
-      const auto unfit = [&](std::string_view why) {
-        throw Unsupported(text("step '", written(step), "': operand ", view_text(view),
-                               " cannot be combined with an output ", view_text(output), ": ", why,
-                               ". Expand or copy it to the output's shape and layout first."));
-      };
-      const int64_t count = view.elems();
-      if (count == 1) {
-        // One element for all: strides stay 0.
-      } else if (output.layout == Layout::nhwc) {
-        if (view.rank == 1) {
-          if (count != out.cols) unfit("a rank-1 operand has one element per channel");
-          resolved.col_step = 1;
-        } else {
-          const std::optional<TensorView> pixels = view.rank == output.rank ? as_nhwc(view) : std::nullopt;
-          if (!pixels) unfit("the layouts differ");
-          const RowView rows = row_view(*pixels);
-          if (rows.cols != 1 && rows.cols != out.cols) unfit("the channels differ");
-          resolved.col_step = rows.cols == 1 ? 0 : 1;
-          const int64_t batch = view.dims[0];
-          if (batch != 1 && batch != output.dims[0]) unfit("the batches differ");
-          if (rows.rows_per_batch == 1) {
-            if (batch != 1) {
-              resolved.row_stride = rows.pitch;
-              resolved.row_group = out.rows_per_batch;
-            }
-          } else {
-            for (int axis = 2; axis < view.rank; ++axis)
-              if (view.dims[static_cast<size_t>(axis)] != output.dims[static_cast<size_t>(axis)])
-                unfit("only some spatial axes match");
-            if (batch != output.dims[0]) unfit("one image for a batch");
-            resolved.row_stride = rows.pitch;
-          }
+    steps_.emplace_back(Function{.function = *function,
+                                 .map = block_function(*function),
+                                 .operand = binary ? resolve(call, step, step.input, output) : Operand{},
+                                 .c0 = step.values.empty() ? 0.0f : static_cast<float>(step.values[0]),
+                                 .c1 = step.values.size() < 2 ? 0.0f : static_cast<float>(step.values[1])});
+  }
+}
+
+EpiloguePlan::Operand EpiloguePlan::resolve(const KernelCall& call, const Step& step, int input,
+                                            const TensorView& output) {
+  if (input < 0 || static_cast<size_t>(input) >= call.inputs.size())
+    refuse_step(step, text("names an input beyond the call's ", call.inputs.size()));
+  const RowView out = row_view(output);
+  const TensorView& view = call.inputs[static_cast<size_t>(input)];
+  require_f32(view, text("the operand of step '", written(step), "'"));
+  const auto unfit = [&](std::string_view why) {
+    throw Unsupported(text("step '", written(step), "': operand ", view_text(view),
+                           " cannot be combined with an output ", view_text(output), ": ", why,
+                           ". Expand or copy it to the output's shape and layout first."));
+  };
+  Operand resolved{.input = input};
+  const int64_t count = view.elems();
+  // One element for all: strides stay 0.
+  if (count == 1) return resolved;
+  if (output.layout == Layout::nhwc) {
+    if (view.rank == 1) {
+      if (count != out.cols) unfit("a rank-1 operand has one element per channel");
+      resolved.col_step = 1;
+    } else {
+      const std::optional<TensorView> pixels = view.rank == output.rank ? as_nhwc(view) : std::nullopt;
+      if (!pixels) unfit("the layouts differ");
+      const RowView rows = row_view(*pixels);
+      if (rows.cols != 1 && rows.cols != out.cols) unfit("the channels differ");
+      resolved.col_step = rows.cols == 1 ? 0 : 1;
+      const int64_t batch = view.dims[0];
+      if (batch != 1 && batch != output.dims[0]) unfit("the batches differ");
+      if (rows.rows_per_batch == 1) {
+        if (batch != 1) {
+          resolved.row_stride = rows.pitch;
+          resolved.row_group = out.rows_per_batch;
         }
       } else {
-        if (view.layout != Layout::plain) unfit("the layouts differ");
-        const int64_t last = view.rank == 0 ? 1 : view.dims[static_cast<size_t>(view.rank - 1)];
-        if (count == out.cols && last == out.cols) {
-          resolved.col_step = 1;
-        } else if (count == out.rows * out.cols && last == out.cols) {
-          resolved.col_step = 1;
-          resolved.row_stride = out.cols;
-        } else if (count == out.rows && last == 1) {
-          resolved.row_stride = 1;
-        } else {
-          unfit("it is neither the full shape, nor the last axis, nor one element a row");
-        }
+        for (int axis = 2; axis < view.rank; ++axis)
+          if (view.dims[static_cast<size_t>(axis)] != output.dims[static_cast<size_t>(axis)])
+            unfit("only some spatial axes match");
+        if (batch != output.dims[0]) unfit("one image for a batch");
+        resolved.row_stride = rows.pitch;
       }
     }
-    steps_.push_back(resolved);
+  } else {
+    if (view.layout != Layout::plain) unfit("the layouts differ");
+    const int64_t last = view.rank == 0 ? 1 : view.dims[static_cast<size_t>(view.rank - 1)];
+    if (count == out.cols && last == out.cols) {
+      resolved.col_step = 1;
+    } else if (count == out.rows * out.cols && last == out.cols) {
+      resolved.col_step = 1;
+      resolved.row_stride = out.cols;
+    } else if (count == out.rows && last == 1) {
+      resolved.row_stride = 1;
+    } else {
+      unfit("it is neither the full shape, nor the last axis, nor one element a row");
+    }
   }
+  return resolved;
 }
 
 RegisterPart EpiloguePlan::take_register_part(bool with_addend) {
   RegisterPart part;
-  const auto clamps = [](const Resolved& s) {
-    return s.function == ops::Function::relu || s.function == ops::Function::clamp;
+  const auto takes = [&](const Operand& operand, float scale) {
+    part.addend_input = operand.input;
+    part.addend_pitch = operand.row_stride;
+    part.addend_scale = scale;
   };
-  const bool adds = with_addend && !steps_.empty() && steps_[0].function == ops::Function::add &&
-                    steps_[0].row_stride > 0 && steps_[0].row_group == 1 && steps_[0].col_step == 1;
-  if (adds) {
-    part.addend_input = steps_[0].input;
-    part.addend_pitch = steps_[0].row_stride;
-    steps_.erase(steps_.begin());
+  if (with_addend && !steps_.empty()) {
+    const auto* first = std::get_if<Function>(steps_.data());
+    if (auto* sum = std::get_if<Sum>(steps_.data())) {
+      if (const auto taken = sum->step.take([&](size_t k) { return sum->operands[k].is_full(); })) {
+        const auto at = sum->operands.begin() + static_cast<std::ptrdiff_t>(taken->operand);
+        takes(*at, taken->coefficient);
+        sum->operands.erase(at);
+        if (sum->operands.empty()) steps_.erase(steps_.begin());
+      }
+    } else if (first->function == ops::Function::add && first->operand.is_full()) {
+      takes(first->operand, 1);
+      steps_.erase(steps_.begin());
+    }
   }
-  if (steps_.size() == 1 && clamps(steps_[0])) {
-    part.lo = steps_[0].function == ops::Function::relu ? 0.0f : steps_[0].c0;
-    if (steps_[0].function == ops::Function::clamp) part.hi = steps_[0].c1;
+  const auto* last = steps_.size() == 1 ? std::get_if<Function>(steps_.data()) : nullptr;
+  if (last && (last->function == ops::Function::relu || last->function == ops::Function::clamp)) {
+    part.lo = last->function == ops::Function::relu ? 0.0f : last->c0;
+    if (last->function == ops::Function::clamp) part.hi = last->c1;
     steps_.clear();
   }
   return part;
@@ -119,29 +136,44 @@ RegisterPart EpiloguePlan::take_register_part(bool with_addend) {
 
 void EpiloguePlan::apply(float* tile, int64_t ld, int64_t rows, int64_t cols, int64_t row0, int64_t col0,
                          const std::byte* const* inputs) const {
-  for (const Resolved& step : steps_) {
+  // The operand's element of the tile's first column in the row (or group of rows) of output row `row`.
+  const auto at = [&](const Operand& operand, int64_t row) {
+    return reinterpret_cast<const float*>(inputs[operand.input]) + col0 * operand.col_step +
+           row / operand.row_group * operand.row_stride;
+  };
+  // Rows from the tile's row `done` on in which no operand of that group begins another row.
+  const auto together = [&](const Operand& operand, int64_t done) {
+    return operand.row_group == 1 ? rows - done : operand.row_group - (row0 + done) % operand.row_group;
+  };
+  for (const Resolved& resolved : steps_) {
+    if (const auto* sum = std::get_if<Sum>(&resolved)) {
+      SumStep::Operand operands[kMaxNaryInputs];
+      for (int64_t done = 0, count = 0; done < rows; done += count) {
+        count = rows - done;
+        for (const Operand& operand : sum->operands) count = std::min(count, together(operand, done));
+        for (size_t k = 0; k < sum->operands.size(); ++k) {
+          const Operand& operand = sum->operands[k];
+          operands[k] = {at(operand, row0 + done), operand.row_group == 1 ? operand.row_stride : 0, operand.col_step};
+        }
+        sum->step.apply(tile + done * ld, ld, tile + done * ld, ld, count, cols, operands);
+      }
+      continue;
+    }
+    const auto& step = std::get<Function>(resolved);
     Block block{tile, ld, tile, ld, rows, cols};
     block.c0 = step.c0;
     block.c1 = step.c1;
-    if (step.input < 0) {
+    if (step.operand.input < 0) {
       step.map(block);
       continue;
     }
-    const float* operand = reinterpret_cast<const float*>(inputs[step.input]) + col0 * step.col_step;
-    block.col_step = step.col_step;
-    if (step.row_group == 1) {
-      block.operand = operand + row0 * step.row_stride;
-      block.ld_operand = step.row_stride;
-      step.map(block);
-      continue;
-    }
-    for (int64_t done = 0; done < rows;) {
-      const int64_t group = (row0 + done) / step.row_group;
-      block.rows = std::min(rows - done, (group + 1) * step.row_group - row0 - done);
+    block.col_step = step.operand.col_step;
+    block.ld_operand = step.operand.row_group == 1 ? step.operand.row_stride : 0;
+    for (int64_t done = 0; done < rows; done += block.rows) {
+      block.rows = std::min(rows - done, together(step.operand, done));
       block.in = block.out = tile + done * ld;
-      block.operand = operand + group * step.row_stride;
+      block.operand = at(step.operand, row0 + done);
       step.map(block);
-      done += block.rows;
     }
   }
 }

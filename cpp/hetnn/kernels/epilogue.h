@@ -6,18 +6,22 @@
 #pragma once
 
 #include <limits>
+#include <variant>
 #include <vector>
 
 #include "hetnn/kernels/block_ops.h"
+#include "hetnn/kernels/elementwise/sum_step.h"
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
 
-/// What a kernel with accumulators does by itself: add an operand of the output's shape, and clamp at the end.
+/// What a kernel with accumulators does by itself: add a multiple of an operand of the output's shape, and clamp at the
+/// end.
 struct RegisterPart {
   int addend_input = -1;  // -1: none
   int64_t addend_pitch = 0;
+  float addend_scale = 1;
   float lo = -std::numeric_limits<float>::infinity();
   float hi = std::numeric_limits<float>::infinity();
 };
@@ -32,8 +36,8 @@ class EpiloguePlan {
 
   bool empty() const { return steps_.empty(); }
 
-  /// Removes a leading addition of a full operand (when the kernel can add one) and a closing relu or clamp, when
-  /// nothing else is between or behind them.
+  /// Removes a leading addition of a full operand or of a multiple of it (when the kernel can add one) and a closing
+  /// relu or clamp, when nothing else is between or behind them.
   RegisterPart take_register_part(bool with_addend = true);
 
   /// Applies all steps to the output's rows [row0, row0 + rows) and columns [col0, col0 + cols), which stand at `tile`
@@ -42,15 +46,28 @@ class EpiloguePlan {
              const std::byte* const* inputs) const;
 
  private:
-  struct Resolved {
+  struct Operand {
+    int input = -1;
+    int64_t row_stride = 0;  // elements from one (group of) row(s) to the next
+    int64_t row_group = 1;   // rows that share one row of the operand
+    int64_t col_step = 0;
+    /// One for every element of the output, row after row.
+    bool is_full() const { return row_stride > 0 && row_group == 1 && col_step == 1; }
+  };
+  struct Function {
     ops::Function function;
     BlockFunction map;
-    int input;
-    int64_t row_stride;  // elements from one (group of) row(s) to the next
-    int64_t row_group;   // rows that share one row of the operand
-    int64_t col_step;
+    Operand operand;
     float c0, c1;
   };
+  struct Sum {
+    SumStep step;
+    std::vector<Operand> operands;
+  };
+  using Resolved = std::variant<Function, Sum>;
+
+  static Operand resolve(const KernelCall& call, const Step& step, int input, const TensorView& output);
+
   std::vector<Resolved> steps_;
 };
 

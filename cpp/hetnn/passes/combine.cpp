@@ -9,6 +9,7 @@
 
 #include "hetnn/passes/apply_rules.h"
 #include "hetnn/passes/numbers.h"
+#include "hetnn/passes/value_ranges.h"
 
 namespace hetnn::passes {
 namespace {
@@ -32,6 +33,10 @@ bool is_power_of_two(double value) {
   return std::abs(std::frexp(value, &exponent)) == 0.5;
 }
 
+bool is_finite(const ir::Graph& graph, const ir::Value& value) {
+  return std::isfinite(value_ranges(graph).at(value.name()).largest());
+}
+
 // `x c` or `x / c` with a number c and an x of the node's own type: x and its coefficient.
 std::optional<Term> multiple(const ir::Graph& graph, ir::Node* node, bool deterministic) {
   static const Pattern product = op("mul", {any("x"), constant("c")}), quotient = op("div", {any("x"), constant("c")});
@@ -40,6 +45,8 @@ std::optional<Term> multiple(const ir::Graph& graph, ir::Node* node, bool determ
   if (divides) found = match(quotient, node, graph);
   const std::optional<double> c = found ? single_value(*found->tensor("c")) : std::nullopt;
   if (!c || found->value("x")->type() != node->output()->type()) return std::nullopt;
+  // 0 x is NaN where x is infinite or NaN: without order the layer would not even read x.
+  if (*c == 0 && !deterministic && !is_finite(graph, *found->value("x"))) return std::nullopt;
   if (!divides) return Term{found->value("x"), *c};
   // A quotient is rounded once; so is the product with the reciprocal of a power of two.
   if (*c == 0 || (deterministic && !is_power_of_two(*c))) return std::nullopt;
@@ -120,20 +127,30 @@ class Collector {
   size_t joined_ = 0;
 };
 
-template <Family kFamily, bool kDeterministic>
-ir::Value* as_layer(const Match& m, Build& build) {
-  const Collector<kFamily, kDeterministic> collector(build.graph(), m.root()->output());
-  if (collector.joined() == 0) return nullptr;
+ir::Value* as_layer(Build& build, const Terms& terms, Family family, bool deterministic) {
   std::vector<ir::Value*> inputs;
   std::vector<double> coefficients;
-  for (const Term& term : collector.terms()) {
+  for (const Term& term : terms) {
     inputs.push_back(term.value);
     coefficients.push_back(term.coefficient);
   }
   if (std::all_of(coefficients.begin(), coefficients.end(), [](double c) { return c == 1; })) coefficients.clear();
   return build.op(
       "nary", std::move(inputs),
-      {{"op", std::string(name_of(kFamily))}, {"coefficients", coefficients}, {"deterministic", kDeterministic}});
+      {{"op", std::string(name_of(family))}, {"coefficients", coefficients}, {"deterministic", deterministic}});
+}
+
+template <Family kFamily, bool kDeterministic>
+ir::Value* combined(const Match& m, Build& build) {
+  const Collector<kFamily, kDeterministic> collector(build.graph(), m.root()->output());
+  if (collector.joined() == 0) return nullptr;
+  Terms terms = collector.terms();
+  // Those of coefficient 0 that got here are finite.
+  if (!kDeterministic && std::any_of(terms.begin(), terms.end(), [&](const Term& term) {
+        return term.coefficient != 0 && term.value->type() == m.root()->output()->type();
+      }))
+    std::erase_if(terms, [](const Term& term) { return term.coefficient == 0; });
+  return as_layer(build, terms, kFamily, kDeterministic);
 }
 
 bool is_f32(const Match& m) { return m.root()->output()->dtype() == DType::f32; }
@@ -146,8 +163,25 @@ Rule layer(std::string_view name, std::string_view equation) {
           .equation = equation,
           .pattern = pattern,
           .guards = {{"the values are f32", is_f32}},
-          .exactness = kDeterministic ? "bit for bit" : "exact in real arithmetic; the order of roundings changes",
-          .rewrite = as_layer<kFamily, kDeterministic>};
+          .exactness = kDeterministic ? "bit for bit"
+                       : kFamily == Family::sum
+                           ? "exact in real arithmetic; the order of roundings changes. What is multiplied by 0 is not "
+                             "read where its range is finite, and else stays an operand"
+                           : "exact in real arithmetic; the order of roundings changes",
+          .rewrite = combined<kFamily, kDeterministic>};
+}
+
+// By itself no gain, but what a kernel makes and a step takes from something else needs a coefficient.
+template <bool kDeterministic>
+Rule difference(std::string_view name) {
+  return {.name = name,
+          .equation = "a - b = nary(b, a; -1, 1), behind the kernel that makes b",
+          .pattern = op("sub", {any("a"), any("b")}),
+          .guards = {{"the values are f32", is_f32}},
+          .exactness = "bit for bit",
+          .rewrite = [](const Match& m, Build& build) {
+            return as_layer(build, {{m.value("b"), -1}, {m.value("a"), 1}}, Family::sum, kDeterministic);
+          }};
 }
 
 bool is_pointwise(const Match& m) {
@@ -201,20 +235,26 @@ std::vector<const ir::Node*> nodes_within(const ir::Node& root, const ir::Node& 
   return found;
 }
 
-// Whether an operand of the layer is the result so far of a launch that the operand's reader could be part of.
-bool could_be_steps(const ir::Graph& graph, const ir::Node& layer, const FuseOptions& options) {
-  return std::any_of(layer.inputs().begin(), layer.inputs().end(), [&](const ir::Value* operand) {
+// Which node a layer stands behind: the kernel that makes one of its operands takes it as a step, or takes what now
+// reads the operand.
+enum class Behind : uint8_t { none, layer, parts };
+Behind stands_behind(const ir::Graph& graph, const ir::Node& layer, const FuseOptions& options) {
+  Behind found = Behind::none;
+  for (const ir::Value* operand : layer.inputs()) {
     const ir::Node* producer = operand ? operand->producer() : nullptr;
-    if (!producer || producer->is_constant() || producer->outputs().size() != 1 || graph.is_output(operand))
-      return false;
+    if (!producer || producer->is_constant() || producer->outputs().size() != 1 || graph.is_output(operand)) continue;
     const ir::Node* reader = nullptr;
+    bool shared = false;
     for (const ir::Use& use : operand->uses()) {
       if (use.node == &layer) continue;
-      if (reader && reader != use.node) return false;
+      shared = shared || (reader && reader != use.node);
       reader = use.node;
     }
-    return reader && options.can_follow({&producer, 1}, *reader);
-  });
+    if (!reader || shared) continue;
+    if (options.can_follow({&producer, 1}, layer)) return Behind::layer;
+    if (options.can_follow({&producer, 1}, *reader)) found = Behind::parts;
+  }
+  return found;
 }
 
 }  // namespace
@@ -224,6 +264,7 @@ const RuleSet& combining(bool deterministic) {
       "combining",
       "Sums, products and extremes of more than two operands as one n-ary layer, on devices that run it.",
       {layer<Family::sum, false>("sum_as_nary", "c1 x1 + (c2 x2 - x3) + ... = nary(x1, x2, x3, ...)"),
+       difference<false>("difference_as_nary"),
        layer<Family::product, false>("product_as_nary", "x1 (x2 x3) ... = nary(x1, x2, x3, ...)"),
        layer<Family::maximum, false>("maximum_as_nary", "max(x1, max(x2, x3)) ... = nary(x1, x2, x3, ...)"),
        layer<Family::minimum, false>("minimum_as_nary", "min(x1, min(x2, x3)) ... = nary(x1, x2, x3, ...)")}};
@@ -231,6 +272,7 @@ const RuleSet& combining(bool deterministic) {
       "combining_deterministic",
       "The same where every product and sum must be rounded as it was written.",
       {layer<Family::sum, true>("sum_as_nary_deterministic", "((c1 x1 + c2 x2) - x3) + ... = nary(x1, x2, x3, ...)"),
+       difference<true>("difference_as_nary_deterministic"),
        layer<Family::product, true>("product_as_nary_deterministic", "((x1 x2) x3) ... = nary(x1, x2, x3, ...)"),
        layer<Family::maximum, true>("maximum_as_nary_deterministic",
                                     "max(max(x1, x2), x3) ... = nary(x1, x2, x3, ...)"),
@@ -254,9 +296,12 @@ std::map<const ir::Node*, CombinedLayer> combine(ir::Graph& graph, const FuseOpt
   const ApplyOptions judge = {.allow = nullptr,
                               .accept = [&](const Rule&, const Match& match, const std::vector<ir::Node*>& created) {
                                 const ir::Node& layer = *created.back();
-                                if (could_be_steps(graph, layer, options)) return false;
+                                const Behind place = stands_behind(graph, layer, options);
+                                const auto nodes = nodes_within(*match.root(), layer);
+                                // One node as a layer is of use only as a step.
+                                if (place == Behind::parts || (place == Behind::none && nodes.size() < 2)) return false;
                                 made = {};
-                                for (const ir::Node* node : nodes_within(*match.root(), layer)) {
+                                for (const ir::Node* node : nodes) {
                                   made.nodes.push_back(node->name());
                                   made.bytes_before += bytes_of({node}, hints);
                                 }

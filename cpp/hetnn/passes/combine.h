@@ -18,10 +18,11 @@ struct CombinedLayer {
 };
 
 /// Applies the rules of `combining` and `gating` to every sum, product, extreme and convolution, the last in the graph
-/// first, so that a layer takes in all it can. A layer is refused where one of its operands comes from a node that it
-/// could follow in the same launch (FuseOptions::can_follow): there the operands are steps of that launch, and nothing
-/// is written in between. FuseOptions::deterministic picks the rules that keep every rounding. Returns what each new
-/// node was made of.
+/// first, so that a layer takes in all it can. Where an operand comes from a node that the layer can follow in the same
+/// launch (FuseOptions::can_follow), fuse() makes it a step there. Where only the nodes that the layer would be made of
+/// can, it is refused: they are steps of that launch, and nothing is written in between. So is a sum or difference of
+/// two values that would follow none. FuseOptions::deterministic picks the rules that keep every rounding. Returns what
+/// each new node was made of.
 std::map<const ir::Node*, CombinedLayer> combine(ir::Graph& graph, const FuseOptions& options);
 
 /// The rules; `deterministic`: those whose result is the same bit for bit.

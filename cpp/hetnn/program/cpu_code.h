@@ -10,13 +10,17 @@
 
 namespace hetnn::program {
 
-/// An elementwise call fused behind another: it reads the running value, and at most one input of the command besides.
+/// An elementwise call fused behind another: it reads the running value, and inputs of the command besides: one at
+/// most, but of a sum (an operator of any number of inputs) one for every coefficient but the first.
 struct Step {
   const ops::OpDef* op = nullptr;
   ops::Attrs attrs;
-  int32_t operand = -1;  // position among the command's inputs; -1: none
+  int32_t operand = -1;  // position among the command's inputs, of several the first's; -1: none
   bool operator==(const Step&) const = default;
 };
+
+/// How many of the command's inputs a step reads, one behind the other.
+int32_t operand_count(const Step& step);
 
 /// A call of an operator on buffers.
 struct Command {
@@ -31,8 +35,8 @@ struct Command {
   bool operator==(const Command&) const = default;
 };
 
-/// How many of a command's inputs are the operator's; those behind them are operands of the steps, one each. Negative
-/// where there are not so many.
+/// How many of a command's inputs are the operator's; those behind them are operands of the steps. Negative where
+/// there are not so many.
 int64_t own_inputs(const Command& command);
 
 /// The call that a command is: on inputs of the types that the program's buffers have, which outlive it. What it writes

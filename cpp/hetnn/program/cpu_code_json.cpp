@@ -100,9 +100,10 @@ Convert<ops::Attrs> options() {
 }
 
 const Fields<Step>& step_fields() {
-  static const Fields<Step> fields = {{"op", &Step::op, op(), "the operator"},
-                                      {"attrs", attrs<Step>(), "its attributes"},
-                                      {"operand", &Step::operand, json::index(), "the command's input that it takes"}};
+  static const Fields<Step> fields = {
+      {"op", &Step::op, op(), "the operator"},
+      {"attrs", attrs<Step>(), "its attributes"},
+      {"operand", &Step::operand, json::index(), "the first of the command's inputs that it takes"}};
   return fields;
 }
 
@@ -157,13 +158,15 @@ class Checker {
     }
     size_t next = call.inputs.size();
     for (const Step& step : command.steps) {
-      if (step.operand >= 0 && static_cast<size_t>(step.operand) != next++)
+      const int32_t operands = operand_count(step);
+      if (operands > 0 && static_cast<size_t>(step.operand) != next)
         wrong(at, "has a step whose operand is not the next of its inputs");
+      next += static_cast<size_t>(operands);
       ops::Call follower{
           .op = step.op, .inputs = {}, .outputs = {}, .attrs = step.attrs, .name = command.node, .loc = {}};
       follower.inputs.push_back({made.data(), nullptr});
-      if (step.operand >= 0) {
-        const ops::Type* operand = type(command.inputs[static_cast<size_t>(step.operand)]);
+      for (int32_t k = 0; k < operands; ++k) {
+        const ops::Type* operand = type(command.inputs[static_cast<size_t>(step.operand + k)]);
         if (!operand) wrong(at, "has a step without its operand");
         follower.inputs.push_back({operand, nullptr});
       }
@@ -220,9 +223,19 @@ std::vector<ops::Type> types_of_buffers(const Program& program) {
   return out;
 }
 
+int32_t operand_count(const Step& step) {
+  if (step.operand < 0) return 0;
+  const auto given = step.attrs.find("coefficients");
+  const auto* coefficients = given == step.attrs.end() ? nullptr : std::get_if<std::vector<double>>(&given->second);
+  const bool several =
+      !step.op->inputs.empty() && step.op->inputs.back().variadic && coefficients && coefficients->size() > 1;
+  return several ? static_cast<int32_t>(coefficients->size()) - 1 : 1;
+}
+
 int64_t own_inputs(const Command& command) {
-  return static_cast<int64_t>(command.inputs.size()) -
-         std::ranges::count_if(command.steps, [](const Step& step) { return step.operand >= 0; });
+  auto out = static_cast<int64_t>(command.inputs.size());
+  for (const Step& step : command.steps) out -= operand_count(step);
+  return out;
 }
 
 ops::Call call_of(const Command& command, const std::vector<ops::Type>& buffers) {

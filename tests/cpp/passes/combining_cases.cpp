@@ -40,6 +40,33 @@ const Cases& combining_cases() {
   %y = add(%w, %u) : f32[1,4]
 })",
            "add add add nary", 1e-6},
+          // Times 0: what is known to be finite is not read, what may be infinite stays a product.
+          {"sum_as_nary", R"(graph @g {stage = canonical} (%a: f32[4], %b: f32[4], %c: f32[4]) -> (%y) {
+  %zero = constant() {value = f32[1] {0}} : f32[1]
+  %s = clamp(%b) {min = -1, max = 2} : f32[4]
+  %m = mul(%s, %zero) : f32[4]
+  %n = mul(%c, %zero) : f32[4]
+  %t = add(%a, %m) : f32[4]
+  %y = add(%t, %n) : f32[4]
+})",
+           "mul nary", 1e-6, Values::edge},
+          {"sum_as_nary", R"(graph @g {stage = canonical} (%a: f32[4], %b: f32[4]) -> (%y) {
+  %zero = constant() {value = f32[1] {0}} : f32[1]
+  %k = constant() {value = f32[1] {2}} : f32[1]
+  %s = clamp(%b) {min = -1, max = 2} : f32[4]
+  %m = mul(%s, %zero) : f32[4]
+  %n = mul(%a, %k) : f32[4]
+  %y = sub(%m, %n) : f32[4]
+})",
+           "nary", 1e-6, Values::edge},
+          {"difference_as_nary", R"(graph @g {stage = canonical} (%a: f32[2,3], %b: f32[3]) -> (%y) {
+  %y = sub(%a, %b) : f32[2,3]
+})",
+           "nary"},
+          {"difference_as_nary_deterministic", R"(graph @g {stage = canonical} (%a: f32[3], %b: f32[2,3]) -> (%y) {
+  %y = sub(%a, %b) : f32[2,3]
+})",
+           "nary"},
           {"product_as_nary", R"(graph @g {stage = canonical} (%a: f32[2,3], %b: f32[2,3], %c: f32[2,1]) -> (%y) {
   %t = mul(%a, %b) : f32[2,3]
   %y = mul(%c, %t) : f32[2,3]
@@ -126,6 +153,8 @@ const Cases& combining_cases() {
    "(%a, %b) : i32[4]\n"                                               \
    "  %y = " op "(%t, %b) : i32[4]\n}"}
           HETNN_INTEGERS("sum_as_nary", "add"),
+          HETNN_INTEGERS("difference_as_nary", "sub"),
+          HETNN_INTEGERS("difference_as_nary_deterministic", "sub"),
           HETNN_INTEGERS("product_as_nary", "mul"),
           HETNN_INTEGERS("maximum_as_nary", "maximum"),
           HETNN_INTEGERS("minimum_as_nary", "minimum"),

@@ -171,21 +171,55 @@ TEST_F(Fuse, InOrderOnlyTheLeftOfATreeJoins) {
   EXPECT_TRUE(graph.find_value("s")->producer()->flag("deterministic"));
 }
 
-TEST_F(Fuse, ASumThatCanFollowALaunchIsNoLayer) {
-  ir::Graph graph = placed(R"(graph @g {stage = imported} (%x: f32[1,1,2,2], %z: f32[1,1,2,2]) -> (%y) {
+constexpr const char* kSumBehindConvolution =
+    R"(graph @g {stage = imported} (%x: f32[1,1,2,2], %z: f32[1,1,2,2]) -> (%y) {
   %w = constant() {value = f32[1,1,1,1] {2}} : f32[1,1,1,1]
+  %two = constant() {value = f32[1] {2}} : f32[1]
   %c = conv2d(%x, %w) : f32[1,1,2,2]
   %p = mul(%x, %z) : f32[1,1,2,2]
   %q = mul(%p, %x) : f32[1,1,2,2]
-  %t = add(%c, %z) : f32[1,1,2,2]
-  %y = add(%t, %q) : f32[1,1,2,2]
-})");
+  %d = mul(%z, %two) : f32[1,1,2,2]
+  %t = add(%c, %d) : f32[1,1,2,2]
+  %y = sub(%q, %t) : f32[1,1,2,2]
+})";
+
+TEST_F(Fuse, ASumWithCoefficientsIsOneStepBehindItsProducer) {
+  ir::Graph graph = placed(kSumBehindConvolution);
   const std::vector<report::FusionRow> rows = fuse(graph, with_layers());
-  EXPECT_THAT(groups_of(graph), ElementsAre(0, 1, 0, 0));
+  EXPECT_THAT(groups_of(graph), ElementsAre(0, 1, 0));
+  const ir::Node& sum = *graph.find_value("y")->producer();
+  EXPECT_EQ(sum.op().name, "nary");
+  EXPECT_THAT(sum.reals("coefficients"), ElementsAre(1, -1, -2));
   EXPECT_EQ(graph.find_value("q")->producer()->op().name, "nary");
   ASSERT_EQ(rows.size(), 2U);
-  EXPECT_THAT(rows[0].nodes, ElementsAre("c", "t", "y"));
+  EXPECT_THAT(rows[0].nodes, ElementsAre("c", "d", "t", "y"));
   EXPECT_THAT(rows[1].nodes, ElementsAre("p", "q"));
+}
+
+TEST_F(Fuse, ASumOfWhichOnlyThePartsCanFollowIsNoLayer) {
+  ir::Graph graph = placed(kSumBehindConvolution);
+  FuseOptions options = with_layers();
+  options.can_follow = [](std::span<const ir::Node* const> launch, const ir::Node& follower) {
+    return launch.front()->op().name == "conv2d" && follower.op().name != "nary";
+  };
+  fuse(graph, options);
+  EXPECT_EQ(graph.find_value("y")->producer()->op().name, "sub");
+  EXPECT_EQ(graph.find_value("t")->producer()->launch, graph.find_value("c")->producer()->launch);
+}
+
+TEST_F(Fuse, ADifferenceIsALayerOnlyBehindWhatIsTakenAway) {
+  for (const bool deterministic : {false, true}) {
+    ir::Graph graph = placed(R"(graph @g {stage = imported} (%x: f32[1,1,2,2], %z: f32[1,1,2,2]) -> (%y, %d) {
+  %w = constant() {value = f32[1,1,1,1] {2}} : f32[1,1,1,1]
+  %c = conv2d(%x, %w) : f32[1,1,2,2]
+  %y = sub(%z, %c) : f32[1,1,2,2]
+  %d = sub(%z, %x) : f32[1,1,2,2]
+})");
+    fuse(graph, with_layers(deterministic));
+    EXPECT_THAT(groups_of(graph), ElementsAre(0, 0, 1));
+    EXPECT_THAT(graph.find_value("y")->producer()->reals("coefficients"), ElementsAre(-1, 1));
+    EXPECT_EQ(graph.find_value("d")->producer()->op().name, "sub");
+  }
 }
 
 TEST_F(Fuse, ALayerTakesAHundredTermsAndLeavesTheRestToAnother) {

@@ -111,6 +111,49 @@ def test_residuals_scales_and_products_join_too(producer: str) -> None:
     check(together, [shape] * 3, [kernel])
 
 
+SUMS: dict[str, tuple[int, Any]] = {
+    "coefficients": (2, lambda x, a, b: x + 2 * a + 3 * b),
+    "taken_away": (1, lambda x, a: a - x),
+    "all_over": (3, lambda x, a, b, c: torch.relu(0.5 * a - (b / 3 - x) - (c - b))),
+    "of_a_tree": (4, lambda x, a, b, c, d: ((2 * a + b) + (x - c)) - 0.25 * d),
+    "scaled": (1, lambda x, a: torch.clamp(-1.5 * x + a, -0.5, 0.75)),
+    "many": (12, lambda x, *all: sum((k * each for k, each in enumerate(all, 2)), x)),
+}
+
+
+@pytest.mark.parametrize("producer", PRODUCERS)
+@pytest.mark.parametrize("form", SUMS)
+def test_sums_with_coefficients_are_one_step(producer: str, form: str) -> None:
+    module, shape, kernel = PRODUCERS[producer]
+    count, function = SUMS[form]
+    check(Follow(module, function), [shape] * (1 + count), [kernel])
+
+
+@pytest.mark.parametrize("producer", PRODUCERS)
+def test_sums_in_order_equal_the_single_operations_to_the_last_bit(producer: str) -> None:
+    module, shape, kernel = PRODUCERS[producer]
+    torch.manual_seed(5)
+    inputs = tuple(torch.randn(shape) for _ in range(4))
+    inputs[1].view(-1)[:3] = torch.tensor([float("nan"), float("inf"), -0.0])
+    follow = Follow(module, lambda x, a, b, c: torch.relu((0.3 * a - x) + 1.7 * b - c))
+    runs = [hetnn.compile(export(follow, inputs), "cpu", fusion=f, deterministic=True) for f in ("on", "off")]
+    assert [row["kernel"] for row in runs[0].profile(*inputs)] == [kernel]
+    fused, single = (executable(*inputs) for executable in runs)
+    assert torch.equal(fused.isnan(), single.isnan())
+    assert torch.equal(fused.nan_to_num(7.0), single.nan_to_num(7.0))
+
+
+def test_what_is_multiplied_by_zero_is_read_unless_it_is_finite() -> None:
+    conv = nn.Conv2d(CHANNELS, CHANNELS, 1)
+    x, b = torch.randn(IMAGE), torch.full(IMAGE, float("inf"))
+    bounded = Follow(conv, lambda x, b: x + 0 * torch.clamp(b, -1, 1))
+    executable = hetnn.compile(export(bounded, (x, b)), "cpu")
+    assert [row["kernel"] for row in executable.profile(x, b)] == ["conv2d"]
+    assert torch.allclose(executable(x, b), conv(x), atol=1e-5)
+    unbounded = Follow(conv, lambda x, b: x + 0 * b)
+    assert bool(hetnn.compile(export(unbounded, (x, b)), "cpu")(x, b).isnan().all())
+
+
 def test_convolution_bias_norm_residual_and_activation_are_one_launch() -> None:
     norm = nn.BatchNorm2d(CHANNELS)
     nn.init.uniform_(norm.running_var, 0.5, 2)

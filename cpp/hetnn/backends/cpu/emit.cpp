@@ -7,6 +7,7 @@
 #include "hetnn/backends/cpu/launches.h"
 #include "hetnn/base/error.h"
 #include "hetnn/ir/body_graph.h"
+#include "hetnn/kernels/elementwise/sum_step.h"
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/ops/control/loop.h"
 #include "hetnn/ops/infer.h"
@@ -48,8 +49,11 @@ class Emitter {
                              .variant = std::string(variant ? variant->name : ""),
                              .options = {},
                              .node = call.name};
-    for (const LaunchStep& step : launch.steps)
+    for (const LaunchStep& step : launch.steps) {
       command.steps.push_back({&step.node->op(), step.node->attrs(), step.operand});
+      // The running value comes first in a sum, wherever it stands in the node.
+      if (kernels::is_sum(step.step)) command.steps.back().attrs["coefficients"] = step.step.values;
+    }
     // Variants whose packed weights differ are settled here, for the shapes under the hints.
     if (variant && variant->choose) {
       command.options = variant->choose(concrete->call());
@@ -58,6 +62,8 @@ class Emitter {
     if (variant && variant->tune && options_.tune_threads > 0) {
       command.options.merge(variant->tune(concrete->call(), options_.tune_threads));
     }
+    if (variant && options_.tune_threads > 0)
+      command.options.merge(kernels::tune_sums(concrete->call(), options_.tune_threads));
     const bool reads_plain = launch.layout_wish() == kernels::LayoutWish::plain;
     const bool writes_plain = reads_plain || launch.layout_wish() == kernels::LayoutWish::written_plain;
     const bool keeps = launch.layout_wish() == kernels::LayoutWish::kept;

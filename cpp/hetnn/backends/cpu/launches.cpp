@@ -2,8 +2,11 @@
 #include "hetnn/backends/cpu/launches.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "hetnn/base/error.h"
+#include "hetnn/kernels/elementwise/sum_step.h"
 #include "hetnn/kernels/row_view.h"
 #include "hetnn/passes/fuse.h"
 
@@ -23,11 +26,16 @@ int main_input(const ir::Node& follower, const ir::Value& main) {
   return found;
 }
 
-// Whether `follower` is an elementwise function of `main` and at most one other value, in this order.
-bool is_step_on(const ir::Node& follower, const ir::Value& main) {
-  if (follower.inputs().size() > 2 || !kernels::function_of(follower.call())) return false;
+// `follower` as a step on `main`: a sum, or an elementwise function of `main` and at most one other value, in this
+// order. nullopt where it is neither.
+std::optional<kernels::Step> step_on(const ir::Node& follower, const ir::Value& main) {
   const int at = main_input(follower, main);
-  return at == 0 || (at == 1 && follower.op().has(ops::Trait::commutative));
+  if (at < 0) return std::nullopt;
+  std::optional<kernels::Step> step = kernels::step_of(follower.call(), static_cast<size_t>(at));
+  if (!step || kernels::is_sum(*step)) return step;
+  if (follower.inputs().size() > 2 || (at == 1 && !follower.op().has(ops::Trait::commutative)) || at > 1)
+    return std::nullopt;
+  return step;
 }
 
 // The axis that kernels call channels: of a matrix product the last one, else the second.
@@ -89,15 +97,17 @@ ConcreteLaunch::ConcreteLaunch(const Launch& launch, const Layouts& layouts, con
   }
   for (const ir::Value* output : launch.outputs) outputs.push_back(view_of(*output, layouts, bindings));
   for (const LaunchStep& step : launch.steps) {
-    steps.push_back(*kernels::function_of(step.node->call()));
+    steps.push_back(step.step);
     if (step.operand < 0) continue;
     steps.back().input = positions[static_cast<size_t>(step.operand)];
-    kernels::TensorView& view = inputs[static_cast<size_t>(steps.back().input)];
-    if (outputs[0].layout != Layout::nhwc || !std::ranges::equal(view.shape(), outputs[0].shape()) ||
-        kernels::as_nhwc(view))
-      continue;
-    const ValueLayout turned = turned_layout(*launch.inputs[static_cast<size_t>(step.operand)]);
-    view = kernels::TensorView::nhwc(view.dtype, view.shape(), turned.pitch.evaluate(bindings));
+    for (int k = step.operand; k < step.operand + step.operands; ++k) {
+      kernels::TensorView& view = inputs[static_cast<size_t>(positions[static_cast<size_t>(k)])];
+      if (outputs[0].layout != Layout::nhwc || !std::ranges::equal(view.shape(), outputs[0].shape()) ||
+          kernels::as_nhwc(view))
+        continue;
+      const ValueLayout turned = turned_layout(*launch.inputs[static_cast<size_t>(k)]);
+      view = kernels::TensorView::nhwc(view.dtype, view.shape(), turned.pitch.evaluate(bindings));
+    }
   }
 }
 
@@ -129,7 +139,7 @@ bool can_follow(std::span<const ir::Node* const> launch, const ir::Node& followe
   const ir::Node& anchor = *launch.front();
   const ir::Value& value = *launch.back()->output();
   if (value.dtype() != DType::f32 || follower.outputs().size() != 1 || follower.output()->type() != value.type() ||
-      !is_step_on(follower, value))
+      !step_on(follower, value))
     return false;
   const kernels::Variant* variant = kernels::variant_of(anchor.call());
   if (!variant || !variant->takes_steps || !variant_for(anchor, bindings)) return false;
@@ -153,17 +163,18 @@ std::vector<Launch> launches_of(const ir::Graph& graph, bool variants) {
     const ir::Value* main = anchor->output();
     for (size_t k = 1; k < nodes.size(); ++k) {
       const ir::Node& follower = *nodes[k];
-      HETNN_ASSERT(is_step_on(follower, *main), ir::describe(follower), " cannot follow ", ir::describe(*anchor));
-      LaunchStep step{&follower};
+      std::optional<kernels::Step> made = step_on(follower, *main);
+      HETNN_ASSERT(made, ir::describe(follower), " cannot follow ", ir::describe(*anchor));
+      LaunchStep step{&follower, std::move(*made)};
       for (const ir::Value* input : follower.inputs()) {
         if (!input || input == main) continue;
-        step.operand = static_cast<int>(launch.inputs.size());
+        if (step.operands++ == 0) step.operand = static_cast<int>(launch.inputs.size());
         if (input->type() != main->type())
           launch.operand_shapes[launch.inputs.size()] =
               operand_shape(follower, *input, *main, channel_axis_of(*launch.variant, *main));
         launch.inputs.push_back(input);
       }
-      launch.steps.push_back(step);
+      launch.steps.push_back(std::move(step));
       main = follower.output();
     }
     launch.outputs.push_back(main);

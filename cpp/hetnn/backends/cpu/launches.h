@@ -21,11 +21,13 @@ struct ValueLayout {
 };
 using Layouts = std::map<const ir::Value*, ValueLayout>;
 
-/// A node fused behind another; `operand` is the position among the launch's inputs of what it reads besides the
-/// running value, -1 where it reads nothing else.
+/// A node fused behind another; `operand` is the position among the launch's inputs of the first of the `operands`
+/// values that it reads besides the running value, -1 where it reads nothing else.
 struct LaunchStep {
   const ir::Node* node;
+  kernels::Step step;
   int operand = -1;
+  int operands = 0;
 };
 
 /// What one command computes: a node, and elementwise nodes on its result.
@@ -39,7 +41,9 @@ struct Launch {
   std::map<size_t, Shape> operand_shapes = {};
 
   bool is_operand(size_t input) const {
-    return std::ranges::any_of(steps, [&](const LaunchStep& step) { return step.operand == static_cast<int>(input); });
+    const int at = static_cast<int>(input);
+    return std::ranges::any_of(
+        steps, [&](const LaunchStep& step) { return step.operand <= at && at < step.operand + step.operands; });
   }
   kernels::LayoutWish layout_wish() const { return variant ? variant->layout : kernels::LayoutWish::plain; }
 };

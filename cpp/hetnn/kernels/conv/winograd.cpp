@@ -175,6 +175,7 @@ class WinogradConv final : public Kernel {
     t.out_pixel = out_pitch_;
     t.out_row = g_.out_width * out_pitch_;
     t.addend_pixel = registers_.addend_pitch;
+    t.addend_scale = registers_.addend_scale;
     t.addend_row = g_.out_width * registers_.addend_pitch;
     t.channels = g_.out_channels;
     t.lo = registers_.lo;

@@ -97,7 +97,7 @@ HWY_INLINE void OutputChannels(const WinogradOutputTile& t, int64_t channel, siz
     OutputVector(points, rows[i]);
   }
   const VF bias = t.bias == nullptr ? hn::Zero(d) : load(t.bias + channel);
-  const VF lo = hn::Set(d, t.lo), hi = hn::Set(d, t.hi);
+  const VF lo = hn::Set(d, t.lo), hi = hn::Set(d, t.hi), scale = hn::Set(d, t.addend_scale);
 #pragma GCC unroll 4
   for (int j = 0; j < kWinogradOutput; ++j) {
     if (j >= t.cols) break;
@@ -109,7 +109,8 @@ HWY_INLINE void OutputChannels(const WinogradOutputTile& t, int64_t channel, siz
     for (int i = 0; i < kWinogradOutput; ++i) {
       if (i >= t.rows) break;
       VF y = hn::Add(result[i], bias);
-      if (t.addend != nullptr) y = hn::Add(y, load(t.addend + i * t.addend_row + j * t.addend_pixel + channel));
+      if (t.addend != nullptr)
+        y = hn::MulAdd(load(t.addend + i * t.addend_row + j * t.addend_pixel + channel), scale, y);
       y = AtMost(hi, AtLeast(lo, y));
       float* out = t.out + i * t.out_row + j * t.out_pixel + channel;
       if (kTail) {

@@ -28,8 +28,9 @@ struct WinogradOutputTile {
   const float* from;
   int64_t point_stride;
   const float* bias;    // or null
-  const float* addend;  // added, laid out as `out` with its own strides; or null
+  const float* addend;  // its multiple by addend_scale is added, laid out as `out` with its own strides; or null
   int64_t addend_row, addend_pixel;
+  float addend_scale;
   float* out;
   int64_t out_row, out_pixel;  // elements between rows and pixels
   int64_t rows, cols;

@@ -186,7 +186,7 @@ int64_t nary_tile_elems(int64_t elems) {
 int nary_inputs(const KernelCall& call) {
   size_t count = call.inputs.size();
   for (const Step& step : call.steps)
-    if (step.input >= 0) count = std::min(count, static_cast<size_t>(step.input));
+    if (operand_count(step) > 0) count = std::min(count, static_cast<size_t>(step.input));
   return static_cast<int>(count);
 }
 

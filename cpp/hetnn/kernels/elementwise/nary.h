@@ -36,8 +36,11 @@ int fastest_fan_in(const NaryLayer& layer, double budget_us = 38000);
 /// How many inputs of a call of `nary` are the layer's own: the operands of its epilogue stand behind them.
 int nary_inputs(const KernelCall& call);
 
-/// The parameter `fan_in` for a call of `nary` that `threads` threads run: as measured for a layer of its kind, its
-/// number of inputs and its size (to a factor of two) in this process or learnt, else measured now. Thread-safe.
+/// The parameter `fan_in` for layers of that kind, number of inputs and size (to a factor of two): as measured in this
+/// process or learnt, else measured now. Thread-safe.
+ops::Attrs tuned_fan_in(const NaryLayer& layer);
+
+/// The parameter `fan_in` for a call of `nary` that `threads` threads run, as tuned_fan_in says.
 ops::Attrs tune_nary(const KernelCall& call, int threads);
 
 /// What has been measured or learnt, by the name of the layer ("add 8 x 2^20 by 2" threads). Thread-safe.

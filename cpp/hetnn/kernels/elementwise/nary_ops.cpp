@@ -63,23 +63,29 @@ void Pass(const NaryPass& pass) {
   }
   float* out = pass.out;
   const bool stream = pass.stream;
-  int64_t i = 0;
-  for (; i + kLanes <= pass.n; i += kLanes) {
-    VF acc = Op::First(hn::LoadU(d, in[0] + i), coefficients[0]);
-#pragma GCC unroll 16
-    for (int k = 1; k < kCount; ++k) acc = Op::Join(acc, hn::LoadU(d, in[k] + i), coefficients[k]);
-    if (stream) {
-      hn::Stream(acc, d, out + i);
-    } else {
-      hn::StoreU(acc, d, out + i);
+  for (int64_t r = 0; r < pass.rows; ++r) {
+    if (r > 0) {
+      for (int k = 0; k < kCount; ++k) in[k] += pass.ld_inputs[k];
+      out += pass.ld_out;
     }
-  }
-  if (i < pass.n) {
-    const auto lanes = static_cast<size_t>(pass.n - i);
-    VF acc = Op::First(LoadFirst(in[0] + i, lanes), coefficients[0]);
-    // Not unrolled: it runs once.
-    for (int k = 1; k < kCount; ++k) acc = Op::Join(acc, LoadFirst(in[k] + i, lanes), coefficients[k]);
-    StoreFirst(acc, out + i, lanes);
+    int64_t i = 0;
+    for (; i + kLanes <= pass.n; i += kLanes) {
+      VF acc = Op::First(hn::LoadU(d, in[0] + i), coefficients[0]);
+#pragma GCC unroll 16
+      for (int k = 1; k < kCount; ++k) acc = Op::Join(acc, hn::LoadU(d, in[k] + i), coefficients[k]);
+      if (stream) {
+        hn::Stream(acc, d, out + i);
+      } else {
+        hn::StoreU(acc, d, out + i);
+      }
+    }
+    if (i < pass.n) {
+      const auto lanes = static_cast<size_t>(pass.n - i);
+      VF acc = Op::First(LoadFirst(in[0] + i, lanes), coefficients[0]);
+      // Not unrolled: it runs once a row.
+      for (int k = 1; k < kCount; ++k) acc = Op::Join(acc, LoadFirst(in[k] + i, lanes), coefficients[k]);
+      StoreFirst(acc, out + i, lanes);
+    }
   }
   if (stream) hwy::FlushStream();
 }

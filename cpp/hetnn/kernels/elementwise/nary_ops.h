@@ -8,14 +8,17 @@ namespace hetnn::kernels {
 inline constexpr int kMaxFanIn = 16;
 inline constexpr int kShortFanIn = 4;
 
-/// out[i] = inputs[0][i] op inputs[1][i] op ...; a subtraction takes all but the first from the first. out may be any
-/// of the inputs.
+/// out[i] = inputs[0][i] op inputs[1][i] op ..., for each of `rows` rows; a subtraction takes all but the first from
+/// the first. out may be any of the inputs.
 struct NaryPass {
   const float* const* inputs;
   const float* coefficients;  // weighted sums only: one per input
   float* out;
   int64_t n;
   bool stream;  // write past the caches; out must be 64-byte aligned
+  int64_t rows = 1;
+  const int64_t* ld_inputs = nullptr;  // elements from row to row of each input; of one row null
+  int64_t ld_out = 0;
 };
 
 using NaryFunction = void (*)(const NaryPass&);

@@ -229,13 +229,7 @@ int fastest_fan_in(const NaryLayer& layer, double budget_us) {
   return fan_ins[std::ranges::min_element(left, {}, strangeness)->number];
 }
 
-ops::Attrs tune_nary(const KernelCall& call, int threads) {
-  const std::vector<double> coefficients = call.params.reals("coefficients", {});
-  const bool weighted =
-      std::any_of(coefficients.begin(), coefficients.end(), [](double c) { return c != 0 && std::abs(c) != 1; });
-  const auto unread = static_cast<int>(std::count(coefficients.begin(), coefficients.end(), 0.0));
-  const NaryLayer layer{call.params.text("op", "add"), weighted, std::max(1, nary_inputs(call) - unread),
-                        call.outputs[0].elems(), threads};
+ops::Attrs tuned_fan_in(const NaryLayer& layer) {
   const std::string name = name_of(layer);
   {
     const std::lock_guard lock(known().mutex);
@@ -244,6 +238,15 @@ ops::Attrs tune_nary(const KernelCall& call, int threads) {
   const int fan_in = fastest_fan_in(layer);
   const std::lock_guard lock(known().mutex);
   return {{"fan_in", Dim(known().fan_ins.emplace(name, fan_in).first->second)}};
+}
+
+ops::Attrs tune_nary(const KernelCall& call, int threads) {
+  const std::vector<double> coefficients = call.params.reals("coefficients", {});
+  const bool weighted =
+      std::any_of(coefficients.begin(), coefficients.end(), [](double c) { return c != 0 && std::abs(c) != 1; });
+  const auto unread = static_cast<int>(std::count(coefficients.begin(), coefficients.end(), 0.0));
+  return tuned_fan_in({call.params.text("op", "add"), weighted, std::max(1, nary_inputs(call) - unread),
+                       call.outputs[0].elems(), threads});
 }
 
 std::map<std::string, int> known_fan_ins() {

@@ -1,7 +1,10 @@
 // Elementwise operations one after the other on a tile.
 #include "hetnn/kernels/elementwise/steps.h"
 
+#include <algorithm>
+
 #include "hetnn/base/error.h"
+#include "hetnn/kernels/elementwise/nary.h"
 #include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/row_view.h"
 
@@ -57,18 +60,25 @@ void ElementwiseBuilder::add_step(const std::string& op, const std::vector<doubl
 
 void ElementwiseBuilder::add_steps() {
   for (const Step& step : call_.steps) {
-    if (step.input >= static_cast<int>(call_.inputs.size()))
+    const int count = operand_count(step);
+    if (count > 0 && (step.input < 0 || step.input + count > static_cast<int>(call_.inputs.size())))
       throw InvalidModel(text(what_, ": step '", step.function, "' names an input beyond the call's ",
                               call_.inputs.size(), ". Append its operand to the inputs."));
-    const int operand = step.input < 0 ? -1 : add_channel_operand(step.input, step.function == "prelu");
-    add_step(step.function, step.values, operand);
+    int first = -1;
+    for (int k = 0; k < count; ++k) {
+      const int operand = add_channel_operand(step.input + k, step.function == "prelu");
+      if (k == 0) first = operand;
+    }
+    if (is_sum(step)) {
+      steps_.steps_.push_back({nullptr, first, 0, 0, SumStep(step, call_.params.integer("fan_in", 0))});
+    } else {
+      add_step(step.function, step.values, first);
+    }
   }
 }
 
 void ElementwiseSteps::apply(const Nest& nest, const Nest::Tile& tile, const std::byte* const* inputs, ConstTileRows in,
                              TileRows out) const {
-  // An operand that does not run evenly along the tile's rows is gathered first.
-  alignas(64) float gathered[kTileElems];
   Block block{};
   block.rows = tile.rows;
   block.cols = tile.cols;
@@ -76,28 +86,47 @@ void ElementwiseSteps::apply(const Nest& nest, const Nest::Tile& tile, const std
   block.ld_in = in.ld;
   block.out = out.at;
   block.ld_out = out.ld;
+  const auto operand_at = [&](size_t operand) {
+    return SumStep::Operand{reinterpret_cast<const float*>(inputs[inputs_[operand - 1]]) + tile.offsets[operand],
+                            nest.row_stride(operand), nest.col_stride(operand)};
+  };
   for (const Resolved& step : steps_) {
     block.c0 = step.c0;
     block.c1 = step.c1;
     block.operand = nullptr;
-    if (step.operand >= 0) {
-      const auto operand = static_cast<size_t>(step.operand);
-      const float* from = reinterpret_cast<const float*>(inputs[inputs_[operand - 1]]) + tile.offsets[operand];
-      const int64_t row_stride = nest.row_stride(operand), col_stride = nest.col_stride(operand);
-      block.operand = from;
-      block.ld_operand = row_stride;
-      block.col_step = col_stride;
-      if (col_stride != 0 && col_stride != 1) {
-        for (int64_t r = 0; r < tile.rows; ++r)
-          for (int64_t c = 0; c < tile.cols; ++c) gathered[r * tile.cols + c] = from[r * row_stride + c * col_stride];
-        block.operand = gathered;
-        block.ld_operand = tile.cols;
-        block.col_step = 1;
-      }
+    if (step.sum) {
+      SumStep::Operand operands[kMaxNaryInputs];
+      for (size_t k = 0; k < step.sum->operands(); ++k) operands[k] = operand_at(static_cast<size_t>(step.operand) + k);
+      step.sum->apply(block.in, block.ld_in, block.out, block.ld_out, block.rows, block.cols, operands);
+    } else if (step.operand >= 0) {
+      apply_binary(step, operand_at(static_cast<size_t>(step.operand)), block);
+    } else {
+      step.map(block);
     }
-    step.map(block);
     block.in = out.at;
     block.ld_in = out.ld;
+  }
+}
+
+void ElementwiseSteps::apply_binary(const Resolved& step, const SumStep::Operand& operand, Block block) {
+  block.operand = operand.at;
+  block.ld_operand = operand.ld;
+  block.col_step = operand.step;
+  if (operand.step == 0 || operand.step == 1) return step.map(block);
+  // What does not run evenly along the tile's rows is gathered first, as much at a time as there is room.
+  alignas(64) float gathered[kTileElems];
+  const Block whole = block;
+  block.rows = 1;
+  block.operand = gathered;
+  block.col_step = 1;
+  for (int64_t r = 0; r < whole.rows; ++r) {
+    for (int64_t c = 0; c < whole.cols; c += kTileElems) {
+      block.cols = std::min(kTileElems, whole.cols - c);
+      block.in = whole.in + r * whole.ld_in + c;
+      block.out = whole.out + r * whole.ld_out + c;
+      for (int64_t k = 0; k < block.cols; ++k) gathered[k] = operand.at[r * operand.ld + (c + k) * operand.step];
+      step.map(block);
+    }
   }
 }
 

@@ -2,11 +2,13 @@
 // kernels share.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "hetnn/kernels/block_ops.h"
+#include "hetnn/kernels/elementwise/sum_step.h"
 #include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/kernels/nest.h"
@@ -47,10 +49,13 @@ class ElementwiseSteps {
  private:
   friend class ElementwiseBuilder;
   struct Resolved {
-    BlockFunction map;
-    int operand;  // position among the nest's operands, or -1
+    BlockFunction map;  // null: a sum, whose operands are consecutive
+    int operand;        // position among the nest's operands, or -1
     float c0, c1;
+    std::optional<SumStep> sum = std::nullopt;
   };
+  static void apply_binary(const Resolved& step, const SumStep::Operand& operand, Block block);
+
   std::vector<Resolved> steps_;
   std::vector<int> inputs_;  // of the call, by operand - 1
 };

@@ -149,8 +149,10 @@ void Micro(const MicroTile& t) {
       for (int r = 0; r < kRows; ++r) acc[r][v] = hn::Add(acc[r][v], bias);
     }
     if (t.addend != nullptr && columns > 0) {
+      const VF scale = hn::Set(d, t.addend_scale);
 #pragma GCC unroll 16
-      for (int r = 0; r < kRows; ++r) acc[r][v] = hn::Add(acc[r][v], load(t.addend + v * kLanes + r * t.ld_addend));
+      for (int r = 0; r < kRows; ++r)
+        acc[r][v] = hn::MulAdd(load(t.addend + v * kLanes + r * t.ld_addend), scale, acc[r][v]);
     }
   }
 

@@ -26,8 +26,9 @@ struct MicroTile {
   const float* panel = nullptr;  // first panel; further ones panel_stride elements apart
   int64_t panel_stride = 0;
   const float* bias = nullptr;    // of the first column, `cols` elements, added to the sums; or null
-  const float* addend = nullptr;  // then added, rows ld_addend apart; or null
+  const float* addend = nullptr;  // then its multiple by addend_scale is added, rows ld_addend apart; or null
   int64_t ld_addend = 0;
+  float addend_scale = 1;
   float* out = nullptr;
   int64_t ld_out = 0;
   int64_t cols = 0;                                    // columns written: (panels - 1) * 16 < cols <= panels * 16

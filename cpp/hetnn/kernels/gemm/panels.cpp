@@ -126,6 +126,7 @@ void PanelProduct::run_share(const PanelRun& run, Share rows, Share strips, std:
   tile.k = shape_.k;
   tile.panel_stride = panel_elems;
   tile.ld_addend = run.ld_addend;
+  tile.addend_scale = registers_.addend_scale;
   tile.ld_out = run.ld_out;
   tile.lo = registers_.lo;
   tile.hi = registers_.hi;

@@ -9,6 +9,7 @@
 #include "hetnn/base/denormals.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/parallel.h"
+#include "hetnn/kernels/elementwise/sum_step.h"
 #include "hetnn/kernels/refusal.h"
 #include "hetnn/ops/sizes.h"
 #include "hetnn/program/cpu_code.h"
@@ -157,9 +158,11 @@ class CpuBound final : public BoundCode {
     std::vector<kernels::Step> steps;
     for (const program::Step& step : command.steps) {
       ops::Call follower{.op = step.op, .inputs = {}, .outputs = {}, .attrs = step.attrs, .name = {}, .loc = {}};
-      for (size_t k = 0; k < follower.op->inputs.size(); ++k) follower.inputs.push_back({&call.output(), nullptr});
+      const auto operands = static_cast<size_t>(program::operand_count(step));
+      const size_t reads = std::max(follower.op->inputs.size(), 1 + operands);
+      for (size_t k = 0; k < reads; ++k) follower.inputs.push_back({&call.output(), nullptr});
       ops::complete(follower);
-      std::optional<kernels::Step> function = kernels::function_of(follower);
+      std::optional<kernels::Step> function = kernels::step_of(follower, 0);
       if (!function) at_fault(text("has a step ", step.op->name, ", which is no elementwise function"));
       steps.push_back(std::move(*function));
       if (step.operand >= 0) steps.back().input = positions[static_cast<size_t>(step.operand)];

@@ -1,0 +1,137 @@
+// Sums behind other kernels.
+#include "hetnn/kernels/elementwise/sum_step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "hetnn/base/error.h"
+#include "hetnn/kernels/elementwise/elementwise.h"
+#include "hetnn/kernels/elementwise/nary.h"
+
+namespace hetnn::kernels {
+namespace {
+
+// Columns that are brought together at a time of operands that do not run evenly.
+constexpr int64_t kSpread = 256;
+
+}  // namespace
+
+bool is_sum(const Step& step) { return step.function == kSum || step.function == kOrderedSum; }
+
+int operand_count(const Step& step) {
+  if (is_sum(step)) return static_cast<int>(step.values.size()) - 1;
+  return step.input >= 0 ? 1 : 0;
+}
+
+std::optional<Step> sum_of(const ops::Call& call, size_t main) {
+  const Variant* variant = variant_of(call);
+  if (!variant || variant->create != make_nary || call.string("op") != "add") return std::nullopt;
+  const bool ordered = call.flag("deterministic");
+  // Of two values either may come first, since their sum is the same.
+  if (ordered && main > 1) return std::nullopt;
+  std::vector<double> values = call.reals("coefficients");
+  values.resize(call.inputs.size(), values.empty() ? 1.0 : 0.0);
+  std::rotate(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(main),
+              values.begin() + static_cast<std::ptrdiff_t>(main) + 1);
+  return Step{.function = std::string(ordered ? kOrderedSum : kSum), .input = -1, .values = std::move(values)};
+}
+
+std::optional<Step> step_of(const ops::Call& call, size_t main) {
+  std::optional<Step> function = function_of(call);
+  return function ? function : sum_of(call, main);
+}
+
+ops::Attrs tune_sums(const KernelCall& call, int threads) {
+  const Step* largest = nullptr;
+  for (const Step& step : call.steps)
+    if (is_sum(step) && (!largest || step.values.size() > largest->values.size())) largest = &step;
+  if (!largest || largest->values.size() < 3) return {};
+  const bool weighted = std::ranges::any_of(largest->values, [](double c) { return std::abs(c) != 1; });
+  return tuned_fan_in({.op = "add",
+                       .weighted = weighted,
+                       .inputs = static_cast<int>(largest->values.size()),
+                       .elems = call.outputs[0].elems(),
+                       .threads = threads});
+}
+
+SumStep::SumStep(const Step& step, int64_t fan_in)
+    : coefficients_(step.values.begin(), step.values.end()), ordered_(step.function == kOrderedSum), fan_in_(0) {
+  if (fan_in < 0 || fan_in == 1 || fan_in > kMaxFanIn)
+    throw InvalidModel(
+        text("a sum's fan_in must be 0 or lie in [2, ", kMaxFanIn, "]; got ", fan_in, ". Tune it anew."));
+  fan_in_ = static_cast<size_t>(fan_in == 0 ? kDefaultFanIn : fan_in);
+  if (coefficients_.empty() || coefficients_.size() > kMaxNaryInputs)
+    throw InvalidModel(text("a sum is of 1 to ", kMaxNaryInputs, " values, one coefficient each; got ",
+                            coefficients_.size(), " coefficients. Split it."));
+  plan();
+}
+
+void SumStep::plan() {
+  passes_.clear();
+  const NaryTable& table = nary_table();
+  size_t done = 0;
+  float running = coefficients_[0];
+  if (operands() == 0 && running == 1) return;
+  do {
+    // A fused multiply-add by 1 or -1 rounds as an addition does: one kind serves a pass of mixed coefficients.
+    const auto rest = std::span(coefficients_).subspan(done + 1);
+    const auto all_are = [&](float c, size_t count) {
+      return std::ranges::all_of(rest.first(count), [&](float each) { return each == c; });
+    };
+    size_t count = std::min(rest.size(), fan_in_ - 1);
+    const NaryFunction* functions = running != 1         ? nullptr
+                                    : all_are(1, count)  ? table.add
+                                    : all_are(-1, count) ? table.subtract
+                                                         : nullptr;
+    if (!functions) {
+      functions = ordered_ ? table.weigh_rounded : table.weigh;
+      while (functions[count + 1] == nullptr) --count;
+    }
+    Pass pass{functions[count + 1], done, done + count, {running}};
+    pass.coefficients.insert(pass.coefficients.end(), rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(count));
+    passes_.push_back(std::move(pass));
+    done += count;
+    running = 1;
+  } while (done < operands());
+}
+
+void SumStep::apply(const float* in, int64_t ld_in, float* out, int64_t ld_out, int64_t rows, int64_t cols,
+                    const Operand* operands) const {
+  if (passes_.empty() && in != out) {
+    for (int64_t r = 0; r < rows; ++r) std::copy_n(in + r * ld_in, cols, out + r * ld_out);
+  }
+  for (const Pass& pass : passes_) {
+    const Operand* terms = operands + pass.begin;
+    const size_t count = pass.end - pass.begin;
+    const float* pointers[kMaxFanIn] = {in};
+    int64_t ld[kMaxFanIn] = {ld_in};
+    if (std::all_of(terms, terms + count, [](const Operand& term) { return term.step == 1; })) {
+      for (size_t k = 0; k < count; ++k) {
+        pointers[k + 1] = terms[k].at;
+        ld[k + 1] = terms[k].ld;
+      }
+      pass.function({pointers, pass.coefficients.data(), out, cols, false, rows, ld, ld_out});
+    } else {
+      alignas(64) float spread[kMaxFanIn][kSpread];
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t c = 0; c < cols; c += kSpread) {
+          const int64_t n = std::min(kSpread, cols - c);
+          pointers[0] = in + r * ld_in + c;
+          for (size_t k = 0; k < count; ++k) {
+            const float* from = terms[k].at + r * terms[k].ld + c * terms[k].step;
+            pointers[k + 1] = from;
+            if (terms[k].step == 1) continue;
+            for (int64_t i = 0; i < n; ++i) spread[k][i] = from[i * terms[k].step];
+            pointers[k + 1] = spread[k];
+          }
+          pass.function({pointers, pass.coefficients.data(), out + r * ld_out + c, n, false});
+        }
+      }
+    }
+    in = out;
+    ld_in = ld_out;
+  }
+}
+
+}  // namespace hetnn::kernels

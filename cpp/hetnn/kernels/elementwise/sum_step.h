@@ -1,0 +1,89 @@
+// A sum behind another kernel: y = s x + c1 a + c2 b + ... on a tile of that kernel's result x while it stays in the
+// first-level cache, all coefficients in registers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "hetnn/kernels/elementwise/nary_ops.h"
+#include "hetnn/kernels/kernel.h"
+
+namespace hetnn::kernels {
+
+/// What steps that are sums are called, beside the elementwise functions. Their values are the coefficients, that of
+/// the running value first; their operands are consecutive inputs of the call from `Step::input` on. `kOrderedSum`
+/// rounds every product and sum, in this order.
+inline constexpr std::string_view kSum = "sum";
+inline constexpr std::string_view kOrderedSum = "ordered_sum";
+
+bool is_sum(const Step& step);
+/// How many operands a step has: they are consecutive inputs of the call.
+int operand_count(const Step& step);
+
+/// The step on its input `main` that a call of `nary` is; nullopt where it is none: it does not add, or reads `main`
+/// where the order forbids it to come first. `input` stays -1.
+std::optional<Step> sum_of(const ops::Call& call, size_t main);
+
+/// An elementwise function or a sum, as a step on input `main` of the call; nullopt where the call is neither.
+std::optional<Step> step_of(const ops::Call& call, size_t main);
+
+/// The parameter `fan_in` for a call whose steps hold a sum of more than two values, as for an n-ary layer of as many
+/// values of the output's size (kernels/elementwise/nary.h); empty where there is no such step.
+ops::Attrs tune_sums(const KernelCall& call, int threads);
+
+class SumStep {
+ public:
+  /// One row of an operand after another is `ld` elements apart, one column `step` (0: all columns read one element).
+  struct Operand {
+    const float* at;
+    int64_t ld;
+    int64_t step;
+  };
+
+  /// `fan_in`: how many values, the running one among them, are joined in one pass over the tile; 0: the default.
+  SumStep(const Step& step, int64_t fan_in);
+
+  size_t operands() const { return coefficients_.size() - 1; }
+
+  /// Takes an operand out of the sum that a kernel adds while its result is still in registers, where that rounds the
+  /// same: the number and the coefficient of the first one that `fits`. nullopt: none, the sum stays as it is.
+  struct Taken {
+    size_t operand;
+    float coefficient;
+  };
+  template <typename Fits>
+  std::optional<Taken> take(Fits fits) {
+    if (coefficients_[0] != 1) return std::nullopt;
+    for (size_t k = 0; k < operands(); ++k) {
+      const float c = coefficients_[k + 1];
+      if ((!ordered_ || c == 1) && fits(k)) {
+        coefficients_.erase(coefficients_.begin() + static_cast<std::ptrdiff_t>(k) + 1);
+        plan();
+        return Taken{k, c};
+      }
+      if (ordered_) break;
+    }
+    return std::nullopt;
+  }
+
+  /// out = the sum, for rows x cols elements; `operands` in their order. `out` may be `in`.
+  void apply(const float* in, int64_t ld_in, float* out, int64_t ld_out, int64_t rows, int64_t cols,
+             const Operand* operands) const;
+
+ private:
+  struct Pass {
+    NaryFunction function;
+    size_t begin, end;  // operands
+    std::vector<float> coefficients;
+  };
+  void plan();
+
+  std::vector<float> coefficients_;  // that of the running value first
+  bool ordered_;
+  size_t fan_in_;
+  std::vector<Pass> passes_;
+};
+
+}  // namespace hetnn::kernels

@@ -15,8 +15,8 @@ CPP_FORMATTED := $(shell find cpp bindings tests/cpp tests/fuzz benchmarks -name
 CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
-ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve \
-        fuzz-onnx fuzz-models bench bench-plan bench-compile bench-operators bench-runtime bench-busy bench-serve fault test-engines conformance sweep-files \
+ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample openmp-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve \
+        fuzz-onnx fuzz-models bench bench-plan bench-compile bench-operators bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-files \
         sweep-architectures docs stubs wheel notebooks stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
 
@@ -109,6 +109,12 @@ asan-sample: $(STAMPS)/requirements $(STAMPS)/fuzz-compiler
 	cmake --preset fuzz
 	cmake --build --preset fuzz -j $(JOBS) --target $(SANITIZED:=_test) $(SANITIZED_FUZZERS)
 	ctest --test-dir build/fuzz --output-on-failure -j $(JOBS) -R '^($(subst $() ,|,$(SANITIZED) $(SANITIZED_FUZZERS)))$$'
+# The other way to run parallel regions: the floors that begin them, on teams of OpenMP.
+THREADED := base kernels runtime
+openmp-sample: $(STAMPS)/requirements
+	cmake --preset openmp
+	cmake --build --preset openmp -j $(JOBS) --target $(THREADED:=_test)
+	ctest --test-dir build/openmp --output-on-failure -j $(JOBS) -R '^($(subst $() ,|,$(THREADED)))$$'
 tsan: $(STAMPS)/requirements
 	cmake --preset tsan
 	cmake --build --preset tsan -j $(JOBS)
@@ -184,6 +190,13 @@ bench-runtime: $(STAMPS)/install $(STAMPS)/peers
 	cmake -S . -B $(BUILD) -DHETNN_BUILD_BENCHMARKS=ON
 	cmake --build $(BUILD) -j $(JOBS) --target bench_capi_runs hetnn_shared
 	$(PY) benchmarks/runtime.py $(BUILD) build/peers/bin/python
+# Regions on hetnn's own threads beside teams of OpenMP.
+bench-threads: $(STAMPS)/install
+	rm -rf build/openmp-site
+	$(PY) -m pip wheel -q --no-deps --no-build-isolation -w build/openmp-site -Cbuild-dir=build/openmp-python \
+	  -Ccmake.define.HETNN_THREADS=openmp .
+	$(PY) -m pip install -q --no-deps --target build/openmp-site build/openmp-site/hetnn-*.whl
+	$(PY) benchmarks/threads.py build/openmp-site
 # What two threads lose beside one busy process, beside XNNPACK's loss.
 bench-busy: $(STAMPS)/install $(STAMPS)/peers
 	$(PY) benchmarks/beside_busy.py build/peers/bin/python

@@ -107,11 +107,10 @@ def answer(engine: str) -> None:
 
 
 class Engine:
-    """A process that runs the network with one engine when it is asked."""
+    """A process that runs something when it is asked, and answers with the milliseconds that took."""
 
-    def __init__(self, name: str, python: str) -> None:
-        command = [python, str(Path(__file__).resolve()), "--answer", name]
-        env = {**os.environ, "OMP_NUM_THREADS": str(THREADS)}
+    def __init__(self, command: list[str], **variables: str) -> None:
+        env = {**os.environ, "OMP_NUM_THREADS": str(THREADS), **variables}
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
         self._next()
 
@@ -144,9 +143,10 @@ def main() -> int:
     if args.answer is not None:
         answer(args.answer)
         return 0
-    engines = {"hetnn": Engine("hetnn", sys.executable)}
+    script = str(Path(__file__).resolve())
+    engines = {"hetnn": Engine([sys.executable, script, "--answer", "hetnn"])}
     if args.peers is not None:
-        engines["xnnpack"] = Engine("xnnpack", str(args.peers.absolute()))
+        engines["xnnpack"] = Engine([str(args.peers.absolute()), script, "--answer", "xnnpack"])
     took: dict[tuple[str, bool], list[float]] = {(name, busy): [] for name in engines for busy in (False, True)}
     try:
         for _ in range(args.rounds):

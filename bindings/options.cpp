@@ -2,6 +2,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "hetnn/backends/backend.h"
 #include "hetnn/backends/cpu/roofline.h"
 #include "hetnn/base/json_limits.h"
 #include "hetnn/compiler/compile.h"
@@ -11,6 +12,7 @@
 #include "hetnn/plan/partition/strategies/plan_json.h"
 #include "hetnn/program/cpu_code.h"
 #include "hetnn/program/pack.h"
+#include "hetnn/report/report.h"
 
 namespace py = pybind11;
 
@@ -46,6 +48,7 @@ std::string json_schema(const std::string& format, const std::string& strategy) 
   if (format == kProgramJson.name) return program::structure_schema();
   if (format == kCpuCodeJson.name) return program::cpu_code_schema();
   if (format == kNpuCodeJson.name) return npu::code_schema();
+  if (format == kReportJson.name) return report::report_schema();
   throw InvalidModel(text("there is no format '", format, "'; json_formats() lists them."));
 }
 
@@ -57,6 +60,7 @@ void bind_options(py::module_& m) {
   m.def(
       "read_options", [](const std::string& options) { return options_json(parse_options(options)); },
       py::arg("options"), "Checks options given as JSON text and returns all of them, defaults included.");
+  m.def("device_kinds", &backends::backend_kinds, "The kinds of device: those built in, and what was registered.");
   m.def("json_formats", &json_formats, "The kinds of JSON that are read, with their limits.");
   m.def("json_schema", &json_schema, py::arg("format"), py::arg("strategy") = "cost",
         "The JSON schema of a format of json_formats(); of one strategy's options, by its name.");

@@ -44,7 +44,8 @@ void bind_runtime_pieces(py::module_& m) {
         "An image as program, report, target (texts) and weights (bytes); its hashes need not fit.");
   m.def("put_together", &put_together, py::arg("program"), py::arg("report"), py::arg("target"), py::arg("weights"),
         "The image of these pieces, with fitting hashes; nothing else is checked.");
-  m.def("usable_cpus", &usable_cpus, "CPUs that this process may use.");
+  m.def("usable_threads", &usable_threads, py::arg("requested"),
+        "Threads of a run that asks for so many; 0: as many as the process may use, or its environment says.");
   m.def("verify", &verify, py::arg("path"), py::call_guard<py::gil_scoped_release>(),
         "Raises what is wrong with a file: reads all of it, and plans runs for the sizes there is code for.");
 }

@@ -32,6 +32,13 @@ hetnn_dependency(nlohmann_json nlohmann_json::nlohmann_json 3.10
                  https://github.com/nlohmann/json/releases/download/v3.11.3/json.tar.xz)
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
+set(HETNN_THREAD_LIBRARIES Threads::Threads)
+if(HETNN_THREADS STREQUAL "openmp")
+  find_package(OpenMP REQUIRED COMPONENTS CXX)
+  list(APPEND HETNN_THREAD_LIBRARIES ${OpenMP_CXX_LIBRARIES})
+elseif(NOT HETNN_THREADS STREQUAL "own")
+  message(FATAL_ERROR "HETNN_THREADS is '${HETNN_THREADS}'; expected own or openmp")
+endif()
 
 # The static library where there is one: of it the linker takes SHA-256 alone.
 set(OPENSSL_USE_STATIC_LIBS ON)

@@ -27,7 +27,7 @@ set_target_properties(hetnn_shared PROPERTIES OUTPUT_NAME hetnn_runtime LINKER_L
                       VERSION ${HETNN_ABI} SOVERSION ${HETNN_ABI} LINK_DEPENDS ${version_script}
                       LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 target_include_directories(hetnn_shared INTERFACE $<INSTALL_INTERFACE:${HETNN_INCLUDE_DIR}>)
-target_link_libraries(hetnn_shared PRIVATE Threads::Threads hwy::hwy OpenSSL::Crypto)
+target_link_libraries(hetnn_shared PRIVATE ${HETNN_THREAD_LIBRARIES} hwy::hwy OpenSSL::Crypto)
 target_link_options(hetnn_shared PRIVATE LINKER:--version-script=${version_script} LINKER:--gc-sections
                                          LINKER:--as-needed LINKER:-Bsymbolic-functions LINKER:--exclude-libs,libcrypto.a)
 
@@ -78,7 +78,7 @@ add_library(hetnn_store_shared SHARED ${store_objects})
 set_target_properties(hetnn_store_shared PROPERTIES OUTPUT_NAME hetnn_store LINKER_LANGUAGE CXX EXPORT_NAME store
                       VERSION ${HETNN_ABI} SOVERSION ${HETNN_ABI} LINK_DEPENDS ${store_script}
                       LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
-target_link_libraries(hetnn_store_shared PRIVATE Threads::Threads SQLite3::SQLite3 OpenSSL::Crypto
+target_link_libraries(hetnn_store_shared PRIVATE ${HETNN_THREAD_LIBRARIES} SQLite3::SQLite3 OpenSSL::Crypto
                                          INTERFACE hetnn_shared)
 target_link_options(hetnn_store_shared PRIVATE LINKER:--version-script=${store_script} LINKER:--gc-sections
                                                LINKER:--as-needed LINKER:--exclude-libs,libcrypto.a)

@@ -261,6 +261,34 @@ def json_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def report_schema_page() -> str:
+    """The schema of reports, by which the runtime checks those of the executables it reads."""
+    from hetnn import _core
+
+    return json.dumps(json.loads(_core.json_schema("executable's report")), indent=1) + "\n"
+
+
+def report_page() -> str:
+    """The page of the report, with its keys."""
+    from hetnn import _core
+
+    begin, end = "<!-- keys: made by `make docs` -->\n", "<!-- end of keys -->"
+    before, rest = (ROOT / "docs/report.md").read_text(encoding="utf-8").split(begin)
+    rows = "\n".join(_key_rows(json.loads(_core.json_schema("executable's report"))))
+    return f"{before}{begin}| key | value | meaning |\n|---|---|---|\n{rows}\n{end}{rest.split(end)[1]}"
+
+
+def _key_rows(schema: dict[str, Any], path: str = "") -> list[str]:
+    """A row a key, those of objects within below it."""
+    rows: list[str] = []
+    for name, field in schema.get("properties", {}).items():
+        here = f"{path}{name}"
+        rows.append(f"| `{here}` | {_cell(_kind(field))} | {_cell(field.get('description', ''))} |")
+        rows += _key_rows(field, f"{here}.")
+        rows += _key_rows(field.get("items", {}), f"{here}[].")
+    return rows
+
+
 PAGES = {
     "docs/operators.md": operators_page,
     "docs/models.md": models_page,
@@ -269,6 +297,8 @@ PAGES = {
     "docs/options.md": options_page,
     "docs/json.md": json_page,
     "docs/format.md": format_page,
+    "docs/report.md": report_page,
+    "docs/report-schema.json": report_schema_page,
 }
 
 

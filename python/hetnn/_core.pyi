@@ -33,6 +33,7 @@ __all__: list[str] = [
     "compile",
     "compile_options",
     "cpu_work",
+    "device_kinds",
     "disassemble",
     "figures_without_source",
     "interpret",
@@ -440,6 +441,11 @@ def cpu_work(graph: Graph) -> list[typing.Any]:
     What each node does on the general processor: family of kernels, macs, flops, bytes.
     """
 
+def device_kinds() -> list[str]:
+    """
+    The kinds of device: those built in, and what was registered.
+    """
+
 def disassemble(words: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> str:
     """
     Words as text.
@@ -544,9 +550,11 @@ class CompileOptions(TypedDict, total=False):
     strategy: str
     "how nodes are placed: cost, topological, depth, merge, take-all or cpu-only (docs/partitioning.md)"
     threads: int | None
-    "CPU threads of a run; 0, as when not given: all that the process may use, or the environment's HETNN_CPUS"
+    "CPU threads of a run; 0, as when not given: all that the process may use, or the environment's HETNN_CPUS; without that no more than OMP_NUM_THREADS says, or than torch uses where it is loaded"
     pin: Mapping[str, str] | Iterable[Mapping[str, Any]] | None
     'where nodes must run (on the general processor: as they were written): {"conv1": "cpu"}, or rows {"name" or "regex" or "op" or "module": pattern, "device": name, "hard": bool}'
+    non_exportable: Mapping[str, str] | Iterable[Mapping[str, Any]] | None
+    'nodes whose results may not leave a device, where they then run beside all that read them, or not at all: {"add1": "npu"}, or rows as for pin, without hard'
     strict: str | None
     "a device on which every node must run; else Unsupported lists those that do not, and why"
     rewrite: Literal["auto", "always", "off"]

@@ -35,7 +35,7 @@ __all__: list[str] = [
     "put_together",
     "set_image_decoder",
     "take_apart",
-    "usable_cpus",
+    "usable_threads",
     "verify",
     "version",
 ]
@@ -486,9 +486,9 @@ def take_apart(image: bytes, called: str = "the executable") -> dict[str, typing
     An image as program, report, target (texts) and weights (bytes); its hashes need not fit.
     """
 
-def usable_cpus() -> int:
+def usable_threads(requested: typing.SupportsInt | typing.SupportsIndex) -> int:
     """
-    CPUs that this process may use.
+    Threads of a run that asks for so many; 0: as many as the process may use, or its environment says.
     """
 
 def verify(path: str) -> None:

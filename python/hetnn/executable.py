@@ -22,6 +22,7 @@ from hetnn.element_types import array_of, tensor_of
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.files import open_file
 from hetnn.images import decode_image
+from hetnn.machine import default_threads
 from hetnn.sizes_apart import SizesApart
 from hetnn.structure import Signature
 
@@ -131,13 +132,13 @@ def _open_again(path: str, header_hash: str, threads: int, limits: tuple[int | N
 
 
 def _thread_count(threads: int | None) -> int:
-    """As the engine takes it: 0 for all there are. InvalidModel for what is no number of threads."""
+    """As the engine takes it. InvalidModel for what is no number of threads."""
     if threads is None:
-        return 0
+        return default_threads()
     odd = isinstance(threads, bool) or not isinstance(threads, numbers.Integral)
     if odd or not 0 <= threads <= MAX_THREADS:
         raise InvalidModel(f"threads must be an integer in [0, {MAX_THREADS}]; found {threads!r}.")
-    return int(threads)
+    return int(threads) or default_threads()
 
 
 class _OfThread(threading.local):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import sys
 from pathlib import Path
 
 from hetnn import _runtime
@@ -27,14 +28,17 @@ def cpu_slug() -> str:
 
 
 def default_threads() -> int:
-    """Threads of a run for which nothing was said: the processors that this process may use."""
-    return _runtime.usable_cpus()
+    """Threads of a run for which nothing was said: the processors that this process may use, or as many as the
+    environment's HETNN_CPUS says; without that, no more than its OMP_NUM_THREADS, or than torch uses where it is loaded.
+    """
+    torch = sys.modules.get("torch")
+    count = None if "HETNN_CPUS" in os.environ else getattr(torch, "get_num_threads", None)
+    return _runtime.usable_threads(count() if count else 0)
 
 
 def usable_threads(threads: int | None) -> int:
-    """Threads of a run for which so many are asked."""
-    most = default_threads()
-    return most if threads is None or threads <= 0 else min(threads, most)
+    """Threads of a run for which so many are asked; None or 0: nothing was said."""
+    return _runtime.usable_threads(threads) if threads else default_threads()
 
 
 # In place of a file of measurements: none is wanted.

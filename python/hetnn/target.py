@@ -11,9 +11,6 @@ from hetnn.errors import InvalidModel
 from hetnn.files import read_text
 from hetnn.json_text import load_json
 
-# Kinds that need no data sheet.
-_PLAIN = ("cpu", "null", "reference")
-
 
 def resolve_target(target: Any) -> dict[str, Any]:
     """`{"name", "devices": [{"name", "kind", "spec"?}], "links"?}` for a name, a path, a dict or a target.
@@ -71,10 +68,10 @@ def _assemble(devices: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _device(part: str) -> dict[str, Any]:
-    if part in _PLAIN:
-        return {"name": part, "kind": part}
-    from hetnn.targets import load_spec
+    from hetnn.targets import load_spec, plain_kinds
 
+    if part in plain_kinds():
+        return {"name": part, "kind": part}
     return _npu(load_spec(part))
 
 

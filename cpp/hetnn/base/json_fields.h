@@ -210,8 +210,12 @@ Convert<V> unless_empty(Convert<V> convert) {
   return convert;
 }
 
-/// Whether a key must be there; where it need not, the member keeps its default. `nullable`: null is as if absent.
-enum class Presence : uint8_t { required, optional, nullable };
+/// Whether a key must be there; where it need not, the member keeps its default. `nullable`: null is as if absent;
+/// `or_null`: it must be there, and null is written where there is nothing.
+enum class Presence : uint8_t { required, optional, nullable, or_null };
+constexpr bool is_demanded(Presence presence) {
+  return presence == Presence::required || presence == Presence::or_null;
+}
 
 /// One row of a table for objects of any type: where in an object its value lies, and how it is converted.
 class Row {
@@ -270,7 +274,7 @@ struct Field {
   Field(std::string_view key, V Owner::*member, Convert<V> as, std::string_view sentence,
         Presence present = Presence::required)
       : row(key, sentence, present, as, offset_of(member)) {
-    if (present == Presence::required) return;
+    if (is_demanded(present)) return;
     if (Json preset = as.write(defaults().*member); !preset.is_null()) row.schema["default"] = std::move(preset);
   }
   /// A key that stands for no member of its own.

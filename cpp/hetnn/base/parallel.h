@@ -36,7 +36,8 @@ class SpinBarrier {
 /// HETNN_CPUS says; at least 1. Throws InvalidModel when that is no number from 1 to 4096.
 int usable_cpus();
 
-/// How many threads a region gets when `requested` are asked for: 1 <= result <= usable_cpus(). 0 or less asks for all.
+/// How many threads a region gets when `requested` are asked for: 1 <= result <= usable_cpus(). 0 or less asks for all,
+/// or for as many as the environment's OMP_NUM_THREADS says where HETNN_CPUS does not.
 int usable_threads(int requested);
 
 namespace detail {

@@ -425,7 +425,7 @@ void Rows::read(const At& at, void* into) const {
     const Row& row = rows_[k];
     if (found[k] && !(row.presence == Presence::nullable && found[k]->is_null())) {
       row.read(at.child(row.name, *found[k]), into);
-    } else if (row.presence == Presence::required) {
+    } else if (is_demanded(row.presence)) {
       at.fail(text("lacks '", row.name, "', ", row.doc));
     }
   }
@@ -434,7 +434,8 @@ void Rows::read(const At& at, void* into) const {
 Json Rows::write(const void* from) const {
   Json out = Json::object();
   for (const Row& row : rows_) {
-    if (Json value = row.write(from); !value.is_null()) out[std::string(row.name)] = std::move(value);
+    if (Json value = row.write(from); !value.is_null() || row.presence == Presence::or_null)
+      out[std::string(row.name)] = std::move(value);
   }
   return out;
 }
@@ -444,7 +445,7 @@ Json Rows::schema() const {
   for (const Row& row : rows_) {
     Json& property = properties[std::string(row.name)] = row.schema;
     property["description"] = row.doc;
-    if (row.presence == Presence::required) required.push_back(row.name);
+    if (is_demanded(row.presence)) required.push_back(row.name);
   }
   Json out = {{"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
   if (!required.empty()) out["required"] = std::move(required);

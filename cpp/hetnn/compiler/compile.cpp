@@ -24,7 +24,7 @@ std::unique_ptr<PlannedModel> PlannedModel::make(ir::Graph graph, const TargetSp
                                                  const CompileOptions& options) {
   auto draft = std::make_unique<pipeline::Draft>(std::move(graph), target, options);
   pipeline::run_passes(*draft, ir::Stage::cut);
-  plan::require_pins(draft->network, draft->plan.pins_met);
+  plan::require_rules(draft->network, draft->plan.rules_met);
   return std::unique_ptr<PlannedModel>(new PlannedModel(std::move(draft)));
 }
 

@@ -36,7 +36,7 @@ const Fields<backends::DeviceSpec>& device_fields() {
   using backends::DeviceSpec;
   static const Fields<DeviceSpec> fields = {
       {"name", &DeviceSpec::name, json::word(), "what plans and reports call it; its kind, where absent", kOptional},
-      {"kind", &DeviceSpec::kind, json::word(), "the kind of device: cpu, npu, reference, null"},
+      {"kind", &DeviceSpec::kind, json::word(), "the kind of device, of which `hetnn targets` lists those that need no sheet"},
       {"spec", &DeviceSpec::spec_json, json::any_value(), "the data sheet, where the kind needs one", kOptional}};
   return fields;
 }
@@ -88,35 +88,39 @@ Convert<bool> on_or_off() {
           {{"enum", {true, false, "on", "off"}}}};
 }
 
-constexpr std::pair<std::string_view, plan::PinRule::By> kPinKinds[] = {{"name", plan::PinRule::By::name},
-                                                                        {"regex", plan::PinRule::By::regex},
-                                                                        {"op", plan::PinRule::By::op},
-                                                                        {"module", plan::PinRule::By::module}};
+constexpr std::pair<std::string_view, plan::NodeRule::By> kRuleKinds[] = {{"name", plan::NodeRule::By::name},
+                                                                          {"regex", plan::NodeRule::By::regex},
+                                                                          {"op", plan::NodeRule::By::op},
+                                                                          {"module", plan::NodeRule::By::module}};
+
+// A wish may be hard or soft; where a result may be is none.
+enum class OfRule : uint8_t { wish, place };
 
 // {"conv1": "cpu"}, or rows with a pattern of one kind.
-Convert<std::vector<plan::PinRule>> pins() {
-  using plan::PinRule;
-  constexpr size_t kKinds = std::size(kPinKinds);
-  const auto read_row = [](const At& at) {
+Convert<std::vector<plan::NodeRule>> node_rules(OfRule kind) {
+  using plan::NodeRule;
+  constexpr size_t kKinds = std::size(kRuleKinds);
+  const auto read_row = [kind](const At& at) {
     std::vector<std::string_view> keys;
-    for (const auto& [key, by] : kPinKinds) keys.push_back(key);
-    keys.insert(keys.end(), {"device", "hard"});
-    std::array<const Json*, kKinds + 2> found;
-    at.find(keys, found);
+    for (const auto& [key, by] : kRuleKinds) keys.push_back(key);
+    keys.emplace_back("device");
+    if (kind == OfRule::wish) keys.emplace_back("hard");
+    std::array<const Json*, kKinds + 2> found = {};
+    at.find(keys, std::span(found).first(keys.size()));
     if (kKinds - std::count(found.begin(), found.begin() + kKinds, nullptr) != 1 || !found[kKinds]) {
       at.fail(R"(must name a device and one of name, regex, op, module, as in {"regex": "layer1.*", "device": "cpu"})");
     }
-    PinRule out;
+    NodeRule out;
     for (size_t k = 0; k < kKinds; ++k) {
       if (!found[k]) continue;
-      out.by = kPinKinds[k].second;
+      out.by = kRuleKinds[k].second;
       out.pattern = json::read_text(at.child(keys[k], *found[k]), 0);
     }
     out.device = json::read_text(at.child("device", *found[kKinds]), 0);
     if (found[kKinds + 1]) out.hard = json::read_truth(at.child("hard", *found[kKinds + 1]));
     return out;
   };
-  return {[=](const At& at, std::vector<PinRule>& into) {
+  return {[=](const At& at, std::vector<NodeRule>& into) {
             if (at.json.is_object()) {
               at.each_entry([&](const std::string& name, const At& device) {
                 into.push_back({.pattern = name, .device = json::read_text(device, 0)});
@@ -125,11 +129,12 @@ Convert<std::vector<plan::PinRule>> pins() {
               at.each_item([&](const At& row) { into.push_back(read_row(row)); });
             }
           },
-          [](const std::vector<PinRule>& from) {
+          [kind](const std::vector<NodeRule>& from) {
             Json out = Json::array();
-            for (const PinRule& row : from) {
-              const std::string key(kPinKinds[static_cast<size_t>(row.by)].first);
-              out.push_back({{key, row.pattern}, {"device", row.device}, {"hard", row.hard}});
+            for (const NodeRule& row : from) {
+              const std::string key(kRuleKinds[static_cast<size_t>(row.by)].first);
+              out.push_back({{key, row.pattern}, {"device", row.device}});
+              if (kind == OfRule::wish) out.back()["hard"] = row.hard;
             }
             return out;
           },
@@ -198,6 +203,7 @@ plan::NetworkOptions network_options(const CompileOptions& options) {
   if (options.overlap) of_strategy["overlap"] = true;
   plan::NetworkOptions out{.partition = plan::parse_plan_options(options.strategy, of_strategy.dump()),
                            .pins = options.pin,
+                           .non_exportable = options.non_exportable,
                            .measured_us = options.measured_us,
                            .memory_budget_bytes = options.memory_budget,
                            .fusion = options.fusion,

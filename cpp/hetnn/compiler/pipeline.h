@@ -45,6 +45,7 @@ struct Draft {
   ir::Graph canonical;
   std::set<std::string, std::less<>> kept_as_written;
   std::vector<report::RewriteRow> rewrites;
+  std::vector<passes::OutOfRange> out_of_range;
   std::optional<report::RewritingTotals> rewriting;
   plan::NetworkPlan plan;
 

@@ -17,7 +17,7 @@
 //               Where one value is chosen (maximum, minimum, nary, relu, clamp, reduce_max, reduce_min, max_pool2d) NaN
 //               wins, as in torch; ONNX leaves it open. sign(NaN) and sign(-0) are 0, as in torch.
 //               Of clamp's bounds the upper wins where they cross, as in torch and ONNX. Which of -0 and 0 is chosen is
-//               open, in torch too. No operator sorts; one that does puts NaN behind inf, as torch does.
+//               open, in torch too. Sorting puts NaN behind inf, as torch does.
 //   Integers    Add, subtract, multiply, negate and take the absolute value modulo 2^bits, as in torch (ONNX leaves
 //               overflow open): the least integer is its own absolute value, and its quotient by -1.
 //               div cuts towards zero, as ONNX; torch's `/` of integers is one of reals, for which the importer casts,

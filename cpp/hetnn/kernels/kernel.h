@@ -2,8 +2,8 @@
 //
 // A kernel is made once from shapes, layouts and parameters (never from pointers), is immutable afterwards, and may be
 // run by any number of callers at once, each with its own pointers and scratch. What each kernel takes (inputs,
-// parameters) is written in the header of its family: gemm/gemm.h, conv/conv.h, pool/pool.h, elementwise/elementwise.h,
-// norm/norm.h, reduce/reduce.h, attention/attention.h, move/move.h, quant/quant.h.
+// parameters) is written in the header of its family, which is called as its folder: gemm/gemm.h, conv/conv.h,
+// pool/pool.h, elementwise/elementwise.h, and so on.
 #pragma once
 
 #include <array>

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hetnn/base/dtype.h"
+#include "hetnn/base/layout.h"
 
 namespace hetnn::npu {
 
@@ -74,6 +75,14 @@ struct OpEntry {
   int64_t max_rank = 0;  // 0: no bound
 };
 
+/// Results that may not leave the device: those of an operator, an element type and a layout that are listed. An empty
+/// list holds all of them.
+struct NonExportable {
+  std::vector<std::string> ops;
+  std::vector<DType> dtypes;
+  std::vector<Layout> layouts;
+};
+
 /// Energy of single actions, in picojoules. A figure of 0 is not counted.
 struct Energy {
   std::map<std::string, double, std::less<>> mac;  // by element type
@@ -95,6 +104,7 @@ struct Spec {
   double launch_us = 0;  // host time of one launch
   bool paced = false;    // a visit takes by the clock what is predicted for it, not what its simulation takes
   std::map<std::string, OpEntry, std::less<>> ops;
+  std::vector<NonExportable> non_exportable;
   Numerics numerics;
   Energy energy_pj;
   /// Where figures come from, by path (`sram`, `mac.rows`); a path covers everything below it.

@@ -145,6 +145,21 @@ const Fields<OpEntry>& op_fields() {
   return fields;
 }
 
+Convert<Layout> layout() {
+  return json::one_of<Layout>({{layout_name(Layout::plain), Layout::plain}, {layout_name(Layout::nhwc), Layout::nhwc}});
+}
+
+const Fields<NonExportable>& non_exportable_fields() {
+  static const Fields<NonExportable> fields = {
+      {"ops", &NonExportable::ops, json::unless_empty(json::list_of(json::word())),
+       "names of operators; all where absent", kOptional},
+      {"dtypes", &NonExportable::dtypes, json::unless_empty(json::list_of(json::dtype())),
+       "element types; all where absent", kOptional},
+      {"layouts", &NonExportable::layouts, json::unless_empty(json::list_of(layout())),
+       "plain or nhwc; both where absent", kOptional}};
+  return fields;
+}
+
 const Fields<Energy>& energy_fields() {
   static const Fields<Energy> fields = {
       {"mac", &Energy::mac, json::unless_empty(json::map_of<Limits>(number(0))),
@@ -187,6 +202,10 @@ const Fields<Spec>& spec_fields() {
        kOptional},
       {"ops", &Spec::ops, json::map_of<Operators>(object(op_fields), 1, "operators"),
        "an object of operators: name, element types, limits"},
+      {"non_exportable", &Spec::non_exportable, json::unless_empty(json::list_of(object(non_exportable_fields))),
+       "results that may not leave the device, a row a kind: their nodes run here beside all that read them, or "
+       "elsewhere",
+       kOptional},
       {"numerics", &Spec::numerics, object(numerics_fields), "how results round", kOptional},
       {"energy_pj", &Spec::energy_pj, energy(), "energy of single actions, in pJ; 0 is not counted", kOptional},
       {"provenance", &Spec::provenance, json::map_of<Sources>(json::word(), 1, "sources by the path of a figure"),
@@ -212,13 +231,18 @@ void check_whole(const Spec& spec, std::string_view where) {
            "mac.macs_per_cycle",
            text("must be a multiple of the block's ", block, " outputs; found ", spec.mac.macs_per_cycle));
   }
-  for (const auto& [name, entry] : spec.ops) {
-    if (ops::OpTable::global().find(name)) continue;
+  const auto demand_operator = [&](const std::string& name, const std::string& path) {
+    if (ops::OpTable::global().find(name)) return;
     std::vector<std::string_view> known;
     for (const ops::OpDef* op : ops::OpTable::global().all()) known.push_back(op->name);
     std::string nearest;
     for (std::string_view other : nearest_names(name, known, 3)) nearest += text(nearest.empty() ? "" : ", ", other);
-    demand(false, text("ops.", name), text("is no operator of hetnn; the nearest names are ", nearest));
+    demand(false, path, text("is no operator of hetnn; the nearest names are ", nearest));
+  };
+  for (const auto& [name, entry] : spec.ops) demand_operator(name, text("ops.", name));
+  for (size_t k = 0; k < spec.non_exportable.size(); ++k) {
+    for (const std::string& name : spec.non_exportable[k].ops)
+      demand_operator(name, text("non_exportable[", k, "].ops: ", name));
   }
   demand(spec.scratchpad().bytes <= (int64_t{1} << 32), "sram[0].bytes",
          text("must be at most 2^32, the reach of an address; found ", spec.scratchpad().bytes));

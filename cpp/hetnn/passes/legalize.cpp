@@ -1,10 +1,7 @@
-// The search for the cheapest legal expansion of each node, and the choice among rewrites by the cost of the plan.
-#include "hetnn/passes/legalize.h"
-
+// The search for the cheapest legal expansion of each node.
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <memory>
 #include <set>
 
 #include "hetnn/base/error.h"
@@ -17,6 +14,7 @@
 #include "hetnn/passes/isolate.h"
 #include "hetnn/passes/legal/bounds.h"
 #include "hetnn/passes/legal/rules.h"
+#include "hetnn/passes/legalizer.h"
 #include "hetnn/passes/value_ranges.h"
 
 namespace hetnn::passes {
@@ -28,6 +26,7 @@ struct Expansion {
   double cost_us = 0;
   const Rule* rule = nullptr;
   std::vector<Expansion> children;
+  double within = std::numeric_limits<double>::infinity();  // the rule holds while no element read is larger
 };
 
 struct Candidate {
@@ -99,6 +98,8 @@ class Search {
   struct Found {
     std::optional<Expansion> best;
     std::vector<Candidate> candidates;
+    /// Where nothing works, the cheapest of a rule that would if what the node reads were known to be small enough.
+    std::optional<Expansion> if_smaller;
   };
 
   /// For an unsupported node, and what it reads. A node like one before is not searched again.
@@ -111,6 +112,13 @@ class Search {
     path_.clear();
     auto found = std::make_unique<Found>();
     found->best = expand(node, largest, options_.max_depth, kNoLimit, &found->candidates);
+    if (!found->best) {
+      trials_ = 0;
+      suppose_small_ = true;
+      found->if_smaller = expand(node, largest, options_.max_depth, kNoLimit, nullptr);
+      suppose_small_ = false;
+      if (found->if_smaller && !range_of(*found->if_smaller->rule)) found->if_smaller.reset();
+    }
     return *asked.emplace_back(node, largest, std::move(found)).found;
   }
 
@@ -175,9 +183,13 @@ class Search {
                                     double limit_us) {
     ir::Graph scratch = isolate(node, symbols_);
     ir::Node* root = scratch.outputs().front()->producer();
+    double within = kNoLimit;
     if (const legal::RangedRule* ranged = range_of(rule)) {
       const std::optional<Match> found = match(rule, root, scratch);
-      if (!found || !(most(largest) <= ranged->within(*found))) return std::nullopt;
+      if (!found) return std::nullopt;
+      within = ranged->within(*found);
+      const bool suppose = suppose_small_ && path_.empty() && within > 0;
+      if (!suppose && !(most(largest) <= within)) return std::nullopt;
     }
     ApplyOptions quiet;
     quiet.count = false;
@@ -188,12 +200,12 @@ class Search {
     if (!created) return std::nullopt;
     ++trials_;
     path_.push_back(&rule);
-    std::optional<Expansion> out = Expansion{.cost_us = 0, .rule = &rule, .children = {}};
+    std::optional<Expansion> out = Expansion{.cost_us = 0, .rule = &rule, .children = {}, .within = within};
     std::optional<Ranges> ranges;  // of the right side, once a node of it asks
     const auto best = [&](const ir::Node& made, double limit) -> std::optional<Expansion> {
       if (reads_constants_only(made)) return Expansion{};
       if (oracle_.supports(made)) return Expansion{.cost_us = oracle_.time_us(made), .rule = nullptr, .children = {}};
-      if (!ranges) ranges = ranges_alone(scratch, node, largest);
+      if (!ranges) ranges = ranges_alone(scratch, node, supposed(largest, within));
       return expand(made, largest_read(made, *ranges), depth - 1, limit, nullptr);
     };
     for (const ir::Node* made : *created) {
@@ -210,6 +222,13 @@ class Search {
     return out;
   }
 
+  Largest supposed(Largest largest, double within) const {
+    if (suppose_small_) {
+      for (double& one : largest) one = std::min(one, within);
+    }
+    return largest;
+  }
+
   const Oracle& oracle_;
   const LegalizeOptions& options_;
   const std::vector<Symbol>& symbols_;
@@ -218,6 +237,7 @@ class Search {
   std::vector<const Rule*> path_;
   std::vector<std::string_view> replaced_;  // rules that another does better where the search is
   int trials_ = 0;
+  bool suppose_small_ = false;
 };
 
 // Repeats on the graph what the search found on the node alone.
@@ -248,12 +268,6 @@ std::string explain(const ir::Node& node, const Expansion& best, std::vector<Can
 
 // The rules that fold neighbours together after every node has been expanded.
 std::vector<const RuleSet*> combining_rule_sets() { return {&canonical::weights(), &legal::merging()}; }
-
-// What was found of one graph serves all its copies.
-struct Memory {
-  std::map<std::string, Largest> largest_read;
-  std::set<std::string> dearer;  // folds, by fold_text
-};
 
 // A fold by the names and types of what it replaces: by these it is priced.
 std::string fold_text(const Rule& rule, const Match& m) {
@@ -345,11 +359,27 @@ Oracle accelerators(const target::Target& target, const Bindings& bindings) {
   return oracle;
 }
 
-namespace {
+struct Legalizer::State {
+  State(const Oracle& of, const LegalizeOptions& how, const std::vector<Symbol>& symbols)
+      : oracle(of), options(how), search(of, how, symbols) {}
 
-// As the public one. `search` and `memory` serve all copies of one graph; `memory` may begin empty.
-std::vector<report::RewriteRow> legalize(ir::Graph& graph, const Oracle& oracle, const LegalizeOptions& options,
-                                         Search& search, Memory& memory) {
+  const Oracle& oracle;
+  const LegalizeOptions& options;
+  Search search;
+  std::map<std::string, Largest> largest_read;
+  std::map<std::string, OutOfRange> out_of_range;  // by node
+  std::set<std::string> dearer;                    // folds, by fold_text
+};
+
+Legalizer::Legalizer(const Oracle& oracle, const LegalizeOptions& options, const std::vector<Symbol>& symbols) {
+  check_disabled_rules(options.disabled_rules);
+  state_ = std::make_unique<State>(oracle, options, symbols);
+}
+
+Legalizer::~Legalizer() = default;
+
+std::vector<report::RewriteRow> Legalizer::run(ir::Graph& graph) {
+  const LegalizeOptions& options = state_->options;
   std::vector<report::RewriteRow> rewrites;
   const ir::Graph::Nodes nodes = graph.nodes();
   for (auto at = nodes.begin(); at != nodes.end();) {
@@ -357,11 +387,17 @@ std::vector<report::RewriteRow> legalize(ir::Graph& graph, const Oracle& oracle,
     ++at;
     check_interrupt();
     if (node->is_constant() || is_empty(*node) || options.excluded_nodes.contains(node->name())) continue;
-    if (oracle.supports(*node)) continue;
-    if (memory.largest_read.empty()) memory.largest_read = all_read(graph, options.inputs_within);
-    const Largest& largest = memory.largest_read.at(node->name());
-    const auto& [expansion, candidates] = search.run(*node, largest);
-    if (!expansion) continue;
+    if (state_->oracle.supports(*node)) continue;
+    if (state_->largest_read.empty()) state_->largest_read = all_read(graph, options.inputs_within);
+    const Largest& largest = state_->largest_read.at(node->name());
+    const auto& [expansion, candidates, if_smaller] = state_->search.run(*node, largest);
+    if (!expansion) {
+      if (if_smaller) {
+        state_->out_of_range[node->name()] = {node->name(), std::string(if_smaller->rule->name), if_smaller->within,
+                                              most(largest)};
+      }
+      continue;
+    }
     report::RewriteRow rewrite{.rule = std::string(expansion->rule->name),
                                .node = node->name(),
                                .op = std::string(node->op().name),
@@ -375,71 +411,21 @@ std::vector<report::RewriteRow> legalize(ir::Graph& graph, const Oracle& oracle,
   }
   if (!rewrites.empty()) {
     fold_constants(graph, {.outputs = false});
-    combine(graph, oracle, options, memory.dearer);
+    combine(graph, state_->oracle, options, state_->dearer);
     ir::Rewriter(graph).erase_dead();
   }
   if (graph.stage < ir::Stage::legal) graph.stage = ir::Stage::legal;
   return rewrites;
 }
 
-}  // namespace
+std::vector<OutOfRange> Legalizer::out_of_range() const {
+  std::vector<OutOfRange> out;
+  for (const auto& [node, row] : state_->out_of_range) out.push_back(row);
+  return out;
+}
 
 std::vector<report::RewriteRow> legalize(ir::Graph& graph, const Oracle& oracle, const LegalizeOptions& options) {
-  check_disabled_rules(options.disabled_rules);
-  Search search(oracle, options, graph.symbols);
-  Memory memory;
-  return legalize(graph, oracle, options, search, memory);
-}
-
-std::optional<RewriteMode> rewrite_mode_from_name(std::string_view name) {
-  if (name == "off") return RewriteMode::off;
-  if (name == "auto") return RewriteMode::automatic;
-  if (name == "always") return RewriteMode::always;
-  return std::nullopt;
-}
-
-ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle, RewriteMode mode,
-                               const std::function<double(const ir::Graph&)>& plan_cost_us, LegalizeOptions options,
-                               int max_plans) {
-  ir::Graph plain = canonical.clone();
-  if (plain.stage < ir::Stage::legal) plain.stage = ir::Stage::legal;
-  const double plain_cost = plan_cost_us(plain);
-  ChosenRewrites best{std::move(plain), {}, {}, plain_cost, plain_cost};
-  if (mode == RewriteMode::off) return best;
-
-  check_disabled_rules(options.disabled_rules);
-  Search search(oracle, options, canonical.symbols);
-  Memory memory;
-  int plans = 0;
-  auto attempt = [&] {
-    ChosenRewrites out{canonical.clone(), {}, {}, plain_cost, 0};
-    out.taken = legalize(out.graph, oracle, options, search, memory);
-    out.cost_us = plan_cost_us(out.graph);
-    ++plans;
-    return out;
-  };
-  ChosenRewrites all = attempt();
-  const std::vector<report::RewriteRow> possible = all.taken;
-  if (mode == RewriteMode::always || possible.empty()) return all;
-  // One rewrite left out at a time, starting from all: what does not pay at the end of a chain shows here.
-  ChosenRewrites current = std::move(all);
-  for (size_t k = possible.size(); k-- > 0 && plans < max_plans;) {
-    const auto inserted = options.excluded_nodes.insert(possible[k].node);
-    if (!inserted.second) continue;
-    ChosenRewrites without = attempt();
-    if (without.cost_us < current.cost_us) {
-      current = std::move(without);
-    } else {
-      options.excluded_nodes.erase(inserted.first);
-    }
-  }
-  if (current.cost_us <= best.cost_us) best = std::move(current);
-  for (const report::RewriteRow& rewrite : possible) {
-    const bool taken = std::any_of(best.taken.begin(), best.taken.end(),
-                                   [&](const report::RewriteRow& other) { return other.node == rewrite.node; });
-    if (!taken) best.refused.push_back(rewrite);
-  }
-  return best;
+  return Legalizer(oracle, options, graph.symbols).run(graph);
 }
 
 }  // namespace hetnn::passes

@@ -53,16 +53,25 @@ enum class RewriteMode : uint8_t { off, automatic, always };
 /// off, auto, always.
 std::optional<RewriteMode> rewrite_mode_from_name(std::string_view name);
 
+/// A node that a rule would have made legal if nothing it reads were larger than `within`.
+struct OutOfRange {
+  std::string node, rule;
+  double within = 0;
+  double largest = 0;  // that it may read
+};
+
 struct ChosenRewrites {
   ir::Graph graph;
   std::vector<report::RewriteRow> taken;
   std::vector<report::RewriteRow> refused;  // would have been legal, but the plan is cheaper without
-  double cost_without_us = 0;               // of the plan without any rewrite
-  double cost_us = 0;                       // of the plan of `graph`
+  std::vector<OutOfRange> out_of_range;
+  double cost_without_us = 0;  // of the plan without any rewrite
+  double cost_us = 0;          // of the plan of `graph`
 };
 
 /// Picks the rewrites by the cost of the whole plan. off: none; always: all; automatic: the cheapest by `plan_cost_us`
-/// among none, all, and all but some (found by leaving out one rewrite after the other, at most `max_plans` plans).
+/// among none, all, and all but some, found by leaving out one rewrite after the other, where they are many one kind
+/// after the other first: at most `max_plans` plans, fewer of a graph of thousands of nodes.
 /// `plan_cost_us` plans a legal graph and returns its predicted time.
 ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle, RewriteMode mode,
                                const std::function<double(const ir::Graph&)>& plan_cost_us,

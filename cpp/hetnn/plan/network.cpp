@@ -18,41 +18,51 @@ bool within_module(std::string_view scope, std::string_view module) {
          (scope.size() > module.size() && scope.substr(0, module.size()) == module && scope[module.size()] == '.');
 }
 
-bool matches(const PinRule& pin, const std::regex& expression, const ir::Node& node) {
-  switch (pin.by) {
-    case PinRule::By::name:
-      return node.is_called(pin.pattern);
-    case PinRule::By::op:
-      return node.op().name == pin.pattern;
-    case PinRule::By::module:
-      return within_module(node.loc().scope, pin.pattern) ||
+bool matches(const NodeRule& rule, const std::regex& expression, const ir::Node& node) {
+  switch (rule.by) {
+    case NodeRule::By::name:
+      return node.is_called(rule.pattern);
+    case NodeRule::By::op:
+      return node.op().name == rule.pattern;
+    case NodeRule::By::module:
+      return within_module(node.loc().scope, rule.pattern) ||
              std::any_of(node.aliases.begin(), node.aliases.end(),
-                         [&](const std::string& alias) { return within_module(alias, pin.pattern); });
-    case PinRule::By::regex:
+                         [&](const std::string& alias) { return within_module(alias, rule.pattern); });
+    case NodeRule::By::regex:
       return std::regex_match(node.name(), expression) || std::regex_match(node.loc().scope, expression);
   }
   return false;
 }
 
-void add_pins(const NetworkOptions& options, const target::Target& target, NetworkPlan& plan) {
-  if (options.pins.empty()) return;
-  plan.problem.pins.resize(plan.nodes.size());
-  for (size_t rule = 0; rule < options.pins.size(); ++rule) {
-    const PinRule& pin = options.pins[rule];
-    const size_t device = target.device_index(pin.device);
-    std::regex expression;
-    if (pin.by == PinRule::By::regex) {
-      try {
-        expression = std::regex(pin.pattern);
-      } catch (const std::regex_error& error) {
-        throw InvalidModel(text("pin '", pin.pattern, "' is no regular expression: ", error.what(), "."));
-      }
+// Calls apply(number of a node, device) for each node that a rule matches.
+template <typename Apply>
+void apply_rule(const NodeRule& rule, const target::Target& target, NetworkPlan& plan, const Apply& apply) {
+  const size_t device = target.device_index(rule.device);
+  std::regex expression;
+  if (rule.by == NodeRule::By::regex) {
+    try {
+      expression = std::regex(rule.pattern);
+    } catch (const std::regex_error& error) {
+      throw InvalidModel(text("'", rule.pattern, "' is no regular expression: ", error.what(), "."));
     }
-    for (size_t k = 0; k < plan.nodes.size(); ++k) {
-      if (!matches(pin, expression, *plan.nodes[k])) continue;
-      plan.problem.pins[k] = {static_cast<int32_t>(device), pin.hard};
-      plan.pins_met.insert(rule);
-    }
+  }
+  for (size_t k = 0; k < plan.nodes.size(); ++k) {
+    if (!matches(rule, expression, *plan.nodes[k])) continue;
+    plan.rules_met.insert(rule.pattern);
+    apply(k, device);
+  }
+}
+
+void apply_rules(const NetworkOptions& options, const target::Target& target, NetworkPlan& plan) {
+  if (!options.pins.empty()) plan.problem.pins.resize(plan.nodes.size());
+  for (const NodeRule& pin : options.pins) {
+    apply_rule(pin, target, plan, [&](size_t node, size_t device) {
+      plan.problem.pins[node] = {static_cast<int32_t>(device), pin.hard};
+    });
+  }
+  for (const NodeRule& rule : options.non_exportable) {
+    apply_rule(rule, target, plan,
+               [&](size_t node, size_t device) { plan.problem.exportable[node * target.devices.size() + device] = 0; });
   }
 }
 
@@ -180,12 +190,16 @@ size_t NetworkPlan::index_of(std::string_view node) const {
   throw InvalidModel(text("the plan has no node '", node, "'. `report()` lists the nodes of every subgraph."));
 }
 
-void require_pins(const NetworkOptions& options, const std::set<size_t>& met) {
-  for (size_t rule = 0; rule < options.pins.size(); ++rule) {
-    if (met.contains(rule)) continue;
-    throw InvalidModel(
-        text("pin '", options.pins[rule].pattern, "' matches no node. `hetnn plan --json` lists the nodes' names."));
-  }
+void require_rules(const NetworkOptions& options, const std::set<std::string>& met) {
+  const auto require = [&](std::string_view option, const std::vector<NodeRule>& rules) {
+    for (const NodeRule& rule : rules) {
+      if (met.contains(rule.pattern)) continue;
+      throw InvalidModel(
+          text(option, " '", rule.pattern, "' matches no node. `hetnn plan --json` lists the nodes' names."));
+    }
+  };
+  require("pin", options.pins);
+  require("non_exportable", options.non_exportable);
 }
 
 NetworkPlan describe_network(const ir::Graph& graph, const target::Target& target, const NetworkOptions& options) {
@@ -223,11 +237,12 @@ NetworkPlan describe_network(const ir::Graph& graph, const target::Target& targe
       problem.output_bytes[last] += static_cast<double>(target::value_bytes(*output, hints));
     problem.macs[last] = target::work_of(*node, hints).macs;
     problem.compute[last] = node->op().has(ops::Trait::compute);
+    problem.simd.push_back(problem.compute[last] != 0 || node->op().has(ops::Trait::elementwise) ? 1 : 0);
     problem.weight_bytes.push_back(static_cast<double>(constant_bytes(*node)));
     problem.ops.emplace_back(node->op().name);
   }
   if (options.fusion) share_fused_times(graph, hints, options, plan);
-  add_pins(options, target, plan);
+  apply_rules(options, target, plan);
   return plan;
 }
 

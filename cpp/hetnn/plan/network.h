@@ -16,19 +16,22 @@
 
 namespace hetnn::plan {
 
-/// A wish about every node that matches: its name, a regular expression over names and module paths, its operator, or
+/// A device and every node that matches: its name, a regular expression over names and module paths, its operator, or
 /// a module path and all below it.
-struct PinRule {
+struct NodeRule {
   enum class By : uint8_t { name, regex, op, module };
   By by = By::name;
   std::string pattern;
   std::string device;
-  bool hard = true;
+  bool hard = true;  // of a pin
 };
 
 struct NetworkOptions {
   Options partition;
-  std::vector<PinRule> pins;
+  /// Wishes for the device of nodes.
+  std::vector<NodeRule> pins;
+  /// Results that may not leave the device, beside those that it does not give away anyhow.
+  std::vector<NodeRule> non_exportable = {};
   /// Times that replace predictions: [node name][device], in µs (measured ones, say).
   std::map<std::string, std::map<std::string, double>> measured_us;
   /// Most bytes of constants on a device, by its name; the smaller of this and the device's own bound counts.
@@ -45,15 +48,15 @@ struct NetworkPlan {
   std::vector<std::vector<target::Support>> support;  // [node][device]
   Problem problem;
   PartitionResult result;
-  int64_t measured_nodes = 0;  // with a measured time on some device
-  std::set<size_t> pins_met;   // numbers of the rules that a node matches
+  int64_t measured_nodes = 0;       // with a measured time on some device
+  std::set<std::string> rules_met;  // patterns that a node matches, of pins and of results that may not leave
 
   /// The index of the node of that name. InvalidModel naming the closest when there is none.
   size_t index_of(std::string_view node) const;
 };
 
 /// InvalidModel for the first rule that no node matches.
-void require_pins(const NetworkOptions& options, const std::set<size_t>& met);
+void require_rules(const NetworkOptions& options, const std::set<std::string>& met);
 
 /// The planning problem of `graph` (canonical or legal) with every device's answers, and no plan yet. InvalidModel
 /// where a pin or a budget names no device.

@@ -93,8 +93,16 @@ report::GraphRow graph_row(const NetworkPlan& plan, size_t k) {
   for (const ir::Value* input : node.inputs()) {
     if (input && input->producer() && !input->producer()->is_constant()) inputs.push_back(input->producer()->name());
   }
-  return {node.name(), std::string(node.op().name), std::move(inputs), device_name(plan, plan.result.device_of[k]),
-          plan.result.subgraph_of[k]};
+  std::vector<std::string> supported_by;
+  for (size_t d = 0; d < plan.support[k].size(); ++d) {
+    if (plan.support[k][d].ok()) supported_by.push_back(device_name(plan, static_cast<int32_t>(d)));
+  }
+  return {node.name(),
+          std::string(node.op().name),
+          std::move(inputs),
+          device_name(plan, plan.result.device_of[k]),
+          plan.result.subgraph_of[k],
+          std::move(supported_by)};
 }
 
 std::optional<double> figure(double us) { return us < kUnsupported ? std::optional(us) : std::nullopt; }

@@ -105,6 +105,7 @@ struct GraphRow {
   std::vector<std::string> inputs;
   std::string device;
   int32_t subgraph = 0;
+  std::vector<std::string> supported_by;  // devices
 };
 
 struct BodyRow;
@@ -136,8 +137,10 @@ struct BodyRow {
   Report report;
 };
 
-/// The report in the keys of docs/report-schema.json.
+/// The report in the keys of its schema.
 std::string report_json(const Report& report);
+/// The JSON schema of reports, docs/report-schema.json, by which reports of executables are checked when read.
+std::string report_schema();
 /// Rows as those of `not_on_preferred`.
 std::string nodes_json(const std::vector<NodeRow>& rows);
 std::string why_json(const WhyRow& row);

@@ -7,7 +7,7 @@ import json
 
 from hetnn.cli.answer import Answer
 from hetnn.target import resolve_target
-from hetnn.targets import preset_names
+from hetnn.targets import plain_kinds, preset_names
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,5 +20,5 @@ def run(args: argparse.Namespace) -> Answer:
     if args.name is not None:
         target = resolve_target(args.name)
         return Answer(target, json.dumps(target, indent=1))
-    names = ["cpu", "reference", "null", *preset_names(), "systolic-<rows>x<cols>"]
+    names = [*plain_kinds(), *preset_names(), "systolic-<rows>x<cols>"]
     return Answer({"targets": names}, "\n".join(names))

@@ -16,6 +16,14 @@ def preset_names() -> list[str]:
     return sorted(name.removesuffix(".json") for name in files if name.endswith(".json"))
 
 
+def plain_kinds() -> list[str]:
+    """The kinds of device that need no data sheet, the general processor first: those built in, and registered ones."""
+    from hetnn import _core
+
+    kinds = set(_core.device_kinds()) - {"npu", "cpu"}
+    return ["cpu", *sorted(kinds)]
+
+
 def load_spec(name: str) -> dict[str, Any]:
     """The data sheet of a preset or of a member of a built-in family. InvalidModel names what there is."""
     if name in preset_names():
@@ -29,7 +37,7 @@ def load_spec(name: str) -> dict[str, Any]:
     if built_in is not None:
         spec = json.loads(built_in)
         return spec
-    known = ["cpu", "reference", "null", *preset_names()]
+    known = [*plain_kinds(), *preset_names()]
     near = difflib.get_close_matches(name, known, 1)
     hint = f" Did you mean '{near[0]}'?" if near else ""
     raise InvalidModel(

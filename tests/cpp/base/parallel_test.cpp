@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -102,6 +104,25 @@ TEST(ParallelRegionUpTo, TakesNoMoreThreadsThanThereAreCpus) {
     barrier.arrive_and_wait();
   });
   EXPECT_GE(seen, 1);
+}
+
+TEST(UsableThreads, AreNoMoreThanOpenMpIsAllowedWhereNothingElseIsSaid) {
+  const int all = usable_cpus();
+  const auto with = [](const char* openmp) {
+    setenv("OMP_NUM_THREADS", openmp, 1);
+    return usable_threads(0);
+  };
+  const char* before = std::getenv("OMP_NUM_THREADS");
+  const std::string kept = before ? before : "";
+  EXPECT_EQ(with("1"), 1);
+  EXPECT_EQ(with("1,4"), 1);
+  EXPECT_EQ(with("4000"), all);
+  EXPECT_EQ(usable_threads(all), all) << "asked for";
+  for (const char* odd : {"", "0", "-2", "many", "2x"}) EXPECT_EQ(with(odd), all) << odd << " says nothing to OpenMP";
+  setenv("HETNN_CPUS", "3", 1);
+  EXPECT_EQ(with("1"), 3) << "hetnn's own word counts";
+  unsetenv("HETNN_CPUS");
+  before ? setenv("OMP_NUM_THREADS", kept.c_str(), 1) : unsetenv("OMP_NUM_THREADS");
 }
 
 TEST(UsableCpus, AreThoseThatTheEnvironmentSays) {

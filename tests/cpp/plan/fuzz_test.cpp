@@ -198,7 +198,12 @@ TEST(PlanFuzz, ManyThresholdsNeverBeatCost) {
       for (const Measure measure : {Measure::nodes, Measure::macs, Measure::time}) {
         for (const double threshold : {-1.0, 0.0, 1.0, 2.0, 5.0, 20.0, 50.0, 120.0, 500.0, 2000.0}) {
           for (const Policy policy : {Policy::threshold, Policy::largest_threshold}) {
-            const Options options{Strategy::merge, TopologicalOrder::min, settle, policy, measure, threshold, true, ""};
+            Options options;
+            options.strategy = Strategy::merge;
+            options.settle = settle;
+            options.policy = policy;
+            options.measure = measure;
+            options.threshold = threshold;
             ASSERT_LE(cheapest, partition(p, options).cost_us * (1 + 1e-9) + 1e-9) << k << " " << threshold;
           }
         }

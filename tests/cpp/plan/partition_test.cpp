@@ -73,6 +73,48 @@ TEST(WorkedExamples, Depth) {
   EXPECT_THAT(ring, testing::Not(testing::Contains(ElementsAre("a", "b", "d"))));
 }
 
+TEST(WorkedExamples, DepthsAreThoseOfTheGraphThatIsLeft) {
+  // Once r1, r2 and r3 are one node, p is as deep as they are, and q reads two nodes of one depth.
+  const std::string words = "r1!: r2!:r1 r3!:r2 p: t:p q:r3,p";
+  EXPECT_EQ(plan_sets(words, "depth"), (Sets{{"p", "q", "t"}, {"r1", "r2", "r3"}}));
+  // Given depths stay: p and q are three apart, and q has another producer.
+  Problem p = graph(words);
+  p.depths = {0, 1, 2, 0, 1, 3};
+  EXPECT_EQ(sets(p, partition(p, parse_plan_options("depth", "{}"))), (Sets{{"p", "t"}, {"q"}, {"r1", "r2", "r3"}}));
+  p.depths = {0, 0, 0, 0, 1, 1};
+  EXPECT_EQ(sets(p, partition(p, parse_plan_options("depth", "{}"))), (Sets{{"p", "q", "t"}, {"r1", "r2", "r3"}}));
+}
+
+TEST(WorkedExamples, MergeOfADirectRing) {
+  // {a} and {c} are an edge apart, and b reads one and is read by the other.
+  const std::string words = "a: b!:a c:a,b d:c";
+  EXPECT_EQ(plan_sets(words, "merge"), (Sets{{"a"}, {"b"}, {"c", "d"}}));
+  EXPECT_EQ(plan_sets(words, "merge", R"({"rings": "merge"})"), (Sets{{"a", "b", "c", "d"}}));
+  // No ring without the edge from a to c, nor where two subgraphs lie between.
+  EXPECT_EQ(plan_sets("a: b!:a c:b", "merge", R"({"rings": "merge"})"), (Sets{{"a"}, {"b"}, {"c"}}));
+  EXPECT_EQ(plan_sets("a: b!:a x:b y!:x c:a,y", "merge", R"({"rings": "merge"})"),
+            (Sets{{"a"}, {"b"}, {"c"}, {"x"}, {"y"}}));
+  // What the general processor cannot run stays.
+  Problem p = graph(words);
+  p.time_of(0, 0) = kUnsupported;
+  EXPECT_EQ(sets(p, partition(p, parse_plan_options("merge", R"({"rings": "merge"})"))),
+            (Sets{{"a"}, {"b"}, {"c", "d"}}));
+}
+
+TEST(WorkedExamples, MergeByWhatSuitsSimd) {
+  Problem p = graph("a: b:a c:b");
+  const Options simd = parse_plan_options("merge", R"({"criterion": "simd"})");
+  EXPECT_EQ(sets(p, partition(p, simd)), (Sets{{"a", "b", "c"}}));
+  p.compute[1] = 0;
+  EXPECT_EQ(sets(p, partition(p, simd)), (Sets{{"a"}, {"b"}, {"c"}}));
+  EXPECT_EQ(sets(p, partition(p, parse_plan_options("merge", "{}"))), (Sets{{"a", "b", "c"}}));
+  p.simd = {1, 1, 0};
+  EXPECT_EQ(sets(p, partition(p, simd)), (Sets{{"a", "b"}, {"c"}}));
+  // Only where the general processor can run them.
+  p.time_of(2, 0) = kUnsupported;
+  EXPECT_EQ(sets(p, partition(p, simd)), (Sets{{"a", "b", "c"}}));
+}
+
 TEST(WorkedExamples, Merge) {
   EXPECT_EQ(plan_sets("A: B:A C:A D!:B,C E:D F:D G:E,F", "merge"), (Sets{{"A", "B", "C"}, {"D"}, {"E", "F", "G"}}));
   EXPECT_EQ(plan_sets("A: B~:A C!:B", "merge", R"({"settle": "merge"})"), (Sets{{"A", "B", "C"}}));

@@ -93,6 +93,25 @@ class Parts {
   std::vector<std::vector<int32_t>> inputs_;
 };
 
+/// The longest path to each node in the graph of parts.
+std::vector<int32_t> depths_of(const Parts& parts, const std::vector<std::vector<int32_t>>& inputs) {
+  std::vector<int32_t> of_part(inputs.size(), 0);
+  for (bool deeper = true; deeper;) {
+    deeper = false;
+    for (size_t v = 0; v < inputs.size(); ++v) {
+      const int32_t part = parts.of(static_cast<int32_t>(v));
+      for (const int32_t u : inputs[v]) {
+        if (parts.of(u) == part || of_part[index(parts.of(u))] < of_part[index(part)]) continue;
+        of_part[index(part)] = of_part[index(parts.of(u))] + 1;
+        deeper = true;
+      }
+    }
+  }
+  std::vector<int32_t> depth(inputs.size());
+  for (size_t v = 0; v < inputs.size(); ++v) depth[v] = of_part[index(parts.of(static_cast<int32_t>(v)))];
+  return depth;
+}
+
 }  // namespace
 
 double brute_force_cost_us(const Problem& p) {
@@ -184,7 +203,6 @@ std::vector<int32_t> depth_parts(const Problem& p, const std::vector<int32_t>& c
   for (const int32_t seed : order) {
     if (visited[index(seed)] != 0) continue;
     visited[index(seed)] = 1;
-    if (colour[index(seed)] == 0) continue;
     std::vector<int32_t> members = {seed};
     const auto inside = [&](int32_t v) { return parts.of(v) == parts.of(seed); };
     const auto joins = [&](int32_t member, int32_t t) {
@@ -218,6 +236,7 @@ std::vector<int32_t> depth_parts(const Problem& p, const std::vector<int32_t>& c
         }
       }
     }
+    depth = depths_of(parts, inputs);
   }
   return parts.all();
 }

@@ -46,6 +46,77 @@ def test_operators_without_an_instruction_are_noted() -> None:
         assert note["text"].startswith(f"relu-only: its sheet lists {listed}, for which the NPU has no instruction")
 
 
+class Crossed(nn.Module):
+    """A convolution that the NPU runs, and gelu, which it does not, of its sum with the input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(16, 16, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.gelu(self.conv(x) + x)
+
+
+def placed(target: Any, **options: Any) -> tuple[dict[str, str], hetnn.Executable]:
+    """Where each node of Crossed runs; it computes what torch does wherever that is."""
+    torch.manual_seed(2)
+    module, x = Crossed().eval(), torch.randn(1, 16, 8, 8)
+    executable = hetnn.compile(module, target, args=(x,), strategy="take-all", fusion=False, **options)
+    np.testing.assert_allclose(executable(x), module(x).detach(), rtol=1e-4, atol=1e-5)
+    return {row["node"]: row["device"] for row in executable.report(format="dict")["graph"]}, executable
+
+
+@pytest.mark.parametrize(
+    ("rows", "on_npu"),
+    [
+        ([], {"conv2d", "add"}),
+        ([{"ops": ["add"]}], {"conv2d"}),
+        # The convolution's only reader is on the NPU, where its result may stay.
+        ([{"ops": ["conv2d"]}], {"conv2d", "add"}),
+        ([{"dtypes": ["f32"]}], set()),
+        ([{"dtypes": ["i8"]}], {"conv2d", "add"}),
+        ([{"layouts": ["nhwc"]}], set()),
+        ([{"ops": ["add"], "layouts": ["plain"]}], {"conv2d", "add"}),
+    ],
+)
+def test_results_that_may_not_leave_keep_their_nodes_beside_the_readers(
+    rows: list[dict[str, Any]], on_npu: set[str]
+) -> None:
+    target = target_with(non_exportable=rows)
+    where, executable = placed(target)
+    assert {node for node, device in where.items() if device == "relu-only"} == on_npu
+    if "add" not in on_npu:
+        (row,) = [r for r in executable.report(format="dict")["not_on_preferred"] if r["node"] == "add"]
+        (reason,) = [r for r in row["reasons"] if r["label"] == "exportable"]
+        assert reason["text"] == "its result may not leave 'relu-only'"
+
+
+def test_results_may_be_kept_on_a_device_by_the_options() -> None:
+    where, _ = placed("cpu+relu-only", non_exportable={"add": "relu-only"})
+    assert where["add"] == "cpu" and where["conv2d"] == "relu-only"
+    where, _ = placed("cpu+relu-only", non_exportable=[{"op": "conv2d", "device": "relu-only"}])
+    assert where["conv2d"] == "relu-only"
+    where, _ = placed("cpu+relu-only", non_exportable=[{"regex": ".*", "device": "relu-only"}])
+    assert set(where.values()) == {"cpu"}
+    with pytest.raises(hetnn.InvalidModel, match="non_exportable 'nothing' matches no node"):
+        placed("cpu+relu-only", non_exportable={"nothing": "relu-only"})
+    with pytest.raises(hetnn.InvalidModel, match="hard"):
+        placed("cpu+relu-only", non_exportable=[{"name": "add", "device": "relu-only", "hard": True}])
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([{"ops": ["ad"]}], r"non_exportable\[0\].ops: ad is no operator of hetnn; the nearest names are add"),
+        ([{"layouts": ["nchw"]}], "plain"),
+        ([{"op": ["add"]}], "ops"),
+    ],
+)
+def test_sheets_that_keep_what_does_not_exist_are_refused(rows: list[dict[str, Any]], said: str) -> None:
+    with pytest.raises(hetnn.InvalidModel, match=said):
+        placed(target_with(non_exportable=rows))
+
+
 @pytest.mark.parametrize("target", ["cpu", "cpu+relu-mul"])
 def test_identity_between_scales_rescales(target: str) -> None:
     graph = """graph @q {stage = imported} (%x: i8{0.1:3}[1,4,8,8]) -> (%y) {

@@ -55,6 +55,23 @@ def test_worked_examples() -> None:
     assert sets(hetnn.plan_problem(chain, "merge", settle="trim")) == [["A"], ["B", "C"]]
 
 
+def test_depths_may_be_given_and_suit_simd_may_be_said() -> None:
+    problem = graph("r1!: r2!:r1 r3!:r2 p: t:p q:r3,p")
+    assert sets(hetnn.plan_problem(problem, "depth")) == [["p", "q", "t"], ["r1", "r2", "r3"]]
+    for node, depth in zip(problem["nodes"], (0, 1, 2, 0, 1, 3), strict=True):
+        node["depth"] = depth
+    assert sets(hetnn.plan_problem(problem, "depth")) == [["p", "t"], ["q"], ["r1", "r2", "r3"]]
+    del problem["nodes"][2]["depth"]
+    with pytest.raises(hetnn.InvalidModel, match="node 'r3': has no depth, while other nodes have one"):
+        hetnn.plan_problem(problem, "depth")
+    chain = graph("a: b:a c:b")
+    chain["nodes"][1]["simd"] = False
+    assert sets(hetnn.plan_problem(chain, "merge")) == [["a", "b", "c"]]
+    assert sets(hetnn.plan_problem(chain, "merge", criterion="simd")) == [["a"], ["b"], ["c"]]
+    ring = graph("a: b!:a c:a,b")
+    assert sets(hetnn.plan_problem(ring, "merge", rings="merge")) == [["a", "b", "c"]]
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_answer_conforms_to_the_published_schema(strategy: str) -> None:
     schema = json.loads((ROOT / "docs" / "plan-schema.json").read_text())

@@ -96,3 +96,19 @@ def test_a_caller_may_vouch_for_a_range_and_the_report_says_where_it_counts() ->
 def test_ranges_that_make_no_sense_are_refused(within: Any, message: str) -> None:
     with pytest.raises(hetnn.InvalidModel, match=message):
         on_npu(between_identities(nn.ReLU6()), torch.zeros(1, 1, 1, 4), inputs_within=within)
+
+
+def test_a_node_that_a_known_range_would_rewrite_says_so() -> None:
+    class Larger(nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return torch.maximum(x + y, x - y)
+
+    sizes = (torch.randn(1, 2, 3, 3), torch.randn(1, 2, 3, 3))
+    plan = hetnn.plan(Larger(), "cpu+relu-only", args=sizes, strategy="take-all", rewrite="always")
+    assert plan.why("maximum")["device"] == "cpu"
+    (reason,) = [row for row in plan.why("maximum")["reasons"] if row["label"] == "maximum_range"]
+    assert reason["wanted"] == "no |x| above 16" and "inputs_within" in reason["text"]
+    known = hetnn.plan(
+        Larger(), "cpu+relu-only", args=sizes, strategy="take-all", rewrite="always", inputs_within={"x": 4.0, "y": 4.0}
+    )
+    assert "maximum" in {row["node"] for row in known.report("dict")["rewrites"]}

@@ -76,6 +76,19 @@ class NpuBackend final : public Backend {
     return out;
   }
 
+  bool exportable(const ir::Node& node) const override {
+    const auto listed = [](const auto& list, const auto& wanted) {
+      return list.empty() || std::find(list.begin(), list.end(), wanted) != list.end();
+    };
+    const auto stays = [&](const ir::Value* value) {
+      return std::any_of(spec_.non_exportable.begin(), spec_.non_exportable.end(), [&](const auto& row) {
+        return listed(row.ops, node.op().name) && listed(row.dtypes, value->dtype()) &&
+               listed(row.layouts, npu::layout_of(*value));
+      });
+    };
+    return std::none_of(node.outputs().begin(), node.outputs().end(), stays);
+  }
+
   std::vector<std::string> notes() const override {
     std::vector<std::string> out;
     for (const auto& [name, entry] : spec_.ops) {

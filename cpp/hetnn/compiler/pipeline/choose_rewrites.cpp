@@ -53,6 +53,7 @@ void choose_rewrites(Draft& draft) {
         [&](const ir::Graph& legal) { return plan_cost_us(draft, legal); }, draft.legalize_options());
     for (const report::RewriteRow& rewrite : chosen.refused) draft.kept_as_written.insert(rewrite.node);
     draft.rewrites = std::move(chosen.taken);
+    draft.out_of_range = std::move(chosen.out_of_range);
     draft.graph = std::move(chosen.graph);
     copy_outputs(draft);  // a form may be an input itself, as where all slopes are 1
   }

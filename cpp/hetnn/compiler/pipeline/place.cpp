@@ -1,4 +1,5 @@
 // Gives every node a device. Accelerator subgraphs are lowered on trial, and the plan is repaired where one is refused.
+#include <algorithm>
 #include <optional>
 
 #include "hetnn/compiler/pipeline.h"
@@ -39,12 +40,31 @@ std::optional<plan::SubgraphRefusal> try_lowering(const Draft& draft, const plan
   return std::nullopt;
 }
 
+// Tells of nodes that no accelerator takes what would have let a rule rewrite them.
+void add_range_reasons(Draft& draft) {
+  for (const passes::OutOfRange& row : draft.out_of_range) {
+    const auto at = std::find_if(draft.plan.nodes.begin(), draft.plan.nodes.end(),
+                                 [&](const ir::Node* node) { return node->name() == row.node; });
+    if (at == draft.plan.nodes.end()) continue;
+    auto& answers = draft.plan.support[static_cast<size_t>(at - draft.plan.nodes.begin())];
+    for (size_t d = 1; d < answers.size(); ++d) {
+      if (answers[d].ok()) continue;
+      answers[d].reasons.push_back(
+          {text((*at)->op().name, "_range"), text("|x| up to ", row.largest), text("no |x| above ", row.within),
+           text("the rule ", row.rule,
+                " would rewrite it for the device if its inputs were known to be so small; the "
+                "option inputs_within says so of the model's inputs")});
+    }
+  }
+}
+
 }  // namespace
 
 void place(Draft& draft) {
   draft.plan = plan::plan_network(draft.graph, draft.target, draft.network,
                                   [&](const plan::Subgraph& subgraph) { return try_lowering(draft, subgraph); });
   draft.plan.target = &draft.target;
+  add_range_reasons(draft);
   for (size_t k = 0; k < draft.plan.nodes.size(); ++k) {
     const auto device = static_cast<size_t>(draft.plan.result.device_of[k]);
     draft.plan.nodes[k]->device = draft.target.devices[device]->name();

@@ -62,7 +62,7 @@ void plan_bodies(Draft& draft) {
     const auto [at, fresh] =
         draft.bodies.emplace(node->name(), std::make_unique<Draft>(std::move(body), draft.spec, options));
     run_passes(*at->second, ir::Stage::cut);
-    draft.plan.pins_met.insert(at->second->plan.pins_met.begin(), at->second->plan.pins_met.end());
+    draft.plan.rules_met.insert(at->second->plan.rules_met.begin(), at->second->plan.rules_met.end());
   }
 }
 

@@ -11,7 +11,7 @@ plan::NetworkPlan plan_as_written(const Draft& draft) {
   } catch (const Unsupported&) {
     plan::NetworkOptions wishes = draft.network;
     wishes.partition.strict.clear();
-    for (plan::PinRule& pin : wishes.pins) pin.hard = false;
+    for (plan::NodeRule& pin : wishes.pins) pin.hard = false;
     return plan::plan_network(draft.canonical, draft.target, wishes);
   }
 }

@@ -111,11 +111,12 @@ void validate_nodes(const Problem& problem) {
                    problem.exportable.size() == n * devices && problem.output_bytes.size() == n &&
                    problem.macs.size() == n && problem.compute.size() == n,
                "vectors of a problem with ", n, " nodes differ in length");
-  HETNN_ASSERT((problem.weight_bytes.empty() || problem.weight_bytes.size() == n) &&
-                   (problem.pins.empty() || problem.pins.size() == n) &&
-                   (problem.ops.empty() || problem.ops.size() == n) &&
-                   (problem.what_if_time_us.empty() || problem.what_if_time_us.size() == n * devices),
-               "optional vectors of a problem with ", n, " nodes differ in length");
+  HETNN_ASSERT(
+      (problem.weight_bytes.empty() || problem.weight_bytes.size() == n) &&
+          (problem.pins.empty() || problem.pins.size() == n) && (problem.simd.empty() || problem.simd.size() == n) &&
+          (problem.depths.empty() || problem.depths.size() == n) && (problem.ops.empty() || problem.ops.size() == n) &&
+          (problem.what_if_time_us.empty() || problem.what_if_time_us.size() == n * devices),
+      "optional vectors of a problem with ", n, " nodes differ in length");
   if (problem.inputs.size() >= static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
     throw InvalidModel(text("problem: has ", problem.inputs.size(), " edges; there may be up to 2147483646."));
   }

@@ -85,6 +85,10 @@ struct Problem {
   std::vector<double> weight_bytes;
   /// Optional.
   std::vector<ProblemPin> pins;
+  /// Optional: whether the node suits SIMD, the same arithmetic on many elements; where empty, as `compute` says.
+  std::vector<uint8_t> simd;
+  /// Optional: the depths that strategy `depth` goes by, in place of those of the graph.
+  std::vector<int32_t> depths;
   /// Optional: the kind of each node, which `what_if` groups by.
   std::vector<std::string> ops;
   /// Optional: the time a device would take if it supported the node; kUnsupported where not stated.
@@ -102,6 +106,7 @@ struct Problem {
   bool exportable_from(int32_t node, int32_t device) const {
     return device == 0 || exportable[static_cast<size_t>(node) * devices.size() + static_cast<size_t>(device)] != 0;
   }
+  bool suits_simd(int32_t node) const { return (simd.empty() ? compute : simd)[static_cast<size_t>(node)] != 0; }
   double weight_of(int32_t node) const { return weight_bytes.empty() ? 0 : weight_bytes[static_cast<size_t>(node)]; }
   const ProblemLink& link(int32_t from, int32_t to) const {
     return links[static_cast<size_t>(from) * devices.size() + static_cast<size_t>(to)];

@@ -1,4 +1,5 @@
 // Planning problems as JSON: nodes are read one by one by a table of fields, and dropped.
+#include <algorithm>
 #include <unordered_map>
 
 #include "hetnn/base/json_fields.h"
@@ -60,6 +61,9 @@ const Fields<PinText>& pin_fields() {
 
 // Links, times and cuts take memory and time by pairs of devices.
 constexpr size_t kMostDevices = 256;
+constexpr int64_t kMostDepth = int64_t{1} << 30;
+constexpr int32_t kNoDepth = -1;
+constexpr uint8_t kUnstated = 2;
 
 /// Fills a problem piece by piece. Nodes may come before or after the devices; their inputs are resolved at the end.
 class Reader {
@@ -100,6 +104,14 @@ class Reader {
   void weight_bytes(const At& at) {
     problem_.weight_bytes.resize(problem_.ids.size(), 0);
     problem_.weight_bytes.back() = json::read_number(at, {.least = 0});
+  }
+  void simd(const At& at) {
+    simd_.resize(problem_.ids.size(), kUnstated);
+    simd_.back() = json::read_truth(at) ? 1 : 0;
+  }
+  void depth(const At& at) {
+    problem_.depths.resize(problem_.ids.size(), kNoDepth);
+    problem_.depths.back() = static_cast<int32_t>(json::read_integer(at, 0, kMostDepth));
   }
   void op(const At& at) {
     problem_.ops.resize(problem_.ids.size());
@@ -163,6 +175,8 @@ class Reader {
     const size_t n = problem_.ids.size();
     if (!problem_.weight_bytes.empty()) problem_.weight_bytes.resize(n, 0);
     if (!problem_.pins.empty()) problem_.pins.resize(n);
+    require_all_depths();
+    fill_simd();
     if (!problem_.ops.empty()) problem_.ops.resize(n);
     if (!problem_.what_if_time_us.empty()) problem_.what_if_time_us.resize(n * problem_.devices.size(), kUnsupported);
     return std::move(problem_);
@@ -175,6 +189,25 @@ class Reader {
     std::string names;
     for (const ProblemDevice& known : problem_.devices) names += (names.empty() ? "" : ", ") + known.name;
     at.fail(text("names device '", name, "'; the problem has ", names));
+  }
+
+  /// Depths are told by comparing: those of some nodes alone say nothing.
+  void require_all_depths() {
+    if (problem_.depths.empty()) return;
+    problem_.depths.resize(problem_.ids.size(), kNoDepth);
+    const auto without = std::find(problem_.depths.begin(), problem_.depths.end(), kNoDepth);
+    if (without == problem_.depths.end()) return;
+    const auto at = static_cast<size_t>(without - problem_.depths.begin());
+    throw InvalidModel(text("node '", problem_.ids[at],
+                            "': has no depth, while other nodes have one. Give a depth to every node or to none."));
+  }
+
+  void fill_simd() {
+    if (simd_.empty()) return;
+    problem_.simd = problem_.compute;
+    for (size_t v = 0; v < simd_.size(); ++v) {
+      if (simd_[v] != kUnstated) problem_.simd[v] = simd_[v];
+    }
   }
 
   /// A direction that is not listed is like its opposite; a pair that is not listed goes through the general processor.
@@ -207,6 +240,7 @@ class Reader {
   bool has_links_ = false;
   std::vector<std::string> inputs_;
   std::vector<size_t> inputs_end_;
+  std::vector<uint8_t> simd_;
 };
 
 // A row of a node, which the reader puts in its vectors.
@@ -232,11 +266,15 @@ Fields<Reader> make_node_fields() {
       {"output_bytes", part(&Reader::output_bytes, figure(0)), "bytes of its output", kOptional},
       {"compute", part(&Reader::compute, {{"type", "boolean"}, {"default", true}}), "whether it does arithmetic",
        kOptional},
+      {"simd", part(&Reader::simd, {{"type", "boolean"}}),
+       "whether it suits SIMD, the same arithmetic on many elements; as compute where not given", kOptional},
       {"macs", part(&Reader::macs, figure(0)), "its multiply-accumulates", kOptional},
       {"exportable", part(&Reader::exportable, {{"anyOf", {{{"type", "boolean"}}, truths}}, {"default", true}}),
        "whether it may be the output of a subgraph, of all devices or by device", kOptional},
       {"weight_bytes", part(&Reader::weight_bytes, figure(0)), "bytes of constants that it brings to its device",
        kOptional},
+      {"depth", part(&Reader::depth, json::integer(0, kMostDepth).schema),
+       "strategy depth: its depth, in place of the longest path to it; of every node or of none", kOptional},
       {"op", part(&Reader::op, json::any_text().schema), "its kind, which what_if groups by", kOptional},
       {"pin", part(&Reader::pin, pin_fields().schema()), "a wish for its device", Presence::nullable},
       {"what_if_time_us", part(&Reader::what_if_time_us, times), "the time a device would take if it supported it",
@@ -350,8 +388,10 @@ std::string problem_json(const Problem& problem) {
     }
     node["output_bytes"] = problem.output_bytes[k];
     node["compute"] = problem.compute[k] != 0;
+    if (!problem.simd.empty()) node["simd"] = problem.suits_simd(v);
     node["macs"] = problem.macs[k];
     if (problem.weight_of(v) > 0) node["weight_bytes"] = problem.weight_of(v);
+    if (!problem.depths.empty()) node["depth"] = problem.depths[k];
     if (!problem.ops.empty() && !problem.ops[k].empty()) node["op"] = problem.ops[k];
     if (!problem.pins.empty() && problem.pins[k].device >= 0) {
       node["pin"] = {{"device", problem.devices[static_cast<size_t>(problem.pins[k].device)].name},

@@ -40,6 +40,9 @@ class ContractionGraph {
     return v;
   }
 
+  /// Where a part stands in the order: any edge goes to a higher place.
+  int64_t place(int32_t part) { return at(part).label; }
+
   /// Asks early for what a test will read of a node; for its edges once that has arrived.
   [[gnu::always_inline]] void fetch_part(int32_t v) { fetch(&at(v)); }
   [[gnu::always_inline]] void fetch_edges(int32_t v) {

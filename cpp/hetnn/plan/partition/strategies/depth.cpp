@@ -1,6 +1,8 @@
-// The `depth` strategy: sets grow from the first unvisited node over edges that are continuous in depth.
+// The `depth` strategy: sets grow from the first unvisited node over edges that are continuous in depth; each set
+// counts as one node from then on, and depths are those of the graph that is left.
 #include <algorithm>
 #include <numeric>
+#include <queue>
 #include <span>
 
 #include "hetnn/plan/partition/problem/fetch.h"
@@ -25,7 +27,7 @@ std::vector<int32_t> sorted_by(const std::vector<int32_t>& key, const std::vecto
   return result;
 }
 
-/// Grows one set after the other. Depths are those of the graph as given.
+/// Grows one set after the other, also of nodes of the general processor.
 class DepthGrowth {
  public:
   DepthGrowth(const Instance& instance, const std::vector<int32_t>& colour)
@@ -34,7 +36,9 @@ class DepthGrowth {
   std::vector<int32_t> run() {
     for (size_t k = 0; k < seeds_.size(); ++k) {
       if (far_) fetch_seeds(k);
-      if (at(seeds_[k]).colour != 0) grow(seeds_[k]);
+      if (at(seeds_[k]).colour < 0) continue;
+      grow(seeds_[k]);
+      if (reads_left_ > 0 && members_.size() > 1) collapse();
     }
     return parts_.numbering();
   }
@@ -42,8 +46,9 @@ class DepthGrowth {
  private:
   /// What growing asks of a neighbour, together so that it touches half a cache line.
   struct alignas(32) Node {
+    /// Of a set that has grown, each member's is that of the set.
     int32_t depth = 0;
-    /// Its accelerator while it is in no set, else 0.
+    /// Its device while it is in no set, else -1.
     int32_t colour = 0;
     /// Where its edges begin; they end where those of the next node begin.
     int32_t inputs = 0, consumers = 0;
@@ -62,10 +67,14 @@ class DepthGrowth {
         far_(neighbours_are_far(instance)),
         seeds_(seed_order(instance, depth)),
         parts_({instance.in_begin, instance.in_nodes, instance.out_begin, instance.out_nodes}, seeds_),
-        nodes_(colour.size() + 1) {
+        nodes_(colour.size() + 1),
+        next_member_(colour.size()),
+        asked_(colour.size(), 0),
+        reads_left_(instance.problem->depths.empty() ? kDepthReads : 0) {
     for (size_t v = 0; v < colour.size(); ++v)
       nodes_[v] = {depth[v], colour[v], instance.in_begin[v], instance.out_begin[v]};
-    nodes_.back() = {0, 0, instance.in_begin.back(), instance.out_begin.back()};
+    nodes_.back() = {0, -1, instance.in_begin.back(), instance.out_begin.back()};
+    std::iota(next_member_.begin(), next_member_.end(), 0);
   }
 
   Node& at(int32_t v) { return nodes_[index(v)]; }
@@ -104,10 +113,10 @@ class DepthGrowth {
           if (kNear == Near::nodes) {
             fetch(&at(t));
             parts_.fetch_part(t);
-          } else if (at(t).colour != 0 && kNear == Near::edges) {
+          } else if (at(t).colour >= 0 && kNear == Near::edges) {
             fetch_edges(t);
             parts_.fetch_edges(t);
-          } else if (at(t).colour != 0) {
+          } else if (at(t).colour >= 0) {
             for_few_neighbours(
                 t, [this](int32_t w) __attribute__((always_inline)) {
                   fetch(&at(w));
@@ -121,10 +130,10 @@ class DepthGrowth {
     constexpr size_t kAhead = 6;
     const auto seed = [&](size_t steps) { return later(seeds_, k, steps * kAhead); };
     fetch(&at(seed(5)));
-    if (at(seed(4)).colour != 0) fetch_edges(seed(4));
-    if (at(seed(3)).colour != 0) fetch_around<Near::nodes>(seed(3));
-    if (at(seed(2)).colour != 0) fetch_around<Near::edges>(seed(2));
-    if (at(seed(1)).colour != 0) fetch_around<Near::further>(seed(1));
+    if (at(seed(4)).colour >= 0) fetch_edges(seed(4));
+    if (at(seed(3)).colour >= 0) fetch_around<Near::nodes>(seed(3));
+    if (at(seed(2)).colour >= 0) fetch_around<Near::edges>(seed(2));
+    if (at(seed(1)).colour >= 0) fetch_around<Near::further>(seed(1));
   }
 
   [[gnu::always_inline]] void fetch_members(size_t k) {
@@ -135,7 +144,7 @@ class DepthGrowth {
   }
 
   void join(int32_t v) {
-    at(v).colour = 0;
+    at(v).colour = -1;
     members_.push_back(v);
     const auto touch = [&](int32_t t) -> Node& {
       Node& node = at(t);
@@ -178,7 +187,7 @@ class DepthGrowth {
       for (size_t k = 0; k < waiting_.size(); ++k) {
         const Edge e = waiting_[k];
         if (far_ && k + kWaitingAhead < waiting_.size()) fetch(&at(waiting_[k + kWaitingAhead].neighbour));
-        if (at(e.neighbour).colour != 0 && !try_join(e)) waiting_[kept++] = e;
+        if (at(e.neighbour).colour >= 0 && !try_join(e)) waiting_[kept++] = e;
       }
       waiting_.resize(kept);
       for (; next < members_.size(); ++next) {
@@ -196,11 +205,74 @@ class DepthGrowth {
     }
   }
 
+  template <typename Visit>
+  void for_each_member(int32_t part, const Visit& visit) {
+    int32_t v = part;
+    do {
+      visit(v);
+      v = next_member_[index(v)];
+    } while (v != part);
+  }
+
+  /// The part of a node; one that is in no set yet is a part of its own.
+  int32_t part_of(int32_t v) { return at(v).colour >= 0 ? v : parts_.part(v); }
+
+  /// One more than that of the deepest part it reads.
+  int32_t depth_of(int32_t part) {
+    int32_t depth = 0;
+    const bool alone = next_member_[index(part)] == part;
+    for_each_member(part, [&](int32_t v) {
+      reads_left_ -= static_cast<int64_t>(inputs(v).size()) + 1;
+      for (const int32_t u : inputs(v)) {
+        if (alone || part_of(u) != part) depth = std::max(depth, at(u).depth + 1);
+      }
+    });
+    return depth;
+  }
+
+  /// The set that has grown becomes one node, and what lies behind it is as deep as that leaves it: parts are asked in
+  /// their order, those alone that read a part whose depth has changed.
+  void collapse() {
+    for (size_t k = 0; k < members_.size(); ++k)
+      next_member_[index(members_[k])] = members_[k + 1 < members_.size() ? k + 1 : 0];
+    const int32_t set = parts_.part(members_.front());
+    using Place = std::pair<int64_t, int32_t>;
+    std::priority_queue<Place, std::vector<Place>, std::greater<>> queue;
+    ++asking_;
+    const auto ask_readers = [&](int32_t part) {
+      for_each_member(part, [&](int32_t v) {
+        for (const int32_t c : consumers(v)) {
+          const int32_t reader = part_of(c);
+          if (reader == part || asked_[index(reader)] == asking_) continue;
+          asked_[index(reader)] = asking_;
+          queue.emplace(parts_.place(reader), reader);
+        }
+      });
+    };
+    const auto deepen = [&](int32_t part, int32_t depth) {
+      for_each_member(part, [&](int32_t v) { at(v).depth = depth; });
+      ask_readers(part);
+    };
+    deepen(set, depth_of(set));
+    while (!queue.empty() && reads_left_ > 0) {
+      const int32_t part = queue.top().second;
+      queue.pop();
+      const int32_t depth = depth_of(part);
+      if (depth != at(part).depth) deepen(part, depth);
+    }
+  }
+
   const Instance& instance_;
   const bool far_;
   std::vector<int32_t> seeds_;
   ContractionGraph parts_;
   std::vector<Node> nodes_;
+  /// The members of a set that has grown, in a circle.
+  std::vector<int32_t> next_member_;
+  /// The last collapse that asked a part for its depth.
+  std::vector<int32_t> asked_;
+  int32_t asking_ = 0;
+  int64_t reads_left_;
   std::vector<int32_t> members_;
   std::vector<Edge> waiting_;
   int32_t set_ = 0;
@@ -210,6 +282,10 @@ class DepthGrowth {
 
 std::vector<int32_t> node_depths(const Instance& instance) {
   std::vector<int32_t> depth(static_cast<size_t>(instance.size), 0);
+  if (const std::vector<int32_t>& given = instance.problem->depths; !given.empty()) {
+    for (size_t v = 0; v < depth.size(); ++v) depth[v] = given[index(instance.node_of[v])];
+    return depth;
+  }
   for (int32_t v = 0; v < instance.size; ++v) {
     for (const int32_t u : instance.inputs(v)) depth[index(v)] = std::max(depth[index(v)], depth[index(u)] + 1);
   }

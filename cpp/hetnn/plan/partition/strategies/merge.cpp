@@ -17,14 +17,20 @@ namespace {
 size_t index(int32_t v) { return static_cast<size_t>(v); }
 
 /// The fastest accelerator that supports each node, even where its value could not leave there: settling comes later.
-std::vector<int32_t> classify(const Instance& instance) {
+std::vector<int32_t> classify(const Instance& instance, Criterion criterion = Criterion::support) {
   std::vector<int32_t> label = take_all_colours(instance);
-  if (instance.walled_in.empty()) return label;
   const Problem& p = *instance.problem;
+  if (criterion == Criterion::simd) {
+    for (int32_t v = 0; v < instance.size; ++v) {
+      if (!p.suits_simd(instance.node_of[index(v)]) && instance.allowed(v, 0)) label[index(v)] = 0;
+    }
+  }
+  if (instance.walled_in.empty()) return label;
   for (int32_t v = 0; v < instance.size; ++v) {
     for (int32_t d = 1; d < instance.device_count; ++d) {
       if (instance.walled_in[index(v) * index(instance.device_count) + index(d)] == 0 || !instance.allowed(v, 0))
         continue;
+      if (criterion == Criterion::simd && !p.suits_simd(instance.node_of[index(v)])) continue;
       const int32_t best = label[index(v)];
       const int32_t node = instance.node_of[index(v)];
       if (best == 0 || p.time_of(node, d) < p.time_of(node, best)) label[index(v)] = d;
@@ -453,9 +459,10 @@ Settled settle_parts(const Instance& instance, const std::vector<int32_t>& label
 }  // namespace
 
 Draft plan_merge(const Instance& instance, const MergeOptions& options) {
-  const std::vector<int32_t> label = classify(instance);
+  const std::vector<int32_t> label = classify(instance, options.criterion);
   Components components(instance, label);
   Settled settled = settle_parts(instance, label, components, options.settle);
+  if (options.rings == Rings::merge) send_rings_home(instance, settled.part_of, settled.colour);
   std::vector<int32_t> parts = Assignment(instance, std::move(settled.part_of), settled.colour).run(options);
   return draft_from_parts(instance, std::move(parts), std::move(settled.colour));
 }

@@ -34,7 +34,12 @@ Draft run_strategy(const Instance& instance, const Options& options, CostTrace& 
     case Strategy::depth:
       return plan_depth(instance);
     case Strategy::merge:
-      return plan_merge(instance, {options.settle, options.policy, options.measure, options.threshold});
+      return plan_merge(instance, {.criterion = options.criterion,
+                                   .rings = options.rings,
+                                   .settle = options.settle,
+                                   .policy = options.policy,
+                                   .measure = options.measure,
+                                   .threshold = options.threshold});
     default:
       break;
   }

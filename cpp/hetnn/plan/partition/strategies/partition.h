@@ -14,6 +14,8 @@ namespace hetnn::plan {
 
 enum class Strategy : uint8_t { topological, depth, merge, cost, take_all, cpu_only };
 enum class TopologicalOrder : uint8_t { min, index };
+enum class Criterion : uint8_t { support, simd };
+enum class Rings : uint8_t { part, merge };
 enum class Settle : uint8_t { merge, trim };
 enum class Policy : uint8_t { all, largest, threshold, largest_threshold, balance };
 enum class Measure : uint8_t { nodes, macs, time };
@@ -22,6 +24,11 @@ struct Options {
   Strategy strategy = Strategy::cost;
   /// topological: `min` stays on a colour as long as it can; `index` takes the lowest-numbered ready node.
   TopologicalOrder order = TopologicalOrder::min;
+  /// merge: which nodes are labelled for an accelerator: all that it supports, or of these those that suit SIMD.
+  Criterion criterion = Criterion::support;
+  /// merge: two subgraphs of an accelerator, an edge apart, that a third joins, reading one and read by the other, stay
+  /// parted; or all three become one of the general processor.
+  Rings rings = Rings::part;
   /// merge: what moves to the general processor when a subgraph ends in a node that may not be exported.
   Settle settle = Settle::merge;
   /// merge: which accelerator-capable subgraphs run on the accelerator, and how their amount of compute is measured.

@@ -27,6 +27,14 @@ const Fields<Options>& option_fields(Strategy strategy) {
        "min stays on a device as long as it can, index takes the lowest-numbered ready node", kOptional},
       strict()};
   static const Fields<Options> merge = {
+      {"criterion", &Options::criterion,
+       one_of<Criterion>({{"support", Criterion::support}, {"simd", Criterion::simd}}),
+       "which nodes are labelled for an accelerator: all that it supports, or those that suit SIMD", kOptional},
+      {"rings", &Options::rings, one_of<Rings>({{"part", Rings::part}, {"merge", Rings::merge}}),
+       "two neighbours of an accelerator that a third subgraph joins stay parted, or the three become one of the "
+       "general "
+       "processor",
+       kOptional},
       {"settle", &Options::settle, one_of<Settle>({{"merge", Settle::merge}, {"trim", Settle::trim}}),
        "what moves to the general processor when a subgraph ends in a node that may not be exported", kOptional},
       {"policy", &Options::policy,

@@ -22,8 +22,11 @@ Draft plan_topological(const Instance& instance, TopologicalOrder order);
 
 /// How often a set that grows by depth goes through the edges it refused before it is closed.
 inline constexpr int32_t kGrowthRounds = 8;
+/// How many edges `depth` reads to know depths anew after sets have grown; from then on they stay as they are. Most
+/// networks take fewer; a random problem of 100,000 nodes does not, whose plan would take twice as long.
+inline constexpr int64_t kDepthReads = int64_t{1} << 18;
 Draft plan_depth(const Instance& instance);
-/// The longest path to each node, in edges.
+/// As the problem gives them, else the longest path to each node, in edges.
 std::vector<int32_t> node_depths(const Instance& instance);
 /// The order in which nodes become seeds: height (longest path to an output) falling, then depth falling, then number.
 /// It is topological, and among nodes that are equally far from the end the ones with a long past come first, so that
@@ -33,6 +36,8 @@ std::vector<int32_t> seed_order(const Instance& instance, const std::vector<int3
 std::vector<int32_t> depth_parts(const Instance& instance, const std::vector<int32_t>& colour);
 
 struct MergeOptions {
+  Criterion criterion = Criterion::support;
+  Rings rings = Rings::part;
   Settle settle = Settle::merge;
   Policy policy = Policy::all;
   Measure measure = Measure::nodes;
@@ -41,9 +46,12 @@ struct MergeOptions {
 /// Refused parts remembered for one node, so that a second edge from the same part is not tried again.
 inline constexpr size_t kRefusalsKept = 16;
 Draft plan_merge(const Instance& instance, const MergeOptions& options);
-/// Every plan that `merge` can give under any option and is not cheaper than another: for each way to settle and each
-/// measure the best threshold, and `balance`. Hands out those for which wanted(lower bound of the cost) holds, to be
-/// built by the taker, since building may fail.
+/// Moves to the general processor each three parts that would close a direct ring: two of one accelerator, an edge
+/// apart, and one that reads the first and is read by the second. Those with a node that cannot run there stay.
+void send_rings_home(const Instance& instance, const std::vector<int32_t>& part_of, std::vector<int32_t>& colour);
+/// Every plan that `merge` can give with every supported node labelled and rings parted, and is not cheaper than
+/// another: for each way to settle and each measure the best threshold, and `balance`. Hands out those for which
+/// wanted(lower bound of the cost) holds, to be built by the taker, since building may fail.
 void for_each_merge_plan(const Instance& instance, const std::function<bool(double)>& wanted,
                          const std::function<void(const std::string&, const std::function<Draft()>&)>& take);
 /// Sets of nodes that `merge` never parts, numbered along the edges, when no node is trapped: each runs where all of

@@ -25,14 +25,17 @@ class Row:
 
     @property
     def inputs(self) -> list[str]:
+        """Names of the operator's inputs, in order."""
         return [row["name"] for row in self.op["inputs"]]
 
     @property
     def attr_kinds(self) -> dict[str, str]:
+        """The kind of each of the operator's attributes, by its name."""
         return {row["name"]: row["kind"] for row in self.op["attrs"]}
 
     @property
     def variadic(self) -> bool:
+        """Whether the operator takes any number of inputs."""
         return any(row["variadic"] for row in self.op["inputs"])
 
     @property
@@ -85,4 +88,5 @@ class Front(Generic[Call]):
         )
 
     def knows(self, name: str) -> bool:
+        """Whether a name has a row or a rule."""
         return name in self.rows or name in self.rules

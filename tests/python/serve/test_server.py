@@ -277,27 +277,45 @@ def test_a_version_rolls_over_and_back_without_loss(tmp_path: Path) -> None:
     with serving("--store", tmp_path / "store", "--workers", 2) as server:
         stop = threading.Event()
         seen: list[tuple[int, str, float]] = []
+        answered = threading.Condition()
 
         def ask() -> None:
             while not stop.is_set():
                 status, _, body = server.ask("POST", "/v2/models/s/infer", ONES)
                 answer = json.loads(body)
-                seen.append((status, answer.get("model_version"), answer.get("outputs", [{"data": [0]}])[0]["data"][0]))
+                with answered:
+                    seen.append(
+                        (status, answer.get("model_version"), answer.get("outputs", [{"data": [0]}])[0]["data"][0])
+                    )
+                    answered.notify()
+
+        def answer_more() -> None:
+            """Between changes more than ten requests are answered, however slow the machine is."""
+            with answered:
+                before = len(seen)
+                assert answered.wait_for(lambda: len(seen) > before + 10, 60)
 
         threads = [threading.Thread(target=ask) for _ in range(4)]
         for thread in threads:
             thread.start()
-        for version in (2, 3):
-            store.add("s", scaled(version))
-            assert server.ask("POST", "/v2/repository/models/s/load")[0] == 200
-            assert json.loads(server.ask("POST", "/v2/models/s/infer", ONES)[2])["model_version"] == str(version)
-        for version in (3, 2):
-            store.remove("s", version)
-            assert server.ask("POST", "/v2/repository/models/s/load")[0] == 200
-            assert json.loads(server.ask("POST", "/v2/models/s/infer", ONES)[2])["model_version"] == str(version - 1)
-        stop.set()
-        for thread in threads:
-            thread.join()
+        try:
+            answer_more()
+            for version in (2, 3):
+                store.add("s", scaled(version))
+                assert server.ask("POST", "/v2/repository/models/s/load")[0] == 200
+                assert json.loads(server.ask("POST", "/v2/models/s/infer", ONES)[2])["model_version"] == str(version)
+                answer_more()
+            for version in (3, 2):
+                store.remove("s", version)
+                assert server.ask("POST", "/v2/repository/models/s/load")[0] == 200
+                assert json.loads(server.ask("POST", "/v2/models/s/infer", ONES)[2])["model_version"] == str(
+                    version - 1
+                )
+                answer_more()
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
         assert {status for status, _, _ in seen} == {200}
         assert {(version, value) for _, version, value in seen} <= {("1", 1), ("2", 2), ("3", 3)}
         assert len(seen) > 50

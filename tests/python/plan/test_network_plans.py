@@ -65,6 +65,14 @@ def test_the_document_conforms_to_its_schema(tiny: torch.export.ExportedProgram,
     assert (document["lower_bound_us"] is None) == (strategy != "cost")
 
 
+def test_every_node_says_which_devices_support_it(tiny: torch.export.ExportedProgram) -> None:
+    graph = hetnn.plan(tiny, TARGET, rewrite="off").report(format="dict")["graph"]
+    by_op = {row["op"]: set(row["supported_by"]) for row in graph}
+    assert by_op["conv2d"] == {"cpu", "relu-only"}
+    assert by_op["prelu"] == by_op["softmax"] == {"cpu"}
+    assert all(row["device"] in row["supported_by"] for row in graph)
+
+
 def test_an_executable_reports_by_the_same_schema(tiny: torch.export.ExportedProgram) -> None:
     jsonschema.validate(hetnn.compile(tiny, "cpu+relu-only+relu-mul").report(format="dict"), SCHEMA)
 

@@ -110,6 +110,7 @@ class Front:
         self._full = self.failed(service.full())  # made once: what costs most of a refusal else
 
     async def protocol(self, scope: Message, receive: Receive, send: Send) -> None:
+        """The ASGI application of the protocol."""
         if scope["type"] != "http":
             return await self._other(scope, receive, send)
         headers = dict(scope["headers"])

@@ -27,6 +27,7 @@ class HetnnModel(Model):  # type: ignore[misc]
         self.load()
 
     def load(self) -> bool:
+        """Opens the file; True."""
         self._tensors = Tensors(load(self._path, self._threads), self.name)
         self.ready = True
         return True
@@ -50,9 +51,11 @@ class HetnnModel(Model):  # type: ignore[misc]
         return InferResponse(payload.id, self.name, answers)
 
     async def get_input_types(self) -> list[dict[str, Any]]:
+        """`name`, `datatype` and `shape` of each input."""
         return self._described("inputs")
 
     async def get_output_types(self) -> list[dict[str, Any]]:
+        """`name`, `datatype` and `shape` of each output."""
         return self._described("outputs")
 
     def _described(self, which: str) -> list[dict[str, Any]]:

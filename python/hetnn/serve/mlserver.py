@@ -23,6 +23,7 @@ class HetnnRuntime(MLModel):  # type: ignore[misc]
     """One network, from the file that `parameters.uri` names."""
 
     async def load(self) -> bool:
+        """Opens the file that the model's settings name; True."""
         self._tensors = Tensors(load(await get_model_uri(self._settings)), self.name)
         return True
 

@@ -100,9 +100,11 @@ class Networks:
                 self._retire(runner)
 
     def unloaded(self) -> list[str]:
+        """Names that clients have unloaded, sorted."""
         return sorted(self._unloaded)
 
     def restore_unloaded(self, names: list[str]) -> None:
+        """Takes over the names that clients unloaded before this worker began."""
         self._unloaded = set(names)
 
     def runners(self) -> Iterator[Runner]:
@@ -111,6 +113,7 @@ class Networks:
         yield from self._versions.values()
 
     def close(self) -> None:
+        """Takes no more jobs and hands over no more results; what waits is still run."""
         for runner in [*self._versions.values()]:
             runner.close()
         self._deliveries.close()
@@ -129,6 +132,7 @@ class Networks:
         ]
 
     async def versions(self, name: str) -> list[str]:
+        """The versions of a network that the index lists, as texts; none where it has none."""
         return [row["version"] for row in await self.index() if row["name"] == name]
 
     async def open_deployed(self) -> None:

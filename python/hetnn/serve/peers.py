@@ -48,13 +48,16 @@ class UnixPeers:
         return os.path.join(self._folder, f"worker-{index}")
 
     def pids(self) -> list[int]:
+        """Of all workers, this one among them, by their numbers."""
         return [self._processes[k] for k in range(self._count)]
 
     def owner(self, sequence: int | str) -> int | None:
+        """The worker that keeps a sequence, by its name; None where that is this one."""
         found = zlib.crc32(str(sequence).encode()) % self._count
         return None if found == self._index else found
 
     async def broadcast(self, action: str, arguments: Mapping[str, Any]) -> list[Any]:
+        """Has all other workers do an action; answers of those that are there."""
         others = [k for k in range(self._count) if k != self._index]
         answers = await asyncio.gather(*(self._call(k, action, arguments) for k in others), return_exceptions=True)
         for answer in answers:
@@ -63,6 +66,7 @@ class UnixPeers:
         return [answer for answer in answers if not isinstance(answer, BaseException)]
 
     async def forward(self, request: Inference, owner: int) -> Answer:
+        """Has the worker `owner` answer a request. Unavailable where that worker is gone."""
         try:
             answer: Answer = await self._call(owner, "infer", {"request": request})
         except (OSError, EOFError):

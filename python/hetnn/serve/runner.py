@@ -59,9 +59,11 @@ class Job:
 
     @property
     def rows(self) -> int:
+        """How many inferences it is, where requests share runs; else 1."""
         return self.bound.rows if self.runner.batches else 1
 
     def end(self, result: Result | Exception) -> None:
+        """Hands over the result or the error, once: what comes later is dropped."""
         if not self.done:
             self.done = True
             self.ended(result)
@@ -95,9 +97,11 @@ class Deliveries:
         self.jobs[job.number] = job
 
     def forget(self, job: Job) -> None:
+        """Drops a job that was not taken, so that no result comes."""
         del self.jobs[job.number]
 
     def close(self) -> None:
+        """Stops listening for results."""
         self._loop.remove_reader(self._descriptor)
 
     def _deliver(self) -> None:

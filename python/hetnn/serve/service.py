@@ -62,7 +62,8 @@ class Peers(Protocol):
         """Who keeps a sequence; None for this worker."""
         ...
 
-    async def forward(self, request: Inference, owner: int) -> Answer: ...
+    async def forward(self, request: Inference, owner: int) -> Answer:
+        """Has the worker `owner` answer a request. Unavailable where that worker is gone."""
 
     def pids(self) -> list[int]:
         """Of all workers, this one among them, by their numbers."""
@@ -127,6 +128,7 @@ class Service:
 
     @property
     def pending(self) -> int:
+        """Requests that wait or run now, of all workers together."""
         slots = self._slots
         return slots[0] if len(slots) == 1 else sum(slots[k] for k in range(len(slots)))
 
@@ -277,9 +279,11 @@ class Service:
     # Description.
 
     def server_metadata(self) -> dict[str, Any]:
+        """The protocol's description of the server: `name`, `version`, `extensions`."""
         return {"name": "hetnn", "version": hetnn.__version__, "extensions": EXTENSIONS}
 
     async def metadata(self, name: str, version: str) -> dict[str, Any]:
+        """The protocol's description of a network: versions, inputs and outputs. UnknownNetwork where it is none."""
         runner = await self.networks.runner(name, version)
 
         def rows(tensors: list[Tensor]) -> list[dict[str, Any]]:
@@ -295,6 +299,7 @@ class Service:
         }
 
     async def config(self, name: str, version: str) -> dict[str, Any]:
+        """The network's configuration in the form of Triton's clients. UnknownNetwork where it is none."""
         runner = await self.networks.runner(name, version)
         batches = self.networks.batching.most if runner.batches else 0
 
@@ -318,6 +323,7 @@ class Service:
         return out
 
     async def model_ready(self, name: str, version: str) -> bool:
+        """Whether requests for a network are answered now; opens it where it is not open yet."""
         try:
             await self.networks.runner(name, version)
         except UnknownNetwork:
@@ -338,6 +344,7 @@ class Service:
         return totals
 
     async def statistics(self, name: str, version: str) -> dict[str, Any]:
+        """The statistics extension's rows, of all workers together; an empty name or version takes all."""
         if name:
             await self.networks.runner(name, version)
         rows = sorted((await self._counted_everywhere()).items(), key=lambda row: row[0])
@@ -350,6 +357,7 @@ class Service:
         }
 
     async def metrics(self) -> str:
+        """All counts in Prometheus' text format, of all workers together."""
         return _runtime.prometheus(await self._counted_everywhere(), self.pending)
 
     # What changes the server: done here, then by the other workers.
@@ -395,6 +403,7 @@ class Service:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
+        """Takes over what clients changed before this worker began: regions, unloaded networks, settings."""
         for row in state["regions"]:
             try:
                 self.regions.register(**row)

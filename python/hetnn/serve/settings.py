@@ -43,10 +43,12 @@ class Settings:
         return self._trace, self._log
 
     def restore(self, state: tuple[dict[str, dict[str, Any]], dict[str, Any]]) -> None:
+        """Takes over the settings of traces and logs that clients changed before this worker began."""
         self._trace, self._log = dict(state[0]), dict(state[1])
         self._changed = True
 
     def trace(self, name: str) -> dict[str, Any]:
+        """The trace settings of a network, or of all where the name is empty."""
         settings = {**self._trace[""], **self._trace.get(name, {})}
         return {key: settings[key] for key in _TRACE}
 
@@ -58,6 +60,10 @@ class Settings:
         return bool(scope.get("trace_level", self._trace[""]["trace_level"]) != ["OFF"])
 
     def change_trace(self, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Changes trace settings and returns them all; null or an empty list takes one back.
+
+        InvalidModel for a key or a value that is none, Unsupported for those of files.
+        """
         if name:
             _store.check_id(name)
         changed = dict(self._trace.get(name, {}))
@@ -109,9 +115,14 @@ class Settings:
         sys.stderr.write(f"trace {json.dumps(row)}\n")
 
     def log(self) -> dict[str, Any]:
+        """The log settings."""
         return dict(self._log)
 
     def change_log(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Changes log settings and returns them all.
+
+        InvalidModel for a key or a value that is none, Unsupported for `log_file`.
+        """
         for key, value in settings.items():
             if key not in _LOG:
                 raise InvalidModel(f"there is no log setting '{key:.100}'; there are {', '.join(_LOG)}.")

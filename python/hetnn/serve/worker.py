@@ -151,6 +151,7 @@ async def _run(settings: dict[str, Any]) -> None:
 
 
 def main() -> int:
+    """Serves with the settings of the first argument once stdin gives it a number; exit code 1 where it cannot."""
     settings = json.loads(sys.argv[1])
     index = sys.stdin.readline()
     if not index:  # not needed, or the supervisor is gone

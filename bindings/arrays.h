@@ -12,10 +12,10 @@
 #include <string>
 #include <utility>
 
+#include "hetnn/base/bool_bytes.h"
 #include "hetnn/base/dtype.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/tensor.h"
-#include "hetnn/base/truths.h"
 
 namespace hetnn {
 
@@ -115,7 +115,7 @@ inline Tensor tensor_of(const pybind11::array& array) {
   std::vector<int64_t> shape(dense.shape(), dense.shape() + dense.ndim());
   const DType dtype = dtype_of(dense.dtype());
   const auto* bytes = static_cast<const std::byte*>(dense.data());
-  if (dtype == DType::boolean && first_untrue({bytes, static_cast<size_t>(dense.size())}))
+  if (dtype == DType::boolean && first_not_bool({bytes, static_cast<size_t>(dense.size())}))
     throw InvalidModel("an array of bool has a byte that is neither 0 nor 1. Compare with 0 to make bools.");
   return {dtype, std::move(shape), std::move(owner), bytes};
 }

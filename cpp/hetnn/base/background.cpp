@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "hetnn/base/error.h"
-#include "hetnn/base/own_core.h"
 #include "hetnn/base/parallel.h"
+#include "hetnn/base/pinned_core.h"
 
 #if defined(__linux__)
 #include <pthread.h>
@@ -41,7 +41,7 @@ class Background {
   // Whether the system gives another thread.
   bool make() {
     try {
-      OwnCore::release_mine();
+      PinnedCore::release_mine();
       std::thread([this] { serve(); }).detach();
     } catch (const std::exception&) {
       return false;

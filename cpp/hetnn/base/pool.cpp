@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "hetnn/base/error.h"
-#include "hetnn/base/own_core.h"
+#include "hetnn/base/pinned_core.h"
 #include "hetnn/base/team.h"
 
 #if defined(__linux__)
@@ -111,7 +111,7 @@ class Pool {
   void make() {
     try {
       auto helper = std::make_unique<Helper>();
-      OwnCore::release_mine();
+      PinnedCore::release_mine();
       std::thread([made = helper.get()] { made->serve(); }).detach();
       helper->next = idle_;
       idle_ = helper.release();

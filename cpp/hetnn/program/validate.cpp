@@ -1,8 +1,8 @@
 // What the runtime relies on in every program, whatever its devices are.
 #include "hetnn/program/validate.h"
 
+#include "hetnn/base/bool_bytes.h"
 #include "hetnn/base/error.h"
-#include "hetnn/base/truths.h"
 
 namespace hetnn::program {
 namespace {
@@ -78,7 +78,7 @@ class Validator {
     check(bytes % dtype_bytes(dtype) == 0 && elements(shape) == Dim(bytes / dtype_bytes(dtype)), field,
           text("its ", bytes, " bytes do not hold ", to_string(shape)));
     if (dtype != DType::boolean) return;
-    const auto untrue = first_untrue(program_.weights.at(offset_bytes, bytes));
+    const auto untrue = first_not_bool(program_.weights.at(offset_bytes, bytes));
     check(!untrue, field, text("element ", untrue.value_or(0), " of a bool is neither 0 nor 1"));
   }
   void ports(const std::vector<Port>& ports, Place place, const std::string& field) {

@@ -249,7 +249,7 @@ std::shared_ptr<const LoadedProgram> load_one(program::Program program, const st
                                                                   *subprogram.fallback, out->bodies})
                                                  : nullptr);
     auto& queue = queues[subprogram.device];
-    if (!queue && out->executors.back()->one_at_a_time()) queue = std::make_shared<Turns>(1);
+    if (!queue && out->executors.back()->one_at_a_time()) queue = std::make_shared<FairSemaphore>(1);
   }
   out->queues = queues;
   Flow flow(out->program, called), falling_back(out->program, called);

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hetnn/base/turns.h"
+#include "hetnn/base/fair_semaphore.h"
 #include "hetnn/runtime/executor.h"
 
 namespace hetnn::runtime {
@@ -22,7 +22,7 @@ struct Phase {
 enum class Fallback : uint8_t { never, where_needed, always };
 
 /// Device instances that serve one run at a time.
-using Queues = std::map<std::string, std::shared_ptr<Turns>, std::less<>>;
+using Queues = std::map<std::string, std::shared_ptr<FairSemaphore>, std::less<>>;
 
 /// A program, the executors of its subprograms, in order, and its phases, which run one after another.
 struct LoadedProgram {
@@ -58,8 +58,8 @@ struct BoundPhase {
   std::vector<const Executor*> executors;               // of its subprograms: their own or the fallbacks
   std::vector<std::unique_ptr<const BoundCode>> codes;  // theirs; null where there is none for these sizes
   std::vector<Lane> lanes;
-  std::vector<Turns*> queues;  // of the subprograms' devices; null: it serves many visits at once
-  bool overlaps = false;       // some subprograms of different devices may run at once
+  std::vector<FairSemaphore*> queues;  // of the subprograms' devices; null: it serves many visits at once
+  bool overlaps = false;               // some subprograms of different devices may run at once
   int64_t arena_bytes = 0;
   std::vector<int32_t> in_arena;  // buffers that live within the phase, in memory of their own
   std::vector<BufferView> views;  // buffers that lie in others

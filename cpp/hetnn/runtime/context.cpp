@@ -30,7 +30,7 @@ struct Context::Run final : FoundSizes {
         around(outermost) {}
 
   // Whether a run around this one has the device's turn.
-  bool holds(const Turns* queue) const {
+  bool holds(const FairSemaphore* queue) const {
     for (const Held* at = held; at; at = at->others) {
       if (at->queue == queue) return true;
     }
@@ -187,13 +187,13 @@ void Context::leave(size_t number) {
 }
 
 void Context::run_step(size_t k, Run& run) {
-  Turns* queue = run.phase->queues[k - run.phase->phase().begin];
+  FairSemaphore* queue = run.phase->queues[k - run.phase->phase().begin];
   if (run.holds(queue)) queue = nullptr;
   Step& step = steps_[k];
   if (run.stop) run.stop->check();
   const double ready_us = run.now_us();
   if (queue) queue->enter(run.stop);
-  const Turn turn(queue);
+  const Admission admission(queue);
   step.start_us = run.now_us();
   step.queue_us = step.start_us - ready_us;
   step.computed.clear();

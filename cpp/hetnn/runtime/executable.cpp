@@ -8,9 +8,9 @@
 
 #include "hetnn/base/affine_dim.h"
 #include "hetnn/base/aligned_buffer.h"
+#include "hetnn/base/bool_bytes.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/sizes.h"
-#include "hetnn/base/truths.h"
 #include "hetnn/ops/sizes.h"
 #include "hetnn/program/pack.h"
 #include "hetnn/program/validate.h"
@@ -82,7 +82,7 @@ void check_truths(const program::Program& program, std::span<const ops::View> in
   for (size_t k = 0; k < inputs.size(); ++k) {
     if (inputs[k].dtype != DType::boolean) continue;
     const std::span bytes(inputs[k].data, static_cast<size_t>(inputs[k].elems()));
-    if (const auto untrue = first_untrue(bytes)) {
+    if (const auto untrue = first_not_bool(bytes)) {
       throw InvalidModel(text("input '", program.inputs[k].name, "': element ", *untrue, " of a bool is the byte ",
                               static_cast<int>(bytes[*untrue]), "; expected 0 or 1. Compare with 0 to make bools."));
     }
@@ -367,25 +367,25 @@ void Executable::keep_at_most(int64_t bytes) { pool_->keep_at_most(bytes); }
 int64_t Executable::kept_bytes() const { return pool_->kept_bytes(); }
 
 void Executable::limit_runs(int most, bool refuse) {
-  turns_ = most > 0 ? std::make_unique<Turns>(most) : nullptr;
+  admissions_ = most > 0 ? std::make_unique<FairSemaphore>(most) : nullptr;
   refuse_ = refuse;
 }
 
-Turn Executable::admit(const RunOptions& options) {
-  if (turns_ && !refuse_) {
+Admission Executable::admit(const RunOptions& options) {
+  if (admissions_ && !refuse_) {
     if (options.may_wait) options.may_wait();
-    turns_->enter(options.stop);
+    admissions_->enter(options.stop);
   }
-  if (turns_ && refuse_ && !turns_->try_enter()) {
-    throw Unavailable(text("all ", turns_->places(),
+  if (admissions_ && refuse_ && !admissions_->try_enter()) {
+    throw Unavailable(text("all ", admissions_->places(),
                            " runs that the executable takes at once are under way. Try again "
                            "later, or let more in (max_concurrent_runs)."));
   }
-  return Turn(turns_.get());
+  return Admission(admissions_.get());
 }
 
 void Executable::run(std::span<const ops::View> inputs, ops::Results& outputs, const RunOptions& options) {
-  const Turn turn = admit(options);
+  const Admission admission = admit(options);
   std::unique_ptr<Context> context = context_for(inputs, options);
   check_truths(context->first()->program(), inputs);
   if (options.session && !options.session->fits(context->first()->program()))
@@ -397,8 +397,8 @@ void Executable::run(std::span<const ops::View> inputs, ops::Results& outputs, c
     context->run(inputs, outputs, {}, options, *around, later);
   } else {
     if (options.may_wait) options.may_wait();
-    session.turns_.enter(options.stop);
-    const Turn one_run(&session.turns_);
+    session.admissions_.enter(options.stop);
+    const Admission one_run(&session.admissions_);
     context->run(inputs, outputs, session.states_, options, *around, later);
     for (StateMemory& state : session.states_) std::swap(state.now, state.next);
   }

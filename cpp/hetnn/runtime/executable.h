@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "hetnn/base/export.h"
+#include "hetnn/base/fair_semaphore.h"
 #include "hetnn/base/stop.h"
-#include "hetnn/base/turns.h"
 #include "hetnn/ops/meaning.h"
 #include "hetnn/program/pack.h"
 #include "hetnn/runtime/bound_program.h"
@@ -112,11 +112,11 @@ class HETNN_EXPORT Executable {
   std::shared_ptr<const LoadedProgram> specialized(int32_t body, size_t phase, const Bindings& bindings,
                                                    std::string& refused);
   std::unique_ptr<Context> context_for(std::span<const ops::View> inputs, const RunOptions& options);
-  Turn admit(const RunOptions& options);
+  Admission admit(const RunOptions& options);
 
   const int threads_;
   const int32_t body_;
-  std::unique_ptr<Turns> turns_;  // null: no bound
+  std::unique_ptr<FairSemaphore> admissions_;  // null: no bound
   bool refuse_ = false;
   // Never held while a specializer, a notice or an image's owner is copied or dies: those may wait for a lock of the
   // caller's, such as Python's, whose holder may wait for this one.

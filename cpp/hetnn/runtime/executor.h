@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "hetnn/base/fair_semaphore.h"
 #include "hetnn/base/stop.h"
 #include "hetnn/base/tensor.h"
-#include "hetnn/base/turns.h"
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/program/program.h"
 #include "hetnn/runtime/event.h"
@@ -48,7 +48,7 @@ class FoundSizes {
 
 /// Devices whose turn a run has, that a run inside it need not wait for.
 struct Held {
-  const Turns* queue;
+  const FairSemaphore* queue;
   const Held* others;  // null: there are no more
 };
 

@@ -9,8 +9,8 @@
 #include <optional>
 #include <span>
 
-#include "hetnn/base/own_core.h"
 #include "hetnn/base/parallel.h"
+#include "hetnn/base/pinned_core.h"
 
 namespace hetnn::runtime {
 namespace {
@@ -150,7 +150,7 @@ Request RunQueue::pop() {
 }
 
 void RunQueue::serve() {
-  OwnCore core;
+  PinnedCore core;
   for (Turn turn = next(); !turn.requests.empty(); turn = next()) {
     if (turn.cores == 0) {
       ends_.add(run(std::move(turn.requests)));

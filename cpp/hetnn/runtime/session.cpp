@@ -15,8 +15,8 @@ Session::Session(std::shared_ptr<const program::Program> program)
 }
 
 void Session::reset() {
-  turns_.enter(nullptr);
-  const Turn turn(&turns_);
+  admissions_.enter(nullptr);
+  const Admission one_run(&admissions_);
   for (size_t k = 0; k < states_.size(); ++k) {
     const auto initial = program_->weights.at(program_->states[k].offset_bytes, program_->states[k].size_bytes);
     if (!initial.empty()) std::memcpy(states_[k].now.data(), initial.data(), initial.size());

@@ -6,7 +6,7 @@
 
 #include "hetnn/base/aligned_buffer.h"
 #include "hetnn/base/export.h"
-#include "hetnn/base/turns.h"
+#include "hetnn/base/fair_semaphore.h"
 #include "hetnn/program/program.h"
 
 namespace hetnn::runtime {
@@ -29,7 +29,7 @@ class HETNN_EXPORT Session {
  private:
   friend class Executable;
   const std::shared_ptr<const program::Program> program_;
-  Turns turns_{1};  // a run
+  FairSemaphore admissions_{1};  // a run
   std::vector<StateMemory> states_;
 };
 

@@ -7,9 +7,9 @@
 #include <limits>
 #include <type_traits>
 
+#include "hetnn/base/bool_bytes.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/narrow_float.h"
-#include "hetnn/base/truths.h"
 #include "hetnn/base/visit_dtype.h"
 
 namespace hetnn::serve {
@@ -204,7 +204,7 @@ void take_raw(Given& given, const Bytes& bytes) {
   if (static_cast<int64_t>(bytes.data.size()) != needed)
     throw InvalidModel(text(given.called(), ": ", given.datatype(), shape_text(given.shape), " takes ", needed,
                             " bytes; got ", bytes.data.size(), "."));
-  if (*given.dtype == DType::boolean && first_untrue(bytes.data))
+  if (*given.dtype == DType::boolean && first_not_bool(bytes.data))
     throw InvalidModel(text(given.called(), ": a byte of BOOL is neither 0 nor 1."));
   const auto at = reinterpret_cast<uintptr_t>(bytes.data.data());
   if (at % static_cast<uintptr_t>(dtype_bytes(*given.dtype)) == 0) {

@@ -13,7 +13,7 @@
 #include <memory>
 #include <thread>
 
-#include "hetnn/base/own_core.h"
+#include "hetnn/base/pinned_core.h"
 
 namespace hetnn {
 namespace {
@@ -50,7 +50,7 @@ TEST(WaitingThread, IsHeldWhereItsNewsComeFromAndFreeAgain) {
   other.made.arrive_and_wait();
   const cpu_set_t before = mask(other.id);
   for (int round = 0; round < 50; ++round) {
-    OwnCore core;
+    PinnedCore core;
     core.begin();
     const int cpu = sched_getcpu();
     {
@@ -73,7 +73,7 @@ TEST(WaitingThread, SeveralWithNewsAtOnceLeaveItFree) {
     std::array<std::jthread, 4> threads;
     for (std::jthread& thread : threads) {
       thread = std::jthread([&] {
-        OwnCore core;
+        PinnedCore core;
         for (int round = 0; round < 200; ++round) {
           core.begin();
           { const WaitingThread::Here here(*other.waiting); }

@@ -140,11 +140,11 @@ double brute_force_cost_us(const Problem& p) {
 Problem random_problem(uint64_t seed, const ProblemShape& shape) {
   std::mt19937_64 engine(seed);
   const auto below = [&](uint64_t n) { return static_cast<int32_t>(engine() % n); };
-  const auto chance = [&](double p) { return static_cast<double>(engine() >> 11) * 0x1p-53 < p; };
+  const auto bernoulli = [&](double p) { return static_cast<double>(engine() >> 11) * 0x1p-53 < p; };
   Problem p;
   for (int32_t d = 0; d < shape.devices; ++d) {
     p.devices.push_back({d == 0 ? "cpu" : "acc" + std::to_string(d), 0, false, -1});
-    if (shape.launch && (d > 0 || chance(0.2))) p.devices.back().launch_us = below(31);
+    if (shape.launch && (d > 0 || bernoulli(0.2))) p.devices.back().launch_us = below(31);
   }
   const int32_t latencies[] = {0, 2, 10};
   p.set_links({1000, static_cast<double>(latencies[below(3)])});
@@ -153,12 +153,12 @@ Problem random_problem(uint64_t seed, const ProblemShape& shape) {
     std::set<int32_t> inputs;
     if (kind == 0) {
       if (v > 0) inputs.insert(v - 1);
-      if (v > 2 && chance(0.2)) inputs.insert(below(static_cast<uint64_t>(v)));
+      if (v > 2 && bernoulli(0.2)) inputs.insert(below(static_cast<uint64_t>(v)));
     } else if (kind == 1) {
       if (v > 0) inputs.insert(below(static_cast<uint64_t>(std::max(1, v / 3 + 1))));
     } else if (kind == 2) {
       for (int32_t u = std::max(0, v - 5); u < v; ++u) {
-        if (chance(0.35)) inputs.insert(u);
+        if (bernoulli(0.35)) inputs.insert(u);
       }
     } else {
       const int32_t counts[] = {0, 1, 1, 2, 3};
@@ -166,13 +166,13 @@ Problem random_problem(uint64_t seed, const ProblemShape& shape) {
     }
     const int32_t node = p.add_node("n" + std::to_string(v), {inputs.begin(), inputs.end()});
     p.time_of(node, 0) = 1 + below(40);
-    const bool trapped = chance(shape.non_exportable);
+    const bool trapped = bernoulli(shape.non_exportable);
     for (int32_t d = 1; d < shape.devices; ++d) {
-      if (!chance(shape.unsupported)) p.time_of(node, d) = 1 + below(15);
+      if (!bernoulli(shape.unsupported)) p.time_of(node, d) = 1 + below(15);
       if (trapped) p.exportable[index(node) * index(shape.devices) + index(d)] = 0;
     }
     p.output_bytes.back() = below(20001);
-    p.compute.back() = chance(0.8) ? 1 : 0;
+    p.compute.back() = bernoulli(0.8) ? 1 : 0;
     p.macs.back() = below(1001);
   }
   return p;

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "hetnn/base/error.h"
-#include "hetnn/plan/partition/problem/fetch.h"
 #include "hetnn/plan/partition/problem/plan.h"
+#include "hetnn/plan/partition/problem/prefetch.h"
 
 namespace hetnn::plan {
 namespace {
@@ -63,7 +63,7 @@ class Checker {
     }
     rank_.assign(n, -1);
     for (size_t k = 0; k < values_.size(); ++k) {
-      fetch_places(k);
+      prefetch_places(k);
       const Value& value = values_[k];
       const int32_t v = value.node;
       if (rank(v) >= 0) fail("node '" + id(v) + "' is in two subgraphs");
@@ -94,7 +94,7 @@ class Checker {
       size_t inputs = 0;
       for (const int32_t v : r_.nodes[s]) {
         for (; edge < static_cast<size_t>(edges_end[static_cast<size_t>(reader)]); ++edge) {
-          fetch(&values_[static_cast<size_t>(later(edges, edge, kAhead))]);
+          prefetch(&values_[static_cast<size_t>(later(edges, edge, kAhead))]);
           const auto rank = static_cast<size_t>(edges[edge]);
           Value& producer = values_[rank];
           if (edges[edge] >= reader) {
@@ -119,7 +119,7 @@ class Checker {
       int32_t last = -1;
       for (int32_t i = r_.inputs.begin[s]; i < r_.inputs.begin[s + 1]; ++i) {
         const int32_t u = r_.inputs.nodes[static_cast<size_t>(i)];
-        fetch(&rank_[node_later(r_.inputs, i, kAhead)]);
+        prefetch(&rank_[node_later(r_.inputs, i, kAhead)]);
         if (u <= last || u >= p_.size() || value(u).read_by != static_cast<int32_t>(s))
           fail(text("the inputs of subgraph ", s, " are not those of its edges"));
         last = u;
@@ -144,7 +144,7 @@ class Checker {
       int32_t last = -1;
       for (int32_t i = r_.outputs.begin[s]; i < r_.outputs.begin[s + 1]; ++i) {
         const int32_t v = r_.outputs.nodes[static_cast<size_t>(i)];
-        fetch(&r_.subgraph_of[node_later(r_.outputs, i, kAhead)]);
+        prefetch(&r_.subgraph_of[node_later(r_.outputs, i, kAhead)]);
         if (v <= last || v >= p_.size() || place(v) != static_cast<int32_t>(s) || !is_output[static_cast<size_t>(v)])
           fail(text("subgraph ", s, " records an output that nobody outside reads"));
         last = v;
@@ -229,8 +229,8 @@ class Checker {
       for (int32_t i = r_.inputs.begin[k]; i < r_.inputs.begin[k + 1]; ++i) {
         const int32_t u = r_.inputs.nodes[static_cast<size_t>(i)];
         const size_t soon = node_later(r_.inputs, i, kAhead);
-        fetch(&r_.device_of[soon]);
-        fetch(&r_.subgraph_of[soon]);
+        prefetch(&r_.device_of[soon]);
+        prefetch(&r_.subgraph_of[soon]);
         const double moved = device_of(u) == s.device ? 0 : p_.transfer_us(u, device_of(u), s.device);
         if (s.start_us + slack < r_.subgraphs[static_cast<size_t>(place(u))].finish_us + moved)
           fail("a subgraph starts before '" + id(u) + "' has arrived");
@@ -255,12 +255,12 @@ class Checker {
   const Value& value(int32_t v) const { return values_[static_cast<size_t>(rank(v))]; }
 
   /// Nodes stand anywhere in the problem: asks early for what is recorded of those that come next.
-  [[gnu::always_inline]] void fetch_places(size_t k) const {
+  [[gnu::always_inline]] void prefetch_places(size_t k) const {
     const auto v = static_cast<size_t>(values_[std::min(k + kAhead, values_.size() - 1)].node);
-    fetch(&rank_[v]);
-    fetch(&r_.subgraph_of[v]);
-    fetch(&r_.device_of[v]);
-    fetch(&p_.time_us[v * p_.devices.size()]);
+    prefetch(&rank_[v]);
+    prefetch(&r_.subgraph_of[v]);
+    prefetch(&r_.device_of[v]);
+    prefetch(&p_.time_us[v * p_.devices.size()]);
   }
   /// A node some steps on in one of the plan's lists, damaged as it may be.
   size_t node_later(const NodeLists& lists, int32_t i, size_t steps) const {
@@ -276,8 +276,8 @@ class Checker {
     edges_end.reserve(values_.size());
     const auto node = [&](size_t k) { return static_cast<size_t>(values_[std::min(k, values_.size() - 1)].node); };
     for (size_t k = 0; k < values_.size(); ++k) {
-      fetch(&p_.input_begin[node(k + kAhead)]);
-      fetch(p_.inputs.data() + p_.input_begin[node(k + kAhead / 2)]);
+      prefetch(&p_.input_begin[node(k + kAhead)]);
+      prefetch(p_.inputs.data() + p_.input_begin[node(k + kAhead / 2)]);
       const auto inputs = p_.inputs.begin();
       edges.insert(edges.end(), inputs + p_.input_begin[node(k)], inputs + p_.input_begin[node(k) + 1]);
       edges_end.push_back(static_cast<int32_t>(edges.size()));

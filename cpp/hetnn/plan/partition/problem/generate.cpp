@@ -25,7 +25,7 @@ class Random {
   int32_t between(int32_t low, int32_t high) {
     return low + static_cast<int32_t>(unit() * (static_cast<double>(high) - static_cast<double>(low) + 1));
   }
-  bool chance(double p) { return unit() < p; }
+  bool bernoulli(double p) { return unit() < p; }
 
  private:
   uint64_t state_;
@@ -45,7 +45,7 @@ Graph layered(int32_t n, Random& random) {
   for (int32_t v = width; v < n; ++v) {
     const int32_t layer = v / width * width;
     for (int32_t u = layer - width; u < layer; ++u) {
-      if (random.chance(0.3)) graph[static_cast<size_t>(v)].push_back(u);
+      if (random.bernoulli(0.3)) graph[static_cast<size_t>(v)].push_back(u);
     }
     if (graph[static_cast<size_t>(v)].empty())
       graph[static_cast<size_t>(v)].push_back(random.between(layer - width, layer - 1));
@@ -180,13 +180,13 @@ Problem generate_problem(std::string_view kind, int32_t nodes, uint64_t seed, co
     for (const int32_t u : graph[static_cast<size_t>(k)]) inputs.push_back(at[static_cast<size_t>(u)]);
     const int32_t v = p.add_node(text("n", k), inputs);
     p.time_of(v, 0) = random.between(1, 40);
-    const bool trapped = random.chance(options.non_exportable);
+    const bool trapped = random.bernoulli(options.non_exportable);
     for (int32_t d = 1; d < options.devices; ++d) {
-      if (!random.chance(options.unsupported)) p.time_of(v, d) = random.between(1, 15);
+      if (!random.bernoulli(options.unsupported)) p.time_of(v, d) = random.between(1, 15);
       if (trapped) p.exportable[static_cast<size_t>(v) * p.devices.size() + static_cast<size_t>(d)] = 0;
     }
     p.output_bytes.back() = random.between(0, 20000);
-    p.compute.back() = random.chance(0.8) ? 1 : 0;
+    p.compute.back() = random.bernoulli(0.8) ? 1 : 0;
     p.macs.back() = random.between(0, 1000);
   }
   return p;

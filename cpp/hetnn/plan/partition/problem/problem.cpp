@@ -8,7 +8,7 @@
 #include <unordered_set>
 
 #include "hetnn/base/error.h"
-#include "hetnn/plan/partition/problem/fetch.h"
+#include "hetnn/plan/partition/problem/prefetch.h"
 #include "hetnn/plan/partition/problem/topology.h"
 
 namespace hetnn::plan {
@@ -99,7 +99,7 @@ void require_distinct_ids(const Problem& problem) {
     }
     if (next < problem.ids.size()) {
       hash = std::hash<std::string_view>{}(problem.ids[next]);
-      fetch(&table[hash & (slots - 1)]);
+      prefetch(&table[hash & (slots - 1)]);
     }
   }
 }

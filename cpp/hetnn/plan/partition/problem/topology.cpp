@@ -5,7 +5,7 @@
 #include <limits>
 #include <span>
 
-#include "hetnn/plan/partition/problem/fetch.h"
+#include "hetnn/plan/partition/problem/prefetch.h"
 
 namespace hetnn::plan {
 namespace {
@@ -56,8 +56,8 @@ class Sorter {
     }
     const std::vector<int32_t>& order = sorted_.node_of;
     for (size_t head = 0; head < order.size(); ++head) {
-      fetch_readers(head);
-      if (head + 1 == order.size()) fetch_downstream(order[head]);
+      prefetch_readers(head);
+      if (head + 1 == order.size()) prefetch_downstream(order[head]);
       const auto position = static_cast<int32_t>(head);
       for_each_reader(order[head], [&](int32_t reader) {
         Node& node = nodes_[index(reader)];
@@ -109,25 +109,25 @@ class Sorter {
   }
 
   /// Asks for the readers of nodes that come soon, each step once the one before has arrived.
-  [[gnu::always_inline]] void fetch_readers(size_t head) const {
+  [[gnu::always_inline]] void prefetch_readers(size_t head) const {
     constexpr size_t kAhead = 6;
     const std::vector<int32_t>& order = sorted_.node_of;
-    fetch(&nodes_[index(later(order, head, 3 * kAhead))]);
+    prefetch(&nodes_[index(later(order, head, 3 * kAhead))]);
     const int32_t readers = nodes_[index(later(order, head, 2 * kAhead))].readers;
-    if (readers >= 0) fetch(&readers_[index(readers)]);
+    if (readers >= 0) prefetch(&readers_[index(readers)]);
     for_each_reader(
         later(order, head, kAhead), [&](int32_t reader)
-                                        __attribute__((always_inline)) { fetch(&nodes_[index(reader)]); });
+                                        __attribute__((always_inline)) { prefetch(&nodes_[index(reader)]); });
   }
 
   /// The same where no other node waits: asks for what lies down from this one, along first readers.
-  [[gnu::always_inline]] void fetch_downstream(int32_t v) {
+  [[gnu::always_inline]] void prefetch_downstream(int32_t v) {
     constexpr size_t kLargest = size_t{1} << 17, kOften = 1024;
     if (far_down_.empty() && nodes_.size() > kLargest && ++alone_ == kOften) find_downstream();
     if (far_down_.empty()) return;
-    fetch(&nodes_[index(far_down_[index(v)])]);
+    prefetch(&nodes_[index(far_down_[index(v)])]);
     for_each_reader(
-        down_[index(v)], [&](int32_t reader) __attribute__((always_inline)) { fetch(&nodes_[index(reader)]); });
+        down_[index(v)], [&](int32_t reader) __attribute__((always_inline)) { prefetch(&nodes_[index(reader)]); });
   }
 
   /// By doubling: what is 2k steps down is k steps down from what is k steps down. Unlike steps one by one, reads of

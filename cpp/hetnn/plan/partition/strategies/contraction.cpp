@@ -135,7 +135,7 @@ bool ContractionGraph::discover(int32_t g, int32_t giant) {
   Walk& w = walk<kForward>();
   const auto find = static_cast<int32_t>(w.found.size());
   const Edges& reach = at(g).edges[kForward ? 1 : 0];
-  fetch(neighbours_[kForward ? 1 : 0].data() + reach.begin);
+  prefetch(neighbours_[kForward ? 1 : 0].data() + reach.begin);
   const int32_t edges = reach.count;
   if (edges > kManyEdges) {
     w.giants.push_back({g, giant});
@@ -184,10 +184,10 @@ bool ContractionGraph::expand(int32_t find) {
   int32_t previous = edge_member(g, kSide);
   const int32_t last = previous;
   bool met = false;
-  const auto fetch_neighbours = [&](const Edges& reach) __attribute__((always_inline)) {
-    for (int32_t k = reach.begin; k < reach.end; ++k) fetch(&at(neighbours[index(k)]));
+  const auto prefetch_neighbours = [&](const Edges& reach) __attribute__((always_inline)) {
+    for (int32_t k = reach.begin; k < reach.end; ++k) prefetch(&at(neighbours[index(k)]));
   };
-  fetch_neighbours(edges(edges(previous).next_member));
+  prefetch_neighbours(edges(edges(previous).next_member));
   for (bool more = edges(g).count > 0; more && !met;) {
     const int32_t member = edges(previous).next_member;
     more = member != last;
@@ -197,9 +197,9 @@ bool ContractionGraph::expand(int32_t find) {
       // Members lie anywhere: asks early for the edges of the next two.
       const Edges& next = edges(edges(member).next_member);
       const Edges& after = edges(next.next_member);
-      fetch(&edges(after.next_member));
-      fetch(neighbours.data() + after.begin);
-      fetch_neighbours(next);
+      prefetch(&edges(after.next_member));
+      prefetch(neighbours.data() + after.begin);
+      prefetch_neighbours(next);
     }
     int32_t kept = begin;
     int32_t edge = begin;

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "hetnn/plan/partition/problem/fetch.h"
+#include "hetnn/plan/partition/problem/prefetch.h"
 
 namespace hetnn::plan {
 
@@ -44,10 +44,10 @@ class ContractionGraph {
   int64_t place(int32_t part) { return at(part).label; }
 
   /// Asks early for what a test will read of a node; for its edges once that has arrived.
-  [[gnu::always_inline]] void fetch_part(int32_t v) { fetch(&at(v)); }
-  [[gnu::always_inline]] void fetch_edges(int32_t v) {
-    fetch(neighbours_[0].data() + at(v).edges[0].begin);
-    fetch(neighbours_[1].data() + at(v).edges[1].begin);
+  [[gnu::always_inline]] void prefetch_part(int32_t v) { prefetch(&at(v)); }
+  [[gnu::always_inline]] void prefetch_edges(int32_t v) {
+    prefetch(neighbours_[0].data() + at(v).edges[0].begin);
+    prefetch(neighbours_[1].data() + at(v).edges[1].begin);
   }
 
   /// For an edge from a node of part `from` to a node of part `to`: contracts them when no other path leads from one

@@ -5,7 +5,7 @@
 #include <queue>
 #include <span>
 
-#include "hetnn/plan/partition/problem/fetch.h"
+#include "hetnn/plan/partition/problem/prefetch.h"
 #include "hetnn/plan/partition/strategies/contraction.h"
 #include "hetnn/plan/partition/strategies/parts.h"
 #include "hetnn/plan/partition/strategies/strategies.h"
@@ -35,7 +35,7 @@ class DepthGrowth {
 
   std::vector<int32_t> run() {
     for (size_t k = 0; k < seeds_.size(); ++k) {
-      if (far_) fetch_seeds(k);
+      if (far_) prefetch_seeds(k);
       if (at(seeds_[k]).colour < 0) continue;
       grow(seeds_[k]);
       if (reads_left_ > 0 && members_.size() > 1) collapse();
@@ -91,10 +91,10 @@ class DepthGrowth {
     further,  ///< the neighbours at those edges
   };
 
-  [[gnu::always_inline]] void fetch_edges(int32_t v) {
-    fetch(instance_.in_nodes.data() + at(v).inputs);
-    fetch(instance_.out_nodes.data() + at(v).consumers);
-    parts_.fetch_part(v);
+  [[gnu::always_inline]] void prefetch_edges(int32_t v) {
+    prefetch(instance_.in_nodes.data() + at(v).inputs);
+    prefetch(instance_.out_nodes.data() + at(v).consumers);
+    parts_.prefetch_part(v);
   }
 
   template <typename Visit>
@@ -107,40 +107,40 @@ class DepthGrowth {
 
   /// Asks for what growing will read around a node, one step of the way; the step before must have arrived.
   template <Near kNear>
-  [[gnu::always_inline]] void fetch_around(int32_t v) {
+  [[gnu::always_inline]] void prefetch_around(int32_t v) {
     for_few_neighbours(
         v, [this](int32_t t) __attribute__((always_inline)) {
           if (kNear == Near::nodes) {
-            fetch(&at(t));
-            parts_.fetch_part(t);
+            prefetch(&at(t));
+            parts_.prefetch_part(t);
           } else if (at(t).colour >= 0 && kNear == Near::edges) {
-            fetch_edges(t);
-            parts_.fetch_edges(t);
+            prefetch_edges(t);
+            parts_.prefetch_edges(t);
           } else if (at(t).colour >= 0) {
             for_few_neighbours(
                 t, [this](int32_t w) __attribute__((always_inline)) {
-                  fetch(&at(w));
-                  parts_.fetch_part(w);
+                  prefetch(&at(w));
+                  parts_.prefetch_part(w);
                 });
           }
         });
   }
 
-  [[gnu::always_inline]] void fetch_seeds(size_t k) {
+  [[gnu::always_inline]] void prefetch_seeds(size_t k) {
     constexpr size_t kAhead = 6;
     const auto seed = [&](size_t steps) { return later(seeds_, k, steps * kAhead); };
-    fetch(&at(seed(5)));
-    if (at(seed(4)).colour >= 0) fetch_edges(seed(4));
-    if (at(seed(3)).colour >= 0) fetch_around<Near::nodes>(seed(3));
-    if (at(seed(2)).colour >= 0) fetch_around<Near::edges>(seed(2));
-    if (at(seed(1)).colour >= 0) fetch_around<Near::further>(seed(1));
+    prefetch(&at(seed(5)));
+    if (at(seed(4)).colour >= 0) prefetch_edges(seed(4));
+    if (at(seed(3)).colour >= 0) prefetch_around<Near::nodes>(seed(3));
+    if (at(seed(2)).colour >= 0) prefetch_around<Near::edges>(seed(2));
+    if (at(seed(1)).colour >= 0) prefetch_around<Near::further>(seed(1));
   }
 
-  [[gnu::always_inline]] void fetch_members(size_t k) {
+  [[gnu::always_inline]] void prefetch_members(size_t k) {
     constexpr size_t kAhead = 2;
-    if (k + 3 * kAhead < members_.size()) fetch_around<Near::nodes>(members_[k + 3 * kAhead]);
-    if (k + 2 * kAhead < members_.size()) fetch_around<Near::edges>(members_[k + 2 * kAhead]);
-    if (k + kAhead < members_.size()) fetch_around<Near::further>(members_[k + kAhead]);
+    if (k + 3 * kAhead < members_.size()) prefetch_around<Near::nodes>(members_[k + 3 * kAhead]);
+    if (k + 2 * kAhead < members_.size()) prefetch_around<Near::edges>(members_[k + 2 * kAhead]);
+    if (k + kAhead < members_.size()) prefetch_around<Near::further>(members_[k + kAhead]);
   }
 
   void join(int32_t v) {
@@ -186,13 +186,13 @@ class DepthGrowth {
       size_t kept = 0;
       for (size_t k = 0; k < waiting_.size(); ++k) {
         const Edge e = waiting_[k];
-        if (far_ && k + kWaitingAhead < waiting_.size()) fetch(&at(waiting_[k + kWaitingAhead].neighbour));
+        if (far_ && k + kWaitingAhead < waiting_.size()) prefetch(&at(waiting_[k + kWaitingAhead].neighbour));
         if (at(e.neighbour).colour >= 0 && !try_join(e)) waiting_[kept++] = e;
       }
       waiting_.resize(kept);
       for (; next < members_.size(); ++next) {
         const int32_t member = members_[next];
-        if (far_) fetch_members(next);
+        if (far_) prefetch_members(next);
         for (const bool forward : {false, true}) {
           for (const int32_t t : forward ? consumers(member) : inputs(member)) {
             if (at(t).colour != colour) continue;

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <span>
 
-#include "hetnn/plan/partition/problem/fetch.h"
+#include "hetnn/plan/partition/problem/prefetch.h"
 #include "hetnn/plan/partition/strategies/instance.h"
 #include "hetnn/plan/partition/strategies/lists.h"
 #include "hetnn/plan/partition/strategies/runs.h"
@@ -31,11 +31,11 @@ void schedule(const Problem& problem, PartitionResult& result) {
     for (int32_t c = first_crossing[index(v)]; c < first_crossing[index(v) + 1]; ++c) visit(index(c));
   };
   // Values lie anywhere in the problem: asks early for what crosses of those that come soon, in either list.
-  const auto fetch_crossings = [&](const NodeLists& lists, int32_t i, const auto& places)
+  const auto prefetch_crossings = [&](const NodeLists& lists, int32_t i, const auto& places)
       __attribute__((always_inline)) {
     constexpr size_t kAhead = 8;
-    fetch(&first_crossing[index(later(lists.nodes, index(i), 2 * kAhead))]);
-    fetch(places.data() + first_crossing[index(later(lists.nodes, index(i), kAhead))]);
+    prefetch(&first_crossing[index(later(lists.nodes, index(i), 2 * kAhead))]);
+    prefetch(places.data() + first_crossing[index(later(lists.nodes, index(i), kAhead))]);
   };
   for (size_t s = 0; s < result.subgraphs.size(); ++s) {
     PartitionSubgraph& subgraph = result.subgraphs[s];
@@ -43,7 +43,7 @@ void schedule(const Problem& problem, PartitionResult& result) {
     const auto d = index(subgraph.device);
     subgraph.start_us = device_free[d];
     for (int32_t i = result.inputs.begin[s]; i < result.inputs.begin[s + 1]; ++i) {
-      fetch_crossings(result.inputs, i, arrivals);
+      prefetch_crossings(result.inputs, i, arrivals);
       for_each_crossing(result.inputs.nodes[index(i)], [&](size_t c) {
         if (arrivals[c].to_device == subgraph.device) subgraph.start_us = std::max(subgraph.start_us, arrivals[c].us);
       });
@@ -52,7 +52,7 @@ void schedule(const Problem& problem, PartitionResult& result) {
     device_free[d] = subgraph.finish_us;
     result.makespan_us = std::max(result.makespan_us, subgraph.finish_us);
     for (int32_t i = result.outputs.begin[s]; i < result.outputs.begin[s + 1]; ++i) {
-      fetch_crossings(result.outputs, i, result.crossings);
+      prefetch_crossings(result.outputs, i, result.crossings);
       for_each_crossing(result.outputs.nodes[index(i)], [&](size_t c) {
         const PartitionCrossing& crossing = result.crossings[c];
         double& free = link_free[d * devices + index(crossing.to_device)];
@@ -166,11 +166,11 @@ PartitionResult finish_plan(const Instance& instance, const Draft& draft) {
   constexpr size_t kAhead = 8;
   for (int32_t v = 0; v < instance.size; ++v) {
     const Place here = places[index(v)];
-    fetch(&visits[static_cast<size_t>(places[std::min(index(v) + kAhead, n - 1)].subgraph)]);
+    prefetch(&visits[static_cast<size_t>(places[std::min(index(v) + kAhead, n - 1)].subgraph)]);
     const int32_t node = instance.node_of[index(v)];
     const auto soon = index(later(instance.node_of, index(v), 2 * kAhead));
-    fetch(&result.device_of[soon]);
-    fetch(&result.subgraph_of[soon]);
+    prefetch(&result.device_of[soon]);
+    prefetch(&result.subgraph_of[soon]);
     Visit& visit = visits[index(here.subgraph)];
     result.device_of[index(node)] = here.device;
     result.subgraph_of[index(node)] = here.subgraph;
@@ -183,9 +183,9 @@ PartitionResult finish_plan(const Instance& instance, const Draft& draft) {
     const int32_t end = instance.out_begin[index(v) + 1];
     bool leaves = begin == end;
     for (auto edge = static_cast<size_t>(begin); edge < static_cast<size_t>(end); ++edge) {
-      fetch(&places[index(later(instance.out_nodes, edge, 2 * kAhead))]);
+      prefetch(&places[index(later(instance.out_nodes, edge, 2 * kAhead))]);
       const Place next = places[index(later(instance.out_nodes, edge, kAhead))];
-      fetch(&visits[index(next.subgraph)]);
+      prefetch(&visits[index(next.subgraph)]);
       const Place reader = places[static_cast<size_t>(instance.out_nodes[edge])];
       if (reader.subgraph == here.subgraph) continue;
       leaves = true;

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "hetnn/base/error.h"
-#include "hetnn/plan/partition/problem/fetch.h"
+#include "hetnn/plan/partition/problem/prefetch.h"
 
 namespace hetnn::plan {
 namespace {
@@ -214,8 +214,8 @@ Instance make_instance(const Problem& problem, Topology sorted, const Options& o
       std::all_of(problem.exportable.begin(), problem.exportable.end(), [](uint8_t e) { return e != 0; });
   for (size_t v = 0; v < n; ++v) {
     const auto soon = static_cast<size_t>(later(instance.node_of, v, kAhead));
-    fetch(&problem.output_bytes[soon]);
-    fetch(&problem.time_us[soon * devices]);
+    prefetch(&problem.output_bytes[soon]);
+    prefetch(&problem.time_us[soon * devices]);
     const auto node = static_cast<size_t>(instance.node_of[v]);
     instance.output_bytes[v] = problem.output_bytes[node];
     for (size_t d = 0; d < devices; ++d) instance.time_us[v * devices + d] = problem.time_us[node * devices + d];

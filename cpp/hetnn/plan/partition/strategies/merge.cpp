@@ -4,7 +4,7 @@
 #include <numeric>
 #include <span>
 
-#include "hetnn/plan/partition/problem/fetch.h"
+#include "hetnn/plan/partition/problem/prefetch.h"
 #include "hetnn/plan/partition/strategies/contraction.h"
 #include "hetnn/plan/partition/strategies/lists.h"
 #include "hetnn/plan/partition/strategies/parts.h"
@@ -54,9 +54,9 @@ std::vector<int32_t> merge_levels(const Instance& instance, const std::vector<in
     int32_t& mine = level[index(v)];
     for (auto i = index(instance.in_begin[index(v)]); i < index(instance.in_begin[index(v) + 1]); ++i) {
       const auto soon = index(later(instance.in_nodes, i, kAhead));
-      fetch(&level[soon]);
-      fetch(&label[soon]);
-      fetch(&root[soon]);
+      prefetch(&level[soon]);
+      prefetch(&label[soon]);
+      prefetch(&root[soon]);
       const auto u = index(instance.in_nodes[i]);
       mine = std::max(mine, level[u] + (label[u] != label[index(v)] ? 1 : 0));
     }
@@ -134,7 +134,7 @@ class Components {
     for (int32_t v = 0; v < instance_.size; ++v) {
       const int32_t to = component_of_[index(v)];
       for (auto i = index(instance_.in_begin[index(v)]); i < index(instance_.in_begin[index(v) + 1]); ++i) {
-        fetch(&component_of_[index(later(instance_.in_nodes, i, kAhead))]);
+        prefetch(&component_of_[index(later(instance_.in_nodes, i, kAhead))]);
         if (const int32_t from = component_of_[index(instance_.in_nodes[i])]; from != to) visit(from, to);
       }
     }
@@ -146,8 +146,8 @@ class Components {
     for (int32_t k = 0; k < count_; ++k) {
       tried.clear();
       for (auto i = index(in_begin_[index(k)]); i < index(in_begin_[index(k) + 1]); ++i) {
-        contracted_->fetch_part(later(in_nodes_, i, 2 * kAhead));
-        contracted_->fetch_edges(later(in_nodes_, i, kAhead));
+        contracted_->prefetch_part(later(in_nodes_, i, 2 * kAhead));
+        contracted_->prefetch_edges(later(in_nodes_, i, kAhead));
         const int32_t producer = in_nodes_[i];
         if (label_of_[index(producer)] != label_of_[index(k)]) continue;
         const int32_t from = contracted_->part(producer);

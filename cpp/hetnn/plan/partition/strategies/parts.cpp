@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "hetnn/base/error.h"
-#include "hetnn/plan/partition/problem/fetch.h"
+#include "hetnn/plan/partition/problem/prefetch.h"
 #include "hetnn/plan/partition/strategies/budget.h"
 #include "hetnn/plan/partition/strategies/lists.h"
 #include "hetnn/plan/partition/strategies/runs.h"
@@ -26,7 +26,7 @@ std::vector<int32_t> order_parts(const Instance& instance, const std::vector<int
     constexpr size_t kAhead = 16;
     for (size_t v = 0; v < part_of.size(); ++v) {
       for (auto i = index(instance.out_begin[v]); i < index(instance.out_begin[v + 1]); ++i) {
-        fetch(&part_of[index(later(instance.out_nodes, i, kAhead))]);
+        prefetch(&part_of[index(later(instance.out_nodes, i, kAhead))]);
         const int32_t reader = part_of[index(instance.out_nodes[i])];
         if (reader != part_of[v]) visit(part_of[v], reader);
       }
@@ -73,7 +73,7 @@ void refine_by_colour(const Instance& instance, const std::vector<int32_t>& colo
   constexpr size_t kAhead = 16;
   for (size_t v = 0; v < part_of.size(); ++v) {
     for (auto i = index(instance.in_begin[v]); i < index(instance.in_begin[v + 1]); ++i) {
-      fetch(&part_of[index(later(instance.in_nodes, i, kAhead))]);
+      prefetch(&part_of[index(later(instance.in_nodes, i, kAhead))]);
       const auto u = index(instance.in_nodes[i]);
       if (part_of[u] == part_of[v]) run[v] = std::max(run[v], run[u] + (colour[u] != colour[v] ? 1 : 0));
     }

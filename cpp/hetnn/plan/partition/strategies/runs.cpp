@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "hetnn/base/error.h"
-#include "hetnn/plan/partition/problem/fetch.h"
+#include "hetnn/plan/partition/problem/prefetch.h"
 #include "hetnn/plan/partition/strategies/rank_set.h"
 
 namespace hetnn::plan {
@@ -414,7 +414,7 @@ Draft draw_runs_in_index_order(const Instance& instance, const Clusters& cluster
       Waiting& consumer = waiting[static_cast<size_t>(c)];
       if (--consumer.missing != 0) continue;
       ready.insert(consumer.rank);
-      fetch(&of_rank[static_cast<size_t>(consumer.rank)]);
+      prefetch(&of_rank[static_cast<size_t>(consumer.rank)]);
       latest = c;
     }
   }
@@ -470,7 +470,7 @@ std::vector<int32_t> fewest_subgraphs(const Instance& instance, const std::vecto
     int32_t* mine = runs.data() + static_cast<size_t>(v) * devices;
     const auto own = static_cast<size_t>(at(colour, v));
     for (int32_t i = at(instance.in_begin, v); i < at(instance.in_begin, v + 1); ++i) {
-      fetch(runs.data() + static_cast<size_t>(later(instance.in_nodes, static_cast<size_t>(i), kAhead)) * devices);
+      prefetch(runs.data() + static_cast<size_t>(later(instance.in_nodes, static_cast<size_t>(i), kAhead)) * devices);
       const int32_t* theirs = runs.data() + static_cast<size_t>(at(instance.in_nodes, i)) * devices;
       for (size_t d = 0; d < devices; ++d) mine[d] = std::max(mine[d], theirs[d]);
     }

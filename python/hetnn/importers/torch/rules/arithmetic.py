@@ -154,7 +154,7 @@ def _polygamma(call: Call) -> Any:
     x = call.cast(call["self"], call.dtype())
     if call["n"] == 0:
         return call.create("special", [x], function="digamma")
-    return call.create("special2", [call.constant(call["n"], x.dtype), x], function="polygamma")
+    return call.create("special_binary", [call.constant(call["n"], x.dtype), x], function="polygamma")
 
 
 @rule("prod.default", "prod.dim_int")

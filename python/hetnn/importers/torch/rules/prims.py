@@ -99,7 +99,7 @@ def _special(call: Call) -> Any:
 
 @TORCH.rule("prims.zeta.default")
 def _zeta(call: Call) -> Any:
-    return call.create("special2", call.tensors(), function="zeta")
+    return call.create("special_binary", call.tensors(), function="zeta")
 
 
 @TORCH.rule("prims.cat.default")

@@ -1,5 +1,5 @@
 // Threads that work at once have cores of their own, and are free again after.
-#include "hetnn/base/own_core.h"
+#include "hetnn/base/pinned_core.h"
 
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ std::vector<std::vector<int>> kept(int threads, int rounds) {
   std::vector<std::jthread> all;
   for (int t = 0; t < threads; ++t) {
     all.emplace_back([&, t] {
-      OwnCore core;
+      PinnedCore core;
       for (std::vector<int>& round : out) {
         core.begin();
         round[static_cast<size_t>(t)] = only_cpu();
@@ -58,7 +58,7 @@ std::vector<std::vector<int>> kept(int threads, int rounds) {
   return out;
 }
 
-TEST(OwnCore, ThreadsThatWorkAtOnceHaveDifferentOnesWhileThereAreEnough) {
+TEST(PinnedCore, ThreadsThatWorkAtOnceHaveDifferentOnesWhileThereAreEnough) {
   const cpu_set_t cpus = mask();
   const int count = CPU_COUNT(&cpus);
   if (count < 2) GTEST_SKIP() << "on one core all threads share it";
@@ -72,10 +72,10 @@ TEST(OwnCore, ThreadsThatWorkAtOnceHaveDifferentOnesWhileThereAreEnough) {
   }
 }
 
-TEST(OwnCore, AThreadThatIsReleasedMayRunEverywhere) {
+TEST(PinnedCore, AThreadThatIsReleasedMayRunEverywhere) {
   const cpu_set_t before = mask();
   {
-    OwnCore core;
+    PinnedCore core;
     core.begin();
     core.release();
     cpu_set_t now = mask();
@@ -85,18 +85,18 @@ TEST(OwnCore, AThreadThatIsReleasedMayRunEverywhere) {
   cpu_set_t now = mask();
   EXPECT_TRUE(CPU_EQUAL(&now, &before)) << "so does the end of its life, in the middle of its work";
   if (CPU_COUNT(&before) > 1) {
-    OwnCore other;
+    PinnedCore other;
     other.begin();
     EXPECT_GE(only_cpu(), 0) << "nobody works on the core that was left";
   }
 }
 
-TEST(OwnCore, ThreadsThatItsThreadMakesMayRunEverywhere) {
+TEST(PinnedCore, ThreadsThatItsThreadMakesMayRunEverywhere) {
   const cpu_set_t before = mask();
   int seen = 0;
   std::mutex mutex;
   std::jthread([&] {
-    OwnCore inner;
+    PinnedCore inner;
     inner.begin();
     parallel_region(CPU_COUNT(&before) + 1, [&](int thread) {  // more than the pool can have from before
       const cpu_set_t cpus = mask();
@@ -107,10 +107,10 @@ TEST(OwnCore, ThreadsThatItsThreadMakesMayRunEverywhere) {
   EXPECT_EQ(seen, CPU_COUNT(&before));
 }
 
-TEST(OwnCore, ACoreThatOthersHaveIsNotKept) {
+TEST(PinnedCore, ACoreThatOthersHaveIsNotKept) {
   const cpu_set_t before = mask();
   if (CPU_COUNT(&before) < 2) GTEST_SKIP() << "on one core there is no choice";
-  OwnCore core;
+  PinnedCore core;
   core.begin();
   work_for(std::chrono::milliseconds(5));
   core.end();

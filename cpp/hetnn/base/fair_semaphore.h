@@ -12,9 +12,9 @@ namespace hetnn {
 
 /// So many places. A process that was forked while some were taken begins with all of them free, because those who held
 /// them are not there to give them back.
-class Turns {
+class FairSemaphore {
  public:
-  explicit Turns(int places) : places_(places), free_(places) {}
+  explicit FairSemaphore(int places) : places_(places), free_(places) {}
 
   /// Takes a place if one is free and nobody waits for it.
   bool try_enter();
@@ -38,17 +38,17 @@ class Turns {
 };
 
 /// A place while it lives.
-class Turn {
+class Admission {
  public:
-  explicit Turn(Turns* turns) : turns_(turns) {}
-  Turn(Turn&& other) noexcept : turns_(std::exchange(other.turns_, nullptr)) {}
-  Turn& operator=(Turn&&) = delete;
-  ~Turn() {
-    if (turns_) turns_->leave();
+  explicit Admission(FairSemaphore* of) : of_(of) {}
+  Admission(Admission&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
+  Admission& operator=(Admission&&) = delete;
+  ~Admission() {
+    if (of_) of_->leave();
   }
 
  private:
-  Turns* turns_;  // null: none is held
+  FairSemaphore* of_;  // null: none is held
 };
 
 }  // namespace hetnn

@@ -14,7 +14,7 @@ namespace hetnn::plan {
 /// Asks for a place that will be read, or written, some steps from now. Always inline, like every function that does
 /// nothing else: GCC takes calls of them for calls without effect and drops them.
 template <typename T>
-[[gnu::always_inline]] inline void fetch(const T* place) {
+[[gnu::always_inline]] inline void prefetch(const T* place) {
   __builtin_prefetch(place);
 }
 

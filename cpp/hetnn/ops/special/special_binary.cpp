@@ -1,4 +1,4 @@
-// special2: functions of two reals that few models have, by name.
+// special_binary: functions of two reals that few models have, by name.
 #include <cmath>
 
 #include "hetnn/ops/nest.h"
@@ -41,12 +41,12 @@ constexpr Row kRows[] = {
     {"legendre_polynomial_p", "special_legendre_polynomial_p", special::legendre_p},
 };
 
-const Row& row_of(const Call& call) { return special::row_of<Row>(call, kRows, "special2_c3"); }
+const Row& row_of(const Call& call) { return special::row_of<Row>(call, kRows, "special_binary_c3"); }
 
 std::vector<Type> infer(const Call& call) {
   row_of(call);
   if (!is_real(call.input(0)))
-    fail(call, "special2_c4", text("its inputs must be real; got ", to_string(call.input(0)), ". Cast them."));
+    fail(call, "special_binary_c4", text("its inputs must be real; got ", to_string(call.input(0)), ". Cast them."));
   return broadcast_inputs(call);
 }
 
@@ -90,8 +90,8 @@ std::vector<TorchName> names() {
 
 }  // namespace
 
-OpDef define_special2() {
-  return {.name = "special2",
+OpDef define_special_binary() {
+  return {.name = "special_binary",
           .doc =
               "A function of every pair of elements, by name, computed in "
               "double: zeta(s, q), igamma(a, x), igammac(a, "
@@ -107,9 +107,9 @@ OpDef define_special2() {
           .infer = infer,
           .meaning = meaning,
           .tolerance = 1e-6,
-          .samples = {"special2(f32[2,3], f32[1] {3}) {function = legendre_polynomial_p}",
-                      "special2(f32[n,1], f32[4]) {function = chebyshev_polynomial_t}",
-                      "special2(f32[1] {1}, f32[4]) {function = polygamma}"}};
+          .samples = {"special_binary(f32[2,3], f32[1] {3}) {function = legendre_polynomial_p}",
+                      "special_binary(f32[n,1], f32[4]) {function = chebyshev_polynomial_t}",
+                      "special_binary(f32[1] {1}, f32[4]) {function = polygamma}"}};
 }
 
 }  // namespace hetnn::ops

@@ -13,12 +13,12 @@ namespace hetnn {
 /// another on one core, for many milliseconds, beside a core that is idle. And who has to run for a moment only goes
 /// before the thread, which asks for long time slices: from Linux 6.12 on a shorter one goes first, and what each gets
 /// in all stays as it is (`sched_runtime` of sched_setattr(2)). Other systems place threads by themselves.
-class HETNN_EXPORT OwnCore {
+class HETNN_EXPORT PinnedCore {
  public:
-  OwnCore() = default;
-  ~OwnCore() { release(); }
-  OwnCore(const OwnCore&) = delete;
-  OwnCore& operator=(const OwnCore&) = delete;
+  PinnedCore() = default;
+  ~PinnedCore() { release(); }
+  PinnedCore(const PinnedCore&) = delete;
+  PinnedCore& operator=(const PinnedCore&) = delete;
 
   /// The calling thread begins to work: on its core, or on another one if somebody works there.
   void begin();

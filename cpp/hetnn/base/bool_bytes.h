@@ -9,7 +9,7 @@
 namespace hetnn {
 
 /// Where the first byte stands that is neither 0 nor 1.
-inline std::optional<size_t> first_untrue(std::span<const std::byte> bytes) {
+inline std::optional<size_t> first_not_bool(std::span<const std::byte> bytes) {
   std::byte all{0};
   for (const std::byte each : bytes) all |= each;
   if (all <= std::byte{1}) return std::nullopt;

@@ -1,5 +1,5 @@
 // Places in order of arrival.
-#include "hetnn/base/turns.h"
+#include "hetnn/base/fair_semaphore.h"
 
 #include <algorithm>
 
@@ -7,14 +7,14 @@
 
 namespace hetnn {
 
-void Turns::start_anew_in_child() {
+void FairSemaphore::start_anew_in_child() {
   if (forks_ == forks()) return;
   forks_ = forks();
   free_ = places_;
   waiting_.clear();
 }
 
-bool Turns::try_enter() {
+bool FairSemaphore::try_enter() {
   const std::lock_guard lock(mutex_);
   start_anew_in_child();
   if (free_ == 0) return false;
@@ -22,7 +22,7 @@ bool Turns::try_enter() {
   return true;
 }
 
-void Turns::enter(const Stop* stop) {
+void FairSemaphore::enter(const Stop* stop) {
   std::unique_lock lock(mutex_);
   start_anew_in_child();
   if (free_ > 0) {
@@ -46,7 +46,7 @@ void Turns::enter(const Stop* stop) {
   }
 }
 
-void Turns::leave() {
+void FairSemaphore::leave() {
   const std::lock_guard lock(mutex_);
   if (forks_ != forks()) return;
   if (waiting_.empty()) {

@@ -1,5 +1,5 @@
 // Cores by the scheduler's affinity masks, and slices by its attributes.
-#include "hetnn/base/own_core.h"
+#include "hetnn/base/pinned_core.h"
 
 #include "hetnn/base/time_slices.h"
 
@@ -24,7 +24,7 @@ constexpr int64_t kMostLost = 3;
 // CPUs on which threads of this process work.
 std::array<std::atomic<bool>, CPU_SETSIZE> taken;
 
-thread_local OwnCore* mine = nullptr;
+thread_local PinnedCore* mine = nullptr;
 
 bool take(int cpu) { return !taken[static_cast<size_t>(cpu)].exchange(true, std::memory_order_relaxed); }
 
@@ -37,7 +37,7 @@ int64_t clock_ns(clockid_t clock) {
 }  // namespace
 
 // Whether the thread has it now: nobody works there, and it is moved there.
-bool OwnCore::keep(int cpu) {
+bool PinnedCore::keep(int cpu) {
   if (!take(cpu)) return false;
   cpu_set_t one;
   CPU_ZERO(&one);
@@ -52,7 +52,7 @@ bool OwnCore::keep(int cpu) {
   return works_;
 }
 
-void OwnCore::begin() {
+void PinnedCore::begin() {
   if (!std::exchange(patient_, true)) ask_for_slices(kLongSliceNs);
   begun_ns_ = clock_ns(CLOCK_MONOTONIC);
   begun_cpu_ns_ = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -72,7 +72,7 @@ void OwnCore::begin() {
   release();
 }
 
-void OwnCore::end() {
+void PinnedCore::end() {
   if (!works_) return;
   works_ = false;
   taken[static_cast<size_t>(cpu_)].store(false, std::memory_order_relaxed);
@@ -81,7 +81,7 @@ void OwnCore::end() {
   if (lost > took / kMostLost) release();
 }
 
-void OwnCore::release() {
+void PinnedCore::release() {
   if (works_) taken[static_cast<size_t>(cpu_)].store(false, std::memory_order_relaxed);
   works_ = false;
   if (cpu_ < 0) return;
@@ -91,15 +91,15 @@ void OwnCore::release() {
   cpu_ = -1;
 }
 
-void OwnCore::release_mine() {
+void PinnedCore::release_mine() {
   if (mine) mine->release();
 }
 #else
-bool OwnCore::keep(int) { return false; }
-void OwnCore::begin() {}
-void OwnCore::end() {}
-void OwnCore::release() {}
-void OwnCore::release_mine() {}
+bool PinnedCore::keep(int) { return false; }
+void PinnedCore::begin() {}
+void PinnedCore::end() {}
+void PinnedCore::release() {}
+void PinnedCore::release_mine() {}
 #endif
 
 }  // namespace hetnn

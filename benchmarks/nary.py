@@ -1,7 +1,7 @@
 """Sums of many inputs: one n-ary layer against pairs, numpy, torch, torch.compile and numexpr, and against memory.
 
     python benchmarks/nary.py [--inputs 3,4,8,16,64] [--kib 16,256,1024,4096,16384,65536] [--threads 2] [--rounds 5]
-                              [--fan-ins] [--json FILE]
+                              [--fan-ins] [--narrow] [--json FILE]
 
 A size is that of one input. Below 1 MiB a call computes several such layers on operands of their own, as a network
 would, so that the costs of a call from Python are shared; times are of one layer. All write into memory that is given,
@@ -15,6 +15,9 @@ twice the last cache and more.
 
 --fan-ins: the fan-in that hetnn measured for each layer, the fastest fixed one, and the ratio of their times; half of
 the rounds say which is the fastest, in the other half both are compared round by round.
+
+--narrow: sums of f16, bf16 and i8 instead, one at a time, beside themselves without fusion and eager torch, which all
+give the same bits.
 """
 
 from __future__ import annotations
@@ -209,6 +212,34 @@ def compare_fan_ins(layer: Layer, rounds: int, folder: Path) -> dict[str, Any]:
     }
 
 
+def compare_narrow(count: int, kib: int, threads: int, dtype: torch.dtype, rounds: int) -> dict[str, Any]:
+    elems = kib * 1024 // dtype.itemsize
+    module = Sums(count)
+    inputs = [torch.randint(-9, 9, (elems,)).to(dtype) / (1 if dtype == torch.int8 else 7) for _ in range(count)]
+    inputs = [x.to(dtype) for x in inputs]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = torch.export.export(module, tuple(inputs), **KEYWORDS)
+    made = {fusion: hetnn.compile(program, "cpu", threads=threads, fusion=fusion) for fusion in ("on", "off")}
+    for executable in made.values():
+        if not torch.equal(executable(*inputs)[0], module(*inputs)[0]):
+            raise RuntimeError(f"the sum of {count} {dtype} differs from torch's")
+
+    def eager() -> None:
+        with torch.inference_mode():
+            module(*inputs)
+
+    runs = {"hetnn": lambda: made["on"](*inputs), "pairs": lambda: made["off"](*inputs), "torch": eager}
+    took = rounds_us(runs, rounds)
+    return {
+        "inputs": count,
+        "kib": kib,
+        "dtype": str(dtype).removeprefix("torch."),
+        "us": {name: statistics.median(us) for name, us in took.items()},
+        "ratio": {name: median_ratio(us, took["hetnn"]) for name, us in took.items() if name != "hetnn"},
+    }
+
+
 def integers(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 
@@ -220,6 +251,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--fan-ins", action="store_true")
+    parser.add_argument("--narrow", action="store_true")
     parser.add_argument("--json", type=Path, metavar="FILE")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
@@ -229,6 +261,15 @@ def main() -> int:
         os.environ["HETNN_TUNING"] = str(Path(folder) / "shared.json")
         for kib in args.kib:
             for count in args.inputs:
+                for dtype in (torch.float16, torch.bfloat16, torch.int8) if args.narrow else ():
+                    row = compare_narrow(count, kib, args.threads, dtype, args.rounds)
+                    ratios = "  ".join(f"{name} x{ratio:.2f}" for name, ratio in row["ratio"].items())
+                    print(
+                        f"{kib:6} KiB x {count:2} {row['dtype']:8}: {row['us']['hetnn']:9.1f} us  {ratios}", flush=True
+                    )
+                    rows.append(row)
+                if args.narrow:
+                    continue
                 layer = Layer(count, kib, args.threads)
                 if args.fan_ins:
                     row = compare_fan_ins(layer, args.rounds, Path(folder))

@@ -14,6 +14,7 @@ const std::vector<RuleStage>& all_rule_sets() {
     for (const RuleSet* set : legal::rule_sets()) out.push_back({"legalize", set});
     out.push_back({"legalize", &legal::merging()});
     for (const bool deterministic : {false, true}) out.push_back({"fuse", &combining(deterministic)});
+    out.push_back({"fuse", &combining_narrow()});
     out.push_back({"fuse", &gating()});
     return out;
   }();

@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "hetnn/base/narrow_float.h"
+#include "hetnn/ops/infer.h"
 #include "hetnn/passes/apply_rules.h"
 #include "hetnn/passes/numbers.h"
 #include "hetnn/passes/value_ranges.h"
@@ -94,7 +96,9 @@ class Collector {
     ir::Node* node = term.value->producer();
     const double c = term.coefficient;
     if (!node || node->is_constant() || term.value->type() != type_ || std::abs(c) != 1) return std::nullopt;
-    if constexpr (kFamily == Family::sum) {
+    // Coefficients are for reals.
+    const bool weighs = kFamily == Family::sum && ops::is_real(type_);
+    if (weighs) {
       if (const auto found = match(negation, node, graph_)) return Terms{{found->value("x"), -c}};
       if (const auto inner = multiple(graph_, node, kDeterministic))
         return Terms{{inner->value, c * inner->coefficient}};
@@ -106,8 +110,7 @@ class Collector {
       if (kDeterministic && kExactSwap && !continues(both[0]) && continues(both[1])) std::swap(both[0], both[1]);
       return both;
     }
-    if (kFamily == Family::sum && match(difference, node, graph_))
-      return Terms{{node->input(0), c}, {node->input(1), -c}};
+    if (weighs && match(difference, node, graph_)) return Terms{{node->input(0), c}, {node->input(1), -c}};
     if (match(inner_layer, node, graph_) && node->string("op") == name_of(kFamily) &&
         node->flag("deterministic") == kDeterministic) {
       const std::vector<double>& coefficients = node->reals("coefficients");
@@ -154,20 +157,27 @@ ir::Value* combined(const Match& m, Build& build) {
 }
 
 bool is_f32(const Match& m) { return m.root()->output()->dtype() == DType::f32; }
+bool is_half(const Match& m) { return is_narrow_float(m.root()->output()->dtype()); }
+bool is_byte(const Match& m) { return m.root()->output()->dtype() == DType::i8; }
+
+constexpr std::string_view kReordered = "exact in real arithmetic; the order of roundings changes";
+constexpr std::string_view kReorderedSum =
+    "exact in real arithmetic; the order of roundings changes. What is multiplied by 0 is not read where its range is "
+    "finite, and else stays an operand";
+constexpr Guard kF32 = {"the values are f32", is_f32};
 
 template <Family kFamily, bool kDeterministic>
-Rule layer(std::string_view name, std::string_view equation) {
+Rule layer(std::string_view name, std::string_view equation, const Guard& type = kF32) {
   const Pattern pattern = kFamily == Family::sum ? one_of({"add", "sub"}, {any("a"), any("b")})
                                                  : op(name_of(kFamily), {any("a"), any("b")});
+  const bool same_bits = kDeterministic || type.holds != is_f32;
   return {.name = name,
           .equation = equation,
           .pattern = pattern,
-          .guards = {{"the values are f32", is_f32}},
-          .exactness = kDeterministic ? "bit for bit"
-                       : kFamily == Family::sum
-                           ? "exact in real arithmetic; the order of roundings changes. What is multiplied by 0 is not "
-                             "read where its range is finite, and else stays an operand"
-                           : "exact in real arithmetic; the order of roundings changes",
+          .guards = {type},
+          .exactness = same_bits                ? "bit for bit"
+                       : kFamily == Family::sum ? kReorderedSum
+                                                : kReordered,
           .rewrite = combined<kFamily, kDeterministic>};
 }
 
@@ -177,7 +187,7 @@ Rule difference(std::string_view name) {
   return {.name = name,
           .equation = "a - b = nary(b, a; -1, 1), behind the kernel that makes b",
           .pattern = op("sub", {any("a"), any("b")}),
-          .guards = {{"the values are f32", is_f32}},
+          .guards = {kF32},
           .exactness = "bit for bit",
           .rewrite = [](const Match& m, Build& build) {
             return as_layer(build, {{m.value("b"), -1}, {m.value("a"), 1}}, Family::sum, kDeterministic);
@@ -281,12 +291,42 @@ const RuleSet& combining(bool deterministic) {
   return deterministic ? ordered : free;
 }
 
+const RuleSet& combining_narrow() {
+  static const RuleSet set = {
+      "combining_narrow",
+      "Sums of f16, bf16 and i8 as one n-ary layer, on devices that run it: before they are computed in f32.",
+      {layer<Family::sum, true>("sum_of_halves_as_nary", "((c1 x1 + c2 x2) - x3) + ... = nary(x1, x2, x3, ...)",
+                                {"the values are f16 or bf16", is_half}),
+       layer<Family::sum, false>("sum_of_bytes_as_nary", "x1 + (x2 + x3) + ... = nary(x1, x2, x3, ...)",
+                                 {"the values are i8, without a scale", is_byte})}};
+  return set;
+}
+
 const RuleSet& gating() {
   static const RuleSet set = {
       "gating",
       "A product with a gate in the launch of the convolution that reads it, on devices that run it.",
       {gate_into_convolution()}};
   return set;
+}
+
+size_t combine_narrow(ir::Graph& graph) {
+  size_t made = 0;
+  const ApplyOptions placed = {.allow = nullptr,
+                               .accept = [](const Rule&, const Match& match, const std::vector<ir::Node*>& created) {
+                                 created.back()->device = match.root()->device;
+                                 created.back()->subgraph = match.root()->subgraph;
+                                 return true;
+                               }};
+  for (auto behind = graph.nodes().end(); behind != graph.nodes().begin();) {
+    const auto at = std::prev(behind);
+    ir::Node* root = *at;
+    const bool fired = std::ranges::any_of(
+        combining_narrow().rules, [&](const Rule& rule) { return fire(graph, root, rule, placed).has_value(); });
+    made += fired;
+    behind = fired ? std::prev(behind) : at;
+  }
+  return made;
 }
 
 std::map<const ir::Node*, CombinedLayer> combine(ir::Graph& graph, const FuseOptions& options) {

@@ -25,8 +25,14 @@ struct CombinedLayer {
 /// each new node was made of.
 std::map<const ir::Node*, CombinedLayer> combine(ir::Graph& graph, const FuseOptions& options);
 
+/// Applies the rules of `combining_narrow`, the last node first: before values of narrow types are computed in f32
+/// (passes/compute_in_f32.h). The number of layers made.
+size_t combine_narrow(ir::Graph& graph);
+
 /// The rules; `deterministic`: those whose result is the same bit for bit.
 const RuleSet& combining(bool deterministic);
+/// Sums of f16 and bf16 with every rounding kept, and of bytes.
+const RuleSet& combining_narrow();
 /// A product with a gate joins the convolution that reads it.
 const RuleSet& gating();
 

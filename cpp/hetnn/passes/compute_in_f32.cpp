@@ -80,6 +80,8 @@ bool stays_narrow(const ir::Node& node) {
   if (node.op().find_attr("body")) return true;  // whose calls give what types they give
   if (node.op().name == ops::kIdentity) return node.input(0)->type() == node.output()->type();  // else it rescales
   if (node.op().has(ops::Trait::integral)) return true;
+  // Its kernel and its meaning round as they go.
+  if (node.op().name == "nary") return is_narrow_float(node.output()->dtype()) && node.string("op") == "add";
   if (!node.op().has(ops::Trait::conversion)) return false;
   return node.input(0)->dtype() == DType::f32 || node.output()->dtype() == DType::f32;
 }

@@ -6,7 +6,8 @@
 
 namespace hetnn::passes {
 
-/// Whether a node on narrow values needs no twin: conversions to or from f32, and operators on the integers themselves.
+/// Whether a node on narrow values needs no twin: conversions to or from f32, operators on the integers themselves, and
+/// n-ary layers, which convert as they go.
 bool stays_narrow(const ir::Node& node);
 
 /// Gives every node that reads or writes values of a narrow type (ops/quantized.h) a twin in f32: operands are

@@ -14,6 +14,7 @@
 
 #include "hetnn/base/aligned_buffer.h"
 #include "hetnn/base/error.h"
+#include "hetnn/base/narrow_float.h"
 #include "hetnn/base/parallel.h"
 #include "hetnn/kernels/isa.h"
 #include "hetnn/kernels/kernel.h"
@@ -62,6 +63,9 @@ inline double read_element(DType dtype, const std::byte* at) {
       return as(float());
     case DType::f64:
       return as(double());
+    case DType::f16:
+    case DType::bf16:
+      return static_cast<double>(widen_float(dtype, static_cast<uint16_t>(as(uint16_t()))));
     case DType::i64:
       return as(int64_t());
     case DType::i32:
@@ -84,6 +88,9 @@ inline void write_element(DType dtype, std::byte* at, double value) {
       return as(static_cast<float>(value));
     case DType::f64:
       return as(value);
+    case DType::f16:
+    case DType::bf16:
+      return as(narrow_float(dtype, static_cast<float>(value)));
     case DType::i64:
       return as(static_cast<int64_t>(value));
     case DType::i32:

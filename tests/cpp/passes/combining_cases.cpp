@@ -116,6 +116,32 @@ const Cases& combining_cases() {
   %y = minimum(%t, %c) : f32[4]
 })",
            "nary"},
+          {"sum_of_halves_as_nary",
+           R"(graph @g {stage = canonical} (%a: f16[4], %b: f16[4], %c: f16[4], %d: f16[4]) -> (%y) {
+  %k = constant() {value = f16[1] "zTQ="} : f16[1]
+  %m = mul(%b, %k) : f16[4]
+  %s = add(%a, %m) : f16[4]
+  %t = sub(%s, %c) : f16[4]
+  %y = add(%d, %t) : f16[4]
+})",
+           "nary"},
+          // The right half of a tree is rounded by itself.
+          {"sum_of_halves_as_nary",
+           R"(graph @g {stage = canonical} (%a: bf16[4], %b: bf16[4], %c: bf16[4], %d: bf16[4]) -> (%y) {
+  %l = add(%a, %b) : bf16[4]
+  %r = add(%c, %d) : bf16[4]
+  %y = add(%l, %r) : bf16[4]
+})",
+           "add nary"},
+          // Bytes wrap in any order; what is taken away stays a node.
+          {"sum_of_bytes_as_nary",
+           R"(graph @g {stage = canonical} (%a: i8[4], %b: i8[4], %c: i8[4], %d: i8[4]) -> (%y) {
+  %l = add(%a, %b) : i8[4]
+  %r = sub(%c, %d) : i8[4]
+  %t = add(%l, %r) : i8[4]
+  %y = add(%d, %t) : i8[4]
+})",
+           "sub nary"},
           {"gate_into_convolution", R"(graph @g {stage = canonical} (%x: f32[2,3,4,5], %gate: f32[2,3,1,1]) -> (%y) {
   %w = constant() {value = f32[2,3,1,1] {1, -2, 0.5, 3, 0.25, -1}} : f32[2,3,1,1]
   %b = constant() {value = f32[2] {1, 2}} : f32[2]
@@ -153,6 +179,12 @@ const Cases& combining_cases() {
    "(%a, %b) : i32[4]\n"                                               \
    "  %y = " op "(%t, %b) : i32[4]\n}"}
           HETNN_INTEGERS("sum_as_nary", "add"),
+          {"sum_of_halves_as_nary", "the values are f16 or bf16",
+           "graph @g {stage = canonical} (%a: f32[4], %b: f32[4]) -> (%y) {\n  %t = add(%a, %b) : f32[4]\n"
+           "  %y = add(%t, %b) : f32[4]\n}"},
+          {"sum_of_bytes_as_nary", "the values are i8, without a scale",
+           "graph @g {stage = canonical} (%a: i16[4], %b: i16[4]) -> (%y) {\n  %t = add(%a, %b) : i16[4]\n"
+           "  %y = add(%t, %b) : i16[4]\n}"},
           HETNN_INTEGERS("difference_as_nary", "sub"),
           HETNN_INTEGERS("difference_as_nary_deterministic", "sub"),
           HETNN_INTEGERS("product_as_nary", "mul"),

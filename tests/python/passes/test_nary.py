@@ -147,6 +147,29 @@ def test_integers_stay_as_they_are() -> None:
     assert torch.equal(executable(*inputs), chain(*inputs))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_halves_are_one_kernel_with_every_rounding(dtype: torch.dtype, threads: int) -> None:
+    inputs = [(4.0**k * x).to(dtype) for k, x in enumerate(random(6, 7, 671))]
+    for k, special in enumerate([float("nan"), float("inf"), -float("inf"), -0.0, 6e4, 6e-8]):
+        inputs[k][k] = special
+    executable = compiled(lambda *x: chain(*x) - x[2], inputs, threads=threads)
+    assert kernels(executable, inputs) == ["nary"]
+    got, want = executable(*inputs), chain(*inputs) - inputs[2]
+    single = compiled(lambda *x: chain(*x) - x[2], inputs, fusion="off")(*inputs)
+    for other in (want, single):
+        assert torch.equal(got.isnan(), other.isnan())
+        assert torch.equal(got.nan_to_num(7.0), other.nan_to_num(7.0))
+
+
+def test_bytes_are_one_kernel_and_wrap() -> None:
+    generator = torch.Generator().manual_seed(1)
+    inputs = [torch.randint(-128, 128, (3, 333), dtype=torch.int8, generator=generator) for _ in range(6)]
+    executable = compiled(tree, inputs)
+    assert kernels(executable, inputs) == ["nary"]
+    assert torch.equal(executable(*inputs), tree(*inputs))
+
+
 def test_without_fusion_every_node_is_a_kernel() -> None:
     inputs = random(6, 33)
     executable = compiled(chain, inputs, fusion="off")

@@ -2,6 +2,7 @@
 #include "hetnn/passes/compute_in_f32.h"
 
 #include "hetnn/compiler/pipeline.h"
+#include "hetnn/passes/combine.h"
 
 namespace hetnn::pipeline {
 
@@ -10,7 +11,13 @@ void compute_in_f32(ir::Graph& subgraph, const backends::Backend& backend) {
 }
 
 void compute_in_f32(Draft& draft) {
-  for (Subgraph& subgraph : draft.subgraphs) compute_in_f32(subgraph.graph, draft.backend(subgraph.device));
+  for (Subgraph& subgraph : draft.subgraphs) {
+    const backends::Backend& backend = draft.backend(subgraph.device);
+    const passes::FuseOptions fusing = backend.fusing(draft.lowering, subgraph.graph.hints());
+    // Between conversions the operations of a sum would no longer stand behind each other.
+    if (fusing.enabled && fusing.combines && !backend.computes_narrow()) passes::combine_narrow(subgraph.graph);
+    compute_in_f32(subgraph.graph, backend);
+  }
 }
 
 }  // namespace hetnn::pipeline

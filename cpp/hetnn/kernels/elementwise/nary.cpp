@@ -196,7 +196,7 @@ std::unique_ptr<Kernel> make_nary(const KernelCall& call) {
   const int count = nary_inputs(call);
   if (count < 1 || count > kMaxNaryInputs)
     throw InvalidModel(text("nary takes 1 to ", kMaxNaryInputs, " inputs; got ", count, ". Split the layer."));
-  require_f32(call.outputs[0], "nary: the output");
+  if (call.outputs[0].dtype != DType::f32) return make_narrow_nary(call, count);
   return std::make_unique<Nary>(call, static_cast<size_t>(count));
 }
 

@@ -1,6 +1,8 @@
 // nary: a sum with coefficients, a product or an extreme of any number of values, as one layer.
 #include <algorithm>
+#include <type_traits>
 
+#include "hetnn/base/narrow_float.h"
 #include "hetnn/ops/elementwise/vocabulary.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
@@ -33,6 +35,15 @@ std::vector<Type> infer(const Call& call) {
 template <typename V, typename Join>
 void fold(const Evaluation& e, const Result& y, Join join) {
   const std::vector<double>& coefficients = e.call.reals("coefficients");
+  // In order, f16 and bf16 are rounded as nodes of two operands would round them.
+  const DType kept = e.call.input(0).dtype;
+  const bool rounds = e.call.flag("deterministic") && is_narrow_float(kept);
+  const auto rounded = [=](V value) {
+    if constexpr (std::is_same_v<V, float>)
+      return rounds ? widen_float(kept, narrow_float(kept, value)) : value;
+    else
+      return value;
+  };
   const auto elems = static_cast<size_t>(y.elems());
   V* so_far = y.values<V>();
   bool first = true;
@@ -42,8 +53,8 @@ void fold(const Evaluation& e, const Result& y, Join join) {
     const V* x = e.input(k).values<V>().data();
     nest<2>(y.shape, {strides_of(y.shape), broadcast_strides(e.input(k).shape, y.shape)},
             [=](int64_t at, int64_t from) {
-              const auto term = vocabulary::Mul(x[from], static_cast<V>(c));
-              so_far[at] = first ? term : join(so_far[at], term);
+              const V term = rounded(vocabulary::Mul(x[from], static_cast<V>(c)));
+              so_far[at] = first ? term : rounded(join(so_far[at], term));
             });
     first = false;
   }
@@ -78,7 +89,8 @@ OpDef define_nary() {
           .attrs = {{"op", AttrKind::string, std::string("add"), "add, mul, maximum or minimum"},
                     {"coefficients", AttrKind::reals, std::vector<double>{}, "of a sum, one an input; none: all 1"},
                     {"deterministic", AttrKind::boolean, false,
-                     "round every product and sum, in this order; else an input with coefficient 0 is not read"}},
+                     "round every product and sum to the type's digits, in this order; else an input with coefficient "
+                     "0 is not read"}},
           .traits = Trait::elementwise | Trait::compute | Trait::wide,
           .onnx = {"Sum"},
           .infer = infer,

@@ -1,8 +1,12 @@
 // n-ary sums, products and extremes against chains of two-operand steps.
 #include "hetnn/kernels/elementwise/nary.h"
 
+#include <cmath>
+
 #include "../kernel_runner.h"
 #include "expect_error.h"
+#include "hetnn/base/narrow_float.h"
+#include "hetnn/kernels/elementwise/elementwise.h"
 
 namespace hetnn::kernels::testing {
 namespace {
@@ -113,6 +117,84 @@ TEST(Nary, BroadcastsMixesLayoutsAndRunsAnEpilogue) {
     check_kernel("nary", {a, b, c, d, gate},
                  {nhwc ? TensorView::nhwc(DType::f32, shape, 7) : TensorView::plain(DType::f32, shape)},
                  {{"op", "add"}}, {expected}, 1e-6, "mixed", {{"mul", 4, {}}, {"relu", -1, {}}});
+}
+
+// Rounded as `count` nodes of two operands would, or once.
+double rounded(DType dtype, double value) {
+  return static_cast<double>(widen_float(dtype, narrow_float(dtype, static_cast<float>(value))));
+}
+
+TEST(Nary, HalvesRoundAsTheirMeaning) {
+  for (const DType dtype : {DType::f16, DType::bf16})
+    for (const bool ordered : {false, true})
+      for (const int count : {1, 2, 3, 6, 17, 40})
+        for (const int64_t elems : {1, 5, 67, 3001}) {
+          std::vector<double> coefficients;
+          if (count % 2 == 0)
+            for (int k = 0; k < count; ++k) coefficients.push_back(rounded(dtype, 0.3 * (k % 7 - 2)));
+          std::vector<Tensor> inputs;
+          for (int k = 0; k < count; ++k) {
+            Tensor x = random_plain({elems}, static_cast<unsigned>(k + 1));
+            x.view.dtype = dtype;
+            for (double& v : x.values) v = rounded(dtype, v * std::pow(8.0, k % 5));
+            inputs.push_back(std::move(x));
+          }
+          if (elems > 60) {
+            const double special[] = {std::nan(""), INFINITY, -INFINITY, -0.0, 65504, 6e-8, 1e-5};
+            for (size_t i = 0; i < 40; ++i)
+              inputs[i % static_cast<size_t>(count)].values[i] = rounded(dtype, special[i % 7]);
+          }
+          std::vector<double> expected(static_cast<size_t>(elems));
+          const auto kept = [&](float v) {
+            return ordered ? static_cast<float>(rounded(dtype, static_cast<double>(v))) : v;
+          };
+          for (size_t i = 0; i < expected.size(); ++i) {
+            float sum = 0;
+            bool first = true;
+            for (size_t k = 0; k < inputs.size(); ++k) {
+              const float c = coefficients.empty() ? 1.0F : static_cast<float>(coefficients[k]);
+              if (c == 0 && !ordered) continue;
+              const float product = static_cast<float>(inputs[k].values[i]) * c, term = kept(product);
+              sum = first ? term : kept(sum + term);
+              first = false;
+            }
+            expected[i] = rounded(dtype, static_cast<double>(sum));
+          }
+          for (const int64_t fan_in : {0, 2, 16}) {
+            const Params params = {
+                {"coefficients", coefficients}, {"fan_in", fan_in}, {"deterministic", int64_t{ordered}}};
+            check_kernel("nary", inputs, {inputs[0].view}, params, {expected}, 0, "halves");
+            if (HasFatalFailure()) return;
+          }
+        }
+}
+
+TEST(Nary, BytesWrapAndBroadcast) {
+  for (const int count : {2, 3, 6, 30}) {
+    std::vector<Tensor> inputs;
+    std::vector<double> expected(2 * 5 * 67);
+    for (int k = 0; k < count; ++k) {
+      const std::vector<int64_t> shape = k % 3 == 2 ? std::vector<int64_t>{5, 1} : std::vector<int64_t>{2, 5, 67};
+      Tensor x{TensorView::plain(DType::i8, shape), {}};
+      x.values = random_values(x.view.elems(), static_cast<unsigned>(k), -128, 127);
+      for (double& v : x.values) v = std::trunc(v);
+      for (size_t i = 0; i < expected.size(); ++i) expected[i] += x.values[shape.size() == 2 ? i / 67 % 5 : i];
+      inputs.push_back(std::move(x));
+    }
+    for (double& v : expected) v = static_cast<double>(static_cast<int8_t>(static_cast<int64_t>(v)));
+    check_kernel("nary", inputs, {inputs[0].view}, {}, {expected}, 0, "bytes");
+  }
+}
+
+TEST(Nary, LeavesOtherNarrowOperationsToTheMeaning) {
+  Tensor x = random_plain({3}, 1);
+  for (const DType dtype : {DType::f16, DType::i32}) {
+    x.view.dtype = dtype;
+    const Params params = {{"op", dtype == DType::f16 ? "mul" : "add"}};
+    const std::vector<TensorView> views = {x.view, x.view};
+    EXPECT_ERROR(make_nary({views, std::span(&x.view, 1), params}), Unsupported, "sums of f16, bf16 and i8",
+                 "Use the operator's meaning.");
+  }
 }
 
 TEST(Nary, RefusesTooManyInputsAndForeignFanIns) {

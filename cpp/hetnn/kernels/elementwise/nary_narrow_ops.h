@@ -1,0 +1,33 @@
+// Sums of f16, bf16 and bytes, converted in registers.
+#pragma once
+
+#include <cstdint>
+
+#include "hetnn/base/dtype.h"
+
+namespace hetnn::kernels {
+
+/// Elements that `so_far` has room for behind the last one, so that whole vectors are read and written.
+inline constexpr int64_t kSoFarRoom = 16;
+
+/// The result so far (none in the first pass), plus coefficients[k] inputs[k] one after the other, each product and sum
+/// rounded to f32. `out` null: the result so far is kept in so_far; else it is rounded to the type and written.
+struct HalvesPass {
+  const uint16_t* const* inputs;
+  const float* coefficients;
+  int count;
+  bool first;
+  float* so_far;
+  uint16_t* out;
+  int64_t n;
+};
+using HalvesFunction = void (*)(const HalvesPass&);
+
+/// For f16 or bf16. `weighs`: there are coefficients other than 1; `rounds`: products and sums are rounded to the type.
+HalvesFunction halves_function(DType dtype, bool weighs, bool rounds);
+
+/// out[i] += x[i] modulo 256.
+using BytesFunction = void (*)(const uint8_t* x, uint8_t* out, int64_t n);
+BytesFunction bytes_function();
+
+}  // namespace hetnn::kernels

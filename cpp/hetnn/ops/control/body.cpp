@@ -173,7 +173,9 @@ Tensor copy_of(const View& view) {
   return out;
 }
 
-Body read_body(const Call& call, std::string_view attr) {
+namespace {
+
+Body read(const Call& call, std::string_view attr, bool calls) {
   Body out;
   for (const std::string_view each : split(call.string(attr), '|')) {
     Line line{call, each};
@@ -183,6 +185,7 @@ Body read_body(const Call& call, std::string_view attr) {
       for (std::string_view word = line.word(); !word.empty(); word = line.word()) sizes.emplace_back(word);
       continue;
     }
+    if (!calls) continue;
     if (name != "give") {
       const OpDef* op = OpTable::global().find(name);
       if (!op) line.fail(text("there is no operator '", name, "'"));
@@ -195,6 +198,11 @@ Body read_body(const Call& call, std::string_view attr) {
   }
   return out;
 }
+
+}  // namespace
+
+Body read_body(const Call& call, std::string_view attr) { return read(call, attr, true); }
+Body read_taken(const Call& call, std::string_view attr) { return read(call, attr, false); }
 
 std::vector<Type> taken_types(const Call& call, const Body& body, std::vector<Type> inputs) {
   for (const auto& [input, sizes] : body.taken) {

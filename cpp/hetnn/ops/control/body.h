@@ -35,6 +35,8 @@ Tensor copy_of(const View& view);
 
 /// The body in the attribute `attr`. Fails where it is none.
 Body read_body(const Call& call, std::string_view attr);
+/// Of it `taken` alone, for who has the calls otherwise: each run of a loop asks.
+Body read_taken(const Call& call, std::string_view attr);
 
 /// The types of the body's inputs with the sizes that it names.
 std::vector<Type> taken_types(const Call& call, const Body& body, std::vector<Type> inputs);

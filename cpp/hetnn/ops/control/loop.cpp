@@ -109,13 +109,9 @@ std::vector<Type> infer(const Call& call) {
   return out;
 }
 
-std::unique_ptr<RunningBody> open(const Evaluation& e, const Body& body) {
-  if (e.host.compiled && fixed_integer(e.call, "program") >= 0) return e.host.compiled->open(e.call);
-  return run_by_meanings(e.call, body, e.host);
-}
-
 void meaning(const Evaluation& e) {
-  const Body body = read_body(e.call, "body");
+  const bool compiled = e.host.compiled && fixed_integer(e.call, "program") >= 0;
+  const Body body = compiled ? read_taken(e.call, "body") : read_body(e.call, "body");
   const size_t carried = carried_values(e.call);
   const int64_t trips = e.input(0).values<int64_t>()[0];
   bool going = !e.has(1) || e.input(1).values<bool>()[0];
@@ -123,7 +119,8 @@ void meaning(const Evaluation& e) {
   std::vector<View> given(kBeforeValues);
   for (size_t k = kBeforeValues; k < e.inputs.size(); ++k) given.push_back(e.inputs[k]);
   std::vector<std::vector<Tensor>> rounds(e.call.outputs.size() - carried);  // of every stacked value
-  const std::unique_ptr<RunningBody> running = open(e, body);
+  const std::unique_ptr<RunningBody> running =
+      compiled ? e.host.compiled->open(e.call) : run_by_meanings(e.call, body, e.host);
   int64_t count = 0;
   for (; going && count < trips; ++count) {
     if (count == kMostRounds) fail(e.call, "loop_c6", text("it has more than ", kMostRounds, " rounds. Does it end?"));

@@ -12,6 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import hetnn
+from hetnn.importers.onnx.model import numbered
 from importers.onnx_models import model_of
 
 UNSIGNED = [("uint16", np.uint16), ("uint32", np.uint32), ("uint64", np.uint64)]
@@ -38,6 +39,15 @@ def one_node(op: str, dtypes: list[int], out: int, opset: int = 25, **attrs: Any
         [helper.make_tensor_value_info("y", out, [4])],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+
+
+def test_an_older_package_lacks_the_newest_types() -> None:
+    known = {name: number for name, number in TensorProto.DataType.items() if name not in ("INT2", "UINT2")}
+    found = numbered(known)
+    assert {*numbered(dict(TensorProto.DataType.items())).items()} - {*found.items()} == {
+        (TensorProto.INT2, "i2"),
+        (TensorProto.UINT2, "u2"),
+    }
 
 
 @pytest.mark.parametrize(("name", "dtype"), UNSIGNED)

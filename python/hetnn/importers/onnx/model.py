@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,32 +17,40 @@ from hetnn.files import read_bytes
 
 _MOST_BYTES = (1 << 31) - 1  # of a message, as protobuf has it; larger models keep weights in files of their own
 
-# Element types by number.
-DTYPES: dict[int, str] = {
-    onnx.TensorProto.FLOAT: "f32",
-    onnx.TensorProto.DOUBLE: "f64",
-    onnx.TensorProto.FLOAT16: "f16",
-    onnx.TensorProto.BFLOAT16: "bf16",
-    onnx.TensorProto.INT8: "i8",
-    onnx.TensorProto.UINT8: "u8",
-    onnx.TensorProto.INT16: "i16",
-    onnx.TensorProto.INT32: "i32",
-    onnx.TensorProto.INT64: "i64",
-    onnx.TensorProto.BOOL: "bool",
-    onnx.TensorProto.UINT16: "u16",
-    onnx.TensorProto.UINT32: "u32",
-    onnx.TensorProto.UINT64: "u64",
-    onnx.TensorProto.FLOAT8E4M3FN: "f8e4m3fn",
-    onnx.TensorProto.FLOAT8E4M3FNUZ: "f8e4m3fnuz",
-    onnx.TensorProto.FLOAT8E5M2: "f8e5m2",
-    onnx.TensorProto.FLOAT8E5M2FNUZ: "f8e5m2fnuz",
-    onnx.TensorProto.FLOAT8E8M0: "f8e8m0",
-    onnx.TensorProto.FLOAT4E2M1: "f4e2m1",
-    onnx.TensorProto.INT4: "i4",
-    onnx.TensorProto.UINT4: "u4",
-    onnx.TensorProto.INT2: "i2",
-    onnx.TensorProto.UINT2: "u2",
+# Element types by what ONNX calls them.
+_NAMES = {
+    "FLOAT": "f32",
+    "DOUBLE": "f64",
+    "FLOAT16": "f16",
+    "BFLOAT16": "bf16",
+    "INT8": "i8",
+    "UINT8": "u8",
+    "INT16": "i16",
+    "INT32": "i32",
+    "INT64": "i64",
+    "BOOL": "bool",
+    "UINT16": "u16",
+    "UINT32": "u32",
+    "UINT64": "u64",
+    "FLOAT8E4M3FN": "f8e4m3fn",
+    "FLOAT8E4M3FNUZ": "f8e4m3fnuz",
+    "FLOAT8E5M2": "f8e5m2",
+    "FLOAT8E5M2FNUZ": "f8e5m2fnuz",
+    "FLOAT8E8M0": "f8e8m0",
+    "FLOAT4E2M1": "f4e2m1",
+    "INT4": "i4",
+    "UINT4": "u4",
+    "INT2": "i2",
+    "UINT2": "u2",
 }
+
+
+def numbered(known: Mapping[str, int]) -> dict[int, str]:
+    """Element types by number, of which the package onnx knows these: older ones lack the newest."""
+    return {known[name]: ours for name, ours in _NAMES.items() if name in known}
+
+
+DTYPES = numbered(dict(onnx.TensorProto.DataType.items()))
 # Those of complex numbers, by what their parts are.
 PARTS: dict[int, str] = {onnx.TensorProto.COMPLEX64: "f32", onnx.TensorProto.COMPLEX128: "f64"}
 # Of those that tensors hold several of in a byte.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,42 @@ class Building(ABC):
 
     def cast(self, value: Any, dtype: str) -> Any:
         return value if value.dtype == dtype else self.create("cast", [value], to=dtype)
+
+    def like(self, number: float, value: Any) -> Any:
+        """A number as a constant of a value's element type."""
+        return self.constant(number, value.dtype)
+
+    def joined(self, values: Sequence[Any], axis: int) -> Any:
+        """Values one behind the other along an axis."""
+        return values[0] if len(values) == 1 else self.create("concat", values, axis=axis)
+
+    def summed(self, values: Sequence[Any]) -> Any:
+        """The sum of values, from the first to the last."""
+        return reduce(lambda a, b: self.create("add", [a, b]), values)
+
+    def stacked(self, values: Sequence[Any], axis: int) -> Any:
+        """Values of one shape along a new axis."""
+        shape = list(values[0].shape)
+        return self.joined([self.reshape(value, [*shape[:axis], 1, *shape[axis:]]) for value in values], axis)
+
+    def entry(self, value: Any, place: int, axis: int = 0) -> Any:
+        """What stands at a place of an axis, without that axis."""
+        part = self.create("slice", [value], axis=axis, start=place, end=place + 1)
+        return self.reshape(part, [size for k, size in enumerate(value.shape) if k != axis])
+
+    def linear(self, x: Any, weight: Any, bias: Any) -> Any:
+        """x weightᵀ + bias."""
+        return self.create("linear", [x, weight, bias])
+
+    def hot(self, places: Any, count: Size, axis: int) -> Any:
+        """A new axis of that size, true at the places [...] and false elsewhere."""
+        rank = len(places.shape)
+        index = self.reshape(places, [*places.shape[:axis], 1, *places.shape[axis:]])
+        counted = self.reshape(self.create("arange", [], end=count), [count, *[1] * (rank - axis)])
+        return self.create("eq", [index, counted])
+
+    def broadcast_to(self, value: Any, shape: Sequence[Size]) -> Any:
+        return value if list(value.shape) == list(shape) else self.create("expand", [value], shape=list(shape))
 
     def reshape(self, value: Any, shape: Sequence[Size]) -> Any:
         return value if list(value.shape) == list(shape) else self.create("reshape", [value], shape=list(shape))

@@ -61,18 +61,10 @@ def _windows(call: Call, weight: Any) -> tuple[list[int], list[int], list[int]]:
     return kernel, call.attr("strides") or ones, call.attr("dilations") or ones
 
 
-def as_image(call: Call, x: Any) -> Any:
-    """[N,C,W] as [N,C,1,W]; [N,C,H,W] as it is."""
-    return call.reshape(x, [*x.shape[:2], 1, x.shape[2]]) if len(x.shape) == 3 else x
-
-
-def of_image(call: Call, y: Any, rank: int) -> Any:
-    return call.reshape(y, [*y.shape[:2], y.shape[3]]) if rank == 3 else y
-
-
-def convolve_node(call: Call, x: Any, weight: Any, bias: Any) -> Any:
+def convolve_node(call: Call, x: Any, weight: Any, bias: Any, groups: int | None = None) -> Any:
+    """The node's convolution; `groups`: into how many its channels are divided, if not as the node says."""
     kernel, stride, dilation = _windows(call, weight)
-    groups = int(call.attr("group"))
+    groups = int(call.attr("group")) if groups is None else groups
     x = met_as(call, x, [None, weight.shape[1] * groups, *[None] * len(kernel)])
     bias = None if bias is None else met_as(call, bias, [weight.shape[0]])
     asked = window_padding(call, x.shape[2:], kernel, stride, dilation)

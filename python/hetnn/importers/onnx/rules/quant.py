@@ -9,7 +9,7 @@ from hetnn.importers.lowering.quantization import typed_reals
 from hetnn.importers.lowering.sizes import product as size_product
 from hetnn.importers.onnx.rules.call import Call, rule
 from hetnn.importers.onnx.rules.conv import convolve_node
-from hetnn.importers.onnx.rules.product import multiply
+from hetnn.importers.onnx.rules.integers import centred, convolution_of, product_of
 
 # Of integers that f32 rounds to exactly.
 _MOST_BITS = 16
@@ -48,12 +48,6 @@ def _quantized(call: Call, x: Any, scale: Any, zero: Any, dtype: str) -> Any:
     return call.cast(call.create("clamp", [y], min=float(least), max=float(least + 2**bits - 1)), dtype)
 
 
-def _centred(call: Call, x: Any, zero: Any, dtype: str) -> Any:
-    """x - zero as numbers that cannot overflow."""
-    x = call.cast(x, dtype)
-    return x if zero is None else call.create("sub", [x, call.cast(zero, dtype)])
-
-
 @rule("QuantizeLinear")
 def _quantize(call: Call) -> Any:
     x, scale, zero = call[0], call[1], call.optional(2)
@@ -77,16 +71,14 @@ def _dequantize(call: Call) -> Any:
         typed = typed_reals(call, x, scales, call.known(2), axis, call.known(0))
         if typed is not None:
             return typed
-    numbers = _centred(call, x, None if zero is None else _along(call, zero, x), "f32")
+    numbers = centred(call, x, None if zero is None else _along(call, zero, x), "f32")
     reals = call.create("mul", [numbers, call.cast(along, "f32")])
     return call.cast(reals, dtype)
 
 
 @rule("MatMulInteger")
 def _integer_matmul(call: Call) -> Any:
-    """Exact in f64, which holds every sum of so short products."""
-    a, b = (_centred(call, call[k], _rows(call, call.optional(2 + k), k), "f64") for k in (0, 1))
-    return call.cast(multiply(call, a, b), "i32")
+    return product_of(call, call[0], call[1], *(_rows(call, call.optional(2 + k), k) for k in (0, 1)))
 
 
 def _rows(call: Call, zero: Any, operand: int) -> Any:
@@ -99,8 +91,7 @@ def _rows(call: Call, zero: Any, operand: int) -> Any:
 @rule("QLinearMatMul")
 def _quantized_matmul(call: Call) -> Any:
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = call.values()
-    left = _centred(call, a, _rows(call, a_zero, 0), "f64")
-    y = call.cast(multiply(call, left, _centred(call, b, b_zero, "f64")), "f32")
+    y = call.cast(product_of(call, a, b, _rows(call, a_zero, 0), b_zero), "f32")
     scale = call.create("mul", [call.cast(_rows(call, a_scale, 0), "f32"), call.cast(b_scale, "f32")])
     return _quantized(call, call.create("mul", [y, scale]), y_scale, y_zero, y_zero.dtype)
 
@@ -113,17 +104,16 @@ def _of_filters(call: Call, value: Any, rank: int) -> Any:
 
 @rule("ConvInteger")
 def _integer_conv(call: Call) -> Any:
-    x = _centred(call, call[0], call.optional(2), "f32")
-    weight = _centred(call, call[1], _of_filters(call, call.optional(3), len(call[1].shape)), "f32")
-    return call.cast(convolve_node(call, x, weight, None), "i32")
+    zero = _of_filters(call, call.optional(3), len(call[1].shape))
+    return convolution_of(call, call[0], call[1], call.optional(2), zero)
 
 
 @rule("QLinearConv")
 def _quantized_conv(call: Call) -> Any:
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = [call[k] for k in range(8)]
-    weight = _centred(call, w, _of_filters(call, w_zero, len(w.shape)), "f32")
+    weight = centred(call, w, _of_filters(call, w_zero, len(w.shape)), "f32")
     bias = None if not call.given(8) else call.cast(call[8], "f32")
-    y = convolve_node(call, _centred(call, x, x_zero, "f32"), weight, bias)
+    y = convolve_node(call, centred(call, x, x_zero, "f32"), weight, bias)
     by_filter = _of_filters(call, call.cast(w_scale, "f32"), len(w.shape) - 1)
     scale = call.create("mul", [call.cast(x_scale, "f32"), by_filter])
     return _quantized(call, call.create("mul", [y, scale]), y_scale, y_zero, y_zero.dtype)

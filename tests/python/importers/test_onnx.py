@@ -437,6 +437,21 @@ def test_scans_and_loops_are_unrolled() -> None:
     agrees(model_of(looped), f32(2))
 
 
+def test_what_is_one_number_everywhere_is_a_constant_also_in_loops() -> None:
+    text = """agraph (int64 n, float[1,300] x) => (float[1,300] y) {
+      going = Constant <value = bool {1}> ()
+      y = Loop <body = step (int64 i, bool c, float[1,300] a) => (bool d, float[1,300] b) {
+        d = Identity(c)
+        shape = Constant <value_ints = [300, 300]> ()
+        weight = ConstantOfShape <value = float[1] {0.003}> (shape)
+        b = MatMul(a, weight)
+      }> (n, going, x)
+    }"""
+    (body,) = [line for line in import_model(model_of(text)).graph.print().splitlines() if " loop(" in line]
+    assert "expand" not in body
+    agrees(model_of(text), np.array(3), f32(1, 300))
+
+
 def test_a_branch_is_chosen_when_the_model_runs() -> None:
     text = """agraph (bool c, float[3] x) => (float[3] y) {
       y = If <then_branch = a () => (float[3] p) { p = Neg(x) }, else_branch = b () => (float[3] q) { q = Abs(x) }> (c)

@@ -13,6 +13,7 @@ from hetnn._core import Dim
 from hetnn.element_types import NUMPY
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.building import BROADCASTING, Building
+from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.equal_sizes import met
 from hetnn.importers.lowering.loop_body import Body, BodyInput
 from hetnn.importers.lowering.sizes import Size
@@ -25,6 +26,8 @@ Kind = TypeVar("Kind")
 LONGEST = 10**9 - 1
 # Numbers of a constant that a rule makes.
 MOST_NUMBERS = 1 << 28
+# Of a constant that is one number everywhere; a larger one is filled by each run (passes/fold_constants.h).
+FOLDED_BYTES = 64 << 20
 _FLOATS = ("f16", "bf16", "f32", "f64")
 ONNX: Front[Call] = Front("onnx")
 
@@ -90,18 +93,6 @@ class Text:
     @property
     def shape(self) -> list[Size]:
         return list(self.spans.shape)
-
-
-@dataclass(frozen=True)
-class Complex:
-    """A tensor of complex numbers, as two values."""
-
-    real: Any
-    imag: Any
-
-    @property
-    def shape(self) -> list[Size]:
-        return list(self.real.shape)
 
 
 @dataclass(frozen=True)
@@ -430,8 +421,7 @@ class Call(Building):
         if not isinstance(found, Sizes):
             return found
         parts = [self.reshape(self.whole(x if isinstance(x, Dim) else int(x)), [1]) for x in found.array.reshape(-1)]
-        flat = parts[0] if len(parts) == 1 else self.create("concat", parts, axis=0)
-        return self.cast(self.reshape(flat, found.shape), found.dtype)
+        return self.cast(self.reshape(self.joined(parts, 0), found.shape), found.dtype)
 
     def create_all(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
         if len(inputs) > 1 and op in BROADCASTING and None not in inputs:
@@ -530,19 +520,12 @@ class Call(Building):
             inputs[1] = self.reshape(second, [*second.shape, *[1] * max(behind, 0)])
         return inputs
 
-    def stacked(self, values: Sequence[Any], axis: int) -> Any:
-        """Values of one shape along a new axis."""
-        shape = list(values[0].shape)
-        at = self.axis(axis, len(shape) + 1)
-        apart = [self.reshape(value, [*shape[:at], 1, *shape[at:]]) for value in values]
-        return apart[0] if len(apart) == 1 else self.create("concat", apart, axis=at)
-
-    def like(self, number: float, value: Any) -> Any:
-        """A number as a constant of a value's element type."""
-        return self.constant(number, value.dtype)
-
-    def broadcast_to(self, value: Any, shape: Sequence[Size]) -> Any:
-        return value if list(value.shape) == list(shape) else self.create("expand", [value], shape=list(shape))
+    def linear(self, x: Any, weight: Any, bias: Any) -> Any:
+        """A linear layer where the weight is known, which devices may pack, else a product."""
+        if self.is_known(weight):
+            return super().linear(x, weight, bias)
+        y = self.create("matmul", [x, self.create("permute", [weight], perm=[1, 0])])
+        return y if bias is None else self.create("add", [y, bias])
 
     def static_shape(self, value: Any, what: str, axes: slice = slice(None)) -> list[int]:
         """The sizes of these axes. Unsupported where one is a symbol."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -14,7 +15,7 @@ from hetnn.element_types import NUMPY
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering import sizes
 from hetnn.importers.onnx.model import dtype_name
-from hetnn.importers.onnx.rules.call import LONGEST, MOST_NUMBERS, Array, Call, Sizes, rule
+from hetnn.importers.onnx.rules.call import FOLDED_BYTES, LONGEST, MOST_NUMBERS, Array, Call, Sizes, rule
 from hetnn.importers.onnx.rules.late import is_late, late, length_of
 from hetnn.importers.onnx.rules.movement import filled, split_sizes
 
@@ -39,7 +40,12 @@ def _constant_of_shape(call: Call) -> Any:
     one = call.constant(0, "f32") if value is None else call.reshape(call.tensor(value), [])
     if is_late(call, 0) and call.read(0) is None:
         return late(call, "expand_to", [one, call[0]], length_of(call, 0, "the shape"))
-    return call.broadcast_to(one, call.sizes(0, "the shape"))
+    shape = call.sizes(0, "the shape")
+    known = call.known_of(one)
+    fixed = [size for size in shape if isinstance(size, int) and size >= 0]
+    if known is not None and len(fixed) == len(shape) and math.prod(fixed) * known.itemsize <= FOLDED_BYTES:
+        return call.constant(np.broadcast_to(known, fixed), one.dtype)
+    return call.broadcast_to(one, shape)
 
 
 @rule("EyeLike")

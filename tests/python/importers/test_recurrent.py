@@ -74,6 +74,30 @@ def test_a_layer_of_known_and_of_any_length(kind: str, bidirectional: bool, step
         same(exe(x.numpy()), [y, *(last if kind == "LSTM" else [last])])
 
 
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+@pytest.mark.parametrize("steps", [5, "steps"])
+def test_a_layer_is_one_node(kind: str, steps: int | str) -> None:
+    make, order = LAYERS[kind]
+    layer = make(3, 4, bidirectional=True).eval()
+    nodes = import_model(model_of(kind, layer, order, lengths=False, steps=steps)).graph.nodes()
+    assert [node["op"] for node in nodes].count(kind.lower()) == 2
+
+
+def test_first_states_have_the_batches_of_the_sequence() -> None:
+    layer = nn.GRU(3, 4).eval()
+    model = model_of("GRU", layer, LAYERS["GRU"][1], lengths=False, steps=5)
+    model.graph.node[0].input.append("h")
+    model.graph.input.append(helper.make_tensor_value_info("h", TensorProto.FLOAT, [1, "others", 4]))
+    exe, x, state = hetnn.compile(model), torch.randn(5, 2, 3), torch.randn(1, 2, 4)
+    with torch.no_grad():
+        y, last = layer(x, state)
+    same(exe(x.numpy(), state.numpy()), [y, last])
+    with pytest.raises(
+        hetnn.InvalidModel, match=r"must have the shape \[2,4\]; got f32\[3,4\]. Check the sizes that meet"
+    ):
+        exe(x.numpy(), np.zeros((1, 3, 4), np.float32))
+
+
 @pytest.mark.parametrize("kind", list(LAYERS))
 def test_a_layer_of_more_steps_than_are_unrolled(kind: str) -> None:
     torch.manual_seed(0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -64,9 +64,9 @@ class Building(ABC):
         """Values one behind the other along an axis."""
         return values[0] if len(values) == 1 else self.create("concat", values, axis=axis)
 
-    def summed(self, values: Sequence[Any]) -> Any:
-        """The sum of values, from the first to the last."""
-        return reduce(lambda a, b: self.create("add", [a, b]), values)
+    def folded(self, op: str, values: Iterable[Any]) -> Any:
+        """Values joined by an operator of two, from the first to the last."""
+        return reduce(lambda a, b: self.create(op, [a, b]), values)
 
     def stacked(self, values: Sequence[Any], axis: int) -> Any:
         """Values of one shape along a new axis."""

@@ -134,6 +134,26 @@ class Body:
         return " | ".join(lines)
 
 
+def loop_node(
+    call: Any,
+    body: Body,
+    given: Sequence[Any],
+    how_often: Sequence[Any],
+    carried: Sequence[Any],
+    count: Dim,
+    sizes: Any,
+) -> list[Any]:
+    """A node with a body that gives these values: what is carried behind the last round, then the stacked.
+
+    `how_often`: the number of rounds and whether there is one, None where that does not matter; `count` and `sizes`: of
+    the rounds, and of what is stacked or changes its shape.
+    """
+    kinds = " ".join(f"{value.dtype}:{len(value.shape)}" for value in given[1 + len(carried) :])
+    told = {"body": body.text(given), "carried": len(carried), "count": count, "sizes": list(sizes)}
+    told |= {"outer": list(body.outer), "stacks": kinds}
+    return list(call.create_all("loop", [*how_often, *carried, *body.captured], told))
+
+
 def parts_of(value: Any) -> Sequence[Any]:
     """What an attribute of one or of several values holds."""
     return value if isinstance(value, (list, tuple)) else [value]

@@ -37,7 +37,7 @@ def fraction(call: Building, u: Any, dtype: str) -> Any:
 def normal(call: Building, pairs: Any, shape: Sequence[Size]) -> Any:
     """Of mean 0 and variance 1 from even numbers [2, *shape], by the method of Box and Muller:
     sqrt(-2 ln(1 - u)) cos(2 pi v)."""
-    u, v = (call.reshape(call.create("slice", [pairs], axis=0, start=k, end=k + 1), shape) for k in range(2))
+    u, v = (call.reshape(call.entry(pairs, k), shape) for k in range(2))
     inner = call.create("log", [on(call, "add", on(call, "mul", u, -1.0), 1.0)])
     size = call.create("sqrt", [on(call, "mul", inner, -2.0)])
     return call.create("mul", [size, call.create("cos", [on(call, "mul", v, 2 * math.pi)])])

@@ -16,7 +16,6 @@ from hetnn.importers.onnx.model import dtype_name
 from hetnn.importers.onnx.rules.call import LONGEST, Call
 from hetnn.importers.onnx.rules.late import is_late
 from hetnn.importers.onnx.rules.looping import late_loop
-from hetnn.importers.onnx.rules.movement import slice_axis
 from hetnn.texts import MOST_AXES
 
 # Of rounds, where only a condition ends them.
@@ -199,7 +198,7 @@ def _scan(
     rows: list[list[Any]] = [[] for _ in range(len(body.output) - len(state))]
     for step in range(count):
         given = [
-            _entry(call, x, axis, count - 1 - step if back else step)
+            call.entry(x, count - 1 - step if back else step, axis)
             for x, axis, back in zip(sequences, axes, backwards, strict=True)
         ]
         found = inline(body, f"{name}/{step}/", [*state, *given])
@@ -223,7 +222,7 @@ def _batches(call: Call, inline: Inline) -> list[Any]:
     _rounds(batches, "Scan")
     columns: list[list[Any]] = [[] for _ in body.output]
     for batch in range(batches):
-        own = [_entry(call, x, 0, batch) for x in inputs]
+        own = [call.entry(x, batch) for x in inputs]
         state, sequences = own[: len(own) - parts], own[len(own) - parts :]
         name = f"{call.node.name or 'Scan'}/{batch}"
         state, rows = _scan(call, inline, body, state, sequences, [0] * parts, backwards, name)
@@ -236,11 +235,6 @@ def _batches(call: Call, inline: Inline) -> list[Any]:
     return [_stacked(call, column, 0, out) for column, out in zip(columns, body.output, strict=True)]
 
 
-def _entry(call: Call, x: Any, axis: int, place: int) -> Any:
-    part = slice_axis(call, x, axis, place, place + 1, 1)
-    return call.reshape(part, [size for k, size in enumerate(x.shape) if k != axis])
-
-
 def _stacked(call: Call, rows: list[Any], axis: int, declared: Any) -> Any:
     """Values of one shape along a new axis."""
     if not rows:
@@ -249,7 +243,8 @@ def _stacked(call: Call, rows: list[Any], axis: int, declared: Any) -> Any:
         if not all(0 <= size <= LONGEST for size in sizes) or len(sizes) > MOST_AXES:
             raise InvalidModel(f"'{declared.name}' of {sizes[:9]}")
         return call.create("expand", [call.constant(np.zeros(1), dtype_name(tensor.elem_type))], shape=[0, *sizes])
-    return call.stacked([call.value(row) for row in rows], axis)
+    values = [call.value(row) for row in rows]
+    return call.stacked(values, call.axis(axis, len(values[0].shape) + 1))
 
 
 CONTROL: dict[str, Callable[[Call, Inline], list[Any]]] = {"If": branch, "Loop": loop, "Scan": scan}

@@ -8,20 +8,20 @@ taken: it stands in a loop of one round or none, whose results have a first axis
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, reduce
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from hetnn._core import Dim
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.rules.call import (
     NESTED,
     Array,
     Call,
-    Complex,
     Fork,
     Items,
     Maybe,
@@ -114,7 +114,7 @@ class Forks:
             condition if holds else call.create("logical_not", [condition])
             for condition, holds in self._path[self._checked :]
         ]
-        runs = reduce(lambda a, b: call.create("logical_and", [a, b]), open_to)
+        runs = call.folded("logical_and", open_to)
         before, self._checked = self._checked, len(self._path)
         hand = _Hand(call, tuple(self._path))
 

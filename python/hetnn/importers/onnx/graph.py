@@ -19,6 +19,7 @@ from hetnn._core import Dim
 from hetnn.element_types import numpy_type
 from hetnn.errors import DoesNotFit, InvalidModel, Unsupported
 from hetnn.importers import Imported
+from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.loop_body import DIVIDES, HEAVY, NEEDS_ONE, PICKS, SIZED, Body, BodyInput, parts_of
 from hetnn.importers.lowering.random_numbers import initial_state
 from hetnn.importers.lowering.sizes import Size, likely_size, product
@@ -29,7 +30,7 @@ from hetnn.importers.onnx.functions import DEEPEST, MOST_NODES, TOO_MANY, called
 from hetnn.importers.onnx.model import Weights, check_model, read_model
 from hetnn.importers.onnx.node_order import in_order
 from hetnn.importers.onnx.ports import HINTS, Ports
-from hetnn.importers.onnx.rules import NESTED, ONE_SIDED, Call, Complex, Sizes, Text
+from hetnn.importers.onnx.rules import NESTED, ONE_SIDED, Call, Sizes, Text
 from hetnn.importers.onnx.rules.call import LONGEST, ONNX, is_float
 from hetnn.importers.onnx.rules.complexes import BY_PARTS, moved_parts
 from hetnn.importers.onnx.rules.contrib.declare import REFUSED

@@ -9,10 +9,11 @@ import onnx
 
 from hetnn._core import Dim
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.fixed import read_size, size_name
 from hetnn.importers.onnx.model import PARTS, dtype_name
-from hetnn.importers.onnx.rules import Complex, Fork, Items, Maybe, Nothing, Sizes, Tensors, Text
+from hetnn.importers.onnx.rules import Fork, Items, Maybe, Nothing, Sizes, Tensors, Text
 from hetnn.importers.onnx.rules.sequence import MOST_ITEM_AXES
 from hetnn.structure import Tree
 

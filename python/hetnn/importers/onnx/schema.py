@@ -10,8 +10,9 @@ import onnx
 from onnx import AttributeProto, defs
 
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.onnx.model import NUMBERS, PARTS
-from hetnn.importers.onnx.rules import Complex, Fork, Items, Maybe, Nothing, Refused, Rows, Tensors, Text
+from hetnn.importers.onnx.rules import Fork, Items, Maybe, Nothing, Refused, Rows, Tensors, Text
 from hetnn.importers.onnx.rules.contrib.declare import ADDED, UNREAD
 
 # Attributes that decide nothing in a run, or nothing in some forms of their node: by name, or by operator and name.

@@ -22,6 +22,7 @@ from hetnn.element_types import array_of
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.executable import odd_kind
 from hetnn.importers import Imported
+from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.loop_body import Body, BodyInput, Recording
 from hetnn.importers.lowering.random_numbers import initial_state
 from hetnn.importers.lowering.sizes import MOST, Size, likely_size
@@ -29,8 +30,8 @@ from hetnn.importers.torch.numbers import Numbers
 from hetnn.importers.torch.program import inlined, with_values_apart, without_dropout
 from hetnn.importers.torch.reading import expanded, in_place, is_readable, sharing
 from hetnn.importers.torch.rules import DTYPES, Call
-from hetnn.importers.torch.rules.call import TORCH, cast_attributes, found_symbols
-from hetnn.importers.torch.rules.complexes import COMPLEX, PARTS, Complex, complex_call, is_complex
+from hetnn.importers.torch.rules.call import PARTS, TORCH, cast_attributes, found_symbols
+from hetnn.importers.torch.rules.complexes import COMPLEX, complex_call, is_complex
 from hetnn.importers.torch.signature import Signature, fixed
 from hetnn.importers.torch.symbols import Symbols, own_name
 from hetnn.structure import Tree

@@ -6,7 +6,6 @@ Reals are f64, integers i64, what compares them bool, all of rank 0: as Python c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import reduce
 from typing import Any
 
 import sympy
@@ -60,9 +59,9 @@ class Numbers:
         if kind in _ROUNDING:
             return self._build.cast(self._build.create(_ROUNDING[kind], self._alike(given, real=True)), "i64")
         if kind in _LOGIC:
-            return self._fold(_LOGIC[kind], given)
+            return self._build.folded(_LOGIC[kind], given)
         if kind in _FOLDS:
-            return self._fold(_FOLDS[kind], self._alike(given))
+            return self._build.folded(_FOLDS[kind], self._alike(given))
         if kind in _REAL:
             return self._build.create(_REAL[kind], self._alike(given, real=True))
         if kind in _WHOLE or kind in _RELATIONS:
@@ -74,9 +73,6 @@ class Numbers:
     def _alike(self, values: list[Any], real: bool = False) -> list[Any]:
         real = real or any(x.dtype == "f64" for x in values)
         return [self._build.cast(x, "f64" if real else "i64") for x in values]
-
-    def _fold(self, op: str, values: list[Any]) -> Any:
-        return reduce(lambda a, b: self._build.create(op, [a, b]), values)
 
     def _choice(self, expr: Any) -> Any:
         *cases, (last, _) = expr.args

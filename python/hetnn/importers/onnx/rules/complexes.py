@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from hetnn.errors import InvalidModel
-from hetnn.importers.onnx.rules.call import Call, Complex
+from hetnn.importers.lowering.complexes import Complex
+from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.text import MEASURES, MOVES
 
 # Operators that only move elements, or do not look at them.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import reduce
 from typing import Any
 
 from onnx import TensorProto
@@ -29,7 +28,7 @@ def _cast_like(call: Call) -> Any:
 def _variadic(call: Call) -> Any:
     op = {"Max": "maximum", "Min": "minimum"}.get(call.node.op_type, "add")
     values = call.values()
-    out = reduce(lambda a, b: call.create(op, [a, b]), values)
+    out = call.folded(op, values)
     return call.create("div", [out, call.like(len(values), out)]) if call.node.op_type == "Mean" else out
 
 
@@ -136,7 +135,7 @@ def _is_inf(call: Call) -> Any:
     found = [call.create("eq", [x, call.like(side, x)]) for side, wanted in sides if wanted]
     if not found:
         return call.broadcast_to(call.constant(False, "bool"), x.shape)
-    return reduce(lambda a, b: call.create("logical_or", [a, b]), found)
+    return call.folded("logical_or", found)
 
 
 def _depth(call: Call) -> int:
@@ -153,10 +152,6 @@ def _one_hot(call: Call) -> Any:
     axis = call.axis(call.attr("axis"), len(indices.shape) + 1)
     told = call.known(1)
     depth: Size = call.size(1, "depth") if told is None or told.dtype == object else _depth(call)
-    counted = call.create("arange", [], end=depth)
-    index = call.from_the_front(call.cast(indices, "i64"), depth)
-    index = call.reshape(index, [*indices.shape[:axis], 1, *indices.shape[axis:]])
-    places = call.reshape(counted, [depth, *[1] * (len(indices.shape) - axis)])
-    hot = call.create("eq", [index, places])
+    hot = call.hot(call.from_the_front(call.cast(indices, "i64"), depth), depth, axis)
     off, on = (call.create("slice", [values], axis=0, start=k, end=k + 1) for k in (0, 1))
     return call.create("where", [hot, on, off])

@@ -52,7 +52,7 @@ def product_of(call: Call, a: Any, b: Any, a_zero: Any, b_zero: Any) -> Any:
                 call.create("slice", [x], axis=axis, start=start, end=end) for x, axis in zip(sides, axes, strict=True)
             ]
         parts.append(call.cast(multiply(call, *sides), "i32"))
-    return call.summed(parts)
+    return call.folded("add", parts)
 
 
 def _ends(count: int, factor: int, sizes: Array) -> list[int]:
@@ -90,7 +90,7 @@ def convolution_of(call: Call, x: Any, weight: Any, x_zero: Any, weight_zero: An
     summands = [call.entry(of_parts, k, axis=2) for k in range(parts)]
     if not whole:
         summands = [call.cast(value, "i32") for value in summands]
-    return call.cast(call.reshape(call.summed(summands), [y.shape[0], shape[0], *y.shape[2:]]), "i32")
+    return call.cast(call.reshape(call.folded("add", summands), [y.shape[0], shape[0], *y.shape[2:]]), "i32")
 
 
 def _groups_of_channels(call: Call, shape: list[Any], factor: int, sizes: Array) -> tuple[int, bool]:

@@ -8,9 +8,10 @@ from typing import Any
 
 from hetnn._core import Dim
 from hetnn.errors import Unsupported
+from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.equal_sizes import met_as
-from hetnn.importers.lowering.loop_body import Body, BodyInput
-from hetnn.importers.onnx.rules.call import LONGEST, Call, Complex, Items, Maybe, Nothing, Tensors, Text
+from hetnn.importers.lowering.loop_body import Body, BodyInput, loop_node
+from hetnn.importers.onnx.rules.call import LONGEST, Call, Items, Maybe, Nothing, Tensors, Text
 from hetnn.importers.onnx.rules.sequence import common, known_sizes, packed
 
 
@@ -63,10 +64,7 @@ def late_loop(
     ]
     stacked = given[1 + len(flat) :]
     sizes += [size if isinstance(size, int) else call.found_size() for value in stacked for size in value.shape]
-    told = {"body": body.text(given), "carried": len(flat), "count": call.found_size(0, most), "sizes": sizes}
-    kinds = " ".join(f"{value.dtype}:{len(value.shape)}" for value in stacked)
-    told |= {"outer": list(body.outer), "stacks": kinds}
-    made = [*call.create_all("loop", [trips, going, *flat, *body.captured], told)]
+    made = loop_node(call, body, given, [trips, going], flat, call.found_size(0, most), sizes)
     for k, (value, axes) in enumerate(zip(flat, rows, strict=True)):
         if axes:
             stays = [None if axis in axes else size for axis, size in enumerate(value.shape)]

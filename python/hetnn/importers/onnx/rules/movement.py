@@ -302,8 +302,7 @@ def _gather_nd(call: Call) -> Any:
         raise InvalidModel(f"indices {shape} into {sizes} behind {shared} shared axes")
     places = [_own_places(call, shape[:-1], k) for k in range(shared)]
     for k in range(depth):
-        part = call.create("slice", [indices], axis=len(shape) - 1, start=k, end=k + 1)
-        places.append(call.reshape(call.cast(part, "i64"), shape[:-1]))
+        places.append(call.cast(call.entry(indices, k, len(shape) - 1), "i64"))
     leading = sizes[: len(places)]
     flat = call.create("flat_index", places, sizes=leading)
     return call.create("gather", [call.reshape(x, [product(leading), *sizes[len(leading) :]]), flat], axis=0)

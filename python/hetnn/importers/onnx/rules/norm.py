@@ -6,6 +6,7 @@ from typing import Any
 
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.norms import moments, p_norm, standardized
 from hetnn.importers.lowering.sizes import Size, divide, product
 from hetnn.importers.onnx.rules.call import Call, rule
 
@@ -30,9 +31,7 @@ def _trained_batch_norm(call: Call, inputs: list[Any]) -> list[Any]:
     """By the batch's own statistics, and the running ones moved towards them."""
     x, weight, bias, *running = inputs
     axes = [k for k in range(len(x.shape)) if k != 1]
-    mean = call.create("mean", [x], axes=axes, keepdim=True)
-    apart = call.create("sub", [x, mean])
-    variance = call.create("mean", [call.create("mul", [apart, apart])], axes=axes, keepdim=True)
+    mean, apart, variance = moments(call, x, axes)
     eps, momentum = call.like(float(call.attr("epsilon")), x), float(call.attr("momentum"))
     normal = call.create("mul", [apart, call.create("rsqrt", [call.create("add", [variance, eps])])])
     moved = []
@@ -40,15 +39,6 @@ def _trained_batch_norm(call: Call, inputs: list[Any]) -> list[Any]:
         parts = (old, momentum), (call.cast(call.reshape(new, list(old.shape)), old.dtype), 1 - momentum)
         moved.append(call.create("add", [call.create("mul", [part, call.like(by, part)]) for part, by in parts]))
     return [_by_channel(call, normal, weight, bias), *moved]
-
-
-def _standardized(call: Call, x: Any, axes: list[int], eps: float) -> tuple[Any, Any, Any]:
-    """(x - mean) / sqrt(variance + eps) over the axes; the mean and the factor 1 / sqrt(…) with it."""
-    mean = call.create("mean", [x], axes=axes, keepdim=True)
-    apart = call.create("sub", [x, mean])
-    variance = call.create("mean", [call.create("mul", [apart, apart])], axes=axes, keepdim=True)
-    factor = call.create("rsqrt", [call.create("add", [variance, call.like(eps, x)])])
-    return call.create("mul", [apart, factor]), mean, factor
 
 
 @rule("LayerNormalization")
@@ -64,7 +54,7 @@ def _layer_norm(call: Call) -> Any:
     if fits and call.outputs_used() == 1:
         return call.create("layer_norm", [x, weight, bias], axes=rank - axis, eps=eps)
     dtype = x.dtype
-    normal, mean, factor = _standardized(call, call.cast(x, "f32"), list(range(axis, rank)), eps)
+    normal, mean, factor = standardized(call, call.cast(x, "f32"), list(range(axis, rank)), eps)
     y = call.create("mul", [call.cast(normal, dtype), weight])
     return [y if bias is None else call.create("add", [y, bias]), mean, factor]
 
@@ -121,11 +111,8 @@ def _local_response(call: Call) -> Any:
 @rule("LpNormalization")
 def _lp_norm(call: Call) -> Any:
     x, axis = call[0], call.axis(call.attr("axis"), len(call[0].shape))
-    if call.attr("p") == 1:
-        norm = call.create("sum", [call.create("abs", [x])], axes=[axis], keepdim=True)
-    else:
-        square = call.create("sum", [call.create("mul", [x, x])], axes=[axis], keepdim=True)
-        norm = call.create("sqrt", [square])
+    order = 1 if call.attr("p") == 1 else 2
+    norm = p_norm(call, x, order, lambda op, value: call.create(op, [value], axes=[axis], keepdim=True))
     zero = call.create("eq", [norm, call.like(0, x)])
     return call.create("div", [x, call.create("where", [zero, call.like(1, x), norm])])
 

@@ -10,9 +10,11 @@ import numpy as np
 from hetnn.element_types import NUMPY
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.convolution import convolve
+from hetnn.importers.lowering.norms import p_norm
+from hetnn.importers.lowering.pooling import pool
 from hetnn.importers.lowering.sizes import product
 from hetnn.importers.onnx.rules.call import MOST_NUMBERS, Call, is_float, rule
-from hetnn.importers.onnx.rules.conv import as_image, fixed, of_image, padded, window_padding
+from hetnn.importers.onnx.rules.conv import fixed, padded, window_padding
 
 
 def _mean_of_inside(call: Call, x: Any) -> Any:
@@ -41,32 +43,10 @@ def _pool(call: Call, x: Any, op: str, outside: float, **attrs: Any) -> Any:
         if not math.isfinite(outside) and not is_float(x.dtype):
             outside = float(np.iinfo(NUMPY[x.dtype]).min)
         x, padding = padded(call, x, asked, outside), [0] * len(asked)
-    window = {"kernel": kernel, "stride": stride, "dilation": dilation}
-    if op != "max_pool2d":
-        del window["dilation"]
-    return _pool_axes(call, x, op, window, padding, ceil_mode=bool(call.attr("ceil_mode", 0)), **attrs)
-
-
-def _pool_axes(call: Call, x: Any, op: str, window: dict[str, list[int]], padding: list[int], **attrs: Any) -> Any:
-    """Over one or two axes; over three, which is separable, the last two and then the one before them."""
-    count = len(window["kernel"])
-    if count == 1:
-        image = {name: [1, *values] for name, values in window.items()}
-        y = call.create(op, [as_image(call, x)], **image, padding=[0, padding[0], 0, padding[1]], **attrs)
-        return of_image(call, y, 3)
-    if count == 2:
-        return call.create(op, [x], **window, padding=padding, **attrs)
-    if count != 3:
-        raise Unsupported(f"pooling over {count} axes")
-    n, c, depth, height, width = x.shape
-    planes = call.reshape(x, [n, c * depth, height, width])
-    last = {name: values[1:] for name, values in window.items()}
-    planes = call.create(op, [planes], **last, padding=[*padding[1:3], *padding[4:]], **attrs)
-    height, width = planes.shape[2:]
-    columns = call.reshape(planes, [n, c, depth, height * width])
-    first = {name: [values[0], 1] for name, values in window.items()}
-    columns = call.create(op, [columns], **first, padding=[padding[0], 0, padding[3], 0], **attrs)
-    return call.reshape(columns, [n, c, columns.shape[2], height, width])
+    window = {"kernel": kernel, "stride": stride, "padding": padding}
+    if op == "max_pool2d":
+        window["dilation"] = dilation
+    return pool(call, op, x, window, ceil_mode=bool(call.attr("ceil_mode", 0)), **attrs)
 
 
 def _dilated(
@@ -150,9 +130,8 @@ def _lp_pool(call: Call) -> Any:
     x, p = call[0], float(call.attr("p", 2))
     if p == 0:
         raise InvalidModel("a norm of order 0; p must be another number")
-    powers = call.create("pow", [call.create("abs", [x]), call.like(p, x)])
-    sums = _pool(call, powers, "avg_pool2d", 0.0, count_include_pad=True, divisor_override=1)
-    return call.create("pow", [sums, call.like(1 / p, x)])
+    told = {"count_include_pad": True, "divisor_override": 1}
+    return p_norm(call, x, p, lambda _, value: _pool(call, value, "avg_pool2d", 0.0, **told))
 
 
 @rule("GlobalAveragePool")
@@ -171,6 +150,5 @@ def _global_max(call: Call) -> Any:
 @rule("GlobalLpPool")
 def _global_lp(call: Call) -> Any:
     x, p = call[0], float(call.attr("p", 2))
-    powers = call.create("pow", [call.create("abs", [x]), call.like(p, x)])
-    sums = call.create("sum", [powers], axes=list(range(2, len(x.shape))), keepdim=True)
-    return call.create("pow", [sums, call.like(1 / p, x)])
+    axes = list(range(2, len(x.shape)))
+    return p_norm(call, x, p, lambda op, value: call.create(op, [value], axes=axes, keepdim=True))

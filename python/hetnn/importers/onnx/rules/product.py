@@ -29,14 +29,6 @@ def multiply(call: Call, a: Any, b: Any) -> Any:
     return call.reshape(y, shape)
 
 
-def linear(call: Call, x: Any, weight: Any, bias: Any) -> Any:
-    """x weightᵀ + bias: a linear layer where the weight is known, which devices may pack, else a product."""
-    if call.is_known(weight):
-        return call.create("linear", [x, weight, bias])
-    y = call.create("matmul", [x, call.create("permute", [weight], perm=[1, 0])])
-    return y if bias is None else call.create("add", [y, bias])
-
-
 @rule("MatMul")
 def _matmul(call: Call) -> Any:
     return multiply(call, call[0], call[1])

@@ -1,4 +1,4 @@
-"""ONNX recurrent layers, step by step over a sequence: one after another, or in a loop where it is long or a symbol."""
+"""ONNX recurrent layers: by an operator, or step by step, one after another or in a loop where there are many steps."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.recurrent import by_operator
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.rules.activations import activate, numbers_of
 from hetnn.importers.onnx.rules.call import Call, is_float, rule
 from hetnn.importers.onnx.rules.late import late
 from hetnn.importers.onnx.rules.looping import late_loop
-from hetnn.importers.onnx.rules.product import linear
 
 # More steps are rounds of a loop, as an unknown number of them are.
 _MOST_UNROLLED = 1024
@@ -47,18 +47,12 @@ class Layer:
         self.gates = gates
         count = len(preset)
         self.activations = _activations(call, preset)[direction * count : (direction + 1) * count]
-        self.recurrence = self.part(call[2], direction)
-        bias = self.part(call[3], direction) if call.given(3) else None
+        self.recurrence = call.entry(call[2], direction)
+        bias = call.entry(call[3], direction) if call.given(3) else None
         half = gates * self.hidden
         self.input_bias = None if bias is None else self.cut(bias, 0, half)
         self.state_bias = None if bias is None else self.cut(bias, half, 2 * half)
-        self.weight = self.part(call[1], direction)
-
-    def part(self, value: Any, direction: int) -> Any:
-        """What belongs to a direction."""
-        return self.call.reshape(
-            self.call.create("slice", [value], axis=0, start=direction, end=direction + 1), list(value.shape[1:])
-        )
+        self.weight = call.entry(call[1], direction)
 
     def cut(self, value: Any, start: int, end: int) -> Any:
         return self.call.create("slice", [value], axis=len(value.shape) - 1, start=start, end=end)
@@ -67,10 +61,7 @@ class Layer:
         return self.cut(value, index * self.hidden, (index + count) * self.hidden)
 
     def add(self, *values: Any) -> Any:
-        out = values[0]
-        for value in values[1:]:
-            out = self.call.create("add", [out, value])
-        return out
+        return self.call.folded("add", values)
 
     def mul(self, a: Any, b: Any) -> Any:
         return self.call.create("mul", [a, b])
@@ -80,7 +71,7 @@ class Layer:
         return self.add(new, self.mul(gate, self.call.create("sub", [old, new])))
 
     def product(self, x: Any, weight: Any, bias: Any) -> Any:
-        return linear(self.call, x, weight, bias)
+        return self.call.linear(x, weight, bias)
 
 
 @dataclass(frozen=True)
@@ -107,14 +98,13 @@ class _Direction:
         return output, new_state, None if cell is None else call.create("where", [inside, new_cell, cell])
 
     def unrolled(self, steps: int, state: Any, cell: Any) -> tuple[Any, Any, Any]:
-        """All outputs, [steps, 1, batch, hidden], and what comes last."""
+        """All outputs, [steps, batch, hidden], and what comes last."""
         call = self.call
         at: list[Any] = [None] * steps
         for t in reversed(range(steps)) if self.backwards else range(steps):
-            row = self.layer.part(self.whole, t)
+            row = call.entry(self.whole, t)
             at[t], state, cell = self.round(row, call.constant(t, "i64"), state, cell)
-        rows = [call.reshape(value, [1, 1, *state.shape]) for value in at]
-        return call.create("concat", rows, axis=0), state, cell
+        return call.stacked(at, 0), state, cell
 
     def looped(self, steps: Size, state: Any, cell: Any) -> tuple[Any, Any, Any]:
         """The same where the number of steps is a symbol."""
@@ -136,23 +126,7 @@ class _Direction:
         rows = late(call, "reshape_to", [rows, whole], len(shape), allow_zero=True)
         rows = call.create("match_shape", [rows], shape=shape)
         rows = call.create("flip", [rows], axes=[0]) if self.backwards else rows
-        return call.reshape(rows, [steps, 1, *state.shape]), behind[0], behind[1] if len(behind) > 1 else None
-
-
-def _by_operator(layer: Layer, op: str, x: Any, state: Any, cell: Any, backwards: bool) -> tuple[Any, Any, Any]:
-    """What `looped` gives, of a layer that is an operator."""
-    call, biases = layer.call, [layer.input_bias, layer.state_bias]
-    own: list[Any] = [cell]
-    if op == "gru":  # the bias of the last product is scaled with it
-        own = [None]
-        if layer.state_bias is not None:
-            own = [layer.gate(layer.state_bias, 2)]
-            none = call.broadcast_to(call.like(0, x), [layer.hidden])
-            biases[1] = call.create("concat", [layer.gate(layer.state_bias, 0, 2), none], axis=0)
-    whole = layer.product(x, layer.weight, None if biases[0] is None else layer.add(*biases))
-    y, *last = call.create_all(op, [whole, layer.recurrence, state, *own], {"reverse": backwards})
-    steps, batch, hidden = y.shape
-    return call.reshape(y, [steps, 1, batch, hidden]), last[0], last[1] if len(last) > 1 else None
+        return rows, behind[0], behind[1] if len(behind) > 1 else None
 
 
 def _operator_of(call: Call, preset: list[str]) -> str:
@@ -179,6 +153,8 @@ def _layers(
         x = call.create("permute", [x], perm=[1, 0, 2])
     call.shape(0, 3)
     x = met_as(call, x, [None, None, call.shape(1, 3)[kind_of_layer.inner]])
+    batches = [call.shape(k, 3)[0 if turned else 1] for k in (5, 6) if call.given(k)]
+    x = met_as(call, x, [None, next((size for size in batches if isinstance(size, int)), None), None])
     steps, batch = x.shape[0], x.shape[1]
     unrolls = isinstance(steps, int) and steps <= _MOST_UNROLLED
     kind = call.attr("direction", "forward")
@@ -191,25 +167,27 @@ def _layers(
             if not call.given(index):
                 return call.broadcast_to(call.like(0, x), shape)
             given = call.create("permute", [call[index]], perm=[1, 0, 2]) if turned else call[index]
-            return layer.part(given, direction)
+            return met_as(call, call.entry(given, direction), shape)
 
         first, backwards = (initial(5), initial(6) if cells else None), kind == "reverse" or direction == 1
-        op = "" if unrolls else _operator_of(call, preset)
+        op = _operator_of(call, preset)
         if op:
-            y, state, cell = _by_operator(layer, op, x, *first, backwards)
+            states = list(first if cells else first[:1])
+            biases = [bias for bias in (layer.input_bias, layer.state_bias) if bias is not None]
+            given = (layer.weight, layer.recurrence, biases)
+            y, state, *last = by_operator(call, op, x, *given, states, backwards)
+            cell = last[0] if last else None
         else:
             whole = layer.product(x, layer.weight, layer.input_bias)
             over = _Direction(call, layer, make(layer, direction), whole, backwards)
             y, state, cell = over.unrolled(steps, *first) if unrolls else over.looped(steps, *first)
         outputs.append(y)
-        last_states.append(call.reshape(state, [1, *shape]))
-        last_cells.append(call.reshape(cell, [1, *shape]) if cells else None)
-    y = (
-        outputs[0] if len(outputs) == 1 else call.create("concat", outputs, axis=1)
-    )  # [steps, directions, batch, hidden]
+        last_states.append(state)
+        last_cells.append(cell)
+    y = call.stacked(outputs, 1)  # [steps, directions, batch, hidden]
     found = [call.create("permute", [y], perm=[2, 0, 1, 3]) if turned else y]
     for parts in (last_states, last_cells) if cells else (last_states,):
-        value = parts[0] if len(parts) == 1 else call.create("concat", parts, axis=0)
+        value = call.stacked(parts, 0)
         found.append(call.create("permute", [value], perm=[1, 0, 2]) if turned else value)
     return found
 
@@ -263,7 +241,7 @@ def lstm(call: Call, kind_of_layer: type[Layer]) -> list[Any]:
 
     def make(layer: Layer, direction: int) -> _Step:
         f, g, h_of = layer.activations
-        peephole = layer.part(call[7], direction) if call.given(7) else None
+        peephole = call.entry(call[7], direction) if call.given(7) else None
 
         def peeped(gate: Any, cell: Any, index: int) -> Any:
             return gate if peephole is None else layer.add(gate, layer.mul(cell, layer.gate(peephole, index)))

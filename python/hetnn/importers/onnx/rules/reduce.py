@@ -10,6 +10,7 @@ import numpy as np
 
 from hetnn.element_types import NUMPY
 from hetnn.errors import Unsupported
+from hetnn.importers.lowering.norms import p_norm
 from hetnn.importers.lowering.sizes import product
 from hetnn.importers.onnx.rules.call import Call, is_float, rule
 from hetnn.importers.onnx.rules.late import is_late, late, length_of
@@ -75,14 +76,9 @@ def _extreme(call: Call) -> Any:
     return _reduce(call, lambda over, x: over(of_bools if x.dtype == "bool" else of_numbers, x))
 
 
-@rule("ReduceL1")
-def _l1(call: Call) -> Any:
-    return _reduce(call, lambda over, x: over("sum", call.create("abs", [x])))
-
-
-@rule("ReduceL2")
-def _l2(call: Call) -> Any:
-    return _reduce(call, lambda over, x: call.create("sqrt", [over("sum", call.create("mul", [x, x]))]))
+@rule("ReduceL1", "ReduceL2")
+def _norm(call: Call) -> Any:
+    return _reduce(call, lambda over, x: p_norm(call, x, int(call.node.op_type[-1]), over))
 
 
 @rule("ReduceSumSquare")
@@ -108,8 +104,5 @@ def _hardmax(call: Call) -> Any:
     if call.version < 13:  # over all axes from this one on
         x = call.reshape(x, [product(shape[:axis]), product(shape[axis:])])
         axis = 1
-    place = call.create("argmax", [x], axis=axis, keepdim=True)
-    size = x.shape[axis]
-    places = call.reshape(call.create("arange", [], start=0, end=size), [size, *[1] * (len(x.shape) - axis - 1)])
-    hot = call.cast(call.create("eq", [places, place]), x.dtype)
-    return call.reshape(hot, shape)
+    place = call.create("argmax", [x], axis=axis)
+    return call.reshape(call.cast(call.hot(place, x.shape[axis], axis), x.dtype), shape)

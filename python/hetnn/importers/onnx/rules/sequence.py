@@ -9,9 +9,10 @@ import numpy as np
 
 from hetnn.element_types import numpy_type
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.sizes import Size, product
 from hetnn.importers.onnx.model import dtype_name
-from hetnn.importers.onnx.rules.call import Call, Complex, Items, Maybe, Nothing, Sizes, Tensors, Text, rule
+from hetnn.importers.onnx.rules.call import Call, Items, Maybe, Nothing, Sizes, Tensors, Text, rule
 from hetnn.importers.onnx.rules.late import is_late
 from hetnn.importers.onnx.rules.movement import late_part, slice_axis
 from hetnn.importers.onnx.rules.text import joined
@@ -38,7 +39,7 @@ def packed(call: Call, found: Any) -> Tensors:
     fixed = all(isinstance(size, int) for row in rows for size in row)
     shapes = call.constant(rows, "i64") if fixed else call.value(Sizes(np.array(rows, dtype=object)))
     flat = [call.reshape(x, [product(x.shape)]) for x in items]
-    values = flat[0] if len(flat) == 1 else call.create("concat", flat, axis=0)
+    values = call.joined(flat, 0)
     return Tensors(values, shapes, common([known_sizes(x.shape) for x in items]))
 
 
@@ -189,7 +190,7 @@ def _joined(call: Call, items: list[Any], stacks: bool) -> Any:
     """Tensors one behind the other along an axis, or along a new one."""
     axis = int(call.attr("axis"))
     if stacks:
-        return call.stacked(items, axis)
+        return call.stacked(items, call.axis(axis, len(items[0].shape) + 1))
     return call.create("concat", items, axis=call.axis(axis, len(items[0].shape)))
 
 

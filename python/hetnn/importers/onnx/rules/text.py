@@ -59,7 +59,7 @@ def joined(call: Call, texts: Sequence[Text]) -> tuple[Any, list[Any]]:
             begin = call.reshape(call.whole(part.shape[0]), [])
             moved = call.create("add", [moved, call.create("mul", [begin, call.constant(SPAN, "i64")])])
         spans.append(moved)
-    return parts[0] if len(parts) == 1 else call.create("concat", parts, axis=0), spans
+    return call.joined(parts, 0), spans
 
 
 def moved(call: Call, move: Callable[[list[Any]], list[Any]]) -> list[Any]:

@@ -9,8 +9,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.torch.rules.call import Call
-from hetnn.importers.torch.rules.complexes import COMPLEX, Complex, paired, size_of
+from hetnn.importers.torch.rules.complexes import COMPLEX, paired, size_of
 
 # What takes the parts of one number and builds those of the result.
 _Function = Callable[["_Math", Complex], Complex]

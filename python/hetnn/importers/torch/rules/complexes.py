@@ -4,32 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering import sizes
-from hetnn.importers.torch.rules.call import PARTS, TORCH, Call
-
-__all__ = ["COMPLEX", "PARTS", "Complex", "complex_call", "is_complex", "paired", "size_of"]
-
-
-@dataclass(frozen=True)
-class Complex:
-    """A value of complex numbers."""
-
-    real: Any
-    imag: Any
-    pairs: Any = None  # both as reals [...,2], where they came from there
-
-    @property
-    def parts(self) -> tuple[Any, Any]:
-        return self.real, self.imag
-
-    @property
-    def shape(self) -> Any:
-        return self.real.shape
-
+from hetnn.importers.lowering.complexes import Complex
+from hetnn.importers.torch.rules.call import TORCH, Call
 
 COMPLEX: dict[str, Callable[[Call], Any]] = {}
 
@@ -367,11 +347,8 @@ def _view_as_real(call: Call) -> Any:
 
 def _split(call: Call, pairs: Any) -> Complex:
     """Of reals [...,2]."""
-
-    def part(k: int) -> Any:
-        return call.reshape(call.create("slice", [pairs], axis=-1, start=k, end=k + 1), list(pairs.shape)[:-1])
-
-    return Complex(part(0), part(1), pairs)
+    real, imag = (call.entry(pairs, k, len(pairs.shape) - 1) for k in range(2))
+    return Complex(real, imag, pairs)
 
 
 def _joined(call: Call, x: Complex) -> Any:

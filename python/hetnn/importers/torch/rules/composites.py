@@ -10,25 +10,13 @@ import numpy as np
 
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering import sizes
+from hetnn.importers.lowering.norms import p_norm
 from hetnn.importers.torch.rules.call import TORCH, Call, rule
 from hetnn.importers.torch.rules.indexing import fixed
 
 
 def _norm(call: Call, x: Any, order: float, axes: list[int], keepdim: bool = False) -> Any:
-    """(sum |x|^order)^(1/order) over the axes."""
-    reduced = {"axes": axes, "keepdim": keepdim}
-    if order == 2:
-        return call.create("sqrt", [call.create("sum", [call.create("mul", [x, x])], **reduced)])
-    size = call.create("abs", [x])
-    if math.isinf(order):
-        return call.create("reduce_max" if order > 0 else "reduce_min", [size], **reduced)
-    if order == 0:
-        some = call.cast(call.create("ne", [x, call.constant(0, x.dtype)]), x.dtype)
-        return call.create("sum", [some], **reduced)
-    if order == 1:
-        return call.create("sum", [size], **reduced)
-    total = call.create("sum", [call.create("pow", [size, call.constant(order, x.dtype)])], **reduced)
-    return call.create("pow", [total, call.constant(1 / order, x.dtype)])
+    return p_norm(call, x, order, lambda op, value: call.create(op, [value], axes=axes, keepdim=keepdim))
 
 
 @rule("linalg_vector_norm.default")

@@ -11,7 +11,7 @@ import torch
 
 from hetnn._core import Dim
 from hetnn.errors import Unsupported
-from hetnn.importers.lowering.loop_body import DIVIDES, BodyInput
+from hetnn.importers.lowering.loop_body import DIVIDES, BodyInput, loop_node
 from hetnn.importers.lowering.sizes import MOST, Size
 from hetnn.importers.torch.rules.call import TORCH, Call, found_symbols
 
@@ -131,20 +131,10 @@ def _rounds(call: Call, body: Any, carried: Sequence[Any], sequences: Sequence[A
         return _loop_over(call, body, carried, sequences, rest, count)
     rows: list[list[Any]] = []
     for k in range(count):
-        values = call.body(body, [*carried, *(_part(call, x, k) for x in sequences), *rest])
+        values = call.body(body, [*carried, *(call.entry(x, k) for x in sequences), *rest])
         carried, made = values[: len(carried)], values[len(carried) :]
         rows.append(made)
-    return [*carried, *(_stacked(call, values) for values in zip(*rows, strict=True))]
-
-
-def _part(call: Call, sequence: Any, index: int) -> Any:
-    part = call.create("slice", [sequence], axis=0, start=index, end=index + 1)
-    return call.reshape(part, list(sequence.shape)[1:])
-
-
-def _stacked(call: Call, values: tuple[Any, ...]) -> Any:
-    parts = [call.reshape(value, [1, *value.shape]) for value in values]
-    return parts[0] if len(parts) == 1 else call.create("concat", parts, axis=0)
+    return [*carried, *(call.stacked(values, 0) for values in zip(*rows, strict=True))]
 
 
 def _loop_over(
@@ -167,15 +157,8 @@ def _looped(call: Call, trips: Any, going: Any, state: Sequence[Any], build: Any
     """A loop: what it carries, then what its rounds add, along an axis of their number."""
     types = [BodyInput("i64", []), BodyInput("bool", []), *(BodyInput(x.dtype, list(x.shape)) for x in state)]
     body, given = call.loop_body(types, build)
-    stacked = given[1 + len(state) :]
-    told = {
-        "body": body.text(given),
-        "carried": len(state),
-        "count": call.new_size(0, MOST),
-        "sizes": [size for x in stacked for size in x.shape],
-        "outer": list(body.outer),
-    }
-    return call.create_all("loop", [trips, going, *state, *body.captured], told)
+    sizes = [size for x in given[1 + len(state) :] for size in x.shape]
+    return loop_node(call, body, given, [trips, going], state, call.new_size(0, MOST), sizes)
 
 
 @TORCH.rule("while_loop")
@@ -208,7 +191,7 @@ def _associative(call: Call) -> list[Any]:
     count = sequences[0].shape[0]
     if not isinstance(count, int) or not 0 < count <= _MOST_ROUNDS:
         raise Unsupported(f"an associative scan over {count} parts; there must be 1 to {_MOST_ROUNDS}")
-    rows = [[_part(call, x, 0) for x in sequences]]
+    rows = [[call.entry(x, 0) for x in sequences]]
     for k in range(1, count):
-        rows.append(call.body(body, [*rows[-1], *(_part(call, x, k) for x in sequences), *rest]))
-    return [_stacked(call, values) for values in zip(*rows, strict=True)]
+        rows.append(call.body(body, [*rows[-1], *(call.entry(x, k) for x in sequences), *rest]))
+    return [call.stacked(values, 0) for values in zip(*rows, strict=True)]

@@ -23,10 +23,6 @@ def fixed(shape: Sequence[Size], what: str) -> list[int]:
     return out
 
 
-def _spread(call: Call, value: Any, shape: Sequence[Size]) -> Any:
-    return value if list(value.shape) == list(shape) else call.create("expand", [value], shape=list(shape))
-
-
 def _cut(call: Call, value: Any, shape: Sequence[Size]) -> Any:
     """The part of a value at the start of each axis."""
     for axis, size in enumerate(shape):
@@ -43,7 +39,7 @@ def _flat_index(call: Call, indices: Sequence[Any], along: Sequence[Size]) -> tu
     shape: list[Size] = []
     for index in indices:
         shape = sizes.broadcast(shape, index.shape)
-    spread = [_spread(call, call.cast(index, "i64"), shape) for index in indices]
+    spread = [call.broadcast_to(call.cast(index, "i64"), shape) for index in indices]
     return call.create("flat_index", spread, sizes=list(along)), shape
 
 
@@ -86,7 +82,7 @@ def _one_hot(call: Call) -> Any:
         raise Unsupported("one_hot without num_classes, whose result's size depends on values")
     classes = call.create("arange", [], end=call["num_classes"])
     number = call.create("gather", [classes, call["self"]], axis=0, from_end=False)
-    return call.cast(call.create("eq", [call.reshape(number, [*number.shape, 1]), classes]), "i64")
+    return call.cast(call.hot(number, call["num_classes"], len(number.shape)), "i64")
 
 
 @rule("index.Tensor", "_unsafe_index.Tensor")
@@ -123,7 +119,7 @@ def _index_put(call: Call) -> Any:
         return call.create("where", [mask, added, x])
     axes, given = _given(call)
     if not axes:
-        return call.create("add", [x, values]) if call["accumulate"] else _spread(call, values, x.shape)
+        return call.create("add", [x, values]) if call["accumulate"] else call.broadcast_to(values, x.shape)
     rest = [axis for axis in range(len(x.shape)) if axis not in axes]
     perm = axes + rest
     moved = call.create("permute", [x], perm=perm) if perm != sorted(perm) else x
@@ -139,12 +135,12 @@ def _index_put(call: Call) -> Any:
     # Where the indexed axes are neighbours, values have what they become in their place.
     if axes == list(range(axes[0], axes[-1] + 1)):
         first = axes[0]
-        values = _spread(call, values, [*inner[:first], *shape, *inner[first:]])
+        values = call.broadcast_to(values, [*inner[:first], *shape, *inner[first:]])
         count = len(shape)
         order = [*range(first, first + count), *range(first), *range(first + count, count + len(inner))]
         values = call.create("permute", [values], perm=order) if order != sorted(order) else values
     else:
-        values = _spread(call, values, [*shape, *inner])
+        values = call.broadcast_to(values, [*shape, *inner])
     rows, width = sizes.product(shape), sizes.product(inner)
     out = call.create(
         "scatter_elements",
@@ -194,7 +190,7 @@ def _scatter(call: Call, updates: Any, reduce: str, include_self: bool = True) -
     updates = (
         _cut(call, call.reshape(updates, updates.shape or [1]), shape)
         if len(updates.shape)
-        else (_spread(call, updates, shape))
+        else (call.broadcast_to(updates, shape))
     )
     out = call.create(
         "scatter_elements",
@@ -245,7 +241,7 @@ def _index_into(call: Call, updates: Any, reduce: str, include_self: bool = True
     updates = call.reshape(updates, updates.shape or [1])
     out = call.create(
         "scatter_elements",
-        [call.reshape(x, lanes), rows, _spread(call, updates, shape)],
+        [call.reshape(x, lanes), rows, call.broadcast_to(updates, shape)],
         axis=axis,
         reduce=reduce,
         include_self=include_self,
@@ -300,7 +296,7 @@ def _put(call: Call) -> Any:
 def _masked_scatter(call: Call) -> Any:
     """The k-th true element takes the k-th of the source."""
     shape = call.shape()
-    x, mask = _spread(call, call["self"], shape), _spread(call, call["mask"], shape)
+    x, mask = call.broadcast_to(call["self"], shape), call.broadcast_to(call["mask"], shape)
     source = call.reshape(call["source"], [sizes.product(call["source"].shape)])
     if source.shape == [0] or 0 in shape:
         return x

@@ -13,6 +13,7 @@ from hetnn.element_types import NUMPY
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering import sizes
 from hetnn.importers.lowering.convolution import convolve
+from hetnn.importers.lowering.norms import standardized
 from hetnn.importers.lowering.resampling import along, cubic, interpolation, triangle
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.torch.rules.call import Call, rule
@@ -72,10 +73,7 @@ def _by_the_batch(call: Call, kept: Sequence[str] | None) -> list[Any]:
     multiplied by; both rounded to the types in which torch keeps them, if it does."""
     x = call.cast(call["input"], "f64" if call["input"].dtype == "f64" else "f32")
     over = [axis for axis in range(len(x.shape)) if axis != 1]
-    mean = call.create("mean", [x], axes=over, keepdim=True)
-    away = call.create("sub", [x, mean])
-    variance = call.create("mean", [call.create("mul", [away, away])], axes=over, keepdim=True)
-    scale = call.create("rsqrt", [call.create("add", [variance, call.constant(float(call["eps"]), x.dtype)])])
+    _, mean, scale = standardized(call, x, over, float(call["eps"]))
     if kept is not None:
         mean, scale = (call.cast(value, dtype) for dtype, value in zip(kept, (mean, scale), strict=True))
     away = call.create("sub", [x, call.cast(mean, x.dtype)])
@@ -96,11 +94,7 @@ def _layer_norm(call: Call) -> Any:
     statistics = [None, None]
     if call.reads(1) or call.reads(2):
         over = list(range(len(x.shape) - axes, len(x.shape)))
-        mean = call.create("mean", [x], axes=over, keepdim=True)
-        away = call.create("sub", [x, mean])
-        variance = call.create("mean", [call.create("mul", [away, away])], axes=over, keepdim=True)
-        spread = call.create("add", [variance, call.constant(eps, x.dtype)])
-        statistics = [mean, call.create("rsqrt", [spread])]
+        statistics = list(standardized(call, x, over, eps)[1:])
     return [out, *statistics]
 
 

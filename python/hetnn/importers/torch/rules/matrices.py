@@ -9,7 +9,7 @@ import numpy as np
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering import sizes
 from hetnn.importers.lowering.random_numbers import on
-from hetnn.importers.lowering.solving import solved, spread, transposed, triangular, unit_matrices
+from hetnn.importers.lowering.solving import solved, transposed, triangular, unit_matrices
 from hetnn.importers.torch.rules.call import Call, rule
 from hetnn.importers.torch.rules.indexing import fixed
 
@@ -171,7 +171,7 @@ def _triangular_solve(call: Call) -> list[Any]:
     if call["transpose"]:
         a, upper = transposed(call, a), not upper
     solved = triangular(call, a, call["self"], upper, bool(call["unitriangular"]))
-    return [solved, spread(call, call["A"], call.shape(1)) if call.reads(1) else None]
+    return [solved, call.broadcast_to(call["A"], call.shape(1)) if call.reads(1) else None]
 
 
 @rule("linalg_qr.default")
@@ -199,8 +199,8 @@ def _ldl_solve(call: Call) -> Any:
     factors, pivots, b = call["LD"], call["pivots"], call["B"]
     lead = sizes.broadcast(factors.shape[:-2], b.shape[:-2])
     n = factors.shape[-1]
-    factors, pivots = spread(call, factors, [*lead, n, n]), spread(call, pivots, [*lead, n])
-    return call.create("ldl_solve", [factors, pivots, spread(call, b, [*lead, *b.shape[-2:]])])
+    factors, pivots = call.broadcast_to(factors, [*lead, n, n]), call.broadcast_to(pivots, [*lead, n])
+    return call.create("ldl_solve", [factors, pivots, call.broadcast_to(b, [*lead, *b.shape[-2:]])])
 
 
 @rule("_linalg_svd.default")
@@ -269,7 +269,7 @@ def _householder_product(call: Call) -> Any:
     if 0 in call.shape():
         return call.filled(0)
     rows, columns = fixed(a.shape[-2:], "a product of reflections")
-    start = spread(call, call.constant(np.eye(rows, columns), a.dtype), a.shape)
+    start = call.broadcast_to(call.constant(np.eye(rows, columns), a.dtype), a.shape)
     return call.create("apply_reflections", [a, tau, start])
 
 

@@ -154,19 +154,13 @@ def _unbind(call: Call) -> list[Any]:
 
 @rule("stack.default")
 def _stack(call: Call) -> Any:
-    rank = len(call["tensors"][0].shape) + 1
-    axis = call["dim"] % rank
-    parts = []
-    for value in call["tensors"]:
-        shape = list(value.shape)
-        parts.append(call.reshape(value, [*shape[:axis], 1, *shape[axis:]]))
-    return call.create("concat", parts, axis=axis)
+    return call.stacked(call["tensors"], call["dim"] % (len(call["tensors"][0].shape) + 1))
 
 
 @rule("cat.default")
 def _cat(call: Call) -> Any:
     values = [call.cast(v, call.dtype()) for v in call["tensors"] if list(v.shape) != [0]]
-    return values[0] if len(values) == 1 else call.create("concat", values, axis=call["dim"])
+    return call.joined(values, call["dim"])
 
 
 def _padded(call: Call, pad: Any, mode: str, value: Any) -> Any:

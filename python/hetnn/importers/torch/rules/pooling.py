@@ -10,6 +10,7 @@ import numpy as np
 
 from hetnn.element_types import NUMPY
 from hetnn.errors import Unsupported
+from hetnn.importers.lowering.pooling import pool
 from hetnn.importers.lowering.random_numbers import on
 from hetnn.importers.torch.rules.call import Call, rule
 from hetnn.importers.torch.rules.indexing import fixed
@@ -28,6 +29,10 @@ def batched(call: Call, axes: int) -> tuple[Any, bool]:
     x = call[call.names[0]]
     made = len(x.shape) == axes + 1
     return (call.reshape(x, [1, *x.shape]) if made else x), made
+
+
+def _pooled(call: Call, axes: int, op: str, window: dict[str, list[int]], **attrs: Any) -> Any:
+    return call.reshape(pool(call, op, batched(call, axes)[0], window, **attrs), call.shape())
 
 
 def _on_images(call: Call, axes: int, op: Callable[[Any], Any]) -> Any:
@@ -50,7 +55,7 @@ def _max_pool(call: Call) -> Any:
     ceil_mode = bool(call["ceil_mode"])
     out = None
     if not call.is_tuple() or call.reads(0):
-        out = _pool_axes(call, axes, "max_pool2d", window, ceil_mode=ceil_mode)
+        out = _pooled(call, axes, "max_pool2d", window, ceil_mode=ceil_mode)
     if not call.is_tuple():
         return out
     places = None
@@ -59,21 +64,6 @@ def _max_pool(call: Call) -> Any:
         places = call.create("max_pool_indices", [x], **window, ceil_mode=ceil_mode)
         places = call.reshape(places, call.shape(1))
     return [out, places]
-
-
-def _pool_axes(call: Call, axes: int, op: str, window: dict[str, list[int]], **attrs: Any) -> Any:
-    """Pooling that is separable: over the last two axes, then over the one before them."""
-    neutral = {"kernel": 1, "stride": 1, "padding": 0, "dilation": 1}
-    if axes < 3:
-        lone = {name: [neutral[name], *values] if axes == 1 else values for name, values in window.items()}
-        return _on_images(call, axes, lambda x: call.create(op, [x], **lone, **attrs))
-    x, _ = batched(call, axes)
-    n, c, d, h, w = x.shape
-    rows = call.reshape(x, [n * c, d, h, w])
-    rows = call.create(op, [rows], **{name: values[1:] for name, values in window.items()}, **attrs)
-    columns = call.reshape(rows, [n, c, d, rows.shape[2] * rows.shape[3]])
-    deep = {name: [values[0], neutral[name]] for name, values in window.items()}
-    return call.reshape(call.create(op, [columns], **deep, **attrs), call.shape())
 
 
 @rule("avg_pool1d.default", "avg_pool2d.default", "avg_pool3d.default")
@@ -89,9 +79,9 @@ def _avg_pool(call: Call) -> Any:
     # Integers round once: a mean over three axes is one of the sum.
     if axes < 3 or not (divisor or call.dtype().startswith(("i", "u"))):
         own = {"divisor_override": abs(divisor)} if divisor else {}
-        out = _pool_axes(call, axes, "avg_pool2d", window, **attrs, **own)
+        out = _pooled(call, axes, "avg_pool2d", window, **attrs, **own)
         return call.create("neg", [out]) if divisor < 0 else out
-    total = _pool_axes(call, axes, "avg_pool2d", window, **attrs, divisor_override=1)
+    total = _pooled(call, axes, "avg_pool2d", window, **attrs, divisor_override=1)
     divisors = (
         call.constant(divisor, total.dtype) if divisor else _counts(call, window, total, attrs["count_include_pad"])
     )

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from hetnn.errors import Unsupported
+from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.random_numbers import fraction, normal, on
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.torch.rules.call import TORCH, Call, rule
-from hetnn.importers.torch.rules.complexes import COMPLEX, Complex
+from hetnn.importers.torch.rules.complexes import COMPLEX
 
 
 def _even(call: Call, shape: Sequence[Size] | None = None) -> Any:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from hetnn.errors import Unsupported
+from hetnn.importers.lowering.recurrent import by_operator
 from hetnn.importers.torch.rules.call import Call, rule
 
 
@@ -39,20 +38,15 @@ def _layers(call: Call, op: str, states: Sequence[Any], order: Sequence[int]) ->
         outputs = []
         for direction in range(directions):
             place = layer * directions + direction
-            first = [_part(call, state, place) for state in states]
+            first = [call.entry(state, place) for state in states]
             y, *ended = _one(call, op, order, x, params[place], first, direction == 1)
             outputs.append(y)
             for found, state in zip(last, ended, strict=True):
-                found.append(call.reshape(state, [1, *state.shape]))
-        x = outputs[0] if len(outputs) == 1 else call.create("concat", outputs, axis=2)
+                found.append(state)
+        x = call.joined(outputs, 2)
     if call["batch_first"]:
         x = call.create("permute", [x], perm=[1, 0, 2])
-    return [x, *(one[0] if len(one) == 1 else call.create("concat", one, axis=0) for one in last)]
-
-
-def _part(call: Call, state: Any, place: int) -> Any:
-    part = call.create("slice", [state], axis=0, start=place, end=place + 1)
-    return call.reshape(part, list(state.shape[1:]))
+    return [x, *(call.stacked(one, 0) for one in last)]
 
 
 def _one(
@@ -61,19 +55,9 @@ def _one(
     """One layer in one direction: all outputs, then the last states."""
     units = params[1].shape[1]
 
-    def gates(value: Any, chosen: Sequence[int]) -> Any:
-        parts = [call.create("slice", [value], axis=0, start=k * units, end=(k + 1) * units) for k in chosen]
-        return parts[0] if len(parts) == 1 else call.create("concat", parts, axis=0)
+    def ordered(value: Any) -> Any:
+        parts = [call.create("slice", [value], axis=0, start=k * units, end=(k + 1) * units) for k in order]
+        return call.create("concat", parts, axis=0)
 
-    bias, last = None, []
-    if len(params) == 4:
-        of_state = params[3]
-        if op == "gru":  # that of n stands beside the product with the state
-            last = [gates(of_state, [2])]
-            zero = call.constant(np.zeros(units), of_state.dtype)
-            of_state = call.create("concat", [gates(of_state, [0, 1]), zero], axis=0)
-        bias = gates(call.create("add", [params[2], of_state]), order)
-    elif op == "gru":
-        last = [None]
-    given = call.create("linear", [x, gates(params[0], order), bias])
-    return call.create_all(op, [given, gates(params[1], order), *states, *last], {"reverse": reverse})
+    weight, recurrence, *biases = map(ordered, params)
+    return by_operator(call, op, x, weight, recurrence, biases, states, reverse)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Any
 
 from hetnn.errors import Unsupported
@@ -170,7 +169,7 @@ def _all_finite(call: Call) -> Any:
         # What is not finite leaves something of itself when it is taken from itself.
         fine = call.create("eq", [call.create("sub", [x, x]), call.like(0, x)])
         found.append(call.create("all", [fine], axes=list(range(len(x.shape))), keepdim=False))
-    return reduce(lambda a, b: call.create("logical_and", [a, b]), found)
+    return call.folded("logical_and", found)
 
 
 @contrib("TorchEmbedding", "weight indices padding_idx? scale_grad_by_freq?")

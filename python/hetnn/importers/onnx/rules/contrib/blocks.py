@@ -13,7 +13,6 @@ from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.rules.call import Array, Call
 from hetnn.importers.onnx.rules.contrib.declare import SOME_INT, contrib
 from hetnn.importers.onnx.rules.contrib.pieces import part
-from hetnn.importers.onnx.rules.product import linear
 
 
 def _bits(call: Call, preset: int = 4) -> int:
@@ -87,7 +86,7 @@ def known_weight(call: Call, packed: int, scales: int, zeros: int, shape: Sequen
 def _product(call: Call, weight: Any, bias: Any) -> Any:
     """The input by weights [rows, columns]."""
     x = call[0]
-    return linear(call, met_as(call, x, [*[None] * (len(x.shape) - 1), weight.shape[1]]), weight, bias)
+    return call.linear(met_as(call, x, [*[None] * (len(x.shape) - 1), weight.shape[1]]), weight, bias)
 
 
 @contrib(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -149,7 +148,7 @@ def _kept(call: Call, step: Step, rows: Size, at: Any, there: Any) -> Any:
     window = int(call.attr("local_window_size"))
     if window > 0:
         kept.append(call.create("gt", [at, call.create("sub", [own, call.constant(window, "i64")])]))
-    return reduce(lambda a, b: call.create("logical_and", [a, b]), kept)
+    return call.folded("logical_and", kept)
 
 
 def _weighed(call: Call, q: Any, k: Any, v: Any, kept: Any, added: Any) -> tuple[Any, Any]:
@@ -172,7 +171,7 @@ def _weighed(call: Call, q: Any, k: Any, v: Any, kept: Any, added: Any) -> tuple
     own = met_as(call, own, [None, None, None, keys])
     masked = call.create("add", [own, added])
     whole = [masked] if sink is None else _with_sink(call, masked, sink, [batch, heads, rows], keys)
-    whole = call.create("softmax", [whole[0] if len(whole) == 1 else call.create("concat", whole, axis=3)], axis=3)
+    whole = call.create("softmax", [call.joined(whole, 3)], axis=3)
     weights = part(call, whole, 0, keys, 3)
     y = call.create("matmul", [weights, v])
     if shown == 1:

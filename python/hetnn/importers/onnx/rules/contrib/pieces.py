@@ -22,10 +22,7 @@ def places(call: Call, size: Size, rank: int, axis: int, first: Any = None) -> A
 def total(call: Call, *parts: Any) -> Any:
     """The sum of those that there are; None of none."""
     there = [value for value in parts if value is not None]
-    out = there[0] if there else None
-    for value in there[1:]:
-        out = call.create("add", [out, value])
-    return out
+    return call.folded("add", there) if there else None
 
 
 def channels_first(call: Call, x: Any) -> Any:

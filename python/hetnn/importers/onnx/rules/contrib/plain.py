@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -161,7 +160,7 @@ def _no_repeats(call: Call) -> Any:
         before = part(call, words, k, k + runs, 1)
         last = part(call, words, runs + k, runs + k + 1, 1)
         hits.append(call.create("eq", [before, last]))
-    hit = call.broadcast_to(reduce(lambda a, b: call.create("logical_and", [a, b]), hits), [batch, runs])
+    hit = call.broadcast_to(call.folded("logical_and", hits), [batch, runs])
     scores = met_as(call, call[1], [batch, None])
     bound = call.create("where", [hit, call.like(-np.inf, scores), call.like(np.inf, scores)])
     inputs = [scores, part(call, words, size - 1, rows, 1), bound]

@@ -57,7 +57,7 @@ class _OfIntegers(Layer):
     def __init__(self, call: Call, direction: int, gates: int, preset: list[str]) -> None:
         super().__init__(call, direction, gates, preset)
         self.weight, self.recurrence = (
-            (weight, *(self.part(call[index + k], direction) for k in range(2)))
+            (weight, *(call.entry(call[index + k], direction) for k in range(2)))
             for weight, index in ((self.weight, 8), (self.recurrence, 10))
         )
 

@@ -308,7 +308,7 @@ def _hashes(
         if by:
             mixes.append(call.broadcast_to(call.reshape(mix, [*mix.shape, 1]), [*mix.shape, heads]))
     axis = len(mixes[0].shape) - 1
-    y = mixes[0] if len(mixes) == 1 else call.create("concat", mixes, axis=axis)
+    y = call.joined(mixes, axis)
     y = call.create("remainder", [y, met_as(call, call[2], [y.shape[axis]])])
     return y if offsets is None else call.create("add", [y, met_as(call, offsets, [y.shape[axis]])])
 

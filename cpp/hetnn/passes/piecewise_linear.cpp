@@ -19,7 +19,7 @@ using Operands = std::vector<Function>;
 constexpr int kMostNodes = 64;
 constexpr size_t kMostKnots = 16;
 
-Function line(double slope, double offset) { return {{{slope, offset}}, {}, {}}; }
+Function line(double slope, double offset) { return {{{slope, offset}}, {}, {}, slope == 0 ? offset : std::nan("")}; }
 
 size_t piece_of(const Function& f, double x) {
   return static_cast<size_t>(std::lower_bound(f.knots.begin(), f.knots.end(), x) - f.knots.begin());
@@ -93,6 +93,9 @@ std::optional<Function> combine(const Operands& operands, bool crossings, OfLine
     for (const Function& f : operands) values.push_back(value_at(f, knot));
     out.at.push_back(of_values(values));
   }
+  std::vector<double> of_nan;
+  for (const Function& f : operands) of_nan.push_back(f.of_nan);
+  out.of_nan = of_values(of_nan);
   return out;
 }
 
@@ -134,7 +137,10 @@ std::optional<Function> either(const Operands& operands, TakesFirst takes_first)
   return combine(
       operands, true,
       [&](const Lines& l, double x) -> std::optional<Line> { return takes_first(l[0](x), l[1](x)) ? l[0] : l[1]; },
-      [&](const Values& v) { return takes_first(v[0], v[1]) ? v[0] : v[1]; });
+      [&](const Values& v) {
+        if (std::isnan(v[0]) || std::isnan(v[1])) return std::nan("");
+        return takes_first(v[0], v[1]) ? v[0] : v[1];
+      });
 }
 std::optional<Function> maximum(const Operands& operands) {
   return either(operands, [](double a, double b) { return a >= b; });

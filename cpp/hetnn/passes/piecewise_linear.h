@@ -19,6 +19,7 @@ struct PiecewiseLinear {
   std::vector<Line> lines;    // from -inf to inf, one more than knots
   std::vector<double> knots;  // ascending
   std::vector<double> at;     // the value at each knot
+  double of_nan = 0;          // the value of NaN, which is a number where a comparison chooses a branch without x
 
   /// Whether neighbouring lines meet, and meet the value at their knot, within `roundings` of the numbers that each is
   /// computed from.

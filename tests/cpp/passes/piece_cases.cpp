@@ -35,7 +35,8 @@ const Cases& piece_cases() {
   %xh = sub(%x, %h) : f32[2,3]
   %xn = sub(%x, %n) : f32[2,3]
   %s = where(%p, %xh, %xn) : f32[2,3]
-  %y = where(%c, %s, %z) : f32[2,3]
+  %n0 = mul(%x, %z) : f32[2,3]
+  %y = where(%c, %s, %n0) : f32[2,3]
 })",
            "sub relu sub relu sub", 1e-6, Values::edge},
           // The same as torch takes it apart.
@@ -133,6 +134,22 @@ const Cases& piece_cases() {
   %z = constant() {value = f32[] {0}} : f32[]
   %c = gt(%x, %t) : bool[2]
   %y = where(%c, %x, %z) : f32[2]
+})"},
+          // Of NaN these are 0, which no sum of NaN is.
+          {"pieces_from_where", "NaN stays NaN: a comparison with it chooses a branch with x",
+           R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
+  %z = constant() {value = f32[] {0}} : f32[]
+  %c = gt(%x, %z) : bool[2]
+  %y = where(%c, %x, %z) : f32[2]
+})"},
+          {"pieces_from_where", "NaN stays NaN: a comparison with it chooses a branch with x",
+           R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {
+  %z = constant() {value = f32[] {0}} : f32[]
+  %l = lt(%x, %z) : bool[2]
+  %g = gt(%x, %z) : bool[2]
+  %c = logical_or(%l, %g) : bool[2]
+  %r = relu(%x) : f32[2]
+  %y = where(%c, %r, %z) : f32[2]
 })"},
           // A value of its own at the knot alone.
           {"pieces_from_where", "its pieces meet", R"(graph @g {stage = imported} (%x: f32[2]) -> (%y) {

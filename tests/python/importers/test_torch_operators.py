@@ -142,6 +142,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda s, x: (torch.searchsorted(s, x), torch.searchsorted(s, x, right=True), torch.bucketize(x, s[0])),
         (_real(2, 6).sort(-1).values, _real(2, 4)),
     ),
+    "a number where NaN compares": (lambda x: (torch.where(x > 0, x, 0.0), torch.where(x.abs() > 1, x, 0 * x)), (NAN,)),
     "flip and roll": (lambda x: (x.flip(1), x.flip(0, -1), x.roll(2, 1), torch.rot90(x)), (X,)),
     "repeat": (lambda x: (x.repeat(2, 1, 3), x.repeat(2, 2, 1, 1), x.repeat_interleave(2, 1), x.tile(2)), (X,)),
     "diagonal": (lambda x: (x.diagonal(0, 1, 2), x.diagonal(1, 0, 1), x.diagonal(-2, 1, 2)), (X,)),
@@ -286,6 +287,14 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     ),
     "grid_sample": (
         lambda x, g: (F.grid_sample(x, g, align_corners=False), F.grid_sample(x, g, "nearest", align_corners=True)),
+        (IMAGE, _real(2, 5, 6, 2)),
+    ),
+    "grid_sample by cubics outside of the image": (
+        lambda x, g: tuple(
+            F.grid_sample(x, g, "bicubic", outside, corners)
+            for outside in ("zeros", "border", "reflection")
+            for corners in (False, True)
+        ),
         (IMAGE, _real(2, 5, 6, 2)),
     ),
     "folds": (lambda x: (F.unfold(x, 3, padding=1), F.fold(F.unfold(x, 3), (9, 7), 3)), (IMAGE,)),

@@ -55,7 +55,8 @@ class Sampler {
     if (mode_ == "nearest") x = std::nearbyint(x);
     const double low = aligned_ ? 0 : -0.5, high = aligned_ ? extent - 1 : extent - 0.5;
     if (x < low || x > high) {
-      if (outside_ == "border") x = std::clamp(x, 0.0, extent - 1);
+      // A cubic through points outside bends there: its taps are clamped instead, as torch and onnxruntime do.
+      if (outside_ == "border" && mode_ != "cubic") x = std::clamp(x, 0.0, extent - 1);
       if (outside_ == "reflection") x = reflected(x, low, high);
     }
     x = std::clamp(x, -4.0, extent + 4);

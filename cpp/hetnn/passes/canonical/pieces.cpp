@@ -1,5 +1,6 @@
 // Activations chosen by `where`: sums of pieces without a choice, which devices have and rules know.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "hetnn/passes/canonical/rules.h"
@@ -64,6 +65,12 @@ bool has_no_jump(const Match& m) {
   const double roundings = few_roundings(m.root()->output()->dtype());
   return std::all_of(found->second.each.begin(), found->second.each.end(),
                      [&](const PiecewiseLinear& f) { return f.continuous(roundings); });
+}
+
+bool keeps_nan(const Match& m) {
+  const auto found = pieces_of(m);
+  return std::all_of(found->second.each.begin(), found->second.each.end(),
+                     [](const PiecewiseLinear& f) { return std::isnan(f.of_nan); });
 }
 
 // Builds the sum: the piece around zero as it is, and what each other adds, which is exactly 0 around zero.
@@ -175,7 +182,8 @@ Rule pieces_from_where() {
                      {"the result is a function of one value x of its type, linear between knots, as many in every "
                       "channel",
                       has_pieces},
-                     {"its pieces meet", has_no_jump}},
+                     {"its pieces meet", has_no_jump},
+                     {"NaN stays NaN: a comparison with it chooses a branch with x", keeps_nan}},
           .exactness = "within a few roundings, bit for bit around 0 where f is x there; NaN stays NaN",
           .rewrite = [](const Match& m, Build& build) {
             const auto found = pieces_of(m);

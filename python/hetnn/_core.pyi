@@ -47,11 +47,14 @@ __all__: list[str] = [
     "operators",
     "plan",
     "read_options",
+    "resampled",
     "return_free_memory",
     "rules",
     "simulate_model",
     "simulate_topology",
+    "torch_shares",
     "version",
+    "window_count",
 ]
 
 class Dim:
@@ -518,6 +521,20 @@ def read_options(options: str) -> str:
     Checks options given as JSON text and returns all of them, defaults included.
     """
 
+def resampled(
+    size: typing.SupportsInt | typing.SupportsIndex,
+    goal: typing.SupportsInt | typing.SupportsIndex,
+    scale: typing.SupportsFloat | typing.SupportsIndex,
+    mode: str,
+    places: str,
+    rounding: str,
+    cubic_coefficient: typing.SupportsFloat | typing.SupportsIndex,
+    exclude_outside: bool,
+) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
+    """
+    What each entry of an axis gives to each of the result, [goal, size], as ONNX says it; of nearest which entry each of the result is, [goal].
+    """
+
 def return_free_memory() -> None:
     """
     Gives back to the system what the process has freed and the C library keeps.
@@ -542,6 +559,32 @@ def simulate_topology(
 ) -> dict[str, typing.Any]:
     """
     Times the layers of a topology.
+    """
+
+def torch_shares(
+    size: typing.SupportsInt | typing.SupportsIndex,
+    goal: typing.SupportsInt | typing.SupportsIndex,
+    scale: typing.SupportsFloat | typing.SupportsIndex,
+    align_corners: bool,
+    cubic: bool,
+    antialias: bool,
+    single: bool,
+) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
+    """
+    What each entry of an axis gives to each of the result, [goal, size], rounded to f32 or f64 as torch does; linear only with antialias. A scale of 0: the ratio of the sizes.
+    """
+
+def window_count(
+    size: int | Dim,
+    kernel: typing.SupportsInt | typing.SupportsIndex,
+    stride: typing.SupportsInt | typing.SupportsIndex,
+    dilation: typing.SupportsInt | typing.SupportsIndex,
+    before: typing.SupportsInt | typing.SupportsIndex = 0,
+    after: typing.SupportsInt | typing.SupportsIndex = 0,
+    ceil_mode: bool = False,
+) -> int | Dim:
+    """
+    How many windows lie over an axis of that size.
     """
 
 version: str = "0.1.0"

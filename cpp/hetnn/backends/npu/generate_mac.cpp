@@ -10,7 +10,6 @@
 #include "hetnn/base/error.h"
 #include "hetnn/base/narrow_float.h"
 #include "hetnn/npu/timing.h"
-#include "hetnn/ops/infer.h"
 #include "hetnn/ops/quantized.h"
 
 namespace hetnn::backends::npu {
@@ -76,13 +75,8 @@ ProductShape Generator::shape_of(const ir::Node& node, const Epilogue& epilogue)
   const Tensor* weight = node.constant_input(1);
   const Map in = map_of(*node.input(0)), out = map_of(*node.output());
   const bool windowed = weight->rank() == 4;
-  const Window w = windowed ? Window{{weight->shape()[2], weight->shape()[3]},
-                                     ops::per_axis(node.call(), "stride", 2),
-                                     ops::per_axis(node.call(), "dilation", 2),
-                                     ops::padding_of(node.call())}
-                            : Window();
   return {.dtype = dtype_,
-          .window = w,
+          .window = windowed ? ops::window_of(node.call()) : ops::Window(2),
           .batch = out.n,
           .in_h = in.h,
           .in_w = in.w,
@@ -208,8 +202,8 @@ void Generator::products(const ir::Node& node, const Epilogue& epilogue, const P
   const std::vector<Step> steps = steps_of(s, t, buffers);
   const int64_t sums_at = buffers.total() - buffers.sums;
   const bool quantized = dtype_ == DType::i8;
-  const Window& w = s.window;
-  const int64_t taps = w.kernel[0] * w.kernel[1], group_filters = s.out_c / s.groups,
+  const ops::Window& w = s.window;
+  const int64_t taps = w[0].kernel * w[1].kernel, group_filters = s.out_c / s.groups,
                 group_channels = s.in_c / s.groups;
   const int64_t depth = s.groups == 1 ? t.channels : group_channels;
   const int64_t filters_at = pack_filters(weight, t.filters, depth);
@@ -247,8 +241,8 @@ void Generator::products(const ir::Node& node, const Epilogue& epilogue, const P
                       p.filters * kFactorBytes);
              }
              if (p.loads_input) {
-               const Span rows = positions_read(w, 0, p.row, p.rows, s.in_h),
-                          columns = positions_read(w, 1, p.column, p.columns, s.in_w);
+               const Span rows = positions_read(w[0], p.row, p.rows, s.in_h),
+                          columns = positions_read(w[1], p.column, p.columns, s.in_w);
                const auto [channel, channels] = channels_of(p);
                const int64_t at = ((p.n * s.in_h + rows.begin) * s.in_w + columns.begin) * s.in_c + channel;
                load({x.region, x.offset_bytes + at * elem_}, p.input_at,
@@ -259,8 +253,8 @@ void Generator::products(const ir::Node& node, const Epilogue& epilogue, const P
        .compute =
            [&](int64_t k) {
              const Step& p = steps[static_cast<size_t>(k)];
-             const Span rows = positions_read(w, 0, p.row, p.rows, s.in_h),
-                        columns = positions_read(w, 1, p.column, p.columns, s.in_w);
+             const Span rows = positions_read(w[0], p.row, p.rows, s.in_h),
+                        columns = positions_read(w[1], p.column, p.columns, s.in_w);
              const int64_t channels = channels_of(p).second,
                            step_groups = s.groups == 1 ? 1 : p.filters / group_filters;
              Picture read{rows.count, columns.count}, made{p.rows, p.columns};
@@ -290,12 +284,12 @@ void Generator::products(const ir::Node& node, const Epilogue& epilogue, const P
                                     .bias_addr = p.weights_at + buffers.bias,
                                     .quant_addr = p.weights_at + buffers.factors,
                                     .acc_addr = sums_at,
-                                    .kernel_h = w.kernel[0],
-                                    .kernel_w = w.kernel[1],
-                                    .stride_h = w.stride[0],
-                                    .stride_w = w.stride[1],
-                                    .dilation_h = w.dilation[0],
-                                    .dilation_w = w.dilation[1],
+                                    .kernel_h = w[0].kernel,
+                                    .kernel_w = w[1].kernel,
+                                    .stride_h = w[0].stride,
+                                    .stride_w = w[1].stride,
+                                    .dilation_h = w[0].dilation,
+                                    .dilation_w = w[1].dilation,
                                     .pad_top = rows.pad,
                                     .pad_left = columns.pad,
                                     .clamp_lo = epilogue.clamp_lo,
@@ -312,21 +306,13 @@ void Generator::products(const ir::Node& node, const Epilogue& epilogue, const P
 void Generator::pool(const ir::Node& node) {
   keeps_scale(node);
   const Map in = map_of(*node.input(0)), out = map_of(*node.output());
-  Window w;
   const bool global = node.attrs().contains("output_size");
-  if (global) {
-    if (out.h != 1 || out.w != 1)
-      throw Unsupported(
-          text(ir::describe(node), ": the NPU pools adaptively to 1x1 only; got ", out.h, "x", out.w, "."));
-    w.kernel = w.stride = {in.h, in.w};
-  } else {
-    w = {ops::per_axis(node.call(), "kernel", 2), ops::stride_of(node.call()), {1, 1}, ops::padding_of(node.call())};
-    if (node.attrs().contains("dilation")) w.dilation = ops::per_axis(node.call(), "dilation", 2);
-  }
+  if (global && (out.h != 1 || out.w != 1))
+    throw Unsupported(text(ir::describe(node), ": the NPU pools adaptively to 1x1 only; got ", out.h, "x", out.w, "."));
+  const ops::Window w = global ? ops::Window{{.kernel = in.h, .stride = in.h}, {.kernel = in.w, .stride = in.w}}
+                               : ops::window_of(node.call());
   const bool largest = node.op().primitive == ops::Primitive::largest_pool;
-  const auto most_read = [&](int64_t rows) {
-    return std::min(in.h, (rows - 1) * w.stride[0] + (w.kernel[0] - 1) * w.dilation[0] + 1);
-  };
+  const auto most_read = [&](int64_t rows) { return w[0].most_elements(rows, in.h); };
   const auto input_bytes = [&](int64_t rows, int64_t channels) {
     return aligned(most_read(rows) * in.w * channels * elem_);
   };
@@ -346,7 +332,7 @@ void Generator::pool(const ir::Node& node) {
                                                             whole ? 1 : of_rows * of_columns, stored));
         };
         const double work = static_cast<double>(hetnn::npu::vector_cycles(
-            spec_, static_cast<double>(rows * out.w * c * w.kernel[0] * w.kernel[1]), spec_.vector.elem_cycles));
+            spec_, static_cast<double>(rows * out.w * c * ops::taps_of(w)), spec_.vector.elem_cycles));
         const double in_all = cycles_of_steps(cycles(most_read(rows), in.w, false), work, cycles(rows, out.w, true),
                                               static_cast<double>(steps), each == 2);
         if (in_all < least) {
@@ -376,7 +362,7 @@ void Generator::pool(const ir::Node& node) {
                  std::min(channels, in.c - channel),
                  in_at,
                  buffers * input_bytes(tile, channels) + step % buffers * output_bytes(tile, channels),
-                 positions_read(w, 0, row, count, in.h)};
+                 positions_read(w[0], row, count, in.h)};
   };
   run({.count = out.n * row_steps * parts,
        .overlap = buffers == 2,
@@ -404,16 +390,16 @@ void Generator::pool(const ir::Node& node) {
                                   .out_w = out.w,
                                   .out_row_pitch = out.w * p.channels * elem_,
                                   .out_pixel_pitch = p.channels * elem_,
-                                  .kernel_h = w.kernel[0],
-                                  .kernel_w = w.kernel[1],
-                                  .stride_h = w.stride[0],
-                                  .stride_w = w.stride[1],
-                                  .dilation_h = w.dilation[0],
-                                  .dilation_w = w.dilation[1],
+                                  .kernel_h = w[0].kernel,
+                                  .kernel_w = w[1].kernel,
+                                  .stride_h = w[0].stride,
+                                  .stride_w = w[1].stride,
+                                  .dilation_h = w[0].dilation,
+                                  .dilation_w = w[1].dilation,
                                   .pad_top = p.rows.pad,
-                                  .pad_left = w.pad[1],
-                                  .pad_bottom = p.rows.begin + p.rows.count == in.h ? w.pad[2] : 0,
-                                  .pad_right = w.pad[3],
+                                  .pad_left = w[1].before,
+                                  .pad_bottom = p.rows.begin + p.rows.count == in.h ? w[0].after : 0,
+                                  .pad_right = w[1].after,
                                   .divisor = !largest && !global ? node.integer("divisor_override").value() : 0,
                                   .zero = zero_of(*node.input(0))});
            },

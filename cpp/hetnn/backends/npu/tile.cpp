@@ -37,10 +37,6 @@ Units units_of(const hetnn::npu::Mac& mac, const ProductShape& shape) {
           std::max<int64_t>(mac.macs_per_cycle / block, 1)};
 }
 
-int64_t most_read(const Window& w, size_t axis, int64_t count, int64_t in_size) {
-  return std::min(in_size, (count - 1) * w.stride[axis] + (w.kernel[axis] - 1) * w.dilation[axis] + 1);
-}
-
 int64_t filters_of_group(const ProductShape& s) { return s.out_c / s.groups; }
 int64_t channels_of_group(const ProductShape& s) { return s.in_c / s.groups; }
 // The input channels that a tile reads at once.
@@ -129,8 +125,8 @@ class Search {
   }
 
   double cycles_of(const Tile& t) const {
-    const Window& w = shape_.window;
-    const int64_t taps = w.kernel[0] * w.kernel[1];
+    const ops::Window& w = shape_.window;
+    const int64_t taps = ops::taps_of(w);
     const int64_t rows = pieces(shape_.out_h, t.rows), columns = pieces(shape_.out_w, t.columns),
                   blocks = pieces(shape_.out_c, t.filters),
                   parts = shape_.groups == 1 ? pieces(shape_.in_c, t.channels) : 1;
@@ -148,7 +144,7 @@ class Search {
 
     const int64_t channels = channels_read(shape_, t);
     const double input =
-        box_cycles(spec_, most_read(w, 0, t.rows, shape_.in_h), most_read(w, 1, t.columns, shape_.in_w), channels,
+        box_cycles(spec_, w[0].most_elements(t.rows, shape_.in_h), w[1].most_elements(t.columns, shape_.in_w), channels,
                    shape_.in_w, shape_.in_c, elem_, false);
     const int64_t depth = shape_.groups == 1 ? t.channels : channels_of_group(shape_);
     double weights = transfer(spec_, taps * depth * t.filters * elem_, 1, false);
@@ -176,14 +172,13 @@ class Search {
     Picture picture{rows, t.columns};
     if (shape_.is_rows) picture = picture_of(spec_, shape_, rows, t.filters, depth);
     const int64_t groups = shape_.groups == 1 ? 1 : t.filters / filters_of_group(shape_);
-    return static_cast<double>(
-        hetnn::npu::mac_cycles(spec_, {.dtype = shape_.dtype,
-                                       .out_h = picture.rows,
-                                       .out_w = picture.columns,
-                                       .in_c = depth,
-                                       .out_c = t.filters / groups,
-                                       .kernel = shape_.window.kernel[0] * shape_.window.kernel[1],
-                                       .groups = groups}));
+    return static_cast<double>(hetnn::npu::mac_cycles(spec_, {.dtype = shape_.dtype,
+                                                              .out_h = picture.rows,
+                                                              .out_w = picture.columns,
+                                                              .in_c = depth,
+                                                              .out_c = t.filters / groups,
+                                                              .kernel = ops::taps_of(shape_.window),
+                                                              .groups = groups}));
   }
 
   const hetnn::npu::Spec& spec_;
@@ -197,15 +192,13 @@ class Search {
 
 }  // namespace
 
-Span positions_read(const Window& w, size_t axis, int64_t first, int64_t count, int64_t in_size) {
-  const int64_t from = first * w.stride[axis] - w.pad[axis];
-  const int64_t to = from + (count - 1) * w.stride[axis] + (w.kernel[axis] - 1) * w.dilation[axis] + 1;
-  const int64_t begin = std::clamp<int64_t>(from, 0, in_size), end = std::clamp<int64_t>(to, begin, in_size);
-  return {begin, end - begin, begin - from};
+Span positions_read(const ops::WindowAxis& w, int64_t first, int64_t count, int64_t in_size) {
+  const ops::Interval read = w.elements(first, count, in_size);
+  return {read.begin, read.end - read.begin, read.begin - w.begin(first)};
 }
 
 TileBuffers buffers_of(const ProductShape& s, const Tile& t) {
-  const int64_t elem = dtype_bytes(s.dtype), taps = s.window.kernel[0] * s.window.kernel[1];
+  const int64_t elem = dtype_bytes(s.dtype), taps = ops::taps_of(s.window);
   const int64_t depth = s.groups == 1 ? t.channels : channels_of_group(s);
   const int64_t places = s.batch * pieces(s.out_h, t.rows) * pieces(s.out_w, t.columns),
                 blocks = pieces(s.out_c, t.filters), parts = s.groups == 1 ? pieces(s.in_c, t.channels) : 1;
@@ -214,7 +207,7 @@ TileBuffers buffers_of(const ProductShape& s, const Tile& t) {
   out.bias = aligned(taps * depth * t.filters * elem);
   out.factors = aligned(out.bias + (s.biased ? t.filters * kSumBytes : 0));
   out.weights = aligned(out.factors + (s.dtype == DType::i8 ? t.filters * kFactorBytes : 0));
-  out.input = aligned(most_read(s.window, 0, t.rows, s.in_h) * most_read(s.window, 1, t.columns, s.in_w) *
+  out.input = aligned(s.window[0].most_elements(t.rows, s.in_h) * s.window[1].most_elements(t.columns, s.in_w) *
                       channels_read(s, t) * elem);
   out.output = aligned(t.rows * t.columns * t.filters * elem);
   out.sums = parts > 1 ? aligned(t.rows * t.columns * t.filters * kSumBytes) : 0;

@@ -7,28 +7,24 @@
 
 #include "hetnn/base/dtype.h"
 #include "hetnn/npu/spec.h"
+#include "hetnn/ops/window.h"
 
 namespace hetnn::backends::npu {
 
 /// Bytes of an accumulator and of a bias.
 inline constexpr int64_t kSumBytes = 4;
 
-/// The window of a layer along rows and columns; padding as before and behind of both.
-struct Window {
-  std::vector<int64_t> kernel = {1, 1}, stride = {1, 1}, dilation = {1, 1}, pad = {0, 0, 0, 0};
-};
-
 /// Input positions that output positions [first, first + count) of one axis read: those present, and the padding
 /// before.
 struct Span {
   int64_t begin, count, pad;
 };
-Span positions_read(const Window& w, size_t axis, int64_t first, int64_t count, int64_t in_size);
+Span positions_read(const ops::WindowAxis& w, int64_t first, int64_t count, int64_t in_size);
 
 /// A layer of products: batch entries, output rows and columns, channels and filters of all groups.
 struct ProductShape {
   DType dtype = DType::f32;
-  Window window;
+  ops::Window window = ops::Window(2);
   int64_t batch = 1, in_h = 1, in_w = 1, out_h = 1, out_w = 1;
   int64_t groups = 1, in_c = 1, out_c = 1;  // channels and filters in all
   bool biased = false, adds = false;

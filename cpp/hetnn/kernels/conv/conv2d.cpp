@@ -32,8 +32,6 @@ void check_conv_operands(std::string_view op, const KernelCall& call) {
   require_f32(call.outputs[0], text(op, ": the output"));
 }
 
-std::pair<int64_t, int64_t> kernel_size(const TensorView& weight) { return {weight.dims[2], weight.dims[3]}; }
-
 WindowGeometry conv_geometry(const KernelCall& call) {
   check_conv_operands("conv2d", call);
   const TensorView& x = call.inputs[0];
@@ -42,8 +40,7 @@ WindowGeometry conv_geometry(const KernelCall& call) {
   if (weight.rank != x.rank || weight.rank < 3)
     throw InvalidModel(text("conv2d: the weight must have the rank of x; got x ", view_text(x), ", weight ",
                             view_text(weight), ". Check the layer's weight."));
-  const auto [kernel_h, kernel_w] = kernel_size(weight);
-  const WindowGeometry g = window_geometry("conv2d", call, x, y, kernel_h, kernel_w);
+  const WindowGeometry g = window_geometry("conv2d", call, x, y, weight.dims[2], weight.dims[3]);
   if (weight.dims[0] != g.out_channels || weight.dims[1] * g.groups != g.channels)
     throw InvalidModel(text("conv2d: the weight must be [out_channels, in_channels/groups, ...]; got x ", view_text(x),
                             ", weight ", view_text(weight), ", output ", view_text(y), ", groups ", g.groups,
@@ -83,18 +80,17 @@ class WindowRows final : public RowSource {
     int64_t oy = first / g_.out_width % g_.out_height;
     int64_t n = first / (g_.out_width * g_.out_height);
     for (int64_t r = 0; r < count; ++r) {
-      const int64_t iy = oy * g_.stride_h - g_.pad_top;
-      const int64_t ix = ox * g_.stride_w - g_.pad_left;
+      const int64_t iy = g_.rows.begin(oy), ix = g_.columns.begin(ox);
       const float* origin = x_ + ((n * g_.height + iy) * g_.width + ix) * pitch_;
-      const bool inside = iy >= 0 && ix >= 0 && iy + (g_.kernel_h - 1) * g_.dilation_h < g_.height &&
-                          ix + (g_.kernel_w - 1) * g_.dilation_w < g_.width;
+      const bool inside =
+          iy >= 0 && ix >= 0 && iy + g_.rows.reach() <= g_.height && ix + g_.columns.reach() <= g_.width;
       if (inside) {
         for (int64_t tap = 0; tap < taps; ++tap) table[tap * stride + r] = origin + tap_offsets_[tap];
       } else {
-        for (int64_t ky = 0, tap = 0; ky < g_.kernel_h; ++ky) {
-          const int64_t y = iy + ky * g_.dilation_h;
-          for (int64_t kx = 0; kx < g_.kernel_w; ++kx, ++tap) {
-            const int64_t x = ix + kx * g_.dilation_w;
+        for (int64_t ky = 0, tap = 0; ky < g_.rows.kernel; ++ky) {
+          const int64_t y = iy + ky * g_.rows.dilation;
+          for (int64_t kx = 0; kx < g_.columns.kernel; ++kx, ++tap) {
+            const int64_t x = ix + kx * g_.columns.dilation;
             const bool hit = y >= 0 && y < g_.height && x >= 0 && x < g_.width;
             table[tap * stride + r] = hit ? origin + tap_offsets_[tap] : zeros_;
           }
@@ -125,14 +121,14 @@ class DirectConv final : public Kernel {
       : g_(g),
         product_(direct_shape(g), EpiloguePlan(call, call.outputs[0])),
         bias_(has_bias(call)),
-        pointwise_(g.taps() == 1 && g.stride_h == 1 && g.stride_w == 1 && g.pad_top == 0 && g.pad_left == 0 &&
-                   g.out_height == g.height && g.out_width == g.width),
+        pointwise_(g.taps() == 1 && g.rows.stride == 1 && g.columns.stride == 1 && g.rows.before == 0 &&
+                   g.columns.before == 0 && g.out_height == g.height && g.out_width == g.width),
         in_pitch_(call.inputs[0].pitch_elems),
         out_pitch_(call.outputs[0].pitch_elems),
         zeros_(static_cast<size_t>(g.channels) * 4) {
-    for (int64_t ky = 0; ky < g.kernel_h; ++ky)
-      for (int64_t kx = 0; kx < g.kernel_w; ++kx)
-        tap_offsets_.push_back((ky * g.dilation_h * g.width + kx * g.dilation_w) * in_pitch_);
+    for (int64_t ky = 0; ky < g.rows.kernel; ++ky)
+      for (int64_t kx = 0; kx < g.columns.kernel; ++kx)
+        tap_offsets_.push_back((ky * g.rows.dilation * g.width + kx * g.columns.dilation) * in_pitch_);
   }
 
   int64_t scratch_bytes(int threads) const override { return threads * product_.scratch_bytes_per_thread(); }
@@ -172,8 +168,8 @@ class FewChannelsConv final : public Kernel {
  public:
   FewChannelsConv(const KernelCall& call, const WindowGeometry& g)
       : g_(g),
-        halo_h_((g.out_height - 1) * g.stride_h + (g.kernel_h - 1) * g.dilation_h + 1),
-        halo_w_((g.out_width - 1) * g.stride_w + g.kernel_w),
+        halo_h_((g.out_height - 1) * g.rows.stride + g.rows.reach()),
+        halo_w_((g.out_width - 1) * g.columns.stride + g.columns.kernel),
         product_(shape(g), EpiloguePlan(call, call.outputs[0])),
         bias_(has_bias(call)),
         plain_(call.inputs[0].layout == Layout::plain),
@@ -181,7 +177,7 @@ class FewChannelsConv final : public Kernel {
         out_pitch_(call.outputs[0].pitch_elems) {}
 
   static bool serves(const WindowGeometry& g) {
-    return g.groups == 1 && g.channels <= kFewChannels && g.taps() > 1 && g.dilation_w == 1;
+    return g.groups == 1 && g.channels <= kFewChannels && g.taps() > 1 && g.columns.dilation == 1;
   }
 
   int64_t scratch_bytes(int threads) const override {
@@ -211,8 +207,10 @@ class FewChannelsConv final : public Kernel {
         const int64_t row = first + r;
         const int64_t ox = row % g.out_width, oy = row / g.out_width % g.out_height;
         const int64_t n = row / (g.out_width * g.out_height);
-        const float* origin = halo_ + (n * conv_.halo_h_ + oy * g.stride_h) * row_elems + ox * g.stride_w * g.channels;
-        for (int64_t ky = 0; ky < g.kernel_h; ++ky) table[ky * stride + r] = origin + ky * g.dilation_h * row_elems;
+        const float* origin =
+            halo_ + (n * conv_.halo_h_ + oy * g.rows.stride) * row_elems + ox * g.columns.stride * g.channels;
+        for (int64_t ky = 0; ky < g.rows.kernel; ++ky)
+          table[ky * stride + r] = origin + ky * g.rows.dilation * row_elems;
       }
     }
 
@@ -223,22 +221,22 @@ class FewChannelsConv final : public Kernel {
 
   static PanelShape shape(const WindowGeometry& g) {
     PanelShape s = direct_shape(g);
-    s.taps = g.kernel_h;
-    s.k = g.kernel_w * g.channels;
+    s.taps = g.rows.kernel;
+    s.k = g.columns.kernel * g.channels;
     return s;
   }
 
   int64_t halo_bytes() const { return (g_.batch * halo_h_ * halo_w_ * g_.channels * 4 + 63) / 64 * 64; }
 
   void fill_row(const float* x, float* halo, int64_t row) const {
-    const int64_t n = row / halo_h_, y = row % halo_h_ - g_.pad_top;
+    const int64_t n = row / halo_h_, y = row % halo_h_ - g_.rows.before;
     float* to = halo + row * halo_w_ * g_.channels;
     if (y < 0 || y >= g_.height) {
       std::fill_n(to, halo_w_ * g_.channels, 0.0f);
       return;
     }
-    const int64_t begin = std::min(g_.pad_left, halo_w_);
-    const int64_t end = std::clamp(g_.width + g_.pad_left, begin, halo_w_);
+    const int64_t begin = std::min(g_.columns.before, halo_w_);
+    const int64_t end = std::clamp(g_.width + g_.columns.before, begin, halo_w_);
     std::fill_n(to, begin * g_.channels, 0.0f);
     std::fill(to + end * g_.channels, to + halo_w_ * g_.channels, 0.0f);
     to += begin * g_.channels;
@@ -285,22 +283,21 @@ class DepthwiseConv final : public Kernel {
  private:
   // Output columns whose window lies inside the image from left to right.
   Share inner_columns() const {
-    const int64_t begin = std::min(g_.out_width, (g_.pad_left + g_.stride_w - 1) / g_.stride_w);
-    const int64_t last = g_.width - (g_.kernel_w - 1) * g_.dilation_w - 1 + g_.pad_left;
-    const int64_t end = last < 0 ? 0 : last / g_.stride_w + 1;
-    return {begin, std::clamp(end, begin, g_.out_width)};
+    const int64_t begin = g_.columns.windows(0, g_.out_width, g_.width).begin;
+    return {begin, std::max(begin, g_.columns.windows(g_.columns.kernel - 1, g_.out_width, g_.width).end)};
   }
 
   void run_row(int64_t row, const std::byte* const* inputs, float* out) const {
     const int64_t n = row / g_.out_height, oy = row % g_.out_height;
-    const int64_t iy = oy * g_.stride_h - g_.pad_top;
+    const int64_t iy = g_.rows.begin(oy);
     DepthwiseTile tile{};
-    tile.ky_stride = g_.dilation_h * g_.width * in_pitch_;
-    tile.kx_stride = g_.dilation_w * in_pitch_;
-    tile.pixel_stride = g_.stride_w * in_pitch_;
-    tile.ky_begin = iy >= 0 ? 0 : std::min(g_.kernel_h, (-iy + g_.dilation_h - 1) / g_.dilation_h);
-    tile.ky_end = std::clamp((g_.height - iy + g_.dilation_h - 1) / g_.dilation_h, tile.ky_begin, g_.kernel_h);
-    tile.kernel_w = g_.kernel_w;
+    tile.ky_stride = g_.rows.dilation * g_.width * in_pitch_;
+    tile.kx_stride = g_.columns.dilation * in_pitch_;
+    tile.pixel_stride = g_.columns.stride * in_pitch_;
+    const ops::Interval taps = g_.rows.taps(oy, g_.height);
+    tile.ky_begin = taps.begin;
+    tile.ky_end = taps.end;
+    tile.kernel_w = g_.columns.kernel;
     tile.panels = floats(inputs[1]);
     tile.panel_stride = g_.taps() * kPanel;
     tile.bias = bias_ ? floats(inputs[2]) : nullptr;
@@ -311,21 +308,22 @@ class DepthwiseConv final : public Kernel {
     const float* origin = floats(inputs[0]) + (n * g_.height + iy) * g_.width * in_pitch_;
     const Share inner = inner_columns();
     auto* four = table_->four;
-    if (g_.kernel_w == 3) four = g_.stride_w == g_.dilation_w ? table_->four_by_3 : table_->four_by_3_any;
-    if (g_.kernel_w == 5 && g_.stride_w == g_.dilation_w) four = table_->four_by_5;
+    if (g_.columns.kernel == 3)
+      four = g_.columns.stride == g_.columns.dilation ? table_->four_by_3 : table_->four_by_3_any;
+    if (g_.columns.kernel == 5 && g_.columns.stride == g_.columns.dilation) four = table_->four_by_5;
     for (int64_t ox = 0; ox < g_.out_width;) {
-      const int64_t ix = ox * g_.stride_w - g_.pad_left;
       int64_t count = 1;
-      tile.in = origin + ix * in_pitch_;
+      tile.in = origin + g_.columns.begin(ox) * in_pitch_;
       tile.out = out + (row * g_.out_width + ox) * out_pitch_;
       if (ox >= inner.begin && ox + kDepthwisePixels <= inner.end) {
         count = kDepthwisePixels;
         tile.kx_begin = 0;
-        tile.kx_end = g_.kernel_w;
+        tile.kx_end = g_.columns.kernel;
         four(tile);
       } else {
-        tile.kx_begin = ix >= 0 ? 0 : std::min(g_.kernel_w, (-ix + g_.dilation_w - 1) / g_.dilation_w);
-        tile.kx_end = std::clamp((g_.width - ix + g_.dilation_w - 1) / g_.dilation_w, tile.kx_begin, g_.kernel_w);
+        const ops::Interval columns = g_.columns.taps(ox, g_.width);
+        tile.kx_begin = columns.begin;
+        tile.kx_end = columns.end;
         table_->one(tile);
       }
       if (!epilogue_.empty())

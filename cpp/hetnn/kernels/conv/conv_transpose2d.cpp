@@ -1,4 +1,4 @@
-// conv_transpose2d as stride_h * stride_w ordinary products: outputs of one phase share their taps.
+// conv_transpose2d as rows.stride * columns.stride ordinary products: outputs of one phase share their taps.
 #include <algorithm>
 #include <vector>
 
@@ -12,10 +12,11 @@
 namespace hetnn::kernels {
 namespace {
 
-// Output (oy, ox) receives input (iy, ix) through tap (ky, kx) when iy * stride_h = oy + pad_top - ky * dilation_h, and
-// likewise for x. Which taps divide evenly depends on oy mod stride_h and ox mod stride_w alone: the phase.
+// Output (oy, ox) receives input (iy, ix) through tap (ky, kx) when iy * rows.stride = oy + rows.before - ky *
+// rows.dilation, and likewise for x. Which taps divide evenly depends on oy mod rows.stride and ox mod columns.stride
+// alone: the phase.
 struct Phase {
-  int64_t y, x;  // oy mod stride_h, ox mod stride_w
+  int64_t y, x;  // oy mod rows.stride, ox mod columns.stride
   std::vector<std::pair<int64_t, int64_t>> taps;
   int64_t packed_offset_elems;
 };
@@ -25,13 +26,13 @@ std::vector<Phase> phases_of(const WindowGeometry& g) {
   const int64_t panels = (g.out_channels / g.groups + kPanel - 1) / kPanel;
   const int64_t tap_elems = g.groups * panels * (g.channels / g.groups) * kPanel;
   int64_t offset = 0;
-  for (int64_t y = 0; y < g.stride_h; ++y) {
-    for (int64_t x = 0; x < g.stride_w; ++x) {
+  for (int64_t y = 0; y < g.rows.stride; ++y) {
+    for (int64_t x = 0; x < g.columns.stride; ++x) {
       Phase phase{y, x, {}, offset};
-      for (int64_t ky = 0; ky < g.kernel_h; ++ky)
-        for (int64_t kx = 0; kx < g.kernel_w; ++kx)
-          if ((y + g.pad_top - ky * g.dilation_h) % g.stride_h == 0 &&
-              (x + g.pad_left - kx * g.dilation_w) % g.stride_w == 0)
+      for (int64_t ky = 0; ky < g.rows.kernel; ++ky)
+        for (int64_t kx = 0; kx < g.columns.kernel; ++kx)
+          if ((y + g.rows.before - ky * g.rows.dilation) % g.rows.stride == 0 &&
+              (x + g.columns.before - kx * g.columns.dilation) % g.columns.stride == 0)
             phase.taps.emplace_back(ky, kx);
       offset += static_cast<int64_t>(phase.taps.size()) * tap_elems;
       phases.push_back(std::move(phase));
@@ -54,8 +55,8 @@ WindowGeometry transpose_geometry(const KernelCall& call) {
   const WindowGeometry g =
       window_geometry("conv_transpose2d", call, x, call.outputs[0], weight.dims[2], weight.dims[3]);
   constexpr int64_t kMostPhases = 4096;
-  if (g.stride_h > kMostPhases || g.stride_w > kMostPhases || g.stride_h * g.stride_w > kMostPhases)
-    throw Unsupported(text("conv_transpose2d: strides of ", g.stride_h, "x", g.stride_w, " make more than ",
+  if (g.rows.stride > kMostPhases || g.columns.stride > kMostPhases || g.rows.stride * g.columns.stride > kMostPhases)
+    throw Unsupported(text("conv_transpose2d: strides of ", g.rows.stride, "x", g.columns.stride, " make more than ",
                            kMostPhases, " phases. Use a smaller stride."));
   if (weight.dims[0] != g.channels || weight.dims[1] * g.groups != g.out_channels)
     throw InvalidModel(text("conv_transpose2d: the weight must be [in_channels, out_channels/groups, ...]; got x ",
@@ -66,7 +67,7 @@ WindowGeometry transpose_geometry(const KernelCall& call) {
 
 PanelShape phase_shape(const WindowGeometry& g, const Phase& phase) {
   PanelShape shape;
-  shape.rows = phase.x < g.out_width ? (g.out_width - phase.x + g.stride_w - 1) / g.stride_w : 0;
+  shape.rows = phase.x < g.out_width ? (g.out_width - phase.x + g.columns.stride - 1) / g.columns.stride : 0;
   shape.taps = static_cast<int64_t>(phase.taps.size());
   shape.k = g.channels / g.groups;
   shape.groups = g.groups;
@@ -100,14 +101,14 @@ class ConvTranspose final : public Kernel {
       if (products_[p].shape().rows == 0) continue;
       for (int64_t row = share.begin; row < share.end; ++row) {
         const int64_t oy = row % g_.out_height;
-        if (oy % g_.stride_h != phase.y) continue;
+        if (oy % g_.rows.stride != phase.y) continue;
         const PhaseRows rows(*this, phase, reinterpret_cast<const float*>(inputs[0]), row / g_.out_height, oy);
         PanelRun run;
         run.source = &rows;
         run.panels = reinterpret_cast<const float*>(inputs[1]) + phase.packed_offset_elems;
         run.bias = bias_ ? reinterpret_cast<const float*>(inputs[2]) : nullptr;
         run.out = out + (row * g_.out_width + phase.x) * out_pitch_;
-        run.ld_out = g_.stride_w * out_pitch_;
+        run.ld_out = g_.columns.stride * out_pitch_;
         run.inputs = inputs;
         products_[p].run(run, 0, 1, context.scratch + context.thread * scratch_per_thread_);
       }
@@ -119,7 +120,7 @@ class ConvTranspose final : public Kernel {
   }
 
  private:
-  /// One output row of one phase: row r is output column phase.x + r * stride_w.
+  /// One output row of one phase: row r is output column phase.x + r * columns.stride.
   class PhaseRows final : public RowSource {
    public:
     PhaseRows(const ConvTranspose& conv, const Phase& phase, const float* x, int64_t n, int64_t oy)
@@ -128,11 +129,11 @@ class ConvTranspose final : public Kernel {
       const WindowGeometry& g = conv_.g_;
       for (size_t tap = 0; tap < phase_.taps.size(); ++tap) {
         const auto [ky, kx] = phase_.taps[tap];
-        const int64_t iy = (oy_ + g.pad_top - ky * g.dilation_h) / g.stride_h;
-        const bool row_inside = oy_ + g.pad_top >= ky * g.dilation_h && iy < g.height;
+        const int64_t iy = (oy_ + g.rows.before - ky * g.rows.dilation) / g.rows.stride;
+        const bool row_inside = oy_ + g.rows.before >= ky * g.rows.dilation && iy < g.height;
         for (int64_t r = 0; r < count; ++r) {
-          const int64_t left = phase_.x + (first + r) * g.stride_w + g.pad_left - kx * g.dilation_w;
-          const int64_t ix = left / g.stride_w;
+          const int64_t left = phase_.x + (first + r) * g.columns.stride + g.columns.before - kx * g.columns.dilation;
+          const int64_t ix = left / g.columns.stride;
           const bool inside = row_inside && left >= 0 && ix < g.width;
           table[static_cast<int64_t>(tap) * stride + r] =
               inside ? x_ + ((n_ * g.height + iy) * g.width + ix) * conv_.in_pitch_ : conv_.zeros_.as<float>();
@@ -193,7 +194,7 @@ std::vector<std::byte> pack_conv_transpose2d(const KernelCall& call, int input, 
     for (int64_t i = 0; i < g.channels * group_cols; ++i)
       for (int64_t tap = 0; tap < phase_taps; ++tap) {
         const auto [ky, kx] = phase.taps[static_cast<size_t>(tap)];
-        chosen[static_cast<size_t>(i * phase_taps + tap)] = from[i * taps + ky * g.kernel_w + kx];
+        chosen[static_cast<size_t>(i * phase_taps + tap)] = from[i * taps + ky * g.columns.kernel + kx];
       }
     const int64_t k_stride = group_cols * phase_taps;
     std::vector<float> panels(static_cast<size_t>(shape.packed_elems()));

@@ -37,8 +37,6 @@ WindowGeometry window_geometry(std::string_view op, const KernelCall& call, cons
   g.batch = x.dims[0];
   g.channels = x.dims[1];
   g.out_channels = y.dims[1];
-  g.kernel_h = kernel_h;
-  g.kernel_w = kernel_w;
   g.groups = call.params.integer("groups", 1);
   if (g.groups < 1 || g.channels % g.groups != 0 || g.out_channels % g.groups != 0)
     throw InvalidModel(text(op, ": groups must divide the channels; got groups ", g.groups, " with ", g.channels,
@@ -51,14 +49,8 @@ WindowGeometry window_geometry(std::string_view op, const KernelCall& call, cons
   g.width = x.dims[3];
   g.out_height = y.dims[2];
   g.out_width = y.dims[3];
-  g.stride_h = stride[0];
-  g.stride_w = stride[1];
-  g.dilation_h = dilation[0];
-  g.dilation_w = dilation[1];
-  g.pad_top = padding[0];
-  g.pad_left = padding[1];
-  g.pad_bottom = padding[both_sides ? 2 : 0];
-  g.pad_right = padding[both_sides ? 3 : 1];
+  g.rows = {kernel_h, stride[0], dilation[0], padding[0], padding[both_sides ? 2 : 0]};
+  g.columns = {kernel_w, stride[1], dilation[1], padding[1], padding[both_sides ? 3 : 1]};
   return g;
 }
 

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "hetnn/kernels/kernel.h"
+#include "hetnn/ops/window.h"
 
 namespace hetnn::kernels {
 
@@ -11,13 +12,10 @@ namespace hetnn::kernels {
 struct WindowGeometry {
   int64_t batch = 1, channels = 1, height = 1, width = 1;
   int64_t out_channels = 1, out_height = 1, out_width = 1;
-  int64_t kernel_h = 1, kernel_w = 1;
-  int64_t stride_h = 1, stride_w = 1;
-  int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
-  int64_t dilation_h = 1, dilation_w = 1;
+  ops::WindowAxis rows, columns;
   int64_t groups = 1;
 
-  int64_t taps() const { return kernel_h * kernel_w; }
+  int64_t taps() const { return rows.kernel * columns.kernel; }
   int64_t out_pixels() const { return batch * out_height * out_width; }
   bool depthwise() const { return groups > 1 && groups == channels && out_channels == channels; }
 };

@@ -25,8 +25,10 @@ constexpr int64_t kLeastTiles = 12;
 constexpr int64_t kSharedWeights_bytes = 3 << 20;
 
 bool fits(const WindowGeometry& g) {
-  return g.kernel_h == 3 && g.kernel_w == 3 && g.stride_h == 1 && g.stride_w == 1 && g.dilation_h == 1 &&
-         g.dilation_w == 1 && g.groups == 1;
+  const auto fit = [](const ops::WindowAxis& axis) {
+    return axis.kernel == 3 && axis.stride == 1 && axis.dilation == 1;
+  };
+  return fit(g.rows) && fit(g.columns) && g.groups == 1;
 }
 
 class WinogradConv final : public Kernel {
@@ -109,8 +111,8 @@ class WinogradConv final : public Kernel {
     for (int64_t i = share.begin; i < share.end; ++i) {
       const int64_t tile = begin + i;
       const int64_t n = tile / (tiles_h_ * tiles_w_);
-      const int64_t iy = tile / tiles_w_ % tiles_h_ * kWinogradOutput - g_.pad_top;
-      const int64_t ix = tile % tiles_w_ * kWinogradOutput - g_.pad_left;
+      const int64_t iy = tile / tiles_w_ % tiles_h_ * kWinogradOutput - g_.rows.before;
+      const int64_t ix = tile % tiles_w_ * kWinogradOutput - g_.columns.before;
       for (int64_t r = 0; r < kWinogradInput; ++r) {
         const bool row_inside = iy + r >= 0 && iy + r < g_.height;
         const float* row = x + ((n * g_.height + iy + r) * g_.width + ix) * in_pitch_;
@@ -228,8 +230,9 @@ bool winograd_pays(const WindowGeometry& g) {
 std::unique_ptr<Kernel> make_winograd_conv(const KernelCall& call, const WindowGeometry& g) {
   if (!fits(g))
     throw Unsupported(text("conv2d: algorithm winograd serves 3x3 windows of stride 1, dilation 1 and one group; got ",
-                           g.kernel_h, "x", g.kernel_w, ", stride ", g.stride_h, "x", g.stride_w, ", dilation ",
-                           g.dilation_h, "x", g.dilation_w, ", groups ", g.groups, ". Use algorithm direct."));
+                           g.rows.kernel, "x", g.columns.kernel, ", stride ", g.rows.stride, "x", g.columns.stride,
+                           ", dilation ", g.rows.dilation, "x", g.columns.dilation, ", groups ", g.groups,
+                           ". Use algorithm direct."));
   return std::make_unique<WinogradConv>(call, g);
 }
 

@@ -26,16 +26,6 @@ void check_pool_operands(std::string_view op, const KernelCall& call) {
                             " and ", view_text(call.outputs[0]), ". Infer the output's shape from x."));
 }
 
-/// One axis of a window cut to the image: taps [begin, end).
-struct Cut {
-  int64_t begin, end;
-};
-
-Cut cut_window(int64_t origin, int64_t kernel, int64_t dilation, int64_t size) {
-  const int64_t begin = origin >= 0 ? 0 : std::min(kernel, (-origin + dilation - 1) / dilation);
-  return {begin, std::clamp((size - origin + dilation - 1) / dilation, begin, kernel)};
-}
-
 class Pool final : public Kernel {
  public:
   Pool(PoolKind kind, const KernelCall& call, const WindowGeometry& g)
@@ -56,12 +46,12 @@ class Pool final : public Kernel {
     const Share share = share_of(g_.batch * g_.out_height, context.thread, context.threads);
     for (int64_t row = share.begin; row < share.end; ++row) {
       const int64_t n = row / g_.out_height;
-      const int64_t iy = row % g_.out_height * g_.stride_h - g_.pad_top;
-      const Cut cut_y = cut_window(iy, g_.kernel_h, g_.dilation_h, g_.height);
+      const int64_t oy = row % g_.out_height, iy = g_.rows.begin(oy);
+      const ops::Interval cut_y = g_.rows.taps(oy, g_.height);
       float* out_row = y + row * g_.out_width * out_pitch_;
       for (int64_t ox = 0; ox < g_.out_width; ++ox) {
-        const int64_t ix = ox * g_.stride_w - g_.pad_left;
-        const Cut cut_x = cut_window(ix, g_.kernel_w, g_.dilation_w, g_.width);
+        const int64_t ix = g_.columns.begin(ox);
+        const ops::Interval cut_x = g_.columns.taps(ox, g_.width);
         float* out = out_row + ox * out_pitch_;
         PoolWindow window{};
         window.rows = cut_y.end - cut_y.begin;
@@ -70,17 +60,17 @@ class Pool final : public Kernel {
           std::fill_n(out, g_.channels, kind_ == PoolKind::max ? -std::numeric_limits<float>::infinity() : 0.0f);
           continue;
         }
-        window.in =
-            x + ((n * g_.height + iy + cut_y.begin * g_.dilation_h) * g_.width + ix + cut_x.begin * g_.dilation_w) *
-                    in_pitch_;
-        window.row_stride = g_.dilation_h * g_.width * in_pitch_;
-        window.col_stride = g_.dilation_w * in_pitch_;
+        window.in = x + ((n * g_.height + iy + cut_y.begin * g_.rows.dilation) * g_.width + ix +
+                         cut_x.begin * g_.columns.dilation) *
+                            in_pitch_;
+        window.row_stride = g_.rows.dilation * g_.width * in_pitch_;
+        window.col_stride = g_.columns.dilation * in_pitch_;
         window.out = out;
         window.channels = g_.channels;
         if (kind_ == PoolKind::max) {
           table_->max(window);
         } else {
-          window.scale = 1.0f / static_cast<float>(divisor(iy, ix, window.rows * window.cols));
+          window.scale = 1.0f / static_cast<float>(divisor(oy, ox, window.rows * window.cols));
           table_->sum(window);
         }
       }
@@ -91,12 +81,10 @@ class Pool final : public Kernel {
 
  private:
   // With ceil mode a window may reach beyond the padded image; what lies there is never counted, as in torch.
-  int64_t divisor(int64_t iy, int64_t ix, int64_t hits) const {
+  int64_t divisor(int64_t oy, int64_t ox, int64_t hits) const {
     if (divisor_override_ != 0) return divisor_override_;
     if (!count_include_pad_) return hits;
-    const int64_t rows = std::min(iy + g_.kernel_h, g_.height + g_.pad_bottom) - iy;
-    const int64_t cols = std::min(ix + g_.kernel_w, g_.width + g_.pad_right) - ix;
-    return rows * cols;
+    return g_.rows.taps(oy, g_.height + g_.rows.after).end * g_.columns.taps(ox, g_.width + g_.columns.after).end;
   }
 
   PoolKind kind_;

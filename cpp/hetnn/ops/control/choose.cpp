@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/late/late.h"
+#include "hetnn/ops/late.h"
 
 namespace hetnn::ops {
 namespace {

@@ -1,8 +1,7 @@
 // conv2d: cross-correlation over images, as torch and ONNX call convolution.
 #include <algorithm>
 
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/nest.h"
+#include "hetnn/ops/window.h"
 
 namespace hetnn::ops {
 namespace {
@@ -18,22 +17,13 @@ std::vector<Type> infer(const Call& call) {
               ". Check the input's channels."));
   }
   check_convolution_bias(call, w.shape[0]);
-  const auto stride = per_axis(call, "stride", 2), dilation = per_axis(call, "dilation", 2), pad = padding_of(call);
-  Shape y = {x.shape[0], w.shape[0]};
-  for (size_t k = 0; k < 2; ++k) {
-    if (stride[k] < 1 || dilation[k] < 1) {
-      fail(call, "conv2d_c5",
-           text("stride and dilation must be positive; got ", to_string(call.integers("stride")), " and ",
-                to_string(call.integers("dilation")), "."));
-    }
-    y.push_back(window_size(x.shape[2 + k], w.shape[2 + k].value(), stride[k], dilation[k], pad[k], pad[2 + k], false));
-    if (y.back().is_static() && y.back().value() < 1) {
-      fail(call, "conv2d_c6",
-           text("the padded input must be at least as large as the kernel; got input ", to_string(x.shape), ", weight ",
-                to_string(w.shape), ". Give a larger input."));
-    }
+  const Window window = window_of(call);
+  if (window[0].stride < 1 || window[1].stride < 1 || window[0].dilation < 1 || window[1].dilation < 1) {
+    fail(call, "conv2d_c5",
+         text("stride and dilation must be positive; got ", to_string(call.integers("stride")), " and ",
+              to_string(call.integers("dilation")), "."));
   }
-  return {{x.dtype, y}};
+  return {{x.dtype, windows_over(call, window, w.shape[0], false, "conv2d_c6")}};
 }
 
 // sums[k] += factor x[k step] for k of an interval.
@@ -50,8 +40,7 @@ void add_row(const W* x, int64_t step, S factor, Interval of, S* sums) {
 void meaning(const Evaluation& e) {
   const View &x = e.input(0), &w = e.input(1);
   const Result y = e.output();
-  const auto stride = per_axis(e.call, "stride", 2), dilation = per_axis(e.call, "dilation", 2),
-             pad = padding_of(e.call);
+  const Window window = window_of(e.call);
   const int64_t filters = y.shape[1], rows = y.shape[2], columns = y.shape[3];
   const int64_t channels = w.shape[1], kernel_h = w.shape[2], kernel_w = w.shape[3];  // of one group
   const int64_t per_group = filters / fixed_integer(e.call, "groups");
@@ -62,18 +51,18 @@ void meaning(const Evaluation& e) {
     T* to = y.values<T>();
     for (int64_t row = 0; row < y.shape[0] * filters * rows; ++row) {
       const int64_t n = row / (filters * rows), m = row / rows % filters;
-      const int64_t top = row % rows * stride[0] - pad[0];
-      const Interval inner = inside(top, dilation[0], kernel_h, x.shape[2]);
+      const int64_t top = window[0].begin(row % rows);
+      const Interval inner = window[0].taps(row % rows, x.shape[2]);
       std::fill(sums.begin(), sums.end(),
                 e.has(2) ? static_cast<Sum<T>>(e.input(2).values<T>()[static_cast<size_t>(m)]) : Sum<T>(0));
       for (int64_t c = 0; c < channels; ++c) {
         const int64_t plane = n * x.shape[1] + m / per_group * channels + c;
         for (int64_t r = inner.begin; r < inner.end; ++r) {
           for (int64_t s = 0; s < kernel_w; ++s) {
-            const int64_t left = s * dilation[1] - pad[1];
-            add_row(in + (plane * x.shape[2] + top + r * dilation[0]) * x.shape[3] + left, stride[1],
+            const int64_t left = s * window[1].dilation - window[1].before;
+            add_row(in + (plane * x.shape[2] + top + r * window[0].dilation) * x.shape[3] + left, window[1].stride,
                     static_cast<Sum<T>>(weight[((m * channels + c) * kernel_h + r) * kernel_w + s]),
-                    inside(left, stride[1], columns, x.shape[3]), sums.data());
+                    window[1].windows(s, columns, x.shape[3]), sums.data());
           }
         }
       }
@@ -90,16 +79,10 @@ Work work(const Call& call) {
 
 std::vector<Metric> metrics(const Call& call) {
   const Shape& w = call.input(1).shape;
-  const auto stride = per_axis(call, "stride", 2), dilation = per_axis(call, "dilation", 2);
-  return {{"kernel_h", w[2]},
-          {"kernel_w", w[3]},
-          {"stride_h", stride[0]},
-          {"stride_w", stride[1]},
-          {"dilation_h", dilation[0]},
-          {"dilation_w", dilation[1]},
-          {"groups", call.integer("groups")},
-          {"channels", call.input(0).shape[1]},
-          {"filters", w[0]}};
+  const Window window = window_of(call);
+  return {{"kernel_h", window[0].kernel},     {"kernel_w", window[1].kernel},       {"stride_h", window[0].stride},
+          {"stride_w", window[1].stride},     {"dilation_h", window[0].dilation},   {"dilation_w", window[1].dilation},
+          {"groups", call.integer("groups")}, {"channels", call.input(0).shape[1]}, {"filters", w[0]}};
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 // conv_transpose2d: the gradient of conv2d with regard to its input, as a layer that enlarges images.
 #include <algorithm>
 
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/nest.h"
+#include "hetnn/ops/window.h"
 
 namespace hetnn::ops {
 namespace {
@@ -18,18 +17,18 @@ std::vector<Type> infer(const Call& call) {
   }
   const Dim filters = w.shape[1] * groups;
   check_convolution_bias(call, filters);
-  const auto stride = per_axis(call, "stride", 2), dilation = per_axis(call, "dilation", 2),
-             extra = per_axis(call, "output_padding", 2), pad = padding_of(call);
+  const Window window = window_of(call);
+  const std::vector<int64_t> extra = per_axis(call, "output_padding", 2);
   Shape y = {x.shape[0], filters};
   for (size_t k = 0; k < 2; ++k) {
-    if (stride[k] < 1 || dilation[k] < 1 || extra[k] < 0 || extra[k] >= std::max(stride[k], dilation[k])) {
+    const auto [stride, dilation] = std::pair(window[k].stride, window[k].dilation);
+    if (stride < 1 || dilation < 1 || extra[k] < 0 || extra[k] >= std::max(stride, dilation)) {
       fail(call, "conv_transpose2d_c5",
            text("stride and dilation must be positive, output_padding at least 0 and below one of them; got ",
                 to_string(call.integers("stride")), ", ", to_string(call.integers("dilation")), " and ",
                 to_string(call.integers("output_padding")), "."));
     }
-    const int64_t reach = dilation[k] * (w.shape[2 + k].value() - 1) + 1;
-    y.push_back((x.shape[2 + k] - 1) * stride[k] + (reach + extra[k] - pad[k] - pad[2 + k]));
+    y.push_back(window[k].spread(x.shape[2 + k], extra[k]));
     if (y.back().is_static() && y.back().value() < 1) {
       fail(call, "conv_transpose2d_c6",
            text("padding must leave something of the result; got input ", to_string(x.shape), ", weight ",
@@ -43,8 +42,8 @@ std::vector<Type> infer(const Call& call) {
 void meaning(const Evaluation& e) {
   const View &x = e.input(0), &w = e.input(1);
   const Result y = e.output();
-  const auto stride = per_axis(e.call, "stride", 2), dilation = per_axis(e.call, "dilation", 2),
-             pad = padding_of(e.call);
+  const Window window = window_of(e.call);
+  const WindowAxis &down = window[0], &across = window[1];
   const int64_t filters = y.shape[1], rows = y.shape[2], columns = y.shape[3], height = x.shape[2], width = x.shape[3];
   const int64_t per_group = w.shape[1], kernel_h = w.shape[2], kernel_w = w.shape[3];
   const int64_t channels = x.shape[1] / fixed_integer(e.call, "groups");  // of one group
@@ -58,19 +57,19 @@ void meaning(const Evaluation& e) {
       std::fill(sums.begin(), sums.end(),
                 e.has(2) ? static_cast<Sum<T>>(e.input(2).values<T>()[static_cast<size_t>(m)]) : Sum<T>(0));
       // The taps that meet a row of x.
-      const int64_t top = row % rows + pad[0], below = std::max<int64_t>(top - (height - 1) * stride[0], 0);
-      for (int64_t r = (below + dilation[0] - 1) / dilation[0]; r < kernel_h && r * dilation[0] <= top; ++r) {
-        const int64_t at = top - r * dilation[0];  // the row of x, times the stride
-        if (at % stride[0] != 0 || at / stride[0] >= height) continue;
+      const int64_t top = row % rows + down.before, below = std::max<int64_t>(top - (height - 1) * down.stride, 0);
+      for (int64_t r = (below + down.dilation - 1) / down.dilation; r < kernel_h && r * down.dilation <= top; ++r) {
+        const int64_t at = top - r * down.dilation;  // the row of x, times the stride
+        if (at % down.stride != 0 || at / down.stride >= height) continue;
         for (int64_t s = 0; s < kernel_w; ++s) {
-          const int64_t left = s * dilation[1] - pad[1];
-          const Interval read = inside(left, stride[1], width, columns);
+          const int64_t left = s * across.dilation - across.before;
+          const Interval read = across.windows(s, width, columns);
           for (int64_t c = first; c < first + channels; ++c) {
-            const T* from = in + ((n * x.shape[1] + c) * height + at / stride[0]) * width;
+            const T* from = in + ((n * x.shape[1] + c) * height + at / down.stride) * width;
             const auto factor =
                 static_cast<Sum<T>>(weight[((c * per_group + m % per_group) * kernel_h + r) * kernel_w + s]);
             for (int64_t j = read.begin; j < read.end; ++j)
-              sums[static_cast<size_t>(left + j * stride[1])] += factor * static_cast<Sum<T>>(from[j]);
+              sums[static_cast<size_t>(left + j * across.stride)] += factor * static_cast<Sum<T>>(from[j]);
           }
         }
       }

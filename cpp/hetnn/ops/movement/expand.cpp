@@ -1,7 +1,7 @@
 // expand: dimensions of 1 repeated.
 #include <algorithm>
 
-#include "hetnn/ops/infer.h"
+#include "hetnn/ops/late.h"
 #include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
@@ -25,6 +25,17 @@ void meaning(const Evaluation& e) {
   copy_strided(e.input(0), 0, broadcast_strides(e.input(0).shape, y.shape), y);
 }
 
+void resolve(const Evaluation& e, Attrs& attrs) {
+  const View& x = e.input(0);
+  auto& shape = std::get<std::vector<Dim>>(attrs.at("shape"));
+  const auto both = broadcast(Shape(x.shape.begin(), x.shape.end()), shape);
+  if (!both) {
+    fail(e.call, "expand_to_c2",
+         text("x must broadcast with the shape; got ", to_string(e.call.input(0)), " and ", to_string(shape), "."));
+  }
+  shape = *both;
+}
+
 }  // namespace
 
 OpDef define_expand() {
@@ -40,6 +51,13 @@ OpDef define_expand() {
           .constraints = {},
           .tolerance = 0,
           .samples = {"expand(f32[2,1,4]) {shape = [3,2,5,4]}", "expand(f32[n,1]) {shape = [n,4]}"}};
+}
+
+OpDef define_expand_to() {
+  return late_form<define_expand, resolve>({.name = "expand_to",
+                                            .doc = "x broadcast with a shape that is known at run time.",
+                                            .inputs = {{"x", "any shape"}, {"shape", "integers"}},
+                                            .samples = {"expand_to(f32[3,1], i64[3] {2, 1, 4}) {sizes = [2,3,4]}"}});
 }
 
 }  // namespace hetnn::ops

@@ -2,7 +2,7 @@
 #include "hetnn/ops/movement/pad.h"
 
 #include "hetnn/base/stored.h"
-#include "hetnn/ops/infer.h"
+#include "hetnn/ops/late.h"
 #include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {
@@ -87,6 +87,27 @@ void meaning(const Evaluation& e) {
   });
 }
 
+// The padding of all axes from that of those that are named.
+void resolve(const Evaluation& e, Attrs& attrs) {
+  const size_t rank = e.input(0).shape.size();
+  auto& padding = std::get<std::vector<Dim>>(attrs.at("padding"));
+  const std::vector<Dim> amounts = padding;
+  std::vector<int64_t> axes = axes_of(e, 3, static_cast<int64_t>(rank));
+  for (size_t k = 0; !e.has(3) && k < rank; ++k) axes.push_back(static_cast<int64_t>(k));
+  if (amounts.size() != 2 * axes.size()) {
+    fail(e.call, "pad_over_c3",
+         text("padding must hold two numbers for each of ", axes.size(), " axes; got ", amounts.size(), "."));
+  }
+  padding.assign(2 * rank, 0);
+  for (size_t k = 0; k < axes.size(); ++k) {
+    const auto axis = static_cast<size_t>(axes[k]);
+    padding[axis] = amounts[k];
+    padding[axis + rank] = amounts[k + axes.size()];
+    if (std::max(padding[axis].value(), padding[axis + rank].value()) > INT32_MAX)
+      fail(e.call, "pad_over_c4", "the padding is too wide.");
+  }
+}
+
 }  // namespace
 
 OpDef define_pad() {
@@ -107,6 +128,18 @@ OpDef define_pad() {
           .samples = {"pad(f32[1,2,3,4]) {padding = [0,0,1,2,0,0,0,1], value = 1.5}",
                       "pad(f32[1,2,5,h]) {padding = [0,0,2,1,0,0,2,1], mode = reflect}",
                       "pad(f32[3,n]) {padding = [0,n,0,2*n]}"}};
+}
+
+OpDef define_pad_over() {
+  return late_form<define_pad, resolve>(
+      {.name = "pad_over",
+       .doc = "A border as `pad` has it, of widths that are known at run time.",
+       .inputs = {{"x", "any shape"},
+                  {"padding", "integers: before each of the axes, then behind each"},
+                  {"value", "one element of x's type; absent: 0", true},
+                  {"axes", "integers; absent: all", true}},
+       .samples = {"pad_over(f32[2,3], i64[2] {1, 2}, f32[] {5}, i64[1] {-1}) {sizes = [2,6]}",
+                   "pad_over(f32[4,3], i64[4] {1, 1, 2, 0}, _, _) {mode = reflect, sizes = [7,4]}"}});
 }
 
 }  // namespace hetnn::ops

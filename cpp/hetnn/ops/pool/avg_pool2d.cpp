@@ -1,6 +1,6 @@
 // avg_pool2d: the mean of every window.
 #include "hetnn/ops/mean.h"
-#include "hetnn/ops/pool/window.h"
+#include "hetnn/ops/pool/pooling.h"
 
 namespace hetnn::ops {
 namespace {

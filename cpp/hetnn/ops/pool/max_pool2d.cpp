@@ -1,7 +1,7 @@
 // max_pool2d: the largest value of every window.
 #include <limits>
 
-#include "hetnn/ops/pool/window.h"
+#include "hetnn/ops/pool/pooling.h"
 
 namespace hetnn::ops {
 namespace {

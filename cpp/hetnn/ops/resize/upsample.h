@@ -1,9 +1,10 @@
-// What resizing of images shares: which place of the input an output pixel stands for.
+// What resizing of images shares.
 #pragma once
 
 #include <vector>
 
 #include "hetnn/ops/infer.h"
+#include "hetnn/ops/resample.h"
 
 namespace hetnn::ops {
 
@@ -23,10 +24,10 @@ inline std::vector<Type> infer_upsample(const Call& call) {
   return {{x.dtype, {x.shape[0], x.shape[1], size[0], size[1]}}};
 }
 
-/// Input pixels per output pixel along axis 0 (height) or 1: the inverse of the given scale, else the ratio of sizes.
-inline double step_of(const Call& call, size_t axis, int64_t in, int64_t out) {
+/// The given scale of height (0) or width (1), else 0.
+inline double scale_of(const Call& call, size_t axis) {
   const std::vector<double>& scales = call.reals("scales");
-  return !scales.empty() && scales[axis] > 0 ? 1 / scales[axis] : static_cast<double>(in) / static_cast<double>(out);
+  return scales.empty() ? 0 : scales[axis];
 }
 
 /// The operator, with its own attributes behind those that all have.

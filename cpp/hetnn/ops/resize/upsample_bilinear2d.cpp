@@ -1,35 +1,16 @@
 // upsample_bilinear2d: an image in another size, every pixel a mean of its four neighbours.
-#include <algorithm>
-
 #include "hetnn/ops/resize/upsample.h"
 
 namespace hetnn::ops {
 namespace {
 
-struct Tap {
-  int64_t low, high;
-  float weight;  // of high
-};
-
-std::vector<Tap> taps_of(const Call& call, size_t axis, int64_t in, int64_t out) {
-  const bool align = call.flag("align_corners");
-  const double aligned = out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0;
-  const auto step = static_cast<float>(align ? aligned : step_of(call, axis, in, out));
-  std::vector<Tap> taps;
-  for (int64_t k = 0; k < out; ++k) {
-    const auto place = static_cast<float>(k);
-    const float at = align ? step * place : std::max(0.0F, step * (place + 0.5F) - 0.5F);
-    const int64_t low = std::min(static_cast<int64_t>(at), in - 1);
-    taps.push_back({low, std::min(low + 1, in - 1), std::clamp(at - static_cast<float>(low), 0.0F, 1.0F)});
-  }
-  return taps;
-}
-
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result y = e.output();
-  const std::vector<Tap> rows = taps_of(e.call, 0, x.shape[2], y.shape[2]),
-                         columns = taps_of(e.call, 1, x.shape[3], y.shape[3]);
+  const auto taps = [&](size_t axis) {
+    return linear_taps(x.shape[2 + axis], y.shape[2 + axis], scale_of(e.call, axis), e.call.flag("align_corners"));
+  };
+  const std::vector<LinearTap> rows = taps(0), columns = taps(1);
   visit_wide_reals(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     const T* from = x.values<T>().data();
@@ -38,8 +19,8 @@ void meaning(const Evaluation& e) {
       const auto pixel = [&](int64_t row, int64_t column) {
         return static_cast<double>(from[(plane * x.shape[2] + row) * x.shape[3] + column]);
       };
-      for (const Tap& v : rows) {
-        for (const Tap& h : columns) {
+      for (const LinearTap& v : rows) {
+        for (const LinearTap& h : columns) {
           const double top = (1.0 - h.weight) * pixel(v.low, h.low) + h.weight * pixel(v.low, h.high);
           const double bottom = (1.0 - h.weight) * pixel(v.high, h.low) + h.weight * pixel(v.high, h.high);
           *to++ = static_cast<T>((1.0 - v.weight) * top + v.weight * bottom);

@@ -1,26 +1,16 @@
 // upsample_nearest2d: an image in another size, every pixel the nearest before it.
-#include <algorithm>
-#include <cmath>
-
 #include "hetnn/ops/resize/upsample.h"
 
 namespace hetnn::ops {
 namespace {
 
-// Single precision decides ties, as in torch.
-std::vector<int64_t> sources(const Call& call, size_t axis, int64_t in, int64_t out) {
-  std::vector<int64_t> places;
-  const auto step = static_cast<float>(step_of(call, axis, in, out));
-  for (int64_t k = 0; k < out; ++k)
-    places.push_back(std::min(static_cast<int64_t>(std::floor(static_cast<float>(k) * step)), in - 1));
-  return places;
-}
-
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result y = e.output();
-  const std::vector<int64_t> rows = sources(e.call, 0, x.shape[2], y.shape[2]),
-                             columns = sources(e.call, 1, x.shape[3], y.shape[3]);
+  const auto places = [&](size_t axis) {
+    return nearest_before(x.shape[2 + axis], y.shape[2 + axis], scale_of(e.call, axis));
+  };
+  const std::vector<int64_t> rows = places(0), columns = places(1);
   visit_width(x.dtype, [&](auto zero) {
     using U = decltype(zero);
     const U* from = reinterpret_cast<const U*>(x.data);

@@ -1,31 +1,11 @@
 // fold: patches summed where they overlap in an image.
 #include <algorithm>
 
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/nest.h"
+#include "hetnn/ops/late.h"
+#include "hetnn/ops/window.h"
 
 namespace hetnn::ops {
 namespace {
-
-// How windows of an image of any rank lie along its axes.
-struct Windows {
-  std::vector<int64_t> block, stride, dilation, padding;  // padding: before every axis, then behind
-
-  static Windows of(const Call& call) {
-    const size_t rank = call.integers("image").size();
-    return {per_axis(call, "block", rank), per_axis(call, "stride", rank), per_axis(call, "dilation", rank),
-            per_axis(call, "padding", 2 * rank)};
-  }
-  int64_t taps() const {
-    int64_t out = 1;
-    for (const int64_t size : block) out *= size;
-    return out;
-  }
-  /// How far the image, with its padding, is wider than one window along an axis.
-  Dim span(size_t axis, const Dim& image) const {
-    return image + (padding[axis] + padding[block.size() + axis] - dilation[axis] * (block[axis] - 1) - 1);
-  }
-};
 
 std::vector<Type> infer(const Call& call) {
   const Type& x = call.input(0);
@@ -33,19 +13,18 @@ std::vector<Type> infer(const Call& call) {
   const Shape& image = call.integers("image");
   if (image.empty() || image.size() > 8)
     fail(call, "fold_c2", text("image must have 1 to 8 axes; got ", to_string(image), "."));
-  const Windows windows = Windows::of(call);
+  const Window window = window_of(call, image.size());
   Dim count = 1, taps = 1;
   for (size_t k = 0; k < image.size(); ++k) {
-    const Dim span = windows.span(k, image[k]);
     const bool fits = !image[k].is_static() || (image[k].value() > 0 && image[k].value() < INT32_MAX);
-    if (!fits || std::min({windows.block[k], windows.stride[k], windows.dilation[k]}) < 1 ||
-        (span.is_static() && span.value() < 0)) {
+    const Dim windows = fits && is_positive(window) ? window[k].count(image[k]) : 0;
+    if (windows.is_static() && windows.value() < 1) {
       fail(call, "fold_c3",
            text("windows must lie in the image, and sizes be positive; got image ", to_string(image), ", block ",
                 to_string(call.integers("block")), ", padding ", to_string(call.integers("padding")), "."));
     }
-    count = count * (floor_div(span, windows.stride[k]) + 1);
-    taps = taps * windows.block[k];
+    count = count * windows;
+    taps = taps * window[k].kernel;
   }
   const bool known = x.shape[2].is_static() && count.is_static();
   if (mod(x.shape[1], taps) != Dim(0) || (known && x.shape[2] != count)) {
@@ -89,23 +68,23 @@ void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result y = e.output();
   if (x.elems() == 0) return;  // then y is empty, too
-  const Windows windows = Windows::of(e.call);
-  const size_t rank = windows.block.size();
-  const int64_t taps = windows.taps(), pixels = y.elems() / (y.shape[0] * y.shape[1]);
+  const size_t rank = y.shape.size() - 2;
+  const Window window = window_of(e.call, rank);
+  const int64_t taps = taps_of(window), pixels = y.elems() / (y.shape[0] * y.shape[1]);
   std::vector<std::vector<Axis>> axes(static_cast<size_t>(taps), std::vector<Axis>(rank));
   int64_t count = 1;
   for (size_t k = rank, scale = 1, repeat = 1; k-- > 0;) {
     const int64_t size = y.shape[2 + k];
-    const int64_t places = windows.span(k, size).value() / windows.stride[k] + 1;
+    const int64_t places = window[k].count(size).value();
     for (int64_t tap = 0; tap < taps; ++tap) {
-      const int64_t t = tap / static_cast<int64_t>(repeat) % windows.block[k];
-      const int64_t first = t * windows.dilation[k] - windows.padding[k], pitch = static_cast<int64_t>(scale);
-      axes[static_cast<size_t>(tap)][k] = {inside(first, windows.stride[k], places, size), first * pitch,
-                                           windows.stride[k] * pitch, places};
+      const int64_t t = tap / static_cast<int64_t>(repeat) % window[k].kernel;
+      const int64_t first = t * window[k].dilation - window[k].before, pitch = static_cast<int64_t>(scale);
+      axes[static_cast<size_t>(tap)][k] = {window[k].windows(t, places, size), first * pitch, window[k].stride * pitch,
+                                           places};
     }
     count *= places;
     scale *= static_cast<size_t>(size);
-    repeat *= static_cast<size_t>(windows.block[k]);
+    repeat *= static_cast<size_t>(window[k].kernel);
   }
   if (x.shape[2] != count)
     fail(e.call, "fold_c4", text("x must have ", count, " columns; got ", to_string(e.call.input(0)), "."));
@@ -141,6 +120,16 @@ OpDef define_fold() {
                   "fold(f32[2,6,3]) {image = [7], block = [3], stride = [2], padding = [1,1], dilation = [2]}",
                   "fold(i64[1,12,8]) {image = [3,3,5], block = [2,2,3], dilation = [1,1,2], padding = [0,0,0,0,0,1]}",
                   "fold(f32[n,4,m]) {image = [m+3], block = [4]}"}};
+}
+
+OpDef define_col2im_over() {
+  return late_form<define_fold>(
+      {.name = "col2im_over",
+       .doc = "Patches, a column each, summed where they overlap as `fold` has it, in an image of a size that is known "
+              "at run time.",
+       .inputs = {{"x", "[N,C taps,L]"}, {"image", "integers: its size"}, {"block", "integers: that of a patch"}},
+       .onnx = {"Col2Im"},
+       .samples = {"col2im_over(f32[1,8,9], i64[2] {4, 4}, i64[2] {2, 2}) {sizes = [1,2,4,4]}"}});
 }
 
 }  // namespace hetnn::ops

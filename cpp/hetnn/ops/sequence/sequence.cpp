@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "hetnn/base/sizes.h"
-#include "hetnn/ops/late/late.h"
+#include "hetnn/ops/late.h"
 
 namespace hetnn::ops {
 

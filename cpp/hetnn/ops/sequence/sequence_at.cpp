@@ -1,7 +1,7 @@
 // sequence_at: one tensor of a sequence.
 #include <algorithm>
 
-#include "hetnn/ops/late/late.h"
+#include "hetnn/ops/late.h"
 #include "hetnn/ops/sequence/sequence.h"
 
 namespace hetnn::ops {

@@ -1,7 +1,7 @@
 // sequence_concat: the tensors of a sequence along one axis.
 #include <algorithm>
 
-#include "hetnn/ops/late/late.h"
+#include "hetnn/ops/late.h"
 #include "hetnn/ops/sequence/sequence.h"
 
 namespace hetnn::ops {

@@ -1,7 +1,7 @@
 // sequence_split: the parts of a tensor along an axis, as a sequence.
 #include <algorithm>
 
-#include "hetnn/ops/late/late.h"
+#include "hetnn/ops/late.h"
 #include "hetnn/ops/sequence/sequence.h"
 #include "hetnn/ops/sizes.h"
 

@@ -1,6 +1,6 @@
 // deform_conv2d: a convolution whose taps are moved by offsets.
-#include "hetnn/ops/infer.h"
 #include "hetnn/ops/vision/bilinear.h"
+#include "hetnn/ops/window.h"
 
 namespace hetnn::ops {
 namespace {
@@ -26,11 +26,8 @@ std::vector<Type> infer(const Call& call) {
   }
   const int64_t taps = filter[2] * filter[3];
   Shape y = {x.shape[0], filter[0]};
-  const std::vector<int64_t> stride = per_axis(call, "stride", 2), padding = padding_of(call),
-                             dilation = per_axis(call, "dilation", 2);
-  for (size_t k = 0; k < 2; ++k) {
-    y.push_back(window_size(x.shape[2 + k], filter[2 + k], stride[k], dilation[k], padding[k], padding[2 + k], false));
-  }
+  const Window window = window_of(call);
+  for (size_t k = 0; k < 2; ++k) y.push_back(window[k].count(x.shape[2 + k]));
   const Shape wanted = {x.shape[0], 2 * offset_groups * taps, y[2], y[3]},
               by = {x.shape[0], offset_groups * taps, y[2], y[3]};
   if (offset.shape != wanted || (call.has(4) && call.input(4) != Type{x.dtype, by}) ||
@@ -47,8 +44,7 @@ template <typename T>
 void compute(const Evaluation& e, T* y) {
   const T *x = e.input(0).values<T>().data(), *weight = e.input(1).values<T>().data(),
           *offset = e.input(2).values<T>().data();
-  const std::vector<int64_t> stride = per_axis(e.call, "stride", 2), padding = padding_of(e.call),
-                             dilation = per_axis(e.call, "dilation", 2);
+  const Window window = window_of(e.call);
   const int64_t groups = e.call.integer("groups").value(), offset_groups = e.call.integer("offset_groups").value();
   const auto in = e.input(0).shape, filter = e.input(1).shape;
   const int64_t height = e.input(2).shape[2], width = e.input(2).shape[3], taps = filter[2] * filter[3];
@@ -69,9 +65,9 @@ void compute(const Evaluation& e, T* y) {
                 return static_cast<double>(offset[((place + axis) * height + i) * width + j]);
               };
               const double row =
-                  static_cast<double>(i * stride[0] - padding[0] + t / filter[3] * dilation[0]) + moved(0);
+                  static_cast<double>(window[0].begin(i) + t / filter[3] * window[0].dilation) + moved(0);
               const double column =
-                  static_cast<double>(j * stride[1] - padding[1] + t % filter[3] * dilation[1]) + moved(1);
+                  static_cast<double>(window[1].begin(j) + t % filter[3] * window[1].dilation) + moved(1);
               const double scale = mask ? static_cast<double>(mask[(place / 2 * height + i) * width + j]) : 1.0;
               sum += scale * static_cast<double>(weight[(o * filter[1] + c) * taps + t]) *
                      bilinear(plane, in[2], in[3], row, column);

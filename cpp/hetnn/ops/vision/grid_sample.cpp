@@ -4,6 +4,7 @@
 
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
+#include "hetnn/ops/resample.h"
 
 namespace hetnn::ops {
 namespace {
@@ -72,18 +73,13 @@ class Sampler {
       add(0, 1 - apart);
       add(1, apart);
     } else {
-      for (int64_t step = -1; step <= 2; ++step) add(step, cubic(std::abs(apart - static_cast<double>(step))));
+      for (int64_t step = -1; step <= 2; ++step)
+        add(step, resampling_weight(true, apart - static_cast<double>(step), -0.75));
     }
     return out;
   }
 
  private:
-  static double cubic(double apart) {
-    constexpr double kA = -0.75;
-    if (apart <= 1) return ((kA + 2) * apart - (kA + 3)) * apart * apart + 1;
-    return apart < 2 ? ((kA * apart - 5 * kA) * apart + 8 * kA) * apart - 4 * kA : 0;
-  }
-
   int64_t entry(int64_t at, int64_t size, double low, double high) const {
     if (at >= 0 && at < size) return at;
     if (outside_ == "zeros") return -1;

@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "hetnn/ops/infer.h"
-#include "hetnn/ops/late/late.h"
+#include "hetnn/ops/late.h"
 #include "hetnn/ops/vision/image_decoder.h"
 
 namespace hetnn::ops {

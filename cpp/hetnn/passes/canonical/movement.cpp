@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "hetnn/ops/infer.h"
+#include "hetnn/ops/window.h"
 #include "hetnn/passes/canonical/rules.h"
 #include "hetnn/passes/numbers.h"
 
@@ -107,9 +108,12 @@ Rule pad_into_convolution() {
       .exactness = kBits,
       .rewrite = [](const Match& m, Build& build) {
         const std::vector<Dim>& p = m.node("pad")->integers("padding");
-        const std::vector<Dim>& own = m.root()->integers("padding");
-        const auto at = [&](size_t k) { return own[own.size() == 1 ? 0 : own.size() == 2 ? k % 2 : k]; };
-        const std::vector<Dim> sum = {at(0) + p[2], at(1) + p[3], at(2) + p[6], at(3) + p[7]};
+        ops::Window window = ops::window_of(m.root()->call());
+        for (size_t k = 0; k < 2; ++k) {
+          window[k].before += p[2 + k].value();
+          window[k].after += p[6 + k].value();
+        }
+        const std::vector<Dim> sum = ops::padding_attr(window);
         const std::vector<Dim> padding = sum[0] == sum[2] && sum[1] == sum[3] ? std::vector<Dim>{sum[0], sum[1]} : sum;
         return build.like(*m.root(), {m.value("x"), m.value("w"), m.root()->input(2)}, {{"padding", padding}});
       }};

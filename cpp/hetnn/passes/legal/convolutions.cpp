@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "hetnn/ops/window.h"
 #include "hetnn/passes/legal/rules.h"
 
 namespace hetnn::passes::legal {
@@ -9,15 +10,7 @@ namespace {
 
 constexpr std::string_view kSums = "the order of sums may differ; nothing else";
 
-std::array<int64_t, 2> pair_of(const ir::Node& node, std::string_view attr) {
-  const std::vector<Dim>& given = node.integers(attr);
-  return {given.front().value(), given.back().value()};
-}
-std::array<int64_t, 4> padding_of(const ir::Node& node) {
-  const std::vector<Dim>& p = node.integers("padding");
-  const auto at = [&](size_t k) { return p[p.size() == 1 ? 0 : p.size() == 2 ? k % 2 : k].value(); };
-  return {at(0), at(1), at(2), at(3)};
-}
+ops::Window window_of(const Match& m) { return ops::window_of(m.root()->call()); }
 std::vector<Dim> dims(std::initializer_list<int64_t> values) { return {values.begin(), values.end()}; }
 
 bool weight_has_arithmetic(const Match& m) { return has_arithmetic(m.tensor("w")->dtype()); }
@@ -42,8 +35,9 @@ Rule linear_as_convolution() {
 
 bool covers_the_image(const Match& m) {
   const Shape &x = m.value("x")->shape(), &w = m.value("w")->shape();
-  return x[2] == w[2] && x[3] == w[3] && padding_of(*m.root()) == std::array<int64_t, 4>{} &&
-         m.root()->integer("groups") == Dim(1) && pair_of(*m.root(), "dilation") == std::array<int64_t, 2>{1, 1};
+  const auto is_plain = [](const ops::WindowAxis& axis) { return !axis.is_padded() && axis.dilation == 1; };
+  return x[2] == w[2] && x[3] == w[3] && std::ranges::all_of(window_of(m), is_plain) &&
+         m.root()->integer("groups") == Dim(1);
 }
 
 Rule convolution_as_linear() {
@@ -87,8 +81,7 @@ Rule grouped_as_plain() {
 }
 
 bool is_dilated(const Match& m) {
-  const auto dilation = pair_of(*m.root(), "dilation");
-  return dilation[0] > 1 || dilation[1] > 1;
+  return std::ranges::any_of(window_of(m), [](const ops::WindowAxis& axis) { return axis.dilation > 1; });
 }
 
 Rule dilated_as_sparse() {
@@ -99,9 +92,9 @@ Rule dilated_as_sparse() {
           .exactness = "exact for finite inputs; NaN and inf reach further through 0 * inf",
           .rewrite = [](const Match& m, Build& build) -> ir::Value* {
             const Tensor& w = *m.tensor("w");
-            const auto dilation = pair_of(*m.root(), "dilation");
-            const int64_t height = w.shape()[2], width = w.shape()[3];
-            const int64_t tall = (height - 1) * dilation[0] + 1, wide = (width - 1) * dilation[1] + 1;
+            const ops::Window window = window_of(m);
+            const int64_t height = window[0].kernel, width = window[1].kernel;
+            const int64_t tall = window[0].reach(), wide = window[1].reach();
             const int64_t planes = w.shape()[0] * w.shape()[1];
             if (!build.affords(w.dtype(), std::array{planes, tall, wide})) return nullptr;
             const std::vector<double> values = to_doubles(w);
@@ -109,7 +102,7 @@ Rule dilated_as_sparse() {
             for (int64_t p = 0; p < planes; ++p) {
               for (int64_t r = 0; r < height; ++r) {
                 for (int64_t c = 0; c < width; ++c) {
-                  sparse[static_cast<size_t>((p * tall + r * dilation[0]) * wide + c * dilation[1])] =
+                  sparse[static_cast<size_t>((p * tall + r * window[0].dilation) * wide + c * window[1].dilation)] =
                       values[static_cast<size_t>((p * height + r) * width + c)];
                 }
               }
@@ -120,8 +113,7 @@ Rule dilated_as_sparse() {
 }
 
 bool is_strided(const Match& m) {
-  const auto stride = pair_of(*m.root(), "stride");
-  return stride[0] > 1 || stride[1] > 1;
+  return std::ranges::any_of(window_of(m), [](const ops::WindowAxis& axis) { return axis.stride > 1; });
 }
 
 // y[i·s] for every output i: a 1×1 pooling window that steps by s.
@@ -133,30 +125,29 @@ Rule strided_as_subsampled() {
       .guards = {{"the stride is more than 1", is_strided}},
       .exactness = "bit for bit",
       .rewrite = [](const Match& m, Build& build) {
-        const auto stride = pair_of(*m.root(), "stride");
         ir::Value* dense =
             build.like(*m.root(), {m.value("x"), m.value("w"), m.value("b")}, {{"stride", dims({1, 1})}});
-        return build.op("max_pool2d", {dense}, {{"kernel", dims({1, 1})}, {"stride", dims({stride[0], stride[1]})}});
+        return build.op("max_pool2d", {dense}, {{"kernel", dims({1, 1})}, {"stride", ops::stride_attr(window_of(m))}});
       }};
 }
 
 bool has_uneven_padding(const Match& m) {
-  const auto p = padding_of(*m.root());
-  return p[0] != p[2] || p[1] != p[3];
+  return std::ranges::any_of(window_of(m), [](const ops::WindowAxis& axis) { return axis.before != axis.after; });
 }
 
 Rule uneven_padding() {
-  return {
-      .name = "uneven_padding_as_pad",
-      .equation = "conv2d(x, w; padding t,l,b,r) = conv2d(pad(x; t,l,b,r), w)",
-      .pattern = layer("conv2d"),
-      .guards = {{"the padding differs between opposite sides", has_uneven_padding}},
-      .exactness = "bit for bit",
-      .rewrite = [](const Match& m, Build& build) {
-        const auto p = padding_of(*m.root());
-        ir::Value* padded = build.op("pad", {m.value("x")}, {{"padding", dims({0, 0, p[0], p[1], 0, 0, p[2], p[3]})}});
-        return build.like(*m.root(), {padded, m.value("w"), m.value("b")}, {{"padding", dims({0, 0})}});
-      }};
+  return {.name = "uneven_padding_as_pad",
+          .equation = "conv2d(x, w; padding t,l,b,r) = conv2d(pad(x; t,l,b,r), w)",
+          .pattern = layer("conv2d"),
+          .guards = {{"the padding differs between opposite sides", has_uneven_padding}},
+          .exactness = "bit for bit",
+          .rewrite = [](const Match& m, Build& build) {
+            const auto [rows, columns] = std::pair(window_of(m)[0], window_of(m)[1]);
+            ir::Value* padded =
+                build.op("pad", {m.value("x")},
+                         {{"padding", dims({0, 0, rows.before, columns.before, 0, 0, rows.after, columns.after})}});
+            return build.like(*m.root(), {padded, m.value("w"), m.value("b")}, {{"padding", dims({0, 0})}});
+          }};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "hetnn/ops/window.h"
 #include "hetnn/passes/legal/rules.h"
 
 namespace hetnn::passes::legal {
@@ -10,29 +11,20 @@ namespace {
 
 constexpr std::string_view kSums = "the order of sums and one rounding of 1/n may differ";
 
-using Pair = std::array<int64_t, 2>;
-
-Pair pair_of(const ir::Node& node, std::string_view attr) {
-  const std::vector<Dim>& given = node.integers(attr);
-  return {given.front().value(), given.back().value()};
-}
-Pair stride_of(const ir::Node& pool) { return pair_of(pool, pool.integers("stride").empty() ? "kernel" : "stride"); }
-std::array<int64_t, 4> padding_of(const ir::Node& pool) {
-  const std::vector<Dim>& p = pool.integers("padding");
-  const auto at = [&](size_t k) { return p[p.size() == 1 ? 0 : p.size() == 2 ? k % 2 : k].value(); };
-  return {at(0), at(1), at(2), at(3)};
-}
 std::vector<Dim> dims(std::initializer_list<int64_t> values) { return {values.begin(), values.end()}; }
 
-bool is_unpadded(const ir::Node& pool) { return padding_of(pool) == std::array<int64_t, 4>{}; }
+ops::Window window_of(const Match& m) { return ops::window_of(m.root()->call()); }
+bool is_unpadded(const ops::Window& window) {
+  return std::ranges::none_of(window, [](const ops::WindowAxis& axis) { return axis.is_padded(); });
+}
 
 // Whether every window divides by one number; that number.
 std::optional<int64_t> divisor_of(const ir::Node& pool) {
   if (pool.flag("ceil_mode")) return std::nullopt;
-  const Pair kernel = pair_of(pool, "kernel");
   if (pool.integer("divisor_override") != Dim(0)) return pool.integer("divisor_override").value();
-  if (!pool.flag("count_include_pad") && !is_unpadded(pool)) return std::nullopt;
-  return kernel[0] * kernel[1];
+  const ops::Window window = ops::window_of(pool.call());
+  if (!pool.flag("count_include_pad") && !is_unpadded(window)) return std::nullopt;
+  return ops::taps_of(window);
 }
 bool has_one_divisor(const Match& m) { return divisor_of(*m.root()).has_value(); }
 constexpr Guard kOneDivisor = {"all windows have one divisor", has_one_divisor};
@@ -40,45 +32,46 @@ constexpr Guard kOneDivisor = {"all windows have one divisor", has_one_divisor};
 Pattern average() { return op("avg_pool2d", {any("x")}); }
 
 Rule average_as_depthwise() {
-  return {.name = "average_as_depthwise",
-          .equation = "avg_pool2d(x; k) = depthwise conv2d(x, 1 / |k|)",
-          .pattern = average(),
-          .guards = {kChannelsFixed, kOneDivisor},
-          .exactness = kSums,
-          .rewrite = [](const Match& m, Build& build) -> ir::Value* {
-            ir::Value* x = m.value("x");
-            const Pair kernel = pair_of(*m.root(), "kernel"), stride = stride_of(*m.root());
-            const auto p = padding_of(*m.root());
-            const auto channels = static_cast<int64_t>(channel_count(*x));
-            if (!build.affords(x->dtype(), std::array{channels, kernel[0], kernel[1]})) return nullptr;
-            const std::vector<double> weight(static_cast<size_t>(channels * kernel[0] * kernel[1]),
-                                             1 / static_cast<double>(*divisor_of(*m.root())));
-            return build.op("conv2d", {x, build.constant(x->dtype(), {channels, 1, kernel[0], kernel[1]}, weight)},
-                            {{"stride", dims({stride[0], stride[1]})},
-                             {"padding", dims({p[0], p[1], p[2], p[3]})},
-                             {"groups", Dim(channels)}});
-          }};
+  return {
+      .name = "average_as_depthwise",
+      .equation = "avg_pool2d(x; k) = depthwise conv2d(x, 1 / |k|)",
+      .pattern = average(),
+      .guards = {kChannelsFixed, kOneDivisor},
+      .exactness = kSums,
+      .rewrite = [](const Match& m, Build& build) -> ir::Value* {
+        ir::Value* x = m.value("x");
+        const ops::Window window = window_of(m);
+        const int64_t height = window[0].kernel, width = window[1].kernel;
+        const auto channels = static_cast<int64_t>(channel_count(*x));
+        if (!build.affords(x->dtype(), std::array{channels, height, width})) return nullptr;
+        const std::vector<double> weight(static_cast<size_t>(channels * height * width),
+                                         1 / static_cast<double>(*divisor_of(*m.root())));
+        return build.op(
+            "conv2d", {x, build.constant(x->dtype(), {channels, 1, height, width}, weight)},
+            {{"stride", ops::stride_attr(window)}, {"padding", ops::padding_attr(window)}, {"groups", Dim(channels)}});
+      }};
 }
 
 bool is_two_dimensional(const Match& m) {
-  const Pair kernel = pair_of(*m.root(), "kernel");
+  const ops::Window window = window_of(m);
   // Of an empty axis that is padded, the other axis alone would have no window.
-  return kernel[0] > 1 && kernel[1] > 1 && !std::ranges::count(m.value("x")->shape(), Dim(0));
+  return window[0].kernel > 1 && window[1].kernel > 1 && !std::ranges::count(m.value("x")->shape(), Dim(0));
 }
 constexpr Guard kTwoDimensional = {"the window is larger than 1 both ways, and no axis is empty", is_two_dimensional};
 
 // The same pooling of rows first, of columns then.
-ir::Value* rows_then_columns(const Match& m, Build& build, std::string_view name, const ops::Attrs& rows_extra,
-                             const ops::Attrs& columns_extra) {
-  const Pair kernel = pair_of(*m.root(), "kernel"), stride = stride_of(*m.root());
-  const auto p = padding_of(*m.root());
-  ops::Attrs rows = {
-      {"kernel", dims({kernel[0], 1})}, {"stride", dims({stride[0], 1})}, {"padding", dims({p[0], 0, p[2], 0})}};
-  ops::Attrs columns = {
-      {"kernel", dims({1, kernel[1]})}, {"stride", dims({1, stride[1]})}, {"padding", dims({0, p[1], 0, p[3]})}};
-  rows.insert(rows_extra.begin(), rows_extra.end());
-  columns.insert(columns_extra.begin(), columns_extra.end());
-  return build.op(name, {build.op(name, {m.value("x")}, rows)}, columns);
+ir::Value* rows_then_columns(const Match& m, Build& build) {
+  const ops::Window window = window_of(m);
+  const std::string_view name = m.root()->op().name;
+  const auto pool = [&](ir::Value* x, const ops::Window& along) {
+    ops::Attrs attrs = {{"kernel", dims({along[0].kernel, along[1].kernel})},
+                        {"stride", ops::stride_attr(along)},
+                        {"padding", ops::padding_attr(along)},
+                        {"ceil_mode", m.root()->flag("ceil_mode")}};
+    if (m.root()->attrs().contains("dilation")) attrs.emplace("dilation", dims({along[0].dilation, along[1].dilation}));
+    return build.op(name, {x}, std::move(attrs));
+  };
+  return pool(pool(m.value("x"), {window[0], {}}), {{}, window[1]});
 }
 
 bool is_plain_mean(const Match& m) { return m.root()->integer("divisor_override") == Dim(0) && has_one_divisor(m); }
@@ -89,7 +82,7 @@ Rule average_rows_then_columns() {
           .pattern = average(),
           .guards = {kTwoDimensional, {"every window's divisor is its size", is_plain_mean}},
           .exactness = kSums,
-          .rewrite = [](const Match& m, Build& build) { return rows_then_columns(m, build, "avg_pool2d", {}, {}); }};
+          .rewrite = rows_then_columns};
 }
 
 Rule maximum_rows_then_columns() {
@@ -98,13 +91,7 @@ Rule maximum_rows_then_columns() {
           .pattern = op("max_pool2d", {any("x")}),
           .guards = {kTwoDimensional},
           .exactness = "bit for bit",
-          .rewrite = [](const Match& m, Build& build) {
-            const Pair dilation = pair_of(*m.root(), "dilation");
-            const bool ceil = m.root()->flag("ceil_mode");
-            return rows_then_columns(m, build, "max_pool2d",
-                                     {{"dilation", dims({dilation[0], 1})}, {"ceil_mode", ceil}},
-                                     {{"dilation", dims({1, dilation[1]})}, {"ceil_mode", ceil}});
-          }};
+          .rewrite = rows_then_columns};
 }
 
 // The divisor of n that is nearest below or at its root; 1 for primes.
@@ -116,9 +103,10 @@ int64_t middle_factor(int64_t n) {
 }
 
 bool tiles_and_factors(const Match& m) {
-  const Pair kernel = pair_of(*m.root(), "kernel");
-  return is_unpadded(*m.root()) && stride_of(*m.root()) == kernel && is_plain_mean(m) &&
-         (middle_factor(kernel[0]) > 1 || middle_factor(kernel[1]) > 1);
+  const ops::Window window = window_of(m);
+  const auto tiles = [](const ops::WindowAxis& axis) { return axis.stride == axis.kernel; };
+  return is_unpadded(window) && std::ranges::all_of(window, tiles) && is_plain_mean(m) &&
+         (middle_factor(window[0].kernel) > 1 || middle_factor(window[1].kernel) > 1);
 }
 
 Rule average_of_averages() {
@@ -129,12 +117,12 @@ Rule average_of_averages() {
       .guards = {{"the windows tile the image without padding, and a side of them is no prime", tiles_and_factors}},
       .exactness = kSums,
       .rewrite = [](const Match& m, Build& build) {
-        const Pair kernel = pair_of(*m.root(), "kernel");
-        const Pair first = {middle_factor(kernel[0]), middle_factor(kernel[1])};
+        const ops::Window window = window_of(m);
+        const int64_t rows = middle_factor(window[0].kernel), columns = middle_factor(window[1].kernel);
         const auto pool = [&](ir::Value* x, int64_t height, int64_t width) {
           return build.op("avg_pool2d", {x}, {{"kernel", dims({height, width})}, {"stride", dims({height, width})}});
         };
-        return pool(pool(m.value("x"), first[0], first[1]), kernel[0] / first[0], kernel[1] / first[1]);
+        return pool(pool(m.value("x"), rows, columns), window[0].kernel / rows, window[1].kernel / columns);
       }};
 }
 

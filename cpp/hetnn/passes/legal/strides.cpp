@@ -1,7 +1,7 @@
 // Convolutions that enlarge or shrink images, transposed and strided ones, as convolutions of stride 1.
 #include <algorithm>
 
-#include "hetnn/ops/infer.h"
+#include "hetnn/ops/window.h"
 #include "hetnn/passes/legal/rules.h"
 
 namespace hetnn::passes::legal {
@@ -11,39 +11,17 @@ constexpr std::string_view kSums = "the order of sums may differ, and zeros are 
 
 std::vector<Dim> dims(std::initializer_list<int64_t> values) { return {values.begin(), values.end()}; }
 int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
-std::array<int64_t, 2> pair_of(const ir::Node& node, std::string_view attr) {
-  const std::vector<int64_t> given = ops::per_axis(node.call(), attr, 2);
-  return {given[0], given[1]};
-}
+ops::Window window_of(const Match& m) { return ops::window_of(m.root()->call()); }
+int64_t groups_of(const Match& m) { return ops::fixed_integer(m.root()->call(), "groups"); }
 
 bool weight_has_arithmetic(const Match& m) { return has_arithmetic(m.tensor("w")->dtype()); }
 constexpr Guard kArithmetic = {"the weights are real", weight_has_arithmetic};
 bool is_strided(const Match& m) {
-  const auto stride = pair_of(*m.root(), "stride");
-  return stride[0] > 1 || stride[1] > 1;
+  return std::ranges::any_of(window_of(m), [](const ops::WindowAxis& axis) { return axis.stride > 1; });
 }
 constexpr Guard kStrided = {"the stride is more than 1", is_strided};
 
 Pattern layer(std::string_view name) { return op(name, {any("x"), constant("w"), optional_constant("b")}); }
-
-// Everything about a window along height (0) and width (1).
-struct Windows {
-  std::array<int64_t, 2> kernel, stride, dilation, reach, before, after;
-  int64_t groups;
-};
-Windows windows_of(const ir::Node& node) {
-  const Shape& w = node.input(1)->shape();
-  const std::vector<int64_t> p = ops::padding_of(node.call());
-  Windows out{{w[2].value(), w[3].value()},
-              pair_of(node, "stride"),
-              pair_of(node, "dilation"),
-              {},
-              {p[0], p[1]},
-              {p[2], p[3]},
-              ops::fixed_integer(node.call(), "groups")};
-  for (size_t k = 0; k < 2; ++k) out.reach[k] = out.dilation[k] * (out.kernel[k] - 1) + 1;
-  return out;
-}
 
 // Four indices of a weight, flat.
 struct Weight {
@@ -114,27 +92,28 @@ Rule transposed_as_phases() {
       .guards = {kArithmetic, kStrided},
       .exactness = kSums,
       .rewrite = [](const Match& m, Build& build) {
-        const Windows at = windows_of(*m.root());
-        const auto extra = pair_of(*m.root(), "output_padding");
+        const ops::Window at = window_of(m);
+        const std::vector<int64_t> extra = ops::per_axis(m.root()->call(), "output_padding", 2);
+        const int64_t groups = groups_of(m);
         Weight w(*m.tensor("w"));
-        const int64_t rows = at.stride[0], columns = at.stride[1];
-        const int64_t filters = w.shape[1], channels = w.shape[0] / at.groups, phases = rows * columns;
+        const int64_t rows = at[0].stride, columns = at[1].stride;
+        const int64_t filters = w.shape[1], channels = w.shape[0] / groups, phases = rows * columns;
         std::array<int64_t, 2> taps{};
         for (size_t k = 0; k < 2; ++k)
-          taps[k] = ceil_of(at.reach[k] + std::max<int64_t>(extra[k] - at.after[k], 0), at.stride[k]);
-        Weight dense({at.groups * phases * filters, channels, taps[0], taps[1]});
+          taps[k] = ceil_of(at[k].reach() + std::max<int64_t>(extra[k] - at[k].after, 0), at[k].stride);
+        Weight dense({groups * phases * filters, channels, taps[0], taps[1]});
         std::vector<double> bias(static_cast<size_t>(dense.shape[0]), 0), given;
         if (const Tensor* b = m.tensor("b")) given = to_doubles(*b);
         const auto one = [&](int64_t g, int64_t f, int64_t r, int64_t s) {
-          const int64_t row = r * at.dilation[0], column = s * at.dilation[1];
+          const int64_t row = r * at[0].dilation, column = s * at[1].dilation;
           const int64_t to = ((g * columns + column % columns) * rows + row % rows) * filters + f;
           for (int64_t c = 0; c < channels; ++c) {
             dense.at(to, c, taps[0] - 1 - row / rows, taps[1] - 1 - column / columns) = w.at(g * channels + c, f, r, s);
           }
         };
-        for (int64_t g = 0; g < at.groups; ++g) {
+        for (int64_t g = 0; g < groups; ++g) {
           for (int64_t f = 0; f < filters; ++f) {
-            for (int64_t k = 0; k < at.kernel[0] * at.kernel[1]; ++k) one(g, f, k / at.kernel[1], k % at.kernel[1]);
+            for (int64_t k = 0; k < at[0].kernel * at[1].kernel; ++k) one(g, f, k / at[1].kernel, k % at[1].kernel);
             for (int64_t phase = 0; phase < phases && !given.empty(); ++phase) {
               bias[static_cast<size_t>((g * phases + phase) * filters + f)] =
                   given[static_cast<size_t>(g * filters + f)];
@@ -144,19 +123,17 @@ Rule transposed_as_phases() {
         const DType dtype = m.value("x")->dtype();
         ir::Value* shift = given.empty() ? nullptr : build.constant(dtype, {dense.shape[0]}, bias);
         ir::Value* y = build.op("conv2d", {m.value("x"), dense.constant(build, dtype), shift},
-                                {{"padding", dims({taps[0] - 1, taps[1] - 1})}, {"groups", Dim(at.groups)}});
-        y = channels_to_pixels(build, y, at.groups, at.stride);
+                                {{"padding", dims({taps[0] - 1, taps[1] - 1})}, {"groups", Dim(groups)}});
+        y = channels_to_pixels(build, y, groups, {rows, columns});
         for (size_t k = 0; k < 2; ++k) {
-          const Dim first = at.before[k];
+          const Dim first = at[k].before;
           y = part(build, y, 2 + static_cast<int>(k), first, m.root()->output()->shape()[2 + k] + first);
         }
         return y;
       }};
 }
 
-bool width_is_fixed(const Match& m) {
-  return m.value("x")->shape()[3].is_static() || pair_of(*m.root(), "stride")[0] == 1;
-}
+bool width_is_fixed(const Match& m) { return m.value("x")->shape()[3].is_static() || window_of(m)[0].stride == 1; }
 
 Rule transposed_as_dilated() {
   return {.name = "transposed_as_dilated",
@@ -165,16 +142,17 @@ Rule transposed_as_dilated() {
           .guards = {kArithmetic, {"the width of the image is fixed or rows have stride 1", width_is_fixed}},
           .exactness = kSums,
           .rewrite = [](const Match& m, Build& build) {
-            const Windows at = windows_of(*m.root());
-            const auto extra = pair_of(*m.root(), "output_padding");
+            const ops::Window at = window_of(m);
+            const std::vector<int64_t> extra = ops::per_axis(m.root()->call(), "output_padding", 2);
+            const int64_t groups = groups_of(m);
             Weight w(*m.tensor("w"));
-            const int64_t filters = w.shape[1], channels = w.shape[0] / at.groups;
-            Weight turned({at.groups * filters, channels, at.kernel[0], at.kernel[1]});
+            const int64_t filters = w.shape[1], channels = w.shape[0] / groups;
+            Weight turned({groups * filters, channels, at[0].kernel, at[1].kernel});
             for (int64_t f = 0; f < turned.shape[0]; ++f) {
               for (int64_t c = 0; c < channels; ++c) {
-                for (int64_t k = 0; k < at.kernel[0] * at.kernel[1]; ++k) {
-                  const int64_t r = k / at.kernel[1], s = k % at.kernel[1];
-                  turned.at(f, c, at.kernel[0] - 1 - r, at.kernel[1] - 1 - s) =
+                for (int64_t k = 0; k < at[0].kernel * at[1].kernel; ++k) {
+                  const int64_t r = k / at[1].kernel, s = k % at[1].kernel;
+                  turned.at(f, c, at[0].kernel - 1 - r, at[1].kernel - 1 - s) =
                       w.at(f / filters * channels + c, f % filters, r, s);
                 }
               }
@@ -184,16 +162,16 @@ Rule transposed_as_dilated() {
             const auto zeros_after = [&](int64_t count) {
               if (count > 0) x = build.op("pad", {x}, {{"padding", dims({0, 0, 0, 0, 0, 0, 0, count})}});
             };
-            if (at.stride[1] > 1) x = build.reshape(x, {image[0], image[1], image[2] * image[3], 1});
-            zeros_after(at.stride[1] - 1);
-            x = build.reshape(x, {image[0], image[1], image[2], image[3] * at.stride[1]});
-            if (at.stride[0] > 1) zeros_after((at.stride[0] - 1) * x->shape()[3].value());
-            x = build.reshape(x, {image[0], image[1], image[2] * at.stride[0], image[3] * at.stride[1]});
+            if (at[1].stride > 1) x = build.reshape(x, {image[0], image[1], image[2] * image[3], 1});
+            zeros_after(at[1].stride - 1);
+            x = build.reshape(x, {image[0], image[1], image[2], image[3] * at[1].stride});
+            if (at[0].stride > 1) zeros_after((at[0].stride - 1) * x->shape()[3].value());
+            x = build.reshape(x, {image[0], image[1], image[2] * at[0].stride, image[3] * at[1].stride});
             // What the padding takes away more than the window reaches is cut off.
             std::vector<int64_t> padding(4);
             for (size_t k = 0; k < 2; ++k) {
-              const int64_t before = at.reach[k] - 1 - at.before[k];
-              const int64_t after = at.reach[k] - 1 - at.after[k] + extra[k] - (at.stride[k] - 1);
+              const int64_t before = at[k].reach() - 1 - at[k].before;
+              const int64_t after = at[k].reach() - 1 - at[k].after + extra[k] - (at[k].stride - 1);
               x = part(build, x, static_cast<int>(2 + k), std::max<int64_t>(-before, 0),
                        x->shape()[2 + k] - std::max<int64_t>(-after, 0));
               padding[k] = std::max<int64_t>(before, 0);
@@ -201,16 +179,16 @@ Rule transposed_as_dilated() {
             }
             return build.op("conv2d", {x, turned.constant(build, x->dtype()), m.value("b")},
                             {{"padding", std::vector<Dim>(padding.begin(), padding.end())},
-                             {"dilation", dims({at.dilation[0], at.dilation[1]})},
-                             {"groups", Dim(at.groups)}});
+                             {"dilation", dims({at[0].dilation, at[1].dilation})},
+                             {"groups", Dim(groups)}});
           }};
 }
 
 // Fixed, and not all of what windows see is padding.
 bool image_is_fixed(const Match& m) {
   const Shape& x = m.value("x")->shape();
-  const std::vector<int64_t> p = ops::padding_of(m.root()->call());
-  return x[2].is_static() && x[3].is_static() && p[0] < m.tensor("w")->shape()[2] && p[1] < m.tensor("w")->shape()[3];
+  const auto is_less = [](const ops::WindowAxis& axis) { return axis.before < axis.kernel; };
+  return x[2].is_static() && x[3].is_static() && std::ranges::all_of(window_of(m), is_less);
 }
 
 // The pixels of one step become channels, so that a window moves by one.
@@ -226,18 +204,19 @@ Rule strided_as_channels() {
                  {"the size of the image is fixed, and windows are larger than the padding", image_is_fixed}},
       .exactness = kSums,
       .rewrite = [](const Match& m, Build& build) {
-        const Windows at = windows_of(*m.root());
+        const ops::Window at = window_of(m);
+        const int64_t groups = groups_of(m);
         Weight w(*m.tensor("w"));
-        const auto [rows, columns] = at.stride;
+        const int64_t rows = at[0].stride, columns = at[1].stride;
         const int64_t channels = w.shape[1];
-        const std::array<int64_t, 2> taps = {ceil_of(at.reach[0], rows), ceil_of(at.reach[1], columns)};
+        const std::array<int64_t, 2> taps = {ceil_of(at[0].reach(), rows), ceil_of(at[1].reach(), columns)};
         Weight dense({w.shape[0], rows * columns * channels, taps[0], taps[1]});
         for (int64_t f = 0; f < w.shape[0]; ++f) {
           for (int64_t c = 0; c < channels; ++c) {
-            for (int64_t k = 0; k < at.kernel[0] * at.kernel[1]; ++k) {
-              const int64_t row = k / at.kernel[1] * at.dilation[0], column = k % at.kernel[1] * at.dilation[1];
+            for (int64_t k = 0; k < at[0].kernel * at[1].kernel; ++k) {
+              const int64_t row = k / at[1].kernel * at[0].dilation, column = k % at[1].kernel * at[1].dilation;
               dense.at(f, ((column % columns) * rows + row % rows) * channels + c, row / rows, column / columns) =
-                  w.at(f, c, k / at.kernel[1], k % at.kernel[1]);
+                  w.at(f, c, k / at[1].kernel, k % at[1].kernel);
             }
           }
         }
@@ -246,16 +225,16 @@ Rule strided_as_channels() {
         std::vector<Dim> padding(8, 0);
         for (size_t k = 0; k < 2; ++k) {
           const int64_t size = x->shape()[2 + k].value();
-          const int64_t wanted = (m.root()->output()->shape()[2 + k].value() + taps[k] - 1) * at.stride[k];
-          const int64_t after = wanted - size - at.before[k];
+          const int64_t wanted = (m.root()->output()->shape()[2 + k].value() + taps[k] - 1) * at[k].stride;
+          const int64_t after = wanted - size - at[k].before;
           x = part(build, x, static_cast<int>(2 + k), 0, size + std::min<int64_t>(after, 0));
-          padding[2 + k] = at.before[k];
+          padding[2 + k] = at[k].before;
           padding[6 + k] = std::max<int64_t>(after, 0);
         }
         if (std::any_of(padding.begin(), padding.end(), [](const Dim& p) { return p != Dim(0); }))
           x = build.op("pad", {x}, {{"padding", padding}});
-        x = pixels_to_channels(build, x, at.groups, at.stride);
-        return build.op("conv2d", {x, dense.constant(build, x->dtype()), m.value("b")}, {{"groups", Dim(at.groups)}});
+        x = pixels_to_channels(build, x, groups, {rows, columns});
+        return build.op("conv2d", {x, dense.constant(build, x->dtype()), m.value("b")}, {{"groups", Dim(groups)}});
       }};
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from hetnn import _core
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering import sizes
 from hetnn.importers.lowering.building import Building
@@ -49,8 +50,7 @@ def _gather_deep(call: Building, x: Any, weight: Any, bias: Any, window: dict[st
     stride, dilation = window["stride"][0], window["dilation"][0]
     if before or after:
         x = call.create("pad", [x], padding=[0, 0, before, 0, 0, 0, 0, after, 0, 0])
-    depth = depth + (before + after)
-    count = sizes.divide(depth - ((taps - 1) * dilation + 1), stride) + 1
+    count = _core.window_count(depth + (before + after), taps, stride, dilation)
     copies = []
     for r in range(taps):
         start = r * dilation

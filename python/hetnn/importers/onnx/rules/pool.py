@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hetnn import _core
 from hetnn.element_types import NUMPY
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.convolution import convolve
@@ -64,10 +65,9 @@ def _dilated(
     count = len(kernel)
     behind = padding[count:]  # as far as the last window reaches
     for k, size in enumerate(sizes[2:] if call.attr("ceil_mode", 0) else []):
-        room = size + padding[k] + padding[count + k] - dilation[k] * (kernel[k] - 1) - 1
-        windows = -(-room // stride[k]) + 1
-        if (windows - 1) * stride[k] >= size + padding[k]:
-            windows -= 1
+        before, after = padding[k], padding[count + k]
+        room = size + before + after - dilation[k] * (kernel[k] - 1) - 1
+        windows: Any = _core.window_count(size, kernel[k], stride[k], dilation[k], before, after, ceil_mode=True)
         behind[k] += max((windows - 1) * stride[k] - room, 0)
     window = {"stride": stride, "dilation": dilation, "groups": sizes[1], "padding": [*padding[:count], *behind]}
 

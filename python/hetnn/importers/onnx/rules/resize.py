@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from hetnn import _core
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering import sizes
-from hetnn.importers.lowering.resampling import along, cubic, interpolation, triangle
+from hetnn.importers.lowering.resampling import along
 from hetnn.importers.lowering.sizes import Size
-from hetnn.importers.onnx.rules.call import LONGEST, Array, Call, is_float, rule
+from hetnn.importers.onnx.rules.call import LONGEST, Call, is_float, rule
 from hetnn.importers.onnx.rules.late import late
 
 
@@ -60,8 +60,6 @@ def _resize(call: Call) -> Any:
         "floor" if old else call.attr("nearest_mode", "round_prefer_floor"),
         call.attr("mode", "nearest"),
     )
-    if places.nearest not in _NEAREST:
-        raise InvalidModel(f"Resize by the nearest_mode '{places.nearest:.100}'; there are {', '.join(_NEAREST)}")
     axes = call.axes(None, rank) or list(range(rank))
     if call.given(first + 1) and not old:
         goals = None if call.read(first + 1) is None else call.sizes(first + 1, "the sizes")
@@ -205,7 +203,7 @@ def _late_resize(call: Call, places: Places, scales: int | None, goals: int | No
         ],
         len(x.shape),
         axes=call.axes(None, len(x.shape)) or [],
-        mode={"bilinear": "linear", "bicubic": "cubic"}.get(places.mode, places.mode),
+        mode=_mode(places),
         places=places.kind,
         rounding=places.nearest,
         antialias=bool(call.attr("antialias", 0)),
@@ -216,33 +214,12 @@ def _late_resize(call: Call, places: Places, scales: int | None, goals: int | No
     )
 
 
+def _mode(places: Places) -> str:
+    return {"bilinear": "linear", "bicubic": "cubic"}.get(places.mode, places.mode)
+
+
 def _scales(call: Call, index: int) -> Any:
     return call[index] if call.given(index) else call.constant(call.attr("scales"), "f32")
-
-
-def _places(kind: str, size: int, goal: int, scale: float) -> Callable[[Array], Array]:
-    """Where an entry of the result lies in the input."""
-    if kind == "asymmetric":
-        return lambda y: y / scale
-    if kind == "align_corners":
-        return lambda y: y * (size - 1) / (goal - 1) if goal > 1 else y * 0.0
-    if kind == "pytorch_half_pixel" and goal <= 1:
-        return lambda y: y * 0.0
-    if kind == "half_pixel_symmetric":
-        whole = scale * size
-        offset = size / 2 * (1 - goal / whole)
-        return lambda y: offset + (y + 0.5) / scale - 0.5
-    if kind not in ("half_pixel", "pytorch_half_pixel"):
-        raise Unsupported(f"Resize by {kind}")
-    return lambda y: (y + 0.5) / scale - 0.5
-
-
-_NEAREST: dict[str, Callable[[Array], Array]] = {
-    "round_prefer_floor": lambda at: np.ceil(at - 0.5),
-    "round_prefer_ceil": lambda at: np.floor(at + 0.5),
-    "floor": np.floor,
-    "ceil": np.ceil,
-}
 
 
 def _along(call: Call, x: Any, change: Change, places: Places) -> Any:
@@ -251,11 +228,8 @@ def _along(call: Call, x: Any, change: Change, places: Places) -> Any:
     scale = goal / max(size, 1) if change.scale is None else change.scale
     if goal > LONGEST or scale == 0:
         raise Unsupported(f"an axis of {size} resized to {goal} by {scale:g}; a size is at most {LONGEST}")
-    at = _places(places.kind, size, goal, scale)(np.arange(goal, dtype=np.float64))
+    a, outside = float(call.attr("cubic_coeff_a", -0.75)), bool(call.attr("exclude_outside", 0))
+    read = _core.resampled(size, goal, scale, _mode(places), places.kind, places.nearest, a, outside)
     if places.mode == "nearest":
-        picked = np.clip(_NEAREST[places.nearest](at), 0, size - 1)
-        return call.create("gather", [x, call.constant(picked, "i64")], axis=axis)
-    linear = places.mode in ("linear", "bilinear")
-    kernel = triangle if linear else partial(cubic, a=float(call.attr("cubic_coeff_a", -0.75)))
-    shares = interpolation(at, size, kernel, 1 if linear else 2, bool(call.attr("exclude_outside", 0)))
-    return along(call, x, axis, shares)
+        return call.create("gather", [x, call.constant(read, "i64")], axis=axis)
+    return along(call, x, axis, read)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from hetnn.element_types import NUMPY
+from hetnn import _core
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering import sizes
 from hetnn.importers.lowering.convolution import convolve
 from hetnn.importers.lowering.norms import standardized
-from hetnn.importers.lowering.resampling import along, cubic, interpolation, triangle
+from hetnn.importers.lowering.resampling import along
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.torch.rules.call import Call, rule
 from hetnn.importers.torch.rules.indexing import fixed
@@ -285,30 +284,6 @@ def _grid_sampler(call: Call) -> Any:
     )
 
 
-def _shares(size: int, wanted: int, align_corners: bool, scale: float | None, of_cubes: bool) -> np.ndarray[Any, Any]:
-    """What each of `size` pixels gives to each of `wanted`: a kernel as wide as a new pixel, its values summing to 1.
-
-    In f32, as torch rounds."""
-    one, half = np.float32(1), np.float32(0.5)
-    if align_corners:
-        step = np.float32(size - 1) / np.float32(wanted - 1) if wanted > 1 else np.float32(0)
-    else:
-        step = np.float32(1 / scale) if scale else np.float32(size) / np.float32(wanted)
-    support = np.float32(2 if of_cubes else 1) * max(step, one)
-    inverse = one / max(step, one)
-    out = np.zeros((wanted, size), np.float32)
-    for k in range(wanted):
-        centre = step * (np.float32(k) + half)
-        first = max(int(centre - support + half), 0)
-        pixels = np.arange(first, min(int(centre + support + half), size))
-        places = np.arange(len(pixels), dtype=np.float32) + (np.float32(first) - centre)
-        apart = (places + half) * inverse
-        weights = cubic(apart, -0.5) if of_cubes else triangle(apart)
-        total = np.add.accumulate(weights)[-1] if len(weights) else one
-        out[k, pixels] = weights / total if total else weights
-    return out
-
-
 @rule("_upsample_bilinear2d_aa.default", "_upsample_bicubic2d_aa.default")
 def _antialiased(call: Call) -> Any:
     """Columns, then rows, each by a product with fixed shares."""
@@ -319,8 +294,9 @@ def _antialiased(call: Call) -> Any:
     scales = [call["scales_h"], call["scales_w"]]
     for axis in (3, 2):
         at = axis - 2
-        corners, of_cubes = bool(call["align_corners"]), "bicubic" in call.target
-        x = along(call, x, axis, _shares(given[at], goals[at], corners, scales[at], of_cubes))
+        corners, cubic = bool(call["align_corners"]), "bicubic" in call.target
+        shares = _core.torch_shares(given[at], goals[at], scales[at] or 0, corners, cubic, antialias=True, single=True)
+        x = along(call, x, axis, shares)
     return x
 
 
@@ -334,17 +310,8 @@ def _bicubic(call: Call) -> Any:
     scales = call["scale_factors"] if "scale_factors" in call.args else [call["scales_h"], call["scales_w"]]
     corners = bool(call["align_corners"])
     for axis in (3, 2):
-        at = _places(given[axis - 2], goals[axis - 2], corners, (scales or [None, None])[axis - 2], NUMPY[x.dtype].type)
-        x = along(call, x, axis, interpolation(at, given[axis - 2], partial(cubic, a=-0.75), reach=2))
+        size, goal, scale = given[axis - 2], goals[axis - 2], (scales or [0, 0])[axis - 2] or 0
+        single = x.dtype == "f32"
+        shares = _core.torch_shares(size, goal, scale, corners, cubic=True, antialias=False, single=single)
+        x = along(call, x, axis, shares)
     return x
-
-
-def _places(
-    size: int, goal: int, align_corners: bool, scale: float | None, real: type[np.floating[Any]]
-) -> np.ndarray[Any, Any]:
-    """Where each pixel of the result lies in the image, rounded as torch rounds."""
-    numbers = np.arange(goal).astype(real)
-    if align_corners:
-        return np.asarray(numbers * (real(size - 1) / real(goal - 1) if goal > 1 else real(0)))
-    step = real(1 / scale) if scale else real(size) / real(goal)
-    return np.asarray(step * (numbers + real(0.5)) - real(0.5))

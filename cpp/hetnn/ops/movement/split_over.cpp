@@ -1,7 +1,7 @@
 // split_over: one of the parts of an axis whose sizes an input holds.
 #include <numeric>
 
-#include "hetnn/ops/late/late.h"
+#include "hetnn/ops/late.h"
 #include "hetnn/ops/nest.h"
 #include "hetnn/ops/sizes.h"
 

@@ -3,16 +3,9 @@
 
 #include <vector>
 
-#include "hetnn/ops/infer.h"
-#include "hetnn/ops/nest.h"
+#include "hetnn/ops/window.h"
 
 namespace hetnn::ops {
-
-/// Height and width of the window and how it moves; padding is top, left, bottom, right.
-struct Window {
-  std::vector<int64_t> kernel, stride, dilation, pad;
-};
-Window window_of(const Call& call);
 
 /// What one window reads of its plane: taps rows x columns, the first at element `first` if it lies inside.
 struct Taps {
@@ -36,14 +29,12 @@ void for_each_window(const Window& w, const View& x, const Result& y, F f) {
   int64_t out = 0;
   for (int64_t plane = 0; plane < y.shape[0] * y.shape[1]; ++plane) {
     for (int64_t row = 0; row < y.shape[2]; ++row) {
-      const int64_t i = row * w.stride[0] - w.pad[0];
-      const Interval rows = inside(i, w.dilation[0], w.kernel[0], height);
-      const int64_t padded_rows = inside(i, w.dilation[0], w.kernel[0], height + w.pad[2]).end;
+      const Interval rows = w[0].taps(row, height);
+      const int64_t padded_rows = w[0].taps(row, height + w[0].after).end;
       for (int64_t column = 0; column < y.shape[3]; ++column) {
-        const int64_t j = column * w.stride[1] - w.pad[1];
-        const int64_t padded_columns = inside(j, w.dilation[1], w.kernel[1], width + w.pad[3]).end;
-        f(out++, Taps{rows, inside(j, w.dilation[1], w.kernel[1], width), (plane * height + i) * width + j,
-                      w.dilation[0] * width, w.dilation[1], padded_rows * padded_columns});
+        const int64_t padded_columns = w[1].taps(column, width + w[1].after).end;
+        f(out++, Taps{rows, w[1].taps(column, width), (plane * height + w[0].begin(row)) * width + w[1].begin(column),
+                      w[0].dilation * width, w[1].dilation, padded_rows * padded_columns});
       }
     }
   }
@@ -58,5 +49,8 @@ std::vector<Metric> pool_metrics(const Call& call);
 
 /// The attributes that every pooling operator has, `ceil_mode` last, with the operator's own before it.
 std::vector<AttrDef> pool_attrs(std::vector<AttrDef> own);
+
+/// Fails with `label` unless kernel, stride and dilation are positive and padding is at most half the kernel.
+void check_pool_window(const Call& call, const Window& window, std::string_view label);
 
 }  // namespace hetnn::ops

@@ -1,7 +1,7 @@
 // slice_over: ranges of axes whose bounds, axes and steps inputs hold.
 #include <algorithm>
 
-#include "hetnn/ops/late/late.h"
+#include "hetnn/ops/late.h"
 #include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {

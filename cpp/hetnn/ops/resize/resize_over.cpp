@@ -1,31 +1,23 @@
 // resize_over: resampling along axes, to sizes or by scales that inputs hold.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "hetnn/base/convert.h"
-#include "hetnn/ops/late/late.h"
+#include "hetnn/ops/late.h"
+#include "hetnn/ops/resample.h"
 
 namespace hetnn::ops {
 namespace {
 
-constexpr std::string_view kModes[] = {"nearest", "linear", "cubic"};
-constexpr std::string_view kPlaces[] = {"half_pixel",    "half_pixel_symmetric", "pytorch_half_pixel",
-                                        "align_corners", "asymmetric",           "tf_crop_and_resize"};
-constexpr std::string_view kRoundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
-constexpr std::string_view kPolicies[] = {"stretch", "not_larger", "not_smaller"};
-
-void check_choice(const Call& call, std::string_view attr, std::span<const std::string_view> names) {
-  if (std::find(names.begin(), names.end(), call.string(attr)) != names.end()) return;
-  std::string known;
-  for (const std::string_view name : names) known += text(known.empty() ? "" : ", ", name);
-  fail(call, "resize_over_c1", text(attr, " must be one of ", known, "; got ", call.string(attr), "."));
+Resampling resampling_of(const Call& call) {
+  return {call.string("mode"),    call.string("places"),        call.string("rounding"),       call.string("policy"),
+          call.flag("antialias"), call.flag("exclude_outside"), call.real("cubic_coefficient")};
 }
 
 std::vector<Type> infer(const Call& call) {
-  check_choice(call, "mode", kModes);
-  check_choice(call, "places", kPlaces);
-  check_choice(call, "rounding", kRoundings);
-  check_choice(call, "policy", kPolicies);
+  const std::string fault = resampling_fault(resampling_of(call));
+  if (!fault.empty()) fail(call, "resize_over_c1", fault);
   if (call.has(2) == call.has(3)) fail(call, "resize_over_c2", "either scales or goals must be given.");
   const bool reals = (!call.has(1) || is_float(call.input(1).dtype)) && (!call.has(2) || is_float(call.input(2).dtype));
   if (!reals || (call.has(3) && !is_integer(call.input(3).dtype))) {
@@ -35,73 +27,8 @@ std::vector<Type> infer(const Call& call) {
   return {{call.input(0).dtype, call.integers("sizes")}};
 }
 
-// How one axis is resampled.
-struct Axis {
-  int64_t size, goal;
-  double scale, begin, end;  // the region as parts of the axis
-};
-
-// Of every entry of the result: the first entry of the axis that it reads, and
-// the weights from there on; without weights it lies outside of the region.
-struct Taps {
-  int64_t first;
-  std::vector<double> weights;
-};
-
-// Where an entry of the result lies on the axis.
-double place(const std::string& places, const Axis& axis, double at) {
-  const auto size = static_cast<double>(axis.size);
-  const double width = axis.scale * size;
-  if (places == "asymmetric") return at / axis.scale;
-  if (places == "align_corners") return width == 1 ? 0 : at * (size - 1) / (width - 1);
-  if (places == "tf_crop_and_resize") {
-    const double extent = (axis.end - axis.begin) * (size - 1);
-    return axis.begin * (size - 1) + (width == 1 ? extent / 2 : at * extent / (width - 1));
-  }
-  if (places == "pytorch_half_pixel" && width == 1) return 0;
-  const double shift = places == "half_pixel_symmetric" ? size / 2 * (1 - static_cast<double>(axis.goal) / width) : 0;
-  return shift + (at + 0.5) / axis.scale - 0.5;
-}
-
-double kernel(const std::string& mode, double apart, double a) {
-  apart = std::abs(apart);
-  if (mode == "linear") return std::max(1 - apart, 0.0);
-  if (apart <= 1) return ((a + 2) * apart - (a + 3)) * apart * apart + 1;
-  return apart < 2 ? ((a * apart - 5 * a) * apart + 8 * a) * apart - 4 * a : 0;
-}
-
-Taps taps_at(const Call& call, const Axis& axis, int64_t at) {
-  const std::string &mode = call.string("mode"), &places = call.string("places"), &rounding = call.string("rounding");
-  const double x = place(places, axis, static_cast<double>(at));
-  if (places == "tf_crop_and_resize" && !(x >= 0 && x <= static_cast<double>(axis.size - 1))) return {0, {}};
-  // The entry before x, and how far x is behind it: in (0, 1].
-  const double base = std::ceil(x) - 1, ratio = x - base;
-  const auto before = static_cast<int64_t>(std::clamp(base, -1e15, 1e15));
-  if (mode == "nearest") {
-    const bool next = ratio == 1 || (rounding == "round_prefer_floor"  ? ratio > 0.5
-                                     : rounding == "round_prefer_ceil" ? ratio >= 0.5
-                                                                       : rounding == "ceil");
-    return {before + (next ? 1 : 0), {1.0}};
-  }
-  const bool filters = call.flag("antialias");
-  const double shrink = filters ? std::min(axis.scale, 1.0) : 1.0, reach = mode == "linear" ? 1 : 2;
-  const auto start = static_cast<int64_t>(std::floor(-reach / shrink)) + 1;
-  Taps out{before + start, {}};
-  double sum = 0;
-  for (int64_t k = start; k <= 1 - start; ++k) {
-    const bool outside = call.flag("exclude_outside") && (before + k < 0 || before + k >= axis.size);
-    out.weights.push_back(
-        outside ? 0 : kernel(mode, shrink * (static_cast<double>(k) - ratio), call.real("cubic_coefficient")));
-    sum += out.weights.back();
-  }
-  if ((filters || call.flag("exclude_outside")) && sum != 0) {
-    for (double& weight : out.weights) weight /= sum;
-  }
-  return out;
-}
-
 // The axes that are named, in their order, with their goals and scales.
-std::vector<Axis> axes_to_resample(const Evaluation& e, std::vector<size_t>& named) {
+std::vector<ResampledAxis> axes_to_resample(const Evaluation& e, std::vector<size_t>& named) {
   const View& x = e.input(0);
   for (const Dim& axis : e.call.integers("axes")) named.push_back(static_cast<size_t>(axis_of(e.call, axis, x.rank())));
   if (named.empty()) {
@@ -133,7 +60,7 @@ std::vector<Axis> axes_to_resample(const Evaluation& e, std::vector<size_t>& nam
       goals.push_back(convert<int64_t>(scales[k] * static_cast<double>(x.shape[named[k]])));
     }
   }
-  std::vector<Axis> out;
+  std::vector<ResampledAxis> out;
   for (size_t k = 0; k < named.size(); ++k) {
     if (goals[k] < 0 || goals[k] > INT32_MAX || !(scales[k] > 1e-6 || goals[k] == 0) ||
         (x.shape[named[k]] == 0 && goals[k] > 0)) {
@@ -141,21 +68,24 @@ std::vector<Axis> axes_to_resample(const Evaluation& e, std::vector<size_t>& nam
            text("axis ", named[k], " of size ", x.shape[named[k]], " cannot be resampled to ", goals[k], "."));
     }
     const bool cut = !region.empty();
-    out.push_back({x.shape[named[k]], goals[k], scales[k], cut ? region[k] : 0, cut ? region[k + named.size()] : 1});
+    const int64_t size = x.shape[named[k]];
+    out.push_back({size, goals[k], scales[k], scales[k] * static_cast<double>(size), cut ? region[k] : 0,
+                   cut ? region[k + named.size()] : 1});
   }
   return out;
 }
 
 // `values` of a shape, resampled along an axis; the shape follows.
 std::vector<double> resampled(const Call& call, const std::vector<double>& values, std::vector<int64_t>& shape,
-                              size_t at, const Axis& axis) {
+                              size_t at, const ResampledAxis& axis) {
   int64_t outer = 1, inner = 1;
   for (size_t k = 0; k < at; ++k) outer *= shape[k];
   for (size_t k = at + 1; k < shape.size(); ++k) inner *= shape[k];
   shape[at] = axis.goal;
   std::vector<double> out(static_cast<size_t>(outer * axis.goal * inner));
+  const Resampling how = resampling_of(call);
   for (int64_t entry = 0; entry < axis.goal; ++entry) {
-    const Taps taps = taps_at(call, axis, entry);
+    const ResampledEntry taps = resampled_entry(how, axis, entry);
     for (int64_t o = 0; o < outer; ++o) {
       double* to = out.data() + (o * axis.goal + entry) * inner;
       if (taps.weights.empty()) std::fill_n(to, inner, call.real("outside"));
@@ -173,7 +103,7 @@ std::vector<double> resampled(const Call& call, const std::vector<double>& value
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   std::vector<size_t> named;
-  const std::vector<Axis> axes = axes_to_resample(e, named);
+  const std::vector<ResampledAxis> axes = axes_to_resample(e, named);
   std::vector<int64_t> shape(x.shape.begin(), x.shape.end());
   std::vector<double> values = values_as<double>(x);
   for (size_t k = 0; k < axes.size(); ++k) {

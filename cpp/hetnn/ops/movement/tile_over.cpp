@@ -1,5 +1,5 @@
 // tile_over: repetition of the whole by counts that an input holds.
-#include "hetnn/ops/late/late.h"
+#include "hetnn/ops/late.h"
 #include "hetnn/ops/nest.h"
 
 namespace hetnn::ops {

@@ -1,7 +1,7 @@
 // range_over: evenly spaced numbers between bounds that inputs hold.
 #include <cmath>
 
-#include "hetnn/ops/late/late.h"
+#include "hetnn/ops/late.h"
 
 namespace hetnn::ops {
 namespace {

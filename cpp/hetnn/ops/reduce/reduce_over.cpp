@@ -1,5 +1,5 @@
 // reduce_over: a reduction over axes that an input holds.
-#include "hetnn/ops/late/late.h"
+#include "hetnn/ops/late.h"
 
 namespace hetnn::ops {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "hetnn/base/convert.h"
-#include "hetnn/ops/late/late.h"
+#include "hetnn/ops/late.h"
 
 namespace hetnn::ops {
 namespace {

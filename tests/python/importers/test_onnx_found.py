@@ -490,3 +490,14 @@ def test_orders_of_what_may_be_empty() -> None:
     exe = agrees(model_of(text), np.float32([1, -1, 3, 2]))
     y, i = exe(np.float32([-1, -2]))
     assert y.shape == i.shape == (0,)
+
+
+def test_what_a_negative_pad_crops_is_wrapped_no_more() -> None:
+    x = f32(3, 5)
+    for amounts in ([0, -2, 0, 3], [0, 3, 0, -1], [1, -1, -1, -1]):
+        values = ",".join(map(str, amounts))
+        body = f'p = Constant<value_ints = [{values}]>() y = Pad<mode = "wrap">(x, p)'
+        got = hetnn.compile(model_of(f"agraph (float[3,5] x) => (float[a,b] y) {{ {body} }}", 19))(x)
+        above, before, below, behind = amounts
+        want = torch.nn.functional.pad(torch.tensor(x)[None, None], (before, behind, above, below), "circular")
+        np.testing.assert_array_equal(got, want[0, 0])

@@ -30,9 +30,17 @@ inline int64_t pad_source(PadMode mode, int64_t at, int64_t size) {
 }
 
 /// For each of the `count` elements that an axis of `size` has with `begin` more before it, where it comes from.
+/// What is cropped is wrapped no more, as in torch and ONNX Runtime.
 inline std::vector<int64_t> pad_sources(PadMode mode, int64_t size, int64_t begin, int64_t count) {
+  const int64_t end = count - size - begin;
+  const bool crops_first = mode == PadMode::circular;
+  const int64_t first = crops_first ? std::max<int64_t>(-begin, 0) : 0;
+  const int64_t kept = crops_first ? size - first - std::max<int64_t>(-end, 0) : size;
   std::vector<int64_t> out;
-  for (int64_t k = 0; k < count; ++k) out.push_back(pad_source(mode, k - begin, size));
+  for (int64_t k = 0; k < count; ++k) {
+    const int64_t from = pad_source(mode, k - begin - first, kept);
+    out.push_back(from < 0 ? from : first + from);
+  }
   return out;
 }
 
@@ -41,7 +49,8 @@ inline std::vector<int64_t> pad_sources(PadMode mode, int64_t size, int64_t begi
 inline bool pads_too_far(PadMode mode, int64_t size, int64_t begin, int64_t end, int64_t result_elems) {
   const int64_t most = std::max(begin, end);
   if (mode == PadMode::constant || most <= 0 || result_elems == 0) return false;
-  return mode == PadMode::reflect ? most >= size : mode == PadMode::circular ? most > size : size == 0;
+  const int64_t kept = size + std::min<int64_t>(begin, 0) + std::min<int64_t>(end, 0);
+  return mode == PadMode::reflect ? most >= size : mode == PadMode::circular ? most > size || kept <= 0 : size == 0;
 }
 
 }  // namespace hetnn::ops

@@ -501,3 +501,12 @@ def test_what_a_negative_pad_crops_is_wrapped_no_more() -> None:
         above, before, below, behind = amounts
         want = torch.nn.functional.pad(torch.tensor(x)[None, None], (before, behind, above, below), "circular")
         np.testing.assert_array_equal(got, want[0, 0])
+
+
+def test_the_first_definition_of_group_normalization_has_a_factor_a_group() -> None:
+    body = "s = Constant<value_floats = [2.0, 3.0]>() b = Constant<value_floats = [1.0, -1.0]>()"
+    text = f"agraph (float[2,4,3] x) => (float[2,4,3] y) {{ {body} y = GroupNormalization<num_groups = 2>(x, s, b) }}"
+    x = f32(2, 4, 3)
+    factors = (torch.tensor(each).repeat_interleave(2) for each in ([2.0, 3.0], [1.0, -1.0]))
+    want = torch.nn.functional.group_norm(torch.tensor(x), 2, *factors)
+    np.testing.assert_allclose(hetnn.compile(model_of(text))(x), want, 1e-5, 1e-5)

@@ -422,7 +422,6 @@ void Generator::matmul(const ir::Node& node, const Epilogue& epilogue) {
   // b takes the place of weights, so its columns are filters; a is rows of one pixel. Sums are not split.
   const bool quantized = dtype_ == DType::i8;
   const ProductShape s{.dtype = dtype_,
-                       .window = {},
                        .batch = a.size() == 3 ? a[0] : 1,
                        .in_h = a[a.size() - 2],
                        .out_h = a[a.size() - 2],

@@ -27,7 +27,7 @@ from onnx import helper
 import hetnn
 from hetnn import _core
 from hetnn.element_types import NUMPY, numpy_type
-from hetnn.importers.lowering.loop_body import Body, BodyInput, Recording
+from hetnn.importers.lowering.loop_body import SIZED, Body, BodyInput, Recording
 from hetnn.importers.onnx.model import NUMBERS
 from hetnn.importers.registry import Row
 
@@ -249,7 +249,7 @@ def grow(model: Model, rng: random.Random, numbers: np.random.Generator, operato
     if refused:
         sizes = [size for v in inputs if v is not None for size in v.value.shape]
         sizes += [part for value in attrs.values() if isinstance(value, list) for part in value]
-        if any(isinstance(size, str) for size in sizes):
+        if not all(isinstance(size, int) for size in sizes):
             model.spoiled |= bool(found)  # its symbols are declared
             return  # takes numbers only
         raise Found(f"{op['name']} of {[v and v.array.shape for v in inputs]} {attrs} is {refused} in a graph alone")
@@ -310,6 +310,13 @@ def _without_symbols(value: Any, sizes: dict[str, int]) -> Any:
     return sizes.get(value, value) if isinstance(value, str) else value
 
 
+def _sizes(value: Any) -> Any:
+    """As importers give them: sizes that depend on symbols are objects, not their texts."""
+    if isinstance(value, list):
+        return [_sizes(part) for part in value]
+    return _core.Dim.parse(value) if isinstance(value, str) else value
+
+
 def make(rng: random.Random, numbers: np.random.Generator) -> Model:
     """A model of one to a dozen nodes; a third each of any operators, of those that ONNX has, and that torch has."""
     front = rng.choice(["", "onnx", "torch"])
@@ -357,7 +364,9 @@ def in_a_loop(model: Model, first: int) -> Any:
         for symbol in node.found:
             by.add_symbol(symbol, 0, 1 << 20, 8)
         try:
-            made = by.create(node.op["name"], [of(value, builder) for value in node.inputs], node.attrs)
+            sized = SIZED[node.op["name"]]
+            attrs = {name: _sizes(value) if name in sized else value for name, value in node.attrs.items()}
+            made = by.create(node.op["name"], [of(value, builder) for value in node.inputs], attrs)
         except hetnn.Unsupported:
             return None
         there.update(zip(map(id, node.outputs), made, strict=True))

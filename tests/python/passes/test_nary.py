@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ import torch
 
 import hetnn
 from functions import Function
+from hetnn.machine import default_threads
 
 Computation = Callable[..., torch.Tensor]
 
@@ -210,7 +210,7 @@ def test_groups_are_measured_once_and_kept(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("HETNN_TUNING", str(cache))
     inputs = random(9, 3000)
     first = compiled(chain, inputs)
-    threads = min(4, len(os.sched_getaffinity(0)))
+    threads = min(4, default_threads())
     known = json.loads(cache.read_text())
     assert 2 <= known[f"add 9 x 2^12 by {threads}"] <= 9
     cache.write_text("no JSON")

@@ -36,7 +36,8 @@ const Fields<backends::DeviceSpec>& device_fields() {
   using backends::DeviceSpec;
   static const Fields<DeviceSpec> fields = {
       {"name", &DeviceSpec::name, json::word(), "what plans and reports call it; its kind, where absent", kOptional},
-      {"kind", &DeviceSpec::kind, json::word(), "the kind of device, of which `hetnn targets` lists those that need no sheet"},
+      {"kind", &DeviceSpec::kind, json::word(),
+       "the kind of device, of which `hetnn targets` lists those that need no sheet"},
       {"spec", &DeviceSpec::spec_json, json::any_value(), "the data sheet, where the kind needs one", kOptional}};
   return fields;
 }

@@ -102,13 +102,13 @@ asan ubsan: $(STAMPS)/requirements $(STAMPS)/fuzz-compiler
 	cmake --preset fuzz
 	cmake --build --preset fuzz -j $(JOBS)
 	ctest --test-dir build/fuzz --output-on-failure
-# Of that build the part that reads files and runs what they say.
+# The floors that read files and run what they say; those beside them are the objects of the release.
 SANITIZED := base memory npu program sim runtime capi
 SANITIZED_FUZZERS := fuzz_buffers fuzz_container fuzz_npu_words fuzz_topology
-asan-sample: $(STAMPS)/requirements $(STAMPS)/fuzz-compiler
-	cmake --preset fuzz
-	cmake --build --preset fuzz -j $(JOBS) --target $(SANITIZED:=_test) $(SANITIZED_FUZZERS)
-	ctest --test-dir build/fuzz --output-on-failure -j $(JOBS) -R '^($(subst $() ,|,$(SANITIZED) $(SANITIZED_FUZZERS)))$$'
+asan-sample: $(STAMPS)/requirements
+	cmake --preset asan
+	cmake --build --preset asan -j $(JOBS) --target $(SANITIZED:=_test) $(SANITIZED_FUZZERS)
+	ctest --test-dir build/asan --output-on-failure -j $(JOBS) -R '^($(subst $() ,|,$(SANITIZED) $(SANITIZED_FUZZERS)))$$'
 # The other way to run parallel regions: the floors that begin them, on teams of OpenMP.
 THREADED := base kernels runtime
 openmp-sample: $(STAMPS)/requirements

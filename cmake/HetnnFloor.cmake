@@ -22,13 +22,18 @@ target_compile_options(hetnn_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(hetnn_flags INTERFACE -Wno-restrict)
 endif()
+# What is watched: everything, or the floors of HETNN_SANITIZE_FLOORS alone, beside which the others stay as in a release.
+add_library(hetnn_sanitizers INTERFACE)
 if(HETNN_SANITIZE)
-  target_compile_options(hetnn_flags INTERFACE -fsanitize=${HETNN_SANITIZE} -fno-omit-frame-pointer
-                                               -fno-sanitize-recover=all)
+  target_compile_options(hetnn_sanitizers INTERFACE -fsanitize=${HETNN_SANITIZE} -fno-omit-frame-pointer
+                                                    -fno-sanitize-recover=all)
   target_link_options(hetnn_flags INTERFACE -fsanitize=${HETNN_SANITIZE})
   # Of what is instrumented GCC 12 says falsely that it may be uninitialized (its bug 105562).
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(hetnn_flags INTERFACE -Wno-maybe-uninitialized)
+    target_compile_options(hetnn_sanitizers INTERFACE -Wno-maybe-uninitialized)
+  endif()
+  if(NOT HETNN_SANITIZE_FLOORS)
+    target_link_libraries(hetnn_flags INTERFACE hetnn_sanitizers)
   endif()
 endif()
 
@@ -59,6 +64,9 @@ function(hetnn_floor name)
   # JSON is header-only and fenced to *_json.cpp by tools/check_house.py, so every floor may reach it.
   target_link_libraries(hetnn_${name} PUBLIC hetnn_flags ${floor_DEPENDS}
                                       PRIVATE nlohmann_json::nlohmann_json ${floor_PRIVATE})
+  if(name IN_LIST HETNN_SANITIZE_FLOORS)
+    target_link_libraries(hetnn_${name} PRIVATE hetnn_sanitizers)
+  endif()
 endfunction()
 
 # hetnn_compile_small(<floor> <pattern>... [BUT <pattern>...]): in a release, the sources of a floor that match, and match

@@ -510,3 +510,16 @@ def test_the_first_definition_of_group_normalization_has_a_factor_a_group() -> N
     factors = (torch.tensor(each).repeat_interleave(2) for each in ([2.0, 3.0], [1.0, -1.0]))
     want = torch.nn.functional.group_norm(torch.tensor(x), 2, *factors)
     np.testing.assert_allclose(hetnn.compile(model_of(text))(x), want, 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize("keep", [0, 1])
+@pytest.mark.parametrize("axes", [[1], [1, 2], [-2], [2], None])
+def test_the_extreme_of_no_elements_is_the_outermost_number(keep: int, axes: list[int] | None) -> None:
+    given = "" if axes is None else f"axes = Constant<value_ints = {axes}>()"
+    read = "x" if axes is None else "x, axes"
+    rank = 3 if keep else 3 - len(axes or range(3))
+    sizes = ",".join("abc"[:rank])
+    for op, dtype, kind in (("ReduceMax", "float", "f4"), ("ReduceMin", "float", "f4"), ("ReduceMax", "int32", "i4")):
+        text = f"agraph ({dtype}[2,0,3] x) => ({dtype}[{sizes}] y) {{ {given} y = {op}<keepdims = {keep}>({read}) }}"
+        x = np.zeros((2, 0, 3), kind)
+        same_as_reference(hetnn.compile(model_of(text)), model_of(text), x)

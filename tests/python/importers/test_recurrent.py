@@ -207,3 +207,52 @@ def test_layers_with_projected_states_are_taken_apart() -> None:
         wanted = torch.utils._pytree.tree_leaves(layer(x))
     for mine, theirs in zip(torch.utils._pytree.tree_leaves(hetnn.compile(layer, args=(x,))(x)), wanted, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes"),
+    [
+        *(
+            (kind, {"clip": 0.4, "direction": way})
+            for kind in LAYERS
+            for way in ("forward", "reverse", "bidirectional")
+        ),
+        ("LSTM", {"input_forget": 1}),
+        ("LSTM", {"input_forget": 1, "clip": 0.4}),
+    ],
+)
+@pytest.mark.parametrize("lengths", [False, True])
+def test_bounds_of_gates_and_coupled_gates_are_onnxruntimes(
+    kind: str, attributes: dict[str, object], lengths: bool
+) -> None:
+    import onnxruntime
+
+    numbers = np.random.default_rng(3)
+    directions, hidden, gates = (
+        2 if attributes.get("direction") == "bidirectional" else 1,
+        4,
+        {"RNN": 1, "GRU": 3, "LSTM": 4}[kind],
+    )
+    shapes = {
+        "w": (directions, gates * hidden, 3),
+        "r": (directions, gates * hidden, hidden),
+        "b": (directions, 2 * gates * hidden),
+        "p": (directions, 3 * hidden),
+    }
+    weights = {name: numbers.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    names = ["x", "w", "r", "b", "lengths" if lengths else "", *(["", "", "p"] if kind == "LSTM" else [])]
+    outputs = ["y", "y_h", "y_c"][: 3 if kind == "LSTM" else 2]
+    node = helper.make_node(kind, names, outputs, hidden_size=hidden, **attributes)
+    fed = {"x": numbers.normal(size=(5, 2, 3)).astype(np.float32)}
+    ports = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [5, 2, 3])]
+    if lengths:
+        fed["lengths"] = np.array([5, 2], np.int32)
+        ports.append(helper.make_tensor_value_info("lengths", TensorProto.INT32, [2]))
+    results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
+    initializers = [numpy_helper.from_array(array, name) for name, array in weights.items() if name in names]
+    graph = helper.make_graph([node], "g", ports, results, initializers)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    wanted = onnxruntime.InferenceSession(model.SerializeToString()).run(None, fed)
+    found = hetnn.compile(model, "cpu")(*fed.values())
+    for mine, theirs in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hetnn.errors import Unsupported
 from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.recurrent import by_operator
 from hetnn.importers.lowering.sizes import Size
@@ -22,15 +21,22 @@ _Step = Callable[[Any, Any, Any], "tuple[Any, Any]"]
 
 
 def _activations(call: Call, preset: list[str]) -> list[Callable[[Any], Any]]:
-    """The functions of all directions; each takes the next of the node's numbers of those names that it needs."""
-    given = {key: iter(call.attr(f"activation_{key}") or []) for key in ("alpha", "beta")}
+    """The functions of all directions; each takes the next of the node's numbers of those names that it needs.
 
-    def of(name: str) -> Callable[[Any], Any]:
+    `clip` bounds what those of gates read, the first two of a direction, as in onnxruntime: not a cell's state.
+    """
+    given = {key: iter(call.attr(f"activation_{key}") or []) for key in ("alpha", "beta")}
+    most = float(call.attr("clip") or 0)
+
+    def of(name: str, clipped: bool) -> Callable[[Any], Any]:
         taken = {key: next(given[key], None) for key in numbers_of(name) if key in given}
         numbers = {key: number for key, number in taken.items() if number is not None}
-        return lambda x: activate(call, name, x, numbers)
+        if not clipped:
+            return lambda x: activate(call, name, x, numbers)
+        return lambda x: activate(call, name, call.create("clamp", [x], min=-most, max=most), numbers)
 
-    return [of(name) for name in call.attr("activations") or preset * 2]
+    names = call.attr("activations") or preset * 2
+    return [of(name, most > 0 and k % len(preset) < 2) for k, name in enumerate(names)]
 
 
 class Layer:
@@ -130,10 +136,11 @@ class _Direction:
 
 
 def _operator_of(call: Call, preset: list[str]) -> str:
-    """The operator that the layer is; nothing where it has other functions, peepholes or lengths of its own."""
+    """The operator that the layer is; nothing where it has other functions, peepholes, bounds or lengths of its own."""
     own = {"LSTM": not call.given(7), "GRU": bool(call.attr("linear_before_reset", 0))}
     preset_only = list(call.attr("activations") or preset) in (preset, preset * 2)
-    plain = own.get(call.node.op_type, False) and preset_only and not call.given(4) and is_float(call[0].dtype)
+    own_way = call.given(4) or call.attr("clip") or call.attr("input_forget")
+    plain = own.get(call.node.op_type, False) and preset_only and not own_way and is_float(call[0].dtype)
     return str(call.node.op_type).lower() if plain else ""
 
 
@@ -145,8 +152,6 @@ def _layers(
     cells: bool,
     kind_of_layer: type[Layer] = Layer,
 ) -> list[Any]:
-    if call.attr("clip"):
-        raise Unsupported("clipping inside a recurrent layer")
     x = call[0]
     turned = bool(call.attr("layout", 0))
     if turned:
@@ -236,8 +241,7 @@ def _lstm(call: Call) -> list[Any]:
 
 def lstm(call: Call, kind_of_layer: type[Layer]) -> list[Any]:
     """An LSTM, its weights as that kind of layer has them."""
-    if call.attr("input_forget"):
-        raise Unsupported("an LSTM whose input and forget gates are coupled")
+    coupled = bool(call.attr("input_forget"))
 
     def make(layer: Layer, direction: int) -> _Step:
         f, g, h_of = layer.activations
@@ -249,7 +253,10 @@ def lstm(call: Call, kind_of_layer: type[Layer]) -> list[Any]:
         def step(x: Any, h: Any, cell: Any) -> tuple[Any, Any]:
             gates = layer.add(x, layer.product(h, layer.recurrence, layer.state_bias))
             admitted = f(peeped(layer.gate(gates, 0), cell, 0))
-            kept = f(peeped(layer.gate(gates, 2), cell, 2))
+            if coupled:
+                kept = call.create("sub", [call.like(1, admitted), admitted])
+            else:
+                kept = f(peeped(layer.gate(gates, 2), cell, 2))
             new = layer.add(layer.mul(kept, cell), layer.mul(admitted, g(layer.gate(gates, 3))))
             shown = f(peeped(layer.gate(gates, 1), new, 1))
             return layer.mul(shown, h_of(new)), new

@@ -29,6 +29,11 @@ def _limit(dtype: str, least: bool) -> float:
     return int(limits.min if least else limits.max)
 
 
+def _of_nothing(call: Call, op: str, value: Any, shape: list[Any]) -> Any:
+    """The extreme of no elements: the least of all numbers, or the greatest."""
+    return call.broadcast_to(call.like(_limit(value.dtype, op == "reduce_max"), value), shape)
+
+
 def _declared(call: Call, rank: int) -> list[int]:
     declared = call.declared() or []
     sizes = [size for size in declared if isinstance(size, int)]
@@ -47,17 +52,23 @@ def _reduce(call: Call, meaning: Callable[[_Reduce, Any], Any]) -> Any:
         told: dict[str, Any] = {"keepdim": keep, "none_if_empty": noop}
 
         def over_late(op: str, value: Any) -> Any:
-            if op in _EXTREMES and 0 in value.shape:  # the least of all numbers, or the greatest
-                least = call.like(_limit(value.dtype, op == "reduce_max"), value)
-                return call.broadcast_to(least, _declared(call, rank))
+            if op in _EXTREMES and 0 in value.shape:
+                return _of_nothing(call, op, value, _declared(call, rank))
             return late(call, "reduce_over", [value, call[1]], rank, reduction=op, **told)
 
         return meaning(over_late, x)
     axes = call.axes(1, len(x.shape))
     nothing = not axes and noop
+    reduced = set(axes or range(len(x.shape)))
 
     def over(op: str, value: Any) -> Any:
-        return value if nothing or not value.shape else call.create(op, [value], axes=axes or [], keepdim=keep)
+        if nothing or not value.shape:
+            return value
+        if op in _EXTREMES and any(value.shape[axis] == 0 for axis in reduced):
+            sizes = [1 if axis in reduced else size for axis, size in enumerate(value.shape)]
+            left = [size for axis, size in enumerate(sizes) if keep or axis not in reduced]
+            return _of_nothing(call, op, value, left)
+        return call.create(op, [value], axes=axes or [], keepdim=keep)
 
     return meaning(over, x)
 

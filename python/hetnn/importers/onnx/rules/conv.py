@@ -49,12 +49,18 @@ def padded(call: Call, x: Any, padding: Sequence[Size], value: float) -> Any:
     return call.create("pad", [x], padding=[0, 0, *padding[:count], 0, 0, *padding[count:]], value=value)
 
 
-def _windows(call: Call, weight: Any) -> tuple[list[int], list[int], list[int]]:
-    """Kernel, stride and dilation along each axis."""
+def kernel_of(call: Call, weight: Any) -> list[int]:
+    """The kernel's size along each axis, that of the weights. InvalidModel where `kernel_shape` says another one."""
     kernel = call.static_shape(weight, "a kernel")[2:]
     said = call.attr("kernel_shape")
     if said is not None and list(said) != kernel:
         raise InvalidModel(f"kernel_shape {list(said)} for weights {list(weight.shape)}")
+    return kernel
+
+
+def _windows(call: Call, weight: Any) -> tuple[list[int], list[int], list[int]]:
+    """Kernel, stride and dilation along each axis."""
+    kernel = kernel_of(call, weight)
     if len(kernel) not in (1, 2, 3):
         raise Unsupported(f"a convolution over {len(kernel)} axes")
     ones = [1] * len(kernel)

@@ -7,6 +7,7 @@ from typing import Any
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.onnx.rules.call import Call, rule
+from hetnn.importers.onnx.rules.conv import kernel_of
 from hetnn.importers.onnx.rules.late import found_shape, late, length_of
 
 
@@ -14,6 +15,7 @@ from hetnn.importers.onnx.rules.late import found_shape, late, length_of
 def _deform_conv(call: Call) -> Any:
     if len(call[0].shape) != 4:
         raise Unsupported(f"DeformConv over {len(call[0].shape) - 2} axes")
+    kernel_of(call, call[1])
     return call.create(
         "deform_conv2d",
         [call[0], call[1], call[2], call.optional(3), call.optional(4)],

@@ -69,16 +69,6 @@ std::vector<int64_t> per_axis(const Call& call, std::string_view name, size_t co
   return out;
 }
 
-std::vector<int64_t> padding_of(const Call& call) {
-  if (call.integers("padding").size() == 4) return per_axis(call, "padding", 4);
-  const std::vector<int64_t> p = per_axis(call, "padding", 2);
-  return {p[0], p[1], p[0], p[1]};
-}
-
-std::vector<int64_t> stride_of(const Call& call) {
-  return call.integers("stride").empty() ? per_axis(call, "kernel", 2) : per_axis(call, "stride", 2);
-}
-
 Dim convolution_groups(const Call& call) {
   const Type &x = call.input(0), &w = call.input(1);
   const std::string_view op = call.op->name;

@@ -31,11 +31,6 @@ Dim window_size(const Dim& size, int64_t kernel, int64_t stride, int64_t dilatio
 /// The attribute `name` as integers; one value stands for all of `count`. Fails when the number is another.
 std::vector<int64_t> per_axis(const Call& call, std::string_view name, size_t count);
 
-/// A window's attribute `padding` as top, left, bottom, right: given so, or as height and width, or as one for all.
-std::vector<int64_t> padding_of(const Call& call);
-/// A pooling window's attribute `stride`; empty means the kernel's size.
-std::vector<int64_t> stride_of(const Call& call);
-
 /// Shape of a reduction by attributes `axes` (empty: all) and `keepdim`.
 Shape reduced_shape(const Call& call);
 /// The axes of a reduction, ascending, in [0, rank).

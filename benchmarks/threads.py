@@ -12,19 +12,15 @@ medians over rounds, ratios openmp / own.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from beside_busy import THREADS, Engine, mnasnet
+from beside_busy import THREADS, Engine, answer, mnasnet
 from torch import nn
-
-_BLOCK_S = 0.7
 
 
 def _compiled(model: nn.Module, x: torch.Tensor) -> Callable[[], Any]:
@@ -60,19 +56,6 @@ def beside_torch() -> Callable[[], Any]:
 TASKS = {"large": large, "small": small, "beside torch": beside_torch}
 
 
-def answer(task: str) -> None:
-    """For each line of standard input, the milliseconds that a run takes; first a line when it is ready."""
-    run = TASKS[task]()
-    run()
-    print(json.dumps("ready"), flush=True)
-    for _ in sys.stdin:
-        count, begun = 0, time.perf_counter()
-        while time.perf_counter() - begun < _BLOCK_S:
-            run()
-            count += 1
-        print(json.dumps((time.perf_counter() - begun) / count * 1e3), flush=True)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("site", nargs="?", type=Path)
@@ -80,7 +63,7 @@ def main() -> int:
     parser.add_argument("--answer", choices=TASKS, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.answer is not None:
-        answer(args.answer)
+        answer(TASKS[args.answer]())
         return 0
     if args.site is None or not (args.site / "hetnn").is_dir():
         parser.error(f"{args.site} has no package hetnn; `make bench-threads` builds one")

@@ -18,6 +18,9 @@ bool within_module(std::string_view scope, std::string_view module) {
          (scope.size() > module.size() && scope.substr(0, module.size()) == module && scope[module.size()] == '.');
 }
 
+// One pattern may be the name of a node here and of an operator there.
+std::string key_of(const NodeRule& rule) { return text(static_cast<int>(rule.by), " ", rule.pattern); }
+
 bool matches(const NodeRule& rule, const std::regex& expression, const ir::Node& node) {
   switch (rule.by) {
     case NodeRule::By::name:
@@ -48,7 +51,7 @@ void apply_rule(const NodeRule& rule, const target::Target& target, NetworkPlan&
   }
   for (size_t k = 0; k < plan.nodes.size(); ++k) {
     if (!matches(rule, expression, *plan.nodes[k])) continue;
-    plan.rules_met.insert(rule.pattern);
+    plan.rules_met.insert(key_of(rule));
     apply(k, device);
   }
 }
@@ -193,7 +196,7 @@ size_t NetworkPlan::index_of(std::string_view node) const {
 void require_rules(const NetworkOptions& options, const std::set<std::string>& met) {
   const auto require = [&](std::string_view option, const std::vector<NodeRule>& rules) {
     for (const NodeRule& rule : rules) {
-      if (met.contains(rule.pattern)) continue;
+      if (met.contains(key_of(rule))) continue;
       throw InvalidModel(
           text(option, " '", rule.pattern, "' matches no node. `hetnn plan --json` lists the nodes' names."));
     }

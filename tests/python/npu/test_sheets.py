@@ -99,6 +99,10 @@ def test_results_may_be_kept_on_a_device_by_the_options() -> None:
     assert where["conv2d"] == "relu-only"
     where, _ = placed("cpu+relu-only", non_exportable=[{"regex": ".*", "device": "relu-only"}])
     assert set(where.values()) == {"cpu"}
+    # A node of that name does not stand for an operator of that name.
+    rules = [{"name": "conv2d", "device": "relu-only"}, {"module": "conv2d", "device": "relu-only"}]
+    with pytest.raises(hetnn.InvalidModel, match="non_exportable 'conv2d' matches no node"):
+        placed("cpu+relu-only", non_exportable=rules)
     with pytest.raises(hetnn.InvalidModel, match="non_exportable 'nothing' matches no node"):
         placed("cpu+relu-only", non_exportable={"nothing": "relu-only"})
     with pytest.raises(hetnn.InvalidModel, match="hard"):

@@ -1,6 +1,7 @@
 // Gives every node a device. Accelerator subgraphs are lowered on trial, and the plan is repaired where one is refused.
-#include <algorithm>
+#include <map>
 #include <optional>
+#include <string_view>
 
 #include "hetnn/compiler/pipeline.h"
 
@@ -42,15 +43,18 @@ std::optional<plan::SubgraphRefusal> try_lowering(const Draft& draft, const plan
 
 // Tells of nodes that no accelerator takes what would have let a rule rewrite them.
 void add_range_reasons(Draft& draft) {
+  if (draft.out_of_range.empty()) return;
+  std::map<std::string_view, size_t> places;
+  for (size_t k = 0; k < draft.plan.nodes.size(); ++k) places.emplace(draft.plan.nodes[k]->name(), k);
   for (const passes::OutOfRange& row : draft.out_of_range) {
-    const auto at = std::find_if(draft.plan.nodes.begin(), draft.plan.nodes.end(),
-                                 [&](const ir::Node* node) { return node->name() == row.node; });
-    if (at == draft.plan.nodes.end()) continue;
-    auto& answers = draft.plan.support[static_cast<size_t>(at - draft.plan.nodes.begin())];
+    const auto at = places.find(row.node);
+    if (at == places.end()) continue;
+    auto& answers = draft.plan.support[at->second];
     for (size_t d = 1; d < answers.size(); ++d) {
       if (answers[d].ok()) continue;
       answers[d].reasons.push_back(
-          {text((*at)->op().name, "_range"), text("|x| up to ", row.largest), text("no |x| above ", row.within),
+          {text(draft.plan.nodes[at->second]->op().name, "_range"), text("|x| up to ", row.largest),
+           text("no |x| above ", row.within),
            text("the rule ", row.rule,
                 " would rewrite it for the device if its inputs were known to be so small; the "
                 "option inputs_within says so of the model's inputs")});

@@ -65,9 +65,11 @@ def models_page() -> str:
     from onnx import defs
 
     import hetnn.importers.onnx.rules
+    import hetnn.importers.tflite.rules
     import hetnn.importers.torch.rules  # noqa: F401
     from hetnn.importers.onnx.rules.call import ONNX
     from hetnn.importers.onnx.rules.contrib.declare import ADDED, REFUSED
+    from hetnn.importers.tflite.rules.call import TFLITE
     from hetnn.importers.torch.rules.call import TORCH
 
     every = {name.partition("<")[0] for name in (*ONNX.rows, *ONNX.rules)}
@@ -86,8 +88,8 @@ def models_page() -> str:
 {NOTICE}
 
 `hetnn.compile`, `plan` and `check` take a `torch.export.ExportedProgram`, a torch module or a function with `args=`, a
-`.pt2` file, an ONNX model (path, bytes or a `ModelProto`), or hetnn's IR text. What a model uses beyond the
-lists below is named in one error, with the places.
+`.pt2` file, an ONNX model (path, bytes or a `ModelProto`), a TFLite model (path or bytes), or hetnn's IR text. What a
+model uses beyond the lists below is named in one error, with the places.
 
 ## torch
 
@@ -122,6 +124,14 @@ As the standard defines them by others, as far as those are there ({len(defined)
 What ONNX Runtime adds, equal to its CPU provider where that has it ({len(added)}): {listed(added)}.
 
 Of those not{"".join(f"{chr(10)}- {why}: {listed(those)}" for why, those in refusals.items()) or " one"}.
+
+## TFLite
+
+The file's first subgraph, read by the schema in the package `tflite`; no TensorFlow. Inputs and outputs have the names
+of the file's signature where it has one, else those of the tensors, and the file's layout; inside, images lie channels
+first from one convolution to the next. Sizes are those that the file states.
+
+By a rule ({len(TFLITE.rules)}): {listed(TFLITE.rules)}.
 """
 
 

@@ -40,7 +40,7 @@ def compile(
     """Compiles `model` for `target` into an executable.
 
     model: a torch ExportedProgram, a torch module or function with what it is called with, the path of a .pt2 file, an
-        ONNX model (path, bytes or ModelProto), IR text or a path of it.
+        ONNX model (path, bytes or ModelProto), a TFLite model (path or bytes), IR text or a path of it.
     target: "cpu", "cpu+NAME" with the name of an NPU preset or the path of its JSON file, a dict of such a file.
     args, kwargs: what a module is called with; it is exported in evaluation mode, with `dynamic_shapes` as
         torch.export.export takes them.

@@ -14,7 +14,7 @@ from hetnn.cli.progress import Progress
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, its inputs, the seconds to measure, and the options of compiling."""
-    parser.add_argument("model", help=".hetnn, .pt2, .onnx or IR text")
+    parser.add_argument("model", help=".hetnn, .pt2, .onnx, .tflite or IR text")
     parser.add_argument("--inputs", metavar="FILE.npz", help="the inputs (default: seeded random)")
     parser.add_argument("--seconds", type=float, default=2.0, help="how long to measure (default: 2)")
     add_compile_arguments(parser)

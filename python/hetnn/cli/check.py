@@ -12,7 +12,7 @@ from hetnn.cli.model import add_target_argument, load_model
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model and the target."""
-    parser.add_argument("model", help=".pt2, .onnx or IR text")
+    parser.add_argument("model", help=".pt2, .onnx, .tflite or IR text")
     add_target_argument(parser)
 
 

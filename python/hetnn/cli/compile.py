@@ -13,7 +13,7 @@ from hetnn.cli.progress import Progress
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, the file to write, and the options of compiling."""
-    parser.add_argument("model", help=".pt2, .onnx or IR text")
+    parser.add_argument("model", help=".pt2, .onnx, .tflite or IR text")
     parser.add_argument("-o", "--output", required=True, metavar="OUT.hetnn", help="the file to write")
     add_compile_arguments(parser)
 

@@ -1,4 +1,4 @@
-"""What a MODEL argument may name: a .pt2 of torch.export, an .onnx, a .hetnn, or a text of the IR."""
+"""What a MODEL argument may name: a .pt2 of torch.export, an .onnx, a .tflite, a .hetnn, or a text of the IR."""
 
 from __future__ import annotations
 

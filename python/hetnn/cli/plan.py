@@ -19,7 +19,7 @@ from hetnn.report.text import table
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model or the problem, what to ask of its plan, and the options of compiling."""
-    parser.add_argument("model", nargs="?", help=".pt2, .onnx or IR text")
+    parser.add_argument("model", nargs="?", help=".pt2, .onnx, .tflite or IR text")
     parser.add_argument("--problem", metavar="FILE", help="a planning problem as JSON, instead of a model")
     parser.add_argument("--svg", metavar="FILE", help="also draw the plan: the graph by device, and the schedule")
     parser.add_argument("--why", metavar="NODE", help="instead of the plan: why this node is where it is")

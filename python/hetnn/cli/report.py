@@ -17,7 +17,7 @@ _FORMATS = (".html", ".svg", ".json", ".txt")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model or .hetnn file, the file to write, and the options of compiling."""
-    parser.add_argument("model", help=".hetnn, .pt2, .onnx or IR text")
+    parser.add_argument("model", help=".hetnn, .pt2, .onnx, .tflite or IR text")
     parser.add_argument("-o", "--output", metavar="FILE", help=f"write {', '.join(_FORMATS)} instead of printing")
     add_compile_arguments(parser)
 

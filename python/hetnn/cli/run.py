@@ -19,7 +19,7 @@ from hetnn.report.text import table
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, the files of inputs, outputs and expected outputs, and the options of compiling."""
-    parser.add_argument("model", help=".hetnn, .pt2, .onnx or IR text")
+    parser.add_argument("model", help=".hetnn, .pt2, .onnx, .tflite or IR text")
     parser.add_argument("--inputs", metavar="FILE.npz", help="the inputs, by name or in order (default: seeded random)")
     parser.add_argument("--outputs", metavar="FILE.npz", help="where to write the outputs, by name")
     parser.add_argument("--expect", metavar="FILE.npz", help="outputs to compare with; exit code 1 when they differ")

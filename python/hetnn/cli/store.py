@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     add = action("add", "keep a .hetnn file, or compile a model and keep that")
     add.add_argument("id", metavar="ID")
-    add.add_argument("model", help=".hetnn, .pt2, .onnx or IR text")
+    add.add_argument("model", help=".hetnn, .pt2, .onnx, .tflite or IR text")
     add.add_argument("--version", type=int, metavar="N", help="the version (default: the one after the newest)")
     add_compile_arguments(add)
     action("list", "list the networks")

@@ -11,11 +11,11 @@ from typing import Any
 from hetnn import _core
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.files import read_text
-from hetnn.importers.model_file import kind_of
+from hetnn.importers.model_file import is_tflite, kind_of
 
 _ACCEPTED = (
-    "a torch.export.ExportedProgram, a torch module with args=, an ONNX model (its path, bytes or ModelProto), the "
-    "path of a .pt2 file, or IR text (or a path of it)"
+    "a torch.export.ExportedProgram, a torch module with args=, an ONNX model (its path, bytes or ModelProto), a "
+    "TFLite model (its path or bytes), the path of a .pt2 file, or IR text (or a path of it)"
 )
 
 
@@ -31,7 +31,7 @@ class Imported:
 
 
 def import_model(model: Any, fix: Mapping[str, Any] | None = None) -> Imported:
-    """The graph of `model`: an ExportedProgram, an ONNX model, a path, IR text, a graph itself,
+    """The graph of `model`: an ExportedProgram, an ONNX or TFLite model, a path, IR text, a graph itself,
     or what was imported before.
 
     `fix` has numbers for open sizes of an ONNX model, and values for its inputs.
@@ -42,6 +42,9 @@ def import_model(model: Any, fix: Mapping[str, Any] | None = None) -> Imported:
     is_text = isinstance(model, str) and (model.lstrip().startswith("graph @") or "\n" in model)
     if isinstance(model, (str, os.PathLike)) and not is_text:
         return _import_path(os.fspath(model), fix)
+    if isinstance(model, bytes) and is_tflite(model):
+        _need_no(fix)
+        return _import_tflite(model)
     if isinstance(model, bytes) or kind.split(".")[0] == "onnx":
         return _import_onnx(model, fix)
     _need_no(fix)
@@ -77,6 +80,8 @@ def _import_path(path: str, fix: Mapping[str, Any] | None) -> Imported:
     if kind == "onnx":
         return _import_onnx(Path(path), fix)
     _need_no(fix)
+    if kind == "tflite":
+        return _import_tflite(path)
     if kind == "pt2":
         return _import_pt2(path)
     return Imported(_core.Graph.parse(read_text(path)))
@@ -106,10 +111,18 @@ def _import_onnx(model: Any, fix: Mapping[str, Any] | None) -> Imported:
     return import_onnx(model, fix)
 
 
+def _import_tflite(model: str | bytes) -> Imported:
+    try:
+        from hetnn.importers.tflite.graph import import_tflite
+    except ModuleNotFoundError as error:
+        raise Unsupported(f"reading TFLite models needs {error.name}. Install hetnn[tflite].") from error
+    return import_tflite(model)
+
+
 def _need_no(fix: Mapping[str, Any] | None) -> None:
     if fix:
         raise InvalidModel(
-            "fix is for ONNX models. Export a torch model with the sizes and values that stay as they are."
+            "fix is for ONNX models. Export another one with the sizes and values that stay as they are."
         )
 
 

@@ -7,13 +7,12 @@ import zipfile
 from hetnn.errors import InvalidModel
 from hetnn.files import open_file
 
-EXPECTED = "a .pt2 (torch.export.save), an .onnx, a .hetnn or a text of hetnn's IR"
+EXPECTED = "a .pt2 (torch.export.save), an .onnx, a .tflite, a .hetnn or a text of hetnn's IR"
 
 _EXPORT = "Export the model with torch.export.export and torch.export.save."
 # First bytes at a place -> what such a file is, and what to do.
 _FOREIGN = {
     (0, b"\x80\x02"): ("a pickle, as torch.save wrote it", _EXPORT),
-    (4, b"TFL3"): ("a TensorFlow Lite model", "Convert it to ONNX."),
     (0, b"\x89HDF"): ("an HDF5 file", "Convert the model to ONNX."),
     (0, b"GGUF"): ("a GGUF file, which holds weights alone", _EXPORT),
     (0, b"\x93NUMPY"): ("a numpy array", _EXPORT),
@@ -21,8 +20,13 @@ _FOREIGN = {
 }
 
 
+def is_tflite(head: bytes) -> bool:
+    """Whether a file that begins so is a TFLite model."""
+    return head[4:8] == b"TFL3"
+
+
 def kind_of(path: str) -> str:
-    """`pt2`, `onnx`, `hetnn` or `ir`. InvalidModel says what another file is; OSError where it cannot be read."""
+    """`pt2`, `onnx`, `tflite`, `hetnn` or `ir`. InvalidModel says what another file is; OSError as `open` does."""
     if not path:
         raise InvalidModel(f"the path of the model is empty; expected {EXPECTED}.")
     with open_file(path) as file:
@@ -33,6 +37,8 @@ def kind_of(path: str) -> str:
         return _kind_of_archive(path)
     if path.endswith(".onnx"):
         return "onnx"
+    if path.endswith(".tflite") or is_tflite(head):
+        return "tflite"
     if path.endswith(".hetnn") or (head[8:9] == b"{" and b'"hetnn/' in head):
         return "hetnn"
     if head.lstrip(b"\xef\xbb\xbf").lstrip().startswith((b"graph ", b"//", b"#")):

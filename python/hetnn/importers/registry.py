@@ -72,13 +72,13 @@ class Front(Generic[Call]):
         return {
             name: Row(op, tuple(arguments.split()), *since)
             for op in _core.operators()
-            for name, *since, arguments in op[self.name]
+            for name, *since, arguments in op.get(self.name, ())
             if arguments
         }
 
     def ruled(self) -> list[str]:
         """Names that operators' files leave to a rule."""
-        return [name for op in _core.operators() for name, *_, arguments in op[self.name] if not arguments]
+        return [name for op in _core.operators() for name, *_, arguments in op.get(self.name, ()) if not arguments]
 
     def shadowed(self) -> list[str]:
         """Names that have both a row and a rule: one of the two must go."""

@@ -12,7 +12,7 @@ from hetnn.importers.lowering.building import Building
 _TURN = 128
 
 
-def _parameters(scale: Any, zero: Any, stored: str, axis: int | None) -> dict[str, Any] | None:
+def parameters(scale: Any, zero: Any, stored: str, axis: int | None) -> dict[str, Any] | None:
     """Attributes of a quantized type for arrays of scales and zero points; None where no such type exists."""
     scales, zeros = np.ravel(np.asarray(scale, np.float64)), np.ravel(np.asarray(0 if zero is None else zero))
     zeros = zeros.astype(np.int64) - (_TURN if stored == "u8" else 0)
@@ -38,17 +38,17 @@ def typed_reals(call: Building, q: Any, scale: Any, zero: Any, axis: int | None,
             call, call.create("permute", [q], perm=[1, 0]), scale, zero, 0, np.ascontiguousarray(known.T)
         )
         return None if turned is None else call.create("permute", [turned], perm=[1, 0])
-    quant = _parameters(scale, zero, q.dtype, axis)
+    quant = parameters(scale, zero, q.dtype, axis)
     if quant is None:
         return None
     if known is not None:
         signed = known if q.dtype != "u8" else (known ^ np.uint8(_TURN)).view(np.int8)
         stood = call.create("constant", [], value=np.ascontiguousarray(signed), **quant)
     else:
-        turned = _turned(call, q) if q.dtype == "u8" else q
+        turned = with_sign_turned(call, q) if q.dtype == "u8" else q
         stood = call.create("bitcast", [turned], to="i8", **quant)
     return call.create("dequantize", [stood])
 
 
-def _turned(call: Building, q: Any) -> Any:
+def with_sign_turned(call: Building, q: Any) -> Any:
     return call.create("bitwise_xor", [q, call.constant(_TURN, "u8")])

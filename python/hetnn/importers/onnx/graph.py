@@ -20,13 +20,15 @@ from hetnn.element_types import numpy_type
 from hetnn.errors import DoesNotFit, InvalidModel, Unsupported
 from hetnn.importers import Imported
 from hetnn.importers.lowering.complexes import Complex
-from hetnn.importers.lowering.loop_body import DIVIDES, HEAVY, NEEDS_ONE, PICKS, SIZED, Body, BodyInput, parts_of
+from hetnn.importers.lowering.folding import folded, is_fixed
+from hetnn.importers.lowering.limits import DEEPEST, MOST_NODES, TOO_MANY
+from hetnn.importers.lowering.loop_body import DIVIDES, HEAVY, NEEDS_ONE, PICKS, Body, BodyInput, parts_of
 from hetnn.importers.lowering.random_numbers import initial_state
 from hetnn.importers.lowering.sizes import Size, likely_size, product
 from hetnn.importers.onnx.control import CONTROL
 from hetnn.importers.onnx.fixed import Fixed, read_fixed, read_size
 from hetnn.importers.onnx.fork import Forks
-from hetnn.importers.onnx.functions import DEEPEST, MOST_NODES, TOO_MANY, called_by, count_nodes, functions_of
+from hetnn.importers.onnx.functions import called_by, count_nodes, functions_of
 from hetnn.importers.onnx.model import Weights, check_model, read_model
 from hetnn.importers.onnx.node_order import in_order
 from hetnn.importers.onnx.ports import HINTS, Ports
@@ -53,8 +55,6 @@ from hetnn.importers.onnx.schema import (
 from hetnn.structure import Tree
 from hetnn.texts import packed
 
-# Nodes of constants that are no larger are computed while importing, because shapes may be made from them.
-_FOLDED_ELEMS = 1 << 16
 # Integers that are computed like a shape, at most.
 _MOST_SIZES = 8
 
@@ -285,10 +285,10 @@ class _Importer:
         found = self._found_by(attrs) if self._undefined else {}
         arrays = [None if value is None else self._array(value) for value in inputs]
         known = inputs and all(a is not None or v is None for a, v in zip(arrays, inputs, strict=True))
-        if known and _is_fixed(op, attrs, found):
-            folded = _fold(op, arrays, attrs, found)
-            if folded is not None:
-                return [self.constant(array) for array in folded]
+        if known and is_fixed(op, attrs, found):
+            made = folded(op, arrays, attrs, found)
+            if made is not None:
+                return [self.constant(array) for array in made]
         self.doubts += bool(found) or _may_refuse(op, inputs, arrays, attrs)
         self.layers += op in HEAVY
         if self._bodies:
@@ -618,32 +618,3 @@ def _may_refuse(op: str, inputs: Sequence[Any], arrays: Sequence[Any], attrs: Ma
         pairs = zip(reversed(inputs[0].shape), reversed(attrs["shape"]), strict=False)
         return any(size not in (1, wanted) for size, wanted in pairs)
     return op in ("loop", "match_shape") or (op in DIVIDES and arrays[1] is None and not is_float(inputs[1].dtype))
-
-
-def _is_fixed(op: str, attrs: Mapping[str, Any], found: Mapping[Dim, Any]) -> bool:
-    """Whether no attribute depends on a symbol but those that the node finds."""
-    return not any(
-        isinstance(part, Dim) and part not in found for name in SIZED[op] for part in parts_of(attrs.get(name))
-    )
-
-
-def _fold(
-    op: str, arrays: Sequence[Any], attrs: dict[str, Any], found: Mapping[Dim, tuple[int, int]]
-) -> list[np.ndarray[Any, Any]] | None:
-    """What a node of constants gives, by the operator's meaning; None where it is large or has none here."""
-    if any(array is not None and array.size > _FOLDED_ELEMS for array in arrays):
-        return None
-    builder = _core.GraphBuilder("constants")
-    for symbol, (low, high) in found.items():
-        builder.add_symbol(symbol.name, low, high, low)
-    try:
-        inputs: list[Any] = [array if array is None else builder.constant(array) for array in arrays]
-        outputs = builder.create(op, inputs, attrs)
-        for output in outputs:
-            size = [n for n in output.shape if isinstance(n, int)]
-            if (not found and len(size) < len(output.shape)) or int(np.prod(size, dtype=np.int64)) > _FOLDED_ELEMS:
-                return None
-            builder.output(output)
-        return list(_core.interpret(builder.finish(), []))
-    except Unsupported:
-        return None

@@ -1,0 +1,1 @@
+"""TFLite models: read without TensorFlow, by the schema in the package `tflite`."""

@@ -1,0 +1,218 @@
+"""From a TFLite model to a graph."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hetnn import _core
+from hetnn.element_types import numpy_type
+from hetnn.errors import DoesNotFit, InvalidModel, Unsupported
+from hetnn.importers import Imported
+from hetnn.importers.lowering.folding import folded, is_fixed
+from hetnn.importers.lowering.limits import MOST_NODES, TOO_MANY
+from hetnn.importers.tflite.held import TO_FIRST, TO_LAST, First, Held
+from hetnn.importers.tflite.integers import (
+    constant_attributes,
+    dequantized,
+    file_form,
+    graph_form,
+    quantized,
+    signed,
+)
+from hetnn.importers.tflite.model import Array, Model, Operator, Subgraph, Tensor, read_model
+from hetnn.importers.tflite.rules import INTEGERS, TFLITE, Call, Place
+
+
+def import_tflite(source: str | os.PathLike[str] | bytes) -> Imported:
+    """The graph of a TFLite model's first subgraph: constant buffers as constants, variable tensors as states.
+
+    Inputs and outputs have the names of its signature, where it has one, else those of the tensors, and the file's
+    layout. Unsupported lists every operator that hetnn lacks with the names of its results, in one error.
+    """
+    try:
+        return _Importer(read_model(source)).run()
+    except MemoryError as error:
+        raise DoesNotFit(f"the constants of the model do not fit into memory: {error}. Check its sizes.") from error
+
+
+class _Missing(Exception):
+    """An operator reads what one that hetnn lacks would give."""
+
+
+class _Importer:
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._builder = _core.GraphBuilder("main")
+        self._known: dict[str, Array] = {}
+        self._problems: dict[str, list[str]] = {}
+        self._nodes = 0
+        self._taken: set[str] = set()
+        self._states: list[tuple[str, Any, Array]] = []
+
+    def run(self) -> Imported:
+        graph = self._model.subgraphs[0]
+        signature = next((each for each in self._model.signatures if each.subgraph == 0), None)
+        names = (signature.inputs, signature.outputs) if signature else ({}, {})
+        values: dict[int, Held | None] = {}
+        for place in graph.inputs:
+            tensor = graph.tensors[place]
+            values[place] = self._input(tensor, self._name(names[0].get(place) or tensor.name or "input"))
+        self._add_operators(graph, values)
+        if self._problems:
+            rows = [
+                f"\n  {what} ({len(places)} times) at {', '.join(dict.fromkeys(places))}"
+                for what, places in self._problems.items()
+            ]
+            raise Unsupported(
+                "the model uses operators that hetnn lacks. Replace them or run those parts elsewhere:" + "".join(rows)
+            )
+        self._taken.clear()
+        for place in graph.outputs:
+            tensor = graph.tensors[place]
+            held = self._value(graph, place, values)
+            assert held is not None  # else there are problems
+            name = self._name(names[1].get(place) or tensor.name or "output")
+            self._builder.output(file_form(Place(self, name), self.laid(held, False, name), tensor), name)
+        return Imported(self._builder.finish())
+
+    # Inputs, constants, names
+
+    def _name(self, wanted: str) -> str:
+        name, k = wanted, 1
+        while name in self._taken:
+            name, k = f"{wanted}_{k}", k + 1
+        self._taken.add(name)
+        return name
+
+    def _input(self, tensor: Tensor, name: str) -> Held:
+        _check_dtype(tensor)
+        value = self._builder.add_input(name, tensor.dtype, list(tensor.shape))
+        return Held(tensor.quant, None, {False: graph_form(Place(self, name), value, tensor)})
+
+    def constant(self, array: Array, attrs: dict[str, Any] | None = None) -> Any:
+        """A constant; with attributes, of integers that stand for reals."""
+        array = np.ascontiguousarray(array).reshape(array.shape)
+        if attrs:
+            value = self._builder.create("constant", [], {"value": array, **attrs})[0]
+        else:
+            value = self._builder.constant(array, "")
+            self._known[value.name] = array
+        return value
+
+    def known(self, value: Any) -> Array | None:
+        return self._known.get(value.name)
+
+    # Layouts
+
+    def laid(self, held: Held, first: bool, name: str) -> Any:
+        """A tensor's value in one of the two layouts, made when it is first asked for."""
+        if first in held.values:
+            return held.values[first]
+        if held.array is None:
+            held.values[first] = self.permuted(held.values[not first], TO_FIRST if first else TO_LAST, name)
+        else:
+            held.values[first] = self.turned(held, TO_FIRST if first else range(held.array.ndim), name)
+        return held.values[first]
+
+    def turned(self, held: Held, axes: Sequence[int], name: str) -> Any:
+        """A tensor's value with its axes in another order; constants keep what their integers stand for."""
+        if held.array is None:
+            return self.permuted(self.laid(held, False, name), axes, name)
+        attrs = constant_attributes(held.quant, held.array, axes)
+        array = held.array.transpose(axes)
+        return self.constant(signed(array) if attrs else array, attrs)
+
+    def permuted(self, value: Any, perm: Sequence[int], name: str) -> Any:
+        """Axes in another order; a view where only axes of size 1 move."""
+        if list(perm) == list(range(len(perm))):
+            return value
+        shape = [value.shape[axis] for axis in perm]
+        if [axis for axis in perm if value.shape[axis] != 1] == [k for k, n in enumerate(value.shape) if n != 1]:
+            return self.create("reshape", [value], {"shape": shape}, name)[0]
+        return self.create("permute", [value], {"perm": list(perm)}, name)[0]
+
+    # Operators
+
+    def create(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any], name: str) -> list[Any]:
+        arrays = [None if value is None else self.known(value) for value in inputs]
+        if inputs and all(a is not None or v is None for a, v in zip(arrays, inputs, strict=True)):
+            made = folded(op, arrays, attrs, {}) if is_fixed(op, attrs, {}) and "q_scale" not in attrs else None
+            if made is not None:
+                return [self.constant(array) for array in made]
+        self._nodes += 1
+        if self._nodes > MOST_NODES:
+            raise InvalidModel(TOO_MANY)
+        return list(self._builder.create(op, list(inputs), attrs, name, name))
+
+    def _value(self, graph: Subgraph, place: int, values: dict[int, Held | None]) -> Held | None:
+        """What stands for a tensor; None for what an operator that hetnn lacks would give."""
+        if place not in values:
+            tensor = graph.tensors[place]
+            data = tensor.data
+            if data is None:
+                if 0 not in tensor.shape or not tensor.shape:
+                    raise InvalidModel(
+                        f"the tensor '{tensor.name}' is read, but nothing gives it before. Convert it again."
+                    )
+                _check_dtype(tensor)
+                data = np.zeros(tensor.shape, numpy_type(tensor.dtype))
+            values[place] = Held(tensor.quant, data, {})
+        return values[place]
+
+    def _add_operators(self, graph: Subgraph, values: dict[int, Held | None]) -> None:
+        for operator in graph.operators:
+            where = next((graph.tensors[place].name for place in operator.outputs), operator.name)
+            try:
+                found = self._outputs(operator, graph, values)
+            except (Unsupported, _Missing) as error:
+                text = str(error).split("\n")[0].removesuffix(".")
+                if text or isinstance(error, Unsupported):
+                    self._problems.setdefault(f"{operator.name}{': ' + text if text else ''}", []).append(where)
+                found = [None] * len(operator.outputs)
+            except InvalidModel as error:
+                raise InvalidModel(f"the operator '{where}': {operator.name}: {error}") from error
+            except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                raise InvalidModel(
+                    f"the operator '{where}': {operator.name}: its operands do not fit it: {error}. Convert it again."
+                ) from error
+            values.update(zip(operator.outputs, found, strict=True))
+
+    def _outputs(self, operator: Operator, graph: Subgraph, values: dict[int, Held | None]) -> list[Held | None]:
+        rule = TFLITE.rules.get(operator.name)
+        if rule is None:
+            raise Unsupported("")
+        inputs = [None if place < 0 else self._value(graph, place, values) for place in operator.inputs]
+        if any(held is None for held, place in zip(inputs, operator.inputs, strict=True) if place >= 0):
+            raise _Missing
+        call = Call(self, operator, graph.tensors, inputs)
+        by_reals = operator.name not in INTEGERS and any(held is not None and held.quant is not None for held in inputs)
+        if by_reals:
+            call.inputs = [held and dequantized(call, held) for held in inputs]
+        found = rule(call)
+        results = found if isinstance(found, list) else [found]
+        if len(results) < len(operator.outputs):
+            raise InvalidModel(f"it has {len(operator.outputs)} results; it gives {len(results)}")
+        return [self._result(call, value, place, by_reals) for place, value in enumerate(results[: len(call.outputs)])]
+
+    def _result(self, call: Call, value: Any, output: int, by_reals: bool) -> Held:
+        tensor = call.outputs[output]
+        if isinstance(value, Held):
+            return value
+        first = isinstance(value, First)
+        value = value.value if first else value
+        if by_reals and tensor.quant is not None and value.dtype == "f32":
+            value = quantized(call, value, tensor)
+        array = self.known(value)
+        if array is not None and first:
+            array = array.transpose(TO_LAST)
+        return Held(tensor.quant, array, {first: value}, first)
+
+
+def _check_dtype(tensor: Tensor) -> None:
+    """Unsupported for a tensor of an element type that hetnn lacks."""
+    if tensor.dtype.isupper() or tensor.dtype == "i4":
+        raise Unsupported(f"the tensor '{tensor.name}' is of {tensor.dtype}, of which hetnn has no tensors.")

@@ -1,0 +1,32 @@
+"""TFLite's operators: a small function each, by family."""
+
+from __future__ import annotations
+
+from hetnn.importers.tflite.rules import (
+    conv,
+    elementwise,
+    movement,
+    pool,
+    product,
+    quant,
+    reduce,
+    resize,
+    shape,
+)
+from hetnn.importers.tflite.rules.call import INTEGERS, TFLITE, Call, Place
+
+__all__ = [
+    "INTEGERS",
+    "TFLITE",
+    "Call",
+    "Place",
+    "conv",
+    "elementwise",
+    "movement",
+    "pool",
+    "product",
+    "quant",
+    "reduce",
+    "resize",
+    "shape",
+]

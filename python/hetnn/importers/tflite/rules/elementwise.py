@@ -1,0 +1,150 @@
+"""TFLite's operators of elementwise arithmetic, activations and logic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hetnn.importers.tflite.rules.call import Call, rule
+
+_UNARY = {
+    "ABS": "abs",
+    "CEIL": "ceil",
+    "COS": "cos",
+    "EXP": "exp",
+    "FLOOR": "floor",
+    "HARD_SWISH": "hardswish",
+    "LOG": "log",
+    "LOGICAL_NOT": "logical_not",
+    "LOGISTIC": "sigmoid",
+    "NEG": "neg",
+    "RELU": "relu",
+    "ROUND": "round",
+    "RSQRT": "rsqrt",
+    "SIGN": "sign",
+    "SIN": "sin",
+    "SQRT": "sqrt",
+    "TANH": "tanh",
+}
+_BINARY = {
+    "ADD": "add",
+    "ATAN2": "atan2",
+    "BITWISE_XOR": "bitwise_xor",
+    "DIV": "div",
+    "EQUAL": "eq",
+    "FLOOR_DIV": "floor_divide",
+    "FLOOR_MOD": "remainder",
+    "GREATER": "gt",
+    "GREATER_EQUAL": "ge",
+    "LESS": "lt",
+    "LESS_EQUAL": "le",
+    "LOGICAL_AND": "logical_and",
+    "LOGICAL_OR": "logical_or",
+    "MAXIMUM": "maximum",
+    "MINIMUM": "minimum",
+    "MUL": "mul",
+    "NOT_EQUAL": "ne",
+    "POW": "pow",
+    "RIGHT_SHIFT": "shift_right",
+    "SUB": "sub",
+}
+_CLAMPS = {"RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0), "RELU_N1_TO_1": (-1.0, 1.0)}
+
+
+@rule(*_UNARY)
+def _unary(call: Call) -> Any:
+    x, first = call.in_its_layout(0)
+    return call.placed(call.create(_UNARY[call.name], [x]), first)
+
+
+@rule(*_CLAMPS)
+def _clamp(call: Call) -> Any:
+    x, first = call.in_its_layout(0)
+    return call.placed(call.bounded(x, *_CLAMPS[call.name]), first)
+
+
+@rule(*_BINARY)
+def _binary(call: Call) -> Any:
+    operands, first = call.meeting([0, 1])
+    return call.placed(call.activated(call.create(_BINARY[call.name], operands)), first)
+
+
+@rule("SQUARED_DIFFERENCE")
+def _squared_difference(call: Call) -> Any:
+    operands, first = call.meeting([0, 1])
+    away = call.create("sub", operands)
+    return call.placed(call.create("mul", [away, away]), first)
+
+
+@rule("SQUARE")
+def _square(call: Call) -> Any:
+    x, first = call.in_its_layout(0)
+    return call.placed(call.create("mul", [x, x]), first)
+
+
+@rule("ADD_N")
+def _add_n(call: Call) -> Any:
+    operands, first = call.meeting(range(len(call.inputs)))
+    return call.placed(call.folded("add", operands), first)
+
+
+@rule("LEAKY_RELU")
+def _leaky_relu(call: Call) -> Any:
+    x, first = call.in_its_layout(0)
+    return call.placed(call.create("leaky_relu", [x], negative_slope=float(call.option("Alpha"))), first)
+
+
+@rule("ELU")
+def _elu(call: Call) -> Any:
+    x, first = call.in_its_layout(0)
+    return call.placed(call.create("elu", [x]), first)
+
+
+@rule("GELU")
+def _gelu(call: Call) -> Any:
+    x, first = call.in_its_layout(0)
+    return call.placed(call.create("gelu", [x], approximate="tanh" if call.option("Approximate") else "none"), first)
+
+
+@rule("PRELU")
+def _prelu(call: Call) -> Any:
+    """Slopes of the channels where there is one for each, else of any shape that broadcasts."""
+    slope = call.known(1)
+    if (
+        call.rank(0) == 4
+        and slope is not None
+        and slope.size in (1, call.shape(0)[-1])
+        and slope.shape[-1:] == (slope.size,)
+    ):
+        return call.placed(call.create("prelu", [call.first(0), call.constant(slope.reshape(-1), "f32")]), True)
+    (x, slopes), first = call.meeting([0, 1])
+    negative = call.create("lt", [x, call.like(0, x)])
+    return call.placed(call.create("where", [negative, call.create("mul", [slopes, x]), x]), first)
+
+
+@rule("SELECT", "SELECT_V2")
+def _select(call: Call) -> Any:
+    if call.name == "SELECT" and call.rank(0) == 1 and call.rank(1) > 1:  # a truth for each entry of the first axis
+        condition = call.reshape(call[0], [call.shape(0)[0], *[1] * (call.rank(1) - 1)])
+        return call.create("where", [condition, call[1], call[2]])
+    operands, first = call.meeting([0, 1, 2])
+    return call.placed(call.create("where", operands), first)
+
+
+@rule("CAST", integers=True)
+def _cast(call: Call) -> Any:
+    x, first = call.in_its_layout(0)
+    to = call.outputs[0].dtype
+    x = call.plain(x, 0)
+    if x.dtype.startswith("f") and to in ("i32", "i64", "i16", "i8", "u8"):
+        x = call.create("trunc", [x])
+    return call.placed(call.cast(x, to), first)
+
+
+@rule("ZEROS_LIKE")
+def _zeros_like(call: Call) -> Any:
+    return call.broadcast_to(call.like(0, call[0]), call.shape(0))
+
+
+@rule("BITCAST", integers=True)
+def _bitcast(call: Call) -> Any:
+    return call.create("bitcast", [call.plain(call[0], 0)], to=call.outputs[0].dtype)

@@ -1,0 +1,81 @@
+"""TFLite's resizing of images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hetnn.errors import InvalidModel
+from hetnn.importers.lowering.resampling import along
+from hetnn.importers.tflite.rules.call import Call, rule, static
+
+# Of a weight that resizing is a product with.
+_MOST_NUMBERS = 1 << 26
+_F32 = np.float32
+
+
+def _goal(call: Call) -> list[int]:
+    goal = call.integers(1, "the new size")
+    if len(goal) != 2 or min(goal) < 1:
+        raise InvalidModel(f"the new size {goal}")
+    return goal
+
+
+def _scale(call: Call, size: int, goal: int) -> Any:
+    """Pixels of the image for one of the result, in f32."""
+    if call.option("AlignCorners") and goal > 1:
+        return _F32(size - 1) / _F32(goal - 1)
+    return _F32(size) / _F32(goal)
+
+
+@rule("RESIZE_BILINEAR")
+def _bilinear(call: Call) -> Any:
+    """By the operator where it takes the same places, else a product along each axis."""
+    x, goal = call.first(0), _goal(call)
+    height, width = static(x.shape[2:], "resizing")
+    corners, centred = bool(call.option("AlignCorners")), bool(call.option("HalfPixelCenters"))
+    if corners and centred:
+        raise InvalidModel("align_corners and half_pixel_centers exclude each other")
+    if [height, width] == goal:
+        return call.placed(x, True)
+    if centred or (corners and min(goal) > 1):
+        return call.placed(call.create("upsample_bilinear2d", [x], size=goal, align_corners=corners), True)
+    return call.placed(_resized(call, x, goal, _shares), True)
+
+
+def _shares(call: Call, size: int, goal: int) -> np.ndarray[Any, Any]:
+    """What each pixel gives to each of the result, whose first lies on the image's first."""
+    at = np.arange(goal, dtype=_F32) * _scale(call, size, goal)
+    low = np.minimum(np.maximum(np.floor(at).astype(np.int64), 0), size - 1)
+    high = np.minimum(low + 1, size - 1)
+    shares = np.zeros((goal, size), _F32)
+    rows = np.arange(goal)
+    np.add.at(shares, (rows, low), 1 - (at - low.astype(_F32)))
+    np.add.at(shares, (rows, high), at - low.astype(_F32))
+    return shares
+
+
+def _resized(call: Call, x: Any, goal: list[int], shares: Callable[[Call, int, int], np.ndarray[Any, Any]]) -> Any:
+    for axis, (size, wanted) in enumerate(zip(static(x.shape[2:], "resizing"), goal, strict=True), start=2):
+        if size * wanted > _MOST_NUMBERS:
+            raise InvalidModel(f"an axis of {size} as one of {wanted}")
+        if size != wanted:
+            x = along(call, x, axis, shares(call, size, wanted))
+    return x
+
+
+@rule("RESIZE_NEAREST_NEIGHBOR", integers=True)
+def _nearest(call: Call) -> Any:
+    x, goal = call.first(0), _goal(call)
+    size = static(x.shape[2:], "resizing")
+    corners, centred = bool(call.option("AlignCorners")), bool(call.option("HalfPixelCenters"))
+    if not corners and all(wanted % own == 0 for own, wanted in zip(size, goal, strict=True)):
+        return call.placed(call.create("upsample_nearest2d", [x], size=goal), True)
+    for axis, (own, wanted) in enumerate(zip(size, goal, strict=True), start=2):
+        at = (np.arange(wanted, dtype=_F32) + _F32(0.5 if centred else 0)) * _scale(call, own, wanted)
+        places = np.floor(at + _F32(0.5)) if corners else np.floor(at)
+        index = np.clip(places.astype(np.int64), 0, own - 1)
+        x = call.create("gather", [x, call.constant(index, "i64")], axis=axis, from_end=False)
+    return call.placed(x, True)

@@ -85,7 +85,8 @@ def biases(x: Told, weights: Told) -> Told:
     assert x.quant is not None
     assert weights.quant is not None
     scales = np.float32(x.quant.scale) * np.asarray(weights.quant.scale, np.float32)
-    return constant(RNG.integers(-4000, 4000, len(scales)), "i32", Quant(scales.tolist()))
+    many = weights.shape[weights.quant.axis]
+    return constant(RNG.integers(-4000, 4000, many), "i32", Quant(scales.tolist()))
 
 
 def window(table: str, same: bool, stride: int, dilation: int = 1, act: int = 0, **more: Any) -> dict[str, Any]:

@@ -12,6 +12,8 @@ import hetnn
 from importers.tflite_files import Array, Quant, Told, constant, one, random_inputs, reference
 
 RNG = np.random.default_rng(11)
+# An operator, its operands, results and options.
+Sample = tuple[str, Sequence[Told | None], Sequence[Told], Mapping[str, Any]]
 # As long as layers compute their meaning on the reals, rounded once.
 ONE_STEP = 1
 
@@ -153,3 +155,21 @@ def test_pools(name: str, act: int, dtype: str) -> None:
     one_scale = quant(dtype)
     how = window("Pool2D", True, 2, act=act, FilterHeight=3, FilterWidth=2)
     check(name, [Told([1, 7, 9, 4], dtype, quant=one_scale)], how, [Told([1], dtype, quant=one_scale)], steps=ONE_STEP)
+
+
+def layer(name: str, x: Told, weights: Told, how: Mapping[str, Any]) -> Sample:
+    return name, [x, weights, biases(x, weights)], [y_of()], how
+
+
+# An operator each, for those who alter files.
+SAMPLES: list[Sample] = [
+    layer("CONV_2D", x_of(1, 7, 9, 4), filters((6, 3, 3, 4), 0), window("Conv2D", True, 1)),
+    layer("DEPTHWISE_CONV_2D", x_of(1, 7, 9, 4), filters((1, 3, 3, 8), 3), window("DepthwiseConv2D", True, 2)),
+    layer("FULLY_CONNECTED", x_of(3, 40), filters((7, 40)), options("FullyConnected")),
+    ("ADD", [x_of(2, 3, 4, 5), x_of(5)], [y_of()], options("Add", FusedActivationFunction=1)),
+    ("MUL", [x_of(2, 3, dtype="u8"), x_of(3, dtype="u8")], [y_of("u8")], options("Mul")),
+    *(
+        (name, [Told([1, 8, 8, 4], "i8", quant=quant("i8"))], [Told([1], "i8", quant=of_y or quant("i8"))], how)
+        for name, how, of_y in FUNCTIONS
+    ),
+]

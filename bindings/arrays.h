@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -19,45 +17,15 @@
 
 namespace hetnn {
 
-/// Element types and what numpy, or ml_dtypes for those behind numpy's own, calls them.
-inline constexpr std::pair<DType, const char*> kNumpyNames[] = {
-    {DType::f32, "float32"},
-    {DType::f64, "float64"},
-    {DType::f16, "float16"},
-    {DType::i8, "int8"},
-    {DType::u8, "uint8"},
-    {DType::i16, "int16"},
-    {DType::u16, "uint16"},
-    {DType::i32, "int32"},
-    {DType::u32, "uint32"},
-    {DType::i64, "int64"},
-    {DType::u64, "uint64"},
-    {DType::boolean, "bool"},
-    {DType::bf16, "bfloat16"},
-    {DType::f8e4m3fn, "float8_e4m3fn"},
-    {DType::f8e4m3fnuz, "float8_e4m3fnuz"},
-    {DType::f8e5m2, "float8_e5m2"},
-    {DType::f8e5m2fnuz, "float8_e5m2fnuz"},
-    {DType::f8e8m0, "float8_e8m0fnu"},
-    {DType::f4e2m1, "float4_e2m1fn"},
-    {DType::i4, "int4"},
-    {DType::u4, "uint4"},
-    {DType::i2, "int2"},
-    {DType::u2, "uint2"},
-};
-
-/// The rows of types that numpy has itself.
-inline constexpr std::span kNumpysOwn(kNumpyNames,
-                                      std::find_if(std::begin(kNumpyNames), std::end(kNumpyNames), [](const auto& row) {
-                                        return row.first == DType::bf16;
-                                      }) - std::begin(kNumpyNames));
+/// Whether numpy has the type itself; others are of ml_dtypes.
+inline bool is_numpys_own(DType dtype) { return !is_stored(dtype) && dtype != DType::bf16; }
 
 /// Of numpy's own types, by the number that it gives them: asking for names takes longer than a small network runs.
 inline const auto& dtypes_by_number() {
   static const auto rows = [] {
     std::array<std::optional<DType>, 32> out;
-    for (const auto& [ours, theirs] : kNumpysOwn) {
-      out.at(static_cast<size_t>(pybind11::dtype(theirs).num())) = ours;
+    for (const DType dtype : kAllDTypes) {
+      if (is_numpys_own(dtype)) out.at(static_cast<size_t>(pybind11::dtype(numpy_name(dtype)).num())) = dtype;
     }
     return out;
   }();
@@ -78,25 +46,23 @@ inline DType dtype_of(const pybind11::dtype& dtype) {
   const auto number = static_cast<size_t>(dtype.num());
   if (number < dtypes_by_number().size() && dtypes_by_number()[number]) return *dtypes_by_number()[number];
   const auto name = dtype.attr("name").cast<std::string>();
-  for (const auto& [ours, theirs] : kNumpyNames) {
-    if (name == theirs) return ours;
-  }
   std::string known;
-  for (const auto& row : kNumpyNames) known += (known.empty() ? "" : ", ") + std::string(dtype_name(row.first));
+  for (const DType each : kAllDTypes) {
+    if (name == numpy_name(each)) return each;
+    known += (known.empty() ? "" : ", ") + std::string(dtype_name(each));
+  }
   throw InvalidModel(text("arrays of ", pybind11::str(static_cast<pybind11::object>(dtype)).cast<std::string>(),
                           " are not supported; hetnn has ", known, ". Convert the array."));
 }
 
 /// The numpy dtype of an element type. Unsupported for those of ml_dtypes where that is not installed.
 inline pybind11::dtype numpy_dtype(DType dtype) {
-  const auto* row = std::find_if(std::begin(kNumpyNames), std::end(kNumpyNames),
-                                 [&](const auto& each) { return each.first == dtype; });
-  if (row - std::begin(kNumpyNames) < std::ssize(kNumpysOwn)) {
+  if (is_numpys_own(dtype)) {
     const auto& numbers = dtypes_by_number();
     return pybind11::dtype(static_cast<int>(std::find(numbers.begin(), numbers.end(), dtype) - numbers.begin()));
   }
   try {
-    return pybind11::dtype::from_args(pybind11::module_::import("ml_dtypes").attr(row->second));
+    return pybind11::dtype::from_args(pybind11::module_::import("ml_dtypes").attr(numpy_name(dtype)));
   } catch (const pybind11::error_already_set&) {
     throw Unsupported(
         text("numpy has no ", dtype_name(dtype), ". Install ml_dtypes, or cast the value to f32 in the model."));

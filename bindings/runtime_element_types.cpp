@@ -13,7 +13,9 @@ void bind_runtime_element_types(pybind11::module_& m) {
       "numpy_types",
       [] {
         std::map<std::string, pybind11::dtype> out;
-        for (const auto& row : kNumpysOwn) out.emplace(dtype_name(row.first), numpy_dtype(row.first));
+        for (const DType dtype : kAllDTypes) {
+          if (is_numpys_own(dtype)) out.emplace(dtype_name(dtype), numpy_dtype(dtype));
+        }
         return out;
       },
       "The element types that numpy has itself, by hetnn's names.");

@@ -96,7 +96,7 @@ Signature signature_of(std::string network, const runtime::Executable& executabl
 py::list rows(const std::vector<Signature::Port>& ports) {
   py::list out;
   for (const Signature::Port& port : ports) {
-    const auto name = port.dtype ? serve::datatype_name(*port.dtype).value_or("") : serve::kTexts;
+    const auto name = port.dtype ? kserve_name(*port.dtype) : serve::kTexts;
     out.append(py::make_tuple(port.name, std::string(name), port.port, port.spans));
   }
   return out;
@@ -155,8 +155,8 @@ void bind_runtime_serve(py::module_& m) {
           "bind", [](const Signature& own, const Request& request) { return serve::bind(request, own); },
           py::arg("request"), "InvalidModel when the request does not fit.");
   py::dict names;
-  for (const serve::Datatype& each : serve::kDatatypes) {
-    names[py::str(std::string(dtype_name(each.dtype)))] = py::str(std::string(each.name));
+  for (const DType dtype : kComputedDTypes) {
+    names[py::str(std::string(dtype_name(dtype)))] = py::str(std::string(kserve_name(dtype)));
   }
   m.attr("DATATYPES") = names;
 }

@@ -502,13 +502,13 @@ DATATYPES: dict[str, typing.Any] = {
     "f16": "FP16",
     "bf16": "BF16",
     "i8": "INT8",
+    "u8": "UINT8",
     "i16": "INT16",
     "i32": "INT32",
     "i64": "INT64",
-    "u8": "UINT8",
+    "bool": "BOOL",
     "u16": "UINT16",
     "u32": "UINT32",
     "u64": "UINT64",
-    "bool": "BOOL",
 }
 version: str = "0.1.0"

@@ -1,7 +1,7 @@
-// Table of element types.
+// Questions asked of the table of element types.
 #include "hetnn/base/dtype.h"
 
-#include <array>
+#include "hetnn/base/visit_dtype.h"
 
 namespace hetnn {
 namespace {
@@ -10,25 +10,27 @@ enum class Kind : uint8_t { real, integer, truth, stored };
 
 struct Row {
   std::string_view name;
-  int8_t bytes;
+  int64_t bytes;
   Kind kind;
+  const char* numpy;
+  std::string_view kserve;
 };
 
-constexpr std::array<Row, 23> kRows = {
-    {{"f32", 4, Kind::real},      {"f64", 8, Kind::real},          {"f16", 2, Kind::real},
-     {"bf16", 2, Kind::real},     {"i8", 1, Kind::integer},        {"u8", 1, Kind::integer},
-     {"i16", 2, Kind::integer},   {"i32", 4, Kind::integer},       {"i64", 8, Kind::integer},
-     {"bool", 1, Kind::truth},    {"u16", 2, Kind::integer},       {"u32", 4, Kind::integer},
-     {"u64", 8, Kind::integer},   {"f8e4m3fn", 1, Kind::stored},   {"f8e4m3fnuz", 1, Kind::stored},
-     {"f8e5m2", 1, Kind::stored}, {"f8e5m2fnuz", 1, Kind::stored}, {"f8e8m0", 1, Kind::stored},
-     {"f4e2m1", 1, Kind::stored}, {"i4", 1, Kind::stored},         {"u4", 1, Kind::stored},
-     {"i2", 1, Kind::stored},     {"u2", 1, Kind::stored}}};
+constexpr Row kRows[] = {
+#define HETNN_COMPUTED(dtype, name, type, kind, numpy, kserve, c) {name, sizeof(type), Kind::kind, numpy, kserve},
+#define HETNN_STORED(dtype, name, numpy, c) {name, 1, Kind::stored, numpy, {}},
+#include "hetnn/base/dtypes.inc"
+#undef HETNN_COMPUTED
+#undef HETNN_STORED
+};
 
 const Row& row(DType dtype) { return kRows[static_cast<size_t>(dtype)]; }
 
 }  // namespace
 
 std::string_view dtype_name(DType dtype) { return row(dtype).name; }
+const char* numpy_name(DType dtype) { return row(dtype).numpy; }
+std::string_view kserve_name(DType dtype) { return row(dtype).kserve; }
 
 std::optional<DType> dtype_from_name(std::string_view name) {
   for (DType dtype : kAllDTypes) {

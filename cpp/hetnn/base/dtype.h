@@ -1,4 +1,4 @@
-// Element types: names, sizes and C++ counterparts.
+// Element types, from their table: names, sizes and C++ counterparts.
 #pragma once
 
 #include <cstdint>
@@ -8,47 +8,37 @@
 namespace hetnn {
 
 enum class DType : uint8_t {
-  // what is computed in
-  f32,
-  f64,
-  f16,
-  bf16,
-  i8,
-  u8,
-  i16,
-  i32,
-  i64,
-  boolean,
-  u16,
-  u32,
-  u64,
-  // what values are only kept in, a byte each (see stored.h)
-  f8e4m3fn,
-  f8e4m3fnuz,
-  f8e5m2,
-  f8e5m2fnuz,
-  f8e8m0,
-  f4e2m1,
-  i4,
-  u4,
-  i2,
-  u2,
+#define HETNN_COMPUTED(dtype, name, type, kind, numpy, kserve, c) dtype,
+#define HETNN_STORED(dtype, name, numpy, c) dtype,
+#include "hetnn/base/dtypes.inc"
+#undef HETNN_COMPUTED
+#undef HETNN_STORED
 };
 
 /// What is computed in, in the order of the enumeration.
-inline constexpr DType kComputedDTypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8,
-                                            DType::u8,  DType::i16, DType::i32, DType::i64,  DType::boolean,
-                                            DType::u16, DType::u32, DType::u64};
+inline constexpr DType kComputedDTypes[] = {
+#define HETNN_COMPUTED(dtype, name, type, kind, numpy, kserve, c) DType::dtype,
+#define HETNN_STORED(dtype, name, numpy, c)
+#include "hetnn/base/dtypes.inc"
+#undef HETNN_COMPUTED
+#undef HETNN_STORED
+};
 /// All, likewise.
 inline constexpr DType kAllDTypes[] = {
-    DType::f32,    DType::f64,      DType::f16,        DType::bf16,    DType::i8,         DType::u8,
-    DType::i16,    DType::i32,      DType::i64,        DType::boolean, DType::u16,        DType::u32,
-    DType::u64,    DType::f8e4m3fn, DType::f8e4m3fnuz, DType::f8e5m2,  DType::f8e5m2fnuz, DType::f8e8m0,
-    DType::f4e2m1, DType::i4,       DType::u4,         DType::i2,      DType::u2};
+#define HETNN_COMPUTED(dtype, name, type, kind, numpy, kserve, c) DType::dtype,
+#define HETNN_STORED(dtype, name, numpy, c) DType::dtype,
+#include "hetnn/base/dtypes.inc"
+#undef HETNN_COMPUTED
+#undef HETNN_STORED
+};
 
-/// Name used in text, JSON and Python: that of the enumerator, but `bool`.
+/// Name used in text, JSON and Python.
 std::string_view dtype_name(DType dtype);
 std::optional<DType> dtype_from_name(std::string_view name);
+/// What numpy calls the type, or ml_dtypes where numpy lacks it.
+const char* numpy_name(DType dtype);
+/// What KServe's protocol calls the type; empty for one that it lacks.
+std::string_view kserve_name(DType dtype);
 
 int64_t dtype_bytes(DType dtype);
 /// Whether nothing computes in the type: operators move its values, and casts read and write them.
@@ -56,51 +46,21 @@ bool is_stored(DType dtype);
 bool is_float(DType dtype);    // stored ones are not
 bool is_integer(DType dtype);  // bool and stored ones are not
 
+template <DType kDType>
+struct NarrowFloat;
+using Float16 = NarrowFloat<DType::f16>;
+using BFloat16 = NarrowFloat<DType::bf16>;
+
 template <typename T>
 struct DTypeOf;
-template <>
-struct DTypeOf<float> {
-  static constexpr DType value = DType::f32;
-};
-template <>
-struct DTypeOf<double> {
-  static constexpr DType value = DType::f64;
-};
-template <>
-struct DTypeOf<int8_t> {
-  static constexpr DType value = DType::i8;
-};
-template <>
-struct DTypeOf<uint8_t> {
-  static constexpr DType value = DType::u8;
-};
-template <>
-struct DTypeOf<int16_t> {
-  static constexpr DType value = DType::i16;
-};
-template <>
-struct DTypeOf<int32_t> {
-  static constexpr DType value = DType::i32;
-};
-template <>
-struct DTypeOf<int64_t> {
-  static constexpr DType value = DType::i64;
-};
-template <>
-struct DTypeOf<uint16_t> {
-  static constexpr DType value = DType::u16;
-};
-template <>
-struct DTypeOf<uint32_t> {
-  static constexpr DType value = DType::u32;
-};
-template <>
-struct DTypeOf<uint64_t> {
-  static constexpr DType value = DType::u64;
-};
-template <>
-struct DTypeOf<bool> {
-  static constexpr DType value = DType::boolean;
-};
+#define HETNN_COMPUTED(dtype, name, type, kind, numpy, kserve, c) \
+  template <>                                                     \
+  struct DTypeOf<type> {                                          \
+    static constexpr DType value = DType::dtype;                  \
+  };
+#define HETNN_STORED(dtype, name, numpy, c)
+#include "hetnn/base/dtypes.inc"
+#undef HETNN_COMPUTED
+#undef HETNN_STORED
 
 }  // namespace hetnn

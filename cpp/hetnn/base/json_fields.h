@@ -175,6 +175,20 @@ Convert<std::vector<V>> list_of(Convert<V> items, size_t least = 0, std::string_
           std::move(schema)};
 }
 
+/// A list of one stands as its item alone.
+template <typename V>
+Convert<std::vector<V>> one_or_more(Convert<V> items) {
+  Convert<std::vector<V>> list = list_of(items, 1, "items");
+  Json schema = {{"anyOf", {items.schema, list.schema}}};
+  return {[=](const At& at, std::vector<V>& into) {
+            if (at.json.is_array()) return list.read(at, into);
+            into.clear();
+            items.read(at, into.emplace_back());
+          },
+          [=](const std::vector<V>& from) { return from.size() == 1 ? items.write(from[0]) : list.write(from); },
+          std::move(schema)};
+}
+
 /// Null where there is none.
 template <typename V>
 Convert<std::optional<V>> maybe(Convert<V> some) {

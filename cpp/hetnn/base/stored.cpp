@@ -1,6 +1,7 @@
 // Reading and writing stored element types.
 #include "hetnn/base/stored.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -8,6 +9,7 @@
 
 #include "hetnn/base/convert.h"
 #include "hetnn/base/error.h"
+#include "hetnn/base/visit_dtype.h"
 
 namespace hetnn {
 namespace {
@@ -130,6 +132,23 @@ uint8_t stored_bits(DType dtype, double x, bool saturate, PowerRounding rounding
   if (const Format* format = format_of(dtype)) return rounded(*format, x, saturate);
   if (dtype == DType::f8e8m0) return exponent_bits(static_cast<float>(x), saturate, rounding);
   return stored_bits(dtype, convert<int64_t>(x));
+}
+
+std::pair<int64_t, int64_t> integer_range(DType dtype) {
+  if (is_stored(dtype)) {
+    const auto [bits, is_signed] = width_of(dtype);
+    const int64_t count = int64_t{1} << bits, least = is_signed ? -count / 2 : 0;
+    return {least, least + count - 1};
+  }
+  return visit_dtype(dtype, [&]<typename T>(T) -> std::pair<int64_t, int64_t> {
+    if constexpr (std::is_integral_v<T>) {
+      constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<T>::max());
+      return {static_cast<int64_t>(std::numeric_limits<T>::min()),
+              static_cast<int64_t>(std::min<uint64_t>(kMost, std::numeric_limits<int64_t>::max()))};
+    } else {
+      throw InternalError(text(dtype_name(dtype), " has no integers"));
+    }
+  });
 }
 
 uint8_t stored_bits(DType dtype, int64_t x) { return static_cast<uint8_t>(x & ((1 << width_of(dtype).bits) - 1)); }

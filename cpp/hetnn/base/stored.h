@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "hetnn/base/dtype.h"
 
@@ -11,6 +12,9 @@ namespace hetnn {
 
 /// The number that the bits of a stored type stand for, exactly.
 float stored_value(DType dtype, uint8_t bits);
+
+/// The least and the largest value of a type of integers, stored ones too.
+std::pair<int64_t, int64_t> integer_range(DType dtype);
 
 /// Whether a stored type is a float.
 bool is_stored_float(DType dtype);

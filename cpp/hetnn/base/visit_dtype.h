@@ -1,4 +1,4 @@
-// From a run-time element type to a C++ type: the one place that lists which is which.
+// From a run-time element type to a C++ type.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,6 @@ struct NarrowFloat {
   explicit NarrowFloat(float value) : bits(narrow_float(kDType, value)) {}
   operator float() const { return widen_float(kDType, bits); }  // NOLINT(google-explicit-constructor): exact
 };
-using Float16 = NarrowFloat<DType::f16>;
-using BFloat16 = NarrowFloat<DType::bf16>;
-template <DType kDType>
-struct DTypeOf<NarrowFloat<kDType>> {
-  static constexpr DType value = kDType;
-};
 
 template <typename T>
 inline constexpr bool kIsNarrowFloat = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
@@ -41,32 +35,13 @@ using Sum = std::conditional_t<kIsFloat<T>, double, uint64_t>;
 template <typename F>
 decltype(auto) visit_dtype(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::f32:
-      return f(float{});
-    case DType::f64:
-      return f(double{});
-    case DType::f16:
-      return f(Float16{});
-    case DType::bf16:
-      return f(BFloat16{});
-    case DType::i8:
-      return f(int8_t{});
-    case DType::u8:
-      return f(uint8_t{});
-    case DType::i16:
-      return f(int16_t{});
-    case DType::i32:
-      return f(int32_t{});
-    case DType::i64:
-      return f(int64_t{});
-    case DType::boolean:
-      return f(bool{});
-    case DType::u16:
-      return f(uint16_t{});
-    case DType::u32:
-      return f(uint32_t{});
-    case DType::u64:
-      return f(uint64_t{});
+#define HETNN_COMPUTED(dtype, name, type, kind, numpy, kserve, c) \
+  case DType::dtype:                                              \
+    return f(type{});
+#define HETNN_STORED(dtype, name, numpy, c)
+#include "hetnn/base/dtypes.inc"
+#undef HETNN_COMPUTED
+#undef HETNN_STORED
     default:
       throw InternalError(text("nothing is computed in ", dtype_name(dtype)));
   }

@@ -234,7 +234,7 @@ class Reader {
       case AttrKind::dtype:
         return dtype();
       case AttrKind::integers:
-        return shape();
+        return peek('[') ? shape() : Shape{dim(",}")};
       case AttrKind::reals: {
         std::vector<double> out;
         expect("[");
@@ -360,7 +360,12 @@ class Reader {
     expect("{");
     do out.scales.push_back(real<double>());
     while (take(","));
-    if (take(":")) out.zero_point = static_cast<int32_t>(integer());
+    if (take(":")) {
+      out.zero_points.clear();
+      do out.zero_points.push_back(static_cast<int32_t>(integer()));
+      while (take(","));
+    }
+    if (take("@")) out.axis = static_cast<int>(integer());
     expect("}");
     return out;
   }

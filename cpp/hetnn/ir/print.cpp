@@ -155,10 +155,13 @@ std::string node_text(const Node& node, const PrintOptions& options) {
     if (def.default_value && ops::same(attr, *def.default_value)) continue;
     attrs += text(attrs.empty() ? " {" : ", ", def.name, " = ", std::visit(AttrPrinter{options}, attr));
   }
-  for (std::string_view name : {ops::kQuantScale, ops::kQuantZero}) {
+  for (std::string_view name : ops::kQuantAttrs) {
     auto at = node.attrs().find(name);
-    if (at != node.attrs().end())
-      attrs += text(attrs.empty() ? " {" : ", ", name, " = ", std::visit(AttrPrinter{options}, at->second));
+    if (at == node.attrs().end()) continue;
+    const auto* zeros = std::get_if<std::vector<Dim>>(&at->second);
+    attrs +=
+        text(attrs.empty() ? " {" : ", ", name, " = ",
+             zeros && zeros->size() == 1 ? zeros->front().to_string() : std::visit(AttrPrinter{options}, at->second));
   }
   if (!attrs.empty()) out += attrs + "}";
   out += " : ";

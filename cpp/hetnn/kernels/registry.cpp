@@ -86,8 +86,9 @@ Params params_of(const ops::Call& call) {
                       : call.inputs.empty() ? std::nullopt
                                             : call.input(0).quant;
   if (quant) {
-    out.set("scale", quant->scales[0]);
-    out.set("zero_point", int64_t{quant->zero_point});
+    out.set("scale", quant->scale());
+    out.set("zero_point", int64_t{quant->zero_point()});
+    out.set("scales", static_cast<int64_t>(quant->scales.size()));
   }
   return out;
 }

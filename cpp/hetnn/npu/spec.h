@@ -10,6 +10,7 @@
 
 #include "hetnn/base/dtype.h"
 #include "hetnn/base/layout.h"
+#include "hetnn/base/requantize.h"
 
 namespace hetnn::npu {
 
@@ -58,8 +59,6 @@ struct Vector {
   double elem_cycles = 1;  // per lane and element of an elementwise operation
   double act_cycles = 1;   // per lane and element of an activation
 };
-
-enum class Rounding : uint8_t { double_rounding, single_rounding, half_even_fp32 };
 
 struct Numerics {
   Rounding rounding = Rounding::double_rounding;  // of int8 requantization

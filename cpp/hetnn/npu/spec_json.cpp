@@ -111,10 +111,11 @@ const Fields<Spec>& launch_fields() {
 
 const Fields<Numerics>& numerics_fields() {
   static const Fields<Numerics> fields = {
-      {"rounding", &Numerics::rounding,
-       json::one_of<Rounding>({{"double", Rounding::double_rounding},
-                               {"single", Rounding::single_rounding},
-                               {"half_even_fp32", Rounding::half_even_fp32}}),
+      {"rounding", &Numerics::rounding, json::one_of<Rounding>([] {
+         std::vector<std::pair<std::string_view, Rounding>> choices;
+         for (const auto& [rounding, name] : kRoundings) choices.emplace_back(name, rounding);
+         return choices;
+       }()),
        "rounding of int8 requantization", kOptional},
       {"acc", &Numerics::accumulate, json::one_of<std::string>({{"f32", "f32"}}), "accumulator of f16 and f32",
        kOptional},

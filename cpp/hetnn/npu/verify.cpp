@@ -7,7 +7,7 @@
 
 #include "hetnn/base/dtype.h"
 #include "hetnn/base/error.h"
-#include "hetnn/npu/requantize.h"
+#include "hetnn/base/requantize.h"
 
 namespace hetnn::npu {
 namespace {

@@ -6,15 +6,26 @@
 #include <cmath>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/requantize.h"
 #include "hetnn/ops/sizes.h"
 
 namespace hetnn::ops {
 namespace {
 
 Quant quant_of(const Call& call, const Type& type) {
-  const auto& scales = std::get<std::vector<double>>(call.attrs.find(kQuantScale)->second);
-  const auto zero = call.attrs.find(kQuantZero);
-  Quant out{scales, zero == call.attrs.end() ? 0 : static_cast<int32_t>(std::get<Dim>(zero->second).value())};
+  const auto find = [&]<typename T>(std::string_view name, const T*) -> const T* {
+    const auto at = call.attrs.find(name);
+    return at == call.attrs.end() ? nullptr : &std::get<T>(at->second);
+  };
+  Quant out{.scales = *find(kQuantScale, static_cast<const std::vector<double>*>(nullptr))};
+  if (const auto* zeros = find(kQuantZero, static_cast<const std::vector<Dim>*>(nullptr))) {
+    out.zero_points.clear();
+    for (const Dim& zero : *zeros) out.zero_points.push_back(static_cast<int32_t>(zero.value()));
+  }
+  if (const auto* axis = find(kQuantAxis, static_cast<const Dim*>(nullptr))) out.axis = static_cast<int>(axis->value());
+  if (const auto* rounding = find(kQuantRounding, static_cast<const std::string*>(nullptr));
+      rounding && !rounding_named(*rounding))
+    fail(call, "quant_c5", text("'", kQuantRounding, "' is double, single or half_even_fp32; got '", *rounding, "'."));
   if (const auto fault = quant_fault({type.dtype, type.shape, out}))
     fail(call, fault->label, "a quantized result " + fault->text + ".");
   return out;
@@ -95,9 +106,11 @@ void complete(Call& call) {
       fail(call, "", text("input '", input.name, "' is missing"));
     }
   }
-  for (const auto& [name, attr] : call.attrs) {
+  for (auto& [name, attr] : call.attrs) {
     const AttrDef* def = op.find_attr(name);
     if (!def) fail(call, "", text("has no attribute '", name, "'"));
+    // One integer is a list of one.
+    if (const Dim* one = std::get_if<Dim>(&attr); one && def->kind == AttrKind::integers) attr = std::vector<Dim>{*one};
     if (def->kind != attr_kind(attr)) {
       fail(call, "",
            text("attribute '", name, "' is of kind ", attr_kind_name(def->kind), "; got ",
@@ -124,16 +137,21 @@ std::vector<Type> infer_types(const Call& call) {
     if (input.type) check(*input.type, "Cast it first.");
   }
   std::vector<Type> types = call.op->infer(call);
+  const bool takes_bits = call.op->has(Trait::conversion) && call.op->has(Trait::integral);
   for (const Type& type : types) check(type, "Cast the result.");
   const bool stated = call.attrs.contains(kQuantScale);
+  if (stated && call.op->find_attr("body"))
+    fail(call, "quant_c6", text("runs a body, whose results state their scales; got ", kQuantScale, " of its own."));
   for (Type& type : types) {
     if (const auto fault = shape_fault(type.shape)) fail(call, "size", text("the result cannot be: ", *fault, "."));
     type.quant.reset();  // a copy of an input's type says nothing of the result's scale
-    if (!is_integer(type.dtype)) continue;
+    // What else a call gives, indices for one, are numbers.
+    if (!may_be_quantized(type.dtype) || type.dtype != types.front().dtype) continue;
     if (stated) {
       type.quant = quant_of(call, type);
       continue;
     }
+    if (takes_bits) continue;           // which stand for nothing
     std::vector<const Type*> operands;  // that the result may take its scale from
     for (const Operand& input : call.inputs) {
       if (input.type && input.type->dtype == type.dtype) operands.push_back(input.type);
@@ -142,7 +160,7 @@ std::vector<Type> infer_types(const Call& call) {
     if (quantized == operands.end()) continue;
     const std::optional<Quant>& quant = (*quantized)->quant;
     const bool alike = std::all_of(operands.begin(), operands.end(), [&](const Type* o) { return o->quant == quant; });
-    if (!call.op->has(Trait::movement) || quant->scales.size() > 1 || !alike) {
+    if (!call.op->has(Trait::movement) || !quant->per_tensor() || !alike) {
       fail(call, "quant_c4",
            text("the result of quantized operands must state its scale; got ", to_string(**quantized),
                 " and no attribute ", kQuantScale, "."));

@@ -24,7 +24,7 @@ std::vector<Type> broadcast_inputs(const Call& call) {
   Type type = call.input(0);
   for (size_t k = 1; k < call.inputs.size(); ++k) {
     const Type& other = call.input(k);
-    if (other.dtype != type.dtype) {
+    if (!agree(other, type)) {
       fail(call, text(call.op->name, "_c1"),
            text("its inputs must have one element type; got ", dtype_name(type.dtype), " and ", dtype_name(other.dtype),
                 ". Cast one of them."));
@@ -83,7 +83,7 @@ Dim convolution_groups(const Call& call) {
          text("groups must be positive and the weight's shape fixed; got groups ", groups, " and weight ",
               to_string(w.shape), "."));
   }
-  if (x.dtype != w.dtype) {
+  if (!agree(x, w)) {
     fail(call, text(op, "_c2"),
          text("input and weight must have one element type; got ", dtype_name(x.dtype), " and ", dtype_name(w.dtype),
               ". Cast one of them."));

@@ -11,6 +11,9 @@
 
 namespace hetnn::ops {
 
+/// Whether operands may be computed with together: of one element type, or both quantized.
+inline bool agree(const Type& a, const Type& b) { return a.dtype == b.dtype || (a.quant && b.quant); }
+
 /// The type of the first input: for elementwise operators of one input.
 std::vector<Type> same_as_input(const Call& call);
 

@@ -5,6 +5,7 @@
 
 #include "hetnn/base/convert.h"
 #include "hetnn/base/error.h"
+#include "hetnn/ops/integers.h"
 #include "hetnn/ops/quantized.h"
 #include "hetnn/ops/sizes.h"
 
@@ -67,7 +68,7 @@ class ConvertedResults final : public FoundResults {
       const Type& type = call_.output(k);
       std::byte* to = results_.allocate(k, type.dtype, made_[k]->shape());
       if (type.quant) {
-        quantize(*made_[k], type, to);
+        quantize(*made_[k], type, to, call_.attrs.contains(kQuantRounding));
       } else {
         ConvertElements(made_[k]->dtype(), type.dtype)(made_[k]->data(), to, made_[k]->elems());
       }
@@ -153,6 +154,7 @@ BoundCall::BoundCall(const Call& call, const Bindings& bindings)
 }
 
 void evaluate(const Call& call, std::span<const View> inputs, Results& results, const Host& host) {
+  if (integer_rounding(call)) return evaluate_integers(call, inputs, results, host);
   const auto converts = [&](const Type* type) { return type && is_converted(*call.op, *type); };
   if (std::ranges::any_of(call.inputs, converts, &Operand::type) ||
       (!call.inputs.empty() && std::ranges::any_of(call.outputs, converts))) {

@@ -9,10 +9,13 @@
 namespace hetnn::ops {
 namespace {
 
-const AttrDef kQuantAttrs[] = {
+const AttrDef kQuantDefs[] = {
     {kQuantScale, AttrKind::reals, std::nullopt,
-     "scale of the result's integers; one, or one for each index of axis 0"},
-    {kQuantZero, AttrKind::integer, std::nullopt, "the integer that stands for 0"},
+     "scale of the result's integers; one, or one for each index of an axis"},
+    {kQuantZero, AttrKind::integers, std::nullopt, "the integer that stands for 0; one, or one for each scale"},
+    {kQuantAxis, AttrKind::integer, std::nullopt, "the axis of several scales"},
+    {kQuantRounding, AttrKind::string, std::nullopt,
+     "double, single or half_even_fp32: integers are computed with as an NPU of that rounding does"},
 };
 
 }  // namespace
@@ -20,9 +23,8 @@ const AttrDef kQuantAttrs[] = {
 const AttrDef* OpDef::find_attr(std::string_view attr) const {
   auto at = std::find_if(attrs.begin(), attrs.end(), [&](const AttrDef& d) { return d.name == attr; });
   if (at != attrs.end()) return &*at;
-  const auto* quant =
-      std::find_if(std::begin(kQuantAttrs), std::end(kQuantAttrs), [&](const AttrDef& d) { return d.name == attr; });
-  return quant == std::end(kQuantAttrs) ? nullptr : quant;
+  const auto* quant = std::ranges::find(kQuantDefs, attr, &AttrDef::name);
+  return quant == std::end(kQuantDefs) ? nullptr : quant;
 }
 
 int OpDef::input_index(std::string_view input) const {

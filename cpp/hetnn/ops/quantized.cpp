@@ -2,31 +2,35 @@
 #include "hetnn/ops/quantized.h"
 
 #include <algorithm>
-#include <cmath>
+#include <type_traits>
 
-#include "hetnn/base/error.h"
+#include "hetnn/base/convert.h"
 #include "hetnn/base/narrow_float.h"
 #include "hetnn/base/steps.h"
+#include "hetnn/base/stored.h"
+#include "hetnn/base/visit_dtype.h"
 
 namespace hetnn::ops {
 namespace {
 
-// Elements under one scale.
-int64_t run_of(int64_t elems, const Quant& quant) {
-  return std::max<int64_t>(1, elems / static_cast<int64_t>(quant.scales.size()));
+// Calls f(begin, end, index of the scale) for each run of elements that lie under one scale.
+template <typename F>
+void for_runs(std::span<const int64_t> shape, int64_t elems, const Quant& quant, F&& f) {
+  if (elems == 0) return;
+  if (quant.per_tensor()) return f(int64_t{0}, elems, size_t{0});
+  int64_t run = 1;
+  for (size_t k = static_cast<size_t>(quant.axis) + 1; k < shape.size(); ++k) run *= shape[k];
+  for (int64_t begin = 0, index = 0; begin < elems; begin += run, ++index)
+    f(begin, begin + run, static_cast<size_t>(index) % quant.scales.size());
 }
 
-template <typename T>
-void to_reals(const T* from, int64_t elems, const Quant& quant, float* to) {
-  const int64_t run = run_of(elems, quant);
-  for (int64_t k = 0; k < elems; ++k)
-    to[k] = real_of(from[k], quant.scales[static_cast<size_t>(k / run)], quant.zero_point);
-}
-
-template <typename T>
-void to_integers(std::span<const float> from, const Quant& quant, T* to) {
-  const auto run = static_cast<size_t>(run_of(static_cast<int64_t>(from.size()), quant));
-  for (size_t k = 0; k < from.size(); ++k) to[k] = integer_of<T>(from[k], quant.scales[k / run], quant.zero_point);
+// The C++ type that integers are converted as: the narrow ones and i32 as they are, others by way of i64.
+template <typename F>
+void visit_steps(DType dtype, F&& f) {
+  if (is_stored(dtype) || dtype == DType::i64) return f(int64_t{});
+  visit_dtype(dtype, [&]<typename T>(T zero) {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool> && sizeof(T) <= 4) f(zero);
+  });
 }
 
 }  // namespace
@@ -35,20 +39,40 @@ Tensor dequantize(const View& from, const Quant& quant) {
   std::byte* data = nullptr;
   Tensor out = Tensor::zeros(DType::f32, {from.shape.begin(), from.shape.end()}, &data);
   auto* to = reinterpret_cast<float*>(data);
-  if (from.dtype == DType::i8) {
-    to_reals(from.values<int8_t>().data(), from.elems(), quant, to);
-  } else {
-    to_reals(from.values<int32_t>().data(), from.elems(), quant, to);
-  }
+  visit_steps(from.dtype, [&]<typename T>(T) {
+    std::vector<T> converted;
+    const T* in = reinterpret_cast<const T*>(from.data);
+    if (DTypeOf<T>::value != from.dtype) {
+      converted.resize(static_cast<size_t>(from.elems()));
+      ConvertElements(from.dtype, DTypeOf<T>::value)(from.data, reinterpret_cast<std::byte*>(converted.data()),
+                                                     from.elems());
+      in = converted.data();
+    }
+    for_runs(from.shape, from.elems(), quant, [&](int64_t begin, int64_t end, size_t index) {
+      const double scale = quant.scale(index);
+      const int32_t zero = quant.zero_point(index);
+      for (int64_t k = begin; k < end; ++k) to[k] = real_of(in[k], scale, zero);
+    });
+  });
   return out;
 }
 
-void quantize(const Tensor& reals, const Type& type, std::byte* to) {
-  if (type.dtype == DType::i8) {
-    to_integers(reals.values<float>(), *type.quant, reinterpret_cast<int8_t*>(to));
-  } else {
-    to_integers(reals.values<float>(), *type.quant, reinterpret_cast<int32_t*>(to));
-  }
+void quantize(const Tensor& reals, const Type& type, std::byte* to, bool halves_away) {
+  const auto from = reals.values<float>();
+  const auto [least, most] = integer_range(type.dtype);
+  visit_steps(type.dtype, [&]<typename T>(T) {
+    std::vector<T> steps(from.size());
+    for_runs(reals.shape(), reals.elems(), *type.quant, [&](int64_t begin, int64_t end, size_t index) {
+      const double scale = type.quant->scale(index);
+      const int32_t zero = type.quant->zero_point(index);
+      for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k) {
+        steps[k] = halves_away ? integer_of<T, true>(from[k], scale, zero) : integer_of<T>(from[k], scale, zero);
+        if (is_stored(type.dtype))
+          steps[k] = static_cast<T>(std::clamp<int64_t>(static_cast<int64_t>(steps[k]), least, most));
+      }
+    });
+    ConvertElements(DTypeOf<T>::value, type.dtype)(reinterpret_cast<const std::byte*>(steps.data()), to, reals.elems());
+  });
 }
 
 bool is_narrow(const Type& type) { return is_narrow_float(type.dtype) || type.quant.has_value(); }

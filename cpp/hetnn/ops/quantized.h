@@ -15,9 +15,10 @@ Tensor widen(const Tensor& tensor, const Type& type);
 /// f32 rounded once to a narrow type: to nearest even, integers saturated and NaN as 0.
 Tensor narrow(const Tensor& tensor, const Type& type);
 
-/// The reals that integers (i8 or i32) stand for, as f32.
+/// The reals that integers stand for, as f32.
 Tensor dequantize(const View& from, const Quant& quant);
-/// f32 to the integers of `type` (i8 or i32): to nearest even, saturated, NaN as 0.
-void quantize(const Tensor& reals, const Type& type, std::byte* to);
+/// f32 to the integers of `type`: to nearest, of two equally near the even one or the one further from 0; saturated,
+/// NaN as 0.
+void quantize(const Tensor& reals, const Type& type, std::byte* to, bool halves_away = false);
 
 }  // namespace hetnn::ops

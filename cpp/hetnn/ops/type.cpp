@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/stored.h"
 
 namespace hetnn::ops {
 namespace {
@@ -17,29 +18,54 @@ std::string number(double value) {
 
 }  // namespace
 
+bool Quant::has_zero_point() const {
+  return std::ranges::any_of(zero_points, [](int32_t zero) { return zero != 0; });
+}
+
 Attrs quant_attrs(const Quant& quant) {
   Attrs out{{std::string(kQuantScale), quant.scales}};
-  if (quant.zero_point != 0) out.emplace(kQuantZero, Dim(quant.zero_point));
+  if (quant.has_zero_point())
+    out.emplace(kQuantZero, std::vector<Dim>(quant.zero_points.begin(), quant.zero_points.end()));
+  if (quant.axis != 0) out.emplace(kQuantAxis, Dim(quant.axis));
   return out;
+}
+
+Attrs quantize_attrs(const Type& type) {
+  Attrs out = quant_attrs(*type.quant);
+  out.emplace("to", type.dtype);
+  return out;
+}
+
+bool may_be_quantized(DType dtype) {
+  constexpr DType kMay[] = {DType::i8, DType::u8, DType::i16, DType::i32, DType::i64,
+                            DType::i4, DType::u4, DType::i2,  DType::u2};
+  return std::ranges::find(kMay, dtype) != std::end(kMay);
 }
 
 std::optional<QuantFault> quant_fault(const Type& type) {
   if (!type.quant) return {};
-  const auto& [scales, zero_point] = *type.quant;
+  const auto& [scales, zero_points, axis] = *type.quant;
   const bool positive =
       !scales.empty() && std::ranges::all_of(scales, [](double s) { return s > 0 && std::isfinite(s); });
-  if (!positive || (type.dtype != DType::i8 && type.dtype != DType::i32)) {
-    return {{"quant_c1", text("must be i8 or i32 with finite positive scales; got ", dtype_name(type.dtype), " and ",
-                              scales.size(), " scales", scales.empty() ? std::string() : text(" from ", scales[0]))}};
+  if (!positive || !may_be_quantized(type.dtype)) {
+    return {{"quant_c1", text("must be of integers that may stand for reals, with finite positive scales; got ",
+                              dtype_name(type.dtype), " and ", scales.size(), " scales",
+                              scales.empty() ? std::string() : text(" from ", scales[0]))}};
   }
-  if (scales.size() > 1 &&
-      (type.shape.empty() || type.shape[0] != Dim(static_cast<int64_t>(scales.size())) || zero_point != 0)) {
-    return {
-        {"quant_c2", text("must have one scale, or one for each index of axis 0 and zero point 0; got ", scales.size(),
-                          " scales and zero point ", zero_point, " for ", hetnn::to_string(type.shape))}};
+  const bool has_axis = axis >= 0 && axis < type.rank();
+  if ((scales.size() > 1 &&
+       (!has_axis || type.shape[static_cast<size_t>(axis)] != Dim(static_cast<int64_t>(scales.size())))) ||
+      (zero_points.size() != 1 && zero_points.size() != scales.size()) || (scales.size() == 1 && axis != 0)) {
+    return {{"quant_c2", text("must have one scale, or one for each index of an axis, and as many zero points or one; "
+                              "got ",
+                              scales.size(), " scales and ", zero_points.size(), " zero points along axis ", axis,
+                              " for ", hetnn::to_string(type.shape))}};
   }
-  if (type.dtype == DType::i8 && (zero_point < -128 || zero_point > 127))
-    return {{"quant_c3", text("must have a zero point in [-128, 127]; got ", zero_point)}};
+  const auto [least, most] = integer_range(type.dtype);
+  for (const int32_t zero : zero_points) {
+    if (zero < least || zero > most)
+      return {{"quant_c3", text("must have a zero point in [", least, ", ", most, "]; got ", zero)}};
+  }
   return {};
 }
 
@@ -60,7 +86,11 @@ std::string to_string(const Type& type) {
   if (type.quant) {
     out += "{";
     for (size_t k = 0; k < type.quant->scales.size(); ++k) out += (k ? "," : "") + number(type.quant->scales[k]);
-    if (type.quant->zero_point != 0) out += ":" + std::to_string(type.quant->zero_point);
+    if (type.quant->has_zero_point()) {
+      const std::vector<int32_t>& zeros = type.quant->zero_points;
+      for (size_t k = 0; k < zeros.size(); ++k) out += (k ? "," : ":") + std::to_string(zeros[k]);
+    }
+    if (type.quant->axis != 0) out += "@" + std::to_string(type.quant->axis);
     out += "}";
   }
   return out + to_string(type.shape);

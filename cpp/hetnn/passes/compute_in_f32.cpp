@@ -5,6 +5,7 @@
 
 #include "hetnn/base/narrow_float.h"
 #include "hetnn/ir/rewriter.h"
+#include "hetnn/ops/integers.h"
 #include "hetnn/ops/quantized.h"
 #include "hetnn/ops/sizes.h"
 
@@ -19,8 +20,7 @@ class Converter {
     std::vector<ir::Value*> inputs;
     for (ir::Value* input : node->inputs()) inputs.push_back(input ? widened(input) : nullptr);
     ops::Attrs attrs = node->attrs();
-    attrs.erase(std::string(ops::kQuantScale));
-    attrs.erase(std::string(ops::kQuantZero));
+    for (std::string_view name : ops::kQuantAttrs) attrs.erase(std::string(name));
     for (auto& [name, attr] : attrs) {
       const DType* dtype = std::get_if<DType>(&attr);
       if (dtype && is_narrow_float(*dtype)) attr = DType::f32;
@@ -64,7 +64,7 @@ class Converter {
 
   ir::Value* narrowed(ir::Value* wide, const ops::Type& type) {
     if (!ops::is_narrow(type)) return wide;
-    if (type.quant) return rewriter_.add("quantize", {wide}, ops::quant_attrs(*type.quant), wide->name() + ".narrow");
+    if (type.quant) return rewriter_.add("quantize", {wide}, ops::quantize_attrs(type), wide->name() + ".narrow");
     return rewriter_.add("cast", {wide}, {{"to", type.dtype}}, wide->name() + ".narrow");
   }
 
@@ -80,6 +80,7 @@ bool stays_narrow(const ir::Node& node) {
   if (node.op().find_attr("body")) return true;  // whose calls give what types they give
   if (node.op().name == ops::kIdentity) return node.input(0)->type() == node.output()->type();  // else it rescales
   if (node.op().has(ops::Trait::integral)) return true;
+  if (node.attrs().contains(ops::kQuantRounding) && ops::integer_rounding(node.call())) return true;
   // Its kernel and its meaning round as they go.
   if (node.op().name == "nary") return is_narrow_float(node.output()->dtype()) && node.string("op") == "add";
   if (!node.op().has(ops::Trait::conversion)) return false;

@@ -9,6 +9,9 @@
 namespace hetnn::passes {
 
 ir::Value* Build::op(std::string_view name, std::vector<ir::Value*> inputs, ops::Attrs attrs) {
+  // What stands for a node rounds its integers as the node did.
+  const auto rounding = root_->attrs().find(ops::kQuantRounding);
+  if (rounding != root_->attrs().end() && attrs.contains(ops::kQuantScale)) attrs.insert(*rounding);
   return rewriter_.add(name, std::move(inputs), std::move(attrs), root_->name() + "." + std::string(name),
                        root_->loc());
 }

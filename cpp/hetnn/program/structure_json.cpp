@@ -48,7 +48,9 @@ const Fields<ops::Quant>& quant_fields() {
   static const Fields<ops::Quant> fields = {
       {"scales", &ops::Quant::scales, json::list_of(json::number({.least = 0, .above = true}), 1, "scales"),
        "one scale, or one for each channel"},
-      {"zero_point", &ops::Quant::zero_point, json::integer<int32_t>(-128, 127), "the integer that stands for 0"}};
+      {"zero_point", &ops::Quant::zero_points, json::one_or_more(json::integer<int32_t>()),
+       "the integer that stands for 0; a list where each scale has its own"},
+      {"axis", &ops::Quant::axis, json::integer<int>(0, 15), "that of several scales", Presence::optional}};
   return fields;
 }
 

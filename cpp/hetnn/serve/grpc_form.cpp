@@ -190,7 +190,7 @@ std::optional<ContentsField> contents_of(DType dtype) {
 void take_typed(Given& given, std::span<const std::byte> contents) {
   const auto field = given.dtype ? contents_of(*given.dtype) : ContentsField::of_bytes;
   if (!field)
-    throw Unsupported(text(given.called(), ": ", *datatype_name(*given.dtype),
+    throw Unsupported(text(given.called(), ": ", kserve_name(*given.dtype),
                            " has no typed contents. Send it as raw_input_contents."));
   // No more memory than values are there for.
   if (static_cast<size_t>(given.elems) > contents.size())

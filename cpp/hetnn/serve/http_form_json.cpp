@@ -228,51 +228,18 @@ std::string texts_text(const std::vector<std::string_view>& texts, std::string_v
 
 std::string values_text(const Tensor& tensor, std::string_view name) {
   std::string out;
-  switch (tensor.dtype()) {
-    case DType::f32:
-      write_values<float>(out, tensor);
-      break;
-    case DType::f64:
-      write_values<double>(out, tensor);
-      break;
-    case DType::f16: {
-      std::vector<float> wide(static_cast<size_t>(tensor.elems()));
-      const auto* bits = reinterpret_cast<const uint16_t*>(tensor.data());
-      for (size_t k = 0; k < wide.size(); ++k) wide[k] = f16_to_f32(bits[k]);
-      write_values<float>(out, Tensor::of({tensor.elems()}, wide));
-      break;
+  if (is_stored(tensor.dtype()) || tensor.dtype() == DType::bf16)
+    throw Unsupported(text("output '", name,
+                           "': ", kserve_name(tensor.dtype()).empty() ? "its type" : kserve_name(tensor.dtype()),
+                           " has no form in JSON. Ask for it as binary data."));
+  visit_dtype(tensor.dtype(), [&]<typename T>(T) {
+    if constexpr (kIsNarrowFloat<T>) {
+      const std::span<const T> narrow = tensor.values<T>();
+      write_values<float>(out, Tensor::of({tensor.elems()}, std::vector<float>(narrow.begin(), narrow.end())));
+    } else {
+      write_values<T>(out, tensor);
     }
-    case DType::i8:
-      write_values<int8_t>(out, tensor);
-      break;
-    case DType::i16:
-      write_values<int16_t>(out, tensor);
-      break;
-    case DType::i32:
-      write_values<int32_t>(out, tensor);
-      break;
-    case DType::i64:
-      write_values<int64_t>(out, tensor);
-      break;
-    case DType::u8:
-      write_values<uint8_t>(out, tensor);
-      break;
-    case DType::u16:
-      write_values<uint16_t>(out, tensor);
-      break;
-    case DType::u32:
-      write_values<uint32_t>(out, tensor);
-      break;
-    case DType::u64:
-      write_values<uint64_t>(out, tensor);
-      break;
-    case DType::boolean:
-      write_values<bool>(out, tensor);
-      break;
-    default:
-      throw Unsupported(text("output '", name, "': ", datatype_name(tensor.dtype()).value_or("its type"),
-                             " has no form in JSON. Ask for it as binary data."));
-  }
+  });
   return out;
 }
 

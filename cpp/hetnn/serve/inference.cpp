@@ -96,14 +96,9 @@ bool truth(const Parameters& parameters, std::string_view key, std::string_view 
 
 std::string short_name(std::string_view name) { return std::string(name.substr(0, 100)); }
 
-std::optional<std::string_view> datatype_name(DType dtype) {
-  const auto* row = std::ranges::find(kDatatypes, dtype, &Datatype::dtype);
-  return row == std::end(kDatatypes) ? std::nullopt : std::optional(row->name);
-}
-
 std::string Given::called() const { return text("input '", short_name(name), "'"); }
 
-std::string_view Given::datatype() const { return dtype ? datatype_name(*dtype).value_or("") : kTexts; }
+std::string_view Given::datatype() const { return dtype ? kserve_name(*dtype) : kTexts; }
 
 std::string Inference::sequence_called() const {
   return sequence_is_number ? sequence : text("'", short_name(sequence), "'");
@@ -165,12 +160,12 @@ Given given(std::string name, std::string_view datatype, std::vector<int64_t> sh
             .tensor = {},
             .spans = {},
             .shared = {}};
-  const auto* row = std::ranges::find(kDatatypes, datatype, &Datatype::name);
-  if (row != std::end(kDatatypes)) {
-    out.dtype = row->dtype;
+  const auto* named = std::ranges::find(kComputedDTypes, datatype, kserve_name);
+  if (named != std::end(kComputedDTypes)) {
+    out.dtype = *named;
   } else if (datatype != kTexts) {
     throw InvalidModel(text(out.called(), ": unknown datatype '", datatype.substr(0, 50), "'; there are ",
-                            listed(kDatatypes, [](const Datatype& each) { return each.name; }), ", ", kTexts, "."));
+                            listed(kComputedDTypes, kserve_name), ", ", kTexts, "."));
   }
   const bool empty = std::ranges::find(out.shape, 0) != out.shape.end();
   // What a size of 0 is multiplied with is bounded too.
@@ -269,28 +264,11 @@ void WrittenValues::add_integer(Written value) {
       throw InvalidModel(text(given_.called(), ": its data holds values beyond ", given_.datatype(), "."));
     put(static_cast<T>(value));
   };
-  switch (dtype_) {
-    case DType::i8:
-      return whole(int8_t{});
-    case DType::i16:
-      return whole(int16_t{});
-    case DType::i32:
-      return whole(int32_t{});
-    case DType::i64:
-      return whole(int64_t{});
-    case DType::u8:
-      return whole(uint8_t{});
-    case DType::u16:
-      return whole(uint16_t{});
-    case DType::u32:
-      return whole(uint32_t{});
-    case DType::u64:
-      return whole(uint64_t{});
-    case DType::boolean:
-      refuse_values(given_, "int");
-    default:
-      return real(static_cast<double>(value));
-  }
+  if (dtype_ == DType::boolean) refuse_values(given_, "int");
+  if (is_float(dtype_)) return real(static_cast<double>(value));
+  visit_dtype(dtype_, [&]<typename T>(T zero) {
+    if constexpr (!kIsFloat<T> && !std::is_same_v<T, bool>) whole(zero);
+  });
 }
 
 void WrittenValues::add(int64_t value) { add_integer(value); }
@@ -330,7 +308,7 @@ void WrittenTexts::give(Given& to) {
 }
 
 std::string_view Asked::datatype(std::span<const Tensor> outputs) const {
-  return spans ? kTexts : datatype_name(outputs[port].dtype()).value_or("");
+  return spans ? kTexts : kserve_name(outputs[port].dtype());
 }
 
 const std::vector<int64_t>& Asked::shape(std::span<const Tensor> outputs) const {
@@ -380,9 +358,8 @@ Bound bind(const Inference& inference, const Signature& signature) {
     if (found == inference.inputs.end())
       throw InvalidModel(text("the input '", port.name, "' of '", signature.network, "' is missing."));
     if (found->dtype != port.dtype)
-      throw InvalidModel(text("input '", port.name, "' must be ",
-                              port.dtype ? datatype_name(*port.dtype).value_or("") : kTexts, "; got ",
-                              found->datatype(), "."));
+      throw InvalidModel(text("input '", port.name, "' must be ", port.dtype ? kserve_name(*port.dtype) : kTexts,
+                              "; got ", found->datatype(), "."));
     HETNN_ASSERT(!found->shared, "shared memory is read before");
     out.inputs[port.port] = found->tensor;
     if (port.spans) out.inputs[*port.spans] = found->spans;

@@ -19,22 +19,9 @@
 
 namespace hetnn::serve {
 
-/// An element type and what the protocol calls it.
-struct Datatype {
-  DType dtype;
-  std::string_view name;
-};
-inline constexpr Datatype kDatatypes[] = {{DType::f32, "FP32"},    {DType::f64, "FP64"},   {DType::f16, "FP16"},
-                                          {DType::bf16, "BF16"},   {DType::i8, "INT8"},    {DType::i16, "INT16"},
-                                          {DType::i32, "INT32"},   {DType::i64, "INT64"},  {DType::u8, "UINT8"},
-                                          {DType::u16, "UINT16"},  {DType::u32, "UINT32"}, {DType::u64, "UINT64"},
-                                          {DType::boolean, "BOOL"}};
 /// What the protocol calls texts. A network has two ports for them, the bytes of all and a span for each
 /// (docs/format.md), of which clients see one.
 inline constexpr std::string_view kTexts = "BYTES";
-/// None for a type that the protocol has no name for.
-std::optional<std::string_view> datatype_name(DType dtype);
-
 /// As much of a client's name for something as messages show.
 std::string short_name(std::string_view name);
 

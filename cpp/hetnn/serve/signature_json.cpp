@@ -40,7 +40,7 @@ std::vector<Signature::Port> seen(const program::Program& program, const std::ve
       continue;
     }
     const DType dtype = program.buffers[static_cast<size_t>(ports[k].buffer)].dtype;
-    if (!datatype_name(dtype))
+    if (kserve_name(dtype).empty())
       throw Unsupported(
           text("'", name, "' of '", network, "' is ", dtype_name(dtype), ", which the protocol has no name for."));
     out.push_back({name, dtype, k});

@@ -303,9 +303,9 @@ void Machine::pool(const Pool& i) {
       const int64_t divisor = i.divisor > 0 ? i.divisor : i.count_pad ? padded : inside;
       for (size_t c = 0; !largest && c < out.size(); ++c) {
         if constexpr (kInteger<T>) {
-          // Rounded to nearest, halves away from zero.
-          const int64_t sum = out[c], half = divisor / 2;
-          out[c] = to_i8((sum + (sum > 0 ? half : -half)) / std::max<int64_t>(divisor, 1) + zero);
+          // Of the integers as they are, padding that counts being the zero point: to nearest, halves away from zero.
+          const int64_t sum = out[c] + zero * divisor, half = divisor / 2;
+          out[c] = divisor == 0 ? zero : to_i8((sum + (sum > 0 ? half : -half)) / divisor);
         } else {
           out[c] /= static_cast<T>(divisor);
         }

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "hetnn/base/pages.h"
+#include "hetnn/base/requantize.h"
 #include "hetnn/base/stop.h"
 #include "hetnn/npu/isa.h"
-#include "hetnn/npu/requantize.h"
 #include "hetnn/npu/spec.h"
 #include "hetnn/npu/timing.h"
 
@@ -70,7 +70,7 @@ class Machine {
   /// The reverse: f16 rounded to nearest even, i8 saturated.
   template <typename T>
   void write(int64_t addr, int64_t dtype, int64_t count, const T* from);
-  std::vector<npu::Requant> read_factors(int64_t addr, int64_t count);
+  std::vector<Requant> read_factors(int64_t addr, int64_t count);
   template <typename T>
   void convolve(const npu::Conv2d& i);
   template <typename T>

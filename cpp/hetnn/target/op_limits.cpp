@@ -24,6 +24,11 @@ void check_types(const ir::Node& node, std::string_view device, const OpLimits& 
       support.reasons.push_back({text(op.name, "_quantized"), ops::to_string(value.type()), "i8 with a scale",
                                  text(device, " computes i8 as quantized reals; '", which, "' has no scale")});
     }
+    if (value.type().quant && !value.type().quant->per_tensor() &&
+        !(value.producer() && value.producer()->is_constant())) {
+      support.reasons.push_back({text(op.name, "_scales"), ops::to_string(value.type()), "one scale",
+                                 text(device, " has one scale for what is computed; '", which, "' has several")});
+    }
     if (std::find(limits.dtypes.begin(), limits.dtypes.end(), dtype) == limits.dtypes.end()) {
       support.reasons.push_back({text(op.name, "_dtype"), std::string(dtype_name(value.dtype())),
                                  dtype_list(limits.dtypes),

@@ -113,8 +113,8 @@ ops::Type type_of(const ops::Type& written, Form form, std::string_view role) {
       quant.scales.push_back(kWeightScale * (1 + 0.25 * static_cast<double>(k % 4)));
     return {DType::i8, written.shape, quant};
   }
-  if (role == "bias") return {DType::i32, written.shape, ops::Quant{{kActivationScale * kWeightScale}, 0}};
-  return {DType::i8, written.shape, ops::Quant{{kActivationScale}, -5}};
+  if (role == "bias") return {DType::i32, written.shape, ops::Quant{{kActivationScale * kWeightScale}, {0}}};
+  return {DType::i8, written.shape, ops::Quant{{kActivationScale}, {-5}}};
 }
 
 Tensor random_of(const ops::Type& type, const std::vector<int64_t>& shape, std::mt19937& random) {
@@ -152,7 +152,7 @@ ir::Graph graph_of(std::string_view source, std::mt19937& random, Form form = Fo
   if (quantized != inputs.end() && node->output()->dtype() == DType::f32 && !node->op().has(ops::Trait::movement)) {
     // Operators that keep the order of values, and the engines' pooling, keep the scale.
     const bool keeps = node->inputs().size() == 1 && node->op().tolerance == 0;
-    attrs.merge(ops::quant_attrs(keeps ? *(*quantized)->type().quant : ops::Quant{{0.041}, 7}));
+    attrs.merge(ops::quant_attrs(keeps ? *(*quantized)->type().quant : ops::Quant{{0.041}, {7}}));
   }
   for (ir::Value* output : rewriter.create(node->op().name, inputs, attrs)->outputs()) rewriter.add_output(output);
   for (Symbol& symbol : graph.symbols) symbol.hint = kSize;

@@ -83,6 +83,12 @@ const Cases& conversion_cases() {
   %y = matmul(%x, %d) : f32[2,2]
 })",
            "permute dequantize linear", 1e-6, Values::random},
+          {"linear_of_integers", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
+  %w = constant() {value = i8[3,2] {1, -2, 3, 4, 5, -6}, q_scale = [0.25,0.5], q_axis = 1} : i8{0.25,0.5@1}[3,2]
+  %d = dequantize(%w) : f32[3,2]
+  %y = matmul(%x, %d) : f32[2,2]
+})",
+           "permute dequantize linear", 1e-6, Values::random},
           {"bias_of_integers", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
   %w = constant() {value = i8[2,3] {1, -2, 3, 4, 5, -6}, q_scale = [0.25]} : i8{0.25}[2,3]
   %b = constant() {value = f32[2] {0.5, -1.5}} : f32[2]
@@ -138,8 +144,7 @@ const Cases& conversion_cases() {
 })"},
           {"layer_of_integers",
            "y is read by nothing else; f is a layer that accelerators have or a function of one value, and its "
-           "operands "
-           "are reals of i8",
+           "operands are reals of integers of the result's type, i8 or i16, or i8 weights",
            R"(graph @g {stage = canonical} (%x: f32[3]) -> (%y) {
   %r = neg(%x) : f32[3]
   %y = quantize(%r) {q_scale = [0.1]} : i8{0.1}[3]
@@ -156,7 +161,8 @@ const Cases& conversion_cases() {
   %d = dequantize(%w) : f32[2,3,1]
   %y = matmul(%x, %d) : f32[2,1,1]
 })"},
-          {"linear_of_integers", "w has one scale", R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
+          {"linear_of_integers", "w has one scale, or one for each column",
+           R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
   %w = constant() {value = i8[3,1] {1, -2, 3}, q_scale = [0.25,0.5,1]} : i8{0.25,0.5,1}[3,1]
   %d = dequantize(%w) : f32[3,1]
   %y = matmul(%x, %d) : f32[2,1]

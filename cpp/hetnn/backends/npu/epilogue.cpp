@@ -59,7 +59,7 @@ std::optional<Epilogue> activation_of(const ir::Node& node) {
   const auto bound = [&](double real) {
     if (!type.quant || type.dtype != DType::i8) return hetnn::npu::float_bits(static_cast<float>(real));
     const double steps =
-        std::clamp(std::nearbyint(real / type.quant->scales[0]) + type.quant->zero_point, -128.0, 127.0);
+        std::clamp(std::nearbyint(real / type.quant->scale()) + type.quant->zero_point(), -128.0, 127.0);
     return int64_t{static_cast<uint32_t>(static_cast<int32_t>(steps))};
   };
   return Epilogue{.act = act, .clamp_lo = bound(node.real("min")), .clamp_hi = bound(node.real("max"))};

@@ -8,7 +8,7 @@
 
 #include "hetnn/backends/backend.h"
 #include "hetnn/base/error.h"
-#include "hetnn/npu/requantize.h"
+#include "hetnn/base/requantize.h"
 #include "hetnn/npu/timing.h"
 
 namespace hetnn::backends::npu {
@@ -112,7 +112,7 @@ void Generator::refuse_empty(const ir::Node& node) const {
   }
 }
 
-int64_t zero_of(const ir::Value& value) { return value.type().quant ? value.type().quant->zero_point : 0; }
+int64_t zero_of(const ir::Value& value) { return value.type().quant ? value.type().quant->zero_point() : 0; }
 
 void Generator::keeps_scale(const ir::Node& node) const {
   for (const ir::Value* input : node.inputs()) {
@@ -126,7 +126,7 @@ Place Generator::factors(const ir::Node& node, std::span<const double> reals) {
   std::vector<int32_t> words;
   try {
     for (double real : reals) {
-      const hetnn::npu::Requant factor = hetnn::npu::requant_of(real, spec_.numerics.rounding);
+      const Requant factor = requant_of(real, spec_.numerics.rounding);
       words.insert(words.end(), {factor.multiplier, factor.shift});
     }
   } catch (const InvalidModel& error) {
@@ -281,8 +281,7 @@ Place Generator::elementwise_factors(const ir::Node& node, const ir::Value& a, c
                sy = node.output()->type().quant->scales[0];
   const double common = 2 * std::max(sa, sb);
   const bool product = op == ElementwiseOp::mul;
-  const double reals[] = {sa / common, sb / common,
-                          product ? sa * sb / sy : common / (sy * (1 << hetnn::npu::kElementwiseBits))};
+  const double reals[] = {sa / common, sb / common, product ? sa * sb / sy : common / (sy * (1 << kElementwiseBits))};
   return factors(node, reals);
 }
 

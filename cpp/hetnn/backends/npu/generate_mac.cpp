@@ -50,13 +50,11 @@ Place Generator::bias_of(const ir::Node& node) {
   if (!bias.type().quant || bias.dtype() != DType::i32)
     throw Unsupported(text(ir::describe(node), ": a quantized layer's bias must be i32 with scales; got ",
                            ops::to_string(bias.type()), "."));
-  const std::vector<double>& scales = bias.type().quant->scales;
-  const ops::Quant &x = *node.input(0)->type().quant, &w = *node.input(1)->type().quant;
+  const ops::Quant &x = *node.input(0)->type().quant, &w = *node.input(1)->type().quant, &b = *bias.type().quant;
   const auto in = tensor->values<int32_t>();
   std::vector<int32_t> out(in.size());
   for (size_t k = 0; k < in.size(); ++k) {
-    const double wanted = x.scales[0] * w.scales[w.scales.size() == 1 ? 0 : k];
-    const double steps = std::nearbyint(in[k] * (scales[scales.size() == 1 ? 0 : k] / wanted));
+    const double steps = std::nearbyint(in[k] * (b.scale(k) / (x.scale() * w.scale(k))));
     out[k] = static_cast<int32_t>(std::clamp(steps, -0x1p31, 0x1p31 - 1));
   }
   return constant(Tensor::of<int32_t>(tensor->shape(), out));
@@ -66,8 +64,7 @@ Place Generator::product_factors(const ir::Node& node, int64_t count) {
   const ops::Quant &x = *node.input(0)->type().quant, &w = *node.input(1)->type().quant,
                    &y = *node.output()->type().quant;
   std::vector<double> reals(static_cast<size_t>(count));
-  for (size_t k = 0; k < reals.size(); ++k)
-    reals[k] = x.scales[0] * w.scales[w.scales.size() == 1 ? 0 : k] / y.scales[0];
+  for (size_t k = 0; k < reals.size(); ++k) reals[k] = x.scale() * w.scale(k) / y.scale();
   return factors(node, reals);
 }
 
@@ -108,8 +105,11 @@ void Generator::conv(const ir::Node& node, const Epilogue& epilogue) {
     throw Unsupported(
         text(ir::describe(node), ": its weight is computed at run time; the NPU packs weights when compiling."));
   for (size_t k = 1; k < node.inputs().size(); ++k) {
-    if (node.input(k) && zero_of(*node.input(k)) != 0)
-      throw Unsupported(text(ir::describe(node), ": '", node.input(k)->name(), "' must have the zero point 0; got ",
+    if (const ops::Quant* quant =
+            node.input(k) && node.input(k)->type().quant ? &*node.input(k)->type().quant : nullptr;
+        quant && (quant->has_zero_point() || quant->axis != 0))
+      throw Unsupported(text(ir::describe(node), ": '", node.input(k)->name(),
+                             "' must have the zero point 0, and scales along its first axis; got ",
                              ops::to_string(node.input(k)->type()), ". Quantize weights symmetrically."));
   }
   const bool windowed = weight->rank() == 4;

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "hetnn/backends/npu/generate.h"
-#include "hetnn/npu/requantize.h"
+#include "hetnn/base/requantize.h"
 #include "hetnn/npu/timing.h"
 
 namespace hetnn::backends::npu {

@@ -113,25 +113,44 @@ void check(std::string_view name, const KernelCall& call, DType from, DType to) 
   }
 }
 
+void check_one_scale(std::string_view name, const KernelCall& call) {
+  if (call.params.integer("scales", 1) != 1)
+    throw Unsupported(text(name, " along an axis. Use the operator's meaning."));
+}
+
+// Calls f(T{}) with the C++ type of i8, u8 or i16.
+template <typename F>
+std::unique_ptr<Kernel> visit_narrow(std::string_view name, DType dtype, F&& f) {
+  if (dtype == DType::i8) return f(int8_t{});
+  if (dtype == DType::u8) return f(uint8_t{});
+  if (dtype == DType::i16) return f(int16_t{});
+  throw Unsupported(text(name, " of ", dtype_name(dtype), ". Use the operator's meaning."));
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> make_quantize(const KernelCall& call) {
-  check("quantize", call, DType::f32, DType::i8);
+  const DType to = call.outputs.empty() ? DType::i8 : call.outputs[0].dtype;
+  check("quantize", call, DType::f32, to);
+  check_one_scale("quantize", call);
   const double scale = call.params.real("scale");
   const int64_t zero = call.params.integer("zero_point", 0);
-  return make<float, int8_t>(call, "quantize", [scale, zero](float x) { return integer_of<int8_t>(x, scale, zero); });
+  return visit_narrow("quantize", to, [&]<typename T>(T) -> std::unique_ptr<Kernel> {
+    if (call.params.has("q_rounding"))
+      return make<float, T>(call, "quantize", [scale, zero](float x) { return integer_of<T, true>(x, scale, zero); });
+    return make<float, T>(call, "quantize", [scale, zero](float x) { return integer_of<T>(x, scale, zero); });
+  });
 }
 
 std::unique_ptr<Kernel> make_dequantize(const KernelCall& call) {
+  const DType from = call.inputs.empty() ? DType::i8 : call.inputs[0].dtype;
+  check("dequantize", call, from, DType::f32);
+  check_one_scale("dequantize", call);
   const double scale = call.params.real("scale");
   const int64_t zero = call.params.integer("zero_point", 0);
   auto to_real = [scale, zero](auto q) { return real_of(q, scale, zero); };
-  if (!call.inputs.empty() && call.inputs[0].dtype == DType::i32) {
-    check("dequantize", call, DType::i32, DType::f32);
-    return make<int32_t, float>(call, "dequantize", to_real);
-  }
-  check("dequantize", call, DType::i8, DType::f32);
-  return make<int8_t, float>(call, "dequantize", to_real);
+  if (from == DType::i32) return make<int32_t, float>(call, "dequantize", to_real);
+  return visit_narrow("dequantize", from, [&]<typename T>(T) { return make<T, float>(call, "dequantize", to_real); });
 }
 
 std::unique_ptr<Kernel> make_lookup(const KernelCall& call) {

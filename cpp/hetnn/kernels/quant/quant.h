@@ -1,8 +1,8 @@
 // Conversions between element types, plain or nhwc on either side.
 //
-// quantize    x (f32) -> y (i8): clamp(round(x / scale) + zero_point, -128, 127), to nearest even, NaN as 0.
+// quantize    x (f32) -> y (i8, u8, i16): clamp(round(x / scale) + zero_point), to nearest even, NaN as 0.
 //             params scale, zero_point.
-// dequantize  x (i8 or i32) -> y (f32): scale * (x - zero_point). params scale, zero_point.
+// dequantize  x (i8, u8, i16, i32) -> y (f32): scale * (x - zero_point). params scale, zero_point.
 // lookup      x (i8) -> y (i8): table[x + 128]. param table: 256 integers.
 // cast        x -> y of another dtype, as base/convert.h says.
 #pragma once

@@ -7,7 +7,7 @@ namespace {
 
 std::vector<Type> infer(const Call& call) {
   const Type &x = call.input(0), &w = call.input(1);
-  if (x.dtype != w.dtype) {
+  if (!agree(x, w)) {
     fail(call, "linear_c1",
          text("input and weight must have one element type; got ", dtype_name(x.dtype), " and ", dtype_name(w.dtype),
               ". Cast one of them."));

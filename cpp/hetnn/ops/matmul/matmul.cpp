@@ -8,7 +8,7 @@ namespace {
 
 std::vector<Type> infer(const Call& call) {
   const Type &a = call.input(0), &b = call.input(1);
-  if (a.dtype != b.dtype) {
+  if (!agree(a, b)) {
     fail(call, "matmul_c1",
          text("its inputs must have one element type; got ", dtype_name(a.dtype), " and ", dtype_name(b.dtype),
               ". Cast one of them."));

@@ -17,7 +17,7 @@ std::vector<Type> infer(const Call& call) {
 OpDef define_dequantize() {
   return {.name = "dequantize",
           .doc = "The reals that quantized integers stand for: y = scale * (x - zero point), of the input's type.",
-          .inputs = {{"x", "any shape, i8 or i32"}},
+          .inputs = {{"x", "any shape, quantized"}},
           .attrs = {},
           .traits = Trait::elementwise | Trait::conversion,
           .torch = {},
@@ -27,7 +27,8 @@ OpDef define_dequantize() {
           .meaning = [](const Evaluation& e) { copy(e.input(0), e.output()); },
           .constraints = {},
           .tolerance = 0,
-          .samples = {"dequantize(i8{0.05:-3}[2,3,5,7])", "dequantize(i8{0.5}[n,6])"}};
+          .samples = {"dequantize(i8{0.05:-3}[2,3,5,7])", "dequantize(i8{0.5}[n,6])",
+                      "dequantize(u8{0.1,0.2:3,250@1}[3,2])", "dequantize(i16{0.001}[2,6])"}};
 }
 
 }  // namespace hetnn::ops

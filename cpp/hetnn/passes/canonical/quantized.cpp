@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "hetnn/passes/canonical/rules.h"
-#include "hetnn/passes/integer_layers.h"
 
 namespace hetnn::passes::canonical {
 namespace {
@@ -16,7 +15,7 @@ const ops::Quant& result_of(const Match& m) { return *quant_of(*m.root()->output
 // The layer whose result is quantized and that nobody else reads; null where there is none.
 ir::Node* layer_of(const Match& m) {
   const ir::Value& y = *m.value("y");
-  ir::Node* layer = y.producer();
+  ir::Node* layer = y.type().quant ? nullptr : y.producer();
   return layer && layer->outputs().size() == 1 && y.uses().size() == 1 ? layer : nullptr;
 }
 
@@ -25,6 +24,19 @@ ir::Value* integers_of(const ir::Value* value) {
   const ir::Node* producer = value ? value->producer() : nullptr;
   const bool stands = producer && producer->op().name == "dequantize";
   return stands ? producer->input(0) : nullptr;
+}
+
+// A layer of products has a bias as its third input, which is no activation.
+bool has_bias(const ir::Node& layer) {
+  return layer.op().primitive == ops::Primitive::convolution && layer.inputs().size() == 3 && layer.input(2);
+}
+
+// Layers of which integers are known to stand for the reals: those that accelerators have, and functions of a value.
+bool computes(const ir::Node& layer) {
+  const ops::OpDef& op = layer.op();
+  if (layer.is_constant() || op.has(ops::Trait::conversion) || op.has(ops::Trait::control)) return false;
+  const bool of_one_value = op.has(ops::Trait::elementwise) && layer.inputs().size() == 1;
+  return op.primitive != ops::Primitive::none || of_one_value;
 }
 
 // The largest integers of a bias leave room for the sums.
@@ -37,11 +49,11 @@ ir::Value* bias_of(const ir::Node& layer, Build& build) {
   if (!reals || reals->dtype() != DType::f32) return nullptr;
   const ops::Quant &x = *quant_of(*integers_of(layer.input(0))), &w = *quant_of(*integers_of(layer.input(1)));
   ops::Quant quant;
-  for (double scale : w.scales) quant.scales.push_back(scale * x.scales[0]);
+  for (double scale : w.scales) quant.scales.push_back(scale * x.scale());
   const auto from = reals->values<float>();
   std::vector<int32_t> to(from.size());
   for (size_t k = 0; k < to.size(); ++k) {
-    const double steps = std::nearbyint(from[k] / quant.scales[quant.scales.size() == 1 ? 0 : k]);
+    const double steps = std::nearbyint(from[k] / quant.scale(k));
     if (!(std::abs(steps) <= kMostBias)) return nullptr;
     to[k] = static_cast<int32_t>(steps);
   }
@@ -52,11 +64,18 @@ bool is_between_conversions(const Match& m) {
   const ir::Node* layer = layer_of(m);
   if (!layer || !computes(*layer)) return false;
   const size_t operands = layer->inputs().size() - (has_bias(*layer) ? 1 : 0);
+  const DType result = m.root()->output()->dtype();
+  // Weights of i16 activations are i8.
+  const auto fits = [&](const ir::Value& integers) {
+    const bool is_weight = integers.producer() && integers.producer()->is_constant();
+    return (result == DType::i8 || result == DType::i16) &&
+           (integers.dtype() == result || (is_weight && integers.dtype() == DType::i8));
+  };
   for (size_t k = 0; k < operands; ++k) {
     const ir::Value* integers = integers_of(layer->input(k));
-    if (layer->input(k) && (!integers || integers->dtype() != DType::i8)) return false;
+    if (layer->input(k) && (!integers || !fits(*integers))) return false;
   }
-  return operands > 0 && layer->input(0);
+  return operands > 0 && layer->input(0) && integers_of(layer->input(0))->dtype() == result;
 }
 
 Rule layer() {
@@ -66,7 +85,7 @@ Rule layer() {
               "the sums",
           .pattern = op("quantize", {any("y")}),
           .guards = {{"y is read by nothing else; f is a layer that accelerators have or a function of one value, and "
-                      "its operands are reals of i8",
+                      "its operands are reals of integers of the result's type, i8 or i16, or i8 weights",
                       is_between_conversions}},
           .exactness = "as quantized types mean it; a bias of reals moves by half a step of the sums at most",
           .rewrite = [](const Match& m, Build& build) -> ir::Value* {
@@ -82,6 +101,11 @@ Rule layer() {
             return build.op(layer.op().name, std::move(inputs), std::move(attrs));
           },
           .quantized = true};
+}
+
+// Rounding keeps order, so a value may be bounded before or behind it.
+bool bounds(const ir::Node& layer) {
+  return layer.op().primitive == ops::Primitive::relu || layer.op().primitive == ops::Primitive::clamp;
 }
 
 Rule bounded() {
@@ -100,9 +124,16 @@ Rule bounded() {
             const ops::Attrs quant = ops::quant_attrs(result_of(m));
             ops::Attrs attrs = layer.attrs();
             attrs.insert(quant.begin(), quant.end());
-            return build.op(layer.op().name, {build.op("quantize", {layer.input(0)}, quant)}, std::move(attrs));
+            return build.op(layer.op().name, {build.op("quantize", {layer.input(0)}, m.root()->attrs())},
+                            std::move(attrs));
           },
           .quantized = true};
+}
+
+// Movement of one value, the largest of windows too: what is moved is rounded before or behind.
+bool moves(const ir::Node& layer) {
+  const bool moved = layer.op().has(ops::Trait::movement) && layer.inputs().size() == 1;
+  return moved || layer.op().primitive == ops::Primitive::largest_pool;
 }
 
 Rule moved() {
@@ -118,7 +149,7 @@ Rule moved() {
           .rewrite = [](const Match& m, Build& build) -> ir::Value* {
             if (build.graph().is_output(m.value("y"))) return nullptr;
             const ir::Node& layer = *layer_of(m);
-            ir::Value* x = build.op("quantize", {layer.input(0)}, ops::quant_attrs(result_of(m)));
+            ir::Value* x = build.op("quantize", {layer.input(0)}, m.root()->attrs());
             ops::Attrs attrs = layer.attrs();
             if (!layer.op().has(ops::Trait::movement)) attrs.merge(ops::quant_attrs(result_of(m)));
             return build.op(layer.op().name, {x}, std::move(attrs));
@@ -159,7 +190,7 @@ WrittenOut written_out_of(const Match& m) {
   if (is_unsigned) cast = turned;
   const ir::Value* clamped = behind(cast, "cast");
   const ir::Value* sum = behind(clamped, "clamp");
-  if (!sum || quant.scales.size() != 1 || cast->dtype() != (is_unsigned ? DType::u8 : DType::i8)) return {};
+  if (!sum || !quant.per_tensor() || cast->dtype() != (is_unsigned ? DType::u8 : DType::i8)) return {};
   const double shift = is_unsigned ? 128 : 0;
   const ir::Node& bounds = *clamped->producer();
   if (bounds.real("min") != -128 + shift || bounds.real("max") != 127 + shift) return {};
@@ -168,10 +199,10 @@ WrittenOut written_out_of(const Match& m) {
   const ir::Value* scaled = behind(steps, "round");
   const ir::Value* y = behind(scaled, "div", factor);
   const bool exact = y && scaled->producer()->input(0) == y;
-  const auto scale = static_cast<float>(quant.scales[0]);
+  const auto scale = static_cast<float>(quant.scale());
   if (!exact) y = behind(scaled, "mul", factor);
-  const float wanted = exact ? scale : static_cast<float>(1 / quant.scales[0]);
-  if (!y || y->dtype() != DType::f32 || zero != quant.zero_point + shift || static_cast<float>(factor) != wanted)
+  const float wanted = exact ? scale : static_cast<float>(1 / quant.scale());
+  if (!y || y->dtype() != DType::f32 || zero != quant.zero_point() + shift || static_cast<float>(factor) != wanted)
     return {};
   return {const_cast<ir::Value*>(y), exact};
 }
@@ -286,11 +317,19 @@ Rule linear_from_product() {
           .equation = "x dequantize(w) = linear(x, dequantize(permute(w)))",
           .pattern = op("matmul", {any("x"), op("dequantize", {constant("w")})}),
           .guards = {kMatrix,
-                     {"w has one scale", [](const Match& m) { return quant_of(*m.value("w"))->scales.size() == 1; }}},
+                     {"w has one scale, or one for each column",
+                      [](const Match& m) {
+                        const ops::Quant& quant = *quant_of(*m.value("w"));
+                        return quant.per_tensor() || quant.axis == 1;
+                      }}},
           .exactness = "the order of sums may differ",
           .rewrite =
               [](const Match& m, Build& build) {
-                ir::Value* turned = build.op("permute", {m.value("w")}, {{"perm", std::vector<Dim>{1, 0}}});
+                ops::Quant quant = *quant_of(*m.value("w"));
+                quant.axis = 0;
+                ops::Attrs attrs = ops::quant_attrs(quant);
+                attrs.emplace("perm", std::vector<Dim>{1, 0});
+                ir::Value* turned = build.op("permute", {m.value("w")}, std::move(attrs));
                 return build.op("linear", {m.value("x"), build.op("dequantize", {turned})});
               },
           .quantized = true};

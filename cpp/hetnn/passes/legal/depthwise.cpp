@@ -25,7 +25,7 @@ ir::Value* depthwise(Build& build, ir::Value* x, int axis, std::span<const doubl
 ir::Value* quantized_depthwise(Build& build, ir::Value* x, int axis, const std::vector<int8_t>& weights,
                                std::vector<double> scales, const ops::Quant& result) {
   const auto channels = static_cast<int64_t>(weights.size());
-  ir::Value* weight = build.constant(Tensor::of({channels, 1, 1, 1}, weights), ops::Quant{std::move(scales), 0});
+  ir::Value* weight = build.constant(Tensor::of({channels, 1, 1, 1}, weights), ops::Quant{std::move(scales)});
   ops::Attrs attrs = ops::quant_attrs(result);
   attrs.emplace("groups", Dim(channels));
   return build.reshape(build.op("conv2d", {as_image(build, x, axis), weight}, std::move(attrs)), x->shape());

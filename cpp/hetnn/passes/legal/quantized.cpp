@@ -47,9 +47,9 @@ ir::Value* times(Build& build, ir::Value* x, int8_t weight, const ops::Quant& qu
 
 // A node as it is, but for the scale of its result.
 ir::Value* at_scale(Build& build, const ir::Node& node, std::vector<ir::Value*> inputs, const ops::Quant& quant) {
-  return build.like(
-      node, std::move(inputs),
-      {{std::string(ops::kQuantScale), quant.scales}, {std::string(ops::kQuantZero), Dim(quant.zero_point)}});
+  return build.like(node, std::move(inputs),
+                    {{std::string(ops::kQuantScale), quant.scales},
+                     {std::string(ops::kQuantZero), std::vector<Dim>{quant.zero_point()}}});
 }
 
 Rule identity() {
@@ -117,11 +117,11 @@ Slopes slopes_below(const Match& m, bool negative) {
   Slopes out;
   for (size_t c = 0; c < channel_count(*m.value("x")); ++c) {
     const size_t at = values.size() == 1 ? 0 : c;
-    const int32_t steps = values[at] - quant.zero_point;
+    const int32_t steps = values[at] - quant.zero_point(at);
     const bool here = negative ? steps < 0 : steps > 0;
     const double excess = std::max(1.0, std::abs(steps) / 127.0);
     out.weights.push_back(static_cast<int8_t>(here ? std::nearbyint(-steps / excess) : 0));
-    out.scales.push_back(quant.scales[quant.scales.size() == 1 ? 0 : at] * excess);
+    out.scales.push_back(quant.scale(at) * excess);
     out.any |= here;
   }
   return out;
@@ -140,13 +140,13 @@ Rule prelu_branches() {
           [](const Match& m, Build& build) {
             ir::Value* x = m.value("x");
             const ops::Quant& y = result_of(m);
-            const ops::Quant above{y.scales, kLowest}, below{y.scales, kHighest};
+            const ops::Quant above{y.scales, {kLowest}}, below{y.scales, {kHighest}};
             // One branch for slopes of each sign, because a zero point holds for all channels.
             const Slopes up = slopes_below(m, true), down = slopes_below(m, false);
             if (!up.any && !down.any)  // a relu at the scale of y
               return build.op("relu", {times(build, x, 1, y)}, ops::quant_attrs(y));
             ir::Value* sum = times(build, x, 1, above);
-            ir::Value* negative = times(build, x, -1, {quant_of(*x).scales, kLowest});
+            ir::Value* negative = times(build, x, -1, {quant_of(*x).scales, {kLowest}});
             auto branch = [&](const Slopes& slopes, const ops::Quant& quant, const ops::Quant& result) {
               ir::Value* scaled =
                   quantized_depthwise(build, negative, channel_axis(*x), slopes.weights, slopes.scales, quant);
@@ -174,14 +174,14 @@ Rule with_slope(std::string_view name, std::string_view equation, std::string_vi
 ir::Value* prelu_of(const Match& m, Build& build, double slope) {
   const double steps = std::abs(slope) == 1 ? 1 : 127;
   const std::vector<int8_t> weight = {static_cast<int8_t>(slope > 0 ? steps : slope < 0 ? -steps : 0)};
-  ir::Value* a = build.constant(Tensor::of({1}, weight), ops::Quant{{slope == 0 ? 1 : std::abs(slope) / steps}, 0});
+  ir::Value* a = build.constant(Tensor::of({1}, weight), ops::Quant{{slope == 0 ? 1 : std::abs(slope) / steps}});
   return build.op("prelu", {m.value("x"), a}, ops::quant_attrs(result_of(m)));
 }
 
 // Steps from the zero point at which a bound of clamp lies, in the result's i8 range.
 int32_t steps_of(const ops::Quant& quant, double bound) {
-  const double steps = std::nearbyint(bound / quant.scales[0]) + quant.zero_point;
-  return static_cast<int32_t>(std::clamp<double>(steps, kLowest, kHighest)) - quant.zero_point;
+  const double steps = std::nearbyint(bound / quant.scale()) + quant.zero_point();
+  return static_cast<int32_t>(std::clamp<double>(steps, kLowest, kHighest)) - quant.zero_point();
 }
 
 bool bounds_hold_zero(const Match& m) { return m.root()->real("min") <= 0 && m.root()->real("max") >= 0; }
@@ -197,8 +197,8 @@ Rule clamp() {
                 ir::Value* x = m.value("x");
                 const ops::Quant& y = result_of(m);
                 const int32_t low = steps_of(y, m.root()->real("min")), high = steps_of(y, m.root()->real("max"));
-                if (low + y.zero_point > kLowest) x = times(build, x, 1, {y.scales, kLowest - low});
-                if (high + y.zero_point < kHighest) x = times(build, x, 1, {y.scales, kHighest - high});
+                if (low + y.zero_point() > kLowest) x = times(build, x, 1, {y.scales, {kLowest - low}});
+                if (high + y.zero_point() < kHighest) x = times(build, x, 1, {y.scales, {kHighest - high}});
                 return quant_of(*x) == y ? x : times(build, x, 1, y);
               },
           .quantized = true};

@@ -189,9 +189,7 @@ class _Importer:
         if any(held is None for held, place in zip(inputs, operator.inputs, strict=True) if place >= 0):
             raise _Missing
         call = Call(self, operator, graph.tensors, inputs)
-        quantized_ones = any(held is not None and held.quant is not None for held in inputs)
-        call.typed = quantized_ones and operator.name in INTEGERS and INTEGERS[operator.name](call)
-        by_reals = quantized_ones and not call.typed
+        by_reals = operator.name not in INTEGERS and any(held is not None and held.quant is not None for held in inputs)
         if by_reals:
             call.inputs = [held and dequantized(call, held) for held in inputs]
         found = rule(call)

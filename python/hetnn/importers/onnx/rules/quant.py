@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from hetnn.errors import Unsupported
-from hetnn.importers.lowering.quantization import typed_reals
+from hetnn.importers.lowering.quantization import typed_integers, typed_reals
 from hetnn.importers.lowering.sizes import product as size_product
 from hetnn.importers.onnx.rules.call import Call, rule
 from hetnn.importers.onnx.rules.conv import convolve_node
@@ -52,6 +54,10 @@ def _quantized(call: Call, x: Any, scale: Any, zero: Any, dtype: str) -> Any:
 def _quantize(call: Call) -> Any:
     x, scale, zero = call[0], call[1], call.optional(2)
     dtype = zero.dtype if zero is not None else call.dtype_attr("output_dtype") if call.attr("output_dtype") else "u8"
+    if _is_known(call) and x.dtype == scale.dtype == "f32" and len(scale.shape) <= 1:
+        typed = typed_integers(call, x, call.known(1), call.known(2), dtype, _axis_of(call))
+        if typed is not None:
+            return typed
     return _quantized(call, x, _along(call, scale, x), None if zero is None else _along(call, zero, x), dtype)
 
 
@@ -60,15 +66,19 @@ def _is_known(call: Call) -> bool:
     return all(not call.given(k) or call.known(k) is not None for k in (1, 2))
 
 
+def _axis_of(call: Call) -> int | None:
+    """That of several scales, which are known."""
+    scales = call.known(1)
+    return call.axis(call.attr("axis", 1), len(call[0].shape)) if scales is not None and scales.size > 1 else None
+
+
 @rule("DequantizeLinear")
 def _dequantize(call: Call) -> Any:
     x, scale, zero = call[0], call[1], call.optional(2)
     dtype = call.dtype_attr("output_dtype") if call.attr("output_dtype") else scale.dtype
     along = _along(call, scale, x)
     if _is_known(call) and scale.dtype == dtype == "f32" and len(scale.shape) <= 1:
-        scales = call.known(1)
-        axis = call.axis(call.attr("axis", 1), len(x.shape)) if scales is not None and scales.size > 1 else None
-        typed = typed_reals(call, x, scales, call.known(2), axis, call.known(0))
+        typed = typed_reals(call, x, call.known(1), call.known(2), _axis_of(call), call.known(0))
         if typed is not None:
             return typed
     numbers = centred(call, x, None if zero is None else _along(call, zero, x), "f32")
@@ -88,8 +98,25 @@ def _rows(call: Call, zero: Any, operand: int) -> Any:
     return call.reshape(zero, [zero.shape[0], 1])
 
 
+def _reals(call: Call, k: int, axis: int | None = None) -> Any:
+    """Operand k of a QLinear operator, its scale and zero point behind it, as reals; None where no type says it."""
+    scale, zero = call.known(k + 1), call.known(k + 2)
+    return None if scale is None or zero is None else typed_reals(call, call[k], scale, zero, axis, call.known(k))
+
+
+def _integers(call: Call, y: Any, k: int) -> Any:
+    """Reals as the integers of the scale and zero point in inputs k and k + 1; None where no type says it."""
+    scale, zero = call.known(k), call.known(k + 1)
+    return None if scale is None or zero is None else typed_integers(call, y, scale, zero, call[k + 1].dtype, None)
+
+
 @rule("QLinearMatMul")
 def _quantized_matmul(call: Call) -> Any:
+    reals = [_reals(call, 0), _reals(call, 3, len(call[3].shape) - 1)]
+    if reals[0] is not None and reals[1] is not None:
+        typed = _integers(call, call.create("matmul", reals), 6)
+        if typed is not None:
+            return typed
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = call.values()
     y = call.cast(product_of(call, a, b, _rows(call, a_zero, 0), b_zero), "f32")
     scale = call.create("mul", [call.cast(_rows(call, a_scale, 0), "f32"), call.cast(b_scale, "f32")])
@@ -108,8 +135,25 @@ def _integer_conv(call: Call) -> Any:
     return convolution_of(call, call[0], call[1], call.optional(2), zero)
 
 
+def _typed_conv(call: Call) -> Any:
+    """QLinearConv as a convolution of reals that integers stand for; None where no type says it."""
+    x, weight, bias = _reals(call, 0), _reals(call, 3, 0), None
+    if x is None or weight is None:
+        return None
+    if call.given(8):
+        of_sums = [np.asarray(call.known(k), np.float64).ravel() for k in (1, 4)]
+        scales = of_sums[0] * of_sums[1]
+        bias = typed_reals(call, call[8], scales, None, 0, call.known(8))
+        if bias is None:
+            return None
+    return _integers(call, convolve_node(call, x, weight, bias), 6)
+
+
 @rule("QLinearConv")
 def _quantized_conv(call: Call) -> Any:
+    typed = _typed_conv(call)
+    if typed is not None:
+        return typed
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = [call[k] for k in range(8)]
     weight = centred(call, w, _of_filters(call, w_zero, len(w.shape)), "f32")
     bias = None if not call.given(8) else call.cast(call[8], "f32")

@@ -5,12 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.errors import InvalidModel
-from hetnn.importers.tflite.rules.call import Call, are_typed, rule
+from hetnn.importers.tflite.rules.call import Call, rule
 from hetnn.importers.tflite.rules.conv import padding_of, stride_of
-
-
-def _at_one_scale(call: Call) -> bool:
-    return are_typed(0)(call) and call.quant(0) == call.result_quant()
 
 
 def _window(call: Call, x: Any) -> dict[str, Any]:
@@ -21,17 +17,17 @@ def _window(call: Call, x: Any) -> dict[str, Any]:
     return {"kernel": kernel, "stride": stride, "padding": padding_of(call, x.shape[2:], kernel, stride, [1, 1])}
 
 
-@rule("MAX_POOL_2D", integers=_at_one_scale)
+@rule("MAX_POOL_2D")
 def _max_pool(call: Call) -> Any:
     x = call.first(0)
-    return call.placed(call.activated(call.create("max_pool2d", [x], **_window(call, x), **call.q())), True)
+    return call.placed(call.activated(call.create("max_pool2d", [x], **_window(call, x))), True)
 
 
-@rule("AVERAGE_POOL_2D", integers=_at_one_scale)
+@rule("AVERAGE_POOL_2D")
 def _mean_pool(call: Call) -> Any:
     """Means of what lies inside the input."""
     x = call.first(0)
-    y = call.create("avg_pool2d", [x], **_window(call, x), count_include_pad=False, **call.q())
+    y = call.create("avg_pool2d", [x], **_window(call, x), count_include_pad=False)
     return call.placed(call.activated(y), True)
 
 

@@ -7,10 +7,9 @@ from typing import Any
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.sizes import Size, divide, product
 from hetnn.importers.tflite.rules.call import Call, rule
-from hetnn.importers.tflite.rules.weights import takes_integers, weight_and_bias
 
 
-@rule("FULLY_CONNECTED", integers=takes_integers)
+@rule("FULLY_CONNECTED")
 def _fully_connected(call: Call) -> Any:
     """Rows of as many features as the weights [out, in] have; `KeepNumDims` keeps the axes before them."""
     if call.option("WeightsFormat"):
@@ -21,9 +20,9 @@ def _fully_connected(call: Call) -> Any:
         raise InvalidModel(f"weights {call.shape(1)}")
     if not (call.option("KeepNumDims") and x.shape and x.shape[-1] == features):
         x = call.reshape(x, [divide(product(x.shape), features), features])
-    weight, bias = weight_and_bias(call, 0, 1, 2, (0, 1))
+    weight, bias = call.weight(1, (0, 1)), call[2] if call.given(2) else None
     if call.known(1) is not None:
-        y = call.create("linear", [x, weight, bias], **call.q())
+        y = call.linear(x, weight, bias)
     else:
         y = call.create("matmul", [x, call.permuted(weight, (1, 0))])
         y = y if bias is None else call.create("add", [y, bias])

@@ -9,25 +9,25 @@ import numpy as np
 
 from hetnn.element_types import numpy_type
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.tflite.rules.call import Call, always, rule, static
+from hetnn.importers.tflite.rules.call import Call, rule, static
 
 
-@rule("SHAPE", integers=always)
+@rule("SHAPE", integers=True)
 def _shape(call: Call) -> Any:
     return call.of_array(np.array(static(call.shape(0), "the shape"), numpy_type(call.outputs[0].dtype)))
 
 
-@rule("RANK", integers=always)
+@rule("RANK", integers=True)
 def _rank(call: Call) -> Any:
     return call.of_array(np.array(call.rank(0), np.int32))
 
 
-@rule("FILL", integers=always)
+@rule("FILL", integers=True)
 def _fill(call: Call) -> Any:
     return call.broadcast_to(call.reshape(call[1], []), call.integers(0, "the shape"))
 
 
-@rule("RANGE", integers=always)
+@rule("RANGE", integers=True)
 def _range(call: Call) -> Any:
     numbers = [call.known(k) for k in range(3)]
     if any(number is None for number in numbers):
@@ -41,7 +41,7 @@ def _range(call: Call) -> Any:
     return call.of_array((start + np.arange(count) * step).astype(numpy_type(call.outputs[0].dtype)))
 
 
-@rule("ONE_HOT", integers=always)
+@rule("ONE_HOT", integers=True)
 def _one_hot(call: Call) -> Any:
     """`on` at the places along a new axis, `off` elsewhere; no place outside it is one."""
     rank, depth = call.rank(0), call.integer(1, "the depth")

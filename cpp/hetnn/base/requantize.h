@@ -8,10 +8,19 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
 
-#include "hetnn/npu/spec.h"
+namespace hetnn {
 
-namespace hetnn::npu {
+enum class Rounding : uint8_t { double_rounding, single_rounding, half_even_fp32 };
+
+/// Their names in data sheets and in texts of graphs.
+inline constexpr std::pair<Rounding, std::string_view> kRoundings[] = {{Rounding::double_rounding, "double"},
+                                                                       {Rounding::single_rounding, "single"},
+                                                                       {Rounding::half_even_fp32, "half_even_fp32"}};
+std::optional<Rounding> rounding_named(std::string_view name);
 
 /// A real factor as an integer multiplier in [2^30, 2^31) and a power of two: as the words of a stream hold it.
 struct Requant {
@@ -28,8 +37,11 @@ bool is_sound(const Requant& factor, Rounding rounding);
 
 /// value · factor, rounded. Saturates to 32 bits.
 int32_t requantize(int32_t value, const Requant& factor, Rounding rounding);
+/// The same of sums of up to 48 bits, those of i16, by a multiplier of 15 bits and one rounding, halves upwards, but
+/// for half_even_fp32 (LiteRT's MultiplyByQuantizedMultiplier of int64).
+int32_t requantize_wide(int64_t value, const Requant& factor, Rounding rounding);
 
-/// Extra bits of the common scale of an elementwise operation's operands.
-inline constexpr int kElementwiseBits = 20;
+/// Extra bits of the common scale of an elementwise operation's operands: of i8, and of i16.
+inline constexpr int kElementwiseBits = 20, kElementwiseBits16 = 15;
 
-}  // namespace hetnn::npu
+}  // namespace hetnn

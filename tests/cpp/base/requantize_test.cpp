@@ -1,5 +1,6 @@
 // Requantization against the formulas in exact arithmetic.
-#include "hetnn/npu/requantize.h"
+
+#include "hetnn/base/requantize.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +10,7 @@
 
 #include "expect_error.h"
 
-namespace hetnn::npu {
+namespace hetnn {
 namespace {
 
 __extension__ using Wide = __int128;
@@ -80,4 +81,4 @@ TEST(Requantize, SmallValuesAreExactEverywhere) {
 }
 
 }  // namespace
-}  // namespace hetnn::npu
+}  // namespace hetnn

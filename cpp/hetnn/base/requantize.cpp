@@ -1,5 +1,5 @@
 // Fixed-point multiplication in its three roundings.
-#include "hetnn/npu/requantize.h"
+#include "hetnn/base/requantize.h"
 
 #include <algorithm>
 #include <bit>
@@ -8,7 +8,7 @@
 
 #include "hetnn/base/error.h"
 
-namespace hetnn::npu {
+namespace hetnn {
 namespace {
 
 constexpr int64_t kLow = std::numeric_limits<int32_t>::min(), kHigh = std::numeric_limits<int32_t>::max();
@@ -31,6 +31,11 @@ int32_t rounding_shift_right(int32_t x, int bits) {
 }
 
 }  // namespace
+
+std::optional<Rounding> rounding_named(std::string_view name) {
+  const auto* row = std::ranges::find(kRoundings, name, [](const auto& each) { return each.second; });
+  return row == std::end(kRoundings) ? std::nullopt : std::optional(row->first);
+}
 
 Requant requant_of(double real, Rounding rounding) {
   if (!(real >= 0x1p-31 && real < 0x1p30)) {
@@ -65,4 +70,16 @@ int32_t requantize(int32_t value, const Requant& factor, Rounding rounding) {
                               right);
 }
 
-}  // namespace hetnn::npu
+int32_t requantize_wide(int64_t value, const Requant& factor, Rounding rounding) {
+  if (rounding == Rounding::half_even_fp32) {
+    const double real = std::nearbyint(static_cast<float>(value) * std::bit_cast<float>(factor.multiplier));
+    return static_cast<int32_t>(std::clamp(real, static_cast<double>(kLow), static_cast<double>(kHigh)));
+  }
+  constexpr int32_t kMost = 0x7FFF;
+  const int64_t multiplier = factor.multiplier < 0x7FFF0000 ? (factor.multiplier + (1 << 15)) >> 16 : kMost;
+  const int bits = 15 - factor.shift;
+  constexpr int64_t kWidest = int64_t{1} << 47;
+  return saturate((std::clamp(value, -kWidest, kWidest - 1) * multiplier + (int64_t{1} << (bits - 1))) >> bits);
+}
+
+}  // namespace hetnn

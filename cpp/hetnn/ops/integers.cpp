@@ -1,0 +1,264 @@
+// The operator's own meaning, run on integers: operands less their zero points, the exact result, then the factor and
+// the zero point of the result.
+#include "hetnn/ops/integers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "hetnn/base/convert.h"
+#include "hetnn/base/error.h"
+#include "hetnn/base/stored.h"
+#include "hetnn/ops/op_def.h"
+#include "hetnn/ops/quantized.h"
+
+namespace hetnn::ops {
+namespace {
+
+// Which of the formulas of docs/numerics.md a call has.
+enum class Form : uint8_t { none, sums, aligned, scaled, mean, slope };
+
+bool is_plain(const Type& type) { return type.quant && type.quant->per_tensor(); }
+
+Form form_of(const Call& call) {
+  if (call.outputs.size() != 1 || !is_plain(call.output())) return Form::none;
+  const auto all_quantized = [&] {
+    for (size_t k = 0; k < call.inputs.size(); ++k) {
+      if (call.has(k) && !call.input(k).quant) return false;
+    }
+    return call.has(0) && is_plain(call.input(0));
+  };
+  if (!all_quantized()) return Form::none;
+  const Primitive primitive = call.op->primitive;
+  if (primitive == Primitive::convolution || primitive == Primitive::product) return Form::sums;
+  if (!call.attrs.contains(kQuantRounding)) return Form::none;
+  switch (primitive) {
+    case Primitive::add:
+    case Primitive::subtract:
+    case Primitive::maximum:
+    case Primitive::minimum:
+      return Form::aligned;
+    case Primitive::multiply:
+    case Primitive::relu:
+    case Primitive::largest_pool:
+      return Form::scaled;
+    case Primitive::mean_pool:
+      return call.input(0).quant == call.output().quant ? Form::mean : Form::none;
+    default:
+      break;
+  }
+  if (call.op->name == "prelu") return Form::slope;
+  const bool moves = call.op->has(Trait::movement) || call.op->has(Trait::conversion);
+  return moves && call.inputs.size() == 1 ? Form::scaled : Form::none;
+}
+
+Tensor as_integers(const View& from, const Quant& quant, DType to) {
+  std::byte* data = nullptr;
+  Tensor out = Tensor::zeros(DType::i64, {from.shape.begin(), from.shape.end()}, &data);
+  ConvertElements(from.dtype, DType::i64)(from.data, data, from.elems());
+  auto* steps = reinterpret_cast<int64_t*>(data);
+  int64_t run = 1;
+  for (size_t k = static_cast<size_t>(quant.axis) + 1; k < from.shape.size(); ++k) run *= from.shape[k];
+  for (int64_t k = 0; k < from.elems(); ++k)
+    steps[k] -= quant.zero_point(static_cast<size_t>(k / run) % quant.scales.size());
+  if (to == DType::i64) return out;
+  Tensor reals = Tensor::zeros(to, {from.shape.begin(), from.shape.end()}, &data);
+  ConvertElements(DType::i64, to)(out.data(), data, from.elems());
+  return reals;
+}
+
+// The call's meaning on other operands, of one wide type; its result.
+Tensor run(const Call& call, std::span<const std::optional<Tensor>> operands, DType dtype, const Host& host) {
+  std::vector<Type> types;
+  types.reserve(call.inputs.size() + 1);
+  Call computing = call;
+  std::vector<View> views(operands.size());
+  for (size_t k = 0; k < operands.size(); ++k) {
+    if (!operands[k]) continue;
+    views[k] = *operands[k];
+    computing.inputs[k] = {&types.emplace_back(Type{dtype, call.input(k).shape}), nullptr};
+  }
+  const Type result{dtype, call.output().shape};
+  computing.outputs[0] = &result;
+  class One final : public Results {
+   public:
+    std::byte* allocate(size_t, DType of, std::span<const int64_t> shape) override {
+      std::byte* data = nullptr;
+      made = Tensor::zeros(of, {shape.begin(), shape.end()}, &data);
+      return data;
+    }
+    std::optional<Tensor> made;
+  } results;
+  if (call.op->check) call.op->check(computing, views);
+  call.op->meaning({computing, views, results, host});
+  return std::move(*results.made);
+}
+
+// A bias as integers of the sums' own scales, one for each filter.
+Tensor bias_of_sums(const Call& call, const View& view, const Quant& scale_of_sums) {
+  Tensor bias = as_integers(view, *call.input(2).quant, DType::i64);
+  std::vector<int64_t> steps(bias.values<int64_t>().begin(), bias.values<int64_t>().end());
+  for (size_t k = 0; k < steps.size(); ++k) {
+    const double ratio = call.input(2).quant->scale(k) / scale_of_sums.scale(k);
+    // A scale that was multiplied elsewhere differs in its last bits.
+    if (std::abs(ratio - 1) > 1e-6) steps[k] = std::llround(std::nearbyint(static_cast<double>(steps[k]) * ratio));
+  }
+  return Tensor::of<int64_t>(bias.shape(), steps);
+}
+
+// Writes the result: `step(value, index)` of each element, `index` that along `axis`.
+template <typename F>
+void write(const Call& call, Results& results, const Tensor& from, size_t axis, F&& step) {
+  const Type& type = call.output();
+  const auto [least, most] = integer_range(type.dtype);
+  const int64_t zero = type.quant->zero_point();
+  int64_t run = 1;
+  for (size_t k = axis + 1; k < from.shape().size(); ++k) run *= from.shape()[k];
+  const int64_t size = from.shape().empty() ? 1 : from.shape()[axis];
+  std::vector<int64_t> out(static_cast<size_t>(from.elems()));
+  for (size_t k = 0; k < out.size(); ++k) {
+    const auto index = static_cast<size_t>(static_cast<int64_t>(k) / run % std::max<int64_t>(size, 1));
+    out[k] = std::clamp<int64_t>(step(k, index) + zero, least, most);
+  }
+  std::byte* to = results.allocate(0, type.dtype, from.shape());
+  ConvertElements(DType::i64, type.dtype)(reinterpret_cast<const std::byte*>(out.data()), to, from.elems());
+}
+
+class Evaluator {
+ public:
+  Evaluator(const Call& call, std::span<const View> inputs, Results& results, const Host& host, Rounding rounding)
+      : call_(call), inputs_(inputs), results_(results), host_(host), rounding_(rounding) {}
+
+  // y = req(sum (x - zx) (w - zw) + bias, sx sw / sy) + zy
+  void sums() {
+    const Quant& w = quant(1);
+    Quant scales = w;
+    for (double& scale : scales.scales) scale *= quant(0).scale();
+    std::vector<std::optional<Tensor>> operands = {steps(0), steps(1)};
+    if (call_.has(2)) operands.emplace_back(bias_of_sums(call_, inputs_[2], scales));
+    const Tensor out = run(call_, operands, DType::i64, host_);
+    std::vector<Requant> factors;
+    for (double scale : scales.scales) factors.push_back(factor(scale / result().scale()));
+    const auto values = out.values<int64_t>();
+    // Filters lie along axis 1 of maps, and last in rows.
+    const size_t axis = out.shape().size() == 4 && call_.op->primitive == Primitive::convolution ? 1 : last(out);
+    write(call_, results_, out, axis,
+          [&](size_t k, size_t m) { return scaled(values[k], factors[factors.size() == 1 ? 0 : m]); });
+  }
+
+  // y = req(op(req((a - za) 2^bits, sa / t), req((b - zb) 2^bits, sb / t)), t / (sy 2^bits)) + zy, t = 2 max(sa, sb)
+  void aligned() {
+    const int bits = is_wide() ? kElementwiseBits16 : kElementwiseBits;
+    double most = 0;
+    for (size_t k = 0; k < call_.inputs.size(); ++k) most = std::max(most, quant(k).scale());
+    std::vector<std::optional<Tensor>> operands;
+    for (size_t k = 0; k < call_.inputs.size(); ++k) {
+      const Requant to_common = factor(quant(k).scale() / (2 * most));
+      operands.emplace_back(each(steps(k), [&](int64_t v) { return narrow_scaled(v << bits, to_common); }));
+    }
+    const Tensor out = run(call_, operands, DType::i64, host_);
+    const Requant leave = factor(2 * most / (result().scale() * (1 << bits)));
+    const auto values = out.values<int64_t>();
+    write(call_, results_, out, 0, [&](size_t k, size_t) { return narrow_scaled(values[k], leave); });
+  }
+
+  // y = req(f(x - zx, ...), sx ... / sy) + zy
+  void scaled_once() {
+    double scale = 1;
+    std::vector<std::optional<Tensor>> operands;
+    for (size_t k = 0; k < call_.inputs.size(); ++k) {
+      scale *= quant(k).scale();
+      operands.emplace_back(steps(k));
+    }
+    const Tensor out = run(call_, operands, DType::i64, host_);
+    const auto values = out.values<int64_t>();
+    const bool same = call_.inputs.size() == 1 && scale == result().scale();
+    const Requant leave = factor(scale / result().scale());
+    write(call_, results_, out, 0,
+          [&](size_t k, size_t) { return same ? values[k] : narrow_scaled(values[k], leave); });
+  }
+
+  // y = (sum x + sign n / 2) / n: of the integers with their zero point, halves away from zero
+  void mean() {
+    const Tensor out = run(call_, std::vector<std::optional<Tensor>>{as_integers(inputs_[0], quant(0), DType::f64)},
+                           DType::f64, host_);
+    const auto values = out.values<double>();
+    const auto zero = static_cast<double>(result().zero_point());
+    write(call_, results_, out, 0,
+          [&](size_t k, size_t) { return static_cast<int64_t>(std::round(values[k] + zero) - zero); });
+  }
+
+  // y = req(x - zx, sx / sy) + zy from zero up, below it req((x - zx) (a - za), sx sa / sy) + zy
+  void slope() {
+    // In f64, which holds such products.
+    const Tensor x = as_integers(inputs_[0], quant(0), DType::f64), a = as_integers(inputs_[1], quant(1), DType::f64);
+    const Tensor flat = Tensor::zeros(DType::f64, a.shape());
+    const Tensor positive = run(call_, std::vector<std::optional<Tensor>>{x, flat}, DType::f64, host_);
+    const Tensor both = run(call_, std::vector<std::optional<Tensor>>{x, a}, DType::f64, host_);
+    const auto up = positive.values<double>(), all = both.values<double>();
+    const Requant as_is = factor(quant(0).scale() / result().scale());
+    const Requant sloped = factor(quant(0).scale() * quant(1).scale() / result().scale());
+    write(call_, results_, both, 0, [&](size_t k, size_t) {
+      return narrow_scaled(static_cast<int64_t>(up[k]), as_is) +
+             narrow_scaled(static_cast<int64_t>(all[k] - up[k]), sloped);
+    });
+  }
+
+ private:
+  const Quant& quant(size_t k) const { return *call_.input(k).quant; }
+  const Quant& result() const { return *call_.output().quant; }
+  bool is_wide() const { return call_.input(0).dtype == DType::i16; }
+  static size_t last(const Tensor& tensor) { return tensor.shape().empty() ? 0 : tensor.shape().size() - 1; }
+  Tensor steps(size_t k) const { return as_integers(inputs_[k], quant(k), DType::i64); }
+  Requant factor(double real) const { return requant_of(real, rounding_); }
+
+  // Of sums: those of i16 have more bits.
+  int64_t scaled(int64_t value, const Requant& by) const {
+    return is_wide() ? requantize_wide(value, by, rounding_) : narrow_scaled(value, by);
+  }
+  int64_t narrow_scaled(int64_t value, const Requant& by) const {
+    constexpr int64_t kLow = std::numeric_limits<int32_t>::min(), kHigh = std::numeric_limits<int32_t>::max();
+    return requantize(static_cast<int32_t>(std::clamp(value, kLow, kHigh)), by, rounding_);
+  }
+  template <typename F>
+  static Tensor each(const Tensor& tensor, F&& f) {
+    std::vector<int64_t> out(tensor.values<int64_t>().begin(), tensor.values<int64_t>().end());
+    std::ranges::transform(out, out.begin(), f);
+    return Tensor::of<int64_t>(tensor.shape(), out);
+  }
+
+  const Call& call_;
+  std::span<const View> inputs_;
+  Results& results_;
+  const Host& host_;
+  const Rounding rounding_;
+};
+
+}  // namespace
+
+std::optional<Rounding> integer_rounding(const Call& call) {
+  if (form_of(call) == Form::none) return std::nullopt;
+  const auto stated = call.attrs.find(kQuantRounding);
+  if (stated == call.attrs.end()) return Rounding::half_even_fp32;
+  return rounding_named(std::get<std::string>(stated->second));
+}
+
+void evaluate_integers(const Call& call, std::span<const View> inputs, Results& results, const Host& host) {
+  Evaluator evaluator(call, inputs, results, host, *integer_rounding(call));
+  switch (form_of(call)) {
+    case Form::sums:
+      return evaluator.sums();
+    case Form::aligned:
+      return evaluator.aligned();
+    case Form::scaled:
+      return evaluator.scaled_once();
+    case Form::mean:
+      return evaluator.mean();
+    case Form::slope:
+      return evaluator.slope();
+    case Form::none:
+      throw InternalError(text(describe(call), " is not computed on integers"));
+  }
+}
+
+}  // namespace hetnn::ops

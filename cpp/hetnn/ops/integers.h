@@ -1,0 +1,20 @@
+// Quantized calls whose integers are computed as such, instead of the reals that they stand for: exact sums and one
+// factor to the scale of the result (docs/numerics.md).
+#pragma once
+
+#include <optional>
+
+#include "hetnn/base/requantize.h"
+#include "hetnn/ops/meaning.h"
+
+namespace hetnn::ops {
+
+/// How the integers of a call become the result's; none for a call that is computed on reals. Convolutions and products
+/// of quantized operands have one always, half_even_fp32 unless they state another; sums, products and extremes of
+/// elements, means, PReLU, movement and changes of scale where they state one.
+std::optional<Rounding> integer_rounding(const Call& call);
+
+/// Runs the call on its integers; `call` has a rounding.
+void evaluate_integers(const Call& call, std::span<const View> inputs, Results& results, const Host& host);
+
+}  // namespace hetnn::ops

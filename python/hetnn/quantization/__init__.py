@@ -1,1 +1,0 @@
-"""Quantizing: from a model and samples of its inputs to a model that computes in fewer bits (docs/quantize.md)."""

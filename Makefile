@@ -231,7 +231,7 @@ conformance: $(STAMPS)/install
 	-OMP_NUM_THREADS=1 $(PY) tools/conformance.py
 	$(PY) tools/core_aten.py
 	$(PY) tools/operator_types.py
-# Model files that packages ship, beside ONNX Runtime; what is downloaded stays in build/model_files.
+# Model files that packages ship, beside ONNX Runtime or LiteRT; what is downloaded stays in build/model_files.
 sweep-files: $(STAMPS)/install
 	OMP_NUM_THREADS=1 $(PY) tools/sweep_files.py
 # Networks of timm and transformers, small and with random weights, beside eager torch; two hours on one core. SWEEP has

@@ -129,7 +129,8 @@ Of those not{"".join(f"{chr(10)}- {why}: {listed(those)}" for why, those in refu
 
 The file's first subgraph, read by the schema in the package `tflite`; no TensorFlow. Inputs and outputs have the names
 of the file's signature where it has one, else those of the tensors, and the file's layout; inside, images lie channels
-first from one convolution to the next. Sizes are those that the file states.
+first from one convolution to the next. Sizes are those that the file states. `make sweep-files` runs files of packages
+beside LiteRT.
 
 By a rule ({len(TFLITE.rules)}): {listed(TFLITE.rules)}.
 """

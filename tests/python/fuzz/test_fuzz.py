@@ -8,6 +8,7 @@ from fuzz.fuzz_executables import make_bases
 from fuzz.fuzz_inputs import fuzz
 from fuzz.fuzz_models import fuzz as fuzz_models
 from fuzz.fuzz_onnx import fuzz as fuzz_onnx
+from fuzz.fuzz_tflite import fuzz as fuzz_tflite
 from fuzz.sweep_onnx import sweep
 
 
@@ -34,6 +35,13 @@ def test_altered_onnx_models_are_refused_or_run() -> None:
     assert not findings
     assert counts["refused"] > 20
     assert counts["ran"] > 5
+
+
+def test_altered_tflite_files_are_refused_or_run() -> None:
+    counts, findings = fuzz_tflite(models=300, seconds=30, seed=5)
+    assert not findings
+    assert counts["refused"] > 20
+    assert counts["ran"] > 20
 
 
 def test_extreme_sizes_and_numbers_of_onnx_models_are_refused_or_run() -> None:

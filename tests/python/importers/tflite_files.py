@@ -265,13 +265,19 @@ def one(
     name: str, operands: Sequence[Told | None], results: Sequence[Told], options: Mapping[str, Any] | None = None
 ) -> bytes:
     """A model of one operator: operands without data are its inputs."""
+    return model_bytes([one_graph(name, operands, results, options)])
+
+
+def one_graph(
+    name: str, operands: Sequence[Told | None], results: Sequence[Told], options: Mapping[str, Any] | None = None
+) -> Graph:
     graph = Graph()
     places = [
         -1 if told is None else graph.tensor(told) if told.data is not None or told.is_variable else graph.input(told)
         for told in operands
     ]
     graph.outputs = graph.op(name, places, results, options)
-    return model_bytes([graph])
+    return graph
 
 
 def random_inputs(data: bytes, seed: int = 0) -> list[Array]:

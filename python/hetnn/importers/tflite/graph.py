@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from hetnn.element_types import numpy_type
 from hetnn.errors import DoesNotFit, InvalidModel, Unsupported
 from hetnn.importers import Imported
 from hetnn.importers.lowering.folding import folded, is_fixed
-from hetnn.importers.lowering.limits import MOST_NODES, TOO_MANY
+from hetnn.importers.lowering.limits import DEEPEST, MOST_NODES, TOO_MANY
 from hetnn.importers.tflite.held import TO_FIRST, TO_LAST, First, Held
 from hetnn.importers.tflite.integers import (
     constant_attributes,
@@ -25,6 +27,7 @@ from hetnn.importers.tflite.integers import (
 )
 from hetnn.importers.tflite.model import Array, Model, Operator, Subgraph, Tensor, read_model
 from hetnn.importers.tflite.rules import INTEGERS, TFLITE, Call, Place
+from hetnn.importers.tflite.states import States
 
 
 def import_tflite(source: str | os.PathLike[str] | bytes) -> Imported:
@@ -43,6 +46,14 @@ class _Missing(Exception):
     """An operator reads what one that hetnn lacks would give."""
 
 
+@dataclass
+class _Scope:
+    """A subgraph where it is called, and what its tensors hold so far."""
+
+    graph: Subgraph
+    values: dict[int, Held | None] = field(default_factory=dict)
+
+
 class _Importer:
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -51,17 +62,18 @@ class _Importer:
         self._problems: dict[str, list[str]] = {}
         self._nodes = 0
         self._taken: set[str] = set()
-        self._states: list[tuple[str, Any, Array]] = []
+        self._states = States(self._lift)
+        self._depth = 0
 
     def run(self) -> Imported:
         graph = self._model.subgraphs[0]
         signature = next((each for each in self._model.signatures if each.subgraph == 0), None)
         names = (signature.inputs, signature.outputs) if signature else ({}, {})
-        values: dict[int, Held | None] = {}
+        scope = _Scope(graph)
         for place in graph.inputs:
             tensor = graph.tensors[place]
-            values[place] = self._input(tensor, self._name(names[0].get(place) or tensor.name or "input"))
-        self._add_operators(graph, values)
+            _, scope.values[place] = self._lift(tensor, names[0].get(place) or tensor.name or "input")
+        self._add_operators(scope)
         if self._problems:
             rows = [
                 f"\n  {what} ({len(places)} times) at {', '.join(dict.fromkeys(places))}"
@@ -70,14 +82,22 @@ class _Importer:
             raise Unsupported(
                 "the model uses operators that hetnn lacks. Replace them or run those parts elsewhere:" + "".join(rows)
             )
-        self._taken.clear()
+        states = self._states.each()
+        taken, self._taken = self._taken, set()
         for place in graph.outputs:
-            tensor = graph.tensors[place]
-            held = self._value(graph, place, values)
+            held = self._value(scope, place)
             assert held is not None  # else there are problems
-            name = self._name(names[1].get(place) or tensor.name or "output")
-            self._builder.output(file_form(Place(self, name), self.laid(held, False, name), tensor), name)
+            self._give(held, graph.tensors[place], names[1].get(place) or graph.tensors[place].name or "output")
+        self._taken |= taken
+        for name, tensor, initial, held in states:
+            self._builder.mutation(name, self._give(held, tensor, f"{name}.next", plain=True), initial)
         return Imported(self._builder.finish())
+
+    def _give(self, held: Held, tensor: Tensor, wanted: str, plain: bool = False) -> str:
+        """Adds an output; its name."""
+        name = self._name(wanted)
+        self._builder.output(file_form(Place(self, name), self.laid(held, False, name), tensor, plain), name)
+        return name
 
     # Inputs, constants, names
 
@@ -88,10 +108,12 @@ class _Importer:
         self._taken.add(name)
         return name
 
-    def _input(self, tensor: Tensor, name: str) -> Held:
+    def _lift(self, tensor: Tensor, wanted: str) -> tuple[str, Held]:
+        """Adds an input of a tensor's type: its name, and what it holds."""
         _check_dtype(tensor)
+        name = self._name(wanted)
         value = self._builder.add_input(name, tensor.dtype, list(tensor.shape))
-        return Held(tensor.quant, None, {False: graph_form(Place(self, name), value, tensor)})
+        return name, Held(tensor.quant, None, {False: graph_form(Place(self, name), value, tensor)})
 
     def constant(self, array: Array, attrs: dict[str, Any] | None = None) -> Any:
         """A constant; with attributes, of integers that stand for reals."""
@@ -148,48 +170,58 @@ class _Importer:
             raise InvalidModel(TOO_MANY)
         return list(self._builder.create(op, list(inputs), attrs, name, name))
 
-    def _value(self, graph: Subgraph, place: int, values: dict[int, Held | None]) -> Held | None:
+    def _value(self, scope: _Scope, place: int) -> Held | None:
         """What stands for a tensor; None for what an operator that hetnn lacks would give."""
-        if place not in values:
-            tensor = graph.tensors[place]
-            data = tensor.data
-            if data is None:
-                if 0 not in tensor.shape or not tensor.shape:
-                    raise InvalidModel(
-                        f"the tensor '{tensor.name}' is read, but nothing gives it before. Convert it again."
-                    )
-                _check_dtype(tensor)
-                data = np.zeros(tensor.shape, numpy_type(tensor.dtype))
-            values[place] = Held(tensor.quant, data, {})
-        return values[place]
+        if place in scope.values:
+            return scope.values[place]
+        tensor = scope.graph.tensors[place]
+        data = tensor.data
+        if data is None and tensor.is_variable:
+            _check_dtype(tensor)
+            return self._states.read((id(scope.graph), place), tensor, tensor.name or "state")
+        if data is None:
+            if 0 not in tensor.shape:
+                raise InvalidModel(
+                    f"the tensor '{tensor.name}' is read, but nothing gives it before. Convert it again."
+                )
+            _check_dtype(tensor)
+            data = np.zeros(tensor.shape, numpy_type(tensor.dtype))
+        scope.values[place] = Held(tensor.quant, data, {})
+        return scope.values[place]
 
-    def _add_operators(self, graph: Subgraph, values: dict[int, Held | None]) -> None:
-        for operator in graph.operators:
-            where = next((graph.tensors[place].name for place in operator.outputs), operator.name)
+    def _add_operators(self, scope: _Scope) -> None:
+        tensors = scope.graph.tensors
+        for operator in scope.graph.operators:
+            where = next((tensors[place].name for place in operator.outputs), operator.name)
+            found: list[Held | None]
             try:
-                found = self._outputs(operator, graph, values)
+                found = self._outputs(operator, scope)
             except (Unsupported, _Missing) as error:
                 text = str(error).split("\n")[0].removesuffix(".")
                 if text or isinstance(error, Unsupported):
                     self._problems.setdefault(f"{operator.name}{': ' + text if text else ''}", []).append(where)
                 found = [None] * len(operator.outputs)
             except InvalidModel as error:
+                if str(error).startswith("the operator '"):
+                    raise
                 raise InvalidModel(f"the operator '{where}': {operator.name}: {error}") from error
             except (ArithmeticError, LookupError, TypeError, ValueError) as error:
                 raise InvalidModel(
                     f"the operator '{where}': {operator.name}: its operands do not fit it: {error}. Convert it again."
                 ) from error
-            values.update(zip(operator.outputs, found, strict=True))
+            scope.values.update(zip(operator.outputs, found, strict=True))
 
-    def _outputs(self, operator: Operator, graph: Subgraph, values: dict[int, Held | None]) -> list[Held | None]:
+    def _outputs(self, operator: Operator, scope: _Scope) -> list[Held | None]:
         rule = TFLITE.rules.get(operator.name)
         if rule is None:
             raise Unsupported("")
-        inputs = [None if place < 0 else self._value(graph, place, values) for place in operator.inputs]
+        inputs = [None if place < 0 else self._value(scope, place) for place in operator.inputs]
         if any(held is None for held, place in zip(inputs, operator.inputs, strict=True) if place >= 0):
             raise _Missing
-        call = Call(self, operator, graph.tensors, inputs)
-        by_reals = operator.name not in INTEGERS and any(held is not None and held.quant is not None for held in inputs)
+        call = Call(self, operator, scope.graph.tensors, inputs)
+        quantized_ones = any(held is not None and held.quant is not None for held in inputs)
+        call.typed = quantized_ones and operator.name in INTEGERS and INTEGERS[operator.name](call)
+        by_reals = quantized_ones and not call.typed
         if by_reals:
             call.inputs = [held and dequantized(call, held) for held in inputs]
         found = rule(call)
@@ -197,6 +229,53 @@ class _Importer:
         if len(results) < len(operator.outputs):
             raise InvalidModel(f"it has {len(operator.outputs)} results; it gives {len(results)}")
         return [self._result(call, value, place, by_reals) for place, value in enumerate(results[: len(call.outputs)])]
+
+    # Subgraphs and variables
+
+    def inline(self, subgraph: int, inputs: Sequence[Held]) -> list[Held]:
+        """What a subgraph makes of inputs."""
+        if not 0 <= subgraph < len(self._model.subgraphs):
+            raise InvalidModel(f"the subgraph {subgraph}, of which there are {len(self._model.subgraphs)}")
+        if self._depth == DEEPEST:
+            raise InvalidModel(f"subgraphs lie more than {DEEPEST} deep in one another. Does one call itself?")
+        graph = self._model.subgraphs[subgraph]
+        if len(graph.inputs) != len(inputs):
+            raise InvalidModel(f"the subgraph {subgraph} of {len(graph.inputs)} inputs is given {len(inputs)}")
+        scope = _Scope(graph, dict(zip(graph.inputs, inputs, strict=True)))
+        self._nodes += len(graph.operators)
+        if self._nodes > MOST_NODES:
+            raise InvalidModel(TOO_MANY)
+        self._depth += 1
+        try:
+            self._add_operators(scope)
+        finally:
+            self._depth -= 1
+        found = [self._value(scope, place) for place in graph.outputs]
+        if any(held is None for held in found):
+            raise _Missing
+        return [held for held in found if held is not None]
+
+    @contextmanager
+    def on_one_side(self) -> Iterator[None]:
+        self._states.one_sided += 1
+        try:
+            yield
+        finally:
+            self._states.one_sided -= 1
+
+    def initialize(self, subgraph: int) -> None:
+        """What is written there, variables begin with."""
+        self._states.is_first = True
+        try:
+            self.inline(subgraph, [])
+        finally:
+            self._states.is_first = False
+
+    def read_variable(self, name: str, tensor: Tensor) -> Held:
+        return self._states.read(name, tensor, name)
+
+    def assign_variable(self, name: str, held: Held, tensor: Tensor) -> None:
+        self._states.write(name, held, name)
 
     def _result(self, call: Call, value: Any, output: int, by_reals: bool) -> Held:
         tensor = call.outputs[output]

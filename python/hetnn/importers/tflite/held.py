@@ -22,10 +22,12 @@ class First:
 class Held:
     """A tensor: each of its two layouts is made when it is first asked for.
 
-    `array` has the file's numbers where they are known; `values` are by whether the channels come first.
+    `array` has the file's numbers where they are known; `values` are by whether the channels come first; `variable` is
+    the name of the variable that it is a handle of.
     """
 
     quant: Quantization | None
     array: Array | None
     values: dict[bool, Any]
     made_first: bool = False
+    variable: str = ""

@@ -18,15 +18,17 @@ from hetnn.importers.tflite.held import Held
 from hetnn.importers.tflite.model import Array, Quantization, Tensor
 
 # Whose quantized tensors are typed values.
-_TYPED = ("i8", "u8")
-_NAMES = {np.dtype(np.int8): "i8", np.dtype(np.uint8): "u8", np.dtype(np.int32): "i32"}
+_TYPED = ("i8", "u8", "i16")
+# How layers round, as LiteRT's reference kernels do.
+LITERT = {"q_rounding": "double"}
+_NAMES = {np.dtype(np.int8): "i8", np.dtype(np.uint8): "u8", np.dtype(np.int16): "i16", np.dtype(np.int32): "i32"}
 
 
 def typed_attributes(quant: Quantization | None, dtype: str, axes: Sequence[int] | None = None) -> dict[str, Any]:
     """Attributes of the quantized type of integers, whose axes may be put in another order; none where none is so."""
     if quant is None or dtype not in (*_TYPED, "i32"):
         return {}
-    axis = quant.axis if axes is None else list(axes).index(quant.axis) if len(quant.scales) > 1 else None
+    axis = None if len(quant.scales) == 1 else quant.axis if axes is None else list(axes).index(quant.axis)
     return parameters(quant.scales, quant.zero_points, dtype, axis) or {}
 
 
@@ -37,7 +39,8 @@ def constant_attributes(quant: Quantization | None, array: Array, axes: Sequence
 
 def is_typed(tensor: Tensor) -> bool:
     """Whether the values of a tensor are held as a quantized type."""
-    return tensor.dtype in _TYPED and bool(typed_attributes(tensor.quant, tensor.dtype))
+    one = tensor.quant is not None and len(tensor.quant.scales) == 1
+    return one and tensor.dtype in _TYPED and bool(typed_attributes(tensor.quant, tensor.dtype))
 
 
 def signed(array: Array) -> Array:
@@ -45,20 +48,25 @@ def signed(array: Array) -> Array:
     return (array ^ np.uint8(128)).view(np.int8) if array.dtype == np.uint8 else array
 
 
+def plain_type(tensor: Tensor) -> str:
+    """As what the integers of a tensor are held."""
+    return "i8" if tensor.dtype == "u8" else tensor.dtype
+
+
 def graph_form(call: Building, value: Any, tensor: Tensor) -> Any:
     """A value of the file's own element type as it is held."""
     if not is_typed(tensor):
         return value
     plain = with_sign_turned(call, value) if tensor.dtype == "u8" else value
-    return call.create("bitcast", [plain], to="i8", **typed_attributes(tensor.quant, tensor.dtype))
+    return call.create("bitcast", [plain], to=plain_type(tensor), **typed_attributes(tensor.quant, tensor.dtype))
 
 
 def file_form(call: Building, value: Any, tensor: Tensor, plain: bool = False) -> Any:
     """A held value in the file's own element type; `plain`: i8 without what it stands for."""
     if not is_typed(tensor):
         return value
-    if tensor.dtype == "i8":
-        return call.create("bitcast", [value], to="i8") if plain else value
+    if tensor.dtype != "u8":
+        return call.create("bitcast", [value], to=tensor.dtype) if plain else value
     return with_sign_turned(call, call.create("bitcast", [value], to="u8"))
 
 
@@ -90,10 +98,10 @@ def real(call: Building, value: Any, quant: Quantization) -> Any:
     """The reals that a value stands for, in f32."""
     if value.dtype.startswith("f"):
         return value
-    if value.dtype == "i8" and typed_attributes(quant, "i8"):
-        return call.create("dequantize", [value])
     if len(quant.scales) > 1:
         raise Unsupported("values that are no constants with a scale for each channel")
+    if value.dtype in _TYPED:
+        return call.create("dequantize", [value])
     wide = call.create("sub", [call.cast(value, "f32"), call.constant(quant.zero_points[0], "f32")])
     return call.create("mul", [wide, call.constant(quant.scales[0], "f32")])
 
@@ -102,7 +110,8 @@ def quantized(call: Building, value: Any, tensor: Tensor) -> Any:
     """Reals as the integers of a tensor, as they are held."""
     assert tensor.quant is not None
     if is_typed(tensor):
-        return call.create("quantize", [value], **typed_attributes(tensor.quant, tensor.dtype))
+        to = plain_type(tensor)
+        return call.create("quantize", [value], to=to, **typed_attributes(tensor.quant, tensor.dtype), **LITERT)
     if len(tensor.quant.scales) > 1 or tensor.dtype not in ("i8", "u8", "i16", "i32"):
         raise Unsupported(f"results of {tensor.dtype} with {len(tensor.quant.scales)} scales")
     limits = np.iinfo(numpy_type(tensor.dtype))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from hetnn.element_types import numpy_type
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.files import read_bytes
 from hetnn.importers.model_file import is_tflite
+from hetnn.importers.tflite.sparse import Level, densified
 
 Array = np.ndarray[Any, Any]
 
@@ -29,6 +31,9 @@ DTYPES = (
     *("f32", "f16", "i32", "u8", "i64", "STRING", "bool", "i16", "COMPLEX64", "i8", "f64", "COMPLEX128", "u64"),
     *("RESOURCE", "VARIANT", "u32", "u16", "i4", "bf16"),
 )
+# Elements of a sparse tensor that is made dense, at most.
+_MOST_DENSE = 1 << 28
+_SPARSE_VECTORS = {1: tflite.Int32Vector, 2: tflite.Uint16Vector, 3: tflite.Uint8Vector}
 # What flatbuffers and numpy raise where an offset, a length or a text is none.
 _FAULTS = (
     *(struct.error, IndexError, KeyError, ValueError, TypeError, OverflowError, MemoryError, AttributeError),
@@ -243,8 +248,9 @@ class _Reader:
         data = self._buffer(tensor.Buffer(), name)
         if data.size == 0 or dtype.isupper():
             return None
-        if tensor.Sparsity() is not None:
-            raise Unsupported(f"the tensor '{name}' is sparse; hetnn takes dense ones")
+        sparsity = tensor.Sparsity()
+        if sparsity is not None:
+            return self._densified(sparsity, name, dtype, shape, data)
         count = 1
         for size in shape:
             count *= size
@@ -254,6 +260,26 @@ class _Reader:
                 f"the tensor '{name}' of {dtype}{list(shape)} takes {wanted} bytes; its buffer has {data.size}."
             )
         return (_nibbles(data, count) if dtype == "i4" else data.view(numpy_type(dtype))).reshape(shape)
+
+    def _densified(self, table: Any, name: str, dtype: str, shape: Sequence[int], data: Array) -> Array:
+        if dtype == "i4" or data.size % numpy_type(dtype).itemsize or math.prod(shape) > _MOST_DENSE:
+            raise Unsupported(f"the sparse tensor '{name}' of {dtype}{list(shape)} in {data.size} bytes")
+        levels = []
+        for axis in self._tables(table, "DimMetadata"):
+            parts = ("ArraySegments", "ArrayIndices") if axis.Format() else ()
+            levels.append(Level(axis.DenseSize(), *(self._runs(axis, part) for part in parts)))
+        order, blocks = (self._numbers(table, part).tolist() for part in ("TraversalOrder", "BlockMap"))
+        try:
+            return densified(data.view(numpy_type(dtype)), shape, order, blocks, levels, len(self._data))
+        except InvalidModel as error:
+            raise InvalidModel(f"the sparse tensor '{name}': {error}. Convert it again.") from error
+
+    def _runs(self, axis: Any, part: str) -> Array:
+        """Integers in a vector of one of three widths."""
+        vector = _SPARSE_VECTORS[getattr(axis, f"{part}Type")()]()
+        table = getattr(axis, part)()
+        vector.Init(table.Bytes, table.Pos)
+        return self._numbers(vector, "Values")
 
     def _buffer(self, index: int, name: str) -> Array:
         """The bytes of a buffer, which may lie behind the tables; buffer 0 is empty."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hetnn.importers.tflite.rules import (
+    control,
     conv,
     elementwise,
     movement,
@@ -20,6 +21,7 @@ __all__ = [
     "TFLITE",
     "Call",
     "Place",
+    "control",
     "conv",
     "elementwise",
     "movement",

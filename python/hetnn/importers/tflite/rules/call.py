@@ -4,30 +4,49 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
+
+import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.building import Building
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.registry import Front, Rule
+from hetnn.importers.tflite.fixed_point import rounded
 from hetnn.importers.tflite.held import TO_FIRST, First, Held
-from hetnn.importers.tflite.integers import file_form, quantized, real, reals_of
+from hetnn.importers.tflite.integers import LITERT, file_form, is_typed, quantized, real, reals_of, typed_attributes
 from hetnn.importers.tflite.model import Array, Operator, Quantization, Tensor
 
 TFLITE: Front[Call] = Front("tflite")
-# Operators whose rules take integers that stand for reals as they are; to all others they come as reals.
-INTEGERS: set[str] = set()
+# Whether the rule of an operator takes the integers of a call, which stand for reals, as they are. To all others they
+# come as reals.
+INTEGERS: dict[str, Callable[[Call], bool]] = {}
 
 # The fused activations of the schema, by number: what they bound a value to, or the operator.
 _BOUNDS = {1: (0.0, math.inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
 _NONE, _TANH, _SIGN_BIT = 0, 4, 5
 
 
-def rule(*names: str, integers: bool = False) -> Callable[[Rule[Call]], Rule[Call]]:
-    """Registers a function for operators; with `integers` it takes quantized tensors as they are held."""
-    if integers:
-        INTEGERS.update(names)
+def rule(*names: str, integers: Callable[[Call], bool] | None = None) -> Callable[[Rule[Call]], Rule[Call]]:
+    """Registers a function for operators; where `integers` says so it takes quantized tensors as they are held."""
+    if integers is not None:
+        INTEGERS.update(dict.fromkeys(names, integers))
     return TFLITE.rule(*names)
+
+
+def always(_: Call) -> bool:
+    return True
+
+
+def are_typed(*indices: int) -> Callable[[Call], bool]:
+    """Whether these inputs, all where none is named, and the result are of quantized types."""
+
+    def says(call: Call) -> bool:
+        inputs = [k for k in indices or range(len(call.inputs)) if call.given(k)]
+        return all(map(is_typed, call.outputs)) and all(is_typed(call.tensor(k)) for k in inputs)
+
+    return says
 
 
 class Importer(Protocol):
@@ -45,19 +64,29 @@ class Importer(Protocol):
 
     def laid(self, held: Held, first: bool, name: str) -> Any: ...
 
+    def inline(self, subgraph: int, inputs: Sequence[Held]) -> list[Held]: ...
+
+    def on_one_side(self) -> AbstractContextManager[None]: ...
+
+    def initialize(self, subgraph: int) -> None: ...
+
+    def read_variable(self, name: str, tensor: Tensor) -> Held: ...
+
+    def assign_variable(self, name: str, held: Held, tensor: Tensor) -> None: ...
+
 
 class Place(Building):
     """Where nodes are made, under the name of a tensor."""
 
     def __init__(self, importer: Importer, label: str) -> None:
-        self._importer = importer
+        self.importer = importer
         self.label = label
 
     def create_all(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
-        return self._importer.create(op, inputs, attrs, self.label)
+        return self.importer.create(op, inputs, attrs, self.label)
 
     def constant(self, value: Any, dtype: str) -> Any:
-        return self._importer.constant(self.array(value, dtype))
+        return self.importer.constant(self.array(value, dtype))
 
 
 class Call(Place):
@@ -72,6 +101,7 @@ class Call(Place):
         self.outputs = [tensors[place] for place in operator.outputs]
         self.tensors = [None if place < 0 else tensors[place] for place in operator.inputs]
         self._options: Mapping[str, Any] = operator.options
+        self.typed = False  # whether quantized tensors come, and results go, as integers
 
     # Inputs and options
 
@@ -97,12 +127,12 @@ class Call(Place):
 
     def __getitem__(self, index: int) -> Any:
         """An input that must be there, as the file lays it out."""
-        return self._importer.laid(self.held(index), False, self.label)
+        return self.importer.laid(self.held(index), False, self.label)
 
     def first(self, index: int) -> Any:
         """An input of rank 4 with its channels first."""
         self.ranked(index, 4)
-        return self._importer.laid(self.held(index), True, self.label)
+        return self.importer.laid(self.held(index), True, self.label)
 
     def is_first(self, index: int) -> bool:
         """Whether an input was made with its channels first."""
@@ -172,6 +202,16 @@ class Call(Place):
 
     # Integers that stand for reals
 
+    def held_quant(self, index: int) -> dict[str, Any]:
+        """What the integers of an input stand for, as they are held."""
+        tensor = self.tensor(index)
+        return typed_attributes(tensor.quant, tensor.dtype)
+
+    def q(self) -> dict[str, Any]:
+        """Attributes of a node that gives the result: how it is quantized, nothing where it is not."""
+        tensor = self.outputs[0]
+        return {**typed_attributes(tensor.quant, tensor.dtype), **LITERT} if self.typed else {}
+
     def quant(self, index: int) -> Quantization | None:
         """What the integers of an input stand for."""
         return self.held(index).quant
@@ -197,11 +237,11 @@ class Call(Place):
 
     def typed_constant(self, array: Array, attrs: dict[str, Any] | None) -> Any:
         """A constant of integers that stand for reals; of plain numbers without attributes."""
-        return self._importer.constant(array, attrs)
+        return self.importer.constant(array, attrs)
 
     def known_of(self, value: Any) -> Array | None:
         """What is known of a value that a rule made."""
-        return self._importer.known(value)
+        return self.importer.known(value)
 
     def of_array(self, array: Array) -> Held:
         """Numbers as a result."""
@@ -211,13 +251,12 @@ class Call(Place):
         """A value of an input as integers that stand for nothing, in the file's element type."""
         return file_form(self, value, self.tensor(index), plain=True)
 
-    def weight(self, index: int, perm: Sequence[int]) -> Any:
+    def turned(self, index: int, perm: Sequence[int]) -> Any:
         """An input with its axes in another order; a constant of integers keeps what they stand for."""
-        held = self.held(index)
-        return self._importer.turned(held, perm, self.label)
+        return self.importer.turned(self.held(index), perm, self.label)
 
     def permuted(self, value: Any, perm: Sequence[int]) -> Any:
-        return self._importer.permuted(value, perm, self.label)
+        return self.importer.permuted(value, perm, self.label)
 
     def meeting(self, indices: Sequence[int]) -> tuple[list[Any], bool]:
         """Inputs that broadcast with one another in one layout, and whether that has the channels first.
@@ -232,9 +271,13 @@ class Call(Place):
         rank = self.rank(index)
         if rank == 4:
             return self.first(index)
-        value = self[index]
+        held = self.held(index)
         if rank == 0:
-            return value
+            return self[index]
+        if held.array is not None:
+            wide = held.array.reshape([*[1] * (4 - rank), *held.array.shape])
+            return self.importer.turned(Held(held.quant, wide, {}), TO_FIRST, self.label)
+        value = self[index]
         return self.permuted(self.reshape(value, [*[1] * (4 - rank), *value.shape]), TO_FIRST)
 
     def activated(self, value: Any) -> Any:
@@ -254,9 +297,21 @@ class Call(Place):
         raise InvalidModel(f"the fused activation {number}, which the schema lacks")
 
     def bounded(self, value: Any, low: float, high: float) -> Any:
+        """A value within bounds, of a quantized type where they cut any of its integers."""
+        q = self.q()
+        if q:
+            scale, zero = np.float32(q["q_scale"][0]), q["q_zero"]
+            ends = rounded(np.array([low, high], np.float32) / scale) + zero
+            if ends[0] <= -128 and ends[1] >= 127:
+                return value
+            # On a tie the integer that the bound is rounded to says what it is.
+            low, high = (
+                bound if np.rint(np.float32(bound) / scale) + zero == end else float(scale) * float(end - zero)
+                for bound, end in zip((low, high), ends, strict=True)
+            )
         if (low, high) == (0.0, math.inf):
-            return self.create("relu", [value])
-        return self.create("clamp", [value], min=low, max=high)
+            return self.create("relu", [value], **q)
+        return self.create("clamp", [value], min=low, max=high, **q)
 
 
 def static(shape: Sequence[Size], what: str) -> list[int]:

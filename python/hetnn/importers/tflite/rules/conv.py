@@ -9,6 +9,7 @@ from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.convolution import convolve
 from hetnn.importers.lowering.sizes import Size, ceil_divide, divide, maximum
 from hetnn.importers.tflite.rules.call import Call, rule
+from hetnn.importers.tflite.rules.weights import takes_integers, weight_and_bias
 
 _SAME, _VALID = 0, 1
 
@@ -45,28 +46,29 @@ def padding_of(
     return before + after
 
 
-@rule("CONV_2D")
+@rule("CONV_2D", integers=takes_integers)
 def _conv(call: Call) -> Any:
     """Weights [out, kh, kw, in / groups]."""
     call.ranked(1, 4)
     channels, of_filter = call.shape(0)[-1], call.shape(1)[-1]
     if isinstance(channels, int) and isinstance(of_filter, int) and (not of_filter or channels % of_filter):
         raise InvalidModel(f"filters of {of_filter} channels on an input of {channels}")
-    return _convolved(call, call.weight(1, (0, 3, 1, 2)), divide(channels, of_filter))
+    return _convolved(call, (0, 3, 1, 2), divide(channels, of_filter))
 
 
-@rule("DEPTHWISE_CONV_2D")
+@rule("DEPTHWISE_CONV_2D", integers=takes_integers)
 def _depthwise(call: Call) -> Any:
     """Weights [1, kh, kw, channels · multiplier]."""
     call.ranked(1, 4)
-    return _convolved(call, call.weight(1, (3, 0, 1, 2)), call.shape(0)[-1])
+    return _convolved(call, (3, 0, 1, 2), call.shape(0)[-1])
 
 
-def _convolved(call: Call, weight: Any, groups: Any) -> Any:
+def _convolved(call: Call, perm: Sequence[int], groups: Any) -> Any:
     x, stride, dilation = call.first(0), stride_of(call), _dilation_of(call)
+    weight, bias = weight_and_bias(call, 0, 1, 2, perm)
     padding = padding_of(call, x.shape[2:], weight.shape[2:], stride, dilation)
     window = {"stride": stride, "dilation": dilation, "padding": padding, "groups": groups}
-    y = convolve(call, x, weight, call[2] if call.given(2) else None, window, transposed=False)
+    y = call.create("conv2d", [x, weight, bias], **window, **call.q())
     return call.placed(call.activated(y), True)
 
 
@@ -77,7 +79,7 @@ def _transposed(call: Call) -> Any:
     goals = call.integers(0, "the shape of the result")
     if len(goals) != 4:
         raise InvalidModel(f"a result of the shape {goals}, which must have 4 axes")
-    x, weight, stride = call.first(2), call.weight(1, (3, 0, 1, 2)), stride_of(call)
+    x, weight, stride = call.first(2), call.turned(1, (3, 0, 1, 2)), stride_of(call)
     kernel, size = list(weight.shape[2:]), list(x.shape[2:])
     before: list[Any] = []
     after: list[Any] = []
@@ -103,7 +105,7 @@ def _deep(call: Call) -> Any:
     call.ranked(0, 5)
     x = call.permuted(call[0], (0, 4, 1, 2, 3))
     call.ranked(1, 5)
-    weight = call.weight(1, (4, 3, 0, 1, 2))
+    weight = call.turned(1, (4, 3, 0, 1, 2))
     stride = [int(call.option("StrideD")), *stride_of(call)]
     dilation = [int(call.option("DilationDFactor", 1)), *_dilation_of(call)]
     padding = padding_of(call, x.shape[2:], weight.shape[2:], stride, dilation)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hetnn.importers.tflite.rules.call import Call, rule
+from hetnn.importers.tflite.rules.call import Call, always, are_typed, rule
+from hetnn.importers.tflite.rules.tables import by_table, has_table
 
 _UNARY = {
     "ABS": "abs",
@@ -50,22 +51,30 @@ _BINARY = {
 _CLAMPS = {"RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0), "RELU_N1_TO_1": (-1.0, 1.0)}
 
 
-@rule(*_UNARY)
+@rule(*_UNARY, integers=has_table)
 def _unary(call: Call) -> Any:
+    if call.typed:
+        return by_table(call, "relu" if call.name == "RELU" else None)
     x, first = call.in_its_layout(0)
     return call.placed(call.create(_UNARY[call.name], [x]), first)
 
 
-@rule(*_CLAMPS)
+@rule(*_CLAMPS, integers=has_table)
 def _clamp(call: Call) -> Any:
+    if call.typed:
+        return by_table(call, "clamp", min=_CLAMPS[call.name][0], max=_CLAMPS[call.name][1])
     x, first = call.in_its_layout(0)
     return call.placed(call.bounded(x, *_CLAMPS[call.name]), first)
 
 
-@rule(*_BINARY)
+def _have_sums_of_integers(call: Call) -> bool:
+    return call.name in ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM") and are_typed(0, 1)(call)
+
+
+@rule(*_BINARY, integers=_have_sums_of_integers)
 def _binary(call: Call) -> Any:
     operands, first = call.meeting([0, 1])
-    return call.placed(call.activated(call.create(_BINARY[call.name], operands)), first)
+    return call.placed(call.activated(call.create(_BINARY[call.name], operands, **call.q())), first)
 
 
 @rule("SQUARED_DIFFERENCE")
@@ -87,20 +96,27 @@ def _add_n(call: Call) -> Any:
     return call.placed(call.folded("add", operands), first)
 
 
-@rule("LEAKY_RELU")
+@rule("LEAKY_RELU", integers=has_table)
 def _leaky_relu(call: Call) -> Any:
+    slope = float(call.option("Alpha"))
+    if call.typed:
+        return by_table(call, "leaky_relu", negative_slope=slope)
     x, first = call.in_its_layout(0)
-    return call.placed(call.create("leaky_relu", [x], negative_slope=float(call.option("Alpha"))), first)
+    return call.placed(call.create("leaky_relu", [x], negative_slope=slope), first)
 
 
-@rule("ELU")
+@rule("ELU", integers=has_table)
 def _elu(call: Call) -> Any:
+    if call.typed:
+        return by_table(call)
     x, first = call.in_its_layout(0)
     return call.placed(call.create("elu", [x]), first)
 
 
-@rule("GELU")
+@rule("GELU", integers=has_table)
 def _gelu(call: Call) -> Any:
+    if call.typed:
+        return by_table(call)
     x, first = call.in_its_layout(0)
     return call.placed(call.create("gelu", [x], approximate="tanh" if call.option("Approximate") else "none"), first)
 
@@ -130,7 +146,7 @@ def _select(call: Call) -> Any:
     return call.placed(call.create("where", operands), first)
 
 
-@rule("CAST", integers=True)
+@rule("CAST", integers=always)
 def _cast(call: Call) -> Any:
     x, first = call.in_its_layout(0)
     to = call.outputs[0].dtype
@@ -145,6 +161,6 @@ def _zeros_like(call: Call) -> Any:
     return call.broadcast_to(call.like(0, call[0]), call.shape(0))
 
 
-@rule("BITCAST", integers=True)
+@rule("BITCAST", integers=always)
 def _bitcast(call: Call) -> Any:
     return call.create("bitcast", [call.plain(call[0], 0)], to=call.outputs[0].dtype)

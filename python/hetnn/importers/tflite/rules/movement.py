@@ -10,7 +10,7 @@ import numpy as np
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.sizes import Size, divide, product
 from hetnn.importers.tflite.held import TO_FIRST, TO_LAST
-from hetnn.importers.tflite.rules.call import Call, rule, static
+from hetnn.importers.tflite.rules.call import Call, always, rule, static
 
 
 def axis_in(axis: int, first: bool) -> int:
@@ -18,7 +18,7 @@ def axis_in(axis: int, first: bool) -> int:
     return TO_FIRST.index(axis) if first else axis
 
 
-@rule("CONCATENATION", integers=True)
+@rule("CONCATENATION", integers=always)
 def _concatenation(call: Call) -> Any:
     indices = [k for k in range(len(call.inputs)) if call.given(k)]
     if not indices:
@@ -40,7 +40,7 @@ def _parts(call: Call, index: int, axis: int, sizes: list[int]) -> list[Any]:
     ]
 
 
-@rule("SPLIT", integers=True)
+@rule("SPLIT", integers=always)
 def _split(call: Call) -> Any:
     axis, count = call.axis(call.integer(0, "the axis"), call.rank(1)), len(call.outputs)
     size = static(call.shape(1), "a split")[axis]
@@ -49,7 +49,7 @@ def _split(call: Call) -> Any:
     return _parts(call, 1, axis, [size // count] * count)
 
 
-@rule("SPLIT_V", integers=True)
+@rule("SPLIT_V", integers=always)
 def _split_by_sizes(call: Call) -> Any:
     axis, sizes = call.axis(call.integer(2, "the axis"), call.rank(0)), call.integers(1, "the sizes of the parts")
     whole = static(call.shape(0), "a split")[axis]
@@ -61,7 +61,7 @@ def _split_by_sizes(call: Call) -> Any:
     return _parts(call, 0, axis, sizes)
 
 
-@rule("PACK", integers=True)
+@rule("PACK", integers=always)
 def _pack(call: Call) -> Any:
     values = [call.of_scale(call[k], call.quant(k)) for k in range(len(call.inputs))]
     if not values:
@@ -69,7 +69,7 @@ def _pack(call: Call) -> Any:
     return call.stacked(values, call.axis(int(call.option("Axis")), call.rank(0) + 1))
 
 
-@rule("UNPACK", integers=True)
+@rule("UNPACK", integers=always)
 def _unpack(call: Call) -> Any:
     axis = call.axis(int(call.option("Axis")), call.rank(0))
     if static(call.shape(0), "an axis to unpack")[axis] != len(call.outputs):
@@ -77,7 +77,7 @@ def _unpack(call: Call) -> Any:
     return [call.entry(call[0], k, axis) for k in range(len(call.outputs))]
 
 
-@rule("RESHAPE", integers=True)
+@rule("RESHAPE", integers=always)
 def _reshape(call: Call) -> Any:
     wanted = call.integers(1, "the new shape") if call.given(1) else [int(n) for n in call.option("NewShape", [])]
     return call.reshape(call[0], _filled(call, wanted))
@@ -94,7 +94,7 @@ def _filled(call: Call, wanted: list[int]) -> list[Size]:
     return [rest if size == -1 else size for size in wanted]
 
 
-@rule("SQUEEZE", integers=True)
+@rule("SQUEEZE", integers=always)
 def _squeeze(call: Call) -> Any:
     shape = call.shape(0)
     told = [call.axis(int(axis), len(shape)) for axis in call.option("SqueezeDims", [])]
@@ -104,14 +104,14 @@ def _squeeze(call: Call) -> Any:
     return call.reshape(call[0], [size for k, size in enumerate(shape) if k not in axes])
 
 
-@rule("EXPAND_DIMS", integers=True)
+@rule("EXPAND_DIMS", integers=always)
 def _expand_dims(call: Call) -> Any:
     shape = call.shape(0)
     axis = call.axis(call.integer(1, "the axis"), len(shape) + 1)
     return call.reshape(call[0], [*shape[:axis], 1, *shape[axis:]])
 
 
-@rule("TRANSPOSE", integers=True)
+@rule("TRANSPOSE", integers=always)
 def _transpose(call: Call) -> Any:
     rank = call.rank(0)
     perm = [call.axis(axis, rank) for axis in call.integers(1, "the order of axes")]
@@ -122,7 +122,7 @@ def _transpose(call: Call) -> Any:
     return call.permuted(call.first(0), [TO_FIRST.index(axis) for axis in perm])
 
 
-@rule("SLICE", integers=True)
+@rule("SLICE", integers=always)
 def _slice(call: Call) -> Any:
     shape = call.shape(0)
     begins, sizes = call.integers(1, "where a slice begins"), call.integers(2, "the size of a slice")
@@ -143,7 +143,7 @@ def _slice(call: Call) -> Any:
     return call.placed(x, first)
 
 
-@rule("STRIDED_SLICE", integers=True)
+@rule("STRIDED_SLICE", integers=always)
 def _strided_slice(call: Call) -> Any:
     """As numpy's x[begin:end:step, ..., index, newaxis]: bits of five masks say which entry is which."""
     begins, ends, steps = (call.integers(k, what) for k, what in ((1, "begins"), (2, "ends"), (3, "steps")))
@@ -221,7 +221,7 @@ def _pairs(call: Call, index: int, rank: int) -> list[list[int]]:
     return [padding[2 * k : 2 * k + 2] for k in range(rank)]
 
 
-@rule("PAD", "PADV2", integers=True)
+@rule("PAD", "PADV2", integers=always)
 def _pad(call: Call) -> Any:
     pairs = _pairs(call, 1, call.rank(0))
     if any(number < 0 for pair in pairs for number in pair):
@@ -238,7 +238,7 @@ def _padded(call: Call, x: Any, pairs: list[list[int]], first: bool, **told: Any
     return call.create("pad", [x], padding=[before for before, _ in order] + [after for _, after in order], **told)
 
 
-@rule("MIRROR_PAD", integers=True)
+@rule("MIRROR_PAD", integers=always)
 def _mirror_pad(call: Call) -> Any:
     """REFLECT leaves out the edge, SYMMETRIC has it twice."""
     pairs, mode = _pairs(call, 1, call.rank(0)), call.option("Mode")
@@ -258,7 +258,7 @@ def _mirror_pad(call: Call) -> Any:
     return call.placed(x, first)
 
 
-@rule("TILE", integers=True)
+@rule("TILE", integers=always)
 def _tile(call: Call) -> Any:
     counts = call.integers(1, "how often to repeat")
     x, shape = call[0], call.shape(0)
@@ -272,12 +272,12 @@ def _tile(call: Call) -> Any:
     return call.reshape(call.broadcast_to(apart, pairs), whole)
 
 
-@rule("BROADCAST_TO", integers=True)
+@rule("BROADCAST_TO", integers=always)
 def _broadcast_to(call: Call) -> Any:
     return call.broadcast_to(call[0], call.integers(1, "the new shape"))
 
 
-@rule("GATHER", integers=True)
+@rule("GATHER", integers=always)
 def _gather(call: Call) -> Any:
     x, index, batch = call[0], call.plain(call[1], 1), int(call.option("BatchDims"))
     rank = call.rank(1)
@@ -302,7 +302,7 @@ def _gather(call: Call) -> Any:
     return call.permuted(found, [*perm, *range(inner + between, len(found.shape))])
 
 
-@rule("GATHER_ND", integers=True)
+@rule("GATHER_ND", integers=always)
 def _gather_nd(call: Call) -> Any:
     """What stands at the places in the last axis of the indices."""
     x, index = call[0], call[1]
@@ -316,7 +316,7 @@ def _gather_nd(call: Call) -> Any:
     return call.create("gather", [rows, flat], axis=0, from_end=False)
 
 
-@rule("SCATTER_ND", integers=True)
+@rule("SCATTER_ND", integers=always)
 def _scatter_nd(call: Call) -> Any:
     """Zeros, to which every update is added at its place."""
     index, updates, shape = call[0], call[1], call.integers(2, "the shape of the result")
@@ -332,14 +332,14 @@ def _scatter_nd(call: Call) -> Any:
     return call.reshape(call.create("scatter_elements", [zeros, places, values], axis=0, reduce="add"), shape)
 
 
-@rule("REVERSE_V2", integers=True)
+@rule("REVERSE_V2", integers=always)
 def _reverse(call: Call) -> Any:
     axes = call.axes(1, call.rank(0))
     x, first = call.in_its_layout(0)
     return call.placed(call.create("flip", [x], axes=[axis_in(axis, first) for axis in axes]), first)
 
 
-@rule("SPACE_TO_DEPTH", integers=True)
+@rule("SPACE_TO_DEPTH", integers=always)
 def _space_to_depth(call: Call) -> Any:
     """Blocks of pixels as channels: [n, h/b, w/b, (row, column, channel)]."""
     call.ranked(0, 4)
@@ -349,7 +349,7 @@ def _space_to_depth(call: Call) -> Any:
     return call.placed(call.reshape(x, [n, c * (block * block), divide(h, block), divide(w, block)]), True)
 
 
-@rule("DEPTH_TO_SPACE", integers=True)
+@rule("DEPTH_TO_SPACE", integers=always)
 def _depth_to_space(call: Call) -> Any:
     call.ranked(0, 4)
     (n, h, w, c), block = call.shape(0), _block(call)
@@ -366,7 +366,7 @@ def _block(call: Call) -> int:
     return block
 
 
-@rule("SPACE_TO_BATCH_ND", integers=True)
+@rule("SPACE_TO_BATCH_ND", integers=always)
 def _space_to_batch(call: Call) -> Any:
     """Pixels of a grid as images of their own: batches lie (row, column, image)."""
     blocks, pairs = _blocks(call)
@@ -382,7 +382,7 @@ def _space_to_batch(call: Call) -> Any:
     return call.reshape(x, [n * product(blocks), *split[::2], *rest[inner:]])
 
 
-@rule("BATCH_TO_SPACE_ND", integers=True)
+@rule("BATCH_TO_SPACE_ND", integers=always)
 def _batch_to_space(call: Call) -> Any:
     blocks, pairs = _blocks(call)
     x = call[0]

@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.errors import InvalidModel
-from hetnn.importers.tflite.rules.call import Call, rule
+from hetnn.importers.tflite.integers import LITERT, graph_form
+from hetnn.importers.tflite.rules.call import Call, are_typed, rule
 from hetnn.importers.tflite.rules.conv import padding_of, stride_of
+
+
+def _at_one_scale(call: Call) -> bool:
+    return are_typed(0)(call) and call.quant(0) == call.result_quant()
 
 
 def _window(call: Call, x: Any) -> dict[str, Any]:
@@ -17,17 +22,25 @@ def _window(call: Call, x: Any) -> dict[str, Any]:
     return {"kernel": kernel, "stride": stride, "padding": padding_of(call, x.shape[2:], kernel, stride, [1, 1])}
 
 
-@rule("MAX_POOL_2D")
+@rule("MAX_POOL_2D", integers=_at_one_scale)
 def _max_pool(call: Call) -> Any:
     x = call.first(0)
-    return call.placed(call.activated(call.create("max_pool2d", [x], **_window(call, x))), True)
+    return call.placed(call.activated(call.create("max_pool2d", [x], **_window(call, x), **call.q())), True)
 
 
-@rule("AVERAGE_POOL_2D")
+@rule("AVERAGE_POOL_2D", integers=_at_one_scale)
 def _mean_pool(call: Call) -> Any:
     """Means of what lies inside the input."""
-    x = call.first(0)
-    y = call.create("avg_pool2d", [x], **_window(call, x), count_include_pad=False)
+    x, told = call.first(0), {"count_include_pad": False}
+    if call.typed and call.tensor(0).dtype == "u8":  # halves are rounded away from the file's own zero
+        quant = call.quant(0)
+        assert quant is not None
+        unsigned = {"q_scale": list(quant.scales), "q_zero": quant.zero_points[0]}
+        whole = call.create("bitcast", [call.plain(x, 0)], to="u8", **unsigned)
+        means = call.create("avg_pool2d", [whole], **_window(call, x), **told, **unsigned, **LITERT)
+        plain = call.create("bitcast", [means], to="u8")
+        return call.placed(call.activated(graph_form(call, plain, call.outputs[0])), True)
+    y = call.create("avg_pool2d", [x], **_window(call, x), **told, **call.q())
     return call.placed(call.activated(y), True)
 
 

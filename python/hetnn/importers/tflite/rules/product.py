@@ -7,9 +7,10 @@ from typing import Any
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.sizes import Size, divide, product
 from hetnn.importers.tflite.rules.call import Call, rule
+from hetnn.importers.tflite.rules.weights import takes_integers, weight_and_bias
 
 
-@rule("FULLY_CONNECTED")
+@rule("FULLY_CONNECTED", integers=takes_integers)
 def _fully_connected(call: Call) -> Any:
     """Rows of as many features as the weights [out, in] have; `KeepNumDims` keeps the axes before them."""
     if call.option("WeightsFormat"):
@@ -20,9 +21,9 @@ def _fully_connected(call: Call) -> Any:
         raise InvalidModel(f"weights {call.shape(1)}")
     if not (call.option("KeepNumDims") and x.shape and x.shape[-1] == features):
         x = call.reshape(x, [divide(product(x.shape), features), features])
-    weight, bias = call.weight(1, (0, 1)), call[2] if call.given(2) else None
+    weight, bias = weight_and_bias(call, 0, 1, 2, (0, 1))
     if call.known(1) is not None:
-        y = call.linear(x, weight, bias)
+        y = call.create("linear", [x, weight, bias], **call.q())
     else:
         y = call.create("matmul", [x, call.permuted(weight, (1, 0))])
         y = y if bias is None else call.create("add", [y, bias])

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from hetnn.importers.tflite.integers import dequantized, quantized, real
-from hetnn.importers.tflite.rules.call import Call, rule
+from hetnn.importers.tflite.rules.call import Call, always, rule
+from hetnn.importers.tflite.rules.tables import by_table, has_table
 
 
-@rule("DEQUANTIZE", integers=True)
+@rule("DEQUANTIZE", integers=always)
 def _dequantize(call: Call) -> Any:
     held = call.held(0)
     if held.array is not None:
@@ -21,8 +22,16 @@ def _dequantize(call: Call) -> Any:
     return call.placed(call.cast(x, "f32") if held.quant is None else real(call, x, held.quant), first)
 
 
-@rule("QUANTIZE", integers=True)
+@rule("DENSIFY", integers=always)
+def _densify(call: Call) -> Any:
+    """Of a constant, which was made dense when it was read."""
+    return call.held(0)
+
+
+@rule("QUANTIZE", integers=always)
 def _quantize(call: Call) -> Any:
+    if has_table(call):
+        return by_table(call)
     x, first = call.in_its_layout(0)
     tensor, quant = call.outputs[0], call.quant(0)
     if tensor.quant is None:

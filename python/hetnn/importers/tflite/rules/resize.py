@@ -9,7 +9,7 @@ import numpy as np
 
 from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.resampling import along
-from hetnn.importers.tflite.rules.call import Call, rule, static
+from hetnn.importers.tflite.rules.call import Call, always, rule, static
 
 # Of a weight that resizing is a product with.
 _MOST_NUMBERS = 1 << 26
@@ -66,7 +66,7 @@ def _resized(call: Call, x: Any, goal: list[int], shares: Callable[[Call, int, i
     return x
 
 
-@rule("RESIZE_NEAREST_NEIGHBOR", integers=True)
+@rule("RESIZE_NEAREST_NEIGHBOR", integers=always)
 def _nearest(call: Call) -> Any:
     x, goal = call.first(0), _goal(call)
     size = static(x.shape[2:], "resizing")

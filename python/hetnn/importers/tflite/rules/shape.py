@@ -9,25 +9,25 @@ import numpy as np
 
 from hetnn.element_types import numpy_type
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.tflite.rules.call import Call, rule, static
+from hetnn.importers.tflite.rules.call import Call, always, rule, static
 
 
-@rule("SHAPE", integers=True)
+@rule("SHAPE", integers=always)
 def _shape(call: Call) -> Any:
     return call.of_array(np.array(static(call.shape(0), "the shape"), numpy_type(call.outputs[0].dtype)))
 
 
-@rule("RANK", integers=True)
+@rule("RANK", integers=always)
 def _rank(call: Call) -> Any:
     return call.of_array(np.array(call.rank(0), np.int32))
 
 
-@rule("FILL", integers=True)
+@rule("FILL", integers=always)
 def _fill(call: Call) -> Any:
     return call.broadcast_to(call.reshape(call[1], []), call.integers(0, "the shape"))
 
 
-@rule("RANGE", integers=True)
+@rule("RANGE", integers=always)
 def _range(call: Call) -> Any:
     numbers = [call.known(k) for k in range(3)]
     if any(number is None for number in numbers):
@@ -41,7 +41,7 @@ def _range(call: Call) -> Any:
     return call.of_array((start + np.arange(count) * step).astype(numpy_type(call.outputs[0].dtype)))
 
 
-@rule("ONE_HOT", integers=True)
+@rule("ONE_HOT", integers=always)
 def _one_hot(call: Call) -> Any:
     """`on` at the places along a new axis, `off` elsewhere; no place outside it is one."""
     rank, depth = call.rank(0), call.integer(1, "the depth")

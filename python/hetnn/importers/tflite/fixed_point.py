@@ -1,0 +1,63 @@
+"""TFLite's arithmetic on integers, of whole arrays: a factor as a multiplier of 31 bits and a shift."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+def multiplier_of(factor: float) -> tuple[int, int]:
+    """m in [2^30, 2^31) and a shift, factor = m 2^(shift - 31); both 0 for a factor that no shift of 31 holds."""
+    if factor == 0:
+        return 0, 0
+    fraction, shift = math.frexp(factor)
+    whole = math.floor(fraction * (1 << 31) + 0.5)
+    if whole == 1 << 31:
+        whole, shift = whole // 2, shift + 1
+    return (0, 0) if shift < -31 else (whole, shift)
+
+
+def high_product(a: Array, b: Array | int) -> Array:
+    """The high half of the doubled product of two numbers of 32 bits, to nearest."""
+    product = a.astype(np.int64) * b
+    nudged = product + np.where(product >= 0, 1 << 30, 1 - (1 << 30))
+    return np.asarray(np.sign(nudged) * (np.abs(nudged) >> 31))
+
+
+def shifted_right(value: Array, bits: int) -> Array:
+    """Divided by a power of two, to nearest, halves away from zero."""
+    mask = (1 << bits) - 1
+    rest, threshold = value & mask, (mask >> 1) + (value < 0)
+    return np.asarray((value >> bits) + (rest > threshold))
+
+
+def scaled(value: Array, factor: float) -> Array:
+    """Integers times a factor, rounded twice: gemmlowp's MultiplyByQuantizedMultiplier."""
+    multiplier, shift = multiplier_of(factor)
+    return shifted_right(high_product(value.astype(np.int64) << max(shift, 0), multiplier), max(-shift, 0))
+
+
+def high_product_16(a: Array, b: int) -> Array:
+    """As `high_product`, of two numbers of 16 bits."""
+    product = a.astype(np.int64) * b
+    nudged = product + np.where(product >= 0, 1 << 14, 1 - (1 << 14))
+    return saturated(np.sign(nudged) * (np.abs(nudged) >> 15), -32768, 32767)
+
+
+def doubled_high_16(a: Array, b: Array) -> Array:
+    """The high half of the doubled product of two numbers of 16 bits, cut towards zero."""
+    product = a.astype(np.int64) * b
+    return saturated(np.sign(product) * (np.abs(product) >> 15), -32768, 32767)
+
+
+def saturated(value: Array, low: int = -128, high: int = 127) -> Array:
+    return np.clip(value, low, high)
+
+
+def rounded(reals: Array) -> Array:
+    """To nearest, halves away from zero."""
+    return np.asarray(np.sign(reals) * np.floor(np.abs(reals) + np.asarray(0.5, reals.dtype)))

@@ -1,0 +1,50 @@
+"""Weights and biases of TFLite's layers, of reals and of integers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hetnn.errors import InvalidModel
+from hetnn.importers.tflite.integers import is_typed, signed
+from hetnn.importers.tflite.rules.call import Call
+
+
+def takes_integers(call: Call) -> bool:
+    """Whether a layer of an input, weights and perhaps biases is one on integers, with weights that are known."""
+    weights, filters = call.known(1), call.quant(1)
+    if weights is None or filters is None or weights.dtype not in (np.int8, np.uint8):
+        return False
+    known_bias = not call.given(2) or (call.known(2) is not None and call.tensor(2).dtype == "i32")
+    centred = all(zero == (128 if weights.dtype == np.uint8 else 0) for zero in filters.zero_points)
+    return known_bias and centred and is_typed(call.tensor(0)) and is_typed(call.outputs[0])
+
+
+def weight_and_bias(call: Call, x: int, weight: int, bias: int, perm: Sequence[int]) -> tuple[Any, Any]:
+    """The weights with their axes in another order, filters first, and the biases, None where there are none.
+
+    Of integers a bias is at the scale of the sums, whatever the file says of it.
+    """
+    if not call.typed:
+        return call.turned(weight, perm), call[bias] if call.given(bias) else None
+    array, quant, of_x = call.known(weight), call.quant(weight), call.quant(x)
+    assert array is not None
+    assert quant is not None
+    assert of_x is not None
+    if len(quant.scales) > 1 and perm[0] != quant.axis:
+        raise InvalidModel(f"weights with scales along the axis {quant.axis}; those of filters lie along {perm[0]}")
+    scales = [_scale(call, of_x.scales[0], scale, len(quant.scales) > 1) for scale in quant.scales]
+    turned = call.typed_constant(signed(array.transpose(perm)), {"q_scale": scales, "q_zero": 0})
+    biases = call.known(bias)
+    if biases is None:
+        return turned, None
+    return turned, call.typed_constant(biases, {"q_scale": [of_x.scales[0] * scale for scale in scales], "q_zero": 0})
+
+
+def _scale(call: Call, of_x: float, scale: float, of_channels: bool) -> float:
+    """A filter's scale. Where LiteRT rounds its product with the input's to f32, what makes that product exact."""
+    if of_channels or (call.name != "FULLY_CONNECTED" and call.tensor(0).dtype == "i8"):
+        return scale
+    return float(np.float32(of_x) * np.float32(scale)) / of_x

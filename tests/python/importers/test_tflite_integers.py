@@ -1,0 +1,170 @@
+"""TFLite's operators on integers, bit for bit as LiteRT's reference kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hetnn
+from importers.tflite_files import Array, Quant, Told, constant, one, random_inputs, reference
+
+RNG = np.random.default_rng(11)
+# An operator, its operands, results and options.
+Sample = tuple[str, Sequence[Told | None], Sequence[Told], Mapping[str, Any]]
+
+
+def check(
+    name: str,
+    operands: Sequence[Told | None],
+    how: Mapping[str, Any] | None,
+    results: Sequence[Told],
+    inputs: Sequence[Array] | None = None,
+) -> None:
+    data = one(name, operands, results, how)
+    given = random_inputs(data) if inputs is None else list(inputs)
+    (wanted,) = reference(data, [given])
+    found = hetnn.compile(data)(*given)
+    found = found if isinstance(found, tuple) else (found,)
+    for mine, theirs in zip(found, wanted, strict=True):
+        assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def options(table: str, **fields: Any) -> dict[str, Any]:
+    return {"": f"{table}Options", **fields}
+
+
+def scale(low: float = 0.005, high: float = 0.1) -> float:
+    return float(np.float32(RNG.uniform(low, high)))
+
+
+def quant(dtype: str) -> Quant:
+    limits = np.iinfo({"i8": np.int8, "u8": np.uint8}[dtype])
+    return Quant(scale(), int(RNG.integers(limits.min, limits.max + 1)))
+
+
+FUNCTIONS: list[tuple[str, dict[str, Any], Quant | None]] = [
+    ("ABS", {}, None),
+    ("ELU", {}, None),
+    ("EXP", {}, None),
+    ("GELU", options("Gelu", Approximate=False), None),
+    ("GELU", options("Gelu", Approximate=True), None),
+    ("HARD_SWISH", {}, None),
+    ("LEAKY_RELU", options("LeakyRelu", Alpha=0.3), None),
+    ("LOGISTIC", {}, Quant(1 / 256, -128)),
+    ("QUANTIZE", {}, None),
+    ("RELU", {}, None),
+    ("RELU6", {}, None),
+    ("RELU_0_TO_1", {}, None),
+    ("RELU_N1_TO_1", {}, None),
+    ("TANH", {}, Quant(1 / 128, 0)),
+]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("name", "how", "of_y"), FUNCTIONS, ids=[row[0] for row in FUNCTIONS])
+def test_functions_of_one_integer(name: str, how: dict[str, Any], of_y: Quant | None, seed: int) -> None:
+    every = np.arange(-128, 128).astype(np.int8)
+    check(name, [Told([256], "i8", quant=quant("i8"))], how, [Told([256], "i8", quant=of_y or quant("i8"))], [every])
+
+
+def filters(shape: Sequence[int], axis: int | None = None, dtype: str = "i8") -> Told:
+    """Weights with a scale of each filter along an axis, or one of all."""
+    many = 1 if axis is None else shape[axis]
+    scales = RNG.uniform(0.002, 0.02, many).astype(np.float32).tolist()
+    numbers = RNG.integers(-127, 128, shape) if dtype == "i8" else RNG.integers(-7, 8, shape)
+    return constant(numbers, dtype, Quant(scales, 0, axis or 0))
+
+
+def biases(x: Told, weights: Told) -> Told:
+    assert x.quant is not None
+    assert weights.quant is not None
+    scales = np.float32(x.quant.scale) * np.asarray(weights.quant.scale, np.float32)
+    many = weights.shape[weights.quant.axis]
+    return constant(RNG.integers(-4000, 4000, many), "i32", Quant(scales.tolist()))
+
+
+def window(table: str, same: bool, stride: int, dilation: int = 1, act: int = 0, **more: Any) -> dict[str, Any]:
+    factors = {} if dilation == 1 else {"DilationHFactor": dilation, "DilationWFactor": dilation}
+    told = {"Padding": int(not same), "StrideH": stride, "StrideW": stride, "FusedActivationFunction": act}
+    return options(table, **told, **factors, **more)
+
+
+def x_of(*shape: int, dtype: str = "i8") -> Told:
+    return Told(shape, dtype, quant=quant(dtype))
+
+
+def y_of(dtype: str = "i8", low: float = 0.05, high: float = 0.3) -> Told:
+    return Told([1], dtype, quant=Quant(scale(low, high), int(RNG.integers(-128, 128)) + 128 * (dtype == "u8")))
+
+
+@pytest.mark.parametrize("act", [0, 1, 2, 3])
+@pytest.mark.parametrize(("same", "stride", "dilation"), [(True, 1, 1), (False, 2, 1), (True, 1, 2)])
+def test_convolutions(same: bool, stride: int, dilation: int, act: int) -> None:
+    x, weights = x_of(1, 7, 9, 4), filters((6, 3, 3, 4), 0)
+    check(
+        "CONV_2D",
+        [x, weights, biases(x, weights)],
+        window("Conv2D", same, stride, dilation, act),
+        [y_of()],
+    )
+
+
+@pytest.mark.parametrize(("same", "stride", "many"), [(True, 1, 1), (False, 2, 1), (True, 1, 2)])
+def test_depthwise_convolutions(same: bool, stride: int, many: int) -> None:
+    x, weights = x_of(1, 7, 9, 4), filters((1, 3, 3, 4 * many), 3)
+    how = window("DepthwiseConv2D", same, stride, DepthMultiplier=many)
+    check("DEPTHWISE_CONV_2D", [x, weights, biases(x, weights)], how, [y_of()])
+
+
+@pytest.mark.parametrize("act", [0, 1])
+@pytest.mark.parametrize("axis", [None, 0])
+def test_fully_connected_layers(axis: int | None, act: int) -> None:
+    x, weights = x_of(3, 40), filters((7, 40), axis)
+    how = options("FullyConnected", FusedActivationFunction=act)
+    check("FULLY_CONNECTED", [x, weights, biases(x, weights)], how, [y_of()])
+
+
+@pytest.mark.parametrize("name", ["ADD", "SUB", "MUL"])
+@pytest.mark.parametrize("act", [0, 1, 3])
+@pytest.mark.parametrize("other", [(2, 3, 4, 5), (5,)])
+def test_sums_and_products(name: str, act: int, other: Sequence[int]) -> None:
+    how = options(name.capitalize(), FusedActivationFunction=act)
+    check(name, [x_of(2, 3, 4, 5), x_of(*other)], how, [y_of()])
+
+
+@pytest.mark.parametrize("name", ["MAXIMUM", "MINIMUM"])
+def test_extremes(name: str) -> None:
+    one_scale = quant("i8")
+    told = [Told([3, 40], "i8", quant=one_scale), Told([40], "i8", quant=one_scale)]
+    check(name, told, {}, [Told([1], "i8", quant=one_scale)])
+
+
+@pytest.mark.parametrize("act", [0, 1])
+@pytest.mark.parametrize("name", ["MAX_POOL_2D", "AVERAGE_POOL_2D"])
+@pytest.mark.parametrize("dtype", ["i8", "u8"])
+def test_pools(name: str, act: int, dtype: str) -> None:
+    one_scale = quant(dtype)
+    how = window("Pool2D", True, 2, act=act, FilterHeight=3, FilterWidth=2)
+    check(name, [Told([1, 7, 9, 4], dtype, quant=one_scale)], how, [Told([1], dtype, quant=one_scale)])
+
+
+def layer(name: str, x: Told, weights: Told, how: Mapping[str, Any]) -> Sample:
+    return name, [x, weights, biases(x, weights)], [y_of()], how
+
+
+# An operator each, for those who alter files.
+SAMPLES: list[Sample] = [
+    layer("CONV_2D", x_of(1, 7, 9, 4), filters((6, 3, 3, 4), 0), window("Conv2D", True, 1)),
+    layer("DEPTHWISE_CONV_2D", x_of(1, 7, 9, 4), filters((1, 3, 3, 8), 3), window("DepthwiseConv2D", True, 2)),
+    layer("FULLY_CONNECTED", x_of(3, 40), filters((7, 40)), options("FullyConnected")),
+    ("ADD", [x_of(2, 3, 4, 5), x_of(5)], [y_of()], options("Add", FusedActivationFunction=1)),
+    ("MUL", [x_of(2, 3, dtype="u8"), x_of(3, dtype="u8")], [y_of("u8")], options("Mul")),
+    *(
+        (name, [Told([1, 8, 8, 4], "i8", quant=quant("i8"))], [Told([1], "i8", quant=of_y or quant("i8"))], how)
+        for name, how, of_y in FUNCTIONS
+    ),
+]

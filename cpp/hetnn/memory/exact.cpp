@@ -16,8 +16,8 @@ constexpr size_t kWorkBetweenStops = 1 << 14;
 class Search {
  public:
   Search(const std::vector<Buffer>& buffers, const ConflictGraph& graph, const std::vector<int>& rank,
-         int64_t capacity_bytes, int64_t max_nodes, const std::function<bool()>& stop)
-      : graph_(graph), rank_(rank), capacity_(capacity_bytes), max_nodes_(max_nodes), stop_(stop) {
+         int64_t capacity_bytes, int64_t max_nodes, Blame& blame, const std::function<bool()>& stop)
+      : graph_(graph), rank_(rank), capacity_(capacity_bytes), max_nodes_(max_nodes), blame_(blame), stop_(stop) {
     std::map<int64_t, int> section_of;
     for (const Buffer& b : buffers) section_of[b.lower] = section_of[b.upper] = 0;
     int count = 0;
@@ -114,7 +114,10 @@ class Search {
     int first = INT32_MAX, last = 0;
     for (int k : part) {
       if (earliest(k) < 0) earliest(k) = -earliest(k);
-      if (earliest(k) + size(k) > capacity_) return false;
+      if (earliest(k) + size(k) > capacity_) {
+        blame_.add(k);
+        return false;
+      }
       first = std::min(first, begin(k));
       last = std::max(last, end(k));
     }
@@ -128,7 +131,11 @@ class Search {
     }
     for (int s = first; s < last; ++s) {
       const auto at = static_cast<size_t>(s);
-      if (floor_[at] != kNever && floor_[at] + total_[at] > capacity_) return false;
+      if (floor_[at] == kNever || floor_[at] + total_[at] <= capacity_) continue;
+      for (int k : part) {
+        if (begin(k) <= s && s < end(k)) blame_.add(k);
+      }
+      return false;
     }
     return true;
   }
@@ -176,6 +183,7 @@ class Search {
   const std::vector<int>& rank_;
   const int64_t capacity_;
   const int64_t max_nodes_;
+  Blame& blame_;
   const std::function<bool()>& stop_;
   std::vector<int> all_;
   std::vector<int> begin_, end_;   // sections of each buffer
@@ -192,9 +200,9 @@ class Search {
 }  // namespace
 
 ExactResult search_exact(const std::vector<Buffer>& buffers, const ConflictGraph& graph, const std::vector<int>& rank,
-                         int64_t capacity_bytes, int64_t max_nodes, const std::function<bool()>& stop) {
+                         int64_t capacity_bytes, int64_t max_nodes, Blame& blame, const std::function<bool()>& stop) {
   if (buffers.size() > kMostBuffers) return {};
-  return Search(buffers, graph, rank, capacity_bytes, max_nodes, stop).run();
+  return Search(buffers, graph, rank, capacity_bytes, max_nodes, blame, stop).run();
 }
 
 }  // namespace hetnn::memory

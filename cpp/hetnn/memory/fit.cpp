@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <span>
 
 #include "hetnn/base/error.h"
 #include "hetnn/base/interrupt.h"
@@ -98,8 +100,8 @@ class Ranks {
 
   static constexpr int kOrders = 5;
 
-  // Ranks by order `which`, its keys disturbed by up to +-noise/2.
-  std::vector<int> rank(int which, double noise, Random& random) const {
+  // Ranks by order `which`, its keys disturbed by up to +-noise/2 and times weights to a power.
+  std::vector<int> rank(int which, double noise, std::span<const double> weights, double power, Random& random) const {
     static constexpr std::array<std::array<int, 3>, kOrders> kKeys = {
         {{0, 1, 2}, {2, 1, 0}, {2, 0, 1}, {1, 0, 2}, {3, 0, 2}}};
     const size_t n = keys_[0].size();
@@ -107,6 +109,7 @@ class Ranks {
     if (noise > 0) {
       for (double& f : factor) f += noise * (random.unit() - 0.5);
     }
+    for (size_t k = 0; power > 0 && k < n; ++k) factor[k] *= std::pow(weights[k], power);
     std::vector<int> order(n), rank(n);
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
@@ -157,11 +160,15 @@ FitResult fit(const std::vector<Buffer>& buffers, int64_t capacity_bytes, const 
   };
   std::optional<Ranks> ranks;  // made for the first search
   Random random;
-  auto search = [&](int which, double noise, int64_t limit_bytes, int64_t max_nodes, const char* method) {
+  Blame blame(graph.size());
+  auto search = [&](int which, double noise, double power, int64_t limit_bytes, int64_t max_nodes, const char* method) {
     if (!ranks) ranks.emplace(buffers, graph, stop);
     if (stop()) return ExactOutcome::gave_up;
+    const std::vector<int> rank = ranks->rank(which, noise, blame.weights(), power, random);
+    Blame alone(graph.size());  // a long search of one order says little about others
+    if (power > 0) blame.next_search();
     const ExactResult found =
-        search_exact(buffers, graph, ranks->rank(which, noise, random), limit_bytes, max_nodes, stop);
+        search_exact(buffers, graph, rank, limit_bytes, max_nodes, power > 0 ? blame : alone, stop);
     result.nodes += found.nodes;
     if (found.outcome == ExactOutcome::found) better({found.offsets, peak_of(found.offsets, graph)}, method);
     return found.outcome;
@@ -183,26 +190,27 @@ FitResult fit(const std::vector<Buffer>& buffers, int64_t capacity_bytes, const 
         const int64_t limit_bytes = low + (result.fit.peak_bytes - low) / 2;
         bool found = false;
         for (int which = 0; which < Ranks::kOrders && !found; ++which) {
-          found = search(which, 0.0, limit_bytes, max_nodes, "climb") == ExactOutcome::found;
+          found = search(which, 0, 0, limit_bytes, max_nodes, "climb") == ExactOutcome::found;
         }
         if (!found) low = limit_bytes + 1;
       }
     }
   } else if (!result.proven_infeasible) {
-    // Restarts: each order as it is with growing patience, between many short searches with disturbed orders.
+    // Restarts: each order as it is with growing patience, between many short searches with disturbed orders that learn
+    // from each other which buffers are in the way.
     bool decided = result.fit.peak_bytes <= capacity_bytes;
-    auto attempt = [&](int which, double noise, int64_t max_nodes) {
+    auto attempt = [&](int which, double noise, double power, int64_t max_nodes) {
       if (decided || clock.over()) return;
-      const ExactOutcome outcome = search(which, noise, capacity_bytes, max_nodes, "exact");
+      const ExactOutcome outcome = search(which, noise, power, capacity_bytes, max_nodes, "exact");
       if (outcome == ExactOutcome::infeasible) result.proven_infeasible = true;
       decided = outcome != ExactOutcome::gave_up;
     };
     int64_t patience = 4096;
     for (int round = 0; !decided && !clock.over();
          ++round, patience = std::min<int64_t>(patience * 3, int64_t{1} << 40)) {
-      for (int which = 0; which < Ranks::kOrders; ++which) attempt(which, 0.0, patience);
-      for (int restart = 0; restart < 8 << round; ++restart) {
-        for (int which = 0; which < Ranks::kOrders; ++which) attempt(which, 0.5, 1000);
+      for (int which = 0; which < Ranks::kOrders; ++which) attempt(which, 0, 0, patience);
+      for (int restart = 0; restart < 16 << round; ++restart) {
+        for (int which = 0; which < Ranks::kOrders; ++which) attempt(which, 0.3, 0.5, 1000);
         if (decided || clock.over()) break;
       }
     }

@@ -59,10 +59,11 @@ TEST(Exact, AgreesWithBruteForceOnSmallProblems) {
     std::shuffle(rank.begin(), rank.end(), random);
     const auto never = [] { return false; };
     const ConflictGraph graph(buffers, 1);
-    const ExactResult found = search_exact(buffers, graph, rank, best, INT64_MAX, never);
+    Blame blame(graph.size());
+    const ExactResult found = search_exact(buffers, graph, rank, best, INT64_MAX, blame, never);
     ASSERT_EQ(found.outcome, ExactOutcome::found) << "round " << round;
     ASSERT_EQ(validate(buffers, found.offsets, best), std::nullopt);
-    ASSERT_EQ(search_exact(buffers, graph, rank, best - 1, INT64_MAX, never).outcome, ExactOutcome::infeasible)
+    ASSERT_EQ(search_exact(buffers, graph, rank, best - 1, INT64_MAX, blame, never).outcome, ExactOutcome::infeasible)
         << "round " << round;
   }
 }

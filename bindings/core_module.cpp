@@ -12,6 +12,7 @@ void bind_options(pybind11::module_& m);
 void bind_operators(pybind11::module_& m);
 void bind_plan_problem(pybind11::module_& m);
 void bind_passes(pybind11::module_& m);
+void bind_quantize(pybind11::module_& m);
 void bind_windows(pybind11::module_& m);
 }  // namespace hetnn
 
@@ -26,6 +27,7 @@ PYBIND11_MODULE(_core, m) {
   hetnn::bind_options(m);
   hetnn::bind_plan_problem(m);
   hetnn::bind_passes(m);
+  hetnn::bind_quantize(m);
   hetnn::bind_windows(m);
   m.attr("version") = HETNN_VERSION;
 }

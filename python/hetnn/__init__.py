@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hetnn.planning import Plan as Plan
     from hetnn.planning import generate_problem as generate_problem
     from hetnn.planning import plan_problem as plan_problem
+    from hetnn.quantization.quantizer import quantize as quantize
     from hetnn.store import Store as Store
 
 __version__ = "0.1.0"
@@ -37,6 +38,7 @@ _HOMES = {
     "Plan": "hetnn.planning",
     "plan_problem": "hetnn.planning",
     "generate_problem": "hetnn.planning",
+    "quantize": "hetnn.quantization.quantizer",
     "Store": "hetnn.store",
 }
 
@@ -58,6 +60,7 @@ __all__ = [
     "load",
     "plan",
     "plan_problem",
+    "quantize",
 ]
 
 

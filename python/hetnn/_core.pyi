@@ -32,10 +32,12 @@ __all__: list[str] = [
     "command_streams",
     "compile",
     "compile_options",
+    "constant",
     "cpu_work",
     "device_kinds",
     "disassemble",
     "figures_without_source",
+    "insert_conversions",
     "interpret",
     "isa_manual",
     "json_formats",
@@ -46,6 +48,7 @@ __all__: list[str] = [
     "on_general_processor",
     "operators",
     "plan",
+    "quantize_roles",
     "read_options",
     "resampled",
     "return_free_memory",
@@ -55,6 +58,7 @@ __all__: list[str] = [
     "torch_shares",
     "version",
     "window_count",
+    "with_outputs",
 ]
 
 class Dim:
@@ -439,6 +443,11 @@ def compile_options() -> list[typing.Any]:
     The options of compiling, a row each: name, flag of the commands, doc, and the JSON schema with the default.
     """
 
+def constant(graph: Graph, name: str) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
+    """
+    The array of a constant, by its name.
+    """
+
 def cpu_work(graph: Graph) -> list[typing.Any]:
     """
     What each node does on the general processor: family of kernels, macs, flops, bytes.
@@ -457,6 +466,32 @@ def disassemble(words: collections.abc.Sequence[typing.SupportsInt | typing.Supp
 def figures_without_source(json: str) -> list[str]:
     """
     Paths of figures that no provenance covers.
+    """
+
+def insert_conversions(
+    graph: Graph,
+    layers: collections.abc.Set[str],
+    values: collections.abc.Mapping[
+        str,
+        tuple[
+            str,
+            collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
+            typing.SupportsInt | typing.SupportsIndex,
+            numpy.ndarray[typing.Any, numpy.dtype[typing.Any]] | None,
+            numpy.ndarray[typing.Any, numpy.dtype[typing.Any]] | None,
+        ],
+    ],
+    constants: collections.abc.Sequence[
+        tuple[
+            str,
+            typing.SupportsInt | typing.SupportsIndex,
+            numpy.ndarray[typing.Any, numpy.dtype[typing.Any]],
+            collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex] | None,
+        ]
+    ],
+) -> Graph:
+    """
+    A copy of the graph whose nodes `layers` compute on integers. `values` gives, by name, (type of the integers, scales, zero point, factors before rounding or None, factors behind it or None), `constants` (layer, input, array, scales or None): what becomes of the constants that they read.
     """
 
 def interpret(
@@ -514,6 +549,11 @@ def operators() -> list[typing.Any]:
 def plan(graph: Graph, target: str, options: str) -> NetworkPlan:
     """
     Plans a graph without compiling it.
+    """
+
+def quantize_roles(graph: Graph) -> list[typing.Any]:
+    """
+    Every node but constants: node, op, role (None: stays as it is), inputs, which of them are constants, outputs, names (its own, those of what was folded into it, its module's), loc.
     """
 
 def read_options(options: str) -> str:
@@ -585,6 +625,11 @@ def window_count(
 ) -> int | Dim:
     """
     How many windows lie over an axis of that size.
+    """
+
+def with_outputs(graph: Graph, names: collections.abc.Sequence[str]) -> Graph:
+    """
+    A copy of the graph that returns these values too, behind its own outputs.
     """
 
 version: str = "0.1.0"

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from hetnn.background import Run
+    from hetnn.quantization.report import QuantizeReport
 
 Array = npt.NDArray[Any]
 _ARRAYS = frozenset([np.ndarray])
@@ -158,6 +159,7 @@ class Executable:
         # When it was compiled in this process: how long that took, and each pass: name, stage, ms.
         self.compile_s: float | None = None
         self.passes: list[dict[str, Any]] = []
+        self.quantization: QuantizeReport | None = None  # what hetnn.quantize did, in the process that did it
         self._of_thread = _OfThread()
         self._file: _File | None = None  # that holds all of it
         self._apart: SizesApart | None = None  # for inputs that do not share their sizes

@@ -6,8 +6,9 @@ import argparse
 import os
 import time
 
-from hetnn.cli.answer import Answer
-from hetnn.cli.model import add_compile_arguments, compile_model
+import hetnn
+from hetnn.cli.answer import Answer, BadUse
+from hetnn.cli.model import add_compile_arguments, compile_model, compile_options, load_model
 from hetnn.cli.progress import Progress
 
 
@@ -15,14 +16,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, the file to write, and the options of compiling."""
     parser.add_argument("model", help=".pt2, .onnx, .tflite or IR text")
     parser.add_argument("-o", "--output", required=True, metavar="OUT.hetnn", help="the file to write")
+    parser.add_argument("--quantize", metavar="SCHEME", help="make it compute in fewer bits: int8; needs --samples")
+    parser.add_argument("--samples", metavar="FILE.npz|FOLDER", help="inputs that the model will see, to learn from")
+    parser.add_argument("--calibrator", metavar="NAME", help="how ranges come from samples (default: mse)")
+    parser.add_argument(
+        "--keep-float", action="append", metavar="NAME", help="a node or module that stays float; may be repeated"
+    )
     add_compile_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> Answer:
-    """Compiles and saves: `output`, `bytes` of the file, `compile_s`, and the `report`."""
+    """Compiles and saves: `output`, `bytes` of the file, `compile_s`, the `report`; `quantization` where asked for."""
+    if not args.quantize and (args.samples, args.calibrator, args.keep_float) != (None, None, None):
+        raise BadUse("--samples, --calibrator and --keep-float go with --quantize SCHEME")
     began = time.perf_counter()
     with Progress("compile", args.quiet) as progress:
-        executable = compile_model(args, progress)
+        executable = _quantized(args, progress) if args.quantize else compile_model(args, progress)
         progress("write")
         executable.save(args.output)
     report = executable.report(format="dict")
@@ -31,4 +40,19 @@ def run(args: argparse.Namespace) -> Answer:
     document = {"output": args.output, "bytes": size_bytes, "compile_s": compile_s, "report": report}
     placed = ", ".join(f"{n} nodes on {device}" for device, n in report["nodes_on"].items())
     text = f"{args.output}: {size_bytes} bytes; {placed}; {len(report['subgraphs'])} subgraphs"
+    if executable.quantization is not None:
+        document["quantization"] = executable.quantization.as_dict()
+        text = f"{executable.quantization}\n{text}"
     return Answer(document, text)
+
+
+def _quantized(args: argparse.Namespace, progress: Progress) -> hetnn.Executable:
+    if args.samples is None:
+        raise BadUse("--quantize learns from inputs that the model will see; give them with --samples FILE.npz|FOLDER")
+    given = {"calibrator": args.calibrator, "keep_float": args.keep_float}
+    options = {**compile_options(args), **{name: value for name, value in given.items() if value is not None}}
+    progress("read the model")
+    executable: hetnn.Executable = hetnn.quantize(
+        load_model(args.model), args.samples, args.quantize, target=args.target or "cpu", progress=progress, **options
+    )
+    return executable

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "hetnn/passes/canonical/rules.h"
+#include "hetnn/passes/integer_layers.h"
 
 namespace hetnn::passes::canonical {
 namespace {
@@ -24,19 +25,6 @@ ir::Value* integers_of(const ir::Value* value) {
   const ir::Node* producer = value ? value->producer() : nullptr;
   const bool stands = producer && producer->op().name == "dequantize";
   return stands ? producer->input(0) : nullptr;
-}
-
-// A layer of products has a bias as its third input, which is no activation.
-bool has_bias(const ir::Node& layer) {
-  return layer.op().primitive == ops::Primitive::convolution && layer.inputs().size() == 3 && layer.input(2);
-}
-
-// Layers of which integers are known to stand for the reals: those that accelerators have, and functions of a value.
-bool computes(const ir::Node& layer) {
-  const ops::OpDef& op = layer.op();
-  if (layer.is_constant() || op.has(ops::Trait::conversion) || op.has(ops::Trait::control)) return false;
-  const bool of_one_value = op.has(ops::Trait::elementwise) && layer.inputs().size() == 1;
-  return op.primitive != ops::Primitive::none || of_one_value;
 }
 
 // The largest integers of a bias leave room for the sums.
@@ -103,11 +91,6 @@ Rule layer() {
           .quantized = true};
 }
 
-// Rounding keeps order, so a value may be bounded before or behind it.
-bool bounds(const ir::Node& layer) {
-  return layer.op().primitive == ops::Primitive::relu || layer.op().primitive == ops::Primitive::clamp;
-}
-
 Rule bounded() {
   return {.name = "quantize_before_bounds",
           .equation = "quantize(f(x)) = f(quantize(x)) where f is relu or clamp",
@@ -128,12 +111,6 @@ Rule bounded() {
                             std::move(attrs));
           },
           .quantized = true};
-}
-
-// Movement of one value, the largest of windows too: what is moved is rounded before or behind.
-bool moves(const ir::Node& layer) {
-  const bool moved = layer.op().has(ops::Trait::movement) && layer.inputs().size() == 1;
-  return moved || layer.op().primitive == ops::Primitive::largest_pool;
 }
 
 Rule moved() {

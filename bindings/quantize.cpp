@@ -1,0 +1,115 @@
+// What quantizing in Python asks of graphs: roles of nodes, values as further outputs, conversions around layers.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <tuple>
+
+#include "bindings/arrays.h"
+#include "hetnn/base/error.h"
+#include "hetnn/ir/rewriter.h"
+#include "hetnn/ir/verify.h"
+#include "hetnn/passes/insert_conversions.h"
+#include "hetnn/passes/integer_layers.h"
+
+namespace py = pybind11;
+
+namespace hetnn {
+namespace {
+
+// The integers' type, scales, zero point, and factors before and behind them.
+using Conversion =
+    std::tuple<std::string, std::vector<double>, int32_t, std::optional<py::array>, std::optional<py::array>>;
+using Constant = std::tuple<std::string, size_t, py::array, std::optional<std::vector<double>>>;  // layer, input
+
+py::list roles(const ir::Graph& graph) {
+  py::list out;
+  for (const ir::Node* node : graph.nodes()) {
+    if (node->is_constant()) continue;
+    const auto role = passes::role_of(*node);
+    py::list inputs, constants, outputs;
+    for (size_t k = 0; k < node->inputs().size(); ++k) {
+      const ir::Value* input = node->input(k);
+      inputs.append(input ? py::object(py::str(input->name())) : py::none());
+      if (node->constant_input(k)) constants.append(k);
+    }
+    for (const ir::Value* output : node->outputs()) outputs.append(output->name());
+    py::list names = py::cast(node->aliases);
+    names.append(node->name());
+    names.append(node->loc().scope);
+    out.append(py::dict(py::arg("node") = node->name(), py::arg("op") = node->op().name,
+                        py::arg("role") = role ? py::object(py::str(passes::role_name(*role))) : py::none(),
+                        py::arg("inputs") = inputs, py::arg("constants") = constants, py::arg("outputs") = outputs,
+                        py::arg("names") = names, py::arg("loc") = ops::to_string(node->loc())));
+  }
+  return out;
+}
+
+py::array constant(const ir::Graph& graph, const std::string& name) {
+  const ir::Value* value = graph.find_value(name);
+  if (!value || !value->producer() || !value->producer()->is_constant())
+    throw InvalidModel(text("the graph has no constant '", name, "'."));
+  return array_of(value->producer()->tensor("value"));
+}
+
+std::shared_ptr<ir::Graph> with_outputs(const ir::Graph& graph, const std::vector<std::string>& names) {
+  auto out = std::make_shared<ir::Graph>(graph.clone());
+  ir::Rewriter rewriter(*out);
+  for (const std::string& name : names) {
+    ir::Value* value = out->find_value(name);
+    if (!value) throw InvalidModel(text("the graph has no value '", name, "'."));
+    rewriter.add_output(value, "observed " + name);
+  }
+  return out;
+}
+
+std::shared_ptr<ir::Graph> insert_conversions(const ir::Graph& graph, const std::set<std::string>& layers,
+                                              const std::map<std::string, Conversion>& values,
+                                              const std::vector<Constant>& constants) {
+  passes::Conversions conversions;
+  conversions.layers.insert(layers.begin(), layers.end());
+  const auto read = [](const std::optional<py::array>& array) {
+    return array ? std::optional(tensor_of(*array)) : std::nullopt;
+  };
+  for (const auto& [name, how] : values) {
+    const auto& [type, scales, zero_point, before, after] = how;
+    passes::ValueConversion& value = conversions.values[name];
+    const auto dtype = dtype_from_name(type);
+    if (!dtype || !ops::may_be_quantized(*dtype))
+      throw InvalidModel(text("no integers of ", type, " stand for reals."));
+    value.dtype = *dtype;
+    value.quant.scales = scales;
+    value.quant.zero_points.assign(1, zero_point);
+    value.before = read(before);
+    value.after = read(after);
+  }
+  for (const auto& [layer, index, array, scales] : constants) {
+    passes::LayerConstant constant{.layer = layer, .index = index, .value = tensor_of(array), .quant = {}};
+    if (scales) constant.quant = ops::Quant{.scales = *scales};
+    conversions.constants.push_back(std::move(constant));
+  }
+  auto out = std::make_shared<ir::Graph>(graph.clone());
+  passes::insert_conversions(*out, conversions);
+  ir::verify(*out);
+  return out;
+}
+
+}  // namespace
+
+void bind_quantize(py::module_& m) {
+  m.def("quantize_roles", &roles, py::arg("graph"),
+        "Every node but constants: node, op, role (None: stays as it is), inputs, which of them are constants, "
+        "outputs, names (its own, those of what was folded into it, its module's), loc.");
+  m.def("constant", &constant, py::arg("graph"), py::arg("name"), "The array of a constant, by its name.");
+  m.def("with_outputs", &with_outputs, py::arg("graph"), py::arg("names"),
+        "A copy of the graph that returns these values too, behind its own outputs.");
+  m.def("insert_conversions", &insert_conversions, py::arg("graph"), py::arg("layers"), py::arg("values"),
+        py::arg("constants"),
+        "A copy of the graph whose nodes `layers` compute on integers. `values` gives, by name, (type of the integers, "
+        "scales, zero point, factors before rounding or None, factors behind it or None), `constants` (layer, input, "
+        "array, scales or "
+        "None): what becomes of the constants that they read.");
+}
+
+}  // namespace hetnn

@@ -1,0 +1,59 @@
+// Roles of nodes by their operators' primitives and traits.
+#include "hetnn/passes/integer_layers.h"
+
+#include <algorithm>
+
+namespace hetnn::passes {
+
+using ops::Primitive;
+using ops::Trait;
+
+bool computes(const ir::Node& node) {
+  const ops::OpDef& op = node.op();
+  if (node.is_constant() || op.has(Trait::conversion) || op.has(Trait::control)) return false;
+  const bool of_one_value = op.has(Trait::elementwise) && node.inputs().size() == 1;
+  return op.primitive != Primitive::none || of_one_value;
+}
+
+bool bounds(const ir::Node& node) {
+  return node.op().primitive == Primitive::relu || node.op().primitive == Primitive::clamp;
+}
+
+bool moves(const ir::Node& node) {
+  const bool moved = node.op().has(Trait::movement) && node.inputs().size() == 1;
+  return moved || node.op().primitive == Primitive::largest_pool;
+}
+
+bool has_bias(const ir::Node& node) {
+  return node.op().primitive == Primitive::convolution && node.inputs().size() == 3 && node.input(2);
+}
+
+std::string_view role_name(Role role) {
+  constexpr std::string_view kNames[] = {"weights", "product", "several", "function", "bound", "moves", "joins"};
+  return kNames[static_cast<size_t>(role)];
+}
+
+std::optional<Role> role_of(const ir::Node& node) {
+  const auto is_real = [](const ir::Value* value) {
+    return !value || value->type() == ops::Type{DType::f32, value->shape()};
+  };
+  if (node.inputs().empty() || node.outputs().size() != 1 || !is_real(node.output())) return {};
+  if (!std::ranges::all_of(node.inputs(), is_real)) return {};
+  if (bounds(node)) return Role::bound;
+  if (moves(node)) return Role::moves;
+  if (!computes(node)) return {};
+  switch (node.op().primitive) {
+    case Primitive::convolution: {
+      const bool fixed = node.constant_input(1) && (!has_bias(node) || node.constant_input(2));
+      return fixed && !node.constant_input(0) ? std::optional(Role::weights) : std::nullopt;
+    }
+    case Primitive::product:
+      return Role::product;
+    case Primitive::concat:
+      return Role::joins;
+    default:
+      return node.op().has(Trait::elementwise) && node.inputs().size() == 1 ? Role::function : Role::several;
+  }
+}
+
+}  // namespace hetnn::passes

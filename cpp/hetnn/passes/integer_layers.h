@@ -1,0 +1,34 @@
+// Which nodes integers can compute for the reals that they stand for: what rules and quantizers know of operators.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "hetnn/ir/graph.h"
+
+namespace hetnn::passes {
+
+/// Layers of which integers are known to stand for the reals: those that accelerators have, and functions of a value.
+bool computes(const ir::Node& node);
+/// relu and clamp. Rounding keeps order, so a value may be bounded before or behind it.
+bool bounds(const ir::Node& node);
+/// Movement of one value, the largest of windows too: what is moved is rounded before or behind.
+bool moves(const ir::Node& node);
+/// A layer of products has a bias as its third input, which is no activation.
+bool has_bias(const ir::Node& node);
+
+/// What a node on f32 is to one who gives its values integers.
+enum class Role : uint8_t {
+  weights,   // sums of products with constant weights
+  product,   // sums of products of two values
+  several,   // sums, products and extremes of several values, means of windows
+  function,  // of one value, element by element
+  bound,     // `bounds`
+  moves,     // `moves`: the result is at the scale of what is moved
+  joins,     // several values at one scale
+};
+std::string_view role_name(Role role);
+/// None for a node that stays as it is.
+std::optional<Role> role_of(const ir::Node& node);
+
+}  // namespace hetnn::passes

@@ -1,0 +1,78 @@
+"""Runs a graph on samples and looks at values inside it, one sample at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hetnn import _core
+from hetnn.api import compile
+from hetnn.executable import Executable
+from hetnn.quantization.samples import Sample
+
+Array = NDArray[Any]
+
+
+class Observed:
+    """A graph that returns values from inside it besides its outputs."""
+
+    def __init__(self, graph: _core.Graph, values: Sequence[str], threads: int | None) -> None:
+        self.values = list(values)
+        self._executable: Executable = compile(_core.with_outputs(graph, self.values), threads=threads)
+
+    def run(self, sample: Sample) -> tuple[list[Array], dict[str, Array]]:
+        """The outputs, and the values by their names."""
+        results = self._executable.run(sample)
+        own = len(results) - len(self.values)
+        return results[:own], dict(zip(self.values, results[own:], strict=True))
+
+
+class Noise:
+    """Powers of a signal and of what differs from it, over samples, and the least cosine of a sample."""
+
+    def __init__(self) -> None:
+        self.signal = self.noise = 0.0
+        self.cosine = 1.0
+
+    def add(self, want: Array, got: Array) -> None:
+        """Takes in one sample, as far as it is finite."""
+        a, b = want.astype(np.float64).reshape(-1), got.astype(np.float64).reshape(-1)
+        finite = np.isfinite(a) & np.isfinite(b)
+        if not finite.all():
+            a, b = a[finite], b[finite]
+        signal = float(a @ a)
+        self.signal += signal
+        self.noise += float(np.sum((a - b) ** 2))
+        lengths = np.sqrt(signal * float(b @ b))
+        if lengths > 0:
+            self.cosine = min(self.cosine, float(a @ b / lengths))
+        elif signal > 0:
+            self.cosine = min(self.cosine, 0.0)
+
+    @property
+    def db(self) -> float:
+        """Signal over noise; 300 where there is none."""
+        return float(min(10 * np.log10(max(self.signal, 1e-300) / max(self.noise, 1e-300)), 300.0))
+
+
+def compare(
+    reference: Observed, other: Observed, samples: Iterable[Sample], factors: Mapping[str, Array]
+) -> tuple[list[Noise], dict[str, Noise]]:
+    """What differs between two graphs: of each output, and of the reference's values, which the other has in order.
+
+    factors: by value, what the other's is to be multiplied by.
+    """
+    outputs: list[Noise] = []
+    values = {name: Noise() for name in reference.values}
+    for sample in samples:
+        wanted, inside = reference.run(sample)
+        got, theirs = other.run(sample)
+        outputs = outputs or [Noise() for _ in wanted]
+        for noise, one, two in zip(outputs, wanted, got, strict=True):
+            noise.add(one, two)
+        for name, called in zip(reference.values, other.values, strict=True):
+            values[name].add(inside[name], theirs[called] * factors.get(name, np.float32(1)))
+    return outputs, values

@@ -1,0 +1,74 @@
+"""What quantizing decided and what it costs, value by value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from hetnn.report.text import table
+
+
+@dataclass(frozen=True)
+class ValueRow:
+    """A value that became integers: real = scale * (integer - zero_point).
+
+    low, high: the range that integers cover; clipped: share of the samples' numbers beyond it; rounding_db: power of
+    the numbers over that of what its own rounding changes; noise_db: over that of all that differs from the float
+    network, measured on samples (None: not measured).
+    """
+
+    value: str
+    layer: str
+    op: str
+    loc: str
+    scale: float
+    zero_point: int
+    low: float
+    high: float
+    clipped: float
+    rounding_db: float
+    noise_db: float | None = None
+
+
+@dataclass
+class QuantizeReport:
+    """What `hetnn.quantize` did. `str` gives the table, `as_dict` what JSON can hold."""
+
+    scheme: str
+    calibrator: str
+    samples: int
+    values: list[ValueRow] = field(default_factory=list)
+    kept_float: dict[str, str] = field(default_factory=dict)  # layer -> why
+    outputs_db: dict[str, float] = field(default_factory=dict)  # by output: signal over noise on the samples
+    cosine: dict[str, float] = field(default_factory=dict)  # by output, the least of the samples
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain dicts and lists."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        rows = [
+            [
+                row.value,
+                row.op,
+                f"{row.scale:.4g}",
+                str(row.zero_point),
+                f"[{row.low:.4g}, {row.high:.4g}]",
+                f"{row.clipped:.3%}",
+                f"{row.rounding_db:.1f}",
+                "" if row.noise_db is None else f"{row.noise_db:.1f}",
+            ]
+            for row in self.values
+        ]
+        header = ["value", "of", "scale", "zero", "range", "clipped", "rounding dB", "noise dB"]
+        lines = [f"{self.scheme}, ranges by {self.calibrator} over {self.samples} samples"]
+        if rows:
+            lines.append(table(header, rows))
+        lines += [f"{layer} stays float: {why}" for layer, why in self.kept_float.items()]
+        lines += [_output(name, db, self.cosine) for name, db in self.outputs_db.items()]
+        return "\n".join(lines)
+
+
+def _output(name: str, db: float, cosine: Mapping[str, float]) -> str:
+    return f"output {name}: {db:.1f} dB over its noise, cosine to the float network at least {cosine[name]:.5f}"

@@ -43,6 +43,11 @@ def is_typed(tensor: Tensor) -> bool:
     return one and tensor.dtype in _TYPED and bool(typed_attributes(tensor.quant, tensor.dtype))
 
 
+def quant_only(q: dict[str, Any]) -> dict[str, Any]:
+    """What integers stand for, without how they are rounded."""
+    return {name: value for name, value in q.items() if name != "q_rounding"}
+
+
 def signed(array: Array) -> Array:
     """The integers of a constant as they are held."""
     return (array ^ np.uint8(128)).view(np.int8) if array.dtype == np.uint8 else array

@@ -13,6 +13,7 @@ from hetnn.importers.tflite.rules import (
     reduce,
     resize,
     shape,
+    softmax,
 )
 from hetnn.importers.tflite.rules.call import INTEGERS, TFLITE, Call, Place
 
@@ -31,4 +32,5 @@ __all__ = [
     "reduce",
     "resize",
     "shape",
+    "softmax",
 ]

@@ -49,6 +49,11 @@ def are_typed(*indices: int) -> Callable[[Call], bool]:
     return says
 
 
+def at_one_scale(call: Call) -> bool:
+    """Whether the first input and the result are of one quantized type."""
+    return are_typed(0)(call) and call.quant(0) == call.result_quant()
+
+
 class Importer(Protocol):
     """What a call needs of the importer that makes it."""
 
@@ -146,6 +151,10 @@ class Call(Place):
     def placed(self, value: Any, first: bool) -> Any:
         """A result whose channels are first, or one as the file lays it out."""
         return First(value) if first else value
+
+    def mapped(self, value: Any, function: Callable[[Any], Any]) -> Any:
+        """What a function makes of a result, in its layout."""
+        return First(function(value.value)) if isinstance(value, First) else function(value)
 
     def rank(self, index: int) -> int:
         held = self.held(index)
@@ -250,6 +259,12 @@ class Call(Place):
     def plain(self, value: Any, index: int) -> Any:
         """A value of an input as integers that stand for nothing, in the file's element type."""
         return file_form(self, value, self.tensor(index), plain=True)
+
+    def flat_constant(self, index: int) -> Any:
+        """The numbers of a known input in one row; integers keep what they stand for."""
+        held = self.held(index)
+        assert held.array is not None
+        return self.importer.turned(Held(held.quant, held.array.reshape(-1), {}), [0], self.label)
 
     def turned(self, index: int, perm: Sequence[int]) -> Any:
         """An input with its axes in another order; a constant of integers keeps what they stand for."""

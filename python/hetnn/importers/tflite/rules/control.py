@@ -17,7 +17,8 @@ _MOST_ROUNDS = 4096
 
 @rule("VAR_HANDLE", integers=always)
 def _handle(call: Call) -> Held:
-    name = f"{call.option('Container', '')}/{call.option('SharedName', '')}".strip("/")
+    parts = [call.option("Container"), call.option("SharedName")]
+    name = "/".join(part for part in parts if part)
     return Held(None, None, {}, variable=name or "variable")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.convolution import convolve
 from hetnn.importers.lowering.sizes import Size, ceil_divide, divide, maximum
-from hetnn.importers.tflite.rules.call import Call, rule
+from hetnn.importers.tflite.rules.call import Call, rule, static
 from hetnn.importers.tflite.rules.weights import takes_integers, weight_and_bias
 
 _SAME, _VALID = 0, 1
@@ -46,6 +46,10 @@ def padding_of(
     return before + after
 
 
+def _is_integer_transpose(call: Call) -> bool:
+    return takes_integers(call, 2, 1, 3)
+
+
 @rule("CONV_2D", integers=takes_integers)
 def _conv(call: Call) -> Any:
     """Weights [out, kh, kw, in / groups]."""
@@ -72,15 +76,15 @@ def _convolved(call: Call, perm: Sequence[int], groups: Any) -> Any:
     return call.placed(call.activated(y), True)
 
 
-@rule("TRANSPOSE_CONV")
+@rule("TRANSPOSE_CONV", integers=_is_integer_transpose)
 def _transposed(call: Call) -> Any:
     """The shape of the result, weights [out, kh, kw, in], the input, perhaps biases."""
     call.ranked(1, 4)
     goals = call.integers(0, "the shape of the result")
     if len(goals) != 4:
         raise InvalidModel(f"a result of the shape {goals}, which must have 4 axes")
-    x, weight, stride = call.first(2), call.turned(1, (3, 0, 1, 2)), stride_of(call)
-    kernel, size = list(weight.shape[2:]), list(x.shape[2:])
+    x, stride = call.first(2), stride_of(call)
+    kernel, size = static(call.shape(1)[1:3], "a kernel"), list(x.shape[2:])
     before: list[Any] = []
     after: list[Any] = []
     more: list[Any] = []
@@ -91,11 +95,30 @@ def _transposed(call: Call) -> Any:
         before.append(total[0])
         after.append(maximum(whole - total[0] - goals[1 + axis], 0))
         more.append(maximum(goals[1 + axis] - (whole - total[0]), 0))
+    if call.typed:
+        return _transposed_integers(call, x, stride, before, goals)
+    weight = call.turned(1, (3, 0, 1, 2))
     y = call.create("conv_transpose2d", [x, weight], stride=stride, padding=[*before, *after], output_padding=[0, 0])
     if any(more):
         y = call.create("pad", [y], padding=[0] * 6 + more)
     if call.given(3):
         y = call.create("add", [y, call.reshape(call[3], [call.shape(3)[0], 1, 1])])
+    return call.placed(call.activated(y), True)
+
+
+def _transposed_integers(call: Call, x: Any, stride: list[int], before: list[Any], goals: list[int]) -> Any:
+    """A convolution by the turned kernel of an input with zeros between its pixels: one sum and one factor each."""
+    n, c, *size = x.shape
+    kernel = static(call.shape(1)[1:3], "a kernel")
+    gaps = call.reshape(x, [n, c, size[0], 1, size[1], 1])
+    gaps = call.create("pad", [gaps], padding=[0] * 9 + [stride[0] - 1, 0, stride[1] - 1])
+    spread = [size[0] * stride[0], size[1] * stride[1]]
+    wide = call.reshape(gaps, [n, c, *spread])
+    first = [k - 1 - cut for k, cut in zip(kernel, before, strict=True)]
+    last = [goals[1 + k] - 1 + before[k] - (spread[k] - 1) for k in (0, 1)]
+    wide = call.create("pad", [wide], padding=[0, 0, *first, 0, 0, *last])
+    weight, bias = weight_and_bias(call, 2, 1, 3, (0, 3, 1, 2), turned=(1, 2))
+    y = call.create("conv2d", [wide, weight, bias], stride=[1, 1], padding=[0, 0], **call.q())
     return call.placed(call.activated(y), True)
 
 

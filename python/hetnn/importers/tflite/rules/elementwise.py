@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
 
 from hetnn.importers.tflite.rules.call import Call, always, are_typed, rule
 from hetnn.importers.tflite.rules.tables import by_table, has_table
@@ -99,8 +102,11 @@ def _add_n(call: Call) -> Any:
 @rule("LEAKY_RELU", integers=has_table)
 def _leaky_relu(call: Call) -> Any:
     slope = float(call.option("Alpha"))
-    if call.typed:
-        return by_table(call, "leaky_relu", negative_slope=slope)
+    if call.typed:  # PReLU by 1 at the scale of the slope, which LiteRT computes in f32
+        of_x, of_y = (np.float32(each["q_scale"][0]) for each in (call.held_quant(0), call.q()))
+        scale = abs(float(of_x * np.float32(slope) / of_y)) * float(of_y) / float(of_x)
+        is_prelu = slope != 0 and math.isfinite(scale) and call.rank(0) > 1
+        return by_table(call, "prelu", (int(math.copysign(1, slope)), scale)) if is_prelu else by_table(call)
     x, first = call.in_its_layout(0)
     return call.placed(call.create("leaky_relu", [x], negative_slope=slope), first)
 
@@ -121,17 +127,23 @@ def _gelu(call: Call) -> Any:
     return call.placed(call.create("gelu", [x], approximate="tanh" if call.option("Approximate") else "none"), first)
 
 
-@rule("PRELU")
+def _has_slopes_of_channels(call: Call) -> bool:
+    slope = call.known(1)
+    if call.rank(0) != 4 or slope is None:
+        return False
+    return slope.size in (1, call.shape(0)[-1]) and slope.shape[-1:] == (slope.size,)
+
+
+def _is_integer_prelu(call: Call) -> bool:
+    return _has_slopes_of_channels(call) and are_typed(0, 1)(call)
+
+
+@rule("PRELU", integers=_is_integer_prelu)
 def _prelu(call: Call) -> Any:
     """Slopes of the channels where there is one for each, else of any shape that broadcasts."""
-    slope = call.known(1)
-    if (
-        call.rank(0) == 4
-        and slope is not None
-        and slope.size in (1, call.shape(0)[-1])
-        and slope.shape[-1:] == (slope.size,)
-    ):
-        return call.placed(call.create("prelu", [call.first(0), call.constant(slope.reshape(-1), "f32")]), True)
+    if _has_slopes_of_channels(call):
+        slopes = call.flat_constant(1)
+        return call.placed(call.create("prelu", [call.first(0), slopes], **call.q()), True)
     (x, slopes), first = call.meeting([0, 1])
     negative = call.create("lt", [x, call.like(0, x)])
     return call.placed(call.create("where", [negative, call.create("mul", [slopes, x]), x]), first)

@@ -6,12 +6,8 @@ from typing import Any
 
 from hetnn.errors import InvalidModel
 from hetnn.importers.tflite.integers import LITERT, graph_form
-from hetnn.importers.tflite.rules.call import Call, are_typed, rule
+from hetnn.importers.tflite.rules.call import Call, at_one_scale, rule
 from hetnn.importers.tflite.rules.conv import padding_of, stride_of
-
-
-def _at_one_scale(call: Call) -> bool:
-    return are_typed(0)(call) and call.quant(0) == call.result_quant()
 
 
 def _window(call: Call, x: Any) -> dict[str, Any]:
@@ -22,13 +18,13 @@ def _window(call: Call, x: Any) -> dict[str, Any]:
     return {"kernel": kernel, "stride": stride, "padding": padding_of(call, x.shape[2:], kernel, stride, [1, 1])}
 
 
-@rule("MAX_POOL_2D", integers=_at_one_scale)
+@rule("MAX_POOL_2D", integers=at_one_scale)
 def _max_pool(call: Call) -> Any:
     x = call.first(0)
     return call.placed(call.activated(call.create("max_pool2d", [x], **_window(call, x), **call.q())), True)
 
 
-@rule("AVERAGE_POOL_2D", integers=_at_one_scale)
+@rule("AVERAGE_POOL_2D", integers=at_one_scale)
 def _mean_pool(call: Call) -> Any:
     """Means of what lies inside the input."""
     x, told = call.first(0), {"count_include_pad": False}

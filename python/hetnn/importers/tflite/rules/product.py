@@ -6,7 +6,7 @@ from typing import Any
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.sizes import Size, divide, product
-from hetnn.importers.tflite.rules.call import Call, rule
+from hetnn.importers.tflite.rules.call import Call, are_typed, rule
 from hetnn.importers.tflite.rules.weights import takes_integers, weight_and_bias
 
 
@@ -33,10 +33,10 @@ def _fully_connected(call: Call) -> Any:
     return call.reshape(y, [*lead, call.shape(1)[0]]) if keeps else y
 
 
-@rule("BATCH_MATMUL")
+@rule("BATCH_MATMUL", integers=are_typed(0, 1))
 def _batch_matmul(call: Call) -> Any:
     a, b = (_turned(call, k) if call.option(name) else call[k] for k, name in ((0, "AdjX"), (1, "AdjY")))
-    return call.create("matmul", [a, b])
+    return call.create("matmul", [a, b], **call.q())
 
 
 def _turned(call: Call, index: int) -> Any:

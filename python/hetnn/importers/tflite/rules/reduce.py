@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
+
 from hetnn.errors import InvalidModel
-from hetnn.importers.tflite.rules.call import Call, rule
+from hetnn.importers.tflite.fixed_point import multiplier_of
+from hetnn.importers.tflite.held import TO_LAST
+from hetnn.importers.tflite.integers import plain_type, quant_only
+from hetnn.importers.tflite.rules import integer_nodes as nodes
+from hetnn.importers.tflite.rules.call import Call, are_typed, rule, static
+from hetnn.importers.tflite.rules.integer_nodes import on
 from hetnn.importers.tflite.rules.movement import axis_in
 
 _REDUCTIONS = {
@@ -19,21 +27,61 @@ _REDUCTIONS = {
 }
 
 
-@rule(*_REDUCTIONS)
+def _takes_integers(call: Call) -> bool:
+    known = call.known(1) is not None and are_typed(0)(call)
+    same = call.quant(0) == call.result_quant()
+    return known and (call.name in ("MEAN", "SUM") or (call.name in ("REDUCE_MAX", "REDUCE_MIN") and same))
+
+
+@rule(*_REDUCTIONS, integers=_takes_integers)
 def _reduction(call: Call) -> Any:
-    return reduced(call, _REDUCTIONS[call.name])
+    if call.typed:
+        return _of_integers(call)
+    return reduced(call, _REDUCTIONS[call.name], *call.in_its_layout(0))
 
 
-def reduced(call: Call, op: str, **told: Any) -> Any:
-    """An operator over the axes in input 1; over no axis the input as it is."""
+def _of_integers(call: Call) -> Any:
+    """Extremes of the integers; sums and means of them by one factor, each as LiteRT rounds it."""
+    x, first = call.in_its_layout(0)
+    axes = sorted(set(call.axes(1, call.rank(0))))
+    count = math.prod(static(call.shape(0), "a mean of integers")[axis] for axis in axes)
+    of_x, of_y = call.held_quant(0), call.q()
+    if call.name in ("REDUCE_MAX", "REDUCE_MIN"):
+        plain = nodes.steps(call, x, 0, plain_type(call.tensor(0)))
+        found = reduced(call, _REDUCTIONS[call.name], plain, first)
+        return call.mapped(found, lambda y: call.create("bitcast", [y], to=y.dtype, **quant_only(of_y)))
+    if call.name == "SUM":
+        sums = reduced(call, "sum", nodes.steps(call, x, 0, "i32"), first)
+        factor = np.float32(of_x["q_scale"][0]) / np.float32(of_y["q_scale"][0])
+        start = np.float32(-of_x["q_zero"]) * factor * np.float32(count)
+        return call.mapped(sums, lambda y: _rounded(call, on(call, "mul", call.cast(y, "f32"), float(factor)), start))
+    if not count:
+        raise InvalidModel("a mean of nothing")
+    multiplier, shift = multiplier_of(of_x["q_scale"][0] / of_y["q_scale"][0])
+    bits = min(count.bit_length() - 1, 32, 31 + shift)
+    multiplier, shift = (multiplier << bits) // count, shift - bits
+    sums = reduced(call, "sum", nodes.centred(call, x, 0), first)
+    return call.mapped(sums, lambda y: nodes.result_of(call, nodes.scaled(call, y, multiplier, shift)))
+
+
+def _rounded(call: Call, value: Any, start: Any) -> Any:
+    """value + start in f32 as integers of the result, halves away from zero."""
+    q = call.q()
+    whole = {"q_scale": [1.0], "q_zero": q["q_zero"], "q_rounding": "double"}
+    dtype = plain_type(call.outputs[0])
+    steps = call.create("quantize", [on(call, "add", value, float(start))], to=dtype, **whole)
+    return call.create("bitcast", [steps], to=dtype, **quant_only(q))
+
+
+def reduced(call: Call, op: str, x: Any, first: bool) -> Any:
+    """An operator over the axes in input 1 of a value in a layout; over no axis the value as it is."""
     rank, keeps = call.rank(0), bool(call.option("KeepDims"))
     axes = sorted(set(call.axes(1, rank)))
-    x, first = call.in_its_layout(0)
     if not axes:
         return call.placed(x, first)
     if first and not keeps and set(range(rank)) - set(axes) - {0, 3}:
-        x, first = call[0], False
-    y = call.create(op, [x], axes=[axis_in(axis, first) for axis in axes], keepdim=keeps, **told)
+        x, first = call.permuted(x, TO_LAST), False
+    y = call.create(op, [x], axes=[axis_in(axis, first) for axis in axes], keepdim=keeps)
     # Of an image's batches and channels both layouts have one order.
     return call.placed(y, first and keeps)
 
@@ -43,14 +91,6 @@ def _place_of_extreme(call: Call) -> Any:
     axis = call.axis(call.integer(1, "the axis"), call.rank(0))
     y = call.create({"ARG_MAX": "argmax", "ARG_MIN": "argmin"}[call.name], [call[0]], axis=axis)
     return call.cast(y, call.outputs[0].dtype)
-
-
-@rule("SOFTMAX")
-def _softmax(call: Call) -> Any:
-    """Of beta x along the last axis."""
-    beta = float(call.option("Beta"))
-    x = call[0] if beta == 1 else call.create("mul", [call[0], call.like(beta, call[0])])
-    return call.create("softmax", [x], axis=-1)
 
 
 @rule("LOG_SOFTMAX")

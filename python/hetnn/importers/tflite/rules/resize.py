@@ -9,7 +9,9 @@ import numpy as np
 
 from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.resampling import along
-from hetnn.importers.tflite.rules.call import Call, always, rule, static
+from hetnn.importers.tflite.rules import integer_nodes as nodes
+from hetnn.importers.tflite.rules.call import Call, always, at_one_scale, rule, static
+from hetnn.importers.tflite.rules.integer_nodes import on
 
 # Of a weight that resizing is a product with.
 _MOST_NUMBERS = 1 << 26
@@ -30,7 +32,7 @@ def _scale(call: Call, size: int, goal: int) -> Any:
     return _F32(size) / _F32(goal)
 
 
-@rule("RESIZE_BILINEAR")
+@rule("RESIZE_BILINEAR", integers=at_one_scale)
 def _bilinear(call: Call) -> Any:
     """By the operator where it takes the same places, else a product along each axis."""
     x, goal = call.first(0), _goal(call)
@@ -38,11 +40,42 @@ def _bilinear(call: Call) -> Any:
     corners, centred = bool(call.option("AlignCorners")), bool(call.option("HalfPixelCenters"))
     if corners and centred:
         raise InvalidModel("align_corners and half_pixel_centers exclude each other")
+    if call.typed:
+        return call.placed(_of_integers(call, x, goal), True)
     if [height, width] == goal:
         return call.placed(x, True)
     if centred or (corners and min(goal) > 1):
         return call.placed(call.create("upsample_bilinear2d", [x], size=goal, align_corners=corners), True)
     return call.placed(_resized(call, x, goal, _shares), True)
+
+
+def _of_integers(call: Call, x: Any, goal: list[int]) -> Any:
+    """Sums of the integers with shares of 10 bits along each axis, rounded once, halves away from zero."""
+    y = on(call, "add", nodes.steps(call, x, 0, "f64"), 128.0 if call.tensor(0).dtype == "u8" else 0.0)
+    for axis, (size, wanted) in enumerate(zip(static(x.shape[2:], "resizing"), goal, strict=True), start=2):
+        y = along(call, y, axis, _integer_shares(call, size, wanted))
+    half = call.create("mul", [call.create("sign", [y]), call.like(1 << 19, y)])
+    whole = call.create("trunc", [on(call, "mul", call.create("add", [y, half]), 2.0**-20)])
+    zero = float(call.q()["q_zero"] + (128 if call.tensor(0).dtype == "u8" else 0))
+    return nodes.result_of(call, call.cast(on(call, "add", whole, -zero), "i64"))
+
+
+def _integer_shares(call: Call, size: int, goal: int) -> np.ndarray[Any, Any]:
+    """What each pixel gives to each of the result, of 1024."""
+    scale = ((1 << 10) * size + goal // 2) // goal
+    if call.option("AlignCorners") and goal > 1:
+        scale = ((1 << 10) * (size - 1) + (goal - 1) // 2) // (goal - 1)
+    at = np.arange(goal, dtype=np.int64) * scale
+    if call.option("HalfPixelCenters"):
+        at = at + scale // 2 - (1 << 9)
+    low = np.maximum(at // (1 << 10), 0)
+    high = np.minimum((at + (1 << 10) - 1) // (1 << 10), size - 1)
+    low = np.minimum(low, size - 1)
+    shares = np.zeros((goal, size))
+    rows = np.arange(goal)
+    np.add.at(shares, (rows, low), (1 << 10) - (at - (1 << 10) * low))
+    np.add.at(shares, (rows, high), at - (1 << 10) * low)
+    return shares
 
 
 def _shares(call: Call, size: int, goal: int) -> np.ndarray[Any, Any]:

@@ -19,6 +19,7 @@ from hetnn.importers.tflite.fixed_point import (
     scaled,
     shifted_right,
 )
+from hetnn.importers.tflite.integers import quant_only
 from hetnn.importers.tflite.rules.call import Call, are_typed
 
 _F32 = np.float32
@@ -121,21 +122,30 @@ def has_table(call: Call) -> bool:
     return call.name in TABLES and are_typed(0)(call)
 
 
-def by_table(call: Call, op: str | None = None, **attrs: Any) -> Any:
-    """The operator as a table; as `op` with these attributes where that means the same for every integer."""
+def by_table(call: Call, op: str | None = None, beside: tuple[int, float] | None = None, **attrs: Any) -> Any:
+    """The operator as a table; as `op` with these attributes where that means the same for every integer.
+
+    `beside`: an integer and its scale, a second operand of `op`.
+    """
     of_x, of_y = call.held_quant(0), call.q()
     x_scale, y_scale = (_F32(each["q_scale"][0]) for each in (of_x, of_y))
     values = TABLES[call.name](call, _HELD - of_x["q_zero"], x_scale, y_scale, of_y["q_zero"])
     table = saturated(values).astype(np.int8)
     x, first = call.in_its_layout(0)
-    if op is not None and np.array_equal(_meaning(op, {**attrs, **of_y}, of_x), table):
-        return call.placed(call.create(op, [x], **attrs, **of_y), first)
-    return call.placed(call.create("lookup", [x], table=table, **of_y), first)
+    if op is not None and np.array_equal(_meaning(op, beside, {**attrs, **of_y}, of_x), table):
+        more = [] if beside is None else [call.typed_constant(*_operand(*beside))]
+        return call.placed(call.create(op, [x, *more], **attrs, **of_y), first)
+    return call.placed(call.create("lookup", [x], table=table, **quant_only(of_y)), first)
 
 
-def _meaning(op: str, attrs: dict[str, Any], of_x: dict[str, Any]) -> Array:
+def _operand(integer: int, scale: float) -> tuple[Array, dict[str, Any]]:
+    return np.array([integer], np.int8), {"q_scale": [scale], "q_zero": 0}
+
+
+def _meaning(op: str, beside: tuple[int, float] | None, attrs: dict[str, Any], of_x: dict[str, Any]) -> Array:
     """What an operator makes of all integers of 8 bits."""
     builder = _core.GraphBuilder("table")
-    every = builder.create("constant", [], {"value": _HELD.astype(np.int8), **of_x})
-    builder.output(builder.create(op, every, attrs)[0])
-    return np.asarray(_core.interpret(builder.finish(), [])[0])
+    operands = [(_HELD.astype(np.int8).reshape(1, -1), of_x), *([] if beside is None else [_operand(*beside)])]
+    inputs = [builder.create("constant", [], {"value": array, **told})[0] for array, told in operands]
+    builder.output(builder.create(op, inputs, attrs)[0])
+    return np.asarray(_core.interpret(builder.finish(), [])[0]).reshape(-1)

@@ -12,20 +12,23 @@ from hetnn.importers.tflite.integers import is_typed, signed
 from hetnn.importers.tflite.rules.call import Call
 
 
-def takes_integers(call: Call) -> bool:
+def takes_integers(call: Call, x: int = 0, weight: int = 1, bias: int = 2) -> bool:
     """Whether a layer of an input, weights and perhaps biases is one on integers, with weights that are known."""
-    weights, filters = call.known(1), call.quant(1)
+    weights, filters = call.known(weight), call.quant(weight)
     if weights is None or filters is None or weights.dtype not in (np.int8, np.uint8):
         return False
-    known_bias = not call.given(2) or (call.known(2) is not None and call.tensor(2).dtype == "i32")
+    known_bias = not call.given(bias) or (call.known(bias) is not None and call.tensor(bias).dtype in ("i32", "i64"))
     centred = all(zero == (128 if weights.dtype == np.uint8 else 0) for zero in filters.zero_points)
-    return known_bias and centred and is_typed(call.tensor(0)) and is_typed(call.outputs[0])
+    return known_bias and centred and is_typed(call.tensor(x)) and is_typed(call.outputs[0])
 
 
-def weight_and_bias(call: Call, x: int, weight: int, bias: int, perm: Sequence[int]) -> tuple[Any, Any]:
+def weight_and_bias(
+    call: Call, x: int, weight: int, bias: int, perm: Sequence[int], turned: tuple[int, ...] = ()
+) -> tuple[Any, Any]:
     """The weights with their axes in another order, filters first, and the biases, None where there are none.
 
-    Of integers a bias is at the scale of the sums, whatever the file says of it.
+    Of integers the axes `turned` count from their end, and a bias is at the scale of the sums, whatever the file says
+    of it.
     """
     if not call.typed:
         return call.turned(weight, perm), call[bias] if call.given(bias) else None
@@ -35,16 +38,17 @@ def weight_and_bias(call: Call, x: int, weight: int, bias: int, perm: Sequence[i
     assert of_x is not None
     if len(quant.scales) > 1 and perm[0] != quant.axis:
         raise InvalidModel(f"weights with scales along the axis {quant.axis}; those of filters lie along {perm[0]}")
-    scales = [_scale(call, of_x.scales[0], scale, len(quant.scales) > 1) for scale in quant.scales]
-    turned = call.typed_constant(signed(array.transpose(perm)), {"q_scale": scales, "q_zero": 0})
+    scales = [_scale(call, x, of_x.scales[0], scale, len(quant.scales) > 1) for scale in quant.scales]
+    numbers = signed(np.flip(array, turned).transpose(perm))
+    made = call.typed_constant(numbers, {"q_scale": scales, "q_zero": 0})
     biases = call.known(bias)
     if biases is None:
-        return turned, None
-    return turned, call.typed_constant(biases, {"q_scale": [of_x.scales[0] * scale for scale in scales], "q_zero": 0})
+        return made, None
+    return made, call.typed_constant(biases, {"q_scale": [of_x.scales[0] * scale for scale in scales], "q_zero": 0})
 
 
-def _scale(call: Call, of_x: float, scale: float, of_channels: bool) -> float:
+def _scale(call: Call, x: int, of_x: float, scale: float, of_channels: bool) -> float:
     """A filter's scale. Where LiteRT rounds its product with the input's to f32, what makes that product exact."""
-    if of_channels or (call.name != "FULLY_CONNECTED" and call.tensor(0).dtype == "i8"):
+    if of_channels or (call.name != "FULLY_CONNECTED" and call.tensor(x).dtype != "u8"):
         return scale
     return float(np.float32(of_x) * np.float32(scale)) / of_x

@@ -71,11 +71,10 @@ def build(peer: str, net: str, threads: int) -> tuple[Callable[[], Any], list[An
     return run, list(run()), reference
 
 
-def work(peer: str, net: str, threads: int) -> None:
-    """One peer's process: says how far it is from torch, then measures one block for each line it reads."""
+def work(run: Callable[[], Any], got: list[Any], want: list[Any]) -> None:
+    """One peer's process: says how far it is from what is wanted, then measures one block for each line it reads."""
     import numpy as np
 
-    run, got, want = build(peer, net, threads)
     error = max(float(np.abs(g - w).max() / np.abs(w).max()) for g, w in zip(got, want, strict=True))
     print(json.dumps({"error": error}), flush=True)
     for _ in sys.stdin:
@@ -90,8 +89,7 @@ def work(peer: str, net: str, threads: int) -> None:
 class Peer:
     """A peer's process, stopped while others measure."""
 
-    def __init__(self, name: str, net: str, threads: int) -> None:
-        command = [sys.executable, __file__, "--work", name, "--nets", net, "--threads", str(threads)]
+    def __init__(self, command: list[str], threads: int) -> None:
         env = {**os.environ, "OMP_NUM_THREADS": str(threads)}
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env
@@ -121,8 +119,9 @@ class Peer:
         self.process.communicate()
 
 
-def compare(net: str, names: list[str], threads: int, rounds: int) -> dict[str, Any]:
-    peers = {name: Peer(name, net, threads) for name in names}
+def compare(net: str, commands: dict[str, list[str]], threads: int, rounds: int) -> dict[str, Any]:
+    """The peers' times and errors; each is what its command, a Python script's, calls `work` with."""
+    peers = {name: Peer([sys.executable, *command], threads) for name, command in commands.items()}
     for _ in range(rounds):
         for peer in peers.values():
             peer.measure()
@@ -143,14 +142,16 @@ def main() -> int:
     parser.add_argument("--work", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.work:
-        work(args.work, args.nets, args.threads)
+        work(*build(args.work, args.nets, args.threads))
         return 0
     names = ["hetnn", "torch"]
     if importlib.util.find_spec("onnxruntime") and importlib.util.find_spec("onnxscript"):
         names.append("onnxruntime")
     rows = []
     for net in args.nets.split(","):
-        rows.append(compare(net, names, args.threads, args.rounds))
+        common = ["--nets", net, "--threads", str(args.threads)]
+        commands = {name: [__file__, "--work", name, *common] for name in names}
+        rows.append(compare(net, commands, args.threads, args.rounds))
         times = "  ".join(f"{name} {time_us / 1e3:.3f} ms" for name, time_us in rows[-1]["us"].items())
         print(f"{net:14} {times}  ratio {rows[-1]['ratio']:.2f}  error {rows[-1]['error']['hetnn']:.1e}", flush=True)
     if args.json:

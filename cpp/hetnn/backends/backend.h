@@ -51,9 +51,9 @@ class Backend : public target::Device {
   std::string_view kind() const override { return kind_; }
   std::string spec_json() const override { return spec_json_; }
 
-  /// Whether the device has arithmetic for f16, bf16 and quantized values. Where it has none, nodes on them are
+  /// Whether the device has the arithmetic of a node on f16, bf16 or quantized values. Where it has not, the node is
   /// computed in f32 between conversions (passes/compute_in_f32.h).
-  virtual bool computes_narrow() const { return true; }
+  virtual bool computes_narrow(const ir::Node&, const Bindings& /*hints*/) const { return true; }
 
   /// Which nodes of a subgraph are one launch; without an override each is a launch of its own.
   virtual passes::FuseOptions fusing(const LowerOptions&, const Bindings& /*hints*/) const {

@@ -43,6 +43,22 @@ int64_t chosen_isa() {
   return only ? only : best;
 }
 
+int64_t chosen_integer_isa() {
+  const int64_t isa = chosen_isa();
+#if defined(__x86_64__)
+  if (isa == HWY_AVX3 && !__builtin_cpu_supports("avx512vnni")) return available().at(1);
+#endif
+  return isa;
+}
+
+bool has_avx_vnni() {
+#if defined(__x86_64__) && !defined(__clang__)
+  return __builtin_cpu_supports("avxvnni");
+#else
+  return false;  // older releases of clang have no name for it
+#endif
+}
+
 std::vector<std::string> available_isas() {
   std::vector<std::string> names;
   for (const int64_t target : available()) names.emplace_back(hwy::TargetName(target));

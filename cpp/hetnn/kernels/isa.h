@@ -17,11 +17,17 @@ void restrict_isa(const std::string& name);
 /// The instruction set in use, as Highway numbers its targets.
 int64_t chosen_isa();
 
-/// The function F of the instruction set in use, of those that Highway compiled it for. Highway's own dispatcher would
+/// The one that products of integers use: AVX-512 where it multiplies bytes (VNNI), else AVX2.
+int64_t chosen_integer_isa();
+
+/// Whether AVX2 comes with products of bytes (AVX-VNNI).
+bool has_avx_vnni();
+
+/// The function F of the instruction set ISA, of those that Highway compiled it for. Highway's own dispatcher would
 /// need its library.
-#define HETNN_CHOSEN(F)                       \
-  (::hetnn::kernels::chosen_isa() == HWY_AVX3 \
-       ? HWY_CHOOSE_AVX3(F)                   \
-       : (::hetnn::kernels::chosen_isa() == HWY_AVX2 ? HWY_CHOOSE_AVX2(F) : &HWY_STATIC_DISPATCH(F)))
+#define HETNN_CHOSEN_BY(ISA, F) \
+  ((ISA) == HWY_AVX3 ? HWY_CHOOSE_AVX3(F) : ((ISA) == HWY_AVX2 ? HWY_CHOOSE_AVX2(F) : &HWY_STATIC_DISPATCH(F)))
+/// The same of the instruction set in use.
+#define HETNN_CHOSEN(F) HETNN_CHOSEN_BY(::hetnn::kernels::chosen_isa(), F)
 
 }  // namespace hetnn::kernels

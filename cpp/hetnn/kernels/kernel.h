@@ -135,6 +135,7 @@ struct Variant {
   std::string_view speed;  // the class of work that its time is predicted by
   KernelFactory create;    // throws Unsupported or InvalidModel for a call it cannot serve
   LayoutWish layout = LayoutWish::same;
+  bool integers = false;  // computes with the integers of quantized i8 themselves; the others do not know their scales
   bool takes_steps = false;
   WeightTest is_weight = nullptr;  // null: no input is packed
   PackFunction pack = nullptr;
@@ -146,8 +147,8 @@ struct Variant {
 /// The variant of that name, or null.
 const Variant* find_kernel(std::string_view name);
 
-/// The variant for calls of an operator, or null where its meaning is all there is. Whether it takes a call's types and
-/// shapes, `create` says.
+/// The variant for calls of an operator, or null where its meaning is all there is: of a call on quantized i8 rather
+/// one that computes with integers. Whether it takes a call's types and shapes, `create` says.
 const Variant* variant_of(const ops::Call& call);
 
 /// Whether the variant is one of the operator's.
@@ -158,7 +159,7 @@ std::span<const Variant> all_kernels();
 
 /// What a kernel reads of a call without symbols: its attributes; for every optional input whether it is there, 0 or 1,
 /// under the input's name; for elementwise functions `op` and `values`; for what converts quantized values `scale` and
-/// `zero_point`.
+/// `zero_point`; of every quantized operand and result `NAME.scales` and `NAME.zeros`.
 Params params_of(const ops::Call& call);
 
 /// The class of work of an elementwise function: `elementwise` where its bytes take the time, `transcendental` where

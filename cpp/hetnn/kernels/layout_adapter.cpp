@@ -18,6 +18,7 @@ struct Conversion {
   int operand = 0;
   RowView rows;
   int64_t batch = 1;
+  int64_t elem_bytes = 4;
   int64_t offset_bytes = 0;  // in scratch
 };
 
@@ -35,7 +36,7 @@ class AdaptedKernel final : public Kernel {
     for (std::vector<Conversion>* side : {&inputs_, &outputs_}) {
       for (Conversion& conversion : *side) {
         conversion.offset_bytes = copies_bytes_;
-        copies_bytes_ += aligned(conversion.rows.rows * conversion.rows.cols * 4);
+        copies_bytes_ += aligned(conversion.rows.rows * conversion.rows.cols * conversion.elem_bytes);
       }
     }
   }
@@ -51,8 +52,8 @@ class AdaptedKernel final : public Kernel {
     std::copy_n(outputs, output_count_, out.begin());
     for (const Conversion& c : inputs_) {
       std::byte* copy = context.scratch + c.offset_bytes;
-      copy_plain_to_nhwc(reinterpret_cast<const float*>(inputs[c.operand]), reinterpret_cast<float*>(copy), c.batch,
-                         c.rows.cols, c.rows.rows_per_batch, c.rows.cols, context.thread, context.threads);
+      c.elem_bytes == 1 ? to_nhwc<int8_t>(c, inputs[c.operand], copy, context)
+                        : to_nhwc<float>(c, inputs[c.operand], copy, context);
       in[static_cast<size_t>(c.operand)] = copy;
     }
     for (const Conversion& c : outputs_) out[static_cast<size_t>(c.operand)] = context.scratch + c.offset_bytes;
@@ -68,13 +69,24 @@ class AdaptedKernel final : public Kernel {
     if (outputs_.empty()) return;
     context.barrier.arrive_and_wait();
     for (const Conversion& c : outputs_) {
-      copy_nhwc_to_plain(reinterpret_cast<const float*>(context.scratch + c.offset_bytes),
-                         reinterpret_cast<float*>(outputs[c.operand]), c.batch, c.rows.cols, c.rows.rows_per_batch,
-                         c.rows.cols, context.thread, context.threads);
+      const std::byte* copy = context.scratch + c.offset_bytes;
+      c.elem_bytes == 1 ? to_plain<int8_t>(c, copy, outputs[c.operand], context)
+                        : to_plain<float>(c, copy, outputs[c.operand], context);
     }
   }
 
  private:
+  template <typename T>
+  static void to_nhwc(const Conversion& c, const std::byte* from, std::byte* to, const RunContext& context) {
+    copy_plain_to_nhwc(reinterpret_cast<const T*>(from), reinterpret_cast<T*>(to), c.batch, c.rows.cols,
+                       c.rows.rows_per_batch, c.rows.cols, context.thread, context.threads);
+  }
+  template <typename T>
+  static void to_plain(const Conversion& c, const std::byte* from, std::byte* to, const RunContext& context) {
+    copy_nhwc_to_plain(reinterpret_cast<const T*>(from), reinterpret_cast<T*>(to), c.batch, c.rows.cols,
+                       c.rows.rows_per_batch, c.rows.cols, context.thread, context.threads);
+  }
+
   std::unique_ptr<Kernel> inner_;
   std::vector<Conversion> inputs_, outputs_;
   size_t input_count_, output_count_;
@@ -83,7 +95,8 @@ class AdaptedKernel final : public Kernel {
 
 }  // namespace
 
-void copy_plain_to_nhwc(const float* plain, float* nhwc, int64_t batch, int64_t channels, int64_t pixels, int64_t pitch,
+template <typename T>
+void copy_plain_to_nhwc(const T* plain, T* nhwc, int64_t batch, int64_t channels, int64_t pixels, int64_t pitch,
                         int thread, int threads) {
   const Share share = share_of(batch * pixels, thread, threads, kBlock);
   for (int64_t row = share.begin; row < share.end;) {
@@ -94,7 +107,8 @@ void copy_plain_to_nhwc(const float* plain, float* nhwc, int64_t batch, int64_t 
   }
 }
 
-void copy_nhwc_to_plain(const float* nhwc, float* plain, int64_t batch, int64_t channels, int64_t pixels, int64_t pitch,
+template <typename T>
+void copy_nhwc_to_plain(const T* nhwc, T* plain, int64_t batch, int64_t channels, int64_t pixels, int64_t pitch,
                         int thread, int threads) {
   const Share share = share_of(batch * pixels, thread, threads, kBlock);
   for (int64_t row = share.begin; row < share.end;) {
@@ -104,6 +118,11 @@ void copy_nhwc_to_plain(const float* nhwc, float* plain, int64_t batch, int64_t 
     row += count;
   }
 }
+
+template void copy_plain_to_nhwc(const float*, float*, int64_t, int64_t, int64_t, int64_t, int, int);
+template void copy_plain_to_nhwc(const int8_t*, int8_t*, int64_t, int64_t, int64_t, int64_t, int, int);
+template void copy_nhwc_to_plain(const float*, float*, int64_t, int64_t, int64_t, int64_t, int, int);
+template void copy_nhwc_to_plain(const int8_t*, int8_t*, int64_t, int64_t, int64_t, int64_t, int, int);
 
 std::unique_ptr<Kernel> make_with_nhwc(const KernelCall& call, KernelFactory create) {
   HETNN_ASSERT(!call.outputs.empty());
@@ -119,11 +138,12 @@ std::unique_ptr<Kernel> make_with_nhwc(const KernelCall& call, KernelFactory cre
         view = *same;
         continue;
       }
-      if (dtype_bytes(view.dtype) != 4)
+      const int64_t elem_bytes = dtype_bytes(view.dtype);
+      if (elem_bytes != 4 && elem_bytes != 1)
         throw Unsupported(text("a plain ", dtype_name(view.dtype), " operand cannot be turned to nhwc on the fly: ",
                                view_text(view), ". Insert a copy to the nhwc layout."));
       view = TensorView::nhwc(view.dtype, view.shape());
-      conversions.push_back({static_cast<int>(i), row_view(view), view.dims[0], 0});
+      conversions.push_back({static_cast<int>(i), row_view(view), view.dims[0], elem_bytes});
     }
   };
   convert(inputs, in);

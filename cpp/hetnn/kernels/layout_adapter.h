@@ -10,11 +10,14 @@ namespace hetnn::kernels {
 /// scratch.
 std::unique_ptr<Kernel> make_with_nhwc(const KernelCall& call, KernelFactory create);
 
-/// Copies this thread's share of a tensor of the same shape from one layout to the other (4-byte elements).
+/// Copies this thread's share of a tensor of the same shape from one layout to the other (elements of 4 bytes or
+/// one: float, int8_t).
 /// images: plain[n][c][pixel] <-> pixels: nhwc[n][pixel * pitch + c].
-void copy_plain_to_nhwc(const float* plain, float* nhwc, int64_t batch, int64_t channels, int64_t pixels, int64_t pitch,
+template <typename T>
+void copy_plain_to_nhwc(const T* plain, T* nhwc, int64_t batch, int64_t channels, int64_t pixels, int64_t pitch,
                         int thread, int threads);
-void copy_nhwc_to_plain(const float* nhwc, float* plain, int64_t batch, int64_t channels, int64_t pixels, int64_t pitch,
+template <typename T>
+void copy_nhwc_to_plain(const T* nhwc, T* plain, int64_t batch, int64_t channels, int64_t pixels, int64_t pitch,
                         int thread, int threads);
 
 }  // namespace hetnn::kernels

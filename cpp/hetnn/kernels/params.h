@@ -39,6 +39,7 @@ class Params {
   void set(const ops::Attrs& attrs) {
     for (const auto& [name, attr] : attrs) attrs_.insert_or_assign(name, attr);
   }
+  const ops::Attrs& attrs() const { return attrs_; }
   bool has(std::string_view name) const { return attrs_.contains(name); }
 
   int64_t integer(std::string_view name) const;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "hetnn/base/error.h"
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/ops/elementwise/function.h"
 
@@ -25,8 +26,9 @@ const std::vector<Variant>& variants() {
 }
 
 // Elementwise functions share kernels by the number of their operands.
-std::string_view variant_name(ops::Function function) {
-  return ops::function_def(function).operands == 1 ? "unary" : "binary";
+std::string_view variant_name(ops::Function function, bool of_integers = false) {
+  const bool unary = ops::function_def(function).operands == 1;
+  return of_integers ? (unary ? "unary_i8" : "binary_i8") : unary ? "unary" : "binary";
 }
 
 }  // namespace
@@ -39,16 +41,27 @@ const Variant* find_kernel(std::string_view name) {
 }
 
 const Variant* variant_of(const ops::Call& call) {
-  if (const std::optional<Step> function = function_of(call))
-    return find_kernel(variant_name(*ops::function_from_name(function->function)));
-  const auto at = std::ranges::find(variants(), call.op->name, &Variant::op);
+  const std::optional<Step> function = function_of(call);
+  const auto named = [&](bool of_integers) {
+    return find_kernel(variant_name(*ops::function_from_name(function->function), of_integers));
+  };
+  const ops::Type* first = call.inputs.empty() ? nullptr : call.inputs[0].type;
+  if (first && first->quant && first->dtype == DType::i8) {
+    if (const Variant* variant = function ? named(true) : nullptr) return variant;
+    const auto at = std::ranges::find_if(
+        variants(), [&](const Variant& each) { return each.integers && each.op == call.op->name; });
+    if (at != variants().end()) return &*at;
+  }
+  if (function) return named(false);
+  const auto at =
+      std::ranges::find_if(variants(), [&](const Variant& each) { return !each.integers && each.op == call.op->name; });
   return at == variants().end() ? nullptr : &*at;
 }
 
 bool computes(const Variant& variant, const ops::OpDef& op) {
   if (!variant.op.empty()) return variant.op == op.name;
   const std::optional<ops::Function> function = ops::function_from_name(op.name);
-  return function && variant.name == variant_name(*function);
+  return function && variant.name == variant_name(*function, variant.integers);
 }
 
 std::string_view speed_of(std::string_view function) {
@@ -90,6 +103,17 @@ Params params_of(const ops::Call& call) {
     out.set("zero_point", int64_t{quant->zero_point()});
     out.set("scales", static_cast<int64_t>(quant->scales.size()));
   }
+  const auto set_quant = [&](std::string_view name, const ops::Type& type) {
+    if (!type.quant) return;
+    out.set(text(name, ".scales"), type.quant->scales);
+    out.set(text(name, ".zeros"), std::vector<int64_t>(type.quant->zero_points.begin(), type.quant->zero_points.end()));
+    out.set(text(name, ".axis"), int64_t{type.quant->axis});
+  };
+  for (size_t k = 0; k < std::min(call.op->inputs.size(), call.inputs.size()); ++k) {
+    if (call.has(k)) set_quant(call.op->inputs[k].name, call.input(k));
+  }
+  for (size_t k = 0; k < std::min(call.op->outputs.size(), call.outputs.size()); ++k)
+    set_quant(call.op->outputs[k], call.output(k));
   return out;
 }
 

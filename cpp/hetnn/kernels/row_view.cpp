@@ -51,9 +51,10 @@ size_t checked_axis(std::string_view op, int64_t axis, int rank) {
   return static_cast<size_t>(out);
 }
 
-void require_f32(const TensorView& view, std::string_view what) {
-  if (view.dtype != DType::f32)
-    throw Unsupported(text(what, " must be f32 on the CPU; got ", dtype_name(view.dtype), ". Insert a cast to f32."));
+void require_dtype(const TensorView& view, DType dtype, std::string_view what) {
+  if (view.dtype != dtype)
+    throw Unsupported(text(what, " must be ", dtype_name(dtype), " on the CPU; got ", dtype_name(view.dtype),
+                           ". Insert a cast to ", dtype_name(dtype), "."));
 }
 
 }  // namespace hetnn::kernels

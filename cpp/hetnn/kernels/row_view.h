@@ -31,7 +31,8 @@ std::string view_text(const TensorView& view);
 /// none such; `op` names the kernel.
 size_t checked_axis(std::string_view op, int64_t axis, int rank);
 
-/// Throws Unsupported unless the operand is f32; `what` names kernel and operand.
-void require_f32(const TensorView& view, std::string_view what);
+/// Throws Unsupported unless the operand is of that type; `what` names kernel and operand.
+void require_dtype(const TensorView& view, DType dtype, std::string_view what);
+inline void require_f32(const TensorView& view, std::string_view what) { require_dtype(view, DType::f32, what); }
 
 }  // namespace hetnn::kernels

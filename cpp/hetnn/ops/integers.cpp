@@ -98,11 +98,8 @@ Tensor run(const Call& call, std::span<const std::optional<Tensor>> operands, DT
 Tensor bias_of_sums(const Call& call, const View& view, const Quant& scale_of_sums) {
   Tensor bias = as_integers(view, *call.input(2).quant, DType::i64);
   std::vector<int64_t> steps(bias.values<int64_t>().begin(), bias.values<int64_t>().end());
-  for (size_t k = 0; k < steps.size(); ++k) {
-    const double ratio = call.input(2).quant->scale(k) / scale_of_sums.scale(k);
-    // A scale that was multiplied elsewhere differs in its last bits.
-    if (std::abs(ratio - 1) > 1e-6) steps[k] = std::llround(std::nearbyint(static_cast<double>(steps[k]) * ratio));
-  }
+  for (size_t k = 0; k < steps.size(); ++k)
+    steps[k] = bias_in_sums(steps[k], call.input(2).quant->scale(k), scale_of_sums.scale(k));
   return Tensor::of<int64_t>(bias.shape(), steps);
 }
 
@@ -241,6 +238,12 @@ std::optional<Rounding> integer_rounding(const Call& call) {
   const auto stated = call.attrs.find(kQuantRounding);
   if (stated == call.attrs.end()) return Rounding::half_even_fp32;
   return rounding_named(std::get<std::string>(stated->second));
+}
+
+int64_t bias_in_sums(int64_t steps, double scale, double scale_of_sums) {
+  const double ratio = scale / scale_of_sums;
+  // A scale that was multiplied elsewhere differs in its last bits.
+  return std::abs(ratio - 1) > 1e-6 ? std::llround(std::nearbyint(static_cast<double>(steps) * ratio)) : steps;
 }
 
 void evaluate_integers(const Call& call, std::span<const View> inputs, Results& results, const Host& host) {

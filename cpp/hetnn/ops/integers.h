@@ -14,6 +14,9 @@ namespace hetnn::ops {
 /// elements, means, PReLU, movement and changes of scale where they state one.
 std::optional<Rounding> integer_rounding(const Call& call);
 
+/// A bias, less its zero point, as an integer at the scale of the sums.
+int64_t bias_in_sums(int64_t steps, double scale, double scale_of_sums);
+
 /// Runs the call on its integers; `call` has a rounding.
 void evaluate_integers(const Call& call, std::span<const View> inputs, Results& results, const Host& host);
 

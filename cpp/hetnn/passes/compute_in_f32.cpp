@@ -1,6 +1,7 @@
 // Conversions around nodes on narrow values.
 #include "hetnn/passes/compute_in_f32.h"
 
+#include <algorithm>
 #include <map>
 
 #include "hetnn/base/narrow_float.h"
@@ -72,6 +73,22 @@ class Converter {
   std::map<const ir::Value*, ir::Value*> widened_;
 };
 
+// Integers handed on as they are, of one scale and zero point.
+bool moves_integers(const ir::Node& node) {
+  switch (node.op().primitive) {
+    case ops::Primitive::concat:
+    case ops::Primitive::slice:
+    case ops::Primitive::rearrange:
+      break;
+    default:
+      return false;
+  }
+  const auto& quant = node.output()->type().quant;
+  return quant && std::ranges::all_of(node.inputs(), [&](const ir::Value* input) {
+           return input && input->dtype() == node.output()->dtype() && input->type().quant == quant;
+         });
+}
+
 }  // namespace
 
 bool stays_narrow(const ir::Node& node) {
@@ -79,7 +96,7 @@ bool stays_narrow(const ir::Node& node) {
   if (!ops::defined_symbols(node.call()).empty()) return true;
   if (node.op().find_attr("body")) return true;  // whose calls give what types they give
   if (node.op().name == ops::kIdentity) return node.input(0)->type() == node.output()->type();  // else it rescales
-  if (node.op().has(ops::Trait::integral)) return true;
+  if (node.op().has(ops::Trait::integral) || moves_integers(node)) return true;
   if (node.attrs().contains(ops::kQuantRounding) && ops::integer_rounding(node.call())) return true;
   // Its kernel and its meaning round as they go.
   if (node.op().name == "nary") return is_narrow_float(node.output()->dtype()) && node.string("op") == "add";
@@ -87,11 +104,12 @@ bool stays_narrow(const ir::Node& node) {
   return node.input(0)->dtype() == DType::f32 || node.output()->dtype() == DType::f32;
 }
 
-size_t compute_in_f32(ir::Graph& graph) {
+size_t compute_in_f32(ir::Graph& graph, const ComputesNarrow& computes) {
   Converter converter(graph);
   std::vector<ir::Node*> narrow;
   for (ir::Node* node : graph.nodes()) {
-    if (!node->is_constant() && ops::has_narrow(node->call()) && !stays_narrow(*node)) narrow.push_back(node);
+    if (!node->is_constant() && ops::has_narrow(node->call()) && !stays_narrow(*node) && !computes(*node))
+      narrow.push_back(node);
   }
   for (ir::Node* node : narrow) converter.replace(node);
   if (!narrow.empty()) ir::Rewriter(graph).erase_dead();

@@ -30,9 +30,9 @@ class CpuBackend final : public Backend {
   }
 
   double time_us(const ir::Node& node, const Bindings& bindings) const override {
-    if (widens(node)) {
+    if (widens(node, bindings)) {
       ir::Graph alone = passes::isolate(node, {});
-      passes::compute_in_f32(alone);
+      passes::compute_in_f32(alone, [](const ir::Node&) { return false; });
       double sum_us = 0;
       for (const ir::Node* part : alone.nodes()) sum_us += part->is_constant() ? 0 : time_us(*part, bindings);
       return sum_us;
@@ -42,7 +42,10 @@ class CpuBackend final : public Backend {
 
   double launch_us() const override { return speeds_.launch_us; }
 
-  bool computes_narrow() const override { return false; }
+  bool computes_narrow(const ir::Node& node, const Bindings& hints) const override {
+    const kernels::Variant* variant = cpu::variant_for(node, hints);
+    return variant && variant->integers;
+  }
 
   passes::FuseOptions fusing(const LowerOptions& options, const Bindings& hints) const override {
     return {.enabled = options.fusion,
@@ -63,7 +66,9 @@ class CpuBackend final : public Backend {
 
  private:
   // Whether the node is computed in f32 between conversions.
-  static bool widens(const ir::Node& node) { return ops::has_narrow(node.call()) && !passes::stays_narrow(node); }
+  bool widens(const ir::Node& node, const Bindings& bindings) const {
+    return ops::has_narrow(node.call()) && !passes::stays_narrow(node) && !computes_narrow(node, bindings);
+  }
 
   cpu::Speeds speeds_;
 };

@@ -6,6 +6,7 @@
 
 #include "hetnn/backends/cpu/launches.h"
 #include "hetnn/base/error.h"
+#include "hetnn/base/visit_dtype.h"
 #include "hetnn/ir/body_graph.h"
 #include "hetnn/kernels/elementwise/sum_step.h"
 #include "hetnn/kernels/kernel.h"
@@ -189,15 +190,20 @@ class Emitter {
   }
 
   static program::Blob turned_values(const ir::Value& value) {
-    const std::span<const float> from = value.producer()->tensor("value").values<float>();
-    const std::vector<int64_t> shape = evaluate(value.shape(), {});
-    const auto batch = static_cast<size_t>(shape[0]), channels = static_cast<size_t>(shape[1]);
-    const size_t pixels = from.empty() ? 0 : from.size() / (batch * channels);
-    std::vector<float> to(from.size());
-    for (size_t n = 0; n < batch; ++n)
-      for (size_t c = 0; c < channels; ++c)
-        for (size_t p = 0; p < pixels; ++p) to[(n * pixels + p) * channels + c] = from[(n * channels + c) * pixels + p];
-    return program::Blob(std::move(to));
+    const Tensor& tensor = value.producer()->tensor("value");
+    return visit_width(tensor.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      const auto* from = reinterpret_cast<const T*>(tensor.data());
+      const std::vector<int64_t> shape = evaluate(value.shape(), {});
+      const auto batch = static_cast<size_t>(shape[0]), channels = static_cast<size_t>(shape[1]);
+      std::vector<T> to(static_cast<size_t>(tensor.elems()));
+      const size_t pixels = to.empty() ? 0 : to.size() / (batch * channels);
+      for (size_t n = 0; n < batch; ++n)
+        for (size_t c = 0; c < channels; ++c)
+          for (size_t p = 0; p < pixels; ++p)
+            to[(n * pixels + p) * channels + c] = from[(n * channels + c) * pixels + p];
+      return program::Blob(std::move(to));
+    });
   }
 
   const ir::Graph& graph_;

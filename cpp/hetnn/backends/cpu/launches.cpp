@@ -111,7 +111,7 @@ ConcreteLaunch::ConcreteLaunch(const Launch& launch, const Layouts& layouts, con
   }
 }
 
-const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindings) {
+const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindings, std::vector<kernels::Step> steps) {
   const kernels::Variant* variant = kernels::variant_of(node.call());
   if (!variant) return nullptr;
   Launch alone{.anchor = &node,
@@ -119,6 +119,7 @@ const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindin
                .outputs = {node.outputs().begin(), node.outputs().end()}};
   try {
     ConcreteLaunch concrete(alone, {}, bindings);
+    concrete.steps = std::move(steps);
     for (size_t k = 0; variant->is_weight && k < alone.inputs.size(); ++k) {
       const int at = concrete.position(k);
       if (at < 0 || !variant->is_weight(concrete.call(), at)) continue;
@@ -135,14 +136,28 @@ const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindin
   return variant;
 }
 
+namespace {
+
+// Whether the kernel of a launch of integers takes one step more, of no further operand.
+bool bounds_integers(std::span<const ir::Node* const> launch, const ir::Node& follower, const Bindings& bindings) {
+  if (follower.inputs().size() != 1) return false;
+  std::vector<kernels::Step> steps;
+  for (const ir::Node* node : launch.subspan(1)) steps.push_back(*kernels::step_of(node->call(), 0));
+  steps.push_back(*kernels::step_of(follower.call(), 0));
+  return variant_for(*launch.front(), bindings, std::move(steps)) != nullptr;
+}
+
+}  // namespace
+
 bool can_follow(std::span<const ir::Node* const> launch, const ir::Node& follower, const Bindings& bindings) {
   const ir::Node& anchor = *launch.front();
   const ir::Value& value = *launch.back()->output();
-  if (value.dtype() != DType::f32 || follower.outputs().size() != 1 || follower.output()->type() != value.type() ||
-      !step_on(follower, value))
+  if (follower.outputs().size() != 1 || follower.output()->type() != value.type() || !step_on(follower, value))
     return false;
   const kernels::Variant* variant = kernels::variant_of(anchor.call());
-  if (!variant || !variant->takes_steps || !variant_for(anchor, bindings)) return false;
+  if (!variant || !variant->takes_steps) return false;
+  if (variant->integers) return bounds_integers(launch, follower, bindings);
+  if (value.dtype() != DType::f32 || !variant_for(anchor, bindings)) return false;
   return std::all_of(follower.inputs().begin(), follower.inputs().end(), [&](const ir::Value* input) {
     return !input || input == &value ||
            (input->dtype() == DType::f32 &&

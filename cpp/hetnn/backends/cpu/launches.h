@@ -63,8 +63,9 @@ struct ConcreteLaunch {
 };
 
 /// The variant that computes the node alone, or null where only its meaning does: the kernel itself knows best which
-/// types and shapes it takes, so it is made once under `bindings`.
-const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindings);
+/// types and shapes it takes, so it is made once under `bindings`. `steps`: behind it, without operands.
+const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindings,
+                                    std::vector<kernels::Step> steps = {});
 
 /// Whether `follower`, which reads the result of the chain `launch`, can be a step of the kernel of its first node.
 bool can_follow(std::span<const ir::Node* const> launch, const ir::Node& follower, const Bindings& bindings);

@@ -7,7 +7,8 @@
 namespace hetnn::pipeline {
 
 void compute_in_f32(ir::Graph& subgraph, const backends::Backend& backend) {
-  if (!backend.computes_narrow()) passes::compute_in_f32(subgraph);
+  const Bindings hints = subgraph.hints();
+  passes::compute_in_f32(subgraph, [&](const ir::Node& node) { return backend.computes_narrow(node, hints); });
 }
 
 void compute_in_f32(Draft& draft) {
@@ -15,7 +16,7 @@ void compute_in_f32(Draft& draft) {
     const backends::Backend& backend = draft.backend(subgraph.device);
     const passes::FuseOptions fusing = backend.fusing(draft.lowering, subgraph.graph.hints());
     // Between conversions the operations of a sum would no longer stand behind each other.
-    if (fusing.enabled && fusing.combines && !backend.computes_narrow()) passes::combine_narrow(subgraph.graph);
+    if (fusing.enabled && fusing.combines) passes::combine_narrow(subgraph.graph);
     compute_in_f32(subgraph.graph, backend);
   }
 }

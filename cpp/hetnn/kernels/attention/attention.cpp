@@ -96,7 +96,7 @@ AttentionGeometry attention_geometry(const KernelCall& call) {
 }
 
 /// count rows of k elements times panels, nothing added: out[r][c], c < cols. Panels are panel_elems >= 16 k apart.
-void multiply(const MicroTable& micro, const float* const* rows, int64_t count, int64_t k, const float* panels,
+void multiply(const MicroTable& micro, const std::byte* const* rows, int64_t count, int64_t k, const float* panels,
               int64_t panel_elems, int64_t cols, float* out, int64_t ld_out) {
   alignas(64) float sums[kMaxTileElems];
   MicroTile tile(sums);
@@ -161,9 +161,9 @@ class Attention final : public Kernel {
       const int64_t count = std::min(kQueryBlock, g_.q.length - begin);
       // A causal block reads no key behind its last row.
       const int64_t length = g_.causal ? std::min(g_.k.length, begin + count) : g_.k.length;
-      const float* table[kQueryBlock];
+      const std::byte* table[kQueryBlock];
       const float* q_rows = q + g_.q.offset + b * g_.q.batch + h * g_.q.head + begin * g_.q.row;
-      for (int64_t r = 0; r < count; ++r) table[r] = q_rows + r * g_.q.row;
+      for (int64_t r = 0; r < count; ++r) table[r] = reinterpret_cast<const std::byte*>(q_rows + r * g_.q.row);
       multiply(*micro_, table, count, g_.dim, keys, g_.dim * kPanel, length, scores, score_pitch());
       for (int64_t r = 0; r < count; ++r) {
         float* row = scores + r * score_pitch();
@@ -171,7 +171,7 @@ class Attention final : public Kernel {
         if (g_.mask) read_mask(inputs[3], b, h, begin + r, visible, mask);
         rows_->softmax_masked(row, visible, g_.scale, g_.mask ? mask : nullptr);
         std::fill(row + visible, row + length, 0.0f);
-        table[r] = row;
+        table[r] = reinterpret_cast<const std::byte*>(row);
       }
       float* out = y + g_.y.batch * b + g_.y.head * h + begin * g_.y.row;
       // The values' panels are as deep as there are keys, even where a causal block uses only the first `length`.

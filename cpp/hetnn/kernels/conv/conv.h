@@ -8,7 +8,10 @@
 // conv_transpose2d  weight [C, O/groups, kh, kw] packed; further param output_padding is implied by the output's shape.
 // gated_conv2d      x [N,C,H,W] times gate [N,C,1,1], then a 1x1 convolution: inputs x, weight [O,C,1,1] packed, gate,
 //                   bias when param bias = 1, operands of the steps.
-// f32. The sum runs over taps, then input channels, in runs of 256 products; bias and residual are added to it.
+// conv2d_i8         conv2d of quantized i8, bias i32, all of them packed; steps relu and clamp. Scales and zero points
+// are
+//                   the params that gemm/integer_product.h reads.
+// f32 else. The sum runs over taps, then input channels, in runs of 256 products; bias and residual are added to it.
 #pragma once
 
 #include "hetnn/kernels/kernel.h"
@@ -25,6 +28,10 @@ std::vector<std::byte> pack_conv_transpose2d(const KernelCall& call, int input, 
 int64_t packed_conv2d_bytes(const KernelCall& call, int input);
 int64_t packed_gated_conv2d_bytes(const KernelCall& call, int input);
 int64_t packed_conv_transpose2d_bytes(const KernelCall& call, int input);
+
+std::unique_ptr<Kernel> make_integer_conv2d(const KernelCall& call);
+std::vector<std::byte> pack_integer_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight);
+int64_t packed_integer_conv2d_bytes(const KernelCall& call, int input);
 
 /// {algorithm: winograd} where F(4x4,3x3) is expected to be faster for these shapes and no algorithm is given yet.
 ops::Attrs choose_conv2d(const KernelCall& call);

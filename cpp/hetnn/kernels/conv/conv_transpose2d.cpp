@@ -102,7 +102,7 @@ class ConvTranspose final : public Kernel {
       for (int64_t row = share.begin; row < share.end; ++row) {
         const int64_t oy = row % g_.out_height;
         if (oy % g_.rows.stride != phase.y) continue;
-        const PhaseRows rows(*this, phase, reinterpret_cast<const float*>(inputs[0]), row / g_.out_height, oy);
+        const PhaseRows rows(*this, phase, inputs[0], row / g_.out_height, oy);
         PanelRun run;
         run.source = &rows;
         run.panels = reinterpret_cast<const float*>(inputs[1]) + phase.packed_offset_elems;
@@ -123,9 +123,9 @@ class ConvTranspose final : public Kernel {
   /// One output row of one phase: row r is output column phase.x + r * columns.stride.
   class PhaseRows final : public RowSource {
    public:
-    PhaseRows(const ConvTranspose& conv, const Phase& phase, const float* x, int64_t n, int64_t oy)
+    PhaseRows(const ConvTranspose& conv, const Phase& phase, const std::byte* x, int64_t n, int64_t oy)
         : conv_(conv), phase_(phase), x_(x), n_(n), oy_(oy) {}
-    void fill(int64_t first, int64_t count, const float** table, int64_t stride) const override {
+    void fill(int64_t first, int64_t count, const std::byte** table, int64_t stride) const override {
       const WindowGeometry& g = conv_.g_;
       for (size_t tap = 0; tap < phase_.taps.size(); ++tap) {
         const auto [ky, kx] = phase_.taps[tap];
@@ -136,7 +136,7 @@ class ConvTranspose final : public Kernel {
           const int64_t ix = left / g.columns.stride;
           const bool inside = row_inside && left >= 0 && ix < g.width;
           table[static_cast<int64_t>(tap) * stride + r] =
-              inside ? x_ + ((n_ * g.height + iy) * g.width + ix) * conv_.in_pitch_ : conv_.zeros_.as<float>();
+              inside ? x_ + ((n_ * g.height + iy) * g.width + ix) * conv_.in_pitch_ * 4 : conv_.zeros_.data();
         }
       }
     }
@@ -144,7 +144,7 @@ class ConvTranspose final : public Kernel {
    private:
     const ConvTranspose& conv_;
     const Phase& phase_;
-    const float* x_;
+    const std::byte* x_;
     int64_t n_, oy_;
   };
 
@@ -171,9 +171,9 @@ std::unique_ptr<Kernel> make_conv_transpose2d(const KernelCall& call) {
 
 int64_t packed_conv_transpose2d_bytes(const KernelCall& call, int /*input*/) {
   const WindowGeometry g = transpose_geometry(call);
-  int64_t elems = 0;
-  for (const Phase& phase : phases_of(g)) elems += phase_shape(g, phase).packed_elems();
-  return elems * 4;
+  int64_t bytes = 0;
+  for (const Phase& phase : phases_of(g)) bytes += phase_shape(g, phase).packed_bytes();
+  return bytes;
 }
 
 std::vector<std::byte> pack_conv_transpose2d(const KernelCall& call, int input, std::span<const std::byte> weight) {
@@ -197,7 +197,7 @@ std::vector<std::byte> pack_conv_transpose2d(const KernelCall& call, int input, 
         chosen[static_cast<size_t>(i * phase_taps + tap)] = from[i * taps + ky * g.columns.kernel + kx];
       }
     const int64_t k_stride = group_cols * phase_taps;
-    std::vector<float> panels(static_cast<size_t>(shape.packed_elems()));
+    std::vector<float> panels(static_cast<size_t>(shape.packed_bytes() / 4));
     pack_panels(shape, chosen.data(), {shape.k * k_stride, phase_taps, 1, k_stride}, panels.data());
     const auto* bytes = reinterpret_cast<const std::byte*>(panels.data());
     packed.insert(packed.end(), bytes, bytes + panels.size() * 4);

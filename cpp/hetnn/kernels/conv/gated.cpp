@@ -53,7 +53,7 @@ class GatedRows final : public RowSource {
   GatedRows(const GatedShape& g, const float* x, int64_t pitch, const float* gate, int64_t gate_pitch, float* room)
       : g_(g), x_(x), pitch_(pitch), gate_(gate), gate_pitch_(gate_pitch), room_(room) {}
 
-  void fill(int64_t first, int64_t count, const float** table, int64_t /*stride*/) const override {
+  void fill(int64_t first, int64_t count, const std::byte** table, int64_t /*stride*/) const override {
     static const BlockFunction multiply = block_function(ops::Function::mul);
     Block block{};
     block.cols = g_.channels;
@@ -69,7 +69,7 @@ class GatedRows final : public RowSource {
       multiply(block);
       done += block.rows;
     }
-    for (int64_t r = 0; r < count; ++r) table[r] = room_ + r * g_.channels;
+    for (int64_t r = 0; r < count; ++r) table[r] = reinterpret_cast<const std::byte*>(room_ + r * g_.channels);
   }
 
  private:
@@ -124,13 +124,13 @@ std::unique_ptr<Kernel> make_gated_conv2d(const KernelCall& call) {
 }
 
 int64_t packed_gated_conv2d_bytes(const KernelCall& call, int /*input*/) {
-  return panel_shape(gated_shape(call)).packed_elems() * 4;
+  return panel_shape(gated_shape(call)).packed_bytes();
 }
 
 std::vector<std::byte> pack_gated_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight) {
   HETNN_ASSERT(input == 1, "gated_conv2d packs input 1 only; got ", input);
   const PanelShape shape = panel_shape(gated_shape(call));
-  std::vector<std::byte> packed(static_cast<size_t>(shape.packed_elems()) * 4);
+  std::vector<std::byte> packed(static_cast<size_t>(shape.packed_bytes()));
   pack_panels(shape, floats(weight.data()), {shape.cols * shape.k, shape.k, 1, 1},
               reinterpret_cast<float*>(packed.data()));
   return packed;

@@ -23,6 +23,17 @@ std::vector<int64_t> window_param(std::string_view op, const KernelCall& call, s
   return values;
 }
 
+void check_conv_operands(std::string_view op, const KernelCall& call, DType dtype) {
+  const bool bias = call.params.integer("bias", 0) != 0;
+  if (call.inputs.size() < (bias ? 3u : 2u) || call.outputs.size() != 1)
+    throw InvalidModel(text(op, " takes x, weight", bias ? ", bias" : "", " and gives one output; got ",
+                            call.inputs.size(), " inputs and ", call.outputs.size(),
+                            " outputs. Check the call against kernels/conv/conv.h."));
+  for (size_t i = 0; i < 2; ++i) require_dtype(call.inputs[i], dtype, text(op, ": input ", i));
+  if (bias) require_dtype(call.inputs[2], dtype == DType::i8 ? DType::i32 : dtype, text(op, ": the bias"));
+  require_dtype(call.outputs[0], dtype, text(op, ": the output"));
+}
+
 }  // namespace
 
 WindowGeometry window_geometry(std::string_view op, const KernelCall& call, const TensorView& x, const TensorView& y,
@@ -51,6 +62,22 @@ WindowGeometry window_geometry(std::string_view op, const KernelCall& call, cons
   g.out_width = y.dims[3];
   g.rows = {kernel_h, stride[0], dilation[0], padding[0], padding[both_sides ? 2 : 0]};
   g.columns = {kernel_w, stride[1], dilation[1], padding[1], padding[both_sides ? 3 : 1]};
+  return g;
+}
+
+WindowGeometry conv_geometry(const KernelCall& call, DType dtype) {
+  check_conv_operands("conv2d", call, dtype);
+  const TensorView& x = call.inputs[0];
+  const TensorView& weight = call.inputs[1];
+  const TensorView& y = call.outputs[0];
+  if (weight.rank != x.rank || weight.rank < 3)
+    throw InvalidModel(text("conv2d: the weight must have the rank of x; got x ", view_text(x), ", weight ",
+                            view_text(weight), ". Check the layer's weight."));
+  const WindowGeometry g = window_geometry("conv2d", call, x, y, weight.dims[2], weight.dims[3]);
+  if (weight.dims[0] != g.out_channels || weight.dims[1] * g.groups != g.channels)
+    throw InvalidModel(text("conv2d: the weight must be [out_channels, in_channels/groups, ...]; got x ", view_text(x),
+                            ", weight ", view_text(weight), ", output ", view_text(y), ", groups ", g.groups,
+                            ". Check the layer's channels."));
   return g;
 }
 

@@ -26,4 +26,8 @@ struct WindowGeometry {
 WindowGeometry window_geometry(std::string_view op, const KernelCall& call, const TensorView& x, const TensorView& y,
                                int64_t kernel_h, int64_t kernel_w);
 
+/// The same of a call of conv2d on operands of that type; the bias of i8 is i32. Throws for operands that do not fit
+/// one another.
+WindowGeometry conv_geometry(const KernelCall& call, DType dtype = DType::f32);
+
 }  // namespace hetnn::kernels

@@ -66,7 +66,7 @@ class WinogradConv final : public Kernel {
     const Team alone{0, 1};
     const Team all{context.thread, context.threads};
     std::byte* tables = context.scratch + (shared_ ? 1 : context.threads) * block_bytes();
-    const auto** table = reinterpret_cast<const float**>(tables + context.thread * table_bytes());
+    const auto** table = reinterpret_cast<const std::byte**>(tables + context.thread * table_bytes());
     if (!shared_) {
       // Every thread takes whole blocks: what it writes it reads again itself.
       auto* scratch = reinterpret_cast<float*>(context.scratch + context.thread * block_bytes());
@@ -99,7 +99,9 @@ class WinogradConv final : public Kernel {
 
   // Scratch: inputs [36][block][in_stride], then products [36][block][out_stride].
   int64_t block_bytes() const { return kWinogradPoints * block_tiles_ * (in_stride_ + out_stride_) * 4; }
-  int64_t table_bytes() const { return ceil_div(block_tiles_ * static_cast<int64_t>(sizeof(const float*)), 64) * 64; }
+  int64_t table_bytes() const {
+    return ceil_div(block_tiles_ * static_cast<int64_t>(sizeof(const std::byte*)), 64) * 64;
+  }
   int64_t in_point() const { return block_tiles_ * in_stride_; }
   int64_t out_point() const { return block_tiles_ * out_stride_; }
   float* products(float* scratch) const { return scratch + kWinogradPoints * in_point(); }
@@ -125,7 +127,8 @@ class WinogradConv final : public Kernel {
   }
 
   // A unit of work is one point and a tile's width of panels: its weights are read once, by one thread.
-  void multiply(int64_t rows, Team team, const std::byte* const* inputs, float* scratch, const float** table) const {
+  void multiply(int64_t rows, Team team, const std::byte* const* inputs, float* scratch,
+                const std::byte** table) const {
     const auto* weights = reinterpret_cast<const float*>(inputs[1]);
     const int64_t panel_elems = g_.channels * kPanel;
     const int64_t units_per_point = ceil_div(panels_, width_);
@@ -146,7 +149,7 @@ class WinogradConv final : public Kernel {
       const int64_t point = unit / units_per_point, first_panel = unit % units_per_point * width_;
       if (point != table_point) {
         const float* base = scratch + point * in_point();
-        for (int64_t r = 0; r < rows; ++r) table[r] = base + r * in_stride_;
+        for (int64_t r = 0; r < rows; ++r) table[r] = reinterpret_cast<const std::byte*>(base + r * in_stride_);
         table_point = point;
       }
       const int64_t width = std::min<int64_t>(width_, panels_ - first_panel);

@@ -104,12 +104,6 @@ T element(const std::byte* const* inputs, int input, const int64_t* at) {
   return reinterpret_cast<const T*>(inputs[input])[at[input]];
 }
 
-void require_dtype(const TensorView& view, DType dtype, std::string_view what) {
-  if (view.dtype != dtype)
-    throw InvalidModel(
-        text(what, " must be ", dtype_name(dtype), "; got ", dtype_name(view.dtype), ". Insert a cast."));
-}
-
 void require_f32_chain(const KernelCall& call, std::string_view what) {
   const TensorView& x = call.inputs[0];
   require_dtype(call.outputs[0], x.dtype, text(what, ": the output"));
@@ -151,6 +145,7 @@ std::span<const Variant> elementwise_variants() {
   static constexpr Variant kVariants[] = {
       {.name = "unary", .op = {}, .speed = "elementwise", .create = make_unary, .takes_steps = true},
       {.name = "binary", .op = {}, .speed = "elementwise", .create = make_binary, .takes_steps = true},
+      {.name = "binary_i8", .op = {}, .speed = "elementwise", .create = make_integer_binary, .integers = true},
       {.name = "where", .op = "where", .speed = "elementwise", .create = make_where},
       {.name = "nary",
        .op = "nary",

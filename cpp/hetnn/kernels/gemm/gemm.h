@@ -3,6 +3,8 @@
 // linear   inputs x [..., K] plain; weight [N, K] packed; bias [N] when param bias = 1; operands of the steps.
 //          output [..., N] plain.  y = x * weight^T + bias
 //          params bias (0)
+// linear_i8  linear of quantized i8, bias i32, all of them packed; steps relu and clamp. Scales and zero points are the
+//          params that integer_product.h reads.
 // matmul   inputs a [..., M, K], b [..., K, N], both plain and given at run time; leading axes broadcast; a rank-1
 // operand
 //          counts as a row (a) or a column (b). output [..., M, N] plain.

@@ -34,12 +34,12 @@ class GroupedMatmul final : public Kernel {
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     const PanelShape& s = product_.shape();
-    const DenseRows rows(reinterpret_cast<const float*>(inputs[0]), s.k);
+    const DenseRows rows(inputs[0], s.k * 4);
     PanelRun run = product_.run_on(inputs, inputs[1], nullptr, outputs[0], s.cols);
     run.source = &rows;
     std::byte* const scratch = context.scratch + context.thread * product_.scratch_bytes_per_thread();
     Share group{0, 0};
-    for (int64_t k = 0; k < groups_; ++k, run.panels += s.packed_elems()) {
+    for (int64_t k = 0; k < groups_; ++k, run.panels += s.packed_bytes() / 4) {
       group.end =
           wide_ ? reinterpret_cast<const int64_t*>(inputs[2])[k] : reinterpret_cast<const int32_t*>(inputs[2])[k];
       if (group.end < group.begin || group.end > s.rows) return context.refuse();
@@ -65,7 +65,7 @@ PanelShape weight_shape(const KernelCall& call) {
 std::unique_ptr<Kernel> make_grouped_matmul(const KernelCall& call) { return std::make_unique<GroupedMatmul>(call); }
 
 int64_t packed_grouped_bytes(const KernelCall& call, int /*input*/) {
-  return call.inputs[1].dims[0] * weight_shape(call).packed_elems() * 4;
+  return call.inputs[1].dims[0] * weight_shape(call).packed_bytes();
 }
 
 std::vector<std::byte> pack_grouped(const KernelCall& call, int input, std::span<const std::byte> weight) {
@@ -76,7 +76,7 @@ std::vector<std::byte> pack_grouped(const KernelCall& call, int input, std::span
   std::vector<std::byte> packed(static_cast<size_t>(packed_grouped_bytes(call, input)));
   const auto* from = reinterpret_cast<const float*>(weight.data());
   auto* to = reinterpret_cast<float*>(packed.data());
-  for (int64_t k = 0; k < view.dims[0]; ++k, from += shape.k * shape.cols, to += shape.packed_elems())
+  for (int64_t k = 0; k < view.dims[0]; ++k, from += shape.k * shape.cols, to += shape.packed_bytes() / 4)
     pack_panels(shape, from, {0, 1, 0, shape.cols}, to);
   return packed;
 }

@@ -3,6 +3,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/gemm/gemm.h"
+#include "hetnn/kernels/gemm/integer_product.h"
 #include "hetnn/kernels/gemm/panels.h"
 
 namespace hetnn::kernels {
@@ -13,7 +14,7 @@ struct LinearGeometry {
   bool bias;
 };
 
-LinearGeometry linear_geometry(const KernelCall& call) {
+LinearGeometry linear_geometry(const KernelCall& call, DType dtype = DType::f32) {
   const bool bias = call.params.integer("bias", 0) != 0;
   if (call.inputs.size() < (bias ? 3u : 2u) || call.outputs.size() != 1)
     throw InvalidModel(text("linear takes x, weight", bias ? ", bias" : "", " and gives one output; got ",
@@ -21,8 +22,9 @@ LinearGeometry linear_geometry(const KernelCall& call) {
                             " outputs. Check the call against kernels/gemm/gemm.h."));
   const TensorView& x = call.inputs[0];
   const TensorView& weight = call.inputs[1];
-  for (int i = 0; i < (bias ? 3 : 2); ++i) require_f32(call.inputs[static_cast<size_t>(i)], text("linear: input ", i));
-  require_f32(call.outputs[0], "linear: the output");
+  for (size_t i = 0; i < 2; ++i) require_dtype(call.inputs[i], dtype, text("linear: input ", i));
+  if (bias) require_dtype(call.inputs[2], dtype == DType::i8 ? DType::i32 : dtype, "linear: the bias");
+  require_dtype(call.outputs[0], dtype, "linear: the output");
   if (x.rank < 1 || weight.rank != 2 || x.dims[static_cast<size_t>(x.rank - 1)] != weight.dims[1])
     throw InvalidModel(text("linear: the last axis of x must equal axis 1 of the weight; got x ", view_text(x),
                             ", weight ", view_text(weight), ". Check the layer's input features."));
@@ -33,7 +35,8 @@ LinearGeometry linear_geometry(const KernelCall& call) {
   geometry.shape.k = weight.dims[1];
   geometry.shape.cols = weight.dims[0];
   geometry.shape.rows = row_view(x).rows;
-  geometry.shape.a_bytes = x.elems() * 4;
+  geometry.shape.elem_bytes = dtype_bytes(dtype);
+  geometry.shape.a_bytes = x.elems() * dtype_bytes(dtype);
   const int64_t expected = geometry.shape.rows * geometry.shape.cols;
   if (call.outputs[0].elems() != expected)
     throw InvalidModel(text("linear: the output must have ", expected, " elements; got ", view_text(call.outputs[0]),
@@ -41,10 +44,11 @@ LinearGeometry linear_geometry(const KernelCall& call) {
   return geometry;
 }
 
+template <typename Product>
 class Linear final : public Kernel {
  public:
   Linear(const KernelCall& call, const LinearGeometry& geometry)
-      : product_(geometry.shape, EpiloguePlan(call, call.outputs[0])), bias_(geometry.bias) {}
+      : product_(geometry.shape, call), bias_(geometry.bias) {}
 
   int64_t scratch_bytes(int threads) const override { return threads * product_.scratch_bytes_per_thread(); }
 
@@ -52,34 +56,39 @@ class Linear final : public Kernel {
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     const PanelShape& s = product_.shape();
-    const DenseRows rows(reinterpret_cast<const float*>(inputs[0]), s.k);
-    PanelRun run = product_.run_on(inputs, inputs[1], bias_ ? inputs[2] : nullptr, outputs[0], s.cols);
+    const DenseRows rows(inputs[0], s.k * s.elem_bytes);
+    auto run = product_.run_on(inputs, inputs[1], bias_ ? inputs[2] : nullptr, outputs[0], s.cols);
     run.source = &rows;
     product_.run(run, context.thread, context.threads,
                  context.scratch + context.thread * product_.scratch_bytes_per_thread());
   }
 
  private:
-  PanelProduct product_;
+  Product product_;
   bool bias_;
 };
 
 }  // namespace
 
 std::unique_ptr<Kernel> make_linear(const KernelCall& call) {
-  return std::make_unique<Linear>(call, linear_geometry(call));
+  return std::make_unique<Linear<PanelProduct>>(call, linear_geometry(call));
+}
+
+std::unique_ptr<Kernel> make_integer_linear(const KernelCall& call) {
+  return std::make_unique<Linear<IntegerProduct>>(call, linear_geometry(call, DType::i8));
 }
 
 bool is_linear_weight(const KernelCall& /*call*/, int input) { return input == 1; }
 
 PanelShape weight_shape(const KernelCall& call) {
   PanelShape shape;
+  shape.elem_bytes = dtype_bytes(call.inputs[1].dtype);
   shape.cols = call.inputs[1].dims[0];
   shape.k = call.inputs[1].dims[1];
   return shape;
 }
 
-int64_t packed_linear_bytes(const KernelCall& call, int /*input*/) { return weight_shape(call).packed_elems() * 4; }
+int64_t packed_linear_bytes(const KernelCall& call, int /*input*/) { return weight_shape(call).packed_bytes(); }
 
 std::vector<std::byte> pack_linear(const KernelCall& call, int input, std::span<const std::byte> weight) {
   HETNN_ASSERT(input == 1, "linear packs input 1 only; got ", input);
@@ -95,6 +104,15 @@ std::vector<std::byte> pack_linear(const KernelCall& call, int input, std::span<
   return packed;
 }
 
+int64_t packed_integer_linear_bytes(const KernelCall& call, int input) {
+  return IntegerProduct::packed_bytes(weight_shape(call), input);
+}
+
+std::vector<std::byte> pack_integer_linear(const KernelCall& call, int input, std::span<const std::byte> weight) {
+  const PanelShape shape = weight_shape(call);
+  return IntegerProduct::pack(shape, call, input, weight, {0, shape.k, 0, 1});
+}
+
 std::span<const Variant> gemm_variants() {
   static constexpr Variant kVariants[] = {
       {.name = "linear",
@@ -106,6 +124,16 @@ std::span<const Variant> gemm_variants() {
        .is_weight = is_linear_weight,
        .pack = pack_linear,
        .packed_bytes = packed_linear_bytes},
+      {.name = "linear_i8",
+       .op = "linear",
+       .speed = "product",
+       .create = make_integer_linear,
+       .layout = LayoutWish::plain,
+       .integers = true,
+       .takes_steps = true,
+       .is_weight = IntegerProduct::is_weight,
+       .pack = pack_integer_linear,
+       .packed_bytes = packed_integer_linear_bytes},
       {.name = "matmul",
        .op = "matmul",
        .speed = "product",

@@ -130,7 +130,7 @@ class Matmul final : public Kernel {
   }
 
   int64_t batch() const { return static_cast<int64_t>(g_.a_offsets.size()); }
-  int64_t packed_bytes() const { return aligned(product_.shape().packed_elems() * 4); }
+  int64_t packed_bytes() const { return aligned(product_.shape().packed_bytes()); }
   int64_t left_bytes() const { return g_.transpose_a ? aligned(g_.m * g_.k * 4) : 0; }
   int64_t slot_bytes() const { return packed_bytes() + left_bytes() + product_.scratch_bytes_per_thread(); }
 
@@ -161,9 +161,8 @@ class Matmul final : public Kernel {
 
   void multiply(int64_t i, int thread, int threads, const std::byte* const* inputs, std::byte* const* outputs,
                 const std::byte* slot, std::byte* own_slot) const {
-    const auto* a = g_.transpose_a ? reinterpret_cast<const float*>(slot + packed_bytes())
-                                   : reinterpret_cast<const float*>(inputs[0]) + g_.a_offsets[static_cast<size_t>(i)];
-    const DenseRows rows(a, g_.k);
+    const std::byte* a = g_.transpose_a ? slot + packed_bytes() : inputs[0] + g_.a_offsets[static_cast<size_t>(i)] * 4;
+    const DenseRows rows(a, g_.k * 4);
     const RegisterPart& registers = product_.register_part();
     PanelRun run;
     run.source = &rows;

@@ -78,7 +78,8 @@ void Micro(const MicroTile& t) {
   for (int64_t tap = 0; tap < t.taps; ++tap) {
     const float* HWY_RESTRICT a[kRows];
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) a[r] = t.rows[tap * t.rows_stride + r] + t.row_offset;
+    for (int r = 0; r < kRows; ++r)
+      a[r] = reinterpret_cast<const float*>(t.rows[tap * t.rows_stride + r]) + t.row_offset;
     for (int64_t k = 0; k < t.k;) {
       if (steps == kMostSteps) {
         join();

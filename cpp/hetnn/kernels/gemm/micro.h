@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <limits>
 
-namespace hetnn::kernels {
+#include "hetnn/kernels/gemm/split.h"
 
-inline constexpr int64_t kPanel = 16;  // columns of one packed panel [taps][k][16]
+namespace hetnn::kernels {
 
 inline constexpr int kMaxTileRows = 14;
 inline constexpr int kMaxTilePanels = 4;
@@ -18,7 +18,7 @@ struct MicroTile {
   explicit MicroTile(float* room) : sums(room) {}
 
   float* sums;
-  const float* const* rows = nullptr;  // rows[tap * rows_stride + r]: k elements of row r for that tap
+  const std::byte* const* rows = nullptr;  // rows[tap * rows_stride + r]: k elements of row r for that tap
   int64_t rows_stride = 0;
   int64_t row_offset = 0;  // elements added to every row pointer (channel group)
   int64_t taps = 0;

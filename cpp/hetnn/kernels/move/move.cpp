@@ -171,8 +171,8 @@ class LayoutCopy final : public Kernel {
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     const auto* x = reinterpret_cast<const float*>(inputs[0]);
     auto* y = reinterpret_cast<float*>(outputs[0]);
-    (to_nhwc_ ? copy_plain_to_nhwc : copy_nhwc_to_plain)(x, y, batch_, channels_, pixels_, pitch_, context.thread,
-                                                         context.threads);
+    (to_nhwc_ ? copy_plain_to_nhwc<float> : copy_nhwc_to_plain<float>)(x, y, batch_, channels_, pixels_, pitch_,
+                                                                       context.thread, context.threads);
   }
 
  private:

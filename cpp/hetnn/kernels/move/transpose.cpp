@@ -1,6 +1,8 @@
 // Transposition by the instruction set in use.
 #include "hetnn/kernels/move/transpose.h"
 
+#include <algorithm>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "hetnn/kernels/move/transpose.cpp"
 #include "hetnn/kernels/isa.h"
@@ -26,6 +28,13 @@ HWY_AFTER_NAMESPACE();
 namespace hetnn::kernels {
 void transpose(const float* from, int64_t from_ld, float* to, int64_t to_ld, int64_t rows, int64_t cols) {
   HETNN_CHOSEN(TransposeAll)(from, from_ld, to, to_ld, rows, cols);
+}
+
+void transpose(const int8_t* from, int64_t from_ld, int8_t* to, int64_t to_ld, int64_t rows, int64_t cols) {
+  constexpr int64_t kBlock = 64;  // a line of each row and column
+  for (int64_t j0 = 0; j0 < cols; j0 += kBlock)
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = j0; j < std::min(cols, j0 + kBlock); ++j) to[j * to_ld + i] = from[i * from_ld + j];
 }
 
 }  // namespace hetnn::kernels

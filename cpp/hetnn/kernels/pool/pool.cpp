@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/conv/geometry.h"
@@ -15,18 +16,22 @@ namespace {
 
 enum class PoolKind { max, average };
 
-void check_pool_operands(std::string_view op, const KernelCall& call) {
+void check_pool_operands(std::string_view op, const KernelCall& call, DType dtype = DType::f32) {
   if (call.inputs.empty() || call.outputs.size() != 1)
     throw InvalidModel(text(op, " takes x and gives one output; got ", call.inputs.size(), " inputs and ",
                             call.outputs.size(), " outputs. Check the call against kernels/pool/pool.h."));
-  require_f32(call.inputs[0], text(op, ": x"));
-  require_f32(call.outputs[0], text(op, ": the output"));
+  require_dtype(call.inputs[0], dtype, text(op, ": x"));
+  require_dtype(call.outputs[0], dtype, text(op, ": the output"));
   if (call.inputs[0].rank != call.outputs[0].rank || call.inputs[0].dims[1] != call.outputs[0].dims[1])
     throw InvalidModel(text(op, ": x and the output must have the same channels; got ", view_text(call.inputs[0]),
                             " and ", view_text(call.outputs[0]), ". Infer the output's shape from x."));
 }
 
+/// Of f32; the largest of i8, too.
+template <typename T>
 class Pool final : public Kernel {
+  static constexpr bool kIsFloat = std::is_same_v<T, float>;
+
  public:
   Pool(PoolKind kind, const KernelCall& call, const WindowGeometry& g)
       : kind_(kind),
@@ -41,23 +46,23 @@ class Pool final : public Kernel {
   bool serial() const override { return g_.out_pixels() * g_.channels * g_.taps() < 16384; }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
-    const auto* x = reinterpret_cast<const float*>(inputs[0]);
-    auto* y = reinterpret_cast<float*>(outputs[0]);
+    const auto* x = reinterpret_cast<const T*>(inputs[0]);
+    auto* y = reinterpret_cast<T*>(outputs[0]);
     const Share share = share_of(g_.batch * g_.out_height, context.thread, context.threads);
     for (int64_t row = share.begin; row < share.end; ++row) {
       const int64_t n = row / g_.out_height;
       const int64_t oy = row % g_.out_height, iy = g_.rows.begin(oy);
       const ops::Interval cut_y = g_.rows.taps(oy, g_.height);
-      float* out_row = y + row * g_.out_width * out_pitch_;
+      T* out_row = y + row * g_.out_width * out_pitch_;
       for (int64_t ox = 0; ox < g_.out_width; ++ox) {
         const int64_t ix = g_.columns.begin(ox);
         const ops::Interval cut_x = g_.columns.taps(ox, g_.width);
-        float* out = out_row + ox * out_pitch_;
-        PoolWindow window{};
+        T* out = out_row + ox * out_pitch_;
+        PoolWindowOf<T> window{};
         window.rows = cut_y.end - cut_y.begin;
         window.cols = cut_x.end - cut_x.begin;
         if (window.rows <= 0 || window.cols <= 0) {
-          std::fill_n(out, g_.channels, kind_ == PoolKind::max ? -std::numeric_limits<float>::infinity() : 0.0f);
+          std::fill_n(out, g_.channels, kind_ == PoolKind::max ? kLeast : T{});
           continue;
         }
         window.in = x + ((n * g_.height + iy + cut_y.begin * g_.rows.dilation) * g_.width + ix +
@@ -67,19 +72,25 @@ class Pool final : public Kernel {
         window.col_stride = g_.columns.dilation * in_pitch_;
         window.out = out;
         window.channels = g_.channels;
-        if (kind_ == PoolKind::max) {
+        if constexpr (!kIsFloat) {
+          table_->max_bytes(window);
+        } else if (kind_ == PoolKind::max) {
           table_->max(window);
         } else {
           window.scale = 1.0f / static_cast<float>(divisor(oy, ox, window.rows * window.cols));
           table_->sum(window);
         }
       }
-      if (!epilogue_.empty())
-        epilogue_.apply(out_row, out_pitch_, g_.out_width, g_.channels, row * g_.out_width, 0, inputs);
+      if constexpr (kIsFloat) {
+        if (!epilogue_.empty())
+          epilogue_.apply(out_row, out_pitch_, g_.out_width, g_.channels, row * g_.out_width, 0, inputs);
+      }
     }
   }
 
  private:
+  static constexpr T kLeast = kIsFloat ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::min();
+
   // With ceil mode a window may reach beyond the padded image; what lies there is never counted, as in torch.
   int64_t divisor(int64_t oy, int64_t ox, int64_t hits) const {
     if (divisor_override_ != 0) return divisor_override_;
@@ -142,10 +153,10 @@ class AdaptivePool final : public Kernel {
   int64_t in_pitch_, out_pitch_;
 };
 
-template <PoolKind kind>
+template <PoolKind kind, typename T = float>
 std::unique_ptr<Kernel> make_nhwc_pool(const KernelCall& call) {
   const std::string_view op = kind == PoolKind::max ? "max_pool2d" : "avg_pool2d";
-  check_pool_operands(op, call);
+  check_pool_operands(op, call, DTypeOf<T>::value);
   const std::vector<int64_t> kernel = call.params.integers("kernel");
   if (kernel.size() != 2)
     throw InvalidModel(
@@ -156,7 +167,7 @@ std::unique_ptr<Kernel> make_nhwc_pool(const KernelCall& call) {
   if (params.integers("stride", {}).empty()) params.set("stride", kernel);
   const KernelCall with_stride{call.inputs, call.outputs, params};
   const WindowGeometry g = window_geometry(op, with_stride, call.inputs[0], call.outputs[0], kernel[0], kernel[1]);
-  return std::make_unique<Pool>(kind, call, g);
+  return std::make_unique<Pool<T>>(kind, call, g);
 }
 
 std::unique_ptr<Kernel> make_nhwc_adaptive_pool(const KernelCall& call) {
@@ -172,6 +183,13 @@ std::unique_ptr<Kernel> make_nhwc_adaptive_pool(const KernelCall& call) {
 std::unique_ptr<Kernel> make_max_pool2d(const KernelCall& call) {
   return make_with_nhwc(call, make_nhwc_pool<PoolKind::max>);
 }
+std::unique_ptr<Kernel> make_integer_max_pool2d(const KernelCall& call) {
+  if (!call.params.has("x.scales") || call.params.reals("x.scales") != call.params.reals("y.scales", {}) ||
+      call.params.integers("x.zeros") != call.params.integers("y.zeros"))
+    throw Unsupported("max_pool2d_i8 keeps the scale of its input. Use the operator's meaning.");
+  if (!call.steps.empty()) throw Unsupported("max_pool2d_i8 takes no steps. Keep them as calls of their own.");
+  return make_with_nhwc(call, make_nhwc_pool<PoolKind::max, int8_t>);
+}
 std::unique_ptr<Kernel> make_avg_pool2d(const KernelCall& call) {
   return make_with_nhwc(call, make_nhwc_pool<PoolKind::average>);
 }
@@ -186,6 +204,12 @@ std::span<const Variant> pool_variants() {
        .create = make_max_pool2d,
        .layout = LayoutWish::channels_last,
        .takes_steps = true},
+      {.name = "max_pool2d_i8",
+       .op = "max_pool2d",
+       .speed = "pool",
+       .create = make_integer_max_pool2d,
+       .layout = LayoutWish::channels_last,
+       .integers = true},
       {.name = "avg_pool2d",
        .op = "avg_pool2d",
        .speed = "pool",

@@ -6,7 +6,8 @@
 //                      says whether ceil mode was used. NaN wins.
 // avg_pool2d           params kernel, stride, padding; count_include_pad (1); divisor_override (0 = none).
 // adaptive_avg_pool2d  the output's shape says the grid ([N,C,1,1] = global).
-// f32.
+// max_pool2d_i8        the largest integer, of quantized i8 at one scale.
+// f32 else.
 #pragma once
 
 #include "hetnn/kernels/kernel.h"
@@ -14,6 +15,7 @@
 namespace hetnn::kernels {
 
 std::unique_ptr<Kernel> make_max_pool2d(const KernelCall& call);
+std::unique_ptr<Kernel> make_integer_max_pool2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_avg_pool2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_adaptive_avg_pool2d(const KernelCall& call);
 

@@ -1,6 +1,8 @@
 // Window reductions for each instruction set.
 #include "hetnn/kernels/pool/window_ops.h"
 
+#include <cstring>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "hetnn/kernels/pool/window_ops.cpp"
 #include "hetnn/kernels/isa.h"
@@ -58,8 +60,33 @@ void Reduce(const PoolWindow& w) {
   if (channel < w.channels) ReduceChannels<kReduction, 1, true>(w, channel, static_cast<size_t>(w.channels - channel));
 }
 
+void MaxBytes(const PoolWindowOf<int8_t>& w) {
+  const hn::CappedTag<int8_t, 64> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t channel = 0; channel < w.channels; channel += lanes) {
+    const int64_t n = HWY_MIN(lanes, w.channels - channel);
+    HWY_ALIGN int8_t part[64] = {};
+    const auto load = [&](const int8_t* p) HWY_ATTR {
+      if (n == lanes) return hn::LoadU(d, p);
+      std::memcpy(part, p, static_cast<size_t>(n));
+      return hn::Load(d, part);
+    };
+    auto most = load(w.in + channel);
+    for (int64_t row = 0; row < w.rows; ++row) {
+      const int8_t* in = w.in + row * w.row_stride + channel;
+      for (int64_t col = 0; col < w.cols; ++col, in += w.col_stride) most = hn::Max(most, load(in));
+    }
+    if (n == lanes) {
+      hn::StoreU(most, d, w.out + channel);
+    } else {
+      hn::Store(most, d, part);
+      std::memcpy(w.out + channel, part, static_cast<size_t>(n));
+    }
+  }
+}
+
 const PoolTable* Table() {
-  static constexpr PoolTable kTable = {&Reduce<Reduction::kMax>, &Reduce<Reduction::kSum>,
+  static constexpr PoolTable kTable = {&Reduce<Reduction::kMax>, &MaxBytes, &Reduce<Reduction::kSum>,
                                        &Reduce<Reduction::kAccumulate>};
   return &kTable;
 }

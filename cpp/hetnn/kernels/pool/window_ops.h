@@ -6,18 +6,21 @@
 namespace hetnn::kernels {
 
 /// A window of rows x cols pixels starting at `in`; one output pixel of `channels` elements.
-struct PoolWindow {
-  const float* in;
+template <typename T>
+struct PoolWindowOf {
+  const T* in;
   int64_t row_stride;  // elements between window rows
   int64_t col_stride;  // elements between window columns
   int64_t rows, cols;  // after cutting at the borders; at least one each
-  float* out;
+  T* out;
   int64_t channels;
   float scale;  // sums only: applied at the end
 };
+using PoolWindow = PoolWindowOf<float>;
 
 struct PoolTable {
   void (*max)(const PoolWindow&);
+  void (*max_bytes)(const PoolWindowOf<int8_t>&);
   void (*sum)(const PoolWindow&);
   /// out[c] += sum over the window, unscaled.
   void (*accumulate)(const PoolWindow&);

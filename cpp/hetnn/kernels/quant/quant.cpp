@@ -4,13 +4,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "hetnn/base/convert.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/steps.h"
 #include "hetnn/kernels/nest.h"
+#include "hetnn/kernels/quant/rows.h"
 #include "hetnn/kernels/row_view.h"
+#include "hetnn/ops/elementwise/function.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -127,6 +130,56 @@ std::unique_ptr<Kernel> visit_narrow(std::string_view name, DType dtype, F&& f) 
   throw Unsupported(text(name, " of ", dtype_name(dtype), ". Use the operator's meaning."));
 }
 
+// The same by rows, where the elements of both sides lie side by side; others one by one.
+template <typename From, typename To>
+class RowsKernel final : public Kernel {
+ public:
+  using Rows = void (*)(const From*, int64_t, float, int32_t, To*);
+  RowsKernel(const KernelCall& call, std::string_view name, Rows rows)
+      : nest_(call.outputs[0].shape(),
+              {{strides_of(call.outputs[0]), 0}, broadcast_operand(call.inputs[0], call.outputs[0].shape(), name)}),
+        rows_(rows),
+        scale_(static_cast<float>(call.params.real("scale"))),
+        zero_(static_cast<int32_t>(call.params.integer("zero_point", 0))) {}
+
+  bool serial() const override { return nest_.elems() <= kSerialElems; }
+
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    const int64_t dy = nest_.col_stride(0), dx = nest_.col_stride(1);
+    nest_.for_tiles(context.thread, context.threads, kTileElems, [&](const Nest::Tile& tile) {
+      for (int64_t row = 0; row < tile.rows; ++row) {
+        const From* x = reinterpret_cast<const From*>(inputs[0]) + tile.offsets[1] + row * nest_.row_stride(1);
+        To* y = reinterpret_cast<To*>(outputs[0]) + tile.offsets[0] + row * nest_.row_stride(0);
+        if (dx == 1 && dy == 1) {
+          rows_(x, tile.cols, scale_, zero_, y);
+          continue;
+        }
+        From from[kBlock];
+        To to[kBlock];
+        for (int64_t c = 0; c < tile.cols; c += kBlock) {
+          const int64_t n = std::min(kBlock, tile.cols - c);
+          for (int64_t k = 0; k < n; ++k) from[k] = x[(c + k) * dx];
+          rows_(from, n, scale_, zero_, to);
+          for (int64_t k = 0; k < n; ++k) y[(c + k) * dy] = to[k];
+        }
+      }
+    });
+  }
+
+ private:
+  static constexpr int64_t kBlock = 256;
+
+  Nest nest_;
+  Rows rows_;
+  float scale_;
+  int32_t zero_;
+};
+
+std::unique_ptr<Kernel> of_table(const KernelCall& call, std::string_view name,
+                                 const std::array<int8_t, 256>& entries) {
+  return make<int8_t, int8_t>(call, name, [entries](int8_t x) { return entries[static_cast<size_t>(x + 128)]; });
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> make_quantize(const KernelCall& call) {
@@ -136,7 +189,11 @@ std::unique_ptr<Kernel> make_quantize(const KernelCall& call) {
   const double scale = call.params.real("scale");
   const int64_t zero = call.params.integer("zero_point", 0);
   return visit_narrow("quantize", to, [&]<typename T>(T) -> std::unique_ptr<Kernel> {
-    if (call.params.has("q_rounding"))
+    const bool halves_away = call.params.has("q_rounding");
+    if constexpr (std::is_same_v<T, int8_t>) {
+      if (!halves_away) return std::make_unique<RowsKernel<float, T>>(call, "quantize", quant_rows().to_integers);
+    }
+    if (halves_away)
       return make<float, T>(call, "quantize", [scale, zero](float x) { return integer_of<T, true>(x, scale, zero); });
     return make<float, T>(call, "quantize", [scale, zero](float x) { return integer_of<T>(x, scale, zero); });
   });
@@ -149,6 +206,7 @@ std::unique_ptr<Kernel> make_dequantize(const KernelCall& call) {
   const double scale = call.params.real("scale");
   const int64_t zero = call.params.integer("zero_point", 0);
   auto to_real = [scale, zero](auto q) { return real_of(q, scale, zero); };
+  if (from == DType::i8) return std::make_unique<RowsKernel<int8_t, float>>(call, "dequantize", quant_rows().to_reals);
   if (from == DType::i32) return make<int32_t, float>(call, "dequantize", to_real);
   return visit_narrow("dequantize", from, [&]<typename T>(T) { return make<T, float>(call, "dequantize", to_real); });
 }
@@ -159,7 +217,49 @@ std::unique_ptr<Kernel> make_lookup(const KernelCall& call) {
   if (table.size() != 256) throw InvalidModel(text("lookup: the table must have 256 entries; got ", table.size(), "."));
   std::array<int8_t, 256> entries{};
   std::transform(table.begin(), table.end(), entries.begin(), [](int64_t entry) { return static_cast<int8_t>(entry); });
-  return make<int8_t, int8_t>(call, "lookup", [entries](int8_t x) { return entries[static_cast<size_t>(x + 128)]; });
+  return of_table(call, "lookup", entries);
+}
+
+std::unique_ptr<Kernel> make_integer_unary(const KernelCall& call) {
+  check("unary_i8", call, DType::i8, DType::i8);
+  if (call.params.has("q_rounding")) throw Unsupported("unary_i8 is of reals. Use the operator's meaning.");
+  for (const char* value : {"x.scales", "y.scales"}) {
+    if (!call.params.has(value) || call.params.reals(value).size() != 1)
+      throw Unsupported(text("unary_i8 takes one scale as ", value, ". Use the operator's meaning."));
+  }
+  const ops::Function function = *ops::function_from_name(call.params.text("op"));
+  std::array<float, 256> reals{};
+  std::array<int8_t, 256> entries{};
+  for (int x = -128; x < 128; ++x)
+    reals[static_cast<size_t>(x + 128)] =
+        real_of(static_cast<int8_t>(x), call.params.reals("x.scales")[0], call.params.integers("x.zeros")[0]);
+  // The meaning's own values.
+  class InTable final : public ops::Results {
+   public:
+    explicit InTable(std::array<float, 256>& values) : values_(values) {}
+    std::byte* allocate(size_t, DType, std::span<const int64_t>) override {
+      return reinterpret_cast<std::byte*>(values_.data());
+    }
+
+   private:
+    std::array<float, 256>& values_;
+  };
+  const ops::Type type{DType::f32, {256}};
+  const ops::Call of_all{.op = &ops::OpTable::global().get(ops::kIdentity),
+                         .inputs = {{&type, nullptr}},
+                         .outputs = {&type},
+                         .attrs = call.params.attrs(),
+                         .name = {},
+                         .loc = {}};
+  const int64_t shape[] = {256};
+  const ops::View view(DType::f32, shape, reinterpret_cast<const std::byte*>(reals.data()));
+  std::array<float, 256> values{};
+  InTable results(values);
+  ops::evaluate(function, {of_all, std::span(&view, 1), results});
+  std::ranges::transform(values, entries.begin(), [&](float y) {
+    return integer_of<int8_t>(y, call.params.reals("y.scales")[0], call.params.integers("y.zeros")[0]);
+  });
+  return of_table(call, "unary_i8", entries);
 }
 
 std::unique_ptr<Kernel> make_cast(const KernelCall& call) {
@@ -178,6 +278,7 @@ std::span<const Variant> quant_variants() {
       {.name = "quantize", .op = "quantize", .speed = "move", .create = make_quantize},
       {.name = "dequantize", .op = "dequantize", .speed = "move", .create = make_dequantize},
       {.name = "lookup", .op = "lookup", .speed = "move", .create = make_lookup},
+      {.name = "unary_i8", .op = "", .speed = "move", .create = make_integer_unary, .integers = true},
   };
   return kVariants;
 }

@@ -4,6 +4,9 @@
 //             params scale, zero_point.
 // dequantize  x (i8, u8, i16, i32) -> y (f32): scale * (x - zero_point). params scale, zero_point.
 // lookup      x (i8) -> y (i8): table[x + 128]. param table: 256 integers.
+// unary_i8    x (i8) -> y (i8): an elementwise function, param op, of the reals, rounded once: its table is made with
+// the
+//             kernel. params x.scales, x.zeros, y.scales, y.zeros.
 // cast        x -> y of another dtype, as base/convert.h says.
 #pragma once
 
@@ -14,6 +17,7 @@ namespace hetnn::kernels {
 std::unique_ptr<Kernel> make_quantize(const KernelCall& call);
 std::unique_ptr<Kernel> make_dequantize(const KernelCall& call);
 std::unique_ptr<Kernel> make_lookup(const KernelCall& call);
+std::unique_ptr<Kernel> make_integer_unary(const KernelCall& call);
 std::unique_ptr<Kernel> make_cast(const KernelCall& call);
 
 std::span<const Variant> quant_variants();

@@ -1,0 +1,151 @@
+// conv2d of quantized i8: sums of integers, requantized.
+#include <algorithm>
+#include <vector>
+
+#include "hetnn/base/error.h"
+#include "hetnn/kernels/conv/conv.h"
+#include "hetnn/kernels/conv/implicit.h"
+#include "hetnn/kernels/conv/integer_depthwise.h"
+#include "hetnn/kernels/gemm/integer_product.h"
+#include "hetnn/kernels/layout_adapter.h"
+
+namespace hetnn::kernels {
+namespace {
+
+WindowGeometry integer_geometry(const KernelCall& call) { return conv_geometry(call, DType::i8); }
+
+PanelShape shape_of(const WindowGeometry& g) {
+  return has_few_channels(g) ? few_channels_shape(g, 1) : direct_shape(g, 1);
+}
+
+int64_t quads_of(const WindowGeometry& g) { return (g.taps() + 3) / 4; }
+int64_t blocks_of(const WindowGeometry& g) { return (g.channels + kDepthwiseBlock - 1) / kDepthwiseBlock; }
+int64_t place_of(int64_t channel) {
+  return channel / kDepthwiseBlock * kDepthwiseBlock + place_in_block(channel % kDepthwiseBlock);
+}
+
+/// One input channel per output channel.
+class IntegerDepthwiseConv final : public Kernel {
+ public:
+  IntegerDepthwiseConv(const KernelCall& call, const WindowGeometry& g)
+      : windows_(g, call.inputs[0].pitch_elems, static_cast<int8_t>(IntegerEnds(call).x_zero)),
+        ends_(call),
+        run_(integer_depthwise()),
+        bias_(call.params.integer("bias", 0) != 0),
+        out_pitch_(call.outputs[0].pitch_elems) {}
+
+  int64_t scratch_bytes(int threads) const override { return threads * bytes_per_thread(); }
+  bool serial() const override { return windows_.geometry().out_pixels() * windows_.geometry().channels < 4096; }
+
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    const WindowGeometry& g = windows_.geometry();
+    const int64_t padded = blocks_of(g) * kDepthwiseBlock;
+    const WindowRows rows = windows_.on(inputs[0]);
+    const auto** table = reinterpret_cast<const std::byte**>(context.scratch + context.thread * bytes_per_thread());
+    std::fill(table + g.taps() * g.out_width, table + quads_of(g) * 4 * g.out_width, windows_.zeros());
+    IntegerDepthwise tile{};
+    tile.rows = table;
+    tile.rows_stride = g.out_width;
+    tile.quads = quads_of(g);
+    tile.pixels = g.out_width;
+    tile.channels = g.channels;
+    tile.weights = inputs[1];
+    tile.sums = reinterpret_cast<const int32_t*>(inputs[1] + padded * 4 * tile.quads);
+    tile.factors = reinterpret_cast<const float*>(tile.sums + padded);
+    tile.bias = bias_ ? reinterpret_cast<const int32_t*>(inputs[2]) : nullptr;
+    tile.x_zero = ends_.x_zero;
+    tile.zero = ends_.zero;
+    tile.low = ends_.low;
+    tile.high = ends_.high;
+    tile.ld_out = out_pitch_;
+    const Share share = share_of(g.batch * g.out_height, context.thread, context.threads);
+    for (int64_t row = share.begin; row < share.end; ++row) {
+      rows.fill(row * g.out_width, g.out_width, table, g.out_width);
+      tile.out = reinterpret_cast<int8_t*>(outputs[0]) + row * g.out_width * out_pitch_;
+      run_(tile);
+    }
+  }
+
+  static int64_t packed_bytes(const WindowGeometry& g, int input) {
+    return blocks_of(g) * kDepthwiseBlock * (input == 2 ? 4 : 4 * quads_of(g) + 8);
+  }
+  static std::vector<std::byte> pack(const WindowGeometry& g, const KernelCall& call, int input,
+                                     std::span<const std::byte> weight) {
+    std::vector<std::byte> packed(static_cast<size_t>(packed_bytes(g, input)));
+    if (input == 2) {
+      place_bias(call, weight.data(), g.channels, place_of, reinterpret_cast<int32_t*>(packed.data()));
+      return packed;
+    }
+    const LayerScales scales(call);
+    const int64_t padded = blocks_of(g) * kDepthwiseBlock;
+    auto* to = reinterpret_cast<int8_t*>(packed.data());
+    auto* sums = reinterpret_cast<int32_t*>(packed.data() + padded * 4 * quads_of(g));
+    auto* factors = reinterpret_cast<float*>(sums + padded);
+    for (int64_t c = 0; c < g.channels; ++c) {
+      const int64_t place = place_of(c), block = place / kDepthwiseBlock * kDepthwiseBlock;
+      factors[place] = scales.factor(c);
+      for (int64_t tap = 0; tap < g.taps(); ++tap) {
+        const auto w = static_cast<int8_t>(weight[static_cast<size_t>(c * g.taps() + tap)]);
+        sums[place] += w;
+        to[(block * quads_of(g) + tap / 4 * kDepthwiseBlock + place - block) * 4 + tap % 4] = w;
+      }
+    }
+    return packed;
+  }
+
+ private:
+  int64_t bytes_per_thread() const {
+    const WindowGeometry& g = windows_.geometry();
+    return (quads_of(g) * 4 * g.out_width * static_cast<int64_t>(sizeof(const std::byte*)) + 63) / 64 * 64;
+  }
+
+  WindowTaps<int8_t> windows_;
+  IntegerEnds ends_;
+  IntegerDepthwiseFunction run_;
+  bool bias_;
+  int64_t out_pitch_;
+};
+
+// All operands but a few-channel image are nhwc here.
+std::unique_ptr<Kernel> make_nhwc(const KernelCall& call) {
+  const WindowGeometry g = integer_geometry(call);
+  if (g.depthwise()) return std::make_unique<IntegerDepthwiseConv>(call, g);
+  if (has_few_channels(g)) return std::make_unique<FewChannelsConv<IntegerProduct>>(call, g);
+  return std::make_unique<DirectConv<IntegerProduct>>(call, g);
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_integer_conv2d(const KernelCall& call) {
+  const WindowGeometry g = integer_geometry(call);
+  // The first layer reads a plain image by itself.
+  if (has_few_channels(g) && call.outputs[0].layout == Layout::nhwc)
+    return std::make_unique<FewChannelsConv<IntegerProduct>>(call, g);
+  return make_with_nhwc(call, make_nhwc);
+}
+
+int64_t packed_integer_conv2d_bytes(const KernelCall& call, int input) {
+  const WindowGeometry g = integer_geometry(call);
+  return g.depthwise() ? IntegerDepthwiseConv::packed_bytes(g, input)
+                       : IntegerProduct::packed_bytes(shape_of(g), input);
+}
+
+std::vector<std::byte> pack_integer_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight) {
+  const WindowGeometry g = integer_geometry(call);
+  if (g.depthwise()) return IntegerDepthwiseConv::pack(g, call, input, weight);
+  const PanelShape shape = shape_of(g);
+  if (input == 2) return IntegerProduct::pack(shape, call, input, weight, {});
+  HETNN_ASSERT(static_cast<int64_t>(weight.size()) == call.inputs[1].elems());
+  // [O][taps][C / groups], so that channels lie side by side as in a row.
+  const int64_t taps = g.taps(), channels = g.channels / g.groups;
+  std::vector<std::byte> turned(weight.size());
+  for (int64_t filter = 0; filter < g.out_channels; ++filter)
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t tap = 0; tap < taps; ++tap)
+        turned[static_cast<size_t>((filter * taps + tap) * channels + c)] =
+            weight[static_cast<size_t>((filter * channels + c) * taps + tap)];
+  const int64_t filter_elems = taps * channels;
+  return IntegerProduct::pack(shape, call, input, turned, {shape.cols * filter_elems, filter_elems, shape.k, 1});
+}
+
+}  // namespace hetnn::kernels

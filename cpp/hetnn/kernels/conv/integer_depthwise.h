@@ -1,0 +1,32 @@
+// One pixel after another of a depthwise convolution of integers: four taps at once, vectors over channels.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hetnn::kernels {
+
+/// Channels of one block of packed weights, [taps / 4][4][4][4][4]: four taps of four channels of each of four
+/// sixteens, four times; sums, factors and biases likewise, but for the taps. Instructions that work in lanes of 16
+/// bytes so read whole vectors of any width.
+inline constexpr int64_t kDepthwiseBlock = 64;
+/// Where channel c of a block stands among those of its sums.
+constexpr int64_t place_in_block(int64_t c) { return c % 16 / 4 * 16 + c / 16 * 4 + c % 4; }
+
+struct IntegerDepthwise {
+  const std::byte* const* rows;  // rows[tap * rows_stride + pixel]; four taps for each quad
+  int64_t rows_stride;
+  int64_t quads, pixels, channels;
+  const std::byte* weights;
+  const int32_t* bias;  // or null
+  const int32_t* sums;  // of the weights
+  const float* factors;
+  int32_t x_zero, zero, low, high;
+  int8_t* out;
+  int64_t ld_out;
+};
+
+using IntegerDepthwiseFunction = void (*)(const IntegerDepthwise&);
+IntegerDepthwiseFunction integer_depthwise();
+
+}  // namespace hetnn::kernels

@@ -1,0 +1,102 @@
+// Elementwise functions of two quantized i8 values: of the reals that they stand for, in f32, rounded once, a stretch
+// in the first-level cache at a time.
+#include <algorithm>
+
+#include "hetnn/base/error.h"
+#include "hetnn/kernels/block_ops.h"
+#include "hetnn/kernels/elementwise/elementwise.h"
+#include "hetnn/kernels/nest.h"
+#include "hetnn/kernels/quant/rows.h"
+#include "hetnn/kernels/row_view.h"
+
+namespace hetnn::kernels {
+namespace {
+
+constexpr int64_t kSerialBelow = 8192;
+constexpr int64_t kTileElems = 16384;
+constexpr int64_t kStretch = 1024;
+
+struct Scale {
+  float scale = 1;
+  int32_t zero = 0;
+};
+
+Scale scale_of(const KernelCall& call, std::string_view value) {
+  const std::string scales = text(value, ".scales"), zeros = text(value, ".zeros");
+  if (!call.params.has(scales) || call.params.reals(scales).size() != 1)
+    throw Unsupported(text("binary_i8 takes one scale as ", scales, ". Use the operator's meaning."));
+  return {static_cast<float>(call.params.reals(scales)[0]), static_cast<int32_t>(call.params.integers(zeros)[0])};
+}
+
+class IntegerBinary final : public Kernel {
+ public:
+  IntegerBinary(const KernelCall& call, ops::Function function)
+      : y_(scale_of(call, "y")), function_(block_function(function)) {
+    const TensorView& y = call.outputs[0];
+    std::vector<NestOperand> operands = {broadcast_operand(y, y.shape(), "binary_i8: the output")};
+    const ops::OpDef& op = ops::OpTable::global().get(call.params.text("op"));
+    for (size_t k = 0; k < 2; ++k) {
+      operands.push_back(broadcast_operand(call.inputs[k], y.shape(), text("binary_i8: input ", k)));
+      operands_[k] = scale_of(call, op.inputs[k].name);
+    }
+    nest_ = Nest(y.shape(), std::move(operands));
+    const std::vector<double> values = call.params.reals("values", {});
+    if (!values.empty()) c0_ = static_cast<float>(values[0]);
+    if (values.size() > 1) c1_ = static_cast<float>(values[1]);
+  }
+
+  bool serial() const override { return nest_.elems() < kSerialBelow; }
+
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    const QuantRows& rows = quant_rows();
+    nest_.for_tiles(context.thread, context.threads, kTileElems, [&](const Nest::Tile& tile) {
+      alignas(64) float reals[2][kStretch];
+      int8_t room[kStretch];
+      const int64_t step = nest_.col_stride(0);
+      for (int64_t r = 0; r < tile.rows; ++r) {
+        for (int64_t c = 0; c < tile.cols; c += kStretch) {
+          const int64_t n = std::min(kStretch, tile.cols - c);
+          const auto at = [&](size_t k) { return tile.offsets[k] + r * nest_.row_stride(k) + c * nest_.col_stride(k); };
+          for (size_t k = 0; k < 2; ++k) {
+            const auto* x = reinterpret_cast<const int8_t*>(inputs[k]) + at(k + 1);
+            const int64_t dx = nest_.col_stride(k + 1);
+            for (int64_t i = 0; dx != 1 && i < n; ++i) room[i] = x[i * dx];
+            rows.to_reals(dx == 1 ? x : room, n, operands_[k].scale, operands_[k].zero, reals[k]);
+          }
+          Block block{reals[0], n, reals[0], n, 1, n};
+          block.operand = reals[1];
+          block.col_step = 1;
+          block.c0 = c0_;
+          block.c1 = c1_;
+          function_(block);
+          int8_t* y = reinterpret_cast<int8_t*>(outputs[0]) + at(0);
+          rows.to_integers(reals[0], n, y_.scale, y_.zero, step == 1 ? y : room);
+          for (int64_t i = 0; step != 1 && i < n; ++i) y[i * step] = room[i];
+        }
+      }
+    });
+  }
+
+ private:
+  Scale operands_[2], y_;
+  BlockFunction function_;
+  float c0_ = 0, c1_ = 0;
+  Nest nest_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_integer_binary(const KernelCall& call) {
+  const ops::Function function = *ops::function_from_name(call.params.text("op"));
+  if (call.inputs.size() != 2 || call.outputs.size() != 1)
+    throw InvalidModel(text("binary_i8 takes two inputs and gives one output; got ", call.inputs.size(), " and ",
+                            call.outputs.size(), ". Check the call against kernels/elementwise/elementwise.h."));
+  for (const TensorView& view : call.inputs) require_dtype(view, DType::i8, "binary_i8: an input");
+  require_dtype(call.outputs[0], DType::i8, "binary_i8: the output");
+  if (call.params.has("q_rounding")) throw Unsupported("binary_i8 is of reals. Use the operator's meaning.");
+  if (function == ops::Function::prelu)
+    throw Unsupported("binary_i8 has no slopes along an axis. Use the operator's meaning.");
+  return std::make_unique<IntegerBinary>(call, function);
+}
+
+}  // namespace hetnn::kernels

@@ -1,0 +1,142 @@
+// The microkernel of integer products for each instruction set.
+#include "hetnn/kernels/gemm/integer_micro.h"
+
+#include <cstring>
+#include <utility>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "hetnn/kernels/gemm/integer_micro.cpp"
+#include "hetnn/kernels/isa.h"
+#include "hetnn/kernels/simd_targets.h"
+// After simd_targets.h, which it reads.
+#include "hwy/foreach_target.h"
+// After foreach_target.h, which sets the target.
+#include "hetnn/kernels/integer_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hetnn::kernels {
+namespace HWY_NAMESPACE {
+namespace {
+
+constexpr int kVectorsPerPanel = static_cast<int>(kPanel) / kLanes;
+
+HWY_INLINE int32_t Four(const int8_t* at) {
+  int32_t four;
+  std::memcpy(&four, at, 4);
+  return four;
+}
+
+// The accumulators must stay in registers: every loop over rows and vectors has constant bounds and is unrolled in
+// full.
+template <typename Products, int kRows, int kPanels>
+void Micro(const IntegerTile& t) {
+  constexpr int kVectors = kPanels * kVectorsPerPanel;
+  const DI d;
+  VI acc[kRows][kVectors];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) acc[r][v] = hn::Zero(d);
+  }
+  const std::byte* HWY_RESTRICT b = t.panel;
+  const std::byte* prefetch = t.prefetch;
+  const int64_t panel_stride = t.panel_stride;
+  const int64_t whole = t.k / 4 * 4;
+  // Four elements of each row times as many of each column.
+  const auto step = [&](const auto& four_of) HWY_ATTR {
+    typename Products::Weights w[kVectors];
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+      w[v] =
+          Products::OfWeights(hn::Load(d, reinterpret_cast<const int32_t*>(b + (v / kVectorsPerPanel) * panel_stride +
+                                                                           (v % kVectorsPerPanel) * kLanes * 4)));
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const typename Products::Row x = Products::OfRow(four_of(r));
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) acc[r][v] = Products::Add(acc[r][v], x, w[v]);
+    }
+    b += kPanel * 4;
+    __builtin_prefetch(prefetch, 0, 2);
+    prefetch += t.prefetch_step;
+  };
+  for (int64_t tap = 0; tap < t.taps; ++tap) {
+    const int8_t* HWY_RESTRICT a[kRows];
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r)
+      a[r] = reinterpret_cast<const int8_t*>(t.rows[tap * t.rows_stride + r]) + t.row_offset;
+    for (int64_t k = 0; k < whole; k += 4) step([&](int r) HWY_ATTR { return Four(a[r] + k); });
+    if (whole < t.k) {
+      // What lies behind a row is not read; the weights there are zeros.
+      int32_t rest[kRows] = {};
+#pragma GCC unroll 1
+      for (int r = 0; r < kRows; ++r) std::memcpy(&rest[r], a[r] + whole, static_cast<size_t>(t.k - whole));
+      step([&](int r) HWY_ATTR { return rest[r]; });
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) hn::Store(acc[r][v], d, t.sums + (r * kVectors + v) * kLanes);
+  }
+}
+
+void Finish(const IntegerFinish& f) {
+  const DI d;
+  const ToByte to_byte(f.low, f.high, f.zero);
+  const VI turned = hn::Set(d, f.turned);
+  for (int64_t c = 0; c < f.cols; c += kLanes) {
+    VI base = hn::Mul(turned, hn::LoadU(d, f.column_sums + c));
+    base = f.bias == nullptr ? hn::Neg(base) : hn::Sub(hn::LoadU(d, f.bias + c), base);
+    const VF factor = hn::LoadU(DF(), f.factors + c);
+    const int64_t columns = HWY_MIN(kLanes, f.cols - c);
+    int8_t* out = f.out + c;
+    for (int64_t r = 0; r < f.rows; ++r, out += f.ld_out) {
+      const VI sum = hn::Add(hn::LoadU(d, f.sums + r * f.ld_sums + c), base);
+      StoreBytes(to_byte(hn::Mul(hn::ConvertTo(DF(), sum), factor)), out, columns);
+    }
+  }
+}
+
+template <typename Products, int kPanels, int... kRow>
+constexpr void Fill(IntegerMicroTable& table, std::integer_sequence<int, kRow...>) {
+  table.max_rows[kPanels] = static_cast<int>(sizeof...(kRow));
+  ((table.run[kPanels][kRow + 1] = &Micro<Products, kRow + 1, kPanels>), ...);
+}
+
+// As many accumulators as leave registers for the weights of one step and four elements of a row.
+template <typename Products, int kRowsOfOne, int kRowsOfTwo>
+constexpr IntegerMicroTable MakeTable(const char* name) {
+  IntegerMicroTable table{};
+  Fill<Products, 1>(table, std::make_integer_sequence<int, kRowsOfOne>());
+  if constexpr (kRowsOfTwo > 0) Fill<Products, 2>(table, std::make_integer_sequence<int, kRowsOfTwo>());
+  table.finish = &Finish;
+  table.turn = Products::kTurn;
+  table.name = name;
+  return table;
+}
+
+const IntegerMicroTable* Table() {
+#if HWY_TARGET == HWY_AVX3
+  static constexpr IntegerMicroTable kTable = MakeTable<Quads, 14, 14>("AVX-512 VNNI");
+#elif HWY_TARGET == HWY_AVX2
+  static constexpr IntegerMicroTable kQuads = MakeTable<Quads, 6, 0>("AVX-VNNI");
+  static constexpr IntegerMicroTable kTable = MakeTable<Pairs, 4, 0>("AVX2");
+  if (has_avx_vnni()) return &kQuads;
+#else
+  static constexpr IntegerMicroTable kTable = MakeTable<Singles, 2, 0>("plain");
+#endif
+  return &kTable;
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace hetnn::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace hetnn::kernels {
+const IntegerMicroTable& integer_micro_table() { return *HETNN_CHOSEN_BY(chosen_integer_isa(), Table)(); }
+}  // namespace hetnn::kernels
+#endif  // HWY_ONCE

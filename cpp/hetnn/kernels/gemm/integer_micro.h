@@ -1,0 +1,56 @@
+// The microkernel of integer products: a tile of i8 rows times packed panels of 16 columns, sums in i32; and what makes
+// i8 of such sums.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hetnn/kernels/gemm/split.h"
+
+namespace hetnn::kernels {
+
+inline constexpr int kMaxIntegerRows = 14;
+inline constexpr int kMaxIntegerPanels = 2;
+inline constexpr int kMaxIntegerSums = kMaxIntegerRows * kMaxIntegerPanels * static_cast<int>(kPanel);
+
+struct IntegerTile {
+  const std::byte* const* rows;  // rows[tap * rows_stride + r]: k bytes of row r for that tap
+  int64_t rows_stride;
+  int64_t row_offset;  // bytes added to every row pointer (channel group)
+  int64_t taps;
+  int64_t k;
+  const std::byte* panel;  // first panel, [taps][k / 4][16][4]; further ones panel_stride bytes apart
+  int64_t panel_stride;
+  int32_t* sums;  // [rows][panels * 16], 64-byte aligned
+  const std::byte* prefetch;
+  int64_t prefetch_step;
+};
+
+/// Sums to integers: saturate(round((sum + bias - turned * column_sum) * factor) + zero), within bounds.
+struct IntegerFinish {
+  const int32_t* sums;
+  int64_t ld_sums;
+  const int32_t* bias;         // of the first column, up to a whole panel; or null
+  const int32_t* column_sums;  // of the weights, likewise
+  const float* factors;        // likewise
+  int32_t turned;              // what was added to, less what belongs to, every element of a row
+  int32_t zero, low, high;     // of the result: what stands for 0, and its bounds
+  int8_t* out;
+  int64_t ld_out;
+  int64_t rows, cols;
+};
+
+/// The tiles of one instruction set.
+struct IntegerMicroTable {
+  int max_rows[kMaxIntegerPanels + 1];                                          // by panels; 0: no such tile
+  void (*run[kMaxIntegerPanels + 1][kMaxIntegerRows + 1])(const IntegerTile&);  // by panels, then rows
+  void (*finish)(const IntegerFinish&);
+  /// What stands in the sums for each element x of a row: x + turn. Instructions that multiply u8 by i8 turn its
+  /// highest bit.
+  int32_t turn;
+  const char* name;  // of the instructions
+};
+
+const IntegerMicroTable& integer_micro_table();
+
+}  // namespace hetnn::kernels

@@ -1,0 +1,95 @@
+// Products of i8 rows with packed i8 panels, requantized to i8: the engine of quantized linear layers and convolutions.
+//
+// out[row][col] = saturate(round(f32(sum over taps and k of (a - a_zero) w + bias[col]) * factor[col]) + zero), rounded
+// to nearest even, factor = f32(a_scale * w_scale[col] / scale), within the bounds of a closing relu or clamp. The sums
+// are integers, so that results are the same on every machine.
+#pragma once
+
+#include <bit>
+#include <span>
+#include <vector>
+
+#include "hetnn/base/requantize.h"
+#include "hetnn/kernels/gemm/integer_micro.h"
+#include "hetnn/kernels/kernel.h"
+
+namespace hetnn::kernels {
+
+/// What a call's params say of the integers of its operands `x`, `weight` and `bias` and of its result.
+struct LayerScales {
+  double x_scale = 1, y_scale = 1;
+  int32_t x_zero = 0, y_zero = 0;
+  std::vector<double> weight;  // one, or one a filter
+
+  /// Throws Unsupported for a call whose integers are of another kind.
+  explicit LayerScales(const KernelCall& call);
+  double weight_scale(int64_t filter) const { return weight[weight.size() == 1 ? 0 : static_cast<size_t>(filter)]; }
+  /// Of a sum to the result's scale.
+  float factor(int64_t filter) const {
+    return std::bit_cast<float>(
+        requant_of(weight_scale(filter) * x_scale / y_scale, Rounding::half_even_fp32).multiplier);
+  }
+  /// A bias of a scale of its own as an integer at the scale of the sums.
+  int32_t bias_of(int64_t filter, int32_t bias, double scale) const;
+};
+
+/// What stands for 0 in the rows and in the result, and the bounds of the result.
+struct IntegerEnds {
+  int32_t x_zero, zero, low, high;
+  /// Throws Unsupported for scales or steps that integer layers do not take: the steps are relu and clamp.
+  explicit IntegerEnds(const KernelCall& call);
+};
+
+/// A bias as integers at the scale of the sums: filter's into to[place(filter)].
+template <typename Place>
+void place_bias(const KernelCall& call, const std::byte* bias, int64_t filters, const Place& place, int32_t* to) {
+  const LayerScales scales(call);
+  const std::vector<double> given = call.params.reals("bias.scales");
+  for (int64_t filter = 0; filter < filters; ++filter)
+    to[place(filter)] = scales.bias_of(filter, reinterpret_cast<const int32_t*>(bias)[filter],
+                                       given[given.size() == 1 ? 0 : static_cast<size_t>(filter)]);
+}
+
+/// Pointers and strides of one run.
+struct IntegerRun {
+  const RowSource* source = nullptr;
+  const std::byte* packed = nullptr;
+  const int32_t* bias = nullptr;  // packed, or null
+  int8_t* out = nullptr;
+  int64_t ld_out = 0;
+};
+
+class IntegerProduct {
+ public:
+  using Element = int8_t;
+
+  /// Throws Unsupported for scales or steps that it does not take.
+  IntegerProduct(const PanelShape& shape, const KernelCall& call);
+
+  const PanelShape& shape() const { return shape_; }
+  int64_t scratch_bytes_per_thread() const { return split_.scratch_bytes_per_thread(); }
+  IntegerRun run_on(const std::byte* const* inputs, const std::byte* packed, const std::byte* bias, std::byte* out,
+                    int64_t ld_out) const;
+  /// This thread's share. `scratch` is this thread's own.
+  void run(const IntegerRun& run, int thread, int threads, std::byte* scratch) const;
+  /// What stands for the real 0 in the rows.
+  int8_t row_zero() const { return static_cast<int8_t>(ends_.x_zero); }
+
+  /// The weight and the bias are packed.
+  static bool is_weight(const KernelCall& call, int input) {
+    return input == 1 || (input == 2 && call.params.integer("bias", 0) != 0);
+  }
+  /// Bytes of input 1, the panels and, of every column, the sum of its weights and its factor; and of input 2, the bias
+  /// at the scale of the sums.
+  static int64_t packed_bytes(const PanelShape& shape, int input);
+  static std::vector<std::byte> pack(const PanelShape& shape, const KernelCall& call, int input,
+                                     std::span<const std::byte> weight, const PackStrides& strides);
+
+ private:
+  PanelShape shape_;
+  const IntegerMicroTable* micro_;
+  PanelSplit split_;
+  IntegerEnds ends_;
+};
+
+}  // namespace hetnn::kernels

@@ -1,0 +1,107 @@
+// Cuts products of rows with packed panels.
+#include "hetnn/kernels/gemm/split.h"
+
+namespace hetnn::kernels {
+namespace {
+
+// A block of rows keeps its pointer table in the first-level cache's neighbourhood and its elements in the second
+// level.
+constexpr int64_t kTableEntries = 8192;
+constexpr int64_t kRowBlock_bytes = 768 << 10;
+constexpr int64_t kRowBlockMax = 1024;
+
+// Bytes that one thread packs before it asks for more.
+constexpr int64_t kPackedAtOnce_bytes = 1 << 19;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+PanelSplit::PanelSplit(const PanelShape& shape, std::span<const int> max_rows, int tile_panels)
+    : shape_(shape), tile_panels_(tile_panels), tile_rows_(max_rows[static_cast<size_t>(tile_panels)]) {
+  const int64_t panels = shape_.panels_per_group();
+  const int rest = static_cast<int>(panels % tile_panels_);
+  last_panels_.push_back(0);
+  for (int panel = 0, wide = 0; panel < rest; panel += wide) {
+    wide = rest - panel;
+    while (max_rows[static_cast<size_t>(wide)] == 0) --wide;
+    last_panels_.push_back(panel + wide);
+  }
+  strips_per_group_ = panels / tile_panels_ + static_cast<int64_t>(last_panels_.size()) - 1;
+  const int64_t by_table = kTableEntries / std::max<int64_t>(1, shape_.taps);
+  const int64_t by_bytes = kRowBlock_bytes / std::max<int64_t>(4, shape_.k * shape_.elem_bytes);
+  const int64_t block = std::min({by_table, by_bytes, kRowBlockMax});
+  row_block_ = std::max<int64_t>(1, block / tile_rows_) * tile_rows_;
+  const int64_t entries = block_rows() * std::max<int64_t>(1, shape_.taps);
+  scratch_bytes_per_thread_ = ceil_div(entries * static_cast<int64_t>(sizeof(const std::byte*)), 64) * 64;
+}
+
+PanelSplit::Strip PanelSplit::strip(int64_t number) const {
+  const int64_t group = shape_.groups == 1 ? 0 : number / strips_per_group_;
+  const int64_t in_group = number - group * strips_per_group_;
+  const int64_t wide = strips_per_group_ - static_cast<int64_t>(last_panels_.size()) + 1;
+  int64_t panel = in_group * tile_panels_, count = tile_panels_;
+  if (in_group >= wide) {
+    const int* const last = last_panels_.data() + (in_group - wide);
+    panel = wide * tile_panels_ + last[0];
+    count = last[1] - last[0];
+  }
+  const int64_t col = panel * kPanel;
+  return {.panel = group * shape_.panels_per_group() + panel,
+          .panels = count,
+          .col = group * shape_.cols + col,
+          .cols = std::min(shape_.cols - col, count * kPanel),
+          .row_offset_bytes = group * shape_.k * shape_.elem_bytes};
+}
+
+PanelSplit::Grid PanelSplit::grid_for(int threads) const {
+  const auto weight_bytes = static_cast<double>(shape_.packed_bytes());
+  Grid best{threads, 1};
+  double best_cost = 0;
+  for (int col_parts = 1; col_parts <= threads; ++col_parts) {
+    if (threads % col_parts != 0) continue;
+    const int row_parts = threads / col_parts;
+    const double rows = static_cast<double>(ceil_div(shape_.rows, row_parts));
+    const double tiles_cols = static_cast<double>(ceil_div(strips(), col_parts) * tile_panels_ * kPanel);
+    // Cycles at 32 multiplications each, and bytes at a rate between the second and the third cache level.
+    const double compute = rows * tiles_cols * static_cast<double>(shape_.steps() * shape_.taps) / 32;
+    const double traffic = (weight_bytes / col_parts + static_cast<double>(shape_.a_bytes) / row_parts) / 16;
+    const double cost = compute + traffic;
+    if (col_parts == 1 || cost < best_cost) {
+      best = {row_parts, col_parts};
+      best_cost = cost;
+    }
+  }
+  return best;
+}
+
+template <typename Element>
+void pack_panels(const PanelShape& shape, const Element* weight, const PackStrides& strides, Element* packed) {
+  const int64_t panels = shape.panels_per_group(), step = shape.step();
+  const int64_t panel_elems = shape.panel_bytes() / static_cast<int64_t>(sizeof(Element));
+  const auto pack = [&](int64_t number) {
+    const int64_t group = number / panels, panel = number % panels;
+    const int64_t cols = std::min(kPanel, shape.cols - panel * kPanel);
+    Element* to = packed + number * panel_elems;
+    for (int64_t tap = 0; tap < shape.taps; ++tap) {
+      const Element* from = weight + group * strides.group + panel * kPanel * strides.col + tap * strides.tap;
+      for (int64_t k = 0; k < shape.k; k += step, to += kPanel * step) {
+        if (cols < kPanel || k + step > shape.k) std::fill_n(to, kPanel * step, Element{});
+        const int64_t some = std::min(step, shape.k - k);
+        for (int64_t c = 0; c < cols; ++c)
+          for (int64_t s = 0; s < some; ++s) to[c * step + s] = from[c * strides.col + (k + s) * strides.k];
+      }
+    }
+  };
+  // Few numbers are packed before another thread has woken.
+  const int64_t at_once = std::max<int64_t>(1, kPackedAtOnce_bytes / std::max<int64_t>(1, shape.panel_bytes()));
+  const int64_t all = shape.groups * panels;
+  parallel_each(ceil_div(all, at_once), [&](int64_t k) {
+    for (int64_t number = k * at_once; number < std::min(all, (k + 1) * at_once); ++number) pack(number);
+  });
+}
+
+template void pack_panels(const PanelShape&, const float*, const PackStrides&, float*);
+template void pack_panels(const PanelShape&, const int8_t*, const PackStrides&, int8_t*);
+
+}  // namespace hetnn::kernels

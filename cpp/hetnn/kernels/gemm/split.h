@@ -1,0 +1,172 @@
+// How a product of rows with packed panels is cut: into shares of threads, blocks of rows, strips of panels and tiles,
+// whatever the elements are.
+//
+// Work is split over threads by rows, by columns or both, never along k, so that results do not depend on the number of
+// threads.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "hetnn/base/parallel.h"
+
+namespace hetnn::kernels {
+
+inline constexpr int64_t kPanel = 16;  // columns of one packed panel
+
+/// Where the elements of the left operand stand.
+class RowSource {
+ public:
+  virtual ~RowSource() = default;
+  /// table[tap * stride + r] = the k elements of row first + r for that tap, 0 <= r < count.
+  virtual void fill(int64_t first, int64_t count, const std::byte** table, int64_t stride) const = 0;
+};
+
+/// Rows `ld_bytes` apart, one tap.
+class DenseRows final : public RowSource {
+ public:
+  DenseRows(const std::byte* base, int64_t ld_bytes) : base_(base), ld_bytes_(ld_bytes) {}
+  void fill(int64_t first, int64_t count, const std::byte** table, int64_t /*stride*/) const override {
+    for (int64_t r = 0; r < count; ++r) table[r] = base_ + (first + r) * ld_bytes_;
+  }
+
+ private:
+  const std::byte* base_;
+  int64_t ld_bytes_;
+};
+
+/// Sizes of a product, fixed when the kernel is made.
+struct PanelShape {
+  int64_t rows = 0;
+  int64_t taps = 1;
+  int64_t k = 0;
+  int64_t groups = 1;      // independent products side by side: columns g * cols .. read elements g * k .. of the rows
+  int64_t cols = 0;        // per group
+  int64_t a_bytes = 0;     // distinct bytes of the left operand, for the choice of the split
+  int64_t elem_bytes = 4;  // of both operands
+
+  int64_t panels_per_group() const { return (cols + kPanel - 1) / kPanel; }
+  /// Elements that a multiplication takes at once of each row and column: as many as four bytes hold.
+  int64_t step() const { return 4 / elem_bytes; }
+  int64_t steps() const { return (k + step() - 1) / step(); }
+  /// One panel, [taps][steps][16][step].
+  int64_t panel_bytes() const { return taps * steps() * kPanel * 4; }
+  int64_t packed_bytes() const { return groups * panels_per_group() * panel_bytes(); }
+  /// Whether sharing it among threads takes longer than it does.
+  bool is_small() const { return rows * cols * groups * k * taps < 32768; }
+};
+
+/// Where the element of (group, column, tap, k) of a weight stands:
+/// weight[group * group + col * col + tap * tap + k * k].
+struct PackStrides {
+  int64_t group, col, tap, k;
+};
+
+/// The panels [groups][panels] of a weight, of elements as wide as Element; zeros behind the last column and k.
+template <typename Element>
+void pack_panels(const PanelShape& shape, const Element* weight, const PackStrides& strides, Element* packed);
+
+/// One call of a microkernel: some rows times some panels side by side.
+struct TilePlace {
+  const std::byte* const* rows;  // [tap * rows_stride + r]
+  int64_t rows_stride;
+  int64_t row_offset_bytes;  // of the group's elements in a row
+  int64_t row;               // the first, of the product
+  int64_t count;             // of rows
+  int64_t panel;             // the first, counted over all groups
+  int panels;
+  int64_t col, cols;  // the first column of the output, and how many are written
+  int64_t fetched;    // the panel to bring near meanwhile, -1 for none
+};
+
+class PanelSplit {
+ public:
+  PanelSplit() = default;
+  /// max_rows[p]: the most rows of a tile of p panels, 0 where there is no such tile; tiles are `tile_panels` wide.
+  PanelSplit(const PanelShape& shape, std::span<const int> max_rows, int tile_panels);
+
+  int64_t scratch_bytes_per_thread() const { return scratch_bytes_per_thread_; }
+  /// The most rows that are asked of a source at once.
+  int64_t block_rows() const { return std::min(row_block_, std::max<int64_t>(1, shape_.rows)); }
+  int64_t strips() const { return shape_.groups * strips_per_group_; }
+
+  /// tile(TilePlace) for each tile of a thread's share. `scratch` is this thread's own.
+  template <typename Tile>
+  void for_share(const RowSource& source, int thread, int threads, std::byte* scratch, const Tile& tile) const {
+    if (threads == 1) return for_tiles(source, {0, shape_.rows}, {0, strips()}, scratch, tile);
+    const Grid grid = grid_for(threads);
+    for_tiles(source, share_of(shape_.rows, thread % grid.row_parts, grid.row_parts),
+              share_of(strips(), thread / grid.row_parts, grid.col_parts), scratch, tile);
+  }
+
+  /// The same of the tiles of rows and strips given.
+  template <typename Tile>
+  void for_tiles(const RowSource& source, Share rows, Share strips, std::byte* scratch, const Tile& tile) const {
+    if (strips.begin == strips.end) return;
+    const auto** table = reinterpret_cast<const std::byte**>(scratch);
+    // Blocks of equal size, so that the last one is not a sliver.
+    const int64_t blocks = parts_of(rows.end - rows.begin, row_block_);
+    for (int64_t block = 0; block < blocks; ++block) {
+      const int64_t block_begin = rows.begin + begin_of(rows.end - rows.begin, block, blocks);
+      const int64_t block_rows = rows.begin + begin_of(rows.end - rows.begin, block + 1, blocks) - block_begin;
+      const int64_t tiles = parts_of(block_rows, tile_rows_);
+      source.fill(block_begin, block_rows, table, block_rows);
+      Strip following = strip(strips.begin);
+      for (int64_t number = strips.begin; number < strips.end; ++number) {
+        const Strip now = following;
+        const bool is_last = number + 1 == strips.end;
+        if (!is_last) following = strip(number + 1);
+        for (int64_t i = 0; i < tiles; ++i) {
+          const int64_t begin = begin_of(block_rows, i, tiles);
+          // The next panels are fetched while the first tiles run, one panel a tile.
+          const bool fetch = !is_last && i < now.panels;
+          tile(TilePlace{.rows = table + begin,
+                         .rows_stride = block_rows,
+                         .row_offset_bytes = now.row_offset_bytes,
+                         .row = block_begin + begin,
+                         .count = begin_of(block_rows, i + 1, tiles) - begin,
+                         .panel = now.panel,
+                         .panels = static_cast<int>(now.panels),
+                         .col = now.col,
+                         .cols = now.cols,
+                         .fetched = fetch ? following.panel + i : -1});
+        }
+      }
+    }
+  }
+
+ private:
+  struct Grid {
+    int row_parts;
+    int col_parts;
+  };
+  // Columns of one group that a tile computes at once.
+  struct Strip {
+    int64_t panel, panels;  // the first, counted over all groups, and how many
+    int64_t col, cols;
+    int64_t row_offset_bytes;
+  };
+  Grid grid_for(int threads) const;
+  Strip strip(int64_t number) const;
+  // Of most products there is one part each, and divisions take longer than the smallest products.
+  static int64_t parts_of(int64_t total, int64_t most) {
+    return total <= most ? (total > 0 ? 1 : 0) : (total + most - 1) / most;
+  }
+  static int64_t begin_of(int64_t total, int64_t part, int64_t parts) {
+    return parts == 1 ? total * part : total * part / parts;
+  }
+
+  PanelShape shape_;
+  int tile_panels_ = 1;
+  int tile_rows_ = 1;
+  int64_t row_block_ = 1;
+  int64_t scratch_bytes_per_thread_ = 0;
+  // A group's strips are as wide as a tile, but for the last: of these, where they begin behind the wide ones and end.
+  int64_t strips_per_group_ = 0;
+  std::vector<int> last_panels_;
+};
+
+}  // namespace hetnn::kernels

@@ -1,0 +1,128 @@
+// Bytes in vectors of 32-bit lanes and what makes bytes of reals, compiled once per instruction set.
+#if defined(HETNN_KERNELS_INTEGER_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HETNN_KERNELS_INTEGER_MATH_INL_H_
+#undef HETNN_KERNELS_INTEGER_MATH_INL_H_
+#else
+#define HETNN_KERNELS_INTEGER_MATH_INL_H_
+#endif
+
+#include <cstdint>
+#include <cstring>
+
+#include "hetnn/kernels/vector_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hetnn::kernels {
+namespace HWY_NAMESPACE {
+
+using VI = hn::Vec<DI>;
+using DB = hn::Rebind<int8_t, DI>;  // a byte for every lane
+
+// n bytes of at most kLanes, zeros behind; no other memory is touched.
+HWY_INLINE VI LoadBytes(const int8_t* p, int64_t n = kLanes) {
+  if (n == kLanes) return hn::PromoteTo(DI(), hn::LoadU(DB(), p));
+  HWY_ALIGN int8_t part[kLanes] = {};
+  std::memcpy(part, p, static_cast<size_t>(n));
+  return hn::PromoteTo(DI(), hn::Load(DB(), part));
+}
+
+HWY_INLINE void StoreBytes(hn::Vec<DB> bytes, int8_t* p, int64_t n = kLanes) {
+  if (n == kLanes) return hn::StoreU(bytes, DB(), p);
+  HWY_ALIGN int8_t part[kLanes];
+  hn::Store(bytes, DB(), part);
+  std::memcpy(p, part, static_cast<size_t>(n));
+}
+
+// Reals, none of them NaN, to the nearest integers, of two equally near the even one, plus `zero`, within [low, high].
+class ToByte {
+ public:
+  HWY_INLINE ToByte(int32_t low, int32_t high, int32_t zero)
+      : low_(Const(static_cast<float>(low - zero))),
+        high_(Const(static_cast<float>(high - zero))),
+        rounds_(Const(kRounds)),
+        zero_(hn::Set(DI(), zero - kBits)) {}
+  HWY_INLINE VI Integer(VF real) const {
+    const VF within = AtMost(high_, AtLeast(low_, real));
+    return hn::Add(hn::BitCast(DI(), hn::Add(within, rounds_)), zero_);
+  }
+  HWY_INLINE hn::Vec<DB> operator()(VF real) const { return hn::DemoteTo(DB(), Integer(real)); }
+
+ private:
+  // Adding it rounds to an integer, which then stands in the low bits.
+  static constexpr float kRounds = 12582912.0f;
+  static constexpr int32_t kBits = 0x4B400000;
+  VF low_, high_, rounds_;
+  VI zero_;
+};
+
+// Each way to multiply four bytes a lane and add the products to it: what it makes of bytes of the rows, of weights,
+// and the sum, which never saturates.
+
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+// u8 by i8 in one instruction, which Highway has no name for yet. Written as text, it needs no further target.
+struct Quads {
+  static constexpr int32_t kTurn = 128;
+  using Row = VI;
+  using Weights = VI;
+  static HWY_INLINE Row OfRows(VI bytes) { return hn::Xor(bytes, hn::Set(DI(), static_cast<int32_t>(0x80808080U))); }
+  static HWY_INLINE Row OfRow(int32_t four) { return OfRows(hn::Set(DI(), four)); }
+  static HWY_INLINE Weights OfWeights(VI bytes) { return bytes; }
+  static HWY_INLINE VI Add(VI sum, Row x, Weights w) {
+#if HWY_TARGET == HWY_AVX3
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(x.raw), "v"(w.raw));
+#else
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum.raw) : "x"(x.raw), "x"(w.raw));
+#endif
+    return sum;
+  }
+};
+#endif
+
+#if HWY_TARGET == HWY_AVX2
+// Bytes widened to 16 bits, the even ones and the odd ones: pairs of products whose sum 32 bits hold.
+struct Pairs {
+  static constexpr int32_t kTurn = 0;
+  using D = hn::Repartition<int16_t, DI>;
+  struct Row {
+    hn::Vec<D> even, odd;
+  };
+  using Weights = Row;
+  static HWY_INLINE Row OfWeights(VI bytes) {
+    const auto pairs = hn::BitCast(D(), bytes);
+    return {hn::ShiftRight<8>(hn::ShiftLeft<8>(pairs)), hn::ShiftRight<8>(pairs)};
+  }
+  static HWY_INLINE Row OfRows(VI bytes) { return OfWeights(bytes); }
+  static HWY_INLINE Row OfRow(int32_t four) { return OfRows(hn::Set(DI(), four)); }
+  static HWY_INLINE VI Add(VI sum, Row x, Weights w) {
+    VI none = hn::Zero(DI());
+    sum = hn::ReorderWidenMulAccumulate(DI(), x.even, w.even, sum, none);
+    return hn::ReorderWidenMulAccumulate(DI(), x.odd, w.odd, sum, none);
+  }
+};
+#endif
+
+#if HWY_TARGET != HWY_AVX3 && HWY_TARGET != HWY_AVX2
+struct Singles {
+  static constexpr int32_t kTurn = 0;
+  using Row = VI;
+  using Weights = VI;
+  static HWY_INLINE Row OfRows(VI bytes) { return bytes; }
+  static HWY_INLINE Row OfRow(int32_t four) { return hn::Set(DI(), four); }
+  static HWY_INLINE Weights OfWeights(VI bytes) { return bytes; }
+  template <int kByte>
+  static HWY_INLINE VI Byte(VI bytes) {
+    return hn::ShiftRight<24>(hn::ShiftLeft<24 - 8 * kByte>(bytes));
+  }
+  static HWY_INLINE VI Add(VI sum, Row x, Weights w) {
+    sum = hn::Add(sum, hn::Mul(Byte<0>(x), Byte<0>(w)));
+    sum = hn::Add(sum, hn::Mul(Byte<1>(x), Byte<1>(w)));
+    sum = hn::Add(sum, hn::Mul(Byte<2>(x), Byte<2>(w)));
+    return hn::Add(sum, hn::Mul(Byte<3>(x), Byte<3>(w)));
+  }
+};
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace hetnn::kernels
+HWY_AFTER_NAMESPACE();
+#endif  // HETNN_KERNELS_INTEGER_MATH_INL_H_

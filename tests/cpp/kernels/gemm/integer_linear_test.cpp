@@ -1,0 +1,114 @@
+// Linear layers of integers, bit for bit.
+#include "../integer_cases.h"
+#include "expect_error.h"
+
+namespace hetnn::kernels::testing {
+namespace {
+
+struct Layer {
+  int64_t rows = 1, k = 1, filters = 1;
+  bool bias = true;
+  Integers integers = {};
+  std::vector<Step> steps = {};
+  unsigned seed = 1;
+  bool extreme = false;  // every x is -128 or 127, every weight -128
+};
+
+void check_linear(const Layer& layer) {
+  const auto [rows, k, filters, has_bias, integers, steps, seed, extreme] = layer;
+  std::vector<double> x = random_integers(rows * k, seed), w = random_integers(filters * k, seed + 1);
+  if (extreme) {
+    std::ranges::fill(w, -128);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = i / static_cast<size_t>(k) % 2 == 0 ? 127 : -128;
+  }
+  const std::vector<double> b = random_integers(filters, seed + 2, -60000, 60000);
+  std::vector<double> expected;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t m = 0; m < filters; ++m) {
+      int64_t sum = has_bias ? static_cast<int64_t>(b[static_cast<size_t>(m)]) : 0;
+      for (int64_t i = 0; i < k; ++i)
+        sum += (static_cast<int64_t>(x[static_cast<size_t>(r * k + i)]) - integers.x_zero) *
+               static_cast<int64_t>(w[static_cast<size_t>(m * k + i)]);
+      expected.push_back(integers.result(sum, m));
+    }
+  }
+  Params params{{"bias", int64_t{has_bias}}};
+  integers.set(params);
+  std::vector<Tensor> inputs = {plain({rows, k}, x, DType::i8), plain({filters, k}, w, DType::i8)};
+  if (has_bias) inputs.push_back(plain({filters}, b, DType::i32));
+  check_kernel("linear_i8", inputs, {TensorView::plain(DType::i8, std::vector<int64_t>{rows, filters})}, params,
+               {expected}, 0, text("linear of ", rows, "x", k, " by ", filters), steps);
+}
+
+TEST(IntegerLinear, EveryTailOfRowsDepthsAndFilters) {
+  for (const int64_t rows : {1, 2, 5, 13, 14, 15, 29})
+    for (const int64_t k : {1, 3, 4, 6, 31, 64})
+      for (const int64_t filters : {1, 15, 16, 17, 33, 50}) {
+        check_linear({.rows = rows, .k = k, .filters = filters, .integers = Integers::of(filters, 0.02, 0.05, 3, -7)});
+        if (HasFatalFailure()) return;
+      }
+}
+
+TEST(IntegerLinear, NothingSaturatesBeforeTheEnd) {
+  for (const int zero : {-128, 0, 127}) {
+    const Integers integers{.x_scale = 0.01, .y_scale = 700, .x_zero = zero, .y_zero = zero, .weight_scales = {1}};
+    check_linear({.rows = 4, .k = 4096, .filters = 20, .integers = integers, .extreme = true});
+    check_linear({.rows = 3, .k = 30000, .filters = 3, .bias = false, .integers = integers, .extreme = true});
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(IntegerLinear, HalvesGoToTheEvenInteger) {
+  // Factor 1/2: every odd sum is a half.
+  const Integers integers{.x_scale = 0.5, .y_scale = 1, .x_zero = 0, .y_zero = 1, .weight_scales = {1}};
+  check_linear({.rows = 40, .k = 1, .filters = 18, .bias = false, .integers = integers});
+}
+
+TEST(IntegerLinear, ManyRowsShared) {
+  check_linear({.rows = 1500, .k = 24, .filters = 40, .integers = Integers::of(40, 0.03, 0.2, -128, 127)});
+  check_linear({.rows = 1, .k = 512, .filters = 700, .integers = Integers::of(700, 0.03, 0.2, 127, -128)});
+}
+
+TEST(IntegerLinear, BoundsOfTheResult) {
+  Integers integers{.x_scale = 0.02, .y_scale = 0.05, .x_zero = 3, .y_zero = -7, .weight_scales = {0.01}};
+  integers.low = -7;
+  check_linear({.rows = 5, .k = 40, .filters = 20, .integers = integers, .steps = {{"relu", -1, {}}}});
+  integers.high = -7 + 60;
+  check_linear({.rows = 5, .k = 40, .filters = 20, .integers = integers, .steps = {{"clamp", -1, {0, 3}}}});
+  // The closing bounds win where the two do not meet.
+  integers.low = integers.high = -7 - 40;
+  check_linear(
+      {.rows = 5, .k = 40, .filters = 20, .integers = integers, .steps = {{"relu", -1, {}}, {"clamp", -1, {-4, -2}}}});
+}
+
+TEST(IntegerLinear, ABiasOfAnotherScaleIsConverted) {
+  Params params{{"bias", int64_t{1}}};
+  const Integers integers{.x_scale = 0.5, .y_scale = 1, .x_zero = 0, .y_zero = 0, .weight_scales = {1}};
+  integers.set(params);
+  params.set("bias.scales", std::vector<double>{1.0});
+  check_kernel("linear_i8",
+               {plain({1, 1}, {0}, DType::i8), plain({2, 1}, {1, 1}, DType::i8), plain({2}, {30, -7}, DType::i32)},
+               {TensorView::plain(DType::i8, std::vector<int64_t>{1, 2})}, params, {{30, -7}}, 0, "bias");
+}
+
+TEST(IntegerLinear, RefusesWhatItsFormulaIsNot) {
+  const std::vector<int64_t> one = {1, 1};
+  const std::vector<TensorView> inputs = {TensorView::plain(DType::i8, one), TensorView::of_weight(DType::i8, one)};
+  const std::vector<TensorView> outputs = {TensorView::plain(DType::i8, one)};
+  const auto create = [&](const auto& change) {
+    Params params;
+    Integers{}.set(params);
+    change(params);
+    find_kernel("linear_i8")->create({inputs, outputs, params});
+  };
+  create([](Params&) {});
+  EXPECT_ERROR(create([](Params& p) { p.set("weight.zeros", std::vector<int64_t>{5}); }), Unsupported, "zero point 0");
+  EXPECT_ERROR(create([](Params& p) {
+                 p.set("x.scales", std::vector<double>{1, 2});
+               }),
+               Unsupported, "one scale", "got 2");
+  EXPECT_ERROR(create([](Params& p) { p.set("q_rounding", "double"); }), Unsupported, "half_even_fp32", "double");
+}
+
+}  // namespace
+}  // namespace hetnn::kernels::testing

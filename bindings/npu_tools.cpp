@@ -11,6 +11,7 @@
 #include "hetnn/memory/fit.h"
 #include "hetnn/memory/problem.h"
 #include "hetnn/memory/validate.h"
+#include "hetnn/npu/access.h"
 #include "hetnn/npu/code.h"
 #include "hetnn/npu/isa.h"
 #include "hetnn/npu/spec.h"

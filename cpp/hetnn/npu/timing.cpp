@@ -101,17 +101,6 @@ void demand_countable(double cycles, std::string_view layer) {
 
 }  // namespace
 
-int64_t sram_reach_bytes(const Instruction& instruction) {
-  const auto reach = [](const auto& i) {
-    return i.size0 * i.size1 * i.size2 == 0
-               ? 0
-               : i.sram_addr + (i.size1 - 1) * i.sram_stride1 + (i.size2 - 1) * i.sram_stride2 + i.size0;
-  };
-  if (const auto* load = std::get_if<DmaLoad>(&instruction)) return reach(*load);
-  if (const auto* store = std::get_if<DmaStore>(&instruction)) return reach(*store);
-  return 0;
-}
-
 int64_t systolic_cycles(const Mac& mac, int64_t pixels, int64_t products, int64_t filters) {
   int64_t sr = products, sc = filters, t = pixels, fill = 2 * mac.rows;
   if (mac.dataflow == Dataflow::os) {

@@ -49,10 +49,6 @@ struct Cost {
 };
 Cost cost_of(const Spec& spec, const Instruction& instruction);
 
-/// One past the last byte of the scratchpad that a transfer touches; 0 for other instructions, whose operands all come
-/// or go by transfers.
-int64_t sram_reach_bytes(const Instruction& instruction);
-
 /// What a stream, or a part of one, takes.
 struct Timing {
   int64_t cycles = 0;  // from the moment the engines were last idle together to the end of the last engine

@@ -4,16 +4,16 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <vector>
 
 #include "hetnn/base/dtype.h"
 #include "hetnn/base/error.h"
-#include "hetnn/base/requantize.h"
+#include "hetnn/npu/access.h"
+#include "hetnn/npu/order.h"
 
 namespace hetnn::npu {
 namespace {
-
-// Fields have at most 40 bits, so that no product of three overflows.
-__extension__ using Wide = __int128;
 
 int64_t bytes_of(int64_t dtype) { return dtype_bytes(static_cast<DType>(dtype)); }
 
@@ -25,13 +25,16 @@ class Verifier {
     instruction_ = &instruction;
     check(std::holds_alternative<End>(instruction) == last, "the stream ends with one end");
     std::visit([this](const auto& i) { verify(i); }, instruction);
+    const std::vector<Access> accesses = accesses_of(instruction);
+    for (const Access& access : accesses) reach(access);
+    if (const Engine engine = engine_of(instruction); engine != Engine::none) demand_order(engine, accesses);
     ++at_;
   }
 
   Needs finish() const {
     for (int from = 0; from < kEngines; ++from) {
       for (int to = 0; to < kEngines; ++to) {
-        if (const int64_t left = tokens_[static_cast<size_t>(from)][static_cast<size_t>(to)]; left != 0) {
+        if (const size_t left = tokens_[static_cast<size_t>(from)][static_cast<size_t>(to)].size(); left != 0) {
           throw InvalidModel(text("instruction stream: engine ", engine_name(static_cast<Engine>(from)), " passes ",
                                   left, " tokens to ", engine_name(static_cast<Engine>(to)), " that it never takes."));
         }
@@ -58,14 +61,22 @@ class Verifier {
   }
   static bool is_i8(int64_t dtype) { return static_cast<DType>(dtype) == DType::i8; }
 
-  // `outer` x `inner` runs of `bytes` in the scratchpad.
-  void reach(std::string_view what, Wide addr, Wide bytes, Wide inner = 1, Wide inner_pitch = 0, Wide outer = 1,
-             Wide outer_pitch = 0) {
-    if (bytes <= 0 || inner <= 0 || outer <= 0) return;
-    const Wide end = addr + (outer - 1) * outer_pitch + (inner - 1) * inner_pitch + bytes;
-    check(end <= spec_.scratchpad().bytes,
-          text(what, " lies in the scratchpad of ", spec_.scratchpad().bytes, " bytes"));
-    needs_.scratchpad_bytes = std::max(needs_.scratchpad_bytes, static_cast<int64_t>(end));
+  void reach(const Access& access) {
+    check(access.end() <= spec_.scratchpad().bytes,
+          text(access.what, " lies in the scratchpad of ", spec_.scratchpad().bytes, " bytes"));
+    needs_.scratchpad_bytes = std::max(needs_.scratchpad_bytes, static_cast<int64_t>(access.end()));
+  }
+  // Whatever other engines did before to the same bytes is finished, as far as tokens tell.
+  void demand_order(Engine engine, std::span<const Access> accesses) {
+    const Finished known = clocks_.of(engine);
+    const Finished needed = touched_.touch(accesses, engine, clocks_.issue(engine));
+    for (size_t other = 0; other < needed.size(); ++other) {
+      if (needed[other] <= known[other]) continue;
+      check(false, text("unordered: instruction ", issued_[other][static_cast<size_t>(needed[other] - 1)],
+                        " of engine ", engine_name(static_cast<Engine>(other)),
+                        " touches the same bytes, one of the two writes, and no token says that it is finished"));
+    }
+    issued_[static_cast<size_t>(engine)].push_back(at_);
   }
   // What an instruction holds at once fits into the scratchpad, even where runs
   // overlap there.
@@ -81,15 +92,21 @@ class Verifier {
     }
   }
 
+  std::deque<Finished>& tokens(int64_t from, int64_t to) {
+    return tokens_[static_cast<size_t>(from)][static_cast<size_t>(to)];
+  }
+
   void verify(const End&) {}
   void verify(const Signal& i) {
     check_at_most(std::max(i.from, i.to), kEngines - 1, "an engine's number");
-    ++tokens_[static_cast<size_t>(i.from)][static_cast<size_t>(i.to)];
+    tokens(i.from, i.to).push_back(clocks_.of(static_cast<Engine>(i.from)));
   }
   void verify(const Wait& i) {
     check_at_most(std::max(i.from, i.at), kEngines - 1, "an engine's number");
-    check(--tokens_[static_cast<size_t>(i.from)][static_cast<size_t>(i.at)] >= 0,
-          "the token it waits for was passed before");
+    std::deque<Finished>& passed = tokens(i.from, i.at);
+    check(!passed.empty(), "the token it waits for was passed before");
+    clocks_.learn(static_cast<Engine>(i.at), passed.front());
+    passed.pop_front();
   }
 
   template <typename I>
@@ -100,7 +117,6 @@ class Verifier {
     fits("a transfer",
          Wide{std::max<int64_t>(i.size0, 1)} * std::max<int64_t>(i.size1, 1) * std::max<int64_t>(i.size2, 1));
     if (i.size0 == 0 || runs == 0) return;
-    reach("what is moved", i.sram_addr, i.size0, i.size1, i.sram_stride1, i.size2, i.sram_stride2);
     const Wide end =
         Wide{i.dram_addr} + Wide{i.size1 - 1} * i.dram_stride1 + Wide{i.size2 - 1} * i.dram_stride2 + i.size0;
     check(i.region != static_cast<int64_t>(Region::arena) || end <= arena_bytes_,
@@ -124,13 +140,6 @@ class Verifier {
     fits("the input", Wide{i.in_h} * i.in_w * channels * elem);
     fits("the weights", kernel * i.in_c * filters * elem);
     fits("the output", pixels * filters * elem);
-    reach("the input", i.in_addr, channels * elem, i.in_w, i.in_pixel_pitch, i.in_h, i.in_row_pitch);
-    reach("the weights", i.weight_addr, kernel * i.in_c * filters * elem);
-    if (i.has_bias) reach("the bias", i.bias_addr, filters * 4);
-    if (is_i8(i.dtype) && !i.store_acc) reach("the factors", i.quant_addr, filters * Wide{sizeof(Requant)});
-    if (i.load_acc || i.store_acc) reach("the accumulators", i.acc_addr, pixels * filters * 4);
-    if (!i.store_acc)
-      reach("the output", i.out_addr, filters * elem, i.out_w, i.out_pixel_pitch, i.out_h, i.out_row_pitch);
     work(static_cast<double>(pixels) * static_cast<double>(kernel) * static_cast<double>(i.in_c) *
          static_cast<double>(filters));
   }
@@ -139,14 +148,10 @@ class Verifier {
     check_dtype(i.dtype);
     check_at_most(i.act, static_cast<int64_t>(Act::clamp), "act");
     for (const int64_t each : {i.m, i.k, i.n}) check_positive(each, "every count");
-    const Wide elem = bytes_of(i.dtype), b_rows = i.transpose_b ? i.n : i.k, b_columns = i.transpose_b ? i.k : i.n;
+    const Wide elem = bytes_of(i.dtype);
     fits("a", Wide{i.m} * i.k * elem);
     fits("b", Wide{i.k} * i.n * elem);
     fits("the output", Wide{i.m} * i.n * elem);
-    reach("a", i.a_addr, i.k * elem, i.m, i.a_pitch);
-    reach("b", i.b_addr, b_columns * elem, b_rows, i.b_pitch);
-    reach("the output", i.out_addr, i.n * elem, i.m, i.out_pitch);
-    if (is_i8(i.dtype)) reach("the factors", i.quant_addr, i.n * Wide{sizeof(Requant)});
     work(static_cast<double>(i.m) * static_cast<double>(i.k) * static_cast<double>(i.n));
   }
 
@@ -161,10 +166,6 @@ class Verifier {
     check_at_most(i.act, static_cast<int64_t>(Act::clamp), "act");
     const Wide elem = bytes_of(i.dtype);
     rows(i.rows, i.channels, elem);
-    reach("a", i.a_addr, i.channels * elem, i.rows, i.a_pitch);
-    reach("b", i.b_addr, i.channels * elem, i.b_kind ? 1 : i.rows, i.b_pitch);
-    reach("the output", i.out_addr, i.channels * elem, i.rows, i.out_pitch);
-    if (is_i8(i.dtype)) reach("the factors", i.quant_addr, 3 * Wide{sizeof(Requant)});
   }
   void verify(const Activation& i) {
     check_dtype(i.dtype);
@@ -172,16 +173,11 @@ class Verifier {
     check(!table || is_i8(i.dtype), "tables are of i8");
     const Wide elem = bytes_of(i.dtype);
     rows(i.rows, i.channels, elem);
-    reach("the input", i.in_addr, i.channels * elem, i.rows, i.in_pitch);
-    reach("the output", i.out_addr, i.channels * elem, i.rows, i.out_pitch);
-    if (table) reach("the table", i.table_addr, 256);
   }
   void verify(const Reduce& i) {
     check_dtype(i.dtype, false);
     const Wide elem = bytes_of(i.dtype);
     rows(i.rows, i.channels, elem);
-    reach("the input", i.in_addr, i.channels * elem, i.rows, i.in_pitch);
-    reach("the output", i.out_addr, (i.over_channels ? i.rows : i.channels) * elem);
   }
 
   void verify(const Pool& i) {
@@ -191,8 +187,6 @@ class Verifier {
     const Wide elem = bytes_of(i.dtype), pixels = Wide{i.out_h} * i.out_w;
     fits("the input", Wide{i.in_h} * i.in_w * i.channels * elem);
     fits("the output", pixels * i.channels * elem);
-    reach("the input", i.in_addr, i.channels * elem, i.in_w, i.in_pixel_pitch, i.in_h, i.in_row_pitch);
-    reach("the output", i.out_addr, i.channels * elem, i.out_w, i.out_pixel_pitch, i.out_h, i.out_row_pitch);
     work(static_cast<double>(pixels) * static_cast<double>(i.channels) * static_cast<double>(i.kernel_h) *
          static_cast<double>(i.kernel_w));
   }
@@ -204,9 +198,6 @@ class Verifier {
     for (const Wide two : {Wide{i.size0} * i.size1, Wide{i.size1} * i.size2, Wide{i.size0} * i.size2, elems})
       fits("what is moved", two * i.elem_bytes);
     if (elems == 0) return;
-    const auto run = [&](Wide stride) { return Wide{i.size0 - 1} * stride + i.elem_bytes; };
-    reach("the input", i.in_addr, run(i.in_stride0), i.size1, i.in_stride1, i.size2, i.in_stride2);
-    reach("the output", i.out_addr, run(i.out_stride0), i.size1, i.out_stride1, i.size2, i.out_stride2);
     work(static_cast<double>(elems));
   }
 
@@ -216,7 +207,11 @@ class Verifier {
   size_t at_ = 0;
   double work_ = 0;
   Needs needs_;
-  std::array<std::array<int64_t, kEngines>, kEngines> tokens_ = {};  // [from][to], passed and not yet taken
+  Touched touched_;
+  EngineClocks clocks_;
+  std::array<std::vector<size_t>, kEngines> issued_;  // where each engine's instructions stand
+  // [from][to], passed and not yet taken: what the giver knew
+  std::array<std::array<std::deque<Finished>, kEngines>, kEngines> tokens_;
 };
 
 }  // namespace

@@ -21,8 +21,9 @@ inline constexpr double kMostWork = 0x1p44;
 
 /// Throws InvalidModel naming the instruction whose fields are no choice or
 /// size there is, which reaches outside the scratchpad or the arena, works on
-/// more than fits into the scratchpad, or passes a token that nobody takes; and
-/// DoesNotFit beyond kMostWork. What a transfer reads of the constants and
+/// more than fits into the scratchpad, passes a token that nobody takes, or
+/// touches bytes that another engine may still be at ("unordered", proved from
+/// the words alone); and DoesNotFit beyond kMostWork. What a transfer reads of the constants and
 /// whether scratchpad was written before is left to the device. Linear in the
 /// stream.
 Needs verify_stream(const Spec& spec, std::span<const Instruction> instructions, int64_t arena_bytes);

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "expect_error.h"
+#include "hetnn/npu/access.h"
 #include "hetnn/npu/isa.h"
 #include "hetnn/npu/spec.h"
 #include "hetnn/npu/timing.h"
@@ -81,7 +82,8 @@ TEST(Timing, TransfersTellHowFarTheScratchpadIsUsed) {
   EXPECT_EQ(sram_reach_bytes(DmaLoad{.sram_addr = 64, .size0 = 10, .size1 = 3, .size2 = 1, .sram_stride1 = 16}), 106);
   EXPECT_EQ(sram_reach_bytes(DmaStore{.sram_addr = 8, .size0 = 4, .size1 = 1, .size2 = 2, .sram_stride2 = 100}), 112);
   EXPECT_EQ(sram_reach_bytes(DmaLoad{.sram_addr = 64, .size0 = 10, .size1 = 0, .size2 = 1}), 0);
-  EXPECT_EQ(sram_reach_bytes(Activation{.rows = 4, .channels = 4}), 0);
+  EXPECT_EQ(sram_reach_bytes(Activation{.rows = 4, .channels = 4, .in_pitch = 16, .out_addr = 100, .out_pitch = 16}),
+            164);
 }
 
 TEST(Topology, ReadsBothFormsAndNamesTheLineOfAFault) {

@@ -61,7 +61,10 @@ Pool window() {
           .dilation_w = 1};
 }
 
-TEST(VerifyStream, SaysHowFarASoundOneReaches) { EXPECT_EQ(verify({convolution(), window()}).scratchpad_bytes, 520); }
+TEST(VerifyStream, SaysHowFarASoundOneReaches) {
+  EXPECT_EQ(verify({convolution(), Signal{.from = 1, .to = 2}, Wait{.at = 2, .from = 1}, window()}).scratchpad_bytes,
+            520);
+}
 
 TEST(VerifyStream, SignalFrom3) {
   EXPECT_ERROR(verify({Signal{.from = 3, .to = 1}}), InvalidModel, "instruction 0 (signal from=3 to=1)",

@@ -201,20 +201,10 @@ void Generator::load(const Place& from, int64_t sram, Box box) { transfer<DmaLoa
 void Generator::store(int64_t sram, const Place& to, Box box) { transfer<DmaStore>(to, sram, box); }
 
 void Generator::run(const Steps& steps) {
-  const auto load = [&](int64_t step) {
-    steps.load(step);
-    add(hetnn::npu::Signal{.from = static_cast<int64_t>(Engine::dma), .to = static_cast<int64_t>(steps.engine)});
-  };
-  const auto wait = [&](Engine at, Engine from) {
-    add(hetnn::npu::Wait{.at = static_cast<int64_t>(at), .from = static_cast<int64_t>(from)});
-  };
   for (int64_t step = 0; step < steps.count; ++step) {
-    if (step == 0 || !steps.overlap) load(step);
-    if (steps.overlap && step + 1 < steps.count) load(step + 1);
-    wait(steps.engine, Engine::dma);
+    if (step == 0 || !steps.overlap) steps.load(step);
+    if (steps.overlap && step + 1 < steps.count) steps.load(step + 1);
     steps.compute(step);
-    add(hetnn::npu::Signal{.from = static_cast<int64_t>(steps.engine), .to = static_cast<int64_t>(Engine::dma)});
-    wait(Engine::dma, steps.engine);
     steps.store(step);
   }
 }
@@ -259,11 +249,6 @@ void Generator::too_long(const ir::Node& node) const {
   throw NodeDoesNotFit(text(ir::describe(node), ": its tiles take more than ", kMostInstructions,
                             " instructions. Cut the layer into smaller ones, or pin the node to the cpu."),
                        std::string(node.name()));
-}
-
-void Generator::then(Engine from, Engine engine) {
-  add(hetnn::npu::Signal{.from = static_cast<int64_t>(from), .to = static_cast<int64_t>(engine)});
-  add(hetnn::npu::Wait{.at = static_cast<int64_t>(engine), .from = static_cast<int64_t>(from)});
 }
 
 void Generator::does_not_fit(const ir::Node& node, int64_t needed_bytes) const {
@@ -314,7 +299,6 @@ void Generator::elementwise(const ir::Node& node, ElementwiseOp op, const Epilog
   if (quantized) load(elementwise_factors(node, *a, *b, op), at_factors, 3 * kFactorBytes);
   run({.count = (rows + tiles.tile - 1) / tiles.tile,
        .overlap = tiles.buffers == 2,
-       .engine = Engine::vector,
        .load =
            [&](int64_t step) {
              load(place_in(pa, step), at(step, 0), count_of(step) * row_bytes);
@@ -363,7 +347,6 @@ void Generator::activation(const ir::Node& node, const Epilogue& activation) {
   if (table) load(constant(node.tensor("table")), 0, kTableBytes);
   run({.count = (rows + tiles.tile - 1) / tiles.tile,
        .overlap = tiles.buffers == 2,
-       .engine = Engine::vector,
        .load = [&](int64_t step) { load(place_in(from, step), at(step, 0), count_of(step) * row_bytes); },
        .compute =
            [&](int64_t step) {

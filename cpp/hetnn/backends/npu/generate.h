@@ -1,4 +1,4 @@
-// Command streams for layers: tiles, transfers, engine instructions and tokens.
+// Command streams for layers: tiles, transfers and engine instructions; tokens follow from them (npu/order.h).
 #pragma once
 
 #include <cstdint>
@@ -120,12 +120,11 @@ class Generator {
   void load(const Place& from, int64_t sram, Box box);
   void store(int64_t sram, const Place& to, int64_t bytes) { store(sram, to, Box{.size0 = bytes}); }
   void store(int64_t sram, const Place& to, Box box);
-  /// Steps that load, compute on `engine` and store. Where they overlap, the next step is loaded while one computes, so
+  /// Steps that load, compute and store. Where they overlap, the next step is loaded while one computes, so
   /// what it loads must lie elsewhere; what a step stores is stored before the one after the next is loaded.
   struct Steps {
     int64_t count = 0;
     bool overlap = false;
-    hetnn::npu::Engine engine = hetnn::npu::Engine::mac;
     std::function<void(int64_t)> load, compute, store;
   };
   void run(const Steps& steps);
@@ -137,8 +136,6 @@ class Generator {
                double cycles_each) const;
   /// One more of the layer; throws DoesNotFit beyond kMostInstructions.
   void add(hetnn::npu::Instruction instruction);
-  /// `engine` waits for what `from` was given so far.
-  void then(hetnn::npu::Engine from, hetnn::npu::Engine engine);
   [[noreturn]] void too_long(const ir::Node& node) const;
   [[noreturn]] void does_not_fit(const ir::Node& node, int64_t needed_bytes) const;
 

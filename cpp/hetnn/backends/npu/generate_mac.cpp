@@ -224,7 +224,6 @@ void Generator::products(const ir::Node& node, const Epilogue& epilogue, const P
   };
   run({.count = static_cast<int64_t>(steps.size()),
        .overlap = t.overlaps,
-       .engine = Engine::mac,
        .load =
            [&](int64_t k) {
              const Step& p = steps[static_cast<size_t>(k)];
@@ -366,7 +365,6 @@ void Generator::pool(const ir::Node& node) {
   };
   run({.count = out.n * row_steps * parts,
        .overlap = buffers == 2,
-       .engine = Engine::vector,
        .load =
            [&](int64_t step) {
              const Piece p = piece_of(step);
@@ -445,7 +443,6 @@ void Generator::matmul(const ir::Node& node, const Epilogue& epilogue) {
   const auto box = [&](int64_t rows, int64_t columns) { return box_of(rows, 1, columns, 1, s.out_c); };
   run({.count = static_cast<int64_t>(steps.size()),
        .overlap = t.overlaps,
-       .engine = Engine::mac,
        .load =
            [&](int64_t k) {
              const Step& p = steps[static_cast<size_t>(k)];

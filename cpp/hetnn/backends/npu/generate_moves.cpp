@@ -175,13 +175,11 @@ void Generator::rearrange_rows(const ir::Node& node, bool part, int64_t first, i
   }
   if (bytes * 2 > spec_.scratchpad().bytes) does_not_fit(node, bytes * 2);
   load(from, 0, bytes);
-  then(Engine::dma, Engine::vector);
   int64_t here = 0, there = bytes;
   for (const Loops& loops : steps) {
     move(loops, here, there);
     std::swap(here, there);
   }
-  then(Engine::vector, Engine::dma);
   store(here, to, bytes);
 }
 

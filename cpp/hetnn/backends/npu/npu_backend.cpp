@@ -8,7 +8,9 @@
 #include "hetnn/backends/npu/generate.h"
 #include "hetnn/base/error.h"
 #include "hetnn/memory/fit.h"
+#include "hetnn/npu/access.h"
 #include "hetnn/npu/code.h"
+#include "hetnn/npu/order.h"
 #include "hetnn/npu/timing.h"
 #include "hetnn/target/op_limits.h"
 
@@ -171,24 +173,31 @@ class NpuBackend final : public Backend {
     const Bindings hints = graph.hints();
     npu::Generator generator(
         spec_, all, [&](const Tensor& tensor) { return constants.keep(tensor); }, &hints);
-    hetnn::npu::Clock clock(spec_);
-    std::vector<uint64_t> words;
-    size_t coded = 0;
+    std::vector<size_t> ends;  // of each layer's instructions
     for (const Layer& layer : layers) {
       std::map<const ir::Value*, npu::Place> here = places;
       const ir::Node& anchor = *layer.front();
       here[anchor.output()] = places.at(layer.back()->output());
       // The launches keep what rounding was asked for already.
       generator.layer(anchor, npu::epilogue_of(layer, false).value(), here);
+      ends.push_back(generator.instructions().size());
+    }
+    const hetnn::npu::Ordered stream = hetnn::npu::ordered(generator.instructions());
+    hetnn::npu::Clock clock(spec_);
+    std::vector<uint64_t> words;
+    size_t coded = 0;
+    for (size_t k = 0; k < layers.size(); ++k) {
+      const ir::Node& anchor = *layers[k].front();
       hetnn::npu::Layer row{
           .node = anchor.name(), .op = std::string(anchor.op().name), .first_word = static_cast<int64_t>(words.size())};
       const int64_t begin = clock.now_cycles(), moved = clock.totals().dma_bytes;
       const double macs = clock.totals().macs;
-      for (; coded < generator.instructions().size(); ++coded) {
-        clock.step(generator.instructions()[coded]);
-        variant.sram_peak_bytes =
-            std::max(variant.sram_peak_bytes, hetnn::npu::sram_reach_bytes(generator.instructions()[coded]));
-        hetnn::npu::encode(generator.instructions()[coded], words);
+      const size_t end = ends[k] < stream.begins.size() ? stream.begins[ends[k]] : stream.instructions.size();
+      for (; coded < end; ++coded) {
+        const hetnn::npu::Instruction& instruction = stream.instructions[coded];
+        clock.step(instruction);
+        variant.sram_peak_bytes = std::max(variant.sram_peak_bytes, hetnn::npu::sram_reach_bytes(instruction));
+        hetnn::npu::encode(instruction, words);
       }
       row.last_word = static_cast<int64_t>(words.size());
       row.cycles = clock.now_cycles() - begin;
@@ -225,7 +234,9 @@ class NpuBackend final : public Backend {
   double layer_us(const ir::Node& anchor, const npu::Epilogue& epilogue, const Bindings& bindings) const {
     npu::Generator generator(spec_, bindings);
     generator.layer(anchor, epilogue, {});
-    return static_cast<double>(hetnn::npu::time_stream(spec_, generator.instructions()).cycles) / spec_.clock_hz * 1e6;
+    return static_cast<double>(
+               hetnn::npu::time_stream(spec_, hetnn::npu::ordered(generator.instructions()).instructions).cycles) /
+           spec_.clock_hz * 1e6;
   }
 
   passes::FuseOptions fusing(bool enabled, bool deterministic, const Bindings& hints) const {

@@ -51,7 +51,8 @@ class Part:
         if self.open_axes:
             side = torch.export.Dim.DYNAMIC(min=1 if 0 in self.open_axes else 13, max=4096)
             shapes = tuple(dict.fromkeys(self.open_axes, side) for _ in self.samples[0])
-        return torch.export.export(self.module, self.tensors(max(self.samples, key=len)), dynamic_shapes=shapes)
+        largest = max(self.samples, key=lambda sample: sample[0].size)  # a batch of one would be taken to be fixed
+        return torch.export.export(self.module, self.tensors(largest), dynamic_shapes=shapes)
 
     @staticmethod
     def tensors(sample: Sample) -> tuple[torch.Tensor, ...]:
@@ -78,9 +79,9 @@ def in_torch(part: Part) -> Network:
     return run
 
 
-def by_hetnn(calibrator: str, **options: Any) -> Callable[[Part], Network]:
+def by_hetnn(calibrator: str, scheme: str = "int8", **options: Any) -> Callable[[Part], Network]:
     def make(part: Part) -> Network:
-        executable = hetnn.quantize(part.export(), part.samples, "int8", calibrator, "cpu", **options)
+        executable = hetnn.quantize(part.export(), part.samples, scheme, calibrator, "cpu", **options)
         return lambda *inputs: as_list(executable(*inputs))
 
     return make
@@ -246,6 +247,7 @@ CASES = {"digits": digits, "mtcnn": mtcnn, "minilm": minilm, "resnet18": resnet1
 def peers() -> dict[str, Callable[[Part], Network]]:
     """By name, ours first."""
     out: dict[str, Callable[[Part], Network]] = {f"hetnn {name}": by_hetnn(name) for name in ("mse", "minmax")}
+    out["hetnn int16x8"] = by_hetnn("minmax", scheme="int16x8")
     out["hetnn minmax, plain"] = by_hetnn("minmax", equalize=False, correct_bias=False)
     if importlib.util.find_spec("onnxruntime"):
         out["onnxruntime"] = by_onnxruntime()

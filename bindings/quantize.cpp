@@ -3,13 +3,16 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <memory>
 #include <tuple>
 
 #include "bindings/arrays.h"
 #include "hetnn/base/error.h"
+#include "hetnn/base/narrow_float.h"
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/ir/verify.h"
+#include "hetnn/passes/compute_narrow.h"
 #include "hetnn/passes/insert_conversions.h"
 #include "hetnn/passes/integer_layers.h"
 
@@ -28,20 +31,27 @@ py::list roles(const ir::Graph& graph) {
   for (const ir::Node* node : graph.nodes()) {
     if (node->is_constant()) continue;
     const auto role = passes::role_of(*node);
-    py::list inputs, constants, outputs;
+    py::list inputs, constants, outputs, reals;
     for (size_t k = 0; k < node->inputs().size(); ++k) {
       const ir::Value* input = node->input(k);
       inputs.append(input ? py::object(py::str(input->name())) : py::none());
       if (node->constant_input(k)) constants.append(k);
     }
-    for (const ir::Value* output : node->outputs()) outputs.append(output->name());
+    for (const ir::Value* output : node->outputs()) {
+      outputs.append(output->name());
+      if (output->dtype() == DType::f32) reals.append(output->name());
+    }
+    const auto is_quantized = [](const ir::Value* value) { return value && value->type().quant; };
+    const bool quantized =
+        std::ranges::any_of(node->inputs(), is_quantized) || std::ranges::any_of(node->outputs(), is_quantized);
     py::list names = py::cast(node->aliases);
     names.append(node->name());
     names.append(node->loc().scope);
     out.append(py::dict(py::arg("node") = node->name(), py::arg("op") = node->op().name,
                         py::arg("role") = role ? py::object(py::str(passes::role_name(*role))) : py::none(),
                         py::arg("inputs") = inputs, py::arg("constants") = constants, py::arg("outputs") = outputs,
-                        py::arg("names") = names, py::arg("loc") = ops::to_string(node->loc())));
+                        py::arg("reals") = reals, py::arg("names") = names, py::arg("quantized") = quantized,
+                        py::arg("loc") = ops::to_string(node->loc())));
   }
   return out;
 }
@@ -95,15 +105,29 @@ std::shared_ptr<ir::Graph> insert_conversions(const ir::Graph& graph, const std:
   return out;
 }
 
+std::shared_ptr<ir::Graph> compute_narrow(const ir::Graph& graph, const std::string& type,
+                                          const std::set<std::string>& kept) {
+  const auto dtype = dtype_from_name(type);
+  if (!dtype || !is_narrow_float(*dtype)) throw InvalidModel(text(type, " is no float narrower than f32."));
+  auto out = std::make_shared<ir::Graph>(graph.clone());
+  passes::compute_narrow(*out, *dtype, {kept.begin(), kept.end()});
+  ir::verify(*out);
+  return out;
+}
+
 }  // namespace
 
 void bind_quantize(py::module_& m) {
   m.def("quantize_roles", &roles, py::arg("graph"),
         "Every node but constants: node, op, role (None: stays as it is), inputs, which of them are constants, "
-        "outputs, names (its own, those of what was folded into it, its module's), loc.");
+        "outputs, which of them are f32, names (its own, those of what was folded into it, its module's), whether it "
+        "has to do "
+        "with quantized types, loc.");
   m.def("constant", &constant, py::arg("graph"), py::arg("name"), "The array of a constant, by its name.");
   m.def("with_outputs", &with_outputs, py::arg("graph"), py::arg("names"),
         "A copy of the graph that returns these values too, behind its own outputs.");
+  m.def("compute_narrow", &compute_narrow, py::arg("graph"), py::arg("type"), py::arg("kept"),
+        "A copy of the graph whose nodes on f32 compute in f16 or bf16, but those whose names are in `kept`.");
   m.def("insert_conversions", &insert_conversions, py::arg("graph"), py::arg("layers"), py::arg("values"),
         py::arg("constants"),
         "A copy of the graph whose nodes `layers` compute on integers. `values` gives, by name, (type of the integers, "

@@ -32,6 +32,7 @@ __all__: list[str] = [
     "command_streams",
     "compile",
     "compile_options",
+    "compute_narrow",
     "constant",
     "cpu_work",
     "device_kinds",
@@ -443,6 +444,11 @@ def compile_options() -> list[typing.Any]:
     The options of compiling, a row each: name, flag of the commands, doc, and the JSON schema with the default.
     """
 
+def compute_narrow(graph: Graph, type: str, kept: collections.abc.Set[str]) -> Graph:
+    """
+    A copy of the graph whose nodes on f32 compute in f16 or bf16, but those whose names are in `kept`.
+    """
+
 def constant(graph: Graph, name: str) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
     """
     The array of a constant, by its name.
@@ -553,7 +559,7 @@ def plan(graph: Graph, target: str, options: str) -> NetworkPlan:
 
 def quantize_roles(graph: Graph) -> list[typing.Any]:
     """
-    Every node but constants: node, op, role (None: stays as it is), inputs, which of them are constants, outputs, names (its own, those of what was folded into it, its module's), loc.
+    Every node but constants: node, op, role (None: stays as it is), inputs, which of them are constants, outputs, which of them are f32, names (its own, those of what was folded into it, its module's), whether it has to do with quantized types, loc.
     """
 
 def read_options(options: str) -> str:

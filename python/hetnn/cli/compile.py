@@ -16,11 +16,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, the file to write, and the options of compiling."""
     parser.add_argument("model", help=".pt2, .onnx, .tflite or IR text")
     parser.add_argument("-o", "--output", required=True, metavar="OUT.hetnn", help="the file to write")
-    parser.add_argument("--quantize", metavar="SCHEME", help="make it compute in fewer bits: int8; needs --samples")
-    parser.add_argument("--samples", metavar="FILE.npz|FOLDER", help="inputs that the model will see, to learn from")
-    parser.add_argument("--calibrator", metavar="NAME", help="how ranges come from samples (default: mse)")
     parser.add_argument(
-        "--keep-float", action="append", metavar="NAME", help="a node or module that stays float; may be repeated"
+        "--quantize",
+        metavar="SCHEME",
+        help="make it compute in fewer bits: int8, int16x8, int4, f16, bf16; needs --samples",
+    )
+    parser.add_argument("--samples", metavar="FILE.npz|FOLDER", help="inputs that the model will see, to learn from")
+    parser.add_argument(
+        "--calibrator",
+        metavar="NAME",
+        help="how ranges come from samples: minmax, percentile, mse or entropy (default: mse)",
+    )
+    parser.add_argument(
+        "--keep-float",
+        action="append",
+        metavar="NAME",
+        help="a node or module that stays float, or auto; may be repeated",
     )
     add_compile_arguments(parser)
 
@@ -49,7 +60,7 @@ def run(args: argparse.Namespace) -> Answer:
 def _quantized(args: argparse.Namespace, progress: Progress) -> hetnn.Executable:
     if args.samples is None:
         raise BadUse("--quantize learns from inputs that the model will see; give them with --samples FILE.npz|FOLDER")
-    given = {"calibrator": args.calibrator, "keep_float": args.keep_float}
+    given = {"calibrator": args.calibrator, "keep_float": "auto" if args.keep_float == ["auto"] else args.keep_float}
     options = {**compile_options(args), **{name: value for name, value in given.items() if value is not None}}
     progress("read the model")
     executable: hetnn.Executable = hetnn.quantize(

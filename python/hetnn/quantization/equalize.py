@@ -22,7 +22,8 @@ Floats = NDArray[np.float64]
 # The noise power that factors must take away to be worth a product each, and the greatest ratio between two of them.
 _WORTH = 0.5
 _MOST_RATIO = 1e4
-_SHARES = (0.25, 0.4, 0.5, 0.6, 0.75, 1.0)
+_STEPS = 255
+_SHARES = (0.0, 0.25, 0.4, 0.5, 0.6, 0.75, 1.0)
 
 
 class Channels:
@@ -97,8 +98,11 @@ def channels_of(network: Network, choice: Choice) -> dict[str, Channels]:
     return out
 
 
-def find_factors(network: Network, choice: Choice, channels: dict[str, Channels]) -> Factors:
-    """Those that take away at least half of the noise of a value, as far as it can be told without running."""
+def find_factors(network: Network, choice: Choice, channels: dict[str, Channels], steps: int) -> Factors:
+    """Those that take away at least half of the noise of a value, as far as it can be told without running.
+
+    steps: of the integers of values. Where these are far more than weights have, results need no factors.
+    """
     factors = Factors()
     sizes = {first: len(group) for first, group in choice.groups().items()}
     for value, first in choice.scale_of.items():
@@ -107,11 +111,11 @@ def find_factors(network: Network, choice: Choice, channels: dict[str, Channels]
         writer = network.writer.get(value)
         readers = [node for node in network.readers.get(value, []) if node.name in choice.nodes]
         if writer is not None and writer.name in choice.nodes:
-            if writer.role == "weights" and not readers:
+            if writer.role == "weights" and not readers and steps <= _STEPS:
                 _add(factors.after, value, _levelling(channels[value].largest))
         elif all(_takes_factors(network, node, value, writer) for node in readers):
             weights = [by_columns(network.constant(node, 1)) for node in readers]
-            _add(factors.before, value, _smoothing(channels[value], weights))
+            _add(factors.before, value, _smoothing(channels[value], weights, steps))
     return factors
 
 
@@ -140,7 +144,7 @@ def _levelling(largest: Floats) -> Floats | None:
     return factors if np.mean(factors**2) < _WORTH else None
 
 
-def _smoothing(channels: Channels, weights: Sequence[Floats]) -> Floats | None:
+def _smoothing(channels: Channels, weights: Sequence[Floats], steps: int) -> Floats | None:
     """The best of some ways to share the sizes of the channels between the values and the weights (SmoothQuant)."""
     of_values = np.maximum(channels.largest / channels.largest.max(), 1 / _MOST_RATIO)
     of_weights = np.max([np.abs(w).max(axis=(0, 2)) for w in weights], axis=0)
@@ -149,20 +153,20 @@ def _smoothing(channels: Channels, weights: Sequence[Floats]) -> Floats | None:
     of_weights = np.maximum(of_weights / of_weights.max(), 1 / _MOST_RATIO)
     tried = [of_values**share / of_weights ** (1 - share) for share in _SHARES]
     tried = [np.maximum(s / s.max(), 1 / _MOST_RATIO) for s in tried]
-    best = min(tried, key=lambda s: _noise(channels, weights, s))
-    plain = _noise(channels, weights, np.ones_like(of_values))
-    return best if _noise(channels, weights, best) < _WORTH * plain else None
+    best = min(tried, key=lambda s: _noise(channels, weights, s, steps))
+    plain = _noise(channels, weights, np.ones_like(of_values), steps)
+    return best if _noise(channels, weights, best, steps) < _WORTH * plain else None
 
 
-def _noise(channels: Channels, weights: Sequence[Floats], s: Floats) -> float:
-    """Power of what rounding x / s and W s in 8 bits changes in the layers' results."""
-    step = 2 * (channels.largest / s).max() / 255
+def _noise(channels: Channels, weights: Sequence[Floats], s: Floats, steps: int) -> float:
+    """Power of what rounding x / s to so many steps, and W s to 8 bits, changes in the layers' results."""
+    step = 2 * (channels.largest / s).max() / steps
     total = 0.0
     for w in weights:
         scaled = w * s[None, :, None]
         from_values = float(np.sum(scaled**2)) * step**2
-        steps = np.abs(scaled).max(axis=(1, 2)) / 127
-        from_weights = float(np.sum(steps**2)) * w.shape[2] * float(np.sum(channels.power / s**2))
+        of_weights = np.abs(scaled).max(axis=(1, 2)) / 127
+        from_weights = float(np.sum(of_weights**2)) * w.shape[2] * float(np.sum(channels.power / s**2))
         total += (from_values + from_weights) / 12
     return total
 

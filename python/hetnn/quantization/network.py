@@ -23,6 +23,7 @@ class Node:
     constants: tuple[int, ...]
     outputs: tuple[str, ...]
     names: tuple[str, ...]
+    quantized: bool
     loc: str
 
     @property
@@ -36,13 +37,15 @@ class Network:
 
     def __init__(self, graph: _core.Graph) -> None:
         self.graph = graph
-        self.nodes = [_node(row) for row in _core.quantize_roles(graph)]
+        rows = _core.quantize_roles(graph)
+        self.nodes = [_node(row) for row in rows]
         self.by_name = {node.name: node for node in self.nodes}
         self.writer = {value: node for node in self.nodes for value in node.outputs}
         self.readers: dict[str, list[Node]] = {}
         for node in self.nodes:
             for value in node.operands:
                 self.readers.setdefault(value, []).append(node)
+        self.reals = [value for row in rows for value in row["reals"]]
         self.inputs = {name for name, _, _ in graph.inputs}
         self.outputs = {name for name, _, _ in graph.outputs}
 
@@ -57,7 +60,12 @@ class Network:
 
 def _node(row: dict[str, Any]) -> Node:
     lists = {key: tuple(row[key]) for key in ("inputs", "constants", "outputs", "names")}
-    return Node(name=row["node"], op=row["op"], role=row["role"], loc=row["loc"], **lists)
+    return Node(name=row["node"], op=row["op"], role=row["role"], loc=row["loc"], quantized=row["quantized"], **lists)
+
+
+def layers_of(network: Network, keep_float: Collection[str]) -> dict[str, Node]:
+    """The nodes that are worth integers for themselves, but those of `keep_float`."""
+    return {node.name: node for node in network.nodes if node.role in _LAYERS and node.name not in keep_float}
 
 
 @dataclass

@@ -39,7 +39,9 @@ class QuantizeReport:
     calibrator: str
     samples: int
     values: list[ValueRow] = field(default_factory=list)
-    kept_float: dict[str, str] = field(default_factory=dict)  # layer -> why
+    weights_db: dict[str, float] = field(default_factory=dict)  # by layer: weights over what rounding them changes
+    sensitivity_db: dict[str, float] = field(default_factory=dict)  # by layer: outputs over noise, it alone quantized
+    kept_float: dict[str, str] = field(default_factory=dict)  # by node: why
     outputs_db: dict[str, float] = field(default_factory=dict)  # by output: signal over noise on the samples
     cosine: dict[str, float] = field(default_factory=dict)  # by output, the least of the samples
 
@@ -62,12 +64,21 @@ class QuantizeReport:
             for row in self.values
         ]
         header = ["value", "of", "scale", "zero", "range", "clipped", "rounding dB", "noise dB"]
-        lines = [f"{self.scheme}, ranges by {self.calibrator} over {self.samples} samples"]
+        ranges = f"ranges by {self.calibrator} over" if self.values else "noise of"
+        lines = [f"{self.scheme}, {ranges} {self.samples} samples"]
         if rows:
             lines.append(table(header, rows))
+        if self.weights_db:
+            header = ["layer", "weights dB", *(["alone dB"] if self.sensitivity_db else [])]
+            lines.append(table(header, [self._layer(layer) for layer in self.weights_db]))
         lines += [f"{layer} stays float: {why}" for layer, why in self.kept_float.items()]
         lines += [_output(name, db, self.cosine) for name, db in self.outputs_db.items()]
         return "\n".join(lines)
+
+    def _layer(self, layer: str) -> list[str]:
+        alone = self.sensitivity_db.get(layer)
+        cells = [layer, f"{self.weights_db[layer]:.1f}", *([] if alone is None else [f"{alone:.1f}"])]
+        return cells if alone is not None or not self.sensitivity_db else [*cells, ""]
 
 
 def _output(name: str, db: float, cosine: Mapping[str, float]) -> str:

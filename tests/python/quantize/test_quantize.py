@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 import hetnn
+from hetnn import _core
 from hetnn.quantization.quantizer import Quantized
 from hetnn.target import resolve_target
 from quantize import trained
@@ -190,7 +191,7 @@ def test_models_that_are_refused(classifier: torch.export.ExportedProgram) -> No
     assert isinstance(quantized, Quantized)
     assert "the model is quantized already" in refused(quantized, samples(1))
     text = "graph @g {stage = imported} (%x: f32[4]) -> (%y) {\n  %y = relu(%x) : f32[4]\n}\n"
-    assert "no layer that integers could compute" in refused(text, [np.ones(4, np.float32)])
+    assert "no layer to compute in fewer bits" in refused(text, [np.ones(4, np.float32)])
 
 
 def test_layers_that_meet_infinity_stay_float() -> None:
@@ -207,3 +208,69 @@ def test_layers_that_meet_infinity_stay_float() -> None:
     given = [torch.randn(3, 4).numpy() for _ in range(3)]
     quantized = hetnn.quantize(exported(Odd(), given[0]), given)
     assert quantized.report.kept_float == {"linear_1": "the samples make it read or write NaN or infinity"}
+
+
+@pytest.mark.parametrize(
+    ("scheme", "least_db", "inside"),
+    [("int16x8", 40, "i16"), ("int4", 15, "f32"), ("f16", 55, "f16"), ("bf16", 35, "bf16")],
+)
+def test_schemes(classifier: torch.export.ExportedProgram, scheme: str, least_db: float, inside: str) -> None:
+    quantized = hetnn.quantize(classifier, samples(1), scheme)
+    types = {row["op"]: row["type"].split("{")[0].split("[")[0] for row in quantized.graph.nodes()}
+    assert types["conv2d"] == types["linear"] == types["add"] == inside
+    given, _ = trained.digits(200, 40)
+    want, got = hetnn.compile(classifier)(given), hetnn.compile(quantized)(given)
+    assert got.dtype == np.float32
+    assert 10 * np.log10((want**2).sum() / ((want - got) ** 2).sum()) > least_db
+    assert quantized.report.outputs_db["linear"] > least_db
+
+
+def test_weights_in_blocks_are_of_few_numbers(classifier: torch.export.ExportedProgram) -> None:
+    graph = hetnn.quantize(classifier, samples(1), "int4-weights").graph
+    (linear,) = [row for row in graph.nodes() if row["op"] == "linear"]
+    weight = _core.constant(graph, linear["inputs"][1])
+    for block in weight.reshape(10, -1, 32).reshape(-1, 32):
+        assert len(np.unique(block)) <= 16
+
+
+def test_auto_keeps_as_few_layers_as_it_takes(classifier: torch.export.ExportedProgram) -> None:
+    plain = hetnn.quantize(classifier, samples(1), sensitivity=True).report
+    worst = min(plain.sensitivity_db, key=lambda layer: plain.sensitivity_db[layer])
+    wanted = plain.outputs_db["linear"] + 1
+    auto = hetnn.quantize(classifier, samples(1), keep_float="auto", at_least_db=wanted).report
+    assert auto.outputs_db["linear"] >= wanted
+    assert list(auto.kept_float) == [worst]
+    assert f"{wanted:g} dB asked" in auto.kept_float[worst]
+    enough = hetnn.quantize(classifier, samples(1), keep_float="auto", at_least_cosine=0.99).report
+    assert enough.kept_float == {}
+
+
+def test_a_layer_alone_makes_less_noise_than_all(classifier: torch.export.ExportedProgram) -> None:
+    report = hetnn.quantize(classifier, samples(1), sensitivity=True).report
+    assert set(report.sensitivity_db) == {"conv2d", "conv2d_1", "conv2d_2", "conv2d_3", "linear"}
+    assert min(report.sensitivity_db.values()) > report.outputs_db["linear"]
+    assert "alone dB" in str(report)
+
+
+def test_bounds_that_are_refused(classifier: torch.export.ExportedProgram) -> None:
+    assert 'say what keep_float="auto" must reach' in refused(classifier, samples(1), at_least_db=30)
+    with pytest.raises(hetnn.Unsupported, match="do not reach 400 dB even with every layer in float"):
+        hetnn.quantize(classifier, samples(1), keep_float="auto", at_least_db=400)
+
+
+def test_what_f16_does_not_hold_stays_float() -> None:
+    class Large(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.two = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            out: torch.Tensor = self.two((self.one(x) * 1e6).tanh())
+            return out
+
+    torch.manual_seed(0)
+    given = [torch.randn(3, 4).numpy() for _ in range(3)]
+    report = hetnn.quantize(exported(Large(), given[0]), given, "f16").report
+    assert set(report.kept_float.values()) == {"the samples make it read or write what f16 does not hold"}
+    assert 0 < len(report.kept_float) < 4
+    assert min(report.outputs_db.values()) > 40

@@ -1,0 +1,216 @@
+"""A float network and what samples showed of it: from these, graphs of fewer bits and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hetnn import _core
+from hetnn.api import compile
+from hetnn.errors import InvalidModel
+from hetnn.importers import Imported
+from hetnn.quantization.equalize import Factors, bias_shift, channels_of, find_factors, shaped
+from hetnn.quantization.network import Choice, Network, Node, choose, layers_of
+from hetnn.quantization.observe import Noise, Observed, compare
+from hetnn.quantization.ranges import CALIBRATORS, Range, Statistics
+from hetnn.quantization.samples import Array, Sample, read_samples
+from hetnn.quantization.schemes import Scale, Scheme, scale_over
+from hetnn.quantization.weights import in_blocks, to_integers, weight_scales
+
+# Samples that noise is measured on.
+_MEASURED = 8
+_LARGEST_F16 = 65504.0
+
+# A layer, which of its inputs, the array, and what the integers of it stand for.
+Constant = tuple[str, int, Array, "list[float] | None"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the caller of `hetnn.quantize` asked for."""
+
+    scheme: Scheme
+    calibrator: str
+    functions: bool
+    equalize: bool
+    correct_bias: bool
+
+
+class Calibrated:
+    """Made once for a model: `observe` sees the samples, `graph` and `noise` may then be asked for many choices."""
+
+    def __init__(self, imported: Imported, settings: Settings, kept: Mapping[str, str], threads: int | None) -> None:
+        self.network = Network(_core.canonicalize(imported.graph))
+        self.settings = settings
+        self.kept_float = dict(kept)
+        self.statistics: dict[str, Statistics] = {}
+        self.scales: dict[str, Scale] = {}
+        self.count = 0
+        self._imported = imported
+        self._threads = threads
+        self._channels: dict[str, Any] = {}
+        self._factors = Factors()
+        self._samples: list[Sample] = []
+
+    def choice(self, keep_float: Collection[str] = ()) -> Choice:
+        """What becomes integers where these nodes stay float, besides those that do anyway."""
+        kept = {*self.kept_float, *keep_float}
+        scheme = self.settings.scheme
+        if scheme.values is not None:
+            return choose(self.network, kept, self.settings.functions)
+        if scheme.narrow is not None:
+            return Choice({node.name: node for node in self.network.nodes if node.name not in kept})
+        layers = layers_of(self.network, kept)
+        return Choice({name: node for name, node in layers.items() if node.role == "weights"})
+
+    def observe(self, samples: Any) -> None:
+        """Runs the float network on the samples, one after another; twice where channels differ much in size."""
+        as_called = compile(self._imported, threads=self._threads)
+        if isinstance(samples, Iterator):  # may be read twice
+            samples = list(samples)
+        choice = self.choice()
+        self._channels = channels_of(self.network, choice)
+        values = dict.fromkeys((*choice.scale_of, *self._channels))
+        if self.settings.scheme.narrow is not None:
+            values = dict.fromkeys(self.network.reals)
+        self.statistics = {value: Statistics() for value in values}
+        inside = Observed(self.network.graph, list(values), self._threads)
+        least, most = np.inf, -np.inf
+        for sample in read_samples(samples, as_called):
+            for array in (a for a in sample if a.size):
+                least, most = min(least, float(array.min())), max(most, float(array.max()))
+            for name, value in inside.run(sample)[1].items():
+                self.statistics[name].add(value)
+                if name in self._channels and self.statistics[name].finite:
+                    self._channels[name].add(value)
+            self.count += 1
+            if len(self._samples) < _MEASURED:
+                self._samples.append(sample)
+        _check_numbers(self.count, least, most)
+        self._leave_out_of_range(choice)
+        if self.settings.equalize and self.settings.scheme.values is not None:
+            self._find_factors(samples, as_called)
+        self.scales = self._find_scales(self.choice(), CALIBRATORS[self.settings.calibrator])
+
+    def _leave_out_of_range(self, choice: Choice) -> None:
+        most = _LARGEST_F16 if self.settings.scheme.narrow == "f16" else np.inf
+        odd = {name for name, seen in self.statistics.items() if not seen.finite or max(-seen.low, seen.high) > most}
+        what = "NaN or infinity" if most == np.inf else "what f16 does not hold"
+        for node in choice.nodes.values():
+            if odd & {*node.operands, *node.outputs}:
+                self.kept_float[node.name] = f"the samples make it read or write {what}"
+
+    def _find_factors(self, samples: Any, as_called: Any) -> None:
+        choice = self.choice()
+        self._factors = find_factors(self.network, choice, self._channels, self.settings.scheme.steps)
+        scaled = [value for value in choice.scale_of if self._factors.of(value) is not None]
+        if not scaled:
+            return
+        self.statistics.update({value: Statistics() for value in scaled})
+        inside = Observed(self.network.graph, scaled, self._threads)
+        for sample in read_samples(samples, as_called):
+            for name, value in inside.run(sample)[1].items():
+                self.statistics[name].add(value / self._factor(name))
+
+    def _factor(self, value: str) -> Any:
+        """What the value is divided by before it is rounded, so that it broadcasts; 1 where nothing is."""
+        found = self._factors.of(value)
+        return np.float32(1) if found is None else shaped(found, self._channels[value].axis)
+
+    def _find_scales(self, choice: Choice, calibrate: Callable[[Statistics, int], Range]) -> dict[str, Scale]:
+        """By value: those that only move or are joined cover the ranges of all of them."""
+        out: dict[str, Scale] = {}
+        for group in choice.groups().values():
+            ranges = [self._range(value, calibrate) for value in group if self.statistics[value].count]
+            low, high = min((r[0] for r in ranges), default=0.0), max((r[1] for r in ranges), default=0.0)
+            out.update(dict.fromkeys(group, scale_over(low, high, self.settings.scheme)))
+        return out
+
+    def _range(self, value: str, calibrate: Callable[[Statistics, int], Range]) -> Range:
+        low, high = calibrate(self.statistics[value], self.settings.scheme.steps)
+        margin = 1.0 if self._factors.of(value) is None else self._channels[value].margin
+        margin *= self.settings.scheme.headroom
+        return low * margin, high * margin
+
+    def graph(self, choice: Choice) -> _core.Graph:
+        """The network in which the chosen nodes compute in fewer bits."""
+        scheme = self.settings.scheme
+        if scheme.narrow is not None:
+            kept = {node.name for node in self.network.nodes} - set(choice.nodes)
+            return _core.compute_narrow(self.network.graph, scheme.narrow, kept)
+        values: dict[str, tuple[str, list[float], int, Array | None, Array | None]] = {}
+        for value in choice.scale_of if scheme.values is not None else ():
+            before = 1 / self._factor(value) if value in self._factors.before else None
+            after = self._factor(value) if value in self._factors.after else None
+            scale = self.scales[value]
+            values[value] = (scheme.values or "", [scale.scale], scale.zero_point, before, after)
+        constants: list[Constant] = []
+        for node in choice.nodes.values():
+            constants += self._weights(node)[0] if node.role == "weights" else self._numbers(node)
+        return _core.insert_conversions(self.network.graph, set(choice.nodes) if values else set(), values, constants)
+
+    def weights_db(self, choice: Choice) -> dict[str, float]:
+        """By layer: power of its weights over that of what rounding them changes."""
+        if self.settings.scheme.narrow is not None:
+            return {}
+        return {node.name: self._weights(node)[1].db for node in choice.nodes.values() if node.role == "weights"}
+
+    def _weights(self, node: Node) -> tuple[list[Constant], Noise]:
+        """Weights and the bias of a layer, with the factors of what it reads and writes."""
+        scheme = self.settings.scheme
+        weight = self.network.constant(node, 1).astype(np.float64)
+        bias = self.network.constant(node, 2).astype(np.float64) if 2 in node.constants else None
+        read, written = node.operands[0], node.outputs[0]
+        scaled = weight
+        if (s := self._factors.before.get(read)) is not None:
+            scaled = scaled * s.reshape(1, -1, *[1] * (weight.ndim - 2))
+        if (f := self._factors.after.get(written)) is not None:
+            scaled = scaled / f.reshape(-1, *[1] * (weight.ndim - 1))
+            bias = None if bias is None else bias / f
+        if scheme.block is not None:
+            moved = in_blocks(scaled, scheme.block, scheme.most_weight)
+            constants: list[Constant] = [(node.name, 1, moved.astype(np.float32), None)]
+        else:
+            of_filters = weight_scales(scaled, scheme.most_weight, bias, self.scales[read].scale)
+            integers = to_integers(scaled, of_filters, scheme.most_weight)
+            moved = integers * of_filters.reshape(-1, *[1] * (weight.ndim - 1))
+            constants = [(node.name, 1, integers, of_filters.tolist())]
+        if self.settings.correct_bias:
+            mean = self._channels[read].mean
+            shift = bias_shift(scaled, moved, mean if s is None else mean / s)
+            bias = shift if bias is None else bias + shift
+        if bias is not None and (self.settings.correct_bias or f is not None):
+            constants.append((node.name, 2, bias.astype(np.float32), None))
+        noise = Noise()
+        noise.add(scaled, moved)
+        return constants, noise
+
+    def _numbers(self, node: Node) -> list[Constant]:
+        """Constants that are no weights: integers as values are, of one scale."""
+        most = self.settings.scheme.high
+        out: list[Constant] = []
+        for index in node.constants:
+            array = self.network.constant(node, index)
+            one = np.array([np.abs(array).max(initial=0.0) / most or 1.0])
+            out.append((node.name, index, to_integers(array, one, most), one.tolist()))
+        return out
+
+    def noise(self, choice: Choice, graph: _core.Graph, inside: bool = False) -> tuple[list[Noise], dict[str, Noise]]:
+        """Of each output, and where asked of the values, on the first samples: against the float network."""
+        names = list(choice.scale_of) if inside else []
+        reference = Observed(self.network.graph, names, self._threads)
+        other = Observed(graph, [f"{name}.reals" for name in names], self._threads)
+        return compare(reference, other, self._samples, {v: self._factor(v) for v in self._factors.before})
+
+
+def _check_numbers(count: int, least: float, most: float) -> None:
+    if count == 0:
+        raise InvalidModel("there are no samples: give some inputs of the kind that the model will see.")
+    if least == most:
+        raise InvalidModel(
+            f"all samples hold the one number {least:g}, of which no scale can be learned. Give inputs of the kind "
+            "that the model will see."
+        )

@@ -44,8 +44,9 @@ def compile(
     target: "cpu", "cpu+NAME" with the name of an NPU preset or the path of its JSON file, a dict of such a file.
     args, kwargs: what a module is called with; it is exported in evaluation mode, with `dynamic_shapes` as
         torch.export.export takes them.
-    fix: of an ONNX model, numbers for sizes that it leaves open, by its names for them (an unnamed one is that of its
-        input, `_` and the axis), and values for inputs, which are inputs no longer: {"sequence": 576, "sr": 16000}.
+    fix: of an ONNX or TFLite model, numbers for sizes that it leaves open, by its names for them (an unnamed one is
+        that of its input, `_` and the axis); of an ONNX model values for inputs too, which are inputs no longer:
+        {"sequence": 576, "sr": 16000}.
     example: inputs of the sizes that matter most, or their shapes, in order or by name: what a dynamic model is planned
         for. Other sizes run as well.
     progress: called with the name of each step.

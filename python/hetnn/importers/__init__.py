@@ -34,7 +34,7 @@ def import_model(model: Any, fix: Mapping[str, Any] | None = None) -> Imported:
     """The graph of `model`: an ExportedProgram, an ONNX or TFLite model, a path, IR text, a graph itself,
     or what was imported before.
 
-    `fix` has numbers for open sizes of an ONNX model, and values for its inputs.
+    `fix` has numbers for open sizes of an ONNX or TFLite model, and values for inputs of an ONNX model.
 
     InvalidModel for anything else, saying what was found; Unsupported with all operators that hetnn lacks.
     """
@@ -43,8 +43,7 @@ def import_model(model: Any, fix: Mapping[str, Any] | None = None) -> Imported:
     if isinstance(model, (str, os.PathLike)) and not is_text:
         return _import_path(os.fspath(model), fix)
     if isinstance(model, bytes) and is_tflite(model):
-        _need_no(fix)
-        return _import_tflite(model)
+        return _import_tflite(model, fix)
     if isinstance(model, bytes) or kind.split(".")[0] == "onnx":
         return _import_onnx(model, fix)
     _need_no(fix)
@@ -79,9 +78,9 @@ def _import_path(path: str, fix: Mapping[str, Any] | None) -> Imported:
         raise InvalidModel(f"'{path}' is compiled already. hetnn.load reads it.")
     if kind == "onnx":
         return _import_onnx(Path(path), fix)
-    _need_no(fix)
     if kind == "tflite":
-        return _import_tflite(path)
+        return _import_tflite(path, fix)
+    _need_no(fix)
     if kind == "pt2":
         return _import_pt2(path)
     return Imported(_core.Graph.parse(read_text(path)))
@@ -111,18 +110,18 @@ def _import_onnx(model: Any, fix: Mapping[str, Any] | None) -> Imported:
     return import_onnx(model, fix)
 
 
-def _import_tflite(model: str | bytes) -> Imported:
+def _import_tflite(model: str | bytes, fix: Mapping[str, Any] | None) -> Imported:
     try:
         from hetnn.importers.tflite.graph import import_tflite
     except ModuleNotFoundError as error:
         raise Unsupported(f"reading TFLite models needs {error.name}. Install hetnn[tflite].") from error
-    return import_tflite(model)
+    return import_tflite(model, fix)
 
 
 def _need_no(fix: Mapping[str, Any] | None) -> None:
     if fix:
         raise InvalidModel(
-            "fix is for ONNX models. Export another one with the sizes and values that stay as they are."
+            "fix is for ONNX models and TFLite files. Export others with the sizes and values that stay as they are."
         )
 
 

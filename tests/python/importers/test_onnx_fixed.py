@@ -63,7 +63,7 @@ def test_what_does_not_fit_is_told(model: Any, fix: dict[str, Any], message: str
 
 
 def test_other_models_have_nothing_to_fix() -> None:
-    with pytest.raises(hetnn.InvalidModel, match="fix is for ONNX models"):
+    with pytest.raises(hetnn.InvalidModel, match="fix is for ONNX models and TFLite files"):
         hetnn.compile("graph @main(%x: f32[n]) {\n  %y = relu(%x)\n  return %y\n}", fix={"n": 2})
 
 

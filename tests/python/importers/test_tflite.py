@@ -85,6 +85,38 @@ def test_shapes_are_computed_when_importing() -> None:
     assert hetnn.compile(model_bytes([graph]))(np.zeros((2, 3, 4), np.float32)).shape == (2, 12)
 
 
+def flattened() -> bytes:
+    """Rows of an input of an open number of rows, as a shape that is computed from its own: [n,2,3] as [n,6]."""
+    graph = Graph()
+    x = graph.input(Told([1, 2, 3], name="x", signature=[-1, 2, 3]))
+    numbers = [graph.tensor(constant([k], "i32")) for k in (0, 1)]
+    (shape,) = graph.op("SHAPE", [x], [Told([3], "i32")], {"": "ShapeOptions", "OutType": 2})
+    masks = {"": "StridedSliceOptions", "ShrinkAxisMask": 1}
+    (rows,) = graph.op("STRIDED_SLICE", [shape, numbers[0], numbers[1], numbers[1]], [Told([], "i32")], masks)
+    six = graph.tensor(constant(np.int32(6)))
+    (wanted,) = graph.op("PACK", [rows, six], [Told([2], "i32")], {"": "PackOptions", "ValuesCount": 2})
+    (flat,) = graph.op("RESHAPE", [x, wanted], [Told([1, 6])])
+    weights = graph.tensor(constant(RNG.standard_normal((4, 6)).astype(np.float32)))
+    (y,) = graph.op("FULLY_CONNECTED", [flat, weights, -1], [Told([1, 4])], {"": "FullyConnectedOptions"})
+    graph.outputs = [y, shape]
+    return model_bytes([graph])
+
+
+def test_open_sizes_are_symbols() -> None:
+    executable = hetnn.compile(flattened())
+    for rows in (1, 5):
+        y, shape = executable(np.ones((rows, 2, 3), np.float32))
+        assert y.shape == (rows, 4)
+        assert shape.tolist() == [rows, 2, 3]
+
+
+def test_open_sizes_may_be_fixed() -> None:
+    executable = hetnn.compile(flattened(), fix={"x_0": 3})
+    assert list(executable.inputs[0].shape) == [3, 2, 3]
+    with pytest.raises(hetnn.InvalidModel, match="fix names y_0; the sizes that the file leaves open are x_0"):
+        hetnn.compile(flattened(), fix={"y_0": 3})
+
+
 def test_the_command_line_takes_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "model.tflite"
     path.write_bytes(model_bytes([chain()]))

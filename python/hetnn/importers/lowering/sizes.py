@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import TypeAlias, overload
 
 from hetnn._core import Dim
@@ -13,8 +13,19 @@ Size: TypeAlias = "int | Dim"
 
 # Beyond it no integer is a size.
 MOST = 2**62
+# No axis that a model leaves open is longer: some exporters write 10^9 for the end of any.
+LONGEST = 10**9 - 1
 # Stands for "to the end" in slices.
 WHOLE_END = MOST
+
+
+def symbol_name(called: str, taken: Container[str]) -> str:
+    """A name for the symbol of a size, like what the model calls it, that is not taken."""
+    symbol = "".join(c if c.isalnum() and f"_{c}".isidentifier() else "_" for c in called)
+    symbol = symbol if symbol.isidentifier() else f"s{symbol}"
+    while symbol in taken:
+        symbol += "_"
+    return symbol
 
 
 def likely_size(low: int, high: int) -> int:

@@ -10,10 +10,10 @@ import numpy as np
 
 from hetnn._core import Dim
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.lowering.sizes import Size
+from hetnn.importers.lowering.sizes import LONGEST, Size
 from hetnn.importers.onnx.fixed import read_size
 from hetnn.importers.onnx.model import dtype_name
-from hetnn.importers.onnx.rules.call import LONGEST, Call
+from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.late import is_late
 from hetnn.importers.onnx.rules.looping import late_loop
 from hetnn.texts import MOST_AXES

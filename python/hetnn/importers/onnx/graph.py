@@ -24,7 +24,7 @@ from hetnn.importers.lowering.folding import folded, is_fixed
 from hetnn.importers.lowering.limits import DEEPEST, MOST_NODES, TOO_MANY
 from hetnn.importers.lowering.loop_body import DIVIDES, HEAVY, NEEDS_ONE, PICKS, Body, BodyInput, parts_of
 from hetnn.importers.lowering.random_numbers import initial_state
-from hetnn.importers.lowering.sizes import Size, likely_size, product
+from hetnn.importers.lowering.sizes import LONGEST, Size, likely_size, product, symbol_name
 from hetnn.importers.onnx.control import CONTROL
 from hetnn.importers.onnx.fixed import Fixed, read_fixed, read_size
 from hetnn.importers.onnx.fork import Forks
@@ -33,7 +33,7 @@ from hetnn.importers.onnx.model import Weights, check_model, read_model
 from hetnn.importers.onnx.node_order import in_order
 from hetnn.importers.onnx.ports import HINTS, Ports
 from hetnn.importers.onnx.rules import NESTED, ONE_SIDED, Call, Sizes, Text
-from hetnn.importers.onnx.rules.call import LONGEST, ONNX, is_float
+from hetnn.importers.onnx.rules.call import ONNX, is_float
 from hetnn.importers.onnx.rules.complexes import BY_PARTS, moved_parts
 from hetnn.importers.onnx.rules.contrib.declare import REFUSED
 from hetnn.importers.onnx.rules.gradient import GRADIENT, gradient
@@ -184,10 +184,7 @@ class _Importer:
         return Dim.symbol(name)
 
     def _new_name(self, called: str) -> str:
-        symbol = "".join(c if c.isalnum() and f"_{c}".isidentifier() else "_" for c in called)
-        symbol = symbol if symbol.isidentifier() else f"s{symbol}"
-        while symbol in self._taken:
-            symbol += "_"
+        symbol = symbol_name(called, self._taken)
         self._taken.add(symbol)
         return symbol
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from hetnn import _core
+from hetnn._core import Dim
 from hetnn.element_types import numpy_type
 from hetnn.errors import DoesNotFit, InvalidModel, Unsupported
 from hetnn.importers import Imported
 from hetnn.importers.lowering.folding import folded, is_fixed
 from hetnn.importers.lowering.limits import DEEPEST, MOST_NODES, TOO_MANY
+from hetnn.importers.lowering.sizes import LONGEST, Size, symbol_name
 from hetnn.importers.tflite.held import TO_FIRST, TO_LAST, First, Held
 from hetnn.importers.tflite.integers import (
     constant_attributes,
@@ -27,17 +29,27 @@ from hetnn.importers.tflite.integers import (
 )
 from hetnn.importers.tflite.model import Array, Model, Operator, Subgraph, Tensor, read_model
 from hetnn.importers.tflite.rules import INTEGERS, TFLITE, Call, Place
+from hetnn.importers.tflite.rules.sizes import is_open, of_sizes, settled
 from hetnn.importers.tflite.states import States
 
 
-def import_tflite(source: str | os.PathLike[str] | bytes) -> Imported:
+def import_tflite(source: str | os.PathLike[str] | bytes, fix: Mapping[str, Any] | None = None) -> Imported:
     """The graph of a TFLite model's first subgraph: constant buffers as constants, variable tensors as states.
 
     Inputs and outputs have the names of its signature, where it has one, else those of the tensors, and the file's
-    layout. Unsupported lists every operator that hetnn lacks with the names of its results, in one error.
+    layout. Sizes that the file leaves open are symbols; where an operator does not take them, all are as the file
+    states them. `fix` has numbers for open sizes, by the input's name, `_` and the axis.
+    Unsupported lists every operator that hetnn lacks with the names of its results, in one error.
     """
     try:
-        return _Importer(read_model(source)).run()
+        model = read_model(source)
+        importer = _Importer(model, fix or {})
+        try:
+            return importer.run()
+        except Unsupported:
+            if not importer.has_symbols:
+                raise
+        return _Importer(model, fix or {}, opens=False).run()
     except MemoryError as error:
         raise DoesNotFit(f"the constants of the model do not fit into memory: {error}. Check its sizes.") from error
 
@@ -55,13 +67,17 @@ class _Scope:
 
 
 class _Importer:
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, fix: Mapping[str, Any], opens: bool = True) -> None:
         self._model = model
+        self._fix, self._opens = fix, opens
+        self.has_symbols = False
         self._builder = _core.GraphBuilder("main")
         self._known: dict[str, Array] = {}
         self._problems: dict[str, list[str]] = {}
         self._nodes = 0
         self._taken: set[str] = set()
+        self._symbols: set[str] = set()
+        self._unread, self._open = set(fix), set[str]()
         self._states = States(self._lift)
         self._depth = 0
 
@@ -73,6 +89,9 @@ class _Importer:
         for place in graph.inputs:
             tensor = graph.tensors[place]
             _, scope.values[place] = self._lift(tensor, names[0].get(place) or tensor.name or "input")
+        if self._unread:
+            unknown, known = (", ".join(sorted(names)) for names in (self._unread, self._open))
+            raise InvalidModel(f"fix names {unknown}; the sizes that the file leaves open are {known or 'none'}.")
         self._add_operators(scope)
         if self._problems:
             rows = [
@@ -112,8 +131,29 @@ class _Importer:
         """Adds an input of a tensor's type: its name, and what it holds."""
         _check_dtype(tensor)
         name = self._name(wanted)
-        value = self._builder.add_input(name, tensor.dtype, list(tensor.shape))
+        shape = [
+            self._size(name, axis, *sizes)
+            for axis, sizes in enumerate(zip(tensor.shape, tensor.signature, strict=True))
+        ]
+        value = self._builder.add_input(name, tensor.dtype, shape)
         return name, Held(tensor.quant, None, {False: graph_form(Place(self, name), value, tensor)})
+
+    def _size(self, name: str, axis: int, stated: int, signed: int) -> Size:
+        """The size of an input's axis: what the file states, a symbol, or what it is fixed to."""
+        called = f"{name}_{axis}"
+        if signed >= 0:
+            return stated
+        self._open.add(called)
+        if called in self._fix:
+            self._unread.discard(called)
+            return int(self._fix[called])
+        if not self._opens:
+            return stated
+        symbol = symbol_name(called, self._symbols)
+        self._symbols.add(symbol)
+        self._builder.add_symbol(symbol, 0, LONGEST, max(stated, 1))
+        self.has_symbols = True
+        return Dim.symbol(symbol)
 
     def constant(self, array: Array, attrs: dict[str, Any] | None = None) -> Any:
         """A constant; with attributes, of integers that stand for reals."""
@@ -144,9 +184,17 @@ class _Importer:
         """A tensor's value with its axes in another order; constants keep what their integers stand for."""
         if held.array is None:
             return self.permuted(self.laid(held, False, name), axes, name)
+        if is_open(held.array):
+            return self.permuted(self._of_sizes(held.array, name), axes, name)
         attrs = constant_attributes(held.quant, held.array, axes)
         array = held.array.transpose(axes)
         return self.constant(signed(array) if attrs else array, attrs)
+
+    def _of_sizes(self, array: Array, name: str) -> Any:
+        """Integers that depend on sizes as a value."""
+        place = Place(self, name)
+        parts = [place.reshape(place.whole(size), [1]) for size in array.reshape(-1).tolist()]
+        return place.reshape(place.cast(place.joined(parts, 0), "i32"), list(array.shape))
 
     def permuted(self, value: Any, perm: Sequence[int], name: str) -> Any:
         """Axes in another order; a view where only axes of size 1 move."""
@@ -219,6 +267,10 @@ class _Importer:
         if any(held is None for held, place in zip(inputs, operator.inputs, strict=True) if place >= 0):
             raise _Missing
         call = Call(self, operator, scope.graph.tensors, inputs)
+        if any(held is not None and is_open(held.array) for held in inputs):
+            sizes = of_sizes(call)
+            if sizes is not None:
+                return [Held(None, settled(each), {}) for each in sizes]
         quantized_ones = any(held is not None and held.quant is not None for held in inputs)
         call.typed = quantized_ones and operator.name in INTEGERS and INTEGERS[operator.name](call)
         by_reals = quantized_ones and not call.typed

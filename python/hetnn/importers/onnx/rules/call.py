@@ -16,14 +16,12 @@ from hetnn.importers.lowering.building import BROADCASTING, Building
 from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.equal_sizes import met
 from hetnn.importers.lowering.loop_body import Body, BodyInput
-from hetnn.importers.lowering.sizes import Size
+from hetnn.importers.lowering.sizes import LONGEST, Size
 from hetnn.importers.onnx.model import dtype_name
 from hetnn.importers.registry import Front, Row, Rule
 
 Array = np.ndarray[Any, Any]
 Kind = TypeVar("Kind")
-# No axis that a model leaves open is longer: some exporters write 10^9 for the end of any.
-LONGEST = 10**9 - 1
 # Numbers of a constant that a rule makes.
 MOST_NUMBERS = 1 << 28
 # Of a constant that is one number everywhere; a larger one is filled by each run (passes/fold_constants.h).

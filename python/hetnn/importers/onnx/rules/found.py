@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.importers.lowering.equal_sizes import met_as
-from hetnn.importers.lowering.sizes import Size, product
-from hetnn.importers.onnx.rules.call import LONGEST, Call, rule
+from hetnn.importers.lowering.sizes import LONGEST, Size, product
+from hetnn.importers.onnx.rules.call import Call, rule
 
 
 def _most(size: Size) -> int:

@@ -11,7 +11,8 @@ from hetnn.errors import Unsupported
 from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.loop_body import Body, BodyInput, loop_node
-from hetnn.importers.onnx.rules.call import LONGEST, Call, Items, Maybe, Nothing, Tensors, Text
+from hetnn.importers.lowering.sizes import LONGEST
+from hetnn.importers.onnx.rules.call import Call, Items, Maybe, Nothing, Tensors, Text
 from hetnn.importers.onnx.rules.sequence import common, known_sizes, packed
 
 

@@ -12,6 +12,7 @@ from hetnn._core import Dim
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.equal_sizes import met_by_shape
 from hetnn.importers.lowering.sizes import (
+    LONGEST,
     WHOLE_END,
     Size,
     broadcast,
@@ -22,7 +23,7 @@ from hetnn.importers.lowering.sizes import (
     place_within,
     product,
 )
-from hetnn.importers.onnx.rules.call import LONGEST, MOST_NUMBERS, Call, Refused, rule
+from hetnn.importers.onnx.rules.call import MOST_NUMBERS, Call, Refused, rule
 from hetnn.importers.onnx.rules.late import found_shape, is_late, late, length_of
 
 

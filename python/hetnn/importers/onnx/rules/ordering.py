@@ -8,8 +8,8 @@ import numpy as np
 
 from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.equal_sizes import met_as
-from hetnn.importers.lowering.sizes import Size, product
-from hetnn.importers.onnx.rules.call import LONGEST, Call, Sizes, rule
+from hetnn.importers.lowering.sizes import LONGEST, Size, product
+from hetnn.importers.onnx.rules.call import Call, Sizes, rule
 from hetnn.importers.onnx.rules.late import is_late, late, length_of
 from hetnn.importers.onnx.rules.movement import indexed_axes, slice_axis
 

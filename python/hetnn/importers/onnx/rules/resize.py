@@ -12,8 +12,8 @@ from hetnn import _core
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering import sizes
 from hetnn.importers.lowering.resampling import along
-from hetnn.importers.lowering.sizes import Size
-from hetnn.importers.onnx.rules.call import LONGEST, Call, is_float, rule
+from hetnn.importers.lowering.sizes import LONGEST, Size
+from hetnn.importers.onnx.rules.call import Call, is_float, rule
 from hetnn.importers.onnx.rules.late import late
 
 

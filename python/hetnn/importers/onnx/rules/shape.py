@@ -14,8 +14,9 @@ from hetnn._core import Dim
 from hetnn.element_types import NUMPY
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering import sizes
+from hetnn.importers.lowering.sizes import LONGEST
 from hetnn.importers.onnx.model import dtype_name
-from hetnn.importers.onnx.rules.call import FOLDED_BYTES, LONGEST, MOST_NUMBERS, Array, Call, Sizes, rule
+from hetnn.importers.onnx.rules.call import FOLDED_BYTES, MOST_NUMBERS, Array, Call, Sizes, rule
 from hetnn.importers.onnx.rules.late import is_late, late, length_of
 from hetnn.importers.onnx.rules.movement import filled, split_sizes
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.lowering.sizes import divide
-from hetnn.importers.onnx.rules.call import LONGEST, MOST_NUMBERS, Array, Call, Text, rule
+from hetnn.importers.lowering.sizes import LONGEST, divide
+from hetnn.importers.onnx.rules.call import MOST_NUMBERS, Array, Call, Text, rule
 
 _MOST_APART = 1024
 

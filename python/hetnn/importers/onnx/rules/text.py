@@ -10,8 +10,9 @@ import onnx
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.equal_sizes import met
+from hetnn.importers.lowering.sizes import LONGEST
 from hetnn.importers.onnx.model import dtype_name
-from hetnn.importers.onnx.rules.call import LONGEST, ONNX, Call, Text, is_float, rule
+from hetnn.importers.onnx.rules.call import ONNX, Call, Text, is_float, rule
 from hetnn.texts import SPAN
 
 # Operators that move elements: of texts their spans, whatever those mean.

@@ -184,9 +184,18 @@ class Call(Place):
         """An input's numbers as in the file, where they are known."""
         return self.held(index).array if self.given(index) else None
 
+    def sizes(self, index: int, called: str) -> list[Size]:
+        """As `integers`, of which some may depend on open sizes."""
+        array = self.known(index)
+        if array is not None and array.dtype == object:
+            return list(array.reshape(-1).tolist())
+        return list(self.integers(index, called))
+
     def integers(self, index: int, called: str) -> list[int]:
         """The integers in an input. Unsupported where they are computed when the model runs."""
         array = self.known(index)
+        if array is not None and array.dtype == object:
+            raise Unsupported(f"{called} depends on a size that the file leaves open")
         if array is None:
             self.held(index)
             raise Unsupported(f"{called} is computed when the model runs; it must be known when compiling")

@@ -43,7 +43,7 @@ def _parts(call: Call, index: int, axis: int, sizes: list[int]) -> list[Any]:
 @rule("SPLIT", integers=always)
 def _split(call: Call) -> Any:
     axis, count = call.axis(call.integer(0, "the axis"), call.rank(1)), len(call.outputs)
-    size = static(call.shape(1), "a split")[axis]
+    (size,) = static([call.shape(1)[axis]], "a split")
     if not count or size % count:
         raise InvalidModel(f"an axis of {size} in {count} parts")
     return _parts(call, 1, axis, [size // count] * count)
@@ -52,7 +52,7 @@ def _split(call: Call) -> Any:
 @rule("SPLIT_V", integers=always)
 def _split_by_sizes(call: Call) -> Any:
     axis, sizes = call.axis(call.integer(2, "the axis"), call.rank(0)), call.integers(1, "the sizes of the parts")
-    whole = static(call.shape(0), "a split")[axis]
+    (whole,) = static([call.shape(0)[axis]], "a split")
     open_places = [k for k, size in enumerate(sizes) if size == -1]
     if len(open_places) == 1:
         sizes[open_places[0]] = whole - (sum(sizes) + 1)
@@ -72,25 +72,27 @@ def _pack(call: Call) -> Any:
 @rule("UNPACK", integers=always)
 def _unpack(call: Call) -> Any:
     axis = call.axis(int(call.option("Axis")), call.rank(0))
-    if static(call.shape(0), "an axis to unpack")[axis] != len(call.outputs):
+    if static([call.shape(0)[axis]], "an axis to unpack") != [len(call.outputs)]:
         raise InvalidModel(f"an axis of {call.shape(0)[axis]} for {len(call.outputs)} results")
     return [call.entry(call[0], k, axis) for k in range(len(call.outputs))]
 
 
 @rule("RESHAPE", integers=always)
 def _reshape(call: Call) -> Any:
-    wanted = call.integers(1, "the new shape") if call.given(1) else [int(n) for n in call.option("NewShape", [])]
+    wanted: list[Size] = [int(n) for n in call.option("NewShape", [])]
+    wanted = call.sizes(1, "the new shape") if call.given(1) else wanted
     return call.reshape(call[0], _filled(call, wanted))
 
 
-def _filled(call: Call, wanted: list[int]) -> list[Size]:
+def _filled(call: Call, wanted: list[Size]) -> list[Size]:
     """A shape in which one size may be -1, for what is left."""
-    if min(wanted, default=0) < -1 or wanted.count(-1) > 1:
+    numbers = [size for size in wanted if isinstance(size, int)]
+    if min(numbers, default=0) < -1 or numbers.count(-1) > 1:
         raise InvalidModel(f"the new shape {wanted}")
     known = product(size for size in wanted if size != -1)
-    if -1 in wanted and known == 0:
+    if -1 in numbers and known == 0:
         raise InvalidModel(f"the new shape {wanted}, in which -1 may be any size")
-    rest = divide(product(call.shape(0)), known) if -1 in wanted else 0
+    rest = divide(product(call.shape(0)), known) if -1 in numbers else 0
     return [rest if size == -1 else size for size in wanted]
 
 
@@ -245,14 +247,17 @@ def _mirror_pad(call: Call) -> Any:
     x, first = call.in_its_layout(0)
     if mode == 0:
         return call.placed(_padded(call, x, pairs, first, mode="reflect"), first)
-    shape = static(call.shape(0), "a mirrored edge")
+    shape = call.shape(0)
     for axis, (before, after) in enumerate(pairs):
-        if max(before, after) > shape[axis] or min(before, after) < 0:
-            raise InvalidModel(f"{before} and {after} mirrored elements of an axis of {shape[axis]}")
+        if before == after == 0:
+            continue
+        (size,) = static([shape[axis]], "a mirrored edge")
+        if max(before, after) > size or min(before, after) < 0:
+            raise InvalidModel(f"{before} and {after} mirrored elements of an axis of {size}")
         if before or after:
             at = axis_in(axis, first)
             turned = call.create("flip", [x], axes=[at])
-            left = call.create("slice", [turned], axis=at, start=shape[axis] - before, end=shape[axis])
+            left = call.create("slice", [turned], axis=at, start=size - before, end=size)
             right = call.create("slice", [turned], axis=at, start=0, end=after)
             x = call.joined([*[left] * bool(before), x, *[right] * bool(after)], at)
     return call.placed(x, first)
@@ -274,7 +279,7 @@ def _tile(call: Call) -> Any:
 
 @rule("BROADCAST_TO", integers=always)
 def _broadcast_to(call: Call) -> Any:
-    return call.broadcast_to(call[0], call.integers(1, "the new shape"))
+    return call.broadcast_to(call[0], call.sizes(1, "the new shape"))
 
 
 @rule("GATHER", integers=always)

@@ -44,7 +44,7 @@ def _of_integers(call: Call) -> Any:
     """Extremes of the integers; sums and means of them by one factor, each as LiteRT rounds it."""
     x, first = call.in_its_layout(0)
     axes = sorted(set(call.axes(1, call.rank(0))))
-    count = math.prod(static(call.shape(0), "a mean of integers")[axis] for axis in axes)
+    count = math.prod(static([call.shape(0)[axis] for axis in axes], "a mean of integers"))
     of_x, of_y = call.held_quant(0), call.q()
     if call.name in ("REDUCE_MAX", "REDUCE_MIN"):
         plain = nodes.steps(call, x, 0, plain_type(call.tensor(0)))

@@ -9,12 +9,15 @@ import numpy as np
 
 from hetnn.element_types import numpy_type
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.tflite.rules.call import Call, always, rule, static
+from hetnn.importers.tflite.rules.call import Call, always, rule
 
 
 @rule("SHAPE", integers=always)
 def _shape(call: Call) -> Any:
-    return call.of_array(np.array(static(call.shape(0), "the shape"), numpy_type(call.outputs[0].dtype)))
+    shape = call.shape(0)
+    if all(isinstance(size, int) for size in shape):
+        return call.of_array(np.array(shape, numpy_type(call.outputs[0].dtype)))
+    return call.of_array(np.array(shape, object))
 
 
 @rule("RANK", integers=always)
@@ -24,7 +27,7 @@ def _rank(call: Call) -> Any:
 
 @rule("FILL", integers=always)
 def _fill(call: Call) -> Any:
-    return call.broadcast_to(call.reshape(call[1], []), call.integers(0, "the shape"))
+    return call.broadcast_to(call.reshape(call[1], []), call.sizes(0, "the shape"))
 
 
 @rule("RANGE", integers=always)

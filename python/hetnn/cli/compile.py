@@ -11,27 +11,24 @@ from hetnn.cli.answer import Answer, BadUse
 from hetnn.cli.model import add_compile_arguments, compile_model, compile_options, load_model
 from hetnn.cli.progress import Progress
 
+_QUANTIZING = (
+    ("--quantize", "SCHEME", "compute in fewer bits: int8, int16x8, int4, f16 or bf16; needs --samples"),
+    ("--samples", "FILE.npz|FOLDER", "inputs that the model will see, to learn from"),
+    ("--calibrator", "NAME", "minmax, percentile, mse or entropy: how ranges come from samples (default: mse)"),
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, the file to write, and the options of compiling."""
     parser.add_argument("model", help=".pt2, .onnx, .tflite or IR text")
     parser.add_argument("-o", "--output", required=True, metavar="OUT.hetnn", help="the file to write")
-    parser.add_argument(
-        "--quantize",
-        metavar="SCHEME",
-        help="make it compute in fewer bits: int8, int16x8, int4, f16, bf16; needs --samples",
-    )
-    parser.add_argument("--samples", metavar="FILE.npz|FOLDER", help="inputs that the model will see, to learn from")
-    parser.add_argument(
-        "--calibrator",
-        metavar="NAME",
-        help="how ranges come from samples: minmax, percentile, mse or entropy (default: mse)",
-    )
+    for flag, takes, what in _QUANTIZING:
+        parser.add_argument(flag, metavar=takes, help=what)
     parser.add_argument(
         "--keep-float",
         action="append",
         metavar="NAME",
-        help="a node or module that stays float, or auto; may be repeated",
+        help="a node or module that stays float, again for more; or auto",
     )
     add_compile_arguments(parser)
 

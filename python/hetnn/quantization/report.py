@@ -33,7 +33,7 @@ class ValueRow:
 
 @dataclass
 class QuantizeReport:
-    """What `hetnn.quantize` did. `str` gives the table, `as_dict` what JSON can hold."""
+    """What `hetnn.quantize` did. `str` gives tables, `as_dict` what JSON can hold, `svg` a picture of the noise."""
 
     scheme: str
     calibrator: str
@@ -48,6 +48,15 @@ class QuantizeReport:
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain dicts and lists."""
         return asdict(self)
+
+    def svg(self) -> str:
+        """A picture of the noise: a bar a value, in the order of the network."""
+        from hetnn.quantization.picture import noise_svg
+
+        return noise_svg(self)
+
+    def _repr_html_(self) -> str:
+        return self.svg()
 
     def __str__(self) -> str:
         rows = [

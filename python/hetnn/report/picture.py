@@ -157,7 +157,7 @@ def _put(entries: Sequence[_Place], wanted: Sequence[float]) -> None:
         place.x = mean + offset
 
 
-def _tag(parent: ElementTree.Element, name: str, text: str = "", **attributes: str | float) -> ElementTree.Element:
+def add_tag(parent: ElementTree.Element, name: str, text: str = "", **attributes: str | float) -> ElementTree.Element:
     """A new element below `parent`; `_` in an attribute's name stands for `-`."""
     made = ElementTree.SubElement(parent, name)
     for key, value in attributes.items():
@@ -175,9 +175,9 @@ def _box(
     parent: ElementTree.Element, x: float, y: float, width: float, label: str, hint: str, colours: tuple[str, str]
 ) -> None:
     """A box around the centre y that begins at x."""
-    group = _tag(parent, "g")
-    _tag(group, "title", hint)
-    _tag(
+    group = add_tag(parent, "g")
+    add_tag(group, "title", hint)
+    add_tag(
         group,
         "rect",
         x=x,
@@ -189,7 +189,7 @@ def _box(
         stroke=colours[1],
     )
     if label:
-        _tag(group, "text", label, x=x + width / 2, y=y + 4, text_anchor="middle")
+        add_tag(group, "text", label, x=x + width / 2, y=y + 4, text_anchor="middle")
 
 
 def _count(number: int, what: str) -> str:
@@ -204,8 +204,8 @@ def _draw_legend(
     for device, (fill, line) in colours.items():
         mine = [node for node in nodes if node.device == device]
         text = f"{device}: {_count(len(mine), 'node')}, {_count(len({node.subgraph for node in mine}), 'subgraph')}"
-        _tag(svg, "rect", x=x, y="32", width="12", height="12", fill=fill, stroke=line)
-        _tag(svg, "text", text, x=x + 17, y="42")
+        add_tag(svg, "rect", x=x, y="32", width="12", height="12", fill=fill, stroke=line)
+        add_tag(svg, "text", text, x=x + 17, y="42")
         x += 40 + _CHARACTER * len(text)
     return x
 
@@ -221,7 +221,7 @@ def _draw_graph(
             path += f" C{start.x:.1f} {middle:.1f} {end.x:.1f} {middle:.1f} {end.x:.1f} {top:.1f}"
             if end is not way[-1]:
                 path += f" V{end.y + half:.1f}"
-        _tag(svg, "path", d=path, fill="none", **(CROSSING if crosses else PLAIN))
+        add_tag(svg, "path", d=path, fill="none", **(CROSSING if crosses else PLAIN))
     for node in nodes:
         place = layout.places[node.name]
         hint = f"{node.name}: {node.op or 'node'} on {node.device}, subgraph {node.subgraph}"
@@ -250,7 +250,7 @@ def _draw_schedule(
             continue
         lines += 1
         side = _BOX_HEIGHT / 2 if lane[start.device] < lane[end.device] else -_BOX_HEIGHT / 2
-        _tag(
+        add_tag(
             svg,
             "line",
             x1=left + start.finish_us * scale,
@@ -260,7 +260,7 @@ def _draw_schedule(
             **CROSSING,
         )
     for device, y in lane.items():
-        _tag(svg, "text", device, x=str(_MARGIN), y=y + 4)
+        add_tag(svg, "text", device, x=str(_MARGIN), y=y + 4)
     counts = [0] * len(subgraphs)
     for node in nodes:
         counts[node.subgraph] += 1
@@ -270,8 +270,8 @@ def _draw_schedule(
         label = str(k) if breadth > 8 + _CHARACTER * len(str(k)) else ""
         _box(svg, x, lane[subgraph.device], breadth, label, hint, colours[subgraph.device])
     bottom = top + len(colours) * _LANE
-    _tag(svg, "text", "0 us", x=left, y=bottom)
-    _tag(svg, "text", f"{end_us:,.1f} us", x=width - _MARGIN, y=bottom, text_anchor="end")
+    add_tag(svg, "text", "0 us", x=left, y=bottom)
+    add_tag(svg, "text", f"{end_us:,.1f} us", x=width - _MARGIN, y=bottom, text_anchor="end")
 
 
 def draw_plan(
@@ -287,17 +287,17 @@ def draw_plan(
     nodes = list(nodes)
     colours = {device: PALETTE[k % len(PALETTE)] for k, device in enumerate(devices)}
     svg = ElementTree.Element("svg", {"xmlns": "http://www.w3.org/2000/svg"})
-    _tag(svg, "title", title or "plan")
-    background = _tag(svg, "rect", fill="#fff")
-    _tag(svg, "text", title, x=str(_MARGIN), y="20", font_size="13", font_weight="600")
+    add_tag(svg, "title", title or "plan")
+    background = add_tag(svg, "rect", fill="#fff")
+    add_tag(svg, "text", title, x=str(_MARGIN), y="20", font_size="13", font_weight="600")
     shown = nodes if len(nodes) <= MOST_NODES else []
     layout = _lay_out(shown)
     width = max(_draw_legend(svg, nodes, colours), 2 * _MARGIN + 8.0 * len(title), layout.width)
     height = layout.height
     spare = (width - layout.width) / 2
-    _draw_graph(_tag(svg, "g", transform=f"translate({spare:.1f} 0)"), layout, shown, colours)
+    _draw_graph(add_tag(svg, "g", transform=f"translate({spare:.1f} 0)"), layout, shown, colours)
     if len(nodes) > len(shown):
-        _tag(svg, "text", f"{len(nodes):,} nodes are too many to draw.", x=str(_MARGIN), y=str(_TOP))
+        add_tag(svg, "text", f"{len(nodes):,} nodes are too many to draw.", x=str(_MARGIN), y=str(_TOP))
         height += _MARGIN
     if subgraphs:
         width = max(width, _LEAST_SCHEDULE_WIDTH)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,14 @@ def test_report_as_table_and_dict(classifier: torch.export.ExportedProgram) -> N
     assert of_input.op == "input"
     assert of_input.low == pytest.approx((-128 - of_input.zero_point) * of_input.scale)
     assert of_input.clipped < 0.001
+
+
+def test_a_picture_of_the_noise(classifier: torch.export.ExportedProgram) -> None:
+    report = hetnn.quantize(classifier, samples(1)).report
+    drawn = ElementTree.fromstring(report.svg())
+    bars = [float(bar.get("width", "")) for bar in drawn.iter("{http://www.w3.org/2000/svg}rect")]
+    decibels = [row.noise_db or 0 for row in report.values]
+    assert np.corrcoef(bars, decibels)[0, 1] > 0.9999
 
 
 def test_factors_where_channels_differ() -> None:

@@ -25,6 +25,7 @@ from fuzz.fuzz_inputs import damage_bytes  # noqa: E402
 from fuzz.running import compile_and_run  # noqa: E402
 from fuzz.workers import Finding, command_line, tell, try_each  # noqa: E402
 from importers.test_tflite import chain  # noqa: E402
+from importers.test_tflite_control import branch, loop, lstm, window  # noqa: E402
 from importers.test_tflite_integers import SAMPLES  # noqa: E402
 from importers.test_tflite_operators import ROWS  # noqa: E402
 from importers.tflite_files import TYPES, Graph, Quant, Told, model_bytes, one_graph  # noqa: E402
@@ -35,11 +36,19 @@ WORDS = [0, 1, 2, 3, 4, 8, 16, 127, 128, 255, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF
 
 
 @cache
-def bases() -> list[Graph]:
-    """What is altered: an operator each, and a chain of several as often."""
+def bases() -> list[list[Graph]]:
+    """What is altered, by subgraphs: an operator each; as often a chain of several, and what has states or branches."""
     rows = [one_graph(name, operands, [Told([1])], how) for name, operands, how in ROWS]
     integers = [one_graph(*sample) for sample in SAMPLES]
-    return [*rows, *integers * 3, *[chain()] * 40]
+    control = [
+        window("f32"),
+        branch(Told([1], "bool")),
+        loop("count"),
+        loop("value"),
+        lstm(True, True),
+        lstm(False, False),
+    ]
+    return [*([graph] for graph in [*rows, *integers * 3, *[chain()] * 40]), *control * 10]
 
 
 # Ways to alter one; each may do nothing where there is no place for it.
@@ -132,13 +141,12 @@ def alter_operators(rng: random.Random, graph: Graph) -> None:
     at = rng.randrange(len(graph.operators))
     name, inputs, outputs, told, inner = graph.operators[at]
     if what == 0:
-        name = rng.choice([operator[0] for base in bases() for operator in base.operators])
+        name = rng.choice([operator[0] for graphs in bases() for base in graphs for operator in base.operators])
         graph.operators[at] = (name, inputs, outputs, told, inner)
     elif what == 1:
         graph.operators.insert(rng.randrange(len(graph.operators) + 1), graph.operators[at])
     else:
-        random_graph = rng.choice(bases())
-        other = rng.choice(random_graph.operators)
+        other = rng.choice(rng.choice(bases())[0].operators)
         places = [rng.randrange(len(graph.tensors)) for _ in other[1]]
         made = [graph.tensor(Told([1])) for _ in other[2]]
         graph.operators.append((other[0], places, made, other[3], []))
@@ -168,18 +176,18 @@ def damage_words(rng: random.Random, data: bytes) -> bytes:
     return bytes(changed)
 
 
-def alter(rng: random.Random, graph: Graph) -> bytes:
-    """A file like a graph's, but for a few places."""
+def alter(rng: random.Random, graphs: list[Graph]) -> bytes:
+    """A file of these subgraphs, but for a few places."""
     what = rng.random()
     if what < 0.4:
-        data = model_bytes([graph])
+        data = model_bytes(graphs)
         if what < 0.05:
             return data[: rng.randrange(len(data) + 1)]
         return damage_bytes(rng, data) if what < 0.1 else damage_words(rng, data)
-    graph = copy.deepcopy(graph)
+    graphs = copy.deepcopy(graphs)
     for _ in range(rng.choice([1, 1, 1, 2, 3, 6])):
-        rng.choice(WAYS)(rng, graph)
-    return model_bytes([graph])
+        rng.choice(WAYS)(rng, rng.choice(graphs))
+    return model_bytes(graphs)
 
 
 def use(data: bytes, rng: random.Random, folder: Path) -> str:

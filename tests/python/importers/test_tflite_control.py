@@ -15,13 +15,14 @@ from importers.tflite_files import Array, Graph, Quant, Told, constant, model_by
 ANY = Told([1])
 
 
-def check(data: bytes, runs: list[list[Array]]) -> None:
+def check(graphs: list[Graph], runs: list[list[Array]]) -> None:
+    data = model_bytes(graphs)
     executable = hetnn.compile(data)
     for inputs, wanted in zip(runs, reference(data, runs), strict=True):
         found = executable(*inputs)
         for mine, theirs in zip(found if isinstance(found, tuple) else (found,), wanted, strict=True):
             assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
-            np.testing.assert_allclose(mine, theirs, rtol=1e-6)
+            np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
 
 
 def runs_of(shape: list[int], count: int, dtype: Any = np.float32) -> list[list[Array]]:
@@ -29,7 +30,7 @@ def runs_of(shape: list[int], count: int, dtype: Any = np.float32) -> list[list[
     return [[(rng.standard_normal(shape) * 40).astype(dtype)] for _ in range(count)]
 
 
-def window(dtype: str, quant: Quant | None = None) -> bytes:
+def window(dtype: str, quant: Quant | None = None) -> list[Graph]:
     """The last three inputs, one behind the other, kept in a variable."""
     first = np.array([[1], [2], [3]]).astype({"f32": np.float32, "i8": np.int8}[dtype])
     handle = {"": "VarHandleOptions", "SharedName": "past"}
@@ -47,7 +48,7 @@ def window(dtype: str, quant: Quant | None = None) -> bytes:
     (rest,) = graph.op("STRIDED_SLICE", [joined, *numbers], [Told([3, 1], dtype, quant=quant)])
     graph.op("ASSIGN_VARIABLE", [place, rest], [])
     graph.outputs = [joined]
-    return model_bytes([graph, begin])
+    return [graph, begin]
 
 
 def test_a_variable_is_kept_from_run_to_run() -> None:
@@ -59,7 +60,7 @@ def test_a_variable_of_integers_is_kept_from_run_to_run() -> None:
 
 
 def test_a_variable_is_no_input() -> None:
-    executable = hetnn.compile(window("f32"))
+    executable = hetnn.compile(model_bytes(window("f32")))
     assert [port.name for port in executable.inputs] == ["tensor0"]
 
 
@@ -78,13 +79,13 @@ def unary(name: str, dtype: str = "f32") -> Graph:
     return graph
 
 
-def branch(condition: Told) -> bytes:
+def branch(condition: Told) -> list[Graph]:
     graph = Graph()
     place = graph.tensor(condition) if condition.data is not None else graph.input(condition)
     x = graph.input(Told([2, 3]))
     told = {"": "IfOptions", "ThenSubgraphIndex": 1, "ElseSubgraphIndex": 2}
     graph.outputs = graph.op("IF", [place, x], [Told([2, 3])], told)
-    return model_bytes([graph, unary("EXP"), unary("NEG")])
+    return [graph, unary("EXP"), unary("NEG")]
 
 
 def test_a_branch_by_a_value() -> None:
@@ -94,12 +95,12 @@ def test_a_branch_by_a_value() -> None:
 
 @pytest.mark.parametrize("held", [True, False])
 def test_a_branch_that_is_known_is_the_only_one(held: bool) -> None:
-    data = branch(constant(np.array([held])))
-    assert ("exp(" in import_model(data).graph.print()) is held
-    check(data, [[x / 40 for x in run] for run in runs_of([2, 3], 1)])
+    graphs = branch(constant(np.array([held])))
+    assert ("exp(" in import_model(model_bytes(graphs)).graph.print()) is held
+    check(graphs, [[x / 40 for x in run] for run in runs_of([2, 3], 1)])
 
 
-def loop(condition: str) -> bytes:
+def loop(condition: str) -> list[Graph]:
     """x = x + x as long as a count from 0 is below 3, or x's first number is."""
     goes, body, graph = Graph("goes"), Graph("body"), Graph()
     for part in (goes, body):
@@ -117,11 +118,73 @@ def loop(condition: str) -> bytes:
     x = graph.input(Told([2]))
     told = {"": "WhileOptions", "CondSubgraphIndex": 1, "BodySubgraphIndex": 2}
     graph.outputs = graph.op("WHILE", [start, x], [Told([], "i32"), Told([2])], told)
-    return model_bytes([graph, goes, body])
+    return [graph, goes, body]
 
 
 def test_a_loop_of_known_rounds() -> None:
     check(loop("count"), runs_of([2], 1))
+
+
+def test_a_loop_as_long_as_values_say() -> None:
+    check(loop("value"), [[np.array([first, 1], np.float32)] for first in (1, 60, 200)])
+
+
+def lstm(plain: bool, time_major: bool) -> list[Graph]:
+    rng = np.random.default_rng(4)
+    graph = Graph()
+    features, units = 3, 4
+    x = graph.input(Told([5, 2, features] if time_major else [2, 5, features]))
+
+    def weights(*shape: int) -> int:
+        return graph.tensor(constant((rng.standard_normal(shape) * 0.5).astype(np.float32)))
+
+    inputs = [x, *(weights(units, features) for _ in range(4)), *(weights(units, units) for _ in range(4))]
+    inputs += [-1, -1, -1] if plain else [weights(units) for _ in range(3)]
+    inputs += [weights(units) for _ in range(4)]
+    inputs += [-1, -1]
+    inputs += [graph.tensor(Told([2, units], is_variable=True, name=name)) for name in ("h", "c")]
+    inputs += [-1] * 4
+    told = {"": "UnidirectionalSequenceLSTMOptions", "FusedActivationFunction": 4, "TimeMajor": time_major}
+    told |= {} if plain else {"CellClip": 0.4}
+    graph.outputs = graph.op("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [ANY], told)
+    return [graph]
+
+
+@pytest.mark.parametrize("time_major", [False, True])
+@pytest.mark.parametrize("plain", [True, False])
+def test_an_lstm_keeps_its_states(plain: bool, time_major: bool) -> None:
+    data = model_bytes(lstm(plain, time_major))
+    assert ("= lstm(" in import_model(data).graph.print()) is plain
+    runs = [[x / 40] for (x,) in runs_of([5, 2, 3] if time_major else [2, 5, 3], 3)]
+    executable = hetnn.compile(data)
+    for inputs, wanted in zip(runs, reference(data, runs), strict=True):
+        np.testing.assert_allclose(executable(*inputs), wanted[0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["RNN", "UNIDIRECTIONAL_SEQUENCE_RNN"])
+def test_simple_recurrent_layers(name: str) -> None:
+    rng = np.random.default_rng(4)
+    graph = Graph()
+    x = graph.input(Told([2, 3] if name == "RNN" else [2, 5, 3]))
+    rows = [(rng.standard_normal(shape) * 0.5).astype(np.float32) for shape in ((4, 3), (4, 4), (4,))]
+    places = [graph.tensor(constant(row)) for row in rows]
+    state = graph.tensor(Told([2, 4], is_variable=True, name="h"))
+    table = "RNNOptions" if name == "RNN" else "SequenceRNNOptions"
+    graph.outputs = graph.op(name, [x, *places, state], [ANY], {"": table, "FusedActivationFunction": 4})
+    check([graph], [[x / 40] for (x,) in runs_of([2, 3] if name == "RNN" else [2, 5, 3], 3)])
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_svdf(rank: int) -> None:
+    rng = np.random.default_rng(4)
+    graph = Graph()
+    x = graph.input(Told([2, 3]))
+    rows = [(rng.standard_normal(shape) * 0.5).astype(np.float32) for shape in ((4, 3), (4, 6), (4 // rank,))]
+    places = [graph.tensor(constant(row)) for row in rows]
+    state = graph.tensor(Told([2, 24], is_variable=True, name="past"))
+    told = {"": "SVDFOptions", "Rank": rank, "FusedActivationFunction": 1}
+    graph.outputs = graph.op("SVDF", [x, *places, state], [ANY], told)
+    check([graph], [[x / 40] for (x,) in runs_of([2, 3], 8)])
 
 
 def test_a_subgraph_that_calls_itself_is_refused() -> None:

@@ -379,7 +379,20 @@ def test_operators_of_other_types(name: str, operands: list[Told], how: dict[str
 
 
 # Tried in test_tflite_control.py.
-CONTROL = ["ASSIGN_VARIABLE", "CALL", "CALL_ONCE", "DENSIFY", "IF", "READ_VARIABLE", "VAR_HANDLE", "WHILE"]
+CONTROL = [
+    "ASSIGN_VARIABLE",
+    "CALL",
+    "CALL_ONCE",
+    "DENSIFY",
+    "IF",
+    "READ_VARIABLE",
+    "RNN",
+    "SVDF",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    "UNIDIRECTIONAL_SEQUENCE_RNN",
+    "VAR_HANDLE",
+    "WHILE",
+]
 
 
 def test_every_rule_is_tried() -> None:

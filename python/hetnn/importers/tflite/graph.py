@@ -17,6 +17,7 @@ from hetnn.errors import DoesNotFit, InvalidModel, Unsupported
 from hetnn.importers import Imported
 from hetnn.importers.lowering.folding import folded, is_fixed
 from hetnn.importers.lowering.limits import DEEPEST, MOST_NODES, TOO_MANY
+from hetnn.importers.lowering.loop_body import Body, BodyInput, loop_node
 from hetnn.importers.lowering.sizes import LONGEST, Size, symbol_name
 from hetnn.importers.tflite.held import TO_FIRST, TO_LAST, First, Held
 from hetnn.importers.tflite.integers import (
@@ -29,6 +30,7 @@ from hetnn.importers.tflite.integers import (
 )
 from hetnn.importers.tflite.model import Array, Model, Operator, Subgraph, Tensor, read_model
 from hetnn.importers.tflite.rules import INTEGERS, TFLITE, Call, Place
+from hetnn.importers.tflite.rules.call import Step
 from hetnn.importers.tflite.rules.sizes import is_open, of_sizes, settled
 from hetnn.importers.tflite.states import States
 
@@ -52,6 +54,10 @@ def import_tflite(source: str | os.PathLike[str] | bytes, fix: Mapping[str, Any]
         return _Importer(model, fix or {}, opens=False).run()
     except MemoryError as error:
         raise DoesNotFit(f"the constants of the model do not fit into memory: {error}. Check its sizes.") from error
+
+
+# Of rounds, where only a condition ends them.
+_ANY_NUMBER = 2**63 - 1
 
 
 class _Missing(Exception):
@@ -80,6 +86,7 @@ class _Importer:
         self._unread, self._open = set(fix), set[str]()
         self._states = States(self._lift)
         self._depth = 0
+        self._bodies: list[Body] = []  # of the loop that is imported now
 
     def run(self) -> Imported:
         graph = self._model.subgraphs[0]
@@ -166,19 +173,26 @@ class _Importer:
         return value
 
     def known(self, value: Any) -> Array | None:
+        for body in self._bodies:
+            if body.owns(value):
+                return body.known.get(value.name)
         return self._known.get(value.name)
 
     # Layouts
 
     def laid(self, held: Held, first: bool, name: str) -> Any:
         """A tensor's value in one of the two layouts, made when it is first asked for."""
+        if held.variable:
+            raise InvalidModel(f"the variable '{held.variable}' is used as a value. Convert the model again.")
         if first in held.values:
             return held.values[first]
         if held.array is None:
-            held.values[first] = self.permuted(held.values[not first], TO_FIRST if first else TO_LAST, name)
+            value = self.permuted(held.values[not first], TO_FIRST if first else TO_LAST, name)
         else:
-            held.values[first] = self.turned(held, TO_FIRST if first else range(held.array.ndim), name)
-        return held.values[first]
+            value = self.turned(held, TO_FIRST if first else range(held.array.ndim), name)
+        if not self._bodies:  # what a loop's body makes is known there alone
+            held.values[first] = value
+        return value
 
     def turned(self, held: Held, axes: Sequence[int], name: str) -> Any:
         """A tensor's value with its axes in another order; constants keep what their integers stand for."""
@@ -216,6 +230,10 @@ class _Importer:
         self._nodes += 1
         if self._nodes > MOST_NODES:
             raise InvalidModel(TOO_MANY)
+        if self._bodies:
+            body = self._bodies[-1]
+            given = [None if x is None else body.take(x, array) for x, array in zip(inputs, arrays, strict=True)]
+            return body.create(op, given, attrs, [])
         return list(self._builder.create(op, list(inputs), attrs, name, name))
 
     def _value(self, scope: _Scope, place: int) -> Held | None:
@@ -226,7 +244,7 @@ class _Importer:
         data = tensor.data
         if data is None and tensor.is_variable:
             _check_dtype(tensor)
-            return self._states.read((id(scope.graph), place), tensor, tensor.name or "state")
+            return self._states.read((scope.graph.name, place), tensor, tensor.name or "state")
         if data is None:
             if 0 not in tensor.shape:
                 raise InvalidModel(
@@ -266,6 +284,7 @@ class _Importer:
         inputs = [None if place < 0 else self._value(scope, place) for place in operator.inputs]
         if any(held is None for held, place in zip(inputs, operator.inputs, strict=True) if place >= 0):
             raise _Missing
+        self._scope = scope
         call = Call(self, operator, scope.graph.tensors, inputs)
         if any(held is not None and is_open(held.array) for held in inputs):
             sizes = of_sizes(call)
@@ -328,6 +347,46 @@ class _Importer:
 
     def assign_variable(self, name: str, held: Held, tensor: Tensor) -> None:
         self._states.write(name, held, name)
+
+    def write_tensor(self, place: int, held: Held) -> None:
+        graph = self._scope.graph
+        self._states.write((graph.name, place), held, graph.tensors[place].name)
+
+    # Loops
+
+    def loop(self, state: Sequence[Held], tensors: Sequence[Tensor], going: Any, step: Step) -> list[Held]:
+        """What `step` makes of a state as long as a condition holds: `going` at first, then what it gives itself."""
+        if self._bodies:
+            raise Unsupported("a loop as long as values say in another one")
+        place = Place(self, tensors[0].name)
+
+        def plain(held: Held, tensor: Tensor) -> Any:
+            return file_form(place, self.laid(held, False, place.label), tensor, plain=True)
+
+        def typed(value: Any, tensor: Tensor) -> Held:
+            return Held(tensor.quant, None, {False: graph_form(place, value, tensor)})
+
+        flat = list(map(plain, state, tensors))
+        body = Body([BodyInput("i64", []), BodyInput("bool", []), *(BodyInput(v.dtype, list(v.shape)) for v in flat)])
+        self._bodies.append(body)
+        try:
+            with self.on_one_side():
+                goes, found = step(list(map(typed, body.inputs[2:], tensors)))
+                given = [goes, *map(plain, found, tensors)]
+            given = [body.take(value, self.known(value)) for value in given]
+        finally:
+            self._bodies.pop()
+        for before, after in zip(flat, given[1:], strict=True):
+            if before.dtype != after.dtype or list(before.shape) != list(after.shape):
+                raise Unsupported(
+                    f"a loop that changes {before.dtype}{list(before.shape)} to {after.dtype}{list(after.shape)}"
+                )
+        count = symbol_name(f"rounds{len(self._symbols)}", self._symbols)
+        self._symbols.add(count)
+        self._builder.add_symbol(count, 0, LONGEST, 1)
+        trips = place.constant(_ANY_NUMBER, "i64")
+        made = loop_node(place, body, given, [trips, going], flat, Dim.symbol(count), [])
+        return list(map(typed, made, tensors))
 
     def _result(self, call: Call, value: Any, output: int, by_reals: bool) -> Held:
         tensor = call.outputs[output]

@@ -54,6 +54,10 @@ def at_one_scale(call: Call) -> bool:
     return are_typed(0)(call) and call.quant(0) == call.result_quant()
 
 
+# A round of a loop: whether there is another one behind it, and what it makes of the state.
+Step = Callable[[list[Held]], tuple[Any, list[Held]]]
+
+
 class Importer(Protocol):
     """What a call needs of the importer that makes it."""
 
@@ -79,6 +83,10 @@ class Importer(Protocol):
 
     def assign_variable(self, name: str, held: Held, tensor: Tensor) -> None: ...
 
+    def write_tensor(self, place: int, held: Held) -> None: ...
+
+    def loop(self, state: Sequence[Held], tensors: Sequence[Tensor], going: Any, step: Step) -> list[Held]: ...
+
 
 class Place(Building):
     """Where nodes are made, under the name of a tensor."""
@@ -100,6 +108,7 @@ class Call(Place):
     def __init__(
         self, importer: Importer, operator: Operator, tensors: Sequence[Tensor], inputs: Sequence[Held | None]
     ) -> None:
+        self._operands = operator.inputs
         super().__init__(importer, next((tensors[place].name for place in operator.outputs), operator.name))
         self.name = operator.name
         self.inputs = list(inputs)
@@ -117,10 +126,13 @@ class Call(Place):
     def given(self, index: int) -> bool:
         return index < len(self.inputs) and self.inputs[index] is not None
 
-    def held(self, index: int) -> Held:
+    def held(self, index: int, handle: bool = False) -> Held:
+        """What stands for an input; `handle`: of a variable too."""
         found = self.inputs[index] if index < len(self.inputs) else None
         if found is None:
             raise InvalidModel(f"it needs input {index}, which is absent")
+        if found.variable and not handle:
+            raise InvalidModel(f"input {index} is a variable, not its value")
         return found
 
     def tensor(self, index: int) -> Tensor:
@@ -138,6 +150,15 @@ class Call(Place):
         """An input of rank 4 with its channels first."""
         self.ranked(index, 4)
         return self.importer.laid(self.held(index), True, self.label)
+
+    def write(self, index: int, value: Any) -> None:
+        """Gives the variable tensor that is an input a new value."""
+        tensor = self.tensor(index)
+        if not tensor.is_variable:
+            raise InvalidModel(f"input {index} is a state, which must be a variable tensor")
+        if tensor.quant is not None:
+            value = quantized(self, value, tensor)
+        self.importer.write_tensor(self._operands[index], Held(tensor.quant, None, {False: value}))
 
     def is_first(self, index: int) -> bool:
         """Whether an input was made with its channels first."""

@@ -34,7 +34,7 @@ def _assign(call: Call) -> list[Held]:
 
 
 def _variable(call: Call) -> str:
-    name = call.held(0).variable
+    name = call.held(0, handle=True).variable
     if not name:
         raise InvalidModel("input 0 is no variable")
     return name
@@ -48,7 +48,7 @@ def _once(call: Call) -> list[Held]:
 
 @rule("CALL", integers=always)
 def _call(call: Call) -> list[Held]:
-    return _given(call, int(call.option("Subgraph")), [call.held(k) for k in range(len(call.inputs))])
+    return _given(call, int(call.option("Subgraph")), [call.held(k, handle=True) for k in range(len(call.inputs))])
 
 
 def _given(call: Call, subgraph: int, inputs: list[Held]) -> list[Held]:
@@ -69,7 +69,7 @@ def _truth(held: Held) -> bool | None:
 def _if(call: Call) -> list[Any]:
     """The branch that is taken; where that is not known, both, and a choice between what they give."""
     sides = [int(call.option(f"{side}SubgraphIndex")) for side in ("Then", "Else")]
-    inputs = [call.held(k) for k in range(1, len(call.inputs))]
+    inputs = [call.held(k, handle=True) for k in range(1, len(call.inputs))]
     known = _truth(call.held(0))
     if known is not None:
         return _given(call, sides[0 if known else 1], inputs)
@@ -91,16 +91,31 @@ def _chosen(call: Call, condition: Any, a: Held, b: Held, output: int) -> Any:
     return graph_form(call, call.create("where", [condition, *values]), tensor)
 
 
+def _late_loop(call: Call, condition: int, body: int, state: list[Held], going: Held) -> list[Held]:
+    """As long as values say."""
+
+    def truth(held: Held) -> Any:
+        return call.reshape(call.importer.laid(held, False, call.label), [])
+
+    def step(carried: list[Held]) -> tuple[Any, list[Held]]:
+        found = _given(call, body, carried)
+        if len(found) != len(state):
+            raise InvalidModel(f"a body of {len(found)} results for {len(state)}")
+        return truth(_given(call, condition, found)[0]), found
+
+    return call.importer.loop(state, call.outputs, truth(going), step)
+
+
 @rule("WHILE", integers=always)
 def _while(call: Call) -> list[Held]:
-    """Unrolled: the condition must be known in every round."""
+    """Unrolled where the condition is known, from the round on in which it is not a node with a body."""
     condition, body = (int(call.option(f"{part}SubgraphIndex")) for part in ("Cond", "Body"))
     state = [call.held(k) for k in range(len(call.inputs))]
     for _ in range(_MOST_ROUNDS):
         (going, *_rest) = _given(call, condition, state) or [Held(None, np.array(False), {})]
         known = _truth(going)
         if known is None:
-            raise Unsupported("a loop that goes on as long as values say")
+            return _late_loop(call, condition, body, state, going)
         if not known:
             return state
         state = _given(call, body, state)

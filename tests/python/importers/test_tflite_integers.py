@@ -10,7 +10,7 @@ import pytest
 
 import hetnn
 from hetnn.importers import import_model
-from importers.tflite_files import Array, Quant, Told, constant, one, random_inputs, reference
+from importers.tflite_files import Array, Graph, Quant, Told, constant, model_bytes, one, random_inputs, reference
 
 RNG = np.random.default_rng(11)
 # An operator, its operands, results and options.
@@ -244,6 +244,102 @@ def test_reals_become_integers(dtype: str) -> None:
     check("QUANTIZE", [Told([300])], {}, [Told([1], dtype, quant=quant(dtype))])
     ties = (np.arange(-20, 20) / 8).astype(np.float32)
     check("QUANTIZE", [Told([40])], {}, [Told([1], dtype, quant=Quant(0.25, 3))], [ties])
+
+
+def unsigned(shape: Sequence[int]) -> Told:
+    return constant(RNG.integers(0, 256, shape), "u8", Quant(scale(0.002, 0.02), int(RNG.integers(100, 150))))
+
+
+def test_convolutions_of_unsigned_bytes() -> None:
+    x, weights = x_of(1, 7, 9, 4, dtype="u8"), unsigned((6, 3, 3, 4))
+    check("CONV_2D", [x, weights, biases(x, weights)], window("Conv2D", True, 1, act=1), [y_of("u8")])
+    weights = unsigned((1, 3, 3, 4))
+    how = window("DepthwiseConv2D", True, 1, DepthMultiplier=1)
+    one_bias = constant(RNG.integers(-4000, 4000, 4), "i32", Quant(1e-4))
+    check("DEPTHWISE_CONV_2D", [x, weights, one_bias], how, [y_of("u8")])
+    rows, weights = x_of(3, 40, dtype="u8"), unsigned((7, 40))
+    check("FULLY_CONNECTED", [rows, weights, biases(rows, weights)], options("FullyConnected"), [y_of("u8")])
+
+
+@pytest.mark.parametrize("name", ["ADD", "SUB", "MUL"])
+def test_sums_of_unsigned_bytes(name: str) -> None:
+    check(name, [x_of(3, 40, dtype="u8"), x_of(40, dtype="u8")], options(name.capitalize()), [y_of("u8")])
+
+
+def test_weights_of_4_bits() -> None:
+    x, weights = x_of(3, 40), filters((7, 40), 0, "i4")
+    check("FULLY_CONNECTED", [x, weights, biases(x, weights)], options("FullyConnected"), [y_of(low=0.01)])
+    x, weights = x_of(1, 7, 9, 4), filters((6, 3, 3, 4), 0, "i4")
+    check("CONV_2D", [x, weights, biases(x, weights)], window("Conv2D", True, 1), [y_of(low=0.01)])
+
+
+def wide(*shape: int, high: float = 3e-4) -> Told:
+    return Told(shape, "i16", quant=Quant(scale(1e-4, high)))
+
+
+def wide_biases(x: Told, weights: Told) -> Told:
+    told = biases(x, weights)
+    assert told.data is not None
+    return constant(np.frombuffer(told.data, np.int32), "i64", told.quant)
+
+
+def test_layers_of_16_bits() -> None:
+    x, weights = wide(1, 7, 9, 4), filters((6, 3, 3, 4), 0)
+    y = wide(1, high=2e-3)
+    check("CONV_2D", [x, weights, wide_biases(x, weights)], window("Conv2D", True, 1), [y])
+    weights = filters((1, 3, 3, 4), 3)
+    how = window("DepthwiseConv2D", True, 1, DepthMultiplier=1)
+    check("DEPTHWISE_CONV_2D", [x, weights, wide_biases(x, weights)], how, [y])
+
+
+@pytest.mark.parametrize("name", ["ADD", "SUB", "MUL"])
+def test_sums_of_16_bits(name: str) -> None:
+    check(name, [wide(3, 40), wide(40)], options(name.capitalize()), [wide(1, high=6e-4)])
+
+
+@pytest.mark.parametrize("name", ["AVERAGE_POOL_2D", "MAX_POOL_2D"])
+def test_pools_of_16_bits(name: str) -> None:
+    x = wide(1, 7, 9, 4)
+    how = window("Pool2D", True, 2, FilterHeight=3, FilterWidth=2)
+    check(name, [x], how, [Told([1], "i16", quant=x.quant)])
+
+
+def network() -> Graph:
+    """Convolutions, activations, a sum, pools, a mean, a linear layer and a softmax, all of integers."""
+    graph = Graph()
+    x = graph.input(Told([1, 16, 16, 3], "i8", quant=Quant(1 / 128, -1)))
+
+    def conv(name: str, place: int, shape: Sequence[int], axis: int, how: dict[str, Any]) -> int:
+        told, weights = graph.tensors[place], filters(shape, axis)
+        more = [graph.tensor(weights), graph.tensor(biases(told, weights))]
+        (y,) = graph.op(name, [place, *more], [y_of(low=0.02, high=0.05)], how)
+        return y
+
+    a = conv("CONV_2D", x, (8, 3, 3, 3), 0, window("Conv2D", True, 2, act=3))
+    b = conv("DEPTHWISE_CONV_2D", a, (1, 3, 3, 8), 3, window("DepthwiseConv2D", True, 1, DepthMultiplier=1))
+    (b,) = graph.op("HARD_SWISH", [b], [y_of(low=0.02, high=0.05)])
+    c = conv("CONV_2D", b, (8, 1, 1, 8), 0, window("Conv2D", True, 1))
+    (d,) = graph.op("ADD", [a, c], [y_of(low=0.03, high=0.06)], options("Add", FusedActivationFunction=1))
+    (d,) = graph.op("LEAKY_RELU", [d], [y_of(low=0.03, high=0.06)], options("LeakyRelu", Alpha=0.1))
+    same = Told([1], "i8", quant=graph.tensors[d].quant)
+    (e,) = graph.op("MAX_POOL_2D", [d], [same], window("Pool2D", True, 2, FilterHeight=3, FilterWidth=3))
+    (f,) = graph.op("CONCATENATION", [e, e], [same], options("Concatenation", Axis=3))
+    axes = graph.tensor(constant([1, 2], "i32"))
+    (g,) = graph.op("MEAN", [f, axes], [y_of(low=0.01, high=0.02)], options("Reducer", KeepDims=False))
+    h = conv("FULLY_CONNECTED", g, (5, 16), 0, options("FullyConnected"))
+    last = Told([1, 5], "i8", quant=Quant(1 / 256, -128))
+    graph.outputs = [*graph.op("SOFTMAX", [h], [last], options("Softmax", Beta=1.0)), d]
+    return graph
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference", "cpu+relu-only", "cpu+relu-table"])
+def test_a_network_is_litert_s_on_every_device(target: str) -> None:
+    data = model_bytes([network()])
+    executable = hetnn.compile(data, target)
+    for seed in range(3):
+        inputs = random_inputs(data, seed)
+        for mine, theirs in zip(executable(*inputs), reference(data, [inputs])[0], strict=True):
+            np.testing.assert_array_equal(mine, theirs)
 
 
 def layer(name: str, x: Told, weights: Told, how: Mapping[str, Any]) -> Sample:

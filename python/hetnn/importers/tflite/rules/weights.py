@@ -18,8 +18,7 @@ def takes_integers(call: Call, x: int = 0, weight: int = 1, bias: int = 2) -> bo
     if weights is None or filters is None or weights.dtype not in (np.int8, np.uint8):
         return False
     known_bias = not call.given(bias) or (call.known(bias) is not None and call.tensor(bias).dtype in ("i32", "i64"))
-    centred = all(zero == (128 if weights.dtype == np.uint8 else 0) for zero in filters.zero_points)
-    return known_bias and centred and is_typed(call.tensor(x)) and is_typed(call.outputs[0])
+    return known_bias and is_typed(call.tensor(x)) and is_typed(call.outputs[0])
 
 
 def weight_and_bias(
@@ -40,7 +39,9 @@ def weight_and_bias(
         raise InvalidModel(f"weights with scales along the axis {quant.axis}; those of filters lie along {perm[0]}")
     scales = [_scale(call, x, of_x.scales[0], scale, len(quant.scales) > 1) for scale in quant.scales]
     numbers = signed(np.flip(array, turned).transpose(perm))
-    made = call.typed_constant(numbers, {"q_scale": scales, "q_zero": 0})
+    turn = 128 if array.dtype == np.uint8 else 0
+    zeros = [zero - turn for zero in quant.zero_points] if any(zero != turn for zero in quant.zero_points) else [0]
+    made = call.typed_constant(numbers, {"q_scale": scales, "q_zero": zeros[0] if len(zeros) == 1 else zeros})
     biases = call.known(bias)
     if biases is None:
         return made, None

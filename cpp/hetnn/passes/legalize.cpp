@@ -111,6 +111,9 @@ class Search {
     trials_ = 0;
     path_.clear();
     auto found = std::make_unique<Found>();
+    // No form of the node works where nothing gives its type.
+    if (oracle_.gives && !oracle_.gives(node.output()->dtype()))
+      return *asked.emplace_back(node, largest, std::move(found)).found;
     found->best = expand(node, largest, options_.max_depth, kNoLimit, &found->candidates);
     if (!found->best) {
       trials_ = 0;
@@ -343,6 +346,10 @@ Oracle accelerators(const target::Target& target, const Bindings& bindings) {
   oracle.supports = [&target](const ir::Node& node) {
     return std::any_of(target.devices.begin() + 1, target.devices.end(),
                        [&](const auto& device) { return device->support(node).ok(); });
+  };
+  oracle.gives = [&target](DType dtype) {
+    return std::any_of(target.devices.begin() + 1, target.devices.end(),
+                       [&](const auto& device) { return device->gives(dtype); });
   };
   oracle.time_us = [&target, bindings](const ir::Node& node) {
     double best = std::numeric_limits<double>::infinity();

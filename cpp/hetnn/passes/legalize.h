@@ -18,6 +18,8 @@ namespace hetnn::passes {
 struct Oracle {
   std::function<bool(const ir::Node&)> supports;
   std::function<double(const ir::Node&)> time_us;  // of a supported node by itself
+  /// Whether some node may give results of the type; empty: nothing is known.
+  std::function<bool(DType)> gives = {};
   /// No node that reads so many bytes of constants takes less; empty: nothing is known.
   std::function<double(int64_t)> least_us = {};
 };

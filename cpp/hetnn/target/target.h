@@ -29,6 +29,8 @@ class Device {
   /// The kind of backend and executor: cpu, npu, null, reference.
   virtual std::string_view kind() const = 0;
   virtual Support support(const ir::Node& node) const = 0;
+  /// Whether some operator may give results of the type here.
+  virtual bool gives(DType) const { return true; }
   /// Predicted time of a supported node by itself, without launch and transfers, under the symbols' values.
   virtual double time_us(const ir::Node& node, const Bindings& bindings) const = 0;
   /// No node that reads so many bytes of constants takes less.

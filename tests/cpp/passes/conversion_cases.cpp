@@ -70,6 +70,12 @@ const Cases& conversion_cases() {
   %y = quantize(%c) {q_scale = [0.03], q_zero = -5} : i8{0.03:-5}[1,2,3,3]
 })",
            "conv2d", 0, Values::random},
+          {"mean_of_integers", R"(graph @g {stage = canonical} (%x: i8{0.1:1}[1,2,3,3]) -> (%y) {
+  %d = dequantize(%x) : f32[1,2,3,3]
+  %m = mean(%d) {axes = [-1,-2]} : f32[1,2]
+  %y = quantize(%m) {q_scale = [0.03], q_zero = -5} : i8{0.03:-5}[1,2]
+})",
+           "adaptive_avg_pool2d reshape", 0, Values::random},
           {"linear_of_integers_turned", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
   %w = constant() {value = i8[2,3] {1, -2, 3, 4, 5, -6}, q_scale = [0.25]} : i8{0.25}[2,3]
   %d = dequantize(%w) : f32[2,3]
@@ -141,6 +147,13 @@ const Cases& conversion_cases() {
           {"quantize_before_movement", kFollows, R"(graph @g {stage = canonical} (%x: f32[3]) -> (%y) {
   %r = neg(%x) : f32[3]
   %y = quantize(%r) {q_scale = [0.1]} : i8{0.1}[3]
+})"},
+          {"mean_of_integers",
+           "y is the mean over height and width of reals of integers of the result's type, and nothing else reads it",
+           R"(graph @g {stage = canonical} (%x: i8{0.1:1}[1,2,3,3]) -> (%y) {
+  %d = dequantize(%x) : f32[1,2,3,3]
+  %m = mean(%d) {axes = [1,2]} : f32[1,3]
+  %y = quantize(%m) {q_scale = [0.03], q_zero = -5} : i8{0.03:-5}[1,3]
 })"},
           {"layer_of_integers",
            "y is read by nothing else; f is a layer that accelerators have or a function of one value, and its "

@@ -78,6 +78,12 @@ class NpuBackend final : public Backend {
     return out;
   }
 
+  bool gives(DType dtype) const override {
+    return std::any_of(spec_.ops.begin(), spec_.ops.end(), [&](const auto& op) {
+      return std::find(op.second.dtypes.begin(), op.second.dtypes.end(), dtype) != op.second.dtypes.end();
+    });
+  }
+
   bool exportable(const ir::Node& node) const override {
     const auto listed = [](const auto& list, const auto& wanted) {
       return list.empty() || std::find(list.begin(), list.end(), wanted) != list.end();

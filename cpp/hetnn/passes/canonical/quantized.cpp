@@ -91,6 +91,34 @@ Rule layer() {
           .quantized = true};
 }
 
+// The mean over the pixels of a map, whose axes are as `mean` says.
+bool is_mean_of_pixels(const Match& m) {
+  const ir::Node* layer = layer_of(m);
+  if (!layer || layer->op().name != "mean" || layer->input(0)->rank() != 4) return false;
+  const ir::Value* x = integers_of(layer->input(0));
+  std::vector<int64_t> axes;
+  for (const Dim& axis : layer->integers("axes")) axes.push_back((axis.value() + 4) % 4);
+  std::ranges::sort(axes);
+  return x && x->dtype() == m.root()->output()->dtype() && axes == std::vector<int64_t>{2, 3};
+}
+
+Rule mean() {
+  return {.name = "mean_of_integers",
+          .equation = "quantize(mean(dequantize(x); height, width)) = adaptive_avg_pool2d(x; 1, 1) on the integers",
+          .pattern = op("quantize", {any("y")}),
+          .guards = {{"y is the mean over height and width of reals of integers of the result's type, and nothing else "
+                      "reads it",
+                      is_mean_of_pixels}},
+          .exactness = "as quantized types mean it",
+          .rewrite = [](const Match& m, Build& build) -> ir::Value* {
+            ops::Attrs attrs = ops::quant_attrs(result_of(m));
+            attrs.emplace("output_size", std::vector<Dim>{1, 1});
+            ir::Value* pooled = build.op("adaptive_avg_pool2d", {integers_of(layer_of(m)->input(0))}, std::move(attrs));
+            return build.reshape(pooled, m.root()->output()->shape());
+          },
+          .quantized = true};
+}
+
 Rule bounded() {
   return {.name = "quantize_before_bounds",
           .equation = "quantize(f(x)) = f(quantize(x)) where f is relu or clamp",
@@ -341,7 +369,7 @@ const RuleSet& quantized() {
       "quantized",
       "Conversions around layers become the types of their values.",
       {toggled_twice(), bits_twice(), bits_as_they_are(), written_out(), linear_from_turned(), linear_from_product(),
-       linear_with_bias(), there_and_back(), bounded(), moved(), layer()}};
+       linear_with_bias(), there_and_back(), bounded(), moved(), mean(), layer()}};
   return set;
 }
 

@@ -18,38 +18,55 @@ bool is_unpadded(const ops::Window& window) {
   return std::ranges::none_of(window, [](const ops::WindowAxis& axis) { return axis.is_padded(); });
 }
 
-// Whether every window divides by one number; that number.
-std::optional<int64_t> divisor_of(const ir::Node& pool) {
+}  // namespace
+
+std::optional<MeanWindow> mean_window_of(const ir::Node& pool) {
+  const ir::Value& x = *pool.input(0);
+  if (pool.op().name == "adaptive_avg_pool2d") {
+    const std::vector<Dim>& size = pool.integers("output_size");
+    std::vector<Dim> kernel;
+    for (size_t k = 0; k < 2; ++k) {
+      const Dim &from = x.shape()[2 + k], &to = size[k];
+      if (!from.is_static() || !to.is_static() || to.value() < 1 || from.value() < 1 || from.value() % to.value() != 0)
+        return std::nullopt;
+      kernel.push_back(floor_div(from, to));
+    }
+    return MeanWindow{kernel, kernel, {0, 0}, kernel[0].value() * kernel[1].value()};
+  }
   if (pool.flag("ceil_mode")) return std::nullopt;
-  if (pool.integer("divisor_override") != Dim(0)) return pool.integer("divisor_override").value();
   const ops::Window window = ops::window_of(pool.call());
-  if (!pool.flag("count_include_pad") && !is_unpadded(window)) return std::nullopt;
-  return ops::taps_of(window);
+  int64_t divisor = pool.integer("divisor_override").value();
+  if (divisor == 0) {
+    if (!pool.flag("count_include_pad") && !is_unpadded(window)) return std::nullopt;
+    divisor = ops::taps_of(window);
+  }
+  return MeanWindow{{window[0].kernel, window[1].kernel}, ops::stride_attr(window), ops::padding_attr(window), divisor};
 }
-bool has_one_divisor(const Match& m) { return divisor_of(*m.root()).has_value(); }
+
+namespace {
+
+bool has_one_divisor(const Match& m) { return mean_window_of(*m.root()).has_value(); }
 constexpr Guard kOneDivisor = {"all windows have one divisor", has_one_divisor};
 
 Pattern average() { return op("avg_pool2d", {any("x")}); }
 
 Rule average_as_depthwise() {
-  return {
-      .name = "average_as_depthwise",
-      .equation = "avg_pool2d(x; k) = depthwise conv2d(x, 1 / |k|)",
-      .pattern = average(),
-      .guards = {kChannelsFixed, kOneDivisor},
-      .exactness = kSums,
-      .rewrite = [](const Match& m, Build& build) -> ir::Value* {
-        ir::Value* x = m.value("x");
-        const ops::Window window = window_of(m);
-        const int64_t height = window[0].kernel, width = window[1].kernel;
-        const auto channels = static_cast<int64_t>(channel_count(*x));
-        if (!build.affords(x->dtype(), std::array{channels, height, width})) return nullptr;
-        const std::vector<double> weight(static_cast<size_t>(channels * height * width),
-                                         1 / static_cast<double>(*divisor_of(*m.root())));
-        return build.op(
-            "conv2d", {x, build.constant(x->dtype(), {channels, 1, height, width}, weight)},
-            {{"stride", ops::stride_attr(window)}, {"padding", ops::padding_attr(window)}, {"groups", Dim(channels)}});
-      }};
+  return {.name = "average_as_depthwise",
+          .equation = "avg_pool2d(x; k) = depthwise conv2d(x, 1 / |k|)",
+          .pattern = average(),
+          .guards = {kChannelsFixed, kOneDivisor},
+          .exactness = kSums,
+          .rewrite = [](const Match& m, Build& build) -> ir::Value* {
+            ir::Value* x = m.value("x");
+            const MeanWindow window = *mean_window_of(*m.root());
+            const int64_t height = window.kernel[0].value(), width = window.kernel[1].value();
+            const auto channels = static_cast<int64_t>(channel_count(*x));
+            if (!build.affords(x->dtype(), std::array{channels, height, width})) return nullptr;
+            const std::vector<double> weight(static_cast<size_t>(channels * height * width),
+                                             1 / static_cast<double>(window.divisor));
+            return build.op("conv2d", {x, build.constant(x->dtype(), {channels, 1, height, width}, weight)},
+                            {{"stride", window.stride}, {"padding", window.padding}, {"groups", Dim(channels)}});
+          }};
 }
 
 bool is_two_dimensional(const Match& m) {
@@ -126,27 +143,15 @@ Rule average_of_averages() {
       }};
 }
 
-bool divides_evenly(const Match& m) {
-  const Shape& x = m.value("x")->shape();
-  const std::vector<Dim>& size = m.root()->integers("output_size");
-  for (size_t k = 0; k < 2; ++k) {
-    if (!x[2 + k].is_static() || !size[k].is_static() || size[k].value() < 1) return false;
-    if (x[2 + k].value() < 1 || x[2 + k].value() % size[k].value() != 0) return false;
-  }
-  return true;
-}
-
 Rule adaptive_as_average() {
   return {.name = "adaptive_as_average",
           .equation = "adaptive_avg_pool2d(x; n) = avg_pool2d(x; size / n, stride size / n)",
           .pattern = op("adaptive_avg_pool2d", {any("x")}),
-          .guards = {{"the output divides the image, of fixed size", divides_evenly}},
+          .guards = {{"the output divides the image, of fixed size", has_one_divisor}},
           .exactness = kSums,
           .rewrite = [](const Match& m, Build& build) {
-            const Shape& x = m.value("x")->shape();
-            const std::vector<Dim>& size = m.root()->integers("output_size");
-            const std::vector<Dim> kernel = {floor_div(x[2], size[0]), floor_div(x[3], size[1])};
-            return build.op("avg_pool2d", {m.value("x")}, {{"kernel", kernel}, {"stride", kernel}});
+            const MeanWindow window = *mean_window_of(*m.root());
+            return build.op("avg_pool2d", {m.value("x")}, {{"kernel", window.kernel}, {"stride", window.stride}});
           }};
 }
 

@@ -78,14 +78,39 @@ Rule relu() {
 Rule pool() {
   return {.name = "rescale_after_pool",
           .equation = "pool(x) at another scale = pool(x) at that of x, then at the other",
-          .pattern = one_of({"max_pool2d", "avg_pool2d", "adaptive_avg_pool2d"}, {any("x")}),
+          .pattern = op("max_pool2d", {any("x")}),
           .guards = {kQuantized, kRescaled},
-          .exactness = "bit for bit for maxima; means round twice, at most half a step of x and half a step of y off",
+          .exactness = "bit for bit",
           .rewrite =
               [](const Match& m, Build& build) {
                 ir::Value* x = m.value("x");
                 return rescaled(build, at_scale(build, *m.root(), {x}, quant_of(*x)), result_of(m));
               },
+          .quantized = true};
+}
+
+Rule mean() {
+  return {.name = "mean_as_depthwise",
+          .equation = "mean of windows of n = depthwise conv2d(x, 1), the weight 1 standing for 1 / n",
+          .pattern = one_of({"avg_pool2d", "adaptive_avg_pool2d"}, {any("x")}),
+          .guards = {kQuantized,
+                     kRescaled,
+                     {"all windows have one divisor",
+                      [](const Match& m) { return mean_window_of(*m.root()).has_value(); }}},
+          .exactness = "one rounding in both; that of the integers halfway between two may differ",
+          .rewrite = [](const Match& m, Build& build) -> ir::Value* {
+            ir::Value* x = m.value("x");
+            const MeanWindow window = *mean_window_of(*m.root());
+            const std::vector<int64_t> shape = {static_cast<int64_t>(channel_count(*x)), 1, window.kernel[0].value(),
+                                                window.kernel[1].value()};
+            if (!build.affords(DType::i8, shape)) return nullptr;
+            const std::vector<int8_t> ones(static_cast<size_t>(shape[0] * shape[2] * shape[3]), 1);
+            ir::Value* weight =
+                build.constant(Tensor::of(shape, ones), ops::Quant{{1 / static_cast<double>(window.divisor)}});
+            ops::Attrs attrs = ops::quant_attrs(result_of(m));
+            attrs.insert({{"stride", window.stride}, {"padding", window.padding}, {"groups", Dim(shape[0])}});
+            return build.op("conv2d", {x, weight}, std::move(attrs));
+          },
           .quantized = true};
 }
 
@@ -244,7 +269,7 @@ const RuleSet& quantized() {
   static const RuleSet set = {
       "quantized",
       "What holds for i8 alone: other scales, branches at scales of their own, tables.",
-      {identity(), relu(), pool(), concat(), prelu_branches(),
+      {identity(), relu(), pool(), mean(), concat(), prelu_branches(),
        with_slope("leaky_relu_quantized", "leaky_relu(x; a) = prelu(x, a)", "leaky_relu",
                   [](const Match& m, Build& build) { return prelu_of(m, build, m.root()->real("negative_slope")); }),
        with_slope("abs_quantized", "abs(x) = prelu(x, -1)", "abs",

@@ -2,6 +2,8 @@
 // on the node alone; its right side need not be legal yet.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -42,6 +44,14 @@ ir::Value* quantized_depthwise(Build& build, ir::Value* x, int axis, const std::
                                std::vector<double> scales, const ops::Quant& result);
 /// y = x·scale along `axis` as a full 1×1 convolution whose kernels form a diagonal matrix.
 ir::Value* dense_diagonal(Build& build, ir::Value* x, int axis, std::span<const double> scale);
+
+/// Windows of a pool of means that all divide by one number.
+struct MeanWindow {
+  std::vector<Dim> kernel, stride, padding;
+  int64_t divisor = 1;
+};
+/// None for a pool whose windows divide by different numbers, or whose sizes are open where they decide its windows.
+std::optional<MeanWindow> mean_window_of(const ir::Node& pool);
 
 /// The root's first input x has real values, rank 1 or more and a fixed size along axis 1 (axis 0 at rank 1), of at
 /// most kMostChannels.

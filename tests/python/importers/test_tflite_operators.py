@@ -365,6 +365,18 @@ def test_operators_of_several_results(name: str, operands: list[Told], how: dict
             options("OneHot", Axis=-1),
             ["f32"],
         ),
+        ("WHERE", [told(3, 4, dtype="bool")], {}, ["i64"]),
+        ("WHERE", [told(12)], {}, ["i64"]),
+        (
+            "REVERSE_SEQUENCE",
+            [told(3, 5, 2), integers(2, 5, 0)],
+            options("ReverseSequence", SeqDim=1, BatchDim=0),
+            ["f32"],
+        ),
+        ("DYNAMIC_UPDATE_SLICE", [told(4, 5), told(2, 3), integers(1, 9)], {}, ["f32"]),
+        ("BROADCAST_ARGS", [integers(3, 1), integers(2, 1, 4)], {}, ["i32"]),
+        ("MATRIX_DIAG", [told(2, 3)], {}, ["f32"]),
+        ("BUCKETIZE", [told(30)], options("Bucketize", Boundaries=[-1.0, 0.0, 0.5]), ["i32"]),
         ("BITWISE_XOR", [told(3, 8, dtype="i32"), told(8, dtype="i32")], {}, ["i32"]),
         ("RIGHT_SHIFT", [told(8, dtype="i32"), integers(0, 1, 2, 3, 4, 9, 31, 30)], {}, ["i32"]),
         ("BITCAST", [told(3, 8)], {}, ["i32"]),
@@ -395,6 +407,14 @@ CONTROL = [
 ]
 
 
+def test_boxes_that_are_kept() -> None:
+    corners = RNG.uniform(0, 1, (20, 2)).astype(np.float32)
+    boxes = constant(np.concatenate([corners, corners + RNG.uniform(0.2, 0.5, (20, 2))], 1).astype(np.float32))
+    limits = [constant(np.int32(8)), constant(np.float32(0.3)), constant(np.float32(0.1))]
+    results = [Told([1], "i32"), Told([1], "i32")]
+    check("NON_MAX_SUPPRESSION_V4", [boxes, told(20), *limits], {}, results, of=np.abs)
+
+
 def test_every_rule_is_tried() -> None:
     others = {
         "LOG",
@@ -410,6 +430,8 @@ def test_every_rule_is_tried() -> None:
         "SHAPE",
         "RANK",
     }
+    others |= {"WHERE", "REVERSE_SEQUENCE", "DYNAMIC_UPDATE_SLICE", "BROADCAST_ARGS", "MATRIX_DIAG", "BUCKETIZE"}
+    others |= {"NON_MAX_SUPPRESSION_V4"}
     others |= {
         "CAST",
         "ONE_HOT",

@@ -251,7 +251,7 @@ class _Writer:
         fields = {
             key: self._to.CreateString(value)
             if isinstance(value, str)
-            else self._numbers(value, np.int32)
+            else self._numbers(value, np.float32 if any(isinstance(v, float) for v in value) else np.int32)
             if isinstance(value, (list, tuple))
             else value
             for key, value in told.items()

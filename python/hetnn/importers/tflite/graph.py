@@ -18,7 +18,7 @@ from hetnn.importers import Imported
 from hetnn.importers.lowering.folding import folded, is_fixed
 from hetnn.importers.lowering.limits import DEEPEST, MOST_NODES, TOO_MANY
 from hetnn.importers.lowering.loop_body import Body, BodyInput, loop_node
-from hetnn.importers.lowering.sizes import LONGEST, Size, symbol_name
+from hetnn.importers.lowering.sizes import LONGEST, Size, likely_size, symbol_name
 from hetnn.importers.tflite.held import TO_FIRST, TO_LAST, First, Held
 from hetnn.importers.tflite.integers import (
     constant_attributes,
@@ -352,7 +352,16 @@ class _Importer:
         graph = self._scope.graph
         self._states.write((graph.name, place), held, graph.tensors[place].name)
 
-    # Loops
+    # Loops, and sizes from values
+
+    def found_size(self, most: int) -> Dim:
+        """A symbol to which the next node that names it gives a value of that range when the model runs."""
+        if self._bodies:
+            raise Unsupported("a size that values give, in a loop")
+        name = symbol_name(f"found{len(self._symbols)}", self._symbols)
+        self._symbols.add(name)
+        self._builder.add_symbol(name, 0, most, likely_size(0, most))
+        return Dim.symbol(name)
 
     def loop(self, state: Sequence[Held], tensors: Sequence[Tensor], going: Any, step: Step) -> list[Held]:
         """What `step` makes of a state as long as a condition holds: `going` at first, then what it gives itself."""
@@ -381,11 +390,8 @@ class _Importer:
                 raise Unsupported(
                     f"a loop that changes {before.dtype}{list(before.shape)} to {after.dtype}{list(after.shape)}"
                 )
-        count = symbol_name(f"rounds{len(self._symbols)}", self._symbols)
-        self._symbols.add(count)
-        self._builder.add_symbol(count, 0, LONGEST, 1)
         trips = place.constant(_ANY_NUMBER, "i64")
-        made = loop_node(place, body, given, [trips, going], flat, Dim.symbol(count), [])
+        made = loop_node(place, body, given, [trips, going], flat, self.found_size(LONGEST), [])
         return list(map(typed, made, tensors))
 
     def _result(self, call: Call, value: Any, output: int, by_reals: bool) -> Held:

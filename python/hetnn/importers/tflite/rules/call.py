@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from hetnn._core import Dim
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.building import Building
 from hetnn.importers.lowering.sizes import Size
@@ -82,6 +83,8 @@ class Importer(Protocol):
     def read_variable(self, name: str, tensor: Tensor) -> Held: ...
 
     def assign_variable(self, name: str, held: Held, tensor: Tensor) -> None: ...
+
+    def found_size(self, most: int) -> Dim: ...
 
     def write_tensor(self, place: int, held: Held) -> None: ...
 
@@ -204,6 +207,10 @@ class Call(Place):
     def known(self, index: int) -> Array | None:
         """An input's numbers as in the file, where they are known."""
         return self.held(index).array if self.given(index) else None
+
+    def found_size(self, most: int) -> Any:
+        """A symbol to which the next node that names it gives a value when the model runs."""
+        return self.importer.found_size(most)
 
     def sizes(self, index: int, called: str) -> list[Size]:
         """As `integers`, of which some may depend on open sizes."""

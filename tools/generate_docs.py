@@ -129,8 +129,15 @@ Of those not{"".join(f"{chr(10)}- {why}: {listed(those)}" for why, those in refu
 
 The file's first subgraph, read by the schema in the package `tflite`; no TensorFlow. Inputs and outputs have the names
 of the file's signature where it has one, else those of the tensors, and the file's layout; inside, images lie channels
-first from one convolution to the next. Sizes are those that the file states. `make sweep-files` runs files of packages
-beside LiteRT.
+first from one convolution to the next. Sizes that the file leaves open are symbols, unless an operator needs to know
+them: then all are as the file states them, or as `fix` does. Variables and the variable tensors of recurrent layers are
+states. Of an `IF` whose condition is not known both branches are computed; a `WHILE` is unrolled as long as its
+condition is known, then it is a loop. Sparse constants are made dense. Custom operators are refused by name.
+
+Integers are [quantized types](numerics.md), layers of them name LiteRT's rounding, functions of one i8 value are tables
+by LiteRT's own formulas: results are those of LiteRT's reference kernels bit for bit, on every device. What no integer
+form is for is computed on the reals and rounded once (log-softmax, normalizations, squared differences, comparisons);
+linear layers of i16 are at most one step away. `make sweep-files` runs files of packages beside LiteRT.
 
 By a rule ({len(TFLITE.rules)}): {listed(TFLITE.rules)}.
 """

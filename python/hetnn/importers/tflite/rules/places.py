@@ -89,7 +89,7 @@ def _bucketize(call: Call) -> Any:
 
 @rule("NON_MAX_SUPPRESSION_V4")
 def _non_max_suppression(call: Call) -> list[Any]:
-    """Boxes of the highest scores, none too much over another: so many places, zeros behind them, and how many there are."""
+    """Places of the boxes of the highest scores, none too much over another, zeros behind them; and how many."""
     boxes, scores = call[0], call[1]
     most = call.integer(2, "how many boxes")
     if most < 0:

@@ -29,7 +29,7 @@ bool has_bias(const ir::Node& node) {
 }
 
 std::string_view role_name(Role role) {
-  constexpr std::string_view kNames[] = {"weights", "product", "several", "function", "bound", "moves", "joins"};
+  constexpr std::string_view kNames[] = {"weights", "product", "several", "function", "rectify", "bound", "moves", "pool", "joins"};
   return kNames[static_cast<size_t>(role)];
 }
 
@@ -39,8 +39,8 @@ std::optional<Role> role_of(const ir::Node& node) {
   };
   if (node.inputs().empty() || node.outputs().size() != 1 || !is_real(node.output())) return {};
   if (!std::ranges::all_of(node.inputs(), is_real)) return {};
-  if (bounds(node)) return Role::bound;
-  if (moves(node)) return Role::moves;
+  if (bounds(node)) return node.op().primitive == Primitive::relu ? Role::rectify : Role::bound;
+  if (moves(node)) return node.op().primitive == Primitive::largest_pool ? Role::pool : Role::moves;
   if (!computes(node)) return {};
   switch (node.op().primitive) {
     case Primitive::convolution: {

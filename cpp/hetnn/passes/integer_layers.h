@@ -23,8 +23,10 @@ enum class Role : uint8_t {
   product,   // sums of products of two values
   several,   // sums, products and extremes of several values, means of windows
   function,  // of one value, element by element
-  bound,     // `bounds`
+  rectify,   // max(x, 0), which any positive factor passes
+  bound,     // `bounds` otherwise
   moves,     // `moves`: the result is at the scale of what is moved
+  pool,      // the largest of windows: so too, and channels stay what they are
   joins,     // several values at one scale
 };
 std::string_view role_name(Role role);

@@ -11,8 +11,19 @@ import numpy as np
 from hetnn import _core
 from hetnn.api import compile
 from hetnn.errors import InvalidModel
+from hetnn.executable import Executable
 from hetnn.importers import Imported
-from hetnn.quantization.equalize import Factors, bias_shift, channels_of, find_factors, shaped
+from hetnn.quantization.equalize import (
+    Channels,
+    Factors,
+    between_layers,
+    bias_shift,
+    channels_of,
+    equalized_constants,
+    find_factors,
+    of_columns,
+    shaped,
+)
 from hetnn.quantization.network import Choice, Network, Node, choose, layers_of
 from hetnn.quantization.observe import Noise, Observed, compare
 from hetnn.quantization.ranges import CALIBRATORS, Range, Statistics
@@ -51,7 +62,7 @@ class Calibrated:
         self.count = 0
         self._imported = imported
         self._threads = threads
-        self._channels: dict[str, Any] = {}
+        self._channels: dict[str, Channels] = {}
         self._factors = Factors()
         self._samples: list[Sample] = []
 
@@ -71,6 +82,8 @@ class Calibrated:
         as_called = compile(self._imported, threads=self._threads)
         if isinstance(samples, Iterator):  # may be read twice
             samples = list(samples)
+        if self.settings.equalize and self.settings.scheme.values is not None:
+            self._equalize(samples, as_called)
         choice = self.choice()
         self._channels = channels_of(self.network, choice)
         values = dict.fromkeys((*choice.scale_of, *self._channels))
@@ -95,6 +108,22 @@ class Calibrated:
             self._find_factors(samples, as_called)
         self.scales = self._find_scales(self.choice(), CALIBRATORS[self.settings.calibrator])
 
+    def _equalize(self, samples: Any, as_called: Executable) -> None:
+        """Shares the sizes of channels between layers behind one another: the same network, with other weights."""
+        choice = self.choice()
+        between = between_layers(self.network, choice)
+        if not between:
+            return
+        channels = {value: Channels(self.network.channel_axis(writer)) for value, writer in between.items()}
+        inside = Observed(self.network.graph, list(between), self._threads)
+        for sample in read_samples(samples, as_called):
+            for name, value in inside.run(sample)[1].items():
+                if np.isfinite(value).all():
+                    channels[name].add(value)
+        constants = equalized_constants(self.network, between, channels, self.settings.scheme.steps)
+        if constants:
+            self.network = Network(_core.insert_conversions(self.network.graph, set(), {}, constants))
+
     def _leave_out_of_range(self, choice: Choice) -> None:
         most = _LARGEST_F16 if self.settings.scheme.narrow == "f16" else np.inf
         odd = {name for name, seen in self.statistics.items() if not seen.finite or max(-seen.low, seen.high) > most}
@@ -103,7 +132,7 @@ class Calibrated:
             if odd & {*node.operands, *node.outputs}:
                 self.kept_float[node.name] = f"the samples make it read or write {what}"
 
-    def _find_factors(self, samples: Any, as_called: Any) -> None:
+    def _find_factors(self, samples: Any, as_called: Executable) -> None:
         choice = self.choice()
         self._factors = find_factors(self.network, choice, self._channels, self.settings.scheme.steps)
         scaled = [value for value in choice.scale_of if self._factors.of(value) is not None]
@@ -166,7 +195,7 @@ class Calibrated:
         read, written = node.operands[0], node.outputs[0]
         scaled = weight
         if (s := self._factors.before.get(read)) is not None:
-            scaled = scaled * s.reshape(1, -1, *[1] * (weight.ndim - 2))
+            scaled = scaled * of_columns(s, weight)
         if (f := self._factors.after.get(written)) is not None:
             scaled = scaled / f.reshape(-1, *[1] * (weight.ndim - 1))
             bias = None if bias is None else bias / f

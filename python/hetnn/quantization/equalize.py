@@ -2,7 +2,8 @@
 
 A layer y = W x may read x / s with weights W s (smoothing), and write y / f with weights W / f, where s and f are one
 number a channel: with all channels of one size, integers of one scale lose little in each. What is float anyway before
-and behind the layer multiplies by them.
+and behind the layer multiplies by them. Between two layers, y = V relu(W x), V s relu(W / s x) is the same, and nothing
+multiplies (cross-layer equalization).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ Floats = NDArray[np.float64]
 
 # The noise power that factors must take away to be worth a product each, and the greatest ratio between two of them.
 _WORTH = 0.5
+_WORTH_BETWEEN = 0.9  # where it costs nothing
 _MOST_RATIO = 1e4
 _STEPS = 255
 _SHARES = (0.0, 0.25, 0.4, 0.5, 0.6, 0.75, 1.0)
@@ -113,7 +115,7 @@ def find_factors(network: Network, choice: Choice, channels: dict[str, Channels]
         if writer is not None and writer.name in choice.nodes:
             if writer.role == "weights" and not readers and steps <= _STEPS:
                 _add(factors.after, value, _levelling(channels[value].largest))
-        elif all(_takes_factors(network, node, value, writer) for node in readers):
+        elif all(_takes_factors(node, writer) for node in readers):
             weights = [by_columns(network.constant(node, 1)) for node in readers]
             _add(factors.before, value, _smoothing(channels[value], weights, steps))
     return factors
@@ -124,17 +126,21 @@ def _add(to: dict[str, Floats], value: str, found: Floats | None) -> None:
         to[value] = found
 
 
-def _takes_factors(network: Network, node: Node, value: str, writer: Node | None) -> bool:
-    """A layer without groups that reads nothing but this; an input of the model is left as it is."""
-    if node.role != "weights" or writer is None:
-        return False
-    weight = network.constant(node, 1)
-    return bool(weight.shape[1] > 1 or weight.ndim == 2)
+def _takes_factors(node: Node, writer: Node | None) -> bool:
+    """A layer with weights; an input of the model is left as it is."""
+    return node.role == "weights" and writer is not None
 
 
 def by_columns(weight: Array) -> Floats:
-    """[filters, channels, taps]."""
+    """[filters, channels that a filter reads, taps]."""
     return weight.reshape(weight.shape[0], weight.shape[1], -1).astype(np.float64)
+
+
+def of_columns(s: Floats, weight: Array) -> Floats:
+    """What each weight is multiplied by where what its layer reads is divided by `s`; layers in groups too."""
+    groups = s.size // weight.shape[1]
+    rows = np.repeat(s.reshape(groups, -1), weight.shape[0] // groups, axis=0)
+    return rows.reshape(*rows.shape, *[1] * (weight.ndim - 2))
 
 
 def _levelling(largest: Floats) -> Floats | None:
@@ -144,18 +150,18 @@ def _levelling(largest: Floats) -> Floats | None:
     return factors if np.mean(factors**2) < _WORTH else None
 
 
-def _smoothing(channels: Channels, weights: Sequence[Floats], steps: int) -> Floats | None:
+def _smoothing(channels: Channels, weights: Sequence[Floats], steps: int, worth: float = _WORTH) -> Floats | None:
     """The best of some ways to share the sizes of the channels between the values and the weights (SmoothQuant)."""
     of_values = np.maximum(channels.largest / channels.largest.max(), 1 / _MOST_RATIO)
-    of_weights = np.max([np.abs(w).max(axis=(0, 2)) for w in weights], axis=0)
-    if of_weights.shape != of_values.shape or not of_weights.any():  # a layer in groups
+    of_weights = np.max([_largest_of(w, of_values.size) for w in weights], axis=0)
+    if not of_weights.any():
         return None
     of_weights = np.maximum(of_weights / of_weights.max(), 1 / _MOST_RATIO)
     tried = [of_values**share / of_weights ** (1 - share) for share in _SHARES]
     tried = [np.maximum(s / s.max(), 1 / _MOST_RATIO) for s in tried]
     best = min(tried, key=lambda s: _noise(channels, weights, s, steps))
     plain = _noise(channels, weights, np.ones_like(of_values), steps)
-    return best if _noise(channels, weights, best, steps) < _WORTH * plain else None
+    return best if _noise(channels, weights, best, steps) < worth * plain else None
 
 
 def _noise(channels: Channels, weights: Sequence[Floats], s: Floats, steps: int) -> float:
@@ -163,12 +169,68 @@ def _noise(channels: Channels, weights: Sequence[Floats], s: Floats, steps: int)
     step = 2 * (channels.largest / s).max() / steps
     total = 0.0
     for w in weights:
-        scaled = w * s[None, :, None]
+        scaled = w * of_columns(s, w)
         from_values = float(np.sum(scaled**2)) * step**2
         of_weights = np.abs(scaled).max(axis=(1, 2)) / 127
-        from_weights = float(np.sum(of_weights**2)) * w.shape[2] * float(np.sum(channels.power / s**2))
+        groups = s.size // w.shape[1]
+        read = np.repeat((channels.power / s**2).reshape(groups, -1).sum(axis=1), w.shape[0] // groups)
+        from_weights = float(of_weights**2 @ read) * w.shape[2]
         total += (from_values + from_weights) / 12
     return total
+
+
+def _largest_of(w: Floats, channels: int) -> Floats:
+    """The largest weight by which each channel is multiplied."""
+    groups = channels // w.shape[1]
+    largest: Floats = np.abs(w).reshape(groups, -1, *w.shape[1:]).max(axis=(1, 3)).reshape(-1)
+    return largest
+
+
+def between_layers(network: Network, choice: Choice) -> dict[str, Node]:
+    """By value that layers alone read: the layer that writes it, by way of nothing but what factors pass."""
+    out: dict[str, Node] = {}
+    for value in choice.scale_of:
+        readers = network.readers.get(value, [])
+        if value in network.outputs or not readers or any(r.role != "weights" for r in readers):
+            continue
+        at = network.writer.get(value)
+        while at is not None and at.role in ("rectify", "pool") and _is_read_once(network, at.operands[0]):
+            at = network.writer.get(at.operands[0])
+        if at is not None and at.role == "weights" and all(node.name in choice.nodes for node in (at, *readers)):
+            out[value] = at
+    return out
+
+
+def _is_read_once(network: Network, value: str) -> bool:
+    return len(network.readers.get(value, [])) == 1 and value not in network.outputs
+
+
+def equalized_constants(
+    network: Network, between: dict[str, Node], channels: dict[str, Channels], steps: int
+) -> list[tuple[str, int, Array, None]]:
+    """The float constants of layers whose values in between are divided by the factors found for them."""
+    changed: dict[tuple[str, int], Floats] = {}
+
+    def constant(node: Node, index: int) -> Floats:
+        if (node.name, index) not in changed:
+            changed[node.name, index] = network.constant(node, index).astype(np.float64)
+        return changed[node.name, index]
+
+    for value, writer in between.items():
+        readers = network.readers[value]
+        weights = [by_columns(network.constant(node, 1)) for node in readers]
+        if not channels[value].largest.any():
+            continue
+        s = _smoothing(channels[value], weights, steps, _WORTH_BETWEEN)
+        if s is None:
+            continue
+        weight = constant(writer, 1)
+        changed[writer.name, 1] = weight / s.reshape(-1, *[1] * (weight.ndim - 1))
+        if 2 in writer.constants:
+            changed[writer.name, 2] = constant(writer, 2) / s
+        for node in readers:
+            changed[node.name, 1] = constant(node, 1) * of_columns(s, constant(node, 1))
+    return [(name, index, array.astype(np.float32), None) for (name, index), array in changed.items()]
 
 
 def bias_shift(weight: Array, moved: Floats, mean: Floats) -> Floats:

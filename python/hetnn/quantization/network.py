@@ -10,6 +10,9 @@ from hetnn import _core
 
 # Roles (passes/integer_layers.h) of nodes that are worth integers for themselves.
 _LAYERS = ("weights", "product")
+# Of nodes whose operand rounds once, behind them; and of those that keep the scale of their operands.
+_BOUNDS = ("rectify", "bound")
+_KEEPING = ("moves", "pool", "joins")
 
 
 @dataclass(frozen=True)
@@ -103,11 +106,11 @@ def choose(network: Network, keep_float: Collection[str] = (), functions: bool =
         is_read = any(reader.name in needed for value in node.outputs for reader in network.readers.get(value, ()))
         if node.role in _LAYERS or is_read:
             needed.add(node.name)
-        elif node.role != "bound":
+        elif node.role not in _BOUNDS:
             integers.discard(node.name)
     # What is bounded goes with what it bounds.
     for node in network.nodes:
-        if node.role == "bound" and not _is_integer(network, node.operands[0], integers):
+        if node.role in _BOUNDS and not _is_integer(network, node.operands[0], integers):
             integers.discard(node.name)
     choice = Choice({node.name: node for node in network.nodes if node.name in integers})
     _add_values(network, choice)
@@ -132,7 +135,7 @@ def _add_values(network: Network, choice: Choice) -> None:
         readers = network.readers.get(value, [])
         return (
             len(readers) == 1
-            and readers[0].role == "bound"
+            and readers[0].role in _BOUNDS
             and readers[0].name in choice.nodes
             and value not in network.outputs
         )
@@ -142,7 +145,7 @@ def _add_values(network: Network, choice: Choice) -> None:
             if not bounded_next(value):
                 scale_of.setdefault(value, value)
     for node in choice.nodes.values():
-        if node.role in ("moves", "joins"):
+        if node.role in _KEEPING:
             for value in (*node.operands, *node.outputs):
                 if value in scale_of:
                     scale_of[first(value)] = first(node.outputs[0]) if node.outputs[0] in scale_of else first(value)

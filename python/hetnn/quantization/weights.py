@@ -29,8 +29,8 @@ def weight_scales(weight: Array, most: int, bias: Array | None = None, input_sca
 def to_integers(weight: Array, scales: Array, most: int) -> Array:
     """To nearest even, the scales along axis 0; of the smallest type that holds `most`."""
     shaped = scales.reshape(-1, *[1] * (weight.ndim - 1)) if scales.size > 1 else scales.reshape([1] * weight.ndim)
-    rounded: Array = np.clip(np.rint(weight / shaped), -most, most)
-    return rounded.astype(np.int8 if most <= 127 else np.int16)
+    rounded = np.clip(np.rint(weight / shaped), -most, most)
+    return np.asarray(rounded, np.int8 if most <= 127 else np.int16)
 
 
 def in_blocks(weight: Array, block: int, most: int) -> Array:

@@ -120,6 +120,62 @@ def test_factors_where_channels_differ() -> None:
     assert better.outputs_db[name] > plain.outputs_db[name] + 6
 
 
+class Uneven(torch.nn.Module):
+    """Convolutions whose channels in between differ by up to a thousand, in groups too and behind a pool."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two = torch.nn.Conv2d(3, 16, 3), torch.nn.Conv2d(16, 16, 3, groups=16)
+        self.three, self.four = torch.nn.Conv2d(16, 8, 1, groups=4), torch.nn.Conv2d(8, 4, 1)
+        with torch.no_grad():
+            for layer, following in ((self.one, self.two), (self.two, self.three), (self.three, self.four)):
+                sizes = torch.logspace(-1.5, 1.5, layer.out_channels)[torch.randperm(layer.out_channels)]
+                layer.weight *= sizes[:, None, None, None]
+                layer.bias *= sizes
+                of_columns = sizes.reshape(following.groups, 1, -1).repeat(
+                    1, following.out_channels // following.groups, 1
+                )
+                following.weight /= of_columns.reshape(*following.weight.shape[:2], 1, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.relu(self.two(torch.relu(self.one(x))))
+        out: torch.Tensor = self.four(torch.nn.functional.max_pool2d(torch.relu(self.three(x)), 2))
+        return out
+
+
+def test_layers_behind_one_another_share_sizes() -> None:
+    torch.manual_seed(4)
+    module = Uneven().eval()
+    given = [torch.randn(1, 3, 20, 20).numpy() for _ in range(8)]
+    program = exported(module, given[0])
+    db = {}
+    for equalize in (False, True):
+        quantized = hetnn.quantize(program, given, calibrator="minmax", equalize=equalize)
+        (db[equalize],) = quantized.report.outputs_db.values()
+        # Nothing multiplies in between.
+        assert [row["op"] for row in quantized.graph.nodes()].count("mul") == 0
+    assert db[True] > db[False] + 10
+    assert db[True] > 30
+
+
+def test_constants_without_axes() -> None:
+    class Halved(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.two = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+            self.register_buffer("half", torch.tensor(0.5))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            out: torch.Tensor = self.two(torch.minimum(self.one(x), self.half))
+            return out
+
+    torch.manual_seed(5)
+    given = [torch.randn(2, 4).numpy() for _ in range(4)]
+    quantized = hetnn.quantize(exported(Halved(), given[0]), given)
+    assert {row["op"]: row["type"][:3] for row in quantized.graph.nodes()}["minimum"] == "i8{"
+    assert min(quantized.report.outputs_db.values()) > 30
+
+
 def test_biases_make_good_what_weights_lost() -> None:
     rng = np.random.default_rng(3)
     linear = torch.nn.Linear(64, 16)

@@ -41,11 +41,10 @@ class ToByte {
         high_(Const(static_cast<float>(high - zero))),
         rounds_(Const(kRounds)),
         zero_(hn::Set(DI(), zero - kBits)) {}
-  HWY_INLINE VI Integer(VF real) const {
+  HWY_INLINE hn::Vec<DB> operator()(VF real) const {
     const VF within = AtMost(high_, AtLeast(low_, real));
-    return hn::Add(hn::BitCast(DI(), hn::Add(within, rounds_)), zero_);
+    return hn::DemoteTo(DB(), hn::Add(hn::BitCast(DI(), hn::Add(within, rounds_)), zero_));
   }
-  HWY_INLINE hn::Vec<DB> operator()(VF real) const { return hn::DemoteTo(DB(), Integer(real)); }
 
  private:
   // Adding it rounds to an integer, which then stands in the low bits.
@@ -54,6 +53,61 @@ class ToByte {
   VF low_, high_, rounds_;
   VI zero_;
 };
+
+#if HWY_TARGET != HWY_SCALAR
+using D8 = hn::Repartition<int8_t, DI>;
+using D16 = hn::Repartition<int16_t, DI>;
+
+// The same of four vectors at once, by packing with saturation: their integers in the order of lanes of 16 bytes.
+class ToBytes {
+ public:
+  HWY_INLINE ToBytes(int32_t low, int32_t high, int32_t zero)
+      : low_(hn::Set(D8(), static_cast<int8_t>(low))),
+        high_(hn::Set(D8(), static_cast<int8_t>(high))),
+        zero_(hn::Set(D16(), static_cast<int16_t>(zero))),
+        most_(Const(1 << 30)) {}
+  HWY_INLINE hn::Vec<D8> operator()(VF a, VF b, VF c, VF d) const {
+    const auto left = hn::ReorderDemote2To(D16(), Nearest(a), Nearest(b)),
+               right = hn::ReorderDemote2To(D16(), Nearest(c), Nearest(d));
+    const auto bytes = Packed(hn::SaturatedAdd(left, zero_), hn::SaturatedAdd(right, zero_));
+    return hn::Min(high_, hn::Max(low_, bytes));
+  }
+
+ private:
+  // What is too low for 32 bits becomes the lowest.
+  HWY_INLINE VI Nearest(VF v) const {
+#if HWY_TARGET == HWY_AVX3
+    return VI{_mm512_cvtps_epi32(hn::Min(most_, v).raw)};
+#elif HWY_TARGET == HWY_AVX2
+    return VI{_mm256_cvtps_epi32(hn::Min(most_, v).raw)};
+#else
+    return hn::NearestInt(hn::Min(most_, v));
+#endif
+  }
+  HWY_INLINE static hn::Vec<D8> Packed(hn::Vec<D16> left, hn::Vec<D16> right) {
+#if HWY_TARGET == HWY_AVX3
+    return hn::Vec<D8>{_mm512_packs_epi16(left.raw, right.raw)};
+#elif HWY_TARGET == HWY_AVX2
+    return hn::Vec<D8>{_mm256_packs_epi16(left.raw, right.raw)};
+#else
+    const hn::Half<D8> half;
+    return hn::Combine(D8(), hn::DemoteTo(half, right), hn::DemoteTo(half, left));
+#endif
+  }
+
+  hn::Vec<D8> low_, high_;
+  hn::Vec<D16> zero_;
+  VF most_;
+};
+
+// From the order of lanes of 16 bytes to one vector after another.
+HWY_INLINE hn::Vec<D8> InARow(hn::Vec<D8> v) {
+  constexpr int kBlocks = kLanes / 4;
+  HWY_ALIGN int32_t order[kLanes];
+  for (int at = 0; at < kLanes; ++at) order[at] = at % kBlocks * 4 + at / kBlocks;
+  return hn::BitCast(D8(), hn::TableLookupLanes(hn::BitCast(DI(), v), hn::SetTableIndices(DI(), order)));
+}
+#endif
 
 // Each way to multiply four bytes a lane and add the products to it: what it makes of bytes of the rows, of weights,
 // and the sum, which never saturates.
@@ -64,6 +118,7 @@ struct Quads {
   static constexpr int32_t kTurn = 128;
   using Row = VI;
   using Weights = VI;
+  static HWY_INLINE Row Ones() { return hn::Set(DI(), 0x01010101); }
   static HWY_INLINE Row OfRows(VI bytes) { return hn::Xor(bytes, hn::Set(DI(), static_cast<int32_t>(0x80808080U))); }
   static HWY_INLINE Row OfRow(int32_t four) { return OfRows(hn::Set(DI(), four)); }
   static HWY_INLINE Weights OfWeights(VI bytes) { return bytes; }
@@ -91,6 +146,7 @@ struct Pairs {
     const auto pairs = hn::BitCast(D(), bytes);
     return {hn::ShiftRight<8>(hn::ShiftLeft<8>(pairs)), hn::ShiftRight<8>(pairs)};
   }
+  static HWY_INLINE Row Ones() { return OfRow(0x01010101); }
   static HWY_INLINE Row OfRows(VI bytes) { return OfWeights(bytes); }
   static HWY_INLINE Row OfRow(int32_t four) { return OfRows(hn::Set(DI(), four)); }
   static HWY_INLINE VI Add(VI sum, Row x, Weights w) {
@@ -106,6 +162,7 @@ struct Singles {
   static constexpr int32_t kTurn = 0;
   using Row = VI;
   using Weights = VI;
+  static HWY_INLINE Row Ones() { return OfRow(0x01010101); }
   static HWY_INLINE Row OfRows(VI bytes) { return bytes; }
   static HWY_INLINE Row OfRow(int32_t four) { return hn::Set(DI(), four); }
   static HWY_INLINE Weights OfWeights(VI bytes) { return bytes; }

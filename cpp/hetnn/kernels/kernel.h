@@ -159,7 +159,8 @@ std::span<const Variant> all_kernels();
 
 /// What a kernel reads of a call without symbols: its attributes; for every optional input whether it is there, 0 or 1,
 /// under the input's name; for elementwise functions `op` and `values`; for what converts quantized values `scale` and
-/// `zero_point`; of every quantized operand and result `NAME.scales` and `NAME.zeros`.
+/// `zero_point`; of every quantized operand and result `NAME.scales`,
+/// `NAME.zeros` and `NAME.axis`; `operator`, its name.
 Params params_of(const ops::Call& call);
 
 /// The class of work of an elementwise function: `elementwise` where its bytes take the time, `transcendental` where

@@ -103,6 +103,7 @@ Params params_of(const ops::Call& call) {
     out.set("zero_point", int64_t{quant->zero_point()});
     out.set("scales", static_cast<int64_t>(quant->scales.size()));
   }
+  out.set("operator", std::string(call.op->name));
   const auto set_quant = [&](std::string_view name, const ops::Type& type) {
     if (!type.quant) return;
     out.set(text(name, ".scales"), type.quant->scales);

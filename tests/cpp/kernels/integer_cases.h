@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "hetnn/base/requantize.h"
 #include "kernel_runner.h"
 
 namespace hetnn::kernels::testing {
@@ -29,6 +30,8 @@ struct Integers {
   int x_zero = 3, y_zero = -7;
   std::vector<double> weight_scales = {0.01};
   int low = -128, high = 127;  // of the result
+  int weight_zero = 0;
+  Rounding rounding = Rounding::half_even_fp32;
 
   static Integers of(int64_t filters, double x_scale, double y_scale, int x_zero, int y_zero) {
     Integers out{.x_scale = x_scale, .y_scale = y_scale, .x_zero = x_zero, .y_zero = y_zero, .weight_scales = {}};
@@ -47,7 +50,9 @@ struct Integers {
     params.set("x.scales", std::vector<double>{x_scale});
     params.set("x.zeros", std::vector<int64_t>{x_zero});
     params.set("weight.scales", weight_scales);
-    params.set("weight.zeros", std::vector<int64_t>{0});
+    params.set("weight.zeros", std::vector<int64_t>{weight_zero});
+    for (const auto& [each, name] : kRoundings)
+      if (each == rounding && rounding != Rounding::half_even_fp32) params.set("q_rounding", std::string(name));
     params.set("bias.scales", bias_scales());
     params.set("y.scales", std::vector<double>{y_scale});
     params.set("y.zeros", std::vector<int64_t>{y_zero});
@@ -55,8 +60,12 @@ struct Integers {
   /// The i8 that a sum of integers becomes.
   double result(int64_t sum, int64_t filter) const {
     EXPECT_LE(std::abs(sum), int64_t{1} << 31);
-    const auto factor = static_cast<float>(x_scale * weight_scale(filter) / y_scale);
-    const double y = std::nearbyint(static_cast<float>(sum) * factor) + y_zero;
+    const double factor = x_scale * weight_scale(filter) / y_scale;
+    const double steps =
+        rounding == Rounding::half_even_fp32
+            ? std::nearbyint(static_cast<float>(sum) * static_cast<float>(factor))
+            : static_cast<double>(requantize(static_cast<int32_t>(sum), requant_of(factor, rounding), rounding));
+    const double y = steps + y_zero;
     return std::clamp(y, static_cast<double>(low), static_cast<double>(high));
   }
 };

@@ -187,15 +187,19 @@ class FewChannelsConv final : public Kernel {
     HaloRows(const FewChannelsConv& conv, const Element* halo) : conv_(conv), halo_(halo) {}
     void fill(int64_t first, int64_t count, const std::byte** table, int64_t stride) const override {
       const WindowGeometry& g = conv_.g_;
-      const int64_t row_elems = conv_.halo_w_ * g.channels;
+      const int64_t row_elems = conv_.halo_w_ * g.channels, tap_elems = g.rows.dilation * row_elems;
+      int64_t ox = first % g.out_width, oy = first / g.out_width % g.out_height;
+      int64_t n = first / (g.out_width * g.out_height);
       for (int64_t r = 0; r < count; ++r) {
-        const int64_t row = first + r;
-        const int64_t ox = row % g.out_width, oy = row / g.out_width % g.out_height;
-        const int64_t n = row / (g.out_width * g.out_height);
         const Element* origin =
             halo_ + (n * conv_.halo_h_ + oy * g.rows.stride) * row_elems + ox * g.columns.stride * g.channels;
         for (int64_t ky = 0; ky < g.rows.kernel; ++ky)
-          table[ky * stride + r] = reinterpret_cast<const std::byte*>(origin + ky * g.rows.dilation * row_elems);
+          table[ky * stride + r] = reinterpret_cast<const std::byte*>(origin + ky * tap_elems);
+        if (++ox < g.out_width) continue;
+        ox = 0;
+        if (++oy < g.out_height) continue;
+        oy = 0;
+        ++n;
       }
     }
 
@@ -204,8 +208,10 @@ class FewChannelsConv final : public Kernel {
     const Element* halo_;
   };
 
+  // Behind the last element there is room for what a whole step reads.
   int64_t halo_bytes() const {
-    return (g_.batch * halo_h_ * halo_w_ * g_.channels * static_cast<int64_t>(sizeof(Element)) + 63) / 64 * 64;
+    const int64_t elems = g_.batch * halo_h_ * halo_w_ * g_.channels;
+    return (elems * static_cast<int64_t>(sizeof(Element)) + 4 + 63) / 64 * 64;
   }
 
   void fill_row(const Element* x, Element* halo, int64_t row) const {

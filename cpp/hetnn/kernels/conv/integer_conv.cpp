@@ -1,5 +1,6 @@
 // conv2d of quantized i8: sums of integers, requantized.
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include "hetnn/base/error.h"
@@ -18,6 +19,11 @@ PanelShape shape_of(const WindowGeometry& g) {
   return has_few_channels(g) ? few_channels_shape(g, 1) : direct_shape(g, 1);
 }
 
+// Whose weights have no zero point of their own.
+bool is_depthwise(const KernelCall& call, const WindowGeometry& g) {
+  return g.depthwise() && LayerScales(call).weight_zero == 0;
+}
+
 int64_t quads_of(const WindowGeometry& g) { return (g.taps() + 3) / 4; }
 int64_t blocks_of(const WindowGeometry& g) { return (g.channels + kDepthwiseBlock - 1) / kDepthwiseBlock; }
 int64_t place_of(int64_t channel) {
@@ -28,8 +34,9 @@ int64_t place_of(int64_t channel) {
 class IntegerDepthwiseConv final : public Kernel {
  public:
   IntegerDepthwiseConv(const KernelCall& call, const WindowGeometry& g)
-      : windows_(g, call.inputs[0].pitch_elems, static_cast<int8_t>(IntegerEnds(call).x_zero)),
-        ends_(call),
+      : windows_(g, call.inputs[0].pitch_elems, static_cast<int8_t>(LayerScales(call).x_zero)),
+        ends_(call, LayerScales(call)),
+        rounding_(LayerScales(call).rounding),
         run_(integer_depthwise()),
         bias_(call.params.integer("bias", 0) != 0),
         out_pitch_(call.outputs[0].pitch_elems) {}
@@ -52,6 +59,10 @@ class IntegerDepthwiseConv final : public Kernel {
     tile.weights = inputs[1];
     tile.sums = reinterpret_cast<const int32_t*>(inputs[1] + padded * 4 * tile.quads);
     tile.factors = reinterpret_cast<const float*>(tile.sums + padded);
+    const auto* shifts = reinterpret_cast<const int32_t*>(tile.factors + padded);
+    const FixedPoint result{rounding_, ends_.zero, ends_.low, ends_.high};
+    if (rounding_ != Rounding::half_even_fp32)
+      tile.raw = reinterpret_cast<int32_t*>(reinterpret_cast<std::byte*>(table) + table_bytes());
     tile.bias = bias_ ? reinterpret_cast<const int32_t*>(inputs[2]) : nullptr;
     tile.x_zero = ends_.x_zero;
     tile.zero = ends_.zero;
@@ -63,11 +74,19 @@ class IntegerDepthwiseConv final : public Kernel {
       rows.fill(row * g.out_width, g.out_width, table, g.out_width);
       tile.out = reinterpret_cast<int8_t*>(outputs[0]) + row * g.out_width * out_pitch_;
       run_(tile);
+      if (tile.raw == nullptr) continue;
+      for (int64_t pixel = 0; pixel < g.out_width; ++pixel) {
+        for (int64_t c = 0; c < g.channels; ++c) {
+          const int64_t at = place_of(c);
+          const Requant factor{std::bit_cast<int32_t>(tile.factors[at]), shifts[at]};
+          tile.out[pixel * out_pitch_ + c] = result(tile.raw[pixel * padded + at], factor);
+        }
+      }
     }
   }
 
   static int64_t packed_bytes(const WindowGeometry& g, int input) {
-    return blocks_of(g) * kDepthwiseBlock * (input == 2 ? 4 : 4 * quads_of(g) + 8);
+    return blocks_of(g) * kDepthwiseBlock * (input == 2 ? 4 : 4 * quads_of(g) + 12);
   }
   static std::vector<std::byte> pack(const WindowGeometry& g, const KernelCall& call, int input,
                                      std::span<const std::byte> weight) {
@@ -80,10 +99,11 @@ class IntegerDepthwiseConv final : public Kernel {
     const int64_t padded = blocks_of(g) * kDepthwiseBlock;
     auto* to = reinterpret_cast<int8_t*>(packed.data());
     auto* sums = reinterpret_cast<int32_t*>(packed.data() + padded * 4 * quads_of(g));
-    auto* factors = reinterpret_cast<float*>(sums + padded);
+    auto* factors = sums + padded;
     for (int64_t c = 0; c < g.channels; ++c) {
       const int64_t place = place_of(c), block = place / kDepthwiseBlock * kDepthwiseBlock;
-      factors[place] = scales.factor(c);
+      factors[place] = scales.factor(c).multiplier;
+      factors[padded + place] = scales.factor(c).shift;
       for (int64_t tap = 0; tap < g.taps(); ++tap) {
         const auto w = static_cast<int8_t>(weight[static_cast<size_t>(c * g.taps() + tap)]);
         sums[place] += w;
@@ -94,13 +114,20 @@ class IntegerDepthwiseConv final : public Kernel {
   }
 
  private:
-  int64_t bytes_per_thread() const {
+  int64_t table_bytes() const {
     const WindowGeometry& g = windows_.geometry();
     return (quads_of(g) * 4 * g.out_width * static_cast<int64_t>(sizeof(const std::byte*)) + 63) / 64 * 64;
+  }
+  // Pointers to the windows' pixels, and where roundings want them, sums of a row.
+  int64_t bytes_per_thread() const {
+    const WindowGeometry& g = windows_.geometry();
+    const bool raw = rounding_ != Rounding::half_even_fp32;
+    return table_bytes() + (raw ? g.out_width * blocks_of(g) * kDepthwiseBlock * 4 : 0);
   }
 
   WindowTaps<int8_t> windows_;
   IntegerEnds ends_;
+  Rounding rounding_;
   IntegerDepthwiseFunction run_;
   bool bias_;
   int64_t out_pitch_;
@@ -109,7 +136,7 @@ class IntegerDepthwiseConv final : public Kernel {
 // All operands but a few-channel image are nhwc here.
 std::unique_ptr<Kernel> make_nhwc(const KernelCall& call) {
   const WindowGeometry g = integer_geometry(call);
-  if (g.depthwise()) return std::make_unique<IntegerDepthwiseConv>(call, g);
+  if (is_depthwise(call, g)) return std::make_unique<IntegerDepthwiseConv>(call, g);
   if (has_few_channels(g)) return std::make_unique<FewChannelsConv<IntegerProduct>>(call, g);
   return std::make_unique<DirectConv<IntegerProduct>>(call, g);
 }
@@ -126,13 +153,13 @@ std::unique_ptr<Kernel> make_integer_conv2d(const KernelCall& call) {
 
 int64_t packed_integer_conv2d_bytes(const KernelCall& call, int input) {
   const WindowGeometry g = integer_geometry(call);
-  return g.depthwise() ? IntegerDepthwiseConv::packed_bytes(g, input)
-                       : IntegerProduct::packed_bytes(shape_of(g), input);
+  return is_depthwise(call, g) ? IntegerDepthwiseConv::packed_bytes(g, input)
+                               : IntegerProduct::packed_bytes(shape_of(g), input);
 }
 
 std::vector<std::byte> pack_integer_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight) {
   const WindowGeometry g = integer_geometry(call);
-  if (g.depthwise()) return IntegerDepthwiseConv::pack(g, call, input, weight);
+  if (is_depthwise(call, g)) return IntegerDepthwiseConv::pack(g, call, input, weight);
   const PanelShape shape = shape_of(g);
   if (input == 2) return IntegerProduct::pack(shape, call, input, weight, {});
   HETNN_ASSERT(static_cast<int64_t>(weight.size()) == call.inputs[1].elems());

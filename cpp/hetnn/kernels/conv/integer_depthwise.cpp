@@ -22,6 +22,7 @@ namespace {
 template <typename Products>
 void Depthwise(const IntegerDepthwise& t) {
   const ToByte to_byte(t.low, t.high, t.zero);
+  const int64_t padded = (t.channels + kDepthwiseBlock - 1) / kDepthwiseBlock * kDepthwiseBlock;
   for (int64_t c = 0; c < t.channels; ++c) {
     const int64_t place = place_in_block(c % kDepthwiseBlock), at = c / kDepthwiseBlock * kDepthwiseBlock + place;
     const auto* weights = reinterpret_cast<const int8_t*>(t.weights) + ((at - place) * t.quads + place) * 4;
@@ -30,13 +31,15 @@ void Depthwise(const IntegerDepthwise& t) {
       for (int64_t tap = 0; tap < 4 * t.quads; ++tap)
         sum += reinterpret_cast<const int8_t*>(t.rows[tap * t.rows_stride + pixel])[c] *
                weights[tap / 4 * kDepthwiseBlock * 4 + tap % 4];
+      if (t.raw != nullptr) {
+        t.raw[pixel * padded + at] = sum;
+        continue;
+      }
       StoreBytes(to_byte(Const(static_cast<float>(sum) * t.factors[at])), t.out + pixel * t.ld_out + c);
     }
   }
 }
 #else
-using D8 = hn::Repartition<int8_t, DI>;
-using D16 = hn::Repartition<int16_t, DI>;
 constexpr int64_t kBytes = kLanes * 4;  // channels of a vector
 
 HWY_INLINE hn::Vec<D8> LoadChannels(const int8_t* p, int64_t n) {
@@ -61,26 +64,14 @@ HWY_INLINE void StoreChannels(hn::Vec<D8> v, int8_t* p, int64_t n) {
 #endif
 }
 
-// The integers of four vectors, in the order of their lanes of 16 bytes.
-HWY_INLINE hn::Vec<D8> Joined(VI a, VI b, VI c, VI d) {
-  const auto low = hn::ReorderDemote2To(D16(), a, b), high = hn::ReorderDemote2To(D16(), c, d);
-#if HWY_TARGET == HWY_AVX3
-  return hn::Vec<D8>{_mm512_packs_epi16(low.raw, high.raw)};
-#elif HWY_TARGET == HWY_AVX2
-  return hn::Vec<D8>{_mm256_packs_epi16(low.raw, high.raw)};
-#else
-  const hn::Half<D8> half;
-  return hn::Combine(D8(), hn::DemoteTo(half, high), hn::DemoteTo(half, low));
-#endif
-}
-
 template <typename Products>
 void Depthwise(const IntegerDepthwise& t) {
   const DI d;
   const D8 d8;
   const D16 d16;
-  const ToByte to_byte(t.low, t.high, t.zero);
+  const ToBytes to_bytes(t.low, t.high, t.zero);
   const VI turned = hn::Set(d, t.x_zero + Products::kTurn);
+  const int64_t padded = (t.channels + kDepthwiseBlock - 1) / kDepthwiseBlock * kDepthwiseBlock;
   for (int64_t c = 0; c < t.channels; c += kBytes) {
     const int64_t n = HWY_MIN(kBytes, t.channels - c);
     const int64_t block = c / kDepthwiseBlock * kDepthwiseBlock, within = c % kDepthwiseBlock / 4;
@@ -117,10 +108,13 @@ void Depthwise(const IntegerDepthwise& t) {
           acc[j] = Products::Add(acc[j], Products::OfRows(four[j]), Products::OfWeights(w));
         }
       }
-      VI y[4];
+      if (t.raw != nullptr) {
 #pragma GCC unroll 4
-      for (int j = 0; j < 4; ++j) y[j] = to_byte.Integer(hn::Mul(hn::ConvertTo(DF(), acc[j]), factor[j]));
-      StoreChannels(Joined(y[0], y[1], y[2], y[3]), t.out + pixel * t.ld_out + c, n);
+        for (int j = 0; j < 4; ++j) hn::StoreU(acc[j], d, t.raw + pixel * padded + block + 16 * j + within);
+        continue;
+      }
+      const auto real = [&](int j) HWY_ATTR { return hn::Mul(hn::ConvertTo(DF(), acc[j]), factor[j]); };
+      StoreChannels(to_bytes(real(0), real(1), real(2), real(3)), t.out + pixel * t.ld_out + c, n);
     }
   }
 }

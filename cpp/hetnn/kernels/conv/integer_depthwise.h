@@ -24,6 +24,8 @@ struct IntegerDepthwise {
   int32_t x_zero, zero, low, high;
   int8_t* out;
   int64_t ld_out;
+  int32_t*
+      raw;  // where not null, the sums with all that belongs to them go here, blocks of each pixel, and not to `out`
 };
 
 using IntegerDepthwiseFunction = void (*)(const IntegerDepthwise&);

@@ -61,49 +61,6 @@ class Chain final : public Kernel {
   Nest nest_;
 };
 
-/// Any types, any strides, one element at a time: y = f(first input's element, second's, ...).
-template <typename Out, typename F>
-class PerElement final : public Kernel {
- public:
-  PerElement(const KernelCall& call, std::string_view what, size_t inputs, F f) : f_(f) {
-    const TensorView& y = call.outputs[0];
-    std::vector<NestOperand> operands = {broadcast_operand(y, y.shape(), "the output")};
-    for (size_t i = 0; i < inputs; ++i)
-      operands.push_back(broadcast_operand(call.inputs[i], y.shape(), text(what, ": input ", i)));
-    nest_ = Nest(y.shape(), std::move(operands));
-  }
-
-  bool serial() const override { return nest_.elems() < kSerialBelow; }
-
-  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
-    auto* y = reinterpret_cast<Out*>(outputs[0]);
-    nest_.for_tiles(context.thread, context.threads, kTileElems, [&](const Nest::Tile& tile) {
-      int64_t at[4] = {};
-      for (int64_t r = 0; r < tile.rows; ++r) {
-        for (size_t i = 0; i < nest_.operand_count(); ++i) at[i] = tile.offsets[i] + r * nest_.row_stride(i);
-        for (int64_t c = 0; c < tile.cols; ++c) {
-          y[at[0]] = f_(inputs, at + 1);
-          for (size_t i = 0; i < nest_.operand_count(); ++i) at[i] += nest_.col_stride(i);
-        }
-      }
-    });
-  }
-
- private:
-  Nest nest_;
-  F f_;
-};
-
-template <typename Out, typename F>
-std::unique_ptr<Kernel> per_element(const KernelCall& call, std::string_view what, size_t inputs, F f) {
-  return std::make_unique<PerElement<Out, F>>(call, what, inputs, f);
-}
-
-template <typename T>
-T element(const std::byte* const* inputs, int input, const int64_t* at) {
-  return reinterpret_cast<const T*>(inputs[input])[at[input]];
-}
-
 void require_f32_chain(const KernelCall& call, std::string_view what) {
   const TensorView& x = call.inputs[0];
   require_dtype(call.outputs[0], x.dtype, text(what, ": the output"));
@@ -128,16 +85,55 @@ std::unique_ptr<Kernel> make_binary(const KernelCall& call) {
   return std::make_unique<Chain>(call, what, op, true);
 }
 
+namespace {
+
+/// Chosen between two, a row at a time where each operand runs along it or is one value for all of it.
+template <typename T>
+class Where final : public Kernel {
+ public:
+  explicit Where(const KernelCall& call) {
+    const TensorView& y = call.outputs[0];
+    std::vector<NestOperand> operands = {broadcast_operand(y, y.shape(), "the output")};
+    for (size_t i = 0; i < 3; ++i)
+      operands.push_back(broadcast_operand(call.inputs[i], y.shape(), text("where: input ", i)));
+    nest_ = Nest(y.shape(), std::move(operands));
+  }
+  bool serial() const override { return nest_.elems() < kSerialBelow; }
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    nest_.for_tiles(context.thread, context.threads, kTileElems, [&](const Nest::Tile& tile) {
+      for (int64_t r = 0; r < tile.rows; ++r) {
+        const auto at = [&](size_t k) { return tile.offsets[k] + r * nest_.row_stride(k); };
+        T* y = reinterpret_cast<T*>(outputs[0]) + at(0);
+        const uint8_t* chosen = reinterpret_cast<const uint8_t*>(inputs[0]) + at(1);
+        const T *a = reinterpret_cast<const T*>(inputs[1]) + at(2), *b = reinterpret_cast<const T*>(inputs[2]) + at(3);
+        const int64_t dy = nest_.col_stride(0), dc = nest_.col_stride(1), da = nest_.col_stride(2),
+                      db = nest_.col_stride(3);
+        if (dy == 1 && dc == 1 && da == 1 && db == 1) {
+          for (int64_t c = 0; c < tile.cols; ++c) y[c] = chosen[c] != 0 ? a[c] : b[c];
+        } else if (dy == 1 && dc == 1 && da == 0 && db == 1) {
+          for (int64_t c = 0; c < tile.cols; ++c) y[c] = chosen[c] != 0 ? *a : b[c];
+        } else if (dy == 1 && dc == 1 && da == 1 && db == 0) {
+          for (int64_t c = 0; c < tile.cols; ++c) y[c] = chosen[c] != 0 ? a[c] : *b;
+        } else {
+          for (int64_t c = 0; c < tile.cols; ++c) y[c * dy] = chosen[c * dc] != 0 ? a[c * da] : b[c * db];
+        }
+      }
+    });
+  }
+
+ private:
+  Nest nest_;
+};
+
+}  // namespace
+
 std::unique_ptr<Kernel> make_where(const KernelCall& call) {
   check_counts("where", call, 3);
   require_dtype(call.inputs[0], DType::boolean, "where: the condition");
   require_dtype(call.inputs[2], call.inputs[1].dtype, "where: input 2");
   require_dtype(call.outputs[0], call.inputs[1].dtype, "where: the output");
-  return visit_width(call.inputs[1].dtype, [&](auto zero) {
-    using T = decltype(zero);
-    return per_element<T>(call, "where", 3, [](const std::byte* const* in, const int64_t* at) {
-      return element<uint8_t>(in, 0, at) != 0 ? element<T>(in, 1, at) : element<T>(in, 2, at);
-    });
+  return visit_width(call.inputs[1].dtype, [&](auto zero) -> std::unique_ptr<Kernel> {
+    return std::make_unique<Where<decltype(zero)>>(call);
   });
 }
 

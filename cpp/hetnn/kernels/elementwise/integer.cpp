@@ -7,6 +7,7 @@
 #include "hetnn/kernels/elementwise/elementwise.h"
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/quant/rows.h"
+#include "hetnn/kernels/quant/tables.h"
 #include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
@@ -34,7 +35,7 @@ class IntegerBinary final : public Kernel {
       : y_(scale_of(call, "y")), function_(block_function(function)) {
     const TensorView& y = call.outputs[0];
     std::vector<NestOperand> operands = {broadcast_operand(y, y.shape(), "binary_i8: the output")};
-    const ops::OpDef& op = ops::OpTable::global().get(call.params.text("op"));
+    const ops::OpDef& op = ops::OpTable::global().get(call.params.text("operator"));
     for (size_t k = 0; k < 2; ++k) {
       operands.push_back(broadcast_operand(call.inputs[k], y.shape(), text("binary_i8: input ", k)));
       operands_[k] = scale_of(call, op.inputs[k].name);
@@ -43,6 +44,10 @@ class IntegerBinary final : public Kernel {
     const std::vector<double> values = call.params.reals("values", {});
     if (!values.empty()) c0_ = static_cast<float>(values[0]);
     if (values.size() > 1) c1_ = static_cast<float>(values[1]);
+    if (call.params.has("q_rounding")) table_ = table_of(call);
+    if (function != ops::Function::add || !table_.empty()) return;
+    sum_scales_ = {operands_[0].scale, operands_[1].scale, y_.scale, operands_[0].zero, operands_[1].zero, y_.zero};
+    sum_ = sum_rows(sum_scales_);
   }
 
   bool serial() const override { return nest_.elems() < kSerialBelow; }
@@ -57,6 +62,20 @@ class IntegerBinary final : public Kernel {
         for (int64_t c = 0; c < tile.cols; c += kStretch) {
           const int64_t n = std::min(kStretch, tile.cols - c);
           const auto at = [&](size_t k) { return tile.offsets[k] + r * nest_.row_stride(k) + c * nest_.col_stride(k); };
+          if (!table_.empty()) {
+            const auto* a = reinterpret_cast<const int8_t*>(inputs[0]) + at(1);
+            const auto* b = reinterpret_cast<const int8_t*>(inputs[1]) + at(2);
+            auto* y = reinterpret_cast<int8_t*>(outputs[0]) + at(0);
+            const int64_t da = nest_.col_stride(1), db = nest_.col_stride(2);
+            for (int64_t i = 0; i < n; ++i)
+              y[i * step] = table_[static_cast<size_t>((a[i * da] + 128) * 256 + b[i * db] + 128)];
+            continue;
+          }
+          if (sum_ && step == 1 && nest_.col_stride(1) == 1 && nest_.col_stride(2) == 1) {
+            sum_(reinterpret_cast<const int8_t*>(inputs[0]) + at(1), reinterpret_cast<const int8_t*>(inputs[1]) + at(2),
+                 n, sum_scales_, reinterpret_cast<int8_t*>(outputs[0]) + at(0));
+            continue;
+          }
           for (size_t k = 0; k < 2; ++k) {
             const auto* x = reinterpret_cast<const int8_t*>(inputs[k]) + at(k + 1);
             const int64_t dx = nest_.col_stride(k + 1);
@@ -81,6 +100,9 @@ class IntegerBinary final : public Kernel {
   Scale operands_[2], y_;
   BlockFunction function_;
   float c0_ = 0, c1_ = 0;
+  std::vector<int8_t> table_;  // of pairs, where the call names a rounding
+  SumScales sum_scales_{};
+  SumRows sum_ = nullptr;  // of a sum, where there is one
   Nest nest_;
 };
 
@@ -93,7 +115,6 @@ std::unique_ptr<Kernel> make_integer_binary(const KernelCall& call) {
                             call.outputs.size(), ". Check the call against kernels/elementwise/elementwise.h."));
   for (const TensorView& view : call.inputs) require_dtype(view, DType::i8, "binary_i8: an input");
   require_dtype(call.outputs[0], DType::i8, "binary_i8: the output");
-  if (call.params.has("q_rounding")) throw Unsupported("binary_i8 is of reals. Use the operator's meaning.");
   if (function == ops::Function::prelu)
     throw Unsupported("binary_i8 has no slopes along an axis. Use the operator's meaning.");
   return std::make_unique<IntegerBinary>(call, function);

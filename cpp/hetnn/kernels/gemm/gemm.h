@@ -5,6 +5,7 @@
 //          params bias (0)
 // linear_i8  linear of quantized i8, bias i32, all of them packed; steps relu and clamp. Scales and zero points are the
 //          params that integer_product.h reads.
+// matmul_i8  matmul of two quantized i8, one scale each; steps relu and clamp.
 // matmul   inputs a [..., M, K], b [..., K, N], both plain and given at run time; leading axes broadcast; a rank-1
 // operand
 //          counts as a row (a) or a column (b). output [..., M, N] plain.
@@ -22,6 +23,7 @@ namespace hetnn::kernels {
 
 std::unique_ptr<Kernel> make_linear(const KernelCall& call);
 std::unique_ptr<Kernel> make_matmul(const KernelCall& call);
+std::unique_ptr<Kernel> make_integer_matmul(const KernelCall& call);
 std::unique_ptr<Kernel> make_grouped_matmul(const KernelCall& call);
 int64_t packed_grouped_bytes(const KernelCall& call, int input);
 std::vector<std::byte> pack_grouped(const KernelCall& call, int input, std::span<const std::byte> weight);

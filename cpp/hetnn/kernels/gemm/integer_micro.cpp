@@ -84,19 +84,73 @@ void Micro(const IntegerTile& t) {
 
 void Finish(const IntegerFinish& f) {
   const DI d;
-  const ToByte to_byte(f.low, f.high, f.zero);
   const VI turned = hn::Set(d, f.turned);
   for (int64_t c = 0; c < f.cols; c += kLanes) {
     VI base = hn::Mul(turned, hn::LoadU(d, f.column_sums + c));
     base = f.bias == nullptr ? hn::Neg(base) : hn::Sub(hn::LoadU(d, f.bias + c), base);
     const VF factor = hn::LoadU(DF(), f.factors + c);
     const int64_t columns = HWY_MIN(kLanes, f.cols - c);
+    const auto real = [&](int64_t r) HWY_ATTR {
+      VI sum = hn::Add(hn::LoadU(d, f.sums + r * f.ld_sums + c), base);
+      if (f.row_terms != nullptr) sum = hn::Add(sum, hn::Set(d, f.row_terms[r]));
+      return hn::Mul(hn::ConvertTo(DF(), sum), factor);
+    };
     int8_t* out = f.out + c;
-    for (int64_t r = 0; r < f.rows; ++r, out += f.ld_out) {
-      const VI sum = hn::Add(hn::LoadU(d, f.sums + r * f.ld_sums + c), base);
-      StoreBytes(to_byte(hn::Mul(hn::ConvertTo(DF(), sum), factor)), out, columns);
+#if HWY_TARGET == HWY_SCALAR
+    const ToByte to_byte(f.low, f.high, f.zero);
+    for (int64_t r = 0; r < f.rows; ++r, out += f.ld_out) StoreBytes(to_byte(real(r)), out, columns);
+#else
+    // Four rows at once; behind the last, it once more.
+    const ToBytes to_bytes(f.low, f.high, f.zero);
+    const int64_t last = f.rows - 1;
+    for (int64_t r = 0; r < f.rows; r += 4) {
+      HWY_ALIGN int8_t rows[4][kLanes];
+      hn::Store(
+          InARow(to_bytes(real(r), real(HWY_MIN(r + 1, last)), real(HWY_MIN(r + 2, last)), real(HWY_MIN(r + 3, last)))),
+          D8(), rows[0]);
+      for (int64_t k = 0; k < HWY_MIN(int64_t{4}, f.rows - r); ++k, out += f.ld_out) {
+        if (columns == kLanes) {
+          std::memcpy(out, rows[k], kLanes);
+        } else {
+          std::memcpy(out, rows[k], static_cast<size_t>(columns));
+        }
+      }
     }
+#endif
   }
+}
+
+template <typename Products>
+void SumColumns(const std::byte* panel, int64_t steps, int32_t* sums) {
+  const DI d;
+  for (int64_t c = 0; c < kPanel; c += kLanes) {
+    VI sum = hn::Zero(d);
+    for (int64_t step = 0; step < steps; ++step) {
+      const VI w = hn::LoadU(d, reinterpret_cast<const int32_t*>(panel) + step * kPanel + c);
+      sum = Products::Add(sum, Products::Ones(), Products::OfWeights(w));
+    }
+    hn::StoreU(sum, d, sums + c);
+  }
+}
+
+void Interleave(const int8_t* rows, int64_t ld, std::byte* step) {
+  auto* to = reinterpret_cast<int8_t*>(step);
+#if HWY_TARGET == HWY_SCALAR
+  for (int64_t c = 0; c < kPanel; ++c)
+    for (int64_t s = 0; s < 4; ++s) to[4 * c + s] = rows[s * ld + c];
+#else
+  const hn::Full128<int8_t> d;
+  const hn::Full128<int16_t> d16;
+  const auto row = [&](int64_t s) HWY_ATTR { return hn::LoadU(d, rows + s * ld); };
+  const auto low01 = hn::BitCast(d16, hn::InterleaveLower(d, row(0), row(1))),
+             high01 = hn::BitCast(d16, hn::InterleaveUpper(d, row(0), row(1))),
+             low23 = hn::BitCast(d16, hn::InterleaveLower(d, row(2), row(3))),
+             high23 = hn::BitCast(d16, hn::InterleaveUpper(d, row(2), row(3)));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d16, low01, low23)), d, to);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d16, low01, low23)), d, to + 16);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d16, high01, high23)), d, to + 32);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d16, high01, high23)), d, to + 48);
+#endif
 }
 
 template <typename Products, int kPanels, int... kRow>
@@ -112,6 +166,8 @@ constexpr IntegerMicroTable MakeTable(const char* name) {
   Fill<Products, 1>(table, std::make_integer_sequence<int, kRowsOfOne>());
   if constexpr (kRowsOfTwo > 0) Fill<Products, 2>(table, std::make_integer_sequence<int, kRowsOfTwo>());
   table.finish = &Finish;
+  table.sum_columns = &SumColumns<Products>;
+  table.interleave = &Interleave;
   table.turn = Products::kTurn;
   table.name = name;
   return table;
@@ -125,7 +181,7 @@ const IntegerMicroTable* Table() {
   static constexpr IntegerMicroTable kTable = MakeTable<Pairs, 4, 0>("AVX2");
   if (has_avx_vnni()) return &kQuads;
 #else
-  static constexpr IntegerMicroTable kTable = MakeTable<Singles, 2, 0>("plain");
+  static constexpr IntegerMicroTable kTable = MakeTable<Singles, 1, 0>("plain");
 #endif
   return &kTable;
 }

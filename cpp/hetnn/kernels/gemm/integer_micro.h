@@ -33,6 +33,7 @@ struct IntegerFinish {
   const int32_t* bias;         // of the first column, up to a whole panel; or null
   const int32_t* column_sums;  // of the weights, likewise
   const float* factors;        // likewise
+  const int32_t* row_terms;    // added to the sums of each row; or null
   int32_t turned;              // what was added to, less what belongs to, every element of a row
   int32_t zero, low, high;     // of the result: what stands for 0, and its bounds
   int8_t* out;
@@ -45,6 +46,10 @@ struct IntegerMicroTable {
   int max_rows[kMaxIntegerPanels + 1];                                          // by panels; 0: no such tile
   void (*run[kMaxIntegerPanels + 1][kMaxIntegerRows + 1])(const IntegerTile&);  // by panels, then rows
   void (*finish)(const IntegerFinish&);
+  /// sums[c] = the sum of column c of a panel of so many steps
+  void (*sum_columns)(const std::byte* panel, int64_t steps, int32_t* sums);
+  /// Four rows of sixteen bytes, ld apart, as one step of a panel.
+  void (*interleave)(const int8_t* rows, int64_t ld, std::byte* step);
   /// What stands in the sums for each element x of a row: x + turn. Instructions that multiply u8 by i8 turn its
   /// highest bit.
   int32_t turn;

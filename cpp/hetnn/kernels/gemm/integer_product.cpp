@@ -2,6 +2,7 @@
 #include "hetnn/kernels/gemm/integer_product.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -21,7 +22,7 @@ int64_t column_of(const PanelShape& shape, int64_t filter) {
   return filter / shape.cols * shape.panels_per_group() * kPanel + filter % shape.cols;
 }
 
-double one_of(const KernelCall& call, const char* name) {
+double one_of(const KernelCall& call, const std::string& name) {
   const std::vector<double> values = call.params.reals(name);
   if (values.size() != 1)
     throw Unsupported(text("integer layers take one scale for all of ", name, "; got ", values.size(),
@@ -29,7 +30,7 @@ double one_of(const KernelCall& call, const char* name) {
   return values[0];
 }
 
-int32_t zero_of(const KernelCall& call, const char* name) {
+int32_t zero_of(const KernelCall& call, const std::string& name) {
   const std::vector<int64_t> values = call.params.integers(name);
   if (!std::ranges::all_of(values, [&](int64_t value) { return value == values[0]; }))
     throw Unsupported(text("integer layers take one zero point for all of ", name, ". Use the operator's meaning."));
@@ -38,21 +39,20 @@ int32_t zero_of(const KernelCall& call, const char* name) {
 
 }  // namespace
 
-LayerScales::LayerScales(const KernelCall& call) {
-  for (const char* operand : {"x.scales", "weight.scales", "y.scales"}) {
-    if (!call.params.has(operand))
-      throw Unsupported(text("integer layers read and write quantized values; got none as ", operand, "."));
+LayerScales::LayerScales(const KernelCall& call, const ProductOperands& operands) {
+  const std::string x = text(operands.rows, "."), w = text(operands.columns, ".");
+  for (const std::string& value : {x, w, std::string("y.")}) {
+    if (!call.params.has(value + "scales"))
+      throw Unsupported(text("integer layers read and write quantized values; got none as ", value, "scales."));
   }
-  if (call.params.text("q_rounding", "half_even_fp32") != "half_even_fp32")
-    throw Unsupported(text("integer layers round by half_even_fp32; got ", call.params.text("q_rounding"),
-                           ". Use the operator's meaning."));
-  x_scale = one_of(call, "x.scales");
+  if (const std::optional<Rounding> named = rounding_named(call.params.text("q_rounding", ""))) rounding = *named;
+  x_scale = one_of(call, x + "scales");
   y_scale = one_of(call, "y.scales");
-  x_zero = zero_of(call, "x.zeros");
+  x_zero = zero_of(call, x + "zeros");
   y_zero = zero_of(call, "y.zeros");
-  weight = call.params.reals("weight.scales");
-  if (zero_of(call, "weight.zeros") != 0) throw Unsupported("integer layers take weights with the zero point 0.");
-  if (weight.size() > 1 && call.params.integer("weight.axis", 0) != 0)
+  weight = call.params.reals(w + "scales");
+  weight_zero = zero_of(call, w + "zeros");
+  if (weight.size() > 1 && call.params.integer(w + "axis", 0) != 0)
     throw Unsupported("integer layers take one scale for all of a weight, or one for each filter.");
   if (call.params.has("bias.zeros") && zero_of(call, "bias.zeros") != 0)
     throw Unsupported("integer layers take biases with the zero point 0.");
@@ -63,8 +63,7 @@ int32_t LayerScales::bias_of(int64_t filter, int32_t bias, double scale) const {
   return static_cast<int32_t>(std::clamp(ops::bias_in_sums(bias, scale, weight_scale(filter) * x_scale), kLow, kHigh));
 }
 
-IntegerEnds::IntegerEnds(const KernelCall& call) {
-  const LayerScales scales(call);
+IntegerEnds::IntegerEnds(const KernelCall& call, const LayerScales& scales) {
   x_zero = scales.x_zero;
   zero = scales.y_zero;
   low = std::numeric_limits<int8_t>::min();
@@ -84,11 +83,13 @@ IntegerEnds::IntegerEnds(const KernelCall& call) {
   }
 }
 
-IntegerProduct::IntegerProduct(const PanelShape& shape, const KernelCall& call)
+IntegerProduct::IntegerProduct(const PanelShape& shape, const KernelCall& call, const LayerScales& scales)
     : shape_(shape),
       micro_(&integer_micro_table()),
       split_(shape, micro_->max_rows, micro_->max_rows[2] > 0 && shape.panels_per_group() > 1 ? 2 : 1),
-      ends_(call) {}
+      ends_(call, scales),
+      weight_zero_(scales.weight_zero),
+      rounding_(scales.rounding) {}
 
 IntegerRun IntegerProduct::run_on(const std::byte* const* /*inputs*/, const std::byte* packed, const std::byte* bias,
                                   std::byte* out, int64_t ld_out) const {
@@ -103,12 +104,15 @@ void IntegerProduct::run(const IntegerRun& run, int thread, int threads, std::by
   const int64_t panel_bytes = shape_.panel_bytes();
   const auto* column_sums = reinterpret_cast<const int32_t*>(run.packed + shape_.packed_bytes());
   const auto* factors = reinterpret_cast<const float*>(column_sums + columns_of(shape_));
+  const auto* shifts = reinterpret_cast<const int32_t*>(factors + columns_of(shape_));
   IntegerTile tile{};
   tile.taps = shape_.taps;
-  tile.k = shape_.k;
+  tile.k = shape_.whole_steps ? shape_.steps() * shape_.step() : shape_.k;
   tile.panel_stride = panel_bytes;
   tile.sums = sums;
+  int32_t row_terms[kMaxIntegerRows];
   IntegerFinish finish{};
+  finish.row_terms = weight_zero_ == 0 ? nullptr : row_terms;
   finish.sums = sums;
   finish.turned = ends_.x_zero + micro_->turn;
   finish.zero = ends_.zero;
@@ -123,6 +127,7 @@ void IntegerProduct::run(const IntegerRun& run, int thread, int threads, std::by
     tile.prefetch = place.fetched < 0 ? tile.panel : run.packed + place.fetched * panel_bytes;
     tile.prefetch_step = place.fetched < 0 ? 0 : kPanel * 4;
     micro_->run[place.panels][place.count](tile);
+    if (weight_zero_ != 0) sum_rows(place, row_terms);
     const int64_t column = place.panel * kPanel;
     finish.ld_sums = place.panels * kPanel;
     finish.bias = run.bias == nullptr ? nullptr : run.bias + column;
@@ -131,12 +136,37 @@ void IntegerProduct::run(const IntegerRun& run, int thread, int threads, std::by
     finish.out = run.out + place.row * run.ld_out + place.col;
     finish.rows = place.count;
     finish.cols = place.cols;
-    micro_->finish(finish);
+    rounding_ == Rounding::half_even_fp32 ? micro_->finish(finish) : finish_fixed(finish, shifts + column);
   });
 }
 
+// What the zero point of the weights takes from every column of a row.
+void IntegerProduct::sum_rows(const TilePlace& place, int32_t* terms) const {
+  for (int64_t r = 0; r < place.count; ++r) {
+    int32_t sum = 0;
+    for (int64_t tap = 0; tap < shape_.taps; ++tap) {
+      const auto* row =
+          reinterpret_cast<const int8_t*>(place.rows[tap * place.rows_stride + r] + place.row_offset_bytes);
+      for (int64_t k = 0; k < shape_.k; ++k) sum += row[k];
+    }
+    terms[r] = -weight_zero_ * (sum - ends_.x_zero * static_cast<int32_t>(shape_.taps * shape_.k));
+  }
+}
+
+void IntegerProduct::finish_fixed(const IntegerFinish& f, const int32_t* shifts) const {
+  const FixedPoint result{rounding_, ends_.zero, ends_.low, ends_.high};
+  for (int64_t c = 0; c < f.cols; ++c) {
+    const Requant factor{std::bit_cast<int32_t>(f.factors[c]), shifts[c]};
+    const int32_t base = (f.bias == nullptr ? 0 : f.bias[c]) - f.turned * f.column_sums[c];
+    for (int64_t r = 0; r < f.rows; ++r) {
+      const int32_t sum = f.sums[r * f.ld_sums + c] + base + (f.row_terms == nullptr ? 0 : f.row_terms[r]);
+      f.out[r * f.ld_out + c] = result(sum, factor);
+    }
+  }
+}
+
 int64_t IntegerProduct::packed_bytes(const PanelShape& shape, int input) {
-  return input == 2 ? columns_of(shape) * 4 : shape.packed_bytes() + columns_of(shape) * 8;
+  return input == 2 ? columns_of(shape) * 4 : shape.packed_bytes() + columns_of(shape) * 12;
 }
 
 std::vector<std::byte> IntegerProduct::pack(const PanelShape& shape, const KernelCall& call, int input,
@@ -148,18 +178,36 @@ std::vector<std::byte> IntegerProduct::pack(const PanelShape& shape, const Kerne
     place_bias(call, weight.data(), shape.groups * shape.cols, place, reinterpret_cast<int32_t*>(packed.data()));
     return packed;
   }
-  const auto* from = reinterpret_cast<const int8_t*>(weight.data());
-  pack_panels(shape, from, strides, reinterpret_cast<int8_t*>(packed.data()));
-  auto* column_sums = reinterpret_cast<int32_t*>(packed.data() + shape.packed_bytes());
-  auto* factors = reinterpret_cast<float*>(column_sums + columns_of(shape));
-  for (int64_t filter = 0; filter < shape.groups * shape.cols; ++filter) {
-    const int64_t column = column_of(shape, filter);
-    const int8_t* row = from + filter / shape.cols * strides.group + filter % shape.cols * strides.col;
-    for (int64_t tap = 0; tap < shape.taps; ++tap)
-      for (int64_t k = 0; k < shape.k; ++k) column_sums[column] += row[tap * strides.tap + k * strides.k];
-    factors[column] = scales.factor(filter);
-  }
+  const int64_t panels = shape.groups * shape.panels_per_group();
+  pack_share(shape, {0, panels}, scales, reinterpret_cast<const int8_t*>(weight.data()), strides, packed.data());
   return packed;
+}
+
+void IntegerProduct::pack_share(const PanelShape& shape, Share panels, const LayerScales& scales, const int8_t* weight,
+                                const PackStrides& strides, std::byte* packed) {
+  auto* column_sums = reinterpret_cast<int32_t*>(packed + shape.packed_bytes());
+  auto* factors = column_sums + columns_of(shape);
+  auto* shifts = factors + columns_of(shape);
+  const IntegerMicroTable& micro = integer_micro_table();
+  for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
+    const int64_t group = panel / shape.panels_per_group(), first = panel % shape.panels_per_group() * kPanel;
+    std::byte* const to = packed + panel * shape.panel_bytes();
+    // Rows that lie side by side, as those of a right operand do, go in sixteens.
+    const bool in_rows = strides.col == 1 && shape.taps == 1 && first + kPanel <= shape.cols && shape.k % 4 == 0;
+    if (in_rows) {
+      const int8_t* from = weight + group * strides.group + first;
+      for (int64_t k = 0; k < shape.k; k += 4) micro.interleave(from + k * strides.k, strides.k, to + k * kPanel);
+    } else {
+      pack_panels(shape, {panel, panel + 1}, weight, strides, reinterpret_cast<int8_t*>(packed));
+    }
+    micro.sum_columns(to, shape.taps * shape.steps(), column_sums + panel * kPanel);
+    for (int64_t c = 0; c < kPanel; ++c) {
+      const bool is_filter = first + c < shape.cols;
+      const Requant factor = is_filter ? scales.factor(group * shape.cols + first + c) : Requant();
+      factors[panel * kPanel + c] = factor.multiplier;
+      shifts[panel * kPanel + c] = factor.shift;
+    }
+  }
 }
 
 }  // namespace hetnn::kernels

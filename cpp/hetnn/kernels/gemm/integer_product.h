@@ -5,7 +5,7 @@
 // are integers, so that results are the same on every machine.
 #pragma once
 
-#include <bit>
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -15,20 +15,23 @@
 
 namespace hetnn::kernels {
 
-/// What a call's params say of the integers of its operands `x`, `weight` and `bias` and of its result.
+/// Names of the operands of a product: rows, and what they are multiplied by.
+struct ProductOperands {
+  std::string_view rows = "x", columns = "weight";
+};
+
+/// What a call's params say of the integers of its operands, of a bias and of its result `y`.
 struct LayerScales {
   double x_scale = 1, y_scale = 1;
-  int32_t x_zero = 0, y_zero = 0;
+  int32_t x_zero = 0, weight_zero = 0, y_zero = 0;
   std::vector<double> weight;  // one, or one a filter
+  Rounding rounding = Rounding::half_even_fp32;
 
   /// Throws Unsupported for a call whose integers are of another kind.
-  explicit LayerScales(const KernelCall& call);
+  explicit LayerScales(const KernelCall& call, const ProductOperands& operands = {});
   double weight_scale(int64_t filter) const { return weight[weight.size() == 1 ? 0 : static_cast<size_t>(filter)]; }
   /// Of a sum to the result's scale.
-  float factor(int64_t filter) const {
-    return std::bit_cast<float>(
-        requant_of(weight_scale(filter) * x_scale / y_scale, Rounding::half_even_fp32).multiplier);
-  }
+  Requant factor(int64_t filter) const { return requant_of(weight_scale(filter) * x_scale / y_scale, rounding); }
   /// A bias of a scale of its own as an integer at the scale of the sums.
   int32_t bias_of(int64_t filter, int32_t bias, double scale) const;
 };
@@ -36,8 +39,17 @@ struct LayerScales {
 /// What stands for 0 in the rows and in the result, and the bounds of the result.
 struct IntegerEnds {
   int32_t x_zero, zero, low, high;
-  /// Throws Unsupported for scales or steps that integer layers do not take: the steps are relu and clamp.
-  explicit IntegerEnds(const KernelCall& call);
+  /// Throws Unsupported for steps that integer layers do not take: they take relu and clamp.
+  IntegerEnds(const KernelCall& call, const LayerScales& scales);
+};
+
+/// Integers of the result from sums with all that belongs to them, by roundings other than half_even_fp32.
+struct FixedPoint {
+  Rounding rounding;
+  int32_t zero, low, high;
+  int8_t operator()(int32_t sum, const Requant& factor) const {
+    return static_cast<int8_t>(std::clamp<int64_t>(int64_t{requantize(sum, factor, rounding)} + zero, low, high));
+  }
 };
 
 /// A bias as integers at the scale of the sums: filter's into to[place(filter)].
@@ -64,7 +76,8 @@ class IntegerProduct {
   using Element = int8_t;
 
   /// Throws Unsupported for scales or steps that it does not take.
-  IntegerProduct(const PanelShape& shape, const KernelCall& call);
+  IntegerProduct(const PanelShape& shape, const KernelCall& call, const ProductOperands& operands = {})
+      : IntegerProduct(shape, call, LayerScales(call, operands)) {}
 
   const PanelShape& shape() const { return shape_; }
   int64_t scratch_bytes_per_thread() const { return split_.scratch_bytes_per_thread(); }
@@ -79,17 +92,26 @@ class IntegerProduct {
   static bool is_weight(const KernelCall& call, int input) {
     return input == 1 || (input == 2 && call.params.integer("bias", 0) != 0);
   }
-  /// Bytes of input 1, the panels and, of every column, the sum of its weights and its factor; and of input 2, the bias
-  /// at the scale of the sums.
+  /// Bytes of input 1, the panels and, of every column, the sum of its weights and its factor, in two words; and of
+  /// input 2, the bias at the scale of the sums.
   static int64_t packed_bytes(const PanelShape& shape, int input);
   static std::vector<std::byte> pack(const PanelShape& shape, const KernelCall& call, int input,
                                      std::span<const std::byte> weight, const PackStrides& strides);
+  /// The same of some panels, into `packed`, whose bytes may be anything.
+  static void pack_share(const PanelShape& shape, Share panels, const LayerScales& scales, const int8_t* weight,
+                         const PackStrides& strides, std::byte* packed);
 
  private:
+  IntegerProduct(const PanelShape& shape, const KernelCall& call, const LayerScales& scales);
+  void sum_rows(const TilePlace& place, int32_t* sums) const;
+  void finish_fixed(const IntegerFinish& finish, const int32_t* shifts) const;
+
   PanelShape shape_;
   const IntegerMicroTable* micro_;
   PanelSplit split_;
   IntegerEnds ends_;
+  int32_t weight_zero_;
+  Rounding rounding_;
 };
 
 }  // namespace hetnn::kernels

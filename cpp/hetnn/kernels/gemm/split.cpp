@@ -76,11 +76,11 @@ PanelSplit::Grid PanelSplit::grid_for(int threads) const {
 }
 
 template <typename Element>
-void pack_panels(const PanelShape& shape, const Element* weight, const PackStrides& strides, Element* packed) {
-  const int64_t panels = shape.panels_per_group(), step = shape.step();
-  const int64_t panel_elems = shape.panel_bytes() / static_cast<int64_t>(sizeof(Element));
-  const auto pack = [&](int64_t number) {
-    const int64_t group = number / panels, panel = number % panels;
+void pack_panels(const PanelShape& shape, Share panels, const Element* weight, const PackStrides& strides,
+                 Element* packed) {
+  const int64_t step = shape.step(), panel_elems = shape.panel_bytes() / static_cast<int64_t>(sizeof(Element));
+  for (int64_t number = panels.begin; number < panels.end; ++number) {
+    const int64_t group = number / shape.panels_per_group(), panel = number % shape.panels_per_group();
     const int64_t cols = std::min(kPanel, shape.cols - panel * kPanel);
     Element* to = packed + number * panel_elems;
     for (int64_t tap = 0; tap < shape.taps; ++tap) {
@@ -92,16 +92,21 @@ void pack_panels(const PanelShape& shape, const Element* weight, const PackStrid
           for (int64_t s = 0; s < some; ++s) to[c * step + s] = from[c * strides.col + (k + s) * strides.k];
       }
     }
-  };
+  }
+}
+
+template <typename Element>
+void pack_panels(const PanelShape& shape, const Element* weight, const PackStrides& strides, Element* packed) {
   // Few numbers are packed before another thread has woken.
   const int64_t at_once = std::max<int64_t>(1, kPackedAtOnce_bytes / std::max<int64_t>(1, shape.panel_bytes()));
-  const int64_t all = shape.groups * panels;
+  const int64_t all = shape.groups * shape.panels_per_group();
   parallel_each(ceil_div(all, at_once), [&](int64_t k) {
-    for (int64_t number = k * at_once; number < std::min(all, (k + 1) * at_once); ++number) pack(number);
+    pack_panels(shape, {k * at_once, std::min(all, (k + 1) * at_once)}, weight, strides, packed);
   });
 }
 
 template void pack_panels(const PanelShape&, const float*, const PackStrides&, float*);
 template void pack_panels(const PanelShape&, const int8_t*, const PackStrides&, int8_t*);
+template void pack_panels(const PanelShape&, Share, const int8_t*, const PackStrides&, int8_t*);
 
 }  // namespace hetnn::kernels

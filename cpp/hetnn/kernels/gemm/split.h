@@ -47,6 +47,7 @@ struct PanelShape {
   int64_t cols = 0;        // per group
   int64_t a_bytes = 0;     // distinct bytes of the left operand, for the choice of the split
   int64_t elem_bytes = 4;  // of both operands
+  bool whole_steps = false;  // rows may be read up to whole steps
 
   int64_t panels_per_group() const { return (cols + kPanel - 1) / kPanel; }
   /// Elements that a multiplication takes at once of each row and column: as many as four bytes hold.
@@ -68,6 +69,10 @@ struct PackStrides {
 /// The panels [groups][panels] of a weight, of elements as wide as Element; zeros behind the last column and k.
 template <typename Element>
 void pack_panels(const PanelShape& shape, const Element* weight, const PackStrides& strides, Element* packed);
+/// The same of some of them, by this thread.
+template <typename Element>
+void pack_panels(const PanelShape& shape, Share panels, const Element* weight, const PackStrides& strides,
+                 Element* packed);
 
 /// One call of a microkernel: some rows times some panels side by side.
 struct TilePlace {

@@ -12,8 +12,8 @@
 #include "hetnn/base/steps.h"
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/quant/rows.h"
+#include "hetnn/kernels/quant/tables.h"
 #include "hetnn/kernels/row_view.h"
-#include "hetnn/ops/elementwise/function.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -222,43 +222,9 @@ std::unique_ptr<Kernel> make_lookup(const KernelCall& call) {
 
 std::unique_ptr<Kernel> make_integer_unary(const KernelCall& call) {
   check("unary_i8", call, DType::i8, DType::i8);
-  if (call.params.has("q_rounding")) throw Unsupported("unary_i8 is of reals. Use the operator's meaning.");
-  for (const char* value : {"x.scales", "y.scales"}) {
-    if (!call.params.has(value) || call.params.reals(value).size() != 1)
-      throw Unsupported(text("unary_i8 takes one scale as ", value, ". Use the operator's meaning."));
-  }
-  const ops::Function function = *ops::function_from_name(call.params.text("op"));
-  std::array<float, 256> reals{};
+  const std::vector<int8_t> table = table_of(call);
   std::array<int8_t, 256> entries{};
-  for (int x = -128; x < 128; ++x)
-    reals[static_cast<size_t>(x + 128)] =
-        real_of(static_cast<int8_t>(x), call.params.reals("x.scales")[0], call.params.integers("x.zeros")[0]);
-  // The meaning's own values.
-  class InTable final : public ops::Results {
-   public:
-    explicit InTable(std::array<float, 256>& values) : values_(values) {}
-    std::byte* allocate(size_t, DType, std::span<const int64_t>) override {
-      return reinterpret_cast<std::byte*>(values_.data());
-    }
-
-   private:
-    std::array<float, 256>& values_;
-  };
-  const ops::Type type{DType::f32, {256}};
-  const ops::Call of_all{.op = &ops::OpTable::global().get(ops::kIdentity),
-                         .inputs = {{&type, nullptr}},
-                         .outputs = {&type},
-                         .attrs = call.params.attrs(),
-                         .name = {},
-                         .loc = {}};
-  const int64_t shape[] = {256};
-  const ops::View view(DType::f32, shape, reinterpret_cast<const std::byte*>(reals.data()));
-  std::array<float, 256> values{};
-  InTable results(values);
-  ops::evaluate(function, {of_all, std::span(&view, 1), results});
-  std::ranges::transform(values, entries.begin(), [&](float y) {
-    return integer_of<int8_t>(y, call.params.reals("y.scales")[0], call.params.integers("y.zeros")[0]);
-  });
+  std::ranges::copy(table, entries.begin());
   return of_table(call, "unary_i8", entries);
 }
 

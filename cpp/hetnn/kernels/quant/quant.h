@@ -4,9 +4,7 @@
 //             params scale, zero_point.
 // dequantize  x (i8, u8, i16, i32) -> y (f32): scale * (x - zero_point). params scale, zero_point.
 // lookup      x (i8) -> y (i8): table[x + 128]. param table: 256 integers.
-// unary_i8    x (i8) -> y (i8): an elementwise function, param op, of the reals, rounded once: its table is made with
-// the
-//             kernel. params x.scales, x.zeros, y.scales, y.zeros.
+// unary_i8    x (i8) -> y (i8): an elementwise function of one value by its table (quant/tables.h), made with it.
 // cast        x -> y of another dtype, as base/convert.h says.
 #pragma once
 

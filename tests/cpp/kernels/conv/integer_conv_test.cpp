@@ -12,7 +12,8 @@ struct Case {
   int64_t dh = 1, dw = 1;
   int64_t groups = 1;
   bool bias = true;
-  int x_zero = 3;
+  int x_zero = 3, weight_zero = 0;
+  Rounding rounding = Rounding::half_even_fp32;
 };
 
 std::string describe(const Case& c) {
@@ -37,7 +38,8 @@ std::vector<double> expected_of(const Case& c, const Integers& integers, const s
                 if (y < 0 || y >= c.h || at < 0 || at >= c.w) continue;
                 const int64_t from = ((n * c.c + m / filters * channels + ch) * c.h + y) * c.w + at;
                 sum += (static_cast<int64_t>(x[static_cast<size_t>(from)]) - c.x_zero) *
-                       static_cast<int64_t>(w[static_cast<size_t>(((m * channels + ch) * c.kh + ky) * c.kw + kx)]);
+                       (static_cast<int64_t>(w[static_cast<size_t>(((m * channels + ch) * c.kh + ky) * c.kw + kx)]) -
+                        c.weight_zero);
               }
           out.push_back(integers.result(sum, m));
         }
@@ -50,8 +52,10 @@ void check_conv(const Case& c) {
   const int64_t ow = (c.w + c.padding[1] + c.padding[3] - (c.kw - 1) * c.dw - 1) / c.sw + 1;
   ASSERT_GE(oh, 1);
   ASSERT_GE(ow, 1);
-  const Integers integers =
+  Integers integers =
       Integers::of(c.o, 0.02, 0.002 * static_cast<double>(c.c / c.groups * c.kh * c.kw + 10), c.x_zero, -7);
+  integers.weight_zero = c.weight_zero;
+  integers.rounding = c.rounding;
   const std::vector<double> x = random_integers(c.n * c.c * c.h * c.w, 1),
                             w = random_integers(c.o * c.c / c.groups * c.kh * c.kw, 2),
                             b = random_integers(c.o, 3, -9000, 9000);
@@ -106,6 +110,20 @@ TEST(IntegerConv2d, ZeroPointsAtTheEndsOfTheRange) {
     check_conv({.c = 3, .h = 5, .w = 6, .o = 20, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .x_zero = zero});
     check_conv(
         {.c = 20, .h = 5, .w = 6, .o = 20, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .groups = 20, .x_zero = zero});
+  }
+}
+
+TEST(IntegerConv2d, WeightsWithAZeroPoint) {
+  check_conv({.c = 18, .h = 5, .w = 6, .o = 20, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .weight_zero = 9});
+  check_conv({.c = 3, .h = 5, .w = 6, .o = 20, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .weight_zero = -128});
+  check_conv(
+      {.c = 6, .h = 5, .w = 5, .o = 6, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .groups = 6, .weight_zero = 3});
+}
+
+TEST(IntegerConv2d, OtherRoundings) {
+  for (const Rounding rounding : {Rounding::double_rounding, Rounding::single_rounding}) {
+    check_conv({.c = 18, .h = 5, .w = 6, .o = 20, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .rounding = rounding});
+    check_conv({.n = 2, .c = 70, .h = 5, .w = 6, .o = 70, .kh = 3, .kw = 3, .groups = 70, .rounding = rounding});
   }
 }
 

@@ -10,6 +10,7 @@ import hetnn
 from hetnn.cli.answer import Answer, BadUse
 from hetnn.cli.model import add_compile_arguments, compile_model, compile_options, load_model
 from hetnn.cli.progress import Progress
+from hetnn.report import costs, devices_table
 
 _QUANTIZING = (
     ("--quantize", "SCHEME", "compute in fewer bits: int8, int16x8, int4, f16 or bf16; needs --samples"),
@@ -46,8 +47,7 @@ def run(args: argparse.Namespace) -> Answer:
     size_bytes = os.path.getsize(args.output)
     compile_s = time.perf_counter() - began
     document = {"output": args.output, "bytes": size_bytes, "compile_s": compile_s, "report": report}
-    placed = ", ".join(f"{n} nodes on {device}" for device, n in report["nodes_on"].items())
-    text = f"{args.output}: {size_bytes} bytes; {placed}; {len(report['subgraphs'])} subgraphs"
+    text = f"{args.output}: {size_bytes:,} bytes\n{devices_table(report)}\n{costs(report)}"
     if executable.quantization is not None:
         document["quantization"] = executable.quantization.as_dict()
         text = f"{executable.quantization}\n{text}"

@@ -9,7 +9,7 @@ from typing import Any
 from hetnn.errors import InvalidModel
 from hetnn.report.page import as_html
 from hetnn.report.picture import PictureNode, PictureSubgraph, as_svg, draw_plan, nodes_of, problem_svg
-from hetnn.report.text import as_text, explanation
+from hetnn.report.text import as_text, costs, devices_table, explanation
 
 __all__ = [
     "PictureNode",
@@ -17,6 +17,8 @@ __all__ = [
     "as_html",
     "as_svg",
     "as_text",
+    "costs",
+    "devices_table",
     "draw_plan",
     "explanation",
     "nodes_of",

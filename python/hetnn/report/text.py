@@ -31,10 +31,6 @@ def _fewer(number: float, what: str) -> str:
     return f"{_count(abs(whole), what)} {'more' if whole < 0 else 'fewer'}"
 
 
-def _crossing(number: float) -> str:
-    return f"{_count(round(number), 'byte')} {'crosses' if round(number) == 1 else 'cross'}"
-
-
 def _subgraph(number: int, part: Mapping[str, Any]) -> str:
     names = part["nodes"]
     return (
@@ -115,25 +111,36 @@ def explanation(report: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def devices_table(report: Mapping[str, Any]) -> str:
+    """What each device runs: nodes, multiply-accumulates and their share, subgraphs, the fewest there could be, us."""
+    bounds, macs = report["lower_bound_subgraphs"], report["macs_on"]
+    total = sum(macs.values())
+    rows = []
+    for device, nodes in report["nodes_on"].items():
+        parts = [part for part in report["subgraphs"] if part["device"] == device]
+        own = macs.get(device, 0)
+        share = f"{100 * own / total:.1f} %" if total else "-"
+        predicted = f"{sum(part['predicted_us'] for part in parts):,.1f}"
+        rows.append(
+            [device, str(nodes), f"{own:,.0f}", share, str(len(parts)), str(bounds.get(device, "-")), predicted]
+        )
+    return table(["device", "nodes", "MACs", "share", "subgraphs", "fewest", "us"], rows)
+
+
+def costs(report: Mapping[str, Any]) -> str:
+    """One line: the predicted time, and what crosses between devices."""
+    crossings = _count(len(report["crossings"]), "crossing")
+    return f"predicted {report['predicted_us']:,.1f} us; {crossings}, {_count(report['crossing_bytes'], 'byte')}"
+
+
 def as_text(report: Mapping[str, Any]) -> str:
     """Placement, crossings, rewrites and reasons of `report` (`Executable.report(format="dict")`)."""
-    bounds = report["lower_bound_subgraphs"]
-    devices = [
-        [
-            device,
-            str(nodes),
-            f"{report['macs_on'].get(device, 0):,.0f}",
-            str(sum(part["device"] == device for part in report["subgraphs"])),
-            str(bounds.get(device, "-")),
-        ]
-        for device, nodes in report["nodes_on"].items()
-    ]
     parts = [
         f"target {report['target']}, strategy {report['strategy']}",
-        table(["device", "nodes", "MACs", "subgraphs", "fewest"], devices),
+        devices_table(report),
         "subgraphs, in order:",
         *(_subgraph(k, part) for k, part in enumerate(report["subgraphs"])),
-        f"predicted {report['predicted_us']:,.1f} us; {_crossing(report['crossing_bytes'])} between devices",
+        costs(report),
     ]
     parts += [f"note: {_note(row)}" for row in report.get("notes", [])]
     if report["rewrites"]:

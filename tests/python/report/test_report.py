@@ -176,7 +176,7 @@ def test_the_text_names_devices_bytes_and_reasons() -> None:
     text = as_text(REPORT)
     for expected in (
         "target cpu+npu, strategy topological",
-        "4,096 bytes cross between devices",
+        "4,096 bytes",
         "  prelu 'act' on cpu  at net.py:7",
         "    npu_prelu: it has no <PReLU>",
     ):

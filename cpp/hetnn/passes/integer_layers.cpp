@@ -29,7 +29,8 @@ bool has_bias(const ir::Node& node) {
 }
 
 std::string_view role_name(Role role) {
-  constexpr std::string_view kNames[] = {"weights", "product", "several", "function", "rectify", "bound", "moves", "pool", "joins"};
+  constexpr std::string_view kNames[] = {"weights", "product", "several", "function", "rectify",
+                                         "bound",   "moves",   "pool",    "joins"};
   return kNames[static_cast<size_t>(role)];
 }
 

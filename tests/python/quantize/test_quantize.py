@@ -159,21 +159,21 @@ def test_layers_behind_one_another_share_sizes() -> None:
 
 
 def test_constants_without_axes() -> None:
-    class Halved(torch.nn.Module):
+    class Scaled(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.one, self.two = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
-            self.register_buffer("half", torch.tensor(0.5))
+            self.one, self.two, self.three = (torch.nn.Linear(4, 4) for _ in range(3))
+            self.register_buffer("factor", torch.tensor(0.3))
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            out: torch.Tensor = self.two(torch.minimum(self.one(x), self.half))
+            out: torch.Tensor = self.three((self.one(x) * self.two(x) * self.factor).reshape(-1, 4))
             return out
 
     torch.manual_seed(5)
-    given = [torch.randn(2, 4).numpy() for _ in range(4)]
-    quantized = hetnn.quantize(exported(Halved(), given[0]), given)
-    assert {row["op"]: row["type"][:3] for row in quantized.graph.nodes()}["minimum"] == "i8{"
-    assert min(quantized.report.outputs_db.values()) > 30
+    given = [torch.randn(2, 2, 4).numpy() for _ in range(4)]
+    quantized = hetnn.quantize(exported(Scaled(), given[0]), given)
+    assert [row["type"][:3] for row in quantized.graph.nodes() if row["op"] == "mul"] == ["i8{", "i8{"]
+    assert min(quantized.report.outputs_db.values()) > 25
 
 
 def test_biases_make_good_what_weights_lost() -> None:

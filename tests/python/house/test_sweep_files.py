@@ -39,7 +39,7 @@ def test_files_that_are_right_leave_no_gap(tmp_path: Path) -> None:
     )
     code, out = _sweep(plain, ranks)
     assert code == 0, out
-    assert out.splitlines()[-1] == "2 of 2 are as ONNX Runtime has them"
+    assert out.splitlines()[-1] == "2 of 2 are as their engines have them"
     assert "2x64x4 - ok" in out or "1x64x4 - ok" in out
 
 
@@ -52,5 +52,5 @@ def test_what_is_lacking_is_a_gap(tmp_path: Path) -> None:
     code, out = _sweep(right, lacking, broken)
     assert code == 1
     lines = out.splitlines()
-    assert "1 of 2 are as ONNX Runtime has them" in lines
+    assert "1 of 2 are as their engines have them" in lines
     assert any(line.startswith("  ") and "lacking.onnx cpu: refused: Unsupported" in line for line in lines)

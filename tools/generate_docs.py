@@ -135,9 +135,10 @@ states. Of an `IF` whose condition is not known both branches are computed; a `W
 condition is known, then it is a loop. Sparse constants are made dense. Custom operators are refused by name.
 
 Integers are [quantized types](numerics.md), layers of them name LiteRT's rounding, functions of one i8 value are tables
-by LiteRT's own formulas: results are those of LiteRT's reference kernels bit for bit, on every device. What no integer
-form is for is computed on the reals and rounded once (log-softmax, normalizations, squared differences, comparisons);
-linear layers of i16 are at most one step away. `make sweep-files` runs files of packages beside LiteRT.
+by LiteRT's own formulas: results are those of LiteRT's reference kernels bit for bit. So are an NPU's, but for linear
+layers, whose product LiteRT rounds once (`single`) where an NPU may do so twice. What no integer form is for is
+computed on the reals and rounded once (normalizations, products along axes, sigmoid, tanh and softmax of i16); products
+of i16 are at most one step away. `make sweep-files` runs files of packages beside LiteRT.
 
 By a rule ({len(TFLITE.rules)}): {listed(TFLITE.rules)}.
 """

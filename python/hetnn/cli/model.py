@@ -37,7 +37,7 @@ def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="of an ONNX model: a number for a size that it leaves open, or a value for an input; may be repeated",
+        help="a number for a size that an ONNX or TFLite model leaves open, or the value of an ONNX input; repeatable",
     )
     add_option_arguments(parser)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,13 @@ from importers.tflite_files import Array, Graph, Quant, Told, constant, model_by
 RNG = np.random.default_rng(11)
 # An operator, its operands, results and options.
 Sample = tuple[str, Sequence[Told | None], Sequence[Told], Mapping[str, Any]]
+
+
+@pytest.fixture(autouse=True)
+def _own_numbers(request: pytest.FixtureRequest) -> None:
+    """Each test draws its own numbers, whichever others run."""
+    global RNG
+    RNG = np.random.default_rng(zlib.crc32(request.node.name.encode()))
 
 
 def check(
@@ -170,14 +178,15 @@ def test_softmax(size: int, beta: float, dtype: str) -> None:
     check("SOFTMAX", [x_of(5, size, dtype=dtype)], options("Softmax", Beta=beta), [y])
 
 
+@pytest.mark.parametrize("dtype", ["i8", "u8"])
 @pytest.mark.parametrize("name", ["RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"])
 @pytest.mark.parametrize("goal", [(10, 8), (7, 9), (3, 2), (5, 4)])
 @pytest.mark.parametrize(("corners", "centred"), [(False, False), (True, False), (False, True)])
-def test_resizing(name: str, goal: Sequence[int], corners: bool, centred: bool) -> None:
-    x = x_of(2, 5, 4, 3)
+def test_resizing(name: str, goal: Sequence[int], corners: bool, centred: bool, dtype: str) -> None:
+    x = x_of(2, 5, 4, 3, dtype=dtype)
     table = {"RESIZE_BILINEAR": "ResizeBilinear"}.get(name, "ResizeNearestNeighbor")
     how = options(table, AlignCorners=corners, HalfPixelCenters=centred)
-    check(name, [x, constant(list(goal), "i32")], how, [Told([1], "i8", quant=x.quant)])
+    check(name, [x, constant(list(goal), "i32")], how, [Told([1], dtype, quant=x.quant)])
 
 
 @pytest.mark.parametrize("biased", [False, True])
@@ -302,6 +311,38 @@ def test_pools_of_16_bits(name: str) -> None:
     x = wide(1, 7, 9, 4)
     how = window("Pool2D", True, 2, FilterHeight=3, FilterWidth=2)
     check(name, [x], how, [Told([1], "i16", quant=x.quant)])
+
+
+@pytest.mark.parametrize(("of_x", "of_y"), [("i8", "i16"), ("i16", "i8"), ("i16", "i16"), ("u8", "i8"), ("i8", "u8")])
+def test_integers_become_others(of_x: str, of_y: str) -> None:
+    x = wide(300) if of_x == "i16" else x_of(300, dtype=of_x)
+    y = wide(1, high=5e-3) if of_y == "i16" else Told([1], of_y, quant=quant(of_y))
+    check("QUANTIZE", [x], {}, [y])
+
+
+def test_rectifiers_of_16_bits() -> None:
+    x = wide(300)
+    check("RELU", [x], {}, [wide(1)])
+    check("RELU6", [x], {}, [Told([1], "i16", quant=x.quant)])
+    check("RELU6", [x], {}, [wide(1, high=9e-4)])
+    check("ABS", [x], {}, [wide(1, high=9e-4)])
+    check("LEAKY_RELU", [wide(4, 60)], options("LeakyRelu", Alpha=0.3), [wide(1, high=9e-4)])
+
+
+def test_negated_integers() -> None:
+    x = Told([300], "i8", quant=Quant(0.05))
+    check("NEG", [x], {}, [Told([1], "i8", quant=x.quant)])
+
+
+@pytest.mark.parametrize("name", ["EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"])
+def test_comparisons(name: str) -> None:
+    check(name, [x_of(30, 40), x_of(40)], {}, [Told([1], "bool")])
+    fine = Quant(0.0005, 3)
+    check(name, [Told([30, 40], "i8", quant=fine), Told([40], "i8", quant=fine)], {}, [Told([1], "bool")])
+
+
+def test_squared_differences() -> None:
+    check("SQUARED_DIFFERENCE", [x_of(30, 40), x_of(40)], {}, [y_of(low=0.5, high=1.0)])
 
 
 def network() -> Graph:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hetnn._core import Dim
+from hetnn.element_types import numpy_type
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.building import Building
 from hetnn.importers.lowering.sizes import Size
@@ -354,7 +355,8 @@ class Call(Place):
         if q:
             scale, zero = np.float32(q["q_scale"][0]), q["q_zero"]
             ends = rounded(np.array([low, high], np.float32) / scale) + zero
-            if ends[0] <= -128 and ends[1] >= 127:
+            limits = np.iinfo(numpy_type(value.dtype))
+            if ends[0] <= limits.min and ends[1] >= limits.max:
                 return value
             # On a tie the integer that the bound is rounded to says what it is.
             low, high = (

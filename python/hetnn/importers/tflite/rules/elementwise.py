@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from hetnn.errors import Unsupported
+from hetnn.importers.tflite.fixed_point import multiplier_of
+from hetnn.importers.tflite.integers import graph_form, is_typed, plain_type
+from hetnn.importers.tflite.rules import integer_nodes as nodes
 from hetnn.importers.tflite.rules.call import Call, always, are_typed, rule
 from hetnn.importers.tflite.rules.tables import by_table, has_table
 
@@ -54,35 +58,80 @@ _BINARY = {
 _CLAMPS = {"RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0), "RELU_N1_TO_1": (-1.0, 1.0)}
 
 
-@rule(*_UNARY, integers=has_table)
+def _is_typed(call: Call) -> bool:
+    return has_table(call) or (call.name in ("ABS", "NEG", "RELU") and are_typed(0)(call))
+
+
+@rule(*_UNARY, integers=_is_typed)
 def _unary(call: Call) -> Any:
-    if call.typed:
+    if has_table(call):
         return by_table(call, "relu" if call.name == "RELU" else None)
     x, first = call.in_its_layout(0)
-    return call.placed(call.create(_UNARY[call.name], [x]), first)
+    if call.typed and call.name == "ABS":
+        away = call.create("abs", [nodes.centred(call, x, 0)])
+        return call.placed(nodes.result_of(call, nodes.scaled(call, away, *multiplier_of(_ratio(call)))), first)
+    if call.typed and call.name == "NEG":  # of the integers as they are in the file
+        turned = call.create("neg", [call.plain(x, 0)])
+        return call.placed(graph_form(call, turned, call.outputs[0]), first)
+    return call.placed(call.create(_UNARY[call.name], [x], **call.q()), first)
 
 
-@rule(*_CLAMPS, integers=has_table)
+def _ratio(call: Call) -> float:
+    """The scale of the input over that of the result, in f32."""
+    return float(np.float32(call.held_quant(0)["q_scale"][0]) / np.float32(call.q()["q_scale"][0]))
+
+
+@rule(*_CLAMPS, integers=are_typed(0))
 def _clamp(call: Call) -> Any:
-    if call.typed:
+    if has_table(call):
         return by_table(call, "clamp", min=_CLAMPS[call.name][0], max=_CLAMPS[call.name][1])
     x, first = call.in_its_layout(0)
+    if call.typed and call.quant(0) != call.result_quant():
+        x = call.create("quantize", [x], to=plain_type(call.outputs[0]), **call.q())
     return call.placed(call.bounded(x, *_CLAMPS[call.name]), first)
 
 
+_COMPARISONS = ("EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "NOT_EQUAL")
+
+
 def _have_sums_of_integers(call: Call) -> bool:
+    if call.name in _COMPARISONS:
+        return all(is_typed(call.tensor(k)) and call.tensor(k).dtype != "i16" for k in (0, 1))
     return call.name in ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM") and are_typed(0, 1)(call)
 
 
 @rule(*_BINARY, integers=_have_sums_of_integers)
 def _binary(call: Call) -> Any:
     operands, first = call.meeting([0, 1])
+    if call.typed and call.name in _COMPARISONS:  # LiteRT compares 256 times the reals, rounded
+        rounded = [_scaled(call, x, k, 8, float(call.held_quant(k)["q_scale"][0])) for k, x in enumerate(operands)]
+        return call.placed(call.create(_BINARY[call.name], rounded), first)
     return call.placed(call.activated(call.create(_BINARY[call.name], operands, **call.q())), first)
 
 
-@rule("SQUARED_DIFFERENCE")
+def _scaled(call: Call, x: Any, index: int, bits: int, factor: float) -> Any:
+    """The integers of an input less their zero point, times 2^bits and a factor, as LiteRT rounds it."""
+    wide = nodes.on(call, "mul", nodes.centred(call, x, index), 1 << bits)
+    return nodes.scaled(call, wide, *multiplier_of(factor))
+
+
+def _are_bytes(call: Call) -> bool:
+    return are_typed(0, 1)(call) and call.tensor(0).dtype != "i16"
+
+
+@rule("SQUARED_DIFFERENCE", integers=_are_bytes)
 def _squared_difference(call: Call) -> Any:
     operands, first = call.meeting([0, 1])
+    if call.typed:
+        scales = [float(call.held_quant(k)["q_scale"][0]) for k in (0, 1)]
+        common = 2 * max(scales)
+        a, b = (
+            _scaled(call, x, k, 7, scale / common) for k, (x, scale) in enumerate(zip(operands, scales, strict=True))
+        )
+        away = call.create("sub", [a, b])
+        leave = multiplier_of(common * common / ((1 << 14) * float(call.q()["q_scale"][0])))
+        square = nodes.scaled(call, call.create("mul", [away, away]), *leave)
+        return call.placed(nodes.result_of(call, square), first)
     away = call.create("sub", operands)
     return call.placed(call.create("mul", [away, away]), first)
 
@@ -99,14 +148,21 @@ def _add_n(call: Call) -> Any:
     return call.placed(call.folded("add", operands), first)
 
 
-@rule("LEAKY_RELU", integers=has_table)
+@rule("LEAKY_RELU", integers=are_typed(0))
 def _leaky_relu(call: Call) -> Any:
     slope = float(call.option("Alpha"))
     if call.typed:  # PReLU by 1 at the scale of the slope, which LiteRT computes in f32
         of_x, of_y = (np.float32(each["q_scale"][0]) for each in (call.held_quant(0), call.q()))
         scale = abs(float(of_x * np.float32(slope) / of_y)) * float(of_y) / float(of_x)
         is_prelu = slope != 0 and math.isfinite(scale) and call.rank(0) > 1
-        return by_table(call, "prelu", (int(math.copysign(1, slope)), scale)) if is_prelu else by_table(call)
+        sign = int(math.copysign(1, slope))
+        if has_table(call):
+            return by_table(call, "prelu", (sign, scale)) if is_prelu else by_table(call)
+        if not is_prelu:
+            raise Unsupported(f"integers of 16 bits with the slope {slope} in {call.rank(0)} axes")
+        x, first = call.in_its_layout(0)
+        one = call.typed_constant(np.array([sign], np.int16), {"q_scale": [scale], "q_zero": 0})
+        return call.placed(call.create("prelu", [x, one], **call.q()), first)
     x, first = call.in_its_layout(0)
     return call.placed(call.create("leaky_relu", [x], negative_slope=slope), first)
 

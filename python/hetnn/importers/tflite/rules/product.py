@@ -23,7 +23,8 @@ def _fully_connected(call: Call) -> Any:
         x = call.reshape(x, [divide(product(x.shape), features), features])
     weight, bias = weight_and_bias(call, 0, 1, 2, (0, 1))
     if call.known(1) is not None:
-        y = call.create("linear", [x, weight, bias], **call.q())
+        q = {**call.q(), "q_rounding": "single"} if call.typed else {}  # LiteRT rounds a row's product once
+        y = call.create("linear", [x, weight, bias], **q)
     else:
         y = call.create("matmul", [x, call.permuted(weight, (1, 0))])
         y = y if bias is None else call.create("add", [y, bias])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hetnn.importers.tflite.integers import dequantized, quantized, real
+from hetnn.importers.tflite.integers import dequantized, is_typed, plain_type, quantized, real
 from hetnn.importers.tflite.rules.call import Call, always, rule
 from hetnn.importers.tflite.rules.tables import by_table, has_table
 
@@ -36,6 +36,8 @@ def _quantize(call: Call) -> Any:
     tensor, quant = call.outputs[0], call.quant(0)
     if tensor.quant is None:
         return call.placed(call.cast(x, tensor.dtype), first)
+    if is_typed(tensor) and is_typed(call.tensor(0)):
+        return call.placed(call.create("quantize", [x], to=plain_type(tensor), **call.q()), first)
     reals = x if quant is None else real(call, x, quant)
     return call.placed(quantized(call, reals, tensor), first)
 

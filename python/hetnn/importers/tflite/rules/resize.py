@@ -36,28 +36,68 @@ def _scale(call: Call, size: int, goal: int) -> Any:
 def _bilinear(call: Call) -> Any:
     """By the operator where it takes the same places, else a product along each axis."""
     x, goal = call.first(0), _goal(call)
-    height, width = static(x.shape[2:], "resizing")
-    corners, centred = bool(call.option("AlignCorners")), bool(call.option("HalfPixelCenters"))
-    if corners and centred:
+    if call.option("AlignCorners") and call.option("HalfPixelCenters"):
         raise InvalidModel("align_corners and half_pixel_centers exclude each other")
+    if call.typed and call.tensor(0).dtype == "u8":
+        reals = on(call, "add", nodes.steps(call, x, 0, "f32"), 128.0)
+        whole = call.create("floor", [on(call, "add", _in_order(call, reals, goal), 0.5)])
+        return call.placed(nodes.result_of(call, on(call, "add", whole, -128.0 - call.q()["q_zero"])), True)
     if call.typed:
         return call.placed(_of_integers(call, x, goal), True)
+    return call.placed(_of_reals(call, x, goal), True)
+
+
+def _in_order(call: Call, x: Any, goal: list[int]) -> Any:
+    """Four products of each pixel, added in LiteRT's order: of integers a half must fall as it does there."""
+    sides = []
+    for axis, (size, wanted) in enumerate(zip(static(x.shape[2:], "resizing"), goal, strict=True)):
+        scale = _scale(call, size, wanted)
+        at = np.arange(wanted, dtype=_F32) * scale
+        if call.option("HalfPixelCenters"):
+            at = (np.arange(wanted, dtype=_F32) + _F32(0.5)) * scale - _F32(0.5)
+        low = np.maximum(np.floor(at), 0)
+        high = np.minimum(np.ceil(at), size - 1)
+        share = (at - low).astype(_F32).reshape([-1, 1] if axis == 0 else [-1])
+        sides.append((np.minimum(low, size - 1), high, share))
+    (top, bottom, down), (left, right, across) = sides
+
+    def term(rows: Any, columns: Any, by_row: Any, by_column: Any) -> Any:
+        value = x
+        for axis, places in ((2, rows), (3, columns)):
+            index = call.constant(places.astype(np.int64), "i64")
+            value = call.create("gather", [value, index], axis=axis, from_end=False)
+        for factor in (by_row, by_column):
+            value = call.create("mul", [value, call.constant(factor, "f32")])
+        return value
+
+    one = _F32(1)
+    terms = [
+        term(top, left, one - down, one - across),
+        term(bottom, left, down, one - across),
+        term(top, right, one - down, across),
+        term(bottom, right, down, across),
+    ]
+    return call.folded("add", terms)
+
+
+def _of_reals(call: Call, x: Any, goal: list[int]) -> Any:
+    height, width = static(x.shape[2:], "resizing")
+    corners, centred = bool(call.option("AlignCorners")), bool(call.option("HalfPixelCenters"))
     if [height, width] == goal:
-        return call.placed(x, True)
+        return x
     if centred or (corners and min(goal) > 1):
-        return call.placed(call.create("upsample_bilinear2d", [x], size=goal, align_corners=corners), True)
-    return call.placed(_resized(call, x, goal, _shares), True)
+        return call.create("upsample_bilinear2d", [x], size=goal, align_corners=corners)
+    return _resized(call, x, goal, _shares)
 
 
 def _of_integers(call: Call, x: Any, goal: list[int]) -> Any:
     """Sums of the integers with shares of 10 bits along each axis, rounded once, halves away from zero."""
-    y = on(call, "add", nodes.steps(call, x, 0, "f64"), 128.0 if call.tensor(0).dtype == "u8" else 0.0)
+    y = nodes.steps(call, x, 0, "f64")
     for axis, (size, wanted) in enumerate(zip(static(x.shape[2:], "resizing"), goal, strict=True), start=2):
         y = along(call, y, axis, _integer_shares(call, size, wanted))
     half = call.create("mul", [call.create("sign", [y]), call.like(1 << 19, y)])
     whole = call.create("trunc", [on(call, "mul", call.create("add", [y, half]), 2.0**-20)])
-    zero = float(call.q()["q_zero"] + (128 if call.tensor(0).dtype == "u8" else 0))
-    return nodes.result_of(call, call.cast(on(call, "add", whole, -zero), "i64"))
+    return nodes.result_of(call, on(call, "sub", call.cast(whole, "i64"), int(call.q()["q_zero"])))
 
 
 def _integer_shares(call: Call, size: int, goal: int) -> np.ndarray[Any, Any]:

@@ -118,8 +118,8 @@ TABLES: Mapping[str, Formula] = {
 
 
 def has_table(call: Call) -> bool:
-    """Whether the operator is a function of one integer of 8 bits."""
-    return call.name in TABLES and are_typed(0)(call)
+    """Whether the operator is a function of one integer of 8 bits, which gives one."""
+    return call.name in TABLES and are_typed(0)(call) and "i16" not in (call.tensor(0).dtype, call.outputs[0].dtype)
 
 
 def by_table(call: Call, op: str | None = None, beside: tuple[int, float] | None = None, **attrs: Any) -> Any:

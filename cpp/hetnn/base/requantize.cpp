@@ -75,11 +75,19 @@ int32_t requantize_wide(int64_t value, const Requant& factor, Rounding rounding)
     const double real = std::nearbyint(static_cast<float>(value) * std::bit_cast<float>(factor.multiplier));
     return static_cast<int32_t>(std::clamp(real, static_cast<double>(kLow), static_cast<double>(kHigh)));
   }
+  constexpr int64_t kWidest = int64_t{1} << 47;
+  value = std::clamp(value, -kWidest, kWidest - 1);
+  if (rounding == Rounding::single_rounding) {
+    // In halves of 16 bits: the whole product has 79.
+    const int bits = std::max(31 - factor.shift, 17);
+    const int64_t low = (value & 0xFFFF) * factor.multiplier, high = (value >> 16) * factor.multiplier;
+    const int64_t carried = bits > 62 ? 0 : (low + (int64_t{1} << (bits - 1))) >> 16;
+    return bits > 62 ? 0 : saturate((high + carried) >> (bits - 16));
+  }
   constexpr int32_t kMost = 0x7FFF;
   const int64_t multiplier = factor.multiplier < 0x7FFF0000 ? (factor.multiplier + (1 << 15)) >> 16 : kMost;
   const int bits = 15 - factor.shift;
-  constexpr int64_t kWidest = int64_t{1} << 47;
-  return saturate((std::clamp(value, -kWidest, kWidest - 1) * multiplier + (int64_t{1} << (bits - 1))) >> bits);
+  return saturate((value * multiplier + (int64_t{1} << (bits - 1))) >> bits);
 }
 
 }  // namespace hetnn

@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "expect_error.h"
@@ -62,6 +64,21 @@ TEST(Requantize, SingleRoundingRoundsOnce) {
     const int bits = 31 - factor.shift;
     const Wide want = floor_divide(Wide{value} * factor.multiplier + (Wide{1} << (bits - 1)), Wide{1} << bits);
     EXPECT_EQ(requantize(value, factor, Rounding::single_rounding), static_cast<int64_t>(want));
+  }
+}
+
+TEST(Requantize, SingleRoundingOfWideSumsKeepsTheWholeFactor) {
+  std::mt19937_64 random(8);
+  std::uniform_real_distribution<double> exponent(-31, 3);
+  std::uniform_int_distribution<int64_t> any(-(int64_t{1} << 47), (int64_t{1} << 47) - 1);
+  for (int k = 0; k < 200000; ++k) {
+    const Requant factor = requant_of(std::exp2(exponent(random)), Rounding::single_rounding);
+    const int64_t value = any(random) >> (k % 40);
+    const int bits = 31 - factor.shift;
+    const Wide whole = floor_divide(Wide{value} * factor.multiplier + (Wide{1} << (bits - 1)), Wide{1} << bits);
+    const Wide want =
+        std::clamp(whole, Wide{std::numeric_limits<int32_t>::min()}, Wide{std::numeric_limits<int32_t>::max()});
+    EXPECT_EQ(requantize_wide(value, factor, Rounding::single_rounding), static_cast<int64_t>(want));
   }
 }
 

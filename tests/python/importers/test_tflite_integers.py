@@ -292,6 +292,13 @@ def wide_biases(x: Told, weights: Told) -> Told:
     return constant(np.frombuffer(told.data, np.int32), "i64", told.quant)
 
 
+def test_linear_layers_of_16_bits() -> None:
+    x, weights = wide(30, 40), filters((7, 40))
+    how, y = options("FullyConnected"), wide(1, high=5e-3)
+    check("FULLY_CONNECTED", [x, weights, wide_biases(x, weights)], how, [y])
+    check("FULLY_CONNECTED", [x, weights, None], how, [y])
+
+
 def test_layers_of_16_bits() -> None:
     x, weights = wide(1, 7, 9, 4), filters((6, 3, 3, 4), 0)
     y = wide(1, high=2e-3)

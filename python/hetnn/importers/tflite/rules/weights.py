@@ -50,6 +50,7 @@ def weight_and_bias(
 
 def _scale(call: Call, x: int, of_x: float, scale: float, of_channels: bool) -> float:
     """A filter's scale. Where LiteRT rounds its product with the input's to f32, what makes that product exact."""
-    if of_channels or (call.name != "FULLY_CONNECTED" and call.tensor(x).dtype != "u8"):
+    rounds = call.tensor(x).dtype == "u8" or (call.name == "FULLY_CONNECTED" and call.tensor(x).dtype == "i8")
+    if of_channels or not rounds:
         return scale
     return float(np.float32(of_x) * np.float32(scale)) / of_x

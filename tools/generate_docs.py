@@ -137,8 +137,8 @@ condition is known, then it is a loop. Sparse constants are made dense. Custom o
 Integers are [quantized types](numerics.md), layers of them name LiteRT's rounding, functions of one i8 value are tables
 by LiteRT's own formulas: results are those of LiteRT's reference kernels bit for bit. So are an NPU's, but for linear
 layers, whose product LiteRT rounds once (`single`) where an NPU may do so twice. What no integer form is for is
-computed on the reals and rounded once (normalizations, products along axes, sigmoid, tanh and softmax of i16); products
-of i16 are at most one step away. `make sweep-files` runs files of packages beside LiteRT.
+computed on the reals and rounded once (normalizations, products along axes, sigmoid, tanh and softmax of i16).
+`make sweep-files` runs files of packages beside LiteRT.
 
 By a rule ({len(TFLITE.rules)}): {listed(TFLITE.rules)}.
 """

@@ -9,7 +9,7 @@ import numpy as np
 
 from hetnn.errors import Unsupported
 from hetnn.importers.tflite.fixed_point import multiplier_of
-from hetnn.importers.tflite.integers import graph_form, is_typed, plain_type
+from hetnn.importers.tflite.integers import graph_form, is_typed, plain_type, quant_only
 from hetnn.importers.tflite.rules import integer_nodes as nodes
 from hetnn.importers.tflite.rules.call import Call, always, are_typed, rule
 from hetnn.importers.tflite.rules.tables import by_table, has_table
@@ -106,7 +106,18 @@ def _binary(call: Call) -> Any:
     if call.typed and call.name in _COMPARISONS:  # LiteRT compares 256 times the reals, rounded
         rounded = [_scaled(call, x, k, 8, float(call.held_quant(k)["q_scale"][0])) for k, x in enumerate(operands)]
         return call.placed(call.create(_BINARY[call.name], rounded), first)
-    return call.placed(call.activated(call.create(_BINARY[call.name], operands, **call.q())), first)
+    q = call.q()
+    if q and call.name == "MUL" and call.tensor(0).dtype == "i16":
+        return call.placed(call.activated(_wide_product(call, operands, q)), first)
+    return call.placed(call.activated(call.create(_BINARY[call.name], operands, **q)), first)
+
+
+def _wide_product(call: Call, operands: list[Any], q: dict[str, Any]) -> Any:
+    """At the scale at which the factor to the result is what LiteRT has of it in f32, which 16 bits show."""
+    a, b, y = (np.float32(each["q_scale"][0]) for each in (call.held_quant(0), call.held_quant(1), q))
+    exact = {**q, "q_scale": [float(a) * float(b) / float(a * b / y)]}
+    product = call.create("mul", operands, **exact)
+    return call.create("bitcast", [product], to=plain_type(call.outputs[0]), **quant_only(q))
 
 
 def _scaled(call: Call, x: Any, index: int, bits: int, factor: float) -> Any:

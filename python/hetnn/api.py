@@ -58,7 +58,7 @@ def compile(
     settings = read_options(options)
     threads = settings.get("threads")
     step("import")
-    imported = _imported(model, args, kwargs, dynamic_shapes, fix)
+    imported = imported_model(model, args, kwargs, dynamic_shapes, fix)
     _plan_for(example, imported.graph, settings)
     if settings["states"] and imported.signature:
         raise Unsupported("states are named for models whose arguments are a list; a torch module keeps its buffers.")
@@ -101,7 +101,7 @@ def plan(
 ) -> Plan:
     """What `compile` would decide, without compiling: the dry run. Arguments as there."""
     settings = read_options(options)
-    graph = _imported(model, args, kwargs, dynamic_shapes, fix).graph
+    graph = imported_model(model, args, kwargs, dynamic_shapes, fix).graph
     _plan_for(example, graph, settings)
     described = _with_speeds(resolve_target(target), settings)
     if settings["calibrate"]:
@@ -124,12 +124,12 @@ def check(
     processor does not take the node either.
     """
     described = dump_json(resolve_target(target), "target")
-    graph = _imported(model, args, kwargs, dynamic_shapes, fix).graph
+    graph = imported_model(model, args, kwargs, dynamic_shapes, fix).graph
     rows: list[dict[str, Any]] = load_json(_core.check(graph, described), "the answer")
     return rows
 
 
-def _imported(
+def imported_model(
     model: Any,
     args: Sequence[Any] | None,
     kwargs: Mapping[str, Any] | None,

@@ -26,7 +26,7 @@ from hetnn.quantization.equalize import (
 )
 from hetnn.quantization.network import Choice, Network, Node, choose, layers_of
 from hetnn.quantization.observe import Noise, Observed, compare
-from hetnn.quantization.ranges import CALIBRATORS, Range, Statistics
+from hetnn.quantization.ranges import CALIBRATORS, Range, Statistics, margin
 from hetnn.quantization.samples import Array, Sample, read_samples
 from hetnn.quantization.schemes import Scale, Scheme, scale_over
 from hetnn.quantization.weights import in_blocks, to_integers, weight_scales
@@ -160,9 +160,10 @@ class Calibrated:
 
     def _range(self, value: str, calibrate: Callable[[Statistics, int], Range]) -> Range:
         low, high = calibrate(self.statistics[value], self.settings.scheme.steps)
-        margin = 1.0 if self._factors.of(value) is None else self._channels[value].margin
-        margin *= self.settings.scheme.headroom
-        return low * margin, high * margin
+        # Where all channels fill the range, each of them is cut off by what its own few numbers say.
+        one = self.statistics[value].count if self._factors.of(value) is None else self._channels[value].count
+        wider = margin(one) * self.settings.scheme.headroom
+        return low * wider, high * wider
 
     def graph(self, choice: Choice) -> _core.Graph:
         """The network in which the chosen nodes compute in fewer bits."""

@@ -36,38 +36,29 @@ class Channels:
         self.largest: Floats = np.zeros(0)
         self._sum: Floats = np.zeros(0)
         self._squares: Floats = np.zeros(0)
-        self._count = 0
+        self.count = 0
 
     def add(self, values: Array) -> None:
         """Takes in one sample's values, which are finite."""
         rows = np.moveaxis(values, self.axis, -1).reshape(-1, values.shape[self.axis])
         if rows.size == 0:
             return
-        if self._count == 0:
+        if self.count == 0:
             self.largest, self._sum, self._squares = np.zeros((3, rows.shape[1]))
         self.largest = np.maximum(self.largest, np.abs(rows).max(axis=0))
         self._sum += rows.sum(axis=0, dtype=np.float64)
         self._squares += np.einsum("rc,rc->c", rows, rows)
-        self._count += rows.shape[0]
+        self.count += rows.shape[0]
 
     @property
     def mean(self) -> Floats:
         """Of each channel."""
-        return self._sum / max(self._count, 1)
-
-    @property
-    def margin(self) -> float:
-        """By how much a hundred times as many rows would likely go beyond the largest, as normal ones would.
-
-        Where all channels fill the range, each of them is as likely to be cut off by it as its own few numbers say.
-        """
-        rows = np.log(max(self._count, 3))
-        return float(np.sqrt((rows + np.log(100)) / rows))
+        return self._sum / max(self.count, 1)
 
     @property
     def power(self) -> Floats:
         """The mean square of each channel."""
-        return self._squares / max(self._count, 1)
+        return self._squares / max(self.count, 1)
 
 
 @dataclass

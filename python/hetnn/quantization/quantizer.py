@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hetnn import _core
-from hetnn.api import compile
+from hetnn.api import compile, imported_model
 from hetnn.errors import InvalidModel
-from hetnn.importers import Imported, import_model
+from hetnn.importers import Imported
+from hetnn.options import with_options
 from hetnn.quantization.calibrated import Calibrated, Settings
 from hetnn.quantization.network import Network, layers_of
 from hetnn.quantization.observe import Noise
@@ -33,6 +34,7 @@ class Quantized(Imported):
     report: QuantizeReport = field(default_factory=lambda: QuantizeReport("", "", 0))
 
 
+@with_options
 def quantize(
     model: Any,
     samples: Any,
@@ -46,6 +48,10 @@ def quantize(
     sensitivity: bool = False,
     equalize: bool = True,
     correct_bias: bool = True,
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
+    example: Sequence[Any] | Mapping[str, Any] | None = None,
     fix: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] | None = None,
     **options: Unpack[CompileOptions],
@@ -67,6 +73,7 @@ def quantize(
     sensitivity: whether the report tells the noise of the outputs where each layer alone is quantized.
     equalize: whether channels of very different size get factors where values are float anyway (docs/quantize.md).
     correct_bias: whether biases make good what rounding the weights changes on average.
+    args, kwargs, dynamic_shapes, example, fix, progress: as hetnn.compile takes them.
     Both answers tell what was decided: `Quantized.report`, `Executable.quantization`.
     Errors: InvalidModel for samples that do not fit the model or of which no scale can be learned, for unknown names,
     and for a model that has integers already; Unsupported where "auto" cannot reach what is asked.
@@ -78,7 +85,7 @@ def quantize(
     settings = Settings(scheme_of(scheme), calibrator, functions, equalize, correct_bias)
     step = progress or (lambda _: None)
     step("import")
-    imported = import_model(model, fix)
+    imported = imported_model(model, args, kwargs, dynamic_shapes, fix)
     network = Network(_core.canonicalize(imported.graph))
     _refuse_integers(network)
     kept = _named(network, () if bound else keep_float)
@@ -94,7 +101,7 @@ def quantize(
     quantized = _finish(imported, calibrated, of_layers)
     if target is None:
         return quantized
-    executable = compile(quantized, target, progress=progress, **options)
+    executable = compile(quantized, target, example=example, progress=progress, **options)
     executable.quantization = quantized.report
     return executable
 
@@ -126,7 +133,8 @@ def _finish(imported: Imported, calibrated: Calibrated, of_layers: Mapping[str, 
         outputs_db={name: noise.db for name, noise in by_output.items()},
         cosine={name: noise.cosine for name, noise in by_output.items()},
     )
-    return Quantized(_core.canonicalize(graph), imported.signature, imported.classes, imported.apart, report)
+    # A model whose inputs share a size is kept to be imported again for those to whom they differ: that would be float.
+    return Quantized(_core.canonicalize(graph), imported.signature, imported.classes, apart=None, report=report)
 
 
 def _row(calibrated: Calibrated, value: str, noise_db: float) -> ValueRow:

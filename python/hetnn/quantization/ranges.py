@@ -13,6 +13,15 @@ Range = tuple[float, float]
 BINS = 4096  # over [-reach, reach]: 2048 on each side of 0
 
 
+_ENOUGH = 1e5  # numbers whose extremes are taken to be those of all
+
+
+def margin(count: int) -> float:
+    """By how much extremes of so few numbers are to be exceeded by those of many, were they normal; 1 for many."""
+    seen = max(count, 3)
+    return float(np.sqrt(np.log(max(seen, _ENOUGH)) / np.log(seen)))
+
+
 class Statistics:
     """Running least and greatest number, sums, and a histogram whose reach doubles when a sample goes beyond it."""
 

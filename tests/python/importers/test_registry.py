@@ -9,6 +9,7 @@ import onnx
 import pytest
 import torch
 import torch.ao.quantization.fx._decomposed  # registers operators of quantized graphs
+from tflite.utils import BUILTIN_OPCODE2NAME
 from torch import nn
 
 import hetnn
@@ -17,6 +18,7 @@ from hetnn.errors import InternalError
 from hetnn.importers import import_model
 from hetnn.importers.onnx.rules.call import ONNX
 from hetnn.importers.registry import Front
+from hetnn.importers.tflite.rules import INTEGERS, TFLITE
 from hetnn.importers.torch.rules import DTYPES
 from hetnn.importers.torch.rules.call import TORCH
 
@@ -79,6 +81,12 @@ def test_every_torch_name_is_an_overload_of_this_torch() -> None:
             continue
         namespace, packet, overload = name.split(".")
         assert overload in getattr(getattr(torch.ops, namespace), packet).overloads(), name
+
+
+def test_every_tflite_name_is_an_operator_of_the_schema() -> None:
+    assert len(TFLITE.rules) > 100
+    assert TFLITE.rules.keys() - set(BUILTIN_OPCODE2NAME.values()) == set()
+    assert INTEGERS.keys() - TFLITE.rules.keys() == set()
 
 
 def test_a_name_has_one_rule() -> None:

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "hetnn/base/convert.h"
 #include "hetnn/base/narrow_float.h"
@@ -59,7 +61,7 @@ Tensor dequantize(const View& from, const Quant& quant) {
 
 void quantize(const Tensor& reals, const Type& type, std::byte* to, bool halves_away) {
   const auto from = reals.values<float>();
-  const auto [least, most] = integer_range(type.dtype);
+  const std::pair<int64_t, int64_t> range = integer_range(type.dtype);
   visit_steps(type.dtype, [&]<typename T>(T) {
     std::vector<T> steps(from.size());
     for_runs(reals.shape(), reals.elems(), *type.quant, [&](int64_t begin, int64_t end, size_t index) {
@@ -68,7 +70,7 @@ void quantize(const Tensor& reals, const Type& type, std::byte* to, bool halves_
       for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k) {
         steps[k] = halves_away ? integer_of<T, true>(from[k], scale, zero) : integer_of<T>(from[k], scale, zero);
         if (is_stored(type.dtype))
-          steps[k] = static_cast<T>(std::clamp<int64_t>(static_cast<int64_t>(steps[k]), least, most));
+          steps[k] = static_cast<T>(std::clamp<int64_t>(static_cast<int64_t>(steps[k]), range.first, range.second));
       }
     });
     ConvertElements(DTypeOf<T>::value, type.dtype)(reinterpret_cast<const std::byte*>(steps.data()), to, reals.elems());

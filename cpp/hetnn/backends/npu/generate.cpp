@@ -17,7 +17,6 @@ using hetnn::npu::Act;
 using hetnn::npu::DmaLoad;
 using hetnn::npu::DmaStore;
 using hetnn::npu::ElementwiseOp;
-using hetnn::npu::Engine;
 using hetnn::npu::Region;
 
 namespace {
@@ -218,8 +217,8 @@ Generator::Rows Generator::rows_of(const ir::Node& node, int64_t rows, int64_t r
   const auto cycles = [&](int64_t tile, int64_t steps, bool overlaps) {
     const auto load = static_cast<double>(hetnn::npu::dma_cycles(spec_, tile * row_bytes, 1, false) * operands),
                store = static_cast<double>(hetnn::npu::dma_cycles(spec_, tile * row_bytes, 1, true)),
-               work = static_cast<double>(
-                   hetnn::npu::vector_cycles(spec_, static_cast<double>(tile * row_bytes / elem_), cycles_each));
+               work = static_cast<double>(hetnn::npu::vector_cycles(
+                   spec_, static_cast<double>(tile * row_bytes) / static_cast<double>(elem_), cycles_each));
     return cycles_of_steps(load, work, store, static_cast<double>(steps), overlaps);
   };
   Rows best;
@@ -240,9 +239,9 @@ Generator::Rows Generator::rows_of(const ir::Node& node, int64_t rows, int64_t r
   return best;
 }
 
-void Generator::add(hetnn::npu::Instruction instruction) {
+void Generator::add(const hetnn::npu::Instruction& instruction) {
   if (code_.size() - begin_ == kMostInstructions) too_long(*node_);
-  code_.push_back(std::move(instruction));
+  code_.push_back(instruction);
 }
 
 void Generator::too_long(const ir::Node& node) const {

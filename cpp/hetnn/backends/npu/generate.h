@@ -135,7 +135,7 @@ class Generator {
   Rows rows_of(const ir::Node& node, int64_t rows, int64_t row_bytes, int64_t operands, int64_t kept_bytes,
                double cycles_each) const;
   /// One more of the layer; throws DoesNotFit beyond kMostInstructions.
-  void add(hetnn::npu::Instruction instruction);
+  void add(const hetnn::npu::Instruction& instruction);
   [[noreturn]] void too_long(const ir::Node& node) const;
   [[noreturn]] void does_not_fit(const ir::Node& node, int64_t needed_bytes) const;
 

@@ -14,7 +14,6 @@
 
 namespace hetnn::backends::npu {
 
-using hetnn::npu::Engine;
 using hetnn::npu::Region;
 
 // Filters in blocks of `block`, of each block `channels` after `channels`, as [kernel row][kernel column][channel]

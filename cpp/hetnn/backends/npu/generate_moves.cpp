@@ -8,8 +8,6 @@
 
 namespace hetnn::backends::npu {
 
-using hetnn::npu::Engine;
-
 namespace {
 
 // A logical axis of a value of that rank, in the order in which it is stored.

@@ -58,7 +58,9 @@ class ToByte {
 using D8 = hn::Repartition<int8_t, DI>;
 using D16 = hn::Repartition<int16_t, DI>;
 
-// The same of four vectors at once, by packing with saturation: their integers in the order of lanes of 16 bytes.
+// The same of four vectors at once, by packing with saturation: their integers in the order of lanes of 16 bytes. Not
+// bounded, the reals must lie below 2^31.
+template <bool kBounded>
 class ToBytes {
  public:
   HWY_INLINE ToBytes(int32_t low, int32_t high, int32_t zero)
@@ -76,12 +78,13 @@ class ToBytes {
  private:
   // What is too low for 32 bits becomes the lowest.
   HWY_INLINE VI Nearest(VF v) const {
+    if (kBounded) v = hn::Min(most_, v);
 #if HWY_TARGET == HWY_AVX3
-    return VI{_mm512_cvtps_epi32(hn::Min(most_, v).raw)};
+    return VI{_mm512_cvtps_epi32(v.raw)};
 #elif HWY_TARGET == HWY_AVX2
-    return VI{_mm256_cvtps_epi32(hn::Min(most_, v).raw)};
+    return VI{_mm256_cvtps_epi32(v.raw)};
 #else
-    return hn::NearestInt(hn::Min(most_, v));
+    return hn::NearestInt(v);
 #endif
   }
   HWY_INLINE static hn::Vec<D8> Packed(hn::Vec<D16> left, hn::Vec<D16> right) {
@@ -100,13 +103,26 @@ class ToBytes {
   VF most_;
 };
 
+struct InRowOrder {
+  alignas(64) int32_t at[kLanes] = {};
+  constexpr InRowOrder() {
+    constexpr int kBlocks = kLanes / 4;
+    for (int k = 0; k < kLanes; ++k) at[k] = k % kBlocks * 4 + k / kBlocks;
+  }
+};
+
 // From the order of lanes of 16 bytes to one vector after another.
-HWY_INLINE hn::Vec<D8> InARow(hn::Vec<D8> v) {
-  constexpr int kBlocks = kLanes / 4;
-  HWY_ALIGN int32_t order[kLanes];
-  for (int at = 0; at < kLanes; ++at) order[at] = at % kBlocks * 4 + at / kBlocks;
-  return hn::BitCast(D8(), hn::TableLookupLanes(hn::BitCast(DI(), v), hn::SetTableIndices(DI(), order)));
-}
+class BlockOrder {
+ public:
+  HWY_INLINE BlockOrder() : order_(hn::SetTableIndices(DI(), kOrder.at)) {}
+  HWY_INLINE hn::Vec<D8> InARow(hn::Vec<D8> v) const {
+    return hn::BitCast(D8(), hn::TableLookupLanes(hn::BitCast(DI(), v), order_));
+  }
+
+ private:
+  static constexpr InRowOrder kOrder{};
+  decltype(hn::SetTableIndices(DI(), static_cast<const int32_t*>(nullptr))) order_;
+};
 #endif
 
 // Each way to multiply four bytes a lane and add the products to it: what it makes of bytes of the rows, of weights,

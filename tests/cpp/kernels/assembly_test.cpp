@@ -76,6 +76,20 @@ TEST(Assembly, AccumulatorsOfTheMicrokernelStayInRegisters) {
   }
 }
 
+// Four products in one instruction, by AVX-512's encoding and by AVX2's.
+TEST(Assembly, SumsOfIntegersMultiplyBytes) {
+  for (const std::string isa : {"N_AVX3", "N_AVX2"}) {
+    const int found = for_functions(
+        {isa + "::", "SumTile<", "Quads"}, [&](const std::string& name, const std::vector<std::string>& body) {
+          int products = 0;
+          for (const std::string& line : body)
+            products += contains(line, isa == "N_AVX3" ? "vpdpbusd %zmm" : "{vex} vpdpbusd %ymm");
+          EXPECT_GT(products, 0) << name;
+        });
+    EXPECT_EQ(found, isa == "N_AVX3" ? 28 : 6) << isa;
+  }
+}
+
 TEST(Assembly, UnitCoefficientsAreAddedAndSubtractedWithoutAMultiply) {
   for (const std::string isa : {"N_AVX3", "N_AVX2"})
     for (const std::string op : {"Add", "Subtract"}) {

@@ -69,7 +69,7 @@ void Depthwise(const IntegerDepthwise& t) {
   const DI d;
   const D8 d8;
   const D16 d16;
-  const ToBytes to_bytes(t.low, t.high, t.zero);
+  const ToBytes<true> to_bytes(t.low, t.high, t.zero);
   const VI turned = hn::Set(d, t.x_zero + Products::kTurn);
   const int64_t padded = (t.channels + kDepthwiseBlock - 1) / kDepthwiseBlock * kDepthwiseBlock;
   for (int64_t c = 0; c < t.channels; c += kBytes) {

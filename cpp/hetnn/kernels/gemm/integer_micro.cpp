@@ -26,17 +26,75 @@ HWY_INLINE int32_t Four(const int8_t* at) {
   return four;
 }
 
+#if HWY_TARGET != HWY_SCALAR
+constexpr bool kFinishes = true;
+
+// What every row's sums begin with.
+HWY_INLINE VI Base(const IntegerFinish& f, int64_t col) {
+  const VI turned = hn::Mul(hn::Set(DI(), f.turned), hn::LoadU(DI(), f.column_sums + col));
+  return f.bias == nullptr ? hn::Neg(turned) : hn::Sub(hn::LoadU(DI(), f.bias + col), turned);
+}
+
+// The same as Finish, of sums in registers that began with their base, factors below 1, and no terms of rows.
+template <int kRows, int kVectors>
+HWY_INLINE void FinishTile(const VI (&acc)[kRows][kVectors], const IntegerFinish& f) {
+  static_assert(kVectors <= 2);
+  constexpr int kRowsAtOnce = 4 / kVectors;
+  constexpr int64_t kCols = kVectors * kLanes;
+  const ToBytes<false> to_bytes(f.low, f.high, f.zero);
+  const BlockOrder order;
+  const hn::Half<D8> half;
+  HWY_ALIGN int8_t bytes[(kRows + kRowsAtOnce - 1) / kRowsAtOnce * kRowsAtOnce][kCols];
+  VF factor[kVectors];
+#pragma GCC unroll 16
+  for (int v = 0; v < kVectors; ++v) factor[v] = hn::LoadU(DF(), f.factors + v * kLanes);
+  // Vector k of four, rows of kVectors vectors; behind the last row, it once more.
+  const auto real = [&](int first, int k) HWY_ATTR {
+    return hn::Mul(hn::ConvertTo(DF(), acc[HWY_MIN(first + k / kVectors, kRows - 1)][k % kVectors]),
+                   factor[k % kVectors]);
+  };
+  const bool halves = kVectors == 2 && f.cols == kCols;
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; r += kRowsAtOnce) {
+    const auto v = order.InARow(to_bytes(real(r, 0), real(r, 1), real(r, 2), real(r, 3)));
+    if (halves) {
+      hn::StoreU(hn::LowerHalf(half, v), half, f.out + r * f.ld_out);
+      if (r + 1 < kRows) hn::StoreU(hn::UpperHalf(half, v), half, f.out + (r + 1) * f.ld_out);
+    } else {
+      hn::Store(v, D8(), bytes[r]);
+    }
+  }
+  if (halves) return;
+  int8_t* out = f.out;
+#pragma GCC unroll 1
+  for (int r = 0; r < kRows; ++r, out += f.ld_out) {
+    if (f.cols == kCols) {
+      std::memcpy(out, bytes[r], kCols);
+    } else {
+      std::memcpy(out, bytes[r], static_cast<size_t>(f.cols));
+    }
+  }
+}
+#else
+constexpr bool kFinishes = false;
+
+HWY_INLINE VI Base(const IntegerFinish&, int64_t) { return hn::Zero(DI()); }
+template <int kRows, int kVectors>
+void FinishTile(const VI (&)[kRows][kVectors], const IntegerFinish&) {}
+#endif
+
 // The accumulators must stay in registers: every loop over rows and vectors has constant bounds and is unrolled in
 // full.
 template <typename Products, int kRows, int kPanels>
-void Micro(const IntegerTile& t) {
+void SumTile(const IntegerTile& t) {
   constexpr int kVectors = kPanels * kVectorsPerPanel;
   const DI d;
   VI acc[kRows][kVectors];
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
+  for (int v = 0; v < kVectors; ++v) {
+    const VI begin = kFinishes && t.finish != nullptr ? Base(*t.finish, v * kLanes) : hn::Zero(d);
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) acc[r][v] = hn::Zero(d);
+    for (int r = 0; r < kRows; ++r) acc[r][v] = begin;
   }
   const std::byte* HWY_RESTRICT b = t.panel;
   const std::byte* prefetch = t.prefetch;
@@ -75,6 +133,7 @@ void Micro(const IntegerTile& t) {
       step([&](int r) HWY_ATTR { return rest[r]; });
     }
   }
+  if (kFinishes && t.finish != nullptr) return FinishTile<kRows, kVectors>(acc, *t.finish);
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16
@@ -101,13 +160,14 @@ void Finish(const IntegerFinish& f) {
     for (int64_t r = 0; r < f.rows; ++r, out += f.ld_out) StoreBytes(to_byte(real(r)), out, columns);
 #else
     // Four rows at once; behind the last, it once more.
-    const ToBytes to_bytes(f.low, f.high, f.zero);
+    const ToBytes<true> to_bytes(f.low, f.high, f.zero);
+    const BlockOrder order;
     const int64_t last = f.rows - 1;
     for (int64_t r = 0; r < f.rows; r += 4) {
       HWY_ALIGN int8_t rows[4][kLanes];
-      hn::Store(
-          InARow(to_bytes(real(r), real(HWY_MIN(r + 1, last)), real(HWY_MIN(r + 2, last)), real(HWY_MIN(r + 3, last)))),
-          D8(), rows[0]);
+      hn::Store(order.InARow(to_bytes(real(r), real(HWY_MIN(r + 1, last)), real(HWY_MIN(r + 2, last)),
+                                      real(HWY_MIN(r + 3, last)))),
+                D8(), rows[0]);
       for (int64_t k = 0; k < HWY_MIN(int64_t{4}, f.rows - r); ++k, out += f.ld_out) {
         if (columns == kLanes) {
           std::memcpy(out, rows[k], kLanes);
@@ -156,7 +216,7 @@ void Interleave(const int8_t* rows, int64_t ld, std::byte* step) {
 template <typename Products, int kPanels, int... kRow>
 constexpr void Fill(IntegerMicroTable& table, std::integer_sequence<int, kRow...>) {
   table.max_rows[kPanels] = static_cast<int>(sizeof...(kRow));
-  ((table.run[kPanels][kRow + 1] = &Micro<Products, kRow + 1, kPanels>), ...);
+  ((table.run[kPanels][kRow + 1] = &SumTile<Products, kRow + 1, kPanels>), ...);
 }
 
 // As many accumulators as leave registers for the weights of one step and four elements of a row.
@@ -169,6 +229,7 @@ constexpr IntegerMicroTable MakeTable(const char* name) {
   table.sum_columns = &SumColumns<Products>;
   table.interleave = &Interleave;
   table.turn = Products::kTurn;
+  table.finishes = kFinishes;
   table.name = name;
   return table;
 }

@@ -13,19 +13,6 @@ inline constexpr int kMaxIntegerRows = 14;
 inline constexpr int kMaxIntegerPanels = 2;
 inline constexpr int kMaxIntegerSums = kMaxIntegerRows * kMaxIntegerPanels * static_cast<int>(kPanel);
 
-struct IntegerTile {
-  const std::byte* const* rows;  // rows[tap * rows_stride + r]: k bytes of row r for that tap
-  int64_t rows_stride;
-  int64_t row_offset;  // bytes added to every row pointer (channel group)
-  int64_t taps;
-  int64_t k;
-  const std::byte* panel;  // first panel, [taps][k / 4][16][4]; further ones panel_stride bytes apart
-  int64_t panel_stride;
-  int32_t* sums;  // [rows][panels * 16], 64-byte aligned
-  const std::byte* prefetch;
-  int64_t prefetch_step;
-};
-
 /// Sums to integers: saturate(round((sum + bias - turned * column_sum) * factor) + zero), within bounds.
 struct IntegerFinish {
   const int32_t* sums;
@@ -41,6 +28,22 @@ struct IntegerFinish {
   int64_t rows, cols;
 };
 
+struct IntegerTile {
+  const std::byte* const* rows;  // rows[tap * rows_stride + r]: k bytes of row r for that tap
+  int64_t rows_stride;
+  int64_t row_offset;  // bytes added to every row pointer (channel group)
+  int64_t taps;
+  int64_t k;
+  const std::byte* panel;  // first panel, [taps][k / 4][16][4]; further ones panel_stride bytes apart
+  int64_t panel_stride;
+  int32_t* sums;  // [rows][panels * 16], 64-byte aligned
+  /// What makes integers of the sums in registers, which then go nowhere else: of factors below 1, without terms of
+  /// rows; null: they are written to `sums`.
+  const IntegerFinish* finish;
+  const std::byte* prefetch;
+  int64_t prefetch_step;
+};
+
 /// The tiles of one instruction set.
 struct IntegerMicroTable {
   int max_rows[kMaxIntegerPanels + 1];                                          // by panels; 0: no such tile
@@ -53,6 +56,7 @@ struct IntegerMicroTable {
   /// What stands in the sums for each element x of a row: x + turn. Instructions that multiply u8 by i8 turn its
   /// highest bit.
   int32_t turn;
+  bool finishes;     // in registers
   const char* name;  // of the instructions
 };
 

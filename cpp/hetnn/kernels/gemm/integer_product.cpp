@@ -89,7 +89,11 @@ IntegerProduct::IntegerProduct(const PanelShape& shape, const KernelCall& call, 
       split_(shape, micro_->max_rows, micro_->max_rows[2] > 0 && shape.panels_per_group() > 1 ? 2 : 1),
       ends_(call, scales),
       weight_zero_(scales.weight_zero),
-      rounding_(scales.rounding) {}
+      rounding_(scales.rounding) {
+  const double most = *std::ranges::max_element(scales.weight);
+  in_registers_ = micro_->finishes && rounding_ == Rounding::half_even_fp32 && weight_zero_ == 0 &&
+                  most * scales.x_scale / scales.y_scale < 1;
+}
 
 IntegerRun IntegerProduct::run_on(const std::byte* const* /*inputs*/, const std::byte* packed, const std::byte* bias,
                                   std::byte* out, int64_t ld_out) const {
@@ -119,6 +123,7 @@ void IntegerProduct::run(const IntegerRun& run, int thread, int threads, std::by
   finish.low = ends_.low;
   finish.high = ends_.high;
   finish.ld_out = run.ld_out;
+  if (in_registers_) tile.finish = &finish;
   split_.for_share(*run.source, thread, threads, scratch, [&](const TilePlace& place) {
     tile.rows = place.rows;
     tile.rows_stride = place.rows_stride;
@@ -126,16 +131,17 @@ void IntegerProduct::run(const IntegerRun& run, int thread, int threads, std::by
     tile.panel = run.packed + place.panel * panel_bytes;
     tile.prefetch = place.fetched < 0 ? tile.panel : run.packed + place.fetched * panel_bytes;
     tile.prefetch_step = place.fetched < 0 ? 0 : kPanel * 4;
-    micro_->run[place.panels][place.count](tile);
-    if (weight_zero_ != 0) sum_rows(place, row_terms);
     const int64_t column = place.panel * kPanel;
-    finish.ld_sums = place.panels * kPanel;
     finish.bias = run.bias == nullptr ? nullptr : run.bias + column;
     finish.column_sums = column_sums + column;
     finish.factors = factors + column;
     finish.out = run.out + place.row * run.ld_out + place.col;
-    finish.rows = place.count;
     finish.cols = place.cols;
+    micro_->run[place.panels][place.count](tile);
+    if (tile.finish != nullptr) return;
+    if (weight_zero_ != 0) sum_rows(place, row_terms);
+    finish.ld_sums = place.panels * kPanel;
+    finish.rows = place.count;
     rounding_ == Rounding::half_even_fp32 ? micro_->finish(finish) : finish_fixed(finish, shifts + column);
   });
 }

@@ -112,6 +112,7 @@ class IntegerProduct {
   IntegerEnds ends_;
   int32_t weight_zero_;
   Rounding rounding_;
+  bool in_registers_ = false;  // sums become integers there
 };
 
 }  // namespace hetnn::kernels

@@ -118,26 +118,32 @@ class PanelSplit {
       const int64_t block_begin = rows.begin + begin_of(rows.end - rows.begin, block, blocks);
       const int64_t block_rows = rows.begin + begin_of(rows.end - rows.begin, block + 1, blocks) - block_begin;
       const int64_t tiles = parts_of(block_rows, tile_rows_);
+      // Of tiles of equal size, and what is left over, which some of them take one of: begin_of without its divisions.
+      const int64_t size = tiles <= 1 ? block_rows : block_rows / tiles, over = block_rows - size * tiles;
       source.fill(block_begin, block_rows, table, block_rows);
       Strip following = strip(strips.begin);
       for (int64_t number = strips.begin; number < strips.end; ++number) {
         const Strip now = following;
         const bool is_last = number + 1 == strips.end;
         if (!is_last) following = strip(number + 1);
+        int64_t begin = 0, left = 0;
         for (int64_t i = 0; i < tiles; ++i) {
-          const int64_t begin = begin_of(block_rows, i, tiles);
+          left += over;
+          const int64_t count = size + (left >= tiles ? 1 : 0);
+          if (left >= tiles) left -= tiles;
           // The next panels are fetched while the first tiles run, one panel a tile.
           const bool fetch = !is_last && i < now.panels;
           tile(TilePlace{.rows = table + begin,
                          .rows_stride = block_rows,
                          .row_offset_bytes = now.row_offset_bytes,
                          .row = block_begin + begin,
-                         .count = begin_of(block_rows, i + 1, tiles) - begin,
+                         .count = count,
                          .panel = now.panel,
                          .panels = static_cast<int>(now.panels),
                          .col = now.col,
                          .cols = now.cols,
                          .fetched = fetch ? following.panel + i : -1});
+          begin += count;
         }
       }
     }

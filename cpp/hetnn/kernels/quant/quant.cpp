@@ -189,13 +189,13 @@ std::unique_ptr<Kernel> make_quantize(const KernelCall& call) {
   const double scale = call.params.real("scale");
   const int64_t zero = call.params.integer("zero_point", 0);
   return visit_narrow("quantize", to, [&]<typename T>(T) -> std::unique_ptr<Kernel> {
-    const bool halves_away = call.params.has("q_rounding");
-    if constexpr (std::is_same_v<T, int8_t>) {
-      if (!halves_away) return std::make_unique<RowsKernel<float, T>>(call, "quantize", quant_rows().to_integers);
-    }
-    if (halves_away)
+    if (call.params.has("q_rounding"))
       return make<float, T>(call, "quantize", [scale, zero](float x) { return integer_of<T, true>(x, scale, zero); });
-    return make<float, T>(call, "quantize", [scale, zero](float x) { return integer_of<T>(x, scale, zero); });
+    if constexpr (std::is_same_v<T, int8_t>) {
+      return std::make_unique<RowsKernel<float, T>>(call, "quantize", quant_rows().to_integers);
+    } else {
+      return make<float, T>(call, "quantize", [scale, zero](float x) { return integer_of<T>(x, scale, zero); });
+    }
   });
 }
 
@@ -206,9 +206,14 @@ std::unique_ptr<Kernel> make_dequantize(const KernelCall& call) {
   const double scale = call.params.real("scale");
   const int64_t zero = call.params.integer("zero_point", 0);
   auto to_real = [scale, zero](auto q) { return real_of(q, scale, zero); };
-  if (from == DType::i8) return std::make_unique<RowsKernel<int8_t, float>>(call, "dequantize", quant_rows().to_reals);
   if (from == DType::i32) return make<int32_t, float>(call, "dequantize", to_real);
-  return visit_narrow("dequantize", from, [&]<typename T>(T) { return make<T, float>(call, "dequantize", to_real); });
+  return visit_narrow("dequantize", from, [&]<typename T>(T) -> std::unique_ptr<Kernel> {
+    if constexpr (std::is_same_v<T, int8_t>) {
+      return std::make_unique<RowsKernel<T, float>>(call, "dequantize", quant_rows().to_reals);
+    } else {
+      return make<T, float>(call, "dequantize", to_real);
+    }
+  });
 }
 
 std::unique_ptr<Kernel> make_lookup(const KernelCall& call) {

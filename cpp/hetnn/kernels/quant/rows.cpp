@@ -49,10 +49,11 @@ void Sum(const int8_t* a, const int8_t* b, int64_t n, const SumScales& s, int8_t
   };
   int64_t i = 0;
 #if HWY_TARGET != HWY_SCALAR
-  const ToBytes to_bytes(-128, 127, s.y_zero);
+  const ToBytes<true> to_bytes(-128, 127, s.y_zero);
+  const BlockOrder order;
   const auto at = [&](int64_t k) HWY_ATTR { return steps(LoadBytes(a + k), LoadBytes(b + k)); };
   for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
-    hn::StoreU(InARow(to_bytes(at(i), at(i + kLanes), at(i + 2 * kLanes), at(i + 3 * kLanes))), D8(), y + i);
+    hn::StoreU(order.InARow(to_bytes(at(i), at(i + kLanes), at(i + 2 * kLanes), at(i + 3 * kLanes))), D8(), y + i);
   }
 #endif
   const ToByte to_byte(-128, 127, s.y_zero);

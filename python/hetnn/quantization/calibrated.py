@@ -27,9 +27,10 @@ from hetnn.quantization.equalize import (
 from hetnn.quantization.network import Choice, Network, Node, choose, layers_of
 from hetnn.quantization.observe import Noise, Observed, compare
 from hetnn.quantization.ranges import CALIBRATORS, Range, Statistics, margin
+from hetnn.quantization.rounding import MOST_WEIGHTS, Moments, round_weights
 from hetnn.quantization.samples import Array, Sample, read_samples
 from hetnn.quantization.schemes import Scale, Scheme, scale_over
-from hetnn.quantization.weights import in_blocks, to_integers, weight_scales
+from hetnn.quantization.weights import block_scales, to_integers, weight_scales
 
 # Samples that noise is measured on.
 _MEASURED = 8
@@ -48,6 +49,7 @@ class Settings:
     functions: bool
     equalize: bool
     correct_bias: bool
+    adapt_rounding: bool
 
 
 class Calibrated:
@@ -63,6 +65,7 @@ class Calibrated:
         self._imported = imported
         self._threads = threads
         self._channels: dict[str, Channels] = {}
+        self._moments: dict[tuple[str, tuple[int, ...]], Moments] = {}
         self._factors = Factors()
         self._samples: list[Sample] = []
 
@@ -86,6 +89,7 @@ class Calibrated:
             self._equalize(samples, as_called)
         choice = self.choice()
         self._channels = channels_of(self.network, choice)
+        self._moments = self._wanted_moments(choice) if self.settings.adapt_rounding else {}
         values = dict.fromkeys((*choice.scale_of, *self._channels))
         if self.settings.scheme.narrow is not None:
             values = dict.fromkeys(self.network.reals)
@@ -99,6 +103,9 @@ class Calibrated:
                 self.statistics[name].add(value)
                 if name in self._channels and self.statistics[name].finite:
                     self._channels[name].add(value)
+                    for (of_value, _), moments in self._moments.items():
+                        if of_value == name:
+                            moments.add(value)
             self.count += 1
             if len(self._samples) < _MEASURED:
                 self._samples.append(sample)
@@ -123,6 +130,16 @@ class Calibrated:
         constants = equalized_constants(self.network, between, channels, self.settings.scheme.steps)
         if constants:
             self.network = Network(_core.insert_conversions(self.network.graph, set(), {}, constants))
+
+    def _wanted_moments(self, choice: Choice) -> dict[tuple[str, tuple[int, ...]], Moments]:
+        """By value and window, of layers that read all channels."""
+        out: dict[tuple[str, tuple[int, ...]], Moments] = {}
+        for node in choice.nodes.values():
+            if node.role == "weights" and self.settings.scheme.narrow is None:
+                shape = self.network.constant(node, 1).shape
+                if int(np.prod(shape[1:])) <= MOST_WEIGHTS and (len(shape) == 2 or shape[1] > 1):
+                    out[node.operands[0], shape[2:]] = Moments(shape[2:])
+        return out
 
     def _leave_out_of_range(self, choice: Choice) -> None:
         most = _LARGEST_F16 if self.settings.scheme.narrow == "f16" else np.inf
@@ -201,12 +218,13 @@ class Calibrated:
             scaled = scaled / f.reshape(-1, *[1] * (weight.ndim - 1))
             bias = None if bias is None else bias / f
         if scheme.block is not None:
-            moved = in_blocks(scaled, scheme.block, scheme.most_weight)
+            of_weights = block_scales(scaled, scheme.block, scheme.most_weight)
+            moved = self._rounded(node, scaled, of_weights, -scheme.most_weight - 1)
             constants: list[Constant] = [(node.name, 1, moved.astype(np.float32), None)]
         else:
             of_filters = weight_scales(scaled, scheme.most_weight, bias, self.scales[read].scale)
-            integers = to_integers(scaled, of_filters, scheme.most_weight)
-            moved = integers * of_filters.reshape(-1, *[1] * (weight.ndim - 1))
+            moved = self._rounded(node, scaled, of_filters[:, np.newaxis], -scheme.most_weight)
+            integers = to_integers(moved, of_filters, scheme.most_weight)
             constants = [(node.name, 1, integers, of_filters.tolist())]
         if self.settings.correct_bias:
             mean = self._channels[read].mean
@@ -217,6 +235,21 @@ class Calibrated:
         noise = Noise()
         noise.add(scaled, moved)
         return constants, noise
+
+    def _rounded(self, node: Node, weight: Array, scales: Array, least: int) -> Array:
+        """The reals of rounded weights; scales: [filters, weights of a filter], or one for all of these."""
+        read, most = node.operands[0], self.settings.scheme.most_weight
+        rows = weight.reshape(weight.shape[0], -1)
+        scales = np.broadcast_to(scales, rows.shape)
+
+        def nearest(columns: Array, at: Any) -> Any:
+            return np.clip(np.rint(columns / scales[:, at]), least, most) * scales[:, at]
+
+        moments = self._moments.get((read, weight.shape[2:]))
+        matrix = moments.matrix(self._factors.before.get(read)) if moments else None
+        if matrix is None or matrix.shape[0] != rows.shape[1]:  # a layer in groups
+            return np.asarray(nearest(rows, slice(None))).reshape(weight.shape)
+        return round_weights(rows, matrix, nearest).reshape(weight.shape)
 
     def _numbers(self, node: Node) -> list[Constant]:
         """Constants that are no weights: integers as values are, of one scale."""

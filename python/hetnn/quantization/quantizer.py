@@ -48,6 +48,7 @@ def quantize(
     sensitivity: bool = False,
     equalize: bool = True,
     correct_bias: bool = True,
+    adapt_rounding: bool = True,
     args: Sequence[Any] | None = None,
     kwargs: Mapping[str, Any] | None = None,
     dynamic_shapes: Any = None,
@@ -73,6 +74,7 @@ def quantize(
     sensitivity: whether the report tells the noise of the outputs where each layer alone is quantized.
     equalize: whether channels of very different size get factors where values are float anyway (docs/quantize.md).
     correct_bias: whether biases make good what rounding the weights changes on average.
+    adapt_rounding: whether a weight is rounded so that it makes good what rounding others changed (GPTQ).
     args, kwargs, dynamic_shapes, example, fix, progress: as hetnn.compile takes them.
     Both answers tell what was decided: `Quantized.report`, `Executable.quantization`.
     Errors: InvalidModel for samples that do not fit the model or of which no scale can be learned, for unknown names,
@@ -82,7 +84,7 @@ def quantize(
         raise InvalidModel(f"there is no calibrator '{calibrator}'; there are {', '.join(CALIBRATORS)}.")
     bound = _bound(keep_float, at_least_db, at_least_cosine)
     functions = target is not None and len(resolve_target(target)["devices"]) > 1
-    settings = Settings(scheme_of(scheme), calibrator, functions, equalize, correct_bias)
+    settings = Settings(scheme_of(scheme), calibrator, functions, equalize, correct_bias, adapt_rounding)
     step = progress or (lambda _: None)
     step("import")
     imported = imported_model(model, args, kwargs, dynamic_shapes, fix)

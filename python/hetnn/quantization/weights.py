@@ -33,19 +33,16 @@ def to_integers(weight: Array, scales: Array, most: int) -> Array:
     return np.asarray(rounded, np.int8 if most <= 127 else np.int16)
 
 
-def in_blocks(weight: Array, block: int, most: int) -> Array:
-    """The reals of weights that are rounded in blocks along a filter, each with the scale that changes it least."""
+def block_scales(weight: Array, block: int, most: int) -> Array:
+    """[filters, weights of a filter]: of each weight the scale of its block, that which changes the block least."""
     rows = weight.reshape(weight.shape[0], -1).astype(np.float64)
     length = rows.shape[1]
     padded = np.pad(rows, ((0, 0), (0, -length % block))).reshape(rows.shape[0], -1, block)
     largest = np.abs(padded).max(axis=2, keepdims=True)
-    best = np.zeros_like(padded)
-    least = np.full_like(largest, np.inf)
+    best, least = np.ones_like(largest), np.full_like(largest, np.inf)
     for shrink in _SHRINKS:
         scale = np.where(largest > 0, largest * shrink / most, 1.0)
-        tried = np.clip(np.rint(padded / scale), -most - 1, most) * scale
-        error = ((tried - padded) ** 2).sum(axis=2, keepdims=True)
-        best = np.where(error < least, tried, best)
-        least = np.minimum(error, least)
-    rounded: Array = best.reshape(rows.shape[0], -1)[:, :length].reshape(weight.shape)
-    return rounded
+        error = ((np.clip(np.rint(padded / scale), -most - 1, most) * scale - padded) ** 2).sum(axis=2, keepdims=True)
+        best, least = np.where(error < least, scale, best), np.minimum(error, least)
+    of_weights: Array = np.repeat(best[..., 0], block, axis=1)[:, :length]
+    return of_weights

@@ -176,6 +176,25 @@ def test_constants_without_axes() -> None:
     assert min(quantized.report.outputs_db.values()) > 25
 
 
+@pytest.mark.parametrize("scheme", ["int16x8", "int4-weights"])
+def test_weights_make_good_each_others_rounding(scheme: str) -> None:
+    torch.manual_seed(6)
+    module = torch.nn.Sequential(torch.nn.Conv2d(3, 16, 3), torch.nn.ReLU(), torch.nn.Conv2d(16, 8, 3)).eval()
+
+    def smooth(seed: int) -> Array:
+        noise = np.random.default_rng(seed).standard_normal((2, 3, 24, 24)).astype(np.float32)
+        return np.cumsum(np.cumsum(noise, 2), 3) / 10
+
+    program = exported(module, smooth(0))
+    plain = hetnn.compile(program)
+    noise = {}
+    for adapt in (False, True):
+        given = [smooth(seed) for seed in range(12)]
+        quantized = hetnn.compile(hetnn.quantize(program, given, scheme, adapt_rounding=adapt))
+        noise[adapt] = sum(float(((plain(x) - quantized(x)) ** 2).sum()) for x in map(smooth, range(50, 56)))
+    assert noise[True] < 0.5 * noise[False]
+
+
 def test_biases_make_good_what_weights_lost() -> None:
     rng = np.random.default_rng(3)
     linear = torch.nn.Linear(64, 16)
@@ -183,7 +202,8 @@ def test_biases_make_good_what_weights_lost() -> None:
     program = exported(linear, given[0])
     lost = {}
     for correct in (False, True):
-        quantized = hetnn.compile(hetnn.quantize(program, given, "int8", "minmax", correct_bias=correct))
+        nearest = hetnn.quantize(program, given, "int8", "minmax", correct_bias=correct, adapt_rounding=False)
+        quantized = hetnn.compile(nearest)
         difference = np.mean([quantized(x) - hetnn.compile(program)(x) for x in given], axis=(0, 1))
         lost[correct] = np.abs(difference).mean()
     assert lost[True] < 0.5 * lost[False]

@@ -54,6 +54,8 @@ LayerScales::LayerScales(const KernelCall& call, const ProductOperands& operands
   weight_zero = zero_of(call, w + "zeros");
   if (weight.size() > 1 && call.params.integer(w + "axis", 0) != 0)
     throw Unsupported("integer layers take one scale for all of a weight, or one for each filter.");
+  if (call.params.integer("bias", 0) != 0 && !call.params.has("bias.scales"))
+    throw Unsupported("integer layers take quantized biases. Use the operator's meaning.");
   if (call.params.has("bias.zeros") && zero_of(call, "bias.zeros") != 0)
     throw Unsupported("integer layers take biases with the zero point 0.");
 }
@@ -90,6 +92,11 @@ IntegerProduct::IntegerProduct(const PanelShape& shape, const KernelCall& call, 
       ends_(call, scales),
       weight_zero_(scales.weight_zero),
       rounding_(scales.rounding) {
+  // The largest sums of so many products of bytes, one of them less its zero point, still are of 32 bits.
+  constexpr int64_t kMostProducts = 1 << 16;
+  if (shape.taps * shape.k > kMostProducts)
+    throw Unsupported(text("integer layers sum at most ", kMostProducts, " products; got ", shape.taps * shape.k,
+                           ". Use the operator's meaning."));
   const double most = *std::ranges::max_element(scales.weight);
   in_registers_ = micro_->finishes && rounding_ == Rounding::half_even_fp32 && weight_zero_ == 0 &&
                   most * scales.x_scale / scales.y_scale < 1;

@@ -122,6 +122,21 @@ TEST(IntegerLinear, RefusesWhatItsFormulaIsNot) {
                  p.set("x.scales", std::vector<double>{1, 2});
                }),
                Unsupported, "one scale", "got 2");
+  const std::vector<int64_t> long_row = {1, (1 << 16) + 1};
+  const std::vector<TensorView> long_inputs = {TensorView::plain(DType::i8, long_row),
+                                               TensorView::of_weight(DType::i8, long_row)};
+  Params params;
+  Integers{}.set(params);
+  EXPECT_ERROR(find_kernel("linear_i8")->create({long_inputs, outputs, params}), Unsupported, "at most 65536 products",
+               "got 65537");
+  const std::vector<double> scale = {1};
+  const std::vector<int64_t> zero = {0};
+  const Params without_bias_scale{{"bias", int64_t{1}},     {"x.scales", scale},    {"x.zeros", zero},
+                                  {"weight.scales", scale}, {"weight.zeros", zero}, {"y.scales", scale},
+                                  {"y.zeros", zero}};
+  const std::vector<TensorView> biased = {inputs[0], inputs[1], TensorView::of_weight(DType::i32, zero)};
+  EXPECT_ERROR(find_kernel("linear_i8")->create({biased, outputs, without_bias_scale}), Unsupported,
+               "quantized biases");
 }
 
 }  // namespace

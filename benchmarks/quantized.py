@@ -67,6 +67,15 @@ def write(net: str, folder: Path) -> None:
     )
 
 
+def instructions() -> str:
+    """The best of the instructions with which products of bytes are computed that this processor has."""
+    try:
+        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
+    except OSError:
+        return "unknown"
+    return next((name for name in ("avx512_vnni", "avx_vnni", "avx2", "asimddp") if name in flags), "none of their own")
+
+
 def runtime(path: Path, threads: int) -> Any:
     import onnxruntime
 
@@ -122,6 +131,7 @@ def main() -> int:
     if importlib.util.find_spec("openvino"):
         names.append("openvino")
     rows = []
+    print(f"instructions: {instructions()}; threads: {args.threads}", flush=True)
     for net in args.nets.split(","):
         with tempfile.TemporaryDirectory() as folder:
             write(net, Path(folder))

@@ -248,7 +248,7 @@ def peers() -> dict[str, Callable[[Part], Network]]:
     """By name, ours first."""
     out: dict[str, Callable[[Part], Network]] = {f"hetnn {name}": by_hetnn(name) for name in ("mse", "minmax")}
     out["hetnn int16x8"] = by_hetnn("minmax", scheme="int16x8")
-    out["hetnn minmax, plain"] = by_hetnn("minmax", equalize=False, correct_bias=False)
+    out["hetnn minmax, plain"] = by_hetnn("minmax", equalize=False, correct_bias=False, adapt_rounding=False)
     if importlib.util.find_spec("onnxruntime"):
         out["onnxruntime"] = by_onnxruntime()
         out["onnxruntime by filter"] = by_onnxruntime(per_channel=True)

@@ -27,7 +27,8 @@ HWY_INLINE int32_t Four(const int8_t* at) {
 }
 
 #if HWY_TARGET != HWY_SCALAR
-constexpr bool kFinishes = true;
+// Narrow vectors, of which a panel has four, leave it to who asked.
+constexpr bool kFinishes = kVectorsPerPanel <= 2;
 
 // What every row's sums begin with.
 HWY_INLINE VI Base(const IntegerFinish& f, int64_t col) {
@@ -133,7 +134,9 @@ void SumTile(const IntegerTile& t) {
       step([&](int r) HWY_ATTR { return rest[r]; });
     }
   }
-  if (kFinishes && t.finish != nullptr) return FinishTile<kRows, kVectors>(acc, *t.finish);
+  if constexpr (kFinishes) {
+    if (t.finish != nullptr) return FinishTile<kRows, kVectors>(acc, *t.finish);
+  }
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16

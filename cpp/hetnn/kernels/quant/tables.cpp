@@ -42,6 +42,7 @@ std::vector<int8_t> table_of(const KernelCall& call) {
     shapes.push_back(evaluate(types[k].shape, {}));
   }
   std::vector<ops::View> views;
+  views.reserve(shapes.size());
   for (const std::vector<int64_t>& shape : shapes)
     views.emplace_back(DType::i8, shape, reinterpret_cast<const std::byte*>(bytes.data()));
   class Table final : public ops::Results {

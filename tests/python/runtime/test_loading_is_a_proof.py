@@ -128,9 +128,9 @@ QUANTIZED = """graph @net {stage = imported} (%x: i8{0.1:2}[4,3]) -> (%y) {
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"dtype": "bool"}, "it must be i8 or i32 with finite positive scales; got bool"),
-        ({"quant": {"scales": [0.1] * 3, "zero_point": 0}}, "it must have one scale, or one for each index of axis 0"),
-        ({"quant": {"scales": [0.1] * 4, "zero_point": 1}}, "got 4 scales and zero point 1"),
+        ({"dtype": "bool"}, "it must be of integers that may stand for reals, with finite positive scales; got bool"),
+        ({"quant": {"scales": [0.1] * 3, "zero_point": 0}}, "got 3 scales and 1 zero points along axis 0"),
+        ({"quant": {"scales": [0.1] * 4, "zero_point": [1, 2]}}, "got 4 scales and 2 zero points"),
     ],
 )
 def test_integers_that_stand_for_nothing(change: Program, message: str) -> None:

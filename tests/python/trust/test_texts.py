@@ -49,15 +49,27 @@ def test_ir_texts_that_ask_for_too_much_are_refused(text: str, message: str) -> 
 @pytest.mark.parametrize(
     ("type_", "message"),
     [
-        ("bool{0.05:-3}[2]", "must be i8 or i32 with finite positive scales; got bool"),
-        ("f64{0.05}[2]", "must be i8 or i32 with finite positive scales; got f64"),
-        ("i8{-1}[2]", "must be i8 or i32 with finite positive scales; got i8 and 1 scales from -1"),
-        ("i8{nan}[2]", "must be i8 or i32 with finite positive scales; got i8 and 1 scales from nan"),
-        ("i8{0.1,0.2,0.3}[8]", "must have one scale, or one for each index of axis 0 and zero point 0; got 3 scales"),
-        ("i8{0.1,0.2}[]", "must have one scale, or one for each index of axis 0 and zero point 0; got 2 scales"),
+        ("bool{0.05:-3}[2]", "must be of integers that may stand for reals, with finite positive scales; got bool"),
+        ("f64{0.05}[2]", "must be of integers that may stand for reals, with finite positive scales; got f64"),
         (
-            "i8{0.1,0.2:1}[2]",
-            "must have one scale, or one for each index of axis 0 and zero point 0; got 2 scales and zero point 1",
+            "i8{-1}[2]",
+            "must be of integers that may stand for reals, with finite positive scales; got i8 and 1 scales from -1",
+        ),
+        (
+            "i8{nan}[2]",
+            "must be of integers that may stand for reals, with finite positive scales; got i8 and 1 scales from nan",
+        ),
+        (
+            "i8{0.1,0.2,0.3}[8]",
+            "must have one scale, or one for each index of an axis, and as many zero points or one; got 3 scales",
+        ),
+        (
+            "i8{0.1,0.2}[]",
+            "must have one scale, or one for each index of an axis, and as many zero points or one; got 2 scales",
+        ),
+        (
+            "i8{0.1,0.2:1,2,3}[2]",
+            "must have one scale, or one for each index of an axis, and as many zero points or one; got 2 scales and 3",
         ),
         ("i8{0.1:500}[2]", "must have a zero point in [-128, 127]; got 500"),
     ],

@@ -102,7 +102,8 @@ def test_a_face_stays_where_it_was() -> None:
     large = np.kron((faces * 255).astype(np.uint8), np.ones((4, 4), np.uint8))
     programs = list(networks.export_networks().values())
     plain = [hetnn.compile(program) for program in programs]
-    samples = seen_by(plain, [data.coffee(), np.repeat(large[..., np.newaxis], 3, axis=-1)])
+    photos = [data.coffee(), data.chelsea(), np.repeat(large[..., np.newaxis], 3, axis=-1)]
+    samples = seen_by(plain, photos)
     quantized = [hetnn.compile(hetnn.quantize(*pair)) for pair in zip(programs, samples, strict=True)]
     want, found = cascade.detect(data.astronaut(), *plain), cascade.detect(data.astronaut(), *quantized)
     assert len(found) == 1

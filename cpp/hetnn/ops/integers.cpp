@@ -57,10 +57,9 @@ Tensor as_integers(const View& from, const Quant& quant, DType to) {
   Tensor out = Tensor::zeros(DType::i64, {from.shape.begin(), from.shape.end()}, &data);
   ConvertElements(from.dtype, DType::i64)(from.data, data, from.elems());
   auto* steps = reinterpret_cast<int64_t*>(data);
-  int64_t run = 1;
-  for (size_t k = static_cast<size_t>(quant.axis) + 1; k < from.shape.size(); ++k) run *= from.shape[k];
-  for (int64_t k = 0; k < from.elems(); ++k)
-    steps[k] -= quant.zero_point(static_cast<size_t>(k / run) % quant.scales.size());
+  for_runs(from.shape, from.elems(), quant, [&](int64_t begin, int64_t end, size_t index) {
+    for (int64_t k = begin; k < end; ++k) steps[k] -= quant.zero_point(index);
+  });
   if (to == DType::i64) return out;
   Tensor reals = Tensor::zeros(to, {from.shape.begin(), from.shape.end()}, &data);
   ConvertElements(DType::i64, to)(out.data(), data, from.elems());

@@ -15,17 +15,6 @@
 namespace hetnn::ops {
 namespace {
 
-// Calls f(begin, end, index of the scale) for each run of elements that lie under one scale.
-template <typename F>
-void for_runs(std::span<const int64_t> shape, int64_t elems, const Quant& quant, F&& f) {
-  if (elems == 0) return;
-  if (quant.per_tensor()) return f(int64_t{0}, elems, size_t{0});
-  int64_t run = 1;
-  for (size_t k = static_cast<size_t>(quant.axis) + 1; k < shape.size(); ++k) run *= shape[k];
-  for (int64_t begin = 0, index = 0; begin < elems; begin += run, ++index)
-    f(begin, begin + run, static_cast<size_t>(index) % quant.scales.size());
-}
-
 // The C++ type that integers are converted as: the narrow ones and i32 as they are, others by way of i64.
 template <typename F>
 void visit_steps(DType dtype, F&& f) {
